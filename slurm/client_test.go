@@ -26,6 +26,10 @@ func TestHookEnvironment(t *testing.T) {
 	submit(t, cluster, "sleep 1000")
 	self, err := os.Executable()
 	check(t, err)
+	// This hook is no child of slurmctld, so the Slurm of a prefix is found where `hooks install` has noted it.
+	scontrol, err := exec.LookPath("scontrol")
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(filepath.Dir(cluster.Conf()), slurm.IncludeFile), []byte(slurm.Note(filepath.Dir(scontrol))), 0o644))
 	result := filepath.Join(t.TempDir(), "result")
 	cmd := exec.CommandContext(deadline(t), "/bin/sh", "-c", `exec "$0" <&- >&- 2>&-`, self)
 	cmd.Env = []string{"SLURM_CONF=" + cluster.Conf(), probeVariable + "=" + result}

@@ -430,7 +430,7 @@ func TestR7_HostileInput(t *testing.T) {
 					}
 					out, id, err := s.submit(t, args...)
 					accepted := err == nil && id != ""
-					refused := err != nil && strings.Contains(out, "error: ")
+					refused := err != nil && (strings.Contains(out, "error: ") || strings.Contains(out, "sbatch: fatal: "))
 					if !accepted && !refused {
 						t.Errorf("--%s: %v: %.200q", option, err, out)
 					}
