@@ -141,6 +141,11 @@ func startPowerIn(t *testing.T, sim *awssim.Sim, settingsText string, change fun
 			t.Logf("slurmctld.log ends:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
 		}
 	})
+	// What the tests start as slurmctld would is no child of it: as `hooks install` has noted, Slurm is there.
+	scontrol := hookstest.Program(t, "scontrol")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(p.cluster.Conf()), slurm.IncludeFile), []byte(slurm.Note(filepath.Dir(scontrol))), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	p.sim.OnInstance(p.machine)
 	return p
 }

@@ -204,6 +204,10 @@ func (c *Cluster) settings() ([]setting, error) {
 	if resume == "" {
 		resume, suspend = in("bin", "resume"), in("bin", "suspend")
 	}
+	parameters := "idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0"
+	if cfg.Configless {
+		parameters += ",enable_configless"
+	}
 	return append(c.accountingSettings(), []setting{
 		{"ClusterName", clusterName},
 		{"SlurmctldHost", "localhost"},
@@ -248,7 +252,7 @@ func (c *Cluster) settings() ([]setting, error) {
 		{"ResumeRate", "0"},
 		{"SuspendRate", "0"},
 		{"TreeWidth", "65533"}, // slurmd must not resolve the names of cloud nodes
-		{"SlurmctldParameters", "idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0"},
+		{"SlurmctldParameters", parameters},
 		{"SlurmctldTimeout", "30"},
 		{"SlurmdTimeout", "30"},
 	}...), nil

@@ -19,6 +19,13 @@ type Config struct {
 	// their sockets have fixed paths in /run.
 	Auth string
 
+	// Configless: nodes have no slurm.conf, and a login machine with sackd has none either;
+	// slurmctld hands it out, as on AWS PCS. Auth is "slurm" then. It takes root.
+	Configless bool
+
+	// Login is a script for sh that finishes the login machine of a configless cluster.
+	Login string
+
 	// Accounting runs slurmdbd on a MariaDB of the cluster's own: with
 	// AccountingStorageEnforce=associations a job runs under an account that sacctmgr
 	// gave its user, and nobody but root has one at first. Every Start begins with an
@@ -125,6 +132,9 @@ func (cfg Config) withDefaults() (Config, error) {
 		dir = real
 	}
 	cfg.Dir = dir
+	if cfg.Auth == "" && cfg.Configless {
+		cfg.Auth = "slurm"
+	}
 	if cfg.Auth == "" {
 		cfg.Auth = "none"
 		if _, err := findProgram("munged"); err == nil {
@@ -170,6 +180,9 @@ func (cfg Config) validate() error {
 	case "munge", "none", "slurm":
 	default:
 		return fmt.Errorf("slurmlab: unknown auth %q: use munge, none or slurm", cfg.Auth)
+	}
+	if err := cfg.configlessPossible(); err != nil {
+		return err
 	}
 	seen := map[string]bool{}
 	for _, group := range cfg.groups() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -53,13 +54,26 @@ func (c *Cluster) startNode(ctx context.Context, name, addr string) error {
 		}
 	}
 	// -b: the machine has just booted, whatever /proc/uptime says.
-	d, err := c.startDaemon("slurmd-"+name, "slurmd", []string{nodeVariable + "=" + name},
-		"-D", "-b", "-N", name, "-f", c.conf)
+	d, err := c.startSlurmd(name, "-b")
 	if err != nil {
 		return err
 	}
 	c.nodes[name] = d
 	return nil
+}
+
+func (c *Cluster) startSlurmd(name string, more ...string) (*daemon, error) {
+	env := []string{nodeVariable + "=" + name}
+	args := append([]string{"-D", "-N", name}, more...)
+	if !c.cfg.Configless {
+		return c.startDaemon("slurmd-"+name, "slurmd", env, append(args, "-f", c.conf)...)
+	}
+	slurmd, err := findProgram("slurmd")
+	if err != nil {
+		return nil, err
+	}
+	args = slices.Concat(ownRun[1:], []string{slurmd}, args, []string{"--conf-server", c.server()})
+	return c.startDaemon("slurmd-"+name, ownRun[0], append(env, "SLURM_SACK_KEY="+c.key()), args...)
 }
 
 // StopNode ends the slurmd of a node and its jobs at once, as the end of a

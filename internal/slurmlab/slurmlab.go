@@ -34,6 +34,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -66,6 +67,7 @@ type Cluster struct {
 	database *daemon // with Config.Accounting, like dbd
 	dbd      *daemon
 	ctld     *daemon
+	sackd    *daemon // with Config.Configless
 	nodes    map[string]*daemon
 	stopped  bool
 }
@@ -123,6 +125,9 @@ func (c *Cluster) start(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if err := c.startController(ctx); err != nil {
+		return err
+	}
+	if err := c.startLogin(ctx); err != nil {
 		return err
 	}
 	return c.startStatic(ctx)
@@ -203,8 +208,8 @@ func (c *Cluster) Stop() error {
 // Reload writes the files of cfg, stops slurmctld cleanly and starts it again
 // (scontrol reconfigure ends slurmctld 22.05 when nodes were added or
 // removed). Running jobs, run-time node addresses and ports of nodes survive;
-// the slurmd of a node that is no longer configured is stopped. Dir, Auth and
-// Accounting cannot change.
+// the slurmd of a node that is no longer configured is stopped. Dir, Auth,
+// Accounting and Configless cannot change.
 func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -215,8 +220,8 @@ func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 	if c.stopped {
 		return errors.New("reload: the cluster is stopped")
 	}
-	if cfg.Dir != c.cfg.Dir || cfg.Auth != c.cfg.Auth || cfg.Accounting != c.cfg.Accounting {
-		return errors.New("reload: Dir, Auth and Accounting cannot change")
+	if cfg.Dir != c.cfg.Dir || cfg.Auth != c.cfg.Auth || cfg.Accounting != c.cfg.Accounting || cfg.Configless != c.cfg.Configless {
+		return errors.New("reload: Dir, Auth, Accounting and Configless cannot change")
 	}
 	if err := c.stopController(); err != nil {
 		return err
@@ -231,10 +236,14 @@ func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 			}
 			continue
 		}
-		// slurmd reads the new configuration; its jobs go on.
-		node.signal(syscall.SIGHUP)
+		if !c.cfg.Configless {
+			node.signal(syscall.SIGHUP) // reads the new configuration; its jobs go on
+		}
 	}
 	if err := c.startController(ctx); err != nil {
+		return err
+	}
+	if err := c.fetchAgain(ctx); err != nil {
 		return err
 	}
 	return c.startStatic(ctx) // new ones; those that run are left alone
@@ -253,7 +262,7 @@ func (c *Cluster) Conf() string { return c.conf }
 func (c *Cluster) RegistersAddress() bool { return c.version >= 2300 }
 
 // Log is the path of a daemon's log: "slurmctld", "munged", "slurmdbd", "mariadbd" or
-// "slurmd-NODE".
+// "slurmd-NODE". sackd has none: what it prints is in log/sackd.out.
 func (c *Cluster) Log(name string) string {
 	return filepath.Join(c.dir, "log", name+".log")
 }
@@ -268,7 +277,9 @@ func (c *Cluster) Env() []string {
 const PrefixVariable = "SLURM_PREFIX"
 
 func init() {
-	if prefix := os.Getenv(PrefixVariable); prefix != "" {
+	prefix := os.Getenv(PrefixVariable)
+	// Programs that a test starts find it in PATH, perhaps behind what the test has put first.
+	if known := slices.Contains(filepath.SplitList(os.Getenv("PATH")), filepath.Join(prefix, "bin")); prefix != "" && !known {
 		if err := UsePrefix(prefix); err != nil { // another Slurm in its place would prove nothing
 			panic(PrefixVariable + ": " + err.Error())
 		}

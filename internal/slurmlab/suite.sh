@@ -7,12 +7,14 @@
 set -eu
 suite=$1 here=$PWD root=$PWD/.suites/$1
 shift
-if ! [ -e "$root/etc/hosts.made" ]; then
+more=sackd # of its own package, which bookworm has not
+[ "$suite" != bookworm ] || more=
+if ! [ -e "$root/etc/suite.made" ]; then
 	rm -rf "$root"
 	mkdir -p "$root"
 	# A mirror may be a snapshot, whose index has run out.
 	mmdebstrap --quiet --variant=apt --aptopt='Acquire::Languages "none"' --aptopt='Acquire::Check-Valid-Until "false"' \
-		--include="tzdata,git,$(echo "$PACKAGES" | tr " " ,)" "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}"
+		--include="tzdata,git,$(echo "$PACKAGES" $more | tr " " ,)" "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}"
 	# slurmdbd 26.05 and MariaDB's client library 11.8.9 fail together: "Number of columns in
 	# result (=1) set exceeds maximum allowed number of columns (=0)".
 	if [ "$suite" != trixie ]; then
@@ -22,11 +24,12 @@ if ! [ -e "$root/etc/hosts.made" ]; then
 	fi
 	# MariaDB's installation looks the machine's own name up.
 	echo "127.0.0.1 localhost $(hostname)" >"$root/etc/hosts"
-	touch "$root/etc/hosts.made"
+	touch "$root/etc/suite.made"
 fi
 export root here
 # shellcheck disable=SC2016 # the inner shell expands it
 exec unshare --mount --pid --fork --kill-child sh -eu -c '
+	mount --bind "$root" "$root" # a root that namespaces of tests can have as theirs
 	mount --rbind /dev "$root/dev"
 	mount -t proc proc "$root/proc"
 	for folder in "$here" $(go env GOROOT GOMODCACHE GOCACHE); do
