@@ -241,10 +241,6 @@ func TestCheckNamesEachFault(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
-	scontrol, err := exec.LookPath("scontrol")
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := newWired(t)
 	w.hooks("install", "cli_filter")
 	w.hooks("install")
@@ -500,6 +496,10 @@ func (w *wired) breakages() []breakage {
 		{"no such launch template", set("lt-0e2000000000000a4", "lt-0e2000000000000ff"), "launch-template", check.Fail, "no launch template lt-0e2000000000000ff", "create it", nil},
 		{"slurmctld is down", nothing, "slurmctld", check.Fail, "does not answer", "systemctl status slurmctld", []string{"SLURM_CONF=" + down}},
 		{"another Slurm first in PATH", func() func() {
+			scontrol, err := exec.LookPath("scontrol")
+			if err != nil {
+				w.Fatal(err)
+			}
 			w.program("scontrol", `[ "$1" != --version ] || { echo slurm 20.11.9; exit; }; exec `+scontrol+` "$@"`)
 			return func() { os.Remove(filepath.Join(w.bin, "scontrol")) }
 		}, "slurm-version", check.Fail, "commands here are 20.11.9", "first into PATH", nil},

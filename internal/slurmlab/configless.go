@@ -39,7 +39,7 @@ const onLogin = `#!/bin/sh
 # Runs a command on the login machine.
 read -r pid <'%s' || exit
 unset SLURM_CONF
-exec nsenter --mount=/proc/$pid/ns/mnt --root=/proc/$pid/root sh -c 'cd "$0" && exec "$@"' "$PWD" "$@"
+exec nsenter --mount=/proc/$pid/ns/mnt --root=/proc/$pid/root --wd=/proc/$pid/root sh -c 'cd "$0" && exec "$@"' "$PWD" "$@"
 `
 
 // configlessPossible is an error where such a cluster cannot run.
