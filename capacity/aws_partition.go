@@ -10,20 +10,21 @@ import (
 type AWSPartition struct {
 	Name   string // in ARNs: aws, aws-cn
 	Region string // home of the services without a region, and never far behind in features
+	Domain string // of its endpoints and service principals
 	region string // pattern of its region names
 }
 
 // awsPartitions comes from the AWS SDK: partitions.json of internal/endpoints/awsrulesfn. A region that matches no
 // pattern belongs to the first partition.
 var awsPartitions = []AWSPartition{
-	{"aws", "us-east-1", `^(us|eu|ap|sa|ca|me|af|il|mx)\-\w+\-\d+$`},
-	{"aws-cn", "cn-northwest-1", `^cn\-\w+\-\d+$`},
-	{"aws-eusc", "eusc-de-east-1", `^eusc\-(de)\-\w+\-\d+$`},
-	{"aws-iso", "us-iso-east-1", `^us\-iso\-\w+\-\d+$`},
-	{"aws-iso-b", "us-isob-east-1", `^us\-isob\-\w+\-\d+$`},
-	{"aws-iso-e", "eu-isoe-west-1", `^eu\-isoe\-\w+\-\d+$`},
-	{"aws-iso-f", "us-isof-south-1", `^us\-isof\-\w+\-\d+$`},
-	{"aws-us-gov", "us-gov-west-1", `^us\-gov\-\w+\-\d+$`},
+	{"aws", "us-east-1", "amazonaws.com", `^(us|eu|ap|sa|ca|me|af|il|mx)\-\w+\-\d+$`},
+	{"aws-cn", "cn-northwest-1", "amazonaws.com.cn", `^cn\-\w+\-\d+$`},
+	{"aws-eusc", "eusc-de-east-1", "amazonaws.eu", `^eusc\-(de)\-\w+\-\d+$`},
+	{"aws-iso", "us-iso-east-1", "c2s.ic.gov", `^us\-iso\-\w+\-\d+$`},
+	{"aws-iso-b", "us-isob-east-1", "sc2s.sgov.gov", `^us\-isob\-\w+\-\d+$`},
+	{"aws-iso-e", "eu-isoe-west-1", "cloud.adc-e.uk", `^eu\-isoe\-\w+\-\d+$`},
+	{"aws-iso-f", "us-isof-south-1", "csp.hci.ic.gov", `^us\-isof\-\w+\-\d+$`},
+	{"aws-us-gov", "us-gov-west-1", "amazonaws.com", `^us\-gov\-\w+\-\d+$`},
 }
 
 var awsRegions = sync.OnceValue(func() (of []*regexp.Regexp) {

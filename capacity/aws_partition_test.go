@@ -33,7 +33,7 @@ func TestAWSPartitionsOfTheSDK(t *testing.T) {
 	var sdk struct {
 		Partitions []struct {
 			ID, RegionRegex string
-			Outputs         struct{ ImplicitGlobalRegion string }
+			Outputs         struct{ ImplicitGlobalRegion, DNSSuffix string }
 		}
 	}
 	if err := json.Unmarshal(text, &sdk); err != nil {
@@ -41,7 +41,7 @@ func TestAWSPartitionsOfTheSDK(t *testing.T) {
 	}
 	var want []AWSPartition
 	for _, p := range sdk.Partitions {
-		want = append(want, AWSPartition{p.ID, p.Outputs.ImplicitGlobalRegion, p.RegionRegex})
+		want = append(want, AWSPartition{p.ID, p.Outputs.ImplicitGlobalRegion, p.Outputs.DNSSuffix, p.RegionRegex})
 	}
 	byName := cmpopts.SortSlices(func(a, b AWSPartition) bool { return a.Name < b.Name })
 	if diff := cmp.Diff(want, awsPartitions, byName, cmp.AllowUnexported(AWSPartition{})); diff != "" {

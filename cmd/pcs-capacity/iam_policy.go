@@ -40,7 +40,7 @@ docs/permissions.md says what each action is for, and what is lost without it.`
 // Run prints it.
 func (c *IAMPolicyCmd) Run(g *Globals, t *terminal.Terminal, cfg *maybeConfig) error {
 	at := permissions.Place{
-		Partition: capacity.AWSPartitionOf(g.region(cfg.Config)).Name,
+		Partition: capacity.AWSPartitionOf(g.region(cfg.Config)),
 		Cluster:   cmp.Or(c.Cluster, cfg.Cluster),
 		NodeRole:  c.NodeRole,
 	}

@@ -5,7 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 type describeRegionsInput struct {
@@ -28,7 +29,7 @@ func (s *Sim) describeRegions(c *call, in *describeRegionsInput) (any, error) {
 		if (len(in.RegionNames) > 0 && !named) || (r.optIn == "not-opted-in" && !in.AllRegions && !named) {
 			continue
 		}
-		all = append(all, wireRegion{name, "ec2." + name + "." + partitionOf(name).domain, r.optIn})
+		all = append(all, wireRegion{name, "ec2." + name + "." + capacity.AWSPartitionOf(name).Domain, r.optIn})
 	}
 	for _, name := range in.RegionNames {
 		if s.regions[name] == nil {
@@ -332,24 +333,10 @@ func byID[T any](items []T, ids []string, id func(T) string, notFound func(strin
 
 // arn names a resource of the account.
 func (s *Sim) arn(service, region, resource string) string {
-	return "arn:" + partitionOf(region).name + ":" + service + ":" + region + ":" + s.scenario.Account + ":" + resource
-}
-
-// partition is one of AWS's separate clouds.
-type partition struct{ name, domain string }
-
-// partitionOf is the partition of a region (IAM User Guide, "Amazon Resource Names").
-func partitionOf(region string) partition {
-	switch {
-	case strings.HasPrefix(region, "cn-"):
-		return partition{"aws-cn", "amazonaws.com.cn"}
-	case strings.HasPrefix(region, "us-gov-"):
-		return partition{"aws-us-gov", "amazonaws.com"}
-	}
-	return partition{"aws", "amazonaws.com"}
+	return "arn:" + capacity.AWSPartitionOf(region).Name + ":" + service + ":" + region + ":" + s.scenario.Account + ":" + resource
 }
 
 // iamARN names something of IAM, which belongs to no region but to a partition.
 func (s *Sim) iamARN(resource string) string {
-	return "arn:" + partitionOf(s.homeRegion()).name + ":iam::" + s.scenario.Account + ":" + resource
+	return "arn:" + capacity.AWSPartitionOf(s.homeRegion()).Name + ":iam::" + s.scenario.Account + ":" + resource
 }

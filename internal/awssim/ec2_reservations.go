@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // platforms are the values of InstancePlatform (EC2 API Reference, CreateCapacityReservation).
@@ -68,7 +70,7 @@ type wireInterruption struct {
 
 func (s *Sim) wireReservation(r *region, res *reservation) wireReservation {
 	w := wireReservation{
-		ID: res.ID, Owner: res.owner, ARN: fmt.Sprintf("arn:%s:ec2:%s:%s:capacity-reservation/%s", partitionOf(r.name).name, r.name, res.owner, res.ID),
+		ID: res.ID, Owner: res.owner, ARN: fmt.Sprintf("arn:%s:ec2:%s:%s:capacity-reservation/%s", capacity.AWSPartitionOf(r.name).Name, r.name, res.owner, res.ID),
 		Zone: res.zoneName, ZoneID: res.zone.id, Type: res.Type, Platform: res.platform, Tenancy: res.tenancy,
 		State: res.state, Start: wireTime(res.start), End: wireTime(res.end), EndType: "unlimited", Match: res.match,
 		Created: wireTime(res.created), ReservationType: "default", Tags: wireTags(r.shownTags(res.ID, res.tags)),

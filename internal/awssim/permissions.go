@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim/iam"
 )
 
@@ -169,6 +170,6 @@ func need(action, resource string, given, has map[string]string) iam.Request {
 func (s *Sim) passRole(profileARN string) iam.Request {
 	p, _ := s.instanceProfile(cutProfile(profileARN))
 	r := need("iam:PassRole", s.iamARN("role"+p.RolePath+p.Role), nil, nil)
-	r.Keys.Set(keyPassedToService, "ec2.amazonaws.com")
+	r.Keys.Set(keyPassedToService, "ec2."+capacity.AWSPartitionOf(s.homeRegion()).Domain)
 	return r
 }

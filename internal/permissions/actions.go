@@ -15,8 +15,8 @@ var (
 	has   = like("aws:ResourceTag/"+capacity.TagCluster, ofCluster, capacity.ClusterMark(ofCluster, "*"))
 	gives = like("aws:RequestTag/"+capacity.TagCluster, ofCluster, capacity.ClusterMark(ofCluster, "*"))
 
-	// roles are given to instances, by EC2 alone. In China EC2 has the second name.
-	roles = like("iam:PassedToService", "ec2.amazonaws.com", "ec2.amazonaws.com.cn")
+	// roles are given to instances, by EC2 alone, whose second name is that of the AWS partition.
+	roles = like("iam:PassedToService", "ec2.amazonaws.com", "ec2."+ofDomain)
 )
 
 // Where actions are granted. A PCS cluster is not of our making, what we make in it is:

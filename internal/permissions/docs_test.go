@@ -111,7 +111,7 @@ func (s scope) shown() string {
 // Guide, "IAM and AWS STS quotas").
 func TestPoliciesFit(t *testing.T) {
 	for _, role := range []Role{Admin, Loop, LoopRollOver, Hooks, HooksReserve, HooksPCS, Node} {
-		text, err := json.Marshal(Policy(Place{Partition: "aws-us-gov", Cluster: strings.Repeat("c", 40), Reservations: slices.Repeat([]string{"cr-0123456789abcdef0"}, 50)}, role.Programs()))
+		text, err := json.Marshal(Policy(Place{Partition: capacity.AWSPartitionOf("us-gov-west-1"), Cluster: strings.Repeat("c", 40), Reservations: slices.Repeat([]string{"cr-0123456789abcdef0"}, 50)}, role.Programs()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,14 @@ func TestConditions(t *testing.T) {
 
 func TestPolicyOfAPartition(t *testing.T) {
 	for region, want := range map[string]string{"us-east-2": "arn:aws:", "us-gov-west-1": "arn:aws-us-gov:", "cn-north-1": "arn:aws-cn:"} {
-		for _, s := range Policy(Place{Partition: capacity.AWSPartitionOf(region).Name, Cluster: "ml"}, Admin.Programs()).Statement {
+		services := []string{"ec2.amazonaws.com"}
+		if region == "cn-north-1" {
+			services = append(services, "ec2.amazonaws.com.cn")
+		}
+		for _, s := range Policy(Place{Partition: capacity.AWSPartitionOf(region), Cluster: "ml"}, Admin.Programs()).Statement {
+			if got := s.Condition["StringLike"]["iam:PassedToService"]; got != nil && !slices.Equal(got, services) {
+				t.Errorf("%s: roles for %v, want %v", region, got, services)
+			}
 			for _, r := range s.Resource {
 				if r != "*" && !strings.HasPrefix(r, want) {
 					t.Errorf("%s: %s", region, r)

@@ -36,8 +36,8 @@ type scope struct {
 
 // Place is what a policy is for.
 type Place struct {
-	// Partition of AWS: aws, aws-cn, aws-us-gov; "" is the first.
-	Partition string
+	// Partition of AWS; the zero value is the first.
+	Partition capacity.AWSPartition
 	// Cluster is the value of our mark; "" is every cluster's.
 	Cluster string
 	// NodeRole is the role, with its path, that nodes of self-managed Slurm get; "" is any.
@@ -49,7 +49,7 @@ type Place struct {
 }
 
 // What stands for the fields of Place in resources and conditions.
-const ofCluster, ofNodes, ofReservation, ofTag, ofValue = "CLUSTER", "NODE_ROLE", "RESERVATION", "TAG", "VALUE"
+const ofCluster, ofNodes, ofReservation, ofTag, ofValue, ofDomain = "CLUSTER", "NODE_ROLE", "RESERVATION", "TAG", "VALUE", "DOMAIN"
 
 // Policy allows the programs what they ask for, and no more: what changes something is
 // bound to our mark, where AWS lets it. Actions in without are left out.
@@ -132,13 +132,14 @@ func (s scope) statements(at Place) []Statement {
 }
 
 func (s scope) statement(at Place) Statement {
+	in := cmp.Or(at.Partition, capacity.AWSPartitionOf(""))
 	out := Statement{Sid: s.sid, Effect: "Allow", Resource: []string{"*"}}
 	if s.resources != nil {
 		out.Resource = nil
 	}
 	for _, r := range s.resources {
 		r = strings.ReplaceAll(r, ofNodes, cmp.Or(at.NodeRole, "*"))
-		out.Resource = append(out.Resource, "arn:"+cmp.Or(at.Partition, "aws")+":"+r)
+		out.Resource = append(out.Resource, "arn:"+in.Name+":"+r)
 	}
 	for operator, keys := range s.condition {
 		for key, values := range keys {
@@ -149,7 +150,10 @@ func (s scope) statement(at Place) Statement {
 				out.Condition[operator] = map[string][]string{}
 			}
 			for _, v := range values {
-				out.Condition[operator][key] = append(out.Condition[operator][key], strings.ReplaceAll(v, ofCluster, at.Cluster))
+				v = strings.NewReplacer(ofCluster, at.Cluster, ofDomain, in.Domain).Replace(v)
+				if !slices.Contains(out.Condition[operator][key], v) {
+					out.Condition[operator][key] = append(out.Condition[operator][key], v)
+				}
 			}
 			if at.Cluster == "" && slices.Contains(values, ofCluster) {
 				out.Condition[operator][key] = []string{"*"}
