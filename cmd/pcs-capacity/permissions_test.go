@@ -370,7 +370,7 @@ func (r *restricted) selects(provider, group string) {
 // heldID is the first id that the simulator gives to a reservation.
 const heldID = "cr-040d29eb57de1d510"
 
-// held has something that is held for nothing.
+// held has a reservation that no job uses.
 func held(r *restricted) {
 	reserveOn(r)
 	aws, _ := r.clients()

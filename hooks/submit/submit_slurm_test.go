@@ -157,7 +157,7 @@ func TestSubmission(t *testing.T) {
 				"": "", "--time=60": "", "--time=60 --nodes=1-2": "", "--time=5:00:00 --nodes=2 --ntasks-per-node=8 --gpus-per-node=8 --comment=mine": "",
 				"--time=60 --gres=gpu:h100:8": "", "--time=60 --gpus=16": "", "--time=60 --begin=now+1hour": "", "--begin=now+8hours --comment=on_end=requeue": "",
 				"--time=60 --comment=" + id: "", "--time=60 --nodes=5": "use --nodes=4", "--time=60 --gpus=40 --nodes=5": "unchecked",
-				"--time=60 --begin=now+570minutes": "(--begin), and reservation", "--time=1-0": "use --time=",
+				"--time=60 --begin=now+570minutes": "(--begin), and jobs on", "--time=1-0": "Use --time=",
 				"--time=60 --nodelist=gpu-1": "unchecked", "--time=60 --exclude=gpu-1": "unchecked", "--partition=gpu,static": "unchecked", "--time=60 --comment=capacity=any": "unchecked",
 			} {
 				out, _, err := s.submit(t, append([]string{"--partition=gpu"}, strings.Fields(options)...)...)
@@ -170,7 +170,7 @@ func TestSubmission(t *testing.T) {
 			args []string
 			want string
 		}{
-			"a limit past the fence":         {[]string{"--partition=gpu", "--time=1-00:00:00"}, "use --time="},
+			"a limit past the fence":         {[]string{"--partition=gpu", "--time=1-00:00:00"}, "Use --time="},
 			"too many nodes":                 {[]string{"--partition=gpu", "--time=60", "--nodes=5"}, "the job asks for 5 nodes"},
 			"begins after the fence":         {[]string{"--partition=gpu", "--time=60", "--begin=now+11hours"}, "use an earlier --begin"},
 			"begins, and too little is left": {[]string{"--partition=gpu", "--time=60", "--begin=now+570minutes"}, "(--begin), and reservation " + hookstest.BlockID},
@@ -245,14 +245,14 @@ func TestSubmission(t *testing.T) {
 		for _, command := range []string{"srun", "salloc"} {
 			t.Run(command, func(t *testing.T) {
 				out, err := s.cluster.Command(hookstest.Deadline(t), command, "--partition=gpu", "--time=1-00:00:00", "true")
-				if err == nil || !strings.Contains(out, "pcs-capacity: ") || !strings.Contains(out, "use --time=") {
+				if err == nil || !strings.Contains(out, "pcs-capacity: ") || !strings.Contains(out, "Use --time=") {
 					t.Errorf("%v: %s", err, out)
 				}
 			})
 		}
 		t.Run("each component of a heterogeneous job", func(t *testing.T) {
 			out, _, err := s.submit(t, "--partition=static", "--time=60", ":", "--partition=gpu", "--time=1-00:00:00")
-			if err == nil || !strings.Contains(out, "use --time=") {
+			if err == nil || !strings.Contains(out, "Use --time=") {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
@@ -266,7 +266,7 @@ func TestSubmission(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, _ := os.ReadFile(filepath.Join(s.cluster.Dir(), "jobs", id+".out"))
-			if strings.Count(string(out), "use --time=") != 1 {
+			if strings.Count(string(out), "Use --time=") != 1 {
 				t.Errorf("the step must run and the job be refused: %s", out)
 			}
 		})
