@@ -74,8 +74,7 @@ func (c *Client) Busy(ctx context.Context, cluster, queue, group string) (bool, 
 }
 
 // Made lists the cluster's compute node groups and queues with our tag, without the ones that PCS
-// is deleting. It lists each kind once, and reads the tags of each thing found, and of a node group what
-// its nodes run at their boot.
+// is deleting. It lists each kind once, and reads the tags of each thing found.
 func (c *Client) Made(ctx context.Context, cluster Cluster) ([]capacity.Made, error) {
 	type thing struct {
 		capacity.Made
@@ -104,22 +103,12 @@ func (c *Client) Made(ctx context.Context, cluster Cluster) ([]capacity.Made, er
 		if one.status == Deleting || one.status == Deleted {
 			return m, false, nil
 		}
-		var tags map[string]string
-		found, err := withTags(ctx, func(ctx context.Context) (bool, error) {
-			if m.What != capacity.MadeNodeGroup {
-				return true, nil
-			}
-			g, found, err := c.describeGroup(ctx, cluster.ID, m.ID)
-			m.Actions = g.Actions.canonical()
-			return found, err
-		}, func(ctx context.Context) (err error) {
-			if tags, err = c.tags(ctx, one.arn); err != nil {
-				return fmt.Errorf("reading the tags of %s %s: %w", m.What, m.Name, err)
-			}
-			return nil
-		})
-		if err != nil || !found { // deleted since
-			return m, false, err
+		tags, err := c.tags(ctx, one.arn)
+		switch {
+		case NotFound(err): // deleted since
+			return m, false, nil
+		case err != nil:
+			return m, false, fmt.Errorf("reading the tags of %s %s: %w", m.What, m.Name, err)
 		}
 		if m.Queue = m.Name; m.What == capacity.MadeNodeGroup {
 			m.Slot, m.Queue, m.Reservation = m.Name, tags[capacity.TagPartition], tags[capacity.TagReservation]

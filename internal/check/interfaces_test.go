@@ -83,4 +83,16 @@ func TestInterfacesOfTheFirstNode(t *testing.T) {
 	if len(r.Findings) != 1 || r.Findings[0].Status != Fail || r.Findings[0].What != want {
 		t.Errorf("%+v, want %s", r.Findings, want)
 	}
+
+	r = run{Sources: Sources{Config: cfg}, settings: cfg.Domain()}
+	mount := pcs.LifecycleActions(`{"stages":{"nodeReady":[{"name":"mount"}]}}`)
+	r.actionsDiffer(map[string]pcs.NodeGroup{"gpu-a": {Actions: mount}, "gpu-b": {Actions: mount}})
+	r.actionsDiffer(map[string]pcs.NodeGroup{"gpu-a": {Actions: mount}})
+	if len(r.Findings) > 0 {
+		t.Errorf("the same actions: %+v", r.Findings)
+	}
+	r.actionsDiffer(map[string]pcs.NodeGroup{"gpu-a": {Name: "gpu-a", Actions: mount}, "gpu-b": {Name: "gpu-b"}})
+	if len(r.Findings) != 1 || r.Findings[0].Status != Warn || r.Findings[0].What != "nodes of gpu-a and of gpu-b run different lifecycle actions at their boot" {
+		t.Errorf("other actions: %+v", r.Findings)
+	}
 }

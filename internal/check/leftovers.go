@@ -45,7 +45,4 @@ func (r *run) leftovers(ctx context.Context) {
 	for _, m := range capacity.OfLeftovers(capacity.Leftovers(made, r.settings, cluster)) {
 		r.problem("leftover", Fail, m)
 	}
-	for _, m := range capacity.OfActions(capacity.ActionsDiffer(made, r.settings), r.settings) {
-		r.problem("lifecycle-actions", Warn, m)
-	}
 }

@@ -40,6 +40,8 @@ func (r *run) templates(ctx context.Context) {
 	if r.cluster == nil {
 		return
 	}
+	groups := map[string]pcs.NodeGroup{}
+	defer func() { r.actionsDiffer(groups) }()
 	for _, name := range r.slots() {
 		g, found, err := r.PCS.NodeGroup(ctx, r.cluster.ID, name)
 		if err != nil {
@@ -51,6 +53,7 @@ func (r *run) templates(ctx context.Context) {
 		if !found || !r.cluster.Ours(g.Tags) {
 			continue
 		}
+		groups[name] = g
 		if g.Status != pcs.Active && !g.Status.Changing() {
 			r.fail("node-group", "run `pcs-capacity setup` for it again", "PCS node group %s is %s: %s", name, g.Status, g.Failures)
 		}
@@ -62,6 +65,26 @@ func (r *run) templates(ctx context.Context) {
 			r.firstNode(ctx, t, name, func() ([]capacity.Instance, error) {
 				return r.EC2.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {g.ID}})
 			})
+		}
+	}
+}
+
+// actionsDiffer looks for slots of one node group whose nodes run different things at their boot:
+// somebody has changed those of one, and the next block comes up without that.
+func (r *run) actionsDiffer(groups map[string]pcs.NodeGroup) {
+	for _, p := range r.settings.Partitions {
+		for _, g := range p.Groups {
+			if p.Provider != capacity.ProviderPCS {
+				continue
+			}
+			names := capacity.SlotNames(p.Provider, g.Name)
+			a, hasA := groups[names[0]]
+			b, hasB := groups[names[1]]
+			if hasA && hasB && !a.Actions.Equal(b.Actions) {
+				r.warn("lifecycle-actions",
+					fmt.Sprintf("run `pcs-capacity setup --queue %s --node-group %s --reservation CR` for the block that is not open yet: it takes those of the group that was changed last", p.Name, g.Name),
+					"nodes of %s and of %s run different lifecycle actions at their boot", a.Name, b.Name)
+			}
 		}
 	}
 }

@@ -60,42 +60,6 @@ func TestLeftoversOfPasses(t *testing.T) {
 	told("gone", false)
 }
 
-// Node groups of which somebody has changed what one slot runs at its boot are told of until both run the same, also by
-// passes that do not ask.
-func TestActionsOfSlotsDiffer(t *testing.T) {
-	w := newWorld(t, 1)
-	w.sources.Settings.Partitions[0].Provider, w.sources.PCS = capacity.ProviderPCS, noGroups{}
-	actions := "home"
-	w.sources.Made = func(context.Context, string) ([]capacity.Made, string, error) {
-		return []capacity.Made{{What: capacity.MadeNodeGroup, Name: "gpu-a", Slot: "gpu-a", Actions: "home"},
-			{What: capacity.MadeNodeGroup, Name: "gpu-b", Slot: "gpu-b", Actions: actions}}, "pcs_1", nil
-	}
-	told := func(what string, want bool) {
-		t.Helper()
-		w.slurm.advance(w.slurm.now.Add(time.Minute))
-		snap, _, err := Pass(t.Context(), w.sources)
-		look, _, _, _ := Look(t.Context(), w.sources)
-		for who, snap := range map[string]*capacity.Snapshot{"the pass": snap, "who looks": look} {
-			got := slices.ContainsFunc(snap.All(), func(p capacity.Problem) bool { return p.Code == capacity.ActionsNotAlike })
-			if got != want || err != nil {
-				t.Errorf("%s: %s has %v, %v", what, who, snap.All(), err)
-			}
-		}
-	}
-	told("both run the same", false)
-	actions = "data"
-	told("one was changed", true)
-	w.sources.OldLeftovers, actions = true, "home"
-	told("not asked", true)
-	w.sources.OldLeftovers = false
-	told("the other was changed too", false)
-}
-
-// noGroups is a PCS without compute node groups that anything was set up in.
-type noGroups struct{}
-
-func (noGroups) Held(context.Context, []string) (map[string]string, error) { return nil, nil }
-
 func TestWatchListsWhatWasMadeNowAndThen(t *testing.T) {
 	w := newWorld(t, 1)
 	ctx, stop := context.WithCancel(t.Context())
