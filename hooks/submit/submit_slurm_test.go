@@ -173,7 +173,7 @@ func TestSubmission(t *testing.T) {
 			"a limit past the fence":         {[]string{"--partition=gpu", "--time=1-00:00:00"}, "Use --time="},
 			"too many nodes":                 {[]string{"--partition=gpu", "--time=60", "--nodes=5"}, "the job asks for 5 nodes"},
 			"begins after the fence":         {[]string{"--partition=gpu", "--time=60", "--begin=now+11hours"}, "use an earlier --begin"},
-			"begins, and too little is left": {[]string{"--partition=gpu", "--time=60", "--begin=now+570minutes"}, "(--begin), and reservation " + hookstest.BlockID},
+			"begins, and too little is left": {[]string{"--partition=gpu", "--time=60", "--begin=now+570minutes"}, "(--begin), and jobs on " + hookstest.BlockID},
 			"no limit, begins too late":      {[]string{"--partition=gpu", "--begin=now+571minutes"}, "a job without --time needs at least 00:30:00 (min_time of partition gpu), but it begins at"},
 			"tasks per node":                 {[]string{"--partition=gpu", "--time=60", "-n5", "--ntasks-per-node=1"}, "the job needs 5 nodes (--ntasks=5, --ntasks-per-node=1)"},
 			"GPUs":                           {[]string{"--partition=gpu", "--time=60", "--gpus=33"}, "the job needs 5 nodes (--gpus=33, 8 GPUs a node)"},
@@ -335,7 +335,7 @@ func TestR6_SubmissionWithoutUs(t *testing.T) {
 					// Without a plan nobody knows which partitions are ours.
 					planless := strings.HasPrefix(name, "plan ") || name == "state_dir missing"
 					if kind == "too long" && !planless {
-						if err == nil || !strings.Contains(out, "pcs-capacity: the job needs 5-00:00:00, but reservation "+hookstest.BlockID) {
+						if err == nil || !strings.Contains(out, "pcs-capacity: the job needs 5-00:00:00, but jobs on "+hookstest.BlockID) {
 							t.Errorf("not refused: %v: %s", err, out)
 						}
 						continue
