@@ -300,7 +300,7 @@ func admissionCodes(t *testing.T) []string {
 	_, table, _ := strings.Cut(string(page), "\n## Of admission\n")
 	table, _, found := strings.Cut(table, "\n## ")
 	var codes []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` ").FindAllStringSubmatch(table, -1) {
+	for _, row := range regexp.MustCompile("(?m)^- `([a-z-]+)`:").FindAllStringSubmatch(table, -1) {
 		codes = append(codes, row[1])
 	}
 	if !found || len(codes) < 10 {

@@ -24,7 +24,7 @@ func (n Notify) validate(fail func(where, message string, args ...any)) {
 	case n.Format == "sns" && !snsTopic.MatchString(n.Topic):
 		fail("notify.topic", "%q is not the ARN of an SNS topic, which format \"sns\" needs", n.Topic)
 	case n.Format == "sns" && n.Webhook != "":
-		fail("notify.webhook", "SNS takes signed requests only; leave webhook out, and run `aws sns publish` as command: operations.md")
+		fail("notify.webhook", "SNS takes signed requests only; leave webhook out, and run `aws sns publish` as command: notices.md")
 	case n.Format != "sns" && n.Topic != "":
 		fail("notify.topic", "is for format \"sns\"; leave it out")
 	}

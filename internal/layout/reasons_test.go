@@ -6,6 +6,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -17,45 +18,69 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// TestCodesInDocs: the tables of codes in docs/ are those of capacity.Codes. UPDATE_TRANSCRIPTS=1
+// lists are where docs/ has the codes: a code stands in the first list that it belongs to, and later ones link there.
+// Without fixes, a list leaves them to the command that shows the code.
+var lists = []struct {
+	page, heading string
+	fixes         bool
+	has           func(capacity.Where) bool
+}{
+	{"problems.md", "## The codes", true, func(w capacity.Where) bool { return w&capacity.AtPass != 0 }},
+	{"notices.md", "## The codes", true, func(w capacity.Where) bool { return w&capacity.AsNotice != 0 }},
+	{"reasons.md", "## Of admission", true, func(w capacity.Where) bool { return w&capacity.AtSubmission != 0 }},
+	{"reasons.md", "## Of launches", true, func(w capacity.Where) bool { return w&capacity.AtLaunch != 0 && w&capacity.AtSubmission == 0 }},
+	{"reasons.md", "## Of setup and teardown", false, func(w capacity.Where) bool { return w&capacity.AtSetup != 0 }},
+}
+
+// TestCodesInDocs: the lists of codes in docs/ are those of capacity.Codes. UPDATE_TRANSCRIPTS=1
 // writes them.
 func TestCodesInDocs(t *testing.T) {
-	const header = "| code | who acts | when | what to do |\n"
-	shown := map[capacity.Code]bool{}
-	for _, table := range []struct {
-		page, heading string
-		has           func(capacity.Where) bool
-	}{
-		{"reasons.md", "## Of admission", func(w capacity.Where) bool { return w&capacity.AtSubmission != 0 }},
-		{"reasons.md", "## Of launches", func(w capacity.Where) bool { return w&capacity.AtLaunch != 0 && w&capacity.AtSubmission == 0 }},
-		{"reasons.md", "## Of setup and teardown", func(w capacity.Where) bool { return w&capacity.AtSetup != 0 }},
-		{"operations.md", "## Problems", func(w capacity.Where) bool { return w&capacity.AtPass != 0 }},
-		{"operations.md", "## Being told", func(w capacity.Where) bool { return w&capacity.AsNotice != 0 }},
-	} {
-		path := "../../docs/" + table.page
+	const begin, end = "<!-- codes -->\n", "<!-- end of codes -->\n"
+	shown := map[capacity.Code]string{} // the page
+	for _, list := range lists {
+		path := "../../docs/" + list.page
 		page, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, section, found := strings.Cut(string(page), table.heading+"\n")
-		text, rest, tabled := strings.Cut(section, header)
-		if !found || !tabled || strings.Contains(text, "\n## ") {
-			t.Fatalf("%s has no table of codes in %q", path, table.heading)
+		before, section, found := strings.Cut(string(page), list.heading+"\n")
+		text, rest, listed := strings.Cut(section, begin)
+		_, rest, closed := strings.Cut(rest, end)
+		if !found || !listed || !closed || strings.Contains(text, "\n## ") {
+			t.Fatalf("%s has no list of codes in %q", path, list.heading)
 		}
-		_, rest, _ = strings.Cut("\n"+rest, "\n\n")
-		rows := header + "| --- | --- | --- | --- |\n"
+		items, elsewhere := map[capacity.Severity]string{}, map[string][]string{}
 		for _, m := range capacity.Codes {
-			if !table.has(m.Where) {
+			if !list.has(m.Where) {
 				continue
 			}
-			shown[m.Code] = true
-			more := ""
-			if m.More != "" {
-				more = fmt.Sprintf(" [More](%s).", strings.TrimPrefix(m.More, table.page))
+			if there := shown[m.Code]; there != "" {
+				elsewhere[there] = append(elsewhere[there], fmt.Sprintf("`%s`", m.Code))
+				continue
 			}
-			rows += fmt.Sprintf("| `%s` | %s | %s | %s%s |\n", m.Code, m.Who(), m.Text, m.Do, more)
+			shown[m.Code] = list.page
+			item := fmt.Sprintf("- `%s`: %s", m.Code, m.Text)
+			if m.Do != "Nothing." && list.fixes {
+				item += " " + m.Do
+			}
+			if m.More != "" {
+				item += fmt.Sprintf(" [More](%s).", strings.TrimPrefix(m.More, list.page))
+			}
+			items[m.Severity] += item + "\n"
 		}
-		want := strings.TrimSuffix(before+table.heading+"\n"+text+rows+"\n"+rest, "\n") + "\n"
+		written := ""
+		for _, group := range []struct {
+			severity capacity.Severity
+			title    string
+		}{{capacity.Admin, "An administrator acts:"}, {capacity.User, "The owner of the job acts:"}, {capacity.Note, "Nobody has to act:"}} {
+			if items[group.severity] != "" {
+				written += group.title + "\n\n" + items[group.severity] + "\n"
+			}
+		}
+		for _, page := range slices.Sorted(maps.Keys(elsewhere)) {
+			written += fmt.Sprintf("In [%s](%s): %s.\n\n", page, page, strings.Join(elsewhere[page], ", "))
+		}
+		want := before + list.heading + "\n" + text + begin + written + end + rest
 		if diff := cmp.Diff(string(page), want); diff != "" {
 			if os.Getenv("UPDATE_TRANSCRIPTS") == "" {
 				t.Errorf("%s is not what capacity.Codes has; UPDATE_TRANSCRIPTS=1 writes it:\n%s", path, diff)
@@ -65,7 +90,7 @@ func TestCodesInDocs(t *testing.T) {
 		}
 	}
 	for _, m := range capacity.Codes {
-		if !shown[m.Code] {
+		if shown[m.Code] == "" {
 			t.Errorf("no page of docs/ has %s", m.Code)
 		}
 	}
