@@ -77,17 +77,16 @@ func TestErrorCodesComeWithAdvice(t *testing.T) {
 // TestErrorCodesAreDocumented compares docs/errors.md with the code. UPDATE_TRANSCRIPTS=1
 // writes it.
 func TestErrorCodesAreDocumented(t *testing.T) {
-	const path, begin = "../../docs/errors.md", "| code |"
+	const path, begin = "../../docs/errors.md", "<!-- codes -->\n"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	head, _, found := strings.Cut(string(text), begin)
 	if !found {
-		t.Fatalf("%s has no table", path)
+		t.Fatalf("%s has no list", path)
 	}
-	want := head + begin + " of | what it means | what to do |\n| --- | --- | --- | --- |\n" +
-		remedyRows("EC2", ec2.Remedies) + remedyRows("PCS", pcs.Remedies) + remedyRows("both", awsconfig.General)
+	want := head + begin + remedyItems("EC2", ec2.Remedies) + remedyItems("PCS", pcs.Remedies) + remedyItems("EC2 and PCS", awsconfig.General)
 	if string(text) == want {
 		return
 	}
@@ -99,12 +98,13 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 	}
 }
 
-// remedyRows are rows of a table in Markdown. Codes that mean the same share one.
-func remedyRows(service string, table []awsconfig.Remedy) string {
+// remedyItems are a list in Markdown for each set of calls. Codes that mean the same share an item.
+func remedyItems(service string, table []awsconfig.Remedy) string {
 	var b strings.Builder
+	last := ""
 	for i := 0; i < len(table); {
 		r, codes := table[i], []string{}
-		for ; i < len(table) && table[i].Means == r.Means && table[i].Do == r.Do; i++ {
+		for ; i < len(table) && table[i].Means == r.Means && table[i].Do == r.Do && slices.Equal(table[i].Calls, r.Calls); i++ {
 			code := "`" + table[i].Code + "`"
 			if r.Says != "" {
 				code += fmt.Sprintf(" (“… %s …”)", r.Says)
@@ -115,7 +115,16 @@ func remedyRows(service string, table []awsconfig.Remedy) string {
 		if len(r.Calls) > 0 {
 			of += ": " + strings.Join(r.Calls, ", ")
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(codes, ", "), of, r.Means, r.Do)
+		if of != last {
+			fmt.Fprintf(&b, "\n**%s**\n\n", of)
+		}
+		last = of
+		fmt.Fprintf(&b, "- %s: %s %s\n", strings.Join(codes, ", "), sentence(r.Means), sentence(r.Do))
 	}
 	return b.String()
+}
+
+// sentence begins a text with a capital and ends it with a full stop.
+func sentence(text string) string {
+	return strings.ToUpper(text[:1]) + text[1:] + "."
 }

@@ -3,6 +3,7 @@ package permissions
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -39,72 +40,56 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// tables are one for each role, with the programs that no role before it has, and the purpose of each action.
 func tables() string {
 	var b strings.Builder
-	header := []string{"action"}
-	for _, p := range Programs {
-		header = append(header, string(p))
-	}
 	row := func(cells ...string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
-	rule := func(n int) { row(slices.Repeat([]string{"---"}, n)...) }
-	row(header...)
-	rule(len(header))
-	for _, a := range Actions {
-		cells := []string{a.Name}
-		for _, p := range Programs {
-			cells = append(cells, map[Effect]string{Stops: "●", Lessens: "○", Unused: ""}[a.Effect(p)])
-		}
-		row(cells...)
-	}
-	b.WriteString("\n## What each is for, and where it is granted\n\n")
-	row("action", "for", "granted")
-	rule(3)
-	for _, a := range Actions {
-		var granted []string
-		for _, s := range a.scopes(Programs) {
-			granted = append(granted, s.sid)
-		}
-		for _, g := range a.grants { // those that a wider one makes needless for some programs
-			if !slices.Contains(granted, g.sid) {
-				granted = append(granted, g.sid)
-			}
-		}
-		row(a.Name, a.Why, strings.Join(granted, ", "))
-	}
-	b.WriteString("\n## The statements\n\n")
-	row("statement", "resources, each after `arn:aws:`", "condition")
-	rule(3)
-	var seen []string
-	for _, a := range Actions {
-		scopes := []scope{}
-		for _, g := range a.grants {
-			scopes = append(scopes, g.scope)
-		}
-		for _, s := range append(scopes, a.scopes(Programs)...) {
-			if slices.Contains(seen, s.sid) {
+	in := map[Program]Role{} // the role whose table has it
+	for _, role := range []Role{Loop, LoopRollOver, Hooks, HooksReserve, HooksPCS, Node, Admin} {
+		var rows [][]string
+		above := map[Role][]string{}
+		for _, p := range role.Programs() {
+			if there, shown := in[p]; shown {
+				above[there] = append(above[there], "`"+string(p)+"`")
 				continue
 			}
-			seen = append(seen, s.sid)
-			row(s.sid, code(s.resources, "`*`"), s.shown())
+			in[p] = role
+			without := map[Effect][]string{}
+			for _, a := range Actions {
+				without[a.Effect(p)] = append(without[a.Effect(p)], a.Name)
+			}
+			rows = append(rows, []string{"`" + string(p) + "`", strings.Join(without[Stops], ", "), strings.Join(without[Lessens], ", ")})
 		}
+		fmt.Fprintf(&b, "\n### `%s`\n\n", role)
+		row("program", "fails without", "goes on with less without")
+		row("---", "---", "---")
+		for _, cells := range rows {
+			row(cells...)
+		}
+		for _, there := range slices.Sorted(maps.Keys(above)) {
+			fmt.Fprintf(&b, "\nAnd those of `%s`: %s.\n", there, strings.Join(above[there], ", "))
+		}
+	}
+	b.WriteString("\n## The purpose of each action\n\n")
+	for _, a := range Actions {
+		fmt.Fprintf(&b, "- %s: %s\n", a.Name, a.Why)
 	}
 	return b.String()
 }
 
-func code(texts []string, none string) string {
-	if texts == nil {
-		return none
-	}
-	return "`" + strings.Join(texts, "` `") + "`"
-}
-
-func (s scope) shown() string {
-	for operator, keys := range s.condition {
-		for key, values := range keys {
-			return "`" + operator + "` `" + key + "`: " + code(values, "")
+// Each program has a row, and each action a purpose, in the page that is written of them.
+func TestDocsHaveAll(t *testing.T) {
+	written := tables()
+	for _, p := range Programs {
+		if n := strings.Count(written, "| `"+string(p)+"` |"); n != 1 {
+			t.Errorf("%s has %d rows", p, n)
 		}
 	}
-	return "none"
+	for _, a := range Actions {
+		if a.Why == "" || strings.Count(written, "- "+a.Name+": ") != 1 {
+			t.Errorf("%s has no purpose", a.Name)
+		}
+	}
 }
 
 // A managed policy of IAM has at most 6,144 characters, without white space (IAM User
