@@ -64,7 +64,10 @@ func (c *CanaryCmd) free(ctx context.Context, t *terminal.Terminal, cfg *config.
 		return err
 	}
 	if len(report.Removed) > 0 {
-		t.Say("Removed what an earlier run had left: %s.", strings.Join(report.Removed, " "))
+		t.Say("Removed the leftovers of an earlier run: %s.", strings.Join(report.Removed, " "))
+	}
+	for i, id := range report.Removed {
+		report.Removed[i] = canary.Redact(id)
 	}
 	report.Version = newVersionRow().Version
 	if err := errors.Join(err, dir.WriteCanary(freeName, report)); err != nil {

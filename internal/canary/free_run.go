@@ -46,7 +46,7 @@ type FreeReport struct {
 	InstanceType string    `json:"instance_type"`
 	BlockType    string    `json:"block_type"`
 	Answers      []Answer  `json:"answers"`
-	// Removed is what an earlier run had left, Left what could not be removed.
+	// Removed are the ids of an earlier run's leftovers. Left are errors of removals.
 	Removed []string `json:"removed"`
 	Left    []string `json:"left"`
 }
