@@ -55,6 +55,21 @@ func (c candidate) room(req Request, start time.Time, boot time.Duration) time.D
 	return room
 }
 
+// longest is the longest limit that the candidate, the partition and accounting leave; NoLimit if nothing bounds it.
+// It is zero or less if no time is left.
+func (c candidate) longest(req Request, p Partition, walls Walls, boot time.Duration, start time.Time) Limit {
+	longest := NoLimit
+	if !c.until(req).IsZero() {
+		longest = Minutes(int(c.room(req, start, boot) / time.Minute))
+	}
+	for _, most := range []Limit{p.MaxTime, walls.Wall(req.User, req.Account, req.QOS, p)} {
+		if most.Bounded() && (longest.Unlimited || most.Minutes < longest.Minutes) {
+			longest = most
+		}
+	}
+	return longest
+}
+
 // fitTime sets the limit of a job that stated none. The limit is the job's longest window, with the partition's floor
 // as --time-min, so Slurm itself fits the limit to the fence when it starts the job. Where nodes have to boot,
 // fitTime subtracts the boot time, because Slurm counts a limit from the end of the boot.
@@ -63,18 +78,14 @@ func (c candidate) room(req Request, start time.Time, boot time.Duration) time.D
 // Where accounting limits use over time, the room left depends on the job's nodes and start time. There the job gets
 // the floor, and sync raises it once the job runs.
 func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot time.Duration, start time.Time) Verdict {
-	wall := walls.Wall(req.User, req.Account, req.QOS, p)
 	longest := slices.MaxFunc(
 		usable,
 		func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) },
 	)
-	minutes := int(longest.room(req, start, boot) / time.Minute)
-	if p.MaxTime.Bounded() {
-		minutes = min(minutes, p.MaxTime.Minutes)
-	}
+	minutes := longest.longest(req, p, walls, boot, start).Minutes
 	floor := LimitOf(p.MinTime.Duration)
-	if wall.Bounded() {
-		minutes, floor.Minutes = min(minutes, wall.Minutes), min(floor.Minutes, wall.Minutes)
+	if wall := walls.Wall(req.User, req.Account, req.QOS, p); wall.Bounded() {
+		floor.Minutes = min(floor.Minutes, wall.Minutes)
 	}
 	needs := fmt.Sprintf("a job without --time needs at least %s (min_time of partition %s)", floor, p.Name)
 	if req.TimeMin.Bounded() {

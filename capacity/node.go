@@ -66,6 +66,14 @@ func (n Node) Busy() bool {
 	return n.Base() == "ALLOCATED" || n.Base() == "MIXED" || n.Has("COMPLETING")
 }
 
+// notIdle are the flags of an idle node that takes no job now, or takes only another's.
+var notIdle = []string{"COMPLETING", "MAINTENANCE", "NOT_RESPONDING", "PLANNED", "RESERVED"}
+
+// Idle is true for a node that Slurm can give to a job now, also after a boot.
+func (n Node) Idle() bool {
+	return n.Base() == "IDLE" && n.Out() == "" && !n.PoweringDown() && !slices.ContainsFunc(notIdle, n.Has)
+}
+
 // powerFlags are the flags that say more than the base state, the most informative first.
 var powerFlags = []string{
 	"POWERING_DOWN",

@@ -15,6 +15,8 @@ type Prospect struct {
 	Window Window
 	// Room is the longest time limit that fits, from now or from the opening on; meaningless if the window is unbounded.
 	Room time.Duration
+	// Longest is the longest limit that Room, the partition and accounting leave; NoLimit if nothing bounds it.
+	Longest Limit
 	// Fits: the job's shortest acceptable limit fits into Room.
 	Fits bool
 	// Needs is the least number of nodes on which the job can run here. Usable is the most that one job can have until
@@ -50,12 +52,14 @@ func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
 				Usable:      c.healthy(),
 			}
 			out.Needs, _ = req.leastNodes(c.group) // it fits
+			boot := snap.Timing.BootAllowance.Duration
+			out.Longest = c.longest(req, p, snap.Walls, boot, start)
 			if !c.until(req).IsZero() {
 				need := req.least()
 				if !need.Set {
 					need = LimitOf(p.MinTime.Duration)
 				}
-				out.Room = c.room(req, start, snap.Timing.BootAllowance.Duration)
+				out.Room = c.room(req, start, boot)
 				out.Fits = need.Bounded() && need.Duration() <= out.Room
 			}
 			all = append(all, out)

@@ -52,19 +52,11 @@ func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, maybe *maybe
 		_, err := config.Load(cfg.Path)
 		return usageError{err}
 	}
-	dir := state.Dir(cfg.StateDir)
-	snap, err := dir.ReadSnapshot()
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf(
-			"%s is not there: `pcs-capacity sync` writes it; ask an administrator to keep `pcs-capacity sync --watch` running",
-			dir.SnapshotPath(),
-		)
-	}
+	snap, now, err := lastPass(cfg)
 	if err != nil {
 		return err
 	}
-	now := time.Now().Add(snap.ClockOffset.Duration)
-	records, err := dir.Records()
+	records, err := state.Dir(cfg.StateDir).Records()
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // which are not for everyone
 		return err
 	}

@@ -55,6 +55,8 @@ type CLI struct {
 	Hooks     HooksCmd      `cmd:"" group:"use" help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`
 	Status    StatusCmd     `cmd:"" group:"run" help:"Show each partition: reservation, window, nodes, jobs, next event."`
 	Explain   ExplainCmd    `cmd:"" group:"run" help:"Say why a job, a node or a partition does not start, or what a code means, and what to do."`
+	When      WhenCmd       `cmd:"" group:"run" help:"Say when a job could start: now, in the next block, or never as it is."`
+	Left      LeftCmd       `cmd:"" group:"run" help:"Print the longest time limit that fits now, for sbatch --time."`
 	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`
 	Notify    NotifyCmd     `cmd:"" group:"run" help:"See that people get what sync tells them."`
@@ -184,6 +186,9 @@ func usage(format string, args ...any) error { return usageError{fmt.Errorf(form
 // errShown ends a command with status 1 when everything has been said already.
 var errShown = errors.New("shown already")
 
+// errLater ends a command with status 3: not now, but later.
+var errLater = errors.New("later")
+
 // exitStatus writes an error, each of several on its own line, and that the result could not be
 // written, and returns the exit status.
 func exitStatus(t *terminal.Terminal, err error) int {
@@ -193,6 +198,9 @@ func exitStatus(t *terminal.Terminal, err error) int {
 	}
 	if err == nil {
 		return 0
+	}
+	if errors.Is(err, errLater) {
+		return 3
 	}
 	if !errors.Is(err, errShown) {
 		for line := range strings.SplitSeq(err.Error(), "\n") {

@@ -65,7 +65,7 @@ func TestRequest(t *testing.T) {
 		"the larger of --gres and --gpus-per-node": {map[string]string{"gres": "gres:gpu:4", "gpus-per-node": "2"}, capacity.Request{GPUsPerNode: 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := request(c.fields)
+			got, err := Request(c.fields)
 			if len(got.Partitions) == 0 {
 				got.Partitions = nil
 			}
@@ -85,7 +85,7 @@ func TestRequest(t *testing.T) {
 		})
 	}
 	for _, field := range []string{"time", "time-min"} {
-		if _, err := request(map[string]string{field: "tomorrow"}); err == nil {
+		if _, err := Request(map[string]string{field: "tomorrow"}); err == nil {
 			t.Errorf("%s=tomorrow is taken", field)
 		}
 	}
@@ -147,7 +147,7 @@ func TestVerdictInTheMachinesClock(t *testing.T) {
 		if c.deadline != 0 {
 			r.Deadline = machine.Add(c.deadline)
 		}
-		if v := verdict(r, c.from, snap, machine); v.Refused != c.refused || len(v.Warnings) > 0 {
+		if v := Verdict(r, c.from, snap, machine); v.Refused != c.refused || len(v.Warnings) > 0 {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}

@@ -48,7 +48,7 @@ func judge(args []string, machineNow time.Time) (capacity.Verdict, error) {
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
-	req, err := request(fields)
+	req, err := Request(fields)
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
@@ -59,11 +59,11 @@ func judge(args []string, machineNow time.Time) (capacity.Verdict, error) {
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
-	return verdict(req, fields["from"], snap, machineNow), nil
+	return Verdict(req, fields["from"], snap, machineNow), nil
 }
 
-// verdict decides about a job with times in the machine's clock; from is the calling shim.
-func verdict(req capacity.Request, from string, snap *capacity.Snapshot, machineNow time.Time) capacity.Verdict {
+// Verdict decides about a job with times in the machine's clock; from is the calling shim.
+func Verdict(req capacity.Request, from string, snap *capacity.Snapshot, machineNow time.Time) capacity.Verdict {
 	offset := snap.ClockOffset.Duration
 	for _, t := range []*time.Time{&req.Begin, &req.Deadline} {
 		if !t.IsZero() {

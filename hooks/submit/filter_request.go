@@ -36,8 +36,8 @@ func decodeFields(args []string) (map[string]string, error) {
 	return fields, nil
 }
 
-// request turns the fields of a shim into a job. Times are in the machine's clock.
-func request(fields map[string]string) (capacity.Request, error) {
+// Request turns the fields of a shim into a job. Times are in the machine's clock.
+func Request(fields map[string]string) (capacity.Request, error) {
 	partitions := strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' })
 	req := capacity.Request{
 		Partitions:   partitions,

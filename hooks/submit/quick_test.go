@@ -385,14 +385,14 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 			continue // the shims let it through, or not, by another rule
 		}
 		admits := func(at time.Time) string {
-			req, err := request(fields)
+			req, err := Request(fields)
 			if err != nil {
 				return "unchecked"
 			}
 			req.Outside = func(string) bool { return true } // of every group
-			says := answerText(verdict(req, fields["from"], snap, at))
+			says := answerText(Verdict(req, fields["from"], snap, at))
 			if slice := snap.Slice(name); i%2 == 0 && slice.Decides(req) {
-				if answer := answerText(verdict(req, fields["from"], slice, at)); answer != says {
+				if answer := answerText(Verdict(req, fields["from"], slice, at)); answer != says {
 					t.Fatalf("the slice says of %q\n%s; the snapshot\n%s", fields, answer, says)
 				}
 			}

@@ -15,20 +15,20 @@ func (t *Terminal) Page(first string, facts [][2]string, last string) {
 	for _, f := range facts {
 		width = max(width, utf8.RuneCountInString(f[0]))
 	}
-	fmt.Fprintln(t.Out, t.block(t.zoned(first), 0))
+	fmt.Fprintln(t.Out, t.block(t.Zoned(first), 0))
 	fmt.Fprintln(t.Out)
 	for _, f := range facts {
-		fmt.Fprintf(t.Out, "  %-*s  %s\n", width, f[0], t.block(t.zoned(f[1]), width+4))
+		fmt.Fprintf(t.Out, "  %-*s  %s\n", width, f[0], t.block(t.Zoned(f[1]), width+4))
 	}
 	fmt.Fprintln(t.Out)
-	fmt.Fprintln(t.Out, t.block(t.zoned(last), 0))
+	fmt.Fprintln(t.Out, t.block(t.Zoned(last), 0))
 }
 
 // utcTime is how sentences name a time.
 var utcTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`)
 
-// zoned has the times of a text in the zone that tables show.
-func (t *Terminal) zoned(text string) string {
+// Zoned has the times of a text in the zone that tables show.
+func (t *Terminal) Zoned(text string) string {
 	return utcTime.ReplaceAllStringFunc(text, func(written string) string {
 		at, err := time.Parse("2006-01-02 15:04 UTC", written)
 		if err != nil {

@@ -117,6 +117,14 @@ func (t *Terminal) Time(at time.Time) string {
 	return t.in(at).Format("2006-01-02 15:04 MST")
 }
 
+// Soon shows a time near now in few words, as "Thu 10:30"; a week or more away, with its date.
+func (t *Terminal) Soon(at, now time.Time) string {
+	if at.Sub(now).Abs() < 6*24*time.Hour {
+		return t.in(at).Format("Mon 15:04")
+	}
+	return t.in(at).Format("Mon 2006-01-02 15:04")
+}
+
 // in is a time in the zone that is shown.
 func (t *Terminal) in(at time.Time) time.Time {
 	if t.UTC {

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/explain"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// WhenCmd says when a job could start.
+type WhenCmd struct {
+	Partition string   `short:"p" predictor:"partition" help:"Partitions, as for sbatch. Default: Slurm's default partition." placeholder:"NAMES"`
+	Time      jobLimit `short:"t" help:"Time limit in one of Slurm's forms, or 12h, 2d12h. Default: the job gets what fits." placeholder:"LIMIT"`
+
+	jobSize `embed:""`
+}
+
+// jobSize is what else decides where a job fits.
+type jobSize struct {
+	Nodes   nodeCount `short:"N" help:"Least number of nodes." default:"1" placeholder:"1"`
+	Account string    `short:"A" help:"Account of the job. Without one, accounts are not checked." placeholder:"NAME"`
+}
+
+// Help is shown below the flags.
+func (WhenCmd) Help() string {
+	return `Answers as the submit filter does, from what sync last saw. It needs no AWS credentials.
+It speaks about reservations and limits, not about your place in the queue: "now" means
+that enough nodes are idle and no other job waits for nodes.
+
+Exit status: 0 now; 3 later, or when nodes are free; 1 never as it is, or unknown.
+
+  pcs-capacity when -p gpu -N4 -t 12h && sbatch -p gpu -N4 -t 12:00:00 train.sh`
+}
+
+// jobLimit is a time limit as sbatch reads it, or a length of time.
+type jobLimit struct{ capacity.Limit }
+
+// UnmarshalText reads a limit: 90 is minutes, as for sbatch.
+func (l *jobLimit) UnmarshalText(text []byte) (err error) {
+	if l.Limit, err = capacity.ParseLimit(string(text)); err == nil {
+		return nil
+	}
+	d, notLength := capacity.ParseDuration(string(text))
+	if notLength != nil || d <= 0 {
+		return fmt.Errorf("%q is no time limit; write it like 90, 12:00:00, 2-00:00:00 or 12h", text)
+	}
+	l.Limit = capacity.LimitOf(d)
+	return nil
+}
+
+// nodeCount is a number of nodes as sbatch reads it: 4, 4-8 or 1k.
+type nodeCount string
+
+var nodeCounts = regexp.MustCompile(`^[1-9][0-9]{0,8}[kKmM]?(-[0-9]+[kKmM]?)?$`)
+
+// UnmarshalText reads a count.
+func (n *nodeCount) UnmarshalText(text []byte) error {
+	if !nodeCounts.Match(text) {
+		return fmt.Errorf("%q is no number of nodes; write it like 4 or 4-8", text)
+	}
+	*n = nodeCount(text)
+	return nil
+}
+
+// request is the job as the filter reads it.
+func (s jobSize) request(partition string, limit capacity.Limit) (capacity.Request, error) {
+	req, err := submit.Request(map[string]string{
+		"from": "cli_filter", "user": os.Getenv("USER"), "partition": partition, "account": s.Account, "nodes": string(s.Nodes),
+	})
+	req.TimeLimit = limit
+	return req, err
+}
+
+// Run judges a job that is not submitted.
+func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
+	snap, now, err := lastPass(cfg)
+	if err != nil {
+		return err
+	}
+	req, verdict, err := c.judge(c.Partition, c.Time.Limit, snap, now)
+	if err != nil {
+		return err
+	}
+	start := explain.When(req, verdict, snap, nil, now)
+	if start.Code == explain.WaitsInQueue { // unless its nodes are idle
+		start = explain.When(req, verdict, snap, readQueue(ctx, cfg, snap, req.Partitions), now)
+	}
+	if err := showStart(t, start, whenText(t, start, now)); err != nil {
+		return err
+	}
+	switch {
+	case start.Code == explain.Now:
+		return nil
+	case !start.Start.IsZero():
+		return errLater
+	}
+	return errShown
+}
+
+// judge has the filter judge a job. Without a partition the job is Slurm's default partition's.
+func (s jobSize) judge(
+	partition string,
+	limit capacity.Limit,
+	snap *capacity.Snapshot,
+	now time.Time,
+) (capacity.Request, capacity.Verdict, error) {
+	if partition == "" {
+		partition = snap.DefaultPartition
+	}
+	if partition == "" {
+		return capacity.Request{}, capacity.Verdict{}, usage("name a partition: Slurm has no default one, or sync has not seen it")
+	}
+	req, err := s.request(partition, limit)
+	if err != nil {
+		return req, capacity.Verdict{}, err
+	}
+	return req, submit.Verdict(req, "cli_filter", snap, now.Add(-snap.ClockOffset.Duration)), nil
+}
+
+// lastPass reads what sync last saw, and the time by AWS's clock.
+func lastPass(cfg *config.Config) (*capacity.Snapshot, time.Time, error) {
+	dir := state.Dir(cfg.StateDir)
+	snap, err := dir.ReadSnapshot()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf(
+			"%s is not there: `pcs-capacity sync` writes it; ask an administrator to keep `pcs-capacity sync --watch` running",
+			dir.SnapshotPath(),
+		)
+	}
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	return snap, time.Now().Add(snap.ClockOffset.Duration), nil
+}
+
+// slurmPatience bounds the wait for slurmctld, without whose answer a job waits for nodes.
+const slurmPatience = 5 * time.Second
+
+// readQueue asks Slurm for idle nodes and waiting jobs; nil if it does not answer.
+func readQueue(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot, partitions []string) *explain.Queue {
+	ctx, cancel := context.WithTimeout(ctx, slurmPatience)
+	defer cancel()
+	client := slurm.New(cfg.Cluster)
+	queue := &explain.Queue{Idle: map[string]int{}, Waiting: map[string]int{}}
+	waits := func(j capacity.Job) bool {
+		return j.State == "PENDING" && (j.Reason == "Resources" || j.Reason == "Priority")
+	}
+	jobs, _, err := client.JobsOf(ctx, partitions, waits)
+	if err != nil {
+		return nil
+	}
+	for _, name := range partitions {
+		for _, j := range jobs {
+			if j.In(name) {
+				queue.Waiting[name]++
+			}
+		}
+		p, _ := snap.Partition(name)
+		for _, g := range p.Groups {
+			for _, slot := range g.Slots {
+				names, err := slurm.Expand(slot.Nodes)
+				if err != nil || len(names) == 0 {
+					continue
+				}
+				nodes, err := client.NodeStates(ctx, names...)
+				if err != nil {
+					return nil
+				}
+				queue.Idle[slot.Name] = len(slices.DeleteFunc(nodes, func(n capacity.Node) bool { return !n.Idle() }))
+			}
+		}
+	}
+	return queue
+}
+
+// whenText is the answer in one line.
+func whenText(t *terminal.Terminal, s explain.Start, now time.Time) string {
+	switch {
+	case s.Code == explain.Unmanaged || s.Code == explain.NotKnown:
+		return fmt.Sprintf("unknown (%s): %s", s.Code, s.Message)
+	case s.Start.IsZero():
+		return fmt.Sprintf("never as it is (%s): %s", s.Code, t.Zoned(s.Message))
+	}
+	var text string
+	switch s.Code {
+	case explain.Now:
+		text = "now"
+	case explain.NextBlock:
+		text = t.Soon(s.Start, now) + ", in the next block"
+	default:
+		text = s.Message
+	}
+	switch {
+	case s.SpareSeconds != nil:
+		text += fmt.Sprintf(", with %s to spare", capacity.FormatUntil(time.Duration(*s.SpareSeconds)*time.Second))
+	case s.Shortened:
+		text += ", shortened to " + s.TimeLimit
+	case s.Fence.IsZero():
+		text += ", without an end"
+	default:
+		text += ", for up to " + s.TimeLimit
+	}
+	return text
+}
+
+// showStart writes the answer as a line, or for programs.
+func showStart(t *terminal.Terminal, s explain.Start, line string) error {
+	if t.Format != terminal.Table {
+		return t.Show(s, []startRow{{s.Code, s.Message, s.Partition, s.Reservation, s.Start, s.Fence, s.TimeLimit, s.SpareSeconds}})
+	}
+	if line != "" {
+		fmt.Fprintln(t.Out, line)
+	}
+	for _, warning := range s.Warnings {
+		t.Say("%s", t.Zoned(warning))
+	}
+	return nil
+}
+
+// startRow is the answer in CSV.
+type startRow struct {
+	Code         string    `json:"code"`
+	Message      string    `json:"message"`
+	Partition    string    `json:"partition"`
+	Reservation  string    `json:"reservation"`
+	Start        time.Time `json:"start"`
+	Fence        time.Time `json:"fence"`
+	TimeLimit    string    `json:"time_limit"`
+	SpareSeconds *int64    `json:"spare_seconds"`
+}
+
+// LeftCmd says how long a job may run that starts now.
+type LeftCmd struct {
+	Partition string `arg:"" optional:"" predictor:"partition" help:"Partition. Default: Slurm's default partition; with --motd all."`
+	Motd      bool   `help:"Print a line for each partition: until when it is open, and from when next."`
+
+	jobSize `embed:""`
+}
+
+// Help is shown below the flags.
+func (LeftCmd) Help() string {
+	return `Prints the longest time limit that fits now, less a minute for the submission, in a form
+that sbatch takes. It needs no AWS credentials. If none fits, stdout stays empty and the exit
+status is 1. --motd is for the screen after login; docs/submitting-jobs.md says how.
+
+  sbatch -p gpu --time=$(pcs-capacity left gpu) train.sh`
+}
+
+// Run prints the limit.
+func (c *LeftCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
+	snap, now, err := lastPass(cfg)
+	if err != nil {
+		return err
+	}
+	if c.Motd {
+		return c.motd(t, snap, now)
+	}
+	req, verdict, err := c.judge(c.Partition, capacity.Limit{}, snap, now)
+	if err != nil {
+		return err
+	}
+	left := explain.Left(req, verdict, snap, now)
+	if err := showStart(t, left, left.TimeLimit); err != nil {
+		return err
+	}
+	if left.TimeLimit != "" {
+		return nil
+	}
+	if left.Code == explain.NextBlock {
+		left.Message = "the next block opens " + t.Soon(left.Start, now)
+	}
+	t.Say("No time limit fits now: %s.", t.Zoned(left.Message))
+	return errShown
+}
+
+// openingRow is a partition with its line.
+type openingRow struct {
+	Partition string    `json:"partition" col:"PARTITION"`
+	Open      bool      `json:"open" col:"OPEN"`
+	Fence     time.Time `json:"fence" col:"FENCE"`
+	Next      time.Time `json:"next" col:"NEXT"`
+}
+
+func (c *LeftCmd) motd(t *terminal.Terminal, snap *capacity.Snapshot, now time.Time) error {
+	all := explain.Openings(snap, now)
+	if c.Partition != "" {
+		all = slices.DeleteFunc(all, func(o explain.Opening) bool { return o.Partition != c.Partition })
+	}
+	if len(all) == 0 {
+		return usage("%q is no partition of the last pass of sync", c.Partition)
+	}
+	if t.Format != terminal.Table {
+		rows := []openingRow{}
+		for _, o := range all {
+			rows = append(rows, openingRow(o))
+		}
+		return t.Show(all, rows)
+	}
+	for _, o := range all {
+		var parts []string
+		switch {
+		case !o.Open:
+			parts = append(parts, "closed")
+		case o.Fence.IsZero():
+			parts = append(parts, "open")
+		default:
+			parts = append(parts, "open until "+t.Soon(o.Fence, now))
+		}
+		if !o.Next.IsZero() {
+			parts = append(parts, "next block "+t.Soon(o.Next, now))
+		}
+		if snap.Stale(now) {
+			parts = append(parts, "as of "+t.Soon(snap.TakenAt, now))
+		}
+		fmt.Fprintf(t.Out, "%s: %s\n", o.Partition, strings.Join(parts, ", "))
+	}
+	return nil
+}

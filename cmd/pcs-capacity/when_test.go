@@ -1,0 +1,136 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/explain"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+)
+
+// What `when` and `left` say of each world: the code, the line of when, and the limit of left.
+func TestWhen(t *testing.T) {
+	const boots = 10 * time.Minute // the allowance, which is not to spare
+	group := func(s *capacity.Snapshot) *capacity.NodeGroup { return &s.Partitions[0].Groups[0] }
+	idle := func(n int) *explain.Queue { return &explain.Queue{Idle: map[string]int{"gpu": n}} }
+	for name, c := range map[string]struct {
+		change func(*capacity.Snapshot)
+		limit  capacity.Limit
+		queue  *explain.Queue
+		at     time.Duration
+		code   string
+		line   string
+		left   string
+	}{
+		"now":               {nil, capacity.Minutes(120), idle(2), 0, "now", "now, with 3h10m to spare", "05:09:00"},
+		"all of it":         {nil, capacity.Limit{}, idle(4), 0, "now", "now, for up to 05:10:00", "05:09:00"},
+		"to the minute":     {nil, capacity.Minutes(310), idle(4), 0, "now", "now, with 0s to spare", "05:09:00"},
+		"too few are idle":  {nil, capacity.Minutes(120), idle(1), 0, "waits-in-queue", "when nodes are free: it needs 2, and 1 are idle, with 3h10m to spare", "05:09:00"},
+		"Slurm is silent":   {nil, capacity.Minutes(120), nil, 0, "waits-in-queue", "when nodes are free: Slurm did not answer, with 3h10m to spare", "05:09:00"},
+		"others wait":       {nil, capacity.Minutes(120), &explain.Queue{Idle: map[string]int{"gpu": 4}, Waiting: map[string]int{"gpu": 3}}, 0, "waits-in-queue", "when its turn comes: other jobs wait for nodes (3), with 3h10m to spare", "05:09:00"},
+		"in the next block": {nil, capacity.Minutes(311), idle(4), 0, "next-block", "Fri 22:00, in the next block, with 1d17h to spare", "05:09:00"},
+		"before a block":    {nil, capacity.Minutes(60), idle(4), 7 * time.Hour, "next-block", "Fri 22:00, in the next block, with 1d22h to spare", ""},
+		"the last minute":   {nil, capacity.Minutes(1), idle(4), 5*time.Hour + 20*time.Minute - boots - 90*time.Second, "now", "now, with 30s to spare", ""},
+		"never":             {nil, capacity.Minutes(9999), idle(4), 0, "too-long", "never as it is (too-long): the job needs 6-22:39:00, but jobs on cr-0e2000000000000a2 in partition gpu must end by 2026-11-22 21:20 UTC. Use --time=1-23:10:00 or less", "05:09:00"},
+		"never, not strict": {func(s *capacity.Snapshot) { s.Submit.Strict = false }, capacity.Minutes(9999), idle(4), 0, "too-long", "never as it is (too-long): the job needs 6-22:39:00, but jobs on cr-0e2000000000000a2 in partition gpu must end by 2026-11-22 21:20 UTC. Use --time=1-23:10:00 or less", "05:09:00"},
+		"MaxTime":           {func(s *capacity.Snapshot) { s.Partitions[0].MaxTime = capacity.Minutes(90) }, capacity.Limit{}, idle(4), 0, "now", "now, for up to 01:30:00", "01:30:00"},
+		"a failed host":     {func(s *capacity.Snapshot) { s.Reservations[0].Unhealthy = 3 }, capacity.Minutes(120), idle(4), 0, "hosts-failed", "when failed hosts are back: the job needs 2 nodes, and 1 of the 4 hosts of cr-0e2000000000000a1 are usable, with 3h10m to spare", "05:09:00"},
+		"EC2 is late":       {func(s *capacity.Snapshot) { s.Reservations[0].State = capacity.StateScheduled }, capacity.Minutes(120), idle(4), 0, "waits-to-open", "as soon as EC2 opens cr-0e2000000000000a1, which it shows as scheduled, with 3h10m to spare", ""},
+		"EC2 did not tell":  {func(s *capacity.Snapshot) { s.Reservations = nil }, capacity.Minutes(120), idle(4), 0, "reservation-not-known", "unknown (reservation-not-known): EC2 did not describe cr-0e2000000000000a1, cr-0e2000000000000a2 when it was last asked; the job is let through unchecked", ""},
+		"without an end": {func(s *capacity.Snapshot) {
+			s.Reservations[0].End = time.Time{}
+			s.Reservations[0].Kind = capacity.ODCR
+			group(s).PurchaseOption = capacity.ODCR
+		}, capacity.Minutes(120), idle(4), 0, "now", "now, without an end", "UNLIMITED"},
+		"on demand": {func(s *capacity.Snapshot) {
+			group(s).PurchaseOption, group(s).Slots[0].ReservationIDs = capacity.OnDemand, nil
+		}, capacity.Minutes(120), idle(4), 0, "on-demand", "when EC2 has room: its nodes are launched on demand, without an end", "UNLIMITED"},
+		"an account that may": {func(s *capacity.Snapshot) { s.Partitions[0].AllowAccounts = nil }, capacity.Minutes(120), idle(4), 0, "now", "now, with 3h10m to spare", "05:09:00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snap, now := explainWorld(t), simStart.Add(c.at)
+			snap.TakenAt = now
+			if c.at > 6*time.Hour {
+				snap.Reservations[0].State = capacity.StateExpired
+			}
+			if c.change != nil {
+				c.change(snap)
+			}
+			req := capacity.Request{Partitions: []string{"gpu"}, Nodes: 2, TimeLimit: c.limit}
+			start := explain.When(req, capacity.Admit(req, snap, now), snap, c.queue, now)
+			term := &terminal.Terminal{UTC: true}
+			if got := whenText(term, start, now); start.Code != c.code || got != c.line {
+				t.Errorf("%s: %s\nwant %s: %s", start.Code, got, c.code, c.line)
+			}
+			left := explain.Left(req, capacity.Admit(req, snap, now), snap, now)
+			if left.TimeLimit != c.left {
+				t.Errorf("left: %q, want %q", left.TimeLimit, c.left)
+			}
+			if left.TimeLimit == "" || left.TimeLimit == "UNLIMITED" {
+				return
+			}
+			// R2: a job with this limit, submitted a minute later, still fits what is open.
+			limit, err := capacity.ParseLimit(left.TimeLimit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.TimeLimit = limit
+			later := now.Add(time.Minute)
+			if start := explain.When(req, capacity.Admit(req, snap, later), snap, idle(4), later); start.Code != "now" && start.Code != "hosts-failed" {
+				t.Errorf("a minute later %s is %s", left.TimeLimit, start.Code)
+			}
+		})
+	}
+}
+
+// The lines for the screen after login.
+func TestMotd(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*capacity.Snapshot)
+		at     time.Duration
+		want   string
+	}{
+		"open":           {nil, 0, "gpu: open until Fri 17:20, next block Fri 22:00\n"},
+		"between":        {func(s *capacity.Snapshot) { s.Reservations[0].State = capacity.StateExpired }, 7 * time.Hour, "gpu: closed, next block Fri 22:00\n"},
+		"the last one":   {func(s *capacity.Snapshot) { s.Reservations = s.Reservations[:1] }, 0, "gpu: open until Fri 17:20\n"},
+		"none":           {func(s *capacity.Snapshot) { s.Reservations = nil }, 0, "gpu: closed\n"},
+		"without an end": {func(s *capacity.Snapshot) { s.Reservations[0].End = time.Time{} }, 0, "gpu: open\n"},
+		"far away": {func(s *capacity.Snapshot) {
+			s.Reservations[1].Start, s.Reservations[1].End = simStart.AddDate(0, 0, 9), simStart.AddDate(0, 0, 10)
+		}, 0, "gpu: open until Fri 17:20, next block Sun 2026-11-29 12:00\n"},
+		"old": {func(s *capacity.Snapshot) { s.TakenAt = simStart.Add(-2 * time.Hour) }, 0, "gpu: open until Fri 17:20, next block Fri 22:00, as of Fri 10:00\n"},
+	} {
+		snap, now := explainWorld(t), simStart.Add(c.at)
+		snap.TakenAt = now
+		if c.change != nil {
+			c.change(snap)
+		}
+		var out strings.Builder
+		err := (&LeftCmd{Motd: true}).motd(&terminal.Terminal{Out: &out, Format: terminal.Table, UTC: true}, snap, now)
+		if diff := cmp.Diff(c.want, out.String()); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+}
+
+func TestLimitAndNodes(t *testing.T) {
+	for text, want := range map[string]capacity.Limit{
+		"90": capacity.Minutes(90), "90:30": capacity.Minutes(91), "12:00:00": capacity.Minutes(720), "2-0": capacity.Minutes(2880), "UNLIMITED": capacity.NoLimit,
+		"12h": capacity.Minutes(720), "2d12h": capacity.Minutes(3600), "90s": capacity.Minutes(2), "soon": {}, "-2h": {}, "0h": {},
+	} {
+		var l jobLimit
+		if err := l.UnmarshalText([]byte(text)); l.Limit != want || (err == nil) != want.Set {
+			t.Errorf("%q: %v, %v", text, l.Limit, err)
+		}
+	}
+	for text, good := range map[string]bool{"4": true, "4-8": true, "1k": true, "0": false, "four": false, "4,5": false, "-4": false, "": false} {
+		var n nodeCount
+		if err := n.UnmarshalText([]byte(text)); (err == nil) != good {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Codes of [Start] beside those of [Explanation].
+const (
+	Now      = "now"       // an open reservation takes the job, and enough of its nodes are idle
+	OnDemand = "on-demand" // its nodes are launched on demand, if EC2 has room
+)
+
+// Start says when a job could start. Reservations and limits decide it; nobody knows the job's place in the queue.
+type Start struct {
+	// Code is Now, OnDemand, WaitsInQueue, WaitsForHost, WaitsToOpen, NextBlock, or the code of the verdict that keeps the
+	// job from ever starting.
+	Code string `json:"code"`
+	// Message says what the job waits for, or what to change; "" for Now and NextBlock.
+	Message     string `json:"message,omitempty"`
+	Partition   string `json:"partition,omitempty"`
+	Reservation string `json:"reservation,omitempty"`
+	// Start is when the reservation opens, or now; zero if the job can never start.
+	Start time.Time `json:"start,omitzero"`
+	// Fence is when jobs must have ended; zero if the reservation has no end.
+	Fence time.Time `json:"fence,omitzero"`
+	// TimeLimit is the limit that the job gets, as --time takes it.
+	TimeLimit string `json:"time_limit,omitempty"`
+	// SpareSeconds is the time between the end of the job's own limit and the fence; nil without such a limit or a fence.
+	SpareSeconds *int64 `json:"spare_seconds,omitempty"`
+	// Shortened: the filter shortens the job's limit to TimeLimit.
+	Shortened bool     `json:"shortened,omitempty"`
+	Warnings  []string `json:"warnings"`
+}
+
+// Queue is what Slurm shows of the nodes and of other jobs; nil if it did not answer.
+type Queue struct {
+	// Idle counts the idle nodes of each slot.
+	Idle map[string]int
+	// Waiting counts jobs that wait for nodes in each partition.
+	Waiting map[string]int
+}
+
+// When says when a job could start that the filter judges as v.
+func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, queue *Queue, now time.Time) Start {
+	s := Start{Code: string(v.Code), Warnings: append([]string{}, v.Warnings...)}
+	stated := req.TimeLimit
+	if v.Edits.TimeLimit.Set { // the filter chooses the limit
+		s.Shortened = stated.Set
+		req.TimeLimit = capacity.Limit{}
+	}
+	fits := slices.DeleteFunc(capacity.Prospects(req, snap, now), func(p capacity.Prospect) bool { return !p.Fits })
+	if v.Refused || len(fits) == 0 {
+		s.Message, s.Shortened = v.Message, false
+		switch {
+		case v.Refused:
+		case v.Code == capacity.OK || v.Code == capacity.NotManaged:
+			s.Code, s.Message = Unmanaged, "pcs-capacity does not manage its partition; ask Slurm: sbatch --test-only"
+		default: // strict = false, or EC2 did not describe the reservation
+			s.Message, s.Warnings = strings.Join(v.Warnings, "; "), []string{}
+		}
+		return s
+	}
+	open := slices.DeleteFunc(slices.Clone(fits), func(p capacity.Prospect) bool { return !isOpen(p, now) })
+	p := fits[0]
+	if len(open) > 0 {
+		p = slices.MaxFunc(open, func(a, b capacity.Prospect) int {
+			return cmp.Or(cmp.Compare(queue.lacks(b), queue.lacks(a)), cmp.Compare(a.Room, b.Room))
+		})
+	}
+	s.Partition, s.Reservation = p.Partition, p.Reservation.ID
+	s.Start, s.Fence = p.Window.Start, p.Window.Fence
+	if s.Start.Before(now) {
+		s.Start = now
+	}
+	switch own := stated.Bounded() && !s.Shortened; {
+	case own && !p.Window.Unbounded():
+		spare := int64((p.Room - stated.Duration()) / time.Second)
+		s.TimeLimit, s.SpareSeconds = stated.String(), &spare
+	case own:
+		s.TimeLimit = stated.String()
+	default:
+		s.TimeLimit = p.Longest.String()
+	}
+	few, short := capacity.ShortOfHosts(req, snap, now)
+	switch {
+	case len(open) == 0 && p.Window.Start.After(now):
+		s.Code = NextBlock
+	case len(open) == 0:
+		s.Code, s.Message = WaitsToOpen, fmt.Sprintf("as soon as EC2 opens %s, which it shows as %s", p.Reservation.ID, p.Reservation.State)
+	case short:
+		s.Code, s.Message = WaitsForHost, "when failed hosts are back: "+few.FewHosts()
+	case queue == nil:
+		s.Code, s.Message = WaitsInQueue, "when nodes are free: Slurm did not answer"
+	case queue.lacks(p) > 0:
+		s.Code, s.Message = WaitsInQueue, fmt.Sprintf("when nodes are free: it needs %d, and %d are idle", needs(p), queue.Idle[p.Slot])
+	case queue.Waiting[p.Partition] > 0:
+		s.Code, s.Message = WaitsInQueue, fmt.Sprintf("when its turn comes: other jobs wait for nodes (%d)", queue.Waiting[p.Partition])
+	case p.Reservation.ID == "":
+		s.Code, s.Message = OnDemand, "when EC2 has room: its nodes are launched on demand"
+	default:
+		s.Code = Now
+	}
+	return s
+}
+
+// Left says how long a job may run that starts now in one of the open reservations; its TimeLimit is "" if none does. It
+// leaves a minute for the submission.
+func Left(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) Start {
+	req.TimeLimit = capacity.Limit{}
+	soon := now.Add(time.Minute)
+	open := slices.DeleteFunc(capacity.Prospects(req, snap, soon), func(p capacity.Prospect) bool {
+		return !isOpen(p, now) || p.Longest.Bounded() && p.Longest.Minutes < 1
+	})
+	if len(open) == 0 {
+		s := When(req, v, snap, nil, now)
+		s.TimeLimit = ""
+		return s
+	}
+	p := slices.MaxFunc(open, func(a, b capacity.Prospect) int { return cmp.Compare(length(a.Longest), length(b.Longest)) })
+	return Start{Code: Now, Partition: p.Partition, Reservation: p.Reservation.ID, Start: now, Fence: p.Window.Fence,
+		TimeLimit: p.Longest.String(), Warnings: append([]string{}, v.Warnings...)}
+}
+
+// isOpen reports whether EC2 lets instances run in a reservation now.
+func isOpen(p capacity.Prospect, now time.Time) bool {
+	return !p.Window.Start.After(now) && (p.Reservation.ID == "" || p.Reservation.State == capacity.StateActive)
+}
+
+// needs is the number of nodes that a job takes.
+func needs(p capacity.Prospect) int { return max(1, p.Needs) }
+
+// lacks is the number of idle nodes that a job lacks; 0 if Slurm did not answer.
+func (q *Queue) lacks(p capacity.Prospect) int {
+	if q == nil {
+		return 0
+	}
+	return max(0, needs(p)-q.Idle[p.Slot])
+}
+
+// length compares limits.
+func length(l capacity.Limit) int {
+	if l.Unlimited {
+		return math.MaxInt
+	}
+	return l.Minutes
+}
+
+// Opening is when jobs can run in a partition: until when now, and from when next.
+type Opening struct {
+	Partition string `json:"partition"`
+	Open      bool   `json:"open"`
+	// Fence is when jobs must have ended in what is open; zero if it has no end. Next is when the next reservation opens;
+	// zero if none is known.
+	Fence time.Time `json:"fence,omitzero"`
+	Next  time.Time `json:"next,omitzero"`
+}
+
+// Openings says it of each partition, for anybody's jobs.
+func Openings(snap *capacity.Snapshot, now time.Time) []Opening {
+	all := []Opening{}
+	for _, part := range snap.Partitions {
+		o := Opening{Partition: part.Name}
+		endless := false
+		for _, p := range capacity.Prospects(capacity.Request{Partitions: []string{part.Name}}, snap, now) {
+			switch {
+			case isOpen(p, now):
+				o.Open, endless = true, endless || p.Window.Unbounded()
+				if p.Window.Fence.After(o.Fence) {
+					o.Fence = p.Window.Fence
+				}
+			case p.Window.Start.After(now) && o.Next.IsZero():
+				o.Next = p.Window.Start
+			}
+		}
+		if endless {
+			o.Fence = time.Time{}
+		}
+		all = append(all, o)
+	}
+	return all
+}
