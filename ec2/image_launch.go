@@ -23,14 +23,7 @@ func (c *Client) LaunchImage(ctx context.Context, l capacity.Launch, imageID, us
 	if err != nil {
 		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, withOutcome(err))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var launched []capacity.Instance
-	for _, a := range out.Instances {
-		launched = append(launched, instance(a))
-		c.launched[aws.ToString(a.InstanceId)] = c.Now()
-	}
-	return launched, nil
+	return c.register(out.Instances), nil
 }
 
 // TryInterfaces asks EC2 by DryRun for a launch on demand with every network interface of the type,

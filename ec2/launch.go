@@ -27,14 +27,19 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 	if err != nil {
 		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, withOutcome(err))
 	}
+	return c.register(out.Instances), nil
+}
+
+// register notes when the instances were launched: EC2 may not show them yet.
+func (c *Client) register(started []types.Instance) []capacity.Instance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var launched []capacity.Instance
-	for _, a := range out.Instances {
+	for _, a := range started {
 		launched = append(launched, instance(a))
 		c.launched[aws.ToString(a.InstanceId)] = c.Now()
 	}
-	return launched, nil
+	return launched
 }
 
 func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunInstancesInput, error) {
