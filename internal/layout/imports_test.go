@@ -17,7 +17,7 @@ import (
 // root is the folder of the module.
 const root = "../.."
 
-// layer is a row of the table in docs/how-it-works.md: packages, and what they may import.
+// layer is a row of the table in ARCHITECTURE.md: packages, and what they may import.
 // A package of ours is a path in the module, one of others has its whole path; "cmd/*" is
 // every package below cmd.
 type layer struct {
@@ -28,7 +28,7 @@ type layer struct {
 // readLayers reads the table, whose rows import from later rows only.
 func readLayers(t *testing.T) []layer {
 	t.Helper()
-	text, err := os.ReadFile(root + "/docs/how-it-works.md")
+	text, err := os.ReadFile(root + "/ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,13 +52,13 @@ func readLayers(t *testing.T) []layer {
 		for row, upper := range layers {
 			for _, name := range l.imports {
 				if covers(upper.packages, name) {
-					t.Errorf("docs/how-it-works.md: row %d of the layers imports %s of row %d, which is not below it", len(layers), name, row+1)
+					t.Errorf("ARCHITECTURE.md: row %d of the layers imports %s of row %d, which is not below it", len(layers), name, row+1)
 				}
 			}
 		}
 	}
 	if len(layers) < 5 {
-		t.Fatalf("docs/how-it-works.md has a table of %d layers", len(layers))
+		t.Fatalf("ARCHITECTURE.md has a table of %d layers", len(layers))
 	}
 	return layers
 }
@@ -76,7 +76,7 @@ func covers(names []string, one string) bool {
 // product does.
 var askAWS = []string{"internal/awssim", "cmd/capacity-lab", "internal/setup", "internal/lifecycle"}
 
-// Packages import what the table in docs/how-it-works.md lets them. A package of others
+// Packages import what the table in ARCHITECTURE.md lets them. A package of others
 // may be imported by anyone, unless the table has it: then as it says.
 func TestImportsPointOneWay(t *testing.T) {
 	layers := readLayers(t)
@@ -95,7 +95,7 @@ func TestImportsPointOneWay(t *testing.T) {
 	for _, from := range slices.Sorted(maps.Keys(product)) {
 		row := slices.IndexFunc(layers, func(l layer) bool { return covers(l.packages, from) })
 		if row < 0 {
-			t.Errorf("%s is in no row of the layers in docs/how-it-works.md", from)
+			t.Errorf("%s is in no row of the layers in ARCHITECTURE.md", from)
 			continue
 		}
 		below := func(name string) bool {
@@ -103,12 +103,12 @@ func TestImportsPointOneWay(t *testing.T) {
 		}
 		for _, to := range product[from] {
 			if !covers(layers[row].imports, to) && !(layers[row].everythingBelow && below(to)) {
-				t.Errorf("%s imports %s, which docs/how-it-works.md does not let it", from, to)
+				t.Errorf("%s imports %s, which ARCHITECTURE.md does not let it", from, to)
 			}
 		}
 		for _, to := range tests[from] {
 			if slices.Contains(reserved, to) && !covers(layers[row].imports, to) && !slices.Contains(askAWS, from) {
-				t.Errorf("a test of %s imports %s, which docs/how-it-works.md does not let it", from, to)
+				t.Errorf("a test of %s imports %s, which ARCHITECTURE.md does not let it", from, to)
 			}
 		}
 	}
