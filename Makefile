@@ -67,7 +67,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: deps build ## run the main job on a simulated AWS and a real Slurm, on this machine
-	@bin/capacity-lab demo --bin bin
+	@bin/capacity-lab demo --bin bin --keep
 
 test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, real Slurm
 	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=

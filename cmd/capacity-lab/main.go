@@ -14,7 +14,7 @@ import (
 
 // cli is the command line.
 type cli struct {
-	Demo demoCmd `cmd:"" help:"Tell the main job in two acts, with real commands."`
+	Demo demoCmd `cmd:"" help:"Show a block from its offer to its report, with real commands."`
 	Up   upCmd   `cmd:"" help:"Run simulated AWS and a real Slurm together."`
 	AWS  awsCmd  `cmd:"" name:"aws" help:"Run simulated AWS alone."`
 	Sim  simCmd  `cmd:"" help:"Control simulated AWS: its clock, its faults, its records."`

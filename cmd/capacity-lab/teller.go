@@ -18,7 +18,11 @@ import (
 // patience is how long waitFor tries, and most that one command may take.
 const patience = 60 * time.Second
 
-// teller shows commands with their real output and notices what is not as told.
+// widest is how many columns the demo takes, and those of its commands where nothing bounds them.
+const widest = 100
+
+// teller runs commands and notices what is not as told. It shows those that are worth a
+// reader's time, or all of them.
 type teller struct {
 	*terminal.Terminal
 	ctx context.Context
@@ -27,6 +31,11 @@ type teller struct {
 	env, work, bin string
 	// quirks are the quirks of every simulated AWS.
 	quirks quirks
+	// all shows every command, with all that it printed.
+	all bool
+	// stop stops the lab of the act, lab is its process.
+	stop func() error
+	lab  int
 
 	last     string // the output of the last command
 	failed   bool   // the act went wrong: the rest of it makes no sense
@@ -38,6 +47,8 @@ type teller struct {
 type wants struct {
 	status int
 	output string
+	// shows matches the lines that are worth showing; "" if not even the command is.
+	shows string
 }
 
 func (t *teller) title(text string) {
@@ -47,6 +58,13 @@ func (t *teller) title(text string) {
 func (t *teller) say(format string, args ...any) {
 	if !t.failed {
 		t.Tell(format, args...)
+	}
+}
+
+// note says what belongs to a command that is not shown.
+func (t *teller) note(format string, args ...any) {
+	if t.all {
+		t.say(format, args...)
 	}
 }
 
@@ -63,18 +81,20 @@ func (t *teller) wrong(format string, args ...any) {
 	t.failed = true
 }
 
-// run shows a command, runs it, shows what it printed, and compares.
+// run runs a command, and compares.
 func (t *teller) run(command string, w wants) {
 	if t.failed {
 		return
 	}
-	t.command(command)
-	t.commands++
-	status := t.sh(command)
-	t.show()
-	if problem := w.unmet(status, t.last); problem != "" {
-		t.wrong("%s", problem)
+	if t.shown(w) {
+		t.command(command)
 	}
+	t.commands++
+	problem := w.unmet(t.sh(command), t.last)
+	if problem != "" && !t.shown(w) {
+		t.command(command)
+	}
+	t.show(w, problem)
 }
 
 // waitFor runs a command until its result is as expected, and shows its last run.
@@ -90,12 +110,17 @@ func (t *teller) waitFor(command string, w wants) {
 			break
 		}
 	}
-	t.command(command)
-	t.show()
 	if problem != "" {
-		t.wrong("%s, for %s", problem, patience)
+		problem += fmt.Sprintf(", for %s", patience)
 	}
+	if t.shown(w) || problem != "" {
+		t.command(command)
+	}
+	t.show(w, problem)
 }
+
+// shown tells whether a command is shown that does what it should.
+func (t *teller) shown(w wants) bool { return t.all || w.shows != "" }
 
 // find returns the first match in the last output, or its first group.
 func (t *teller) find(pattern string) string {
@@ -126,8 +151,8 @@ func (t *teller) sh(command string) (status int) {
 	defer cancel()
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", `. "$0" && eval "$1"`, t.env, command)
 	c.Dir = t.work
-	// Tables are as wide as in this terminal, or in one of 100 columns, less what show indents.
-	c.Env = append(os.Environ(), "PATH="+t.bin+":"+os.Getenv("PATH"), fmt.Sprintf("COLUMNS=%d", max(1, cmp.Or(t.OutWidth, 100)-2)))
+	// Tables are as wide as here, less what show indents.
+	c.Env = append(os.Environ(), "PATH="+t.bin+":"+os.Getenv("PATH"), fmt.Sprintf("COLUMNS=%d", max(1, cmp.Or(t.OutWidth, widest)-2)))
 	// Its own process group: a command that hangs ends with its children.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
@@ -147,8 +172,25 @@ func (t *teller) sh(command string) (status int) {
 	return 0
 }
 
-func (t *teller) show() {
-	if text := strings.TrimRight(t.last, "\n"); text != "" {
-		t.Tell("  %s", strings.ReplaceAll(text, "\n", "\n  "))
+// show shows what the last command printed: all of it where something is wrong, else the
+// lines that are worth it, with a sign where some before them are left out.
+func (t *teller) show(w wants, problem string) {
+	whole := t.all || problem != ""
+	if text := strings.TrimRight(t.last, "\n"); text != "" && (whole || w.shows != "") {
+		worth := regexp.MustCompile(w.shows)
+		begin := "  "
+		for line := range strings.SplitSeq(text, "\n") {
+			if !whole && !worth.MatchString(line) {
+				if line != "" {
+					begin = "… "
+				}
+				continue
+			}
+			t.Tell("%s%s", begin, line)
+			begin = "  "
+		}
+	}
+	if problem != "" {
+		t.wrong("%s", problem)
 	}
 }
