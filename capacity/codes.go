@@ -134,6 +134,7 @@ const (
 	BadUserData        Code = "user-data"
 	BadImage           Code = "image"
 	WrongArchitecture  Code = "architecture"
+	NoDrivers          Code = "drivers"
 	TagKey             Code = "tag-key"
 	LaunchRefused      Code = "launch-refused"
 	RootVolumeTooSmall Code = "root-volume"
@@ -672,6 +673,11 @@ var Codes = []Meaning{
 		Text:    "The image has another architecture than the instance type.",
 		Do:      "Give an image for it with `--ami`.",
 		Example: "image ami-0 is for arm64, but p5.48xlarge runs x86_64; give an image for x86_64 with --ami"},
+	{Code: NoDrivers, Where: AtSetup, Severity: Note,
+		Text:    "Nothing says that the image has drivers for the GPUs of the instance type. Slurm drains a node that shows fewer GPUs than configured.",
+		Do:      "Give another image with `--ami`, on PCS its own by `--ami pcs-dlami`. Tag an image that has the drivers.",
+		More:    "setup.md#the-image",
+		Example: "nothing says that image ami-0 (al2023-pcs) has drivers for the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami pcs-dlami, or say so by a tag if it has them: `aws ec2 create-tags --region us-east-2 --resources ami-0 --tags Key=drivers,Value=nvidia`"},
 	{Code: LaunchRefused, Where: AtSetup, Severity: Admin,
 		Text:    "EC2 refused a dry run of the launch.",
 		Do:      "Correct what EC2 names.",

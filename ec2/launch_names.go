@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -14,6 +15,15 @@ import (
 
 // Image holds the facts about an AMI that a launch depends on.
 type Image struct {
+	ID, Name string
+	// Owner is an account, or EC2's alias of one, such as amazon.
+	Owner string
+	// Created and Deprecated are dates; Deprecated is "" for an image that EC2 goes on to offer.
+	Created, Deprecated string
+	// Says is its name, its description and its tags in this account, in lower case.
+	Says string
+	// Source is the id of the image that it was made from; "" where EC2 does not know.
+	Source string
 	// Platform is in the words of a reservation ("Linux/UNIX"); "" if these have none for it.
 	Platform string
 	// Architecture is x86_64 or arm64.
@@ -30,7 +40,7 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	if isParameter(id) {
 		return Image{}, fmt.Errorf("image %s: EC2 resolves that in launch templates only; name the AMI, which `aws ssm get-parameter --name %s` shows", id, strings.TrimPrefix(id, parameterPrefix))
 	}
-	out, err := c.api.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}})
+	out, err := c.api.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}, IncludeDeprecated: aws.Bool(true)})
 	if err == nil && len(out.Images) == 0 {
 		err = ErrNotDescribed
 	}
@@ -38,13 +48,37 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 		return Image{}, fmt.Errorf("describing image %s in %s: %w", id, c.region, err)
 	}
 	image := out.Images[0]
-	found := Image{Platform: reservationPlatform(aws.ToString(image.PlatformDetails)), Architecture: string(image.Architecture), RootDevice: aws.ToString(image.RootDeviceName)}
+	found := Image{
+		ID: id, Name: aws.ToString(image.Name), Owner: cmp.Or(aws.ToString(image.ImageOwnerAlias), aws.ToString(image.OwnerId)),
+		Created: dateOf(image.CreationDate), Deprecated: dateOf(image.DeprecationTime), Source: aws.ToString(image.SourceImageId),
+		Platform: reservationPlatform(aws.ToString(image.PlatformDetails)), Architecture: string(image.Architecture), RootDevice: aws.ToString(image.RootDeviceName),
+	}
+	says := []string{found.Name, aws.ToString(image.Description)}
+	for _, t := range image.Tags {
+		says = append(says, aws.ToString(t.Key), aws.ToString(t.Value))
+	}
+	found.Says = strings.ToLower(strings.Join(says, " "))
 	for _, m := range image.BlockDeviceMappings {
 		if m.Ebs != nil && aws.ToString(m.DeviceName) == found.RootDevice {
 			found.RootGiB = int(aws.ToInt32(m.Ebs.VolumeSize))
 		}
 	}
 	return found, nil
+}
+
+// String says what the image is: "NAME of OWNER, created 2026-05-22, deprecated as of 2028-05-22".
+func (i Image) String() string {
+	text := i.Name + " of " + i.Owner + ", created " + i.Created
+	if i.Deprecated != "" {
+		text += ", deprecated as of " + i.Deprecated
+	}
+	return text
+}
+
+// dateOf is the date in a time as EC2 writes it.
+func dateOf(written *string) string {
+	date, _, _ := strings.Cut(aws.ToString(written), "T")
+	return date
 }
 
 // SecurityGroups describes the existing ones among ids, by id.

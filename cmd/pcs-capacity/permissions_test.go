@@ -416,6 +416,8 @@ var scenes = []scene{
 		r.admin(setupArgs(openBlock, "--max-nodes", "3")...)
 		r.said = ""
 	}, run: command(setupArgs(openBlock, "--max-nodes", "3")...)},
+	// The image that PCS publishes.
+	{program: permissions.Setup, run: command(setupArgs(openBlock, "--ami", "pcs-dlami", "--dry-run")...)},
 	// An ODCR in a placement group.
 	{program: permissions.Setup, run: command(setupArgs(groupODCR)...)},
 	// A cluster that there is not.

@@ -30,7 +30,7 @@ type SetupCmd struct {
 	NodeGroup   string            `required:"" predictor:"node-group" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …." placeholder:"NAME"`
 
 	Like            string   `help:"Node group of the cluster to take AMI, instance profile, security groups and user data from. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
-	AMI             string   `name:"ami" help:"AMI, instead of that of --like." placeholder:"AMI"`
+	AMI             string   `name:"ami" help:"AMI, instead of that of --like. On PCS, pcs-dlami stands for PCS's own image with GPU drivers." placeholder:"AMI"`
 	InstanceProfile string   `help:"ARN of the instance profile, instead of that of --like. With ec2 a name will do." placeholder:"ARN"`
 	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
 	UserDataFile    string   `type:"existingfile" predictor:"file" help:"File with user data, instead of that of --like." placeholder:"FILE"`
@@ -226,6 +226,8 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		)
 	case !onEC2 && c.ConfServer != "":
 		return r, usage("--conf-server is for --provider ec2; PCS configures its nodes itself")
+	case onEC2 && c.AMI == pcs.GPUImage:
+		return r, usage("--ami %s is PCS's own image; with --provider ec2 name one with Slurm and drivers by its id", c.AMI)
 	case onEC2 && c.Cluster != "":
 		return r, usage("--cluster names a PCS cluster, and with --provider ec2 there is none; leave one of them out")
 	case c.RootVolumeSize < 0 || c.RootVolumeSize > maxVolume:

@@ -54,8 +54,8 @@ func TestNetwork(t *testing.T) {
 	if len(groups) != 1 || *groups[0].GroupName != "ml-nodes" {
 		t.Errorf("security groups %+v", groups)
 	}
-	images := do(t, w.ec2.DescribeImages, &ec2.DescribeImagesInput{Owners: []string{"self"}, Filters: filters("architecture", "arm64")}).Images
-	if len(images) != 1 || *images[0].ImageId != defARMImage {
+	images := do(t, w.ec2.DescribeImages, &ec2.DescribeImagesInput{Owners: []string{"amazon"}, Filters: filters("architecture", "arm64")}).Images
+	if len(images) != 1 || *images[0].ImageId != defARMImage || *images[0].ImageOwnerAlias != "amazon" || *images[0].DeprecationTime != "2028-05-22T00:00:00.000Z" {
 		t.Errorf("arm64 images %+v", images)
 	}
 	// One unknown id fails the whole call.

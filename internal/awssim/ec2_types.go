@@ -246,7 +246,12 @@ type wireImage struct {
 	ID           string `xml:"imageId"`
 	Name         string `xml:"name"`
 	State        string `xml:"imageState"`
+	Description  string `xml:"description,omitempty"`
 	Owner        string `xml:"imageOwnerId"`
+	OwnerAlias   string `xml:"imageOwnerAlias,omitempty"`
+	Created      string `xml:"creationDate"`
+	Deprecated   string `xml:"deprecationTime,omitempty"`
+	Source       string `xml:"sourceImageId,omitempty"`
 	Architecture string `xml:"architecture"`
 	Platform     string `xml:"platformDetails"`
 	RootDevice   string `xml:"rootDeviceName"`
@@ -291,17 +296,36 @@ func (s *Sim) describeImages(c *call, in *describeImagesInput) (any, error) {
 		return nil, err
 	}
 	part, next, err := page(c, in.paging, 1, 1000, len(in.ImageIDs) > 0, items)
+	owner := func(i ImageScenario) (id, alias string) {
+		if i.Owner == ownedByAWS {
+			return accountOfAWS, i.Owner
+		}
+		return cmp.Or(i.Owner, s.scenario.Account), ""
+	}
 	out := struct {
 		Images []wireImage `xml:"imagesSet>item"`
 		Next   string      `xml:"nextToken,omitempty"`
 	}{Next: next}
 	for _, i := range part {
+		id, alias := owner(i)
 		out.Images = append(out.Images, wireImage{
-			ID: i.ID, Name: i.Name, State: "available", Owner: cmp.Or(i.Owner, s.scenario.Account), Architecture: i.Architecture,
+			ID: i.ID, Name: i.Name, Description: i.Description, State: "available", Owner: id, OwnerAlias: alias, Architecture: i.Architecture,
+			Created: midnight(i.Created), Deprecated: midnight(i.Deprecated), Source: i.Source,
 			Platform: i.Platform, RootDevice: rootDevice, RootType: "ebs", Type: "machine", Volumes: []blockDevice{i.rootVolume()}, Tags: wireTags(c.region.fixedTags[i.ID]),
 		})
 	}
 	return out, err
+}
+
+// Owners of images that EC2 names by an alias.
+const ownedByAWS, accountOfAWS = "amazon", "137112412989"
+
+// midnight is the beginning of a day as EC2 writes it; "" for none.
+func midnight(date string) string {
+	if date == "" {
+		return ""
+	}
+	return date + "T00:00:00.000Z"
 }
 
 func imageNotFound(id string) error {

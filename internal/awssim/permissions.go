@@ -95,6 +95,8 @@ func (s *Sim) authorize(c *call) error {
 		needs = s.iamNeeds(c)
 	case resourceGroups:
 		needs = s.groupNeeds(c)
+	case "ssm":
+		needs = ssmNeeds(c)
 	}
 	for _, need := range needs {
 		need.Keys.Set(keyRegion, c.Region)
@@ -136,7 +138,7 @@ func (s *Sim) unauthorized(c *call, need iam.Request, verdict iam.Verdict) error
 		message += fmt.Sprintf(" because no identity-based policy allows the %s action", need.Action)
 	}
 	switch c.Service {
-	case "pcs":
+	case "pcs", "ssm":
 		return apiErrorf("AccessDeniedException", "%s", message)
 	case resourceGroups:
 		return &APIError{Code: "ForbiddenException", Status: http.StatusForbidden, Message: message}

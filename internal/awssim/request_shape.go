@@ -25,6 +25,8 @@ func checkRequest(c *call) error {
 		return pcsShapeError(c, shape)
 	case "ec2":
 		return ec2ShapeError(c, shape.Violations)
+	case "ssm":
+		return apiErrorf("ValidationException", "%s", shape.Error())
 	case resourceGroups:
 		return &APIError{Code: "BadRequestException", Message: shape.Error()}
 	}

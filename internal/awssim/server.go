@@ -16,7 +16,7 @@ import (
 
 // call is one request of AWS.
 type call struct {
-	Service   string // ec2, pcs, resource-groups, iam, sts
+	Service   string // ec2, pcs, resource-groups, iam, sts, ssm
 	Operation string
 	Region    string
 	AccessKey string
@@ -36,7 +36,7 @@ const pcsTarget = "AWSParallelComputingService."
 // maxRequest bounds the body of a request; the largest real ones carry 16 KB of user data.
 const maxRequest = 1 << 20
 
-// Handler serves EC2, PCS, Resource Groups and, under /_sim/, the control requests and the metadata of
+// Handler serves EC2, PCS, Resource Groups, public parameters of Systems Manager and, under /_sim/, the control requests and the metadata of
 // instances.
 func (s *Sim) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -103,6 +103,10 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 		c.Operation = op
 		return c, nil
 	}
+	if c.Service == "ssm" {
+		c.Operation = strings.TrimPrefix(r.Header.Get("X-Amz-Target"), ssmTarget)
+		return c, nil
+	}
 	if c.Service == resourceGroups {
 		if c.Operation = resourceGroupPaths[r.URL.Path]; c.Operation == "" {
 			return c, apiErrorf("MethodNotAllowedException", "the simulator has no %s", r.URL.Path)
@@ -139,6 +143,8 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 		ops = s.pcs
 	case resourceGroups:
 		ops = s.resourceGroupOperations()
+	case "ssm":
+		ops = s.ssmOperations()
 	default:
 		return nil, apiErrorf("UnknownOperationException", "the simulator has no service %q", c.Service)
 	}
@@ -163,7 +169,7 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 }
 
 func unknownOperation(c *call) error {
-	if c.Service == "pcs" {
+	if c.Service == "pcs" || c.Service == "ssm" {
 		return apiErrorf("UnknownOperationException", "the simulator has no operation %s", c.Operation)
 	}
 	return apiErrorf("InvalidAction", "The action %s is not valid for this web service.", c.Operation)
@@ -190,6 +196,8 @@ func (s *Sim) answer(w http.ResponseWriter, c *call, body []byte, err error) {
 	switch c.Service {
 	case "pcs":
 		contentType = "application/x-amz-json-1.0"
+	case "ssm":
+		contentType = "application/x-amz-json-1.1"
 	case resourceGroups:
 		contentType = "application/json"
 	}
@@ -202,7 +210,7 @@ func (s *Sim) answer(w http.ResponseWriter, c *call, body []byte, err error) {
 func errorBody(c *call, e *APIError) []byte {
 	switch c.Service {
 	case "pcs":
-	case resourceGroups:
+	case resourceGroups, "ssm":
 		body, err := json.Marshal(map[string]string{"__type": e.Code, "Message": e.Message})
 		if err != nil {
 			panic(err)

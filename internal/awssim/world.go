@@ -164,7 +164,7 @@ func (r *region) buildImages(RegionScenario) error {
 	for i := range r.images {
 		img := &r.images[i]
 		img.Architecture = cmp.Or(img.Architecture, "x86_64")
-		img.Platform = cmp.Or(img.Platform, "Linux/UNIX")
+		img.Platform, img.Created = cmp.Or(img.Platform, "Linux/UNIX"), cmp.Or(img.Created, "2026-10-01")
 		r.fixedTags[img.ID] = copyTags(img.Tags)
 	}
 	return nil

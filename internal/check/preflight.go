@@ -83,6 +83,9 @@ func (r *run) preflight(ctx context.Context) {
 		if err := errs[i]; err != nil && (seen.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
 			r.unread(ctx, "launch", "what the nodes of "+seen.Group+" are launched with", err)
 		}
+		if seen.Image.ID != "" {
+			r.ok("image", "nodes of %s boot %s: %s", seen.Group, seen.Image.ID, seen.Image)
+		}
 		problems := preflight.Judge(seen)
 		if !slices.ContainsFunc(problems, preflight.Stops) { // EC2 would name that again
 			problems = append(problems, answers[i].Refusals...)

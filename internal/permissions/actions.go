@@ -51,7 +51,8 @@ var (
 	pcsRoles = scope{"RolesOfPCS", []string{"iam::*:role/AWSPCS*", "iam::*:role/aws-pcs/*"}, roles}
 	ec2Roles = scope{"RolesOfNodes", []string{"iam::*:role/" + ofNodes}, roles}
 
-	images = scope{"Images", []string{"ssm:*:*:parameter/*"}, nil}
+	publicImages = scope{"PublicImages", []string{"ssm:*::parameter/aws/service/pcs/ami/*"}, nil}
+	images       = scope{"Images", []string{"ssm:*:*:parameter/*"}, nil}
 )
 
 // makesGroups are the programs that have PCS make or change compute node groups, for
@@ -155,6 +156,8 @@ var Actions = []Action{
 	{Name: "resource-groups:ListGroupResources", Why: "the reservations of a resource group that the settings select",
 		stops: programs{Setup, Resume, Holding, ResumePCS, Wire, Check}, lessens: programs{Status, Sync}},
 
+	{Name: "ssm:GetParameter", Why: "the image that PCS publishes for GPUs, where `--ami pcs-dlami` asks for it", stops: programs{Setup},
+		grants: []grant{{nil, publicImages}}},
 	{Name: "ssm:GetParameters", Why: "an image that the launch template names as resolve:ssm:…", stops: programs{Resume, Holding, Check}, lessens: programs{Status, Sync, CanaryFree},
 		grants: []grant{{nil, images}}},
 }

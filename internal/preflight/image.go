@@ -1,10 +1,15 @@
 package preflight
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // architecture compares the image with the instance type.
@@ -15,4 +20,52 @@ func architecture(s Seen) []capacity.Problem {
 	}
 	return s.problem(capacity.WrongArchitecture, "give an image for "+strings.Join(runs, " or ")+" with --ami",
 		"image %s is for %s, but %s runs %s", s.Template.ImageID, has, s.Type.Name, strings.Join(runs, " and "))
+}
+
+// driverWords are what an image says of its drivers, by the name of the device files. Of other
+// devices nobody knows what to look for.
+var driverWords = map[string][]string{
+	"/dev/nvidia": {"nvidia", "cuda", "gpu", "dlami"},
+	"/dev/neuron": {"neuron"},
+}
+
+// saysDrivers reports whether a word of the image stands for drivers of the type's devices, or no
+// word is known for them.
+func saysDrivers(image ec2.Image, t ec2.InstanceType) bool {
+	words, known := driverWords[t.GPUFiles]
+	return !known || slices.ContainsFunc(words, func(word string) bool { return strings.Contains(image.Says, word) })
+}
+
+// drivers looks for an image that comes up without GPUs: PCS, and what `hooks install` writes,
+// configure those of the type.
+func drivers(s Seen) []capacity.Problem {
+	if s.Image.ID == "" || s.Type.GPUs == 0 || saysDrivers(s.Image, s.Type) {
+		return nil
+	}
+	maker := driverWords[s.Type.GPUFiles][0]
+	fix := "give another image with --ami"
+	if s.Provider == capacity.ProviderPCS && maker == "nvidia" {
+		fix += " " + pcs.GPUImage
+	}
+	return s.problem(capacity.NoDrivers, fmt.Sprintf("%s, or say so by a tag if it has them: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`", fix, s.Network.Region, s.Image.ID, maker),
+		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer GPUs than configured",
+		s.Image.ID, s.Image.Name, s.Type.GPUs, cmp.Or(s.Type.GPUName, "GPUs"), s.Type.Name)
+}
+
+// mostSources bounds the images that are read behind one.
+const mostSources = 3
+
+// ReadImage reads an image. Where it does not say that it has drivers for the type, what those say
+// that it was made from is added, as far as they can be read.
+func ReadImage(ctx context.Context, aws *ec2.Client, id string, t ec2.InstanceType) (ec2.Image, error) {
+	image, err := aws.Image(ctx, id)
+	source := image.Source
+	for n := 0; err == nil && source != "" && n < mostSources && t.GPUs > 0 && !saysDrivers(image, t); n++ {
+		from, err := aws.Image(ctx, source)
+		if err != nil { // gone, or of an account that does not share it
+			break
+		}
+		image.Says, source = image.Says+" "+from.Says, from.Source
+	}
+	return image, err
 }

@@ -33,7 +33,7 @@ type Seen struct {
 
 // judgements are the questions, each by itself. A problem for an administrator keeps nodes from being
 // launched or from working; a note is a warning.
-var judgements = []func(Seen) []capacity.Problem{tagKeys, architecture, protected, profile, wayOut, missingRules}
+var judgements = []func(Seen) []capacity.Problem{tagKeys, architecture, drivers, protected, profile, wayOut, missingRules}
 
 // Judge says everything that is wrong with what was seen.
 func Judge(s Seen) []capacity.Problem {

@@ -14,12 +14,12 @@ import (
 func Read(ctx context.Context, aws *ec2.Client, s Seen) (Seen, error) {
 	var image, kind, defaults error
 	var all sync.WaitGroup
-	if id := s.Template.ImageID; strings.HasPrefix(id, "ami-") { // else Systems Manager names it
-		all.Go(func() { s.Image, image = aws.Image(ctx, id) })
-	}
 	all.Go(func() {
 		types, err := aws.InstanceTypes(ctx, []string{s.Template.InstanceType})
 		s.Type, kind = types[s.Template.InstanceType], err
+		if id := s.Template.ImageID; strings.HasPrefix(id, "ami-") { // else Systems Manager names it
+			s.Image, image = ReadImage(ctx, aws, id, s.Type)
+		}
 	})
 	all.Go(func() { s.MetadataTags, defaults = aws.MetadataTagsByDefault(ctx) })
 	all.Wait()

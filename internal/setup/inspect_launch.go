@@ -31,6 +31,8 @@ type network struct {
 // is launched.
 type launchNames struct {
 	image ec2.Image
+	// gpuImage is PCS's own image, where that is asked for: the newest, or the one that the slot has.
+	gpuImage string
 	// instanceType is that of the reservation; zero if EC2 did not say.
 	instanceType ec2.InstanceType
 	// groups are the security groups that exist, of the nodes and on PCS of the cluster.
@@ -139,11 +141,14 @@ func (s Setup) readSubnets(ctx context.Context, in *inspection, _ *notes) error 
 }
 
 // readType reads what the reservation names.
-func (s Setup) readType(ctx context.Context, in *inspection, _ *notes) error {
+func (s Setup) readType(ctx context.Context, in *inspection, n *notes) error {
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.Go(func() error {
 		types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
 		in.names.instanceType = types[in.reservation.InstanceType]
+		if err == nil && in.request.AMI == pcs.GPUImage && in.names.instanceType.Name != "" {
+			err = s.readGPUImage(ctx, in, n)
+		}
 		return err
 	})
 	if name := in.reservation.PlacementGroup; name != "" {
@@ -161,20 +166,7 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection, n *notes) er
 	reads, ctx := errgroup.WithContext(ctx)
 	names := &in.names
 	if image := in.ami(); image != "" {
-		reads.Go(func() (err error) {
-			if names.image, err = s.EC2.Image(ctx, image); absent(err) {
-				n.problem(
-					capacity.BadImage,
-					"give an image of this region with --ami",
-					"EC2 has no image %s in %s (%s)",
-					image,
-					in.region,
-					ec2.Code(err),
-				)
-				return nil
-			}
-			return err
-		})
+		reads.Go(func() error { return s.readImage(ctx, in, n, image) })
 	}
 	reads.Go(func() (err error) {
 		names.groups, err = s.EC2.SecurityGroups(ctx, slices.Concat(in.securityGroups(), in.inv.Cluster.SecurityGroupIDs))
@@ -271,6 +263,9 @@ func (s Setup) readDefaults(ctx context.Context, in *inspection, n *notes) (err 
 // ami is the image of the nodes: the one asked for, else that of the group to copy,
 // else that of its launch template.
 func (in *inspection) ami() string {
+	if in.request.AMI == pcs.GPUImage {
+		return in.names.gpuImage
+	}
 	return first(in.request.AMI, in.like.AMI, in.source.ImageID)
 }
 

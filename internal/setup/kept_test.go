@@ -45,7 +45,7 @@ func TestSetupKeeps(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", provider), func(t *testing.T) {
 				w := newAccount(t, func(s *awssim.Scenario) {
 					r := &s.Regions[0]
-					r.Images = append(r.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "another"})
+					r.Images = append(r.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "another, with cuda"})
 					rules := []awssim.RuleScenario{{Peer: "self"}, {Peer: "10.2.0.0/16"}, {Out: true, Peer: "0.0.0.0/0"}, {Out: true, Peer: "self"}}
 					r.SecurityGroups[0].Rules = rules
 					r.SecurityGroups = append(r.SecurityGroups, awssim.SecurityGroupScenario{ID: "sg-0e2000000000000b2", Name: "another", VPC: r.SecurityGroups[0].VPC, Rules: rules})

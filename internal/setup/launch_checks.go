@@ -14,7 +14,7 @@ const maxUserData = 16 << 10
 // checkLaunch says what is missing to start an instance, and what EC2 would refuse a
 // launch for: most of it looks well in a launch template and fails later, for ever.
 func (in *inspection) checkLaunch() {
-	if in.ami() == "" {
+	if in.ami() == "" && in.request.AMI == "" {
 		in.problem(
 			capacity.BadImage,
 			"give --ami, or --like with "+in.likeWhat()+" that has one",

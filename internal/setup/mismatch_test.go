@@ -203,7 +203,7 @@ func TestR9_WhatIsNotOursIsLeftAlone(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	w := newAccount(t, nil)
+	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].Images[0].Tags = map[string]string{"drivers": "neuron"} })
 	r := w.request("cr-0e2000000000000c6") // trn2u
 	r.SubnetIDs = []string{"subnet-0e200000000000c03"}
 	if p := w.plan(r); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "trn2u.48xlarge") {

@@ -10,14 +10,17 @@ import (
 
 // seen is what the nodes are to be launched with.
 func (in *inspection) seen() preflight.Seen {
-	t := in.planned
+	t, image := in.planned, in.names.image
+	if in.unattended {
+		image.ID = "" // its drivers are those of the slot that runs
+	}
 	t.ImageID, t.InstanceProfile = in.ami(), in.profile()
 	return preflight.Seen{
 		Provider:     in.provider(),
 		Group:        in.request.NodeGroup,
 		Source:       first(in.source.Name, t.Name),
 		Template:     t,
-		Image:        in.names.image,
+		Image:        image,
 		Type:         in.names.instanceType,
 		MetadataTags: in.metadataTags,
 		Profile:      in.roleProfile,

@@ -64,7 +64,8 @@ type Request struct {
 	// name or id of a node group, with provider ec2 a launch template, as ID[:VERSION] or
 	// NAME[:VERSION]. The fields below override it; empty ones do not.
 	Like string
-	AMI  string
+	// AMI is an image, or pcs.GPUImage.
+	AMI string
 	// InstanceProfile is an ARN; with provider ec2 a name will do, and nodes need none.
 	InstanceProfile string
 	SecurityGroups  []string

@@ -33,6 +33,7 @@ var services = []service{
 	{"iam", []string{"GetInstanceProfile", "SimulatePrincipalPolicy"}, false},
 	{"pcs", nil, true},
 	{"resource-groups", []string{"GroupResources", "ListGroupResources", "UngroupResources"}, false},
+	{"ssm", []string{"GetParameter"}, false},
 	{"sts", []string{"GetCallerIdentity"}, false},
 }
 

@@ -1,0 +1,122 @@
+package setup_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+const cpuImage = "ami-0e200000000000d04"
+
+// withCPUImage has the node group to copy boot an image without drivers.
+func withCPUImage(s *awssim.Scenario) {
+	r := &s.Regions[0]
+	r.Images = append(r.Images, awssim.ImageScenario{ID: cpuImage, Name: "aws-pcs-sample_ami-al2023-x86_64-slurm-25.11", Owner: "amazon", Created: "2026-04-23", Deprecated: "2026-11-01"})
+	r.Clusters[0].NodeGroups[0].Image = cpuImage
+}
+
+func imageName(p *setup.Plan) string {
+	for _, step := range p.Steps() {
+		for _, d := range step.Details {
+			if d.Key == "image name" {
+				return d.Value
+			}
+		}
+	}
+	return ""
+}
+
+// An image that is copied for GPU nodes is named, with a warning where nothing says that it has their drivers, unless
+// one that it was made from does.
+func TestImageWithoutDrivers(t *testing.T) {
+	const dlami = "ami-0e200000000000a01"
+	for name, c := range map[string]struct {
+		change func(*awssim.ImageScenario)
+		warns  bool
+	}{
+		"a sample image":       {func(*awssim.ImageScenario) {}, true},
+		"made from PCS's":      {func(i *awssim.ImageScenario) { i.Source = dlami }, false},
+		"its source is gone":   {func(i *awssim.ImageScenario) { i.Source = "ami-0e2000000000000ff" }, true},
+		"a tag says so":        {func(i *awssim.ImageScenario) { i.Tags = map[string]string{"Drivers": "NVIDIA"} }, false},
+		"its source is itself": {func(i *awssim.ImageScenario) { i.Source = cpuImage }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAccount(t, func(s *awssim.Scenario) {
+				withCPUImage(s)
+				c.change(&s.Regions[0].Images[len(s.Regions[0].Images)-1])
+			})
+			p := w.plan(w.request(openBlock))
+			if got, want := imageName(p), "aws-pcs-sample_ami-al2023-x86_64-slurm-25.11 of amazon, created 2026-04-23, deprecated as of 2026-11-01"; got != want {
+				t.Errorf("image name: %s, want %s", got, want)
+			}
+			warned := slices.ContainsFunc(p.Warnings, func(text string) bool {
+				return strings.HasPrefix(text, "nothing says that image "+cpuImage+" (aws-pcs-sample_ami-al2023-x86_64-slurm-25.11) has drivers for the 8 H100 of p5.48xlarge") && strings.Contains(text, "--ami pcs-dlami")
+			})
+			if warned != c.warns || len(p.Mismatches) > 0 {
+				t.Errorf("warnings %q, problems %v", p.Warnings, p.Mismatches)
+			}
+		})
+	}
+}
+
+// --ami pcs-dlami is PCS's image of the type's architecture, by its id. Nodes that have one keep it when PCS publishes a
+// newer one, and the next block gets that.
+func TestGPUImageOfPCS(t *testing.T) {
+	const parameter = "/aws/service/pcs/ami/dlami-base-ubuntu2404/x86_64/latest/ami-id"
+	const newer = "ami-0e200000000000f06"
+	w := newAccount(t, func(s *awssim.Scenario) {
+		withCPUImage(s)
+		s.Regions[0].Images = append(s.Regions[0].Images, awssim.ImageScenario{ID: newer, Name: "aws-pcs-ready-dlami-base-ubuntu2404-x86_64-20261102", Owner: "amazon"})
+	})
+	ask := func(block string) setup.Request {
+		r := w.request(block)
+		r.AMI = pcs.GPUImage
+		return r
+	}
+	p := w.run(ask(openBlock))
+	if len(p.Warnings) > 0 || !strings.HasPrefix(imageName(p), "aws-pcs-ready-dlami-base-ubuntu2404-x86_64-20260522 of amazon") {
+		t.Errorf("%s, warnings %q", imageName(p), p.Warnings)
+	}
+	if g := w.group("gpu-a"); g.AMI != image || w.template(g).ImageID != image {
+		t.Errorf("the node group has image %s, its template %s", g.AMI, w.template(g).ImageID)
+	}
+	w.sim.Publish(region, parameter, newer)
+	p = w.plan(ask(openBlock))
+	want := "the nodes keep image " + image + " (aws-pcs-ready-dlami-base-ubuntu2404-x86_64-20260522), since a change would replace them; by now PCS publishes " + newer +
+		" (aws-pcs-ready-dlami-base-ubuntu2404-x86_64-20261102), which --ami " + newer + " takes"
+	if !p.Done() || !slices.Equal(p.Warnings, []string{want}) {
+		t.Errorf("again: %s, warnings %q", actions(p), p.Warnings)
+	}
+	if p := w.plan(w.request(openBlock)); p.Done() || len(p.Warnings) == 0 { // --like brings its own
+		t.Errorf("as --like has it: %s, warnings %q", actions(p), p.Warnings)
+	}
+	w.run(ask(laterBlock))
+	if g := w.group("gpu-b"); g.AMI != newer {
+		t.Errorf("the next block's node group has image %s", g.AMI)
+	}
+}
+
+// Where PCS publishes no image, or nobody may ask, it is said with what to do, and nothing is made.
+func TestNoGPUImageOfPCS(t *testing.T) {
+	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].Images[0].Parameter = "" })
+	r := w.request(openBlock)
+	r.AMI = pcs.GPUImage
+	p := w.plan(r)
+	const want = "PCS publishes no image for x86_64 in us-east-2: Systems Manager has no parameter /aws/service/pcs/ami/dlami-base-ubuntu2404/x86_64/latest/ami-id there (ParameterNotFound); " +
+		"give an image by its id with --ami; `aws ec2 describe-images --region us-east-2 --owners amazon --filters 'Name=name,Values=aws-pcs-ready-dlami-*'` lists those of PCS"
+	if len(p.Mismatches) != 1 || p.Mismatches[0].Code != capacity.BadImage || p.Mismatches[0].Text() != want {
+		t.Errorf("%q", p.Mismatches)
+	}
+	w.fault(awssim.Fault{Service: "ssm", Effect: awssim.FailBefore, Code: "AccessDeniedException", Status: http.StatusBadRequest,
+		Message: "User: arn:aws:iam::111122223333:user/simulated is not authorized to perform: ssm:GetParameter on resource: x because no identity-based policy allows the ssm:GetParameter action"})
+	if _, err := w.setup.Plan(t.Context(), r); ec2.DeniedAction(err) != "ssm:GetParameter" {
+		t.Errorf("denied: %v", err)
+	}
+}
