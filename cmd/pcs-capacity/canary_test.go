@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -427,20 +429,35 @@ func TestCanaryInDocs(t *testing.T) {
 	const path, end = "../../docs/canary.md", "<!-- end of table -->\n"
 	page := readDoc(t, path)
 	var free, block strings.Builder
-	for _, q := range canary.Questions {
-		fmt.Fprintf(&free, "| `%s` | %s | %s | %s |\n", q.ID, q.States, q.How, q.Costs)
-	}
-	for _, item := range canary.Items {
-		when := string(item.When)
-		if when == "" {
-			when = "by hand"
+	changes := func(text string) string {
+		if text == "" || strings.HasPrefix(text, "nothing") {
+			return ""
 		}
-		fmt.Fprintf(&block, "| `%s` | %s | %s | %s | %s |\n", item.ID, item.States, item.How, when, item.Changes)
+		return " (" + text + ")"
+	}
+	for _, q := range canary.Questions {
+		fmt.Fprintf(&free, "- `%s`: %s%s\n", q.ID, q.States, changes(q.Costs))
+	}
+	phases := []canary.Phase{canary.Before, canary.Open, canary.After, canary.Any, ""}
+	last := "" // when the items before were asked
+	for _, item := range slices.SortedStableFunc(slices.Values(canary.Items), func(a, b canary.Item) int {
+		return cmp.Compare(slices.Index(phases, a.When), slices.Index(phases, b.When))
+	}) {
+		when := cmp.Or(string(item.When), "by hand")
+		if when != last {
+			fmt.Fprintf(&block, "%s%s:\n\n", strings.Repeat("\n", min(len(last), 1)), strings.ToUpper(when[:1])+when[1:])
+		}
+		last = when
+		by := item.Changes
+		if item.When == "" {
+			by = item.How
+		}
+		fmt.Fprintf(&block, "- `%s`: %s%s\n", item.ID, item.States, changes(by))
 	}
 	want := page
 	for _, table := range []struct{ begin, rows string }{
-		{"| question | | how | makes |\n| --- | --- | --- | --- |\n", free.String()},
-		{"| statement | | how | when | changes |\n| --- | --- | --- | --- | --- |\n", block.String()},
+		{"<!-- free -->\n", free.String()},
+		{"<!-- block -->\n", block.String()},
 	} {
 		head, rest, found := strings.Cut(want, table.begin)
 		_, tail, closed := strings.Cut(rest, end)

@@ -78,7 +78,7 @@ var Items = []Item{
 		Changes: "compute node group `" + probe + "-mix`; deleted at once", ask: mixedScaling},
 
 	{ID: "new-block-replaces", States: "an update that changes only the reservation replaces running instances",
-		How: "it costs a running node; when the next block is there, set it up in the slot of this one by hand, and see whether instance ids change"},
+		How: "it costs a running node; when the next block is there, set it up in the node group of this one by hand, and see whether instance ids change"},
 	{ID: "removal-order", States: "a lower maximum takes away the nodes with the highest numbers",
 		How: "it ends running nodes and needs two; lower the maximum of a node group by hand, and see `sinfo`"},
 	{ID: "down-node", States: "PCS replaces the instance of a node that is DOWN",
