@@ -43,6 +43,16 @@ type Request struct {
 	// Was is the comment before a change. Started: the job already runs.
 	Was     string
 	Started bool
+	// Asked is the limit that AdmitNew shortens.
+	Asked Limit
+}
+
+// in are the partitions that the job may run in.
+func (r Request) in(snap *Snapshot) []string {
+	if len(r.Partitions) == 0 && snap.DefaultPartition != "" {
+		return []string{snap.DefaultPartition}
+	}
+	return r.Partitions
 }
 
 // spansNodes reports whether the job may run on more than one node.
@@ -100,10 +110,7 @@ func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
 type judge func(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict
 
 func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
-	names := req.Partitions
-	if len(names) == 0 && snap.DefaultPartition != "" {
-		names = []string{snap.DefaultPartition}
-	}
+	names := req.in(snap)
 	wish, problems := req.Wish()
 
 	var verdicts []Verdict

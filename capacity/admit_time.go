@@ -105,7 +105,7 @@ func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot tim
 			),
 		)
 	}
-	markFit(&v, req, FitWord)
+	markFit(&v, req, req.fitMark())
 	return v
 }
 

@@ -54,6 +54,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 			AllowGroups:   p.AllowGroups,
 			MinTime:       p.MinTime,
 			OnEnd:         p.OnEnd,
+			TooLong:       p.TooLong,
 		}
 		for _, g := range p.Groups {
 			group := NodeGroup{

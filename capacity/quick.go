@@ -16,7 +16,9 @@ type Quick struct {
 	// Floor is the --time-min of a job without a limit; Most is the partition's MaxTime, 0 for none; both in minutes.
 	// Wall is the shortest limit of accounting, 0 for none; Admit decides whether it applies to the job.
 	Floor, Most, Wall int
-	Rooms             []QuickRoom
+	// Shortens: a job that is too long gets the longest limit that fits.
+	Shortens bool
+	Rooms    []QuickRoom
 }
 
 // QuickRoom is a reservation that has not ended, open now or later.
@@ -41,7 +43,7 @@ func Quicks(snap *Snapshot) []Quick {
 			continue
 		}
 		q := Quick{Partition: p.Name, Accounts: slices.Clone(p.AllowAccounts), Floor: LimitOf(p.MinTime.Duration).Minutes,
-			Most: p.MaxTime.Minutes, Wall: snap.Walls.shortest().Minutes}
+			Most: p.MaxTime.Minutes, Wall: snap.Walls.shortest().Minutes, Shortens: p.TooLong == ShortenTooLong}
 		for _, c := range named(in) {
 			live := c.onDemand() || c.reservation.State.Live()
 			if c.unknown || c.never || !live || len(c.mismatches()) > 0 {
@@ -100,6 +102,7 @@ func Sentences(snap *Snapshot) []Sentence {
 	all := []Sentence{
 		refusal(TooLong, fmt.Sprintf(longestFit, jobNeeds, "%s"+mustBeFree, "%s")),
 		refusal(TooManyNodes, strings.Replace(tooManyNodes, "%s", largestHas, 1)),
+		{Name: "shortened", Text: shortenedTo},
 		{Name: "begins", Text: beginsAt},
 		{Name: "waits", Text: waitsForNext},
 		{Name: "age", Text: knownFor},

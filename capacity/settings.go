@@ -27,6 +27,8 @@ type PartitionSettings struct {
 	MinTime     Duration `toml:"min_time"`
 	// OnEnd is for jobs that do not say themselves what happens to them at the fence.
 	OnEnd OnEnd `toml:"on_end"`
+	// TooLong is for jobs whose --time fits no window.
+	TooLong TooLongRule `toml:"too_long"`
 	// RollOver lets sync make the compute node group of the next block, and remove that of one
 	// that has ended; provider pcs only.
 	RollOver bool            `toml:"roll_over,omitempty"`

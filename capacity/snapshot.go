@@ -71,6 +71,8 @@ type Partition struct {
 	MinTime     Duration `json:"min_time"`
 	// OnEnd applies to jobs whose comment has no on_end.
 	OnEnd OnEnd `json:"on_end,omitempty"`
+	// TooLong applies to jobs whose --time fits no window; "" stands for RefuseTooLong.
+	TooLong TooLongRule `json:"too_long,omitempty"`
 	// MaxTime is Slurm's MaxTime of the partition; unset if unknown.
 	MaxTime Limit `json:"max_time"`
 	// QOS is the partition's QOS, whose limits apply to all its jobs; "" if it has none.

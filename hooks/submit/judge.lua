@@ -98,7 +98,7 @@ local function wish_of(comment, requeues)
   local wish, seen = {}, {}
   for word in comment:gmatch("[^ ,\t\n\r]+") do
     local key, value = word:match("^([%l_]+)=(.*)$")
-    if word == "time=fit" then
+    if word == "time=fit" or word:find("^time=fit:[1-9]%d?%d?%d?%d?%d?%d?%d?$") then
       wish.fitted = true
     elseif key == "capacity_reservation_id" then
       wish.id = value
@@ -166,12 +166,19 @@ local function look(job, plan, at, rooms)
   return best, largest, seen
 end
 
+-- What follows "quick" or "shorten", and the name of a partition.
+local QUICK = "(%S+) (%d+) (%d+) (%d+) (%d+)"
+
 -- Returns the answer of the plan about a job; nil if there is none, or if it was another a second ago.
 local function decide(fields, plan, now)
   local name = fields.partition ~= "" and fields.partition or plan:match("\ndefault (%S+)\n")
   if not name or name:find("[%s,]") then return nil end
   if fields.from == "job_modify" or fields.nodelist .. fields.exclude ~= "" then return nil end
-  local accounts, floor, most, wall, rooms, at = find(plan, "quick", name, "(%S+) (%d+) (%d+) (%d+) (%d+)")
+  local accounts, floor, most, wall, rooms, at = find(plan, "quick", name, QUICK)
+  local shortens = not accounts
+  if shortens then
+    accounts, floor, most, wall, rooms, at = find(plan, "shorten", name, QUICK)
+  end
   local offset, taken, stale = plan:match("\nclock (%-?%d+) (%d+) (%d+)\n")
   if not (accounts and offset) then return nil end
   local allowed = accounts == "-" or fields.from == "cli_filter" and fields.account == "" or
@@ -208,11 +215,18 @@ local function decide(fields, plan, now)
     return asks and refusal("too-many-nodes", largest.needs, name, largest.nodes, largest.nodes) or nil
   end
   local minutes = math.floor(math.min(best.left, 1e9) / 60)
+  local asked -- the limit that is shortened
   if need > 0 and job.seconds > best.left then
     if minutes < 1 then return nil end
-    local begins = job.start == job.begin and job.begin > best.from
-    begins = begins and sentence(plan, "begins", clock(math.floor(job.begin + job.offset))) or ""
-    return refusal("too-long", limit(need), begins, best.id, name, clock(best.fence), limit(minutes))
+    if not shortens or least > 0 then
+      local begins = job.start == job.begin and job.begin > best.from
+      begins = begins and sentence(plan, "begins", clock(math.floor(job.begin + job.offset))) or ""
+      return refusal("too-long", limit(need), begins, best.id, name, clock(best.fence), limit(minutes))
+    end
+    asked, need, job.seconds = need, 0, floor * 60
+    local again, _, shorter = look(job, plan, at, rooms)
+    if not again then return nil end
+    seen = shorter
   end
   if seen.short and not seen.runs then return nil end
   if best.left == math.huge then return { set = {}, warnings = {} } end
@@ -223,11 +237,15 @@ local function decide(fields, plan, now)
     return { set = {}, warnings = { waits } }
   end
   if most > 0 then minutes = math.min(minutes, most) end
-  local comment = wish.fitted and fields.comment or fields.comment == "" and "time=fit" or fields.comment .. " time=fit"
+  local mark = asked and string.format("time=fit:%d", asked) or "time=fit"
+  local comment = wish.fitted and fields.comment or fields.comment == "" and mark or fields.comment .. " " .. mark
   if minutes < floor or wall > 0 and minutes > wall or #comment > MAX_COMMENT then return nil end
   local set = { time = string.format("%d", minutes), ["time-min"] = string.format("%d", floor) }
   if not wish.fitted then set.comment = comment end
-  return { set = set, warnings = { old and sentence(plan, "raised", old, limit(floor)) or nil } }
+  local warnings = {}
+  if asked then warnings[1] = sentence(plan, "shortened", limit(asked), name, limit(minutes)) end
+  if old then warnings[#warnings + 1] = sentence(plan, "raised", old, limit(floor)) end
+  return { set = set, warnings = warnings }
 end
 
 -- Hex needs no quotes: nothing that a user typed reaches the shell.

@@ -146,6 +146,9 @@ func randomWorld(r *rand.Rand, now time.Time) *capacity.Snapshot {
 		if r.IntN(3) == 0 {
 			p.MaxTime = []capacity.Limit{capacity.NoLimit, capacity.Minutes(10), capacity.Minutes(600), capacity.Minutes(0)}[r.IntN(4)]
 		}
+		if r.IntN(2) == 0 {
+			p.TooLong = capacity.ShortenTooLong
+		}
 		if r.IntN(3) == 0 {
 			p.AllowAccounts = []string{"nlp", "Vision"}
 		}
@@ -251,7 +254,7 @@ func randomJob(r *rand.Rand, now time.Time) map[string]string {
 	set("partition", 9, "p0", "p0", "p0", "p1", "p2", "p0,p1", "cpu", "p0\nfits", "p0,", "p0\npartition p1", "p0 ")
 	set("account", 4, "nlp", "vision", "Vision", "physics", "nlp,Vision", "-", "")
 	set("requeue", 3, "unset", "requeue", "no-requeue", "invalid-context")
-	set("comment", 3, "", "night run 7", "my_run", "on_end requeue", "run ON_END", "x=1", "time=fit", "a time=fit", "time=fit:60", "time=fit,x", "capacity=any", "instance_type=p5.48xlarge", "capacity_reservation_id=cr-0", "Subnet_ID=x", "on_end=hold",
+	set("comment", 3, "", "night run 7", "my_run", "on_end requeue", "run ON_END", "x=1", "time=fit", "a time=fit", "time=fit:60", "time=fit:0", "time=fit:12345678", "time=fit:99999999999", "time=fit:600 time=fit", "time=fit,x", "capacity=any", "instance_type=p5.48xlarge", "capacity_reservation_id=cr-0", "Subnet_ID=x", "on_end=hold",
 		"capacity_reservation_id=cr-00000000000000001", "\x00\xff\n=", "time=fit time=fit")
 	set("time", 9, "60", "1", "1-00:00:00", "02:30:00", "2-12", "90:30", "47:59:59", "1000000", "0", "65534", "4294967294", "4294967295", "2982616-04:14:00", "13-23:50:00", "1439", "1380", "1370", "00:00:00", "123:00:00", "12345-00:00:00", "45-12:14:00", "UNLIMITED", "300", "23:29:30")
 	set("time-min", 2, "30", "0", "4294967294", "2982616-04:14:00", "1-00:00:00", "60", "65534")
@@ -334,6 +337,7 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 		return strings.TrimSpace(word)
 	}
 	lua, admit := map[string]int{}, map[string]int{}
+	shortened := 0
 	now := time.Now().Truncate(time.Second)
 	// Random worlds differ: the test goes on until the shims have decided enough to mean something.
 	least := map[string]int{
@@ -349,7 +353,7 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 				return false
 			}
 		}
-		return !slices.ContainsFunc(capacity.Codes, func(m capacity.Meaning) bool { return m.Slurm != "" && admit["code "+string(m.Code)] == 0 })
+		return shortened >= requests/1000 && !slices.ContainsFunc(capacity.Codes, func(m capacity.Meaning) bool { return m.Slurm != "" && admit["code "+string(m.Code)] == 0 })
 	}
 	for i := 0; i < requests || i < 5*requests && !enough(); i++ {
 		if i%100 == 0 {
@@ -415,9 +419,10 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 			written, _ := os.ReadFile(dir.PlanPath())
 			t.Fatalf("the shims say of %q\n%s; the filter\n%s and a moment before\n%s, at %d by the plan\n%s", fields, says, late, admits(early), now.Unix(), written)
 		}
-		if kind(says) != "set" {
+		if !strings.Contains(says, "set ") {
 			continue
 		}
+		stated, _ := capacity.ParseLimit(fields["time"])
 		// job_submit.lua is told the account.
 		for line := range strings.Lines(says) {
 			if set, ours := strings.CutPrefix(line, "set "); ours {
@@ -430,12 +435,22 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 			}
 		}
 		fields["from"] = "job_submit"
-		if p, _ := snap.Partition(name); len(p.AllowAccounts) > 0 {
+		p, _ := snap.Partition(name)
+		if len(p.AllowAccounts) > 0 {
 			fields["account"] = p.AllowAccounts[0]
+		}
+		if stated.Bounded() {
+			shortened++
+			if got, err := capacity.ParseLimit(fields["time"]); err != nil || got.Minutes >= stated.Minutes || got.Duration() < p.MinTime.Duration || p.TooLong != capacity.ShortenTooLong {
+				t.Fatalf("a limit of %s became %s: %v", stated, got, err)
+			}
 		}
 		if again := s.answer(fields, now); again != asIs && !strings.HasPrefix(again, "warn ") {
 			t.Fatalf("the shims say of %q, which they have edited, %s", fields, again)
 		}
+	}
+	if t.Logf("%d limits were shortened", shortened); shortened < requests/1000 {
+		t.Error("the shims shorten too few limits for this to mean something")
 	}
 	for says, least := range least {
 		t.Logf("%d requests: of %d Admit says %q, of which the shims decide %d", requests, admit[says], says, lua[says])
@@ -454,10 +469,17 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 // What the random jobs of [TestLuaSaysWhatAdmitSays] meet too rarely.
 func TestLuaLeavesEdgesToTheFilter(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
+	const says = "--time=10:30:00 does not fit partition gpu; the job gets 09:59:00"
+	shortened := fmt.Sprintf("warn %x\nset time %x\nset time-min %x\nset comment %x\nend\n", says, "599", "30", "time=fit:630")
+	shorten := func(s *capacity.Snapshot) { s.Partitions[0].TooLong = capacity.ShortenTooLong }
+	failed := func(hosts int) func(s *capacity.Snapshot) {
+		return func(s *capacity.Snapshot) { shorten(s); s.Reservations[0].Unhealthy = hosts }
+	}
 	for name, c := range map[string]struct {
-		job  map[string]string
-		age  time.Duration
-		want string
+		job    map[string]string
+		age    time.Duration
+		change func(*capacity.Snapshot)
+		want   string
 	}{
 		"fits":                      {job: map[string]string{"time": "599"}, want: "end\n"},
 		"fits for this second only": {job: map[string]string{"time": "600"}, want: "asks"},
@@ -465,10 +487,20 @@ func TestLuaLeavesEdgesToTheFilter(t *testing.T) {
 		"no place for the mark":     {job: map[string]string{"comment": strings.Repeat("x", 1016)}, want: "asks"},
 		// 5 nodes
 		"GPUs keep tasks apart": {job: map[string]string{"time": "60", "gpus-per-task": "3", "ntasks": "10", "ntasks-per-node": "8"}, want: "asks"},
+		"shortened":             {job: map[string]string{"time": "630", "nodes": "2"}, change: shorten, want: shortened},
+		"shortened once":        {job: map[string]string{"time": "599", "nodes": "2", "time-min": "30", "comment": "time=fit:630"}, change: shorten, want: "end\n"},
+		"on hosts that work":    {job: map[string]string{"time": "630", "nodes": "2"}, change: failed(2), want: shortened},
+		"hosts have failed":     {job: map[string]string{"time": "630", "nodes": "2"}, change: failed(3), want: "asks"},
+		"its own --time-min":    {job: map[string]string{"time": "660", "time-min": "630", "comment": "time=fit"}, change: shorten, want: "refuses"},
+		"no place for its mark": {job: map[string]string{"time": "630", "comment": strings.Repeat("x", 1024-12)}, change: shorten, want: "asks"},
+		"no more than min_time": {job: map[string]string{"time": "630"}, change: func(s *capacity.Snapshot) { shorten(s); s.Partitions[0].MinTime.Duration = 10 * time.Hour }, want: "asks"},
 		"so, but on 4 nodes":    {job: map[string]string{"time": "60", "gpus-per-task": "3", "ntasks": "8", "ntasks-per-node": "8"}, want: "end\n"},
 	} {
 		snap := hookstest.Snapshot(now)
 		snap.TakenAt = now.Add(-c.age)
+		if c.change != nil {
+			c.change(snap)
+		}
 		dir := state.Dir(t.TempDir())
 		if err := dir.WriteSnapshot(snap); err != nil {
 			t.Fatal(err)
@@ -481,7 +513,11 @@ func TestLuaLeavesEdgesToTheFilter(t *testing.T) {
 		for _, lua := range luas {
 			s := newShim(t, lua, "UTC")
 			s.ask(fmt.Sprintf("plan %x", plan))
-			if got := s.answer(c.job, now); got != c.want {
+			got := s.answer(c.job, now)
+			if strings.HasPrefix(got, "code ") {
+				got = "refuses"
+			}
+			if got != c.want {
 				t.Errorf("%s, %s: %q, want %q", name, lua, got, c.want)
 			}
 		}

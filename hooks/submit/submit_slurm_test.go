@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
@@ -145,6 +146,26 @@ func TestSubmission(t *testing.T) {
 			}
 			if job := s.job(t, id); job["TimeLimit"] != "01:00:00" || strings.Contains(job["Comment"], "fit") {
 				t.Errorf("changed: %v", job)
+			}
+		})
+		t.Run("a limit is shortened", func(t *testing.T) {
+			defer s.restore(t)
+			snap := hookstest.Snapshot(time.Now())
+			snap.Partitions[0].TooLong = capacity.ShortenTooLong
+			if err := s.state.WriteSnapshot(snap); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(s.filter); err != nil { // the script does it alone
+				t.Fatal(err)
+			}
+			s.forget(t)
+			out, id, err := s.submit(t, "--partition=gpu", "--time=2-0", "--comment=mine")
+			if err != nil || !strings.Contains(out, "pcs-capacity: --time=2-00:00:00 does not fit partition gpu; the job gets ") || strings.Contains(out, "unchecked") {
+				t.Fatalf("%v: %s", err, out)
+			}
+			job := s.job(t, id)
+			if limit := job["TimeLimit"]; limit != "09:59:00" && limit != "10:00:00" || job["TimeMin"] != "00:30:00" || !strings.HasPrefix(job["Comment"], "mine") {
+				t.Errorf("%v", job)
 			}
 		})
 		t.Run("the filter is asked rarely", func(t *testing.T) {

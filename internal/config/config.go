@@ -172,6 +172,9 @@ func applyDefaults(p *capacity.PartitionSettings, timing Timing) {
 	if p.OnEnd == "" {
 		p.OnEnd = capacity.StopAtEnd
 	}
+	if p.TooLong == "" {
+		p.TooLong = capacity.RefuseTooLong
+	}
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		if g.PurchaseOption == "" {

@@ -131,6 +131,9 @@ func validatePartition(p capacity.PartitionSettings, fail func(where, message st
 	if !p.OnEnd.Known() {
 		fail(where, "on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
 	}
+	if !p.TooLong.Known() {
+		fail(where, "too_long = %q is not known; use \"refuse\" or \"shorten\"", p.TooLong)
+	}
 	switch {
 	case p.RollOver && p.Provider.Guest():
 		fail(where, "roll_over is for provider pcs; with none, whoever launches the nodes launches them into the next block")
