@@ -248,12 +248,17 @@ func (c *Client) Begin(ctx context.Context, job string, at time.Time) error {
 	return c.shows(ctx, job, name, "the begin time", fmt.Sprintf("EligibleTime=%d", at.Unix()))
 }
 
-// SetPartition says in which partitions, separated by commas, a pending job may run.
-func (c *Client) SetPartition(ctx context.Context, job, partitions string) error {
+// SetPartition says in which partitions, separated by commas, a pending job may run, and with the same call its
+// AdminComment, unless that is "".
+func (c *Client) SetPartition(ctx context.Context, job, partitions, comment string) error {
+	args := []string{"partition=" + partitions}
+	if comment != "" {
+		args = append(args, "admincomment="+Clean(comment, MaxComment))
+	}
 	sorted := func(list string) []string { return slices.Sorted(slices.Values(strings.Split(list, ","))) }
 	return c.change(ctx, job, "setting the partition", "%P", func(text string) bool {
 		return slices.Equal(sorted(text), sorted(partitions))
-	}, "update", "jobid", "partition="+partitions)
+	}, "update", "jobid", args...)
 }
 
 // Release undoes [Client.Hold] and [Client.RequeueHold].

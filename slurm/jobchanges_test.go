@@ -88,10 +88,10 @@ func TestChangesOfOneJob(t *testing.T) {
 	check(t, client.Hold(ctx, component(0), task(2)))
 	before := all()
 	check(t, client.AllowRequeue(ctx, !before[pending].Requeue, pending, component(0)))
-	check(t, client.SetPartition(ctx, task(2), "gpu,static"))
+	check(t, client.SetPartition(ctx, task(2), "gpu,static", "moved"))
 	jobs := all()
 	for _, name := range []string{task(2), component(0), component(1), pending} {
-		if j := jobs[name]; j.AdminComment != "of "+name {
+		if j := jobs[name]; j.AdminComment != map[bool]string{true: "moved", false: "of " + name}[name == task(2)] {
 			t.Errorf("AdminComment of %s: %q", name, j.AdminComment)
 		}
 	}

@@ -27,7 +27,7 @@ func TestSyncFitsJobsWithoutALimit(t *testing.T) {
 			array := r.submit("-H", "--array=1-4%2")
 			half := r.submit("--array=1-3", "-w", "gpu-1")
 			moved := r.submit("-H", "-p", "static")
-			if err := (&slurm.Client{Conf: r.cluster.Conf()}).SetPartition(r.ctx, moved, "gpu"); err != nil {
+			if err := (&slurm.Client{Conf: r.cluster.Conf()}).SetPartition(r.ctx, moved, "gpu", ""); err != nil {
 				t.Fatal(err)
 			}
 			wide := r.submit("-H", "-N2") // that only one node group has

@@ -134,7 +134,8 @@ type HoldJobs struct {
 	ByAdmin bool
 }
 
-// GoOn lets a held job start in its other partitions, and says so in its AdminComment.
+// GoOn lets a held job start in its other partitions. Its AdminComment comes before the release: a launch that
+// refuses the job there writes the next one.
 type GoOn struct{ Job, Partitions, Text string }
 
 // AskGivenUp asks which of the nodes did not boot within ResumeTimeout.

@@ -219,11 +219,8 @@ func (x *executor) try(ctx context.Context, e capacity.Effect, a *Answer) (err e
 		}
 		return x.Slurm.UserHold(ctx, e.Jobs...)
 	case GoOn:
-		if err = x.Slurm.SetPartition(ctx, e.Job, e.Partitions); err == nil {
+		if err = x.Slurm.SetPartition(ctx, e.Job, e.Partitions, e.Text); err == nil {
 			err = x.Slurm.Release(ctx, e.Job)
-		}
-		if err == nil {
-			err = x.Slurm.SetAdminComment(ctx, e.Job, e.Text)
 		}
 	case Configure:
 		a.Changed, err = x.PCS.configure(ctx, e)

@@ -127,6 +127,18 @@ func TestInsists(t *testing.T) {
 	}
 }
 
+// A job may be launched, and refused, in its other partitions as soon as it is released: what that launch writes stays.
+func TestNothingIsWrittenAfterARelease(t *testing.T) {
+	x, _ := executing(t, `case "$*" in *admincomment=*) echo "${*##*admincomment=}" >"${0%/*}/note";; *release*) echo "the next" >>"${0%/*}/note";; esac`)
+	if a := x.Do(t.Context(), GoOn{"9", "gpu", "it goes on"}); a.Failure != nil {
+		t.Fatal(a.Failure)
+	}
+	dir, _, _ := strings.Cut(os.Getenv("PATH"), string(filepath.ListSeparator))
+	if note, err := os.ReadFile(filepath.Join(dir, "note")); err != nil || string(note) != "it goes on\nthe next\n" {
+		t.Errorf("%q, %v", note, err)
+	}
+}
+
 // An effect says the same of itself as what it does: a code, a subject, and a sentence of two tenses.
 func TestEffectsHaveWords(t *testing.T) {
 	codes := map[string]bool{}

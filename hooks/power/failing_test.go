@@ -316,7 +316,10 @@ func TestKeepStories(t *testing.T) {
 	session(t, keeping{refused: []refusedJob{waits, job(1, 1)}, was: was}, nil, `
 		ask-jobs → unknown
 		hold-jobs 1`)
-	session(t, keeping{refused: []refusedJob{elsewhere}, was: was}, nil, "go-on 3 cpu")
+	_, effects := keeping{refused: []refusedJob{elsewhere}, was: was}.next(Answer{At: noon})
+	if until, _, ours := capacity.ReadHoldNote(effects[0].(GoOn).Text); !ours || !until.Equal(noon) || len(effects) != 1 {
+		t.Errorf("if the hook dies now, nobody releases the job: %+v", effects)
+	}
 	session(t, keeping{refused: []refusedJob{{Job: nlp(8), partition: "gpu", why: never, times: 1}}}, nil, "") // of srun
 }
 

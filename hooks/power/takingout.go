@@ -1,7 +1,6 @@
 package power
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -232,8 +231,7 @@ func (s keeping) next(a Answer) (keeping, []capacity.Effect) {
 		case waits:
 			begin[r.Shown], behind[r.Shown] = r.begin, r.behind
 		case goesOn:
-			text := comment(r.Shown, fmt.Sprintf("pcs-capacity: %s; it goes on in %s", r.reason(), rest)).Text
-			goOn = append(goOn, GoOn{r.Shown, rest, text})
+			goOn = append(goOn, GoOn{r.Shown, rest, comment(r.Shown, capacity.GoOnNote(rest, a.At, r.reason())).Text})
 		case heldByAdmin:
 			longer = append(longer, r.name())
 		case heldByOwner:

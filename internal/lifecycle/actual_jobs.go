@@ -105,6 +105,13 @@ func (x *actual) endHold(ctx context.Context, e EndHold) error {
 		if err := x.UserHold(ctx, e.Job.Shown); err != nil {
 			return err
 		}
+		if now, err := x.Job(ctx, e.Job.Shown); err != nil {
+			return err
+		} else if e.released(now) {
+			return x.Release(ctx, e.Job.Shown)
+		} else if now.AdminComment != e.Job.AdminComment {
+			return nil
+		}
 	}
 	if !e.Over {
 		return nil

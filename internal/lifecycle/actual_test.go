@@ -17,14 +17,14 @@ import (
 
 // slurmScript stands for Slurm's programs. It writes down what is asked to change, refuses the verb in the file
 // fails, has forgotten each job that scontrol shows, and has node gpu-1 alone powered down. Job 7 has the fields of the
-// file job; it waits once it is requeued, and has the limit that it gets.
+// file job, and once it is held that of meanwhile; it waits once it is requeued, and has the limit that it gets.
 const slurmScript = `#!/bin/sh
 here=$(dirname "$0")
 test "$1" = -- && shift
 case $(basename "$0") in
 squeue)
 	case $* in *--format=*) exit 0;; esac
-	since=$(sed -n -e 's/.*requeue.*/State=PENDING/p' -e 's/.* timelimit=90$/TimeLimit=1:30:00/p' "$here/asked" 2>/dev/null)
+	since=$(sed -n -e 's/.*requeue.*/State=PENDING/p' -e 's/.* timelimit=90$/TimeLimit=1:30:00/p' "$here/asked" 2>/dev/null; grep -q uhold "$here/asked" 2>/dev/null && cat "$here/meanwhile")
 	printf %s "$SQUEUE_FORMAT2" | awk -v fields="$(cat "$here/job"; echo "$since")" 'BEGIN { RS = ","; v["JobID"] = v["JobArrayID"] = 7
 		v["NodeList"] = ""; v["TimeLimit"] = "UNLIMITED"; v["EligibleTime"] = v["StartTime"] = v["EndTime"] = v["Deadline"] = v["MinTime"] = "N/A"
 		m = split("Partition Account QOS UserName Reason Feature Reservation Name Comment admin_comment", texts, " "); for (i = 1; i <= m; i++) v[texts[i]] = "(null)"
@@ -69,12 +69,14 @@ func TestActual(t *testing.T) {
 		begin   = "scontrol update jobid=7 starttime=uts1795179600"
 		release = "scontrol release 7"
 	)
+	uhold := []string{"scontrol update jobid=7 starttime=now", "scontrol uhold 7"}
 	fit := capacity.Edits{TimeLimit: capacity.Minutes(90)}
 	over := Requeued{Limit: 90, Fence: later, Held: true}
 	for name, c := range map[string]struct {
 		effect capacity.Effect
 		gone   bool     // the caller
 		now    []string // what squeue says of job 7, beside or in place of a running one
+		then   string   // and once the job is held
 		fails  string   // what a command has that fails
 		why    string
 		want   []string
@@ -106,8 +108,12 @@ func TestActual(t *testing.T) {
 		"limits":                               {effect: FitJobs{{Job: waits, Edits: fit}}, now: queued, want: []string{limit}},
 		"limits that are refused": {effect: FitJobs{{Job: waits, Edits: fit}}, now: queued, fails: "^update jobid=7 timelimit", why: "no",
 			want: []string{limit, "scontrol update jobid=7 admincomment=" + fitNote("", "setting the time limit, job 7: scontrol -- update jobid=7 timelimit=90: exit status 1: no")}, also: 1},
-		"an owner who is told":             {effect: TellOwner{Job: waits, Text: "pcs-capacity: over"}, now: queued, want: []string{comment}},
-		"a hold that its owner gets":       {effect: EndHold{Job: waits, Admin: true, Over: true, Note: "pcs-capacity: over"}, now: queued, want: []string{"scontrol update jobid=7 starttime=now", "scontrol uhold 7", comment}},
+		"an owner who is told":       {effect: TellOwner{Job: waits, Text: "pcs-capacity: over"}, now: queued, want: []string{comment}},
+		"a hold that its owner gets": {effect: EndHold{Job: waits, Admin: true, Over: true, Note: "pcs-capacity: over"}, now: queued, want: []string{"scontrol update jobid=7 starttime=now", "scontrol uhold 7", comment}},
+		"a hold of a job that goes on by now": {effect: EndHold{Job: waits, Admin: true, Over: true, Note: "over"}, now: queued,
+			then: "admin_comment=" + capacity.GoOnNote("big", noon, "refused"), want: []string{uhold[0], uhold[1], release}},
+		"a hold that a hook renews meanwhile": {effect: EndHold{Job: waits, Admin: true, Over: true, Note: "over"}, now: queued,
+			then: "admin_comment=" + capacity.HoldNote(later, "refused again"), want: uhold},
 		"a hold that its owner cannot get": {effect: EndHold{Job: waits, Admin: true, Over: true, Note: "over"}, now: queued, fails: "uhold", why: "no", want: []string{"scontrol update jobid=7 starttime=now", "scontrol uhold 7"}, err: "no"},
 
 		// What others have changed since the pass read the job stays as they have it.
@@ -144,7 +150,7 @@ func TestActual(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fields := strings.Join(append([]string{"State=RUNNING"}, c.now...), "\n")
-			for file, text := range map[string]string{"asked": "", "fails": c.fails, "why": c.why, "job": fields} {
+			for file, text := range map[string]string{"asked": "", "fails": c.fails, "why": c.why, "job": fields, "meanwhile": c.then} {
 				path := filepath.Join(dir, file)
 				if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 					t.Fatal(err)

@@ -299,6 +299,11 @@ func (e EndHold) read() capacity.Job { return e.Job }
 
 func (e EndHold) still(now capacity.Job) bool { return unchanged(e.Job, now) }
 
+// released reports whether a launch released the job to go on elsewhere after it was read: our hold came too late.
+func (e EndHold) released(now capacity.Job) bool {
+	return now.Pending() && now.Held && now.AdminComment != e.Job.AdminComment && capacity.GoesOn(now.AdminComment)
+}
+
 // Code is stable.
 func (EndHold) Code() string { return "end-hold" }
 
