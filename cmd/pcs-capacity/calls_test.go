@@ -26,8 +26,8 @@ func TestCallsSideBySide(t *testing.T) {
 		most int
 	}{
 		{"dry run", append(slices.Clone(setupOnHost), "--dry-run"), 8},
-		{"setup", setupOnHost, 38},
-		{"again", setupOnHost, 14},
+		{"setup", setupOnHost, 32},
+		{"again", setupOnHost, 8},
 		{"teardown, dry run", []string{"teardown", "--queue", "gpu", "--dry-run"}, 8},
 	} {
 		stop := sim.RecordRequests()

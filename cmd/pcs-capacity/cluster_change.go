@@ -26,6 +26,8 @@ type clusterChange[P any] struct {
 	plan func(ctx context.Context, cfg *maybeConfig) (P, error)
 	// show shows it, and reports whether there is anything to do.
 	show func(P) (todo bool, err error)
+	// underWay reports whether the plan has seen a change under way; nil for a plan that does not look.
+	underWay func(P) bool
 	// parts are what is compared of two plans.
 	parts func(P) (setup.Effects, []capacity.Problem)
 	do    func(context.Context, P) error
@@ -185,7 +187,7 @@ func (c clusterChange[P]) begin(
 // endDead lets other hosts in again after a run that was killed at its end.
 func (c clusterChange[P]) endDead(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, p P) {
 	cluster := c.of(p)
-	if cluster.ID == "" {
+	if cluster.ID == "" || c.underWay != nil && !c.underWay(p) {
 		return
 	}
 	if err := c.aws.EndDeadChange(ctx, setup.Change(cfg.StateDir, cfg.Path, cluster)); err != nil {

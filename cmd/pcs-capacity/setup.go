@@ -134,6 +134,7 @@ func (c *SetupCmd) Run(
 		of:       func(p *setup.Plan) pcs.Cluster { return p.Cluster },
 		plan:     look,
 		show:     show,
+		underWay: (*setup.Plan).UnderWay,
 		parts:    func(p *setup.Plan) (setup.Effects, []capacity.Problem) { return p.Effects, p.Mismatches },
 		do: func(ctx context.Context, p *setup.Plan) error {
 			made = p
@@ -356,7 +357,7 @@ func (c *SetupCmd) finish(
 	pcsClient *pcs.Client,
 	plan *setup.Plan,
 ) error {
-	report, complete, err := firstPass(ctx, g, t, aws, pcsClient)
+	report, complete, err := firstPass(ctx, g, t, aws, pcsClient, true)
 	if err != nil {
 		return err
 	}
@@ -433,20 +434,23 @@ func watched(cfg *config.Config) bool {
 }
 
 // firstPass makes a pass with the settings as they are now. What it could not do is said; complete
-// is false then.
+// is false then. With oldLeftovers it does not look for things that the settings no longer name.
 func firstPass(
 	ctx context.Context,
 	g *Globals,
 	t *terminal.Terminal,
 	aws *ec2.Client,
 	pcsClient *pcs.Client,
+	oldLeftovers bool,
 ) (report lifecycle.Report, complete bool, err error) {
 	cfg, err := readConfig(g)
 	if err != nil {
 		return report, false, fmt.Errorf("reading the new settings: %w", err)
 	}
 	sayUntold(t, aws) // a pass has its own
-	report, err = onePass(ctx, cfg, aws, pcsClient)
+	sources := lifecycle.From(cfg, aws, pcsClient)
+	sources.OldLeftovers = oldLeftovers
+	_, report, err = lifecycle.Pass(ctx, sources)
 	for _, d := range report.Done {
 		t.Say("%s", d)
 	}

@@ -108,7 +108,7 @@ func (c *TeardownCmd) Run(
 		err = change.run(ctx, g, t, cfg)
 	}
 	if err == nil && torn && cfg.Found {
-		_, _, err = firstPass(ctx, g, t, aws, pcsClient)
+		_, _, err = firstPass(ctx, g, t, aws, pcsClient, false)
 	}
 	if err != nil {
 		return err

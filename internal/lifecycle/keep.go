@@ -17,40 +17,67 @@ import (
 // shortest block lasts a day.
 const missingFor = time.Hour
 
-// reservations describes every reservation of a node group that the tags have not found already, and those that were
-// live before.
+// described is EC2's answer about reservations by id.
+type described struct {
+	ids     []string
+	found   []capacity.Reservation
+	missing []capacity.Missing
+	answer  answer
+}
+
+// ask describes the reservations.
+func (d *described) ask(aws EC2) func(context.Context) error {
+	return func(ctx context.Context) (err error) {
+		d.found, d.missing, err = aws.Reservations(ctx, d.ids)
+		return err
+	}
+}
+
+// reservations takes the answer about the reservations that node groups name, and describes the others: those that
+// AWS's other answers name, and those that were live before.
 func (o *observation) reservations(ctx context.Context) {
-	known := func(id string) bool {
-		return slices.ContainsFunc(o.seen.Reservations, func(r capacity.Reservation) bool { return r.ID == id })
-	}
+	o.takeDescribed(o.named)
 	slices.Sort(o.ids)
-	ids := slices.DeleteFunc(slices.Compact(o.ids), known)
-	if len(ids) == 0 {
+	others := described{ids: slices.DeleteFunc(slices.Compact(o.ids), func(id string) bool {
+		return o.known(id) || slices.Contains(o.named.ids, id)
+	})}
+	if len(others.ids) > 0 {
+		others.answer = o.together(ctx, others.ask(o.EC2))[0]
+		o.takeDescribed(others)
+	}
+	if len(o.named.ids)+len(others.ids) == 0 {
 		return
-	}
-	var missing []capacity.Missing
-	answered := o.need(
-		"describing reservations "+strings.Join(ids, ", "),
-		o.together(ctx, func(ctx context.Context) error {
-			found, absent, err := o.EC2.Reservations(ctx, ids)
-			o.seen.Reservations, missing = append(o.seen.Reservations, found...), absent
-			return err
-		})[0],
-	)
-	if !answered && o.old != nil {
-		for _, id := range ids {
-			if r, ok := o.old.Reservation(id); ok && !known(id) {
-				o.seen.Reservations = append(o.seen.Reservations, r)
-			}
-		}
-	}
-	for _, m := range missing {
-		o.missing(m)
 	}
 	for _, words := range o.EC2.Untold() {
 		o.problem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", words)
 	}
 	o.keepInspected()
+}
+
+// takeDescribed takes an answer about reservations, or else what was known before. The tags may have found some already.
+func (o *observation) takeDescribed(d described) {
+	answered := len(d.ids) == 0 || o.need("describing reservations "+strings.Join(d.ids, ", "), d.answer)
+	for _, r := range d.found {
+		if !o.known(r.ID) {
+			o.seen.Reservations = append(o.seen.Reservations, r)
+		}
+	}
+	if !answered && o.old != nil {
+		for _, id := range d.ids {
+			if r, ok := o.old.Reservation(id); ok && !o.known(id) {
+				o.seen.Reservations = append(o.seen.Reservations, r)
+			}
+		}
+	}
+	for _, m := range d.missing {
+		if !o.known(m.ID) {
+			o.missing(m)
+		}
+	}
+}
+
+func (o *observation) known(id string) bool {
+	return slices.ContainsFunc(o.seen.Reservations, func(r capacity.Reservation) bool { return r.ID == id })
 }
 
 // keepInspected keeps what EC2 said about a block before it stopped answering questions about blocks. A block never

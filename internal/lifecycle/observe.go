@@ -27,7 +27,8 @@ type observation struct {
 	Sources
 	old  *capacity.Snapshot // nil if there is none
 	seen capacity.Seen
-	// ids are the reservations to describe.
+	// named are the reservations that node groups name, ids all others to describe.
+	named  described
 	ids    []string
 	said   capacity.Said
 	failed []error
@@ -156,9 +157,9 @@ func (o *observation) fail(words string) {
 	o.problem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", words)
 }
 
-// places reads what depends on no other answer: the subnets' zones, the reservations that node groups select by tags,
-// the platforms of launch templates' images, and the reservations of the PCS compute node groups. It reports whether
-// PCS was called and answered.
+// places reads what depends on no other answer: the subnets' zones, the reservations that node groups name or select
+// by tags, the platforms of launch templates' images, and the reservations of the PCS compute node groups. It reports
+// whether PCS was called and answered.
 func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 	var subnets, groups []string
 	templates := o.Settings.LaunchTemplates()
@@ -166,7 +167,7 @@ func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 	for _, p := range o.Settings.Partitions {
 		for _, g := range p.Groups {
 			subnets = append(subnets, g.SubnetIDs...)
-			o.ids = append(o.ids, g.ReservationIDs...)
+			o.named.ids = append(o.named.ids, g.ReservationIDs...)
 			if g.Select != nil && g.Select.Group == "" {
 				selects = append(selects, g)
 			}
@@ -206,7 +207,14 @@ func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 			return err
 		})
 	}
+	slices.Sort(o.named.ids)
+	if o.named.ids = slices.Compact(o.named.ids); len(o.named.ids) > 0 {
+		questions = append(questions, o.named.ask(o.EC2))
+	}
 	answers := o.together(ctx, questions...)
+	if len(o.named.ids) > 0 {
+		o.named.answer = answers[len(answers)-1]
+	}
 	for i, g := range selects {
 		o.seen.Reservations = append(o.seen.Reservations, found[i]...)
 		if !o.need(fmt.Sprintf("finding the reservations of node group %s by tag", g.Name), answers[i]) {

@@ -224,7 +224,7 @@ func (s Setup) queuesOf(ctx context.Context, cluster, queue string) ([]pcs.Queue
 }
 
 // readAround reads the subnets of the VPC that some subnets are in, and the launch templates of the
-// slots.
+// slots and of a change under way.
 func (s Setup) readAround(ctx context.Context, in *inspection, home []string) error {
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
@@ -241,10 +241,18 @@ func (s Setup) readAround(ctx context.Context, in *inspection, home []string) er
 		for _, slot := range in.slotNames() {
 			names = append(names, pcs.TemplateName(in.inv.Cluster.Name, slot))
 		}
+		if !s.Unattended && !in.onEC2() {
+			names = append(names, in.changeTemplate())
+		}
 		in.templates, err = s.EC2.LaunchTemplates(ctx, names)
 		return err
 	})
 	return reads.Wait()
+}
+
+// changeTemplate is the name of the launch template of a change under way.
+func (in *inspection) changeTemplate() string {
+	return ec2.Change{Cluster: in.inv.Cluster.ID}.Template()
 }
 
 // slotNames are those of the node group. One of provider ec2 stands for its slots.

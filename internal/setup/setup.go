@@ -118,6 +118,8 @@ type Plan struct {
 	DryRun string `json:"dry_run,omitempty"`
 	// trial is the launch of a node, for the dry run.
 	trial ec2.Trial
+	// underWay: EC2 shows a change of the cluster, which may be dead.
+	underWay bool
 	// Mismatches are everything that is in the way. With any, nothing is applied.
 	Mismatches []capacity.Problem `json:"mismatches"`
 	// Warnings keep nothing from being done.
@@ -129,6 +131,9 @@ type Plan struct {
 
 // Steps are the lines of the plan.
 func (p *Plan) Steps() []Step { return p.Effects.Steps() }
+
+// UnderWay reports whether a change of the cluster was under way: this one, another, or a dead one.
+func (p *Plan) UnderWay() bool { return p.underWay }
 
 // Done reports whether there is nothing left to do.
 func (p *Plan) Done() bool {
@@ -148,6 +153,7 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 		return nil, err
 	}
 	p := decide(*in)
+	_, p.underWay = in.templates[in.changeTemplate()]
 	s.try(ctx, p)
 	if err := ctx.Err(); err != nil {
 		return nil, err
