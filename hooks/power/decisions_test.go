@@ -401,11 +401,21 @@ func TestFailuresAreCounted(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"1": 2, "2": 1, "3": 1}, failuresOf(records, []capacity.Job{{Shown: "1"}, {Shown: "3"}}, noon)); diff != "" {
 		t.Errorf("failures (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]int{"2": 1}, refusalsOf(records, "gpu", noon)); diff != "" {
+	if diff := cmp.Diff(runs{"2": {-6: true}}, refusedRuns(records, "gpu", noon)); diff != "" {
 		t.Errorf("refusals (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]int{"1": 1}, failuresOf(nil, []capacity.Job{{Shown: "1"}}, noon)); diff != "" {
 		t.Errorf("without records (-want +got)\n%s", diff)
+	}
+	// Several power-ups of one run, each for some of its nodes, are one failure.
+	run := func(restarts ...int) state.Record {
+		r := failed(0, string(capacity.BadComment), "4+0", "4+1")
+		r.Restarts = restarts
+		return r
+	}
+	twice := refusedRuns([]state.Record{run(0, 0), run(0, 0), run(1, 1)}, "gpu", noon)
+	if first, next := twice.others(capacity.Job{Shown: "4+1", Restarts: 1}), twice.others(capacity.Job{Shown: "4+1", Restarts: 2}); first != 1 || next != 2 {
+		t.Errorf("refused before: %d, %d times", first, next)
 	}
 }
 

@@ -57,7 +57,7 @@ func (s failing) next(a Answer) (failing, []capacity.Effect) {
 // tell comes first: jobs lose their terminals with their nodes.
 func (s failing) tell(a Answer) (failing, []capacity.Effect) {
 	list := hostlist.Compress(s.nodes)
-	record := state.Record{At: a.now(), Hook: "resume", Nodes: list, Jobs: s.shown(),
+	record := state.Record{At: a.now(), Hook: "resume", Nodes: list, Jobs: s.shown(), Restarts: s.restarts(),
 		Code: s.failure.Code, EC2Code: s.failure.EC2Code, Message: hook.OneLine(s.failure.message())}
 	if at, ok := placeOf(s.settings, s.nodes[0]); ok {
 		record.Partition = at.partition.Name
@@ -214,6 +214,9 @@ func (s notBooting) pace(a Answer) (notBooting, []capacity.Effect) {
 		Jobs:    group{jobs: jobs}.shown(),
 		Code:    string(capacity.NotBooted),
 		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken",
+	}
+	for _, j := range jobs { // requeued by now
+		record.Restarts = append(record.Restarts, j.Restarts-1)
 	}
 	effects := []capacity.Effect{Tell{Records: []state.Record{record}}}
 	failures, begin := failuresOf(append(slices.Clip(s.records), record), jobs, now), map[string]time.Time{}

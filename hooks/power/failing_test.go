@@ -335,6 +335,16 @@ func TestTakenOutAgain(t *testing.T) {
 	if c := effects[1].(Comment); c.Text != text || after.refused[0].times != 2 || s.refused[0].times != 0 {
 		t.Errorf("%s\n%+v", c.Text, after.refused)
 	}
+	// What another power-up has recorded of this run is no earlier refusal.
+	for i := range records {
+		records[i].Restarts = []int{0}
+	}
+	if same, _ := s.next(Answer{At: noon, Records: records}); same.refused[0].times != 1 {
+		t.Errorf("refused %d times", same.refused[0].times)
+	}
+	for i := range records {
+		records[i].Restarts = nil
+	}
 	s.refused[0].later = true
 	after, _ = s.next(Answer{At: noon, Records: records})
 	if got := after.refused[0]; got.times != 2 || !got.begin.Equal(noon.Add(firstPause)) {

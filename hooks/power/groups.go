@@ -98,3 +98,12 @@ func (g group) shown() []string {
 	}
 	return ids
 }
+
+// restarts are those of the jobs before this run.
+func (g group) restarts() []int {
+	var counts []int
+	for _, j := range g.jobs {
+		counts = append(counts, j.Restarts)
+	}
+	return counts
+}

@@ -35,35 +35,63 @@ func pause(failures int) time.Duration {
 	return min(p, longestWait)
 }
 
-// failuresOf counts each job's failures, by its shown name, that the records have since a while before now, in AWS's
-// time. A job that is failing now has at least one.
+// runs are the runs of jobs that the records name, by the jobs' shown names and the restarts before each run. Several
+// power-ups may record one run, each for some of its nodes.
+type runs map[string]map[int]bool
+
+// others is how many runs of a job there are beside its present one.
+func (r runs) others(j capacity.Job) int {
+	n := len(r[j.Shown])
+	if r[j.Shown][j.Restarts] {
+		n--
+	}
+	return n
+}
+
+// failuresOf counts each job's runs, by its shown name, that failed since a while before now, in AWS's time. A job that
+// is failing now has at least one.
 func failuresOf(records []state.Record, jobs []capacity.Job, now time.Time) map[string]int {
-	failures := count(records, now, func(r state.Record) bool { return !ofOwner(capacity.Code(r.Code)) })
+	failures := map[string]int{}
+	for shown, failed := range failedRuns(records, now) {
+		failures[shown] = len(failed)
+	}
 	for _, j := range jobs {
 		failures[j.Shown] = max(failures[j.Shown], 1)
 	}
 	return failures
 }
 
-// refusalsOf counts in the same way how often a partition has refused each job for good.
-func refusalsOf(records []state.Record, partition string, now time.Time) map[string]int {
-	return count(records, now, func(r state.Record) bool {
+func failedRuns(records []state.Record, now time.Time) runs {
+	return runsOf(records, now, func(r state.Record) bool { return !ofOwner(capacity.Code(r.Code)) })
+}
+
+// refusedRuns are in the same way the runs that a partition has refused for good.
+func refusedRuns(records []state.Record, partition string, now time.Time) runs {
+	return runsOf(records, now, func(r state.Record) bool {
 		return ofOwner(capacity.Code(r.Code)) && r.Partition == partition
 	})
 }
 
-// count counts the records of power-ups that failed, for each of their jobs.
-func count(records []state.Record, now time.Time, counts func(state.Record) bool) map[string]int {
-	times := map[string]int{}
-	for _, r := range records {
+// runsOf takes the runs from the records of power-ups that failed. A record that does not say which run it is about is
+// of a run of its own.
+func runsOf(records []state.Record, now time.Time, counts func(state.Record) bool) runs {
+	all := runs{}
+	for n, r := range records {
 		if r.Hook != "resume" || r.Code == string(capacity.OK) || r.At.Before(now.Add(-failureMemory)) || !counts(r) {
 			continue
 		}
-		for _, shown := range r.Jobs {
-			times[shown]++
+		for i, shown := range r.Jobs {
+			run := -1 - n
+			if i < len(r.Restarts) {
+				run = r.Restarts[i]
+			}
+			if all[shown] == nil {
+				all[shown] = map[int]bool{}
+			}
+			all[shown][run] = true
 		}
 	}
-	return times
+	return all
 }
 
 // until is when a job with this many failures may start again, in the controller's clock; notBefore is the time

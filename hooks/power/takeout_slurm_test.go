@@ -40,7 +40,7 @@ func (p *power) heldForOwner(id, partition, code string) {
 	p.until("job "+id+" is held for its owner", func() bool {
 		job = p.show("job", id)
 		return strings.Contains(job, " Priority=0 ") && regexp.MustCompile(`Reason=(JobHeldUser|job_requeued_in_held_state) `).MatchString(job) &&
-			regexp.MustCompile("AdminComment=pcs-capacity: (refused \\d times; )?partition ("+partition+") refuses this job: "+code+": ").MatchString(job)
+			regexp.MustCompile("AdminComment=pcs-capacity: partition ("+partition+") refuses this job: "+code+": ").MatchString(job)
 	})
 }
 

@@ -94,12 +94,12 @@ func (s takingOut) requeue(a Answer) (takingOut, []capacity.Effect) {
 // tell records and counts refusals, and writes the reasons into the jobs' AdminComments, one call for each text.
 func (s takingOut) tell(a Answer) (takingOut, []capacity.Effect) {
 	s.refused, s.texts = slices.Clone(s.refused), make([]string, len(s.refused))
-	failures := failuresOf(a.Records, nil, a.now())
+	failed := failedRuns(a.Records, a.now())
 	same := map[string][]refusedJob{}
 	var order []string
 	for i, r := range s.refused {
-		if r.times = refusalsOf(a.Records, r.partition, a.now())[r.Shown] + 1; r.later {
-			r.times = failures[r.Shown] + 1
+		if r.times = refusedRuns(a.Records, r.partition, a.now()).others(r.Job) + 1; r.later {
+			r.times = failed.others(r.Job) + 1
 			r.begin = until(max(r.times, 2), a.At, r.why.NotBefore.Add(-a.Offset))
 		}
 		s.refused[i] = r
@@ -117,7 +117,8 @@ func (s takingOut) tell(a Answer) (takingOut, []capacity.Effect) {
 			Code: first.why.Code, EC2Code: first.why.EC2Code, Message: hook.OneLine(first.why.message())}
 		var nodes, names, terminals []string
 		for _, r := range jobs {
-			record.Jobs, nodes = append(record.Jobs, r.Shown), append(nodes, r.Nodes...)
+			record.Jobs, record.Restarts = append(record.Jobs, r.Shown), append(record.Restarts, r.Restarts)
+			nodes = append(nodes, r.Nodes...)
 			if !slices.Contains(names, r.name()) {
 				names = append(names, r.name())
 			}

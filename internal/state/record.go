@@ -18,9 +18,11 @@ type Record struct {
 	Hook      string    `json:"hook"`
 	Partition string    `json:"partition,omitempty"`
 	// Nodes is a Slurm hostlist.
-	Nodes       string   `json:"nodes,omitempty"`
-	Jobs        []string `json:"jobs,omitempty"`
-	Reservation string   `json:"reservation,omitempty"`
+	Nodes string   `json:"nodes,omitempty"`
+	Jobs  []string `json:"jobs,omitempty"`
+	// Restarts of each of Jobs before the run that the record is about; empty if it is about none.
+	Restarts    []int  `json:"restarts,omitempty"`
+	Reservation string `json:"reservation,omitempty"`
 	// Code is our reason code; EC2Code is EC2's error code, verbatim.
 	Code      string   `json:"code,omitempty"`
 	EC2Code   string   `json:"ec2_code,omitempty"`
