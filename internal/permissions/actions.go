@@ -63,7 +63,7 @@ var makesGroups = programs{Setup, ResumePCS}
 // asksPCS are makesGroups, and who goes on without one.
 var asksPCS = append(slices.Clone(makesGroups), Canary, RollingOver)
 
-const forPCS = "PCS asks it of whoever makes or changes a compute node group"
+const forPCS = "PCS requires it"
 
 // Actions are all that any program asks for, by service and name.
 var Actions = []Action{
@@ -99,7 +99,7 @@ var Actions = []Action{
 	{Name: "ec2:DescribeInstances", Why: "which instances a node, node group or reservation has", stops: programs{Setup, Teardown, Resume, Holding, Suspend, ResumePCS, Check, HostFile, Clean, CanaryFree}, lessens: programs{Status, Sync, Canary, RollingOver}},
 	{Name: "ec2:DescribeKeyPairs", Why: "whether the template's key pair exists", stops: programs{Setup}, lessens: programs{RollingOver}},
 	{Name: "ec2:DescribeLaunchTemplateVersions", Why: "the template to copy or to launch from", stops: programs{Setup, Teardown, ResumePCS, Check}, lessens: programs{Status, Sync, Resume, Holding, Wire, Canary, RollingOver}},
-	{Name: "ec2:DescribeLaunchTemplates", Why: "the templates of the slots, and those that no settings name", lessens: programs{Canary, Sync, RollingOver}, stops: programs{Setup, Teardown, ResumePCS, Check}},
+	{Name: "ec2:DescribeLaunchTemplates", Why: "the templates of node groups, and those that no settings name", lessens: programs{Canary, Sync, RollingOver}, stops: programs{Setup, Teardown, ResumePCS, Check}},
 	{Name: "ec2:DescribePlacementGroups", Why: "whether the placement group of an ODCR exists", stops: programs{Setup}},
 	{Name: "ec2:DescribeRegions", Why: "the regions of --regions all", stops: programs{List, Offerings, Fit}},
 	{Name: "ec2:DescribeRouteTables", Why: "whether nodes have a way to AWS", lessens: programs{Setup, Check}},
