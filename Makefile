@@ -1,6 +1,7 @@
 # Everything here works on a fresh Debian or Ubuntu machine that has Go, git and make.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 # Runs a test that has failed once more, alone, and prints both: a hundred tests and more
@@ -61,7 +62,7 @@ FUZZTIME := 1m
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint vulncheck build packages dist/share bench bench-resume bench-submit bench-sync bench-start bench-readme test-slurm test-systemd fuzz faults load mutants clean deps
+.PHONY: help demo test test-all lint vulncheck build packages repository repository-tools dist/share bench bench-resume bench-submit bench-sync bench-start bench-readme test-slurm test-systemd fuzz faults load mutants clean deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,7 +79,8 @@ test: deps build lint ## everything that must pass: lint, unit tests, transcript
 	wait $$demo || { cat bin/demo-unkind.log; exit 1; }; exit $$raced
 	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist $(TESTS) ./... -- -timeout 30m $(AT_ONCE)
 
-test-all: test ## and what is slow and rare: the race detector, a year of blocks, every fault, other Slurms (hours)
+test-all: test repository-tools ## and what is slow and rare: the race detector, a year of blocks, every fault, other Slurms (hours)
+	@command -v dnf >/dev/null || $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dnf >/dev/null
 	PCS_CAPACITY_ALL=1 PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 $(TESTS) ./... -- -race -timeout 60m $(AT_ONCE)
 	PCS_CAPACITY_ALL=1 $(TESTS) "$$(dirname $(UNRACED) | sort -u | sed 's|^|./|' | paste -sd ' ')" -- -timeout 20m \
 		-run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$"
@@ -86,11 +88,12 @@ test-all: test ## and what is slow and rare: the race detector, a year of blocks
 	@$(MAKE) --no-print-directory test-slurm SUITE=trixie
 	@$(MAKE) --no-print-directory test-slurm SUITE=forky
 
-lint: deps ## gofmt, go vet, staticcheck, shellcheck
+lint: deps ## gofmt, go vet, staticcheck, shellcheck, actionlint
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt-clean: $$bad" >&2; exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) ./...
 	shellcheck $$(git ls-files '*.sh' .ci/run)
+	go run $(ACTIONLINT)
 
 vulncheck: ## known vulnerabilities in what we call, by vuln.go.dev; for a release
 	go run $(GOVULNCHECK) $(if $(VULNDB),-db $(VULNDB)) ./...
@@ -110,6 +113,14 @@ packages: dist/share
 				dist/tools/nfpm package -f $$file -p $$form -t dist/ || exit; \
 		done; done; \
 	done
+
+repository: packages ## an apt and a yum repository as a folder, dist/repository (URL=https://… where it will be, KEY=… that signs it)
+	@$(MAKE) --no-print-directory repository-tools
+	@packaging/repository.sh dist "$(or $(URL),file://$(CURDIR)/dist/repository)" $(KEY)
+
+repository-tools:
+	@{ command -v apt-ftparchive && command -v createrepo_c && command -v rpmsign && command -v gpg; } >/dev/null || \
+		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends apt-utils createrepo-c rpm gpg gpg-agent >/dev/null
 
 dist/share: build # what is the same on every architecture
 	rm -rf dist && mkdir -p dist/man
