@@ -55,6 +55,7 @@ const (
 	HeldNotKnown         Code = "held-not-known"
 	LeftoversNotKnown    Code = "leftovers-not-known"
 	LeftoverMade         Code = "leftover"
+	ActionsNotAlike      Code = "lifecycle-actions"
 	NoNodeGroup          Code = "no-node-group"
 	RollOverDue          Code = "roll-over-due"
 	RollOverFailed       Code = "roll-over-failed"
@@ -375,6 +376,10 @@ var Codes = []Meaning{
 		Text:    "Compute node groups, queues or launch templates of `setup` are in no settings: a queue may send jobs there that nothing fences. `sync` looks every 15 passes.",
 		Do:      "Put the file in `conf.d` back, or run the command of the sentence.",
 		Example: "queue gpu carries the tag of pcs-capacity, and the settings do not name it, so sync does not manage it; add it to the settings again, or remove it with `pcs-capacity teardown --queue gpu`"},
+	{Code: ActionsNotAlike, Where: AtPass, Severity: Admin,
+		Text:    "Nodes of the two slots run different lifecycle actions of PCS when they boot: a block may come up without a file system or a package. `sync` looks every 15 passes.",
+		Do:      "Run the `setup` of the sentence, or change the slot that is wrong in PCS.",
+		Example: "nodes of gpu-a and of gpu-b run different lifecycle actions at their boot"},
 	{Code: NoNodeGroup, Where: AtPass, Severity: Admin,
 		Text:    "The next block is in the settings, but PCS has no compute node group for it.",
 		Do:      "Run the `setup` of the sentence.",

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
@@ -33,12 +32,16 @@ func lifecycleActions(raw json.RawMessage) LifecycleActions {
 func (a LifecycleActions) MarshalJSON() ([]byte, error) { return json.RawMessage(a).MarshalJSON() }
 
 // Equal compares what both say, in any order of members.
-func (a LifecycleActions) Equal(b LifecycleActions) bool {
-	var left, right any
-	if len(a) == 0 || len(b) == 0 || json.Unmarshal(a, &left) != nil || json.Unmarshal(b, &right) != nil {
-		return bytes.Equal(a, b)
+func (a LifecycleActions) Equal(b LifecycleActions) bool { return a.Canonical() == b.Canonical() }
+
+// Canonical is the same text for all that say the same; "" for none.
+func (a LifecycleActions) Canonical() string {
+	var said any
+	if json.Unmarshal(a, &said) != nil {
+		return string(a)
 	}
-	return reflect.DeepEqual(left, right)
+	text, _ := json.Marshal(said) // what has been decoded can be encoded
+	return string(text)
 }
 
 // String names the scripts of each stage: "nodeBootstrapped: mount, runtime". It is "" for none.

@@ -150,6 +150,9 @@ type run struct {
 	// made are the things with our tag in the PCS cluster.
 	made    []capacity.Made
 	madeErr error
+	// nodeGroups are those of the settings that PCS has; nil until readNodeGroups.
+	nodeGroups    []pcs.NodeGroup
+	nodeGroupsErr error
 	// launched is what the nodes of each group are launched with, trials are launches of a node of each.
 	launched []preflight.Seen
 	trials   []ec2.Trial

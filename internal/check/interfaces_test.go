@@ -84,15 +84,15 @@ func TestInterfacesOfTheFirstNode(t *testing.T) {
 		t.Errorf("%+v, want %s", r.Findings, want)
 	}
 
-	r = run{Sources: Sources{Config: cfg}, settings: cfg.Domain()}
 	mount := pcs.LifecycleActions(`{"stages":{"nodeReady":[{"name":"mount"}]}}`)
-	r.actionsDiffer(map[string]pcs.NodeGroup{"gpu-a": {Actions: mount}, "gpu-b": {Actions: mount}})
-	r.actionsDiffer(map[string]pcs.NodeGroup{"gpu-a": {Actions: mount}})
-	if len(r.Findings) > 0 {
-		t.Errorf("the same actions: %+v", r.Findings)
-	}
-	r.actionsDiffer(map[string]pcs.NodeGroup{"gpu-a": {Name: "gpu-a", Actions: mount}, "gpu-b": {Name: "gpu-b"}})
-	if len(r.Findings) != 1 || r.Findings[0].Status != Warn || r.Findings[0].What != "nodes of gpu-a and of gpu-b run different lifecycle actions at their boot" {
-		t.Errorf("other actions: %+v", r.Findings)
+	for _, test := range []struct {
+		b    pcs.LifecycleActions
+		said int
+	}{{mount, 0}, {nil, 1}} {
+		r := run{Sources: Sources{Config: cfg}, settings: cfg.Domain(), nodeGroups: []pcs.NodeGroup{{Name: "gpu-a", Actions: mount}, {Name: "gpu-b", Actions: test.b}}}
+		r.actionsDiffer()
+		if len(r.Findings) != test.said || test.said > 0 && (r.Findings[0].Status != Warn || r.Findings[0].What != "nodes of gpu-a and of gpu-b run different lifecycle actions at their boot") {
+			t.Errorf("gpu-b runs %q: %+v", test.b, r.Findings)
+		}
 	}
 }

@@ -43,10 +43,11 @@ func (r *run) actions() []string {
 
 // The actions that list a group and queues, and further actions that one call needs.
 var (
-	asksGroup  = "resource-groups:ListGroupResources"
-	asksQueues = "pcs:ListQueues"
-	asksSlots  = []string{"pcs:GetCluster", "pcs:ListComputeNodeGroups", "pcs:ListTagsForResource"}
-	asksLaunch = []string{"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole", "ssm:GetParameters"}
+	asksGroup      = "resource-groups:ListGroupResources"
+	asksQueues     = "pcs:ListQueues"
+	asksNodeGroups = "pcs:GetComputeNodeGroup"
+	asksSlots      = []string{"pcs:GetCluster", "pcs:ListComputeNodeGroups", "pcs:ListTagsForResource"}
+	asksLaunch     = []string{"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole", "ssm:GetParameters"}
 )
 
 // simulateTime is how long IAM may take: a site may be unable to reach it, and the other checks go
@@ -95,6 +96,7 @@ func (r *run) permissions(ctx context.Context) {
 		if err == nil && r.cluster != nil {
 			r.made, r.madeErr = r.PCS.Made(ctx, *r.cluster)
 			note(r.madeErr, asksQueues)
+			note(r.readNodeGroups(ctx), asksNodeGroups)
 		}
 	}
 	if len(groups) > 0 {

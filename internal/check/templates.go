@@ -40,20 +40,11 @@ func (r *run) templates(ctx context.Context) {
 	if r.cluster == nil {
 		return
 	}
-	groups := map[string]pcs.NodeGroup{}
-	defer func() { r.actionsDiffer(groups) }()
-	for _, name := range r.slots() {
-		g, found, err := r.PCS.NodeGroup(ctx, r.cluster.ID, name)
-		if err != nil {
-			r.unread(ctx, "launch-template", "that of node group "+name, err)
-			if ec2.DeniedAction(err) != "" {
-				return // the others would be denied too
-			}
-		}
-		if !found || !r.cluster.Ours(g.Tags) {
-			continue
-		}
-		groups[name] = g
+	if err := r.readNodeGroups(ctx); err != nil {
+		r.unread(ctx, "launch-template", "that of the PCS node groups", err)
+	}
+	for _, g := range r.nodeGroups {
+		name := g.Name
 		if g.Status != pcs.Active && !g.Status.Changing() {
 			r.fail("node-group", "run `pcs-capacity setup` for it again", "PCS node group %s is %s: %s", name, g.Status, g.Failures)
 		}
@@ -67,26 +58,39 @@ func (r *run) templates(ctx context.Context) {
 			})
 		}
 	}
+	r.actionsDiffer()
 }
 
-// actionsDiffer looks for slots of one node group whose nodes run different things at their boot:
-// somebody has changed those of one, and the next block comes up without that.
-func (r *run) actionsDiffer(groups map[string]pcs.NodeGroup) {
-	for _, p := range r.settings.Partitions {
-		for _, g := range p.Groups {
-			if p.Provider != capacity.ProviderPCS {
-				continue
-			}
-			names := capacity.SlotNames(p.Provider, g.Name)
-			a, hasA := groups[names[0]]
-			b, hasB := groups[names[1]]
-			if hasA && hasB && !a.Actions.Equal(b.Actions) {
-				r.warn("lifecycle-actions",
-					fmt.Sprintf("run `pcs-capacity setup --queue %s --node-group %s --reservation CR` for the block that is not open yet: it takes those of the group that was changed last", p.Name, g.Name),
-					"nodes of %s and of %s run different lifecycle actions at their boot", a.Name, b.Name)
-			}
+// actionsDiffer looks for slots of one node group whose nodes run different things at their boot.
+func (r *run) actionsDiffer() {
+	var made []capacity.Made
+	for _, g := range r.nodeGroups {
+		made = append(made, capacity.Made{What: capacity.MadeNodeGroup, Name: g.Name, Actions: g.Actions.Canonical()})
+	}
+	for _, m := range capacity.OfActions(capacity.ActionsDiffer(made, r.settings), r.settings) {
+		r.problem("lifecycle-actions", Warn, m)
+	}
+}
+
+// readNodeGroups reads the compute node groups of the settings that carry our tag, once. With an error it has the others.
+func (r *run) readNodeGroups(ctx context.Context) error {
+	if r.nodeGroups != nil {
+		return r.nodeGroupsErr
+	}
+	r.nodeGroups = []pcs.NodeGroup{}
+	for _, name := range r.slots() {
+		g, found, err := r.PCS.NodeGroup(ctx, r.cluster.ID, name)
+		if err != nil && r.nodeGroupsErr == nil {
+			r.nodeGroupsErr = err
+		}
+		if ec2.DeniedAction(err) != "" {
+			break // the others would be denied too
+		}
+		if found && r.cluster.Ours(g.Tags) {
+			r.nodeGroups = append(r.nodeGroups, g)
 		}
 	}
+	return r.nodeGroupsErr
 }
 
 // configless checks that slurmctld serves slurm.conf to nodes that ask for it.

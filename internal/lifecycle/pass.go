@@ -61,7 +61,7 @@ func (p *pass) run(ctx context.Context) {
 		p.lookForLeftovers(ctx)
 		p.rollOver(ctx)
 	}
-	p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
+	p.sayAll(setbackProblems, orphanProblems, leftoverProblems, actionProblems)
 	p.carryOut(ctx, published(p.seen, p.Local))
 }
 
@@ -103,7 +103,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 			)
 		}
 	}
-	p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
+	p.sayAll(setbackProblems, orphanProblems, leftoverProblems, actionProblems)
 	return p.seen.Snap, p.seen.Cluster, p.answers, errors.Join(p.failed...)
 }
 

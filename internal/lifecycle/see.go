@@ -149,11 +149,12 @@ func (p *pass) lookForMisplaced() {
 // leftoversTime is the time for listing what setup has created.
 const leftoversTime = 30 * time.Second
 
-// keepLeftovers keeps the last pass's leftovers, except those that the settings name again.
+// keepLeftovers keeps what the last listing has shown, except leftovers that the settings name again.
 func (p *pass) keepLeftovers() {
 	if p.seen.Old == nil {
 		return
 	}
+	p.seen.Snap.ActionsDiffer = p.seen.Old.ActionsDiffer
 	for _, l := range p.seen.Old.Leftovers {
 		if !p.Settings.Names(l.Made) {
 			p.seen.Snap.Leftovers = append(p.seen.Snap.Leftovers, l)
@@ -172,9 +173,13 @@ func (p *pass) lookForLeftovers(ctx context.Context) {
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
 		p.say(capacity.LeftoversNotKnown, capacity.Subject{}, "", "looking for what the settings do not name: %s", words)
-		return
 	}
-	p.seen.Snap.Leftovers = capacity.Leftovers(made, p.Settings, cluster)
+	if err == nil || made != nil {
+		p.seen.Snap.Leftovers = capacity.Leftovers(made, p.Settings, cluster)
+	}
+	if err == nil {
+		p.seen.Snap.ActionsDiffer = capacity.ActionsDiffer(made, p.Settings)
+	}
 }
 
 // seeSample reads what the report needs.

@@ -58,7 +58,8 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	return s
 }
 
-// made is what carries our tag for the cluster of the settings, with the id of one of PCS.
+// made is what carries our tag for the cluster of the settings, with the id of one of PCS. With an error it is nil, or
+// whole but for the lifecycle actions.
 func made(
 	ctx context.Context,
 	cfg *config.Config,
@@ -77,6 +78,10 @@ func made(
 		}
 	}
 	templates, err := aws.MadeTemplates(ctx, mark, pcs.TemplateName(mark, ""))
+	if err != nil || cfg.Cluster == "" {
+		return templates, id, err
+	}
+	err = pcsClient.ReadActions(ctx, id, all)
 	return append(all, templates...), id, err
 }
 

@@ -133,7 +133,7 @@ var Actions = []Action{
 		grants: []grant{{nil, clusters}, {nil, ourParts}}},
 	{Name: "pcs:GetCluster", Why: "the subnets and the version of the cluster that the settings name", lessens: programs{List, Offerings, Fit, Status, Sync, RollingOver}, stops: programs{Purchase, Setup, Teardown, ResumePCS, Wire, Check, Canary, CanaryFree, HostFile},
 		grants: []grant{{nil, inClusters}}},
-	{Name: "pcs:GetComputeNodeGroup", Why: "what node groups there are", stops: programs{Setup, Teardown, ResumePCS, Wire, Canary}, lessens: programs{Check, RollingOver},
+	{Name: "pcs:GetComputeNodeGroup", Why: "what node groups there are, and what their nodes run at their boot", stops: programs{Setup, Teardown, ResumePCS, Wire, Check, Canary}, lessens: programs{Sync, RollingOver},
 		grants: []grant{{nil, inClusters}}},
 	{Name: "pcs:GetQueue", Why: "what queues there are", stops: programs{Setup, Teardown, Wire}, lessens: programs{RollingOver},
 		grants: []grant{{nil, inClusters}}},

@@ -10,7 +10,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// Ports of Slurm on PCS (AWS PCS User Guide, "Security groups in AWS PCS"), and that of AWS's services.
+// Ports of Slurm on PCS, and that of AWS's services. "Security groups in AWS PCS" of the AWS PCS User Guide
+// (working-with_networking_sg.html) has 60001–63000 "between node group instances to support srun".
 var (
 	slurmctld = ports{6817, 6817}
 	slurmd    = ports{6818, 6818}
