@@ -127,7 +127,7 @@ func TestCommandsAreListed(t *testing.T) {
 		t.Fatalf("%s has no table", path)
 	}
 	var want strings.Builder
-	want.WriteString(head + begin + " does |\n| --- | --- |\n")
+	want.WriteString(head + begin + " does |\n|---|---|\n")
 	for _, command := range leaves(t) {
 		fmt.Fprintf(&want, "| `%s` | %s |\n", strings.TrimPrefix(strings.ReplaceAll(command.FullPath(), "pcs-capacity ", ""), " "), command.Help)
 	}

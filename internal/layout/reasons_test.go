@@ -19,17 +19,17 @@ import (
 )
 
 // lists are where docs/ has the codes: a code stands in the first list that it belongs to, and later ones link there.
-// Without fixes, a list leaves them to the command that shows the code.
+// A list of names leaves the rest to the command that shows the code, and to explain.
 var lists = []struct {
 	page, heading string
-	fixes         bool
+	names         bool
 	has           func(capacity.Where) bool
 }{
-	{"problems.md", "## The codes", true, func(w capacity.Where) bool { return w&capacity.AtPass != 0 }},
-	{"notices.md", "## The codes", true, func(w capacity.Where) bool { return w&capacity.AsNotice != 0 }},
-	{"reasons.md", "## Of admission", true, func(w capacity.Where) bool { return w&capacity.AtSubmission != 0 }},
-	{"reasons.md", "## Of launches", true, func(w capacity.Where) bool { return w&capacity.AtLaunch != 0 && w&capacity.AtSubmission == 0 }},
-	{"reasons.md", "## Of setup and teardown", false, func(w capacity.Where) bool { return w&capacity.AtSetup != 0 }},
+	{"problems.md", "## The codes", false, func(w capacity.Where) bool { return w&capacity.AtPass != 0 }},
+	{"notices.md", "## The codes", false, func(w capacity.Where) bool { return w&capacity.AsNotice != 0 }},
+	{"reasons.md", "## Of admission", false, func(w capacity.Where) bool { return w&capacity.AtSubmission != 0 }},
+	{"reasons.md", "## Of launches", false, func(w capacity.Where) bool { return w&capacity.AtLaunch != 0 && w&capacity.AtSubmission == 0 }},
+	{"reasons.md", "## Of setup and teardown", true, func(w capacity.Where) bool { return w&capacity.AtSetup != 0 }},
 }
 
 // TestCodesInDocs: the lists of codes in docs/ are those of capacity.Codes. UPDATE_TRANSCRIPTS=1
@@ -50,6 +50,7 @@ func TestCodesInDocs(t *testing.T) {
 			t.Fatalf("%s has no list of codes in %q", path, list.heading)
 		}
 		items, elsewhere := map[capacity.Severity]string{}, map[string][]string{}
+		var named []string
 		for _, m := range capacity.Codes {
 			if !list.has(m.Where) {
 				continue
@@ -59,9 +60,14 @@ func TestCodesInDocs(t *testing.T) {
 				continue
 			}
 			shown[m.Code] = list.page
+			if list.names {
+				named = append(named, fmt.Sprintf("`%s`", m.Code))
+				continue
+			}
 			item := fmt.Sprintf("- `%s`: %s", m.Code, m.Text)
-			if m.Do != "Nothing." && list.fixes {
-				item += " " + m.Do
+			do := strings.TrimPrefix(strings.TrimPrefix(m.Do, "Nothing. "), "Nothing: ") // under "Nobody has to act"
+			if m.Do != "Nothing." {
+				item += " " + strings.ToUpper(do[:1]) + do[1:]
 			}
 			if m.More != "" {
 				item += fmt.Sprintf(" [More](%s).", strings.TrimPrefix(m.More, list.page))
@@ -76,6 +82,9 @@ func TestCodesInDocs(t *testing.T) {
 			if items[group.severity] != "" {
 				written += group.title + "\n\n" + items[group.severity] + "\n"
 			}
+		}
+		if named != nil {
+			written += strings.Join(named, ", ") + "\n\n"
 		}
 		for _, page := range slices.Sorted(maps.Keys(elsewhere)) {
 			written += fmt.Sprintf("In [%s](%s): %s.\n\n", page, page, strings.Join(elsewhere[page], ", "))

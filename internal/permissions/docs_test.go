@@ -72,7 +72,7 @@ func tables() string {
 			b.WriteString("Only what changes something; a command names each read that it lacks.\n\n")
 		}
 		row("program", "fails without", "goes on with less without")
-		row("---", "---", "---")
+		b.WriteString("|---|---|---|\n")
 		for _, cells := range rows {
 			row(cells...)
 		}

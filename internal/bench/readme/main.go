@@ -218,7 +218,7 @@ func (f figure) ratio() string {
 // markdown is the part of the page.
 func markdown(figures []figure, machine string) string {
 	var b strings.Builder
-	b.WriteString("| work | beside | ratio | at most |\n| --- | --- | --- | --- |\n")
+	b.WriteString("| work | beside | ratio | at most |\n|---|---|---|---|\n")
 	for _, f := range figures {
 		note := ""
 		if f.note != "" {
