@@ -15,12 +15,12 @@ import (
 
 // FitCmd tells whether there is capacity for something.
 type FitCmd struct {
-	InstanceType string   `required:"" short:"t" help:"Instance type, such as p5.48xlarge."`
-	Count        int      `required:"" short:"n" help:"Number of instances."`
-	Duration     span     `required:"" short:"d" help:"How long the work takes, such as 7d or 36h."`
-	By           moment   `help:"When it must be done, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
-	Regions      []string `help:"Regions to ask, or all." placeholder:"REGION"`
-	NoCache      bool     `help:"Ask EC2 for offerings even if the same was asked less than a minute ago."`
+	InstanceType string `required:"" short:"t" help:"Instance type, such as p5.48xlarge."`
+	Count        int    `required:"" short:"n" help:"Number of instances."`
+	length
+	By moment `help:"When it must be done, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	asking
+	NoCache bool `help:"Ask EC2 for offerings even if the same was asked less than a minute ago."`
 }
 
 // Help is shown below the flags.
@@ -67,6 +67,8 @@ type fitRow struct {
 	// Code is ok, or the reason code of docs/submitting-jobs.md.
 	Code    capacity.Code `json:"code"`
 	Message string        `json:"message,omitempty" col:"WHY NOT" wrap:"yes"`
+	// UltraCluster: EC2 places its instances in one UltraCluster.
+	UltraCluster bool `json:"ultracluster"`
 }
 
 // Run asks for reservations, then for what is for sale, and shows the answer.
@@ -77,15 +79,21 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	if c.Count < 1 {
 		return usage("--count=%d: use at least 1", c.Count)
 	}
+	asked, err := c.asked()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
 	progress := t.Slow("asking for reservations")
 	defer progress.Done()
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
-	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
+	regions, err := c.chosen(ctx, aws)
 	if err != nil {
 		return err
 	}
-	need := capacity.Need{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration), By: c.By.Time}
+	need := capacity.Need{InstanceType: c.InstanceType, Count: c.Count, Duration: asked, By: c.By.Time}
 	var own owned
 	idle := func(found []capacity.Reservation) map[string]int {
 		own = ownedOf(cfg, aws, found, <-slurm)
@@ -129,7 +137,7 @@ func newFitDocument(need capacity.Need, a market.FitAnswer, own owned) fitDocume
 	for _, c := range a.Candidates {
 		r := c.Reservation
 		doc.Candidates = append(doc.Candidates, fitRow{ID: r.ID, Kind: string(r.Kind), Region: r.Region, AZID: r.AZID,
-			Count: r.Size(), Fits: c.Code == capacity.OK, Start: c.Start, End: r.End, NodesIdle: own.idleIn(r.ID), Code: c.Code, Message: c.Message})
+			Count: r.Size(), UltraCluster: r.Kind.Bought(), Fits: c.Code == capacity.OK, Start: c.Start, End: r.End, NodesIdle: own.idleIn(r.ID), Code: c.Code, Message: c.Message})
 	}
 	if doc.Fits {
 		doc.Best = doc.Candidates[0].ID
@@ -142,7 +150,7 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 	doc := newFitDocument(need, a, own)
 	rows := append([]fitRow{}, doc.Candidates...)
 	for _, o := range doc.Offerings {
-		rows = append(rows, fitRow{ID: o.ID, Kind: "offering", Region: o.Region, AZID: o.AZID, Count: o.Count, Fits: true,
+		rows = append(rows, fitRow{ID: o.ID, Kind: "offering", Region: o.Region, AZID: o.AZID, Count: o.Count, UltraCluster: true, Fits: true,
 			FeeShown: o.FeeShown, Start: o.Start, End: o.End, Code: capacity.OK})
 	}
 	if len(rows) > 0 || t.Format != terminal.Table {
@@ -158,6 +166,9 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 	case doc.Fits:
 		best := doc.Candidates[0]
 		t.Say("%s: %s fits, from %s on.", what, best.ID, t.Time(best.Start))
+		if need.Count > 1 && !best.UltraCluster {
+			t.Say("It is an ODCR: its instances need not be in one UltraCluster, as those of a block are. `pcs-capacity topology` shows how near they are.")
+		}
 	case len(doc.Candidates) > 0:
 		best := doc.Candidates[0]
 		t.Say("%s: nothing fits. Nearest is %s: %s.", what, best.ID, best.Message)

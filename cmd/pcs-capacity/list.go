@@ -17,15 +17,16 @@ import (
 
 // ListCmd lists the reservations that there are.
 type ListCmd struct {
-	IDs           []string          `arg:"" optional:"" name:"id" predictor:"reservation" help:"Only these reservations, cr-…."`
-	Blocks        bool              `help:"Only Capacity Blocks."`
-	ODCR          bool              `name:"odcr" help:"Only On-Demand Capacity Reservations, interruptible ones too."`
-	InstanceTypes []string          `help:"Only these instance types." placeholder:"TYPE"`
-	Regions       []string          `help:"Regions to ask, or all." placeholder:"REGION"`
+	IDs           []string `arg:"" optional:"" name:"id" predictor:"reservation" help:"Only these reservations, cr-…."`
+	Blocks        bool     `help:"Only Capacity Blocks."`
+	ODCR          bool     `name:"odcr" help:"Only On-Demand Capacity Reservations, interruptible ones too."`
+	InstanceTypes []string `help:"Only these instance types." placeholder:"TYPE"`
+	asking
 	GPUOnly       bool              `name:"gpu-only" help:"Only types that have GPUs or Neuron devices."`
 	AvailableOnly bool              `help:"Only reservations with a free instance now."`
 	ActiveOnly    bool              `help:"Only reservations that are open now."`
-	MinCapacity   int               `help:"Only reservations of at least N instances; with --available-only N free ones." placeholder:"N"`
+	MinCapacity   int               `help:"Only reservations of at least N instances, free or not; with --available-only N free ones." placeholder:"N"`
+	MinAvailable  int               `help:"Only reservations with at least N free instances now." placeholder:"N"`
 	Tag           map[string]string `help:"Only reservations with this tag." placeholder:"KEY=VALUE"`
 }
 
@@ -52,6 +53,11 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	if c.MinCapacity < 0 {
 		return usage("--min-capacity=%d: use at least 0", c.MinCapacity)
 	}
+	if c.MinAvailable < 0 {
+		return usage("--min-available=%d: use at least 0", c.MinAvailable)
+	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
 	// A large list is garbage for a second. Collecting it less often saves a sixth of the
 	// time, for some 30 MB.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
@@ -60,7 +66,7 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	account := inBackground(func() string { return accountOrUnknown(ctx, aws) })
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
-	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
+	regions, err := c.chosen(ctx, aws)
 	if err != nil {
 		return err
 	}
@@ -209,7 +215,7 @@ func (c *ListCmd) keeps(r *capacity.Reservation) bool {
 	if c.AvailableOnly {
 		size = r.Available
 	}
-	return c.wants(r.Kind) && size >= c.MinCapacity && (!c.AvailableOnly || size > 0) &&
+	return c.wants(r.Kind) && size >= c.MinCapacity && r.Available >= c.MinAvailable && (!c.AvailableOnly || size > 0) &&
 		(!c.ActiveOnly || r.State == capacity.StateActive) &&
 		(len(c.IDs) == 0 || c.bounds(r))
 }

@@ -61,6 +61,8 @@ type listRow struct {
 	NodesIdle *int `json:"nodes_idle"`
 	// CommittedUntil is of future-dated ODCRs only.
 	CommittedUntil time.Time `json:"committed_until,omitzero"`
+	// BlockID is EC2's id of the block, cb-…; of an UltraServer purchase the first one.
+	BlockID string `json:"capacity_block_id,omitempty"`
 
 	usedBy string
 	future bool
@@ -87,6 +89,9 @@ func newListRow(r *capacity.Reservation, account string, use market.ZoneUse, own
 		Subnets:       use.Subnets,
 		Neighbours:    use.Neighbours,
 		Tags:          r.Tags,
+	}
+	if len(r.CapacityBlockIDs) > 0 {
+		row.BlockID = r.CapacityBlockIDs[0]
 	}
 	row.CommittedUntil, row.future = r.CommittedUntil, r.FutureODCR()
 	row.Partition, row.Slot = own.places[r.ID].Partition, own.places[r.ID].Slot

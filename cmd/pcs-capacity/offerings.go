@@ -15,22 +15,24 @@ import (
 
 // OfferingsCmd lists Capacity Blocks for sale.
 type OfferingsCmd struct {
-	InstanceType string   `required:"" short:"t" help:"Instance type, such as p5.48xlarge, or UltraServer type, such as u-p6e-gb200x72."`
-	Count        int      `required:"" short:"n" help:"Number of instances, or of UltraServers."`
-	Duration     span     `required:"" short:"d" help:"How long, such as 7d or 36h. EC2 sells 1 to 14 days, then whole weeks to 26; it is rounded up."`
-	StartAfter   moment   `help:"Earliest start, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
-	EndBy        moment   `help:"Latest end, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
-	MaxPrice     string   `help:"Most that the whole block may cost, in USD." placeholder:"USD"`
-	Sort         string   `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
-	Regions      []string `help:"Regions to ask, or all." placeholder:"REGION"`
-	NoCache      bool     `help:"Ask EC2 even if the same was asked less than a minute ago."`
+	InstanceType string `required:"" short:"t" help:"Instance type, such as p5.48xlarge, or UltraServer type, such as u-p6e-gb200x72."`
+	Count        int    `required:"" short:"n" help:"Number of instances, or of UltraServers."`
+	length
+	StartAfter moment `help:"Earliest start, such as 2026-12-01 or tomorrow; also --start-date." aliases:"start-date" placeholder:"TIME"`
+	EndBy      moment `help:"Latest end, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	MaxPrice   string `help:"Most that the whole block may cost, in USD." placeholder:"USD"`
+	Sort       string `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
+	asking
+	NoCache bool `help:"Ask EC2 even if the same was asked less than a minute ago."`
 }
 
 // Help is shown below the flags.
 func (OfferingsCmd) Help() string {
-	return `Blocks end at 11:30 UTC, so that EC2 also offers some that are a little shorter or longer.
+	return `EC2 sells 1 to 14 days, then whole weeks to 26; a length is rounded up. Blocks end at 11:30 UTC,
+so EC2 also offers some that are a little shorter or longer.
 The fee is for the whole block and is charged at once. Zones where the configured cluster has
-a subnet come first; a subnet in parentheses is one of its VPC that it does not use yet.
+a subnet come first; a subnet in parentheses is one of its VPC that it does not use yet. Local
+Zones are included where the account has opted in.
 
 Where nothing is for sale, the exit status is 1, and the largest count, the nearest length and
 the earliest start that are for sale are looked for. EC2 allows 10 searches in a region, then
@@ -55,14 +57,20 @@ func (c *OfferingsCmd) Run(
 	if err != nil {
 		return err
 	}
-	length, err := roundedLength(t, time.Duration(c.Duration))
+	asked, err := c.asked()
 	if err != nil {
 		return err
 	}
+	length, err := roundedLength(t, asked)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
 	progress := t.Slow("searching Capacity Blocks")
 	defer progress.Done()
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
-	regions, err := market.ChooseRegions(ctx, aws, c.Regions)
+	regions, err := c.chosen(ctx, aws)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func TestFitDoesNotBuyWhatIsOwned(t *testing.T) {
 		t.Helper()
 		var doc fitDocument
 		said, _ := run(&doc, func(to *terminal.Terminal) error {
-			return (&FitCmd{InstanceType: "p5.48xlarge", Count: count, Duration: span(time.Minute), NoCache: true}).Run(r.ctx, &Globals{}, to, cfg, r.aws)
+			return (&FitCmd{InstanceType: "p5.48xlarge", Count: count, length: length{Duration: span(time.Minute)}, NoCache: true}).Run(r.ctx, &Globals{}, to, cfg, r.aws)
 		})
 		for _, c := range doc.Candidates {
 			if c.ID == block {

@@ -57,13 +57,15 @@ func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, 
 	progress.Now(fmt.Sprintf("asking %d regions", len(regions)))
 	for i, region := range regions {
 		group.Go(func() error {
-			answers[i], errs[i] = ask(ctx, aws.In(region))
+			if answers[i], errs[i] = ask(ctx, aws.In(region)); errs[i] != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				errs[i] = fmt.Errorf("%s did not answer in time", region)
+			}
 			progress.Now(fmt.Sprintf("asked %d of %d regions", answered.Add(1), len(regions)))
 			return nil
 		})
 	}
 	_ = group.Wait() // the errors are in errs
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, nil, ctx.Err()
 	}
 	var failed []RegionFailure
