@@ -102,7 +102,7 @@ func about(b capacity.Block) []string {
 		parts = append(parts, clean(zone))
 	}
 	if b.Slot != "" {
-		slot := "slot " + clean(b.Slot)
+		slot := "node group " + clean(b.Slot)
 		if b.NodesIdle != nil {
 			slot += fmt.Sprintf(": %d idle", *b.NodesIdle)
 		}
