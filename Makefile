@@ -14,7 +14,7 @@ TESTS = bin/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failure
 MUTATED := capacity internal/lifecycle internal/market internal/setup hooks/submit hooks/prolog hooks/power
 # Files of theirs that read or carry out, which ask and change slurmctld and AWS.
 UNMUTATED_internal/lifecycle := actual actual_jobs after carry clean interrupt observe pass post see see_health see_jobs settings sources watch
-UNMUTATED_internal/setup := change do inspect inspect_ec2 inspect_launch rollover setup slurm teardown_find users
+UNMUTATED_internal/setup := change do inspect inspect_ec2 inspect_launch mark rollover setup slurm teardown_find users
 # Their tests need no Slurm and cost little, those over the wire included.
 UNSHORT := internal/setup
 UNMUTATED_hooks/power := configure executor facts lookup resume suspend

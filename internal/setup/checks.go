@@ -113,7 +113,7 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 // nodes as are asked for already: they stay, and sync keeps jobs off those without an instance.
 func (in *inspection) joins() bool {
 	g := in.entry()
-	return in.onEC2() && in.reservation.Size() > 0 && g.MaxNodes >= in.request.MaxNodes &&
+	return in.onEC2() && g.MaxNodes >= in.request.MaxNodes &&
 		slices.ContainsFunc(g.ReservationIDs, func(id string) bool { return id != in.reservation.ID })
 }
 

@@ -58,6 +58,9 @@ func (w *account) emitted(r setup.Request) map[string]map[string]any {
 	if sent := w.written(); len(sent) > 0 || w.config() != nil {
 		w.Errorf("printing a template changed something: %v, settings %v", sent, w.config())
 	}
+	if text, _ := stack["Description"].(string); !strings.Contains(text, " for queue gpu;") {
+		w.Errorf("description %q", text)
+	}
 	text, err := json.Marshal(stack)
 	if err == nil {
 		text, err = yaml.JSONToYAML(text) // as the command prints it

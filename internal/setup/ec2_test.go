@@ -373,6 +373,9 @@ func TestTeardownOnEC2(t *testing.T) {
 	if diff := cmp.Diff(want, stepsOf(p)); diff != "" || len(p.Mismatches)+len(w.written()) > 0 {
 		t.Errorf("steps (-want +got):\n%s%v", diff, p.Mismatches)
 	}
+	if byHand := strings.Join(p.ByHand, "\n"); !strings.Contains(byHand, "take the nodes out of slurm.conf") {
+		t.Errorf("left to do by hand: %s", byHand)
+	}
 	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "DeleteLaunchTemplate", Count: 1, Code: "AccessDeniedException"})
 	if err := w.setup.Teardown(t.Context(), p); err == nil {
 		t.Error("the failure is not told")

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -137,11 +136,9 @@ func (in *inspection) checkSubnets() {
 
 // checkAddresses counts the addresses of each node; those that run have theirs.
 func (in *inspection) checkAddresses(want *wanted, slot slotState) {
-	free, there, only := slot.instances, []string{}, in.interfaceSubnet()
-	for _, s := range in.network.chosen {
-		if s.AZID == in.reservation.AZID && slices.Contains(want.partition.SubnetIDs, s.ID) && (only == "" || only == s.ID) {
-			free, there = free+s.Free/in.addressesPerNode(), append(there, s.ID)
-		}
+	free, there := slot.instances, []string{}
+	for _, s := range in.launchSubnets() {
+		free, there = free+s.Free/in.addressesPerNode(), append(there, s.ID)
 	}
 	if len(there) > 0 && free < want.partition.MaxNodes {
 		fix := "use a larger subnet, free some addresses, or give a smaller --max-nodes"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -234,8 +235,7 @@ func (in *inspection) wantedSubnets() []string {
 	var ids []string
 	said := len(in.request.SubnetIDs) > 0
 	stays := !said && len(in.keptSubnets()) > 0
-	if only := in.interfaceSubnet(); !in.onEC2() && only != "" && !said &&
-		(!stays || in.efa() != efaOf(in.keptTemplate())) {
+	if only := in.interfaceSubnet(); only != "" && !said && (!stays || in.efa() != efaOf(in.keptTemplate())) {
 		return []string{only}
 	}
 	for _, s := range in.network.chosen {
@@ -244,6 +244,18 @@ func (in *inspection) wantedSubnets() []string {
 		}
 	}
 	return ids
+}
+
+// launchSubnets are those that nodes are launched into: of those to choose from the ones in the reservation's zone, or
+// the one that is inside the network interfaces.
+func (in *inspection) launchSubnets() (subnets []ec2.Subnet) {
+	only := in.interfaceSubnet()
+	for _, s := range in.network.chosen {
+		if s.AZID == in.reservation.AZID && (only == "" || only == s.ID) {
+			subnets = append(subnets, s)
+		}
+	}
+	return subnets
 }
 
 // until is the end of a reservation in words.

@@ -35,13 +35,7 @@ func (in *inspection) attachment() preflight.Network {
 	}
 	n := preflight.Network{
 		Region: in.region, Nodes: cmp.Or(in.request.MaxNodes, in.reservation.Size()), Tables: in.network.tables, Endpoints: in.network.endpoints,
-		Groups: in.names.groups, ClusterGroups: in.inv.Cluster.SecurityGroupIDs,
-	}
-	only := in.interfaceSubnet()
-	for _, s := range in.network.chosen {
-		if s.AZID == in.reservation.AZID && (only == "" || only == s.ID) {
-			n.Subnets = append(n.Subnets, s)
-		}
+		Groups: in.names.groups, ClusterGroups: in.inv.Cluster.SecurityGroupIDs, Subnets: in.launchSubnets(),
 	}
 	for _, s := range in.network.vpc {
 		if slices.Contains(in.inv.Cluster.SubnetIDs, s.ID) {

@@ -225,8 +225,13 @@ func TestPlanWritesNothing(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(w.configPath())); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a plan writes files: %v", err)
 	}
-	if len(p.Mismatches) > 0 || p.Done() {
+	if len(p.Mismatches) > 0 || p.Done() || !strings.HasPrefix(p.DryRun, "EC2's dry run would launch a node of gpu-a") {
 		t.Errorf("plan %+v", p)
+	}
+	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "RunInstances", Count: 1, Code: "UnauthorizedOperation"})
+	p = w.plan(w.request(openBlock))
+	if !strings.Contains(strings.Join(p.Warnings, "\n"), "whether EC2 would launch a node of gpu-a was not asked") || p.DryRun != "" {
+		t.Errorf("without the right to ask: %q, %v", p.DryRun, p.Warnings)
 	}
 }
 

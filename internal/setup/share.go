@@ -24,7 +24,7 @@ func (in *inspection) mostNodes(slot slotState) int {
 		return in.request.MaxNodes
 	}
 	size := in.reservation.Size()
-	if has := in.keptNodes(slot); has > 0 && size > 0 {
+	if has := in.keptNodes(slot); has > 0 {
 		return min(has, size)
 	}
 	n, who := in.taken()

@@ -28,7 +28,7 @@ func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 	}
 	for _, base := range t.basesOnEC2(templates) {
 		for _, name := range t.slotsOnEC2(base) {
-			t.slots = append(t.slots, remainingSlot{name: name, base: base, nodes: t.listedNodes(base)})
+			t.slots = append(t.slots, remainingSlot{name: name, base: base, nodes: slices.Clone(t.entry(base).Nodes)})
 		}
 		at := slices.IndexFunc(
 			templates,
@@ -69,7 +69,7 @@ func (s Setup) findOfGuest(ctx context.Context, t *remains) error {
 		return nil
 	}
 	for _, base := range t.basesOnEC2(nil) {
-		t.slots = append(t.slots, remainingSlot{name: base, base: base, nodes: t.listedNodes(base)})
+		t.slots = append(t.slots, remainingSlot{name: base, base: base, nodes: slices.Clone(t.entry(base).Nodes)})
 	}
 	return s.askSlurm(ctx, t)
 }
@@ -126,7 +126,7 @@ type going struct {
 func (t *remains) going() going {
 	what := going{Slots: t.slotNodes(), All: t.request.NodeGroup == ""}
 	if t.request.Config != nil {
-		for _, p := range t.request.Config.Domain().Partitions {
+		for _, p := range t.request.Config.Partitions {
 			for _, g := range p.Groups {
 				what.Stay = append(what.Stay, g.SlotNames(p.Provider)...)
 			}
@@ -150,18 +150,10 @@ func (g going) slotOf(node string) (slot string, goes bool) {
 	return slot, has || g.All && !slices.Contains(g.Stay, slot)
 }
 
-// listedNodes are the nodes that settings list for a node group.
-func (t *remains) listedNodes(base string) []string {
-	if t.request.Config != nil {
-		for _, p := range t.request.Config.Domain().Partitions {
-			for _, g := range p.Groups {
-				if p.Name == t.request.Queue && g.Name == base {
-					return slices.Clone(g.Nodes)
-				}
-			}
-		}
-	}
-	return nil
+// entry is what the settings say of a node group; zero if they do not have it.
+func (t *remains) entry(base string) capacity.GroupSettings {
+	p, _ := t.partition()
+	return groupOf(p, base)
 }
 
 // basesOnEC2 are the node groups that are to go.
@@ -191,14 +183,8 @@ func (t *remains) basesOnEC2(templates []capacity.LaunchTemplate) []string {
 // slotsOnEC2 are the slots of a node group; where the settings do not have it any more, all
 // that it may have had.
 func (t *remains) slotsOnEC2(base string) []string {
-	if t.request.Config != nil {
-		for _, p := range t.request.Config.Domain().Partitions {
-			for _, g := range p.Groups {
-				if p.Name == t.request.Queue && g.Name == base {
-					return g.SlotNames(capacity.ProviderEC2)
-				}
-			}
-		}
+	if g := t.entry(base); g.Name != "" {
+		return g.SlotNames(capacity.ProviderEC2)
 	}
 	return slices.DeleteFunc(
 		[]string{base + "-a", base + "-b", base},

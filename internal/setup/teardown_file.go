@@ -45,14 +45,12 @@ func (t *remains) entryLeft(g capacity.GroupSettings) (left capacity.GroupSettin
 	}
 	left = g
 	for _, slot := range t.slots {
-		if names := capacity.SlotNames(capacity.ProviderPCS, g.Name); slot.group == nil ||
-			!slices.Contains(names[:], slot.name) {
-			continue
+		if slot.group != nil && slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), slot.name) {
+			left.ReservationIDs = slices.DeleteFunc(
+				slices.Clone(left.ReservationIDs),
+				func(id string) bool { return id == slot.group.Tags[capacity.TagReservation] },
+			)
 		}
-		left.ReservationIDs = slices.DeleteFunc(
-			slices.Clone(left.ReservationIDs),
-			func(id string) bool { return id == slot.group.Tags[capacity.TagReservation] },
-		)
 	}
 	return left, true
 }

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -23,11 +22,8 @@ func (in *inspection) trial(want *wanted) ec2.Trial {
 	if in.onEC2() {
 		t.Launch.Tags = in.tags()
 	}
-	only := in.interfaceSubnet()
-	for _, s := range in.network.chosen {
-		if s.AZID == r.AZID && slices.Contains(want.partition.SubnetIDs, s.ID) && (only == "" || only == s.ID) {
-			t.Subnets = append(t.Subnets, s.ID)
-		}
+	for _, s := range in.launchSubnets() {
+		t.Subnets = append(t.Subnets, s.ID)
 	}
 	return t
 }
