@@ -89,11 +89,12 @@ func (s *Sim) createFleet(c *call, in *createFleetInput) (any, error) {
 			for _, override := range overrides {
 				order := launchOrder{min: max(1, o.MinTargetCapacity), max: total, subnet: override.SubnetId, tags: copyTags(tags)}
 				order.InstanceType = override.InstanceType
-				if err := order.template(c.region, config.LaunchTemplateSpecification); err != nil {
-					return nil, err
-				}
 				order.tags["aws:ec2:fleet-id"] = w.ID
-				made, err := s.run(c.region, order)
+				var made []*instance
+				err := order.template(c.region, config.LaunchTemplateSpecification)
+				if err == nil {
+					made, err = s.run(c.region, order)
+				}
 				var refused *APIError
 				if errors.As(err, &refused) {
 					w.Errors = append(w.Errors, wireFleetError{refused.Code, refused.Message, "on-demand"})

@@ -53,7 +53,13 @@ func TestInstantFleet(t *testing.T) {
 			w.sim.Clock().Advance(10 * time.Minute)
 		}
 	}
-	in := fleet(3, true)
+	// A template that is not there is no error of the call either: each override says so.
+	in := fleet(1, false)
+	in.LaunchTemplateConfigs[0].LaunchTemplateSpecification.LaunchTemplateName = aws.String("nobodys")
+	if out := do(t, w.ec2.CreateFleet, in); len(out.Instances) != 0 || len(out.Errors) != 2 || *out.Errors[0].ErrorCode != "InvalidLaunchTemplateName.NotFoundException" {
+		t.Errorf("without its template: %+v", out)
+	}
+	in = fleet(3, true)
 	in.OnDemandOptions.SingleAvailabilityZone, in.OnDemandOptions.SingleInstanceType = nil, nil
 	fails(t, w.ec2.CreateFleet, in, "InvalidParameterCombination")
 	in = fleet(3, false)

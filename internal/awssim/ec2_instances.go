@@ -354,7 +354,7 @@ func (i *instance) protected() error {
 }
 
 func instanceNotFound(id string) error {
-	if !strings.HasPrefix(id, "i-") {
+	if !wellFormed(id, "i") {
 		return apiErrorf("InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
 	}
 	return apiErrorf("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)

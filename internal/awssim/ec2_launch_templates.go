@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 )
 
@@ -221,9 +220,6 @@ func (r *region) template(id, name string) (*launchTemplate, error) {
 	case id == "" && name == "":
 		return nil, apiErrorf("MissingParameter", "The request must contain the parameter LaunchTemplateId or LaunchTemplateName")
 	case id != "":
-		if !strings.HasPrefix(id, "lt-") {
-			return nil, apiErrorf("InvalidLaunchTemplateId.Malformed", "Invalid id: \"%s\" (expecting \"lt-...\")", id)
-		}
 		if t := r.templates[id]; t != nil && r.shows(id) {
 			return t, nil
 		}
@@ -248,6 +244,9 @@ func (r *region) hasTemplate(name string) bool {
 }
 
 func templateNotFound(id string) error {
+	if !wellFormed(id, "lt") {
+		return apiErrorf("InvalidLaunchTemplateId.Malformed", "Invalid id: \"%s\" (expecting \"lt-...\")", id)
+	}
 	return apiErrorf("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
 }
 

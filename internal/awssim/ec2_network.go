@@ -279,7 +279,7 @@ type wireGroup struct {
 func (s *Sim) describeSecurityGroups(c *call, in *describeSecurityGroupsInput) (any, error) {
 	items, err := byID(c.region.groups, in.GroupIDs, func(g SecurityGroupScenario) string { return g.ID }, groupNotFound)
 	if err == nil {
-		items, err = byID(items, in.GroupNames, func(g SecurityGroupScenario) string { return g.Name }, groupNotFound)
+		items, err = byID(items, in.GroupNames, func(g SecurityGroupScenario) string { return g.Name }, groupNameNotFound)
 	}
 	if err != nil {
 		return nil, err
@@ -308,6 +308,13 @@ func (s *Sim) describeSecurityGroups(c *call, in *describeSecurityGroupsInput) (
 }
 
 func groupNotFound(id string) error {
+	if !wellFormed(id, "sg") {
+		return apiErrorf("InvalidGroupId.Malformed", "Invalid id: \"%s\" (expecting \"sg-...\")", id)
+	}
+	return groupNameNotFound(id)
+}
+
+func groupNameNotFound(id string) error {
 	return apiErrorf("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
 }
 

@@ -329,5 +329,8 @@ func midnight(date string) string {
 }
 
 func imageNotFound(id string) error {
+	if !wellFormed(id, "ami") {
+		return apiErrorf("InvalidAMIID.Malformed", "Invalid id: \"%s\" (expecting \"ami-...\")", id)
+	}
 	return apiErrorf("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 }

@@ -102,8 +102,15 @@ func (r *region) shownReservations() []*reservation {
 	return shown(r, r.byCreation(), func(res *reservation) string { return res.ID })
 }
 
+// wellFormed reports whether an id has its prefix and hexadecimal digits, as EC2 makes them. EC2 does not look for
+// another one.
+func wellFormed(id, prefix string) bool {
+	hex, ok := strings.CutPrefix(id, prefix+"-")
+	return ok && hex != "" && strings.Trim(hex, "0123456789abcdef") == ""
+}
+
 func reservationNotFound(id string) error {
-	if hex, ok := strings.CutPrefix(id, "cr-"); !ok || strings.Trim(hex, "0123456789abcdef") != "" || hex == "" {
+	if !wellFormed(id, "cr") {
 		return apiErrorf("InvalidCapacityReservationId.Malformed", "The capacity reservation ID '%s' is malformed", id)
 	}
 	return apiErrorf("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
