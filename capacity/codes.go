@@ -199,6 +199,9 @@ type Meaning struct {
 	Slurm string
 }
 
+// WaitForPass is what to do about a question that the next pass of sync asks again.
+const WaitForPass = "Wait for the next pass."
+
 // Codes lists every code. The tables in docs/ and the pages of `pcs-capacity explain CODE` are made from it.
 var Codes = []Meaning{
 	{Code: OK, Where: AtSubmission | AtLaunch, Severity: Note,
@@ -354,19 +357,19 @@ var Codes = []Meaning{
 		Example: "EC2 does not describe subnet subnet-0a: InvalidSubnetID.NotFound; check its id and the region"},
 	{Code: SlotsNotKnown, Where: AtPass, Severity: Admin,
 		Text:    "PCS or EC2 did not show which nodes have which reservation.",
-		Do:      "Wait for the next pass.",
+		Do:      WaitForPass,
 		Example: "asking EC2 which slots the reservations have: 503 Service Unavailable; they may be taken for others than before"},
 	{Code: FenceNotKnown, Where: AtPass, Severity: Admin,
 		Text:    "EC2 did not describe a reservation that only a fence names. The fence stays.",
-		Do:      "Wait: the next pass asks again.",
+		Do:      WaitForPass,
 		Example: "describing cr-1, which fences are named after: 503 Service Unavailable; the fences stay"},
 	{Code: InstancesNotKnown, Where: AtPass, Severity: Admin,
 		Text:    "EC2 did not list the instances of this cluster, so no instance is ended.",
-		Do:      "Wait for the next pass.",
+		Do:      WaitForPass,
 		Example: "looking for instances that belong to no node: 503 Service Unavailable"},
 	{Code: HeldNotKnown, Where: AtPass, Severity: Admin,
 		Text:    "EC2 did not list the ODCRs that are held for jobs, so none is given back. Each ends by itself, within an hour of its end.",
-		Do:      "Wait for the next pass.",
+		Do:      WaitForPass,
 		Example: "looking for what is held for nothing: 503 Service Unavailable"},
 	{Code: LeftoversNotKnown, Where: AtPass, Severity: Note,
 		Text:    "AWS did not list what `setup` made, or the policy lacks an action.",

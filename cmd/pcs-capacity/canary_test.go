@@ -448,11 +448,7 @@ func TestCanaryInDocs(t *testing.T) {
 			fmt.Fprintf(&block, "%s%s:\n\n", strings.Repeat("\n", min(len(last), 1)), strings.ToUpper(when[:1])+when[1:])
 		}
 		last = when
-		by := item.Changes
-		if item.When == "" {
-			by = item.How
-		}
-		fmt.Fprintf(&block, "- `%s`: %s%s\n", item.ID, item.States, changes(by))
+		fmt.Fprintf(&block, "- `%s`: %s%s\n", item.ID, item.States, changes(item.Changes))
 	}
 	want := page
 	for _, table := range []struct{ begin, rows string }{

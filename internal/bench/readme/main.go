@@ -141,8 +141,8 @@ var sources = []source{
 	{"resume", figure{work: "nodes powered up, as one job or as jobs of one node", beside: "the fewest calls that can do it", bound: 1.2}, func(t table) ([]float64, string) {
 		return t.of("ours/floor"), fmt.Sprintf("1 to %.0f nodes, at most %.0f calls", slices.Max(t.of("nodes")), slices.Max(t.of("AWS calls")))
 	}},
-	{"resume-crowd", figure{work: "a node powered up while 999 instances of ours run", beside: "while none runs", bound: 1.3}, column("many/few", "beside", "live instances of ours")},
-	{"resume-crowd", figure{work: "a node powered up while 999 jobs run on whole nodes", beside: "while 16 run", bound: 2}, column("many/few", "beside", "jobs on whole nodes")},
+	{"resume-crowd", figure{work: "a node powered up while 999 instances of ours run", beside: "one while none runs", bound: 1.3}, column("many/few", "beside", "live instances of ours")},
+	{"resume-crowd", figure{work: "a node powered up while 999 jobs run on whole nodes", beside: "one while 16 run", bound: 2}, column("many/few", "beside", "jobs on whole nodes")},
 	{"submit", figure{work: "`sbatch` of a job that is not managed, `cli_filter.lua`", beside: "an empty script", bound: 1.12}, cliFilter("not managed")},
 	{"submit", figure{work: "`sbatch` of a job that fits, `cli_filter.lua`", beside: "an empty script", bound: 1.15}, cliFilter("fits", "fits, with GPUs")},
 	{"submit", figure{work: "`sbatch` of a job without `--time`, `cli_filter.lua`", beside: "an empty script", bound: 1.15}, cliFilter("limit fitted")},
@@ -157,7 +157,7 @@ var sources = []source{
 	{"sync", figure{work: "`status` of as many jobs, partitions and nodes", beside: "`squeue`", bound: 3}, func(t table) ([]float64, string) {
 		return t.of("status/squeue", "jobs", "10000", "nodes", "1000"), fmt.Sprintf("%.0f MB", slices.Max(t.of("its MB", "jobs", "10000")))
 	}},
-	{"sync-slots", figure{work: "a pass over 4,000 nodes", beside: "of 1,000", bound: 4.5}, column("4000/1000")},
+	{"sync-slots", figure{work: "a pass over 4,000 nodes", beside: "one over 1,000", bound: 4.5}, column("4000/1000")},
 }
 
 // read reads the figures, in the order of the sources, and what the machine was.
@@ -197,7 +197,7 @@ func read(folder string) (figures []figure, machine string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return append(figures, figure{work: "from a block's StartDate to the first line of its job", beside: "from the power-up of a node by hand", least: block / hand, most: block / hand,
+	return append(figures, figure{work: "from a block's StartDate to the first line of its job", beside: "a power-up by hand", least: block / hand, most: block / hand,
 		bound: (hand + 3) / hand, note: fmt.Sprintf("%.1f s and %.1f s, medians of 20", block, hand)}), machine, nil
 }
 
@@ -218,13 +218,12 @@ func (f figure) ratio() string {
 // markdown is the part of the page.
 func markdown(figures []figure, machine string) string {
 	var b strings.Builder
-	b.WriteString("| work | beside | ratio | at most |\n|---|---|---|---|\n")
 	for _, f := range figures {
 		note := ""
 		if f.note != "" {
 			note = " (" + f.note + ")"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s%s | %.2f |\n", f.work, f.beside, f.ratio(), note, f.bound)
+		fmt.Fprintf(&b, "- %s: **%s** times %s, at most %.2f%s\n", f.work, f.ratio(), f.beside, f.bound, note)
 	}
 	machine, _, _ = strings.Cut(machine, ";") // without its load
 	fmt.Fprintf(&b, "\nMeasured on %s, with AWS simulated.\n", machine)
