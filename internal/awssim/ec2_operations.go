@@ -25,6 +25,7 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeInstanceTypes":         ec2Op(s.describeInstanceTypes),
 		"DescribeInstanceTypeOfferings": ec2Op(s.describeInstanceTypeOfferings),
 
+		"DescribeAccountAttributes":   ec2Op(s.describeAccountAttributes),
 		"GetInstanceMetadataDefaults": ec2Op(s.getInstanceMetadataDefaults),
 
 		"CreateLaunchTemplate":           ec2Op(s.createLaunchTemplate),
@@ -35,14 +36,19 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeLaunchTemplates":        ec2Op(s.describeLaunchTemplates),
 		"DescribeLaunchTemplateVersions": ec2Op(s.describeLaunchTemplateVersions),
 
-		"RunInstances":       ec2Op(s.runInstances),
-		"CreateFleet":        ec2Op(s.createFleet),
-		"DescribeInstances":  ec2Op(s.describeInstances),
-		"TerminateInstances": ec2Op(s.terminateInstances),
-		"CreateTags":         ec2Op(s.createTags),
-		"DeleteTags":         ec2Op(s.deleteTags),
+		"RunInstances":              ec2Op(s.runInstances),
+		"CreateFleet":               ec2Op(s.createFleet),
+		"DescribeInstances":         ec2Op(s.describeInstances),
+		"DescribeInstanceStatus":    ec2Op(s.describeInstanceStatus),
+		"DescribeNetworkInterfaces": ec2Op(s.describeNetworkInterfaces),
+		"DescribeVolumes":           ec2Op(s.describeVolumes),
+		"TerminateInstances":        ec2Op(s.terminateInstances),
+		"CreateTags":                ec2Op(s.createTags),
+		"DeleteTags":                ec2Op(s.deleteTags),
+		"DescribeTags":              ec2Op(s.describeTags),
 
 		"DescribeCapacityReservations":        ec2Op(s.describeCapacityReservations),
+		"GetCapacityReservationUsage":         ec2Op(s.getReservationUsage),
 		"DescribeInstanceTopology":            ec2Op(s.describeInstanceTopology),
 		"DescribeCapacityReservationTopology": ec2Op(s.describeReservationTopology),
 		"CreateCapacityReservation":           ec2Op(s.createCapacityReservation),
