@@ -33,7 +33,7 @@ func (in *inspection) checkAccounts() {
 	}
 }
 
-// queueSettings are the Slurm settings that the queue is to have. now are those that it
+// queueSettings returns the wanted Slurm settings of the queue. now are those that it
 // has; the same accounts in another order are left as they are.
 func (w *wanted) queueSettings(now map[string]string) map[string]string {
 	switch {
@@ -57,7 +57,7 @@ func sameAccounts(list string, accounts []string) bool {
 	return list != "" && slices.Equal(lower(strings.Split(list, ",")), lower(accounts))
 }
 
-// addLock says in the plan what becomes of the lock, and reports whether it changes.
+// addLock adds the lock to the step, and reports whether it changes.
 func (s *Step) addLock(q pcs.Queue, want *wanted) bool {
 	to := want.queueSettings(q.SlurmSettings)[lock]
 	now := q.SlurmSettings[lock]

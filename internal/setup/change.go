@@ -13,7 +13,7 @@ import (
 // endTime is how long the end of a change may take, after an interrupt too.
 const endTime = 10 * time.Second
 
-// BeginChange keeps other hosts out, until end.
+// BeginChange locks out other hosts until end is called.
 func BeginChange(ctx context.Context, aws *ec2.Client, change ec2.Change) (end func() error, err error) {
 	endAWS, err := aws.BeginChange(ctx, change)
 	if err != nil {
@@ -26,7 +26,7 @@ func BeginChange(ctx context.Context, aws *ec2.Client, change ec2.Change) (end f
 	}, nil
 }
 
-// Change is a change of a PCS cluster by this process, as other hosts see it.
+// Change describes this process's change of a PCS cluster to other hosts.
 func Change(stateDir, settings string, cluster pcs.Cluster) ec2.Change {
 	host, _ := os.Hostname()
 	return ec2.Change{

@@ -11,12 +11,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// maxGroups and maxQueues are for one cluster and cannot be raised: AWS PCS User
-// Guide, "Quotas".
+// maxGroups and maxQueues are quotas of a cluster that cannot be raised: AWS PCS User Guide, "Quotas".
 const maxGroups, maxQueues = 10, 10
 
-// sizeLimits are the nodes that a cluster may have, by its size: AWS PCS API
-// Reference, CreateCluster, size. They bound the sum of all groups' maxima.
+// sizeLimits are the largest sums of all node groups' maxima, by the cluster's size: AWS PCS API
+// Reference, CreateCluster, size.
 var sizeLimits = map[string]int{"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
 
 var queueName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,24}$`)
@@ -53,7 +52,7 @@ func (in *inspection) checkCluster() {
 	if what, fix := c.NotActive(); what != "" {
 		in.problem(capacity.ClusterStatus, fix, "%s", what)
 	}
-	// Both have two digits twice, so that they compare as text.
+	// Versions have two digits on each side of the dot, so text comparison works.
 	if in.reservation.Kind.Bought() && c.SlurmVersion < "24.05" {
 		in.problem(
 			capacity.SlurmTooOld,
@@ -65,7 +64,7 @@ func (in *inspection) checkCluster() {
 	}
 }
 
-// checkMatch holds the reservation against the node group that is to launch into it.
+// checkMatch compares the reservation with the node group that will launch into it.
 func (in *inspection) checkMatch(want *wanted, slot slotState) {
 	g := capacity.NodeGroup{
 		Name: slot.name, InstanceType: in.instanceType(), PurchaseOption: in.reservation.Kind,
@@ -74,11 +73,11 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 	for _, m := range capacity.Match(in.reservation, g, in.now) {
 		if m.Code == capacity.WrongSize && in.reservation.Size() == 0 ||
 			m.Code == capacity.ZoneNotKnown && !open(in.reservation, in.now) {
-			continue // below; and what has ended will not show a zone
+			continue // below; an ended reservation will never show a zone
 		}
 		if m.Code == capacity.WrongZone {
 			if len(in.network.chosen) == 0 {
-				continue // checkSubnets says why there is none
+				continue // checkSubnets says why
 			}
 			m.Fix += "; the VPC has none there, so create one"
 			if there := in.subnetsThere(); len(there) > 0 {
@@ -109,17 +108,16 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 	}
 }
 
-// joins reports whether the reservation joins others of a node group of ours that has as many
-// nodes as are asked for already: they stay, and sync keeps jobs off those without an instance.
+// joins reports whether the reservation joins others of a node group that already has the
+// requested number of nodes. All nodes stay, and sync keeps jobs off nodes without an instance.
 func (in *inspection) joins() bool {
 	g := in.entry()
 	return in.onEC2() && g.MaxNodes >= in.request.MaxNodes &&
 		slices.ContainsFunc(g.ReservationIDs, func(id string) bool { return id != in.reservation.ID })
 }
 
-// checkPurchaseOption holds the kind of the reservation against what the entry of the settings
-// buys, and on PCS against what the other slot does. An entry that has no other reservation
-// is changed to what this one takes.
+// checkPurchaseOption compares the kind of the reservation with purchase_option in the settings,
+// and on PCS with the other slot. An entry without another reservation is changed to fit.
 func (in *inspection) checkPurchaseOption(slot slotState) {
 	r, g := in.reservation, in.entry()
 	if g.PurchaseOption.Mixes() {
@@ -178,7 +176,7 @@ func forWhat(has []string) string {
 	return " for " + strings.Join(has, ", ")
 }
 
-// entry is what the settings have for the node group; one without a name if they have nothing.
+// entry returns the node group of the settings; zero if they do not have it.
 func (in *inspection) entry() capacity.GroupSettings {
 	if in.request.Config == nil {
 		return capacity.GroupSettings{}
@@ -187,8 +185,8 @@ func (in *inspection) entry() capacity.GroupSettings {
 	return groupOf(p, in.request.NodeGroup)
 }
 
-// instanceType is the type that the node group is bound to: PCS never changes that of
-// a group, and one entry of the configuration has one type.
+// instanceType returns the type that the node group is bound to: PCS never changes the type of a
+// group, and an entry of the settings has one type.
 func (in *inspection) instanceType() string {
 	for _, slot := range in.slots {
 		if slot.ours && len(slot.group.InstanceTypes) > 0 && slot.group.InstanceTypes[0] != in.reservation.InstanceType {
@@ -257,7 +255,7 @@ func (in *inspection) checkQuotas(want *wanted, slot slotState) {
 	}
 }
 
-// checkUnused keeps a change away from nodes that run.
+// checkUnused refuses a change that would replace running nodes.
 func (in *inspection) checkUnused(slot slotState, compared pcs.Comparison) {
 	if !slot.ours || slot.instances == 0 || !compared.Disruptive() {
 		return
@@ -278,7 +276,7 @@ func (in *inspection) checkUnused(slot slotState, compared pcs.Comparison) {
 	)
 }
 
-// checkFamiliar warns about what may fail for no reason that can be checked.
+// checkFamiliar warns about instance types that AWS does not document for PCS.
 func (in *inspection) checkFamiliar() {
 	family, _, _ := strings.Cut(in.reservation.InstanceType, ".")
 	documented := capacity.FamiliesOfPCS()

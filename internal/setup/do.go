@@ -19,20 +19,20 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// Apply carries out a plan of setup. It can be killed at any point, and planned and applied again:
-// names are unique in EC2 and PCS, so what an earlier run made is found by its name. A plan with
-// mismatches is refused (*Refusal).
+// Apply carries out a plan of setup. It can be killed at any point, then planned and applied again:
+// names are unique in EC2 and PCS, so a later run finds everything by name. A plan with mismatches
+// is refused (*Refusal).
 func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	return s.carryOut(ctx, p.Effects, p.Mismatches)
 }
 
-// Teardown carries out a plan of teardown. It can be killed at any point, and planned and carried
+// Teardown carries out a plan of teardown. It can be killed at any point, then planned and carried
 // out again. A plan with mismatches is refused (*Refusal).
 func (s Setup) Teardown(ctx context.Context, p *TeardownPlan) error {
 	return s.carryOut(ctx, p.Effects, p.Mismatches)
 }
 
-// carryOut is the executor: one effect after the other, until one fails.
+// carryOut is the executor: effects in order, until one fails.
 func (s Setup) carryOut(ctx context.Context, effects Effects, mismatches []capacity.Problem) error {
 	if len(mismatches) > 0 {
 		return &Refusal{Mismatches: mismatches}
@@ -48,7 +48,7 @@ func (s Setup) carryOut(ctx context.Context, effects Effects, mismatches []capac
 	return nil
 }
 
-// made are the things that effects have made, for those that come later and name them.
+// made are things made by effects, for later effects that need their ids.
 type made struct {
 	template capacity.LaunchTemplate
 	group    pcs.NodeGroup
@@ -64,7 +64,7 @@ func (m made) with(now made) made {
 	return m
 }
 
-// complete adds to an effect the ids that were not known when it was planned.
+// complete adds ids to an effect that were unknown when it was planned.
 func (m made) complete(e Effect) Effect {
 	switch e := e.(type) {
 	case WriteGroup:
@@ -152,14 +152,14 @@ func (s Setup) tell(what, name, status string) {
 	}
 }
 
-// done tells that the thing of a step is as it should be.
+// done reports the end of a step.
 func (s Setup) done(step Step, err error) {
 	if err == nil {
 		s.tell(step.What, step.Name, "done")
 	}
 }
 
-// errChanged is the reason when a condition of an effect does not hold any more.
+// errChanged is the error of an effect whose condition no longer holds.
 var errChanged = errors.New("it has changed since the plan was made")
 
 func (s Setup) writeSettings(e WriteSettings) error {
@@ -199,7 +199,7 @@ func (s Setup) writePartition(e WritePartition) error {
 	return nil
 }
 
-// unchanged holds a partition of the settings against what it was; was is nil for none.
+// unchanged compares a partition of the settings with an earlier reading; was is nil for none.
 func unchanged(c *config.Config, name string, was *capacity.PartitionSettings) error {
 	now, found := c.Partition(name)
 	if found != (was != nil) || found && !reflect.DeepEqual(now, *was) {
@@ -213,8 +213,8 @@ const fencePatience = 5 * time.Minute
 
 var errNoFence = errors.New("see what `pcs-capacity sync` says")
 
-// placeFence waits until Slurm shows the nodes of a slot, has a pass of sync place the fence over
-// them, and waits until it stands. One that stands is placed again, over all of the nodes.
+// placeFence waits until Slurm shows the nodes of a slot, runs a pass of sync that places the
+// fence, and waits until Slurm shows the fence. An existing fence is placed again, over all nodes.
 func (s Setup) placeFence(ctx context.Context, e PlaceFence) error {
 	s.tell(WhatFence, e.Slot, "wait")
 	var to pcs.Pace
@@ -272,7 +272,7 @@ func (s Setup) writeTag(ctx context.Context, e WriteTag) error {
 	return s.PCS.Tag(ctx, e.Of, e.Tags)
 }
 
-// drainReason is what Slurm shows on the nodes.
+// drainReason is the nodes' Reason in Slurm.
 const drainReason = "pcs-capacity teardown"
 
 func (s Setup) drainNodes(ctx context.Context, e DrainNodes) error {
@@ -303,7 +303,7 @@ func (s Setup) drainNodes(ctx context.Context, e DrainNodes) error {
 	return nil
 }
 
-// lockWait is how long teardown waits for a pass of sync that is being made.
+// lockWait is how long teardown waits for a running pass of sync.
 const lockWait = time.Minute
 
 func (s Setup) forget(ctx context.Context, e Forget) error {

@@ -6,8 +6,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// efa is which network interfaces the launch template is to have; "" for a type without
-// EFA, whose interfaces are those of the template that is copied.
+// efa selects the network interfaces of the launch template; "" for a type without EFA, whose
+// interfaces are copied.
 func (in *inspection) efa() capacity.EFAMode {
 	switch {
 	case in.names.instanceType.EFAInterfaces == 0:
@@ -22,12 +22,12 @@ func (in *inspection) efa() capacity.EFAMode {
 	return capacity.EFA // as AWS PCS documents it
 }
 
-// efaOf is the mode of a launch template that is there.
+// efaOf returns the mode of an existing launch template.
 func efaOf(t capacity.LaunchTemplate) capacity.EFAMode {
 	mode := capacity.NoEFA
 	for _, one := range t.NetworkInterfaces {
 		switch capacity.EFAMode(one.Type) {
-		case capacity.EFA: // on each interface, so that none is EFA only
+		case capacity.EFA: // on each interface, so none is EFA only
 			return capacity.EFA
 		case capacity.EFAOnly:
 			mode = capacity.EFAOnly
@@ -36,14 +36,14 @@ func efaOf(t capacity.LaunchTemplate) capacity.EFAMode {
 	return mode
 }
 
-// writesInterfaces reports whether setup writes the network interfaces itself. They have
-// a subnet inside, so that all nodes are in that one.
+// writesInterfaces reports whether setup writes the network interfaces itself. They contain a
+// subnet, so all nodes are in that one.
 func (in *inspection) writesInterfaces() bool { return in.efa() != "" && in.efa() != capacity.NoEFA }
 
-// interfaceSubnet is the subnet inside the network interfaces: the first of those to
-// choose from that is in the reservation's zone; "" without such interfaces.
+// interfaceSubnet returns the subnet inside the network interfaces: the first candidate in the
+// reservation's zone; "" without such interfaces.
 func (in *inspection) interfaceSubnet() string {
-	if in.writesInterfaces() && !in.onEC2() { // there each launch says it
+	if in.writesInterfaces() && !in.onEC2() { // on EC2 each launch names its subnet
 		for _, s := range in.network.chosen {
 			if s.AZID == in.reservation.AZID {
 				return s.ID
@@ -53,7 +53,7 @@ func (in *inspection) interfaceSubnet() string {
 	return ""
 }
 
-// efaWord says in the plan which interfaces a mode stands for.
+// efaWord describes the interfaces of a mode in the plan.
 func (in *inspection) efaWord(mode capacity.EFAMode) string {
 	t := in.names.instanceType
 	switch {
@@ -68,8 +68,8 @@ func (in *inspection) efaWord(mode capacity.EFAMode) string {
 	return ""
 }
 
-// addressesPerNode is how many addresses of its subnet a node takes: every interface has
-// one, except those that are EFA only.
+// addressesPerNode returns how many addresses of its subnet a node takes: one for each interface
+// that is not EFA only.
 func (in *inspection) addressesPerNode() int {
 	if in.efa() == capacity.EFA {
 		return len(in.names.instanceType.Cards)
@@ -77,7 +77,7 @@ func (in *inspection) addressesPerNode() int {
 	return 1
 }
 
-// checkEFA says what has become of EFA where people expect it.
+// checkEFA warns where nodes come up without EFA, although people may expect it.
 func (in *inspection) checkEFA() {
 	t := in.names.instanceType
 	n := len(in.source.NetworkInterfaces)

@@ -8,16 +8,16 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// Effect is one change that setup or teardown makes, with all that is needed to make it; or a thing
-// that is there already and stays (Nothing). What may have changed since the plan was made is a
-// condition of the effect: the executor checks it, and stops where it does not hold.
+// Effect is one change by setup or teardown with everything needed to make it, or an existing thing
+// that stays (Nothing). Whatever may change after planning is a condition of the effect: the
+// executor checks it, and stops if it does not hold.
 type Effect interface {
 	capacity.Effect
-	// Steps are the lines of the effect in a plan: several where what they say is not separated.
+	// Steps are the lines of the effect in a plan.
 	Steps() []Step
 }
 
-// Effects are a plan, in the order in which it is carried out. Programs get its steps.
+// Effects are a plan in the order of execution. JSON has its steps.
 type Effects []Effect
 
 // Steps are the lines of a plan.
@@ -38,7 +38,7 @@ func (e Effects) MarshalJSON() ([]byte, error) {
 	return json.Marshal(steps)
 }
 
-// Action is what a step does.
+// Action is the verb of a step.
 type Action string
 
 // The actions.
@@ -63,7 +63,7 @@ var did = map[Action]string{
 	Terminate: "terminated",
 }
 
-// What a step is about.
+// The objects of steps.
 const (
 	WhatTemplate  = "launch template"
 	WhatNodeGroup = pcs.WhatNodeGroup
@@ -74,7 +74,7 @@ const (
 	WhatFence     = "Slurm reservation"
 )
 
-// Step is a line of a plan, and says of its effect what people and programs read.
+// Step is a line of a plan, for people and programs.
 type Step struct {
 	What    string   `json:"what"`
 	Name    string   `json:"name"`
@@ -84,7 +84,7 @@ type Step struct {
 	about capacity.Subject
 }
 
-// Detail is one thing that a step says of itself.
+// Detail is a property in a step.
 type Detail struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
@@ -95,7 +95,7 @@ func (s Step) Code() string {
 	return strings.ToLower(strings.ReplaceAll(string(s.Action)+" "+s.What, " ", "-"))
 }
 
-// About is what the step changes.
+// About is the subject of the step.
 func (s Step) About() capacity.Subject { return s.about }
 
 // Sentence says what the step does: "create queue gpu".
@@ -110,7 +110,7 @@ func (s Step) Sentence(t capacity.Tense) string {
 // Steps is the step itself.
 func (s Step) Steps() []Step { return []Step{s} }
 
-// change appends a detail, with the present value where that is another one.
+// change appends a detail, with the present value if it differs.
 func (s *Step) change(key, now, want string) {
 	if now != "" && now != want {
 		want = now + " → " + orNone(want)
@@ -118,25 +118,25 @@ func (s *Step) change(key, now, want string) {
 	s.add(key, want)
 }
 
-// add appends a detail; one without a value is left out.
+// add appends a detail unless its value is empty.
 func (s *Step) add(key, value string) {
 	if value != "" {
 		s.Details = append(s.Details, Detail{key, value})
 	}
 }
 
-// steps are the lines of an effect that has several.
+// steps are the lines of an effect with several.
 type steps []Step
 
 func (s steps) Steps() []Step { return s }
 
-// Code is that of the first line.
+// Code is the first line's.
 func (s steps) Code() string { return s.first().Code() }
 
-// About is that of the first line.
+// About is the first line's.
 func (s steps) About() capacity.Subject { return s.first().About() }
 
-// Sentence has those of all lines.
+// Sentence joins the lines' sentences.
 func (s steps) Sentence(t capacity.Tense) string {
 	var all []string
 	for _, one := range s {

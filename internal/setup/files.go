@@ -179,8 +179,8 @@ func endedIn(p capacity.PartitionSettings, want *wanted) []string {
 	return ids
 }
 
-// partition is the partition as it is, nil if there is none, and as it is to be: with
-// the reservation, and without those that have ended.
+// partition returns the present partition, nil for none, and the wanted one: with the reservation,
+// and without ended ones.
 func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, capacity.PartitionSettings) {
 	if c != nil {
 		if p, found := c.Partition(want.queue); found {
@@ -213,8 +213,8 @@ func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, cap
 	return nil, created
 }
 
-// merge adds a reservation to a node group. An entry stands for both slots, so that
-// it has the subnets of both and the larger of their sizes. What it selects is not listed.
+// merge adds a reservation to a node group. An entry stands for both slots, so it has the subnets of
+// both and the larger of their sizes. A selected reservation is not listed.
 func merge(g capacity.GroupSettings, want *wanted) capacity.GroupSettings {
 	with, alone := want.partition, false
 	if !g.Select.Matches(want.reservation, want.members) {
@@ -244,8 +244,8 @@ func union(a, b []string) []string {
 	return out
 }
 
-// satisfied reports whether the partition says already what is wanted, so that an
-// administrator's own file that does is left alone.
+// satisfied reports whether the partition needs no change; an administrator's own file is then left
+// alone.
 func satisfied(p capacity.PartitionSettings, want *wanted) bool {
 	g := groupOf(p, want.partition.Name)
 	merged := merge(g, want)

@@ -10,7 +10,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// installScript is what a node runs to install the package. 'URL' stands for where from.
+// installScript installs the package on a node. 'URL' stands for the source.
 //
 //go:embed install.sh
 var installScript string
@@ -19,17 +19,16 @@ var installScript string
 const installMark = "# pcs-capacity-install: "
 
 var (
-	// packageURL takes nothing that ends a quoted string of the shell.
+	// packageURL matches nothing that could end a quoted string in a shell.
 	packageURL = regexp.MustCompile(`^(https://|s3://|/)[A-Za-z0-9._~/%+=:@,-]+\.(deb|rpm)(\?[A-Za-z0-9._~/%+=:@,&-]*)?$`)
 	fromLine   = regexp.MustCompile(`(?m)^FROM=\$\{1:-'([^']*)'\}`)
 )
 
-// InstallScript is the script with which a node installs the package, from its first argument
-// or, without one, from the given place.
+// InstallScript returns the script that installs the package on a node, from its first argument or
+// by default from the given place.
 func InstallScript(from string) string { return string(withSource([]byte(installScript), from)) }
 
-// CheckInstallFrom reports whether a node can install a package from there; why is "" if so,
-// else a sentence.
+// CheckInstallFrom says why a node cannot install a package from a place; "" if it can.
 func CheckInstallFrom(from string) (why string) {
 	if packageURL.MatchString(from) {
 		return ""
@@ -41,8 +40,8 @@ func withSource(script []byte, from string) []byte {
 	return fromLine.ReplaceAllLiteral(script, []byte("FROM=${1:-'"+from+"'}"))
 }
 
-// addInstall puts the installation of the package into the user data: behind what the site
-// has, where its file system may be mounted, and before slurmd starts.
+// addInstall adds the installation of the package to the user data: after the site's own part,
+// which may mount its file system, and before slurmd starts.
 func (in *inspection) addInstall() {
 	if found := fromLine.FindSubmatch(in.keptTemplate().UserData); in.request.InstallFrom == "" && found != nil {
 		in.request.InstallFrom = string(found[1])
@@ -77,8 +76,7 @@ func (in *inspection) addInstall() {
 	in.userData = data
 }
 
-// installWord says in the plan where nodes install the package from, without the signature
-// of a URL.
+// installWord is the source of the package in the plan, without a URL's signature.
 func (in *inspection) installWord() string {
 	from, _, _ := strings.Cut(in.request.InstallFrom, "?")
 	return from

@@ -7,8 +7,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// checkUnknown keeps changes from losing what cannot be expressed, and says what is not
-// copied. Slurm settings of a node group that is there are not touched at all.
+// checkUnknown refuses changes that would lose settings unknown to this program, and warns about
+// settings that are not copied. Slurm settings of an existing node group are never changed.
 func (in *inspection) checkUnknown(want *wanted, slot slotState, template, group, queue Step) {
 	switch group.Action {
 	case Update:
@@ -48,8 +48,8 @@ func (in *inspection) checkUnknown(want *wanted, slot slotState, template, group
 	}
 }
 
-// lifecycleActions are those that the nodes are to run: of the node group to copy, where one is
-// named; else of the slot that was changed last, so that a change of one reaches the other.
+// lifecycleActions returns the lifecycle actions of the nodes: of the node group named by --like,
+// else of the slot changed last. Thus a change of one slot reaches the other.
 func (in *inspection) lifecycleActions() pcs.LifecycleActions {
 	from := in.like
 	if in.request.Like == "" {

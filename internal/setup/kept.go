@@ -8,10 +8,10 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// What is not asked for stays as an earlier run left it.
+// Settings that the request leaves out stay as an earlier run left them.
 
-// launchesInto reports whether the node group is set up for the reservation. One of which a run
-// that was cut off has changed the tag alone is not.
+// launchesInto reports whether the node group's launch template has the reservation. The tag alone
+// proves nothing: a killed run may have written it first.
 func (s slotState) launchesInto(reservationID string) bool {
 	return s.ours && reservationID != "" && s.uses.ReservationID == reservationID
 }
@@ -22,8 +22,8 @@ func (in *inspection) listed() bool {
 	return slices.Contains(g.ReservationIDs, in.reservation.ID) || g.Select.Matches(in.reservation, in.members)
 }
 
-// keptTemplate is what the node group launches with: for the reservation, else for another one.
-// It is zero for a node group that is not there.
+// keptTemplate returns the launch template of the slot for the reservation, else of another slot;
+// zero if no slot has a node group.
 func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
 	for _, slot := range in.slots {
 		if slot.uses.ID != "" && (t.ID == "" || slot.launchesInto(in.reservation.ID)) {
@@ -33,7 +33,7 @@ func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
 	return t
 }
 
-// keptNodes is how many nodes the slot is set up for in the reservation; 0 if for none.
+// keptNodes returns the slot's present number of nodes in the reservation; 0 for none.
 func (in *inspection) keptNodes(slot slotState) int {
 	switch {
 	case slot.launchesInto(in.reservation.ID):
@@ -44,7 +44,7 @@ func (in *inspection) keptNodes(slot slotState) int {
 	return 0
 }
 
-// keptSubnets are those that the nodes have in the reservation.
+// keptSubnets returns the present subnets of the nodes in the reservation.
 func (in *inspection) keptSubnets() []string {
 	if in.onEC2() {
 		if in.listed() {
@@ -60,8 +60,8 @@ func (in *inspection) keptSubnets() []string {
 	return nil
 }
 
-// checkSelect refuses a reservation that the node group's settings do not select: written in as
-// an id it would take the place of all that they do.
+// checkSelect refuses a reservation that the node group's settings do not select: its id would
+// replace the `select`, and with it all selected reservations.
 func (in *inspection) checkSelect() {
 	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation, in.members) {
 		in.problem(
@@ -74,8 +74,8 @@ func (in *inspection) checkSelect() {
 	}
 }
 
-// keptEntryTemplate is the launch template of the settings: a version that the site has chosen
-// stays while there is no newer one to write.
+// keptEntryTemplate returns the launch template for the settings: the site's choice of a version
+// stays until a newer one is written.
 func (in *inspection) keptEntryTemplate(slot slotState) string {
 	name, has := pcs.TemplateName(in.request.Mark, slot.name), in.entry().LaunchTemplate
 	if was, _, _ := strings.Cut(has, ":"); was == name && slot.template.Digest == in.planned.Digest {

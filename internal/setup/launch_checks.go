@@ -10,8 +10,8 @@ import (
 // maxUserData is EC2's limit in bytes, before it is encoded.
 const maxUserData = 16 << 10
 
-// checkLaunch says what is missing to start an instance, and what EC2 would refuse a
-// launch for: most of it looks well in a launch template and fails later, for ever.
+// checkLaunch finds missing parts of a launch, and parts that EC2 would refuse: most pass in a launch
+// template, and then every launch fails.
 func (in *inspection) checkLaunch() {
 	if in.ami() == "" && in.request.AMI == "" {
 		in.problem(
@@ -106,7 +106,7 @@ func (in *inspection) checkSecurityGroups() {
 	}
 }
 
-// homeVPC is the VPC that the cluster is in.
+// homeVPC returns the cluster's VPC.
 func (in *inspection) homeVPC() string {
 	if len(in.network.vpc) == 0 {
 		return ""
@@ -114,7 +114,7 @@ func (in *inspection) homeVPC() string {
 	return in.network.vpc[0].VPC
 }
 
-// checkSubnets says which of the subnets that were asked for cannot be used.
+// checkSubnets finds requested subnets that cannot be used.
 func (in *inspection) checkSubnets() {
 	fix := "name subnets of the cluster's VPC with --subnet-ids"
 	if in.onEC2() {
@@ -134,7 +134,7 @@ func (in *inspection) checkSubnets() {
 	}
 }
 
-// checkAddresses counts the addresses of each node; those that run have theirs.
+// checkAddresses compares free addresses with the nodes that do not run yet.
 func (in *inspection) checkAddresses(want *wanted, slot slotState) {
 	free, there := slot.instances, []string{}
 	for _, s := range in.launchSubnets() {

@@ -13,8 +13,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// SlurmMark is the mark of the cluster of self-managed Slurm that this host is in. Where no hook has
-// made an id yet it is made, or, without create, the mark is none of any cluster: NAME/new.
+// SlurmMark returns the mark of the self-managed Slurm cluster of this host. If no hook has made the
+// cluster's id yet, create makes it; without create the mark is NAME/new, which no cluster has.
 func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, error) {
 	dir := state.Dir(cfg.StateDir)
 	if mark, err := dir.KnownMark(); err == nil {

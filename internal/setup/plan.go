@@ -11,7 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// wanted is what a plan leads to.
+// wanted is the result of a plan.
 type wanted struct {
 	provider capacity.Provider
 	cluster  pcs.Cluster
@@ -19,21 +19,21 @@ type wanted struct {
 	template capacity.LaunchTemplateSpec
 	group    pcs.NodeGroup // without ID, status and template
 	queue    string
-	// allowAccounts are those that Slurm shall let into the queue; empty for all.
+	// allowAccounts are the Slurm accounts that may use the queue; empty for all.
 	allowAccounts []string
-	// dropUnknown allows updates that may lose what this program cannot express.
+	// dropUnknown allows updates that may lose settings that this program cannot express.
 	dropUnknown bool
 
 	configPath string
 	partition  capacity.GroupSettings
-	// ended are reservations of the partition that are over.
+	// ended are the partition's reservations that have ended.
 	ended []string
-	// reservation, and members of groups, are what a select may look for.
+	// reservation and members of resource groups are what `select` is matched against.
 	reservation capacity.Reservation
 	members     capacity.Members
 }
 
-// decide says, from what was read, what to do and what is in the way.
+// decide returns the steps from what was read, and what prevents them.
 func decide(read inspection) *Plan {
 	in := &read
 	in.problems, in.warnings = slices.Clip(in.problems), slices.Clip(in.warnings)
@@ -56,7 +56,7 @@ func decide(read inspection) *Plan {
 	slot := in.chooseSlot()
 	want := in.want(slot)
 	if in.reservation.ID == "" {
-		// What was asked for is all that is known of the number of nodes.
+		// The number of nodes is known from the request alone.
 		in.checkQuotas(want, slot)
 		p.Mismatches = in.problems
 		return p
@@ -89,7 +89,7 @@ func decide(read inspection) *Plan {
 	return p
 }
 
-// onPCS are the effects in PCS, and the fence between them.
+// onPCS returns the effects in PCS, and the fence between them.
 func (in *inspection) onPCS(want *wanted, slot slotState, template WriteTemplate) Effects {
 	step, compared := groupStep(want, slot, template.Step)
 	group := WriteGroup{Step: step, Group: wantedGroup(want, slot, template.Step), DropUnknown: want.dropUnknown}
@@ -116,20 +116,20 @@ func (in *inspection) onPCS(want *wanted, slot slotState, template WriteTemplate
 	return append(effects, queue)
 }
 
-// fileEffects write the settings. problems say what is in the way; the snippet is for a file of
-// the administrator's.
+// fileEffects returns the changes of the settings, or the problems that prevent them. The snippet
+// is for the administrator's own file.
 func (in *inspection) fileEffects(want *wanted) (effects Effects, snippet string, problems []capacity.Problem) {
 	effects, snippet, problems = planFiles(in.request.Config, want, in.file)
 	if slices.ContainsFunc(in.problems, func(m capacity.Problem) bool { return m.Code == capacity.WrongPurchase }) {
-		// What to write depends on what is chosen there.
+		// The text to write depends on how that problem is solved.
 		problems = slices.DeleteFunc(problems, func(m capacity.Problem) bool { return m.Code == capacity.PartitionFile })
 		snippet = ""
 	}
 	return effects, snippet, problems
 }
 
-// chooseSlot takes the slot that has the reservation already, else one without a node
-// group, else one whose reservation has ended.
+// chooseSlot takes the slot that has the reservation already, else one without a node group, else
+// one with an ended reservation.
 func (in *inspection) chooseSlot() slotState {
 	for _, slot := range in.slots {
 		if slot.group != nil && !slot.ours {
@@ -174,7 +174,7 @@ func (in *inspection) notOurs(what, name, id string) {
 	in.problem(capacity.NotOurs, fix, "%s %s exists, but does not carry our tag, so it is not changed", what, name)
 }
 
-// want is the state that the plan leads to.
+// want returns the result of the plan.
 func (in *inspection) want(slot slotState) *wanted {
 	r := in.reservation
 	most := in.mostNodes(slot)
@@ -213,7 +213,7 @@ func (in *inspection) want(slot slotState) *wanted {
 	}
 }
 
-// about is what all effects of the plan are about.
+// about is the subject of all effects of the plan.
 func (w *wanted) about() capacity.Subject {
 	return capacity.Subject{Partition: w.queue, Slot: w.group.Name, Reservation: w.reservation.ID}
 }
@@ -229,8 +229,8 @@ func (w *wanted) queueWith(now pcs.Queue, groups []string) pcs.Queue {
 	}
 }
 
-// wantedSubnets are those asked for or kept; or, of those to choose from, the ones in the
-// reservation's zone, so that no launch can go anywhere else.
+// wantedSubnets returns the requested or kept subnets; else the candidates in the reservation's
+// zone, since no other takes a launch into it.
 func (in *inspection) wantedSubnets() []string {
 	var ids []string
 	said := len(in.request.SubnetIDs) > 0
@@ -246,8 +246,8 @@ func (in *inspection) wantedSubnets() []string {
 	return ids
 }
 
-// launchSubnets are those that nodes are launched into: of those to choose from the ones in the reservation's zone, or
-// the one that is inside the network interfaces.
+// launchSubnets returns the subnets of launches: the candidates in the reservation's zone, or the
+// one inside the network interfaces.
 func (in *inspection) launchSubnets() (subnets []ec2.Subnet) {
 	only := in.interfaceSubnet()
 	for _, s := range in.network.chosen {

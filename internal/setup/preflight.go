@@ -8,11 +8,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/preflight"
 )
 
-// seen is what the nodes are to be launched with.
+// seen returns the parts of a launch for preflight.
 func (in *inspection) seen() preflight.Seen {
 	t, image := in.planned, in.names.image
 	if in.unattended {
-		image.ID = "" // its drivers are those of the slot that runs
+		image.ID = "" // the running slot has the same drivers
 	}
 	t.ImageID, t.InstanceProfile = in.ami(), in.profile()
 	return preflight.Seen{
@@ -28,7 +28,7 @@ func (in *inspection) seen() preflight.Seen {
 	}
 }
 
-// attachment is what the nodes are to be attached to. A roll over goes by the slot that runs.
+// attachment returns the network of the nodes; nothing for a roll over, whose other slot runs in it.
 func (in *inspection) attachment() preflight.Network {
 	if in.unattended {
 		return preflight.Network{}
@@ -45,7 +45,7 @@ func (in *inspection) attachment() preflight.Network {
 	return n
 }
 
-// judge says what is wrong with what the nodes are to be launched with.
+// judge adds problems and warnings about the parts of a launch.
 func (in *inspection) judge() {
 	if in.source.Protected {
 		in.warn("launch template %s protects instances from termination, which is not copied: nodes could never be ended", in.source.Name)

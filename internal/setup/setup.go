@@ -2,9 +2,9 @@
 // compute node group, a queue and the settings. For self-managed Slurm it makes a launch
 // template and the settings; what slurm.conf has to say follows from these.
 //
-// Plan reads what there is (inspect.go) and says what is missing, and everything that
-// is in the way; it changes nothing. Apply does it, and can be killed and run again at
-// any point (R5). Only what carries our tag is changed (R9).
+// Plan reads AWS, Slurm and settings (inspect.go), and returns the missing steps and every
+// obstacle; it changes nothing. Apply carries out a plan; it can be killed and run again at
+// any point (R5). Only things with our tag are changed (R9).
 package setup
 
 import (
@@ -27,30 +27,29 @@ type Setup struct {
 	// Fence places the fences that the settings call for, as a pass of sync does; nil where
 	// passes are made anyway.
 	Fence func(ctx context.Context) error
-	// Poll is the time between two looks at something that PCS is at work on; 0 for one that grows.
+	// Poll is the time between two polls of PCS; 0 for a growing one.
 	Poll time.Duration
 	// Patience is how long the nodes of a new node group may take to appear in Slurm; 0 for the
 	// default of 5 minutes.
 	Patience time.Duration
-	// Unattended is for sync, which has a pass to end: PCS is not waited for (pcs.ErrAtWork), the
-	// files of settings, Slurm's reservations and launch templates stay as they are when things
-	// go, and so does a node group that has instances. Network interfaces are of the kind that
-	// the copied template has.
+	// Unattended is for passes of sync, which never wait for PCS (pcs.ErrAtWork). Settings, Slurm
+	// reservations and launch templates stay when slots go, and so does a node group with
+	// instances. Network interfaces are copied from the template.
 	Unattended bool
-	// cluster and block are what a roll over has read in the same pass; nil otherwise.
+	// cluster and block were read by the same pass of a roll over; nil otherwise.
 	cluster *pcs.Cluster
 	block   *capacity.Reservation
 
-	// Progress is told what happens to a thing: create, update, delete, drain, wait, done.
-	// nil if nobody listens.
+	// Progress is called with each change of a thing: create, update, delete, drain, wait, done.
+	// It may be nil.
 	Progress func(what, name, status string)
 }
 
-// Request is what setup is asked for.
+// Request holds the arguments of setup.
 type Request struct {
-	// Provider is who launches the nodes; "" stands for PCS.
+	// Provider launches the nodes; "" stands for PCS.
 	Provider capacity.Provider
-	// Mark is that of the cluster of self-managed Slurm; on PCS it is the cluster's name.
+	// Mark identifies a self-managed cluster; on PCS it is the cluster's name.
 	Mark string
 	// Cluster is a PCS cluster, by name or id; "" takes it from Config.
 	Cluster string
@@ -79,23 +78,22 @@ type Request struct {
 	// RootVolume is the size and type of what nodes boot from, in GiB and in EC2's words;
 	// Device is not looked at.
 	RootVolume capacity.RootVolume
-	// EFA is which network interfaces a type with EFA gets, whatever Like has; "" for those that
-	// the node group has, else capacity.EFA.
+	// EFA selects the network interfaces of a type with EFA, whatever Like has; "" for the node
+	// group's present ones, else capacity.EFA.
 	EFA capacity.EFAMode
-	// SubnetIDs; when empty, those that the node group has in the reservation, else those of Like
-	// and of the cluster that are in its Availability Zone.
+	// SubnetIDs default to the node group's present subnets in the reservation, else to subnets of
+	// Like and of the cluster in its Availability Zone.
 	SubnetIDs []string
 
-	// DropUnknown allows an update of a node group or queue of which PCS says more than
-	// this program can express.
+	// DropUnknown allows an update of a node group or queue with settings that this program
+	// cannot express.
 	DropUnknown bool
 
-	// AllowAccounts are the Slurm accounts that may use the queue, for a partition whose
-	// settings do not say; empty leaves it to them.
+	// AllowAccounts are the Slurm accounts that may use the queue, if the settings name none.
 	AllowAccounts []string
 
-	// MaxNodes is at most the size of the reservation; 0 for as many as the node group has in it,
-	// else what others leave of it.
+	// MaxNodes is at most the size of the reservation; 0 for the node group's present number,
+	// else for all that others leave.
 	MaxNodes int
 	// Dynamic starts nodes for jobs. By default all nodes are up from the first minute.
 	Dynamic bool
@@ -106,26 +104,25 @@ type Request struct {
 	Config     *config.Config
 }
 
-// Plan is what setup will do.
+// Plan holds the steps of setup.
 type Plan struct {
-	// Cluster is the PCS cluster; of self-managed Slurm it has nothing but the mark, as its name.
+	// Cluster is the PCS cluster; for self-managed Slurm only its name is set, to the mark.
 	Cluster pcs.Cluster `json:"cluster"`
-	// Slot is the node group that the reservation goes to.
+	// Slot is the node group for the reservation.
 	Slot        string               `json:"slot,omitempty"`
 	Reservation capacity.Reservation `json:"reservation"`
 	Effects     Effects              `json:"steps"`
-	// DryRun is EC2's answer to a dry run of a launch, where it would take it; "" if it was not asked.
+	// DryRun is EC2's answer to a dry run of a launch that it would take; "" if there was none.
 	DryRun string `json:"dry_run,omitempty"`
 	// trial is the launch of a node, for the dry run.
 	trial ec2.Trial
 	// underWay: EC2 shows a change of the cluster, which may be dead.
 	underWay bool
-	// Mismatches are everything that is in the way. With any, nothing is applied.
+	// Mismatches are all obstacles. With any, nothing is applied.
 	Mismatches []capacity.Problem `json:"mismatches"`
-	// Warnings keep nothing from being done.
+	// Warnings stop nothing.
 	Warnings []string `json:"warnings"`
-	// Snippet is the [[partition.node_group]] to add by hand, when the partition is
-	// written in a file that is not ours.
+	// Snippet is the [[partition.node_group]] to add by hand, if the partition's file is not ours.
 	Snippet string `json:"snippet,omitempty"`
 }
 
@@ -135,7 +132,7 @@ func (p *Plan) Steps() []Step { return p.Effects.Steps() }
 // UnderWay reports whether a change of the cluster was under way: this one, another, or a dead one.
 func (p *Plan) UnderWay() bool { return p.underWay }
 
-// Done reports whether there is nothing left to do.
+// Done reports whether no step is left.
 func (p *Plan) Done() bool {
 	for _, s := range p.Steps() {
 		if s.Action != Nothing {
@@ -145,8 +142,8 @@ func (p *Plan) Done() bool {
 	return len(p.Mismatches) == 0
 }
 
-// Plan reads what there is and says what to do. It changes nothing. An error means
-// that something could not be read; what is in the way is in Plan.Mismatches.
+// Plan reads AWS, Slurm and settings, and returns the steps. It changes nothing. An error is a
+// failed read; obstacles are in Plan.Mismatches.
 func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 	in, err := s.inspect(ctx, r)
 	if err != nil {
@@ -163,8 +160,7 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 	return p, nil
 }
 
-// listed makes a list that JSON shows as [] where there is nothing in it: for programs,
-// nothing is not the same as not known.
+// listed turns nil into an empty list, which JSON shows as []: null would mean "unknown".
 func listed[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -177,7 +173,7 @@ func listedCluster(c pcs.Cluster) pcs.Cluster {
 	return c
 }
 
-// Refusal is the error of Apply for a plan that something is in the way of.
+// Refusal is the error of Apply for a plan with mismatches.
 type Refusal struct{ Mismatches []capacity.Problem }
 
 func (r *Refusal) Error() string {

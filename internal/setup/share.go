@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// taken are the instances of the reservation that others have, or are set up to have, and
-// who they are.
+// taken counts the reservation's instances that others use or are set up to use, and names them.
 func (in *inspection) taken() (n int, who string) {
 	var parts []string
 	for _, u := range in.users {
@@ -16,9 +15,9 @@ func (in *inspection) taken() (n int, who string) {
 	return n, strings.Join(parts, ", ")
 }
 
-// mostNodes is how many nodes there are to be: as many as asked for, else as there are, else
-// what others leave of the reservation. What was set up for it before is not lowered for others:
-// nodes would end under their jobs. checkUsers says when that is too much.
+// mostNodes returns the number of nodes: the requested one, else the present one, else all that
+// others leave of the reservation. The present number is not lowered for others, which would end
+// nodes under their jobs; checkUsers says if it is too large.
 func (in *inspection) mostNodes(slot slotState) int {
 	if in.request.MaxNodes > 0 {
 		return in.request.MaxNodes

@@ -66,7 +66,7 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	return step
 }
 
-// rootWord is what becomes of the root volume; "" if that of image and copy stays.
+// rootWord describes a change of the root volume; "" for none.
 func rootWord(v capacity.RootVolume) string {
 	var words []string
 	if v.GiB > 0 {
@@ -78,8 +78,8 @@ func rootWord(v capacity.RootVolume) string {
 	return strings.Join(words, " ")
 }
 
-// wantedGroup is the wanted node group with its launch template; where that is still to be
-// changed, its version is not known yet.
+// wantedGroup returns the wanted node group with its launch template, whose version is unknown
+// until the template's step is carried out.
 func wantedGroup(want *wanted, slot slotState, template Step) pcs.NodeGroup {
 	g := want.group
 	if template.Action == Nothing {
@@ -88,8 +88,7 @@ func wantedGroup(want *wanted, slot slotState, template Step) pcs.NodeGroup {
 	return g
 }
 
-// groupStep says what to do to the node group, and compares it with the wanted one if
-// it is there.
+// groupStep returns the node group's step, and compares an existing node group with the wanted one.
 func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Comparison) {
 	g := want.group
 	step := Step{What: WhatNodeGroup, Name: g.Name, Action: Create, about: want.about()}
@@ -149,8 +148,8 @@ func (in *inspection) queueStep(want *wanted, slot slotState) Step {
 	return step
 }
 
-// fenceStep says what becomes of the fence of the slot. One that stands is made to cover the nodes
-// of a node group that changes.
+// fenceStep returns the step of the slot's fence. An existing fence is extended over the nodes of a
+// changed node group.
 func (in *inspection) fenceStep(want *wanted, slot slotState, group Action) Step {
 	step := Step{What: WhatFence, Name: slot.name, Action: Create, about: want.about()}
 	switch {

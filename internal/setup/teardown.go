@@ -11,41 +11,40 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// TeardownRequest is what teardown is asked for.
+// TeardownRequest holds the arguments of teardown.
 type TeardownRequest struct {
-	// Provider is who launches the nodes; "" stands for PCS.
+	// Provider launches the nodes; "" stands for PCS.
 	Provider capacity.Provider
-	// Mark is that of the cluster of self-managed Slurm.
+	// Mark identifies a self-managed cluster.
 	Mark string
 	// Cluster is a PCS cluster, by name or id; "" takes it from Config.
 	Cluster string
 	Queue   string
-	// NodeGroup is a base name, for both slots, or on PCS one slot; "" is all of the queue,
-	// and the queue itself.
+	// NodeGroup is a base name for both slots, or one slot on PCS; "" stands for the queue with
+	// all of its node groups.
 	NodeGroup string
-	// Force goes on while jobs run, which end with their nodes.
+	// Force proceeds while jobs run; they end with their nodes.
 	Force bool
-	// DropUnknown allows to take node groups out of a queue of which PCS says more than this
-	// program can express.
+	// DropUnknown allows an update of a queue with settings that this program cannot express.
 	DropUnknown bool
 
-	// Config is what the settings say; nil if there are none.
+	// Config holds the settings; nil if there are none.
 	Config *config.Config
-	// Former are slots of queues that the settings lost while their fences stayed: a run that
-	// Slurm did not answer leaves them.
+	// Former are slots that left the settings while their fences stayed: a run without an answer
+	// of Slurm leaves such slots.
 	Former []capacity.Partition
 }
 
-// TeardownPlan is what teardown will do.
+// TeardownPlan holds the steps of teardown.
 type TeardownPlan struct {
 	Cluster pcs.Cluster `json:"cluster"`
 	Queue   string      `json:"queue"`
 	Effects Effects     `json:"steps"`
-	// Mismatches are everything that is in the way. With any, nothing is applied.
+	// Mismatches are all obstacles. With any, nothing is applied.
 	Mismatches []capacity.Problem `json:"mismatches"`
-	// Warnings keep nothing from being done.
+	// Warnings stop nothing.
 	Warnings []string `json:"warnings"`
-	// ByHand is what is left to do for the administrator, a sentence each.
+	// ByHand lists work left for the administrator, a sentence each.
 	ByHand []string `json:"by_hand"`
 
 	seen *remains
@@ -57,7 +56,7 @@ func (p *TeardownPlan) Steps() []Step { return p.Effects.Steps() }
 // Done reports whether nothing of ours is left.
 func (p *TeardownPlan) Done() bool { return len(p.Effects)+len(p.Mismatches) == 0 }
 
-// Known reports whether the settings have what was asked for.
+// Known reports whether the settings have the requested queue or node group.
 func (p *TeardownPlan) Known() bool {
 	part, found := p.seen.partition()
 	asked := p.seen.request.NodeGroup
@@ -66,7 +65,7 @@ func (p *TeardownPlan) Known() bool {
 	}))
 }
 
-// There are the queues that settings and AWS have of ours.
+// There returns our queues in settings and AWS.
 func (p *TeardownPlan) There() []string {
 	var names []string
 	if c := p.seen.request.Config; c != nil {
@@ -83,12 +82,12 @@ func (p *TeardownPlan) There() []string {
 	return names
 }
 
-// ErrJobsRun is returned when jobs run on nodes that are to go.
+// ErrJobsRun is returned if jobs run on nodes to be removed.
 var ErrJobsRun = errors.New("jobs run there")
 
-// PlanTeardown reads what there is of a queue, or of a node group in it, and says what
-// to do to be rid of it. It changes nothing. An error means that something could not be
-// read; what is in the way is in TeardownPlan.Mismatches.
+// PlanTeardown reads the remains of a queue, or of a node group in it, and returns the steps that
+// remove them. It changes nothing. An error is a failed read; obstacles are in
+// TeardownPlan.Mismatches.
 func (s Setup) PlanTeardown(ctx context.Context, r TeardownRequest) (*TeardownPlan, error) {
 	t, err := s.findRemains(ctx, r)
 	if err != nil {
@@ -100,8 +99,8 @@ func (s Setup) PlanTeardown(ctx context.Context, r TeardownRequest) (*TeardownPl
 	return p, nil
 }
 
-// decideTeardown says, from what was read, what goes, in its order, and what is in the way. Slurm's
-// part comes before PCS's, which restarts slurmctld when nodes go.
+// decideTeardown decides what is removed, in which order, and what prevents it. Slurm's part comes
+// first: PCS restarts slurmctld when nodes go.
 func decideTeardown(read remains) *TeardownPlan {
 	t := &read
 	t.problems, t.warnings, t.byHand = slices.Clip(t.problems), slices.Clip(t.warnings), slices.Clip(t.byHand)
@@ -132,8 +131,8 @@ func (t *remains) step(what, name string, action Action, slot string) Step {
 	return Step{What: what, Name: name, Action: action, about: capacity.Subject{Partition: t.request.Queue, Slot: slot}}
 }
 
-// tags mark what is to go and lacks the queue's name: it is found by that when queue and settings
-// are gone.
+// tags adds the queue's name to things without it: a later run finds them by that tag once queue
+// and settings are gone.
 func (t *remains) tags() (effects Effects) {
 	queue := map[string]string{capacity.TagPartition: t.request.Queue}
 	add := func(slot, what, name, of string, has map[string]string) {
@@ -202,7 +201,7 @@ func (t *remains) forgets(settings *settingsChange) Effects {
 	return Effects{forget}
 }
 
-// terminates ends instances on EC2, where there are no node groups that end them.
+// terminates ends instances of self-managed Slurm; on PCS the node groups end theirs.
 func (t *remains) terminates() Effects {
 	if !t.request.Provider.Launches() {
 		return nil
@@ -218,7 +217,7 @@ func (t *remains) terminates() Effects {
 	return Effects{end}
 }
 
-// deletes removes the node groups, and then what they were made from.
+// deletes removes the node groups, and then their launch templates.
 func (t *remains) deletes() (effects Effects) {
 	for _, slot := range t.slots {
 		if slot.group != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// findOnEC2 finds what there is of a partition of self-managed Slurm: by the settings, and by
-// our tag with its name on launch templates.
+// findOnEC2 finds the remains of a partition of self-managed Slurm by the settings, and by our tag
+// with the partition's name on launch templates and instances.
 func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 	t.inv.Cluster.Name = t.request.Mark
 	if t.anothers() {
@@ -63,7 +63,7 @@ func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 	return s.askSlurm(ctx, t)
 }
 
-// findOfGuest finds what there is of a partition whose nodes are somebody else's: the settings, and what Slurm has.
+// findOfGuest finds the remains of a partition with somebody else's nodes in settings and Slurm.
 func (s Setup) findOfGuest(ctx context.Context, t *remains) error {
 	if t.anothers() {
 		return nil
@@ -74,7 +74,7 @@ func (s Setup) findOfGuest(ctx context.Context, t *remains) error {
 	return s.askSlurm(ctx, t)
 }
 
-// anothers reports, and says, that the partition has another provider than was asked for.
+// anothers adds a problem and returns true if the partition has another provider than requested.
 func (t *remains) anothers() bool {
 	p, found := t.partition()
 	if !found || p.Provider == t.request.Provider {
@@ -91,7 +91,7 @@ func (t *remains) anothers() bool {
 	return true
 }
 
-// instancesOnEC2 are the instances that we launched for what is to go, by slot.
+// instancesOnEC2 returns our instances of the slots to be removed, by slot.
 func (s Setup) instancesOnEC2(
 	ctx context.Context,
 	mark, queue string,
@@ -115,10 +115,10 @@ func (s Setup) instancesOnEC2(
 	return found, nil
 }
 
-// going says which nodes of a partition go.
+// going selects the nodes of a partition that are removed.
 type going struct {
 	Slots []SlotNodes
-	// All: so do nodes of slots that nothing is known of, but for the slots that Stay.
+	// All: nodes of unknown slots go too, except slots in Stay.
 	All  bool
 	Stay []string
 }
@@ -135,7 +135,7 @@ func (t *remains) going() going {
 	return what
 }
 
-// slotOf is the slot of a node, and whether it is to go.
+// slotOf returns the slot of a node, and whether it goes.
 func (g going) slotOf(node string) (slot string, goes bool) {
 	for _, s := range g.Slots {
 		if slices.Contains(s.Nodes, node) {
@@ -150,13 +150,13 @@ func (g going) slotOf(node string) (slot string, goes bool) {
 	return slot, has || g.All && !slices.Contains(g.Stay, slot)
 }
 
-// entry is what the settings say of a node group; zero if they do not have it.
+// entry returns a node group of the settings; zero if they do not have it.
 func (t *remains) entry(base string) capacity.GroupSettings {
 	p, _ := t.partition()
 	return groupOf(p, base)
 }
 
-// basesOnEC2 are the node groups that are to go.
+// basesOnEC2 returns the node groups to be removed.
 func (t *remains) basesOnEC2(templates []capacity.LaunchTemplate) []string {
 	var bases []string
 	p, _ := t.partition()
@@ -180,8 +180,8 @@ func (t *remains) basesOnEC2(templates []capacity.LaunchTemplate) []string {
 	return bases
 }
 
-// slotsOnEC2 are the slots of a node group; where the settings do not have it any more, all
-// that it may have had.
+// slotsOnEC2 returns the slots of a node group; if it has left the settings, all that it may have
+// had.
 func (t *remains) slotsOnEC2(base string) []string {
 	if g := t.entry(base); g.Name != "" {
 		return g.SlotNames(capacity.ProviderEC2)
@@ -192,5 +192,5 @@ func (t *remains) slotsOnEC2(base string) []string {
 	)
 }
 
-// elsewhere reports whether a slot is one of a node group of the settings.
+// elsewhere reports whether the settings have a slot.
 func (t *remains) elsewhere(slot string) bool { return slices.Contains(t.going().Stay, slot) }

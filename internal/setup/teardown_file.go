@@ -7,14 +7,14 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// settingsChange is what becomes of a partition's settings.
+// settingsChange is a change of a partition's settings.
 type settingsChange struct {
 	before, after capacity.PartitionSettings
-	// ours: the file is one that setup wrote. Any other is left alone.
+	// ours: setup wrote the file. Any other file is left alone.
 	ours bool
 }
 
-// settingsChange says what becomes of the partition's settings; nil for nothing.
+// settingsChange returns the change of the partition's settings; nil for none.
 func (t *remains) settingsChange() *settingsChange {
 	before, found := t.partition()
 	if !found {
@@ -37,8 +37,8 @@ func (t *remains) settingsChange() *settingsChange {
 	return c
 }
 
-// entryLeft is an entry of the settings without what goes. Where one of its slots goes,
-// the reservation of that one does.
+// entryLeft returns an entry of the settings without the reservations of removed slots; false if
+// the entry goes.
 func (t *remains) entryLeft(g capacity.GroupSettings) (left capacity.GroupSettings, stays bool) {
 	if t.request.NodeGroup == "" || t.request.NodeGroup == g.Name {
 		return g, false
@@ -55,7 +55,7 @@ func (t *remains) entryLeft(g capacity.GroupSettings) (left capacity.GroupSettin
 	return left, true
 }
 
-// byHand is what the administrator is to change in a file of his own.
+// byHand lists the administrator's changes of a file that is not ours.
 func (c *settingsChange) byHand() []string {
 	const notOurs = ", which is not ours to change"
 	if len(c.after.Groups) == 0 {

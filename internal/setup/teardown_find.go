@@ -12,17 +12,17 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// remains are what there still is of a queue, or of a node group in it. A run that was
-// cut off left some of it, so each thing is found by itself: by the settings, by the
-// queue, and by our tag with the queue's name.
+// remains is everything left of a queue, or of a node group in it. A killed run may have left any
+// part, so each thing is found independently: by the settings, by the queue, and by our tag with
+// the queue's name.
 type remains struct {
 	request    TeardownRequest
 	unattended bool
 	inv        pcs.Inventory
-	// file is that of the partition in conf.d.
+	// file is the partition's file in conf.d.
 	file  partitionFile
 	slots []remainingSlot
-	// slurm is why Slurm does not answer; nil if it does.
+	// slurm is the reason why Slurm does not answer; nil if it does.
 	slurm   error
 	waiting int // jobs in the partition
 
@@ -31,13 +31,13 @@ type remains struct {
 	byHand   []string
 }
 
-// remainingSlot is what there is of one slot, ours alone.
+// remainingSlot is everything of ours that is left of a slot.
 type remainingSlot struct {
 	name string
 	// base is the name of the node group in the settings.
 	base  string
 	group *pcs.NodeGroup // nil if there is none
-	// nodes are those that settings list, and those of instances.
+	// nodes are the listed nodes of the settings and the nodes of instances.
 	nodes     []string
 	instances int
 	template  capacity.LaunchTemplate // zero if there is none
@@ -111,7 +111,7 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 	return t, err
 }
 
-// toTearDown reads the cluster; in a roll over no more of it than what may be removed.
+// toTearDown reads the cluster; a roll over reads only the node group in question and the queues.
 func (s Setup) toTearDown(ctx context.Context, r TeardownRequest) (pcs.Inventory, *capacity.Problem, error) {
 	if !s.Unattended || s.cluster == nil {
 		return s.inventory(ctx, r.Cluster)
@@ -130,7 +130,7 @@ func (s Setup) toTearDown(ctx context.Context, r TeardownRequest) (pcs.Inventory
 	return inv, nil, err
 }
 
-// keepTheRest leaves of a plan what sync takes away: node groups, and their places in queues.
+// keepTheRest limits a plan to what sync may remove: node groups, and their places in queues.
 func (t *remains) keepTheRest() {
 	t.request.Config = nil
 	for i := range t.slots {
@@ -138,7 +138,7 @@ func (t *remains) keepTheRest() {
 	}
 }
 
-// partition is what the settings say of the queue.
+// partition returns the settings of the queue.
 func (t *remains) partition() (capacity.PartitionSettings, bool) {
 	if t.request.Config == nil {
 		return capacity.PartitionSettings{}, false
@@ -146,7 +146,7 @@ func (t *remains) partition() (capacity.PartitionSettings, bool) {
 	return t.request.Config.Partition(t.request.Queue)
 }
 
-// slotNames are the slots that are to go.
+// slotNames returns the slots to be removed.
 func (t *remains) slotNames(templates []capacity.LaunchTemplate) []string {
 	p, _ := t.partition()
 	known := func(base string) bool { return groupOf(p, base).Name == base }
@@ -187,7 +187,7 @@ func (t *remains) slotNames(templates []capacity.LaunchTemplate) []string {
 	return names
 }
 
-// former are the node groups of the queue that only their fences are left of.
+// former returns node groups of the queue of which only fences are left.
 func (t *remains) former() (groups []capacity.NodeGroup) {
 	for _, p := range t.request.Former {
 		if p.Name == t.request.Queue {
@@ -197,8 +197,7 @@ func (t *remains) former() (groups []capacity.NodeGroup) {
 	return groups
 }
 
-// addRemaining notes what there is of a slot. What is not ours is left where it is, and
-// said.
+// addRemaining adds a slot. A node group without our tag stays, with a warning.
 func (t *remains) addRemaining(name string, templates []capacity.LaunchTemplate, running map[string]int) {
 	slot := remainingSlot{name: name, base: name[:len(name)-len("-a")]}
 	if g, found := t.inv.Group(name); found && g.Name == name {
@@ -218,7 +217,7 @@ func (t *remains) addRemaining(name string, templates []capacity.LaunchTemplate,
 	t.slots = append(t.slots, slot)
 }
 
-// checkQueue says which queues keep a node group from being deleted.
+// checkQueue finds queues that prevent the deletion of a node group.
 func (t *remains) checkQueue() {
 	for _, q := range t.inv.Queues {
 		for _, slot := range t.slots {
@@ -279,8 +278,8 @@ func (t *remains) checkQueue() {
 	}
 }
 
-// askSlurm learns what Slurm has of the slots. Where it does not answer, nothing of it
-// is known, which is told.
+// askSlurm reads nodes, jobs and reservations of the slots. If Slurm does not answer, t.slurm says
+// why.
 func (s Setup) askSlurm(ctx context.Context, t *remains) error {
 	if len(t.slots) == 0 {
 		return nil
@@ -296,7 +295,7 @@ func (s Setup) askSlurm(ctx context.Context, t *remains) error {
 	return nil
 }
 
-// slotNodes are the slots, each with the nodes that settings and instances tell.
+// slotNodes returns the slots with their known nodes.
 func (t *remains) slotNodes() (slots []SlotNodes) {
 	for _, slot := range t.slots {
 		slots = append(slots, SlotNodes{slot.name, slot.nodes})
@@ -304,7 +303,7 @@ func (t *remains) slotNodes() (slots []SlotNodes) {
 	return slots
 }
 
-// checkJobs keeps nodes that jobs run on, unless that is forced.
+// checkJobs refuses to remove nodes with jobs, unless forced.
 func (t *remains) checkJobs() {
 	var jobs []string
 	instances := 0
@@ -370,14 +369,14 @@ func (t *remains) checkJobs() {
 	}
 }
 
-// deletesQueue reports whether the queue goes: all of it was asked for, it is ours, and
-// nothing else is in it.
+// deletesQueue reports whether the queue goes: no single node group was requested, the queue is
+// ours, and no node group stays in it.
 func (t *remains) deletesQueue() bool {
 	q, found := t.inv.Queue(t.request.Queue)
 	return found && t.request.NodeGroup == "" && t.inv.Cluster.Ours(q.Tags) && len(t.stays(q)) == 0
 }
 
-// stays are the ids of the queue's node groups that do not go.
+// stays returns the ids of the queue's node groups that stay.
 func (t *remains) stays(q pcs.Queue) []string {
 	going := t.groupIDs()
 	return slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(going, id) })

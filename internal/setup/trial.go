@@ -8,7 +8,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/preflight"
 )
 
-// trial is the launch of one node, into each subnet that nodes may be launched into.
+// trial is the launch of one node into each subnet in question.
 func (in *inspection) trial(want *wanted) ec2.Trial {
 	r := in.reservation
 	t := ec2.Trial{
@@ -28,8 +28,7 @@ func (in *inspection) trial(want *wanted) ec2.Trial {
 	return t
 }
 
-// try asks EC2 about the launch, unless something is in the way already: EC2 would name that again,
-// and nothing else.
+// try asks EC2 about the launch, unless a known problem prevents it: EC2 would only name that again.
 func (s Setup) try(ctx context.Context, p *Plan) {
 	if s.Unattended || len(p.Mismatches) > 0 || len(p.trial.Subnets) == 0 {
 		return
