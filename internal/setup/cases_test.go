@@ -65,7 +65,7 @@ func TestCombinationsOfRefusals(t *testing.T) {
 	}{
 		"a zone that is not known yet":      {seen: func(in *inspection) { in.reservation.AZID = "" }, codes: "az-unknown"},
 		"a zone that is not known any more": {seen: func(in *inspection) { in.reservation.AZID, in.now = "", in.reservation.End }, codes: "expired"},
-		"no size yet, and more":             {seen: all(dedicated, func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled }), codes: "size tenancy"},
+		"no size yet, and more":             {ask: four, seen: all(dedicated, func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled }), codes: "size tenancy"},
 		"no subnet, and more":               {seen: all(dedicated, func(in *inspection) { in.network.chosen = nil }), codes: "tenancy"},
 		"a smaller block beside another, self-managed, and more": {world: wasOnEC2, reservation: next1, ask: fourOnEC2, codes: "tenancy",
 			seen: all(dedicated, func(in *inspection) { in.reservation.Total = 2 }), warns: "sync keeps jobs off the last ones"},
@@ -85,7 +85,7 @@ func TestCombinationsOfRefusals(t *testing.T) {
 		"unknown settings of what could not be created": {world: failed, codes: "unknown-settings", says: "could lose them: spare"},
 		"unknown settings of a queue that stays": {world: was, seen: func(in *inspection) {
 			in.inv.Queues = slices.Clone(in.inv.Queues)
-			in.inv.Queues[1].Unknown = []string{"spare"}
+			in.inv.Queues[1].Unknown = []string{"computeNodeGroupConfigurations.weight"}
 		}},
 		"unknown settings of what is copied":              {seen: func(in *inspection) { in.like.Unknown = []string{"spare"} }, warns: "they are not copied: spare"},
 		"unknown settings of what nothing is copied from": {world: was, seen: func(in *inspection) { in.like.Unknown = []string{"spare"} }},
