@@ -17,14 +17,34 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-// docPages are the README and all of docs/.
+// docPages are all of docs/, and the pages beside it, such as the README.
 func docPages(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("docs: %v, %v", pages, err)
+	beside, err2 := filepath.Glob("../../*.md")
+	if err != nil || err2 != nil || len(pages) == 0 || !slices.Contains(beside, "../../README.md") {
+		t.Fatalf("docs: %v, %v, %v, %v", pages, beside, err, err2)
 	}
-	return append(pages, "../../README.md")
+	return append(pages, beside...)
+}
+
+// TestDocsAreShort: people read what is short. Words are those of wc -w.
+func TestDocsAreShort(t *testing.T) {
+	const most, mostOfAPage, mostOfTheReadme = 20_000, 1_800, 1_000
+	all := 0
+	for _, path := range docPages(t) {
+		n := len(strings.Fields(readDoc(t, path)))
+		if n > mostOfAPage || filepath.Base(path) == "README.md" && n > mostOfTheReadme {
+			t.Errorf("%s has %d words", path, n)
+		}
+		if filepath.Base(filepath.Dir(path)) == "docs" {
+			all += n
+		}
+	}
+	if all < 5_000 || all > most {
+		t.Errorf("docs/ has %d words, of at most %d", all, most)
+	}
+	t.Logf("docs/ has %d words", all)
 }
 
 func readDoc(t *testing.T, path string) string {
