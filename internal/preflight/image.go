@@ -22,22 +22,22 @@ func architecture(s Seen) []capacity.Problem {
 		"image %s is for %s, but %s runs %s", s.Template.ImageID, has, s.Type.Name, strings.Join(runs, " and "))
 }
 
-// driverWords are what an image says of its drivers, by the name of the device files. Of other
-// devices nobody knows what to look for.
+// driverWords are words for drivers in an image's name, description and tags, by the device files.
+// Images for other devices are not judged.
 var driverWords = map[string][]string{
 	"/dev/nvidia": {"nvidia", "cuda", "gpu", "dlami"},
 	"/dev/neuron": {"neuron"},
 }
 
-// saysDrivers reports whether a word of the image stands for drivers of the type's devices, or no
-// word is known for them.
+// saysDrivers reports whether an image claims drivers for the type's devices; true for devices
+// without known words.
 func saysDrivers(image ec2.Image, t ec2.InstanceType) bool {
 	words, known := driverWords[t.GPUFiles]
 	return !known || slices.ContainsFunc(words, func(word string) bool { return strings.Contains(image.Says, word) })
 }
 
-// drivers looks for an image that comes up without GPUs: PCS, and what `hooks install` writes,
-// configure those of the type.
+// drivers finds an image without GPU drivers. PCS and `hooks install` configure the type's GPUs in
+// Slurm, which drains nodes that show fewer.
 func drivers(s Seen) []capacity.Problem {
 	if s.Image.ID == "" || s.Type.GPUs == 0 || saysDrivers(s.Image, s.Type) {
 		return nil
@@ -55,8 +55,8 @@ func drivers(s Seen) []capacity.Problem {
 // mostSources bounds the images that are read behind one.
 const mostSources = 3
 
-// ReadImage reads an image. Where it does not say that it has drivers for the type, what those say
-// that it was made from is added, as far as they can be read.
+// ReadImage reads an image. If it claims no drivers for the type, the words of its readable source
+// images are added.
 func ReadImage(ctx context.Context, aws *ec2.Client, id string, t ec2.InstanceType) (ec2.Image, error) {
 	image, err := aws.Image(ctx, id)
 	source := image.Source

@@ -10,31 +10,31 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// Network is what the nodes are attached to. What could not be read is nil, and is not judged.
+// Network is the network of the nodes. Unread parts are nil, and are not judged.
 type Network struct {
 	Region string
-	// Nodes is how many there are at most; 0 if it is not known.
+	// Nodes is the largest number of nodes; 0 if unknown.
 	Nodes int
-	// Subnets are those that nodes are launched into, all of one VPC.
+	// Subnets are the subnets of launches, all in one VPC.
 	Subnets []ec2.Subnet
 	// Tables are the route tables of the VPC.
 	Tables []ec2.RouteTable
-	// Endpoints are those of the VPC; read only where no route leads out of a subnet.
+	// Endpoints are the VPC's endpoints, read only if no route leads out of a subnet.
 	Endpoints []ec2.Endpoint
 	// Groups are the security groups of the nodes, of the cluster and of its endpoints, by id.
 	Groups map[string]ec2.SecurityGroup
-	// ClusterGroups are those of the PCS cluster, ClusterSubnets its subnets.
+	// ClusterGroups are the PCS cluster's security groups, ClusterSubnets its subnets.
 	ClusterGroups  []string
 	ClusterSubnets []ec2.Subnet
 }
 
-// names are what people call services.
+// names are the common names of services.
 var names = map[string]string{"pcs": "AWS PCS", "s3": "Amazon S3"}
 
-// everywhere is the route that leads out of a VPC.
+// everywhere is the destination of a default route.
 const everywhere = "0.0.0.0/0"
 
-// tableOf is the route table of a subnet: its own, else the main one of its VPC.
+// tableOf returns the route table of a subnet: its own, else the main one of its VPC.
 func (n Network) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
 	for _, t := range n.Tables {
 		switch {
@@ -47,13 +47,13 @@ func (n Network) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
 	return main
 }
 
-// out is the route of a subnet out of its VPC; zero without one.
+// out returns the route of a subnet out of its VPC; zero if there is none.
 func (n Network) out(s ec2.Subnet) (route ec2.Route) {
 	for _, r := range n.tableOf(s).Routes {
 		if r.To == everywhere {
 			route = r
 		}
-		// Who has IPv6 addresses and a way for them has a way out.
+		// Nodes with IPv6 addresses and an IPv6 route have a way out.
 		if r.To == "::/0" && !r.Gone && route.To == "" {
 			route = r
 		}
@@ -61,8 +61,8 @@ func (n Network) out(s ec2.Subnet) (route ec2.Route) {
 	return route
 }
 
-// leadsOut reports whether nodes in a subnet reach the internet. What is behind a NAT or transit
-// gateway, a firewall or another VPC is not looked at.
+// leadsOut reports whether nodes in a subnet reach the internet. A NAT or transit gateway, a
+// firewall or another VPC is assumed to lead on.
 func (s Seen) leadsOut(subnet ec2.Subnet) bool {
 	route := s.Network.out(subnet)
 	return route.To != "" && !route.Gone && (!strings.HasPrefix(route.Via, "igw-") || route.To != everywhere || s.public(subnet))
@@ -80,7 +80,7 @@ func (s Seen) public(subnet ec2.Subnet) bool {
 	return subnet.Public
 }
 
-// UsesEndpoints reports whether a subnet leads nowhere, so that endpoints decide.
+// UsesEndpoints reports whether a subnet has no way out, and nodes depend on endpoints.
 func (s Seen) UsesEndpoints() bool {
 	return s.Network.Tables != nil && len(s.services()) > 0 &&
 		slices.ContainsFunc(s.Network.Subnets, func(one ec2.Subnet) bool { return !s.leadsOut(one) })
@@ -91,9 +91,9 @@ var installsFromS3 = regexp.MustCompile(`(?m)^FROM=\$\{1:-'s3://`)
 // CallsAWS reports whether nodes call AWS before jobs run on them.
 func (s Seen) CallsAWS() bool { return len(s.services()) > 0 }
 
-// services are those of AWS that a node calls before jobs run on it. A node of PCS registers with
-// PCS (AWS PCS User Guide, "Access AWS Parallel Computing Service using an interface endpoint").
-// One of self-managed Slurm calls none but for the package.
+// services returns the AWS services that a node calls before jobs run on it. A node of PCS registers
+// with PCS (AWS PCS User Guide, "Access AWS Parallel Computing Service using an interface
+// endpoint"). A node of self-managed Slurm only fetches the package.
 func (s Seen) services() []string {
 	var all []string
 	if s.Provider == capacity.ProviderPCS {
@@ -105,7 +105,7 @@ func (s Seen) services() []string {
 	return all
 }
 
-// wayOut says from which subnets nodes do not reach what they need of AWS.
+// wayOut finds subnets from which nodes cannot reach the AWS services that they need.
 func wayOut(s Seen) []capacity.Problem {
 	n := s.Network
 	if n.Tables == nil {
@@ -130,13 +130,13 @@ func wayOut(s Seen) []capacity.Problem {
 	return all
 }
 
-// without says what does not happen without a service.
+// without names the consequence of a missing service.
 var without = map[string]string{
 	"pcs": "they never register",
 	"s3":  "they cannot install the package from there",
 }
 
-// why says why nodes in a subnet do not reach a service.
+// why explains that nodes in a subnet cannot reach a service.
 func (n Network) why(s Seen, subnet ec2.Subnet, service string) string {
 	var why string
 	switch route := n.out(subnet); {
@@ -155,7 +155,7 @@ func (n Network) why(s Seen, subnet ec2.Subnet, service string) string {
 	return why + ", and the VPC has no endpoint for it"
 }
 
-// endpoint is the first one for a service; zero if there is none.
+// endpoint returns the first endpoint for a service; zero if there is none.
 func (n Network) endpoint(service string) ec2.Endpoint {
 	if at := slices.IndexFunc(n.Endpoints, func(e ec2.Endpoint) bool { return e.Service == service }); at >= 0 {
 		return n.Endpoints[at]
@@ -163,15 +163,15 @@ func (n Network) endpoint(service string) ec2.Endpoint {
 	return ec2.Endpoint{}
 }
 
-// reaches reports whether nodes in a subnet reach a service by an endpoint. Rules of security
-// groups are judged by missingRules.
+// reaches reports whether nodes in a subnet reach a service by an endpoint. missingRules judges the
+// security groups.
 func (n Network) reaches(subnet ec2.Subnet, service string) bool {
 	return slices.ContainsFunc(n.Endpoints, func(e ec2.Endpoint) bool {
 		return e.Service == service && e.Available && (!e.Gateway && e.UsualName || e.Gateway && slices.Contains(e.RouteTables, n.tableOf(subnet).ID))
 	})
 }
 
-// endpointFix is the command that lets nodes of a subnet reach a service.
+// endpointFix returns the command that gives nodes of a subnet access to a service.
 func (n Network) endpointFix(s Seen, subnet ec2.Subnet, service string) string {
 	const elsewhere = "use a subnet with a route to a NAT gateway, or run "
 	region, table := "--region "+n.Region, n.tableOf(subnet).ID

@@ -1,8 +1,8 @@
-// Package preflight judges what nodes are to be launched with, before anything is created or
-// bought: EC2 and PCS take most of it in a template, and refuse each launch later, or launch nodes
-// that never join. setup, check and purchase ask the same questions.
+// Package preflight judges image, network, instance profile and tags of a launch before anything is
+// created or bought. EC2 and PCS accept most faults in a template, then refuse every launch, or
+// launch nodes that never join. setup, check and purchase share these checks.
 //
-// Judge is pure; Read reads for those who have not read yet, side by side.
+// Judge is pure; Read makes the calls, side by side.
 package preflight
 
 import (
@@ -10,32 +10,32 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// Seen is what the nodes of one node group are launched with, as far as it could be read.
+// Seen holds the parts of a node group's launches, as far as they could be read.
 type Seen struct {
 	Provider capacity.Provider
 	// Group is the node group, on PCS the slot.
 	Group string
-	// Source is the name of the launch template in which a person mends what comes from a template:
-	// the one that setup copies, else that of the nodes.
+	// Source is the name of the launch template to correct: the one that setup copies, else the
+	// nodes' own.
 	Source string
-	// Template is what nodes are launched from. On PCS it has the image and the instance profile of
-	// the node group.
+	// Template is the nodes' launch template; on PCS with the image and the instance profile of the
+	// node group.
 	Template capacity.LaunchTemplate
-	// Image is the one that nodes boot; zero if it is not known.
+	// Image is the nodes' image; zero if unknown.
 	Image ec2.Image
-	// Type is the instance type; zero if it is not known.
+	// Type is the instance type; zero if unknown.
 	Type ec2.InstanceType
-	// MetadataTags: by the account's default, instances find their tags in their metadata.
+	// MetadataTags: the account's default shows tags in instance metadata.
 	MetadataTags bool
 	Profile      Profile
 	Network      Network
 }
 
-// judgements are the questions, each by itself. A problem for an administrator keeps nodes from being
-// launched or from working; a note is a warning.
+// judgements are the checks, independent of each other. A problem for an administrator prevents
+// launches or working nodes; a note is a warning.
 var judgements = []func(Seen) []capacity.Problem{tagKeys, architecture, drivers, protected, profile, wayOut, missingRules}
 
-// Judge says everything that is wrong with what was seen.
+// Judge returns all problems.
 func Judge(s Seen) []capacity.Problem {
 	var all []capacity.Problem
 	for _, judge := range judgements {
@@ -44,7 +44,7 @@ func Judge(s Seen) []capacity.Problem {
 	return all
 }
 
-// protected says that nodes could be launched, and never ended.
+// protected finds termination protection: nodes could be launched, but never ended.
 func protected(s Seen) []capacity.Problem {
 	if !s.Template.Protected {
 		return nil
@@ -53,7 +53,7 @@ func protected(s Seen) []capacity.Problem {
 		"launch template %s protects instances from termination, so that nodes are never ended", s.Source)
 }
 
-// Stops reports whether a problem stands in the way; else it is a warning.
+// Stops reports whether a problem prevents launches; else it is a warning.
 func Stops(p capacity.Problem) bool { return p.Severity != capacity.Note }
 
 func (s Seen) problem(code capacity.Code, fix, message string, args ...any) []capacity.Problem {

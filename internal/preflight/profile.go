@@ -8,14 +8,14 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// Profile is what IAM says of the instance profile of the template; zero if it was not asked.
+// Profile is IAM's answer about the instance profile; zero if IAM was not asked.
 type Profile struct {
-	// Missing: there is none of that name.
+	// Missing: no instance profile has that name.
 	Missing bool
-	// NoRole: it has no role. Role is the one that it has.
+	// NoRole: the instance profile has no role. Role is its role.
 	NoRole bool
 	Role   pcs.Role
-	// CannotRegister: the policies of the role do not let nodes join a cluster of PCS.
+	// CannotRegister: the role's policies do not let nodes join a PCS cluster.
 	CannotRegister bool
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// Read completes what was seen with what EC2 says of the image, the type and the account's defaults:
-// one round of calls, side by side. What cannot be read stays as it is.
+// Read completes image, type and account defaults from EC2 with one round of calls, side by side.
+// Unreadable parts stay as they are.
 func Read(ctx context.Context, aws *ec2.Client, s Seen) (Seen, error) {
 	var image, kind, defaults error
 	var all sync.WaitGroup

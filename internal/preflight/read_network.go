@@ -11,8 +11,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// ReadNetwork completes what is known of the network: of subnets with an id only, and of groups in
-// the template and in ClusterGroups.
+// ReadNetwork completes subnets known by id only, and security groups of the template and of
+// ClusterGroups.
 func ReadNetwork(ctx context.Context, aws *ec2.Client, s Seen) (Seen, error) {
 	n := &s.Network
 	n.Region = aws.Region()
@@ -39,7 +39,7 @@ func ReadNetwork(ctx context.Context, aws *ec2.Client, s Seen) (Seen, error) {
 	return ReadEndpoints(ctx, aws, s)
 }
 
-// ReadEndpoints reads the endpoints of the VPC where nodes depend on them, and their groups.
+// ReadEndpoints reads the VPC's endpoints and their security groups if nodes depend on them.
 func ReadEndpoints(ctx context.Context, aws *ec2.Client, s Seen) (Seen, error) {
 	if !s.UsesEndpoints() {
 		return s, nil
@@ -58,7 +58,7 @@ func ReadEndpoints(ctx context.Context, aws *ec2.Client, s Seen) (Seen, error) {
 	return s, err
 }
 
-// ReadRole asks IAM about an instance profile: for its role.
+// ReadRole asks IAM for the role of an instance profile.
 func ReadRole(ctx context.Context, aws *pcs.Client, profile string) (Profile, error) {
 	role, err := aws.RoleOf(ctx, profile)
 	if pcs.Code(err) == "NoSuchEntity" {

@@ -17,18 +17,18 @@ var (
 	slurmd    = ports{6818, 6818}
 	srun      = ports{60001, 63000}
 	https     = ports{443, 443}
-	// all is all traffic, which EFA needs: it is no IP, so that no port and no address matches it.
+	// all is all traffic, which EFA needs: EFA is not IP, so no port and no address matches it.
 	all = ports{}
 )
 
 type ports struct{ from, to int }
 
-// side is one end of connections: members of security groups, with addresses in blocks.
+// side is one end of a connection: members of security groups, with addresses in CIDR blocks.
 type side struct {
 	groups, blocks []string
 }
 
-// connection is one that has to be open, and what for.
+// connection is a connection that nodes need, and its purpose.
 type connection struct {
 	from, to side
 	ports    ports
@@ -45,8 +45,8 @@ func (n Network) side(groups []string, subnets []ec2.Subnet) side {
 	return s
 }
 
-// connections are those that nodes need. Which groups slurmctld of self-managed Slurm has is not
-// known, nor which ports srun uses there.
+// connections returns the connections that nodes need. On self-managed Slurm the security groups of
+// slurmctld and the ports of srun are unknown.
 func (s Seen) connections() []connection {
 	n := s.Network
 	nodes, cluster := n.side(s.Template.SecurityGroupIDs, n.Subnets), n.side(n.ClusterGroups, n.ClusterSubnets)
@@ -72,7 +72,7 @@ func (s Seen) connections() []connection {
 	return need
 }
 
-// missingRules says which rules of security groups keep nodes from working.
+// missingRules finds connections that security groups block.
 func missingRules(s Seen) []capacity.Problem {
 	n := s.Network
 	for _, id := range s.Template.SecurityGroupIDs {
@@ -95,8 +95,8 @@ func missingRules(s Seen) []capacity.Problem {
 	return found
 }
 
-// lets reports whether the groups of one side let the other one in, or themselves out to it. What
-// cannot be known is taken to be open.
+// lets reports whether the groups of one side let the other side in, or let themselves out to it.
+// Unknown rules count as open.
 func (n Network) lets(out bool, own, other side, p ports) bool {
 	if len(own.groups) == 0 || len(other.groups) == 0 {
 		return true
@@ -110,7 +110,7 @@ func (n Network) lets(out bool, own, other side, p ports) bool {
 	return false
 }
 
-// elsewhere reports whether a group is of another VPC, so that nodes cannot have it.
+// elsewhere reports whether a group is in another VPC, where nodes cannot use it.
 func (n Network) elsewhere(g ec2.SecurityGroup) bool {
 	return len(n.Subnets) > 0 && n.Subnets[0].VPC != g.VPC
 }
@@ -119,8 +119,8 @@ func (p ports) within(r ec2.Rule) bool {
 	return r.Protocol == "-1" || p != all && (r.Protocol == "tcp" || r.Protocol == "6") && r.From <= p.from && p.to <= r.To
 }
 
-// matches reports whether a rule's peer is this side. EFA goes by groups alone. What is in a prefix
-// list, and who has IPv6 addresses, is not known.
+// matches reports whether a rule's peer is this side. EFA matches groups only. The contents of
+// prefix lists and the holders of IPv6 addresses are unknown.
 func (s side) matches(peer string, groupsAlone bool) bool {
 	switch {
 	case slices.Contains(s.groups, peer):
@@ -140,7 +140,7 @@ func (s side) matches(peer string, groupsAlone bool) bool {
 	return true
 }
 
-// missing names the rule that a connection lacks by the command that adds it.
+// missing returns the problem of a blocked connection, with the command that adds the rule.
 func (n Network) missing(s Seen, out bool, own, other side, c connection) []capacity.Problem {
 	id, peer := own.groups[0], other.groups[0]
 	if slices.Contains(own.groups, peer) {
@@ -150,7 +150,7 @@ func (n Network) missing(s Seen, out bool, own, other side, c connection) []capa
 		"security group %s has no rule by which %s: %s", strings.Join(own.groups, ", "), c.what, c.ports.words(out, slices.Contains(own.groups, peer), peer))
 }
 
-// closed says that nobody can connect to slurmd of self-managed Slurm.
+// closed returns the problem that nothing can connect to slurmd of self-managed Slurm.
 func (n Network) closed(s Seen) []capacity.Problem {
 	groups := s.Template.SecurityGroupIDs
 	for _, id := range groups {
@@ -165,7 +165,7 @@ func (n Network) closed(s Seen) []capacity.Problem {
 		"security group %s has no rule by which slurmctld connects to slurmd: TCP at port 6818 from slurmctld", strings.Join(groups, ", "))
 }
 
-// addRule is the command of the AWS CLI that adds a rule.
+// addRule returns the AWS CLI's command that adds a rule.
 func (n Network) addRule(out bool, group, peer string, p ports) string {
 	verb, what := "ingress", "IpProtocol=-1,"
 	if out {
@@ -177,7 +177,7 @@ func (n Network) addRule(out bool, group, peer string, p ports) string {
 	return fmt.Sprintf("`aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions '%s%s'`", verb, n.Region, group, what, peer)
 }
 
-// words says what a rule would let through.
+// words describes the traffic of a rule.
 func (p ports) words(out, itself bool, peer string) string {
 	what := "all traffic"
 	switch {

@@ -9,14 +9,14 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// metadataKey is what EC2 takes as a tag key where instance metadata shows tags: the key is a part of
+// metadataKey matches the tag keys that EC2 takes if instance metadata shows tags: the key is part of
 // a path there (EC2 User Guide, "View tags for your EC2 instances using instance metadata").
 var metadataKey = regexp.MustCompile(`^[0-9a-zA-Z\-_+=,.@:]{1,255}$`)
 
-// reservedKeys are names of EC2's own in that path.
+// reservedKeys are EC2's own names in that path.
 var reservedKeys = []string{".", "..", "_index"}
 
-// tagKeys finds keys of instance tags for which EC2 refuses every launch.
+// tagKeys finds tag keys that make EC2 refuse every launch.
 func tagKeys(s Seen) []capacity.Problem {
 	shown := s.Template.ShowsTags(s.MetadataTags)
 	if !shown {

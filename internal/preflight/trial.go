@@ -9,17 +9,17 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// Answers is what EC2 said to a dry run of the launch of a node group's nodes.
+// Answers are EC2's answers to dry runs of a node group's launches.
 type Answers struct {
-	// Refusals keep nodes from being launched.
+	// Refusals prevent launches.
 	Refusals []capacity.Problem
-	// Unasked says why EC2 was not asked, or gave no answer; "" if it did.
+	// Unasked is the reason why EC2 was not asked or did not answer; "" if it did.
 	Unasked string
-	// OK says into which subnets EC2 would launch, and what its answer leaves open; "" if into none.
+	// OK names the subnets that EC2 would launch into, and what its answer leaves open; "" for none.
 	OK string
 }
 
-// Tried judges EC2's answers for a node group. err is why nothing was asked.
+// Tried judges EC2's answers for a node group. err is the reason why nothing was asked.
 func Tried(group string, tried []ec2.Tried, err error) Answers {
 	var a Answers
 	var takes []string

@@ -14,9 +14,10 @@ const (
 	stackGroup    = "ComputeNodeGroup"
 )
 
-// CloudFormation is what the plan would create in AWS, as a template for AWS CloudFormation:
-// from the same requests that Apply sends. The settings are no part of it, and neither is the
-// queue: it is to have a fence before jobs can come. It changes nothing. A plan with mismatches is refused (*Refusal).
+// CloudFormation returns the plan's launch template and node group as a template for AWS
+// CloudFormation, from the same requests that Apply sends. Settings and queue are left out: no job
+// may reach the nodes before the fence. It changes nothing. A plan with mismatches is refused
+// (*Refusal).
 func (s Setup) CloudFormation(ctx context.Context, p *Plan) (map[string]any, error) {
 	if len(p.Mismatches) > 0 {
 		return nil, &Refusal{Mismatches: p.Mismatches}
@@ -60,8 +61,8 @@ func attribute(of, name string) map[string]any {
 	return map[string]any{"Fn::GetAtt": []string{of, name}}
 }
 
-// LifecycleActions are those of the plan's node group, which a template does not have: whether
-// CloudFormation takes them is not known.
+// LifecycleActions returns the lifecycle actions of the plan's node group. The template omits them:
+// nothing documents whether CloudFormation takes them.
 func (p *Plan) LifecycleActions() (actions []pcs.LifecycleActions) {
 	for _, e := range p.Effects {
 		if e, ok := e.(WriteGroup); ok && e.Group.Actions != nil {
@@ -71,8 +72,8 @@ func (p *Plan) LifecycleActions() (actions []pcs.LifecycleActions) {
 	return actions
 }
 
-// There are the steps about things in AWS that exist already: CloudFormation creates nothing
-// under their names, but can import them into a stack.
+// There returns the steps about existing things in AWS: CloudFormation creates nothing under their
+// names, but can import them into a stack.
 func (p *Plan) There() []Step {
 	return slices.DeleteFunc(p.Steps(), func(s Step) bool {
 		return s.What != WhatTemplate && s.What != WhatNodeGroup || s.Action == Create || s.Action == Replace

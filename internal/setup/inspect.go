@@ -16,16 +16,16 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// inspection is everything that a plan depends on, as it was read. What could not be
-// found is zero, with a mismatch; what could not be read is an error, and there is none.
+// inspection is everything read for a plan. A thing that was not found is zero, with a mismatch; a
+// failed read is an error, and there is no inspection.
 type inspection struct {
 	request    Request
 	unattended bool
 	now        time.Time
 	region     string
 
-	// found: the cluster is known. Only its inv is of PCS; on self-managed Slurm that has the
-	// mark as the cluster's name and nothing else.
+	// found: the cluster is known. On self-managed Slurm inv has nothing but the mark, as the
+	// cluster's name.
 	found       bool
 	inv         pcs.Inventory
 	reservation capacity.Reservation
@@ -35,34 +35,34 @@ type inspection struct {
 	source  capacity.LaunchTemplate
 	network network
 	names   launchNames
-	// ended are those of the partition's reservations that EC2 says are over.
+	// ended are the partition's reservations that have ended, according to EC2.
 	ended []string
-	// others are the partition's reservations that are not.
+	// others are the partition's other reservations.
 	others []capacity.Reservation
-	// members are those of the groups that the settings select.
+	// members are the members of resource groups that the settings select.
 	members capacity.Members
-	// users are who else has instances in the reservation.
+	// users are the other users of the reservation.
 	users []user
-	// slurm: fences are waited for; fence is what Slurm has of the reservation's slot.
+	// slurm: setup waits for fences; fence is the reservation's slot in Slurm.
 	slurm bool
 	fence SlurmSlot
-	// file is that of the partition in conf.d.
+	// file is the partition's file in conf.d.
 	file partitionFile
-	// userData is what the nodes run, as PCS wants it; nil if there is none.
+	// userData is in the form that PCS wants; nil if there is none.
 	userData []byte
-	// nodeScript says in the plan what nodes of provider ec2 start slurmd with.
+	// nodeScript describes the start of slurmd on nodes of provider ec2 in the plan.
 	nodeScript string
 	// planned is the wanted launch template, without an id; zero if there is none to plan.
 	planned capacity.LaunchTemplate
-	// roleProfile is what IAM says of the instance profile.
+	// roleProfile is IAM's answer about the instance profile.
 	roleProfile preflight.Profile
-	// metadataTags: by the account's default, instances find their tags in their metadata.
+	// metadataTags: the account's default shows tags in instance metadata.
 	metadataTags bool
 
-	// known are the reservations that EC2 described, and unknown what it said of others.
+	// known are the reservations that EC2 described, unknown its errors for others.
 	known   map[string]capacity.Reservation
 	unknown map[string]error
-	// templates are the newest of the slots' names, by name.
+	// templates are the newest versions of the slots' launch templates, by name.
 	templates map[string]capacity.LaunchTemplate
 	// uses are what the node groups of the slots launch with, in their order, and running the
 	// instances of a node group, by its id.
@@ -76,26 +76,26 @@ type inspection struct {
 	notes
 }
 
-// notes are what a plan says of what was read.
+// notes are problems and warnings found while reading.
 type notes struct {
 	problems []capacity.Problem
 	warnings []string
 }
 
-// slotState is a slot with what decides whether it is free.
+// slotState is a slot with everything that decides whether it is free.
 type slotState struct {
-	// name is that of the node group, and of the Slurm feature of its nodes.
+	// name is the name of the node group and of its nodes' Slurm feature.
 	name string
 	// group is nil while the slot has no node group.
 	group *pcs.NodeGroup
-	// reservationID is what our tag says; "" if there is none.
+	// reservationID is the value of our tag; "" if there is none.
 	reservationID string
 	// ours is false for a node group of that name without our tag.
 	ours bool
 	// live is set while the slot's reservation is open or may still open; until is its end.
 	live  bool
 	until time.Time
-	// instances counts those of the node group.
+	// instances counts the node group's instances.
 	instances int
 	// template is the launch template of the slot's name, zero if there is none; uses is what a
 	// node group of ours launches with.

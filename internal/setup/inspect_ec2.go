@@ -17,11 +17,10 @@ func (in *inspection) provider() capacity.Provider {
 	return cmp.Or(in.request.Provider, capacity.ProviderPCS)
 }
 
-// onEC2: the cluster is self-managed Slurm, for which our ResumeProgram launches.
+// onEC2 reports whether the cluster is self-managed Slurm, where our ResumeProgram launches nodes.
 func (in *inspection) onEC2() bool { return in.provider() == capacity.ProviderEC2 }
 
-// readLikeTemplate finds the launch template to copy: the one asked for, else the node
-// group's own.
+// readLikeTemplate finds the launch template to copy: the requested one, else the node group's own.
 func (s Setup) readLikeTemplate(ctx context.Context, in *inspection, n *notes) error {
 	name, version, _ := strings.Cut(in.request.Like, ":")
 	if name == "" {
@@ -42,8 +41,8 @@ func (s Setup) readLikeTemplate(ctx context.Context, in *inspection, n *notes) e
 	return err
 }
 
-// nodeScript is what a node of provider ec2 runs: it finds out which node it is, and starts
-// slurmd. CONF_SERVER stands for slurmd's option.
+// nodeScript runs on nodes of provider ec2: it finds the node's name and starts slurmd. CONF_SERVER
+// stands for slurmd's option.
 //
 //go:embed node.sh
 var nodeScript string
@@ -53,11 +52,11 @@ const nodeScriptMark = "# pcs-capacity: "
 
 var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(,[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?)*$`)
 
-// confServerOption is how nodeScript says where slurm.conf is.
+// confServerOption is the source of slurm.conf in nodeScript.
 var confServerOption = regexp.MustCompile(`(?m) --conf-server (\S+)$`)
 
-// NodeScript is the user data of nodes of provider ec2. confServer is "" for nodes that have
-// slurm.conf.
+// NodeScript returns the user data of nodes of provider ec2. confServer is "" for nodes with a
+// slurm.conf of their own.
 func NodeScript(confServer string) string {
 	option := ""
 	if confServer != "" {
@@ -66,7 +65,7 @@ func NodeScript(confServer string) string {
 	return strings.Replace(nodeScript, " CONF_SERVER", option, 1)
 }
 
-// readNodeUserData puts the start of slurmd behind what was asked for, or is copied.
+// readNodeUserData appends the start of slurmd to requested or copied user data.
 func readNodeUserData(in *inspection) {
 	server := in.request.ConfServer
 	if server != "" && !hostAndPort.MatchString(server) {
@@ -117,15 +116,14 @@ func readNodeUserData(in *inspection) {
 	in.userData = data
 }
 
-// isNodeScript reports whether user data is the nodeScript, of this version or another, and
-// nothing else.
+// isNodeScript reports whether user data is nothing but the nodeScript, of any version.
 func isNodeScript(data []byte) bool {
 	begin, _, _ := strings.Cut(nodeScript, nodeScriptMark)
 	return bytes.HasPrefix(data, []byte(begin+nodeScriptMark))
 }
 
-// subnetsOnEC2 are those asked for, else those that the settings have for the node group or
-// for others of the partition.
+// subnetsOnEC2 returns the requested subnets, else the node group's in the settings, else those of
+// the partition's other node groups.
 func (in *inspection) subnetsOnEC2() []string {
 	if len(in.request.SubnetIDs) > 0 || in.request.Config == nil {
 		return in.request.SubnetIDs
@@ -141,7 +139,7 @@ func (in *inspection) subnetsOnEC2() []string {
 	return ids
 }
 
-// oneOf is the first of the subnets that exists: the nodes are in its VPC.
+// oneOf returns the first existing subnet: the nodes are in its VPC.
 func (s Setup) oneOf(ctx context.Context, ids []string) ([]string, error) {
 	for _, id := range ids {
 		_, err := s.EC2.Subnets(ctx, []string{id})
@@ -152,7 +150,7 @@ func (s Setup) oneOf(ctx context.Context, ids []string) ([]string, error) {
 	return nil, nil
 }
 
-// checkEntry holds a reservation against the entry of the settings that it joins.
+// checkEntry compares a reservation with the entry of the settings that it joins.
 func (in *inspection) checkEntry(want *wanted) {
 	if in.request.Config == nil {
 		return
@@ -192,7 +190,7 @@ func (in *inspection) checkEntry(want *wanted) {
 	}
 }
 
-// copied is what is copied from, in words.
+// copied names the source of copied settings.
 func (in *inspection) copied() string {
 	if in.onEC2() {
 		return in.source.Name
@@ -200,7 +198,7 @@ func (in *inspection) copied() string {
 	return in.like.Name
 }
 
-// likeWhat is what --like names.
+// likeWhat is the kind of thing that --like names.
 func (in *inspection) likeWhat() string {
 	if in.onEC2() {
 		return "a launch template"

@@ -17,32 +17,30 @@ import (
 type network struct {
 	// vpc are all subnets of the cluster's VPC.
 	vpc []ec2.Subnet
-	// chosen are those of them that were asked for, or that there are to choose from.
+	// chosen are the requested ones, or the candidates.
 	chosen []ec2.Subnet
-	// unknown are ids that were asked for and are of no subnet, elsewhere those of
-	// subnets outside the VPC.
+	// unknown are requested ids that no subnet has, elsewhere requested subnets outside the VPC.
 	unknown, elsewhere []string
 	// tables are the route tables of the VPC; endpoints are read only where nodes depend on them.
 	tables    []ec2.RouteTable
 	endpoints []ec2.Endpoint
 }
 
-// launchNames are what a launch template names, and EC2 looks up only when an instance
-// is launched.
+// launchNames are the things named by a launch template, which EC2 looks up only at a launch.
 type launchNames struct {
 	image ec2.Image
 	// gpuImage is PCS's own image, where that is asked for: the newest, or the one that the slot has.
 	gpuImage string
-	// instanceType is that of the reservation; zero if EC2 did not say.
+	// instanceType is the reservation's; zero if EC2 did not describe it.
 	instanceType ec2.InstanceType
 	// groups are the security groups that exist, of the nodes and on PCS of the cluster.
 	groups map[string]ec2.SecurityGroup
-	// noKeyPair and noPlacementGroup: the one that is named does not exist.
+	// noKeyPair and noPlacementGroup: the named one does not exist.
 	noKeyPair, noPlacementGroup bool
 }
 
-// chooseLike finds the node group to copy from: the one asked for; else the slot that
-// has the reservation already; else the other slot.
+// chooseLike finds the node group to copy from: the requested one, else the slot that has the
+// reservation already, else the other slot.
 func (in *inspection) chooseLike() {
 	name := in.request.Like
 	switch {
@@ -92,7 +90,7 @@ func (s Setup) readLike(ctx context.Context, in *inspection, n *notes) error {
 	return nil
 }
 
-// readUserData brings what was asked for, or is copied, into the form that PCS wants.
+// readUserData converts requested or copied user data into the form that PCS wants.
 func readUserData(in *inspection) {
 	whose, fix, plain := "the user data", "begin it with #! or #cloud-config", in.request.UserData
 	if len(plain) == 0 {
@@ -105,7 +103,7 @@ func readUserData(in *inspection) {
 	in.userData = data
 }
 
-// readSubnets finds the subnets to choose from among those of the VPC.
+// readSubnets finds the candidates among the VPC's subnets.
 func (s Setup) readSubnets(ctx context.Context, in *inspection, _ *notes) error {
 	ids := in.request.SubnetIDs
 	switch {
@@ -140,7 +138,7 @@ func (s Setup) readSubnets(ctx context.Context, in *inspection, _ *notes) error 
 	return nil
 }
 
-// readType reads what the reservation names.
+// readType reads the instance type and the placement group of the reservation.
 func (s Setup) readType(ctx context.Context, in *inspection, n *notes) error {
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.Go(func() error {
@@ -161,7 +159,7 @@ func (s Setup) readType(ctx context.Context, in *inspection, n *notes) error {
 	return reads.Wait()
 }
 
-// readLaunchNames reads what the launch template will name.
+// readLaunchNames reads the things that the launch template will name.
 func (s Setup) readLaunchNames(ctx context.Context, in *inspection, n *notes) error {
 	reads, ctx := errgroup.WithContext(ctx)
 	names := &in.names
@@ -186,8 +184,8 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection, n *notes) er
 // PCS has launched with it.
 func (in *inspection) asTheOther() bool { return in.unattended && in.request.Like == "" && !in.onEC2() }
 
-// readProfile looks at the role of the instance profile. Not everybody may ask IAM, and
-// not every network leads there: then it is said that nobody has looked.
+// readProfile reads the role of the instance profile. Without permission or network for IAM it warns
+// that the role was not checked.
 func (s Setup) readProfile(ctx context.Context, in *inspection, n *notes) (err error) {
 	profile := in.profile()
 	if in.asTheOther() || profile == "" || !in.onEC2() && !strings.HasPrefix(profile, "arn:") { // checkLaunch says so
@@ -212,7 +210,7 @@ func (s Setup) readRights(ctx context.Context, in *inspection, n *notes) (err er
 	return err
 }
 
-// readTables reads where the subnets of the VPC lead, if nodes call AWS.
+// readTables reads the VPC's route tables, if nodes call AWS.
 func (s Setup) readTables(ctx context.Context, in *inspection, n *notes) (err error) {
 	if in.unattended || in.homeVPC() == "" || in.onEC2() && in.request.InstallFrom == "" {
 		return nil
@@ -221,7 +219,7 @@ func (s Setup) readTables(ctx context.Context, in *inspection, n *notes) (err er
 	return unchecked(n, err)
 }
 
-// readEndpoints reads those of the VPC where nodes depend on them.
+// readEndpoints reads the VPC's endpoints, if nodes depend on them.
 func (s Setup) readEndpoints(ctx context.Context, in *inspection) error {
 	seen, err := preflight.ReadEndpoints(ctx, s.EC2, in.seen())
 	in.network.endpoints = seen.Network.Endpoints
@@ -231,7 +229,7 @@ func (s Setup) readEndpoints(ctx context.Context, in *inspection) error {
 	return unchecked(&in.notes, err)
 }
 
-// unchecked says that a question about the network is not allowed.
+// unchecked warns that the caller may not read a part of the network.
 func unchecked(n *notes, err error) error {
 	if action := ec2.DeniedAction(err); action != "" {
 		n.warn("whether nodes reach AWS was not checked: %s is not allowed", action)
@@ -260,8 +258,8 @@ func (s Setup) readDefaults(ctx context.Context, in *inspection, n *notes) (err 
 	return err
 }
 
-// ami is the image of the nodes: the one asked for, else that of the group to copy,
-// else that of its launch template.
+// ami returns the image of the nodes: the requested one, else the copied node group's, else its
+// launch template's.
 func (in *inspection) ami() string {
 	if in.request.AMI == pcs.GPUImage {
 		return in.names.gpuImage
@@ -283,7 +281,7 @@ func (in *inspection) securityGroups() []string {
 	return in.source.SecurityGroupIDs
 }
 
-// subnetsThere are those of the cluster's VPC in the reservation's zone.
+// subnetsThere returns the subnets of the cluster's VPC in the reservation's zone.
 func (in *inspection) subnetsThere() []string {
 	var ids []string
 	for _, s := range in.network.vpc {

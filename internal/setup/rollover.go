@@ -15,15 +15,14 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// RollOver lets the control loop set up and remove slots on PCS, as setup and teardown do. It
-// writes no settings: they say what sync may use, and belong to root on a file system that the
-// service cannot write to.
+// RollOver sets up and removes slots on PCS for the control loop, as setup and teardown do. It
+// writes no settings: they limit what sync may use, and the service has no right to write them.
 type RollOver struct {
 	// Setup has the clients; what sync must not do is left out of it here.
 	Setup  Setup
 	Config *config.Config
 
-	// cluster is that of the settings, once alone has read it.
+	// cluster is the cluster of the settings, once alone has read it.
 	cluster *pcs.Cluster
 }
 
@@ -110,7 +109,7 @@ func (r RollOver) SetUp(
 	return did, unlessAtWork(s.Apply(ctx, plan))
 }
 
-// unlessAtWork is for what the next pass goes on with.
+// unlessAtWork drops ErrAtWork: the next pass goes on.
 func unlessAtWork(err error) error {
 	if errors.Is(err, pcs.ErrAtWork) {
 		return nil
@@ -118,8 +117,8 @@ func unlessAtWork(err error) error {
 	return err
 }
 
-// slotOf is the slot of a node group that is set up for a block already, or half of it; "" if none
-// is.
+// slotOf returns the slot of a node group that is set up for a block, completely or in part; "" if
+// none is.
 func slotOf(group capacity.NodeGroup, block capacity.Reservation) string {
 	for _, slot := range group.Slots {
 		if slot.Holds == block.ID {
@@ -129,7 +128,7 @@ func slotOf(group capacity.NodeGroup, block capacity.Reservation) string {
 	return ""
 }
 
-// busy reports whether PCS is still at work on what an earlier pass has begun.
+// busy reports whether PCS still works on a change of an earlier pass.
 func (r RollOver) busy(ctx context.Context, partition, slot string) (bool, error) {
 	if slot == "" {
 		return false, nil
@@ -199,8 +198,8 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 	return did, nil
 }
 
-// patience is how long another change of the cluster may take before a roll over says that it is
-// kept out.
+// patience is how long another change of the cluster may take before a roll over reports that it
+// waits.
 const patience = time.Hour
 
 // alone keeps out setup and teardown, here by a lock and on other hosts by a launch template, and
@@ -246,7 +245,7 @@ func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, en
 	}, nil
 }
 
-// unattended is setup as sync may use it, which notes what it begins.
+// unattended returns setup as sync may use it, with a record of what it begins.
 func (r RollOver) unattended(did *[]string) Setup {
 	s := r.Setup
 	s.Unattended, s.cluster = true, r.cluster
@@ -258,8 +257,8 @@ func (r RollOver) unattended(did *[]string) Setup {
 	return s
 }
 
-// subnetsFor are those of a node group's settings in a block's zone; all if none is, so that
-// what is wrong is told.
+// subnetsFor returns a node group's subnets in a block's zone; if there is none, all of them, which
+// makes setup name the mismatch.
 func subnetsFor(group capacity.NodeGroup, block capacity.Reservation) []string {
 	var all, there []string
 	for _, s := range group.Subnets {

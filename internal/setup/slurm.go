@@ -10,25 +10,25 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Slurm is what setup and teardown ask and tell slurmctld: InSlurm, or a simulated one.
+// Slurm is the interface of setup and teardown to slurmctld: InSlurm, or a simulated one.
 type Slurm interface {
-	// Slots says what Slurm has of slots, by name, and how many jobs wait in a partition. nodes
-	// are those of a slot whose names do not tell.
+	// Slots returns nodes, jobs and reservations of slots by name, and the number of jobs that wait
+	// in a partition. nodes are nodes of a slot whose names do not show it.
 	Slots(
 		ctx context.Context,
 		partition string,
 		nodes map[string][]string,
 	) (slots map[string]SlurmSlot, waiting int, err error)
-	// Drain keeps new jobs off the nodes; those that run go on.
+	// Drain keeps new jobs off the nodes; running jobs go on.
 	Drain(ctx context.Context, nodes []string, reason string) error
-	// DeleteReservation succeeds as well when there is none of this name.
+	// DeleteReservation succeeds, too, if there is no reservation of this name.
 	DeleteReservation(ctx context.Context, name string) error
 }
 
-// SlurmSlot is what Slurm has of a slot.
+// SlurmSlot is a slot in Slurm.
 type SlurmSlot struct {
 	Nodes []string
-	// Jobs are those that have nodes of the slot, as squeue shows them.
+	// Jobs are the ids of jobs on nodes of the slot, as squeue shows them.
 	Jobs []string
 	// Reservations are the names of our Slurm reservations for the slot.
 	Reservations []string
@@ -45,13 +45,13 @@ func (s SlurmSlot) fenced(reservationID string) bool {
 // InSlurm is the Slurm of a cluster.
 type InSlurm struct{ *slurm.Client }
 
-// Slots says what Slurm has of slots, and how many jobs wait in a partition.
+// Slots reads the slots, and counts the jobs that wait in a partition.
 func (s InSlurm) Slots(
 	ctx context.Context,
 	partition string,
 	nodes map[string][]string,
 ) (map[string]SlurmSlot, int, error) {
-	// Side by side: each is a process, which takes longer to start than slurmctld to answer.
+	// Side by side: each is a process that takes longer to start than slurmctld to answer.
 	var seen SlurmSeen
 	var errs [4]error
 	var reads sync.WaitGroup
@@ -72,7 +72,7 @@ func (s InSlurm) DeleteReservation(ctx context.Context, name string) error {
 	return s.DropReservation(ctx, name)
 }
 
-// SlurmSeen is what Slurm says of a cluster.
+// SlurmSeen is the state of a cluster in Slurm.
 type SlurmSeen struct {
 	Nodes        []capacity.Node
 	Partitions   []capacity.SlurmPartition

@@ -14,16 +14,16 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// user is somebody else who has instances in the reservation, or is set up to have them.
+// user is another user of the reservation, with instances in it or set up for them.
 type user struct {
 	who string
-	// most is how many instances it may have, running how many it has.
+	// most is the largest number of its instances, running the present one.
 	most, running int
 	// group is the id of a PCS compute node group; "" for self-managed nodes.
 	group string
-	// partition is that of self-managed nodes of our cluster.
+	// partition is the partition of self-managed nodes of our cluster.
 	partition string
-	// freedBy is the command that frees what it takes; "" where no command of ours does.
+	// freedBy is our command that frees its instances; "" if we have none.
 	freedBy string
 }
 
@@ -65,10 +65,10 @@ func (s Setup) readClusters(ctx context.Context, in *inspection, _ *notes) error
 	return reads.Wait()
 }
 
-// clustersAtOnce keeps within what PCS may take at once, which it does not publish.
+// clustersAtOnce is a guess: PCS does not publish its rate limits.
 const clustersAtOnce = 4
 
-// readInside reads who has instances in the reservation.
+// readInside reads the instances in the reservation.
 func (s Setup) readInside(ctx context.Context, in *inspection, _ *notes) (err error) {
 	if s.block != nil && s.block.State == capacity.StateScheduled { // nobody has
 		return nil
@@ -77,7 +77,7 @@ func (s Setup) readInside(ctx context.Context, in *inspection, _ *notes) (err er
 	return err
 }
 
-// readTargets reads which reservations node groups that are not ours launch into.
+// readTargets reads the reservations of other people's node groups.
 func (s Setup) readTargets(ctx context.Context, in *inspection, _ *notes) error {
 	in.clusters.targets = map[string]string{}
 	if in.reservation.ID == "" {
@@ -120,15 +120,14 @@ func (s Setup) readTargets(ctx context.Context, in *inspection, _ *notes) error 
 	return reads.Wait()
 }
 
-// skips reports whether a node group cannot take a place of the reservation, or is one of the slots
-// that it is to be set up in.
+// skips reports whether a node group cannot use the reservation, or is one of the slots to set up.
 func (in *inspection) skips(inv pcs.Inventory, g pcs.NodeGroup) bool {
 	here := inv.Cluster.ID == in.inv.Cluster.ID
 	return here && in.ownSlot(g.Name) || !slices.Contains(g.InstanceTypes, in.reservation.InstanceType)
 }
 
-// addUsers notes everybody else who uses the reservation: compute node groups of this
-// and of other PCS clusters, other entries of the settings, and whose instances run.
+// addUsers notes all other users of the reservation: compute node groups of this and other PCS
+// clusters, other entries of the settings, and owners of running instances.
 func (in *inspection) addUsers() {
 	if in.reservation.ID == "" {
 		return
@@ -150,8 +149,8 @@ func (in *inspection) addUsers() {
 	}
 }
 
-// addGroups notes the node groups of a cluster that launch into the reservation, except
-// for the slots that it is to be set up in.
+// addGroups notes the node groups of a cluster that launch into the reservation, except the slots to
+// set up.
 func (in *inspection) addGroups(inv pcs.Inventory) {
 	here := inv.Cluster.ID == in.inv.Cluster.ID
 	for _, g := range inv.Groups {
@@ -179,7 +178,7 @@ func (in *inspection) addGroups(inv pcs.Inventory) {
 	}
 }
 
-// ownSlot reports whether a node group is one of the two that are set up.
+// ownSlot reports whether a node group is one of the two slots to set up.
 func (in *inspection) ownSlot(name string) bool {
 	names := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
 	return slices.Contains(names[:], name)
@@ -195,8 +194,8 @@ func queuesOf(inv pcs.Inventory, groupID string) []string {
 	return names
 }
 
-// addOtherClusters looks at the other PCS clusters of the region. What may not be read
-// is said, and keeps nothing from being set up here.
+// addOtherClusters notes users in the other PCS clusters of the region. A cluster that may not be
+// read causes a warning only.
 func (in *inspection) addOtherClusters() {
 	switch err := in.clusters.err; {
 	case denied(err):
@@ -227,14 +226,14 @@ func (in *inspection) addOtherClusters() {
 	}
 }
 
-// denied reports whether AWS says that the caller may not ask.
+// denied reports whether AWS refused a call for lack of permission.
 func denied(err error) bool {
 	code := pcs.Code(err)
 	return strings.HasPrefix(code, "AccessDenied") || strings.HasPrefix(code, "Unauthorized")
 }
 
-// addSettings notes the other entries of the settings that have the reservation and no
-// PCS node group for it yet: one that is there was found.
+// addSettings notes other entries of the settings with the reservation, unless their PCS node group
+// has been found already.
 func (in *inspection) addSettings() {
 	if in.request.Config == nil {
 		return
@@ -263,8 +262,8 @@ func (in *inspection) hasGroup(p capacity.PartitionSettings, g capacity.GroupSet
 	})
 }
 
-// addInstance counts an instance with its user, who may be new. Those of the slots that
-// are set up are nobody else's.
+// addInstance counts an instance for its user, who may be new. Instances of the slots to set up do
+// not count.
 func (in *inspection) addInstance(i capacity.Instance) {
 	one := user{who: "instances without a tag of ours or of PCS", group: i.Tags[pcs.TagNodeGroupID]}
 	cluster, partition := i.Tags[capacity.TagCluster], i.Tags[capacity.TagPartition]
@@ -292,8 +291,8 @@ func (in *inspection) addInstance(i capacity.Instance) {
 	in.users[at].running++
 }
 
-// checkUsers refuses what leaves too few instances: the launches of both would fail for
-// ever.
+// checkUsers refuses a plan that needs more instances than others leave: launches of both would
+// fail for ever.
 func (in *inspection) checkUsers(want *wanted) {
 	size := in.reservation.Size()
 	taken, who := in.taken()
