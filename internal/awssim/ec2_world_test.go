@@ -74,7 +74,7 @@ func (w *ec2World) setClock(moment string, d time.Duration) {
 }
 
 // do calls an operation that must succeed.
-func do[In, Out any](t testing.TB, op func(context.Context, *In, ...func(*ec2.Options)) (*Out, error), in *In) *Out {
+func do[In, Out, Options any](t testing.TB, op func(context.Context, *In, ...func(*Options)) (*Out, error), in *In) *Out {
 	t.Helper()
 	out, err := op(t.Context(), in)
 	if err != nil {
@@ -84,7 +84,7 @@ func do[In, Out any](t testing.TB, op func(context.Context, *In, ...func(*ec2.Op
 }
 
 // fails calls an operation that must fail with an error code.
-func fails[In, Out any](t testing.TB, op func(context.Context, *In, ...func(*ec2.Options)) (*Out, error), in *In, want string) {
+func fails[In, Out, Options any](t testing.TB, op func(context.Context, *In, ...func(*Options)) (*Out, error), in *In, want string) {
 	t.Helper()
 	_, err := op(t.Context(), in)
 	if got := code(err); got != want {

@@ -1,6 +1,7 @@
 package awssim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -24,10 +25,13 @@ type ResourceGroupScenario struct {
 // resourceGroups answers REST: the path names the operation.
 const resourceGroups = "resource-groups"
 
-var resourceGroupPaths = map[string]string{"/list-group-resources": "ListGroupResources", "/group-resources": "GroupResources", "/ungroup-resources": "UngroupResources"}
+var resourceGroupPaths = map[string]string{"/list-group-resources": "ListGroupResources", "/group-resources": "GroupResources", "/ungroup-resources": "UngroupResources",
+	"/groups": "CreateGroup", "/delete-group": "DeleteGroup"}
 
 func (s *Sim) resourceGroupOperations() map[string]operation {
 	return map[string]operation{
+		"CreateGroup":        s.createGroup,
+		"DeleteGroup":        s.deleteGroup,
 		"ListGroupResources": s.listGroupResources,
 		"GroupResources": func(c *call) ([]byte, error) {
 			return s.regroup(c, func(ids []string, id string) []string { return append(ids, id) })
@@ -41,6 +45,7 @@ func (s *Sim) resourceGroupOperations() map[string]operation {
 // groupRequest is the body of the operations.
 type groupRequest struct {
 	Group        string
+	GroupName    string // the older name of Group, in DeleteGroup
 	ResourceArns []string
 	MaxResults   *int
 	NextToken    string
@@ -65,10 +70,51 @@ func (s *Sim) readGroup(c *call) (in groupRequest, g *ResourceGroupScenario, err
 	if err := json.Unmarshal(c.Body, &in); err != nil {
 		return in, nil, &APIError{Code: "BadRequestException", Status: http.StatusBadRequest, Message: err.Error()}
 	}
+	in.Group = cmp.Or(in.Group, in.GroupName)
 	if g = s.resourceGroup(c.region, in.Group); g == nil {
 		return in, nil, &APIError{Code: "NotFoundException", Status: http.StatusNotFound, Message: "Group " + in.Group + " not found"} // its words are a guess
 	}
 	return in, g, nil
+}
+
+// reservationPool is the configuration of a group whose members are Capacity Reservations (EC2 User Guide, "Create a
+// Capacity Reservation group").
+const reservationPool = "AWS::EC2::CapacityReservationPool"
+
+func (s *Sim) createGroup(c *call) ([]byte, error) {
+	var in struct {
+		Name, Description string
+		Configuration     []struct{ Type string }
+	}
+	if err := json.Unmarshal(c.Body, &in); err != nil {
+		return nil, &APIError{Code: "BadRequestException", Status: http.StatusBadRequest, Message: err.Error()}
+	}
+	pool := false
+	for _, item := range in.Configuration {
+		pool = pool || item.Type == reservationPool
+	}
+	switch {
+	case !pool:
+		return nil, &APIError{Code: "BadRequestException", Status: http.StatusBadRequest, Message: "The simulator has groups with the configuration " + reservationPool}
+	case s.resourceGroup(c.region, in.Name) != nil:
+		return nil, &APIError{Code: "BadRequestException", Status: http.StatusBadRequest, Message: "Group " + in.Name + " already exists"} // its words are a guess
+	}
+	c.region.resourceGroups = append(c.region.resourceGroups, ResourceGroupScenario{Name: in.Name})
+	return json.Marshal(map[string]any{"Group": s.wireGroup(c.Region, in.Name, in.Description)})
+}
+
+func (s *Sim) deleteGroup(c *call) ([]byte, error) {
+	_, g, err := s.readGroup(c)
+	if err != nil {
+		return nil, err
+	}
+	name := g.Name
+	c.region.resourceGroups = slices.DeleteFunc(c.region.resourceGroups, func(other ResourceGroupScenario) bool { return other.Name == name })
+	return json.Marshal(map[string]any{"Group": s.wireGroup(c.Region, name, "")})
+}
+
+func (s *Sim) wireGroup(region, name, description string) map[string]string {
+	return map[string]string{"GroupArn": s.resourceGroupARN(region, name), "Name": name, "Description": description}
 }
 
 // mostListed is the largest page of ListGroupResources (Resource Groups API Reference).
@@ -135,6 +181,9 @@ func (s *Sim) regroup(c *call, change func(ids []string, id string) []string) ([
 
 // groupNeeds lists what a call of Resource Groups needs.
 func (s *Sim) groupNeeds(c *call) []iam.Request {
+	if c.Operation == "CreateGroup" {
+		return []iam.Request{need(resourceGroups+":"+c.Operation, "*", nil, nil)}
+	}
 	in, g, err := s.readGroup(c)
 	if err != nil {
 		return []iam.Request{need(resourceGroups+":"+c.Operation, s.resourceGroupARN(c.Region, in.Group), nil, nil)}

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroups"
+	rgtypes "github.com/aws/aws-sdk-go-v2/service/resourcegroups/types"
 )
 
 const mixedGroup = "arn:aws:resource-groups:us-east-2:111122223333:group/gpus"
@@ -127,5 +128,28 @@ func TestListGroupResources(t *testing.T) {
 	}
 	if _, err := list("none"); code(err) != "NotFoundException" {
 		t.Errorf("a group that does not exist: %v", err)
+	}
+}
+
+// A group is made for Capacity Reservations, filled, and deleted.
+func TestResourceGroupsComeAndGo(t *testing.T) {
+	_, endpoint := wireSim(t, groupWorld)
+	groups := resourcegroups.New(resourcegroups.Options{Region: "us-east-2", Credentials: ec2Client(endpoint).Options().Credentials, BaseEndpoint: aws.String(endpoint)})
+	create := &resourcegroups.CreateGroupInput{Name: aws.String("more"), Configuration: []rgtypes.GroupConfigurationItem{{Type: aws.String(reservationPool)},
+		{Type: aws.String("AWS::ResourceGroups::Generic"), Parameters: []rgtypes.GroupConfigurationParameter{{Name: aws.String("allowed-resource-types"), Values: []string{"AWS::EC2::CapacityReservation"}}}}}}
+	made := do(t, groups.CreateGroup, create)
+	fails(t, groups.CreateGroup, create, "BadRequestException")
+	fails(t, groups.CreateGroup, &resourcegroups.CreateGroupInput{Name: aws.String("other")}, "BadRequestException")
+	arn := "arn:aws:ec2:us-east-2:111122223333:capacity-reservation/cr-0a"
+	do(t, groups.GroupResources, &resourcegroups.GroupResourcesInput{Group: made.Group.GroupArn, ResourceArns: []string{arn}})
+	list := &resourcegroups.ListGroupResourcesInput{Group: aws.String("more")}
+	if all := do(t, groups.ListGroupResources, list).Resources; len(all) != 1 || *all[0].Identifier.ResourceArn != arn {
+		t.Errorf("%+v", all)
+	}
+	do(t, groups.DeleteGroup, &resourcegroups.DeleteGroupInput{Group: aws.String("more")})
+	fails(t, groups.ListGroupResources, list, "NotFoundException")
+	do(t, groups.CreateGroup, create)
+	if all := do(t, groups.ListGroupResources, list).Resources; len(all) != 0 {
+		t.Errorf("the new group has members of the old one: %+v", all)
 	}
 }

@@ -32,7 +32,7 @@ var services = []service{
 	{"ec2", ec2Operations, true},
 	{"iam", []string{"GetInstanceProfile", "SimulatePrincipalPolicy"}, false},
 	{"pcs", nil, true},
-	{"resource-groups", []string{"GroupResources", "ListGroupResources", "UngroupResources"}, false},
+	{"resource-groups", []string{"CreateGroup", "DeleteGroup", "GroupResources", "ListGroupResources", "UngroupResources"}, false},
 	{"ssm", []string{"GetParameter"}, false},
 	{"sts", []string{"GetCallerIdentity"}, false},
 }
