@@ -94,12 +94,30 @@ func TestGPUImageOfPCS(t *testing.T) {
 	if !p.Done() || !slices.Equal(p.Warnings, []string{want}) {
 		t.Errorf("again: %s, warnings %q", actions(p), p.Warnings)
 	}
-	if p := w.plan(w.request(openBlock)); p.Done() || len(p.Warnings) == 0 { // --like brings its own
+	if p := w.plan(w.request(openBlock)); p.Done() || len(p.Warnings) == 0 || strings.Contains(strings.Join(p.Warnings, " "), "the nodes keep image") { // --like brings its own
 		t.Errorf("as --like has it: %s, warnings %q", actions(p), p.Warnings)
 	}
+	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeImages", Code: "InvalidAMIID.NotFound"})
+	if p := w.plan(ask(openBlock)); len(p.Mismatches) != 1 || p.Mismatches[0].Code != capacity.BadImage {
+		t.Errorf("both images are gone: %v", p.Mismatches)
+	}
+	w.sim.ClearFaults()
 	w.run(ask(laterBlock))
 	if g := w.group("gpu-b"); g.AMI != newer {
 		t.Errorf("the next block's node group has image %s", g.AMI)
+	}
+}
+
+// A roll over does not ask about drivers, which the running slot has too; what its image is for is compared.
+func TestImageOfARollOver(t *testing.T) {
+	w := newAccount(t, func(s *awssim.Scenario) {
+		withCPUImage(s)
+		s.Regions[0].Images[len(s.Regions[0].Images)-1].Architecture = "arm64"
+	})
+	w.setup.Unattended = true
+	p := w.plan(w.request(openBlock))
+	if len(p.Mismatches) != 1 || p.Mismatches[0].Code != capacity.WrongArchitecture || strings.Contains(strings.Join(p.Warnings, " "), "drivers") {
+		t.Errorf("problems %v, warnings %q", p.Mismatches, p.Warnings)
 	}
 }
 
