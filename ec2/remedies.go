@@ -85,7 +85,7 @@ var Remedies = slices.Concat(
 	awsconfig.Remedies(launching, "the launch template has CPU credits, which this type does not have", "take CreditSpecification out of the launch template",
 		"InstanceCreditSpecification.NotSupported"),
 	awsconfig.Remedies(launching, "the launch template names what does not exist in this region", "mend the launch template, or make what it names",
-		"InvalidKeyPair.NotFound", "InvalidPlacementGroup.Unknown", "InvalidGroup.NotFound", "InvalidAMIID.NotFound"),
+		"InvalidKeyPair.NotFound", "InvalidPlacementGroup.Unknown", "InvalidGroup.NotFound", "InvalidGroupId.Malformed", "InvalidAMIID.NotFound", "InvalidAMIID.Malformed"),
 	awsconfig.Remedies(launching, "the subnet does not exist in this region", "mend subnet_ids of the node_group",
 		"InvalidSubnetID.NotFound"),
 	awsconfig.Remedies(launching, "EC2 has bound the client token to another launch each time", "power the nodes up again in a minute",

@@ -269,7 +269,7 @@ func playPCS(t *teller) {
 	t.run(`sbatch -p gpu --hold -t 10 -o long.out --wrap 'srun hostname; sleep 300'`, wants{output: "Submitted batch job"})
 	long := t.find(`batch job (\d+)`)
 	t.run("scontrol update jobid="+long+" timelimit=12:00:00 && scontrol release "+long, wants{shows: "."})
-	t.run("pcs-capacity explain "+long, wants{output: `must end by`, shows: "Job|must|limit|is open"})
+	t.run("pcs-capacity explain "+long, wants{output: `must end by`, shows: "Job|must|is open|Shorten"})
 	t.say("\n# An extension of the block moves the fence, and lets it go.")
 	t.run("pcs-capacity extend "+block+" --duration 1d --dry-run", wants{output: block})
 	fee := strings.ReplaceAll(t.find(`([0-9][0-9.,]*) USD`), ",", "")
