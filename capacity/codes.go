@@ -136,6 +136,7 @@ const (
 	BadImage           Code = "image"
 	WrongArchitecture  Code = "architecture"
 	NoDrivers          Code = "drivers"
+	OldAgent           Code = "pcs-agent"
 	TagKey             Code = "tag-key"
 	LaunchRefused      Code = "launch-refused"
 	RootVolumeTooSmall Code = "root-volume"
@@ -686,6 +687,10 @@ var Codes = []Meaning{
 		Do:      "Give another image with `--ami`, on PCS its own by `--ami pcs-dlami`. Tag an image that has the drivers.",
 		More:    "setup.md#the-image",
 		Example: "nothing says that image ami-0 (al2023-pcs) has drivers for the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami pcs-dlami, or say so by a tag if it has them: `aws ec2 create-tags --region us-east-2 --resources ami-0 --tags Key=drivers,Value=nvidia`"},
+	{Code: OldAgent, Where: AtSetup, Severity: Admin,
+		Text:    "The PCS agent of the image is older than 1.5.0-1 and runs no lifecycle actions: nodes come up without a file system or a package.",
+		Do:      "Give a newer image with `--ami`.",
+		Example: "image ami-0 (aws-pcs-ready-dlami-base) has PCS agent 1.4.0-1, which runs no lifecycle actions (nodeBootstrapped: mount); give an image with PCS agent 1.5.0-1 or newer with --ami"},
 	{Code: LaunchRefused, Where: AtSetup, Severity: Admin,
 		Text:    "EC2 refused a dry run of the launch.",
 		Do:      "Correct what EC2 names.",
@@ -753,8 +758,8 @@ var Codes = []Meaning{
 		Do:      "Write it as HOST or HOST:PORT.",
 		Example: `--conf-server "a b" is no host; write it as HOST or HOST:PORT`},
 	{Code: InstallFrom, Where: AtSetup, Severity: Admin,
-		Text:    "`--install-from` names no package that nodes could fetch.",
-		Do:      "Name a package, such as s3://BUCKET/pcs-capacity.deb.",
+		Text:    "`--install-from` names no package, and no script, that nodes could fetch.",
+		Do:      "Name a package, such as s3://BUCKET/pcs-capacity.deb, or on PCS a script, such as s3://BUCKET/install.sh.",
 		Example: "--install-from ftp://x cannot be used: its scheme is ftp"},
 	{Code: WrongProvider, Where: AtSetup, Severity: Admin,
 		Text:    "The partition of the settings has another provider.",

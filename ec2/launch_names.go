@@ -20,6 +20,7 @@ type Image struct {
 	Owner string
 	// Created and Deprecated are dates; Deprecated is "" for an image that EC2 goes on to offer.
 	Created, Deprecated string
+	Description         string
 	// Says is its name, its description and its tags in this account, in lower case.
 	Says string
 	// Source is the id of the image that it was made from; "" where EC2 does not know.
@@ -49,11 +50,11 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	}
 	image := out.Images[0]
 	found := Image{
-		ID: id, Name: aws.ToString(image.Name), Owner: cmp.Or(aws.ToString(image.ImageOwnerAlias), aws.ToString(image.OwnerId)),
+		ID: id, Name: aws.ToString(image.Name), Description: aws.ToString(image.Description), Owner: cmp.Or(aws.ToString(image.ImageOwnerAlias), aws.ToString(image.OwnerId)),
 		Created: dateOf(image.CreationDate), Deprecated: dateOf(image.DeprecationTime), Source: aws.ToString(image.SourceImageId),
 		Platform: reservationPlatform(aws.ToString(image.PlatformDetails)), Architecture: string(image.Architecture), RootDevice: aws.ToString(image.RootDeviceName),
 	}
-	says := []string{found.Name, aws.ToString(image.Description)}
+	says := []string{found.Name, found.Description}
 	for _, t := range image.Tags {
 		says = append(says, aws.ToString(t.Key), aws.ToString(t.Value))
 	}

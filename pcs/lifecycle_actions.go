@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
@@ -16,6 +18,95 @@ import (
 // mount file systems and install software when a node boots. The SDK has no field for them, so they
 // go over the wire as they came. nil stands for none.
 type LifecycleActions json.RawMessage
+
+// Script is one that nodes run at their boot.
+type Script struct {
+	Name   string       `json:"name"`
+	Source ScriptSource `json:"scriptSource"`
+	// OnError and Policy are as PCS has them: CONTINUE, FIRST_BOOT_ONLY.
+	OnError string `json:"onError,omitempty"`
+	Policy  string `json:"executionPolicy,omitempty"`
+}
+
+// ScriptSource is where a node fetches a script from.
+type ScriptSource struct {
+	Location string `json:"scriptLocation"`
+}
+
+// The stages of a node's boot: before slurmd starts, and after it has registered.
+const bootstrapped, ready = "nodeBootstrapped", "nodeReady"
+
+// scriptLocation is what PCS takes, up to maxLocation characters: AWS PCS API Reference, "ScriptSource".
+var scriptLocation = regexp.MustCompile(`^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+|https://([a-zA-Z0-9]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63}(:[0-9]{1,5})?([/?#]\S*)?)$`)
+
+// maxLocation and maxScripts (of a stage) are those of PCS.
+const maxLocation, maxScripts = 1024, 20
+
+// IsScriptLocation reports whether PCS takes a script from there.
+func IsScriptLocation(from string) bool {
+	return len(from) <= maxLocation && scriptLocation.MatchString(from)
+}
+
+// scripts are those of a stage; of actions in a form that this version does not know there are none.
+func (a LifecycleActions) scripts(stage string) []Script {
+	var said struct {
+		Stages map[string][]Script `json:"stages"`
+	}
+	_ = json.Unmarshal(a, &said) // String says that the form is not known
+	return said.Stages[stage]
+}
+
+// Location is where nodes fetch the script of this name from; "" if they run none.
+func (a LifecycleActions) Location(name string) string {
+	for _, s := range slices.Concat(a.scripts(bootstrapped), a.scripts(ready)) {
+		if s.Name == name {
+			return s.Source.Location
+		}
+	}
+	return ""
+}
+
+// FromS3 reports whether nodes fetch a script from Amazon S3.
+func (a LifecycleActions) FromS3() bool {
+	return slices.ContainsFunc(slices.Concat(a.scripts(bootstrapped), a.scripts(ready)), func(s Script) bool {
+		return strings.HasPrefix(s.Source.Location, "s3://")
+	})
+}
+
+// With has a script besides, as the last one before slurmd starts, or in the place of one of its name. The rest stays
+// as PCS said it.
+func (a LifecycleActions) With(script Script) (LifecycleActions, error) {
+	actions := map[string]json.RawMessage{}
+	stages := map[string][]json.RawMessage{}
+	if a != nil {
+		if err := json.Unmarshal(a, &actions); err != nil {
+			return nil, fmt.Errorf("the lifecycle actions: %w", err)
+		}
+		if err := json.Unmarshal(actions["stages"], &stages); err != nil {
+			return nil, fmt.Errorf("the stages of the lifecycle actions: %w", err)
+		}
+	}
+	text, err := json.Marshal(script)
+	if err != nil {
+		return nil, err
+	}
+	has := a.scripts(bootstrapped)
+	switch i := slices.IndexFunc(has, func(s Script) bool { return s.Name == script.Name }); {
+	case i >= 0 && has[i].Source.Location == script.Source.Location:
+		return a, nil
+	case i >= 0:
+		stages[bootstrapped][i] = text
+	case len(has) >= maxScripts:
+		return nil, fmt.Errorf("stage %s has %d scripts, and PCS takes no more", bootstrapped, len(has))
+	default:
+		stages[bootstrapped] = append(stages[bootstrapped], text)
+	}
+	if actions["stages"], err = json.Marshal(stages); err != nil {
+		return nil, err
+	}
+	all, err := json.Marshal(actions)
+	return all, err
+}
 
 // lifecycleMember is their name on the wire.
 const lifecycleMember = "nodeLifecycleActions"
@@ -49,28 +140,16 @@ func (a LifecycleActions) String() string {
 	if len(a) == 0 {
 		return ""
 	}
-	type script struct {
-		Name string `json:"name"`
-	}
-	var said struct {
-		Stages struct {
-			Bootstrapped []script `json:"nodeBootstrapped"`
-			Ready        []script `json:"nodeReady"`
-		} `json:"stages"`
-	}
-	_ = json.Unmarshal(a, &said) // what has another form is named below
 	var stages []string
-	add := func(stage string, scripts []script) {
+	for _, stage := range []string{bootstrapped, ready} {
 		var names []string
-		for _, s := range scripts {
+		for _, s := range a.scripts(stage) {
 			names = append(names, s.Name)
 		}
 		if len(names) > 0 {
 			stages = append(stages, stage+": "+strings.Join(names, ", "))
 		}
 	}
-	add("nodeBootstrapped", said.Stages.Bootstrapped)
-	add("nodeReady", said.Stages.Ready)
 	if stages == nil {
 		return "in a form that this version does not know"
 	}

@@ -34,7 +34,7 @@ type SetupCmd struct {
 	InstanceProfile string   `help:"ARN of the instance profile, instead of that of --like. With ec2 a name will do." placeholder:"ARN"`
 	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
 	UserDataFile    string   `type:"existingfile" predictor:"file" help:"File with user data, instead of that of --like." placeholder:"FILE"`
-	InstallFrom     string   `help:"Package that nodes install at their first boot: https:// or s3:// URL, or path on a shared file system, of a .deb or .rpm." placeholder:"URL"`
+	InstallFrom     string   `help:"Package that nodes install at their first boot: https:// or s3:// URL, or path on a shared file system, of a .deb or .rpm. On PCS also the URL of a script (.sh), which a lifecycle action runs." placeholder:"URL"`
 	ConfServer      string   `help:"With ec2: host of slurmctld that slurmd gets slurm.conf from. Default: nodes have the file." placeholder:"HOST[:PORT]"`
 	RootVolumeSize  int      `help:"Size of the root volume in GiB. Default: that of --like, else of the AMI." placeholder:"GIB"`
 	RootVolumeType  string   `enum:"gp3,gp2,io2,io1,st1,sc1,standard," default:"" help:"Type of the root volume, such as gp3. Default: that of --like, else of the AMI." placeholder:"TYPE"`
@@ -262,9 +262,6 @@ func emit(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup.
 	}
 	for _, w := range plan.Warnings {
 		t.Say("warning: %s", w)
-	}
-	for _, actions := range plan.LifecycleActions() {
-		t.Say("warning: lifecycle actions are not in the template; `pcs-capacity setup`, run afterwards, adds them: %s", actions)
 	}
 	for _, step := range plan.There() {
 		t.Say("warning: %s %s is there; CloudFormation takes it into a stack only by import", step.What, step.Name)

@@ -176,7 +176,7 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 	for n, seat := range seats {
 		i := s.newInstance(r, o, at, seat)
 		i.LaunchID, i.AMILaunchIndex, i.PrivateIP, i.interfaces = launchID, n, addresses[n], interfaces[n]
-		i.NoContact, i.Actions = s.noContact(r, i), s.bootActions(i)
+		i.NoContact, i.Actions = s.noContact(r, i), s.bootActions(r, i)
 		r.instances[i.ID] = i
 		r.hide(i.ID, s.lag.instances)
 		made = append(made, i)

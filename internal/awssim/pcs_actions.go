@@ -2,6 +2,8 @@ package awssim
 
 import (
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -12,6 +14,13 @@ var (
 	actionName     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 _-]{0,63}$`)
 	scriptLocation = regexp.MustCompile(`^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+|https://([a-zA-Z0-9]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63}(:[0-9]{1,5})?([/?#]\S*)?)$`)
 	scriptChecksum = regexp.MustCompile(`^[a-fA-F0-9]{64}$`)
+)
+
+// actionsAgent is the first agent of PCS that runs lifecycle actions; an older one ignores them: AWS PCS User Guide,
+// "Configure node lifecycle actions in AWS PCS". An image says in its description which agent it has.
+var (
+	actionsAgent = []int{1, 5, 0, 1}
+	imageAgent   = regexp.MustCompile(`PCS Agent: (\d+)\.(\d+)\.(\d+)-(\d+)`)
 )
 
 const maxScripts, maxArguments, maxArgument, maxLocation = 20, 20, 256, 1024
@@ -71,9 +80,10 @@ func checkActions(v *pcsValidation, actions pcsSettings) {
 }
 
 // bootActions are the scripts that a node of PCS runs when it boots: "nodeBootstrapped mount".
-func (s *Sim) bootActions(i *instance) (ran []string) {
+func (s *Sim) bootActions(r *region, i *instance) (ran []string) {
 	_, g, err := s.findNodeGroup(i.Tags[tagClusterID], i.Tags[tagGroupID])
-	if err != nil {
+	image := r.image(i.ImageID)
+	if err != nil || image == nil || image.oldAgent() {
 		return nil
 	}
 	for _, stage := range actionStages {
@@ -83,4 +93,15 @@ func (s *Sim) bootActions(i *instance) (ran []string) {
 		}
 	}
 	return ran
+}
+
+// oldAgent reports whether the image says that its agent runs no lifecycle actions.
+func (i *ImageScenario) oldAgent() bool {
+	var version []int
+	for _, part := range imageAgent.FindStringSubmatch(i.Description) {
+		if n, err := strconv.Atoi(part); err == nil {
+			version = append(version, n)
+		}
+	}
+	return version != nil && slices.Compare(version, actionsAgent) < 0
 }

@@ -153,6 +153,10 @@ func TestMembersNewerThanTheSDK(t *testing.T) {
 			t.Errorf("%s: HTTP %d: %s", script, status, answer)
 		}
 	}
+	status, answer = w.post("UpdateComputeNodeGroup", `{"clusterIdentifier":"hpc","computeNodeGroupIdentifier":"demand","nodeLifecycleActions":`+strings.Replace(actions, "nodeReady", "nodeStopped", 1)+`}`)
+	if status != 400 || !strings.Contains(answer, "nodeStopped: unknown member") {
+		t.Errorf("unknown stage: HTTP %d: %s", status, answer)
+	}
 	status, answer = w.post("GetCluster", `{"clusterIdentifier":"hpc","verbose":true}`)
 	if status != 400 || !strings.Contains(answer, "verbose: unknown member") {
 		t.Errorf("HTTP %d: %s", status, answer)

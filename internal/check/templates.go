@@ -52,6 +52,7 @@ func (r *run) templates(ctx context.Context) {
 		if ok {
 			t.ImageID, t.InstanceProfile = cmp.Or(g.AMI, t.ImageID), g.InstanceProfile
 			r.nodes(capacity.ProviderPCS, name, strings.Join(g.InstanceTypes, ", "), t, g.SubnetIDs, g.Max)
+			r.launched[len(r.launched)-1].Actions = g.Actions
 			r.tries(g.TemplateID+":"+g.TemplateVersion, g.SubnetIDs, []string{g.Tags[capacity.TagReservation]})
 			r.firstNode(ctx, t, name, func() ([]capacity.Instance, error) {
 				return r.EC2.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {g.ID}})

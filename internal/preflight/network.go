@@ -99,7 +99,7 @@ func (s Seen) services() []string {
 	if s.Provider == capacity.ProviderPCS {
 		all = append(all, "pcs")
 	}
-	if installsFromS3.Match(s.Template.UserData) {
+	if installsFromS3.Match(s.Template.UserData) || s.Actions.FromS3() {
 		all = append(all, "s3")
 	}
 	return all
@@ -133,7 +133,7 @@ func wayOut(s Seen) []capacity.Problem {
 // without names the consequence of a missing service.
 var without = map[string]string{
 	"pcs": "they never register",
-	"s3":  "they cannot install the package from there",
+	"s3":  "they cannot fetch the package or their scripts from there",
 }
 
 // why explains that nodes in a subnet cannot reach a service.

@@ -93,7 +93,15 @@ func TestWayOut(t *testing.T) {
 		"an endpoint":                         {func(s *Seen) { isolated(s, forPCS) }, ""},
 		"an endpoint under a name of its own": {func(s *Seen) { e := forPCS; e.UsualName = false; isolated(s, e) }, "`aws ec2 modify-vpc-endpoint --region us-east-2 --vpc-endpoint-id vpce-1 --private-dns-enabled`"},
 		"an endpoint that is not ready":       {func(s *Seen) { e := forPCS; e.Available = false; isolated(s, e) }, "use a subnet with a route to a NAT gateway, or wait until endpoint vpce-1 is available"},
-		"the package from S3":                 {func(s *Seen) { isolated(s, forPCS); s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n") }, "so they cannot install the package from there: no route leads out of the VPC, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.s3 --route-table-ids rtb-1`"},
+		"the package from S3":                 {func(s *Seen) { isolated(s, forPCS); s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n") }, "so they cannot fetch the package or their scripts from there: no route leads out of the VPC, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.s3 --route-table-ids rtb-1`"},
+		"a script from S3": {func(s *Seen) {
+			isolated(s, forPCS)
+			s.Actions = pcs.LifecycleActions(`{"stages":{"nodeReady":[{"name":"mount","scriptSource":{"scriptLocation":"s3://b/mount.sh"}}]}}`)
+		}, "so they cannot fetch the package or their scripts from there: no route"},
+		"a script from elsewhere": {func(s *Seen) {
+			isolated(s, forPCS)
+			s.Actions = pcs.LifecycleActions(`{"stages":{"nodeReady":[{"name":"mount","scriptSource":{"scriptLocation":"https://example.com/mount.sh"}}]}}`)
+		}, ""},
 		"the package from S3, by its gateway": {func(s *Seen) { isolated(s, forPCS, s3); s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n") }, ""},
 		"S3's gateway for another table": {func(s *Seen) {
 			e := s3

@@ -8,6 +8,7 @@ package preflight
 import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // Seen holds the parts of a node group's launches, as far as they could be read.
@@ -21,6 +22,8 @@ type Seen struct {
 	// Template is the nodes' launch template; on PCS with the image and the instance profile of the
 	// node group.
 	Template capacity.LaunchTemplate
+	// Actions are the lifecycle actions of nodes of PCS.
+	Actions pcs.LifecycleActions
 	// Image is the nodes' image; zero if unknown.
 	Image ec2.Image
 	// Type is the instance type; zero if unknown.
@@ -33,7 +36,7 @@ type Seen struct {
 
 // judgements are the checks, independent of each other. A problem for an administrator prevents
 // launches or working nodes; a note is a warning.
-var judgements = []func(Seen) []capacity.Problem{tagKeys, architecture, drivers, protected, profile, wayOut, missingRules}
+var judgements = []func(Seen) []capacity.Problem{tagKeys, architecture, drivers, oldAgent, protected, profile, wayOut, missingRules}
 
 // Judge returns all problems.
 func Judge(s Seen) []capacity.Problem {

@@ -191,9 +191,6 @@ func TestDetailsOfPlans(t *testing.T) {
 	}); at < 0 {
 		t.Errorf("the queue's effect does not name the node group: %+v", p.Effects)
 	}
-	if actions := p.LifecycleActions(); actions != nil {
-		t.Errorf("lifecycle actions %v", actions)
-	}
 	text, err := json.Marshal(Effects{DeleteTemplate{Step: Step{What: WhatTemplate, Name: "x", Action: Delete}}})
 	if want := `[{"what":"launch template","name":"x","action":"delete","details":[]}]`; string(text) != want || err != nil {
 		t.Errorf("%s, %v", text, err)

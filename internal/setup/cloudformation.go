@@ -61,17 +61,6 @@ func attribute(of, name string) map[string]any {
 	return map[string]any{"Fn::GetAtt": []string{of, name}}
 }
 
-// LifecycleActions returns the lifecycle actions of the plan's node group. The template omits them:
-// nothing documents whether CloudFormation takes them.
-func (p *Plan) LifecycleActions() (actions []pcs.LifecycleActions) {
-	for _, e := range p.Effects {
-		if e, ok := e.(WriteGroup); ok && e.Group.Actions != nil {
-			actions = append(actions, e.Group.Actions)
-		}
-	}
-	return actions
-}
-
 // There returns the steps about existing things in AWS: CloudFormation creates nothing under their
 // names, but can import them into a stack.
 func (p *Plan) There() []Step {

@@ -21,7 +21,7 @@ import (
 var inSpec = map[string]string{
 	"AWS::EC2::LaunchTemplate":                    "LaunchTemplateData LaunchTemplateName TagSpecifications VersionDescription",
 	"AWS::EC2::LaunchTemplate LaunchTemplateData": "BlockDeviceMappings CapacityReservationSpecification IamInstanceProfile ImageId InstanceMarketOptions InstanceType KeyName MetadataOptions NetworkInterfaces Placement SecurityGroupIds TagSpecifications UserData",
-	"AWS::PCS::ComputeNodeGroup":                  "AmiId ClusterId CustomLaunchTemplate IamInstanceProfileArn InstanceConfigs Name PurchaseOption ScalingConfiguration SlurmConfiguration SubnetIds Tags",
+	"AWS::PCS::ComputeNodeGroup":                  "AmiId ClusterId CustomLaunchTemplate IamInstanceProfileArn InstanceConfigs Name NodeLifecycleActions PurchaseOption ScalingConfiguration SlurmConfiguration SubnetIds Tags",
 }
 
 // wireNames are those of EC2's query protocol, where they differ from CloudFormation's.
@@ -180,6 +180,7 @@ func TestCloudFormationIsWhatSetupCreates(t *testing.T) {
 		"dynamic":      func(r *setup.Request) { r.Dynamic, r.MaxNodes = true, 7 },
 		"an ODCR":      func(r *setup.Request) { r.Reservation = gpuODCR },
 		"every option": everyOption,
+		"a script":     func(r *setup.Request) { r.InstallFrom = scriptAt },
 		"without EFA":  func(r *setup.Request) { r.EFA = capacity.NoEFA },
 		"self-managed": func(r *setup.Request) {
 			*r = setup.Request{Provider: capacity.ProviderEC2, Mark: "lab/1", Queue: "gpu", NodeGroup: "gpu", Reservation: openBlock, AMI: image,

@@ -50,6 +50,8 @@ type inspection struct {
 	file partitionFile
 	// userData is in the form that PCS wants; nil if there is none.
 	userData []byte
+	// actions are the nodes' lifecycle actions; nil for none.
+	actions pcs.LifecycleActions
 	// nodeScript describes the start of slurmd on nodes of provider ec2 in the plan.
 	nodeScript string
 	// planned is the wanted launch template, without an id; zero if there is none to plan.

@@ -3,6 +3,7 @@ package setup_test
 import (
 	"bytes"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -16,7 +17,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 const packageAt = "s3://bucket/pcs-capacity_1.0.0_amd64.deb"
@@ -121,6 +124,120 @@ func TestInstallFromInUserData(t *testing.T) {
 		if p := w.plan(r); !slices.Equal(codes(p), []string{"install-from"}) {
 			t.Errorf("%s: %v", from, p.Mismatches)
 		}
+	}
+}
+
+const scriptAt = "s3://bucket/install.sh"
+
+// A script is a lifecycle action of PCS behind those of the site, and stays with the node group.
+func TestInstallFromByLifecycleAction(t *testing.T) {
+	w := newAccount(t, nil)
+	w.post("UpdateComputeNodeGroup", `{"clusterIdentifier":"ml","computeNodeGroupIdentifier":"compute","nodeLifecycleActions":
+		{"scriptCachingPolicy":"CACHE_ONCE","stages":{"nodeBootstrapped":[{"name":"home","arguments":["fs-1"],"scriptSource":{"scriptLocation":"s3://bucket/home.sh","s3VersionId":"v1"}}],
+		"nodeReady":[{"name":"log","scriptSource":{"scriptLocation":"https://example.com/log.sh"}}]}}}`)
+	r := w.request(openBlock)
+	r.InstallFrom = scriptAt
+	p := w.run(r)
+	const plan = "nodeBootstrapped: home, pcs-capacity-install; nodeReady: log"
+	if detail(p, "lifecycle actions") != plan || detail(p, "script") != scriptAt || detail(p, "package") != "" {
+		t.Errorf("the plan says %+v", p.Steps())
+	}
+	want := func(script string) pcs.LifecycleActions {
+		return pcs.LifecycleActions(`{"scriptCachingPolicy":"CACHE_ONCE","stages":{"nodeBootstrapped":[
+			{"name":"home","arguments":["fs-1"],"scriptSource":{"scriptLocation":"s3://bucket/home.sh","s3VersionId":"v1"}},
+			{"name":"pcs-capacity-install","onError":"CONTINUE","executionPolicy":"FIRST_BOOT_ONLY","scriptSource":{"scriptLocation":"` + script + `"}}],
+			"nodeReady":[{"name":"log","scriptSource":{"scriptLocation":"https://example.com/log.sh"}}]}}`)
+	}
+	has := func(when, group, script string) {
+		t.Helper()
+		if g := w.group(group); !g.Actions.Equal(want(script)) {
+			t.Errorf("%s, %s has %s", when, group, g.Actions.Canonical())
+		}
+	}
+	has("with --like", "gpu-a", scriptAt)
+	if data := w.template(w.group("gpu-a")).UserData; bytes.Contains(data, []byte("pcs-capacity-install")) {
+		t.Errorf("the user data installs too: %s", data)
+	}
+	if p := w.plan(r); !p.Done() {
+		t.Errorf("again: %s", actions(p))
+	}
+	other := r
+	other.InstallFrom = "https://example.com/a/install.sh?X-Amz-Signature=0a"
+	if p := w.run(other); detail(p, "script") != "https://example.com/a/install.sh" {
+		t.Errorf("the plan says %q", detail(p, "script"))
+	}
+	has("with another script", "gpu-a", other.InstallFrom)
+	next := w.request(laterBlock) // --like has no such action, and the flag is left out
+	w.run(next)
+	has("the next reservation", "gpu-b", other.InstallFrom)
+
+	next.InstallFrom = packageAt
+	if p := w.plan(next); len(p.Mismatches) != 1 || !strings.Contains(p.Mismatches[0].Text(), "nodes run lifecycle action pcs-capacity-install from "+other.InstallFrom+" already") {
+		t.Errorf("a package besides: %v", p.Mismatches)
+	}
+
+	launched, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1")
+	if err != nil || !slices.Equal(launched.Actions, []string{"nodeBootstrapped home", "nodeBootstrapped pcs-capacity-install", "nodeReady log"}) {
+		t.Errorf("a node ran %v, %v", launched.Actions, err)
+	}
+	w.tear(w.teardown("gpu-b"))
+	if g, found := w.inventory().Group("gpu-b"); found {
+		t.Errorf("teardown left %+v", g)
+	}
+}
+
+// Where nodes would not run the script, nothing is made; without the check they come up without it.
+func TestInstallFromByNoLifecycleAction(t *testing.T) {
+	full := `{"name":"s0","scriptSource":{"scriptLocation":"s3://bucket/s.sh"}}`
+	for n := range 19 {
+		full += strings.Replace(`,{"name":"s0","scriptSource":{"scriptLocation":"s3://bucket/s.sh"}}`, "s0", fmt.Sprint("s", n+1), 1)
+	}
+	for name, c := range map[string]struct {
+		from   string
+		onEC2  bool
+		agent  string
+		stages string
+		data   string
+		says   string
+	}{
+		"both":           {from: scriptAt, data: setup.InstallScript(packageAt), says: "the user data installs the package already"},
+		"self-managed":   {from: scriptAt, onEC2: true, says: "install-from: --install-from s3://bucket/install.sh cannot be used: a script is a lifecycle action of PCS, and with --provider ec2 there are none"},
+		"a path":         {from: "/shared/install.sh", says: "install-from: --install-from /shared/install.sh cannot be used: PCS fetches a script from s3://BUCKET/KEY or an https:// URL"},
+		"HTTP":           {from: "http://example.com/install.sh", says: "install-from: --install-from http://example.com/install.sh cannot be used: PCS fetches"},
+		"a host alone":   {from: "https://host/install.sh", says: "install-from: --install-from https://host/install.sh cannot be used: PCS fetches"},
+		"too long":       {from: "s3://bucket/" + strings.Repeat("a", 1024) + ".sh", says: "of up to 1024 characters"},
+		"no room":        {from: scriptAt, stages: full, says: "stage nodeBootstrapped has 20 scripts, and PCS takes no more"},
+		"an older agent": {from: scriptAt, agent: "1.4.0-1", says: "pcs-agent: image " + image + " (aws-pcs-ready-dlami-base-ubuntu2404-x86_64-20260522) has PCS agent 1.4.0-1, which runs no lifecycle actions (nodeBootstrapped: pcs-capacity-install)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAccount(t, func(s *awssim.Scenario) {
+				if c.agent != "" {
+					s.Regions[0].Images[0].Description = "with NVIDIA drivers. PCS Agent: " + c.agent + "."
+				}
+			})
+			if c.stages != "" {
+				w.post("UpdateComputeNodeGroup", `{"clusterIdentifier":"ml","computeNodeGroupIdentifier":"compute","nodeLifecycleActions":{"stages":{"nodeBootstrapped":[`+c.stages+`]}}}`)
+			}
+			r := w.request(openBlock)
+			if c.onEC2 {
+				r = w.requestOnEC2(openBlock)
+			}
+			r.InstallFrom, r.UserData = c.from, []byte(c.data)
+			p := w.plan(r)
+			if len(p.Mismatches) != 1 || !strings.Contains(string(p.Mismatches[0].Code)+": "+p.Mismatches[0].Text(), c.says) {
+				t.Errorf("%q, want %q", p.Mismatches, c.says)
+			}
+			if c.agent == "" {
+				return
+			}
+			p.Mismatches = nil
+			if err := w.setup.Apply(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			if launched, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil || len(launched.Actions) > 0 {
+				t.Errorf("a node with agent %s ran %v, %v", c.agent, launched.Actions, err)
+			}
+		})
 	}
 }
 

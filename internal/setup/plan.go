@@ -92,6 +92,9 @@ func decide(read inspection) *Plan {
 // onPCS returns the effects in PCS, and the fence between them.
 func (in *inspection) onPCS(want *wanted, slot slotState, template WriteTemplate) Effects {
 	step, compared := groupStep(want, slot, template.Step)
+	if in.byAction() {
+		step.add("script", in.installWord())
+	}
 	group := WriteGroup{Step: step, Group: wantedGroup(want, slot, template.Step), DropUnknown: want.dropUnknown}
 	in.checkUnused(slot, compared)
 	now, _ := in.inv.Queue(want.queue)
@@ -200,7 +203,7 @@ func (in *inspection) want(slot slotState) *wanted {
 		group: pcs.NodeGroup{
 			Name: slot.name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets,
 			ClusterID: in.inv.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),
-			SlurmSettings: settings, IdleSeconds: in.like.IdleSeconds, Actions: in.lifecycleActions(),
+			SlurmSettings: settings, IdleSeconds: in.like.IdleSeconds, Actions: in.actions,
 		},
 		configPath:  in.request.ConfigPath,
 		ended:       in.ended,

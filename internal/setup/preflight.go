@@ -20,6 +20,7 @@ func (in *inspection) seen() preflight.Seen {
 		Group:        in.request.NodeGroup,
 		Source:       first(in.source.Name, t.Name),
 		Template:     t,
+		Actions:      in.actions,
 		Image:        image,
 		Type:         in.names.instanceType,
 		MetadataTags: in.metadataTags,
