@@ -11,15 +11,15 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// Alternative is a similar question that has an answer, where the asked one has none.
+// Alternative is a similar question with an answer, where the original one has none.
 type Alternative struct {
 	// Differs names the difference: OtherCount, OtherDuration or OtherStart.
 	Differs string `json:"differs"`
 	Region  string `json:"region"`
 	Count   int    `json:"count"`
-	// Seconds is the length to ask for.
+	// Seconds is the length of the blocks.
 	Seconds int `json:"duration_seconds"`
-	// Offering is the earliest of the answer.
+	// Offering is the earliest offering of the answer.
 	Offering string    `json:"offering"`
 	Start    time.Time `json:"start"`
 	End      time.Time `json:"end"`
@@ -32,11 +32,11 @@ const (
 	OtherStart    = "start"
 )
 
-// Duration is the length to ask for.
+// Duration is the length of the blocks.
 func (a Alternative) Duration() time.Duration { return time.Duration(a.Seconds) * time.Second }
 
 // Alternatives asks the regions that sell the type for alternatives, and returns the best of each
-// sort over all regions. After an error it returns the ones found before.
+// kind over all regions. After an error it returns those found so far.
 func (f *Found) Alternatives(ctx context.Context) ([]Alternative, error) {
 	var regions []string
 	for _, a := range f.answers {
@@ -53,8 +53,7 @@ func (f *Found) Alternatives(ctx context.Context) ([]Alternative, error) {
 
 // alternativesIn looks for alternatives in the client's region: the largest count, the nearest
 // length and, where the question bounds it, the earliest start. Binary searches keep the calls few;
-// they are right as long as a smaller or shorter block is for sale wherever a larger or longer one
-// is.
+// they assume that a smaller or shorter block is for sale wherever a larger or longer one is.
 func (f *Found) alternativesIn(ctx context.Context, aws *ec2.Client) ([]Alternative, error) {
 	t := trial{ctx: ctx, aws: aws, found: f}
 	q := f.search.Query
@@ -113,7 +112,7 @@ type trial struct {
 	err   error
 }
 
-// ask is the alternative that a question makes, if it has an answer within the price.
+// ask returns the alternative of a question, if it has an answer within the price.
 func (t *trial) ask(differs string, q ec2.OfferingQuery) (Alternative, bool) {
 	if t.err != nil {
 		return Alternative{}, false
@@ -129,8 +128,8 @@ func (t *trial) ask(differs string, q ec2.OfferingQuery) (Alternative, bool) {
 	return Alternative{differs, t.aws.Region(), q.Count, int(q.Duration.Seconds()), first.ID, first.Start, first.End}, true
 }
 
-// largest is the answer for the largest number from 1 to most that has one, assuming that all
-// smaller numbers have one.
+// largest returns the answer for the largest number from 1 to most that has one, assuming that all
+// smaller numbers have one, too.
 func largest(most int, try func(int) (Alternative, bool)) (best Alternative, ok bool) {
 	for low, high := 0, most; low < high; {
 		n := (low + high + 1) / 2
@@ -143,8 +142,8 @@ func largest(most int, try func(int) (Alternative, bool)) (best Alternative, ok 
 	return best, ok
 }
 
-// bestOfEach keeps the best of each sort: the largest count, the length nearest to the
-// asked one, the earliest start.
+// bestOfEach keeps the best of each kind: the largest count, the length nearest to the requested
+// one, the earliest start.
 func bestOfEach(all []Alternative, asked time.Duration) []Alternative {
 	var picked []Alternative
 	for _, differs := range []string{OtherCount, OtherDuration, OtherStart} {

@@ -62,7 +62,7 @@ type cachedQuestion struct {
 	Query         ec2.OfferingQuery
 }
 
-// ask is the offerings in the client's region.
+// ask returns the offerings in the client's region.
 func (a *offeringAnswers) ask(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery) ([]capacity.Offering, error) {
 	asked, now := cachedQuestion{a.scope, aws.Region(), q}, time.Now()
 	var found []capacity.Offering

@@ -18,9 +18,9 @@ type Buyer struct {
 	// EC2 in the region of the settings.
 	EC2      *ec2.Client
 	Customer Customer
-	// StateDir has the intents. Programs that share it buy one after the other.
+	// StateDir holds the intents. Programs that share it take turns to buy.
 	StateDir state.Dir
-	// Cluster is a tag of the purchase; "" for none.
+	// Cluster is the value of the purchase's cluster tag; "" for none.
 	Cluster string
 	// Timeout bounds the call that buys. Settle is how long EC2 may then take to show the purchase.
 	Timeout, Settle time.Duration
@@ -51,16 +51,15 @@ type deal struct {
 	*Buyer
 	// aws is EC2 in the region of the purchase.
 	aws *ec2.Client
-	// account that the credentials belong to; "" when AWS did not tell.
+	// account of the credentials; "" if unknown.
 	account string
 	// close lets others buy; it may be called twice.
 	close func()
-	// unrecorded is why an intent's file lags behind what this run knows.
+	// unrecorded is the reason why an intent's file is out of date.
 	unrecorded error
 }
 
-// accountTimeout bounds the one question to AWS STS, whose endpoint some networks
-// cannot reach.
+// accountTimeout bounds the call of AWS STS, whose endpoint some networks cannot reach.
 const accountTimeout = 5 * time.Second
 
 // open begins a deal in a region; "" is the settings' own.
@@ -91,7 +90,7 @@ func (d *deal) ours(i Intent) bool {
 	return i.Account == "" || d.account == "" || i.Account == d.account
 }
 
-// newIntent is an intent with a unique id. It is not on disk yet.
+// newIntent returns an intent with a unique id. It is not on disk yet.
 func (d *deal) newIntent(kind IntentKind) Intent {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails: package crypto/rand
@@ -100,8 +99,8 @@ func (d *deal) newIntent(kind IntentKind) Intent {
 }
 
 // send records an intent, makes the call once, and records the outcome. Without an
-// error the intent's phase is Bought. An interrupt before the call stops it; during the
-// call it does not, so that the answer is not lost.
+// error the intent's phase is Bought. An interrupt stops it before the call, but not during the
+// call, whose answer must not be lost.
 func (d *deal) send(ctx context.Context, i Intent, call func(context.Context) (reservation string, err error)) (Intent, error) {
 	if ctx.Err() != nil {
 		return i, fmt.Errorf("interrupted: %w; nothing was bought", ctx.Err())
@@ -149,8 +148,8 @@ func (d *deal) refused(ctx context.Context, i Intent, err error) (Intent, error)
 	return i, notBought(err)
 }
 
-// record writes an intent as it is known by now. If that fails, the file lags behind: this run buys
-// nothing more, and the next one asks EC2 again.
+// record writes an intent. If that fails, its file is out of date: this run buys nothing more, and
+// the next one asks EC2 again.
 func (d *deal) record(i Intent) {
 	if err := d.intents().Write(i); err != nil {
 		d.unrecorded = err
@@ -158,7 +157,7 @@ func (d *deal) record(i Intent) {
 	}
 }
 
-// recorded is nil as long as every intent is on disk as this run knows it. Otherwise nothing more is sent.
+// recorded returns nil as long as all intents on disk are up to date. Otherwise nothing more is sent.
 func (d *deal) recorded() error {
 	if d.unrecorded == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 // nothing. It may be deleted at any time; after any error in it, AWS is asked.
 type Cache string
 
-// UserCache is the cache of the user who runs this; "" if there is no place for it.
+// UserCache returns the cache of the current user; "" if there is no place for it.
 func UserCache() Cache {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -77,7 +77,7 @@ func (c Cache) path(question any) (string, error) {
 	return filepath.Join(string(c), hex.EncodeToString(sum[:16])+".json"), err
 }
 
-// sweep deletes old files; one that cannot be deleted is tried again next time.
+// sweep deletes old files; it tries a failed deletion again next time.
 func (c Cache) sweep(oldest time.Time) {
 	paths, _ := filepath.Glob(filepath.Join(string(c), "*.json")) // the pattern is right
 	for _, path := range paths {

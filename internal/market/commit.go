@@ -8,21 +8,21 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// CommitOrder is an ODCR for later, which is paid from its start on, used or not, until its
-// commitment is over. Accept and Tell must be set.
+// CommitOrder is an order of an ODCR for later. It costs money from its start to the end of its
+// commitment, used or not. Accept and Tell must be set.
 type CommitOrder struct {
 	InstanceType, Platform string
 	Count                  int
-	// SubnetID tells the zone.
+	// SubnetID determines the zone.
 	SubnetID string
 	Start    time.Time
 	// For is the commitment, in whole hours.
 	For time.Duration
-	// Again orders one more where the same was ordered before.
+	// Again orders one more after an identical order.
 	Again bool
-	// Limits are those of the settings.
+	// Limits are the limits of the settings.
 	Limits capacity.Reserve
-	// Accept asks somebody to confirm the commitment; nil means that they did.
+	// Accept asks a person to confirm the commitment; nil means yes.
 	Accept func(CommitPreview) error
 	// Tell is called with the outcome, as that of a purchase.
 	Tell func(CommitResult) error
@@ -35,7 +35,7 @@ func (o CommitOrder) InstanceHours() int { return o.Count * int(o.For/time.Hour)
 type CommitPreview struct {
 	Order CommitOrder
 	AZID  string
-	// Account that commits; "" when AWS did not tell.
+	// Account that commits; "" if unknown.
 	Account string
 	// Now is AWS's time.
 	Now time.Time
@@ -46,7 +46,7 @@ type CommitResult struct {
 	Order  CommitOrder
 	AZID   string
 	Intent Intent
-	// Reservation has only an id as long as EC2 does not show it.
+	// Reservation has only an id until EC2 shows it.
 	Reservation capacity.Reservation
 	// BoughtNow is false for an order of an earlier run or another machine.
 	BoughtNow bool
@@ -81,7 +81,7 @@ func (b *Buyer) Commit(ctx context.Context, o CommitOrder) error {
 	case bought && (earlier.Phase == Bought || !o.Again):
 		return d.takeUpCommitment(ctx, o, offering.AZID, earlier)
 	}
-	// Not earlier: an order is found whatever the time is now.
+	// Not earlier: an order is found at any time.
 	if err := o.check(d.aws.Now()); err != nil {
 		return err
 	}
@@ -120,8 +120,7 @@ func (o CommitOrder) check(now time.Time) error {
 	return o.Limits.Allows(capacity.Held{InstanceType: o.InstanceType, Count: o.Count}, nil)
 }
 
-// takeUpCommitment goes on where an earlier run, or another machine, stopped. It orders
-// nothing.
+// takeUpCommitment continues an order of an earlier run or of another machine. It orders nothing.
 func (d *deal) takeUpCommitment(ctx context.Context, o CommitOrder, azID string, i Intent) error {
 	at := d.Customer.Time(i.At)
 	if i.Phase == Bought {

@@ -12,7 +12,7 @@ import (
 // contradicts is a Mistake if the order contradicts the offering that its id names. Unknown facts,
 // as of an offering that another machine bought, are not compared. The order may name the actual or
 // the requested length, since EC2 answers with blocks that are a little shorter or longer. Platform
-// is the one it was bought for; "" while that is open.
+// is the platform of the purchase; "" while that is open.
 func (o PurchaseOrder) contradicts(is capacity.Offering, asked time.Duration, platform string) error {
 	var wrong []error
 	differs := func(flag string, said any, is string) {

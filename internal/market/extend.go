@@ -15,7 +15,7 @@ import (
 // ExtensionOrder is an extension to buy. Show and Tell must be set, as in PurchaseOrder.
 type ExtensionOrder struct {
 	ReservationID string
-	// Length is one that EC2 sells: ec2.Length.
+	// Length is a length that EC2 sells: ec2.Length.
 	Length time.Duration
 
 	Terms
@@ -33,7 +33,7 @@ type ExtensionPreview struct {
 	// History are the block's extensions.
 	History  []capacity.Extension
 	Offering capacity.Offering
-	// Account that buys; "" when AWS did not tell.
+	// Account that buys; "" if unknown.
 	Account string
 }
 
@@ -107,7 +107,7 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	return d.finishExtension(ctx, o, ExtensionResult{Intent: intent, Reservation: r, BoughtNow: true})
 }
 
-// findExtension is the offering with the length nearest to the requested one; of several, the
+// findExtension returns the offering with the length nearest to the requested one; of several, the
 // cheapest.
 func findExtension(ctx context.Context, aws *ec2.Client, r capacity.Reservation, length time.Duration) (capacity.Offering, error) {
 	found, err := aws.ExtensionOfferings(ctx, r.ID, length)
@@ -127,8 +127,7 @@ func pickExtension(found []capacity.Offering, length time.Duration) capacity.Off
 	})
 }
 
-// takeUpExtension goes on where an earlier run, or another machine, stopped. It buys
-// nothing.
+// takeUpExtension continues an extension of an earlier run or of another machine. It buys nothing.
 func (d *deal) takeUpExtension(ctx context.Context, o ExtensionOrder, i Intent) error {
 	what := fmt.Sprintf("an extension of %s by %s, to %s, at %s", i.Reservation, capacity.FormatDuration(i.Asked.Duration),
 		d.Customer.Time(i.NewEnd), d.Customer.Time(i.At))
@@ -154,8 +153,7 @@ func (d *deal) takeUpExtension(ctx context.Context, o ExtensionOrder, i Intent) 
 	return nil
 }
 
-// finishExtension follows the payment, and records that this extension has come to its
-// end.
+// finishExtension follows the payment, and records the end of the extension.
 func (d *deal) finishExtension(ctx context.Context, o ExtensionOrder, result ExtensionResult) error {
 	d.close() // a payment takes up to 12 hours, in which others may buy
 	i := result.Intent

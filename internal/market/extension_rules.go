@@ -15,9 +15,9 @@ const (
 	longestBlock      = 182 * 24 * time.Hour
 )
 
-// recentTime is how long after an extension the same length counts as the same wish. An
-// extension has no name by which a script whose run was cut off could ask for that one
-// again; and the shortest one is a day long.
+// recentTime is how long after an extension the same length counts as the same request: an extension
+// has no name by which the next run of a killed script could ask for it again. The shortest one is
+// a day long.
 const recentTime = 24 * time.Hour
 
 // extendable returns why EC2 will not extend a block by a length; nil if no obstacle is known.
@@ -47,8 +47,8 @@ func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, 
 	return nil
 }
 
-// cutOffExtension is the extension of a block that an earlier run bought without coming to
-// its end. Nobody may know of it, so asking once more is not a wish for another one.
+// cutOffExtension returns the extension of a block whose run was killed after the purchase. Nobody
+// may know of it, so a repeated request means this one.
 func (d *deal) cutOffExtension(reservation string) (Intent, bool, error) {
 	intents, err := d.intents().All()
 	i := slices.IndexFunc(intents, func(i Intent) bool {
@@ -60,8 +60,8 @@ func (d *deal) cutOffExtension(reservation string) (Intent, bool, error) {
 	return intents[i], true, nil
 }
 
-// recentExtension is an extension by the same length that was bought a short while ago,
-// by anybody, and not left unpaid.
+// recentExtension returns a recent extension by the same length, bought by anybody, unless its
+// payment failed.
 func recentExtension(r capacity.Reservation, history []capacity.Extension, length time.Duration, now time.Time) (Intent, bool) {
 	for _, e := range slices.Backward(history) {
 		if e.To.Sub(e.From) == length && e.State != capacity.ExtensionFailed && now.Sub(e.Purchased) < recentTime {

@@ -9,16 +9,14 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// FitQuestion asks whether there is capacity for something: first among the reservations
-// that there are, then among the blocks for sale.
+// FitQuestion looks for capacity: first among existing reservations, then among blocks for sale.
 type FitQuestion struct {
 	EC2     *ec2.Client
 	Need    capacity.Need
 	Regions []string
 	// Subnets are read while EC2 is asked; it is called once.
 	Subnets func() Subnets
-	// Idle is how many instances of each of these reservations are idle nodes of our own;
-	// it is called once.
+	// Idle counts the idle nodes of ours in each of these reservations; it is called once.
 	Idle     func([]capacity.Reservation) map[string]int
 	Timing   capacity.Timing
 	Cache    Cache
@@ -27,15 +25,15 @@ type FitQuestion struct {
 
 // FitAnswer is the capacity found.
 type FitAnswer struct {
-	// Fits: the first of the candidates does.
+	// Fits: the first candidate has room.
 	Fits bool
 	// Candidates are the reservations of the type that are open or to come, best first.
 	Candidates []capacity.Fitting
 	Subnets    Subnets
 	// Offers would fill the need; only where no candidate does.
 	Offers []Offer
-	// Sale is everything for sale, asked for only if no candidate fits. SaleErr is set if it is not
-	// known.
+	// Sale is everything for sale, read only if no candidate fits. SaleErr is set if it could not be
+	// read.
 	Sale    *Found
 	SaleErr error
 	// Length is the length of the blocks searched for.

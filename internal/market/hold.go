@@ -13,17 +13,17 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// probeTime is when a probe ends by itself, if nobody can give it back: as short as SOCA has it.
+// probeTime is the lifetime of a probe that nobody releases: as short as SOCA's.
 const probeTime = 2 * time.Minute
 
 // releaseTime is for giving back, also after an interrupt.
 const releaseTime = 30 * time.Second
 
-// Holder holds capacity for a person, by ODCRs of ours, and gives it back.
+// Holder holds capacity for a person by our ODCRs, and releases it.
 type Holder struct {
 	EC2   *ec2.Client
 	State state.Dir
-	// Limits are those of the settings.
+	// Limits are the limits of the settings.
 	Limits capacity.Reserve
 	// Cluster is the value of our mark.
 	Cluster string
@@ -34,13 +34,13 @@ type HoldRequest struct {
 	InstanceType, Platform string
 	Count                  int
 	Subnets                []string
-	// For is how long it is held at most.
+	// For is the longest time to hold it.
 	For time.Duration
-	// Probe gives it back at once: it only shows where there is room.
+	// Probe releases it at once: it only shows where there is room.
 	Probe bool
 }
 
-// HoldTry is one subnet that was tried; Err is why nothing could be held there, nil where it could.
+// HoldTry is a tried subnet; Err is the reason why nothing could be held there.
 type HoldTry struct {
 	Subnet capacity.Subnet
 	Err    error
@@ -50,7 +50,7 @@ type HoldTry struct {
 type HoldAnswer struct {
 	Tries       []HoldTry
 	Reservation capacity.Reservation
-	// Held is for how long a probe was held.
+	// Held is how long a probe was held.
 	Held time.Duration
 }
 

@@ -20,7 +20,7 @@ const (
 	RecordedFee IntentKind = "recorded"
 )
 
-// Phase is how far an intent has come.
+// Phase is the progress of an intent.
 type Phase string
 
 // The phases.
@@ -28,8 +28,8 @@ const (
 	// Sending: the outcome is unknown. The call may or may not have reached EC2, and EC2
 	// must be asked before anything is bought.
 	Sending Phase = "sending"
-	// Bought: EC2 has made it, but the command that bought it has not come to its end;
-	// nobody may have been told. The next run takes it up.
+	// Bought: EC2 has made it, but the command was killed before its end, and nobody may know. The
+	// next run takes it up.
 	Bought Phase = "bought"
 	// Done: bought, and reported.
 	Done Phase = "done"
@@ -37,9 +37,9 @@ const (
 	Failed Phase = "failed"
 )
 
-// Intent is a purchase or an extension of a Capacity Block, or a commitment to an ODCR for
-// later, that somebody decided on. It is on disk before the call is sent: whatever happens then, the next run
-// knows that money may have been spent.
+// Intent is a decision to buy or extend a Capacity Block, or to commit to an ODCR for later. It is on
+// disk before the call is sent: whatever happens then, the next run knows that money may have been
+// spent.
 type Intent struct {
 	// ID is unique; a purchased reservation carries it as a tag.
 	ID    string     `json:"id"`
@@ -55,15 +55,14 @@ type Intent struct {
 	// Offering is the offering bought; a commitment has none of EC2's: its ID is the order in
 	// words.
 	Offering capacity.Offering `json:"offering,omitzero"`
-	// OrderedAs is the id that was asked for where EC2 had the same block under another
-	// one, that of Offering; "" else.
+	// OrderedAs is the requested id, if EC2 sold the same block under another one, Offering's; "" else.
 	OrderedAs string `json:"ordered_as,omitempty"`
 	// Platform is the platform of the image that will run; "" for an extension.
 	Platform string         `json:"platform,omitempty"`
 	Fee      capacity.Money `json:"fee"`
 	// Reservation is the reservation bought or extended.
 	Reservation string `json:"reservation,omitempty"`
-	// Asked is the length that was asked for, which EC2 does not always sell.
+	// Asked is the requested length, which EC2 does not always sell.
 	Asked capacity.Duration `json:"asked,omitzero"`
 	// OldEnd and NewEnd are an extension's: the block's end without and with it.
 	OldEnd time.Time `json:"old_end,omitzero"`
@@ -73,7 +72,7 @@ type Intent struct {
 	Message string `json:"message,omitempty"`
 }
 
-// String is the intent in a sentence.
+// String returns the intent in a sentence.
 func (i Intent) String() string {
 	if i.Kind == ExtendBlock {
 		return fmt.Sprintf("extension %s of %s by offering %s", i.ID, i.Reservation, i.Offering.ID)

@@ -42,7 +42,7 @@ func (f Intents) Write(i Intent) error {
 	return nil
 }
 
-// readBack makes sure that a file has the text written.
+// readBack makes sure that a file has the written text.
 func (f Intents) readBack(id string, text []byte) error {
 	has, err := f.StateDir.ReadPrivate(f.name(id))
 	if err == nil && !bytes.Equal(has, text) {
@@ -51,8 +51,7 @@ func (f Intents) readBack(id string, text []byte) error {
 	return err
 }
 
-// All reads all intents, oldest first. One that cannot be read is an error: it
-// may stand for money.
+// All reads all intents, oldest first. An unreadable one is an error: it may stand for money.
 func (f Intents) All() ([]Intent, error) {
 	names, err := f.StateDir.ListPrivate(intentsFolder)
 	if err != nil {
@@ -81,8 +80,8 @@ func (f Intents) All() ([]Intent, error) {
 	return all, nil
 }
 
-// Lock keeps other programs that buy out until the returned function is
-// called or this program ends. It does not wait: somebody else buying is an error.
+// Lock keeps other buyers out until the returned function is called or this program ends. It does not
+// wait: another buyer is an error.
 func (f Intents) Lock() (unlock func(), err error) {
 	return f.StateDir.Lock(context.Background(), state.PurchaseLock, 0)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
-// GroupFor is the first node group of the settings that buys blocks of a type and has one
-// of the subnets.
+// GroupFor returns the first node group of the settings that buys blocks of a type and has one of the
+// subnets.
 func GroupFor(cfg *config.Config, instanceType string, subnets []string) (capacity.PartitionSettings, capacity.GroupSettings, bool) {
 	for _, p := range cfg.Partitions {
 		for _, g := range p.Groups {
@@ -23,8 +23,8 @@ func GroupFor(cfg *config.Config, instanceType string, subnets []string) (capaci
 	return capacity.PartitionSettings{}, capacity.GroupSettings{}, false
 }
 
-// overlapping are the reservations of a node group that are open while r is. Those without an end
-// leave no time for it either.
+// overlapping returns the reservations of a node group that are open at the same time as r,
+// reservations without an end included.
 func overlapping(g capacity.GroupSettings, r capacity.Reservation, others []capacity.Reservation) (ids []string) {
 	for _, o := range others {
 		has := slices.Contains(g.ReservationIDs, o.ID) || g.Select != nil && g.Select.Matches(o, nil)

@@ -10,11 +10,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// errNotPaid is a payment that failed: the block or the extension is not there.
+// errNotPaid is a failed payment: there is no block or extension.
 var errNotPaid = errors.New("the payment failed")
 
 // followPayment waits until a block is paid. Stopping it changes nothing. The state of r
-// is "" as long as EC2 does not show the block.
+// is "" until EC2 shows the block.
 func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capacity.Reservation, error) {
 	what, wait := fmt.Sprintf("%s is %s", r.ID, r.State), firstWait
 	if r.State == "" {

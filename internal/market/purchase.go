@@ -13,7 +13,7 @@ import (
 type PurchaseOrder struct {
 	OfferingID string
 	// Facts about the offering, to find it again and to identify it; zero values are unknown.
-	// Region is where it is for sale, by default where it was found, else the buyer's own.
+	// Region sells the block; by default the region of the search, else the buyer's own.
 	InstanceType string
 	Count        int
 	Duration     time.Duration
@@ -22,7 +22,7 @@ type PurchaseOrder struct {
 	Platform string
 
 	Terms
-	// Again buys one more where the same offering was bought before.
+	// Again buys one more after a purchase of the same offering.
 	Again bool
 	// Wait follows the payment until the block is scheduled.
 	Wait bool
@@ -36,10 +36,9 @@ type PurchaseOrder struct {
 // PurchasePreview is the block before it is bought.
 type PurchasePreview struct {
 	Offering capacity.Offering
-	// Was is the offering as the search showed it, where its id or its fee was another;
-	// its zero value else.
+	// Was is the offering as the search showed it, if its id or fee has changed; zero else.
 	Was capacity.Offering
-	// Account that buys; "" when AWS did not tell.
+	// Account that buys; "" if unknown.
 	Account string
 	// Now is AWS's time.
 	Now time.Time
@@ -48,7 +47,7 @@ type PurchasePreview struct {
 // PurchaseResult is the block bought.
 type PurchaseResult struct {
 	Intent Intent
-	// Reservation has only an id as long as EC2 does not show it.
+	// Reservation has only an id until EC2 shows it.
 	Reservation capacity.Reservation
 	// BoughtNow is false if an earlier run or another machine bought it.
 	BoughtNow bool
@@ -144,8 +143,7 @@ func (d *deal) tags(i Intent) map[string]string {
 	return tags
 }
 
-// question is the search that the order implies; its zero value when the order has too little for
-// one.
+// question returns the search implied by the order; zero if the order says too little.
 func (o PurchaseOrder) question() ec2.OfferingQuery {
 	if o.InstanceType == "" || o.Count < 1 || o.Duration <= 0 {
 		return ec2.OfferingQuery{}
@@ -153,8 +151,7 @@ func (o PurchaseOrder) question() ec2.OfferingQuery {
 	return ec2.OfferingQuery{InstanceType: o.InstanceType, Count: o.Count, Duration: o.Duration}
 }
 
-// takeUpPurchase goes on where an earlier run, or another machine, stopped. It buys
-// nothing.
+// takeUpPurchase continues a purchase of an earlier run or of another machine. It buys nothing.
 func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) error {
 	if err := o.contradicts(i.Offering, i.Asked.Duration, i.Platform); err != nil {
 		return err
@@ -176,7 +173,7 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 	return d.finishPurchase(ctx, o, result)
 }
 
-// shown is the reservation bought; it has only its id as long as EC2 does not show it.
+// shown returns the purchased reservation, which has only its id until EC2 shows it.
 func (d *deal) shown(ctx context.Context, id string) (capacity.Reservation, error) {
 	r, err := d.aws.Reservation(ctx, id)
 	if ec2.Code(err) == reservationNotFound || errors.Is(err, ec2.ErrNotDescribed) {
@@ -187,7 +184,7 @@ func (d *deal) shown(ctx context.Context, id string) (capacity.Reservation, erro
 
 const reservationNotFound = "InvalidCapacityReservationId.NotFound"
 
-// finishPurchase follows the payment, and records that this purchase has come to its end.
+// finishPurchase follows the payment, and records the end of the purchase.
 func (d *deal) finishPurchase(ctx context.Context, o PurchaseOrder, result PurchaseResult) error {
 	d.close() // a payment takes up to 12 hours, in which others may buy
 	if o.Wait {

@@ -15,12 +15,12 @@ import (
 // RegionFailure is a region that did not answer, and why.
 type RegionFailure struct {
 	Region string `json:"region"`
-	// Code is EC2's, verbatim; empty when there was no answer at all.
+	// Code is EC2's, verbatim; "" without an answer.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message"`
 }
 
-// Reason is the code with the message.
+// Reason returns the code with the message.
 func (f RegionFailure) Reason() string {
 	if f.Code == "" {
 		return f.Message
@@ -28,8 +28,8 @@ func (f RegionFailure) Reason() string {
 	return f.Code + ": " + f.Message
 }
 
-// ChooseRegions are the regions to ask: those given; with "all" every one that the
-// account can use; with none the client's own.
+// ChooseRegions returns the regions to ask: the given ones, for "all" every region of the account,
+// for none the client's own.
 func ChooseRegions(ctx context.Context, aws *ec2.Client, given []string) ([]string, error) {
 	switch {
 	case len(given) == 0:
@@ -42,8 +42,8 @@ func ChooseRegions(ctx context.Context, aws *ec2.Client, given []string) ([]stri
 	return slices.Compact(given), nil
 }
 
-// atOnce is how many regions are asked at the same time. More would hold more answers
-// in memory while the machine decodes them.
+// atOnce is how many regions are asked at the same time. More answers would fill memory while the
+// machine decodes them.
 const atOnce = 8
 
 // AskRegions asks regions at the same time and returns their answers, in the order of the regions.

@@ -16,27 +16,27 @@ import (
 
 const rememberedFile = "offerings.json"
 
-// Remembered is the answer to the last search. EC2 cannot look an offering up by its id,
-// so that a purchase needs the question to find it again.
+// Remembered is the answer to the last search. EC2 cannot look up an offering by its id: a purchase
+// repeats the search to find it.
 type Remembered struct {
 	InstanceType string            `json:"instance_type"`
 	Count        int               `json:"count"`
 	Duration     capacity.Duration `json:"duration"`
 	StartAfter   time.Time         `json:"start_after,omitzero"`
 	EndBy        time.Time         `json:"end_by,omitzero"`
-	// Region is the own one; offerings of other regions name theirs.
+	// Region is the client's own; offerings of other regions name theirs.
 	Region string `json:"region"`
 	// At is AWS's time of the answer.
 	At    time.Time           `json:"at"`
 	Found []capacity.Offering `json:"found"`
 }
 
-// question is the search that found the offerings.
+// question returns the search that found the offerings.
 func (r Remembered) question() ec2.OfferingQuery {
 	return ec2.OfferingQuery{InstanceType: r.InstanceType, Count: r.Count, Duration: r.Duration.Duration, StartAfter: r.StartAfter, EndBy: r.EndBy}
 }
 
-// offering is the one of that id.
+// offering returns the offering of an id.
 func (r Remembered) offering(id string) (capacity.Offering, bool) {
 	i := slices.IndexFunc(r.Found, func(o capacity.Offering) bool { return o.ID == id })
 	if i < 0 {
@@ -45,7 +45,7 @@ func (r Remembered) offering(id string) (capacity.Offering, bool) {
 	return r.Found[i], true
 }
 
-// Remember writes an answer into a state_dir, in place of the one before.
+// Remember writes an answer into a state_dir, replacing the previous one.
 func Remember(dir state.Dir, r Remembered) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -57,7 +57,7 @@ func Remember(dir state.Dir, r Remembered) error {
 	return nil
 }
 
-// ReadRemembered is the answer remembered last; the zero value if there is none.
+// ReadRemembered returns the remembered answer; zero if there is none.
 func ReadRemembered(dir state.Dir) (Remembered, error) {
 	var r Remembered
 	path := filepath.Join(string(dir), rememberedFile)

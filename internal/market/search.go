@@ -22,9 +22,9 @@ type Search struct {
 	// Query has a length that EC2 sells.
 	Query   ec2.OfferingQuery
 	Regions []string
-	// MaxPrice is the most that the whole block may cost; its zero value is no bound.
+	// MaxPrice is the highest price of the whole block; zero for no limit.
 	MaxPrice capacity.Money
-	// Cache of answers that are less than a minute old; "" asks EC2 in any case.
+	// Cache of answers younger than a minute; "" always asks EC2.
 	Cache    Cache
 	Progress Progress
 }
@@ -48,7 +48,7 @@ type Found struct {
 	answers []regionAnswer
 }
 
-// regionAnswer is the answer of one region; its zero value is none.
+// regionAnswer is the answer of one region; zero for none.
 type regionAnswer struct {
 	region string
 	found  []capacity.Offering
@@ -92,7 +92,7 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 		answer.unsold = ec2.Code(err) + ": " + ec2.Message(err)
 		return answer, nil
 	case err != nil:
-		return regionAnswer{}, err // this does not mean that it has nothing
+		return regionAnswer{}, err // the region may sell it
 	}
 	if ec2.IsUltraServer(q.InstanceType) && len(answer.found) > 0 {
 		answer.types, typesErr = aws.InstanceTypes(ctx, []string{answer.found[0].InstanceType})
@@ -123,7 +123,7 @@ func unsold(ctx context.Context, aws *ec2.Client, instanceType string, types map
 	return why + ". Sold there: " + strings.Join(slices.Sorted(maps.Keys(sold)), ", ") + "."
 }
 
-// affordable are the offerings at or under the highest price, in its currency.
+// affordable returns the offerings at or under the highest price, in its currency.
 func (s Search) affordable(found []capacity.Offering) []capacity.Offering {
 	if s.MaxPrice == (capacity.Money{}) {
 		return found
@@ -137,7 +137,7 @@ func (s Search) affordable(found []capacity.Offering) []capacity.Offering {
 	return kept
 }
 
-// Query is the question.
+// Query returns the question.
 func (f *Found) Query() ec2.OfferingQuery { return f.search.Query }
 
 // FromCache reports whether an answer was an earlier run's.

@@ -7,14 +7,14 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// Subnets are where a cluster can run nodes.
+// Subnets are the subnets for a cluster's nodes.
 type Subnets struct {
 	// Own are the subnets that the cluster uses.
 	Own []capacity.Subnet
 	// byZone and nearByZone are ids by Availability Zone id (R10): own ones, and others of
 	// the same VPCs, which the cluster could use.
 	byZone, nearByZone map[string][]string
-	// Err is set if they are not known.
+	// Err is set if they are unknown.
 	Err error
 }
 
@@ -44,15 +44,15 @@ func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours 
 	return s
 }
 
-// ZoneUse has a cluster's subnets in one zone: its lists are nil if they are not known.
+// ZoneUse holds a cluster's subnets in one zone; its lists are nil if they are unknown.
 type ZoneUse struct {
 	Subnets []string
 	// Neighbours are subnets of the cluster's VPC that the cluster does not use yet.
 	Neighbours []string
 }
 
-// In returns the cluster's subnets in a zone. They are not known while EC2 shows no zone, which can
-// last until a block opens.
+// In returns the cluster's subnets in a zone. They are unknown until EC2 shows the zone, which can
+// take until a block opens.
 func (s Subnets) In(azID string) ZoneUse {
 	if s.Err != nil || azID == "" {
 		return ZoneUse{}

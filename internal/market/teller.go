@@ -13,11 +13,11 @@ type Teller interface {
 	Say(format string, args ...any)
 	// Time writes a time as the reader wants it.
 	Time(at time.Time) string
-	// Start begins the report on something that can take long.
+	// Start begins the report on work that may take long.
 	Start(what string) Progress
 }
 
-// Progress reports how far something is. Goroutines may share it.
+// Progress reports the progress of some work. Goroutines may share it.
 type Progress interface {
 	// Now shows the current step; Say adds a sentence that stays.
 	Now(what string)
@@ -40,7 +40,7 @@ func (m Mistake) Unwrap() error { return m.error }
 
 func mistake(format string, args ...any) error { return Mistake{fmt.Errorf(format, args...)} }
 
-// firstLine is an error in a sentence; some of the SDK's have several lines.
+// firstLine returns an error in one line; some of the SDK's errors have several.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
