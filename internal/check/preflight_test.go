@@ -47,6 +47,9 @@ func TestWhatNodesAreAttachedTo(t *testing.T) {
 			s.InstanceProfiles = []awssim.InstanceProfileScenario{{Name: "x", Role: "x"}}
 		}, awssim.Fault{}, capacity.ProviderEC2, nope,
 			"fail instance-profile"},
+		"a role that may not register": {func(s *awssim.Scenario) {
+			s.InstanceProfiles = []awssim.InstanceProfileScenario{{Name: "AWSPCS-nodes", Role: "AWSPCS-role", CannotRegister: true}}
+		}, awssim.Fault{}, capacity.ProviderPCS, template, "fail instance-profile"},
 		"nobody may ask for routes":    {none, denied("DescribeRouteTables", "UnauthorizedOperation"), capacity.ProviderPCS, template, "warn network"},
 		"nobody may ask for endpoints": {none, denied("DescribeVpcEndpoints", "UnauthorizedOperation"), capacity.ProviderPCS, template, "warn network"},
 		"nobody may ask for rules":     {closed, denied("DescribeSecurityGroups", "UnauthorizedOperation"), capacity.ProviderPCS, template, "warn network"},
