@@ -284,7 +284,9 @@ func TestUpPCSReplacesNodesAfterUpdate(t *testing.T) {
 	p.sh(t, "scancel "+lost+"; scontrol delete reservation=fence && "+fence+"OVERLAP,IGNORE_JOBS")
 	waits := p.sh(t, "sbatch --parsable -p gpu-a -o job.out --wrap true")
 	for _, node := range []string{"gpu-a-1", "gpu-a-2"} {
-		p.nodeState(t, node, func(s string) bool { return s == "IDLE+CLOUD+RESERVED" })
+		p.nodeState(t, node, func(s string) bool {
+			return strings.TrimSuffix(s, "+PLANNED") == "IDLE+CLOUD+RESERVED" // for the job that waits
+		})
 	}
 	before := strings.Count(p.sh(t, log), `msg="slurmd started"`)
 	inside := p.sh(t, "sbatch --parsable -p gpu-a -N2 --reservation=fence -o job.out --wrap 'sleep 3'")
