@@ -42,7 +42,8 @@ func (c Cache) Get(question any, oldest, now time.Time, answer any) (at time.Tim
 		return time.Time{}, false
 	}
 	var e entry
-	if json.Unmarshal(text, &e) != nil || e.At.Before(oldest) || e.At.After(now) || json.Unmarshal(e.Answer, answer) != nil {
+	if json.Unmarshal(text, &e) != nil || e.At.Before(oldest) || e.At.After(now) ||
+		json.Unmarshal(e.Answer, answer) != nil {
 		return time.Time{}, false
 	}
 	return e.At, true

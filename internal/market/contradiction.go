@@ -23,7 +23,8 @@ func (o PurchaseOrder) contradicts(is capacity.Offering, asked time.Duration, pl
 	if servers {
 		count, what = is.UltraServerCount, fmt.Sprintf("%d x %s", is.UltraServerCount, is.UltraServerType)
 	}
-	if o.InstanceType != "" && is.InstanceType != "" && o.InstanceType != is.InstanceType && o.InstanceType != is.UltraServerType {
+	if o.InstanceType != "" && is.InstanceType != "" && o.InstanceType != is.InstanceType &&
+		o.InstanceType != is.UltraServerType {
 		differs("instance-type", o.InstanceType, what)
 	}
 	if o.Count > 0 && count > 0 && o.Count != count {

@@ -78,9 +78,19 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 			continue // an ODCR is in a zone, not in a subnet
 		}
 		zones = append(zones, subnet.AZID)
-		order := capacity.HoldOrder{ClientToken: rand.Text(), InstanceType: req.InstanceType, AZID: subnet.AZID, Platform: req.Platform, Count: req.Count,
-			End:  h.EC2.Now().Add(length).Truncate(time.Second),
-			Tags: map[string]string{capacity.TagCluster: h.Cluster, capacity.TagHold: purpose, capacity.TagName: "held " + purpose}}
+		order := capacity.HoldOrder{
+			ClientToken:  rand.Text(),
+			InstanceType: req.InstanceType,
+			AZID:         subnet.AZID,
+			Platform:     req.Platform,
+			Count:        req.Count,
+			End:          h.EC2.Now().Add(length).Truncate(time.Second),
+			Tags: map[string]string{
+				capacity.TagCluster: h.Cluster,
+				capacity.TagHold:    purpose,
+				capacity.TagName:    "held " + purpose,
+			},
+		}
 		began := time.Now()
 		r, err := h.order(ctx, order)
 		if err != nil && !errors.Is(err, capacity.ErrNoRoom) {
@@ -102,7 +112,13 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 
 // order enters the ODCR into the ledger before EC2 is asked.
 func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
-	entry := capacity.Held{Token: o.ClientToken, InstanceType: o.InstanceType, Count: o.Count, Since: h.EC2.Now(), Until: o.End}
+	entry := capacity.Held{
+		Token:        o.ClientToken,
+		InstanceType: o.InstanceType,
+		Count:        o.Count,
+		Since:        h.EC2.Now(),
+		Until:        o.End,
+	}
 	if err := h.State.Create(); err != nil {
 		return capacity.Reservation{}, err
 	}
@@ -114,8 +130,11 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 		if ec2.Refused(err) {
 			return r, errors.Join(err, h.State.Released(h.EC2.Now(), o.ClientToken))
 		}
-		return r, fmt.Errorf("%w; if EC2 holds it all the same, the next `pcs-capacity clean` after %s, or sync, gives it back", err,
-			capacity.FormatUTC(h.EC2.Now().Add(capacity.LaunchTime)))
+		return r, fmt.Errorf(
+			"%w; if EC2 holds it all the same, the next `pcs-capacity clean` after %s, or sync, gives it back",
+			err,
+			capacity.FormatUTC(h.EC2.Now().Add(capacity.LaunchTime)),
+		)
 	}
 	entry.ReservationID = r.ID
 	return r, h.State.Hold(entry, h.EC2.Now(), func(capacity.Held, []capacity.Held) error { return nil })
@@ -125,7 +144,12 @@ func (h Holder) release(ctx context.Context, r capacity.Reservation, names ...st
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
 	if err := h.EC2.Release(ctx, r.ID); err != nil {
-		return fmt.Errorf("%w; EC2 ends it at %s, or up to an hour later: until then try `pcs-capacity release %s`", err, capacity.FormatUTC(r.End), r.ID)
+		return fmt.Errorf(
+			"%w; EC2 ends it at %s, or up to an hour later: until then try `pcs-capacity release %s`",
+			err,
+			capacity.FormatUTC(r.End),
+			r.ID,
+		)
 	}
 	return h.State.Released(h.EC2.Now(), append(names, r.ID)...)
 }
@@ -138,7 +162,11 @@ func (h Holder) Release(ctx context.Context, id string) (capacity.Reservation, e
 	}
 	i := slices.IndexFunc(all, func(r capacity.Reservation) bool { return r.ID == id })
 	if i < 0 {
-		return capacity.Reservation{}, fmt.Errorf("%s is nothing that pcs-capacity holds for cluster %s now; it is left alone", id, h.Cluster)
+		return capacity.Reservation{}, fmt.Errorf(
+			"%s is nothing that pcs-capacity holds for cluster %s now; it is left alone",
+			id,
+			h.Cluster,
+		)
 	}
 	return all[i], h.release(ctx, all[i])
 }

@@ -33,7 +33,13 @@ type Remembered struct {
 
 // question returns the search that found the offerings.
 func (r Remembered) question() ec2.OfferingQuery {
-	return ec2.OfferingQuery{InstanceType: r.InstanceType, Count: r.Count, Duration: r.Duration.Duration, StartAfter: r.StartAfter, EndBy: r.EndBy}
+	return ec2.OfferingQuery{
+		InstanceType: r.InstanceType,
+		Count:        r.Count,
+		Duration:     r.Duration.Duration,
+		StartAfter:   r.StartAfter,
+		EndBy:        r.EndBy,
+	}
 }
 
 // offering returns the offering of an id.
@@ -69,7 +75,11 @@ func ReadRemembered(dir state.Dir) (Remembered, error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil {
-		return Remembered{}, fmt.Errorf("reading the offerings that were shown last, %s: %w; run `pcs-capacity offerings` again", path, err)
+		return Remembered{}, fmt.Errorf(
+			"reading the offerings that were shown last, %s: %w; run `pcs-capacity offerings` again",
+			path,
+			err,
+		)
 	}
 	return r, nil
 }

@@ -23,7 +23,11 @@ func (d *deal) settleEarlier(ctx context.Context) error {
 		}
 		switch {
 		case !d.ours(i):
-			d.Customer.Say("The outcome of %s is unknown, but belongs to account %s; it is left for a run with the credentials of that account.", i, i.Account)
+			d.Customer.Say(
+				"The outcome of %s is unknown, but belongs to account %s; it is left for a run with the credentials of that account.",
+				i,
+				i.Account,
+			)
 			continue
 		case d.DryRun:
 			d.Customer.Say("The outcome of %s is unknown; a real run finds out first.", i)
@@ -43,7 +47,9 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 	if i.SettledAt.IsZero() {
 		i.SettledAt = i.At.Add(d.Timeout + d.Settle)
 	}
-	progress := d.Customer.Start(fmt.Sprintf("asking EC2 in %s about %s, until %s at the latest", i.Region, i.ID, d.Customer.Time(i.SettledAt)))
+	progress := d.Customer.Start(
+		fmt.Sprintf("asking EC2 in %s about %s, until %s at the latest", i.Region, i.ID, d.Customer.Time(i.SettledAt)),
+	)
 	defer progress.Done()
 	for wait := firstWait; ; wait = min(2*wait, settleWait) {
 		began := time.Now()
@@ -58,7 +64,10 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 			d.record(i)
 			return i, nil
 		case err == nil && wouldShow:
-			progress.Say("EC2 does not show it %s after the call: it was not bought.", capacity.FormatDuration(asked.Sub(i.At)))
+			progress.Say(
+				"EC2 does not show it %s after the call: it was not bought.",
+				capacity.FormatDuration(asked.Sub(i.At)),
+			)
 			i.Phase = Failed
 			d.record(i)
 			return i, nil
@@ -74,8 +83,12 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 }
 
 func (d *deal) unknown(i Intent, err error) error {
-	return fmt.Errorf("%s: it is not known whether it was made: %w; run this again, which finds out before it buys anything (recorded in %s)",
-		i, err, d.intents().Path(i.ID))
+	return fmt.Errorf(
+		"%s: it is not known whether it was made: %w; run this again, which finds out before it buys anything (recorded in %s)",
+		i,
+		err,
+		d.intents().Path(i.ID),
+	)
 }
 
 // look asks EC2 once whether it shows the purchase of an intent, and fills in the reservation.
@@ -113,7 +126,8 @@ func extensionOf(ctx context.Context, aws *ec2.Client, i Intent) (capacity.Exten
 // extension is the newest one of a history that the intent can have made.
 func (i Intent) extension(history []capacity.Extension) (newest capacity.Extension, found bool) {
 	for _, e := range history {
-		if e.OfferingID == i.Offering.ID && e.From.Equal(i.OldEnd) && !e.Purchased.Before(i.At.Add(-clockSlack)) && !e.Purchased.Before(newest.Purchased) {
+		if e.OfferingID == i.Offering.ID && e.From.Equal(i.OldEnd) && !e.Purchased.Before(i.At.Add(-clockSlack)) &&
+			!e.Purchased.Before(newest.Purchased) {
 			newest, found = e, true
 		}
 	}

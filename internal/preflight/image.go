@@ -47,9 +47,22 @@ func drivers(s Seen) []capacity.Problem {
 	if s.Provider == capacity.ProviderPCS && maker == "nvidia" {
 		fix += " " + pcs.GPUImage
 	}
-	return s.problem(capacity.NoDrivers, fmt.Sprintf("%s, or say so by a tag if it has them: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`", fix, s.Network.Region, s.Image.ID, maker),
+	return s.problem(
+		capacity.NoDrivers,
+		fmt.Sprintf(
+			"%s, or say so by a tag if it has them: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`",
+			fix,
+			s.Network.Region,
+			s.Image.ID,
+			maker,
+		),
 		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer GPUs than configured",
-		s.Image.ID, s.Image.Name, s.Type.GPUs, cmp.Or(s.Type.GPUName, "GPUs"), s.Type.Name)
+		s.Image.ID,
+		s.Image.Name,
+		s.Type.GPUs,
+		cmp.Or(s.Type.GPUName, "GPUs"),
+		s.Type.Name,
+	)
 }
 
 // mostSources bounds the images that are read behind one.

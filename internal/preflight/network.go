@@ -65,7 +65,8 @@ func (n Network) out(s ec2.Subnet) (route ec2.Route) {
 // firewall or another VPC is assumed to lead on.
 func (s Seen) leadsOut(subnet ec2.Subnet) bool {
 	route := s.Network.out(subnet)
-	return route.To != "" && !route.Gone && (!strings.HasPrefix(route.Via, "igw-") || route.To != everywhere || s.public(subnet))
+	return route.To != "" && !route.Gone &&
+		(!strings.HasPrefix(route.Via, "igw-") || route.To != everywhere || s.public(subnet))
 }
 
 // public reports whether nodes in a subnet get a public address: EC2 gives one to an instance with
@@ -121,10 +122,27 @@ func wayOut(s Seen) []capacity.Problem {
 				continue
 			}
 			fix := n.endpointFix(s, subnet, service)
-			if route := n.out(subnet); strings.HasPrefix(route.Via, "igw-") && len(s.Template.NetworkInterfaces) < 2 && s.Template.PublicAddress == nil {
-				fix += fmt.Sprintf(", or run `aws ec2 modify-subnet-attribute --region %s --subnet-id %s --map-public-ip-on-launch`, which gives nodes a public address", n.Region, subnet.ID)
+			if route := n.out(
+				subnet,
+			); strings.HasPrefix(route.Via, "igw-") && len(s.Template.NetworkInterfaces) < 2 &&
+				s.Template.PublicAddress == nil {
+				fix += fmt.Sprintf(
+					", or run `aws ec2 modify-subnet-attribute --region %s --subnet-id %s --map-public-ip-on-launch`, which gives nodes a public address",
+					n.Region,
+					subnet.ID,
+				)
 			}
-			all = append(all, s.problem(capacity.NoWayOut, fix, "nodes in subnet %s never reach %s, so %s: %s", subnet.ID, names[service], without[service], n.why(s, subnet, service))...)
+			all = append(
+				all,
+				s.problem(
+					capacity.NoWayOut,
+					fix,
+					"nodes in subnet %s never reach %s, so %s: %s",
+					subnet.ID,
+					names[service],
+					without[service],
+					n.why(s, subnet, service),
+				)...)
 		}
 	}
 	return all
@@ -145,7 +163,11 @@ func (n Network) why(s Seen, subnet ec2.Subnet, service string) string {
 	case route.Gone:
 		why = fmt.Sprintf("its route leads to %s, which is gone", route.Via)
 	case len(s.Template.NetworkInterfaces) > 1:
-		why = fmt.Sprintf("its route leads to %s, and nodes with %d network interfaces get no public address", route.Via, len(s.Template.NetworkInterfaces))
+		why = fmt.Sprintf(
+			"its route leads to %s, and nodes with %d network interfaces get no public address",
+			route.Via,
+			len(s.Template.NetworkInterfaces),
+		)
 	default:
 		why = fmt.Sprintf("its route leads to %s, and nodes get no public address", route.Via)
 	}
@@ -167,7 +189,8 @@ func (n Network) endpoint(service string) ec2.Endpoint {
 // security groups.
 func (n Network) reaches(subnet ec2.Subnet, service string) bool {
 	return slices.ContainsFunc(n.Endpoints, func(e ec2.Endpoint) bool {
-		return e.Service == service && e.Available && (!e.Gateway && e.UsualName || e.Gateway && slices.Contains(e.RouteTables, n.tableOf(subnet).ID))
+		return e.Service == service && e.Available &&
+			(!e.Gateway && e.UsualName || e.Gateway && slices.Contains(e.RouteTables, n.tableOf(subnet).ID))
 	})
 }
 
@@ -179,16 +202,38 @@ func (n Network) endpointFix(s Seen, subnet ec2.Subnet, service string) string {
 	case e.ID != "" && !e.Available:
 		return elsewhere[:strings.Index(elsewhere, ", or")] + ", or wait until endpoint " + e.ID + " is available"
 	case e.ID != "" && e.Gateway:
-		return elsewhere + fmt.Sprintf("`aws ec2 modify-vpc-endpoint %s --vpc-endpoint-id %s --add-route-table-ids %s`", region, e.ID, table)
+		return elsewhere + fmt.Sprintf(
+			"`aws ec2 modify-vpc-endpoint %s --vpc-endpoint-id %s --add-route-table-ids %s`",
+			region,
+			e.ID,
+			table,
+		)
 	case e.ID != "":
-		return elsewhere + fmt.Sprintf("`aws ec2 modify-vpc-endpoint %s --vpc-endpoint-id %s --private-dns-enabled`", region, e.ID)
+		return elsewhere + fmt.Sprintf(
+			"`aws ec2 modify-vpc-endpoint %s --vpc-endpoint-id %s --private-dns-enabled`",
+			region,
+			e.ID,
+		)
 	case service == "s3":
-		return elsewhere + fmt.Sprintf("`aws ec2 create-vpc-endpoint %s --vpc-id %s --service-name com.amazonaws.%s.s3 --route-table-ids %s`", region, subnet.VPC, n.Region, table)
+		return elsewhere + fmt.Sprintf(
+			"`aws ec2 create-vpc-endpoint %s --vpc-id %s --service-name com.amazonaws.%s.s3 --route-table-ids %s`",
+			region,
+			subnet.VPC,
+			n.Region,
+			table,
+		)
 	}
 	groups := ""
 	if ids := s.Template.SecurityGroupIDs; len(ids) > 0 {
 		groups = " --security-group-ids " + strings.Join(ids, " ")
 	}
-	return elsewhere + fmt.Sprintf("`aws ec2 create-vpc-endpoint %s --vpc-id %s --vpc-endpoint-type Interface --service-name com.amazonaws.%s.%s --subnet-ids %s%s --private-dns-enabled`",
-		region, subnet.VPC, n.Region, service, subnet.ID, groups)
+	return elsewhere + fmt.Sprintf(
+		"`aws ec2 create-vpc-endpoint %s --vpc-id %s --vpc-endpoint-type Interface --service-name com.amazonaws.%s.%s --subnet-ids %s%s --private-dns-enabled`",
+		region,
+		subnet.VPC,
+		n.Region,
+		service,
+		subnet.ID,
+		groups,
+	)
 }

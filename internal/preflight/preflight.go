@@ -36,7 +36,16 @@ type Seen struct {
 
 // judgements are the checks, independent of each other. A problem for an administrator prevents
 // launches or working nodes; a note is a warning.
-var judgements = []func(Seen) []capacity.Problem{tagKeys, architecture, drivers, oldAgent, protected, profile, wayOut, missingRules}
+var judgements = []func(Seen) []capacity.Problem{
+	tagKeys,
+	architecture,
+	drivers,
+	oldAgent,
+	protected,
+	profile,
+	wayOut,
+	missingRules,
+}
 
 // Judge returns all problems.
 func Judge(s Seen) []capacity.Problem {

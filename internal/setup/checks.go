@@ -103,7 +103,12 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 		if r.State == capacity.StateActive {
 			in.problem(capacity.WrongSize, "choose another reservation", "reservation %s has no instances", r.ID)
 		} else {
-			in.problem(capacity.WrongSize, "run this again once EC2 shows its size", "EC2 does not say yet how many instances reservation %s has", r.ID)
+			in.problem(
+				capacity.WrongSize,
+				"run this again once EC2 shows its size",
+				"EC2 does not say yet how many instances reservation %s has",
+				r.ID,
+			)
 		}
 	}
 }
@@ -189,7 +194,8 @@ func (in *inspection) entry() capacity.GroupSettings {
 // group, and an entry of the settings has one type.
 func (in *inspection) instanceType() string {
 	for _, slot := range in.slots {
-		if slot.ours && len(slot.group.InstanceTypes) > 0 && slot.group.InstanceTypes[0] != in.reservation.InstanceType {
+		if slot.ours && len(slot.group.InstanceTypes) > 0 &&
+			slot.group.InstanceTypes[0] != in.reservation.InstanceType {
 			return slot.group.InstanceTypes[0]
 		}
 	}

@@ -38,7 +38,10 @@ func (s Setup) CloudFormation(ctx context.Context, p *Plan) (map[string]any, err
 			if err != nil {
 				return nil, err
 			}
-			group["CustomLaunchTemplate"] = map[string]any{"TemplateId": map[string]any{"Ref": stackTemplate}, "Version": attribute(stackTemplate, "LatestVersionNumber")}
+			group["CustomLaunchTemplate"] = map[string]any{
+				"TemplateId": map[string]any{"Ref": stackTemplate},
+				"Version":    attribute(stackTemplate, "LatestVersionNumber"),
+			}
 			resources[stackGroup] = resource("AWS::PCS::ComputeNodeGroup", group)
 		}
 	}

@@ -114,7 +114,8 @@ func (s Setup) do(ctx context.Context, e Effect) (now made, err error) {
 	case Forget:
 		err = s.forget(ctx, e)
 	case ReleaseQueue:
-		if err = s.provisioner(e.DropUnknown).ReleaseQueue(ctx, e.Cluster, e.Name, e.Groups, e.Action == Delete); err != nil {
+		if err = s.provisioner(e.DropUnknown).
+			ReleaseQueue(ctx, e.Cluster, e.Name, e.Groups, e.Action == Delete); err != nil {
 			break
 		}
 		s.done(e.Step, nil)

@@ -196,7 +196,10 @@ func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, cap
 					func(id string) bool { return slices.Contains(want.ended, id) },
 				)
 			}
-			i := slices.IndexFunc(merged.Groups, func(g capacity.GroupSettings) bool { return g.Name == want.partition.Name })
+			i := slices.IndexFunc(
+				merged.Groups,
+				func(g capacity.GroupSettings) bool { return g.Name == want.partition.Name },
+			)
 			if i < 0 {
 				merged.Groups = append(merged.Groups, want.partition)
 			} else {
@@ -251,7 +254,8 @@ func satisfied(p capacity.PartitionSettings, want *wanted) bool {
 	merged := merge(g, want)
 	return p.Provider == want.provider && g.LaunchTemplate == merged.LaunchTemplate && (len(want.allowAccounts) == 0 || len(p.AllowAccounts) > 0) && g.Name == want.partition.Name &&
 		slices.Equal(g.ReservationIDs, merged.ReservationIDs) &&
-		sameSet(g.SubnetIDs, merged.SubnetIDs) && g.MaxNodes == merged.MaxNodes && g.Dynamic == merged.Dynamic &&
+		sameSet(g.SubnetIDs, merged.SubnetIDs) && g.MaxNodes == merged.MaxNodes &&
+		g.Dynamic == merged.Dynamic &&
 		g.PurchaseOption == merged.PurchaseOption &&
 		g.InstanceType == merged.InstanceType
 }

@@ -145,7 +145,14 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}
-	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readMembers, s.readClusters, s.readInside); err != nil {
+	if err := in.sideBySide(
+		ctx,
+		s.readCluster,
+		s.readReservation,
+		s.readMembers,
+		s.readClusters,
+		s.readInside,
+	); err != nil {
 		return nil, err
 	}
 	if !in.found {
@@ -157,7 +164,17 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	}
 	in.nameSlots()
 	in.chooseLike()
-	if err := in.sideBySide(ctx, s.readSlots, like, s.readTargets, s.readType, s.readOthers, profile, s.readFence, s.readDefaults); err != nil {
+	if err := in.sideBySide(
+		ctx,
+		s.readSlots,
+		like,
+		s.readTargets,
+		s.readType,
+		s.readOthers,
+		profile,
+		s.readFence,
+		s.readDefaults,
+	); err != nil {
 		return nil, err
 	}
 	in.seeSlots()
@@ -536,9 +553,19 @@ func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
 	root.Device = in.names.image.RootDevice
 	if in.onEC2() {
 		return capacity.LaunchTemplateSpec{
-			Name: pcs.TemplateName(in.request.Mark, slot), From: in.source.ID, FromVersion: in.source.Version,
-			ImageID: in.ami(), InstanceProfile: in.profile(), SecurityGroupIDs: in.request.SecurityGroups, UserData: in.userData,
-			InstanceType: in.reservation.InstanceType, EFA: in.efa(), MetadataTags: true, RootVolume: root, Kind: capacity.OnDemand, Tags: in.tags(),
+			Name:             pcs.TemplateName(in.request.Mark, slot),
+			From:             in.source.ID,
+			FromVersion:      in.source.Version,
+			ImageID:          in.ami(),
+			InstanceProfile:  in.profile(),
+			SecurityGroupIDs: in.request.SecurityGroups,
+			UserData:         in.userData,
+			InstanceType:     in.reservation.InstanceType,
+			EFA:              in.efa(),
+			MetadataTags:     true,
+			RootVolume:       root,
+			Kind:             capacity.OnDemand,
+			Tags:             in.tags(),
 		}
 	}
 	return capacity.LaunchTemplateSpec{

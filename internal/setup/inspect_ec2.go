@@ -111,7 +111,13 @@ func readNodeUserData(in *inspection) {
 	}
 	data, err := pcs.Archive(site, script)
 	if err != nil {
-		in.problem(capacity.BadUserData, "give other user data with --user-data-file", "%s cannot be used: %s", whose, err)
+		in.problem(
+			capacity.BadUserData,
+			"give other user data with --user-data-file",
+			"%s cannot be used: %s",
+			whose,
+			err,
+		)
 	}
 	in.userData = data
 }
@@ -168,7 +174,8 @@ func (in *inspection) checkEntry(want *wanted) {
 	)
 	if r := in.reservation; g.Slots < 2 && !r.End.IsZero() {
 		for _, other := range in.others {
-			if slices.Contains(left, other.ID) && !other.End.IsZero() && other.Start.Before(r.End) && r.Start.Before(other.End) {
+			if slices.Contains(left, other.ID) && !other.End.IsZero() && other.Start.Before(r.End) &&
+				r.Start.Before(other.End) {
 				in.warn(
 					"reservations %s and %s are open at the same time, and node_group %q uses one at a time: choose another --node-group, or set slots = 2",
 					r.ID,

@@ -134,7 +134,10 @@ func (s Setup) readSubnets(ctx context.Context, in *inspection, _ *notes) error 
 		}
 		in.network.unknown = append(in.network.unknown, m.ID)
 	}
-	in.network.elsewhere = slices.DeleteFunc(others, func(id string) bool { return slices.Contains(in.network.unknown, id) })
+	in.network.elsewhere = slices.DeleteFunc(
+		others,
+		func(id string) bool { return slices.Contains(in.network.unknown, id) },
+	)
 	return nil
 }
 
@@ -167,7 +170,10 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection, n *notes) er
 		reads.Go(func() error { return s.readImage(ctx, in, n, image) })
 	}
 	reads.Go(func() (err error) {
-		names.groups, err = s.EC2.SecurityGroups(ctx, slices.Concat(in.securityGroups(), in.inv.Cluster.SecurityGroupIDs))
+		names.groups, err = s.EC2.SecurityGroups(
+			ctx,
+			slices.Concat(in.securityGroups(), in.inv.Cluster.SecurityGroupIDs),
+		)
 		return err
 	})
 	if name := in.source.KeyName; name != "" {
@@ -203,8 +209,19 @@ func (s Setup) readRights(ctx context.Context, in *inspection, n *notes) (err er
 	if in.onEC2() || in.unattended {
 		return nil
 	}
-	if in.roleProfile, err = preflight.ReadRights(ctx, s.PCS, in.roleProfile, in.inv.Cluster.ARN); err != nil && ctx.Err() == nil {
-		n.warn("whether role %s allows %s was not checked: %s", in.roleProfile.Role.Name, pcs.Registering, ec2.Message(err))
+	if in.roleProfile, err = preflight.ReadRights(
+		ctx,
+		s.PCS,
+		in.roleProfile,
+		in.inv.Cluster.ARN,
+	); err != nil &&
+		ctx.Err() == nil {
+		n.warn(
+			"whether role %s allows %s was not checked: %s",
+			in.roleProfile.Role.Name,
+			pcs.Registering,
+			ec2.Message(err),
+		)
 		return nil
 	}
 	return err

@@ -21,8 +21,10 @@ const installMark = "# pcs-capacity-install: "
 
 var (
 	// packageURL matches nothing that could end a quoted string in a shell.
-	packageURL = regexp.MustCompile(`^(https://|s3://|/)[A-Za-z0-9._~/%+=:@,-]+\.(deb|rpm)(\?[A-Za-z0-9._~/%+=:@,&-]*)?$`)
-	fromLine   = regexp.MustCompile(`(?m)^FROM=\$\{1:-'([^']*)'\}`)
+	packageURL = regexp.MustCompile(
+		`^(https://|s3://|/)[A-Za-z0-9._~/%+=:@,-]+\.(deb|rpm)(\?[A-Za-z0-9._~/%+=:@,&-]*)?$`,
+	)
+	fromLine = regexp.MustCompile(`(?m)^FROM=\$\{1:-'([^']*)'\}`)
 )
 
 // InstallScript returns the script that installs the package on a node, from its first argument or
@@ -64,8 +66,13 @@ func (in *inspection) addAction() {
 		in.actions = actions
 		return
 	}
-	in.problem(capacity.InstallFrom, "name a package, such as s3://BUCKET/pcs-capacity.deb, or on PCS a script, such as s3://BUCKET/install.sh",
-		"--install-from %s cannot be used: %s", from, why)
+	in.problem(
+		capacity.InstallFrom,
+		"name a package, such as s3://BUCKET/pcs-capacity.deb, or on PCS a script, such as s3://BUCKET/install.sh",
+		"--install-from %s cannot be used: %s",
+		from,
+		why,
+	)
 }
 
 func withSource(script []byte, from string) []byte {

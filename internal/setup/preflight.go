@@ -35,8 +35,13 @@ func (in *inspection) attachment() preflight.Network {
 		return preflight.Network{}
 	}
 	n := preflight.Network{
-		Region: in.region, Nodes: cmp.Or(in.request.MaxNodes, in.reservation.Size()), Tables: in.network.tables, Endpoints: in.network.endpoints,
-		Groups: in.names.groups, ClusterGroups: in.inv.Cluster.SecurityGroupIDs, Subnets: in.launchSubnets(),
+		Region:        in.region,
+		Nodes:         cmp.Or(in.request.MaxNodes, in.reservation.Size()),
+		Tables:        in.network.tables,
+		Endpoints:     in.network.endpoints,
+		Groups:        in.names.groups,
+		ClusterGroups: in.inv.Cluster.SecurityGroupIDs,
+		Subnets:       in.launchSubnets(),
 	}
 	for _, s := range in.network.vpc {
 		if slices.Contains(in.inv.Cluster.SubnetIDs, s.ID) {
@@ -49,11 +54,18 @@ func (in *inspection) attachment() preflight.Network {
 // judge adds problems and warnings about the parts of a launch.
 func (in *inspection) judge() {
 	if in.source.Protected {
-		in.warn("launch template %s protects instances from termination, which is not copied: nodes could never be ended", in.source.Name)
+		in.warn(
+			"launch template %s protects instances from termination, which is not copied: nodes could never be ended",
+			in.source.Name,
+		)
 	}
 	if keys := in.planned.VolumeKeys; len(keys) > 0 && !in.unattended {
-		in.warn("volumes are encrypted with %s: that it is enabled, and that its policy lets nodes use it, was not checked; `aws kms describe-key --region %s --key-id %s` shows its state",
-			strings.Join(keys, " and "), in.region, keys[0])
+		in.warn(
+			"volumes are encrypted with %s: that it is enabled, and that its policy lets nodes use it, was not checked; `aws kms describe-key --region %s --key-id %s` shows its state",
+			strings.Join(keys, " and "),
+			in.region,
+			keys[0],
+		)
 	}
 	for _, p := range preflight.Judge(in.seen()) {
 		if preflight.Stops(p) {

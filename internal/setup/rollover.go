@@ -91,8 +91,11 @@ func (r RollOver) SetUp(
 		}
 		if step.What == WhatNodeGroup && step.Action == Create { // once, and not in each pass
 			if size := block.Size(); nodes < size {
-				did = append(did, fmt.Sprintf("warning: %d of the %d instances of %s stay unused: max_nodes of node group %s is %d",
-					size-nodes, size, block.ID, group.Name, nodes))
+				did = append(
+					did,
+					fmt.Sprintf("warning: %d of the %d instances of %s stay unused: max_nodes of node group %s is %d",
+						size-nodes, size, block.ID, group.Name, nodes),
+				)
 			}
 			for _, w := range plan.Warnings {
 				did = append(did, "warning: "+w)
@@ -141,7 +144,8 @@ func (r RollOver) busy(ctx context.Context, partition, slot string) (bool, error
 func (r RollOver) rest(ctx context.Context, partition, slot string, block capacity.Reservation) (Effects, bool, error) {
 	cluster := *r.cluster
 	g, found, err := r.Setup.PCS.NodeGroup(ctx, cluster.ID, slot)
-	if err != nil || !found || !cluster.Ours(g.Tags) || g.Tags[capacity.TagReservation] != block.ID || g.Status != pcs.Active {
+	if err != nil || !found || !cluster.Ours(g.Tags) || g.Tags[capacity.TagReservation] != block.ID ||
+		g.Status != pcs.Active {
 		return nil, false, err
 	}
 	template, _, err := r.Setup.EC2.TemplateVersion(ctx, g.TemplateID+":"+g.TemplateVersion)

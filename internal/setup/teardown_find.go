@@ -202,7 +202,10 @@ func (t *remains) addRemaining(name string, templates []capacity.LaunchTemplate,
 	slot := remainingSlot{name: name, base: name[:len(name)-len("-a")]}
 	if g, found := t.inv.Group(name); found && g.Name == name {
 		if !t.inv.Cluster.Ours(g.Tags) {
-			t.warnings = append(t.warnings, fmt.Sprintf("compute node group %s does not carry our tag, so it stays", name))
+			t.warnings = append(
+				t.warnings,
+				fmt.Sprintf("compute node group %s does not carry our tag, so it stays", name),
+			)
 		} else {
 			slot.group, slot.instances = &g, running[g.ID]
 		}
@@ -256,7 +259,13 @@ func (t *remains) checkQueue() {
 			continue
 		}
 		if of := slot.group.Tags[capacity.TagPartition]; of != "" && of != t.request.Queue {
-			t.problem(capacity.OtherQueue, "give --queue "+of, "compute node group %s was made for queue %s", slot.name, of)
+			t.problem(
+				capacity.OtherQueue,
+				"give --queue "+of,
+				"compute node group %s was made for queue %s",
+				slot.name,
+				of,
+			)
 		}
 	}
 	if found && t.request.NodeGroup == "" && !t.inv.Cluster.Ours(q.Tags) && len(t.problems) == 0 {
@@ -315,7 +324,12 @@ func (t *remains) checkJobs() {
 	case t.unattended && t.slurm != nil:
 		t.problem(capacity.SlurmSilent, "run this where Slurm answers", "Slurm does not answer: %s", t.slurm)
 	case t.unattended && instances > 0:
-		t.problem(capacity.NodesHaveInstances, "wait until they have ended", "these nodes have instances: %d", instances)
+		t.problem(
+			capacity.NodesHaveInstances,
+			"wait until they have ended",
+			"these nodes have instances: %d",
+			instances,
+		)
 	case t.slurm != nil && instances > 0 && !t.request.Force:
 		t.problem(
 			capacity.SlurmSilent,

@@ -240,11 +240,15 @@ func (in *inspection) addSettings() {
 	}
 	for _, p := range in.request.Config.Partitions {
 		for _, g := range p.Groups {
-			listed := slices.Contains(g.ReservationIDs, in.reservation.ID) || g.Select.Matches(in.reservation, in.members)
+			listed := slices.Contains(g.ReservationIDs, in.reservation.ID) ||
+				g.Select.Matches(in.reservation, in.members)
 			if !listed || g.Name == in.request.NodeGroup || in.hasGroup(p, g) {
 				continue
 			}
-			one := user{who: fmt.Sprintf("partition %q of %s", p.Name, p.File), most: min(g.MaxNodes, in.reservation.Size())}
+			one := user{
+				who:  fmt.Sprintf("partition %q of %s", p.Name, p.File),
+				most: min(g.MaxNodes, in.reservation.Size()),
+			}
 			if p.Provider == capacity.ProviderEC2 {
 				one.partition = p.Name
 			}
@@ -283,7 +287,8 @@ func (in *inspection) addInstance(i capacity.Instance) {
 		one.who = "partition " + partition + " of cluster " + cluster
 	}
 	at := slices.IndexFunc(in.users, func(u user) bool {
-		return u.group == one.group && u.partition == one.partition && (one.group+one.partition != "" || u.who == one.who)
+		return u.group == one.group && u.partition == one.partition &&
+			(one.group+one.partition != "" || u.who == one.who)
 	})
 	if at < 0 {
 		at, in.users = len(in.users), append(in.users, one)
