@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -16,6 +17,9 @@ const (
 	noVal      = 0xfffffffe
 	infinite32 = 0xffffffff
 )
+
+// ErrLimitRange is for a limit in a known form that Slurm cannot keep.
+var ErrLimitRange = errors.New("out of range")
 
 // ParseLimit reads a time limit as sbatch --time and scontrol read and print
 // it. The forms are those of time_str2secs in src/common/parse_time.c:
@@ -52,7 +56,7 @@ func limitOfMinutes(minutes int64) (Limit, error) {
 	case minutes == infinite32 || minutes == 0:
 		return NoLimit, nil
 	case minutes < 0 || minutes > MaxMinutes:
-		return Limit{}, fmt.Errorf("%d minutes are out of range (1 to %d)", minutes, MaxMinutes)
+		return Limit{}, fmt.Errorf("%d minutes are %w (1 to %d)", minutes, ErrLimitRange, MaxMinutes)
 	}
 	return Minutes(int(minutes)), nil
 }

@@ -35,11 +35,12 @@ var plainFields = []plainField{
 	{"JobArrayID", func(j *capacity.Job, text string) error { return readShown(j, text) }},
 	{"State", func(j *capacity.Job, text string) error { j.State, j.StateFlag = splitState(text); return nil }},
 	{"TimeLimit", func(j *capacity.Job, text string) error {
-		j.TimeLimit = capacity.NoLimit // also when it is more than Slurm can count
-		if limit, err := capacity.ParseLimit(text); err == nil {
-			j.TimeLimit = limit
+		limit, err := capacity.ParseLimit(text)
+		if errors.Is(err, capacity.ErrLimitRange) {
+			limit, err = capacity.NoLimit, nil
 		}
-		return nil
+		j.TimeLimit = limit
+		return err
 	}},
 	{"MinTime", func(j *capacity.Job, text string) error {
 		if limit, err := capacity.ParseLimit(text); err == nil && limit.Bounded() { // zero is one that was not stated
@@ -212,6 +213,12 @@ func (r *jobReader) read() error {
 			return fmt.Errorf("squeue's %s of job %d: %w", f.name, r.job.ID, err)
 		}
 	}
+	if unknownState(r.job.State) {
+		r.job.State = "PENDING"
+		if len(r.job.Nodes) > 0 {
+			r.job.State = "RUNNING" // its nodes are not free, and its limit counts
+		}
+	}
 	for i, f := range r.fields.marked {
 		text, before := r.texts[1+i], *f.of(&r.last)
 		switch string(text) {
@@ -285,6 +292,12 @@ var impliedState = map[string]string{
 var baseStates = []string{
 	"PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL",
 	"PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY",
+}
+
+// unknownState reports whether a state is a word of which nobody knows whether the job has ended. Such a job is taken
+// for one that has not, and shows the word as its flag.
+func unknownState(state string) bool {
+	return state != "COMPLETING" && !slices.Contains(baseStates, state)
 }
 
 // splitState tells a job's state from the one word that squeue shows, which is a flag if the

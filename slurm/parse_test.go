@@ -223,8 +223,14 @@ func TestParseJobsOddities(t *testing.T) {
 	if job := one("State", "REQUEUE_HOLD"); job.State != "PENDING" || !job.Active() {
 		t.Errorf("requeued held: %+v", job)
 	}
-	if job := one("State", "BRAND_NEW"); job.State != "BRAND_NEW" || job.Running() || job.Active() {
+	if job := one("State", "BRAND_NEW"); job.StateFlag != "BRAND_NEW" || !job.Pending() {
 		t.Errorf("unknown state: %+v", job)
+	}
+	if job := one("State", "BRAND_NEW", "NodeList", "gpu-1"); job.StateFlag != "BRAND_NEW" || !job.Allocated() || job.Ended() {
+		t.Errorf("unknown state with nodes: %+v", job)
+	}
+	if job := one("TimeLimit", "99999999"); job.TimeLimit != capacity.NoLimit {
+		t.Errorf("more than Slurm can count: %+v", job)
 	}
 	if job := one("JobArrayID", "5_0"); job.Shown != "5_0" {
 		t.Errorf("task 0: %+v", job)
@@ -250,6 +256,7 @@ func TestParseJobsOddities(t *testing.T) {
 		"slurm_load_jobs error", "\n", recordedMark, whole[1:], whole[:len(whole)-1], whole + "x", whole + "warning: x\n", whole[:len(whole)/2],
 		record(recordedMark, map[string]string{"JobID": "x"}), record(recordedMark, map[string]string{"JobArrayID": "7_x"}), record(recordedMark, map[string]string{"JobArrayID": "7+1_2"}),
 		record(recordedMark, map[string]string{"StartTime": "2026-11-21T10:00:00"}), record(recordedMark, map[string]string{"NumNodes": "1K"}),
+		record(recordedMark, map[string]string{"TimeLimit": "two days"}),
 	} {
 		if jobs, err := parseJobs(t, []byte(bad), recordedMark); err == nil {
 			t.Errorf("%q is %v, want an error", bad, jobs)
