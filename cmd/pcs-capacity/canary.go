@@ -15,7 +15,7 @@ import (
 
 // CanaryCmd asks a live account what no documentation says.
 type CanaryCmd struct {
-	NodeGroup string `arg:"" optional:"" help:"Compute node group that setup made for a Capacity Block, with its slot: gpu-a."`
+	NodeGroup string `arg:"" optional:"" help:"Compute node group that setup made for a Capacity Block, such as gpu-a."`
 	Change    bool   `help:"Ask too what only a change tells. What is made is small, carries our tag and is removed."`
 	Settle    span   `help:"How long a change is left to PCS before a later run looks at it." default:"10m"`
 

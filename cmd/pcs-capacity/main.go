@@ -58,7 +58,7 @@ type CLI struct {
 	When      WhenCmd       `cmd:"" group:"run" help:"Say when a job could start: now, in the next block, or never as it is."`
 	Left      LeftCmd       `cmd:"" group:"run" help:"Print the longest time limit that fits now, for sbatch --time."`
 	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
-	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to mend it."`
+	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to correct it."`
 	Notify    NotifyCmd     `cmd:"" group:"run" help:"See that people get what sync tells them."`
 	Canary    CanaryCmd     `cmd:"" group:"run" help:"Ask a live account what no documentation says, for cents or with a small block."`
 	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`

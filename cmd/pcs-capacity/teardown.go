@@ -21,7 +21,7 @@ type TeardownCmd struct {
 	Provider    capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, ec2, or none of ours. Default: what the settings say of the partition, else pcs if they name a cluster."`
 	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings."`
 	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition."`
-	NodeGroup   string            `predictor:"node-group" help:"Only this node group: a base name for both slots (NAME), or on PCS one slot (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
+	NodeGroup   string            `predictor:"node-group" help:"Only this node group: a base name (NAME), or on PCS one of its two (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
 	Force       bool              `help:"Go on while jobs run there. They end with their nodes."`
 	DropUnknown bool              `help:"Update a queue of which PCS says more than this version can express."`
 	DryRun      bool              `help:"Show the plan, and change nothing."`
