@@ -413,7 +413,7 @@ func (i *installation) hasFiles(name string) {
 				return nil
 			}
 			mode := fs.FileMode(0o644)
-			if entry.IsDir() || strings.HasPrefix(path, "usr/bin/") || strings.HasPrefix(path, "usr/libexec/") {
+			if entry.IsDir() || strings.HasPrefix(path, "usr/bin/") || strings.HasPrefix(path, "usr/libexec/") || path == "usr/share/pcs-capacity/motd" {
 				mode = 0o755
 			}
 			if info.Mode().Perm() != mode {

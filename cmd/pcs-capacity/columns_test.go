@@ -52,10 +52,19 @@ func TestFitsATerminal(t *testing.T) {
 				if n := utf8.RuneCountInString(line); n > columns {
 					t.Errorf("%d columns: %s", n, line)
 				}
-				if own := strings.FieldsFunc(strings.TrimSuffix(line, " \\"), between); len(own) > 0 && !slices.Contains(words, own[len(own)-1]) {
+				if own := strings.FieldsFunc(strings.TrimSuffix(line, " \\"), between); len(own) > 0 && !slices.Contains(words, own[len(own)-1]) && !ofAName(own[len(own)-1], words) {
 					t.Errorf("it breaks a word: %s", line)
 				}
 			}
 		})
 	}
+}
+
+// ofAName tells whether part ends, after a dash, within a word that is wider than a column of a
+// table: the name of an image. Such a word has to be broken somewhere.
+func ofAName(part string, words []string) bool {
+	const widest = 44 // DETAILS of the checks' table
+	return strings.HasSuffix(part, "-") && slices.ContainsFunc(words, func(w string) bool {
+		return strings.HasPrefix(w, part) && utf8.RuneCountInString(w) > widest
+	})
 }
