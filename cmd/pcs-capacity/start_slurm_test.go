@@ -30,6 +30,9 @@ func TestTheStartOfABlock(t *testing.T) {
 	r := newRehearsalIn(t,
 		strings.NewReplacer(begins(block)+`"-1h", end = "+205s"`, begins(block)+`"+40s", end = "+30h"`, begins(other)+`"+2h"`, begins(other)+`"+30s"`).Replace(rehearsalWorld),
 		strings.Replace(rehearsalConfig, `["`+other+`"]`, `["`+other+`"]`+"\ndynamic = true", 1), func(*slurmlab.Config) {})
+	// When sync and the job power the same node up in one second, Slurm asks for it twice. A node
+	// that boots between the two stays POWERING_UP until ResumeTimeout; no machine boots that fast.
+	r.bootDelay.Store(int64(3 * time.Second))
 	_, said := r.watch()
 	r.until("the nodes wait for their block", func() bool { return r.has("pcs-capacity-wait-gpu") })
 	r.until("the first pass is over", func() bool { _, err := state.Dir(r.cfg.StateDir).ReadSnapshot(); return err == nil })
