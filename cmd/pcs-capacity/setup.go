@@ -23,13 +23,13 @@ import (
 
 // SetupCmd makes a reservation usable in a cluster.
 type SetupCmd struct {
-	Provider    capacity.Provider `enum:"pcs,ec2,none" default:"pcs" help:"Who launches the nodes: pcs, or ec2 for Slurm that you run yourself. With none, for nodes that something else launches, there is nothing to set up."`
+	Provider    capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, or ec2 for Slurm that you run yourself. Default: as the settings say of the queue, else pcs. With none, for nodes that something else launches, there is nothing to set up."`
 	Reservation string            `required:"" predictor:"reservation" help:"Reservation to make usable, cr-…." placeholder:"CR"`
-	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings."`
+	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings, else that of this host, or the only one of the region."`
 	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition; made if it is not there."`
-	NodeGroup   string            `required:"" predictor:"node-group" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …." placeholder:"NAME"`
+	NodeGroup   string            `predictor:"node-group" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …. Default: that of the settings, else the name of the queue." placeholder:"NAME"`
 
-	Like            string   `help:"Node group of the cluster to take AMI, instance profile, security groups and user data from. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
+	Like            string   `help:"Node group of the cluster to take AMI, instance profile, security groups and user data from. Default: the only other one, or the only one of the same family, or the only one with a queue. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
 	AMI             string   `name:"ami" help:"AMI, instead of that of --like. On PCS, pcs-dlami stands for PCS's own image with GPU drivers." placeholder:"AMI"`
 	InstanceProfile string   `help:"ARN of the instance profile, instead of that of --like. With ec2 a name will do." placeholder:"ARN"`
 	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
@@ -49,6 +49,9 @@ type SetupCmd struct {
 	Dir             string   `help:"Folder of slurm.conf with the submit filter. Default: as for hooks install." type:"existingdir" predictor:"file"`
 	DryRun          bool     `help:"Show the plan, try what can be tried on this host, and change nothing."`
 	Emit            string   `enum:"cloudformation," default:"" help:"Print the plan as a template for AWS CloudFormation, and change nothing." placeholder:"cloudformation"`
+
+	// clusterFrom says how Cluster was found where nobody named it.
+	clusterFrom string
 }
 
 // Help is shown below the flags.
@@ -85,10 +88,14 @@ func (c *SetupCmd) Run(
 	s := setup.Setup{PCS: pcsClient, EC2: ec2, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)},
 		Fence: func(ctx context.Context) error { return placeFences(ctx, g, ec2, pcsClient) }}
 	look := func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
+		if err := c.find(ctx, cfg, s); err != nil {
+			return nil, err
+		}
 		request, err := c.request(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
+		request.RegionFrom = regionFrom(g, cfg, ec2)
 		plan, err := s.Plan(ctx, request)
 		if err == nil && c.Emit == "" {
 			err = c.tryHost(ctx, cfg, plan)
@@ -179,8 +186,45 @@ func isDynamic(cfg *config.Config, queue, group string) bool {
 	return at >= 0 && p.Groups[at].Dynamic
 }
 
+// find fills in what nobody has named: who launches the nodes, the cluster, and the node group.
+func (c *SetupCmd) find(ctx context.Context, cfg *maybeConfig, s setup.Setup) (err error) {
+	queue, known := cfg.Partition(c.Queue)
+	if c.Provider == "" {
+		c.Provider = capacity.ProviderPCS
+		if known && c.Cluster == "" {
+			c.Provider = queue.Provider
+		}
+	}
+	if c.NodeGroup == "" {
+		if c.NodeGroup, err = setup.NodeGroupOf(cfg.Config, c.Queue); err != nil {
+			return usageError{err}
+		}
+	}
+	if c.Provider != capacity.ProviderPCS || c.Cluster != "" || cfg.Cluster != "" {
+		return nil
+	}
+	name, from, missing, err := s.FindCluster(ctx)
+	if missing != nil {
+		return usage("%s; %s", missing.Sentence, missing.Fix)
+	}
+	c.Cluster, c.clusterFrom = name, from
+	return err
+}
+
+// regionFrom says how the region was found; "" where somebody named it here.
+func regionFrom(g *Globals, cfg *maybeConfig, aws *ec2.Client) string {
+	switch {
+	case g.Region != "" || cfg.Region != "":
+		return ""
+	case aws.Shared().RegionFromMetadata:
+		return "from this instance's metadata"
+	}
+	return "from the AWS configuration"
+}
+
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
 	r := setup.Request{
+		ClusterFrom:     c.clusterFrom,
 		Provider:        c.Provider,
 		ConfServer:      c.ConfServer,
 		RootVolume:      capacity.RootVolume{GiB: c.RootVolumeSize, Type: c.RootVolumeType},
@@ -220,10 +264,6 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		return r, usage(
 			"with provider none something else launches the nodes, so there is nothing to set up; write [[partition]] name = %q, provider = \"none\" and its node_group into the settings, then run `pcs-capacity check`",
 			c.Queue,
-		)
-	case !onEC2 && r.Cluster == "" && cfg.Cluster == "":
-		return r, usage(
-			"--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself",
 		)
 	case !onEC2 && c.ConfServer != "":
 		return r, usage("--conf-server is for --provider ec2; PCS configures its nodes itself")

@@ -32,7 +32,10 @@ type Options struct {
 // goroutines.
 type Shared struct {
 	// Config has the region, and everything that this package adds.
-	Config   aws.Config
+	Config aws.Config
+	// RegionFromMetadata: nothing but the metadata of this instance named the region.
+	RegionFromMetadata bool
+
 	metadata *imds.Client
 	clock    clock
 	limits   *limits
@@ -64,7 +67,7 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 		if err != nil {
 			return nil, fmt.Errorf("no AWS region is set, and instance metadata gives none (%w); set region in config.toml, --region or AWS_REGION", err)
 		}
-		cfg.Region = answer.Region
+		cfg.Region, s.RegionFromMetadata = answer.Region, true
 	}
 	cfg.Credentials = newCredentials(cfg.Credentials)
 	if o.Called == nil {

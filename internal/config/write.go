@@ -145,10 +145,34 @@ func (c *Config) With(p capacity.PartitionSettings) []error {
 	return with.validate()
 }
 
-// WriteNew writes a config.toml that says where the cluster is, "" for self-managed Slurm,
-// and leaves everything else at its default. A file that is there already is an error that wraps
-// fs.ErrExist.
-func WriteNew(path, region, cluster string) error {
+// Place is where the cluster is, and how that was found: "" where somebody said it.
+type Place struct {
+	Region, RegionFrom string
+	// Cluster is "" for self-managed Slurm.
+	Cluster, ClusterFrom string
+}
+
+// lines are the settings of a place. Those that are there already are left out.
+func (p Place) lines(there *Config) string {
+	var text strings.Builder
+	line := func(key, value, from, was string) {
+		if value == "" || was != "" {
+			return
+		}
+		fmt.Fprintf(&text, "%s = %q", key, value)
+		if from != "" {
+			text.WriteString(" # " + from)
+		}
+		text.WriteByte('\n')
+	}
+	line("region", p.Region, p.RegionFrom, there.Region)
+	line("cluster", p.Cluster, p.ClusterFrom, there.Cluster)
+	return text.String()
+}
+
+// WriteNew writes a config.toml that says where the cluster is, and leaves everything else at its
+// default. A file that is there already is an error that wraps fs.ErrExist.
+func WriteNew(path string, place Place) error {
 	if err := makeFolder(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("writing settings: %w", err)
 	}
@@ -157,16 +181,43 @@ func WriteNew(path, region, cluster string) error {
 		return fmt.Errorf("writing settings: %w", err)
 	}
 	defer pending.Cleanup() //nolint:errcheck // only removes the temporary file
-	text := fmt.Sprintf("# Settings of pcs-capacity. `pcs-capacity config` shows all of them with their values.\nregion = %q\n", region)
-	if cluster != "" {
-		text += fmt.Sprintf("cluster = %q\n", cluster)
-	}
-	_, err = pending.WriteString(text)
+	_, err = pending.WriteString("# Settings of pcs-capacity. `pcs-capacity config` shows all of them with their values.\n" + place.lines(Default()))
 	if err := errors.Join(err, pending.Chmod(0o644), pending.Sync()); err != nil {
 		return fmt.Errorf("writing settings: %w", err)
 	}
 	// A link, unlike a rename, does not replace a file that appeared meanwhile.
 	if err := os.Link(pending.Name(), path); err != nil {
+		return fmt.Errorf("writing settings: %w", err)
+	}
+	return nil
+}
+
+// AddPlace adds to a config.toml where the cluster is, below the comment that it begins with, and
+// changes nothing else. It refuses a file that names another cluster or region.
+func AddPlace(path string, place Place) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return fmt.Errorf("writing settings: %w", err)
+	}
+	now, err := Load(path)
+	if err != nil {
+		return err
+	}
+	for _, one := range []struct{ key, is, wanted string }{{"region", now.Region, place.Region}, {"cluster", now.Cluster, place.Cluster}} {
+		if one.is != "" && one.is != one.wanted {
+			return fmt.Errorf("writing settings: %s has %s = %q by now, not %q", path, one.key, one.is, one.wanted)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("writing settings: %w", err)
+	}
+	head, rest := "", string(text)
+	for strings.HasPrefix(rest, "#") {
+		line, after, _ := strings.Cut(rest, "\n")
+		head, rest = head+line+"\n", after
+	}
+	if err := renameio.WriteFile(path, []byte(head+place.lines(now)+rest), 0o644, renameio.WithExistingPermissions(), renameio.WithTempDir(filepath.Dir(path))); err != nil {
 		return fmt.Errorf("writing settings: %w", err)
 	}
 	return nil

@@ -16,13 +16,13 @@ import (
 func TestWrittenSettingsAreReadBack(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077)) // of a strict root; SlurmUser reads them all the same
 	path := filepath.Join(t.TempDir(), "etc", "config.toml")
-	if err := WriteNew(path, "us-east-2", "ml"); err != nil {
+	if err := WriteNew(path, Place{Region: "us-east-2", Cluster: "ml"}); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the folder: %v %v", info.Mode(), err)
 	}
-	if err := WriteNew(path, "eu-west-1", "other"); !errors.Is(err, fs.ErrExist) {
+	if err := WriteNew(path, Place{Region: "eu-west-1", Cluster: "other"}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second time: %v", err)
 	}
 	want := NewPartition("gpu", capacity.ProviderPCS, capacity.GroupSettings{
@@ -68,5 +68,40 @@ func TestForeignFileIsNotWritten(t *testing.T) {
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "# mine\n" {
 		t.Errorf("it says %q, %v", text, err)
+	}
+}
+
+// A file that does not say yet where the cluster is gets it below its first comment; nothing else changes.
+func TestPlaceIsAddedToSettings(t *testing.T) {
+	place := Place{Region: "us-east-2", Cluster: "ml", ClusterFrom: "the only one"}
+	const cluster = "cluster = \"ml\" # the only one\n"
+	for _, c := range []struct{ name, was, is string }{
+		{"empty", "", "region = \"us-east-2\"\n" + cluster},
+		{"comments alone", "# one\n# two", "# one\n# two\nregion = \"us-east-2\"\n" + cluster},
+		{"a region", "# one\n\nregion = \"us-east-2\" # mine\n[timing]\npoll = \"30s\"\n", "# one\n" + cluster + "\nregion = \"us-east-2\" # mine\n[timing]\npoll = \"30s\"\n"},
+		{"both", "region = \"us-east-2\"\ncluster = \"ml\"\n", "region = \"us-east-2\"\ncluster = \"ml\"\n"},
+		{"another region", "region = \"eu-west-1\"\n", ""},
+		{"another cluster", "cluster = \"mp\"\n", ""},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "config.toml")
+		if err := os.WriteFile(filepath.Join(dir, "real"), []byte(c.was), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("real", path); err != nil {
+			t.Fatal(err)
+		}
+		err := AddPlace(path, place)
+		text, _ := os.ReadFile(path)
+		if c.is == "" {
+			if err == nil || string(text) != c.was {
+				t.Errorf("%s: %v, %s", c.name, err, text)
+			}
+			continue
+		}
+		info, _ := os.Lstat(filepath.Join(dir, "real"))
+		if err != nil || string(text) != c.is || info.Mode() != 0o640 {
+			t.Errorf("%s: %v, %v, %s", c.name, err, info.Mode(), text)
+		}
 	}
 }

@@ -167,13 +167,16 @@ func (s Setup) writeSettings(e WriteSettings) error {
 	if e.Action == Nothing {
 		return nil
 	}
-	s.tell(WhatFile, e.Path, "create")
-	err := config.WriteNew(e.Path, e.Region, e.Cluster)
+	s.tell(WhatFile, e.Path, string(e.Action))
+	if e.Action == Update {
+		return config.AddPlace(e.Path, e.Place)
+	}
+	err := config.WriteNew(e.Path, e.Place)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	c, err := config.Load(e.Path) // another run has written it
-	if err == nil && (c.Region != e.Region || c.Cluster != e.Cluster) {
+	if err == nil && (c.Region != e.Place.Region || c.Cluster != e.Place.Cluster) {
 		err = fmt.Errorf("%s: %w", e.Path, errChanged)
 	}
 	return err

@@ -67,14 +67,14 @@ func TestEffectsOnFiles(t *testing.T) {
 		p, _ := settings().Partition("gpu")
 		return p
 	}
-	write := WriteSettings{Step: Step{Action: Create}, Path: path, Region: "us-east-2", Cluster: ourMark}
+	write := WriteSettings{Step: Step{Action: Create}, Path: path, Place: config.Place{Region: "us-east-2", Cluster: ourMark, ClusterFrom: "the only one"}}
 	for range 2 { // the second finds the file of the first
 		if err := do(write); err != nil {
 			t.Fatal(err)
 		}
 	}
 	other := write
-	other.Cluster = "other"
+	other.Place.Cluster = "other"
 	if err := do(other); !errors.Is(err, errChanged) || settings().Cluster != ourMark {
 		t.Errorf("settings of another cluster: %v", err)
 	}

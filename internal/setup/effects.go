@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -154,12 +155,12 @@ func (s steps) first() Step {
 
 // The effects of setup.
 type (
-	// WriteSettings writes config.toml. Condition: there is none.
+	// WriteSettings writes config.toml, or adds to it where the cluster is. Condition: there is none,
+	// or it names no other.
 	WriteSettings struct {
 		Step
-		Path, Region string
-		// Cluster is that of PCS; "" for self-managed Slurm.
-		Cluster string
+		Path  string
+		Place config.Place
 	}
 
 	// WritePartition writes the file of a partition in conf.d. Condition: the settings say of the

@@ -25,8 +25,7 @@ func planFiles(
 	switch {
 	case c == nil:
 		main.Action = Create
-		main.add("region", want.region)
-		main.add("cluster", want.pcsCluster())
+		main.addPlace(want.place)
 	case want.provider == capacity.ProviderEC2 && c.Cluster != "":
 		problem(
 			capacity.ConfigCluster,
@@ -46,13 +45,9 @@ func planFiles(
 				want.region,
 			)
 		}
-	case c.Cluster == "" && len(c.Partitions) == 0: // as the packages bring it
-		problem(
-			capacity.ConfigCluster,
-			fmt.Sprintf("write these two lines at its top:\nregion = %q\ncluster = %q", want.region, want.cluster.Name),
-			"%s does not say yet which PCS cluster it is for",
-			want.configPath,
-		)
+	case c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == want.region): // as the packages bring it
+		main.Action = Update
+		main.addPlace(want.place)
 	case c.Cluster != want.cluster.Name && c.Cluster != want.cluster.ID:
 		problem(
 			capacity.ConfigCluster,
@@ -120,7 +115,7 @@ func planFiles(
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 	file.add("ended, removed", strings.Join(ended, ", "))
 	return Effects{
-		WriteSettings{Step: main, Path: want.configPath, Region: want.region, Cluster: want.pcsCluster()},
+		WriteSettings{Step: main, Path: want.configPath, Place: want.place},
 		WritePartition{Step: file, Config: want.configPath, Was: old, Partition: wanted},
 	}, snippet, problems
 }
@@ -158,12 +153,16 @@ func (s *Step) addGroup(was, is capacity.GroupSettings) {
 	}
 }
 
-// pcsCluster is what the settings call the cluster; nothing for self-managed Slurm.
-func (w *wanted) pcsCluster() string {
-	if w.provider == capacity.ProviderEC2 {
-		return ""
+// addPlace says where the cluster is, and how that was found.
+func (s *Step) addPlace(p config.Place) {
+	add := func(key, value, from string) {
+		if value != "" && from != "" {
+			value += ", " + from
+		}
+		s.add(key, value)
 	}
-	return w.cluster.Name
+	add("region", p.Region, p.RegionFrom)
+	add("cluster", p.Cluster, p.ClusterFrom)
 }
 
 // endedIn are the partition's reservations that have ended.

@@ -31,6 +31,8 @@ type inspection struct {
 	reservation capacity.Reservation
 	slots       []slotState
 	like        pcs.NodeGroup
+	// likeFound says why like was chosen where nothing named it; "" else.
+	likeFound string
 	// source is the launch template of like, zero without one.
 	source  capacity.LaunchTemplate
 	network network
@@ -305,6 +307,12 @@ func (s Setup) noCluster(ctx context.Context, cluster, code string) (capacity.Pr
 	if err != nil && !denied(err) {
 		return capacity.Problem{}, err
 	}
+	return missingCluster(cluster, s.PCS.Region(), code, clusters, err), nil
+}
+
+// missingCluster says that there is no such cluster, and which there are; unread is why that is not
+// known.
+func missingCluster(cluster, region, code string, clusters []pcs.Cluster, unread error) capacity.Problem {
 	var names []string
 	for _, c := range clusters {
 		names = append(names, c.Name)
@@ -313,18 +321,19 @@ func (s Setup) noCluster(ctx context.Context, cluster, code string) (capacity.Pr
 		Code:     capacity.NoCluster,
 		Severity: capacity.Admin,
 		Sentence: "no cluster is given",
-		Fix:      "use one of " + strings.Join(names, ", "),
+		Fix:      "name it with --cluster: " + strings.Join(names, ", "),
 	}
 	if cluster != "" {
-		missing.Sentence = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, s.PCS.Region(), code)
+		missing.Sentence = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, region, code)
+		missing.Fix = "use one of " + strings.Join(names, ", ")
 	}
 	switch {
-	case err != nil:
-		missing.Fix = "name one with --cluster; which there are is not known: " + ec2.Message(err)
+	case unread != nil:
+		missing.Fix = "name one with --cluster; which there are is not known: " + ec2.Message(unread)
 	case len(names) == 0:
-		missing.Fix = "check --region; there is no PCS cluster in " + s.PCS.Region()
+		missing.Fix = "check --region; there is no PCS cluster in " + region + ". For Slurm that you run yourself add --provider ec2"
 	}
-	return missing, nil
+	return missing
 }
 
 // readReservation reads the reservation, and beside it those that the settings name.

@@ -40,7 +40,7 @@ type launchNames struct {
 }
 
 // chooseLike finds the node group to copy from: the requested one, else the slot that has the
-// reservation already, else the other slot.
+// reservation already, else the other slot, else the one that the cluster suggests.
 func (in *inspection) chooseLike() {
 	name := in.request.Like
 	switch {
@@ -50,6 +50,9 @@ func (in *inspection) chooseLike() {
 			if slot.ours && (in.like.ID == "" || slot.holds(in.request.Reservation)) {
 				in.like = *slot.group
 			}
+		}
+		if in.like.ID == "" && !in.unattended {
+			in.findLike()
 		}
 	default:
 		g, found := in.inv.Group(name)
@@ -64,6 +67,71 @@ func (in *inspection) chooseLike() {
 		}
 		in.like = g
 	}
+}
+
+// findLike finds the node group to copy from where nothing names one.
+func (in *inspection) findLike() {
+	r := in.request
+	if r.AMI != "" && r.InstanceProfile != "" && len(r.SecurityGroups) > 0 {
+		return
+	}
+	others := in.otherGroups()
+	ways := []struct {
+		why   string
+		means func(pcs.NodeGroup) bool
+	}{
+		{"the only other node group", func(pcs.NodeGroup) bool { return true }},
+		{"the only one of its family", func(g pcs.NodeGroup) bool {
+			return slices.ContainsFunc(g.InstanceTypes, func(t string) bool { return family(t) == family(in.reservation.InstanceType) })
+		}},
+		{"the only one with a queue", func(g pcs.NodeGroup) bool {
+			return slices.ContainsFunc(in.inv.Queues, func(q pcs.Queue) bool { return slices.Contains(q.GroupIDs, g.ID) })
+		}},
+	}
+	for _, way := range ways {
+		var meant []pcs.NodeGroup
+		for _, g := range others {
+			if way.means(g) {
+				meant = append(meant, g)
+			}
+		}
+		if len(meant) == 1 {
+			in.like, in.likeFound = meant[0], way.why
+			return
+		}
+	}
+	if len(others) > 0 {
+		in.problem(
+			capacity.LikeUnknown,
+			"give --like with one of "+groupNames(others),
+			"cluster %s has %d node groups to copy image, instance profile and security groups from, and none is named",
+			in.inv.Cluster.Name,
+			len(others),
+		)
+	}
+}
+
+// otherGroups are the node groups of the cluster beside the slots. Of a pair of ours it is the first.
+func (in *inspection) otherGroups() []pcs.NodeGroup {
+	skip := slices.Clone(in.slotNames())
+	var others []pcs.NodeGroup
+	for _, g := range in.inv.Groups {
+		if slices.Contains(skip, g.Name) || g.Status == pcs.Deleting || g.Status == pcs.CreateFailed {
+			continue
+		}
+		others = append(others, g)
+		if base, is := strings.CutSuffix(g.Name, "-a"); is && in.ours(g.Tags) {
+			pair := capacity.SlotNames(capacity.ProviderPCS, base)
+			skip = append(skip, pair[:]...)
+		}
+	}
+	return others
+}
+
+// family is that of an instance type: p5 of p5.48xlarge.
+func family(instanceType string) string {
+	name, _, _ := strings.Cut(instanceType, ".")
+	return name
 }
 
 // readLike reads the launch template of the node group to copy from.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -16,6 +17,8 @@ type wanted struct {
 	provider capacity.Provider
 	cluster  pcs.Cluster
 	region   string
+	// place is what the settings say of where the cluster is.
+	place    config.Place
 	template capacity.LaunchTemplateSpec
 	group    pcs.NodeGroup // without ID, status and template
 	queue    string
@@ -195,6 +198,7 @@ func (in *inspection) want(slot slotState) *wanted {
 		provider: in.provider(),
 		cluster:  in.inv.Cluster,
 		region:   in.region,
+		place:    in.place(),
 		template: in.templateSpec(slot.name),
 		queue:    in.request.Queue,
 
@@ -214,6 +218,15 @@ func (in *inspection) want(slot slotState) *wanted {
 			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic, LaunchTemplate: launchTemplate,
 		},
 	}
+}
+
+// place is where the cluster is; self-managed Slurm has no name in the settings.
+func (in *inspection) place() config.Place {
+	p := config.Place{Region: in.region, RegionFrom: in.request.RegionFrom}
+	if !in.onEC2() {
+		p.Cluster, p.ClusterFrom = in.inv.Cluster.Name, in.request.ClusterFrom
+	}
+	return p
 }
 
 // about is the subject of all effects of the plan.

@@ -135,7 +135,7 @@ func TestRefusalsOfSetup(t *testing.T) {
 		"settings that are new": {world: own(config.NewPartition("other", capacity.ProviderPCS, func() capacity.GroupSettings { g := entry; g.Name = "other"; return g }()))},
 		"settings of another cluster": {world: was, seen: func(in *inspection) { c := *in.request.Config; c.Cluster = "other"; in.request.Config = &c }, codes: "config-cluster",
 			says: `is for cluster "other", not for ml`},
-		"settings as the package has them":        {seen: func(in *inspection) { in.request.Config = config.Default() }, codes: "config-cluster", says: "write these two lines at its top"},
+		"settings as the package has them":        {seen: func(in *inspection) { in.request.Config = config.Default() }},
 		"settings of PCS":                         {world: was, ask: onEC2, codes: "config-cluster provider", says: "leave out --provider ec2"},
 		"settings of another region":              {world: was, seen: func(in *inspection) { c := *in.request.Config; c.Region = "us-west-2"; in.request.Config = &c }, codes: "config-region"},
 		"another region, self-managed":            {world: wasOnEC2, ask: onEC2, seen: func(in *inspection) { c := *in.request.Config; c.Region = "us-west-2"; in.request.Config = &c }, codes: "config-region"},

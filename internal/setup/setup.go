@@ -53,6 +53,8 @@ type Request struct {
 	Mark string
 	// Cluster is a PCS cluster, by name or id; "" takes it from Config.
 	Cluster string
+	// RegionFrom and ClusterFrom say how both were found; "" where somebody named them.
+	RegionFrom, ClusterFrom string
 	// Queue is the PCS queue or Slurm partition.
 	Queue string
 	// NodeGroup is the base name of the slots, or the prefix of the Slurm node names.

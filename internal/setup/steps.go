@@ -63,9 +63,17 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	case in.onEC2():
 		step.add("copied from", fmt.Sprintf("%s version %s", in.source.Name, in.source.Version))
 	default:
-		step.add("copied from", fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name))
+		step.add("copied from", fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.likeWords()))
 	}
 	return step
+}
+
+// likeWords name the node group that is copied, and say why where nobody named it.
+func (in *inspection) likeWords() string {
+	if in.likeFound == "" {
+		return in.like.Name
+	}
+	return in.like.Name + ", " + in.likeFound
 }
 
 // rootWord describes a change of the root volume; "" for none.

@@ -200,7 +200,7 @@ func (w *world) do(e Effect) (now made, err error) {
 	case WriteSettings:
 		if e.Action != Nothing {
 			w.config = config.Default()
-			w.config.Path, w.config.Region, w.config.Cluster = e.Path, e.Region, e.Cluster
+			w.config.Path, w.config.Region, w.config.Cluster = e.Path, e.Place.Region, e.Place.Cluster
 		}
 	case WritePartition:
 		if e.Action != Nothing {
