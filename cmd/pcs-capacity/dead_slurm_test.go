@@ -14,7 +14,7 @@ import (
 // what is fitted to it, what states more, tasks of an array, what is requeued in front of it, and
 // what has no limit. Slurm ends what is over its limit up to 30 s late (PERIODIC_TIMEOUT).
 func TestR2_SyncDeadBeforeTheFence(t *testing.T) {
-	if !story(t) {
+	if !ownProcess(t) {
 		return
 	}
 	const block = "cr-0e2000000000000a1"

@@ -18,7 +18,7 @@ import (
 // stopped, as they ask for; nodes are powered down under the fence; the requeued job goes on
 // the moment the next block opens, with the whole of its window.
 func TestTheEndOfABlock(t *testing.T) {
-	if !story(t) {
+	if !ownProcess(t) {
 		return
 	}
 	const first, second = "cr-0e2000000000000a1", "cr-0e2000000000000e5"

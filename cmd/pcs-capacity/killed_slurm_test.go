@@ -32,7 +32,7 @@ import (
 // nothing had been. The first pass has everything to do: fences and waits to place, jobs to
 // requeue, to hold, to tell, limits to lower, to raise and to set, owners to tell.
 func TestR5_SyncKilledAtEachCall(t *testing.T) {
-	if !story(t) {
+	if !ownProcess(t) {
 		return
 	}
 	k := newKills(t)

@@ -60,7 +60,7 @@ max_nodes = 2
 // block, and one that waited runs there, within seconds of its start. PCS's own reservation, one of
 // ParallelCluster's, and an administrator's that has a name like ours stay as they are.
 func TestTheNextBlockOnPCS(t *testing.T) {
-	if !story(t) {
+	if !ownProcess(t) {
 		return
 	}
 	const first, second = "cr-0e2000000000000a1", "cr-0e2000000000000e5"

@@ -11,9 +11,3 @@ func ownProcess(t *testing.T) bool {
 	t.Helper()
 	return hookstest.OwnProcess(t)
 }
-
-// story is [hookstest.Story].
-func story(t *testing.T) bool {
-	t.Helper()
-	return hookstest.Story(t)
-}

@@ -41,7 +41,7 @@ const (
 // The users' choices follow from the seed, which ADVERSARY_SEED replaces; what they meet
 // does not.
 func TestAdversary(t *testing.T) {
-	if !hookstest.Story(t) {
+	if !hookstest.OwnProcess(t) {
 		return
 	}
 	seed := uint64(7)

@@ -487,7 +487,7 @@ func TestPowerHooksUsage(t *testing.T) {
 }
 
 func TestR6_PowerHooksWithoutSettingsOrSlurm(t *testing.T) {
-	if !hookstest.Story(t) { // the suspend hook insists for 90 seconds
+	if !hookstest.OwnProcess(t) { // the suspend hook insists for 90 seconds
 		return
 	}
 	p := startPower(t, func(c *slurmlab.Config) { c.Extra = []string{"MessageTimeout=3"} })

@@ -51,7 +51,7 @@ func (l *instanceLedger) seconds(until time.Time) (sum int64) {
 // hooks: what the report says of it adds up to what was paid, and its jobs to what
 // sacct says, with the accounting and from sync's samples alone.
 func TestReportOfABlock(t *testing.T) {
-	if !hookstest.Story(t) {
+	if !hookstest.OwnProcess(t) {
 		return
 	}
 	const opens, lasts, tail = 20 * time.Second, 180 * time.Second, 20 * time.Second

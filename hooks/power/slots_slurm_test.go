@@ -115,7 +115,7 @@ func (p *power) fenceOf(slot, id string) {
 // Of two blocks that overlap the slot has one at a time: a job that only the longer one has
 // time for is admitted to that, waits for it, and is launched into it, behind its fence.
 func TestOverlappingBlocksTakeTurns(t *testing.T) {
-	if !hookstest.Story(t) {
+	if !hookstest.OwnProcess(t) {
 		return
 	}
 	p := startPowerWith(t, overlapConfig, overlapWorld, func(c *slurmlab.Config) { c.CloudGroups = c.CloudGroups[:1] })
@@ -164,7 +164,7 @@ func TestOverlappingBlocksTakeTurns(t *testing.T) {
 // With two slots both blocks are used at once, each by its own nodes and behind its own
 // fence; and a block stays where it is when the one beside it has ended.
 func TestOverlappingBlocksInTwoSlots(t *testing.T) {
-	if !hookstest.Story(t) {
+	if !hookstest.OwnProcess(t) {
 		return
 	}
 	settings := strings.Replace(overlapConfig, "max_nodes = 4", "max_nodes = 4\n  slots = 2", 1)

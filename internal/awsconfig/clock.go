@@ -76,9 +76,10 @@ func (c *clock) middleware(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(look, middleware.After)
 }
 
-// learn takes AWS's time from a Date header, which has whole seconds: the true time
-// was between it and one second later, at some moment between sent and received.
-// The offset is the smallest that agrees with this, so a right clock stays as it is.
+// learn takes AWS's time from a Date header, which has whole seconds: the true time was between it and
+// one second later, at some moment between sent and received. A clock that agrees with this stays as it
+// is. Any other is set to the header's time, whichever way it is off, so that it is never ahead of AWS's:
+// what begins at a StartDate begins when EC2 says so too.
 func (c *clock) learn(header http.Header, sent, received reading) {
 	date, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
@@ -88,13 +89,8 @@ func (c *clock) learn(header http.Header, sent, received reading) {
 	least, most := date.Sub(received.wall), date.Add(time.Second).Sub(sent.wall.Add(leapt(sent, received)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at = received
-	switch {
-	case least > 0:
+	c.at, c.off = received, 0
+	if least > 0 || most < 0 {
 		c.off = least
-	case most < 0:
-		c.off = most
-	default:
-		c.off = 0
 	}
 }

@@ -1,7 +1,6 @@
 package hookstest
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"regexp"
@@ -17,39 +16,21 @@ const ownProcessOf = "PCS_CAPACITY_TEST_PROCESS"
 // not, the test has been run, and there is nothing left to do.
 func OwnProcess(t *testing.T) bool {
 	t.Helper()
-	return ownProcess(t, func(*exec.Cmd) error { return nil }, (*exec.Cmd).Run)
-}
-
-// Story is OwnProcess for a test that lives through minutes and sleeps for most of them: it
-// begins at once, and not when it is its turn among the tests that run side by side.
-func Story(t *testing.T) bool {
-	t.Helper()
-	return ownProcess(t, (*exec.Cmd).Start, (*exec.Cmd).Wait)
-}
-
-// ownProcess does the one before it lets other tests go on, and the other in its turn.
-func ownProcess(t *testing.T, first, then func(*exec.Cmd) error) bool {
-	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a Slurm cluster, or waits")
 	}
 	if os.Getenv(ownProcessOf) == t.Name() {
 		return true
 	}
+	t.Parallel()
 	var pattern []string
 	for _, name := range strings.Split(t.Name(), "/") {
 		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
 	}
-	var out bytes.Buffer
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", strings.Join(pattern, "/"), "-test.v", "-test.timeout", "10m")
 	c.Env = append(os.Environ(), ownProcessOf+"="+t.Name())
-	c.Stdout, c.Stderr = &out, &out
-	if err := first(c); err != nil {
-		t.Fatal(err)
-	}
-	t.Parallel()
-	err := then(c)
-	switch said := out.String(); {
+	out, err := c.CombinedOutput()
+	switch said := string(out); {
 	case err != nil:
 		t.Errorf("%v\n%s", err, said)
 	case strings.Contains(said, "--- SKIP: "+t.Name()+" "):
