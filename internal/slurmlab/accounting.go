@@ -42,7 +42,7 @@ func (c *Cluster) startAccounting(ctx context.Context) error {
 		return err
 	}
 	c.dbd = d
-	return c.await(ctx, d, 30*time.Second, func() bool {
+	return c.await(ctx, d, func() bool {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		_, err := c.Command(ctx, "sacctmgr", "--immediate", "add", "cluster", clusterName)
@@ -90,7 +90,7 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 		return err
 	}
 	c.database = d
-	return c.await(ctx, d, 30*time.Second, func() bool {
+	return c.await(ctx, d, func() bool {
 		_, err := os.Stat(c.databaseSocket())
 		return err == nil
 	})

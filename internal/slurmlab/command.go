@@ -2,6 +2,7 @@ package slurmlab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -104,41 +105,30 @@ var finished = []string{"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAI
 // has ended in another state.
 func (c *Cluster) WaitJob(ctx context.Context, id string, states ...string) (map[string]string, error) {
 	var last map[string]string
-	for {
-		job, err := c.Job(ctx, id)
-		if err == nil {
+	err := Until(ctx, func() bool {
+		if job, err := c.Job(ctx, id); err == nil {
 			last = job
-			state := job["JobState"]
-			if slices.Contains(states, state) {
-				return job, nil
-			}
-			if slices.Contains(finished, state) {
-				return job, fmt.Errorf("job %s is %s (%s), not %s", id, state, job["Reason"], strings.Join(states, " or "))
-			}
 		}
-		select {
-		case <-ctx.Done():
-			return last, fmt.Errorf("job %s is %s (%s), not %s: %w",
-				id, last["JobState"], last["Reason"], strings.Join(states, " or "), ctx.Err())
-		case <-time.After(100 * time.Millisecond):
-		}
+		return slices.Contains(states, last["JobState"]) || slices.Contains(finished, last["JobState"])
+	})
+	if err == nil && slices.Contains(states, last["JobState"]) {
+		return last, nil
 	}
+	return last, errors.Join(fmt.Errorf("job %s is %s (%s), not %s", id, last["JobState"], last["Reason"], strings.Join(states, " or ")), err)
 }
 
 // WaitNode waits until a node's State satisfies the condition and returns it.
 func (c *Cluster) WaitNode(ctx context.Context, name string, condition func(state string) bool) (string, error) {
 	var last string
-	for {
-		if state, err := c.NodeState(ctx, name); err == nil {
+	err := Until(ctx, func() bool {
+		state, err := c.NodeState(ctx, name)
+		if err == nil {
 			last = state
-			if condition(state) {
-				return state, nil
-			}
 		}
-		select {
-		case <-ctx.Done():
-			return last, fmt.Errorf("node %s is %s: %w", name, last, ctx.Err())
-		case <-time.After(100 * time.Millisecond):
-		}
+		return err == nil && condition(state)
+	})
+	if err != nil {
+		return last, fmt.Errorf("node %s is %s: %w", name, last, err)
 	}
+	return last, nil
 }

@@ -85,7 +85,7 @@ func (c *Cluster) startLogin(ctx context.Context) error {
 		return err
 	}
 	pid := c.sackd.cmd.Process.Pid
-	err = c.await(ctx, c.sackd, 30*time.Second, func() bool {
+	err = c.await(ctx, c.sackd, func() bool {
 		_, err := os.Stat(fmt.Sprintf("/proc/%d/root/run/slurm/sack.socket", pid))
 		return err == nil && strings.HasPrefix(program(pid), "sackd") // and has its own /run
 	})
@@ -123,7 +123,7 @@ func end(d *daemon) error {
 	select {
 	case <-d.done:
 		return nil
-	case <-time.After(10 * time.Second):
+	case <-time.After(hang):
 		return fmt.Errorf("%s does not end on SIGTERM", d.name)
 	}
 }

@@ -22,6 +22,9 @@ type daemon struct {
 	done chan struct{} // closed when the process has ended
 }
 
+// hang is how long a daemon may take to start or to end, on the busiest machine.
+const hang = 2 * time.Minute
+
 // findProgram looks in PATH and where daemons are installed.
 func findProgram(name string) (string, error) {
 	for _, dir := range filepath.SplitList(searchPath()) {
@@ -82,22 +85,20 @@ func (d *daemon) ended() (string, bool) {
 }
 
 // await polls ready until it is true. It fails at once when the daemon ends.
-func (c *Cluster) await(ctx context.Context, d *daemon, timeout time.Duration, ready func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (c *Cluster) await(ctx context.Context, d *daemon, ready func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, hang)
 	defer cancel()
-	for {
-		if state, ended := d.ended(); ended {
-			return c.withLog(d.name, fmt.Errorf("%s ended: %s", d.name, state))
-		}
-		if ready() {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return c.withLog(d.name, fmt.Errorf("%s is not ready: %w", d.name, ctx.Err()))
-		case <-time.After(30 * time.Millisecond):
-		}
+	err := Until(ctx, func() bool {
+		_, ended := d.ended()
+		return ended || ready()
+	})
+	if state, ended := d.ended(); ended {
+		return c.withLog(d.name, fmt.Errorf("%s ended: %s", d.name, state))
 	}
+	if err != nil {
+		return c.withLog(d.name, fmt.Errorf("%s is not ready: %w", d.name, err))
+	}
+	return nil
 }
 
 // withLog adds the last lines of a daemon's log to an error.
@@ -130,7 +131,7 @@ func (c *Cluster) startMunged(ctx context.Context) error {
 		return err
 	}
 	c.munged = d
-	return c.await(ctx, d, 10*time.Second, func() bool {
+	return c.await(ctx, d, func() bool {
 		_, err := os.Stat(socket)
 		return err == nil
 	})
@@ -149,7 +150,9 @@ func (c *Cluster) giveToSlurmUser() error {
 	}
 	uid, _ := strconv.Atoi(who.Uid)
 	gid, _ := strconv.Atoi(who.Gid)
-	err = errors.Join(os.Chown(filepath.Join(c.dir, "state"), uid, gid), os.Chown(filepath.Join(c.dir, "run", "power.fifo"), uid, gid))
+	for _, name := range []string{"state", "run/prolog", "run/power.fifo"} {
+		err = errors.Join(err, os.Chown(filepath.Join(c.dir, name), uid, gid))
+	}
 	for _, name := range []string{"slurmctld", "prologctld", "power"} {
 		log, openErr := os.OpenFile(c.Log(name), os.O_CREATE|os.O_WRONLY, 0o644)
 		if openErr != nil {
@@ -169,7 +172,7 @@ func (c *Cluster) startController(ctx context.Context) error {
 		return err
 	}
 	c.ctld = d
-	return c.await(ctx, d, 30*time.Second, func() bool {
+	return c.await(ctx, d, func() bool {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		out, _ := c.Command(ctx, "scontrol", "ping")
@@ -189,9 +192,9 @@ func (c *Cluster) stopController() error {
 	select {
 	case <-c.ctld.done:
 		return nil
-	case <-time.After(30 * time.Second):
+	case <-time.After(hang):
 		c.ctld.signal(syscall.SIGKILL)
 		<-c.ctld.done
-		return c.withLog("slurmctld", errors.New("slurmctld did not end on SIGTERM within 30 s and was killed"))
+		return c.withLog("slurmctld", errors.New("slurmctld did not end on SIGTERM within 2 minutes and was killed"))
 	}
 }

@@ -125,7 +125,7 @@ func (c *Cluster) startStatic(ctx context.Context) error {
 		started = append(started, name)
 	}
 	for _, name := range started {
-		err := c.await(ctx, c.nodes[name], 30*time.Second, func() bool {
+		err := c.await(ctx, c.nodes[name], func() bool {
 			state, err := c.NodeState(ctx, name)
 			return err == nil && strings.HasPrefix(state, "IDLE") && !strings.Contains(state, "NOT_RESPONDING")
 		})

@@ -8,10 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Slurm runs bin/resume and bin/suspend with a hostlist. They only write it to
@@ -28,21 +31,20 @@ echo "%[2]s $1" 1<>%[1]s/run/power.fifo
 // prologScript shortens the wait of batch jobs for nodes that power up. Such a
 // job starts when slurmctld looks at it, which is every 30 s (PERIODIC_TIMEOUT,
 // a constant of slurmctld's), or when a PrologSlurmctld ends. So this one ends
-// as soon as the job's nodes are up. Real clusters have nothing like it.
+// as soon as the job's nodes are up. Real clusters have nothing like it. It asks
+// nobody itself, for dozens of jobs may wait at once: it writes the path of a FIFO
+// of its own to the lab, which opens that when the nodes are up.
 const prologScript = `#!/bin/sh
 export PATH=%[3]s
 export SLURM_CONF=%[1]s/etc/slurm.conf
+export %[4]s=no # Stop finds the processes below even when slurmctld was killed first
 exec </dev/null >>%[1]s/log/prologctld.log 2>&1
-for i in $(seq %[2]d); do
-  [ -e %[1]s/run/stopping ] && exit 0 # do not hold up the end of slurmctld
-  state=$(timeout 5 scontrol -o show node "$SLURM_JOB_NODELIST" | sed -E 's/.* State=([^ ]+).*/\1/' | tr '\n' ' ')
-  case "$state" in
-    DOWN*|*POWERING_DOWN*) break ;; # the job has lost them, and cannot start again before this ends
-    *POWERING_UP*|*POWERED_DOWN*) ;;
-    *) break ;;
-  esac
-  sleep 0.25
-done
+[ -e %[1]s/run/stopping ] && exit 0 # do not hold up the end of slurmctld
+up=%[1]s/run/prolog/$SLURM_JOB_ID.$$
+mkfifo "$up" || exit 0
+echo "prolog $up $SLURM_JOB_NODELIST" 1<>%[1]s/run/power.fifo
+timeout %[2]d cat "$up"
+rm "$up"
 sleep 0.3
 exit 0
 `
@@ -63,11 +65,11 @@ func prologPathFor(slurmctld string) string {
 }
 
 func (c *Cluster) writeScripts() error {
-	polls := int((c.cfg.ResumeTimeout + 5*time.Second) / (250 * time.Millisecond))
+	longest := int((c.cfg.ResumeTimeout + 15*time.Second) / time.Second)
 	scripts := map[string]string{
 		"resume":     fmt.Sprintf(powerScript, c.dir, "resume"),
 		"suspend":    fmt.Sprintf(powerScript, c.dir, "suspend"),
-		"prologctld": fmt.Sprintf(prologScript, c.dir, polls, prologPath()),
+		"prologctld": fmt.Sprintf(prologScript, c.dir, longest, prologPath(), nodeVariable),
 	}
 	for name, text := range scripts {
 		if err := writeFile(filepath.Join(c.dir, "bin", name), text, 0o755); err != nil {
@@ -91,17 +93,95 @@ func (c *Cluster) servePower() error {
 		return err
 	}
 	c.fifo = fifo
+	prologs := make(chan prolog)
+	c.power.Go(func() { c.endPrologs(prologs) })
 	c.power.Go(func() {
+		defer close(prologs)
 		lines := bufio.NewScanner(fifo)
 		for lines.Scan() {
 			verb, hostlist, ok := strings.Cut(lines.Text(), " ")
 			if !ok {
 				continue
 			}
+			if verb == "prolog" {
+				fifo, nodes, _ := strings.Cut(hostlist, " ")
+				prologs <- prolog{fifo, nodes}
+				continue
+			}
 			c.power.Go(func() { c.answerPower(verb, hostlist) })
 		}
 	})
 	return nil
+}
+
+// prolog is a PrologSlurmctld that waits for the nodes of its job. It ends when somebody opens fifo for writing.
+type prolog struct{ fifo, hostlist string }
+
+// endPrologs ends each prolog when the nodes of its job are up or lost. One scontrol asks for the nodes of all.
+func (c *Cluster) endPrologs(prologs <-chan prolog) {
+	pause := 250 * time.Millisecond
+	var waiting []prolog
+	for {
+		var look <-chan time.Time
+		if len(waiting) > 0 {
+			look = time.After(pause)
+		}
+		select {
+		case p, ok := <-prologs:
+			if !ok {
+				return
+			}
+			waiting = append(waiting, p)
+		case <-look:
+			began := time.Now()
+			waiting = c.release(waiting)
+			pause = min(max(8*time.Since(began), 250*time.Millisecond), time.Second) // see Until
+		}
+	}
+}
+
+// release ends the prologs whose nodes are up or lost, all while slurmctld stops, and returns the others.
+func (c *Cluster) release(waiting []prolog) []prolog {
+	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
+	defer cancel()
+	var lists []string
+	for _, p := range waiting {
+		lists = append(lists, p.hostlist)
+	}
+	seen, _ := c.Command(ctx, "scontrol", "-o", "show", "node", strings.Join(lists, ",")) // it also fails for one unknown node
+	silent := !strings.Contains(seen, "NodeName=")
+	_, err := os.Stat(c.stoppingFile())
+	stopping := err == nil
+	return slices.DeleteFunc(waiting, func(p prolog) bool {
+		if !stopping && (silent || booting(seen, p.hostlist)) {
+			return false
+		}
+		// Without O_NONBLOCK this would wait for a prolog that was killed. ENXIO: it does not read yet.
+		f, err := os.OpenFile(p.fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err == nil {
+			f.Close()
+		}
+		return !errors.Is(err, syscall.ENXIO)
+	})
+}
+
+// booting tells whether a job may still get all its nodes, and waits for one.
+// seen is the output of "scontrol -o show node".
+func booting(seen, nodes string) bool {
+	names, _ := hostlist.Expand(nodes) // slurmctld wrote it
+	waits := false
+	for line := range strings.Lines(seen) {
+		node := fields(line)
+		if !slices.Contains(names, node["NodeName"]) {
+			continue
+		}
+		state := node["State"]
+		if strings.HasPrefix(state, "DOWN") || strings.Contains(state, "POWERING_DOWN") {
+			return false // the job has lost it, and cannot start again before its prolog ends
+		}
+		waits = waits || strings.Contains(state, "POWERING_UP") || strings.Contains(state, "POWERED_DOWN")
+	}
+	return waits
 }
 
 func (c *Cluster) answerPower(verb, hostlist string) {

@@ -220,7 +220,7 @@ func stopOwned(conf, node string, grace time.Duration) error {
 				told[p] = true
 			}
 		}
-		if time.Since(begin) > grace+10*time.Second {
+		if time.Since(begin) > grace+hang {
 			return fmt.Errorf("processes of %s do not end on SIGKILL: %s", conf, pidList(running))
 		}
 		time.Sleep(20 * time.Millisecond)

@@ -38,6 +38,17 @@ func TestBelongs(t *testing.T) {
 	}
 }
 
+// Stop ends what a daemon or a ResumeProgram has started, whatever that has made of its environment.
+func TestDescendants(t *testing.T) {
+	p := func(pid, parent int) status { return status{process: process{pid, "1"}, parent: parent} }
+	all := []status{p(14, 12), p(12, 11), p(11, 10), p(10, 1), p(20, 1), p(21, 20)}
+	got := map[process]bool{all[3].process: true}
+	withDescendants(all, got)
+	if len(got) != 4 || !got[all[0].process] || got[all[4].process] || got[all[5].process] {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestRequeueDelayByVersion(t *testing.T) {
 	for version, wanted := range map[int]bool{2205: false, 2411: false, 2505: false, 2511: true, 2605: true} {
 		if got := strings.Contains(schedulerParameters(version), "requeue_delay="); got != wanted {

@@ -155,7 +155,7 @@ func (c *Cluster) makeFolders() error {
 		return fmt.Errorf("cleaning up after an earlier cluster in %s: %w", c.dir, err)
 	}
 	// Nodes of the earlier cluster are gone, so are its jobs.
-	for _, name := range []string{"state", "spool"} {
+	for _, name := range []string{"state", "spool", "run/prolog"} {
 		path := filepath.Join(c.dir, name)
 		if err := os.RemoveAll(path); err != nil {
 			return err

@@ -1,13 +1,10 @@
 package slurmlab_test
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +15,65 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
+// deadline ends a test that hangs, with what it waited for as its error.
+func deadline(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func start(t *testing.T, cfg slurmlab.Config) *slurmlab.Cluster {
+	t.Helper()
+	cluster, err := slurmlab.Start(deadline(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			log, _ := os.ReadFile(cluster.Log("slurmctld"))
+			lines := strings.Split(string(log), "\n")
+			t.Logf("slurmctld.log ends:\n%s", strings.Join(lines[max(0, len(lines)-40):], "\n"))
+		}
+	})
+	return cluster
+}
+
+// mentioning lists the processes whose arguments or environment name dir, without the code under test.
+func mentioning(dir string) map[int]string {
+	out := map[int]string{}
+	entries, _ := filepath.Glob("/proc/[0-9]*")
+	for _, entry := range entries {
+		pid, _ := strconv.Atoi(filepath.Base(entry))
+		cmdline, _ := os.ReadFile(entry + "/cmdline")
+		environ, _ := os.ReadFile(entry + "/environ")
+		if pid != os.Getpid() && (strings.Contains(string(cmdline), dir) || strings.Contains(string(environ), dir)) {
+			out[pid] = strings.ReplaceAll(string(cmdline), "\x00", " ")
+		}
+	}
+	return out
+}
+
+func submit(t *testing.T, cluster *slurmlab.Cluster, shell string, args ...string) string {
+	t.Helper()
+	id, err := cluster.Submit(deadline(t), shell, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func waitJob(t *testing.T, cluster *slurmlab.Cluster, id string, states ...string) map[string]string {
+	t.Helper()
+	job, err := cluster.WaitJob(deadline(t), id, states...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
 // outside lists the places where Slurm's packages put files by default.
 func outside(t *testing.T) []string {
 	t.Helper()
@@ -25,7 +81,6 @@ func outside(t *testing.T) []string {
 	for _, pattern := range []string{
 		"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
 		"/var/log/*slurm*/*", "/var/log/*munge*/*", "/var/spool/*slurm*", "/var/lib/*slurm*/*", "/var/lib/munge/*",
-		"/run/mysqld*", "/var/lib/mysql*", "/var/log/mysql*", "/var/log/mysql/*",
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
@@ -33,323 +88,146 @@ func outside(t *testing.T) []string {
 		}
 		out = append(out, found...)
 	}
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(out, slices.DeleteFunc(strings.Split(string(mounts), "\n"), func(mount string) bool {
-		return strings.HasPrefix(mount, "full-disk-test ") // of tests of other packages, at the same time
-	})...)
+	return out
 }
 
-func TestStopLeavesNothingOutside(t *testing.T) {
-	t.Parallel()
-	before := outside(t)
-	cluster := start(t, slurmlab.Config{Accounting: true})
-	id := submit(t, cluster, "sleep 1000 & sleep 1000")
-	waitJob(t, cluster, id, "RUNNING")
-	// slurmctld, slurmscriptd, slurmd, slurmstepd, munged, slurmdbd, mariadbd, the job.
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) { // a job runs before its step does
-		running := mentioning(cluster.Dir())
-		if len(running) >= 7 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("expected daemons and a job, found %q", running)
-		}
-	}
-	if err := cluster.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if left := mentioning(cluster.Dir()); len(left) > 0 {
-		t.Errorf("left running: %q", left)
-	}
-	if diff := cmp.Diff(before, outside(t)); diff != "" {
-		t.Errorf("files or mounts outside of the folder (-before +after):\n%s", diff)
-	}
-	if err := cluster.Stop(); err != nil {
-		t.Errorf("second Stop: %v", err)
-	}
-}
-
-func TestCloudNodePowersUpForJob(t *testing.T) {
-	t.Parallel()
-	cluster := start(t, slurmlab.Config{
-		CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, CPUs: 8, GPUs: 8, Features: "gpu,h100", Partition: "gpu"}},
-		SuspendTime: 2 * time.Second,
-	})
-	id := submit(t, cluster, "srun hostname; echo gpus=$SLURM_JOB_GPUS; echo nodes=$SLURM_JOB_NODELIST", "-p", "gpu", "-N2", "--gpus-per-node=8", "-C", "h100")
-	waitJob(t, cluster, id, "COMPLETED")
-	out, err := os.ReadFile(filepath.Join(cluster.Dir(), "jobs", id+".out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"nodes=gpu-[1-2]"}
-	if os.Geteuid() == 0 { // only root can make devices, and only devices are handed to jobs
-		want = append(want, "gpus=0,1,2,3,4,5,6,7")
-	}
-	for _, line := range want {
-		if !strings.Contains(string(out), line) {
-			t.Errorf("no %q in the output of the job: %q", line, out)
-		}
-	}
-	if _, err := cluster.WaitNode(deadline(t), "gpu-1", func(state string) bool {
-		return strings.HasSuffix(state, "+POWERED_DOWN") && !cluster.NodeRunning("gpu-1")
-	}); err != nil {
-		t.Errorf("after SuspendTime: %v", err)
-	}
-}
-
-func TestOwnResumeProgram(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	program := filepath.Join(dir, "resume")
-	err := os.WriteFile(program, []byte("#!/bin/sh\nexec </dev/null >>"+dir+"/seen 2>&1\necho resume $1\n"), 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := start(t, slurmlab.Config{
-		CloudGroups:    []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 2, Partition: "gpu"}},
-		ResumeProgram:  program,
-		SuspendProgram: "/bin/true",
-	})
-	id := submit(t, cluster, "true", "-p", "gpu")
-	seen := filepath.Join(dir, "seen")
-	for {
-		data, _ := os.ReadFile(seen)
-		if string(data) == "resume gpu-1\n" {
-			break
-		}
-		select {
-		case <-deadline(t).Done():
-			t.Fatalf("ResumeProgram wrote %q", data)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	// The machine boots: what a simulated EC2 does after RunInstances.
-	if err := cluster.StartNode(deadline(t), "gpu-1", "127.0.1.1"); err != nil {
-		t.Fatal(err)
-	}
-	waitJob(t, cluster, id, "COMPLETED")
-	node, err := cluster.Node(deadline(t), "gpu-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if addr := node["NodeAddr"]; addr != "127.0.1.1" && !(cluster.RegistersAddress() && addr == "127.0.0.1") {
-		t.Errorf("NodeAddr is %q", addr)
-	}
-}
-
-func TestStopEndsHangingResumeProgram(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	program := filepath.Join(dir, "resume")
-	// The environment is cleared, so that only its parent tells whose it is.
-	text := "#!/bin/sh\nexec </dev/null >>" + dir + "/seen 2>&1\necho started\nenv -i sleep 1234\n"
-	if err := os.WriteFile(program, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cluster := start(t, slurmlab.Config{
-		CloudGroups:    []slurmlab.NodeGroup{{Prefix: "gpu-", Partition: "gpu"}},
-		ResumeProgram:  program,
-		SuspendProgram: "/bin/true",
-	})
-	submit(t, cluster, "true", "-p", "gpu")
-	ctx := deadline(t)
-	var sleeping string
-	for sleeping == "" {
-		if ctx.Err() != nil {
-			t.Fatal("the ResumeProgram was not started")
-		}
-		time.Sleep(20 * time.Millisecond)
-		sleeping = childOf(program)
-	}
-	if err := cluster.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	// A zombie that nobody has reaped yet has no executable.
-	if _, err := os.Readlink(filepath.Join(sleeping, "exe")); err == nil {
-		t.Errorf("%s, the child of a ResumeProgram, outlives Stop", sleeping)
-	}
-}
-
-// childOf finds the /proc folder of the sleep that a script runs.
-func childOf(script string) string {
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, cmdline := range all {
-		text, _ := os.ReadFile(cmdline)
-		if !strings.Contains(string(text), script) {
-			continue
-		}
-		for _, sleep := range all {
-			text, _ := os.ReadFile(sleep)
-			status, _ := os.ReadFile(filepath.Join(filepath.Dir(sleep), "status"))
-			parent := "\nPPid:\t" + filepath.Base(filepath.Dir(cmdline)) + "\n"
-			if string(text) == "sleep\x001234\x00" && strings.Contains(string(status), parent) {
-				return filepath.Dir(sleep)
-			}
-		}
-	}
-	return ""
-}
-
-func TestReloadKeepsRunningJob(t *testing.T) {
-	t.Parallel()
-	cfg := slurmlab.Config{
-		Dir:         t.TempDir(),
-		CloudGroups: []slurmlab.NodeGroup{{Prefix: "a-", Count: 2, Partition: "gpu"}, {Prefix: "old-", Count: 1, Partition: "old"}},
-	}
-	cluster := start(t, cfg)
-	static := submit(t, cluster, "while [ ! -e go ]; do sleep 0.1; done")
-	cloud := submit(t, cluster, "while [ ! -e go ]; do sleep 0.1; done", "-p", "gpu")
-	waitJob(t, cluster, static, "RUNNING")
-	waitJob(t, cluster, cloud, "RUNNING")
-
-	// One group grows, one comes, one goes; a static node comes.
-	cfg.Static.Count = 2
-	cfg.CloudGroups = []slurmlab.NodeGroup{{Prefix: "a-", Count: 3, Partition: "gpu"}, {Prefix: "b-", Count: 2, Partition: "gpu"}}
-	if err := cluster.Reload(deadline(t), cfg); err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range []string{static, cloud} {
-		job := waitJob(t, cluster, id, "RUNNING")
-		if job["Restarts"] != "0" {
-			t.Errorf("job %s was restarted: %v", id, job)
-		}
-	}
-	waitJob(t, cluster, submit(t, cluster, "true", "-p", "gpu", "-w", "b-2"), "COMPLETED")
-	waitJob(t, cluster, submit(t, cluster, "true", "-p", "gpu", "-w", "a-3"), "COMPLETED")
-	waitJob(t, cluster, submit(t, cluster, "true", "-w", "static-2"), "COMPLETED")
-	if _, err := cluster.Submit(deadline(t), "true", "-p", "old"); err == nil {
-		t.Error("the removed partition still takes jobs")
-	}
-	if err := os.WriteFile(filepath.Join(cluster.Dir(), "jobs", "go"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	waitJob(t, cluster, static, "COMPLETED")
-	waitJob(t, cluster, cloud, "COMPLETED")
-}
-
-func TestTwoClustersSideBySide(t *testing.T) {
-	t.Parallel()
-	one := start(t, slurmlab.Config{CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Partition: "gpu"}}})
-	two := start(t, slurmlab.Config{CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Partition: "gpu"}}, Auth: "none"})
-	a := submit(t, one, "sleep 1000", "-p", "gpu")
-	b := submit(t, two, "sleep 1; true", "-p", "gpu")
-	waitJob(t, one, a, "RUNNING")
-	if err := one.StopNode("gpu-1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := one.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	waitJob(t, two, b, "COMPLETED")
-}
-
-func TestFailedStartCleansUp(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	_, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: dir, Extra: []string{"SelectType=select/nonsense"}})
-	if err == nil {
-		t.Fatal("slurmctld started with a wrong SelectType")
-	}
-	for _, want := range []string{filepath.Join(dir, "log", "slurmctld."), "select/nonsense"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error does not show %q: %v", want, err)
-		}
-	}
-	if left := mentioning(dir); len(left) > 0 {
-		t.Errorf("left running: %q", left)
-	}
-	start(t, slurmlab.Config{Dir: dir}) // the folder and its ports are free again
-}
-
-func TestStartAfterKill(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
-	}
-	dir := t.TempDir()
-	holder := exec.Command(os.Args[0])
-	holder.Env = append(os.Environ(), holdVariable+"="+dir)
-	out, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer holder.Wait()
-	defer holder.Process.Kill()
-	line, _ := bufio.NewReader(out).ReadString('\n')
-	if line != "ready\n" {
-		t.Fatalf("the first cluster: %q", line)
-	}
-	if _, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: dir}); !errors.Is(err, slurmlab.ErrRunning) {
-		t.Errorf("a second start in the folder of a live cluster: %v", err)
-	}
-	holder.Process.Signal(syscall.SIGKILL)
-	holder.Wait()
-	orphans := mentioning(dir)
-	if len(orphans) < 4 {
-		t.Fatalf("expected the daemons to outlive their program, found %q", orphans)
-	}
-	cluster := start(t, slurmlab.Config{Dir: dir})
-	now := strings.Join(mentioning(dir), "\n")
-	for _, orphan := range orphans {
-		pid, _, _ := strings.Cut(orphan, " ")
-		if strings.Contains(now, pid+" ") {
-			t.Errorf("still there: %s", orphan)
-		}
-	}
-	waitJob(t, cluster, submit(t, cluster, "true"), "COMPLETED")
-}
-
-func TestLuaHooks(t *testing.T) {
-	t.Parallel()
-	cluster := start(t, slurmlab.Config{
-		CLIFilterLua: `
+const filters = `
 function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end
 function slurm_cli_pre_submit(options, offset)
   if options["comment"] == "refuse" then slurm.log_error("refused by cli_filter") return slurm.ERROR end
   return slurm.SUCCESS
 end
-function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end`,
-		JobSubmitLua: `
+function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end`
+
+const jobSubmit = `
 function slurm_job_submit(job, partitions, uid)
   if job.name == "refuse" then slurm.log_user("refused by job_submit") return slurm.ERROR end
   return slurm.SUCCESS
 end
-function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end`,
-	})
-	for flag, want := range map[string]string{"--comment=refuse": "refused by cli_filter", "--job-name=refuse": "refused by job_submit"} {
-		if _, err := cluster.Submit(deadline(t), "true", flag); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, expected %q", flag, err, want)
+function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end`
+
+// TestSlurmlab follows one cluster from a failed start to its end. Its nodes power up for jobs,
+// but for dead-1, which never comes up.
+func TestSlurmlab(t *testing.T) {
+	t.Parallel()
+	dir, before := t.TempDir(), outside(t)
+	_, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: dir, Extra: []string{"SelectType=select/nonsense"}})
+	for _, want := range []string{filepath.Join(dir, "log", "slurmctld."), "select/nonsense"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Fatalf("a wrong SelectType: the error does not show %q: %v", want, err)
 		}
 	}
-	submit(t, cluster, "true")
-}
+	if left := mentioning(dir); len(left) > 0 {
+		t.Errorf("a failed start leaves %v", left)
+	}
 
-// A power-down that is under way when the cluster stops may stop its nodes itself.
-func TestStopDuringAPowerDown(t *testing.T) {
-	t.Parallel()
 	var cluster *slurmlab.Cluster
-	dir, began := t.TempDir(), make(chan struct{})
-	cluster = start(t, slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 1}},
-		Suspend: func(ctx context.Context, nodes []string) {
-			close(began)
-			<-ctx.Done()
-			for _, n := range nodes {
-				if err := cluster.StopNode(n); err != nil {
+	cfg := slurmlab.Config{
+		Dir: dir,
+		CloudGroups: []slurmlab.NodeGroup{
+			{Prefix: "gpu-", Count: 2, CPUs: 8, GPUs: 8, Features: "gpu,h100", Partition: "gpu"},
+			{Prefix: "old-", Count: 1, Partition: "old"},
+			{Prefix: "dead-", Count: 1, Partition: "dead"},
+		},
+		CLIFilterLua: filters, JobSubmitLua: jobSubmit,
+		Resume: func(ctx context.Context, nodes []string) {
+			for _, node := range nodes {
+				if node == "dead-1" {
+					continue
+				}
+				if err := cluster.StartNode(ctx, node, "127.0.0.1"); err != nil {
 					t.Error(err)
 				}
 			}
-		}})
-	if err := os.WriteFile(filepath.Join(dir, "run", "power.fifo"), []byte("suspend gpu-1\n"), 0o600); err != nil {
-		t.Fatal(err)
+		},
 	}
-	<-began
-	if err := cluster.Stop(); err != nil {
-		t.Error(err)
-	}
+	cluster = start(t, cfg) // the folder and its ports are free again
+	static := submit(t, cluster, "sleep 1000 & while [ ! -e go ]; do sleep 0.1; done")
+
+	t.Run("a cloud node powers up for a job", func(t *testing.T) {
+		id := submit(t, cluster, "srun hostname; echo gpus=$SLURM_JOB_GPUS; echo nodes=$SLURM_JOB_NODELIST", "-p", "gpu", "-N2", "--gpus-per-node=8", "-C", "h100")
+		waitJob(t, cluster, id, "COMPLETED")
+		out, err := os.ReadFile(filepath.Join(cluster.Dir(), "jobs", id+".out"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"nodes=gpu-[1-2]"}
+		if os.Geteuid() == 0 { // only root can make devices, and only devices are handed to jobs
+			want = append(want, "gpus=0,1,2,3,4,5,6,7")
+		}
+		for _, line := range want {
+			if !strings.Contains(string(out), line) {
+				t.Errorf("no %q in the output of the job: %q", line, out)
+			}
+		}
+	})
+	t.Run("Lua judges submissions", func(t *testing.T) {
+		for flag, want := range map[string]string{"--comment=refuse": "refused by cli_filter", "--job-name=refuse": "refused by job_submit"} {
+			if _, err := cluster.Submit(deadline(t), "true", flag); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, expected %q", flag, err, want)
+			}
+		}
+	})
+	t.Run("reload keeps a running job", func(t *testing.T) {
+		cloud := submit(t, cluster, "while [ ! -e go ]; do sleep 0.1; done", "-p", "gpu")
+		waitJob(t, cluster, static, "RUNNING")
+		waitJob(t, cluster, cloud, "RUNNING")
+		// One group grows, one comes, one goes; a static node comes.
+		cfg.Static.Count = 2
+		cfg.CloudGroups[0].Count = 3
+		cfg.CloudGroups[1] = slurmlab.NodeGroup{Prefix: "b-", Count: 2, Partition: "gpu"}
+		if err := cluster.Reload(deadline(t), cfg); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{static, cloud} {
+			if job := waitJob(t, cluster, id, "RUNNING"); job["Restarts"] != "0" {
+				t.Errorf("job %s was restarted: %v", id, job)
+			}
+		}
+		for _, node := range []string{"b-2", "gpu-3", "static-2"} {
+			partition := map[bool]string{true: "static", false: "gpu"}[node == "static-2"]
+			waitJob(t, cluster, submit(t, cluster, "true", "-p", partition, "-w", node), "COMPLETED")
+		}
+		if _, err := cluster.Submit(deadline(t), "true", "-p", "old"); err == nil {
+			t.Error("the removed partition still takes jobs")
+		}
+		if err := os.WriteFile(filepath.Join(cluster.Dir(), "jobs", "go"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		waitJob(t, cluster, static, "COMPLETED")
+		waitJob(t, cluster, cloud, "COMPLETED")
+	})
+	t.Run("stop leaves nothing", func(t *testing.T) {
+		waiting := submit(t, cluster, "true", "-p", "dead")
+		waitJob(t, cluster, submit(t, cluster, "sleep 1000 & sleep 1000"), "RUNNING")
+		// What waits for the nodes of a job ends with the lab, even if its parents were killed first.
+		waits := func(command string) bool { return strings.Contains(command, "/run/prolog/"+waiting+".") }
+		running := func(ok func(command string) bool) (pids []int) {
+			for pid, command := range mentioning(dir) {
+				if ok(command) {
+					pids = append(pids, pid)
+				}
+			}
+			return pids
+		}
+		if err := slurmlab.Until(deadline(t), func() bool { return len(running(waits)) > 1 }); err != nil {
+			t.Fatalf("no prolog waits: %v: %v", err, mentioning(dir))
+		}
+		for _, pid := range running(func(command string) bool {
+			return strings.Contains(command, "slurmctld ") || strings.Contains(command, "/bin/prologctld")
+		}) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		for range 2 {
+			if err := cluster.Stop(); err != nil {
+				t.Error(err)
+			}
+		}
+		if left := mentioning(dir); len(left) > 0 {
+			t.Errorf("left running: %v", left)
+		}
+		if diff := cmp.Diff(before, outside(t)); diff != "" {
+			t.Errorf("files outside of the folder (-before +after):\n%s", diff)
+		}
+	})
 }

@@ -1,13 +1,11 @@
 package slurmlab_test
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
@@ -38,30 +36,10 @@ func TestUsePrefix(t *testing.T) {
 	}
 }
 
-// With auth/slurm, as on PCS, there is no munged.
-func TestAuthSlurm(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
-	}
-	out, err := exec.Command("slurmctld", "-V").Output()
-	if words := strings.Fields(string(out)); err != nil || len(words) < 2 || words[1] < "24.05" {
-		t.Skipf("auth/slurm came with 24.05: %s, %v", out, err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cluster := start(t, slurmlab.Config{Auth: "slurm", CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Partition: "gpu"}}})
-	id, err := cluster.Submit(ctx, "srun hostname", "-p", "gpu")
-	if err == nil {
-		_, err = cluster.WaitJob(ctx, id, "COMPLETED")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Configless with auth/slurm, as on PCS: nodes have no slurm.conf and the login machine has none.
 // A user submits there by what sackd fetched, the submit filter included, also what slurmctld got later.
-func TestConfigless(t *testing.T) {
+func TestLongConfigless(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("sackd"); err != nil {
 		t.Skipf("sackd came with 23.11: %v", err)
 	}
