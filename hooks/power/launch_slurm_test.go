@@ -1,79 +1,185 @@
 package power_test
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
+	"errors"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// EC2 takes no subnet beside network interfaces, which a template for EFA has.
-func TestResumeFromAnEFATemplate(t *testing.T) {
-	p := startPower(t, nil)
-	settings := fmt.Sprintf(powerConfig, p.state, filepath.Join(p.dir, "log"))
-	settings = strings.Replace(settings, `launch_template = "lt-0aaaaaaaaaaaaaaaa"`, `launch_template = "gpu-efa:$Latest"`, 1)
-	if err := os.WriteFile(p.settings(), []byte(settings), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	p.wait(p.submit("-p", "gpu", "-N2"), "COMPLETED")
-	for node, i := range p.instances() {
-		if i.ReservationID != hookstest.BlockID || i.SubnetID != "subnet-0aaaaaaaaaaaaaaaa" || i.Tags["aws:ec2launchtemplate:id"] != "lt-0aaaaaaaaaaaaaaaf" {
-			t.Errorf("%s: %+v", node, i)
+// What Slurm's jobs get from EC2 through the power hooks, on one cluster.
+func TestSlurm_Launch(t *testing.T) {
+	p := startPower(t, powerConfig, func(c *slurmlab.Config) {
+		// The second block is for the node that does not boot.
+		c.Partitions = []slurmlab.Partition{{Name: "other", Groups: []string{"other-"}, Options: "ResumeTimeout=8"}}
+	})
+	cancel := func(ids ...string) {
+		t.Helper()
+		if _, err := p.cluster.Command(hookstest.Deadline(t), "scancel", ids...); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			p.wait(id, "CANCELLED")
 		}
 	}
-	if p.launches() != 2 {
-		t.Errorf("%d instances ever", p.launches())
-	}
-}
 
-// An ODCR that was made in a placement group takes launches in that group only; the template
-// knows nothing of it.
-func TestResumeIntoAPlacementGroup(t *testing.T) {
-	settings := strings.Replace(powerConfig, `launch_template = "lt-0aaaaaaaaaaaaaaaa"`, `launch_template = "lt-0aaaaaaaaaaaaaaaa"
-  purchase_option = "odcr"`, 1)
-	p := startPowerWith(t, settings, func(s *awssim.Scenario) {
-		home := &s.Regions[0]
-		home.PlacementGroups = append(home.PlacementGroups, awssim.PlacementGroupScenario{ID: "pg-0aaaaaaaaaaaaaaaa", Name: "close"})
-		odcr := &home.Reservations[0]
-		odcr.Kind, odcr.Start, odcr.End, odcr.PlacementGroup = "odcr", awssim.Moment{}, awssim.Moment{}, "close"
-	}, nil)
-	p.wait(p.submit("-p", "gpu", "-N2"), "COMPLETED")
-	for node, i := range p.instances() {
-		if i.ReservationID != hookstest.BlockID {
-			t.Errorf("%s: %+v", node, i)
+	// EC2's code is the Reason, the record and the word to the owner; the job waits.
+	t.Run("R12 refused", func(t *testing.T) {
+		const code = "ReservationCapacityExceeded"
+		p.fault(awssim.Fault{Operation: "RunInstances", Effect: awssim.FailBefore, Code: code, Message: "The requested reservation does not have sufficient compatible and available capacity for this request."})
+		defer p.sim.ClearFaults()
+		id := p.submit("-p", "gpu", "-N2")
+		p.until("the job's AdminComment has EC2's code", func() bool { return strings.Contains(p.show("job", id), code) })
+		job, node := p.show("job", id), p.show("node", "gpu-1")
+		if !strings.Contains(job, "AdminComment=pcs-capacity: nodes gpu-[1-2] were not launched: "+code+": ") || !strings.Contains(job, "JobState=PENDING") || p.restarts(id) == 0 {
+			t.Error(job)
 		}
-	}
-	if p.launches() != 2 {
-		t.Errorf("%d instances ever", p.launches())
-	}
-}
+		if !strings.Contains(node, "Reason="+code+": ") {
+			t.Error(node)
+		}
+		records, err := p.state.Records()
+		if err != nil || len(records) == 0 || records[0].EC2Code != code || records[0].Code != code {
+			t.Errorf("%v %+v", err, records)
+		}
+		if p.launches() != 0 {
+			t.Errorf("%d instances", p.launches())
+		}
+		cancel(id)
+	})
+	// What a user changes after submission launches nothing that the job may not have.
+	t.Run("R7 comment changed after submission", func(t *testing.T) {
+		var ids []string
+		for _, comment := range []string{
+			"capacity_reservation_id=" + hookstest.OtherID, // of another partition
+			"capacity_reservation_id=cr-0ffffffffffffffff", // nobody's
+			"capacity_reservation_id=$(reboot)\nNodeName=gpu-1 State=DOWN",
+		} {
+			id := p.submit("-p", "gpu", "--hold", "--comment=capacity_reservation_id="+hookstest.BlockID)
+			p.scontrol("update", "jobid="+id, "comment="+comment)
+			p.scontrol("release", id)
+			ids = append(ids, id)
+		}
+		for _, id := range ids {
+			p.until("the job is told", func() bool { return strings.Contains(p.show("job", id), "AdminComment=pcs-capacity: ") })
+		}
+		if node := p.show("node", "gpu-1"); p.launches() != 0 || !strings.Contains(node, "POWER") || strings.Contains(node, "reboot") {
+			t.Errorf("%d instances; %s", p.launches(), node)
+		}
+		cancel(ids...)
+	})
+	t.Run("into its block", func(t *testing.T) {
+		// The effect of the first call, and no answer: the SDK's retry is the same launch.
+		p.fault(awssim.Fault{Operation: "RunInstances", Effect: awssim.CutAfter, Count: 1})
+		id := p.submit("-p", "gpu", "-N2")
+		p.wait(id, "COMPLETED")
+		up := p.instances()
+		if len(up) != 2 || p.launches() != 2 {
+			t.Fatalf("%d instances, %d ever", len(up), p.launches())
+		}
+		mark, err := p.state.Mark()
+		if err != nil || !strings.HasPrefix(mark, "lab/") {
+			t.Fatalf("mark %q, %v", mark, err)
+		}
+		var nodes []string
+		for node, i := range up {
+			nodes = append(nodes, node)
+			if i.ReservationID != hookstest.BlockID || i.SubnetID != "subnet-0aaaaaaaaaaaaaaaa" {
+				t.Errorf("%s is in %s, %s", node, i.ReservationID, i.SubnetID)
+			}
+			for key, value := range map[string]string{capacity.TagCluster: mark, capacity.TagPartition: "gpu", capacity.TagReservation: hookstest.BlockID, capacity.TagJob: id} {
+				if i.Tags[key] != value {
+					t.Errorf("%s: tag %s is %q, want %q", node, key, i.Tags[key], value)
+				}
+			}
+			text := p.show("node", node)
+			if !p.cluster.RegistersAddress() && (!strings.Contains(text, "NodeAddr="+i.PrivateIP+" ") || !strings.Contains(text, "NodeHostName="+node+" ")) {
+				t.Errorf("address of %s, %s: %s", node, i.PrivateIP, text)
+			}
+		}
+		records, err := p.state.Records()
+		if last := records[len(records)-1]; err != nil || last.Code != "ok" || !slices.Equal(last.Jobs, []string{id}) || len(last.Instances) != 2 {
+			t.Errorf("record: %v %+v", err, last)
+		}
 
-// EC2 may hold a token for used, as after a launch that failed under it: the next attempt
-// has another one, and no node waits for the next hour.
-func TestResumeWithAUsedToken(t *testing.T) {
-	p := startPower(t, nil)
-	for _, code := range []string{"IdempotentParameterMismatch", "IdempotentInstanceTerminated"} {
-		p.fault(awssim.Fault{Operation: "RunInstances", Effect: awssim.FailBefore, Code: code, Count: 1})
-	}
-	id := p.submit("-p", "gpu", "-N2")
-	p.wait(id, "COMPLETED")
-	if job := p.show("job", id); p.launches() != 2 || !strings.Contains(job, "Restarts=0") {
-		t.Errorf("%d instances ever; %s", p.launches(), job)
-	}
-}
+		// A person who calls the hook takes nothing away from nodes that are up, and gets none that Slurm does not wait for.
+		for list, fails := range map[string]bool{strings.Join(nodes, ","): false, "gpu-4": true, "gpu-[1-2,17]": true} {
+			err := p.run("pcs-capacity-resume", list)
+			var exit *exec.ExitError
+			if fails && !errors.As(err, &exit) || !fails && err != nil {
+				t.Errorf("%s: %v", list, err)
+			}
+		}
+		if now := p.instances(); len(now) != 2 || now[nodes[0]].ID != up[nodes[0]].ID || p.launches() != 2 {
+			t.Errorf("%d launches, now %v", p.launches(), now)
+		}
 
-// Right after a launch EC2 knows nothing of the instances; nothing is asked of them then.
-func TestResumeWhileEC2ShowsNothingYet(t *testing.T) {
-	p := startPower(t, nil)
-	lag := awssim.Duration(3 * time.Second)
-	p.sim.SetLag(awssim.Lag{Instances: &lag, Tags: &lag})
-	p.wait(p.submit("-p", "gpu", "-N2"), "COMPLETED")
-	if p.launches() != 2 {
-		t.Errorf("%d instances ever", p.launches())
-	}
+		// Power down terminates, and the same nodes again are another launch.
+		p.scontrol("update", "nodename="+strings.Join(nodes, ","), "state=POWER_DOWN", "reason=test")
+		p.until("the instances are terminated", func() bool { return len(p.instances()) == 0 })
+		for _, node := range nodes {
+			if _, err := p.cluster.WaitNode(hookstest.Deadline(t), node, func(s string) bool { return s == "IDLE+CLOUD+POWERED_DOWN" }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.wait(p.submit("-p", "gpu", "-w", strings.Join(nodes, ",")), "COMPLETED")
+		if p.launches() != 4 {
+			t.Errorf("%d instances ever, want 4", p.launches())
+		}
+	})
+	// The first zone has room for one of two nodes: capacity is held in the second, and let go when the nodes run.
+	t.Run("R4 held", func(t *testing.T) {
+		for zone, count := range map[string]int{"us-east-2a": 1, "us-east-2b": 2} {
+			p.sim.SetCapacity(region, zone, "p5.48xlarge", count)
+		}
+		id := p.submit("-p", "held", "-N2")
+		p.wait(id, "COMPLETED")
+		for _, node := range []string{"held-1", "held-2"} {
+			if i := p.instances()[node]; i.SubnetID != secondSubnet {
+				t.Errorf("%s is in %q", node, i.SubnetID)
+			}
+		}
+		var holds []state.Record
+		p.until("nothing is held any more", func() bool {
+			listed, err := p.state.Held(time.Now())
+			records, recordsErr := p.state.Records()
+			holds = slices.DeleteFunc(records, func(r state.Record) bool { return r.Hook != "hold" })
+			return errors.Join(err, recordsErr) == nil && len(listed) == 0 && len(holds) > 0
+		})
+		odcrs := slices.DeleteFunc(p.sim.Reservations(region), func(r awssim.ReservationUse) bool { return r.Kind != "odcr" })
+		mark, err := p.state.Mark()
+		if err != nil || len(odcrs) != 1 {
+			t.Fatalf("%v, %+v", err, odcrs)
+		}
+		if o := odcrs[0]; o.State != "cancelled" || o.Launched != 2 || o.Match != "targeted" || o.End.IsZero() || o.Tags[capacity.TagCluster] != mark ||
+			o.Tags[capacity.TagHold] != "jobs "+id+"/0" || o.Tags[capacity.TagJob] != id || o.Tags[capacity.TagNodes] != "held-[1-2]" {
+			t.Errorf("%+v", o)
+		}
+		if len(holds) != 1 || holds[0].Code != "ok" || holds[0].Reservation != odcrs[0].ID || p.restarts(id) != 0 {
+			t.Errorf("%d restarts, records %+v", p.restarts(id), holds)
+		}
+	})
+	// A node whose instance does not boot is launched again: Slurm would leave it DOWN, and with it a place in a
+	// paid block.
+	t.Run("never boots", func(t *testing.T) {
+		before := p.launches()
+		p.dead.Store(true)
+		id := p.submit("-p", "other", "-w", "other-1")
+		p.until("Slurm gives the node up", func() bool { return p.restarts(id) > 0 })
+		if job := p.show("job", id); !strings.Contains(job, "AdminComment=pcs-capacity: nodes other-1 did not boot: ") {
+			t.Error(job)
+		}
+		p.dead.Store(false)
+		p.wait(id, "COMPLETED")
+		if p.launches() < before+2 || p.in("other-1") != hookstest.OtherID {
+			t.Errorf("%d instances ever, %d before", p.launches(), before)
+		}
+	})
 }

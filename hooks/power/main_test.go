@@ -28,30 +28,24 @@ func TestMain(m *testing.M) {
 		"pcs-capacity-resume":  func() { os.Exit(powerprogram.Resume(os.Args[1:])) },
 		"pcs-capacity-suspend": func() { os.Exit(powerprogram.Suspend(os.Args[1:])) },
 		"sync-pass":            syncPass,
-		"one-pass":             func() { os.Exit(onePass()) },
 		"sync-watch":           func() { os.Exit(syncWatch(os.Args[1])) },
 	})
 }
 
-// syncPass is one pass of sync, or what sync does for instances that it is called with, which EC2
-// takes back; it prints the report.
+// syncPass is one pass of sync, which prints the report.
 func syncPass() {
-	fail := func(err error) {
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	cfg, err := config.Load(config.Find(""))
+	if err == nil {
+		var aws *ec2.Client
+		if aws, err = ec2.New(context.Background(), ec2.Options{Region: cfg.Region}); err == nil {
+			var report lifecycle.Report
+			if _, report, err = lifecycle.Pass(context.Background(), lifecycle.From(cfg, aws, nil)); err == nil {
+				err = json.NewEncoder(os.Stdout).Encode(report)
+			}
 		}
 	}
-	cfg, err := config.Load(config.Find(""))
-	fail(err)
-	aws, err := ec2.New(context.Background(), ec2.Options{Region: cfg.Region})
-	fail(err)
-	var report lifecycle.Report
-	if len(os.Args) > 1 {
-		report, err = lifecycle.Interrupt(context.Background(), lifecycle.From(cfg, aws, nil), os.Args[1:])
-	} else {
-		_, report, err = lifecycle.Pass(context.Background(), lifecycle.From(cfg, aws, nil))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	fail(err)
-	fail(json.NewEncoder(os.Stdout).Encode(report))
 }

@@ -7,12 +7,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/hooks/prolog"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
@@ -24,11 +21,10 @@ type prologs struct {
 	scripts string
 }
 
-func startPrologs(t *testing.T, more string) prologs {
+func startPrologs(t *testing.T) prologs {
 	t.Helper()
 	p := prologs{scripts: hookstest.ShortDir(t)}
-	settings := strings.Replace(powerConfig, `subnet_ids = ["subnet-0aaaaaaaaaaaaaaaa"]`, `subnet_ids = ["subnet-0bbbbbbbbbbbbbbbb"]`, 1) + more
-	p.power = startPowerWith(t, settings, func(s *awssim.Scenario) { s.Regions[0].Reservations[1].Zone = "us-east-2b" }, func(cfg *slurmlab.Config) {
+	p.power = startPower(t, powerConfig, func(cfg *slurmlab.Config) {
 		for name, text := range map[string]string{
 			"d/10-site": "echo site $SLURMD_NODENAME $SLURM_JOB_ID >>" + p.scripts + "/site.log\nexit $(($SLURM_JOB_UID - $SLURM_JOB_UID))\n",
 			"d/50-ours": "read -r AWS_EC2_METADATA_SERVICE_ENDPOINT <" + p.scripts + "/metadata-$SLURMD_NODENAME\n" +
@@ -72,15 +68,14 @@ func (p prologs) metadata(node, url string) {
 	}
 }
 
-// job runs a job on a node and returns its output and how long it took.
-func (p prologs) job(args ...string) (string, time.Duration) {
+// job runs a job on a node and returns its output.
+func (p prologs) job(args ...string) string {
 	p.t.Helper()
-	began := time.Now()
 	out, err := p.cluster.Command(hookstest.Deadline(p.t), "srun", append([]string{"-Q"}, args...)...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return out, time.Since(began)
+	return out
 }
 
 func (p prologs) log() string {
@@ -98,8 +93,8 @@ func (p prologs) nodeState(node string) string {
 	return fields["State"]
 }
 
-func TestR6_PrologOnRealSlurm(t *testing.T) {
-	p := startPrologs(t, "")
+func TestSlurm_R6_Prolog(t *testing.T) {
+	p := startPrologs(t)
 	p.boots(map[string]string{"gpu-1": "gpu-1", "gpu-2": "other-1"})
 	before := len(p.log())
 	snap, err := p.state.ReadSnapshot()
@@ -116,11 +111,10 @@ func TestR6_PrologOnRealSlurm(t *testing.T) {
 	}
 
 	t.Run("a task", func(t *testing.T) {
-		out, took := p.job(append(on("gpu-1"), show...)...)
+		out := p.job(append(on("gpu-1"), show...)...)
 		if out != want {
 			t.Errorf("got\n%s\nwant\n%s", out, want)
 		}
-		t.Logf("took %s", took)
 	})
 	t.Run("a batch script", func(t *testing.T) {
 		id, err := p.cluster.Submit(hookstest.Deadline(t), strings.Join(show[2:], ""), on("gpu-1")...)
@@ -135,14 +129,14 @@ func TestR6_PrologOnRealSlurm(t *testing.T) {
 	})
 	// Neither what a user wrote in the comment nor what the environment brings along counts.
 	t.Run("hostile text", func(t *testing.T) {
-		out, _ := p.job(append(on("gpu-1", "--comment", "capacity_reservation_id="+hookstest.OtherID+"\nexport PCS_CAPACITY_END=1 $(reboot) '\"`", "--job-name", "$(reboot)",
+		out := p.job(append(on("gpu-1", "--comment", "capacity_reservation_id="+hookstest.OtherID+"\nexport PCS_CAPACITY_END=1 $(reboot) '\"`", "--job-name", "$(reboot)",
 			"--export", "ALL,PCS_CAPACITY_END=1,SLURM_SCRIPT_CONTEXT=prolog_slurmd,SLURMD_NODENAME=other-1"), show...)...)
 		if out != want {
 			t.Errorf("got\n%s\nwant\n%s", out, want)
 		}
 	})
 	t.Run("a node that is not ours", func(t *testing.T) {
-		out, _ := p.job(append([]string{"-p", "static", "--export", "ALL,PCS_CAPACITY_END=1"}, show...)...)
+		out := p.job(append([]string{"-p", "static", "--export", "ALL,PCS_CAPACITY_END=1"}, show...)...)
 		if out != "SITE=here" {
 			t.Errorf("got %q", out)
 		}
@@ -153,7 +147,7 @@ func TestR6_PrologOnRealSlurm(t *testing.T) {
 		}
 	}
 	t.Run("an instance in another zone", func(t *testing.T) {
-		if out, _ := p.job(append(on("gpu-2"), show...)...); out != want {
+		if out := p.job(append(on("gpu-2"), show...)...); out != want {
 			t.Errorf("got\n%s\nwant\n%s", out, want)
 		}
 		if log := p.log(); !strings.Contains(log, "is in use2-az2, but reservation "+hookstest.BlockID+" is in use2-az1") || !strings.Contains(log, `"node":"gpu-2"`) {
@@ -175,20 +169,16 @@ func TestR6_PrologOnRealSlurm(t *testing.T) {
 		}
 	})
 
-	// R6: whatever is wrong on our side, the job starts, and soon.
+	// R6: whatever is wrong on our side, the job starts. What hangs does so for good.
 	p.metadata("gpu-2", p.sim.MetadataURL(p.instances()["other-1"].ID))
 	trouble := func(name string, env string, cause, mend func()) {
 		t.Run("R6_"+name, func(t *testing.T) {
 			before := len(p.log())
 			cause()
 			defer mend()
-			out, took := p.job(append(on("gpu-2"), show...)...)
+			out := p.job(append(on("gpu-2"), show...)...)
 			if out != env {
 				t.Errorf("got\n%s\nwant\n%s", out, env)
-			}
-			// Without a deadline it would be for ever; a busy machine has its share in the rest.
-			if took > prolog.PrologDeadline+prolog.TaskPrologDeadline+8*time.Second {
-				t.Errorf("took %s", took)
 			}
 			if more := p.log()[before:]; strings.Contains(more, "use2-az2") {
 				t.Errorf("logged %s", more)
@@ -199,7 +189,6 @@ func TestR6_PrologOnRealSlurm(t *testing.T) {
 			if state := p.nodeState("gpu-2"); strings.Contains(state, "DRAIN") {
 				t.Errorf("gpu-2 is %s", state)
 			}
-			t.Logf("took %s", took)
 		})
 	}
 	for _, f := range []awssim.Fault{{Effect: awssim.CutBefore}, {Effect: awssim.Silent}, {Effect: awssim.FailBefore}, {Effect: awssim.FailBefore, Status: 403, Operation: "availability-zone-id"}} {
@@ -229,119 +218,5 @@ func TestR6_PrologOnRealSlurm(t *testing.T) {
 	}
 	if site, _ := os.ReadFile(filepath.Join(p.scripts, "site.log")); strings.Count(string(site), "site gpu-2 ") < 10 {
 		t.Errorf("the site's Prolog did not run for each job: %s", site)
-	}
-}
-
-// With on_mismatch = drain a pass of sync drains one of two wrong nodes, the next pass the
-// other; what runs there goes on.
-func TestR6_PrologDrainsOneNodeAPass(t *testing.T) {
-	p := startPrologs(t, "\n[prolog]\non_mismatch = \"drain\"\n")
-	p.boots(map[string]string{"gpu-1": "other-1", "gpu-2": "other-1"})
-	id, err := p.cluster.Submit(hookstest.Deadline(t), "srun sleep 300", "-p", "gpu", "-N2", "-t", "10")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.cluster.WaitJob(hookstest.Deadline(t), id, "RUNNING"); err != nil {
-		t.Fatal(err)
-	}
-	p.until("both Prologs have run", func() bool {
-		kept, _ := p.state.Misplaced()
-		return len(kept) == 2
-	})
-	drained := func(r lifecycle.Report) (nodes []string) {
-		for _, d := range r.Done {
-			if d.Do == "drain-node" {
-				nodes = append(nodes, d.Message)
-			}
-		}
-		return nodes
-	}
-	// What was found of a node that has been powered down since is over.
-	kept, _ := p.state.Misplaced()
-	kept[0].Node = "gpu-3"
-	if err := p.state.KeepMisplaced(kept[0]); err != nil {
-		t.Fatal(err)
-	}
-	// A pass that AWS does not answer drains nobody.
-	p.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore})
-	if done, err := p.sync(); strings.Contains(done, "drained") {
-		t.Errorf("%v %s", err, done)
-	}
-	p.sim.ClearFaults()
-	for i, node := range []string{"gpu-1", "gpu-2"} {
-		if got := drained(p.pass()); len(got) != 1 || !strings.HasPrefix(got[0], "slot gpu: drained "+node+": its instance ") {
-			t.Fatalf("pass %d: %q", i, got)
-		}
-		if text := p.show("node", node); !strings.Contains(text, "DRAIN") || !strings.Contains(text, "Reason=pcs-capacity: its instance ") {
-			t.Errorf("%s", text)
-		}
-		if i == 0 && strings.Contains(p.show("node", "gpu-2"), "DRAIN") {
-			t.Error("both are drained in one pass")
-		}
-	}
-	if got := drained(p.pass()); len(got) != 0 {
-		t.Errorf("a third pass: %q", got)
-	}
-	if kept, err := p.state.Misplaced(); len(kept) != 0 {
-		t.Errorf("%v still kept: %+v", err, kept)
-	}
-	if job, err := p.cluster.Job(hookstest.Deadline(t), id); err != nil || job["JobState"] != "RUNNING" {
-		t.Errorf("%v, the job is %s", err, job["JobState"])
-	}
-	// Somebody mends it: nothing is known of the node until its next job.
-	p.scontrol("update", "nodename=gpu-1", "state=RESUME")
-	if got := drained(p.pass()); len(got) != 0 {
-		t.Errorf("after it was resumed: %q", got)
-	}
-}
-
-// A node without the program runs jobs where docs/wiring.md says so: by its script. Where
-// Slurm does not find what it is told to run, no job starts, as the document warns.
-func TestR6_NodesWithoutTheProlog(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
-	}
-	t.Parallel()
-	text, err := os.ReadFile("../../docs/wiring.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, script, _ := strings.Cut(string(text), "```sh\n#!/bin/sh\n")
-	script, _, found := strings.Cut(script, "```")
-	if !found || !strings.Contains(script, "/usr/libexec/pcs-capacity/pcs-capacity-prolog") {
-		t.Fatal("docs/wiring.md has no script that calls pcs-capacity-prolog")
-	}
-	dir := hookstest.ShortDir(t)
-	documented, there := filepath.Join(dir, "absent"), filepath.Join(dir, "present")
-	for path, program := range map[string]string{documented: "/nowhere/pcs-capacity-prolog", there: hookstest.Program(t, "pcs-capacity-prolog")} {
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+strings.ReplaceAll(script, "/usr/libexec/pcs-capacity/pcs-capacity-prolog", program)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, c := range map[string]struct {
-		extra []string
-		says  string // "": the job does not run
-		state string
-	}{
-		"the script":           {[]string{"Prolog=" + documented, "TaskProlog=" + documented}, "inherited", "IDLE"},
-		"the script, with it":  {[]string{"Prolog=" + there, "TaskProlog=" + there}, "unset", "IDLE"},
-		"no such Prolog":       {[]string{"Prolog=/nowhere/pcs-capacity-prolog"}, "", "IDLE+DRAIN"},
-		"a pattern of nothing": {[]string{"Prolog=" + dir + "/pcs-capacity-prolog*"}, "", "IDLE+DRAIN"},
-		"no such TaskProlog":   {[]string{"TaskProlog=/nowhere/pcs-capacity-prolog"}, "", "IDLE"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster, err := slurmlab.Start(hookstest.Deadline(t), slurmlab.Config{Dir: hookstest.ShortDir(t), Extra: c.extra})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer cluster.Stop()
-			out, err := cluster.Command(hookstest.Deadline(t), "srun", "-Q", "--export", "ALL,PCS_CAPACITY_END=inherited", "sh", "-c", "echo ${PCS_CAPACITY_END-unset}")
-			if c.says != "" && (err != nil || out != c.says) || c.says == "" && err == nil {
-				t.Errorf("%v: %s", err, out)
-			}
-			if _, err := cluster.WaitNode(hookstest.Deadline(t), "static-1", func(s string) bool { return s == c.state }); err != nil {
-				t.Error(err)
-			}
-		})
 	}
 }

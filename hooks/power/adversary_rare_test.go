@@ -32,7 +32,7 @@ const (
 	calmTime = 150 * time.Second
 )
 
-// TestAdversary: two users without rights submit, hold, release, requeue, cancel, move and
+// TestRareAdversary: two users without rights submit, hold, release, requeue, cancel, move and
 // change jobs, theirs and the other's, while hooks and sync are killed, one call of EC2 in
 // five fails and slurmctld is restarted. When that ends, the cluster comes to rest by
 // itself: no instance is left, no node is down, every allowed job is done, and none that is
@@ -40,10 +40,7 @@ const (
 //
 // The users' choices follow from the seed, which ADVERSARY_SEED replaces; what they meet
 // does not.
-func TestAdversary(t *testing.T) {
-	if !hookstest.OwnProcess(t) {
-		return
-	}
+func TestRareAdversary(t *testing.T) {
 	seed := uint64(7)
 	if text := os.Getenv("ADVERSARY_SEED"); text != "" {
 		var err error
@@ -121,7 +118,7 @@ type adversary struct {
 
 func startAdversary(t *testing.T) *adversary {
 	a := &adversary{unchecked: map[string]bool{}, several: map[string]bool{}, cancelled: map[string]bool{}}
-	a.power = startPower(t, func(c *slurmlab.Config) {
+	a.power = startPower(t, powerConfig, func(c *slurmlab.Config) {
 		folder := filepath.Join(filepath.Dir(c.Dir), "state")
 		c.Accounting = true
 		c.CloudGroups[0].Count, c.CloudGroups[1].Count = 2, 2 // as many as the blocks have
@@ -350,4 +347,27 @@ func allowed(j capacity.Job) bool {
 func (a *adversary) runs(hook string) int {
 	text, _ := os.ReadFile(filepath.Join(a.dir, hook+".pids"))
 	return len(strings.Fields(string(text)))
+}
+
+func (p *power) sacctmgr(args ...string) {
+	p.t.Helper()
+	if out, err := p.cluster.Command(hookstest.Deadline(p.t), "sacctmgr", append([]string{"--immediate"}, args...)...); err != nil {
+		p.t.Fatal(err, out)
+	}
+}
+
+// reservation is the first of Slurm's with a name, which is ours without block and owner; the zero
+// one if there is none.
+func (p *power) reservation(name string) capacity.SlurmReservation {
+	p.t.Helper()
+	all, err := (&slurm.Client{Conf: p.cluster.Conf()}).Reservations(hookstest.Deadline(p.t))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	slices.SortStableFunc(all, func(a, b capacity.SlurmReservation) int { return a.Start.Compare(b.Start) })
+	i := slices.IndexFunc(all, func(r capacity.SlurmReservation) bool { return capacity.PlainName(r.Name) == name })
+	if i < 0 {
+		return capacity.SlurmReservation{}
+	}
+	return all[i]
 }

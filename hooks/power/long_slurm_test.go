@@ -1,0 +1,362 @@
+package power_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// R9: two clusters of one account that have the same ClusterName, jobs and nodes.
+func TestLong_R9_TwinClusters(t *testing.T) {
+	a := startPower(t, powerConfig, nil)
+	b := startPowerIn(t, a.sim, powerConfig, nil)
+	// The first two hooks run at once and make one id.
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if err := a.run("pcs-capacity-suspend", "gpu-4"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	id, err := state.ClusterID(filepath.Join(a.cluster.Dir(), "state"), "lab")
+	if mark, markErr := a.state.Mark(); err != nil || markErr != nil || mark != capacity.ClusterMark("lab", id) {
+		t.Fatalf("id %q, %v; mark %q, %v", id, err, mark, markErr)
+	}
+	a.wait(a.submit("-p", "gpu", "-w", "gpu-1", "-t", "5"), "COMPLETED")
+	ofA := a.instances()["gpu-1"]
+
+	mark := capacity.ClusterMark("lab", id)
+	if ofA.Tags[capacity.TagCluster] != mark {
+		t.Fatalf("tags %v, want the mark %s", ofA.Tags, mark)
+	}
+
+	// For b's Slurm gpu-1 is powered down.
+	passes := func(want string) {
+		t.Helper()
+		var said string
+		for range 3 {
+			a.sim.Clock().Advance(6 * time.Minute)
+			for _, p := range []*power{a, b} {
+				if report := p.pass(); p == b {
+					said = strings.Join(report.Problems, "\n")
+				}
+			}
+		}
+		if !a.runs(ofA.ID) {
+			t.Fatal("the twin's sync ended the instance of the other")
+		}
+		if want := "instance " + ofA.ID + " (gpu-1) has the mark " + mark + ", " + want; !strings.Contains(said, want) {
+			t.Errorf("the twin does not say %q:\n%s", want, said)
+		}
+	}
+	passes("this cluster's is not known, so nothing here ends it: no power-up has made an id in " + filepath.Join(b.cluster.Dir(), "state"))
+
+	if err := b.run("pcs-capacity-suspend", "gpu-1"); err != nil || !a.runs(ofA.ID) {
+		t.Fatal("the twin's suspend ended the instance of the other", err)
+	}
+
+	// The same job of the other is another launch, and what runs is not in its way, also
+	// when its state folder is a copy.
+	if err := b.state.KeepMark(mark); err != nil {
+		t.Fatal(err)
+	}
+	b.wait(b.submit("-p", "gpu", "-w", "gpu-1", "-t", "5"), "COMPLETED")
+	if n := a.launches(); n != 2 || !a.runs(ofA.ID) {
+		t.Fatalf("%d launches, one of each cluster, and the first is to run on", n)
+	}
+	ofB := slices.DeleteFunc(a.sim.Instances(region), func(i awssim.Instance) bool { return i.ID == ofA.ID })[0]
+	if kept, err := b.state.Mark(); err != nil || kept == mark || ofB.Tags[capacity.TagCluster] != kept {
+		t.Fatalf("launched with %v, and %q is kept, %v", ofB.Tags, kept, err)
+	}
+	passes("this cluster's is " + ofB.Tags[capacity.TagCluster] + "; nothing here ends it")
+	if !b.runs(ofB.ID) {
+		t.Fatal("a pass ended the twin's own instance")
+	}
+
+	// A state folder that is deleted does not make another cluster of it.
+	if err := os.RemoveAll(filepath.Join(a.dir, "state")); err != nil {
+		t.Fatal(err)
+	}
+	a.scontrol("update", "nodename=gpu-1", "state=POWER_DOWN", "reason=test")
+	a.until("its own suspend ends it", func() bool { return !a.runs(ofA.ID) })
+	if kept, err := a.state.Mark(); err != nil || kept != mark {
+		t.Errorf("mark %q, %v; want %q as before", kept, err, mark)
+	}
+}
+
+// What goes wrong around the hooks, on one cluster.
+func TestLong_R5_PowerHooks(t *testing.T) {
+	p := startPower(t, powerConfig, func(c *slurmlab.Config) { c.Extra = []string{"MessageTimeout=3"} })
+	hooks := []string{"pcs-capacity-resume", "pcs-capacity-suspend"}
+	idle := p.show("node", "gpu-1")
+	t.Run("R6 settings missing", func(t *testing.T) {
+		if err := os.Rename(p.settings(), p.settings()+".away"); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Rename(p.settings()+".away", p.settings())
+		for _, hook := range hooks {
+			if err := p.run(hook, "gpu-1"); err == nil {
+				t.Errorf("%s succeeds", hook)
+			}
+		}
+	})
+	// They end by themselves and say no; that of a power-down insists before.
+	t.Run("R6 slurmctld hangs", func(t *testing.T) {
+		defer p.stopController()()
+		var both sync.WaitGroup
+		for _, hook := range hooks {
+			both.Go(func() {
+				err := p.run(hook, "gpu-1")
+				var exit *exec.ExitError
+				if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+					t.Errorf("%s: %v", hook, err)
+				}
+			})
+		}
+		both.Wait()
+	})
+	if now := p.show("node", "gpu-1"); p.launches() != 0 || now != idle {
+		t.Errorf("the node was touched: %s", now)
+	}
+	t.Run("SIGTERM lets the launch that is under way be finished", func(t *testing.T) {
+		p.fault(awssim.Fault{Operation: "RunInstances", Effect: awssim.Delay, Latency: awssim.Duration(2 * time.Second), Count: 1})
+		id := p.submit("-p", "gpu", "-N2")
+		p.until("the hook launches", func() bool { return len(p.sim.Faults()) == 0 })
+		if err := syscall.Kill(p.lastPid("pcs-capacity-resume"), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		p.wait(id, "COMPLETED")
+		if p.launches() != 2 {
+			t.Errorf("%d instances ever", p.launches())
+		}
+	})
+	// EC2 refuses more often than the SDK tries: the hook goes on for its time.
+	t.Run("a power-down insists", func(t *testing.T) {
+		p.fault(awssim.Fault{Operation: "TerminateInstances", Effect: awssim.FailBefore, Count: 7})
+		p.scontrol("update", "nodename=gpu-[1-2]", "state=POWER_DOWN", "reason=test")
+		p.until("the instances are terminated", func() bool { return len(p.instances()) == 0 })
+		if left := p.sim.Faults(); len(left) != 0 {
+			t.Errorf("the test proves nothing: %+v", left)
+		}
+	})
+	// A slurmctld that does not answer keeps no instance alive: the hook knows the cluster's name from the launch.
+	t.Run("a power-down without slurmctld", func(t *testing.T) {
+		p.wait(p.submit("-p", "gpu", "-N2"), "COMPLETED")
+		goOn := p.stopController()
+		hook := exec.CommandContext(hookstest.Deadline(t), filepath.Join(p.dir, "pcs-capacity-suspend"), "gpu-[1-4]")
+		hook.Env = []string{"SLURM_CONF=" + p.cluster.Conf()}
+		if err := hook.Start(); err != nil {
+			t.Fatal(err)
+		}
+		p.until("the instances are terminated", func() bool { return len(p.instances()) == 0 })
+		goOn()
+		if err := hook.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// stopController stops slurmctld until the returned function is called.
+func (p *power) stopController() (goOn func()) {
+	p.t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.cluster.Dir(), "run", "slurmctld.pid"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		p.t.Fatal(err)
+	}
+	goOn = func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
+	p.t.Cleanup(goOn)
+	return goOn
+}
+
+// Jobs that are refused at launch are taken out alone: what shares their nodes runs, and was
+// never requeued. A job in several partitions is held when each of them has refused it.
+func TestLong_RefusedJobsAreTakenOutAlone(t *testing.T) {
+	p := startPower(t, powerConfig, func(c *slurmlab.Config) { c.CloudGroups[0].CPUs, c.CloudGroups[1].CPUs = 16, 16 })
+	p.watched()
+	// The hook looks when Slurm has placed all jobs.
+	path, placed := filepath.Join(p.dir, "pcs-capacity-resume"), filepath.Join(p.dir, "placed")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "exec ", "until [ -e "+placed+" ]; do sleep 0.1; done\nexec ", 1)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const elsewhere = "--comment=capacity_reservation_id=" + hookstest.OtherID
+	var others [2]string
+	var refused, once, het, both, neither string
+	var said <-chan string
+	p.together(func() {
+		others[0] = p.submit("-p", "gpu", "-t", "10", "-n1")
+		refused = p.submit("-p", "gpu", "-t", "10", "-n1")
+		p.scontrol("update", "jobid="+refused, strings.TrimPrefix(elsewhere, "--"))
+		once = p.submit("-p", "gpu", "-t", "10", "-n1", "--no-requeue", elsewhere)
+		het = p.submit("-p", "gpu", "-t", "10", "-n1", elsewhere, ":", "-p", "gpu", "-t", "10", "-n1")
+		both = p.submit("-p", "gpu,other", "-t", "10", "-n1", elsewhere)
+		said = p.srun("-p", "gpu", "-t", "10", "-n1", elsewhere)
+		others[1] = p.submit("-p", "gpu", "-t", "10", "-n1")
+		neither = p.submit("-p", "gpu,other", "-t", "10", "-N2", // on nodes that are off in both
+			"--comment=capacity_reservation_id=cr-0ffffffffffffffff")
+	})
+	p.until("all jobs have nodes", func() bool {
+		waiting, err := p.cluster.Command(hookstest.Deadline(t), "squeue", "--noheader", "--states=PENDING", "--format=%i %P %r")
+		return err == nil && strings.TrimSpace(waiting) == ""
+	})
+	if err := os.WriteFile(placed, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range append(others[:], both) {
+		p.wait(id, "COMPLETED")
+	}
+	for _, id := range others {
+		if n := p.restarts(id); n != 0 {
+			t.Errorf("job %s, which is allowed, was requeued %d times", id, n)
+		}
+	}
+	if out := <-said; strings.Contains(out, "it ran") || !strings.Contains(out, "partition gpu refuses this job: wrong-partition: ") {
+		t.Errorf("srun says %q", out)
+	}
+	for _, id := range []string{refused, once, het} {
+		p.heldForOwner(id, "gpu", "wrong-partition")
+	}
+	p.heldForOwner(neither, "gpu|other", "unknown-reservation")
+	if job := p.show("job", once); !strings.Contains(job, "Requeue=0") {
+		t.Errorf("--no-requeue is forgotten: %s", job)
+	}
+	if job := p.show("job", both); !strings.Contains(job, "Partition=other") || !strings.Contains(job, "NodeList=other-") {
+		t.Errorf("the job of two partitions: %s", job)
+	}
+	if n := p.launches(); n != 2 {
+		t.Errorf("%d instances; gpu-1 and other-1 are needed", n)
+	}
+	if i := p.instances()["gpu-1"]; i.ReservationID != hookstest.BlockID {
+		t.Errorf("gpu-1 is in %s", i.ReservationID)
+	}
+}
+
+// heldForOwner waits until a job is held, can be released by its owner, and says why.
+func (p *power) heldForOwner(id, partition, code string) {
+	p.t.Helper()
+	var job string
+	defer func() {
+		if p.t.Failed() {
+			p.t.Log(job)
+		}
+	}()
+	p.until("job "+id+" is held for its owner", func() bool {
+		job = p.show("job", id)
+		return strings.Contains(job, " Priority=0 ") && regexp.MustCompile(`Reason=(JobHeldUser|job_requeued_in_held_state) `).MatchString(job) &&
+			regexp.MustCompile("AdminComment=pcs-capacity: partition ("+partition+") refuses this job: "+code+": ").MatchString(job)
+	})
+}
+
+// srun runs hostname in a terminal job, and returns when that is in the queue; then comes what
+// srun says.
+func (p *power) srun(args ...string) <-chan string {
+	p.t.Helper()
+	said := make(chan string, 1)
+	ctx := hookstest.Deadline(p.t)
+	go func() {
+		out, err := p.cluster.Command(ctx, "srun", append(args, "hostname")...)
+		if err == nil {
+			out = "it ran: " + out
+		}
+		said <- out
+	}()
+	p.until("srun waits", func() bool {
+		out, err := p.cluster.Command(hookstest.Deadline(p.t), "squeue", "--noheader", "--name=hostname")
+		return err == nil && out != ""
+	})
+	return said
+}
+
+// together lets Slurm start all jobs that submit queues at once.
+func (p *power) together(submit func()) {
+	p.t.Helper()
+	p.scontrol("update", "partitionname=gpu", "state=DOWN")
+	submit()
+	p.scontrol("update", "partitionname=gpu", "state=UP")
+}
+
+// syncWatch is `pcs-capacity sync --watch` with the settings that are its argument.
+func syncWatch(settings string) int {
+	follower := lifecycle.Follower{Path: settings}
+	err := lifecycle.Watch{Sources: follower.Sources, Say: func(line string) { fmt.Println(time.Now().Format(time.TimeOnly), line) }}.Run(context.Background())
+	fmt.Println(err)
+	return 1
+}
+
+// keepSync runs `sync --watch` until ctx ends, again whenever it was killed.
+func (p *power) keepSync(ctx context.Context) {
+	log, err := os.OpenFile(filepath.Join(p.dir, "sync.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	defer func() {
+		log.Close()
+		if text, _ := os.ReadFile(log.Name()); p.t.Failed() {
+			p.t.Logf("sync.log:\n%s", text)
+		}
+	}()
+	_ = slurmlab.Until(ctx, func() bool {
+		cmd := exec.CommandContext(ctx, filepath.Join(p.dir, "sync-watch"), p.settings())
+		cmd.Env = p.cluster.Env()
+		cmd.Stdout, cmd.Stderr = log, log
+		_ = cmd.Run() // it is killed
+		return false
+	})
+}
+
+// pollOften makes sync look every second.
+func (p *power) pollOften() {
+	p.t.Helper()
+	text, err := os.ReadFile(p.settings())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(p.settings(), []byte(strings.Replace(string(text), "[log]", "[timing]\npoll = \"1s\"\n[log]", 1)), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+	p.wrapper("sync-watch")
+}
+
+// watched runs sync until the end of the test.
+func (p *power) watched() {
+	p.t.Helper()
+	p.pollOften()
+	ctx, cancel := context.WithCancel(p.t.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() { p.keepSync(ctx) })
+	p.t.Cleanup(func() {
+		cancel()
+		watch.Wait()
+	})
+}
