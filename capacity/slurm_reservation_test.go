@@ -6,7 +6,7 @@ import (
 )
 
 // A Slurm reservation is ours by its name, its flags and its user together, and fences what its name says.
-func TestSlurmReservationsThatAreOurs(t *testing.T) {
+func TestReservationsOfSlurmThatAreOurs(t *testing.T) {
 	const owner = "0badcafe"
 	fence := Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockA.ID, Owner: owner}
 	made := func(g Guard, change func(*SlurmReservation)) SlurmReservation {
@@ -47,7 +47,7 @@ func TestSlurmReservationsThatAreOurs(t *testing.T) {
 }
 
 // Slurm stores a year for a reservation without an end, and may move the start.
-func TestSlurmReservationWithoutAnEnd(t *testing.T) {
+func TestReservationOfSlurmWithoutAnEnd(t *testing.T) {
 	const day = 24 * time.Hour
 	for length, want := range map[time.Duration]bool{SlurmInfinite: true, 300 * day: true, 300*day - 1: false, day: false} {
 		if got := (SlurmReservation{Start: noon, End: noon.Add(length)}).Infinite(); got != want {

@@ -32,7 +32,7 @@ const (
 	calmTime = 150 * time.Second
 )
 
-// TestRareAdversary: two users without rights submit, hold, release, requeue, cancel, move and
+// TestRare_Adversary: two users without rights submit, hold, release, requeue, cancel, move and
 // change jobs, theirs and the other's, while hooks and sync are killed, one call of EC2 in
 // five fails and slurmctld is restarted. When that ends, the cluster comes to rest by
 // itself: no instance is left, no node is down, every allowed job is done, and none that is
@@ -40,7 +40,7 @@ const (
 //
 // The users' choices follow from the seed, which ADVERSARY_SEED replaces; what they meet
 // does not.
-func TestRareAdversary(t *testing.T) {
+func TestRare_Adversary(t *testing.T) {
 	seed := uint64(7)
 	if text := os.Getenv("ADVERSARY_SEED"); text != "" {
 		var err error

@@ -94,7 +94,7 @@ provider = "ec2"
   max_nodes = 2
 `
 
-// startPower starts a Slurm and an AWS whose clock stands still.
+// startPower starts a Slurm and an AWS. Both have the machine's time; nothing waits until it is late.
 func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)) *power {
 	t.Helper()
 	t.Parallel() // each has a cluster and an AWS of its own
@@ -102,7 +102,7 @@ func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sim, err := awssim.New(scenario, awssim.NewClock(time.Time{}, 0))
+	sim, err := awssim.New(scenario, awssim.MachineClock())
 	if err != nil {
 		t.Fatal(err)
 	}

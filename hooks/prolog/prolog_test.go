@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -85,44 +87,46 @@ func TestPrologRun(t *testing.T) {
 		}, "deadline exceeded", "i-0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := state.Dir(t.TempDir())
-			snap := hookstest.Snapshot(time.Now().Add(-c.age))
-			// This machine is 20 minutes late, which would make no snapshot old.
-			snap.ClockOffset = capacity.Duration{Duration: 20 * time.Minute}
-			snap.TakenAt = snap.TakenAt.Add(20 * time.Minute)
-			if err := dir.WriteSnapshot(snap); err != nil {
-				t.Fatal(err)
-			}
-			before := state.Misplaced{Node: "gpu-1", Metadata: capacity.Metadata{InstanceID: "i-0"}}
-			if err := dir.KeepMisplaced(before); err != nil {
-				t.Fatal(err)
-			}
-			var log bytes.Buffer
-			began := time.Now()
-			prolog.Prolog{State: dir, Metadata: c.metadata, MachineTime: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil))}.Run(t.Context(), "gpu-1", c.slot, "7")
-			if took := time.Since(began); took > prolog.PrologDeadline {
-				t.Errorf("took %s", took)
-			}
-			if !strings.Contains(log.String(), c.logs) || c.logs == "" && log.Len() > 0 {
-				t.Errorf("logged %q, want %q", log.String(), c.logs)
-			}
-			if strings.Contains(log.String(), "sync does not hear of it") {
-				t.Errorf("logged %q", log.String())
-			}
-			kept, err := dir.Misplaced()
-			if err != nil {
-				t.Fatal(err)
-			}
-			ids := ""
-			for _, m := range kept {
-				ids += m.Metadata.InstanceID
-			}
-			if ids != c.keeps {
-				t.Errorf("kept %+v, want %q", kept, c.keeps)
-			}
-			if c.keeps == "i-1" && time.Since(kept[0].At).Abs() < 19*time.Minute {
-				t.Errorf("at %s, which is not AWS's time", kept[0].At)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				dir := state.Dir(t.TempDir())
+				snap := hookstest.Snapshot(time.Now().Add(-c.age))
+				// This machine is 20 minutes late, which would make no snapshot old.
+				snap.ClockOffset = capacity.Duration{Duration: 20 * time.Minute}
+				snap.TakenAt = snap.TakenAt.Add(20 * time.Minute)
+				if err := dir.WriteSnapshot(snap); err != nil {
+					t.Fatal(err)
+				}
+				before := state.Misplaced{Node: "gpu-1", Metadata: capacity.Metadata{InstanceID: "i-0"}}
+				if err := dir.KeepMisplaced(before); err != nil {
+					t.Fatal(err)
+				}
+				var log bytes.Buffer
+				began := time.Now() // of the bubble: only a wait makes it later
+				prolog.Prolog{State: dir, Metadata: c.metadata, MachineTime: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil))}.Run(t.Context(), "gpu-1", c.slot, "7")
+				if waited := time.Since(began); waited > prolog.PrologDeadline || (waited > 0) != (name == "never answers") {
+					t.Errorf("waited %s", waited)
+				}
+				if !strings.Contains(log.String(), c.logs) || c.logs == "" && log.Len() > 0 {
+					t.Errorf("logged %q, want %q", log.String(), c.logs)
+				}
+				if strings.Contains(log.String(), "sync does not hear of it") {
+					t.Errorf("logged %q", log.String())
+				}
+				kept, err := dir.Misplaced()
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids := ""
+				for _, m := range kept {
+					ids += m.Metadata.InstanceID
+				}
+				if ids != c.keeps {
+					t.Errorf("kept %+v, want %q", kept, c.keeps)
+				}
+				if c.keeps == "i-1" && !kept[0].At.Equal(began.Add(20*time.Minute)) {
+					t.Errorf("at %s, which is not AWS's time", kept[0].At)
+				}
+			})
 		})
 	}
 }
@@ -153,6 +157,30 @@ func TestPrologLinksNoSDK(t *testing.T) {
 	for _, dep := range deps {
 		if strings.Contains(dep, "aws-sdk") || strings.Contains(dep, "smithy") {
 			t.Errorf("links %s", dep)
+		}
+	}
+}
+
+// The script of docs/wiring.md, for nodes without the program and beside a site's own Prolog, fails no job.
+func TestScriptOfTheDocument(t *testing.T) {
+	const program = "/usr/libexec/pcs-capacity/pcs-capacity-prolog"
+	text, err := os.ReadFile("../../docs/wiring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, script, _ := strings.Cut(string(text), "```sh\n#!/bin/sh\n")
+	script, _, found := strings.Cut(script, "```")
+	if !found || !strings.Contains(script, program) {
+		t.Fatal("docs/wiring.md has no script that calls pcs-capacity-prolog")
+	}
+	failing := filepath.Join(t.TempDir(), "prolog")
+	if err := os.WriteFile(failing, []byte("#!/bin/sh\necho export A=1\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/nowhere/prolog": "", failing: "export A=1\n"} {
+		out, err := exec.Command("sh", "-c", strings.ReplaceAll(script, program, path)).CombinedOutput()
+		if err != nil || string(out) != want {
+			t.Errorf("with %s: %v: %q", path, err, out)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // job_submit.lua refuses a job with the constant of Slurm's that capacity.Codes has for the code.
-func TestSlurmsErrorsOfRefusals(t *testing.T) {
+func TestErrorsOfRefusals(t *testing.T) {
 	want := map[string]string{}
 	for _, m := range capacity.Codes {
 		if m.Slurm != "" && m.Slurm != "ERROR" {

@@ -311,10 +311,7 @@ func justFits(r *rand.Rand, fields map[string]string, snap *capacity.Snapshot, n
 // words, in any zone, and without a warning; and of what Admit says so, they say much. A job
 // that they have edited fits as it is wherever it passes next.
 func TestLuaSaysWhatAdmitSays(t *testing.T) {
-	requests := 40_000
-	if testing.Short() {
-		requests = 10_000
-	}
+	const requests = 10_000
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -92,13 +92,12 @@ func TestHookKeepsTheAccountOfItsInstanceProfile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now()
 			h.keepAccess(t.Context())
 			if last, err := h.state.LastHook(); err != nil || last != (state.HookAccess{Account: c.account, Source: "EC2RoleProvider"}) {
 				t.Errorf("%+v, %v", last, err)
 			}
-			if took := time.Since(began); asked != 1 || took > 3*time.Second {
-				t.Errorf("metadata was asked %d times, in %s", asked, took)
+			if asked != 1 {
+				t.Errorf("metadata was asked %d times", asked)
 			}
 		})
 	}

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // startPaid starts a site with an accounting daemon and partition big, which is ours, is
@@ -58,10 +60,24 @@ func (s site) submitAs(t *testing.T, user string, args ...string) (out, id strin
 	return out, id, err
 }
 
-// A job without -A has its user's default account, in slurmctld as for Slurm itself.
-func TestDefaultAccount(t *testing.T) {
+func TestLong_AccountsInSlurmctld(t *testing.T) {
 	t.Parallel()
 	s := startPaid(t, "job_submit", "")
+	t.Run("default account", func(t *testing.T) { testDefaultAccount(t, s) })
+	t.Run("R7 a job is moved", func(t *testing.T) { testMove(t, s) })
+	t.Run("R7 the mark of a job that runs", func(t *testing.T) { testMark(t, s) })
+	t.Run("limits", func(t *testing.T) { testLimits(t, s) })
+}
+
+func TestLong_AccountsBehindTheCLIFilter(t *testing.T) {
+	t.Parallel()
+	s := startPaid(t, "cli_filter", "AllowAccounts=nlp")
+	t.Run("limits", func(t *testing.T) { testLimits(t, s) })
+	t.Run("default account", func(t *testing.T) { testDefaultAccountBehindTheCLIFilter(t, s) })
+}
+
+// A job without -A has its user's default account, in slurmctld as for Slurm itself.
+func testDefaultAccount(t *testing.T, s site) {
 	out, _, err := s.submitAs(t, "games", "--partition=big")
 	if err == nil || !strings.Contains(out, `pcs-capacity: account "vision" may not use the reservations of partition big; allowed: nlp`) {
 		t.Errorf("default account that is not allowed: %v: %s", err, out)
@@ -80,9 +96,7 @@ func TestDefaultAccount(t *testing.T) {
 
 // Where nobody of ours sees the default account, Slurm's own AllowAccounts does: the job
 // of the wrong one never starts, that of the right one does, beside it on the same node.
-func TestDefaultAccountBehindTheCLIFilter(t *testing.T) {
-	t.Parallel()
-	s := startPaid(t, "cli_filter", "AllowAccounts=nlp")
+func testDefaultAccountBehindTheCLIFilter(t *testing.T, s site) {
 	submit := func(args ...string) string {
 		t.Helper()
 		id, err := s.cluster.Submit(hookstest.Deadline(t), "true", append([]string{"--time=10", "--partition=big"}, args...)...)
@@ -111,9 +125,7 @@ func TestDefaultAccountBehindTheCLIFilter(t *testing.T) {
 
 // A change after submission is judged like a submission: a job that waits elsewhere gets
 // no node of ours that is up already.
-func TestR7_JobIsMoved(t *testing.T) {
-	t.Parallel()
-	s := startPaid(t, "job_submit", "")
+func testMove(t *testing.T, s site) {
 	_, id, err := s.submitAs(t, "games", "--hold", "--partition=static")
 	if err != nil {
 		t.Fatal(err)
@@ -163,5 +175,101 @@ func TestR7_JobIsMoved(t *testing.T) {
 	}
 	if out, err := s.cluster.Command(hookstest.Deadline(t), "scontrol", "update", "jobid="+id, "partition=big"); err != nil {
 		t.Errorf("root may do everything: %s", out)
+	}
+}
+
+// The comment of a job that runs cannot be made to ask for a longer limit than before.
+func testMark(t *testing.T, s site) {
+	submit := func(args ...string) string {
+		t.Helper()
+		_, id, err := s.submitAs(t, "games", append([]string{"--partition=big", "--account=nlp", "--wrap=sleep 600"}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	runs := func(id string) {
+		t.Helper()
+		if _, err := s.cluster.WaitJob(hookstest.Deadline(t), id, "RUNNING"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	comment := func(id, text string) error {
+		t.Helper()
+		_, err := s.as(t, "games", "scontrol", "update", "jobid="+id, "comment="+text)
+		return err
+	}
+	waits, upTo, own := submit("--hold"), submit("--comment=time=fit:60", "--time-min=1"), submit()
+	if err := comment(waits, "time=fit"); err != nil {
+		t.Errorf("of a job that waits: %v", err)
+	}
+	runs(upTo)
+	runs(own)
+	for id, texts := range map[string][]string{own: {"time=fit", "a time=fit:5"}, upTo: {"time=fit", "time=fit:61", "x"}} {
+		for _, text := range texts {
+			if err := comment(id, text); (err == nil) != (text == "x") {
+				t.Errorf("job %s, comment %q: %v", id, text, err)
+			}
+		}
+	}
+	if job := s.job(t, own); strings.Contains(job["Comment"], "fit") {
+		t.Errorf("%v", job)
+	}
+	if out, err := s.cluster.Command(hookstest.Deadline(t), "scancel", waits, upTo, own); err != nil {
+		t.Error(out)
+	}
+}
+
+// A job without --time gets a limit that its account or QOS allows: with the whole window
+// of a block it would wait for ever, for a limit that nobody asked for.
+func testLimits(t *testing.T, s site) {
+	for _, line := range []string{"modify account nlp set maxwall=45", "add qos tiny set maxwall=20", "modify account nlp set qos=normal,tiny"} {
+		if out, err := s.cluster.Command(hookstest.Deadline(t), "sacctmgr", append([]string{"--immediate"}, strings.Fields(line)...)...); err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	// slurmdbd tells slurmctld, which enforces them, when it comes to it.
+	if err := slurmlab.Until(hookstest.Deadline(t), func() bool {
+		out, err := s.cluster.Command(t.Context(), "scontrol", "show", "assoc_mgr")
+		return err == nil && strings.Contains(out, "MaxWallPJ=45") && strings.Contains(out, "MaxWallPJ=20")
+	}); err != nil {
+		t.Fatalf("waiting until slurmctld knows the limits: %v", err)
+	}
+	snap, err := s.state.ReadSnapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if snap.Walls, err = (&slurm.Client{Conf: s.cluster.Conf()}).Walls(hookstest.Deadline(t), "lab"); err != nil {
+		t.Fatal(err)
+	}
+	snap.TakenAt = time.Now()
+	if err := s.state.WriteSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	s.forget(t)
+	for _, c := range []struct {
+		args    []string
+		minutes int
+	}{
+		{[]string{"daemon"}, 45}, // its default account is nlp
+		{[]string{"games", "--account=nlp"}, 45},
+		{[]string{"games", "--account=nlp", "--qos=tiny"}, 20},
+	} {
+		out, err := s.as(t, c.args[0], "env", append([]string{"USER=" + c.args[0], "sbatch", "--hold", "--output=/dev/null", "--wrap=true", "--partition=big"}, c.args[1:]...)...)
+		if err != nil {
+			t.Errorf("%q: %v: %s", c.args, err, out)
+			continue
+		}
+		_, id, _ := strings.Cut(out, "Submitted batch job ")
+		job := s.job(t, id) // held: Slurm may start it with the least that it takes
+		if got := job["TimeLimit"]; got != capacity.FormatMinutes(c.minutes) {
+			t.Errorf("%q: TimeLimit=%s, want %d minutes", c.args, got, c.minutes)
+		}
+		if out, err := s.cluster.Command(hookstest.Deadline(t), "scontrol", "release", id); err != nil {
+			t.Fatal(out)
+		}
+		if job, err := s.cluster.WaitJob(hookstest.Deadline(t), id, "COMPLETED"); err != nil {
+			t.Errorf("%q: %v: %v", c.args, err, job)
+		}
 	}
 }
