@@ -78,7 +78,7 @@ func TestRare_Adversary(t *testing.T) {
 	attack.Wait()
 	a.sim.ClearFaults()
 	t.Logf("%d jobs, %d power-ups and %d power-downs, %d of them killed; %d kills of sync, %d calls failed, %d instances",
-		len(a.jobs()), a.runs("pcs-capacity-resume"), a.runs("pcs-capacity-suspend"), a.killedHooks, a.killedSyncs, a.failedCalls, a.launches())
+		len(a.jobs()), a.runs("pcs-capacity-resume"), a.runs("pcs-capacity-suspend"), a.killedHooks, a.killedSyncs, a.failedCalls, a.launches(""))
 
 	calm, endSync := context.WithCancel(t.Context())
 	defer endSync()

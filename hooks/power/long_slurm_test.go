@@ -81,7 +81,7 @@ func TestLong_R9_TwinClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wait(b.submit("-p", "gpu", "-w", "gpu-1", "-t", "5"), "COMPLETED")
-	if n := a.launches(); n != 2 || !a.runs(ofA.ID) {
+	if n := a.launches(""); n != 2 || !a.runs(ofA.ID) {
 		t.Fatalf("%d launches, one of each cluster, and the first is to run on", n)
 	}
 	ofB := slices.DeleteFunc(a.sim.Instances(region), func(i awssim.Instance) bool { return i.ID == ofA.ID })[0]
@@ -135,7 +135,7 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 		}
 		both.Wait()
 	})
-	if now := p.show("node", "gpu-1"); p.launches() != 0 || now != idle {
+	if now := p.show("node", "gpu-1"); p.launches("") != 0 || now != idle {
 		t.Errorf("the node was touched: %s", now)
 	}
 	t.Run("SIGTERM lets the launch that is under way be finished", func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.wait(id, "COMPLETED")
-		if p.launches() != 2 {
-			t.Errorf("%d instances ever", p.launches())
+		if p.launches("") != 2 {
+			t.Errorf("%d instances ever", p.launches(""))
 		}
 	})
 	// EC2 refuses more often than the SDK tries: the hook goes on for its time.
@@ -253,7 +253,7 @@ func TestLong_RefusedJobsAreTakenOutAlone(t *testing.T) {
 	if job := p.show("job", both); !strings.Contains(job, "Partition=other") || !strings.Contains(job, "NodeList=other-") {
 		t.Errorf("the job of two partitions: %s", job)
 	}
-	if n := p.launches(); n != 2 {
+	if n := p.launches(""); n != 2 {
 		t.Errorf("%d instances; gpu-1 and other-1 are needed", n)
 	}
 	if i := p.instances()["gpu-1"]; i.ReservationID != hookstest.BlockID {

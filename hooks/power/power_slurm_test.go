@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -36,10 +35,10 @@ type power struct {
 	state   state.Dir
 	dir     string
 	ctx     context.Context // ends with the test
-	dead    atomic.Bool     // instances that are launched now do not boot
 	boots   sync.WaitGroup
 	mu      sync.Mutex // of ended
 	ended   bool       // no boot begins any more
+	dead    string     // instances of this node that are launched now do not boot
 	booted  sync.Map   // node to the id of the instance whose slurmd it is
 }
 
@@ -183,13 +182,10 @@ func (p *power) machine(e awssim.InstanceEvent) {
 	node := nodes[e.Instance.AMILaunchIndex]
 	switch e.Kind {
 	case awssim.Launched:
-		if p.dead.Load() {
-			return
-		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.ended {
-			return // nobody waits for it any more
+		if p.ended || node == p.dead {
+			return
 		}
 		p.boots.Go(func() {
 			addressed := false
@@ -257,8 +253,22 @@ func (p *power) runs(id string) bool {
 	})
 }
 
-// launches counts all instances there ever were.
-func (p *power) launches() int { return len(p.sim.Instances(region)) }
+// bootsNot says which node does not boot from now on.
+func (p *power) bootsNot(node string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = node
+}
+
+// launches counts all instances that there ever were of nodes whose names begin so.
+func (p *power) launches(prefix string) (n int) {
+	for _, i := range p.sim.Instances(region) {
+		if strings.HasPrefix(capacity.LaunchedNodes(i.Tags), prefix) {
+			n++
+		}
+	}
+	return n
+}
 
 // until waits for a condition.
 func (p *power) until(what string, ok func() bool) {
