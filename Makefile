@@ -4,20 +4,13 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-# Runs a test that has failed once more, alone, and prints both: a hundred tests and more
-# wait for a real Slurm, and a machine has its moments. Never more than three, and no data race.
+# Prints a line a package, with its seconds, and what failed last.
 GOTESTSUM := gotest.tools/gotestsum@v1.13.0
-TESTS = bin/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test \
-	--rerun-fails-abort-on-data-race --packages
+TESTS = bin/gotestsum --format pkgname --format-hide-empty-pkg -- -vet=off -count=1 -parallel 2
 
-# Mutation testing: the packages that decide, with their short tests.
-MUTATED := capacity internal/lifecycle internal/market internal/setup hooks/submit hooks/prolog hooks/power
-# Files of theirs that read or carry out, which ask and change slurmctld and AWS.
-UNMUTATED_internal/lifecycle := actual actual_jobs after carry clean interrupt observe pass post see see_health see_jobs settings sources watch
-UNMUTATED_internal/setup := change do inspect inspect_ec2 inspect_launch mark rollover setup slurm teardown_find users
-# Their tests need no Slurm and cost little, those over the wire included.
-UNSHORT := internal/setup
-UNMUTATED_hooks/power := configure executor facts lookup resume suspend
+# Which tests run where is in their names. TestSlurm… starts a real Slurm, for what only that can tell; TestLong…
+# takes longer with one; TestRare… is for before a release. All others need no Slurm.
+ON_SLURM := ./slurm ./internal/slurmlab ./hooks/... ./cmd/...
 
 # Packages, and the manual pages in them.
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
@@ -39,22 +32,11 @@ export CGO_ENABLED := 0
 PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 lua5.4 gcc libc6-dev strace bsdutils rpm shellcheck lua-check
 PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 lua5.4 gcc strace script rpm shellcheck luacheck
 
-# The tests that say what the race detector would spoil in them: `make test-all` runs them without it.
-UNRACED = $$(git grep -l '^//go:build !race$$' -- '*_test.go')
-
-# What `make test` runs with the race detector: the packages that do things side by side. The EC2 SDK is compiled once
-# more for them, a minute on 2 cores where Go's cache is empty.
-RACED := ./ec2 ./hooks/... ./internal/lifecycle ./internal/machine ./internal/market ./internal/notify ./internal/setup \
-	./internal/state ./internal/terminal
-
-# Packages, and tests of each, that run at once: those with a real Slurm wait much more than they work.
-AT_ONCE := -p $(shell echo $$((2 * $$(nproc)))) -parallel $(shell echo $$((4 * $$(nproc))))
-
 # An AWS with 5 s between a change and its being seen, and another clock than this machine.
 UNKIND := --lag 5s --purchase-lag 5s --clock-offset 90s
 
-# Whose Slurm `make test-slurm` takes.
-SUITE := trixie
+# Whose Slurm `make test-slurm` takes: trixie has 24.11, forky 26.05; without a suite this machine's.
+SUITE :=
 
 # How long `make fuzz` tries each target.
 FUZZTIME := 1m
@@ -62,7 +44,7 @@ FUZZTIME := 1m
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint vulncheck build packages repository repository-tools dist/share bench bench-resume bench-submit bench-sync bench-start bench-readme test-slurm test-systemd fuzz faults load mutants clean deps
+.PHONY: help demo test test-all lint vulncheck build packages repository repository-tools dist/share bench bench-resume bench-submit bench-sync bench-start test-slurm test-systemd fuzz clean deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,21 +52,24 @@ help: ## list the targets
 demo: deps build ## run the main job on a simulated AWS and a real Slurm, on this machine
 	@bin/capacity-lab demo --bin bin --keep
 
-test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, real Slurm
+test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, a demo, real Slurm
 	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=
 	@GOBIN=$(CURDIR)/bin go install $(GOTESTSUM)
-	@echo "the demo on an AWS that shows everything late and whose clock is off; beside it the race detector"; \
-	bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 & demo=$$!; \
-	CGO_ENABLED=1 go test -race -short $(RACED); raced=$$?; \
-	wait $$demo || { cat bin/demo-unkind.log; exit 1; }; exit $$raced
-	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist $(TESTS) ./... -- -timeout 30m $(AT_ONCE)
+	$(TESTS) -p 2 -skip '^Test(Slurm|Long|Rare)' ./...
+	@echo "the demo, on an AWS that shows everything late and whose clock is off"
+	@bin/capacity-lab demo --bin bin $(UNKIND) >bin/demo-unkind.log 2>&1 || { cat bin/demo-unkind.log; exit 1; }
+	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist $(TESTS) -p 1 -run '^TestSlurm' $(ON_SLURM) ./packaging
 
-test-all: test repository-tools ## and what is slow and rare: the race detector, a year of blocks, every fault, other Slurms (hours)
+test-slurm: deps build ## the longer tests on a real Slurm; SUITE=trixie: on 24.11, SUITE=forky: on 26.05, in a chroot
+	@[ -z "$(SUITE)" ] || command -v mmdebstrap >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends mmdebstrap >/dev/null
+	@GOBIN=$(CURDIR)/bin go install $(GOTESTSUM)
+	$(if $(SUITE),$(SUDO) env PATH="$$PATH" GOMODCACHE=$$(go env GOMODCACHE) GOCACHE=$$(go env GOCACHE) PACKAGES="$(PACKAGES)" \
+		internal/slurmlab/suite.sh $(SUITE)) $(TESTS) -p 1 -timeout 30m -run '^Test(Slurm|Long)' $(ON_SLURM)
+
+test-all: test repository-tools ## before a release: the race detector, other Slurms, and what is rare: faults, users, load (hours)
 	@command -v dnf >/dev/null || $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dnf >/dev/null
-	PCS_CAPACITY_ALL=1 PCS_CAPACITY_PACKAGES=$(CURDIR)/dist CGO_ENABLED=1 $(TESTS) ./... -- -race -timeout 60m $(AT_ONCE)
-	PCS_CAPACITY_ALL=1 $(TESTS) "$$(dirname $(UNRACED) | sort -u | sed 's|^|./|' | paste -sd ' ')" -- -timeout 20m \
-		-run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd '|'))$$"
-	@$(MAKE) --no-print-directory faults
+	CGO_ENABLED=1 $(TESTS) -p 2 -race -timeout 60m -skip '^Test(Slurm|Long|Rare)' ./...
+	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist $(TESTS) -p 1 -timeout 4h -run '^Test(Long|Rare)' ./...
 	@$(MAKE) --no-print-directory test-slurm SUITE=trixie
 	@$(MAKE) --no-print-directory test-slurm SUITE=forky
 
@@ -136,12 +121,6 @@ dist/share: build # what is the same on every architecture
 	printf -- '- {semver: "%s-1", date: %s, packager: "%s", deb: {urgency: medium, distributions: [stable]}, changes: [{note: "Built from commit %s."}]}\n' \
 		"$(VERSION)" "$(DATE)" "pcs-capacity maintainers <pcs-capacity@users.noreply.github.com>" "$(COMMIT)" >dist/changelog.yaml
 
-test-slurm: deps build ## the tests on Slurm 24.11 (SUITE=trixie) or 26.05 (SUITE=forky), in a chroot
-	@command -v mmdebstrap >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends mmdebstrap >/dev/null
-	$(SUDO) env PATH="$$PATH" GOMODCACHE=$$(go env GOMODCACHE) GOCACHE=$$(go env GOCACHE) PACKAGES="$(PACKAGES)" internal/slurmlab/suite.sh $(SUITE) sh -c ' \
-		slurmctld -V && go test -count=1 -timeout 60m $(AT_ONCE) -p 1 ./slurm ./internal/slurmlab ./hooks/... ./cmd/... && \
-		bin/capacity-lab demo --bin bin >bin/demo-$(SUITE).log'
-
 test-systemd: deps ## the service of the DEB under a real systemd, in a container (as root; a minute)
 	@{ command -v systemd-nspawn && command -v mmdebstrap; } >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends systemd-container mmdebstrap >/dev/null
 	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=
@@ -151,30 +130,13 @@ test-systemd: deps ## the service of the DEB under a real systemd, in a containe
 bench: ## speed as a ratio to something run beside it, never as a bare time
 	go test -run '^$$' -bench . -benchtime 1x $$(go list ./... | grep -v internal/bench/suite)
 
-faults: ## every command and hook, through every fault at each of its calls (half an hour)
-faults: deps
-	@mkdir -p bin && rm -f bin/faults.txt
-	PCS_CAPACITY_FAULTS=$(CURDIR)/bin/faults.txt go test -count=1 -timeout 4h -run '^TestR5_Faults$$' ./cmd/pcs-capacity >bin/faults.log || failed=1; \
-	cat bin/faults.txt; [ -z "$$failed" ] || { echo "what failed is in bin/faults.log" >&2; exit 1; }
-
-load: ## 10,000 submissions while blocks open and close; a day of sync (as root; 10 min)
-load: deps
-	PCS_CAPACITY_LOAD=$(or $(JOBS),10000) go test -count=1 -v -timeout 3h -run '^(TestLoad|TestSyncOverADay)$$' ./cmd/pcs-capacity
-
-bench-resume bench-submit bench-sync bench-start: bench-%: deps ## ratios, into internal/bench/results
+bench-resume bench-submit bench-sync bench-start: bench-%: deps ## one of them, thoroughly; ratios into internal/bench/results
 	go test ./internal/bench/suite -run '^$$' -bench '(?i)^Benchmark$*' -benchtime 1x -timeout 60m -v
-
-bench-readme: ## what they measured, in docs/performance.md
-	go run ./internal/bench/readme
 
 fuzz: ## each fuzz target for a minute; what it finds stays in testdata/fuzz
 	@git grep -n '^func Fuzz' -- '*_test.go' | sed 's/^\([^:]*\):.*func \(Fuzz[A-Za-z]*\).*/\1 \2/' | while read -r file target; do \
 		echo "== $$target"; go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || exit; \
 	done
-
-mutants: ## change the code in 6,000 places; list what no fast test notices (an hour; SIZE=60 SEED=2: so many of a package)
-	go run ./internal/mutants -size $(or $(SIZE),0) -seed $(or $(SEED),1) -long "$(UNSHORT)" \
-		-without "$(foreach p,$(MUTATED),$(UNMUTATED_$p:%=$p/%))" $(MUTATED)
 
 clean: ## remove what the build made
 	rm -rf bin dist

@@ -33,7 +33,7 @@ func TestAllowAccountsIsVerified(t *testing.T) {
 }
 
 // A pass writes the same for slurmctld as for everybody else, with what only Slurm knows.
-func TestSlurmctldHasItsOwnSnapshot(t *testing.T) {
+func TestOwnSnapshotOfSlurmctld(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}

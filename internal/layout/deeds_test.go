@@ -2,14 +2,14 @@
 package layout
 
 import (
+	"errors"
 	"go/ast"
 	"go/types"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/tools/go/packages"
@@ -17,36 +17,24 @@ import (
 
 const module = "github.com/pcs-capacity/pcs-capacity"
 
-// seeNewFiles lists the folders of the module. The listing itself serves nobody: but
-// `go test` answers from its cache unless it saw the test look where something is new, and
-// it does not see what the go command looks at on the test's behalf.
-func seeNewFiles(t *testing.T) {
-	t.Helper()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if name := d.Name(); err == nil && d.IsDir() && (name == ".git" || name == "bin" || name == "dist") {
-			return fs.SkipDir
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// load type-checks every package of the module, without tests.
+// load type-checks every package of the module, without tests, once for all tests here.
 func load(t *testing.T) []*packages.Package {
 	t.Helper()
-	seeNewFiles(t)
-	mode := packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedExportFile
-	all, err := packages.Load(&packages.Config{Mode: mode}, module+"/...")
+	all, err := loaded()
 	if err != nil {
 		t.Fatal(err)
-	}
-	if packages.PrintErrors(all) > 0 {
-		t.FailNow()
 	}
 	return all
 }
+
+var loaded = sync.OnceValues(func() ([]*packages.Package, error) {
+	mode := packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedExportFile
+	all, err := packages.Load(&packages.Config{Mode: mode}, module+"/...")
+	if err == nil && packages.PrintErrors(all) > 0 {
+		err = errors.New("packages have errors")
+	}
+	return all, err
+})
 
 // struct fields are known by the package, type and name: a package that is read from
 // export data has other objects than the same package read from source.

@@ -141,9 +141,7 @@ func TestSubmissionAndPrologLinkLittle(t *testing.T) {
 }
 
 // readImports are the imports of each package and of its tests: those of our packages,
-// and the reserved ones. It reads the files itself, since `go test` repeats a test when a
-// file or folder that the test has opened changes, and knows nothing of what `go list`
-// opens.
+// and the reserved ones.
 func readImports(t *testing.T, reserved []string) (product, tests map[string][]string) {
 	t.Helper()
 	product, tests = map[string][]string{}, map[string][]string{}

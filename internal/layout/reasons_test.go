@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -149,43 +148,5 @@ func TestCodesAreTheOnlyOnes(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("constants of type Code (-) and capacity.Codes (+):\n%s", diff)
-	}
-}
-
-// TestCodesHavePages: a page says what a code means and what to do, and its example has words of the product.
-func TestCodesHavePages(t *testing.T) {
-	var fragments []string
-	for _, p := range load(t) {
-		for _, file := range p.Syntax {
-			if path := p.Fset.Position(file.Pos()).Filename; strings.HasSuffix(path, "/capacity/codes.go") || strings.HasSuffix(path, "_test.go") {
-				continue
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
-					if value, err := strconv.Unquote(text.Value); err == nil {
-						for fragment := range strings.SplitSeq(value, "%") {
-							if len(fragment) >= 10 {
-								fragments = append(fragments, fragment[1:]) // after the verb
-							}
-						}
-					}
-				}
-				return true
-			})
-		}
-	}
-	for _, m := range capacity.Codes {
-		if !strings.HasSuffix(m.Text, ".") || !strings.HasSuffix(m.Do, ".") || m.Where == 0 || m.Severity == "" {
-			t.Errorf("%+v: sentences end with a full stop", m)
-		}
-		goesThrough := m.Code == capacity.OK || m.Code == capacity.NotManaged || m.Code == capacity.ReservationNotKnown
-		refusal := m.Where&capacity.AtSubmission != 0 && !goesThrough
-		if refusal != (m.Slurm != "") {
-			t.Errorf("%s: what does Slurm say of a job that is refused so?", m.Code)
-		}
-		known := slices.ContainsFunc(fragments, func(f string) bool { return strings.Contains(m.Example, f) })
-		if !known && m.Code != capacity.OK && m.Code != capacity.NotManaged {
-			t.Errorf("%s: the product has no sentence like %q", m.Code, m.Example)
-		}
 	}
 }
