@@ -53,19 +53,19 @@ func TestSilentHost(t *testing.T) {
 		return err
 	}
 	var silent *NoAnswer
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	err := read(ctx)
 	if !errors.As(err, &silent) || silent.After != l.read || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("first call: %v", err)
 	}
-	began := time.Now()
-	if err := read(t.Context()); !errors.As(err, &silent) || !silent.NotAsked() || time.Since(began) > l.read {
-		t.Errorf("second call, after %s: %v", time.Since(began), err)
+	if err := read(t.Context()); !errors.As(err, &silent) || !silent.NotAsked() {
+		t.Errorf("second call: %v", err)
 	}
 	answering(true)
-	time.Sleep(l.silent)
-	if err := read(t.Context()); err == nil || errors.As(err, &silent) {
+	for err = read(ctx); errors.As(err, &silent); err = read(ctx) { // until it is asked again
+	}
+	if err == nil || ctx.Err() != nil {
 		t.Errorf("the host answers again: %v", err)
 	}
 	answering(false)
@@ -86,10 +86,9 @@ func TestLimitsOfTheCaller(t *testing.T) {
 	}
 	short, cancel = context.WithTimeout(t.Context(), 3*l.change)
 	defer cancel()
-	began := time.Now()
 	_, err := client.PurchaseCapacityBlock(short, &ec2.PurchaseCapacityBlockInput{CapacityBlockOfferingId: aws.String("cb-1"), InstancePlatform: "Linux/UNIX"})
-	if err == nil || errors.As(err, &silent) || time.Since(began) < 3*l.change {
-		t.Errorf("a purchase ended after %s: %v", time.Since(began), err)
+	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &silent) {
+		t.Errorf("a purchase ended with %v", err)
 	}
 }
 

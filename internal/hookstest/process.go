@@ -16,9 +16,6 @@ const ownProcessOf = "PCS_CAPACITY_TEST_PROCESS"
 // not, the test has been run, and there is nothing left to do.
 func OwnProcess(t *testing.T) bool {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster, or waits")
-	}
 	if os.Getenv(ownProcessOf) == t.Name() {
 		return true
 	}
