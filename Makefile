@@ -26,6 +26,8 @@ VERSION = $(or $(shell git describe --tags --exact-match --match 'v[0-9]*' 2>/de
 # Programs are static, so that they run on every distribution. Only the race detector needs
 # cgo; all else shares what is compiled without it.
 export CGO_ENABLED := 0
+# Nor do they depend on the folder that they are built in: packages are the same anywhere, and clones share Go's cache.
+export GOFLAGS := -trimpath
 
 # What the lab and the tests need from the distribution: program → package.
 # Of MariaDB only the programs: mariadb-server would start a database of the machine's own.
@@ -53,7 +55,7 @@ demo: deps build ## run the main job on a simulated AWS and a real Slurm, on thi
 	@bin/capacity-lab demo --bin bin --keep
 
 test: deps build lint ## everything that must pass: lint, unit tests, transcripts, the wire, a demo, real Slurm
-	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=
+	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH)
 	@GOBIN=$(CURDIR)/bin go install $(GOTESTSUM)
 	$(TESTS) -p 2 -skip '^Test(Slurm|Long|Rare)' ./...
 	@echo "the demo, on an AWS that shows everything late and whose clock is off"
@@ -87,11 +89,10 @@ build: ## compile all programs into bin/ (at first a minute and 3 GB, for the EC
 	go build -o bin/ ./cmd/...
 
 packages: ## DEB and RPM for amd64 and arm64, in dist/
-packages: TRIM := -trimpath
 packages: dist/share
 	@for arch in $(ARCHES); do \
 		echo "building $(VERSION) for $$arch"; \
-		GOARCH=$$arch go build $(TRIM) -o dist/linux-$$arch/ \
+		GOARCH=$$arch go build -o dist/linux-$$arch/ \
 			-ldflags "-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)" ./cmd/... || exit; \
 		for file in nfpm.yaml packaging/lab.yaml; do for form in deb rpm; do \
 			ARCH=$$arch VERSION=$(VERSION) SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
@@ -123,7 +124,7 @@ dist/share: build # what is the same on every architecture
 
 test-systemd: deps ## the service of the DEB under a real systemd, in a container (as root; a minute)
 	@{ command -v systemd-nspawn && command -v mmdebstrap; } >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends systemd-container mmdebstrap >/dev/null
-	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH) TRIM=
+	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH)
 	@$(SUDO) env PATH="$$PATH" PACKAGES="$(PACKAGES) systemd systemd-sysv dbus" internal/slurmlab/suite.sh bookworm true
 	$(SUDO) packaging/systemd.sh .suites/bookworm
 

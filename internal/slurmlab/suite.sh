@@ -37,4 +37,4 @@ exec unshare --mount --pid --fork --kill-child sh -eu -c '
 		mount --bind "$folder" "$root$folder"
 	done
 	exec chroot "$root" env -i -C "$here" HOME=/root PATH="$(go env GOROOT)/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
-		GOMODCACHE="$(go env GOMODCACHE)" GOCACHE="$(go env GOCACHE)" CGO_ENABLED=0 "$@"' sh "$@"
+		GOMODCACHE="$(go env GOMODCACHE)" GOCACHE="$(go env GOCACHE)" CGO_ENABLED=0 GOFLAGS=-trimpath "$@"' sh "$@"
