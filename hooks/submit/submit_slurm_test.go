@@ -70,7 +70,7 @@ func (s site) script() string {
 	if s.shim == "cli_filter" {
 		return submit.CLIFilter(s.state.PlanPath(), string(s.state), s.filter)
 	}
-	return strings.Replace(s.impatient(), "READ_SECONDS, FILTER_SECONDS, REST_SECONDS = 1, 2, 60", "READ_SECONDS, FILTER_SECONDS, REST_SECONDS = 60, 60, 60", 1)
+	return submit.Patient(s.impatient())
 }
 
 // impatient is job_submit.lua as sites have it.

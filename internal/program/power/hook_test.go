@@ -1,15 +1,18 @@
 package power
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -100,5 +103,52 @@ func TestHookKeepsTheAccountOfItsInstanceProfile(t *testing.T) {
 				t.Errorf("metadata was asked %d times", asked)
 			}
 		})
+	}
+}
+
+// Where slurmctld does not answer, a hook has the mark that an earlier one has kept, and without one none.
+func TestHookKnowsItsMarkWithoutSlurmctld(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "scontrol"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	cfg := config.Default()
+	cfg.Region, cfg.StateDir = "us-east-2", t.TempDir()
+	h, err := newClients(t.Context(), cfg, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mark, _, err := h.ask(t.Context()); err == nil {
+		t.Errorf("without an earlier hook: %q", mark)
+	}
+	if err := h.state.KeepMark("ml/1"); err != nil {
+		t.Fatal(err)
+	}
+	if mark, timeout, err := h.ask(t.Context()); err != nil || mark != "ml/1" || timeout != 0 {
+		t.Errorf("%q, %s, %v", mark, timeout, err)
+	}
+}
+
+// The last line of a call has all that came of it, R12's code of EC2 among it.
+func TestLastLineOfACall(t *testing.T) {
+	for want, failure := range map[string]error{
+		`level=INFO msg="power up: done" nodes=gpu-[1-2] jobs="[7 8]" reservations=[cr-1] instances="[i-1 i-2]" codes="[no-room ok]" aws_codes="[ReservationCapacityExceeded Throttling]" aws_request_ids=[r-1]`:                  nil,
+		`level=ERROR msg="power up: failed; look" nodes=gpu-[1-2] jobs="[7 8]" reservations=[cr-1] instances="[i-1 i-2]" codes="[no-room ok]" aws_codes="[ReservationCapacityExceeded Throttling]" aws_request_ids=[r-1] err=cut`: errors.New("cut"),
+	} {
+		var log strings.Builder
+		c := begin(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == "time" || a.Key == "ms" {
+				return slog.Attr{}
+			}
+			return a
+		}})), "power up", "gpu-[1-2]")
+		c.aws(ec2.Call{RequestID: "r-1", Code: "Throttling"})
+		c.keep([]state.Record{{Jobs: []string{"8"}, Reservation: "cr-1", Code: "ok", Instances: []string{"i-2", "i-1"}}, {Jobs: []string{"7", "8"}, Code: "no-room", EC2Code: "ReservationCapacityExceeded"}})
+		status := c.end(failure, "; look")
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if last := lines[len(lines)-1]; last != want || (status == 0) != (failure == nil) {
+			t.Errorf("%d:\n%s\nwant\n%s", status, last, want)
+		}
 	}
 }
