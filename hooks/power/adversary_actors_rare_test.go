@@ -15,6 +15,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -53,7 +54,7 @@ func (a *adversary) killHooks(ctx context.Context, rng *rand.Rand) {
 // failCalls makes one call of EC2 in five fail, up to four in a row: the SDK tries three
 // times.
 func (a *adversary) failCalls(ctx context.Context, rng *rand.Rand) {
-	for ctx.Err() == nil {
+	for pause(ctx, rng, 10*time.Millisecond) {
 		if len(a.sim.Faults()) == 0 {
 			f := awssim.Fault{Service: "ec2", Skip: rng.IntN(21), Count: 1 + rng.IntN(4)} // 10 and 2.5 on average
 			switch rng.IntN(6) {
@@ -78,17 +79,14 @@ func (a *adversary) failCalls(ctx context.Context, rng *rand.Rand) {
 				return
 			}
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// restartSlurmctld does so twice.
+// restartSlurmctld does so, each time when some jobs have run.
 func (a *adversary) restartSlurmctld(ctx context.Context) {
-	for range 2 {
-		select {
-		case <-ctx.Done():
+	for n := range restarts {
+		if slurmlab.Until(ctx, func() bool { return len(a.runsInBlocks()) >= 3*(n+1) }) != nil {
 			return
-		case <-time.After(attackTime / 3):
 		}
 		err := a.cluster.Reload(hookstest.Deadline(a.t), a.cfg)
 		if err != nil && strings.Contains(err.Error(), "did not end on SIGTERM") { // it looks for the addresses of nodes
@@ -97,6 +95,9 @@ func (a *adversary) restartSlurmctld(ctx context.Context) {
 		if err != nil {
 			a.t.Errorf("restarting slurmctld: %v", err)
 		}
+		a.mu.Lock()
+		a.restarted++
+		a.mu.Unlock()
 	}
 }
 

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// attackTime is how long everything goes wrong at once; SuspendTime, poll and boot are
-	// so short here that it is about as many power-ups as in an hour.
-	// On a slow machine it takes up to longestAttack until there were fewestRuns of jobs in blocks.
-	attackTime, longestAttack, fewestRuns = 50 * time.Second, 3 * time.Minute, 5
+	// The attack ends when so many jobs have run in blocks, so many hooks were killed and slurmctld was restarted so
+	// often; everything is so fast here that it is about as many power-ups as in an hour.
+	fewestRuns, fewestKills, restarts = 10, 5, 2
+	longestAttack                     = 10 * time.Minute
 	// calmTime is the time in which the cluster has to come to rest afterwards. Slurm 24.11 asks
 	// a node after KillWait and two MessageTimeouts, looking once a minute, whether a job is over
 	// that had ended before a restart of slurmctld and was requeued after it: 50 and 60 seconds.
-	calmTime = 150 * time.Second
+	calmTime = 10 * time.Minute
 )
 
 // TestRare_Adversary: two users without rights submit, hold, release, requeue, cancel, move and
@@ -60,13 +60,15 @@ func TestRare_Adversary(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), longestAttack)
 	defer cancel()
-	enough := time.Now().Add(attackTime)
 	var attack sync.WaitGroup
 	attack.Go(func() {
 		defer cancel()
-		for ctx.Err() == nil && (time.Now().Before(enough) || len(a.runsInBlocks()) < fewestRuns) {
-			time.Sleep(time.Second)
-		}
+		_ = slurmlab.Until(ctx, func() bool {
+			a.mu.Lock()
+			kills, restarted := a.killedHooks, a.restarted
+			a.mu.Unlock()
+			return len(a.runsInBlocks()) >= fewestRuns && kills >= fewestKills && restarted >= restarts
+		})
 	})
 	for _, u := range users {
 		attack.Go(func() { u.attack(ctx) })
@@ -83,7 +85,6 @@ func TestRare_Adversary(t *testing.T) {
 	calm, endSync := context.WithCancel(t.Context())
 	defer endSync()
 	attack.Go(func() { a.keepSync(calm) })
-	began := time.Now()
 	defer func() {
 		if log, err := os.ReadFile(a.cluster.Log("slurmctld")); err == nil && t.Failed() {
 			for line := range strings.Lines(string(log)) {
@@ -94,7 +95,6 @@ func TestRare_Adversary(t *testing.T) {
 		}
 	}()
 	a.comeToRest(users)
-	t.Logf("at rest after %s", time.Since(began).Round(time.Second))
 	a.check()
 	endSync()
 	attack.Wait()
@@ -114,6 +114,7 @@ type adversary struct {
 	killedHooks int
 	killedSyncs int
 	failedCalls int
+	restarted   int // slurmctld
 }
 
 func startAdversary(t *testing.T) *adversary {
@@ -169,24 +170,25 @@ func startAdversary(t *testing.T) *adversary {
 // more but to release jobs of theirs that are allowed and held; AWS's time passes.
 func (a *adversary) comeToRest(users []*user) {
 	a.t.Helper()
-	deadline := time.Now().Add(calmTime)
+	ctx, cancel := context.WithTimeout(a.ctx, calmTime)
+	defer cancel()
 	// sync ends an instance that no node stands for when it is old enough.
 	a.sim.Clock().Advance(6 * time.Minute)
 	var left []string
-	for round := 0; time.Now().Before(deadline); round++ {
-		if round%5 == 0 {
+	round := 0
+	if err := slurmlab.Until(ctx, func() bool {
+		if round++; round%5 == 1 {
 			for _, u := range users {
 				u.releaseAllowed()
 			}
 			a.startAgain()
 			a.sim.Clock().Advance(40 * time.Second)
 		}
-		if left = a.unrest(); len(left) == 0 {
-			return
-		}
-		time.Sleep(time.Second)
+		left = a.unrest()
+		return len(left) == 0
+	}); err != nil {
+		a.t.Errorf("not at rest: %v:\n%s", err, strings.Join(left, "\n"))
 	}
-	a.t.Errorf("not at rest after %s:\n%s", calmTime, strings.Join(left, "\n"))
 }
 
 // startAgain does what an administrator does for jobs that slurmctld took to be started
@@ -283,9 +285,7 @@ func (a *adversary) check() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(a.ctx, 40*time.Second)
-		defer cancel()
-		if _, err := a.cluster.WaitJob(ctx, id, "COMPLETED"); err != nil {
+		if _, err := a.cluster.WaitJob(hookstest.Deadline(t), id, "COMPLETED"); err != nil {
 			t.Errorf("afterwards: %v", err)
 		}
 	}
