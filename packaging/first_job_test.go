@@ -55,12 +55,10 @@ func (i *installation) firstJob() {
 	}
 	defer func() { _ = os.Rename(played+".away", played) }()
 	script := strings.ReplaceAll(strings.Join(commands[1:], "\n"), "/tmp/lab", lab) + "\nenv -0 >" + dir + "/env\n"
-	began := time.Now()
 	cmd := exec.CommandContext(deadline(i.T), "bash", "-ec", script)
 	cmd.Env = append(os.Environ(), "PATH="+i.at("usr/bin")+":"+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.Output()
-	took := time.Since(began)
 	said, _ := os.ReadFile(filepath.Join(lab, "log", "up.log"))
 	environment, envErr := os.ReadFile(filepath.Join(dir, "env"))
 	env := strings.Split(strings.TrimSuffix(string(environment), "\x00"), "\x00")
@@ -68,7 +66,6 @@ func (i *installation) firstJob() {
 	if err != nil || envErr != nil {
 		i.Fatalf("%v %v: %s\n%s", err, envErr, out, said)
 	}
-	i.Logf("from the package to the end of the first job: %d commands, %s", len(commands), took.Round(time.Second))
 	host, _ := os.Hostname()
 	if !strings.HasSuffix(string(out), "\n"+host+"\n"+host+"\n") {
 		i.Errorf("the job on two nodes said %s", out)

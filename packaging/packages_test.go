@@ -92,9 +92,9 @@ type installation struct {
 	slurmUser int
 }
 
-// TestPackages follows a package from before its installation until nothing is left of it.
+// TestSlurmPackages follows a package from before its installation until nothing is left of it.
 // sbatch works all the time.
-func TestPackages(t *testing.T) {
+func TestSlurmPackages(t *testing.T) {
 	dist := os.Getenv(installed.FolderVariable)
 	if dist == "" {
 		t.Skip(installed.FolderVariable + " is the folder of the packages; `make test` builds them and sets it")

@@ -15,9 +15,7 @@ import (
 
 // A change of one task, of the pending tasks, or of one component of a het job, changes
 // that and nothing else, also where Slurm has one id for it and for the whole.
-func TestChangesOfOneJob(t *testing.T) {
-	t.Parallel()
-	cluster, client := start(t)
+func changesOfOneJob(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
 	// Components of a het job never share a node.
 	array := submit(t, cluster, "sleep 1000", "-n1", "-t", "60", "-a", "0-2%2")
@@ -127,25 +125,9 @@ func TestChangesOfOneJob(t *testing.T) {
 
 // slurmctld can take a change and make something else of it: a site's job_submit.lua does
 // so here.
-func TestChangeWithoutEffect(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
-	}
-	cluster, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: t.TempDir(), JobSubmitLua: `
-function slurm_job_submit(job, parts, uid) return slurm.SUCCESS end
-function slurm_job_modify(job, record, parts, uid)
-  if job.time_limit ~= slurm.NO_VAL then job.time_limit = 3 end
-  if job.admin_comment ~= nil then job.admin_comment = "theirs" end
-  return slurm.SUCCESS
-end`})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cluster.Stop() })
-	client := &slurm.Client{Conf: cluster.Conf()}
-	job := fmt.Sprint(submit(t, cluster, "sleep 1000", "-t", "10"))
-	held := fmt.Sprint(submit(t, cluster, "sleep 1000", "-H"))
+func changesWithoutEffect(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
+	job := fmt.Sprint(submit(t, cluster, "sleep 1000", "-J", "theirs", "-t", "10"))
+	held := fmt.Sprint(submit(t, cluster, "sleep 1000", "-J", "theirs", "-H"))
 	if err := client.Edit(deadline(t), map[string]capacity.Edits{held: {TimeLimit: capacity.Minutes(5)}})[held]; !errors.Is(err, slurm.ErrNoEffect) {
 		t.Errorf("edits: error %v, want one that says that they have no effect", err)
 	}
@@ -158,9 +140,7 @@ end`})
 }
 
 // What pending jobs are given is read back, and one that Slurm refuses hinders no other.
-func TestEdit(t *testing.T) {
-	t.Parallel()
-	cluster, client := start(t)
+func edits(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
 	name := func(args ...string) string {
 		return fmt.Sprint(submit(t, cluster, "sleep 1000", append(args, "-p", "gpu", "-H")...))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -35,17 +36,64 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start starts a real cluster: static-1, and gpu-1 to gpu-4 that are powered down.
-func start(t *testing.T) (*slurmlab.Cluster, *slurm.Client) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
-	}
-	cluster, err := slurmlab.Start(deadline(t), slurmlab.Config{
-		Dir:            t.TempDir(),
+// TestSlurmClient shows what the adapters write to a real Slurm, which takes or refuses it. One cluster serves all:
+// static-1, and gpu-1 to gpu-4 that are powered down; gpu-4 never boots. A job_submit.lua of the site's makes something else of each
+// change of a job named theirs.
+func TestSlurmClient(t *testing.T) {
+	var cluster *slurmlab.Cluster
+	cluster = start(t, slurmlab.Config{
+		Dir: t.TempDir(),
+		Resume: func(ctx context.Context, nodes []string) {
+			for _, node := range nodes {
+				if node != "gpu-4" { // never boots
+					check(t, cluster.StartNode(ctx, node, "127.0.0.1"))
+				}
+			}
+		},
 		CloudGroups:    []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu", Features: "gpu,h100"}},
 		SuspendTimeout: time.Second,
+		JobSubmitLua: `
+function slurm_job_submit(job, parts, uid) return slurm.SUCCESS end
+function slurm_job_modify(job, record, parts, uid)
+  if record.name ~= "theirs" then return slurm.SUCCESS end
+  if job.time_limit ~= slurm.NO_VAL then job.time_limit = 3 end
+  if job.admin_comment ~= nil then job.admin_comment = "theirs" end
+  return slurm.SUCCESS
+end`,
 	})
+	client := &slurm.Client{Conf: cluster.Conf()}
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T, *slurmlab.Cluster, *slurm.Client)
+	}{
+		{"edits", edits},
+		{"jobs of partitions", jobsOfPartitions},
+		{"environment of a hook", hookEnvironment},
+		{"environment of a user", userEnvironment},
+		{"changes without effect", changesWithoutEffect},
+		{"requeue of an interactive job", requeueOfInteractiveJob},
+		{"nodes", nodesOfRealSlurm},
+		{"changes of one job", changesOfOneJob},
+		{"jobs", jobsOfRealSlurm},
+		{"an active reservation", activeReservation},
+		{"partitions and settings", partitionsAndSettings},
+	} {
+		if !t.Run(part.name, func(t *testing.T) { part.run(t, cluster, client) }) {
+			return
+		}
+		_, err := cluster.Command(deadline(t), "scancel", "--user=root")
+		check(t, err)
+		poll(t, "the end of all jobs", func() ([]capacity.Job, bool) {
+			jobs, err := client.Jobs(deadline(t))
+			check(t, err)
+			return jobs, !slices.ContainsFunc(jobs, capacity.Job.Active)
+		})
+	}
+}
+
+func start(t *testing.T, cfg slurmlab.Config) *slurmlab.Cluster {
+	t.Helper()
+	cluster, err := slurmlab.Start(deadline(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,11 +107,11 @@ func start(t *testing.T) (*slurmlab.Cluster, *slurm.Client) {
 			t.Logf("slurmctld.log ends:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
 		}
 	})
-	return cluster, &slurm.Client{Conf: cluster.Conf()}
+	return cluster
 }
 
 func deadline(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -143,15 +191,11 @@ func wantSameFlags(t *testing.T, client *slurm.Client) {
 
 func poll[T any](t *testing.T, what string, get func() (T, bool)) T {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		value, done := get()
-		if done {
-			return value
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s did not get there: %+v", what, value)
-		}
+	var value T
+	if err := slurmlab.Until(deadline(t), func() (done bool) { value, done = get(); return done }); err != nil {
+		t.Fatalf("%s did not get there: %+v", what, value)
 	}
+	return value
 }
 
 func any1[T any](T) bool { return true }
@@ -171,9 +215,7 @@ func wantError(t *testing.T, err, want error) {
 	}
 }
 
-func TestJobsOfRealSlurm(t *testing.T) {
-	t.Parallel()
-	cluster, client := start(t)
+func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
 
 	// A comment as long as slurmctld takes, with a forged field and all bytes.
@@ -260,9 +302,7 @@ func TestJobsOfRealSlurm(t *testing.T) {
 	}
 }
 
-func TestRequeueOfInteractiveJob(t *testing.T) {
-	t.Parallel()
-	cluster, client := start(t)
+func requeueOfInteractiveJob(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	cmd := exec.CommandContext(deadline(t), "salloc", "-t", "5", "cat")
 	cmd.Env = append(os.Environ(), cluster.Env()...)
 	stdin, err := cmd.StdinPipe()
@@ -274,10 +314,11 @@ func TestRequeueOfInteractiveJob(t *testing.T) {
 	job := poll(t, "the salloc job", func() (capacity.Job, bool) {
 		jobs, err := client.Jobs(deadline(t))
 		check(t, err)
-		if len(jobs) == 0 {
+		at := slices.IndexFunc(jobs, capacity.Job.Running)
+		if at < 0 {
 			return capacity.Job{}, false
 		}
-		return jobs[0], jobs[0].Running()
+		return jobs[at], true
 	})
 	if job.Batch {
 		t.Errorf("a salloc job is a batch job: %+v", job)
@@ -285,9 +326,7 @@ func TestRequeueOfInteractiveJob(t *testing.T) {
 	wantError(t, client.Requeue(deadline(t), job.Shown), slurm.ErrNotBatch)
 }
 
-func TestNodesOfRealSlurm(t *testing.T) {
-	t.Parallel()
-	cluster, client := start(t)
+func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
 	node := waitNode(t, client, "gpu-1", capacity.Node.PoweredDown)
 	if node.Base() != "IDLE" || !node.Has("CLOUD") || !slices.Equal(node.Partitions, []string{"gpu"}) || !slices.Equal(node.Features, []string{"gpu", "h100"}) || node.CPUs != 4 {
@@ -322,7 +361,7 @@ func TestNodesOfRealSlurm(t *testing.T) {
 	}
 
 	id := submit(t, cluster, "sleep 1000", "-p", "gpu", "-w", "gpu-4")
-	waitJob(t, client, id, capacity.Job.Running)
+	waitJob(t, client, id, capacity.Job.Configuring)
 	check(t, client.PowerDownForce(ctx, []string{"gpu-4", "gpu-4"}, "InsufficientInstanceCapacity: State=DOWN\nComment=x"))
 	waitJob(t, client, id, func(j capacity.Job) bool { return j.Pending() && j.Restarts == 1 })
 	check(t, client.Hold(ctx, strconv.Itoa(id)))
@@ -359,9 +398,7 @@ func TestNodesOfRealSlurm(t *testing.T) {
 	}
 }
 
-func TestPartitionsAndConfigOfRealSlurm(t *testing.T) {
-	t.Parallel()
-	cluster, client := start(t)
+func partitionsAndSettings(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
 	_, err := cluster.Command(ctx, "scontrol", "update", "partitionname=gpu", "maxtime=2-0", "defaulttime=45", "allowaccounts=nlp,vis", "hidden=yes")
 	check(t, err)
@@ -384,25 +421,8 @@ func TestPartitionsAndConfigOfRealSlurm(t *testing.T) {
 	}
 }
 
-func TestChecksAccountsOfRealSlurm(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
-	}
-	cluster, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: t.TempDir(), Accounting: true})
-	check(t, err)
-	t.Cleanup(func() { check(t, cluster.Stop()) })
-	config, err := (&slurm.Client{Conf: cluster.Conf()}).Config(deadline(t))
-	check(t, err)
-	if config.Accounting() != capacity.AccountsChecked {
-		t.Errorf("%+v", config)
-	}
-}
-
 // A job that waits for several partitions is among the jobs of each, and of no other.
-func TestJobsOfPartitions(t *testing.T) {
-	t.Parallel()
-	cluster, client := start(t)
+func jobsOfPartitions(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
 	ids := map[string]int{}
 	for name, args := range map[string][]string{"static": {"-H"}, "gpu": {"-H", "-p", "gpu"}, "both": {"-H", "-p", "static,gpu"}, "array": {"-H", "-p", "gpu,static", "-a", "1-4"}} {
@@ -423,7 +443,12 @@ func TestJobsOfPartitions(t *testing.T) {
 		{[]string{"there-is-none"}, nil},
 	} {
 		var got, want []int
-		if err := client.EachJob(ctx, test.partitions, func(j capacity.Job) error { got = append(got, j.ID); return nil }); err != nil {
+		if err := client.EachJob(ctx, test.partitions, func(j capacity.Job) error {
+			if j.ID == cancelled || slices.Contains(slices.Collect(maps.Values(ids)), j.ID) { // others are of other tests
+				got = append(got, j.ID)
+			}
+			return nil
+		}); err != nil {
 			t.Fatal(test.partitions, err)
 		}
 		for _, name := range test.want {
@@ -437,5 +462,31 @@ func TestJobsOfPartitions(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("jobs of %q: %v, not, by their ids, %v", test.partitions, got, want)
 		}
+	}
+}
+
+// Slurm refuses a start for one that has started, also the one
+// that it has. Its nodes and its end change.
+func activeReservation(t *testing.T, _ *slurmlab.Cluster, client *slurm.Client) {
+	ctx := deadline(t)
+	only := func() capacity.SlurmReservation {
+		t.Helper()
+		all, err := client.Reservations(ctx)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		return all[0]
+	}
+	now := time.Now().Truncate(time.Second)
+	check(t, client.CreateReservation(ctx, capacity.SlurmReservation{Name: "pcs-capacity-fence-gpu.cr-0e2000000000000a1.0123abcd", Nodes: []string{"gpu-1", "gpu-2"}, Start: now,
+		Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}))
+	active := only()
+	if !active.Active || !active.Infinite() {
+		t.Fatalf("not active, or not without end: the test proves nothing: %+v", active)
+	}
+	active.Nodes, active.End = []string{"gpu-2", "gpu-3"}, now.Add(time.Hour)
+	check(t, client.UpdateReservation(ctx, active))
+	if got := only(); slurm.Compress(got.Nodes) != "gpu-[2-3]" || !got.End.Equal(active.End) || !got.Active {
+		t.Errorf("after the update: %+v, want %+v", got, active)
 	}
 }

@@ -12,18 +12,13 @@ import (
 
 // What Slurm's accounting lets a job have, against what Slurm itself does with jobs of a
 // minute less and more.
-func TestWallsOfRealSlurm(t *testing.T) {
+func TestLongAccounting(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
-	}
 	dir, err := os.MkdirTemp("", "w")
 	check(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	cluster, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: dir, Accounting: true, Extra: []string{"AccountingStorageEnforce=limits"},
+	cluster := start(t, slurmlab.Config{Dir: dir, Accounting: true, Extra: []string{"AccountingStorageEnforce=limits"},
 		Partitions: []slurmlab.Partition{{Name: "special", Groups: []string{"static-"}}}})
-	check(t, err)
-	t.Cleanup(func() { cluster.Stop() })
 	for _, line := range []string{
 		"add qos short set maxwall=60", "add qos long set maxwall=600", "add qos over set maxwall=700 flags=OverPartQOS", "add qos part set maxwall=120",
 		"add account nlp maxwall=300 qos=normal,short,long,over", "add account vis qos=normal,short defaultqos=short",
@@ -41,7 +36,7 @@ func TestWallsOfRealSlurm(t *testing.T) {
 	client := &slurm.Client{Conf: cluster.Conf()}
 	config, err := client.Config(deadline(t))
 	check(t, err)
-	if !config.ChecksLimits() {
+	if !config.ChecksLimits() || config.Accounting() != capacity.AccountsChecked {
 		t.Errorf("%+v", config)
 	}
 	walls, err := client.Walls(deadline(t), config.ClusterName)

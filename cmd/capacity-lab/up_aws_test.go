@@ -1,12 +1,12 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,7 +18,6 @@ import (
 	pcstypes "github.com/aws/aws-sdk-go-v2/service/pcs/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 )
 
 // awsConfig reaches the lab's AWS as its env file says.
@@ -54,12 +53,11 @@ func (base instanceClient) Do(r *http.Request) (*http.Response, error) {
 
 // What the product's ResumeProgram does, done by hand: the instance finds its
 // node in the launch's tag and boots into it.
-func TestUpEC2InstancesBecomeNodes(t *testing.T) {
-	if !hookstest.OwnProcess(t) {
-		return
-	}
-	p := startUp(t, "", nil, "--mode", "ec2", "--scenario", scenario, "--boot-delay", "100ms")
+func TestLongUpEC2InstancesBecomeNodes(t *testing.T) {
+	before := traces(t)
+	p := startUp(t, "", nil, "--mode", "ec2", "--scenario", scenario, "--boot-delay", "100ms", "--accounting")
 	p.waitReady(t)
+	p.accounts(t)
 	api := ec2.NewFromConfig(p.awsConfig(t))
 	job := p.sh(t, "sbatch --parsable -p gpu -N2 --gpus-per-node=8 -o job.out --wrap 'srun hostname; echo $SLURM_JOB_NODELIST'")
 	p.jobState(t, job, "CONFIGURING")
@@ -114,6 +112,25 @@ func TestUpEC2InstancesBecomeNodes(t *testing.T) {
 			t.Errorf("the slurmd of a terminated instance runs: %s", process)
 		}
 	}
+
+	// What a killed lab leaves is ended by the next one in its folder.
+	p.sh(t, "sbatch -o /dev/null --wrap 'sleep 1000'")
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+	orphans := processesOf(p.dir)
+	if len(orphans) < 4 {
+		t.Fatalf("expected daemons to outlive the lab, found %q", orphans)
+	}
+	second := startUp(t, p.dir, nil, "--mode", "ec2") // with the built-in scenario
+	second.waitReady(t)
+	now := strings.Join(processesOf(p.dir), "\n")
+	for _, orphan := range orphans {
+		if pid, _, _ := strings.Cut(orphan, " "); strings.Contains(now, pid+" ") {
+			t.Errorf("still there: %s", orphan)
+		}
+	}
+	second.jobState(t, second.sh(t, "sbatch --parsable -o /dev/null --wrap true"), "COMPLETED") // in the default partition
+	second.end(t, syscall.SIGINT, before)
 }
 
 // labGroup makes a compute node group of the lab's PCS cluster and a queue of
@@ -146,69 +163,10 @@ func (p *upProcess) labGroup(t *testing.T, api *pcs.Client, name, template, vers
 	return group, *made.Queue.Id
 }
 
-func TestUpPCSPlaysBlock(t *testing.T) {
-	if !hookstest.OwnProcess(t) {
-		return
-	}
-	p := startUp(t, "", nil, "--mode", "pcs", "--scenario", scenario, "--boot-delay", "100ms")
-	p.waitReady(t)
-	cfg := p.awsConfig(t)
-	ec2API, pcsAPI := ec2.NewFromConfig(cfg), pcs.NewFromConfig(cfg)
-	running := p.sh(t, "sbatch --parsable -p compute -o /dev/null --wrap 'sleep 300'")
-	p.jobState(t, running, "RUNNING")
-	version := blockTemplate(t, ec2API, "cr-0bbbbbbbbbbbbbbbb")
-	group, queue := p.labGroup(t, pcsAPI, "gpu-a", "lt-0aaaaaaaaaaaaaaaa", version, "p5.48xlarge", pcstypes.PurchaseOptionCapacityBlock, 2, 2)
-
-	// Before the block opens.
-	p.until(t, "scontrol -o show reservation", func(out string) bool {
-		return strings.Contains(out, "ReservationName=gpu-a-scheduled ") && strings.Contains(out, "Nodes=gpu-a-[1-2] ") && strings.Contains(out, "MAINT")
-	})
-	p.nodeState(t, "gpu-a-1", func(s string) bool {
-		return strings.Contains(s, "MAINTENANCE") && strings.Contains(s, "POWERED_DOWN")
-	})
-	job := p.sh(t, "sbatch --parsable -p gpu-a -N2 -C gpu-a --gpus-per-node=8 -o job.out --wrap 'srun hostname'")
-	p.jobState(t, job, "PENDING")
-
-	// Open: the job runs; both nodes stay up although they are idle.
-	p.advance(t, "10m")
-	p.jobState(t, job, "COMPLETED")
-	if out := p.sh(t, "scontrol -o show reservation"); strings.Contains(out, "gpu-a-scheduled") {
-		t.Errorf("the reservation outlives the opening: %s", out)
-	}
-	p.nodeState(t, "gpu-a-2", func(s string) bool { return s == "IDLE+CLOUD" })
-
-	// EC2 takes the block back.
-	p.advance(t, "29m")
-	for _, node := range []string{"gpu-a-1", "gpu-a-2"} {
-		p.nodeState(t, node, func(s string) bool { return strings.Contains(s, "POWERED_DOWN") })
-	}
-	if _, err := pcsAPI.DeleteQueue(t.Context(), &pcs.DeleteQueueInput{ClusterIdentifier: aws.String("lab"), QueueIdentifier: &queue}); err != nil {
-		t.Fatal(err)
-	}
-	p.until(t, "scontrol -o show partition || true", func(out string) bool { return out != "" && !strings.Contains(out, "PartitionName=gpu-a ") })
-	// The partition goes as soon as the queue is being deleted; the queue itself takes its time.
-	p.until(t, "true", func(string) bool {
-		_, err := pcsAPI.GetQueue(t.Context(), &pcs.GetQueueInput{ClusterIdentifier: aws.String("lab"), QueueIdentifier: &queue})
-		var gone *pcstypes.ResourceNotFoundException
-		return errors.As(err, &gone)
-	})
-	if _, err := pcsAPI.DeleteComputeNodeGroup(t.Context(), &pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: aws.String("lab"), ComputeNodeGroupIdentifier: &group}); err != nil {
-		t.Fatal(err)
-	}
-	p.until(t, "scontrol -o show node || true", func(out string) bool { return out != "" && !strings.Contains(out, "NodeName=gpu-a-1 ") })
-	p.jobState(t, running, "RUNNING") // through four restarts of slurmctld
-	if out := p.sh(t, "scontrol -o show job "+running); !strings.Contains(out, "Restarts=0") {
-		t.Errorf("the unmanaged job was restarted: %s", out)
-	}
-}
-
-func TestUpPCSLaunchFailure(t *testing.T) {
-	if !hookstest.OwnProcess(t) {
-		return
-	}
-	p := startUp(t, "", nil, "--mode", "pcs", "--scenario", scenario, "--boot-delay", "100ms")
-	p.waitReady(t)
-	p.labGroup(t, pcs.NewFromConfig(p.awsConfig(t)), "cpu", "lt-0cccccccccccccccc", "1", "c5.large", pcstypes.PurchaseOptionOndemand, 0, 3)
+// launchFailure: a node whose instance cannot be launched has EC2's code as its Reason.
+func (p *upProcess) launchFailure(t *testing.T, api *pcs.Client) {
+	t.Helper()
+	p.labGroup(t, api, "cpu", "lt-0cccccccccccccccc", "1", "c5.large", pcstypes.PurchaseOptionOndemand, 0, 3)
 	first := p.sh(t, "sbatch --parsable -p cpu -w cpu-1 -o job.out --wrap 'sleep 300'")
 	p.jobState(t, first, "RUNNING") // takes the zone's only instance
 	p.sh(t, "sbatch --parsable -p cpu -w cpu-2 -o job.out --wrap 'true'")
@@ -236,10 +194,7 @@ func blockTemplate(t *testing.T, api *ec2.Client, reservation string) (version s
 	return strconv.FormatInt(*made.LaunchTemplateVersion.VersionNumber, 10)
 }
 
-func TestUpPCSReplacesNodesAfterUpdate(t *testing.T) {
-	if !hookstest.OwnProcess(t) {
-		return
-	}
+func TestLongUpPCSReplacesNodes(t *testing.T) {
 	p := startUp(t, "", nil, "--mode", "pcs", "--scenario", scenario, "--boot-delay", "100ms")
 	p.waitReady(t)
 	cfg := p.awsConfig(t)
@@ -295,4 +250,5 @@ func TestUpPCSReplacesNodesAfterUpdate(t *testing.T) {
 	if after := strings.Count(p.sh(t, log), `msg="slurmd started"`); after != before {
 		t.Errorf("%d nodes were launched under a guest's fence", after-before)
 	}
+	p.launchFailure(t, pcsAPI)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// What `make mutants` found that no other test decides; most of it is that the first of
+// What no other test decides; most of it is that the first of
 // several does not hide the others.
 
 func TestUnlockedLooksAtEveryPartition(t *testing.T) {

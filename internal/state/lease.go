@@ -139,9 +139,13 @@ func (f *folder) replace(file *os.File, locked bool, from Holder) (*os.File, err
 
 // renew renews the claim until it is lost or dropped.
 func (l *Lease) renew() {
-	claim, stop := l.claim, make(chan struct{})
-	l.end = sync.OnceFunc(func() { close(stop) })
+	claim, stop, ended := l.claim, make(chan struct{}), make(chan struct{})
+	l.end = sync.OnceFunc(func() {
+		close(stop)
+		<-ended // it writes nothing after the claim was given back
+	})
 	go func() {
+		defer close(ended)
 		tick := time.NewTicker(l.after() / 6)
 		defer tick.Stop()
 		for {
