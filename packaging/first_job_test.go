@@ -1,6 +1,7 @@
 package packaging
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -9,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
 // mostCommands is how many a new user types from the package to the first job.
@@ -35,7 +38,7 @@ func readmePath(t *testing.T) []string {
 }
 
 // firstJob goes the README's way to a job on a simulated block, with the programs of this
-// installation, and breaks a few things then that check has to name.
+// installation.
 func (i *installation) firstJob() {
 	i.Helper()
 	commands := readmePath(i.T)
@@ -73,71 +76,6 @@ func (i *installation) firstJob() {
 
 	if found := i.checks(env); len(found) > 0 {
 		i.Errorf("check finds wrong: %q", found)
-	}
-	settings := filepath.Join(lab, "etc", "pcs-capacity", "conf.d", "gpu.toml")
-	filter := i.at("usr/libexec/pcs-capacity/pcs-capacity-filter")
-	state := filepath.Join(lab, "state-pcs-capacity")
-	for _, fault := range []struct{ what, breaks, mends, check string }{
-		{"another zone", "cp " + settings + " saved && sed -i s/subnet-01ab00000000000a1/subnet-01ab00000000000b2/ " + settings, "cp saved " + settings, "reservation"},
-		{"a reservation that there is not", "cp " + settings + " saved && sed -i s/00b1/00ff/ " + settings, "cp saved " + settings, "reservation"},
-		{"a filter that does not run", "chmod 644 " + filter, "chmod 755 " + filter, "filter"},
-		{"a script that is gone", "mv " + lab + "/etc/cli_filter.lua saved.lua", "mv saved.lua " + lab + "/etc/cli_filter.lua", "cli_filter"},
-		{"no snapshot", "mv " + state + "/snapshot.json saved.json", "mv saved.json " + state + "/snapshot.json", "snapshot"},
-		{"calls that are not allowed", "capacity-lab sim fault fail-before --operation DescribeCapacityReservations --code UnauthorizedOperation --status 403", "capacity-lab sim faults --clear", "permission"},
-	} {
-		i.sh(env, dir, fault.breaks)
-		if found := i.checks(env); !strings.Contains(" "+strings.Join(found, " ")+" ", " "+fault.check+" ") {
-			i.Errorf("%s: check finds wrong: %q", fault.what, found)
-		}
-		i.sh(env, dir, fault.mends)
-	}
-	if found := i.checks(env); len(found) > 0 {
-		i.Errorf("all is mended, and check finds wrong: %q", found)
-	}
-	if i.keptAside == ".dpkg-dist" { // once is enough
-		i.canary(env, dir, "confirmed")
-		i.sh(env, dir, "capacity-lab sim otherwise --any-size --late-checks --drops-foreign --replaces-drained")
-		i.canary(env, dir, "refuted")
-	}
-}
-
-// canary asks the lab's PCS and Slurm twice, since some is seen in a later run only.
-func (i *installation) canary(env []string, dir, want string) {
-	i.Helper()
-	outcomes := map[string]string{}
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(time.Second) {
-		cmd := exec.CommandContext(deadline(i.T), i.at("usr/bin/pcs-capacity"), "-y", "-o", "json", "canary", "gpu-a", "--change", "--settle", "10s")
-		cmd.Env, cmd.Dir = env, dir
-		out, _ := cmd.Output()
-		var report struct {
-			Answers []struct{ ID, Outcome, Evidence string }
-		}
-		if err := json.Unmarshal(out, &report); err != nil {
-			i.Fatalf("canary: %v: %s", err, out)
-		}
-		for _, a := range report.Answers {
-			outcomes[a.ID] = a.Outcome + ": " + a.Evidence
-		}
-		if strings.HasPrefix(outcomes["foreign-reservation"], want) && strings.HasPrefix(outcomes["drained-node"], want) {
-			break
-		}
-	}
-	for _, id := range []string{"wrong-zone", "too-many-nodes", "foreign-reservation", "drained-node"} {
-		if !strings.HasPrefix(outcomes[id], want) {
-			i.Errorf("canary: %s is %s, want %s", id, outcomes[id], want)
-		}
-	}
-	if !strings.HasPrefix(outcomes["scheduled-open"], "confirmed") {
-		i.Errorf("canary: scheduled-open is %s", outcomes["scheduled-open"])
-	}
-}
-
-func (i *installation) sh(env []string, dir, command string) {
-	i.Helper()
-	cmd := exec.CommandContext(deadline(i.T), "sh", "-c", command)
-	cmd.Env, cmd.Dir = env, dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		i.Errorf("%s: %v: %s", command, err, out)
 	}
 }
 
@@ -178,11 +116,11 @@ func stopLab(t *testing.T, env []string) {
 			return
 		}
 		_ = syscall.Kill(n, syscall.SIGTERM)
-		for deadline := time.Now().Add(time.Minute); syscall.Kill(n, 0) == nil && time.Now().Before(deadline); {
-			if program, err := os.Readlink("/proc/" + pid + "/exe"); err != nil || program == "" {
-				return // ended, and not waited for by its parent
-			}
-			time.Sleep(50 * time.Millisecond)
+		if err := slurmlab.Until(context.Background(), func() bool {
+			program, err := os.Readlink("/proc/" + pid + "/exe") // a zombie has none
+			return err != nil || program == ""
+		}); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -92,13 +92,48 @@ type installation struct {
 	slurmUser int
 }
 
-// TestSlurmPackages follows a package from before its installation until nothing is left of it.
-// sbatch works all the time.
-func TestSlurmPackages(t *testing.T) {
+// packages is the folder of the packages.
+func packages(t *testing.T) string {
+	t.Helper()
 	dist := os.Getenv(installed.FolderVariable)
 	if dist == "" {
 		t.Skip(installed.FolderVariable + " is the folder of the packages; `make test` builds them and sets it")
 	}
+	return dist
+}
+
+// TestSlurmPackages installs the packages, and takes the README's way to a first job with those of one form.
+func TestSlurmPackages(t *testing.T) {
+	dist := packages(t)
+	for _, f := range forms {
+		t.Run(f.name, func(t *testing.T) {
+			first, err := installed.Package(dist, f.pattern)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := &installation{T: t, form: f}
+			i.makeRoot(filepath.Join(t.TempDir(), f.name))
+			i.isInstalled(first)
+			lab := labOf(first)
+			i.manage(i.install, lab)
+			if f.name == "deb" {
+				i.firstJob()
+			}
+			i.manage(i.remove, "pcs-capacity-lab")
+			i.manage(i.remove, "pcs-capacity")
+		})
+	}
+}
+
+// labOf is the package of the lab beside a package.
+func labOf(path string) string {
+	return filepath.Join(filepath.Dir(path), strings.Replace(filepath.Base(path), "pcs-capacity", "pcs-capacity-lab", 1))
+}
+
+// TestRarePackages follows a package from before its installation until nothing is left of it.
+// sbatch works all the time.
+func TestRarePackages(t *testing.T) {
+	dist := packages(t)
 	dir, err := os.MkdirTemp("", "pkg") // Slurm's sockets need a short path
 	if err != nil {
 		t.Fatal(err)
@@ -134,38 +169,26 @@ func TestSlurmPackages(t *testing.T) {
 			}
 			i := &installation{T: t, form: f, cluster: cluster, slurm: cfg, aws: sim.Env()}
 			i.makeRoot(filepath.Join(dir, f.name))
-			lab := filepath.Join(dist, strings.Replace(filepath.Base(first), "pcs-capacity", "pcs-capacity-lab", 1))
-			i.life(first, lab, i.build(dist))
+			i.life(first, i.build(dist))
 			i.forgetFences()
 		})
 	}
 }
 
-func (i *installation) life(first, lab, second string) {
-	i.submits("before", false)
-
-	// Installed: files, and nothing else happens.
+// isInstalled: files, and nothing else happens.
+func (i *installation) isInstalled(first string) {
+	i.Helper()
 	said := i.manage(i.install, first)
 	if !strings.Contains(said, "systemctl enable --now pcs-capacity-sync") {
 		i.Errorf("the installation does not say what to do next:\n%s", said)
 	}
 	i.hasFiles(first)
 	i.called("daemon-reload")
-	i.submits("installed", false)
 	i.isStatic()
 	i.unitIsValid()
 	if out, err := i.command("usr/bin/pcs-capacity", "--version").CombinedOutput(); err != nil || strings.Count(string(out), "unknown") > 0 || strings.Contains(string(out), "devel") {
 		i.Errorf("--version: %s", out)
 	}
-
-	// The lab belongs to one version; here it comes and goes.
-	i.manage(i.install, lab)
-	if out, err := i.command("usr/bin/capacity-lab", "--help").CombinedOutput(); err != nil {
-		i.Errorf("capacity-lab: %v: %s", err, out)
-	}
-	i.firstJob()
-	i.manage(i.remove, "pcs-capacity-lab")
-
 	// As it comes, config.toml changes nothing.
 	empty := filepath.Join(i.TempDir(), "empty.toml")
 	if err := os.WriteFile(empty, nil, 0o644); err != nil {
@@ -184,6 +207,12 @@ func (i *installation) life(first, lab, second string) {
 	}
 
 	i.listsItsModules()
+}
+
+func (i *installation) life(first, second string) {
+	i.submits("before", false)
+	i.isInstalled(first)
+	i.submits("installed", false)
 
 	// Set up, wired and started.
 	i.configure()
@@ -242,7 +271,7 @@ func (i *installation) life(first, lab, second string) {
 	}
 
 	// Removed, with the wiring still in Slurm.
-	said = i.manage(i.remove, "pcs-capacity")
+	said := i.manage(i.remove, "pcs-capacity")
 	i.called("--quiet disable --now pcs-capacity-sync.service", "daemon-reload")
 	for _, program := range []string{"usr/bin/pcs-capacity", "usr/libexec/pcs-capacity"} {
 		if _, err := os.Stat(i.at(program)); err == nil {
@@ -504,7 +533,9 @@ func (i *installation) called(want ...string) {
 // command is a program of the package, in the environment of the cluster and of AWS.
 func (i *installation) command(path string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(deadline(i.T), i.at(path), args...)
-	cmd.Env = append(i.cluster.Env(), i.aws...)
+	if i.cluster != nil {
+		cmd.Env = append(i.cluster.Env(), i.aws...)
+	}
 	return cmd
 }
 
@@ -564,13 +595,14 @@ func (i *installation) startService() (stop func(syscall.Signal)) {
 				i.Errorf("after %s the service ended with %v: %s", signal, err, said.String())
 			}
 		}
-		for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
-			if _, err := os.Stat(i.at("var/lib/pcs-capacity/plan")); err == nil {
-				return stop
-			}
+		if err := slurmlab.Until(deadline(i.T), func() bool {
+			_, err := os.Stat(i.at("var/lib/pcs-capacity/plan"))
+			return err == nil
+		}); err != nil {
+			stop(syscall.SIGTERM)
+			i.Fatalf("no pass: %s", said.String())
 		}
-		stop(syscall.SIGTERM)
-		i.Fatalf("no pass in 30 s: %s", said.String())
+		return stop
 	}
 	i.Fatalf("the unit has no ExecStart:\n%s", unit)
 	return nil
