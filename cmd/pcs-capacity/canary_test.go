@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -352,73 +351,6 @@ func (r *restricted) nothingOfCanary(when string) {
 	for _, one := range r.sim.Reservations("us-east-2") {
 		if one.Tags["pcs-capacity:cluster"] == "ml/canary" && one.State != "cancelled" {
 			r.Errorf("%s: %s is %s", when, one.ID, one.State)
-		}
-	}
-}
-
-// TestCanaryFreeKilled loses the answer of every seventh call, and kills the command (-9) in the call
-// after it. clean leaves nothing.
-func TestCanaryFreeKilled(t *testing.T) {
-	t.Parallel()
-	r := newRestricted(t, awssim.NewClock(simStart, 0))
-	for n, cut := 0, true; cut; n += 11 { // TestFreeKilled of internal/canary has every call
-		for _, f := range []awssim.Fault{{Effect: awssim.CutAfter, Service: "ec2", Skip: n, Count: 1}, {Effect: awssim.Silent, Service: "ec2", Skip: n, Count: 1}} {
-			if _, err := r.sim.AddFault(f); err != nil {
-				t.Fatal(err)
-			}
-		}
-		cut = r.killedWhenSilent("--config", r.settings, "--yes", "canary", "--free")
-		r.sim.ClearFaults()
-		if n == 11 {
-			r.theNextRunRemoves()
-		}
-		r.said = ""
-		if status := r.admin("clean"); status != 0 {
-			t.Errorf("call %d: clean: %d\n%s", n, status, r.said)
-		}
-		r.nothingOfCanary(fmt.Sprintf("call %d", n))
-		if n > 100 {
-			t.Fatal("a run has no end")
-		}
-	}
-	if made := len(r.sim.Instances("us-east-2")); made < 2 {
-		t.Errorf("%d instances were made; the test sees nothing", made)
-	}
-}
-
-// theNextRunRemoves: a person reads what the next run removed; its file, which is sent to others, has no id.
-func (r *restricted) theNextRunRemoves() {
-	r.Helper()
-	r.said = ""
-	if status := r.admin("canary", "--free"); status != 0 || !strings.Contains(r.said, "Removed the leftovers of an earlier run: i-0") {
-		r.Errorf("status %d\n%s", status, r.said)
-	}
-	text := r.file("state/private/canary-free.json")
-	if !strings.Contains(text, `"i-…"`) || strings.Contains(text, "i-0") || strings.Contains(text, "cr-0") {
-		r.Error(text)
-	}
-}
-
-// killedWhenSilent runs the command and kills it when the last fault hits; false where none did.
-func (r *restricted) killedWhenSilent(args ...string) bool {
-	r.Helper()
-	command := exec.CommandContext(r.Context(), "pcs-capacity", args...)
-	command.Dir, command.Env = r.dir, r.env
-	if err := command.Start(); err != nil {
-		r.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	for {
-		select {
-		case <-ended:
-			return len(r.sim.Faults()) < 2
-		case <-time.After(5 * time.Millisecond):
-		}
-		if len(r.sim.Faults()) == 0 {
-			_ = command.Process.Kill()
-			<-ended
-			return true
 		}
 	}
 }

@@ -234,10 +234,10 @@ func (w *wired) check(more ...string) (status int, found check.Findings) {
 	return command.ProcessState.ExitCode(), doc.Findings
 }
 
-// TestCheckNamesEachFault wires a Slurm that has nothing of ours, sees that all is well
+// TestLong_CheckNamesEachFault wires a Slurm that has nothing of ours, sees that all is well
 // and that a job runs on a block, and breaks one thing after the other: with the programs of the
 // installed DEB in `make test`.
-func TestCheckNamesEachFault(t *testing.T) {
+func TestLong_CheckNamesEachFault(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}

@@ -1,7 +1,3 @@
-//go:build !race
-
-// It shares its commands with purchase_faults_test.go, which runs without the race detector.
-
 package main
 
 import (
@@ -37,7 +33,6 @@ var asksFor = map[string][]string{
 func TestErrorCodesComeWithAdvice(t *testing.T) {
 	_, sim := simulatedEC2(t, `payment_delay = "0s"`)
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
-	program := itself(t)
 	for _, r := range slices.Concat(ec2.Remedies, awsconfig.General) {
 		if slices.Contains(r.Calls, "RunInstances") || slices.Contains(r.Calls, "ListGroupResources") {
 			continue
@@ -64,7 +59,7 @@ func TestErrorCodesComeWithAdvice(t *testing.T) {
 			if err := os.WriteFile(config, fmt.Appendf(nil, "cluster = \"ml\"\nstate_dir = %q\n[reserve]\nenabled = true\n", dir), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.CommandContext(t.Context(), program[0], append([]string{"--config", config}, args...)...)
+			cmd := exec.CommandContext(t.Context(), "pcs-capacity", append([]string{"--config", config}, args...)...)
 			cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+dir)
 			said, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(said), r.Code) || !strings.Contains(string(said), r.Do) {

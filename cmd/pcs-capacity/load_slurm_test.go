@@ -1,9 +1,8 @@
-//go:build !race
-
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -25,9 +24,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// loadSize is how many jobs `make load` submits, and "" in every other run of the tests.
-var loadSize = os.Getenv("PCS_CAPACITY_LOAD")
-
 // dayOfBlocks are the reservations of a day in which a block opens every 3 hours, half an hour
 // after the end of the one before.
 func dayOfBlocks(every, length, lead time.Duration, count int) (world, ids string) {
@@ -47,13 +43,10 @@ func withBlocks(world, ids string) (string, string) {
 		strings.Replace(rehearsalConfig, `["cr-0e2000000000000a1"]`, "["+ids+"]", 1)
 }
 
-// TestSyncOverADay: `sync --watch` works through 24 hours, a pass every 3 minutes, in which blocks
+// TestRareSyncOverADay: `sync --watch` works through 24 hours, a pass every 3 minutes, in which blocks
 // open and close. Its memory, files and goroutines are after the day what they were after its first
 // hours, and what it wrote has not grown.
-func TestSyncOverADay(t *testing.T) {
-	if loadSize == "" {
-		t.Skip("part of make load")
-	}
+func TestRareSyncOverADay(t *testing.T) {
 	const step, all, warm = 3 * time.Minute, 24 * 20, 4 * 20
 	clock := awssim.NewClock(time.Now(), 0)
 	world, settings := withBlocks(dayOfBlocks(3*time.Hour, 150*time.Minute, 30*time.Minute, 8))
@@ -125,13 +118,13 @@ func TestSyncOverADay(t *testing.T) {
 	}
 }
 
-// TestLoad: 20 users submit jobs of four kinds, as fast as Slurm takes them, while blocks open
+// TestRareLoad: 20 users submit 1000 jobs, or as many as `make load` says, of four kinds, as fast as Slurm takes them, while blocks open
 // and close under `sync --watch`. Each submission is answered as it should be, none is lost, no
 // job runs past the fence of its block, and sync stays small.
-func TestLoad(t *testing.T) {
-	total, err := strconv.Atoi(loadSize)
+func TestRareLoad(t *testing.T) {
+	total, err := strconv.Atoi(cmp.Or(os.Getenv("PCS_CAPACITY_LOAD"), "1000"))
 	if err != nil {
-		t.Skip("part of make load, which says how many jobs")
+		t.Fatal(err)
 	}
 	users := systemUsers(t, 20)
 	filter, err := exec.LookPath("pcs-capacity-filter")
@@ -153,7 +146,7 @@ func TestLoad(t *testing.T) {
 	r.ctx = ctx
 	r.sync() // the snapshot is there before the first submission
 
-	sync := exec.CommandContext(ctx, itself(t)[0], "--config", r.path, "sync", "--watch")
+	sync := exec.CommandContext(ctx, "pcs-capacity", "--config", r.path, "sync", "--watch")
 	said, err := os.Create(filepath.Join(dir, "..", "sync.said"))
 	if err != nil {
 		t.Fatal(err)

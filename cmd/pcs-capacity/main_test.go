@@ -70,6 +70,13 @@ func TestCapacityTranscripts(t *testing.T) {
 	runTranscripts(t, "testdata/capacity", defaultScenario)
 }
 
+// TestRareTranscripts runs those that wait: for an AWS that does not answer, and for EC2's limit of searches.
+func TestRareTranscripts(t *testing.T) {
+	t.Parallel()
+	runTranscripts(t, "testdata/rare", func() (*awssim.Scenario, error) { return awssim.LoadScenario(simWorld) })
+	runTranscripts(t, "testdata/capacity/rare", defaultScenario)
+}
+
 func defaultScenario() (*awssim.Scenario, error) { return awssim.DefaultScenario(), nil }
 
 func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenario, error)) {

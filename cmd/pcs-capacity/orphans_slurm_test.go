@@ -14,11 +14,11 @@ import (
 )
 
 // R5: what a killed hook left is ended by sync; R9: nothing else is.
-func TestR5_R9_SyncEndsOrphans(t *testing.T) {
+func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
-	clock := awssim.NewClock(time.Now(), 1)
+	clock := awssim.MachineClock()
 	r := newRehearsal(t, clock)
 	id, err := state.EnsureClusterID(filepath.Join(r.cluster.Dir(), "state"), "lab")
 	if err != nil {

@@ -134,13 +134,14 @@ func (r *restrictedSlurm) unfence(name string) {
 	}
 }
 
-// TestPermissionsWithSlurm is TestPermissions for the programs that work with Slurm. What
+// TestLong_Permissions is TestPermissions for the programs that work with Slurm. What
 // is missing never deletes or moves a fence, and keeps none from being placed.
-func TestPermissionsWithSlurm(t *testing.T) {
+func TestLong_Permissions(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
-	clock := awssim.NewClock(time.Now().Add(-11*time.Minute), 1)
+	clock := awssim.MachineClock()
+	clock.Advance(-11 * time.Minute)
 	r := newRestrictedSlurm(t, clock)
 	aws, _ := r.clients()
 	launch := func(node string) string {

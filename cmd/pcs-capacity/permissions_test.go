@@ -465,6 +465,7 @@ var scenes = []scene{
 	}, run: command("canary", "gpu-a", "--change")},
 	{program: permissions.Canary, before: func(r *restricted) { r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...) }, run: command("canary", "gpu-a")},
 	{program: permissions.CanaryFree, run: command("canary", "--free")},
+	{program: permissions.Clean, before: held, run: command("clean")},
 	{program: permissions.Clean, before: leftOfCanary, run: command("clean")},
 	{program: permissions.Purchase, before: func(r *restricted) { r.mustAdmin("offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "7d") }, run: buy},
 	{program: permissions.Purchase, run: command("purchase", openBlock, "--fee", "1000.00")},
@@ -473,7 +474,6 @@ var scenes = []scene{
 	{program: permissions.Reserve, before: reserveOn, run: command("reserve", "-t", "g6.12xlarge", "-n", "2", "--subnet-ids", "subnet-0e200000000000a01",
 		"--start", "2026-12-01T08:00Z", "--commitment", "14d", "--confirm-commitment", "672")},
 	{program: permissions.Release, before: held, run: command("release", heldID)},
-	{program: permissions.Clean, before: held, run: command("clean")},
 	{program: permissions.Wire, before: func(r *restricted) {
 		r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)
 	}, run: command("hooks", "install", "settings")},
@@ -507,10 +507,27 @@ var scenes = []scene{
 	{program: permissions.ResumePCS, before: setUpForNext, run: func(r *restricted) int { return r.hook("resume", "gpu-a-[1-3]") }},
 }
 
-// TestPermissions runs every program under exactly the permissions that are documented for
-// it, and with each of them taken away: the program then names the action, and fails or
-// goes on as documented.
+// TestPermissions runs every program under exactly the permissions that are documented for it.
 func TestPermissions(t *testing.T) {
+	t.Parallel()
+	played := map[permissions.Program]bool{}
+	for _, s := range scenes {
+		if played[s.program] {
+			continue
+		}
+		played[s.program] = true
+		t.Run(string(s.program), func(t *testing.T) {
+			t.Parallel()
+			if effect, r := s.play(t, ""); effect != permissions.Unused {
+				t.Errorf("with all permissions:\n%s", tail(r.said))
+			}
+		})
+	}
+}
+
+// TestRarePermissions plays every scene, and each with every permission taken away in turn: the
+// program then names the action, and fails or goes on as documented.
+func TestRarePermissions(t *testing.T) {
 	t.Parallel()
 	for _, program := range permissions.Programs {
 		var mine []scene
@@ -524,13 +541,6 @@ func TestPermissions(t *testing.T) {
 		}
 		t.Run(string(program), func(t *testing.T) {
 			t.Parallel()
-			if testing.Short() { // not without each permission in turn, which is hundreds of runs
-				if effect, r := mine[0].play(t, ""); effect != permissions.Unused {
-					t.Errorf("with all permissions:\n%s", tail(r.said))
-				}
-				return
-			}
-			began := time.Now()
 			asked := make([]map[string]bool, len(mine))
 			for i, s := range mine {
 				effect, r := s.play(t, "")
@@ -562,7 +572,6 @@ func TestPermissions(t *testing.T) {
 					t.Errorf("without %s: %d, documented is: %d", a.Name, worst, a.Effect(program))
 				}
 			}
-			t.Logf("%s", time.Since(began))
 		})
 	}
 }

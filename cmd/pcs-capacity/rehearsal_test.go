@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,15 +17,13 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// rehearsal is a real Slurm and a simulated AWS that share the machine's clock. Blocks
-// end some minutes from now: reclaim_lead is 10 s here, in the settings and in the
-// simulation.
+// rehearsal is a real Slurm and a simulated AWS whose clock is the machine's, until a test moves it.
+// reclaim_lead is 10 s here, in the settings and in the simulation.
 type rehearsal struct {
 	*testing.T
 	ctx       context.Context
@@ -58,7 +55,7 @@ launch_template = [{ id = "lt-0e200000000000a01", name = "gpu", image = "ami-0e2
 capacity = [{ zone = "us-east-2a", type = "p5.48xlarge", count = 64 }]
 offering = [{ zone = "us-east-2a", type = "p5.48xlarge", max_count = 64, price = 31.464, start_days = [1] }]
 reservation = [
-  { id = "cr-0e2000000000000a1", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "-1h", end = "+205s" },
+  { id = "cr-0e2000000000000a1", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "-1h", end = "+3h" },
   { id = "cr-0e2000000000000b2", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "-1h", end = "+30h" },
   { id = "cr-0e2000000000000c3", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "+2h", end = "+30h" },
   { id = "cr-0e2000000000000d4", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "+40h", end = "+90h" },
@@ -104,22 +101,13 @@ launch_template = "gpu"
 // newRehearsal starts both. AWS's clock is the machine's unless another one is given.
 func newRehearsal(t *testing.T, clock ...*awssim.Clock) *rehearsal {
 	t.Helper()
-	return newRehearsalOn(t, func(*slurmlab.Config) {}, clock...)
-}
-
-// newRehearsalOn does so with a Slurm that change has changed.
-func newRehearsalOn(t *testing.T, change func(*slurmlab.Config), clock ...*awssim.Clock) *rehearsal {
-	t.Helper()
-	return newRehearsalIn(t, rehearsalWorld, rehearsalConfig, change, clock...)
+	return newRehearsalIn(t, rehearsalWorld, rehearsalConfig, func(*slurmlab.Config) {}, clock...)
 }
 
 // newRehearsalIn does so in another world, with other settings.
 func newRehearsalIn(t *testing.T, world, settings string, change func(*slurmlab.Config), clock ...*awssim.Clock) *rehearsal {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts a Slurm cluster")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	r := &rehearsal{T: t, ctx: ctx}
 
@@ -208,48 +196,11 @@ func (r *rehearsal) sync() []string {
 	return did
 }
 
-// watch runs `sync --watch` on the settings in the file until the returned function is
-// called. said is what it has said so far.
-func (r *rehearsal) watch() (stop func(), said func() string) {
-	r.Helper()
-	var mu sync.Mutex
-	var lines []string
-	settings := lifecycle.Follower{Path: r.path}
-	ctx, cancel := context.WithCancel(r.ctx)
-	stopped := make(chan error)
-	go func() {
-		stopped <- lifecycle.Watch{Sources: settings.Sources, Say: func(line string) {
-			mu.Lock()
-			defer mu.Unlock()
-			lines = append(lines, line)
-		}}.Run(ctx)
-	}()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-stopped; err != nil {
-			r.Errorf("watch: %v", err)
-		}
-	})
-	r.Cleanup(stop)
-	return stop, func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		return strings.Join(lines, "\n")
-	}
-}
-
 // until waits for a condition.
 func (r *rehearsal) until(what string, ok func() bool) {
 	r.Helper()
-	r.within(30*time.Second, what, ok)
-}
-
-func (r *rehearsal) within(most time.Duration, what string, ok func() bool) {
-	r.Helper()
-	for deadline := time.Now().Add(most); !ok(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) || r.ctx.Err() != nil {
-			r.Fatalf("waited in vain until %s", what)
-		}
+	if slurmlab.Until(r.ctx, ok) != nil {
+		r.Fatalf("waited in vain until %s", what)
 	}
 }
 
@@ -340,18 +291,9 @@ func (r *rehearsal) fence(id string) time.Time {
 	return block.End.Add(-r.cfg.Timing.ReclaimLead.Duration - r.cfg.Timing.DrainMargin.Duration)
 }
 
-func near(a, b time.Time) bool { return a.Sub(b).Abs() <= 2*time.Second }
+func near(a, b time.Time) bool { return a.Sub(b).Abs() < time.Minute }
 
-// status runs the command and returns its rows by slot.
-func (r *rehearsal) status() map[string]statusRow {
-	r.Helper()
-	rows := map[string]statusRow{}
-	for _, row := range r.document().Partitions {
-		rows[row.Slot] = row
-	}
-	return rows
-}
-
+// document is what status shows.
 func (r *rehearsal) document() statusDocument {
 	r.Helper()
 	var out, errs strings.Builder

@@ -15,14 +15,14 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// TestSetupAndTeardownOnEC2 sets up a partition of self-managed Slurm, whose mark nobody has
+// TestSlurm_SetupAndTeardownOnEC2 sets up a partition of self-managed Slurm, whose mark nobody has
 // made yet, and tears it down while a job runs, and after it.
-func TestSetupAndTeardownOnEC2(t *testing.T) {
+func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
 	settings, _, _ := strings.Cut(rehearsalConfig, "[[partition]]")
-	clock := awssim.NewClock(time.Now(), 1)
+	clock := awssim.MachineClock()
 	r := newRehearsalIn(t, rehearsalWorld, settings, func(*slurmlab.Config) {}, clock)
 	mark := func(create bool) string {
 		t.Helper()
@@ -58,7 +58,7 @@ func TestSetupAndTeardownOnEC2(t *testing.T) {
 	load()
 	r.expect("create-fence gpu")
 	const fence = "pcs-capacity-fence-gpu"
-	job := r.running(r.submit("-C", "gpu", "-w", "gpu-1", "-t", "1"))
+	job := r.running(r.submit("-C", "gpu", "-w", "gpu-1", "-t", "10"))
 	launch := func(token, template, node string) string {
 		t.Helper()
 		all, err := r.aws.Launch(r.ctx, capacity.Launch{ClientToken: token, LaunchTemplate: template, InstanceType: "p5.48xlarge", SubnetID: "subnet-0e200000000000a01",

@@ -18,13 +18,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// TestSetupsSideBySide runs two setups at once: for two blocks of one node group each gets a slot
+// TestRareSetupsSideBySide runs two setups at once: for two blocks of one node group each gets a slot
 // of its own, and of two node groups of one queue none is lost from conf.d or the queue.
-func TestSetupsSideBySide(t *testing.T) {
-	if testing.Short() {
-		t.Skip("PCS takes its time")
-	}
-	rounds := roundsSideBySide()
+func TestRareSetupsSideBySide(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		groups [2]string
@@ -34,7 +30,7 @@ func TestSetupsSideBySide(t *testing.T) {
 		{"one queue", [2]string{"gpu", "more"}, []string{"gpu-a", "more-a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for range rounds {
+			for range roundsSideBySide {
 				sim, settings, run := queueWorld(t, "gpu-a-[1-2]", "gpu-b-[1-2]", "more-a-[1-2]")
 				var both sync.WaitGroup
 				for i, block := range []string{"cr-0e2000000000000a1", "cr-0e2000000000000a2"} {
@@ -65,12 +61,9 @@ func TestSetupsSideBySide(t *testing.T) {
 	}
 }
 
-// TestSetupWaitsForAnother: while another setup has the lock, one changes nothing in AWS. What the
+// TestRareSetupWaitsForAnother: while another setup has the lock, one changes nothing in AWS. What the
 // other writes into conf.d meanwhile is there afterwards.
-func TestSetupWaitsForAnother(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits")
-	}
+func TestRareSetupWaitsForAnother(t *testing.T) {
 	sim, settings, run := queueWorld(t, "gpu-a-[1-2]", "more-a-[1-2]")
 	setup := func(block, group string) error {
 		return run("setup", "--reservation", block, "--queue", "gpu", "--node-group", group, "--like", "compute", "--max-nodes", "2")
@@ -118,12 +111,7 @@ func TestSetupWaitsForAnother(t *testing.T) {
 }
 
 // roundsSideBySide is how often a test that runs commands at once does so.
-func roundsSideBySide() int {
-	if os.Getenv("PCS_CAPACITY_FAULTS") != "" {
-		return 50
-	}
-	return 2
-}
+const roundsSideBySide = 20
 
 // queueWorld is a simulated cluster with the submit filter of this host, whose Slurm has nodes; run
 // runs pcs-capacity there.
@@ -170,11 +158,11 @@ func queueHost(t *testing.T, sim *awssim.Sim, nodes ...string) (settings string,
 	return settings, run
 }
 
-// TestTeardownBesideRollOver tears a queue down while sync makes node group and fence of its next
+// TestRareTeardownBesideRollOver tears a queue down while sync makes node group and fence of its next
 // block: whichever comes first, nothing is left, and teardown says so by its exit status.
-func TestTeardownBesideRollOver(t *testing.T) {
+func TestRareTeardownBesideRollOver(t *testing.T) {
 	made := 0
-	for round := range roundsSideBySide() {
+	for round := range roundsSideBySide {
 		nodes := []string{"gpu-a-[1-2]", "gpu-b-[1-2]"} // on which sync places a fence for the next block
 		if round%2 > 0 {
 			nodes = nodes[:1] // so that sync makes its node group

@@ -106,11 +106,11 @@ func (s *siteJobs) end(atLeast int) {
 	}
 }
 
-// TestSitesOwnNodesStay: a plain slurm.conf with a static node gets our nodes, more of them, and
+// TestLong_R9_SitesOwnNodesStay: a plain slurm.conf with a static node gets our nodes, more of them, and
 // loses them again. Jobs have the GPUs of ours, whatever gres.conf says of the site's. Ours are powered down when
 // they are idle; the site's stay, and jobs that come
 // every second neither wait nor die.
-func TestSitesOwnNodesStay(t *testing.T) {
+func TestLong_R9_SitesOwnNodesStay(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}

@@ -1,31 +1,29 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// TestRealSlurm follows a block to its end on the Slurm of this machine.
-func TestRealSlurm(t *testing.T) {
+// TestSlurm_R2_R11_Fence: a job that crosses the fence waits, and one that fits runs. A limit that
+// comes to cross it is lowered. An extension moves the fence, and the job that waited runs.
+func TestSlurm_R2_R11_Fence(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
 	r := newRehearsal(t)
-	fence := r.fence("cr-0e2000000000000a1")
+	const block = "cr-0e2000000000000a1"
+	fence := r.fence(block)
 
 	// Others' reservations are there before ours; they must survive everything (R9).
-	for _, name := range []string{"gpu-scheduled", "pcluster-cr-0e2000000000000a1"} {
-		out, err := r.cluster.Command(r.ctx, "scontrol", "create", "reservation", "ReservationName="+name, "Nodes=static-1",
-			"StartTime=now+1hour", "Duration=10", "Flags=MAINT,IGNORE_JOBS", "Users=root")
-		if err != nil {
-			t.Fatal(out, err)
-		}
+	others := []string{"gpu-scheduled", "pcluster-" + block}
+	for _, name := range others {
+		r.scontrol("create", "reservation", "ReservationName="+name, "Nodes=static-1", "StartTime=now+1hour", "Duration=10", "Flags=MAINT,IGNORE_JOBS", "Users=root")
 	}
-
 	r.expect("create-fence gpu", "create-fence long", "create-wait later", "create-fence later")
 	placed := r.reservations()["pcs-capacity-fence-gpu"]
 	if !near(placed.Start, fence) || !placed.Infinite() || slurm.Compress(placed.Nodes) != "gpu-[1-4]" {
@@ -36,91 +34,67 @@ func TestRealSlurm(t *testing.T) {
 	}
 	r.expect() // nothing is left to do
 
-	// A job behind the fence waits, one that fits runs.
-	r.bootDelay.Store(int64(time.Second))
-	crosses := r.submit("-C", "gpu", "-t", "10")
-	fits := r.running(r.submit("-C", "gpu", "-w", "gpu-1", "-t", "1"))
+	crosses := r.submit("-C", "gpu", "-t", "240")
+	fits := r.running(r.submit("-C", "gpu", "-w", "gpu-1", "-t", "60"))
 	if job := r.job(crosses); job.State != "PENDING" {
 		t.Fatalf("a job that crosses the fence is %s", job.State)
 	}
-
-	// A job without --time has the limits that the filter sets, from a time when the block
-	// had a minute more. Slurm before 25.05.3 starts it with the floor; sync gives it what
-	// really fits.
-	auto := r.running(r.submit("-C", "gpu", "-w", "gpu-2", "-t", "4", "--time-min=1", "--comment=time=fit"))
-	// This one's owner stated two minutes beside the --time-min.
-	own := r.running(r.submit("-C", "gpu", "-w", "gpu-4", "-t", "2", "--time-min=1", "--comment=time=fit:2"))
-	version, err := (&slurm.Client{}).Version(r.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	collapses := version.TimeMinCollapses()
-	cut := fence.Sub(auto.End) > time.Minute
-
-	// R2: this one is admitted to end just before the fence, but its node boots slowly, and
-	// Slurm counts the limit from the end of the boot.
-	left := time.Until(fence)
-	minutes := int(left / time.Minute)
-	r.bootDelay.Store(int64(left - time.Duration(minutes)*time.Minute + 5*time.Second))
-	slow := r.running(r.submit("-C", "gpu", "-w", "gpu-3", "-t", strconv.Itoa(minutes)))
-	if !slow.End.After(fence) {
-		t.Fatalf("the job ends at %s, before the fence at %s: the test proves nothing", slow.End, fence)
+	r.scontrol("update", "jobid="+fits.Shown, "timelimit=240") // as if its node had booted for hours
+	r.expect("lower-limit gpu " + fits.Shown)
+	if gap := fence.Sub(r.job(fits.Shown).End); gap < 0 || gap > 2*time.Minute {
+		t.Errorf("the job ends %s before the fence", gap)
 	}
 
-	did := strings.Join(r.sync(), "; ")
-	ends := func(t *testing.T, id string) {
-		job := r.job(id)
-		if gap := fence.Sub(job.End); gap < -time.Second || gap > time.Minute+time.Second {
-			t.Errorf("job %s with limit %s ends %s before the fence", id, job.TimeLimit, gap)
-		}
+	extend(r, block)
+	r.expect("update-fence gpu")
+	if after := r.reservations()["pcs-capacity-fence-gpu"].Start; !near(after, placed.Start.Add(24*time.Hour)) {
+		t.Errorf("the fence of an extended block moved from %s to %s", placed.Start, after)
 	}
-	t.Run("a slow boot", func(t *testing.T) {
-		if !strings.Contains(did, "lower-limit gpu "+slow.Shown) || strings.Contains(did, " "+fits.Shown) {
-			t.Fatalf("the pass did %q", did)
-		}
-		ends(t, slow.Shown)
-	})
-	t.Run("a limit computed at submission", func(t *testing.T) {
-		if collapses && !cut {
-			t.Fatalf("job %s was not cut to its floor, but has limit %s: the test proves nothing", auto.Shown, auto.TimeLimit)
-		}
-		if cut && !strings.Contains(did, "raise-limit gpu "+auto.Shown) {
-			t.Fatalf("job %s started with limit %s and stays there: the pass did %q", auto.Shown, auto.TimeLimit, did)
-		}
-		if shortened := own.TimeLimit.Minutes < 2; shortened && !strings.Contains(did, "raise-limit gpu "+own.Shown) || r.job(own.Shown).TimeLimit.Minutes != 2 {
-			t.Errorf("job %s started with limit %s and now has %s, want 2 minutes: the pass did %q", own.Shown, own.TimeLimit, r.job(own.Shown).TimeLimit, did)
-		}
-		ends(t, auto.Shown)
-	})
-	r.expect()
-	r.cancel(crosses, fits.Shown, auto.Shown, own.Shown, slow.Shown)
-
-	// R11: the block is extended, which moves the fence before it begins.
-	t.Run("R11 an extension", func(t *testing.T) {
-		before := r.reservations()["pcs-capacity-fence-long"].Start
-		extend(r, "cr-0e2000000000000b2")
-		r.expect("update-fence long")
-		if after := r.reservations()["pcs-capacity-fence-long"].Start; !near(after, before.Add(24*time.Hour)) {
-			t.Errorf("the fence of an extended block moved from %s to %s", before, after)
-		}
-	})
-
-	// status shows it all.
-	rows := r.status()
-	if got := rows["long"]; got.NodesTotal == nil || *got.NodesTotal != 1 || got.State != "active" || got.Next != "fence" {
-		t.Errorf("status of slot long: %+v", got)
-	}
-
-	// sync --watch places the fence again when somebody deletes it.
-	stop, _ := r.watch()
-	r.scontrol("delete", "reservationname="+r.reservations()["pcs-capacity-fence-long"].Name)
-	r.until("the fence is back", func() bool { return r.has("pcs-capacity-fence-long") })
-	stop()
-
-	// Others' reservations are there still.
-	for _, name := range []string{"gpu-scheduled", "pcluster-cr-0e2000000000000a1"} {
+	r.running(crosses)
+	for _, name := range others {
 		if !r.has(name) {
 			t.Errorf("%s is gone", name)
 		}
+	}
+}
+
+// requeueNow is a world in which it is time to requeue: the block ends in 45 minutes, the next one
+// opens a minute later, and KillWait is an hour.
+var requeueNow = strings.NewReplacer("+3h", "+45m", "\n]\n",
+	"\n  { id = \"cr-0e2000000000000e5\", kind = \"capacity-block\", type = \"p5.48xlarge\", zone = \"us-east-2a\", count = 4, start = \"+46m\", end = \"+30h\" },\n]\n").Replace(rehearsalWorld)
+
+func killWaitsAnHour(c *slurmlab.Config) { c.Extra = append(c.Extra, "KillWait=3600") }
+
+// TestSlurm_Requeue: jobs in front of a fence are requeued or held, as they ask for. The requeued job
+// goes on when the next block opens, with the whole of its window.
+func TestSlurm_Requeue(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
+	const first, second = "cr-0e2000000000000a1", "cr-0e2000000000000e5"
+	r := newRehearsalIn(t, requeueNow,
+		strings.NewReplacer(`["`+first+`"]`, `["`+first+`", "`+second+`"]`, `min_time = "1m"`, "min_time = \"1m\"\non_end = \"requeue\"").Replace(rehearsalConfig),
+		killWaitsAnHour)
+	requeued := r.submit("-C", "gpu", "-w", "gpu-1", "-t", "60", "--time-min=50", "--comment=time=fit")
+	held := r.submit("-C", "gpu", "-w", "gpu-2", "-t", "60", "--time-min=50", "--comment=time=fit on_end=hold")
+	for _, id := range []string{requeued, held} {
+		r.running(id)
+	}
+	if did := strings.Join(r.sync(), "; "); !strings.Contains(did, "requeue-job gpu "+requeued+"; hold-job gpu "+held) {
+		t.Errorf("the pass did %q", did)
+	}
+	r.until("the jobs wait", func() bool { return r.job(requeued).Settled() && r.job(held).Settled() })
+	if job := r.job(requeued); job.TimeLimit.Minutes < 29*60 || !strings.Contains(job.AdminComment, "it goes on in "+second+", which opens at ") {
+		t.Errorf("the requeued job has limit %s, and %q", job.TimeLimit, job.AdminComment)
+	}
+	if !r.job(held).Held {
+		t.Errorf("the job that asks for a hold is not held")
+	}
+	r.sim.Clock().Advance(50 * time.Minute) // the second block opens
+	r.sync()
+	r.scontrol("update", "jobid="+requeued, "starttime=now") // it is to begin when the block opens by Slurm's clock
+	r.until("the job goes on", func() bool { r.sync(); return r.job(requeued).State == "RUNNING" })
+	if job := r.job(held); job.State != "PENDING" {
+		t.Errorf("the held job is %s", job.State)
 	}
 }

@@ -161,9 +161,9 @@ func (d *tornDown) submit(args ...string) string {
 	return id
 }
 
-// TestRealSlurmTeardown: jobs keep a teardown off, also those that start between the plan
+// TestLong_Teardown: jobs keep a teardown off, also those that start between the plan
 // and its application; it removes our fence and nobody else's reservation.
-func TestRealSlurmTeardown(t *testing.T) {
+func TestLong_Teardown(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}

@@ -70,7 +70,7 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	var leaves []capacity.Leaf
 	for _, s := range slots {
 		leaf := capacity.Leaf{Nodes: s.nodes}
-		for _, r := range snap.Standing(s.Slot, aws.Now()).Current {
+		for _, r := range snap.Standing(s.Slot, snap.TakenAt).Current {
 			if leaf.Path = found[r.Reservation.ID]; leaf.Path != nil {
 				break
 			}

@@ -17,13 +17,10 @@ import (
 
 var setupOnHost = []string{"setup", "--reservation", "cr-0e2000000000000a1", "--queue", "gpu", "--node-group", "gpu", "--like", "compute", "--max-nodes", "2"}
 
-// TestSetupsOnTwoHosts runs two setups at once that share no state_dir, for two blocks of one node
+// TestRareSetupsOnTwoHosts runs two setups at once that share no state_dir, for two blocks of one node
 // group: one works, the other changes nothing and says who works.
-func TestSetupsOnTwoHosts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("PCS takes its time")
-	}
-	for range roundsSideBySide() {
+func TestRareSetupsOnTwoHosts(t *testing.T) {
+	for range roundsSideBySide {
 		sim, first, run := queueWorld(t, "gpu-a-[1-2]", "gpu-b-[1-2]")
 		second, runToo := queueHost(t, sim, "gpu-a-[1-2]", "gpu-b-[1-2]")
 		if _, err := sim.AddFault(awssim.Fault{Operation: "CreateComputeNodeGroup", Effect: awssim.Delay, Latency: awssim.Duration(2 * time.Second)}); err != nil {

@@ -3,7 +3,6 @@ package canary
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -172,36 +171,5 @@ func TestRedact(t *testing.T) {
 	const want = "User: ARN is not authorized with KEY on i-…, cr-… of ACCOUNT. Encoded authorization failure message: … at 2026-11-20T12:00:00Z in pcs_… after 15m0s"
 	if got := Redact(said); got != want {
 		t.Error(got)
-	}
-}
-
-// TestFreeKilled ends a run at each call, before and after its effect, with no call after it; the
-// next clean leaves nothing.
-func TestFreeKilled(t *testing.T) {
-	sim, free := newFree(t)
-	for _, effect := range []awssim.Effect{awssim.CutBefore, awssim.CutAfter} {
-		for n, dead := 0, true; dead; n++ {
-			if n > 100 {
-				t.Fatal("a run has no end")
-			}
-			for _, f := range []awssim.Fault{{Effect: effect, Skip: n, Count: 1}, {Effect: awssim.CutBefore, Skip: n}} {
-				if _, err := sim.AddFault(f); err != nil {
-					t.Fatal(err)
-				}
-			}
-			_, err := free().Run(t.Context())
-			dead = err != nil
-			sim.ClearFaults()
-			if _, err := free().Clean(t.Context()); err != nil {
-				t.Error(effect, n, err)
-			}
-			if left := leftOf(sim); left != nil {
-				t.Error(effect, n, "left:", left)
-			}
-			sim.Clock().Advance(time.Hour)
-			if !dead {
-				t.Log(fmt.Sprint(effect, ": ", n, " calls"))
-			}
-		}
 	}
 }
