@@ -5,7 +5,6 @@ import (
 	"errors"
 	"go/ast"
 	"go/types"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -198,99 +197,4 @@ func TestEverySettingIsRead(t *testing.T) {
 			t.Errorf("%s is accepted in settings, and nothing reads it", key)
 		}
 	}
-}
-
-// Every key of --comment that is accepted is read, and documented; and no other is.
-func TestEveryCommentKeyIsReadAndDocumented(t *testing.T) {
-	all := load(t)
-	domain := find(t, all, "/capacity")
-	wish := domain.Types.Scope().Lookup("Wish").Type().(*types.Named)
-	fields := wish.Underlying().(*types.Struct)
-	read := map[string]bool{}
-	for _, p := range all {
-		for _, file := range p.Syntax {
-			if strings.HasSuffix(p.Fset.File(file.Pos()).Name(), "capacity/wish.go") {
-				continue
-			}
-			one := *p
-			one.Syntax = []*ast.File{file}
-			for name := range reads([]*packages.Package{&one}, func(string) bool { return true }) {
-				read[name] = true
-			}
-		}
-	}
-	for i := range fields.NumFields() {
-		if name := fieldName(wish, fields.Field(i)); !read[name] {
-			t.Errorf("%s is taken from --comment, and nothing reads it", name)
-		}
-	}
-	accepted := acceptedKeys(t, domain)
-	documented := documentedKeys(t)
-	if !slices.Equal(accepted, documented) {
-		t.Errorf("accepted in --comment: %v; in the table of docs/submitting-jobs.md: %v", accepted, documented)
-	}
-}
-
-// acceptedKeys are the cases of Wish.set that take a value.
-func acceptedKeys(t *testing.T, domain *packages.Package) []string {
-	t.Helper()
-	var keys []string
-	for _, file := range domain.Syntax {
-		ast.Inspect(file, func(n ast.Node) bool {
-			f, ok := n.(*ast.FuncDecl)
-			if !ok {
-				return true
-			}
-			if f.Name.Name != "set" || f.Recv == nil {
-				return false
-			}
-			ast.Inspect(f, func(n ast.Node) bool {
-				c, ok := n.(*ast.CaseClause)
-				if !ok || !assigns(c) {
-					return true
-				}
-				for _, e := range c.List {
-					keys = append(keys, strings.Trim(e.(*ast.BasicLit).Value, `"`))
-				}
-				return true
-			})
-			return false
-		})
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// assigns reports whether a case stores something in the wish: by assignment, or by
-// handing out the address of a field.
-func assigns(c *ast.CaseClause) bool {
-	found := false
-	ast.Inspect(c, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			_, field := n.Lhs[0].(*ast.SelectorExpr)
-			found = found || field
-		case *ast.UnaryExpr:
-			_, field := n.X.(*ast.SelectorExpr)
-			found = found || field && n.Op.String() == "&"
-		}
-		return true
-	})
-	return found
-}
-
-func documentedKeys(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile("../../docs/submitting-jobs.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "## Keys in `--comment`")
-	section, _, _ = strings.Cut(section, "\n## ")
-	keys := []string{"time"} // written by the filter: described with the time limit
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(section, -1) {
-		keys = append(keys, m[1])
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -41,45 +41,6 @@ func TestR4_ODCRsAreCreatedInOnePlace(t *testing.T) {
 	}
 }
 
-// A kind of reservation knows itself: what differs between kinds is asked of capacity.Kind, so
-// that a new kind is one row of a table.
-func TestKindsAreNotCompared(t *testing.T) {
-	kinds := []string{"CapacityBlock", "ODCR", "InterruptibleODCR", "OnDemand", "Mixed"}
-	found := 0
-	for _, p := range load(t) {
-		isKind := func(e ast.Expr) bool {
-			selector, ok := e.(*ast.SelectorExpr)
-			if !ok || !slices.Contains(kinds, selector.Sel.Name) {
-				return false
-			}
-			constant, ok := p.TypesInfo.Uses[selector.Sel].(*types.Const)
-			return ok && constant.Pkg().Path() == module+"/capacity"
-		}
-		for _, file := range p.Syntax {
-			ast.Inspect(file, func(n ast.Node) bool {
-				var compared []ast.Expr
-				switch n := n.(type) {
-				case *ast.BinaryExpr:
-					compared = []ast.Expr{n.X, n.Y}
-				case *ast.CaseClause:
-					compared = n.List
-				case *ast.SelectorExpr:
-					if isKind(n) {
-						found++
-					}
-				}
-				if slices.ContainsFunc(compared, isKind) {
-					t.Errorf("%s compares a kind; ask it by a method of capacity.Kind", p.Fset.Position(n.Pos()))
-				}
-				return true
-			})
-		}
-	}
-	if found < 3 {
-		t.Errorf("kinds are named %d times: the test looks at too little", found)
-	}
-}
-
 // A job's comment is parsed in one place, Request.Wish: parseWish is not exported, and nothing else
 // calls it.
 func TestCommentsAreParsedInOnePlace(t *testing.T) {

@@ -7,12 +7,8 @@ import (
 	"testing"
 )
 
-// Every benchmark still runs, and writes a table without a gap. Of what it measures here
-// nothing is to be said. They start Slurm clusters, and belong to `make test-all`.
-func TestBenchmarks(t *testing.T) {
-	if os.Getenv("PCS_CAPACITY_ALL") == "" {
-		t.Skip("without PCS_CAPACITY_ALL")
-	}
+// Every benchmark still runs, and writes a table without a gap. Of what it measures here nothing is to be said.
+func TestRareBenchmarks(t *testing.T) {
 	for name, file := range map[string]string{"Resume": "resume", "ResumeInACrowd": "resume-crowd", "Submit": "submit", "Sync": "sync", "SyncSlots": "sync-slots", "SyncWatch": "sync-watch", "Start": "start"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
