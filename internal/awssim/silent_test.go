@@ -20,21 +20,7 @@ func TestSilence(t *testing.T) {
 		t.Errorf("no answer: %v", err)
 	}
 	do(t, w.ec2.DescribeVpcs, &ec2.DescribeVpcsInput{}) // only this operation is silent
-	answered := make(chan error)
-	go func() {
-		_, err := w.ec2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})
-		answered <- err
-	}()
-	time.Sleep(20 * time.Millisecond)
 	w.control("DELETE", "faults", nil, nil)
-	select {
-	case err := <-answered:
-		if err == nil {
-			t.Error("a call that was passed over in silence was answered")
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("silent after the fault was cleared")
-	}
 	do(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{})
 }
 

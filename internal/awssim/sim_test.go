@@ -63,9 +63,6 @@ func TestFaultsAroundAPurchase(t *testing.T) {
 
 // The SDK's own retries buy three blocks when answers are lost: what a client has to guard against.
 func TestRetriesBuyTwice(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits between the attempts of the SDK")
-	}
 	w := newEC2World(t)
 	o := w.ec2.Options()
 	o.Retryer = nil // the SDK's default, three attempts

@@ -41,15 +41,12 @@ type waitLine struct {
 // seenLate is how long after a change a pass comes: the poll of an idle cluster.
 const seenLate = time.Minute
 
-// TestReportOfAWeek drives the passes of sync through a week of two blocks: jobs that complete,
+// TestRareReportOfAWeek drives the passes of sync through a week of two blocks: jobs that complete,
 // fail, are cancelled, run into their limits or are requeued, a host that fails under a job,
 // nights without jobs, and three hours in which sync is dead. The report's classes add up to what
 // the simulator's ledger says was paid. Each is compared with a sum that uses neither samples nor
 // the report's code: a walk through the simulator's instances and Slurm's accounting.
-func TestReportOfAWeek(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a week in a minute")
-	}
+func TestRareReportOfAWeek(t *testing.T) {
 	w := &week{world: newWorld(t, 5), instances: map[string]*ledgerLine{}, alive: map[string]string{}}
 	w.sources.Poll = 5 * time.Minute
 	w.sim.OnInstance(func(ev awssim.InstanceEvent) {

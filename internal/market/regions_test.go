@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -90,13 +91,22 @@ func TestRegionsAtOnce(t *testing.T) {
 		regions = append(regions, fmt.Sprintf("xx-test-%d", i))
 	}
 	var at, most atomic.Int32
-	_, _, err := AskRegions(t.Context(), &w.customer, w.aws, regions, func(context.Context, *ec2.Client) (int, error) {
+	two := make(chan struct{}) // closed when two are asked at once
+	both := sync.OnceFunc(func() { close(two) })
+	_, _, err := AskRegions(t.Context(), &w.customer, w.aws, regions, func(ctx context.Context, _ *ec2.Client) (int, error) {
 		now := at.Add(1)
 		defer at.Add(-1)
 		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
 		}
-		time.Sleep(5 * time.Millisecond) // the others begin meanwhile
-		return 0, nil
+		if now > 1 {
+			both()
+		}
+		select {
+		case <-two:
+			return 0, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	})
 	if n := most.Load(); err != nil || n < 2 || n > atOnce || !strings.HasPrefix(w.said(), "asking 24 regions\n") {
 		t.Errorf("%d at once, %v; said: %s", n, err, w.said())

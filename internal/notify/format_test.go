@@ -62,11 +62,7 @@ func TestHeartbeat(t *testing.T) {
 	wait(t, "it is at rest", func() bool { q.mu.Lock(); defer q.mu.Unlock(); return !q.pinging })
 	before := asked.Load()
 	for range 3 {
-		begun := time.Now()
-		_ = q.Ping(server.URL+"/hangs/secret", time.Hour)
-		if took := time.Since(begun); took > time.Second {
-			t.Errorf("it kept its caller for %s", took)
-		}
+		_ = q.Ping(server.URL+"/hangs/secret", time.Hour) // an hour, if it kept its caller
 	}
 	wait(t, "it is asked", func() bool { return asked.Load() > before })
 	q.Close() // and does not wait for an hour

@@ -59,9 +59,6 @@ func TestCommandsThatFail(t *testing.T) {
 
 // A webhook is asked again when it fails; what is said of it has no secret of its URL.
 func TestWebhook(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits between its attempts")
-	}
 	var calls atomic.Int32
 	var body atomic.Value
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

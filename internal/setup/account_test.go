@@ -66,16 +66,8 @@ type account struct {
 	rewrite func(operation string, answer []byte) []byte
 }
 
-// inShort are the tests over the wire that -short runs: one for each effect.
-var inShort = []string{"TestSetupOfABlock", "TestRollOverWaitsForTheFence", "TestTeardownOfAQueue", "TestR5_TeardownMarksFirst", "TestSetupOnEC2", "TestR9_TeardownOnEC2EndsItsInstances"}
-
-const notInShort = "over the wire; what is decided has tables"
-
 func newAccount(t *testing.T, change func(*awssim.Scenario)) *account {
 	t.Helper()
-	if testing.Short() && !slices.Contains(inShort, t.Name()) {
-		t.Skip(notInShort)
-	}
 	scenario := awssim.DefaultScenario()
 	scenario.PCSDelay = 0
 	if change != nil {
@@ -111,9 +103,6 @@ type sharing struct {
 
 func (s *sharing) account(t *testing.T) *account {
 	t.Helper()
-	if testing.Short() {
-		t.Skip(notInShort)
-	}
 	if s.last == nil || s.last.wrote || s.last.config() != nil {
 		s.last = newAccount(s.T, nil)
 	}

@@ -299,10 +299,9 @@ func (r *rolling) pass() (problems []string) {
 	var all sync.WaitGroup
 	for i, s := range r.syncs {
 		all.Go(func() {
-			began := time.Now()
 			_, report, err := lifecycle.Pass(r.Context(), s)
-			if err != nil || time.Since(began) > 20*time.Second {
-				r.Errorf("a pass took %s: %v", time.Since(began), err)
+			if err != nil {
+				r.Error(err)
 			}
 			reports[i] = report
 		})
@@ -372,14 +371,11 @@ func (r *rolling) expect(when, want string) {
 
 const others = "compute  1 ACTIVE\ncpu: compute\n"
 
-// TestRollOverThroughAYear: with roll_over, sync alone takes a queue from one block to the next,
+// TestRareRollOverThroughAYear: with roll_over, sync alone takes a queue from one block to the next,
 // twice: the next one's compute node group is made while it is scheduled, that of an ended one
 // goes, and that of the last stays, fenced. What is not ours is as it was. Two of them at once
 // come to the same.
-func TestRollOverThroughAYear(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a year")
-	}
+func TestRareRollOverThroughAYear(t *testing.T) {
 	for _, syncs := range []int{1, 2} {
 		t.Run(fmt.Sprint(syncs), func(t *testing.T) {
 			r := newRolling(t, rollWorld, rollConfig, syncs)

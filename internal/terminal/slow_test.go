@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
@@ -27,17 +28,18 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-func TestSlowShowsOnATerminalAfterASecond(t *testing.T) {
+func TestSlowShowsOnATerminalAfterASecond(t *testing.T) { synctest.Test(t, slowShows) }
+
+func slowShows(t *testing.T) {
 	var err screen
 	s := (&terminal.Terminal{Err: &err, CanDraw: true}).Slow("asking 17 regions")
 	s.Now("asked 1 of 17 regions")
 	if got := err.String(); got != "" {
 		t.Errorf("at once: %q", got)
 	}
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(err.String(), "asked 1 of 17 regions (1s)"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never shown: %q", err.String())
-		}
+	time.Sleep(1100 * time.Millisecond) // of the bubble
+	if got := err.String(); !strings.Contains(got, "asked 1 of 17 regions (1s)") {
+		t.Fatalf("after a second: %q", got)
 	}
 	s.Now("asked 2 of 17 regions")
 	s.Say("a sentence")
