@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,18 +112,15 @@ func TestLong_NextBlockOnPCS(t *testing.T) {
 	r.sync()
 	r.scontrol("update", "jobid="+requeued, "starttime=now") // it is to begin when the block opens by Slurm's clock
 	// They take turns: each needs both nodes.
-	for range 2 {
-		var id string
+	for left := []string{requeued, waits}; len(left) > 0; {
+		ran := -1
 		r.until("a job runs in the second block", func() bool {
 			r.sync()
-			for _, id = range []string{requeued, waits} {
-				if j := r.job(id); j.State == "RUNNING" {
-					return strings.Join(j.Nodes, " ") == "gpu-b-1 gpu-b-2"
-				}
-			}
-			return false
+			ran = slices.IndexFunc(left, func(id string) bool { return r.job(id).State == "RUNNING" })
+			return ran >= 0 && strings.Join(r.job(left[ran]).Nodes, " ") == "gpu-b-1 gpu-b-2"
 		})
-		r.cancel(id)
+		r.cancel(left[ran])
+		left = slices.Delete(left, ran, ran+1)
 	}
 	if now := others(); fmt.Sprint(now) != fmt.Sprint(before) {
 		t.Errorf("Slurm reservations of others were\n%v\nand are\n%v", before, now)

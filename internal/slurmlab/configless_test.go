@@ -38,8 +38,8 @@ func TestUsePrefix(t *testing.T) {
 
 // Configless with auth/slurm, as on PCS: nodes have no slurm.conf and the login machine has none.
 // A user submits there by what sackd fetched, the submit filter included, also what slurmctld got later.
+// It runs alone: its slurmctld has a socket in /run, which TestSlurmlab would find.
 func TestLongConfigless(t *testing.T) {
-	t.Parallel()
 	if _, err := exec.LookPath("sackd"); err != nil {
 		t.Skipf("sackd came with 23.11: %v", err)
 	}

@@ -15,12 +15,12 @@ if ! [ -e "$root/etc/suite.made" ]; then
 	# A mirror may be a snapshot, whose index has run out.
 	mmdebstrap --quiet --variant=apt --aptopt='Acquire::Languages "none"' --aptopt='Acquire::Check-Valid-Until "false"' \
 		--include="tzdata,git,$(echo "$PACKAGES" $more | tr " " ,)" "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}"
-	# slurmdbd 26.05 and MariaDB's client library 11.8.9 fail together: "Number of columns in
-	# result (=1) set exceeds maximum allowed number of columns (=0)".
-	if [ "$suite" != trixie ]; then
-		echo "deb ${MIRROR:-http://deb.debian.org/debian} trixie main" >"$root/etc/apt/sources.list.d/trixie.list"
+	# slurmdbd fails with MariaDB's client library 11.8.9: "Number of columns in result (=1) set
+	# exceeds maximum allowed number of columns (=0)".
+	if [ "$suite" != bookworm ]; then
+		echo "deb ${MIRROR:-http://deb.debian.org/debian} bookworm main" >"$root/etc/apt/sources.list.d/bookworm.list"
 		chroot "$root" apt-get -qq -o Acquire::Check-Valid-Until=false update
-		chroot "$root" apt-get -qq install -y --allow-downgrades --no-install-recommends libmariadb3/trixie >/dev/null
+		chroot "$root" apt-get -qq install -y --allow-downgrades --no-install-recommends libmariadb3/bookworm >/dev/null
 	fi
 	# MariaDB's installation looks the machine's own name up.
 	echo "127.0.0.1 localhost $(hostname)" >"$root/etc/hosts"
