@@ -1,13 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,133 +161,6 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// TestCanaryRefutes has one thing otherwise at a time.
-func TestCanaryRefutes(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		id, evidence string
-		otherwise    func(*asked)
-	}{
-		{"resume-timeout", "ResumeTimeout is 1m0s", func(a *asked) {
-			a.write("config", strings.Replace(askedConfig, "1800", "60", 1))
-		}},
-		{"real-memory", "set is RealMemory=2000000, gpu-a-1 has 2000 MB", func(a *asked) { a.setMemory("2000000") }},
-		{"read-rate", " of 20: ", func(a *asked) {
-			a.fault("GetComputeNodeGroup", "ThrottlingException", 429, 9)
-		}},
-		{"launch-error", "gpu-a-1: Could not launch: no capacity", func(a *asked) {
-			a.nodes("IDLE+CLOUD+POWERED_DOWN", " Reason=Could not launch: no capacity [root@2026-11-20T12:00:00]")
-		}},
-		{"scheduled-before", "no reservation gpu-a-scheduled", func(a *asked) { a.reservation("", "") }},
-		{"scheduled-before", "SPEC_NODES, from", func(a *asked) { a.reservation("gpu-a-scheduled", "SPEC_NODES") }},
-		{"scheduled-open", "It was there ", func(a *asked) {
-			a.opens(0)
-			a.reservation("gpu-a-scheduled", "MAINT,SPEC_NODES")
-		}},
-		{"launch-latency", "2 of 2 instances 20m0s after the start, the last launched 15m0s", func(a *asked) { a.opens(15 * time.Minute) }},
-		{"scheduled-after", "It was there ", func(a *asked) {
-			a.ends()
-			a.reservation("gpu-a-scheduled", "MAINT,SPEC_NODES")
-		}},
-		{"nodes-after", "gpu-a-1 IDLE+CLOUD, gpu-a-2", func(a *asked) {
-			a.ends()
-			a.nodes("IDLE+CLOUD", "")
-		}},
-		{"foreign-reservation", "and gone", func(a *asked) {
-			a.canary("--change")
-			a.sim.Clock().Advance(11 * time.Minute)
-			a.write("reservations", "")
-		}},
-		{"drained-node", "11m0s later there is", func(a *asked) {
-			a.opens(time.Minute)
-			a.canary("--change")
-			if err := a.sim.TerminateNode("ml", "gpu-a", "gpu-a-1"); err != nil {
-				a.Fatal(err)
-			}
-			a.sim.Clock().Advance(11 * time.Minute)
-			if _, err := a.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
-				a.Fatal(err)
-			}
-		}},
-		{"wrong-zone", "PCS took it, and then CREATE_FAILED: ValidationException", func(a *asked) { a.sim.SetOtherwise(awssim.Otherwise{LateChecks: true}) }},
-		{"too-many-nodes", "PCS took it: ACTIVE", func(a *asked) { a.sim.SetOtherwise(awssim.Otherwise{AnySize: true}) }},
-		{"mixed-scaling", "PCS took it: ACTIVE", func(a *asked) { a.sim.SetOtherwise(awssim.Otherwise{MixedScaling: true}) }},
-	} {
-		t.Run(c.id, func(t *testing.T) {
-			t.Parallel()
-			a := newAsked(t)
-			c.otherwise(a)
-			status, found := a.canary("--change")
-			if got := found[c.id]; got.Outcome != canary.Refuted || !strings.Contains(got.Evidence, c.evidence) || status != 1 {
-				t.Errorf("status %d, %+v\n%s", status, got, a.said)
-			}
-			for _, cluster := range a.sim.PCSClusters() {
-				if len(cluster.NodeGroups) != 2 {
-					t.Errorf("node groups are left: %+v", cluster.NodeGroups)
-				}
-			}
-		})
-	}
-}
-
-func (a *asked) fault(operation, code string, status, skip int) {
-	a.Helper()
-	if _, err := a.sim.AddFault(awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: code, Status: status, Skip: skip}); err != nil {
-		a.Fatal(err)
-	}
-}
-
-// setMemory gives the node group a RealMemory, as somebody did by hand.
-func (a *asked) setMemory(value string) {
-	a.Helper()
-	var endpoint string
-	for _, variable := range a.sim.Env() {
-		if url, ok := strings.CutPrefix(variable, "AWS_ENDPOINT_URL="); ok {
-			endpoint = url
-		}
-	}
-	body := fmt.Sprintf(`{"clusterIdentifier": "ml", "computeNodeGroupIdentifier": "gpu-a", "slurmConfiguration": {"slurmCustomSettings": [{"parameterName": "RealMemory", "parameterValue": %q}]}}`, value)
-	request, err := http.NewRequestWithContext(a.Context(), http.MethodPost, endpoint, strings.NewReader(body))
-	if err != nil {
-		a.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	request.Header.Set("X-Amz-Target", "AWSParallelComputingService.UpdateComputeNodeGroup")
-	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIDSIMULATED/20261120/us-east-2/pcs/aws4_request, SignedHeaders=host, Signature=0")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		a.Fatal(err)
-	}
-	answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		a.Fatal(answer.Status)
-	}
-}
-
-// TestCanaryKeeps: a run that is cut off after a change is taken up by the next; two at once are
-// refused, as is what setup did not make.
-func TestCanaryKeeps(t *testing.T) {
-	t.Parallel()
-	a := newAsked(t)
-	a.canary("--change")
-	// as if it had been killed before it was written
-	if err := os.Remove(filepath.Join(a.dir, "state", "private", "canary-gpu-a.json")); err != nil {
-		t.Fatal(err)
-	}
-	if _, found := a.canary("--change"); found["foreign-reservation"].Began.IsZero() || strings.Count(a.file("reservations"), "canary") != 1 {
-		t.Errorf("%+v\n%s", found["foreign-reservation"], a.file("reservations"))
-	}
-	a.said = ""
-	if status := a.admin("canary", "compute"); status != 1 || !strings.Contains(a.said, "was not made by `pcs-capacity setup`") {
-		t.Errorf("%d: %s", status, a.said)
-	}
-	a.said = ""
-	a.write("state/private/canary-gpu-a.json", "{")
-	if status := a.admin("canary", "gpu-a"); status != 1 || !strings.Contains(a.said, "move it away") {
-		t.Errorf("%d: %s", status, a.said)
-	}
-}
-
 // TestCanaryFree asks EC2 without a block: what is shown before it is asked, the answers and their
 // file.
 func TestCanaryFree(t *testing.T) {
@@ -352,55 +222,5 @@ func (r *restricted) nothingOfCanary(when string) {
 		if one.Tags["pcs-capacity:cluster"] == "ml/canary" && one.State != "cancelled" {
 			r.Errorf("%s: %s is %s", when, one.ID, one.State)
 		}
-	}
-}
-
-// TestCanaryInDocs compares the tables of docs/canary.md with the questions. UPDATE_TRANSCRIPTS=1
-// writes them.
-func TestCanaryInDocs(t *testing.T) {
-	const path, end = "../../docs/canary.md", "<!-- end of table -->\n"
-	page := readDoc(t, path)
-	var free, block strings.Builder
-	changes := func(text string) string {
-		if text == "" || strings.HasPrefix(text, "nothing") {
-			return ""
-		}
-		return " (" + text + ")"
-	}
-	for _, q := range canary.Questions {
-		fmt.Fprintf(&free, "- `%s`: %s%s\n", q.ID, q.States, changes(q.Costs))
-	}
-	phases := []canary.Phase{canary.Before, canary.Open, canary.After, canary.Any, ""}
-	last := "" // when the items before were asked
-	for _, item := range slices.SortedStableFunc(slices.Values(canary.Items), func(a, b canary.Item) int {
-		return cmp.Compare(slices.Index(phases, a.When), slices.Index(phases, b.When))
-	}) {
-		when := cmp.Or(string(item.When), "by hand")
-		if when != last {
-			fmt.Fprintf(&block, "%s%s:\n\n", strings.Repeat("\n", min(len(last), 1)), strings.ToUpper(when[:1])+when[1:])
-		}
-		last = when
-		fmt.Fprintf(&block, "- `%s`: %s%s\n", item.ID, item.States, changes(item.Changes))
-	}
-	want := page
-	for _, table := range []struct{ begin, rows string }{
-		{"<!-- free -->\n", free.String()},
-		{"<!-- block -->\n", block.String()},
-	} {
-		head, rest, found := strings.Cut(want, table.begin)
-		_, tail, closed := strings.Cut(rest, end)
-		if !found || !closed {
-			t.Fatalf("%s has no table %q", path, table.begin)
-		}
-		want = head + table.begin + table.rows + end + tail
-	}
-	if page == want {
-		return
-	}
-	if os.Getenv("UPDATE_TRANSCRIPTS") == "" {
-		t.Fatalf("%s is not what the program asks; UPDATE_TRANSCRIPTS=1 writes it", path)
-	}
-	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
 	}
 }

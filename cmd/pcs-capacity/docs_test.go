@@ -28,25 +28,6 @@ func docPages(t *testing.T) []string {
 	return append(pages, beside...)
 }
 
-// TestDocsAreShort: people read what is short. Words are those of wc -w.
-func TestDocsAreShort(t *testing.T) {
-	const most, mostOfAPage, mostOfTheReadme = 20_000, 1_800, 1_000
-	all := 0
-	for _, path := range docPages(t) {
-		n := len(strings.Fields(readDoc(t, path)))
-		if n > mostOfAPage || filepath.Base(path) == "README.md" && n > mostOfTheReadme {
-			t.Errorf("%s has %d words", path, n)
-		}
-		if filepath.Base(filepath.Dir(path)) == "docs" {
-			all += n
-		}
-	}
-	if all < 5_000 || all > most {
-		t.Errorf("docs/ has %d words, of at most %d", all, most)
-	}
-	t.Logf("docs/ has %d words", all)
-}
-
 func readDoc(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

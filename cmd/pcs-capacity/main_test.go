@@ -26,7 +26,6 @@ func TestMain(m *testing.M) {
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // a program built with -race sleeps for a second when it ends
 	testscript.Main(withCredentials{m}, map[string]func(){
 		"pcs-capacity":         main,
-		"pcs-capacity-host":    oneOfSeveralHosts,
 		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
 		"pcs-capacity-prolog":  func() { os.Exit(prolog.Main(os.Args[1:])) },
 		"pcs-capacity-resume":  func() { os.Exit(power.Resume(os.Args[1:])) },

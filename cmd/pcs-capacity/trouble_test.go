@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 )
@@ -107,49 +105,6 @@ func TestWatchSaysEachTroubleOnce(t *testing.T) {
 			}
 			if len(aws) != test.lines || !strings.Contains(strings.Join(aws, "\n"), test.says) {
 				t.Errorf("%d lines in %d passes, want %d:\n%s", len(aws), passes-1, test.lines, strings.Join(aws, "\n"))
-			}
-		})
-	}
-}
-
-// TestRareAPassWithoutAWS: an endpoint that takes connections and says nothing does not keep a pass
-// from its end.
-func TestRareAPassWithoutAWS(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { silent.Close() })
-	simulatedEC2(t, `payment_delay = "0s"`)
-	path := withoutSlurm(t)
-	pass := func(t *testing.T) (*capacity.Snapshot, lifecycle.Report, error) {
-		t.Helper()
-		settings := lifecycle.Follower{Path: path, Region: "us-east-2"}
-		sources, err := settings.Sources(t.Context(), false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return lifecycle.Pass(t.Context(), sources)
-	}
-	if _, report, _ := pass(t); report.NoAWS {
-		t.Fatalf("%+v", report)
-	}
-	for name, change := range map[string][2]string{
-		"silent endpoint": {"AWS_ENDPOINT_URL", "http://" + silent.Addr().String()},
-		"silent metadata": {"AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://" + silent.Addr().String()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if t.Setenv(change[0], change[1]); name == "silent metadata" {
-				t.Setenv("AWS_ACCESS_KEY_ID", "")
-				t.Setenv("AWS_SECRET_ACCESS_KEY", "")
-				t.Setenv("AWS_EC2_METADATA_DISABLED", "")
-			}
-			snap, report, err := pass(t)
-			if err == nil {
-				t.Error("there is no error")
-			}
-			if _, known := snap.Reservation("cr-0e2000000000000a1"); !known {
-				t.Errorf("what was known is gone: %+v", report)
 			}
 		})
 	}
