@@ -19,7 +19,7 @@ func partitionLike(s *Snapshot, name string, change func(*Partition)) {
 // largerFirst has block B in the first slot.
 func largerFirst(s *Snapshot) { slices.Reverse(s.Partitions[0].Groups[0].Slots) }
 
-// What `make mutants` found that no other case decides.
+// What no other case decides.
 func TestAdmitAtTheEdges(t *testing.T) {
 	gpu := []string{"gpu"}
 	both := []string{"gpu", "more"}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What `make mutants` found of AdmitLaunch that no other case decides: a slot with some of
+// What no other case of AdmitLaunch decides: a slot with some of
 // these reservations, and what is said of it.
 //
 //	A      4 × p5  now-1d … now+2d

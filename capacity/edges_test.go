@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What `make mutants` found that no other test decides.
+// What no other test decides.
 
 func TestFitAtTheEdges(t *testing.T) {
 	timing := twoBlocks().Timing

@@ -9,7 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// What `make mutants` found that no other test decides.
+// What no other test decides.
 
 // The owner of a refused job is told why, from when on it can be released, and what to do.
 func TestNoteOfRefusedJob(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 )
 
-// What `make mutants` found that no other test decides.
+// What no other test decides.
 
 func TestCount(t *testing.T) {
 	for text, want := range map[string]int{

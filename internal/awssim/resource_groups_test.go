@@ -2,14 +2,11 @@ package awssim
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/resourcegroups"
-	rgtypes "github.com/aws/aws-sdk-go-v2/service/resourcegroups/types"
 )
 
 const mixedGroup = "arn:aws:resource-groups:us-east-2:111122223333:group/gpus"
@@ -77,79 +74,4 @@ func TestLaunchIntoResourceGroup(t *testing.T) {
 	fails(t, w.ec2.RunInstances, run(1, gpu, defSubnetA, intoGroup(mixedGroup, false), block), "ReservationCapacityExceeded")
 	fails(t, w.ec2.RunInstances, run(1, gpu, defSubnetA, intoGroup("arn:aws:resource-groups:us-east-2:111122223333:group/none", false)), "InvalidParameterValue")
 	fails(t, w.ec2.RunInstances, run(1, gpu, defSubnetA, into("cr-0d")), "InvalidParameterValue") // no market type
-}
-
-func TestListGroupResources(t *testing.T) {
-	_, endpoint := wireSim(t, "page_size = 2\n"+groupWorld)
-	o := ec2Client(endpoint).Options()
-	client := resourcegroups.New(resourcegroups.Options{Region: "us-east-2", Credentials: o.Credentials, BaseEndpoint: aws.String(endpoint)})
-	list := func(group string) (found []string, err error) {
-		for pages := resourcegroups.NewListGroupResourcesPaginator(client, &resourcegroups.ListGroupResourcesInput{Group: aws.String(group)}); pages.HasMorePages(); {
-			page, err := pages.NextPage(t.Context())
-			if err != nil {
-				return nil, err
-			}
-			for _, r := range page.Resources {
-				one := *r.Identifier.ResourceArn
-				if r.Status != nil {
-					one += " " + string(r.Status.Name)
-				}
-				found = append(found, one)
-			}
-		}
-		return found, nil
-	}
-	const own = "arn:aws:ec2:us-east-2:111122223333:capacity-reservation/"
-	want := []string{own + "cr-0a", own + "cr-0b", own + "cr-0c", own + "cr-0d", strings.Replace(own, "111122223333", "444455556666", 1) + "cr-0e PENDING"}
-	for _, group := range []string{"gpus", mixedGroup} {
-		if got, err := list(group); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %v %v", group, got, err)
-		}
-	}
-	change := func(operation func(arns []string) error, ids ...string) {
-		t.Helper()
-		for i := range ids {
-			ids[i] = own + ids[i]
-		}
-		if err := operation(ids); err != nil {
-			t.Fatal(err)
-		}
-	}
-	change(func(arns []string) error {
-		_, err := client.UngroupResources(t.Context(), &resourcegroups.UngroupResourcesInput{Group: aws.String("gpus"), ResourceArns: arns})
-		return err
-	}, "cr-0a", "cr-0c", "cr-0d")
-	change(func(arns []string) error {
-		_, err := client.GroupResources(t.Context(), &resourcegroups.GroupResourcesInput{Group: aws.String("gpus"), ResourceArns: arns})
-		return err
-	}, "cr-0d", "cr-0d")
-	if got, err := list("gpus"); err != nil || !slices.Equal(got, []string{own + "cr-0b", own + "cr-0d", want[4]}) {
-		t.Errorf("%v %v", got, err)
-	}
-	if _, err := list("none"); code(err) != "NotFoundException" {
-		t.Errorf("a group that does not exist: %v", err)
-	}
-}
-
-// A group is made for Capacity Reservations, filled, and deleted.
-func TestResourceGroupsComeAndGo(t *testing.T) {
-	_, endpoint := wireSim(t, groupWorld)
-	groups := resourcegroups.New(resourcegroups.Options{Region: "us-east-2", Credentials: ec2Client(endpoint).Options().Credentials, BaseEndpoint: aws.String(endpoint)})
-	create := &resourcegroups.CreateGroupInput{Name: aws.String("more"), Configuration: []rgtypes.GroupConfigurationItem{{Type: aws.String(reservationPool)},
-		{Type: aws.String("AWS::ResourceGroups::Generic"), Parameters: []rgtypes.GroupConfigurationParameter{{Name: aws.String("allowed-resource-types"), Values: []string{"AWS::EC2::CapacityReservation"}}}}}}
-	made := do(t, groups.CreateGroup, create)
-	fails(t, groups.CreateGroup, create, "BadRequestException")
-	fails(t, groups.CreateGroup, &resourcegroups.CreateGroupInput{Name: aws.String("other")}, "BadRequestException")
-	arn := "arn:aws:ec2:us-east-2:111122223333:capacity-reservation/cr-0a"
-	do(t, groups.GroupResources, &resourcegroups.GroupResourcesInput{Group: made.Group.GroupArn, ResourceArns: []string{arn}})
-	list := &resourcegroups.ListGroupResourcesInput{Group: aws.String("more")}
-	if all := do(t, groups.ListGroupResources, list).Resources; len(all) != 1 || *all[0].Identifier.ResourceArn != arn {
-		t.Errorf("%+v", all)
-	}
-	do(t, groups.DeleteGroup, &resourcegroups.DeleteGroupInput{Group: aws.String("more")})
-	fails(t, groups.ListGroupResources, list, "NotFoundException")
-	do(t, groups.CreateGroup, create)
-	if all := do(t, groups.ListGroupResources, list).Resources; len(all) != 0 {
-		t.Errorf("the new group has members of the old one: %+v", all)
-	}
 }

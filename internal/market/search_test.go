@@ -107,38 +107,6 @@ func (w *world) searches() int {
 	return w.sim.Calls()[awssim.CallKey{Service: "ec2", Operation: "DescribeCapacityBlockOfferings", Region: "us-east-2"}]
 }
 
-// An answer is good for another run for a minute, for the same question.
-func TestAnswersAreKept(t *testing.T) {
-	w := newWorld(t, nil)
-	s := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Cache: Cache(t.TempDir()),
-		Query: ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day}}
-	for run, fromCache := range []bool{false, true, false, true} {
-		s.Query.Count = []int{4, 4, 3, 4}[run]
-		found, err := s.Run(t.Context())
-		if err != nil || found.FromCache() != fromCache || len(found.Offers) != 2 || found.Query() != s.Query {
-			t.Errorf("run %d: %v, %+v", run, err, found)
-		}
-	}
-	if w.searches() != 2 {
-		t.Errorf("EC2 was asked %d times", w.searches())
-	}
-	s.Query.Count = 3
-	now := time.Now()
-	question := cachedQuestion{Region: "us-east-2", Query: s.Query}
-	a := newOfferingAnswers(t.Context(), &w.customer, w.aws, s.Cache)
-	question.Scope = a.scope
-	if err := s.Cache.Put(question, []capacity.Offering{{ID: "old"}}, time.Time{}, now.Add(-keepAnswers)); err != nil {
-		t.Fatal(err)
-	}
-	if found, err := s.Run(t.Context()); err != nil || found.FromCache() || a.scope == "" {
-		t.Errorf("of more than a minute ago: %v, %+v", err, found)
-	}
-	s.Cache = ""
-	if found, err := s.Run(t.Context()); err != nil || found.FromCache() {
-		t.Errorf("without a cache: %v, %+v", err, found)
-	}
-}
-
 // Waits are told: what this program makes of itself as progress, what EC2 imposes to stay.
 func TestSearchTime(t *testing.T) {
 	w := newWorld(t, nil)

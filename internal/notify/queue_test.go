@@ -44,33 +44,6 @@ func lives(pid int) bool {
 	return err == nil && !strings.Contains(string(text), ") Z ")
 }
 
-// A command that hangs keeps nobody who adds a message, and all that it has started ends with the
-// queue.
-func TestQueueBesideACommandThatHangs(t *testing.T) {
-	pids := filepath.Join(t.TempDir(), "pids")
-	to := Target{Command: program(t, "sleep 7777 & echo $! >>"+pids+"\necho $$ >>"+pids+"\nexec sleep 7777\n"), Timeout: time.Hour}
-	rounds := 3
-	if text := os.Getenv("PCS_CAPACITY_ATTACK"); text != "" {
-		rounds, _ = strconv.Atoi(text)
-	}
-	for range rounds {
-		_ = os.Remove(pids)
-		q := NewQueue()
-		for key := range mostWaiting + 2 {
-			err := q.Add(to, strconv.Itoa(key), message, func() error { t.Error("delivered"); return nil })
-			if key < mostWaiting && !errors.Is(err, ErrUnderWay) || key == mostWaiting+1 && (err == nil || !strings.Contains(err.Error(), "100 messages wait")) {
-				t.Errorf("message %d: %v", key, err)
-			}
-		}
-		if err := q.Add(to, "1", message, nil); !errors.Is(err, ErrUnderWay) {
-			t.Errorf("the same again: %v", err)
-		}
-		wait(t, "it runs", func() bool { _, all := processes(pids); return all == 2 })
-		q.Close()
-		wait(t, "all that it started has ended", func() bool { alive, _ := processes(pids); return alive == 0 })
-	}
-}
-
 // What failed rests, longer each time, keeps nothing else, and is known by its key until it is
 // delivered.
 func TestQueueTriesAgain(t *testing.T) {
@@ -124,21 +97,6 @@ func TestQueueTriesAgain(t *testing.T) {
 			t.Errorf("after %d failures it rests for %s, want %s", failures, got, want)
 		}
 	}
-}
-
-// What has waited too long is not delivered, and may be added again.
-func TestQueueIsBoundedInTime(t *testing.T) {
-	q := &Queue{wake: make(chan struct{}, 1), done: make(chan struct{}), rest: rest, known: map[string]*progress{}}
-	if err := q.Add(Target{}, "a", message, func() error { t.Error("delivered"); return nil }); !errors.Is(err, ErrUnderWay) {
-		t.Error(err)
-	}
-	q.waiting[0].added = time.Now().Add(-longestWait)
-	ctx := t.Context()
-	go q.run(ctx)
-	wait(t, "it is given up", func() bool {
-		err := q.Add(Target{}, "a", message, nil)
-		return strings.Contains(err.Error(), "behind others")
-	})
 }
 
 // What a command has started in its process group ends with it, also where the command has ended

@@ -44,7 +44,11 @@ func TestReadFor(t *testing.T) {
 		"not ours":              {capacity.Request{Partitions: []string{"cpu"}}, none, ""},
 		"a strange name":        {capacity.Request{Partitions: []string{"gpu {\n"}}, none, ""},
 		"older than the snapshot": {capacity.Request{}, func(t *testing.T, dir Dir) {
-			before := time.Now().Add(-time.Minute)
+			now, err := os.Stat(dir.path(slicesFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := now.ModTime().Add(-time.Minute)
 			if err := os.Chtimes(dir.path(slicesFile), before, before); err != nil {
 				t.Fatal(err)
 			}

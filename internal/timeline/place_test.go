@@ -63,35 +63,6 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestCellsOfTinyCharts: however few the columns, each row has as many, and none panics.
-func TestCellsOfTinyCharts(t *testing.T) {
-	c := sample(time.UTC)
-	for width := 1; width < 200; width++ {
-		for _, lane := range c.Lanes {
-			for _, b := range lane.Blocks {
-				if got := len(c.cells(Spans(b, c.Now), width)); got != width {
-					t.Fatalf("%s: %d cells of %d", b.Reservation.ID, got, width)
-				}
-			}
-		}
-	}
-}
-
-// TestShortPhases: what is too short is drawn least columns wide. What is over keeps
-// its end, and what comes keeps its start.
-func TestShortPhases(t *testing.T) {
-	short := []Span{{Open, at(10), at(20)}, {Draining, at(20), at(20.1)}, {Reclaimed, at(20.1), at(20.2)}}
-	for now, want := range map[time.Time][]stretch{
-		at(50): {{Open, 5, 10}, {Draining, 10, 15}, {Reclaimed, 15, 20}},
-		at(0):  {{Open, 10, 15}, {Draining, 15, 20}, {Reclaimed, 20, 25}},
-	} {
-		c := Chart{Now: now, From: at(0), To: at(100)}
-		if diff := cmp.Diff(want, c.place(short, 100, 5), cmp.AllowUnexported(stretch{})); diff != "" {
-			t.Errorf("at %s: %s", now, diff)
-		}
-	}
-}
-
 func TestFit(t *testing.T) {
 	for name, c := range map[string]struct {
 		block    capacity.Reservation

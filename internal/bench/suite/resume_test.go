@@ -12,10 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // launches are what is powered up: the nodes of each have a partition, and a block if they
@@ -364,78 +362,4 @@ func BenchmarkResume(b *testing.B) {
 		}
 	}
 	t.keep(b)
-}
-
-// BenchmarkResumeInACrowd powers one node up beside others: beside instances of ours that
-// run, and beside jobs on whole nodes.
-func BenchmarkResumeInACrowd(b *testing.B) {
-	one, crowd := launches{name: "one", nodes: 1}, launches{name: "crowd", nodes: size(999, 17), alone: true}
-	r := newResumeBench(b, []launches{one, crowd}, nil, "")
-	file := r.submit(one)
-	t := newTable("resume-crowd", "beside", "few", "many", "few ms", "many ms", "many/few", "few MB", "many MB")
-	var mark string
-	// An AWS of its own for each run: the launch of a job and its repetition are one.
-	alone := func() *awssim.Sim { return world(b, false, one, crowd) }
-	among := func() *awssim.Sim {
-		sim := worldAt(b, time.Now().Add(-30*time.Minute), false, one, crowd)
-		if _, err := sim.Launch(awssim.LaunchRequest{Region: "us-east-2", MinCount: crowd.nodes, MaxCount: crowd.nodes, LaunchTemplateID: benchTemplate, SubnetID: benchSubnet,
-			MarketType: "capacity-block", ReservationID: crowd.block(), Tags: map[string]string{capacity.TagCluster: mark, capacity.TagNodes: crowd.list(), capacity.TagPartition: crowd.name}}); err != nil {
-			b.Fatal(err)
-		}
-		sim.Clock().Advance(30 * time.Minute) // they are no part of this power-up
-		return sim
-	}
-	measure := func(worlds ...func() *awssim.Sim) ([]time.Duration, []powered) {
-		took := make([][]time.Duration, len(worlds))
-		last := make([]powered, len(worlds))
-		for range size(25, 1) {
-			for i, world := range worlds {
-				sim := world()
-				last[i] = r.powerUp(r.ours, one, file, sim)
-				took[i] = append(took[i], last[i].wall)
-				sim.Close()
-			}
-		}
-		medians := make([]time.Duration, len(worlds))
-		for i := range took {
-			medians[i] = median(took[i])
-		}
-		return medians, last
-	}
-	measure(alone) // the first run makes the mark of the cluster
-	dir := state.Dir(filepath.Join(r.dir, "state"))
-	var err error
-	if mark, err = dir.Mark(); err != nil {
-		b.Fatal(err)
-	}
-	if err := dir.WriteSnapshot(&capacity.Snapshot{TakenAt: time.Now()}); err != nil {
-		b.Fatal(err)
-	}
-	took, last := measure(alone, among)
-	t.add("live instances of ours", 0, crowd.nodes, took[0], took[1], ratio(took[1], took[0]), last[0].peak, last[1].peak)
-
-	few := crowd
-	few.nodes = 16
-	r.submitSome(few)
-	fewTook, fewLast := measure(alone)
-	r.submitSome(launches{name: crowd.name, nodes: crowd.nodes - few.nodes, alone: true})
-	time.Sleep(time.Duration(size(10, 0)) * time.Second) // slurmctld is not done with their start when it shows them
-	manyTook, manyLast := measure(alone)
-	t.add("jobs on whole nodes", few.nodes, crowd.nodes, fewTook[0], manyTook[0], ratio(manyTook[0], fewTook[0]), fewLast[0].peak, manyLast[0].peak)
-	t.keep(b)
-}
-
-// submitSome starts so many more jobs of one node.
-func (r *resumeBench) submitSome(l launches) {
-	r.Helper()
-	have := func() int {
-		return len(strings.Fields(r.slurm("squeue", "--noheader", "--array", "--partition="+l.name, "--states=CONFIGURING,RUNNING", "--format=%A")))
-	}
-	before := have()
-	r.slurm("sbatch", "-N1", "--array=1-"+strconv.Itoa(l.nodes), "-p", l.name, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 3600")
-	for deadline := time.Now().Add(2 * time.Minute); have() < before+l.nodes; time.Sleep(500 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			r.Fatalf("%d of %d more jobs have their nodes", have()-before, l.nodes)
-		}
-	}
 }

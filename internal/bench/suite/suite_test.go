@@ -9,7 +9,7 @@ import (
 
 // Every benchmark still runs, and writes a table without a gap. Of what it measures here nothing is to be said.
 func TestRareBenchmarks(t *testing.T) {
-	for name, file := range map[string]string{"Resume": "resume", "ResumeInACrowd": "resume-crowd", "Submit": "submit", "Sync": "sync", "SyncSlots": "sync-slots", "SyncWatch": "sync-watch", "Start": "start"} {
+	for name, file := range map[string]string{"Resume": "resume", "Submit": "submit", "Sync": "sync", "Start": "start"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

@@ -109,23 +109,3 @@ func BenchmarkSync(b *testing.B) {
 	}
 	t.keep(b)
 }
-
-// BenchmarkSyncSlots makes passes over one slot of 1,000 nodes, and of 4,000, without a change.
-func BenchmarkSyncSlots(b *testing.B) {
-	var sizes [2]time.Duration
-	for i, nodes := range []int{size(1000, 4), size(4000, 16)} {
-		p := newPasses(b, 1, nodes, "")
-		sim := p.world()
-		p.pass(sim)
-		var took []time.Duration
-		for range size(5, 1) {
-			r, _, _ := p.pass(sim)
-			took = append(took, r.wall)
-		}
-		sizes[i] = median(took)
-		sim.Close()
-	}
-	t := newTable("sync-slots", "1000 nodes ms", "4000 nodes ms", "4000/1000")
-	t.add(sizes[0], sizes[1], ratio(sizes[1], sizes[0]))
-	t.keep(b)
-}
