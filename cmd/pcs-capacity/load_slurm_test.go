@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -43,82 +41,7 @@ func withBlocks(world, ids string) (string, string) {
 		strings.Replace(rehearsalConfig, `["cr-0e2000000000000a1"]`, "["+ids+"]", 1)
 }
 
-// TestRareSyncOverADay: `sync --watch` works through 24 hours, a pass every 3 minutes, in which blocks
-// open and close. Its memory, files and goroutines are after the day what they were after its first
-// hours, and what it wrote has not grown.
-func TestRareSyncOverADay(t *testing.T) {
-	const step, all, warm = 3 * time.Minute, 24 * 20, 4 * 20
-	clock := awssim.NewClock(time.Now(), 0)
-	world, settings := withBlocks(dayOfBlocks(3*time.Hour, 150*time.Minute, 30*time.Minute, 8))
-	r := newRehearsalIn(t, world, strings.Replace(settings, `reclaim_lead = "10s"`, `reclaim_lead = "10m"`, 1), func(*slurmlab.Config) {}, clock)
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Hour)
-	defer stop()
-	r.ctx = ctx
-	type use struct {
-		heap          uint64
-		files, routes int
-		written       int64
-	}
-	measure := func() use {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		files, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
-		u := use{heap: m.HeapAlloc, files: len(files), routes: runtime.NumGoroutine()}
-		for _, dir := range []string{r.cfg.StateDir, r.cfg.LocalDir} {
-			_ = filepath.Walk(dir, func(_ string, info os.FileInfo, err error) error {
-				if err == nil && !info.IsDir() {
-					u.written += info.Size()
-				}
-				return nil
-			})
-		}
-		return u
-	}
-	var early use
-	passes, lines := 0, 0
-	follower := lifecycle.Follower{Path: r.path}
-	begin := time.Now()
-	err := lifecycle.Watch{Say: func(string) { lines++ }, Sources: func(ctx context.Context, renew bool) (lifecycle.Sources, error) {
-		switch {
-		case passes == warm:
-			early = measure()
-		case passes == all:
-			stop()
-		}
-		if passes++; passes%warm == 0 {
-			t.Logf("%d passes in %s, heap %d KiB", passes, time.Since(begin).Round(time.Second), measure().heap>>10)
-		}
-		clock.Advance(step)
-		s, err := follower.Sources(ctx, renew)
-		s.Poll = time.Millisecond // of the machine's time
-		return s, err
-	}}.Run(ctx)
-	if err != nil || passes < all {
-		t.Fatalf("%d passes: %v", passes, err)
-	}
-	late := measure()
-	t.Logf("%d passes in %s, %d lines said; heap %d KiB after %d passes, %d KiB at the end; files %d, %d; goroutines %d, %d; state %d and %d bytes", passes, time.Since(begin).Round(time.Second), lines,
-		early.heap>>10, warm, late.heap>>10, early.files, late.files, early.routes, late.routes, early.written, late.written)
-	if late.heap > early.heap+early.heap/10+1<<20 {
-		t.Errorf("the heap grew from %d to %d bytes", early.heap, late.heap)
-	}
-	if late.files > early.files+2 || late.routes > early.routes+2 {
-		t.Errorf("open files %d, then %d; goroutines %d, then %d", early.files, late.files, early.routes, late.routes)
-	}
-	if late.written > early.written+1<<20 { // a day
-		t.Errorf("what it wrote grew from %d to %d bytes", early.written, late.written)
-	}
-	if lines > 5*all { // each pass moves fences here: AWS's clock alone goes on
-		t.Errorf("it said %d lines", lines)
-	}
-}
-
-// TestRareLoad: 20 users submit 1000 jobs, or as many as `make load` says, of four kinds, as fast as Slurm takes them, while blocks open
+// TestRareLoad: 20 users submit 1000 jobs, or as many as PCS_CAPACITY_LOAD says, of four kinds, as fast as Slurm takes them, while blocks open
 // and close under `sync --watch`. Each submission is answered as it should be, none is lost, no
 // job runs past the fence of its block, and sync stays small.
 func TestRareLoad(t *testing.T) {
