@@ -148,10 +148,11 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		}
 		go func() {
 			// A real one boots so long that Slurm knows its address by then.
-			for fields := map[string]string{}; fields["NodeAddr"] != e.Instance.PrivateIP; time.Sleep(100 * time.Millisecond) {
-				if fields, _ = w.cluster.Node(t.Context(), node); t.Context().Err() != nil {
-					return
-				}
+			if slurmlab.Until(t.Context(), func() bool {
+				fields, _ := w.cluster.Node(t.Context(), node)
+				return fields["NodeAddr"] == e.Instance.PrivateIP
+			}) != nil {
+				return
 			}
 			if err := w.cluster.StartNode(t.Context(), node, "127.0.0.1"); err != nil && t.Context().Err() == nil {
 				t.Errorf("starting %s: %v", node, err)
@@ -178,11 +179,7 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	asked := filepath.Join(w.dir, "restart")
 	w.program("systemctl", `[ "$1" = restart ] || exit 0; touch `+asked+"; while [ -e "+asked+" ]; do sleep 0.1; done")
 	go func() {
-		for t.Context().Err() == nil {
-			time.Sleep(50 * time.Millisecond)
-			if _, err := os.Stat(asked); err != nil {
-				continue
-			}
+		for slurmlab.Until(t.Context(), func() bool { _, err := os.Stat(asked); return err == nil }) == nil {
 			if err := w.restartSlurm(); err != nil {
 				t.Errorf("restarting slurmctld: %v", err)
 			}

@@ -74,7 +74,7 @@ func programForOutput(t *testing.T) func(stdout *os.File, args ...string) (statu
 	t.Setenv("XDG_CACHE_HOME", dir)
 	run := func(stdout *os.File, args ...string) (status int, said string) {
 		var stderr strings.Builder
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		// installed by testscript
 		c := exec.CommandContext(ctx, "pcs-capacity", append([]string{"--config", settings}, args...)...)

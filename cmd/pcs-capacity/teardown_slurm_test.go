@@ -252,11 +252,7 @@ func TestLong_Teardown(t *testing.T) {
 // until waits for something that Slurm does in its own time.
 func (d *tornDown) until(what string, done func() bool) {
 	d.Helper()
-	for !done() {
-		select {
-		case <-d.ctx.Done():
-			d.Fatalf("never: %s", what)
-		case <-time.After(100 * time.Millisecond):
-		}
+	if slurmlab.Until(d.ctx, done) != nil {
+		d.Fatalf("never: %s", what)
 	}
 }

@@ -109,3 +109,19 @@ func TestWatchSaysEachTroubleOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestWatchFollowsTheRegion: another region in the settings is asked from the next pass on.
+func TestWatchFollowsTheRegion(t *testing.T) {
+	simulatedEC2(t, `payment_delay = "0s"`)
+	path := filepath.Join(t.TempDir(), "config.toml")
+	settings := lifecycle.Follower{Path: path}
+	for _, region := range []string{"us-east-2", "us-west-2"} {
+		if err := os.WriteFile(path, fmt.Appendf(nil, "region = %q\n", region), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		sources, err := settings.Sources(t.Context(), false)
+		if err != nil || sources.EC2.Region() != region {
+			t.Errorf("%s: %v", region, err)
+		}
+	}
+}
