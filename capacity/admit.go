@@ -92,10 +92,8 @@ func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
 		}
 		if longer := was.FitLimit.Bounded() && (!wish.FitLimit.Bounded() || wish.FitLimit.Minutes > was.FitLimit.Minutes); wish.Fit &&
 			(longer || !was.Fit) {
-			return refuse(
-				BadComment,
-				fmt.Sprintf("%s in a comment counts from before a job starts only; this one has started", FitWord),
-			)
+			return refuse(BadComment,
+				fmt.Sprintf("%s in a comment counts from before a job starts only; this one has started", FitWord))
 		}
 	}
 	return admit(req, snap, now, func(req Request, wish Wish, p Partition, snap *Snapshot, _ time.Time) Verdict {
@@ -172,10 +170,8 @@ func combine(verdicts []Verdict, total int, named bool) Verdict {
 			return merged
 		}
 	}
-	longest := slices.MaxFunc(
-		accepted,
-		func(a, b Verdict) int { return a.Edits.TimeLimit.Minutes - b.Edits.TimeLimit.Minutes },
-	)
+	longest := slices.MaxFunc(accepted,
+		func(a, b Verdict) int { return a.Edits.TimeLimit.Minutes - b.Edits.TimeLimit.Minutes })
 	merged.Edits = longest.Edits
 	merged.Edits.Constraint = ""
 	return merged
@@ -213,11 +209,9 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 		return v
 	}
 	if p, ok := partitionOf(snap, wish.ReservationID); ok {
-		return refuse(
-			WrongPartition,
+		return refuse(WrongPartition,
 			fmt.Sprintf("reservation %s belongs to partition %s, not to %s; submit with --partition=%s",
-				wish.ReservationID, p.Name, strings.Join(names, ","), p.Name),
-		)
+				wish.ReservationID, p.Name, strings.Join(names, ","), p.Name))
 	}
 	v.Warnings = []string{
 		fmt.Sprintf("reservation %s belongs to no partition here; the job runs without it", wish.ReservationID),
@@ -241,14 +235,9 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]candidate,
 	}
 	if req.Outside != nil && len(p.AllowGroups) > 0 &&
 		!slices.ContainsFunc(p.AllowGroups, func(g string) bool { return !req.Outside(g) }) {
-		v := refuse(
-			GroupNotAllowed,
-			fmt.Sprintf(
-				"only members of group %s may use partition %s, and you are in none of them; ask an administrator, or use another partition",
-				strings.Join(p.AllowGroups, ", "),
-				p.Name,
-			),
-		)
+		v := refuse(GroupNotAllowed, fmt.Sprintf(
+			"only members of group %s may use partition %s, and you are in none of them; ask an administrator, or use another partition",
+			strings.Join(p.AllowGroups, ", "), p.Name))
 		return nil, &v
 	}
 	return selectWanted(named(candidates(p, snap)), wish, p, snap)
@@ -256,25 +245,19 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]candidate,
 
 // named drops candidates that the settings no longer name.
 func named(all []candidate) []candidate {
-	return slices.DeleteFunc(
-		slices.Clone(all),
-		func(c candidate) bool { return c.slot.Unnamed && c.reservation.ID == c.slot.Holds },
-	)
+	return slices.DeleteFunc(slices.Clone(all),
+		func(c candidate) bool { return c.slot.Unnamed && c.reservation.ID == c.slot.Holds })
 }
 
 func refuseAccount(account string, p Partition) Verdict {
 	allowed := strings.Join(p.AllowAccounts, ", ")
 	if account == "" {
-		return refuse(
-			AccountNotAllowed,
+		return refuse(AccountNotAllowed,
 			fmt.Sprintf("a job without an account may not use the reservations of partition %s; submit with --account=%s",
-				p.Name, strings.ReplaceAll(allowed, ", ", " or --account=")),
-		)
+				p.Name, strings.ReplaceAll(allowed, ", ", " or --account=")))
 	}
-	return refuse(
-		AccountNotAllowed,
-		fmt.Sprintf("account %q may not use the reservations of partition %s; allowed: %s", clip(account), p.Name, allowed),
-	)
+	return refuse(AccountNotAllowed,
+		fmt.Sprintf("account %q may not use the reservations of partition %s; allowed: %s", clip(account), p.Name, allowed))
 }
 
 // admitPartition judges a job in one managed partition.
@@ -287,10 +270,8 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	known := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return c.unknown })
 	if len(known) == 0 && len(wanted) > 0 {
 		return Verdict{
-			Code: ReservationNotKnown,
-			Warnings: []string{
-				fmt.Sprintf("EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(wanted)),
-			},
+			Code:     ReservationNotKnown,
+			Warnings: []string{fmt.Sprintf("EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(wanted))},
 		}
 	}
 	// One id that EC2 does not know does not hide the other reservations (R8).
@@ -320,10 +301,8 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	here := req
 	here.Partitions = []string{p.Name}
 	if few, short := ShortOfHosts(here, snap, now); short {
-		v.Warnings = append(
-			v.Warnings,
-			fmt.Sprintf("%s; it waits until the others are back: use --nodes=%d to run now", few.FewHosts(), few.Usable),
-		)
+		v.Warnings = append(v.Warnings,
+			fmt.Sprintf("%s; it waits until the others are back: use --nodes=%d to run now", few.FewHosts(), few.Usable))
 	}
 	return v
 }
@@ -339,19 +318,16 @@ func candidates(p Partition, snap *Snapshot) []candidate {
 				all = append(all, candidate{group: g, slot: s, boots: boots})
 			}
 			for _, t := range snap.Turns(s) {
-				all = append(
-					all,
-					candidate{
-						group:       g,
-						slot:        s,
-						boots:       boots,
-						reservation: t.Reservation,
-						window:      t.Window,
-						behind:      t.Behind,
-						never:       t.Never,
-						unknown:     t.Unknown,
-					},
-				)
+				all = append(all, candidate{
+					group:       g,
+					slot:        s,
+					boots:       boots,
+					reservation: t.Reservation,
+					window:      t.Window,
+					behind:      t.Behind,
+					never:       t.Never,
+					unknown:     t.Unknown,
+				})
 			}
 		}
 	}
@@ -361,21 +337,12 @@ func candidates(p Partition, snap *Snapshot) []candidate {
 // selectWanted keeps the candidates that the job's comment asks for; all of them if it asks for none.
 func selectWanted(all []candidate, wish Wish, p Partition, snap *Snapshot) ([]candidate, *Verdict) {
 	if id := wish.ReservationID; id != "" && !p.Has(id) {
-		v := refuse(
-			UnknownReservation,
-			fmt.Sprintf("partition %s has no reservation %s; it has %s", p.Name, id, orNone(ids(all))),
-		)
+		v := refuse(UnknownReservation,
+			fmt.Sprintf("partition %s has no reservation %s; it has %s", p.Name, id, orNone(ids(all))))
 		if other, ok := partitionOf(snap, id); ok {
-			v = refuse(
-				WrongPartition,
-				fmt.Sprintf(
-					"reservation %s belongs to partition %s, not to %s; submit with --partition=%s",
-					id,
-					other.Name,
-					p.Name,
-					other.Name,
-				),
-			)
+			v = refuse(WrongPartition,
+				fmt.Sprintf("reservation %s belongs to partition %s, not to %s; submit with --partition=%s", id,
+					other.Name, p.Name, other.Name))
 		}
 		return nil, &v
 	}
@@ -384,21 +351,10 @@ func selectWanted(all []candidate, wish Wish, p Partition, snap *Snapshot) ([]ca
 	}
 	wanted := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return !c.suits(wish) })
 	if len(wanted) == 0 && len(all) > 0 {
-		v := refuse(
-			NoMatchingCapacity,
-			fmt.Sprintf(
-				"partition %s has nothing that matches%s%s%s%s in --comment; it has %s",
-				p.Name,
-				word(
-					" capacity=",
-					string(wish.Capacity),
-				),
-				word(" capacity_reservation_id=", wish.ReservationID),
-				word(" instance_type=", wish.InstanceType),
-				word(" subnet_id=", wish.SubnetID),
-				offers(all),
-			),
-		)
+		v := refuse(NoMatchingCapacity,
+			fmt.Sprintf("partition %s has nothing that matches%s%s%s%s in --comment; it has %s", p.Name,
+				word(" capacity=", string(wish.Capacity)), word(" capacity_reservation_id=", wish.ReservationID),
+				word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all)))
 		return nil, &v
 	}
 	return wanted, nil
@@ -503,23 +459,13 @@ func refuseEnded(ended, all []candidate, wish Wish, p Partition, now time.Time) 
 		}
 	}
 	if wish.ReservationID == "" || len(instead) == 0 {
-		return refuse(
-			NoReservation,
-			fmt.Sprintf(
-				"no reservation of partition %s is open or scheduled%s; ask an administrator for the next block",
-				p.Name,
-				endedList(ended),
-			),
-		)
+		return refuse(NoReservation, fmt.Sprintf(
+			"no reservation of partition %s is open or scheduled%s; ask an administrator for the next block",
+			p.Name, endedList(ended)))
 	}
-	return refuse(
-		NoReservation,
-		fmt.Sprintf(
-			"the reservation that the job names can no longer be used%s; name %s, or none",
-			endedList(ended),
-			strings.Join(instead, ", or "),
-		),
-	)
+	return refuse(NoReservation,
+		fmt.Sprintf("the reservation that the job names can no longer be used%s; name %s, or none", endedList(ended),
+			strings.Join(instead, ", or ")))
 }
 
 func ids(cs []candidate) string {
@@ -559,10 +505,8 @@ func endedList(cs []candidate) string {
 func offers(cs []candidate) string {
 	var parts []string
 	for _, c := range cs {
-		parts = append(
-			parts,
-			strings.TrimSpace(fmt.Sprintf("%s %s %s", c.reservation.ID, c.group.InstanceType, c.reservation.AZID)),
-		)
+		parts = append(parts,
+			strings.TrimSpace(fmt.Sprintf("%s %s %s", c.reservation.ID, c.group.InstanceType, c.reservation.AZID)))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -15,14 +15,8 @@ import (
 // Partition and account must come from slurmctld; the comment only selects. req.Nodes counts all nodes of the job. A
 // limit that fitted at submission is not held against the job: AdmitLaunch refuses for time only when not even the
 // smaller of the job's limit and the partition's floor fits. sync lowers the limit after boot.
-func AdmitLaunch(
-	req Request,
-	p Partition,
-	g NodeGroup,
-	slot Slot,
-	snap *Snapshot,
-	now time.Time,
-) ([]Reservation, Verdict) {
+func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapshot,
+	now time.Time) ([]Reservation, Verdict) {
 	if !p.Allows(req.Account) {
 		return nil, refuseAccount(req.Account, p)
 	}
@@ -35,18 +29,14 @@ func AdmitLaunch(
 		return nil, *refusal
 	}
 	// A job too large for every reservation that it may ever use is refused for good.
-	usable := slices.DeleteFunc(
-		slices.Clone(wanted),
-		func(c candidate) bool { return c.unknown || c.never || c.ended(now) },
-	)
+	usable := slices.DeleteFunc(slices.Clone(wanted),
+		func(c candidate) bool { return c.unknown || c.never || c.ended(now) })
 	if len(usable) > 0 && !slices.ContainsFunc(usable, func(c candidate) bool { return c.holds(req) }) {
 		return nil, refuseSize(req, slices.MaxFunc(usable, func(a, b candidate) int { return a.size() - b.size() }), p)
 	}
 	var admitted []Reservation
-	verdict := refuse(
-		NoReservation,
-		fmt.Sprintf("slot %s has no reservation%s", slot.Name, word(" that the job names: ", wish.ReservationID)),
-	)
+	verdict := refuse(NoReservation,
+		fmt.Sprintf("slot %s has no reservation%s", slot.Name, word(" that the job names: ", wish.ReservationID)))
 	heaviest := -1
 	for _, c := range wanted {
 		if c.slot.Name != slot.Name {
@@ -76,12 +66,8 @@ func AdmitLaunch(
 			if from := c.window.Start; c.holds(req) && c.slot.Name == slot.Name && from.After(now) &&
 				(verdict.NotBefore.IsZero() || from.Before(verdict.NotBefore)) {
 				verdict.NotBefore = from
-				verdict.Message += fmt.Sprintf(
-					"; %s, which is large enough, has slot %s from %s on",
-					c.reservation.ID,
-					slot.Name,
-					FormatUTC(from),
-				)
+				verdict.Message += fmt.Sprintf("; %s, which is large enough, has slot %s from %s on", c.reservation.ID,
+					slot.Name, FormatUTC(from))
 			}
 		}
 	}
@@ -113,15 +99,8 @@ func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now tim
 		return refuse(NotOpen, fmt.Sprintf("reservation %s ended at %s", r.ID, FormatUTC(r.End)))
 	case c.window.Start.After(now):
 		return notOpen(
-			fmt.Sprintf(
-				"reservation %s waits for %s, which has slot %s until %s",
-				r.ID,
-				c.behind,
-				c.slot.Name,
-				FormatUTC(c.window.Start),
-			),
-			c.window.Start,
-		)
+			fmt.Sprintf("reservation %s waits for %s, which has slot %s until %s", r.ID, c.behind, c.slot.Name,
+				FormatUTC(c.window.Start)), c.window.Start)
 	}
 	if ms := launchMismatches(r, c.group, now); len(ms) > 0 {
 		return refuse(Mismatched, ms[0].Text())
@@ -138,11 +117,8 @@ func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now tim
 	}
 	boot := snap.Timing.BootAllowance.Duration
 	if now.Add(boot).Add(need.Duration()).After(c.window.Fence) {
-		return refuse(
-			TooLong,
-			fmt.Sprintf("jobs on %s must end by %s: %s of boot and %s of work no longer fit",
-				r.ID, FormatUTC(c.window.Fence), FormatExact(boot), need),
-		)
+		return refuse(TooLong, fmt.Sprintf("jobs on %s must end by %s: %s of boot and %s of work no longer fit",
+			r.ID, FormatUTC(c.window.Fence), FormatExact(boot), need))
 	}
 	return Verdict{Code: OK}
 }

@@ -44,15 +44,9 @@ func refuseNodes(r Request, may, all []candidate, p Partition) *Verdict {
 	has := hostlist.Compress(sortedNodes(usable))
 	never := slices.DeleteFunc(required, func(n string) bool { return !ours[n] || usable[n] })
 	if len(never) > 0 {
-		v := refuse(
-			NodesNotUsable,
-			fmt.Sprintf(
-				"no instance is ever launched for %s that this job can use; it can use %s of partition %s: change --nodelist",
-				hostlist.Compress(never),
-				has,
-				p.Name,
-			),
-		)
+		v := refuse(NodesNotUsable, fmt.Sprintf(
+			"no instance is ever launched for %s that this job can use; it can use %s of partition %s: change --nodelist",
+			hostlist.Compress(never), has, p.Name))
 		return &v
 	}
 	need := 0
@@ -69,16 +63,9 @@ func refuseNodes(r Request, may, all []candidate, p Partition) *Verdict {
 		}
 	}
 	if len(excluded) > 0 && left < need {
-		v := refuse(
-			NodesNotUsable,
-			fmt.Sprintf(
-				"the job needs %s of %s of partition %s, and --exclude leaves %d; leave out fewer",
-				countOf(need, "node"),
-				has,
-				p.Name,
-				left,
-			),
-		)
+		v := refuse(NodesNotUsable,
+			fmt.Sprintf("the job needs %s of %s of partition %s, and --exclude leaves %d; leave out fewer",
+				countOf(need, "node"), has, p.Name, left))
 		return &v
 	}
 	return nil

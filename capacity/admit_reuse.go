@@ -25,10 +25,8 @@ func reused(g NodeGroup, s Slot, boots bool, snap *Snapshot) []candidate {
 		if !known {
 			r = Reservation{ID: id}
 		}
-		all = append(
-			all,
-			candidate{group: g, slot: s, boots: boots, reservation: r, window: Window{Start: r.Start}, unknown: !known},
-		)
+		all = append(all,
+			candidate{group: g, slot: s, boots: boots, reservation: r, window: Window{Start: r.Start}, unknown: !known})
 	}
 	return all
 }
@@ -47,10 +45,8 @@ func (p Partition) refuseHold(w Wish, snap *Snapshot) *Verdict {
 	if holds {
 		why = "that is switched off here"
 	}
-	v := refuse(
-		CannotHold,
-		fmt.Sprintf("partition %s holds no capacity for jobs: %s; leave capacity=reserve out", p.Name, why),
-	)
+	v := refuse(CannotHold,
+		fmt.Sprintf("partition %s holds no capacity for jobs: %s; leave capacity=reserve out", p.Name, why))
 	return &v
 }
 

@@ -43,11 +43,9 @@ func refuseSize(r Request, largest candidate, p Partition) Verdict {
 	g := largest.group
 	n, fits := r.leastNodes(g)
 	if !fits {
-		return refuse(
-			TooManyNodes,
+		return refuse(TooManyNodes,
 			fmt.Sprintf("the job asks for %d GPUs on one node, but those of partition %s (%s) have %d; ask for %d or less",
-				max(r.GPUsPerNode, r.GPUsPerTask), p.Name, g.InstanceType, g.GPUs, g.GPUs),
-		)
+				max(r.GPUsPerNode, r.GPUsPerTask), p.Name, g.InstanceType, g.GPUs, g.GPUs))
 	}
 	has := fmt.Sprintf(largestHas, p.Name, largest.size())
 	r.Nodes = 0 // sbatch may have derived it from the other options

@@ -78,10 +78,8 @@ func (c candidate) longest(req Request, p Partition, walls Walls, boot time.Dura
 // Where accounting limits use over time, the room left depends on the job's nodes and start time. There the job gets
 // the floor, and sync raises it once the job runs.
 func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot time.Duration, start time.Time) Verdict {
-	longest := slices.MaxFunc(
-		usable,
-		func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) },
-	)
+	longest := slices.MaxFunc(usable,
+		func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
 	minutes := longest.longest(req, p, walls, boot, start).Minutes
 	floor := LimitOf(p.MinTime.Duration)
 	if wall := walls.Wall(req.User, req.Account, req.QOS, p); wall.Bounded() {
@@ -101,8 +99,7 @@ func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot tim
 			v.Warnings,
 			fmt.Sprintf(
 				"Slurm's accounting limits what you may use over time, so the job gets %s; `pcs-capacity sync` gives it more when it runs, as far as accounting leaves it",
-				floor,
-			),
+				floor),
 		)
 	}
 	markFit(&v, req, req.fitMark())
@@ -120,24 +117,16 @@ func markFit(v *Verdict, req Request, word string) {
 		comment = req.Comment + " " + word
 	}
 	if len(comment) > MaxComment {
-		v.Warnings = append(
-			v.Warnings,
-			fmt.Sprintf("the comment is too long to add %s, so the limit is not fitted again after the job starts", word),
-		)
+		v.Warnings = append(v.Warnings,
+			fmt.Sprintf("the comment is too long to add %s, so the limit is not fitted again after the job starts", word))
 		return
 	}
 	v.Edits.Comment = comment
 }
 
 // waitsFor accepts the job, and tells the user when only a block that opens later has enough time for it.
-func waitsFor(
-	req Request,
-	need Limit,
-	usable []candidate,
-	best candidate,
-	boot time.Duration,
-	start, now time.Time,
-) Verdict {
+func waitsFor(req Request, need Limit, usable []candidate, best candidate, boot time.Duration,
+	start, now time.Time) Verdict {
 	v := Verdict{Code: OK}
 	open := func(c candidate) bool { return !c.window.Start.After(start) }
 	fitsAtOnce := slices.ContainsFunc(usable, func(c candidate) bool {
@@ -163,27 +152,15 @@ const (
 )
 
 // refuseLong refuses a job with a sentence of the time that it needs, and the time available.
-func refuseLong(
-	needs string,
-	req Request,
-	best candidate,
-	p Partition,
-	boot time.Duration,
-	start time.Time,
-) Verdict {
+func refuseLong(needs string, req Request, best candidate, p Partition, boot time.Duration, start time.Time) Verdict {
 	var where, wait string
 	switch until := best.until(req); {
 	case until.Equal(best.window.Fence):
 		where = fmt.Sprintf(mustBeFree, best.reservation.ID, p.Name, FormatUTC(until))
 		wait = "wait for the next block"
 	case best.window.Start.After(start):
-		where = fmt.Sprintf(
-			"reservation %s of partition %s opens at %s, and its --deadline is %s",
-			best.reservation.ID,
-			p.Name,
-			FormatUTC(best.window.Start),
-			FormatUTC(until),
-		)
+		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and its --deadline is %s", best.reservation.ID,
+			p.Name, FormatUTC(best.window.Start), FormatUTC(until))
 		wait = "use a later --deadline"
 	default:
 		where = fmt.Sprintf("its --deadline is %s", FormatUTC(until))
@@ -195,10 +172,7 @@ func refuseLong(
 	}
 	minutes := int(best.room(req, start, boot) / time.Minute)
 	if minutes < 1 {
-		return refuse(
-			TooLong,
-			fmt.Sprintf("%s, but %s and no time is left before that; %s", needs, where, wait),
-		)
+		return refuse(TooLong, fmt.Sprintf("%s, but %s and no time is left before that; %s", needs, where, wait))
 	}
 	return refuse(TooLong, fmt.Sprintf(longestFit, needs, where, FormatMinutes(minutes)))
 }

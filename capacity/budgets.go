@@ -102,12 +102,8 @@ func (b *Budgets) Most(s Spender, w Walls, wanted int) (most int, by string, err
 	}
 	for _, of := range first(qos, chain, func(o *Budget) bool { return o.Wall != nil }) {
 		// All running jobs use it up together, and slurmctld updates the count only from time to time.
-		take(
-			float64(s.Elapsed)+float64(of.Wall.Limit-of.Wall.Taken)/factor/float64(max(1, of.Jobs))-counted,
-			"GrpWall",
-			"",
-			of,
-		)
+		take(float64(s.Elapsed)+float64(of.Wall.Limit-of.Wall.Taken)/factor/float64(max(1, of.Jobs))-counted, "GrpWall",
+			"", of)
 	}
 	return most, by, nil
 }
@@ -155,8 +151,7 @@ func (b *Budgets) of(s Spender, w Walls) (qos, chain []*Budget, factor float64, 
 		if q.Untold {
 			return nil, nil, 0, fmt.Errorf(
 				"QOS %s limits the TRES-minutes that the running jobs of a user or an account may still use, of which Slurm does not show what is used",
-				q.Name,
-			)
+				q.Name)
 		}
 		if q.Name == "" {
 			continue

@@ -82,14 +82,8 @@ func Build(s Settings, seen Seen) *Snapshot {
 			if !g.PurchaseOption.Reserved() {
 				group.ReuseIDs, ids = ids, nil
 			}
-			group.Slots = fillSlots(
-				p.Provider,
-				g.SlotNames(p.Provider),
-				ids,
-				where,
-				snap,
-				p.Provider.Launches() && g.PurchaseOption == Mixed,
-			)
+			group.Slots = fillSlots(p.Provider, g.SlotNames(p.Provider), ids, where, snap,
+				p.Provider.Launches() && g.PurchaseOption == Mixed)
 			out.Groups = append(out.Groups, group)
 		}
 		snap.Partitions = append(snap.Partitions, out)

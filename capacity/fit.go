@@ -31,14 +31,8 @@ type Fitting struct {
 // reservation before the larger. Admit judges the time, boot time included. If subnets are given, a reservation in
 // none of their Availability Zones does not fit. idle counts our idle nodes in each reservation, by id: their
 // instances are free for the need, although EC2 counts them as used.
-func Fit(
-	need Need,
-	reservations []Reservation,
-	subnets []Subnet,
-	idle map[string]int,
-	timing Timing,
-	now time.Time,
-) []Fitting {
+func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[string]int, timing Timing,
+	now time.Time) []Fitting {
 	var all []Fitting
 	for _, r := range reservations {
 		if r.InstanceType == need.InstanceType {
@@ -95,12 +89,8 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	case v.Code == TooLong:
 		w := timing.Window(r)
 		left := max(0, w.Room(now)-timing.BootAllowance.Duration)
-		return late(
-			need.Duration-left,
-			"its jobs must end by %s, which leaves %s",
-			FormatUTC(w.Fence),
-			FormatDuration(left),
-		)
+		return late(need.Duration-left, "its jobs must end by %s, which leaves %s", FormatUTC(w.Fence),
+			FormatDuration(left))
 	case v.Refused:
 		return say(v.Code, "it is %s", r.State)
 	case need.Count > healthy:

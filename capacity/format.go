@@ -137,7 +137,5 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{}, fmt.Errorf(
-		"%q is not a time; write it like 2026-12-01, \"2026-12-01 08:00\", tomorrow or 2026-12-01T08:00:00Z",
-		text,
-	)
+		"%q is not a time; write it like 2026-12-01, \"2026-12-01 08:00\", tomorrow or 2026-12-01T08:00:00Z", text)
 }

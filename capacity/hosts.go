@@ -23,11 +23,6 @@ func ShortOfHosts(req Request, snap *Snapshot, now time.Time) (p Prospect, short
 // FewHosts is the sentence for a job that needs more hosts than are usable.
 func (p Prospect) FewHosts() string {
 	r := p.Reservation
-	return fmt.Sprintf(
-		"the job needs %d nodes, and %d of the %d hosts of %s are usable",
-		p.Needs,
-		p.Usable,
-		r.Size(),
-		r.ID,
-	)
+	return fmt.Sprintf("the job needs %d nodes, and %d of the %d hosts of %s are usable", p.Needs, p.Usable, r.Size(),
+		r.ID)
 }

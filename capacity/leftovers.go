@@ -79,10 +79,8 @@ func (s Settings) removal(m Made, cluster string, keeps bool) string {
 	}
 	at := slices.IndexFunc(s.Partitions, func(p PartitionSettings) bool { return p.Name == m.Queue })
 	named := slices.ContainsFunc(s.Partitions, func(p PartitionSettings) bool {
-		return slices.ContainsFunc(
-			p.Groups,
-			func(g GroupSettings) bool { return g.Name == base || slices.Contains(g.SlotNames(p.Provider), base) },
-		)
+		return slices.ContainsFunc(p.Groups,
+			func(g GroupSettings) bool { return g.Name == base || slices.Contains(g.SlotNames(p.Provider), base) })
 	})
 	isSlot := m.Slot != "" && (cluster == "" || base != m.Slot)
 	switch {
@@ -95,11 +93,8 @@ func (s Settings) removal(m Made, cluster string, keeps bool) string {
 	case m.What == MadeQueue:
 		return fmt.Sprintf("aws pcs delete-queue --cluster-identifier %s --queue-identifier %s", cluster, m.ID)
 	}
-	return fmt.Sprintf(
-		"aws pcs delete-compute-node-group --cluster-identifier %s --compute-node-group-identifier %s",
-		cluster,
-		m.ID,
-	)
+	return fmt.Sprintf("aws pcs delete-compute-node-group --cluster-identifier %s --compute-node-group-identifier %s",
+		cluster, m.ID)
 }
 
 // OfLeftovers returns the problems of leftovers, one for all that the same command removes.
@@ -121,15 +116,10 @@ func OfLeftovers(left []Leftover) []Problem {
 		}
 		all = append(
 			all,
-			Problemf(
-				LeftoverMade,
-				Subject{},
+			Problemf(LeftoverMade, Subject{},
 				fmt.Sprintf("add %s to the settings again, or remove %[1]s with `%s`", them, l.Remove),
 				"%s %s the tag of pcs-capacity, and the settings do not name %s, so sync does not manage %[3]s",
-				strings.Join(names, " and "),
-				has,
-				them,
-			),
+				strings.Join(names, " and "), has, them),
 		)
 	}
 	return all

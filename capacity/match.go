@@ -25,15 +25,9 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Problem {
 			"reservation %s is of kind %s, but node group %s buys %s", r.ID, r.Kind, g.Name, g.PurchaseOption)
 	}
 	if !slices.Contains(g.Types(), r.InstanceType) {
-		add(
-			WrongType,
-			fmt.Sprintf("use instance type %s, or another reservation", r.InstanceType),
-			"reservation %s is for %s, but node group %s launches %s",
-			r.ID,
-			r.InstanceType,
-			g.Name,
-			strings.Join(g.Types(), ", "),
-		)
+		add(WrongType, fmt.Sprintf("use instance type %s, or another reservation", r.InstanceType),
+			"reservation %s is for %s, but node group %s launches %s", r.ID, r.InstanceType, g.Name,
+			strings.Join(g.Types(), ", "))
 	}
 	switch {
 	case r.AZID == "":
@@ -82,41 +76,22 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 	}
 	switch {
 	case !r.End.IsZero() && !r.End.After(now):
-		return problem(
-			HasEnded,
-			"choose a reservation that has not ended",
-			"reservation %s ended at %s (state %s)",
-			r.ID,
-			FormatUTC(r.End),
-			r.State,
-		)
+		return problem(HasEnded, "choose a reservation that has not ended", "reservation %s ended at %s (state %s)",
+			r.ID, FormatUTC(r.End), r.State)
 	case r.State == StateActive || r.State == StateScheduled:
 		return nil
 	case r.State == StatePaymentPending:
-		return problem(
-			PaymentPending,
+		return problem(PaymentPending,
 			"run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours",
-			"the payment of reservation %s is still pending",
-			r.ID,
-		)
+			"the payment of reservation %s is still pending", r.ID)
 	case r.State.Expected():
-		return problem(
-			WrongState,
-			"run this again once its state is scheduled or active",
-			"reservation %s is in state %s",
-			r.ID,
-			r.State,
-		)
+		return problem(WrongState, "run this again once its state is scheduled or active",
+			"reservation %s is in state %s", r.ID, r.State)
 	case r.State == StateExpired || r.State == StateCancelled:
 		return problem(HasEnded, "choose a reservation that is scheduled or active", "reservation %s is %s", r.ID, r.State)
 	}
-	return problem(
-		WrongState,
-		"choose a reservation that is scheduled or active",
-		"reservation %s is in state %s, which cannot be used",
-		r.ID,
-		r.State,
-	)
+	return problem(WrongState, "choose a reservation that is scheduled or active",
+		"reservation %s is in state %s, which cannot be used", r.ID, r.State)
 }
 
 func about(r Reservation) Subject { return Subject{Reservation: r.ID} }

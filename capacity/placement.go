@@ -103,11 +103,8 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot,
 			x, _ := snap.Reservation(a)
 			y, _ := snap.Reservation(b)
 			ended := func(r Reservation) int { return rank(r.ID != "" && !r.State.Live()) }
-			return cmp.Or(
-				rank(a != slot.Holds)-rank(b != slot.Holds),
-				ended(x)-ended(y),
-				slices.Index(ids, a)-slices.Index(ids, b),
-			)
+			return cmp.Or(rank(a != slot.Holds)-rank(b != slot.Holds), ended(x)-ended(y),
+				slices.Index(ids, a)-slices.Index(ids, b))
 		})
 	}
 	return slots

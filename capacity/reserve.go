@@ -131,29 +131,17 @@ func (r Reserve) Allows(more Held, others []Held) error {
 		if !known {
 			return fmt.Errorf(
 				"%w: max_usd_per_hour of [reserve] is %s, and nobody knows the price of %s; add it to prices of [reserve]",
-				ErrReserveLimit,
-				r.MaxPerHour,
-				h.InstanceType,
-			)
+				ErrReserveLimit, r.MaxPerHour, h.InstanceType)
 		}
 		cost = cost.Plus(price.Times(h.Count))
 	}
 	if instances > r.MaxInstances {
-		return fmt.Errorf(
-			"%w: %d instances with these %d, and max_instances of [reserve] is %d",
-			ErrReserveLimit,
-			instances,
-			more.Count,
-			r.MaxInstances,
-		)
+		return fmt.Errorf("%w: %d instances with these %d, and max_instances of [reserve] is %d", ErrReserveLimit,
+			instances, more.Count, r.MaxInstances)
 	}
 	if r.MaxPerHour != (Money{}) && cost.micros > r.MaxPerHour.micros {
-		return fmt.Errorf(
-			"%w: %s an hour with these, and max_usd_per_hour of [reserve] is %s",
-			ErrReserveLimit,
-			cost,
-			r.MaxPerHour,
-		)
+		return fmt.Errorf("%w: %s an hour with these, and max_usd_per_hour of [reserve] is %s", ErrReserveLimit, cost,
+			r.MaxPerHour)
 	}
 	return nil
 }

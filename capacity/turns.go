@@ -45,10 +45,8 @@ func (s *Snapshot) turns(slot Slot, takesTime func(Reservation) bool) []Turn {
 		turns = append(turns, Turn{Reservation: r, Window: s.Timing.Window(r), Unknown: !known})
 	}
 	slices.SortStableFunc(turns, func(a, b Turn) int {
-		return cmp.Or(
-			rank(a.Reservation.ID != slot.Holds)-rank(b.Reservation.ID != slot.Holds),
-			a.Window.Start.Compare(b.Window.Start),
-		)
+		return cmp.Or(rank(a.Reservation.ID != slot.Holds)-rank(b.Reservation.ID != slot.Holds),
+			a.Window.Start.Compare(b.Window.Start))
 	})
 	var last Turn // of the turns with an end
 	endless := "" // a reservation that has the slot for ever

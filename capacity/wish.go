@@ -101,9 +101,7 @@ func (w *Wish) set(key, value string) string {
 	case "on_end":
 		if !OnEnd(value).Known() {
 			return fmt.Sprintf(
-				"on_end=%q in --comment cannot be right; write on_end=stop, on_end=requeue or on_end=hold",
-				clip(value),
-			)
+				"on_end=%q in --comment cannot be right; write on_end=stop, on_end=requeue or on_end=hold", clip(value))
 		}
 		w.OnEnd = OnEnd(value)
 		return ""
@@ -111,8 +109,7 @@ func (w *Wish) set(key, value string) string {
 		if !CapacityWish(value).Known() {
 			return fmt.Sprintf(
 				"capacity=%q in --comment cannot be right; write capacity=reserve, capacity=reuse or capacity=any",
-				clip(value),
-			)
+				clip(value))
 		}
 		w.Capacity = CapacityWish(value)
 		return ""

@@ -17,23 +17,16 @@ func nearKeys(comment string) []string {
 	for _, word := range wishWords(comment) {
 		key, value, ok := strings.Cut(word, "=")
 		if known := strings.ToLower(word); !ok && strings.Contains(word, "_") && slices.Contains(wishKeys, known) {
-			warnings = append(
-				warnings,
-				fmt.Sprintf(
-					"%s in --comment has no value and changes nothing; write %s=… as one word, without spaces",
-					word,
-					known,
-				),
-			)
+			warnings = append(warnings,
+				fmt.Sprintf("%s in --comment has no value and changes nothing; write %s=… as one word, without spaces",
+					word, known))
 		}
 		if !ok || key == "" {
 			continue
 		}
 		if meant := nearKey(key, value); meant != "" && meant != key {
-			warnings = append(
-				warnings,
-				fmt.Sprintf("%s= in --comment is no key of pcs-capacity and changes nothing; did you mean %s=?", clip(key), meant),
-			)
+			warnings = append(warnings,
+				fmt.Sprintf("%s= in --comment is no key of pcs-capacity and changes nothing; did you mean %s=?", clip(key), meant))
 		}
 	}
 	return warnings

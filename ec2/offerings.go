@@ -74,9 +74,7 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 	if q.Count > mostInstances && !IsUltraServer(q.InstanceType) {
 		return nil, fmt.Errorf("a block of %d instances is too large; EC2 sells at most %d in one", q.Count, mostInstances)
 	}
-	in := &ec2.DescribeCapacityBlockOfferingsInput{
-		CapacityDurationHours: aws.Int32(int32(length / time.Hour)),
-	}
+	in := &ec2.DescribeCapacityBlockOfferingsInput{CapacityDurationHours: aws.Int32(int32(length / time.Hour))}
 	if IsUltraServer(q.InstanceType) {
 		in.UltraserverType, in.UltraserverCount = aws.String(q.InstanceType), aws.Int32(int32(q.Count))
 	} else {

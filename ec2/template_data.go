@@ -76,9 +76,7 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	if !spec.Kind.Reserved() || spec.ReservationID == "" {
 		return
 	}
-	data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
-		CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(spec.ReservationID)},
-	}
+	data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(spec.ReservationID)}}
 	if market := types.MarketType(spec.Kind.Market()); market != "" {
 		data.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: market}
 	}

@@ -57,11 +57,9 @@ func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) 
 
 // Inventory reads a cluster, by name or id, with its node groups and queues, side by side.
 func (c *Client) Inventory(ctx context.Context, cluster string) (inv Inventory, err error) {
-	err = sideBySide(
-		func() (err error) { inv.Cluster, err = c.Cluster(ctx, cluster); return err },
+	err = sideBySide(func() (err error) { inv.Cluster, err = c.Cluster(ctx, cluster); return err },
 		func() (err error) { inv.Groups, err = c.NodeGroups(ctx, cluster); return err },
-		func() (err error) { inv.Queues, err = c.Queues(ctx, cluster); return err },
-	)
+		func() (err error) { inv.Queues, err = c.Queues(ctx, cluster); return err })
 	if err != nil {
 		return Inventory{}, err
 	}
@@ -150,10 +148,7 @@ func readEach[S, T any](ctx context.Context, listed []S, read func(context.Conte
 
 // withTags reads a thing and its tags side by side. A thing that is gone has neither.
 func withTags(ctx context.Context, thing func(context.Context) (bool, error), tags func(context.Context) error) (found bool, err error) {
-	err = sideBySide(
-		func() (err error) { found, err = thing(ctx); return err },
-		func() error { return tags(ctx) },
-	)
+	err = sideBySide(func() (err error) { found, err = thing(ctx); return err }, func() error { return tags(ctx) })
 	if NotFound(err) {
 		return false, nil
 	}

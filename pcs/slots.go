@@ -30,10 +30,8 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map
 	}
 	var owner Cluster // our mark has its name; cluster may be its id
 	var listed []types.ComputeNodeGroupSummary
-	err := sideBySide(
-		func() (err error) { owner, err = c.Cluster(ctx, cluster); return err },
-		func() (err error) { listed, err = c.listGroups(ctx, cluster); return err },
-	)
+	err := sideBySide(func() (err error) { owner, err = c.Cluster(ctx, cluster); return err },
+		func() (err error) { listed, err = c.listGroups(ctx, cluster); return err })
 	if err != nil {
 		return nil, err
 	}

@@ -52,19 +52,8 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]Run, error)
 	slow := Client{Conf: c.Conf, Dir: c.Dir, Timeout: accountingTimeout}
 	mark := newMark() // which no account can hold
 	at := func(t time.Time) string { return "uts" + strconv.FormatInt(t.Unix(), 10) }
-	out, err := slow.run(
-		ctx,
-		"sacct",
-		"--allusers",
-		"--duplicates",
-		"--allocations",
-		"--noheader",
-		"--parsable",
-		"--delimiter="+mark,
-		"--starttime="+at(from),
-		"--endtime="+at(until),
-		"--format="+strings.Join(runFields, ","),
-	)
+	out, err := slow.run(ctx, "sacct", "--allusers", "--duplicates", "--allocations", "--noheader", "--parsable",
+		"--delimiter="+mark, "--starttime="+at(from), "--endtime="+at(until), "--format="+strings.Join(runFields, ","))
 	if err != nil {
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
 	}
@@ -72,10 +61,8 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]Run, error)
 	if err != nil {
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
 	}
-	return slices.DeleteFunc(
-		runs,
-		func(r Run) bool { return !r.Start.Before(until) || !r.End.IsZero() && !r.End.After(from) },
-	), nil
+	return slices.DeleteFunc(runs,
+		func(r Run) bool { return !r.Start.Before(until) || !r.End.IsZero() && !r.End.After(from) }), nil
 }
 
 // parseRuns reads records whose fields each end with mark. Those of jobs that had no node are

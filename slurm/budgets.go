@@ -47,17 +47,12 @@ func parseBudgets(text string) (capacity.Budgets, error) {
 		}
 		b.Account, b.User, b.Partition, b.Parent = values["Account"], withoutID(
 			values["UserName"],
-		), values["Partition"], withoutID(
-			values["ParentAccount"],
-		)
+		), values["Partition"], withoutID(values["ParentAccount"])
 		all.Associations = append(all.Associations, b)
 	}
 	if len(all.QOS) == 0 || len(all.Associations) == 0 {
-		return all, fmt.Errorf(
-			"scontrol show assoc_mgr shows %d QOS and %d associations",
-			len(all.QOS),
-			len(all.Associations),
-		)
+		return all, fmt.Errorf("scontrol show assoc_mgr shows %d QOS and %d associations", len(all.QOS),
+			len(all.Associations))
 	}
 	return all, nil
 }

@@ -117,13 +117,8 @@ func (c *Client) run(ctx context.Context, program string, args ...string) ([]byt
 }
 
 // runInto is run with some more variables in the environment; its output goes to stdout.
-func (c *Client) runInto(
-	ctx context.Context,
-	stdout io.Writer,
-	variables []string,
-	program string,
-	args ...string,
-) error {
+func (c *Client) runInto(ctx context.Context, stdout io.Writer, variables []string, program string,
+	args ...string) error {
 	path, err := c.find(ctx, program)
 	if err != nil {
 		return &CallError{Command: append([]string{program}, args...), Exit: -1, Err: err}

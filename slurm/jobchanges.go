@@ -26,12 +26,8 @@ import (
 // of its boot.
 func (c *Client) SetTimeLimit(ctx context.Context, job string, minutes int) error {
 	if minutes < 1 || minutes > capacity.MaxMinutes {
-		return fmt.Errorf(
-			"setting the time limit of job %s: %d minutes are out of range (1 to %d)",
-			job,
-			minutes,
-			capacity.MaxMinutes,
-		)
+		return fmt.Errorf("setting the time limit of job %s: %d minutes are out of range (1 to %d)", job, minutes,
+			capacity.MaxMinutes)
 	}
 	return c.change(ctx, job, "setting the time limit", "%l", func(text string) bool {
 		limit, err := capacity.ParseLimit(text)
@@ -76,13 +72,8 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 		}
 		for _, now := range jobs {
 			if now.Shown == job && now.Pending() && !has(now, e) {
-				failed[job] = fmt.Errorf(
-					"setting the time limit, job %s: %w (%s, at least %s)",
-					job,
-					ErrNoEffect,
-					now.TimeLimit,
-					now.TimeMin,
-				)
+				failed[job] = fmt.Errorf("setting the time limit, job %s: %w (%s, at least %s)", job, ErrNoEffect,
+					now.TimeLimit, now.TimeMin)
 			}
 		}
 	}
@@ -267,26 +258,15 @@ func (c *Client) Release(ctx context.Context, job string) error {
 }
 
 // change is changeAll for one job.
-func (c *Client) change(
-	ctx context.Context,
-	job, what, field string,
-	took func(text string) bool,
-	verb, key string,
-	args ...string,
-) error {
+func (c *Client) change(ctx context.Context, job, what, field string, took func(text string) bool, verb, key string,
+	args ...string) error {
 	return c.changeAll(ctx, []string{job}, what, field, took, verb, key, args...)
 }
 
 // changeAll runs scontrol once for jobs and reads the result back: field is squeue's format
 // of what the change must show in, which no user can write a text of his own into.
-func (c *Client) changeAll(
-	ctx context.Context,
-	jobs []string,
-	what, field string,
-	took func(text string) bool,
-	verb, key string,
-	args ...string,
-) error {
+func (c *Client) changeAll(ctx context.Context, jobs []string, what, field string, took func(text string) bool,
+	verb, key string, args ...string) error {
 	names, err := c.onJobs(ctx, jobs, what, verb, key, args...)
 	if err != nil {
 		return err
@@ -295,15 +275,8 @@ func (c *Client) changeAll(
 	for i, name := range names {
 		bases[i] = name.base
 	}
-	out, err := c.run(
-		ctx,
-		"squeue",
-		"--all",
-		"--noheader",
-		"--array",
-		"--jobs="+strings.Join(bases, ","),
-		"--format=%i|"+field,
-	)
+	out, err := c.run(ctx, "squeue", "--all", "--noheader", "--array", "--jobs="+strings.Join(bases, ","),
+		"--format=%i|"+field)
 	switch {
 	case errors.Is(err, ErrNoJob):
 		return nil // it has ended and is forgotten

@@ -148,11 +148,8 @@ func reservationArguments(r capacity.SlurmReservation) ([]string, error) {
 	case r.End.IsZero():
 		args = append(args, "duration=infinite")
 	case !r.End.After(r.Start):
-		return nil, fmt.Errorf(
-			"it ends at %s, not after its start %s",
-			r.End.UTC().Format(time.RFC3339),
-			r.Start.UTC().Format(time.RFC3339),
-		)
+		return nil, fmt.Errorf("it ends at %s, not after its start %s", r.End.UTC().Format(time.RFC3339),
+			r.Start.UTC().Format(time.RFC3339))
 	default:
 		args = append(args, fmt.Sprintf("endtime=uts%d", r.End.Unix()))
 	}

@@ -20,67 +20,57 @@ func (c *Client) Walls(ctx context.Context, cluster string) (capacity.Walls, err
 		return fail(err)
 	}
 	var qos []capacity.QOSWall
-	err := c.sacctmgr(
-		ctx,
-		[]string{"qos"},
-		[]string{
-			"name",
-			"maxwall",
-			"flags",
-			"grpwall",
-			"maxtresmins",
-			"grptresmins",
-			"grptresrunmins",
-			"maxtresrunminspa",
-			"maxtresrunminspu",
-			"usagefactor",
-		},
-		func(f []string) (err error) {
-			q := capacity.QOSWall{Name: f[0], OverPartition: slices.Contains(splitList(f[2]), "OverPartQOS"),
-				Metered: anySet(f[3:7]), Untold: anySet(f[7:9])}
-			if factor, err := strconv.ParseFloat(f[9], 64); err == nil && factor > 1 {
-				q.Factor = factor
-			}
-			q.MaxWall, err = capacity.ParseLimit(f[1])
-			qos = append(qos, q)
-			return err
-		},
-	)
+	err := c.sacctmgr(ctx, []string{"qos"}, []string{
+		"name",
+		"maxwall",
+		"flags",
+		"grpwall",
+		"maxtresmins",
+		"grptresmins",
+		"grptresrunmins",
+		"maxtresrunminspa",
+		"maxtresrunminspu",
+		"usagefactor",
+	}, func(f []string) (err error) {
+		q := capacity.QOSWall{Name: f[0], OverPartition: slices.Contains(splitList(f[2]), "OverPartQOS"),
+			Metered: anySet(f[3:7]), Untold: anySet(f[7:9])}
+		if factor, err := strconv.ParseFloat(f[9], 64); err == nil && factor > 1 {
+			q.Factor = factor
+		}
+		q.MaxWall, err = capacity.ParseLimit(f[1])
+		qos = append(qos, q)
+		return err
+	})
 	if err != nil {
 		return fail(err)
 	}
 	var associations []capacity.Association
 	parents, grouped := map[string]string{}, map[string]bool{} // of accounts
-	err = c.sacctmgr(
-		ctx,
-		[]string{"associations", "cluster=" + cluster},
-		[]string{
-			"account",
-			"user",
-			"partition",
-			"maxwall",
-			"defaultqos",
-			"qos",
-			"parentname",
-			"grpwall",
-			"grptresmins",
-			"grptresrunmins",
-			"maxtresmins",
-		},
-		func(f []string) (err error) {
-			a := capacity.Association{Account: f[0], User: f[1], Partition: f[2], DefaultQOS: f[4]}
-			if allowed := splitList(f[5]); a.DefaultQOS == "" && len(allowed) == 1 {
-				a.DefaultQOS = allowed[0]
-			}
-			a.MaxWall, err = capacity.ParseLimit(f[3])
-			a.Metered = anySet(f[7:])
-			if a.User == "" {
-				parents[a.Account], grouped[a.Account] = f[6], anySet(f[7:10])
-			}
-			associations = append(associations, a)
-			return err
-		},
-	)
+	err = c.sacctmgr(ctx, []string{"associations", "cluster=" + cluster}, []string{
+		"account",
+		"user",
+		"partition",
+		"maxwall",
+		"defaultqos",
+		"qos",
+		"parentname",
+		"grpwall",
+		"grptresmins",
+		"grptresrunmins",
+		"maxtresmins",
+	}, func(f []string) (err error) {
+		a := capacity.Association{Account: f[0], User: f[1], Partition: f[2], DefaultQOS: f[4]}
+		if allowed := splitList(f[5]); a.DefaultQOS == "" && len(allowed) == 1 {
+			a.DefaultQOS = allowed[0]
+		}
+		a.MaxWall, err = capacity.ParseLimit(f[3])
+		a.Metered = anySet(f[7:])
+		if a.User == "" {
+			parents[a.Account], grouped[a.Account] = f[6], anySet(f[7:10])
+		}
+		associations = append(associations, a)
+		return err
+	})
 	if err != nil {
 		return fail(err)
 	}

@@ -90,10 +90,7 @@ func (c *CanaryCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 		Timing:  cfg.Domain().Timing,
 		Change:  c.Change,
 		Settle:  time.Duration(c.Settle),
-	}.Run(
-		ctx,
-		earlier,
-	)
+	}.Run(ctx, earlier)
 	if err != nil {
 		return err
 	}
@@ -101,13 +98,8 @@ func (c *CanaryCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	if err := dir.WriteCanary(c.NodeGroup, report); err != nil {
 		return err
 	}
-	t.Say(
-		"Block %s of node group %s, asked %s; kept in %s.",
-		report.Reservation,
-		report.NodeGroup,
-		report.Phase,
-		dir.CanaryPath(c.NodeGroup),
-	)
+	t.Say("Block %s of node group %s, asked %s; kept in %s.", report.Reservation, report.NodeGroup, report.Phase,
+		dir.CanaryPath(c.NodeGroup))
 	return showAnswers(t, report, report.Answers)
 }
 

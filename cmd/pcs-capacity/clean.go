@@ -46,13 +46,8 @@ type cleanRow struct {
 }
 
 // Run cleans.
-func (c *CleanCmd) Run(
-	ctx context.Context,
-	t *terminal.Terminal,
-	cfg *config.Config,
-	aws *ec2.Client,
-	pcsClient *pcs.Client,
-) error {
+func (c *CleanCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
+	pcsClient *pcs.Client) error {
 	found, err := lifecycle.Clean(ctx, lifecycle.From(cfg, aws, pcsClient), c.DryRun)
 	rows, failed := []cleanRow{}, false
 	for _, n := range found {

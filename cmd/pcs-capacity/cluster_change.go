@@ -122,13 +122,8 @@ func (c clusterChange[P]) run(ctx context.Context, g *Globals, t *terminal.Termi
 }
 
 // locked does what was agreed to, unless it is another plan by now.
-func (c clusterChange[P]) locked(
-	ctx context.Context,
-	g *Globals,
-	t *terminal.Terminal,
-	cfg *maybeConfig,
-	agreed *P,
-) (same bool, err error) {
+func (c clusterChange[P]) locked(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig,
+	agreed *P) (same bool, err error) {
 	unlock, err := lockChanges(ctx, t, cfg)
 	if err != nil {
 		return false, err
@@ -163,12 +158,8 @@ func (c clusterChange[P]) again(ctx context.Context, cfg *maybeConfig, p *P) (sa
 }
 
 // begin keeps other hosts out, until end.
-func (c clusterChange[P]) begin(
-	ctx context.Context,
-	t *terminal.Terminal,
-	cfg *maybeConfig,
-	p P,
-) (end func(), err error) {
+func (c clusterChange[P]) begin(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig,
+	p P) (end func(), err error) {
 	cluster := c.of(p)
 	if cluster.ID == "" {
 		return func() {}, nil

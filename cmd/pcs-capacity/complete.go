@@ -24,34 +24,26 @@ func completeLine(parser *kong.Kong) bool {
 	seen := func(of func(*capacity.Snapshot) []string) complete.Predictor {
 		return complete.PredictFunc(func(complete.Args) []string { return lastSeen(settingsOf(strings.Fields(line)), of) })
 	}
-	command, err := kongcompletion.Command(
-		parser,
+	command, err := kongcompletion.Command(parser,
 		kongcompletion.WithPredictor("reservation", seen(func(s *capacity.Snapshot) (ids []string) {
 			for _, r := range s.Reservations {
 				ids = append(ids, r.ID)
 			}
 			return ids
-		})),
-		kongcompletion.WithPredictor("partition", seen(seenPartitions)),
-		kongcompletion.WithPredictor(
-			"explained",
+		})), kongcompletion.WithPredictor("partition", seen(seenPartitions)), kongcompletion.WithPredictor("explained",
 			complete.PredictOr(seen(seenPartitions), complete.PredictFunc(func(complete.Args) (codes []string) {
 				for _, m := range capacity.Codes {
 					codes = append(codes, string(m.Code))
 				}
 				return codes
-			})),
-		),
-		kongcompletion.WithPredictor("node-group", seen(func(s *capacity.Snapshot) (names []string) {
+			}))), kongcompletion.WithPredictor("node-group", seen(func(s *capacity.Snapshot) (names []string) {
 			for _, p := range s.Partitions {
 				for _, g := range p.Groups {
 					names = append(names, g.Name)
 				}
 			}
 			return names
-		})),
-		kongcompletion.WithPredictor("file", complete.PredictFiles("*")),
-	)
+		})), kongcompletion.WithPredictor("file", complete.PredictFiles("*")))
 	if err != nil {
 		panic(err) // a mistake in the tags
 	}

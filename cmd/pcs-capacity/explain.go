@@ -67,13 +67,8 @@ func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, maybe *maybe
 	return showExplanation(t, e)
 }
 
-func (c *ExplainCmd) explain(
-	ctx context.Context,
-	cfg *config.Config,
-	snap *capacity.Snapshot,
-	records []state.Record,
-	now time.Time,
-) (explain.Explanation, error) {
+func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot, records []state.Record,
+	now time.Time) (explain.Explanation, error) {
 	client := slurm.New(cfg.Cluster)
 	if p, ours := snap.Partition(c.What); ours {
 		jobs, _, err := client.JobsOf(ctx, []string{p.Name}, nil)
@@ -105,10 +100,8 @@ func (c *ExplainCmd) explain(
 		}
 		if found == nil {
 			return explain.Explanation{}, fmt.Errorf(
-				"job %s is not in the queue, or is not shown to you; `sacct -j %s` shows jobs that are over",
-				c.What,
-				c.What,
-			)
+				"job %s is not in the queue, or is not shown to you; `sacct -j %s` shows jobs that are over", c.What,
+				c.What)
 		}
 		if found.State == "PENDING" {
 			if found.NodeList, found.Exclude, err = client.NamedNodes(ctx, found.Shown); err != nil {
@@ -123,10 +116,8 @@ func (c *ExplainCmd) explain(
 	}
 	if !found {
 		return explain.Explanation{}, usage(
-			"%q is no job, no node that Slurm shows, no code, and no partition of the settings; they have %s",
-			c.What,
-			partitionNames(cfg),
-		)
+			"%q is no job, no node that Slurm shows, no code, and no partition of the settings; they have %s", c.What,
+			partitionNames(cfg))
 	}
 	return explain.OfNode(node, cfg.Domain(), guards, snap, records, slurm.Expand, now), nil
 }

@@ -37,8 +37,7 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 	if !capacity.IsReservationID(c.Reservation) {
 		return usage(
 			"%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` shows those that there are",
-			c.Reservation,
-		)
+			c.Reservation)
 	}
 	terms, err := c.terms()
 	if err != nil {

@@ -65,27 +65,15 @@ func (v extensionView) preview(p market.ExtensionPreview) {
 	extended := r
 	extended.End = o.End
 	before, after := v.cfg.Timing.Domain().Window(r), v.cfg.Timing.Domain().Window(extended)
-	t.Say(
-		"%s: %d x %s in %s, region %s%s, %s",
-		r.ID,
-		r.Size(),
-		r.InstanceType,
-		capacity.FormatZone(r.AZID, r.AZ),
-		r.Region,
-		inAccount(p.Account),
-		r.State,
-	)
+	t.Say("%s: %d x %s in %s, region %s%s, %s", r.ID, r.Size(), r.InstanceType, capacity.FormatZone(r.AZID, r.AZ),
+		r.Region, inAccount(p.Account), r.State)
 	for _, e := range p.History {
 		t.Say("  before   extended to %s at %s, for %s: %s", t.Time(e.To), t.Time(e.Purchased), e.Fee, e.State)
 	}
 	t.Say("  fence    %s, from %s: no job runs longer", t.Time(after.Fence), t.Time(before.Fence))
 	t.Say("  reclaim  %s, from %s: EC2 begins to terminate the instances", t.Time(after.Reclaim), t.Time(before.Reclaim))
-	t.Say(
-		"  end      %s, from %s: %s more",
-		t.Time(after.End),
-		t.Time(before.End),
-		capacity.FormatDuration(o.End.Sub(r.End)),
-	)
+	t.Say("  end      %s, from %s: %s more", t.Time(after.End), t.Time(before.End),
+		capacity.FormatDuration(o.End.Sub(r.End)))
 	if o.Start.Equal(r.End) {
 		t.Say("  gap      none: it begins where the block ends, and instances run on")
 	} else {
@@ -108,13 +96,10 @@ func (v extensionView) result(x market.ExtensionResult) error {
 	case x.Extension.State == capacity.ExtensionPaid:
 		v.t.Say(
 			"The end has moved. `pcs-capacity sync` moves the fence to %s; a sync --watch that runs does it by itself.",
-			v.t.Time(row.NewFence),
-		)
+			v.t.Time(row.NewFence))
 	default:
-		v.t.Say(
-			"The end moves when the extension is paid; `pcs-capacity sync` then moves the fence to %s.",
-			v.t.Time(row.NewFence),
-		)
+		v.t.Say("The end moves when the extension is paid; `pcs-capacity sync` then moves the fence to %s.",
+			v.t.Time(row.NewFence))
 	}
 	return nil
 }

@@ -108,9 +108,7 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 		Timing:   cfg.Timing.Domain(),
 		Cache:    cacheUnless(c.NoCache),
 		Progress: progress,
-	}.Ask(
-		ctx,
-	)
+	}.Ask(ctx)
 	if err != nil {
 		return err
 	}
@@ -194,21 +192,12 @@ func sayWhatIsForSale(t *terminal.Terminal, dir state.Dir, a market.FitAnswer) {
 	switch {
 	case len(a.Offers) > 0:
 		first := a.Offers[0]
-		t.Say(
-			"%s would fill it, for %s from %s on:\n  pcs-capacity purchase %s",
-			first.ID,
-			first.Fee,
-			t.Time(first.Start),
-			first.ID,
-		)
+		t.Say("%s would fill it, for %s from %s on:\n  pcs-capacity purchase %s", first.ID, first.Fee,
+			t.Time(first.Start), first.ID)
 	case len(a.Sale.Offers) > 0:
 		q := a.Sale.Query()
-		t.Say(
-			"None of the blocks for sale would fill it: pcs-capacity offerings -t %s -n %d -d %s",
-			q.InstanceType,
-			q.Count,
-			capacity.FormatDuration(q.Duration),
-		)
+		t.Say("None of the blocks for sale would fill it: pcs-capacity offerings -t %s -n %d -d %s", q.InstanceType,
+			q.Count, capacity.FormatDuration(q.Duration))
 	default:
 		for _, why := range a.Sale.WhyNone(t.Time) {
 			t.Say("%s", why)

@@ -101,10 +101,8 @@ func findFilter(given string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", usage(
-		"no program at %s: the script would have nothing to call; name it with --filter",
-		strings.Join(places, " or "),
-	)
+	return "", usage("no program at %s: the script would have nothing to call; name it with --filter",
+		strings.Join(places, " or "))
 }
 
 // runs reports whether a file can be run.
@@ -156,8 +154,7 @@ func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Confi
 		if path := filepath.Join(filepath.Dir(filter), program); !runs(path) {
 			return in, fmt.Errorf(
 				"no program at %s, which Slurm would have to run; install the package, or name the filter beside it with --filter",
-				path,
-			)
+				path)
 		}
 	}
 	client := slurm.New(cfg.Cluster)
@@ -224,13 +221,9 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 		t, found, err := aws.TemplateVersion(ctx, reference)
 		switch {
 		case err != nil:
-			notes = append(
-				notes,
-				fmt.Sprintf(
-					"whether nodes get slurm.conf from slurmctld is not known: %s. If they do, SlurmctldParameters needs enable_configless",
-					err,
-				),
-			)
+			notes = append(notes, fmt.Sprintf(
+				"whether nodes get slurm.conf from slurmctld is not known: %s. If they do, SlurmctldParameters needs enable_configless",
+				err))
 		case found:
 			in.Templates[reference] = t
 		}
@@ -304,15 +297,8 @@ func (f programFlags) prologs() string {
 const there = "Everything is there already"
 
 // apply shows the plan, asks where it changes settings, and does it.
-func (programFlags) apply(
-	ctx context.Context,
-	t *terminal.Terminal,
-	plan wiring.Plan,
-	nothing string,
-	ask bool,
-	question string,
-	dryRun bool,
-) error {
+func (programFlags) apply(ctx context.Context, t *terminal.Terminal, plan wiring.Plan, nothing string, ask bool,
+	question string, dryRun bool) error {
 	if ask || dryRun {
 		for _, change := range plan.Changes {
 			t.Say("%s %s", change.Do, change.What)
@@ -334,10 +320,8 @@ func (programFlags) apply(
 		if plan.Restarts() {
 			question = "Write this, and restart slurmctld? Jobs go on."
 			if len(plan.Ends) > 0 {
-				question = fmt.Sprintf(
-					"Write this, and restart slurmctld? Jobs %s end; all others go on.",
-					strings.Join(plan.Ends, ", "),
-				)
+				question = fmt.Sprintf("Write this, and restart slurmctld? Jobs %s end; all others go on.",
+					strings.Join(plan.Ends, ", "))
 			}
 		}
 		if ask {

@@ -125,11 +125,8 @@ func (c *HooksInstallCmd) installAs(ctx context.Context, t *terminal.Terminal, c
 		return fmt.Errorf("%w; name another file", err)
 	}
 	plan.ByHand = []string{
-		fmt.Sprintf(
-			"Make this the last line of your own %s.lua, or the last one before a final return:\n  %s",
-			c.Hook,
-			submit.LoadLine(c.As),
-		),
+		fmt.Sprintf("Make this the last line of your own %s.lua, or the last one before a final return:\n  %s", c.Hook,
+			submit.LoadLine(c.As)),
 	}
 	return c.apply(ctx, t, plan, there, false, "", c.DryRun)
 }

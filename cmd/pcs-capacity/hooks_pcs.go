@@ -67,9 +67,7 @@ func (c wiredCluster) closed(ctx context.Context, cfg *config.Config) error {
 		if r.Kind.Bought() && r.LiveAt(c.aws.Now()) && !r.Start.After(c.aws.Now()) {
 			return fmt.Errorf(
 				"block %s is open until %s, and PCS changes the settings of a cluster by restarting its slurmctld; run this again before a block opens or after it ended, or with --force",
-				r.ID,
-				capacity.FormatUTC(r.End),
-			)
+				r.ID, capacity.FormatUTC(r.End))
 		}
 	}
 	return nil

@@ -156,11 +156,8 @@ func (r scriptRemoval) refusal(ctx context.Context, s wiring.Script) error {
 		read = read || err == nil && errors.Is(unknown, slurm.ErrUnreachable)
 	}
 	if unknown != nil && !read {
-		return fmt.Errorf(
-			"whether Slurm runs %s is not known, and without it Slurm would refuse every submission: %w",
-			filepath.Base(s.Path),
-			unknown,
-		)
+		return fmt.Errorf("whether Slurm runs %s is not known, and without it Slurm would refuse every submission: %w",
+			filepath.Base(s.Path), unknown)
 	}
 	return nil
 }

@@ -79,8 +79,7 @@ func restarted(ctx context.Context, cfg *config.Config, installed bool) error {
 			}
 			return fmt.Errorf(
 				"slurmctld after its restart: %w; see its log, and take the settings back with `pcs-capacity hooks remove` if it does not start",
-				err,
-			)
+				err)
 		case <-time.After(500 * time.Millisecond):
 		}
 	}

@@ -78,13 +78,8 @@ func nodesOfJob(ctx context.Context, client *slurm.Client, id string) ([]capacit
 
 // instancesOf are the ids of the instances behind nodes, by node. PCS tells them Slurm; else the
 // cluster's instances tell their addresses.
-func instancesOf(
-	ctx context.Context,
-	client *slurm.Client,
-	cfg *config.Config,
-	aws *ec2.Client,
-	nodes []capacity.Node,
-) (map[string]string, error) {
+func instancesOf(ctx context.Context, client *slurm.Client, cfg *config.Config, aws *ec2.Client,
+	nodes []capacity.Node) (map[string]string, error) {
 	ids, byAddress := map[string]string{}, map[string]string{}
 	missing := false
 	for _, n := range nodes {
@@ -109,12 +104,8 @@ func instancesOf(
 	return ids, nil
 }
 
-func instancesOfCluster(
-	ctx context.Context,
-	client *slurm.Client,
-	cfg *config.Config,
-	aws *ec2.Client,
-) ([]capacity.Instance, error) {
+func instancesOfCluster(ctx context.Context, client *slurm.Client, cfg *config.Config,
+	aws *ec2.Client) ([]capacity.Instance, error) {
 	if cfg.Cluster != "" {
 		cluster, err := newPCS(aws).Cluster(ctx, cfg.Cluster)
 		if err != nil {

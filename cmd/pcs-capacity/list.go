@@ -275,13 +275,8 @@ func missingIDs(answers []regionList, someFailed bool) []missingReservation {
 
 // missingInSettings are reservations of the settings that EC2 left out of a list of the
 // whole region. A list that EC2 cut by type, tag or state cannot tell.
-func (c *ListCmd) missingInSettings(
-	cfg *maybeConfig,
-	aws *ec2.Client,
-	regions []string,
-	answers []regionList,
-	failed []market.RegionFailure,
-) []missingReservation {
+func (c *ListCmd) missingInSettings(cfg *maybeConfig, aws *ec2.Client, regions []string, answers []regionList,
+	failed []market.RegionFailure) []missingReservation {
 	home := aws.In(cfg.Region).Region()
 	i := slices.Index(regions, home)
 	if i < 0 || len(c.IDs)+len(c.InstanceTypes)+len(c.Tag) > 0 || c.ActiveOnly || c.GPUOnly ||

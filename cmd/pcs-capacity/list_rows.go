@@ -204,13 +204,8 @@ type odcrSummary struct {
 	FreePercent *int `json:"free_percent"`
 }
 
-func newListDocument(
-	all []*capacity.Reservation,
-	account string,
-	subnets market.Subnets,
-	own owned,
-	now time.Time,
-) listDocument {
+func newListDocument(all []*capacity.Reservation, account string, subnets market.Subnets, own owned,
+	now time.Time) listDocument {
 	doc := listDocument{TakenAt: now.UTC().Truncate(time.Second), rows: make([]listRow, 0, len(all))}
 	blockTypes, odcrTypes := map[string]bool{}, map[string]bool{}
 	for _, reservation := range all {
@@ -275,13 +270,8 @@ func (s odcrSummary) String() string {
 	if s.FreePercent != nil {
 		free = fmt.Sprintf(" (%d%%)", *s.FreePercent)
 	}
-	return fmt.Sprintf(
-		"On-Demand Capacity Reservations: %d; %d of %d instances free%s",
-		s.Count,
-		s.Available,
-		s.Total,
-		free,
-	)
+	return fmt.Sprintf("On-Demand Capacity Reservations: %d; %d of %d instances free%s", s.Count, s.Available, s.Total,
+		free)
 }
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
@@ -301,26 +291,23 @@ func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool)
 			if r.Seconds != nil {
 				length = capacity.FormatDuration(seconds(*r.Seconds))
 			}
-			blocks = append(
-				blocks,
-				blockRow{
-					r.ID,
-					r.InstanceType,
-					r.Count,
-					r.AZID,
-					r.AZ,
-					r.Start,
-					r.End,
-					length,
-					r.State,
-					r.Used,
-					r.NodesIdle,
-					r.usedBy,
-					usable,
-					subnet,
-					r.marks(),
-				},
-			)
+			blocks = append(blocks, blockRow{
+				r.ID,
+				r.InstanceType,
+				r.Count,
+				r.AZID,
+				r.AZ,
+				r.Start,
+				r.End,
+				length,
+				r.State,
+				r.Used,
+				r.NodesIdle,
+				r.usedBy,
+				usable,
+				subnet,
+				r.marks(),
+			})
 		} else {
 			odcrs = append(odcrs, odcrRow{r.ID, r.InstanceType, r.Region, r.AZID, r.AZ, value(r.Count), r.Available, r.Used, r.NodesIdle, r.usedBy, r.State, r.End, usable, subnet, r.marks()})
 		}

@@ -40,13 +40,8 @@ one in 7 seconds; answers are kept for a minute.`
 }
 
 // Run asks EC2 and shows the answer.
-func (c *OfferingsCmd) Run(
-	ctx context.Context,
-	g *Globals,
-	t *terminal.Terminal,
-	cfg *maybeConfig,
-	aws *ec2.Client,
-) error {
+func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig,
+	aws *ec2.Client) error {
 	if c.Count < 1 {
 		return usage("--count=%d: use at least 1", c.Count)
 	}
@@ -87,9 +82,7 @@ func (c *OfferingsCmd) Run(
 			StartAfter:   c.StartAfter.Time,
 			EndBy:        c.EndBy.Time,
 		},
-	}.Run(
-		ctx,
-	)
+	}.Run(ctx)
 	if err != nil {
 		return err
 	}
@@ -188,15 +181,8 @@ func showAlternatives(t *terminal.Terminal, all []market.Alternative, own string
 			flag += " --regions " + a.Region
 		}
 		what := map[string]string{market.OtherCount: "the largest count", market.OtherDuration: "the nearest length", market.OtherStart: "the earliest start"}[a.Differs]
-		t.Say(
-			"  %s: %d for %s in %s from %s (%s)",
-			what,
-			a.Count,
-			capacity.FormatDuration(a.Duration()),
-			a.Region,
-			t.Time(a.Start),
-			flag,
-		)
+		t.Say("  %s: %d for %s in %s from %s (%s)", what, a.Count, capacity.FormatDuration(a.Duration()), a.Region,
+			t.Time(a.Start), flag)
 	}
 }
 
@@ -207,11 +193,8 @@ func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, er
 		return 0, usage("--duration: %w", err)
 	}
 	if length != asked {
-		t.Say(
-			"EC2 sells blocks of 1 to 14 days, then of whole weeks: searching for %s instead of %s.",
-			capacity.FormatDuration(length),
-			capacity.FormatDuration(asked),
-		)
+		t.Say("EC2 sells blocks of 1 to 14 days, then of whole weeks: searching for %s instead of %s.",
+			capacity.FormatDuration(length), capacity.FormatDuration(asked))
 	}
 	return length, nil
 }

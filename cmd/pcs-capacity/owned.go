@@ -70,10 +70,8 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 	if before != nil {
 		ours = append(ours, before.Reservations...)
 	}
-	snap := capacity.Build(
-		settings,
-		capacity.Seen{Reservations: ours, Members: members, Before: before, Now: aws.In(cfg.Region).Now()},
-	)
+	snap := capacity.Build(settings,
+		capacity.Seen{Reservations: ours, Members: members, Before: before, Now: aws.In(cfg.Region).Now()})
 	idleBySlot := map[string]int{}
 	for _, node := range slurm.names {
 		if _, _, slot, ok := settings.PlaceOf(node); ok {

@@ -45,8 +45,7 @@ func (c *PurchaseCmd) check() error {
 		if !capacity.IsReservationID(c.Offering) {
 			return usage(
 				"--fee records what a reservation has cost, and %q is not the id of one (cr-…); to accept the fee of an offering, use --confirm-fee",
-				c.Offering,
-			)
+				c.Offering)
 		}
 		if c.Again || c.AnyZone || c.DryRun || c.feeFlags != (feeFlags{}) {
 			return usage("--fee records what a reservation has cost and buys nothing; leave out the flags for buying")
@@ -54,9 +53,7 @@ func (c *PurchaseCmd) check() error {
 	case capacity.IsReservationID(c.Offering):
 		return usage(
 			"%s is a reservation, which is bought already: add --fee USD to record what it has cost, or use `pcs-capacity extend %s --duration 7d`",
-			c.Offering,
-			c.Offering,
-		)
+			c.Offering, c.Offering)
 	case !capacity.IsOfferingID(c.Offering):
 		return usage("%q is not the id of an offering (cb-…); `pcs-capacity offerings` lists what is for sale", c.Offering)
 	case c.Count < 0:
@@ -66,13 +63,8 @@ func (c *PurchaseCmd) check() error {
 }
 
 // Run buys, or records a fee.
-func (c *PurchaseCmd) Run(
-	ctx context.Context,
-	g *Globals,
-	t *terminal.Terminal,
-	cfg *maybeConfig,
-	aws *ec2.Client,
-) error {
+func (c *PurchaseCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig,
+	aws *ec2.Client) error {
 	if err := c.check(); err != nil {
 		return err
 	}

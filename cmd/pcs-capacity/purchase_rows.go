@@ -95,12 +95,8 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 		what = fmt.Sprintf("%d x %s (%s)", o.UltraServerCount, o.UltraServerType, what)
 	}
 	if p.Was.ID != "" && p.Was.ID != o.ID {
-		t.Say(
-			"EC2 has %s under another id now, %s: zone, start, end and count are the same, %s.",
-			p.Was.ID,
-			o.ID,
-			sameOrOtherFee(p),
-		)
+		t.Say("EC2 has %s under another id now, %s: zone, start, end and count are the same, %s.", p.Was.ID, o.ID,
+			sameOrOtherFee(p))
 	}
 	t.Say("%s: %s in %s, region %s%s", o.ID, what, capacity.FormatZone(o.AZID, o.AZ), o.Region, inAccount(p.Account))
 	t.Say("  start    %s, in %s", t.Time(w.Start), capacity.FormatDuration(max(0, w.Start.Sub(p.Now))))
@@ -129,11 +125,8 @@ func sameOrOtherFee(p market.PurchasePreview) string {
 
 // feeInWords is the fee of a block or an extension.
 func feeInWords(o capacity.Offering) string {
-	return fmt.Sprintf(
-		"%s for all of it, charged at once; %s an instance-hour",
-		o.Fee,
-		o.Fee.PerHour(o.Count, o.Duration()).Amount(),
-	)
+	return fmt.Sprintf("%s for all of it, charged at once; %s an instance-hour", o.Fee,
+		o.Fee.PerHour(o.Count, o.Duration()).Amount())
 }
 
 func inAccount(id string) string {
@@ -154,34 +147,21 @@ func (v purchaseView) zone(o capacity.Offering) error {
 	case subnets.Err != nil && buys:
 		return fmt.Errorf(
 			"offering %s: whether the cluster can use %s is not known: %w; nothing was bought. Run this again, or add --any-zone to buy all the same",
-			o.ID,
-			where,
-			subnets.Err,
-		)
+			o.ID, where, subnets.Err)
 	case subnets.Err != nil:
 		v.t.Say("WARNING: whether the cluster can use %s is not known: %s", where, subnets.Err)
 	case len(subnets.Own) == 0:
 		v.t.Say("  cluster  not compared: the settings name no cluster and no subnet")
 	case len(use.Subnets) > 0:
-		v.t.Say(
-			"  cluster  has %s in this zone%s",
-			strings.Join(use.Subnets, ", "),
-			usedBy(v.cfg.Config, o.InstanceType, use.Subnets),
-		)
+		v.t.Say("  cluster  has %s in this zone%s", strings.Join(use.Subnets, ", "),
+			usedBy(v.cfg.Config, o.InstanceType, use.Subnets))
 	case buys:
 		return usage(
 			"offering %s: the cluster has no subnet in %s, where this block would be; it has %s; nothing was bought. Only a subnet in the block's own zone can run its nodes: %s; or add --any-zone to buy all the same",
-			o.ID,
-			where,
-			zonesOf(subnets.Own),
-			remedy(use),
-		)
+			o.ID, where, zonesOf(subnets.Own), remedy(use))
 	default:
-		v.t.Say(
-			"WARNING: THE CLUSTER HAS NO SUBNET IN %s, where this block would be; it has %s.",
-			where,
-			zonesOf(subnets.Own),
-		)
+		v.t.Say("WARNING: THE CLUSTER HAS NO SUBNET IN %s, where this block would be; it has %s.", where,
+			zonesOf(subnets.Own))
 		v.t.Say("WARNING: Only a subnet in the block's own zone can run its nodes: %s.", remedy(use))
 	}
 	if v.dryRun && !v.anyZone && (subnets.Err != nil || len(subnets.Own) > 0 && len(use.Subnets) == 0) {
@@ -194,8 +174,7 @@ func remedy(use market.ZoneUse) string {
 	if len(use.Neighbours) > 0 {
 		return fmt.Sprintf(
 			"give %s, which is in its VPC, to `pcs-capacity setup --subnet-ids`, or take another offering",
-			use.Neighbours[0],
-		)
+			use.Neighbours[0])
 	}
 	return "make one before you buy, or take another offering"
 }
@@ -241,10 +220,8 @@ func (v purchaseView) result(p market.PurchaseResult) error {
 	switch {
 	case p.DryRun:
 		r.ID = "cr-…"
-		v.t.Say(
-			"Dry run: EC2 would take this purchase; nothing was bought. After the purchase, go on with:\n%s",
-			market.NextStep(v.cfg.Config, v.subnets(), r, v.seen()),
-		)
+		v.t.Say("Dry run: EC2 would take this purchase; nothing was bought. After the purchase, go on with:\n%s",
+			market.NextStep(v.cfg.Config, v.subnets(), r, v.seen()))
 	case r.State != capacity.StateExpired:
 		v.t.Say("Next:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r, v.seen()))
 	}

@@ -99,8 +99,7 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 		if !slices.ContainsFunc(made.Reservations, func(r report.Reservation) bool { return r.ID == id }) {
 			return fmt.Errorf(
 				"sync has not seen %s open in this time; `pcs-capacity list` shows reservations, and --from how far back to look",
-				id,
-			)
+				id)
 		}
 	}
 	doc.fill(made, fees, onDemand, made.Advise(snap, now))
@@ -161,10 +160,8 @@ func recordedFees(dir state.Dir, made *report.Report) (map[string]recordedFee, e
 		}
 		f := fees[i.Reservation]
 		if i.Kind == market.ExtendBlock {
-			f.extensions = append(
-				f.extensions,
-				capacity.Extension{From: i.OldEnd, To: i.NewEnd, State: capacity.ExtensionPaid, Fee: i.Fee},
-			)
+			f.extensions = append(f.extensions,
+				capacity.Extension{From: i.OldEnd, To: i.NewEnd, State: capacity.ExtensionPaid, Fee: i.Fee})
 		} else {
 			f.paid = i.Fee
 		}

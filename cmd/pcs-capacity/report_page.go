@@ -13,13 +13,8 @@ import (
 )
 
 // newUsageChart is what the picture shows: the reservations by partition, and the hours below.
-func newUsageChart(
-	made report.Report,
-	fees map[string]recordedFee,
-	snap *capacity.Snapshot,
-	zone *time.Location,
-	now time.Time,
-) timeline.Usage {
+func newUsageChart(made report.Report, fees map[string]recordedFee, snap *capacity.Snapshot, zone *time.Location,
+	now time.Time) timeline.Usage {
 	u := timeline.Usage{Each: "day", Heading: "Where the paid node-hours went"}
 	u.Chart = timeline.Chart{Now: now, From: made.From, To: latestOf(made.Until, made.From.Add(time.Hour)), Zone: zone}
 	if snap != nil {
@@ -29,13 +24,8 @@ func newUsageChart(
 		u.Each = "hour"
 	}
 	at := func(t time.Time) string { return t.In(zone).Format("2006-01-02 15:04 MST") }
-	u.Under = fmt.Sprintf(
-		"%s to %s: %s node-hours were paid, %s of them useful",
-		at(made.From),
-		at(made.Until),
-		hoursText(made.Total.Total()),
-		partText(made.Total[report.Useful], made.Total.Total()),
-	)
+	u.Under = fmt.Sprintf("%s to %s: %s node-hours were paid, %s of them useful", at(made.From), at(made.Until),
+		hoursText(made.Total.Total()), partText(made.Total[report.Useful], made.Total.Total()))
 	for _, r := range made.Reservations {
 		block := capacity.Block{
 			Window:     capacity.Window{Start: r.Start, Fence: r.Paid.Fence, Reclaim: r.End, End: r.End},
@@ -102,17 +92,9 @@ func (d reportDocument) page(chart timeline.Usage, jobs int) ([]byte, error) {
 	at := func(t time.Time) string { return t.In(chart.Zone).Format("2006-01-02 15:04 MST") }
 	var unknown []string
 	for _, g := range d.Unknown {
-		unknown = append(
-			unknown,
-			fmt.Sprintf(
-				"%s from %s to %s, %s node-hours: %s",
-				g.Reservation,
-				at(g.From),
-				at(g.To),
-				hoursText(g.NodeSeconds),
-				g.Reason,
-			),
-		)
+		unknown = append(unknown,
+			fmt.Sprintf("%s from %s to %s, %s node-hours: %s", g.Reservation, at(g.From), at(g.To),
+				hoursText(g.NodeSeconds), g.Reason))
 	}
 	source := "Jobs are those of Slurm's accounting."
 	if !d.Accounting {

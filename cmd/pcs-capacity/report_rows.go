@@ -114,12 +114,8 @@ type reportRow struct {
 }
 
 // fill writes a report into the document.
-func (d *reportDocument) fill(
-	made report.Report,
-	fees map[string]recordedFee,
-	onDemand map[string]capacity.Money,
-	advice []report.Advice,
-) {
+func (d *reportDocument) fill(made report.Report, fees map[string]recordedFee, onDemand map[string]capacity.Money,
+	advice []report.Advice) {
 	d.From, d.Until, d.hourly = made.From.UTC(), made.Until.UTC(), made.Hourly
 	d.NodeSeconds, d.Classes = made.Total.Total(), reportClasses(made.Total)
 	d.Reservations, d.Days, d.Unknown, d.Advice = []reportReservation{}, []reportDay{}, []reportGap{}, []reportAdvice{}
@@ -244,13 +240,8 @@ func (d reportDocument) rows() []reportRow {
 	}
 	order := []string{"reservation", "day", "account", "user", "job"}
 	slices.SortStableFunc(rows, func(a, b reportRow) int {
-		return cmp.Or(
-			slices.Index(order, a.What)-slices.Index(order, b.What),
-			cmp.Compare(a.Account, b.Account),
-			cmp.Compare(a.User, b.User),
-			cmp.Compare(a.Job, b.Job),
-			cmp.Compare(b.Class, a.Class)*rankOf(a.What),
-		)
+		return cmp.Or(slices.Index(order, a.What)-slices.Index(order, b.What), cmp.Compare(a.Account, b.Account),
+			cmp.Compare(a.User, b.User), cmp.Compare(a.Job, b.Job), cmp.Compare(b.Class, a.Class)*rankOf(a.What))
 	})
 	return rows
 }
@@ -330,13 +321,8 @@ func emptyLines(rows any) bool {
 
 // headline is the report in a sentence.
 func (d reportDocument) headline(at func(time.Time) string) string {
-	return fmt.Sprintf(
-		"%s to %s: %s node-hours were paid, %s of them useful.",
-		at(d.From),
-		at(d.Until),
-		hoursText(d.NodeSeconds),
-		partText(d.of(report.Useful), d.NodeSeconds),
-	)
+	return fmt.Sprintf("%s to %s: %s node-hours were paid, %s of them useful.", at(d.From), at(d.Until),
+		hoursText(d.NodeSeconds), partText(d.of(report.Useful), d.NodeSeconds))
 }
 
 func (d reportDocument) of(class report.Class) int64 {
@@ -352,15 +338,12 @@ func (d reportDocument) classLines() []classLine {
 	lines := []classLine{}
 	for _, c := range d.Classes {
 		if c.NodeSeconds > 0 || c.Class == report.Useful {
-			lines = append(
-				lines,
-				classLine{
-					string(c.Class),
-					fmt.Sprintf("%.2f", c.NodeHours),
-					fmt.Sprintf("%.1f%%", c.Percent),
-					report.Meanings[c.Class],
-				},
-			)
+			lines = append(lines, classLine{
+				string(c.Class),
+				fmt.Sprintf("%.2f", c.NodeHours),
+				fmt.Sprintf("%.1f%%", c.Percent),
+				report.Meanings[c.Class],
+			})
 		}
 	}
 	return append(lines, classLine{"paid", hoursText(d.NodeSeconds), "", ""})
@@ -397,10 +380,8 @@ func (r reportReservation) useful() int64 {
 func (d reportDocument) shareLines() []shareLine {
 	var lines []shareLine
 	for _, s := range d.Users {
-		lines = append(
-			lines,
-			shareLine{cmp.Or(s.Account, "-"), cmp.Or(s.User, "-"), hoursText(s.NodeSeconds), hoursText(s.Lost), s.Why},
-		)
+		lines = append(lines,
+			shareLine{cmp.Or(s.Account, "-"), cmp.Or(s.User, "-"), hoursText(s.NodeSeconds), hoursText(s.Lost), s.Why})
 	}
 	return lines
 }
@@ -408,10 +389,8 @@ func (d reportDocument) shareLines() []shareLine {
 func (d reportDocument) jobLines(most int) []jobLine {
 	var lines []jobLine
 	for _, s := range d.Jobs[:min(most, len(d.Jobs))] {
-		lines = append(
-			lines,
-			jobLine{s.Job, cmp.Or(s.Account, "-"), cmp.Or(s.User, "-"), hoursText(s.NodeSeconds), hoursText(s.Lost), s.Why},
-		)
+		lines = append(lines,
+			jobLine{s.Job, cmp.Or(s.Account, "-"), cmp.Or(s.User, "-"), hoursText(s.NodeSeconds), hoursText(s.Lost), s.Why})
 	}
 	return lines
 }

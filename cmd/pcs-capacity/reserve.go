@@ -95,11 +95,9 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 			return err
 		}
 	}
-	answer, err := h.Hold(
-		ctx,
+	answer, err := h.Hold(ctx,
 		market.HoldRequest{InstanceType: c.InstanceType, Platform: c.Platform, Count: c.Count, Subnets: c.SubnetIDs,
-			For: time.Duration(c.For), Probe: c.Probe},
-	)
+			For: time.Duration(c.For), Probe: c.Probe})
 	if len(answer.Tries) > 0 {
 		if err := t.Rows(c.rows(answer, h.Limits)); err != nil {
 			return err
@@ -114,24 +112,11 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 		t.Say("No zone has room for %d × %s now.", c.Count, c.InstanceType)
 		return errShown
 	case c.Probe:
-		t.Say(
-			"%s has room for %d × %s; it was held for %s and given back%s.",
-			r.AZID,
-			c.Count,
-			c.InstanceType,
-			capacity.FormatExact(answer.Held.Round(time.Second)),
-			cost(", for ", h.Limits, r, answer.Held),
-		)
+		t.Say("%s has room for %d × %s; it was held for %s and given back%s.", r.AZID, c.Count, c.InstanceType,
+			capacity.FormatExact(answer.Held.Round(time.Second)), cost(", for ", h.Limits, r, answer.Held))
 	default:
-		t.Say(
-			"%s holds %d × %s in %s until %s. Give it back when it has done its work:\n  pcs-capacity release %s",
-			r.ID,
-			c.Count,
-			c.InstanceType,
-			r.AZID,
-			t.Time(r.End),
-			r.ID,
-		)
+		t.Say("%s holds %d × %s in %s until %s. Give it back when it has done its work:\n  pcs-capacity release %s",
+			r.ID, c.Count, c.InstanceType, r.AZID, t.Time(r.End), r.ID)
 	}
 	return nil
 }
@@ -146,13 +131,8 @@ func (c *ReserveCmd) costs(limits capacity.Reserve) string {
 	if c.Probe {
 		return fmt.Sprintf("A probe is paid for the seconds that it takes: %d × %s cost %s.", c.Count, c.InstanceType, price)
 	}
-	return fmt.Sprintf(
-		"What is held is paid, used or not: %d × %s cost %s, for up to %s.",
-		c.Count,
-		c.InstanceType,
-		price,
-		capacity.FormatExact(time.Duration(c.For)),
-	)
+	return fmt.Sprintf("What is held is paid, used or not: %d × %s cost %s, for up to %s.", c.Count, c.InstanceType,
+		price, capacity.FormatExact(time.Duration(c.For)))
 }
 
 func cost(before string, limits capacity.Reserve, r capacity.Reservation, d time.Duration) string {
@@ -214,14 +194,8 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 		if err != nil {
 			return err
 		}
-		t.Say(
-			"%s is given back: %d × %s in %s, held for %s.",
-			id,
-			r.Total,
-			r.InstanceType,
-			r.AZID,
-			capacity.FormatExact(aws.Now().Sub(r.Created).Round(time.Second)),
-		)
+		t.Say("%s is given back: %d × %s in %s, held for %s.", id, r.Total, r.InstanceType, r.AZID,
+			capacity.FormatExact(aws.Now().Sub(r.Created).Round(time.Second)))
 	}
 	return nil
 }

@@ -39,13 +39,8 @@ type committedRow struct {
 }
 
 // later orders an ODCR that opens at a later date.
-func (c *ReserveCmd) later(
-	ctx context.Context,
-	t *terminal.Terminal,
-	cfg *config.Config,
-	aws *ec2.Client,
-	h market.Holder,
-) error {
+func (c *ReserveCmd) later(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
+	h market.Holder) error {
 	switch {
 	case c.Commitment == 0:
 		return usage("--start needs --commitment, such as 14d: for how long it is paid, used or not")
@@ -56,13 +51,11 @@ func (c *ReserveCmd) later(
 	}
 	buyer := newBuyer(t, &maybeConfig{cfg, true}, aws, false)
 	buyer.Cluster = h.Cluster
-	return buyer.Commit(
-		ctx,
+	return buyer.Commit(ctx,
 		market.CommitOrder{InstanceType: c.InstanceType, Platform: c.Platform, Count: c.Count, SubnetID: c.SubnetIDs[0],
 			Start: c.Start.Truncate(time.Second), For: time.Duration(c.Commitment), Again: c.Again, Limits: h.Limits,
 			Accept: func(p market.CommitPreview) error { return c.accept(t, p) },
-			Tell:   func(r market.CommitResult) error { return tellCommitment(t, r) }},
-	)
+			Tell:   func(r market.CommitResult) error { return tellCommitment(t, r) }})
 }
 
 // accept says what would be committed to, and has it confirmed; --yes is not enough.
@@ -71,19 +64,13 @@ func (c *ReserveCmd) accept(t *terminal.Terminal, p market.CommitPreview) error 
 	hours := strconv.Itoa(o.InstanceHours())
 	t.Say("%d × %s in %s%s", o.Count, o.InstanceType, p.AZID, inAccount(p.Account))
 	t.Say("  start       %s, in %s", t.Time(o.Start), capacity.FormatDuration(o.Start.Sub(p.Now)))
-	t.Say(
-		"  end         %s, after %s; EC2 ends it within an hour",
-		t.Time(o.Start.Add(o.For)),
-		capacity.FormatExact(o.For),
-	)
+	t.Say("  end         %s, after %s; EC2 ends it within an hour", t.Time(o.Start.Add(o.For)),
+		capacity.FormatExact(o.For))
 	t.Say("  commitment  %s instance-hours, paid as they go by, used or not: %s", hours, committedCost(o))
 	if c.ConfirmCommitment != 0 {
 		if c.ConfirmCommitment != o.InstanceHours() {
-			return usage(
-				"it is %s instance-hours, not the %d of --confirm-commitment; nothing was bought",
-				hours,
-				c.ConfirmCommitment,
-			)
+			return usage("it is %s instance-hours, not the %d of --confirm-commitment; nothing was bought", hours,
+				c.ConfirmCommitment)
 		}
 		return nil
 	}
@@ -92,8 +79,7 @@ func (c *ReserveCmd) accept(t *terminal.Terminal, p market.CommitPreview) error 
 	}
 	return t.Type(
 		"Once EC2 has scheduled it, it cannot be cancelled without charges. Type the instance-hours ("+hours+") to commit",
-		hours,
-	)
+		hours)
 }
 
 func committedCost(o market.CommitOrder) string {

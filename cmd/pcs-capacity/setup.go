@@ -77,14 +77,8 @@ type stepRow struct {
 }
 
 // Run plans, shows, asks and applies.
-func (c *SetupCmd) Run(
-	ctx context.Context,
-	g *Globals,
-	t *terminal.Terminal,
-	cfg *maybeConfig,
-	ec2 *ec2.Client,
-	pcsClient *pcs.Client,
-) error {
+func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, ec2 *ec2.Client,
+	pcsClient *pcs.Client) error {
 	s := setup.Setup{PCS: pcsClient, EC2: ec2, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)},
 		Fence: func(ctx context.Context) error { return placeFences(ctx, g, ec2, pcsClient) }}
 	look := func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
@@ -169,10 +163,8 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	if c.Provider == capacity.ProviderPCS && plan.Cluster.ID != "" {
 		host.Cluster = &plan.Cluster
 	}
-	host.NewQueue = slices.ContainsFunc(
-		plan.Steps(),
-		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Action == setup.Create },
-	)
+	host.NewQueue = slices.ContainsFunc(plan.Steps(),
+		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Action == setup.Create })
 	missing, warnings := host.Missing(ctx)
 	missing = append(missing, lifecycle.OthersOwn(ctx, cfg.Config)...)
 	plan.Mismatches, plan.Warnings = append(plan.Mismatches, missing...), append(plan.Warnings, warnings...)
@@ -248,8 +240,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {
 			return r, usage(
 				"--max-nodes=%d: use at least 1; without it, as many as the node group has in the reservation, else all of it",
-				r.MaxNodes,
-			)
+				r.MaxNodes)
 		}
 	}
 	if cfg.Found {
@@ -263,8 +254,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 	case c.Provider.Guest():
 		return r, usage(
 			"with provider none something else launches the nodes, so there is nothing to set up; write [[partition]] name = %q, provider = \"none\" and its node_group into the settings, then run `pcs-capacity check`",
-			c.Queue,
-		)
+			c.Queue)
 	case !onEC2 && c.ConfServer != "":
 		return r, usage("--conf-server is for --provider ec2; PCS configures its nodes itself")
 	case onEC2 && c.AMI == pcs.GPUImage:
@@ -386,14 +376,8 @@ func placeFences(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pc
 }
 
 // finish makes the first pass with the new settings and says what users can do now.
-func (c *SetupCmd) finish(
-	ctx context.Context,
-	g *Globals,
-	t *terminal.Terminal,
-	aws *ec2.Client,
-	pcsClient *pcs.Client,
-	plan *setup.Plan,
-) error {
+func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client,
+	plan *setup.Plan) error {
 	report, complete, err := firstPass(ctx, g, t, aws, pcsClient, true)
 	if err != nil {
 		return err
@@ -421,10 +405,8 @@ func (c *SetupCmd) finish(
 	}
 	t.Say("%s", whatUsersCan(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, known, aws.Now()))
 	if !watched(cfg) {
-		t.Say(
-			"Start the service on one host. Without it, fences do not follow extensions:\n  %s",
-			strings.Join(watchCommand(g, cfg), "\n  "),
-		)
+		t.Say("Start the service on one host. Without it, fences do not follow extensions:\n  %s",
+			strings.Join(watchCommand(g, cfg), "\n  "))
 	}
 	return nil
 }
@@ -441,21 +423,12 @@ func nodesIn(c *lifecycle.Cluster, partition string) int {
 
 // whatUsersCan is what users can do with a reservation that has been set up; known: Slurm has its
 // nodes.
-func whatUsersCan(
-	r capacity.Reservation,
-	timing capacity.Timing,
-	queue string,
-	nodes int,
-	known bool,
-	now time.Time,
-) string {
+func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, nodes int, known bool,
+	now time.Time) string {
 	if w := timing.Window(r); !w.Unbounded() && !w.Fence.After(now) {
 		return fmt.Sprintf(
-			"No job starts in %s any more: jobs had to be gone by %s. Users of %s wait for its next reservation.",
-			r.ID,
-			capacity.FormatUTC(w.Fence),
-			queue,
-		)
+			"No job starts in %s any more: jobs had to be gone by %s. Users of %s wait for its next reservation.", r.ID,
+			capacity.FormatUTC(w.Fence), queue)
 	}
 	when := "Users can submit"
 	if !known {
@@ -472,14 +445,8 @@ func watched(cfg *config.Config) bool {
 
 // firstPass makes a pass with the settings as they are now. What it could not do is said; complete
 // is false then. With oldLeftovers it does not look for things that the settings no longer name.
-func firstPass(
-	ctx context.Context,
-	g *Globals,
-	t *terminal.Terminal,
-	aws *ec2.Client,
-	pcsClient *pcs.Client,
-	oldLeftovers bool,
-) (report lifecycle.Report, complete bool, err error) {
+func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client,
+	oldLeftovers bool) (report lifecycle.Report, complete bool, err error) {
 	cfg, err := readConfig(g)
 	if err != nil {
 		return report, false, fmt.Errorf("reading the new settings: %w", err)

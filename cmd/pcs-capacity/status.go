@@ -126,13 +126,9 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 		doc.SyncedAt = written.TakenAt
 		if written.Stale(now) {
 			doc.Add(
-				capacity.Problemf(
-					capacity.HeartbeatLost,
-					capacity.Subject{},
-					"keep `pcs-capacity sync --watch` running",
-					"sync last saw AWS %s ago",
-					capacity.FormatDuration(now.Sub(written.TakenAt)),
-				),
+				capacity.Problemf(capacity.HeartbeatLost, capacity.Subject{},
+					"keep `pcs-capacity sync --watch` running", "sync last saw AWS %s ago",
+					capacity.FormatDuration(now.Sub(written.TakenAt))),
 			)
 		}
 	}
@@ -163,13 +159,8 @@ func (d *statusDocument) outcome(err error) error {
 }
 
 // sayAge says how old what is shown is.
-func sayAge(
-	t *terminal.Terminal,
-	snap, written *capacity.Snapshot,
-	answers lifecycle.Answers,
-	slurmAnswered bool,
-	now time.Time,
-) {
+func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answers lifecycle.Answers, slurmAnswered bool,
+	now time.Time) {
 	aws, slurm := "", "Live data from Slurm"
 	switch {
 	case answers.All():
@@ -179,11 +170,8 @@ func sayAge(
 	case snap.TakenAt.IsZero():
 		aws = "AWS has not answered here yet: the reservations are those of the settings"
 	default:
-		aws = fmt.Sprintf(
-			"AWS as of %s, %s ago",
-			t.Time(snap.TakenAt),
-			capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))),
-		)
+		aws = fmt.Sprintf("AWS as of %s, %s ago", t.Time(snap.TakenAt),
+			capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
 	}
 	if !slurmAnswered {
 		slurm = "Slurm did not answer"

@@ -63,9 +63,7 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 			Alive:   tellSystemd,
 
 			LeaseTime: leaseTime,
-		}.Run(
-			ctx,
-		)
+		}.Run(ctx)
 	}
 	sources, err := settings.Sources(ctx, false)
 	if err != nil {
@@ -107,12 +105,8 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	return nil
 }
 
-func onePass(
-	ctx context.Context,
-	cfg *config.Config,
-	aws *ec2.Client,
-	pcsClient *pcs.Client,
-) (lifecycle.Report, error) {
+func onePass(ctx context.Context, cfg *config.Config, aws *ec2.Client,
+	pcsClient *pcs.Client) (lifecycle.Report, error) {
 	_, report, err := lifecycle.Pass(ctx, lifecycle.From(cfg, aws, pcsClient))
 	return report, err
 }

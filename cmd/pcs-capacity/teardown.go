@@ -39,14 +39,8 @@ It can be killed and run again at any time.`
 }
 
 // Run plans, shows, asks and applies.
-func (c *TeardownCmd) Run(
-	ctx context.Context,
-	g *Globals,
-	t *terminal.Terminal,
-	cfg *maybeConfig,
-	aws *ec2.Client,
-	pcsClient *pcs.Client,
-) error {
+func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client,
+	pcsClient *pcs.Client) error {
 	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)}}
 	var plan *setup.TeardownPlan
 	look := func(ctx context.Context, cfg *maybeConfig) (*setup.TeardownPlan, error) {
@@ -141,11 +135,8 @@ func (c *TeardownCmd) unknown(p *setup.TeardownPlan) error {
 	if names := p.There(); len(names) > 0 {
 		there = strings.Join(names, ", ")
 	}
-	return fmt.Errorf(
-		"nothing is known of %s, and no teardown here has removed it; queues of pcs-capacity: %s",
-		what,
-		there,
-	)
+	return fmt.Errorf("nothing is known of %s, and no teardown here has removed it; queues of pcs-capacity: %s", what,
+		there)
 }
 
 // request is what is asked for, from the settings.
@@ -180,8 +171,7 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Tear
 	case onEC2 && (c.Cluster != "" || cfg.Cluster != ""):
 		return request, usage(
 			"with provider ec2 there is no PCS cluster, and %q is one; leave it out, or name other settings with --config",
-			cmp.Or(c.Cluster, cfg.Cluster),
-		)
+			cmp.Or(c.Cluster, cfg.Cluster))
 	case onEC2:
 		mark, err := setup.SlurmMark(ctx, cfg.Config, false)
 		if err != nil {

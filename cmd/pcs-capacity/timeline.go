@@ -60,11 +60,8 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	notAsked := addExtensions(ctx, aws, chart.Lanes)
 	chart.Fit()
 	if !chart.From.Before(chart.To) {
-		return usage(
-			"the picture would end at %s, before it begins at %s; change --from or --until",
-			t.Time(chart.To),
-			t.Time(chart.From),
-		)
+		return usage("the picture would end at %s, before it begins at %s; change --from or --until", t.Time(chart.To),
+			t.Time(chart.From))
 	}
 	if err := c.show(t, chart, seen.problems); err != nil {
 		return err
@@ -114,10 +111,8 @@ func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems 
 		return nil
 	}
 	screen := terminal.ScreenOf(t.Out, os.Getenv)
-	_, err := fmt.Fprint(
-		t.Out,
-		chart.Text(timeline.Look{Width: screen.Width, Colour: screen.Colour, Unicode: screen.Unicode && !c.ASCII}),
-	)
+	_, err := fmt.Fprint(t.Out,
+		chart.Text(timeline.Look{Width: screen.Width, Colour: screen.Colour, Unicode: screen.Unicode && !c.ASCII}))
 	return err
 }
 
@@ -153,10 +148,8 @@ func lookAtReservations(ctx context.Context, cfg *config.Config, aws *ec2.Client
 		return seenReservations{}, err
 	}
 	before := lastSnapshot(cfg)
-	snap := capacity.Build(
-		settings,
-		capacity.Seen{Reservations: append(all, found...), Members: before.Members(settings), Before: before, Now: aws.Now()},
-	)
+	snap := capacity.Build(settings,
+		capacity.Seen{Reservations: append(all, found...), Members: before.Members(settings), Before: before, Now: aws.Now()})
 	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
 		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
 		return !used && (!r.Kind.Bought() && !r.FutureODCR() || !r.State.Live())
@@ -166,10 +159,8 @@ func lookAtReservations(ctx context.Context, cfg *config.Config, aws *ec2.Client
 		seen.problems = append(seen.problems, w.String())
 	}
 	for _, m := range missing {
-		seen.problems = append(
-			seen.problems,
-			fmt.Sprintf("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, m.Err),
-		)
+		seen.problems = append(seen.problems,
+			fmt.Sprintf("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, m.Err))
 	}
 	return seen, nil
 }

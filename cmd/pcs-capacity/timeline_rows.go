@@ -86,12 +86,10 @@ func newTimelineDocument(chart timeline.Chart, problems []string) timelineDocume
 			for _, e := range b.Extensions {
 				extensions = append(extensions, timelineExtension{e.From, e.To, e.State, e.Fee.Amount(), e.Fee.Currency()})
 			}
-			out.Blocks = append(
-				out.Blocks,
+			out.Blocks = append(out.Blocks,
 				timelineBlock{ID: r.ID, Kind: r.Kind, State: r.State, InstanceType: r.InstanceType, Count: r.Size(),
 					AZID: r.AZID, AZ: r.AZ, Window: b.Window, Extensions: extensions,
-					Slot: b.Slot, NodesIdle: b.NodesIdle},
-			)
+					Slot: b.Slot, NodesIdle: b.NodesIdle})
 		}
 		doc.Lanes = append(doc.Lanes, out)
 	}

@@ -35,10 +35,8 @@ func watching(packaged bool, path string, g *Globals, environment []string) []st
 	}
 	var lines []string
 	run := "systemd-run --unit=pcs-capacity-watch -p Restart=always"
-	if slices.ContainsFunc(
-		environment,
-		func(v string) bool { return strings.HasPrefix(v, "SLURM_CONF=") || strings.HasPrefix(v, "AWS_") },
-	) {
+	if slices.ContainsFunc(environment,
+		func(v string) bool { return strings.HasPrefix(v, "SLURM_CONF=") || strings.HasPrefix(v, "AWS_") }) {
 		lines = append(lines, "(umask 077; env | grep -E '^(SLURM_CONF=|AWS_)' >"+watchEnvironment+")")
 		run += " -p EnvironmentFile=" + watchEnvironment
 	}

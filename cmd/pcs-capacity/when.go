@@ -111,12 +111,8 @@ func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 }
 
 // judge has the filter judge a job. Without a partition the job is Slurm's default partition's.
-func (s jobSize) judge(
-	partition string,
-	limit capacity.Limit,
-	snap *capacity.Snapshot,
-	now time.Time,
-) (capacity.Request, capacity.Verdict, error) {
+func (s jobSize) judge(partition string, limit capacity.Limit, snap *capacity.Snapshot,
+	now time.Time) (capacity.Request, capacity.Verdict, error) {
 	if partition == "" {
 		partition = snap.DefaultPartition
 	}
@@ -137,8 +133,7 @@ func lastPass(cfg *config.Config) (*capacity.Snapshot, time.Time, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf(
 			"%s is not there: `pcs-capacity sync` writes it; ask an administrator to keep `pcs-capacity sync --watch` running",
-			dir.SnapshotPath(),
-		)
+			dir.SnapshotPath())
 	}
 	if err != nil {
 		return nil, time.Time{}, err

@@ -107,11 +107,8 @@ func within[K comparable](a, b map[K]bool) bool {
 // blame divides the failed groups into charged jobs, whose nodes' other jobs are launched once more without them, and
 // the rest: groups where nobody is charged, where EC2 may have launched something, where part of a group runs, or
 // where no time is left. known are the jobs as they were when the run began.
-func (f *facts) blame(
-	outcomes []outcome,
-	known []capacity.Job,
-	noTime bool,
-) (rest []outcome, nodes []string, out []refusedJob) {
+func (f *facts) blame(outcomes []outcome, known []capacity.Job,
+	noTime bool) (rest []outcome, nodes []string, out []refusedJob) {
 	f = f.deciding()
 	for _, o := range outcomes {
 		var charge []capacity.Job

@@ -28,11 +28,8 @@ func besideNeighbors(targets []target, group string, near []neighbor) ([]target,
 		return targets, nil
 	}
 	refused := func(code capacity.Code, message string) *Failure {
-		f := refusal(
-			code,
-			"%s; nodes that no other job uses are powered down, and the job is launched anew in one place",
-			message,
-		)
+		f := refusal(code,
+			"%s; nodes that no other job uses are powered down, and the job is launched anew in one place", message)
 		f.LetGo = nodesOf(near)
 		return f
 	}
@@ -42,10 +39,8 @@ func besideNeighbors(targets []target, group string, near []neighbor) ([]target,
 	several := false
 	for _, n := range near {
 		if n.azID == "" {
-			return nil, refused(
-				capacity.PlaceUnknown,
-				fmt.Sprintf("%s is up, or about to be, and nobody knows in which zone", n.node),
-			)
+			return nil, refused(capacity.PlaceUnknown,
+				fmt.Sprintf("%s is up, or about to be, and nobody knows in which zone", n.node))
 		}
 		if where[n.String()] == nil {
 			places = append(places, n.String())
@@ -87,12 +82,8 @@ func nodesOf(near []neighbor) (nodes []string) {
 
 // targets is chooseTargets for nodes of a group; if the jobs get an ODCR, restricted to the place of the nodes that
 // they already have.
-func (f *facts) targets(
-	jobs []capacity.Job,
-	at place,
-	nodes int,
-	among map[string]bool,
-) ([]target, []neighbor, *Failure) {
+func (f *facts) targets(jobs []capacity.Job, at place, nodes int,
+	among map[string]bool) ([]target, []neighbor, *Failure) {
 	targets, refused := f.chooseTargets(jobs, at, nodes)
 	if refused != nil || !holds(targets) {
 		return targets, nil, refused

@@ -48,13 +48,9 @@ func (s configuring) decide() (Configure, *Failure) {
 	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == s.at.group.Name })]
 	r, known := s.snap.Reservation(s.reservation)
 	if !known {
-		return Configure{}, refusal(
-			capacity.ReservationNotKnown,
+		return Configure{}, refusal(capacity.ReservationNotKnown,
 			"reservation %s of compute node group %s is not in the settings of partition %s, or EC2 does not describe it",
-			s.reservation,
-			s.at.slot,
-			p.Name,
-		)
+			s.reservation, s.at.slot, p.Name)
 	}
 	for _, m := range capacity.Match(r, g, s.now) {
 		if m.Code != capacity.WrongSize { // a group may be smaller or larger than its block

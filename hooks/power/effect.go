@@ -262,14 +262,8 @@ func (e Unlist) Sentence(t capacity.Tense) string {
 }
 
 func (e Hold) Sentence(t capacity.Tense) string {
-	return fmt.Sprintf(
-		"%s %d × %s in %s until %s",
-		t.Verb("hold", "held"),
-		e.Count,
-		e.InstanceType,
-		e.AZID,
-		capacity.FormatUTC(e.End),
-	)
+	return fmt.Sprintf("%s %d × %s in %s until %s", t.Verb("hold", "held"), e.Count, e.InstanceType, e.AZID,
+		capacity.FormatUTC(e.End))
 }
 
 func (e Release) Sentence(t capacity.Tense) string {

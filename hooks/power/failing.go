@@ -202,10 +202,8 @@ func (s notBooting) next(a Answer) (notBooting, []capacity.Effect) {
 
 func (s notBooting) pace(a Answer) (notBooting, []capacity.Effect) {
 	s.at = stepOver
-	jobs := slices.DeleteFunc(
-		slices.Clone(a.Jobs),
-		func(j capacity.Job) bool { return !j.Pending() || !slices.Contains(s.shown, j.Shown) },
-	)
+	jobs := slices.DeleteFunc(slices.Clone(a.Jobs),
+		func(j capacity.Job) bool { return !j.Pending() || !slices.Contains(s.shown, j.Shown) })
 	now := s.called.Add(a.Offset)
 	record := state.Record{
 		At:      now,
@@ -226,10 +224,8 @@ func (s notBooting) pace(a Answer) (notBooting, []capacity.Effect) {
 	effects = append(effects, delay(a.Jobs, begin, nil)...)
 	for _, j := range jobs {
 		again := tried(failures[j.Shown], begin[j.Shown], s.called)
-		effects = append(
-			effects,
-			comment(j.Shown, fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message, again)),
-		)
+		effects = append(effects,
+			comment(j.Shown, fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message, again)))
 	}
 	return s, effects
 }

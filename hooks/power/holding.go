@@ -119,14 +119,8 @@ func (h held) given(a Answer, s capacity.Settings) []capacity.Effect {
 	if !h.launched.IsZero() {
 		idle = h.launched.Sub(h.since)
 	}
-	message := fmt.Sprintf(
-		"held %d × %s in %s for %s, idle for %s",
-		h.Total,
-		h.InstanceType,
-		h.AZID,
-		round(a.At.Sub(h.since)),
-		round(idle),
-	)
+	message := fmt.Sprintf("held %d × %s in %s for %s, idle for %s", h.Total, h.InstanceType, h.AZID,
+		round(a.At.Sub(h.since)), round(idle))
 	if cost, known := s.Reserve.Cost(h.InstanceType, h.Total, idle); known {
 		message += ": " + cost.String()
 	}

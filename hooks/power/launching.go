@@ -458,14 +458,8 @@ func (what unit) jobsOf(nodes []string) (jobs []capacity.Job, shown []string) {
 // failed one. Nodes without a job have nothing but time to tell two power-ups apart, so their token lasts for ten
 // seconds of AWS's clock. attempt counts earlier launches under the same circumstances whose instances have ended:
 // EC2 launches nothing under their tokens.
-func launchToken(
-	cluster string,
-	jobs []capacity.Job,
-	hostlist string,
-	what []string,
-	now time.Time,
-	attempt int,
-) string {
+func launchToken(cluster string, jobs []capacity.Job, hostlist string, what []string, now time.Time,
+	attempt int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %q %q %d", cluster, hostlist, what, attempt)
 	for _, j := range jobs {

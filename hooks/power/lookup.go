@@ -13,11 +13,8 @@ import (
 
 // freshSnapshot is a snapshot of EC2's current state for the named partitions. It has the other partitions only with
 // the ids of the settings. seen is what is already known about where reservations are.
-func (r *Resume) freshSnapshot(
-	ctx context.Context,
-	names map[string]bool,
-	seen capacity.Seen,
-) (*capacity.Snapshot, error) {
+func (r *Resume) freshSnapshot(ctx context.Context, names map[string]bool,
+	seen capacity.Seen) (*capacity.Snapshot, error) {
 	fresh, err := r.freshFacts(ctx, names)
 	if err != nil {
 		return nil, err
@@ -65,13 +62,8 @@ func (r *Resume) freshFacts(ctx context.Context, names map[string]bool) (capacit
 	reads.Go(func() error {
 		known, missing, err := r.EC2.KnownSubnets(ctx, subnets)
 		for _, m := range missing {
-			r.Log.Warn(
-				"EC2 does not describe a subnet of the settings; nothing is launched into it",
-				"subnet",
-				m.ID,
-				"err",
-				m.Err,
-			)
+			r.Log.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it", "subnet", m.ID,
+				"err", m.Err)
 		}
 		seen.Subnets = known
 		return err

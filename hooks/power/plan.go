@@ -172,10 +172,8 @@ func (f *facts) parts(g group) ([]part, *Failure) {
 		parts[i].together = together
 	}
 	if len((unit{parts: parts}).zones()) == 0 {
-		return nil, refusal(
-			capacity.NoPlaceBeside,
-			"the node groups of the job have no zone in common, where it could be launched as a whole",
-		)
+		return nil, refusal(capacity.NoPlaceBeside,
+			"the node groups of the job have no zone in common, where it could be launched as a whole")
 	}
 	for _, p := range parts {
 		f.taken[p.targets[0].reservationID] += len(p.nodes)

@@ -126,11 +126,9 @@ func (s takingOut) tell(a Answer) (takingOut, []capacity.Effect) {
 		}
 		slices.Sort(nodes)
 		record.Nodes = hostlist.Compress(slices.Compact(nodes))
-		effects = append(
-			effects,
+		effects = append(effects,
 			Tell{Records: []state.Record{record}, Notify: terminals, Text: "pcs-capacity: " + first.reason()},
-			Comment{Jobs: names, Text: text, Unread: true},
-		)
+			Comment{Jobs: names, Text: text, Unread: true})
 	}
 	return s, effects
 }
@@ -191,12 +189,8 @@ func (s takingOut) giveUp(why string) takingOut {
 func (s takingOut) finish() takingOut {
 	idle := refusal(capacity.Code(s.why.why.Code), "job %s, for which they were powered up, is refused", s.why.Shown)
 	if s.why.behind {
-		idle = refusal(
-			capacity.Code(s.why.why.Code),
-			"job %s, for which they were powered up, waits: %s",
-			s.why.Shown,
-			s.why.why.message(),
-		)
+		idle = refusal(capacity.Code(s.why.why.Code), "job %s, for which they were powered up, waits: %s", s.why.Shown,
+			s.why.why.message())
 	}
 	idle.EC2Code = s.why.why.EC2Code
 	unneeded := outcome{failure: idle}

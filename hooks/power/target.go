@@ -55,10 +55,8 @@ func (f *facts) chooseTargets(jobs []capacity.Job, at place, nodes int) ([]targe
 			continue
 		}
 		if r.ID == "" {
-			slices.SortStableFunc(
-				some,
-				func(a, b target) int { return f.settings.Reserve.CompareTypes(a.instanceType, b.instanceType) },
-			)
+			slices.SortStableFunc(some,
+				func(a, b target) int { return f.settings.Reserve.CompareTypes(a.instanceType, b.instanceType) })
 			some = holdTargets(some, g, jobs, f.snap, !f.settings.Reserve.Strict)
 		}
 		targets = append(targets, some...)
@@ -190,26 +188,17 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity
 		return targets, nil
 	}
 	if r.ID == "" {
-		return nil, refusal(
-			capacity.Mismatched,
-			"node group %s has none of what the jobs ask for together: types %v, subnets %v",
-			g.Name,
-			slices.Sorted(maps.Keys(types)),
-			slices.Sorted(maps.Keys(subnets)),
-		)
+		return nil, refusal(capacity.Mismatched,
+			"node group %s has none of what the jobs ask for together: types %v, subnets %v", g.Name,
+			slices.Sorted(maps.Keys(types)), slices.Sorted(maps.Keys(subnets)))
 	}
 	return nil, refusal(capacity.Mismatched, "node group %s has no subnet in zone %s that the jobs %v ask for",
 		g.Name, r.AZID, slices.Sorted(maps.Keys(subnets)))
 }
 
 // holdTargets returns the targets with an ODCR first, if any of the jobs gets one; with orPlain, those without follow.
-func holdTargets(
-	targets []target,
-	g capacity.NodeGroup,
-	jobs []capacity.Job,
-	snap *capacity.Snapshot,
-	orPlain bool,
-) []target {
+func holdTargets(targets []target, g capacity.NodeGroup, jobs []capacity.Job, snap *capacity.Snapshot,
+	orPlain bool) []target {
 	var wishes []capacity.Wish
 	for _, j := range jobs {
 		wish, _ := j.Wish()

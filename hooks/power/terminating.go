@@ -84,10 +84,8 @@ func (s terminating) terminate(a Answer) (terminating, []capacity.Effect) {
 	}
 	slices.Sort(s.ids)
 	s.at = stepTerminate
-	return s, append(
-		effects,
-		Terminate{Instances: s.ids, Nodes: s.nodes, Why: "Slurm powers the nodes down", Recorded: recorded},
-	)
+	return s, append(effects,
+		Terminate{Instances: s.ids, Nodes: s.nodes, Why: "Slurm powers the nodes down", Recorded: recorded})
 }
 
 // recorded returns the instances that our records name for the nodes, launched within unseenTime before the call and

@@ -65,12 +65,8 @@ func (e *Explanation) fact(name, format string, args ...any) {
 // age says how old a stale snapshot is.
 func (e *Explanation) age(snap *capacity.Snapshot, now time.Time) {
 	if age := now.Sub(snap.TakenAt); snap.Stale(now) {
-		e.fact(
-			"as of",
-			"%s, %s ago: is `pcs-capacity sync --watch` running?",
-			capacity.FormatUTC(snap.TakenAt),
-			capacity.FormatDuration(age),
-		)
+		e.fact("as of", "%s, %s ago: is `pcs-capacity sync --watch` running?", capacity.FormatUTC(snap.TakenAt),
+			capacity.FormatDuration(age))
 	}
 }
 

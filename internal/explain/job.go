@@ -125,11 +125,8 @@ func beginOf(j capacity.Job) string {
 }
 
 func (e *Explanation) boots(j capacity.Job) {
-	e.Code, e.Answer = Boots, fmt.Sprintf(
-		"Job %s has its nodes, %s, and waits until they have booted.",
-		j.Shown,
-		j.Hostlist(),
-	)
+	e.Code, e.Answer = Boots, fmt.Sprintf("Job %s has its nodes, %s, and waits until they have booted.", j.Shown,
+		j.Hostlist())
 	e.Advice = "Nothing to do."
 }
 
@@ -175,14 +172,8 @@ func (e *Explanation) runs(j capacity.Job, snap *capacity.Snapshot, now time.Tim
 const accountNotKnown = "Job's account not known"
 
 // waits explains a job that waits in a partition of ours: first what prevents any start, then what the job waits for.
-func (e *Explanation) waits(
-	j capacity.Job,
-	req capacity.Request,
-	prospects []capacity.Prospect,
-	snap *capacity.Snapshot,
-	records []state.Record,
-	now time.Time,
-) {
+func (e *Explanation) waits(j capacity.Job, req capacity.Request, prospects []capacity.Prospect,
+	snap *capacity.Snapshot, records []state.Record, now time.Time) {
 	until, why, ourHold := capacity.ReadHoldNote(j.AdminComment)
 	until = until.Add(snap.ClockOffset.Duration)
 	verdict := capacity.Admit(req, snap, now)
@@ -192,21 +183,14 @@ func (e *Explanation) waits(
 	whyRequeued, requeued := toldThat(j.AdminComment, "requeued")
 	release := fmt.Sprintf("`scontrol release %s`", j.Shown)
 	if j.Held && ourHold { // which no hold on it shows
-		e.fact(
-			"keep held",
-			"administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`",
-			j.Shown,
-			j.Shown,
-		)
+		e.fact("keep held", "administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`",
+			j.Shown, j.Shown)
 	}
 	switch {
 	case j.Held && ourHold && until.After(now):
 		e.Code, e.Answer = HeldLonger, fmt.Sprintf(
-			"Job %s was refused and is held; you can release it in %s, from %s on.",
-			j.Shown,
-			capacity.FormatUntil(until.Sub(now)),
-			capacity.FormatUTC(until),
-		)
+			"Job %s was refused and is held; you can release it in %s, from %s on.", j.Shown,
+			capacity.FormatUntil(until.Sub(now)), capacity.FormatUTC(until))
 		e.Advice = "Change what the reason names, and release it then: " + release + "."
 	case j.Held && (ourHold || strings.HasPrefix(j.AdminComment, ourWord)):
 		if !ourHold {
@@ -221,30 +205,20 @@ func (e *Explanation) waits(
 		e.Code, e.Answer = Held, fmt.Sprintf("Job %s is held, by its owner or by an administrator.", j.Shown)
 		e.Advice = "Release it: " + release + "."
 	case strings.HasPrefix(j.Reason, accountNotKnown):
-		e.Code, e.Answer = string(
-			capacity.AccountNotAllowed,
-		), fmt.Sprintf(
+		e.Code, e.Answer = string(capacity.AccountNotAllowed), fmt.Sprintf(
 			"Job %s can never start as it is: Slurm knows no account of it, and its partition is for certain accounts only.",
-			j.Shown,
-		)
+			j.Shown)
 		e.Advice = "Administrators: give its user an account (`sacctmgr add user`); a Slurm without accounting knows none: there take allow_accounts out of the settings, and AllowAccounts off the partition."
 	case verdict.Refused:
 		e.never(j, req, verdict, snap, now)
 	case short:
 		r := few.Reservation
 		e.Code, e.Answer = WaitsForHost, fmt.Sprintf(
-			"Job %s asks for %d nodes, but only %d of the %d hosts of %s are usable.",
-			j.Shown,
-			few.Needs,
-			few.Usable,
-			r.Size(),
-			r.ID,
-		)
+			"Job %s asks for %d nodes, but only %d of the %d hosts of %s are usable.", j.Shown, few.Needs, few.Usable,
+			r.Size(), r.ID)
 		e.Advice = fmt.Sprintf(
-			"Wait until the others are back, or ask for fewer: `scontrol update jobid=%s numnodes=%d`.",
-			j.Shown,
-			few.Usable,
-		)
+			"Wait until the others are back, or ask for fewer: `scontrol update jobid=%s numnodes=%d`.", j.Shown,
+			few.Usable)
 	case notLaunched || hasFailed && strings.HasPrefix(j.AdminComment, ourWord):
 		e.Code = LaunchFailed
 		code := "see below"
@@ -258,12 +232,8 @@ func (e *Explanation) waits(
 		if j.Eligible.After(now) {
 			again = "at " + at(j.Eligible, now)
 		}
-		e.Answer = fmt.Sprintf(
-			"Job %s waits because its nodes could not be launched (%s); it is tried again %s.",
-			j.Shown,
-			code,
-			again,
-		)
+		e.Answer = fmt.Sprintf("Job %s waits because its nodes could not be launched (%s); it is tried again %s.",
+			j.Shown, code, again)
 		e.Advice = "Nothing to do yet. If it fails again and again, show an administrator this screen."
 	case j.Eligible.After(now) && requeued:
 		e.again(j, whyRequeued, prospects, now)
@@ -272,12 +242,8 @@ func (e *Explanation) waits(
 		if j.Restarts > 0 {
 			why = "Slurm's pause after a requeue, or --begin"
 		}
-		e.Code, e.Answer = WaitsToBegin, fmt.Sprintf(
-			"Job %s may not start before %s (%s).",
-			j.Shown,
-			at(j.Eligible, now),
-			why,
-		)
+		e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s may not start before %s (%s).", j.Shown,
+			at(j.Eligible, now), why)
 		e.Advice = fmt.Sprintf("Nothing to do, or `scontrol update jobid=%s starttime=now`.", j.Shown)
 	default:
 		e.forCapacity(j, req, prospects, verdict, snap, now)
@@ -298,23 +264,14 @@ func toldThat(adminComment, verb string) (why string, ours bool) {
 
 // again explains a job that sync has requeued and that may not start yet.
 func (e *Explanation) again(j capacity.Job, why string, prospects []capacity.Prospect, now time.Time) {
-	e.Code, e.Answer = WaitsToBegin, fmt.Sprintf(
-		"Job %s was requeued: %s. It may start again at %s.",
-		j.Shown,
-		why,
-		at(j.Eligible, now),
-	)
+	e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s was requeued: %s. It may start again at %s.", j.Shown, why,
+		at(j.Eligible, now))
 	e.Advice = "Nothing to do: Slurm starts it then."
 	for _, p := range prospects {
 		if p.Fits && p.Window.Start.After(j.Eligible) {
 			e.Code = NextBlock
-			e.Answer = fmt.Sprintf(
-				"Job %s was requeued: %s. It waits for the next block, %s, which opens at %s.",
-				j.Shown,
-				why,
-				p.Reservation.ID,
-				at(p.Window.Start, now),
-			)
+			e.Answer = fmt.Sprintf("Job %s was requeued: %s. It waits for the next block, %s, which opens at %s.",
+				j.Shown, why, p.Reservation.ID, at(p.Window.Start, now))
 		}
 		if p.Fits {
 			return
@@ -323,13 +280,8 @@ func (e *Explanation) again(j capacity.Job, why string, prospects []capacity.Pro
 }
 
 // never explains a job that would be refused today.
-func (e *Explanation) never(
-	j capacity.Job,
-	req capacity.Request,
-	v capacity.Verdict,
-	snap *capacity.Snapshot,
-	now time.Time,
-) {
+func (e *Explanation) never(j capacity.Job, req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot,
+	now time.Time) {
 	e.Code, e.Answer = string(v.Code), fmt.Sprintf("Job %s can never start as it is: %s.", j.Shown, sentence(v.Message))
 	e.Advice = fmt.Sprintf("Cancel it, `scancel %s`, and submit it as the first line says.", j.Shown)
 	req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
@@ -338,9 +290,7 @@ func (e *Explanation) never(
 		e.Advice = fmt.Sprintf("Shorten it: `scontrol update jobid=%s timelimit=%s`.", j.Shown, fits.Edits.TimeLimit)
 	case v.Code == capacity.AccountNotAllowed:
 		e.Advice = fmt.Sprintf(
-			"Give it an account that may: `scontrol update jobid=%s account=NAME`; or ask an administrator.",
-			j.Shown,
-		)
+			"Give it an account that may: `scontrol update jobid=%s account=NAME`; or ask an administrator.", j.Shown)
 	case v.Code == capacity.TooLong, v.Code == capacity.NoReservation:
 		e.Advice = "Leave it until an administrator has the next block, or cancel it: `scancel " + j.Shown + "`."
 	case v.Code == capacity.Mismatched:
@@ -349,14 +299,8 @@ func (e *Explanation) never(
 }
 
 // forCapacity explains a job that is admitted and waits.
-func (e *Explanation) forCapacity(
-	j capacity.Job,
-	req capacity.Request,
-	prospects []capacity.Prospect,
-	v capacity.Verdict,
-	snap *capacity.Snapshot,
-	now time.Time,
-) {
+func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospects []capacity.Prospect,
+	v capacity.Verdict, snap *capacity.Snapshot, now time.Time) {
 	open := func(p capacity.Prospect) bool { return !p.Window.Start.After(now) }
 	var here, fits []capacity.Prospect
 	for _, p := range prospects {
@@ -368,22 +312,16 @@ func (e *Explanation) forCapacity(
 		}
 	}
 	e.Advice = "Nothing to do: Slurm starts it then."
-	elsewhere := slices.DeleteFunc(
-		capacity.Prospects(req, snap, now),
-		func(p capacity.Prospect) bool { return !p.Fits || p.Reservation.ID == "" },
-	)
+	elsewhere := slices.DeleteFunc(capacity.Prospects(req, snap, now),
+		func(p capacity.Prospect) bool { return !p.Fits || p.Reservation.ID == "" })
 	switch {
 	case len(fits) == 0 && len(elsewhere) > 0:
 		e.Code, e.Answer = Constrained, fmt.Sprintf(
-			"Job %s has the constraint %s, and no reservation of those nodes takes it now; %s would.",
-			j.Shown,
-			j.Constraint,
-			elsewhere[0].Reservation.ID,
-		)
+			"Job %s has the constraint %s, and no reservation of those nodes takes it now; %s would.", j.Shown,
+			j.Constraint, elsewhere[0].Reservation.ID)
 		e.Advice = fmt.Sprintf(
 			"Leave it until those nodes have their next block, or let it run elsewhere: `scontrol update jobid=%s features=`.",
-			j.Shown,
-		)
+			j.Shown)
 	case len(fits) == 0:
 		e.Code, e.Answer = NotKnown, fmt.Sprintf("Job %s waits, and nothing is known of a reservation for it.", j.Shown)
 		e.Advice = "Ask an administrator to look at `pcs-capacity status`."
@@ -396,57 +334,35 @@ func (e *Explanation) forCapacity(
 			where = "partition " + fits[0].Partition
 		}
 		if rule(j.Reason) {
-			e.Code, e.Answer = WaitsByRule, fmt.Sprintf(
-				"Job %s fits into %s, which is open; Slurm keeps it back: %s.",
-				j.Shown,
-				where,
-				j.Reason,
-			)
+			e.Code, e.Answer = WaitsByRule, fmt.Sprintf("Job %s fits into %s, which is open; Slurm keeps it back: %s.",
+				j.Shown, where, j.Reason)
 			e.Advice = fmt.Sprintf("See what Slurm has of it: `scontrol show job %s`.", j.Shown)
 			return
 		}
 		if out, few := nodesOut(fits[0], snap); few {
 			e.Code, e.Answer = NodesOut, fmt.Sprintf(
-				"Job %s fits into %s, which is open, but too few of its nodes get jobs: %s.",
-				j.Shown,
-				where,
-				strings.Join(out, ", "),
-			)
+				"Job %s fits into %s, which is open, but too few of its nodes get jobs: %s.", j.Shown, where,
+				strings.Join(out, ", "))
 			e.Advice = "Ask an administrator, who gives them back: `scontrol update nodename=NODES state=resume`."
 			return
 		}
 		e.Code, e.Answer = WaitsInQueue, fmt.Sprintf(
-			"Job %s fits into %s, which is open; it waits for free nodes, or for its turn in the queue.",
-			j.Shown,
-			where,
-		)
+			"Job %s fits into %s, which is open; it waits for free nodes, or for its turn in the queue.", j.Shown,
+			where)
 		e.Advice = fmt.Sprintf("Nothing to do. `squeue -p %s` shows what is before it.", fits[0].Partition)
 	case len(here) > 0:
-		h := slices.MaxFunc(
-			here,
-			func(a, b capacity.Prospect) int { return int(a.Room/time.Second) - int(b.Room/time.Second) },
-		)
+		h := slices.MaxFunc(here,
+			func(a, b capacity.Prospect) int { return int(a.Room/time.Second) - int(b.Room/time.Second) })
 		e.Code, e.Answer = BehindFence, fmt.Sprintf(
-			"Job %s is too long for what is left of %s; it waits for %s, which opens at %s.",
-			j.Shown,
-			h.Reservation.ID,
-			fits[0].Reservation.ID,
-			at(fits[0].Window.Start, now),
-		)
+			"Job %s is too long for what is left of %s; it waits for %s, which opens at %s.", j.Shown, h.Reservation.ID,
+			fits[0].Reservation.ID, at(fits[0].Window.Start, now))
 		if minutes := int(h.Room / time.Minute); minutes > 0 {
-			e.Advice = fmt.Sprintf(
-				"Nothing to do; or shorten it, to run now: `scontrol update jobid=%s timelimit=%s`.",
-				j.Shown,
-				capacity.FormatMinutes(minutes),
-			)
+			e.Advice = fmt.Sprintf("Nothing to do; or shorten it, to run now: `scontrol update jobid=%s timelimit=%s`.",
+				j.Shown, capacity.FormatMinutes(minutes))
 		}
 	default:
-		e.Code, e.Answer = WaitsToOpen, fmt.Sprintf(
-			"Job %s waits for %s, which opens at %s.",
-			j.Shown,
-			fits[0].Reservation.ID,
-			at(fits[0].Window.Start, now),
-		)
+		e.Code, e.Answer = WaitsToOpen, fmt.Sprintf("Job %s waits for %s, which opens at %s.", j.Shown,
+			fits[0].Reservation.ID, at(fits[0].Window.Start, now))
 		if over := lastOver(fits[0], snap, now); over != "" {
 			e.Code, e.Answer = NextBlock, fmt.Sprintf("Job %s waits for the next block, %s, which opens at %s: %s is over.",
 				j.Shown, fits[0].Reservation.ID, at(fits[0].Window.Start, now), over)

@@ -12,15 +12,8 @@ import (
 
 // OfNode says what a node waits for. guards are our active Slurm reservations over it, and expand lists the names in
 // a hostlist.
-func OfNode(
-	n capacity.Node,
-	settings capacity.Settings,
-	guards []capacity.Guard,
-	snap *capacity.Snapshot,
-	records []state.Record,
-	expand func(string) ([]string, error),
-	now time.Time,
-) Explanation {
+func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard, snap *capacity.Snapshot,
+	records []state.Record, expand func(string) ([]string, error), now time.Time) Explanation {
 	e := Explanation{Subject: "node " + n.Name, Facts: []Fact{}, Advice: "Nothing to do."}
 	state := n.Word()
 	e.fact("state", "%s", state)
@@ -61,19 +54,13 @@ func OfNode(
 		e.Code, e.Answer = code, fmt.Sprintf("Node %s takes no jobs: %s.", n.Name, where)
 	case guarded(capacity.GuardSurplus):
 		e.Code, e.Answer = Surplus, fmt.Sprintf(
-			"Node %s takes no jobs: its slot has more nodes than instances, or than `max_nodes`.",
-			n.Name,
-		)
+			"Node %s takes no jobs: its slot has more nodes than instances, or than `max_nodes`.", n.Name)
 	case guarded(capacity.GuardHealth):
 		e.Code, e.Answer = Unproven, fmt.Sprintf(
-			"Node %s takes no jobs yet: the site's health command has to find it healthy.",
-			n.Name,
-		)
+			"Node %s takes no jobs yet: the site's health command has to find it healthy.", n.Name)
 	case down && failed:
 		e.Code, e.Answer = LaunchFailed, fmt.Sprintf(
-			"Node %s is powered down: its last launch failed. It is launched again when a job needs it.",
-			n.Name,
-		)
+			"Node %s is powered down: its last launch failed. It is launched again when a job needs it.", n.Name)
 		e.Advice = "Nothing to do yet. If it fails again and again, see `pcs-capacity status`."
 	case down:
 		e.Code, e.Answer = PoweredDown, fmt.Sprintf("Node %s is powered down; it is launched when a job needs it.", n.Name)
@@ -88,13 +75,8 @@ func OfNode(
 }
 
 // OfPartition says whether a partition takes jobs. troubles are problems that somebody should look at.
-func OfPartition(
-	p capacity.Partition,
-	waiting int,
-	troubles []capacity.Problem,
-	snap *capacity.Snapshot,
-	now time.Time,
-) Explanation {
+func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem, snap *capacity.Snapshot,
+	now time.Time) Explanation {
 	e := Explanation{Subject: "partition " + p.Name, Code: NoCapacity, Facts: []Fact{}, Advice: "Nothing to do."}
 	order := []string{Open, WaitsToOpen, Fenced, NodesOut, NotKnown, NoCapacity}
 	where := ""

@@ -234,12 +234,8 @@ func Sort(names []string) []string {
 	sorted := slices.Clone(names)
 	slices.SortFunc(sorted, func(a, b string) int {
 		x, y := parseHost(a), parseHost(b)
-		return cmp.Or(
-			NaturalCompare(x.prefix, y.prefix),
-			cmp.Compare(min(x.width, 1), min(y.width, 1)),
-			cmp.Compare(x.index, y.index),
-			cmp.Compare(x.width, y.width),
-		)
+		return cmp.Or(NaturalCompare(x.prefix, y.prefix), cmp.Compare(min(x.width, 1), min(y.width, 1)),
+			cmp.Compare(x.index, y.index), cmp.Compare(x.width, y.width))
 	})
 	return slices.Compact(sorted)
 }

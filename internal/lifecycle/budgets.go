@@ -56,10 +56,8 @@ func withinBudgets(seen Seen, changes []limitChange) (within []limitChange, prob
 		minutes, by, unknown := budgeted(seen, &spent, c, left.held[c.job.Shown])
 		switch {
 		case unknown != nil:
-			because(
-				fmt.Sprintf("not raised to the fence, because nobody knows what accounting leaves: %v", unknown),
-				c.job.Shown,
-			)
+			because(fmt.Sprintf("not raised to the fence, because nobody knows what accounting leaves: %v", unknown),
+				c.job.Shown)
 		case by != "":
 			because(by+" leaves less than the time to the fence", c.job.Shown)
 		}
@@ -69,29 +67,17 @@ func withinBudgets(seen Seen, changes []limitChange) (within []limitChange, prob
 		}
 	}
 	for _, reason := range reasons {
-		problems = append(
-			problems,
-			capacity.Problemf(
-				capacity.LimitKept,
-				capacity.Subject{},
-				"",
-				"time limits of running jobs: %s (%s)",
-				reason,
-				some(jobs[reason]),
-			),
-		)
+		problems = append(problems,
+			capacity.Problemf(capacity.LimitKept, capacity.Subject{}, "", "time limits of running jobs: %s (%s)",
+				reason, some(jobs[reason])))
 	}
 	return within, problems
 }
 
 // budgeted is the limit to which a job may be raised, and the limit of accounting that caps it. It charges the
 // budgets for the raise.
-func budgeted(
-	seen Seen,
-	spent *capacity.Budgets,
-	c limitChange,
-	held capacity.TRES,
-) (minutes int, by string, err error) {
+func budgeted(seen Seen, spent *capacity.Budgets, c limitChange,
+	held capacity.TRES) (minutes int, by string, err error) {
 	if len(held) == 0 {
 		return 0, "", errors.New("slurmctld does not say what the job holds")
 	}

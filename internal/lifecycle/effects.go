@@ -74,13 +74,8 @@ func (e ReturnNodes) About() capacity.Subject {
 
 // Sentence is for people.
 func (e ReturnNodes) Sentence(t capacity.Tense) string {
-	return fmt.Sprintf(
-		"slot %s: %s %s back to Slurm, %s",
-		e.Slot,
-		t.Verb("give", "gave"),
-		hostlist.Compress(e.Nodes),
-		e.Why,
-	)
+	return fmt.Sprintf("slot %s: %s %s back to Slurm, %s", e.Slot, t.Verb("give", "gave"), hostlist.Compress(e.Nodes),
+		e.Why)
 }
 
 // off leaves the nodes that are still powered down.
@@ -105,14 +100,8 @@ func (e EndInstance) About() capacity.Subject {
 
 // Sentence is for people.
 func (e EndInstance) Sentence(t capacity.Tense) string {
-	return fmt.Sprintf(
-		"%s instance %s of node %s%s: %s",
-		t.Verb("end", "ended"),
-		e.Instance,
-		e.Node,
-		in(e.Reservation),
-		e.Why,
-	)
+	return fmt.Sprintf("%s instance %s of node %s%s: %s", t.Verb("end", "ended"), e.Instance, e.Node, in(e.Reservation),
+		e.Why)
 }
 
 // DrainMisplaced drains a node whose instance does not match its slot's reservation. It also forgets what the node's

@@ -93,14 +93,8 @@ func (e RequeueJob) About() capacity.Subject {
 
 // Sentence is for people.
 func (e RequeueJob) Sentence(t capacity.Tense) string {
-	return fmt.Sprintf(
-		"job %s on slot %s: %s, jobs on %s must end by %s",
-		e.Job.Shown,
-		e.Slot,
-		requeueVerb(e.Hold, t),
-		e.Reservation,
-		capacity.FormatUTC(e.By),
-	)
+	return fmt.Sprintf("job %s on slot %s: %s, jobs on %s must end by %s", e.Job.Shown, e.Slot, requeueVerb(e.Hold, t),
+		e.Reservation, capacity.FormatUTC(e.By))
 }
 
 func requeueVerb(hold bool, t capacity.Tense) string {
@@ -218,15 +212,8 @@ func (e SetLimit) Sentence(t capacity.Tense) string {
 	if e.By != "" {
 		why = ", all that " + e.By + " leaves it"
 	}
-	return fmt.Sprintf(
-		"job %s on slot %s: %s the time limit from %s to %s%s",
-		e.Job.Shown,
-		e.Slot,
-		verb,
-		e.Job.TimeLimit,
-		capacity.FormatMinutes(e.Minutes),
-		why,
-	)
+	return fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s%s", e.Job.Shown, e.Slot, verb,
+		e.Job.TimeLimit, capacity.FormatMinutes(e.Minutes), why)
 }
 
 // FitJob gives a waiting job the time limit that it lacks. If Slurm refuses, the job's owner is told.
@@ -251,13 +238,8 @@ func (e FitJob) About() capacity.Subject { return capacity.Subject{Job: e.Job.Sh
 
 // Sentence is for people.
 func (e FitJob) Sentence(t capacity.Tense) string {
-	return fmt.Sprintf(
-		"job %s %s no time limit of its own: set %s, --time-min=%s",
-		e.Job.Shown,
-		t.Verb("has", "had"),
-		e.Edits.TimeLimit,
-		e.Edits.TimeMin,
-	)
+	return fmt.Sprintf("job %s %s no time limit of its own: set %s, --time-min=%s", e.Job.Shown, t.Verb("has", "had"),
+		e.Edits.TimeLimit, e.Edits.TimeMin)
 }
 
 // TellOwner writes into a job's AdminComment. A quiet one accompanies an effect that is reported itself.
@@ -315,11 +297,8 @@ func (e EndHold) Sentence(t capacity.Tense) string {
 	if !e.Admin {
 		return ""
 	}
-	return fmt.Sprintf(
-		"job %s, which %s",
-		e.Job.Shown,
-		t.Verb("is held: let its owner release it", "was held: its owner can release it now"),
-	)
+	return fmt.Sprintf("job %s, which %s", e.Job.Shown,
+		t.Verb("is held: let its owner release it", "was held: its owner can release it now"))
 }
 
 // FitJobs are carried out together: one call reads them all anew, and one reads them all back.

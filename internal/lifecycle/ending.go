@@ -90,10 +90,7 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []capacity.Ef
 	return []capacity.Effect{TellJob{Slot: f.slot, Job: j.Shown, Minutes: warnings[i], That: "it ends by " + by,
 		Text: fmt.Sprintf(
 			"pcs-capacity: jobs on %s must end by %s, in %s; this job ends by then and cannot be requeued: save your work",
-			f.reservation,
-			by,
-			capacity.FormatDuration(left),
-		)}}
+			f.reservation, by, capacity.FormatDuration(left))}}
 }
 
 // requeue takes a job off its nodes at the fence. If we fit the job's limit, the job gets the limit of the next
@@ -105,22 +102,16 @@ func requeue(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) Re
 		req.TimeLimit = capacity.Limit{}
 	}
 	next := capacity.Admit(req, seen.Snap, fence)
-	why := fmt.Sprintf(
-		"requeued at %s: jobs on %s must end by %s",
-		capacity.FormatUTC(seen.Now),
-		f.reservation,
-		capacity.FormatUTC(fence),
-	)
+	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s", capacity.FormatUTC(seen.Now), f.reservation,
+		capacity.FormatUTC(fence))
 	switch {
 	case j.AdminHeld():
 		why += "; an administrator holds it"
 	case next.Refused:
 		why += "; it cannot start again as it is: " + next.Message
 	case hold && mark.Ends >= mostEnds:
-		why += fmt.Sprintf(
-			"; it was requeued %d times so, and is held now: release it if it goes on from where it was",
-			mark.Ends,
-		)
+		why += fmt.Sprintf("; it was requeued %d times so, and is held now: release it if it goes on from where it was",
+			mark.Ends)
 	case hold:
 		why += "; release it to go on"
 	default:

@@ -49,10 +49,7 @@ func (v slotView) wanted(nodes []string, now time.Time) []capacity.SlurmReservat
 	}
 	// The next block is guarded before it opens: nothing may start on its nodes until then.
 	if next := v.next; !next.Window.Unbounded() {
-		want = append(
-			want,
-			v.reservation(v.guard("fence", next.Reservation.ID), nodes, next.Window.Fence, time.Time{}),
-		)
+		want = append(want, v.reservation(v.guard("fence", next.Reservation.ID), nodes, next.Window.Fence, time.Time{}))
 	}
 	if surplus := v.surplus(nodes); len(surplus) > 0 {
 		want = append(want, v.reservation(v.guard("surplus", id), surplus, now, time.Time{}))
@@ -128,15 +125,9 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGu
 		case !named:
 		case !r.Ours():
 			taken[r.Name] = true
-			left = append(left, capacity.Problemf(
-				capacity.NameTaken,
-				capacity.Subject{},
-				"",
+			left = append(left, capacity.Problemf(capacity.NameTaken, capacity.Subject{}, "",
 				"Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
-				r.Name,
-				strings.Join(r.Flags, ","),
-				strings.Join(r.Users, ","),
-			))
+				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
 		case g.Owner == s.owner:
 			mine[g.Place()] = append(mine[g.Place()], r)
 			places = append(places, g.Place())
@@ -190,15 +181,9 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGu
 			case place.Kind != "fence" || wanted[place] || place.Block != "" && s.mayGo(place) || place.Block == "" && s.known[place.Slot]:
 				drop(r)
 			case r.Guard().Owner == "":
-				left = append(left, capacity.Problemf(
-					capacity.OlderVersion,
-					capacity.Subject{Slot: place.Slot},
-					"",
+				left = append(left, capacity.Problemf(capacity.OlderVersion, capacity.Subject{Slot: place.Slot}, "",
 					"Slurm reservation %s is an older version's, and the settings have no slot %s; it is left alone: run sync with the settings that have it, or `scontrol delete ReservationName=%s`",
-					r.Name,
-					place.Slot,
-					r.Name,
-				))
+					r.Name, place.Slot, r.Name))
 			default:
 				// Built anew: Slurm shows flags that it refuses in a request.
 				old := r.Name
@@ -211,20 +196,15 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGu
 	}
 	// First close slots, then open them.
 	order := []string{"create", "update", "replace", "delete"}
-	slices.SortStableFunc(
-		todo,
-		func(a, b ChangeGuard) int { return slices.Index(order, a.Do) - slices.Index(order, b.Do) },
-	)
+	slices.SortStableFunc(todo,
+		func(a, b ChangeGuard) int { return slices.Index(order, a.Do) - slices.Index(order, b.Do) })
 	return todo, left
 }
 
 // change picks, of several Slurm reservations for one place, the one that needs the smallest change; rest are deleted
 // after that.
-func (s steering) change(
-	w capacity.SlurmReservation,
-	all []capacity.SlurmReservation,
-	taken map[string]bool,
-) (st ChangeGuard, rest []capacity.SlurmReservation) {
+func (s steering) change(w capacity.SlurmReservation, all []capacity.SlurmReservation,
+	taken map[string]bool) (st ChangeGuard, rest []capacity.SlurmReservation) {
 	best, do := 0, ""
 	for i, r := range all {
 		d := difference(w, r, true, s.now)

@@ -30,11 +30,9 @@ func completing(s Seen) (effects []capacity.Effect) {
 	}
 	for slot, nodes := range s.ofSlots(func(n capacity.Node) bool { return n.PoweredDown() && jobs[n.Name] != "" }) {
 		job := jobs[nodes[0]]
-		effects = append(
-			effects,
+		effects = append(effects,
 			ReturnNodes{Slot: slot, Nodes: nodes, Job: job, Reason: "powered down with a job completing: given back by sync",
-				Why: "powered down with job " + job + " still completing there", StillOff: true},
-		)
+				Why: "powered down with job " + job + " still completing there", StillOff: true})
 	}
 	return effects
 }

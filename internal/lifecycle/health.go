@@ -133,10 +133,8 @@ func health(s Seen) (verdicts map[string]*state.Health, effects []capacity.Effec
 				todo, err := s.judge(v, name, n)
 				effects = append(effects, todo...)
 				if err != nil {
-					problems = append(
-						problems,
-						capacity.Problemf(capacity.HealthUnanswered, capacity.Subject{Slot: v.slot.Name, Node: name}, "", "%v", err),
-					)
+					problems = append(problems,
+						capacity.Problemf(capacity.HealthUnanswered, capacity.Subject{Slot: v.slot.Name, Node: name}, "", "%v", err))
 				}
 			}
 		}
@@ -253,28 +251,12 @@ func healthProblems(s Seen) (effects []capacity.Effect, problems []capacity.Prob
 		for _, name := range s.launched(v) {
 			switch n := nodeHealth(h, name); {
 			case n.State == state.HealthUnknown && s.Now.Sub(n.Since) < recently:
-				problems = append(
-					problems,
-					capacity.Problemf(
-						capacity.HealthUnknown,
-						capacity.Subject{Node: name},
-						"",
-						"node %s gets jobs without having shown that it is healthy: %s",
-						name,
-						n.Why,
-					),
-				)
+				problems = append(problems, capacity.Problemf(capacity.HealthUnknown, capacity.Subject{Node: name}, "",
+					"node %s gets jobs without having shown that it is healthy: %s", name, n.Why))
 			case n.State == state.HealthBad && !s.Cluster.node(name).Up():
-				problems = append(
-					problems,
-					capacity.Problemf(
-						capacity.HealthFailed,
-						capacity.Subject{Node: name},
-						"",
-						"%s",
-						badNode(s.dir, h, name)+"; it is drained: open a case with AWS Support",
-					),
-				)
+				problems = append(problems,
+					capacity.Problemf(capacity.HealthFailed, capacity.Subject{Node: name}, "", "%s",
+						badNode(s.dir, h, name)+"; it is drained: open a case with AWS Support"))
 			}
 		}
 	}

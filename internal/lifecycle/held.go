@@ -34,11 +34,7 @@ func (n Needless) String() string {
 	}
 	return fmt.Sprintf(
 		"%s; it could not be cancelled, so its %d free places are paid %s until EC2 ends it, within an hour of %s",
-		text,
-		n.Available,
-		cost,
-		capacity.FormatUTC(n.End),
-	)
+		text, n.Available, cost, capacity.FormatUTC(n.End))
 }
 
 // Held is what was read about this cluster's ODCRs.

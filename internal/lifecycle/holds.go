@@ -9,10 +9,8 @@ import (
 
 // launches reports whether we launch nodes, so that a launch can refuse and hold a job.
 func (s Seen) launches() bool {
-	return slices.ContainsFunc(
-		s.Snap.Partitions,
-		func(part capacity.Partition) bool { return part.Provider.Launches() },
-	)
+	return slices.ContainsFunc(s.Snap.Partitions,
+		func(part capacity.Partition) bool { return part.Provider.Launches() })
 }
 
 // relabels is how long after a requeue Slurm may turn any hold into an administrator's: when the job's last run has

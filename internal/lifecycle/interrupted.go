@@ -26,12 +26,8 @@ func interruptions(seen Seen) []capacity.Effect {
 			continue
 		}
 		nodes := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { _, ok := byNode[n]; return !ok })
-		why := fmt.Sprintf(
-			"EC2 takes %s of reservation %s back within %s",
-			hostlist.Compress(nodes),
-			f.reservation,
-			interruptionNotice,
-		)
+		why := fmt.Sprintf("EC2 takes %s of reservation %s back within %s", hostlist.Compress(nodes), f.reservation,
+			interruptionNotice)
 		tell := TellJob{Slot: f.slot, Job: j.Shown, That: "EC2 takes its nodes back", Deaf: !j.Running()}
 		onEnd := f.atEnd(j, seen.Marks[j.Shown])
 		if !j.Requeues() || onEnd == capacity.StopAtEnd {
@@ -64,10 +60,8 @@ func interruptions(seen Seen) []capacity.Effect {
 		}
 	}
 	for _, slot := range slices.Sorted(maps.Keys(bySlot)) {
-		effects = append(
-			effects,
-			PowerDown{Slot: slot, Nodes: bySlot[slot], Reason: capacity.TakenBack, Why: "EC2 takes the instances back"},
-		)
+		effects = append(effects,
+			PowerDown{Slot: slot, Nodes: bySlot[slot], Reason: capacity.TakenBack, Why: "EC2 takes the instances back"})
 	}
 	return effects
 }

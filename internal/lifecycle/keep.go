@@ -119,16 +119,9 @@ func (o *observation) missing(m capacity.Missing) {
 		since = r.MissingSince
 		if ok && r.LiveAt(now) && now.Before(r.MissingSince.Add(missingFor)) {
 			o.seen.Reservations = append(o.seen.Reservations, r)
-			o.problem(
-				capacity.ReservationMissing,
-				capacity.Subject{Reservation: r.ID},
-				"",
-				"EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s",
-				r.ID,
-				capacity.FormatUTC(r.MissingSince),
-				words,
-				capacity.FormatUTC(r.MissingSince.Add(missingFor)),
-			)
+			o.problem(capacity.ReservationMissing, capacity.Subject{Reservation: r.ID}, "",
+				"EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s", r.ID,
+				capacity.FormatUTC(r.MissingSince), words, capacity.FormatUTC(r.MissingSince.Add(missingFor)))
 			return
 		}
 	}
@@ -136,14 +129,8 @@ func (o *observation) missing(m capacity.Missing) {
 		o.absent = map[string]time.Time{}
 	}
 	o.absent[m.ID] = since
-	o.problem(
-		capacity.ReservationNotKnown,
-		capacity.Subject{Reservation: m.ID},
-		"check its id and the region",
-		"EC2 does not describe reservation %s: %s",
-		m.ID,
-		words,
-	)
+	o.problem(capacity.ReservationNotKnown, capacity.Subject{Reservation: m.ID}, "check its id and the region",
+		"EC2 does not describe reservation %s: %s", m.ID, words)
 }
 
 // liveSlots returns the last snapshot's slots that have nodes and a live reservation, each alone in a partition and
@@ -192,19 +179,15 @@ func former(before []capacity.Partition, snap *capacity.Snapshot, now time.Time)
 func (p *pass) forget() {
 	fenceOf := func(former capacity.Partition) string {
 		slot := former.Groups[0].Slots[0]
-		i := slices.IndexFunc(
-			p.seen.Cluster.Reservations,
-			func(r capacity.SlurmReservation) bool { return r.Fences(slot.Name, slot.ReservationIDs[0]) },
-		)
+		i := slices.IndexFunc(p.seen.Cluster.Reservations,
+			func(r capacity.SlurmReservation) bool { return r.Fences(slot.Name, slot.ReservationIDs[0]) })
 		if i < 0 {
 			return ""
 		}
 		return p.seen.Cluster.Reservations[i].Name
 	}
-	p.seen.Snap.Former = slices.DeleteFunc(
-		p.seen.Snap.Former,
-		func(former capacity.Partition) bool { return fenceOf(former) == "" },
-	)
+	p.seen.Snap.Former = slices.DeleteFunc(p.seen.Snap.Former,
+		func(former capacity.Partition) bool { return fenceOf(former) == "" })
 	for _, former := range p.seen.Snap.Former {
 		slot := former.Groups[0].Slots[0]
 		r, _ := p.seen.Snap.Reservation(slot.ReservationIDs[0])
@@ -215,10 +198,8 @@ func (p *pass) forget() {
 // unnamedBlocks names the reservations that PCS compute node groups hold and the settings do not name.
 func unnamedBlocks(s Seen) (problems []capacity.Problem) {
 	for _, v := range s.slots() {
-		i := slices.IndexFunc(
-			s.Cluster.Reservations,
-			func(r capacity.SlurmReservation) bool { return r.Fences(v.slot.Name, v.slot.Holds) },
-		)
+		i := slices.IndexFunc(s.Cluster.Reservations,
+			func(r capacity.SlurmReservation) bool { return r.Fences(v.slot.Name, v.slot.Holds) })
 		if r, known := s.Snap.Reservation(v.slot.Holds); known && v.slot.Unnamed && i >= 0 && r.LiveAt(s.Now) {
 			problems = append(problems, unnamed(r, v.slot.Name, s.Cluster.Reservations[i].Name))
 		}
@@ -228,14 +209,7 @@ func unnamedBlocks(s Seen) (problems []capacity.Problem) {
 
 // unnamed reports a fence that stays although the settings do not name its reservation.
 func unnamed(r capacity.Reservation, slot, fence string) capacity.Problem {
-	return capacity.Problemf(
-		capacity.ReservationUnnamed,
-		capacity.Subject{Slot: slot, Reservation: r.ID},
-		"",
+	return capacity.Problemf(capacity.ReservationUnnamed, capacity.Subject{Slot: slot, Reservation: r.ID}, "",
 		"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
-		r.ID,
-		slot,
-		capacity.FormatUTC(r.End),
-		fence,
-	)
+		r.ID, slot, capacity.FormatUTC(r.End), fence)
 }

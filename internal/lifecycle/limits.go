@@ -79,12 +79,8 @@ func placedFence(seen Seen, v slotView) time.Time {
 // before the fence is raised to it, or to its owner's limit: time=fit:MINUTES. Nothing else changes. marks are the
 // trusted ones. A job that has run since before the slot's turn is never raised: it runs on instances of the previous
 // block and ends at that block's fence, and slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
-func limitChanges(
-	jobs []capacity.Job,
-	byNode map[string]fenced,
-	marks map[string]state.Mark,
-	now time.Time,
-) []limitChange {
+func limitChanges(jobs []capacity.Job, byNode map[string]fenced, marks map[string]state.Mark,
+	now time.Time) []limitChange {
 	var changes []limitChange
 	for _, j := range jobs {
 		f, ok := earliestFence(j, byNode)
@@ -144,16 +140,8 @@ func limits(seen Seen) ([]capacity.Effect, []capacity.Problem) {
 	changes, problems := withinBudgets(seen, seen.limitChanges())
 	var effects []capacity.Effect
 	for _, c := range changes {
-		effects = append(
-			effects,
-			SetLimit{
-				Slot:    c.slot,
-				Job:     c.job,
-				Minutes: c.minutes,
-				By:      c.by,
-				Fence:   c.fence.Add(-seen.toSlurm()),
-			},
-		)
+		effects = append(effects,
+			SetLimit{Slot: c.slot, Job: c.job, Minutes: c.minutes, By: c.by, Fence: c.fence.Add(-seen.toSlurm())})
 	}
 	return effects, problems
 }

@@ -41,38 +41,24 @@ type NoticeSettings struct {
 
 // notices returns the notices for a snapshot. told are the keys that earlier passes recorded, with the times since
 // when. cluster and jobs are nil if Slurm did not answer.
-func notices(
-	snap *capacity.Snapshot,
-	cluster *Cluster,
-	now time.Time,
-	s NoticeSettings,
-	told map[string]time.Time,
-) []Notice {
+func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeSettings,
+	told map[string]time.Time) []Notice {
 	var all []Notice
 	add := func(kind capacity.Code, v slotView, id, key, format string, args ...any) {
-		all = append(
-			all,
-			Notice{
-				Kind:        kind,
-				Partition:   v.partition.Name,
-				Slot:        v.slot.Name,
-				Reservation: id,
-				At:          now.UTC().Truncate(time.Second),
-				Message:     fmt.Sprintf(format, args...),
-				key:         string(kind) + " " + key,
-			},
-		)
+		all = append(all, Notice{
+			Kind:        kind,
+			Partition:   v.partition.Name,
+			Slot:        v.slot.Name,
+			Reservation: id,
+			At:          now.UTC().Truncate(time.Second),
+			Message:     fmt.Sprintf(format, args...),
+			key:         string(kind) + " " + key,
+		})
 	}
 	if lost := now.Sub(snap.TakenAt); lost > s.Lost {
-		add(
-			capacity.HeartbeatLost,
-			slotView{},
-			"",
-			snap.TakenAt.UTC().Format(time.RFC3339),
+		add(capacity.HeartbeatLost, slotView{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
 			"AWS was last asked with success %s ago, at %s; fences stand, but no change of a reservation is seen",
-			capacity.FormatDuration(lost),
-			capacity.FormatUTC(snap.TakenAt),
-		)
+			capacity.FormatDuration(lost), capacity.FormatUTC(snap.TakenAt))
 	}
 	slots := views(snap, now)
 	for _, v := range slots {
@@ -81,15 +67,8 @@ func notices(
 			switch {
 			case !known:
 			case r.State == capacity.StatePaymentFailed:
-				add(
-					capacity.PaymentFailed,
-					v,
-					id,
-					id,
-					"the payment of %s for slot %s has failed: it will not open",
-					id,
-					v.slot.Name,
-				)
+				add(capacity.PaymentFailed, v, id, id, "the payment of %s for slot %s has failed: it will not open", id,
+					v.slot.Name)
 			case !r.LiveAt(now) && !told["opened "+id].IsZero():
 				add(capacity.HasClosed, v, id, id, "%s of slot %s is over (%s)", id, v.slot.Name, r.State)
 			}
@@ -99,31 +78,13 @@ func notices(
 			continue
 		}
 		if r.State == capacity.StateActive {
-			add(
-				capacity.HasOpened,
-				v,
-				r.ID,
-				r.ID,
-				"%s is open: %d x %s for slot %s%s",
-				r.ID,
-				r.Size(),
-				r.InstanceType,
-				v.slot.Name,
-				until(w),
-			)
+			add(capacity.HasOpened, v, r.ID, r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType,
+				v.slot.Name, until(w))
 		}
 		if r.Unhealthy > 0 {
-			add(
-				capacity.HostFailed,
-				v,
-				r.ID,
-				fmt.Sprintf("%s %d", r.ID, r.Unhealthy),
-				"%d of the %d hosts of %s have failed, %d are usable; open a case with AWS Support",
-				r.Unhealthy,
-				r.Size(),
-				r.ID,
-				r.UsableSize(),
-			)
+			add(capacity.HostFailed, v, r.ID, fmt.Sprintf("%s %d", r.ID, r.Unhealthy),
+				"%d of the %d hosts of %s have failed, %d are usable; open a case with AWS Support", r.Unhealthy,
+				r.Size(), r.ID, r.UsableSize())
 		}
 		if w.Unbounded() {
 			continue
@@ -131,43 +92,20 @@ func notices(
 		left := w.Fence.Sub(now)
 		ends := w.Fence.UTC().Format(time.RFC3339) // an extension makes a new key
 		if left > 0 && left <= s.FenceNear {
-			add(
-				capacity.FenceNear,
-				v,
-				r.ID,
-				r.ID+" "+ends,
-				"jobs on %s must end by %s, in %s",
-				r.ID,
-				capacity.FormatUTC(w.Fence),
-				capacity.FormatUntil(left),
-			)
+			add(capacity.FenceNear, v, r.ID, r.ID+" "+ends, "jobs on %s must end by %s, in %s", r.ID,
+				capacity.FormatUTC(w.Fence), capacity.FormatUntil(left))
 		}
 		if left > 0 && left <= s.Successor && v.next.Reservation.ID == "" && !succeeded(v, slots) {
-			add(
-				capacity.NoSuccessor,
-				v,
-				r.ID,
-				r.ID+" "+ends,
-				"slot %s has no block after %s, whose last job must be gone by %s",
-				v.slot.Name,
-				r.ID,
-				capacity.FormatUTC(w.Fence),
-			)
+			add(capacity.NoSuccessor, v, r.ID, r.ID+" "+ends,
+				"slot %s has no block after %s, whose last job must be gone by %s", v.slot.Name, r.ID,
+				capacity.FormatUTC(w.Fence))
 		}
 		if idle := idleNodes(v, cluster); cluster != nil && left > 0 {
 			since := told["idling "+v.slot.Name]
 			if idle > 0 && !since.IsZero() && now.Sub(since) >= s.IdleAfter {
-				add(
-					capacity.NodesIdle,
-					v,
-					r.ID,
-					v.slot.Name+" "+since.UTC().Format(time.RFC3339),
-					"%d nodes of slot %s, which are paid for in %s, have had no job since %s",
-					idle,
-					v.slot.Name,
-					r.ID,
-					capacity.FormatUTC(since),
-				)
+				add(capacity.NodesIdle, v, r.ID, v.slot.Name+" "+since.UTC().Format(time.RFC3339),
+					"%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, v.slot.Name, r.ID,
+					capacity.FormatUTC(since))
 			}
 		}
 	}
@@ -212,22 +150,15 @@ func aboutHosts(dir state.Dir, health map[string]*state.Health, snap *capacity.S
 		}
 		for _, name := range slices.Sorted(maps.Keys(h.Nodes)) {
 			if h.Nodes[name].State == state.HealthBad {
-				all = append(
-					all,
-					Notice{
-						Kind:        capacity.HostFailed,
-						Partition:   v.partition.Name,
-						Slot:        v.slot.Name,
-						Reservation: v.current.ID,
-						At:          now.UTC().Truncate(time.Second),
-						Message: badNode(
-							dir,
-							h,
-							name,
-						) + "; open a case with AWS Support",
-						key: "host-failed " + v.current.ID + " " + name,
-					},
-				)
+				all = append(all, Notice{
+					Kind:        capacity.HostFailed,
+					Partition:   v.partition.Name,
+					Slot:        v.slot.Name,
+					Reservation: v.current.ID,
+					At:          now.UTC().Truncate(time.Second),
+					Message:     badNode(dir, h, name) + "; open a case with AWS Support",
+					key:         "host-failed " + v.current.ID + " " + name,
+				})
 			}
 		}
 	}
@@ -280,12 +211,8 @@ func aboutJobs(report Report, told map[string]time.Time) []Notice {
 			Job:       j.Shown,
 			User:      j.User,
 			At:        report.At.UTC().Truncate(time.Second),
-			Message: fmt.Sprintf(
-				"job %s of %s: %s",
-				j.Shown,
-				j.User,
-				strings.TrimPrefix(j.AdminComment, "pcs-capacity: "),
-			),
+			Message: fmt.Sprintf("job %s of %s: %s", j.Shown, j.User,
+				strings.TrimPrefix(j.AdminComment, "pcs-capacity: ")),
 			key: "never-starts " + j.Shown,
 		}
 		still[n.key] = true
@@ -293,10 +220,8 @@ func aboutJobs(report Report, told map[string]time.Time) []Notice {
 			all = append(all, n)
 		}
 	}
-	maps.DeleteFunc(
-		told,
-		func(key string, _ time.Time) bool { return strings.HasPrefix(key, "never-starts ") && !still[key] },
-	)
+	maps.DeleteFunc(told,
+		func(key string, _ time.Time) bool { return strings.HasPrefix(key, "never-starts ") && !still[key] })
 	return all
 }
 
@@ -305,14 +230,8 @@ const jobsAPass = 20
 
 // due returns the notices after a pass, those that were told left out, and what is to be recorded before their delivery.
 // dir is for the names of files.
-func due(
-	dir state.Dir,
-	snap *capacity.Snapshot,
-	health map[string]*state.Health,
-	report Report,
-	s NoticeSettings,
-	before map[string]time.Time,
-) (all []Notice, told map[string]time.Time) {
+func due(dir state.Dir, snap *capacity.Snapshot, health map[string]*state.Health, report Report, s NoticeSettings,
+	before map[string]time.Time) (all []Notice, told map[string]time.Time) {
 	cluster, now := report.Cluster, report.At
 	if told = maps.Clone(before); told == nil {
 		told = map[string]time.Time{}
@@ -328,12 +247,8 @@ func due(
 		}
 	}
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
-	all = slices.Concat(
-		notices(snap, cluster, now, s, told),
-		aboutHosts(dir, health, snap, now),
-		aboutRollOver(report),
-		aboutJobs(report, told),
-	)
+	all = slices.Concat(notices(snap, cluster, now, s, told), aboutHosts(dir, health, snap, now), aboutRollOver(report),
+		aboutJobs(report, told))
 	seen := map[string]bool{}
 	all = slices.DeleteFunc(all, func(n Notice) bool {
 		_, known := told[n.key]

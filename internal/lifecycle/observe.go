@@ -326,25 +326,13 @@ func (o *observation) waiting(snap *capacity.Snapshot) {
 // subnets takes EC2's answer about the subnets' zones. Unanswered zones stay as they were.
 func (o *observation) subnets(ids []string, missing []capacity.Missing, a answer) {
 	if a.words != "" {
-		o.problem(
-			capacity.AWSUnanswered,
-			capacity.Subject{},
-			"",
-			"%s; the zones of %s are as they were",
-			a.words,
-			strings.Join(ids, ", "),
-		)
+		o.problem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; the zones of %s are as they were", a.words,
+			strings.Join(ids, ", "))
 	}
 	for _, m := range missing {
 		words, _ := o.EC2.Explain(m.Err)
-		o.problem(
-			capacity.SubnetNotKnown,
-			capacity.Subject{},
-			"check its id and the region",
-			"EC2 does not describe subnet %s: %s",
-			m.ID,
-			words,
-		)
+		o.problem(capacity.SubnetNotKnown, capacity.Subject{}, "check its id and the region",
+			"EC2 does not describe subnet %s: %s", m.ID, words)
 	}
 	if o.old != nil {
 		for _, p := range o.old.Partitions {
@@ -385,13 +373,8 @@ func (o *observation) instances(ctx context.Context) {
 		return err
 	})[0]
 	if a.words != "" {
-		o.problem(
-			capacity.SlotsNotKnown,
-			capacity.Subject{},
-			"",
-			"asking EC2 which slots the reservations have: %s; they may be taken for others than before",
-			a.words,
-		)
+		o.problem(capacity.SlotsNotKnown, capacity.Subject{}, "",
+			"asking EC2 which slots the reservations have: %s; they may be taken for others than before", a.words)
 	}
 }
 

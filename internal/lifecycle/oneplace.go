@@ -58,15 +58,11 @@ func elsewhere(s Seen) (effects []capacity.Effect) {
 					}
 				}
 				for _, at := range slices.SortedFunc(maps.Keys(apart), place.compare) {
-					effects = append(
-						effects,
+					effects = append(effects,
 						PowerDown{slot.Name, apart[at], "powered down: jobs for which capacity is held run as " + others.String(),
 							fmt.Sprintf(
 								"when their jobs end: they run as %s, the others as %s, and a job for which capacity is held has all of its nodes in one place",
-								at,
-								others,
-							)},
-					)
+								at, others)})
 				}
 			}
 		}

@@ -27,10 +27,8 @@ func openings(s Seen) (effects []capacity.Effect) {
 		nodes := s.Cluster.SlotNodes(v.slot.Name)
 		nodes = s.Cluster.those(nodes[:v.launchable(nodes)], func(n capacity.Node) bool { return n.PoweredDown() })
 		if len(nodes) > 0 {
-			effects = append(
-				effects,
-				PowerUp{v.slot.Name, nodes, fmt.Sprintf("%s is open since %s", v.current.ID, capacity.FormatUTC(v.window.Start))},
-			)
+			effects = append(effects,
+				PowerUp{v.slot.Name, nodes, fmt.Sprintf("%s is open since %s", v.current.ID, capacity.FormatUTC(v.window.Start))})
 		}
 	}
 	return effects

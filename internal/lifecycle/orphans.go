@@ -115,27 +115,14 @@ func orphanProblems(s Seen) (problems []capacity.Problem) {
 				"instances %s (%s)",
 				strings.Join(ids[k], ", "),
 				hostlist.Compress(nodes[k]),
-			), fmt.Sprintf(
-				"hold %d places",
-				n,
-			)
+			), fmt.Sprintf("hold %d places", n)
 		}
 		if k.reservation == "" {
 			holds = "on demand"
 		}
-		problems = append(
-			problems,
-			capacity.Problemf(
-				capacity.OrphanFound,
-				capacity.Subject{Reservation: k.reservation},
-				"",
-				"%s %s%s: %s; sync ends what it sees so twice",
-				who,
-				holds,
-				in(k.reservation),
-				k.why,
-			),
-		)
+		problems = append(problems,
+			capacity.Problemf(capacity.OrphanFound, capacity.Subject{Reservation: k.reservation}, "",
+				"%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why))
 	}
 	return problems
 }
@@ -164,11 +151,8 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 	for _, k := range kinds {
 		who, has, them := fmt.Sprintf("instance %s (%s)", ids[k][0], nodes[k][0]), "has", "it"
 		if len(ids[k]) > 1 {
-			who, has, them = fmt.Sprintf(
-				"instances %s (%s)",
-				strings.Join(ids[k], ", "),
-				hostlist.Compress(nodes[k]),
-			), "have", "them"
+			who, has, them = fmt.Sprintf("instances %s (%s)", strings.Join(ids[k], ", "),
+				hostlist.Compress(nodes[k])), "have", "them"
 		}
 		if k.there {
 			who += ", at an address of this cluster's nodes,"
@@ -181,15 +165,10 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 		case id == "":
 			what = fmt.Sprintf(
 				"which does not say whose, so nothing here ends %s; terminate %[1]s, or tag %[1]s %s=%s for this cluster",
-				them,
-				capacity.TagCluster,
-				s.Cluster.Mark,
-			)
+				them, capacity.TagCluster, s.Cluster.Mark)
 		}
-		problems = append(
-			problems,
-			capacity.Problemf(capacity.ForeignMark, capacity.Subject{}, "", "%s %s the mark %s, %s", who, has, k.mark, what),
-		)
+		problems = append(problems,
+			capacity.Problemf(capacity.ForeignMark, capacity.Subject{}, "", "%s %s the mark %s, %s", who, has, k.mark, what))
 	}
 	return problems
 }

@@ -47,14 +47,10 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 		for _, o := range slices.DeleteFunc(slices.Clone(v.slot.Out), func(o capacity.NodesOut) bool { return strings.HasPrefix(o.Reason, ourReason) }) {
 			problems = append(
 				problems,
-				capacity.Problemf(
-					capacity.OutOfService,
+				capacity.Problemf(capacity.OutOfService,
 					capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: o.Nodes, Reservation: v.current.ID},
 					fmt.Sprintf("when that is mended: `scontrol update nodename=%s state=resume`", o.Nodes),
-					"%s is open and paid, and no job gets nodes %s",
-					v.current.ID,
-					o,
-				),
+					"%s is open and paid, and no job gets nodes %s", v.current.ID, o),
 			)
 		}
 	}

@@ -93,14 +93,8 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 	p.look(ctx)
 	for _, r := range p.seen.Rolling {
 		if !r.Ready && !r.Over {
-			p.say(
-				capacity.RollOverDue,
-				capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID},
-				"",
-				"reservation %s has no compute node group in partition %s yet; sync makes it",
-				r.Block.ID,
-				r.Partition,
-			)
+			p.say(capacity.RollOverDue, capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "",
+				"reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition)
 		}
 	}
 	p.sayAll(setbackProblems, orphanProblems, leftoverProblems, actionProblems)
@@ -238,13 +232,8 @@ func (p *pass) addSlurm() {
 			}
 		}
 		if !found {
-			p.say(
-				capacity.NoPartition,
-				capacity.Subject{Partition: part.Name},
-				"add it, or take it out of the settings",
-				"Slurm has no partition %s",
-				part.Name,
-			)
+			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name},
+				"add it, or take it out of the settings", "Slurm has no partition %s", part.Name)
 		}
 		p.addSlots(part)
 		for _, g := range part.Groups {
@@ -266,14 +255,9 @@ func (p *pass) sayGone(partition, slot string) {
 		return
 	}
 	nodes := hostlist.Compress(gone)
-	said := capacity.Problemf(
-		capacity.NodesLost,
-		capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
+	said := capacity.Problemf(capacity.NodesLost, capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
 		"update Slurm to 25.05.7, 25.11.3 or newer (an older one loses nodes that power down while slurmctld restarts), then restart slurmctld",
-		"Slurm no longer shows nodes %s of partition %s, so that no job gets them",
-		nodes,
-		partition,
-	)
+		"Slurm no longer shows nodes %s of partition %s, so that no job gets them", nodes, partition)
 	said.Severity = capacity.Note
 	if p.seen.Old != nil &&
 		slices.ContainsFunc(p.seen.Old.All(), func(before capacity.Problem) bool { return before.Text() == said.Text() }) {
@@ -309,23 +293,12 @@ func (p *pass) lacks(provider capacity.Provider, g capacity.NodeGroup, slot capa
 	}
 	switch {
 	case slot.Nodes == "":
-		p.say(
-			capacity.NoNodes,
-			capacity.Subject{Slot: slot.Name},
-			fix,
-			"Slurm has no nodes %s for node group %s",
-			named,
-			g.Name,
-		)
+		p.say(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, fix, "Slurm has no nodes %s for node group %s",
+			named, g.Name)
 	case len(g.Slots) > 1 && slot.Feature == "" && len(p.seen.Cluster.shown(p.seen.Cluster.SlotNodes(slot.Name))) > 0:
-		p.say(
-			capacity.FeatureMissing,
-			capacity.Subject{Slot: slot.Name, Node: slot.Nodes},
-			"add it",
+		p.say(capacity.FeatureMissing, capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
 			"nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation",
-			slot.Nodes,
-			slot.Name,
-		)
+			slot.Nodes, slot.Name)
 	}
 }
 

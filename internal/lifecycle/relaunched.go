@@ -21,14 +21,11 @@ func relaunched(s Seen) (problems []capacity.Problem) {
 		if len(boot) == 0 {
 			continue
 		}
-		p := capacity.Problemf(
-			capacity.FenceActedOn,
+		p := capacity.Problemf(capacity.FenceActedOn,
 			capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Reservation: v.current.ID},
 			"see what launches them; with provider = \"none\" fences are without maintenance, which some launchers act on",
 			"nodes %s boot under the fence of slot %s, where nothing may start: something takes nodes in maintenance down and launches them anew, and jobs that run there end",
-			hostlist.Compress(boot),
-			v.slot.Name,
-		)
+			hostlist.Compress(boot), v.slot.Name)
 		p.Severity = capacity.Note
 		if s.Old != nil {
 			for _, before := range s.Old.All() {

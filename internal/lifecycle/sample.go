@@ -79,14 +79,10 @@ func (s Seen) openIn(v slotView) []capacity.Reservation {
 
 // shown are the nodes of a slot that are not powered down, those that can run jobs first.
 func (s Seen) shown(slot string) []capacity.Node {
-	nodes := slices.DeleteFunc(
-		s.Cluster.shown(s.Cluster.SlotNodes(slot)),
-		func(n capacity.Node) bool { return s.sampled(n) == "" },
-	)
-	slices.SortStableFunc(
-		nodes,
-		func(a, b capacity.Node) int { return strings.Compare(order[s.sampled(a)], order[s.sampled(b)]) },
-	)
+	nodes := slices.DeleteFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot)),
+		func(n capacity.Node) bool { return s.sampled(n) == "" })
+	slices.SortStableFunc(nodes,
+		func(a, b capacity.Node) int { return strings.Compare(order[s.sampled(a)], order[s.sampled(b)]) })
 	return nodes
 }
 

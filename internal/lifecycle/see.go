@@ -54,10 +54,8 @@ func (p *pass) rollOver(ctx context.Context) {
 // lookForOrphans finds our instances without a node. If a read fails, the last pass's orphans stay, and nothing acts
 // on them.
 func (p *pass) lookForOrphans(ctx context.Context) {
-	launches := slices.ContainsFunc(
-		p.Settings.Partitions,
-		func(s capacity.PartitionSettings) bool { return s.Provider.Launches() },
-	)
+	launches := slices.ContainsFunc(p.Settings.Partitions,
+		func(s capacity.PartitionSettings) bool { return s.Provider.Launches() })
 	// A cluster with our mark may have instances of partitions that it no longer has.
 	launched := p.seen.Cluster != nil && p.seen.Cluster.Name != "" && p.seen.Cluster.Mark != ""
 	if !launches && !launched {
@@ -101,10 +99,8 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 		if p.seen.Old == nil {
 			break
 		}
-		before := slices.IndexFunc(
-			p.seen.Old.Orphans,
-			func(b capacity.Orphan) bool { return b.Instance == o.Instance && b.Node == o.Node },
-		)
+		before := slices.IndexFunc(p.seen.Old.Orphans,
+			func(b capacity.Orphan) bool { return b.Instance == o.Instance && b.Node == o.Node })
 		if before >= 0 {
 			p.seen.Snap.Orphans[i].Since = p.seen.Old.Orphans[before].Since
 		}
@@ -134,14 +130,8 @@ func (p *pass) lookForMisplaced() {
 		}
 		p.seen.Misplaced = append(p.seen.Misplaced, m)
 		if m.differs != "" {
-			p.say(
-				capacity.WrongInstance,
-				capacity.Subject{Slot: m.slot, Node: f.Node},
-				"find out what launched it, and power the node down",
-				"node %s: %s",
-				f.Node,
-				m.differs,
-			)
+			p.say(capacity.WrongInstance, capacity.Subject{Slot: m.slot, Node: f.Node},
+				"find out what launched it, and power the node down", "node %s: %s", f.Node, m.differs)
 		}
 	}
 }
@@ -230,14 +220,8 @@ func (p *pass) askGuarded(ctx context.Context) {
 	found, missing, err := p.EC2.Reservations(ctx, all)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say(
-			capacity.FenceNotKnown,
-			capacity.Subject{},
-			"",
-			"describing %s, which fences are named after: %s; the fences stay",
-			strings.Join(all, ", "),
-			words,
-		)
+		p.say(capacity.FenceNotKnown, capacity.Subject{}, "",
+			"describing %s, which fences are named after: %s; the fences stay", strings.Join(all, ", "), words)
 		return
 	}
 	for _, r := range found {

@@ -97,10 +97,8 @@ func (p *pass) readBudgets(ctx context.Context, partitions []string) {
 		b.held, b.err = p.World.Held(ctx, partitions)
 	}
 	if b.err != nil {
-		p.problem(
-			capacity.AccountingUnanswered,
-			fmt.Errorf("%w; no time limit is raised where accounting limits what jobs use", b.err),
-		)
+		p.problem(capacity.AccountingUnanswered,
+			fmt.Errorf("%w; no time limit is raised where accounting limits what jobs use", b.err))
 	}
 }
 
@@ -114,14 +112,6 @@ func (p *pass) readMarks() {
 
 // learnJobs takes over what came of changes to jobs.
 func (p *pass) learnJobs(results []Result) {
-	p.seen.Marks, p.seen.MarksFile, p.seen.Off = learn(
-		p.seen.Marks,
-		results,
-	), kept(
-		p.seen.MarksFile,
-		results,
-	), offNodes(
-		p.seen.Off,
-		results,
-	)
+	p.seen.Marks, p.seen.MarksFile, p.seen.Off = learn(p.seen.Marks,
+		results), kept(p.seen.MarksFile, results), offNodes(p.seen.Off, results)
 }

@@ -60,13 +60,8 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 
 // made is what carries our tag for the cluster of the settings, with the id of one of PCS. With an error it is nil, or
 // whole but for the lifecycle actions.
-func made(
-	ctx context.Context,
-	cfg *config.Config,
-	aws *ec2.Client,
-	pcsClient *pcs.Client,
-	mark string,
-) (all []capacity.Made, id string, err error) {
+func made(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client,
+	mark string) (all []capacity.Made, id string, err error) {
 	if cfg.Cluster != "" {
 		cluster, err := pcsClient.Cluster(ctx, cfg.Cluster)
 		if err != nil {

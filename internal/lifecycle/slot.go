@@ -66,14 +66,8 @@ func views(snap *capacity.Snapshot, now time.Time) []slotView {
 
 // view is the state of a slot. A PCS compute node group holds the block that it was set up for, which comes first;
 // further ids wait for a free group.
-func view(
-	snap *capacity.Snapshot,
-	p capacity.Partition,
-	g capacity.NodeGroup,
-	s capacity.Slot,
-	before []string,
-	now time.Time,
-) slotView {
+func view(snap *capacity.Snapshot, p capacity.Partition, g capacity.NodeGroup, s capacity.Slot, before []string,
+	now time.Time) slotView {
 	v := slotView{partition: p, group: g, slot: s}
 	if p.Provider == capacity.ProviderPCS && len(s.ReservationIDs) > 1 {
 		s.ReservationIDs = s.ReservationIDs[:1]

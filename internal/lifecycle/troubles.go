@@ -36,20 +36,10 @@ func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []c
 	var all []capacity.Problem
 	for _, r := range reservationsOf(p, snap) {
 		if r.LiveAt(now) && r.Unhealthy > 0 {
-			all = append(
-				all,
-				capacity.Problemf(
-					capacity.HostFailed,
-					capacity.Subject{Partition: p.Name, Reservation: r.ID},
-					"open a case with AWS Support",
-					"partition %s: %d of %d hosts of %s have failed, %d are usable",
-					p.Name,
-					r.Unhealthy,
-					r.Size(),
-					r.ID,
-					r.UsableSize(),
-				),
-			)
+			all = append(all,
+				capacity.Problemf(capacity.HostFailed, capacity.Subject{Partition: p.Name, Reservation: r.ID},
+					"open a case with AWS Support", "partition %s: %d of %d hosts of %s have failed, %d are usable",
+					p.Name, r.Unhealthy, r.Size(), r.ID, r.UsableSize()))
 		}
 	}
 	return all
@@ -81,30 +71,14 @@ func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capac
 	}
 	var all []capacity.Problem
 	if len(failed) > 0 {
-		all = append(
-			all,
-			capacity.Problemf(
-				capacity.NeverOpens,
-				capacity.Subject{Partition: p.Name},
-				"",
-				"partition %s: these reservations never open; take them out of the settings: %s",
-				p.Name,
-				strings.Join(failed, ", "),
-			),
-		)
+		all = append(all, capacity.Problemf(capacity.NeverOpens, capacity.Subject{Partition: p.Name}, "",
+			"partition %s: these reservations never open; take them out of the settings: %s", p.Name,
+			strings.Join(failed, ", ")))
 	}
 	if len(over) > 0 {
-		all = append(
-			all,
-			capacity.Problemf(
-				capacity.ReservationEnded,
-				capacity.Subject{Partition: p.Name},
-				"",
-				"partition %s: these reservations have ended; the settings need them no more: %s",
-				p.Name,
-				strings.Join(over, ", "),
-			),
-		)
+		all = append(all, capacity.Problemf(capacity.ReservationEnded, capacity.Subject{Partition: p.Name}, "",
+			"partition %s: these reservations have ended; the settings need them no more: %s", p.Name,
+			strings.Join(over, ", ")))
 	}
 	return all
 }
@@ -125,17 +99,9 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 	var all []capacity.Problem
 	for _, nodes := range order {
 		if r := last[nodes]; r.Code != string(capacity.OK) {
-			failed := capacity.Problemf(
-				capacity.LaunchFailed,
-				capacity.Subject{Partition: p.Name, Node: nodes},
-				"",
-				"partition %s: nodes %s were not launched at %s: %s: %s",
-				p.Name,
-				nodes,
-				capacity.FormatUTC(r.At),
-				r.Code,
-				r.Message,
-			)
+			failed := capacity.Problemf(capacity.LaunchFailed, capacity.Subject{Partition: p.Name, Node: nodes}, "",
+				"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At),
+				r.Code, r.Message)
 			if capacity.Code(r.Code).Severity() == capacity.User {
 				failed.Severity = capacity.User
 			}
@@ -167,17 +133,9 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 		if why.limit.Bounded() {
 			fix = fmt.Sprintf("scontrol update jobid=%s timelimit=%s", j.Shown, why.limit)
 		}
-		all = append(
-			all,
-			capacity.Problemf(
-				capacity.NeverStarts,
-				capacity.Subject{Partition: p.Name, Job: j.Shown},
-				fix,
-				"job %s can never start: %s",
-				j.Shown,
-				why.message,
-			),
-		)
+		all = append(all,
+			capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, fix,
+				"job %s can never start: %s", j.Shown, why.message))
 	}
 	return all
 }
@@ -191,10 +149,8 @@ type cannot struct {
 func cannotStart(j *capacity.Job, snap *capacity.Snapshot, now time.Time) cannot {
 	req := snap.Request(*j)
 	v := capacity.Admit(req, snap, now)
-	elsewhere := slices.ContainsFunc(
-		req.Partitions,
-		func(name string) bool { _, ours := snap.Partition(name); return !ours },
-	)
+	elsewhere := slices.ContainsFunc(req.Partitions,
+		func(name string) bool { _, ours := snap.Partition(name); return !ours })
 	if !v.Refused || elsewhere {
 		return cannot{}
 	}

@@ -81,12 +81,8 @@ func (w *waiter) why(j capacity.Job) string {
 		return neverStarts + v.Message
 	}
 	if few, short := capacity.ShortOfHosts(req, w.snap, w.now); short {
-		return fmt.Sprintf(
-			"%s%s; to start now ask for fewer: scontrol update numnodes=%d jobid=",
-			fewHosts,
-			few.FewHosts(),
-			few.Usable,
-		)
+		return fmt.Sprintf("%s%s; to start now ask for fewer: scontrol update numnodes=%d jobid=", fewHosts,
+			few.FewHosts(), few.Usable)
 	}
 	return ""
 }

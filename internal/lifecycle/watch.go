@@ -49,16 +49,8 @@ func (w Watch) Run(ctx context.Context) error {
 		}
 		var problems []capacity.Problem
 		if err != nil {
-			problems = append(
-				problems,
-				capacity.Problemf(
-					capacity.SettingsBroken,
-					capacity.Subject{},
-					"",
-					"%s; the settings of before stay in use",
-					strings.ReplaceAll(err.Error(), "\n", "; "),
-				),
-			)
+			problems = append(problems, capacity.Problemf(capacity.SettingsBroken, capacity.Subject{}, "",
+				"%s; the settings of before stay in use", strings.ReplaceAll(err.Error(), "\n", "; ")))
 		}
 		w.alive("")
 		sources.OursOnly, sources.AlsoOurs = pass%everywhere != 0 && last.Jobs != nil, last.AlsoOurs
@@ -115,10 +107,8 @@ func (w Watch) Run(ctx context.Context) error {
 func (w Watch) done(report Report) (problems []capacity.Problem) {
 	for _, d := range report.Done {
 		if d.Error != "" {
-			problems = append(
-				problems,
-				capacity.Problemf(capacity.ChangeFailed, capacity.Subject{Slot: d.Slot, Job: d.Job}, "", "%s", d),
-			)
+			problems = append(problems,
+				capacity.Problemf(capacity.ChangeFailed, capacity.Subject{Slot: d.Slot, Job: d.Job}, "", "%s", d))
 			continue
 		}
 		w.Say(d.String())

@@ -52,11 +52,8 @@ func (a *offeringAnswers) tellWait(w ec2.Wait) {
 // announce reports how long n more searches take, if that is long.
 func (a *offeringAnswers) announce(aws *ec2.Client, n int) {
 	if d := aws.SearchTime(n); d > time.Second {
-		a.progress.Say(
-			"Searching on in %s can take %s: EC2 allows 10 searches, then one in 7 seconds.",
-			aws.Region(),
-			capacity.FormatDuration(d),
-		)
+		a.progress.Say("Searching on in %s can take %s: EC2 allows 10 searches, then one in 7 seconds.", aws.Region(),
+			capacity.FormatDuration(d))
 	}
 }
 

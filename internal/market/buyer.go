@@ -101,11 +101,8 @@ func (d *deal) newIntent(kind IntentKind) Intent {
 // send records an intent, makes the call once, and records the outcome. Without an
 // error the intent's phase is Bought. An interrupt stops it before the call, but not during the
 // call, whose answer must not be lost.
-func (d *deal) send(
-	ctx context.Context,
-	i Intent,
-	call func(context.Context) (reservation string, err error),
-) (Intent, error) {
+func (d *deal) send(ctx context.Context, i Intent,
+	call func(context.Context) (reservation string, err error)) (Intent, error) {
 	if ctx.Err() != nil {
 		return i, fmt.Errorf("interrupted: %w; nothing was bought", ctx.Err())
 	}
@@ -128,11 +125,8 @@ func (d *deal) send(
 	case ec2.Refused(err):
 		return d.refused(context.WithoutCancel(ctx), i, err)
 	}
-	d.Customer.Say(
-		"EC2 gave no clear answer, so it is not known yet whether %s was bought: %s",
-		i.Offering.ID,
-		firstLine(err),
-	)
+	d.Customer.Say("EC2 gave no clear answer, so it is not known yet whether %s was bought: %s", i.Offering.ID,
+		firstLine(err))
 	i.SettledAt = d.aws.Now().UTC().Add(d.Settle)
 	i.Code, i.Message = ec2.Code(err), firstLine(err)
 	d.record(i)
@@ -172,9 +166,7 @@ func (d *deal) recorded() error {
 	}
 	return fmt.Errorf(
 		"what became of an earlier purchase cannot be recorded, so nothing more is bought: %w; make room or mend state_dir (%s), then run this again",
-		d.unrecorded,
-		d.StateDir,
-	)
+		d.unrecorded, d.StateDir)
 }
 
 // end records the end of a purchase or an extension that EC2 has made. One made by another machine

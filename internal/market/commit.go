@@ -73,14 +73,8 @@ func (b *Buyer) Commit(ctx context.Context, o CommitOrder) error {
 	offering := capacity.Offering{InstanceType: o.InstanceType, Count: o.Count, Region: d.aws.Region(),
 		AZ: subnets[0].AZ, AZID: subnets[0].AZID, Start: o.Start.UTC(), End: o.Start.Add(o.For).UTC()}
 	// This goes into a tag, so it has only characters that tags may have.
-	offering.ID = fmt.Sprintf(
-		"%d x %s in %s from %s for %s",
-		o.Count,
-		o.InstanceType,
-		offering.AZID,
-		offering.Start.Format(time.RFC3339),
-		capacity.FormatExact(o.For),
-	)
+	offering.ID = fmt.Sprintf("%d x %s in %s from %s for %s", o.Count, o.InstanceType, offering.AZID,
+		offering.Start.Format(time.RFC3339), capacity.FormatExact(o.For))
 	earlier, bought, err := d.boughtBefore(ctx, CommitLater, offering.ID, offering)
 	switch {
 	case err != nil:
@@ -99,19 +93,16 @@ func (b *Buyer) Commit(ctx context.Context, o CommitOrder) error {
 	intent.Offering, intent.Asked, intent.Platform = offering, capacity.Duration{Duration: o.For}, o.Platform
 	var r capacity.Reservation
 	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
-		r, err = d.aws.Commit(
-			ctx,
-			capacity.CommitOrder{
-				ClientToken:  intent.ID,
-				InstanceType: o.InstanceType,
-				AZID:         offering.AZID,
-				Platform:     o.Platform,
-				Count:        o.Count,
-				Start:        o.Start,
-				For:          o.For,
-				Tags:         d.tags(intent),
-			},
-		)
+		r, err = d.aws.Commit(ctx, capacity.CommitOrder{
+			ClientToken:  intent.ID,
+			InstanceType: o.InstanceType,
+			AZID:         offering.AZID,
+			Platform:     o.Platform,
+			Count:        o.Count,
+			Start:        o.Start,
+			For:          o.For,
+			Tags:         d.tags(intent),
+		})
 		return r.ID, err
 	})
 	if err != nil {
@@ -122,10 +113,8 @@ func (b *Buyer) Commit(ctx context.Context, o CommitOrder) error {
 			return err
 		}
 	}
-	return d.tellCommitment(
-		o,
-		CommitResult{Order: o, AZID: offering.AZID, Intent: intent, Reservation: r, BoughtNow: true},
-	)
+	return d.tellCommitment(o,
+		CommitResult{Order: o, AZID: offering.AZID, Intent: intent, Reservation: r, BoughtNow: true})
 }
 
 // check returns an order's faults: EC2 would refuse it, or the settings do not allow it.
@@ -136,10 +125,8 @@ func (o CommitOrder) check(now time.Time) error {
 		return mistake("--start %s: EC2 takes ODCRs for later from 5 to 120 days ahead, now from %s to %s",
 			capacity.FormatUTC(o.Start), capacity.FormatUTC(earliest), capacity.FormatUTC(latest))
 	case o.For < capacity.CommitShortest || o.For%time.Hour != 0:
-		return mistake(
-			"--commitment %s: EC2 takes commitments of 14d and more; give whole hours",
-			capacity.FormatExact(o.For),
-		)
+		return mistake("--commitment %s: EC2 takes commitments of 14d and more; give whole hours",
+			capacity.FormatExact(o.For))
 	}
 	return o.Limits.Allows(capacity.Held{InstanceType: o.InstanceType, Count: o.Count}, nil)
 }
@@ -148,19 +135,11 @@ func (o CommitOrder) check(now time.Time) error {
 func (d *deal) takeUpCommitment(ctx context.Context, o CommitOrder, azID string, i Intent) error {
 	at := d.Customer.Time(i.At)
 	if i.Phase == Bought {
-		d.Customer.Say(
-			"An earlier run bought %s at %s, as %s, and was cut off. Nothing is bought now.",
-			i.what(),
-			at,
-			i.Reservation,
-		)
+		d.Customer.Say("An earlier run bought %s at %s, as %s, and was cut off. Nothing is bought now.", i.what(), at,
+			i.Reservation)
 	} else {
-		d.Customer.Say(
-			"%s was bought at %s, as %s. Nothing is bought now; add --again to commit to as much once more.",
-			capitalized(i.what()),
-			at,
-			i.Reservation,
-		)
+		d.Customer.Say("%s was bought at %s, as %s. Nothing is bought now; add --again to commit to as much once more.",
+			capitalized(i.what()), at, i.Reservation)
 	}
 	r, err := d.shown(ctx, i.Reservation)
 	if err != nil {

@@ -15,19 +15,12 @@ import (
 // other machines. EC2's answer takes precedence over an intent. A purchase in phase Bought goes
 // first: its run was cut off. An intent of the same block as known, perhaps under another id,
 // counts too. If there is none, everything learned must be on disk.
-func (d *deal) boughtBefore(
-	ctx context.Context,
-	kind IntentKind,
-	offering string,
-	known capacity.Offering,
-) (Intent, bool, error) {
+func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering string,
+	known capacity.Offering) (Intent, bool, error) {
 	tagged, err := d.aws.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}})
 	if err != nil {
-		return Intent{}, false, fmt.Errorf(
-			"looking whether %s was bought before: %w",
-			Intent{Kind: kind, Offering: capacity.Offering{ID: offering}}.what(),
-			err,
-		)
+		return Intent{}, false, fmt.Errorf("looking whether %s was bought before: %w",
+			Intent{Kind: kind, Offering: capacity.Offering{ID: offering}}.what(), err)
 	}
 	intents, err := d.intents().All()
 	if err != nil {
@@ -51,13 +44,8 @@ func (d *deal) boughtBefore(
 			if tagged[at].State != capacity.StatePaymentFailed {
 				why = "it is " + string(tagged[at].State)
 			}
-			d.Customer.Say(
-				"%s was bought at %s, as %s, but %s.",
-				capitalized(i.what()),
-				d.Customer.Time(i.At),
-				i.Reservation,
-				why,
-			)
+			d.Customer.Say("%s was bought at %s, as %s, but %s.", capitalized(i.what()), d.Customer.Time(i.At),
+				i.Reservation, why)
 		}
 		if i.Phase == Bought || i.Phase == Done && !gone {
 			bought = append(bought, i)

@@ -109,12 +109,8 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 
 // findExtension returns the offering with the length nearest to the requested one; of several, the
 // cheapest.
-func findExtension(
-	ctx context.Context,
-	aws *ec2.Client,
-	r capacity.Reservation,
-	length time.Duration,
-) (capacity.Offering, error) {
+func findExtension(ctx context.Context, aws *ec2.Client, r capacity.Reservation,
+	length time.Duration) (capacity.Offering, error) {
 	found, err := aws.ExtensionOfferings(ctx, r.ID, length)
 	if err != nil {
 		return capacity.Offering{}, err
@@ -122,9 +118,7 @@ func findExtension(
 	if len(found) == 0 {
 		return capacity.Offering{}, fmt.Errorf(
 			"EC2 has no extension of %s by %s for sale; try another --duration, or look for a block of its own with `pcs-capacity offerings`",
-			r.ID,
-			capacity.FormatDuration(length),
-		)
+			r.ID, capacity.FormatDuration(length))
 	}
 	return pickExtension(found, length), nil
 }
@@ -138,13 +132,8 @@ func pickExtension(found []capacity.Offering, length time.Duration) capacity.Off
 
 // takeUpExtension continues an extension of an earlier run or of another machine. It buys nothing.
 func (d *deal) takeUpExtension(ctx context.Context, o ExtensionOrder, i Intent) error {
-	what := fmt.Sprintf(
-		"an extension of %s by %s, to %s, at %s",
-		i.Reservation,
-		capacity.FormatDuration(i.Asked.Duration),
-		d.Customer.Time(i.NewEnd),
-		d.Customer.Time(i.At),
-	)
+	what := fmt.Sprintf("an extension of %s by %s, to %s, at %s", i.Reservation,
+		capacity.FormatDuration(i.Asked.Duration), d.Customer.Time(i.NewEnd), d.Customer.Time(i.At))
 	if i.Phase == Bought {
 		d.Customer.Say("An earlier run bought %s, and was cut off. Nothing is bought now.", what)
 	} else {

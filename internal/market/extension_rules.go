@@ -35,24 +35,15 @@ func (d *deal) extendable(
 	case r.State != capacity.StateActive && r.State != capacity.StateScheduled:
 		return fmt.Errorf("%s is %s; EC2 extends blocks that are scheduled or active", r.ID, r.State)
 	case d.account != "" && r.OwnerID != "" && r.OwnerID != d.account:
-		return fmt.Errorf(
-			"%s belongs to account %s and is shared with yours; only its owner can extend it",
-			r.ID,
-			r.OwnerID,
-		)
+		return fmt.Errorf("%s belongs to account %s and is shared with yours; only its owner can extend it", r.ID,
+			r.OwnerID)
 	case left < latestExtension:
 		return fmt.Errorf(
 			"%s ends at %s; EC2 sells extensions until one hour before the end, so look for another block with `pcs-capacity offerings`",
-			r.ID,
-			at(r.End),
-		)
+			r.ID, at(r.End))
 	case left > earliestExtension:
-		return fmt.Errorf(
-			"%s ends at %s; EC2 sells extensions in the last 56 days, from %s on",
-			r.ID,
-			at(r.End),
-			at(r.End.Add(-earliestExtension)),
-		)
+		return fmt.Errorf("%s ends at %s; EC2 sells extensions in the last 56 days, from %s on", r.ID, at(r.End),
+			at(r.End.Add(-earliestExtension)))
 	case r.End.Add(length).Sub(r.Start) > longestBlock:
 		return fmt.Errorf("%s would have %s with %s more; EC2 sells at most 182 days in all", r.ID,
 			capacity.FormatDuration(r.End.Add(length).Sub(r.Start)), capacity.FormatDuration(length))
@@ -60,12 +51,8 @@ func (d *deal) extendable(
 	for _, e := range history {
 		if e.State == capacity.ExtensionPending {
 			return fmt.Errorf(
-				"an extension of %s to %s was bought at %s and is %s; EC2 sells no other until it is paid",
-				r.ID,
-				at(e.To),
-				at(e.Purchased),
-				e.State,
-			)
+				"an extension of %s to %s was bought at %s and is %s; EC2 sells no other until it is paid", r.ID,
+				at(e.To), at(e.Purchased), e.State)
 		}
 	}
 	return nil
@@ -86,12 +73,8 @@ func (d *deal) cutOffExtension(reservation string) (Intent, bool, error) {
 
 // recentExtension returns a recent extension by the same length, bought by anybody, unless its
 // payment failed.
-func recentExtension(
-	r capacity.Reservation,
-	history []capacity.Extension,
-	length time.Duration,
-	now time.Time,
-) (Intent, bool) {
+func recentExtension(r capacity.Reservation, history []capacity.Extension, length time.Duration,
+	now time.Time) (Intent, bool) {
 	for _, e := range slices.Backward(history) {
 		if e.To.Sub(e.From) == length && e.State != capacity.ExtensionFailed && now.Sub(e.Purchased) < recentTime {
 			i := Intent{Kind: ExtendBlock, Phase: Done, At: e.Purchased, Region: r.Region, Fee: e.Fee,

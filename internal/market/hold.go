@@ -131,10 +131,8 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 			return r, errors.Join(err, h.State.Released(h.EC2.Now(), o.ClientToken))
 		}
 		return r, fmt.Errorf(
-			"%w; if EC2 holds it all the same, the next `pcs-capacity clean` after %s, or sync, gives it back",
-			err,
-			capacity.FormatUTC(h.EC2.Now().Add(capacity.LaunchTime)),
-		)
+			"%w; if EC2 holds it all the same, the next `pcs-capacity clean` after %s, or sync, gives it back", err,
+			capacity.FormatUTC(h.EC2.Now().Add(capacity.LaunchTime)))
 	}
 	entry.ReservationID = r.ID
 	return r, h.State.Hold(entry, h.EC2.Now(), func(capacity.Held, []capacity.Held) error { return nil })
@@ -144,12 +142,8 @@ func (h Holder) release(ctx context.Context, r capacity.Reservation, names ...st
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
 	if err := h.EC2.Release(ctx, r.ID); err != nil {
-		return fmt.Errorf(
-			"%w; EC2 ends it at %s, or up to an hour later: until then try `pcs-capacity release %s`",
-			err,
-			capacity.FormatUTC(r.End),
-			r.ID,
-		)
+		return fmt.Errorf("%w; EC2 ends it at %s, or up to an hour later: until then try `pcs-capacity release %s`",
+			err, capacity.FormatUTC(r.End), r.ID)
 	}
 	return h.State.Released(h.EC2.Now(), append(names, r.ID)...)
 }
@@ -163,10 +157,7 @@ func (h Holder) Release(ctx context.Context, id string) (capacity.Reservation, e
 	i := slices.IndexFunc(all, func(r capacity.Reservation) bool { return r.ID == id })
 	if i < 0 {
 		return capacity.Reservation{}, fmt.Errorf(
-			"%s is nothing that pcs-capacity holds for cluster %s now; it is left alone",
-			id,
-			h.Cluster,
-		)
+			"%s is nothing that pcs-capacity holds for cluster %s now; it is left alone", id, h.Cluster)
 	}
 	return all[i], h.release(ctx, all[i])
 }

@@ -11,11 +11,8 @@ import (
 
 // GroupFor returns the first node group of the settings that buys blocks of a type and has one of the
 // subnets.
-func GroupFor(
-	cfg *config.Config,
-	instanceType string,
-	subnets []string,
-) (capacity.PartitionSettings, capacity.GroupSettings, bool) {
+func GroupFor(cfg *config.Config, instanceType string,
+	subnets []string) (capacity.PartitionSettings, capacity.GroupSettings, bool) {
 	for _, p := range cfg.Partitions {
 		for _, g := range p.Groups {
 			if g.InstanceType == instanceType && g.PurchaseOption.BuysBlocks() &&
@@ -43,14 +40,8 @@ func overlapping(g capacity.GroupSettings, r capacity.Reservation, others []capa
 // slotTaken is the remedy for a reservation that finds no slot in a node group.
 func slotTaken(p capacity.PartitionSettings, g capacity.GroupSettings, r capacity.Reservation, taken []string) string {
 	hooks := "\n  pcs-capacity hooks install"
-	text := fmt.Sprintf(
-		"  %s would wait: node_group %q of partition %q (%s) has %s at that time. ",
-		r.ID,
-		g.Name,
-		p.Name,
-		p.File,
-		strings.Join(taken, ", "),
-	)
+	text := fmt.Sprintf("  %s would wait: node_group %q of partition %q (%s) has %s at that time. ", r.ID, g.Name,
+		p.Name, p.File, strings.Join(taken, ", "))
 	switch {
 	case p.Provider.Guest():
 		text, hooks = text+"Add it", ""
@@ -75,36 +66,18 @@ func NextStep(cfg *config.Config, subnets Subnets, r capacity.Reservation, other
 	case found && !p.Provider.Configures() && g.Select != nil && g.Select.Group != "":
 		return fmt.Sprintf(
 			"  add %s to resource group %s, which node_group %q of partition %q selects (%s), then run\n  pcs-capacity sync",
-			r.ID,
-			g.Select.Group,
-			g.Name,
-			p.Name,
-			p.File,
-		)
+			r.ID, g.Select.Group, g.Name, p.Name, p.File)
 	case found && !p.Provider.Configures() && g.Select != nil:
 		return fmt.Sprintf(
-			"  give %s the tags that node_group %q of partition %q selects (%s), then run\n  pcs-capacity sync",
-			r.ID,
-			g.Name,
-			p.Name,
-			p.File,
-		)
+			"  give %s the tags that node_group %q of partition %q selects (%s), then run\n  pcs-capacity sync", r.ID,
+			g.Name, p.Name, p.File)
 	case found && !p.Provider.Configures():
 		return fmt.Sprintf(
 			"  add %q to capacity_reservation_ids of node_group %q of partition %q (%s), then run\n  pcs-capacity sync",
-			r.ID,
-			g.Name,
-			p.Name,
-			p.File,
-		)
+			r.ID, g.Name, p.Name, p.File)
 	case !found && cfg.Cluster == "" && len(cfg.Partitions) > 0:
-		return fmt.Sprintf(
-			"  add %q to a [[partition.node_group]] of %s in %s (%s), then run\n  pcs-capacity sync",
-			r.ID,
-			r.InstanceType,
-			capacity.FormatZone(r.AZID, r.AZ),
-			cfg.Path,
-		)
+		return fmt.Sprintf("  add %q to a [[partition.node_group]] of %s in %s (%s), then run\n  pcs-capacity sync",
+			r.ID, r.InstanceType, capacity.FormatZone(r.AZID, r.AZ), cfg.Path)
 	}
 	command := "  pcs-capacity setup --reservation " + r.ID
 	if found {

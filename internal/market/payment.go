@@ -27,19 +27,13 @@ func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capac
 		case r.State == capacity.StateScheduled || r.State == capacity.StateActive:
 			return r, nil
 		case r.State != "" && !r.State.Live():
-			return r, fmt.Errorf(
-				"reservation %s is %s: %w, so there is no block; see AWS Billing, then buy another",
-				r.ID,
-				r.State,
-				errNotPaid,
-			)
+			return r, fmt.Errorf("reservation %s is %s: %w, so there is no block; see AWS Billing, then buy another",
+				r.ID, r.State, errNotPaid)
 		}
 		if !d.sleep(ctx, wait) {
 			return r, fmt.Errorf(
 				"reservation %s is bought and %s, and its payment is no longer followed; run this again to follow it",
-				r.ID,
-				stateInWords(r.State),
-			)
+				r.ID, stateInWords(r.State))
 		}
 		found, missing, err := askReservation(ctx, d.aws, r.ID)
 		switch {
@@ -69,12 +63,7 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 		case err == nil && e.State == capacity.ExtensionFailed:
 			return e, capacity.Reservation{}, fmt.Errorf(
 				"extension %s of %s is %s: %w, so the block still ends at %s; see AWS Billing, then run this again",
-				i.Offering.ID,
-				i.Reservation,
-				e.State,
-				errNotPaid,
-				d.Customer.Time(i.OldEnd),
-			)
+				i.Offering.ID, i.Reservation, e.State, errNotPaid, d.Customer.Time(i.OldEnd))
 		case err == nil && e.State == capacity.ExtensionPaid:
 			r, _, err := askReservation(ctx, aws, i.Reservation)
 			if err == nil && len(r) == 1 && !r[0].End.Before(i.NewEnd) {
@@ -87,9 +76,7 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 		if !d.sleep(ctx, wait) {
 			return e, capacity.Reservation{}, fmt.Errorf(
 				"the extension of %s to %s is bought, and its payment is no longer followed; run this again to follow it",
-				i.Reservation,
-				d.Customer.Time(i.NewEnd),
-			)
+				i.Reservation, d.Customer.Time(i.NewEnd))
 		}
 	}
 }
@@ -97,11 +84,8 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 // askTimeout bounds one question of many: a later one may be answered.
 const askTimeout = time.Minute
 
-func askReservation(
-	ctx context.Context,
-	aws *ec2.Client,
-	id string,
-) ([]capacity.Reservation, []capacity.Missing, error) {
+func askReservation(ctx context.Context, aws *ec2.Client,
+	id string) ([]capacity.Reservation, []capacity.Missing, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return aws.Reservations(ctx, []string{id})

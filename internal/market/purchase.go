@@ -86,8 +86,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	case query == (ec2.OfferingQuery{}):
 		return mistake(
 			"offering %s: it is not in the answer that `pcs-capacity offerings` saw last; run that again, or add --instance-type, --count and --duration",
-			o.OfferingID,
-		)
+			o.OfferingID)
 	}
 	offering, err := findOffering(ctx, d.aws, query, o.OfferingID, known)
 	if err != nil {
@@ -163,21 +162,11 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 	}
 	at := d.Customer.Time(i.At)
 	if i.Phase == Bought {
-		d.Customer.Say(
-			"An earlier run bought offering %s%s at %s, as %s, and was cut off. Nothing is bought now.",
-			i.Offering.ID,
-			i.alias(o.OfferingID),
-			at,
-			i.Reservation,
-		)
+		d.Customer.Say("An earlier run bought offering %s%s at %s, as %s, and was cut off. Nothing is bought now.",
+			i.Offering.ID, i.alias(o.OfferingID), at, i.Reservation)
 	} else {
-		d.Customer.Say(
-			"Offering %s%s was bought at %s, as %s. Nothing is bought now; add --again to buy one more.",
-			i.Offering.ID,
-			i.alias(o.OfferingID),
-			at,
-			i.Reservation,
-		)
+		d.Customer.Say("Offering %s%s was bought at %s, as %s. Nothing is bought now; add --again to buy one more.",
+			i.Offering.ID, i.alias(o.OfferingID), at, i.Reservation)
 	}
 	r, err := d.shown(ctx, i.Reservation)
 	if err != nil {

@@ -27,11 +27,8 @@ func (b *Buyer) RecordFee(ctx context.Context, reservation string, fee capacity.
 		switch {
 		case i.Kind == BuyBlock && (i.Phase == Bought || i.Phase == Done):
 			return Intent{}, fmt.Errorf(
-				"%s was bought here at %s, for %s, which is recorded already; nothing was changed",
-				reservation,
-				b.Customer.Time(i.At),
-				i.Fee,
-			)
+				"%s was bought here at %s, for %s, which is recorded already; nothing was changed", reservation,
+				b.Customer.Time(i.At), i.Fee)
 		case i.Kind == RecordedFee:
 			b.Customer.Say("Before, %s was recorded at %s; it is replaced.", i.Fee, b.Customer.Time(i.At))
 		}
@@ -43,8 +40,7 @@ func (b *Buyer) RecordFee(ctx context.Context, reservation string, fee capacity.
 	if !r.Kind.Bought() {
 		return Intent{}, fmt.Errorf(
 			"%s is an On-Demand Capacity Reservation, which is billed by the hour and has no fee; nothing was recorded",
-			r.ID,
-		)
+			r.ID)
 	}
 	i := Intent{ID: "fee-" + r.ID, Kind: RecordedFee, Phase: Done, At: b.EC2.Now().UTC().Truncate(time.Second),
 		Region: b.EC2.Region(), Fee: fee, Reservation: r.ID}

@@ -76,10 +76,7 @@ func ReadRemembered(dir state.Dir) (Remembered, error) {
 	}
 	if err != nil {
 		return Remembered{}, fmt.Errorf(
-			"reading the offerings that were shown last, %s: %w; run `pcs-capacity offerings` again",
-			path,
-			err,
-		)
+			"reading the offerings that were shown last, %s: %w; run `pcs-capacity offerings` again", path, err)
 	}
 	return r, nil
 }

@@ -19,24 +19,16 @@ func sameBlock(a, b capacity.Offering) bool {
 
 // findOffering asks EC2 anew, for today's fee. If EC2 no longer has the id, another offering of the
 // same block stands for it: of several, one with the same fee, else the cheapest.
-func findOffering(
-	ctx context.Context,
-	aws *ec2.Client,
-	q ec2.OfferingQuery,
-	id string,
-	known capacity.Offering,
-) (capacity.Offering, error) {
+func findOffering(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery, id string,
+	known capacity.Offering) (capacity.Offering, error) {
 	found, err := aws.Offerings(ctx, q)
 	if err != nil {
 		return capacity.Offering{}, err
 	}
 	o, there := pickOffering(found, id, known)
 	if !there {
-		return o, fmt.Errorf(
-			"offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again",
-			id,
-			aws.Region(),
-		)
+		return o, fmt.Errorf("offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again", id,
+			aws.Region())
 	}
 	return o, nil
 }
@@ -58,22 +50,15 @@ func pickOffering(found []capacity.Offering, id string, known capacity.Offering)
 
 // afterTyping finds an offering once more after somebody has typed its fee: its id may have expired
 // meanwhile. The typed fee accepts that very fee.
-func (d *deal) afterTyping(
-	ctx context.Context,
-	q ec2.OfferingQuery,
-	typed capacity.Offering,
-) (capacity.Offering, error) {
+func (d *deal) afterTyping(ctx context.Context, q ec2.OfferingQuery,
+	typed capacity.Offering) (capacity.Offering, error) {
 	now, err := findOffering(ctx, d.aws, q, typed.ID, typed)
 	switch {
 	case err != nil:
 		return now, fmt.Errorf("%w; nothing was bought", err)
 	case now.Fee != typed.Fee:
-		return now, fmt.Errorf(
-			"offering %s: its fee is %s now, not the %s that you typed; nothing was bought",
-			now.ID,
-			now.Fee,
-			typed.Fee,
-		)
+		return now, fmt.Errorf("offering %s: its fee is %s now, not the %s that you typed; nothing was bought", now.ID,
+			now.Fee, typed.Fee)
 	case now.ID != typed.ID:
 		d.Customer.Say("EC2 has %s under the id %s now, for the same fee.", typed.ID, now.ID)
 	}

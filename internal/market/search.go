@@ -153,11 +153,8 @@ func (f *Found) Remember(dir state.Dir, offers []Offer) {
 		r.Found = append(r.Found, o.Offering)
 	}
 	if err := Remember(dir, r); err != nil {
-		slog.Info(
-			"the offerings are not remembered, so purchase needs --instance-type, --count and --duration",
-			"error",
-			err,
-		)
+		slog.Info("the offerings are not remembered, so purchase needs --instance-type, --count and --duration",
+			"error", err)
 	}
 }
 
@@ -198,13 +195,8 @@ func (s Search) tooDear(found []capacity.Offering) string {
 	least := slices.MinFunc(found, func(a, b capacity.Offering) int {
 		return cmp.Or(s.comparable(a)-s.comparable(b), compareFees(a.Fee, b.Fee))
 	})
-	what := fmt.Sprintf(
-		"The cheapest block of %d x %s for about %s costs %s",
-		s.Query.Count,
-		s.Query.InstanceType,
-		capacity.FormatDuration(s.Query.Duration),
-		least.Fee,
-	)
+	what := fmt.Sprintf("The cheapest block of %d x %s for about %s costs %s", s.Query.Count, s.Query.InstanceType,
+		capacity.FormatDuration(s.Query.Duration), least.Fee)
 	if least.Fee.Currency() != s.MaxPrice.Currency() {
 		return fmt.Sprintf("%s, which cannot be compared with --max-price %s.", what, s.MaxPrice)
 	}

@@ -25,9 +25,7 @@ func (d *deal) settleEarlier(ctx context.Context) error {
 		case !d.ours(i):
 			d.Customer.Say(
 				"The outcome of %s is unknown, but belongs to account %s; it is left for a run with the credentials of that account.",
-				i,
-				i.Account,
-			)
+				i, i.Account)
 			continue
 		case d.DryRun:
 			d.Customer.Say("The outcome of %s is unknown; a real run finds out first.", i)
@@ -64,10 +62,8 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 			d.record(i)
 			return i, nil
 		case err == nil && wouldShow:
-			progress.Say(
-				"EC2 does not show it %s after the call: it was not bought.",
-				capacity.FormatDuration(asked.Sub(i.At)),
-			)
+			progress.Say("EC2 does not show it %s after the call: it was not bought.",
+				capacity.FormatDuration(asked.Sub(i.At)))
 			i.Phase = Failed
 			d.record(i)
 			return i, nil
@@ -85,10 +81,7 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 func (d *deal) unknown(i Intent, err error) error {
 	return fmt.Errorf(
 		"%s: it is not known whether it was made: %w; run this again, which finds out before it buys anything (recorded in %s)",
-		i,
-		err,
-		d.intents().Path(i.ID),
-	)
+		i, err, d.intents().Path(i.ID))
 }
 
 // look asks EC2 once whether it shows the purchase of an intent, and fills in the reservation.

@@ -22,29 +22,18 @@ func (t Terms) accept(c Customer, o capacity.Offering, dryRun bool) error {
 		if err != nil {
 			return fmt.Errorf(
 				"offering %s: its fee is %s, which cannot be compared with the %s of --max-price; nothing was bought",
-				o.ID,
-				o.Fee,
-				t.MaxPrice,
-			)
+				o.ID, o.Fee, t.MaxPrice)
 		}
 		if order > 0 {
-			return fmt.Errorf(
-				"offering %s: its fee is %s, more than the %s of --max-price; nothing was bought",
-				o.ID,
-				o.Fee,
-				t.MaxPrice,
-			)
+			return fmt.Errorf("offering %s: its fee is %s, more than the %s of --max-price; nothing was bought", o.ID,
+				o.Fee, t.MaxPrice)
 		}
 	}
 	switch {
 	case t.Fee != (capacity.Money{}):
 		if t.Fee != o.Fee { // the currency too
-			return fmt.Errorf(
-				"offering %s: its fee is %s, not the %s of --confirm-fee; nothing was bought",
-				o.ID,
-				o.Fee,
-				t.Fee,
-			)
+			return fmt.Errorf("offering %s: its fee is %s, not the %s of --confirm-fee; nothing was bought", o.ID,
+				o.Fee, t.Fee)
 		}
 		return nil
 	case dryRun:

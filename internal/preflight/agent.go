@@ -29,13 +29,7 @@ func oldAgent(s Seen) []capacity.Problem {
 	if slices.Compare(version, actionsAgent) >= 0 {
 		return nil
 	}
-	return s.problem(
-		capacity.OldAgent,
-		"give an image with PCS agent 1.5.0-1 or newer with --ami",
-		"image %s (%s) has PCS agent %s, which runs no lifecycle actions (%s)",
-		s.Image.ID,
-		s.Image.Name,
-		found[1],
-		s.Actions,
-	)
+	return s.problem(capacity.OldAgent, "give an image with PCS agent 1.5.0-1 or newer with --ami",
+		"image %s (%s) has PCS agent %s, which runs no lifecycle actions (%s)", s.Image.ID, s.Image.Name, found[1],
+		s.Actions)
 }

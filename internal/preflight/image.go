@@ -51,11 +51,7 @@ func drivers(s Seen) []capacity.Problem {
 		capacity.NoDrivers,
 		fmt.Sprintf(
 			"%s, or say so by a tag if it has them: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`",
-			fix,
-			s.Network.Region,
-			s.Image.ID,
-			maker,
-		),
+			fix, s.Network.Region, s.Image.ID, maker),
 		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer GPUs than configured",
 		s.Image.ID,
 		s.Image.Name,

@@ -122,27 +122,16 @@ func wayOut(s Seen) []capacity.Problem {
 				continue
 			}
 			fix := n.endpointFix(s, subnet, service)
-			if route := n.out(
-				subnet,
-			); strings.HasPrefix(route.Via, "igw-") && len(s.Template.NetworkInterfaces) < 2 &&
+			if route := n.out(subnet); strings.HasPrefix(route.Via, "igw-") && len(s.Template.NetworkInterfaces) < 2 &&
 				s.Template.PublicAddress == nil {
 				fix += fmt.Sprintf(
 					", or run `aws ec2 modify-subnet-attribute --region %s --subnet-id %s --map-public-ip-on-launch`, which gives nodes a public address",
-					n.Region,
-					subnet.ID,
-				)
+					n.Region, subnet.ID)
 			}
 			all = append(
 				all,
-				s.problem(
-					capacity.NoWayOut,
-					fix,
-					"nodes in subnet %s never reach %s, so %s: %s",
-					subnet.ID,
-					names[service],
-					without[service],
-					n.why(s, subnet, service),
-				)...)
+				s.problem(capacity.NoWayOut, fix, "nodes in subnet %s never reach %s, so %s: %s", subnet.ID,
+					names[service], without[service], n.why(s, subnet, service))...)
 		}
 	}
 	return all
@@ -163,11 +152,8 @@ func (n Network) why(s Seen, subnet ec2.Subnet, service string) string {
 	case route.Gone:
 		why = fmt.Sprintf("its route leads to %s, which is gone", route.Via)
 	case len(s.Template.NetworkInterfaces) > 1:
-		why = fmt.Sprintf(
-			"its route leads to %s, and nodes with %d network interfaces get no public address",
-			route.Via,
-			len(s.Template.NetworkInterfaces),
-		)
+		why = fmt.Sprintf("its route leads to %s, and nodes with %d network interfaces get no public address",
+			route.Via, len(s.Template.NetworkInterfaces))
 	default:
 		why = fmt.Sprintf("its route leads to %s, and nodes get no public address", route.Via)
 	}
@@ -202,26 +188,15 @@ func (n Network) endpointFix(s Seen, subnet ec2.Subnet, service string) string {
 	case e.ID != "" && !e.Available:
 		return elsewhere[:strings.Index(elsewhere, ", or")] + ", or wait until endpoint " + e.ID + " is available"
 	case e.ID != "" && e.Gateway:
-		return elsewhere + fmt.Sprintf(
-			"`aws ec2 modify-vpc-endpoint %s --vpc-endpoint-id %s --add-route-table-ids %s`",
-			region,
-			e.ID,
-			table,
-		)
+		return elsewhere + fmt.Sprintf("`aws ec2 modify-vpc-endpoint %s --vpc-endpoint-id %s --add-route-table-ids %s`",
+			region, e.ID, table)
 	case e.ID != "":
-		return elsewhere + fmt.Sprintf(
-			"`aws ec2 modify-vpc-endpoint %s --vpc-endpoint-id %s --private-dns-enabled`",
-			region,
-			e.ID,
-		)
+		return elsewhere + fmt.Sprintf("`aws ec2 modify-vpc-endpoint %s --vpc-endpoint-id %s --private-dns-enabled`",
+			region, e.ID)
 	case service == "s3":
 		return elsewhere + fmt.Sprintf(
 			"`aws ec2 create-vpc-endpoint %s --vpc-id %s --service-name com.amazonaws.%s.s3 --route-table-ids %s`",
-			region,
-			subnet.VPC,
-			n.Region,
-			table,
-		)
+			region, subnet.VPC, n.Region, table)
 	}
 	groups := ""
 	if ids := s.Template.SecurityGroupIDs; len(ids) > 0 {
@@ -229,11 +204,5 @@ func (n Network) endpointFix(s Seen, subnet ec2.Subnet, service string) string {
 	}
 	return elsewhere + fmt.Sprintf(
 		"`aws ec2 create-vpc-endpoint %s --vpc-id %s --vpc-endpoint-type Interface --service-name com.amazonaws.%s.%s --subnet-ids %s%s --private-dns-enabled`",
-		region,
-		subnet.VPC,
-		n.Region,
-		service,
-		subnet.ID,
-		groups,
-	)
+		region, subnet.VPC, n.Region, service, subnet.ID, groups)
 }

@@ -25,44 +25,30 @@ func profile(s Seen) []capacity.Problem {
 	onPCS := s.Provider == capacity.ProviderPCS
 	switch {
 	case p.Missing:
-		return s.problem(
-			capacity.InstanceProfile,
-			"name one that exists with --instance-profile",
-			"IAM has no instance profile %s",
-			name,
-		)
+		return s.problem(capacity.InstanceProfile, "name one that exists with --instance-profile",
+			"IAM has no instance profile %s", name)
 	case p.NoRole && onPCS:
 		return s.problem(capacity.InstanceProfile, fix, "instance profile %s has no role", name)
 	case p.NoRole:
 		return s.problem(
 			capacity.InstanceProfile,
-			fmt.Sprintf(
-				"run `aws iam add-role-to-instance-profile --instance-profile-name %s --role-name ROLE`",
-				name[strings.LastIndex(name, "/")+1:],
-			),
+			fmt.Sprintf("run `aws iam add-role-to-instance-profile --instance-profile-name %s --role-name ROLE`",
+				name[strings.LastIndex(name, "/")+1:]),
 			"instance profile %s has no role, so that EC2 refuses each launch",
 			name,
 		)
 	case !onPCS || p.Role.Name == "":
 		return nil
 	case !p.Role.Taken():
-		return s.problem(
-			capacity.InstanceProfile,
-			fix,
-			"PCS does not take role %s%s of instance profile %s for nodes",
-			p.Role.Path,
-			p.Role.Name,
-			name,
-		)
+		return s.problem(capacity.InstanceProfile, fix, "PCS does not take role %s%s of instance profile %s for nodes",
+			p.Role.Path, p.Role.Name, name)
 	case p.CannotRegister:
 		partition, _, _ := strings.Cut(strings.TrimPrefix(name, "arn:"), ":")
 		return s.problem(
 			capacity.InstanceProfile,
 			fmt.Sprintf(
 				"run `aws iam attach-role-policy --role-name %s --policy-arn arn:%s:iam::aws:policy/AWSPCSComputeNodePolicy`",
-				p.Role.Name,
-				partition,
-			),
+				p.Role.Name, partition),
 			"role %s of instance profile %s does not allow %s, so that nodes never register",
 			p.Role.Name,
 			name,

@@ -52,27 +52,20 @@ func (s Seen) connections() []connection {
 	nodes, cluster := n.side(s.Template.SecurityGroupIDs, n.Subnets), n.side(n.ClusterGroups, n.ClusterSubnets)
 	var need []connection
 	if s.Provider == capacity.ProviderPCS && len(n.ClusterGroups) > 0 {
-		need = append(
-			need,
-			connection{nodes, cluster, slurmctld, "nodes connect to slurmctld"},
-			connection{cluster, nodes, slurmd, "slurmctld connects to slurmd"},
-		)
+		need = append(need, connection{nodes, cluster, slurmctld, "nodes connect to slurmctld"},
+			connection{cluster, nodes, slurmd, "slurmctld connects to slurmd"})
 		if s.UsesEndpoints() {
 			if e := n.endpoint("pcs"); len(e.SecurityGroups) > 0 {
-				need = append(
-					need,
-					connection{nodes, side{groups: e.SecurityGroups}, https, "nodes connect to endpoint " + e.ID},
-				)
+				need = append(need,
+					connection{nodes, side{groups: e.SecurityGroups}, https, "nodes connect to endpoint " + e.ID})
 			}
 		}
 	}
 	if n.Nodes == 1 {
 		return need
 	}
-	if slices.ContainsFunc(
-		s.Template.NetworkInterfaces,
-		func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") },
-	) {
+	if slices.ContainsFunc(s.Template.NetworkInterfaces,
+		func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") }) {
 		return append(need, connection{nodes, nodes, all, "nodes connect to each other by EFA"})
 	}
 	need = append(need, connection{nodes, nodes, slurmd, "nodes connect to each other's slurmd"})
@@ -114,10 +107,8 @@ func (n Network) lets(out bool, own, other side, p ports) bool {
 	for _, id := range own.groups {
 		g, known := n.Groups[id]
 		if !known ||
-			slices.ContainsFunc(
-				g.Rules,
-				func(r ec2.Rule) bool { return r.Out == out && p.within(r) && other.matches(r.Peer, p == all) },
-			) {
+			slices.ContainsFunc(g.Rules,
+				func(r ec2.Rule) bool { return r.Out == out && p.within(r) && other.matches(r.Peer, p == all) }) {
 			return true
 		}
 	}
@@ -161,14 +152,10 @@ func (n Network) missing(s Seen, out bool, own, other side, c connection) []capa
 	if slices.Contains(own.groups, peer) {
 		peer = id
 	}
-	return s.problem(
-		capacity.RuleMissing,
+	return s.problem(capacity.RuleMissing,
 		"run "+n.addRule(out, id, fmt.Sprintf("UserIdGroupPairs=[{GroupId=%s}]", peer), c.ports),
-		"security group %s has no rule by which %s: %s",
-		strings.Join(own.groups, ", "),
-		c.what,
-		c.ports.words(out, slices.Contains(own.groups, peer), peer),
-	)
+		"security group %s has no rule by which %s: %s", strings.Join(own.groups, ", "), c.what,
+		c.ports.words(out, slices.Contains(own.groups, peer), peer))
 }
 
 // closed returns the problem that nothing can connect to slurmd of self-managed Slurm.
@@ -182,12 +169,10 @@ func (n Network) closed(s Seen) []capacity.Problem {
 	if len(groups) == 0 {
 		return nil
 	}
-	return s.problem(
-		capacity.RuleMissing,
+	return s.problem(capacity.RuleMissing,
 		"run, with the address of slurmctld, "+n.addRule(false, groups[0], "IpRanges=[{CidrIp=ADDRESS/32}]", slurmd),
 		"security group %s has no rule by which slurmctld connects to slurmd: TCP at port 6818 from slurmctld",
-		strings.Join(groups, ", "),
-	)
+		strings.Join(groups, ", "))
 }
 
 // addRule returns the AWS CLI's command that adds a rule.
@@ -199,14 +184,8 @@ func (n Network) addRule(out bool, group, peer string, p ports) string {
 	if p != all {
 		what = fmt.Sprintf("IpProtocol=tcp,FromPort=%d,ToPort=%d,", p.from, p.to)
 	}
-	return fmt.Sprintf(
-		"`aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions '%s%s'`",
-		verb,
-		n.Region,
-		group,
-		what,
-		peer,
-	)
+	return fmt.Sprintf("`aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions '%s%s'`", verb,
+		n.Region, group, what, peer)
 }
 
 // words describes the traffic of a rule.

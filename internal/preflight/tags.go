@@ -39,12 +39,7 @@ func tagKeys(s Seen) []capacity.Problem {
 	if s.Provider == capacity.ProviderPCS {
 		fix += ", or set MetadataOptions.InstanceMetadataTags to disabled there"
 	}
-	return s.problem(
-		capacity.TagKey,
-		fix,
+	return s.problem(capacity.TagKey, fix,
 		"launch template %s tags instances with %s, and by %s their metadata shows tags: EC2 refuses every launch for such a key",
-		s.Source,
-		strings.Join(bad, " and "),
-		who,
-	)
+		s.Source, strings.Join(bad, " and "), who)
 }

@@ -38,11 +38,8 @@ func Tried(group string, tried []ec2.Tried, err error) Answers {
 		case ec2.Takes:
 			takes = append(takes, one.SubnetID)
 		case ec2.Denied:
-			a.Unasked = fmt.Sprintf(
-				"whether EC2 would launch a node of %s was not asked: %s is not allowed here",
-				group,
-				one.Says,
-			)
+			a.Unasked = fmt.Sprintf("whether EC2 would launch a node of %s was not asked: %s is not allowed here",
+				group, one.Says)
 		case ec2.Silent:
 			silent(one.Says)
 		case ec2.Refuses:
@@ -50,37 +47,26 @@ func Tried(group string, tried []ec2.Tried, err error) Answers {
 			if refused[text] == nil {
 				words = append(words, text)
 				fix := cmp.Or(one.Fix, "mend what EC2 names in the launch template or in the flags")
-				a.Refusals = append(
-					a.Refusals,
-					capacity.Problem{
-						Code:     capacity.LaunchRefused,
-						Severity: capacity.LaunchRefused.Severity(),
-						Fix:      fix,
-					},
-				)
+				a.Refusals = append(a.Refusals, capacity.Problem{
+					Code:     capacity.LaunchRefused,
+					Severity: capacity.LaunchRefused.Severity(),
+					Fix:      fix,
+				})
 			}
 			refused[text] = append(refused[text], one.SubnetID)
 		}
 	}
 	for i, text := range words {
-		a.Refusals[i].Sentence = fmt.Sprintf(
-			"EC2 would not launch a node of %s into %s: %s",
-			group,
-			strings.Join(refused[text], " or "),
-			text,
-		)
+		a.Refusals[i].Sentence = fmt.Sprintf("EC2 would not launch a node of %s into %s: %s", group,
+			strings.Join(refused[text], " or "), text)
 	}
 	if len(takes) > 0 {
 		without := ""
 		if aside {
 			without = ", tried without the reservation, which takes no launch now"
 		}
-		a.OK = fmt.Sprintf(
-			"EC2's dry run would launch a node of %s into %s%s; a dry run says nothing about room",
-			group,
-			strings.Join(takes, " or "),
-			without,
-		)
+		a.OK = fmt.Sprintf("EC2's dry run would launch a node of %s into %s%s; a dry run says nothing about room",
+			group, strings.Join(takes, " or "), without)
 	}
 	return a
 }

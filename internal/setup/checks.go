@@ -24,12 +24,9 @@ func (in *inspection) checkNames() {
 	if in.onEC2() {
 		for _, n := range []struct{ flag, name string }{{"--queue", in.request.Queue}, {"--node-group", in.request.NodeGroup}} {
 			if !config.SlurmName(n.name) {
-				in.problem(
-					capacity.BadName,
-					"choose another "+n.flag,
+				in.problem(capacity.BadName, "choose another "+n.flag,
 					"%q cannot be a name in Slurm: it starts with a letter and has letters, digits, '-', '_' and '.' only",
-					n.name,
-				)
+					n.name)
 			}
 		}
 		return
@@ -38,12 +35,9 @@ func (in *inspection) checkNames() {
 		in.problem(capacity.BadName, "choose another --node-group", "%s", problem)
 	}
 	if !queueName.MatchString(in.request.Queue) {
-		in.problem(
-			capacity.BadName,
-			"choose another --queue",
+		in.problem(capacity.BadName, "choose another --queue",
 			"%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter",
-			in.request.Queue,
-		)
+			in.request.Queue)
 	}
 }
 
@@ -54,13 +48,8 @@ func (in *inspection) checkCluster() {
 	}
 	// Versions have two digits on each side of the dot, so text comparison works.
 	if in.reservation.Kind.Bought() && c.SlurmVersion < "24.05" {
-		in.problem(
-			capacity.SlurmTooOld,
-			"use a cluster with a newer Slurm",
-			"cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks",
-			c.Name,
-			c.SlurmVersion,
-		)
+		in.problem(capacity.SlurmTooOld, "use a cluster with a newer Slurm",
+			"cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion)
 	}
 }
 
@@ -87,11 +76,7 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 		if m.Code == capacity.WrongSize && in.joins() {
 			in.warn(
 				"reservation %s has %d instances, and node group %s has up to %d nodes: sync keeps jobs off the last ones",
-				in.reservation.ID,
-				in.reservation.Size(),
-				g.Name,
-				g.MaxNodes,
-			)
+				in.reservation.ID, in.reservation.Size(), g.Name, g.MaxNodes)
 			continue
 		}
 		if m.Code == capacity.WrongSize {
@@ -103,12 +88,8 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 		if r.State == capacity.StateActive {
 			in.problem(capacity.WrongSize, "choose another reservation", "reservation %s has no instances", r.ID)
 		} else {
-			in.problem(
-				capacity.WrongSize,
-				"run this again once EC2 shows its size",
-				"EC2 does not say yet how many instances reservation %s has",
-				r.ID,
-			)
+			in.problem(capacity.WrongSize, "run this again once EC2 shows its size",
+				"EC2 does not say yet how many instances reservation %s has", r.ID)
 		}
 	}
 }
@@ -141,35 +122,19 @@ func (in *inspection) checkPurchaseOption(slot slotState) {
 	}
 	selected := g.Select.Matches(r, in.members)
 	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (len(has) > 0 || selected || !g.PurchaseOption.Reserved()) {
-		in.problem(
-			capacity.WrongPurchase,
+		in.problem(capacity.WrongPurchase,
 			fmt.Sprintf("set purchase_option = %q there, or choose another --node-group", right),
-			"reservation %s is of kind %s, but node_group %q of the settings buys %s%s",
-			r.ID,
-			r.Kind,
-			g.Name,
-			g.PurchaseOption,
-			forWhat(has),
-		)
+			"reservation %s is of kind %s, but node_group %q of the settings buys %s%s", r.ID, r.Kind, g.Name,
+			g.PurchaseOption, forWhat(has))
 		return
 	}
 	for _, other := range in.slots {
 		if other.ours && other.live && other.name != slot.name &&
 			other.group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
-			in.problem(
-				capacity.WrongPurchase,
-				fmt.Sprintf(
-					"set purchase_option = %q for node_group %q in the settings, or choose another --node-group",
-					capacity.Mixed,
-					in.request.NodeGroup,
-				),
-				"reservation %s is of kind %s, but %s holds %s of kind %s",
-				r.ID,
-				r.Kind,
-				other.name,
-				other.reservationID,
-				other.group.PurchaseOption,
-			)
+			in.problem(capacity.WrongPurchase, fmt.Sprintf(
+				"set purchase_option = %q for node_group %q in the settings, or choose another --node-group",
+				capacity.Mixed, in.request.NodeGroup), "reservation %s is of kind %s, but %s holds %s of kind %s", r.ID,
+				r.Kind, other.name, other.reservationID, other.group.PurchaseOption)
 		}
 	}
 }
@@ -223,41 +188,21 @@ func (in *inspection) checkQuotas(want *wanted, slot slotState) {
 		}
 	}
 	if slot.group == nil && groups+1 > maxGroups {
-		in.problem(
-			capacity.QuotaNodeGroups,
-			"delete one whose block has ended",
-			"cluster %s has %d compute node groups, and PCS allows no more than %d: %s",
-			in.inv.Cluster.Name,
-			groups,
-			maxGroups,
-			groupNames(in.inv.Groups),
-		)
+		in.problem(capacity.QuotaNodeGroups, "delete one whose block has ended",
+			"cluster %s has %d compute node groups, and PCS allows no more than %d: %s", in.inv.Cluster.Name, groups,
+			maxGroups, groupNames(in.inv.Groups))
 	}
 	if _, found := in.inv.Queue(want.queue); !found && len(in.inv.Queues)+1 > maxQueues {
-		in.problem(
-			capacity.QuotaQueues,
-			"use one of them, or delete one",
-			"cluster %s has %d queues, and PCS allows no more than %d",
-			in.inv.Cluster.Name,
-			len(in.inv.Queues),
-			maxQueues,
-		)
+		in.problem(capacity.QuotaQueues, "use one of them, or delete one",
+			"cluster %s has %d queues, and PCS allows no more than %d", in.inv.Cluster.Name, len(in.inv.Queues),
+			maxQueues)
 	}
 	if limit, known := sizeLimits[in.inv.Cluster.Size]; known && nodes > limit {
-		in.problem(
-			capacity.ClusterSize,
-			fmt.Sprintf(
-				"give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster",
-				max(0, want.group.Max-(nodes-limit)),
-			),
+		in.problem(capacity.ClusterSize,
+			fmt.Sprintf("give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster",
+				max(0, want.group.Max-(nodes-limit))),
 			"cluster %s is %s and may have %d nodes; with %d in %s the maxima of its node groups add up to %d",
-			in.inv.Cluster.Name,
-			in.inv.Cluster.Size,
-			limit,
-			want.group.Max,
-			want.group.Name,
-			nodes,
-		)
+			in.inv.Cluster.Name, in.inv.Cluster.Size, limit, want.group.Max, want.group.Name, nodes)
 	}
 }
 
@@ -272,14 +217,10 @@ func (in *inspection) checkUnused(slot slotState, compared pcs.Comparison) {
 			changed = append(changed, s.Name)
 		}
 	}
-	in.problem(
-		capacity.NodesInUse,
+	in.problem(capacity.NodesInUse,
 		fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", slot.name),
-		"node group %s has %d instances, which this change would replace under their jobs: %s",
-		slot.name,
-		slot.instances,
-		strings.Join(changed, ", "),
-	)
+		"node group %s has %d instances, which this change would replace under their jobs: %s", slot.name,
+		slot.instances, strings.Join(changed, ", "))
 }
 
 // checkFamiliar warns about instance types that AWS does not document for PCS.
@@ -287,10 +228,7 @@ func (in *inspection) checkFamiliar() {
 	family, _, _ := strings.Cut(in.reservation.InstanceType, ".")
 	documented := capacity.FamiliesOfPCS()
 	if in.reservation.Kind.Bought() && !slices.Contains(documented, family) {
-		in.warn(
-			"PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so",
-			strings.Join(documented, ", "),
-			in.reservation.InstanceType,
-		)
+		in.warn("PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so",
+			strings.Join(documented, ", "), in.reservation.InstanceType)
 	}
 }

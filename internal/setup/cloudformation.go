@@ -49,9 +49,7 @@ func (s Setup) CloudFormation(ctx context.Context, p *Plan) (map[string]any, err
 		"AWSTemplateFormatVersion": "2010-09-09",
 		"Description": fmt.Sprintf(
 			"pcs-capacity: reservation %s for queue %s; pcs-capacity setup, run afterwards, writes the settings, places the fence and makes the queue",
-			p.Reservation.ID,
-			queue,
-		),
+			p.Reservation.ID, queue),
 		"Resources": resources,
 	}, nil
 }

@@ -244,17 +244,10 @@ func (s Setup) placeFence(ctx context.Context, e PlaceFence) error {
 		case err == nil && len(in.Nodes) == 0:
 			return fmt.Errorf(
 				"Slurm shows no nodes of compute node group %s after %s, so no fence can stand on them, and they are not put into queue %s; see that slurmctld of the cluster runs (`scontrol show nodes`)",
-				e.Slot,
-				capacity.FormatDuration(fencePatience),
-				e.Queue,
-			)
+				e.Slot, capacity.FormatDuration(fencePatience), e.Queue)
 		default:
-			return fmt.Errorf(
-				"no fence could be placed on the nodes of %s, so they are not put into queue %s: %w",
-				e.Slot,
-				e.Queue,
-				cmp.Or(passed, err, errNoFence),
-			)
+			return fmt.Errorf("no fence could be placed on the nodes of %s, so they are not put into queue %s: %w",
+				e.Slot, e.Queue, cmp.Or(passed, err, errNoFence))
 		}
 		select {
 		case <-ctx.Done():
@@ -297,11 +290,7 @@ func (s Setup) drainNodes(ctx context.Context, e DrainNodes) error {
 		if jobs := now[slot.Name].Jobs; len(jobs) > 0 {
 			return fmt.Errorf(
 				"%w: %s started on %s meanwhile; run this again when they have ended, or give the nodes back with `scontrol update nodename=%s state=resume`",
-				ErrJobsRun,
-				strings.Join(jobs, ", "),
-				slot.Name,
-				strings.Join(now[slot.Name].Nodes, ","),
-			)
+				ErrJobsRun, strings.Join(jobs, ", "), slot.Name, strings.Join(now[slot.Name].Nodes, ","))
 		}
 	}
 	return nil

@@ -84,22 +84,13 @@ func (in *inspection) checkEFA() {
 	dropped := n > 0 && in.source.InstanceType != in.reservation.InstanceType
 	switch {
 	case in.request.EFA == capacity.EFAOnly && t.EFAInterfaces == 0 && t.Name != "":
-		in.problem(
-			capacity.TypeWithoutEFA,
-			"leave out --efa",
-			"%s has no EFA, so there is none to set up with --efa %s",
-			t.Name,
-			in.request.EFA,
-		)
+		in.problem(capacity.TypeWithoutEFA, "leave out --efa",
+			"%s has no EFA, so there is none to set up with --efa %s", t.Name, in.request.EFA)
 	case in.writesInterfaces():
 	case dropped:
 		in.warn(
 			"the launch template of %s describes %d network interfaces for %s; they are not copied for %s, so the nodes come up with one and without EFA",
-			in.copied(),
-			n,
-			orNone(in.source.InstanceType),
-			in.reservation.InstanceType,
-		)
+			in.copied(), n, orNone(in.source.InstanceType), in.reservation.InstanceType)
 	case t.GPUs > 0 && t.EFAInterfaces == 0:
 		in.warn("%s has no EFA, so jobs on several nodes talk over plain TCP", t.Name)
 	case t.GPUs > 0:

@@ -13,11 +13,8 @@ import (
 // planFiles says which files of the configuration are to be written so that the
 // partition is in it. c is nil when there is no config.toml. The snippet is what the
 // administrator is to add where a file is not ours.
-func planFiles(
-	c *config.Config,
-	want *wanted,
-	there partitionFile,
-) (effects Effects, snippet string, problems []capacity.Problem) {
+func planFiles(c *config.Config, want *wanted,
+	there partitionFile) (effects Effects, snippet string, problems []capacity.Problem) {
 	problem := func(code capacity.Code, fix, message string, args ...any) {
 		problems = append(problems, capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
 	}
@@ -27,57 +24,28 @@ func planFiles(
 		main.Action = Create
 		main.addPlace(want.place)
 	case want.provider == capacity.ProviderEC2 && c.Cluster != "":
-		problem(
-			capacity.ConfigCluster,
-			"leave out --provider ec2, or name other settings with --config",
-			"%s is for PCS cluster %q, not for Slurm that you run yourself",
-			want.configPath,
-			c.Cluster,
-		)
+		problem(capacity.ConfigCluster, "leave out --provider ec2, or name other settings with --config",
+			"%s is for PCS cluster %q, not for Slurm that you run yourself", want.configPath, c.Cluster)
 	case want.provider == capacity.ProviderEC2:
 		if c.Region != "" && c.Region != want.region {
-			problem(
-				capacity.ConfigRegion,
-				fmt.Sprintf("set region = %q in %s", want.region, want.configPath),
-				"%s is for region %s, but the reservation is in %s",
-				want.configPath,
-				c.Region,
-				want.region,
-			)
+			problem(capacity.ConfigRegion, fmt.Sprintf("set region = %q in %s", want.region, want.configPath),
+				"%s is for region %s, but the reservation is in %s", want.configPath, c.Region, want.region)
 		}
 	case c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == want.region): // as the packages bring it
 		main.Action = Update
 		main.addPlace(want.place)
 	case c.Cluster != want.cluster.Name && c.Cluster != want.cluster.ID:
-		problem(
-			capacity.ConfigCluster,
-			fmt.Sprintf("set cluster = %q in %s", want.cluster.Name, want.configPath),
-			"%s is for cluster %q, not for %s",
-			want.configPath,
-			c.Cluster,
-			want.cluster.Name,
-		)
+		problem(capacity.ConfigCluster, fmt.Sprintf("set cluster = %q in %s", want.cluster.Name, want.configPath),
+			"%s is for cluster %q, not for %s", want.configPath, c.Cluster, want.cluster.Name)
 	case c.Region != "" && c.Region != want.region:
-		problem(
-			capacity.ConfigRegion,
-			fmt.Sprintf("set region = %q in %s", want.region, want.configPath),
-			"%s is for region %s, but the cluster is in %s",
-			want.configPath,
-			c.Region,
-			want.region,
-		)
+		problem(capacity.ConfigRegion, fmt.Sprintf("set region = %q in %s", want.region, want.configPath),
+			"%s is for region %s, but the cluster is in %s", want.configPath, c.Region, want.region)
 	}
 	file := Step{What: WhatFile, Name: there.path, Action: Create, about: want.about()}
 	old, wanted := partition(c, want)
 	if p, other := groupElsewhere(c, want); other {
-		problem(
-			capacity.NodeGroupName,
-			"choose another --node-group",
-			"node_group %q is already in partition %q of %s",
-			want.partition.Name,
-			p.Name,
-			p.File,
-		)
+		problem(capacity.NodeGroupName, "choose another --node-group", "node_group %q is already in partition %q of %s",
+			want.partition.Name, p.Name, p.File)
 	}
 	var ended []string
 	if old != nil && old.File == file.Name && there.ours {
@@ -87,13 +55,8 @@ func planFiles(
 	case there.err != nil:
 		problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
 	case old == nil && !there.ours:
-		problem(
-			capacity.ConfigFile,
-			"choose another --queue, or move that file away",
-			"%s is there, but is not ours and has no partition %q",
-			file.Name,
-			want.queue,
-		)
+		problem(capacity.ConfigFile, "choose another --queue, or move that file away",
+			"%s is there, but is not ours and has no partition %q", file.Name, want.queue)
 	case old == nil:
 	case len(ended) == 0 && satisfied(*old, want):
 		file.Name, file.Action = old.File, Nothing
@@ -190,15 +153,11 @@ func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, cap
 			merged.Groups = slices.Clone(p.Groups)
 			for i := range merged.Groups {
 				g := &merged.Groups[i]
-				g.ReservationIDs = slices.DeleteFunc(
-					slices.Clone(g.ReservationIDs),
-					func(id string) bool { return slices.Contains(want.ended, id) },
-				)
+				g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs),
+					func(id string) bool { return slices.Contains(want.ended, id) })
 			}
-			i := slices.IndexFunc(
-				merged.Groups,
-				func(g capacity.GroupSettings) bool { return g.Name == want.partition.Name },
-			)
+			i := slices.IndexFunc(merged.Groups,
+				func(g capacity.GroupSettings) bool { return g.Name == want.partition.Name })
 			if i < 0 {
 				merged.Groups = append(merged.Groups, want.partition)
 			} else {

@@ -16,15 +16,10 @@ import (
 func (s Setup) readGPUImage(ctx context.Context, in *inspection, n *notes) error {
 	image, parameter, err := s.PCS.GPUImageFor(ctx, in.names.instanceType.Architectures)
 	if pcs.Code(err) == "ParameterNotFound" {
-		n.problem(
-			capacity.BadImage,
+		n.problem(capacity.BadImage,
 			"give an image by its id with --ami; `aws ec2 describe-images --region "+in.region+" --owners amazon --filters 'Name=name,Values=aws-pcs-ready-dlami-*'` lists those of PCS",
 			"PCS publishes no image for %s in %s: Systems Manager has no parameter %s there (%s)",
-			strings.Join(in.names.instanceType.Architectures, " and "),
-			in.region,
-			parameter,
-			pcs.Code(err),
-		)
+			strings.Join(in.names.instanceType.Architectures, " and "), in.region, parameter, pcs.Code(err))
 		return nil
 	}
 	in.names.gpuImage = image
@@ -53,14 +48,8 @@ func (s Setup) readImage(ctx context.Context, in *inspection, n *notes, id strin
 		if !absent(err) {
 			return err
 		}
-		n.problem(
-			capacity.BadImage,
-			"give an image of this region with --ami",
-			"EC2 has no image %s in %s (%s)",
-			id,
-			in.region,
-			ec2.Code(err),
-		)
+		n.problem(capacity.BadImage, "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", id,
+			in.region, ec2.Code(err))
 		return nil
 	})
 	if err := reads.Wait(); err != nil || !pcs.IsGPUImage(has.Name, has.Owner) {
@@ -68,11 +57,7 @@ func (s Setup) readImage(ctx context.Context, in *inspection, n *notes, id strin
 	}
 	n.warn(
 		"the nodes keep image %s (%s), since a change would replace them; by now PCS publishes %s (%s), which --ami %[3]s takes",
-		has.ID,
-		has.Name,
-		id,
-		in.names.image.Name,
-	)
+		has.ID, has.Name, id, in.names.image.Name)
 	in.names.image, in.names.gpuImage = has, has.ID
 	return nil
 }

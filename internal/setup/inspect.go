@@ -147,14 +147,8 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}
-	if err := in.sideBySide(
-		ctx,
-		s.readCluster,
-		s.readReservation,
-		s.readMembers,
-		s.readClusters,
-		s.readInside,
-	); err != nil {
+	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readMembers, s.readClusters,
+		s.readInside); err != nil {
 		return nil, err
 	}
 	if !in.found {
@@ -166,17 +160,8 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	}
 	in.nameSlots()
 	in.chooseLike()
-	if err := in.sideBySide(
-		ctx,
-		s.readSlots,
-		like,
-		s.readTargets,
-		s.readType,
-		s.readOthers,
-		profile,
-		s.readFence,
-		s.readDefaults,
-	); err != nil {
+	if err := in.sideBySide(ctx, s.readSlots, like, s.readTargets, s.readType, s.readOthers, profile, s.readFence,
+		s.readDefaults); err != nil {
 		return nil, err
 	}
 	in.seeSlots()
@@ -288,10 +273,8 @@ func (in *inspection) slotNames() []string {
 var errNoCluster = errors.New("no cluster is named")
 
 // inventory reads a cluster by name or id, or says what is wrong with that.
-func (s Setup) inventory(
-	ctx context.Context,
-	cluster string,
-) (inv pcs.Inventory, missing *capacity.Problem, err error) {
+func (s Setup) inventory(ctx context.Context,
+	cluster string) (inv pcs.Inventory, missing *capacity.Problem, err error) {
 	if cluster != "" {
 		if inv, err = s.PCS.Inventory(ctx, cluster); err == nil || !pcs.NotFound(err) {
 			return inv, nil, err
@@ -360,14 +343,8 @@ func (s Setup) readReservation(ctx context.Context, in *inspection, n *notes) er
 		return fmt.Errorf("describing %s in %s: %w", in.request.Reservation, in.region, err)
 	}
 	if !is {
-		n.problem(
-			capacity.ReservationUnknown,
-			ec2.Advice(err),
-			"EC2 has no reservation %q in %s (%s)",
-			in.request.Reservation,
-			in.region,
-			ec2.Code(err),
-		)
+		n.problem(capacity.ReservationUnknown, ec2.Advice(err), "EC2 has no reservation %q in %s (%s)",
+			in.request.Reservation, in.region, ec2.Code(err))
 	}
 	return nil
 }

@@ -29,13 +29,8 @@ func (s Setup) readLikeTemplate(ctx context.Context, in *inspection, n *notes) e
 	}
 	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)
 	if err == nil && !found {
-		n.problem(
-			capacity.LikeUnknown,
-			"name another one, or give --ami and --security-groups instead",
-			"EC2 has no launch template %s in %s to copy from (--like)",
-			in.request.Like,
-			in.region,
-		)
+		n.problem(capacity.LikeUnknown, "name another one, or give --ami and --security-groups instead",
+			"EC2 has no launch template %s in %s to copy from (--like)", in.request.Like, in.region)
 	}
 	in.source = source
 	return err
@@ -95,13 +90,8 @@ func readNodeUserData(in *inspection) {
 	case bytes.Contains(site, []byte(nodeScriptMark)):
 		in.userData, in.nodeScript = site, "as it is"
 		if server != "" && !bytes.Contains(site, []byte("--conf-server "+server+"\n")) {
-			in.problem(
-				capacity.BadUserData,
-				"give what nodes have to run before it with --user-data-file",
-				"%s starts slurmd already, without --conf-server %s",
-				whose,
-				server,
-			)
+			in.problem(capacity.BadUserData, "give what nodes have to run before it with --user-data-file",
+				"%s starts slurmd already, without --conf-server %s", whose, server)
 		}
 		return
 	}
@@ -111,13 +101,8 @@ func readNodeUserData(in *inspection) {
 	}
 	data, err := pcs.Archive(site, script)
 	if err != nil {
-		in.problem(
-			capacity.BadUserData,
-			"give other user data with --user-data-file",
-			"%s cannot be used: %s",
-			whose,
-			err,
-		)
+		in.problem(capacity.BadUserData, "give other user data with --user-data-file", "%s cannot be used: %s", whose,
+			err)
 	}
 	in.userData = data
 }
@@ -168,32 +153,21 @@ func (in *inspection) checkEntry(want *wanted) {
 		}
 	}
 	g := groupOf(p, in.request.NodeGroup)
-	left := slices.DeleteFunc(
-		slices.Clone(g.ReservationIDs),
-		func(id string) bool { return slices.Contains(in.ended, id) || id == in.reservation.ID },
-	)
+	left := slices.DeleteFunc(slices.Clone(g.ReservationIDs),
+		func(id string) bool { return slices.Contains(in.ended, id) || id == in.reservation.ID })
 	if r := in.reservation; g.Slots < 2 && !r.End.IsZero() {
 		for _, other := range in.others {
 			if slices.Contains(left, other.ID) && !other.End.IsZero() && other.Start.Before(r.End) &&
 				r.Start.Before(other.End) {
 				in.warn(
 					"reservations %s and %s are open at the same time, and node_group %q uses one at a time: choose another --node-group, or set slots = 2",
-					r.ID,
-					other.ID,
-					g.Name,
-				)
+					r.ID, other.ID, g.Name)
 			}
 		}
 	}
 	if p.Name != "" && p.Provider != capacity.ProviderEC2 {
-		in.problem(
-			capacity.WrongProvider,
-			"choose another --queue",
-			"partition %q of %s has provider %q",
-			p.Name,
-			p.File,
-			p.Provider,
-		)
+		in.problem(capacity.WrongProvider, "choose another --queue", "partition %q of %s has provider %q", p.Name,
+			p.File, p.Provider)
 	}
 }
 

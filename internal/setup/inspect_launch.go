@@ -57,13 +57,8 @@ func (in *inspection) chooseLike() {
 	default:
 		g, found := in.inv.Group(name)
 		if !found {
-			in.problem(
-				capacity.LikeUnknown,
-				"use one of "+orNone(groupNames(in.inv.Groups)),
-				"cluster %s has no compute node group %q to copy from (--like)",
-				in.inv.Cluster.Name,
-				name,
-			)
+			in.problem(capacity.LikeUnknown, "use one of "+orNone(groupNames(in.inv.Groups)),
+				"cluster %s has no compute node group %q to copy from (--like)", in.inv.Cluster.Name, name)
 		}
 		in.like = g
 	}
@@ -101,13 +96,9 @@ func (in *inspection) findLike() {
 		}
 	}
 	if len(others) > 0 {
-		in.problem(
-			capacity.LikeUnknown,
-			"give --like with one of "+groupNames(others),
+		in.problem(capacity.LikeUnknown, "give --like with one of "+groupNames(others),
 			"cluster %s has %d node groups to copy image, instance profile and security groups from, and none is named",
-			in.inv.Cluster.Name,
-			len(others),
-		)
+			in.inv.Cluster.Name, len(others))
 	}
 }
 
@@ -144,14 +135,9 @@ func (s Setup) readLike(ctx context.Context, in *inspection, n *notes) error {
 		return err
 	}
 	if !found {
-		n.problem(
-			capacity.LikeUnknown,
-			"give --ami, --instance-profile and --security-groups instead",
-			"node group %s names launch template %s version %s, which EC2 does not have",
-			in.like.Name,
-			in.like.TemplateID,
-			in.like.TemplateVersion,
-		)
+		n.problem(capacity.LikeUnknown, "give --ami, --instance-profile and --security-groups instead",
+			"node group %s names launch template %s version %s, which EC2 does not have", in.like.Name,
+			in.like.TemplateID, in.like.TemplateVersion)
 		return nil
 	}
 	in.source = source
@@ -202,10 +188,8 @@ func (s Setup) readSubnets(ctx context.Context, in *inspection, _ *notes) error 
 		}
 		in.network.unknown = append(in.network.unknown, m.ID)
 	}
-	in.network.elsewhere = slices.DeleteFunc(
-		others,
-		func(id string) bool { return slices.Contains(in.network.unknown, id) },
-	)
+	in.network.elsewhere = slices.DeleteFunc(others,
+		func(id string) bool { return slices.Contains(in.network.unknown, id) })
 	return nil
 }
 
@@ -238,10 +222,8 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection, n *notes) er
 		reads.Go(func() error { return s.readImage(ctx, in, n, image) })
 	}
 	reads.Go(func() (err error) {
-		names.groups, err = s.EC2.SecurityGroups(
-			ctx,
-			slices.Concat(in.securityGroups(), in.inv.Cluster.SecurityGroupIDs),
-		)
+		names.groups, err = s.EC2.SecurityGroups(ctx,
+			slices.Concat(in.securityGroups(), in.inv.Cluster.SecurityGroupIDs))
 		return err
 	})
 	if name := in.source.KeyName; name != "" {
@@ -277,19 +259,10 @@ func (s Setup) readRights(ctx context.Context, in *inspection, n *notes) (err er
 	if in.onEC2() || in.unattended {
 		return nil
 	}
-	if in.roleProfile, err = preflight.ReadRights(
-		ctx,
-		s.PCS,
-		in.roleProfile,
-		in.inv.Cluster.ARN,
-	); err != nil &&
+	if in.roleProfile, err = preflight.ReadRights(ctx, s.PCS, in.roleProfile, in.inv.Cluster.ARN); err != nil &&
 		ctx.Err() == nil {
-		n.warn(
-			"whether role %s allows %s was not checked: %s",
-			in.roleProfile.Role.Name,
-			pcs.Registering,
-			ec2.Message(err),
-		)
+		n.warn("whether role %s allows %s was not checked: %s", in.roleProfile.Role.Name, pcs.Registering,
+			ec2.Message(err))
 		return nil
 	}
 	return err

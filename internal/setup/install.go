@@ -66,13 +66,9 @@ func (in *inspection) addAction() {
 		in.actions = actions
 		return
 	}
-	in.problem(
-		capacity.InstallFrom,
+	in.problem(capacity.InstallFrom,
 		"name a package, such as s3://BUCKET/pcs-capacity.deb, or on PCS a script, such as s3://BUCKET/install.sh",
-		"--install-from %s cannot be used: %s",
-		from,
-		why,
-	)
+		"--install-from %s cannot be used: %s", from, why)
 }
 
 func withSource(script []byte, from string) []byte {
@@ -99,13 +95,8 @@ func (in *inspection) addInstall() {
 		why = "nodes run lifecycle action " + installAction + " from " + script + " already; name a script, or take that out of the node group in PCS"
 	}
 	if why != "" {
-		in.problem(
-			capacity.InstallFrom,
-			"name a package, such as s3://BUCKET/pcs-capacity.deb",
-			"--install-from %s cannot be used: %s",
-			from,
-			why,
-		)
+		in.problem(capacity.InstallFrom, "name a package, such as s3://BUCKET/pcs-capacity.deb",
+			"--install-from %s cannot be used: %s", from, why)
 		return
 	}
 	if bytes.Contains(in.userData, []byte(installMark)) {
@@ -114,12 +105,8 @@ func (in *inspection) addInstall() {
 	}
 	data, err := pcs.AddPart(in.userData, []byte(InstallScript(from)), []byte(nodeScriptMark))
 	if err != nil {
-		in.problem(
-			capacity.BadUserData,
-			"give other user data with --user-data-file",
-			"the user data cannot be used: %s",
-			err,
-		)
+		in.problem(capacity.BadUserData, "give other user data with --user-data-file",
+			"the user data cannot be used: %s", err)
 	}
 	in.userData = data
 }

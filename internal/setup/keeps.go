@@ -23,28 +23,17 @@ func (in *inspection) checkUnknown(want *wanted, slot slotState, template, group
 		return
 	}
 	if names := in.like.Unknown; len(names) > 0 {
-		in.warn(
-			"node group %s has settings that this version of pcs-capacity does not know; they are not copied: %s",
-			in.like.Name,
-			strings.Join(names, ", "),
-		)
+		in.warn("node group %s has settings that this version of pcs-capacity does not know; they are not copied: %s",
+			in.like.Name, strings.Join(names, ", "))
 	}
 	if gres := in.like.SlurmSettings[pcs.Gres]; gres != "" {
 		in.warn(
 			"%s=%s of %s is not copied: it needs records of gres.conf, which this version cannot write; PCS describes the GPUs of %s itself",
-			pcs.Gres,
-			gres,
-			in.like.Name,
-			in.reservation.InstanceType,
-		)
+			pcs.Gres, gres, in.like.Name, in.reservation.InstanceType)
 	}
 	if _, dropped := in.like.SettingsFor(in.reservation.InstanceType); len(dropped) > 0 {
-		in.warn(
-			"Slurm settings of %s describe %s and are not copied: %s",
-			in.like.Name,
-			strings.Join(in.like.InstanceTypes, ", "),
-			strings.Join(dropped, ", "),
-		)
+		in.warn("Slurm settings of %s describe %s and are not copied: %s", in.like.Name,
+			strings.Join(in.like.InstanceTypes, ", "), strings.Join(dropped, ", "))
 	}
 }
 
@@ -64,13 +53,8 @@ func (in *inspection) lifecycleActions() pcs.LifecycleActions {
 
 func (in *inspection) mayLose(what, name string, lost []string) {
 	if len(lost) > 0 && !in.request.DropUnknown {
-		in.problem(
-			capacity.UnknownSettings,
-			"change it in PCS, or give --drop-unknown if these may be lost",
+		in.problem(capacity.UnknownSettings, "change it in PCS, or give --drop-unknown if these may be lost",
 			"%s %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s",
-			what,
-			name,
-			strings.Join(lost, ", "),
-		)
+			what, name, strings.Join(lost, ", "))
 	}
 }

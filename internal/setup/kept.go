@@ -76,13 +76,9 @@ func (in *inspection) keptSubnets() []string {
 // replace the `select`, and with it all selected reservations.
 func (in *inspection) checkSelect() {
 	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation, in.members) {
-		in.problem(
-			capacity.NotSelected,
+		in.problem(capacity.NotSelected,
 			"tag it or put it into the resource group, as `select` there says, or choose another --node-group",
-			"node_group %q of the settings selects its reservations, and %s is none of them",
-			g.Name,
-			in.reservation.ID,
-		)
+			"node_group %q of the settings selects its reservations, and %s is none of them", g.Name, in.reservation.ID)
 	}
 }
 

@@ -14,46 +14,25 @@ const maxUserData = 16 << 10
 // template, and then every launch fails.
 func (in *inspection) checkLaunch() {
 	if in.ami() == "" && in.request.AMI == "" {
-		in.problem(
-			capacity.BadImage,
-			"give --ami, or --like with "+in.likeWhat()+" that has one",
-			"no image is given for the nodes",
-		)
+		in.problem(capacity.BadImage, "give --ami, or --like with "+in.likeWhat()+" that has one",
+			"no image is given for the nodes")
 	}
 	switch profile := in.profile(); {
 	case in.onEC2():
 	case profile == "":
-		in.problem(
-			capacity.InstanceProfile,
-			"give --instance-profile, or --like with a node group that has one",
-			"no instance profile is given for the nodes",
-		)
+		in.problem(capacity.InstanceProfile, "give --instance-profile, or --like with a node group that has one",
+			"no instance profile is given for the nodes")
 	case !strings.HasPrefix(profile, "arn:"):
-		in.problem(
-			capacity.InstanceProfile,
-			"give its ARN: arn:aws:iam::ACCOUNT:instance-profile/NAME",
-			"PCS takes an instance profile by ARN, not %q",
-			profile,
-		)
+		in.problem(capacity.InstanceProfile, "give its ARN: arn:aws:iam::ACCOUNT:instance-profile/NAME",
+			"PCS takes an instance profile by ARN, not %q", profile)
 	}
 	if n := len(in.userData); n > maxUserData {
-		in.problem(
-			capacity.BadUserData,
-			"let it fetch the rest from Amazon S3",
-			"the user data has %d bytes as a MIME multi-part archive; EC2 takes %d",
-			n,
-			maxUserData,
-		)
+		in.problem(capacity.BadUserData, "let it fetch the rest from Amazon S3",
+			"the user data has %d bytes as a MIME multi-part archive; EC2 takes %d", n, maxUserData)
 	}
 	if size, least := in.request.RootVolume.GiB, in.names.image.RootGiB; size > 0 && size < least {
-		in.problem(
-			capacity.RootVolumeTooSmall,
-			fmt.Sprintf("give --root-volume-size %d or more", least),
-			"a root volume of %d GiB is too small for image %s, which has %d",
-			size,
-			in.ami(),
-			least,
-		)
+		in.problem(capacity.RootVolumeTooSmall, fmt.Sprintf("give --root-volume-size %d or more", least),
+			"a root volume of %d GiB is too small for image %s, which has %d", size, in.ami(), least)
 	}
 	in.checkSecurityGroups()
 	if in.names.noKeyPair {
@@ -61,47 +40,28 @@ func (in *inspection) checkLaunch() {
 			"the launch template of %s names key pair %q, which EC2 does not have", in.copied(), in.source.KeyName)
 	}
 	if in.names.noPlacementGroup {
-		in.problem(
-			capacity.PlacementGroup,
-			"use another reservation",
+		in.problem(capacity.PlacementGroup, "use another reservation",
 			"reservation %s takes launches in placement group %q only, which this account does not have",
-			in.reservation.ID,
-			in.reservation.PlacementGroup,
-		)
+			in.reservation.ID, in.reservation.PlacementGroup)
 	}
 }
 
 func (in *inspection) checkSecurityGroups() {
 	groups := in.securityGroups()
 	if len(groups) == 0 {
-		in.problem(
-			capacity.SecurityGroups,
-			"give --security-groups, or --like with "+in.likeWhat()+" that has some",
-			"no security group is given for the nodes",
-		)
+		in.problem(capacity.SecurityGroups, "give --security-groups, or --like with "+in.likeWhat()+" that has some",
+			"no security group is given for the nodes")
 	}
 	for _, id := range groups {
 		group, found := in.names.groups[id]
 		vpc := group.VPC
 		switch home := in.homeVPC(); {
 		case !found:
-			in.problem(
-				capacity.SecurityGroups,
-				"name existing ones with --security-groups",
-				"EC2 has no security group %s in %s",
-				id,
-				in.region,
-			)
+			in.problem(capacity.SecurityGroups, "name existing ones with --security-groups",
+				"EC2 has no security group %s in %s", id, in.region)
 		case vpc != home && home != "":
-			in.problem(
-				capacity.SecurityGroups,
-				"name some of "+home+" with --security-groups",
-				"security group %s is in %s, but %s in %s",
-				id,
-				vpc,
-				in.whoseVPC(),
-				home,
-			)
+			in.problem(capacity.SecurityGroups, "name some of "+home+" with --security-groups",
+				"security group %s is in %s, but %s in %s", id, vpc, in.whoseVPC(), home)
 		}
 	}
 }
@@ -145,13 +105,7 @@ func (in *inspection) checkAddresses(want *wanted, slot slotState) {
 		if n := in.addressesPerNode(); n > 1 {
 			fix += fmt.Sprintf("; a node takes %d addresses, and one with --efa efa-only", n)
 		}
-		in.problem(
-			capacity.Addresses,
-			fix,
-			"subnet %s has free addresses for %d nodes, but there are to be %d",
-			strings.Join(there, ", "),
-			max(free, 0),
-			want.partition.MaxNodes,
-		)
+		in.problem(capacity.Addresses, fix, "subnet %s has free addresses for %d nodes, but there are to be %d",
+			strings.Join(there, ", "), max(free, 0), want.partition.MaxNodes)
 	}
 }

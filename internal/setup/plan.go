@@ -109,15 +109,12 @@ func (in *inspection) onPCS(want *wanted, slot slotState, template WriteTemplate
 	in.checkFamiliar()
 	effects := Effects{template, group}
 	if in.slurm && !in.reservation.End.IsZero() {
-		effects = append(
-			effects,
-			PlaceFence{
-				Step:        in.fenceStep(want, slot, group.Action),
-				Slot:        slot.name,
-				Queue:       want.queue,
-				Reservation: in.reservation.ID,
-			},
-		)
+		effects = append(effects, PlaceFence{
+			Step:        in.fenceStep(want, slot, group.Action),
+			Slot:        slot.name,
+			Queue:       want.queue,
+			Reservation: in.reservation.ID,
+		})
 	}
 	return append(effects, queue)
 }
@@ -159,24 +156,15 @@ func (in *inspection) chooseSlot() slotState {
 		}
 	}
 	if len(held) > 0 {
-		in.problem(
-			capacity.SlotsTaken,
-			"run this again after one of them has ended, or choose another --node-group",
-			"both slots of node group %s are taken: %s",
-			in.request.NodeGroup,
-			strings.Join(held, ", "),
-		)
+		in.problem(capacity.SlotsTaken, "run this again after one of them has ended, or choose another --node-group",
+			"both slots of node group %s are taken: %s", in.request.NodeGroup, strings.Join(held, ", "))
 	}
 	return in.slots[0]
 }
 
 func (in *inspection) notOurs(what, name, id string) {
-	fix := fmt.Sprintf(
-		"choose another name, or hand it over by tagging %s with %s=%s",
-		id,
-		capacity.TagCluster,
-		in.inv.Cluster.Name,
-	)
+	fix := fmt.Sprintf("choose another name, or hand it over by tagging %s with %s=%s", id, capacity.TagCluster,
+		in.inv.Cluster.Name)
 	in.problem(capacity.NotOurs, fix, "%s %s exists, but does not carry our tag, so it is not changed", what, name)
 }
 

@@ -56,16 +56,12 @@ func (in *inspection) judge() {
 	if in.source.Protected {
 		in.warn(
 			"launch template %s protects instances from termination, which is not copied: nodes could never be ended",
-			in.source.Name,
-		)
+			in.source.Name)
 	}
 	if keys := in.planned.VolumeKeys; len(keys) > 0 && !in.unattended {
 		in.warn(
 			"volumes are encrypted with %s: that it is enabled, and that its policy lets nodes use it, was not checked; `aws kms describe-key --region %s --key-id %s` shows its state",
-			strings.Join(keys, " and "),
-			in.region,
-			keys[0],
-		)
+			strings.Join(keys, " and "), in.region, keys[0])
 	}
 	for _, p := range preflight.Judge(in.seen()) {
 		if preflight.Stops(p) {

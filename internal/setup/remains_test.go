@@ -34,8 +34,7 @@ func selfManaged() *world {
 	w := newWorld()
 	w.withSettings(
 		capacity.PartitionSettings{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", Nodes: []string{"n-1", "n-2"}}, {Name: "big", Slots: 2}}},
-		capacity.PartitionSettings{Name: "other", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2, Nodes: []string{"o-1"}}}},
-	)
+		capacity.PartitionSettings{Name: "other", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2, Nodes: []string{"o-1"}}}})
 	return w
 }
 

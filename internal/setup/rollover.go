@@ -27,13 +27,8 @@ type RollOver struct {
 }
 
 // SetUp goes on to set up a block in the free slot of a node group, within its settings.
-func (r RollOver) SetUp(
-	ctx context.Context,
-	partition string,
-	group capacity.NodeGroup,
-	block capacity.Reservation,
-	anew bool,
-) (did []string, err error) {
+func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation,
+	anew bool) (did []string, err error) {
 	slot := slotOf(group, block)
 	if busy, err := r.busy(ctx, partition, slot); err != nil || busy {
 		return nil, err
@@ -91,11 +86,9 @@ func (r RollOver) SetUp(
 		}
 		if step.What == WhatNodeGroup && step.Action == Create { // once, and not in each pass
 			if size := block.Size(); nodes < size {
-				did = append(
-					did,
+				did = append(did,
 					fmt.Sprintf("warning: %d of the %d instances of %s stay unused: max_nodes of node group %s is %d",
-						size-nodes, size, block.ID, group.Name, nodes),
-				)
+						size-nodes, size, block.ID, group.Name, nodes))
 			}
 			for _, w := range plan.Warnings {
 				did = append(did, "warning: "+w)

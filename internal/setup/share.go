@@ -31,13 +31,7 @@ func (in *inspection) mostNodes(slot slotState) int {
 	if n == 0 || left <= 0 {
 		return size
 	}
-	in.warn(
-		"%d of the %d instances of reservation %s are for others (%s), so the nodes are the %d that are left",
-		n,
-		size,
-		in.reservation.ID,
-		who,
-		left,
-	)
+	in.warn("%d of the %d instances of reservation %s are for others (%s), so the nodes are the %d that are left", n,
+		size, in.reservation.ID, who, left)
 	return left
 }

@@ -14,11 +14,8 @@ import (
 type Slurm interface {
 	// Slots returns nodes, jobs and reservations of slots by name, and the number of jobs that wait
 	// in a partition. nodes are nodes of a slot whose names do not show it.
-	Slots(
-		ctx context.Context,
-		partition string,
-		nodes map[string][]string,
-	) (slots map[string]SlurmSlot, waiting int, err error)
+	Slots(ctx context.Context, partition string,
+		nodes map[string][]string) (slots map[string]SlurmSlot, waiting int, err error)
 	// Drain keeps new jobs off the nodes; running jobs go on.
 	Drain(ctx context.Context, nodes []string, reason string) error
 	// DeleteReservation succeeds, too, if there is no reservation of this name.
@@ -46,11 +43,8 @@ func (s SlurmSlot) fenced(reservationID string) bool {
 type InSlurm struct{ *slurm.Client }
 
 // Slots reads the slots, and counts the jobs that wait in a partition.
-func (s InSlurm) Slots(
-	ctx context.Context,
-	partition string,
-	nodes map[string][]string,
-) (map[string]SlurmSlot, int, error) {
+func (s InSlurm) Slots(ctx context.Context, partition string,
+	nodes map[string][]string) (map[string]SlurmSlot, int, error) {
 	// Side by side: each is a process that takes longer to start than slurmctld to answer.
 	var seen SlurmSeen
 	var errs [4]error

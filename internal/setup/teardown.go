@@ -231,14 +231,11 @@ func (t *remains) deletes() (effects Effects) {
 	}
 	for _, slot := range t.slots {
 		if slot.template.ID != "" {
-			effects = append(
-				effects,
-				DeleteTemplate{
-					Step: t.step(WhatTemplate, slot.template.Name, Delete, slot.name),
-					ID:   slot.template.ID,
-					Mark: t.inv.Cluster.Name,
-				},
-			)
+			effects = append(effects, DeleteTemplate{
+				Step: t.step(WhatTemplate, slot.template.Name, Delete, slot.name),
+				ID:   slot.template.ID,
+				Mark: t.inv.Cluster.Name,
+			})
 		}
 	}
 	return effects

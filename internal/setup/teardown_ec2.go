@@ -19,10 +19,8 @@ func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 	if t.anothers() {
 		return nil
 	}
-	templates, err := s.EC2.LaunchTemplatesByTag(
-		ctx,
-		map[string]string{capacity.TagCluster: t.request.Mark, capacity.TagPartition: t.request.Queue},
-	)
+	templates, err := s.EC2.LaunchTemplatesByTag(ctx,
+		map[string]string{capacity.TagCluster: t.request.Mark, capacity.TagPartition: t.request.Queue})
 	if err != nil {
 		return err
 	}
@@ -30,10 +28,8 @@ func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 		for _, name := range t.slotsOnEC2(base) {
 			t.slots = append(t.slots, remainingSlot{name: name, base: base, nodes: slices.Clone(t.entry(base).Nodes)})
 		}
-		at := slices.IndexFunc(
-			templates,
-			func(lt capacity.LaunchTemplate) bool { return lt.Name == pcs.TemplateName(t.request.Mark, base) },
-		)
+		at := slices.IndexFunc(templates,
+			func(lt capacity.LaunchTemplate) bool { return lt.Name == pcs.TemplateName(t.request.Mark, base) })
 		if at >= 0 {
 			t.slots[len(t.slots)-1].template = templates[at]
 		}
@@ -56,10 +52,8 @@ func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 	if len(t.slots) == 0 {
 		return nil
 	}
-	t.byHand = append(
-		t.byHand,
-		"take the nodes out of slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install",
-	)
+	t.byHand = append(t.byHand,
+		"take the nodes out of slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
 	return s.askSlurm(ctx, t)
 }
 
@@ -80,27 +74,16 @@ func (t *remains) anothers() bool {
 	if !found || p.Provider == t.request.Provider {
 		return false
 	}
-	t.problem(
-		capacity.WrongProvider,
-		"give --provider "+string(p.Provider),
-		"partition %q of %s has provider %q",
-		p.Name,
-		p.File,
-		p.Provider,
-	)
+	t.problem(capacity.WrongProvider, "give --provider "+string(p.Provider), "partition %q of %s has provider %q",
+		p.Name, p.File, p.Provider)
 	return true
 }
 
 // instancesOnEC2 returns our instances of the slots to be removed, by slot.
-func (s Setup) instancesOnEC2(
-	ctx context.Context,
-	mark, queue string,
-	what going,
-) (map[string][]capacity.Instance, error) {
-	ours, err := s.EC2.InstancesByTag(
-		ctx,
-		map[string][]string{capacity.TagCluster: {mark}, capacity.TagPartition: {queue}},
-	)
+func (s Setup) instancesOnEC2(ctx context.Context, mark, queue string,
+	what going) (map[string][]capacity.Instance, error) {
+	ours, err := s.EC2.InstancesByTag(ctx,
+		map[string][]string{capacity.TagCluster: {mark}, capacity.TagPartition: {queue}})
 	if err != nil {
 		return nil, fmt.Errorf("looking for instances of partition %s: %w", queue, err)
 	}
@@ -186,10 +169,8 @@ func (t *remains) slotsOnEC2(base string) []string {
 	if g := t.entry(base); g.Name != "" {
 		return g.SlotNames(capacity.ProviderEC2)
 	}
-	return slices.DeleteFunc(
-		[]string{base + "-a", base + "-b", base},
-		func(slot string) bool { return slot != base && t.elsewhere(slot) },
-	)
+	return slices.DeleteFunc([]string{base + "-a", base + "-b", base},
+		func(slot string) bool { return slot != base && t.elsewhere(slot) })
 }
 
 // elsewhere reports whether the settings have a slot.

@@ -46,10 +46,8 @@ func (t *remains) entryLeft(g capacity.GroupSettings) (left capacity.GroupSettin
 	left = g
 	for _, slot := range t.slots {
 		if slot.group != nil && slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), slot.name) {
-			left.ReservationIDs = slices.DeleteFunc(
-				slices.Clone(left.ReservationIDs),
-				func(id string) bool { return id == slot.group.Tags[capacity.TagReservation] },
-			)
+			left.ReservationIDs = slices.DeleteFunc(slices.Clone(left.ReservationIDs),
+				func(id string) bool { return id == slot.group.Tags[capacity.TagReservation] })
 		}
 	}
 	return left, true
@@ -65,22 +63,12 @@ func (c *settingsChange) byHand() []string {
 	for _, g := range c.before.Groups {
 		switch left := groupOf(c.after, g.Name); {
 		case left.Name == "":
-			work = append(
-				work,
-				fmt.Sprintf("remove node_group %q of partition %q from %s%s", g.Name, c.before.Name, c.before.File, notOurs),
-			)
+			work = append(work,
+				fmt.Sprintf("remove node_group %q of partition %q from %s%s", g.Name, c.before.Name, c.before.File, notOurs))
 		case len(left.ReservationIDs) < len(g.ReservationIDs):
-			work = append(
-				work,
-				fmt.Sprintf(
-					"set capacity_reservation_ids = %q for node_group %q of partition %q in %s%s",
-					left.ReservationIDs,
-					g.Name,
-					c.before.Name,
-					c.before.File,
-					notOurs,
-				),
-			)
+			work = append(work,
+				fmt.Sprintf("set capacity_reservation_ids = %q for node_group %q of partition %q in %s%s",
+					left.ReservationIDs, g.Name, c.before.Name, c.before.File, notOurs))
 		}
 	}
 	return work

@@ -71,10 +71,8 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 	}
 	t.inv = inv
 	if c := t.request.Config; c != nil && c.Cluster != inv.Cluster.Name && c.Cluster != inv.Cluster.ID {
-		t.warnings = append(
-			t.warnings,
-			fmt.Sprintf("%s is for cluster %q, not for %s, so it is left alone", c.Path, c.Cluster, inv.Cluster.Name),
-		)
+		t.warnings = append(t.warnings,
+			fmt.Sprintf("%s is for cluster %q, not for %s, so it is left alone", c.Path, c.Cluster, inv.Cluster.Name))
 		t.request.Config = nil
 	}
 	var templates []capacity.LaunchTemplate
@@ -202,18 +200,14 @@ func (t *remains) addRemaining(name string, templates []capacity.LaunchTemplate,
 	slot := remainingSlot{name: name, base: name[:len(name)-len("-a")]}
 	if g, found := t.inv.Group(name); found && g.Name == name {
 		if !t.inv.Cluster.Ours(g.Tags) {
-			t.warnings = append(
-				t.warnings,
-				fmt.Sprintf("compute node group %s does not carry our tag, so it stays", name),
-			)
+			t.warnings = append(t.warnings,
+				fmt.Sprintf("compute node group %s does not carry our tag, so it stays", name))
 		} else {
 			slot.group, slot.instances = &g, running[g.ID]
 		}
 	}
-	i := slices.IndexFunc(
-		templates,
-		func(lt capacity.LaunchTemplate) bool { return lt.Name == pcs.TemplateName(t.inv.Cluster.Name, name) },
-	)
+	i := slices.IndexFunc(templates,
+		func(lt capacity.LaunchTemplate) bool { return lt.Name == pcs.TemplateName(t.inv.Cluster.Name, name) })
 	if i >= 0 {
 		slot.template = templates[i]
 	}
@@ -229,27 +223,14 @@ func (t *remains) checkQueue() {
 			}
 			switch {
 			case q.Name != t.request.Queue:
-				t.problem(
-					capacity.OtherQueue,
-					fmt.Sprintf("take it out of queue %s first", q.Name),
-					"compute node group %s is in queue %s as well, and goes with none but %s",
-					slot.name,
-					q.Name,
-					t.request.Queue,
-				)
+				t.problem(capacity.OtherQueue, fmt.Sprintf("take it out of queue %s first", q.Name),
+					"compute node group %s is in queue %s as well, and goes with none but %s", slot.name, q.Name,
+					t.request.Queue)
 			case !t.inv.Cluster.Ours(q.Tags):
-				t.problem(
-					capacity.NotOurs,
-					fmt.Sprintf(
-						"take %s out of it by hand, or hand the queue over by tagging %s with %s=%s",
-						slot.name,
-						q.ARN,
-						capacity.TagCluster,
-						t.inv.Cluster.Name,
-					),
-					"queue %s does not carry our tag, so it is not changed",
-					q.Name,
-				)
+				t.problem(capacity.NotOurs,
+					fmt.Sprintf("take %s out of it by hand, or hand the queue over by tagging %s with %s=%s", slot.name,
+						q.ARN, capacity.TagCluster, t.inv.Cluster.Name),
+					"queue %s does not carry our tag, so it is not changed", q.Name)
 			}
 		}
 	}
@@ -259,31 +240,17 @@ func (t *remains) checkQueue() {
 			continue
 		}
 		if of := slot.group.Tags[capacity.TagPartition]; of != "" && of != t.request.Queue {
-			t.problem(
-				capacity.OtherQueue,
-				"give --queue "+of,
-				"compute node group %s was made for queue %s",
-				slot.name,
-				of,
-			)
+			t.problem(capacity.OtherQueue, "give --queue "+of, "compute node group %s was made for queue %s", slot.name,
+				of)
 		}
 	}
 	if found && t.request.NodeGroup == "" && !t.inv.Cluster.Ours(q.Tags) && len(t.problems) == 0 {
-		t.problem(
-			capacity.NotOurs,
-			"choose a queue that `pcs-capacity setup` made",
-			"queue %s does not carry our tag, so it is not changed",
-			q.Name,
-		)
+		t.problem(capacity.NotOurs, "choose a queue that `pcs-capacity setup` made",
+			"queue %s does not carry our tag, so it is not changed", q.Name)
 	}
 	if p, ok := t.partition(); ok && p.Provider != capacity.ProviderPCS {
-		t.problem(
-			capacity.WrongProvider,
-			"remove it from the settings by hand",
-			"partition %s of %s is not on PCS; there is nothing to tear down in AWS",
-			p.Name,
-			p.File,
-		)
+		t.problem(capacity.WrongProvider, "remove it from the settings by hand",
+			"partition %s of %s is not on PCS; there is nothing to tear down in AWS", p.Name, p.File)
 	}
 }
 
@@ -324,28 +291,16 @@ func (t *remains) checkJobs() {
 	case t.unattended && t.slurm != nil:
 		t.problem(capacity.SlurmSilent, "run this where Slurm answers", "Slurm does not answer: %s", t.slurm)
 	case t.unattended && instances > 0:
-		t.problem(
-			capacity.NodesHaveInstances,
-			"wait until they have ended",
-			"these nodes have instances: %d",
-			instances,
-		)
+		t.problem(capacity.NodesHaveInstances, "wait until they have ended", "these nodes have instances: %d",
+			instances)
 	case t.slurm != nil && instances > 0 && !t.request.Force:
-		t.problem(
-			capacity.SlurmSilent,
-			"run this where Slurm answers, or add --force",
-			"Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)",
-			t.slurm,
-			instances,
-		)
+		t.problem(capacity.SlurmSilent, "run this where Slurm answers, or add --force",
+			"Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)", t.slurm,
+			instances)
 	case t.request.Provider.Guest(): // the nodes stay, and their jobs
 	case len(jobs) > 0 && !t.request.Force:
-		t.problem(
-			capacity.JobsRun,
-			"wait until they have ended, or add --force: "+gone,
-			"jobs run on these nodes: %s",
-			strings.Join(jobs, ", "),
-		)
+		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: "+gone, "jobs run on these nodes: %s",
+			strings.Join(jobs, ", "))
 	case len(jobs) > 0:
 		t.warnings = append(t.warnings, fmt.Sprintf("jobs run on these nodes: %s; %s", strings.Join(jobs, ", "), gone))
 	}
@@ -360,26 +315,15 @@ func (t *remains) checkJobs() {
 			which = fmt.Sprintf("--provider %s ", p)
 		}
 		for _, base := range bases {
-			t.byHand = append(
-				t.byHand,
-				fmt.Sprintf(
-					"Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown %s--queue %s --node-group %s",
-					which,
-					t.request.Queue,
-					base,
-				),
-			)
+			t.byHand = append(t.byHand, fmt.Sprintf(
+				"Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown %s--queue %s --node-group %s",
+				which, t.request.Queue, base))
 		}
 	}
 	if t.deletesQueue() && t.waiting > 0 {
-		t.warnings = append(
-			t.warnings,
-			fmt.Sprintf(
-				"partition %s goes, and jobs wait in it (%d); move them first: scontrol update jobid=ID partition=NAME",
-				t.request.Queue,
-				t.waiting,
-			),
-		)
+		t.warnings = append(t.warnings, fmt.Sprintf(
+			"partition %s goes, and jobs wait in it (%d); move them first: scontrol update jobid=ID partition=NAME",
+			t.request.Queue, t.waiting))
 	}
 }
 

@@ -143,9 +143,7 @@ func (in *inspection) addUsers() {
 	if hidden := in.reservation.Used() - in.reservation.Unhealthy - len(in.inside); hidden > 0 {
 		in.warn(
 			"%d instances of reservation %s are taken by what this account does not see: another account, an interruptible allocation, or instances that ended minutes ago",
-			hidden,
-			in.reservation.ID,
-		)
+			hidden, in.reservation.ID)
 	}
 }
 
@@ -199,29 +197,17 @@ func queuesOf(inv pcs.Inventory, groupID string) []string {
 func (in *inspection) addOtherClusters() {
 	switch err := in.clusters.err; {
 	case denied(err):
-		in.warn(
-			"the PCS clusters of %s may not be listed (%s), so another one may use reservation %s",
-			in.region,
-			ec2.Message(err),
-			in.reservation.ID,
-		)
+		in.warn("the PCS clusters of %s may not be listed (%s), so another one may use reservation %s", in.region,
+			ec2.Message(err), in.reservation.ID)
 	case err != nil: // not every region has PCS
-		in.warn(
-			"whether a PCS cluster of %s uses reservation %s is not known: %s",
-			in.region,
-			in.reservation.ID,
-			ec2.Message(err),
-		)
+		in.warn("whether a PCS cluster of %s uses reservation %s is not known: %s", in.region, in.reservation.ID,
+			ec2.Message(err))
 	}
 	for _, other := range in.clusters.each {
 		in.addGroups(other.inv)
 		if other.err != nil && !pcs.NotFound(other.err) {
-			in.warn(
-				"PCS cluster %s may not be read (%s), so it may use reservation %s",
-				other.name,
-				ec2.Message(other.err),
-				in.reservation.ID,
-			)
+			in.warn("PCS cluster %s may not be read (%s), so it may use reservation %s", other.name,
+				ec2.Message(other.err), in.reservation.ID)
 		}
 	}
 }
@@ -312,13 +298,6 @@ func (in *inspection) checkUsers(want *wanted) {
 	case len(in.users) == 1 && in.users[0].freedBy != "":
 		fix = "free it first: " + in.users[0].freedBy
 	}
-	in.problem(
-		capacity.ReservationInUse,
-		fix,
-		"%d of the %d instances of reservation %s are used already: %s",
-		min(taken, size),
-		size,
-		in.reservation.ID,
-		who,
-	)
+	in.problem(capacity.ReservationInUse, fix, "%d of the %d instances of reservation %s are used already: %s",
+		min(taken, size), size, in.reservation.ID, who)
 }

@@ -41,10 +41,8 @@ func Suspend(args []string) int {
 		return site.end(err)
 	}
 	c := begin(log, "power down", nodes)
-	return c.end(
-		site.wait(errors.Join(err, suspend(ctx, cfg, c, called))),
-		"; sync, or the next launch of these nodes, terminates what is left",
-	)
+	return c.end(site.wait(errors.Join(err, suspend(ctx, cfg, c, called))),
+		"; sync, or the next launch of these nodes, terminates what is left")
 }
 
 func suspend(ctx context.Context, cfg *config.Config, c *call, called time.Time) error {
