@@ -56,36 +56,3 @@ $ printf '%s\n' \
 		}
 	}
 }
-
-// A reader sees the lines that are worth it; what is wrong is seen whole, shown or not.
-func TestDemoShowsWhatIsWorthIt(t *testing.T) {
-	const command = `printf 'one\n\ntwo\n three\n'`
-	for name, c := range map[string]struct {
-		all  bool
-		w    wants
-		want string
-	}{
-		"hidden":        {false, wants{output: "two"}, ""},
-		"in part":       {false, wants{output: "two", shows: "two|three"}, "$ " + command + "\n… two\n   three\n"},
-		"from its head": {false, wants{output: "two", shows: "one|three"}, "$ " + command + "\n  one\n…  three\n"},
-		"all":           {true, wants{output: "two", shows: "two"}, "$ " + command + "\n  one\n  \n  two\n   three\n"},
-		"hidden, wrong": {false, wants{output: "four"}, "$ " + command + "\n  one\n  \n  two\n   three\n✗ the output has no match of four\n"},
-		"in part, wrong": {false, wants{status: 2, shows: "two"},
-			"$ " + command + "\n  one\n  \n  two\n   three\n✗ it ended with status 0, not 2\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			env := filepath.Join(dir, "env")
-			if err := os.WriteFile(env, nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			var out strings.Builder
-			told := &teller{Terminal: &terminal.Terminal{Out: &out}, ctx: t.Context(), env: env, work: dir, all: c.all}
-			told.run(command, c.w)
-			told.run("true", wants{})
-			if diff := cmp.Diff(c.want, strings.TrimSuffix(out.String(), "$ true\n")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}

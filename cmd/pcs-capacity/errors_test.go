@@ -12,7 +12,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // asksFor are commands that make a call; the empty call stands for any.
@@ -67,59 +66,4 @@ func TestErrorCodesComeWithAdvice(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestErrorCodesAreDocumented compares docs/errors.md with the code. UPDATE_TRANSCRIPTS=1
-// writes it.
-func TestErrorCodesAreDocumented(t *testing.T) {
-	const path, begin = "../../docs/errors.md", "<!-- codes -->\n"
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, _, found := strings.Cut(string(text), begin)
-	if !found {
-		t.Fatalf("%s has no list", path)
-	}
-	want := head + begin + remedyItems("EC2", ec2.Remedies) + remedyItems("PCS", pcs.Remedies) + remedyItems("EC2 and PCS", awsconfig.General)
-	if string(text) == want {
-		return
-	}
-	if os.Getenv("UPDATE_TRANSCRIPTS") == "" {
-		t.Fatalf("%s is not what the code does; UPDATE_TRANSCRIPTS=1 writes it", path)
-	}
-	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// remedyItems are a list in Markdown for each set of calls. Codes that mean the same share an item.
-func remedyItems(service string, table []awsconfig.Remedy) string {
-	var b strings.Builder
-	last := ""
-	for i := 0; i < len(table); {
-		r, codes := table[i], []string{}
-		for ; i < len(table) && table[i].Means == r.Means && table[i].Do == r.Do && slices.Equal(table[i].Calls, r.Calls); i++ {
-			code := "`" + table[i].Code + "`"
-			if r.Says != "" {
-				code += fmt.Sprintf(" (“… %s …”)", r.Says)
-			}
-			codes = append(codes, code)
-		}
-		of := service
-		if len(r.Calls) > 0 {
-			of += ": " + strings.Join(r.Calls, ", ")
-		}
-		if of != last {
-			fmt.Fprintf(&b, "\n**%s**\n\n", of)
-		}
-		last = of
-		fmt.Fprintf(&b, "- %s: %s %s\n", strings.Join(codes, ", "), sentence(r.Means), sentence(r.Do))
-	}
-	return b.String()
-}
-
-// sentence begins a text with a capital and ends it with a full stop.
-func sentence(text string) string {
-	return strings.ToUpper(text[:1]) + text[1:] + "."
 }

@@ -2,7 +2,6 @@ package awssim
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -12,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
@@ -76,90 +73,6 @@ func TestRetriesBuyTwice(t *testing.T) {
 	}
 	if n := len(w.sim.Ledger()); n != 3 {
 		t.Errorf("%d purchases, want 3", n)
-	}
-}
-
-func TestFaultsMatch(t *testing.T) {
-	w := newEC2World(t)
-	ask := func(region string) string {
-		_, err := w.region(region).DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{})
-		return code(err)
-	}
-	w.addFault(Fault{Effect: FailBefore, Region: "us-west-2", Code: "Unavailable"})
-	if got := ask("us-west-2"); got != "Unavailable" {
-		t.Errorf("region that is down: %q", got)
-	}
-	if got := ask("us-east-2"); got != "" {
-		t.Errorf("another region: %q", got)
-	}
-	w.sim.ClearFaults()
-	w.addFault(Fault{Effect: FailBefore, Service: "ec2", Operation: "DescribeVpcs", Code: "Unavailable", Skip: 1, Count: 1})
-	for n, want := range []string{"", "Unavailable", ""} {
-		if got := ask("us-east-2"); got != want {
-			t.Errorf("call %d: %q, want %q", n+1, got, want)
-		}
-	}
-	if left := w.sim.Faults(); len(left) != 0 {
-		t.Errorf("faults left: %+v", left)
-	}
-	if _, err := w.sim.AddFault(Fault{Effect: "explode"}); err == nil {
-		t.Error("an unknown effect was taken")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	w.addFault(Fault{Effect: Delay, Latency: Duration(time.Minute)})
-	if _, err := w.ec2.DescribeVpcs(ctx, &ec2.DescribeVpcsInput{}); err == nil {
-		t.Error("a call that takes a minute answered in 10 ms")
-	}
-}
-
-func TestThrottle(t *testing.T) {
-	sc := DefaultScenario()
-	sc.Throttle = true
-	sim, err := New(sc, NewClock(noon, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sim.Close()
-	endpoint, err := sim.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &ec2World{t, sim, ec2Client(endpoint), endpoint}
-	ask := func() string {
-		_, err := w.ec2.DescribeCapacityBlockOfferings(t.Context(), &ec2.DescribeCapacityBlockOfferingsInput{
-			InstanceType: aws.String("p5.48xlarge"), InstanceCount: aws.Int32(1), CapacityDurationHours: aws.Int32(24)})
-		return code(err)
-	}
-	for n := range 10 {
-		if got := ask(); got != "" {
-			t.Fatalf("call %d of the bucket's 10: %s", n+1, got)
-		}
-	}
-	if got := ask(); got != "RequestLimitExceeded" {
-		t.Errorf("call 11: %q", got)
-	}
-	sim.Clock().Advance(7 * time.Second) // 0.15 a second: one call in 6.7 s
-	if got := ask(); got != "" {
-		t.Errorf("after 7 s: %q", got)
-	}
-	if got := ask(); got != "RequestLimitExceeded" {
-		t.Errorf("second call after 7 s: %q", got)
-	}
-}
-
-func TestCallsAreCounted(t *testing.T) {
-	w := newEC2World(t)
-	do(t, w.ec2.DescribeVpcs, &ec2.DescribeVpcsInput{})
-	do(t, w.ec2.DescribeVpcs, &ec2.DescribeVpcsInput{})
-	do(t, w.region("us-west-2").DescribeVpcs, &ec2.DescribeVpcsInput{})
-	calls := w.sim.Calls()
-	if calls[CallKey{"ec2", "DescribeVpcs", "us-east-2"}] != 2 || calls[CallKey{"ec2", "DescribeVpcs", "us-west-2"}] != 1 {
-		t.Errorf("calls %v", calls)
-	}
-	w.sim.ResetCalls()
-	if n := len(w.sim.Calls()); n != 0 {
-		t.Errorf("%d counts after the reset", n)
 	}
 }
 
@@ -339,27 +252,6 @@ func TestUnknownRequests(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("no credentials: status %d", resp.StatusCode)
-	}
-}
-
-// The SDK's own configuration finds the simulator by the environment alone.
-func TestEnvironmentIsEnough(t *testing.T) {
-	w := newEC2World(t)
-	for _, kv := range w.sim.Env() {
-		key, value, _ := strings.Cut(kv, "=")
-		t.Setenv(key, value)
-	}
-	cfg, err := config.LoadDefaultConfig(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := do(t, ec2.NewFromConfig(cfg).DescribeSubnets, &ec2.DescribeSubnetsInput{})
-	if cfg.Region != "us-east-2" || len(out.Subnets) != 3 {
-		t.Errorf("region %s with %d subnets", cfg.Region, len(out.Subnets))
-	}
-	status, body := post(t, w.endpoint, "sts", "us-east-2", url.Values{"Action": {"GetCallerIdentity"}, "Version": {"2011-06-15"}})
-	if status != 200 || !strings.Contains(body, "<Account>111122223333</Account>") {
-		t.Errorf("GetCallerIdentity: status %d, %s", status, body)
 	}
 }
 

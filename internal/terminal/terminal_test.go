@@ -88,20 +88,6 @@ cr-22,128,,false,,
 	}
 }
 
-func TestNoRows(t *testing.T) {
-	var none []row
-	for format, want := range map[terminal.Format]string{
-		terminal.Table: "ID  COUNT  START  OPEN  NOTE\n", terminal.CSV: "id,count,start,open,note,tags\n",
-		terminal.JSON: "[]\n", terminal.YAML: "[]\n",
-	} {
-		var out strings.Builder
-		term := &terminal.Terminal{Out: &out, Format: format}
-		if err := term.Rows(none); err != nil || out.String() != want {
-			t.Errorf("%s: %q, %v", format, out.String(), err)
-		}
-	}
-}
-
 // A list is the same document whether it is held or written entry by entry.
 func TestList(t *testing.T) {
 	type head struct {
@@ -245,18 +231,6 @@ func TestCommandsFitTheTerminal(t *testing.T) {
 	}
 }
 
-// A word that is wider than its cell is broken after a slash.
-func TestPathsInCells(t *testing.T) {
-	var out strings.Builder
-	rows := []struct {
-		Note string `col:"NOTE" wrap:"yes"`
-	}{{"folder: /tmp/of/a/very/long/name/etc/pcs-capacity/conf.d"}, {strings.Repeat("x", 30)}}
-	want := "NOTE\nfolder: /tmp/of/a/very/\nlong/name/etc/\npcs-capacity/conf.d\n" + strings.Repeat("x", 24) + "\nxxxxxx\n"
-	if err := (&terminal.Terminal{Out: &out, Format: terminal.Table, Width: 24}).Rows(rows); err != nil || out.String() != want {
-		t.Errorf("%s\nwant\n%s%v", out.String(), want, err)
-	}
-}
-
 // Columns that say less make room, first those that go first; cells that may be broken
 // take what is left; what has room again comes back.
 func TestTableFitsTheTerminal(t *testing.T) {
@@ -276,36 +250,5 @@ func TestTableFitsTheTerminal(t *testing.T) {
 		if err := (&terminal.Terminal{Out: &out, Format: terminal.Table, Width: width}).Rows(rows); err != nil || out.String() != want {
 			t.Errorf("%d columns:\n%s\nwant\n%s%v", width, out.String(), want, err)
 		}
-	}
-}
-
-// A page shows times in the zone of tables.
-func TestPageShowsTimesInTheZoneOfTables(t *testing.T) {
-	here := time.Local
-	t.Cleanup(func() { time.Local = here })
-	time.Local = time.FixedZone("CET", 3600)
-	for utc, want := range map[bool]string{false: "opens at 2026-11-24 00:30 CET, in 2h", true: "opens at 2026-11-23 23:30 UTC, in 2h"} {
-		var out strings.Builder
-		(&terminal.Terminal{Out: &out, UTC: utc}).Page("cr-1 opens at 2026-11-23 23:30 UTC, in 2h.", [][2]string{{"next", "cr-1 opens at 2026-11-23 23:30 UTC, in 2h"}}, "Wait; it opens at 2026-11-23 23:30 UTC, in 2h.")
-		if got := out.String(); strings.Count(got, want) != 3 {
-			t.Errorf("UTC %v: %s", utc, got)
-		}
-	}
-}
-
-type wideRow struct {
-	What string `json:"what" col:"WHAT" wrap:"yes"`
-}
-
-// A word that is too wide is broken at a joint, not in its middle.
-func TestWideWordsBreakAtJoints(t *testing.T) {
-	var out strings.Builder
-	term := terminal.Terminal{Out: &out, Format: terminal.Table, Width: 30}
-	if err := term.Rows([]wideRow{{"arn:aws:iam::111122223333:instance-profile/training-nodes_of-research,a-name-that-is-wider-than-its-column"}}); err != nil {
-		t.Fatal(err)
-	}
-	want := "WHAT\narn:aws:iam::111122223333:\ninstance-profile/\ntraining-nodes_of-research,\na-name-that-is-wider-than-its-\ncolumn\n"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,16 +81,6 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-func TestSVGInUTCSaysTimesOnce(t *testing.T) {
-	svg, err := sample(time.UTC).SVG()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(svg), "· ends 11:30 UTC"); n != 3 {
-		t.Errorf("times are written %d times, want once for each of three blocks", n)
-	}
-}
-
 func TestSVGEscapesHostileNames(t *testing.T) {
 	evil := block(`cr-"'<script>alert(1)</script>`, "active", 1, 30)
 	evil.InstanceType = "]]>&\x00\x1b"
@@ -103,99 +92,5 @@ func TestSVGEscapesHostileNames(t *testing.T) {
 	elements, text := readSVG(t, svg)
 	if elements["script"]+elements["b"] != 0 || !strings.Contains(text, "</style><b onload='x'>") {
 		t.Errorf("elements %v in\n%s", elements, svg)
-	}
-}
-
-func TestSVGOfNothing(t *testing.T) {
-	c := Chart{Region: "us-east-2", Now: noon, Zone: time.UTC}
-	c.Fit()
-	svg, err := c.SVG()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, text := readSVG(t, svg); !strings.Contains(text, "No reservation is known.") {
-		t.Error(text)
-	}
-}
-
-// TestStyle: every colour that a rule names is known, with a value for a program that
-// has no CSS variables.
-func TestStyle(t *testing.T) {
-	css := string(style(colours, rules))
-	if strings.Contains(css, "{{") || strings.Contains(css, "}}}") || strings.Count(css, "{") != strings.Count(css, "}") {
-		t.Error(css)
-	}
-	if want := ".pcs-timeline .open{fill:#1a7f37;fill:var(--pcs-open)}"; !strings.Contains(css, want) {
-		t.Errorf("no %s in\n%s", want, css)
-	}
-	for _, shape := range shapes {
-		if !strings.Contains(css, ".pcs-timeline ."+shape+"{") {
-			t.Errorf("no rule for %s", shape)
-		}
-	}
-}
-
-// No text leaves the picture: every day of three weeks as the last tick of the axis, which
-// ends anywhere, and the longest notes that there are.
-func TestSVGClipsNoText(t *testing.T) {
-	for hours := 14 * 24; hours < 17*24; hours++ {
-		c := sample(berlin(t))
-		c.To = at(float64(hours))
-		svg, err := c.SVG()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, label := range labelsOf(t, svg) {
-			// What a date such as "Wed 25 Nov" takes for a character in DejaVu Sans of 12 pixels,
-			// whose digits are 0.636 em wide and whose blanks 0.318.
-			if right := label.x + 7.4*float64(len([]rune(label.text))); label.x < 0 || right > svgWidth {
-				t.Errorf("to %s: %q begins at %g and ends at %g of %d", c.To.Format(time.RFC3339), label.text, label.x, right, svgWidth)
-			}
-		}
-		if t.Failed() {
-			return
-		}
-	}
-}
-
-type textLabel struct {
-	text string
-	x    float64
-}
-
-// labelsOf are the texts of a picture that begin at their x.
-func labelsOf(t *testing.T, svg []byte) []textLabel {
-	t.Helper()
-	var all []textLabel
-	decoder := xml.NewDecoder(bytes.NewReader(svg))
-	for {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		start, ok := token.(xml.StartElement)
-		if !ok || start.Name.Local != "text" {
-			continue
-		}
-		label, anchored := textLabel{}, false
-		for _, a := range start.Attr {
-			switch a.Name.Local {
-			case "x":
-				if label.x, err = strconv.ParseFloat(a.Value, 64); err != nil {
-					t.Fatal(err)
-				}
-			case "text-anchor":
-				anchored = true
-			}
-		}
-		if err := decoder.DecodeElement(&label.text, &start); err != nil {
-			t.Fatal(err)
-		}
-		if !anchored {
-			all = append(all, label)
-		}
 	}
 }
