@@ -8,14 +8,13 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-// laggingWorld is one in which nothing shows for 5 seconds after its creation, whose
-// clock runs 50 times as fast as ours.
+// laggingWorld is one in which nothing shows for 5 seconds after its creation, and each request takes 3.
 func laggingWorld(t *testing.T) (*awssim.Sim, *Client) {
 	t.Helper()
 	sim, c := newSim(t)
 	lag := awssim.Duration(5 * time.Second)
 	sim.SetLag(awssim.Lag{Instances: &lag, Templates: &lag, Tags: &lag, Reservations: &lag})
-	sim.Clock().SetSpeed(50)
+	sim.Clock().SetStep(3 * time.Second)
 	return sim, c
 }
 
@@ -50,7 +49,7 @@ func TestNewInstanceIsTerminated(t *testing.T) {
 func TestNewInstanceThatNeverShowsIsNotGone(t *testing.T) {
 	sim, c := laggingWorld(t)
 	c.shared.settle = 20 * time.Millisecond
-	sim.Clock().SetSpeed(0)
+	sim.Clock().SetStep(0)
 	i := launchOne(t, c)
 	if err := c.Terminate(t.Context(), []string{i.ID}); Code(err) != "InvalidInstanceID.NotFound" {
 		t.Errorf("terminating what does not show: %v", err)
@@ -82,7 +81,7 @@ func TestNewLaunchTemplate(t *testing.T) {
 // Another run finds the name taken, and nothing to read yet.
 func TestLaunchTemplateThatAnotherRunMade(t *testing.T) {
 	sim, c := laggingWorld(t)
-	sim.Clock().SetSpeed(0)
+	sim.Clock().SetStep(0)
 	c.shared.settle = 20 * time.Millisecond
 	if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); err != nil {
 		t.Fatal(err) // what EC2 answered, though it does not show
@@ -91,7 +90,7 @@ func TestLaunchTemplateThatAnotherRunMade(t *testing.T) {
 		t.Errorf("no way to read it: %v", err)
 	}
 	c.shared.settle = settleTime
-	sim.Clock().SetSpeed(50)
+	sim.Clock().SetStep(3 * time.Second)
 	again, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
 	if err != nil || again.Version != "1" || calls(sim, "CreateLaunchTemplateVersion") != 0 {
 		t.Errorf("again %+v, %v", again, err)

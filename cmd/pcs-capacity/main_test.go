@@ -151,7 +151,7 @@ PartitionName=gpu Nodes=gpu-1
 //	                           makes calls fail; * is every operation
 //	sim calls OPERATION        prints how many calls have arrived in all regions; * is every operation
 //	sim recount                counts them from now on
-//	sim speed 1000             seconds a second, until then 0
+//	sim step 1m                each call moves AWS's clock so far, until then 0s
 //	sim payments fail|succeed  decides for payments
 //	sim limits JSON            refuses searches as live accounts were refused
 //	sim heal                   ends every fault
@@ -179,10 +179,10 @@ func simCommand(ts *testscript.TestScript, neg bool, args []string) {
 		fmt.Fprintf(ts.Stdout(), "%d calls of %s\n", n, args[1])
 	case "recount":
 		maps.Copy(counted, sim.Calls())
-	case "speed":
-		speed, err := strconv.ParseFloat(args[1], 64)
+	case "step":
+		d, err := time.ParseDuration(args[1])
 		ts.Check(err)
-		sim.Clock().SetSpeed(speed)
+		sim.Clock().SetStep(d)
 	case "payments":
 		sim.FailPayments(args[1] == "fail")
 	case "limits":

@@ -12,6 +12,7 @@ type Clock struct {
 	base    time.Time // simulated time at the moment real
 	real    time.Time // machine time (with its monotonic reading) at which base was set
 	speed   float64
+	step    time.Duration // how far each request moves it
 	changed chan struct{}
 }
 
@@ -59,6 +60,24 @@ func (c *Clock) Advance(d time.Duration) {
 // SetSpeed changes the speed from now on; 0 stops the clock.
 func (c *Clock) SetSpeed(speed float64) {
 	c.rebase(func(now time.Time) time.Time { return now }, max(speed, 0))
+}
+
+// SetStep has each request move the clock by d from now on, so that what waits for AWS's time
+// comes to its end though the clock stands still.
+func (c *Clock) SetStep(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.step = d
+}
+
+// called moves the clock by a step.
+func (c *Clock) called() {
+	c.mu.Lock()
+	d := c.step
+	c.mu.Unlock()
+	if d != 0 {
+		c.Advance(d)
+	}
 }
 
 // rebase starts a new stretch of time; a negative speed keeps the present one.

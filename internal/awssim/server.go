@@ -49,6 +49,7 @@ func (s *Sim) Handler() http.Handler {
 // showClock sets the Date header of every answer from the simulated clock.
 func (s *Sim) showClock(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.clock.called()
 		w.Header().Set("Date", s.clock.Now().Format(http.TimeFormat))
 		next.ServeHTTP(w, r)
 	})
