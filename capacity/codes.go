@@ -43,6 +43,7 @@ const (
 const (
 	AWSUnanswered        Code = "aws-unanswered"
 	SlurmUnanswered      Code = "slurm-unanswered"
+	SlurmUnread          Code = "slurm-unread"
 	AccountingUnanswered Code = "accounting-unanswered"
 	ReservationMissing   Code = "reservation-missing"
 	ReservationUnnamed   Code = "reservation-unnamed"
@@ -332,6 +333,10 @@ var Codes = []Meaning{
 		Text:    "Slurm did not answer; fences, time limits and holds are as they were.",
 		Do:      "See whether slurmctld runs; the next pass goes on.",
 		Example: "asking Slurm: Unable to contact slurm controller; fences and time limits are as they were"},
+	{Code: SlurmUnread, Where: AtPass, Severity: Admin,
+		Text:    "Slurm shows a job, partition or reservation in a form that is not known. A job is left as it is; all others are decided on.",
+		Do:      "See what `squeue` or `scontrol show` prints of it, and report it with Slurm's version.",
+		Example: "job 7 cannot be read (squeue's NumNodes: \"1K\" is not a number): its time limit and holds stay as they are"},
 	{Code: AccountingUnanswered, Where: AtPass, Severity: Admin,
 		Text:    "Slurm did not show what QOS and associations allow and have used; no limit is raised past what was known.",
 		Do:      "See whether slurmdbd runs; the next pass asks again.",

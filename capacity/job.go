@@ -49,6 +49,7 @@ type Job struct {
 	Exclude      string // --exclude, a hostlist; from a separate query
 	Reservation  string // the requested Slurm reservation
 	TRES         TRES   // allocated resources; from a separate query
+	Unread       string // what squeue shows and nobody can read; "" if the rest of this is all
 }
 
 // Pending is true for a job that waits for its start and holds no node. A requeued job is not pending until its last

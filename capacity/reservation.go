@@ -175,6 +175,8 @@ type Reservation struct {
 type Missing struct {
 	ID  string
 	Err error
+	// Unread: EC2 has described it, in an answer that cannot be read.
+	Unread bool
 }
 
 // FutureODCR reports whether the reservation is an ODCR that opens in the future.

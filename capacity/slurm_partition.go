@@ -16,4 +16,5 @@ type SlurmPartition struct {
 	QOS           string        // its limits apply to all jobs; empty: none
 	ResumeTimeout time.Duration // 0: that of slurm.conf
 	SuspendTime   time.Duration // 0: that of slurm.conf; slurm.Never: idle nodes stay up
+	Unread        string        // what Slurm shows and nobody can read
 }

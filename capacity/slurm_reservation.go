@@ -16,6 +16,7 @@ type SlurmReservation struct {
 	Users   []string
 	Comment string // Slurm 22.05 has no comments
 	Active  bool   // it has started and not ended
+	Unread  string // what Slurm shows and nobody can read
 }
 
 // SlurmInfinite is the length that Slurm stores for Duration=infinite.

@@ -183,9 +183,9 @@ const (
 )
 
 // withoutBad calls EC2 with ids, each sent once. EC2 refuses a whole call for one bad id, with a
-// code that begins with codePrefix. withoutBad then drops the bad id and sends the rest again; if
-// EC2's message does not name it, it sends the ids one by one. It returns EC2's error for each bad
-// id, and stops at any other error.
+// code that begins with codePrefix, and the SDK reads an answer whole or not at all. withoutBad then
+// drops the bad id and sends the rest again; if EC2 does not name it, it sends the ids one by
+// one. It returns the error for each bad id, and stops at any other error: also when none can be read.
 func withoutBad(ids []string, codePrefix string, call func(ids []string) error) (bad map[string]error, err error) {
 	bad = map[string]error{}
 	rest := unique(ids)
@@ -194,7 +194,7 @@ func withoutBad(ids []string, codePrefix string, call func(ids []string) error) 
 		if err == nil {
 			return bad, nil
 		}
-		if !strings.HasPrefix(Code(err), codePrefix) {
+		if !strings.HasPrefix(Code(err), codePrefix) && (!unreadable(err) || len(unique(ids)) == 1) {
 			return bad, err
 		}
 		if len(rest) == 1 {
@@ -202,7 +202,7 @@ func withoutBad(ids []string, codePrefix string, call func(ids []string) error) 
 			return bad, nil
 		}
 		named := namedIn(err.Error(), rest)
-		if named == "" {
+		if named == "" || unreadable(err) {
 			return bad, oneByOne(rest, codePrefix, call, bad)
 		}
 		bad[named] = err
@@ -212,18 +212,27 @@ func withoutBad(ids []string, codePrefix string, call func(ids []string) error) 
 }
 
 func oneByOne(ids []string, codePrefix string, call func(ids []string) error, bad map[string]error) error {
+	unread := 0
 	for _, id := range ids {
 		err := call([]string{id})
 		switch {
 		case err == nil:
 		case strings.HasPrefix(Code(err), codePrefix):
 			bad[id] = err
+		case unreadable(err):
+			bad[id] = err
+			if unread++; unread == len(ids) {
+				return err
+			}
 		default:
 			return err
 		}
 	}
 	return nil
 }
+
+// unreadable reports whether AWS has answered what the SDK cannot read.
+func unreadable(err error) bool { return errors.As(err, new(*smithy.DeserializationError)) }
 
 // namedIn is the id that a message names; the longest, since one id can be a prefix of another. It
 // only saves calls: a wrong guess would be asked again.

@@ -60,7 +60,7 @@ func (c *Client) reservations(
 		case i >= 0:
 			found = append(found, all[i])
 		case bad[id] != nil:
-			missing = append(missing, capacity.Missing{ID: id, Err: bad[id]})
+			missing = append(missing, capacity.Missing{ID: id, Err: bad[id], Unread: unreadable(bad[id])})
 		default:
 			missing = append(missing, capacity.Missing{ID: id, Err: ErrNotDescribed})
 		}

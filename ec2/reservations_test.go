@@ -3,12 +3,15 @@ package ec2
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -314,6 +317,27 @@ func TestKindsOfTheSDK(t *testing.T) {
 func TestNamedInTakesTheLongestID(t *testing.T) {
 	if got := namedIn("The ID 'cr-0ab' does not exist", []string{"cr-0a", "cr-0ab", "x"}); got != "cr-0ab" {
 		t.Errorf("named %q", got)
+	}
+}
+
+// The SDK reads an answer whole or not at all: one reservation that it cannot read hides no other. When none can be
+// read, EC2 has not been asked.
+func TestWithoutBadLeavesOutWhatCannotBeRead(t *testing.T) {
+	broken := &smithy.OperationError{Err: &smithy.DeserializationError{Err: errors.New("EndDate")}}
+	for ids, want := range map[string]string{"a": "", "a b c": "", "a x c": "x", "x": "failed", "x y": "failed", "x a y": "x y"} {
+		bad, err := withoutBad(strings.Fields(ids), "Invalid", func(ids []string) error {
+			if slices.ContainsFunc(ids, func(id string) bool { return id > "w" }) {
+				return broken
+			}
+			return nil
+		})
+		got := strings.Join(slices.Sorted(maps.Keys(bad)), " ")
+		if err != nil {
+			got = "failed"
+		}
+		if got != want {
+			t.Errorf("of %s: %s, want %s", ids, got, want)
+		}
 	}
 }
 

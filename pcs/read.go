@@ -124,7 +124,7 @@ func (c *Client) listGroups(ctx context.Context, cluster string) (all []types.Co
 }
 
 // readEach reads things side by side, in the order in which they were listed. Those that are gone
-// meanwhile are left out.
+// meanwhile are left out, and after an error those that could not be read.
 func readEach[S, T any](ctx context.Context, listed []S, read func(context.Context, S) (T, bool, error)) ([]T, error) {
 	things, found := make([]T, len(listed)), make([]bool, len(listed))
 	var reads errgroup.Group
@@ -134,16 +134,13 @@ func readEach[S, T any](ctx context.Context, listed []S, read func(context.Conte
 		reads.Go(func() error { things[i], found[i], errs[i] = read(ctx, one); return nil })
 	}
 	_ = reads.Wait() // the errors are in errs
-	if err := first(errs); err != nil {
-		return nil, err
-	}
 	var all []T
 	for i, thing := range things {
-		if found[i] {
+		if found[i] && errs[i] == nil {
 			all = append(all, thing)
 		}
 	}
-	return all, nil
+	return all, first(errs)
 }
 
 // withTags reads a thing and its tags side by side. A thing that is gone has neither.

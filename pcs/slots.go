@@ -23,7 +23,7 @@ const (
 
 // Slots returns the compute node groups of these names that exist, each with the reservation that
 // our tag says it was set up for; "" without the tag of this cluster. It lists the cluster once, and
-// reads the tags of each group found.
+// reads the tags of each group found. After an error, groups may be missing.
 func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map[string]string, error) {
 	if cluster == "" {
 		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
@@ -50,14 +50,11 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map
 		}
 		return s, true, err
 	})
-	if err != nil {
-		return nil, err
-	}
 	slots := map[string]string{}
 	for _, s := range found {
 		slots[s.name] = s.reservation
 	}
-	return slots, nil
+	return slots, err
 }
 
 // Busy reports whether PCS is at work on a queue, or on a compute node group. Of what is not there

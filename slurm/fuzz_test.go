@@ -73,11 +73,10 @@ func FuzzScontrol(f *testing.F) {
 				t.Errorf("%+v", n)
 			}
 		}
-		_, _ = parseReservations([]byte(text))
-		states, err := parseNodeStates([]byte(text))
-		for _, n := range states {
-			if err != nil || checkName("node", n.Name) != nil {
-				t.Errorf("%q, %v", n.Name, err)
+		_, _ = parseReservations([]byte(text)), parsePartitions([]byte(text))
+		for _, n := range parseNodeStates([]byte(text)) {
+			if checkName("node", n.Name) != nil {
+				t.Errorf("%q", n.Name)
 			}
 		}
 	})

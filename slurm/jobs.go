@@ -98,8 +98,11 @@ func (c *Client) Job(ctx context.Context, shown string) (job capacity.Job, err e
 		}
 		return nil
 	}, "--states=all", "--jobs="+name.base)
-	if errors.Is(err, ErrNoJob) {
+	switch {
+	case errors.Is(err, ErrNoJob):
 		err = nil
+	case err == nil && job.Unread != "":
+		err = fmt.Errorf("reading job %s: %s", shown, job.Unread)
 	}
 	return job, err
 }

@@ -35,6 +35,9 @@ var plainFields = []plainField{
 	{"JobArrayID", func(j *capacity.Job, text string) error { return readShown(j, text) }},
 	{"State", func(j *capacity.Job, text string) error { j.State, j.StateFlag = splitState(text); return nil }},
 	{"TimeLimit", func(j *capacity.Job, text string) error {
+		if text == "NOT_SET" { // its partition, whose limit it would have, is gone
+			return nil
+		}
 		limit, err := capacity.ParseLimit(text)
 		if errors.Is(err, capacity.ErrLimitRange) {
 			limit, err = capacity.NoLimit, nil
@@ -140,8 +143,8 @@ func (f jobFields) format(mark string) string {
 }
 
 // jobReader takes jobs out of what squeue prints with the format of a mark, while it does: no
-// more than one record is kept. Anything else than whole records is an error: jobs that are
-// left out would be taken for gone.
+// more than one record is kept. A field that cannot be read is Unread of its job. Anything else
+// than whole records is an error: jobs that are left out would be taken for gone.
 type jobReader struct {
 	fields jobFields
 	mark   []byte
@@ -162,7 +165,7 @@ func (r *jobReader) Write(text []byte) (int, error) {
 		if !whole {
 			break
 		}
-		if r.err = r.read(); r.err != nil {
+		if r.err = r.take(r.read()); r.err != nil {
 			return 0, r.err
 		}
 		if unread, whole = bytes.CutPrefix(rest, []byte("\n")); !whole {
@@ -200,17 +203,17 @@ func (r *jobReader) cut(text []byte) (rest []byte, whole bool) {
 }
 
 // read reads the fields.
-func (r *jobReader) read() error {
+func (r *jobReader) read() capacity.Job {
 	r.last, r.job = r.job, capacity.Job{}
 	plain := string(r.texts[0])
 	if n := strings.Count(plain, plainEnd) + 1; n != len(r.fields.plain) {
-		return fmt.Errorf("the answer of squeue has %d fields, not %d: %s", n, len(r.fields.plain), quote(plain))
+		r.job.Unread = fmt.Sprintf("squeue shows %d fields, not %d: %s", n, len(r.fields.plain), quote(plain))
 	}
 	for _, f := range r.fields.plain {
 		var text string
 		text, plain, _ = strings.Cut(plain, plainEnd)
-		if err := f.read(&r.job, text); err != nil {
-			return fmt.Errorf("squeue's %s of job %d: %w", f.name, r.job.ID, err)
+		if err := f.read(&r.job, text); err != nil && r.job.Unread == "" {
+			r.job.Unread = fmt.Sprintf("squeue's %s: %v", f.name, err)
 		}
 	}
 	if unknownState(r.job.State) {
@@ -229,7 +232,7 @@ func (r *jobReader) read() error {
 			*f.of(&r.job) = string(bytes.Runes(text))
 		}
 	}
-	return r.take(r.job)
+	return r.job
 }
 
 func intField(of func(j *capacity.Job) *int) func(j *capacity.Job, text string) error {

@@ -51,8 +51,8 @@ const noNodes = "No nodes in the system"
 
 // NodeStates returns the named nodes with nothing but Name and State, and leaves out what Nodes
 // leaves out. It is for who cannot wait for Nodes: of a thousand nodes in one state sinfo prints
-// one line, and scontrol 600 KB. Only those that sinfo does not have, being in no partition, are
-// asked of scontrol.
+// one line, and scontrol 600 KB. Only those that sinfo does not have, being in no partition, or
+// in a line that cannot be read, are asked of scontrol.
 func (c *Client) NodeStates(ctx context.Context, names ...string) ([]capacity.Node, error) {
 	list, err := nodeArgument(names)
 	if err != nil {
@@ -65,10 +65,7 @@ func (c *Client) NodeStates(ctx context.Context, names ...string) ([]capacity.No
 	if err != nil {
 		return nil, fmt.Errorf("asking for the states of nodes: %w", err)
 	}
-	nodes, err := parseNodeStates(out)
-	if err != nil {
-		return nil, fmt.Errorf("asking for the states of nodes: %w", err)
-	}
+	nodes := parseNodeStates(out)
 	found := map[string]bool{}
 	for _, n := range nodes {
 		found[n.Name] = true
@@ -87,21 +84,17 @@ func (c *Client) NodeStates(ctx context.Context, names ...string) ([]capacity.No
 // nodeStatesFormat has what no user can write. A colon without a width means the whole text.
 const nodeStatesFormat = "StateComplete:|,NodeList:|"
 
-// parseNodeStates reads lines such as "idle+cloud+powering_up|gpu-[1-4]|". Anything else is an
-// error: nodes that are left out would be taken for powered down. A node in two partitions is
-// there once.
-func parseNodeStates(output []byte) ([]capacity.Node, error) {
+// parseNodeStates reads lines such as "idle+cloud+powering_up|gpu-[1-4]|", and leaves out others.
+// A node in two partitions is there once.
+func parseNodeStates(output []byte) []capacity.Node {
 	var nodes []capacity.Node
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(output)) {
 		parts := strings.Split(strings.TrimSuffix(line, "\n"), "|")
-		if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] != "" {
-			return nil, fmt.Errorf("the answer of sinfo has a line %s", quote(line))
+		if len(parts) != 3 || parts[0] == "" || parts[2] != "" {
+			continue
 		}
-		names, err := Expand(parts[1])
-		if err != nil {
-			return nil, err
-		}
+		names, _ := Expand(parts[1])
 		for _, name := range names {
 			if !seen[name] {
 				seen[name] = true
@@ -109,7 +102,7 @@ func parseNodeStates(output []byte) ([]capacity.Node, error) {
 			}
 		}
 	}
-	return nodes, nil
+	return nodes
 }
 
 // nodeReason cuts the reason out of the end of a node's line. Slurm puts

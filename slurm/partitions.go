@@ -15,10 +15,10 @@ func (c *Client) Partitions(ctx context.Context) ([]capacity.SlurmPartition, err
 	if err != nil {
 		return nil, fmt.Errorf("listing partitions: %w", err)
 	}
-	return parsePartitions(out)
+	return parsePartitions(out), nil
 }
 
-func parsePartitions(output []byte) ([]capacity.SlurmPartition, error) {
+func parsePartitions(output []byte) []capacity.SlurmPartition {
 	var partitions []capacity.SlurmPartition
 	for _, line := range records(output, "PartitionName") {
 		pairs := fields(line)
@@ -36,25 +36,17 @@ func parsePartitions(output []byte) ([]capacity.SlurmPartition, error) {
 		if groups := pairs["AllowGroups"]; groups != "ALL" {
 			partition.AllowGroups = splitList(groups)
 		}
-		var err error
-		if partition.Nodes, err = Expand(pairs["Nodes"]); err != nil {
-			return nil, fmt.Errorf("partition %s: %w", partition.Name, err)
-		}
-		if partition.MaxTime, err = capacity.ParseLimit(pairs["MaxTime"]); err != nil {
-			return nil, fmt.Errorf("partition %s: MaxTime: %w", partition.Name, err)
-		}
-		if partition.DefaultTime, err = capacity.ParseLimit(pairs["DefaultTime"]); err != nil {
-			return nil, fmt.Errorf("partition %s: DefaultTime: %w", partition.Name, err)
-		}
+		u := unread{pairs: pairs}
+		partition.Nodes = readKey(&u, "Nodes", Expand)
+		partition.MaxTime = readKey(&u, "MaxTime", capacity.ParseLimit)
+		partition.DefaultTime = readKey(&u, "DefaultTime", capacity.ParseLimit)
 		partition.DefaultTime = cmp.Or(partition.DefaultTime, partition.MaxTime) // as Slurm does
-		for key, into := range map[string]*time.Duration{"ResumeTimeout": &partition.ResumeTimeout, "SuspendTime": &partition.SuspendTime} {
-			if *into, err = partitionSeconds(pairs[key]); err != nil {
-				return nil, fmt.Errorf("partition %s: %s: %w", partition.Name, key, err)
-			}
-		}
+		partition.ResumeTimeout = readKey(&u, "ResumeTimeout", partitionSeconds)
+		partition.SuspendTime = readKey(&u, "SuspendTime", partitionSeconds)
+		partition.Unread = u.text
 		partitions = append(partitions, partition)
 	}
-	return partitions, nil
+	return partitions
 }
 
 // partitionSeconds reads "30". GLOBAL leaves it to slurm.conf.

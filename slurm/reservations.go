@@ -19,16 +19,12 @@ func (c *Client) Reservations(ctx context.Context) ([]capacity.SlurmReservation,
 	if err != nil {
 		return nil, fmt.Errorf("listing Slurm reservations: %w", err)
 	}
-	reservations, err := parseReservations(out)
-	if err != nil {
-		return nil, fmt.Errorf("listing Slurm reservations: %w", err)
-	}
-	return reservations, nil
+	return parseReservations(out), nil
 }
 
 // parseReservations reads one-line records with times in seconds since 1970.
 // Operators alone write them; the comment comes last and may hold anything.
-func parseReservations(output []byte) ([]capacity.SlurmReservation, error) {
+func parseReservations(output []byte) []capacity.SlurmReservation {
 	var reservations []capacity.SlurmReservation
 	for _, line := range records(output, "ReservationName") {
 		pairs := fields(line, "Comment")
@@ -38,22 +34,23 @@ func parseReservations(output []byte) ([]capacity.SlurmReservation, error) {
 			Users:  splitList(pairs["Users"]),
 			Active: pairs["State"] == "ACTIVE",
 		}
-		var err error
-		if reservation.Nodes, err = Expand(pairs["Nodes"]); err != nil {
-			return nil, fmt.Errorf("reservation %s: %w", reservation.Name, err)
-		}
 		_, comment, _ := strings.Cut(line, " Comment=")
 		reservation.Comment = strings.TrimSpace(comment)
-		for key, into := range map[string]*time.Time{"StartTime": &reservation.Start, "EndTime": &reservation.End} {
-			seconds, err := strconv.ParseInt(pairs[key], 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("reservation %s: %s=%q is not in seconds since 1970", reservation.Name, key, pairs[key])
-			}
-			*into = time.Unix(seconds, 0).UTC()
-		}
+		u := unread{pairs: pairs}
+		reservation.Nodes = readKey(&u, "Nodes", Expand)
+		reservation.Start, reservation.End = readKey(&u, "StartTime", unixTime), readKey(&u, "EndTime", unixTime)
+		reservation.Unread = u.text
 		reservations = append(reservations, reservation)
 	}
-	return reservations, nil
+	return reservations
+}
+
+func unixTime(text string) (time.Time, error) {
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is not in seconds since 1970", text)
+	}
+	return time.Unix(seconds, 0).UTC(), nil
 }
 
 // CreateReservation creates a Slurm reservation. A name in use gives

@@ -70,6 +70,21 @@ func records(output []byte, key string) []string {
 	return found
 }
 
+// unread is the first of a record's pairs that cannot be read; text is "" while all can.
+type unread struct {
+	pairs map[string]string
+	text  string
+}
+
+// readKey reads the value of a key: one that cannot be read is zero, and its record goes on.
+func readKey[T any](u *unread, key string, read func(string) (T, error)) T {
+	value, err := read(u.pairs[key])
+	if err != nil && u.text == "" {
+		u.text = fmt.Sprintf("%s: %v", key, err)
+	}
+	return value
+}
+
 func splitList(list string) []string {
 	if list == "" {
 		return nil

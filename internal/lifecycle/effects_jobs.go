@@ -22,7 +22,7 @@ type onJob interface {
 
 // unchanged reports whether a job is as it was, as far as a decision on it depends on what others change.
 func unchanged(was, now capacity.Job) bool {
-	return now.State == was.State && now.Restarts == was.Restarts && now.Held == was.Held &&
+	return now.Unread == "" && now.State == was.State && now.Restarts == was.Restarts && now.Held == was.Held &&
 		now.AdminComment == was.AdminComment && now.Comment == was.Comment && now.Partition == was.Partition &&
 		now.Constraint == was.Constraint && now.TimeLimit == was.TimeLimit && now.TimeMin == was.TimeMin
 }

@@ -45,6 +45,22 @@ func TestEC2ForgetsWhatHasEnded(t *testing.T) {
 	}
 }
 
+// What EC2 says of one reservation cannot be read: what was known of it is kept, however long.
+func TestAnAnswerThatCannotBeRead(t *testing.T) {
+	w := newWorld(t, 1)
+	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "48h", capacity.StateActive))
+	for id, kept := range map[string]bool{"cr-0": true, "cr-1": false} {
+		o := observation{Sources: w.sources, old: old}
+		o.MachineTime = func() time.Time { return noon.Add(2 * missingFor) }
+		o.missing(capacity.Missing{ID: id, Err: errors.New("EndDate"), Unread: true})
+		_, known := capacity.Build(capacity.Settings{}, o.seen).Reservation(id)
+		if want := "EC2's answer about reservation " + id + " cannot be read: EndDate; what was known of it is kept"; known != kept ||
+			strings.Join(o.said.Problems, "\n") != want || o.absent != nil || o.failed != nil {
+			t.Errorf("%s: known %t, said %q, absent %v, failed %v", id, known, o.said.Problems, o.absent, o.failed)
+		}
+	}
+}
+
 // No slot is set up for a block that is open still but past its fence.
 func TestNothingIsSetUpPastItsFence(t *testing.T) {
 	for end, want := range map[string]int{"39m": 0, "41m": 1} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Partition all shares its nodes with ours, cpu has others.
@@ -31,6 +32,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		{Shown: "7", Partition: "cpu", Comment: "a=b"},
 		{Shown: "8", Partition: "cpu", Nodes: []string{"gpu-a-1"}}, // which the partition had until now
 		{Shown: "9", Partition: "gpu", Reservation: "pcs-capacity-health-gpu.gpu-a-1"},
+		{Shown: "10", Partition: "gone", Unread: "of nobody"}, {Shown: "11", Partition: "gpu", Unread: "of ours"},
 	} {
 		m.jobs = append(m.jobs, &modelJob{Job: j})
 	}
@@ -52,8 +54,16 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		if got := shown(p.seen.Jobs); got != test.jobs {
 			t.Errorf("of ours only: %v, also of %q: jobs %s, not %s", test.oursOnly, test.also, got, test.jobs)
 		}
+		if got := strings.Join(p.seen.Snap.Problems, "\n"); got != "job 11 cannot be read (of ours): its time limit and holds stay as they are" {
+			t.Errorf("of ours only: %v, also of %q: %s", test.oursOnly, test.also, got)
+		}
 		if got := shown(p.seen.Elsewhere); got != test.elsewhere {
 			t.Errorf("of ours only: %v, also of %q: elsewhere %s, not %s", test.oursOnly, test.also, got, test.elsewhere)
+		}
+		// What is known of a job stays while it cannot be read.
+		p.seen.MarksFile = map[string]state.Mark{"11": {Ends: 3}, "12": {}}
+		if marks := trusted(p.seen); marks["11"].Ends != 3 || marks["12"] != (state.Mark{}) {
+			t.Errorf("marks %v", marks)
 		}
 		// Where job 8 was seen, the next pass looks too.
 		if got, seen := strings.Join(p.alsoOurs(), " "), strings.Contains(test.jobs, "8"); (got == "cpu") != seen {

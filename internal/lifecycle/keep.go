@@ -103,6 +103,16 @@ func (o *observation) keepInspected() {
 func (o *observation) missing(m capacity.Missing) {
 	words, _ := o.EC2.Explain(m.Err)
 	now := o.now()
+	if m.Unread {
+		if o.old != nil {
+			if r, ok := o.old.Reservation(m.ID); ok {
+				o.seen.Reservations = append(o.seen.Reservations, r)
+			}
+		}
+		o.problem(capacity.AWSUnanswered, capacity.Subject{Reservation: m.ID}, "",
+			"EC2's answer about reservation %s cannot be read: %s; what was known of it is kept", m.ID, words)
+		return
+	}
 	since := now.UTC().Truncate(time.Second)
 	if o.old != nil {
 		if was, told := o.old.Missing[m.ID]; told {

@@ -63,11 +63,17 @@ func markKey(shown string) string {
 // nodes that they will lose.
 func trusted(seen Seen) map[string]state.Mark {
 	byNode := seen.endingNodes()
-	return trustedMarks(without(seen.Jobs, func(j capacity.Job) bool {
+	marks := trustedMarks(without(seen.Jobs, func(j capacity.Job) bool {
 		_, ends := earliestFence(j, byNode)
 		return !ends &&
 			!slices.ContainsFunc(j.Partitions(), func(name string) bool { _, ours := seen.Snap.Partition(name); return ours })
 	}), seen.MarksFile)
+	for _, j := range seen.Unread {
+		if mark, marked := seen.MarksFile[markKey(j.Shown)]; marked {
+			marks[markKey(j.Shown)] = mark
+		}
+	}
+	return marks
 }
 
 // keepMarks saves the trusted marks for the next pass.

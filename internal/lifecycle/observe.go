@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -273,8 +274,10 @@ func (o *observation) selectedBefore(g capacity.GroupSettings) []string {
 // held takes PCS's answer about its compute node groups, or the previous one. It reports whether PCS has answered.
 func (o *observation) held(names []string, a answer) (answered bool) {
 	answered = o.need("reading the compute node groups "+strings.Join(names, ", "), a)
-	if !answered {
-		o.seen.Held = o.heldBefore(names)
+	if !answered { // about some perhaps
+		before := o.heldBefore(names)
+		maps.Copy(before, o.seen.Held)
+		o.seen.Held = before
 	}
 	for _, name := range names {
 		if id := o.seen.Held[name]; id != "" {

@@ -172,6 +172,9 @@ func TestAFenceOfAnUnknownReservation(t *testing.T) {
 	missing := answering{good, []capacity.Missing{{ID: fence.Guard().Block, Err: errors.New("InvalidCapacityReservationId.NotFound")}}, nil}
 	after("an error", answering{good, nil, errDown}, 0, true)
 	after("an error for two hours", answering{good, nil, errDown}, 2*time.Hour, true)
+	unread := answering{good, []capacity.Missing{{ID: fence.Guard().Block, Err: errDown, Unread: true}}, nil}
+	after("an answer that cannot be read", unread, 0, true)
+	after("that for two hours", unread, 2*time.Hour, true)
 	after("left out of one answer", missing, 0, true)
 	after("described again", good, 50*time.Minute, true)
 	after("left out again", missing, 30*time.Minute, true)

@@ -218,6 +218,14 @@ func (p *pass) addSlurm() {
 		if sp.Default {
 			p.seen.Snap.DefaultPartition = sp.Name
 		}
+		if sp.Unread != "" {
+			p.say(capacity.SlurmUnread, capacity.Subject{Partition: sp.Name}, "", "partition %s cannot be read: %s", sp.Name, sp.Unread)
+		}
+	}
+	for _, r := range p.seen.Cluster.Reservations {
+		if r.Unread != "" {
+			p.say(capacity.SlurmUnread, capacity.Subject{}, "", "Slurm reservation %s cannot be read: %s", r.Name, r.Unread)
+		}
 	}
 	for i := range p.seen.Snap.Former {
 		p.addSlots(&p.seen.Snap.Former[i])

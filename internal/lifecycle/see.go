@@ -229,6 +229,9 @@ func (p *pass) askGuarded(ctx context.Context) {
 		delete(p.seen.Snap.Missing, r.ID)
 	}
 	for _, m := range missing {
+		if m.Unread {
+			continue
+		}
 		since, was := p.seen.Snap.Missing[m.ID]
 		if !was {
 			since = p.seen.second()

@@ -1,9 +1,11 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -60,10 +62,15 @@ func (p *pass) readJobs(ctx context.Context) error {
 	p.seen.Ended = withoutChecks(ended)
 	p.seen.Jobs = slices.DeleteFunc(withoutChecks(jobs), func(j capacity.Job) bool { // in place: they may be many
 		ours := in(j) || p.onOurs(j)
-		if !ours {
+		switch {
+		case ours && j.Unread != "":
+			p.seen.Unread = append(p.seen.Unread, j)
+			p.say(capacity.SlurmUnread, capacity.Subject{Job: j.Shown}, "",
+				"job %s cannot be read (%s): its time limit and holds stay as they are", cmp.Or(j.Shown, strconv.Itoa(j.ID)), j.Unread)
+		case !ours && j.Unread == "":
 			p.seen.Elsewhere = append(p.seen.Elsewhere, j)
 		}
-		return !ours
+		return !ours || j.Unread != ""
 	})
 	if p.seen.Jobs == nil { // nil would mean that they were not read
 		p.seen.Jobs = []capacity.Job{}
@@ -79,9 +86,11 @@ func (p *pass) onOurs(j capacity.Job) bool {
 // alsoOurs are the partitions of jobs that have nodes of ours.
 func (p *pass) alsoOurs() []string {
 	var names []string
-	for _, j := range p.seen.Jobs {
-		if !slices.Contains(names, j.Partition) && p.onOurs(j) {
-			names = append(names, j.Partition)
+	for _, jobs := range [][]capacity.Job{p.seen.Jobs, p.seen.Unread} {
+		for _, j := range jobs {
+			if !slices.Contains(names, j.Partition) && p.onOurs(j) {
+				names = append(names, j.Partition)
+			}
 		}
 	}
 	return names

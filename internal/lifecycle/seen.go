@@ -22,6 +22,8 @@ type Seen struct {
 	// Jobs are those of our partitions and nodes; nil if not read. Elsewhere are jobs of other partitions with a word
 	// of ours, Ended those that ended in the last minutes.
 	Jobs, Elsewhere, Ended []capacity.Job
+	// Unread are jobs of our partitions and nodes of which not all can be read: they stay as they are.
+	Unread []capacity.Job
 	// Marks are the trusted marks of jobs, MarksFile is what the next pass would read: see marks.go. Off are the jobs
 	// that this pass has taken off their nodes.
 	Marks, MarksFile map[string]state.Mark
