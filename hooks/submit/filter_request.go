@@ -15,6 +15,7 @@ import (
 // The callers, as the shims name them in the field "from": cli_filter, job_submit, or job_modify for a change of a
 // queued job.
 const (
+	fromCLIFilter = "cli_filter"
 	fromJobSubmit = "job_submit"
 	fromJobModify = "job_modify"
 )
@@ -38,6 +39,10 @@ func decodeFields(args []string) (map[string]string, error) {
 
 // Request turns the fields of a shim into a job. Times are in the machine's clock.
 func Request(fields map[string]string) (capacity.Request, error) {
+	gpus := gpus
+	if fields["from"] != fromCLIFilter { // slurmctld has lists of TRES
+		gpus = capacity.GPUs
+	}
 	partitions := strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' })
 	req := capacity.Request{
 		Partitions:   partitions,
@@ -50,8 +55,8 @@ func Request(fields map[string]string) (capacity.Request, error) {
 		Tasks:        count(fields["ntasks"]),
 		TasksPerNode: count(fields["ntasks-per-node"]),
 		GPUs:         gpus(fields["gpus"]),
-		GPUsPerNode:  max(gpus(fields["gpus-per-node"]), gpus(fields["gres"])),
-		GPUsPerTask:  gpus(fields["gpus-per-task"]),
+		GPUsPerNode:  max(gpus(fields["gpus-per-node"]), capacity.GPUs(fields["gres"])),
+		GPUsPerTask:  max(gpus(fields["gpus-per-task"]), capacity.GPUs(fields["tres-per-task"])),
 		Constraint:   fields["constraint"],
 		NodeList:     fields["nodelist"],
 		Exclude:      fields["exclude"],
@@ -93,13 +98,18 @@ func moment(text string) time.Time {
 	return t
 }
 
-// gpus counts GPUs: "8", "h100:8", "h100:4,a100:4" as --gpus takes them, or a list of
-// generic resources, "gres:gpu:8", as slurmctld has them.
-func gpus(field string) int {
-	if field == "" || strings.HasPrefix(field, "gres") {
-		return capacity.GPUs(field)
+// gpus counts the GPUs of an option such as --gpus: "8", "h100:8", "h100:4,a100:4". What cannot be read is no count.
+func gpus(option string) int {
+	total := 0
+	for item := range strings.SplitSeq(option, ",") {
+		_, number, typed := strings.Cut(item, ":")
+		if !typed {
+			number = item
+		}
+		n, _ := strconv.ParseUint(number, 10, 16)
+		total += int(n)
 	}
-	return capacity.GPUs("gpu:" + strings.ReplaceAll(field, ",", ",gpu:"))
+	return total
 }
 
 // noVal is what slurmctld has in the place of a number that was not given.

@@ -13,7 +13,8 @@ local UNCHECKED = "pcs-capacity: %s; the job is let through unchecked; tell an a
 -- What the filter gets of a job.
 local FIELDS = {
   "from", "partition", "account", "comment", "was", "started", "user", "qos", "time", "time-min", "begin", "deadline", "nodes",
-  "ntasks", "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "constraint", "requeue", "nodelist", "exclude",
+  "ntasks", "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task",
+  "constraint", "requeue", "nodelist", "exclude",
 }
 
 -- How sbatch and slurmctld show an option that was not given.
@@ -26,10 +27,12 @@ local function count_of(text)
   return digits and #digits < 6 and tonumber(digits) or nil
 end
 
-local function gpus_of(text)
-  local kind = text:match("^gres[:/]gpu:(.+)$") or text:match("^gpu:(.+)$") or text
-  local digits = kind:match("^%d+$") or not kind:find("^gres") and kind:match("^%a[%w_]*:(%d+)$")
-  return text == "" and 0 or digits and #digits < 5 and tonumber(digits) or nil
+-- A list of TRES, as slurmctld has it and --gres, may hold others: cpu=24,gres/gpu:h100=8.
+local function gpus_of(text, is_list)
+  local rest = is_list and text:gsub("^cpu[:=]%d+,?", "") or text
+  if is_list and rest ~= "" then rest = rest:match("^gres[:/]gpu[:=](.+)$") or rest:match("^gpu:(.+)$") or "?" end
+  local digits = rest:match("^%d+$") or rest:match("^%a[%w_]*[:=](%d+)$")
+  return rest == "" and 0 or digits and #digits < 5 and tonumber(digits) or nil
 end
 
 local function minutes_of(text)
@@ -52,6 +55,7 @@ end
 local READERS = {
   time = minutes_of, begin = moment_of, deadline = moment_of, nodes = count_of, ntasks = count_of, ["ntasks-per-node"] = count_of,
   gpus = gpus_of, ["gpus-per-node"] = gpus_of, ["gpus-per-task"] = gpus_of, gres = gpus_of,
+  ["tres-per-task"] = gpus_of,
 }
 
 -- These write what a user reads, as the filter does.
@@ -130,7 +134,7 @@ end
 local function least_nodes(job, nodes, gpus)
   local per_node = job["ntasks-per-node"]
   if gpus > 0 then -- 0 if nobody knows
-    if math.max(job["gpus-per-node"], job.gres, job["gpus-per-task"]) > gpus then return math.huge end
+    if math.max(job["gpus-per-node"], job["gpus-per-task"]) > gpus then return math.huge end
     nodes = math.max(nodes, math.ceil(job.gpus / gpus))
     local tasks = job["gpus-per-task"] > 0 and math.floor(gpus / job["gpus-per-task"])
     if tasks and (per_node == 0 or tasks < per_node) then per_node = tasks end
@@ -185,9 +189,11 @@ local function decide(fields, plan, now)
     fields.account:find("^[%w_.-]+$") and ("," .. accounts .. ","):find("," .. fields.account .. ",", 1, true)
   local job = { now = now + 1, offset = offset / 1000 }
   for field, read in pairs(READERS) do
-    job[field] = read(fields[field])
+    job[field] = read(fields[field], fields.from ~= "cli_filter" or field:find("res"))
     if not job[field] then return nil end
   end
+  job["gpus-per-node"] = math.max(job["gpus-per-node"], job.gres)
+  job["gpus-per-task"] = math.max(job["gpus-per-task"], job["tres-per-task"])
   local requeues = fields.requeue == "requeue" or fields.requeue == "1"
   if fields.requeue == "unset" or fields.requeue == "65534" then requeues = plan:find("\nrequeues\n", 1, true) end
   local wish = wish_of(fields.comment, requeues)

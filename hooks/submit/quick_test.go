@@ -265,7 +265,8 @@ func randomJob(r *rand.Rand, now time.Time) map[string]string {
 	set("ntasks-per-node", 4, "1", "8", "0", "65534", "-2", "-2")
 	set("gpus", 1, "8", "16", "h100:4", "gres:gpu:8", "gres/gpu:16")
 	set("gpus-per-node", 3, "8", "h100:8", "9", "gpu:8", "gres:gpu:8", "gres/gpu:h100:9", "4,a100:4", "1k", "gres:gpu", "h100")
-	set("gpus-per-task", 1, "1", "8", "0")
+	set("gpus-per-task", 1, "1", "8", "0", "cpu=24", "cpu=24,gres/gpu=1", "cpu:4,gres/gpu:h100:2")
+	set("tres-per-task", 1, "cpu:4", "gres/gpu:8", "cpu:4,gres/gpu:h100:2", "license/gpu:3")
 	set("gres", 2, "gpu:8", "gpu:h100:9", "gpu:8,shard:2", "nvme:1", "gpu", "gres:gpu:16", "GPU:8")
 	set("constraint", 1, "a", "p0-g0")
 	set("qos", 1, "normal")
@@ -432,6 +433,11 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 			}
 		}
 		fields["from"] = "job_submit"
+		for _, field := range []string{"gpus", "gpus-per-node", "gpus-per-task"} {
+			if value := fields[field]; value != "" && !strings.Contains(value, "gpu") {
+				fields[field] = "gres:gpu:" + value // as slurmctld shows it
+			}
+		}
 		p, _ := snap.Partition(name)
 		if len(p.AllowAccounts) > 0 {
 			fields["account"] = p.AllowAccounts[0]
