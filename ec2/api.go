@@ -15,7 +15,6 @@ type call[In, Out any] func(context.Context, *In, ...func(*ec2.Options)) (*Out, 
 type api struct {
 	CancelCapacityReservation           call[ec2.CancelCapacityReservationInput, ec2.CancelCapacityReservationOutput]
 	CreateCapacityReservation           call[ec2.CreateCapacityReservationInput, ec2.CreateCapacityReservationOutput]
-	CreateFleet                         call[ec2.CreateFleetInput, ec2.CreateFleetOutput]
 	CreateLaunchTemplate                call[ec2.CreateLaunchTemplateInput, ec2.CreateLaunchTemplateOutput]
 	CreateLaunchTemplateVersion         call[ec2.CreateLaunchTemplateVersionInput, ec2.CreateLaunchTemplateVersionOutput]
 	CreateTags                          call[ec2.CreateTagsInput, ec2.CreateTagsOutput]
@@ -54,7 +53,6 @@ func newAPI(c *ec2.Client) *api {
 	return &api{
 		CancelCapacityReservation:           c.CancelCapacityReservation,
 		CreateCapacityReservation:           c.CreateCapacityReservation,
-		CreateFleet:                         c.CreateFleet,
 		CreateLaunchTemplate:                c.CreateLaunchTemplate,
 		CreateLaunchTemplateVersion:         c.CreateLaunchTemplateVersion,
 		CreateTags:                          c.CreateTags,

@@ -104,11 +104,6 @@ func (p *pcsPlayer) pass() error {
 	if cluster, ok = p.cluster(); !ok {
 		return nil
 	}
-	if p.sim.Otherwise().DropsForeign {
-		if err := p.dropForeign(); err != nil {
-			return err
-		}
-	}
 	now := p.sim.Clock().Now()
 	for _, group := range cluster.NodeGroups {
 		if !inSlurm(group.Status) || group.Name == p.static {
@@ -168,12 +163,6 @@ func (p *pcsPlayer) passNode(group awssim.PCSNodeGroup, node string, number int,
 		// The node goes when its jobs have ended, and comes back as a new instance.
 		p.replaced[node] = instance
 		return p.update(node, "state=POWER_DOWN_ASAP", "reason=Node group was updated")
-	case backed && strings.Contains(state, "DRAIN") && p.replaced[node] != instance && p.sim.Otherwise().ReplacesDrained:
-		p.replaced[node] = instance
-		return p.sim.TerminateNode(p.name, group.Name, node)
-	case backed && number <= group.Min && strings.Contains(state, "MAINTENANCE") && !strings.Contains(state, "POWER") && p.replaced[node] != instance && p.sim.Otherwise().RelaunchesFenced:
-		p.replaced[node] = instance
-		return p.sim.TerminateNode(p.name, group.Name, node)
 	case strings.HasPrefix(state, "DOWN") && strings.Contains(state, "POWERED_DOWN"):
 		return p.update(node, "state=POWER_DOWN_FORCE") // a boot that took too long: usable again
 	case number <= group.Min && strings.Contains(state, "POWERED_DOWN") && !strings.Contains(state, "POWER_UP") && open(group, now):
@@ -217,9 +206,6 @@ func (p *pcsPlayer) keepHold(group awssim.PCSNodeGroup) error {
 // dropHolds deletes the reservations of groups whose block has opened, or that
 // are gone or have other nodes.
 func (p *pcsPlayer) dropHolds(cluster awssim.PCSCluster) error {
-	if p.sim.Otherwise().KeepsScheduled {
-		return nil
-	}
 	now := p.sim.Clock().Now()
 	for name, held := range p.held {
 		i := slices.IndexFunc(cluster.NodeGroups, func(g awssim.PCSNodeGroup) bool { return g.Name == name && inSlurm(g.Status) })
@@ -233,18 +219,6 @@ func (p *pcsPlayer) dropHolds(cluster awssim.PCSCluster) error {
 		}
 	}
 	return nil
-}
-
-// dropForeign deletes the Slurm reservations that this did not make.
-func (p *pcsPlayer) dropForeign() error {
-	out, err := p.slurm.Command(p.ctx, "scontrol", "-o", "show", "reservation")
-	for _, word := range strings.Fields(out) {
-		name, found := strings.CutPrefix(word, "ReservationName=")
-		if found && !strings.HasSuffix(name, "-scheduled") && err == nil {
-			_, err = p.slurm.Command(p.ctx, "scontrol", "delete", "reservation="+name)
-		}
-	}
-	return err
 }
 
 // resume is Slurm's ResumeProgram: it launches an instance behind each node.

@@ -29,7 +29,6 @@ type simCmd struct {
 	Payments  simPaymentsCmd  `cmd:"" help:"Let the payments of blocks fail, or succeed again."`
 	Lag       simLagCmd       `cmd:"" help:"Let what is created show late."`
 	Policy    simPolicyCmd    `cmd:"" help:"Allow callers only what an IAM policy allows."`
-	Otherwise simOtherwiseCmd `cmd:"" help:"Let PCS and EC2 be otherwise where no documentation says how it is."`
 	Limits    simLimitsCmd    `cmd:"" help:"Refuse searches for blocks as live accounts were refused."`
 }
 

@@ -223,32 +223,5 @@ func TestLongUpPCSReplacesNodes(t *testing.T) {
 	p.jobState(t, busy, "COMPLETED")
 	p.until(t, log, func(out string) bool { return strings.Count(out, `msg="slurmd started"`) == 4 })
 	p.nodeState(t, "gpu-a-1", up)
-
-	// Where PCS takes nodes in maintenance for broken: those under a fence with MAINT are ended and launched again and
-	// again, and the job that runs there ends. Under a guest's fence nothing of it.
-	lost := p.sh(t, "sbatch --parsable -p gpu-a -w gpu-a-1 -o job.out --wrap 'sleep 300'")
-	p.jobState(t, lost, "RUNNING")
-	p.sh(t, labProgram+" sim otherwise --relaunches-fenced")
-	const fence = "scontrol create reservation reservationname=fence nodes=gpu-a-[1-2] starttime=now duration=60 users=root flags="
-	p.sh(t, fence+"MAINT,IGNORE_JOBS")
-	p.nodeState(t, "gpu-a-2", func(s string) bool { return strings.Contains(s, "MAINTENANCE") && strings.Contains(s, "POWERING_UP") })
-	p.until(t, log, func(out string) bool { return strings.Count(out, `msg="instance terminated"`) >= 6 }) // two by the update
-	p.until(t, "scontrol -o show job "+lost, func(out string) bool {
-		return strings.Contains(out, "JobState=FAILED") || strings.Contains(out, "JobState=PENDING")
-	})
-	p.sh(t, "scancel "+lost+"; scontrol delete reservation=fence && "+fence+"OVERLAP,IGNORE_JOBS")
-	waits := p.sh(t, "sbatch --parsable -p gpu-a -o job.out --wrap true")
-	for _, node := range []string{"gpu-a-1", "gpu-a-2"} {
-		p.nodeState(t, node, func(s string) bool {
-			return strings.TrimSuffix(s, "+PLANNED") == "IDLE+CLOUD+RESERVED" // for the job that waits
-		})
-	}
-	before := strings.Count(p.sh(t, log), `msg="slurmd started"`)
-	inside := p.sh(t, "sbatch --parsable -p gpu-a -N2 --reservation=fence -o job.out --wrap 'sleep 3'")
-	p.jobState(t, inside, "COMPLETED")
-	p.jobState(t, waits, "PENDING")
-	if after := strings.Count(p.sh(t, log), `msg="slurmd started"`); after != before {
-		t.Errorf("%d nodes were launched under a guest's fence", after-before)
-	}
 	p.launchFailure(t, pcsAPI)
 }

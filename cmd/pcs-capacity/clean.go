@@ -8,7 +8,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -25,8 +24,7 @@ Reservations with this cluster's mark whose job has ended or runs, whose probe i
 or whose end has passed. What people hold with reserve stays until its end, unless the
 command was cut off before it could tell the id. sync does the same in each pass.
 
-Then removes what a canary --free has left that was killed. Exit status 1: something could
-not be given back.`
+Exit status 1: something could not be given back.`
 }
 
 // cleanRow is a reservation that serves nothing.
@@ -69,11 +67,6 @@ func (c *CleanCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Co
 		}
 		rows = append(rows, row)
 	}
-	if err == nil {
-		var ofCanary []cleanRow
-		ofCanary, err = c.canary(ctx, t, cfg, aws)
-		rows = append(rows, ofCanary...)
-	}
 	if len(rows) > 0 || t.Format != terminal.Table {
 		if err := t.Rows(rows); err != nil {
 			return err
@@ -95,33 +88,4 @@ func (c *CleanCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Co
 		t.Say("Dry run: nothing was changed.")
 	}
 	return nil
-}
-
-// canary removes what a canary --free has left, unless one runs.
-func (c *CleanCmd) canary(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) (rows []cleanRow, err error) {
-	mark, err := clusterMark(ctx, cfg, false)
-	if err != nil {
-		return nil, err
-	}
-	run := newFree(aws, mark)
-	left, err := run.Leftovers(ctx)
-	if err != nil || len(left.IDs()) == 0 {
-		return nil, err
-	}
-	unlock, err := state.Dir(cfg.StateDir).Lock(ctx, state.CanaryLock, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if !c.DryRun {
-		_, err = run.Clean(ctx)
-	}
-	const why = "a canary --free left it"
-	for _, i := range left.Instances {
-		rows = append(rows, cleanRow{ID: i.ID, InstanceType: i.Type, Count: 1, Why: why, Released: err == nil && !c.DryRun})
-	}
-	for _, r := range left.Reservations {
-		rows = append(rows, cleanRow{ID: r.ID, InstanceType: r.InstanceType, AZID: r.AZID, Count: r.Total, Free: r.Available, End: r.End, Why: why, Released: err == nil && !c.DryRun})
-	}
-	return rows, err
 }

@@ -60,7 +60,6 @@ type CLI struct {
 	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to correct it."`
 	Notify    NotifyCmd     `cmd:"" group:"run" help:"See that people get what sync tells them."`
-	Canary    CanaryCmd     `cmd:"" group:"run" help:"Ask a live account what no documentation says, for cents or with a small block."`
 	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
 	Topology  TopologyCmd   `cmd:"" group:"run" help:"Print topology.conf from where the reservations are in EC2's network."`
 	Report    ReportCmd     `cmd:"" group:"run" help:"Say where every paid node-hour went, what it cost, and what to buy next."`

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/canary"
 	"github.com/pcs-capacity/pcs-capacity/internal/explain"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
@@ -28,7 +27,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 	fields := fieldsOfThisPackage(t)
 	seen := map[reflect.Type]bool{}
-	for _, shown := range []any{setup.Plan{}, setup.TeardownPlan{}, lifecycle.Report{}, capacity.Need{}, capacity.Window{}, capacity.Period{}, explain.Explanation{}, explain.Start{}, explain.Opening{}, canary.Report{}, canary.FreeReport{}, market.RegionFailure{}, market.Alternative{}, capacity.Extension{}} {
+	for _, shown := range []any{setup.Plan{}, setup.TeardownPlan{}, lifecycle.Report{}, capacity.Need{}, capacity.Window{}, capacity.Period{}, explain.Explanation{}, explain.Start{}, explain.Opening{}, market.RegionFailure{}, market.Alternative{}, capacity.Extension{}} {
 		fieldsOf(reflect.TypeOf(shown), fields, seen)
 	}
 	if len(fields) < 50 || fields["fee_per_gpu_hour"] == "" || fields["security_group_ids"] == "" {

@@ -382,15 +382,6 @@ func held(r *restricted) {
 	r.sim.Clock().Advance(2 * time.Minute)
 }
 
-// leftOfCanary has an instance that a canary --free has left that was killed.
-func leftOfCanary(r *restricted) {
-	aws, _ := r.clients()
-	l := capacity.Launch{ClientToken: "t", InstanceType: "t3.micro", SubnetID: "subnet-0e200000000000a01", Count: 1, Tags: map[string]string{capacity.TagCluster: "ml/canary"}}
-	if _, err := aws.LaunchImage(r.Context(), l, "ami-0e200000000000e05", ""); err != nil {
-		r.Fatal(err)
-	}
-}
-
 var scenes = []scene{
 	{program: permissions.List, run: command("list", "--regions", "all")},
 	{program: permissions.Offerings, run: command("offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "2d", "--regions", "all")},
@@ -454,19 +445,7 @@ var scenes = []scene{
 			r.Fatal(err)
 		}
 	}, run: command("teardown", "--queue", "gpu")},
-	{program: permissions.Canary, before: func(r *restricted) { // with what a run has left that was cut off
-		r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)
-		left := r.tagGroup(map[string]string{capacity.TagReservation: nextBlock})
-		left.Name, left.Min, left.Max = "canary-size", 0, 1
-		aws, pcsClient := r.clients()
-		if _, _, err := (pcs.Provisioner{PCS: pcsClient, EC2: aws, Poll: time.Millisecond}).EnsureNodeGroup(r.Context(), left, true); err != nil {
-			r.Fatal(err)
-		}
-	}, run: command("canary", "gpu-a", "--change")},
-	{program: permissions.Canary, before: func(r *restricted) { r.mustAdmin(setupArgs(openBlock, "--max-nodes", "3")...) }, run: command("canary", "gpu-a")},
-	{program: permissions.CanaryFree, run: command("canary", "--free")},
 	{program: permissions.Clean, before: held, run: command("clean")},
-	{program: permissions.Clean, before: leftOfCanary, run: command("clean")},
 	{program: permissions.Purchase, before: func(r *restricted) { r.mustAdmin("offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "7d") }, run: buy},
 	{program: permissions.Purchase, run: command("purchase", openBlock, "--fee", "1000.00")},
 	{program: permissions.Extend, run: extendBlock},

@@ -9,6 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
@@ -207,4 +208,12 @@ func newHolder(ctx context.Context, cfg *config.Config, aws *ec2.Client) (market
 		return market.Holder{}, err
 	}
 	return market.Holder{EC2: aws, State: state.Dir(cfg.StateDir), Limits: cfg.Reserve.Domain(), Cluster: mark}, nil
+}
+
+// clusterMark is the mark of the settings' cluster.
+func clusterMark(ctx context.Context, cfg *config.Config, create bool) (string, error) {
+	if cfg.Cluster != "" {
+		return cfg.Cluster, nil
+	}
+	return setup.SlurmMark(ctx, cfg, create)
 }

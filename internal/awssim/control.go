@@ -67,10 +67,6 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 		s.FailNodeGroups(f.Count, f.Code, f.Message)
 		return f, nil
 	}))
-	mux.HandleFunc("POST /_sim/otherwise", accept(func(o Otherwise) (any, error) {
-		s.SetOtherwise(o)
-		return o, nil
-	}))
 	mux.HandleFunc("POST /_sim/limits", accept(func(l Limits) (any, error) { return l, s.SetLimits(l) }))
 	mux.HandleFunc("POST /_sim/policy", accept(func(p AttachedPolicy) (any, error) { return p, s.SetPolicy(p) }))
 	mux.HandleFunc("DELETE /_sim/policy", func(w http.ResponseWriter, r *http.Request) {

@@ -129,9 +129,6 @@ type purchaseCapacityBlockInput struct {
 }
 
 func (in *purchaseCapacityBlockInput) dryRun(c *call) error {
-	if len(in.TagSpecifications) > 0 && c.region.sim.otherwise.PlainPurchases {
-		return apiErrorf("InvalidParameterValue", "TagSpecifications are not supported for this operation")
-	}
 	return nil
 }
 

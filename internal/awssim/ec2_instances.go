@@ -59,11 +59,7 @@ func (s *Sim) terminate(r *region, i *instance, reason string) {
 	s.emit(Terminated, reason, i)
 	s.later(time.Duration(s.scenario.ShutdownDelay), func() {
 		i.State = stateTerminated
-		delay := time.Duration(s.scenario.CleanupDelay)
-		if s.otherwise.SlowPlaces {
-			delay = slowPlace
-		}
-		s.later(delay, func() { i.seat = nil })
+		s.later(time.Duration(s.scenario.CleanupDelay), func() { i.seat = nil })
 		s.at(s.now.Add(keepTerminated), func() { delete(r.instances, i.ID) })
 	})
 }
@@ -122,14 +118,7 @@ func (s *Sim) runInstances(c *call, in *runInstancesInput) (any, error) {
 			return nil, err
 		}
 		return func() (any, error) {
-			ended := slices.ContainsFunc(made, func(i *instance) bool { return i.State == stateTerminated })
-			switch {
-			case ended && s.otherwise.TokensShow:
-			case ended && s.otherwise.TokensRenew:
-				if made, err = s.run(c.region, o); err != nil {
-					return nil, err
-				}
-			case ended:
+			if slices.ContainsFunc(made, func(i *instance) bool { return i.State == stateTerminated }) {
 				// Seen in boto/boto3, issue 4406.
 				return nil, apiErrorf("IdempotentInstanceTerminated",
 					"The client token you have provided is associated with a terminated instance. Please use a different client token.")
@@ -296,9 +285,6 @@ func (s *Sim) describeInstances(c *call, in *describeInstancesInput) (any, error
 	}
 	names := instanceFilters
 	names.tags = func(i *instance) map[string]string { return c.region.shownTags(i.ID, i.Tags) }
-	if s.otherwise.SlowTags && slices.ContainsFunc(in.Filters, func(f filter) bool { return strings.HasPrefix(f.Name, "tag:") }) {
-		items = slices.DeleteFunc(slices.Clone(items), func(i *instance) bool { return s.now.Before(i.LaunchTime.Add(slow)) })
-	}
 	if items, err = names.apply(in.Filters, items); err != nil {
 		return nil, err
 	}

@@ -37,7 +37,6 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeLaunchTemplateVersions": ec2Op(s.describeLaunchTemplateVersions),
 
 		"RunInstances":              ec2Op(s.runInstances),
-		"CreateFleet":               ec2Op(s.createFleet),
 		"DescribeInstances":         ec2Op(s.describeInstances),
 		"DescribeInstanceStatus":    ec2Op(s.describeInstanceStatus),
 		"DescribeNetworkInterfaces": ec2Op(s.describeNetworkInterfaces),

@@ -256,8 +256,6 @@ func (s *Sim) checkODCR(r *region, z *zone, in *createCapacityReservationInput) 
 		return apiErrorf("InvalidParameterCombination", "EndDate can be specified only when EndDateType is limited")
 	case limited && !in.EndDate.After(s.now):
 		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter endDate is invalid. It is in the past.", wireTime(in.EndDate))
-	case limited && s.otherwise.LongHolds && in.EndDate.Before(s.now.Add(time.Hour)):
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter endDate is invalid. It must be at least an hour ahead.", wireTime(in.EndDate))
 	case in.PlacementGroupArn != "" && r.placementGroup(groupOfARN(in.PlacementGroupArn)) == nil:
 		return placementGroupUnknown(in.PlacementGroupArn)
 	case !r.offers(in.InstanceType, z.id):
@@ -285,15 +283,7 @@ func (s *Sim) cancelCapacityReservation(c *call, in *cancelCapacityReservationIn
 	if res.lent() > 0 {
 		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' has an interruptible allocation", res.ID)
 	}
-	var delay time.Duration
-	if s.otherwise.SlowCancels {
-		delay = slow
-	}
-	s.later(delay, func() {
-		if delay == 0 || res.holds() {
-			s.finish(c.region, res, "cancelled")
-		}
-	})
+	s.finish(c.region, res, "cancelled")
 	return done{true}, nil
 }
 

@@ -31,9 +31,6 @@ func (s *Sim) describeReservationTopology(c *call, in *describeReservationTopolo
 	if len(in.IDs) > mostTopologies {
 		return nil, apiErrorf("InvalidParameterValue", "The maximum number of Capacity Reservation IDs is %d", mostTopologies)
 	}
-	if len(in.IDs) > 0 && s.otherwise.NoTopology {
-		return nil, apiErrorf("UnsupportedOperation", "The topology of the Capacity Reservation is not available")
-	}
 	found, err := byID(c.region.shownReservations(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
 	if err != nil {
 		return nil, err

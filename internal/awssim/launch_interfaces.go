@@ -70,9 +70,6 @@ func (r *region) checkInterfaces(o launchOrder, at site) ([]launchInterface, err
 	if len(o.NetworkInterfaces) == 0 {
 		return []launchInterface{{subnet: at.subnet, kind: "interface", groups: o.SecurityGroupIds}}, nil
 	}
-	if len(o.NetworkInterfaces) > 1 && r.sim.otherwise.OneInterface {
-		return nil, apiErrorf("InvalidParameterCombination", "%s takes one network interface at launch", at.kind.Name)
-	}
 	var all []launchInterface
 	efas := 0
 	for _, n := range o.NetworkInterfaces {

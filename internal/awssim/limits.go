@@ -50,7 +50,7 @@ func (s *Sim) checkSearch(r *region, in *describeCapacityBlockOfferingsInput) er
 	soon := !l.last.IsZero() && s.now.Sub(l.last) < l.pause
 	l.last = s.now
 	switch {
-	case l.noQuota || s.otherwise.NoBlocks:
+	case l.noQuota:
 		return apiErrorf("CapacityBlockDescribeLimitExceeded",
 			"Your existing service limits for this AWS account are not sufficient to use EC2 Capacity Blocks. Contact AWS Support to request a limit increase.")
 	case soon: // the code was seen; nobody recorded the message

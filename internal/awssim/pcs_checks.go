@@ -15,7 +15,7 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 	var v pcsValidation
 	checkPCSName(&v, "computeNodeGroupName", g.Name, 25)
 	checkPCSTags(&v, g.tags)
-	checkScaling(&v, g.Scaling, cl.region.sim.otherwise.MixedScaling)
+	checkScaling(&v, g.Scaling)
 	if !profileARN.MatchString(g.InstanceProfile) {
 		v.add("iamInstanceProfileArn", "%q is not the ARN of an instance profile", g.InstanceProfile)
 	}
@@ -52,13 +52,13 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 
 // checkScaling wants a static group (minimum = maximum) or a dynamic one (minimum 0): AWS PCS User Guide,
 // "Creating a compute node group": PCS does not support a mix of both.
-func checkScaling(v *pcsValidation, scaling pcsWireScaling, mixed bool) {
+func checkScaling(v *pcsValidation, scaling pcsWireScaling) {
 	switch {
 	case scaling.Min < 0 || scaling.Max < 0:
 		v.add("scalingConfiguration", "the counts cannot be negative")
 	case scaling.Min > scaling.Max:
 		v.add("scalingConfiguration", "minInstanceCount %d is more than maxInstanceCount %d", scaling.Min, scaling.Max)
-	case scaling.Min != 0 && scaling.Min != scaling.Max && !mixed:
+	case scaling.Min != 0 && scaling.Min != scaling.Max:
 		v.add("scalingConfiguration", "minInstanceCount %d must be 0 (dynamic) or equal to maxInstanceCount %d (static): a mix is not supported",
 			scaling.Min, scaling.Max)
 	}
@@ -177,7 +177,7 @@ func checkReservation(v *pcsValidation, r *region, g *pcsGroup, template templat
 			v.add("instanceConfigs", "the instance type is %s, %s is for %s", config.Type, id, res.Type)
 		}
 	}
-	if want.sizeCaps && g.Scaling.Max > res.count && !r.sim.otherwise.AnySize {
+	if want.sizeCaps && g.Scaling.Max > res.count {
 		v.add("scalingConfiguration", "maxInstanceCount %d is more than the %d instances of %s", g.Scaling.Max, res.count, id)
 	}
 	if !slices.ContainsFunc(subnets, func(sn *subnet) bool { return sn.zone.id == res.zone.id }) {

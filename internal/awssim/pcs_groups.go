@@ -35,9 +35,6 @@ func (s *Sim) createNodeGroup(c *call, in *createGroupInput) (*groupOutput, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := s.busy(cl); err != nil {
-		return nil, err
-	}
 	if cl.Status != statusActive {
 		return nil, pcsNotActive(kindCluster, cl.ID, cl.Status)
 	}
@@ -54,9 +51,7 @@ func (s *Sim) createNodeGroup(c *call, in *createGroupInput) (*groupOutput, erro
 	if g.PurchaseOption == "" {
 		g.PurchaseOption = "ONDEMAND"
 	}
-	if err := checkGroup(cl, g, nil); err != nil && s.otherwise.LateChecks {
-		s.groupFailures = append(s.groupFailures, pcsWireError{"ValidationException", err.Error()})
-	} else if err != nil {
+	if err := checkGroup(cl, g, nil); err != nil {
 		return nil, err
 	}
 	if len(cl.groups) >= clusterQuota {
@@ -209,9 +204,6 @@ func (s *Sim) updateNodeGroup(c *call, in *updateGroupInput) (*groupOutput, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := s.busy(cl); err != nil {
-		return nil, err
-	}
 	switch {
 	case cl.Status != statusActive:
 		return nil, pcsNotActive(kindCluster, cl.ID, cl.Status)
@@ -247,9 +239,6 @@ func (s *Sim) updateNodeGroup(c *call, in *updateGroupInput) (*groupOutput, erro
 func (s *Sim) deleteNodeGroup(c *call, in *groupInput) (*pcsNothing, error) {
 	cl, g, err := c.region.pcs.clusterAndGroup(in.Cluster, in.Group)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.busy(cl); err != nil {
 		return nil, err
 	}
 	if g.Status == statusCreating || g.Status == statusUpdating || g.Status == statusDeleting {

@@ -19,9 +19,6 @@ func (s *Sim) createQueue(c *call, in *createQueueInput) (*queueOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.busy(cl); err != nil {
-		return nil, err
-	}
 	if cl.Status != statusActive {
 		return nil, pcsNotActive(kindCluster, cl.ID, cl.Status)
 	}
@@ -136,9 +133,6 @@ func (s *Sim) updateQueue(c *call, in *updateQueueInput) (*queueOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.busy(cl); err != nil {
-		return nil, err
-	}
 	switch {
 	case cl.Status != statusActive:
 		return nil, pcsNotActive(kindCluster, cl.ID, cl.Status)
@@ -165,9 +159,6 @@ func (s *Sim) updateQueue(c *call, in *updateQueueInput) (*queueOutput, error) {
 func (s *Sim) deleteQueue(c *call, in *queueInput) (*pcsNothing, error) {
 	cl, q, err := c.region.pcs.clusterAndQueue(in.Cluster, in.Queue)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.busy(cl); err != nil {
 		return nil, err
 	}
 	if q.Status == statusCreating || q.Status == statusUpdating || q.Status == statusDeleting {

@@ -44,13 +44,7 @@ func (r *region) targetSeats(o launchOrder, at site, id string) ([]*reservation,
 	}
 	// One code for a full reservation and for one that does not fit: its message says "compatible and available".
 	n := min(o.max, r.available(res))
-	new := r.sim.otherwise.SlowHolds && r.sim.now.Before(res.created.Add(slow))
-	switch full := n < o.min; {
-	case full && r.sim.otherwise.TakesMore:
-		return make([]*reservation, o.min), nil
-	case full && r.sim.otherwise.OtherFullCode:
-		return nil, insufficientCapacity(at.kind.Name, at.subnet.zone.name, "")
-	case full || new || !res.fits(at) || res.reclaiming:
+	if n < o.min || !res.fits(at) || res.reclaiming {
 		return nil, reservationExceeded()
 	}
 	seats := make([]*reservation, n)

@@ -45,7 +45,6 @@ type Sim struct {
 	pending       []func() // calls of listeners that are still to be made
 	pcsWatch      pcsWatch
 	groupFailures []pcsWireError // of the next creations and updates of node groups
-	otherwise     Otherwise
 	wake, deliver chan struct{}
 	stop          chan struct{}
 	stopped       sync.WaitGroup

@@ -24,16 +24,13 @@ const (
 	Teardown  Program = "teardown"
 	Wire      Program = "hooks install"
 	Check     Program = "check"
-	Canary    Program = "canary"
-	// CanaryFree is Canary without a block.
-	CanaryFree Program = "canary --free"
-	Status     Program = "status"
-	Topology   Program = "topology"
-	HostFile   Program = "topology --job"
-	Sync       Program = "sync"
-	Resume     Program = "resume"
-	Suspend    Program = "suspend"
-	ResumePCS  Program = "resume, PCS"
+	Status    Program = "status"
+	Topology  Program = "topology"
+	HostFile  Program = "topology --job"
+	Sync      Program = "sync"
+	Resume    Program = "resume"
+	Suspend   Program = "suspend"
+	ResumePCS Program = "resume, PCS"
 	// RollingOver is what Sync asks for besides where a partition has roll_over.
 	RollingOver Program = "sync, roll over"
 	// Holding is Resume where [reserve] is enabled.
@@ -41,7 +38,7 @@ const (
 )
 
 // Programs are all of them, in the order of the documentation.
-var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Canary, CanaryFree, Status, Topology, HostFile, Sync, RollingOver, Resume, Holding, Suspend, ResumePCS}
+var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Topology, HostFile, Sync, RollingOver, Resume, Holding, Suspend, ResumePCS}
 
 // Role is somebody who runs some of the programs.
 type Role string
@@ -65,7 +62,7 @@ const (
 func (r Role) Programs() []Program {
 	switch r {
 	case Admin:
-		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Canary, CanaryFree, Status, Topology, HostFile, Sync}
+		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Topology, HostFile, Sync}
 	case Loop:
 		return []Program{Status, Sync}
 	case LoopRollOver:

@@ -36,7 +36,7 @@ const attackers = `cd "$1" || exit 1
 mine=$2; mkdir -p "$mine"
 while [ -d /proc/$PPID ]; do # a test that was killed leaves nothing
   for f in . * facts/* private private/sync.lock private/watch.lock private/held.lock private/purchase.lock private/setup.lock \
-    private/canary.lock private/hooks.lock private/held.json private/hooks.jsonl private/intents private/intents/buy-1.json private/marks.json; do
+    private/hooks.lock private/held.json private/hooks.jsonl private/intents private/intents/buy-1.json private/marks.json; do
     flock -F -n -x "$f" sh -c 'echo "$0" >>"$1"; kill -STOP $$' "$f" "$mine/held" 2>/dev/null &
     ln -sf /etc/passwd "$f" 2>/dev/null
     rm -rf "$f" 2>/dev/null
@@ -81,7 +81,7 @@ func TestUsersHoldNothing(t *testing.T) {
 			err = errors.Join(err, heldErr, fmt.Errorf("the ledger has %v", held))
 		}
 		err = errors.Join(err, dir.Released(now, h.Token), dir.WritePrivate("intents/buy-1.json", []byte(h.Token)))
-		for _, which := range []Lock{CanaryLock, PurchaseLock, SetupLock, WatchLock, LedgerLock, recordsLock} {
+		for _, which := range []Lock{PurchaseLock, SetupLock, WatchLock, LedgerLock, recordsLock} {
 			unlock, lockErr := dir.Lock(t.Context(), which, 0)
 			if lockErr == nil {
 				unlock()

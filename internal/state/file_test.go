@@ -40,9 +40,6 @@ func TestFormsOfFiles(t *testing.T) {
 		{"private/marks.json", `{"1":{"fit":true}}`,
 			func(d Dir) error { return d.KeepMarks(map[string]Mark{"1": {Fit: true}}, nil) },
 			func(d Dir) error { _, err := d.Marks(); return err }},
-		{"private/canary-gpu.json", "{\n  \"a\": 1\n}",
-			func(d Dir) error { return d.WriteCanary("gpu", map[string]int{"a": 1}) },
-			func(d Dir) error { return d.ReadCanary("gpu", &map[string]int{}) }},
 		{"hook.json", `{"account":"1"}`,
 			func(d Dir) error { return d.KeepHook(HookAccess{Account: "1"}) },
 			func(d Dir) error {

@@ -44,7 +44,6 @@ func deeds() []aDeed {
 		{"private/" + recordFile, func(d Dir) error { return d.AppendRecords(Record{Hook: "resume"}) }},
 		{"private/" + lastSampleFile, func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},
 		{"private/" + now.UTC().Format(sampleName), func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},
-		{"private/canary-gpu.json", func(d Dir) error { return d.WriteCanary("gpu", "a") }},
 		{"private/intents/buy-1.json", func(d Dir) error { return d.WritePrivate("intents/buy-1.json", nil) }},
 		{"private/" + string(PassLock), func(d Dir) error {
 			unlock, err := d.Lock(context.Background(), PassLock, 0)
@@ -241,7 +240,7 @@ func TestOldLayoutIsMoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := Dir(t.TempDir())
 			files := map[string]string{"intents/buy-1.json": "old", "intents/buy-2.json": "old", "intents/lock": "", heldFile: held, marksFile: "{}",
-				recordFile: "", "hooks.jsonl.1": "", "sync.lock": "", "held.json.lock": "", "samples.json": "{}", "samples-20270301T113300Z.jsonl": "", "canary-gpu.json": "{}",
+				recordFile: "", "hooks.jsonl.1": "", "sync.lock": "", "held.json.lock": "", "samples.json": "{}", "samples-20270301T113300Z.jsonl": "",
 				planFile: "", "mine.txt": ""}
 			if err := os.Mkdir(dir.path("intents"), 0o755); err != nil {
 				t.Fatal(err)
@@ -258,7 +257,7 @@ func TestOldLayoutIsMoved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range []string{heldFile, marksFile, recordFile, "hooks.jsonl.1", "samples.json", "samples-20270301T113300Z.jsonl", "canary-gpu.json", "intents"} {
+			for _, name := range []string{heldFile, marksFile, recordFile, "hooks.jsonl.1", "samples.json", "samples-20270301T113300Z.jsonl", "intents"} {
 				if !slices.Contains(left, name) {
 					t.Errorf("%s is not moved", name)
 				}

@@ -17,7 +17,6 @@ type Lock string
 
 // The locks, by the names of their files. A program that takes several takes them in this order.
 const (
-	CanaryLock   Lock = "canary.lock"   // `canary` asks
 	PurchaseLock Lock = "purchase.lock" // a purchase, an extension, or a record of one
 	SetupLock    Lock = "setup.lock"    // `setup` or `teardown` reads, plans and changes a cluster's set-up
 	WatchLock    Lock = "watch.lock"    // `sync --watch` makes passes again and again
@@ -29,8 +28,6 @@ const (
 // does names the task of the lock's holder, in a sentence.
 func (l Lock) does() string {
 	switch l {
-	case CanaryLock:
-		return "another `canary` runs"
 	case PurchaseLock:
 		return "another purchase or extension runs"
 	case SetupLock:

@@ -43,7 +43,7 @@ func TestLockPass(t *testing.T) {
 func TestLockNamesItsHolder(t *testing.T) {
 	dir := Dir(t.TempDir())
 	host, _ := os.Hostname()
-	for _, which := range []Lock{CanaryLock, PurchaseLock, SetupLock, WatchLock, PassLock, LedgerLock, recordsLock} {
+	for _, which := range []Lock{PurchaseLock, SetupLock, WatchLock, PassLock, LedgerLock, recordsLock} {
 		unlock, err := dir.Lock(t.Context(), which, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +64,7 @@ func TestLockNamesItsHolder(t *testing.T) {
 // that we lock, in any way.
 func TestUsersCannotOpenLocks(t *testing.T) {
 	dir := Dir(filepath.Join(t.TempDir(), "state"))
-	for _, which := range []Lock{CanaryLock, PurchaseLock, SetupLock, WatchLock, PassLock, LedgerLock, recordsLock} {
+	for _, which := range []Lock{PurchaseLock, SetupLock, WatchLock, PassLock, LedgerLock, recordsLock} {
 		unlock, err := dir.Lock(t.Context(), which, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -98,7 +98,7 @@ func TestUsersCannotOpenLocks(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || locks != 7 {
+	if err != nil || locks != 6 {
 		t.Errorf("%v, %d locks", err, locks)
 	}
 }

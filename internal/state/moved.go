@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // All files were once in the state_dir itself, where any user can open and lock them. The first use
@@ -16,14 +15,14 @@ import (
 const intentsFolder = "intents"
 
 // oldLocks are no longer used.
-var oldLocks = []string{"sync.lock", "watch.lock", "canary.lock", "held.json.lock", "hooks.jsonl.lock", filepath.Join(intentsFolder, "lock")}
+var oldLocks = []string{"sync.lock", "watch.lock", "held.json.lock", "hooks.jsonl.lock", filepath.Join(intentsFolder, "lock")}
 
 // old are the names of files in a state_dir that belong into the private folder.
 func (f *folder) old() ([]string, error) {
 	names, err := f.list(".")
 	return slices.DeleteFunc(names, func(name string) bool {
 		return !slices.Contains([]string{heldFile, fullFile, marksFile, noticesFile, setbacksFile, lastSampleFile, recordFile, recordFile + ".1", intentsFolder}, name) &&
-			begins(name).IsZero() && (!strings.HasPrefix(name, "canary-") || !strings.HasSuffix(name, ".json")) && !slices.Contains(oldLocks, name)
+			begins(name).IsZero() && !slices.Contains(oldLocks, name)
 	}), err
 }
 

@@ -29,11 +29,8 @@ func TestCheckForm(t *testing.T) {
 			}},
 		{"a name of requests alone", "ec2", "RunInstances", launch + "&NetworkInterface.1.Ipv6Addresses.1.Ipv6Address=fd00::1&NetworkInterface.1.Ipv6AddressesSet.1.Ipv6Address=fd00::1",
 			[]string{"NetworkInterface.1.Ipv6AddressesSet.1.Ipv6Address: unknown member of InstanceNetworkInterfaceSpecification"}},
-		{"required in a list", "ec2", "CreateFleet", "TargetCapacitySpecification.DefaultTargetCapacityType=on-demand",
-			[]string{
-				"TargetCapacitySpecification.TotalTargetCapacity: required member of TargetCapacitySpecificationRequest is missing",
-				"LaunchTemplateConfigs: required member of CreateFleetRequest is missing",
-			}},
+		{"required in a list", "ec2", "RunInstances", launch + "&ElasticInferenceAccelerator.1.Count=1",
+			[]string{"ElasticInferenceAccelerator.1.Type: required member of ElasticInferenceAccelerator is missing"}},
 		{"timestamps", "ec2", "CreateCapacityReservation",
 			"InstanceType=p5.48xlarge&InstancePlatform=Linux/UNIX&InstanceCount=1&EndDate=2026-11-21T11:30:00Z&StartDate=1795260600",
 			[]string{`StartDate: "1795260600" is not a timestamp like 2006-01-02T15:04:05.000Z`}},

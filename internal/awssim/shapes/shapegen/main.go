@@ -41,7 +41,6 @@ var services = []service{
 var ec2Operations = []string{
 	"CancelCapacityReservation",
 	"CreateCapacityReservation",
-	"CreateFleet",
 	"CreateInterruptibleCapacityReservationAllocation",
 	"CreateLaunchTemplate",
 	"CreateLaunchTemplateVersion",
