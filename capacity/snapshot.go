@@ -22,6 +22,8 @@ type Snapshot struct {
 	Region  string `json:"region"`
 	Cluster string `json:"cluster,omitempty"`
 
+	// SlurmCluster is Slurm's ClusterName, by which --clusters names it; "" if unknown.
+	SlurmCluster string `json:"slurm_cluster,omitempty"`
 	// DefaultPartition is where Slurm sends a job without --partition; "" if unknown.
 	DefaultPartition string `json:"default_partition,omitempty"`
 	// TimeMinCollapses: this Slurm (before 25.05.3) starts a job with --time-min at that floor while any future Slurm

@@ -11,6 +11,12 @@ local function is_step(options)
   return os.getenv("SLURM_JOB_ID") or os.getenv("SLURM_JOBID") or id > 0 and id < 4294967294 -- NO_VAL
 end
 
+-- A job for other clusters is none of this one's.
+local function goes_elsewhere(options, plan)
+  local clusters, here = (options.clusters or ""):lower(), plan:match("\ncluster (%S+)\n")
+  return clusters ~= "" and here and not ("," .. clusters .. ","):find("," .. here:lower() .. ",", 1, true)
+end
+
 -- A plan that hangs, because its file server does, hangs this command alone.
 local function read_plan()
   local file, why, errno = io.open(PLAN)
@@ -23,7 +29,7 @@ end
 local function check(options)
   if is_step(options) then return slurm.SUCCESS end
   local plan = read_plan()
-  if not concerns_us(options, plan) then return slurm.SUCCESS end
+  if goes_elsewhere(options, plan) or not concerns_us(options, plan) then return slurm.SUCCESS end
   local job = { from = "cli_filter", user = os.getenv("USER") }
   setmetatable(job, { __index = function(_, name) return options[name] end })
   local answer, fields = judge(job, plan, os.time())

@@ -76,7 +76,7 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 	group := func(name, features string) slurmlab.NodeGroup {
 		return slurmlab.NodeGroup{Prefix: name + "-", Count: 4, CPUs: 192, MemoryMB: 2000, GPUs: 8, Features: features + "h100"}
 	}
-	cluster, err := slurmlab.Start(hookstest.Deadline(t), slurmlab.Config{Dir: filepath.Join(dir, "lab"), CLIFilterLua: script, JobSubmitLua: script,
+	cluster, err := slurmlab.Start(hookstest.Deadline(t), slurmlab.Config{Dir: filepath.Join(dir, "lab"), CLIFilterLua: script, JobSubmitLua: script, Accounting: true,
 		CloudGroups: []slurmlab.NodeGroup{group("gpu", ""), group("other", ""), group("two-a", "two-a,"), group("two-b", "two-b,")},
 		Partitions: []slurmlab.Partition{{Name: "gpu", Groups: []string{"gpu-"}}, {Name: "other", Groups: []string{"other-"}},
 			{Name: "two", Groups: []string{"two-a-", "two-b-"}}, {Name: "cpu", Groups: []string{"static-"}}},
@@ -100,6 +100,7 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 	slurm("scontrol", "create", "reservation", "ReservationName=fence", "Nodes=gpu-[1-4],other-[1-4],two-a-[1-4],two-b-[1-4]",
 		"StartTime="+fence.Format("2006-01-02T15:04:05"), "Duration=infinite", "Flags=MAINT,IGNORE_JOBS", "Users=root")
 	slurm("scontrol", "update", "nodename=two-a-[1-2]", "state=drain", "reason=so that large jobs of two would be split")
+	slurm("sacctmgr", "--immediate", "add", "cluster", "other")
 	// run is what Slurm says of a command, and when the job would start; zero if never.
 	run := func(o submit.Option) (out string, start time.Time) {
 		out, err := cluster.Command(hookstest.Deadline(t), "sh", "-c", o.With("--test-only --output=/dev/null --wrap=true"))

@@ -191,7 +191,7 @@ func readRecords(t *testing.T, path string) map[string]Record {
 // optionsSnapshot is the world of testdata/options.txt.
 func optionsSnapshot(now time.Time) *capacity.Snapshot {
 	snap := hookstest.Snapshot(now)
-	snap.TakenAt = now
+	snap.TakenAt, snap.SlurmCluster = now, "lab"
 	two := capacity.Partition{Name: "two", Provider: capacity.ProviderEC2, MinTime: snap.Partitions[0].MinTime}
 	group := snap.Partitions[0].Groups[0]
 	group.Name, group.Slots = "two", nil

@@ -50,6 +50,7 @@ func (x *actual) Look(ctx context.Context) (*Cluster, error) {
 	}
 	c.Version, c.TimeMinCollapses = cfg.Version.String(), cfg.Version.TimeMinCollapses()
 	c.KillWait, c.NoRequeue = cfg.KillWait, cfg.NoRequeue
+	c.SlurmCluster = cfg.ClusterName
 	c.Accounting, c.ShowsPoweredDown = cfg.Accounting(), cfg.ShowsPoweredDown()
 	if c.Mark, c.MarkErr = x.pcsCluster, nil; x.pcsCluster == "" {
 		c.Name = cfg.ClusterName

@@ -205,6 +205,7 @@ func (p *pass) did(d Done, err error) {
 // addSlurm copies Slurm's facts into the snapshot.
 func (p *pass) addSlurm() {
 	p.seen.Snap.TimeMinCollapses, p.seen.Snap.NoRequeue = p.seen.Cluster.TimeMinCollapses, p.seen.Cluster.NoRequeue
+	p.seen.Snap.SlurmCluster = p.seen.Cluster.SlurmCluster
 	p.seen.Snap.KillWait.Duration = p.seen.Cluster.KillWait
 	p.seen.Snap.Walls = p.seen.Cluster.Walls
 	if err := p.seen.Cluster.WallsErr; err != nil {
@@ -331,6 +332,7 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 		return
 	}
 	snap.DefaultPartition, snap.TimeMinCollapses, snap.Walls, snap.KillWait, snap.NoRequeue = old.DefaultPartition, old.TimeMinCollapses, old.Walls, old.KillWait, old.NoRequeue
+	snap.SlurmCluster = old.SlurmCluster
 	slots, gpus := map[string]capacity.Slot{}, map[string]int{}
 	for _, p := range old.Partitions {
 		for _, g := range p.Groups {

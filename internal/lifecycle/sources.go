@@ -139,6 +139,8 @@ type Cluster struct {
 	MarkErr error
 	// Name is the ClusterName of self-managed Slurm, which is not unique; "" if Mark is a PCS cluster's.
 	Name string
+	// SlurmCluster is the ClusterName of any Slurm.
+	SlurmCluster string
 	// TimeMinCollapses: see capacity.Snapshot.
 	TimeMinCollapses bool
 	// ShowsPoweredDown: Slurm shows powered-down nodes, so a node that it does not show does not exist.

@@ -91,6 +91,7 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 // plan is what the Lua scripts read at every submission, a word and its values a line:
 //
 //	version 1
+//	cluster NAME
 //	default PARTITION
 //	partition NAME
 //	requeues
@@ -100,7 +101,7 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 //	shorten PARTITION ACCOUNTS FLOOR MOST WALL ROOMS
 //	room ID FROM LAST FENCE NODES USABLE GPUS
 //
-// "requeues" is there if Slurm requeues a job by default. Each line "quick" has its number of rooms
+// "cluster" has Slurm's ClusterName. "requeues" is there if Slurm requeues a job by default. Each line "quick" has its number of rooms
 // below it; see [capacity.Quick]. "shorten" stands in its place for a partition that shortens jobs. OFFSET is how far AWS's clock is ahead of the machine's, TAKEN
 // the time of the snapshot, STALE the age from which it is old, all in milliseconds. FRESH and
 // LATER are "refuse" or "warn": the effect of the sentence, and its effect when the snapshot is
@@ -109,6 +110,9 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 func plan(s *capacity.Snapshot) string {
 	var b strings.Builder
 	b.WriteString("version 1\n")
+	if s.SlurmCluster != "" {
+		fmt.Fprintf(&b, "cluster %s\n", s.SlurmCluster)
+	}
 	if s.DefaultPartition != "" {
 		fmt.Fprintf(&b, "default %s\n", s.DefaultPartition)
 	}
