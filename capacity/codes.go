@@ -69,6 +69,7 @@ const (
 	NodesLost            Code = "nodes-lost"
 	OutOfService         Code = "nodes-out"
 	NodesUnused          Code = "nodes-unused"
+	NoLimitEnds          Code = "no-limit-ends"
 	FeatureMissing       Code = "feature-missing"
 	FenceActedOn         Code = "fence-acted-on"
 	AllowAccounts        Code = "allow-accounts"
@@ -337,6 +338,10 @@ var Codes = []Meaning{
 		Text:    "Slurm shows a job, partition or reservation in a form that is not known. A job is left as it is; all others are decided on.",
 		Do:      "See what `squeue` or `scontrol show` prints of it, and report it with Slurm's version.",
 		Example: "job 7 cannot be read (squeue's NumNodes: \"1K\" is not a number): its time limit and holds stay as they are"},
+	{Code: NoLimitEnds, Where: AtPass, Severity: Admin,
+		Text:    "Slurm lets jobs run over their time limits without end, so no limit ends a job at the fence.",
+		Do:      "Set OverTimeLimit to a number of minutes: fences are earlier by so much.",
+		Example: "OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"},
 	{Code: AccountingUnanswered, Where: AtPass, Severity: Admin,
 		Text:    "Slurm did not show what QOS and associations allow and have used; no limit is raised past what was known.",
 		Do:      "See whether slurmdbd runs; the next pass asks again.",

@@ -62,6 +62,15 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 	}
 }
 
+// Jobs may run over their limits: the fence, by which all limits go, is that much earlier.
+func TestOverTimeMovesTheFence(t *testing.T) {
+	end := time.Date(2027, 1, 2, 11, 30, 0, 0, time.UTC)
+	timing := Timing{DrainMargin: Duration{10 * time.Minute}, ReclaimLead: Duration{30 * time.Minute}, OverTime: Duration{15 * time.Minute}}
+	if w := timing.Window(Reservation{Kind: CapacityBlock, End: end}); !w.Fence.Equal(end.Add(-55*time.Minute)) || !w.Reclaim.Equal(end.Add(-30*time.Minute)) {
+		t.Errorf("%+v", w)
+	}
+}
+
 func TestWindow(t *testing.T) {
 	timing := twoBlocks().Timing
 	for _, c := range []struct {

@@ -14,6 +14,8 @@ type Timing struct {
 	// same for UltraServers.
 	ReclaimLead            Duration `json:"reclaim_lead"`
 	ReclaimLeadUltraServer Duration `json:"reclaim_lead_ultraserver"`
+	// OverTime is how much longer than its limit Slurm lets a job run (OverTimeLimit). It is no setting.
+	OverTime Duration `json:"over_time,omitzero"`
 }
 
 // Window is when a reservation can be used: [Start, Reclaim), with no job left at Fence. In a window without an end,
@@ -34,7 +36,8 @@ func (w Window) Room(now time.Time) time.Duration {
 	return w.Fence.Sub(later(now, w.Start))
 }
 
-// Window computes the window of r. EC2 terminates a block's instances before its EndDate, but lets an ODCR's
+// Window computes the window of r. What Slurm lets jobs run over their limits is taken off here, and so off every limit
+// that is set or allowed: Slurm itself compares limits with the start of the fence. EC2 terminates a block's instances before its EndDate, but lets an ODCR's
 // instances continue on demand after it, so an ODCR has no reclaim lead.
 func (t Timing) Window(r Reservation) Window {
 	w := Window{Start: r.Start}
@@ -50,7 +53,7 @@ func (t Timing) Window(r Reservation) Window {
 	}
 	w.End = r.End
 	w.Reclaim = r.End.Add(-lead)
-	w.Fence = w.Reclaim.Add(-t.DrainMargin.Duration)
+	w.Fence = w.Reclaim.Add(-t.DrainMargin.Duration - t.OverTime.Duration)
 	return w
 }
 

@@ -19,6 +19,8 @@ type Config struct {
 	// StateSaveLocation is slurmctld's folder, which the controllers of a cluster share.
 	StateSaveLocation string
 	KillWait          time.Duration
+	// OverTime is OverTimeLimit: how much longer than its limit a job may run.
+	OverTime          capacity.Limit
 	ResumeTimeout     time.Duration
 	SuspendTimeout    time.Duration
 	SuspendTime       time.Duration // 0: idle nodes are never powered down
@@ -134,6 +136,9 @@ func parseConfig(output []byte) (Config, error) {
 		AccountingEnforce: splitList(values["AccountingStorageEnforce"]),
 		Accounts:          values["AccountingStorageType"] == "accounting_storage/slurmdbd",
 	}
+	if config.OverTime, err = overTime(values["OverTimeLimit"]); err != nil {
+		return Config{}, fmt.Errorf("OverTimeLimit: %w", err)
+	}
 	for key, into := range map[string]*time.Duration{
 		"KillWait":       &config.KillWait,
 		"ResumeTimeout":  &config.ResumeTimeout,
@@ -172,6 +177,22 @@ func configSeconds(text string) (time.Duration, error) {
 		return 0, nil
 	}
 	return time.Duration(seconds) * time.Second, nil
+}
+
+// overTime reads "10 min", or of a partition "10": minutes, none or no limit at all.
+func overTime(text string) (capacity.Limit, error) {
+	number, _, _ := strings.Cut(text, " ")
+	switch number {
+	case "", "NONE":
+		return capacity.Limit{}, nil
+	case "UNLIMITED":
+		return capacity.NoLimit, nil
+	}
+	minutes, err := strconv.Atoi(number)
+	if err != nil || minutes < 0 {
+		return capacity.Limit{}, fmt.Errorf("%q is not a number of minutes", text)
+	}
+	return capacity.Minutes(minutes), nil
 }
 
 // plugins are the names in a list of plugins, where each may have its kind before it.

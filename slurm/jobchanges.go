@@ -169,6 +169,12 @@ func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool)
 	return after, err
 }
 
+// ResumeJob lets a suspended job run again. Slurm gives it back the priority that it took.
+func (c *Client) ResumeJob(ctx context.Context, job string) error {
+	_, err := c.onJob(ctx, job, "resuming", "resume", "")
+	return err
+}
+
 // AllowRequeue changes what --requeue and --no-requeue said. Nothing is read back here.
 func (c *Client) AllowRequeue(ctx context.Context, allow bool, jobs ...string) error {
 	value := "requeue=0"

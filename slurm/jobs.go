@@ -85,6 +85,20 @@ func (c *Client) JobsOf(
 	return slices.Concat(append(full, live)...), ended, nil
 }
 
+// Tasks reads tasks of arrays by their names, such as 12_3, each by itself: squeue shows those that wait
+// as one, also where some were requeued or are held.
+func (c *Client) Tasks(ctx context.Context, names []string) ([]capacity.Job, error) {
+	var tasks []capacity.Job
+	for some := range slices.Chunk(names, 1000) {
+		err := c.eachJob(ctx, eachFields, func(j capacity.Job) error { tasks = append(tasks, j); return nil }, "--array",
+			"--states=all", "--jobs="+strings.Join(some, ","))
+		if err != nil && !errors.Is(err, ErrNoJob) {
+			return nil, err
+		}
+	}
+	return tasks, nil
+}
+
 // Job reads one job, as [Client.EachJob] does. It has no id if Slurm has forgotten it, or shows it by
 // another name by now: 12_[2-4], after 12_1 has started, is no longer 12_[1-4].
 func (c *Client) Job(ctx context.Context, shown string) (job capacity.Job, err error) {
@@ -92,12 +106,16 @@ func (c *Client) Job(ctx context.Context, shown string) (job capacity.Job, err e
 	if err != nil {
 		return job, fmt.Errorf("reading a job: %w", err)
 	}
+	more := []string{"--states=all", "--jobs=" + name.base}
+	if strings.Contains(shown, "_") && len(name.rows) == 1 && name.rows[0] == shown {
+		more = []string{"--array", "--states=all", "--jobs=" + shown}
+	}
 	err = c.eachJob(ctx, eachFields, func(j capacity.Job) error {
 		if j.Shown == shown {
 			job = j
 		}
 		return nil
-	}, "--states=all", "--jobs="+name.base)
+	}, more...)
 	switch {
 	case errors.Is(err, ErrNoJob):
 		err = nil

@@ -380,6 +380,11 @@ func TestParsePartitions(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 		}
 	}
+	for text, want := range map[string]capacity.Limit{"0 min": capacity.Minutes(0), "10": capacity.Minutes(10), "NONE": {}, "UNLIMITED": capacity.NoLimit} {
+		if got, err := overTime(text); err != nil || got != want {
+			t.Errorf("OverTimeLimit=%s: %+v, %v", text, got, err)
+		}
+	}
 	// A job that states no limit has the DefaultTime, or without one the MaxTime.
 	for text, want := range map[string]capacity.Limit{"MaxTime=60 DefaultTime=10": capacity.Minutes(10), "MaxTime=60 DefaultTime=NONE": capacity.Minutes(60),
 		"MaxTime=UNLIMITED DefaultTime=NONE": capacity.NoLimit, "MaxTime=UNLIMITED DefaultTime=10": capacity.Minutes(10)} {
@@ -437,7 +442,7 @@ func TestParseConfig(t *testing.T) {
 		want.SuspendProgram, want.ResumeFailProgram = "/lab/bin/suspend", "/lab/bin/resumefail"
 		want.SlurmctldParameters = []string{"idle_on_node_suspend", "cloud_dns", "power_save_interval=1", "power_save_min_interval=0"}
 		want.StateSaveLocation = "/lab/state"
-		want.KillWait, want.SuspendTime = 30*time.Second, 20*time.Second
+		want.KillWait, want.SuspendTime, want.OverTime = 30*time.Second, 20*time.Second, capacity.Minutes(0)
 		want.ResumeTimeout, want.SuspendTimeout = 8*time.Second, 3*time.Second
 		want.SuspendExcNodes = "static1"
 		got, err := parseConfig(recorded(t, "config-"+version+".txt"))

@@ -41,6 +41,7 @@ func parsePartitions(output []byte) []capacity.SlurmPartition {
 		partition.MaxTime = readKey(&u, "MaxTime", capacity.ParseLimit)
 		partition.DefaultTime = readKey(&u, "DefaultTime", capacity.ParseLimit)
 		partition.DefaultTime = cmp.Or(partition.DefaultTime, partition.MaxTime) // as Slurm does
+		partition.OverTime = readKey(&u, "OverTimeLimit", overTime)
 		partition.ResumeTimeout = readKey(&u, "ResumeTimeout", partitionSeconds)
 		partition.SuspendTime = readKey(&u, "SuspendTime", partitionSeconds)
 		partition.Unread = u.text

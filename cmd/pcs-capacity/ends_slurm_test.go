@@ -1,23 +1,67 @@
 package main
 
 import (
+	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// TestLong_R2_WhatStandsInTheWay: limits come down to the fence, whatever else Slurm shows.
-func TestLong_R2_WhatStandsInTheWay(t *testing.T) {
+// TestLong_R2_R11_LimitsFollowTheEnd: limits come down to the fence, less what Slurm lets jobs run over them, whatever
+// else squeue shows; they follow the end of an ODCR back and forth, and both fence and limits go with it.
+func TestLong_R2_R11_LimitsFollowTheEnd(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
-	r := newRehearsal(t)
-	fence := r.fence("cr-0e2000000000000a1")
+	const id = "cr-0e2000000000000a1"
+	r := newRehearsalIn(t, strings.Replace(rehearsalWorld, `a1", kind = "capacity-block"`, `a1", kind = "odcr"`, 1),
+		strings.Replace(rehearsalConfig, "name = \"gpu\"\ninstance_type", "name = \"gpu\"\npurchase_option = \"odcr\"\ninstance_type", 1),
+		func(c *slurmlab.Config) { c.Extra = append(c.Extra, "OverTimeLimit=30") })
+	odcr, err := r.aws.Reservation(r.ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence := odcr.End.Add(-r.cfg.Timing.DrainMargin.Duration - 30*time.Minute)
+	move := func(end time.Time) {
+		t.Helper()
+		form := url.Values{"Action": {"ModifyCapacityReservation"}, "Version": {"2016-11-15"}, "CapacityReservationId": {id}, "EndDateType": {"unlimited"}}
+		if !end.IsZero() {
+			form.Set("EndDateType", "limited")
+			form.Set("EndDate", end.UTC().Format(time.RFC3339))
+			fence = fence.Add(end.Sub(odcr.End))
+			odcr.End = end
+		}
+		request := httptest.NewRequest("POST", "/", strings.NewReader(form.Encode()))
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIA/20260101/us-east-2/ec2/aws4_request, SignedHeaders=host, Signature=0")
+		answer := httptest.NewRecorder()
+		if r.sim.Handler().ServeHTTP(answer, request); answer.Code != 200 {
+			t.Fatal(answer.Code, answer.Body)
+		}
+	}
+	ends := func(jobs ...string) {
+		t.Helper()
+		for _, id := range jobs {
+			if j := r.job(id); fence.Sub(j.End) < 0 || fence.Sub(j.End) > 2*time.Minute || !strings.Contains(j.AdminComment, "the time limit is ") {
+				t.Errorf("job %s ends %s before the fence, %q", id, fence.Sub(j.End), j.AdminComment)
+			}
+		}
+	}
 	r.sync()
-	crosses := r.running(r.submit("-C", "gpu", "-w", "gpu-1", "-t", "60"))
-	r.scontrol("update", "jobid="+crosses.Shown, "timelimit=240")
+	long, endless := r.submit("-C", "gpu", "-w", "gpu-1", "-t", "60"), r.submit("-C", "gpu", "-w", "gpu-2", "-t", "60")
+	own := r.submit("-C", "gpu", "-w", "gpu-3", "-t", "120")
+	for _, job := range []string{long, own, endless} {
+		r.running(job)
+	}
+	r.scontrol("update", "jobid="+long, "timelimit=240")
 
-	// A job of a partition that is no more has no limit that Slurm could show.
+	// A job whose partition an administrator has removed shows no limit.
 	r.scontrol("create", "PartitionName=other", "Nodes=static-1")
 	orphan, err := r.cluster.Submit(r.ctx, "true", "-p", "other", "-H", "-n1")
 	if err != nil {
@@ -27,8 +71,91 @@ func TestLong_R2_WhatStandsInTheWay(t *testing.T) {
 	if out, err := r.cluster.Command(r.ctx, "squeue", "--all", "--states=all", "--noheader", "--Format=TimeLimit", "--jobs="+orphan); err != nil || !strings.Contains(out, "NOT_SET") {
 		t.Errorf("the limit of a job without a partition: %s%v", out, err)
 	}
-	r.expect("lower-limit gpu " + crosses.Shown)
-	if gap := fence.Sub(r.job(crosses.Shown).End); gap < 0 || gap > 2*time.Minute {
-		t.Errorf("the job ends %s before the fence", gap)
+	r.expect("lower-limit gpu " + long)
+	ends(long)
+
+	// An operator takes a limit off, some time after the job's start.
+	r.until("a minute has begun", func() bool { return time.Since(r.job(endless).Start) > 5*time.Second })
+	r.scontrol("update", "jobid="+endless, "timelimit=UNLIMITED")
+	r.expect("lower-limit gpu " + endless)
+	ends(endless)
+	r.expect()
+
+	move(odcr.End.Add(-90 * time.Minute))
+	r.expect("update-fence gpu", "lower-limit gpu "+long, "lower-limit gpu "+endless, "lower-limit gpu "+own)
+	ends(long, endless, own)
+	move(odcr.End.Add(90 * time.Minute))
+	r.expect("update-fence gpu", "raise-limit gpu "+long, "raise-limit gpu "+endless, "raise-limit gpu "+own)
+	ends(long, endless)
+	if j := r.job(own); j.TimeLimit != capacity.Minutes(120) {
+		t.Errorf("a job that stated 2 hours has %s", j.TimeLimit)
 	}
+	r.expect()
+
+	move(time.Time{})
+	r.expect("delete-fence gpu", "raise-limit gpu "+long, "raise-limit gpu "+endless)
+	if j := r.job(long); j.TimeLimit != capacity.Minutes(240) || r.has("pcs-capacity-fence-gpu") {
+		t.Errorf("without an end: limit %s, reservations %v", j.TimeLimit, r.reservations())
+	}
+	r.expect()
+}
+
+// TestLong_ArrayAtItsFence: tasks of an array are requeued at the fence while others wait, and none stays held; one that
+// an administrator has suspended is resumed before. They go on in the next block.
+func TestLong_ArrayAtItsFence(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
+	const first, second = "cr-0e2000000000000a1", "cr-0e2000000000000e5"
+	r := newRehearsalIn(t, requeueNow, strings.Replace(rehearsalConfig, `["`+first+`"]`, `["`+first+`", "`+second+`"]`, 1), killWaitsAnHour)
+	array := r.submit("-C", "gpu", "-t", "60", "--time-min=50", "--array=0-5", "--comment=on_end=requeue")
+	tasks := func() []capacity.Job {
+		var names []string
+		for _, i := range "012345" {
+			names = append(names, array+"_"+string(i))
+		}
+		all, err := (&slurm.Client{}).Tasks(r.ctx, names)
+		if err != nil || len(all) != len(names) {
+			t.Fatalf("%v, %v", all, err)
+		}
+		return all
+	}
+	r.until("four tasks run", func() bool {
+		all := tasks()
+		return !slices.ContainsFunc(all, capacity.Job.Configuring) && len(slices.DeleteFunc(all, capacity.Job.Pending)) == 4
+	})
+	ran := slices.DeleteFunc(tasks(), capacity.Job.Pending)
+	r.scontrol("suspend", ran[0].Shown)
+	requeue := func(jobs []capacity.Job) (want []string) {
+		for _, j := range jobs {
+			want = append(want, "requeue-job gpu "+j.Shown)
+		}
+		return want
+	}
+	did := strings.Join(r.sync(), "; ")
+	for _, want := range append(requeue(ran[1:]), "resume-job gpu "+ran[0].Shown) {
+		if !strings.Contains(did, want) {
+			t.Errorf("the pass did %q, not %s", did, want)
+		}
+	}
+	if did := strings.Join(r.sync(), "; "); !strings.Contains(did, requeue(ran[:1])[0]) {
+		t.Errorf("the next pass did %q", did)
+	}
+	r.sync()
+	r.until("all tasks wait", func() bool { return !slices.ContainsFunc(tasks(), func(j capacity.Job) bool { return !j.Settled() }) })
+	r.sync()
+	for _, j := range tasks() {
+		if j.Held || strings.Contains(strings.ToLower(j.Reason), "held") || j.Restarts > 1 {
+			t.Errorf("task %s: %+v", j.Shown, j)
+		}
+	}
+	r.sim.Clock().Advance(50 * time.Minute) // the second block opens
+	r.sync()
+	for _, j := range ran {
+		r.scontrol("update", "jobid="+j.Shown, "starttime=now") // it is to begin when the block opens by Slurm's clock
+	}
+	r.until("tasks go on", func() bool {
+		r.sync()
+		return slices.ContainsFunc(tasks(), func(j capacity.Job) bool { return j.Running() && j.Restarts == 1 })
+	})
 }

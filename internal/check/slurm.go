@@ -72,6 +72,22 @@ func (r *run) softLimits() {
 	}
 }
 
+// overTime looks for settings that let jobs run over their limits.
+func (r *run) overTime(partitions []capacity.SlurmPartition) {
+	var ours []string
+	for _, p := range r.settings.Partitions {
+		ours = append(ours, p.Name)
+	}
+	switch over := capacity.OverTime(partitions, ours, r.slurmConfig.OverTime); {
+	case over.Unlimited:
+		r.fail("fences", "set it to a number of minutes, or take it out",
+			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
+	case over.Minutes > 0:
+		r.warn("fences", "take OverTimeLimit out, and jobs use blocks for that much longer",
+			"OverTimeLimit lets jobs run %d minutes over their limits, so that fences are that much earlier", over.Minutes)
+	}
+}
+
 // versions compares the programs that every command takes with the cluster.
 func (r *run) versions(commands slurm.Version) {
 	var want string
@@ -142,6 +158,7 @@ func (r *run) partitions(ctx context.Context) {
 		r.staticNodes(ctx, there)
 		r.powerSettings(there)
 	}
+	r.overTime(there)
 	r.astray(there)
 	r.parallelClusterFences(there)
 	unchecked := false

@@ -25,6 +25,31 @@ func TestSoftLimits(t *testing.T) {
 	}
 }
 
+// What jobs may run over their limits is said: that of a partition of ours, or else that of slurm.conf.
+func TestOverTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		of, partition capacity.Limit
+		want          string
+	}{
+		"none":                 {capacity.Minutes(0), capacity.Limit{}, ""},
+		"of slurm.conf":        {capacity.Minutes(10), capacity.Limit{}, "warn: OverTimeLimit lets jobs run 10 minutes over their limits, so that fences are that much earlier"},
+		"of the partition":     {capacity.Minutes(0), capacity.Minutes(3), "warn: OverTimeLimit lets jobs run 3 minutes over their limits, so that fences are that much earlier"},
+		"none of ours":         {capacity.NoLimit, capacity.Minutes(0), ""},
+		"no limit ends a job":  {capacity.NoLimit, capacity.Limit{}, "fail: OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"},
+		"not in our partition": {capacity.Minutes(5), capacity.NoLimit, "fail: OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"},
+	} {
+		r := run{slurmConfig: &slurm.Config{OverTime: c.of}, settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu"}}}}
+		r.overTime([]capacity.SlurmPartition{{Name: "cpu", OverTime: capacity.Minutes(99)}, {Name: "gpu", OverTime: c.partition}})
+		got := ""
+		for _, f := range r.Findings {
+			got += string(f.Status) + ": " + f.What
+		}
+		if got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // The fix is for what is wrong: PATH only where there is no scontrol.
 func TestCommandsFix(t *testing.T) {
 	for _, c := range []struct {

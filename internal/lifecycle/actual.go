@@ -49,7 +49,7 @@ func (x *actual) Look(ctx context.Context) (*Cluster, error) {
 		return nil, err
 	}
 	c.Version, c.TimeMinCollapses = cfg.Version.String(), cfg.Version.TimeMinCollapses()
-	c.KillWait, c.NoRequeue = cfg.KillWait, cfg.NoRequeue
+	c.KillWait, c.NoRequeue, c.OverTime = cfg.KillWait, cfg.NoRequeue, cfg.OverTime
 	c.SlurmCluster = cfg.ClusterName
 	c.Accounting, c.ShowsPoweredDown = cfg.Accounting(), cfg.ShowsPoweredDown()
 	if c.Mark, c.MarkErr = x.pcsCluster, nil; x.pcsCluster == "" {

@@ -26,8 +26,10 @@ func (x *actual) doJob(ctx context.Context, e capacity.Effect) Answer {
 		return x.interruptJob(ctx, e)
 	case TellJob:
 		return Answer{Err: x.tellJob(ctx, e)}
+	case ResumeJob:
+		return Answer{Err: x.ResumeJob(ctx, e.Job.Shown)}
 	case SetLimit:
-		return Answer{Err: x.SetTimeLimit(ctx, e.Job.Shown, e.Minutes)}
+		return Answer{Err: x.setLimit(ctx, e)}
 	case FitJobs:
 		return Answer{Each: x.fitJobs(ctx, e)}
 	case TellOwner:
@@ -36,6 +38,18 @@ func (x *actual) doJob(ctx context.Context, e capacity.Effect) Answer {
 		return Answer{Err: x.endHold(ctx, e)}
 	}
 	return Answer{Err: fmt.Errorf("pcs-capacity: nobody carries out %T", e)}
+}
+
+// setLimit carries out a SetLimit.
+func (x *actual) setLimit(ctx context.Context, e SetLimit) error {
+	if err := x.SetTimeLimit(ctx, e.Job.Shown, e.Minutes); err != nil || e.Job.TimeLimit.Bounded() {
+		return err
+	}
+	now, err := x.Job(ctx, e.Job.Shown)
+	if minutes := e.over(now); err == nil && minutes > 0 {
+		err = x.SetTimeLimit(ctx, e.Job.Shown, minutes)
+	}
+	return err
 }
 
 // requeueJob carries out a RequeueJob. The steps after the requeue may fail: a later pass finishes them, or raises

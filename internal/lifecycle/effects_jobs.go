@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -177,7 +178,33 @@ type SetLimit struct {
 	Minutes int
 	// By names the limit of accounting that caps the job; "" if the fence at Fence does.
 	By    string
-	Fence time.Time // AWS's
+	Fence time.Time // AWS's; zero where the reservation no longer ends
+	Until time.Time // the same by Slurm's clock
+}
+
+// limitNote begins the AdminComment of a job whose limit sync has changed.
+const limitNote = "pcs-capacity: the time limit is "
+
+// note tells the owner of the job about the change; "" if the job's AdminComment is about something else.
+func (e SetLimit) note(reservation string) string {
+	if says := e.Job.AdminComment; says != "" && !strings.HasPrefix(says, limitNote) {
+		return ""
+	}
+	text := limitNote + capacity.FormatMinutes(e.Minutes)
+	if e.raises() {
+		return text + ", as the end of " + reservation + " has moved"
+	}
+	return fmt.Sprintf("%s, not %s: jobs on %s must end by %s", text, e.Job.TimeLimit, reservation, capacity.FormatUTC(e.Fence))
+}
+
+// over is the limit of a job that had none, after the first attempt to set it; 0 if it is right. Slurm counts the limit
+// from when the old one was taken off, which it does not show.
+func (e SetLimit) over(now capacity.Job) int {
+	late := now.End.Sub(e.Until)
+	if e.Job.TimeLimit.Bounded() || !now.TimeLimit.Bounded() || late <= 0 {
+		return 0
+	}
+	return max(1, now.TimeLimit.Minutes-int((late+time.Minute-1)/time.Minute))
 }
 
 func (e SetLimit) read() capacity.Job { return e.Job }
@@ -206,6 +233,9 @@ func (e SetLimit) About() capacity.Subject {
 // Sentence is for people.
 func (e SetLimit) Sentence(t capacity.Tense) string {
 	verb, why := t.Verb("lower", "lowered"), ", so that it ends by "+capacity.FormatUTC(e.Fence)
+	if e.Fence.IsZero() {
+		why = ", as it was: its reservation no longer ends"
+	}
 	if e.raises() {
 		verb = t.Verb("raise", "raised")
 	}
@@ -214,6 +244,29 @@ func (e SetLimit) Sentence(t capacity.Tense) string {
 	}
 	return fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s%s", e.Job.Shown, e.Slot, verb,
 		e.Job.TimeLimit, capacity.FormatMinutes(e.Minutes), why)
+}
+
+// ResumeJob resumes a suspended job in front of its fence, so that it can end like others.
+type ResumeJob struct {
+	Slot string
+	Job  capacity.Job // as it was read
+	By   time.Time    // AWS's
+}
+
+func (e ResumeJob) read() capacity.Job { return e.Job }
+
+func (e ResumeJob) still(now capacity.Job) bool { return now.State == "SUSPENDED" && inRun(e.Job, now) }
+
+// Code is stable.
+func (ResumeJob) Code() string { return "resume-job" }
+
+// About is the job.
+func (e ResumeJob) About() capacity.Subject { return capacity.Subject{Slot: e.Slot, Job: e.Job.Shown} }
+
+// Sentence is for people.
+func (e ResumeJob) Sentence(t capacity.Tense) string {
+	return fmt.Sprintf("job %s on slot %s is suspended: %s it, so that it ends by %s", e.Job.Shown, e.Slot,
+		t.Verb("resume", "resumed"), capacity.FormatUTC(e.By))
 }
 
 // FitJob gives a waiting job the time limit that it lacks. If Slurm refuses, the job's owner is told.

@@ -20,7 +20,9 @@ var warnings = []int{5, 15, 60}
 const mostEnds = 5
 
 // endings requeues, holds or warns the jobs whose fence is near. It records the marks of requeued jobs first, so the
-// pass after a killed one knows what is left to do.
+// pass after a killed one knows what is left to do. A suspended job is resumed, so that the next pass, or its limit, can
+// end it like others: a signal does not reach it, its limit does not run out, and Slurm keeps its priority at 0, which a
+// requeue would take along as a hold.
 func endings(seen Seen) []capacity.Effect {
 	var effects []capacity.Effect
 	byNode := seen.endingNodes()
@@ -32,6 +34,10 @@ func endings(seen Seen) []capacity.Effect {
 			continue
 		}
 		mark := seen.Marks[j.Shown]
+		if j.State == "SUSPENDED" && !seen.SlurmNow().Before(seen.requeueAt(f)) {
+			effects = append(effects, ResumeJob{Slot: f.slot, Job: j, By: f.fence.Add(-seen.toSlurm())})
+			continue
+		}
 		if !j.Requeues() {
 			effects = append(effects, warning(seen, j, f, mark)...)
 			continue
@@ -39,6 +45,9 @@ func endings(seen Seen) []capacity.Effect {
 		// Slurm requeues all components of a het job together.
 		whole, _, _ := strings.Cut(j.Shown, "+")
 		onEnd := f.atEnd(j, mark)
+		if f.endsItself(j, mark) {
+			continue
+		}
 		if onEnd == capacity.StopAtEnd || seen.SlurmNow().Before(seen.requeueAt(f)) || requeued[whole] {
 			continue
 		}
@@ -59,6 +68,12 @@ func endings(seen Seen) []capacity.Effect {
 	return effects
 }
 
+// endsItself reports whether a job ends by the fence by a limit that neither the submit filter nor sync has set: it is not
+// requeued. A limit that was set ends a job up to a minute earlier than it could, and Slurm requeues none for that.
+func (f fenced) endsItself(j capacity.Job, mark state.Mark) bool {
+	return !mark.Fit && mark.From == 0 && j.TimeLimit.Bounded() && !j.End.IsZero() && !j.End.After(f.fence)
+}
+
 // atEnd is what happens to a job that loses its nodes: the on_end of its comment from before the start, or its
 // partition's. It never turns an administrator's hold into one that the owner can release.
 func (f fenced) atEnd(j capacity.Job, mark state.Mark) capacity.OnEnd {
@@ -77,8 +92,8 @@ func (s Seen) requeueAt(f fenced) time.Time { return capacity.RequeueAt(f.fence,
 // ends earlier by its own limit.
 func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []capacity.Effect {
 	now := seen.SlurmNow()
-	if j.State != "RUNNING" || j.Configuring() || !now.Before(f.fence) ||
-		j.TimeLimit.Bounded() && j.End.Before(seen.requeueAt(f)) {
+	if j.Configuring() || !now.Before(f.fence) ||
+		j.Running() && j.TimeLimit.Bounded() && j.End.Before(seen.requeueAt(f)) {
 		return nil
 	}
 	left := f.fence.Sub(now)
@@ -98,9 +113,7 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []capacity.Ef
 func requeue(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) RequeueJob {
 	fence := f.fence.Add(-seen.toSlurm())
 	req := seen.Snap.Request(j)
-	if mark.Fit {
-		req.TimeLimit = capacity.Limit{}
-	}
+	req.TimeLimit = mark.Stated(req.TimeLimit)
 	next := capacity.Admit(req, seen.Snap, fence)
 	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s", capacity.FormatUTC(seen.Now), f.reservation,
 		capacity.FormatUTC(fence))
@@ -149,12 +162,15 @@ func goesOn(req capacity.Request, snap *capacity.Snapshot, fence time.Time) stri
 	return "the next one"
 }
 
-// wholeLimit is the limit, in minutes, of the whole window that a job waits for, if we fit the job's limit; else 0,
-// and the limit is raised when the job runs again.
+// wholeLimit is the limit, in minutes, of the whole window that a job waits for, if we fit the job's limit, or the one
+// that it had before sync lowered it, if that fits; else 0, which keeps the limit.
 func wholeLimit(next capacity.Verdict, mark state.Mark) int {
 	minutes := next.Edits.TimeLimit.Minutes
-	if !mark.Fit {
-		return 0
+	if !mark.Fit && mark.From >= 0 {
+		if next.Refused {
+			return 0
+		}
+		return mark.From
 	}
 	if mark.UpTo > 0 {
 		minutes = min(minutes, mark.UpTo)
@@ -171,8 +187,8 @@ func unfinished(seen Seen) []capacity.Effect {
 			continue
 		}
 		e := FinishRequeue{Job: j}
-		if req := seen.Snap.Request(j); mark.Fit {
-			req.TimeLimit = capacity.Limit{}
+		if req := seen.Snap.Request(j); mark.Fit || mark.From != 0 {
+			req.TimeLimit = mark.Stated(req.TimeLimit)
 			e.Limit = wholeLimit(capacity.Admit(req, seen.Snap, seen.Now), mark)
 		}
 		if mark.Release {

@@ -19,8 +19,9 @@ func atFence(now string, onEnd capacity.OnEnd, jobs ...capacity.Job) Seen {
 // What happens to a job whose fence is at 3h; KillWait is 30 s, so that jobs are requeued
 // at 2h58m30s.
 func TestEndings(t *testing.T) {
-	job := capacity.Job{ID: 7, Shown: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("3h"), TimeLimit: capacity.Minutes(180), Batch: true, Requeue: true}
+	job := capacity.Job{ID: 7, Shown: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("3h1m"), TimeLimit: capacity.Minutes(181), Batch: true, Requeue: true}
 	with := func(change func(j *capacity.Job)) capacity.Job { j := job; change(&j); return j }
+	ends := with(func(j *capacity.Job) { j.End, j.TimeLimit = at("3h"), capacity.Minutes(180) })
 	once := with(func(j *capacity.Job) { j.Requeue = false })
 	for name, c := range map[string]struct {
 		job   capacity.Job
@@ -42,7 +43,13 @@ func TestEndings(t *testing.T) {
 		"its owner holds it as it is":         {with(func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldUser" }), "hold", state.Mark{}, "2h59m", "hold-job"},
 		"started again before that fence":     {job, "requeue", state.Mark{Ends: 5, EndedAt: at("3h").Unix()}, "2h59m", "requeue-job"},
 		"its nodes still boot":                {with(func(j *capacity.Job) { j.StateFlag = "CONFIGURING" }), "requeue", state.Mark{}, "2h59m", "requeue-job"},
-		"suspended":                           {with(func(j *capacity.Job) { j.State = "SUSPENDED" }), "requeue", state.Mark{}, "2h59m", "requeue-job"},
+		"suspended":                           {with(func(j *capacity.Job) { j.State = "SUSPENDED" }), "requeue", state.Mark{}, "2h58m30s", "resume-job"},
+		"suspended, and it is to end":         {with(func(j *capacity.Job) { j.State, j.End = "SUSPENDED", at("1h") }), "stop", state.Mark{}, "2h58m30s", "resume-job"},
+		"suspended a second before":           {with(func(j *capacity.Job) { j.State = "SUSPENDED" }), "stop", state.Mark{}, "2h58m29s", ""},
+		"its owner's limit ends it":           {ends, "requeue", state.Mark{}, "2h59m", ""},
+		"the same where jobs are held":        {ends, "hold", state.Mark{}, "2h59m", ""},
+		"a limit that sync has lowered":       {ends, "requeue", state.Mark{Cut: 180, From: 240}, "2h59m", "requeue-job"},
+		"a limit that the filter has set":     {ends, "requeue", state.Mark{Fit: true}, "2h59m", "requeue-job"},
 		"pending":                             {with(func(j *capacity.Job) { j.State = "PENDING" }), "requeue", state.Mark{}, "2h59m", ""},
 		"on other nodes":                      {with(func(j *capacity.Job) { j.Nodes = []string{"cpu-1"} }), "requeue", state.Mark{}, "2h59m", ""},
 		"--no-requeue is told":                {once, "requeue", state.Mark{}, "2h", "tell 60"},
@@ -64,7 +71,7 @@ func TestEndings(t *testing.T) {
 			seen.Marks["7"] = c.mark
 			for _, e := range endings(seen) {
 				switch e := e.(type) {
-				case RequeueJob:
+				case RequeueJob, ResumeJob:
 					got += e.Code()
 				case TellJob:
 					got += fmt.Sprintf("tell %d", e.Minutes)

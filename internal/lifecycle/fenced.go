@@ -7,10 +7,10 @@ import (
 )
 
 // This file decides when a fence may go. The fence's name says what it guards: it goes when EC2 says that this has
-// ended, never because the settings do not name it, for they may be the wrong settings.
+// ended, or no longer ends, never because the settings do not name it, for they may be the wrong settings.
 
-// mayGo reports whether a fence has nothing left to guard: its block has ended, or never gets this slot because
-// another reservation has it.
+// mayGo reports whether a fence has nothing left to guard: its block has ended, its ODCR has no end any more, or it
+// never gets this slot because another reservation has it.
 func (s Seen) mayGo(g capacity.Guard) bool {
 	if g.Block == "" {
 		return true
@@ -22,7 +22,7 @@ func (s Seen) mayGo(g capacity.Guard) bool {
 	if !known {
 		return s.Gone[g.Block]
 	}
-	if !r.LiveAt(s.Now) {
+	if !r.LiveAt(s.Now) || r.End.IsZero() && !r.Kind.Bought() {
 		return true
 	}
 	for _, v := range s.slots() {

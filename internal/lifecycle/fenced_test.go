@@ -28,6 +28,16 @@ func TestAFenceMayGo(t *testing.T) {
 			s.Snap.Former, s.Snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = formerSlot(name, id), nil
 		}
 	}
+	endless := open
+	endless.End = time.Time{}
+	odcr := func(end string) capacity.Reservation {
+		r := endless
+		r.ID, r.Kind = "cr-4", capacity.ODCR
+		if end != "" {
+			r.End = at(end)
+		}
+		return r
+	}
 	for name, c := range map[string]struct {
 		block string
 		rs    []capacity.Reservation
@@ -38,6 +48,10 @@ func TestAFenceMayGo(t *testing.T) {
 		"of an open block":                    {"cr-0", []capacity.Reservation{open}, nil, false},
 		"of the next block":                   {"cr-1", []capacity.Reservation{open, later}, nil, false},
 		"of an ended block":                   {"cr-9", []capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired), open}, nil, true},
+		"of an ODCR that ends":                {"cr-4", []capacity.Reservation{odcr("24h")}, nil, false},
+		"of an ODCR that ends no more":        {"cr-4", []capacity.Reservation{odcr("")}, nil, true},
+		"named by fences only, and no end":    {"cr-4", nil, func(s *Seen) { s.Guarded = map[string]capacity.Reservation{"cr-4": odcr("")} }, true},
+		"of a block without an end":           {"cr-0", []capacity.Reservation{endless}, nil, false},
 		"of one that never gets the slot":     {"cr-2", []capacity.Reservation{open, within}, nil, true},
 		"beside one that never gets the slot": {"cr-0", []capacity.Reservation{open, within}, nil, false},
 		"it has another slot":                 {"cr-0", []capacity.Reservation{open}, slots(nil, []string{"cr-0"}), true},

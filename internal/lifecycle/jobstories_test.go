@@ -153,6 +153,7 @@ func shownMarks(marks map[string]state.Mark) string {
 		add(m.EndedAt > 0, "ended at %s", since(time.Unix(m.EndedAt, 0)))
 		add(m.Ending, "ending")
 		add(m.Release, "release")
+		add(m.From != 0, "cut from %d to %d", m.From, m.Cut)
 		all = append(all, fmt.Sprintf("%s(%s)", job, strings.Join(words, " ")))
 	}
 	return strings.Join(all, " ")
@@ -215,7 +216,7 @@ var jobStories = []struct {
 }{
 	{"a job is requeued at its fence, with the limit of the next block", func(s *jobStory) {
 		s.nextBlock()
-		j := s.runs("7", 180, "gpu-1")
+		j := s.runs("7", 181, "gpu-1")
 		s.seen.Marks["7"] = state.Mark{Fit: true}
 		j.TimeMin = capacity.Minutes(30)
 		s.at("2h58m29s")
@@ -232,7 +233,7 @@ var jobStories = []struct {
 	}},
 	{"clocks apart: the fence is Slurm's, sentences are AWS's", func(s *jobStory) {
 		s.seen.Snap.ClockOffset.Duration = -10 * time.Minute
-		s.runs("7", 185, "gpu-1")
+		s.runs("7", 195, "gpu-1")
 		s.runs("8", 0, "gpu-2").Requeue = false
 		s.at("2h58m29s")
 		s.decide("endings", endings)
@@ -240,7 +241,7 @@ var jobStories = []struct {
 		s.decide("endings", endings)
 	}},
 	{"a job that Slurm would start again at once is held meanwhile", func(s *jobStory) {
-		j := s.runs("7", 180, "gpu-1")
+		j := s.runs("7", 181, "gpu-1")
 		j.TimeMin = capacity.Minutes(1)
 		s.at("2h58m30s")
 		held := s.decide("endings", endings)
@@ -265,13 +266,13 @@ var jobStories = []struct {
 		s.comes(s.decide("unfinished", unfinished), nil)
 	}},
 	{"a job that its owner holds while it runs waits held, and needs no hold of ours", func(s *jobStory) {
-		j := s.runs("7", 180, "gpu-1")
+		j := s.runs("7", 181, "gpu-1")
 		j.TimeMin, j.Held, j.Reason = capacity.Minutes(1), true, "JobHeldUser"
 		s.at("2h58m30s")
 		s.decide("endings", endings)
 	}},
 	{"marks that could not be written are written at the end", func(s *jobStory) {
-		s.runs("7", 180, "gpu-1")
+		s.runs("7", 181, "gpu-1")
 		s.at("2h59m")
 		s.comes(s.decide("endings", endings), nil)
 		s.decide("keepMarks", keepMarks)
@@ -279,12 +280,12 @@ var jobStories = []struct {
 		s.decide("keepMarks", keepMarks)
 	}},
 	{"limits go by the fence as Slurm has it", func(s *jobStory) {
-		s.runs("7", 180, "gpu-1")
+		s.runs("7", 181, "gpu-1")
 		s.seen.Cluster.Reservations = []capacity.SlurmReservation{reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, at("2h59m58s"), time.Time{})}
 		s.decide("limits", said(limits))
 	}},
 	{"the sixth fence holds a job; when that fails, it counts still", func(s *jobStory) {
-		s.runs("7", 180, "gpu-1")
+		s.runs("7", 181, "gpu-1")
 		s.seen.Marks["7"] = state.Mark{Ends: 5, EndedAt: at("-9h").Unix()}
 		s.at("2h59m")
 		hold := s.decide("endings", endings)
@@ -292,14 +293,14 @@ var jobStories = []struct {
 		s.comes(s.decide("endings", endings), nil)
 	}},
 	{"a requeue that fails is tried again, and counted once", func(s *jobStory) {
-		s.runs("7", 180, "gpu-1")
+		s.runs("7", 181, "gpu-1")
 		s.at("2h59m")
 		s.comes(s.decide("endings", endings), map[string]Answer{"requeue-job": {Err: errors.New("slurmctld is busy")}})
 		s.comes(s.decide("endings", endings), nil)
 	}},
 	{"a hook has held the job since it was read: a requeue is not tried, nor is its rest", func(s *jobStory) {
 		changed := map[string]Answer{"requeue-job": {NotTried: true}, "hold-job": {NotTried: true}, "finish-requeue": {NotTried: true}}
-		j := s.runs("7", 180, "gpu-1")
+		j := s.runs("7", 181, "gpu-1")
 		j.TimeMin = capacity.Minutes(1)
 		s.at("2h59m")
 		s.comes(s.decide("endings", endings), changed)
@@ -313,7 +314,7 @@ var jobStories = []struct {
 	}},
 	{"what on_end says, for the partition and for jobs of their own mind", func(s *jobStory) {
 		for _, shown := range []string{"1", "2", "3", "4"} {
-			s.runs(shown, 180, "gpu-"+shown)
+			s.runs(shown, 181, "gpu-"+shown)
 		}
 		s.seen.Marks["2"], s.seen.Marks["3"] = state.Mark{OnEnd: capacity.HoldAtEnd}, state.Mark{OnEnd: capacity.StopAtEnd}
 		s.seen.Marks["4"] = state.Mark{OnEnd: capacity.HoldAtEnd}
@@ -332,14 +333,14 @@ var jobStories = []struct {
 		s.seen.Snap.Reservations = append(s.seen.Snap.Reservations, third)
 		slot := &s.seen.Snap.Partitions[0].Groups[0].Slots[0]
 		slot.ReservationIDs = append(slot.ReservationIDs, "cr-2")
-		s.runs("7", 180, "gpu-1")
+		s.runs("7", 181, "gpu-1")
 		s.at("2h59m")
 		s.decide("endings", endings)
 	}},
 	{"a het job is requeued once, a job on two slots by the earlier fence", func(s *jobStory) {
-		s.runs("7+0", 180, "gpu-1")
-		s.runs("7+1", 180, "gpu-2")
-		s.runs("8", 180, "gpu-3", "big-1")
+		s.runs("7+0", 181, "gpu-1")
+		s.runs("7+1", 181, "gpu-2")
+		s.runs("8", 181, "gpu-3", "big-1")
 		s.seen.Cluster.slots["big"] = []string{"big-1"}
 		s.seen.Snap.Partitions[0].Groups[0].Slots = append(s.seen.Snap.Partitions[0].Groups[0].Slots, capacity.Slot{Name: "big", ReservationIDs: []string{"cr-2"}})
 		s.seen.Snap.Reservations = append(s.seen.Snap.Reservations, block("cr-2", "-1h", "2h", capacity.StateActive))
@@ -349,7 +350,7 @@ var jobStories = []struct {
 		s.decide("endings", endings)
 	}},
 	{"a job that cannot be requeued is told at 60, 15 and 5 minutes, once each", func(s *jobStory) {
-		s.runs("7", 180, "gpu-1").Requeue = false
+		s.runs("7", 181, "gpu-1").Requeue = false
 		for _, now := range []string{"1h59m", "2h", "2h1m", "2h45m", "2h46m", "2h55m", "2h59m", "3h"} {
 			s.at(now)
 			if told := s.decide("endings", endings); len(told) > 0 {
@@ -374,6 +375,47 @@ var jobStories = []struct {
 		s.say("the slot's turn is a new one: a job of the block before is not raised")
 		s.seen.Snap.Reservations[0].Start = at("5m")
 		s.decide("limits", said(limits))
+	}},
+	{"limits: an end moves to an earlier time and back, and then goes", func(s *jobStory) {
+		r := &s.seen.Snap.Reservations[0]
+		jobs := []*capacity.Job{}
+		for i, minutes := range []int{120, 0, 300, 120} {
+			s.runs(string(rune('1'+i)), minutes, "gpu-1")
+		}
+		for i := range s.seen.Jobs {
+			jobs = append(jobs, &s.seen.Jobs[i])
+		}
+		jobs[3].AdminComment = "see ticket 12"
+		pass := func(what, now, end string) {
+			s.say("%s", what)
+			s.at(now)
+			if r.End = at(end); end == "-1000h" {
+				r.End = time.Time{}
+			}
+			s.seen.Marks = trustedMarks(s.seen.Jobs, s.seen.Marks)
+			effects := s.decide("limits", said(limits))
+			s.comes(effects, nil)
+			for _, e := range effects {
+				i := slices.IndexFunc(s.seen.Jobs, func(j capacity.Job) bool { return j.Shown == e.About().Job })
+				switch e := e.(type) {
+				case SetLimit:
+					jobs[i].TimeLimit = capacity.Minutes(e.Minutes)
+					jobs[i].End = jobs[i].Start.Add(jobs[i].TimeLimit.Duration())
+				case TellOwner:
+					jobs[i].AdminComment = e.Text
+				}
+			}
+		}
+		pass("the fence is at 3h", "10m", "3h40m")
+		pass("it moves to 1h30m", "11m", "2h10m")
+		pass("and back; the owner of job 4 has a shorter limit by now", "12m", "2h10m")
+		jobs[3].TimeLimit, jobs[3].End = capacity.Minutes(60), noon.Add(time.Hour)
+		pass("", "13m", "3h40m")
+		pass("nothing is left to do", "14m", "3h40m")
+		r.Kind = capacity.ODCR
+		s.seen.Snap.Partitions[0].Groups[0].PurchaseOption = "odcr"
+		pass("the reservation no longer ends", "15m", "-1000h")
+		pass("nothing is left to do", "16m", "-1000h")
 	}},
 	{"limits: accounting leaves one job less, and is not known for another", func(s *jobStory) {
 		s.seen.Snap.Walls = capacity.NewWalls([]capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(60)}, {Name: "metered", Metered: true}}, nil, nil)
@@ -432,15 +474,15 @@ var jobStories = []struct {
 		for _, n := range []string{"gpu-1", "gpu-2", "gpu-3"} {
 			s.seen.TakenBack[n] = fenced{slot: "gpu", reservation: "cr-0", onEnd: capacity.RequeueAtEnd, fence: noon}
 		}
-		s.runs("1", 180, "gpu-1", "gpu-4")
-		s.runs("2", 180, "gpu-2")
-		s.runs("3", 180, "gpu-2").Batch = false
-		s.runs("4", 180, "gpu-3").StateFlag = "CONFIGURING"
-		s.runs("5", 180, "gpu-4")
-		s.runs("6", 180, "gpu-1")
-		s.runs("8", 180, "gpu-1").State = "COMPLETING"
-		s.runs("7+0", 180, "gpu-1")
-		s.runs("7+1", 180, "gpu-2")
+		s.runs("1", 181, "gpu-1", "gpu-4")
+		s.runs("2", 181, "gpu-2")
+		s.runs("3", 181, "gpu-2").Batch = false
+		s.runs("4", 181, "gpu-3").StateFlag = "CONFIGURING"
+		s.runs("5", 181, "gpu-4")
+		s.runs("6", 181, "gpu-1")
+		s.runs("8", 181, "gpu-1").State = "COMPLETING"
+		s.runs("7+0", 181, "gpu-1")
+		s.runs("7+1", 181, "gpu-2")
 		s.seen.Marks["2"], s.seen.Marks["6"] = state.Mark{OnEnd: capacity.HoldAtEnd}, state.Mark{OnEnd: capacity.StopAtEnd}
 		s.decide("interruptions", interruptions)
 	}},

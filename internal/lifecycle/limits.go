@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -12,7 +14,9 @@ type limitChange struct {
 	job     capacity.Job
 	minutes int
 	slot    string
-	fence   time.Time // in Slurm's clock
+	fence   time.Time // in Slurm's clock; zero if there is none any more
+	// reservation is the one that ends.
+	reservation string
 	// by is the limit of accounting that caps the job; "" if none does.
 	by string
 }
@@ -76,8 +80,8 @@ func placedFence(seen Seen, v slotView) time.Time {
 //
 // A job that would cross the fence is lowered to it, whoever set the limit (R2): after boot, Slurm sets the end to
 // boot done + limit and does not look at reservations again. A job marked time=fit that would end more than a minute
-// before the fence is raised to it, or to its owner's limit: time=fit:MINUTES. Nothing else changes. marks are the
-// trusted ones. A job that has run since before the slot's turn is never raised: it runs on instances of the previous
+// before the fence is raised to it, or to its owner's limit: time=fit:MINUTES; so is one that sync has lowered, up to the
+// limit that it had. Nothing else changes. marks are the trusted ones. A job that has run since before the slot's turn is never raised: it runs on instances of the previous
 // block and ends at that block's fence, and slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
 func limitChanges(jobs []capacity.Job, byNode map[string]fenced, marks map[string]state.Mark,
 	now time.Time) []limitChange {
@@ -87,21 +91,23 @@ func limitChanges(jobs []capacity.Job, byNode map[string]fenced, marks map[strin
 		if !ok || j.State != "RUNNING" || j.Configuring() {
 			continue
 		}
+		mark := marks[j.Shown]
 		elapsed := elapsed(j, now)
 		end := now.Add(-elapsed).Add(j.TimeLimit.Duration())
 		crosses := !j.TimeLimit.Bounded() || end.After(f.fence)
-		mark := marks[j.Shown]
-		short := mark.Fit && j.TimeMin.Bounded() && f.fence.Sub(end) > time.Minute
+		short := (mark.Fit && j.TimeMin.Bounded() || mark.From != 0) && f.fence.Sub(end) > time.Minute
 		// A limit of 0 would mean none; 1 minute ends the job at once if it has already run longer.
 		minutes := max(1, capacity.FitLimit(now, f.fence, elapsed, f.maxTime))
 		lower := crosses && (!j.TimeLimit.Bounded() || minutes < j.TimeLimit.Minutes)
-		if !crosses && mark.UpTo > 0 {
-			minutes = min(minutes, mark.UpTo)
+		for _, most := range []int{mark.UpTo, mark.From} {
+			if !crosses && most > 0 {
+				minutes = min(minutes, most)
+			}
 		}
 		former := j.Start.Before(f.start.Add(-startSlack))
 		raise := !crosses && !former && short && minutes > j.TimeLimit.Minutes
 		if lower || raise {
-			changes = append(changes, limitChange{job: j, minutes: minutes, slot: f.slot, fence: f.fence})
+			changes = append(changes, limitChange{job: j, minutes: minutes, slot: f.slot, fence: f.fence, reservation: f.reservation})
 		}
 	}
 	return changes
@@ -138,10 +144,27 @@ func earliestFence(j capacity.Job, byNode map[string]fenced) (fenced, bool) {
 // limits returns the new time limits of running jobs.
 func limits(seen Seen) ([]capacity.Effect, []capacity.Problem) {
 	changes, problems := withinBudgets(seen, seen.limitChanges())
+	keep := KeepMarks{maps.Clone(seen.Marks), seen.MarksFile}
 	var effects []capacity.Effect
 	for _, c := range changes {
-		effects = append(effects,
-			SetLimit{Slot: c.slot, Job: c.job, Minutes: c.minutes, By: c.by, Fence: c.fence.Add(-seen.toSlurm())})
+		e := SetLimit{Slot: c.slot, Job: c.job, Minutes: c.minutes, By: c.by, Until: c.fence}
+		if !c.fence.IsZero() {
+			e.Fence = c.fence.Add(-seen.toSlurm())
+		}
+		mark := seen.Marks[c.job.Shown]
+		if !mark.Fit {
+			if mark.CutTo(c.minutes, c.job.TimeLimit); c.fence.IsZero() {
+				mark.Cut, mark.From = 0, 0
+			}
+			keep.Marks[c.job.Shown] = mark
+			if text := e.note(c.reservation); text != "" {
+				effects = append(effects, TellOwner{Job: c.job, Text: text, Quiet: true})
+			}
+		}
+		effects = append(effects, e)
+	}
+	if !maps.Equal(keep.Marks, seen.Marks) {
+		effects = slices.Insert(effects, 0, capacity.Effect(keep))
 	}
 	return effects, problems
 }
@@ -149,5 +172,31 @@ func limits(seen Seen) ([]capacity.Effect, []capacity.Problem) {
 // limitChanges returns the limits before the budgets of accounting apply.
 func (s Seen) limitChanges() []limitChange {
 	jobs := s.left()
-	return limitChanges(jobs, s.endingNodes(), withinWalls(s, jobs), s.SlurmNow())
+	return append(limitChanges(jobs, s.endingNodes(), withinWalls(s, jobs), s.SlurmNow()), s.restored(jobs)...)
+}
+
+// restored gives jobs back the limit that sync has lowered where their reservation no longer ends.
+func (s Seen) restored(jobs []capacity.Job) (changes []limitChange) {
+	open := map[string]slotView{}
+	for _, v := range s.slots() {
+		if v.current.ID != "" && v.window.Unbounded() {
+			for _, name := range s.Cluster.SlotNodes(v.slot.Name) {
+				open[name] = v
+			}
+		}
+	}
+	for _, j := range jobs {
+		mark := s.Marks[j.Shown]
+		if mark.From == 0 || !j.Running() ||
+			slices.ContainsFunc(j.Nodes, func(name string) bool { return open[name].current.ID == "" }) {
+			continue
+		}
+		minutes := mark.From
+		if minutes < 0 {
+			minutes = int(capacity.SlurmInfinite / time.Minute)
+		}
+		v := open[j.Nodes[0]]
+		changes = append(changes, limitChange{job: j, minutes: minutes, slot: v.slot.Name, reservation: v.current.ID})
+	}
+	return changes
 }

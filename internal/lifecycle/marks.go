@@ -27,7 +27,9 @@ func trustedMarks(jobs []capacity.Job, before map[string]state.Mark) map[string]
 			Ends: before[j.Shown].Ends, EndedAt: before[j.Shown].EndedAt, Ending: before[j.Shown].Ending}
 		switch j.State {
 		case "PENDING":
-			said.Release = before[j.Shown].Release
+			if was := before[j.Shown]; was.Ending {
+				said.Release, said.Cut, said.From = was.Release, was.Cut, was.From
+			}
 			marks[markKey(j.Shown)] = said
 		case "RUNNING", "SUSPENDED":
 			seen, ok := before[j.Shown]
@@ -37,6 +39,9 @@ func trustedMarks(jobs []capacity.Job, before map[string]state.Mark) map[string]
 			if ok && seen.Restarts == j.Restarts {
 				said = said.Within(seen)
 				said.Told = seen.Told
+				if seen.Cuts(j.TimeLimit) { // else somebody has set another
+					said.Cut, said.From = seen.Cut, seen.From
+				}
 			}
 			marks[j.Shown] = said
 		}

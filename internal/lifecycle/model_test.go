@@ -364,7 +364,35 @@ func (m *model) Jobs(_ context.Context, partitions []string, wanted func(capacit
 			ended = append(ended, j.Job)
 		}
 	}
-	return live, ended, nil
+	return merged(live), ended, nil
+}
+
+// merged shows tasks of an array that wait as squeue does: as one job, with what is true of the first.
+func merged(jobs []capacity.Job) (all []capacity.Job) {
+	at := map[string]int{}
+	for _, j := range jobs {
+		array, task, is := strings.Cut(j.Shown, "_")
+		i, known := at[array]
+		switch {
+		case !is || !j.Pending():
+			all = append(all, j)
+		case known:
+			all[i].Shown = strings.TrimSuffix(all[i].Shown, "]") + "," + task + "]"
+		default:
+			at[array] = len(all)
+			j.Shown = array + "_[" + task + "]"
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+func (m *model) Tasks(ctx context.Context, names []string) (tasks []capacity.Job, err error) {
+	for _, name := range names {
+		j, _ := m.Job(ctx, name)
+		tasks = append(tasks, j)
+	}
+	return tasks, nil
 }
 
 func (m *model) Job(_ context.Context, shown string) (capacity.Job, error) {
@@ -493,6 +521,15 @@ func (m *model) requeue(job string) error {
 		m.start(j) // as with --requeue=expedite
 	}
 	return nil
+}
+
+func (m *model) ResumeJob(_ context.Context, job string) error {
+	defer m.change()()
+	j, err := m.find(job)
+	if err == nil {
+		j.State, j.Held = "RUNNING", false
+	}
+	return err
 }
 
 func (m *model) Begin(_ context.Context, job string, at time.Time) error {

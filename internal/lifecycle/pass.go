@@ -207,6 +207,11 @@ func (p *pass) addSlurm() {
 	p.seen.Snap.TimeMinCollapses, p.seen.Snap.NoRequeue = p.seen.Cluster.TimeMinCollapses, p.seen.Cluster.NoRequeue
 	p.seen.Snap.SlurmCluster = p.seen.Cluster.SlurmCluster
 	p.seen.Snap.KillWait.Duration = p.seen.Cluster.KillWait
+	over := capacity.OverTime(p.seen.Cluster.Partitions, p.seen.Cluster.Ours(p.seen.Snap), p.seen.Cluster.OverTime)
+	if p.seen.Snap.Timing.OverTime.Duration = over.Duration(); over.Unlimited {
+		p.say(capacity.NoLimitEnds, capacity.Subject{}, "set it to a number of minutes, or take it out",
+			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
+	}
 	p.seen.Snap.Walls = p.seen.Cluster.Walls
 	if err := p.seen.Cluster.WallsErr; err != nil {
 		p.problem(capacity.AccountingUnanswered, fmt.Errorf("%w; those of before are kept", err))
@@ -333,6 +338,7 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 	}
 	snap.DefaultPartition, snap.TimeMinCollapses, snap.Walls, snap.KillWait, snap.NoRequeue = old.DefaultPartition, old.TimeMinCollapses, old.Walls, old.KillWait, old.NoRequeue
 	snap.SlurmCluster = old.SlurmCluster
+	snap.Timing.OverTime = old.Timing.OverTime
 	slots, gpus := map[string]capacity.Slot{}, map[string]int{}
 	for _, p := range old.Partitions {
 		for _, g := range p.Groups {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func (st *stage) openBlock() {
 // requeues is a stage on which a pass after another requeues job 1 at its fence.
 func (st *stage) requeues(comment string, change func(*modelJob)) *modelJob {
 	st.openBlock()
-	j := st.job(22*60+20, comment, "solo-1", "solo-2")
+	j := st.job(22*60+21, comment, "solo-1", "solo-2")
 	j.TimeMin = capacity.Minutes(30)
 	if change != nil {
 		change(j)
@@ -82,6 +83,15 @@ func (st *stage) requeues(comment string, change func(*modelJob)) *modelJob {
 	st.pass(requeueAt)
 	st.pass(requeueAt + 30*time.Second)
 	return j
+}
+
+// marks are those that the last pass kept.
+func (st *stage) marks() string {
+	marks, err := st.sources.State.Marks()
+	if err != nil {
+		st.Fatal(err)
+	}
+	return shownMarks(marks)
 }
 
 var scenarios = []struct {
@@ -176,7 +186,7 @@ var scenarios = []struct {
 	}},
 	{"AWS is down over the fence and the end", func(st *stage) {
 		st.openBlock()
-		st.job(22*60+20, "on_end=requeue", "solo-1")
+		st.job(22*60+21, "on_end=requeue", "solo-1")
 		st.aws.down = errors.New("503 Service Unavailable")
 		st.pass(requeueAt)
 		st.pass(day + time.Hour)
@@ -237,21 +247,48 @@ var scenarios = []struct {
 	}},
 	{"on_end written while the job runs does not count", func(st *stage) {
 		st.openBlock()
-		j := st.job(22*60+20, "", "solo-1")
+		j := st.job(22*60+21, "", "solo-1")
 		st.pass(2 * time.Hour)
 		j.Comment = "on_end=stop time=fit"
 		st.pass(requeueAt)
 	}},
-	{"a suspended job, and one that boots, are requeued", func(st *stage) {
+	{"a suspended job is resumed and then requeued, and one that boots is requeued", func(st *stage) {
 		st.openBlock()
-		st.job(22*60+20, "", "solo-1").State = "SUSPENDED"
-		st.boots(st.job(22*60+20, "", "solo-2"))
+		j := st.job(22*60+21, "", "solo-1")
+		j.State, j.Held = "SUSPENDED", true
+		st.boots(st.job(22*60+21, "", "solo-2"))
+		st.passes(requeueAt, 2)
+	}},
+	{"tasks of an array are requeued at each fence, while others wait: squeue shows them as one", func(st *stage) {
+		st.openBlock()
+		st.note("cr-2 follows, until 03 11:30")
+		st.block("cr-2", "solo", day, day, 4)
+		for i := range 4 {
+			j := st.job(60, "on_end=requeue")
+			if i < 2 {
+				j = st.job(22*60+21, "on_end=requeue", "solo-"+string(rune('1'+i)))
+			}
+			j.Shown, j.TimeMin = "12_"+string(rune('0'+i)), capacity.Minutes(1)
+			j.held, j.AdminComment = i > 1, "see ticket 12"
+		}
+		st.slurm.jobs = slices.DeleteFunc(st.slurm.jobs, func(j *modelJob) bool { return !strings.HasPrefix(j.Shown, "12_") })
+		st.pass(requeueAt - time.Minute)
+		st.slurm.fails["release"] = errors.New("slurmctld is busy")
 		st.pass(requeueAt)
+		st.slurm.fails["release"] = nil
+		st.passes(requeueAt+time.Minute, 2)
+		st.note("%s", st.marks())
+		st.passes(day+time.Hour, 2)
+		st.passes(day+requeueAt, 2)
+		st.note("%s", st.marks())
+		for _, j := range st.slurm.jobs {
+			st.note("%s %s, held %t, requeued %d times", j.Shown, j.State, j.Held, j.Restarts)
+		}
 	}},
 	{"a job of two components is requeued once", func(st *stage) {
 		st.openBlock()
-		st.job(22*60+20, "", "solo-1").Shown = "7+0"
-		st.job(22*60+20, "", "solo-2").Shown = "7+1"
+		st.job(22*60+21, "", "solo-1").Shown = "7+0"
+		st.job(22*60+21, "", "solo-2").Shown = "7+1"
 		st.pass(requeueAt)
 	}},
 	{"a requeue that Slurm refuses, and one that it forgets", func(st *stage) {
@@ -300,7 +337,7 @@ var scenarios = []struct {
 			one.slurm.requeueDelay = 0
 			one.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 			one.openBlock()
-			one.job(22*60+20, "time=fit", "solo-1").TimeMin = capacity.Minutes(1)
+			one.job(22*60+21, "time=fit", "solo-1").TimeMin = capacity.Minutes(1)
 			one.pass(2 * time.Hour)
 			one.tape.Reset()
 			one.note("killed before change %d", change)
@@ -312,9 +349,9 @@ var scenarios = []struct {
 	}},
 	{"jobs that cannot be requeued are told three times", func(st *stage) {
 		st.openBlock()
-		st.job(22*60+20, "", "solo-1").Requeue = false
-		st.job(22*60+20, "", "solo-2").Batch = false
-		st.boots(st.job(22*60+20, "", "solo-3")).Requeue = false
+		st.job(22*60+21, "", "solo-1").Requeue = false
+		st.job(22*60+21, "", "solo-2").Batch = false
+		st.boots(st.job(22*60+21, "", "solo-3")).Requeue = false
 		for _, minutes := range []time.Duration{61, 60, 59, 15, 14, 5, 1} {
 			st.pass(fenceAt - minutes*time.Minute)
 		}

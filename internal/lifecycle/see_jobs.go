@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // This file reads Slurm's jobs: in every pass those that can have our nodes; now and then, of all others, which may
@@ -20,19 +22,19 @@ func (p *pass) changeJobs(ctx context.Context) {
 	if !mayChangeJobs(p.seen) {
 		return
 	}
+	p.readMarks()
 	if err := p.readJobs(ctx); err != nil {
 		err = fmt.Errorf("reading Slurm's jobs: %w", err)
 		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; time limits and holds are as they were", err)
 		p.fail(err)
 		return
 	}
-	p.readMarks()
 	p.seen.Marks = trusted(p.seen)
 	p.learnJobs(p.carryOut(ctx, unfinished(p.seen)))
 	p.learnJobs(p.carryOut(ctx, endings(p.seen)))
 	p.learnJobs(p.carryOut(ctx, keepMarks(p.seen)))
 	p.readBudgets(ctx, meteredPartitions(p.seen))
-	p.decide(ctx, limits)
+	p.learnJobs(p.decide(ctx, limits))
 	p.carryOut(ctx, waiting(p.seen))
 	p.carryOut(ctx, endedHolds(p.seen))
 }
@@ -59,6 +61,13 @@ func (p *pass) readJobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if hidden := hiddenTasks(jobs, p.seen.MarksFile); len(hidden) > 0 {
+		tasks, err := p.World.Tasks(ctx, hidden)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, slices.DeleteFunc(tasks, func(j capacity.Job) bool { return !j.Pending() })...)
+	}
 	p.seen.Ended = withoutChecks(ended)
 	p.seen.Jobs = slices.DeleteFunc(withoutChecks(jobs), func(j capacity.Job) bool { // in place: they may be many
 		ours := in(j) || p.onOurs(j)
@@ -76,6 +85,28 @@ func (p *pass) readJobs(ctx context.Context) error {
 		p.seen.Jobs = []capacity.Job{}
 	}
 	return nil
+}
+
+// hiddenTasks are the tasks with a mark that squeue shows together with others of their array that wait.
+func hiddenTasks(jobs []capacity.Job, marks map[string]state.Mark) (names []string) {
+	marked := map[string]bool{} // arrays
+	for name := range marks {
+		if array, _, task := strings.Cut(name, "_"); task {
+			marked[array] = true
+		}
+	}
+	for _, j := range jobs {
+		if array, _, together := strings.Cut(j.Shown, "_["); together && marked[array] {
+			list, _, _ := strings.Cut(strings.TrimSuffix(j.Shown, "]"), "%") // how many run at a time
+			tasks, _ := hostlist.Expand(list + "]")
+			for _, name := range tasks {
+				if _, known := marks[name]; known {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
 }
 
 // onOurs reports whether a job has our nodes. Its partition may have lost them a moment ago.

@@ -22,6 +22,8 @@ type simSlurm interface {
 	DeleteReservation(ctx context.Context, name string) error
 	SetTimeLimit(ctx context.Context, job string, minutes int) error
 	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
+	ResumeJob(ctx context.Context, job string) error
+	Tasks(ctx context.Context, names []string) ([]capacity.Job, error)
 	RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error)
 	Begin(ctx context.Context, job string, at time.Time) error
 	Notify(ctx context.Context, job, text string) error
@@ -124,6 +126,8 @@ func (w simulated) Do(ctx context.Context, e capacity.Effect) Answer {
 		if err := w.Notify(ctx, e.Job, e.Text); !e.Deaf {
 			a.Err = err
 		}
+	case ResumeJob:
+		a.Err = w.ResumeJob(ctx, e.Job.Shown)
 	case SetLimit:
 		a.Err = w.SetTimeLimit(ctx, e.Job.Shown, e.Minutes)
 	case FitJobs:

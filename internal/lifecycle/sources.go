@@ -111,6 +111,8 @@ type World interface {
 	// Jobs returns the jobs that have not ended, and with their results those that ended in the last minutes: of the
 	// partitions, or of all if none is given. Only jobs that wanted keeps are returned; nil keeps all.
 	Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error)
+	// Tasks are tasks of arrays by name, which Jobs shows as one while they wait.
+	Tasks(ctx context.Context, names []string) ([]capacity.Job, error)
 	// Budgets are accounting's limits on use over time. Held is what the partitions' running jobs hold, by Shown; empty
 	// if nobody knows.
 	Budgets(ctx context.Context) (capacity.Budgets, error)
@@ -147,6 +149,8 @@ type Cluster struct {
 	ShowsPoweredDown bool
 	// KillWait is how long Slurm waits between TERM and KILL.
 	KillWait time.Duration
+	// OverTime is OverTimeLimit of slurm.conf.
+	OverTime capacity.Limit
 	// NoRequeue: see capacity.Snapshot.
 	NoRequeue  bool
 	Accounting capacity.Accounting

@@ -323,6 +323,10 @@ func (s *taped) Notify(_ context.Context, job, text string) error {
 	return s.stage.changes("notify", "job %s: %s", job, text)
 }
 
+func (s *taped) ResumeJob(ctx context.Context, job string) error {
+	return orElse(s.stage.changes("resume", "job %s", job), func() error { return s.model.ResumeJob(ctx, job) })
+}
+
 func (s *taped) UserHold(ctx context.Context, jobs ...string) error {
 	return orElse(s.stage.changes("user hold", "of job %s", strings.Join(jobs, ",")), func() error { return s.model.UserHold(ctx, jobs...) })
 }

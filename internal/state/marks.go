@@ -29,6 +29,10 @@ type Mark struct {
 	Ending bool `json:"ending,omitempty"`
 	// Release: it is held only while that is done.
 	Release bool `json:"release,omitempty"`
+	// Cut is the limit in minutes to which sync has lowered it, From the one before: -1 for none. Zero while the limit
+	// is the owner's.
+	Cut  int `json:"cut,omitempty"`
+	From int `json:"from,omitempty"`
 }
 
 // EndAt counts a fence at which the job is requeued, once. A job that starts again in front of
@@ -42,6 +46,35 @@ func (m *Mark) EndAt(fence time.Time) {
 // EndedBy reports whether the fence is the one that was counted last.
 func (m Mark) EndedBy(fence time.Time) bool {
 	return time.Unix(m.EndedAt, 0).Sub(fence).Abs() < time.Minute
+}
+
+// CutTo notes a new limit of a job that had another: what the job had at first counts.
+func (m *Mark) CutTo(minutes int, had capacity.Limit) {
+	if m.From == 0 {
+		if m.From = had.Minutes; !had.Bounded() {
+			m.From = -1
+		}
+	}
+	if m.Cut = minutes; minutes == m.From {
+		m.Cut, m.From = 0, 0
+	}
+}
+
+// Stated is the limit that a job's owner stated, if it has this one now; none where the limit is ours to set.
+func (m Mark) Stated(limit capacity.Limit) capacity.Limit {
+	switch {
+	case m.Fit || m.From < 0:
+		return capacity.Limit{}
+	case m.From > 0:
+		return capacity.Minutes(m.From)
+	}
+	return limit
+}
+
+// Cuts reports whether a limit is the one that sync has set. That of a job that had none may be shorter: Slurm counts it
+// from when the limit was taken off.
+func (m Mark) Cuts(limit capacity.Limit) bool {
+	return m.From != 0 && limit.Bounded() && (limit.Minutes == m.Cut || m.From < 0 && limit.Minutes < m.Cut)
 }
 
 func (d Dir) marks() file[map[string]Mark] {
