@@ -21,9 +21,6 @@ const (
 	TagNodes = "pcs-capacity:nodes"
 	// TagNode is the Slurm node name of an instance that was launched alone.
 	TagNode = "pcs-capacity:node"
-	// TagChange is on a launch template that serves as a lock: one host at a time changes the set-up of a PCS cluster.
-	// Its value is owner, process and host.
-	TagChange = "pcs-capacity:change"
 	// TagJob is the id of the job for which something was created; several ids form a hostlist: "7,8_[1-3]".
 	TagJob = "pcs-capacity:job"
 	// TagHold is on every ODCR of ours and says what it is for: see HoldJobs.

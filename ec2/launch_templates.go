@@ -380,8 +380,7 @@ func (c *Client) newestVersions(ctx context.Context, filters ...types.Filter) ([
 // Developer Guide, "Request throttling").
 const templatesAtOnce = 10
 
-// MadeTemplates are the launch templates with our tag for a cluster, by its mark, but for those of
-// a Change. The name of one that setup made is prefix and slot.
+// MadeTemplates are the launch templates with our tag for a cluster, by its mark. The name of one that setup made is prefix and slot.
 func (c *Client) MadeTemplates(ctx context.Context, mark, prefix string) ([]capacity.Made, error) {
 	in := &ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{tagFilter(capacity.TagCluster, mark)}}
 	var made []capacity.Made
@@ -391,9 +390,6 @@ func (c *Client) MadeTemplates(ctx context.Context, mark, prefix string) ([]capa
 			return nil, fmt.Errorf("describing launch templates in %s: %w", c.region, err)
 		}
 		for _, a := range page.LaunchTemplates {
-			if tagMap(a.Tags)[capacity.TagChange] != "" {
-				continue
-			}
 			t := capacity.Made{What: capacity.MadeTemplate, Name: aws.ToString(a.LaunchTemplateName), ID: aws.ToString(a.LaunchTemplateId)}
 			if slot, named := strings.CutPrefix(t.Name, prefix); named {
 				t.Slot = slot

@@ -131,11 +131,8 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 	}
 	change := clusterChange[*setup.Plan]{
 		question: "Apply this plan?",
-		aws:      ec2,
-		of:       func(p *setup.Plan) pcs.Cluster { return p.Cluster },
 		plan:     look,
 		show:     show,
-		underWay: (*setup.Plan).UnderWay,
 		parts:    func(p *setup.Plan) (setup.Effects, []capacity.Problem) { return p.Effects, p.Mismatches },
 		do: func(ctx context.Context, p *setup.Plan) error {
 			made = p

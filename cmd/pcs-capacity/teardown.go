@@ -73,8 +73,6 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	torn := false
 	change := clusterChange[*setup.TeardownPlan]{
 		question: "Tear this down?",
-		aws:      aws,
-		of:       func(p *setup.TeardownPlan) pcs.Cluster { return p.Cluster },
 		plan:     look,
 		show:     show,
 		parts:    func(p *setup.TeardownPlan) (setup.Effects, []capacity.Problem) { return p.Effects, p.Mismatches },

@@ -48,7 +48,6 @@ func (r *run) aws(ctx context.Context) {
 	r.templates(ctx)
 	r.preflight(ctx)
 	r.leftovers(ctx)
-	r.change(ctx)
 }
 
 func behind(offset time.Duration) string {

@@ -247,18 +247,10 @@ func (s Setup) readAround(ctx context.Context, in *inspection, home []string) er
 		for _, slot := range in.slotNames() {
 			names = append(names, pcs.TemplateName(in.inv.Cluster.Name, slot))
 		}
-		if !s.Unattended && !in.onEC2() {
-			names = append(names, in.changeTemplate())
-		}
 		in.templates, err = s.EC2.LaunchTemplates(ctx, names)
 		return err
 	})
 	return reads.Wait()
-}
-
-// changeTemplate is the name of the launch template of a change under way.
-func (in *inspection) changeTemplate() string {
-	return ec2.Change{Cluster: in.inv.Cluster.ID}.Template()
 }
 
 // slotNames are those of the node group. One of provider ec2 stands for its slots.

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -37,7 +35,7 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 	if err != nil || end == nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, end()) }()
+	defer end()
 	s := r.unattended(&did)
 	s.block = &block
 	if slot != "" {
@@ -169,7 +167,7 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 	if err != nil || end == nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, end()) }()
+	defer end()
 	s := r.unattended(&did)
 	plan, err := s.PlanTeardown(ctx, TeardownRequest{
 		Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: r.Config,
@@ -195,14 +193,9 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 	return did, nil
 }
 
-// patience is how long another change of the cluster may take before a roll over reports that it
-// waits.
-const patience = time.Hour
-
-// alone keeps out setup and teardown, here by a lock and on other hosts by a launch template, and
-// reads the settings again: they may have changed since the pass began. end is nil while another
+// alone keeps out setup and teardown, and reads the settings again: they may have changed since the pass began. end is nil while another
 // one is at work, and where the settings have no such partition any more; the next pass goes on.
-func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, end func() error, err error) {
+func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, end func(), err error) {
 	unlock, err := state.Dir(r.Config.StateDir).Lock(ctx, state.SetupLock, 0)
 	if errors.Is(err, state.ErrLocked) {
 		return r, nil, nil
@@ -226,20 +219,7 @@ func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, en
 		return r, nil, err
 	}
 	r.cluster = &cluster
-	endChange, err := BeginChange(ctx, r.Setup.EC2, Change(r.Config.StateDir, r.Config.Path, cluster))
-	if errors.Is(err, ec2.ErrChanged) {
-		if other, found, askErr := r.Setup.EC2.ChangeOf(ctx, cluster.ID); askErr == nil &&
-			(!found || r.Setup.EC2.Now().Sub(other.Since) < patience) {
-			err = nil
-		}
-	}
-	if err != nil || endChange == nil {
-		return r, nil, err
-	}
-	return r, func() error {
-		defer unlock()
-		return endChange()
-	}, nil
+	return r, unlock, nil
 }
 
 // unattended returns setup as sync may use it, with a record of what it begins.

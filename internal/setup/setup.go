@@ -118,8 +118,6 @@ type Plan struct {
 	DryRun string `json:"dry_run,omitempty"`
 	// trial is the launch of a node, for the dry run.
 	trial ec2.Trial
-	// underWay: EC2 shows a change of the cluster, which may be dead.
-	underWay bool
 	// Mismatches are all obstacles. With any, nothing is applied.
 	Mismatches []capacity.Problem `json:"mismatches"`
 	// Warnings stop nothing.
@@ -130,9 +128,6 @@ type Plan struct {
 
 // Steps are the lines of the plan.
 func (p *Plan) Steps() []Step { return p.Effects.Steps() }
-
-// UnderWay reports whether a change of the cluster was under way: this one, another, or a dead one.
-func (p *Plan) UnderWay() bool { return p.underWay }
 
 // Done reports whether no step is left.
 func (p *Plan) Done() bool {
@@ -152,7 +147,6 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 		return nil, err
 	}
 	p := decide(*in)
-	_, p.underWay = in.templates[in.changeTemplate()]
 	s.try(ctx, p)
 	if err := ctx.Err(); err != nil {
 		return nil, err
