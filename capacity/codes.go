@@ -62,7 +62,6 @@ const (
 	RollOverFailed       Code = "roll-over-failed"
 	SlotTaken            Code = "slot-taken"
 	OtherOwner           Code = "other-owner"
-	OlderVersion         Code = "older-version"
 	NameTaken            Code = "name-taken"
 	NoPartition          Code = "no-partition"
 	NoNodes              Code = "no-nodes"
@@ -88,7 +87,6 @@ const (
 	ChangeFailed         Code = "change-failed"
 	StateFile            Code = "state-file"
 	AnotherRuns          Code = "another-runs"
-	PassOvertaken        Code = "overtaken"
 	SettingsBroken       Code = "settings-broken"
 	HeartbeatLost        Code = "heartbeat-lost"
 	DeliveryFailed       Code = "delivery-failed"
@@ -411,14 +409,10 @@ var Codes = []Meaning{
 		Text:    "Two blocks overlap, and their nodes take one at a time.",
 		Do:      "Nothing if the later one can wait; else do as the sentence says, before it opens.",
 		Example: "reservation cr-3 waits for cr-1, which has slot gpu-a (until 2027-01-02 11:30 UTC); give it a node group of its own to use both at once"},
-	{Code: OtherOwner, Where: AtPass | AtSetup, Severity: Admin,
-		Text:    "Other settings, or another `state_dir`, made Slurm's reservations. Nothing is changed.",
-		Do:      "Use those settings. To move the cluster to these, stop the other `sync` and run `pcs-capacity sync --take-over` once.",
-		Example: "this cluster belongs to other settings, of owner 0123abcd, whose Slurm reservations are there (pcs-capacity-fence-gpu.cr-1.0123abcd)"},
-	{Code: OlderVersion, Where: AtPass, Severity: Admin,
-		Text:    "A Slurm reservation of an older version guards nodes that the settings do not have.",
-		Do:      "Run `sync` with the settings that have them, or delete it as the sentence says.",
-		Example: "Slurm reservation pcs-capacity-fence-old is an older version's, and the settings have no slot old; it is left alone: run sync with the settings that have it, or `scontrol delete ReservationName=pcs-capacity-fence-old`"},
+	{Code: OtherOwner, Where: AtPass, Severity: Admin,
+		Text:    "Other settings, or another `state_dir`, made a Slurm reservation. It is left alone, and keeps jobs off its nodes.",
+		Do:      "Use one settings file with one `state_dir` for a cluster. Where nobody uses the others any more, delete it as the sentence says.",
+		Example: "other settings made Slurm reservation pcs-capacity-fence-gpu.cr-1.0123abcd, which keeps jobs off gpu-[1-4]; it is left alone: use those settings, or, if nobody does, `scontrol delete ReservationName=pcs-capacity-fence-gpu.cr-1.0123abcd`"},
 	{Code: NameTaken, Where: AtPass, Severity: Admin,
 		Text:    "A Slurm reservation that pcs-capacity did not make has one of its names.",
 		Do:      "Rename or delete it.",
@@ -522,11 +516,6 @@ var Codes = []Meaning{
 		Text:    "Another program has a lock in `state_dir/private`.",
 		Do:      "Wait until the process in the sentence ends, or end it.",
 		Example: "another pass runs: process 4711 on ctl has /var/lib/pcs-capacity/private/pass.lock; wait until it ends, or end it"},
-	{Code: PassOvertaken, Where: AtPass, Severity: Note,
-		Text:    "Another program took over while this pass was stopped or cut off; it changes nothing more.",
-		Do:      "Nothing. If it happens again and again, see why the host or its file system stalls.",
-		Example: "process 4711 on host login-2, since 2027-01-01 12:00 UTC has taken watch.lock over while this program was stopped or cut off; this pass changes nothing more",
-		More:    "operations.md#two-hosts"},
 	{Code: SettingsBroken, Where: AtPass, Severity: Admin,
 		Text:    "The settings have an error; those of before stay in use.",
 		Do:      "Correct the file; the next pass reads it.",

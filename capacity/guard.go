@@ -18,7 +18,7 @@ type Guard struct {
 	Slot  string
 	Node  string // for kind health
 	Block string // the EC2 reservation's id; "" if there is none
-	Owner string // owner in the settings, see state.Owner; "" in a name written by an older version
+	Owner string // owner in the settings, see state.Owner; "" in a name that this program does not write
 	// Second marks the second of two names, so the new one can be made before the old one goes.
 	Second bool
 }

@@ -10,7 +10,7 @@ func TestNamesOfGuards(t *testing.T) {
 		"pcs-capacity-surplus-a.b.cr-0.0123abcd":                           {Kind: "surplus", Slot: "a.b", Block: "cr-0", Owner: "0123abcd"},
 		"pcs-capacity-health-gpu.gpu-1.cr-0e2000000000000a1.0123abcd":      {Kind: "health", Slot: "gpu", Node: "gpu-1", Block: "cr-0e2000000000000a1", Owner: "0123abcd"},
 		"pcs-capacity-health-gpu.n1.example.cr-0e2000000000000a1.0123abcd": {Kind: "health", Slot: "gpu", Node: "n1.example", Block: "cr-0e2000000000000a1", Owner: "0123abcd"},
-		// of older versions
+		// without an owner
 		"pcs-capacity-fence-gpu-a":      {Kind: "fence", Slot: "gpu-a"},
 		"pcs-capacity-health-gpu.gpu-1": {Kind: "health", Slot: "gpu", Node: "gpu-1"},
 	} {

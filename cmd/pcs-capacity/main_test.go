@@ -20,6 +20,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
 	"github.com/pcs-capacity/pcs-capacity/internal/program/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/program/prolog"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 func TestMain(m *testing.M) {
@@ -107,6 +108,7 @@ func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenar
 			env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 			env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are for good; no need to wait for retries
 			env.Setenv("TZ", "UTC")
+			env.Setenv("OWNER", state.OwnerOf(state.Dir(filepath.Join(env.WorkDir, "state")), filepath.Join(env.WorkDir, "etc", "config.toml")).ID)
 			env.Setenv("MOTD", motd)
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))

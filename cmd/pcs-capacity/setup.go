@@ -163,7 +163,6 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	host.NewQueue = slices.ContainsFunc(plan.Steps(),
 		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Action == setup.Create })
 	missing, warnings := host.Missing(ctx)
-	missing = append(missing, lifecycle.OthersOwn(ctx, cfg.Config)...)
 	plan.Mismatches, plan.Warnings = append(plan.Mismatches, missing...), append(plan.Warnings, warnings...)
 	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -13,14 +12,10 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// leaseTime is state.LeaseTime, by 0, in all but tests.
-var leaseTime time.Duration
-
 // SyncCmd is the control loop.
 type SyncCmd struct {
 	DryRun      bool     `help:"Show what a pass would change, and why; change nothing, and write nothing."`
 	Interrupted []string `help:"Instances that EC2 is about to take back: only get their jobs off them." placeholder:"i-…"`
-	TakeOver    bool     `help:"Make the Slurm reservations of other settings these settings' own: those settings then change nothing any more."`
 	Watch       bool     `help:"Stay, and make a pass at each [timing] poll and whenever a block opens, meets its fence or ends."`
 }
 
@@ -31,11 +26,10 @@ reservation (the fence) over the nodes of each block from the moment when jobs m
 gone, corrects time limits, and ends instances of this cluster that no node
 stands for. Needs rights of a Slurm operator.
 
-A cluster has one owner of settings: a settings file with its state_dir, which several hosts may
-share. With other settings, sync says whose the cluster is and changes nothing; --take-over makes
-the cluster theirs. A fence goes when its block has ended, or with teardown.
+A fence goes when its block has ended, or with teardown. The fences of other settings are left alone,
+and named.
 
---dry-run reads what a pass reads and shows what the pass would do; with --take-over too.`
+--dry-run reads what a pass reads and shows what the pass would do.`
 }
 
 // Run makes one pass, or one after the other.
@@ -45,11 +39,8 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	if c.Watch && len(c.Interrupted) > 0 {
 		return usage("give --watch or --interrupted, not both")
 	}
-	if c.TakeOver && (c.Watch || len(c.Interrupted) > 0) {
-		return usage("give --take-over alone, and --watch after it")
-	}
 	if c.DryRun && (c.Watch || len(c.Interrupted) > 0) {
-		return usage("give --dry-run alone, or with --take-over")
+		return usage("give --dry-run alone")
 	}
 	for _, id := range c.Interrupted {
 		if !strings.HasPrefix(id, "i-") {
@@ -61,15 +52,13 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 			Sources: settings.Sources,
 			Say:     func(line string) { t.Say("%s", line) },
 			Alive:   tellSystemd,
-
-			LeaseTime: leaseTime,
 		}.Run(ctx)
 	}
 	sources, err := settings.Sources(ctx, false)
 	if err != nil {
 		return err
 	}
-	sources.TakeOver, sources.DryRun = c.TakeOver, c.DryRun
+	sources.DryRun = c.DryRun
 	var report lifecycle.Report
 	if len(c.Interrupted) > 0 {
 		report, err = lifecycle.Interrupt(ctx, sources, c.Interrupted)

@@ -64,7 +64,7 @@ func (p *pass) carryOut(ctx context.Context, effects []capacity.Effect) []Result
 		guard, isGuard := effects[0].(ChangeGuard)
 		switch jobs := leading(effects); {
 		case p.DryRun:
-		case !p.mayChange(), isGuard && guard.Do == "delete" && guard.kind() != "health" && open[guard.Slot]:
+		case isGuard && guard.Do == "delete" && guard.kind() != "health" && open[guard.Slot]:
 			answers[0].NotTried = true
 		case len(jobs) > 0:
 			answers = p.World.Do(ctx, jobs).Each
@@ -98,11 +98,6 @@ func leading(effects []capacity.Effect) (jobs FitJobs) {
 // do carries out an effect, with what it does in our own files.
 func (p *pass) do(ctx context.Context, e capacity.Effect) Answer {
 	switch e := e.(type) {
-	case KeepOwner:
-		if p.KeepOwner == nil {
-			return Answer{}
-		}
-		return Answer{Err: p.KeepOwner()}
 	case KeepHealth:
 		return Answer{Err: p.State.KeepHealth(e.Health)}
 	case KeepNotMisplaced:
@@ -148,21 +143,6 @@ func (p *pass) do(ctx context.Context, e capacity.Effect) Answer {
 		return a
 	}
 	return p.World.Do(ctx, e)
-}
-
-// mayChange reports whether this pass still has its lock. It says once that it has not.
-func (p *pass) mayChange() bool {
-	if p.overtaken || p.Still == nil {
-		return !p.overtaken
-	}
-	err := p.Still()
-	if err == nil {
-		return true
-	}
-	p.overtaken = true
-	p.say(capacity.PassOvertaken, capacity.Subject{}, "", "%v; this pass changes nothing more", err)
-	p.fail(err)
-	return false
 }
 
 // note writes a result into the report. An effect without a sentence is noted only if it failed. A failed write to

@@ -21,7 +21,7 @@ func (st *stage) dryRun() (planned []string) {
 	tape, files, lines, die := st.tape.String(), st.files(), st.lines, st.dieAt
 	st.dieAt = 0
 	dry := st.sources
-	dry.DryRun, dry.KeepOwner = true, func() error { st.Error("the dry run takes the cluster"); return nil }
+	dry.DryRun = true
 	p := passOf(dry, Seen{})
 	p.run(st.Context())
 	st.isPure(p.seen)

@@ -67,15 +67,3 @@ func (e ChangeGuard) Sentence(t capacity.Tense) string {
 	}
 	return fmt.Sprintf("slot %s: %s %s, %s", e.Slot, verb, what, why)
 }
-
-// KeepOwner records the owner of the Slurm reservations before the first of them is created.
-type KeepOwner struct{}
-
-// Code is stable.
-func (KeepOwner) Code() string { return "keep-owner" }
-
-// About is nothing of Slurm's.
-func (KeepOwner) About() capacity.Subject { return capacity.Subject{} }
-
-// Sentence is empty: only we read the record.
-func (KeepOwner) Sentence(capacity.Tense) string { return "" }

@@ -102,12 +102,8 @@ func (v slotView) fenced(nodes []string, now time.Time) []capacity.SlurmReservat
 // steering is what the steps of a pass depend on in addition to the reservations.
 type steering struct {
 	owner string
-	// takeOver: another owner's Slurm reservations become ours.
-	takeOver bool
 	// keep are slots to leave as they are, because nothing is known about them.
 	keep map[string]bool
-	// known are the slots of the current and the previous settings.
-	known map[string]bool
 	// mayGo reports whether a fence has nothing left to guard.
 	mayGo func(capacity.Guard) bool
 	now   time.Time
@@ -116,7 +112,7 @@ type steering struct {
 // steps turns the existing Slurm reservations into the wanted ones; all times are in Slurm's clock. It also reports
 // reservations with one of our names that it leaves alone.
 func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGuard, left []capacity.Problem) {
-	mine, theirs := map[capacity.Guard][]capacity.SlurmReservation{}, map[capacity.Guard][]capacity.SlurmReservation{}
+	mine := map[capacity.Guard][]capacity.SlurmReservation{}
 	taken := map[string]bool{}
 	var places []capacity.Guard // in the order of have
 	for _, r := range have {
@@ -131,28 +127,15 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGu
 		case g.Owner == s.owner:
 			mine[g.Place()] = append(mine[g.Place()], r)
 			places = append(places, g.Place())
-		case g.Owner == "" || s.takeOver:
-			theirs[g.Place()] = append(theirs[g.Place()], r)
-			places = append(places, g.Place())
 		}
 	}
-	wanted := map[capacity.Guard]bool{}
 	drop := func(r capacity.SlurmReservation) {
 		todo = append(todo, ChangeGuard{Do: "delete", R: r, Slot: r.Guard().Slot})
 	}
 	for _, w := range want {
 		place := w.Guard().Place()
-		wanted[place] = true
 		all := mine[place]
-		if len(all) == 0 {
-			all = theirs[place]
-			if len(all) == 0 {
-				place.Block = "" // as older versions named it
-				all = theirs[place]
-			}
-			delete(theirs, place)
-		}
-		delete(mine, w.Guard().Place())
+		delete(mine, place)
 		if len(all) == 0 {
 			if !taken[w.Name] {
 				todo = append(todo, ChangeGuard{Do: "create", R: w, Slot: place.Slot})
@@ -176,23 +159,7 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []ChangeGu
 				drop(r)
 			}
 		}
-		for _, r := range theirs[place] {
-			switch {
-			case place.Kind != "fence" || wanted[place] || place.Block != "" && s.mayGo(place) || place.Block == "" && s.known[place.Slot]:
-				drop(r)
-			case r.Guard().Owner == "":
-				left = append(left, capacity.Problemf(capacity.OlderVersion, capacity.Subject{Slot: place.Slot}, "",
-					"Slurm reservation %s is an older version's, and the settings have no slot %s; it is left alone: run sync with the settings that have it, or `scontrol delete ReservationName=%s`",
-					r.Name, place.Slot, r.Name))
-			default:
-				// Built anew: Slurm shows flags that it refuses in a request.
-				old := r.Name
-				r.Name, r.Flags, r.Active, r.Comment = r.Guard().Of(s.owner).String(), r.GuardFlags(), false, ""
-				todo = append(todo, ChangeGuard{Do: "replace", R: r, Slot: place.Slot, Old: old})
-			}
-		}
 		delete(mine, place)
-		delete(theirs, place)
 	}
 	// First close slots, then open them.
 	order := []string{"create", "update", "replace", "delete"}
@@ -208,9 +175,6 @@ func (s steering) change(w capacity.SlurmReservation, all []capacity.SlurmReserv
 	best, do := 0, ""
 	for i, r := range all {
 		d := difference(w, r, true, s.now)
-		if r.Guard().Owner != s.owner {
-			d = "replace"
-		}
 		if easier := []string{"", "update", "replace"}; i == 0 || slices.Index(easier, d) < slices.Index(easier, do) {
 			best, do = i, d
 		}

@@ -14,16 +14,14 @@ import (
 func fences(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
 	var want []capacity.SlurmReservation
 	to := steering{
-		owner:    s.Owner,
-		takeOver: s.TakeOver,
-		keep:     map[string]bool{},
-		known:    map[string]bool{},
-		mayGo:    s.mayGo,
-		now:      s.SlurmNow(),
+		owner: s.Owner,
+		keep:  map[string]bool{},
+		mayGo: s.mayGo,
+		now:   s.SlurmNow(),
 	}
 	for _, v := range s.slots() {
 		nodes := s.Cluster.SlotNodes(v.slot.Name)
-		to.known[v.slot.Name], v.owner = true, s.Owner
+		v.owner = s.Owner
 		if v.current.ID == "" && v.partition.Provider == capacity.ProviderPCS && s.Cluster.inNone(nodes) {
 			nodes = nil // it is about to be deleted: nothing can start there
 		}
@@ -52,9 +50,6 @@ func fences(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
 		}
 		g.Drained, g.ToAWS = s.drained(g.R.Nodes), -s.toSlurm()
 		effects = append(effects, g)
-	}
-	if len(todo) > 0 {
-		effects = slices.Insert(effects, 0, capacity.Effect(KeepOwner{}))
 	}
 	return effects, problems
 }

@@ -27,16 +27,16 @@ func TestFences(t *testing.T) {
 		noNodes  bool
 		want     string
 	}{
-		"an open block":                           {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, want: "keep-owner create-fence"},
-		"a wait that nobody needs":                {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, want: "keep-owner create-fence delete-wait"},
-		"without AWS nothing goes":                {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, noAWS: true, want: "keep-owner create-fence"},
+		"an open block":                           {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, want: "create-fence"},
+		"a wait that nobody needs":                {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, want: "create-fence delete-wait"},
+		"without AWS nothing goes":                {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, noAWS: true, want: "create-fence"},
 		"EC2 does not describe what the slot has": {provider: "ec2", ids: []string{"cr-0"}, have: []capacity.SlurmReservation{there("wait"), there("surplus")}},
-		"nothing on PCS, in a queue":              {provider: "pcs", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, want: "keep-owner create-fence"},
-		"nothing on our nodes, in no partition":   {provider: "ec2", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, noQueue: true, want: "keep-owner create-fence"},
-		"an open block on PCS, in no queue yet":   {provider: "pcs", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, noQueue: true, want: "keep-owner create-fence"},
+		"nothing on PCS, in a queue":              {provider: "pcs", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, want: "create-fence"},
+		"nothing on our nodes, in no partition":   {provider: "ec2", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, noQueue: true, want: "create-fence"},
+		"an open block on PCS, in no queue yet":   {provider: "pcs", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, noQueue: true, want: "create-fence"},
 		"Slurm shows no nodes of an open block":   {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, noNodes: true},
-		"no nodes and no block":                   {provider: "ec2", have: []capacity.SlurmReservation{there("wait")}, noNodes: true, want: "keep-owner delete-wait"},
-		"without AWS checks still end":            {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait"), there("surplus"), reservation("pcs-capacity-health-gpu.gpu-1.cr-0."+me, []string{"gpu-1"}, at("-2h"), at("2h"))}, noAWS: true, want: "keep-owner create-fence delete-health"},
+		"no nodes and no block":                   {provider: "ec2", have: []capacity.SlurmReservation{there("wait")}, noNodes: true, want: "delete-wait"},
+		"without AWS checks still end":            {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait"), there("surplus"), reservation("pcs-capacity-health-gpu.gpu-1.cr-0."+me, []string{"gpu-1"}, at("-2h"), at("2h"))}, noAWS: true, want: "create-fence delete-health"},
 		"nothing on PCS, in no queue any more":    {provider: "pcs", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, noQueue: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestFencesOfTheOtherSlots(t *testing.T) {
 	slots := &snap.Partitions[0].Groups[0].Slots
 	*slots = append(*slots, capacity.Slot{Name: "big", ReservationIDs: []string{"cr-0"}})
 	effects, _ := fences(Seen{Owner: me, Snap: snap, Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1"}, "big": {"big-1"}}}, Now: noon})
-	if len(effects) != 2 || effects[1].About().Slot != "big" {
+	if len(effects) != 1 || effects[0].About().Slot != "big" {
 		t.Errorf("%+v", effects)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Interrupt gets jobs off instances that EC2 has announced to interrupt. Jobs are warned, and requeued or held by
@@ -15,11 +16,11 @@ import (
 func Interrupt(ctx context.Context, s Sources, instances []string) (Report, error) {
 	p := newPass(s)
 	p.seen.Now = s.MachineTime()
-	release, err := p.lock(ctx)
+	unlock, err := p.State.Lock(ctx, state.PassLock, lockWait)
 	if err != nil {
 		return p.report(), err
 	}
-	defer release()
+	defer unlock()
 	old, err := p.State.ReadSnapshot()
 	if err != nil {
 		return p.report(), err
@@ -38,9 +39,6 @@ func (p *pass) interrupt(ctx context.Context, ids []string) error {
 	p.seen.Now = p.MachineTime().Add(p.EC2.Offset())
 	if p.seen.Cluster, err = p.World.Look(ctx); err != nil {
 		return fmt.Errorf("asking Slurm: %w", err)
-	}
-	if err := otherOwner(p.seen.Cluster, p.Sources); err != nil {
-		return err
 	}
 	p.seen.Cluster.assign(p.Settings)
 	p.seen.TakenBack = map[string]fenced{}

@@ -15,17 +15,18 @@ import (
 )
 
 // Pass makes one pass. The snapshot is what it saw, even if parts could not be read; the report says what it did. The
-// error joins every failure: one failure does not stop the rest of the pass.
+// error joins every failure: one failure does not stop the rest of the pass. Without the lock for a pass there is no
+// snapshot.
 func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	p := newPass(s)
 	if !s.DryRun { // a dry run does not wait for the lock and leaves no file
-		release, err := p.lock(ctx)
+		unlock, err := p.State.Lock(ctx, state.PassLock, lockWait)
 		if err != nil {
 			var failed capacity.Said
 			failed.Add(capacity.Problemf(lockCode(err), capacity.Subject{}, "", "%v", err))
-			return &capacity.Snapshot{}, Report{At: s.MachineTime(), Done: []Done{}, Said: failed.Copy(), Failed: true}, err
+			return nil, Report{At: s.MachineTime(), Done: []Done{}, Said: failed.Copy(), Failed: true}, err
 		}
-		defer release()
+		defer unlock()
 	}
 	p.run(ctx)
 	return p.seen.Snap, p.report(), errors.Join(p.failed...)
@@ -34,9 +35,6 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 // run is a pass: its reads, and the decisions in their order.
 func (p *pass) run(ctx context.Context) {
 	p.look(ctx)
-	if p.otherOwner != nil { // not even the files: they may be the other's
-		return
-	}
 	// Without an older snapshot and without AWS there is nothing to write or to act on.
 	if p.seen.NoAWS && p.seen.Old == nil {
 		return
@@ -67,24 +65,6 @@ func (p *pass) run(ctx context.Context) {
 
 // lockWait is how long a pass waits for another program's pass.
 const lockWait = time.Minute
-
-// lock takes the lock for a pass. A pass that loses it, or its service's lease, changes nothing more.
-func (p *pass) lock(ctx context.Context) (release func(), err error) {
-	claim, err := p.State.Claim(ctx, state.PassLock, lockWait)
-	if err != nil {
-		return nil, err
-	}
-	service := p.Still
-	p.Still = func() error {
-		if service != nil {
-			if err := service(); err != nil {
-				return err
-			}
-		}
-		return claim.Check()
-	}
-	return claim.Release, nil
-}
 
 // Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not answer. The error joins the
 // failed reads, as with Pass.
@@ -123,7 +103,6 @@ func (p *pass) look(ctx context.Context) {
 		p.fail(slurmErr)
 	} else {
 		p.seen.Cluster.assign(p.Settings)
-		p.lookForOwners()
 		p.addSlurm()
 		p.forget()
 		p.seen.Snap.Add(unlocked(p.seen.Snap, p.seen.Cluster)...)
@@ -131,7 +110,7 @@ func (p *pass) look(ctx context.Context) {
 	p.seen.Now = p.MachineTime().Add(p.seen.Snap.ClockOffset.Duration)
 	p.seen.Snap.Add(mismatches(p.seen.Snap, p.seen.Now)...)
 	if p.seen.Cluster != nil {
-		p.sayAll(unnamedBlocks)
+		p.sayAll(unnamedBlocks, otherOwners)
 	}
 	p.sayAll(neverOpens)
 	p.keepLeftovers()
@@ -163,10 +142,6 @@ type pass struct {
 	Sources
 	seen    Seen
 	answers Answers
-	// otherOwner: the Slurm reservations belong to other settings.
-	otherOwner error
-	// overtaken: another program makes the passes now.
-	overtaken bool
 
 	results []Result // in their order
 	done    []Done
@@ -179,7 +154,6 @@ func newPass(s Sources) *pass {
 		seen: Seen{
 			Settings: s.Settings,
 			Owner:    s.Owner,
-			TakeOver: s.TakeOver,
 			Poll:     s.Poll,
 			dir:      s.State,
 			Snap:     &capacity.Snapshot{},

@@ -41,7 +41,7 @@ func TestScenarios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(string(want), "\n== ") != strings.Count(got.String(), "\n== ") {
+	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
 		t.Skip("only some of the scenarios were played")
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
@@ -203,17 +203,10 @@ var scenarios = []struct {
 		st.slurm.answers["Jobs"] = nil
 		st.pass(4 * time.Hour)
 	}},
-	{"the cluster is another owner's, and is taken over", func(st *stage) {
+	{"other settings have a fence of their own", func(st *stage) {
 		st.openBlock()
 		st.sources.Owner, st.sources.OwnerIs = other, "settings /home/bob"
-		st.pass(2 * time.Hour)
-		st.sources.TakeOver = true
-		st.passes(3*time.Hour, 2)
-	}},
-	{"fences of an older version", func(st *stage) {
-		st.slurm.put(reservation("pcs-capacity-fence-solo", []string{"solo-1", "solo-2", "solo-3", "solo-4"}, opens.Add(fenceAt), time.Time{}))
-		st.slurm.put(reservation("pcs-capacity-fence-old", []string{"gpu-a-1"}, opens.Add(fenceAt), time.Time{}))
-		st.opening()
+		st.passes(2*time.Hour, 2)
 	}},
 	{"requeue at the fence, with the limit of the next block", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)

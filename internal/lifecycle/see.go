@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -241,42 +240,20 @@ func (p *pass) askGuarded(ctx context.Context) {
 	}
 }
 
-// otherOwner is an error if a cluster's Slurm reservations belong to other settings.
-func otherOwner(c *Cluster, s Sources) error {
-	others := c.otherOwners(s.Owner, s.MachineTime())
-	if len(others) == 0 || s.TakeOver {
-		return nil
-	}
-	var owners, names []string
-	for _, r := range others {
-		who := r.Guard().Owner
+// otherOwners tells of the Slurm reservations that other settings made. They are left alone.
+func otherOwners(s Seen) (told []capacity.Problem) {
+	for _, r := range s.Cluster.Reservations {
+		g := r.Guard()
+		if !r.Ours() || g.Owner == s.Owner || !r.End.IsZero() && !r.End.After(s.Now) {
+			continue
+		}
+		who := ""
 		if r.Comment != "" {
-			who += fmt.Sprintf(" (%s)", r.Comment)
+			who = " (" + r.Comment + ")"
 		}
-		if !slices.Contains(owners, who) {
-			owners = append(owners, who)
-		}
-		names = append(names, r.Name)
+		told = append(told, capacity.Problemf(capacity.OtherOwner, capacity.Subject{Slot: g.Slot, Reservation: g.Block}, "",
+			"other settings%s made Slurm reservation %s, which keeps jobs off %s; it is left alone: use those settings, or, if nobody does, `scontrol delete ReservationName=%s`",
+			who, r.Name, hostlist.Compress(r.Nodes), r.Name))
 	}
-	slices.Sort(owners)
-	slices.Sort(names)
-	if len(names) > 3 {
-		names = append(names[:3], "…")
-	}
-	return fmt.Errorf(
-		"this cluster belongs to other settings, of owner %s, whose Slurm reservations are there (%s); these are of owner %s (%s), so nothing was changed: "+
-			"use the others, whose state_dir has this owner in its file `owner`, or run `pcs-capacity sync --take-over`",
-		strings.Join(owners, ", "),
-		strings.Join(names, ", "),
-		s.Owner,
-		s.OwnerIs,
-	)
-}
-
-// lookForOwners reports the cluster's owner if it is another.
-func (p *pass) lookForOwners() {
-	if p.otherOwner = otherOwner(p.seen.Cluster, p.Sources); p.otherOwner != nil {
-		p.problem(capacity.OtherOwner, p.otherOwner)
-		p.fail(p.otherOwner)
-	}
+	return told
 }

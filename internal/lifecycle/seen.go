@@ -11,9 +11,8 @@ import (
 // is nil, and the failure is noted as a problem.
 type Seen struct {
 	Settings capacity.Settings
-	// Owner marks the Slurm reservations of these settings. TakeOver: another owner's become this one's.
-	Owner    string
-	TakeOver bool
+	// Owner marks the Slurm reservations of these settings.
+	Owner string
 	// Old is the snapshot of the last pass, nil if there is none; Snap is this one's.
 	Old, Snap *capacity.Snapshot
 	// Cluster is nil if Slurm did not answer; NoAWS: some question to AWS was not answered.

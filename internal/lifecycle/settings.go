@@ -33,7 +33,6 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 		Settings:    cfg.Domain(),
 		Owner:       owner.ID,
 		OwnerIs:     owner.String(),
-		KeepOwner:   owner.Keep,
 		Poll:        cfg.Timing.Poll.Duration,
 		State:       state.Dir(cfg.StateDir),
 		Local:       local,
@@ -134,20 +133,6 @@ func WithoutAWS(cfg *config.Config, region string, reason error) Sources {
 	s := From(cfg, nil, nil)
 	s.EC2, s.PCS, s.RollOver, s.Made = noAWS{region, reason}, noAWS{region, reason}, nil, nil
 	return s
-}
-
-// OthersOwn reports that the cluster of the settings belongs to other settings. A Slurm that does not answer is none
-// of its business.
-func OthersOwn(ctx context.Context, cfg *config.Config) []capacity.Problem {
-	reservations, err := slurm.New(cfg.Cluster).Reservations(ctx)
-	if err != nil {
-		return nil
-	}
-	if err := otherOwner(&Cluster{Reservations: reservations}, From(cfg, nil, nil)); err != nil {
-		return []capacity.Problem{capacity.Problemf(capacity.OtherOwner, capacity.Subject{},
-			"use the settings and the state_dir of the cluster's owner, or run `pcs-capacity sync --take-over` first", "%v", err)}
-	}
-	return nil
 }
 
 // pcsCluster is a cluster of PCS, by name or id.

@@ -34,18 +34,10 @@ type Sources struct {
 	OldLeftovers bool
 	// Health is the site's own health command for nodes of a block that opens.
 	Health HealthCommand
-	// Owner marks the Slurm reservations of these settings, and OwnerIs describes it for people. TakeOver: another
-	// owner's reservations become this one's.
+	// Owner marks the Slurm reservations of these settings, and OwnerIs describes it for people.
 	Owner, OwnerIs string
-	TakeOver       bool
-	// Still returns an error when another program makes the passes now: nothing is changed then. nil for a pass that
-	// needs no more than its own lock.
-	Still func() error
 	// DryRun: the pass reports what it would do, and writes nothing.
 	DryRun bool
-	// KeepOwner saves the owner, so it stays the same when another host uses these settings and state_dir; nil to save
-	// nothing.
-	KeepOwner func() error
 	// MachineTime is the machine's clock, which stands for the Slurm controller's:
 	// time.Now. AWS's time is MachineTime plus EC2.Offset.
 	MachineTime func() time.Time

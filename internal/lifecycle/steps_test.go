@@ -121,7 +121,7 @@ func TestDrainedNodeIsNotPromised(t *testing.T) {
 			r := reservation("pcs-capacity-health-gpu.gpu-1.cr-0."+me, []string{"gpu-1"}, noon.Add(-time.Hour), noon.AddDate(1, 0, 0))
 			effects, _ := fences(Seen{Owner: me, Snap: &capacity.Snapshot{}, Now: noon, Cluster: &Cluster{Reservations: []capacity.SlurmReservation{r}, Nodes: []capacity.Node{{Name: "gpu-1", State: c.slurm}}},
 				Health: map[string]*state.Health{"gpu": {Slot: "gpu", Nodes: map[string]*state.NodeHealth{"gpu-1": {State: c.health}}}}})
-			want := []string{"keep-owner: ", "delete-health: slot gpu: remove " + r.Name + ", " + c.says}
+			want := []string{"delete-health: slot gpu: remove " + r.Name + ", " + c.says}
 			if diff := cmp.Diff(want, sentences(effects)); diff != "" {
 				t.Error(diff)
 			}

@@ -23,13 +23,11 @@ type Watch struct {
 	// Alive is called when a pass begins and ends, and every minute in between; passed describes the last one, ""
 	// before the first.
 	Alive func(passed string)
-	// LeaseTime is [state.Lease]'s After; 0 in all but tests.
-	LeaseTime time.Duration
 }
 
 // Run makes passes until ctx ends, which is no error. A failed pass is repeated; its problem is reported once, until
 // it changes. The error is for a start without usable settings; if settings break later, the last good ones stay in
-// use. Of several programs that watch one state_dir, one makes the passes and the others stand by.
+// use. Of several programs that watch one state_dir, one makes the passes and the others wait for it to end.
 func (w Watch) Run(ctx context.Context) error {
 	sources, err := w.Sources(ctx, false)
 	if err != nil {
@@ -37,15 +35,17 @@ func (w Watch) Run(ctx context.Context) error {
 	}
 	var said []capacity.Problem
 	var last Report
-	post := post{Watch: w}
-	defer post.leave()
+	var dir state.Dir
+	unlock := func() {}
+	defer func() { unlock() }()
 	for pass := 0; ; pass++ {
-		var waited bool
-		if sources, waited, err = post.take(ctx, sources, err); ctx.Err() != nil {
-			return nil
-		}
-		if waited {
-			last = Report{}
+		if sources.State != dir {
+			unlock()
+			if unlock = w.lock(ctx, sources.State); ctx.Err() != nil {
+				return nil
+			}
+			// Another program may have changed things meanwhile.
+			dir, last = sources.State, Report{}
 		}
 		var problems []capacity.Problem
 		if err != nil {
@@ -74,11 +74,10 @@ func (w Watch) Run(ctx context.Context) error {
 		w.alive(status(report, problems))
 
 		wait := sources.Poll
-		if errors.As(sources.Still(), new(*state.LostError)) {
-			wait = 0 // it stands by
-		}
 		now := sources.MachineTime().Add(sources.EC2.Offset())
-		if at, ok := NextBoundary(snap, now); ok {
+		if snap == nil {
+			dir = "" // without the lock for a pass, it has no more than a folder that it cannot read
+		} else if at, ok := NextBoundary(snap, now); ok {
 			// One second later, so EC2 has moved on as well.
 			wait = min(wait, at.Sub(now)+time.Second)
 		}
@@ -100,6 +99,26 @@ func (w Watch) Run(ctx context.Context) error {
 		if next, err = w.Sources(ctx, report.NoAWS); err == nil {
 			sources = next
 		}
+	}
+}
+
+// lock waits until no other program watches the state_dir, or ctx ends. A folder that has no lock is no reason to
+// wait: the pass will say why.
+func (w Watch) lock(ctx context.Context, dir state.Dir) (unlock func()) {
+	said := ""
+	for wait := time.Duration(0); ; wait = aliveEvery {
+		unlock, err := dir.Lock(ctx, state.WatchLock, wait)
+		if err == nil {
+			return unlock
+		}
+		if ctx.Err() != nil || !errors.Is(err, state.ErrLocked) {
+			return func() {}
+		}
+		if line := "waits: " + err.Error(); line != said {
+			said = line
+			w.Say(said)
+		}
+		w.alive(said)
 	}
 }
 
@@ -149,9 +168,9 @@ func status(report Report, problems []capacity.Problem) string {
 	return text
 }
 
-// After runs what the site wants after a pass, and returns the problems.
+// After runs what the site wants after a pass, and returns the problems. A pass that had no lock has no snapshot.
 func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Report) (problems []capacity.Problem) {
-	if s.After == nil || s.Still != nil && s.Still() != nil {
+	if s.After == nil || snap == nil {
 		return nil
 	}
 	for _, err := range s.After(ctx, snap, report) {

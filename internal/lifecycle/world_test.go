@@ -505,7 +505,7 @@ func (w *world) state() string {
 // passOf is a pass that has seen something.
 func passOf(s Sources, seen Seen) *pass {
 	p := newPass(s)
-	seen.Settings, seen.Owner, seen.TakeOver, seen.Poll, seen.dir = p.seen.Settings, p.seen.Owner, p.seen.TakeOver, p.seen.Poll, p.seen.dir
+	seen.Settings, seen.Owner, seen.Poll, seen.dir = p.seen.Settings, p.seen.Owner, p.seen.Poll, p.seen.dir
 	p.seen = seen
 	return p
 }

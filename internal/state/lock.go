@@ -2,8 +2,10 @@ package state
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -50,17 +52,7 @@ type Holder struct {
 	PID   int       `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"` // of its machine's clock
-	// Boot is that of [Here] on its machine.
-	Boot string `json:"boot,omitempty"`
-	// Token is new for each claim.
-	Token string `json:"token,omitempty"`
-	// Beat counts the renewals of a [Lease], At is the last one's time by the holder's clock.
-	Beat int       `json:"beat,omitempty"`
-	At   time.Time `json:"at,omitzero"`
 }
-
-// process reports whether two holders are one process.
-func (h Holder) process(o Holder) bool { return h.PID == o.PID && h.Host == o.Host && h.Boot == o.Boot }
 
 func (h Holder) String() string {
 	if h.PID == 0 {
@@ -90,22 +82,13 @@ func (e *LockedError) Unwrap() []error {
 	return []error{ErrLocked}
 }
 
-// lockPoll is the time between two looks at a lock that another program has.
+// lockPoll is the shortest time between two looks at a lock that another program has.
 const lockPoll = 50 * time.Millisecond
 
-// Lock takes a lock until the returned function is called or this program ends: see [Dir.Claim].
+// Lock takes a lock of the kernel until the returned function is called or this program ends. It waits that long for
+// another program that has it, and no longer than ctx lasts; 0 is one try. Then the error is a [*LockedError]. No
+// other user can open the file, and so none can lock it.
 func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock func(), err error) {
-	c, err := d.Claim(ctx, which, wait)
-	if err != nil {
-		return nil, err
-	}
-	return c.Release, nil
-}
-
-// Claim takes a lock until Release or the end of this program. It waits that long for another
-// program that has it, and no longer than ctx lasts; 0 is one try. Then the error is a
-// [*LockedError]. No other user can open the file, and so none can lock it.
-func (d Dir) Claim(ctx context.Context, which Lock, wait time.Duration) (*Claim, error) {
 	in, err := d.private()
 	if err != nil {
 		return nil, fmt.Errorf("locking %s: %w", d, err)
@@ -119,7 +102,11 @@ func (d Dir) Claim(ctx context.Context, which Lock, wait time.Duration) (*Claim,
 			return nil, fmt.Errorf("locking %s: %w", d, err)
 		}
 		if !locked {
-			return d.claimed(in, which, f), nil
+			sayHolder(f)
+			return func() {
+				_ = f.Truncate(0)
+				_ = f.Close()
+			}, nil
 		}
 		who := &LockedError{Lock: which, Path: filepath.Join(in.path, string(which)), Holder: readHolder(f)}
 		_ = f.Close()
@@ -127,11 +114,40 @@ func (d Dir) Claim(ctx context.Context, which Lock, wait time.Duration) (*Claim,
 		case <-ctx.Done():
 			who.ended = ctx.Err()
 		case <-deadline.C:
-		case <-time.After(min(lockPoll, max(wait, time.Millisecond))):
+		case <-time.After(min(max(lockPoll, wait/100), max(wait, time.Millisecond))):
 			continue
 		}
 		return nil, who
 	}
+}
+
+// Watcher is the `sync --watch` that makes the passes with a state_dir.
+func (d Dir) Watcher() (holder Holder, runs bool, err error) {
+	unlock, err := d.Lock(context.Background(), WatchLock, 0)
+	if locked := (*LockedError)(nil); errors.As(err, &locked) {
+		return locked.Holder, true, nil
+	}
+	if err != nil {
+		return Holder{}, false, err
+	}
+	unlock()
+	return Holder{}, false, nil
+}
+
+// sayHolder writes this program into the file of its lock, which works without, on a full disk.
+func sayHolder(f *os.File) {
+	host, _ := os.Hostname()
+	text, _ := json.Marshal(Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)})
+	_ = f.Truncate(0)
+	_, _ = f.WriteAt(text, 0)
+}
+
+func readHolder(f io.ReaderAt) (h Holder) {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, 4096))
+	if err != nil || json.Unmarshal(text, &h) != nil {
+		return Holder{}
+	}
+	return h
 }
 
 // try opens the file of a lock, and locks it unless another program has it locked.
@@ -141,27 +157,15 @@ func (f *folder) try(which Lock) (file *os.File, locked bool, err error) {
 		if err != nil {
 			return nil, false, ask(err)
 		}
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		switch {
-		case err == nil && f.names(which, file):
+		switch err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+		case err == nil:
 			return file, false, nil
 		case errors.Is(err, syscall.EWOULDBLOCK):
 			return file, true, nil
 		}
 		_ = file.Close()
-		// Else a signal came, or another program took this file away.
-		if err != nil && !errors.Is(err, syscall.EINTR) {
+		if !errors.Is(err, syscall.EINTR) {
 			return nil, false, f.at(string(which), &os.PathError{Op: "flock", Err: err})
 		}
 	}
-}
-
-// names reports whether a lock still has this file.
-func (f *folder) names(which Lock, file *os.File) bool {
-	now, err := f.root.Lstat(string(which))
-	if err != nil {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && os.SameFile(now, info)
 }

@@ -4,40 +4,24 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 )
 
 // Owner is whose a cluster's Slurm reservations are: settings in a file, with a state_dir.
 type Owner struct {
-	// ID has 8 hex digits.
+	// ID has 8 hex digits. The two paths make it up, so that a host that takes the place of another has the same.
 	ID string
 
 	dir      Dir
 	settings string
-	host     string
 }
 
-// ownerFile has an owner and the path of its settings, one line.
-const ownerFile = "owner"
-
-var ownerLine = regexp.MustCompile(`^([0-9a-f]{8}) (.+)$`)
-
-// OwnerOf is the owner with the settings at a path and this state_dir: the one that is kept
-// there for this path, so that it is the same on each host that shares the two; else one that
-// host, path and state_dir make up, so that it is the same again when state_dir was lost.
+// OwnerOf is the owner with the settings at a path and this state_dir.
 func OwnerOf(dir Dir, settings string) Owner {
 	o := Owner{dir: dir, settings: settled(settings)}
-	o.host, _ = os.Hostname()
-	sum := sha256.Sum256([]byte(strings.Join([]string{o.host, o.settings, settled(string(dir))}, "\n")))
+	folder, _ := filepath.Abs(string(dir)) // it may not be there yet, so that links in its path stay
+	sum := sha256.Sum256([]byte(o.settings + "\n" + folder))
 	o.ID = hex.EncodeToString(sum[:4])
-	if text, err := dir.ReadPublic(ownerFile); err == nil {
-		if line := ownerLine.FindStringSubmatch(strings.TrimSpace(string(text))); line != nil && line[2] == o.settings {
-			o.ID = line[1]
-		}
-	}
 	return o
 }
 
@@ -54,17 +38,5 @@ func settled(path string) string {
 
 // String says who it is.
 func (o Owner) String() string {
-	return fmt.Sprintf("settings %s, state_dir %s, host %s", o.settings, o.dir, o.host)
-}
-
-// Keep writes the owner into state_dir, if another one or none is there.
-func (o Owner) Keep() error {
-	line := o.ID + " " + o.settings + "\n"
-	if text, err := o.dir.ReadPublic(ownerFile); err == nil && string(text) == line {
-		return nil
-	}
-	if err := o.dir.WritePublic(ownerFile, []byte(line)); err != nil {
-		return fmt.Errorf("keeping the owner of the Slurm reservations: %w", err)
-	}
-	return nil
+	return fmt.Sprintf("settings %s, state_dir %s", o.settings, o.dir)
 }
