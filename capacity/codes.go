@@ -56,7 +56,6 @@ const (
 	HeldNotKnown         Code = "held-not-known"
 	LeftoversNotKnown    Code = "leftovers-not-known"
 	LeftoverMade         Code = "leftover"
-	ActionsNotAlike      Code = "lifecycle-actions"
 	NoNodeGroup          Code = "no-node-group"
 	RollOverDue          Code = "roll-over-due"
 	RollOverFailed       Code = "roll-over-failed"
@@ -136,7 +135,6 @@ const (
 	BadImage           Code = "image"
 	WrongArchitecture  Code = "architecture"
 	NoDrivers          Code = "drivers"
-	OldAgent           Code = "pcs-agent"
 	TagKey             Code = "tag-key"
 	LaunchRefused      Code = "launch-refused"
 	RootVolumeTooSmall Code = "root-volume"
@@ -153,7 +151,6 @@ const (
 	Addresses          Code = "addresses"
 	TypeWithoutEFA     Code = "efa"
 	ConfServer         Code = "conf-server"
-	InstallFrom        Code = "install-from"
 	WrongProvider      Code = "provider"
 	NotSelected        Code = "select"
 	BadSettings        Code = "settings"
@@ -388,10 +385,6 @@ var Codes = []Meaning{
 		Text:    "Compute node groups, queues or launch templates of `setup` are in no settings: jobs may run there that nothing fences.",
 		Do:      "Put the file in `conf.d` back, or run the command of the sentence.",
 		Example: "queue gpu carries the tag of pcs-capacity, and the settings do not name it, so sync does not manage it; add it to the settings again, or remove it with `pcs-capacity teardown --queue gpu`"},
-	{Code: ActionsNotAlike, Where: AtPass, Severity: Admin,
-		Text:    "The two node groups run different lifecycle actions of PCS: a block may come up without a file system or a package.",
-		Do:      "Run the `setup` of the sentence, or change the node group in PCS.",
-		Example: "nodes of gpu-a and of gpu-b run different lifecycle actions at their boot"},
 	{Code: NoNodeGroup, Where: AtPass, Severity: Admin,
 		Text:    "The next block is in the settings, but PCS has no compute node group for it.",
 		Do:      "Run the `setup` of the sentence.",
@@ -663,7 +656,7 @@ var Codes = []Meaning{
 		Example: "cluster ml is SMALL and may have 32 nodes; with 8 in gpu-a the maxima of its node groups add up to 40; give --max-nodes 0 or less, lower the maximum of another node group, or use a larger cluster"},
 	{Code: UnknownSettings, Where: AtSetup, Severity: Admin,
 		Text:    "PCS has settings that this version does not know; the change could lose them.",
-		Do:      "Change the thing in PCS, or give `--drop-unknown` if they may be lost.",
+		Do:      "Change the thing in PCS.",
 		Example: "queue gpu has settings that this version of pcs-capacity does not know, and this change could lose them: x"},
 	{Code: LikeUnknown, Where: AtSetup, Severity: Admin,
 		Text:    "There is nothing to copy from under the name of `--like`.",
@@ -686,10 +679,6 @@ var Codes = []Meaning{
 		Do:      "Give another image with `--ami`, on PCS its own by `--ami pcs-dlami`. Tag an image that has the drivers.",
 		More:    "setup.md#the-image",
 		Example: "nothing says that image ami-0 (al2023-pcs) has drivers for the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami pcs-dlami, or say so by a tag if it has them: `aws ec2 create-tags --region us-east-2 --resources ami-0 --tags Key=drivers,Value=nvidia`"},
-	{Code: OldAgent, Where: AtSetup, Severity: Admin,
-		Text:    "The PCS agent of the image is older than 1.5.0-1 and runs no lifecycle actions: nodes come up without a file system or a package.",
-		Do:      "Give a newer image with `--ami`.",
-		Example: "image ami-0 (aws-pcs-ready-dlami-base) has PCS agent 1.4.0-1, which runs no lifecycle actions (nodeBootstrapped: mount); give an image with PCS agent 1.5.0-1 or newer with --ami"},
 	{Code: LaunchRefused, Where: AtSetup, Severity: Admin,
 		Text:    "EC2 refused a dry run of the launch.",
 		Do:      "Correct what EC2 names.",
@@ -756,10 +745,6 @@ var Codes = []Meaning{
 		Text:    "`--conf-server` names no host.",
 		Do:      "Write it as HOST or HOST:PORT.",
 		Example: `--conf-server "a b" is no host; write it as HOST or HOST:PORT`},
-	{Code: InstallFrom, Where: AtSetup, Severity: Admin,
-		Text:    "`--install-from` names no package, and no script, that nodes could fetch.",
-		Do:      "Name a package, such as s3://BUCKET/pcs-capacity.deb, or on PCS a script, such as s3://BUCKET/install.sh.",
-		Example: "--install-from ftp://x cannot be used: its scheme is ftp"},
 	{Code: WrongProvider, Where: AtSetup, Severity: Admin,
 		Text:    "The partition of the settings has another provider.",
 		Do:      "Give `--provider` with that one, or choose another `--queue`.",

@@ -24,8 +24,6 @@ type Made struct {
 	// not say.
 	Queue       string `json:"queue,omitempty"`
 	Reservation string `json:"reservation,omitempty"`
-	// Actions are the lifecycle actions of a node group, the same text for the same ones.
-	Actions string `json:"-"`
 }
 
 // Leftover is a thing with our tag that no settings name: sync does not manage it, but a queue may still send it jobs.

@@ -53,8 +53,6 @@ type Snapshot struct {
 	Orphans []Orphan `json:"orphans,omitempty"`
 	// Leftovers are things of ours that no settings name, as of the last listing.
 	Leftovers []Leftover `json:"leftovers,omitempty"`
-	// ActionsDiffer are node groups whose slots run different lifecycle actions, as of the last listing.
-	ActionsDiffer []string `json:"actions_differ,omitempty"`
 	// Said is what the pass could not read or do, and what people should know.
 	Said
 }

@@ -35,9 +35,6 @@ type Provisioner struct {
 	Progress func(what, name, status string)
 	// NoWait: return ErrAtWork instead of waiting for PCS.
 	NoWait bool
-	// DropUnknown allows changes that could lose settings of PCS unknown to this program; without
-	// it they are ErrUnknown.
-	DropUnknown bool
 }
 
 // The kinds of things for Progress.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -36,17 +35,6 @@ type ScriptSource struct {
 // The stages of a node's boot: before slurmd starts, and after it has registered.
 const bootstrapped, ready = "nodeBootstrapped", "nodeReady"
 
-// scriptLocation is what PCS takes, up to maxLocation characters: AWS PCS API Reference, "ScriptSource".
-var scriptLocation = regexp.MustCompile(`^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+|https://([a-zA-Z0-9]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63}(:[0-9]{1,5})?([/?#]\S*)?)$`)
-
-// maxLocation and maxScripts (of a stage) are those of PCS.
-const maxLocation, maxScripts = 1024, 20
-
-// IsScriptLocation reports whether PCS takes a script from there.
-func IsScriptLocation(from string) bool {
-	return len(from) <= maxLocation && scriptLocation.MatchString(from)
-}
-
 // scripts are those of a stage; of actions in a form that this version does not know there are none.
 func (a LifecycleActions) scripts(stage string) []Script {
 	var said struct {
@@ -56,56 +44,11 @@ func (a LifecycleActions) scripts(stage string) []Script {
 	return said.Stages[stage]
 }
 
-// Location is where nodes fetch the script of this name from; "" if they run none.
-func (a LifecycleActions) Location(name string) string {
-	for _, s := range slices.Concat(a.scripts(bootstrapped), a.scripts(ready)) {
-		if s.Name == name {
-			return s.Source.Location
-		}
-	}
-	return ""
-}
-
 // FromS3 reports whether nodes fetch a script from Amazon S3.
 func (a LifecycleActions) FromS3() bool {
 	return slices.ContainsFunc(slices.Concat(a.scripts(bootstrapped), a.scripts(ready)), func(s Script) bool {
 		return strings.HasPrefix(s.Source.Location, "s3://")
 	})
-}
-
-// With has a script besides, as the last one before slurmd starts, or in the place of one of its name. The rest stays
-// as PCS said it.
-func (a LifecycleActions) With(script Script) (LifecycleActions, error) {
-	actions := map[string]json.RawMessage{}
-	stages := map[string][]json.RawMessage{}
-	if a != nil {
-		if err := json.Unmarshal(a, &actions); err != nil {
-			return nil, fmt.Errorf("the lifecycle actions: %w", err)
-		}
-		if err := json.Unmarshal(actions["stages"], &stages); err != nil {
-			return nil, fmt.Errorf("the stages of the lifecycle actions: %w", err)
-		}
-	}
-	text, err := json.Marshal(script)
-	if err != nil {
-		return nil, err
-	}
-	has := a.scripts(bootstrapped)
-	switch i := slices.IndexFunc(has, func(s Script) bool { return s.Name == script.Name }); {
-	case i >= 0 && has[i].Source.Location == script.Source.Location:
-		return a, nil
-	case i >= 0:
-		stages[bootstrapped][i] = text
-	case len(has) >= maxScripts:
-		return nil, fmt.Errorf("stage %s has %d scripts, and PCS takes no more", bootstrapped, len(has))
-	default:
-		stages[bootstrapped] = append(stages[bootstrapped], text)
-	}
-	if actions["stages"], err = json.Marshal(stages); err != nil {
-		return nil, err
-	}
-	all, err := json.Marshal(actions)
-	return all, err
 }
 
 // lifecycleMember is their name on the wire.

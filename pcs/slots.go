@@ -111,18 +111,3 @@ func (c *Client) Made(ctx context.Context, cluster Cluster) ([]capacity.Made, er
 		return m, cluster.Ours(tags), nil
 	})
 }
-
-// ReadActions notes at the node groups what their nodes run at their boot.
-func (c *Client) ReadActions(ctx context.Context, cluster string, made []capacity.Made) error {
-	var reads []func() error
-	for i := range made {
-		if m := &made[i]; m.What == capacity.MadeNodeGroup {
-			reads = append(reads, func() error {
-				g, _, err := c.describeGroup(ctx, cluster, m.ID)
-				m.Actions = g.Actions.Canonical()
-				return err
-			})
-		}
-	}
-	return sideBySide(reads...)
-}

@@ -129,9 +129,9 @@ var ErrUnknown = errors.New("it has settings that this version of pcs-capacity d
 
 // keeps refuses a change that could lose settings.
 func (p Provisioner) keeps(what, name string, lost []string) error {
-	if len(lost) == 0 || p.DropUnknown {
+	if len(lost) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s %s is not updated: %w: %s; change it in PCS, or give --drop-unknown to setup or teardown if these may be lost",
+	return fmt.Errorf("%s %s is not updated: %w: %s; change it in PCS",
 		what, name, ErrUnknown, strings.Join(lost, ", "))
 }

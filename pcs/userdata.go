@@ -62,30 +62,6 @@ func archivePart(plain []byte) ([]byte, error) {
 	return fmt.Appendf(nil, "--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s\n", boundary, kind, plain), nil
 }
 
-// AddPart adds a part to user data, as its last one, or in front of the one that has a mark
-// in it. User data without parts becomes one.
-func AddPart(data, part, mark []byte) ([]byte, error) {
-	ours := isMultipart(data) && bytes.Contains(data, []byte(boundary))
-	marked := bytes.Index(data, mark)
-	switch {
-	case len(data) == 0:
-		return Archive(part)
-	case !ours && marked >= 0 && !isMultipart(data):
-		return Archive(part, data)
-	case !ours:
-		return Archive(data, part)
-	}
-	added, err := archivePart(part)
-	if err != nil {
-		return nil, err
-	}
-	if marked < 0 {
-		marked = len(data)
-	}
-	at := bytes.LastIndex(data[:marked], []byte("\n--"+boundary)) + 1
-	return bytes.Join([][]byte{data[:at], added, data[at:]}, nil), nil
-}
-
 // mimeType is the MIME type of user data, by its beginning; "" for user data that cloud-init would
 // ignore.
 func mimeType(plain []byte) string {

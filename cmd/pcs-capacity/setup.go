@@ -34,7 +34,6 @@ type SetupCmd struct {
 	InstanceProfile string   `help:"ARN of the instance profile, instead of that of --like. With ec2 a name will do." placeholder:"ARN"`
 	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
 	UserDataFile    string   `type:"existingfile" predictor:"file" help:"File with user data, instead of that of --like." placeholder:"FILE"`
-	InstallFrom     string   `help:"Package that nodes install at their first boot: https:// or s3:// URL, or path on a shared file system, of a .deb or .rpm. On PCS also the URL of a script (.sh), which a lifecycle action runs." placeholder:"URL"`
 	ConfServer      string   `help:"With ec2: host of slurmctld that slurmd gets slurm.conf from. Default: nodes have the file." placeholder:"HOST[:PORT]"`
 	RootVolumeSize  int      `help:"Size of the root volume in GiB. Default: that of --like, else of the AMI." placeholder:"GIB"`
 	RootVolumeType  string   `enum:"gp3,gp2,io2,io1,st1,sc1,standard," default:"" help:"Type of the root volume, such as gp3. Default: that of --like, else of the AMI." placeholder:"TYPE"`
@@ -44,7 +43,6 @@ type SetupCmd struct {
 	AllowAccounts   []string `help:"Slurm accounts that may use the queue, for one whose settings do not say yet." placeholder:"ACCOUNT"`
 	Static          bool     `xor:"scaling" help:"All nodes of a paid block are up from the first minute. Default: what the settings say of the node group, else this."`
 	Dynamic         bool     `xor:"scaling" help:"Start nodes for jobs."`
-	DropUnknown     bool     `help:"Update a node group or queue of which PCS says more than this version can express."`
 	Filter          string   `help:"Path of pcs-capacity-filter, which has to be on this host. Default: as for hooks install." type:"path" placeholder:"FILE" predictor:"file"`
 	Dir             string   `help:"Folder of slurm.conf with the submit filter. Default: as for hooks install." type:"existingdir" predictor:"file"`
 	DryRun          bool     `help:"Show the plan, try what can be tried on this host, and change nothing."`
@@ -222,12 +220,10 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		Reservation:     c.Reservation,
 		Like:            c.Like,
 		AMI:             c.AMI,
-		InstallFrom:     c.InstallFrom,
 		InstanceProfile: c.InstanceProfile,
 		SecurityGroups:  c.SecurityGroups,
 		SubnetIDs:       c.SubnetIDs,
 		EFA:             capacity.EFAMode(c.EFA),
-		DropUnknown:     c.DropUnknown,
 		AllowAccounts:   c.AllowAccounts,
 		Dynamic:         c.Dynamic,
 		ConfigPath:      cfg.Path,

@@ -18,13 +18,12 @@ import (
 
 // TeardownCmd removes what setup made.
 type TeardownCmd struct {
-	Provider    capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, ec2, or none of ours. Default: what the settings say of the partition, else pcs if they name a cluster."`
-	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings."`
-	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition."`
-	NodeGroup   string            `predictor:"node-group" help:"Only this node group: a base name (NAME), or on PCS one of its two (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
-	Force       bool              `help:"Go on while jobs run there. They end with their nodes."`
-	DropUnknown bool              `help:"Update a queue of which PCS says more than this version can express."`
-	DryRun      bool              `help:"Show the plan, and change nothing."`
+	Provider  capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, ec2, or none of ours. Default: what the settings say of the partition, else pcs if they name a cluster."`
+	Cluster   string            `help:"PCS cluster, by name or id. Default: the settings."`
+	Queue     string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition."`
+	NodeGroup string            `predictor:"node-group" help:"Only this node group: a base name (NAME), or on PCS one of its two (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
+	Force     bool              `help:"Go on while jobs run there. They end with their nodes."`
+	DryRun    bool              `help:"Show the plan, and change nothing."`
 }
 
 // Help is shown below the flags.
@@ -140,12 +139,11 @@ func (c *TeardownCmd) unknown(p *setup.TeardownPlan) error {
 // request is what is asked for, from the settings.
 func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.TeardownRequest, error) {
 	request := setup.TeardownRequest{
-		Provider:    c.Provider,
-		Cluster:     c.Cluster,
-		Queue:       c.Queue,
-		NodeGroup:   c.NodeGroup,
-		Force:       c.Force,
-		DropUnknown: c.DropUnknown,
+		Provider:  c.Provider,
+		Cluster:   c.Cluster,
+		Queue:     c.Queue,
+		NodeGroup: c.NodeGroup,
+		Force:     c.Force,
 	}
 	if cfg.Found {
 		request.Config = cfg.Config

@@ -83,16 +83,4 @@ func TestInterfacesOfTheFirstNode(t *testing.T) {
 	if len(r.Findings) != 1 || r.Findings[0].Status != Fail || r.Findings[0].What != want {
 		t.Errorf("%+v, want %s", r.Findings, want)
 	}
-
-	mount := pcs.LifecycleActions(`{"stages":{"nodeReady":[{"name":"mount"}]}}`)
-	for _, test := range []struct {
-		b    pcs.LifecycleActions
-		said int
-	}{{mount, 0}, {nil, 1}} {
-		r := run{Sources: Sources{Config: cfg}, settings: cfg.Domain(), nodeGroups: []pcs.NodeGroup{{Name: "gpu-a", Actions: mount}, {Name: "gpu-b", Actions: test.b}}}
-		r.actionsDiffer()
-		if len(r.Findings) != test.said || test.said > 0 && (r.Findings[0].Status != Warn || r.Findings[0].What != "nodes of gpu-a and of gpu-b run different lifecycle actions at their boot") {
-			t.Errorf("gpu-b runs %q: %+v", test.b, r.Findings)
-		}
-	}
 }

@@ -30,8 +30,6 @@ func TestWhatNodesAreLaunchedWith(t *testing.T) {
 		}, `fail tag-key: launch template pcs-capacity-ml-gpu-a tags instances with "team/a", and by the account's default`},
 		"a refused launch": {func(s *awssim.Scenario) { group(s).RootGiB = 7 },
 			"fail launch-refused: EC2 would not launch a node of gpu-a into subnet-0e200000000000a01: InvalidBlockDeviceMapping: Volume of size 7GB is smaller than snapshot"},
-		"an older agent": {func(s *awssim.Scenario) { s.Regions[0].Images[0].Description = "NVIDIA. PCS Agent: 1.4.0-1." },
-			"fail pcs-agent: image ami-0e200000000000a01 (aws-pcs-ready-dlami-base-ubuntu2404-x86_64-20260522) has PCS agent 1.4.0-1, which runs no lifecycle actions (nodeBootstrapped: pcs-capacity-install)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario := awssim.DefaultScenario()
@@ -41,7 +39,7 @@ func TestWhatNodesAreLaunchedWith(t *testing.T) {
 			s := setup.Setup{PCS: pcs.From(client.Shared()), EC2: client, Poll: time.Millisecond}
 			path := filepath.Join(t.TempDir(), "config.toml")
 			plan, err := s.Plan(t.Context(), setup.Request{Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: "cr-0e2000000000000a1", Like: "compute", MaxNodes: 2,
-				InstallFrom: "s3://bucket/install.sh", ConfigPath: path})
+				ConfigPath: path})
 			if err != nil {
 				t.Fatal(err)
 			}

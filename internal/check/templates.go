@@ -59,18 +59,6 @@ func (r *run) templates(ctx context.Context) {
 			})
 		}
 	}
-	r.actionsDiffer()
-}
-
-// actionsDiffer looks for slots of one node group whose nodes run different things at their boot.
-func (r *run) actionsDiffer() {
-	var made []capacity.Made
-	for _, g := range r.nodeGroups {
-		made = append(made, capacity.Made{What: capacity.MadeNodeGroup, Name: g.Name, Actions: g.Actions.Canonical()})
-	}
-	for _, m := range capacity.OfActions(capacity.ActionsDiffer(made, r.settings), r.settings) {
-		r.problem("lifecycle-actions", Warn, m)
-	}
 }
 
 // readNodeGroups reads the compute node groups of the settings that carry our tag, once. With an error it has the others.

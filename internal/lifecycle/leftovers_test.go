@@ -62,39 +62,6 @@ func TestLeftoversOfPasses(t *testing.T) {
 	told("gone", false)
 }
 
-// Node groups of which somebody has changed what one slot runs at its boot are told of until both run the same, also by
-// passes that do not ask.
-func TestActionsOfSlotsDiffer(t *testing.T) {
-	w := newWorld(t, 1)
-	w.sources.Settings.Partitions[0].Provider, w.sources.PCS = capacity.ProviderPCS, noGroups{}
-	actions, refuse := "home", error(nil)
-	w.sources.Made = func(context.Context, string) ([]capacity.Made, string, error) {
-		return []capacity.Made{{What: capacity.MadeNodeGroup, Name: "gpu-a", Slot: "gpu-a", Actions: "home"},
-			{What: capacity.MadeNodeGroup, Name: "gpu-b", Slot: "gpu-b", Actions: actions}}, "pcs_1", refuse
-	}
-	told := func(what string, want bool) {
-		t.Helper()
-		w.slurm.advance(w.slurm.now.Add(time.Minute))
-		snap, _, err := Pass(t.Context(), w.sources)
-		look, _, _, _ := Look(t.Context(), w.sources)
-		for who, snap := range map[string]*capacity.Snapshot{"the pass": snap, "who looks": look} {
-			got := slices.ContainsFunc(snap.All(), func(p capacity.Problem) bool { return p.Code == capacity.ActionsNotAlike })
-			if got != want || err != nil {
-				t.Errorf("%s: %s has %v, %v", what, who, snap.All(), err)
-			}
-		}
-	}
-	told("both run the same", false)
-	actions = "data"
-	told("one was changed", true)
-	actions, refuse = "home", errors.New("it is not allowed")
-	told("not answered", true)
-	refuse, w.sources.OldLeftovers = nil, true
-	told("not asked", true)
-	w.sources.OldLeftovers = false
-	told("the other was changed too", false)
-}
-
 // noGroups is a PCS without compute node groups that anything was set up in.
 type noGroups struct{}
 

@@ -59,7 +59,7 @@ func (p *pass) run(ctx context.Context) {
 		p.lookForLeftovers(ctx)
 		p.rollOver(ctx)
 	}
-	p.sayAll(setbackProblems, orphanProblems, leftoverProblems, actionProblems)
+	p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
 	p.carryOut(ctx, published(p.seen, p.Local))
 }
 
@@ -77,7 +77,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 				"reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition)
 		}
 	}
-	p.sayAll(setbackProblems, orphanProblems, leftoverProblems, actionProblems)
+	p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
 	return p.seen.Snap, p.seen.Cluster, p.answers, errors.Join(p.failed...)
 }
 

@@ -89,7 +89,7 @@ var decisions = map[string]func(Seen) any{
 	"rollOver":       func(s Seen) any { return rollOver(s) },
 	"published":      func(s Seen) any { return published(s, "elsewhere") },
 	"problems": func(s Seen) any {
-		return slices.Concat(setbackProblems(s), orphanProblems(s), leftoverProblems(s), actionProblems(s), unnamedBlocks(s), neverOpens(s), outOfService(s))
+		return slices.Concat(setbackProblems(s), orphanProblems(s), leftoverProblems(s), unnamedBlocks(s), neverOpens(s), outOfService(s))
 	},
 }
 

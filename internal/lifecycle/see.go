@@ -143,7 +143,6 @@ func (p *pass) keepLeftovers() {
 	if p.seen.Old == nil {
 		return
 	}
-	p.seen.Snap.ActionsDiffer = p.seen.Old.ActionsDiffer
 	for _, l := range p.seen.Old.Leftovers {
 		if !p.Settings.Names(l.Made) {
 			p.seen.Snap.Leftovers = append(p.seen.Snap.Leftovers, l)
@@ -165,9 +164,6 @@ func (p *pass) lookForLeftovers(ctx context.Context) {
 	}
 	if err == nil || made != nil {
 		p.seen.Snap.Leftovers = capacity.Leftovers(made, p.Settings, cluster)
-	}
-	if err == nil {
-		p.seen.Snap.ActionsDiffer = capacity.ActionsDiffer(made, p.Settings)
 	}
 }
 

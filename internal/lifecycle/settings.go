@@ -57,8 +57,7 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	return s
 }
 
-// made is what carries our tag for the cluster of the settings, with the id of one of PCS. With an error it is nil, or
-// whole but for the lifecycle actions.
+// made is what carries our tag for the cluster of the settings, with the id of one of PCS. With an error it is nil.
 func made(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client,
 	mark string) (all []capacity.Made, id string, err error) {
 	if cfg.Cluster != "" {
@@ -75,8 +74,7 @@ func made(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient *p
 	if err != nil || cfg.Cluster == "" {
 		return templates, id, err
 	}
-	err = pcsClient.ReadActions(ctx, id, all)
-	return append(all, templates...), id, err
+	return append(all, templates...), id, nil
 }
 
 // Follower gives the sources of one pass after the other, from settings that may change.

@@ -164,8 +164,3 @@ func cannotStart(j *capacity.Job, snap *capacity.Snapshot, now time.Time) cannot
 
 // leftoverProblems reports things with our tag that the settings do not name.
 func leftoverProblems(s Seen) []capacity.Problem { return capacity.OfLeftovers(s.Snap.Leftovers) }
-
-// actionProblems reports node groups whose slots run different things at their boot.
-func actionProblems(s Seen) []capacity.Problem {
-	return capacity.OfActions(s.Snap.ActionsDiffer, s.Settings)
-}

@@ -137,7 +137,7 @@ var Actions = []Action{
 		grants: []grant{{nil, inClusters}}},
 	{Name: "pcs:GetQueue", Why: "what queues there are", stops: programs{Setup, Teardown, Wire}, lessens: programs{RollingOver},
 		grants: []grant{{nil, inClusters}}},
-	{Name: "pcs:ListClusters", Why: "other clusters that use the reservation, and names to choose from", lessens: programs{Setup, RollingOver}},
+	{Name: "pcs:ListClusters", Why: "names of clusters to choose from", lessens: programs{Setup}},
 	{Name: "pcs:ListComputeNodeGroups", Why: "what node groups there are", stops: programs{Setup, Teardown, ResumePCS, Wire, Check}, lessens: programs{Status, Sync, RollingOver},
 		grants: []grant{{nil, inClusters}}},
 	{Name: "pcs:ListQueues", Why: "what queues there are, and which no settings name", stops: programs{Setup, Teardown, Wire, Check}, lessens: programs{Sync, RollingOver},

@@ -40,7 +40,6 @@ var judgements = []func(Seen) []capacity.Problem{
 	tagKeys,
 	architecture,
 	drivers,
-	oldAgent,
 	protected,
 	profile,
 	wayOut,

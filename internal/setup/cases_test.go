@@ -106,10 +106,6 @@ func TestCombinationsOfRefusals(t *testing.T) {
 			in.network.chosen = append(slices.Clone(in.network.chosen), spare)
 			in.network.chosen[0].Free = 7
 		}, codes: "addresses", says: "a node takes 2 addresses"},
-		"user data that is nothing of cloud-init's": {ask: func(r *Request) { r.InstallFrom = "/opt/p.deb" }, seen: func(in *inspection) {
-			in.userData = []byte("mount /shared")
-			in.addInstall()
-		}, codes: "user-data", says: "the user data cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()

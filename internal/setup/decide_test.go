@@ -87,7 +87,7 @@ func TestOrderOfSetup(t *testing.T) {
 func TestEffectsCarryTheirData(t *testing.T) {
 	w := newWorld()
 	ask := askFor(now1)
-	ask.AllowAccounts, ask.DropUnknown, ask.MaxNodes, ask.Dynamic = []string{"nlp"}, true, 3, true
+	ask.AllowAccounts, ask.MaxNodes, ask.Dynamic = []string{"nlp"}, 3, true
 	p := decide(w.see(ask))
 	if err := w.carryOut(p.Effects, -1, func(Effect) {}); err != nil {
 		t.Fatal(err)
@@ -109,14 +109,6 @@ func TestEffectsCarryTheirData(t *testing.T) {
 	}
 	for _, e := range p.Effects {
 		switch e := e.(type) {
-		case WriteGroup:
-			if !e.DropUnknown {
-				t.Error("the node group does not drop what is unknown")
-			}
-		case WriteQueue:
-			if !e.DropUnknown {
-				t.Error("the queue does not drop what is unknown")
-			}
 		case PlaceFence:
 			if e.Slot != "gpu-a" || e.Queue != "gpu" || e.Reservation != now1 || !slices.Equal(e.Details, []Detail{{"fence", "2026-11-25 11:20 UTC"}}) {
 				t.Errorf("fence %+v", e)

@@ -94,7 +94,7 @@ func (s Setup) do(ctx context.Context, e Effect) (now made, err error) {
 		}
 		s.done(e.Step, err)
 	case WriteGroup:
-		if to := s.provisioner(e.DropUnknown); e.Action == Nothing {
+		if to := s.provisioner(); e.Action == Nothing {
 			now.group, err = to.AwaitNodeGroup(ctx, e.Group)
 		} else {
 			now.group, _, err = to.EnsureNodeGroup(ctx, e.Group, true)
@@ -104,7 +104,7 @@ func (s Setup) do(ctx context.Context, e Effect) (now made, err error) {
 		err = s.placeFence(ctx, e)
 	case WriteQueue:
 		if e.Action != Nothing {
-			err = s.provisioner(e.DropUnknown).EnsureQueue(ctx, e.Queue)
+			err = s.provisioner().EnsureQueue(ctx, e.Queue)
 		}
 		s.done(e.Step, err)
 	case WriteTag:
@@ -114,7 +114,7 @@ func (s Setup) do(ctx context.Context, e Effect) (now made, err error) {
 	case Forget:
 		err = s.forget(ctx, e)
 	case ReleaseQueue:
-		if err = s.provisioner(e.DropUnknown).
+		if err = s.provisioner().
 			ReleaseQueue(ctx, e.Cluster, e.Name, e.Groups, e.Action == Delete); err != nil {
 			break
 		}
@@ -125,7 +125,7 @@ func (s Setup) do(ctx context.Context, e Effect) (now made, err error) {
 	case TerminateInstances:
 		err = s.terminate(ctx, e)
 	case DeleteGroup:
-		err = s.provisioner(false).DeleteNodeGroup(ctx, e.Cluster, e.Name)
+		err = s.provisioner().DeleteNodeGroup(ctx, e.Cluster, e.Name)
 		s.done(e.Step, err)
 	case DeleteTemplate:
 		s.tell(e.What, e.Name, "delete")
@@ -136,14 +136,13 @@ func (s Setup) do(ctx context.Context, e Effect) (now made, err error) {
 	return now, err
 }
 
-func (s Setup) provisioner(dropUnknown bool) pcs.Provisioner {
+func (s Setup) provisioner() pcs.Provisioner {
 	return pcs.Provisioner{
-		PCS:         s.PCS,
-		EC2:         s.EC2,
-		Poll:        s.Poll,
-		NoWait:      s.Unattended,
-		Progress:    s.Progress,
-		DropUnknown: dropUnknown,
+		PCS:      s.PCS,
+		EC2:      s.EC2,
+		Poll:     s.Poll,
+		NoWait:   s.Unattended,
+		Progress: s.Progress,
 	}
 }
 

@@ -208,19 +208,6 @@ func TestMismatchesOnEC2(t *testing.T) {
 		"unknown image":  {func(_ *account, r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, "image"},
 		"unknown like":   {func(_ *account, r *setup.Request) { r.Like = "none" }, "like"},
 		"names":          {func(_ *account, r *setup.Request) { r.Queue, r.NodeGroup = "7", "a b" }, "name name"},
-		"used on PCS": {func(w *account, _ *setup.Request) {
-			other := w.request(openBlock)
-			other.MaxNodes, other.Queue, other.NodeGroup = 14, "pcsq", "pcsq"
-			other.ConfigPath = filepath.Join(w.dir, "pcs", "config.toml")
-			other.Config = nil
-			p, err := w.setup.Plan(w.Context(), other)
-			if err == nil {
-				err = w.setup.Apply(w.Context(), p)
-			}
-			if err != nil {
-				w.Fatal(err)
-			}
-		}, "reservation-in-use"},
 		"a slot of two entries": {func(w *account, r *setup.Request) {
 			w.write("[[partition]]\nname = \"x\"\nprovider = \"ec2\"\n[[partition.node_group]]\nname = \"gpu\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\n" +
 				"purchase_option = \"odcr\"\nmax_nodes = 4\nslots = 2\nlaunch_template = \"lt\"\n")
@@ -255,7 +242,7 @@ func TestMismatchesOnEC2(t *testing.T) {
 				t.Errorf("%s: %v", got, p.Mismatches)
 			}
 			for _, m := range p.Mismatches {
-				if strings.Contains(m.Text(), "cluster  ") || strings.Contains(m.Text(), "PCS") && name != "used on PCS" && name != "settings of PCS" {
+				if strings.Contains(m.Text(), "cluster  ") || strings.Contains(m.Text(), "PCS") && name != "settings of PCS" {
 					t.Errorf("said is %s", m)
 				}
 			}

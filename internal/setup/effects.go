@@ -186,8 +186,7 @@ type (
 	WriteGroup struct {
 		Step
 		// Group lacks id and version of a launch template that is still to be written.
-		Group       pcs.NodeGroup
-		DropUnknown bool
+		Group pcs.NodeGroup
 	}
 
 	// PlaceFence has a pass of sync place the fence over the nodes of a slot, and waits until it
@@ -202,8 +201,7 @@ type (
 	WriteQueue struct {
 		Step
 		// Queue has no node group where that is still to be created.
-		Queue       pcs.Queue
-		DropUnknown bool
+		Queue pcs.Queue
 	}
 )
 
@@ -247,9 +245,8 @@ type (
 	// Condition: it carries our tag.
 	ReleaseQueue struct {
 		Step
-		Cluster     pcs.Cluster
-		Groups      []string // ids
-		DropUnknown bool
+		Cluster pcs.Cluster
+		Groups  []string // ids
 	}
 
 	// TerminateInstances ends the instances that we launched for what goes, those that came after

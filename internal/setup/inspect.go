@@ -74,8 +74,7 @@ type inspection struct {
 	running map[string]int
 	// clusters are the other PCS clusters of the region, as far as they may be read; inside are the
 	// instances in the reservation.
-	clusters otherClusters
-	inside   []capacity.Instance
+	inside []capacity.Instance
 
 	notes
 }
@@ -147,7 +146,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}
-	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readMembers, s.readClusters,
+	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readMembers,
 		s.readInside); err != nil {
 		return nil, err
 	}
@@ -160,13 +159,13 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	}
 	in.nameSlots()
 	in.chooseLike()
-	if err := in.sideBySide(ctx, s.readSlots, like, s.readTargets, s.readType, s.readOthers, profile, s.readFence,
+	if err := in.sideBySide(ctx, s.readSlots, like, s.readType, s.readOthers, profile, s.readFence,
 		s.readDefaults); err != nil {
 		return nil, err
 	}
 	in.seeSlots()
 	userData(in)
-	in.addInstall()
+	in.actions = in.lifecycleActions()
 	in.addUsers()
 	if err := in.sideBySide(ctx, s.readSubnets, s.readLaunchNames, s.readTables, ofProfile); err != nil {
 		return nil, err

@@ -270,7 +270,7 @@ func (s Setup) readRights(ctx context.Context, in *inspection, n *notes) (err er
 
 // readTables reads the VPC's route tables, if nodes call AWS.
 func (s Setup) readTables(ctx context.Context, in *inspection, n *notes) (err error) {
-	if in.unattended || in.homeVPC() == "" || in.onEC2() && in.request.InstallFrom == "" {
+	if in.unattended || in.homeVPC() == "" || in.onEC2() {
 		return nil
 	}
 	in.network.tables, err = s.EC2.RouteTables(ctx, in.homeVPC())

@@ -52,8 +52,8 @@ func (in *inspection) lifecycleActions() pcs.LifecycleActions {
 }
 
 func (in *inspection) mayLose(what, name string, lost []string) {
-	if len(lost) > 0 && !in.request.DropUnknown {
-		in.problem(capacity.UnknownSettings, "change it in PCS, or give --drop-unknown if these may be lost",
+	if len(lost) > 0 {
+		in.problem(capacity.UnknownSettings, "change it in PCS",
 			"%s %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s",
 			what, name, strings.Join(lost, ", "))
 	}

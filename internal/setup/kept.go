@@ -33,18 +33,6 @@ func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
 	return t
 }
 
-// keptScript returns the present script of --install-from; "" for none.
-func (in *inspection) keptScript() string {
-	for _, slot := range in.slots {
-		if slot.ours && !slot.failed() {
-			if from := slot.group.Actions.Location(installAction); from != "" {
-				return from
-			}
-		}
-	}
-	return ""
-}
-
 // keptNodes returns the slot's present number of nodes in the reservation; 0 for none.
 func (in *inspection) keptNodes(slot slotState) int {
 	switch {

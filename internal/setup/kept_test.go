@@ -27,8 +27,8 @@ func TestSetupKeeps(t *testing.T) {
 		likes bool
 	}{
 		"nothing": {said: func(*setup.Request) {}},
-		"nodes, EFA, subnet and user data": {said: func(r *setup.Request) {
-			r.MaxNodes, r.EFA, r.SubnetIDs, r.InstallFrom, r.AllowAccounts = 2, capacity.EFAOnly, []string{subnetA2}, "/shared/pcs-capacity.deb", []string{"nlp"}
+		"nodes, EFA and subnet": {said: func(r *setup.Request) {
+			r.MaxNodes, r.EFA, r.SubnetIDs, r.AllowAccounts = 2, capacity.EFAOnly, []string{subnetA2}, []string{"nlp"}
 			if r.Provider == capacity.ProviderEC2 {
 				r.ConfServer = "head"
 			}

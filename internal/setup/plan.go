@@ -24,8 +24,6 @@ type wanted struct {
 	queue    string
 	// allowAccounts are the Slurm accounts that may use the queue; empty for all.
 	allowAccounts []string
-	// dropUnknown allows updates that may lose settings that this program cannot express.
-	dropUnknown bool
 
 	configPath string
 	partition  capacity.GroupSettings
@@ -95,13 +93,10 @@ func decide(read inspection) *Plan {
 // onPCS returns the effects in PCS, and the fence between them.
 func (in *inspection) onPCS(want *wanted, slot slotState, template WriteTemplate) Effects {
 	step, compared := groupStep(want, slot, template.Step)
-	if in.byAction() {
-		step.add("script", in.installWord())
-	}
-	group := WriteGroup{Step: step, Group: wantedGroup(want, slot, template.Step), DropUnknown: want.dropUnknown}
+	group := WriteGroup{Step: step, Group: wantedGroup(want, slot, template.Step)}
 	in.checkUnused(slot, compared)
 	now, _ := in.inv.Queue(want.queue)
-	queue := WriteQueue{Step: in.queueStep(want, slot), Queue: want.queueWith(now, nil), DropUnknown: want.dropUnknown}
+	queue := WriteQueue{Step: in.queueStep(want, slot), Queue: want.queueWith(now, nil)}
 	if slot.group != nil && !slot.failed() {
 		queue.Queue.GroupIDs = []string{slot.group.ID}
 	}
@@ -191,7 +186,6 @@ func (in *inspection) want(slot slotState) *wanted {
 		queue:    in.request.Queue,
 
 		allowAccounts: in.allowAccounts(),
-		dropUnknown:   in.request.DropUnknown,
 		group: pcs.NodeGroup{
 			Name: slot.name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets,
 			ClusterID: in.inv.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),

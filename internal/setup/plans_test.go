@@ -83,7 +83,6 @@ func TestPlansInFull(t *testing.T) {
 		{"user data", nil, pcsAsk(func(r *Request) { r.UserData = []byte("#!/bin/sh\n") }), func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }},
 		{"user data of the copy", nil, askFor(now1), func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }},
 		{"other user data", first, askFor(now1), func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }},
-		{"a package", nil, pcsAsk(func(r *Request) { r.InstallFrom = "https://a.example/p.deb?signature=x" }), nil},
 		{"with EFA", nil, pcsAsk(func(r *Request) { r.EFA = capacity.EFAOnly }), func(in *inspection) { in.names.instanceType = efa }},
 		{"with EFA by default", nil, askFor(now1), func(in *inspection) { in.names.instanceType = efa }},
 		{"without EFA", nil, pcsAsk(func(r *Request) { r.EFA = capacity.NoEFA }), func(in *inspection) { in.names.instanceType = efa }},

@@ -148,7 +148,6 @@ func TestRefusalsOfSetup(t *testing.T) {
 		"another provider":                        {world: own(config.NewPartition("gpu", capacity.ProviderPCS, entry)), ask: onEC2, codes: "config-cluster provider"},
 		"what is not known of the group": {world: was, ask: func(r *Request) { r.MaxNodes = 3 }, seen: func(in *inspection) { in.slots[0].group.Unknown = []string{"scalingConfiguration.spare"} }, codes: "unknown-settings",
 			says: "this change could lose them: scalingConfiguration.spare"},
-		"what may be lost": {world: was, ask: func(r *Request) { r.MaxNodes, r.DropUnknown = 3, true }, seen: func(in *inspection) { in.slots[0].group.Unknown = []string{"scalingConfiguration.spare"} }},
 		"what is not known of the queue": {world: was, ask: next, seen: func(in *inspection) {
 			in.inv.Queues = slices.Clone(in.inv.Queues)
 			in.inv.Queues[1].Unknown = []string{"computeNodeGroupConfigurations.weight"}

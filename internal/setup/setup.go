@@ -71,9 +71,6 @@ type Request struct {
 	InstanceProfile string
 	SecurityGroups  []string
 	UserData        []byte
-	// InstallFrom is where nodes install the package from at their first boot: an https:// or
-	// s3:// URL, or a path, of a .deb or .rpm; "" for nodes that have it, or do without.
-	InstallFrom string
 	// ConfServer is the HOST[:PORT] that slurmd of provider ec2 gets slurm.conf from; "" for
 	// nodes that have the file.
 	ConfServer string
@@ -86,10 +83,6 @@ type Request struct {
 	// SubnetIDs default to the node group's present subnets in the reservation, else to subnets of
 	// Like and of the cluster in its Availability Zone.
 	SubnetIDs []string
-
-	// DropUnknown allows an update of a node group or queue with settings that this program
-	// cannot express.
-	DropUnknown bool
 
 	// AllowAccounts are the Slurm accounts that may use the queue, if the settings name none.
 	AllowAccounts []string

@@ -39,9 +39,6 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 		efaNow = in.efaWord(efaOf(now))
 	}
 	step.change("network interfaces", efaNow, in.efaWord(in.efa()))
-	if !in.byAction() {
-		step.add("package", in.installWord())
-	}
 	step.change("security groups", strings.Join(now.SecurityGroupIDs, ", "), strings.Join(in.securityGroups(), ", "))
 	step.add("root volume", rootWord(want.template.RootVolume))
 	script := ""

@@ -25,8 +25,6 @@ type TeardownRequest struct {
 	NodeGroup string
 	// Force proceeds while jobs run; they end with their nodes.
 	Force bool
-	// DropUnknown allows an update of a queue with settings that this program cannot express.
-	DropUnknown bool
 
 	// Config holds the settings; nil if there are none.
 	Config *config.Config

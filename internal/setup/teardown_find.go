@@ -371,6 +371,6 @@ func (t *remains) releases() Effects {
 		step.add("node groups", orNone(strings.Join(names, ", ")))
 	}
 	return Effects{
-		ReleaseQueue{Step: step, Cluster: t.inv.Cluster, Groups: t.groupIDs(), DropUnknown: t.request.DropUnknown},
+		ReleaseQueue{Step: step, Cluster: t.inv.Cluster, Groups: t.groupIDs()},
 	}
 }

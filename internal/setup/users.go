@@ -5,12 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -29,45 +25,6 @@ type user struct {
 
 func (u user) takes() int { return max(u.most, u.running) }
 
-// otherClusters are the other PCS clusters of the region; what may not be read is an error of one,
-// or of all.
-type otherClusters struct {
-	err  error
-	each []otherCluster
-	// targets are the reservations that the launch templates of node groups which are not ours name,
-	// by id and version.
-	targets map[string]string
-}
-
-type otherCluster struct {
-	name string
-	inv  pcs.Inventory
-	err  error
-}
-
-// readClusters reads the other PCS clusters of the region.
-func (s Setup) readClusters(ctx context.Context, in *inspection, _ *notes) error {
-	clusters, err := s.PCS.Clusters(ctx)
-	in.clusters.err = err
-	clusters = slices.DeleteFunc(clusters, func(c pcs.Cluster) bool {
-		return !in.onEC2() && (c.Name == in.request.Cluster || c.ID == in.request.Cluster)
-	})
-	in.clusters.each = make([]otherCluster, len(clusters))
-	var reads errgroup.Group
-	reads.SetLimit(clustersAtOnce)
-	for i, c := range clusters {
-		reads.Go(func() error {
-			inv, err := s.PCS.Inventory(ctx, c.Name)
-			in.clusters.each[i] = otherCluster{c.Name, inv, err}
-			return nil
-		})
-	}
-	return reads.Wait()
-}
-
-// clustersAtOnce is a guess: PCS does not publish its rate limits.
-const clustersAtOnce = 4
-
 // readInside reads the instances in the reservation.
 func (s Setup) readInside(ctx context.Context, in *inspection, _ *notes) (err error) {
 	if s.block != nil && s.block.State == capacity.StateScheduled { // nobody has
@@ -77,65 +34,13 @@ func (s Setup) readInside(ctx context.Context, in *inspection, _ *notes) (err er
 	return err
 }
 
-// readTargets reads the reservations of other people's node groups.
-func (s Setup) readTargets(ctx context.Context, in *inspection, _ *notes) error {
-	in.clusters.targets = map[string]string{}
-	if in.reservation.ID == "" {
-		return nil
-	}
-	if err := in.clusters.err; err != nil && !denied(err) && !in.onEC2() {
-		return err
-	}
-	for _, other := range in.clusters.each {
-		if other.err != nil && !denied(other.err) && !pcs.NotFound(other.err) {
-			return other.err
-		}
-	}
-	var mu sync.Mutex
-	reads, readCtx := errgroup.WithContext(ctx)
-	reads.SetLimit(10)
-	add := func(inv pcs.Inventory, failed *error) {
-		for _, g := range inv.Groups {
-			if in.skips(inv, g) || inv.Cluster.Ours(g.Tags) {
-				continue
-			}
-			reads.Go(func() error {
-				t, _, err := s.EC2.TemplateVersion(readCtx, g.TemplateID+":"+g.TemplateVersion)
-				mu.Lock()
-				defer mu.Unlock()
-				in.clusters.targets[g.TemplateID+":"+g.TemplateVersion] = t.ReservationID
-				if denied(err) && failed != nil {
-					*failed, err = err, nil
-				}
-				return err
-			})
-		}
-	}
-	if !in.onEC2() {
-		add(in.inv, nil)
-	}
-	for i := range in.clusters.each {
-		add(in.clusters.each[i].inv, &in.clusters.each[i].err)
-	}
-	return reads.Wait()
-}
-
-// skips reports whether a node group cannot use the reservation, or is one of the slots to set up.
-func (in *inspection) skips(inv pcs.Inventory, g pcs.NodeGroup) bool {
-	here := inv.Cluster.ID == in.inv.Cluster.ID
-	return here && in.ownSlot(g.Name) || !slices.Contains(g.InstanceTypes, in.reservation.InstanceType)
-}
-
-// addUsers notes all other users of the reservation: compute node groups of this and other PCS
-// clusters, other entries of the settings, and owners of running instances.
+// addUsers notes all other users of the reservation: our other compute node groups, other entries of
+// the settings, and owners of running instances.
 func (in *inspection) addUsers() {
 	if in.reservation.ID == "" {
 		return
 	}
-	if !in.onEC2() {
-		in.addGroups(in.inv)
-	}
-	in.addOtherClusters()
+	in.addGroups()
 	in.addSettings()
 	for _, i := range in.inside {
 		in.addInstance(i)
@@ -147,29 +52,18 @@ func (in *inspection) addUsers() {
 	}
 }
 
-// addGroups notes the node groups of a cluster that launch into the reservation, except the slots to
-// set up.
-func (in *inspection) addGroups(inv pcs.Inventory) {
-	here := inv.Cluster.ID == in.inv.Cluster.ID
-	for _, g := range inv.Groups {
-		if in.skips(inv, g) {
-			continue
-		}
-		target := g.Tags[capacity.TagReservation]
-		if !inv.Cluster.Ours(g.Tags) {
-			target = in.clusters.targets[g.TemplateID+":"+g.TemplateVersion]
-		}
-		if target != in.reservation.ID {
+// addGroups notes our node groups in the reservation, except the slots to set up.
+func (in *inspection) addGroups() {
+	for _, g := range in.inv.Groups {
+		if in.ownSlot(g.Name) || !in.inv.Cluster.Ours(g.Tags) || g.Tags[capacity.TagReservation] != in.reservation.ID {
 			continue
 		}
 		one := user{who: "compute node group " + g.Name, most: g.Max, group: g.ID}
-		queues := queuesOf(inv, g.ID)
+		queues := queuesOf(in.inv, g.ID)
 		if len(queues) > 0 {
 			one.who += " of queue " + strings.Join(queues, ", ")
 		}
-		if !here {
-			one.who += " in cluster " + inv.Cluster.Name
-		} else if inv.Cluster.Ours(g.Tags) && len(queues) == 1 {
+		if len(queues) == 1 {
 			one.freedBy = fmt.Sprintf("pcs-capacity teardown --queue %s --node-group %s", queues[0], g.Name)
 		}
 		in.users = append(in.users, one)
@@ -190,26 +84,6 @@ func queuesOf(inv pcs.Inventory, groupID string) []string {
 		}
 	}
 	return names
-}
-
-// addOtherClusters notes users in the other PCS clusters of the region. A cluster that may not be
-// read causes a warning only.
-func (in *inspection) addOtherClusters() {
-	switch err := in.clusters.err; {
-	case denied(err):
-		in.warn("the PCS clusters of %s may not be listed (%s), so another one may use reservation %s", in.region,
-			ec2.Message(err), in.reservation.ID)
-	case err != nil: // not every region has PCS
-		in.warn("whether a PCS cluster of %s uses reservation %s is not known: %s", in.region, in.reservation.ID,
-			ec2.Message(err))
-	}
-	for _, other := range in.clusters.each {
-		in.addGroups(other.inv)
-		if other.err != nil && !pcs.NotFound(other.err) {
-			in.warn("PCS cluster %s may not be read (%s), so it may use reservation %s", other.name,
-				ec2.Message(other.err), in.reservation.ID)
-		}
-	}
 }
 
 // denied reports whether AWS refused a call for lack of permission.
