@@ -77,9 +77,6 @@ const (
 	ForeignMark          Code = "foreign-mark"
 	WrongInstance        Code = "wrong-instance"
 	HostFailed           Code = "host-failed"
-	HealthUnknown        Code = "health-unknown"
-	HealthFailed         Code = "health-failed"
-	HealthUnanswered     Code = "health-unanswered"
 	LaunchFailed         Code = "launch-failed"
 	NeverStarts          Code = "never-starts"
 	LimitKept            Code = "limit-kept"
@@ -470,20 +467,6 @@ var Codes = []Meaning{
 		Do:      "Open a case with AWS Support.",
 		Example: "partition gpu: 1 of 4 hosts of cr-0 have failed, 3 are usable; open a case with AWS Support",
 		More:    "operations.md#when-something-fails"},
-	{Code: HealthUnknown, Where: AtPass, Severity: Admin,
-		Text:    "A node gets jobs without having passed the health command, for the reason in the sentence. The problem goes after an hour.",
-		Do:      "Remove the reason, before the next node boots.",
-		Example: "node gpu-1 gets jobs without having shown that it is healthy: Invalid account",
-		More:    "operations.md#health-of-nodes"},
-	{Code: HealthFailed, Where: AtPass, Severity: Admin,
-		Text:    "A node has failed the health command and is drained.",
-		Do:      "Open a case with AWS Support, with the file that the sentence names.",
-		Example: "node gpu-1 of cr-1 has failed the health command 2 times, the last time with exit status 1; the facts are in /var/lib/pcs-capacity/health/gpu-1-cr-1.json; it is drained: open a case with AWS Support",
-		More:    "operations.md#health-of-nodes"},
-	{Code: HealthUnanswered, Where: AtPass, Severity: Admin,
-		Text:    "`squeue`, `sacct` or `scontrol` failed, so the result of the health command is not known yet.",
-		Do:      "Wait: the next pass asks again; the nodes get jobs when their time is over.",
-		Example: "asking what the health command found: squeue: Socket timed out"},
 	{Code: LaunchFailed, Where: AtPass, Severity: Admin,
 		Text:    "The last launch of these nodes failed within the hour. A user problem where the job asks for what it cannot have.",
 		Do:      "Look up the code in the sentence: `pcs-capacity explain CODE`, or AWS's.",

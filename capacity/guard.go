@@ -10,13 +10,12 @@ import (
 // Guard is the purpose and the owner of one of our Slurm reservations. The name of the Slurm reservation carries
 // both, because Slurm 22.05 stores nothing else for us:
 //
-//	pcs-capacity-KIND-SLOT[.NODE].BLOCK.OWNER[.2]
+//	pcs-capacity-KIND-SLOT.BLOCK.OWNER[.2]
 //
 // Slurm has no limit for the length of a name (5,000 characters were accepted).
 type Guard struct {
 	Kind  GuardKind
 	Slot  string
-	Node  string // for kind health
 	Block string // the EC2 reservation's id; "" if there is none
 	Owner string // owner in the settings, see state.Owner; "" in a name that this program does not write
 	// Second marks the second of two names, so the new one can be made before the old one goes.
@@ -31,7 +30,6 @@ const (
 	GuardFence   GuardKind = "fence"   // from a block's fence on
 	GuardWait    GuardKind = "wait"    // until a block opens
 	GuardSurplus GuardKind = "surplus" // over nodes beyond the number of instances
-	GuardHealth  GuardKind = "health"  // over a node until the site's health command has passed
 )
 
 const (
@@ -41,7 +39,7 @@ const (
 )
 
 var (
-	guardKinds = []GuardKind{GuardFence, GuardWait, GuardSurplus, GuardHealth}
+	guardKinds = []GuardKind{GuardFence, GuardWait, GuardSurplus}
 	guardName  = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(.+)\.(none|cr-[0-9a-z]+)\.([0-9a-f]{8})(\.2)?$`)
 	})
@@ -50,9 +48,6 @@ var (
 // String is the name of the Slurm reservation.
 func (g Guard) String() string {
 	name := guardPrefix + string(g.Kind) + "-" + g.Slot
-	if g.Node != "" {
-		name += "." + g.Node
-	}
 	if g.Owner == "" {
 		return name
 	}
@@ -85,11 +80,6 @@ func ParseGuard(name string) (Guard, bool) {
 		}
 	}
 	g.Slot = rest
-	if g.Kind == GuardHealth {
-		if g.Slot, g.Node, ok = strings.Cut(rest, "."); !ok {
-			return Guard{}, false
-		}
-	}
 	return g, true
 }
 

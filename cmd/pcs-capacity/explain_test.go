@@ -214,7 +214,6 @@ func TestExplainScreens(t *testing.T) {
 		{"it is drained", ofNode(node("IDLE+DRAIN", "its instance is not what the reservation is"), world(), 0), explain.Broken},
 		{"it is up", ofNode(node("MIXED", ""), world(), 0), explain.Runs},
 		{"there is no instance for it", guarded(node(off, ""), capacity.GuardSurplus), explain.Surplus},
-		{"it has yet to show that it is healthy", guarded(node("IDLE", ""), capacity.GuardHealth), explain.Unproven},
 		{"a node that is not ours", ofNode(capacity.Node{Name: "cpu-1", State: "IDLE"}, world(), 0), explain.Unmanaged},
 
 		{"a partition is open", explain.OfPartition(world().Partitions[0], 3, nil, world(), now(0)), explain.Open},

@@ -32,7 +32,6 @@ type Config struct {
 	Purchase   Purchase                     `toml:"purchase"`
 	Reserve    Reserve                      `toml:"reserve"`
 	Prolog     Prolog                       `toml:"prolog"`
-	Health     Health                       `toml:"health"`
 	Log        Log                          `toml:"log"`
 	Metrics    Metrics                      `toml:"metrics"`
 	Notify     Notify                       `toml:"notify"`
@@ -92,17 +91,6 @@ type Prolog struct {
 	OnMismatch capacity.OnMismatch `toml:"on_mismatch"`
 }
 
-// Health is how a site sees whether nodes are fit for jobs.
-type Health struct {
-	// Open is the path, on the nodes, of a program that is run on each node of a block when it
-	// opens, before jobs get it; "" for none.
-	Open string `toml:"open"`
-	// Timeout is how long it may take; then the node has failed.
-	Timeout capacity.Duration `toml:"timeout"`
-	// Tries is how often a node is launched before it stays drained.
-	Tries int `toml:"tries"`
-}
-
 // Log is where hooks log to, besides syslog.
 type Log struct {
 	Dir string `toml:"dir"`
@@ -158,7 +146,6 @@ func Default() *Config {
 		// SOCA, which did this first, holds for 5 minutes; more than a launch ever takes.
 		Reserve: Reserve{Strict: true, For: d(5 * time.Minute), MaxInstances: 64, Order: capacity.ConfiguredOrder},
 		Prolog:  Prolog{OnMismatch: capacity.ReportMismatch},
-		Health:  Health{Timeout: d(10 * time.Minute), Tries: 3},
 		Log:     Log{Dir: "/var/log/pcs-capacity"},
 		Notify:  Notify{Format: "json", Timeout: d(10 * time.Second), IdleAfter: d(30 * time.Minute), Successor: d(14 * 24 * time.Hour)},
 	}

@@ -19,10 +19,6 @@ var unixGroup = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 // SlurmName reports whether a name can be that of a partition, or the prefix of nodes.
 func SlurmName(name string) bool { return slurmName.MatchString(name) }
 
-// mostTries is how often a node may be launched for the health command: each time takes minutes
-// of a block that is paid for.
-const mostTries = 10
-
 // validate checks all settings and returns every error.
 func (c *Config) validate() []error {
 	var errs []error
@@ -44,7 +40,6 @@ func (c *Config) validate() []error {
 		{"reserve.for", c.Reserve.For.Duration, leastReserve},
 		{"purchase.timeout", c.Purchase.Timeout.Duration, time.Second},
 		{"purchase.settle", c.Purchase.Settle.Duration, 0},
-		{"health.timeout", c.Health.Timeout.Duration, time.Second},
 		{"notify.timeout", c.Notify.Timeout.Duration, time.Second},
 		{"notify.idle_after", c.Notify.IdleAfter.Duration, time.Minute},
 		{"notify.successor", c.Notify.Successor.Duration, 0},
@@ -56,11 +51,8 @@ func (c *Config) validate() []error {
 	if m := c.Prolog.OnMismatch; m != capacity.ReportMismatch && m != capacity.DrainMismatch {
 		fail(c.Path, "prolog.on_mismatch", "%q is not known; use \"report\" or \"drain\"", m)
 	}
-	if n := c.Health.Tries; n < 1 || n > mostTries {
-		fail(c.Path, "health.tries", "%d is not from 1 to %d", n, mostTries)
-	}
 	c.Reserve.validate(func(where, message string, args ...any) { fail(c.Path, where, message, args...) })
-	for where, path := range map[string]string{"metrics.file": c.Metrics.File, "notify.command": c.Notify.Command, "health.open": c.Health.Open} {
+	for where, path := range map[string]string{"metrics.file": c.Metrics.File, "notify.command": c.Notify.Command} {
 		if path != "" && !filepath.IsAbs(path) {
 			fail(c.Path, where, "%q is not an absolute path", path)
 		}

@@ -50,7 +50,6 @@ const (
 	Fenced       = "fenced"
 	NoCapacity   = "no-reservation"
 	Surplus      = "surplus"
-	Unproven     = "unproven"
 	PoweredDown  = "powered-down"
 	Broken       = "not-usable"
 	Interrupted  = "interrupted" // EC2 takes its instance back

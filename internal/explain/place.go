@@ -55,9 +55,6 @@ func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard
 	case guarded(capacity.GuardSurplus):
 		e.Code, e.Answer = Surplus, fmt.Sprintf(
 			"Node %s takes no jobs: its slot has more nodes than instances, or than `max_nodes`.", n.Name)
-	case guarded(capacity.GuardHealth):
-		e.Code, e.Answer = Unproven, fmt.Sprintf(
-			"Node %s takes no jobs yet: the site's health command has to find it healthy.", n.Name)
 	case down && failed:
 		e.Code, e.Answer = LaunchFailed, fmt.Sprintf(
 			"Node %s is powered down: its last launch failed. It is launched again when a job needs it.", n.Name)

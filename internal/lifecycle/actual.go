@@ -101,20 +101,8 @@ func (x *actual) Do(ctx context.Context, e capacity.Effect) Answer {
 	switch e := e.(type) {
 	case ChangeGuard:
 		return Answer{Err: x.changeGuard(ctx, e)}
-	case DrainFailed:
-		return Answer{Err: x.Drain(ctx, []string{e.Node}, "pcs-capacity: "+e.why())}
 	case DrainMisplaced:
 		return Answer{Err: x.Drain(ctx, []string{e.Node}, "pcs-capacity: "+e.Differs)}
-	case CheckNode:
-		job, err := x.SubmitCheck(ctx, slurm.Check(e.NodeCheck))
-		return Answer{Err: err, Job: job}
-	case CancelCheck:
-		return Answer{Err: x.Cancel(ctx, e.Job)}
-	case Relaunch:
-		if err := x.Resume(ctx, []string{e.Node}); err != nil && !errors.Is(err, slurm.ErrNodeState) { // not drained
-			return Answer{Err: err}
-		}
-		return Answer{Err: x.PowerUp(ctx, []string{e.Node})}
 	case PowerUp:
 		return Answer{Err: x.PowerUp(ctx, e.Nodes)}
 	case PowerDown:

@@ -139,13 +139,9 @@ func TestActual(t *testing.T) {
 		"a hold of a job that Slurm has forgotten":     {effect: EndHold{Job: waits, Admin: true, Over: true, Note: "over"}, now: append(queued, "JobArrayID=8"), not: true},
 		"a hold of a job that has run in the meantime": {effect: EndHold{Job: waits, Admin: true, Over: true, Note: "over"}, now: append(queued, "RestartCnt=1"), not: true},
 
-		"a node that is launched anew":          {effect: Relaunch{Node: "gpu-1"}, want: []string{"scontrol update nodename=gpu-1 state=RESUME", "scontrol update nodename=gpu-1 state=POWER_UP"}},
-		"a node that was not drained":           {effect: Relaunch{Node: "gpu-1"}, fails: "RESUME", why: "Invalid node state specified", want: []string{"scontrol update nodename=gpu-1 state=RESUME", "scontrol update nodename=gpu-1 state=POWER_UP"}},
 		"nodes that go back":                    {effect: ReturnNodes{Nodes: []string{"gpu-1", "gpu-2"}, Reason: "off"}, want: []string{"scontrol update nodename=gpu-[1-2] nodeaddr=255.255.255.255,255.255.255.255 state=POWER_DOWN_FORCE reason=off"}},
 		"nodes that go back if they are off":    {effect: ReturnNodes{Nodes: []string{"gpu-1", "gpu-2"}, Reason: "off", StillOff: true}, want: []string{"scontrol update nodename=gpu-1 nodeaddr=255.255.255.255 state=POWER_DOWN_FORCE reason=off"}},
 		"a node that is drained":                {effect: DrainMisplaced{Node: "gpu-1", Differs: "elsewhere"}, want: []string{"scontrol update nodename=gpu-1 state=DRAIN reason=pcs-capacity: elsewhere"}},
-		"a check":                               {effect: CheckNode{NodeCheck: NodeCheck{Node: "gpu-1", Reservation: "closed", Partition: "gpu", Program: "/opt/check", Timeout: time.Minute}}, want: []string{"sbatch --nodelist=gpu-1 --reservation=closed "}},
-		"a check that is over":                  {effect: CancelCheck{Job: "7"}, want: []string{"scancel 7"}},
 		"what the actual world has no deed for": {effect: KeepNotMisplaced{}, err: "nobody carries out"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -64,7 +63,7 @@ func (p *pass) carryOut(ctx context.Context, effects []capacity.Effect) []Result
 		guard, isGuard := effects[0].(ChangeGuard)
 		switch jobs := leading(effects); {
 		case p.DryRun:
-		case isGuard && guard.Do == "delete" && guard.kind() != "health" && open[guard.Slot]:
+		case isGuard && guard.Do == "delete" && open[guard.Slot]:
 			answers[0].NotTried = true
 		case len(jobs) > 0:
 			answers = p.World.Do(ctx, jobs).Each
@@ -98,8 +97,6 @@ func leading(effects []capacity.Effect) (jobs FitJobs) {
 // do carries out an effect, with what it does in our own files.
 func (p *pass) do(ctx context.Context, e capacity.Effect) Answer {
 	switch e := e.(type) {
-	case KeepHealth:
-		return Answer{Err: p.State.KeepHealth(e.Health)}
 	case KeepNotMisplaced:
 		return Answer{Err: p.State.DropMisplaced(e.Node)}
 	case KeepReleased:
@@ -120,26 +117,11 @@ func (p *pass) do(ctx context.Context, e capacity.Effect) Answer {
 		return Answer{Err: p.State.KeepSetbacks(e.Setbacks)}
 	case KeepMarks:
 		return Answer{Err: p.State.KeepMarks(e.Marks, e.Before)}
-	case DrainFailed:
-		a := p.World.Do(ctx, e)
-		if a.Err == nil {
-			a.Problem = p.State.KeepHealthCase(e.HealthCase)
-		}
-		return a
 	case DrainMisplaced:
 		a := p.World.Do(ctx, e)
 		if a.Err == nil {
 			a.Problem = p.State.DropMisplaced(e.Node)
 		}
-		return a
-	case CheckNode:
-		e.Output = p.State.HealthOutputPath(e.Node)
-		if abs, err := filepath.Abs(e.Output); err == nil {
-			e.Output = abs
-		}
-		forgot := p.State.ForgetHealthSaid(e.Node)
-		a := p.World.Do(ctx, e)
-		a.Problem = forgot
 		return a
 	}
 	return p.World.Do(ctx, e)

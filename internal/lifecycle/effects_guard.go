@@ -8,7 +8,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// ChangeGuard changes a Slurm reservation of ours: a fence, a wait, or the guard over surplus or unchecked nodes.
+// ChangeGuard changes a Slurm reservation of ours: a fence, a wait, or the guard over surplus nodes.
 type ChangeGuard struct {
 	Do   string // create, update, replace, delete
 	R    capacity.SlurmReservation
@@ -16,8 +16,6 @@ type ChangeGuard struct {
 	// Old is the name to delete once its replacement exists. Occupied: the replacement's name must be freed first.
 	Old      string
 	Occupied bool
-	// Drained: the nodes are drained, so no job gets them even without the guard.
-	Drained bool
 	// ToAWS turns the times of R, which are in Slurm's clock, into AWS's.
 	ToAWS time.Duration
 }
@@ -28,7 +26,7 @@ func (e ChangeGuard) Code() string { return e.Do + "-" + string(e.kind()) }
 // About is the slot.
 func (e ChangeGuard) About() capacity.Subject { return aboutNodes(e.Slot, e.R.Nodes) }
 
-// kind is the purpose of the Slurm reservation: fence, wait, surplus or health.
+// kind is the purpose of the Slurm reservation: fence, wait or surplus.
 func (e ChangeGuard) kind() capacity.GuardKind { return e.R.Guard().Kind }
 
 // Sentence is for people; its times are AWS's.
@@ -51,12 +49,6 @@ func (e ChangeGuard) Sentence(t capacity.Tense) string {
 		why = fmt.Sprintf("jobs get %s again", nodes)
 	case kind == "surplus":
 		why = fmt.Sprintf("no job starts on %s: there are no instances for more nodes, or max_nodes allows no more", nodes)
-	case kind == "health" && removed && e.Drained:
-		why = fmt.Sprintf("%s is drained and gets no jobs", nodes)
-	case kind == "health" && removed:
-		why = fmt.Sprintf("jobs get %s", nodes)
-	case kind == "health":
-		why = fmt.Sprintf("no job starts on %s before it has shown that it is healthy", nodes)
 	case removed:
 		what, why = "the fence "+r.Name, "no reservation needs it"
 	default:

@@ -24,10 +24,8 @@ func TestSentencesOfGuards(t *testing.T) {
 		{"delete", "wait", "", "remove the wait %, nothing holds jobs back from gpu-1 any more"},
 		{"update", "surplus", "", "move %, no job starts on gpu-1: there are no instances for more nodes, or max_nodes allows no more"},
 		{"delete", "surplus", "", "remove %, jobs get gpu-1 again"},
-		{"create", "health", ".gpu-1", "place %, no job starts on gpu-1 before it has shown that it is healthy"},
-		{"delete", "health", ".gpu-1", "remove %, gpu-1 is drained and gets no jobs"},
 	} {
-		e := ChangeGuard{Do: c.do, Slot: "gpu", R: r(c.kind, c.node), Drained: true}
+		e := ChangeGuard{Do: c.do, Slot: "gpu", R: r(c.kind, c.node)}
 		want := "slot gpu: " + strings.Replace(c.want, "%", e.R.Name, 1)
 		if diff := cmp.Diff(want, e.Sentence(capacity.Will)); diff != "" {
 			t.Error(diff)

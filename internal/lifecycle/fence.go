@@ -54,11 +54,6 @@ func (v slotView) wanted(nodes []string, now time.Time) []capacity.SlurmReservat
 	if surplus := v.surplus(nodes); len(surplus) > 0 {
 		want = append(want, v.reservation(v.guard("surplus", id), surplus, now, time.Time{}))
 	}
-	for _, c := range v.closed {
-		g := v.guard("health", id)
-		g.Node = c.node
-		want = append(want, v.reservation(g, []string{c.node}, now, c.until))
-	}
 	return want
 }
 

@@ -2,11 +2,9 @@ package lifecycle
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // fences gives each slot the Slurm reservations that it needs now. Without AWS it deletes only duplicates: unknown
@@ -30,7 +28,6 @@ func fences(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
 			continue
 		}
 		v.lost = s.Cluster.lost(v, nodes[:v.launchable(nodes)])
-		v.closed = s.closed(v, nodes[:v.launchable(nodes)])
 		if closed := v.surplus(nodes); !v.partition.Provider.Launches() && v.current.ID != "" && len(closed) > 0 {
 			problems = append(problems, capacity.Problemf(capacity.NodesUnused,
 				capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: hostlist.Compress(closed)},
@@ -45,27 +42,11 @@ func fences(s Seen) (effects []capacity.Effect, problems []capacity.Problem) {
 	todo, left := to.steps(want, s.Cluster.Reservations)
 	problems = append(append(problems, left...), s.keptFences(todo)...)
 	for _, g := range todo {
-		if g.Do == "delete" && g.kind() != "health" && s.NoAWS {
+		if g.Do == "delete" && s.NoAWS {
 			continue
 		}
-		g.Drained, g.ToAWS = s.drained(g.R.Nodes), -s.toSlurm()
+		g.ToAWS = -s.toSlurm()
 		effects = append(effects, g)
 	}
 	return effects, problems
-}
-
-// drained reports whether any of the nodes is drained, by this pass too.
-func (s Seen) drained(nodes []string) bool {
-	return slices.ContainsFunc(nodes, func(name string) bool {
-		return s.Cluster.node(name).Has("DRAIN") || s.bad(name)
-	})
-}
-
-func (s Seen) bad(node string) bool {
-	for _, h := range s.Health {
-		if nodeHealth(h, node).State == state.HealthBad {
-			return true
-		}
-	}
-	return false
 }

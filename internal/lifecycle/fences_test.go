@@ -3,12 +3,10 @@ package lifecycle
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // What a pass does about the Slurm reservations of a slot, by what it could see.
@@ -36,7 +34,6 @@ func TestFences(t *testing.T) {
 		"an open block on PCS, in no queue yet":   {provider: "pcs", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, noQueue: true, want: "create-fence"},
 		"Slurm shows no nodes of an open block":   {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, noNodes: true},
 		"no nodes and no block":                   {provider: "ec2", have: []capacity.SlurmReservation{there("wait")}, noNodes: true, want: "delete-wait"},
-		"without AWS checks still end":            {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait"), there("surplus"), reservation("pcs-capacity-health-gpu.gpu-1.cr-0."+me, []string{"gpu-1"}, at("-2h"), at("2h"))}, noAWS: true, want: "create-fence delete-health"},
 		"nothing on PCS, in no queue any more":    {provider: "pcs", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, noQueue: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,27 +64,5 @@ func TestFencesOfTheOtherSlots(t *testing.T) {
 	effects, _ := fences(Seen{Owner: me, Snap: snap, Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1"}, "big": {"big-1"}}}, Now: noon})
 	if len(effects) != 1 || effects[0].About().Slot != "big" {
 		t.Errorf("%+v", effects)
-	}
-}
-
-// Of the nodes of a slot that have failed, one at a time is launched anew.
-func TestFailedNodesGoOneByOne(t *testing.T) {
-	failed := func() *state.NodeHealth {
-		return &state.NodeHealth{State: state.HealthFailed, Since: at("-1m"), Failures: []state.HealthFailure{{ExitStatus: 3}}}
-	}
-	s := blockSeen("1h", "1h5m", capacity.StateActive, capacity.StateActive)
-	s.Checks = Checks{HealthCommand: HealthCommand{Path: "/opt/health", Tries: 3}, Time: time.Hour}
-	s.Health = map[string]*state.Health{"gpu": {Slot: "gpu", ReservationID: "cr-0", Nodes: map[string]*state.NodeHealth{"gpu-1": failed(), "gpu-2": failed()}}}
-	verdicts, effects := healthChecks(s)
-	if diff := cmp.Diff([]string{"power-down: slot gpu: power gpu-1 down, to launch it anew"}, sentences(effects)); diff != "" {
-		t.Error(diff)
-	}
-	s.learnHealth(verdicts, []Result{{Effect: effects[0]}})
-	if one, two := verdicts["gpu"].Nodes["gpu-1"].State, verdicts["gpu"].Nodes["gpu-2"].State; one != state.HealthPowering || two != state.HealthFailed {
-		t.Errorf("gpu-1 is %s, gpu-2 %s", one, two)
-	}
-	s.Health = verdicts
-	if _, effects := healthChecks(s); len(effects) > 0 {
-		t.Errorf("while one is on its way: %q", sentences(effects))
 	}
 }

@@ -31,7 +31,6 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		{Shown: "6", Partition: "cpu", Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
 		{Shown: "7", Partition: "cpu", Comment: "a=b"},
 		{Shown: "8", Partition: "cpu", Nodes: []string{"gpu-a-1"}}, // which the partition had until now
-		{Shown: "9", Partition: "gpu", Reservation: "pcs-capacity-health-gpu.gpu-a-1"},
 		{Shown: "10", Partition: "gone", Unread: "of nobody"}, {Shown: "11", Partition: "gpu", Unread: "of ours"},
 	} {
 		m.jobs = append(m.jobs, &modelJob{Job: j})

@@ -62,11 +62,6 @@ func TestLeftoversOfPasses(t *testing.T) {
 	told("gone", false)
 }
 
-// noGroups is a PCS without compute node groups that anything was set up in.
-type noGroups struct{}
-
-func (noGroups) Held(context.Context, []string) (map[string]string, error) { return nil, nil }
-
 func TestWatchListsWhatWasMadeNowAndThen(t *testing.T) {
 	w := newWorld(t, 1)
 	ctx, stop := context.WithCancel(t.Context())

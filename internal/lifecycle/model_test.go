@@ -599,14 +599,6 @@ func (m *model) Drain(context.Context, []string, string) error { return nil }
 
 func (m *model) Resume(context.Context, []string) error { return nil }
 
-func (m *model) SubmitCheck(context.Context, NodeCheck) (string, error) {
-	return "", errors.New("no command is run here")
-}
-
-func (m *model) ExitStatus(context.Context, string) (status, signal int, err error) {
-	return 0, 0, errors.New("no command is run here")
-}
-
 func (m *model) Cancel(context.Context, ...string) error { return nil }
 
 var _ simSlurm = (*model)(nil)

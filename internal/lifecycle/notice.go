@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Notice is an event that people want to hear of, once.
@@ -139,32 +138,6 @@ func idleNodes(v slotView, cluster *Cluster) (n int) {
 	return n
 }
 
-// aboutHosts reports the nodes of open blocks that have failed the health command every time. health are the records
-// of slots.
-func aboutHosts(dir state.Dir, health map[string]*state.Health, snap *capacity.Snapshot, now time.Time) []Notice {
-	var all []Notice
-	for _, v := range views(snap, now) {
-		h := health[v.slot.Name]
-		if h == nil || h.ReservationID != v.current.ID {
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(h.Nodes)) {
-			if h.Nodes[name].State == state.HealthBad {
-				all = append(all, Notice{
-					Kind:        capacity.HostFailed,
-					Partition:   v.partition.Name,
-					Slot:        v.slot.Name,
-					Reservation: v.current.ID,
-					At:          now.UTC().Truncate(time.Second),
-					Message:     badNode(dir, h, name) + "; open a case with AWS Support",
-					key:         "host-failed " + v.current.ID + " " + name,
-				})
-			}
-		}
-	}
-	return all
-}
-
 // aboutRollOver reports the blocks that sync has set up, and its setbacks.
 func aboutRollOver(report Report) []Notice {
 	var all []Notice
@@ -230,8 +203,7 @@ const jobsAPass = 20
 
 // due returns the notices after a pass, those that were told left out, and what is to be recorded before their delivery.
 // dir is for the names of files.
-func due(dir state.Dir, snap *capacity.Snapshot, health map[string]*state.Health, report Report, s NoticeSettings,
-	before map[string]time.Time) (all []Notice, told map[string]time.Time) {
+func due(snap *capacity.Snapshot, report Report, s NoticeSettings, before map[string]time.Time) (all []Notice, told map[string]time.Time) {
 	cluster, now := report.Cluster, report.At
 	if told = maps.Clone(before); told == nil {
 		told = map[string]time.Time{}
@@ -247,7 +219,7 @@ func due(dir state.Dir, snap *capacity.Snapshot, health map[string]*state.Health
 		}
 	}
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
-	all = slices.Concat(notices(snap, cluster, now, s, told), aboutHosts(dir, health, snap, now), aboutRollOver(report),
+	all = slices.Concat(notices(snap, cluster, now, s, told), aboutRollOver(report),
 		aboutJobs(report, told))
 	seen := map[string]bool{}
 	all = slices.DeleteFunc(all, func(n Notice) bool {

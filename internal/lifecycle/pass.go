@@ -41,15 +41,12 @@ func (p *pass) run(ctx context.Context) {
 	}
 	if p.seen.Cluster != nil {
 		p.askGuarded(ctx)
-		p.seeHealth(ctx)
-		p.judgeHealth(ctx)
 		p.decide(ctx, fences)
 		p.changeJobs(ctx)
 		p.carryOut(ctx, givenUp(p.seen))
 		p.carryOut(ctx, completing(p.seen))
 		p.carryOut(ctx, endedBlocks(p.seen))
 		p.carryOut(ctx, openings(p.seen))
-		p.checkNodes(ctx)
 		p.seen.Snap.Orphans = withoutEnded(p.seen.Snap.Orphans, p.carryOut(ctx, endOrphans(p.seen)))
 		p.carryOut(ctx, elsewhere(p.seen))
 		p.releaseHeld(ctx)
@@ -134,7 +131,7 @@ func (p *pass) sayAll(problems ...func(Seen) []capacity.Problem) {
 
 func (p *pass) report() Report {
 	return Report{At: p.seen.Now.UTC().Truncate(time.Second), DryRun: p.DryRun, Done: append([]Done{}, p.done...),
-		Said: p.seen.Snap.Said.Copy(), NoAWS: p.seen.NoAWS, Failed: len(p.failed) > 0, Cluster: p.seen.Cluster, Jobs: p.seen.Jobs, AlsoOurs: p.alsoOurs(), Checking: checking(p.seen.Health), Rolling: p.seen.Rolling}
+		Said: p.seen.Snap.Said.Copy(), NoAWS: p.seen.NoAWS, Failed: len(p.failed) > 0, Cluster: p.seen.Cluster, Jobs: p.seen.Jobs, AlsoOurs: p.alsoOurs(), Rolling: p.seen.Rolling}
 }
 
 // pass is one pass while it runs: what it saw, and the results of its effects.

@@ -17,7 +17,7 @@ import (
 )
 
 // doing are the files that read, and the executor. Whatever else is in this folder decides.
-var doing = []string{"observe.go", "keep.go", "see.go", "see_health.go", "see_jobs.go", "sources.go", "settings.go", // what is read
+var doing = []string{"observe.go", "keep.go", "see.go", "see_jobs.go", "sources.go", "settings.go", // what is read
 	"pass.go", "interrupt.go", "clean.go", "watch.go", "tell.go", "after.go", // in which order
 	"carry.go", "actual.go", "actual_jobs.go"} // what is done
 
@@ -67,9 +67,6 @@ func TestDecisionsArePure(t *testing.T) {
 
 // decisions are those of a pass that are functions of what was seen alone.
 var decisions = map[string]func(Seen) any{
-	"health":         func(s Seen) any { v, e, p := health(s); return []any{v, e, p} },
-	"healthProblems": func(s Seen) any { e, p := healthProblems(s); return []any{e, p} },
-	"healthChecks":   func(s Seen) any { v, e := healthChecks(s); return []any{v, e} },
 	"fences":         func(s Seen) any { e, p := fences(s); return []any{e, p} },
 	"unfinished":     func(s Seen) any { return unfinished(s) },
 	"endings":        func(s Seen) any { return endings(s) },

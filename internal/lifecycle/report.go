@@ -28,8 +28,6 @@ type Report struct {
 	AlsoOurs []string `json:"-"`
 	// Rolling are the node groups of partitions that roll over by themselves, as the pass left them.
 	Rolling []Rolling `json:"-"`
-	// Checking: nodes are closed until the health command has run there.
-	Checking bool `json:"-"`
 }
 
 // Done is one change, or an attempted one.

@@ -80,9 +80,9 @@ func (s Seen) openIn(v slotView) []capacity.Reservation {
 // shown are the nodes of a slot that are not powered down, those that can run jobs first.
 func (s Seen) shown(slot string) []capacity.Node {
 	nodes := slices.DeleteFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot)),
-		func(n capacity.Node) bool { return s.sampled(n) == "" })
+		func(n capacity.Node) bool { return sampled(n) == "" })
 	slices.SortStableFunc(nodes,
-		func(a, b capacity.Node) int { return strings.Compare(order[s.sampled(a)], order[s.sampled(b)]) })
+		func(a, b capacity.Node) int { return strings.Compare(order[sampled(a)], order[sampled(b)]) })
 	return nodes
 }
 
@@ -91,22 +91,13 @@ var order = map[string]string{state.NodeUp: "0", state.NodeBoots: "1", state.Nod
 func (s Seen) byState(nodes []capacity.Node) map[string]string {
 	names := map[string][]string{}
 	for _, n := range nodes {
-		names[s.sampled(n)] = append(names[s.sampled(n)], n.Name)
+		names[sampled(n)] = append(names[sampled(n)], n.Name)
 	}
 	lists := map[string]string{}
 	for what, of := range names {
 		lists[what] = hostlist.Compress(of)
 	}
 	return lists
-}
-
-// sampled is the state of a node for the report. An unchecked node still boots; a node that failed the check is lost
-// to its hardware, even while it is off.
-func (s Seen) sampled(n capacity.Node) string {
-	if what, unproven := s.unproven()[n.Name]; unproven {
-		return what
-	}
-	return sampled(n)
 }
 
 // sampled is the state of a node for Paid.Nodes; "" for one that is powered down.

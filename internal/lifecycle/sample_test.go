@@ -124,43 +124,6 @@ func TestSampleOfReservations(t *testing.T) {
 	}
 }
 
-// A node that has not passed the health command is no use yet; the hardware is to blame once it has failed, even while
-// the node is off.
-func TestSampleOfUnprovenNodes(t *testing.T) {
-	for name, c := range map[string]struct {
-		health, nodes string // h.State of gpu-1 and the state of the node
-		failed        bool
-		want          map[string]string
-	}{
-		"unchecked":                     {state.HealthOpen, "u", false, map[string]string{"boot": "gpu-1"}},
-		"unchecked, off":                {state.HealthOpen, "o", false, map[string]string{}},
-		"healthy":                       {state.HealthGood, "u", false, map[string]string{"up": "gpu-1"}},
-		"healthy at last":               {state.HealthGood, "u", true, map[string]string{"up": "gpu-1"}},
-		"healthy, and off":              {state.HealthGood, "o", true, map[string]string{}},
-		"cannot be checked":             {state.HealthUnknown, "u", true, map[string]string{"up": "gpu-1"}},
-		"failed":                        {state.HealthFailed, "d", true, map[string]string{"down": "gpu-1"}},
-		"launched anew after a failure": {state.HealthPowering, "o", true, map[string]string{"down": "gpu-1"}},
-		"checked again":                 {state.HealthOpen, "u", true, map[string]string{"down": "gpu-1"}},
-		"failed for good":               {state.HealthBad, "d", true, map[string]string{"down": "gpu-1"}},
-		"failed for good, resumed":      {state.HealthBad, "u", true, map[string]string{"up": "gpu-1"}},
-		"no record":                     {"", "u", false, map[string]string{"up": "gpu-1"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := sampledSeen(c.nodes, block("cr-0", "-1h", "24h", capacity.StateActive))
-			s.Snap.Reservations[0].Total = 1
-			s.Checks = Checks{HealthCommand: HealthCommand{Path: "/opt/site/health"}, Time: time.Hour}
-			n := &state.NodeHealth{State: c.health}
-			if c.failed {
-				n.Failures = []state.HealthFailure{{ExitStatus: 3}}
-			}
-			s.Health = map[string]*state.Health{"gpu": {Nodes: map[string]*state.NodeHealth{"gpu-1": n}}}
-			if diff := cmp.Diff(c.want, sampleOf(t, s).Paid["cr-0"].Nodes); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 // Idle nodes count as wasted while a job waits for them, unless its owner or an administrator holds it back.
 func TestSampleOfWaitingJobs(t *testing.T) {
 	job := func(partition, jobState string, change func(*capacity.Job)) capacity.Job {

@@ -438,21 +438,6 @@ var scenarios = []struct {
 		clear(st.slurm.fails)
 		st.passes(3*time.Hour, 2)
 	}},
-	{"the health command runs on nodes before jobs get them", func(st *stage) {
-		st.sources.Health = HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, JobTime: 5 * time.Minute, Tries: 2}
-		st.slurm.exits["solo-2"] = 3
-		st.block("cr-1", "solo", 0, day, 4)
-		st.pass(-time.Minute)
-		st.passes(0, 6)
-		st.pass(time.Hour)
-	}},
-	{"the health command cannot run", func(st *stage) {
-		st.sources.Health = HealthCommand{Path: "/opt/site/health", Timeout: 5 * time.Minute, JobTime: 5 * time.Minute, Tries: 2}
-		st.slurm.fails["submit"] = errors.New("Invalid account")
-		st.block("cr-1", "solo", 0, day, 2)
-		st.pass(-time.Minute)
-		st.passes(0, 3)
-	}},
 	{"instances that belong to no node are seen twice and ended", func(st *stage) {
 		st.openBlock()
 		for _, i := range [][2]string{{"i-1", "solo-1"}, {"i-2", "gone-7"}} {

@@ -68,8 +68,8 @@ func (p *pass) readJobs(ctx context.Context) error {
 		}
 		jobs = append(jobs, slices.DeleteFunc(tasks, func(j capacity.Job) bool { return !j.Pending() })...)
 	}
-	p.seen.Ended = withoutChecks(ended)
-	p.seen.Jobs = slices.DeleteFunc(withoutChecks(jobs), func(j capacity.Job) bool { // in place: they may be many
+	p.seen.Ended = ended
+	p.seen.Jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { // in place: they may be many
 		ours := in(j) || p.onOurs(j)
 		switch {
 		case ours && j.Unread != "":

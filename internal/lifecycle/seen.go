@@ -48,9 +48,6 @@ type Seen struct {
 	// so long that they are over.
 	Guarded map[string]capacity.Reservation
 	Gone    map[string]bool
-	// Checks is what was seen of the health command; Health are the nodes' records, by slot.
-	Checks Checks
-	Health map[string]*state.Health
 	// Now is AWS's time.
 	Now time.Time
 

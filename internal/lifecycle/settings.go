@@ -40,8 +40,6 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 		PCS:         pcsCluster{pcsClient, cfg.Cluster},
 		MachineTime: time.Now,
 		After:       after(cfg, nil),
-		Health: HealthCommand{Path: cfg.Health.Open, Timeout: cfg.Health.Timeout.Duration,
-			JobTime: slurm.CheckTime(cfg.Health.Timeout.Duration), Tries: cfg.Health.Tries},
 	}
 	s.Made = func(ctx context.Context, mark string) ([]capacity.Made, string, error) {
 		return made(ctx, cfg, aws, pcsClient, mark)

@@ -15,7 +15,6 @@ type simSlurm interface {
 	Job(ctx context.Context, shown string) (capacity.Job, error)
 	Budgets(ctx context.Context) (capacity.Budgets, error)
 	Held(ctx context.Context, partitions []string) (map[string]capacity.TRES, error)
-	ExitStatus(ctx context.Context, job string) (status, signal int, err error)
 
 	CreateReservation(ctx context.Context, r capacity.SlurmReservation) error
 	UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error
@@ -34,9 +33,6 @@ type simSlurm interface {
 	PowerUp(ctx context.Context, nodes []string) error
 	PowerDown(ctx context.Context, nodes []string, reason string) error
 	Drain(ctx context.Context, nodes []string, reason string) error
-	Resume(ctx context.Context, nodes []string) error
-	SubmitCheck(ctx context.Context, c NodeCheck) (job string, err error)
-	Cancel(ctx context.Context, jobs ...string) error
 }
 
 // simAWS is what effects change in AWS.
@@ -74,18 +70,8 @@ func (w simulated) Do(ctx context.Context, e capacity.Effect) Answer {
 	switch e := e.(type) {
 	case ChangeGuard:
 		a.Err = w.changeGuard(ctx, e)
-	case DrainFailed:
-		a.Err = w.Drain(ctx, []string{e.Node}, "pcs-capacity: "+e.why())
 	case DrainMisplaced:
 		a.Err = w.Drain(ctx, []string{e.Node}, "pcs-capacity: "+e.Differs)
-	case CheckNode:
-		a.Job, a.Err = w.SubmitCheck(ctx, e.NodeCheck)
-	case CancelCheck:
-		a.Err = w.Cancel(ctx, e.Job)
-	case Relaunch:
-		if a.Err = w.Resume(ctx, []string{e.Node}); a.Err == nil {
-			a.Err = w.PowerUp(ctx, []string{e.Node})
-		}
 	case PowerUp:
 		a.Err = w.PowerUp(ctx, e.Nodes)
 	case PowerDown:

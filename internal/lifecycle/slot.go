@@ -25,8 +25,6 @@ type slotView struct {
 	// usable is how many of them are on hosts that have not failed; lost are the nodes of the failed ones.
 	usable int
 	lost   []string
-	// closed are the nodes that have not yet passed the health command.
-	closed []closedNode
 	// last is the window of the reservation that ended last, if none is live.
 	last   capacity.Window
 	lastID string // "" where it is not known
@@ -166,14 +164,4 @@ func (c *Cluster) shown(names []string) []capacity.Node {
 // ClusterOf builds a Cluster with nodes; slots names the nodes of each slot.
 func ClusterOf(slots map[string][]string, nodes []capacity.Node) *Cluster {
 	return &Cluster{slots: slots, Nodes: nodes}
-}
-
-// node is a node as Slurm shows it. Slurm 22.05 does not show some that are powered down.
-func (c *Cluster) node(name string) capacity.Node {
-	for _, n := range c.Nodes {
-		if n.Name == name {
-			return n
-		}
-	}
-	return capacity.Node{Name: name, State: "IDLE+CLOUD+POWERED_DOWN"}
 }

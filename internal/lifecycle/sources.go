@@ -32,8 +32,6 @@ type Sources struct {
 	// none. With OldLeftovers this pass does not call it.
 	Made         func(ctx context.Context, mark string) (made []capacity.Made, cluster string, err error)
 	OldLeftovers bool
-	// Health is the site's own health command for nodes of a block that opens.
-	Health HealthCommand
 	// Owner marks the Slurm reservations of these settings, and OwnerIs describes it for people.
 	Owner, OwnerIs string
 	// DryRun: the pass reports what it would do, and writes nothing.
@@ -43,17 +41,6 @@ type Sources struct {
 	MachineTime func() time.Time
 	// After is what the site runs after a pass; nil for nothing. Its errors are problems.
 	After func(ctx context.Context, snap *capacity.Snapshot, report Report) []error
-}
-
-// HealthCommand is a command whose exit status 0 says that a node is healthy.
-type HealthCommand struct {
-	// Path is absolute, on the nodes; "" for none.
-	Path    string
-	Timeout time.Duration
-	// JobTime is how long the job that runs it may take.
-	JobTime time.Duration
-	// Tries is how often a node is launched until it passes, at least 1.
-	Tries int
 }
 
 // EC2 is what a pass calls in EC2.
@@ -109,20 +96,8 @@ type World interface {
 	// if nobody knows.
 	Budgets(ctx context.Context) (capacity.Budgets, error)
 	Held(ctx context.Context, partitions []string) (map[string]capacity.TRES, error)
-	// ExitStatus is how an ended job ended: its script's exit status, and the signal that ended it or prevented its
-	// start.
-	ExitStatus(ctx context.Context, job string) (status, signal int, err error)
 	// Do carries out an effect, other than one on our own files: the one place where a pass changes anything.
 	Do(ctx context.Context, e capacity.Effect) Answer
-}
-
-// NodeCheck is a program to run on a node.
-type NodeCheck struct {
-	Node, Reservation, Partition, Account, Constraint, Program string
-	Timeout                                                    time.Duration
-	// Output is a file for the last OutputBytes bytes of the program's output.
-	Output      string
-	OutputBytes int
 }
 
 // Cluster is what slurmctld says about itself.

@@ -37,7 +37,7 @@ func newStage(t *testing.T) *stage {
 	st := &stage{T: t, said: map[string]bool{}}
 	st.aws = &cloud{stage: st}
 	st.slurm = &taped{model: newModel(opens.Add(-time.Hour), map[string]int{"solo": 4, "gpu-a": 2, "gpu-b": 2}), stage: st,
-		fails: map[string]error{}, answers: map[string]error{}, exits: map[string]int{}}
+		fails: map[string]error{}, answers: map[string]error{}}
 	st.slurm.boot = 0
 	st.slurm.block, st.slurm.reclaimed = st.blockOf, func(string, time.Time) bool { return false }
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
@@ -222,10 +222,9 @@ type taped struct {
 	answers map[string]error // Look and Jobs
 	walls   capacity.Walls
 	budgets capacity.Budgets
-	older   bool           // --time-min collapses
-	exits   map[string]int // of checks
-	still   bool           // takes a requeue and does nothing
-	unread  bool           // does not show what came of a requeue
+	older   bool // --time-min collapses
+	still   bool // takes a requeue and does nothing
+	unread  bool // does not show what came of a requeue
 	more    func(*Cluster)
 }
 
@@ -357,24 +356,6 @@ func (s *taped) Drain(_ context.Context, nodes []string, reason string) error {
 
 func (s *taped) Resume(_ context.Context, nodes []string) error {
 	return s.stage.changes("resume", "%s", hostlist.Compress(nodes))
-}
-
-// SubmitCheck runs a check on a node: a job that has ended a moment later, as exits has it.
-func (s *taped) SubmitCheck(_ context.Context, c NodeCheck) (string, error) {
-	if err := s.stage.changes("submit", "%s on %s in %s, partition %s, for %s", c.Program, c.Node, c.Reservation, c.Partition, c.Timeout); err != nil {
-		return "", err
-	}
-	j := s.submit(modelJob{Job: capacity.Job{Partition: c.Partition, Reservation: c.Reservation, Batch: true}})
-	j.State, j.over, j.Start, j.End = "COMPLETED", "COMPLETED", s.model.now, s.model.now.Add(time.Second)
-	if s.exits[c.Node] != 0 {
-		j.State, j.over = "FAILED", "FAILED"
-		s.exits[j.Shown] = s.exits[c.Node]
-	}
-	return j.Shown, nil
-}
-
-func (s *taped) ExitStatus(_ context.Context, job string) (status, signal int, err error) {
-	return s.exits[job], 0, nil
 }
 
 func (s *taped) Cancel(_ context.Context, jobs ...string) error {

@@ -6,10 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // What a pass says about a step.
@@ -30,12 +27,9 @@ func TestStepsAreDescribed(t *testing.T) {
 		"a wait removed":   {"delete", "wait", reservation("pcs-capacity-wait-gpu", nodes, noon, next), "delete-wait", "slot gpu: removed the wait pcs-capacity-wait-gpu, nothing holds jobs back from gpu-[1-2] any more"},
 		"surplus nodes":    {"create", "surplus", reservation("pcs-capacity-surplus-gpu", nodes, noon, noon.AddDate(1, 0, 0)), "create-surplus", "slot gpu: placed pcs-capacity-surplus-gpu, no job starts on gpu-[1-2]: there are no instances for more nodes, or max_nodes allows no more"},
 		"surplus removed":  {"delete", "surplus", reservation("pcs-capacity-surplus-gpu", nodes, noon, noon.AddDate(1, 0, 0)), "delete-surplus", "slot gpu: removed pcs-capacity-surplus-gpu, jobs get gpu-[1-2] again"},
-		"a closed node":    {"create", "health", reservation("pcs-capacity-health-gpu.gpu-1", nodes, noon, next), "create-health", "slot gpu: placed pcs-capacity-health-gpu.gpu-1, no job starts on gpu-[1-2] before it has shown that it is healthy"},
-		"opened":           {"delete", "health", reservation("pcs-capacity-health-gpu.gpu-1", nodes, noon, next), "delete-health", "slot gpu: removed pcs-capacity-health-gpu.gpu-1, jobs get gpu-[1-2]"},
-		"opened, drained":  {"delete", "health", reservation("pcs-capacity-health-gpu.gpu-1", nodes, noon, next), "delete-health", "slot gpu: removed pcs-capacity-health-gpu.gpu-1, gpu-[1-2] is drained and gets no jobs"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := ChangeGuard{Do: c.do, R: c.r.ByClock(-time.Hour), Slot: "gpu", Drained: strings.Contains(name, "drained"), ToAWS: time.Hour}
+			e := ChangeGuard{Do: c.do, R: c.r.ByClock(-time.Hour), Slot: "gpu", ToAWS: time.Hour}
 			if got := e.Sentence(capacity.Did); got != c.says || e.Code() != c.code {
 				t.Errorf("%s: %q, want %s: %q", e.Code(), got, c.code, c.says)
 			}
@@ -106,25 +100,5 @@ func TestNodesThatAreGone(t *testing.T) {
 	again := look(true, old)
 	if len(again) != 1 || again[0].Severity != capacity.Admin {
 		t.Errorf("again: %v", again)
-	}
-}
-
-// A pass that drains a node opens the Slurm reservation that closed it, and does not say that
-// jobs get the node.
-func TestDrainedNodeIsNotPromised(t *testing.T) {
-	for node, c := range map[string]struct{ slurm, health, says string }{
-		"idle":                 {"IDLE", state.HealthGood, "jobs get gpu-1"},
-		"drained by somebody":  {"IDLE+DRAIN", state.HealthGood, "gpu-1 is drained and gets no jobs"},
-		"drained by this pass": {"IDLE", state.HealthBad, "gpu-1 is drained and gets no jobs"},
-	} {
-		t.Run(node, func(t *testing.T) {
-			r := reservation("pcs-capacity-health-gpu.gpu-1.cr-0."+me, []string{"gpu-1"}, noon.Add(-time.Hour), noon.AddDate(1, 0, 0))
-			effects, _ := fences(Seen{Owner: me, Snap: &capacity.Snapshot{}, Now: noon, Cluster: &Cluster{Reservations: []capacity.SlurmReservation{r}, Nodes: []capacity.Node{{Name: "gpu-1", State: c.slurm}}},
-				Health: map[string]*state.Health{"gpu": {Slot: "gpu", Nodes: map[string]*state.NodeHealth{"gpu-1": {State: c.health}}}}})
-			want := []string{"delete-health: slot gpu: remove " + r.Name + ", " + c.says}
-			if diff := cmp.Diff(want, sentences(effects)); diff != "" {
-				t.Error(diff)
-			}
-		})
 	}
 }

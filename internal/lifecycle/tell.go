@@ -46,11 +46,7 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSetting
 	if err != nil {
 		return []error{err}
 	}
-	health := map[string]*state.Health{}
-	for _, v := range views(snap, report.At) {
-		health[v.slot.Name], _ = dir.Health(v.slot.Name) // the pass has reported unreadable files
-	}
-	all, told := due(dir, snap, health, report, s, before)
+	all, told := due(snap, report, s, before)
 	var errs []error
 	for _, n := range all {
 		switch err := deliver(n); {

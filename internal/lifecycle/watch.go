@@ -81,9 +81,6 @@ func (w Watch) Run(ctx context.Context) error {
 			// One second later, so EC2 has moved on as well.
 			wait = min(wait, at.Sub(now)+time.Second)
 		}
-		if report.Checking {
-			wait = min(wait, checkEvery)
-		}
 		for end := time.Now().Add(wait); ; w.alive(status(report, problems)) {
 			left := time.Until(end)
 			select {
@@ -137,9 +134,6 @@ func (w Watch) done(report Report) (problems []capacity.Problem) {
 
 // wrong reports whether somebody has to act on a problem.
 func wrong(p capacity.Problem) bool { return p.Severity != capacity.Note }
-
-// checkEvery is how often Watch makes a pass while nodes wait for the health command: they are paid for.
-const checkEvery = 10 * time.Second
 
 // listMade: Watch lists the things with our tag in every 15th pass, because it takes up to 30 calls.
 const listMade = 15

@@ -14,10 +14,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 )
 
-const packageAt = "s3://bucket/pcs-capacity_1.0.0_amd64.deb"
-
-const scriptAt = "s3://bucket/install.sh"
-
 // node is a node without a package, whose package manager and AWS CLI are played.
 type node struct {
 	*testing.T

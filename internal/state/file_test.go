@@ -49,11 +49,6 @@ func TestFormsOfFiles(t *testing.T) {
 				}
 				return err
 			}},
-		{"health/gpu.json", "{\n  \"slot\": \"gpu\",\n  \"reservation_id\": \"\",\n  \"nodes\": null\n}",
-			func(d Dir) error { return d.KeepHealth(&Health{Slot: "gpu"}) },
-			func(d Dir) error { _, err := d.Health("gpu"); return err }},
-		{"health/cases/a-cr.json", "{\n  \"node\": \"a\",\n  \"slot\": \"\",\n  \"partition\": \"\",\n  \"reservation_id\": \"cr\",\n  \"failures\": null\n}",
-			func(d Dir) error { return d.KeepHealthCase(HealthCase{Node: "a", ReservationID: "cr"}) }, nil},
 	} {
 		d := Dir(t.TempDir())
 		path := filepath.Join(string(d), c.name)

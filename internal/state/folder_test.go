@@ -30,9 +30,6 @@ func deeds() []aDeed {
 		{factsFolder + "/gpu.json", func(d Dir) error { return d.WriteFacts(map[string]Facts{"gpu": {}}) }},
 		{markFile, func(d Dir) error { return d.KeepMark("a") }},
 		{misplacedFolder + "/n.json", func(d Dir) error { return d.KeepMisplaced(Misplaced{Node: "n"}) }},
-		{healthFolder + "/gpu.json", func(d Dir) error { return d.KeepHealth(&Health{Slot: "gpu"}) }},
-		{healthFolder + "/cases/n-cr-1.json", func(d Dir) error { return d.KeepHealthCase(HealthCase{Node: "n", ReservationID: "cr-1"}) }},
-		{healthFolder + "/n.out", func(d Dir) error { return d.ForgetHealthSaid("n") }},
 		{"private/" + heldFile, func(d Dir) error {
 			return d.Hold(capacity.Held{Token: "t", Until: now.Add(time.Hour)}, now, func(capacity.Held, []capacity.Held) error { return nil })
 		}},
