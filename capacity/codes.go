@@ -30,10 +30,8 @@ const (
 	DifferentReservations Code = "different-reservations"
 	JobGone               Code = "job-gone"
 	NoTime                Code = "interrupted"
-	NotTakenOut           Code = "not-taken-out"
-	SeveralPlaces         Code = "several-places"
-	NoPlaceBeside         Code = "no-place-beside"
-	PlaceUnknown          Code = "place-unknown"
+	SharedWithRefused     Code = "shared-with-refused"
+	NoCommonZone          Code = "no-common-zone"
 	NotBooted             Code = "not-booted"
 	ReserveLimit          Code = "reserve-limit"
 	FailedOtherwise       Code = "failed"
@@ -289,22 +287,14 @@ var Codes = []Meaning{
 		Text:    "The hook was ended, or ran out of time, before it could launch.",
 		Do:      "Nothing: Slurm tries again. If it comes again, see in `resume.log` where the time goes.",
 		Example: "there was no time left to launch"},
-	{Code: NotTakenOut, Where: AtLaunch, Severity: Note,
-		Text:    "A job on the same nodes was refused, and Slurm did not take it off them.",
-		Do:      "See the other job's `AdminComment`; cancel it or change it.",
-		Example: "another job on these nodes is refused, and Slurm did not take them away from it"},
-	{Code: SeveralPlaces, Where: AtLaunch, Severity: Note,
-		Text:    "Neighbor nodes of the job are up in several zones or as several types.",
-		Do:      "Nothing: the job is launched anew in one place.",
-		Example: "nodes of the job are up: gpu-1 as p5.48xlarge in use2-az1, gpu-2 as p5.48xlarge in use2-az2; nodes that no other job uses are powered down, and the job is launched anew in one place"},
-	{Code: NoPlaceBeside, Where: AtLaunch, Severity: Note,
-		Text:    "The rest of the job cannot be launched beside nodes that are up.",
-		Do:      "Nothing: the job is launched anew in one place.",
-		Example: "nodes of the job are up: gpu-1 as p5.48xlarge in use2-az1, and the rest cannot be launched there; nodes that no other job uses are powered down, and the job is launched anew in one place"},
-	{Code: PlaceUnknown, Where: AtLaunch, Severity: Note,
-		Text:    "EC2 does not show where neighbor nodes of the job are.",
-		Do:      "Nothing: the job is launched anew in one place.",
-		Example: "gpu-1 is up, or about to be, and nobody knows in which zone; nodes that no other job uses are powered down, and the job is launched anew in one place"},
+	{Code: SharedWithRefused, Where: AtLaunch, Severity: Note,
+		Text:    "A job on the same nodes is refused, and nothing is launched for them.",
+		Do:      "Nothing: Slurm tries the others again, without it. A job that cannot be requeued has to be submitted again.",
+		Example: "job 7, which shares these nodes, is refused"},
+	{Code: NoCommonZone, Where: AtLaunch, Severity: Admin,
+		Text:    "A job that gets an ODCR needs nodes of several node groups, and they have no zone in common.",
+		Do:      "Give the node groups subnets in one zone.",
+		Example: "the node groups of the job have no zone in common, where it could be launched as a whole"},
 	{Code: NotBooted, Where: AtLaunch, Severity: Admin,
 		Text:    "The instance was launched, and the node did not come up within ResumeTimeout.",
 		Do:      "See the instance's console output: user data, way to slurmctld, munge. If it only needs more time, raise ResumeTimeout.",

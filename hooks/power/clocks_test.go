@@ -51,14 +51,6 @@ func TestTwoClocks(t *testing.T) {
 		t.Errorf("after a failure: %+v, want a begin time of %s", effects[0], begins)
 	}
 
-	out := takingOut{facts: newFacts(onDemand()), nodes: []string{"gpu-1"},
-		refused: []refusedJob{{Job: batch(nlp(1, "gpu-1")), partition: "gpu", why: notOpen, later: true}}}
-	out, _ = out.next(at(Answer{}))
-	out, effects = out.next(at(Answer{}))
-	if got := effects[0].(Tell).Records[0].At; !got.Equal(aws) || !out.refused[0].begin.Equal(begins) {
-		t.Errorf("taken out: recorded at %s, want %s; begins at %s, want %s", got, aws, out.refused[0].begin, begins)
-	}
-
 	stuck := notBooting{nodes: []string{"gpu-1"}, called: noon}
 	stuck, _ = stuck.next(at(Answer{}))
 	stuck, _ = stuck.next(at(Answer{Nodes: []string{"gpu-1"}}))

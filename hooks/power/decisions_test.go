@@ -184,7 +184,7 @@ func TestTargetsBesideOtherNodes(t *testing.T) {
 		u.live[c.runs] = []capacity.Instance{{ID: "i-1", ReservationID: one}}
 		job := nlp(1, "gpu-1", "gpu-2", "gpu-3")
 		nodes := []string{"gpu-1", "gpu-2"}
-		targets, _, err := u.inOrder([]capacity.Job{job}, part{place: u.place(t, "gpu-1"), nodes: nodes}, setOf(nodes))
+		targets, err := u.inOrder([]capacity.Job{job}, part{place: u.place(t, "gpu-1"), nodes: nodes})
 		if err != nil || len(targets) != 2 || targets[0].reservationID != c.first {
 			t.Errorf("%s: %v, %+v", name, err, targets)
 		}

@@ -25,9 +25,9 @@ func TestNoteOfRefusedJob(t *testing.T) {
 		"it has ended":    {refusedJob{partition: "gpu", why: why, times: 3}, time.Time{}, ""},
 		"nothing is held": {refusedJob{partition: "gpu", why: why, times: 1}, time.Time{}, ""},
 	} {
-		until, rest, ours := capacity.ReadHoldNote(c.job.note(now))
+		until, rest, ours := capacity.ReadHoldNote(c.job.note(Answer{At: now}))
 		if !until.Equal(c.until) || rest != c.rest || ours != c.job.Batch {
-			t.Errorf("%s: %q", name, c.job.note(now))
+			t.Errorf("%s: %q", name, c.job.note(Answer{At: now}))
 		}
 	}
 }

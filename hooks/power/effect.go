@@ -88,12 +88,6 @@ type SendDown struct {
 	Reason string
 }
 
-// PowerDown powers nodes down once their jobs have ended.
-type PowerDown struct {
-	Nodes  []string
-	Reason string
-}
-
 // AskJobs lists all jobs, AskRecords all records of hooks.
 type (
 	AskJobs    struct{}
@@ -119,11 +113,8 @@ type AllowRequeue struct {
 	Allow bool
 }
 
-// Requeue takes jobs off their nodes. The jobs wait, or are held.
-type Requeue struct {
-	Jobs []string
-	Held bool
-}
+// Requeue takes jobs off their nodes and holds them.
+type Requeue struct{ Jobs []string }
 
 // Cancel cancels jobs.
 type Cancel struct{ Jobs []string }
@@ -169,7 +160,6 @@ func (SetAddresses) Code() string { return "set-addresses" }
 func (Tell) Code() string         { return "tell" }
 func (Note) Code() string         { return "note" }
 func (SendDown) Code() string     { return "send-down" }
-func (PowerDown) Code() string    { return "power-down" }
 func (AskJobs) Code() string      { return "ask-jobs" }
 func (AskRecords) Code() string   { return "ask-records" }
 func (Begin) Code() string        { return "begin" }
@@ -209,7 +199,6 @@ func (Wait) About() capacity.Subject         { return capacity.Subject{} }
 func (e Tell) About() capacity.Subject       { return onJobs(e.Notify) }
 func (e Note) About() capacity.Subject       { return capacity.Subject{Job: e.Job} }
 func (e SendDown) About() capacity.Subject   { return onNodes(e.Nodes) }
-func (e PowerDown) About() capacity.Subject  { return onNodes(e.Nodes) }
 func (AskJobs) About() capacity.Subject      { return capacity.Subject{} }
 func (AskRecords) About() capacity.Subject   { return capacity.Subject{} }
 func (e Begin) About() capacity.Subject      { return capacity.Subject{Job: e.Job} }
@@ -306,10 +295,6 @@ func (e SendDown) Sentence(t capacity.Tense) string {
 	return t.Verb("send", "sent") + " nodes down: " + e.Reason
 }
 
-func (e PowerDown) Sentence(t capacity.Tense) string {
-	return t.Verb("power", "powered") + " nodes down: " + e.Reason
-}
-
 func (AskJobs) Sentence(t capacity.Tense) string {
 	return t.Verb("ask", "asked") + " Slurm for its jobs"
 }
@@ -331,11 +316,8 @@ func (e AllowRequeue) Sentence(t capacity.Tense) string {
 	return t.Verb("allow", "allowed") + " a requeue"
 }
 
-func (e Requeue) Sentence(t capacity.Tense) string {
-	if e.Held {
-		return t.Verb("requeue", "requeued") + " held"
-	}
-	return t.Verb("requeue", "requeued")
+func (Requeue) Sentence(t capacity.Tense) string {
+	return t.Verb("requeue and hold", "requeued and held")
 }
 
 func (Cancel) Sentence(t capacity.Tense) string { return t.Verb("cancel", "cancelled") }

@@ -185,8 +185,6 @@ func (x *executor) try(ctx context.Context, e capacity.Effect, a *Answer) (err e
 		return x.tell(ctx, e)
 	case SendDown:
 		return x.Slurm.PowerDownForce(ctx, e.Nodes, e.Reason)
-	case PowerDown:
-		return x.Slurm.PowerDown(ctx, e.Nodes, e.Reason)
 	case AskJobs:
 		if a.Jobs, err = x.Slurm.BriefJobs(ctx); a.Jobs == nil {
 			a.Jobs = []capacity.Job{}
@@ -207,10 +205,7 @@ func (x *executor) try(ctx context.Context, e capacity.Effect, a *Answer) (err e
 	case AllowRequeue:
 		return x.Slurm.AllowRequeue(ctx, e.Allow, e.Jobs...)
 	case Requeue:
-		if e.Held {
-			return x.Slurm.RequeueHold(ctx, e.Jobs...)
-		}
-		return x.Slurm.Requeue(ctx, e.Jobs...)
+		return x.Slurm.RequeueHold(ctx, e.Jobs...)
 	case Cancel:
 		return x.Slurm.Cancel(ctx, e.Jobs...)
 	case HoldJobs:

@@ -143,7 +143,7 @@ func TestNothingIsWrittenAfterARelease(t *testing.T) {
 func TestEffectsHaveWords(t *testing.T) {
 	codes := map[string]bool{}
 	for _, e := range []capacity.Effect{Adopt{}, Terminate{}, AskImage{}, Enlist{}, Unlist{}, Hold{}, Release{}, Launch{}, MarkFull{}, AskLeft{}, AskStates{}, Wait{}, SetAddresses{}, Tell{}, SendDown{},
-		PowerDown{}, AskJobs{}, AskRecords{}, Begin{}, Comment{}, AllowRequeue{}, Requeue{}, Cancel{}, HoldJobs{}, GoOn{}, AskGivenUp{}, AskInstances{}, Configure{}} {
+		AskJobs{}, AskRecords{}, Begin{}, Comment{}, AllowRequeue{}, Requeue{}, Cancel{}, HoldJobs{}, GoOn{}, AskGivenUp{}, AskInstances{}, Configure{}} {
 		if codes[e.Code()] || e.Code() == "" || e.Sentence(capacity.Will) == "" || e.Sentence(capacity.Did) == "" {
 			t.Errorf("%T: %q, %q, %q", e, e.Code(), e.Sentence(capacity.Will), e.Sentence(capacity.Did))
 		}

@@ -40,7 +40,7 @@ func (s failing) next(a Answer) (failing, []capacity.Effect) {
 	case stepDown:
 		s.sent = a.Failure
 		if s.sent == nil &&
-			(len(s.failure.LetGo) > 0 || slices.ContainsFunc(s.jobs, func(j capacity.Job) bool { return j.Batch })) {
+			slices.ContainsFunc(s.jobs, func(j capacity.Job) bool { return j.Batch }) {
 			s.at = stepJobs
 			return s, []capacity.Effect{AskJobs{}}
 		}
@@ -86,10 +86,9 @@ func withTerminal(jobs []capacity.Job) (shown []string) {
 	return shown
 }
 
-// comment tells each job when it is tried again. Nodes in a zone without room for the rest are powered down.
+// comment tells each job when it is tried again.
 func (s failing) comment(a Answer, jobs []capacity.Job) (failing, []capacity.Effect) {
 	s.at = stepOver
-	effects := letGo(s.failure.LetGo, jobs, s.jobs)
 	begin, again := map[string]time.Time{}, map[string]string{}
 	for _, j := range s.jobs {
 		if !j.Batch || s.sent != nil {
@@ -98,7 +97,7 @@ func (s failing) comment(a Answer, jobs []capacity.Job) (failing, []capacity.Eff
 		at := until(s.failures[j.Shown], a.At, s.failure.NotBefore.Add(-a.Offset))
 		begin[j.Shown], again[j.Shown] = at, tried(s.failures[j.Shown], at, a.At)
 	}
-	effects = append(effects, delay(jobs, begin, s.behind)...)
+	effects := delay(jobs, begin, s.behind)
 	for _, j := range s.jobs {
 		effects = append(effects, comment(j.Shown, s.failure.word(hostlist.Compress(s.nodes))+again[j.Shown]))
 	}
@@ -108,26 +107,6 @@ func (s failing) comment(a Answer, jobs []capacity.Job) (failing, []capacity.Eff
 // comment writes and reads back the AdminComment of a job.
 func comment(job, text string) Comment {
 	return Comment{Jobs: []string{job}, Text: hook.Clip(hook.OneLine(text), capacity.MaxComment)}
-}
-
-// letGo powers down the nodes that only the given jobs have, once idle; none if the jobs are unknown.
-func letGo(nodes []string, jobs, but []capacity.Job) []capacity.Effect {
-	if jobs == nil {
-		return nil
-	}
-	used := map[string]bool{}
-	for _, j := range jobs {
-		if j.Allocated() && !slices.ContainsFunc(but, func(b capacity.Job) bool { return b.ID == j.ID }) {
-			for _, n := range j.Nodes {
-				used[n] = true
-			}
-		}
-	}
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return used[n] })
-	if len(nodes) == 0 {
-		return nil
-	}
-	return []capacity.Effect{PowerDown{nodes, "powered down: the rest of a job found no room beside it"}}
 }
 
 // byReason groups what failed for one reason, to be handled together.

@@ -19,8 +19,6 @@ type Failure struct {
 	Message, Advice string
 	// NotBefore is the time before which a retry fails too, in AWS's clock; zero if unknown.
 	NotBefore time.Time
-	// LetGo are nodes that are up and prevent the job's launch: see besideNeighbors.
-	LetGo []string
 }
 
 // refusal is our own reason not to launch, with a code of ours.

@@ -168,11 +168,7 @@ func (s launching) fillPart() (launching, []capacity.Effect) {
 	if len(s.missing) == 0 {
 		return s.nextPart()
 	}
-	targets, refused := s.besideLaunched(s.here(), s.got)
-	if refused != nil {
-		return s.failPart(refused)
-	}
-	s.targets = targets
+	s.targets = s.here().targets
 	return s.tryTarget()
 }
 
@@ -324,12 +320,8 @@ func (s launching) nowhere() *Failure {
 			tried = append(tried, at)
 		}
 	}
-	where := strings.Join(tried, ", ")
 	f := *s.first
-	if f.LetGo = nodesOf(p.near); len(f.LetGo) > 0 {
-		where += fmt.Sprintf(", beside %s, which is up there", hostlist.Compress(f.LetGo))
-	}
-	f.Message = fmt.Sprintf(holdFailedFor, len(p.nodes), where, f.Message)
+	f.Message = fmt.Sprintf(holdFailedFor, len(p.nodes), strings.Join(tried, ", "), f.Message)
 	return &f
 }
 

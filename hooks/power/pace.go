@@ -130,6 +130,18 @@ func delay(jobs []capacity.Job, begin map[string]time.Time, behind map[string]bo
 	return effects
 }
 
+// youngerOthers are the jobs that the oldest one has kept from a launch, or it them: they ask for other nodes or other
+// capacity. They start later the next time, and so apart from it.
+func youngerOthers(jobs []capacity.Job) map[string]bool {
+	later := map[string]bool{}
+	for _, j := range jobs {
+		if first := jobs[0]; !slices.Equal(j.Nodes, first.Nodes) || j.Comment != first.Comment {
+			later[j.Shown] = j.HetJobID == 0 || j.HetJobID != first.HetJobID
+		}
+	}
+	return later
+}
+
 // launchedFor returns the jobs that the records name for the last launch of nodes.
 func launchedFor(nodes []string, records []state.Record) (jobs []string) {
 	last := map[string][]string{}

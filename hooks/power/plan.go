@@ -76,13 +76,14 @@ type part struct {
 	nodes []string
 	// targets in the order in which they are tried.
 	targets []target
-	// together: all nodes of the jobs must be in one zone, including those of near.
+	// together: all parts must be in one zone.
 	together bool
-	near     []neighbor
 }
 
 // holds reports whether the part may get an ODCR.
-func (p part) holds() bool { return holds(p.targets) }
+func (p part) holds() bool {
+	return slices.ContainsFunc(p.targets, func(t target) bool { return t.hold })
+}
 
 // zones are the zone ids to try one after the other for a unit that must be in one zone; "" stands for all zones
 // together.
@@ -163,7 +164,7 @@ func (f *facts) parts(g group) ([]part, *Failure) {
 	together := false
 	for i := range parts {
 		var refused *Failure
-		if parts[i].targets, parts[i].near, refused = f.inOrder(g.jobs, parts[i], setOf(g.nodes)); refused != nil {
+		if parts[i].targets, refused = f.inOrder(g.jobs, parts[i]); refused != nil {
 			return nil, refused
 		}
 		together = together || parts[i].holds()
@@ -172,7 +173,7 @@ func (f *facts) parts(g group) ([]part, *Failure) {
 		parts[i].together = together
 	}
 	if len((unit{parts: parts}).zones()) == 0 {
-		return nil, refusal(capacity.NoPlaceBeside,
+		return nil, refusal(capacity.NoCommonZone,
 			"the node groups of the job have no zone in common, where it could be launched as a whole")
 	}
 	for _, p := range parts {
@@ -183,10 +184,10 @@ func (f *facts) parts(g group) ([]part, *Failure) {
 
 // inOrder returns the targets for nodes of jobs in the order to try: first where other nodes of the jobs already run,
 // then by room.
-func (f *facts) inOrder(jobs []capacity.Job, p part, among map[string]bool) ([]target, []neighbor, *Failure) {
-	targets, near, refused := f.targets(jobs, p.place, len(p.nodes), among)
+func (f *facts) inOrder(jobs []capacity.Job, p part) ([]target, *Failure) {
+	targets, refused := f.chooseTargets(jobs, p.place, len(p.nodes))
 	if refused != nil {
-		return nil, nil, refused
+		return nil, refused
 	}
 	beside := map[string]bool{}
 	for _, j := range jobs {
@@ -203,7 +204,7 @@ func (f *facts) inOrder(jobs []capacity.Job, p part, among map[string]bool) ([]t
 		return 1
 	}
 	slices.SortStableFunc(targets, func(a, b target) int { return apart(a) - apart(b) })
-	return targets, near, nil
+	return targets, nil
 }
 
 // nodesTags are the tags that tell a launch's instances their nodes: hostlists short enough for a tag, in node order.

@@ -2,16 +2,17 @@ package power
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// refusedJob is a job with nodes that it may not have, ever or for now.
+// refusedJob is a job with nodes that it may never have.
 type refusedJob struct {
 	capacity.Job
 	// partition is the managed partition that refuses the job.
@@ -19,12 +20,6 @@ type refusedJob struct {
 	why       *Failure
 	// times counts the partition's recent refusals of the job, this one included.
 	times int
-	// later: time may lift the refusal, so the job waits in the queue until begin, in the controller's clock, instead
-	// of being held.
-	later bool
-	begin time.Time
-	// behind: it must start later than the jobs with which it shared nodes.
-	behind bool
 }
 
 // name names the job to Slurm, and a het job as a whole.
@@ -35,18 +30,10 @@ func (j refusedJob) name() string {
 	return j.Shown
 }
 
-// refusedJobs returns the jobs that must not keep others from their nodes: those refused for good, and of those that
-// share nodes, those that cannot be launched with the others. If one component of a het job is refused, all are:
-// Slurm starts them together or not at all.
-func (f *facts) refusedJobs(nodes []string, jobs []capacity.Job) []refusedJob {
+// refusedJobs returns the jobs that are refused for good, each judged alone. If one component of a het job is refused,
+// all are: Slurm starts them together or not at all.
+func (f *facts) refusedJobs(nodes []string, jobs []capacity.Job) (refused []refusedJob) {
 	f = f.deciding()
-	refused := wholeHetJobs(f.allRefusedForGood(nodes, jobs), jobs)
-	groups, _ := apart(launchGroups(nodes, waiting(jobs), jobs), refused)
-	return append(refused, wholeHetJobs(f.refusedNow(groups), jobs)...)
-}
-
-// allRefusedForGood returns the jobs that are refused for good, each judged alone.
-func (f *facts) allRefusedForGood(nodes []string, jobs []capacity.Job) (refused []refusedJob) {
 	among := setOf(nodes)
 	for _, j := range jobs {
 		if !j.Allocated() {
@@ -65,7 +52,7 @@ func (f *facts) allRefusedForGood(nodes []string, jobs []capacity.Job) (refused 
 			}
 		}
 	}
-	return refused
+	return wholeHetJobs(refused, jobs)
 }
 
 func setOf(names []string) map[string]bool {
@@ -74,55 +61,6 @@ func setOf(names []string) map[string]bool {
 		set[n] = true
 	}
 	return set
-}
-
-// refusedNow returns the jobs that cannot be launched with the others on the same nodes. Jobs without a wish are kept
-// first, then older ones. If none can be launched, the group fails as one.
-func (f *facts) refusedNow(groups []group) (refused []refusedJob) {
-	for _, g := range groups {
-		var later []refusedJob
-		among := setOf(g.nodes)
-		kept := map[string][]capacity.Job{} // by slot
-		for _, j := range withoutWishFirst(g.jobs) {
-			slots, nodes := map[string]place{}, map[string]int{}
-			for _, n := range j.Nodes {
-				if at, ours := f.placeOf(n); ours && among[n] {
-					slots[at.slot] = at
-					nodes[at.slot]++
-				}
-			}
-			var why *Failure
-			for _, slot := range slices.Sorted(maps.Keys(slots)) {
-				at := slots[slot]
-				if _, _, why = f.targets(append(slices.Clone(kept[slot]), j), at, nodes[slot], among); why != nil {
-					later = append(later, refusedJob{Job: j, partition: at.partition.Name, why: why, later: true})
-					break
-				}
-			}
-			for slot := range slots {
-				if why == nil {
-					kept[slot] = append(kept[slot], j)
-				}
-			}
-		}
-		if len(kept) > 0 {
-			refused = append(refused, later...)
-		}
-	}
-	return refused
-}
-
-func withoutWishFirst(jobs []capacity.Job) []capacity.Job {
-	wishes := func(j capacity.Job) int {
-		wish, _ := j.Wish()
-		if wish.Names() || wish.Capacity != "" {
-			return 1
-		}
-		return 0
-	}
-	sorted := slices.Clone(jobs)
-	slices.SortStableFunc(sorted, func(a, b capacity.Job) int { return wishes(a) - wishes(b) })
-	return sorted
 }
 
 // wholeHetJobs adds the other components of het jobs.
@@ -139,7 +77,7 @@ func wholeHetJobs(refused []refusedJob, jobs []capacity.Job) []refusedJob {
 			}
 			if known < 0 {
 				known = len(refused)
-				refused = append(refused, refusedJob{Job: j, partition: r.partition, why: r.why, later: r.later, behind: r.behind})
+				refused = append(refused, refusedJob{Job: j, partition: r.partition, why: r.why})
 			}
 			if leader >= 0 { // Slurm keeps there what sort of job it is
 				refused[known].Batch, refused[known].Requeue = jobs[leader].Batch, jobs[leader].Requeue
@@ -149,18 +87,26 @@ func wholeHetJobs(refused []refusedJob, jobs []capacity.Job) []refusedJob {
 	return refused
 }
 
-// apart divides groups into those without a refused job, and the nodes of the others.
-func apart(groups []group, refused []refusedJob) (without []group, nodes []string) {
-	for _, g := range groups {
-		if slices.ContainsFunc(g.jobs, func(j capacity.Job) bool {
-			return slices.ContainsFunc(refused, func(r refusedJob) bool { return r.ID == j.ID })
-		}) {
-			nodes = append(nodes, g.nodes...)
-		} else {
-			without = append(without, g)
-		}
+// withoutRefused divides groups into those without a refused job, and the others: for these nothing is launched. The
+// refused jobs leave their groups, whose other jobs Slurm requeues with the nodes.
+func withoutRefused(groups []group, refused []refusedJob) (without []group, failed []outcome) {
+	isRefused := func(j capacity.Job) bool {
+		return slices.ContainsFunc(refused, func(r refusedJob) bool { return r.ID == j.ID })
 	}
-	return without, nodes
+	for _, g := range groups {
+		i := slices.IndexFunc(g.jobs, isRefused)
+		if i < 0 {
+			without = append(without, g)
+			continue
+		}
+		r := refused[slices.IndexFunc(refused, func(r refusedJob) bool { return r.ID == g.jobs[i].ID })]
+		why := refusal(capacity.Code(r.why.Code), "job %s, for which they were powered up, is refused", r.Shown)
+		if g.jobs = slices.DeleteFunc(slices.Clone(g.jobs), isRefused); len(g.jobs) > 0 {
+			why = refusal(capacity.SharedWithRefused, "job %s, which shares these nodes, is refused", r.Shown)
+		}
+		failed = append(failed, outcome{group: g, failure: why})
+	}
+	return without, failed
 }
 
 // waiting are the nodes that jobs have.
@@ -174,59 +120,121 @@ func waiting(jobs []capacity.Job) []Waiting {
 	return waits
 }
 
-// keeps reports whether the job, as it is now, was not taken out: it still has the nodes of the refused run. A job
-// that was started again has other nodes.
-func (j refusedJob) keeps(now capacity.Job) bool {
-	return now.Allocated() && now.Restarts == j.Restarts
-}
-
 func (j refusedJob) reason() string {
-	if j.later {
-		return fmt.Sprintf("the nodes of this job were not launched for it: %s: %s", j.why.Code, j.why.message())
-	}
 	return fmt.Sprintf("partition %s refuses this job: %s: %s", j.partition, j.why.Code, j.why.message())
 }
 
 // note is the AdminComment of the job, which is held from now on: longer each time that it is released and refused
 // again.
-func (j refusedJob) note(now time.Time) string {
-	switch {
-	case !j.Batch:
-		return "pcs-capacity: " + j.reason()
-	case j.later:
-		return "pcs-capacity: " + j.reason() + tried(j.times, j.begin, now)
+func (j refusedJob) note(a Answer) string {
+	text := "pcs-capacity: " + j.reason()
+	if j.Batch {
+		text = j.reason() + "; change it before you release it"
+		if j.times > 1 {
+			text = fmt.Sprintf("refused %d times; %s", j.times, text)
+		}
+		text = capacity.HoldNote(a.At.Add(pause(j.times)), text)
 	}
-	text := j.reason() + "; change it before you release it"
-	if j.times > 1 {
-		text = fmt.Sprintf("refused %d times; %s", j.times, text)
-	}
-	return capacity.HoldNote(now.Add(pause(j.times)), text)
+	return hook.Clip(hook.OneLine(text), capacity.MaxComment)
 }
 
-// fate is what happens to a refused job that waits.
-type fate int
+// refusing is the machine that puts refused jobs back into the queue, held; a job that Slurm cannot requeue is
+// cancelled. The owners are told first, so a held job has its reason even if the hook is killed.
+type refusing struct {
+	refused []refusedJob
+	at      step
+}
 
-const (
-	isOver      fate = iota // it was cancelled
-	waits                   // for its begin time
-	goesOn                  // in its other partitions
-	heldByOwner             // until its owner releases it
-	heldByAdmin             // sync lets its owner release it later
-)
-
-// fate decides; rest are the job's other partitions.
-func (j refusedJob) fate(rest string) fate {
-	switch {
-	case !j.Batch:
-		return isOver
-	case j.later:
-		return waits
-	case j.times > 1:
-		return heldByAdmin
-	case rest != "" && j.HetJobID == 0:
-		return goesOn
+func (s refusing) next(a Answer) (refusing, []capacity.Effect) {
+	switch s.at {
+	case "":
+		s.at = stepRecords
+		return s, []capacity.Effect{AskRecords{}}
+	case stepRecords:
+		return s.requeue(a)
+	case stepJobs:
+		return s.hold(a)
 	}
-	return heldByOwner
+	return s, nil
+}
+
+// requeue ends with listing all jobs: a call for many jobs fails if one of them fails, so Slurm's view of each job
+// counts.
+func (s refusing) requeue(a Answer) (refusing, []capacity.Effect) {
+	var effects []capacity.Effect
+	s.refused = slices.Clone(s.refused)
+	var held, once, others []string
+	for i, r := range s.refused {
+		r.times = refusedRuns(a.Records, r.partition, a.now()).others(r.Job) + 1
+		s.refused[i] = r
+		record := state.Record{At: a.now(), Hook: "resume", Partition: r.partition, Nodes: hostlist.Compress(r.Nodes), Jobs: []string{r.Shown},
+			Restarts: []int{r.Restarts}, Code: r.why.Code, EC2Code: r.why.EC2Code, Message: hook.OneLine(r.why.message())}
+		effects = append(effects,
+			Tell{Records: []state.Record{record}, Notify: withTerminal([]capacity.Job{r.Job}), Text: "pcs-capacity: " + r.reason()},
+			Comment{Jobs: []string{r.Shown}, Text: r.note(a), Unread: true})
+		list := &others
+		if r.Batch {
+			list = &held
+		}
+		if !slices.Contains(*list, r.name()) {
+			*list = append(*list, r.name())
+		}
+		if r.Batch && !r.Requeue && !slices.Contains(once, r.Shown) {
+			once = append(once, r.Shown)
+		}
+	}
+	if len(once) > 0 {
+		effects = append(effects, AllowRequeue{once, true}) // their programs have not begun
+	}
+	if len(held) > 0 {
+		effects = append(effects, Requeue{held})
+	}
+	if len(once) > 0 {
+		effects = append(effects, AllowRequeue{once, false})
+	}
+	if len(others) > 0 {
+		effects = append(effects, Cancel{others})
+	}
+	s.at = stepJobs
+	return s, append(effects, AskJobs{})
+}
+
+// hold sets how long refused jobs are held: the first time until their owners release them, later until sync allows
+// the owners to. A job with partitions that have not refused it continues there.
+func (s refusing) hold(a Answer) (refusing, []capacity.Effect) {
+	s.at = stepOver
+	now := map[int]capacity.Job{}
+	for _, j := range a.Jobs {
+		now[j.ID] = j
+	}
+	var effects []capacity.Effect
+	var longer, owners []string
+	for _, r := range s.refused {
+		j, there := now[r.ID]
+		switch rest := otherPartitions(j.Partition, r.Partition); {
+		case !there || !r.Batch:
+		case j.Allocated() && j.Restarts == r.Restarts:
+			effects = append(effects, Note{r.Shown, "a refused job still has its nodes", true})
+		case r.times > 1:
+			longer = append(longer, r.name())
+		case rest != "" && r.HetJobID == 0:
+			effects = append(effects, GoOn{r.Shown, rest, comment(r.Shown, capacity.GoOnNote(rest, a.At, r.reason())).Text})
+		default:
+			owners = append(owners, r.name())
+		}
+	}
+	// Each het job once.
+	slices.Sort(longer)
+	slices.Sort(owners)
+	longer = slices.Compact(longer)
+	owners = slices.DeleteFunc(slices.Compact(owners), func(name string) bool { return slices.Contains(longer, name) })
+	if len(longer) > 0 {
+		effects = append(effects, HoldJobs{longer, true})
+	}
+	if len(owners) > 0 {
+		effects = append(effects, HoldJobs{owners, false})
+	}
+	return s, effects
 }
 
 // otherPartitions is a comma-separated list without one partition.

@@ -16,8 +16,8 @@ import (
 // Resume is ResumeProgram. With provider ec2 it launches the nodes. With provider pcs, where PCS launches them, it
 // makes their compute node groups match the reservations.
 //
-// It reads the facts, plans, and walks the machines that launch, one for each unit. Failed units are separated or
-// sent down by machines of their own.
+// It reads the facts, plans, and walks the machines that launch, one for each unit. Failed units are
+// sent down by a machine of their own.
 type Resume struct {
 	// Site.Cluster is the mark that an earlier hook learned, or "", until Ask returns it.
 	*Site
@@ -151,7 +151,7 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 	defer cancel()
 	finish, cancel := context.WithDeadline(context.WithoutCancel(ctx), began.Add(got.budget))
 	defer cancel()
-	u := powerUp{executor: r.executor(work, finish, got.budget), facts: got.facts, jobs: got.jobs}
+	u := powerUp{executor: r.executor(work, finish, got.budget), facts: got.facts}
 	defer u.running.Wait()
 
 	nodes, err = r.poweringUp(nodes, got.shown, got.shownErr)
@@ -177,14 +177,12 @@ func (r *Resume) launchNodes(ctx context.Context, nodes []string, waits []Waitin
 		u.fail(lost)
 		return errors.Join(u.errs...)
 	}
-	u.deciding.Lock()
 	refused := u.facts.refusedJobs(nodes, got.jobs)
-	groups, shared := apart(groups, refused)
+	groups, shared := withoutRefused(groups, refused)
 	u.start(groups)
-	if len(refused) > 0 { // their nodes boot only when they do not have them any more
-		u.takeOut(shared, refused)
+	if len(refused) > 0 {
+		u.refuse(refused, shared)
 	}
-	u.deciding.Unlock()
 	u.running.Wait()
 	for _, words := range r.EC2.Untold() {
 		r.Log.Warn("EC2 does not say all", "untold", words)
@@ -199,10 +197,7 @@ type powerUp struct {
 	*executor
 	running sync.WaitGroup
 
-	// deciding is held while launches are decided. facts has the taken places; jobs are as they were when the run began.
-	deciding sync.Mutex
-	facts    *facts
-	jobs     []capacity.Job
+	facts *facts
 
 	mu   sync.Mutex
 	held []held
@@ -217,56 +212,36 @@ func (u *powerUp) until(ctx context.Context) func(capacity.Effect) Answer {
 	return func(e capacity.Effect) Answer { return u.Do(ctx, e) }
 }
 
-// start launches groups, each by itself. The caller holds u.deciding.
+// start launches groups, each by itself.
 func (u *powerUp) start(groups []group) {
 	units, refused, taken := u.facts.plan(groups)
 	now := *u.facts
 	now.taken = taken
-	u.facts = &now
-	u.running.Go(func() { u.settle(refused) })
+	u.running.Go(func() { u.fail(refused) })
 	for _, what := range units {
 		u.running.Go(func() {
 			s := walk(launching{facts: &now, what: what}, u.time(), u.until(u.finish))
 			u.mu.Lock()
 			u.held = append(u.held, s.holds...)
 			u.mu.Unlock()
-			u.settle(slices.DeleteFunc(s.outcomes, func(o outcome) bool { return o.failure == nil }))
+			u.fail(slices.DeleteFunc(s.outcomes, func(o outcome) bool { return o.failure == nil }))
 		})
 	}
 }
 
-// settle relaunches groups without the charged jobs; the rest has failed.
-func (u *powerUp) settle(outcomes []outcome) {
-	if len(outcomes) == 0 {
-		return
-	}
-	u.deciding.Lock()
-	rest, nodes, out := u.facts.blame(outcomes, u.jobs, u.work.Err() != nil)
-	if len(out) > 0 {
-		u.takeOut(nodes, out)
-	}
-	u.deciding.Unlock()
-	u.fail(rest)
-}
-
-// takeOut takes jobs off nodes and launches the others that have these. The caller holds u.deciding.
-func (u *powerUp) takeOut(nodes []string, refused []refusedJob) {
+// refuse holds jobs, and sends the nodes down on which they were with others.
+func (u *powerUp) refuse(refused []refusedJob, shared []outcome) {
 	ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
-	defer cancel()
-	s := walk(takingOut{facts: u.facts, nodes: nodes, refused: refused}, u.time(), u.until(ctx))
-	for _, out := range s.out {
-		u.running.Go(func() {
-			ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
-			defer cancel()
-			walk(out, u.time(), u.until(ctx))
-		})
-	}
-	u.running.Go(func() { u.settle(s.failed) })
-	u.start(s.groups)
+	walk(refusing{refused: refused}, u.time(), u.until(ctx))
+	cancel()
+	u.fail(shared)
 }
 
 // fail handles failures; launches must leave time for it.
 func (u *powerUp) fail(outcomes []outcome) {
+	for i := range outcomes {
+		outcomes[i].behind = youngerOthers(outcomes[i].jobs)
+	}
 	for _, o := range byReason(outcomes) {
 		ctx, cancel := context.WithTimeout(u.last, u.budget/failuresOfBudget)
 		s := walk(failing{settings: u.Settings, outcome: o}, u.time(), u.until(ctx))

@@ -166,8 +166,6 @@ func (s *sayer) say(e capacity.Effect) string {
 		}
 	case SendDown:
 		add(hostlist.Compress(e.Nodes))
-	case PowerDown:
-		add(hostlist.Compress(e.Nodes))
 	case Begin:
 		add(e.Job, e.At.Sub(noon))
 	case Comment:
@@ -176,9 +174,6 @@ func (s *sayer) say(e capacity.Effect) string {
 		add(list(e.Jobs), e.Allow)
 	case Requeue:
 		add(list(e.Jobs))
-		if e.Held {
-			add("held")
-		}
 	case Cancel:
 		add(list(e.Jobs))
 	case HoldJobs:

@@ -5,10 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // What effects and records carry besides what the stories of the machines show.
@@ -128,79 +125,13 @@ func TestReasonKeepsItsAdvice(t *testing.T) {
 	}
 }
 
-// Nodes that a job leaves behind are sent down with the reason for which it was taken out.
-func TestIdleNodesOfTakenOutJobs(t *testing.T) {
-	why := *failures["no room"]
-	for _, behind := range []bool{false, true} {
-		s := takingOut{facts: newFacts(onDemand()), nodes: []string{"gpu-1"}, why: refusedJob{Job: nlp(1, "gpu-1"), why: &why, behind: behind}}
-		want := map[bool]string{false: "job 1, for which they were powered up, is refused", true: "job 1, for which they were powered up, waits: We have none."}[behind]
-		if done := s.finish(); len(done.failed) != 1 || done.failed[0].failure.Message != want || done.failed[0].failure.EC2Code != why.EC2Code || done.failed[0].failure.Code != why.Code {
-			t.Errorf("%+v", done.failed[0].failure)
-		}
-		s.jobs = []capacity.Job{nlp(2, "gpu-1")}
-		if done := s.finish(); len(done.failed) != 0 || len(done.groups) != 1 {
-			t.Errorf("a job needs the node: %+v", done.failed)
-		}
-	}
-	late, leader, component := refusedJob{Job: batch(nlp(7)), why: &why, times: 2}, refusedJob{Job: batch(nlp(5)), why: &why, times: 2}, refusedJob{Job: batch(nlp(6)), why: &why, times: 2}
-	leader.HetJobID, component.HetJobID = 5, 5
-	first, second := refusedJob{Job: batch(nlp(9)), why: &why, times: 1}, refusedJob{Job: batch(nlp(8)), why: &why, times: 1}
-	_, effects := keeping{refused: []refusedJob{late, leader, component, first, second}, was: map[int]capacity.Job{}}.next(Answer{At: noon})
-	if diff := cmp.Diff([]capacity.Effect{HoldJobs{[]string{"5", "7"}, true}, HoldJobs{[]string{"8", "9"}, false}}, effects); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-// The times that a job failed are counted by job, and what it waits for by its own code.
-func TestTimesOfTakenOutJobs(t *testing.T) {
-	later := refusal(capacity.NotOpen, "later")
-	records := []state.Record{{At: noon, Hook: "resume", Code: "InsufficientInstanceCapacity", Jobs: []string{"1"}}, {At: noon, Hook: "resume", Code: "InsufficientInstanceCapacity", Jobs: []string{"1"}}}
-	s := takingOut{facts: newFacts(onDemand()), nodes: []string{"gpu-1"}, refused: []refusedJob{{Job: batch(nlp(1, "gpu-2", "gpu-1")), partition: "gpu", why: later, later: true}}}
-	s, _ = s.next(Answer{At: noon})
-	after, effects := s.next(Answer{At: noon, Records: records})
-	if tell := effects[0].(Tell); after.refused[0].times != 3 || tell.Records[0].Nodes != "gpu-[1-2]" {
-		t.Errorf("%+v, %+v", after.refused[0], tell)
-	}
-}
-
-// Nodes of the same job that are up already, each once, whoever else has nodes there.
-func TestNeighbors(t *testing.T) {
-	f := newFacts(holdingSnapshot())
-	f.live["gpu-3"] = []capacity.Instance{{Type: wanted, SubnetID: subnet2}}
-	jobs := []capacity.Job{nlp(1, "cpu-1", "gpu-1", "gpu-3"), nlp(2, "gpu-3", "gpu-4")}
-	near := f.neighbors(jobs, map[string]bool{"gpu-1": true})
-	if names := strings.Join(nodesOf(near), " "); names != "gpu-3 gpu-4" || near[0].azID != "az2" || near[1].azID != "" {
-		t.Errorf("%+v", near)
-	}
-	f.settings.Partitions[0].Provider = capacity.ProviderPCS
-	if near := f.neighbors(jobs, nil); len(near) != 0 {
-		t.Errorf("on PCS: %+v", near)
-	}
-	// What has just been launched is beside the rest.
-	f = newFacts(holdingSnapshot())
-	at := f.place(t, "gpu-1")
-	everywhere := []target{{azID: "az1", instanceType: wanted, hold: true}, {azID: "az2", instanceType: wanted, hold: true}}
-	got := map[string]launched{"gpu-2": {instance: capacity.Instance{Type: wanted, SubnetID: subnet2}}}
-	for together, want := range map[bool]int{true: 1, false: 2} {
-		if targets, refused := f.besideLaunched(part{place: at, targets: everywhere, together: together}, got); refused != nil || len(targets) != want {
-			t.Errorf("together %t: %+v, %v", together, targets, refused)
-		}
-	}
-	if own := (&facts{}).deciding(); own.taken == nil || own.admitted == nil {
-		t.Errorf("%+v", own)
-	}
-	if own := (&facts{taken: map[string]int{one: 2}}).deciding(); own.taken[one] != 2 {
-		t.Errorf("%+v", own.taken)
-	}
-}
-
-// What was tried is said once for each place, beside what is up.
+// What was tried is said once for each place.
 func TestPlacesThatWereTried(t *testing.T) {
 	full := *failures["no room"]
 	targets := []target{{azID: "az1", instanceType: wanted, hold: true}, {azID: "az1", instanceType: wanted, hold: true}, {azID: "az2", instanceType: wanted}}
-	p := part{nodes: []string{"gpu-1"}, targets: targets, near: []neighbor{{node: "gpu-7"}}}
+	p := part{nodes: []string{"gpu-1"}, targets: targets}
 	s := launching{what: unit{parts: []part{p}}, targets: targets, first: &full}
-	if f := s.nowhere(); f.Message != "nothing could be held for all 1 nodes at once in p5.48xlarge in az1, beside gpu-7, which is up there: We have none." || strings.Join(f.LetGo, " ") != "gpu-7" || full.LetGo != nil {
+	if f := s.nowhere(); f.Message != "nothing could be held for all 1 nodes at once in p5.48xlarge in az1: We have none." {
 		t.Errorf("%+v", f)
 	}
 	ours := full

@@ -50,6 +50,9 @@ func validateReserve(g capacity.GroupSettings, provider capacity.Provider, all R
 	case g.Reserve == capacity.ReservePerJob && !onDemand:
 		fail("reserve = \"per-job\" is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
 	}
+	if len(g.OtherTypes) > 0 && g.Reserve == capacity.ReservePerJob {
+		fail("other_instance_types cannot be together with reserve = \"per-job\": a job's nodes are to be alike; give each type a node_group of its own")
+	}
 	if len(g.OtherTypes) > 0 && !onDemand {
 		fail("other_instance_types is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
 	}

@@ -48,7 +48,6 @@ func (p *pass) run(ctx context.Context) {
 		p.carryOut(ctx, endedBlocks(p.seen))
 		p.carryOut(ctx, openings(p.seen))
 		p.seen.Snap.Orphans = withoutEnded(p.seen.Snap.Orphans, p.carryOut(ctx, endOrphans(p.seen)))
-		p.carryOut(ctx, elsewhere(p.seen))
 		p.releaseHeld(ctx)
 		p.carryOut(ctx, drainMisplaced(p.seen))
 		p.seeSample(ctx)

@@ -79,7 +79,6 @@ var decisions = map[string]func(Seen) any{
 	"endedBlocks":    func(s Seen) any { return endedBlocks(s) },
 	"openings":       func(s Seen) any { return openings(s) },
 	"endOrphans":     func(s Seen) any { return endOrphans(s) },
-	"elsewhere":      func(s Seen) any { return elsewhere(s) },
 	"drainMisplaced": func(s Seen) any { return drainMisplaced(s) },
 	"sample":         func(s Seen) any { return sample(s) },
 	"rollings":       func(s Seen) any { return rollings(s) },
