@@ -43,8 +43,6 @@ type Request struct {
 	// Was is the comment before a change. Started: the job already runs.
 	Was     string
 	Started bool
-	// Asked is the limit that AdmitNew shortens.
-	Asked Limit
 }
 
 // in are the partitions that the job may run in.
@@ -83,17 +81,11 @@ func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 
 // AdmitChange decides whether the partition, account or comment of a queued job may change to those of req. It
 // ignores time and size: Slurm itself holds back a job that does not fit, and the owner must be able to correct a
-// comment. But the new comment of a running job must not ask for a longer limit than the old one.
+// comment. But a running job keeps its on_end.
 func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
-	if wish, _ := req.Wish(); req.Started && (wish.Fit || wish.OnEnd != "") {
-		was, _ := Request{Comment: req.Was}.Wish()
-		if wish.OnEnd != "" && wish.OnEnd != was.OnEnd {
+	if wish, _ := req.Wish(); req.Started && wish.OnEnd != "" {
+		if was, _ := (Request{Comment: req.Was}).Wish(); wish.OnEnd != was.OnEnd {
 			return refuse(BadComment, "on_end= in a comment counts from before a job starts only; this one has started")
-		}
-		if longer := was.FitLimit.Bounded() && (!wish.FitLimit.Bounded() || wish.FitLimit.Minutes > was.FitLimit.Minutes); wish.Fit &&
-			(longer || !was.Fit) {
-			return refuse(BadComment,
-				fmt.Sprintf("%s in a comment counts from before a job starts only; this one has started", FitWord))
 		}
 	}
 	return admit(req, snap, now, func(req Request, wish Wish, p Partition, snap *Snapshot, _ time.Time) Verdict {
@@ -158,9 +150,6 @@ func combine(verdicts []Verdict, total int, named bool) Verdict {
 	merged := Verdict{Code: OK}
 	for _, v := range accepted {
 		merged.Warnings = append(merged.Warnings, v.Warnings...)
-		if !v.Edits.TimeLimit.Set && v.Edits.Comment != "" {
-			merged.Edits.Comment = v.Edits.Comment // the time=fit mark of the user's own limit, wherever the job runs
-		}
 	}
 	if len(verdicts) < total {
 		return merged

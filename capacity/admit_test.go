@@ -83,15 +83,14 @@ func TestAdmit(t *testing.T) {
 		{name: "fits only the next block", req: Request{Partitions: gpu, TimeLimit: Minutes(blockBWhole)}, code: OK, message: "waits for " + blockB.ID},
 		{name: "longer than any block", req: Request{Partitions: gpu, TimeLimit: Minutes(blockBWhole + 1)}, code: TooLong, refused: true, message: blockFitB},
 		{name: "unlimited", req: Request{Partitions: gpu, TimeLimit: NoLimit}, code: TooLong, refused: true, message: "needs UNLIMITED"},
-		{name: "long, but shrinks by its own --time-min", req: Request{Partitions: gpu, TimeLimit: Minutes(100 * 60), TimeMin: Minutes(60)}, change: []func(*Snapshot){onlyA}, code: OK,
-			edits: Edits{Comment: "time=fit:6000"}},
+		{name: "long, but shrinks by its own --time-min", req: Request{Partitions: gpu, TimeLimit: Minutes(100 * 60), TimeMin: Minutes(60)}, change: []func(*Snapshot){onlyA}, code: OK},
 		{name: "no limit: the longest block, floor of the partition", req: Request{Partitions: gpu}, code: OK,
-			edits: Edits{TimeLimit: Minutes(blockBWhole), TimeMin: Minutes(30), Comment: "time=fit"}},
+			edits: Edits{TimeLimit: Minutes(blockBWhole), TimeMin: Minutes(31)}},
 		{name: "no limit, comment of the user is kept", req: Request{Partitions: gpu, Comment: "run 7", TimeMin: Minutes(90)}, change: []func(*Snapshot){onlyA}, code: OK,
-			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(90), Comment: "run 7 time=fit"}},
-		{name: "no limit, capped by MaxTime", req: Request{Partitions: gpu, Comment: "time=fit"}, code: OK,
+			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(90)}},
+		{name: "no limit, capped by MaxTime", req: Request{Partitions: gpu}, code: OK,
 			change: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].MaxTime = Minutes(600) }},
-			edits:  Edits{TimeLimit: Minutes(600), TimeMin: Minutes(30)}},
+			edits:  Edits{TimeLimit: Minutes(600), TimeMin: Minutes(31)}},
 		{name: "no limit, floor does not fit", req: Request{Partitions: gpu}, code: TooLong, refused: true, message: "no time is left",
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(40*time.Minute + 30*time.Second) }}},
 		{name: "no limit on an ODCR without end", req: Request{Partitions: gpu}, code: OK,
@@ -99,8 +98,6 @@ func TestAdmit(t *testing.T) {
 				s.Reservations[0].End, s.Reservations[0].Kind = time.Time{}, ODCR
 				s.Partitions[0].Groups[0].PurchaseOption = ODCR
 			}}},
-		{name: "comment has no place for time=fit", req: Request{Partitions: gpu, Comment: strings.Repeat("x", MaxComment-5)}, change: []func(*Snapshot){onlyA},
-			code: OK, message: "too long to add time=fit", edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30)}},
 		{name: "reservation of the partition", req: Request{Partitions: gpu, TimeLimit: Minutes(60), Comment: "capacity_reservation_id=" + blockA.ID}, code: OK,
 			edits: Edits{Constraint: "gpu-a"}},
 		{name: "reservation of no partition", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
@@ -144,11 +141,11 @@ func TestAdmit(t *testing.T) {
 		{name: "not strict: warned and let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, change: []func(*Snapshot){lenient}, code: TooManyNodes, message: "--nodes=8"},
 		{name: "stale: let through", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, change: []func(*Snapshot){stale}, code: TooManyNodes, message: "1h old"},
 		{name: "stale, and sync has to raise the limit", req: Request{Partitions: gpu}, code: OK,
-			message: "1h old (is `pcs-capacity sync --watch` running?): the job may start with only 00:30:00 and is raised once sync runs",
+			message: "1h old (is `pcs-capacity sync --watch` running?): the job may start with only 00:31:00 and is raised once sync runs",
 			change:  []func(*Snapshot){onlyA, stale, func(s *Snapshot) { s.TimeMinCollapses = true }},
-			edits:   Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30), Comment: "time=fit"}},
+			edits:   Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(31)}},
 		{name: "stale, but this Slurm fits the limit itself", req: Request{Partitions: gpu}, code: OK, change: []func(*Snapshot){onlyA, stale},
-			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30), Comment: "time=fit"}},
+			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(31)}},
 		{name: "stale: a known end still refuses", req: Request{Partitions: gpu, TimeLimit: NoLimit}, change: []func(*Snapshot){stale}, code: TooLong, refused: true, message: "UNLIMITED"},
 		{name: "two partitions, one not ours: not edited", req: Request{Partitions: []string{"gpu", "cpu"}}, code: OK},
 		{name: "no limit, less time than the floor is left", req: Request{Partitions: gpu}, code: TooLong, refused: true,
@@ -162,7 +159,7 @@ func TestAdmit(t *testing.T) {
 					s.Partitions = append(s.Partitions, p)
 				}
 			}},
-			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30), Comment: "time=fit"}},
+			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(31)}},
 		{name: "two partitions of ours, one of them over: fitted to the other", req: Request{Partitions: []string{"old", "gpu"}}, code: OK,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) {
 				old := s.Partitions[0]
@@ -170,7 +167,7 @@ func TestAdmit(t *testing.T) {
 				s.Partitions = append(s.Partitions, old)
 				s.Reservations = append(s.Reservations, Reservation{ID: "cr-00000000000000001", Kind: CapacityBlock, State: StateExpired, Start: noon.Add(-48 * time.Hour), End: noon.Add(-24 * time.Hour)})
 			}},
-			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(30), Comment: "time=fit"}},
+			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(31)}},
 		{name: "two partitions, one not ours, and a reservation of ours", req: Request{Partitions: []string{"gpu", "cpu"}, Comment: "capacity_reservation_id=" + blockA.ID}, code: OK},
 		{name: "two partitions, one not ours, and a reservation of neither", req: Request{Partitions: []string{"gpu", "cpu"}, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
 			code: UnknownReservation, refused: true, message: "no reservation cr-0123456789abcdef0; it has cr-aaaaaaaaaaaaaaaaa, cr-bbbbbbbbbbbbbbbbb; without capacity_reservation_id the job may run in its other partitions"},

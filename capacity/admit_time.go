@@ -25,11 +25,7 @@ func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now
 	if !need.Bounded() || need.Duration() > best.room(req, start, boot) {
 		return refuseLong(fmt.Sprintf(jobNeeds, need), req, best, p, boot, start)
 	}
-	v := waitsFor(req, need, usable, best, boot, start, now)
-	if req.TimeLimit.Bounded() && need.Minutes < req.TimeLimit.Minutes {
-		markFit(&v, req, fmt.Sprintf("%s:%d", FitWord, req.TimeLimit.Minutes))
-	}
-	return v
+	return waitsFor(req, need, usable, best, boot, start, now)
 }
 
 // until is when the job must have ended in the candidate: at the fence or at the job's own deadline, whichever is
@@ -70,13 +66,25 @@ func (c candidate) longest(req Request, p Partition, walls Walls, boot time.Dura
 	return longest
 }
 
-// fitTime sets the limit of a job that stated none. The limit is the job's longest window, with the partition's floor
-// as --time-min, so Slurm itself fits the limit to the fence when it starts the job. Where nodes have to boot,
+// FitMark is the --time-min of a job whose limit is ours to fit to the fence: a value that nobody writes. A job that
+// runs cannot change it, and whoever writes it gains what leaving out --time gives.
+func (p Partition) FitMark() Limit { return Minutes(LimitOf(p.MinTime.Duration).Minutes + 1) }
+
+// Fitted reports whether the job's limit is ours to fit to the fence.
+func (s *Snapshot) Fitted(j Job) bool {
+	return slices.ContainsFunc(j.Partitions(), func(name string) bool {
+		p, ours := s.Partition(name)
+		return ours && j.TimeMin == p.FitMark()
+	})
+}
+
+// fitTime sets the limit of a job that stated none. The limit is the job's longest window, with [Partition.FitMark] as
+// --time-min, so Slurm itself fits the limit to the fence when it starts the job. Where nodes have to boot,
 // fitTime subtracts the boot time, because Slurm counts a limit from the end of the boot.
 //
 // The limit never exceeds accounting's: Slurm would hold the job for ever for a limit that the user never asked for.
 // Where accounting limits use over time, the room left depends on the job's nodes and start time. There the job gets
-// the floor, and sync raises it once the job runs.
+// that least, and sync raises it once the job runs.
 func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot time.Duration, start time.Time) Verdict {
 	longest := slices.MaxFunc(usable,
 		func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
@@ -85,43 +93,26 @@ func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot tim
 	if wall := walls.Wall(req.User, req.Account, req.QOS, p); wall.Bounded() {
 		floor.Minutes = min(floor.Minutes, wall.Minutes)
 	}
+	timeMin := p.FitMark()
 	needs := fmt.Sprintf("a job without --time needs at least %s (min_time of partition %s)", floor, p.Name)
 	if req.TimeMin.Bounded() {
-		floor, needs = req.TimeMin, fmt.Sprintf(jobNeeds, req.TimeMin)
+		floor, timeMin, needs = req.TimeMin, req.TimeMin, fmt.Sprintf(jobNeeds, req.TimeMin)
 	}
 	if floor.Minutes > minutes {
 		return refuseLong(needs, req, longest, p, boot, start)
 	}
-	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: floor}}
-	if floor.Minutes < minutes && walls.Metered(req.User, req.Account, req.QOS, p) {
-		v.Edits.TimeLimit = floor
+	timeMin.Minutes = min(timeMin.Minutes, minutes)
+	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: timeMin}}
+	if timeMin.Minutes < minutes && walls.Metered(req.User, req.Account, req.QOS, p) {
+		v.Edits.TimeLimit = timeMin
 		v.Warnings = append(
 			v.Warnings,
 			fmt.Sprintf(
 				"Slurm's accounting limits what you may use over time, so the job gets %s; `pcs-capacity sync` gives it more when it runs, as far as accounting leaves it",
-				floor),
+				timeMin),
 		)
 	}
-	markFit(&v, req, req.fitMark())
 	return v
-}
-
-// markFit notes in the comment that sync fits the limit again while the job runs: time=fit, or time=fit:MINUTES with
-// the highest limit.
-func markFit(v *Verdict, req Request, word string) {
-	if wish, _ := req.Wish(); wish.Fit {
-		return // the word is there already
-	}
-	comment := word
-	if req.Comment != "" {
-		comment = req.Comment + " " + word
-	}
-	if len(comment) > MaxComment {
-		v.Warnings = append(v.Warnings,
-			fmt.Sprintf("the comment is too long to add %s, so the limit is not fitted again after the job starts", word))
-		return
-	}
-	v.Edits.Comment = comment
 }
 
 // waitsFor accepts the job, and tells the user when only a block that opens later has enough time for it.

@@ -106,7 +106,7 @@ func TestFitsTheFloorWhereUseIsLimited(t *testing.T) {
 		snap.Walls = c.walls
 		v := Admit(Request{Partitions: []string{"gpu"}, User: "ann", Account: c.account}, snap, noon)
 		told := len(v.Warnings) == 1 && strings.Contains(v.Warnings[0], "limits what you may use over time")
-		if v.Refused || (v.Edits.TimeLimit == v.Edits.TimeMin) != c.floor || told != c.floor || v.Edits.TimeMin.Minutes != 30 {
+		if v.Refused || (v.Edits.TimeLimit == v.Edits.TimeMin) != c.floor || told != c.floor || v.Edits.TimeMin.Minutes != 31 {
 			t.Errorf("%s: %+v", name, v)
 		}
 		for _, fit := range Quicks(snap) {

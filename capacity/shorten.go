@@ -22,15 +22,15 @@ func (r TooLongRule) Known() bool { return r == RefuseTooLong || r == ShortenToo
 const shortenedTo = "--time=%s does not fit partition %s; the job gets %s"
 
 // AdmitNew is [Admit] for a job that is being submitted. Where all its partitions shorten, a job that is too long is
-// judged as one without --time: it gets the longest limit that fits, at least min_time, and sync may raise that up to
-// the limit that the job asked for. Its own --time-min stays the least.
+// judged as one without --time: it gets the longest limit that fits, at least min_time, and sync may raise that. Its
+// own --time-min stays the least.
 func AdmitNew(req Request, snap *Snapshot, now time.Time) Verdict {
 	v := Admit(req, snap, now)
 	if !v.Refused && v.Code != TooLong {
 		return v
 	}
 	fitted := req
-	fitted.TimeLimit, fitted.Asked = Limit{}, req.TimeLimit
+	fitted.TimeLimit = Limit{}
 	short := Admit(fitted, snap, now)
 	names := req.in(snap)
 	for _, name := range names {
@@ -42,12 +42,4 @@ func AdmitNew(req Request, snap *Snapshot, now time.Time) Verdict {
 	says := fmt.Sprintf(shortenedTo, req.TimeLimit, strings.Join(names, ","), short.Edits.TimeLimit)
 	short.Warnings = append([]string{says}, short.Warnings...)
 	return short
-}
-
-// fitMark is the word in the comment of a job whose limit we chose, with the limit that it asked for.
-func (r Request) fitMark() string {
-	if !r.Asked.Bounded() {
-		return FitWord
-	}
-	return fmt.Sprintf("%s:%d", FitWord, r.Asked.Minutes)
 }

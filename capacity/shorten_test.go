@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,8 +10,8 @@ import (
 // that follows. Where want is nil, it gets what Admit says.
 func TestAdmitNew(t *testing.T) {
 	const tenDays = 10 * 24 * 60
-	gets := func(says string, minutes int, comment string, more ...string) *Verdict {
-		return &Verdict{Code: OK, Warnings: append([]string{says}, more...), Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: Minutes(30), Comment: comment}}
+	gets := func(says string, minutes int, more ...string) *Verdict {
+		return &Verdict{Code: OK, Warnings: append([]string{says}, more...), Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: Minutes(31)}}
 	}
 	const says = "--time=10-00:00:00 does not fit partition gpu; the job gets 2-23:20:00"
 	second := func(change func(*Partition)) func(*Snapshot) { // a partition big beside gpu, with block B alone
@@ -31,30 +30,28 @@ func TestAdmitNew(t *testing.T) {
 		change func(*Snapshot)
 		want   *Verdict
 	}{
-		"too long":                   {Request{TimeLimit: Minutes(tenDays)}, nil, gets(says, 4280, "time=fit:14400")},
-		"with a comment":             {Request{TimeLimit: Minutes(tenDays), Comment: "night run"}, nil, gets(says, 4280, "night run time=fit:14400")},
-		"marked before":              {Request{TimeLimit: Minutes(tenDays), Comment: "time=fit:14400"}, nil, gets(says, 4280, "")},
-		"no room for the mark":       {Request{TimeLimit: Minutes(tenDays), Comment: strings.Repeat("x", MaxComment-10)}, nil, gets(says, 4280, "", "the comment is too long to add time=fit:14400, so the limit is not fitted again after the job starts")},
-		"unlimited":                  {Request{TimeLimit: NoLimit}, nil, gets("--time=UNLIMITED does not fit partition gpu; the job gets 2-23:20:00", 4280, "time=fit")},
-		"by a minute":                {Request{TimeLimit: Minutes(4281)}, nil, gets("--time=2-23:21:00 does not fit partition gpu; the job gets 2-23:20:00", 4280, "time=fit:4281")},
+		"too long":                   {Request{TimeLimit: Minutes(tenDays)}, nil, gets(says, 4280)},
+		"with a comment":             {Request{TimeLimit: Minutes(tenDays), Comment: "night run"}, nil, gets(says, 4280)},
+		"unlimited":                  {Request{TimeLimit: NoLimit}, nil, gets("--time=UNLIMITED does not fit partition gpu; the job gets 2-23:20:00", 4280)},
+		"by a minute":                {Request{TimeLimit: Minutes(4281)}, nil, gets("--time=2-23:21:00 does not fit partition gpu; the job gets 2-23:20:00", 4280)},
 		"fits":                       {Request{TimeLimit: Minutes(4280)}, nil, nil},
 		"no limit":                   {Request{}, nil, nil},
-		"the default partition":      {Request{Partitions: []string{}, TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.DefaultPartition = "gpu" }, gets(says, 4280, "time=fit:14400")},
+		"the default partition":      {Request{Partitions: []string{}, TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.DefaultPartition = "gpu" }, gets(says, 4280)},
 		"too long even so":           {Request{TimeLimit: Minutes(tenDays), TimeMin: Minutes(5000)}, nil, nil},
-		"a --time-min of none":       {Request{TimeLimit: Minutes(tenDays), TimeMin: NoLimit}, nil, gets(says, 4280, "time=fit:14400")},
+		"a --time-min of none":       {Request{TimeLimit: Minutes(tenDays), TimeMin: NoLimit}, nil, gets(says, 4280)},
 		"the partition refuses":      {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.Partitions[0].TooLong = RefuseTooLong }, nil},
 		"less than min_time":         {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.Partitions[0].MinTime = minutes(4281) }, nil},
-		"just min_time":              {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.Partitions[0].MinTime = minutes(4280) }, &Verdict{Code: OK, Warnings: []string{says}, Edits: Edits{TimeLimit: Minutes(4280), TimeMin: Minutes(4280), Comment: "time=fit:14400"}}},
+		"just min_time":              {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.Partitions[0].MinTime = minutes(4280) }, &Verdict{Code: OK, Warnings: []string{says}, Edits: Edits{TimeLimit: Minutes(4280), TimeMin: Minutes(4280)}}},
 		"accounting allows less":     {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.Walls.QOS = []QOSWall{{Name: NormalQOS, MaxWall: Minutes(29)}} }, nil},
-		"MaxTime":                    {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.Partitions[0].MaxTime = Minutes(60) }, gets("--time=10-00:00:00 does not fit partition gpu; the job gets 01:00:00", 60, "time=fit:14400")},
-		"not strict":                 {Request{TimeLimit: Minutes(tenDays)}, lenient, gets(says, 4280, "time=fit:14400")},
-		"old news":                   {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { stale(s); s.TimeMinCollapses = true }, gets(says, 4280, "time=fit:14400", "what pcs-capacity knows is 1h old (is `pcs-capacity sync --watch` running?): the job may start with only 00:30:00 and is raised once sync runs")},
+		"MaxTime":                    {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.Partitions[0].MaxTime = Minutes(60) }, gets("--time=10-00:00:00 does not fit partition gpu; the job gets 01:00:00", 60)},
+		"not strict":                 {Request{TimeLimit: Minutes(tenDays)}, lenient, gets(says, 4280)},
+		"old news":                   {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { stale(s); s.TimeMinCollapses = true }, gets(says, 4280, "what pcs-capacity knows is 1h old (is `pcs-capacity sync --watch` running?): the job may start with only 00:31:00 and is raised once sync runs")},
 		"too large":                  {Request{TimeLimit: Minutes(tenDays), Nodes: 9}, nil, nil},
 		"too large, not strict":      {Request{TimeLimit: Minutes(tenDays), Nodes: 9}, lenient, nil},
-		"both shorten":               {Request{Partitions: both, TimeLimit: Minutes(tenDays)}, second(func(*Partition) {}), gets("--time=10-00:00:00 does not fit partition gpu,big; the job gets 2-23:20:00", 4280, "time=fit:14400")},
+		"both shorten":               {Request{Partitions: both, TimeLimit: Minutes(tenDays)}, second(func(*Partition) {}), gets("--time=10-00:00:00 does not fit partition gpu,big; the job gets 2-23:20:00", 4280)},
 		"one refuses":                {Request{Partitions: both, TimeLimit: Minutes(tenDays)}, second(func(p *Partition) { p.TooLong = "" }), nil},
 		"one takes it":               {Request{Partitions: both, TimeLimit: Minutes(3000)}, second(func(*Partition) {}), nil},
-		"one is too small":           {Request{Partitions: []string{"big", "gpu"}, TimeLimit: Minutes(tenDays), Nodes: 2}, second(func(p *Partition) { p.Groups[0].MaxNodes = 1 }), gets("--time=10-00:00:00 does not fit partition big,gpu; the job gets 1-23:20:00", 2840, "time=fit:14400")},
+		"one is too small":           {Request{Partitions: []string{"big", "gpu"}, TimeLimit: Minutes(tenDays), Nodes: 2}, second(func(p *Partition) { p.Groups[0].MaxNodes = 1 }), gets("--time=10-00:00:00 does not fit partition big,gpu; the job gets 1-23:20:00", 2840)},
 		"Slurm may run it elsewhere": {Request{Partitions: []string{"gpu", "cpu"}, TimeLimit: Minutes(tenDays), Comment: "capacity_reservation_id=" + blockA.ID}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,7 +27,7 @@ type Snapshot struct {
 	// DefaultPartition is where Slurm sends a job without --partition; "" if unknown.
 	DefaultPartition string `json:"default_partition,omitempty"`
 	// TimeMinCollapses: this Slurm (before 25.05.3) starts a job with --time-min at that floor while any future Slurm
-	// reservation exists. Jobs with time=fit then need a live sync, which raises them.
+	// reservation exists. Jobs that are fitted then need a live sync, which raises them.
 	TimeMinCollapses bool `json:"time_min_collapses,omitempty"`
 
 	// NoRequeue: Slurm requeues only jobs that ask for it (JobRequeue=0).

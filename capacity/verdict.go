@@ -23,7 +23,6 @@ type Verdict struct {
 type Edits struct {
 	TimeLimit  Limit  `json:"time_limit,omitzero"`
 	TimeMin    Limit  `json:"time_min,omitzero"`
-	Comment    string `json:"comment,omitempty"`
 	Constraint string `json:"constraint,omitempty"`
 }
 

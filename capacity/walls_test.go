@@ -102,7 +102,7 @@ func TestFitsWithinWall(t *testing.T) {
 		time int
 		min  int
 	}{
-		"shorter than the window": {wall: 90, time: 90, min: 30},
+		"shorter than the window": {wall: 90, time: 90, min: 31},
 		"shorter than the floor":  {wall: 10, time: 10, min: 10},
 		"stated by the user":      {req: Request{TimeLimit: Minutes(120)}, wall: 90},
 	} {

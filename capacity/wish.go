@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -16,10 +15,6 @@ type Wish struct {
 	Capacity CapacityWish
 	// OnEnd is what happens to the job at the fence; "" leaves it to the partition.
 	OnEnd OnEnd
-	// Fit is the word time=fit: we fit the limit to the fence. With time=fit:2880 the limit is fitted up to FitLimit,
-	// here 2880 minutes, which the job's owner asked for.
-	Fit      bool
-	FitLimit Limit
 }
 
 // Names reports whether the wish names capacity, which is checked in every partition.
@@ -39,10 +34,6 @@ const (
 func (w CapacityWish) Known() bool {
 	return w == AnyCapacity || w == ReuseCapacity || w == ReserveCapacity
 }
-
-// FitWord marks, in a job's comment, a time limit that the submit filter chose. After a colon it has the limit in
-// minutes that the user stated next to --time-min: Slurm forgets that limit when it shortens the job.
-const FitWord = "time=fit"
 
 // MaxComment is the longest comment that slurmctld takes, in bytes.
 const MaxComment = 1024
@@ -113,17 +104,6 @@ func (w *Wish) set(key, value string) string {
 		}
 		w.Capacity = CapacityWish(value)
 		return ""
-	case "time":
-		// "time" is too common a word to claim: only time=fit and time=fit:MINUTES are ours.
-		if value == "fit" {
-			w.Fit = true
-			return ""
-		}
-		text, ok := strings.CutPrefix(value, "fit:")
-		if minutes, err := strconv.ParseUint(text, 10, 31); ok && err == nil && minutes > 0 {
-			w.Fit, w.FitLimit = true, Minutes(int(minutes))
-			return ""
-		}
 	}
 	return "not ours"
 }

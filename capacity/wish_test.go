@@ -5,22 +5,6 @@ import (
 	"testing"
 )
 
-func TestWishFit(t *testing.T) {
-	for comment, want := range map[string]Wish{
-		"time=fit":              {Fit: true},
-		"a time=fit:2880,b":     {Fit: true, FitLimit: Minutes(2880)},
-		"time=fit:0":            {},
-		"time=fit:-5":           {},
-		"time=fit:12x":          {},
-		"time=fit:99999999999":  {},
-		"time=2880 time=fit:60": {Fit: true, FitLimit: Minutes(60)},
-	} {
-		if got, problems := parseWish(comment); got != want || len(problems) > 0 {
-			t.Errorf("%q: %+v %q, want %+v", comment, got, problems, want)
-		}
-	}
-}
-
 // A word that was meant for us and is none of ours is told, with the key that was
 // meant; a user's own words are left alone.
 func TestNearKeys(t *testing.T) {
@@ -69,7 +53,7 @@ func TestNearKeys(t *testing.T) {
 
 // Any comment is read, and what is chosen by it looks right.
 func FuzzWish(f *testing.F) {
-	f.Add("capacity_reservation_id=cr-0123456789abcdef0 on_end=hold, time=fit:60")
+	f.Add("capacity_reservation_id=cr-0123456789abcdef0 on_end=hold, time=60")
 	f.Add("Capacity_Reservation=x id=cr-0123456789abcdef0\n=\x00")
 	f.Fuzz(func(t *testing.T, comment string) {
 		wish, _ := parseWish(comment)

@@ -35,7 +35,7 @@ func (c *Client) SetTimeLimit(ctx context.Context, job string, minutes int) erro
 	}, "update", "jobid", "timelimit="+strconv.Itoa(minutes))
 }
 
-// Edit gives pending jobs, by their names, the limits, the comment and the constraint of
+// Edit gives pending jobs, by their names, the limits and the constraint of
 // their edits, each as far as it is set. All are read back in one call, because squeue can
 // show a --time-min in no other way. The errors are by job; a job that has started or ended
 // meanwhile is not one of them.
@@ -49,9 +49,6 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 		}
 		if e.TimeMin.Bounded() {
 			args = append(args, "timemin="+strconv.Itoa(e.TimeMin.Minutes))
-		}
-		if e.Comment != "" {
-			args = append(args, "comment="+e.Comment)
 		}
 		if e.Constraint != "" {
 			args = append(args, "features="+e.Constraint)
@@ -83,7 +80,7 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 // has reports whether a job has what edits set.
 func has(j capacity.Job, e capacity.Edits) bool {
 	return (!e.TimeLimit.Bounded() || j.TimeLimit == e.TimeLimit) && (!e.TimeMin.Bounded() || j.TimeMin == e.TimeMin) &&
-		(e.Comment == "" || j.Comment == e.Comment) && (e.Constraint == "" || j.Constraint == e.Constraint)
+		(e.Constraint == "" || j.Constraint == e.Constraint)
 }
 
 // SetAdminComments is [Client.SetAdminComment] for several jobs, and reads nothing back.

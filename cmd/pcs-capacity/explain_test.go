@@ -121,9 +121,7 @@ func TestExplainScreens(t *testing.T) {
 	begins := func(d time.Duration) func(j *capacity.Job) {
 		return func(j *capacity.Job) { j.Eligible = now(d) }
 	}
-	fits := func(comment string) func(j *capacity.Job) {
-		return func(j *capacity.Job) { j.Comment, j.TimeMin = comment, capacity.Minutes(60) }
-	}
+	fits := func(j *capacity.Job) { j.TimeMin = capacity.Minutes(31) }
 	ends := func(d time.Duration) func(j *capacity.Job) {
 		return func(j *capacity.Job) { j.TimeLimit, j.End = capacity.Minutes(380), now(d) }
 	}
@@ -195,10 +193,10 @@ func TestExplainScreens(t *testing.T) {
 		{"it runs, and is requeued at the end", ofJob(job(runs, func(j *capacity.Job) { j.Comment = "on_end=requeue" }), world(), 0), explain.Runs},
 		{"it runs on demand, where no fence is", ofJob(job(runs), onDemand(), 0), explain.Runs},
 		{"it runs, and EC2 takes its nodes back", ofJob(job(runs, told("pcs-capacity: interrupted at 2026-11-20 11:59 UTC: "+interrupted+"; this job ends then: save your work")), world(), 0), explain.Interrupted},
-		{"it runs, fitted to the fence", ofJob(job(runs, fits("time=fit:2880"), ends(blockEnd-40*time.Minute-30*time.Second)), world(), 0), explain.Runs},
-		{"it runs, and may be raised", ofJob(job(runs, fits("time=fit")), world(), 0), explain.Runs},
+		{"it runs, fitted to the fence", ofJob(job(runs, fits, ends(blockEnd-40*time.Minute-30*time.Second)), world(), 0), explain.Runs},
+		{"it runs, and may be raised", ofJob(job(runs, fits), world(), 0), explain.Runs},
 		{"it runs, and its limit was lowered", ofJob(job(runs, ends(blockEnd-40*time.Minute)), world(), 0), explain.Runs},
-		{"it waits with a limit that is fitted", ofJob(job(fits("time=fit:2880")), world(), 0), explain.WaitsInQueue},
+		{"it waits with a limit that is fitted", ofJob(job(fits), world(), 0), explain.WaitsInQueue},
 		{"it is over", ofJob(job(func(j *capacity.Job) { j.State = "TIMEOUT" }), world(), 0), explain.Ended},
 		{"sync does not run", ofJob(job(), world(), 2*time.Hour), explain.WaitsInQueue},
 

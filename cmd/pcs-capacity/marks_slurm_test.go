@@ -1,15 +1,16 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// R7: a comment that is written while a job runs raises no limit; one from before does.
-func TestLong_R7_CommentOfARunningJob(t *testing.T) {
+// A job that Slurm has started with its --time-min gets the limit back that a pass has seen before the start; one that
+// is fitted, by its --time-min of min_time and a minute, is raised to the fence whenever it is seen.
+func TestLong_CutLimitsAreRaised(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
@@ -17,61 +18,29 @@ func TestLong_R7_CommentOfARunningJob(t *testing.T) {
 	if version, err := (&slurm.Client{}).Version(r.ctx); err != nil || !version.TimeMinCollapses() {
 		t.Skip("this Slurm starts no job with its --time-min: nothing is raised", err)
 	}
-	comment := func(j capacity.Job, text string) {
+	submit := func(node, least string, more ...string) string {
 		t.Helper()
-		if out, err := r.cluster.Command(r.ctx, "scontrol", "update", "jobid="+j.Shown, "comment="+text); err != nil {
-			t.Fatal(out, err)
-		}
+		return r.submit(append([]string{"-C", "gpu", "-w", node, "-t", "240", "--time-min=" + least}, more...)...)
 	}
-	submit := func(node, comment string, more ...string) string {
-		t.Helper()
-		return r.submit(append([]string{"-C", "gpu", "-w", node, "-t", "240", "--time-min=1", "--comment=" + comment}, more...)...)
+	stated, two, fitted := submit("gpu-1", "1", "--hold"), submit("gpu-2", "1", "--hold", "-t", "2"), submit("gpu-4", "2", "--hold")
+	ran := r.running(submit("gpu-3", "1")).Shown
+	r.sync() // sees three that wait, and one that runs
+	for _, id := range []string{stated, two, fitted} {
+		r.scontrol("release", id)
+		r.running(id)
 	}
-	waited := submit("gpu-1", "", "--hold")
-	marked := submit("gpu-2", "time=fit:2", "--hold")
-	ran := r.running(submit("gpu-3", ""))
-	between := submit("gpu-4", "time=fit", "--hold")
-	r.sync() // sees two that wait, and one that runs
-	for _, id := range []string{waited, marked, between} {
-		if out, err := r.cluster.Command(r.ctx, "scontrol", "release", id); err != nil {
-			t.Fatal(out, err)
-		}
-	}
-	for _, j := range []capacity.Job{r.running(waited), ran} {
-		comment(j, "time=fit")
-	}
-	comment(r.running(marked), "time=fit:99")
-	last := r.running(between)
-	comment(last, "no")
 	did := r.sync()
-	if got, want := strings.Join(did, "; "), "raise-limit gpu "+marked; got != want {
+	slices.Sort(did)
+	if got, want := strings.Join(did, " "), "raise-limit gpu "+stated+" raise-limit gpu "+two+" raise-limit gpu "+fitted; got != want {
 		t.Errorf("the pass did %q, want %q", got, want)
 	}
-	if now := r.job(marked); now.TimeLimit.Minutes != 2 {
-		t.Errorf("the limit of a job that was marked up to 2 minutes is %s", now.TimeLimit)
+	if stated, unseen := r.job(two).TimeLimit, r.job(ran).TimeLimit; stated.Minutes != 2 || unseen.Minutes != 1 {
+		t.Errorf("one that stated 2 minutes has %s, one that no pass has seen wait %s", stated, unseen)
 	}
-	// What is taken back stays so.
-	comment(last, "time=fit")
+
+	r.scontrol("update", "jobid="+fitted, "comment=mine")
 	r.expect()
-
-	// A job that starts before a pass has seen it is believed.
-	r.cancel(ran.Shown)
-	unseen := r.running(submit("gpu-3", "run=3 time=fit"))
+	r.cancel(ran)
+	unseen := r.running(submit("gpu-3", "2"))
 	r.expect("raise-limit gpu " + unseen.Shown)
-
-	// Each start counts for itself: what is written before the next one is from before.
-	if out, err := r.cluster.Command(r.ctx, "scontrol", "requeuehold", waited); err != nil {
-		t.Fatal(out, err)
-	}
-	r.until("the job waits", func() bool { return r.job(waited).Settled() })
-	if out, err := r.cluster.Command(r.ctx, "scontrol", "release", waited); err != nil {
-		t.Fatal(out, err)
-	}
-	again := r.running(waited)
-	if again.Restarts != 1 {
-		t.Fatalf("%+v", again)
-	}
-	if got := strings.Join(r.sync(), "; "); !strings.Contains(got, "raise-limit gpu "+waited) {
-		t.Errorf("the pass did %q, and the job was marked before its second start", got)
-	}
 }

@@ -45,7 +45,7 @@ reclaim_lead = "10s"
 [[partition]]
 name = "gpu"
 provider = "pcs"
-min_time = "1m"
+min_time = "49m"
 on_end = "requeue"
 [[partition.node_group]]
 name = "gpu"
@@ -94,7 +94,7 @@ func TestLong_NextBlockOnPCS(t *testing.T) {
 	before := others()
 
 	submit := func(args ...string) string {
-		return r.submit(append([]string{"-C", "[gpu-a|gpu-b]", "-N", "2", "-t", "60", "--time-min=50", "--comment=time=fit"}, args...)...)
+		return r.submit(append([]string{"-C", "[gpu-a|gpu-b]", "-N", "2", "-t", "60", "--time-min=50"}, args...)...)
 	}
 	requeued := submit()
 	if job := r.running(requeued); strings.Join(job.Nodes, " ") != "gpu-a-1 gpu-a-2" {

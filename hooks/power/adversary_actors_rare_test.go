@@ -143,7 +143,7 @@ func (u *user) account() string {
 	return one(u.rng, "nlp", "nlp", "nlp", "nlp", "vision", "root", "nobodys")
 }
 func (u *user) comment() string {
-	return one(u.rng, "", "", "", "run=3", "time=fit", "capacity_reservation_id="+hookstest.BlockID, "capacity_reservation_id="+hookstest.OtherID,
+	return one(u.rng, "", "", "", "run=3", "capacity_reservation_id="+hookstest.BlockID, "capacity_reservation_id="+hookstest.OtherID,
 		"capacity_reservation_id=cr-0ffffffffffffffff", "capacity_reservation_id=$(reboot)\nNodeName=gpu-1 State=DOWN")
 }
 

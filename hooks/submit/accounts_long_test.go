@@ -65,7 +65,7 @@ func TestLong_AccountsInSlurmctld(t *testing.T) {
 	s := startPaid(t, "job_submit", "")
 	t.Run("default account", func(t *testing.T) { testDefaultAccount(t, s) })
 	t.Run("R7 a job is moved", func(t *testing.T) { testMove(t, s) })
-	t.Run("R7 the mark of a job that runs", func(t *testing.T) { testMark(t, s) })
+	t.Run("R7 the end of a job that runs", func(t *testing.T) { testOnEnd(t, s) })
 	t.Run("limits", func(t *testing.T) { testLimits(t, s) })
 }
 
@@ -178,44 +178,21 @@ func testMove(t *testing.T, s site) {
 	}
 }
 
-// The comment of a job that runs cannot be made to ask for a longer limit than before.
-func testMark(t *testing.T, s site) {
-	submit := func(args ...string) string {
-		t.Helper()
-		_, id, err := s.submitAs(t, "games", append([]string{"--partition=big", "--account=nlp", "--wrap=sleep 600"}, args...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
+// A job that runs keeps its on_end.
+func testOnEnd(t *testing.T, s site) {
+	_, id, err := s.submitAs(t, "games", "--partition=big", "--account=nlp", "--wrap=sleep 600", "--comment=on_end=stop")
+	if err != nil {
+		t.Fatal(err)
 	}
-	runs := func(id string) {
-		t.Helper()
-		if _, err := s.cluster.WaitJob(hookstest.Deadline(t), id, "RUNNING"); err != nil {
-			t.Fatal(err)
+	if _, err := s.cluster.WaitJob(hookstest.Deadline(t), id, "RUNNING"); err != nil {
+		t.Fatal(err)
+	}
+	for text, refused := range map[string]bool{"on_end=requeue": true, "x on_end=stop": false, "x": false} {
+		if _, err := s.as(t, "games", "scontrol", "update", "jobid="+id, "comment="+text); (err != nil) != refused {
+			t.Errorf("comment %q: %v", text, err)
 		}
 	}
-	comment := func(id, text string) error {
-		t.Helper()
-		_, err := s.as(t, "games", "scontrol", "update", "jobid="+id, "comment="+text)
-		return err
-	}
-	waits, upTo, own := submit("--hold"), submit("--comment=time=fit:60", "--time-min=1"), submit()
-	if err := comment(waits, "time=fit"); err != nil {
-		t.Errorf("of a job that waits: %v", err)
-	}
-	runs(upTo)
-	runs(own)
-	for id, texts := range map[string][]string{own: {"time=fit", "a time=fit:5"}, upTo: {"time=fit", "time=fit:61", "x"}} {
-		for _, text := range texts {
-			if err := comment(id, text); (err == nil) != (text == "x") {
-				t.Errorf("job %s, comment %q: %v", id, text, err)
-			}
-		}
-	}
-	if job := s.job(t, own); strings.Contains(job["Comment"], "fit") {
-		t.Errorf("%v", job)
-	}
-	if out, err := s.cluster.Command(hookstest.Deadline(t), "scancel", waits, upTo, own); err != nil {
+	if out, err := s.cluster.Command(hookstest.Deadline(t), "scancel", id); err != nil {
 		t.Error(out)
 	}
 }

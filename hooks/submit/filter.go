@@ -92,9 +92,6 @@ func answerText(v capacity.Verdict) string {
 	if v.Edits.TimeMin.Bounded() {
 		set("time-min", strconv.Itoa(v.Edits.TimeMin.Minutes))
 	}
-	if v.Edits.Comment != "" {
-		set("comment", v.Edits.Comment)
-	}
 	if v.Edits.Constraint != "" {
 		set("constraint", v.Edits.Constraint)
 	}

@@ -58,9 +58,8 @@ func TestAnswer(t *testing.T) {
 		fields []string
 		want   string // a part of the answer
 	}{
-		"no limit, on 22.05":        {[]string{"partition", "gpu", "time", "2982616-04:14:00", "time-min", "2982616-04:14:00", "nodes", "1-0"}, "set time 600\nset time-min 30\nset comment time=fit\nend\n"},
+		"no limit, on 22.05":        {[]string{"partition", "gpu", "time", "2982616-04:14:00", "time-min", "2982616-04:14:00", "nodes", "1-0"}, "set time 600\nset time-min 31\nend\n"},
 		"no limit, in slurmctld":    {[]string{"partition", "gpu", "time", "4294967294", "nodes", "4294967294"}, "set time 600\n"},
-		"comment kept":              {[]string{"partition", "gpu", "comment", "a\n'b"}, "set comment a\n'b time=fit\n"},
 		"limit fits":                {[]string{"partition", "gpu", "time", "10:00:00"}, "end\n"},
 		"limit crosses the fence":   {[]string{"partition", "gpu", "time", "10:01:00"}, "code too-long\nrefuse the job needs 10:01:00"},
 		"clock of this machine":     {[]string{"partition", "gpu", "time", "601"}, "refuse "},

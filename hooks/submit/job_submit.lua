@@ -97,7 +97,6 @@ local function check(job)
   local set = answer.set
   if set["time"] then job.time_limit = tonumber(set["time"]) end -- both in minutes
   if set["time-min"] then job.time_min = tonumber(set["time-min"]) end
-  if set["comment"] then job.comment = set["comment"] end
   if set["constraint"] then job.features = set["constraint"] end
   return slurm.SUCCESS
 end

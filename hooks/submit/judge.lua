@@ -31,7 +31,7 @@ end
 local function gpus_of(text, is_list)
   local rest = is_list and text:gsub("^cpu[:=]%d+,?", "") or text
   if is_list and rest ~= "" then rest = rest:match("^gres[:/]gpu[:=](.+)$") or rest:match("^gpu:(.+)$") or "?" end
-  local digits = rest:match("^%d+$") or rest:match("^%a[%w_]*[:=](%d+)$")
+  local digits = rest:match("^%d+$") or rest:match(is_list and "^%a[%w_]*[:=](%d+)$" or "^%a[%w_]*:(%d+)$")
   return rest == "" and 0 or digits and #digits < 5 and tonumber(digits) or nil
 end
 
@@ -96,24 +96,20 @@ end
 -- The keys of a comment that mean us even without a value; all but the last name capacity.
 local KEYS = { capacity_reservation_id = true, instance_type = true, subnet_id = true, on_end = true }
 
--- Returns what a comment asks for: fitted if it has time=fit, the mark of a limit that we chose, and the
--- id of a reservation. nil if anything else in it may be for us.
+-- Returns whether the plan can decide about a comment, and the id of the reservation that it names.
 local function wish_of(comment, requeues)
-  local wish, seen = {}, {}
+  local seen = {}
   for word in comment:gmatch("[^ ,\t\n\r]+") do
     local key, value = word:match("^([%l_]+)=(.*)$")
-    if word == "time=fit" or word:find("^time=fit:[1-9]%d?%d?%d?%d?%d?%d?%d?$") then
-      wish.fitted = true
-    elseif key == "capacity_reservation_id" then
-      wish.id = value
-    elseif not (key == "on_end" and (value == "stop" or requeues and (value == "requeue" or value == "hold"))) and
+    if key ~= "capacity_reservation_id" and
+      not (key == "on_end" and (value == "stop" or requeues and (value == "requeue" or value == "hold"))) and
       (word:find("=", 1, true) or KEYS[word:lower()]) then
-      return nil
+      return false
     end
-    if key and seen[key] then return nil end
-    if key then seen[key] = true end
+    if key and seen[key] then return false end
+    if key then seen[key] = value end
   end
-  return wish
+  return true, seen.capacity_reservation_id
 end
 
 -- Returns the first partition of a job that is in the plan, or true if its comment names capacity.
@@ -196,16 +192,16 @@ local function decide(fields, plan, now)
   job["gpus-per-task"] = math.max(job["gpus-per-task"], job["tres-per-task"])
   local requeues = fields.requeue == "requeue" or fields.requeue == "1"
   if fields.requeue == "unset" or fields.requeue == "65534" then requeues = plan:find("\nrequeues\n", 1, true) end
-  local wish = wish_of(fields.comment, requeues)
+  local known, id = wish_of(fields.comment, requeues)
   local least = fields["time-min"] == "0" and 0 or minutes_of(fields["time-min"])
-  if not allowed or job.deadline > 0 or not wish or not least then return nil end
+  if not allowed or job.deadline > 0 or not known or not least then return nil end
   local need = job.time
-  if least > 0 then -- the comment must say that we fit the limit
-    if need == 0 or least < need and not wish.fitted then return nil end
+  if least > 0 then
+    if need == 0 then return nil end
     need = math.min(need, least)
   end
   floor, most, wall = floor + 0, most + 0, wall + 0
-  job.id, job.start, job.seconds = wish.id, math.max(job.now, job.begin), (need > 0 and need or floor) * 60
+  job.id, job.start, job.seconds = id, math.max(job.now, job.begin), (need > 0 and need or floor) * 60
   local best, largest, seen = look(job, plan, at, rooms)
   local age = job.now - taken / 1000
   if not best or math.abs(age - stale / 1000) < 2 then return nil end
@@ -243,14 +239,12 @@ local function decide(fields, plan, now)
     return { set = {}, warnings = { waits } }
   end
   if most > 0 then minutes = math.min(minutes, most) end
-  local mark = asked and string.format("time=fit:%d", asked) or "time=fit"
-  local comment = wish.fitted and fields.comment or fields.comment == "" and mark or fields.comment .. " " .. mark
-  if minutes < floor or wall > 0 and minutes > wall or #comment > MAX_COMMENT then return nil end
-  local set = { time = string.format("%d", minutes), ["time-min"] = string.format("%d", floor) }
-  if not wish.fitted then set.comment = comment end
+  if minutes < floor or wall > 0 and minutes > wall then return nil end
+  local mark = math.min(floor + 1, minutes) -- a --time-min that nobody writes
+  local set = { time = string.format("%d", minutes), ["time-min"] = string.format("%d", mark) }
   local warnings = {}
   if asked then warnings[1] = sentence(plan, "shortened", limit(asked), name, limit(minutes)) end
-  if old then warnings[#warnings + 1] = sentence(plan, "raised", old, limit(floor)) end
+  if old then warnings[#warnings + 1] = sentence(plan, "raised", old, limit(mark)) end
   return { set = set, warnings = warnings }
 end
 

@@ -41,7 +41,7 @@ local function answer_of(job, plan, now)
   if answer.refusal then
     line = line .. "code " .. answer.code .. ";refuse " .. hex(answer.refusal) .. ";"
   end
-  for _, field in ipairs({ "time", "time-min", "comment" }) do
+  for _, field in ipairs({ "time", "time-min" }) do
     local value = answer.set[field]
     if value then
       line = line .. "set " .. field .. " " .. hex(value) .. ";"
@@ -217,7 +217,7 @@ func randomJob(r *rand.Rand, now time.Time) map[string]string {
 	if !odd { // as most jobs are
 		set("partition", 9, "p0", "p0", "p1", "p0,p1")
 		set("account", 5, "nlp", "vision")
-		set("comment", 3, "night run 7", strings.Repeat("x", 1016), "time=fit", "on_end=stop", "on_end=requeue", "capacity=reserve", "instance_type=p4de.24xlarge", "on_end=hold,time=fit", fmt.Sprintf("capacity_reservation_id=cr-%017x", 1+r.IntN(3)), fmt.Sprintf("time=fit capacity_reservation_id=cr-%017x", 1+r.IntN(3)))
+		set("comment", 3, "night run 7", strings.Repeat("x", 1024), "on_end=stop", "on_end=requeue", "capacity=reserve", "instance_type=p4de.24xlarge", "on_end=hold,run=3", fmt.Sprintf("capacity_reservation_id=cr-%017x", 1+r.IntN(3)), fmt.Sprintf("run capacity_reservation_id=cr-%017x", 1+r.IntN(3)))
 		set("time", 5, "0", "1", "60", "02:30:00", "1-00:00:00", "300", "2-00:00:00", "14-00:00:00")
 		set("nodes", 5, "1", "2", "4", "12")
 		set("requeue", 5, "unset", "requeue", "1", "65534", "0", "invalid-context")
@@ -254,8 +254,8 @@ func randomJob(r *rand.Rand, now time.Time) map[string]string {
 	set("partition", 9, "p0", "p0", "p0", "p1", "p2", "p0,p1", "cpu", "p0\nfits", "p0,", "p0\npartition p1", "p0 ")
 	set("account", 4, "nlp", "vision", "Vision", "physics", "nlp,Vision", "-", "")
 	set("requeue", 3, "unset", "requeue", "no-requeue", "invalid-context")
-	set("comment", 3, "", "night run 7", "my_run", "on_end requeue", "run ON_END", "x=1", "time=fit", "a time=fit", "time=fit:60", "time=fit:0", "time=fit:12345678", "time=fit:99999999999", "time=fit:600 time=fit", "time=fit,x", "capacity=any", "instance_type=p5.48xlarge", "capacity_reservation_id=cr-0", "Subnet_ID=x", "on_end=hold",
-		"capacity_reservation_id=cr-00000000000000001", "\x00\xff\n=", "time=fit time=fit")
+	set("comment", 3, "", "night run 7", "my_run", "on_end requeue", "run ON_END", "x=1", "capacity=any", "instance_type=p5.48xlarge", "capacity_reservation_id=cr-0", "Subnet_ID=x", "on_end=hold",
+		"capacity_reservation_id=cr-00000000000000001", "\x00\xff\n=")
 	set("time", 9, "60", "1", "1-00:00:00", "02:30:00", "2-12", "90:30", "47:59:59", "1000000", "0", "65534", "4294967294", "4294967295", "2982616-04:14:00", "13-23:50:00", "1439", "1380", "1370", "00:00:00", "123:00:00", "12345-00:00:00", "45-12:14:00", "UNLIMITED", "300", "23:29:30")
 	set("time-min", 2, "30", "0", "4294967294", "2982616-04:14:00", "1-00:00:00", "60", "65534")
 	set("begin", 1, "0", "Unknown", "2026-11-22T10:00:00", "1795400000", "now+1hour")
@@ -303,7 +303,7 @@ func justFits(r *rand.Rand, fields map[string]string, snap *capacity.Snapshot, n
 			fields["time"] = asShown(minutes)
 		}
 		if r.IntN(4) == 0 { // the filter has fitted it before
-			fields["comment"], fields["time-min"], fields["time"] = "time=fit", "30", "14-00:00:00"
+			fields["time-min"], fields["time"] = "31", "14-00:00:00"
 		}
 	}
 }
@@ -473,7 +473,7 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 func TestLuaLeavesEdgesToTheFilter(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	const says = "--time=10:30:00 does not fit partition gpu; the job gets 09:59:00"
-	shortened := fmt.Sprintf("warn %x\nset time %x\nset time-min %x\nset comment %x\nend\n", says, "599", "30", "time=fit:630")
+	shortened := fmt.Sprintf("warn %x\nset time %x\nset time-min %x\nend\n", says, "599", "31")
 	shorten := func(s *capacity.Snapshot) { s.Partitions[0].TooLong = capacity.ShortenTooLong }
 	failed := func(hosts int) func(s *capacity.Snapshot) {
 		return func(s *capacity.Snapshot) { shorten(s); s.Reservations[0].Unhealthy = hosts }
@@ -487,15 +487,13 @@ func TestLuaLeavesEdgesToTheFilter(t *testing.T) {
 		"fits":                      {job: map[string]string{"time": "599"}, want: "end\n"},
 		"fits for this second only": {job: map[string]string{"time": "600"}, want: "asks"},
 		"gets old in this second":   {job: map[string]string{"time": "601"}, age: 10 * time.Hour, want: "asks"},
-		"no place for the mark":     {job: map[string]string{"comment": strings.Repeat("x", 1016)}, want: "asks"},
 		// 5 nodes
 		"GPUs keep tasks apart": {job: map[string]string{"time": "60", "gpus-per-task": "3", "ntasks": "10", "ntasks-per-node": "8"}, want: "asks"},
 		"shortened":             {job: map[string]string{"time": "630", "nodes": "2"}, change: shorten, want: shortened},
-		"shortened once":        {job: map[string]string{"time": "599", "nodes": "2", "time-min": "30", "comment": "time=fit:630"}, change: shorten, want: "end\n"},
+		"shortened once":        {job: map[string]string{"time": "599", "nodes": "2", "time-min": "31"}, change: shorten, want: "end\n"},
 		"on hosts that work":    {job: map[string]string{"time": "630", "nodes": "2"}, change: failed(2), want: shortened},
 		"hosts have failed":     {job: map[string]string{"time": "630", "nodes": "2"}, change: failed(3), want: "asks"},
-		"its own --time-min":    {job: map[string]string{"time": "660", "time-min": "630", "comment": "time=fit"}, change: shorten, want: "refuses"},
-		"no place for its mark": {job: map[string]string{"time": "630", "comment": strings.Repeat("x", 1024-12)}, change: shorten, want: "asks"},
+		"its own --time-min":    {job: map[string]string{"time": "660", "time-min": "630"}, change: shorten, want: "refuses"},
 		"no more than min_time": {job: map[string]string{"time": "630"}, change: func(s *capacity.Snapshot) { shorten(s); s.Partitions[0].MinTime.Duration = 10 * time.Hour }, want: "asks"},
 		"so, but on 4 nodes":    {job: map[string]string{"time": "60", "gpus-per-task": "3", "ntasks": "8", "ntasks-per-node": "8"}, want: "end\n"},
 	} {

@@ -79,13 +79,9 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 
 // limitOf says what sync did, or may yet do, to a job's time limit; "" if nothing.
 func limitOf(j capacity.Job, snap *capacity.Snapshot, now time.Time) string {
-	wish, _ := j.Wish()
-	upTo := ""
-	if wish.FitLimit.Bounded() {
-		upTo = ", up to the stated " + wish.FitLimit.String()
-	}
-	if j.State == "PENDING" && wish.Fit {
-		return "fitted to what a block leaves, and by sync to the fence once the job runs" + upTo
+	fitted := snap.Fitted(j)
+	if j.State == "PENDING" && fitted {
+		return "fitted to what a block leaves, and by sync to the fence once the job runs"
 	}
 	if j.State != "RUNNING" || j.Configuring() || !j.TimeLimit.Bounded() || j.End.IsZero() {
 		return ""
@@ -100,12 +96,12 @@ func limitOf(j capacity.Job, snap *capacity.Snapshot, now time.Time) string {
 	switch {
 	case fence.IsZero():
 		return ""
-	case left.Abs() <= atFence && wish.Fit:
-		return "fitted by sync to the fence, " + capacity.FormatUTC(fence) + upTo
+	case left.Abs() <= atFence && fitted:
+		return "fitted by sync to the fence, " + capacity.FormatUTC(fence)
 	case left.Abs() <= atFence:
 		return "ends at the fence, " + capacity.FormatUTC(fence) + ": sync lowers one that crosses it"
-	case left > 0 && wish.Fit && j.TimeMin.Bounded():
-		return "sync may raise it to the fence, " + capacity.FormatUTC(fence) + upTo
+	case left > 0 && fitted:
+		return "sync may raise it to the fence, " + capacity.FormatUTC(fence)
 	}
 	return ""
 }

@@ -128,7 +128,7 @@ func TestActual(t *testing.T) {
 		"a limit of a job that waits again":            {effect: SetLimit{Job: job, Minutes: 90}, now: queued, not: true},
 		"a limit of a waiting job that runs":           {effect: FitJobs{{Job: waits, Edits: fit}}, not: true},
 		"a limit of a waiting job that has one":        {effect: FitJobs{{Job: waits, Edits: fit}}, now: append(queued, "TimeLimit=30:00"), not: true},
-		"a limit of a waiting job with a new wish":     {effect: FitJobs{{Job: waits, Edits: fit}}, now: append(queued, "Comment=pcs:time=fit"), not: true},
+		"a limit of a waiting job with a new wish":     {effect: FitJobs{{Job: waits, Edits: fit}}, now: append(queued, "Comment=another"), not: true},
 		"a limit of a waiting job: squeue fails":       {effect: FitJobs{{Job: waits, Edits: fit}}, now: append(queued, "RestartCnt=many"), not: true},
 		"an owner whose job a hook has held":           {effect: TellOwner{Job: waits, Text: "pcs-capacity: over"}, now: refused, not: true},
 		"an owner whose job has another constraint":    {effect: TellOwner{Job: waits, Text: "pcs-capacity: over"}, now: append(queued, "Feature=big"), not: true},

@@ -94,7 +94,7 @@ func TestDifferenceAtTheEdges(t *testing.T) {
 func TestLimitChangesOfSeveralJobs(t *testing.T) {
 	byNode := map[string]fenced{"gpu-1": {slot: "gpu", fence: at("3h")}}
 	job := func(id int, start string, limit capacity.Limit) capacity.Job {
-		j := capacity.Job{ID: id, Shown: string(rune('0' + id)), State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at(start), TimeLimit: limit}
+		j := capacity.Job{ID: id, Shown: string(rune('0' + id)), State: "RUNNING", Partition: "gpu", Nodes: []string{"gpu-1"}, Start: at(start), TimeLimit: limit}
 		if limit.Bounded() {
 			j.End = j.Start.Add(limit.Duration())
 		}
@@ -104,7 +104,8 @@ func TestLimitChangesOfSeveralJobs(t *testing.T) {
 		change(&j)
 		return j
 	}
-	fit := func(j *capacity.Job) { j.Comment, j.TimeMin = "time=fit", capacity.Minutes(30) }
+	fit := func(j *capacity.Job) { j.TimeMin = capacity.Minutes(31) }
+	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", MinTime: capacity.Duration{Duration: 30 * time.Minute}}}}
 	jobs := []capacity.Job{
 		with(job(1, "0s", capacity.Minutes(999)), func(j *capacity.Job) { j.State = "PENDING" }),
 		job(2, "0s", capacity.Minutes(999)),
@@ -120,7 +121,7 @@ func TestLimitChangesOfSeveralJobs(t *testing.T) {
 		job(8, "2h59m30s", capacity.Minutes(1)),
 	}
 	got := map[string]int{}
-	for _, c := range limitChanges(jobs, byNode, trustedMarks(jobs, nil), noon) {
+	for _, c := range limitChanges(jobs, byNode, trustedMarks(snap, jobs, nil), noon) {
 		got[c.job.Shown] = c.minutes
 	}
 	if diff := cmp.Diff(map[string]int{"2": 180, "3": 240, "4": 240, "7": 181}, got); diff != "" {
@@ -136,23 +137,29 @@ func TestLimitChangesOfSeveralJobs(t *testing.T) {
 	}
 }
 
-// R7: of a job that has started, its comment counts only as the last pass saw it.
+// R7: what a job may have counts as it was before its start, as far as a pass has seen that.
 func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
-	job := func(shown, jobState, comment string, restarts int) capacity.Job {
-		return capacity.Job{Shown: shown, State: jobState, Comment: comment, Restarts: restarts, TimeMin: capacity.Minutes(30)}
+	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", MinTime: capacity.Duration{Duration: 30 * time.Minute}}}}
+	job := func(shown, jobState string, timeMin, limit, restarts int) capacity.Job {
+		return capacity.Job{Shown: shown, State: jobState, Partition: "gpu,cpu", Comment: "on_end=hold", Restarts: restarts,
+			TimeMin: capacity.Minutes(timeMin), TimeLimit: capacity.Minutes(limit)}
 	}
-	marked, plain := state.Mark{Fit: true}, state.Mark{}
+	hold := state.Mark{OnEnd: capacity.HoldAtEnd}
+	fitted, upTo := state.Mark{Fit: true, OnEnd: capacity.HoldAtEnd}, state.Mark{Fit: true, UpTo: 90, OnEnd: capacity.HoldAtEnd}
 	again := func(m state.Mark) state.Mark { m.Restarts = 1; return m }
-	before := map[string]state.Mark{"3": plain, "4": marked, "5": plain, "12_": plain, "13_2": again(plain), "13_": marked}
+	before := map[string]state.Mark{"3": {}, "4": upTo, "5": upTo, "12_": {}, "13_2": again(upTo), "13_": fitted}
 	jobs := []capacity.Job{
-		job("2", "PENDING", "time=fit", 0), job("3", "RUNNING", "time=fit", 0), job("4", "SUSPENDED", "time=fit", 0),
-		job("5", "RUNNING", "time=fit", 1),    // requeued since: another start
-		job("6", "RUNNING", "time=fit", 0),    // first seen running
-		job("12_3", "RUNNING", "time=fit", 0), // waited with the others of its array
-		job("13_2", "RUNNING", "time=fit", 0), // what is known of it is of another start
-		job("14_[1-4]", "PENDING", "time=fit", 0), job("7", "COMPLETED", "time=fit", 0)}
-	want := map[string]state.Mark{"2": marked, "3": plain, "4": marked, "5": again(marked), "6": marked, "12_3": plain, "13_2": marked, "14_": marked}
-	if diff := cmp.Diff(want, trustedMarks(jobs, before)); diff != "" {
+		job("1", "PENDING", 30, 90, 0), job("2", "PENDING", 31, 90, 0), job("8", "PENDING", 90, 90, 0),
+		job("3", "RUNNING", 31, 90, 0), job("4", "SUSPENDED", 10, 30, 0),
+		job("5", "RUNNING", 31, 90, 1),    // requeued since: another start
+		job("6", "RUNNING", 31, 90, 0),    // first seen running
+		job("9", "RUNNING", 30, 90, 0),    // so, and nobody knows what it stated
+		job("12_3", "RUNNING", 31, 90, 0), // waited with the others of its array
+		job("13_2", "RUNNING", 31, 90, 0), // what is known of it is of another start
+		job("14_[1-4]", "PENDING", 31, 90, 0), job("7", "COMPLETED", 31, 90, 0)}
+	want := map[string]state.Mark{"1": upTo, "2": fitted, "8": hold, "3": {}, "4": upTo, "5": again(fitted), "6": fitted, "9": hold, "12_3": {},
+		"13_2": fitted, "14_": fitted}
+	if diff := cmp.Diff(want, trustedMarks(snap, jobs, before)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -165,17 +165,15 @@ func goesOn(req capacity.Request, snap *capacity.Snapshot, fence time.Time) stri
 // wholeLimit is the limit, in minutes, of the whole window that a job waits for, if we fit the job's limit, or the one
 // that it had before sync lowered it, if that fits; else 0, which keeps the limit.
 func wholeLimit(next capacity.Verdict, mark state.Mark) int {
-	minutes := next.Edits.TimeLimit.Minutes
-	if !mark.Fit && mark.From >= 0 {
-		if next.Refused {
-			return 0
-		}
+	switch {
+	case next.Refused:
+		return 0
+	case !mark.Fit && mark.From >= 0:
 		return mark.From
+	case mark.UpTo > 0:
+		return mark.UpTo // Slurm shortens it again
 	}
-	if mark.UpTo > 0 {
-		minutes = min(minutes, mark.UpTo)
-	}
-	return max(0, minutes)
+	return next.Edits.TimeLimit.Minutes
 }
 
 // unfinished completes the requeues of a pass that was killed.

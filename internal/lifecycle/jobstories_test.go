@@ -195,7 +195,7 @@ func shownEffect(e capacity.Effect) string {
 			text += "\nit may not hear"
 		}
 	case FitJob:
-		text += fmt.Sprintf("\ncomment %q, says %q", e.Edits.Comment, e.Job.AdminComment)
+		text += fmt.Sprintf("\nsays %q", e.Job.AdminComment)
 	case TellOwner:
 		if e.Quiet {
 			text += "\ntext: " + e.Text
@@ -392,7 +392,7 @@ var jobStories = []struct {
 			if r.End = at(end); end == "-1000h" {
 				r.End = time.Time{}
 			}
-			s.seen.Marks = trustedMarks(s.seen.Jobs, s.seen.Marks)
+			s.seen.Marks = trustedMarks(&capacity.Snapshot{}, s.seen.Jobs, s.seen.Marks)
 			effects := s.decide("limits", said(limits))
 			s.comes(effects, nil)
 			for _, e := range effects {

@@ -79,10 +79,11 @@ func placedFence(seen Seen, v slotView) time.Time {
 // each node. All times are in Slurm's clock.
 //
 // A job that would cross the fence is lowered to it, whoever set the limit (R2): after boot, Slurm sets the end to
-// boot done + limit and does not look at reservations again. A job marked time=fit that would end more than a minute
-// before the fence is raised to it, or to its owner's limit: time=fit:MINUTES; so is one that sync has lowered, up to the
-// limit that it had. Nothing else changes. marks are the trusted ones. A job that has run since before the slot's turn is never raised: it runs on instances of the previous
-// block and ends at that block's fence, and slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
+// boot done + limit and does not look at reservations again. A job whose mark says Fit and that would end more than a
+// minute before the fence is raised to it, or to its owner's limit; so is one that sync has lowered, up to the limit that
+// it had. Nothing else changes. marks are the trusted ones. A job that has run since before the slot's turn is never
+// raised: it runs on instances of the previous block and ends at that block's fence, and slurmctld ends a job over its
+// limit up to 30 s late (PERIODIC_TIMEOUT).
 func limitChanges(jobs []capacity.Job, byNode map[string]fenced, marks map[string]state.Mark,
 	now time.Time) []limitChange {
 	var changes []limitChange
@@ -95,7 +96,7 @@ func limitChanges(jobs []capacity.Job, byNode map[string]fenced, marks map[strin
 		elapsed := elapsed(j, now)
 		end := now.Add(-elapsed).Add(j.TimeLimit.Duration())
 		crosses := !j.TimeLimit.Bounded() || end.After(f.fence)
-		short := (mark.Fit && j.TimeMin.Bounded() || mark.From != 0) && f.fence.Sub(end) > time.Minute
+		short := (mark.Fit || mark.From != 0) && f.fence.Sub(end) > time.Minute
 		// A limit of 0 would mean none; 1 minute ends the job at once if it has already run longer.
 		minutes := max(1, capacity.FitLimit(now, f.fence, elapsed, f.maxTime))
 		lower := crosses && (!j.TimeLimit.Bounded() || minutes < j.TimeLimit.Minutes)

@@ -9,26 +9,27 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// The word time=fit in a comment lets us raise the job's limit; on_end= says what happens to the job at the fence.
-// Users can write both at any time, so they count only from before the job's start (R7): each pass records the
-// comments, and for a job that has started it trusts the last record from before.
+// on_end= in a comment says what happens to the job at the fence. Users can write it at any time, so it counts only from
+// before the job's start (R7): each pass records it, and for a job that has started the last record from before counts;
+// so does the limit that a job with --time-min stated, which Slurm forgets when it shortens the job.
 //
-// A job that is submitted and starts between two passes is first seen running, and its comment is trusted as it is,
-// so for the length of one pass a user can still write the words. That gains nothing over writing them at submission:
-// time=fit raises only jobs that have a --time-min, which cannot be changed once a job runs, and Slurm starts jobs
-// with and without the word in the same gaps. Where job_submit.lua is installed, it refuses such a change.
+// A job that is submitted and starts between two passes is first seen running, and its comment is trusted as it is, so
+// for the length of one pass a user can still write on_end=. That gains nothing over writing it at submission. Where
+// job_submit.lua is installed, it refuses such a change.
 
 // trustedMarks returns the marks that count, by Shown; before are those of the last pass.
-func trustedMarks(jobs []capacity.Job, before map[string]state.Mark) map[string]state.Mark {
+func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[string]state.Mark) map[string]state.Mark {
 	marks := make(map[string]state.Mark, len(jobs))
 	for _, j := range jobs {
 		wish, _ := j.Wish()
-		said := state.Mark{Restarts: j.Restarts, Fit: wish.Fit, UpTo: wish.FitLimit.Minutes, OnEnd: wish.OnEnd,
+		said := state.Mark{Restarts: j.Restarts, Fit: snap.Fitted(j), OnEnd: wish.OnEnd,
 			Ends: before[j.Shown].Ends, EndedAt: before[j.Shown].EndedAt, Ending: before[j.Shown].Ending}
 		switch j.State {
 		case "PENDING":
 			if was := before[j.Shown]; was.Ending {
-				said.Release, said.Cut, said.From = was.Release, was.Cut, was.From
+				said.Release, said.Cut, said.From, said.Fit, said.UpTo = was.Release, was.Cut, was.From, was.Fit, was.UpTo
+			} else if !said.Fit && j.TimeMin.Bounded() && j.TimeLimit.Bounded() && j.TimeMin.Minutes < j.TimeLimit.Minutes {
+				said.Fit, said.UpTo = true, j.TimeLimit.Minutes
 			}
 			marks[markKey(j.Shown)] = said
 		case "RUNNING", "SUSPENDED":
@@ -37,8 +38,7 @@ func trustedMarks(jobs []capacity.Job, before map[string]state.Mark) map[string]
 				seen, ok = before[tasksKey(j.Shown)]
 			}
 			if ok && seen.Restarts == j.Restarts {
-				said = said.Within(seen)
-				said.Told = seen.Told
+				said.Fit, said.UpTo, said.OnEnd, said.Told = seen.Fit, seen.UpTo, seen.OnEnd, seen.Told
 				if seen.Cuts(j.TimeLimit) { // else somebody has set another
 					said.Cut, said.From = seen.Cut, seen.From
 				}
@@ -68,7 +68,7 @@ func markKey(shown string) string {
 // nodes that they will lose.
 func trusted(seen Seen) map[string]state.Mark {
 	byNode := seen.endingNodes()
-	marks := trustedMarks(without(seen.Jobs, func(j capacity.Job) bool {
+	marks := trustedMarks(seen.Snap, without(seen.Jobs, func(j capacity.Job) bool {
 		_, ends := earliestFence(j, byNode)
 		return !ends &&
 			!slices.ContainsFunc(j.Partitions(), func(name string) bool { _, ours := seen.Snap.Partition(name); return ours })
@@ -146,7 +146,7 @@ func offNodes(before map[string]bool, results []Result) map[string]bool {
 	return off
 }
 
-// withinWalls drops time=fit marks that would raise a limit past what accounting would have allowed the job.
+// withinWalls bounds marks that would raise a limit past what accounting would have allowed the job.
 func withinWalls(seen Seen, jobs []capacity.Job) map[string]state.Mark {
 	marks := maps.Clone(seen.Marks)
 	for _, j := range jobs {

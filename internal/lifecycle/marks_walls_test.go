@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,24 +15,23 @@ import (
 func TestMarksStayWithinAccounting(t *testing.T) {
 	p := passOf(Sources{State: state.Dir(t.TempDir())}, Seen{Snap: oneSlot("ec2", nil)})
 	p.seen.Snap.Walls = capacity.NewWalls([]capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(60)}}, nil, nil)
-	job := func(id, partition, qos, comment string) capacity.Job {
-		return capacity.Job{Shown: id, State: "PENDING", Partition: partition, QOS: qos, Comment: comment, TimeMin: capacity.Minutes(10)}
+	p.seen.Snap.Partitions[0].MinTime.Duration = 10 * time.Minute
+	job := func(id, partition, qos string, timeMin, limit int) capacity.Job {
+		return capacity.Job{Shown: id, State: "PENDING", Partition: partition, QOS: qos, TimeMin: capacity.Minutes(timeMin), TimeLimit: capacity.Minutes(limit)}
 	}
-	unbounded := job("6", "gpu", "short", "time=fit")
-	unbounded.TimeMin = capacity.Limit{}
 	jobs := []capacity.Job{
-		job("1", "gpu", "short", "time=fit"), job("2", "gpu", "short", "time=fit:90"), job("3", "gpu", "short", "time=fit:30"),
-		job("4", "gpu", "long", "time=fit"), job("5", "cpu", "short", "time=fit"), unbounded, job("7", "gpu", "short", "time=fit:60"),
+		job("1", "gpu", "short", 11, 90), job("2", "gpu", "short", 5, 90), job("3", "gpu", "short", 5, 30),
+		job("4", "gpu", "long", 11, 90), job("5", "cpu", "short", 11, 90), job("7", "gpu", "short", 5, 60),
 	}
 	p.seen.Jobs = jobs
 	p.seen.Marks = trusted(p.seen)
 	p.carryOut(t.Context(), keepMarks(p.seen))
 	now := withinWalls(p.seen, jobs)
-	want := map[string]state.Mark{"1": {Fit: true, UpTo: 60}, "2": {Fit: true, UpTo: 60}, "3": {Fit: true, UpTo: 30}, "4": {Fit: true}, "6": {Fit: true, UpTo: 60}, "7": {Fit: true, UpTo: 60}}
+	want := map[string]state.Mark{"1": {Fit: true, UpTo: 60}, "2": {Fit: true, UpTo: 60}, "3": {Fit: true, UpTo: 30}, "4": {Fit: true}, "7": {Fit: true, UpTo: 60}}
 	if diff := cmp.Diff(want, now); diff != "" || len(p.seen.Snap.Problems) > 0 {
 		t.Errorf("%s\nproblems: %q", diff, p.seen.Snap.Problems)
 	}
-	// What is kept for the next pass is what the users wrote.
+	// What is kept for the next pass is what the users stated.
 	kept, err := p.State.Marks()
 	if err != nil || kept["2"].UpTo != 90 {
 		t.Errorf("%v, kept %+v", err, kept)
@@ -45,7 +45,7 @@ func TestMarksWithoutAState(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := passOf(Sources{State: state.Dir(dir + "/state")}, Seen{Snap: oneSlot("ec2", nil)})
-	p.seen.Jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", Comment: "time=fit", TimeMin: capacity.Minutes(10)}}
+	p.seen.Jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", TimeMin: capacity.Minutes(2)}}
 	p.readMarks()
 	p.seen.Marks = trusted(p.seen)
 	p.carryOut(t.Context(), keepMarks(p.seen))

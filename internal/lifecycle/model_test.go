@@ -486,7 +486,6 @@ func (m *model) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 			continue
 		}
 		j.TimeLimit, j.TimeMin = e.TimeLimit, e.TimeMin
-		j.Comment = cmp.Or(e.Comment, j.Comment)
 		delete(errs, name)
 	}
 	return errs

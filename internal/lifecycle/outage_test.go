@@ -37,7 +37,7 @@ func opened(t *testing.T) (*world, *capacity.Snapshot, *modelJob) {
 	if !v.Edits.TimeLimit.Bounded() {
 		t.Fatalf("the job is not admitted: %+v", v)
 	}
-	job := w.slurm.submit(modelJob{Job: capacity.Job{Partition: "solo", Batch: true, Requeue: true, NumNodes: 2, TimeLimit: v.Edits.TimeLimit, TimeMin: v.Edits.TimeMin, Comment: v.Edits.Comment}, work: 1000 * time.Hour})
+	job := w.slurm.submit(modelJob{Job: capacity.Job{Partition: "solo", Batch: true, Requeue: true, NumNodes: 2, TimeLimit: v.Edits.TimeLimit, TimeMin: v.Edits.TimeMin, Comment: "on_end=requeue"}, work: 1000 * time.Hour})
 	w.goTo(w.now().Add(20 * time.Minute))
 	if snap, err = w.pass(false); err != nil || job.State != "RUNNING" {
 		t.Fatalf("%v, the job is %s\n%s", err, job.State, w.state())

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -53,20 +51,12 @@ func unfits(seen Seen) []unfit {
 		req.TimeLimit = capacity.Limit{}
 		switch fit := capacity.Admit(req, snap, now); {
 		case fit.Edits.TimeLimit.Bounded():
-			if !writable(fit.Edits.Comment) {
-				fit.Edits.Comment = ""
-			}
 			all = append(all, unfit{job: j, edits: fit.Edits})
 		case fit.Refused || fit.Code == capacity.TooLong: // TooLong where the settings are not strict
 			all = append(all, unfit{job: j, why: cmp.Or(fit.Message, strings.Join(fit.Warnings, "; "))})
 		}
 	}
 	return all
-}
-
-// writable reports whether a comment can be written back as it was read: reading loses bytes that are not UTF-8.
-func writable(comment string) bool {
-	return !strings.ContainsFunc(comment, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) })
 }
 
 // asks is what a job's verdict depends on, except for a Begin that is past.

@@ -27,9 +27,8 @@ func TestUnfits(t *testing.T) {
 		s.Partitions[0].Groups[0].PurchaseOption = capacity.ODCR
 	}
 	short := func(s *capacity.Snapshot) { s.Reservations[0].End = now.Add(65 * time.Minute) }
-	fit := capacity.Edits{TimeLimit: capacity.Minutes(600), TimeMin: capacity.Minutes(30), Comment: "time=fit"}
-	noComment, fromLater, marked := fit, fit, fit
-	noComment.Comment, marked.Comment = "", "run 7 time=fit"
+	fit := capacity.Edits{TimeLimit: capacity.Minutes(600), TimeMin: capacity.Minutes(31)}
+	fromLater := fit
 	fromLater.TimeLimit = capacity.Minutes(480)
 	for name, test := range map[string]struct {
 		job    capacity.Job
@@ -45,10 +44,7 @@ func TestUnfits(t *testing.T) {
 		"it runs":                 {job: capacity.Job{State: "RUNNING", TimeLimit: capacity.NoLimit}},
 		"another partition too":   {job: capacity.Job{Partition: "gpu,cpu", TimeLimit: capacity.NoLimit}},
 		"another partition":       {job: capacity.Job{Partition: "cpu", TimeLimit: capacity.NoLimit}},
-		"with a comment":          {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "run 7"}, edits: marked},
-		"with a binary comment":   {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "run \uFFFD"}, edits: noComment},
-		"with two lines":          {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "run\n7"}, edits: noComment},
-		"marked already":          {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "time=fit"}, edits: noComment},
+		"with a comment":          {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "run 7"}, edits: fit},
 		"a --time-min that fits":  {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(90)}},
 		"begins in Slurm's clock": {job: capacity.Job{TimeLimit: capacity.NoLimit, Eligible: now.Add(time.Hour)}, edits: fromLater},
 		"a --time-min too long":   {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}, never: "needs 10:01:00"},

@@ -210,7 +210,7 @@ var scenarios = []struct {
 	}},
 	{"requeue at the fence, with the limit of the next block", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
-		st.requeues("time=fit on_end=requeue", nil)
+		st.requeues("fitted on_end=requeue", nil)
 		st.pass(fenceAt + time.Minute)
 	}},
 	{"requeue at the fence, with a limit of its own and no next block", func(st *stage) {
@@ -218,14 +218,14 @@ var scenarios = []struct {
 	}},
 	{"requeue where Slurm would start the job again at once", func(st *stage) {
 		st.slurm.requeueDelay = 0
-		st.requeues("time=fit", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
+		st.requeues("fitted", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
 	}},
 	{"requeue of a job that its administrator holds", func(st *stage) {
 		st.requeues("on_end=hold", func(j *modelJob) { j.Held, j.Reason = true, "JobHeldAdmin" })
 	}},
 	{"the sixth requeue holds the job", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
-		st.requeues("time=fit", func(j *modelJob) {
+		st.requeues("fitted", func(j *modelJob) {
 			if err := st.sources.State.KeepMarks(map[string]state.Mark{"1": {Fit: true, Ends: 5, EndedAt: 7}}, nil); err != nil {
 				st.Fatal(err)
 			}
@@ -242,7 +242,7 @@ var scenarios = []struct {
 		st.openBlock()
 		j := st.job(22*60+21, "", "solo-1")
 		st.pass(2 * time.Hour)
-		j.Comment = "on_end=stop time=fit"
+		j.Comment = "on_end=stop"
 		st.pass(requeueAt)
 	}},
 	{"a suspended job is resumed and then requeued, and one that boots is requeued", func(st *stage) {
@@ -293,16 +293,16 @@ var scenarios = []struct {
 	{"a requeue that Slurm forgets leaves the limit", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 		st.slurm.still = true
-		st.requeues("time=fit", nil)
+		st.requeues("fitted", nil)
 	}},
 	{"a requeue that is not read back is finished by the next pass", func(st *stage) {
 		st.slurm.requeueDelay, st.slurm.unread = 0, true
-		st.requeues("time=fit", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
+		st.requeues("fitted", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
 	}},
 	{"a requeue that is not read back gets its limit in the next pass", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 		st.slurm.unread = true
-		st.requeues("time=fit", nil)
+		st.requeues("fitted", nil)
 		st.pass(requeueAt + time.Minute)
 	}},
 	{"what is left of a requeue is done after the fence", func(st *stage) {
@@ -320,7 +320,7 @@ var scenarios = []struct {
 		}
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 		st.slurm.requeueDelay = 0
-		st.requeues("time=fit", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
+		st.requeues("fitted", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
 		clear(st.slurm.fails)
 		st.pass(requeueAt + time.Minute)
 	}},
@@ -330,7 +330,7 @@ var scenarios = []struct {
 			one.slurm.requeueDelay = 0
 			one.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 			one.openBlock()
-			one.job(22*60+21, "time=fit", "solo-1").TimeMin = capacity.Minutes(1)
+			one.job(22*60+21, "fitted", "solo-1").TimeMin = capacity.Minutes(1)
 			one.pass(2 * time.Hour)
 			one.tape.Reset()
 			one.note("killed before change %d", change)
@@ -365,10 +365,9 @@ var scenarios = []struct {
 		st.slurm.older = true
 		st.solo().OnEnd = capacity.StopAtEnd
 		st.openBlock()
-		for _, comment := range []string{"time=fit", "time=fit:600", "", "time=fit"} {
+		for _, comment := range []string{"fitted", "fitted:600", ""} {
 			st.job(300, comment, "solo-1").TimeMin = capacity.Minutes(30)
 		}
-		st.slurm.jobs[3].TimeMin = capacity.Limit{}
 		st.passes(time.Hour+time.Minute, 2)
 		st.note("an extension")
 		st.aws.reservations[0].End = opens.Add(2 * day)
@@ -379,7 +378,7 @@ var scenarios = []struct {
 		st.solo().OnEnd = capacity.StopAtEnd
 		st.openBlock()
 		for i, qos := range []string{"short", "metered", "normal"} {
-			j := st.job(300, "time=fit", "solo-"+string(rune('1'+i)))
+			j := st.job(300, "fitted", "solo-"+string(rune('1'+i)))
 			j.QOS, j.TimeMin = qos, capacity.Minutes(30)
 		}
 		st.pass(time.Hour + time.Minute)
@@ -392,7 +391,7 @@ var scenarios = []struct {
 	{"a job of the block before is not raised", func(st *stage) {
 		st.solo().OnEnd = capacity.StopAtEnd
 		st.openBlock()
-		st.job(22*60+30, "time=fit", "solo-1").TimeMin = capacity.Minutes(30)
+		st.job(22*60+30, "fitted", "solo-1").TimeMin = capacity.Minutes(30)
 		st.block("cr-2", "solo", day, day, 4)
 		st.pass(2 * time.Hour)
 		st.slurm.jobs[0].TimeLimit, st.slurm.jobs[0].End = capacity.Minutes(24*60), opens.Add(day+time.Hour)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -176,10 +177,29 @@ func (st *stage) blockOf(slot string, at time.Time) (id string, instances int) {
 	return "", 0
 }
 
-// job has a job of user alice run on nodes, for as long as Slurm thinks it may, or wait if it has none.
+// job has a job of user alice run on nodes, for as long as Slurm thinks it may, or wait if it has none. Before a comment,
+// "fitted" and "fitted:600" stand for what a pass knows of it from before its start.
 func (st *stage) job(limit int, comment string, nodes ...string) *modelJob {
+	fitted, rest, _ := strings.Cut(comment, " ")
+	isFitted := strings.HasPrefix(fitted, "fitted")
+	if isFitted {
+		comment = rest
+	}
 	j := st.slurm.submit(modelJob{Job: capacity.Job{Partition: "solo", User: "alice", Account: "nlp", Batch: true, Requeue: true, NumNodes: max(1, len(nodes)),
 		TimeLimit: capacity.Minutes(limit), Comment: comment}, work: 1000 * time.Hour})
+	if isFitted {
+		marks, err := st.sources.State.Marks()
+		if err != nil {
+			st.Fatal(err)
+		}
+		all := map[string]state.Mark{}
+		maps.Copy(all, marks)
+		upTo, _ := strconv.Atoi(strings.TrimPrefix(fitted, "fitted:"))
+		all[j.Shown] = state.Mark{Fit: true, UpTo: upTo}
+		if err := st.sources.State.KeepMarks(all, marks); err != nil {
+			st.Fatal(err)
+		}
+	}
 	if len(nodes) > 0 {
 		j.State, j.Nodes, j.Start, j.End = "RUNNING", nodes, st.slurm.now, st.slurm.now.Add(j.TimeLimit.Duration())
 		for _, name := range nodes {
@@ -285,7 +305,7 @@ func (s *taped) Edit(ctx context.Context, edits map[string]capacity.Edits) map[s
 	errs := map[string]error{}
 	for _, job := range slices.Sorted(maps.Keys(edits)) {
 		e := edits[job]
-		if err := s.stage.changes("edit", "job %s: %s, --time-min=%s, comment %q", job, e.TimeLimit, e.TimeMin, e.Comment); err != nil {
+		if err := s.stage.changes("edit", "job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin); err != nil {
 			errs[job] = err
 		}
 	}

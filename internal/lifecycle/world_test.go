@@ -260,9 +260,6 @@ func (w *world) submit(snap *capacity.Snapshot) {
 	if v.Edits.TimeLimit.Set {
 		j.TimeLimit, j.TimeMin = v.Edits.TimeLimit, v.Edits.TimeMin
 	}
-	if v.Edits.Comment != "" {
-		j.Comment = v.Edits.Comment
-	}
 	if slots := strings.Split(strings.Trim(v.Edits.Constraint, "[]"), "|"); len(slots) == 1 {
 		j.slot = slots[0]
 	}

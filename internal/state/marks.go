@@ -91,13 +91,3 @@ func (d Dir) KeepMarks(marks, before map[string]Mark) error {
 	}
 	return d.marks().write(marks)
 }
-
-// Within reduces a mark, where the comment has changed since the job's start: a user may withdraw
-// permissions about the limit, and not add any; the behavior at the end stays as it was.
-func (m Mark) Within(before Mark) Mark {
-	m.Fit, m.OnEnd = m.Fit && before.Fit, before.OnEnd
-	if m.UpTo == 0 || before.UpTo != 0 && before.UpTo < m.UpTo {
-		m.UpTo = before.UpTo
-	}
-	return m
-}
