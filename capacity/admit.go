@@ -38,6 +38,9 @@ type Request struct {
 	GPUsPerNode int
 	GPUsPerTask int
 	Constraint  string
+	// OneNode: the job runs on one node, whatever else it asks for. Component: it is one of a heterogeneous job, and not
+	// the first.
+	OneNode, Component bool
 	// NodeList names the nodes that the job must have, Exclude the nodes that it must not have; both are hostlists.
 	NodeList, Exclude string
 	// Was is the comment before a change. Started: the job already runs.
@@ -52,9 +55,6 @@ func (r Request) in(snap *Snapshot) []string {
 	}
 	return r.Partitions
 }
-
-// spansNodes reports whether the job may run on more than one node.
-func (r Request) spansNodes() bool { return r.Nodes > 1 || r.Nodes == 0 && r.Tasks > 1 }
 
 // candidate is a reservation that a job may run in, with its slot. A node group without reservations (on-demand) has
 // one candidate, whose window is unbounded.
@@ -104,9 +104,13 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	wish, problems := req.Wish()
 
 	var verdicts []Verdict
+	var parts []Partition
+	var foreign []string
 	for _, name := range names {
 		if p, ok := snap.Partition(name); ok {
-			verdicts = append(verdicts, in(req, wish, p, snap, now))
+			verdicts, parts = append(verdicts, in(req, wish, p, snap, now)), append(parts, p)
+		} else {
+			foreign = append(foreign, name)
 		}
 	}
 	if len(verdicts) == 0 {
@@ -115,7 +119,19 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	if len(problems) > 0 {
 		return soften(refuse(BadComment, strings.Join(problems, "; ")), snap, now)
 	}
-	v := soften(combine(verdicts, len(names), wish.ReservationID != ""), snap, now)
+	v := combine(verdicts, len(names), wish.ReservationID != "")
+	if len(names) > 1 && !v.Refused {
+		v = inOneBlock(v, verdicts, parts, foreign, req, snap)
+	}
+	if v.Edits.Constraint != "" {
+		if req.Constraint != "" {
+			v.Edits.Constraint = req.Constraint + "&" + v.Edits.Constraint
+		}
+		if req.Component {
+			v.Warnings = append(v.Warnings, apart)
+		}
+	}
+	v = soften(v, snap, now)
 	v.Warnings = append(v.Warnings, nearKeys(req.Comment)...)
 	if text := endsAnyway(req, wish, snap); text != "" && !v.Refused {
 		v.Warnings = append(v.Warnings, text)
@@ -164,6 +180,53 @@ func combine(verdicts []Verdict, total int, named bool) Verdict {
 	merged.Edits = longest.Edits
 	merged.Edits.Constraint = ""
 	return merged
+}
+
+// Sentences for a job that may get nodes of several blocks or partitions.
+const (
+	apart = "the components of this job may get nodes of different blocks; to keep them in one, give each the same " +
+		"--constraint, one of those in the brackets that squeue shows (%f)"
+	leaveOut = "a job of several nodes keeps to one block of partition %s, and the nodes of partition %s are in none: " +
+		"leave out %s, or use --nodes=1"
+	neverStarts = "without --time the job never starts in partition %s, whose blocks end"
+)
+
+// inOneBlock keeps a job with several partitions in one block, if one of them has several slots: the constraint names
+// the slots of all. A partition whose nodes are in no slot cannot be among them. verdicts are those of parts, foreign
+// the partitions that are not ours.
+func inOneBlock(v Verdict, verdicts []Verdict, parts []Partition, foreign []string, req Request, snap *Snapshot) Verdict {
+	var several, ends, slots []string
+	out := slices.Clone(foreign)
+	for i, one := range verdicts {
+		if one.Refused {
+			continue
+		}
+		if one.Edits.TimeLimit.Set && !v.Edits.TimeLimit.Set {
+			ends = append(ends, parts[i].Name)
+		}
+		fs := strings.FieldsFunc(one.Edits.Constraint, func(r rune) bool { return strings.ContainsRune("[|]", r) })
+		if len(fs) > 0 {
+			several = append(several, parts[i].Name)
+		} else if fs = features(candidates(parts[i], snap)); slices.Contains(fs, "") {
+			out = append(out, parts[i].Name)
+		}
+		for _, slot := range fs {
+			if !slices.Contains(slots, slot) {
+				slots = append(slots, slot)
+			}
+		}
+	}
+	if len(ends) > 0 {
+		v.Warnings = append(v.Warnings, fmt.Sprintf(neverStarts, strings.Join(ends, ",")))
+	}
+	switch ours, theirs := strings.Join(several, ","), strings.Join(out, ","); {
+	case len(several) == 0 || req.OneNode:
+	case len(out) > 0:
+		return refuse(WrongPartition, fmt.Sprintf(leaveOut, ours, theirs, theirs))
+	default:
+		v.Edits.Constraint = "[" + strings.Join(slots, "|") + "]"
+	}
+	return v
 }
 
 // Sentences for a job that is judged by a stale snapshot; [Sentences] has them too.
@@ -405,22 +468,19 @@ func atMost(maxNodes int, size func() int, reservationID string) int {
 	return min(maxNodes, size())
 }
 
-// constraint is the node feature expression that keeps a job in the slots that it may use and, if the job spans
-// nodes, in one of them. It is "" if no constraint is needed or the user already gave one.
+// constraint is the node feature expression that keeps a job in one of the slots that it may use. It is "" if there is
+// one slot, and if the user's own constraint names slots or is more than features that each node must have.
 func constraint(req Request, usable, all []candidate) string {
 	may, total := features(usable), features(all)
-	if req.Constraint != "" || len(total) < 2 || slices.Contains(may, "") {
+	own := strings.Split(req.Constraint, "&")
+	if len(total) < 2 || slices.Contains(may, "") || strings.ContainsAny(req.Constraint, "[]()|*") ||
+		slices.ContainsFunc(own, func(f string) bool { return slices.Contains(total, f) }) {
 		return ""
 	}
-	switch {
-	case len(may) == 1:
+	if len(may) == 1 {
 		return may[0]
-	case req.spansNodes():
-		return "[" + strings.Join(may, "|") + "]"
-	case len(may) < len(total):
-		return strings.Join(may, "|")
 	}
-	return ""
+	return "[" + strings.Join(may, "|") + "]"
 }
 
 // features returns the distinct slot features of the candidates, in order.

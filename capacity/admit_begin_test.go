@@ -47,7 +47,7 @@ func TestAdmitBeginAndDeadline(t *testing.T) {
 		{name: "no end and no deadline", req: Request{TimeLimit: NoLimit, Begin: noon.Add(9999 * time.Hour)}, change: []func(*Snapshot){endless}, code: OK},
 		{name: "deadline before the block opens", req: Request{TimeLimit: hour, Deadline: noon.Add(time.Hour), Comment: "capacity_reservation_id=" + blockB.ID}, both: true, code: TooLong, refused: true,
 			message: "reservation cr-bbbbbbbbbbbbbbbbb of partition gpu opens at 2026-03-04 12:00 UTC, and its --deadline is 2026-03-01 13:00 UTC and no time is left"},
-		{name: "begins in the second block", req: Request{TimeLimit: hour, Begin: fenceA}, both: true, code: OK, message: "waits for cr-bbbbbbbbbbbbbbbbb"},
+		{name: "begins in the second block", req: Request{TimeLimit: hour, Begin: fenceA}, both: true, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"}, message: "waits for cr-bbbbbbbbbbbbbbbbb"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.req.Partitions = []string{"gpu"}

@@ -31,7 +31,7 @@ func TestAdmitAtTheEdges(t *testing.T) {
 		says    []string // all that it says: the message, or the warnings
 		edits   Edits
 	}{
-		"one task runs on one node": {req: Request{Partitions: gpu, Tasks: 1, TimeLimit: Minutes(60)}, code: OK},
+		"one task keeps to one block": {req: Request{Partitions: gpu, Tasks: 1, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"}},
 		"the default partition is ours": {req: Request{Nodes: 6, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "gpu-b"},
 			change: []func(*Snapshot){func(s *Snapshot) { s.DefaultPartition = "gpu" }}},
 		"no default partition": {req: Request{Nodes: 6}, code: NotManaged, change: []func(*Snapshot){func(s *Snapshot) { s.DefaultPartition = "" }}},
@@ -50,7 +50,7 @@ func TestAdmitAtTheEdges(t *testing.T) {
 				partitionLike(s, "more", func(p *Partition) { p.AllowAccounts = []string{"nlp"} })
 			}},
 			says: []string{`account "bio" may not use the reservations of partition more; allowed: nlp`}},
-		"a limit of the user's own is kept in any partition": {req: Request{Partitions: both, TimeLimit: Minutes(6000), TimeMin: Minutes(60)}, code: OK,
+		"a limit of the user's own is kept in any partition": {req: Request{Partitions: both, TimeLimit: Minutes(6000), TimeMin: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"},
 			change: []func(*Snapshot){func(s *Snapshot) { partitionLike(s, "more", func(*Partition) {}) }}},
 		"fresh: sync is there to raise the limit": {req: Request{Partitions: gpu}, code: OK,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.TimeMinCollapses = true }},
@@ -102,7 +102,7 @@ func TestAdmitAtTheEdges(t *testing.T) {
 		"the floor is as long as a job may be": {req: Request{Partitions: gpu}, code: OK,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Partitions[0].MaxTime = Minutes(30) }},
 			edits:  Edits{TimeLimit: Minutes(30), TimeMin: Minutes(30)}},
-		"just fits into what is open": {req: Request{Partitions: gpu, TimeLimit: Minutes(47*60 + 20)}, code: OK},
+		"just fits into what is open": {req: Request{Partitions: gpu, TimeLimit: Minutes(47*60 + 20)}, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"}},
 		"a minute is left": {req: Request{Partitions: gpu, TimeLimit: Minutes(60)}, code: TooLong, refused: true,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(41 * time.Minute) }},
 			says: []string{"the job needs 01:00:00, but jobs on " + blockA.ID + " in partition gpu must end by 2026-03-01 12:01 UTC. " +

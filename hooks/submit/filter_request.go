@@ -58,6 +58,8 @@ func Request(fields map[string]string) (capacity.Request, error) {
 		GPUsPerNode:  max(gpus(fields["gpus-per-node"]), capacity.GPUs(fields["gres"])),
 		GPUsPerTask:  max(gpus(fields["gpus-per-task"]), capacity.GPUs(fields["tres-per-task"])),
 		Constraint:   fields["constraint"],
+		OneNode:      fields["nodes"] == "1-1" || fields["nodes"] == "1" && fields["from"] == fromCLIFilter,
+		Component:    count(fields["component"]) > 0,
 		NodeList:     fields["nodelist"],
 		Exclude:      fields["exclude"],
 		User:         fields["user"],

@@ -88,7 +88,8 @@ local function check(job)
     from = "job_submit", partition = job.partition, account = account_of(job), comment = job.comment, user = job.user_name,
     qos = job.qos, time = job.time_limit, ["time-min"] = job.time_min, begin = job.begin_time,
     deadline = job.deadline, -- slurmctld does not show it to Lua
-    nodes = job.min_nodes, ntasks = job.num_tasks, ["ntasks-per-node"] = job.ntasks_per_node, gpus = job.tres_per_job,
+    nodes = job.max_nodes == 1 and "1-1" or job.min_nodes,
+    ntasks = job.num_tasks, ["ntasks-per-node"] = job.ntasks_per_node, gpus = job.tres_per_job,
     ["gpus-per-node"] = job.tres_per_node, ["gpus-per-task"] = job.tres_per_task, constraint = job.features,
     requeue = job.requeue, nodelist = job.req_nodes, exclude = job.exc_nodes,
   })

@@ -14,7 +14,7 @@ local UNCHECKED = "pcs-capacity: %s; the job is let through unchecked; tell an a
 local FIELDS = {
   "from", "partition", "account", "comment", "was", "started", "user", "qos", "time", "time-min", "begin", "deadline", "nodes",
   "ntasks", "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task",
-  "constraint", "requeue", "nodelist", "exclude",
+  "constraint", "component", "requeue", "nodelist", "exclude",
 }
 
 -- How sbatch and slurmctld show an option that was not given.

@@ -247,7 +247,7 @@ for line in io.lines() do
   local job, set = {}, ""
   setmetatable(job, { __index = given, __newindex = function(_, name, value) set = set .. " " .. name .. "=" .. hex(value) end })
   local result
-  if line:find("^cli_filter") then result = slurm_cli_pre_submit(job, 0) else result = slurm_job_submit(job, 0, 0) end
+  if line:find("^cli_filter") then result = slurm_cli_pre_submit(job, given.offset) else result = slurm_job_submit(job, 0, 0) end
   print("done " .. result .. set)
   io.stdout:flush()
 end
@@ -279,6 +279,7 @@ func TestOptions(t *testing.T) {
 				t.Errorf("%s has no %s: run TestLong_OptionsOnSlurm with -update", path, o.Command)
 			}
 			for _, job := range shown.Jobs {
+				job.Fields["offset"] = fmt.Sprintf("#%d", len(got[job.By]))
 				got[job.By] = append(got[job.By], run(job))
 			}
 			for by, want := range wants {

@@ -434,7 +434,7 @@ func TestLuaSaysWhatAdmitSays(t *testing.T) {
 		}
 		fields["from"] = "job_submit"
 		for _, field := range []string{"gpus", "gpus-per-node", "gpus-per-task"} {
-			if value := fields[field]; value != "" && !strings.Contains(value, "gpu") {
+			if value := fields[field]; value != "" && !strings.Contains(value, "pu") {
 				fields[field] = "gres:gpu:" + value // as slurmctld shows it
 			}
 		}
