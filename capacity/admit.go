@@ -28,6 +28,8 @@ type Request struct {
 	Deadline time.Time
 	// Requeue is whether the job may be requeued.
 	Requeue Requeue
+	// Signal is how long before its limit the job asks for a signal; 0 for none.
+	Signal time.Duration
 	// Nodes is the least number of nodes, Tasks the number of tasks, TasksPerNode the most tasks on one node; 0 if not
 	// given.
 	Nodes        int
@@ -133,8 +135,10 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	}
 	v = soften(v, snap, now)
 	v.Warnings = append(v.Warnings, nearKeys(req.Comment)...)
-	if text := endsAnyway(req, wish, snap); text != "" && !v.Refused {
-		v.Warnings = append(v.Warnings, text)
+	for _, text := range []string{endsAnyway(req, wish, snap), lateSignal(req, wish, snap)} {
+		if text != "" && !v.Refused {
+			v.Warnings = append(v.Warnings, text)
+		}
 	}
 	return v
 }

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -48,6 +49,24 @@ func endsAnyway(req Request, wish Wish, snap *Snapshot) string {
 		return ""
 	}
 	return fmt.Sprintf("on_end=%s in --comment does nothing, and the job ends with its time limit: %s", wish.OnEnd, why)
+}
+
+// lateSignal is the sentence for a job whose signal would come after its requeue; "" for others. A job with a limit of its
+// own is requeued only where that is lowered.
+func lateSignal(req Request, wish Wish, snap *Snapshot) string {
+	requeues := wish.OnEnd
+	for _, name := range req.in(snap) {
+		if p, ours := snap.Partition(name); ours {
+			requeues = cmp.Or(requeues, p.OnEnd)
+		}
+	}
+	lead := snap.KillWait.Duration + requeueMargin + time.Minute // limits are in whole minutes
+	if req.Signal == 0 || req.Signal >= lead || req.TimeLimit.Set || req.Requeue == RequeueNo || req.Requeue == RequeueNever ||
+		requeues != RequeueAtEnd && requeues != HoldAtEnd {
+		return ""
+	}
+	return fmt.Sprintf("--signal comes %s before the time limit, and on_end=%s ends the job up to %s before it, with TERM: use @%d or more, or catch TERM",
+		FormatExact(req.Signal), requeues, FormatExact(lead), int(lead.Seconds()))
 }
 
 // requeueMargin is added to KillWait. A limit is in whole minutes, so it may end the job up to a minute before the

@@ -3,6 +3,7 @@ package capacity
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // A word that was meant for us and is none of ours is told, with the key that was
@@ -87,6 +88,37 @@ func TestOnEndOfWhatIsNeverRequeued(t *testing.T) {
 		told := strings.Join(v.Warnings, "; ")
 		if v.Refused || c.why == "" && told != "" || !strings.HasSuffix(told, c.why) {
 			t.Errorf("%+v: %q", c, told)
+		}
+	}
+}
+
+// A job is told of a signal that would come after its requeue: KillWait and a minute before the fence, to which its limit
+// is fitted in whole minutes.
+func TestLateSignal(t *testing.T) {
+	fitted := Request{Partitions: []string{"gpu"}, Comment: "on_end=requeue", Signal: 149 * time.Second}
+	for name, c := range map[string]struct {
+		change func(*Request, *Snapshot)
+		warned bool
+	}{
+		"too late":             {func(*Request, *Snapshot) {}, true},
+		"in time":              {func(r *Request, _ *Snapshot) { r.Signal = 150 * time.Second }, false},
+		"no signal":            {func(r *Request, _ *Snapshot) { r.Signal = 0 }, false},
+		"it states a limit":    {func(r *Request, _ *Snapshot) { r.TimeLimit = Minutes(60) }, false},
+		"it is stopped":        {func(r *Request, _ *Snapshot) { r.Comment = "on_end=stop" }, false},
+		"it is held":           {func(r *Request, _ *Snapshot) { r.Comment = "on_end=hold" }, true},
+		"of the partition":     {func(r *Request, s *Snapshot) { r.Comment, s.Partitions[0].OnEnd = "", RequeueAtEnd }, true},
+		"not of the partition": {func(r *Request, _ *Snapshot) { r.Comment = "" }, false},
+		"of srun":              {func(r *Request, _ *Snapshot) { r.Requeue = RequeueNever }, false},
+		"with --no-requeue":    {func(r *Request, _ *Snapshot) { r.Requeue = RequeueNo }, false},
+		"in another's partition": {func(r *Request, s *Snapshot) {
+			r.Partitions, r.Comment, s.Partitions[0].OnEnd = []string{"cpu"}, "", RequeueAtEnd
+		}, false},
+	} {
+		req, snap := fitted, &Snapshot{KillWait: Duration{30 * time.Second}, Partitions: []Partition{{Name: "gpu"}}}
+		c.change(&req, snap)
+		wish, _ := parseWish(req.Comment)
+		if got := lateSignal(req, wish, snap); (got != "") != c.warned || c.warned && !strings.HasSuffix(got, "ends the job up to 2m30s before it, with TERM: use @150 or more, or catch TERM") {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

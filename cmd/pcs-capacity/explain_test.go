@@ -57,6 +57,7 @@ func TestExplainScreens(t *testing.T) {
 	limit := func(minutes int) func(j *capacity.Job) {
 		return func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(minutes) }
 	}
+	requeues := func(j *capacity.Job) { j.Comment = "on_end=requeue" }
 	told := func(text string) func(j *capacity.Job) { return func(j *capacity.Job) { j.AdminComment = text } }
 	held := func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldUser" }
 	runs := func(j *capacity.Job) {
@@ -190,7 +191,9 @@ func TestExplainScreens(t *testing.T) {
 		{"a partition that is not ours", ofJob(job(func(j *capacity.Job) { j.Partition = "cpu" }), world(), 0), explain.Unmanaged},
 		{"its nodes boot", ofJob(job(runs, func(j *capacity.Job) { j.StateFlag = "CONFIGURING" }), world(), 0), explain.Boots},
 		{"it runs", ofJob(job(runs), world(), 0), explain.Runs},
-		{"it runs, and is requeued at the end", ofJob(job(runs, func(j *capacity.Job) { j.Comment = "on_end=requeue" }), world(), 0), explain.Runs},
+		{"it runs, and is requeued at the end", ofJob(job(runs, requeues, ends(blockEnd-40*time.Minute)), world(), 0), explain.Runs},
+		{"it runs, and its owner's limit ends it before that", ofJob(job(runs, requeues), world(), 0), explain.Runs},
+		{"it is suspended", ofJob(job(runs, requeues, func(j *capacity.Job) { j.State = "SUSPENDED" }), world(), 0), explain.Runs},
 		{"it runs on demand, where no fence is", ofJob(job(runs), onDemand(), 0), explain.Runs},
 		{"it runs, and EC2 takes its nodes back", ofJob(job(runs, told("pcs-capacity: interrupted at 2026-11-20 11:59 UTC: "+interrupted+"; this job ends then: save your work")), world(), 0), explain.Interrupted},
 		{"it runs, fitted to the fence", ofJob(job(runs, fits, ends(blockEnd-40*time.Minute-30*time.Second)), world(), 0), explain.Runs},

@@ -27,6 +27,7 @@ const (
 // jobVariables are the variables that a job may find in its environment.
 var jobVariables = []string{
 	"PCS_CAPACITY_RESERVATION_ID",
+	"PCS_CAPACITY_REQUEUE",
 	"PCS_CAPACITY_FENCE",
 	"PCS_CAPACITY_RECLAIM",
 	"PCS_CAPACITY_END",
@@ -44,9 +45,9 @@ func JobEnvironment(dir state.Dir, snap *capacity.Snapshot, slot string, now tim
 		if found, ok := snap.Slot(slot); ok {
 			if current := snap.Standing(found, now).Current; len(current) == 1 {
 				values[jobVariables[0]] = current[0].Reservation.ID
-				values[jobVariables[4]] = dir.FactsPath(slot)
+				values["PCS_CAPACITY_FACTS"] = dir.FactsPath(slot)
 				w := current[0].Window
-				for i, at := range []time.Time{w.Fence, w.Reclaim, w.End} {
+				for i, at := range []time.Time{capacity.RequeueAt(w.Fence, snap.KillWait.Duration), w.Fence, w.Reclaim, w.End} {
 					if !w.Unbounded() {
 						values[jobVariables[i+1]] = fmt.Sprint(at.Unix())
 					}

@@ -22,7 +22,7 @@ import (
 
 func TestJobEnvironment(t *testing.T) {
 	noon := time.Unix(1_800_000_000, 0).UTC()
-	const unset = "unset PCS_CAPACITY_RESERVATION_ID\nunset PCS_CAPACITY_FENCE\nunset PCS_CAPACITY_RECLAIM\nunset PCS_CAPACITY_END\nunset PCS_CAPACITY_FACTS\n"
+	const unset = "unset PCS_CAPACITY_RESERVATION_ID\nunset PCS_CAPACITY_REQUEUE\nunset PCS_CAPACITY_FENCE\nunset PCS_CAPACITY_RECLAIM\nunset PCS_CAPACITY_END\nunset PCS_CAPACITY_FACTS\n"
 	endless := func(s *capacity.Snapshot) { s.Reservations[0].End, s.Reservations[0].Kind = time.Time{}, capacity.ODCR }
 	for name, c := range map[string]struct {
 		change func(*capacity.Snapshot)
@@ -30,9 +30,9 @@ func TestJobEnvironment(t *testing.T) {
 		want   string
 	}{
 		// It ends 10:50 from noon; EC2 begins 30 minutes before, and the margin is 10.
-		"a block": {nil, "gpu", fmt.Sprintf("export PCS_CAPACITY_RESERVATION_ID=%s\nexport PCS_CAPACITY_FENCE=%d\nexport PCS_CAPACITY_RECLAIM=%d\nexport PCS_CAPACITY_END=%d\nexport PCS_CAPACITY_FACTS=/state/facts/gpu.json\n",
-			hookstest.BlockID, 1_800_000_000+36600, 1_800_000_000+37200, 1_800_000_000+39000)},
-		"without an end": {endless, "gpu", "export PCS_CAPACITY_RESERVATION_ID=" + hookstest.BlockID + "\nunset PCS_CAPACITY_FENCE\nunset PCS_CAPACITY_RECLAIM\nunset PCS_CAPACITY_END\nexport PCS_CAPACITY_FACTS=/state/facts/gpu.json\n"},
+		"a block": {nil, "gpu", fmt.Sprintf("export PCS_CAPACITY_RESERVATION_ID=%s\nexport PCS_CAPACITY_REQUEUE=%d\nexport PCS_CAPACITY_FENCE=%d\nexport PCS_CAPACITY_RECLAIM=%d\nexport PCS_CAPACITY_END=%d\nexport PCS_CAPACITY_FACTS=/state/facts/gpu.json\n",
+			hookstest.BlockID, 1_800_000_000+36600-90, 1_800_000_000+36600, 1_800_000_000+37200, 1_800_000_000+39000)},
+		"without an end": {endless, "gpu", "export PCS_CAPACITY_RESERVATION_ID=" + hookstest.BlockID + "\nunset PCS_CAPACITY_REQUEUE\nunset PCS_CAPACITY_FENCE\nunset PCS_CAPACITY_RECLAIM\nunset PCS_CAPACITY_END\nexport PCS_CAPACITY_FACTS=/state/facts/gpu.json\n"},
 		"several share the slot": {func(s *capacity.Snapshot) {
 			endless(s)
 			second := s.Reservations[0]
@@ -47,6 +47,7 @@ func TestJobEnvironment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			snap := hookstest.Snapshot(noon)
+			snap.KillWait.Duration = 30 * time.Second
 			if c.change != nil {
 				c.change(snap)
 			}

@@ -70,6 +70,12 @@ func Request(fields map[string]string) (capacity.Request, error) {
 	if !req.AccountKnown { // the filter runs as the submitting user
 		req.Outside = func(group string) bool { return outside(os.Getuid(), group) }
 	}
+	if text := fields["signal"]; text != "" && text != "0@0" {
+		req.Signal = time.Minute // which sbatch does not show
+		if _, seconds, given := strings.Cut(text, "@"); given {
+			req.Signal = time.Duration(count(seconds)) * time.Second
+		}
+	}
 	switch fields["requeue"] {
 	case "no-requeue", "0":
 		req.Requeue = capacity.RequeueNo

@@ -14,7 +14,7 @@ local UNCHECKED = "pcs-capacity: %s; the job is let through unchecked; tell an a
 local FIELDS = {
   "from", "partition", "account", "comment", "was", "started", "user", "qos", "time", "time-min", "begin", "deadline", "nodes",
   "ntasks", "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task",
-  "constraint", "component", "requeue", "nodelist", "exclude",
+  "constraint", "component", "requeue", "nodelist", "exclude", "signal",
 }
 
 -- How sbatch and slurmctld show an option that was not given.
@@ -174,6 +174,7 @@ local function decide(fields, plan, now)
   local name = fields.partition ~= "" and fields.partition or plan:match("\ndefault (%S+)\n")
   if not name or name:find("[%s,]") then return nil end
   if fields.from == "job_modify" or fields.nodelist .. fields.exclude ~= "" then return nil end
+  if not ({ [""] = true, ["0@0"] = true })[fields.signal] then return nil end
   local accounts, floor, most, wall, rooms, at = find(plan, "quick", name, QUICK)
   local shortens = not accounts
   if shortens then

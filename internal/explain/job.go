@@ -147,6 +147,12 @@ func (e *Explanation) runs(j capacity.Job, snap *capacity.Snapshot, now time.Tim
 			if wish, _ := j.Wish(); wish.OnEnd != "" {
 				onEnd = wish.OnEnd
 			}
+			if fence := snap.FenceOf(name, j.Nodes, now); j.State == "SUSPENDED" {
+				e.fact("suspended", "sync resumes it at %s, so that it ends by the fence",
+					capacity.FormatUTC(capacity.RequeueAt(fence, snap.KillWait.Duration)))
+			} else if limitOf(j, snap, now) == "" && j.TimeLimit.Bounded() && !j.End.After(fence) {
+				onEnd = capacity.StopAtEnd // its owner's limit
+			}
 			switch {
 			case !j.Requeues():
 				e.fact("at the fence", "its time limit ends it; it cannot be requeued")
