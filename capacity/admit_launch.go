@@ -132,7 +132,7 @@ func notOpen(message string, until time.Time) Verdict {
 // launchMismatches returns the mismatches of Match for which EC2 would refuse a launch. A node group larger than its
 // reservation can still launch some of its nodes.
 func launchMismatches(r Reservation, g NodeGroup, now time.Time) []Problem {
-	return slices.DeleteFunc(Match(r, g, now), func(m Problem) bool { return m.Code == WrongSize })
+	return slices.DeleteFunc(Match(r, g, now), func(m Problem) bool { return m.Code == WrongSize || m.Code == NoInstances })
 }
 
 func opens(w Window, now time.Time) string {

@@ -108,6 +108,7 @@ const (
 	WrongPurchase      Code = "purchase-option"
 	WrongTenancy       Code = "tenancy"
 	WrongSize          Code = "size"
+	NoInstances        Code = "no-instances"
 	HasEnded           Code = "expired"
 	PaymentPending     Code = "payment-pending"
 	WrongState         Code = "state"
@@ -406,9 +407,9 @@ var Codes = []Meaning{
 		Do:      "Run `pcs-capacity hooks install` on the controller, or list the nodes in slurm.conf.",
 		Example: "Slurm has no nodes gpu-1, gpu-2, … for node group gpu; run `pcs-capacity hooks install` on its controller"},
 	{Code: NodesLost, Where: AtPass, Severity: Admin,
-		Text:    "Slurm no longer shows nodes of a partition: before 25.05.7 and 25.11.3 it loses nodes that power down while slurmctld restarts.",
-		Do:      "Update Slurm, then restart slurmctld.",
-		Example: "Slurm no longer shows nodes gpu-[2-3] of partition gpu, so that no job gets them; update Slurm to 25.05.7, 25.11.3 or newer (an older one loses nodes that power down while slurmctld restarts), then restart slurmctld"},
+		Text:    "Slurm no longer shows nodes of a partition. Somebody has set them to FUTURE, or Slurm has: before 25.05.7 and 25.11.3 it loses nodes that power down while slurmctld restarts.",
+		Do:      "Restart slurmctld; update such a Slurm before.",
+		Example: "Slurm no longer shows nodes gpu-[2-3] of partition gpu, so that no job gets them: they are FUTURE, as `scontrol update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself; restart slurmctld"},
 	{Code: OutOfService, Where: AtPass, Severity: Admin,
 		Text:    "Nodes of an open reservation are drained, down or failed.",
 		Do:      "Remove the cause, then give the nodes back as the sentence says.",
@@ -559,6 +560,10 @@ var Codes = []Meaning{
 		Text:    "A reservation has another tenancy than nodes are launched with.",
 		Do:      "Use a reservation of default tenancy.",
 		Example: "reservation cr-0 has tenancy dedicated, but node groups launch with default tenancy; use a reservation of default tenancy"},
+	{Code: NoInstances, Where: AtPass | AtSetup, Severity: Admin,
+		Text:    "EC2 shows an open reservation with a size of 0: jobs that need it are refused.",
+		Do:      "See it in EC2, or use another reservation.",
+		Example: "reservation cr-0 is open and has no instances; see it in EC2, or use another reservation"},
 	{Code: WrongSize, Where: AtSetup, Severity: Admin,
 		Text:    "A node group would have more nodes than its reservation has instances.",
 		Do:      "Use fewer nodes, or another reservation.",

@@ -37,8 +37,11 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Problem {
 		add(WrongZone, fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
 			"reservation %s is in %s, but node group %s has %s", r.ID, FormatZone(r.AZID, r.AZ), g.Name, subnetZones(g.Subnets))
 	}
+	if r.State == StateActive && r.Size() == 0 {
+		add(NoInstances, "see it in EC2, or use another reservation", "reservation %s is open and has no instances", r.ID)
+	}
 	// An ended or not yet opened reservation has no instances; its state says more.
-	if size := r.Size(); g.MaxNodes > size && (size > 0 || usable) {
+	if size := r.Size(); g.MaxNodes > size && (size > 0 || usable && r.State != StateActive) {
 		fix := fmt.Sprintf("use at most %d nodes", size)
 		if size == 0 {
 			fix = "run this again once EC2 shows its instances, or use another reservation"
@@ -61,7 +64,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Problem {
 func Lasting(mismatches []Problem) []Problem {
 	return slices.DeleteFunc(slices.Clone(mismatches), func(m Problem) bool {
 		switch m.Code {
-		case WrongZone, WrongType, WrongPurchase, WrongTenancy, WrongPlatform:
+		case WrongZone, WrongType, WrongPurchase, WrongTenancy, WrongPlatform, NoInstances:
 			return false
 		}
 		return true

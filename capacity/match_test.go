@@ -32,7 +32,7 @@ func TestMatchReturnsEveryMismatch(t *testing.T) {
 		}, []string{"payment-pending", "purchase-option", "instance-type", "az", "size", "platform", "tenancy"}},
 		{"ended", func(r *Reservation, g *NodeGroup) { r.End = noon }, []string{"expired"}},
 		{"expired, without instances", func(r *Reservation, g *NodeGroup) { r.State, r.Total = StateExpired, 0 }, []string{"expired"}},
-		{"open, without instances", func(r *Reservation, g *NodeGroup) { r.Total = 0 }, []string{"size"}},
+		{"open, without instances", func(r *Reservation, g *NodeGroup) { r.Total = 0 }, []string{"no-instances"}},
 		{"expired state", func(r *Reservation, g *NodeGroup) { r.State = StateExpired }, []string{"expired"}},
 		{"unknown state", func(r *Reservation, g *NodeGroup) { r.State = "frozen" }, []string{"state"}},
 		{"zone not known yet", func(r *Reservation, g *NodeGroup) { r.AZID = "" }, []string{"az-unknown"}},

@@ -19,6 +19,8 @@ type Config struct {
 	// StateSaveLocation is slurmctld's folder, which the controllers of a cluster share.
 	StateSaveLocation string
 	KillWait          time.Duration
+	// SlurmUID is the number of SlurmUser.
+	SlurmUID int
 	// OverTime is OverTimeLimit: how much longer than its limit a job may run.
 	OverTime          capacity.Limit
 	ResumeTimeout     time.Duration
@@ -136,6 +138,8 @@ func parseConfig(output []byte) (Config, error) {
 		AccountingEnforce: splitList(values["AccountingStorageEnforce"]),
 		Accounts:          values["AccountingStorageType"] == "accounting_storage/slurmdbd",
 	}
+	_, uid, _ := strings.Cut(values["SlurmUser"], "(") // slurm(64030)
+	config.SlurmUID, _ = strconv.Atoi(strings.TrimSuffix(uid, ")"))
 	if config.OverTime, err = overTime(values["OverTimeLimit"]); err != nil {
 		return Config{}, fmt.Errorf("OverTimeLimit: %w", err)
 	}

@@ -18,7 +18,14 @@ type clock struct {
 	mu  sync.Mutex
 	off time.Duration
 	at  reading // when off was learned
+	// doubt is an offset that is not believed yet, if doubted.
+	doubt   time.Duration
+	doubted bool
 }
+
+// plausible is how far an answer may be from the time that is known. One that is further off is mostly wrong, as EC2 refuses
+// requests that are signed at a time more than 5 minutes off, S3 those of more than 15; the next one tells.
+const plausible = 15 * time.Minute
 
 // reading is the machine's time, and how long this program runs: that goes on evenly when the
 // machine's clock is set.
@@ -79,7 +86,7 @@ func (c *clock) middleware(stack *middleware.Stack) error {
 // learn takes AWS's time from a Date header, which has whole seconds: the true time was between it and
 // one second later, at some moment between sent and received. A clock that agrees with this stays as it
 // is. Any other is set to the header's time, whichever way it is off, so that it is never ahead of AWS's:
-// what begins at a StartDate begins when EC2 says so too.
+// what begins at a StartDate begins when EC2 says so too. A time that is not plausible counts when a second answer agrees.
 func (c *clock) learn(header http.Header, sent, received reading) {
 	date, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
@@ -89,8 +96,14 @@ func (c *clock) learn(header http.Header, sent, received reading) {
 	least, most := date.Sub(received.wall), date.Add(time.Second).Sub(sent.wall.Add(leapt(sent, received)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at, c.off = received, 0
+	off := time.Duration(0)
 	if least > 0 || most < 0 {
-		c.off = least
+		off = least
 	}
+	known := c.off - leapt(c.at, received)
+	if c.at != (reading{}) && (off-known).Abs() > plausible && (!c.doubted || (off-c.doubt).Abs() > plausible) {
+		c.doubt, c.doubted = off, true
+		return
+	}
+	c.at, c.off, c.doubted = received, off, false
 }

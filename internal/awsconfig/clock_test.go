@@ -33,6 +33,21 @@ func TestOffset(t *testing.T) {
 	}
 }
 
+// One answer with a Date of another year changes nothing, and as the first one not for long; a second one that agrees does.
+func TestOneDateIsNoWitness(t *testing.T) {
+	m := reading{wall: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	c := clock{read: func() reading { return m }}
+	for i, step := range []struct{ date, want time.Duration }{
+		{365 * 24 * time.Hour, 365 * 24 * time.Hour}, {0, 365 * 24 * time.Hour}, {0, 0}, {10 * time.Minute, 10 * time.Minute}, {365 * 24 * time.Hour, 10 * time.Minute}, {9 * time.Minute, 9 * time.Minute},
+		{-time.Hour, 9 * time.Minute}, {time.Hour, 9 * time.Minute}, {time.Hour, time.Hour}, {0, time.Hour}, {0, 0},
+	} {
+		c.learn(http.Header{"Date": {m.wall.Add(step.date).Format(http.TimeFormat)}}, m, m)
+		if c.offset() != step.want {
+			t.Errorf("answer %d, of %s: offset %s, want %s", i+1, step.date, c.offset(), step.want)
+		}
+	}
+}
+
 // The machine's clock is set between the answer and the use of the offset, while an answer is
 // under way, and more than once: AWS's time is known all the same, without another call.
 func TestOffsetWhenTheMachinesClockLeaps(t *testing.T) {
@@ -62,6 +77,7 @@ func TestOffsetWhenTheMachinesClockLeaps(t *testing.T) {
 			}
 		}
 		answer(leap)
+		answer(0)
 		pass(time.Minute)
 		if off().Abs() > time.Second {
 			t.Errorf("leap of %s during the answer: AWS's time is off by %s", leap, off())

@@ -50,7 +50,7 @@ func (x *actual) Look(ctx context.Context) (*Cluster, error) {
 	}
 	c.Version, c.TimeMinCollapses = cfg.Version.String(), cfg.Version.TimeMinCollapses()
 	c.KillWait, c.NoRequeue, c.OverTime = cfg.KillWait, cfg.NoRequeue, cfg.OverTime
-	c.SlurmCluster = cfg.ClusterName
+	c.SlurmCluster, c.SlurmUID = cfg.ClusterName, cfg.SlurmUID
 	c.Accounting, c.ShowsPoweredDown = cfg.Accounting(), cfg.ShowsPoweredDown()
 	if c.Mark, c.MarkErr = x.pcsCluster, nil; x.pcsCluster == "" {
 		c.Name = cfg.ClusterName

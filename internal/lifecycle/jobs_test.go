@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -73,6 +74,24 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 	p := passOf(Sources{OursOnly: true}.at(m, nil), Seen{Snap: snap, Cluster: &Cluster{}})
 	if err := p.readJobs(t.Context()); err != nil || p.seen.Jobs == nil || len(p.seen.Jobs) > 0 {
 		t.Errorf("without a partition: %v %v", p.seen.Jobs, err)
+	}
+}
+
+// Root's files are those of the owner of state_dir: one who is neither root nor SlurmUser is said.
+func TestOwnerOfTheStateFolder(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	for _, uid := range []int{0, 1001, 1002} {
+		p := passOf(Sources{State: state.Dir(t.TempDir())}, Seen{Snap: oneSlot("ec2", nil), Cluster: &Cluster{SlurmUID: 1001, Partitions: []capacity.SlurmPartition{{Name: "gpu"}}}})
+		if err := os.Chown(string(p.State), uid, uid); err != nil {
+			t.Fatal(err)
+		}
+		p.seen.Cluster.slots = map[string][]string{"gpu": {"gpu-1"}}
+		p.addSlurm()
+		if said := strings.Join(p.seen.Snap.Problems, "\n"); strings.Contains(said, "belongs to user 1002, neither root nor SlurmUser") != (uid == 1002) || uid != 1002 && said != "" {
+			t.Errorf("of user %d: %q", uid, said)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -177,6 +178,9 @@ func (p *pass) addSlurm() {
 	p.seen.Snap.TimeMinCollapses, p.seen.Snap.NoRequeue = p.seen.Cluster.TimeMinCollapses, p.seen.Cluster.NoRequeue
 	p.seen.Snap.SlurmCluster = p.seen.Cluster.SlurmCluster
 	p.seen.Snap.KillWait.Duration = p.seen.Cluster.KillWait
+	if uid, err := p.State.OwnerUID(); err == nil && os.Geteuid() == 0 && uid != 0 && uid != p.seen.Cluster.SlurmUID {
+		p.problem(capacity.StateFile, fmt.Errorf("%s belongs to user %d, neither root nor SlurmUser, who can change what root writes there: chown -R it back", p.State, uid))
+	}
 	over := capacity.OverTime(p.seen.Cluster.Partitions, p.seen.Cluster.Ours(p.seen.Snap), p.seen.Cluster.OverTime)
 	if p.seen.Snap.Timing.OverTime.Duration = over.Duration(); over.Unlimited {
 		p.say(capacity.NoLimitEnds, capacity.Subject{}, "set it to a number of minutes, or take it out",
@@ -240,8 +244,9 @@ func (p *pass) sayGone(partition, slot string) {
 	}
 	nodes := hostlist.Compress(gone)
 	said := capacity.Problemf(capacity.NodesLost, capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
-		"update Slurm to 25.05.7, 25.11.3 or newer (an older one loses nodes that power down while slurmctld restarts), then restart slurmctld",
-		"Slurm no longer shows nodes %s of partition %s, so that no job gets them", nodes, partition)
+		"restart slurmctld",
+		"Slurm no longer shows nodes %s of partition %s, so that no job gets them: they are FUTURE, as `scontrol update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself",
+		nodes, partition)
 	said.Severity = capacity.Note
 	if p.seen.Old != nil &&
 		slices.ContainsFunc(p.seen.Old.All(), func(before capacity.Problem) bool { return before.Text() == said.Text() }) {

@@ -116,6 +116,8 @@ type Cluster struct {
 	ShowsPoweredDown bool
 	// KillWait is how long Slurm waits between TERM and KILL.
 	KillWait time.Duration
+	// SlurmUID is SlurmUser's.
+	SlurmUID int
 	// OverTime is OverTimeLimit of slurm.conf.
 	OverTime capacity.Limit
 	// NoRequeue: see capacity.Snapshot.

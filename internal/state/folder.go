@@ -62,6 +62,16 @@ func ownerOf(info fs.FileInfo) (uid, gid int) {
 	return os.Getuid(), os.Getgid()
 }
 
+// OwnerUID is whose the state_dir is: root gives the files that it makes there to this user.
+func (d Dir) OwnerUID() (int, error) {
+	info, err := os.Stat(string(d))
+	if err != nil {
+		return 0, err
+	}
+	uid, _ := ownerOf(info)
+	return uid, nil
+}
+
 // linksOf is how many names a file has.
 func linksOf(info fs.FileInfo) int {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
