@@ -10,7 +10,7 @@ import (
 )
 
 // TestSlurm_R2_R11_Fence: a job that crosses the fence waits, and one that fits runs. A limit that
-// comes to cross it is lowered. An extension moves the fence, and the job that waited runs.
+// comes to cross it is lowered. An extension moves the fence, the limit is again what it was, and the job that waited runs.
 func TestSlurm_R2_R11_Fence(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -46,7 +46,7 @@ func TestSlurm_R2_R11_Fence(t *testing.T) {
 	}
 
 	extend(r, block)
-	r.expect("update-fence gpu")
+	r.expect("update-fence gpu", "raise-limit gpu "+fits.Shown)
 	if after := r.reservations()["pcs-capacity-fence-gpu"].Start; !near(after, placed.Start.Add(24*time.Hour)) {
 		t.Errorf("the fence of an extended block moved from %s to %s", placed.Start, after)
 	}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
@@ -103,8 +104,8 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 	}
 	block, _ := snap.Reservation(hookstest.BlockID)
 	w := snap.Timing.Window(block)
-	want := fmt.Sprintf("PCS_CAPACITY_END=%d\nPCS_CAPACITY_FACTS=%s\nPCS_CAPACITY_FENCE=%d\nPCS_CAPACITY_RECLAIM=%d\nPCS_CAPACITY_RESERVATION_ID=%s\nSITE=here",
-		w.End.Unix(), p.state.FactsPath("gpu"), w.Fence.Unix(), w.Reclaim.Unix(), hookstest.BlockID)
+	want := fmt.Sprintf("PCS_CAPACITY_END=%d\nPCS_CAPACITY_FACTS=%s\nPCS_CAPACITY_FENCE=%d\nPCS_CAPACITY_RECLAIM=%d\nPCS_CAPACITY_REQUEUE=%d\nPCS_CAPACITY_RESERVATION_ID=%s\nSITE=here",
+		w.End.Unix(), p.state.FactsPath("gpu"), w.Fence.Unix(), w.Reclaim.Unix(), capacity.RequeueAt(w.Fence, snap.KillWait.Duration).Unix(), hookstest.BlockID)
 	show := []string{"sh", "-c", "env | grep -E '^(PCS_CAPACITY|SITE)' | sort"}
 	on := func(node string, more ...string) []string {
 		return append([]string{"-t", "10", "-p", strings.Split(node, "-")[0], "-w", node}, more...)
