@@ -108,7 +108,7 @@ func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot tim
 		v.Warnings = append(
 			v.Warnings,
 			fmt.Sprintf(
-				"Slurm's accounting limits what you may use over time, so the job gets %s; `pcs-capacity sync` gives it more when it runs, as far as accounting leaves it",
+				"Slurm's accounting limits what you may use over time, so the job gets %s; state what it needs with --time",
 				timeMin),
 		)
 	}

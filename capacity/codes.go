@@ -77,7 +77,6 @@ const (
 	HostFailed           Code = "host-failed"
 	LaunchFailed         Code = "launch-failed"
 	NeverStarts          Code = "never-starts"
-	LimitKept            Code = "limit-kept"
 	ChangeFailed         Code = "change-failed"
 	StateFile            Code = "state-file"
 	AnotherRuns          Code = "another-runs"
@@ -467,10 +466,6 @@ var Codes = []Meaning{
 		Text:    "A waiting job can never start as it is. Its `AdminComment` says so as well.",
 		Do:      "Its owner changes it as the sentence says, or cancels it.",
 		Example: "job 7 can never start: the job asks for 5 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"},
-	{Code: LimitKept, Where: AtPass, Severity: Note,
-		Text:    "Accounting leaves these jobs less than the time to the fence, or does not say how much.",
-		Do:      "Nothing. If the jobs should go on, give them more with `sacctmgr`.",
-		Example: "time limits of running jobs: GrpTRESMins of cpu of QOS metered leaves less than the time to the fence (job 2)"},
 	{Code: ChangeFailed, Where: AtPass, Severity: Admin,
 		Text:    "Slurm or AWS refused a change of `sync`; the sentence has its words.",
 		Do:      "Wait: the next pass tries it again. If it stays, do as the words say.",

@@ -48,7 +48,6 @@ type Job struct {
 	NodeList     string // --nodelist, a hostlist; from a separate query
 	Exclude      string // --exclude, a hostlist; from a separate query
 	Reservation  string // the requested Slurm reservation
-	TRES         TRES   // allocated resources; from a separate query
 	Unread       string // what squeue shows and nobody can read; "" if the rest of this is all
 }
 

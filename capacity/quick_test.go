@@ -107,15 +107,14 @@ func TestShortestWall(t *testing.T) {
 		walls Walls
 		want  Limit
 	}{
-		"none":                 {Walls{QOS: []QOSWall{{Name: "a"}}}, Limit{}},
-		"of a QOS":             {Walls{QOS: []QOSWall{{Name: "a", MaxWall: Minutes(60)}, {Name: "b", MaxWall: Minutes(30)}}}, Minutes(30)},
-		"of the first":         {Walls{QOS: []QOSWall{{Name: "a", MaxWall: Minutes(30)}, {Name: "b", MaxWall: Minutes(60)}}}, Minutes(30)},
-		"of an association":    {Walls{QOS: []QOSWall{{Name: "a", MaxWall: Minutes(60)}}, Associations: []Association{{Account: "x", MaxWall: Minutes(20)}}}, Minutes(20)},
-		"unlimited":            {Walls{QOS: []QOSWall{{Name: "a", MaxWall: NoLimit}}}, Limit{}},
-		"not known":            {Walls{Unknown: true}, Minutes(1)},
-		"a metered QOS":        {Walls{QOS: []QOSWall{{Name: "a", Metered: true}}}, Minutes(1)},
-		"a QOS that is untold": {Walls{QOS: []QOSWall{{Name: "a", Untold: true}}}, Minutes(1)},
-		"a metered account":    {Walls{Associations: []Association{{Account: "x", Metered: true}}}, Minutes(1)},
+		"none":              {Walls{QOS: []QOSWall{{Name: "a"}}}, Limit{}},
+		"of a QOS":          {Walls{QOS: []QOSWall{{Name: "a", MaxWall: Minutes(60)}, {Name: "b", MaxWall: Minutes(30)}}}, Minutes(30)},
+		"of the first":      {Walls{QOS: []QOSWall{{Name: "a", MaxWall: Minutes(30)}, {Name: "b", MaxWall: Minutes(60)}}}, Minutes(30)},
+		"of an association": {Walls{QOS: []QOSWall{{Name: "a", MaxWall: Minutes(60)}}, Associations: []Association{{Account: "x", MaxWall: Minutes(20)}}}, Minutes(20)},
+		"unlimited":         {Walls{QOS: []QOSWall{{Name: "a", MaxWall: NoLimit}}}, Limit{}},
+		"not known":         {Walls{Unknown: true}, Minutes(1)},
+		"a metered QOS":     {Walls{QOS: []QOSWall{{Name: "a", Metered: true}}}, Minutes(1)},
+		"a metered account": {Walls{Associations: []Association{{Account: "x", Metered: true}}}, Minutes(1)},
 	} {
 		if got := c.walls.shortest(); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)

@@ -6,8 +6,8 @@ import (
 )
 
 // Walls are the longest limits (MaxWall) that QOS and associations of Slurm's accounting allow jobs. A missing entry
-// means no limit. A job with a longer limit is refused, or waits for ever. [Budgets] limit use over time; Walls say
-// for whom such limits exist.
+// means no limit. A job with a longer limit is refused, or waits for ever. Walls also say whose use
+// over time is limited.
 type Walls struct {
 	// Unknown: accounting limits jobs, but the limits were never read.
 	Unknown      bool          `json:"unknown,omitempty"`
@@ -23,12 +23,8 @@ type QOSWall struct {
 	MaxWall Limit  `json:"max_wall"`
 	// OverPartition: this QOS counts before the partition's QOS (OverPartQOS).
 	OverPartition bool `json:"over_partition,omitempty"`
-	// Metered: the QOS limits use over time, in TRES-minutes or by GrpWall. Untold: it has a limit whose use Slurm does
-	// not show (MaxTRESRunMinsPerUser, …PerAccount).
+	// Metered: the QOS limits use over time, in TRES-minutes or by GrpWall.
 	Metered bool `json:"metered,omitempty"`
-	Untold  bool `json:"untold,omitempty"`
-	// Factor multiplies the use of its jobs (UsageFactor); 0 stands for 1.
-	Factor float64 `json:"factor,omitempty"`
 }
 
 // Association is Slurm's association of an account, or of a user in it, with the limits of its parents included.
@@ -51,7 +47,7 @@ const NormalQOS = "normal"
 func NewWalls(qos []QOSWall, associations []Association, accounts map[string]string) Walls {
 	var w Walls
 	for _, q := range qos {
-		if q.MaxWall.Bounded() || q.Metered || q.Untold || q.Factor > 1 {
+		if q.MaxWall.Bounded() || q.Metered {
 			w.QOS = append(w.QOS, q)
 		}
 	}
@@ -119,7 +115,7 @@ func (w Walls) Wall(user, account, qos string, p Partition) Limit {
 // Metered reports whether accounting limits the jobs' use over time, or nobody knows.
 func (w Walls) Metered(user, account, qos string, p Partition) bool {
 	first, second, a := w.binding(user, account, qos, p)
-	return w.Unknown || first.Metered || second.Metered || first.Untold || second.Untold || a.Metered
+	return w.Unknown || first.Metered || second.Metered || a.Metered
 }
 
 // binding returns a job's two QOS in the order in which they count, and its user's association.
@@ -145,7 +141,7 @@ func (w Walls) qos(name string) QOSWall {
 
 // shortest is the shortest of all limits; unset if there is none. With metered limits it is the least possible.
 func (w Walls) shortest() Limit {
-	if w.Unknown || slices.ContainsFunc(w.QOS, func(q QOSWall) bool { return q.Metered || q.Untold }) ||
+	if w.Unknown || slices.ContainsFunc(w.QOS, func(q QOSWall) bool { return q.Metered }) ||
 		slices.ContainsFunc(w.Associations, func(a Association) bool { return a.Metered }) {
 		return Minutes(1)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -30,13 +29,9 @@ func (c *Client) Walls(ctx context.Context, cluster string) (capacity.Walls, err
 		"grptresrunmins",
 		"maxtresrunminspa",
 		"maxtresrunminspu",
-		"usagefactor",
 	}, func(f []string) (err error) {
 		q := capacity.QOSWall{Name: f[0], OverPartition: slices.Contains(splitList(f[2]), "OverPartQOS"),
-			Metered: anySet(f[3:7]), Untold: anySet(f[7:9])}
-		if factor, err := strconv.ParseFloat(f[9], 64); err == nil && factor > 1 {
-			q.Factor = factor
-		}
+			Metered: anySet(f[3:])}
 		q.MaxWall, err = capacity.ParseLimit(f[1])
 		qos = append(qos, q)
 		return err

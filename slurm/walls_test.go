@@ -48,12 +48,6 @@ func TestLongAccounting(t *testing.T) {
 			t.Errorf("%q: metered %t in %+v", who, got, walls)
 		}
 	}
-	budgets, err := client.Budgets(deadline(t))
-	check(t, err)
-	nobody := capacity.Spender{User: "nobody", Account: "sub", QOS: "twice", Partition: static, TRES: capacity.TRES{"cpu": 1}, Limit: 1}
-	if most, by, err := budgets.Most(nobody, walls, 1000); most != 45 || by != "GrpWall of account top" || err != nil {
-		t.Errorf("%d by %q, %v", most, by, err)
-	}
 	partitions, err := client.Partitions(deadline(t))
 	check(t, err)
 	for _, c := range []struct {

@@ -176,10 +176,8 @@ type SetLimit struct {
 	Slot    string
 	Job     capacity.Job // as it was read
 	Minutes int
-	// By names the limit of accounting that caps the job; "" if the fence at Fence does.
-	By    string
-	Fence time.Time // AWS's; zero where the reservation no longer ends
-	Until time.Time // the same by Slurm's clock
+	Fence   time.Time // AWS's; zero where the reservation no longer ends
+	Until   time.Time // the same by Slurm's clock
 }
 
 // limitNote begins the AdminComment of a job whose limit sync has changed.
@@ -238,9 +236,6 @@ func (e SetLimit) Sentence(t capacity.Tense) string {
 	}
 	if e.raises() {
 		verb = t.Verb("raise", "raised")
-	}
-	if e.By != "" {
-		why = ", all that " + e.By + " leaves it"
 	}
 	return fmt.Sprintf("job %s on slot %s: %s the time limit from %s to %s%s", e.Job.Shown, e.Slot, verb,
 		e.Job.TimeLimit, capacity.FormatMinutes(e.Minutes), why)

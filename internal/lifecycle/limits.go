@@ -17,8 +17,6 @@ type limitChange struct {
 	fence   time.Time // in Slurm's clock; zero if there is none any more
 	// reservation is the one that ends.
 	reservation string
-	// by is the limit of accounting that caps the job; "" if none does.
-	by string
 }
 
 // fenced is a slot whose jobs must end by the fence.
@@ -143,12 +141,10 @@ func earliestFence(j capacity.Job, byNode map[string]fenced) (fenced, bool) {
 }
 
 // limits returns the new time limits of running jobs.
-func limits(seen Seen) ([]capacity.Effect, []capacity.Problem) {
-	changes, problems := withinBudgets(seen, seen.limitChanges())
+func limits(seen Seen) (effects []capacity.Effect) {
 	keep := KeepMarks{maps.Clone(seen.Marks), seen.MarksFile}
-	var effects []capacity.Effect
-	for _, c := range changes {
-		e := SetLimit{Slot: c.slot, Job: c.job, Minutes: c.minutes, By: c.by, Until: c.fence}
+	for _, c := range seen.limitChanges() {
+		e := SetLimit{Slot: c.slot, Job: c.job, Minutes: c.minutes, Until: c.fence}
 		if !c.fence.IsZero() {
 			e.Fence = c.fence.Add(-seen.toSlurm())
 		}
@@ -167,13 +163,18 @@ func limits(seen Seen) ([]capacity.Effect, []capacity.Problem) {
 	if !maps.Equal(keep.Marks, seen.Marks) {
 		effects = slices.Insert(effects, 0, capacity.Effect(keep))
 	}
-	return effects, problems
+	return effects
 }
 
-// limitChanges returns the limits before the budgets of accounting apply.
+// limitChanges returns the changes of running jobs' limits. None that we chose is raised where accounting limits use
+// over time.
 func (s Seen) limitChanges() []limitChange {
 	jobs := s.left()
-	return append(limitChanges(jobs, s.endingNodes(), withinWalls(s, jobs), s.SlurmNow()), s.restored(jobs)...)
+	changes := append(limitChanges(jobs, s.endingNodes(), withinWalls(s, jobs), s.SlurmNow()), s.restored(jobs)...)
+	return slices.DeleteFunc(changes, func(c limitChange) bool {
+		return c.raises() && s.Marks[c.job.Shown].Fit &&
+			s.Snap.Walls.Metered(c.job.User, c.job.Account, c.job.QOS, s.partition(c.job.Partition))
+	})
 }
 
 // restored gives jobs back the limit that sync has lowered where their reservation no longer ends.

@@ -457,16 +457,6 @@ func (m *model) DeleteReservation(_ context.Context, name string) error {
 	return nil
 }
 
-func (m *model) Budgets(context.Context) (capacity.Budgets, error) { return capacity.Budgets{}, nil }
-
-func (m *model) Held(context.Context, []string) (map[string]capacity.TRES, error) {
-	held := map[string]capacity.TRES{}
-	for _, j := range m.jobs {
-		held[j.Shown] = capacity.TRES{"cpu": 2, "node": int64(len(j.Nodes))}
-	}
-	return held, nil
-}
-
 func (m *model) SetTimeLimit(_ context.Context, job string, minutes int) error {
 	defer m.change()()
 	j, err := m.find(job)

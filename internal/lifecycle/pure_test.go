@@ -71,7 +71,7 @@ var decisions = map[string]func(Seen) any{
 	"unfinished":     func(s Seen) any { return unfinished(s) },
 	"endings":        func(s Seen) any { return endings(s) },
 	"keepMarks":      func(s Seen) any { return keepMarks(s) },
-	"limits":         func(s Seen) any { e, p := limits(s); return []any{e, p} },
+	"limits":         func(s Seen) any { return limits(s) },
 	"waiting":        func(s Seen) any { return waiting(s) },
 	"endedHolds":     func(s Seen) any { return endedHolds(s) },
 	"givenUp":        func(s Seen) any { return givenUp(s) },

@@ -373,7 +373,7 @@ var scenarios = []struct {
 		st.aws.reservations[0].End = opens.Add(2 * day)
 		st.pass(2 * time.Hour)
 	}},
-	{"what accounting lets jobs have bounds a raise", func(st *stage) {
+	{"what accounting lets jobs have bounds a raise, and where it limits use over time there is none", func(st *stage) {
 		st.slurm.walls = capacity.Walls{QOS: []capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(500)}, {Name: "metered", Metered: true}, {Name: "normal"}}}
 		st.solo().OnEnd = capacity.StopAtEnd
 		st.openBlock()
@@ -382,11 +382,6 @@ var scenarios = []struct {
 			j.QOS, j.TimeMin = qos, capacity.Minutes(30)
 		}
 		st.pass(time.Hour + time.Minute)
-		st.slurm.budgets = capacity.Budgets{QOS: []capacity.Budget{{QOS: "metered", Total: map[string]capacity.Meter{"cpu": {Limit: 2000, Taken: 520}}}},
-			Associations: []capacity.Budget{{Account: "nlp"}, {Account: "nlp", User: "alice"}}}
-		st.pass(time.Hour + 2*time.Minute)
-		st.slurm.answers["Budgets"] = errors.New("sacctmgr: Problem talking to the database")
-		st.pass(time.Hour + 3*time.Minute)
 	}},
 	{"a job of the block before is not raised", func(st *stage) {
 		st.solo().OnEnd = capacity.StopAtEnd

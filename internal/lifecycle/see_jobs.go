@@ -33,8 +33,7 @@ func (p *pass) changeJobs(ctx context.Context) {
 	p.learnJobs(p.carryOut(ctx, unfinished(p.seen)))
 	p.learnJobs(p.carryOut(ctx, endings(p.seen)))
 	p.learnJobs(p.carryOut(ctx, keepMarks(p.seen)))
-	p.readBudgets(ctx, meteredPartitions(p.seen))
-	p.learnJobs(p.decide(ctx, limits))
+	p.learnJobs(p.carryOut(ctx, limits(p.seen)))
 	p.carryOut(ctx, waiting(p.seen))
 	p.carryOut(ctx, endedHolds(p.seen))
 }
@@ -125,21 +124,6 @@ func (p *pass) alsoOurs() []string {
 		}
 	}
 	return names
-}
-
-// readBudgets reads what accounting leaves the jobs of partitions.
-func (p *pass) readBudgets(ctx context.Context, partitions []string) {
-	b := &p.seen.Budgets
-	if len(partitions) == 0 {
-		return
-	}
-	if b.Budgets, b.err = p.World.Budgets(ctx); b.err == nil {
-		b.held, b.err = p.World.Held(ctx, partitions)
-	}
-	if b.err != nil {
-		p.problem(capacity.AccountingUnanswered,
-			fmt.Errorf("%w; no time limit is raised where accounting limits what jobs use", b.err))
-	}
 }
 
 // readMarks reads what the last pass knew.

@@ -29,8 +29,6 @@ type Seen struct {
 	Off              map[string]bool
 	// TakenBack are the nodes whose instances EC2 interrupts now; nil in a pass.
 	TakenBack map[string]fenced
-	// Budgets are the budgets of jobs whose limits could be raised.
-	Budgets budgets
 	// OrphansSeen: the snapshot's orphans were read by this pass.
 	OrphansSeen bool
 	// Misplaced are the nodes whose instance, by their Prologs, does not match.

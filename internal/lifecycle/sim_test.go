@@ -13,8 +13,6 @@ type simSlurm interface {
 	Look(ctx context.Context) (*Cluster, error)
 	Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error)
 	Job(ctx context.Context, shown string) (capacity.Job, error)
-	Budgets(ctx context.Context) (capacity.Budgets, error)
-	Held(ctx context.Context, partitions []string) (map[string]capacity.TRES, error)
 
 	CreateReservation(ctx context.Context, r capacity.SlurmReservation) error
 	UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error

@@ -92,10 +92,6 @@ type World interface {
 	Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error)
 	// Tasks are tasks of arrays by name, which Jobs shows as one while they wait.
 	Tasks(ctx context.Context, names []string) ([]capacity.Job, error)
-	// Budgets are accounting's limits on use over time. Held is what the partitions' running jobs hold, by Shown; empty
-	// if nobody knows.
-	Budgets(ctx context.Context) (capacity.Budgets, error)
-	Held(ctx context.Context, partitions []string) (map[string]capacity.TRES, error)
 	// Do carries out an effect, other than one on our own files: the one place where a pass changes anything.
 	Do(ctx context.Context, e capacity.Effect) Answer
 }

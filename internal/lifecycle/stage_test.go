@@ -241,7 +241,6 @@ type taped struct {
 	fails   map[string]error // by the verb of a change
 	answers map[string]error // Look and Jobs
 	walls   capacity.Walls
-	budgets capacity.Budgets
 	older   bool // --time-min collapses
 	still   bool // takes a requeue and does nothing
 	unread  bool // does not show what came of a requeue
@@ -265,10 +264,6 @@ func (s *taped) Jobs(ctx context.Context, partitions []string, wanted func(capac
 		return nil, nil, err
 	}
 	return s.model.Jobs(ctx, partitions, wanted)
-}
-
-func (s *taped) Budgets(context.Context) (capacity.Budgets, error) {
-	return s.budgets, s.answers["Budgets"]
 }
 
 func (s *taped) span(r capacity.SlurmReservation) string {

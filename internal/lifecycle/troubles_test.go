@@ -106,8 +106,6 @@ func TestAsksIsAllOfARequest(t *testing.T) {
 			v.Set(reflect.ValueOf([]string{"x"}))
 		case time.Time:
 			v.Set(reflect.ValueOf(at("1h")))
-		case capacity.TRES:
-			v.Set(reflect.ValueOf(capacity.TRES{"cpu": 7}))
 		case capacity.Limit:
 			v.Set(reflect.ValueOf(capacity.Minutes(7)))
 		default:
