@@ -26,6 +26,11 @@ local function read_plan()
   return plan
 end
 
+-- With --parsable a program reads what sbatch prints.
+local function say(options, ...)
+  if options.parsable ~= "set" then slurm.log_info(...) end
+end
+
 local function check(options, offset)
   if is_step(options) then return slurm.SUCCESS end
   local plan = read_plan()
@@ -35,7 +40,7 @@ local function check(options, offset)
   local answer, fields = judge(job, plan, os.time())
   answer = answer or ask(fields, "exec")
   if not answer then return slurm.SUCCESS end
-  for _, warning in ipairs(answer.warnings) do slurm.log_info("pcs-capacity: %s", warning) end
+  for _, warning in ipairs(answer.warnings) do say(options, "pcs-capacity: %s", warning) end
   if answer.refusal then
     slurm.log_error("pcs-capacity: %s", answer.refusal)
     return slurm.ERROR
@@ -56,6 +61,6 @@ function slurm_cli_pre_submit(options, offset)
   if type(result) == "number" and result ~= slurm.SUCCESS then return result end
   local ok, said = pcall(check, options, offset)
   if ok then return said end
-  pcall(slurm.log_info, UNCHECKED, tostring(said))
+  pcall(say, options, UNCHECKED, tostring(said))
   return slurm.SUCCESS
 end

@@ -71,9 +71,8 @@ local function status_of(code)
   return errors[code] or slurm.ERROR
 end
 
--- Shows the user an answer, which is nil for a job that is not ours.
+-- Shows the user a refusal. An answer is nil for a job that is not ours; what else it says is for cli_filter.lua to say.
 local function tell(answer)
-  for _, warning in ipairs(answer and answer.warnings or {}) do slurm.log_user("pcs-capacity: %s", warning) end
   if not (answer and answer.refusal) then return slurm.SUCCESS end
   slurm.log_user("pcs-capacity: %s", answer.refusal)
   return status_of(answer.code)
@@ -125,7 +124,6 @@ local function guarded(site, ours, ...)
   local ok, status = pcall(ours, ...)
   if ok then return status end
   pcall(slurm.log_info, UNCHECKED, tostring(status))
-  pcall(slurm.log_user, UNCHECKED, tostring(status))
   return slurm.SUCCESS
 end
 

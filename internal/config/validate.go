@@ -30,7 +30,7 @@ func (c *Config) validate() []error {
 		value time.Duration
 		least time.Duration
 	}{
-		{"submit.stale_after", c.Submit.StaleAfter.Duration, time.Second},
+		{"submit.stale_after", c.Submit.StaleAfter.Duration, time.Minute},
 		{"timing.poll", c.Timing.Poll.Duration, time.Second},
 		{"timing.drain_margin", c.Timing.DrainMargin.Duration, 0},
 		{"timing.boot_allowance", c.Timing.BootAllowance.Duration, 0},
