@@ -39,7 +39,12 @@ type Request struct {
 	GPUs        int
 	GPUsPerNode int
 	GPUsPerTask int
-	Constraint  string
+	// CPUsPerTask is --cpus-per-task, 0 if not given. Overcommit: tasks may share CPUs.
+	CPUsPerTask int
+	Overcommit  bool
+	// Counted: Nodes is Slurm's own count, not what the owner wrote.
+	Counted    bool
+	Constraint string
 	// OneNode: the job runs on one node, whatever else it asks for. Component: it is one of a heterogeneous job, and not
 	// the first.
 	OneNode, Component bool

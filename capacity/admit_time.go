@@ -140,6 +140,7 @@ const (
 	beginsAt     = "it begins at %s (--begin), and "
 	mustBeFree   = "jobs on %s in partition %s must end by %s"
 	longestFit   = "%s, but %s. Use --time=%s or less"
+	leastFit     = "%s, but %s. Use --time-min=%s or less"
 )
 
 // refuseLong refuses a job with a sentence of the time that it needs, and the time available.
@@ -165,5 +166,9 @@ func refuseLong(needs string, req Request, best candidate, p Partition, boot tim
 	if minutes < 1 {
 		return refuse(TooLong, fmt.Sprintf("%s, but %s and no time is left before that; %s", needs, where, wait))
 	}
-	return refuse(TooLong, fmt.Sprintf(longestFit, needs, where, FormatMinutes(minutes)))
+	use := longestFit
+	if least := req.least(); least.Set && least == req.TimeMin {
+		use = leastFit
+	}
+	return refuse(TooLong, fmt.Sprintf(use, needs, where, FormatMinutes(minutes)))
 }

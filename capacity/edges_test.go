@@ -172,8 +172,8 @@ func TestEditDistance(t *testing.T) {
 			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
-	// A quarter of the letters of subnetid may be wrong, and no more.
-	for key, want := range map[string]string{"subnet": "subnet_id", "subne": ""} {
+	// One letter of subnetid may be wrong, and no more.
+	for key, want := range map[string]string{"subnetd": "subnet_id", "subnet": ""} {
 		if got := nearKey(key, "x"); got != want {
 			t.Errorf("%s is taken for %q, want %q", key, got, want)
 		}

@@ -144,6 +144,7 @@ func (s *Snapshot) Request(j Job) Request {
 		Begin:        j.Eligible,
 		Deadline:     j.Deadline,
 		Nodes:        j.NumNodes,
+		Counted:      true,
 		Constraint:   j.Constraint,
 		NodeList:     j.NodeList,
 		Exclude:      j.Exclude,

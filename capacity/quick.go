@@ -29,8 +29,8 @@ type QuickRoom struct {
 	// reservation must be free of jobs. Last and Fence are zero if the reservation has no end.
 	From, Last, Fence time.Time
 	// Nodes is the most nodes that one job may have. Usable is how many of them have not failed, 0 before the
-	// reservation is active. GPUs is the number in a node, 0 if unknown.
-	Nodes, Usable, GPUs int
+	// reservation is active. GPUs and CPUs are the numbers in a node, 0 if unknown.
+	Nodes, Usable, GPUs, CPUs int
 }
 
 // Quicks returns the snapshot's simple partitions. It omits a partition where more than sizes, accounts and times
@@ -56,6 +56,7 @@ func Quicks(snap *Snapshot) []Quick {
 				Fence: c.window.Fence,
 				Nodes: c.size(),
 				GPUs:  c.group.GPUs,
+				CPUs:  c.group.CPUs,
 			}
 			if c.onDemand() || c.reservation.State == StateActive {
 				room.Usable = c.healthy()

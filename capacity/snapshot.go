@@ -94,6 +94,8 @@ type NodeGroup struct {
 	MaxNodes int           `json:"max_nodes"`
 	// GPUs of one node as Slurm counts them, which may be slices of a GPU; 0 if it has none or nobody knows.
 	GPUs int `json:"gpus,omitempty"`
+	// CPUs of one node as Slurm counts them; 0 if nobody knows.
+	CPUs int `json:"cpus,omitempty"`
 	// Platform is the image's platform in EC2's terms ("Linux/UNIX"); "" if unknown.
 	Platform string `json:"platform,omitempty"`
 	// PlatformOf is the launch template version, ID:NUMBER, that names the image.

@@ -42,9 +42,9 @@ func nearKey(key, value string) string {
 	}
 	written := bare(key)
 	for _, known := range wishKeys {
-		// A quarter of the letters may be wrong or missing: that covers capacity_reservation, and keeps "capability"
-		// apart from "capacity".
-		if EditDistance(written, bare(known)) <= len(bare(known))/4 {
+		// A fifth of the letters may be wrong or missing: that covers capacity_reservation, and keeps "capability" apart
+		// from "capacity", and "subnet" from "subnet_id".
+		if EditDistance(written, bare(known)) <= len(bare(known))/5 {
 			return known
 		}
 	}

@@ -199,6 +199,7 @@ func TestExplainScreens(t *testing.T) {
 		{"it runs, fitted to the fence", ofJob(job(runs, fits, ends(blockEnd-40*time.Minute-30*time.Second)), world(), 0), explain.Runs},
 		{"it runs, and may be raised", ofJob(job(runs, fits), world(), 0), explain.Runs},
 		{"it runs, and its limit was lowered", ofJob(job(runs, ends(blockEnd-40*time.Minute)), world(), 0), explain.Runs},
+		{"a component of a heterogeneous job waits", ofJob(job(func(j *capacity.Job) { j.Shown, j.HetJobID = "7+1", 7 }), world(), 0), explain.WaitsInQueue},
 		{"it waits with a limit that is fitted", ofJob(job(fits), world(), 0), explain.WaitsInQueue},
 		{"it is over", ofJob(job(func(j *capacity.Job) { j.State = "TIMEOUT" }), world(), 0), explain.Ended},
 		{"sync does not run", ofJob(job(), world(), 2*time.Hour), explain.WaitsInQueue},

@@ -36,7 +36,11 @@ local function check(options, offset)
   local plan = read_plan()
   if goes_elsewhere(options, plan) or not concerns_us(options, plan) then return slurm.SUCCESS end
   local job = { from = "cli_filter", user = os.getenv("USER"), component = offset }
-  setmetatable(job, { __index = function(_, name) return options[name] end })
+  setmetatable(job, { __index = function(_, name)
+    local value = options[name]
+    if name == "ntasks" and value == "1" and not slurm.json_cli_options(options):find('"ntasks"', 1, true) then return nil end
+    return value -- of ntasks: what the user gave
+  end })
   local answer, fields = judge(job, plan, os.time())
   answer = answer or ask(fields, "exec")
   if not answer then return slurm.SUCCESS end

@@ -57,6 +57,8 @@ func Request(fields map[string]string) (capacity.Request, error) {
 		GPUs:         gpus(fields["gpus"]),
 		GPUsPerNode:  max(gpus(fields["gpus-per-node"]), capacity.GPUs(fields["gres"])),
 		GPUsPerTask:  max(gpus(fields["gpus-per-task"]), capacity.GPUs(fields["tres-per-task"])),
+		CPUsPerTask:  count(fields["cpus-per-task"]),
+		Overcommit:   fields["overcommit"] == "set",
 		Constraint:   fields["constraint"],
 		OneNode:      fields["nodes"] == "1-1" || fields["nodes"] == "1" && fields["from"] == fromCLIFilter,
 		Component:    count(fields["component"]) > 0,
@@ -87,6 +89,9 @@ func Request(fields map[string]string) (capacity.Request, error) {
 	var err error
 	if req.TimeLimit, err = capacity.ParseLimit(fields["time"]); err != nil {
 		return req, err
+	}
+	if req.TimeLimit.Unlimited { // sync fits such a job too
+		req.TimeLimit = capacity.Limit{}
 	}
 	req.TimeMin, err = capacity.ParseLimit(fields["time-min"])
 	return req, err

@@ -82,15 +82,21 @@ local function account_of(job)
   return job.account ~= "" and job.account or job.default_account
 end
 
+-- With --overcommit slurmctld has fewer CPUs than tasks.
+local function overcommits(job)
+  local tasks, cpus = job.num_tasks or 0, job.min_cpus or 0
+  return cpus > 0 and tasks < 4294967294 and tasks > cpus and "set" or nil -- NO_VAL
+end
+
 local function check(job)
   local answer = answer_in_time({
     from = "job_submit", partition = job.partition, account = account_of(job), comment = job.comment, user = job.user_name,
     qos = job.qos, time = job.time_limit, ["time-min"] = job.time_min, begin = job.begin_time,
     deadline = job.deadline, -- slurmctld does not show it to Lua
-    nodes = job.max_nodes == 1 and "1-1" or job.min_nodes,
-    ntasks = job.num_tasks, ["ntasks-per-node"] = job.ntasks_per_node, gpus = job.tres_per_job,
-    ["gpus-per-node"] = job.tres_per_node, ["gpus-per-task"] = job.tres_per_task, constraint = job.features,
-    requeue = job.requeue, nodelist = job.req_nodes, exclude = job.exc_nodes,
+    nodes = job.max_nodes == 1 and "1-1" or job.min_nodes, ntasks = job.num_tasks,
+    ["ntasks-per-node"] = job.ntasks_per_node, ["cpus-per-task"] = job.cpus_per_task, overcommit = overcommits(job),
+    gpus = job.tres_per_job, ["gpus-per-node"] = job.tres_per_node, ["gpus-per-task"] = job.tres_per_task,
+    constraint = job.features, requeue = job.requeue, nodelist = job.req_nodes, exclude = job.exc_nodes,
   })
   local status = tell(answer)
   if status ~= slurm.SUCCESS or not answer then return status end

@@ -13,12 +13,13 @@ local UNCHECKED = "pcs-capacity: %s; the job is let through unchecked; tell an a
 -- What the filter gets of a job.
 local FIELDS = {
   "from", "partition", "account", "comment", "was", "started", "user", "qos", "time", "time-min", "begin", "deadline", "nodes",
-  "ntasks", "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task",
-  "constraint", "component", "requeue", "nodelist", "exclude", "signal",
+  "ntasks", "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task", "cpus-per-task",
+  "overcommit", "constraint", "component", "requeue", "nodelist", "exclude", "signal",
 }
 
 -- How sbatch and slurmctld show an option that was not given.
-local UNSET = { [""] = true, ["65534"] = true, ["4294967294"] = true, ["2982616-04:14:00"] = true, ["Unknown"] = true }
+local UNSET = { [""] = true, ["65534"] = true, ["4294967294"] = true, ["2982616-04:14:00"] = true, ["Unknown"] = true,
+  ["UNLIMITED"] = true, ["4294967295"] = true }
 
 -- These read a field; they return nil for what is left to the filter.
 local function count_of(text)
@@ -55,7 +56,7 @@ end
 local READERS = {
   time = minutes_of, begin = moment_of, deadline = moment_of, nodes = count_of, ntasks = count_of, ["ntasks-per-node"] = count_of,
   gpus = gpus_of, ["gpus-per-node"] = gpus_of, ["gpus-per-task"] = gpus_of, gres = gpus_of,
-  ["tres-per-task"] = gpus_of,
+  ["tres-per-task"] = gpus_of, ["cpus-per-task"] = count_of,
 }
 
 -- These write what a user reads, as the filter does.
@@ -127,15 +128,26 @@ local function concerns_us(job, plan)
 end
 
 -- Returns on how many nodes a job can run at least, if it asks for so many and each has so many GPUs.
-local function least_nodes(job, nodes, gpus)
-  local per_node = job["ntasks-per-node"]
+local function least_nodes(job, nodes, gpus, cpus)
+  local tasks, per_node, each = job.ntasks, job["ntasks-per-node"], job["cpus-per-task"]
+  if tasks == 0 then
+    tasks = nodes * per_node
+  elseif nodes > tasks then
+    nodes = tasks
+  elseif nodes > 0 and tasks > nodes * per_node then
+    per_node = 0
+  end
+  local function at_most(n) if per_node == 0 or n < per_node then per_node = n end end
   if gpus > 0 then -- 0 if nobody knows
     if math.max(job["gpus-per-node"], job["gpus-per-task"]) > gpus then return math.huge end
     nodes = math.max(nodes, math.ceil(job.gpus / gpus))
-    local tasks = job["gpus-per-task"] > 0 and math.floor(gpus / job["gpus-per-task"])
-    if tasks and (per_node == 0 or tasks < per_node) then per_node = tasks end
+    if job["gpus-per-task"] > 0 then at_most(math.floor(gpus / job["gpus-per-task"])) end
   end
-  return per_node > 0 and math.max(nodes, math.ceil(job.ntasks / per_node)) or nodes
+  if cpus > 0 and not job.overcommit then
+    if each > cpus then return math.huge end
+    at_most(math.floor(cpus / math.max(1, each)))
+  end
+  return per_node > 0 and math.max(nodes, math.ceil(tasks / per_node)) or nodes
 end
 
 -- Looks at the rooms that a job may use: best is the one in which it can run longest. Returns nil in the
@@ -143,13 +155,15 @@ end
 local function look(job, plan, at, rooms)
   local best, largest, seen = { left = -math.huge }, { nodes = -1 }, {}
   for _ = 1, rooms do
-    local id, from, last, fence, nodes, usable, gpus, rest =
-      plan:match("^room (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)\n()", at)
+    local id, from, last, fence, nodes, usable, gpus, cpus, rest =
+      plan:match("^room (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)\n()", at)
     at, from, last, fence, nodes, usable, gpus = rest, from + 0, last + 0, fence + 0, nodes + 0, usable + 0, gpus + 0
+    cpus = cpus + 0
     local ends = fence == 0 and math.huge or fence - job.offset
     if math.abs(ends - job.now) < 2 then return nil end
     if (not job.id or id == job.id) and ends > job.now then
-      local room = { id = id, from = from, fence = fence, nodes = nodes, needs = least_nodes(job, job.nodes, gpus), gpus = gpus }
+      local room = { id = id, from = from, fence = fence, nodes = nodes, needs = least_nodes(job, job.nodes, gpus, cpus) }
+      room.alone = least_nodes(job, 0, gpus, cpus)
       room.left = last == 0 and math.huge or last - math.max(job.start, from)
       if nodes > largest.nodes then largest = room end
       if room.needs <= nodes then
@@ -189,6 +203,7 @@ local function decide(fields, plan, now)
     job[field] = read(fields[field], fields.from ~= "cli_filter" or field:find("res"))
     if not job[field] then return nil end
   end
+  job.overcommit = fields.overcommit == "set"
   job["gpus-per-node"] = math.max(job["gpus-per-node"], job.gres)
   job["gpus-per-task"] = math.max(job["gpus-per-task"], job["tres-per-task"])
   local requeues = fields.requeue == "requeue" or fields.requeue == "1"
@@ -214,13 +229,14 @@ local function decide(fields, plan, now)
     return { set = {}, warnings = { old }, code = code, refusal = text }
   end
   if not best.id then -- none is large enough
-    local asks = largest.id and largest.needs < math.huge and least_nodes(job, 0, largest.gpus) < largest.needs
+    local asks = largest.id and largest.needs == job.nodes and largest.alone < largest.needs
     return asks and refusal("too-many-nodes", largest.needs, name, largest.nodes, largest.nodes) or nil
   end
   local minutes = math.floor(math.min(best.left, 1e9) / 60)
   local asked -- the limit that is shortened
   if need > 0 and job.seconds > best.left then
     if minutes < 1 then return nil end
+    if need == least then return nil end -- --time-min is named
     if not shortens or least > 0 then
       local begins = job.start == job.begin and job.begin > best.from
       begins = begins and sentence(plan, "begins", clock(math.floor(job.begin + job.offset))) or ""

@@ -203,6 +203,9 @@ func optionsSnapshot(now time.Time) *capacity.Snapshot {
 	}
 	two.Groups = []capacity.NodeGroup{group}
 	snap.Partitions = append(snap.Partitions, two)
+	for i := range snap.Partitions {
+		snap.Partitions[i].Groups[0].CPUs = 192
+	}
 	return snap
 }
 

@@ -156,7 +156,7 @@ func randomWorld(r *rand.Rand, now time.Time) *capacity.Snapshot {
 			p.AllowGroups = []string{"no-such-group"}
 		}
 		for g := range 1 + r.IntN(5)/4 {
-			group := capacity.NodeGroup{Name: fmt.Sprintf("%s-g%d", p.Name, g), InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: r.IntN(4) * 3, GPUs: r.IntN(2) * 8, Dynamic: r.IntN(2) == 0,
+			group := capacity.NodeGroup{Name: fmt.Sprintf("%s-g%d", p.Name, g), InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: r.IntN(4) * 3, GPUs: r.IntN(2) * 8, CPUs: r.IntN(2) * 192, Dynamic: r.IntN(2) == 0,
 				Subnets: []capacity.Subnet{{ID: "subnet-0a1", AZID: "use2-az1", AZ: "us-east-2a"}}}
 			if r.IntN(6) == 0 {
 				group.PurchaseOption = capacity.OnDemand
@@ -222,6 +222,7 @@ func randomJob(r *rand.Rand, now time.Time) map[string]string {
 		set("nodes", 5, "1", "2", "4", "12")
 		set("requeue", 5, "unset", "requeue", "1", "65534", "0", "invalid-context")
 		set("gpus", 1, "8", "20", "h100:64")
+		set("cpus-per-task", 2, "0", "12", "24")
 		if set("gpus-per-task", 1, "1", "3", "16"); fields["gpus-per-task"] != "" {
 			set("ntasks", 8, "4", "16", "30")
 		}
@@ -267,6 +268,8 @@ func randomJob(r *rand.Rand, now time.Time) map[string]string {
 	set("gpus-per-node", 3, "8", "h100:8", "9", "gpu:8", "gres:gpu:8", "gres/gpu:h100:9", "4,a100:4", "1k", "gres:gpu", "h100")
 	set("gpus-per-task", 1, "1", "8", "0", "cpu=24", "cpu=24,gres/gpu=1", "cpu:4,gres/gpu:h100:2")
 	set("tres-per-task", 1, "cpu:4", "gres/gpu:8", "cpu:4,gres/gpu:h100:2", "license/gpu:3")
+	set("cpus-per-task", 3, "0", "24", "65534", "193", "96")
+	set("overcommit", 1, "set", "unset")
 	set("gres", 2, "gpu:8", "gpu:h100:9", "gpu:8,shard:2", "nvme:1", "gpu", "gres:gpu:16", "GPU:8")
 	set("constraint", 1, "a", "p0-g0")
 	set("qos", 1, "normal")
@@ -493,7 +496,7 @@ func TestLuaLeavesEdgesToTheFilter(t *testing.T) {
 		"shortened once":        {job: map[string]string{"time": "599", "nodes": "2", "time-min": "31"}, change: shorten, want: "end\n"},
 		"on hosts that work":    {job: map[string]string{"time": "630", "nodes": "2"}, change: failed(2), want: shortened},
 		"hosts have failed":     {job: map[string]string{"time": "630", "nodes": "2"}, change: failed(3), want: "asks"},
-		"its own --time-min":    {job: map[string]string{"time": "660", "time-min": "630"}, change: shorten, want: "refuses"},
+		"its own --time-min":    {job: map[string]string{"time": "660", "time-min": "630"}, change: shorten, want: "asks"},
 		"no more than min_time": {job: map[string]string{"time": "630"}, change: func(s *capacity.Snapshot) { shorten(s); s.Partitions[0].MinTime.Duration = 10 * time.Hour }, want: "asks"},
 		"so, but on 4 nodes":    {job: map[string]string{"time": "60", "gpus-per-task": "3", "ntasks": "8", "ntasks-per-node": "8"}, want: "end\n"},
 	} {

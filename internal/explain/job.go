@@ -352,6 +352,11 @@ func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospect
 			"Job %s fits into %s, which is open; it waits for free nodes, or for its turn in the queue.", j.Shown,
 			where)
 		e.Advice = fmt.Sprintf("Nothing to do. `squeue -p %s` shows what is before it.", fits[0].Partition)
+		if j.HetJobID != 0 {
+			e.Answer = fmt.Sprintf("Job %s by itself fits into %s, which is open; it starts together with the other components of job %d.",
+				j.Shown, where, j.HetJobID)
+			e.Advice = fmt.Sprintf("See that there is room for all at once: `squeue -j %d`. What keeps them back is Slurm's reason above.", j.HetJobID)
+		}
 	case len(here) > 0:
 		h := slices.MaxFunc(here,
 			func(a, b capacity.Prospect) int { return int(a.Room/time.Second) - int(b.Room/time.Second) })

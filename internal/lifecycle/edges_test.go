@@ -189,7 +189,7 @@ func TestViewsAtTheEdges(t *testing.T) {
 		t.Errorf("a slot that is not there any more: %+v", all)
 	}
 	c := &Cluster{Nodes: []capacity.Node{{Name: "gpu-1", GPUs: 8}, {Name: "gpu-2", GPUs: 4}}}
-	if got := c.gpus([]string{"gpu-1", "gpu-2"}); got != 8 {
+	if got, _ := c.parts([]string{"gpu-1", "gpu-2"}); got != 8 {
 		t.Errorf("%d GPUs", got)
 	}
 	two := oneSlot("ec2", []string{"cr-0"}, endless("cr-0", 1))

@@ -301,7 +301,8 @@ func (p *pass) addSlots(part *capacity.Partition) {
 			slot.Feature = p.seen.Cluster.feature(slot.Name, nodes)
 			slot.Count = len(nodes)
 			slot.Out = p.seen.Cluster.out(nodes)
-			part.Groups[g].GPUs = max(part.Groups[g].GPUs, p.seen.Cluster.gpus(nodes))
+			gpus, cpus := p.seen.Cluster.parts(nodes)
+			part.Groups[g].GPUs, part.Groups[g].CPUs = max(part.Groups[g].GPUs, gpus), max(part.Groups[g].CPUs, cpus)
 		}
 	}
 }
@@ -314,10 +315,10 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 	snap.DefaultPartition, snap.TimeMinCollapses, snap.Walls, snap.KillWait, snap.NoRequeue = old.DefaultPartition, old.TimeMinCollapses, old.Walls, old.KillWait, old.NoRequeue
 	snap.SlurmCluster = old.SlurmCluster
 	snap.Timing.OverTime = old.Timing.OverTime
-	slots, gpus := map[string]capacity.Slot{}, map[string]int{}
+	slots, groups := map[string]capacity.Slot{}, map[string]capacity.NodeGroup{}
 	for _, p := range old.Partitions {
 		for _, g := range p.Groups {
-			gpus[g.Name] = g.GPUs
+			groups[g.Name] = g
 			for _, s := range g.Slots {
 				slots[s.Name] = s
 			}
@@ -329,7 +330,8 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 			p.MaxTime, p.QOS = before.MaxTime, before.QOS
 		}
 		for g := range p.Groups {
-			p.Groups[g].GPUs = gpus[p.Groups[g].Name]
+			was := groups[p.Groups[g].Name]
+			p.Groups[g].GPUs, p.Groups[g].CPUs = was.GPUs, was.CPUs
 			for s := range p.Groups[g].Slots {
 				slot := &p.Groups[g].Slots[s]
 				before := slots[slot.Name]

@@ -137,13 +137,12 @@ func (c *Cluster) feature(slot string, nodes []string) string {
 	return slot
 }
 
-// gpus is the number of GPUs in a node; if the nodes differ, the largest.
-func (c *Cluster) gpus(nodes []string) int {
-	most := 0
+// parts are the numbers of GPUs and CPUs in a node; if the nodes differ, the largest.
+func (c *Cluster) parts(nodes []string) (gpus, cpus int) {
 	for _, n := range c.shown(nodes) {
-		most = max(most, n.GPUs)
+		gpus, cpus = max(gpus, n.GPUs), max(cpus, n.CPUs)
 	}
-	return most
+	return gpus, cpus
 }
 
 // shown are those of the nodes that Slurm shows.

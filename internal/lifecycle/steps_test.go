@@ -68,10 +68,10 @@ func TestNodesOfASlot(t *testing.T) {
 	if got := c.feature("gpu", c.SlotNodes("gpu")); got != "" {
 		t.Errorf("a node lacks the feature: %q", got)
 	}
-	if got := c.gpus(c.SlotNodes("gpu")); got != 8 {
+	if got, _ := c.parts(c.SlotNodes("gpu")); got != 8 {
 		t.Errorf("%d GPUs a node", got)
 	}
-	if got := c.gpus([]string{"gpu-2", "login"}); got != 0 {
+	if got, _ := c.parts([]string{"gpu-2", "login"}); got != 0 {
 		t.Errorf("%d GPUs a node", got)
 	}
 }

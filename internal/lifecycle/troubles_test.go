@@ -39,7 +39,7 @@ func TestTroubles(t *testing.T) {
 		return capacity.Problem{Code: capacity.LaunchFailed, Severity: severity, About: capacity.Subject{Partition: "gpu", Node: nodes}, Sentence: sentence}
 	}
 	const launch = "partition gpu: nodes gpu-[1-2] were not launched at 2026-11-20 11:00 UTC: ReservationCapacityExceeded: no place"
-	tooMany := "the job asks for 5 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"
+	tooMany := "the job needs 5 nodes, but the largest reservation of partition gpu that it may use has 4; ask for less"
 	for name, c := range map[string]struct {
 		rs      []capacity.Reservation
 		jobs    []capacity.Job

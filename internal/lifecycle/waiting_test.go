@@ -35,7 +35,7 @@ func TestWaitingNote(t *testing.T) {
 		"other numbers now":               {job(4, says(strings.Replace(short, "3 of", "2 of", 1))), short},
 		"the hosts are back":              {job(3, says(short)), again},
 		"that is told already":            {job(3, says(again)), ""},
-		"never":                           {job(5, nil), neverStarts + "the job asks for 5 nodes"},
+		"never":                           {job(5, nil), neverStarts + "the job needs 5 nodes"},
 		"never, told in other words":      {job(5, says(neverStarts+"something else")), ""},
 		"never any more":                  {job(5, says(short)), neverStarts},
 		"never, but elsewhere":            {job(5, func(j *capacity.Job) { j.Partition = "gpu,cpu" }), ""},

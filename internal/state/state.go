@@ -99,7 +99,7 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 //	says NAME FRESH LATER SENTENCE
 //	quick PARTITION ACCOUNTS FLOOR MOST WALL ROOMS
 //	shorten PARTITION ACCOUNTS FLOOR MOST WALL ROOMS
-//	room ID FROM LAST FENCE NODES USABLE GPUS
+//	room ID FROM LAST FENCE NODES USABLE GPUS CPUS
 //
 // "cluster" has Slurm's ClusterName. "requeues" is there if Slurm requeues a job by default. Each line "quick" has its number of rooms
 // below it; see [capacity.Quick]. "shorten" stands in its place for a partition that shortens jobs. OFFSET is how far AWS's clock is ahead of the machine's, TAKEN
@@ -145,7 +145,7 @@ func plan(s *capacity.Snapshot) string {
 		}
 		fmt.Fprintf(&b, "%s %s %s %d %d %d %d\n", word, q.Partition, accounts, q.Floor, q.Most, q.Wall, len(q.Rooms))
 		for _, r := range q.Rooms {
-			fmt.Fprintf(&b, "room %s %d %d %d %d %d %d\n", cmp.Or(r.ID, "-"), seconds(r.From), seconds(r.Last), max(0, r.Fence.Unix()), r.Nodes, r.Usable, r.GPUs)
+			fmt.Fprintf(&b, "room %s %d %d %d %d %d %d %d\n", cmp.Or(r.ID, "-"), seconds(r.From), seconds(r.Last), max(0, r.Fence.Unix()), r.Nodes, r.Usable, r.GPUs, r.CPUs)
 		}
 	}
 	return b.String()
