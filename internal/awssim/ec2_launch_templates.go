@@ -139,30 +139,6 @@ func (t *launchTemplate) add(now time.Time, description string, data templateDat
 	return v
 }
 
-type modifyLaunchTemplateInput struct {
-	LaunchTemplateId   string
-	LaunchTemplateName string
-	DefaultVersion     string `form:"SetDefaultVersion"`
-	ClientToken        string
-}
-
-func (s *Sim) modifyLaunchTemplate(c *call, in *modifyLaunchTemplateInput) (any, error) {
-	return s.idempotent(c, in.ClientToken, func() (func() (any, error), error) {
-		t, err := c.region.template(in.LaunchTemplateId, in.LaunchTemplateName)
-		if err != nil {
-			return nil, err
-		}
-		if in.DefaultVersion != "" {
-			v, err := t.version(in.DefaultVersion)
-			if err != nil {
-				return nil, err
-			}
-			t.defaultVersion = v.number
-		}
-		return func() (any, error) { return templateResult{s.wireTemplate(t)}, nil }, nil
-	})
-}
-
 type deleteLaunchTemplateInput struct {
 	LaunchTemplateId   string
 	LaunchTemplateName string

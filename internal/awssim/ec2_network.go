@@ -4,7 +4,6 @@ import (
 	"math"
 	"net/netip"
 	"slices"
-	"strconv"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -101,51 +100,6 @@ func (s *Sim) describeAvailabilityZones(c *call, in *describeAvailabilityZonesIn
 
 func invalidZone(name string) error {
 	return apiErrorf("InvalidParameterValue", "Invalid availability zone: [%s]", name)
-}
-
-type describeVPCsInput struct {
-	VPCIDs  []string `form:"VpcId"`
-	Filters []filter `form:"Filter"`
-	paging
-}
-
-type wireVPC struct {
-	ID      string `xml:"vpcId"`
-	CIDR    string `xml:"cidrBlock"`
-	State   string `xml:"state"`
-	Owner   string `xml:"ownerId"`
-	Tenancy string `xml:"instanceTenancy"`
-	Default bool   `xml:"isDefault"`
-	Tags    []tag  `xml:"tagSet>item"`
-}
-
-func (s *Sim) describeVPCs(c *call, in *describeVPCsInput) (any, error) {
-	items, err := byID(c.region.vpcs, in.VPCIDs, func(v VPCScenario) string { return v.ID }, func(id string) error {
-		return apiErrorf("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", id)
-	})
-	if err != nil {
-		return nil, err
-	}
-	names := filterNames[VPCScenario]{
-		tags: func(v VPCScenario) map[string]string { return c.region.fixedTags[v.ID] },
-		values: map[string]func(VPCScenario) []string{
-			"vpc-id":     one(func(v VPCScenario) string { return v.ID }),
-			"cidr":       one(func(v VPCScenario) string { return v.CIDR }),
-			"is-default": one(func(v VPCScenario) string { return strconv.FormatBool(v.Default) }),
-			"state":      one(func(VPCScenario) string { return "available" }),
-		}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
-	}
-	part, next, err := page(c, in.paging, 5, 1000, len(in.VPCIDs) > 0, items)
-	out := struct {
-		VPCs []wireVPC `xml:"vpcSet>item"`
-		Next string    `xml:"nextToken,omitempty"`
-	}{Next: next}
-	for _, v := range part {
-		out.VPCs = append(out.VPCs, wireVPC{v.ID, v.CIDR, "available", s.scenario.Account, "default", v.Default, wireTags(c.region.fixedTags[v.ID])})
-	}
-	return out, err
 }
 
 type describeSubnetsInput struct {

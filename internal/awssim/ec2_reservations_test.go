@@ -93,26 +93,6 @@ func TestODCRRefusals(t *testing.T) {
 	}
 }
 
-func TestModifyODCR(t *testing.T) {
-	w := newEC2World(t)
-	id := aws.String(gpuODCR)
-	do(t, w.ec2.RunInstances, run(2, "g6.12xlarge", defSubnetA, into(gpuODCR)))
-	end := noon.Add(time.Hour)
-	do(t, w.ec2.ModifyCapacityReservation, &ec2.ModifyCapacityReservationInput{
-		CapacityReservationId: id, InstanceCount: aws.Int32(6), EndDateType: "limited", EndDate: &end})
-	if r := w.reservation(gpuODCR); *r.TotalInstanceCount != 6 || *r.AvailableInstanceCount != 4 || !r.EndDate.Equal(end) {
-		t.Errorf("modified: %d of %d until %v", *r.AvailableInstanceCount, *r.TotalInstanceCount, r.EndDate)
-	}
-	fails(t, w.ec2.ModifyCapacityReservation, &ec2.ModifyCapacityReservationInput{CapacityReservationId: id, InstanceCount: aws.Int32(1)}, "InvalidParameterValue")
-	fails(t, w.ec2.ModifyCapacityReservation, &ec2.ModifyCapacityReservationInput{CapacityReservationId: id, InstanceCount: aws.Int32(99)}, "InsufficientInstanceCapacity")
-	fails(t, w.ec2.ModifyCapacityReservation, &ec2.ModifyCapacityReservationInput{CapacityReservationId: id, InstanceMatchCriteria: "open"}, "InvalidCapacityReservationState")
-	do(t, w.ec2.ModifyCapacityReservation, &ec2.ModifyCapacityReservationInput{CapacityReservationId: id, EndDateType: "unlimited"})
-	w.sim.Clock().Set(end.Add(time.Hour)) // the old end means nothing now
-	if got := w.reservation(gpuODCR).State; got != "active" {
-		t.Errorf("state %s, want active", got)
-	}
-}
-
 func TestDescribeReservations(t *testing.T) {
 	w := newEC2World(t)
 	one := func(f ...types.Filter) []types.CapacityReservation {

@@ -60,54 +60,6 @@ func (s *Sim) createLaunchTemplateVersion(c *call, in *createLaunchTemplateVersi
 	})
 }
 
-type deleteLaunchTemplateVersionsInput struct {
-	LaunchTemplateId   string
-	LaunchTemplateName string
-	Versions           []string `form:"LaunchTemplateVersion"`
-}
-
-type wireDeletedVersion struct {
-	ID     string     `xml:"launchTemplateId"`
-	Name   string     `xml:"launchTemplateName"`
-	Number int64      `xml:"versionNumber"`
-	Error  *wireError `xml:"responseError"`
-}
-
-type wireError struct {
-	Code    string `xml:"code"`
-	Message string `xml:"message"`
-}
-
-func (s *Sim) deleteLaunchTemplateVersions(c *call, in *deleteLaunchTemplateVersionsInput) (any, error) {
-	t, err := c.region.template(in.LaunchTemplateId, in.LaunchTemplateName)
-	if err != nil {
-		return nil, err
-	}
-	var out struct {
-		Deleted []wireDeletedVersion `xml:"successfullyDeletedLaunchTemplateVersionSet>item"`
-		Kept    []wireDeletedVersion `xml:"unsuccessfullyDeletedLaunchTemplateVersionSet>item"`
-	}
-	for _, text := range in.Versions {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, apiErrorf("InvalidParameterValue", "Value (%s) for parameter LaunchTemplateVersion is invalid.", text)
-		}
-		w := wireDeletedVersion{ID: t.id, Name: t.name, Number: n}
-		switch {
-		case n == t.defaultVersion: // EC2 refuses it: DeleteLaunchTemplateVersions
-			w.Error = &wireError{"unexpectedError", "Default version cannot be deleted"}
-			out.Kept = append(out.Kept, w)
-		case t.versions[n] == nil:
-			w.Error = &wireError{"launchTemplateVersionDoesNotExist", "Launch template version does not exist"}
-			out.Kept = append(out.Kept, w)
-		default:
-			delete(t.versions, n)
-			out.Deleted = append(out.Deleted, w)
-		}
-	}
-	return out, nil
-}
-
 type describeLaunchTemplateVersionsInput struct {
 	LaunchTemplateId   string
 	LaunchTemplateName string

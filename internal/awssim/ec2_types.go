@@ -184,55 +184,6 @@ func (t *instanceType) wire() wireInstanceType {
 	return w
 }
 
-type describeInstanceTypeOfferingsInput struct {
-	LocationType string
-	Filters      []filter `form:"Filter"`
-	paging
-}
-
-type wireTypeOffering struct {
-	Type         string `xml:"instanceType"`
-	LocationType string `xml:"locationType"`
-	Location     string `xml:"location"`
-}
-
-func (s *Sim) describeInstanceTypeOfferings(c *call, in *describeInstanceTypeOfferingsInput) (any, error) {
-	kind := cmp.Or(in.LocationType, "region")
-	if !slices.Contains([]string{"region", "availability-zone", "availability-zone-id"}, kind) {
-		return nil, apiErrorf("InvalidParameterValue", "Value (%s) for parameter LocationType is invalid.", kind)
-	}
-	var all []wireTypeOffering
-	for _, t := range c.region.offeredTypes() {
-		if kind == "region" {
-			all = append(all, wireTypeOffering{t.Name, kind, c.Region})
-			continue
-		}
-		for _, z := range c.region.zones {
-			if !c.region.offers(t.Name, z.id) {
-				continue
-			}
-			location := z.name
-			if kind == "availability-zone-id" {
-				location = z.id
-			}
-			all = append(all, wireTypeOffering{t.Name, kind, location})
-		}
-	}
-	names := filterNames[wireTypeOffering]{values: map[string]func(wireTypeOffering) []string{
-		"instance-type": one(func(o wireTypeOffering) string { return o.Type }),
-		"location":      one(func(o wireTypeOffering) string { return o.Location }),
-	}}
-	kept, err := names.apply(in.Filters, all)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(c, in.paging, 5, 1000, false, kept)
-	return struct {
-		Offerings []wireTypeOffering `xml:"instanceTypeOfferingSet>item"`
-		Next      string             `xml:"nextToken,omitempty"`
-	}{part, next}, err
-}
-
 type describeImagesInput struct {
 	ImageIDs          []string `form:"ImageId"`
 	Owners            []string `form:"Owner"`

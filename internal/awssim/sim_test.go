@@ -165,14 +165,14 @@ func TestControlOverHTTP(t *testing.T) {
 		t.Errorf("state %s, want payment-failed", got)
 	}
 	var faults []Fault
-	w.control("POST", "faults", map[string]any{"effect": "fail-before", "operation": "DescribeVpcs", "latency": "1ms"}, nil)
+	w.control("POST", "faults", map[string]any{"effect": "fail-before", "operation": "DescribeSubnets", "latency": "1ms"}, nil)
 	w.control("GET", "faults", nil, &faults)
 	if len(faults) != 1 || faults[0].Latency != Duration(time.Millisecond) {
 		t.Errorf("faults %+v", faults)
 	}
-	fails(t, w.ec2.DescribeVpcs, &ec2.DescribeVpcsInput{}, "InternalError")
+	fails(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{}, "InternalError")
 	w.control("DELETE", "faults", nil, &faults)
-	do(t, w.ec2.DescribeVpcs, &ec2.DescribeVpcsInput{})
+	do(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{})
 
 	for path, body := range map[string]any{
 		"faults": map[string]any{"effect": "explode"}, "clock": map[string]any{"sett": "x"}, "host-failure": HostFailure{Instance: "i-1"},
@@ -221,12 +221,12 @@ func TestUnknownRequests(t *testing.T) {
 		want string // in the answer
 	}{
 		"operation":  {v("Action", "StartInstances"), "<Code>InvalidAction</Code><Message>The action StartInstances "},
-		"parameter":  {v("Action", "DescribeVpcs", "VpcID.1", "vpc-1"), "<Code>UnknownParameter</Code><Message>The parameter VpcID.1 "},
-		"list gap":   {v("Action", "DescribeVpcs", "VpcId.2", "vpc-1"), "<Code>UnknownParameter</Code>"},
-		"member":     {v("Action", "DescribeVpcs", "Filter.1.Name", "vpc-id", "Filter.1.Valu.1", "x"), "Filter.1.Valu.1"},
-		"version":    {url.Values{"Action": {"DescribeVpcs"}, "Version": {"2014-01-01"}}, "<Code>NoSuchVersion</Code>"},
+		"parameter":  {v("Action", "DescribeSubnets", "SubnetID.1", "subnet-1"), "<Code>UnknownParameter</Code><Message>The parameter SubnetID.1 "},
+		"list gap":   {v("Action", "DescribeSubnets", "SubnetId.2", "subnet-1"), "<Code>UnknownParameter</Code>"},
+		"member":     {v("Action", "DescribeSubnets", "Filter.1.Name", "vpc-id", "Filter.1.Valu.1", "x"), "Filter.1.Valu.1"},
+		"version":    {url.Values{"Action": {"DescribeSubnets"}, "Version": {"2014-01-01"}}, "<Code>NoSuchVersion</Code>"},
 		"no action":  {v(), "<Code>MissingAction</Code>"},
-		"bad number": {v("Action", "DescribeVpcs", "MaxResults", "many"), "<Code>InvalidParameterValue</Code>"},
+		"bad number": {v("Action", "DescribeSubnets", "MaxResults", "many"), "<Code>InvalidParameterValue</Code>"},
 		"bad time": {v("Action", "CreateCapacityReservation", "InstanceType", "t", "InstancePlatform", "p", "InstanceCount", "1", "EndDate", "soon"),
 			"<Code>InvalidParameterValue</Code><Message>Value (soon) for parameter EndDate is invalid."},
 		"bad value":      {v("Action", "DescribeInstances", "DryRun", "yes"), "<Code>InvalidParameterValue</Code><Message>Value (yes) for parameter DryRun "},
@@ -245,7 +245,7 @@ func TestUnknownRequests(t *testing.T) {
 	if status, body := post(t, w.endpoint, "s3", "us-east-2", v("Action", "ListBuckets")); status != 400 || !strings.Contains(body, "s3") {
 		t.Errorf("another service: status %d, %s", status, body)
 	}
-	resp, err := http.Post(w.endpoint, "application/x-www-form-urlencoded", strings.NewReader(v("Action", "DescribeVpcs").Encode()))
+	resp, err := http.Post(w.endpoint, "application/x-www-form-urlencoded", strings.NewReader(v("Action", "DescribeSubnets").Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
