@@ -83,7 +83,6 @@ const (
 	SettingsBroken       Code = "settings-broken"
 	HeartbeatLost        Code = "heartbeat-lost"
 	DeliveryFailed       Code = "delivery-failed"
-	HeartbeatFailed      Code = "heartbeat-failed"
 )
 
 // Events that notices report.
@@ -491,11 +490,6 @@ var Codes = []Meaning{
 		Text:    "The metrics file cannot be written, or `[notify]` did not deliver.",
 		Do:      "Remove the cause; the next pass tries again.",
 		Example: "[notify] webhook at hooks.example.com answers 500 Internal Server Error"},
-	{Code: HeartbeatFailed, Where: AtPass, Severity: Note,
-		Text:    "The URL of `heartbeat` was asked after a pass, and did not take it.",
-		Do:      "Nothing if it is rare; else see the URL in `[notify]`.",
-		Example: "[notify] heartbeat at hc-ping.com answers 404 Not Found",
-		More:    "notices.md"},
 	{Code: IsTest, Where: AsNotice, Severity: Note,
 		Text:    "Somebody has run `pcs-capacity notify test`.",
 		Do:      "Nothing.",

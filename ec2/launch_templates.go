@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // ErrNotOurs is returned for a launch template that lacks our tag (R9).
@@ -228,20 +227,6 @@ func createInput(spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemp
 		VersionDescription: aws.String(versionDescription(spec, digest)),
 		TagSpecifications:  tagged(spec.Tags, types.ResourceTypeLaunchTemplate),
 	}
-}
-
-// LaunchTemplateProperties are those with which CloudFormation makes the template that
-// EnsureLaunchTemplate would (AWS::EC2::LaunchTemplate). It changes nothing.
-func (c *Client) LaunchTemplateProperties(ctx context.Context, spec capacity.LaunchTemplateSpec) (map[string]any, error) {
-	data, err := c.templateData(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	wanted, err := digest(data)
-	if err != nil {
-		return nil, err
-	}
-	return awsconfig.Properties(createInput(spec, data, wanted))
 }
 
 // writtenVersion is the first version of a template as EC2 will show it: the answer of

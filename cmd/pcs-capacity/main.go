@@ -49,7 +49,6 @@ type CLI struct {
 	Extend    ExtendCmd     `cmd:"" group:"buy" help:"Extend a Capacity Block."`
 	Reserve   ReserveCmd    `cmd:"" group:"buy" help:"Hold capacity on demand for a while, commit to it for later, or probe whether there is room."`
 	Release   ReleaseCmd    `cmd:"" group:"buy" help:"Give back what is held."`
-	Clean     CleanCmd      `cmd:"" group:"buy" help:"Release reservations that no job uses."`
 	Setup     SetupCmd      `cmd:"" group:"use" help:"Make a reservation usable: launch template, node group, queue, settings."`
 	Teardown  TeardownCmd   `cmd:"" group:"use" help:"Remove what setup made for a queue, or for a node group in it."`
 	Hooks     HooksCmd      `cmd:"" group:"use" help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`

@@ -22,18 +22,18 @@ type NotifyTestCmd struct{}
 
 // Help is shown below the flags.
 func (NotifyTestCmd) Help() string {
-	return `Runs command and posts to webhook of [notify], in its format, as sync does for a notice, and
-asks heartbeat once. The exit status is 1 if one of them fails.`
+	return `Runs command of [notify] and posts to its webhook, as sync does for a notice. The exit status
+is 1 if one of them fails.`
 }
 
 // Run delivers it.
 func (c *NotifyTestCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
-	if cfg.Notify == (config.Notify{Timeout: cfg.Notify.Timeout, Format: cfg.Notify.Format, IdleAfter: cfg.Notify.IdleAfter, Successor: cfg.Notify.Successor}) {
-		return fmt.Errorf("[notify] of %s has no command, webhook or heartbeat; add one", cfg.Path)
+	if cfg.Notify.Command == "" && cfg.Notify.Webhook == "" {
+		return fmt.Errorf("[notify] of %s has no command and no webhook; add one", cfg.Path)
 	}
 	host, _ := os.Hostname()
 	test := lifecycle.Notice{Kind: capacity.IsTest, At: time.Now().UTC().Truncate(time.Second), Message: "a test of [notify] on host " + host}
-	if err := lifecycle.TryNotify(ctx, cfg, test); err != nil {
+	if err := lifecycle.Notify(ctx, cfg, test); err != nil {
 		return err
 	}
 	t.Say("Delivered.")

@@ -445,7 +445,7 @@ var scenes = []scene{
 			r.Fatal(err)
 		}
 	}, run: command("teardown", "--queue", "gpu")},
-	{program: permissions.Clean, before: held, run: command("clean")},
+	{program: permissions.Release, before: held, run: command("release", "--unused")},
 	{program: permissions.Purchase, before: func(r *restricted) { r.mustAdmin("offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "7d") }, run: buy},
 	{program: permissions.Purchase, run: command("purchase", openBlock, "--fee", "1000.00")},
 	{program: permissions.Extend, run: extendBlock},

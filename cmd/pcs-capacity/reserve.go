@@ -8,10 +8,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // ReserveCmd holds capacity, asks whether it could be held, or commits to capacity for later.
@@ -170,17 +172,30 @@ func (c *ReserveCmd) rows(a market.HoldAnswer, limits capacity.Reserve) []heldRo
 
 // ReleaseCmd gives back what is held.
 type ReleaseCmd struct {
-	Reservations []string `arg:"" name:"reservation" help:"What to give back (cr-…)."`
+	Reservations []string `arg:"" optional:"" name:"reservation" help:"What to give back (cr-…)."`
+	Unused       bool     `help:"Give back what serves no job."`
 }
 
 // Help is shown below the flags.
 func (ReleaseCmd) Help() string {
 	return `Cancels On-Demand Capacity Reservations that pcs-capacity holds for this cluster, and no
-other. Instances that run there go on, on demand.`
+other. Instances that run there go on, on demand.
+
+With --unused it cancels what a hook or command that was killed still holds: those whose job
+has ended or runs, whose probe is over, or whose end has passed. What people hold with reserve
+stays until its end, unless the command was cut off before it could tell the id. sync does the
+same in each pass. Exit status 1: something could not be given back.`
 }
 
 // Run gives each back.
-func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) error {
+func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
+	pcsClient *pcs.Client) error {
+	if c.Unused != (len(c.Reservations) == 0) {
+		return usage("name reservations, or give --unused")
+	}
+	if c.Unused {
+		return c.unused(ctx, t, cfg, aws, pcsClient)
+	}
 	for _, id := range c.Reservations {
 		if !capacity.IsReservationID(id) {
 			return usage("%q is not the id of a reservation (cr-…)", id)
@@ -197,6 +212,58 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 		}
 		t.Say("%s is given back: %d × %s in %s, held for %s.", id, r.Total, r.InstanceType, r.AZID,
 			capacity.FormatExact(aws.Now().Sub(r.Created).Round(time.Second)))
+	}
+	return nil
+}
+
+// unusedRow is a reservation that serves nothing.
+type unusedRow struct {
+	ID           string `json:"id" col:"ID"`
+	InstanceType string `json:"instance_type" col:"TYPE"`
+	AZID         string `json:"az_id" col:"AZ ID"`
+	Count        int    `json:"count" col:"COUNT"`
+	Free         int    `json:"free" col:"FREE" drop:"2"`
+	// PerHour is what the free places cost; nil without a price.
+	PerHour *capacity.Money `json:"per_hour" col:"AN HOUR" drop:"1"`
+	End     time.Time       `json:"end,omitzero" col:"ENDS" drop:"3"`
+	Why     string          `json:"why" col:"WHY" wrap:"yes"`
+	// Released: it is given back.
+	Released bool   `json:"released" col:"GIVEN BACK"`
+	Error    string `json:"error,omitempty" col:"ERROR" wrap:"yes"`
+}
+
+func (c *ReleaseCmd) unused(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
+	pcsClient *pcs.Client) error {
+	found, err := lifecycle.Clean(ctx, lifecycle.From(cfg, aws, pcsClient))
+	rows, failed := []unusedRow{}, false
+	for _, n := range found {
+		row := unusedRow{ID: n.ID, InstanceType: n.InstanceType, AZID: n.AZID, Count: n.Total, Free: n.Available,
+			End: n.End, Why: n.Why, Released: n.Err == nil}
+		if !n.PriceUnknown {
+			row.PerHour = &n.PerHour
+		}
+		if n.Err != nil {
+			row.Error, failed = ec2.Message(n.Err), true
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) > 0 || t.Format != terminal.Table {
+		if err := t.Rows(rows); err != nil {
+			return err
+		}
+	}
+	for _, n := range found {
+		if n.Err != nil {
+			t.Say("%s", n)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case failed:
+		return errShown
+	case len(rows) == 0:
+		t.Say("Nothing to give back.")
 	}
 	return nil
 }

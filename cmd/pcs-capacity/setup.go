@@ -46,7 +46,6 @@ type SetupCmd struct {
 	Filter          string   `help:"Path of pcs-capacity-filter, which has to be on this host. Default: as for hooks install." type:"path" placeholder:"FILE" predictor:"file"`
 	Dir             string   `help:"Folder of slurm.conf with the submit filter. Default: as for hooks install." type:"existingdir" predictor:"file"`
 	DryRun          bool     `help:"Show the plan, try what can be tried on this host, and change nothing."`
-	Emit            string   `enum:"cloudformation," default:"" help:"Print the plan as a template for AWS CloudFormation, and change nothing." placeholder:"cloudformation"`
 
 	// clusterFrom says how Cluster was found where nobody named it.
 	clusterFrom string
@@ -89,24 +88,20 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		}
 		request.RegionFrom = regionFrom(g, cfg, ec2)
 		plan, err := s.Plan(ctx, request)
-		if err == nil && c.Emit == "" {
+		if err == nil {
 			err = c.tryHost(ctx, cfg, plan)
 		}
 		return plan, err
 	}
 	var made *setup.Plan
 	show := func(plan *setup.Plan) (todo bool, err error) {
-		if c.Emit == "" {
-			err = showSteps(t, plan, filesLast(plan.Steps()), plan.Warnings)
-		}
+		err = showSteps(t, plan, filesLast(plan.Steps()), plan.Warnings)
 		switch {
 		case err != nil:
 			return false, err
 		case len(plan.Mismatches) > 0:
 			showMismatches(t, plan.Mismatches, "nothing was created")
 			return false, errShown
-		case c.Emit != "":
-			return false, emit(ctx, t, s, plan)
 		case c.DryRun:
 			if plan.DryRun != "" {
 				t.Say("%s.", plan.DryRun)
@@ -120,7 +115,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		}
 		return true, nil
 	}
-	if c.DryRun || c.Emit != "" {
+	if c.DryRun {
 		plan, err := look(ctx, cfg)
 		if err == nil {
 			_, err = show(plan)
@@ -264,7 +259,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		r.UserData = data
 	}
 	if onEC2 && cfg.Cluster == "" {
-		mark, err := setup.SlurmMark(ctx, cfg.Config, !c.DryRun && c.Emit == "")
+		mark, err := setup.SlurmMark(ctx, cfg.Config, !c.DryRun)
 		if err != nil {
 			return r, err
 		}
@@ -275,24 +270,6 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 
 // maxVolume is in GiB: EC2 User Guide, "Amazon EBS volume types".
 const maxVolume = 64 << 10
-
-// emit prints the plan as a template for CloudFormation.
-func emit(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup.Plan) error {
-	stack, err := s.CloudFormation(ctx, plan)
-	if err != nil {
-		return err
-	}
-	for _, w := range plan.Warnings {
-		t.Say("warning: %s", w)
-	}
-	for _, step := range plan.There() {
-		t.Say("warning: %s %s is there; CloudFormation takes it into a stack only by import", step.What, step.Name)
-	}
-	if t.Format == terminal.Table || t.Format == terminal.CSV {
-		t.Format = terminal.YAML
-	}
-	return t.Show(stack, []struct{}{})
-}
 
 // filesLast puts what is made in AWS and Slurm before the settings, which are written in between.
 func filesLast(steps []setup.Step) []setup.Step {

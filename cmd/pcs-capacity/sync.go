@@ -34,8 +34,7 @@ and named.
 
 // Run makes one pass, or one after the other.
 func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg *config.Config) error {
-	settings := lifecycle.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile, Queues: c.Watch}
-	defer settings.Close()
+	settings := lifecycle.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile}
 	if c.Watch && len(c.Interrupted) > 0 {
 		return usage("give --watch or --interrupted, not both")
 	}

@@ -107,13 +107,6 @@ type Notify struct {
 	// Command is the path of a program that gets JSON, Webhook a URL; "" for none.
 	Command string `toml:"command"`
 	Webhook string `toml:"webhook"`
-	// Format is the form in which both get it; Topic is the SNS topic in format sns.
-	Format string `toml:"format"`
-	Topic  string `toml:"topic"`
-	// Heartbeat is a URL that is asked after each pass that did all it had to; "" for none.
-	Heartbeat string `toml:"heartbeat"`
-	// Timeout bounds each attempt to deliver.
-	Timeout capacity.Duration `toml:"timeout"`
 	// IdleAfter is how long nodes of an open block may have no job, Successor how long before
 	// its fence the last block of a slot must have a successor.
 	IdleAfter capacity.Duration `toml:"idle_after"`
@@ -147,7 +140,7 @@ func Default() *Config {
 		Reserve: Reserve{Strict: true, For: d(5 * time.Minute), MaxInstances: 64, Order: capacity.ConfiguredOrder},
 		Prolog:  Prolog{OnMismatch: capacity.ReportMismatch},
 		Log:     Log{Dir: "/var/log/pcs-capacity"},
-		Notify:  Notify{Format: "json", Timeout: d(10 * time.Second), IdleAfter: d(30 * time.Minute), Successor: d(14 * 24 * time.Hour)},
+		Notify:  Notify{IdleAfter: d(30 * time.Minute), Successor: d(14 * 24 * time.Hour)},
 	}
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -40,7 +41,6 @@ func (c *Config) validate() []error {
 		{"reserve.for", c.Reserve.For.Duration, leastReserve},
 		{"purchase.timeout", c.Purchase.Timeout.Duration, time.Second},
 		{"purchase.settle", c.Purchase.Settle.Duration, 0},
-		{"notify.timeout", c.Notify.Timeout.Duration, time.Second},
 		{"notify.idle_after", c.Notify.IdleAfter.Duration, time.Minute},
 		{"notify.successor", c.Notify.Successor.Duration, 0},
 	} {
@@ -57,7 +57,9 @@ func (c *Config) validate() []error {
 			fail(c.Path, where, "%q is not an absolute path", path)
 		}
 	}
-	c.Notify.validate(func(where, message string, args ...any) { fail(c.Path, where, message, args...) })
+	if u, err := url.Parse(c.Notify.Webhook); c.Notify.Webhook != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		fail(c.Path, "notify.webhook", "is not a URL; it begins with https://")
+	}
 	seen := map[string]string{}
 	groups := map[string]string{}
 	for _, p := range c.Partitions {

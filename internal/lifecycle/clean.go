@@ -12,9 +12,9 @@ import (
 // This file cancels the ODCRs that hooks and commands created and could not cancel, because they were killed or EC2
 // did not answer. It looks only at ODCRs with this cluster's mark (R4).
 
-// Clean cancels this cluster's ODCRs that no longer serve a purpose; with dryRun it only lists them. It may run at
-// any time, next to hooks and other passes. The error is for failed reads; failed cancellations are in the answer.
-func Clean(ctx context.Context, s Sources, dryRun bool) ([]Needless, error) {
+// Clean cancels this cluster's ODCRs that no longer serve a purpose. It may run at any time, next to hooks and other
+// passes. The error is for failed reads; failed cancellations are in the answer.
+func Clean(ctx context.Context, s Sources) ([]Needless, error) {
 	mark := s.Settings.Cluster
 	cluster, err := s.World.Look(ctx)
 	switch {
@@ -36,15 +36,12 @@ func Clean(ctx context.Context, s Sources, dryRun bool) ([]Needless, error) {
 	p := newPass(s)
 	var results []Result
 	for _, e := range heldForNothing(held, s.Settings) {
-		r := Result{Effect: e}
-		if !dryRun {
-			r.Answer = p.do(ctx, e)
-		}
+		r := Result{Effect: e, Answer: p.do(ctx, e)}
 		n := e.(Release).Needless
 		n.Err = r.Err
 		found, results = append(found, n), append(results, r)
 	}
-	if names := held.released(results); !dryRun && len(names) > 0 && held.Err == nil {
+	if names := held.released(results); len(names) > 0 && held.Err == nil {
 		held.Err = p.do(ctx, KeepReleased{held.Now, names}).Err
 	}
 	return found, held.Err

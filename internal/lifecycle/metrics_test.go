@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +16,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/metrics"
-	"github.com/pcs-capacity/pcs-capacity/internal/notify"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // observed is a pass over a slot with an open block of 4, one of whose hosts has failed.
@@ -111,7 +108,7 @@ func TestAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := config.Default()
-	if after(cfg, nil) != nil {
+	if after(cfg) != nil {
 		t.Error("by default there is something to do")
 	}
 	cfg.StateDir, cfg.Metrics.File, cfg.Notify.Command = filepath.Join(dir, "state"), filepath.Join(dir, "m.prom"), command
@@ -120,7 +117,7 @@ func TestAfter(t *testing.T) {
 	}
 	snap, report := observed()
 	for range 2 {
-		if errs := after(cfg, nil)(t.Context(), snap, report); len(errs) > 0 {
+		if errs := after(cfg)(t.Context(), snap, report); len(errs) > 0 {
 			t.Error(errs)
 		}
 	}
@@ -130,77 +127,5 @@ func TestAfter(t *testing.T) {
 	}
 	if _, err := os.Stat(cfg.Metrics.File); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestAfterBesideACommandThatHangs: each pass goes on at once, and nothing is left of it in the end.
-// It is one queue for all passes, whatever settings each has read.
-func TestAfterBesideACommandThatHangs(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string, mode os.FileMode) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("tell", "#!/bin/sh\necho $$ >>"+dir+"/pids\nsleep 7777 &\necho $! >>"+dir+"/pids\nwait\n", 0o755)
-	rounds := 3
-	if text := os.Getenv("PCS_CAPACITY_ATTACK"); text != "" {
-		rounds, _ = strconv.Atoi(text)
-	}
-	lines := func() []string {
-		text, _ := os.ReadFile(dir + "/pids")
-		return strings.Fields(string(text))
-	}
-	lives := func(pid string) bool {
-		text, err := os.ReadFile("/proc/" + pid + "/stat")
-		return err == nil && !strings.Contains(string(text), ") Z ")
-	}
-	wait := func(what string, holds func() bool) {
-		t.Helper()
-		for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("not within a minute: %s", what)
-			}
-		}
-	}
-	cfg := config.Default()
-	cfg.Notify.Command, cfg.Notify.Timeout.Duration = filepath.Join(dir, "tell"), time.Hour
-	queue := notify.NewQueue()
-	snap, report := observed()
-	for round := range rounds {
-		cfg.StateDir = filepath.Join(dir, "state"+strconv.Itoa(round)) // all notices are new
-		if err := os.Mkdir(cfg.StateDir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			for _, err := range after(cfg, queue)(t.Context(), snap, report) {
-				if !strings.Contains(err.Error(), "messages wait") {
-					t.Error(err)
-				}
-			}
-		}
-	}
-	wait("it runs", func() bool { return len(lines()) == 2 })
-	queue.Close()
-	wait("all that it started has ended", func() bool { return !slices.ContainsFunc(lines(), lives) })
-	if len(lines()) != 2 {
-		t.Errorf("more than one ran: %q", lines())
-	}
-
-	// What has been delivered is kept, by the queue.
-	write("tell", "#!/bin/sh\ncat >>"+dir+"/said\n", 0o755)
-	queue = notify.NewQueue()
-	defer queue.Close()
-	wait("each is told", func() bool {
-		if errs := after(cfg, queue)(t.Context(), snap, report); len(errs) > 0 {
-			t.Error(errs)
-		}
-		told, err := state.Dir(cfg.StateDir).Notices()
-		return err == nil && !told["opened cr-1"].IsZero() && !told["host-failed cr-1 1"].IsZero()
-	})
-	said, err := os.ReadFile(dir + "/said")
-	if err != nil || strings.Count(string(said), `"kind":"opened"`) != 1 {
-		t.Errorf("%v: %s", err, said)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/notify"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -39,7 +38,7 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 		EC2:         aws,
 		PCS:         pcsCluster{pcsClient, cfg.Cluster},
 		MachineTime: time.Now,
-		After:       after(cfg, nil),
+		After:       after(cfg),
 	}
 	s.Made = func(ctx context.Context, mark string) ([]capacity.Made, string, error) {
 		return made(ctx, cfg, aws, pcsClient, mark)
@@ -82,10 +81,7 @@ type Follower struct {
 	// Region and Profile are those of the command line; "" leaves them to the settings and
 	// to the AWS SDK's own chain.
 	Region, Profile string
-	// Queues has messages delivered beside the passes, until Close.
-	Queues bool
 
-	queue  *notify.Queue
 	region string // that of the clients, as it was asked for
 	aws    *ec2.Client
 	pcs    *pcs.Client
@@ -105,22 +101,7 @@ func (f *Follower) Sources(ctx context.Context, renew bool) (Sources, error) {
 		}
 		f.region, f.aws, f.pcs = region, aws, pcs.From(aws.Shared())
 	}
-	s := From(cfg, f.aws, f.pcs)
-	if f.Queues {
-		if f.queue == nil {
-			f.queue = notify.NewQueue()
-		}
-		s.After = after(cfg, f.queue)
-	}
-	return s, nil
-}
-
-// Close ends what is being delivered.
-func (f *Follower) Close() {
-	if f.queue != nil {
-		f.queue.Close()
-		f.queue = nil
-	}
+	return From(cfg, f.aws, f.pcs), nil
 }
 
 // WithoutAWS are the sources of a machine that cannot ask AWS at all: every question is

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/notify"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -168,11 +167,7 @@ func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Repor
 		return nil
 	}
 	for _, err := range s.After(ctx, snap, report) {
-		code := capacity.DeliveryFailed
-		if errors.As(err, new(*notify.PingError)) {
-			code = capacity.HeartbeatFailed
-		}
-		problems = append(problems, capacity.Problemf(code, capacity.Subject{}, "", "%v", err))
+		problems = append(problems, capacity.Problemf(capacity.DeliveryFailed, capacity.Subject{}, "", "%v", err))
 	}
 	return problems
 }

@@ -4,6 +4,7 @@ package notify
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,57 +23,23 @@ type Target struct {
 	Command string
 	// Webhook is a URL that the message is posted to; an answer of 2xx says the same.
 	Webhook string
-	// Format is the form of the message, Topic the SNS topic in it.
-	Format Format
-	Topic  string
-	// Timeout bounds each attempt.
+	// Timeout bounds each of the two.
 	Timeout time.Duration
 }
 
-// attempts and pause are how often a delivery is tried, and the time between two of them.
-const (
-	attempts = 3
-	pause    = time.Second
-)
-
-// Deliver delivers a message to all of the targets. It tries each up to three times, a command
-// that hangs once; where the other one has taken the message before, it gets it again with the
-// next attempt.
+// Deliver delivers a message to both, once: who wants it again calls again.
 func (t Target) Deliver(ctx context.Context, message any) error {
-	text, err := t.body(message)
+	text, err := json.Marshal(message)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	if t.Command != "" {
-		errs = append(errs, t.try(ctx, func(ctx context.Context) error { return t.run(ctx, text) }))
-	}
-	if t.Webhook != "" {
-		errs = append(errs, t.try(ctx, func(ctx context.Context) error { return t.post(ctx, text) }))
+	for _, deliver := range []func(context.Context, []byte) error{t.run, t.post} {
+		attempt, cancel := context.WithTimeout(ctx, t.Timeout)
+		errs = append(errs, deliver(attempt, text))
+		cancel()
 	}
 	return errors.Join(errs...)
-}
-
-func (t Target) try(ctx context.Context, deliver func(context.Context) error) (err error) {
-	for n := range attempts {
-		if n > 0 {
-			select {
-			case <-ctx.Done():
-				return err
-			case <-time.After(pause):
-			}
-		}
-		attempt, cancel := context.WithTimeout(ctx, t.Timeout)
-		err = deliver(attempt)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		if errors.Is(err, errHangs) {
-			break // once more would take as long
-		}
-	}
-	return err
 }
 
 // keptOutput is how much of what a command prints is kept; longestDrain is how long what it has
@@ -84,6 +51,9 @@ const (
 
 // run runs the command in a process group of its own, which ends with it.
 func (t Target) run(ctx context.Context, text []byte) error {
+	if t.Command == "" {
+		return nil
+	}
 	read, write, err := os.Pipe()
 	if err != nil {
 		return err
@@ -111,16 +81,13 @@ func (t Target) run(ctx context.Context, text []byte) error {
 	_ = read.SetReadDeadline(time.Now().Add(longestDrain))
 	<-drained
 	if ctx.Err() != nil {
-		return fmt.Errorf("[notify] command %s %w within %s", t.Command, errHangs, t.Timeout)
+		return fmt.Errorf("[notify] command %s did not end within %s", t.Command, t.Timeout)
 	}
 	if err != nil {
 		return fmt.Errorf("[notify] command %s: %w: %s", t.Command, err, firstLine(out))
 	}
 	return nil
 }
-
-// errHangs is a delivery that took too long.
-var errHangs = errors.New("did not end")
 
 // head keeps the beginning of what is written.
 type head []byte
@@ -131,6 +98,9 @@ func (h *head) Write(text []byte) (int, error) {
 }
 
 func (t Target) post(ctx context.Context, text []byte) error {
+	if t.Webhook == "" {
+		return nil
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.Webhook, bytes.NewReader(text))
 	if err != nil {
 		return errors.New("[notify] webhook is no URL")

@@ -67,7 +67,7 @@ const forPCS = "PCS requires it"
 
 // Actions are all that any program asks for, by service and name.
 var Actions = []Action{
-	{Name: "ec2:CancelCapacityReservation", Why: "giving back what is held", stops: programs{Holding, Reserve, Release, Clean, Check}, lessens: programs{Sync},
+	{Name: "ec2:CancelCapacityReservation", Why: "giving back what is held", stops: programs{Holding, Reserve, Release, Check}, lessens: programs{Sync},
 		grants: []grant{{nil, ourHolds}}},
 	{Name: "ec2:CreateCapacityReservation", Why: "holding capacity", stops: programs{Holding, Reserve},
 		grants: []grant{{nil, newHolds}}},
@@ -91,12 +91,12 @@ var Actions = []Action{
 		stops: programs{Setup, ResumePCS, Check}, lessens: programs{Fit, Timeline, Purchase, Extend, Teardown, Status, Sync, Resume, Holding, Wire}},
 	{Name: "ec2:DescribeCapacityReservationTopology", Why: "where reservations are in the network", stops: programs{Topology}},
 	{Name: "ec2:DescribeCapacityReservations", Why: "reservations: where, how many, from when to when",
-		stops: programs{List, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Resume, Holding, ResumePCS, Wire, Check}, lessens: programs{Teardown, Status, Sync}},
+		stops: programs{List, Fit, Timeline, Purchase, Extend, Reserve, Release, Setup, Resume, Holding, ResumePCS, Wire, Check}, lessens: programs{Teardown, Status, Sync}},
 	{Name: "ec2:DescribeImages", Why: "whether the image exists and suits the type; what it runs", stops: programs{Setup, Check}, lessens: programs{Status, Sync, Holding, RollingOver}},
 	{Name: "ec2:DescribeInstanceTopology", Why: "where instances are in the network", stops: programs{HostFile}},
 	{Name: "ec2:DescribeInstanceTypeOfferings", Why: forPCS, lessens: programs{RollingOver}, stops: makesGroups},
 	{Name: "ec2:DescribeInstanceTypes", Why: "GPUs, network cards, and which types have blocks", lessens: programs{Offerings, Fit, Check, RollingOver}, stops: append(slices.Clone(makesGroups), Wire)},
-	{Name: "ec2:DescribeInstances", Why: "which instances a node, node group or reservation has", stops: programs{Setup, Teardown, Resume, Holding, Suspend, ResumePCS, Check, HostFile, Clean}, lessens: programs{Status, Sync, RollingOver}},
+	{Name: "ec2:DescribeInstances", Why: "which instances a node, node group or reservation has", stops: programs{Setup, Teardown, Resume, Holding, Suspend, ResumePCS, Check, HostFile, Release}, lessens: programs{Status, Sync, RollingOver}},
 	{Name: "ec2:DescribeKeyPairs", Why: "whether the template's key pair exists", stops: programs{Setup}, lessens: programs{RollingOver}},
 	{Name: "ec2:DescribeLaunchTemplateVersions", Why: "the template to copy or to launch from", stops: programs{Setup, Teardown, ResumePCS, Check}, lessens: programs{Status, Sync, Resume, Holding, Wire, RollingOver}},
 	{Name: "ec2:DescribeLaunchTemplates", Why: "the templates of node groups, and those that no settings name", lessens: programs{Sync, RollingOver}, stops: programs{Setup, Teardown, ResumePCS, Check}},
@@ -113,7 +113,7 @@ var Actions = []Action{
 	{Name: "ec2:RunInstances", Why: "launching nodes; " + forPCS, lessens: programs{RollingOver}, stops: programs{Setup, Resume, Holding, ResumePCS, Check},
 		grants: []grant{{asksPCS, anywhere}, {programs{Resume, Holding, Check}, newInstances}, {programs{Resume, Holding, Check}, launchedFrom},
 			{programs{Resume, Holding, Check}, listed}, {programs{Resume, Holding, Check}, selected}, {programs{Holding}, ourHolds}}},
-	{Name: "ec2:TerminateInstances", Why: "ending the instances of nodes that are powered down, or go", stops: programs{Teardown, Suspend, Check, Clean}, lessens: programs{Sync},
+	{Name: "ec2:TerminateInstances", Why: "ending the instances of nodes that are powered down, or go", stops: programs{Teardown, Suspend, Check, Release}, lessens: programs{Sync},
 		grants: []grant{{nil, ourInstances}}},
 
 	{Name: "iam:GetInstanceProfile", Why: "whether PCS takes the role of the instance profile; " + forPCS, lessens: programs{RollingOver, Check}, stops: makesGroups,

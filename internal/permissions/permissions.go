@@ -19,7 +19,6 @@ const (
 	Extend    Program = "extend"
 	Reserve   Program = "reserve"
 	Release   Program = "release"
-	Clean     Program = "clean"
 	Setup     Program = "setup"
 	Teardown  Program = "teardown"
 	Wire      Program = "hooks install"
@@ -38,7 +37,7 @@ const (
 )
 
 // Programs are all of them, in the order of the documentation.
-var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Topology, HostFile, Sync, RollingOver, Resume, Holding, Suspend, ResumePCS}
+var Programs = []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Setup, Teardown, Wire, Check, Status, Topology, HostFile, Sync, RollingOver, Resume, Holding, Suspend, ResumePCS}
 
 // Role is somebody who runs some of the programs.
 type Role string
@@ -62,7 +61,7 @@ const (
 func (r Role) Programs() []Program {
 	switch r {
 	case Admin:
-		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Clean, Setup, Teardown, Wire, Check, Status, Topology, HostFile, Sync}
+		return []Program{List, Offerings, Fit, Timeline, Purchase, Extend, Reserve, Release, Setup, Teardown, Wire, Check, Status, Topology, HostFile, Sync}
 	case Loop:
 		return []Program{Status, Sync}
 	case LoopRollOver:
