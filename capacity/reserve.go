@@ -61,34 +61,6 @@ func (r Reserve) CompareTypes(a, b string) int {
 	return order
 }
 
-// CommitOrder orders a future-dated ODCR. It is a commitment: from its start it is paid for, used or not.
-type CommitOrder struct {
-	// ClientToken works as in HoldOrder.
-	ClientToken        string
-	InstanceType, AZID string
-	// Platform is EC2's term ("Linux/UNIX").
-	Platform string
-	Count    int
-	Start    time.Time
-	// For is the commitment, during which it cannot be cancelled.
-	For  time.Duration
-	Tags map[string]string
-}
-
-// EC2's limits for a future-dated ODCR (EC2 API Reference, CreateCapacityReservation; EC2 User Guide, "Future-dated
-// Capacity Reservations"): how far ahead it starts, and the shortest commitment.
-const (
-	CommitEarliest = 5 * 24 * time.Hour
-	CommitLatest   = 120 * 24 * time.Hour
-	CommitShortest = 14 * 24 * time.Hour
-)
-
-// commitTail separates the end of the commitment from the ODCR's EndDate, which must not lie within the commitment.
-const commitTail = time.Minute
-
-// End is the ODCR's EndDate; EC2 may end it up to an hour later.
-func (o CommitOrder) End() time.Time { return o.Start.Add(o.For + commitTail) }
-
 // HoldOrder orders a targeted ODCR: only launches that name it use it.
 type HoldOrder struct {
 	// ClientToken makes a repeated request the same ODCR; at most 64 characters.

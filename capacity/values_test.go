@@ -48,7 +48,6 @@ func TestValues(t *testing.T) {
 		"an ODCR that is open":        {reservation(func(r *Reservation) { r.State = StateActive }), false},
 		"an ODCR that opens at once":  {reservation(func(r *Reservation) { r.Start = r.Created }), false},
 		"requeue in front of a fence": {RequeueAt(noon, 30*time.Second), noon.Add(-90 * time.Second)},
-		"the end of a commitment":     {CommitOrder{Start: noon, For: time.Hour}.End(), noon.Add(time.Hour + time.Minute)},
 		"nodes that are out":          {NodesOut{Nodes: "gpu-1", State: "DOWN", Reason: "x"}.String(), "gpu-1 DOWN (x)"},
 		"out for no reason":           {NodesOut{Nodes: "gpu-1", State: "DOWN"}.String(), "gpu-1 DOWN"},
 		"the name in a mark":          {name + " " + id, "linux 0123"},

@@ -32,27 +32,6 @@ func (c *Client) Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 	return r, nil
 }
 
-// Commit orders an ODCR for later, which is targeted and ends soon after its commitment. The
-// call is sent once (R3), and only with a ClientToken and our tags. EC2 assesses the order
-// after it has answered.
-func (c *Client) Commit(ctx context.Context, o capacity.CommitOrder) (capacity.Reservation, error) {
-	r, err := c.createODCR(ctx, &ec2.CreateCapacityReservationInput{
-		ClientToken:        aws.String(o.ClientToken),
-		InstanceType:       aws.String(o.InstanceType),
-		InstancePlatform:   types.CapacityReservationInstancePlatform(o.Platform),
-		InstanceCount:      aws.Int32(int32(o.Count)),
-		AvailabilityZoneId: aws.String(o.AZID),
-		StartDate:          aws.Time(o.Start),
-		CommitmentDuration: aws.Int64(int64(o.For.Seconds())),
-		DeliveryPreference: types.CapacityReservationDeliveryPreferenceIncremental,
-		EndDate:            aws.Time(o.End()),
-	}, capacity.TagPurchase, o.Tags, once)
-	if err != nil {
-		return capacity.Reservation{}, fmt.Errorf("committing to %d × %s in %s: %w", o.Count, o.InstanceType, o.AZID, err)
-	}
-	return r, nil
-}
-
 // createODCR makes an ODCR for launches that name it. Nothing is sent without a ClientToken, an
 // end, and our tags, of which mark holds the purpose.
 func (c *Client) createODCR(ctx context.Context, in *ec2.CreateCapacityReservationInput, mark string, tags map[string]string, options ...func(*ec2.Options)) (capacity.Reservation, error) {

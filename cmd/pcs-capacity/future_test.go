@@ -2,13 +2,11 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-// TestFutureTranscripts runs testdata/future/*.txtar: ODCRs for later, promised by EC2 or ordered
-// here. EC2 assesses an order for a day.
+// TestFutureTranscripts runs testdata/future/*.txtar: ODCRs for later, which EC2 has promised.
 func TestFutureTranscripts(t *testing.T) {
 	moment := func(text string) (m awssim.Moment) {
 		if err := m.UnmarshalText([]byte(text)); err != nil {
@@ -23,7 +21,6 @@ func TestFutureTranscripts(t *testing.T) {
 			assessed, now := odcr, odcr
 			assessed.ID, assessed.State, assessed.Committed = "cr-00000000000000002", "assessing", awssim.Moment{}
 			now.ID, now.Start, now.Committed = "cr-00000000000000003", awssim.Moment{}, awssim.Moment{}
-			scenario.AssessDelay = awssim.Duration(24 * time.Hour)
 			scenario.Regions[0].Reservations = []awssim.ReservationScenario{odcr, assessed, now}
 		}
 		return scenario, err

@@ -47,7 +47,7 @@ type CLI struct {
 	Offerings OfferingsCmd  `cmd:"" group:"buy" help:"List Capacity Blocks for sale."`
 	Purchase  PurchaseCmd   `cmd:"" group:"buy" help:"Buy a Capacity Block that offerings listed, at most once."`
 	Extend    ExtendCmd     `cmd:"" group:"buy" help:"Extend a Capacity Block."`
-	Reserve   ReserveCmd    `cmd:"" group:"buy" help:"Hold capacity on demand for a while, commit to it for later, or probe whether there is room."`
+	Reserve   ReserveCmd    `cmd:"" group:"buy" help:"Hold capacity on demand for a while, or probe whether there is room."`
 	Release   ReleaseCmd    `cmd:"" group:"buy" help:"Give back what is held."`
 	Setup     SetupCmd      `cmd:"" group:"use" help:"Make a reservation usable: launch template, node group, queue, settings."`
 	Teardown  TeardownCmd   `cmd:"" group:"use" help:"Remove what setup made for a queue, or for a node group in it."`

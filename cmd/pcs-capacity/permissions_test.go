@@ -450,8 +450,6 @@ var scenes = []scene{
 	{program: permissions.Purchase, run: command("purchase", openBlock, "--fee", "1000.00")},
 	{program: permissions.Extend, run: extendBlock},
 	{program: permissions.Reserve, before: reserveOn, run: command("reserve", "--probe", "-t", "g6.12xlarge", "-n", "1", "--subnet-ids", "subnet-0e200000000000a01")},
-	{program: permissions.Reserve, before: reserveOn, run: command("reserve", "-t", "g6.12xlarge", "-n", "2", "--subnet-ids", "subnet-0e200000000000a01",
-		"--start", "2026-12-01T08:00Z", "--commitment", "14d", "--confirm-commitment", "672")},
 	{program: permissions.Release, before: held, run: command("release", heldID)},
 	{program: permissions.Wire, before: func(r *restricted) {
 		r.mustAdmin(setupArgs(nextBlock, "--max-nodes", "3")...)

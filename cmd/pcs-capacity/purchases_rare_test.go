@@ -26,8 +26,6 @@ import (
 var purchases = map[string][]string{
 	"purchase": {"purchase", "cb-0d05ecddf72412d79", "-t", "p5.48xlarge", "-n", "4", "-d", "7d", "--confirm-fee", "21143.81"},
 	"extend":   {"extend", "cr-0e2000000000000a1", "-d", "7d", "--confirm-fee", "21143.81"},
-	"reserve": {"reserve", "-t", "c7i.4xlarge", "-n", "4", "--subnet-ids", "subnet-0e200000000000a01",
-		"--start", "2026-12-01T08:00Z", "--commitment", "14d", "--confirm-commitment", "1344"},
 }
 
 // Two at the same time with one state_dir: one buys, the other says so or takes up what

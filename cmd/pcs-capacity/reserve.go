@@ -16,7 +16,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// ReserveCmd holds capacity, asks whether it could be held, or commits to capacity for later.
+// ReserveCmd holds capacity, or asks whether it could be held.
 type ReserveCmd struct {
 	InstanceType string   `required:"" short:"t" help:"Instance type, such as p5.48xlarge."`
 	Count        int      `required:"" short:"n" help:"Number of instances, all in one zone."`
@@ -24,8 +24,6 @@ type ReserveCmd struct {
 	Probe        bool     `help:"Give it back at once: only tell which zone has room."`
 	For          span     `help:"How long it is held at most, such as 30m or 2h." placeholder:"2h"`
 	Platform     string   `help:"Platform of the image that will run." default:"Linux/UNIX"`
-
-	laterFlags `embed:""`
 }
 
 // Help is shown below the flags.
@@ -36,16 +34,8 @@ settings say how much may be held at once: [reserve].
 
 With --probe it is given back at once. Exit status 0: there was room; 1: there was none.
 
-With --start it is ordered for a later date, for a commitment of 14 days or more, which is
-paid from that date on and cannot be cancelled without charges. EC2 takes such orders for
-instance families C, M, R, I, T and G, from 32 vCPUs on. The order is sent once and never
-repeated. When its answer is lost, or this is killed, run the same command again: it finds
-out first whether it was taken, and orders nothing then.
-
   pcs-capacity reserve --probe -t p5.48xlarge -n 4 --subnet-ids subnet-0123456789abcdef0
   pcs-capacity reserve -t p5.48xlarge -n 4 --subnet-ids subnet-0123456789abcdef0 --for 2h
-  pcs-capacity reserve -t g6.12xlarge -n 4 --subnet-ids subnet-0123456789abcdef0 \
-    --start 2026-12-01T08:00Z --commitment 14d --confirm-commitment 1344
   pcs-capacity release cr-0123456789abcdef0`
 }
 
@@ -66,21 +56,11 @@ type heldRow struct {
 
 // Run says what it may cost, asks, and holds.
 func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) error {
-	ways := 0
-	for _, given := range []bool{c.Probe, c.For != 0, !c.Start.IsZero()} {
-		if given {
-			ways++
-		}
-	}
 	switch {
 	case c.Count < 1:
 		return usage("--count=%d: use at least 1", c.Count)
-	case c.Start.IsZero() && (c.Commitment != 0 || c.ConfirmCommitment != 0 || c.Again):
-		return usage("--commitment, --confirm-commitment and --again are for an order for later; give --start TIME too")
-	case ways != 1:
-		return usage(
-			"give one of --probe, to give it back at once, --for TIME, to hold it, and --start TIME, to commit to it for later",
-		)
+	case c.Probe == (c.For != 0):
+		return usage("give --probe, to give it back at once, or --for TIME, to hold it")
 	}
 	h, err := newHolder(ctx, cfg, aws)
 	if err != nil {
@@ -88,9 +68,6 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	}
 	if !h.Limits.Enabled {
 		return usage("%w", market.ErrHoldingOff)
-	}
-	if !c.Start.IsZero() {
-		return c.later(ctx, t, cfg, aws, h)
 	}
 	t.Say("%s", c.costs(h.Limits))
 	if !c.Probe {

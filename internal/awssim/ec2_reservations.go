@@ -175,10 +175,6 @@ type createCapacityReservationInput struct {
 	PlacementGroupArn     string
 	TagSpecifications     []tagSpecification
 	ClientToken           string
-	// Of a future-dated ODCR:
-	StartDate          time.Time
-	CommitmentDuration int64 // seconds
-	DeliveryPreference string
 }
 
 type reservationResult struct {
@@ -207,18 +203,13 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 		}
 		c.region.reservations[res.ID] = res
 		c.region.hide(res.ID, s.lag.reservations)
-		answer := func() (any, error) { return reservationResult{s.wireReservation(c.region, res)}, nil }
-		if in.future() {
-			s.promise(c, res, in)
-			return answer, nil
-		}
 		s.later(time.Duration(s.scenario.PendingDelay), func() {
 			if res.state == "pending" {
 				res.state = "active"
 			}
 		})
 		s.followEnd(c.region, res)
-		return answer, nil
+		return func() (any, error) { return reservationResult{s.wireReservation(c.region, res)}, nil }, nil
 	})
 }
 
@@ -260,8 +251,6 @@ func (s *Sim) checkODCR(r *region, z *zone, in *createCapacityReservationInput) 
 		return placementGroupUnknown(in.PlacementGroupArn)
 	case !r.offers(in.InstanceType, z.id):
 		return apiErrorf("Unsupported", "The requested configuration is not supported: %s in %s", in.InstanceType, z.name)
-	case in.future():
-		return s.checkFuture(r.types[in.InstanceType], in)
 	case r.freeCapacity(pool{z.id, in.InstanceType}) < in.InstanceCount:
 		return insufficientCapacity(in.InstanceType, z.name, "")
 	}

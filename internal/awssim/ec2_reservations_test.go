@@ -87,7 +87,7 @@ func TestODCRRefusals(t *testing.T) {
 		"end, not limited":    {func(in input) { in.EndDate = aws.Time(noon.Add(time.Hour)) }, "InvalidParameterCombination"},
 		"end in the past":     {func(in input) { in.EndDateType, in.EndDate = "limited", &past }, "InvalidParameterValue"},
 		"not in the zone":     {func(in input) { in.AvailabilityZoneId = aws.String("use2-az3") }, "Unsupported"},
-		"future-dated":        {func(in input) { in.StartDate = aws.Time(noon.Add(240 * time.Hour)) }, "MissingParameter"},
+		"future-dated":        {func(in input) { in.StartDate = aws.Time(noon.Add(240 * time.Hour)) }, "UnknownParameter"},
 	} {
 		t.Run(name, func(t *testing.T) { fails(t, w.ec2.CreateCapacityReservation, odcrOf(1, test.change), test.want) })
 	}

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Purchase is one line of the ledger: a block or an extension that was bought, or a future-dated
-// ODCR that was committed to, whether or not the client got the answer.
+// Purchase is one line of the ledger: a block or an extension that was bought, whether or not
+// the client got the answer.
 type Purchase struct {
 	At            time.Time `json:"at"` // simulated
 	Region        string    `json:"region"`
-	Kind          string    `json:"kind"` // block, extension, commitment
+	Kind          string    `json:"kind"` // block, extension
 	OfferingID    string    `json:"offering_id"`
 	ReservationID string    `json:"capacity_reservation_id"`
 	InstanceType  string    `json:"instance_type"`

@@ -34,7 +34,6 @@ type Scenario struct {
 	ShutdownDelay          Duration `toml:"shutdown_delay"`           // how long it stays shutting-down
 	CleanupDelay           Duration `toml:"cleanup_delay"`            // from terminated until its place in a reservation is free
 	PendingDelay           Duration `toml:"pending_delay"`            // how long a new ODCR stays pending
-	AssessDelay            Duration `toml:"assess_delay"`             // how long EC2 assesses a future-dated ODCR
 	EndDelay               Duration `toml:"end_delay"`                // how long after its end an ODCR goes on; EC2 takes up to an hour
 	PCSDelay               Duration `toml:"pcs_delay"`                // how long PCS takes to create, update or delete
 	ScheduledCount         bool     `toml:"scheduled_count"`          // a block that is not open yet reports its size; EC2 may report 0

@@ -94,7 +94,7 @@ func (d *deal) ours(i Intent) bool {
 func (d *deal) newIntent(kind IntentKind) Intent {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails: package crypto/rand
-	prefix := map[IntentKind]string{BuyBlock: "buy-", ExtendBlock: "extend-", CommitLater: "commit-"}[kind]
+	prefix := map[IntentKind]string{BuyBlock: "buy-", ExtendBlock: "extend-"}[kind]
 	return Intent{ID: prefix + hex.EncodeToString(random[:]), Kind: kind, Account: d.account, Region: d.aws.Region()}
 }
 

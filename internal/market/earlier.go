@@ -69,7 +69,7 @@ func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering strin
 // shownBy finds the purchase of an intent among reservations: one of its kind with its tag.
 func (i Intent) shownBy(tagged []capacity.Reservation) (capacity.Reservation, bool) {
 	at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool {
-		return r.Tags[capacity.TagPurchase] == i.ID && r.Kind == i.odcrOrBlock() && !undone(r)
+		return r.Tags[capacity.TagPurchase] == i.ID && r.Kind == capacity.CapacityBlock && !undone(r)
 	})
 	if at < 0 {
 		return capacity.Reservation{}, false

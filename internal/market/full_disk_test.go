@@ -92,15 +92,6 @@ var sellers = map[IntentKind]struct {
 		err := w.buyer().Purchase(w.Context(), o)
 		return block.Reservation.ID, block.BoughtNow, err
 	}},
-	CommitLater: {"CreateCapacityReservation", func(w *world, asked func()) (string, bool, error) {
-		var made CommitResult
-		b := w.buyer()
-		b.Cluster = "ml"
-		err := b.Commit(w.Context(), CommitOrder{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 2, SubnetID: subnetB,
-			Start: opening.Add(10 * day), For: 14 * day, Limits: capacity.Reserve{Enabled: true, MaxInstances: 4},
-			Accept: func(CommitPreview) error { asked(); return nil }, Tell: func(r CommitResult) error { made = r; return nil }})
-		return made.Reservation.ID, made.BoughtNow, err
-	}},
 	ExtendBlock: {"PurchaseCapacityBlockExtension", func(w *world, asked func()) (string, bool, error) {
 		var extension ExtensionResult
 		o := w.extension(dollarBlock, Terms{Fee: usd(w.T, "960")}, &extension)

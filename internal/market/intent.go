@@ -16,7 +16,6 @@ type IntentKind string
 const (
 	BuyBlock    IntentKind = "purchase"
 	ExtendBlock IntentKind = "extension"
-	CommitLater IntentKind = "commitment"
 	RecordedFee IntentKind = "recorded"
 )
 
@@ -37,9 +36,8 @@ const (
 	Failed Phase = "failed"
 )
 
-// Intent is a decision to buy or extend a Capacity Block, or to commit to an ODCR for later. It is on
-// disk before the call is sent: whatever happens then, the next run knows that money may have been
-// spent.
+// Intent is a decision to buy or extend a Capacity Block. It is on disk before the call is sent: whatever
+// happens then, the next run knows that money may have been spent.
 type Intent struct {
 	// ID is unique; a purchased reservation carries it as a tag.
 	ID    string     `json:"id"`
@@ -52,8 +50,7 @@ type Intent struct {
 	// Account is the id of the AWS account; "" if unknown.
 	Account string `json:"account,omitempty"`
 	Region  string `json:"region"`
-	// Offering is the offering bought; a commitment has none of EC2's: its ID is the order in
-	// words.
+	// Offering is the offering bought.
 	Offering capacity.Offering `json:"offering,omitzero"`
 	// OrderedAs is the requested id, if EC2 sold the same block under another one, Offering's; "" else.
 	OrderedAs string `json:"ordered_as,omitempty"`
@@ -82,18 +79,7 @@ func (i Intent) String() string {
 
 // what names the thing bought.
 func (i Intent) what() string {
-	if i.Kind == CommitLater {
-		return i.Offering.ID
-	}
 	return "offering " + i.Offering.ID
-}
-
-// odcrOrBlock is the kind of reservation that is bought.
-func (i Intent) odcrOrBlock() capacity.Kind {
-	if i.Kind == CommitLater {
-		return capacity.ODCR
-	}
-	return capacity.CapacityBlock
 }
 
 // ordered is the id of the offering under which the purchase was ordered.

@@ -36,9 +36,6 @@ func TestExtensionIsReportedWhenTheEndHasMoved(t *testing.T) {
 // neither who bought nor who takes it up.
 func TestFollowingAPaymentHoldsNoLock(t *testing.T) {
 	for kind, seller := range sellers {
-		if kind == CommitLater {
-			continue // it is paid as it goes by
-		}
 		w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 		for _, patience := range []time.Duration{5 * time.Minute, day} {
 			w.patience = patience

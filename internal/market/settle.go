@@ -96,7 +96,7 @@ func (d *deal) look(ctx context.Context, i *Intent) (found bool, err error) {
 	// A list, not InspectBlocks: the fewer calls, the less can fail.
 	tagged, err := aws.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagPurchase: i.ID}})
 	// Tags are copied by people and programs: only a reservation of the kind can have been bought.
-	at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.Kind == i.odcrOrBlock() })
+	at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.Kind == capacity.CapacityBlock })
 	if at < 0 {
 		return false, err
 	}
