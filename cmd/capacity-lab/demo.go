@@ -72,7 +72,7 @@ func (cmd *demoCmd) Run() error {
 		out.Tell("To go on in such a lab: capacity-lab demo --keep")
 		return errors.Join(told[0].end(), os.RemoveAll(dir))
 	}
-	out.Tell("Pictures: %s\n          %s", told[0].picture("timeline"), told[0].picture("report"))
+	out.Tell("Picture: %s", told[0].picture("timeline"))
 	out.Tell("Go on in the same lab:\n  . %s; pcs-capacity status\n  kill %d   # stops it", told[0].env, told[0].lab)
 	return nil
 }
@@ -285,11 +285,9 @@ func playPCS(t *teller) {
 	t.run("scancel "+long+"; pcs-capacity sync", wants{})
 
 	t.say("\n# Where did the paid hours go so far?")
-	t.run("pcs-capacity report --svg "+t.picture("report"), wants{output: `(?s)[1-9][0-9.]*% of them useful.*` + block, shows: "% of them useful|RESERVATION|^cr-"})
+	t.run("pcs-capacity report", wants{output: `(?s)[1-9][0-9.]*% of them useful.*` + block, shows: "% of them useful|RESERVATION|^cr-"})
 	t.run("pcs-capacity timeline --weeks 1 --svg "+t.picture("timeline"), wants{output: `(?s)gpu.*` + block + `.*extended`})
-	for _, name := range []string{"report", "timeline"} {
-		t.run("cat "+t.picture(name), wants{output: `(?s)<svg .*` + block + `.*</svg>`})
-	}
+	t.run("cat "+t.picture("timeline"), wants{output: `(?s)<svg .*` + block + `.*</svg>`})
 }
 
 // picture is the file of a picture.

@@ -15,7 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/report"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/timeline"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -26,8 +25,6 @@ type ReportCmd struct {
 	Until        moment            `help:"End here, such as 2026-12-31. Default: now." placeholder:"TIME"`
 	OnDemand     map[string]string `help:"What an instance of a type costs for an hour on demand, to compare with; also what an ODCR costs. Can be given several times." placeholder:"TYPE=USD"`
 	Jobs         int               `help:"Show this many of the largest jobs." default:"10"`
-	SVG          string            `name:"svg" help:"Also draw it into this file: the blocks, and the hours of each day by class." placeholder:"FILE" type:"path"`
-	HTML         string            `name:"html" help:"Also write all of it as one page into this file." placeholder:"FILE" type:"path"`
 }
 
 // Help is shown below the flags.
@@ -38,7 +35,7 @@ Slurm's accounting where there is one; it asks nothing of AWS. Times at which sy
 run are shown as unknown. Fees are those that purchase and extend have recorded; of a block
 that was bought elsewhere, record it: purchase cr-… --fee USD.
 
-  pcs-capacity report --from 2026-12-01 --html december.html --on-demand p5.48xlarge=55.04`
+  pcs-capacity report --from 2026-12-01 --on-demand p5.48xlarge=55.04`
 }
 
 // lookBack is how far a report goes back that is told nothing else.
@@ -103,7 +100,7 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 		}
 	}
 	doc.fill(made, fees, onDemand, made.Advise(snap, now))
-	return c.show(t, doc, newUsageChart(made, fees, snap, in.Zone, now))
+	return c.show(t, doc)
 }
 
 // check reads what is written as text.
@@ -180,27 +177,8 @@ func recordedFees(dir state.Dir, made *report.Report) (map[string]recordedFee, e
 	return fees, nil
 }
 
-// show writes the report in every form that was asked for.
-func (c *ReportCmd) show(t *terminal.Terminal, doc reportDocument, chart timeline.Usage) error {
-	for _, file := range []struct {
-		path string
-		make func() ([]byte, error)
-	}{
-		{c.SVG, chart.SVG},
-		{c.HTML, func() ([]byte, error) { return doc.page(chart, c.Jobs) }},
-	} {
-		if file.path == "" {
-			continue
-		}
-		text, err := file.make()
-		if err != nil {
-			return fmt.Errorf("drawing %s: %w", file.path, err)
-		}
-		if err := os.WriteFile(file.path, text, 0o644); err != nil {
-			return fmt.Errorf("writing the report: %w", err)
-		}
-		t.Say("Wrote %s.", file.path)
-	}
+// show writes the report.
+func (c *ReportCmd) show(t *terminal.Terminal, doc reportDocument) error {
 	if t.Format != terminal.Table {
 		return t.Show(doc, doc.rows())
 	}

@@ -31,8 +31,6 @@ type reportDocument struct {
 	Unknown      []reportGap         `json:"unknown"`
 	Advice       []reportAdvice      `json:"advice"`
 	Warnings     []string            `json:"warnings"`
-
-	hourly bool
 }
 
 // reportClass is one class of paid time.
@@ -116,7 +114,7 @@ type reportRow struct {
 // fill writes a report into the document.
 func (d *reportDocument) fill(made report.Report, fees map[string]recordedFee, onDemand map[string]capacity.Money,
 	advice []report.Advice) {
-	d.From, d.Until, d.hourly = made.From.UTC(), made.Until.UTC(), made.Hourly
+	d.From, d.Until = made.From.UTC(), made.Until.UTC()
 	d.NodeSeconds, d.Classes = made.Total.Total(), reportClasses(made.Total)
 	d.Reservations, d.Days, d.Unknown, d.Advice = []reportReservation{}, []reportDay{}, []reportGap{}, []reportAdvice{}
 	for _, r := range made.Reservations {

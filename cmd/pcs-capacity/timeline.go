@@ -22,7 +22,7 @@ type TimelineCmd struct {
 	Weeks *int   `help:"Draw this many weeks from now, or from --from. Default: until the last end, at least 2." placeholder:"N"`
 	From  moment `help:"Begin here, such as 2026-12-01 or tomorrow. Default: the first start, at most a week ago." placeholder:"TIME"`
 	Until moment `help:"End here, such as 2026-12-01 or tomorrow, instead of --weeks." placeholder:"TIME"`
-	SVG   string `name:"svg" help:"Also write the picture to this file, with times in UTC and local time." placeholder:"FILE" type:"path"`
+	SVG   string `name:"svg" help:"Also write the picture to this file." placeholder:"FILE" type:"path"`
 	ASCII bool   `name:"ascii" help:"Draw in ASCII. Default where the locale is not UTF-8."`
 }
 
@@ -30,7 +30,7 @@ type TimelineCmd struct {
 func (TimelineCmd) Help() string {
 	return `Draws each partition's reservations of the settings, the gaps between them, and the Capacity
 Blocks of the region that no partition uses yet. Jobs end at the fence; EC2 takes the
-instances back from the reclaim on. COLUMNS sets the width, NO_COLOR turns colours off.`
+instances back from the reclaim on. COLUMNS sets the width.`
 }
 
 // Run asks EC2 and draws.
@@ -87,13 +87,7 @@ func (c *TimelineCmd) check() error {
 // show writes the picture in every form that was asked for.
 func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems []string) error {
 	if c.SVG != "" {
-		picture := chart
-		picture.Zone = time.Local // it has UTC as well
-		svg, err := picture.SVG()
-		if err != nil {
-			return fmt.Errorf("drawing %s: %w", c.SVG, err)
-		}
-		if err := os.WriteFile(c.SVG, svg, 0o644); err != nil {
+		if err := os.WriteFile(c.SVG, chart.SVG(), 0o644); err != nil {
 			return fmt.Errorf("writing the picture: %w", err)
 		}
 		t.Say("Wrote %s.", c.SVG)
@@ -112,7 +106,7 @@ func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems 
 	}
 	screen := terminal.ScreenOf(t.Out, os.Getenv)
 	_, err := fmt.Fprint(t.Out,
-		chart.Text(timeline.Look{Width: screen.Width, Colour: screen.Colour, Unicode: screen.Unicode && !c.ASCII}))
+		chart.Text(timeline.Look{Width: screen.Width, Unicode: screen.Unicode && !c.ASCII}))
 	return err
 }
 

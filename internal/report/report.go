@@ -89,8 +89,6 @@ type Report struct {
 	// Days are in the order of time, each with what was paid in it; hours where the report
 	// is about less than three days.
 	Days []Day
-	// Hourly: Days are hours.
-	Hourly bool
 	// Shares are those of accounts, users and jobs, the largest first.
 	Accounts, Users, Jobs []Share
 	// Gaps are the times that nobody knows, by reservation and time.
@@ -173,7 +171,7 @@ func Make(in Input) (Report, error) {
 		}
 		r.Gaps = append(r.Gaps, a.gaps...)
 	}
-	r.Days, r.Hourly = book.days, book.hourly
+	r.Days = book.days
 	r.Accounts, r.Users, r.Jobs = book.shares()
 	return r, nil
 }

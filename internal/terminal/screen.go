@@ -13,21 +13,19 @@ import (
 type Screen struct {
 	// Width in columns.
 	Width int
-	// Colour: ANSI colours are wanted. Unicode: the locale is UTF-8.
-	Colour, Unicode bool
+	// Unicode: the locale is UTF-8.
+	Unicode bool
 }
 
 // widthOffTerminal is that of a pipe or a file, where nothing else says.
 const widthOffTerminal = 80
 
 // ScreenOf learns it from the stream and the environment: COLUMNS goes before the
-// terminal's own width; there is no colour off a terminal, on a dumb one, or with
-// NO_COLOR (https://no-color.org); the locale is the first of LC_ALL, LC_CTYPE and LANG
+// terminal's own width; the locale is the first of LC_ALL, LC_CTYPE and LANG
 // that is set.
 func ScreenOf(out io.Writer, getenv func(string) string) Screen {
 	s := Screen{Width: widthOffTerminal}
 	if fd, yes := isTerminal(out); yes {
-		s.Colour = getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 		if width, _, err := term.GetSize(fd); err == nil && width > 0 {
 			s.Width = width
 		}

