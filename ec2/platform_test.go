@@ -89,8 +89,12 @@ func TestImagePlatform(t *testing.T) {
 	}
 
 	for action, reference := range map[string]string{"ec2:DescribeImages": "lt-0e2000000000000b7", "ssm:GetParameters": "lt-0e2000000000000b8", "ec2:DescribeLaunchTemplateVersions": "lt-0e2000000000000b7:1"} {
-		sim.ClearPolicies()
-		if err := sim.SetPolicy(awssim.AttachedPolicy{Document: []byte(`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "NotAction": "` + action + `", "Resource": "*"}]}`)}); err != nil {
+		sim.ClearFaults()
+		denies := awssim.Denies(action)
+		if action == "ssm:GetParameters" { // EC2 asks for it
+			denies.Operation, denies.Code = "DescribeLaunchTemplateVersions", "UnauthorizedOperation"
+		}
+		if _, err := sim.AddFault(denies); err != nil {
 			t.Fatal(err)
 		}
 		again, err := New(t.Context(), Options{})

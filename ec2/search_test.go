@@ -45,8 +45,7 @@ func TestSearchRefusals(t *testing.T) {
 // A caller whose policy does not let him search is not told to have the account approved.
 func TestSearchWithoutPermission(t *testing.T) {
 	sim, c := newSim(t)
-	err := sim.SetPolicy(awssim.AttachedPolicy{Document: []byte(`{"Statement": {"Effect": "Allow", "NotAction": "ec2:DescribeCapacityBlockOfferings", "Resource": "*"}}`)})
-	if err != nil {
+	if _, err := sim.AddFault(awssim.Denies("ec2:DescribeCapacityBlockOfferings")); err != nil {
 		t.Fatal(err)
 	}
 	for _, query := range []OfferingQuery{question, {InstanceType: "u-trn2u-x64", Count: 1, Duration: day}} {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -48,14 +50,12 @@ var dry = map[string]func(*api, context.Context) error{
 	},
 }
 
-// TryRead asks EC2 whether the caller may call a read, and reads nothing: nil means yes. known is
-// false for an action without a dry run.
-func (c *Client) TryRead(ctx context.Context, action string) (known bool, err error) {
-	call, known := dry[action]
-	if !known {
-		return false, nil
-	}
-	return true, tried(call(c.api, ctx), "asking for "+action)
+// Reads are the actions that TryRead knows.
+var Reads = slices.Sorted(maps.Keys(dry))
+
+// TryRead asks EC2 whether the caller may call one of Reads, and reads nothing: nil means yes.
+func (c *Client) TryRead(ctx context.Context, action string) error {
+	return tried(dry[action](c.api, ctx), "asking for "+action)
 }
 
 // TryLaunch asks EC2 whether it would take a launch, and launches nothing: nil means that

@@ -28,7 +28,6 @@ type simCmd struct {
 	FailGroup simFailGroupCmd `cmd:"" help:"Let PCS fail to create or update compute node groups."`
 	Payments  simPaymentsCmd  `cmd:"" help:"Let the payments of blocks fail, or succeed again."`
 	Lag       simLagCmd       `cmd:"" help:"Let what is created show late."`
-	Policy    simPolicyCmd    `cmd:"" help:"Allow callers only what an IAM policy allows."`
 	Limits    simLimitsCmd    `cmd:"" help:"Refuse searches for blocks as live accounts were refused."`
 }
 

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"time"
@@ -25,30 +22,6 @@ func (cmd *simLagCmd) Run() error {
 		change.Purchases = &purchases
 	}
 	return control(os.Stdout, http.MethodPost, "lag", change)
-}
-
-type simPolicyCmd struct {
-	File      string `arg:"" optional:"" type:"existingfile" help:"IAM policy document (JSON)."`
-	AccessKey string `placeholder:"KEY" help:"Only for calls with this access key; default: every one without a policy of its own."`
-	Clear     bool   `help:"Allow everything to everyone again."`
-}
-
-// Run is called by kong.
-func (cmd *simPolicyCmd) Run() error {
-	if cmd.Clear == (cmd.File != "") {
-		return errors.New("name a policy document, or --clear")
-	}
-	if cmd.Clear {
-		return control(os.Stdout, http.MethodDelete, "policy", nil)
-	}
-	document, err := os.ReadFile(cmd.File)
-	if err != nil {
-		return err
-	}
-	if !json.Valid(document) {
-		return fmt.Errorf("%s is not JSON", cmd.File)
-	}
-	return control(os.Stdout, http.MethodPost, "policy", awssim.AttachedPolicy{AccessKey: cmd.AccessKey, Document: document})
 }
 
 type simLimitsCmd struct {

@@ -17,7 +17,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/installed"
-	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
@@ -447,21 +446,11 @@ func (w *wired) breakages() []breakage {
 	gone := func(string) string { return "" }
 	without := func(action string) func() func() {
 		return func() func() {
-			document, err := json.Marshal(permissions.Policy(permissions.Place{}, append(permissions.Loop.Programs(), permissions.Hooks.Programs()...), action))
-			if err != nil {
+			if _, err := w.sim.AddFault(awssim.Denies(action)); err != nil {
 				w.Fatal(err)
 			}
-			w.policy(document)
-			return w.sim.ClearPolicies
+			return w.sim.ClearFaults
 		}
-	}
-	another := func() func() {
-		document, err := json.Marshal(permissions.Policy(permissions.Place{Reservations: []string{nextBlock}}, append(permissions.Hooks.Programs(), permissions.Check, permissions.Sync)))
-		if err != nil {
-			w.Fatal(err)
-		}
-		w.policy(document)
-		return w.sim.ClearPolicies
 	}
 	nothing := func() func() { return func() {} }
 	snapshot := filepath.Join(w.dir, "state", "snapshot.json")
@@ -479,9 +468,8 @@ func (w *wired) breakages() []breakage {
 			w.sim.Clock().Advance(time.Minute)
 			return func() { w.sim.Clock().Advance(-time.Minute) }
 		}, "clock", check.Warn, "behind AWS's", "chronyd", nil},
-		{"a read is not allowed", without("ec2:DescribeInstances"), "permission", check.Fail, "ec2:DescribeInstances is not allowed", "iam-policy sync", nil},
+		{"a read is not allowed", without("ec2:DescribeInstances"), "permission", check.Fail, "ec2:DescribeInstances is not allowed", "iam-policy", nil},
 		{"launches are not allowed", without("ec2:RunInstances"), "permission", check.Fail, "ec2:RunInstances is not allowed", "iam-policy hooks", nil},
-		{"launches into another reservation are allowed", another, "permission", check.Fail, "ec2:RunInstances is not allowed into " + openBlock, "iam-policy hooks", nil},
 		{"ends are not allowed", without("ec2:TerminateInstances"), "permission", check.Fail, "ec2:TerminateInstances is not allowed", "iam-policy", nil},
 		{"an unknown reservation", set("cr-0e2000000000000a1", "cr-0e2000000000000ff"), "reservation", check.Fail, "does not describe reservation", "check the id", nil},
 		{"a subnet in another zone", set("subnet-0e200000000000a01", "subnet-0e200000000000b02"), "reservation", check.Fail, "has only subnet-0e200000000000b02", "use a subnet in us-east-2a", nil},

@@ -25,7 +25,6 @@ func TestFitsATerminal(t *testing.T) {
 		"fit":       {[]string{"fit", "-t", "p5.48xlarge", "-n", "24", "-d", "3d"}, "24 x p5.48xlarge for 3d: nothing fits. Nearest is cr-0e2000000000000a1: it has 4 instances, 20 fewer than asked."},
 		"extend":    {[]string{"extend", block, "--duration", "7d", "--dry-run"}, "cr-0e2000000000000a1: 4 x p5.48xlarge in us-east-2a (use2-az1), region us-east-2, account 111122223333, active"},
 		"setup":     {append(slices.Clone(setup), "--yes"), "Start the service on one host. Without it, fences do not follow extensions:"},
-		"policy":    {[]string{"iam-policy", "hooks"}, "The settings list no reservation of a partition with provider ec2: launches into every one are allowed."},
 		"help":      {[]string{"--help"}, "Reserved GPU capacity, made native to Slurm."},
 	} {
 		t.Run(name, func(t *testing.T) {

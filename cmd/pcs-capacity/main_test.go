@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
 	"github.com/pcs-capacity/pcs-capacity/internal/program/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/program/prolog"
@@ -26,13 +28,44 @@ import (
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // a program built with -race sleeps for a second when it ends
 	testscript.Main(withCredentials{m}, map[string]func(){
-		"pcs-capacity":         main,
+		"pcs-capacity":         admin,
 		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
 		"pcs-capacity-prolog":  func() { os.Exit(prolog.Main(os.Args[1:])) },
-		"pcs-capacity-resume":  func() { os.Exit(power.Resume(os.Args[1:])) },
-		"pcs-capacity-suspend": func() { os.Exit(power.Suspend(os.Args[1:])) },
+		"pcs-capacity-resume":  func() { as("hooks"); os.Exit(power.Resume(os.Args[1:])) },
+		"pcs-capacity-suspend": func() { as("hooks"); os.Exit(power.Suspend(os.Args[1:])) },
 	})
 }
+
+// as has a program call AWS with an access key of its own, which says whose policy has to allow what it calls.
+func as(role string) {
+	if os.Getenv("AWS_ACCESS_KEY_ID") == simulatedKey {
+		os.Setenv("AWS_ACCESS_KEY_ID", role)
+	}
+}
+
+// admin is pcs-capacity, which as sync is the service.
+func admin() {
+	switch {
+	case slices.Contains(os.Args[1:], "sync"):
+		as("sync")
+	default:
+		as("admin")
+	}
+	main()
+}
+
+// onlyAllowed fails a transcript in which a program called what its policy does not allow.
+func onlyAllowed(t interface{ Fatal(...any) }, sim *awssim.Sim) {
+	for _, role := range permissions.Roles {
+		for _, action := range sim.CalledBy(role) {
+			if !permissions.Allows(role, action) && action != "sts:GetCallerIdentity" { // which nobody can be denied
+				t.Fatal("the policy of " + role + " does not allow " + action)
+			}
+		}
+	}
+}
+
+const simulatedKey = "AKIDSIMULATED"
 
 // withCredentials runs tests, not the programs. Tests side by side cannot set an environment of
 // their own, and every simulated AWS takes these.
@@ -40,7 +73,7 @@ type withCredentials struct{ *testing.M }
 
 // Run is called by testscript.
 func (m withCredentials) Run() int {
-	os.Setenv("AWS_ACCESS_KEY_ID", "AKIDSIMULATED")
+	os.Setenv("AWS_ACCESS_KEY_ID", simulatedKey)
 	os.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	return m.M.Run()
 }
@@ -98,7 +131,7 @@ func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenar
 			if err != nil {
 				return err
 			}
-			env.Defer(func() { sim.Close() })
+			env.Defer(func() { sim.Close(); onlyAllowed(env.T(), sim) })
 			if _, err := sim.Listen("127.0.0.1:0"); err != nil {
 				return err
 			}

@@ -68,11 +68,6 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 		return f, nil
 	}))
 	mux.HandleFunc("POST /_sim/limits", accept(func(l Limits) (any, error) { return l, s.SetLimits(l) }))
-	mux.HandleFunc("POST /_sim/policy", accept(func(p AttachedPolicy) (any, error) { return p, s.SetPolicy(p) }))
-	mux.HandleFunc("DELETE /_sim/policy", func(w http.ResponseWriter, r *http.Request) {
-		s.ClearPolicies()
-		reply(w, struct{}{})
-	})
 	mux.HandleFunc("POST /_sim/lag", accept(func(l Lag) (any, error) {
 		s.SetLag(l)
 		return l, nil

@@ -3,6 +3,7 @@ package awssim
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -34,6 +35,17 @@ type Fault struct {
 	Count     int      `json:"count,omitempty"`   // how many calls it hits; 0: every one
 
 	cleared chan struct{} // closed by ClearFaults
+}
+
+// Denies is a caller whose policies do not allow an action, such as ec2:RunInstances.
+func Denies(action string) Fault {
+	service, operation, _ := strings.Cut(action, ":")
+	f := Fault{Operation: operation, Effect: FailBefore, Code: "AccessDeniedException", Status: http.StatusForbidden,
+		Message: "User: arn:aws:iam::111122223333:user/simulated is not authorized to perform: " + action + " because no identity-based policy allows the " + action + " action"}
+	if service == "ec2" {
+		f.Code = "UnauthorizedOperation"
+	}
+	return f
 }
 
 // CallKey names an operation in a region.

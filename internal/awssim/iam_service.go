@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim/iam"
 )
 
 // InstanceProfileScenario is one instance profile of the account.
@@ -66,24 +64,6 @@ func (s *Sim) checkProfile(p *instanceProfile) error {
 	return nil
 }
 
-// profileOfRole finds the profile of a role by the role's ARN.
-func (s *Sim) profileOfRole(arn string) (InstanceProfileScenario, bool) {
-	_, full, ok := strings.Cut(arn, ":role/")
-	if !ok {
-		return InstanceProfileScenario{}, false
-	}
-	i := strings.LastIndex(full, "/") + 1
-	if len(s.scenario.InstanceProfiles) == 0 && (strings.HasPrefix(full[i:], "AWSPCS") || strings.HasPrefix(full, "aws-pcs/")) {
-		return s.instanceProfile("/"+full[:i], full[i:])
-	}
-	for _, p := range s.scenario.InstanceProfiles {
-		if p, _ = s.instanceProfile(p.Path, p.Name); p.Role == full[i:] && p.RolePath == "/"+full[:i] {
-			return p, true
-		}
-	}
-	return InstanceProfileScenario{}, false
-}
-
 // cutProfile takes the ARN of an instance profile apart.
 func cutProfile(arn string) (path, name string) {
 	_, full, _ := strings.Cut(arn, ":instance-profile/")
@@ -91,8 +71,7 @@ func cutProfile(arn string) (path, name string) {
 	return "/" + full[:i], full[i:]
 }
 
-// iamOperations are the calls with which clients ask which role a profile stands for, and what their own policies
-// allow.
+// iamOperations are the calls with which clients ask which role a profile stands for, and what it may do.
 func (s *Sim) iamOperations() map[string]operation {
 	return map[string]operation{"SimulatePrincipalPolicy": s.simulatePolicy, "GetInstanceProfile": func(c *call) ([]byte, error) {
 		name := c.form.Get("InstanceProfileName")
@@ -118,91 +97,28 @@ func (s *Sim) iamOperations() map[string]operation {
 	}}
 }
 
-// simulatePolicy answers by the policy of the caller; of the role of a profile, the simulator knows whether a node can
-// register, and nothing else. As IAM documents it, a
-// decision is given for each resource, and every key that the policy reads but the request lacks is listed, whether it
-// matters or not (IAM API Reference, "SimulatePrincipalPolicy"). The role of temporary credentials goes by its own ARN.
+// temporary reports whether a call has the credentials of a role, by their prefix (IAM User Guide, "IAM identifiers").
+func (c *call) temporary() bool { return strings.HasPrefix(c.AccessKey, "ASIA") }
+
+// simulatePolicy knows whether a node with the role of a profile can register, and nothing else.
 func (s *Sim) simulatePolicy(c *call) ([]byte, error) {
-	source := c.form.Get("PolicySourceArn")
-	ofNodes, isRole := s.profileOfRole(source)
-	switch {
-	case !strings.Contains(source, ":iam:"):
-		return nil, &APIError{Code: "InvalidInput", Status: http.StatusBadRequest, Message: "Invalid Entity Arn: " + source + " does not clearly define entity type and name."}
-	case source != s.principalOf(c) && !isRole:
-		return nil, &APIError{Code: "NoSuchEntity", Status: http.StatusNotFound, Message: "The entity " + source + " cannot be found."}
+	source, decision := c.form.Get("PolicySourceArn"), "allowed"
+	role := source[strings.LastIndex(source, "/")+1:]
+	if slices.ContainsFunc(s.scenario.InstanceProfiles, func(p InstanceProfileScenario) bool { return p.Role == role && p.CannotRegister }) {
+		decision = "implicitDeny"
 	}
-	members := func(name string) (all []string) {
-		for i := 1; c.form.Has(fmt.Sprint(name, ".member.", i)); i++ {
-			all = append(all, c.form.Get(fmt.Sprint(name, ".member.", i)))
-		}
-		return all
-	}
-	keys := iam.Keys{}
-	for i := 1; c.form.Has(fmt.Sprint("ContextEntries.member.", i, ".ContextKeyName")); i++ {
-		entry := fmt.Sprint("ContextEntries.member.", i)
-		keys.Set(c.form.Get(entry+".ContextKeyName"), members(entry+".ContextKeyValues")...)
-	}
-	policy := s.policyOf(c)
-	if source != s.principalOf(c) {
-		policy = nil
-	}
-	var missing []string
-	if policy != nil {
-		missing = slices.DeleteFunc(policy.Keys(), func(key string) bool { return keys[key] != nil })
-	}
-	type specific struct {
-		EvalResourceName, EvalResourceDecision string
-		Missing                                []string `xml:"MissingContextValues>member"`
-	}
+	type specific struct{ EvalResourceName, EvalResourceDecision string }
 	type evaluation struct {
 		EvalActionName, EvalResourceName, EvalDecision string
 		Specific                                       []specific `xml:"ResourceSpecificResults>member"`
 	}
-	type result struct {
-		IsTruncated bool
-		Evaluations []evaluation `xml:"EvaluationResults>member"`
-	}
-	var out result
-	for _, action := range members("ActionNames") {
-		one := evaluation{action, "*", "allowed", nil}
-		if source != s.principalOf(c) && (action != registering || ofNodes.CannotRegister) {
-			one.EvalDecision = "implicitDeny"
-		}
-		for _, resource := range members("ResourceArns") {
-			decision := one.EvalDecision
-			if policy != nil {
-				decision = map[iam.Verdict]string{iam.NotAllowed: "implicitDeny", iam.Allowed: "allowed", iam.Denied: "explicitDeny"}[s.decide(policy, iam.Request{Action: action, Resource: resource, Keys: keys})]
-			}
-			if decision != "allowed" {
-				one.EvalDecision = decision
-			}
-			one.Specific = append(one.Specific, specific{resource, decision, missing})
-		}
-		out.Evaluations = append(out.Evaluations, one)
+	one := evaluation{c.form.Get("ActionNames.member.1"), "*", decision, nil}
+	for i := 1; c.form.Has(fmt.Sprint("ResourceArns.member.", i)); i++ {
+		one.Specific = append(one.Specific, specific{c.form.Get(fmt.Sprint("ResourceArns.member.", i)), decision})
 	}
 	return xml.Marshal(struct {
-		XMLName   xml.Name `xml:"https://iam.amazonaws.com/doc/2010-05-08/ SimulatePrincipalPolicyResponse"`
-		Result    result   `xml:"SimulatePrincipalPolicyResult"`
-		RequestID string   `xml:"ResponseMetadata>RequestId"`
-	}{Result: out, RequestID: c.requestID})
-}
-
-// temporary reports whether a call has the credentials of a role, by their prefix (IAM User Guide, "IAM identifiers").
-func (c *call) temporary() bool { return strings.HasPrefix(c.AccessKey, "ASIA") }
-
-// principalOf is the user or role whose policies are the caller's.
-func (s *Sim) principalOf(c *call) string {
-	if c.temporary() {
-		return s.iamARN("role/simulated")
-	}
-	return s.caller()
-}
-
-// iamNeeds lists what a call of IAM needs.
-func (s *Sim) iamNeeds(c *call) []iam.Request {
-	if c.Operation == "SimulatePrincipalPolicy" {
-		return []iam.Request{need("iam:"+c.Operation, c.form.Get("PolicySourceArn"), nil, nil)}
-	}
-	p, _ := s.instanceProfile("/", c.form.Get("InstanceProfileName"))
-	return []iam.Request{need("iam:"+c.Operation, s.iamARN("instance-profile"+p.Path+p.Name), nil, nil)}
+		XMLName   xml.Name     `xml:"https://iam.amazonaws.com/doc/2010-05-08/ SimulatePrincipalPolicyResponse"`
+		Results   []evaluation `xml:"SimulatePrincipalPolicyResult>EvaluationResults>member"`
+		RequestID string       `xml:"ResponseMetadata>RequestId"`
+	}{Results: []evaluation{one}, RequestID: c.requestID})
 }

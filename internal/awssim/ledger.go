@@ -1,6 +1,7 @@
 package awssim
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -44,4 +45,12 @@ func (s *Sim) ResetCalls() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.calls)
+	clear(s.callers)
+}
+
+// CalledBy lists the operations that an access key has called, such as ec2:RunInstances.
+func (s *Sim) CalledBy(accessKey string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.callers[accessKey]))
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim/iam"
 )
 
 // AWS Resource Groups, as far as Capacity Reservations are in its groups: reservations of every kind, also those that
@@ -133,7 +131,7 @@ func (s *Sim) listGroupResources(c *call) ([]byte, error) {
 	}
 	all := []item{}
 	for _, id := range slices.Concat(g.Reservations, g.Joining) {
-		one := item{Identifier: identifier{s.ec2ARN(c.region, "capacity-reservation", id), "AWS::EC2::CapacityReservation"}}
+		one := item{Identifier: identifier{s.arn("ec2", c.Region, "capacity-reservation/"+id), "AWS::EC2::CapacityReservation"}}
 		if slices.Contains(g.Joining, id) {
 			one.Status = &status{"PENDING"}
 		}
@@ -177,18 +175,6 @@ func (s *Sim) regroup(c *call, change func(ids []string, id string) []string) ([
 		g.Reservations = change(slices.DeleteFunc(g.Reservations, func(other string) bool { return other == id }), id)
 	}
 	return json.Marshal(map[string]any{"Succeeded": in.ResourceArns})
-}
-
-// groupNeeds lists what a call of Resource Groups needs.
-func (s *Sim) groupNeeds(c *call) []iam.Request {
-	if c.Operation == "CreateGroup" {
-		return []iam.Request{need(resourceGroups+":"+c.Operation, "*", nil, nil)}
-	}
-	in, g, err := s.readGroup(c)
-	if err != nil {
-		return []iam.Request{need(resourceGroups+":"+c.Operation, s.resourceGroupARN(c.Region, in.Group), nil, nil)}
-	}
-	return []iam.Request{need(resourceGroups+":"+c.Operation, s.resourceGroupARN(c.Region, g.Name), nil, nil)}
 }
 
 // groupSeats takes places of those members of a resource group that the launch goes with. A launch has one purchasing

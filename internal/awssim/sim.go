@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim/iam"
 )
 
 // Sim is one simulated AWS account. Make it with New and end it with Close.
@@ -33,8 +31,7 @@ type Sim struct {
 	cleared  chan struct{} // closed and replaced when the faults are cleared
 	unpaid   bool          // payments fail
 	lag      lags
-	policies map[string]*iam.Policy // by access key; "" is for every other caller
-	asked    map[string]iam.Verdict // the worst that policies said of each action
+	callers  map[string]map[string]bool // the operations that each access key has called, such as ec2:RunInstances
 	buckets  map[CallKey]*bucket
 	tokens   map[tokenKey]tokenUse
 	changed  chan struct{} // closed and replaced after each change
@@ -68,7 +65,7 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 		scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments,
 		regions: map[string]*region{}, calls: map[CallKey]int{},
 		buckets: map[CallKey]*bucket{}, tokens: map[tokenKey]tokenUse{},
-		policies: map[string]*iam.Policy{}, asked: map[string]iam.Verdict{},
+		callers: map[string]map[string]bool{},
 		cleared: make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
 		stop: make(chan struct{}),
 	}

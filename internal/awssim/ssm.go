@@ -3,8 +3,6 @@ package awssim
 import (
 	"encoding/json"
 	"strings"
-
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim/iam"
 )
 
 // AWS Systems Manager, as far as public parameters name images.
@@ -37,10 +35,6 @@ func parameterRequest(c *call) (in struct{ Name string }) {
 // parameterARN is of a public parameter, which is in no account.
 func parameterARN(region, name string) string {
 	return "arn:aws:ssm:" + region + "::parameter/" + strings.TrimPrefix(name, "/")
-}
-
-func ssmNeeds(c *call) []iam.Request {
-	return []iam.Request{need("ssm:"+c.Operation, parameterARN(c.Region, parameterRequest(c).Name), nil, nil)}
 }
 
 // Publish lets a public parameter name another image of the region from now on.

@@ -24,7 +24,7 @@ func (r *run) aws(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if _, err := r.EC2.TryRead(ctx, "ec2:DescribeCapacityReservations"); err != nil {
+	if err := r.EC2.TryRead(ctx, "ec2:DescribeCapacityReservations"); err != nil {
 		if words, general := r.EC2.Explain(err); general {
 			r.failWords("credentials", words, "run this again")
 			return
@@ -61,7 +61,7 @@ func behind(offset time.Duration) string {
 func (r *run) unread(ctx context.Context, check, what string, err error) {
 	words, _ := r.EC2.Explain(err)
 	if action := ec2.DeniedAction(err); action != "" {
-		if !slices.Contains(r.actions(), action) {
+		if !slices.Contains(r.denied, action) {
 			r.warn(check, "allow "+action+", or run this as somebody who has it", "%s is not checked: %s is not allowed for %s", what, action, r.whoIsDenied(ctx, err))
 		}
 		return
@@ -136,21 +136,10 @@ func (r *run) reservations(ctx context.Context) {
 	}
 	snap := capacity.Build(r.settings, seen)
 	r.snap, r.subnets = *snap, subnets
-	var into []string
 	for i, p := range snap.Partitions {
 		for j, g := range p.Groups {
 			chosen := r.settings.Partitions[i].Groups[j].Select
 			r.group(snap, g, chosen != nil && chosen.Group != "")
-			for _, s := range g.Slots {
-				if p.Provider.Launches() {
-					into = append(into, s.ReservationIDs...)
-				}
-			}
-		}
-	}
-	for _, id := range sort(into) {
-		if res, described := snap.Reservation(id); described && res.LiveAt(r.EC2.Now()) {
-			r.launchInto(ctx, res)
 		}
 	}
 }

@@ -140,10 +140,8 @@ type run struct {
 	account string
 	// caller names these credentials; "" until it is asked.
 	caller string
-	// denied are actions that are not allowed. simulation lets IAM judge actions without a dry run;
-	// nil if it cannot.
-	denied     []string
-	simulation *ec2.Simulation
+	// denied are actions that are not allowed.
+	denied []string
 	// listed are the members of resource groups, nil until they are asked for; see members.
 	listed    capacity.Members
 	listedErr error

@@ -34,7 +34,7 @@ func named(ids []string) []ec2.Subnet {
 // permission that is missing is named once, for all groups.
 func (r *run) attached(ctx context.Context) {
 	networks, profiles := make([]error, len(r.launched)), make([]error, len(r.launched))
-	atIAM, cancel := context.WithTimeout(ctx, simulateTime)
+	atIAM, cancel := context.WithTimeout(ctx, callerTime)
 	defer cancel()
 	var all sync.WaitGroup
 	for i, seen := range r.launched {

@@ -76,7 +76,7 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 		!strings.Contains(problems[0], "cr-0e2000000000000a1 is for platform Linux/UNIX, but the image of node group gpu is for Red Hat Enterprise Linux; use an image for Linux/UNIX") {
 		t.Errorf("%+v, %q", g, problems)
 	}
-	if err := sim.SetPolicy(awssim.AttachedPolicy{Document: []byte(`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "NotAction": "ec2:DescribeImages", "Resource": "*"}]}`)}); err != nil {
+	if _, err := sim.AddFault(awssim.Denies("ec2:DescribeImages")); err != nil {
 		t.Fatal(err)
 	}
 	if g, problems := pass("rhel"); g.Platform != "Red Hat Enterprise Linux" || len(problems) != 2 || !strings.Contains(problems[0], "ec2:DescribeImages is not allowed") {
@@ -85,7 +85,7 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 	if g, problems := pass("ec2-nodes"); g.Platform != "" || len(problems) != 1 {
 		t.Errorf("another template, not allowed: %+v, %q", g, problems)
 	}
-	sim.ClearPolicies()
+	sim.ClearFaults()
 	if g, problems := pass(gone); g.Platform != "" || len(problems) != 1 || !strings.Contains(problems[0], "InvalidAMIID.NotFound") {
 		t.Errorf("%+v, %q", g, problems)
 	}

@@ -2,7 +2,6 @@ package setup_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -352,16 +351,6 @@ func (r *rolling) seen() string {
 	return strings.Join(lines, "\n")
 }
 
-// fence is that of a slot.
-func (r *rolling) fence(slot string) capacity.SlurmReservation {
-	for name, one := range r.reservations {
-		if capacity.PlainName(name) == "pcs-capacity-fence-"+slot {
-			return one
-		}
-	}
-	return capacity.SlurmReservation{}
-}
-
 func (r *rolling) expect(when, want string) {
 	r.Helper()
 	if got := r.seen(); got != want {
@@ -406,12 +395,11 @@ func TestRollOverSetbacks(t *testing.T) {
 		},
 		"not allowed": {
 			before: func(r *rolling) {
-				policy := `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}, {"Effect": "Deny", "Action": "pcs:CreateComputeNodeGroup", "Resource": "*"}]}`
-				if err := r.sim.SetPolicy(awssim.AttachedPolicy{Document: []byte(policy)}); err != nil {
+				if _, err := r.sim.AddFault(awssim.Denies("pcs:CreateComputeNodeGroup")); err != nil {
 					r.Fatal(err)
 				}
 			},
-			mend: func(r *rolling) { r.sim.ClearPolicies() },
+			mend: func(r *rolling) { r.sim.ClearFaults() },
 			want: "pcs:CreateComputeNodeGroup is not allowed",
 		},
 	} {
@@ -466,51 +454,21 @@ func TestRollOverSetbacks(t *testing.T) {
 	}
 }
 
-// TestRollOverPermissions: the policy that is printed for it is enough, and without one of its
-// actions that is named, and all but the roll over is as it was.
+// TestRollOverPermissions: what a roll over calls is in the policy of sync.
 func TestRollOverPermissions(t *testing.T) {
-	world := strings.Replace(rollWorld, `pcs_delay = "3m"`, `pcs_delay = "0s"`, 1)
-	play := func(t *testing.T, without string) (asked map[string]bool, problems string) {
-		r := newRolling(t, world, rollConfig, 1)
-		defer r.sim.Close()
-		r.setUp(blockA)
-		policy, err := json.Marshal(permissions.Policy(permissions.Place{Cluster: "ml"}, permissions.LoopRollOver.Programs(), without))
-		if err == nil {
-			err = r.sim.SetPolicy(awssim.AttachedPolicy{Document: policy})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		said := r.pass()
-		if without == "" {
-			r.pass()
-			r.goTo(2880.1)
-			for range 5 {
-				said = append(said, r.pass()...)
-			}
-			r.expect("with all permissions", others+"fence-gpu-a\nfence-gpu-b\ngpu-a "+blockC+" 4 ACTIVE\ngpu-b "+blockB+" 2 ACTIVE\ngpu: gpu-a gpu-b")
-		} else if fence := r.fence("gpu-a"); !fence.Start.Equal(time.Date(2027, 5, 1, 7, 20, 0, 0, time.UTC)) {
-			t.Errorf("without %s the fence is %+v", without, fence)
-		}
-		return r.sim.Asked(), strings.Join(append(said, r.did...), "\n")
+	r := newRolling(t, strings.Replace(rollWorld, `pcs_delay = "3m"`, `pcs_delay = "0s"`, 1), rollConfig, 1)
+	r.setUp(blockA)
+	r.sim.ResetCalls()
+	r.passes(2)
+	r.goTo(2880.1)
+	r.passes(5)
+	called := r.sim.CalledBy(os.Getenv("AWS_ACCESS_KEY_ID"))
+	if !slices.Contains(called, "pcs:CreateComputeNodeGroup") {
+		t.Errorf("it calls %q", called)
 	}
-	asked, problems := play(t, "")
-	for action, allowed := range asked {
-		if !allowed {
-			t.Errorf("it is denied %s: %s", action, problems)
-		}
-	}
-	for _, action := range permissions.Of(permissions.RollingOver) {
-		if slices.Contains(permissions.Of(permissions.Sync), action) {
-			continue // in the test of sync
-		}
-		if _, was := asked[action]; !was && action != "pcs:UpdateComputeNodeGroup" { // for what setup has left half done
-			t.Errorf("it never asks for %s", action)
-		}
-		if now, problems := play(t, action); !now[action] {
-			if _, was := now[action]; was && !strings.Contains(problems, action+" is not allowed") {
-				t.Errorf("without %s it says %q", action, problems)
-			}
+	for _, action := range called {
+		if !permissions.Allows("sync", action) && action != "sts:GetCallerIdentity" {
+			t.Errorf("it calls %s, which the policy of sync does not allow", action)
 		}
 	}
 }
