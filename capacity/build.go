@@ -14,8 +14,6 @@ type Seen struct {
 	Subnets      []Subnet
 	// Platforms of the launch templates' images, by the templates' names in the settings.
 	Platforms map[string]ImagePlatform
-	// Members of the groups that the settings select.
-	Members Members
 	// Held is the reservation of each PCS compute node group, by the group's name: "" for a group without one. A group
 	// that does not exist, or was not read, has no entry.
 	Held map[string]string
@@ -78,12 +76,11 @@ func Build(s Settings, seen Seen) *Snapshot {
 					group.Subnets = append(group.Subnets, seen.Subnets[i])
 				}
 			}
-			ids := g.reservations(snap, seen.Members)
+			ids := g.reservations(snap)
 			if !g.PurchaseOption.Reserved() {
 				group.ReuseIDs, ids = ids, nil
 			}
-			group.Slots = fillSlots(p.Provider, g.SlotNames(p.Provider), ids, where, snap,
-				p.Provider.Launches() && g.PurchaseOption == Mixed)
+			group.Slots = fillSlots(p.Provider, g.SlotNames(p.Provider), ids, where, snap)
 			out.Groups = append(out.Groups, group)
 		}
 		snap.Partitions = append(snap.Partitions, out)
@@ -93,19 +90,12 @@ func Build(s Settings, seen Seen) *Snapshot {
 
 // reservations returns the ids of a node group: first those of the settings in their order, then those it selects, by
 // start.
-func (g GroupSettings) reservations(snap *Snapshot, members Members) []string {
+func (g GroupSettings) reservations(snap *Snapshot) []string {
 	ids := slices.Clone(g.ReservationIDs)
 	var chosen []Reservation
 	for _, r := range snap.Reservations {
-		if g.Select.Matches(r, members) {
+		if g.Select.Matches(r) {
 			chosen = append(chosen, r)
-		}
-	}
-	if g.Select != nil {
-		for _, id := range members[g.Select.Group] {
-			if _, known := snap.Reservation(id); !known {
-				chosen = append(chosen, Reservation{ID: id})
-			}
 		}
 	}
 	slices.SortStableFunc(chosen, func(a, b Reservation) int {

@@ -61,7 +61,7 @@ func TestBuildSelectsByTags(t *testing.T) {
 			t.Errorf("%d reservations, want each of the 4 once", len(snap.Reservations))
 		}
 	}
-	if (&Select{}).Matches(Reservation{}, nil) || (*Select)(nil).Matches(Reservation{}, nil) {
+	if (&Select{}).Matches(Reservation{}) || (*Select)(nil).Matches(Reservation{}) {
 		t.Error("no tags choose everything")
 	}
 }

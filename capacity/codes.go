@@ -718,7 +718,7 @@ var Codes = []Meaning{
 		Example: `partition "gpu" of /etc/pcs-capacity/conf.d/gpu.toml has provider "ec2"`},
 	{Code: NotSelected, Where: AtSetup, Severity: Admin,
 		Text:    "`select` of the node group does not find the reservation.",
-		Do:      "Tag it or put it into the resource group, as `select` says, or choose another `--node-group`.",
+		Do:      "Tag it as `select` says, or choose another `--node-group`.",
 		Example: `node_group "gpu" of the settings selects its reservations, and cr-0 is none of them`},
 	{Code: BadSettings, Where: AtSetup, Severity: Admin,
 		Text:    "The settings would not be valid with this node group.",

@@ -7,9 +7,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// TakenBack is the reason on a node whose instance EC2 has announced to interrupt.
-const TakenBack = "EC2 takes the instance back"
-
 // FenceOf is when jobs on nodes, a hostlist, must be gone: the earliest fence of the partition's slots that contain
 // any of the nodes. It is zero if none of these slots has a reservation with an end.
 func (s *Snapshot) FenceOf(partition string, nodes []string, now time.Time) time.Time {

@@ -21,7 +21,11 @@ func Match(r Reservation, g NodeGroup, now time.Time) []Problem {
 		found, usable = append(found, *m), false
 	}
 	if !g.PurchaseOption.Buys(r.Kind) {
-		add(WrongPurchase, fmt.Sprintf("set purchase_option = %q", r.Kind),
+		fix := "use a Capacity Block or an ODCR"
+		if slices.Contains(PurchaseOptions, r.Kind) {
+			fix = fmt.Sprintf("set purchase_option = %q", r.Kind)
+		}
+		add(WrongPurchase, fix,
 			"reservation %s is of kind %s, but node group %s buys %s", r.ID, r.Kind, g.Name, g.PurchaseOption)
 	}
 	if !slices.Contains(g.Types(), r.InstanceType) {

@@ -127,7 +127,7 @@ func TestSizeOfABlockBeforeItOpens(t *testing.T) {
 // The kind is EC2's; a purchase option that is another one is refused with the right one.
 func TestMatchNamesThePurchaseOption(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	kinds := []Kind{CapacityBlock, ODCR, InterruptibleODCR}
+	kinds := []Kind{CapacityBlock, ODCR}
 	for _, kind := range kinds {
 		for _, option := range append(kinds, OnDemand) {
 			r := Reservation{ID: "cr-1", Kind: kind, State: StateActive, InstanceType: "p5.48xlarge", AZID: "az1", Total: 2}

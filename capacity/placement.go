@@ -72,9 +72,8 @@ func (at placement) learn(seen Seen, p Provider, slot Slot, snap *Snapshot) {
 
 // fillSlots puts reservations into slots. A reservation that holds a slot keeps it. The others follow in the order of
 // their starts: each stays in its slot if it need not wait there; else it takes the slot in which it begins first,
-// and of several such slots the emptiest. With together, reservations without an end share a slot if they can, which
-// leaves the other slot to those with an end.
-func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot, together bool) []Slot {
+// and of several such slots the emptiest.
+func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot) []Slot {
 	slots := make([]Slot, len(names))
 	rest := slices.Clone(ids)
 	for i, name := range names {
@@ -95,7 +94,7 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot,
 		return cmp.Or(rank(!snap.lasts(a))-rank(!snap.lasts(b)), x.Start.Compare(y.Start))
 	})
 	for _, id := range rest {
-		i := snap.bestSlot(slots, id, where.slots[id], together)
+		i := snap.bestSlot(slots, id, where.slots[id])
 		slots[i].ReservationIDs = append(slots[i].ReservationIDs, id)
 	}
 	for _, slot := range slots {
@@ -117,7 +116,7 @@ func (s *Snapshot) lasts(id string) bool {
 	return !known || r.State.Live() || r.State == StateExpired && !r.End.IsZero()
 }
 
-func (s *Snapshot) bestSlot(slots []Slot, id, already string, together bool) int {
+func (s *Snapshot) bestSlot(slots []Slot, id, already string) int {
 	best := 0
 	var first Turn
 	for i, slot := range slots {
@@ -128,23 +127,9 @@ func (s *Snapshot) bestSlot(slots []Slot, id, already string, together bool) int
 			return i
 		}
 		fuller := len(slot.ReservationIDs) - 1 - len(slots[best].ReservationIDs)
-		if together && t.Window.Unbounded() {
-			fuller = cmp.Or(s.endless(slots[best])-s.endless(slots[i]), fuller)
-		}
 		if i == 0 || cmp.Or(rank(t.Never)-rank(first.Never), t.Window.Start.Compare(first.Window.Start), fuller) < 0 {
 			best, first = i, t
 		}
 	}
 	return best
-}
-
-// endless counts the slot's reservations without an end.
-func (s *Snapshot) endless(slot Slot) int {
-	n := 0
-	for _, id := range slot.ReservationIDs {
-		if r, known := s.Reservation(id); known && s.Timing.Window(r).Unbounded() {
-			n++
-		}
-	}
-	return n
 }

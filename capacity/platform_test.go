@@ -17,12 +17,11 @@ func TestPlatformOfTheImage(t *testing.T) {
 			Start: noon.Add(-time.Hour), Tags: map[string]string{"team": "nlp"}}
 	}
 	seen := Seen{Reservations: []Reservation{at(other, rhel), at("cr-0000000000000000f", LinuxUNIX)}, Subnets: []Subnet{{"subnet-1", "az1", "a"}},
-		Members: Members{"gpus": {other, "cr-0000000000000000f"}}, Now: noon}
+		Now: noon}
 	linux := map[string]ImagePlatform{"lt-1": {"lt-1:7", LinuxUNIX}}
 	for name, choose := range map[string]func(*GroupSettings){
-		"ids":   func(g *GroupSettings) { g.ReservationIDs = []string{other, "cr-0000000000000000f"} },
-		"tags":  func(g *GroupSettings) { g.Select = &Select{Tags: map[string]string{"team": "nlp"}} },
-		"group": func(g *GroupSettings) { g.Select = &Select{Group: "gpus"} },
+		"ids":  func(g *GroupSettings) { g.ReservationIDs = []string{other, "cr-0000000000000000f"} },
+		"tags": func(g *GroupSettings) { g.Select = &Select{Tags: map[string]string{"team": "nlp"}} },
 	} {
 		for _, option := range []Kind{OnDemand, ODCR} {
 			group := GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-1"}, PurchaseOption: option, MaxNodes: 2, LaunchTemplate: "lt-1"}

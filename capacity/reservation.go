@@ -6,17 +6,15 @@ import (
 )
 
 // Kind is the kind of reservation that EC2 sold. A node group's purchase_option has the same values, and adds
-// OnDemand and Mixed.
+// OnDemand.
 type Kind string
 
-// The kinds of reservation; OnDemand for a node group without one; and Mixed for a node group that takes every kind,
-// each launched by its own market type.
+// The kinds of reservation, of which nothing of ours uses InterruptibleODCR; OnDemand for a node group without one.
 const (
 	CapacityBlock     Kind = "capacity-block"
 	ODCR              Kind = "odcr"
 	InterruptibleODCR Kind = "interruptible-odcr"
 	OnDemand          Kind = "on-demand"
-	Mixed             Kind = "mixed"
 )
 
 // kinds holds the properties of each kind: for EC2, for PCS and in time.
@@ -25,10 +23,9 @@ var kinds = map[Kind]struct {
 	market string // EC2's MarketType: EC2 demands it with a block as the target and refuses it for an ODCR
 	pcs    string // PCS's purchase option; on-demand becomes an ODCR by the target in the launch template
 }{
-	CapacityBlock:     {bought: true, market: "capacity-block", pcs: "CAPACITY_BLOCK"},
-	ODCR:              {pcs: "ONDEMAND"},
-	InterruptibleODCR: {market: "interruptible-capacity-reservation", pcs: "INTERRUPTIBLE_CAPACITY_RESERVATION"},
-	OnDemand:          {pcs: "ONDEMAND"},
+	CapacityBlock: {bought: true, market: "capacity-block", pcs: "CAPACITY_BLOCK"},
+	ODCR:          {pcs: "ONDEMAND"},
+	OnDemand:      {pcs: "ONDEMAND"},
 }
 
 // Bought reports whether the reservation is a block: bought for a fixed span, at whose end EC2 takes the instances
@@ -38,22 +35,16 @@ func (k Kind) Bought() bool { return kinds[k].bought }
 // Reserved reports whether launches go into a reservation.
 func (k Kind) Reserved() bool { return k != OnDemand }
 
-// Interruptible reports whether EC2 may take the instances back with two minutes' notice.
-func (k Kind) Interruptible() bool { return k == InterruptibleODCR }
-
-// Mixes reports whether a node group takes reservations of every kind.
-func (k Kind) Mixes() bool { return k == Mixed }
-
 // Market is the purchasing option (MarketType) of a launch into such a reservation; "" for none.
 func (k Kind) Market() string { return kinds[k].market }
 
-// PCSPurchaseOption is PCS's purchase option, such as CAPACITY_BLOCK; "" for Mixed and for unknown kinds.
+// PCSPurchaseOption is PCS's purchase option, such as CAPACITY_BLOCK; "" for unknown kinds.
 func (k Kind) PCSPurchaseOption() string { return kinds[k].pcs }
 
 // KindOfPCS is the kind of a PCS purchase option. OnDemand also stands for an ODCR, and "" means on demand. An
 // unknown option stays verbatim.
 func KindOfPCS(option string) Kind {
-	for _, k := range []Kind{CapacityBlock, InterruptibleODCR, OnDemand} {
+	for _, k := range []Kind{CapacityBlock, OnDemand} {
 		if option == kinds[k].pcs {
 			return k
 		}
@@ -65,17 +56,14 @@ func KindOfPCS(option string) Kind {
 }
 
 // PurchaseOptions are the options that a node group may have.
-var PurchaseOptions = []Kind{CapacityBlock, ODCR, InterruptibleODCR, Mixed, OnDemand}
+var PurchaseOptions = []Kind{CapacityBlock, ODCR, OnDemand}
 
 // Buys reports whether a node group with this purchase option can use a reservation of the given kind. Nobody uses
 // one of a kind that is new.
 func (k Kind) Buys(reservation Kind) bool {
 	_, known := kinds[reservation]
-	return known && (k == reservation || k == Mixed || !k.Reserved() && reservation == ODCR)
+	return known && (k == reservation || !k.Reserved() && reservation == ODCR)
 }
-
-// BuysBlocks reports whether a node group may have blocks.
-func (k Kind) BuysBlocks() bool { return k == Mixed || k.Bought() }
 
 // State is EC2's state of a reservation, verbatim. A value that is not listed below counts as unusable and is shown
 // as EC2 wrote it.

@@ -59,7 +59,7 @@ type GroupSettings struct {
 	Reserve ReservePolicy `toml:"reserve,omitempty"`
 	// ReservationIDs in order; the next takes over when one ends.
 	ReservationIDs []string `toml:"capacity_reservation_ids,omitempty"`
-	// Select names reservations by their resource group, or by their tags, instead of by id.
+	// Select names reservations by their tags, instead of by id.
 	Select   *Select `toml:"select,omitempty"`
 	MaxNodes int     `toml:"max_nodes"`
 	// Dynamic starts nodes of a Capacity Block for jobs, instead of keeping all of them up.
@@ -97,28 +97,19 @@ func (g GroupSettings) StaysUp() bool { return g.PurchaseOption.Bought() && !g.D
 // Types are all instance types that the node group may launch, in the order to try.
 func (g GroupSettings) Types() []string { return append([]string{g.InstanceType}, g.OtherTypes...) }
 
-// Select chooses reservations: those that carry every tag, or the members of a group.
+// Select chooses reservations: those that carry every tag.
 //
 // A tag's value is literal: * and ? mean themselves, although they are wildcards in EC2's filters. So the query to
 // EC2, the match among known reservations and the administrator's reading of the settings agree, and half a tag never
 // selects a block that costs a fortune. Queries escape the values.
 type Select struct {
 	Tags map[string]string `toml:"tags,omitempty"`
-	// Group is a Capacity Reservation group of AWS Resource Groups, by name or ARN; it selects all members. Launches go
-	// into a chosen member, never into the group, of which EC2 would take any member, whatever its end.
-	Group string `toml:"group,omitempty"`
 }
 
-// Members are the reservation ids in each group, by the group's name in the settings.
-type Members map[string][]string
-
-// Matches reports whether the reservation is in the group, or carries every tag. Without a tag nothing matches.
-func (s *Select) Matches(r Reservation, members Members) bool {
+// Matches reports whether the reservation carries every tag. Without a tag nothing matches.
+func (s *Select) Matches(r Reservation) bool {
 	if s == nil {
 		return false
-	}
-	if s.Group != "" {
-		return slices.Contains(members[s.Group], r.ID)
 	}
 	for key, value := range s.Tags {
 		if got, ok := r.Tags[key]; !ok || got != value {
@@ -126,22 +117,6 @@ func (s *Select) Matches(r Reservation, members Members) bool {
 		}
 	}
 	return len(s.Tags) > 0
-}
-
-// SelectedGroups returns the groups that the named partitions select, each once; without names, those of all
-// partitions.
-func (s Settings) SelectedGroups(partitions ...string) []string {
-	var groups []string
-	for _, p := range s.Partitions {
-		for _, g := range p.Groups {
-			if len(partitions) > 0 && !slices.Contains(partitions, p.Name) || g.Select == nil || g.Select.Group == "" ||
-				slices.Contains(groups, g.Select.Group) {
-				continue
-			}
-			groups = append(groups, g.Select.Group)
-		}
-	}
-	return groups
 }
 
 // Guest reports whether the nodes of all partitions are somebody else's: then Slurm's power saving is, too.
@@ -161,28 +136,6 @@ func (s Settings) LaunchTemplates() []string {
 		}
 	}
 	return names
-}
-
-// Members returns the members of the selected groups as the snapshot has them; s may be nil.
-func (s *Snapshot) Members(settings Settings) Members {
-	members := Members{}
-	if s == nil {
-		return members
-	}
-	for _, p := range settings.Partitions {
-		for _, g := range p.Groups {
-			if g.Select == nil || g.Select.Group == "" {
-				continue
-			}
-			before, _ := s.Partition(p.Name)
-			for _, old := range before.Groups {
-				if old.Name == g.Name {
-					members[g.Select.Group] = old.ReservationIDs()
-				}
-			}
-		}
-	}
-	return members
 }
 
 // ReservationIDs returns all reservations of the node group: those in its slots and those to be used up first.

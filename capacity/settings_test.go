@@ -8,9 +8,9 @@ import (
 // What the settings say of all their partitions.
 func TestSettingsOfAllPartitions(t *testing.T) {
 	s := Settings{Partitions: []PartitionSettings{
-		{Name: "pcs", Provider: ProviderPCS, Groups: []GroupSettings{{Name: "p", LaunchTemplate: "lt-pcs", Select: &Select{Group: "team"}}}},
+		{Name: "pcs", Provider: ProviderPCS, Groups: []GroupSettings{{Name: "p", LaunchTemplate: "lt-pcs"}}},
 		{Name: "gpu", Provider: ProviderEC2, RollOver: true, Groups: []GroupSettings{{Name: "a", LaunchTemplate: "lt-1"}, {Name: "b"},
-			{Name: "c", LaunchTemplate: "lt-1", Select: &Select{Tags: map[string]string{"team": "x"}}}, {Name: "d", LaunchTemplate: "lt-2", Select: &Select{Group: "d"}}, {Name: "e", Select: &Select{Group: "team"}}}},
+			{Name: "c", LaunchTemplate: "lt-1", Select: &Select{Tags: map[string]string{"team": "x"}}}, {Name: "d", LaunchTemplate: "lt-2"}}},
 	}}
 	for partition, want := range map[string]bool{"": true, "gpu": true, "pcs": false, "none": false} {
 		if got := s.RollsOver(partition); got != want {
@@ -22,16 +22,6 @@ func TestSettingsOfAllPartitions(t *testing.T) {
 	}
 	if got := strings.Join(s.LaunchTemplates(), " "); got != "lt-1 lt-2" {
 		t.Errorf("launch templates %s", got)
-	}
-	if all, gpu := strings.Join(s.SelectedGroups(), " "), strings.Join(s.SelectedGroups("gpu"), " "); all != "team d" || gpu != "d team" {
-		t.Errorf("groups %s; of gpu %s", all, gpu)
-	}
-	seen := &Snapshot{Partitions: []Partition{{Name: "gpu", Groups: []NodeGroup{{Name: "a", ReuseIDs: []string{"cr-a"}}, {Name: "d", ReuseIDs: []string{"cr-1"}, Slots: []Slot{{ReservationIDs: []string{"cr-2"}}}}}}}}
-	if got := seen.Members(s); len(got) != 1 || strings.Join(got["d"], " ") != "cr-1 cr-2" {
-		t.Errorf("members %v", got)
-	}
-	if got := (*Snapshot)(nil).Members(s); got == nil || len(got) != 0 {
-		t.Errorf("members without a snapshot: %v", got)
 	}
 }
 

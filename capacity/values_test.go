@@ -107,7 +107,7 @@ func TestUnnamedReservationsOfSlots(t *testing.T) {
 		if c.change != nil {
 			c.change(&r)
 		}
-		slots := fillSlots(c.provider, []string{"gpu-a", "gpu-b"}, []string{named.ID}, placement{holds: map[string]string{"gpu-b": c.held}}, &Snapshot{Reservations: []Reservation{named, r}, Timing: twoBlocks().Timing}, false)
+		slots := fillSlots(c.provider, []string{"gpu-a", "gpu-b"}, []string{named.ID}, placement{holds: map[string]string{"gpu-b": c.held}}, &Snapshot{Reservations: []Reservation{named, r}, Timing: twoBlocks().Timing})
 		if slots[1].Unnamed != c.unnamed || slots[1].Holds != c.holds || slots[0].Unnamed {
 			t.Errorf("%s: %+v", name, slots)
 		}

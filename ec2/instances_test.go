@@ -76,7 +76,6 @@ func TestLaunchByKind(t *testing.T) {
 		wantFailure bool
 	}{
 		{kind: capacity.ODCR, id: gpuODCR, typ: "g6.12xlarge", template: "ec2-nodes"},
-		{kind: capacity.InterruptibleODCR, id: borrowed, typ: "c7i.4xlarge", template: "ec2-nodes:1"},
 		{kind: capacity.CapacityBlock, id: laterBlock, typ: "p5.48xlarge", template: nodes, code: "InvalidCapacityReservationState.PendingActivation"},
 	} {
 		_, c := newSim(t)

@@ -57,8 +57,6 @@ var Remedies = slices.Concat(
 		badReservationID+".NotFound", badReservationID+".Malformed", badReservationID+".Unavailable"),
 	awsconfig.Remedies(describing, "EC2 has no Capacity Reservations in this region", "check the region",
 		"UnsupportedException"),
-	awsconfig.Remedies([]string{"ListGroupResources"}, "there is no such resource group in this region", "check group in select of the node_group, and the region",
-		"NotFoundException"),
 	// Launching: the codes are in the Reason of the node
 	awsconfig.Remedies(launching, "there is no free instance where the launch was sent", "wait: Slurm tries again, at longer and longer intervals",
 		noCapacity...),

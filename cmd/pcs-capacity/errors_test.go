@@ -27,13 +27,12 @@ var asksFor = map[string][]string{
 
 // Every code of EC2 that a command can meet is shown, with what to do about it. Those of
 // launches are shown by Slurm (TestR12_LaunchCodesComeWithAdvice), those of PCS by setup
-// and teardown (TestExceptionsOfPCSComeWithAdvice), those of resource groups where settings
-// select one (TestCheckOfAGroup).
+// and teardown (TestExceptionsOfPCSComeWithAdvice).
 func TestErrorCodesComeWithAdvice(t *testing.T) {
 	_, sim := simulatedEC2(t, `payment_delay = "0s"`)
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	for _, r := range slices.Concat(ec2.Remedies, awsconfig.General) {
-		if slices.Contains(r.Calls, "RunInstances") || slices.Contains(r.Calls, "ListGroupResources") {
+		if slices.Contains(r.Calls, "RunInstances") {
 			continue
 		}
 		if r.Code == "CapacityBlockDescribeLimitExceeded" && r.Says == "" {

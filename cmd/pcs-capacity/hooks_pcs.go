@@ -39,17 +39,10 @@ func (c wiredCluster) closed(ctx context.Context, cfg *config.Config) error {
 	settings := cfg.Domain()
 	var ids []string
 	var selected []capacity.Reservation
-	for _, group := range settings.SelectedGroups() {
-		members, err := c.aws.GroupMembers(ctx, group)
-		if err != nil {
-			return err
-		}
-		ids = append(ids, members...)
-	}
 	for _, p := range settings.Partitions {
 		for _, g := range p.Groups {
 			ids = append(ids, g.ReservationIDs...)
-			if g.Select != nil && g.Select.Group == "" {
+			if g.Select != nil {
 				some, err := c.aws.ReservationsByTag(ctx, g.Select.Tags)
 				if err != nil {
 					return err

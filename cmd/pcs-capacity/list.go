@@ -19,7 +19,7 @@ import (
 type ListCmd struct {
 	IDs           []string `arg:"" optional:"" name:"id" predictor:"reservation" help:"Only these reservations, cr-…."`
 	Blocks        bool     `help:"Only Capacity Blocks."`
-	ODCR          bool     `name:"odcr" help:"Only On-Demand Capacity Reservations, interruptible ones too."`
+	ODCR          bool     `name:"odcr" help:"Only On-Demand Capacity Reservations."`
 	InstanceTypes []string `help:"Only these instance types." placeholder:"TYPE"`
 	asking
 	GPUOnly       bool              `name:"gpu-only" help:"Only types that have GPUs or Neuron devices."`
@@ -222,7 +222,7 @@ func (c *ListCmd) keeps(r *capacity.Reservation) bool {
 
 // bounds does for reservations that were asked for by id what EC2 does for a list.
 func (c *ListCmd) bounds(r *capacity.Reservation) bool {
-	if tagged := (&capacity.Select{Tags: c.Tag}); len(c.Tag) > 0 && !tagged.Matches(*r, nil) {
+	if tagged := (&capacity.Select{Tags: c.Tag}); len(c.Tag) > 0 && !tagged.Matches(*r) {
 		return false
 	}
 	return len(c.InstanceTypes) == 0 || slices.Contains(c.InstanceTypes, r.InstanceType)

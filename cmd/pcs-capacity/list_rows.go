@@ -127,9 +127,6 @@ func (r listRow) marks() string {
 	if r.UltraServer {
 		all = append(all, "UltraServer")
 	}
-	if r.Kind.Interruptible() {
-		all = append(all, "interruptible")
-	}
 	if r.future {
 		all = append(all, "opens "+capacity.FormatUTC(r.Start))
 	}

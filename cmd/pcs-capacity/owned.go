@@ -60,10 +60,9 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 	}
 	settings, home := cfg.Domain(), aws.In(cfg.Region).Region()
 	before := lastSnapshot(cfg.Config)
-	members := before.Members(settings) // what sync saw last: no command that only shows asks for them
 	var ours []capacity.Reservation
 	for _, r := range found {
-		if r.Region == home && hasReservation(settings, r, members) {
+		if r.Region == home && hasReservation(settings, r) {
 			ours = append(ours, r)
 		}
 	}
@@ -71,7 +70,7 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 		ours = append(ours, before.Reservations...)
 	}
 	snap := capacity.Build(settings,
-		capacity.Seen{Reservations: ours, Members: members, Before: before, Now: aws.In(cfg.Region).Now()})
+		capacity.Seen{Reservations: ours, Before: before, Now: aws.In(cfg.Region).Now()})
 	idleBySlot := map[string]int{}
 	for _, node := range slurm.names {
 		if _, _, slot, ok := settings.PlaceOf(node); ok {
@@ -93,10 +92,10 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 }
 
 // hasReservation reports whether a node group of the settings has a reservation.
-func hasReservation(s capacity.Settings, r capacity.Reservation, members capacity.Members) bool {
+func hasReservation(s capacity.Settings, r capacity.Reservation) bool {
 	return slices.ContainsFunc(s.Partitions, func(p capacity.PartitionSettings) bool {
 		return slices.ContainsFunc(p.Groups, func(g capacity.GroupSettings) bool {
-			return slices.Contains(g.ReservationIDs, r.ID) || g.Select.Matches(r, members)
+			return slices.Contains(g.ReservationIDs, r.ID) || g.Select.Matches(r)
 		})
 	})
 }

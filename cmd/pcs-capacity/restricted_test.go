@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -54,7 +53,6 @@ func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 	// A VPC without a way out, so that its endpoints are read.
 	region.RouteTables = []awssim.RouteTableScenario{{ID: "rtb-0e2000000000000a1", VPC: region.VPCs[0].ID, Main: true}}
 	region.VPCEndpoints = []awssim.VPCEndpointScenario{{ID: "vpce-0e2000000000000a1", VPC: region.VPCs[0].ID, Service: "pcs", SecurityGroups: []string{"sg-0e2000000000000a1"}}}
-	region.ResourceGroups = []awssim.ResourceGroupScenario{{Name: "open", Reservations: []string{openBlock}}, {Name: "next", Reservations: []string{nextBlock}}, {Name: "empty"}}
 	// UltraServers of which only DescribeCapacityBlocks says so.
 	chips := slices.IndexFunc(region.Reservations, func(one awssim.ReservationScenario) bool { return one.ID == "cr-0e2000000000000c6" })
 	scenario.HideLaunchStatus = true
@@ -126,10 +124,6 @@ func (r *restricted) mustAdmin(args ...string) {
 	r.said = ""
 }
 
-func setupArgs(reservation string, more ...string) []string {
-	return append([]string{"setup", "--reservation", reservation, "--queue", "gpu", "--node-group", "gpu", "--like", "compute"}, more...)
-}
-
 // clients are those of a caller who may do everything: before there is a policy.
 func (r *restricted) clients() (*ec2.Client, *pcs.Client) {
 	r.Helper()
@@ -143,35 +137,4 @@ func (r *restricted) clients() (*ec2.Client, *pcs.Client) {
 		}
 	}
 	return ec2.From(shared), pcs.From(shared)
-}
-
-// hook runs a program of Slurm's, which writes to its log. One that was denied something
-// would try for long: it is terminated as soon as it has said so.
-func (r *restricted) hook(name, nodes string) (status int) {
-	r.Helper()
-	path := filepath.Join(r.dir, "log", name+".log")
-	os.Remove(path)
-	command := exec.CommandContext(r.Context(), "pcs-capacity-"+name, nodes)
-	command.Dir, command.Env = r.dir, r.env
-	if err := command.Start(); err != nil {
-		r.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	for running := true; running; {
-		select {
-		case <-ended:
-			running = false
-		case <-time.After(20 * time.Millisecond):
-			if log, _ := os.ReadFile(path); name == "suspend" && strings.Contains(string(log), "is not allowed") {
-				_ = command.Process.Signal(syscall.SIGTERM)
-			}
-		}
-	}
-	log, err := os.ReadFile(path)
-	if err != nil {
-		r.Fatal(err)
-	}
-	r.said = string(log)
-	return command.ProcessState.ExitCode()
 }

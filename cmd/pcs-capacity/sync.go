@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -14,9 +13,8 @@ import (
 
 // SyncCmd is the control loop.
 type SyncCmd struct {
-	DryRun      bool     `help:"Show what a pass would change, and why; change nothing, and write nothing."`
-	Interrupted []string `help:"Instances that EC2 is about to take back: only get their jobs off them." placeholder:"i-…"`
-	Watch       bool     `help:"Stay, and make a pass at each [timing] poll and whenever a block opens, meets its fence or ends."`
+	DryRun bool `help:"Show what a pass would change, and why; change nothing, and write nothing."`
+	Watch  bool `help:"Stay, and make a pass at each [timing] poll and whenever a block opens, meets its fence or ends."`
 }
 
 // Help is shown below the flags.
@@ -35,16 +33,8 @@ and named.
 // Run makes one pass, or one after the other.
 func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg *config.Config) error {
 	settings := lifecycle.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile}
-	if c.Watch && len(c.Interrupted) > 0 {
-		return usage("give --watch or --interrupted, not both")
-	}
-	if c.DryRun && (c.Watch || len(c.Interrupted) > 0) {
+	if c.DryRun && c.Watch {
 		return usage("give --dry-run alone")
-	}
-	for _, id := range c.Interrupted {
-		if !strings.HasPrefix(id, "i-") {
-			return usage("--interrupted: %q is not the id of an instance (i-…)", id)
-		}
 	}
 	if c.Watch {
 		return lifecycle.Watch{
@@ -59,14 +49,10 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	}
 	sources.DryRun = c.DryRun
 	var report lifecycle.Report
-	if len(c.Interrupted) > 0 {
-		report, err = lifecycle.Interrupt(ctx, sources, c.Interrupted)
-	} else {
-		var snap *capacity.Snapshot
-		snap, report, err = lifecycle.Pass(ctx, sources)
-		if !c.DryRun {
-			report.Add(lifecycle.After(ctx, sources, snap, report)...)
-		}
+	var snap *capacity.Snapshot
+	snap, report, err = lifecycle.Pass(ctx, sources)
+	if !c.DryRun {
+		report.Add(lifecycle.After(ctx, sources, snap, report)...)
 	}
 	if t.Format == terminal.Table {
 		for _, d := range report.Done {

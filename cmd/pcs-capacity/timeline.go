@@ -143,7 +143,7 @@ func lookAtReservations(ctx context.Context, cfg *config.Config, aws *ec2.Client
 	}
 	before := lastSnapshot(cfg)
 	snap := capacity.Build(settings,
-		capacity.Seen{Reservations: append(all, found...), Members: before.Members(settings), Before: before, Now: aws.Now()})
+		capacity.Seen{Reservations: append(all, found...), Before: before, Now: aws.Now()})
 	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
 		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
 		return !used && (!r.Kind.Bought() && !r.FutureODCR() || !r.State.Live())

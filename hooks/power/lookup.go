@@ -3,7 +3,6 @@ package power
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -19,9 +18,7 @@ func (r *Resume) freshSnapshot(ctx context.Context, names map[string]bool,
 	if err != nil {
 		return nil, err
 	}
-	seen.Subnets, seen.Members, seen.Reservations = fresh.Subnets, fresh.Members, append(
-		seen.Reservations,
-		fresh.Reservations...)
+	seen.Subnets, seen.Reservations = fresh.Subnets, append(seen.Reservations, fresh.Reservations...)
 	snap := capacity.Build(r.Settings, seen)
 	snap.TakenAt = r.now()
 	return snap, nil
@@ -39,15 +36,15 @@ func (r *Resume) freshFacts(ctx context.Context, names map[string]bool) (capacit
 		for _, g := range p.Groups {
 			subnets = append(subnets, g.SubnetIDs...)
 			ids = append(ids, g.ReservationIDs...)
-			if g.PurchaseOption.BuysBlocks() {
+			if g.PurchaseOption.Bought() {
 				r.EC2.ExpectBlocks()
 			}
-			if g.Select != nil && g.Select.Group == "" {
+			if g.Select != nil {
 				selects = append(selects, g)
 			}
 		}
 	}
-	seen := capacity.Seen{Members: capacity.Members{}}
+	var seen capacity.Seen
 	var found []capacity.Reservation
 	selected := make([][]capacity.Reservation, len(selects))
 	reads, ctx := errgroup.WithContext(ctx)
@@ -69,14 +66,6 @@ func (r *Resume) freshFacts(ctx context.Context, names map[string]bool) (capacit
 		return err
 	})
 	reads.Go(func() error {
-		for _, group := range r.Settings.SelectedGroups(slices.Collect(maps.Keys(names))...) {
-			members, err := r.EC2.GroupMembers(ctx, group)
-			if err != nil {
-				return err
-			}
-			seen.Members[group] = members
-			ids = append(ids, members...)
-		}
 		some, unknown, err := r.EC2.Reservations(ctx, ids)
 		if err != nil {
 			return err

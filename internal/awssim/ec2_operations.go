@@ -51,9 +51,6 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeCapacityBlockExtensionOfferings": ec2Op(s.describeExtensionOfferings),
 		"PurchaseCapacityBlockExtension":          ec2Op(s.purchaseExtension),
 		"DescribeCapacityBlockExtensionHistory":   ec2Op(s.describeExtensionHistory),
-
-		"CreateInterruptibleCapacityReservationAllocation": ec2Op(s.createAllocation),
-		"UpdateInterruptibleCapacityReservationAllocation": ec2Op(s.updateAllocation),
 	}
 }
 

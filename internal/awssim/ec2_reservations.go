@@ -19,53 +19,37 @@ var platforms = []string{
 }
 
 type wireReservation struct {
-	ID               string            `xml:"capacityReservationId"`
-	Owner            string            `xml:"ownerId"`
-	ARN              string            `xml:"capacityReservationArn"`
-	Zone             string            `xml:"availabilityZone,omitempty"`
-	ZoneID           string            `xml:"availabilityZoneId,omitempty"`
-	Type             string            `xml:"instanceType"`
-	Platform         string            `xml:"instancePlatform"`
-	Tenancy          string            `xml:"tenancy"`
-	Total            int               `xml:"totalInstanceCount"`
-	Available        int               `xml:"availableInstanceCount"`
-	EBSOptimized     bool              `xml:"ebsOptimized"`
-	EphemeralStorage bool              `xml:"ephemeralStorage"`
-	State            string            `xml:"state"`
-	Start            string            `xml:"startDate,omitempty"`
-	End              string            `xml:"endDate,omitempty"`
-	EndType          string            `xml:"endDateType"`
-	Match            string            `xml:"instanceMatchCriteria"`
-	Created          string            `xml:"createDate"`
-	ReservationType  string            `xml:"reservationType,omitempty"`
-	BlockID          string            `xml:"capacityBlockId,omitempty"`
-	Interruptible    *bool             `xml:"interruptible"`
-	Lending          *wireLending      `xml:"interruptibleCapacityAllocation"`
-	Interruption     *wireInterruption `xml:"interruptionInfo"`
-	LaunchStatus     string            `xml:"launchStatus,omitempty"`
-	PlacementGroup   string            `xml:"placementGroupArn,omitempty"`
-	Commitment       *wireCommitment   `xml:"commitmentInfo"`
-	Tags             []tag             `xml:"tagSet>item"`
-}
-
-type wireLending struct {
-	Count         int    `xml:"instanceCount"`
-	Target        int    `xml:"targetInstanceCount"`
-	Status        string `xml:"status"`
-	ReservationID string `xml:"interruptibleCapacityReservationId"`
-	Type          string `xml:"interruptionType"`
-	ZeroSize      string `xml:"zeroSizePreference,omitempty"`
+	ID               string          `xml:"capacityReservationId"`
+	Owner            string          `xml:"ownerId"`
+	ARN              string          `xml:"capacityReservationArn"`
+	Zone             string          `xml:"availabilityZone,omitempty"`
+	ZoneID           string          `xml:"availabilityZoneId,omitempty"`
+	Type             string          `xml:"instanceType"`
+	Platform         string          `xml:"instancePlatform"`
+	Tenancy          string          `xml:"tenancy"`
+	Total            int             `xml:"totalInstanceCount"`
+	Available        int             `xml:"availableInstanceCount"`
+	EBSOptimized     bool            `xml:"ebsOptimized"`
+	EphemeralStorage bool            `xml:"ephemeralStorage"`
+	State            string          `xml:"state"`
+	Start            string          `xml:"startDate,omitempty"`
+	End              string          `xml:"endDate,omitempty"`
+	EndType          string          `xml:"endDateType"`
+	Match            string          `xml:"instanceMatchCriteria"`
+	Created          string          `xml:"createDate"`
+	ReservationType  string          `xml:"reservationType,omitempty"`
+	BlockID          string          `xml:"capacityBlockId,omitempty"`
+	Interruptible    *bool           `xml:"interruptible"`
+	LaunchStatus     string          `xml:"launchStatus,omitempty"`
+	PlacementGroup   string          `xml:"placementGroupArn,omitempty"`
+	Commitment       *wireCommitment `xml:"commitmentInfo"`
+	Tags             []tag           `xml:"tagSet>item"`
 }
 
 type wireCommitment struct {
 	Seconds int64  `xml:"commitmentDuration"`
 	End     string `xml:"commitmentEndDate"`
 	Count   int    `xml:"committedInstanceCount"`
-}
-
-type wireInterruption struct {
-	Source string `xml:"sourceCapacityReservationId"`
-	Type   string `xml:"interruptionType"`
 }
 
 func (s *Sim) wireReservation(r *region, res *reservation) wireReservation {
@@ -103,10 +87,7 @@ func (s *Sim) wireReservation(r *region, res *reservation) wireReservation {
 		}
 	case kindInterruptible:
 		yes := true
-		w.Interruptible, w.Interruption = &yes, &wireInterruption{res.allocation.source.ID, interruptionType}
-	}
-	if a := res.allocation; a != nil && a.source == res {
-		w.Lending = &wireLending{a.to.count, a.target, a.status, a.to.ID, interruptionType, a.zeroSize}
+		w.Interruptible = &yes
 	}
 	return w
 }
@@ -269,9 +250,6 @@ func (s *Sim) cancelCapacityReservation(c *call, in *cancelCapacityReservationIn
 	if !res.committed.IsZero() && res.state != "assessing" && s.now.Before(res.committed) {
 		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is committed until %s", res.ID, wireTime(res.committed))
 	}
-	if res.lent() > 0 {
-		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' has an interruptible allocation", res.ID)
-	}
 	s.finish(c.region, res, "cancelled")
 	return done{true}, nil
 }
@@ -286,8 +264,6 @@ func (r *region) changeable(id string) (*reservation, error) {
 		return nil, apiErrorf("UnauthorizedOperation", "You are not authorized to perform this operation: '%s' belongs to account %s", id, res.owner)
 	case res.kind == kindBlock: // SDK documentation of CancelCapacityReservation
 		return nil, apiErrorf("UnsupportedOperation", "You can't modify or cancel a Capacity Block")
-	case res.kind == kindInterruptible:
-		return nil, apiErrorf("UnsupportedOperation", "An interruptible Capacity Reservation is changed by the allocation of its source")
 	case res.state != "active" && res.state != "pending" && res.state != "assessing": // EC2 User Guide, capacity-reservations-release
 		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is %s", id, res.state)
 	}

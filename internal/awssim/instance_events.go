@@ -9,12 +9,9 @@ import (
 type InstanceEventKind string
 
 const (
-	Launched   InstanceEventKind = "launched"   // RunInstances has taken effect; the instance is pending
-	Terminated InstanceEventKind = "terminated" // it is shutting down, for any reason
-	// Interrupted: an interruptible reservation shrinks, and the instance has 2 minutes left. EC2
-	// tells of it by EventBridge, "EC2 Capacity Reservation Instance Interruption Warning".
-	Interrupted InstanceEventKind = "interrupted"
-	HostFailed  InstanceEventKind = "host-failed" // its host is dead; EC2 still calls it running
+	Launched   InstanceEventKind = "launched"    // RunInstances has taken effect; the instance is pending
+	Terminated InstanceEventKind = "terminated"  // it is shutting down, for any reason
+	HostFailed InstanceEventKind = "host-failed" // its host is dead; EC2 still calls it running
 )
 
 // InstanceEvent is a change of one instance.

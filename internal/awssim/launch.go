@@ -205,11 +205,8 @@ func (s *Sim) newInstance(r *region, o launchOrder, at site, seat *reservation) 
 	if seat != nil {
 		i.seat, i.ReservationID = seat, seat.ID
 		seat.launched++
-		switch seat.kind {
-		case kindBlock:
+		if seat.kind == kindBlock {
 			i.BlockID, i.Lifecycle = seat.blockFor(r), "capacity-block"
-		case kindInterruptible:
-			i.Lifecycle = "interruptible-capacity-reservation"
 		}
 	}
 	return i

@@ -117,12 +117,10 @@ type pcsPurchase struct {
 	description string
 }
 
-// Sources: AWS PCS User Guide, "Using Amazon EC2 Capacity Blocks for ML", "Using ODCRs" and "Using I-ODCRs with PCS".
+// Sources: AWS PCS User Guide, "Using Amazon EC2 Capacity Blocks for ML" and "Using ODCRs".
 var pcsPurchases = map[string]pcsPurchase{
 	"CAPACITY_BLOCK": {market: "capacity-block", kind: kindBlock, mustTarget: true,
 		states: []string{"scheduled", "active"}, sizeCaps: true, slurm: 2405, description: "a Capacity Block"},
-	"INTERRUPTIBLE_CAPACITY_RESERVATION": {market: "interruptible-capacity-reservation", kind: kindInterruptible,
-		mustTarget: true, states: []string{"active"}, description: "an interruptible Capacity Reservation"},
 	"ONDEMAND": {kind: kindODCR, states: []string{"active", "pending"}, description: "an On-Demand Capacity Reservation"},
 	"SPOT":     {},
 }

@@ -104,16 +104,6 @@ func TestNodeGroupValidation(t *testing.T) {
 			in.CustomLaunchTemplate = w.template("", odcr, "")
 			in.SubnetIds = []string{subnetB}
 		}, "subnetIds", "use2-az1"},
-		{"interruptible without its market type", func(in *pcs.CreateComputeNodeGroupInput) {
-			*in = *w.demandGroup("lent", 1)
-			in.PurchaseOption = types.PurchaseOptionInterruptibleCapacityReservation
-			in.CustomLaunchTemplate = w.template("", lentODCR, "c7i.large")
-		}, "customLaunchTemplate", "MarketType"},
-		{"ordinary ODCR as interruptible", func(in *pcs.CreateComputeNodeGroupInput) {
-			*in = *w.demandGroup("lent", 1)
-			in.PurchaseOption = types.PurchaseOptionInterruptibleCapacityReservation
-			in.CustomLaunchTemplate = w.template("interruptible-capacity-reservation", odcr, "c7i.large")
-		}, "purchaseOption", "of the kind odcr"},
 		{"spot into a reservation", func(in *pcs.CreateComputeNodeGroupInput) {
 			*in = *w.demandGroup("spot", 1)
 			in.PurchaseOption = types.PurchaseOptionSpot
@@ -144,15 +134,11 @@ func TestNodeGroupsOfEveryPurchaseOption(t *testing.T) {
 	future.CustomLaunchTemplate = w.template("capacity-block", futureBlock, "p5.48xlarge")
 	reserved := w.demandGroup("reserved", 2)
 	reserved.CustomLaunchTemplate = w.template("", odcr, "")
-	lent := w.demandGroup("lent", 2)
-	lent.PurchaseOption = types.PurchaseOptionInterruptibleCapacityReservation
-	lent.CustomLaunchTemplate = w.template("interruptible-capacity-reservation", lentODCR, "c7i.large")
-	lent.SubnetIds = []string{subnetB}
 	spot := w.demandGroup("spot", 2)
 	spot.PurchaseOption = types.PurchaseOptionSpot
 	spot.CustomLaunchTemplate = w.template("spot", "", "")
 
-	for _, in := range []*pcs.CreateComputeNodeGroupInput{w.blockGroup("open"), future, w.demandGroup("demand", 2), reserved, lent, spot} {
+	for _, in := range []*pcs.CreateComputeNodeGroupInput{w.blockGroup("open"), future, w.demandGroup("demand", 2), reserved, spot} {
 		out, err := w.pcs.CreateComputeNodeGroup(t.Context(), in)
 		g := must(t, out, err).ComputeNodeGroup
 		if g.Status != types.ComputeNodeGroupStatusCreating {

@@ -22,7 +22,6 @@ const (
 	futureBlock = "cr-00000000000000002"
 	unpaidBlock = "cr-00000000000000003"
 	odcr        = "cr-00000000000000004" // 2 × c7i.large in use2-az1
-	lentODCR    = "cr-00000000000000005" // interruptible, 2 × c7i.large in use2-az2
 	profile     = "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes"
 )
 
@@ -82,7 +81,6 @@ reservation = [
   {id = "cr-00000000000000003", kind = "capacity-block", type = "p5.48xlarge", zone = "us-east-2a", count = 4, start = "+1d 11:30", end = "+3d 11:30", state = "payment-pending"},
   {id = "cr-00000000000000004", type = "c7i.large", zone = "us-east-2a", count = 2},
   {id = "cr-00000000000000006", type = "c7i.large", zone = "us-east-2b", count = 4},
-  {id = "cr-00000000000000005", kind = "interruptible-odcr", source = "cr-00000000000000006", type = "c7i.large", zone = "us-east-2b", count = 2},
 ]
 
 [[region.cluster]]

@@ -27,8 +27,6 @@ func checkRequest(c *call) error {
 		return ec2ShapeError(c, shape.Violations)
 	case "ssm":
 		return apiErrorf("ValidationException", "%s", shape.Error())
-	case resourceGroups:
-		return &APIError{Code: "BadRequestException", Message: shape.Error()}
 	}
 	return &APIError{Code: "ValidationError", Status: http.StatusBadRequest, Message: shape.Error()} // IAM and STS
 }

@@ -47,8 +47,6 @@ type reservation struct {
 
 	launched int       // instances, ever
 	closed   time.Time // when it was cancelled or expired
-
-	allocation *allocation // of an ODCR and of the interruptible one that it lends to
 }
 
 // block is a Capacity Block: one of a reservation, or one of its UltraServers.
@@ -160,13 +158,7 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 			servers = res.count / res.perServer
 		}
 		s.addBlocks(r, res, servers, nil)
-	case kindInterruptible:
-		source := r.reservations[rs.Source]
-		if source == nil {
-			return fmt.Errorf("no source reservation %q above it", rs.Source)
-		}
-		lend(source, res)
-	case kindODCR:
+	case kindInterruptible, kindODCR:
 	default:
 		return fmt.Errorf("kind %q: want odcr, capacity-block or interruptible-odcr", rs.Kind)
 	}
@@ -252,15 +244,12 @@ func (s *Sim) evict(r *region, res *reservation, reason string) {
 	}
 }
 
-// finish ends a reservation. Instances of an ODCR go on, on demand; those of a block and of an
-// interruptible reservation end with it.
+// finish ends a reservation. Instances of an ODCR go on, on demand; those of a block end with it.
 func (s *Sim) finish(r *region, res *reservation, state string) {
 	res.state, res.closed = state, s.now
 	switch res.kind {
 	case kindBlock:
 		s.evict(r, res, "Server.CapacityBlockExpired")
-	case kindInterruptible:
-		s.evict(r, res, "Server.InterruptibleCapacityReservationReclaimed")
 	case kindODCR:
 		for _, i := range r.instances {
 			if i.seat == res {

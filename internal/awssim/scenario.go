@@ -92,7 +92,6 @@ type RegionScenario struct {
 	Capacity        []CapacityScenario       `toml:"capacity"`
 	Offerings       []OfferingScenario       `toml:"offering"`
 	Reservations    []ReservationScenario    `toml:"reservation"`
-	ResourceGroups  []ResourceGroupScenario  `toml:"resource_group"`
 	LaunchTemplates []LaunchTemplateScenario `toml:"launch_template"`
 	Clusters        []ClusterScenario        `toml:"cluster"`
 }
@@ -196,7 +195,6 @@ type ReservationScenario struct {
 	PlacementGroup string            `toml:"placement_group"`
 	UltraServer    string            `toml:"ultraserver"`
 	Committed      Moment            `toml:"committed"`       // of a future-dated ODCR: the end of its commitment
-	Source         string            `toml:"source"`          // interruptible-odcr: the reservation that lends it
 	Owner          string            `toml:"owner"`           // another account, which shares it with the caller
 	OwnerZoneName  string            `toml:"owner_zone_name"` // the owner's name of the zone
 	Tags           map[string]string `toml:"tags"`

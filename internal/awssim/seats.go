@@ -6,9 +6,6 @@ import "net/http"
 // demand. It returns between o.min and o.max places, or an error.
 func (r *region) seats(o launchOrder, at site) ([]*reservation, error) {
 	target := o.target()
-	if arn := target.CapacityReservationResourceGroupArn; arn != "" {
-		return r.groupSeats(o, at, arn)
-	}
 	if target.CapacityReservationId != "" {
 		return r.targetSeats(o, at, target.CapacityReservationId)
 	}
@@ -139,16 +136,13 @@ func (r *region) used(res *reservation) int {
 
 // available is how many instances can be launched into a reservation: no place is on a dead host.
 func (r *region) available(res *reservation) int {
-	if a := res.allocation; a != nil && a.to == res && a.target < res.count {
-		return 0 // a place that becomes free goes back to its owner
-	}
 	onDeadHosts := 0
 	for _, i := range r.instances {
 		if i.seat == res && i.HostFailed {
 			onDeadHosts++
 		}
 	}
-	return max(0, res.count-r.used(res)-(res.deadHosts-onDeadHosts)-res.lent())
+	return max(0, res.count-r.used(res)-(res.deadHosts-onDeadHosts))
 }
 
 // freeCapacity is EC2's free capacity for launches on demand and for new ODCRs.

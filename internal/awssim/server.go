@@ -108,12 +108,6 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 		c.Operation = strings.TrimPrefix(r.Header.Get("X-Amz-Target"), ssmTarget)
 		return c, nil
 	}
-	if c.Service == resourceGroups {
-		if c.Operation = resourceGroupPaths[r.URL.Path]; c.Operation == "" {
-			return c, apiErrorf("MethodNotAllowedException", "the simulator has no %s", r.URL.Path)
-		}
-		return c, nil
-	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return c, apiErrorf("MalformedQueryString", "The query string contains a syntax error: %v", err)
@@ -146,8 +140,6 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 		ops = s.iamOperations()
 	case "pcs":
 		ops = s.pcs
-	case resourceGroups:
-		ops = s.resourceGroupOperations()
 	case "ssm":
 		ops = s.ssmOperations()
 	default:
@@ -200,8 +192,6 @@ func (s *Sim) answer(w http.ResponseWriter, c *call, body []byte, err error) {
 		contentType = "application/x-amz-json-1.0"
 	case "ssm":
 		contentType = "application/x-amz-json-1.1"
-	case resourceGroups:
-		contentType = "application/json"
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Amzn-Requestid", c.requestID)
@@ -212,7 +202,7 @@ func (s *Sim) answer(w http.ResponseWriter, c *call, body []byte, err error) {
 func errorBody(c *call, e *APIError) []byte {
 	switch c.Service {
 	case "pcs":
-	case resourceGroups, "ssm":
+	case "ssm":
 		body, err := json.Marshal(map[string]string{"__type": e.Code, "Message": e.Message})
 		if err != nil {
 			panic(err)

@@ -22,7 +22,6 @@ type region struct {
 	images          []ImageScenario
 	keyPairs        []KeyPairScenario
 	placementGroups []PlacementGroupScenario
-	resourceGroups  []ResourceGroupScenario
 	fixedTags       map[string]map[string]string // of VPCs, subnets, security groups and images, by id
 	types           map[string]*instanceType     // of the whole account
 	capacity        map[pool]int                 // EC2's capacity for launches and ODCRs
@@ -108,15 +107,6 @@ func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*r
 		if err := s.buildReservation(r, res); err != nil {
 			return nil, fmt.Errorf("reservation %s: %w", res.ID, err)
 		}
-	}
-	for _, g := range rs.ResourceGroups {
-		for _, id := range slices.Concat(g.Reservations, g.Joining) {
-			if r.reservations[id] == nil {
-				return nil, fmt.Errorf("resource group %s: no reservation %q", g.Name, id)
-			}
-		}
-		g.Reservations = slices.Clone(g.Reservations)
-		r.resourceGroups = append(r.resourceGroups, g)
 	}
 	for _, lt := range rs.LaunchTemplates {
 		if err := s.buildLaunchTemplate(r, lt); err != nil {

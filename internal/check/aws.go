@@ -90,21 +90,10 @@ func (r *run) pcsCluster(ctx context.Context) {
 func (r *run) reservations(ctx context.Context) {
 	var seen capacity.Seen
 	var ids, subnetIDs []string
-	var err error
-	if seen.Members, err = r.members(ctx); err != nil {
-		r.unread(ctx, "reservation", "what resource groups have", err)
-	}
-	for _, group := range r.settings.SelectedGroups() {
-		members, listed := seen.Members[group]
-		if listed && len(members) == 0 {
-			r.warn("reservation", "add reservations to it: `aws resource-groups group-resources`", "resource group %s is empty", group)
-		}
-		ids = append(ids, members...)
-	}
 	for _, p := range r.settings.Partitions {
 		for _, g := range p.Groups {
 			ids, subnetIDs = append(ids, g.ReservationIDs...), append(subnetIDs, g.SubnetIDs...)
-			if g.Select != nil && g.Select.Group == "" {
+			if g.Select != nil {
 				found, err := r.EC2.ReservationsByTag(ctx, g.Select.Tags)
 				if err != nil {
 					r.unread(ctx, "reservation", "what node group "+g.Name+" selects", err)
@@ -136,10 +125,9 @@ func (r *run) reservations(ctx context.Context) {
 	}
 	snap := capacity.Build(r.settings, seen)
 	r.snap, r.subnets = *snap, subnets
-	for i, p := range snap.Partitions {
-		for j, g := range p.Groups {
-			chosen := r.settings.Partitions[i].Groups[j].Select
-			r.group(snap, g, chosen != nil && chosen.Group != "")
+	for _, p := range snap.Partitions {
+		for _, g := range p.Groups {
+			r.group(snap, g)
 		}
 	}
 }
@@ -160,36 +148,12 @@ func (r *run) platforms(ctx context.Context) map[string]capacity.ImagePlatform {
 	return all
 }
 
-// members lists the resource groups that the settings select, once. After an error it returns the
-// ones listed before.
-func (r *run) members(ctx context.Context) (capacity.Members, error) {
-	if r.listed != nil {
-		return r.listed, r.listedErr
-	}
-	r.listed = capacity.Members{}
-	ctx, cancel := context.WithTimeout(ctx, groupsTime)
-	defer cancel()
-	for _, group := range r.settings.SelectedGroups() {
-		members, err := r.EC2.GroupMembers(ctx, group)
-		if err != nil {
-			r.listedErr = err
-			break
-		}
-		r.listed[group] = members
-	}
-	return r.listed, r.listedErr
-}
-
-// groupsTime is how long Resource Groups, a host of its own, may take: the other checks go on.
-const groupsTime = 10 * time.Second
-
-// group compares the reservations of a node group with it. byGroup: they come from a resource
-// group, and an empty one has been reported.
-func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup, byGroup bool) {
+// group compares the reservations of a node group with it.
+func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup) {
 	ids := g.ReservationIDs()
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	if len(ids) == 0 && g.PurchaseOption.Reserved() && !byGroup {
+	if len(ids) == 0 && g.PurchaseOption.Reserved() {
 		r.warn("reservation", "add capacity_reservation_ids to it, or select", "node group %s has no reservation", g.Name)
 	}
 	for _, id := range ids {

@@ -142,9 +142,6 @@ type run struct {
 	caller string
 	// denied are actions that are not allowed.
 	denied []string
-	// listed are the members of resource groups, nil until they are asked for; see members.
-	listed    capacity.Members
-	listedErr error
 	// made are the things with our tag in the PCS cluster.
 	made    []capacity.Made
 	madeErr error

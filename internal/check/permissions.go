@@ -44,11 +44,6 @@ func (r *run) permissions(ctx context.Context) {
 			note(r.readNodeGroups(ctx))
 		}
 	}
-	if len(r.settings.SelectedGroups()) > 0 {
-		if _, err := r.members(ctx); ec2.DeniedAction(err) != "" { // else members has a finding of its own
-			note(err)
-		}
-	}
 	if name := r.clusterName(); r.onEC2() && name != "" {
 		// Only an instance of ours decides: the policy covers no others.
 		if ours, err := r.EC2.InstancesByClusterName(ctx, name); err == nil && len(ours) > 0 {

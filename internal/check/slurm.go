@@ -223,7 +223,7 @@ func (r *run) astray(there []capacity.SlurmPartition) {
 func (r *run) dynamic() {
 	for _, p := range r.settings.Partitions {
 		for _, g := range p.Groups {
-			if p.Provider.Launches() && g.Dynamic && !g.PurchaseOption.BuysBlocks() {
+			if p.Provider.Launches() && g.Dynamic && !g.PurchaseOption.Bought() {
 				r.warn("settings", "leave it out", "dynamic = true of node group %s has no effect: nodes of purchase_option %q always start for jobs", g.Name, g.PurchaseOption)
 			}
 		}

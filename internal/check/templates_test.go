@@ -53,8 +53,4 @@ func TestLaunchedBySlurm(t *testing.T) {
 	if found := launchedBySlurm(capacity.LaunchTemplate{Market: "spot"}, group); len(found) != 3 {
 		t.Errorf("%v", found)
 	}
-	group.PurchaseOption = capacity.Mixed // each launch says it itself, and that of an ODCR says nothing
-	if found := launchedBySlurm(capacity.LaunchTemplate{ImageID: "ami-1", MetadataTags: true, Market: "capacity-block"}, group); len(found) != 1 || !strings.HasPrefix(found[0].what, "buys capacity-block") {
-		t.Errorf("mixed: %v", found)
-	}
 }

@@ -30,34 +30,3 @@ func TestSelectedTagIsReadBack(t *testing.T) {
 		t.Errorf("%s\n%s", diff, text)
 	}
 }
-
-// What is written of a node group that selects a resource group is read back the same, also
-// below a partition that is there already.
-func TestSelectedGroupIsReadBack(t *testing.T) {
-	want := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"}, PurchaseOption: capacity.Mixed,
-		Select: &capacity.Select{Group: "arn:aws:resource-groups:us-east-2:111122223333:group/gpus"}, MaxNodes: 4}
-	whole, err := PartitionText(NewPartition("gpu", capacity.ProviderPCS, want))
-	if err != nil {
-		t.Fatal(err)
-	}
-	part, err := NodeGroupText(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range []string{whole, "[[partition]]\nname = \"gpu\"\nprovider = \"pcs\"\n" + part} {
-		path := filepath.Join(t.TempDir(), "config.toml")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		c, err := Load(path)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		if diff := cmp.Diff([]capacity.GroupSettings{want}, c.Partitions[0].Groups); diff != "" {
-			t.Errorf("%s\n%s", diff, text)
-		}
-		if got := c.Domain().SelectedGroups(); len(got) != 1 || got[0] != want.Select.Group {
-			t.Errorf("groups %v", got)
-		}
-	}
-}

@@ -180,11 +180,11 @@ func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail fu
 	if g.Select != nil && len(g.ReservationIDs) > 0 {
 		fail("has capacity_reservation_ids and select; keep one of them")
 	}
-	if g.Select != nil {
-		validateSelect(*g.Select, fail)
+	if g.Select != nil && len(g.Select.Tags) == 0 {
+		fail("select has no tags, which would choose every reservation; name at least one")
 	}
 	if !slices.Contains(capacity.PurchaseOptions, g.PurchaseOption) {
-		fail("purchase_option = %q is not known; use \"capacity-block\", \"odcr\", \"interruptible-odcr\", \"mixed\" or \"on-demand\"", g.PurchaseOption)
+		fail("purchase_option = %q is not known; use \"capacity-block\", \"odcr\" or \"on-demand\"", g.PurchaseOption)
 	}
 	if g.MaxNodes < 1 {
 		fail("max_nodes is missing or below 1")
@@ -196,20 +196,6 @@ func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail fu
 		fail("launch_template is for provider ec2; with none, nothing of ours launches: leave it out")
 	}
 	validateSlots(g, provider, fail)
-}
-
-// resourceGroup is a name, or an ARN: AWS Resource Groups API Reference, ListGroupResources.
-var resourceGroup = regexp.MustCompile(`^(arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:[0-9]{12}:group/)?[A-Za-z0-9_.-]+(/[a-z0-9]{26})?$`)
-
-func validateSelect(s capacity.Select, fail func(message string, args ...any)) {
-	switch {
-	case s.Group != "" && len(s.Tags) > 0:
-		fail("select has a group and tags; keep one of them")
-	case s.Group != "" && !resourceGroup.MatchString(s.Group):
-		fail("select: %q is neither the name of a resource group nor its ARN", s.Group)
-	case s.Group == "" && len(s.Tags) == 0:
-		fail("select has no tags, which would choose every reservation; name at least one, or a group")
-	}
 }
 
 func validateSlots(g capacity.GroupSettings, provider capacity.Provider, fail func(message string, args ...any)) {

@@ -52,7 +52,6 @@ const (
 	Surplus      = "surplus"
 	PoweredDown  = "powered-down"
 	Broken       = "not-usable"
-	Interrupted  = "interrupted" // EC2 takes its instance back
 )
 
 func (e *Explanation) fact(name, format string, args ...any) {

@@ -133,11 +133,6 @@ func (e *Explanation) runs(j capacity.Job, snap *capacity.Snapshot, now time.Tim
 		e.Answer = fmt.Sprintf("Job %s runs on %s until %s at the latest.", j.Shown, on, at(j.End, now))
 	}
 	e.Advice = "Nothing to do."
-	if why, ours := toldThat(j.AdminComment, "interrupted"); ours {
-		e.Code, e.Answer = Interrupted, fmt.Sprintf("Job %s runs on %s until EC2 takes its nodes back: %s.", j.Shown, on, why)
-		e.Advice = "Save your work now, and submit it again."
-		return
-	}
 	for _, name := range j.Partitions() {
 		if snap.FenceOf(name, j.Nodes, now).IsZero() {
 			continue

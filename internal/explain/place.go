@@ -44,9 +44,6 @@ func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard
 	switch {
 	case strings.HasPrefix(state, "power") && !down:
 		e.Code, e.Answer = Boots, fmt.Sprintf("Node %s is booting.", n.Name)
-	case strings.HasPrefix(state, "power") && state != "powered-down" && n.Reason == capacity.TakenBack:
-		e.Code, e.Answer = Interrupted, fmt.Sprintf("Node %s takes no jobs: EC2 takes its instance back.", n.Name)
-		e.Advice = "Nothing to do: it is launched again when a job needs it and there is room."
 	case !n.Up() && !down:
 		e.Code, e.Answer = Broken, fmt.Sprintf("Node %s takes no jobs: its state is %s.", n.Name, state)
 		e.Advice = fmt.Sprintf("Repair what the reason names, then run `scontrol update nodename=%s state=resume`.", n.Name)

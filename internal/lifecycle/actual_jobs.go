@@ -22,8 +22,6 @@ func (x *actual) doJob(ctx context.Context, e capacity.Effect) Answer {
 		var a Answer
 		x.finish(ctx, e.Job, e.Requeued, &a)
 		return a
-	case InterruptJob:
-		return x.interruptJob(ctx, e)
 	case TellJob:
 		return Answer{Err: x.tellJob(ctx, e)}
 	case ResumeJob:
@@ -80,14 +78,6 @@ func (x *actual) finish(ctx context.Context, j capacity.Job, r Requeued, a *Answ
 		a.also(err)
 		a.Held = err != nil
 	}
-}
-
-// interruptJob carries out an InterruptJob.
-func (x *actual) interruptJob(ctx context.Context, e InterruptJob) Answer {
-	_, err := x.RequeueJob(ctx, e.Job, e.Hold)
-	a := Answer{Err: err}
-	a.also(x.SetAdminComment(ctx, e.Job.Shown, noteOf(e.Hold, x.machineTime(), e.Note)))
-	return a
 }
 
 // fitJobs sets the limits of jobs in one call, because one call reads them all back.

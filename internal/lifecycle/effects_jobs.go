@@ -124,31 +124,6 @@ func (e FinishRequeue) About() capacity.Subject { return capacity.Subject{Job: e
 // Sentence is empty: the requeue has been reported.
 func (FinishRequeue) Sentence(capacity.Tense) string { return "" }
 
-// InterruptJob takes a job off nodes that EC2 interrupts, at once; its owner is told afterwards.
-type InterruptJob struct {
-	Slot string
-	Job  capacity.Job // as it was seen
-	Hold bool
-	Note string
-}
-
-func (e InterruptJob) read() capacity.Job { return e.Job }
-
-func (e InterruptJob) still(now capacity.Job) bool { return inRun(e.Job, now) }
-
-// Code is stable.
-func (InterruptJob) Code() string { return "interrupt-job" }
-
-// About is the job.
-func (e InterruptJob) About() capacity.Subject {
-	return capacity.Subject{Slot: e.Slot, Job: e.Job.Shown}
-}
-
-// Sentence is for people.
-func (e InterruptJob) Sentence(t capacity.Tense) string {
-	return fmt.Sprintf("job %s on slot %s: %s, EC2 takes its nodes back", e.Job.Shown, e.Slot, requeueVerb(e.Hold, t))
-}
-
 // TellJob writes to the standard error of a job, or to the terminal of its srun.
 type TellJob struct {
 	Slot, Job, Text string

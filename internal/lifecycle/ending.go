@@ -25,7 +25,7 @@ const mostEnds = 5
 // requeue would take along as a hold.
 func endings(seen Seen) []capacity.Effect {
 	var effects []capacity.Effect
-	byNode := seen.endingNodes()
+	byNode := fencedNodes(seen)
 	keep := KeepMarks{maps.Clone(seen.Marks), seen.MarksFile}
 	requeued := map[string]bool{}
 	for _, j := range seen.Jobs {

@@ -187,8 +187,6 @@ func shownEffect(e capacity.Effect) string {
 		text += "\nnote: " + e.Note + then(e.Requeued)
 	case FinishRequeue:
 		text += then(e.Requeued)
-	case InterruptJob:
-		text += "\nnote: " + e.Note
 	case TellJob:
 		text += "\ntext: " + e.Text
 		if e.Deaf {
@@ -454,24 +452,6 @@ var jobStories = []struct {
 		hold("8", "-1h", "-1h", "JobHeldAdmin")
 		s.seen.Jobs[7].Start = at("-2h") // its last run is not cleaned up
 		s.decide("endedHolds", endedHolds)
-	}},
-	{"EC2 takes instances back", func(s *jobStory) {
-		s.seen.Cluster.Nodes = []capacity.Node{{Name: "gpu-1", State: nodeIdle}, {Name: "gpu-2", State: nodeIdle}, {Name: "gpu-3", State: nodeBoots}, {Name: "gpu-4", State: nodeIdle}}
-		s.seen.TakenBack = map[string]fenced{}
-		for _, n := range []string{"gpu-1", "gpu-2", "gpu-3"} {
-			s.seen.TakenBack[n] = fenced{slot: "gpu", reservation: "cr-0", onEnd: capacity.RequeueAtEnd, fence: noon}
-		}
-		s.runs("1", 181, "gpu-1", "gpu-4")
-		s.runs("2", 181, "gpu-2")
-		s.runs("3", 181, "gpu-2").Batch = false
-		s.runs("4", 181, "gpu-3").StateFlag = "CONFIGURING"
-		s.runs("5", 181, "gpu-4")
-		s.runs("6", 181, "gpu-1")
-		s.runs("8", 181, "gpu-1").State = "COMPLETING"
-		s.runs("7+0", 181, "gpu-1")
-		s.runs("7+1", 181, "gpu-2")
-		s.seen.Marks["2"], s.seen.Marks["6"] = state.Mark{OnEnd: capacity.HoldAtEnd}, state.Mark{OnEnd: capacity.StopAtEnd}
-		s.decide("interruptions", interruptions)
 	}},
 }
 

@@ -30,15 +30,6 @@ type fenced struct {
 	onEnd       capacity.OnEnd
 }
 
-// endingNodes returns the nodes that jobs will lose: those that EC2 interrupts now, or else those of slots with a
-// fence.
-func (s Seen) endingNodes() map[string]fenced {
-	if s.TakenBack != nil {
-		return s.TakenBack
-	}
-	return fencedNodes(s)
-}
-
 // fencedNodes names the fenced slot of each node that has one.
 func fencedNodes(seen Seen) map[string]fenced {
 	byNode := map[string]fenced{}
@@ -170,7 +161,7 @@ func limits(seen Seen) (effects []capacity.Effect) {
 // over time.
 func (s Seen) limitChanges() []limitChange {
 	jobs := s.left()
-	changes := append(limitChanges(jobs, s.endingNodes(), withinWalls(s, jobs), s.SlurmNow()), s.restored(jobs)...)
+	changes := append(limitChanges(jobs, fencedNodes(s), withinWalls(s, jobs), s.SlurmNow()), s.restored(jobs)...)
 	return slices.DeleteFunc(changes, func(c limitChange) bool {
 		return c.raises() && s.Marks[c.job.Shown].Fit &&
 			s.Snap.Walls.Metered(c.job.User, c.job.Account, c.job.QOS, s.partition(c.job.Partition))

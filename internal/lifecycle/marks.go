@@ -67,7 +67,7 @@ func markKey(shown string) string {
 // trusted returns the marks that count now, for the jobs that a pass may change: jobs in our partitions, and jobs on
 // nodes that they will lose.
 func trusted(seen Seen) map[string]state.Mark {
-	byNode := seen.endingNodes()
+	byNode := fencedNodes(seen)
 	marks := trustedMarks(seen.Snap, without(seen.Jobs, func(j capacity.Job) bool {
 		_, ends := earliestFence(j, byNode)
 		return !ends &&

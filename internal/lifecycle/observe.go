@@ -57,7 +57,6 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 		o.ids = append(o.ids, p.Groups[0].Slots[0].ReservationIDs...)
 	}
 	pcsKnown := o.places(ctx)
-	o.members(ctx)
 	o.reservations(ctx)
 	o.seen.Before, o.seen.Now = old, o.now()
 	if old == nil {
@@ -169,7 +168,7 @@ func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 		for _, g := range p.Groups {
 			subnets = append(subnets, g.SubnetIDs...)
 			o.named.ids = append(o.named.ids, g.ReservationIDs...)
-			if g.Select != nil && g.Select.Group == "" {
+			if g.Select != nil {
 				selects = append(selects, g)
 			}
 			if p.Provider == capacity.ProviderPCS {
@@ -233,37 +232,11 @@ func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 	return len(groups) > 0 && o.held(groups, answers[0])
 }
 
-// members lists the resource groups that node groups select. Resource Groups is another endpoint: if it fails, EC2 is
-// asked for the previous members.
-func (o *observation) members(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, firstAnswer)
-	defer cancel()
-	groups, before, down := o.Settings.SelectedGroups(), o.old.Members(o.Settings), o.down
-	found := make([][]string, len(groups))
-	var questions []func(context.Context) error
-	for i, group := range groups {
-		questions = append(questions, func(ctx context.Context) (err error) {
-			found[i], err = o.EC2.GroupMembers(ctx, group)
-			return err
-		})
-	}
-	o.seen.Members = capacity.Members{}
-	for i, a := range o.together(ctx, questions...) {
-		group := groups[i]
-		o.seen.Members[group] = found[i]
-		if !o.need("listing resource group "+group, a) {
-			o.seen.Members[group] = before[group]
-		}
-		o.ids = append(o.ids, o.seen.Members[group]...)
-	}
-	o.down = down
-}
-
 func (o *observation) selectedBefore(g capacity.GroupSettings) []string {
 	var ids []string
 	if o.old != nil {
 		for _, r := range o.old.Reservations {
-			if g.Select.Matches(r, nil) {
+			if g.Select.Matches(r) {
 				ids = append(ids, r.ID)
 			}
 		}

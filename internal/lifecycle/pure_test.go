@@ -18,7 +18,7 @@ import (
 
 // doing are the files that read, and the executor. Whatever else is in this folder decides.
 var doing = []string{"observe.go", "keep.go", "see.go", "see_jobs.go", "sources.go", "settings.go", // what is read
-	"pass.go", "interrupt.go", "clean.go", "watch.go", "tell.go", "after.go", // in which order
+	"pass.go", "clean.go", "watch.go", "tell.go", "after.go", // in which order
 	"carry.go", "actual.go", "actual_jobs.go"} // what is done
 
 // Files that decide have no context, clock, log or adapter.

@@ -51,7 +51,7 @@ func rollings(s Seen) []Rolling {
 			continue
 		}
 		for _, g := range part.Groups {
-			if g.PurchaseOption.BuysBlocks() {
+			if g.PurchaseOption.Bought() {
 				all = append(all, s.rollingsOf(part, g)...)
 			}
 		}

@@ -444,31 +444,6 @@ var scenarios = []struct {
 		clear(st.slurm.fails)
 		st.passes(3*time.Hour, 2)
 	}},
-	{"EC2 takes instances back", func(st *stage) {
-		st.openBlock()
-		for i, comment := range []string{"on_end=requeue", "on_end=hold", "on_end=stop", "on_end=requeue"} {
-			node := "solo-" + string(rune('1'+i))
-			st.job(600, comment, node)
-			st.aws.instances = append(st.aws.instances, capacity.Instance{ID: "i-" + string(rune('1'+i)), State: "running", ReservationID: "cr-1", Launched: opens,
-				Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNode: node}})
-		}
-		st.slurm.jobs[3].Requeue = false
-		st.interrupt(2*time.Hour, "i-1", "i-2", "i-3", "i-4", "i-9")
-	}},
-	{"EC2 takes instances back, and Slurm refuses", func(st *stage) {
-		st.openBlock()
-		st.job(600, "on_end=requeue", "solo-1")
-		st.boots(st.job(600, "on_end=requeue", "solo-2"))
-		st.aws.instances = []capacity.Instance{{ID: "i-1", State: "running", ReservationID: "cr-1", Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNode: "solo-1"}},
-			{ID: "i-2", State: "running", ReservationID: "cr-1", Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNode: "solo-2"}}}
-		for _, verb := range []string{"notify", "requeue", "admin comment", "power down"} {
-			st.slurm.fails[verb] = errors.New("slurmctld is busy")
-		}
-		st.interrupt(2*time.Hour, "i-1", "i-2")
-		clear(st.slurm.fails)
-		st.slurm.still = true
-		st.interrupt(2*time.Hour+time.Second, "i-1")
-	}},
 	{"ODCRs that are held for nothing are given back", func(st *stage) {
 		st.sources.Settings.Reserve.Enabled = true
 		st.openBlock()

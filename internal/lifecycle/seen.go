@@ -27,8 +27,6 @@ type Seen struct {
 	// that this pass has taken off their nodes.
 	Marks, MarksFile map[string]state.Mark
 	Off              map[string]bool
-	// TakenBack are the nodes whose instances EC2 interrupts now; nil in a pass.
-	TakenBack map[string]fenced
 	// OrphansSeen: the snapshot's orphans were read by this pass.
 	OrphansSeen bool
 	// Misplaced are the nodes whose instance, by their Prologs, does not match.

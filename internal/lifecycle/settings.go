@@ -22,7 +22,7 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	}
 	for _, p := range cfg.Partitions {
 		for _, g := range p.Groups {
-			if aws != nil && g.PurchaseOption.BuysBlocks() {
+			if aws != nil && g.PurchaseOption.Bought() {
 				aws.ExpectBlocks()
 			}
 		}
@@ -149,7 +149,6 @@ func (n noAWS) InstancesByClusterName(context.Context, string) ([]capacity.Insta
 func (n noAWS) ReservationsByTag(context.Context, map[string]string) ([]capacity.Reservation, error) {
 	return nil, n.err
 }
-func (n noAWS) GroupMembers(context.Context, string) ([]string, error) { return nil, n.err }
 func (n noAWS) KnownSubnets(context.Context, []string) ([]capacity.Subnet, []capacity.Missing, error) {
 	return nil, nil, n.err
 }

@@ -103,9 +103,6 @@ func (w simulated) Do(ctx context.Context, e capacity.Effect) Answer {
 		}
 	case FinishRequeue:
 		w.finish(ctx, e.Job, e.Requeued, &a)
-	case InterruptJob:
-		_, a.Err = w.RequeueJob(ctx, e.Job, e.Hold)
-		a.also(w.SetAdminComment(ctx, e.Job.Shown, noteOf(e.Hold, w.now(), e.Note)))
 	case TellJob:
 		if err := w.Notify(ctx, e.Job, e.Text); !e.Deaf {
 			a.Err = err

@@ -52,8 +52,6 @@ type EC2 interface {
 	// in missing, with the reason; err is for a query that failed as a whole.
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
-	// GroupMembers are the ids of the reservations in a resource group, by its name or ARN.
-	GroupMembers(ctx context.Context, group string) ([]string, error)
 	// InstancesByTag are the instances, other than terminated ones, that have for each
 	// key one of its values.
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)

@@ -110,14 +110,6 @@ func (st *stage) passes(at time.Duration, n int) {
 	}
 }
 
-// interrupt has EC2 take instances back.
-func (st *stage) interrupt(at time.Duration, ids ...string) {
-	st.goTo(opens.Add(at))
-	st.write("interrupt of %s at %s", strings.Join(ids, ", "), clock(st.now()))
-	report, err := Interrupt(st.Context(), st.sources, ids)
-	st.tell(report, err)
-}
-
 func (st *stage) goTo(at time.Time) { st.slurm.advance(at.Add(st.skew)) }
 
 // alive runs a pass, which may be killed.

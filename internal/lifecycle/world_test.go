@@ -43,7 +43,6 @@ subnet = [{ id = "subnet-0e200000000000a01", vpc = "vpc-0e2000000000000a1", zone
 image = [{ id = "ami-0e200000000000a01", name = "node" }]
 launch_template = [{ id = "lt-0e2000000000000a1", name = "nodes", image = "ami-0e200000000000a01" }]
 offering = [{ zone = "us-east-2a", type = "p5.48xlarge", max_count = 8, price = 31.464, start_days = [1, 2, 3, 4, 5, 6, 7], instant = true }]
-resource_group = [{ name = "solos" }]
 `
 
 // world is a simulated AWS and a model of a Slurm, with one clock each.

@@ -15,7 +15,7 @@ func GroupFor(cfg *config.Config, instanceType string,
 	subnets []string) (capacity.PartitionSettings, capacity.GroupSettings, bool) {
 	for _, p := range cfg.Partitions {
 		for _, g := range p.Groups {
-			if g.InstanceType == instanceType && g.PurchaseOption.BuysBlocks() &&
+			if g.InstanceType == instanceType && g.PurchaseOption.Bought() &&
 				slices.ContainsFunc(g.SubnetIDs, func(id string) bool { return slices.Contains(subnets, id) }) {
 				return p, g, true
 			}
@@ -28,7 +28,7 @@ func GroupFor(cfg *config.Config, instanceType string,
 // reservations without an end included.
 func overlapping(g capacity.GroupSettings, r capacity.Reservation, others []capacity.Reservation) (ids []string) {
 	for _, o := range others {
-		has := slices.Contains(g.ReservationIDs, o.ID) || g.Select != nil && g.Select.Matches(o, nil)
+		has := slices.Contains(g.ReservationIDs, o.ID) || g.Select != nil && g.Select.Matches(o)
 		if has && o.ID != r.ID && o.State.Live() && (r.End.IsZero() || o.Start.Before(r.End)) &&
 			(o.End.IsZero() || r.Start.Before(o.End)) {
 			ids = append(ids, o.ID)
@@ -63,10 +63,6 @@ func NextStep(cfg *config.Config, subnets Subnets, r capacity.Reservation, other
 		}
 	}
 	switch {
-	case found && !p.Provider.Configures() && g.Select != nil && g.Select.Group != "":
-		return fmt.Sprintf(
-			"  add %s to resource group %s, which node_group %q of partition %q selects (%s), then run\n  pcs-capacity sync",
-			r.ID, g.Select.Group, g.Name, p.Name, p.File)
 	case found && !p.Provider.Configures() && g.Select != nil:
 		return fmt.Sprintf(
 			"  give %s the tags that node_group %q of partition %q selects (%s), then run\n  pcs-capacity sync", r.ID,

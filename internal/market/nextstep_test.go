@@ -53,11 +53,7 @@ func TestNextStep(t *testing.T) {
 		"selected by others": {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) {
 			g.ReservationIDs, g.Select = []string{"cr-4"}, &capacity.Select{Tags: map[string]string{"team": "nlp"}}
 		})}, "  give cr-1 the tags that node_group \"gpu\" of partition \"big\" selects (/p.toml), then run\n  pcs-capacity sync"},
-		"selected with it": {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) { g.Select = &capacity.Select{Tags: map[string]string{"team": "cv"}} })}, "  cr-1 would wait: node_group \"gpu\" of partition \"big\" (/p.toml) has cr-7 at that time. Set slots = 2 there and add it to capacity_reservation_ids, or add it to another node_group; then run\n  pcs-capacity hooks install\n  pcs-capacity sync"},
-		"by a group":       {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) { g.Select = &capacity.Select{Group: "team"} })}, "  add cr-1 to resource group team, which node_group \"gpu\" of partition \"big\" selects (/p.toml), then run\n  pcs-capacity sync"},
-		"PCS by a group": {"ml", capacity.ProviderPCS, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) {
-			g.Select, g.ReservationIDs = &capacity.Select{Group: "team"}, []string{"cr-2"}
-		})}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
+		"selected with it":       {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) { g.Select = &capacity.Select{Tags: map[string]string{"team": "cv"}} })}, "  cr-1 would wait: node_group \"gpu\" of partition \"big\" (/p.toml) has cr-7 at that time. Set slots = 2 there and add it to capacity_reservation_ids, or add it to another node_group; then run\n  pcs-capacity hooks install\n  pcs-capacity sync"},
 		"no group, two clusters": {"ml", capacity.ProviderEC2, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE --node-group NAME --like NODE_GROUP"},
 		"PCS":                    {"ml", capacity.ProviderPCS, []capacity.GroupSettings{group("gpu", nil)}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
 		"PCS by tags":            {"ml", capacity.ProviderPCS, []capacity.GroupSettings{selects}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},

@@ -106,24 +106,17 @@ func (in *inspection) joins() bool {
 // and on PCS with the other slot. An entry without another reservation is changed to fit.
 func (in *inspection) checkPurchaseOption(slot slotState) {
 	r, g := in.reservation, in.entry()
-	if g.PurchaseOption.Mixes() {
-		return
-	}
 	var has []string
-	right := r.Kind
 	for _, other := range in.others {
-		if other.ID == r.ID || !slices.Contains(g.ReservationIDs, other.ID) && !g.Select.Matches(other, in.members) {
+		if other.ID == r.ID || !slices.Contains(g.ReservationIDs, other.ID) && !g.Select.Matches(other) {
 			continue
 		}
 		has = append(has, other.ID)
-		if other.Kind != r.Kind {
-			right = capacity.Mixed
-		}
 	}
-	selected := g.Select.Matches(r, in.members)
+	selected := g.Select.Matches(r)
 	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (len(has) > 0 || selected || !g.PurchaseOption.Reserved()) {
 		in.problem(capacity.WrongPurchase,
-			fmt.Sprintf("set purchase_option = %q there, or choose another --node-group", right),
+			fmt.Sprintf("set purchase_option = %q there, or choose another --node-group", r.Kind),
 			"reservation %s is of kind %s, but node_group %q of the settings buys %s%s", r.ID, r.Kind, g.Name,
 			g.PurchaseOption, forWhat(has))
 		return
@@ -131,9 +124,7 @@ func (in *inspection) checkPurchaseOption(slot slotState) {
 	for _, other := range in.slots {
 		if other.ours && other.live && other.name != slot.name &&
 			other.group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
-			in.problem(capacity.WrongPurchase, fmt.Sprintf(
-				"set purchase_option = %q for node_group %q in the settings, or choose another --node-group",
-				capacity.Mixed, in.request.NodeGroup), "reservation %s is of kind %s, but %s holds %s of kind %s", r.ID,
+			in.problem(capacity.WrongPurchase, "choose another --node-group", "reservation %s is of kind %s, but %s holds %s of kind %s", r.ID,
 				r.Kind, other.name, other.reservationID, other.group.PurchaseOption)
 		}
 	}

@@ -178,7 +178,7 @@ func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, cap
 // both and the larger of their sizes. A selected reservation is not listed.
 func merge(g capacity.GroupSettings, want *wanted) capacity.GroupSettings {
 	with, alone := want.partition, false
-	if !g.Select.Matches(want.reservation, want.members) {
+	if !g.Select.Matches(want.reservation) {
 		alone = len(g.ReservationIDs) == 0 || slices.Equal(g.ReservationIDs, with.ReservationIDs)
 		g.ReservationIDs, g.Select = union(g.ReservationIDs, with.ReservationIDs), nil
 	}
@@ -189,9 +189,7 @@ func merge(g capacity.GroupSettings, want *wanted) capacity.GroupSettings {
 	g.MaxNodes = max(g.MaxNodes, with.MaxNodes)
 	g.LaunchTemplate = with.LaunchTemplate
 	g.InstanceType, g.Dynamic = with.InstanceType, with.Dynamic
-	if !g.PurchaseOption.Mixes() {
-		g.PurchaseOption = with.PurchaseOption
-	}
+	g.PurchaseOption = with.PurchaseOption
 	return g
 }
 

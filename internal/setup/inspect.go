@@ -41,8 +41,6 @@ type inspection struct {
 	ended []string
 	// others are the partition's other reservations.
 	others []capacity.Reservation
-	// members are the members of resource groups that the settings select.
-	members capacity.Members
 	// users are the other users of the reservation.
 	users []user
 	// slurm: setup waits for fences; fence is the reservation's slot in Slurm.
@@ -146,7 +144,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}
-	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readMembers,
+	if err := in.sideBySide(ctx, s.readCluster, s.readReservation,
 		s.readInside); err != nil {
 		return nil, err
 	}
@@ -366,20 +364,6 @@ func (s Setup) addReservations(ctx context.Context, in *inspection, ids []string
 	return err
 }
 
-// readMembers asks for the groups that the settings select, if there are any.
-func (s Setup) readMembers(ctx context.Context, in *inspection, _ *notes) (err error) {
-	in.members = capacity.Members{}
-	if in.request.Config == nil {
-		return nil
-	}
-	for _, group := range in.request.Config.Domain().SelectedGroups() {
-		if in.members[group], err = s.EC2.GroupMembers(ctx, group); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // absent reports whether EC2 says that an id is of nothing, or cannot be one.
 func absent(err error) bool {
 	code := ec2.Code(err)
@@ -479,9 +463,6 @@ func (s Setup) readOthers(ctx context.Context, in *inspection, _ *notes) error {
 		p, _ := in.request.Config.Partition(in.request.Queue)
 		for _, g := range p.Groups {
 			ids = append(ids, g.ReservationIDs...)
-			if g.Select != nil {
-				ids = append(ids, in.members[g.Select.Group]...)
-			}
 		}
 	}
 	if err := s.addReservations(ctx, in, slices.Concat(held, ids)); err != nil {

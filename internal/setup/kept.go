@@ -19,7 +19,7 @@ func (s slotState) launchesInto(reservationID string) bool {
 // listed reports whether the settings have the reservation for the node group.
 func (in *inspection) listed() bool {
 	g := in.entry()
-	return slices.Contains(g.ReservationIDs, in.reservation.ID) || g.Select.Matches(in.reservation, in.members)
+	return slices.Contains(g.ReservationIDs, in.reservation.ID) || g.Select.Matches(in.reservation)
 }
 
 // keptTemplate returns the launch template of the slot for the reservation, else of another slot;
@@ -63,9 +63,9 @@ func (in *inspection) keptSubnets() []string {
 // checkSelect refuses a reservation that the node group's settings do not select: its id would
 // replace the `select`, and with it all selected reservations.
 func (in *inspection) checkSelect() {
-	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation, in.members) {
+	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation) {
 		in.problem(capacity.NotSelected,
-			"tag it or put it into the resource group, as `select` there says, or choose another --node-group",
+			"tag it as `select` there says, or choose another --node-group",
 			"node_group %q of the settings selects its reservations, and %s is none of them", g.Name, in.reservation.ID)
 	}
 }

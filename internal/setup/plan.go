@@ -29,9 +29,8 @@ type wanted struct {
 	partition  capacity.GroupSettings
 	// ended are the partition's reservations that have ended.
 	ended []string
-	// reservation and members of resource groups are what `select` is matched against.
+	// reservation is what `select` is matched against.
 	reservation capacity.Reservation
-	members     capacity.Members
 }
 
 // decide returns the steps from what was read, and what prevents them.
@@ -194,7 +193,6 @@ func (in *inspection) want(slot slotState) *wanted {
 		configPath:  in.request.ConfigPath,
 		ended:       in.ended,
 		reservation: r,
-		members:     in.members,
 		partition: capacity.GroupSettings{
 			Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
 			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic, LaunchTemplate: launchTemplate,

@@ -114,7 +114,7 @@ func TestRefusalsOfSetup(t *testing.T) {
 		"a node group of others":    {seen: func(in *inspection) { in.slots[0].group = &pcs.NodeGroup{Name: "gpu-a", ARN: "arn:1"} }, codes: "not-ours", says: "compute node group gpu-a"},
 		"a queue of others":         {ask: func(r *Request) { r.Queue = "cpu" }, codes: "not-ours", says: "queue cpu"},
 		"both slots are taken":      {world: both, ask: func(r *Request) { r.Reservation = "cr-0e2000000000000a3" }, seen: func(in *inspection) { in.reservation = blockOf("cr-0e2000000000000a3", 12, 19) }, codes: "slots-taken", says: "gpu-a has " + now1 + " until 2026-11-25 12:00 UTC"},
-		"another kind in the entry": {world: was, ask: next, seen: func(in *inspection) { in.reservation.Kind = capacity.ODCR }, codes: "purchase-option", says: `set purchase_option = "mixed" there`},
+		"another kind in the entry": {world: was, ask: next, seen: func(in *inspection) { in.reservation.Kind = capacity.ODCR }, codes: "purchase-option", says: `set purchase_option = "odcr" there`},
 		"another kind for demand": {world: own(config.NewPartition("gpu", capacity.ProviderPCS, func() capacity.GroupSettings {
 			g := entry
 			g.PurchaseOption, g.ReservationIDs = capacity.OnDemand, nil

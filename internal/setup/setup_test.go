@@ -111,21 +111,19 @@ func TestSetupOfTheNextBlocks(t *testing.T) {
 }
 
 func TestSetupOfODCRs(t *testing.T) {
-	for _, test := range []struct {
-		id   string
-		kind capacity.Kind // as PCS says it
-		max  int
-	}{{gpuODCR, capacity.OnDemand, 4}, {borrowed, capacity.InterruptibleODCR, 3}} {
-		w := newAccount(t, nil)
-		r := w.request(test.id)
-		r.MaxNodes, r.Dynamic = 0, true
-		w.run(r)
-		if g := w.group("gpu-a"); g.PurchaseOption != test.kind || g.Min != 0 || g.Max != test.max || w.template(g).ReservationID != test.id {
-			t.Errorf("%s: %+v", test.id, g)
-		}
-		if part, _ := w.config().Partition("gpu"); !part.Groups[0].Dynamic {
-			t.Errorf("%s: settings %+v", test.id, part)
-		}
+	w := newAccount(t, nil)
+	r := w.request(gpuODCR)
+	r.MaxNodes, r.Dynamic = 0, true
+	w.run(r)
+	if g := w.group("gpu-a"); g.PurchaseOption != capacity.OnDemand || g.Min != 0 || g.Max != 4 || w.template(g).ReservationID != gpuODCR {
+		t.Errorf("%+v", g)
+	}
+	if part, _ := w.config().Partition("gpu"); !part.Groups[0].Dynamic {
+		t.Errorf("settings %+v", part)
+	}
+	p := w.plan(w.request(borrowed))
+	if !slices.ContainsFunc(p.Mismatches, func(m capacity.Problem) bool { return m.Code == capacity.WrongPurchase }) {
+		t.Errorf("an interruptible one: %v", p.Mismatches)
 	}
 }
 

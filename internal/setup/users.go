@@ -47,7 +47,7 @@ func (in *inspection) addUsers() {
 	}
 	if hidden := in.reservation.Used() - in.reservation.Unhealthy - len(in.inside); hidden > 0 {
 		in.warn(
-			"%d instances of reservation %s are taken by what this account does not see: another account, an interruptible allocation, or instances that ended minutes ago",
+			"%d instances of reservation %s are taken by what this account does not see: another account, or instances that ended minutes ago",
 			hidden, in.reservation.ID)
 	}
 }
@@ -101,7 +101,7 @@ func (in *inspection) addSettings() {
 	for _, p := range in.request.Config.Partitions {
 		for _, g := range p.Groups {
 			listed := slices.Contains(g.ReservationIDs, in.reservation.ID) ||
-				g.Select.Matches(in.reservation, in.members)
+				g.Select.Matches(in.reservation)
 			if !listed || g.Name == in.request.NodeGroup || in.hasGroup(p, g) {
 				continue
 			}

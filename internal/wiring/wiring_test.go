@@ -585,7 +585,7 @@ func TestStaysUp(t *testing.T) {
 		want    bool
 	}{
 		{capacity.CapacityBlock, false, true}, {capacity.CapacityBlock, true, false}, {capacity.ODCR, false, false},
-		{capacity.InterruptibleODCR, false, false}, {capacity.Mixed, false, false}, {capacity.OnDemand, false, false},
+		{capacity.OnDemand, false, false},
 	} {
 		settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{
 			{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: test.option, MaxNodes: 2, Slots: 1, Dynamic: test.dynamic}}}}}

@@ -32,7 +32,6 @@ var services = []service{
 	{"ec2", ec2Operations, true},
 	{"iam", []string{"GetInstanceProfile", "SimulatePrincipalPolicy"}, false},
 	{"pcs", nil, true},
-	{"resource-groups", []string{"CreateGroup", "DeleteGroup", "GroupResources", "ListGroupResources", "UngroupResources"}, false},
 	{"ssm", []string{"GetParameter"}, false},
 	{"sts", []string{"GetCallerIdentity"}, false},
 }
@@ -41,7 +40,6 @@ var services = []service{
 var ec2Operations = []string{
 	"CancelCapacityReservation",
 	"CreateCapacityReservation",
-	"CreateInterruptibleCapacityReservationAllocation",
 	"CreateLaunchTemplate",
 	"CreateLaunchTemplateVersion",
 	"CreateTags",
@@ -73,7 +71,6 @@ var ec2Operations = []string{
 	"PurchaseCapacityBlockExtension",
 	"RunInstances",
 	"TerminateInstances",
-	"UpdateInterruptibleCapacityReservationAllocation",
 }
 
 const header = `# Wire shapes of the operations that the simulator answers, made by internal/awssim/shapes/shapegen. Do not edit.
