@@ -23,8 +23,6 @@ type plain struct {
 	*upProcess
 	ctx      context.Context
 	packaged bool
-	// copied: nodes copy slurm.conf of the controller.
-	copied bool
 }
 
 func startPlain(t *testing.T, args ...string) *plain {
@@ -42,7 +40,7 @@ func startPlain(t *testing.T, args ...string) *plain {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
-	p := &plain{T: t, upProcess: startUp(t, "", nil, append([]string{"--mode", "ec2", "--plain", "--bin", bin}, args...)...), ctx: ctx, packaged: dist != "", copied: slices.Contains(args, "--copied-conf")}
+	p := &plain{T: t, upProcess: startUp(t, "", nil, append([]string{"--mode", "ec2", "--plain", "--bin", bin}, args...)...), ctx: ctx, packaged: dist != ""}
 	p.waitReady(t)
 	if p.packaged {
 		deb, err := installed.Package(dist, installed.DEB)
@@ -142,13 +140,10 @@ func (p *plain) quickStart() {
 	// In front of the sections that the package's file has.
 	p.do("cd /etc/pcs-capacity && touch config.toml && cat /home/settings.toml config.toml >new && mv new config.toml")
 	for _, line := range commands[1:] {
-		if p.copied { // as the page says
-			line = strings.Replace(line, " --conf-server head", "", 1)
-		}
 		out := p.do(line)
 		p.Logf("$ %s\n%s", line, out)
-		if line == "pcs-capacity hooks install" && strings.Contains(strings.Join(strings.Fields(out), " "), "a copy of slurm.conf") != p.copied {
-			p.Errorf("hooks install does not say who needs a copy of slurm.conf:\n%s", out)
+		if line == "pcs-capacity hooks install" && strings.Contains(strings.Join(strings.Fields(out), " "), "a copy of slurm.conf") {
+			p.Errorf("hooks install says who needs a copy of slurm.conf, which slurmctld hands out:\n%s", out)
 		}
 	}
 	p.until("squeue --noheader --states=all --format=%T", "COMPLETED")
@@ -169,29 +164,8 @@ func (p *plain) quickStart() {
 	}
 }
 
-// TestLongQuickStart: on a Slurm that nobody prepared, whose nodes have a copy of slurm.conf, and which launches nodes of
-// its own: those go on to be its own program's.
+// TestLongQuickStart: on a Slurm that nobody prepared.
 func TestLongQuickStart(t *testing.T) {
-	t.Parallel()
-	p := startPlain(t, "--aws-plugin", "--copied-conf")
-	p.quickStart()
-	p.do("sbatch -p aws -w aws-node-2 --wrap true")
-	p.until("cat /var/log/slurm/aws-plugin.log", "resume aws-node-2")
-	if out := p.do("cat /var/log/pcs-capacity/resume.log"); strings.Contains(out, `"msg":"launched","pid"`) && strings.Contains(out, `"nodes":"aws-node-2","jobs"`) {
-		t.Errorf("our ResumeProgram launched a node of the site's:\n%s", out)
-	}
-	if out := p.do("scontrol show config"); strings.Contains(out, "enable_configless") {
-		t.Errorf("slurmctld hands out its configuration:\n%s", out)
-	}
-	// An older copy does not know our nodes.
-	p.do("grep -v pcs-capacity /etc/slurm/slurm.conf >/tmp/slurm.conf")
-	if out, err := p.on("timeout 10 slurmd -D -N gpu-1 -f /tmp/slurm.conf"); err == nil || !strings.Contains(out, `lookup failure for node "gpu-1"`) {
-		t.Errorf("slurmd with an older slurm.conf: %v: %s", err, out)
-	}
-}
-
-// TestRareQuickStartConfigless: on one whose slurmctld hands out slurm.conf.
-func TestRareQuickStartConfigless(t *testing.T) {
 	t.Parallel()
 	startPlain(t).quickStart()
 }

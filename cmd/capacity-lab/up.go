@@ -30,8 +30,6 @@ type upCmd struct {
 	Auth       string        `enum:"munge,slurm," default:"" help:"How Slurm's programs prove who they are: munge, or slurm as on PCS (24.05 and newer; one such lab on a machine). Default: munge, if it is installed."`
 	Block      bool          `help:"The account has a Capacity Block that is open: cr-01ab00000000000b1, two p5.48xlarge for two hours."`
 	Plain      bool          `help:"With mode ec2: Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
-	AWSPlugin  bool          `name:"aws-plugin" help:"With --plain: the site launches nodes of its own by aws-plugin-for-slurm, whose programs are played: they log their nodes."`
-	CopiedConf bool          `help:"With --plain: nodes copy /etc/slurm of the controller when they boot, by user data of the launch template; it is /home/slurm."`
 	Detach     bool          `help:"Run in the background, and print what the shell is to evaluate; kill $CAPACITY_LAB_PID stops it."`
 	quirks     `embed:""`
 }
@@ -70,8 +68,6 @@ func (cmd *upCmd) run(ctx context.Context, out io.Writer) (err error) {
 type lab struct {
 	mode       string
 	isPlain    bool
-	awsPlugin  bool
-	copiedConf bool
 	dir        string // absolute
 	bin        string // folder of the product's programs
 	bootDelay  time.Duration
@@ -93,9 +89,6 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	if cmd.Plain && (cmd.Mode != "ec2" || cmd.Accounting || cmd.Block) {
 		return nil, errors.New("--plain goes with --mode ec2, and without --accounting and --block: its account has an open block")
 	}
-	if (cmd.AWSPlugin || cmd.CopiedConf) && !cmd.Plain {
-		return nil, errors.New("--aws-plugin and --copied-conf go with --plain")
-	}
 	if cmd.Plain && (cmd.Slurm != "" || cmd.Auth != "") {
 		return nil, errors.New("--slurm and --auth do not go with --plain, which is the distribution's Slurm as it is installed")
 	}
@@ -113,9 +106,6 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		if scenario, err = awssim.LoadScenario(cmd.Scenario); err != nil {
 			return nil, err
 		}
-	}
-	if cmd.CopiedConf {
-		copyConf(scenario)
 	}
 	if cmd.Block {
 		if err := addBlock(scenario); err != nil {
@@ -157,7 +147,7 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		return nil, fmt.Errorf("a lab is running in %s already; stop it, or choose another --dir", dir)
 	}
 	return &lab{
-		mode: cmd.Mode, isPlain: cmd.Plain, awsPlugin: cmd.AWSPlugin, copiedConf: cmd.CopiedConf, dir: dir, bin: bin, bootDelay: cmd.BootDelay, accounting: cmd.Accounting, auth: cmd.Auth, slurm: cmd.Slurm, scenario: scenario,
+		mode: cmd.Mode, isPlain: cmd.Plain, dir: dir, bin: bin, bootDelay: cmd.BootDelay, accounting: cmd.Accounting, auth: cmd.Auth, slurm: cmd.Slurm, scenario: scenario,
 		log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo,
 	}, nil
 }

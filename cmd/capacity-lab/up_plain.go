@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -109,49 +108,17 @@ func image(more map[string]string) map[string]string {
 
 func (p *plainSite) startHead(ctx context.Context) error {
 	files := image(map[string]string{
-		"/etc/slurm/slurm.conf":         p.slurmConf(),
+		"/etc/slurm/slurm.conf":         plainFile("slurm.conf"),
 		"/usr/bin/systemctl":            plainFile("systemctl"),
 		"/run/systemd/system/.keep":     "",
 		"/etc/pcs-capacity/environment": "# Stands for the role of a real controller's instance.\n" + strings.Join(p.environment(), "\n") + "\n",
 	})
 	binds := p.home()
-	if p.lab.awsPlugin {
-		files["/etc/slurm/gres.conf"] = "NodeName=aws-node-[0-3] Name=gpu  File=/dev/nvidia[0]\n"
-		for _, verb := range []string{"resume", "suspend"} {
-			files["/etc/aws/"+verb+".py"] = "#!/bin/sh\necho " + verb + " \"$1\" >>/var/log/slurm/aws-plugin.log\n"
-		}
-	}
-	without := hidden
-	if p.lab.copiedConf {
-		if err := os.MkdirAll(p.lab.path("home", "slurm"), 0o755); err != nil {
-			return err
-		}
-		binds["/etc/slurm"] = p.lab.path("home", "slurm")
-		without = slices.DeleteFunc(slices.Clone(hidden), func(path string) bool { return path == "/etc/slurm" })
-	}
 	before := p.program(binds, files)
 	var err error
 	p.head, err = machine.Start(ctx, machine.Config{Name: "head", Address: headAddress + prefixLength, Folder: p.lab.path("machines", "head"), Files: files, Binds: binds,
-		Hidden: without, Init: plainFile("image.sh") + before + "systemctl start slurmctld\n"})
+		Hidden: hidden, Init: plainFile("image.sh") + before + "systemctl start slurmctld\n"})
 	return err
-}
-
-// copyConf lets the nodes of the account copy slurm.conf, and what is beside it, when they boot.
-func copyConf(s *awssim.Scenario) {
-	for _, region := range s.Regions {
-		for i := range region.LaunchTemplates {
-			region.LaunchTemplates[i].UserData = plainFile("copy.sh")
-		}
-	}
-}
-
-// slurmConf is the site's own slurm.conf.
-func (p *plainSite) slurmConf() string {
-	text := plainFile("slurm.conf")
-	if p.lab.awsPlugin {
-		text += plainFile("plugin.conf")
-	}
-	return text
 }
 
 // program puts the product where its package has it, unless it is there, or there is none. setUp
@@ -174,7 +141,7 @@ func (p *plainSite) program(binds, files map[string]string) (setUp string) {
 func (p *plainSite) startStatic(ctx context.Context) error {
 	var err error
 	p.static, err = machine.Start(ctx, machine.Config{Name: "cpu-1", Address: staticAddress + prefixLength, Switch: p.head, Folder: p.lab.path("machines", "cpu-1"),
-		Files:  image(map[string]string{"/etc/slurm/slurm.conf": p.slurmConf()}),
+		Files:  image(map[string]string{"/etc/slurm/slurm.conf": plainFile("slurm.conf")}),
 		Hidden: hidden, Init: plainFile("image.sh") + "exec slurmd\n"})
 	if err != nil {
 		return err
