@@ -53,7 +53,7 @@ func TestMismatches(t *testing.T) {
 		"over, so that EC2 shows no size": {request: func(r *setup.Request) { r.Reservation = pastBlock }, codes: "expired"},
 		"over, and all of it asked for":   {request: func(r *setup.Request) { r.Reservation, r.MaxNodes = pastBlock, 0 }, codes: "expired"},
 		"without instances": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].Count = 0 },
-			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "size", says: "reservation " + gpuODCR + " has no instances; choose another"},
+			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "no-instances size", says: "reservation " + gpuODCR + " has no instances; choose another"},
 		"not assessed yet": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].State = "assessing" },
 			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "size state", says: "EC2 does not say yet how many instances"},
 		"cluster is updating": {account: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" }, codes: "cluster-status", says: "UPDATING"},

@@ -80,7 +80,7 @@ func TestRefusalsOfSetup(t *testing.T) {
 		"another zone":            {seen: func(in *inspection) { in.reservation.AZID = "use2-az2" }, codes: "az", says: "the VPC has none there, so create one"},
 		"too many nodes":          {ask: func(r *Request) { r.MaxNodes = 5 }, codes: "size", says: "give --max-nodes 4 or less"},
 		"all nodes":               {ask: func(r *Request) { r.MaxNodes = 4 }},
-		"no instances":            {seen: func(in *inspection) { in.reservation.Total = 0 }, codes: "size", says: "has no instances"},
+		"no instances":            {seen: func(in *inspection) { in.reservation.Total = 0 }, codes: "no-instances size", says: "has no instances"},
 		"no size yet":             {seen: func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled }, codes: "size", says: "EC2 does not say yet how many"},
 		"ended":                   {seen: func(in *inspection) { in.now = in.reservation.End.Add(time.Second) }, codes: "expired"},
 		"another OS":              {seen: func(in *inspection) { in.names.image.Platform = "Windows" }, codes: "platform"},
