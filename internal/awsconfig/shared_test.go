@@ -6,7 +6,6 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +27,7 @@ func noFiles(t *testing.T, metadata string) {
 	}
 }
 
-// silence is an address that takes connections, counts them and says nothing.
+// silence is an address that takes connections and says nothing. taken is how many came so far.
 func silence(t *testing.T) (url string, taken func() int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,18 +35,32 @@ func silence(t *testing.T) (url string, taken func() int64) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	var count atomic.Int64
+	accepted := make(chan string, 1000)
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			count.Add(1)
+			accepted <- c.RemoteAddr().String()
 			t.Cleanup(func() { c.Close() })
 		}
 	}()
-	return "http://" + l.Addr().String(), count.Load
+	var count int64
+	return "http://" + l.Addr().String(), func() int64 {
+		last, err := net.Dial("tcp", l.Addr().String()) // connections are accepted in their order
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer last.Close()
+		for from := range accepted {
+			if from == last.LocalAddr().String() {
+				break
+			}
+			count++
+		}
+		return count
+	}
 }
 
 // Without credentials the metadata are asked once for all calls of all clients.
