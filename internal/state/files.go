@@ -45,12 +45,6 @@ func (d Dir) ours() (*folder, error) {
 		return nil, err
 	}
 	defer top.close()
-	if _, err := top.root.Lstat(privateFolder); errors.Is(err, fs.ErrNotExist) {
-		if old, err := top.old(); err != nil || len(old) == 0 {
-			return nil, errors.Join(err, fs.ErrNotExist)
-		}
-		return d.private()
-	}
 	return top.own(privateFolder)
 }
 

@@ -108,14 +108,7 @@ func (d Dir) private() (*folder, error) {
 	if err := top.root.Mkdir(privateFolder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, ask(top.at(privateFolder, err))
 	}
-	in, err := top.own(privateFolder)
-	if err == nil {
-		if err = top.moveOld(in); err != nil {
-			in.close()
-			return nil, ask(err)
-		}
-	}
-	return in, err
+	return top.own(privateFolder)
 }
 
 // own opens a folder in this one that is ours alone.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,10 +152,6 @@ func TestRootGivesToTheOwner(t *testing.T) {
 		"of root": func(d Dir) error {
 			return errors.Join(os.Mkdir(d.PrivatePath(""), 0o700), os.WriteFile(d.PrivatePath(recordFile), nil, 0o600))
 		},
-		"old layout": func(d Dir) error { // of which buy-0.json is never written again
-			return errors.Join(os.WriteFile(d.path(heldFile), []byte("[]"), 0o600), os.Mkdir(d.path(intentsFolder), 0o700),
-				os.WriteFile(d.path(intentsFolder+"/buy-0.json"), []byte("{}"), 0o600))
-		},
 		"open to all": func(d Dir) error {
 			return errors.Join(os.Mkdir(d.PrivatePath(""), 0o700), os.Chmod(d.PrivatePath(""), 0o777), os.Chown(d.PrivatePath(""), slurmUser, slurmUser))
 		},
@@ -200,86 +195,5 @@ func TestRootGivesToTheOwner(t *testing.T) {
 	}
 	if _, err := dir.Lock(t.Context(), PassLock, 0); err == nil || !strings.Contains(err.Error(), "not to the owner") {
 		t.Errorf("another user's folder is used: %v", err)
-	}
-}
-
-// What an earlier release kept in the state_dir itself is found and moved, above all what was
-// bought, whoever reads or writes first. What is in the private folder already is newer.
-func TestOldLayoutIsMoved(t *testing.T) {
-	now := time.Now().UTC().Truncate(time.Second)
-	held := `[{"token":"t","until":"` + now.Add(time.Hour).Format(time.RFC3339) + `"}]`
-	for name, first := range map[string]func(Dir) error{
-		"an intent": func(d Dir) error {
-			text, err := d.ReadPrivate("intents/buy-1.json")
-			if err == nil && string(text) != "old" {
-				err = errors.New(string(text))
-			}
-			return err
-		},
-		"the ledger": func(d Dir) error {
-			all, err := d.Held(now)
-			if err == nil && len(all) != 1 {
-				err = errors.New("it is not found")
-			}
-			return err
-		},
-		"a lock": func(d Dir) error {
-			unlock, err := d.Lock(context.Background(), PurchaseLock, 0)
-			if err == nil {
-				unlock()
-			}
-			return err
-		},
-		"cut off": func(d Dir) error {
-			return errors.Join(os.MkdirAll(d.PrivatePath("intents"), 0o700), os.WriteFile(d.PrivatePath("intents/buy-2.json"), []byte("new"), 0o600), d.KeepSetbacks(nil))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := Dir(t.TempDir())
-			files := map[string]string{"intents/buy-1.json": "old", "intents/buy-2.json": "old", "intents/lock": "", heldFile: held, marksFile: "{}",
-				recordFile: "", "hooks.jsonl.1": "", "sync.lock": "", "held.json.lock": "", "samples.json": "{}", "samples-20270301T113300Z.jsonl": "",
-				planFile: "", "mine.txt": ""}
-			if err := os.Mkdir(dir.path("intents"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			for name, text := range files {
-				if err := os.WriteFile(dir.path(name), []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := first(dir); err != nil {
-				t.Fatal(err)
-			}
-			left, err := dir.ListPrivate(".")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, name := range []string{heldFile, marksFile, recordFile, "hooks.jsonl.1", "samples.json", "samples-20270301T113300Z.jsonl", "intents"} {
-				if !slices.Contains(left, name) {
-					t.Errorf("%s is not moved", name)
-				}
-			}
-			entries, err := os.ReadDir(string(dir))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var names []string
-			for _, e := range entries {
-				names = append(names, e.Name())
-			}
-			want := []string{"mine.txt", planFile, privateFolder}
-			newer := "old"
-			if name == "cut off" {
-				newer, want = "new", append([]string{"intents"}, want...)
-			}
-			if !slices.Equal(names, want) {
-				t.Errorf("left in state_dir are %v, want %v", names, want)
-			}
-			for id, want := range map[string]string{"buy-1": "old", "buy-2": newer} {
-				if text, err := dir.ReadPrivate("intents/" + id + ".json"); err != nil || string(text) != want {
-					t.Errorf("%s: %q, %v", id, text, err)
-				}
-			}
-		})
 	}
 }

@@ -45,7 +45,7 @@ func (c Chart) SVG() []byte {
 	}
 	used := c.draw(p)
 	if at, ok := c.nowColumn(chartWidth); ok {
-		p.bar(Now, chartLeft+at, axisTop-4, 1, p.y-axisTop+4)
+		p.bar(Now, chartLeft+at, axisTop-4, 2, 8)
 	}
 	p.y += 2 * barHeight
 	for i, phase := range used {
@@ -88,6 +88,9 @@ func (p *picture) row(name string, spans []Span) {
 	p.text(margin+4*(len(name)-len(strings.TrimLeft(name, " "))), p.y, class, strings.TrimSpace(name))
 	for _, s := range p.place(spans, chartWidth, leastBar) {
 		p.bar(s.Phase, chartLeft+s.from, p.y-12, s.to-s.from, barHeight)
+	}
+	if at, ok := p.nowColumn(chartWidth); ok { // on the bars alone: a line would cross out the notes
+		p.bar(Now, chartLeft+at, p.y-16, 2, barHeight+4)
 	}
 	if slices.ContainsFunc(spans, p.endsAfter) {
 		p.text(chartLeft+chartWidth+4, p.y, "name", "›")
