@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // A pass says what carries our tag and no settings name, until it is gone or the settings name
@@ -81,5 +82,36 @@ func TestWatchListsWhatWasMadeNowAndThen(t *testing.T) {
 	}}.Run(ctx)
 	if err != nil || !slices.Equal(asked, []int{1, 1 + listMade}) {
 		t.Errorf("asked in passes %v, %v", asked, err)
+	}
+}
+
+// A service that has waited for another one begins with the settings of now, not of when it was started.
+func TestWatchReadsSettingsAgainAfterItsWait(t *testing.T) {
+	w := newWorld(t, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	unlock, err := w.sources.State.Lock(ctx, state.WatchLock, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := w.sources
+	sources.Poll = time.Millisecond
+	var read, passes []bool
+	err = Watch{Say: func(line string) {
+		if strings.HasPrefix(line, "waits: another `sync --watch` runs: process ") {
+			unlock()
+		}
+	}, Alive: func(passed string) {
+		if passed == "" {
+			passes = append(passes, len(read) == 2)
+		}
+	}, Sources: func(_ context.Context, renew bool) (Sources, error) {
+		if read = append(read, renew); len(read) == 3 {
+			stop()
+		}
+		return sources, nil
+	}}.Run(ctx)
+	if err != nil || !slices.Equal(read, []bool{false, true, false}) || len(passes) == 0 || !passes[0] {
+		t.Errorf("read %v, passes %v, %v", read, passes, err)
 	}
 }

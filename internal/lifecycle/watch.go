@@ -40,11 +40,19 @@ func (w Watch) Run(ctx context.Context) error {
 	for pass := 0; ; pass++ {
 		if sources.State != dir {
 			unlock()
-			if unlock = w.lock(ctx, sources.State); ctx.Err() != nil {
+			var waited bool
+			if unlock, waited = w.lock(ctx, sources.State); ctx.Err() != nil {
 				return nil
 			}
-			// Another program may have changed things meanwhile.
 			dir, last = sources.State, Report{}
+			if waited { // the settings and the credentials may have changed meanwhile
+				var next Sources
+				if next, err = w.Sources(ctx, true); err == nil {
+					sources = next
+				}
+				pass = -1
+				continue
+			}
 		}
 		var problems []capacity.Problem
 		if err != nil {
@@ -75,7 +83,7 @@ func (w Watch) Run(ctx context.Context) error {
 		wait := sources.Poll
 		now := sources.MachineTime().Add(sources.EC2.Offset())
 		if snap == nil {
-			dir = "" // without the lock for a pass, it has no more than a folder that it cannot read
+			dir = "" // the pass had no lock: both are tried again
 		} else if at, ok := NextBoundary(snap, now); ok {
 			// One second later, so EC2 has moved on as well.
 			wait = min(wait, at.Sub(now)+time.Second)
@@ -98,17 +106,17 @@ func (w Watch) Run(ctx context.Context) error {
 	}
 }
 
-// lock waits until no other program watches the state_dir, or ctx ends. A folder that has no lock is no reason to
-// wait: the pass will say why.
-func (w Watch) lock(ctx context.Context, dir state.Dir) (unlock func()) {
+// lock waits until no other program watches the state_dir, or ctx ends. A folder that cannot be locked is no reason to
+// wait: the pass says why.
+func (w Watch) lock(ctx context.Context, dir state.Dir) (unlock func(), waited bool) {
 	said := ""
 	for wait := time.Duration(0); ; wait = aliveEvery {
 		unlock, err := dir.Lock(ctx, state.WatchLock, wait)
 		if err == nil {
-			return unlock
+			return unlock, said != ""
 		}
 		if ctx.Err() != nil || !errors.Is(err, state.ErrLocked) {
-			return func() {}
+			return func() {}, false
 		}
 		if line := "waits: " + err.Error(); line != said {
 			said = line
