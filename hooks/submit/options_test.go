@@ -1,7 +1,6 @@
 package submit
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/hex"
 	"fmt"
@@ -308,25 +307,7 @@ func startDriver(t *testing.T, dir state.Dir, now time.Time) func(Shown) string 
 		args = append(args, path)
 	}
 	cmd := exec.Command("lua5.1", append(slices.Sorted(slices.Values(args)), dir.PlanPath())...)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
-	lines := bufio.NewScanner(out)
+	in, lines := talk(t, cmd)
 	return func(job Shown) string {
 		line := job.By
 		for name, value := range job.Fields {

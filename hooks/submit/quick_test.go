@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -77,6 +78,13 @@ func newShim(t testing.TB, lua, zone string) *shim {
 	}
 	cmd := exec.Command(lua, path)
 	cmd.Env = append(os.Environ(), "TZ="+zone)
+	in, lines := talk(t, cmd)
+	return &shim{t, bufio.NewWriter(in), lines}
+}
+
+// talk starts a program that answers each line with one, until the test ends.
+func talk(t testing.TB, cmd *exec.Cmd) (io.Writer, *bufio.Scanner) {
+	t.Helper()
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -95,7 +103,7 @@ func newShim(t testing.TB, lua, zone string) *shim {
 			t.Error(err)
 		}
 	})
-	return &shim{t, bufio.NewWriter(in), bufio.NewScanner(out)}
+	return in, bufio.NewScanner(out)
 }
 
 func (s *shim) ask(line string) string {
