@@ -46,7 +46,7 @@ FUZZTIME := 1m
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint vulncheck build packages repository repository-tools dist/share bench bench-resume bench-submit bench-sync bench-start test-slurm test-systemd fuzz clean deps
+.PHONY: help demo test test-all lint vulncheck build packages repository repository-tools dist/share bench test-slurm test-systemd fuzz clean deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,11 +128,8 @@ test-systemd: deps ## the service of the DEB under a real systemd, in a containe
 	@$(SUDO) env PATH="$$PATH" PACKAGES="$(PACKAGES) systemd systemd-sysv dbus" internal/slurmlab/suite.sh bookworm true
 	$(SUDO) packaging/systemd.sh .suites/bookworm
 
-bench: ## speed as a ratio to something run beside it, never as a bare time
-	go test -run '^$$' -bench . -benchtime 1x $$(go list ./... | grep -v internal/bench/suite)
-
-bench-resume bench-submit bench-sync bench-start: bench-%: deps ## one of them, thoroughly; ratios into internal/bench/results
-	go test ./internal/bench/suite -run '^$$' -bench '(?i)^Benchmark$*' -benchtime 1x -timeout 60m -v
+bench: deps ## speed as a ratio to something run beside it, never as a bare time
+	go test ./internal/bench -run '^$$' -bench . -benchtime 1x -timeout 60m
 
 fuzz: ## each fuzz target for a minute; what it finds stays in testdata/fuzz
 	@git grep -n '^func Fuzz' -- '*_test.go' | sed 's/^\([^:]*\):.*func \(Fuzz[A-Za-z]*\).*/\1 \2/' | while read -r file target; do \

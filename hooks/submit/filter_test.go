@@ -2,7 +2,6 @@ package submit_test
 
 import (
 	"encoding/hex"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -188,31 +187,4 @@ func TestR1_FilterOpensNoNetworkSocket(t *testing.T) {
 			}
 		})
 	}
-}
-
-// BenchmarkFilter runs the filter as the shim does; x/true is its time in units of
-// /bin/true's, run in turns with it. It is built as users have it: the test program
-// starts more slowly.
-func BenchmarkFilter(b *testing.B) {
-	bin := filepath.Join(b.TempDir(), "pcs-capacity-filter")
-	if out, err := exec.Command("go", "build", "-o", bin, "../../cmd/pcs-capacity-filter").CombinedOutput(); err != nil {
-		b.Fatalf("go build: %v: %s", err, out)
-	}
-	dir := b.TempDir()
-	hookstest.WriteSnapshot(b, state.Dir(dir))
-	args := shimArgs(dir, "partition", "gpu", "comment", "capacity_reservation_id="+hookstest.BlockID, "time", "60", "nodes", "2")
-	timed := func(name string, args ...string) time.Duration {
-		start := time.Now()
-		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-			b.Fatal(fmt.Errorf("%w: %s", err, out))
-		}
-		return time.Since(start)
-	}
-	var filter, nothing time.Duration
-	for b.Loop() {
-		nothing += timed("/bin/true")
-		filter += timed(bin, args...)
-	}
-	b.ReportMetric(float64(filter.Microseconds())/float64(b.N), "µs/filter")
-	b.ReportMetric(float64(filter)/float64(nothing), "x/true")
 }

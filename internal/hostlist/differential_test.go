@@ -74,23 +74,3 @@ func TestSameAsScontrol(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkHostlist expands and folds a list, in units of starting scontrol for it.
-func BenchmarkHostlist(b *testing.B) {
-	show := scontrolWithoutCluster(b)
-	const list = "gpu-[1-256,300-400],r[1-8]n[01-32]"
-	var ours, theirs time.Duration
-	for b.Loop() {
-		began := time.Now()
-		names, err := Expand(list)
-		if err != nil || Compress(names) == "" {
-			b.Fatal(err)
-		}
-		ours += time.Since(began)
-		began = time.Now()
-		show("hostnames", list)
-		theirs += time.Since(began)
-	}
-	b.ReportMetric(float64(ours)/float64(theirs), "ours/scontrol")
-	b.ReportMetric(0, "ns/op") // of no use: it counts both
-}
