@@ -64,7 +64,7 @@ func (c *clock) offset() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at == (reading{}) {
-		return 0
+		return c.doubt
 	}
 	return c.off - leapt(c.at, now)
 }
@@ -86,7 +86,8 @@ func (c *clock) middleware(stack *middleware.Stack) error {
 // learn takes AWS's time from a Date header, which has whole seconds: the true time was between it and
 // one second later, at some moment between sent and received. A clock that agrees with this stays as it
 // is. Any other is set to the header's time, whichever way it is off, so that it is never ahead of AWS's:
-// what begins at a StartDate begins when EC2 says so too. A time that is not plausible counts when a second answer agrees.
+// what begins at a StartDate begins when EC2 says so too. A time that is not plausible beside the last one, at first beside
+// the machine's, counts when a second answer agrees; until the second answer comes, the first one is all that is known.
 func (c *clock) learn(header http.Header, sent, received reading) {
 	date, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
@@ -100,10 +101,13 @@ func (c *clock) learn(header http.Header, sent, received reading) {
 	if least > 0 || most < 0 {
 		off = least
 	}
-	known := c.off - leapt(c.at, received)
-	if c.at != (reading{}) && (off-known).Abs() > plausible && (!c.doubted || (off-c.doubt).Abs() > plausible) {
+	known := time.Duration(0)
+	if c.at != (reading{}) {
+		known = c.off - leapt(c.at, received)
+	}
+	if (off-known).Abs() > plausible && (!c.doubted || (off-c.doubt).Abs() > plausible) {
 		c.doubt, c.doubted = off, true
 		return
 	}
-	c.at, c.off, c.doubted = received, off, false
+	c.at, c.off, c.doubt, c.doubted = received, off, 0, false
 }

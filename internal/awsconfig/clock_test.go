@@ -33,12 +33,12 @@ func TestOffset(t *testing.T) {
 	}
 }
 
-// One answer with a Date of another year changes nothing, and as the first one not for long; a second one that agrees does.
+// One answer with a Date of another year changes nothing, and as the first one only until the next; a second one that agrees does.
 func TestOneDateIsNoWitness(t *testing.T) {
 	m := reading{wall: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	c := clock{read: func() reading { return m }}
 	for i, step := range []struct{ date, want time.Duration }{
-		{365 * 24 * time.Hour, 365 * 24 * time.Hour}, {0, 365 * 24 * time.Hour}, {0, 0}, {10 * time.Minute, 10 * time.Minute}, {365 * 24 * time.Hour, 10 * time.Minute}, {9 * time.Minute, 9 * time.Minute},
+		{365 * 24 * time.Hour, 365 * 24 * time.Hour}, {0, 0}, {10 * time.Minute, 10 * time.Minute}, {365 * 24 * time.Hour, 10 * time.Minute}, {9 * time.Minute, 9 * time.Minute},
 		{-time.Hour, 9 * time.Minute}, {time.Hour, 9 * time.Minute}, {time.Hour, time.Hour}, {0, time.Hour}, {0, 0},
 	} {
 		c.learn(http.Header{"Date": {m.wall.Add(step.date).Format(http.TimeFormat)}}, m, m)
