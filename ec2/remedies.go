@@ -20,8 +20,8 @@ var (
 	holding    = []string{"CreateCapacityReservation"}
 )
 
-// Remedies are EC2's codes that our calls can meet and that need a person; docs/errors.md shows
-// them. The first match counts.
+// Remedies are EC2's codes that our calls can meet and that need a person;
+// `pcs-capacity explain CODE` shows them. The first match counts.
 //
 // The codes are those of EC2's page of error codes and those that live accounts were seen to
 // answer; the texts in Says are those of live accounts.

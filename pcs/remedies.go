@@ -7,8 +7,8 @@ import (
 // Calls that PCS can refuse because of a quota or of their parameters.
 var changing = []string{"CreateComputeNodeGroup", "UpdateComputeNodeGroup", "CreateQueue", "UpdateQueue", "UpdateCluster"}
 
-// Remedies are PCS's exceptions that our calls can meet and that need a person; docs/errors.md
-// shows them. If PCS fails after it has accepted a call, the reason is in the thing's errorInfo
+// Remedies are PCS's exceptions that our calls can meet and that need a person;
+// `pcs-capacity explain CODE` shows them. If PCS fails after it has accepted a call, the reason is in the thing's errorInfo
 // instead.
 var Remedies = []awsconfig.Remedy{
 	{Code: "ValidationException", Calls: changing, Means: "PCS does not take the request", Do: "change what the message names"},

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -30,19 +28,12 @@ func TestLong_R2_R11_LimitsFollowTheEnd(t *testing.T) {
 	fence := odcr.End.Add(-r.cfg.Timing.DrainMargin.Duration - 30*time.Minute)
 	move := func(end time.Time) {
 		t.Helper()
-		form := url.Values{"Action": {"ModifyCapacityReservation"}, "Version": {"2016-11-15"}, "CapacityReservationId": {id}, "EndDateType": {"unlimited"}}
+		if err := r.sim.SetEnd("us-east-2", id, end); err != nil {
+			t.Fatal(err)
+		}
 		if !end.IsZero() {
-			form.Set("EndDateType", "limited")
-			form.Set("EndDate", end.UTC().Format(time.RFC3339))
 			fence = fence.Add(end.Sub(odcr.End))
 			odcr.End = end
-		}
-		request := httptest.NewRequest("POST", "/", strings.NewReader(form.Encode()))
-		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIA/20260101/us-east-2/ec2/aws4_request, SignedHeaders=host, Signature=0")
-		answer := httptest.NewRecorder()
-		if r.sim.Handler().ServeHTTP(answer, request); answer.Code != 200 {
-			t.Fatal(answer.Code, answer.Body)
 		}
 	}
 	ends := func(jobs ...string) {

@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/explain"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -27,8 +31,8 @@ func (ExplainCmd) Help() string {
 	return `The first line is the answer, the last one what to do. It reads what sync last saw of AWS, asks
 Slurm, and needs no AWS credentials. Who may read the hooks' records sees the last launch too.
 
-Of a code, such as too-long or nodes-out, it prints the page: what the code means, who has to act, what
-to do, and an example. It asks nothing for that.`
+Of a code, such as too-long, nodes-out or AWS's InsufficientInstanceCapacity, it prints what the code
+means and what to do. It asks nothing for that.`
 }
 
 // factRow is one fact.
@@ -47,6 +51,9 @@ func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, maybe *maybe
 		if _, ours := cfg.Partition(c.What); !ours {
 			return showExplanation(t, explain.OfCode(page))
 		}
+	}
+	if page, known := ofAWSCode(c.What); known {
+		return showExplanation(t, page)
 	}
 	if !maybe.Found { // which the page of a code does without
 		_, err := config.Load(cfg.Path)
@@ -120,6 +127,28 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 			partitionNames(cfg))
 	}
 	return explain.OfNode(node, cfg.Domain(), guards, snap, records, slurm.Expand, now), nil
+}
+
+// ofAWSCode is the page of an error code of AWS: what it means as the answer of each call.
+func ofAWSCode(code string) (explain.Explanation, bool) {
+	e := explain.Explanation{Subject: "code " + code, Code: code, Answer: "AWS's error code " + code + ", by the call that failed.", Advice: "The Reason of a node has the answer of RunInstances."}
+	for _, r := range slices.Concat(ec2.Remedies, pcs.Remedies, awsconfig.General) {
+		if r.Code != code {
+			continue
+		}
+		calls := r.Calls
+		if len(calls) == 0 {
+			calls = []string{"any call"}
+		}
+		for _, call := range calls {
+			says := ""
+			if r.Says != "" {
+				says = fmt.Sprintf("with “%s” ", r.Says)
+			}
+			e.Facts = append(e.Facts, explain.Fact{Name: call, Value: says + r.Means + "; " + r.Do})
+		}
+	}
+	return e, len(e.Facts) > 0
 }
 
 func showExplanation(t *terminal.Terminal, e explain.Explanation) error {

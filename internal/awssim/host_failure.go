@@ -1,6 +1,9 @@
 package awssim
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // FailHost breaks the host of an instance, as a failed system status check does: the instance stays
 // running in EC2's eyes but is dead, and its place stays lost to the reservation after it is terminated.
@@ -24,6 +27,22 @@ func (s *Sim) FailHost(regionName, instanceID string) (err error) {
 			i.seat.deadHosts++
 		}
 		s.emit(HostFailed, "", i)
+	})
+	return err
+}
+
+// SetEnd moves the end of an ODCR, as its owner does in EC2's console; to none by the zero time.
+func (s *Sim) SetEnd(regionName, id string, end time.Time) (err error) {
+	s.do(func() {
+		r := s.regions[regionName]
+		if r == nil || r.reservations[id] == nil {
+			err = fmt.Errorf("region %q has no reservation %q", regionName, id)
+			return
+		}
+		r.reservations[id].end = end
+		if !end.IsZero() {
+			s.followEnd(r, r.reservations[id])
+		}
 	})
 	return err
 }
