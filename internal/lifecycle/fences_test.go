@@ -55,14 +55,3 @@ func TestFences(t *testing.T) {
 		})
 	}
 }
-
-// A slot about which nothing is known does not keep others from their fences.
-func TestFencesOfTheOtherSlots(t *testing.T) {
-	snap := oneSlot("ec2", []string{"cr-7"}, block("cr-0", "-1h", "24h", capacity.StateActive))
-	slots := &snap.Partitions[0].Groups[0].Slots
-	*slots = append(*slots, capacity.Slot{Name: "big", ReservationIDs: []string{"cr-0"}})
-	effects, _ := fences(Seen{Owner: me, Snap: snap, Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1"}, "big": {"big-1"}}}, Now: noon})
-	if len(effects) != 1 || effects[0].About().Slot != "big" {
-		t.Errorf("%+v", effects)
-	}
-}

@@ -10,26 +10,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// A pass says which reservations of the settings never open, once.
-func TestAPassSaysWhatNeverOpens(t *testing.T) {
-	w := newWorld(t, 1)
-	w.sim.FailPayments(true)
-	w.buy("solo", 2, 24*time.Hour)
-	w.goTo(w.now().Add(13 * time.Hour))
-	snap, err := w.pass(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const sentence = "partition solo: these reservations never open; take them out of the settings: "
-	if said := strings.Join(snap.Problems, "\n"); strings.Count(said, sentence) != 1 || !strings.Contains(said, "(payment-failed)") {
-		t.Errorf("said: %q", said)
-	}
-	said := snap.Said.Copy()
-	if said.Add(Troubles(snap, nil, nil, w.now())...); strings.Count(strings.Join(said.Problems, "\n"), sentence) != 1 {
-		t.Errorf("status says: %q", said.Problems)
-	}
-}
-
 // What sync saw end is no problem when EC2 has forgotten it; an id that it never saw is one.
 func TestEC2ForgetsWhatHasEnded(t *testing.T) {
 	w := newWorld(t, 1)

@@ -50,6 +50,8 @@ func TestLimitChanges(t *testing.T) {
 		"on nodes of two slots: the earlier fence":    {job: job("0h", capacity.Minutes(300), "big-1", "gpu-2"), want: 180},
 		"from before the slot's turn, over its limit": {job("-1h", capacity.Minutes(60), "new-1"), fit, 0},
 		"started on the second":                       {job("-61s", capacity.Minutes(30), "new-1"), fit, 541},
+		"unlimited, with Slurm's far end":             {job: capacity.Job{State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-1h"), End: at("8760h"), TimeLimit: capacity.NoLimit}, want: 240},
+		"no end is known":                             {job: capacity.Job{State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-1h"), TimeLimit: capacity.Minutes(600)}, want: 240},
 		"not on our nodes":                            {job: job("0h", capacity.Minutes(6000), "cpu-1"), want: 0},
 		"nodes still boot: the end is not final yet":  {job: capacity.Job{ID: 7, State: "RUNNING", StateFlag: "CONFIGURING", Nodes: []string{"gpu-1"}, Start: noon, End: at("9h"), TimeLimit: capacity.Minutes(540)}, want: 0},
 		"pending": {job: capacity.Job{ID: 7, State: "PENDING", TimeLimit: capacity.Minutes(6000)}, want: 0},

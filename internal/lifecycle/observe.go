@@ -19,8 +19,8 @@ import (
 // to 2 and 4 s: a longer call means a dead endpoint, or no credentials.
 const firstAnswer = 8 * time.Second
 
-// allAnswers is how long all calls together may take. It is a variable only for its test.
-var allAnswers = time.Minute
+// allAnswers is how long all calls together may take.
+const allAnswers = time.Minute
 
 // observation is the AWS half of a snapshot while it is being read. Facts that cannot be read come from the previous
 // snapshot, if there is one.

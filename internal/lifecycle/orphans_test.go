@@ -1,10 +1,7 @@
 package lifecycle
 
 import (
-	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -68,44 +65,5 @@ func TestOrphans(t *testing.T) {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-// After the last partition was torn down, orphans are still named and ended.
-func TestOrphansWithoutPartitions(t *testing.T) {
-	w := newWorld(t, 1)
-	w.sources.Settings.Partitions = nil
-	if err := w.sim.SetCapacity("us-east-2", "us-east-2a", "p5.48xlarge", 1); err != nil {
-		t.Fatal(err)
-	}
-	made, err := w.client.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: "nodes", InstanceType: "p5.48xlarge", SubnetID: "subnet-0e200000000000a01",
-		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNodes: "old-1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pass := func(later time.Duration) (ended int) {
-		t.Helper()
-		w.goTo(w.now().Add(later))
-		_, report, err := Pass(t.Context(), w.sources)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range report.Done {
-			if d.Do == "end-instance" {
-				ended++
-			}
-		}
-		return ended
-	}
-	ended := pass(6 * time.Minute)
-	// What status shows.
-	snap, _, _, err := Look(t.Context(), w.sources)
-	if err != nil || ended > 0 || !slices.ContainsFunc(snap.Notes, func(n string) bool {
-		return strings.Contains(n, made[0].ID+" (old-1) on demand: Slurm has no such node")
-	}) {
-		t.Errorf("seen once: ended %d, notes %q, %v", ended, snap.Notes, err)
-	}
-	if ended := pass(time.Minute); ended != 1 {
-		t.Errorf("seen twice: ended %d", ended)
 	}
 }

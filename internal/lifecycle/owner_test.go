@@ -3,8 +3,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,40 +74,6 @@ func (w *world) openBlock() capacity.SlurmReservation {
 	return fence
 }
 
-func (w *world) names() []string { return slices.Sorted(maps.Keys(w.slurm.reservations)) }
-
-// A pass with other settings leaves the fence of an open block alone, and names it.
-func TestOtherSettingsLeaveFencesAlone(t *testing.T) {
-	w := newWorld(t, 1)
-	fence := w.openBlock()
-	theirs := w.sources
-	theirs.Owner, theirs.OwnerIs, theirs.State, theirs.Settings.Partitions = other, "settings other.toml", state.Dir(quickDir(t)), nil
-	_, report, err := Pass(t.Context(), theirs)
-	if err != nil || !slices.Contains(w.names(), fence.Name) {
-		t.Errorf("the pass did %v, %v; reservations %q", report.Done, err, w.names())
-	}
-	if said := strings.Join(report.Problems, "\n"); !strings.Contains(said, "`scontrol delete ReservationName="+fence.Name+"`") {
-		t.Errorf("said: %q", said)
-	}
-}
-
-// A fence stays while its block is live, with settings that do not name it and without any file
-// in state_dir; it goes when the block has ended.
-func TestAFenceGoesWithItsBlockOnly(t *testing.T) {
-	w := newWorld(t, 1)
-	fence := w.openBlock()
-	w.sources.Settings.Partitions = nil
-	w.sources.State = state.Dir(quickDir(t))
-	snap, err := w.pass(false)
-	if _, there := w.slurm.reservations[fence.Name]; err != nil || !there || !strings.Contains(strings.Join(snap.Problems, "\n"), "no longer name reservation "+fence.Guard().Block) {
-		t.Fatalf("%v, there: %t, problems %q", err, there, snap.Problems)
-	}
-	w.goTo(fence.Start.Add(41 * time.Minute)) // the margin, what EC2 takes, and a minute
-	if snap, err := w.pass(false); err != nil || len(w.names()) > 0 {
-		t.Errorf("after its end: %v, %q, problems %q", err, w.names(), snap.Problems)
-	}
-}
-
 // answering is EC2 with another answer about reservations by id.
 type answering struct {
 	clocked
@@ -148,34 +112,4 @@ func TestAFenceOfAnUnknownReservation(t *testing.T) {
 	after("left out again", missing, 30*time.Minute, true)
 	after("for most of an hour", missing, 59*time.Minute, true)
 	after("for an hour", missing, 2*time.Minute, false)
-}
-
-// The fence of a block to come stays, moved to no other time, while an open block has the slot,
-// nobody says that the settings do not name it, and jobs get the open block's nodes.
-func TestAnOpenBlockIsAddedBeforeAFutureOne(t *testing.T) {
-	nodes := []string{"gpu-1", "gpu-2"}
-	later, now := block("cr-1", "48h", "72h", capacity.StateScheduled), block("cr-0", "-1h", "24h", capacity.StateActive)
-	snap := oneSlot("ec2", []string{"cr-1"}, later)
-	want := func() (all []capacity.SlurmReservation) {
-		for _, v := range views(snap, noon) {
-			v.owner = me
-			all = append(all, v.wanted(nodes, noon)...)
-		}
-		return all
-	}
-	have := want()
-	snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = []string{"cr-1", "cr-0"}
-	snap.Reservations = append(snap.Reservations, now)
-	seen := Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{Reservations: have}}
-	todo, left := steering{owner: me, mayGo: seen.mayGo, now: noon}.steps(want(), have)
-	var got []string
-	for _, s := range todo {
-		got = append(got, s.Do+" "+capacity.PlainName(s.R.Name)+" "+s.R.Guard().Block)
-	}
-	if diff := cmp.Diff([]string{"create pcs-capacity-fence-gpu cr-0", "delete pcs-capacity-wait-gpu cr-1"}, got); diff != "" || left != nil {
-		t.Errorf("%s%v", diff, left)
-	}
-	if told := seen.keptFences(todo); len(told) > 0 {
-		t.Errorf("told: %v", told)
-	}
 }

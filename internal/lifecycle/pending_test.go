@@ -76,31 +76,3 @@ func TestUnfits(t *testing.T) {
 		})
 	}
 }
-
-// Jobs that need no limit hide none that does.
-func TestUnfitsLooksAtEveryJob(t *testing.T) {
-	snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "24h", capacity.StateActive))
-	snap.TakenAt, snap.Submit = noon, capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: time.Hour}}
-	snap.Reservations[0].Total, snap.Partitions[0].Groups[0].PurchaseOption = 4, capacity.CapacityBlock
-	job := func(shown, state string, limit capacity.Limit) capacity.Job {
-		return capacity.Job{Shown: shown, State: state, Partition: "gpu", TimeLimit: limit}
-	}
-	seen := Seen{Snap: snap, Cluster: &Cluster{Partitions: []capacity.SlurmPartition{{Name: "gpu", DefaultTime: capacity.Minutes(10)}}}, Now: noon}
-	seen.Jobs = []capacity.Job{job("1", "RUNNING", capacity.NoLimit), job("2", "PENDING", capacity.Minutes(10)), job("3", "PENDING", capacity.NoLimit), job("4", "PENDING", capacity.NoLimit)}
-	got := unfits(seen)
-	if len(got) != 2 || got[0].job.Shown != "3" || got[1].job.Shown != "4" {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestFitNote(t *testing.T) {
-	const told, other = neverWords + ": too long", "pcs-capacity: nodes gpu-1 did not boot"
-	for _, c := range []struct{ says, why, want string }{
-		{"", "too long", told}, {"mine", "too long", told}, {told, "too long", ""}, {other, "too long", ""},
-		{"", "", ""}, {"mine", "", ""}, {other, "", ""}, {told, "", "pcs-capacity: this job had no time limit; one is set now"},
-	} {
-		if got := fitNote(c.says, c.why); got != c.want {
-			t.Errorf("%q, %q: %q, want %q", c.says, c.why, got, c.want)
-		}
-	}
-}

@@ -154,39 +154,6 @@ func TestSampleOfWaitingJobs(t *testing.T) {
 	}
 }
 
-// A sample is made while something is paid for, and once more when that is over. Without the jobs there is none: the
-// report shows the time as unknown.
-func TestWhenASampleIsMade(t *testing.T) {
-	open := block("cr-0", "-1h", "24h", capacity.StateActive)
-	before := func(ids ...string) *state.Sample {
-		s := &state.Sample{Paid: map[string]*state.Paid{}}
-		for _, id := range ids {
-			s.Paid[id] = &state.Paid{}
-		}
-		return s
-	}
-	for name, c := range map[string]struct {
-		rs   []capacity.Reservation
-		last *state.Sample
-		jobs []capacity.Job
-		want bool
-	}{
-		"the first":              {[]capacity.Reservation{open}, nil, []capacity.Job{}, true},
-		"nothing is paid":        {nil, nil, []capacity.Job{}, false},
-		"nothing was paid":       {nil, before(), []capacity.Job{}, false},
-		"nothing is paid now":    {nil, before("cr-9"), []capacity.Job{}, true},
-		"Slurm does not answer":  {[]capacity.Reservation{open}, nil, nil, false},
-		"paid before and now":    {[]capacity.Reservation{open}, before("cr-0"), []capacity.Job{}, true},
-		"paid again after a gap": {[]capacity.Reservation{open}, before(), []capacity.Job{}, true},
-	} {
-		s := sampledSeen("u", c.rs...)
-		s.Jobs, s.LastSample = c.jobs, c.last
-		if got := sampleOf(t, s) != nil; got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
 // Every run of a job on our nodes is recorded, with its end and how it ended as far as anybody knows.
 func TestSampleOfRuns(t *testing.T) {
 	const minuteAgo = "-1m" // when the last sample was made

@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"errors"
 	"flag"
+	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -94,6 +96,31 @@ func (st *stage) marks() string {
 	return shownMarks(marks)
 }
 
+func shownMarks(marks map[string]state.Mark) string {
+	var all []string
+	for _, job := range slices.Sorted(maps.Keys(marks)) {
+		m := marks[job]
+		words := []string{}
+		add := func(is bool, format string, args ...any) {
+			if is {
+				words = append(words, fmt.Sprintf(format, args...))
+			}
+		}
+		add(m.Restarts > 0, "restarts=%d", m.Restarts)
+		add(m.Fit, "fit")
+		add(m.UpTo > 0, "up to %d", m.UpTo)
+		add(m.OnEnd != "", "on_end=%s", m.OnEnd)
+		add(m.Told > 0, "told=%d", m.Told)
+		add(m.Ends > 0, "ends=%d", m.Ends)
+		add(m.EndedAt > 0, "ended at %s", clock(time.Unix(m.EndedAt, 0)))
+		add(m.Ending, "ending")
+		add(m.Release, "release")
+		add(m.From != 0, "cut from %d to %d", m.From, m.Cut)
+		all = append(all, fmt.Sprintf("%s(%s)", job, strings.Join(words, " ")))
+	}
+	return strings.Join(all, " ")
+}
+
 var scenarios = []struct {
 	name string
 	play func(*stage)
@@ -174,6 +201,32 @@ var scenarios = []struct {
 		st.pass(2 * time.Hour)
 		st.sources.Settings.Partitions = parts
 		st.pass(3 * time.Hour)
+	}},
+	{"an end moves to an earlier time and back, and then goes", func(st *stage) {
+		st.openBlock()
+		st.job(20*60, "", "solo-1")
+		st.job(0, "", "solo-2").TimeLimit = capacity.NoLimit
+		st.job(20*60, "", "solo-3").AdminComment = "see ticket 12"
+		block := &st.aws.reservations[0]
+		for i, end := range []time.Duration{12 * time.Hour, day} {
+			block.End = opens.Add(end)
+			st.passes(time.Duration(2+i)*time.Hour, 2)
+			st.slurm.jobs[2].TimeLimit = capacity.Minutes(300) // its owner's by now
+		}
+		block.End, block.Kind, st.solo().Groups[0].PurchaseOption = time.Time{}, capacity.ODCR, capacity.ODCR
+		st.passes(4*time.Hour, 2)
+	}},
+	{"an open block is added before a future one", func(st *stage) {
+		st.block("cr-1", "solo", 2*day, day, 4)
+		st.pass(-time.Hour)
+		st.block("cr-0", "solo", -2*time.Hour, day, 4)
+		st.passes(0, 2)
+	}},
+	{"no settings name an open block, and state_dir is empty", func(st *stage) {
+		st.openBlock()
+		st.sources.Settings.Partitions, st.sources.State = nil, state.Dir(quickDir(st.T))
+		st.pass(2 * time.Hour)
+		st.pass(day + time.Minute)
 	}},
 	{"EC2 leaves a live block out for a while", func(st *stage) {
 		st.openBlock()
@@ -420,12 +473,13 @@ var scenarios = []struct {
 	}},
 	{"a hold of ours is left to the job's owner", func(st *stage) {
 		st.openBlock()
-		for _, reason := range []string{"JobHeldAdmin", "JobHeldAdmin", "JobHeldUser", "job requeued in held state"} {
+		for _, reason := range []string{"JobHeldAdmin", "JobHeldAdmin", "JobHeldUser", "job requeued in held state", "JobHeldAdmin"} {
 			j := st.job(60, "", nothing...)
 			j.held, j.Held, j.Reason, j.Eligible = true, true, reason, opens
 			j.AdminComment = capacity.HoldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
 		}
 		st.slurm.jobs[1].AdminComment = "wait for bob"
+		st.slurm.jobs[4].AdminComment = capacity.HoldNote(opens.Add(9*time.Hour), "changed since, so that it is admitted")
 		st.slurm.jobs[3].Eligible = opens.Add(2*time.Hour - 5*time.Second)
 		st.slurm.fails["user hold"] = errors.New("slurmctld is busy")
 		st.pass(2 * time.Hour)
@@ -443,6 +497,11 @@ var scenarios = []struct {
 		st.passes(2*time.Hour, 2)
 		clear(st.slurm.fails)
 		st.passes(3*time.Hour, 2)
+		st.note("the last partition is torn down")
+		st.sources.Settings.Partitions = nil
+		st.aws.instances = append(st.aws.instances, capacity.Instance{ID: "i-3", PrivateIP: "10.0.0.3", State: "running", Launched: opens,
+			Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNodes: "old-1"}})
+		st.passes(4*time.Hour, 2)
 	}},
 	{"ODCRs that are held for nothing are given back", func(st *stage) {
 		st.sources.Settings.Reserve.Enabled = true
@@ -454,6 +513,10 @@ var scenarios = []struct {
 		}
 		held("cr-probe", capacity.HoldProbe, -time.Hour)
 		held("cr-hand", capacity.HoldByHand, -time.Hour)
+		held("cr-job", capacity.HoldJobs([]capacity.JobRun{{ID: 99}}), -time.Hour)
+		st.slurm.answers["Jobs"] = errors.New("squeue: Socket timed out")
+		st.pass(time.Hour + time.Minute)
+		clear(st.slurm.answers)
 		st.slurm.fails["cancel reservation"] = errors.New("UnauthorizedOperation")
 		st.pass(2 * time.Hour)
 		clear(st.slurm.fails)
@@ -499,6 +562,9 @@ var scenarios = []struct {
 		st.slurm.nodes = nodes[:4]
 		st.aws.slots["gpu-b"] = "cr-2"
 		st.pass(time.Hour)
+		part.Groups[0].MaxNodes = 1
+		st.pass(2 * time.Hour)
+		part.Groups[0].MaxNodes = 2
 		st.pass(fenceAt + time.Minute)
 		st.pass(day + time.Minute)
 	}},
@@ -506,3 +572,22 @@ var scenarios = []struct {
 
 // nothing are the nodes of a job that waits.
 var nothing []string
+
+// A pass gives so many jobs their limits, and tells so many owners; the next one goes on.
+func TestSoManyJobsAPass(t *testing.T) {
+	var lacking []unfit
+	for i := range fitsAPass + 1 {
+		lacking = append(lacking, unfit{job: capacity.Job{Shown: fmt.Sprint(i)}}, unfit{job: capacity.Job{Shown: fmt.Sprint(i)}, why: "too long"})
+	}
+	if n := len(missingLimits(lacking)); n != 2*fitsAPass {
+		t.Errorf("%d changes", n)
+	}
+	seen := Seen{Snap: oneSlot("ec2", nil), Cluster: &Cluster{}, Now: noon}
+	seen.Snap.Submit.Strict, seen.Snap.TakenAt, seen.Snap.Submit.StaleAfter.Duration = true, noon, time.Hour
+	for i := range tellsAPass + 1 {
+		seen.Jobs = append(seen.Jobs, capacity.Job{Shown: fmt.Sprint(i), Partition: "gpu", State: "PENDING", NumNodes: 1, TimeLimit: capacity.Minutes(60)})
+	}
+	if n := len(tellWaiting(seen, nil)); n != tellsAPass {
+		t.Errorf("%d owners are told", n)
+	}
+}

@@ -361,14 +361,6 @@ func (s *taped) Drain(_ context.Context, nodes []string, reason string) error {
 	return s.stage.changes("drain", "%s: %s", hostlist.Compress(nodes), reason)
 }
 
-func (s *taped) Resume(_ context.Context, nodes []string) error {
-	return s.stage.changes("resume", "%s", hostlist.Compress(nodes))
-}
-
-func (s *taped) Cancel(_ context.Context, jobs ...string) error {
-	return s.stage.changes("cancel", "job %s", strings.Join(jobs, ","))
-}
-
 // orElse is the error of a change that fails, or else what comes of it.
 func orElse(err error, change func() error) error {
 	if err != nil {
@@ -427,8 +419,6 @@ func (c *cloud) Reservations(_ context.Context, ids []string) (found []capacity.
 func (c *cloud) ReservationsByTag(_ context.Context, tags map[string]string) ([]capacity.Reservation, error) {
 	return slices.DeleteFunc(c.known(), func(r capacity.Reservation) bool { return r.Tags["team"] != tags["team"] }), c.down
 }
-
-func (c *cloud) GroupMembers(context.Context, string) ([]string, error) { return nil, c.down }
 
 func (c *cloud) InstancesByTag(context.Context, map[string][]string) ([]capacity.Instance, error) {
 	return c.instances, c.down

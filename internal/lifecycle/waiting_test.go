@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -53,34 +52,6 @@ func TestWaitingNote(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
-	}
-}
-
-// Waiting jobs that are alike are judged once; those that begin later, at another time, are not alike.
-// AWS's clock is three hours ahead of Slurm's here.
-func TestWaitingJobsThatBeginLater(t *testing.T) {
-	block := block("cr-0aaaaaaaaaaaaaaa1", "-1h", "24h", capacity.StateActive)
-	block.Total = 4
-	snap := oneSlot("ec2", []string{block.ID}, block)
-	snap.Partitions[0].Groups[0].PurchaseOption = capacity.CapacityBlock
-	snap.Submit.Strict, snap.TakenAt = true, noon
-	snap.Submit.StaleAfter.Duration, snap.ClockOffset.Duration = time.Hour, 3*time.Hour
-	w := &waiter{snap, noon, map[alike]string{}}
-	job := func(eligible string) capacity.Job {
-		return capacity.Job{Shown: "7", Partition: "gpu", State: "PENDING", NumNodes: 1, TimeLimit: capacity.Minutes(60), Eligible: at(eligible)}
-	}
-	for _, c := range []struct {
-		eligible string
-		never    bool
-		judged   int
-	}{
-		{"-5h", false, 1}, {"-4h", false, 1}, // both may start now
-		{"-1h", false, 2},   // from two hours after now on
-		{"20h50m", true, 3}, // as the block ends
-	} {
-		if got := w.judge(job(c.eligible)); (got != "") != c.never || len(w.said) != c.judged {
-			t.Errorf("from %s on: %q, %d judged, want %t, %d", c.eligible, got, len(w.said), c.never, c.judged)
-		}
 	}
 }
 
