@@ -50,19 +50,4 @@ func TestTwoClocks(t *testing.T) {
 	if got, ok := effects[0].(Begin); !ok || !got.At.Equal(begins) {
 		t.Errorf("after a failure: %+v, want a begin time of %s", effects[0], begins)
 	}
-
-	stuck := notBooting{nodes: []string{"gpu-1"}, called: noon}
-	stuck, _ = stuck.next(at(Answer{}))
-	stuck, _ = stuck.next(at(Answer{Nodes: []string{"gpu-1"}}))
-	stuck, _ = stuck.next(at(Answer{}))
-	stuck, _ = stuck.next(at(Answer{Records: []state.Record{{At: aws, Hook: "resume", Code: "ok", Nodes: "gpu-1", Jobs: []string{"1"}},
-		{At: aws.Add(-failureMemory + time.Minute), Hook: "resume", Code: "not-booted", Nodes: "gpu-1", Jobs: []string{"1"}},
-		{At: aws.Add(-failureMemory - time.Minute), Hook: "resume", Code: "not-booted", Nodes: "gpu-1", Jobs: []string{"1"}}}}))
-	_, effects = stuck.next(at(Answer{Jobs: []capacity.Job{queued(1)}}))
-	if got := effects[0].(Tell).Records[0].At; !got.Equal(aws) {
-		t.Errorf("a node that did not boot is recorded at %s, want %s", got, aws)
-	}
-	if got, ok := effects[1].(Begin); !ok || !got.At.Equal(noon.Add(firstPause)) {
-		t.Errorf("after a node that did not boot: %+v, want a begin time of %s", effects[1], noon.Add(firstPause))
-	}
 }

@@ -260,70 +260,6 @@ func TestTagsOfALaunch(t *testing.T) {
 	if nodes, err := slurm.Expand(capacity.LaunchedNodes(tags)); err != nil || !slices.Equal(nodes, many) {
 		t.Errorf("%v, %v", err, nodes)
 	}
-	// As many as there is room for: the text of 8 numbers is 46 bytes long.
-	name := strings.Repeat("n", capacity.MaxTagValue-1)
-	if got := nodesTags([]string{name + "1"}); len(got) != 1 {
-		t.Errorf("a name as long as a tag may be: %v", got)
-	}
-	if got := nodesTags([]string{"a", "b"}); len(got) != 1 {
-		t.Errorf("two short names: %v", got)
-	}
-	if got := nodesTags([]string{name[:127] + "a", name[:127] + "b"}); len(got) != 2 {
-		t.Errorf("two names of 128, with a comma: %v", got)
-	}
-	if got := nodesTags([]string{name[:127] + "a", name[:126] + "b"}); len(got) != 1 {
-		t.Errorf("256 bytes in all: %v", got)
-	}
-}
-
-// On demand: every type in every subnet, but for what the jobs name.
-func TestTargetsOnDemand(t *testing.T) {
-	snap := twoReservations()
-	g := &snap.Partitions[0].Groups[0]
-	g.PurchaseOption, g.Slots[0].ReservationIDs, g.OtherTypes = capacity.OnDemand, nil, []string{second}
-	named := func(comment string) capacity.Job { j := nlp(1, "gpu-1"); j.Comment = comment; return j }
-	at := newFacts(snap).place(t, "gpu-1")
-	for name, c := range map[string]struct {
-		jobs []capacity.Job
-		want string
-	}{
-		"anywhere":          {[]capacity.Job{nlp(1, "gpu-1")}, "p5 1, p5 2, p5 3, p5e 1, p5e 2, p5e 3"},
-		"a subnet":          {[]capacity.Job{named("subnet_id=" + subnet2)}, "p5 2, p5e 2"},
-		"one of two does":   {[]capacity.Job{nlp(1, "gpu-1"), named("subnet_id=" + subnet2)}, "p5 2, p5e 2"},
-		"a type":            {[]capacity.Job{named("instance_type=" + second)}, "p5e 1, p5e 2, p5e 3"},
-		"both":              {[]capacity.Job{named("instance_type=" + second + " subnet_id=" + subnetToo)}, "p5e 3"},
-		"different subnets": {[]capacity.Job{named("subnet_id=" + subnet1), named("subnet_id=" + subnet2)}, "mismatch"},
-		"different types":   {[]capacity.Job{named("instance_type=" + wanted), named("instance_type=" + second)}, "mismatch"},
-	} {
-		got, err := (&facts{snap: snap, now: noon}).chooseTargets(c.jobs, at, 1)
-		var words []string
-		for _, g := range got {
-			words = append(words, strings.TrimSuffix(g.instanceType, ".48xlarge")+" "+g.subnetID[len(g.subnetID)-1:])
-			if g.kind != capacity.OnDemand || g.reservationID != "" || g.azID == "" {
-				t.Errorf("%s: %+v", name, g)
-			}
-		}
-		text := strings.Join(words, ", ")
-		if err != nil {
-			text = err.Code
-			if !strings.Contains(err.Error(), "has none of what the jobs ask for together") {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		if text != c.want {
-			t.Errorf("%s: %q (%v), want %q", name, text, err, c.want)
-		}
-	}
-	held := holdTargets([]target{{subnetID: subnet1}, {subnetID: subnet2}}, *g, []capacity.Job{named("capacity=reserve")}, snap, true)
-	if len(held) != 4 || !held[0].hold || !held[1].hold || held[2].hold || held[3].subnetID != subnet2 {
-		t.Errorf("held first, then without: %+v", held)
-	}
-	if held := holdTargets(held[2:], *g, []capacity.Job{named("capacity=reserve")}, snap, false); len(held) != 2 || !held[1].hold {
-		t.Errorf("strict: %+v", held)
-	}
-	if held := holdTargets(held[2:], *g, []capacity.Job{nlp(1)}, snap, true); len(held) != 2 || held[0].hold {
-		t.Errorf("nobody asks for it: %+v", held)
-	}
 }
 
 // In a reservation: its type in its zone, and nothing else.
@@ -380,14 +316,6 @@ func TestFullReservationsComeLast(t *testing.T) {
 	}
 }
 
-func TestOfOwner(t *testing.T) {
-	for code, want := range map[capacity.Code]bool{capacity.BadComment: true, capacity.TooManyNodes: true, capacity.NotOpen: false, capacity.NoPlace: false, capacity.OK: false} {
-		if ofOwner(code) != want {
-			t.Errorf("%s: %t", code, !want)
-		}
-	}
-}
-
 // What counts as a failure of a job is a power-up that failed within two hours, for what its
 // owner cannot change; the rest counts as a refusal, by the partition that refuses.
 func TestFailuresAreCounted(t *testing.T) {
@@ -416,18 +344,6 @@ func TestFailuresAreCounted(t *testing.T) {
 	twice := refusedRuns([]state.Record{run(0, 0), run(0, 0), run(1, 1)}, "gpu", noon)
 	if first, next := twice.others(capacity.Job{Shown: "4+1", Restarts: 1}), twice.others(capacity.Job{Shown: "4+1", Restarts: 2}); first != 1 || next != 2 {
 		t.Errorf("refused before: %d, %d times", first, next)
-	}
-}
-
-func TestUntil(t *testing.T) {
-	if at := until(2, noon, time.Time{}); !at.Equal(noon.Add(firstPause)) {
-		t.Errorf("after two failures: %s", at)
-	}
-	if at := until(2, noon, noon.Add(time.Hour)); !at.Equal(noon.Add(time.Hour)) {
-		t.Errorf("of no use before: %s", at)
-	}
-	if at := until(2, noon, noon.Add(time.Second)); !at.Equal(noon.Add(firstPause)) {
-		t.Errorf("of use already: %s", at)
 	}
 }
 

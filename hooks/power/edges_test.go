@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
@@ -28,36 +26,6 @@ func TestNoteOfRefusedJob(t *testing.T) {
 		until, rest, ours := capacity.ReadHoldNote(c.job.note(Answer{At: now}))
 		if !until.Equal(c.until) || rest != c.rest || ours != c.job.Batch {
 			t.Errorf("%s: %q", name, c.job.note(Answer{At: now}))
-		}
-	}
-}
-
-// A job's nodes that are not being launched hide none of the others.
-func TestLaunchGroupsOfSomeNodes(t *testing.T) {
-	groups := launchGroups([]string{"a", "b", "c"}, []Waiting{{1, []string{"x", "a", "y", "c"}}}, []capacity.Job{{ID: 1, State: "RUNNING"}})
-	if len(groups) != 2 {
-		t.Fatalf("%+v", groups)
-	}
-	if diff := cmp.Diff([]string{"a", "c"}, groups[0].nodes); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestTried(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	for _, c := range []struct {
-		failures int
-		after    time.Duration
-		want     string
-	}{
-		{0, time.Minute, "; Slurm tries again at 2026-11-20 12:01 UTC"},
-		{1, time.Minute, "; Slurm tries again at 2026-11-20 12:01 UTC"},
-		{2, time.Minute, "; tried 2 times, Slurm tries again at 2026-11-20 12:01 UTC"},
-		{2, 0, ""},
-		{3, -time.Second, ""},
-	} {
-		if got := tried(c.failures, now.Add(c.after), now); got != c.want {
-			t.Errorf("%d failures, in %s: %q, want %q", c.failures, c.after, got, c.want)
 		}
 	}
 }

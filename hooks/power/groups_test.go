@@ -194,21 +194,3 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 		})
 	}
 }
-
-func TestPause(t *testing.T) {
-	for failures, want := range []time.Duration{0, 0, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 15 * time.Minute, 15 * time.Minute} {
-		if got := pause(failures); got != want {
-			t.Errorf("after %d failures: %s, want %s", failures, got, want)
-		}
-	}
-	if pause(100000) != 15*time.Minute {
-		t.Error("it grows without bound")
-	}
-}
-
-func TestReasonIsShort(t *testing.T) {
-	long := Failure{Code: "UnauthorizedOperation", Message: "You are not authorized.\nEncoded: " + string(make([]byte, 2000))}
-	if got := long.reason(); len(got) > maxReason || got[:46] != "UnauthorizedOperation: You are not authorized." {
-		t.Errorf("%d bytes: %q", len(got), got)
-	}
-}

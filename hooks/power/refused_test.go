@@ -158,20 +158,3 @@ func TestRefusingStories(t *testing.T) {
 		})
 	}
 }
-
-// The words of effects that have two forms.
-func TestSentencesOfTwoForms(t *testing.T) {
-	for want, e := range map[string]capacity.Effect{
-		"launched 2 × p5 in subnet-1":                      Launch{Launch: capacity.Launch{Count: 2, InstanceType: "p5", SubnetID: "subnet-1"}},
-		"launched 2 × p5 in cr-1, subnet-1":                Launch{Launch: capacity.Launch{Count: 2, InstanceType: "p5", SubnetID: "subnet-1", ReservationID: "cr-1"}},
-		"allowed a requeue":                                AllowRequeue{Allow: true},
-		"disallowed a requeue":                             AllowRequeue{},
-		"requeued and held":                                Requeue{},
-		"held until their owners can release the jobs":     HoldJobs{},
-		"held until an administrator can release the jobs": HoldJobs{ByAdmin: true},
-	} {
-		if got := e.Sentence(capacity.Did); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-}

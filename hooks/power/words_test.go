@@ -124,21 +124,3 @@ func TestReasonKeepsItsAdvice(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
-
-// What was tried is said once for each place.
-func TestPlacesThatWereTried(t *testing.T) {
-	full := *failures["no room"]
-	targets := []target{{azID: "az1", instanceType: wanted, hold: true}, {azID: "az1", instanceType: wanted, hold: true}, {azID: "az2", instanceType: wanted}}
-	p := part{nodes: []string{"gpu-1"}, targets: targets}
-	s := launching{what: unit{parts: []part{p}}, targets: targets, first: &full}
-	if f := s.nowhere(); f.Message != "nothing could be held for all 1 nodes at once in p5.48xlarge in az1: We have none." {
-		t.Errorf("%+v", f)
-	}
-	ours := full
-	ours.EC2Code = ""
-	for _, s := range []launching{{what: s.what, targets: targets, first: &ours}, {what: unit{parts: []part{{nodes: p.nodes, targets: targets[2:]}}}, targets: targets[2:], first: &full}} {
-		if f := s.nowhere(); f != s.first {
-			t.Errorf("%+v", f)
-		}
-	}
-}
