@@ -158,33 +158,3 @@ func TestR1_FilterCannotReachTheNetwork(t *testing.T) {
 		}
 	}
 }
-
-func TestR1_FilterOpensNoNetworkSocket(t *testing.T) {
-	if _, err := exec.LookPath("strace"); err != nil {
-		t.Fatal("strace is not installed; `make test` installs what the tests need")
-	}
-	dir := t.TempDir()
-	hookstest.WriteSnapshot(t, state.Dir(dir))
-	for name, stateDir := range map[string]string{"snapshot": dir, "no snapshot, so it logs": t.TempDir()} {
-		t.Run(name, func(t *testing.T) {
-			args := append([]string{"-f", "-e", "trace=network", hookstest.Program(t, "pcs-capacity-filter")}, shimArgs(stateDir, "partition", "gpu")...)
-			trace, err := exec.Command("strace", args...).CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v: %s", err, trace)
-			}
-			sockets := 0
-			for line := range strings.Lines(string(trace)) {
-				if !strings.Contains(line, "socket(") && !strings.Contains(line, "connect(") {
-					continue
-				}
-				sockets++
-				if !strings.Contains(line, "AF_UNIX") {
-					t.Errorf("network: %s", line)
-				}
-			}
-			if stateDir != dir && sockets == 0 {
-				t.Errorf("expected a message to syslog, so strace shows nothing: %s", trace)
-			}
-		})
-	}
-}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
@@ -182,26 +181,6 @@ func testSubmission(t *testing.T, s site) {
 			t.Errorf("changed: %v", job)
 		}
 	})
-	t.Run("a limit is shortened", func(t *testing.T) {
-		defer s.restore(t)
-		snap := hookstest.Snapshot(time.Now())
-		snap.Partitions[0].TooLong = capacity.ShortenTooLong
-		if err := s.state.WriteSnapshot(snap); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Remove(s.filter); err != nil { // the script does it alone
-			t.Fatal(err)
-		}
-		s.forget(t)
-		out, id, err := s.submit(t, "--partition=gpu", "--time=2-0", "--comment=mine")
-		if err != nil || s.shim == "cli_filter" && !strings.Contains(out, "pcs-capacity: --time=2-00:00:00 does not fit partition gpu; the job gets ") || strings.Contains(out, "unchecked") {
-			t.Fatalf("%v: %s", err, out)
-		}
-		job := s.job(t, id)
-		if limit := job["TimeLimit"]; limit != "09:59:00" && limit != "10:00:00" || job["TimeMin"] != "00:31:00" || job["Comment"] != "mine" {
-			t.Errorf("%v", job)
-		}
-	})
 	t.Run("the filter is asked rarely", func(t *testing.T) {
 		defer s.restore(t)
 		if err := os.Remove(s.filter); err != nil {
@@ -230,19 +209,10 @@ func testSubmission(t *testing.T, s site) {
 	}{
 		"a limit past the fence":         {[]string{"--partition=gpu", "--time=1-00:00:00"}, "Use --time="},
 		"too many nodes":                 {[]string{"--partition=gpu", "--time=60", "--nodes=5"}, "the job asks for 5 nodes"},
-		"begins after the fence":         {[]string{"--partition=gpu", "--time=60", "--begin=now+11hours"}, "use an earlier --begin"},
 		"begins, and too little is left": {[]string{"--partition=gpu", "--time=60", "--begin=now+570minutes"}, "(--begin), and jobs on " + hookstest.BlockID},
-		"no limit, begins too late":      {[]string{"--partition=gpu", "--begin=now+571minutes"}, "a job without --time needs at least 00:30:00 (min_time of partition gpu), but it begins at"},
-		"tasks per node":                 {[]string{"--partition=gpu", "--time=60", "-n5", "--ntasks-per-node=1"}, "the job needs 5 nodes (--ntasks=5, --ntasks-per-node=1)"},
-		"GPUs":                           {[]string{"--partition=gpu", "--time=60", "--gpus=33"}, "the job needs 5 nodes (--gpus=33, 8 GPUs a node)"},
-		"GPUs of a type":                 {[]string{"--partition=gpu", "--time=60", "--gpus=h100:33"}, "the job needs 5 nodes (--gpus=33, 8 GPUs a node)"},
 		"GPUs per node":                  {[]string{"--partition=gpu", "--time=60", "-N1", "--gpus-per-node=16"}, "asks for 16 GPUs on one node"},
-		"GPUs per task":                  {[]string{"--partition=gpu", "--time=60", "-n5", "--gpus-per-task=8"}, "the job needs 5 nodes (--gpus-per-task=8, --ntasks=5, 8 GPUs a node)"},
-		"gres":                           {[]string{"--partition=gpu", "--time=60", "-N1", "--gres=gpu:h100:16"}, "asks for 16 GPUs on one node"},
 		"a node behind the block's":      {[]string{"--partition=gpu", "--time=60", "-w", "gpu-5"}, "no instance is ever launched for gpu-5 that this job can use; it can use gpu-[1-4] of partition gpu: change --nodelist"},
-		"without the block's nodes":      {[]string{"--partition=gpu", "--time=60", "-x", "gpu-[1-4]"}, "the job needs 1 node of gpu-[1-4] of partition gpu, and --exclude leaves 0"},
 		"another's reservation":          {[]string{"--partition=gpu", "--time=60", "--comment=capacity_reservation_id=" + hookstest.OtherID}, "submit with --partition=other"},
-		"the same, of two partitions":    {[]string{"--partition=static,gpu", "--time=60", "--comment=capacity_reservation_id=" + hookstest.OtherID}, "without capacity_reservation_id"},
 		"our key, unmanaged partition":   {[]string{"--comment=capacity_reservation_id=" + hookstest.BlockID}, "submit with --partition=gpu"},
 		"our key, value cannot be right": {[]string{"--partition=gpu", "--comment=capacity_reservation_id=block"}, "write it like"},
 	} {
@@ -253,43 +223,6 @@ func testSubmission(t *testing.T, s site) {
 			}
 		})
 	}
-	t.Run("as large and as late as fits", func(t *testing.T) {
-		out, id, err := s.submit(t, "--partition=gpu", "--time=60", "-n4", "--ntasks-per-node=1", "--begin=now+8hours")
-		if err != nil || strings.Contains(out, "pcs-capacity") {
-			t.Fatalf("%v: %s", err, out)
-		}
-		if job := s.job(t, id); job["TimeLimit"] != "01:00:00" || job["TimeMin"] != "N/A" {
-			t.Errorf("changed: %v", job)
-		}
-	})
-	t.Run("no limit and a begin: fitted from then on", func(t *testing.T) {
-		_, id, err := s.submit(t, "--partition=gpu", "--begin=now+8hours")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if limit := s.job(t, id)["TimeLimit"]; limit != "01:59:00" && limit != "02:00:00" {
-			t.Errorf("limit %s", limit)
-		}
-	})
-	t.Run("a deadline", func(t *testing.T) {
-		out, _, err := s.submit(t, "--partition=gpu", "--time=60", "--begin=now+1hour", "--deadline=now+90minutes")
-		// job_submit.lua is not shown the deadline; Slurm drops such a job itself.
-		if s.shim == "cli_filter" && (err == nil || !strings.Contains(out, "--deadline is ")) {
-			t.Errorf("%v: %s", err, out)
-		}
-		if out, _, err := s.submit(t, "--partition=gpu", "--time=60", "--deadline=now+90minutes"); err != nil || strings.Contains(out, "pcs-capacity") {
-			t.Errorf("one that can be met: %v: %s", err, out)
-		}
-	})
-	t.Run("a word that was meant for us", func(t *testing.T) {
-		out, _, err := s.submit(t, "--partition=gpu", "--time=60", "--comment=Capacity_Reservation_Id="+hookstest.BlockID)
-		if err != nil || s.shim == "cli_filter" && !strings.Contains(out, "pcs-capacity: Capacity_Reservation_Id= in --comment is no key of pcs-capacity and changes nothing; did you mean capacity_reservation_id=?") {
-			t.Errorf("%v: %s", err, out)
-		}
-		if out, id, err := s.submit(t, "--time=60", "--comment=Capacity_Reservation_Id="+hookstest.BlockID); err != nil || out != "Submitted batch job "+id {
-			t.Errorf("in a partition that is not ours: %v: %s", err, out)
-		}
-	})
 	for _, command := range []string{"srun", "salloc"} {
 		t.Run(command, func(t *testing.T) {
 			out, err := s.cluster.Command(hookstest.Deadline(t), command, "--partition=gpu", "--time=1-00:00:00", "true")
