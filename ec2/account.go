@@ -2,8 +2,6 @@ package ec2
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -49,15 +47,4 @@ func (c *Client) Caller(ctx context.Context) string {
 		return "the credentials of " + source
 	}
 	return "these credentials"
-}
-
-// Scope names, without secrets, the credentials and endpoints behind this client's answers. Caches
-// of answers are kept apart by it.
-func (c *Client) Scope(ctx context.Context) (string, error) {
-	credentials, err := c.shared.Config.Credentials.Retrieve(ctx)
-	if err != nil {
-		return "", fmt.Errorf("reading the AWS credentials: %w", err)
-	}
-	sum := sha256.Sum256([]byte(credentials.AccessKeyID + " " + aws.ToString(c.shared.Config.BaseEndpoint)))
-	return hex.EncodeToString(sum[:8]), nil
 }

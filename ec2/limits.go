@@ -42,13 +42,6 @@ type Wait struct {
 // for EC2's request limits. Set it before the first call.
 func (c *Client) OnWait(tell func(Wait)) { c.shared.tellWait = tell }
 
-// SearchTime is how long EC2's limits delay n more calls of Offerings, if nobody else uses the
-// account's calls.
-func (c *Client) SearchTime(n int) time.Duration {
-	missing := float64(n) - c.scarce.offerings.Tokens()
-	return max(0, time.Duration(missing*float64(c.shared.refill)))
-}
-
 // allowed waits until this process may make one more scarce call.
 func (c *Client) allowed(ctx context.Context, l *rate.Limiter) error {
 	turn := l.Reserve()

@@ -19,26 +19,6 @@ func setRefill(c *Client, refill time.Duration) {
 	}
 }
 
-func TestSearchTime(t *testing.T) {
-	_, c := newSim(t)
-	setRefill(c, time.Hour)
-	c.OnWait(func(w Wait) { t.Errorf("wait %+v", w) })
-	if d := c.SearchTime(scarceBurst); d != 0 {
-		t.Errorf("%d searches take %s", scarceBurst, d)
-	}
-	for range scarceBurst {
-		if _, err := c.Offerings(t.Context(), question); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if d := c.SearchTime(3).Round(time.Hour); d != 3*time.Hour {
-		t.Errorf("3 more searches take %s", d)
-	}
-	if d := c.In(otherRegion).SearchTime(scarceBurst); d != 0 {
-		t.Errorf("searches of another region take %s", d)
-	}
-}
-
 func TestThrottledSearchWaitsAndAsksAgain(t *testing.T) {
 	sim, c, attempts := countedSim(t)
 	setRefill(c, time.Millisecond)

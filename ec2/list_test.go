@@ -123,17 +123,4 @@ func TestAccount(t *testing.T) {
 	if n := calls(sim, "GetCallerIdentity"); n != 1 {
 		t.Errorf("%d calls", n)
 	}
-
-	scope, err := c.Scope(t.Context())
-	if err != nil || scope == "" {
-		t.Fatal(scope, err)
-	}
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKIAOTHER")
-	other, err := New(t.Context(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := other.Scope(t.Context()); got == scope || err != nil {
-		t.Errorf("other credentials have the same scope %s, %v", got, err)
-	}
 }

@@ -344,5 +344,5 @@ func (t *teller) buy(zone string, offers, bought wants) {
 	}
 	say("\n# Buying cannot be undone, so the fee has to be said.")
 	bought.output = `scheduled|active`
-	t.run("pcs-capacity purchase "+offering+" --confirm-fee "+fee, bought)
+	t.run("pcs-capacity purchase "+offering+" -t p5.48xlarge -n 2 -d 1d --confirm-fee "+fee, bought)
 }

@@ -52,13 +52,12 @@ func TestErrorCodesComeWithAdvice(t *testing.T) {
 			if _, err := sim.AddFault(awssim.Fault{Service: "ec2", Operation: call, Effect: awssim.FailBefore, Code: r.Code, Message: "EC2 says: " + r.Says + "."}); err != nil {
 				t.Fatal(err)
 			}
-			dir := t.TempDir() // what one run remembers is not for the next one
+			dir := t.TempDir()
 			config := filepath.Join(dir, "config.toml")
 			if err := os.WriteFile(config, fmt.Appendf(nil, "cluster = \"ml\"\nstate_dir = %q\n[reserve]\nenabled = true\n", dir), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			cmd := exec.CommandContext(t.Context(), "pcs-capacity", append([]string{"--config", config}, args...)...)
-			cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+dir)
 			said, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(said), r.Code) || !strings.Contains(string(said), r.Do) {
 				t.Errorf("%s of %s: %v, want %q:\n%s", r.Code, call, err, r.Do, said)

@@ -9,7 +9,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -20,7 +19,6 @@ type FitCmd struct {
 	length
 	By moment `help:"When it must be done, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
 	asking
-	NoCache bool `help:"Ask EC2 for offerings even if the same was asked less than a minute ago."`
 }
 
 // Help is shown below the flags.
@@ -106,7 +104,6 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 		Subnets:  func() market.Subnets { return <-subnets },
 		Idle:     idle,
 		Timing:   cfg.Timing.Domain(),
-		Cache:    cacheUnless(c.NoCache),
 		Progress: progress,
 	}.Ask(ctx)
 	if err != nil {
@@ -120,7 +117,7 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 		return err
 	}
 	if !answer.Fits {
-		sayWhatIsForSale(t, state.Dir(cfg.StateDir), answer)
+		sayWhatIsForSale(t, aws.Region(), answer)
 	}
 	warnOfRegions(t, answer.Failed)
 	if !answer.Fits {
@@ -180,20 +177,17 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 	return nil
 }
 
-// sayWhatIsForSale tells which offering would fill the need, and keeps those that would
-// for purchase.
-func sayWhatIsForSale(t *terminal.Terminal, dir state.Dir, a market.FitAnswer) {
+// sayWhatIsForSale tells which offering would fill the need.
+func sayWhatIsForSale(t *terminal.Terminal, own string, a market.FitAnswer) {
 	if a.SaleErr != nil {
 		t.Say("What is for sale is not known: %s", a.SaleErr)
 		return
 	}
-	a.Sale.Remember(dir, a.Offers)
-	sayIfCached(t, a.Sale)
 	switch {
 	case len(a.Offers) > 0:
 		first := a.Offers[0]
-		t.Say("%s would fill it, for %s from %s on:\n  pcs-capacity purchase %s", first.ID, first.Fee,
-			t.Time(first.Start), first.ID)
+		t.Say("%s would fill it, for %s from %s on:\n%s", first.ID, first.Fee,
+			t.Time(first.Start), purchaseCommand(first, a.Length, own))
 	case len(a.Sale.Offers) > 0:
 		q := a.Sale.Query()
 		t.Say("None of the blocks for sale would fill it: pcs-capacity offerings -t %s -n %d -d %s", q.InstanceType,

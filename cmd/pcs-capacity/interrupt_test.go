@@ -122,7 +122,7 @@ func newSession(t *testing.T, args ...string) *session {
 		t.Fatal(err)
 	}
 	s.cmd = exec.Command("pcs-capacity", append([]string{"--config", settings}, args...)...) // installed by testscript
-	s.cmd.Env = append(append(os.Environ(), s.sim.Env()...), "AWS_EC2_METADATA_DISABLED=true", "TZ=UTC", "XDG_CACHE_HOME="+dir, fakeSlurmFor(t, filepath.Join(dir, "slurm"), "gpu-a-[1-4]"),
+	s.cmd.Env = append(append(os.Environ(), s.sim.Env()...), "AWS_EC2_METADATA_DISABLED=true", "TZ=UTC", fakeSlurmFor(t, filepath.Join(dir, "slurm"), "gpu-a-[1-4]"),
 		"SLURM_CONF="+filepath.Join(dir, "slurm.conf"))
 	if args[0] == "setup" { // which takes what Slurm runs at each submission to be there
 		hooks := exec.Command("pcs-capacity", "--config", settings, "hooks", "install", "cli_filter")

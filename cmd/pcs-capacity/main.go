@@ -30,7 +30,7 @@ const description = `Reserved GPU capacity, made native to Slurm.
 Find a Capacity Block, buy it, and let users queue jobs for it:
 
   pcs-capacity offerings --instance-type p5.48xlarge --count 4 --duration 7d
-  pcs-capacity purchase cb-0123456789abcdef0 --confirm-fee 31464.00
+  pcs-capacity purchase cb-0123456789abcdef0 -t p5.48xlarge -n 4 -d 7d
   pcs-capacity setup --reservation cr-0123456789abcdef0 --queue gpu \
       --node-group gpu --like compute
   sbatch --partition=gpu --nodes=4 train.sh

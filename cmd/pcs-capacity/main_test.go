@@ -144,7 +144,6 @@ func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenar
 			env.Setenv("OWNER", state.OwnerOf(state.Dir(filepath.Join(env.WorkDir, "state")), filepath.Join(env.WorkDir, "etc", "config.toml")).ID)
 			env.Setenv("MOTD", motd)
 			env.Setenv("GORACE", os.Getenv("GORACE"))
-			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return slurmThatIsDown(env)
 		},
 		Cmds: commands,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,7 +10,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -23,7 +23,6 @@ type OfferingsCmd struct {
 	MaxPrice   string `help:"Most that the whole block may cost, in USD." placeholder:"USD"`
 	Sort       string `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
 	asking
-	NoCache bool `help:"Ask EC2 even if the same was asked less than a minute ago."`
 }
 
 // Help is shown below the flags.
@@ -34,9 +33,8 @@ The fee is for the whole block and is charged at once. Zones where the configure
 a subnet come first; a subnet in parentheses is one of its VPC that it does not use yet. Local
 Zones are included where the account has opted in.
 
-Where nothing is for sale, the exit status is 1, and the largest count, the nearest length and
-the earliest start that are for sale are looked for. EC2 allows 10 searches in a region, then
-one in 7 seconds; answers are kept for a minute.`
+Where nothing is for sale, the exit status is 1, and the largest count that is for sale is looked
+for. EC2 allows 10 searches in a region, then one in 7 seconds.`
 }
 
 // Run asks EC2 and shows the answer.
@@ -73,7 +71,6 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 		EC2:      aws,
 		Regions:  regions,
 		MaxPrice: most,
-		Cache:    cacheUnless(c.NoCache),
 		Progress: progress,
 		Query: ec2.OfferingQuery{
 			InstanceType: c.InstanceType,
@@ -89,21 +86,20 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	use := <-subnets
 	market.SortOffers(found.Offers, c.Sort, use)
 	none := len(found.Offers) == 0
-	var alternatives []market.Alternative
+	var largest *capacity.Offering
 	var instead error
 	if none {
-		alternatives, instead = found.Alternatives(ctx)
+		largest, instead = found.Largest(ctx)
 	}
-	found.Remember(state.Dir(cfg.StateDir), found.Offers)
 	progress.Done()
 	if use.Err != nil {
 		t.Say("The cluster's subnets are not known: %s", use.Err)
 	}
 	if !none || t.Format != terminal.Table {
-		doc := offeringsDocument{
-			newOfferingRows(found.Offers, length, use),
-			emptyIfNil(alternatives),
-			emptyIfNil(found.Failed),
+		doc := offeringsDocument{Offerings: newOfferingRows(found.Offers, length, use), FailedRegions: emptyIfNil(found.Failed)}
+		if largest != nil {
+			row := newOfferingRow(market.Offer{Offering: *largest}, length, use.In(largest.AZID))
+			doc.Largest = &row
 		}
 		if err := t.Show(doc, doc.Offerings); err != nil {
 			return err
@@ -116,9 +112,10 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 		for _, why := range found.WhyNone(t.Time) {
 			t.Say("%s", why)
 		}
-		showAlternatives(t, alternatives, aws.Region(), instead)
+		sayLargest(t, largest, instead)
+	} else if t.Format == terminal.Table {
+		t.Say("To buy the first:\n%s", purchaseCommand(found.Offers[0], length, aws.Region()))
 	}
-	sayIfCached(t, found)
 	warnOfRegions(t, found.Failed)
 	if none || len(found.Failed) > 0 {
 		return errShown
@@ -148,41 +145,28 @@ func wholeType(name string) error {
 	return usage("--instance-type %s: EC2 has no type of that name; give the size too, as in p5.48xlarge", name)
 }
 
-// cacheUnless is the cache of the user who runs this, unless they want none.
-func cacheUnless(noCache bool) market.Cache {
-	if noCache {
-		return ""
+// purchaseCommand is the whole command that buys a block, for somebody in the region own. It names the block
+// itself, since EC2 soon shows it under another id.
+func purchaseCommand(o market.Offer, asked time.Duration, own string) string {
+	command := fmt.Sprintf("  pcs-capacity purchase %s -t %s -n %d -d %s", o.ID, cmp.Or(o.UltraServerType, o.InstanceType),
+		market.SoldCount(o.Offering), capacity.FormatDuration(asked))
+	if o.Region != own {
+		command += " --region " + o.Region
 	}
-	return market.UserCache()
+	if o.AZID == "" {
+		return command
+	}
+	return command + fmt.Sprintf(" \\\n      --zone %s --start-after %s --end-by %s", o.AZID, o.Start.UTC().Format(time.RFC3339), o.End.UTC().Format(time.RFC3339))
 }
 
-// sayIfCached says what a reader must know of the answers.
-func sayIfCached(t *terminal.Terminal, found *market.Found) {
-	if found.FromCache() {
-		t.Say("This uses answers that are less than a minute old; --no-cache asks EC2 again.")
-	}
-}
-
-// showAlternatives says what is for sale instead.
-func showAlternatives(t *terminal.Terminal, all []market.Alternative, own string, err error) {
+// sayLargest says which smaller block is for sale; err is why that is not known.
+func sayLargest(t *terminal.Terminal, o *capacity.Offering, err error) {
 	if err != nil {
 		t.Say("What is for sale instead is not known: %s", err)
 	}
-	if len(all) > 0 {
-		t.Say("For sale instead:")
-	}
-	for _, a := range all {
-		flag := map[string]string{
-			market.OtherCount:    fmt.Sprintf("--count %d", a.Count),
-			market.OtherDuration: "--duration " + capacity.FormatDuration(a.Duration()),
-			market.OtherStart:    "no --start-after and no --end-by",
-		}[a.Differs]
-		if a.Region != own {
-			flag += " --regions " + a.Region
-		}
-		what := map[string]string{market.OtherCount: "the largest count", market.OtherDuration: "the nearest length", market.OtherStart: "the earliest start"}[a.Differs]
-		t.Say("  %s: %d for %s in %s from %s (%s)", what, a.Count, capacity.FormatDuration(a.Duration()), a.Region,
-			t.Time(a.Start), flag)
+	if o != nil {
+		t.Say("The largest block for sale instead has %d, in %s from %s: ask for --count %[1]d.", market.SoldCount(*o), o.Region,
+			t.Time(o.Start))
 	}
 }
 
@@ -202,8 +186,8 @@ func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, er
 // offeringsDocument is the JSON form.
 type offeringsDocument struct {
 	Offerings []offeringRow `json:"offerings"`
-	// Alternatives are questions that have an answer; only where this one has none.
-	Alternatives  []market.Alternative   `json:"alternatives"`
+	// Largest is the largest block for sale; only where the requested one is not.
+	Largest       *offeringRow           `json:"largest"`
 	FailedRegions []market.RegionFailure `json:"failed_regions"`
 }
 

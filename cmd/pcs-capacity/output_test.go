@@ -27,7 +27,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 	fields := fieldsOfThisPackage(t)
 	seen := map[reflect.Type]bool{}
-	for _, shown := range []any{setup.Plan{}, setup.TeardownPlan{}, lifecycle.Report{}, capacity.Need{}, capacity.Window{}, capacity.Period{}, explain.Explanation{}, explain.Start{}, explain.Opening{}, market.RegionFailure{}, market.Alternative{}, capacity.Extension{}} {
+	for _, shown := range []any{setup.Plan{}, setup.TeardownPlan{}, lifecycle.Report{}, capacity.Need{}, capacity.Window{}, capacity.Period{}, explain.Explanation{}, explain.Start{}, explain.Opening{}, market.RegionFailure{}, capacity.Extension{}} {
 		fieldsOf(reflect.TypeOf(shown), fields, seen)
 	}
 	if len(fields) < 50 || fields["fee_per_gpu_hour"] == "" || fields["security_group_ids"] == "" {

@@ -17,9 +17,12 @@ type PurchaseCmd struct {
 
 	feeFlags     `embed:""`
 	Platform     string `help:"Platform of the image that will run. Default: Linux/UNIX."`
-	InstanceType string `short:"t" help:"As in the offerings question; by default the last one asked here. Refused where the offering is of another."`
-	Count        int    `short:"n" help:"As in the offerings question."`
-	Duration     span   `short:"d" help:"As in the offerings question."`
+	InstanceType string `short:"t" help:"As in the question that offerings was asked."`
+	Count        int    `short:"n" help:"As in the question that offerings was asked."`
+	Duration     span   `short:"d" help:"As in the question that offerings was asked."`
+	StartAfter   moment `help:"Earliest start." placeholder:"TIME"`
+	EndBy        moment `help:"Latest end." placeholder:"TIME"`
+	Zone         string `help:"AZ id of the block. The block there from --start-after to --end-by is bought though its id has changed." placeholder:"AZ-ID"`
 	Again        bool   `help:"Buy one more where the same offering was bought before."`
 	AnyZone      bool   `help:"Buy also where the cluster has no subnet in the block's zone, or where that cannot be asked."`
 	DryRun       bool   `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
@@ -33,8 +36,10 @@ func (PurchaseCmd) Help() string {
 request is sent once and never repeated. When its answer is lost, or this is killed, run
 the same command again: it finds out first whether the block was bought, and goes on from
 there. EC2 bills within 5 minutes to 12 hours; until then the block is payment-pending.
+EC2 cannot look up an offering by its id, so the question is asked again: offerings prints
+the whole command.
 
-  pcs-capacity purchase cb-0123456789abcdef0 --confirm-fee 31464.00
+  pcs-capacity purchase cb-0123456789abcdef0 -t p5.48xlarge -n 4 -d 7d --confirm-fee 31464.00
   pcs-capacity purchase cr-0123456789abcdef0 --fee 31464.00`
 }
 
@@ -56,15 +61,14 @@ func (c *PurchaseCmd) check() error {
 			c.Offering, c.Offering)
 	case !capacity.IsOfferingID(c.Offering):
 		return usage("%q is not the id of an offering (cb-…); `pcs-capacity offerings` lists what is for sale", c.Offering)
-	case c.Count < 0:
-		return usage("--count=%d: use at least 1", c.Count)
+	case c.InstanceType == "" || c.Count < 1 || c.Duration == 0:
+		return usage("offering %s: EC2 cannot look it up by its id, so add --instance-type, --count and --duration; `pcs-capacity offerings` prints the whole command", c.Offering)
 	}
 	return nil
 }
 
 // Run buys, or records a fee.
-func (c *PurchaseCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig,
-	aws *ec2.Client) error {
+func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -91,7 +95,8 @@ func (c *PurchaseCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		c.DryRun,
 		sync.OnceValue(func() market.Subnets { return readSubnets(ctx, cfg, aws) }),
 	}
-	return buyer.Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, InstanceType: c.InstanceType, Count: c.Count,
-		Duration: time.Duration(c.Duration), Region: g.Region, Platform: c.Platform,
+	query := ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration),
+		StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time}
+	return buyer.Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, Query: query, Zone: c.Zone, Platform: c.Platform,
 		Terms: terms, Again: c.Again, Wait: c.Wait, Show: show.preview, Tell: show.result})
 }

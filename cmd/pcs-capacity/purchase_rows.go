@@ -94,9 +94,8 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 	if o.UltraServerType != "" {
 		what = fmt.Sprintf("%d x %s (%s)", o.UltraServerCount, o.UltraServerType, what)
 	}
-	if p.Was.ID != "" && p.Was.ID != o.ID {
-		t.Say("EC2 has %s under another id now, %s: zone, start, end and count are the same, %s.", p.Was.ID, o.ID,
-			sameOrOtherFee(p))
+	if p.OrderedAs != "" {
+		t.Say("EC2 has %s under another id now, %s: zone, start, end and count are the same.", p.OrderedAs, o.ID)
 	}
 	t.Say("%s: %s in %s, region %s%s", o.ID, what, capacity.FormatZone(o.AZID, o.AZ), o.Region, inAccount(p.Account))
 	t.Say("  start    %s, in %s", t.Time(w.Start), capacity.FormatDuration(max(0, w.Start.Sub(p.Now))))
@@ -104,9 +103,6 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 	t.Say("  reclaim  %s: EC2 begins to terminate the instances", t.Time(w.Reclaim))
 	t.Say("  end      %s, after %s", t.Time(w.End), capacity.FormatDuration(o.Duration()))
 	t.Say("  fee      %s", feeInWords(o))
-	if p.Was.ID != "" && p.Was.Fee != o.Fee {
-		t.Say("WARNING: the fee was %s when it was searched for.", p.Was.Fee)
-	}
 	if err := v.zone(o); err != nil {
 		return err
 	}
@@ -114,13 +110,6 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 		t.Say("Hosts can fail: for a job that needs all %d nodes, one or two spare ones are worth their fee.", o.Count)
 	}
 	return nil
-}
-
-func sameOrOtherFee(p market.PurchasePreview) string {
-	if p.Was.Fee == p.Offering.Fee {
-		return "and so is the fee"
-	}
-	return "but not the fee"
 }
 
 // feeInWords is the fee of a block or an extension.

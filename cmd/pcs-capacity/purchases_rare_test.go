@@ -310,7 +310,7 @@ func (c *shopper) buy(t *testing.T, strace ...string) outcome {
 	words := slices.Concat(strace, []string{"pcs-capacity", "--config", c.config}, c.args)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env = append(append(os.Environ(), c.sim.Env()...), "AWS_ENDPOINT_URL="+c.url, fmt.Sprintf("AWS_MAX_ATTEMPTS=%d", attempts),
-		"AWS_EC2_METADATA_DISABLED=true", "TZ=UTC", "XDG_CACHE_HOME="+filepath.Dir(c.config))
+		"AWS_EC2_METADATA_DISABLED=true", "TZ=UTC")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = time.Second // what a killed program has started may live on

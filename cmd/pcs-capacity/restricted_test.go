@@ -73,8 +73,7 @@ func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 		t.Fatal(err)
 	}
 	r.env = append(os.Environ(), r.sim.Env()...)
-	r.env = append(r.env, "SLURM_CONF="+filepath.Join(r.dir, "slurm.conf"), "AWS_EC2_METADATA_DISABLED=true", "AWS_MAX_ATTEMPTS=1", "TZ=UTC",
-		"XDG_CACHE_HOME="+filepath.Join(r.dir, "cache"))
+	r.env = append(r.env, "SLURM_CONF="+filepath.Join(r.dir, "slurm.conf"), "AWS_EC2_METADATA_DISABLED=true", "AWS_MAX_ATTEMPTS=1", "TZ=UTC")
 	r.write("slurm.conf", downConf)
 	if err := os.Mkdir(filepath.Join(r.dir, "pcs-capacity"), 0o755); err != nil {
 		t.Fatal(err)

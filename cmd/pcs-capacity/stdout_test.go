@@ -71,7 +71,6 @@ func programForOutput(t *testing.T) func(stdout *os.File, args ...string) (statu
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	t.Setenv("XDG_CACHE_HOME", dir)
 	run := func(stdout *os.File, args ...string) (status int, said string) {
 		var stderr strings.Builder
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -15,7 +15,7 @@ import (
 
 // Buyer buys blocks and extensions, and commits to ODCRs for later, each at most once (R3).
 type Buyer struct {
-	// EC2 in the region of the settings.
+	// EC2 in the region of the purchase.
 	EC2      *ec2.Client
 	Customer Customer
 	// StateDir holds the intents. Programs that share it take turns to buy.
@@ -49,8 +49,6 @@ func (b *Buyer) sleep(ctx context.Context, d time.Duration) bool {
 // buying until close.
 type deal struct {
 	*Buyer
-	// aws is EC2 in the region of the purchase.
-	aws *ec2.Client
 	// account of the credentials; "" if unknown.
 	account string
 	// close lets others buy; it may be called twice.
@@ -62,9 +60,9 @@ type deal struct {
 // accountTimeout bounds the call of AWS STS, whose endpoint some networks cannot reach.
 const accountTimeout = 5 * time.Second
 
-// open begins a deal in a region; "" is the settings' own.
-func (b *Buyer) open(ctx context.Context, region string) (*deal, error) {
-	d := &deal{Buyer: b, aws: b.EC2.In(region), close: func() {}}
+// open begins a deal.
+func (b *Buyer) open(ctx context.Context) (*deal, error) {
+	d := &deal{Buyer: b, close: func() {}}
 	b.EC2.OnWait(func(w ec2.Wait) {
 		b.Customer.Say("Waiting %s for EC2's request limits in %s.", capacity.FormatDuration(w.For), w.Region)
 	})
@@ -95,7 +93,7 @@ func (d *deal) newIntent(kind IntentKind) Intent {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails: package crypto/rand
 	prefix := map[IntentKind]string{BuyBlock: "buy-", ExtendBlock: "extend-"}[kind]
-	return Intent{ID: prefix + hex.EncodeToString(random[:]), Kind: kind, Account: d.account, Region: d.aws.Region()}
+	return Intent{ID: prefix + hex.EncodeToString(random[:]), Kind: kind, Account: d.account, Region: d.EC2.Region()}
 }
 
 // send records an intent, makes the call once, and records the outcome. Without an
@@ -109,7 +107,7 @@ func (d *deal) send(ctx context.Context, i Intent,
 	if err := d.recorded(); err != nil {
 		return i, err
 	}
-	i.Phase, i.At = Sending, d.aws.Now().UTC()
+	i.Phase, i.At = Sending, d.EC2.Now().UTC()
 	i.SettledAt = i.At.Add(d.Timeout + d.Settle)
 	if err := d.intents().Write(i); err != nil {
 		return i, fmt.Errorf("%w; nothing was bought", err)
@@ -127,7 +125,7 @@ func (d *deal) send(ctx context.Context, i Intent,
 	}
 	d.Customer.Say("EC2 gave no clear answer, so it is not known yet whether %s was bought: %s", i.Offering.ID,
 		firstLine(err))
-	i.SettledAt = d.aws.Now().UTC().Add(d.Settle)
+	i.SettledAt = d.EC2.Now().UTC().Add(d.Settle)
 	i.Code, i.Message = ec2.Code(err), firstLine(err)
 	d.record(i)
 	if i, settleErr := d.settle(ctx, i); settleErr != nil || i.Phase == Bought {

@@ -17,7 +17,7 @@ import (
 // counts too. If there is none, everything learned must be on disk.
 func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering string,
 	known capacity.Offering) (Intent, bool, error) {
-	tagged, err := d.aws.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}})
+	tagged, err := d.EC2.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}})
 	if err != nil {
 		return Intent{}, false, fmt.Errorf("looking whether %s was bought before: %w",
 			Intent{Kind: kind, Offering: capacity.Offering{ID: offering}}.what(), err)
@@ -30,7 +30,7 @@ func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering strin
 	recorded := map[string]bool{}
 	for _, i := range intents {
 		same := i.Offering.ID == offering || i.ordered() == offering || sameBlock(i.Offering, known)
-		if i.Kind != kind || !same || i.Region != d.aws.Region() || !d.ours(i) {
+		if i.Kind != kind || !same || i.Region != d.EC2.Region() || !d.ours(i) {
 			continue
 		}
 		recorded[i.ID] = true

@@ -80,7 +80,7 @@ func TestBoughtBefore(t *testing.T) {
 		"the one cut off":         {[]Intent{intent("a", known, time.Hour, func(i *Intent) { i.Phase = Bought }), intent("b", known, 0, nil)}, "a"},
 	} {
 		b.StateDir = state.Dir(t.TempDir())
-		d, err := b.open(t.Context(), "")
+		d, err := b.open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestBoughtBefore(t *testing.T) {
 func TestR3_NotKnownWhatWasBought(t *testing.T) {
 	const offering = "cb-0e2000000000000aa"
 	w := newWorld(t, nil)
-	d, err := w.buyer().open(t.Context(), "")
+	d, err := w.buyer().open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestBoughtAndNotPaid(t *testing.T) {
 				s.Regions[0].Reservations = append(s.Regions[0].Reservations, r)
 			}
 		})
-		d, err := w.buyer().open(t.Context(), "")
+		d, err := w.buyer().open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

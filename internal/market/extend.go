@@ -51,7 +51,7 @@ type ExtensionResult struct {
 // Extend finds the extension, makes sure of the fee, and buys. It takes up an earlier purchase
 // instead, if there is one.
 func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
-	d, err := b.open(ctx, "")
+	d, err := b.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,22 +65,22 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 		}
 		return d.takeUpExtension(ctx, o, earlier)
 	}
-	r, err := d.aws.Reservation(ctx, o.ReservationID)
+	r, err := d.EC2.Reservation(ctx, o.ReservationID)
 	if err != nil {
 		return err
 	}
-	history, err := d.aws.Extensions(ctx, r.ID)
+	history, err := d.EC2.Extensions(ctx, r.ID)
 	if err != nil {
 		return err
 	}
-	now := d.aws.Now()
+	now := d.EC2.Now()
 	if earlier, found := recentExtension(r, history, o.Length, now); found && !o.Again {
 		return d.takeUpExtension(ctx, o, earlier)
 	}
 	if err := d.extendable(r, history, o.Length, now); err != nil {
 		return err
 	}
-	offering, err := findExtension(ctx, d.aws, r, o.Length)
+	offering, err := findExtension(ctx, d.EC2, r, o.Length)
 	if err != nil {
 		return err
 	}
@@ -92,13 +92,13 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	intent.Reservation, intent.Offering, intent.Fee = r.ID, offering, offering.Fee
 	intent.Asked, intent.OldEnd, intent.NewEnd = capacity.Duration{Duration: o.Length}, r.End, offering.End
 	if b.DryRun {
-		if err := d.aws.TryPurchaseExtension(ctx, offering.ID, r.ID); err != nil {
+		if err := d.EC2.TryPurchaseExtension(ctx, offering.ID, r.ID); err != nil {
 			return notBought(err)
 		}
 		return o.Tell(ExtensionResult{Intent: intent, Reservation: r, DryRun: true})
 	}
 	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
-		_, err := d.aws.PurchaseExtension(ctx, offering.ID, r.ID)
+		_, err := d.EC2.PurchaseExtension(ctx, offering.ID, r.ID)
 		return r.ID, err
 	})
 	if err != nil {
@@ -142,7 +142,7 @@ func (d *deal) takeUpExtension(ctx context.Context, o ExtensionOrder, i Intent) 
 	if d.DryRun {
 		return nil
 	}
-	r, err := d.aws.In(i.Region).Reservation(ctx, i.Reservation)
+	r, err := d.EC2.In(i.Region).Reservation(ctx, i.Reservation)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (d *deal) finishExtension(ctx context.Context, o ExtensionOrder, result Ext
 		if err != nil {
 			return err
 		}
-	} else if seen, found, err := extensionOf(ctx, d.aws.In(i.Region), i); err == nil && found {
+	} else if seen, found, err := extensionOf(ctx, d.EC2.In(i.Region), i); err == nil && found {
 		result.Extension = seen
 	}
 	if err := o.Tell(result); err != nil {

@@ -12,7 +12,7 @@ import (
 // What EC2 would refuse is said before anybody confirms a fee, with what is known.
 func TestExtendable(t *testing.T) {
 	w := newWorld(t, nil)
-	d := &deal{Buyer: w.buyer(), aws: w.aws, account: "111122223333"}
+	d := &deal{Buyer: w.buyer(), account: "111122223333"}
 	now := w.aws.Now()
 	good := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, OwnerID: "111122223333", Start: now.Add(-day), End: now.Add(5 * day)}
 	for name, c := range map[string]struct {
@@ -86,7 +86,7 @@ func TestRecentExtension(t *testing.T) {
 // An extension that a run was cut off in is taken up, and nothing else for one.
 func TestCutOffExtension(t *testing.T) {
 	w := newWorld(t, nil)
-	d := &deal{Buyer: w.buyer(), aws: w.aws}
+	d := &deal{Buyer: w.buyer()}
 	unlock, err := d.intents().Lock()
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,6 @@ type FitQuestion struct {
 	// Idle counts the idle nodes of ours in each of these reservations; it is called once.
 	Idle     func([]capacity.Reservation) map[string]int
 	Timing   capacity.Timing
-	Cache    Cache
 	Progress Progress
 }
 
@@ -77,7 +76,7 @@ func (q FitQuestion) searchSale(ctx context.Context, a *FitAnswer, now time.Time
 	if a.Length, a.SaleErr = ec2.Length(q.Need.Duration + overhead(q.Timing)); a.SaleErr != nil {
 		return
 	}
-	search := Search{EC2: q.EC2, Regions: q.Regions, Cache: q.Cache, Progress: q.Progress,
+	search := Search{EC2: q.EC2, Regions: q.Regions, Progress: q.Progress,
 		Query: ec2.OfferingQuery{InstanceType: q.Need.InstanceType, Count: q.Need.Count, Duration: a.Length}}
 	a.Sale, a.SaleErr = search.Run(ctx)
 	a.Failed = unionOfFailures(a.Failed, a.Sale.Failed)

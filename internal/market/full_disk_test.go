@@ -188,7 +188,7 @@ func TestR3_EC2CountsBeforeTheFile(t *testing.T) {
 				}
 				s.Regions[0].Reservations = append(s.Regions[0].Reservations, r)
 			})
-			d := &deal{Buyer: w.buyer(), aws: w.aws}
+			d := &deal{Buyer: w.buyer()}
 			if err := d.intents().Write(Intent{ID: "buy-1", Kind: BuyBlock, Phase: phase, At: opening, Region: "us-east-2", Offering: capacity.Offering{ID: offering}}); err != nil {
 				t.Fatal(err)
 			}

@@ -59,7 +59,7 @@ type Intent struct {
 	Fee      capacity.Money `json:"fee"`
 	// Reservation is the reservation bought or extended.
 	Reservation string `json:"reservation,omitempty"`
-	// Asked is the requested length, which EC2 does not always sell.
+	// Asked is the requested length of an extension, which EC2 does not always sell.
 	Asked capacity.Duration `json:"asked,omitzero"`
 	// OldEnd and NewEnd are an extension's: the block's end without and with it.
 	OldEnd time.Time `json:"old_end,omitzero"`

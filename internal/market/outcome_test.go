@@ -122,7 +122,7 @@ func TestSleep(t *testing.T) {
 // An interrupt before the call buys nothing, and leaves nothing to settle.
 func TestInterruptedBeforeTheCall(t *testing.T) {
 	w := newWorld(t, nil)
-	d, err := w.buyer().open(t.Context(), "")
+	d, err := w.buyer().open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestPaymentIsFollowed(t *testing.T) {
 func TestPaymentOfWhatDoesNotShow(t *testing.T) {
 	w := newWorld(t, showLate)
 	w.patience = 10 * time.Second
-	d := &deal{Buyer: w.buyer(), aws: w.aws}
+	d := &deal{Buyer: w.buyer()}
 	shown := w.offering("USD")
 	bought, err := w.aws.Purchase(t.Context(), shown.ID, capacity.LinuxUNIX, nil)
 	if err != nil {
@@ -241,7 +241,7 @@ func TestTakeUpAsksEC2(t *testing.T) {
 func TestR3_EveryUnknownOutcomeIsSettled(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
-	d, err := b.open(t.Context(), "")
+	d, err := b.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestR3_EveryUnknownOutcomeIsSettled(t *testing.T) {
 func TestR3_SlowAnswerIsOfWhenItWasAsked(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
-	d := &deal{Buyer: b, aws: w.aws}
+	d := &deal{Buyer: b}
 	if _, err := d.intents().Lock(); err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func TestR3_SlowAnswerIsOfWhenItWasAsked(t *testing.T) {
 // outcome cannot be written down, that is said.
 func TestR3_IntentIsOnDiskBeforeTheCall(t *testing.T) {
 	w := newWorld(t, nil)
-	d, err := w.buyer().open(t.Context(), "")
+	d, err := w.buyer().open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestR3_IntentIsOnDiskBeforeTheCall(t *testing.T) {
 	if err != nil || !strings.Contains(w.said(), "warning: recording purchase: ") || !strings.Contains(w.said(), "the next purchase asks EC2 about this one again") {
 		t.Errorf("%v; said: %s", err, w.said())
 	}
-	next := &deal{Buyer: d.Buyer, aws: d.aws}
+	next := &deal{Buyer: d.Buyer}
 	if _, err := next.send(t.Context(), d.newIntent(BuyBlock), nil); err == nil || !strings.Contains(err.Error(), "nothing was bought") {
 		t.Errorf("without an intent on disk: %v", err)
 	}

@@ -35,7 +35,7 @@ func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capac
 				"reservation %s is bought and %s, and its payment is no longer followed; run this again to follow it",
 				r.ID, stateInWords(r.State))
 		}
-		found, missing, err := askReservation(ctx, d.aws, r.ID)
+		found, missing, err := askReservation(ctx, d.EC2, r.ID)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			progress.Now(fmt.Sprintf("%s was %s; asking again: %s", r.ID, stateInWords(r.State), firstLine(err)))
@@ -50,7 +50,7 @@ func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capac
 
 // followExtension waits until an extension is paid and the block's end has moved.
 func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extension, capacity.Reservation, error) {
-	aws := d.aws.In(i.Region)
+	aws := d.EC2.In(i.Region)
 	progress := d.Customer.Start(fmt.Sprintf("the extension of %s is bought", i.Reservation))
 	defer progress.Done()
 	for wait := firstWait; ; wait = min(2*wait, paymentWait) {

@@ -19,7 +19,7 @@ func TestExtensionIsReportedWhenTheEndHasMoved(t *testing.T) {
 	}
 	for later, moved := range map[time.Duration]bool{0: true, time.Second: false} {
 		w.patience = w.sim.Clock().Now().Sub(opening) + 5*time.Minute
-		d, i := &deal{Buyer: w.buyer(), aws: w.aws}, bought.Intent
+		d, i := &deal{Buyer: w.buyer()}, bought.Intent
 		i.NewEnd = i.NewEnd.Add(later)
 		e, r, err := d.followExtension(t.Context(), i)
 		if moved && (err != nil || r.ID != dollarBlock || e.State != capacity.ExtensionPaid) {

@@ -12,12 +12,11 @@ import (
 // PurchaseOrder is a block to buy. Show and Tell must be set.
 type PurchaseOrder struct {
 	OfferingID string
-	// Facts about the offering, to find it again and to identify it; zero values are unknown.
-	// Region sells the block; by default the region of the search, else the buyer's own.
-	InstanceType string
-	Count        int
-	Duration     time.Duration
-	Region       string
+	// Query is the search that finds the offering: EC2 cannot look one up by its id.
+	Query ec2.OfferingQuery
+	// Zone is the AZ id of the block. With it, and a Query from the block's start to its end, the block is
+	// found under another id too.
+	Zone string
 	// Platform of the image that will run; "" is Linux.
 	Platform string
 
@@ -36,8 +35,8 @@ type PurchaseOrder struct {
 // PurchasePreview is the block before it is bought.
 type PurchasePreview struct {
 	Offering capacity.Offering
-	// Was is the offering as the search showed it, if its id or fee has changed; zero else.
-	Was capacity.Offering
+	// OrderedAs is the id of the order, if EC2 has the block under another one; "" else.
+	OrderedAs string
 	// Account that buys; "" if unknown.
 	Account string
 	// Now is AWS's time.
@@ -58,16 +57,7 @@ type PurchaseResult struct {
 // Purchase finds the offering again, makes sure of the fee, and buys. It takes up an earlier
 // purchase instead, if there is one.
 func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
-	last, lastErr := ReadRemembered(b.StateDir)
-	known, remembered := last.offering(o.OfferingID)
-	query, region := o.question(), o.Region
-	if remembered {
-		query, region = last.question(), known.Region
-		if err := o.contradicts(known, query.Duration, ""); err != nil {
-			return err
-		}
-	}
-	d, err := b.open(ctx, region)
+	d, err := b.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,27 +65,21 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	if err := d.settleEarlier(ctx); err != nil {
 		return err
 	}
-	earlier, bought, err := d.boughtBefore(ctx, BuyBlock, o.OfferingID, known)
+	offering, findErr := findOffering(ctx, d.EC2, o.Query, o.OfferingID, o.block(d.EC2.Region()))
+	earlier, bought, err := d.boughtBefore(ctx, BuyBlock, o.OfferingID, offering)
 	switch {
 	case err != nil:
 		return err
 	case bought && (earlier.Phase == Bought || !o.Again):
 		return d.takeUpPurchase(ctx, o, earlier)
-	case query == (ec2.OfferingQuery{}) && lastErr != nil:
-		return lastErr
-	case query == (ec2.OfferingQuery{}):
-		return mistake(
-			"offering %s: it is not in the answer that `pcs-capacity offerings` saw last; run that again, or add --instance-type, --count and --duration",
-			o.OfferingID)
+	case findErr != nil:
+		return findErr
 	}
-	offering, err := findOffering(ctx, d.aws, query, o.OfferingID, known)
-	if err != nil {
-		return err
+	intent := d.newIntent(BuyBlock)
+	if offering.ID != o.OfferingID {
+		intent.OrderedAs = o.OfferingID
 	}
-	preview := PurchasePreview{Offering: offering, Account: d.account, Now: d.aws.Now()}
-	if remembered && (offering.ID != known.ID || offering.Fee != known.Fee) {
-		preview.Was = known
-	}
+	preview := PurchasePreview{Offering: offering, OrderedAs: intent.OrderedAs, Account: d.account, Now: d.EC2.Now()}
 	if err := o.Show(preview); err != nil {
 		return err
 	}
@@ -103,29 +87,26 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 		return err
 	}
 	if typed := o.Fee == (capacity.Money{}) && !b.DryRun; typed {
-		if offering, err = d.afterTyping(ctx, query, offering); err != nil {
+		if offering, err = d.afterTyping(ctx, o.Query, offering); err != nil {
 			return err
 		}
 	}
-	intent := d.newIntent(BuyBlock)
 	if offering.ID != o.OfferingID {
 		intent.OrderedAs = o.OfferingID
 	}
-	intent.Offering, intent.Asked, intent.Fee, intent.Platform = offering, capacity.Duration{
-		Duration: query.Duration,
-	}, offering.Fee, o.Platform
+	intent.Offering, intent.Fee, intent.Platform = offering, offering.Fee, o.Platform
 	if intent.Platform == "" {
 		intent.Platform = capacity.LinuxUNIX
 	}
 	if b.DryRun {
-		if err := d.aws.TryPurchase(ctx, offering.ID, intent.Platform, d.tags(intent)); err != nil {
+		if err := d.EC2.TryPurchase(ctx, offering.ID, intent.Platform, d.tags(intent)); err != nil {
 			return notBought(err)
 		}
 		return o.Tell(PurchaseResult{Intent: intent, DryRun: true})
 	}
 	var r capacity.Reservation
 	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
-		r, err = d.aws.Purchase(ctx, offering.ID, intent.Platform, d.tags(intent))
+		r, err = d.EC2.Purchase(ctx, offering.ID, intent.Platform, d.tags(intent))
 		return r.ID, err
 	})
 	if err != nil {
@@ -147,19 +128,22 @@ func (d *deal) tags(i Intent) map[string]string {
 	return tags
 }
 
-// question returns the search implied by the order; zero if the order says too little.
-func (o PurchaseOrder) question() ec2.OfferingQuery {
-	if o.InstanceType == "" || o.Count < 1 || o.Duration <= 0 {
-		return ec2.OfferingQuery{}
+// block is the block that the order describes without its id; zero if it says too little.
+func (o PurchaseOrder) block(region string) capacity.Offering {
+	if o.Zone == "" || o.Query.StartAfter.IsZero() || o.Query.EndBy.IsZero() {
+		return capacity.Offering{}
 	}
-	return ec2.OfferingQuery{InstanceType: o.InstanceType, Count: o.Count, Duration: o.Duration}
+	known := capacity.Offering{ID: o.OfferingID, Region: region, AZID: o.Zone, Start: o.Query.StartAfter, End: o.Query.EndBy}
+	if ec2.IsUltraServer(o.Query.InstanceType) {
+		known.UltraServerType, known.UltraServerCount = o.Query.InstanceType, o.Query.Count
+	} else {
+		known.InstanceType, known.Count = o.Query.InstanceType, o.Query.Count
+	}
+	return known
 }
 
 // takeUpPurchase continues a purchase of an earlier run or of another machine. It buys nothing.
 func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) error {
-	if err := o.contradicts(i.Offering, i.Asked.Duration, i.Platform); err != nil {
-		return err
-	}
 	at := d.Customer.Time(i.At)
 	if i.Phase == Bought {
 		d.Customer.Say("An earlier run bought offering %s%s at %s, as %s, and was cut off. Nothing is bought now.",
@@ -181,7 +165,7 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 
 // shown returns the purchased reservation, which has only its id until EC2 shows it.
 func (d *deal) shown(ctx context.Context, id string) (capacity.Reservation, error) {
-	r, err := d.aws.Reservation(ctx, id)
+	r, err := d.EC2.Reservation(ctx, id)
 	if ec2.Code(err) == reservationNotFound || errors.Is(err, ec2.ErrNotDescribed) {
 		return capacity.Reservation{ID: id}, nil
 	}

@@ -3,33 +3,13 @@ package market
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
-
-func TestQuestionOfAnOrder(t *testing.T) {
-	for _, c := range []struct {
-		order PurchaseOrder
-		asks  bool
-	}{
-		{PurchaseOrder{InstanceType: "t", Count: 1, Duration: 1}, true},
-		{PurchaseOrder{Count: 1, Duration: 1}, false},
-		{PurchaseOrder{InstanceType: "t", Duration: 1}, false},
-		{PurchaseOrder{InstanceType: "t", Count: 1}, false},
-		{PurchaseOrder{InstanceType: "t", Count: 1, Duration: -1}, false},
-	} {
-		if q := c.order.question(); (q != ec2.OfferingQuery{}) != c.asks || c.asks && (q.InstanceType != "t" || q.Count != 1 || q.Duration != 1) {
-			t.Errorf("%+v: %+v", c.order, q)
-		}
-	}
-}
 
 // A purchase from its order to its end, and what a second order of the same makes of it.
 func TestPurchase(t *testing.T) {
@@ -48,12 +28,6 @@ func TestPurchase(t *testing.T) {
 	if err := b.Purchase(t.Context(), refused); !errors.Is(err, errDeclined) || len(w.sim.Ledger()) != 0 {
 		t.Errorf("it was shown and not wanted: %v", err)
 	}
-	// Nobody knows what to ask EC2 for.
-	unknown := order
-	unknown.Count = 0
-	if err := b.Purchase(t.Context(), unknown); err == nil || !strings.Contains(err.Error(), "offering") || len(w.sim.Ledger()) != 0 {
-		t.Errorf("an order that says too little: %v", err)
-	}
 
 	try := *b
 	try.DryRun = true
@@ -66,7 +40,7 @@ func TestPurchase(t *testing.T) {
 	if !strings.HasPrefix(bought.Intent.ID, "buy-") || strings.Contains(w.said(), "warning") {
 		t.Errorf("id %s; said: %s", bought.Intent.ID, w.said())
 	}
-	if preview.Offering.ID != shown.ID || preview.Was.ID != "" || bought.Reservation.State != capacity.StateScheduled {
+	if preview.Offering.ID != shown.ID || preview.OrderedAs != "" || bought.Reservation.State != capacity.StateScheduled {
 		t.Errorf("%+v; %+v", preview, bought)
 	}
 	first := bought.Reservation.ID
@@ -80,11 +54,6 @@ func TestPurchase(t *testing.T) {
 	}
 	if !strings.Contains(w.said(), "add --again to buy one more") {
 		t.Errorf("said: %s", w.said())
-	}
-	other := order
-	other.Count = 2
-	if err := b.Purchase(t.Context(), other); err == nil || len(w.sim.Ledger()) != 1 {
-		t.Errorf("another count: %v", err)
 	}
 	again := order
 	again.Again, again.Platform = true, "Red Hat Enterprise Linux"
@@ -178,96 +147,58 @@ func TestPaymentThatFails(t *testing.T) {
 	}
 }
 
-// What the search showed is shown beside what EC2 says now, where that differs.
-func TestWhatTheSearchShowed(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*capacity.Offering)
-		was    bool
-	}{
-		"the same":    {func(*capacity.Offering) {}, false},
-		"another fee": {func(o *capacity.Offering) { o.Fee = usd(t, "1.00") }, true},
-		"another id":  {func(o *capacity.Offering) { o.ID = "cb-0e2000000000000ff" }, true},
-	} {
-		w := newWorld(t, nil)
-		b := w.buyer()
-		now := w.offering("USD")
-		was := now
-		c.change(&was)
-		if err := Remember(w.dir, Remembered{InstanceType: now.InstanceType, Count: now.Count, Duration: capacity.Duration{Duration: day}, Region: "us-east-2", At: w.aws.Now(), Found: []capacity.Offering{was}}); err != nil {
-			t.Fatal(err)
-		}
-		var preview PurchasePreview
-		var bought PurchaseResult
-		order := PurchaseOrder{OfferingID: was.ID, Terms: Terms{Fee: now.Fee}, Wait: true,
-			Show: func(p PurchasePreview) error { preview = p; return nil }, Tell: func(r PurchaseResult) error { bought = r; return nil }}
-		if err := b.Purchase(t.Context(), order); err != nil || preview.Offering.ID != now.ID || preview.Offering.Fee != now.Fee {
-			t.Errorf("%s: %v, %+v", name, err, preview)
-		}
-		if (preview.Was.ID == was.ID) != c.was || (preview.Was.ID == "") == c.was {
-			t.Errorf("%s: shown before was %+v", name, preview.Was)
-		}
-		if alias := was.ID != now.ID; (bought.Intent.OrderedAs == was.ID) != alias {
-			t.Errorf("%s: ordered as %q", name, bought.Intent.OrderedAs)
-		}
-	}
-}
-
-// An answer that cannot be read any more keeps nobody from buying who says what to ask for.
-func TestPurchaseWithoutTheAnswer(t *testing.T) {
-	w := newWorld(t, nil)
-	b := w.buyer()
-	shown := w.offering("USD")
-	if err := Remember(w.dir, Remembered{InstanceType: shown.InstanceType}); err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(string(w.dir), "*.json"))
-	if err != nil || len(files) != 1 {
-		t.Fatal(files, err)
-	}
-	if err := os.WriteFile(files[0], []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	var bought PurchaseResult
-	order := w.order(shown.ID, Terms{Fee: shown.Fee}, &bought)
-	short := order
-	short.Duration = 0
-	if err := b.Purchase(t.Context(), short); err == nil || !strings.Contains(err.Error(), files[0]) {
-		t.Errorf("the answer is needed: %v", err)
-	}
-	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow {
-		t.Errorf("it is not needed: %v", err)
-	}
-}
-
 // accepting confirms every fee.
 type accepting struct{ *customer }
 
 func (accepting) ConfirmFee(capacity.Offering) error { return nil }
 
-// Who has taken the time to type a fee gets the block by the id that it has by then; a fee
-// that was given with the order needs no second look, and nothing bought none at all.
-func TestTheOfferingIsLookedUpAfterTyping(t *testing.T) {
-	const renamed = "EC2 has "
+// A block is found under the id that it has by now: by its zone, start and end if the id of the order is
+// gone, and once more after a fee was typed. An order that names only its id is refused then.
+func TestABlockUnderAnotherID(t *testing.T) {
 	for name, c := range map[string]struct {
-		typed, dry, looks bool
-	}{"typed": {typed: true, looks: true}, "given": {}, "typed in a dry run": {typed: true, dry: true}} {
+		named, typed, dry bool
+		looks             int
+	}{"typed": {named: true, typed: true, looks: 2}, "given": {named: true, looks: 1}, "dry": {named: true, typed: true, dry: true, looks: 1}, "its id": {looks: 1}} {
 		w := newWorld(t, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
 		b := w.buyer()
 		b.Customer, b.DryRun = accepting{&w.customer}, c.dry
 		shown := w.offering("USD")
-		if err := Remember(w.dir, Remembered{InstanceType: shown.InstanceType, Count: shown.Count, Duration: capacity.Duration{Duration: day}, Region: "us-east-2", Found: []capacity.Offering{shown}}); err != nil {
-			t.Fatal(err)
-		}
+		before := w.searches()
 		terms := Terms{Fee: shown.Fee}
 		if c.typed {
 			terms = Terms{}
 		}
 		var bought PurchaseResult
-		if err := b.Purchase(t.Context(), w.order(shown.ID, terms, &bought)); err != nil || bought.DryRun != c.dry || bought.BoughtNow == c.dry {
+		order := w.order(shown.ID, terms, &bought)
+		if c.named {
+			order.Zone, order.Query.StartAfter, order.Query.EndBy = shown.AZID, shown.Start, shown.End
+		}
+		err := b.Purchase(t.Context(), order)
+		if c.named && (err != nil || bought.DryRun != c.dry || bought.BoughtNow == c.dry || bought.Intent.OrderedAs != shown.ID) {
 			t.Errorf("%s: %v, %+v", name, err, bought)
 		}
-		if looks := strings.Contains(w.said(), renamed); looks != c.looks {
-			t.Errorf("%s: %s", name, w.said())
+		if !c.named && (err == nil || !strings.Contains(err.Error(), "no longer has it for sale") || len(w.sim.Ledger()) != 0) {
+			t.Errorf("%s: %v, %+v", name, err, bought)
 		}
+		if looks := w.searches() - before; looks != c.looks {
+			t.Errorf("%s: %d searches, want %d", name, looks, c.looks)
+		}
+	}
+}
+
+// A block that was bought is not bought again under another id, though the order says only that.
+func TestR3_OnePurchaseUnderTwoIDs(t *testing.T) {
+	w := newWorld(t, nil)
+	b := w.buyer()
+	shown := w.offering("USD")
+	was := shown
+	was.ID = "cb-0e2000000000000ff"
+	i := Intent{ID: "buy-1", Kind: BuyBlock, Phase: Done, At: w.aws.Now(), Region: "us-east-2", Offering: was, Reservation: dollarBlock}
+	if err := b.intents().Write(i); err != nil {
+		t.Fatal(err)
+	}
+	var told PurchaseResult
+	if err := b.Purchase(t.Context(), w.order(shown.ID, Terms{Fee: shown.Fee}, &told)); err != nil || told.BoughtNow || told.Intent.ID != i.ID || len(w.sim.Ledger()) != 0 {
+		t.Errorf("%v, %+v", err, told)
 	}
 }

@@ -1,6 +1,7 @@
 package market
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,10 +13,15 @@ import (
 // sameBlock reports whether two offerings are of one block, whatever their ids and fees:
 // the ids of offerings expire soon, and EC2 then shows the block under another one.
 func sameBlock(a, b capacity.Offering) bool {
-	return a.Region == b.Region && a.AZID == b.AZID && a.InstanceType == b.InstanceType && a.Count == b.Count &&
-		a.UltraServerType == b.UltraServerType && a.UltraServerCount == b.UltraServerCount && a.Tenancy == b.Tenancy &&
+	return a.Region == b.Region && a.AZID == b.AZID && soldType(a) == soldType(b) && SoldCount(a) == SoldCount(b) &&
 		!a.Start.IsZero() && a.Start.Equal(b.Start) && a.End.Equal(b.End)
 }
+
+// soldType is the type by which EC2 sells a block: of its UltraServers, else of its instances.
+func soldType(o capacity.Offering) string { return cmp.Or(o.UltraServerType, o.InstanceType) }
+
+// SoldCount is the number of UltraServers of a block, else of its instances.
+func SoldCount(o capacity.Offering) int { return cmp.Or(o.UltraServerCount, o.Count) }
 
 // findOffering asks EC2 anew, for today's fee. If EC2 no longer has the id, another offering of the
 // same block stands for it: of several, one with the same fee, else the cheapest.
@@ -27,8 +33,8 @@ func findOffering(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery, id 
 	}
 	o, there := pickOffering(found, id, known)
 	if !there {
-		return o, fmt.Errorf("offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again", id,
-			aws.Region())
+		return o, fmt.Errorf("offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again, and use the whole command that it prints",
+			id, aws.Region())
 	}
 	return o, nil
 }
@@ -52,7 +58,7 @@ func pickOffering(found []capacity.Offering, id string, known capacity.Offering)
 // meanwhile. The typed fee accepts that very fee.
 func (d *deal) afterTyping(ctx context.Context, q ec2.OfferingQuery,
 	typed capacity.Offering) (capacity.Offering, error) {
-	now, err := findOffering(ctx, d.aws, q, typed.ID, typed)
+	now, err := findOffering(ctx, d.EC2, q, typed.ID, typed)
 	switch {
 	case err != nil:
 		return now, fmt.Errorf("%w; nothing was bought", err)

@@ -15,7 +15,7 @@ func TestR3_AnotherFeeAfterTyping(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
 	shown := w.offering("USD")
 	query := ec2.OfferingQuery{InstanceType: shown.InstanceType, Count: shown.Count, Duration: day}
-	d := &deal{Buyer: w.buyer(), aws: w.aws, close: func() {}}
+	d := &deal{Buyer: w.buyer(), close: func() {}}
 	now, err := d.afterTyping(t.Context(), query, shown)
 	if err != nil || now.ID == shown.ID || !sameBlock(now, shown) || now.Fee != shown.Fee {
 		t.Fatalf("%+v became %+v: %v", shown, now, err)
@@ -29,7 +29,7 @@ func TestR3_AnotherFeeAfterTyping(t *testing.T) {
 
 func TestSameBlock(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	one := capacity.Offering{ID: "cb-1", Region: "r", AZID: "z", InstanceType: "t", Count: 4, UltraServerType: "u", UltraServerCount: 2, Tenancy: "default", Start: noon, End: noon.Add(day), Fee: usd(t, "5.00")}
+	one := capacity.Offering{ID: "cb-1", Region: "r", AZID: "z", InstanceType: "t", Count: 4, UltraServerType: "u", UltraServerCount: 2, Start: noon, End: noon.Add(day), Fee: usd(t, "5.00")}
 	other := one
 	other.ID, other.Fee = "cb-2", usd(t, "6.00")
 	if !sameBlock(one, other) {
@@ -38,11 +38,10 @@ func TestSameBlock(t *testing.T) {
 	for what, change := range map[string]func(*capacity.Offering){
 		"region":              func(o *capacity.Offering) { o.Region = "q" },
 		"zone":                func(o *capacity.Offering) { o.AZID = "y" },
-		"type":                func(o *capacity.Offering) { o.InstanceType = "s" },
-		"count":               func(o *capacity.Offering) { o.Count = 5 },
+		"type":                func(o *capacity.Offering) { o.InstanceType, o.UltraServerType = "s", "" },
+		"count":               func(o *capacity.Offering) { o.Count, o.UltraServerCount = 5, 0 },
 		"type of UltraServer": func(o *capacity.Offering) { o.UltraServerType = "v" },
 		"UltraServers":        func(o *capacity.Offering) { o.UltraServerCount = 3 },
-		"tenancy":             func(o *capacity.Offering) { o.Tenancy = "dedicated" },
 		"start":               func(o *capacity.Offering) { o.Start = noon.Add(time.Second) },
 		"end":                 func(o *capacity.Offering) { o.End = noon },
 	} {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Search is a question about blocks for sale, asked in one region or several.
@@ -24,8 +23,6 @@ type Search struct {
 	Regions []string
 	// MaxPrice is the highest price of the whole block; zero for no limit.
 	MaxPrice capacity.Money
-	// Cache of answers younger than a minute; "" always asks EC2.
-	Cache    Cache
 	Progress Progress
 }
 
@@ -44,7 +41,6 @@ type Found struct {
 	Failed []RegionFailure
 
 	search  Search
-	asked   *offeringAnswers
 	answers []regionAnswer
 }
 
@@ -59,7 +55,8 @@ type regionAnswer struct {
 
 // Run asks the regions. It is an error when none answers; the result then has only Failed.
 func (s Search) Run(ctx context.Context) (*Found, error) {
-	f := &Found{search: s, asked: newOfferingAnswers(ctx, s.Progress, s.EC2, s.Cache)}
+	f := &Found{search: s}
+	s.EC2.OnWait(f.tellWait)
 	var err error
 	if f.answers, f.Failed, err = AskRegions(ctx, s.Progress, s.EC2, s.Regions, f.ask); err != nil {
 		return f, err
@@ -86,7 +83,7 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 		}
 	}
 	var err error
-	answer.found, err = f.asked.ask(ctx, aws, q)
+	answer.found, err = aws.Offerings(ctx, q)
 	switch {
 	case errors.Is(err, ec2.ErrNotSold):
 		answer.unsold = ec2.Code(err) + ": " + ec2.Message(err)
@@ -101,6 +98,16 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 		slog.Warn("prices per GPU are not known", "region", aws.Region(), "error", typesErr)
 	}
 	return answer, nil
+}
+
+// tellWait reports a wait for EC2's request limits: 10 searches, then one in 7 seconds.
+func (f *Found) tellWait(w ec2.Wait) {
+	after := capacity.FormatDuration(w.For)
+	if w.Throttled != "" {
+		f.search.Progress.Say("EC2 throttles searches in %s (%s); asking again in %s.", w.Region, w.Throttled, after)
+	} else {
+		f.search.Progress.Now(fmt.Sprintf("waiting %s for EC2's request limits in %s", after, w.Region))
+	}
 }
 
 // unsold is the reason why EC2 sells no block of a type in a region; "" if it does.
@@ -140,22 +147,47 @@ func (s Search) affordable(found []capacity.Offering) []capacity.Offering {
 // Query returns the question.
 func (f *Found) Query() ec2.OfferingQuery { return f.search.Query }
 
-// FromCache reports whether an answer was an earlier run's.
-func (f *Found) FromCache() bool { return f.asked.kept.Load() }
+// Largest is the largest count that is for sale where the requested one is not, in the region that has
+// most; nil if there is none. A binary search keeps the calls few: a smaller block is for sale wherever a
+// larger one is.
+func (f *Found) Largest(ctx context.Context) (*capacity.Offering, error) {
+	var regions []string
+	for _, a := range f.answers {
+		if a.region != "" && a.unsold == "" {
+			regions = append(regions, a.region)
+		}
+	}
+	if len(regions) == 0 {
+		return nil, nil
+	}
+	found, _, err := AskRegions(ctx, f.search.Progress, f.search.EC2, regions, f.largestIn)
+	var most *capacity.Offering
+	for _, o := range found {
+		if o != nil && (most == nil || SoldCount(*o) > SoldCount(*most)) {
+			most = o
+		}
+	}
+	return most, err
+}
 
-// Remember keeps the question, with some of the offerings, for a purchase, which must ask it again.
-// A failure is no error: the purchase then needs the question from its caller.
-func (f *Found) Remember(dir state.Dir, offers []Offer) {
+// largestIn is the earliest offering of the largest count in the client's region.
+func (f *Found) largestIn(ctx context.Context, aws *ec2.Client) (*capacity.Offering, error) {
+	var largest *capacity.Offering
 	q := f.search.Query
-	r := Remembered{InstanceType: q.InstanceType, Count: q.Count, Duration: capacity.Duration{Duration: q.Duration},
-		StartAfter: q.StartAfter, EndBy: q.EndBy, Region: f.search.EC2.Region(), At: f.search.EC2.Now()}
-	for _, o := range offers {
-		r.Found = append(r.Found, o.Offering)
+	for low, high := 0, q.Count-1; low < high; {
+		q.Count = (low + high + 1) / 2
+		found, err := aws.Offerings(ctx, q)
+		if err != nil {
+			return largest, err
+		}
+		if found = f.search.affordable(found); len(found) == 0 {
+			high = q.Count - 1
+			continue
+		}
+		first := slices.MinFunc(found, func(a, b capacity.Offering) int { return a.Start.Compare(b.Start) })
+		largest, low = &first, q.Count
 	}
-	if err := Remember(dir, r); err != nil {
-		slog.Info("the offerings are not remembered, so purchase needs --instance-type, --count and --duration",
-			"error", err)
-	}
+	return largest, nil
 }
 
 // WhyNone lists, a sentence each, why there is no offer; at writes a time.

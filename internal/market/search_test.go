@@ -3,8 +3,6 @@ package market
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,14 +12,13 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // search asks for 4 instances for a day.
 func (w *world) search(most capacity.Money) *Found {
 	w.Helper()
 	found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, MaxPrice: most, Progress: &w.customer,
-		Query: ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day}}.Run(w.Context())
+		Query: fourForADay}.Run(w.Context())
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -63,16 +60,33 @@ func TestMaxPriceIsInItsCurrency(t *testing.T) {
 			t.Errorf("at most %s (-want +got):\n%s", c.most, diff)
 		}
 		// Three instances are within the price; in yuan any number is a smaller one.
-		alternatives, err := found.Alternatives(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := 3
 		if c.most.Currency() != capacity.USD {
-			if len(alternatives) > 0 {
-				t.Errorf("at most %s: alternatives %+v", c.most, alternatives)
-			}
-		} else if len(alternatives) != 1 || alternatives[0].Differs != OtherCount || alternatives[0].Count != 3 {
-			t.Errorf("at most %s: alternatives %+v, want 3 instances", c.most, alternatives)
+			want = 0
+		}
+		largest, err := found.Largest(t.Context())
+		if err != nil || (largest != nil) != (want > 0) || largest != nil && largest.Count != want {
+			t.Errorf("at most %s: %v, %+v, want %d instances", c.most, err, largest, want)
+		}
+	}
+}
+
+// The largest number for sale is found in as many searches as it has binary digits.
+func TestLargest(t *testing.T) {
+	for _, c := range []struct{ sold, asked, searches int }{{3, 4, 2}, {1, 2, 1}, {1, 8, 3}, {5, 8, 3}, {7, 64, 6}} {
+		w := newWorld(t, func(s *awssim.Scenario) {
+			s.Regions[0].Offerings = s.Regions[0].Offerings[:1]
+			s.Regions[0].Offerings[0].MaxCount = c.sold
+		})
+		query := ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: c.asked, Duration: day}
+		found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: query}.Run(t.Context())
+		if err != nil || len(found.Offers) > 0 {
+			t.Fatalf("%+v: %v, %+v", c, err, found.Offers)
+		}
+		before := w.searches()
+		largest, err := found.Largest(t.Context())
+		if err != nil || largest == nil || largest.Count != c.sold || w.searches()-before != c.searches {
+			t.Errorf("%+v: %v, %+v in %d searches", c, err, largest, w.searches()-before)
 		}
 	}
 }
@@ -107,45 +121,13 @@ func (w *world) searches() int {
 	return w.sim.Calls()[awssim.CallKey{Service: "ec2", Operation: "DescribeCapacityBlockOfferings", Region: "us-east-2"}]
 }
 
-// Waits are told: what this program makes of itself as progress, what EC2 imposes to stay.
-func TestSearchTime(t *testing.T) {
-	w := newWorld(t, nil)
-	a := newOfferingAnswers(t.Context(), &w.customer, w.aws, "")
-	a.announce(w.aws, 10)
-	if w.said() != "" {
-		t.Errorf("ten searches are said to take long: %s", w.said())
-	}
-	a.announce(w.aws, 13)
-	a.tellWait(ec2.Wait{Region: "us-east-2", For: 5 * time.Second})
-	a.tellWait(ec2.Wait{Region: "us-east-2", For: 5 * time.Second, Throttled: "RequestLimitExceeded"})
-	for _, want := range []string{"Searching on in us-east-2 can take ", "waiting 5s for EC2's request limits in us-east-2", "EC2 throttles searches in us-east-2 (RequestLimitExceeded); asking again in 5s."} {
-		if !strings.Contains(w.said(), want) {
-			t.Errorf("said %q, not %q", w.said(), want)
-		}
-	}
-}
-
 // A search tells of its waits.
 func TestSearchTellsWaits(t *testing.T) {
 	w := newWorld(t, nil)
 	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503, Count: 1})
-	s := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day}}
+	s := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: fourForADay}
 	if _, err := s.Run(w.stoppedAt("EC2 throttles searches in us-east-2 ")); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v; said: %s", err, w.said())
-	}
-}
-
-// A purchase finds what a search has shown.
-func TestSearchIsRemembered(t *testing.T) {
-	w := newWorld(t, nil)
-	found := w.search(capacity.Money{})
-	found.Remember(w.dir, found.Offers[:1])
-	r, err := ReadRemembered(w.dir)
-	if err != nil || r.question() != found.Query() || r.Region != "us-east-2" || len(r.Found) != 1 || r.Found[0].ID != found.Offers[0].ID || r.At.Sub(opening).Abs() > time.Minute {
-		t.Errorf("%v, %+v", err, r)
-	}
-	if found.Offers[0].GPUs != 8 {
-		t.Errorf("%d GPUs", found.Offers[0].GPUs)
 	}
 }
 
@@ -153,7 +135,7 @@ func TestSearchIsRemembered(t *testing.T) {
 func TestWhyNone(t *testing.T) {
 	at := func(t time.Time) string { return t.UTC().Format("02 15:04") }
 	after, by := opening.Add(20*day), opening.Add(22*day)
-	f := &Found{search: Search{Query: ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day}}}
+	f := &Found{search: Search{Query: fourForADay}}
 	for name, c := range map[string]struct {
 		answers   []regionAnswer
 		after, by time.Time
@@ -216,53 +198,5 @@ func TestUltraServers(t *testing.T) {
 	found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: ec2.OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day}}.Run(t.Context())
 	if err != nil || len(found.Offers) != 1 || found.Offers[0].InstanceType != "trn2u.48xlarge" || found.Offers[0].GPUs != 16 {
 		t.Errorf("%v, %+v", err, found)
-	}
-}
-
-// Where nothing goes wrong nothing is logged, and what does is.
-func TestWhatIsLogged(t *testing.T) {
-	var log strings.Builder
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	t.Cleanup(func() { slog.SetDefault(before) })
-	w := newWorld(t, nil)
-	s := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Cache: Cache(t.TempDir() + "/cache"),
-		Query: ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day}}
-	deal := func() {
-		t.Helper()
-		found, err := s.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		found.Remember(w.dir, found.Offers)
-		d, err := w.buyer().open(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.close()
-	}
-	if deal(); log.Len() > 0 {
-		t.Errorf("logged %s", log.String())
-	}
-	folder := t.TempDir()
-	for _, operation := range []string{"DescribeInstanceTypes", "GetCallerIdentity"} {
-		w.fault(awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "AccessDenied", Status: 403})
-	}
-	if err := os.WriteFile(folder+"/file", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.Cache, s.EC2 = Cache(folder+"/file/cache"), w.somebodyElse().aws // a client that knows no type yet
-	if deal(); strings.Count(log.String(), "\n") != 3 {
-		t.Errorf("logged %s", log.String())
-	}
-	for _, want := range []string{"prices per GPU are not known", "the answer is not kept", "the account is not known"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("logged %s", log.String())
-		}
-	}
-	log.Reset()
-	w.search(capacity.Money{}).Remember(state.Dir(folder+"/file/state"), nil)
-	if !strings.Contains(log.String(), "the offerings are not remembered") {
-		t.Errorf("logged %s", log.String())
 	}
 }

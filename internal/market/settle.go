@@ -53,7 +53,7 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 		began := time.Now()
 		found, err := d.look(ctx, &i)
 		// AWS's time when EC2 was asked: its answer has just carried it.
-		asked := d.aws.Now().Add(-time.Since(began))
+		asked := d.EC2.Now().Add(-time.Since(began))
 		wouldShow := !asked.Before(i.SettledAt)
 		switch {
 		case found:
@@ -88,7 +88,7 @@ func (d *deal) unknown(i Intent, err error) error {
 func (d *deal) look(ctx context.Context, i *Intent) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
-	aws := d.aws.In(i.Region)
+	aws := d.EC2.In(i.Region)
 	if i.Kind == ExtendBlock {
 		_, found, err := extensionOf(ctx, aws, *i)
 		return found, err

@@ -82,7 +82,7 @@ func TestR3_OnlyABlockIsAPurchase(t *testing.T) {
 		w := newWorld(t, func(s *awssim.Scenario) {
 			s.Regions[0].Reservations = append(s.Regions[0].Reservations, reservations...)
 		})
-		d, err := w.buyer().open(t.Context(), "")
+		d, err := w.buyer().open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

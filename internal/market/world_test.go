@@ -60,6 +60,9 @@ const (
 	day         = 24 * time.Hour
 )
 
+// fourForADay asks for 4 instances for a day.
+var fourForADay = ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day}
+
 // opening is when a world begins.
 var opening = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
@@ -126,7 +129,7 @@ func (w *world) pause(ctx context.Context, d time.Duration) bool {
 // offering is the one for sale of 4 instances for a day in a currency.
 func (w *world) offering(currency string) capacity.Offering {
 	w.Helper()
-	found, err := w.aws.Offerings(w.Context(), ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: day})
+	found, err := w.aws.Offerings(w.Context(), fourForADay)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -141,7 +144,7 @@ func (w *world) offering(currency string) capacity.Offering {
 
 // order is an order of 4 instances for a day. What was bought goes to bought.
 func (w *world) order(offeringID string, terms Terms, bought *PurchaseResult) PurchaseOrder {
-	return PurchaseOrder{OfferingID: offeringID, InstanceType: "p5.48xlarge", Count: 4, Duration: day, Terms: terms, Wait: true,
+	return PurchaseOrder{OfferingID: offeringID, Query: fourForADay, Terms: terms, Wait: true,
 		Show: func(PurchasePreview) error { return nil }, Tell: func(r PurchaseResult) error { *bought = r; return nil }}
 }
 
