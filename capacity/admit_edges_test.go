@@ -31,10 +31,8 @@ func TestAdmitAtTheEdges(t *testing.T) {
 		says    []string // all that it says: the message, or the warnings
 		edits   Edits
 	}{
-		"one task keeps to one block": {req: Request{Partitions: gpu, Tasks: 1, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"}},
 		"the default partition is ours": {req: Request{Nodes: 6, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "gpu-b"},
 			change: []func(*Snapshot){func(s *Snapshot) { s.DefaultPartition = "gpu" }}},
-		"no default partition": {req: Request{Nodes: 6}, code: NotManaged, change: []func(*Snapshot){func(s *Snapshot) { s.DefaultPartition = "" }}},
 		"two partitions refuse": {req: Request{Partitions: both, Nodes: 9, TimeLimit: Minutes(60)}, code: TooManyNodes, refused: true,
 			change: []func(*Snapshot){func(s *Snapshot) { partitionLike(s, "more", func(*Partition) {}) }},
 			says: []string{"the job asks for 9 nodes, but the largest reservation of partition gpu that it may use has 8; use --nodes=8; " +
@@ -52,26 +50,9 @@ func TestAdmitAtTheEdges(t *testing.T) {
 			says: []string{`account "bio" may not use the reservations of partition more; allowed: nlp`}},
 		"a limit of the user's own is kept in any partition": {req: Request{Partitions: both, TimeLimit: Minutes(6000), TimeMin: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"},
 			change: []func(*Snapshot){func(s *Snapshot) { partitionLike(s, "more", func(*Partition) {}) }}},
-		"fresh: sync is there to raise the limit": {req: Request{Partitions: gpu}, code: OK,
-			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.TimeMinCollapses = true }},
-			edits:  Edits{TimeLimit: Minutes(47*60 + 20), TimeMin: Minutes(31)}},
-		"just not stale": {req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, code: TooManyNodes, refused: true,
-			change: []func(*Snapshot){func(s *Snapshot) { s.TakenAt = noon.Add(-10 * time.Minute) }},
-			says:   []string{"the job asks for 9 nodes, but the largest reservation of partition gpu that it may use has 8; use --nodes=8"}},
 		"the largest is named, wherever it is": {req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, code: TooManyNodes, refused: true,
 			change: []func(*Snapshot){largerFirst},
 			says:   []string{"the job asks for 9 nodes, but the largest reservation of partition gpu that it may use has 8; use --nodes=8"}},
-		"the healthiest is named, wherever it is": {req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-b|gpu-a]"},
-			change: []func(*Snapshot){largerFirst, func(s *Snapshot) {
-				s.Reservations[0].Unhealthy, s.Reservations[1].Unhealthy = 2, 5
-				s.Reservations[1].State, s.Reservations[1].Start = StateActive, noon.Add(-time.Hour)
-			}},
-			says: []string{"the job needs 4 nodes, and 3 of the 8 hosts of " + blockB.ID + " are usable; it waits until the others are back: use --nodes=3 to run now"}},
-		"enough healthy nodes": {req: Request{Partitions: gpu, Nodes: 3, TimeLimit: Minutes(60)}, code: OK,
-			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].Unhealthy = 1 }}},
-		"a partition without any reservation": {req: Request{Partitions: gpu, TimeLimit: Minutes(60)}, code: NoReservation, refused: true,
-			change: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].Groups[0].Slots = nil }},
-			says:   []string{"no reservation of partition gpu is open or scheduled; ask an administrator for the next block"}},
 		"all that has ended is named": {req: Request{Partitions: gpu, TimeLimit: Minutes(60)}, code: NoReservation, refused: true,
 			change: []func(*Snapshot){func(s *Snapshot) {
 				s.Reservations[0].End = noon.Add(40 * time.Minute) // the fence is now
@@ -99,22 +80,10 @@ func TestAdmitAtTheEdges(t *testing.T) {
 		"the floor just fits": {req: Request{Partitions: gpu}, code: OK,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(70 * time.Minute) }},
 			edits:  Edits{TimeLimit: Minutes(30), TimeMin: Minutes(30)}},
-		"the floor is as long as a job may be": {req: Request{Partitions: gpu}, code: OK,
-			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Partitions[0].MaxTime = Minutes(30) }},
-			edits:  Edits{TimeLimit: Minutes(30), TimeMin: Minutes(30)}},
-		"just fits into what is open": {req: Request{Partitions: gpu, TimeLimit: Minutes(47*60 + 20)}, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"}},
-		"a minute is left": {req: Request{Partitions: gpu, TimeLimit: Minutes(60)}, code: TooLong, refused: true,
-			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].End = noon.Add(41 * time.Minute) }},
-			says: []string{"the job needs 01:00:00, but jobs on " + blockA.ID + " in partition gpu must end by 2026-03-01 12:01 UTC. " +
-				"Use --time=00:01:00 or less"}},
 		"a --begin before the block opens changes nothing": {req: Request{Partitions: gpu, Begin: noon.Add(time.Hour), TimeLimit: Minutes(72 * 60)}, code: TooLong, refused: true,
 			change: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].Groups[0].Slots = s.Partitions[0].Groups[0].Slots[1:] }},
 			says: []string{"the job needs 3-00:00:00, but jobs on " + blockB.ID + " in partition gpu must end by 2026-03-07 11:20 UTC. " +
 				"Use --time=2-23:20:00 or less"}},
-		"a --begin that has passed changes nothing": {req: Request{Partitions: gpu, Begin: noon.Add(-time.Hour), TimeLimit: Minutes(72 * 60)}, code: TooLong, refused: true,
-			change: []func(*Snapshot){onlyA},
-			says: []string{"the job needs 3-00:00:00, but jobs on " + blockA.ID + " in partition gpu must end by 2026-03-03 11:20 UTC. " +
-				"Use --time=1-23:20:00 or less"}},
 		"the longest is named, wherever it is": {req: Request{Partitions: gpu, TimeLimit: NoLimit}, code: TooLong, refused: true, change: []func(*Snapshot){largerFirst},
 			says: []string{"the job needs UNLIMITED, but jobs on " + blockB.ID + " in partition gpu must end by 2026-03-07 11:20 UTC. " +
 				"Use --time=2-23:20:00 or less"}},
@@ -122,15 +91,9 @@ func TestAdmitAtTheEdges(t *testing.T) {
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Partitions[0].Groups[0].GPUs = 8 }},
 			says: []string{"the job needs 5 nodes (--gpus-per-task=4, --ntasks=9, --ntasks-per-node=4, 8 GPUs a node), " +
 				"but the largest reservation of partition gpu that it may use has 4; ask for less"}},
-		"as many tasks on a node as it says": {req: Request{Partitions: gpu, TimeLimit: Minutes(60), Tasks: 5, TasksPerNode: 1, GPUsPerTask: 1}, code: TooManyNodes, refused: true,
-			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Partitions[0].Groups[0].GPUs = 8 }},
-			says: []string{"the job needs 5 nodes (--gpus-per-task=1, --ntasks=5, --ntasks-per-node=1, 8 GPUs a node), " +
-				"but the largest reservation of partition gpu that it may use has 4; ask for less"}},
 		"GPUs, of which nobody knows how many a node has": {req: Request{Partitions: gpu, TimeLimit: Minutes(60), GPUs: 4, Tasks: 9, TasksPerNode: 2}, code: TooManyNodes, refused: true,
 			change: []func(*Snapshot){onlyA},
 			says:   []string{"the job needs 5 nodes (--gpus=4, --ntasks=9, --ntasks-per-node=2), but the largest reservation of partition gpu that it may use has 4; ask for less"}},
-		"one of two is known": {req: Request{Partitions: gpu, Nodes: 1, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "gpu-a"},
-			change: []func(*Snapshot){func(s *Snapshot) { s.Reservations = s.Reservations[:1] }}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Admit(c.req, twoBlocks(c.change...), noon)

@@ -195,29 +195,3 @@ func TestLaunchWaitsForTheTurn(t *testing.T) {
 		})
 	}
 }
-
-// Nodes that have to boot need that time before the fence, also where sync is dead and
-// lowers no limit; only static nodes of PCS are up.
-func TestBootTimeCountsWhereNodesBoot(t *testing.T) {
-	const toFence = 47*60 + 20 // minutes from noon to the fence of block A
-	for _, c := range []struct {
-		provider Provider
-		dynamic  bool
-		boot     int
-	}{{ProviderEC2, false, 10}, {ProviderEC2, true, 10}, {ProviderPCS, true, 10}, {ProviderPCS, false, 0}} {
-		snap := twoBlocks(onlyA)
-		snap.Partitions[0].Provider, snap.Partitions[0].Groups[0].Dynamic = c.provider, c.dynamic
-		admit := func(limit Limit) Verdict {
-			return Admit(Request{Partitions: []string{"gpu"}, TimeLimit: limit}, snap, noon)
-		}
-		if v := admit(Minutes(toFence - c.boot)); v.Refused {
-			t.Errorf("%+v: what fits is refused: %s", c, v.Message)
-		}
-		if v := admit(Minutes(toFence - c.boot + 1)); !v.Refused {
-			t.Errorf("%+v: a job that crosses the fence is admitted", c)
-		}
-		if v := admit(Limit{}); v.Edits.TimeLimit != Minutes(toFence-c.boot) {
-			t.Errorf("%+v: a limit of %s is set", c, v.Edits.TimeLimit)
-		}
-	}
-}

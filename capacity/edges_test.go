@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // What no other test decides.
@@ -56,27 +54,6 @@ func TestFitAtTheEdges(t *testing.T) {
 	}
 }
 
-func TestDurationsAtTheEdges(t *testing.T) {
-	for text, want := range map[string]time.Duration{"32850d": longest, "4692w": 4692 * 7 * day, "-1d": -day} {
-		if got, err := ParseDuration(text); err != nil || got != want {
-			t.Errorf("%s is %s, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"32850d1s", "32851d", "4693w", "65535w", "65535d", "65536d"} {
-		if got, err := ParseDuration(text); err == nil {
-			t.Errorf("%s is read as %s", text, got)
-		}
-	}
-	for d, want := range map[time.Duration]string{2*time.Minute - time.Second: "119s", 2 * time.Minute: "2m", day - time.Second: "23h59m", day: "1d"} {
-		if got := FormatUntil(d); got != want {
-			t.Errorf("%s: %s, want %s", d, got, want)
-		}
-	}
-	if day != 86_400*time.Second || longest != 2_838_240_000*time.Second {
-		t.Errorf("a day is %s, the longest time %s", day, longest)
-	}
-}
-
 func TestMatchAtTheEdges(t *testing.T) {
 	g := NodeGroup{Name: "gpu-a", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 4, Subnets: []Subnet{{"subnet-aaaaaaaa", "use2-az1", "us-east-2a"}}}
 	for _, platforms := range [][2]string{{"", ""}, {"Linux/UNIX", ""}, {"", "Windows"}, {"Windows", "Windows"}} {
@@ -112,120 +89,6 @@ func TestMatchAtTheEdges(t *testing.T) {
 	g.Subnets = nil
 	if got := Match(r, g, noon); len(got) != 1 || !strings.HasSuffix(got[0].Sentence, "has no subnet") {
 		t.Errorf("no subnet: %v", got)
-	}
-}
-
-func TestReservationCounts(t *testing.T) {
-	r := Reservation{State: StateActive, Total: 4, Available: 1}
-	if r.Used() != 3 {
-		t.Errorf("%d of 4 are used, 1 is free", r.Used())
-	}
-	r.Available = 5 // EC2 counts at two moments
-	if r.Used() != 0 {
-		t.Errorf("%d used", r.Used())
-	}
-	r.State, r.Available = StateScheduled, 0
-	if r.Used() != 0 {
-		t.Errorf("%d of a reservation that is not open are used", r.Used())
-	}
-	if r.Unhealthy = 1; r.UsableSize() != 3 {
-		t.Errorf("%d usable", r.UsableSize())
-	}
-	if r.Unhealthy = 9; r.UsableSize() != 0 {
-		t.Errorf("%d usable", r.UsableSize())
-	}
-	for state, ended := range map[string]bool{"pending": false, "running": false, "stopping": false, "stopped": false, "shutting-down": true, "terminated": true} {
-		if got := (Instance{State: state}).Ended(); got != ended {
-			t.Errorf("an instance that is %s has ended: %t", state, got)
-		}
-	}
-}
-
-func TestOfferingBecomesAReservation(t *testing.T) {
-	o := Offering{ID: "cb-1", InstanceType: "p5.48xlarge", Count: 4, Region: "us-east-2", AZ: "us-east-2a", AZID: "use2-az1", Start: noon, End: noon.Add(day)}
-	want := Reservation{ID: "cr-1", Kind: CapacityBlock, State: StateScheduled, InstanceType: "p5.48xlarge", Region: "us-east-2", AZ: "us-east-2a", AZID: "use2-az1",
-		Total: 4, Start: noon, End: noon.Add(day)}
-	if diff := cmp.Diff(want, o.Reservation("cr-1")); diff != "" {
-		t.Error(diff)
-	}
-	o.UltraServerType = "u-trn2u-x64"
-	if want.UltraServer = true; !o.Reservation("cr-1").UltraServer || o.Duration() != day {
-		t.Errorf("%+v", o.Reservation("cr-1"))
-	}
-}
-
-// What a user typed is shown, but not all of it.
-func TestClip(t *testing.T) {
-	for length, want := range map[int]int{39: 39, 40: 40, 41: 40} {
-		if got := clip(strings.Repeat("x", length)); strings.Count(got, "x") != want || strings.HasSuffix(got, "…") != (length > want) {
-			t.Errorf("%d letters: %q", length, got)
-		}
-	}
-}
-
-func TestEditDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"abc", "abc", 0}, {"xabc", "abc", 1}, {"abc", "xabc", 1}, {"abc", "bc", 1}, {"abc", "axc", 1}, {"abc", "cba", 2}, {"kitten", "sitting", 3}} {
-		if got := EditDistance(c.a, c.b); got != c.want {
-			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-	// One letter of subnetid may be wrong, and no more.
-	for key, want := range map[string]string{"subnetd": "subnet_id", "subnet": ""} {
-		if got := nearKey(key, "x"); got != want {
-			t.Errorf("%s is taken for %q, want %q", key, got, want)
-		}
-	}
-}
-
-func TestSlotOf(t *testing.T) {
-	for node, want := range map[string]string{"g-1": "g", "gpu-a-12": "gpu-a", "-1": "", "g-": "", "g1": "", "g-1a": ""} {
-		if got, ok := SlotOf(node); got != want || ok != (want != "") {
-			t.Errorf("%s is in slot %q, %t", node, got, ok)
-		}
-	}
-}
-
-func TestMoneyPerHourOfAMoment(t *testing.T) {
-	usd := func(amount string) Money {
-		m, err := ParseMoney(amount, USD)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	if got := usd("1").PerHour(1, time.Nanosecond); got != usd("3600000000000") {
-		t.Errorf("a dollar for a nanosecond is %s an hour", got)
-	}
-	if got := usd("1").PerHour(0, time.Hour); got != (Money{}) {
-		t.Errorf("a dollar for nothing is %s an hour", got)
-	}
-	if got := usd("1").PerHour(1, 0); got != (Money{}) {
-		t.Errorf("a dollar for no time is %s an hour", got)
-	}
-}
-
-func TestMoneyIsWritten(t *testing.T) {
-	for amount, want := range map[string]string{"0": "0.00", "999.5": "999.50", "1000": "1,000.00", "21143.81": "21,143.81", "1234567.125": "1,234,567.125", "123456": "123,456.00"} {
-		m, err := ParseMoney(amount, "")
-		if err != nil || m.Grouped() != want || m.String() != strings.ReplaceAll(want, ",", "") {
-			t.Errorf("%s is written %s and %s, %v", amount, m.Grouped(), m, err)
-		}
-		if m, err = ParseMoney(amount, USD); err != nil || m.Grouped() != want+" USD" {
-			t.Errorf("%s is written %s, %v", amount, m.Grouped(), err)
-		}
-	}
-}
-
-func TestTimelineShowsWhatHasEnded(t *testing.T) {
-	snap := twoBlocks()
-	snap.Reservations[0].State, snap.Reservations[0].End = StateExpired, noon.Add(-time.Hour)
-	snap.Reservations[1].State = StateCancelled
-	lanes := Timeline(snap, nil, noon.Add(-day), noon)
-	if len(lanes) != 1 || len(lanes[0].Blocks) != 1 || lanes[0].Blocks[0].Reservation.ID != blockA.ID {
-		t.Errorf("lanes %+v, want one with block A", lanes)
 	}
 }
 
@@ -266,21 +129,5 @@ func TestNodeOfAnInstance(t *testing.T) {
 	broken := func(string) ([]string, error) { return []string{"gpu-1"}, errors.New("broken") }
 	if got := (Instance{Tags: launched}).Node(broken); got != "" {
 		t.Errorf("a hostlist that cannot be read: %q", got)
-	}
-}
-
-func TestNodesTags(t *testing.T) {
-	for _, lists := range [][]string{{"gpu-1"}, {"gpu-1", "gpu-[2-3]"}, {"a", "b", "c"}} {
-		tags := NodesTags(lists)
-		if got := LaunchedNodes(tags); got != strings.Join(lists, ",") || len(tags) != len(lists) {
-			t.Errorf("%q: tags %v, read as %q", lists, tags, got)
-		}
-	}
-	tags := NodesTags([]string{"a", "b", "c"})
-	if diff := cmp.Diff(map[string]string{TagNodes: "a", TagNodes + "-2": "b", TagNodes + "-3": "c"}, tags); diff != "" {
-		t.Error(diff)
-	}
-	if got := LaunchedNodes(nil); got != "" {
-		t.Errorf("no tags: %q", got)
 	}
 }

@@ -98,15 +98,3 @@ func TestFitCountsIdleNodes(t *testing.T) {
 		}
 	}
 }
-
-// A failed host is no place for work, though EC2 may count it as available.
-func TestFitCountsHealthyInstances(t *testing.T) {
-	failed := blockA
-	failed.Unhealthy = 1
-	for count, want := range map[int]string{3: "", 4: "3 of its 4 instances are healthy, 1 fewer than asked"} {
-		got := Fit(Need{InstanceType: "p5.48xlarge", Count: count, Duration: time.Hour}, []Reservation{failed}, nil, nil, twoBlocks().Timing, noon)
-		if got[0].Message != want || (got[0].Code == OK) != (want == "") {
-			t.Errorf("%d of a block of 4 with a failed host: %s %q, want %q", count, got[0].Code, got[0].Message, want)
-		}
-	}
-}

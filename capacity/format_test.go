@@ -18,16 +18,6 @@ func TestFormatDuration(t *testing.T) {
 	}
 }
 
-func TestFormatZone(t *testing.T) {
-	for _, c := range []struct{ id, name, want string }{
-		{"use2-az1", "us-east-2a", "us-east-2a (use2-az1)"}, {"use2-az1", "", "use2-az1"}, {"", "us-east-2a", "us-east-2a"}, {"", "", ""},
-	} {
-		if got := FormatZone(c.id, c.name); got != c.want {
-			t.Errorf("zone %q named %q: %q, want %q", c.id, c.name, got, c.want)
-		}
-	}
-}
-
 func TestExactDurations(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0s": 0, "90s": 90 * time.Second, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "36h": 36 * time.Hour, "7d": 7 * day,
@@ -50,22 +40,6 @@ func TestExactDurations(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0s", 7 * day: "7d", 36 * time.Hour: "1d12h", 90 * time.Second: "1m30s", -1500 * time.Millisecond: "-1.5s"} {
 		if got := FormatExact(d); got != want {
 			t.Errorf("%s is written as %s, want %s", d, got, want)
-		}
-	}
-}
-
-func TestFormatUntil(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0:                              "0s",
-		75 * time.Second:               "75s",
-		8*time.Minute + 40*time.Second: "8m",
-		90 * time.Minute:               "1h30m",
-		50 * time.Hour:                 "2d2h",
-		50*time.Hour + 20*time.Minute:  "2d2h",
-		182*day - 1*time.Second:        "181d23h",
-	} {
-		if got := FormatUntil(d); got != want {
-			t.Errorf("%s: %q, want %q", d, got, want)
 		}
 	}
 }

@@ -1,42 +1,9 @@
 package capacity
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"slices"
 	"testing"
 )
-
-// A kind that is declared is an option of node groups, so the tables below ask about it.
-func TestKindsAreOptions(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "reservation.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	ast.Inspect(file, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 {
-			of, isName := spec.Type.(*ast.Ident)
-			value, isText := spec.Values[0].(*ast.BasicLit)
-			if isName && isText && of.Name == "Kind" && spec.Names[0].Name != "InterruptibleODCR" {
-				found++
-				if !slices.ContainsFunc(PurchaseOptions, func(k Kind) bool { return value.Value == `"`+string(k)+`"` }) {
-					t.Errorf("%s is not in PurchaseOptions", spec.Names[0].Name)
-				}
-			}
-		}
-		return true
-	})
-	if found != len(PurchaseOptions) {
-		t.Errorf("%d kinds and %d options", found, len(PurchaseOptions))
-	}
-	for _, k := range PurchaseOptions {
-		if _, known := kinds[k]; !known {
-			t.Errorf("%s has properties: %t", k, known)
-		}
-	}
-}
 
 // What AWS documents of a family is in one table, and of a new one it says that it is new.
 func TestFamilies(t *testing.T) {

@@ -123,23 +123,3 @@ func TestSizeOfABlockBeforeItOpens(t *testing.T) {
 		t.Errorf("size %d, usable %d; want 4 and 3", r.Size(), r.UsableSize())
 	}
 }
-
-// The kind is EC2's; a purchase option that is another one is refused with the right one.
-func TestMatchNamesThePurchaseOption(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	kinds := []Kind{CapacityBlock, ODCR}
-	for _, kind := range kinds {
-		for _, option := range append(kinds, OnDemand) {
-			r := Reservation{ID: "cr-1", Kind: kind, State: StateActive, InstanceType: "p5.48xlarge", AZID: "az1", Total: 2}
-			g := NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: option, MaxNodes: 2, Subnets: []Subnet{{ID: "subnet-1", AZID: "az1"}}}
-			found := Match(r, g, now)
-			if option == kind || option == OnDemand && kind == ODCR {
-				if len(found) > 0 {
-					t.Errorf("%s into %s: %v", option, kind, found)
-				}
-			} else if len(found) != 1 || found[0].Fix != `set purchase_option = "`+string(kind)+`"` {
-				t.Errorf("%s into %s: %v", option, kind, found)
-			}
-		}
-	}
-}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Problems go through JSON as sentences and as values; what an older version wrote has sentences only.
+// Problems go through JSON as sentences and as values.
 func TestSaidThroughJSON(t *testing.T) {
 	var said Said
 	host := Problemf(HostFailed, Subject{Partition: "gpu", Reservation: "cr-0"}, "open a case", "%d hosts have failed", 1)
@@ -24,17 +24,6 @@ func TestSaidThroughJSON(t *testing.T) {
 	}
 	if diff := cmp.Diff([]Problem{host, never, ended}, back.All()); diff != "" {
 		t.Error(diff)
-	}
-	var old Said
-	if err := json.Unmarshal([]byte(`{"problems":["1 hosts have failed; open a case"],"notes":["cr-9 has ended"]}`), &old); err != nil {
-		t.Fatal(err)
-	}
-	want := []Problem{{Severity: Admin, Sentence: "1 hosts have failed; open a case"}, {Severity: Note, Sentence: "cr-9 has ended"}}
-	if diff := cmp.Diff(want, old.All()); diff != "" {
-		t.Error(diff)
-	}
-	if old.Add(host); len(old.All()) != 2 {
-		t.Errorf("the same sentence twice: %v", old.All())
 	}
 }
 

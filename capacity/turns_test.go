@@ -212,17 +212,6 @@ func TestABlockStaysInItsSlot(t *testing.T) {
 	}
 }
 
-// In a slot the ids are in the order of the settings, whichever begins first.
-func TestSlotKeepsTheOrderOfTheSettings(t *testing.T) {
-	w := newWorld(1)
-	w.add(hours("late", 5, 20))
-	w.add(hours("early", -1, 4))
-	w.add(hours("latest", 30, 40))
-	if got := slots(w.pass(noon, nil, nil)); got != "gpu: late early latest" {
-		t.Errorf("got %q", got)
-	}
-}
-
 // A block that jobs wait for stays where their constraint sends them, also when the
 // settings forget the one beside it.
 func TestABlockToComeStaysInItsSlot(t *testing.T) {

@@ -1,8 +1,6 @@
 package capacity
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"testing"
 )
 
@@ -43,54 +41,6 @@ func TestWall(t *testing.T) {
 	}
 	if len(w.Associations) != 5 || len(w.Accounts) != 2 || len(w.QOS) != 4 {
 		t.Errorf("what binds is %+v", w)
-	}
-}
-
-// What is left out of the walls changes no answer.
-func TestWallsAreReduced(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	name := func(prefix string, n int) string { return fmt.Sprint(prefix, rng.IntN(n)) }
-	for range 2000 {
-		all := Walls{Accounts: map[string]string{}}
-		limit := func() Limit {
-			if rng.IntN(2) == 0 {
-				return Limit{}
-			}
-			return Minutes(1 + rng.IntN(3))
-		}
-		for n := range 2 {
-			all.QOS = append(all.QOS, QOSWall{Name: fmt.Sprint("q", n), MaxWall: limit(), OverPartition: rng.IntN(2) == 0, Metered: rng.IntN(4) == 0})
-		}
-		for a := range 2 {
-			for _, user := range []string{"", "u0", "u1"} {
-				for _, partition := range []string{"", "p0"} {
-					if user == "" && partition != "" {
-						continue
-					}
-					all.Associations = append(all.Associations, Association{Account: fmt.Sprint("a", a), User: user, Partition: partition, MaxWall: limit(),
-						DefaultQOS: []string{"", "normal", "q0"}[rng.IntN(3)], Metered: rng.IntN(3) == 0})
-				}
-			}
-		}
-		for n := range 2 {
-			all.Accounts[fmt.Sprint("u", n)] = name("a", 2)
-		}
-		few := NewWalls(all.QOS, all.Associations, all.Accounts)
-		for range 20 {
-			user, account, qos, p := name("u", 2), name("a", 2), name("q", 2), Partition{Name: name("p", 2), QOS: name("q", 3)}
-			if rng.IntN(2) == 0 {
-				account = ""
-			}
-			if rng.IntN(2) == 0 {
-				qos = ""
-			}
-			if got, want := few.Wall(user, account, qos, p), all.Wall(user, account, qos, p); got != want {
-				t.Fatalf("%s %s %s %+v: %s, not %s\n%+v\n%+v", user, account, qos, p, got, want, few, all)
-			}
-			if got, want := few.Metered(user, account, qos, p), all.Metered(user, account, qos, p); got != want {
-				t.Fatalf("%s %s %s %+v: metered %t\n%+v\n%+v", user, account, qos, p, got, few, all)
-			}
-		}
 	}
 }
 
