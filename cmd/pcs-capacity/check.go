@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -55,19 +58,49 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 	if sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile}); sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
 	}
-	rows, err := hookRows(ctx, programFlags{Filter: c.Filter, Dir: c.Dir}, &maybeConfig{cfg, true})
+	sources.Hooks, err = hooksHere(ctx, programFlags{Filter: c.Filter, Dir: c.Dir}, &maybeConfig{cfg, true})
 	if err != nil {
 		return err
 	}
-	sources.Hooks, sources.Filter = checkedHooks(rows), likelyFilter(c.Filter)
+	sources.Filter = likelyFilter(c.Filter)
 	return c.show(t, sources.Run(ctx))
 }
 
-func checkedHooks(rows []hookRow) (hooks []check.Hook) {
-	for _, row := range rows {
-		hooks = append(hooks, check.Hook{Name: row.Hook, File: row.File, State: string(row.State), Wrong: row.Wrong})
+// hooksHere looks at the scripts of this host, and at the settings of self-managed Slurm. Without settings
+// of ours, or without the filter, nobody knows what is old.
+func hooksHere(ctx context.Context, f programFlags, cfg *maybeConfig) (hooks []check.Hook, err error) {
+	dirs := wiring.Folders(f.Dir)
+	for _, hook := range []string{wiring.CLIFilter, wiring.JobSubmit} {
+		for _, path := range scriptPaths(ctx, cfg.Config, hook, dirs) {
+			s := wiring.Script{Hook: hook, Path: path}
+			if full, err := f.script(cfg.Config, hook, path); err == nil && cfg.Found {
+				s = full
+			}
+			now, err := s.State()
+			if err != nil {
+				return nil, err
+			}
+			if hook == wiring.CLIFilter || cfg.Cluster == "" || now != wiring.Missing { // PCS lets nobody have a job_submit.lua
+				hooks = append(hooks, check.Hook{Name: hook, File: path, State: string(now)})
+			}
+		}
 	}
-	return hooks
+	for _, dir := range dirs {
+		conf := filepath.Join(dir, "slurm.conf")
+		if _, err := os.Stat(conf); err != nil || cfg.Cluster != "" {
+			continue
+		}
+		var running *slurm.Config
+		if now, err := slurm.New(cfg.Cluster).Config(ctx); err == nil && sameFile(now.ConfPath, conf) {
+			running = &now
+		}
+		now, wrong, err := wiring.Settings{Conf: conf}.State(running)
+		if err != nil {
+			return nil, err
+		}
+		hooks = append(hooks, check.Hook{Name: settingsHook, File: filepath.Join(dir, wiring.IncludeFile), State: string(now), Wrong: wrong})
+	}
+	return hooks, nil
 }
 
 // likelyFilter is the filter, or where it should be.

@@ -29,7 +29,7 @@ func TestExitStatus(t *testing.T) {
 			t.Errorf("%s: status %d and %q, want %d and %q", name, status, out.String(), c.status, c.text)
 		}
 	}
-	for _, args := range [][]string{{"offering"}, {"offerings"}, {"--output=xml", "version"}, {"--config", filepath.Join(t.TempDir(), "none.toml"), "sync"}} {
+	for _, args := range [][]string{{"offering"}, {"offerings"}, {"--output=xml", "list"}, {"--config", filepath.Join(t.TempDir(), "none.toml"), "sync"}} {
 		if status := run(args); status != 2 {
 			t.Errorf("%q: exit status %d, want 2", args, status)
 		}

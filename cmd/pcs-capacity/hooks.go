@@ -25,7 +25,6 @@ type HooksCmd struct {
 	Print   HooksPrintCmd   `cmd:"" help:"Print a hook's script, the settings, or the user data of nodes."`
 	Install HooksInstallCmd `cmd:"" help:"Write scripts and settings where Slurm looks for them."`
 	Remove  HooksRemoveCmd  `cmd:"" help:"Take back what install wrote."`
-	Status  HooksStatusCmd  `cmd:"" help:"Show which scripts and settings are there."`
 }
 
 // settingsHook stands for the settings that name the hooks: on self-managed Slurm those in

@@ -65,7 +65,6 @@ type CLI struct {
 	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
 	Settings  ConfigCmd     `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
 	Complete  CompletionCmd `cmd:"" group:"other" name:"completion" help:"Print the completion script of a shell."`
-	Version   VersionCmd    `cmd:"" group:"other" help:"Show the version."`
 
 	Manual manual.Command `cmd:"" hidden:"" help:"Write the manual pages, as Markdown."`
 }
@@ -105,8 +104,7 @@ type versionFlag bool
 
 // BeforeReset is called by kong before anything is missed on the command line.
 func (versionFlag) BeforeReset(app *kong.Kong) error {
-	row := newVersionRow()
-	if _, err := fmt.Fprintln(app.Stdout, row); err != nil {
+	if _, err := fmt.Fprintln(app.Stdout, versionLine()); err != nil {
 		return err
 	}
 	app.Exit(0)

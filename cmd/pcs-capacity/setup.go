@@ -140,14 +140,14 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 
 // tryHost adds to a plan what keeps it from being carried out on this host.
 func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Plan) error {
-	rows, err := hookRows(ctx, programFlags{Filter: c.Filter, Dir: c.Dir}, cfg)
+	hooks, err := hooksHere(ctx, programFlags{Filter: c.Filter, Dir: c.Dir}, cfg)
 	if err != nil {
 		return err
 	}
 	host := check.Host{
 		Config: cfg.Config,
 		Slurm:  slurm.New(cfg.Cluster),
-		Hooks:  checkedHooks(rows),
+		Hooks:  hooks,
 		Filter: likelyFilter(c.Filter),
 	}
 	if c.Provider == capacity.ProviderPCS && plan.Cluster.ID != "" {

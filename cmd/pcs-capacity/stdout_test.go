@@ -30,7 +30,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		{"explain", "gpu"}, {"explain", "gpu", "-o", "json"},
 		{"report"}, {"report", "-o", "json"}, {"report", "-o", "csv"},
 		{"timeline"}, {"config"}, {"iam-policy", "sync"}, {"completion", "bash"},
-		{"version"}, {"--version"}, {"--help"}, {"list", "--help"},
+		{"--version"}, {"--help"}, {"list", "--help"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			status, said := run(full, args...)
@@ -45,7 +45,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 // as others do.
 func TestOutputThatNobodyReads(t *testing.T) {
 	run := programForOutput(t)
-	for _, args := range [][]string{{"list"}, {"list", "-o", "json"}, {"report"}, {"version"}, {"--help"}} {
+	for _, args := range [][]string{{"list"}, {"list", "-o", "json"}, {"report"}, {"--version"}, {"--help"}} {
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)

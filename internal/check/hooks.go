@@ -45,8 +45,17 @@ func (r *run) hooks() {
 			r.failWords("slurm.conf", words, "")
 		}
 		on := slices.Contains(plugins[h.Name], "lua")
-		if h.Name != "settings" && (needed[h.Name] || on) {
-			r.script(h, on, needed[h.Name])
+		switch {
+		case h.Name != "settings":
+			if needed[h.Name] || on {
+				r.script(h, on, needed[h.Name])
+			}
+		case h.State == "foreign":
+			r.fail("slurm.conf", "rename it, and run `pcs-capacity hooks install`", "%s was not written by pcs-capacity", h.File)
+		case h.State == "missing" && needed["job_submit"]:
+			r.fail("slurm.conf", "run `pcs-capacity hooks install` on the controller", "slurm.conf does not include %s", h.File)
+		case h.State == "installed" && h.Wrong == nil:
+			r.ok("slurm.conf", "%s is installed", h.File)
 		}
 	}
 	if r.onEC2() && r.slurmConfig != nil {

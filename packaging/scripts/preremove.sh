@@ -12,16 +12,17 @@ fi
 
 # Slurm refuses every submission while its setting is on and the script is gone, so that the
 # scripts stay. Without the program that they call, they let every job through.
-pcs-capacity --output csv hooks status 2>/dev/null | while IFS=, read -r hook file state; do
-	case "$state" in
-	installed | loaded | old)
-		if [ "$hook" = settings ]; then
-			echo "pcs-capacity: slurm.conf includes $file, whose programs go now. To be rid of it, take"
-			echo "that line out, restart slurmctld, then delete it."
-			continue
-		fi
+for folder in /etc/slurm /opt/slurm/etc /etc/aws/pcs/scheduler/slurm*; do
+	grep -l 'Written by .pcs-capacity hooks install' "$folder"/*.lua "$folder"/pcs-capacity.conf 2>/dev/null || :
+done | while read -r file; do
+	case "$file" in
+	*.conf)
+		echo "pcs-capacity: slurm.conf may include $file, whose programs go now. To be rid of it, take"
+		echo "that line out, restart slurmctld, then delete it."
+		;;
+	*)
 		echo "pcs-capacity: $file stays, and soon lets every job through. To be rid of it, first take"
-		echo "lua out of Slurm's $([ "$hook" = cli_filter ] && echo CliFilterPlugins || echo JobSubmitPlugins), then delete it."
+		echo "lua out of Slurm's CliFilterPlugins or JobSubmitPlugins, then delete it."
 		;;
 	esac
 done
