@@ -133,6 +133,8 @@ type Slot struct {
 	Count int `json:"count,omitempty"`
 	// Out are the nodes to which Slurm gives no job until someone acts.
 	Out []NodesOut `json:"out,omitempty"`
+	// PoweredUp is when sync last powered nodes up because their block is open; zero if it has not.
+	PoweredUp time.Time `json:"powered_up,omitzero"`
 }
 
 // NodesOut are nodes that are drained, down or failed for one reason.
@@ -202,6 +204,23 @@ func (s *Snapshot) Reservation(id string) (Reservation, bool) {
 		return Reservation{}, false
 	}
 	return s.Reservations[i], true
+}
+
+// PoweredUp is that of a slot; zero if the snapshot is nil or lacks the slot.
+func (s *Snapshot) PoweredUp(slot string) (at time.Time) {
+	if s == nil {
+		return at
+	}
+	for _, p := range s.Partitions {
+		for _, g := range p.Groups {
+			for _, one := range g.Slots {
+				if one.Name == slot {
+					at = one.PoweredUp
+				}
+			}
+		}
+	}
+	return at
 }
 
 // Stale reports whether the snapshot is older than its Submit.StaleAfter.

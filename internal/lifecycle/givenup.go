@@ -20,14 +20,7 @@ func givenUp(s Seen) (effects []capacity.Effect) {
 // another job powers them up. Slurm 24.11 has such jobs when a job that ended before a restart of slurmctld is
 // requeued after it.
 func completing(s Seen) (effects []capacity.Effect) {
-	jobs := map[string]string{} // by node: squeue shows those that have not said that it is over
-	for _, j := range s.Jobs {
-		if j.State == "COMPLETING" {
-			for _, n := range j.Nodes {
-				jobs[n] = j.Shown
-			}
-		}
-	}
+	jobs := s.completing()
 	for slot, nodes := range s.ofSlots(func(n capacity.Node) bool { return n.PoweredDown() && jobs[n.Name] != "" }) {
 		job := jobs[nodes[0]]
 		effects = append(effects,
@@ -35,6 +28,19 @@ func completing(s Seen) (effects []capacity.Effect) {
 				Why: "powered down with job " + job + " still completing there", StillOff: true})
 	}
 	return effects
+}
+
+// completing are the jobs that complete, by node: squeue shows nodes that have not said that it is over.
+func (s Seen) completing() map[string]string {
+	jobs := map[string]string{}
+	for _, j := range s.Jobs {
+		if j.State == "COMPLETING" {
+			for _, n := range j.Nodes {
+				jobs[n] = j.Shown
+			}
+		}
+	}
+	return jobs
 }
 
 // ofSlots yields, by slot, the names of matching nodes that Slurm powers up with our programs.

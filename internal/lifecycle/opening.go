@@ -2,30 +2,37 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// opened reports whether a slot's block has opened since the previous snapshot: from that minute on it is paid for.
-func (v slotView) opened(old, snap *capacity.Snapshot) bool {
-	if old == nil || v.current.State != capacity.StateActive || v.window.Start.After(snap.TakenAt) {
-		return false
-	}
-	before, known := old.Reservation(v.current.ID)
-	return known && before.State != capacity.StateActive || old.TakenAt.Before(v.window.Start)
-}
+// powerUpAgain is how long after a power-up sync tries again the nodes that are off still, or once more.
+const powerUpAgain = 15 * time.Minute
 
-// openings powers up the nodes of blocks that have just opened, unless the node group is dynamic (only blocks have
-// that choice). It does so once: a node that goes down later has no job, and comes back for the next one. PCS itself
-// keeps static nodes up.
+// openings powers up the nodes of open blocks, which are paid, unless the node group is dynamic (only blocks have that
+// choice). PCS itself keeps static nodes up.
 func openings(s Seen) (effects []capacity.Effect) {
 	for _, v := range s.slots() {
-		if v.former || !v.partition.Provider.Launches() || v.group.Dynamic || !v.current.Kind.Bought() ||
-			!v.opened(s.Old, s.Snap) {
+		open := v.current.State == capacity.StateActive && !v.window.Start.After(s.Now) &&
+			v.window.Fence.After(s.Now.Add(s.Snap.Timing.BootAllowance.Duration))
+		if v.former || !v.partition.Provider.Launches() || v.group.Dynamic || !v.current.Kind.Bought() || !open ||
+			s.Now.Before(s.Old.PoweredUp(v.slot.Name).Add(powerUpAgain)) {
 			continue
 		}
 		nodes := s.Cluster.SlotNodes(v.slot.Name)
-		nodes = s.Cluster.those(nodes[:v.launchable(nodes)], func(n capacity.Node) bool { return n.PoweredDown() })
+		nodes = nodes[:v.launchable(nodes)]
+		busy := s.Cluster.lost(v, nodes)
+		for _, o := range s.Snap.Orphans { // ended first
+			busy = append(busy, o.Node)
+		}
+		for node := range s.completing() {
+			busy = append(busy, node)
+		}
+		nodes = s.Cluster.those(nodes, func(n capacity.Node) bool {
+			return n.PoweredDown() && n.Base() == "IDLE" && n.Out() == "" && !slices.Contains(busy, n.Name)
+		})
 		if len(nodes) > 0 {
 			effects = append(effects,
 				PowerUp{v.slot.Name, nodes, fmt.Sprintf("%s is open since %s", v.current.ID, capacity.FormatUTC(v.window.Start))})

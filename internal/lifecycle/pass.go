@@ -47,7 +47,7 @@ func (p *pass) run(ctx context.Context) {
 		p.carryOut(ctx, givenUp(p.seen))
 		p.carryOut(ctx, completing(p.seen))
 		p.carryOut(ctx, endedBlocks(p.seen))
-		p.carryOut(ctx, openings(p.seen))
+		p.keepPowerUps(p.carryOut(ctx, openings(p.seen)))
 		p.seen.Snap.Orphans = withoutEnded(p.seen.Snap.Orphans, p.carryOut(ctx, endOrphans(p.seen)))
 		p.releaseHeld(ctx)
 		p.carryOut(ctx, drainMisplaced(p.seen))
@@ -58,6 +58,23 @@ func (p *pass) run(ctx context.Context) {
 	}
 	p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
 	p.carryOut(ctx, published(p.seen, p.Local))
+}
+
+// keepPowerUps notes in the snapshot when the nodes of each slot were powered up.
+func (p *pass) keepPowerUps(results []Result) {
+	up := map[string]bool{}
+	for _, r := range results {
+		up[r.Effect.About().Slot] = true
+	}
+	for _, part := range p.seen.Snap.Partitions {
+		for _, g := range part.Groups {
+			for i := range g.Slots {
+				if g.Slots[i].PoweredUp = p.seen.Old.PoweredUp(g.Slots[i].Name); up[g.Slots[i].Name] {
+					g.Slots[i].PoweredUp = p.seen.second()
+				}
+			}
+		}
+	}
 }
 
 // lockWait is how long a pass waits for another program's pass.

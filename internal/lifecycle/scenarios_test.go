@@ -184,6 +184,7 @@ var scenarios = []struct {
 		st.solo().Groups[0].MaxNodes = 4
 		st.pass(2 * time.Hour)
 		st.aws.reservations[0].Unhealthy = 1
+		st.slurm.node("solo-4").State = "DOWN+CLOUD"
 		st.passes(3*time.Hour, 2)
 	}},
 	{"a fence cannot be made: the one before stays", func(st *stage) {
@@ -467,6 +468,7 @@ var scenarios = []struct {
 		st.passes(2*time.Hour, 2)
 		j.NumNodes = 4
 		st.aws.reservations[0].Unhealthy = 1
+		st.slurm.node("solo-4").State = "DOWN+CLOUD"
 		st.passes(3*time.Hour, 2)
 		st.aws.reservations[0].Unhealthy = 0
 		st.passes(4*time.Hour, 2)
