@@ -8,6 +8,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim/awssimtest"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -37,6 +38,7 @@ func newAccount(t *testing.T) *account {
 	if err != nil {
 		t.Fatal(err)
 	}
+	awssimtest.CheckAnswers(t, sim)
 	t.Cleanup(func() { _ = sim.Close() })
 	if err := sim.Serve(t.Setenv, "AWS_MAX_ATTEMPTS=1"); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package awssim
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -88,65 +87,6 @@ func TestLifeOfABlock(t *testing.T) {
 	fails(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetA, intoBlock(id)), "InvalidCapacityReservationState")
 }
 
-func TestInstantOfferingIsShorterThanAsked(t *testing.T) {
-	w := newEC2World(t)
-	offer := w.offerings(1, 2)[0]
-	asked := time.Duration(*offer.CapacityBlockDurationHours)*time.Hour + time.Duration(*offer.CapacityBlockDurationMinutes)*time.Minute
-	if got := offer.EndDate.Sub(*offer.StartDate); got != asked || got >= 48*time.Hour || got <= 24*time.Hour {
-		t.Errorf("from %v to %v with %v in its fields, want the same and between 24 and 48 h", offer.StartDate, offer.EndDate, asked)
-	}
-	if offer.StartDate.Sub(noon) < 30*time.Minute || offer.EndDate.UTC().Format("15:04") != "11:30" {
-		t.Errorf("from %v to %v, want a start 30 minutes ahead and an end at 11:30", offer.StartDate, offer.EndDate)
-	}
-}
-
-// EC2 sells nothing that starts within half an hour.
-func TestOfferingsLeadTime(t *testing.T) {
-	w := newEC2World(t)
-	start := time.Date(2026, 12, 2, 11, 30, 0, 0, time.UTC)
-	for _, test := range []struct {
-		before time.Duration
-		want   bool
-	}{{30 * time.Minute, true}, {29 * time.Minute, false}} {
-		w.sim.Clock().Set(start.Add(-test.before))
-		shown := false
-		for _, o := range do(t, w.ec2.DescribeCapacityBlockOfferings, &ec2.DescribeCapacityBlockOfferingsInput{
-			InstanceType: aws.String("p4d.24xlarge"), InstanceCount: aws.Int32(1), CapacityDurationHours: aws.Int32(24)}).CapacityBlockOfferings {
-			shown = shown || o.StartDate.Equal(start)
-		}
-		if shown != test.want {
-			t.Errorf("%v before its start the block is for sale: %v, want %v", test.before, shown, test.want)
-		}
-	}
-}
-
-func TestOfferingsAskedWrongly(t *testing.T) {
-	w := newEC2World(t)
-	ask := func(hours, count int32, kind string) *ec2.DescribeCapacityBlockOfferingsInput {
-		return &ec2.DescribeCapacityBlockOfferingsInput{
-			CapacityDurationHours: aws.Int32(hours), InstanceCount: aws.Int32(count), InstanceType: aws.String(kind)}
-	}
-	for _, hours := range []int32{0, 1, 30, 15 * 24, 189 * 24} {
-		fails(t, w.ec2.DescribeCapacityBlockOfferings, ask(hours, 1, "p5.48xlarge"), "InvalidParameterValue")
-	}
-	fails(t, w.ec2.DescribeCapacityBlockOfferings, ask(24, 65, "p5.48xlarge"), "InvalidParameterValue")
-	fails(t, w.ec2.DescribeCapacityBlockOfferings, &ec2.DescribeCapacityBlockOfferingsInput{CapacityDurationHours: aws.Int32(24)}, "InvalidParameterCombination")
-	for name, in := range map[string]*ec2.DescribeCapacityBlockOfferingsInput{
-		"more than any block": ask(24, 64, "p5.48xlarge"), "nothing to sell now": ask(24, 1, "trn1.32xlarge"),
-	} {
-		if out := do(t, w.ec2.DescribeCapacityBlockOfferings, in).CapacityBlockOfferings; len(out) != 0 {
-			t.Errorf("%s: %d offerings, want none", name, len(out))
-		}
-	}
-	early := ask(24, 1, "p5.48xlarge")
-	early.EndDateRange = aws.Time(noon.Add(36 * time.Hour))
-	for _, o := range do(t, w.ec2.DescribeCapacityBlockOfferings, early).CapacityBlockOfferings {
-		if o.EndDate.After(*early.EndDateRange) {
-			t.Errorf("offering ends %v, after the asked %v", o.EndDate, early.EndDateRange)
-		}
-	}
-}
-
 func TestPurchaseIsNotIdempotent(t *testing.T) {
 	w := newEC2World(t)
 	offer := *w.offerings(32, 1)[0].CapacityBlockOfferingId
@@ -225,64 +165,4 @@ func TestUltraServers(t *testing.T) {
 	if n := len(w.instances()); n != 0 {
 		t.Errorf("%d instances an hour before the end, want 0", n)
 	}
-}
-
-// Time alone ends a block: nothing asks the simulator.
-func TestEventsNeedNoRequest(t *testing.T) {
-	w := newEC2World(t)
-	events := make(chan InstanceEvent, 8)
-	w.sim.OnInstance(func(ev InstanceEvent) { events <- ev })
-	do(t, w.ec2.RunInstances, run(2, "p4d.24xlarge", defSubnetB, intoBlock(endingBlock), func(in *ec2.RunInstancesInput) {
-		in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeInstance,
-			Tags: []types.Tag{{Key: aws.String("Name"), Value: aws.String("gpu-[1-2]")}}}}
-	}))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	next := func() InstanceEvent {
-		select {
-		case ev := <-events:
-			return ev
-		case <-ctx.Done():
-			t.Fatal("no event")
-			return InstanceEvent{}
-		}
-	}
-	for n := range 2 {
-		ev := next()
-		if ev.Kind != Launched || ev.Instance.AMILaunchIndex != n || ev.Instance.Tags["Name"] != "gpu-[1-2]" || ev.Instance.PrivateIP == "" {
-			t.Errorf("event %d: %+v", n, ev)
-		}
-	}
-	w.setClock("+1d 11:30", -30*time.Minute)
-	for range 2 {
-		if ev := next(); ev.Kind != Terminated || ev.Reason != "Server.CapacityBlockExpired" {
-			t.Errorf("event %+v, want the termination by EC2", ev)
-		}
-	}
-}
-
-func TestDescribeBlocksAndTheirHealth(t *testing.T) {
-	w := newEC2World(t)
-	block := *w.reservation(openBlock).CapacityBlockId
-	blocks := do(t, w.ec2.DescribeCapacityBlocks, &ec2.DescribeCapacityBlocksInput{CapacityBlockIds: []string{block}}).CapacityBlocks
-	if len(blocks) != 1 || blocks[0].CapacityReservationIds[0] != openBlock || *blocks[0].AvailabilityZoneId != "use2-az1" {
-		t.Errorf("block %s: %+v", block, blocks)
-	}
-	made := do(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetA, intoBlock(openBlock))).Instances[0]
-	if err := w.sim.FailHost("us-east-2", *made.InstanceId); err != nil {
-		t.Fatal(err)
-	}
-	status := do(t, w.ec2.DescribeCapacityBlockStatus, &ec2.DescribeCapacityBlockStatusInput{CapacityBlockIds: []string{block}}).CapacityBlockStatuses
-	if len(status) != 1 || *status[0].TotalUnavailableCapacity != 1 || *status[0].TotalCapacity != 16 {
-		t.Errorf("status %+v, want 1 of 16 unavailable", status)
-	}
-	later := do(t, w.ec2.DescribeCapacityBlockStatus, &ec2.DescribeCapacityBlockStatusInput{
-		CapacityBlockIds: []string{*w.reservation(laterBlock).CapacityBlockId}}).CapacityBlockStatuses
-	if len(later) != 1 || *later[0].TotalCapacity != 0 {
-		t.Errorf("status %+v of a block that is not open, want no capacity", later)
-	}
-	do(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{*made.InstanceId}})
-	w.sim.Clock().Advance(time.Hour)
-	fails(t, w.ec2.RunInstances, run(16, "p5.48xlarge", defSubnetA, intoBlock(openBlock)), "ReservationCapacityExceeded")
-	do(t, w.ec2.RunInstances, run(15, "p5.48xlarge", defSubnetA, intoBlock(openBlock)))
 }

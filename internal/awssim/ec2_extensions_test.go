@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
 func (w *ec2World) extensionOffering(id string, days int32) string {
@@ -65,7 +66,7 @@ func TestExtensionThatIsNotPaid(t *testing.T) {
 		t.Errorf("end %v, want the old %v", got, end)
 	}
 	history := do(t, w.ec2.DescribeCapacityBlockExtensionHistory, &ec2.DescribeCapacityBlockExtensionHistoryInput{
-		CapacityReservationIds: []string{openBlock}, Filters: filters("capacity-block-extension-status", "payment-failed")}).CapacityBlockExtensions
+		CapacityReservationIds: []string{openBlock}, Filters: []types.Filter{{Name: aws.String("capacity-block-extension-status"), Values: []string{"payment-failed"}}}}).CapacityBlockExtensions
 	if len(history) != 1 {
 		t.Errorf("history %+v, want the failed payment", history)
 	}

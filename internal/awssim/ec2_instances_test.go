@@ -2,9 +2,6 @@ package awssim
 
 import (
 	"encoding/base64"
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -122,33 +119,6 @@ func address(ip string) func(*runInput) {
 	return func(in *runInput) { in.PrivateIpAddress = aws.String(ip) }
 }
 
-func TestAddresses(t *testing.T) {
-	w := newEC2World(t)
-	do(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, address("10.2.16.5")))
-	fails(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, address("10.2.16.5")), "InvalidIPAddress.InUse")
-	made := do(t, w.ec2.RunInstances, run(2, "c7i.4xlarge", defSubnetA)).Instances
-	if *made[0].PrivateIpAddress != "10.2.16.4" || *made[1].PrivateIpAddress != "10.2.16.6" {
-		t.Errorf("addresses %s and %s, want the lowest free ones", *made[0].PrivateIpAddress, *made[1].PrivateIpAddress)
-	}
-}
-
-func TestSubnets(t *testing.T) {
-	w := newEC2World(t)
-	west := w.region("us-west-2")
-	image := func(in *runInput) { in.ImageId = aws.String(westImage) }
-	fails(t, west.RunInstances, run(12, "c7i.4xlarge", smallSubnet, image), "InsufficientFreeAddressesInSubnet")
-	do(t, west.RunInstances, run(11, "c7i.4xlarge", smallSubnet, image)) // of a /28, EC2 keeps 5
-	fails(t, west.RunInstances, run(1, "c7i.4xlarge", smallSubnet, image, func(in *runInput) {
-		in.SecurityGroupIds = []string{westGroup}
-	}), "InvalidParameter")
-	made := do(t, west.RunInstances, run(1, "c7i.4xlarge", "", image, func(in *runInput) {
-		in.SubnetId, in.Placement = nil, &types.Placement{AvailabilityZone: aws.String("us-west-2a")}
-	})).Instances[0]
-	if *made.SubnetId != westSubnet {
-		t.Errorf("without a subnet it runs in %s, want the one of the default VPC in the zone", *made.SubnetId)
-	}
-}
-
 func template(id, version string) func(*runInput) {
 	return func(in *runInput) {
 		in.LaunchTemplate = &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(id)}
@@ -201,19 +171,6 @@ func TestOpenReservationMatchesUntargetedLaunches(t *testing.T) {
 	if got := *w.reservation(gpuODCR).AvailableInstanceCount; got != 4 {
 		t.Errorf("an untargeted launch took a place of a targeted ODCR: %d available", got)
 	}
-}
-
-// A launch into a reservation that another account shares fits by the zone's id, whatever its name.
-func TestSharedReservation(t *testing.T) {
-	w := newEC2World(t)
-	r := w.reservation(sharedODCR)
-	if *r.AvailabilityZone != "us-east-2c" || *r.AvailabilityZoneId != "use2-az1" || *r.OwnerId != "444455556666" {
-		t.Errorf("zone %s = %s of %s, want the owner's name for use2-az1", *r.AvailabilityZone, *r.AvailabilityZoneId, *r.OwnerId)
-	}
-	fails(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetB, into(sharedODCR)), "ReservationCapacityExceeded")
-	do(t, w.ec2.RunInstances, run(2, "p5.48xlarge", defSubnetA, into(sharedODCR)))
-	do(t, w.ec2.RunInstances, run(2, "p5.48xlarge", defSubnetA)) // what EC2 has for this account is untouched
-	fails(t, w.ec2.CancelCapacityReservation, &ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(sharedODCR)}, "UnauthorizedOperation")
 }
 
 func TestLifeOfAnInstance(t *testing.T) {
@@ -317,110 +274,6 @@ func TestDryRunOfALaunch(t *testing.T) {
 	}
 }
 
-func TestDescribeInstances(t *testing.T) {
-	w := newEC2World(t)
-	do(t, w.ec2.RunInstances, run(3, "c7i.4xlarge", defSubnetA, tagged("team", "nlp")))
-	do(t, w.ec2.RunInstances, run(4, "c7i.4xlarge", defSubnetB, tagged("team", "vision")))
-	count := func(f ...types.Filter) int {
-		n := 0
-		for _, r := range do(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{Filters: f}).Reservations {
-			n += len(r.Instances)
-		}
-		return n
-	}
-	for _, test := range []struct {
-		filter []types.Filter
-		want   int
-	}{
-		{filters("tag:team", "nlp"), 3}, {filters("tag:team", "n*", "v?sion"), 7}, {filters("tag:team", "vision?"), 0},
-		{filters("tag-key", "team"), 7}, {filters("tag-key", "tea"), 0}, {filters("availability-zone-id", "use2-az2"), 4},
-		{append(filters("tag:team", "nlp"), filters("subnet-id", defSubnetB)...), 0},
-	} {
-		if got := count(test.filter...); got != test.want {
-			t.Errorf("%v: %d instances, want %d", *test.filter[0].Name, got, test.want)
-		}
-	}
-	fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{Filters: filters("colour", "red")}, "InvalidParameterValue")
-
-	var seen []string
-	pages := ec2.NewDescribeInstancesPaginator(w.ec2, &ec2.DescribeInstancesInput{MaxResults: aws.Int32(5)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range page.Reservations {
-			for _, i := range r.Instances {
-				seen = append(seen, *i.InstanceId)
-			}
-		}
-	}
-	slices.Sort(seen)
-	if len(slices.Compact(seen)) != 7 {
-		t.Errorf("the pages show %d instances, want 7", len(seen))
-	}
-	fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{MaxResults: aws.Int32(4)}, "InvalidParameterValue")
-	fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{MaxResults: aws.Int32(5), InstanceIds: seen[:1]}, "InvalidParameterCombination")
-	fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{NextToken: aws.String("bogus")}, "InvalidNextToken")
-}
-
-func TestEC2Tags(t *testing.T) {
-	w := newEC2World(t)
-	id := *do(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA)).Instances[0].InstanceId
-	both := []string{id, gpuODCR}
-	do(t, w.ec2.CreateTags, &ec2.CreateTagsInput{Resources: both, Tags: []types.Tag{
-		{Key: aws.String("node"), Value: aws.String("gpu-1")}, {Key: aws.String("empty"), Value: aws.String("")}}})
-	do(t, w.ec2.DeleteTags, &ec2.DeleteTagsInput{Resources: both, Tags: []types.Tag{
-		{Key: aws.String("node"), Value: aws.String("another value")}, {Key: aws.String("empty")}}})
-	for _, tags := range [][]types.Tag{w.instances()[0].Tags, w.reservation(gpuODCR).Tags} {
-		got := map[string]string{}
-		for _, tag := range tags {
-			got[*tag.Key] = *tag.Value
-		}
-		if _, empty := got["empty"]; got["node"] != "gpu-1" || empty {
-			t.Errorf("tags %v, want node only", got)
-		}
-	}
-	create := func(key string, resources ...string) *ec2.CreateTagsInput {
-		return &ec2.CreateTagsInput{Resources: resources, Tags: []types.Tag{{Key: aws.String(key), Value: aws.String("x")}}}
-	}
-	fails(t, w.ec2.CreateTags, create("k", id, "i-0123456789abcdef0"), "InvalidInstanceID.NotFound")
-	fails(t, w.ec2.CreateTags, create("k", "cr-0123456789abcdef0"), "InvalidCapacityReservationId.NotFound")
-	fails(t, w.ec2.CreateTags, create("k", "something"), "InvalidID")
-	fails(t, w.ec2.CreateTags, create("aws:k", id), "InvalidParameterValue")
-	many := &ec2.CreateTagsInput{Resources: []string{id}}
-	for n := range 50 {
-		many.Tags = append(many.Tags, types.Tag{Key: aws.String(fmt.Sprint(n)), Value: aws.String("")})
-	}
-	fails(t, w.ec2.CreateTags, many, "TagLimitExceeded")
-}
-
-// As a service of AWS does it, in the process.
-func TestLaunchInTheProcess(t *testing.T) {
-	w := newEC2World(t)
-	made, err := w.sim.Launch(LaunchRequest{
-		Region: "us-east-2", MinCount: 1, MaxCount: 1, LaunchTemplateID: defTemplate, InstanceType: "p5.48xlarge",
-		SubnetID: defSubnetA, MarketType: "capacity-block", ReservationID: openBlock,
-		UserData: base64.StdEncoding.EncodeToString([]byte("hello")), Tags: map[string]string{"aws:pcs:cluster-id": "pcs_1"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := w.instances(); len(got) != 1 || *got[0].InstanceId != made[0].ID || *got[0].CapacityReservationId != openBlock {
-		t.Errorf("EC2 shows %+v", got)
-	}
-	if _, err := w.sim.Launch(LaunchRequest{Region: "us-east-2", MinCount: 20, MaxCount: 20, InstanceType: "g6.12xlarge",
-		SubnetID: defSubnetA, ImageID: defImage}); code(err) == "" {
-		t.Error("20 g6.12xlarge were launched")
-	}
-	if err := w.sim.Terminate("us-east-2", []string{made[0].ID}, "Server.InternalError"); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.instances(); len(got) != 0 {
-		t.Errorf("%d instances after Terminate", len(got))
-	}
-}
-
 // Many clients at once never get more than a reservation has.
 func TestConcurrentLaunches(t *testing.T) {
 	w := newEC2World(t)
@@ -440,23 +293,4 @@ func TestConcurrentLaunches(t *testing.T) {
 	if codes[""] != 16 || codes["ReservationCapacityExceeded"] != 24 {
 		t.Errorf("results %v, want 16 launches and 24 × ReservationCapacityExceeded", codes)
 	}
-}
-
-// Where metadata shows tags, a tag key has to go into its path: else each launch is refused.
-func TestTagKeysInMetadata(t *testing.T) {
-	w := newEC2World(t)
-	shows := func(key string, shown types.InstanceMetadataTagsState) *runInput {
-		return run(1, "c7i.4xlarge", defSubnetA, tagged(key, "x"), func(in *runInput) {
-			in.MetadataOptions = &types.InstanceMetadataOptionsRequest{InstanceMetadataTags: shown}
-		})
-	}
-	for _, key := range []string{"Cost Center", "team/a", "_index"} {
-		_, err := w.ec2.RunInstances(t.Context(), shows(key, "enabled"))
-		want := "InvalidParameterValue: '" + key + `' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\-_+=,.@:]{1,255}), and must not be a reserved name ('.', '..', '_index')`
-		if err == nil || !strings.HasSuffix(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
-		do(t, w.ec2.RunInstances, shows(key, "disabled"))
-	}
-	do(t, w.ec2.RunInstances, shows("pcs-capacity:cluster", "enabled"))
 }

@@ -62,20 +62,3 @@ func TestPurchasesShowLate(t *testing.T) {
 	}
 	w.reservation(id)
 }
-
-func TestOfferingsInAnotherCurrency(t *testing.T) {
-	toml := strings.Replace(string(defaultTOML), "offering = [\n  { ", `offering = [`+"\n"+`  { currency = "CNY", `, 1)
-	sim, endpoint := wireSim(t, toml)
-	w := &ec2World{t, sim, ec2Client(endpoint), endpoint}
-	currencies := map[string]bool{}
-	for _, o := range w.offerings(2, 1) {
-		currencies[*o.CurrencyCode] = true
-	}
-	if !currencies["CNY"] || !currencies["USD"] || len(currencies) != 2 {
-		t.Fatalf("currencies %v, want CNY and USD", currencies)
-	}
-	bought := do(t, w.ec2.PurchaseCapacityBlockExtension, extend(openBlock, w.extensionOffering(openBlock, 1))).CapacityBlockExtensions
-	if ledger := sim.Ledger(); *bought[0].CurrencyCode != "CNY" || ledger[0].Currency != "CNY" {
-		t.Errorf("bought in %s, ledger %+v", *bought[0].CurrencyCode, ledger)
-	}
-}

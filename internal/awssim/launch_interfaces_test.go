@@ -58,39 +58,3 @@ func TestInterfaceRefusals(t *testing.T) {
 		t.Errorf("%d instances after refused launches, want none", n)
 	}
 }
-
-// Every interface but efa-only takes an address.
-func TestInterfacesTakeAddresses(t *testing.T) {
-	w := newEC2World(t)
-	west, image := w.region("us-west-2"), func(in *runInput) { in.ImageId = aws.String(westImage) }
-	many := func(kind string) func(*runInput) {
-		all := []types.InstanceNetworkInterfaceSpecification{nic(0, 0, "interface")}
-		for device := range int32(3) {
-			all = append(all, nic(0, device+1, kind))
-		}
-		for i := range all {
-			all[i].SubnetId, all[i].Groups = aws.String(smallSubnet), nil
-		}
-		return nics(all...)
-	}
-	made := do(t, west.RunInstances, run(2, "c7i.4xlarge", "", image, many("interface"))).Instances // 8 of the 11 addresses of a /28
-	if len(made[1].NetworkInterfaces) != 4 || *made[1].PrivateIpAddress != "10.9.0.5" || *made[1].NetworkInterfaces[3].PrivateIpAddress == "" {
-		t.Errorf("second instance: %+v", made[1])
-	}
-	fails(t, west.RunInstances, run(1, "c7i.4xlarge", "", image, many("interface")), "InsufficientFreeAddressesInSubnet")
-	do(t, west.RunInstances, run(3, "c7i.4xlarge", "", image, nics(types.InstanceNetworkInterfaceSpecification{DeviceIndex: aws.Int32(0), SubnetId: aws.String(smallSubnet)})))
-}
-
-// On p6-b300 the first card takes no EFA: aws/aws-parallelcluster, issue 7143.
-func TestFirstCardOfB300(t *testing.T) {
-	w := newEC2World(t)
-	west := w.region("us-west-2")
-	on := func(all ...types.InstanceNetworkInterfaceSpecification) *runInput {
-		for i := range all {
-			all[i].SubnetId, all[i].Groups = aws.String(westSubnet), nil
-		}
-		return run(1, "p6-b300.48xlarge", "", nics(all...), func(in *runInput) { in.ImageId = aws.String(westImage) })
-	}
-	fails(t, west.RunInstances, on(nic(0, 0, "efa")), "InvalidParameterValue")
-	fails(t, west.RunInstances, on(nic(0, 0, "interface"), nic(1, 0, "efa"), nic(16, 0, "efa-only")), "InsufficientInstanceCapacity") // past the checks
-}

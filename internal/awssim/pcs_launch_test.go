@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
 )
 
@@ -55,25 +53,6 @@ func TestLaunchForNodeGroup(t *testing.T) {
 	}
 }
 
-// A launch template with EFA interfaces leaves the subnet to PCS.
-func TestLaunchWithNetworkInterfaces(t *testing.T) {
-	w := newPCSWorld(t)
-	in := w.blockGroup("gpu-a")
-	added, err := w.ec2.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{
-		LaunchTemplateId: in.CustomLaunchTemplate.Id, SourceVersion: aws.String("1"),
-		LaunchTemplateData: &ec2types.RequestLaunchTemplateData{NetworkInterfaces: []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
-			{DeviceIndex: aws.Int32(0), NetworkCardIndex: aws.Int32(0), InterfaceType: aws.String("efa"), Groups: []string{"sg-0000000000000000a"}},
-			{DeviceIndex: aws.Int32(1), NetworkCardIndex: aws.Int32(1), InterfaceType: aws.String("efa"), Groups: []string{"sg-0000000000000000a"}},
-		}}})
-	must(t, added, err)
-	in.CustomLaunchTemplate.Version = aws.String("2")
-	w.group(in)
-	launched, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1")
-	if must(t, launched, err).SubnetID != subnetA {
-		t.Errorf("launched in %s", launched.SubnetID)
-	}
-}
-
 func TestLaunchBeforeTheBlockOpens(t *testing.T) {
 	w := newPCSWorld(t)
 	in := w.blockGroup("gpu-a")
@@ -94,73 +73,6 @@ func TestLaunchBeforeTheBlockOpens(t *testing.T) {
 	}
 	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); err != nil {
 		t.Error(err)
-	}
-}
-
-// An update of what a node is marks running instances for replacement; one of the scaling does not.
-func TestUpdateMarksInstances(t *testing.T) {
-	w := newPCSWorld(t)
-	w.group(w.demandGroup("demand", 2))
-	if _, err := w.sim.LaunchForNodeGroup("hpc", "demand", "demand-2"); err != nil {
-		t.Fatal(err)
-	}
-	update := func(in pcs.UpdateComputeNodeGroupInput) {
-		t.Helper()
-		in.ClusterIdentifier, in.ComputeNodeGroupIdentifier = aws.String("hpc"), aws.String("demand")
-		if _, err := w.pcs.UpdateComputeNodeGroup(t.Context(), &in); err != nil {
-			t.Fatal(err)
-		}
-		w.settle()
-	}
-	update(pcs.UpdateComputeNodeGroupInput{ScalingConfiguration: scaling(0, 3), SubnetIds: []string{subnetA, subnetB}})
-	if marked := w.view("demand").Replace; len(marked) != 0 {
-		t.Errorf("scaling and subnets marked %v", marked)
-	}
-	update(pcs.UpdateComputeNodeGroupInput{CustomLaunchTemplate: w.template("", "", "c7i.large")})
-	if marked := w.view("demand").Replace; !slices.Equal(marked, []string{"demand-2"}) {
-		t.Errorf("another launch template marked %v", marked)
-	}
-	if err := w.sim.TerminateNode("hpc", "demand", "demand-2"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.sim.LaunchForNodeGroup("hpc", "demand", "demand-2"); err != nil {
-		t.Fatal(err)
-	}
-	if marked := w.view("demand").Replace; len(marked) != 0 {
-		t.Errorf("the replacement is marked: %v", marked)
-	}
-}
-
-// Deleting the last queue of a group, or the group, ends its instances.
-func TestDeletesEndInstances(t *testing.T) {
-	w := newPCSWorld(t)
-	g := w.group(w.demandGroup("demand", 2))
-	launch := func() Instance {
-		t.Helper()
-		i, err := w.sim.LaunchForNodeGroup("hpc", "demand", "demand-1")
-		return must(t, i, err)
-	}
-	running := func(id string) bool {
-		all := w.sim.Instances("us-east-2")
-		i := slices.IndexFunc(all, func(i Instance) bool { return i.ID == id })
-		return all[i].State == "running" || all[i].State == "pending"
-	}
-	q := w.queue("demand", g)
-	first := launch()
-	if _, err := w.pcs.DeleteQueue(t.Context(), &pcs.DeleteQueueInput{ClusterIdentifier: aws.String("hpc"), QueueIdentifier: q.Id}); err != nil {
-		t.Fatal(err)
-	}
-	w.settle()
-	if running(first.ID) {
-		t.Error("the instance outlives the only queue of its group")
-	}
-	second := launch()
-	if err := deleteGroup(w, g.Id); err != nil {
-		t.Fatal(err)
-	}
-	w.settle()
-	if running(second.ID) {
-		t.Error("the instance outlives its group")
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
 	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
 )
@@ -125,55 +124,6 @@ func TestNodeGroupValidation(t *testing.T) {
 	out, err := w.pcs.ListComputeNodeGroups(t.Context(), &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String("hpc")})
 	if must(t, out, err); len(out.ComputeNodeGroups) > 0 {
 		t.Errorf("refused groups exist: %v", out.ComputeNodeGroups)
-	}
-}
-
-func TestNodeGroupsOfEveryPurchaseOption(t *testing.T) {
-	w := newPCSWorld(t)
-	future := w.blockGroup("future")
-	future.CustomLaunchTemplate = w.template("capacity-block", futureBlock, "p5.48xlarge")
-	reserved := w.demandGroup("reserved", 2)
-	reserved.CustomLaunchTemplate = w.template("", odcr, "")
-	spot := w.demandGroup("spot", 2)
-	spot.PurchaseOption = types.PurchaseOptionSpot
-	spot.CustomLaunchTemplate = w.template("spot", "", "")
-
-	for _, in := range []*pcs.CreateComputeNodeGroupInput{w.blockGroup("open"), future, w.demandGroup("demand", 2), reserved, spot} {
-		out, err := w.pcs.CreateComputeNodeGroup(t.Context(), in)
-		g := must(t, out, err).ComputeNodeGroup
-		if g.Status != types.ComputeNodeGroupStatusCreating {
-			t.Errorf("%s: status %s at first", *in.ComputeNodeGroupName, g.Status)
-		}
-		w.settle()
-		if status := w.groupStatus(in.ComputeNodeGroupName); status != types.ComputeNodeGroupStatusActive {
-			t.Errorf("%s: status %s after a minute", *in.ComputeNodeGroupName, status)
-		}
-	}
-}
-
-func TestManagedLaunchTemplate(t *testing.T) {
-	w := newPCSWorld(t)
-	in := w.blockGroup("gpu-a")
-	in.CustomLaunchTemplate.Version = aws.String("$Latest")
-	g := w.group(in)
-	if v := *g.CustomLaunchTemplate.Version; v != "1" {
-		t.Errorf("version %q, want the number that $Latest meant", v)
-	}
-	name := "pcs-" + *g.Id + "-do-not-delete"
-	out, err := w.ec2.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: &name})
-	if must(t, out, err); len(out.LaunchTemplateVersions) != 1 {
-		t.Fatalf("%d versions of %s", len(out.LaunchTemplateVersions), name)
-	}
-	data := out.LaunchTemplateVersions[0].LaunchTemplateData
-	if *data.CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId != activeBlock || *data.IamInstanceProfile.Arn != profile {
-		t.Errorf("data %+v", data)
-	}
-	if err := deleteGroup(w, g.Id); err != nil {
-		t.Fatal(err)
-	}
-	w.settle()
-	if _, err := w.ec2.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: &name}); err == nil {
-		t.Error("the managed template is left behind")
 	}
 }
 

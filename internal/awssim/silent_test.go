@@ -24,27 +24,6 @@ func TestSilence(t *testing.T) {
 	do(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{})
 }
 
-// Nobody promises that a block keeps the id under which it was shown.
-func TestOfferingIDsChange(t *testing.T) {
-	w := worldOf(t, "new_offering_ids = true\noffering_ids_last = \"1m\"")
-	first, second := w.offerings(4, 1), w.offerings(4, 1)
-	if len(first) == 0 || len(first) != len(second) {
-		t.Fatalf("%d and %d offerings", len(first), len(second))
-	}
-	for i, o := range first {
-		if other := second[i]; *o.CapacityBlockOfferingId == *other.CapacityBlockOfferingId || !o.StartDate.Equal(*other.StartDate) || *o.UpfrontFee != *other.UpfrontFee {
-			t.Errorf("shown as %+v, then as %+v", o, other)
-		}
-	}
-	if _, err := w.purchase(*first[0].CapacityBlockOfferingId); err != nil {
-		t.Errorf("the older id is good for a minute: %v", err)
-	}
-	w.sim.Clock().Advance(61 * time.Second)
-	if _, err := w.purchase(*second[0].CapacityBlockOfferingId); code(err) != "InvalidCapacityBlockOfferingIdExpired" {
-		t.Errorf("after a minute: %v", err)
-	}
-}
-
 func TestClockOffset(t *testing.T) {
 	w := worldOf(t, `clock_offset = "90s"`)
 	if got := w.sim.Clock().Now().Sub(noon); got != 90*time.Second {

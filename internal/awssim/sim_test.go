@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,79 +110,6 @@ func (w *ec2World) control(method, path string, body, into any) int {
 		}
 	}
 	return resp.StatusCode
-}
-
-func TestControlOverHTTP(t *testing.T) {
-	w := newEC2World(t)
-	id := *do(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetA, intoBlock(openBlock))).Instances[0].InstanceId
-	if _, err := w.purchase(*w.offerings(1, 1)[0].CapacityBlockOfferingId); err != nil {
-		t.Fatal(err)
-	}
-
-	var clock ClockState
-	w.control("POST", "clock", map[string]any{"advance": "30m", "speed": 60}, &clock)
-	if clock.Speed != 60 || clock.Now.Sub(noon) < 30*time.Minute {
-		t.Errorf("clock %+v", clock)
-	}
-	w.control("POST", "clock", map[string]any{"set": "2026-12-03T00:00:00Z", "speed": 0}, &clock)
-	if want := time.Date(2026, 12, 3, 0, 0, 0, 0, time.UTC); clock.Now.Sub(want) > time.Minute || clock.Now.Before(want) {
-		t.Errorf("clock %v, want %v", clock.Now, want)
-	}
-	var ledger []Purchase
-	w.control("GET", "ledger", nil, &ledger)
-	if len(ledger) != 1 || ledger[0].Fee == "" {
-		t.Errorf("ledger %+v", ledger)
-	}
-	var calls []CallCount
-	w.control("GET", "calls", nil, &calls)
-	if len(calls) != 3 || calls[2].Operation != "RunInstances" || calls[2].Count != 1 {
-		t.Errorf("calls %+v", calls)
-	}
-	w.control("DELETE", "calls", nil, &calls)
-	if len(calls) != 0 {
-		t.Errorf("calls after the reset: %+v", calls)
-	}
-	var instances []Instance
-	w.control("POST", "host-failure", HostFailure{Instance: id}, nil)
-	w.control("GET", "instances?region=us-east-2", nil, &instances)
-	if len(instances) != 1 || instances[0].ID != id || !instances[0].HostFailed {
-		t.Errorf("instances %+v", instances)
-	}
-	w.control("POST", "group-failures", GroupFailures{Count: 2, Code: "C", Message: "m"}, nil)
-	w.sim.do(func() {
-		if want := []pcsWireError{{"C", "m"}, {"C", "m"}}; !slices.Equal(w.sim.groupFailures, want) {
-			t.Errorf("failures of node groups: %v", w.sim.groupFailures)
-		}
-	})
-	w.control("POST", "payments", Payments{Fail: true}, nil)
-	unpaid, err := w.purchase(*w.offerings(1, 1)[0].CapacityBlockOfferingId)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.control("POST", "clock", map[string]any{"advance": "6m"}, nil)
-	if got := w.reservation(*unpaid.CapacityReservation.CapacityReservationId).State; got != "payment-failed" {
-		t.Errorf("state %s, want payment-failed", got)
-	}
-	var faults []Fault
-	w.control("POST", "faults", map[string]any{"effect": "fail-before", "operation": "DescribeSubnets", "latency": "1ms"}, nil)
-	w.control("GET", "faults", nil, &faults)
-	if len(faults) != 1 || faults[0].Latency != Duration(time.Millisecond) {
-		t.Errorf("faults %+v", faults)
-	}
-	fails(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{}, "InternalError")
-	w.control("DELETE", "faults", nil, &faults)
-	do(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{})
-
-	for path, body := range map[string]any{
-		"faults": map[string]any{"effect": "explode"}, "clock": map[string]any{"sett": "x"}, "host-failure": HostFailure{Instance: "i-1"},
-	} {
-		if status := w.control("POST", path, body, nil); status != http.StatusBadRequest {
-			t.Errorf("POST %s %v: status %d, want 400", path, body, status)
-		}
-	}
-	if status := w.control("GET", "nothing", nil, nil); status != http.StatusNotFound {
-		t.Errorf("unknown control request: status %d", status)
-	}
 }
 
 // post sends a raw request with a credential scope.
