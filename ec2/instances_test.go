@@ -67,29 +67,6 @@ func TestOnDemandLaunchStaysOutOfOpenReservations(t *testing.T) {
 	}
 }
 
-func TestLaunchByKind(t *testing.T) {
-	for _, test := range []struct {
-		kind        capacity.Kind
-		id, typ     string
-		code        string
-		template    string
-		wantFailure bool
-	}{
-		{kind: capacity.ODCR, id: gpuODCR, typ: "g6.12xlarge", template: "ec2-nodes"},
-		{kind: capacity.CapacityBlock, id: laterBlock, typ: "p5.48xlarge", template: nodes, code: "InvalidCapacityReservationState.PendingActivation"},
-	} {
-		_, c := newSim(t)
-		launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: test.template, InstanceType: test.typ, SubnetID: subnetA,
-			ReservationID: test.id, Kind: test.kind, Count: 2})
-		if Code(err) != test.code {
-			t.Errorf("%s: %v, want code %q", test.kind, err, test.code)
-		}
-		if err == nil && (len(launched) != 2 || launched[0].ReservationID != test.id) {
-			t.Errorf("%s launched %v", test.kind, launched)
-		}
-	}
-}
-
 // A launch is whole or not at all.
 func TestLaunchTakesNoPart(t *testing.T) {
 	_, c := newSim(t)
@@ -167,20 +144,5 @@ func TestCatalog(t *testing.T) {
 	regions, err := c.Regions(t.Context())
 	if err != nil || !slices.Equal(regions, []string{"eu-west-1", homeRegion, otherRegion}) {
 		t.Errorf("regions %v, %v", regions, err)
-	}
-}
-
-// AWS's clock is ahead of this machine's, and nothing has told the client yet: it asks for
-// what was launched since a time that is still to come here.
-func TestInstancesSinceATimeToCome(t *testing.T) {
-	sim, c := newSim(t)
-	since := time.Now().Add(10 * time.Minute)
-	sim.Clock().Set(since)
-	found, err := c.InstancesSince(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}}, since)
-	if err != nil || len(found) != 0 {
-		t.Fatalf("%v, %v", found, err)
-	}
-	if calls(sim, "DescribeInstances") != 1 {
-		t.Errorf("EC2 was asked %d times", calls(sim, "DescribeInstances"))
 	}
 }

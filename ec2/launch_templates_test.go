@@ -69,21 +69,6 @@ func TestEnsureLaunchTemplate(t *testing.T) {
 	}
 }
 
-// A template that copies itself is the same template: setup without --like.
-func TestEnsureLaunchTemplateFromItself(t *testing.T) {
-	_, c := newSim(t)
-	made, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
-	if err != nil {
-		t.Fatal(err)
-	}
-	self := spec(openBlock)
-	self.From, self.FromVersion = made.ID, made.Version
-	again, err := c.EnsureLaunchTemplate(t.Context(), self)
-	if err != nil || again.Version != made.Version {
-		t.Errorf("again: %+v, %v", again, err)
-	}
-}
-
 func TestEnsureLaunchTemplateOverrides(t *testing.T) {
 	_, c := newSim(t)
 	s := spec(gpuODCR)

@@ -18,27 +18,6 @@ func ids(rs []capacity.Reservation) []string {
 	return all
 }
 
-func TestListMakesTheCallsOfItsPagesOnly(t *testing.T) {
-	sim, c := newSim(t)
-	all, err := c.List(t.Context(), ReservationQuery{})
-	if err != nil || len(all) < 10 {
-		t.Fatalf("listed %v, %v", ids(all), err)
-	}
-	total := 0
-	for _, n := range sim.Calls() {
-		total += n
-	}
-	if total != 1 || calls(sim, "DescribeCapacityReservations") != 1 {
-		t.Errorf("calls %v", sim.Calls())
-	}
-	// UltraServers are known without a call of their own.
-	for _, r := range all {
-		if r.UltraServer != (r.ID == ultraBlock) {
-			t.Errorf("%s: UltraServer %v", r.ID, r.UltraServer)
-		}
-	}
-}
-
 // A region can have more reservations than EC2 puts on one page.
 func TestEveryReservationOfEveryPageIsRead(t *testing.T) {
 	const many = pageSize + 100
@@ -89,21 +68,6 @@ func TestListIsBounded(t *testing.T) {
 		if len(want) == 0 || !slices.Equal(ids(some), ids(want)) {
 			t.Errorf("%s: %v, want %v", name, ids(some), ids(want))
 		}
-	}
-}
-
-// The region that the client works in may be the one that is down.
-func TestRegionsAreAskedElsewhere(t *testing.T) {
-	scenario := awssim.DefaultScenario()
-	scenario.Regions[1].Name = "us-east-1"
-	sim, c, _ := simOf(t, scenario)
-	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Region: homeRegion, Code: "Unavailable"})
-	if names, err := c.Regions(t.Context()); err != nil || !slices.Contains(names, homeRegion) {
-		t.Errorf("regions %v, %v", names, err)
-	}
-	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Region: "us-east-1", Code: "InternalError", Status: 400})
-	if _, err := c.Regions(t.Context()); Code(err) != "Unavailable" {
-		t.Errorf("error %v, want that of the own region", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,24 +12,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
-
-func TestLength(t *testing.T) {
-	for d, want := range map[time.Duration]time.Duration{
-		time.Hour: 1, day: 1, day + 1: 2, 14 * day: 14, 14*day + 1: 21, 15 * day: 21, 21 * day: 21, 22 * day: 28, 182 * day: 182,
-	} {
-		if got, err := Length(d); got != want*day || err != nil {
-			t.Errorf("Length(%s) = %s, %v, want %d days", d, got, err, want)
-		}
-	}
-	for _, d := range []time.Duration{0, -day, 182*day + 1} {
-		if got, err := Length(d); err == nil {
-			t.Errorf("Length(%s) = %s, want an error", d, got)
-		}
-	}
-	if all := Lengths(); len(all) != 14+24 || !slices.IsSorted(all) {
-		t.Errorf("lengths %v", all)
-	}
-}
 
 func TestOfferings(t *testing.T) {
 	_, c := newSim(t)
@@ -58,23 +39,6 @@ func TestOfferings(t *testing.T) {
 	servers, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "u-trn2u-x64", Count: 2, Duration: day})
 	if err != nil || len(servers) == 0 || servers[0].UltraServerCount != 2 || servers[0].UltraServerType != "u-trn2u-x64" {
 		t.Errorf("UltraServers: %+v, %v", servers, err)
-	}
-}
-
-func TestTooLargeABlockIsNotAskedFor(t *testing.T) {
-	sim, c := newSim(t)
-	if _, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 65, Duration: day}); err == nil || Code(err) != "" {
-		t.Errorf("error %v", err)
-	}
-	if _, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 64, Duration: day}); err != nil {
-		t.Error(err)
-	}
-	// UltraServers are not counted by their instances.
-	if _, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "u-trn2u-x64", Count: 65, Duration: day}); err != nil {
-		t.Error(err)
-	}
-	if n := calls(sim, "DescribeCapacityBlockOfferings"); n != 2 {
-		t.Errorf("%d calls", n)
 	}
 }
 

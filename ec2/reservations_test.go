@@ -219,37 +219,6 @@ func TestBlocksThatAreExpected(t *testing.T) {
 	}
 }
 
-// UltraServers are known by any one of three signs: a wrong no would move the fence 30
-// minutes too late.
-func TestUltraServersAreKnownByAnySign(t *testing.T) {
-	t.Setenv("AWS_MAX_ATTEMPTS", "1")
-	for name, c := range map[string]struct {
-		ofType             string // the type that is sold in UltraServers here
-		hideStatus, denied bool
-		want               bool
-	}{
-		"the type":              {"trn2u.48xlarge", true, true, true},
-		"another such type":     {"p6e-gb200.36xlarge", true, true, true},
-		"EC2's launch status":   {"p7.48xlarge", false, true, true},
-		"EC2's list of blocks":  {"p7.48xlarge", true, false, true},
-		"nothing, of a new one": {"p7.48xlarge", true, true, true},
-		"no sign":               {"p5.48xlarge", true, true, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			scenario := awssim.DefaultScenario()
-			scenario.HideLaunchStatus = c.hideStatus
-			renamed(scenario, "trn2u.48xlarge", c.ofType)
-			sim, client, _ := simOf(t, scenario)
-			if c.denied {
-				fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityBlocks", Code: "UnauthorizedOperation"})
-			}
-			if r, err := client.Reservation(t.Context(), ultraBlock); err != nil || r.InstanceType != c.ofType || r.UltraServer != c.want {
-				t.Errorf("%s: UltraServer %t, %v; want %t", r.InstanceType, r.UltraServer, err, c.want)
-			}
-		})
-	}
-}
-
 // renamed gives an instance type of a scenario another name.
 func renamed(s *awssim.Scenario, from, to string) {
 	for i := range s.InstanceTypes {
@@ -292,34 +261,6 @@ func TestUltraServerIsKnownByItsType(t *testing.T) {
 	}
 }
 
-// Each type of reservation that the SDK has is a kind that we know; one that is newer is nobody's.
-func TestKindsOfTheSDK(t *testing.T) {
-	known := map[capacity.Kind]bool{}
-	for _, of := range types.CapacityReservationType("").Values() {
-		k := kind(types.CapacityReservation{ReservationType: of})
-		if known[k] || !slices.Contains([]capacity.Kind{capacity.CapacityBlock, capacity.ODCR}, k) {
-			t.Errorf("%s is %s, which is not a kind of its own: capacity.Kind lacks it", of, k)
-		}
-		known[k] = true
-	}
-	odcr, interruptible := kind(types.CapacityReservation{}), kind(types.CapacityReservation{Interruptible: aws.Bool(true)})
-	if odcr != capacity.ODCR || interruptible != capacity.InterruptibleODCR {
-		t.Errorf("without a type: %s, interruptible %s", odcr, interruptible)
-	}
-	next := kind(types.CapacityReservation{ReservationType: "future-block"})
-	for _, option := range capacity.PurchaseOptions {
-		if next != "future-block" || option.Buys(next) {
-			t.Errorf("node groups of %s take a %s", option, next)
-		}
-	}
-}
-
-func TestNamedInTakesTheLongestID(t *testing.T) {
-	if got := namedIn("The ID 'cr-0ab' does not exist", []string{"cr-0a", "cr-0ab", "x"}); got != "cr-0ab" {
-		t.Errorf("named %q", got)
-	}
-}
-
 // The SDK reads an answer whole or not at all: one reservation that it cannot read hides no other. When none can be
 // read, EC2 has not been asked.
 func TestWithoutBadLeavesOutWhatCannotBeRead(t *testing.T) {
@@ -341,10 +282,33 @@ func TestWithoutBadLeavesOutWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestWithoutBadStopsAtAnotherError(t *testing.T) {
-	other := errors.New("no network")
-	_, err := withoutBad([]string{"a", "b"}, "Invalid", func([]string) error { return other })
-	if !errors.Is(err, other) {
-		t.Errorf("error %v", err)
+// UltraServers are known by any one of three signs: a wrong no would move the fence 30
+// minutes too late.
+func TestUltraServersAreKnownByAnySign(t *testing.T) {
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	for name, c := range map[string]struct {
+		ofType             string // the type that is sold in UltraServers here
+		hideStatus, denied bool
+		want               bool
+	}{
+		"the type":              {"trn2u.48xlarge", true, true, true},
+		"another such type":     {"p6e-gb200.36xlarge", true, true, true},
+		"EC2's launch status":   {"p7.48xlarge", false, true, true},
+		"EC2's list of blocks":  {"p7.48xlarge", true, false, true},
+		"nothing, of a new one": {"p7.48xlarge", true, true, true},
+		"no sign":               {"p5.48xlarge", true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario := awssim.DefaultScenario()
+			scenario.HideLaunchStatus = c.hideStatus
+			renamed(scenario, "trn2u.48xlarge", c.ofType)
+			sim, client, _ := simOf(t, scenario)
+			if c.denied {
+				fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityBlocks", Code: "UnauthorizedOperation"})
+			}
+			if r, err := client.Reservation(t.Context(), ultraBlock); err != nil || r.InstanceType != c.ofType || r.UltraServer != c.want {
+				t.Errorf("%s: UltraServer %t, %v; want %t", r.InstanceType, r.UltraServer, err, c.want)
+			}
+		})
 	}
 }

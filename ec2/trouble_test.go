@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http/httptest"
@@ -100,31 +99,4 @@ func writeFile(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// TestExplainIsTheSameEachTime: AWS's answers differ in the ids of the requests.
-func TestExplainIsTheSameEachTime(t *testing.T) {
-	t.Setenv("AWS_MAX_ATTEMPTS", "1")
-	sim, c := newSim(t)
-	for want, f := range map[string]awssim.Fault{
-		"describing capacity reservations in us-east-2: operation error EC2: DescribeCapacityReservations, exceeded maximum number of attempts, 1, InternalError: An internal error has occurred": {},
-		"describing capacity reservations in us-east-2: operation error EC2: DescribeCapacityReservations, ec2:DescribeCapacityReservations is not allowed (UnauthorizedOperation); `pcs-capacity iam-policy` prints what to allow": {
-			Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation. Encoded authorization failure message: 4bz0-hJk"},
-	} {
-		sim.ClearFaults()
-		f.Effect = awssim.FailBefore
-		fault(t, sim, f)
-		for range 2 {
-			if words, general := explained(t, t.Context(), c); words != want || general {
-				t.Errorf("general %t, said\n%s\nwant\n%s", general, words, want)
-			}
-		}
-	}
-	if words, general := c.Explain(errors.New("anything else")); words != "anything else" || general {
-		t.Errorf("general %t, said %s", general, words)
-	}
-	unknown := fmt.Errorf("dialling: %w", &net.DNSError{Err: "no such host", Name: "ec2.us-est-2.amazonaws.com", IsNotFound: true})
-	if words, general := c.Explain(unknown); words != "AWS has no host ec2.us-est-2.amazonaws.com; check the region (us-east-2) and this machine's DNS" || !general {
-		t.Errorf("general %t, said %s", general, words)
-	}
 }

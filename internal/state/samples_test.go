@@ -1,13 +1,9 @@
 package state
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -121,52 +117,6 @@ func TestSamplesWithoutTheLast(t *testing.T) {
 	}
 }
 
-// A disk that is full leaves one problem, whose sentence is the same after each pass, and no
-// files without a line. When there is room again, samples go on.
-func TestSamplesOnAFullDisk(t *testing.T) {
-	disk := t.TempDir()
-	err := syscall.Mount("full-disk-test", disk, "tmpfs", 0, "size=64k")
-	if errors.Is(err, syscall.EPERM) {
-		t.Skipf("no file system can be mounted here: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := syscall.Unmount(disk, 0); err != nil {
-			t.Error(err)
-		}
-	}()
-	dir, ballast := Dir(filepath.Join(disk, "state")), filepath.Join(disk, "ballast")
-	private, err := dir.private()
-	if err != nil {
-		t.Fatal(err)
-	}
-	private.close()
-	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
-		t.Fatal(err)
-	}
-	said := map[string]bool{}
-	for m := range 5 {
-		samples := dir.AppendSample(sampleAt(m, m%4, "7"), dir.LastSample(), time.Minute)
-		snapshot := dir.WriteSnapshot(&capacity.Snapshot{})
-		if samples == nil || snapshot == nil {
-			t.Fatalf("the disk is not full: %v, %v", samples, snapshot)
-		}
-		said[samples.Error()], said[snapshot.Error()] = true, true
-	}
-	if entries, err := os.ReadDir(dir.PrivatePath("")); err != nil || len(entries) != 0 || len(said) != 2 {
-		t.Errorf("%v, %v, said %v", entries, err, said)
-	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
-	appendTo(t, dir, sampleAt(9, 4, "7"))
-	if all, err := dir.Samples(opens); err != nil || len(all) != 1 {
-		t.Errorf("%v, %+v", err, all)
-	}
-}
-
 // A full file is followed by another one, which begins with all; the oldest go.
 func TestSamplesRotate(t *testing.T) {
 	dir := Dir(t.TempDir())
@@ -192,41 +142,6 @@ func TestSamplesRotate(t *testing.T) {
 	}
 	if got, _ := whole(t, dir); len(got.Paid) != 1 {
 		t.Errorf("%+v", got)
-	}
-}
-
-// Two programs that make passes are kept apart by PassLock: no line is lost, cut or mixed, and
-// each sees what the one before saw.
-func TestSamplesOfTwoWriters(t *testing.T) {
-	dir := Dir(t.TempDir())
-	const each = 40
-	var wait sync.WaitGroup
-	var next atomic.Int64 // the race detector sees no file lock
-	for range 2 {
-		wait.Go(func() {
-			for range each {
-				unlock, err := dir.Lock(t.Context(), PassLock, time.Minute)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				n := int(next.Add(1))
-				if err := dir.AppendSample(sampleAt(n, n%5), dir.LastSample(), time.Minute); err != nil {
-					t.Error(err)
-				}
-				unlock()
-			}
-		})
-	}
-	wait.Wait()
-	all, err := dir.Samples(time.Time{})
-	if err != nil || len(all) != 2*each {
-		t.Fatalf("%v: %d lines", err, len(all))
-	}
-	for i, s := range all {
-		if !s.At.Equal(sampleAt(i+1, 0).At) || s.Full != (i == 0) {
-			t.Errorf("line %d: %+v", i, s)
-		}
 	}
 }
 

@@ -115,3 +115,24 @@ func FuzzSnapshot(f *testing.F) {
 		}
 	})
 }
+
+// The ledger has what is ordered until it is released by one of its names, or its end has passed.
+func TestLedger(t *testing.T) {
+	dir, now := Dir(t.TempDir()), time.Now()
+	for token, id := range map[string]string{"a": "cr-a", "b": "cr-b", "c": ""} {
+		h := capacity.Held{Token: token, ReservationID: id, Until: now.Add(time.Hour)}
+		if err := dir.Hold(h, now, func(capacity.Held, []capacity.Held) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := dir.Released(now, "cr-a", "c", "another"); err != nil {
+		t.Fatal(err)
+	}
+	held, err := dir.Held(now)
+	if err != nil || len(held) != 1 || held[0].Token != "b" {
+		t.Errorf("left: %v, %v", held, err)
+	}
+	if held, err := dir.Held(now.Add(time.Hour)); err != nil || len(held) > 0 {
+		t.Errorf("after its end: %v, %v", held, err)
+	}
+}
