@@ -72,16 +72,13 @@ type LaunchTemplateSpec struct {
 	// From and FromVersion name the template to copy.
 	From, FromVersion string
 
-	ImageID          string
-	SecurityGroupIDs []string
-	UserData         []byte
+	ImageID  string
+	UserData []byte
 	// InstanceProfile is an ARN or a name. On PCS it must be "" and the copy's is dropped: PCS takes the profile from
 	// the node group.
 	InstanceProfile string
 	// MetadataTags shows an instance its tags in its metadata. IMDSv2 is always required.
 	MetadataTags bool
-	// RootVolume overrides the copy and the image.
-	RootVolume RootVolume
 	// InstanceType is always written. Network interfaces are copied only from a template for the same type, because
 	// their number depends on the type.
 	InstanceType string
@@ -97,14 +94,4 @@ type LaunchTemplateSpec struct {
 	PlacementGroup string
 
 	Tags map[string]string
-}
-
-// RootVolume is the volume that instances boot from.
-type RootVolume struct {
-	// Device is the volume's name in the image, such as /dev/xvda.
-	Device string
-	// GiB is the size; 0 keeps it.
-	GiB int
-	// Type is EC2's volume type, such as gp3; "" keeps it.
-	Type string
 }

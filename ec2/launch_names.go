@@ -29,10 +29,6 @@ type Image struct {
 	Platform string
 	// Architecture is x86_64 or arm64.
 	Architecture string
-	// RootDevice is the name of the volume that it boots from, such as /dev/xvda.
-	RootDevice string
-	// RootGiB is the least size of that volume in GiB; 0 if EC2 did not say.
-	RootGiB int
 }
 
 // Image describes an AMI. One that does not exist is an error with EC2's code
@@ -52,18 +48,13 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	found := Image{
 		ID: id, Name: aws.ToString(image.Name), Description: aws.ToString(image.Description), Owner: cmp.Or(aws.ToString(image.ImageOwnerAlias), aws.ToString(image.OwnerId)),
 		Created: dateOf(image.CreationDate), Deprecated: dateOf(image.DeprecationTime), Source: aws.ToString(image.SourceImageId),
-		Platform: reservationPlatform(aws.ToString(image.PlatformDetails)), Architecture: string(image.Architecture), RootDevice: aws.ToString(image.RootDeviceName),
+		Platform: reservationPlatform(aws.ToString(image.PlatformDetails)), Architecture: string(image.Architecture),
 	}
 	says := []string{found.Name, found.Description}
 	for _, t := range image.Tags {
 		says = append(says, aws.ToString(t.Key), aws.ToString(t.Value))
 	}
 	found.Says = strings.ToLower(strings.Join(says, " "))
-	for _, m := range image.BlockDeviceMappings {
-		if m.Ebs != nil && aws.ToString(m.DeviceName) == found.RootDevice {
-			found.RootGiB = int(aws.ToInt32(m.Ebs.VolumeSize))
-		}
-	}
 	return found, nil
 }
 

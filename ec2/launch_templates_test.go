@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
@@ -73,7 +72,7 @@ func TestEnsureLaunchTemplateOverrides(t *testing.T) {
 	_, c := newSim(t)
 	s := spec(gpuODCR)
 	s.Kind, s.InstanceType = capacity.ODCR, "g6.12xlarge"
-	s.SecurityGroupIDs, s.UserData = []string{"sg-0e2000000000000ff"}, []byte("#!/bin/sh\n")
+	s.UserData = []byte("#!/bin/sh\n")
 	data, err := c.templateData(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
@@ -81,8 +80,8 @@ func TestEnsureLaunchTemplateOverrides(t *testing.T) {
 	if data.InstanceMarketOptions != nil || *data.CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId != gpuODCR {
 		t.Errorf("an ODCR has market %v, target %v", data.InstanceMarketOptions, data.CapacityReservationSpecification)
 	}
-	if !slices.Equal(data.SecurityGroupIds, s.SecurityGroupIDs) || *data.UserData != "IyEvYmluL3NoCg==" {
-		t.Errorf("groups %v, user data %q", data.SecurityGroupIds, *data.UserData)
+	if *data.UserData != "IyEvYmluL3NoCg==" {
+		t.Errorf("user data %q", *data.UserData)
 	}
 	s.Kind, s.ReservationID = capacity.OnDemand, ""
 	if data, err = c.templateData(t.Context(), s); err != nil || data.CapacityReservationSpecification != nil {
@@ -146,16 +145,9 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 	}
 	for _, test := range []struct {
 		from string
-		root capacity.RootVolume
-		want types.LaunchTemplateEbsBlockDevice
 		hops *int32
-	}{
-		{"old", capacity.RootVolume{Device: "/dev/xvda", GiB: 300, Type: "gp3"}, types.LaunchTemplateEbsBlockDevice{VolumeSize: aws.Int32(300), VolumeType: "gp3", Encrypted: aws.Bool(true)}, aws.Int32(2)},
-		{"old", capacity.RootVolume{Device: "/dev/xvda", GiB: 300}, types.LaunchTemplateEbsBlockDevice{VolumeSize: aws.Int32(300), VolumeType: "io2", Iops: aws.Int32(1000), Encrypted: aws.Bool(true)}, aws.Int32(2)},
-		{"", capacity.RootVolume{Device: "/dev/xvda", GiB: 300}, types.LaunchTemplateEbsBlockDevice{VolumeSize: aws.Int32(300), DeleteOnTermination: aws.Bool(true)}, nil},
-	} {
-		spec := capacity.LaunchTemplateSpec{Name: "new", From: test.from, ImageID: "ami-0e200000000000a01", InstanceType: "c7i.4xlarge", InstanceProfile: "nodes", MetadataTags: true, RootVolume: test.root,
-			Kind: capacity.OnDemand, Tags: map[string]string{capacity.TagCluster: "ml"}}
+	}{{"old", aws.Int32(2)}, {"", nil}} {
+		spec := capacity.LaunchTemplateSpec{Name: "new", From: test.from, ImageID: "ami-0e200000000000a01", InstanceType: "c7i.4xlarge", InstanceProfile: "nodes", MetadataTags: true, Kind: capacity.OnDemand, Tags: map[string]string{capacity.TagCluster: "ml"}}
 		if _, err := c.EnsureLaunchTemplate(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
@@ -170,12 +162,8 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 		if p := d.IamInstanceProfile; p == nil || aws.ToString(p.Name) != "nodes" {
 			t.Errorf("instance profile %+v", p)
 		}
-		at := slices.IndexFunc(d.BlockDeviceMappings, func(m types.LaunchTemplateBlockDeviceMapping) bool { return *m.DeviceName == "/dev/xvda" })
-		if at < 0 || test.from != "" && len(d.BlockDeviceMappings) != 2 {
-			t.Fatalf("volumes %+v", d.BlockDeviceMappings)
-		}
-		if diff := cmp.Diff(tree(t, &test.want), tree(t, d.BlockDeviceMappings[at].Ebs)); diff != "" {
-			t.Errorf("root volume (-want +got):\n%s", diff)
+		if test.from != "" && (len(d.BlockDeviceMappings) != 2 || *d.BlockDeviceMappings[1].Ebs.VolumeSize != 50) {
+			t.Errorf("volumes %+v", d.BlockDeviceMappings)
 		}
 	}
 }

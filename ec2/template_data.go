@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -65,7 +64,6 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	data.DisableApiTermination = nil
 	data.IamInstanceProfile, data.Operator = profile(spec.InstanceProfile), nil
 	overlayMetadata(data, spec)
-	overlayRoot(data, spec.RootVolume)
 	// A block has its own placement and one Availability Zone; the template of another group could
 	// only be wrong there.
 	data.Placement = nil
@@ -106,31 +104,6 @@ func overlayMetadata(data *types.RequestLaunchTemplateData, spec capacity.Launch
 	}
 }
 
-// overlayRoot lays the root volume over the copy's. If its type changes, the settings of the old
-// type go.
-func overlayRoot(data *types.RequestLaunchTemplateData, root capacity.RootVolume) {
-	if root.GiB == 0 && root.Type == "" {
-		return
-	}
-	at := slices.IndexFunc(data.BlockDeviceMappings, func(m types.LaunchTemplateBlockDeviceMappingRequest) bool {
-		return aws.ToString(m.DeviceName) == root.Device
-	})
-	if at < 0 {
-		at = len(data.BlockDeviceMappings)
-		data.BlockDeviceMappings = append(data.BlockDeviceMappings, types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: aws.String(root.Device)})
-	}
-	m := &data.BlockDeviceMappings[at]
-	if m.Ebs == nil {
-		m.Ebs = &types.LaunchTemplateEbsBlockDeviceRequest{DeleteOnTermination: aws.Bool(true)}
-	}
-	if root.GiB > 0 {
-		m.Ebs.VolumeSize = aws.Int32(int32(root.GiB))
-	}
-	if kind := types.VolumeType(root.Type); kind != "" && kind != m.Ebs.VolumeType {
-		m.Ebs.VolumeType, m.Ebs.Iops, m.Ebs.Throughput = kind, nil, nil
-	}
-}
-
 // overlayNetwork writes the interfaces for EFA. Otherwise it keeps a template's interfaces for the
 // same instance type, and only its security groups for another type: the number of network cards
 // goes with the type. EC2 refuses security groups together with interfaces, so they go into the
@@ -140,13 +113,10 @@ func (c *Client) overlayNetwork(ctx context.Context, data *types.RequestLaunchTe
 	for _, n := range data.NetworkInterfaces {
 		groups = unique(append(groups, n.Groups...))
 	}
-	if len(spec.SecurityGroupIDs) > 0 {
-		groups, data.SecurityGroups = spec.SecurityGroupIDs, nil
-	}
 	switch {
 	case spec.EFA != "":
 		if len(groups) == 0 && len(data.SecurityGroups) > 0 {
-			return fmt.Errorf("launch template %s names security groups %v, and network interfaces take ids only; name the ids", spec.From, data.SecurityGroups)
+			return fmt.Errorf("launch template %s names security groups %v, and network interfaces take ids only; write the ids into it", spec.From, data.SecurityGroups)
 		}
 		if data.NetworkInterfaces, err = c.efaInterfaces(ctx, spec, groups); err != nil {
 			return err
@@ -165,9 +135,6 @@ func (c *Client) overlayNetwork(ctx context.Context, data *types.RequestLaunchTe
 			if n.SubnetId = nil; spec.SubnetID != "" {
 				n.SubnetId = aws.String(spec.SubnetID)
 			}
-		}
-		if len(spec.SecurityGroupIDs) > 0 {
-			n.Groups = spec.SecurityGroupIDs
 		}
 	}
 	return nil

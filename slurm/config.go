@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -36,6 +37,8 @@ type Config struct {
 	JobSubmitPlugins    []string
 	CliFilterPlugins    []string
 	SlurmctldParameters []string
+	// ConfServer is slurmctld's HOST[:PORT] for slurmd --conf-server; "" if it hands out no slurm.conf.
+	ConfServer          string
 	SchedulerParameters []string
 	// CliFilterScript is the script that CliFilterParameters names; "" for cli_filter.lua in the
 	// folder of slurm.conf. From 25.11 on.
@@ -91,6 +94,19 @@ func (c *Client) Config(ctx context.Context) (Config, error) {
 	return config, nil
 }
 
+// confServer names the first controller by its address, if slurm.conf has one: NAME(ADDRESS).
+func confServer(values map[string]string) string {
+	if !slices.Contains(splitList(values["SlurmctldParameters"]), "enable_configless") {
+		return ""
+	}
+	host, address, _ := strings.Cut(values["SlurmctldHost[0]"], "(")
+	host = cmp.Or(strings.TrimSuffix(address, ")"), host)
+	if port := values["SlurmctldPort"]; host != "" && port != "" && port != "6817" && !strings.Contains(port, "-") {
+		return host + ":" + port
+	}
+	return host
+}
+
 func parseConfig(output []byte) (Config, error) {
 	values := make(map[string]string)
 	for line := range strings.SplitSeq(string(output), "\n") {
@@ -126,6 +142,7 @@ func parseConfig(output []byte) (Config, error) {
 		JobSubmitPlugins:    plugins(values["JobSubmitPlugins"], "job_submit/"),
 		CliFilterPlugins:    plugins(values["CliFilterPlugins"], "cli_filter/"),
 		SlurmctldParameters: splitList(values["SlurmctldParameters"]),
+		ConfServer:          confServer(values),
 		SchedulerParameters: splitList(values["SchedulerParameters"]),
 		CliFilterScript:     CLIFilterScript(values["CliFilterParameters"]),
 		// Newer versions number them.

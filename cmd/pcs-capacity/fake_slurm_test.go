@@ -45,6 +45,9 @@ StateSaveLocation = $dir
 KillWait = 30 sec
 ResumeTimeout = 1800 sec
 CliFilterPlugins = cli_filter/lua
+SlurmctldHost[0] = head
+SlurmctldParameters = enable_configless
+SlurmctldPort = 6817
 PrivateData = cloud";;
 ' show node'*) [ ! -e "$dir/nodes" ] || cat "$dir/nodes";;
 ' show partition'*) [ ! -e "$dir/partitions" ] || cat "$dir/partitions";;

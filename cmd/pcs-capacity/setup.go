@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,23 +29,14 @@ type SetupCmd struct {
 	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition; made if it is not there."`
 	NodeGroup   string            `predictor:"node-group" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …. Default: that of the settings, else the name of the queue." placeholder:"NAME"`
 
-	Like            string   `help:"Node group of the cluster to take AMI, instance profile, security groups and user data from. Default: the only other one, or the only one of the same family, or the only one with a queue. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
-	AMI             string   `name:"ami" help:"AMI, instead of that of --like. On PCS, pcs-dlami stands for PCS's own image with GPU drivers." placeholder:"AMI"`
-	InstanceProfile string   `help:"ARN of the instance profile, instead of that of --like. With ec2 a name will do." placeholder:"ARN"`
-	SecurityGroups  []string `help:"Security groups, instead of those of --like." placeholder:"SG"`
-	UserDataFile    string   `type:"existingfile" predictor:"file" help:"File with user data, instead of that of --like." placeholder:"FILE"`
-	ConfServer      string   `help:"With ec2: host of slurmctld that slurmd gets slurm.conf from. Default: nodes have the file." placeholder:"HOST[:PORT]"`
-	RootVolumeSize  int      `help:"Size of the root volume in GiB. Default: that of --like, else of the AMI." placeholder:"GIB"`
-	RootVolumeType  string   `enum:"gp3,gp2,io2,io1,st1,sc1,standard," default:"" help:"Type of the root volume, such as gp3. Default: that of --like, else of the AMI." placeholder:"TYPE"`
-	SubnetIDs       []string `name:"subnet-ids" help:"Subnets. Default: those of the node group, else those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings." placeholder:"SUBNET"`
-	EFA             string   `name:"efa" enum:"efa,efa-only,none," default:"" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA. Default: that of the node group, else efa." placeholder:"MODE"`
-	MaxNodes        *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else all of it." placeholder:"N"`
-	AllowAccounts   []string `help:"Slurm accounts that may use the queue, for one whose settings do not say yet." placeholder:"ACCOUNT"`
-	Static          bool     `xor:"scaling" help:"All nodes of a paid block are up from the first minute. Default: what the settings say of the node group, else this."`
-	Dynamic         bool     `xor:"scaling" help:"Start nodes for jobs."`
-	Filter          string   `help:"Path of pcs-capacity-filter, which has to be on this host. Default: as for hooks install." type:"path" placeholder:"FILE" predictor:"file"`
-	Dir             string   `help:"Folder of slurm.conf with the submit filter. Default: as for hooks install." type:"existingdir" predictor:"file"`
-	DryRun          bool     `help:"Show the plan, try what can be tried on this host, and change nothing."`
+	Like          string   `help:"Node group of the cluster to take AMI, instance profile, security groups, volumes and user data from. Default: the only other one, or the only one of the same family, or the only one with a queue. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
+	AMI           string   `name:"ami" help:"AMI, instead of that of --like. On PCS, pcs-dlami stands for PCS's own image with GPU drivers." placeholder:"AMI"`
+	SubnetIDs     []string `name:"subnet-ids" help:"Subnets. Default: those of the node group, else those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings." placeholder:"SUBNET"`
+	EFA           string   `name:"efa" enum:"efa,efa-only,none," default:"" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA. Default: that of the node group, else efa." placeholder:"MODE"`
+	MaxNodes      *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else all of it." placeholder:"N"`
+	AllowAccounts []string `help:"Slurm accounts that may use the queue, for one whose settings do not say yet." placeholder:"ACCOUNT"`
+	Dynamic       *bool    `negatable:"" help:"Start nodes for jobs. Default: what the settings say of the node group, else all nodes of a paid block are up from the first minute."`
+	DryRun        bool     `help:"Show the plan, try what can be tried on this host, and change nothing."`
 
 	// clusterFrom says how Cluster was found where nobody named it.
 	clusterFrom string
@@ -140,7 +131,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 
 // tryHost adds to a plan what keeps it from being carried out on this host.
 func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Plan) error {
-	hooks, err := hooksHere(ctx, programFlags{Filter: c.Filter, Dir: c.Dir}, cfg)
+	hooks, err := hooksHere(ctx, programFlags{}, cfg)
 	if err != nil {
 		return err
 	}
@@ -148,7 +139,7 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 		Config: cfg.Config,
 		Slurm:  slurm.New(cfg.Cluster),
 		Hooks:  hooks,
-		Filter: likelyFilter(c.Filter),
+		Filter: likelyFilter(""),
 	}
 	if c.Provider == capacity.ProviderPCS && plan.Cluster.ID != "" {
 		host.Cluster = &plan.Cluster
@@ -205,23 +196,18 @@ func regionFrom(g *Globals, cfg *maybeConfig, aws *ec2.Client) string {
 
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
 	r := setup.Request{
-		ClusterFrom:     c.clusterFrom,
-		Provider:        c.Provider,
-		ConfServer:      c.ConfServer,
-		RootVolume:      capacity.RootVolume{GiB: c.RootVolumeSize, Type: c.RootVolumeType},
-		Cluster:         c.Cluster,
-		Queue:           c.Queue,
-		NodeGroup:       c.NodeGroup,
-		Reservation:     c.Reservation,
-		Like:            c.Like,
-		AMI:             c.AMI,
-		InstanceProfile: c.InstanceProfile,
-		SecurityGroups:  c.SecurityGroups,
-		SubnetIDs:       c.SubnetIDs,
-		EFA:             capacity.EFAMode(c.EFA),
-		AllowAccounts:   c.AllowAccounts,
-		Dynamic:         c.Dynamic,
-		ConfigPath:      cfg.Path,
+		ClusterFrom:   c.clusterFrom,
+		Provider:      c.Provider,
+		Cluster:       c.Cluster,
+		Queue:         c.Queue,
+		NodeGroup:     c.NodeGroup,
+		Reservation:   c.Reservation,
+		Like:          c.Like,
+		AMI:           c.AMI,
+		SubnetIDs:     c.SubnetIDs,
+		EFA:           capacity.EFAMode(c.EFA),
+		AllowAccounts: c.AllowAccounts,
+		ConfigPath:    cfg.Path,
 	}
 	if c.MaxNodes != nil {
 		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {
@@ -231,10 +217,10 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		}
 	}
 	if cfg.Found {
-		r.Config = cfg.Config
-		if !c.Static && !c.Dynamic { // what is not said stays as it is
-			r.Dynamic = isDynamic(cfg.Config, c.Queue, c.NodeGroup)
-		}
+		r.Config, r.Dynamic = cfg.Config, isDynamic(cfg.Config, c.Queue, c.NodeGroup)
+	}
+	if c.Dynamic != nil {
+		r.Dynamic = *c.Dynamic
 	}
 	onEC2 := c.Provider == capacity.ProviderEC2
 	switch {
@@ -242,21 +228,17 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		return r, usage(
 			"with provider none something else launches the nodes, so there is nothing to set up; write [[partition]] name = %q, provider = \"none\" and its node_group into the settings, then run `pcs-capacity check`",
 			c.Queue)
-	case !onEC2 && c.ConfServer != "":
-		return r, usage("--conf-server is for --provider ec2; PCS configures its nodes itself")
 	case onEC2 && c.AMI == pcs.GPUImage:
 		return r, usage("--ami %s is PCS's own image; with --provider ec2 name one with Slurm and drivers by its id", c.AMI)
 	case onEC2 && c.Cluster != "":
 		return r, usage("--cluster names a PCS cluster, and with --provider ec2 there is none; leave one of them out")
-	case c.RootVolumeSize < 0 || c.RootVolumeSize > maxVolume:
-		return r, usage("--root-volume-size=%d: EC2 takes up to %d GiB", c.RootVolumeSize, maxVolume)
 	}
-	if c.UserDataFile != "" {
-		data, err := os.ReadFile(c.UserDataFile)
+	if onEC2 {
+		conf, err := slurm.New(cfg.Cluster).Config(ctx)
 		if err != nil {
-			return r, usage("--user-data-file: %w", err)
+			slog.Warn("whether slurmctld hands out slurm.conf is not known", "error", err)
 		}
-		r.UserData = data
+		r.ConfServer = conf.ConfServer
 	}
 	if onEC2 && cfg.Cluster == "" {
 		mark, err := setup.SlurmMark(ctx, cfg.Config, !c.DryRun)
@@ -267,9 +249,6 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 	}
 	return r, nil
 }
-
-// maxVolume is in GiB: EC2 User Guide, "Amazon EBS volume types".
-const maxVolume = 64 << 10
 
 // filesLast puts what is made in AWS and Slurm before the settings, which are written in between.
 func filesLast(steps []setup.Step) []setup.Step {

@@ -7,19 +7,19 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
-// What neither --static nor --dynamic says stays as the settings have it.
+// What --dynamic does not say stays as the settings have it.
 func TestSetupKeepsDynamic(t *testing.T) {
 	cfg := &maybeConfig{&config.Config{Cluster: "ml", Partitions: []capacity.PartitionSettings{{Name: "gpu", Groups: []capacity.GroupSettings{
 		{Name: "on", Dynamic: true}, {Name: "off"}}}}}, true}
+	yes := true
 	for _, test := range []struct {
-		group           string
-		static, dynamic bool
-		want            bool
+		group   string
+		dynamic *bool
+		want    bool
 	}{
-		{"on", false, false, true}, {"on", true, false, false}, {"on", false, true, true},
-		{"off", false, false, false}, {"off", false, true, true}, {"new", false, false, false}, {"new", false, true, true},
+		{"on", nil, true}, {"on", new(bool), false}, {"off", nil, false}, {"off", &yes, true}, {"new", nil, false}, {"new", &yes, true},
 	} {
-		r, err := (&SetupCmd{Queue: "gpu", NodeGroup: test.group, Static: test.static, Dynamic: test.dynamic}).request(t.Context(), cfg)
+		r, err := (&SetupCmd{Queue: "gpu", NodeGroup: test.group, Dynamic: test.dynamic}).request(t.Context(), cfg)
 		if err != nil || r.Dynamic != test.want {
 			t.Errorf("%+v: dynamic %t, %v", test, r.Dynamic, err)
 		}

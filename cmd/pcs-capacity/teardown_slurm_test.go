@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,7 +49,10 @@ func newTornDown(t *testing.T, change ...func(*slurmlab.Config)) *tornDown {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if d.filter, err = exec.LookPath("pcs-capacity-filter"); err != nil {
+	if d.filter, err = exec.LookPath("pcs-capacity-filter"); err == nil { // setup looks for it beside the program
+		err = os.Symlink(d.filter, filterPlaces("")[1])
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
 	ready := make(chan struct{})
@@ -170,7 +174,7 @@ func TestLong_Teardown(t *testing.T) {
 	d := newTornDown(t)
 	two := 2
 	const block, fence, foreign = "cr-0e2000000000000a1", "pcs-capacity-fence-gpu-a", "gpu-a-scheduled"
-	if out, err := d.run(&SetupCmd{Reservation: block, Queue: "gpu", NodeGroup: "gpu", Like: "compute", MaxNodes: &two, Filter: d.filter}); err != nil {
+	if out, err := d.run(&SetupCmd{Reservation: block, Queue: "gpu", NodeGroup: "gpu", Like: "compute", MaxNodes: &two}); err != nil {
 		t.Fatal(out, err)
 	}
 	// PCS's own reservation, and one of an administrator under our name.

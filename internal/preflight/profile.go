@@ -21,11 +21,11 @@ type Profile struct {
 
 func profile(s Seen) []capacity.Problem {
 	p, name := s.Profile, s.Template.InstanceProfile
-	const fix = "give an instance profile whose role has a name that begins with AWSPCS, or the path /aws-pcs/, with --instance-profile"
+	const fix = "give an instance profile whose role has a name that begins with AWSPCS, or the path /aws-pcs/"
 	onPCS := s.Provider == capacity.ProviderPCS
 	switch {
 	case p.Missing:
-		return s.problem(capacity.InstanceProfile, "name one that exists with --instance-profile",
+		return s.problem(capacity.InstanceProfile, "take another --like, or make it",
 			"IAM has no instance profile %s", name)
 	case p.NoRole && onPCS:
 		return s.problem(capacity.InstanceProfile, fix, "instance profile %s has no role", name)

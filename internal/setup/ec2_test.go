@@ -27,7 +27,7 @@ const (
 // requestOnEC2 is what most tests ask for, for self-managed Slurm.
 func (w *account) requestOnEC2(reservation string) setup.Request {
 	return setup.Request{Provider: capacity.ProviderEC2, Mark: mark, Queue: "gpu", NodeGroup: "gpu", Reservation: reservation,
-		AMI: image, SecurityGroups: []string{ourGroup}, SubnetIDs: []string{subnetA}, MaxNodes: 4, ConfigPath: w.configPath()}
+		Like: "ec2-nodes", SubnetIDs: []string{subnetA}, MaxNodes: 4, ConfigPath: w.configPath()}
 }
 
 func (w *account) named(name string) (capacity.LaunchTemplate, bool) {
@@ -42,7 +42,7 @@ func (w *account) named(name string) (capacity.LaunchTemplate, bool) {
 func TestSetupOnEC2(t *testing.T) {
 	w := newAccount(t, nil)
 	r := w.requestOnEC2(openBlock)
-	r.ConfServer, r.InstanceProfile, r.AllowAccounts = "head:6817", "nodes", []string{"nlp"}
+	r.ConfServer, r.AllowAccounts = "head:6817", []string{"nlp"}
 	p := w.plan(r)
 	if writes := w.written(); len(writes) > 0 || len(p.Mismatches) > 0 || len(p.Steps()) != 3 {
 		t.Fatalf("plan %+v, %v, it sends %v", p.Steps(), p.Mismatches, writes)
@@ -53,7 +53,7 @@ func TestSetupOnEC2(t *testing.T) {
 	}
 	template, _ := w.named(templateName)
 	if template.ReservationID != "" || template.Market != "" || template.NoTarget || template.InstanceType != "p5.48xlarge" || len(template.NetworkInterfaces) != 32 ||
-		!template.MetadataTags || template.InstanceProfile != "nodes" || string(template.UserData) != setup.NodeScript("head:6817") {
+		!template.MetadataTags || !strings.HasSuffix(template.InstanceProfile, "/AWSPCS-nodes") || string(template.UserData) != setup.NodeScript("head:6817") {
 		t.Errorf("launch template %+v", template)
 	}
 	if diff := cmp.Diff(map[string]string{capacity.TagCluster: mark, capacity.TagPartition: "gpu"}, template.Tags); diff != "" {
@@ -74,7 +74,7 @@ func TestSetupOnEC2(t *testing.T) {
 	}
 	// The next block joins; the one that has ended leaves.
 	next := w.requestOnEC2(laterBlock)
-	next.MaxNodes, next.InstanceProfile, next.Dynamic = 6, "nodes", true
+	next.MaxNodes, next.Dynamic = 6, true
 	if p := w.run(next); actions(p) != "nothing nothing update" || !strings.Contains(fmt.Sprint(p.Steps()), "{dynamic false → true}") {
 		t.Errorf("next: %s %+v", actions(p), p.Steps())
 	}
@@ -86,9 +86,9 @@ func TestSetupOnEC2(t *testing.T) {
 // TestNodesFindTheirNames launches nodes from the template, as the hook does, and runs their
 // user data.
 func TestNodesFindTheirNames(t *testing.T) {
-	w := newAccount(t, nil)
+	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[1].UserData = "#!/bin/sh\ntouch first\n" })
 	r := w.requestOnEC2(openBlock)
-	r.ConfServer, r.UserData = "head", []byte("#!/bin/sh\ntouch first\n")
+	r.ConfServer = "head"
 	w.run(r)
 	server := httptest.NewServer(w.sim.Handler())
 	defer server.Close()
@@ -163,14 +163,13 @@ func TestUserDataOnEC2(t *testing.T) {
 		{"archive", "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/cloud-config\n\n#cloud-config\n--b--\n", "", "", 1},
 		{"ours", setup.NodeScript("old"), "head", "", 1},
 		{"ignored", "echo\n", "", "user-data", 0},
-		{"starts it with another", "#!/bin/sh\n" + setup.NodeScript("old"), "head", "user-data", 0},
-		{"no host", "", "head; reboot", "conf-server", 0},
+		{"starts it already", "#!/bin/sh\n" + setup.NodeScript("own"), "head", "", 1},
 		{"too long", "#!/bin/sh\n" + strings.Repeat("#", 16<<10), "", "user-data", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newAccount(t, nil)
+			w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[1].UserData = test.site })
 			r := w.requestOnEC2(openBlock)
-			r.UserData, r.ConfServer = []byte(test.site), test.server
+			r.ConfServer = test.server
 			p := w.plan(r)
 			if got := strings.Join(codes(p), " "); got != test.code {
 				t.Fatalf("%v", p.Mismatches)
@@ -183,7 +182,7 @@ func TestUserDataOnEC2(t *testing.T) {
 			if got := strings.Count(string(template.UserData), "until slurmd"); got != test.want || strings.Contains(string(template.UserData), "old") {
 				t.Errorf("user data:\n%s", template.UserData)
 			}
-			r.UserData, r.ConfServer = nil, ""
+			r.Like, r.ConfServer = "", ""
 			if p := w.run(r); !p.Done() {
 				t.Errorf("again: %+v", p.Steps())
 			}
@@ -204,7 +203,6 @@ func TestMismatchesOnEC2(t *testing.T) {
 		"no reservation": {func(_ *account, r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, "reservation-unknown"},
 		"no subnet":      {func(_ *account, r *setup.Request) { r.SubnetIDs = nil }, "subnets"},
 		"unknown subnet": {func(_ *account, r *setup.Request) { r.SubnetIDs = []string{"subnet-0fffffffffffffff0", subnetA} }, "subnet-unknown"},
-		"unknown group":  {func(_ *account, r *setup.Request) { r.SecurityGroups = []string{"sg-0fffffffffffffff0"} }, "security-groups"},
 		"unknown image":  {func(_ *account, r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, "image"},
 		"unknown like":   {func(_ *account, r *setup.Request) { r.Like = "none" }, "like"},
 		"names":          {func(_ *account, r *setup.Request) { r.Queue, r.NodeGroup = "7", "a b" }, "name name"},
@@ -333,7 +331,7 @@ func TestR9_SetupOnEC2LeavesForeignTemplates(t *testing.T) {
 	}
 	w.written()
 	r := w.requestOnEC2(openBlock)
-	r.ConfServer = "other"
+	r.EFA = capacity.NoEFA
 	if p := w.plan(r); !slices.Equal(codes(p), []string{"not-ours"}) {
 		t.Errorf("%v", p.Mismatches)
 	}

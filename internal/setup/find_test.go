@@ -18,9 +18,6 @@ func TestLikeIsFound(t *testing.T) {
 	cpu, login := group("cpu", "c7i.4xlarge", nil), group("login", "c7i.large", nil)
 	gone := group("old", "p5.48xlarge", nil)
 	gone.Status = pcs.Deleting
-	given := func(r *Request) {
-		r.AMI, r.InstanceProfile, r.SecurityGroups = "ami-1", "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes", []string{"sg-1"}
-	}
 	for name, c := range map[string]struct {
 		groups []pcs.NodeGroup
 		ask    func(*Request)
@@ -37,7 +34,6 @@ func TestLikeIsFound(t *testing.T) {
 		"the other slot":           {groups: []pcs.NodeGroup{cpu, login, group("gpu-b", "p5.48xlarge", ours)}, like: "gpu-b"},
 		"several":                  {groups: []pcs.NodeGroup{group("one", "p5.48xlarge", nil), group("two", "p5.4xlarge", nil)}, fix: "give --like with one of one, two"},
 		"none":                     {},
-		"all is given":             {groups: []pcs.NodeGroup{cpu}, ask: given},
 		"one is named":             {groups: []pcs.NodeGroup{cpu, login}, ask: func(r *Request) { r.Like = "login" }, like: "login"},
 		"names of others' slots":   {groups: []pcs.NodeGroup{cpu, group("gpu-a", "p5.48xlarge", nil)}, like: "cpu", why: "the only other node group"},
 		"without a family to tell": {groups: []pcs.NodeGroup{group("one", "p4d.24xlarge", nil), group("two", "p4d.24xlarge", nil)}, fix: "give --like with one of one, two"},

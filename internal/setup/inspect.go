@@ -507,40 +507,34 @@ func (s Setup) instances(ctx context.Context, groups []string) (map[string]int, 
 // templateSpec is the launch template of a slot. That of provider ec2 is for all of a node
 // group: each launch says reservation, subnet and placement itself.
 func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
-	root := in.request.RootVolume
-	root.Device = in.names.image.RootDevice
 	if in.onEC2() {
 		return capacity.LaunchTemplateSpec{
-			Name:             pcs.TemplateName(in.request.Mark, slot),
-			From:             in.source.ID,
-			FromVersion:      in.source.Version,
-			ImageID:          in.ami(),
-			InstanceProfile:  in.profile(),
-			SecurityGroupIDs: in.request.SecurityGroups,
-			UserData:         in.userData,
-			InstanceType:     in.reservation.InstanceType,
-			EFA:              in.efa(),
-			MetadataTags:     true,
-			RootVolume:       root,
-			Kind:             capacity.OnDemand,
-			Tags:             in.tags(),
+			Name:            pcs.TemplateName(in.request.Mark, slot),
+			From:            in.source.ID,
+			FromVersion:     in.source.Version,
+			ImageID:         in.ami(),
+			InstanceProfile: in.profile(),
+			UserData:        in.userData,
+			InstanceType:    in.reservation.InstanceType,
+			EFA:             in.efa(),
+			MetadataTags:    true,
+			Kind:            capacity.OnDemand,
+			Tags:            in.tags(),
 		}
 	}
 	return capacity.LaunchTemplateSpec{
-		Name:             pcs.TemplateName(in.inv.Cluster.Name, slot),
-		From:             in.source.ID,
-		FromVersion:      in.source.Version,
-		ImageID:          in.ami(),
-		SecurityGroupIDs: in.request.SecurityGroups,
-		UserData:         in.userData,
-		InstanceType:     in.reservation.InstanceType,
-		EFA:              in.efa(),
-		SubnetID:         in.interfaceSubnet(),
-		ReservationID:    in.reservation.ID,
-		Kind:             in.reservation.Kind,
-		PlacementGroup:   in.reservation.PlacementGroup,
-		RootVolume:       root,
-		Tags:             in.tags(),
+		Name:           pcs.TemplateName(in.inv.Cluster.Name, slot),
+		From:           in.source.ID,
+		FromVersion:    in.source.Version,
+		ImageID:        in.ami(),
+		UserData:       in.userData,
+		InstanceType:   in.reservation.InstanceType,
+		EFA:            in.efa(),
+		SubnetID:       in.interfaceSubnet(),
+		ReservationID:  in.reservation.ID,
+		Kind:           in.reservation.Kind,
+		PlacementGroup: in.reservation.PlacementGroup,
+		Tags:           in.tags(),
 	}
 }
 

@@ -29,7 +29,7 @@ func (s Setup) readLikeTemplate(ctx context.Context, in *inspection, n *notes) e
 	}
 	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)
 	if err == nil && !found {
-		n.problem(capacity.LikeUnknown, "name another one, or give --ami and --security-groups instead",
+		n.problem(capacity.LikeUnknown, "name another one",
 			"EC2 has no launch template %s in %s to copy from (--like)", in.request.Like, in.region)
 	}
 	in.source = source
@@ -45,8 +45,6 @@ var nodeScript string
 // nodeScriptMark is in nodeScript only.
 const nodeScriptMark = "# pcs-capacity: "
 
-var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(,[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?)*$`)
-
 // confServerOption is the source of slurm.conf in nodeScript.
 var confServerOption = regexp.MustCompile(`(?m) --conf-server (\S+)$`)
 
@@ -60,19 +58,13 @@ func NodeScript(confServer string) string {
 	return strings.Replace(nodeScript, " CONF_SERVER", option, 1)
 }
 
-// readNodeUserData appends the start of slurmd to requested or copied user data.
+// otherUserData is the remedy for user data that cannot be copied.
+const otherUserData = "correct it in its launch template, or give another --like"
+
+// readNodeUserData appends the start of slurmd to the copied user data.
 func readNodeUserData(in *inspection) {
-	server := in.request.ConfServer
-	if server != "" && !hostAndPort.MatchString(server) {
-		in.problem(capacity.ConfServer, "write it as HOST or HOST:PORT", "--conf-server %q is no host", server)
-		return
-	}
-	whose, site := "the user data", in.request.UserData
-	if len(site) == 0 {
-		whose, site = "the user data of "+in.copied(), in.source.UserData
-	}
-	if found := confServerOption.FindSubmatch(in.keptTemplate().UserData); server == "" && found != nil &&
-		!bytes.Contains(site, []byte(nodeScriptMark)) {
+	server, site := in.request.ConfServer, in.source.UserData
+	if found := confServerOption.FindSubmatch(in.keptTemplate().UserData); found != nil {
 		server = string(found[1])
 	}
 	script := []byte(NodeScript(server))
@@ -89,20 +81,12 @@ func readNodeUserData(in *inspection) {
 		return
 	case bytes.Contains(site, []byte(nodeScriptMark)):
 		in.userData, in.nodeScript = site, "as it is"
-		if server != "" && !bytes.Contains(site, []byte("--conf-server "+server+"\n")) {
-			in.problem(capacity.BadUserData, "give what nodes have to run before it with --user-data-file",
-				"%s starts slurmd already, without --conf-server %s", whose, server)
-		}
 		return
 	}
 	in.nodeScript = "after that of " + in.copied() + ", " + in.nodeScript
-	if len(in.request.UserData) > 0 {
-		in.nodeScript = "after yours, " + strings.TrimPrefix(in.nodeScript, "after that of "+in.copied()+", ")
-	}
 	data, err := pcs.Archive(site, script)
 	if err != nil {
-		in.problem(capacity.BadUserData, "give other user data with --user-data-file", "%s cannot be used: %s", whose,
-			err)
+		in.problem(capacity.BadUserData, otherUserData, "the user data of %s cannot be used: %s", in.copied(), err)
 	}
 	in.userData = data
 }

@@ -66,10 +66,6 @@ func (in *inspection) chooseLike() {
 
 // findLike finds the node group to copy from where nothing names one.
 func (in *inspection) findLike() {
-	r := in.request
-	if r.AMI != "" && r.InstanceProfile != "" && len(r.SecurityGroups) > 0 {
-		return
-	}
 	others := in.otherGroups()
 	ways := []struct {
 		why   string
@@ -135,7 +131,7 @@ func (s Setup) readLike(ctx context.Context, in *inspection, n *notes) error {
 		return err
 	}
 	if !found {
-		n.problem(capacity.LikeUnknown, "give --ami, --instance-profile and --security-groups instead",
+		n.problem(capacity.LikeUnknown, "give --like with another node group",
 			"node group %s names launch template %s version %s, which EC2 does not have", in.like.Name,
 			in.like.TemplateID, in.like.TemplateVersion)
 		return nil
@@ -144,15 +140,11 @@ func (s Setup) readLike(ctx context.Context, in *inspection, n *notes) error {
 	return nil
 }
 
-// readUserData converts requested or copied user data into the form that PCS wants.
+// readUserData converts the copied user data into the form that PCS wants.
 func readUserData(in *inspection) {
-	whose, fix, plain := "the user data", "begin it with #! or #cloud-config", in.request.UserData
-	if len(plain) == 0 {
-		whose, fix, plain = "the user data of "+in.like.Name, "give other user data with --user-data-file", in.source.UserData
-	}
-	data, err := pcs.UserData(plain)
+	data, err := pcs.UserData(in.source.UserData)
 	if err != nil {
-		in.problem(capacity.BadUserData, fix, "%s cannot be used: %s", whose, err)
+		in.problem(capacity.BadUserData, otherUserData, "the user data of %s cannot be used: %s", in.like.Name, err)
 	}
 	in.userData = data
 }
@@ -223,7 +215,7 @@ func (s Setup) readLaunchNames(ctx context.Context, in *inspection, n *notes) er
 	}
 	reads.Go(func() (err error) {
 		names.groups, err = s.EC2.SecurityGroups(ctx,
-			slices.Concat(in.securityGroups(), in.inv.Cluster.SecurityGroupIDs))
+			slices.Concat(in.source.SecurityGroupIDs, in.inv.Cluster.SecurityGroupIDs))
 		return err
 	})
 	if name := in.source.KeyName; name != "" {
@@ -327,16 +319,9 @@ func (in *inspection) ami() string {
 
 func (in *inspection) profile() string {
 	if in.onEC2() {
-		return first(in.request.InstanceProfile, in.source.InstanceProfile)
+		return in.source.InstanceProfile
 	}
-	return first(in.request.InstanceProfile, in.like.InstanceProfile)
-}
-
-func (in *inspection) securityGroups() []string {
-	if len(in.request.SecurityGroups) > 0 {
-		return in.request.SecurityGroups
-	}
-	return in.source.SecurityGroupIDs
+	return in.like.InstanceProfile
 }
 
 // subnetsThere returns the subnets of the cluster's VPC in the reservation's zone.

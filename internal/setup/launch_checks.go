@@ -2,6 +2,7 @@ package setup
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -13,26 +14,23 @@ const maxUserData = 16 << 10
 // checkLaunch finds missing parts of a launch, and parts that EC2 would refuse: most pass in a launch
 // template, and then every launch fails.
 func (in *inspection) checkLaunch() {
-	if in.ami() == "" && in.request.AMI == "" {
+	// Where --like names nothing, all that it would have is missing, too.
+	copies := !slices.ContainsFunc(in.problems, func(m capacity.Problem) bool { return m.Code == capacity.LikeUnknown })
+	if copies && in.ami() == "" && in.request.AMI == "" {
 		in.problem(capacity.BadImage, "give --ami, or --like with "+in.likeWhat()+" that has one",
 			"no image is given for the nodes")
 	}
-	switch profile := in.profile(); {
-	case in.onEC2():
-	case profile == "":
-		in.problem(capacity.InstanceProfile, "give --instance-profile, or --like with a node group that has one",
+	if copies && !in.onEC2() && in.profile() == "" {
+		in.problem(capacity.InstanceProfile, "give --like with a node group that has one",
 			"no instance profile is given for the nodes")
-	case !strings.HasPrefix(profile, "arn:"):
-		in.problem(capacity.InstanceProfile, "give its ARN: arn:aws:iam::ACCOUNT:instance-profile/NAME",
-			"PCS takes an instance profile by ARN, not %q", profile)
+	}
+	if copies && len(in.source.SecurityGroupIDs) == 0 {
+		in.problem(capacity.SecurityGroups, "give --like with "+in.likeWhat()+" that has some",
+			"no security group is given for the nodes")
 	}
 	if n := len(in.userData); n > maxUserData {
 		in.problem(capacity.BadUserData, "let it fetch the rest from Amazon S3",
 			"the user data has %d bytes as a MIME multi-part archive; EC2 takes %d", n, maxUserData)
-	}
-	if size, least := in.request.RootVolume.GiB, in.names.image.RootGiB; size > 0 && size < least {
-		in.problem(capacity.RootVolumeTooSmall, fmt.Sprintf("give --root-volume-size %d or more", least),
-			"a root volume of %d GiB is too small for image %s, which has %d", size, in.ami(), least)
 	}
 	in.checkSecurityGroups()
 	if in.names.noKeyPair {
@@ -47,20 +45,15 @@ func (in *inspection) checkLaunch() {
 }
 
 func (in *inspection) checkSecurityGroups() {
-	groups := in.securityGroups()
-	if len(groups) == 0 {
-		in.problem(capacity.SecurityGroups, "give --security-groups, or --like with "+in.likeWhat()+" that has some",
-			"no security group is given for the nodes")
-	}
-	for _, id := range groups {
+	for _, id := range in.source.SecurityGroupIDs {
 		group, found := in.names.groups[id]
 		vpc := group.VPC
 		switch home := in.homeVPC(); {
 		case !found:
-			in.problem(capacity.SecurityGroups, "name existing ones with --security-groups",
+			in.problem(capacity.SecurityGroups, "correct that in its launch template, or give another --like",
 				"EC2 has no security group %s in %s", id, in.region)
 		case vpc != home && home != "":
-			in.problem(capacity.SecurityGroups, "name some of "+home+" with --security-groups",
+			in.problem(capacity.SecurityGroups, "give --like with "+in.likeWhat()+" of "+home,
 				"security group %s is in %s, but %s in %s", id, vpc, in.whoseVPC(), home)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 func TestR9_ApplyAsksAgainWhatIsOurs(t *testing.T) {
 	ofAnother := map[string]string{capacity.TagCluster: "other"}
 	bigger := func(r setup.Request) setup.Request { r.MaxNodes = 6; return r }
-	otherUserData := func(r setup.Request) setup.Request { r.UserData = []byte("#cloud-config\n"); return r }
+	withoutEFA := func(r setup.Request) setup.Request { r.EFA = capacity.NoEFA; return r }
 	for name, test := range map[string]struct {
 		made    string // the reservation that is set up before; "" for none
 		request func(w *account) setup.Request
@@ -45,7 +45,7 @@ func TestR9_ApplyAsksAgainWhatIsOurs(t *testing.T) {
 			func(w *account) error {
 				return w.provisioner().EnsureQueue(w.Context(), pcs.Queue{Name: "gpu", ClusterID: w.inventory().Cluster.ID, GroupIDs: []string{w.group("compute").ID}})
 			}, []string{"CreateLaunchTemplate", "CreateComputeNodeGroup"}},
-		"a launch template loses it": {openBlock, func(w *account) setup.Request { return otherUserData(w.request(openBlock)) },
+		"a launch template loses it": {openBlock, func(w *account) setup.Request { return withoutEFA(w.request(openBlock)) },
 			func(w *account) error {
 				cfg, err := config.LoadDefaultConfig(w.Context()) // somebody else, in the same account
 				if err != nil {

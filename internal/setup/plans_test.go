@@ -50,7 +50,6 @@ func TestPlansInFull(t *testing.T) {
 		return r
 	}
 	pcsAsk := func(change func(*Request)) Request { return ask(askFor(now1), change) }
-	ec2Ask := func(change func(*Request)) Request { return ask(askForOnEC2(now1), change) }
 	first := func(t *testing.T, w *world) { w.setUp(t, askFor(now1)) }
 	both := func(t *testing.T, w *world) { first(t, w); w.setUp(t, askFor(next1)) }
 	onEC2 := func(t *testing.T, w *world) { w.setUp(t, askForOnEC2(now1)) }
@@ -73,14 +72,10 @@ func TestPlansInFull(t *testing.T) {
 		{"of another size", first, pcsAsk(func(r *Request) { r.MaxNodes, r.Dynamic = 2, true }), nil},
 		{"more nodes than it has", nil, pcsAsk(func(r *Request) { r.MaxNodes = 5 }), nil},
 		{"more nodes than it has, not yet known", nil, pcsAsk(func(r *Request) { r.MaxNodes = 5 }), func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled }},
-		{"another image, volume and subnet", first, pcsAsk(func(r *Request) {
-			r.AMI, r.RootVolume = "ami-2", capacity.RootVolume{GiB: 200, Type: "gp3"}
+		{"another image and subnet", first, pcsAsk(func(r *Request) {
+			r.AMI = "ami-2"
 			r.SubnetIDs = []string{subnet}
-			r.SecurityGroups = []string{"sg-1"}
 		}), nil},
-		{"a volume of another type", nil, pcsAsk(func(r *Request) { r.RootVolume.Type = "io2" }), nil},
-		{"a larger volume", nil, pcsAsk(func(r *Request) { r.RootVolume.GiB = 1 }), nil},
-		{"user data", nil, pcsAsk(func(r *Request) { r.UserData = []byte("#!/bin/sh\n") }), func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }},
 		{"user data of the copy", nil, askFor(now1), func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }},
 		{"other user data", first, askFor(now1), func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }},
 		{"with EFA", nil, pcsAsk(func(r *Request) { r.EFA = capacity.EFAOnly }), func(in *inspection) { in.names.instanceType = efa }},
@@ -136,7 +131,7 @@ func TestPlansInFull(t *testing.T) {
 		{"the first block on EC2", nil, askForOnEC2(now1), nil},
 		{"again on EC2", onEC2, askForOnEC2(now1), nil},
 		{"the next block on EC2", onEC2, askForOnEC2(next1), nil},
-		{"another profile and script on EC2", onEC2, ec2Ask(func(r *Request) { r.InstanceProfile = "nodes" }), func(in *inspection) { in.nodeScript = "slurmd --conf-server ctl" }},
+		{"another profile and script on EC2", onEC2, askForOnEC2(now1), func(in *inspection) { in.source.InstanceProfile, in.nodeScript = "nodes", "slurmd --conf-server ctl" }},
 		{"a copy on EC2", nil, askForOnEC2(now1), func(in *inspection) {
 			in.source = capacity.LaunchTemplate{ID: "lt-9", Name: "theirs", Version: "3", ImageID: "ami-1"}
 		}},

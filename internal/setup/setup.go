@@ -63,20 +63,13 @@ type Request struct {
 
 	// Like is what to take AMI, instance profile, security groups and user data from: the
 	// name or id of a node group, with provider ec2 a launch template, as ID[:VERSION] or
-	// NAME[:VERSION]. The fields below override it; empty ones do not.
+	// NAME[:VERSION].
 	Like string
-	// AMI is an image, or pcs.GPUImage.
+	// AMI is an image, or pcs.GPUImage; "" for that of Like.
 	AMI string
-	// InstanceProfile is an ARN; with provider ec2 a name will do, and nodes need none.
-	InstanceProfile string
-	SecurityGroups  []string
-	UserData        []byte
-	// ConfServer is the HOST[:PORT] that slurmd of provider ec2 gets slurm.conf from; "" for
-	// nodes that have the file.
+	// ConfServer is the HOST[:PORT] that slurmd of provider ec2 gets slurm.conf from, unless an
+	// earlier run wrote one; "" for nodes that have the file.
 	ConfServer string
-	// RootVolume is the size and type of what nodes boot from, in GiB and in EC2's words;
-	// Device is not looked at.
-	RootVolume capacity.RootVolume
 	// EFA selects the network interfaces of a type with EFA, whatever Like has; "" for the node
 	// group's present ones, else capacity.EFA.
 	EFA capacity.EFAMode

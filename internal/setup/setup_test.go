@@ -127,18 +127,6 @@ func TestSetupOfODCRs(t *testing.T) {
 	}
 }
 
-func TestSetupWithoutLike(t *testing.T) {
-	w := newAccount(t, nil)
-	r := w.request(openBlock)
-	r.Like, r.AMI, r.InstanceProfile = "", image, "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes"
-	r.SecurityGroups, r.SubnetIDs, r.UserData = []string{"sg-0e2000000000000a1"}, []string{subnetA, subnetB}, []byte("#cloud-config\n")
-	w.run(r)
-	g := w.group("gpu-a")
-	if template := w.template(g); len(g.SubnetIDs) != 2 || len(template.UserData) == 0 || !slices.Equal(template.SecurityGroupIDs, r.SecurityGroups) {
-		t.Errorf("%+v with %+v", g, template)
-	}
-}
-
 // PCS takes a minute for each thing; the run tells that it waits.
 func TestSetupWaits(t *testing.T) {
 	w := newAccount(t, func(s *awssim.Scenario) { s.PCSDelay = awssim.Duration(time.Minute) })

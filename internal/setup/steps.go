@@ -39,15 +39,12 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 		efaNow = in.efaWord(efaOf(now))
 	}
 	step.change("network interfaces", efaNow, in.efaWord(in.efa()))
-	step.change("security groups", strings.Join(now.SecurityGroupIDs, ", "), strings.Join(in.securityGroups(), ", "))
-	step.add("root volume", rootWord(want.template.RootVolume))
+	step.change("security groups", strings.Join(now.SecurityGroupIDs, ", "), strings.Join(in.source.SecurityGroupIDs, ", "))
 	script := ""
 	switch {
 	case in.onEC2():
 		step.change("instance profile", now.InstanceProfile, want.template.InstanceProfile)
 		script = in.nodeScript
-	case len(in.request.UserData) > 0:
-		script = fmt.Sprintf("%d bytes as MIME multi-part", len(in.userData))
 	case len(in.userData) > 0:
 		script = "of " + in.like.Name
 	}
@@ -71,18 +68,6 @@ func (in *inspection) likeWords() string {
 		return in.like.Name
 	}
 	return in.like.Name + ", " + in.likeFound
-}
-
-// rootWord describes a change of the root volume; "" for none.
-func rootWord(v capacity.RootVolume) string {
-	var words []string
-	if v.GiB > 0 {
-		words = append(words, fmt.Sprintf("%d GiB", v.GiB))
-	}
-	if v.Type != "" {
-		words = append(words, v.Type)
-	}
-	return strings.Join(words, " ")
 }
 
 // wantedGroup returns the wanted node group with its launch template, whose version is unknown

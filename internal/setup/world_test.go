@@ -122,7 +122,7 @@ func askFor(reservation string) Request {
 }
 
 func askForOnEC2(reservation string) Request {
-	return Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu", NodeGroup: "gpu", Reservation: reservation, AMI: "ami-1", SecurityGroups: []string{"sg-1"}, SubnetIDs: []string{subnet}, ConfigPath: etc}
+	return Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu", NodeGroup: "gpu", Reservation: reservation, Like: "nodes", AMI: "ami-1", SubnetIDs: []string{subnet}, ConfigPath: etc}
 }
 
 // see is what setup reads of the world.
@@ -135,6 +135,7 @@ func (w *world) see(r Request) inspection {
 	if in.onEC2() {
 		in.inv = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
 		t := w.templates[pcs.TemplateName(r.Mark, r.NodeGroup)]
+		in.source = w.templateByID("lt-0")
 		in.slots = []slotState{{name: r.NodeGroup, template: t, uses: t}}
 	} else {
 		in.like, in.source = w.groups[0], w.templateByID("lt-0")
