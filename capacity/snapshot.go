@@ -154,6 +154,15 @@ func (o NodesOut) String() string {
 	return text
 }
 
+// GiveBack is the command that lets Slurm use nodes again. A node that is down has no slurmd that answers, or an instance
+// that has rebooted: where Slurm launches it, it is launched anew, as a resume would leave it without one.
+func GiveBack(nodes, state string, p Provider) string {
+	if state == "down" && p.Launches() {
+		return fmt.Sprintf("scontrol update nodename=%s state=power_down_force", nodes)
+	}
+	return fmt.Sprintf("scontrol update nodename=%s state=resume", nodes)
+}
+
 // Subnet is a subnet with its Availability Zone.
 type Subnet struct {
 	ID   string `json:"id"`

@@ -208,6 +208,7 @@ func TestExplainScreens(t *testing.T) {
 		{"it is behind the fence", ofNode(node("IDLE", ""), at(blockEnd-10*time.Minute), blockEnd-10*time.Minute), explain.Fenced},
 		{"its last block has ended", ofNode(node(off, ""), only(at(blockEnd)), blockEnd), explain.NoCapacity},
 		{"its launch has failed", ofNode(node("IDLE+CLOUD+POWERING_DOWN", "InsufficientInstanceCapacity: There is no capacity"), world(), 0, failed), explain.LaunchFailed},
+		{"its slurmd has died", ofNode(node("DOWN+CLOUD+NOT_RESPONDING", "Not responding"), world(), 0), explain.Broken},
 		{"it is launched on demand", ofNode(node(off, ""), onDemand(), 0), explain.PoweredDown},
 		{"it is up on demand", ofNode(node("IDLE", ""), onDemand(), 0), explain.Runs},
 		{"it boots", ofNode(node("IDLE+CLOUD+POWERING_UP", ""), world(), 0), explain.Boots},

@@ -192,6 +192,9 @@ func (s notBooting) pace(a Answer) (notBooting, []capacity.Effect) {
 		Code:    string(capacity.NotBooted),
 		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken",
 	}
+	if id := launchedInstance(s.nodes[0], s.records); id != "" {
+		record.Message = fmt.Sprintf("the instance did not register with Slurm within ResumeTimeout; its console says why: `aws ec2 get-console-output --latest --output text --instance-id %s`", id)
+	}
 	for _, j := range jobs { // requeued by now
 		record.Restarts = append(record.Restarts, j.Restarts-1)
 	}

@@ -142,6 +142,17 @@ func youngerOthers(jobs []capacity.Job) map[string]bool {
 	return later
 }
 
+// launchedInstance is the instance of the last launch of a node; "" where the records do not say.
+func launchedInstance(node string, records []state.Record) (id string) {
+	for _, r := range records {
+		of, err := hostlist.Expand(r.Nodes)
+		if i := slices.Index(of, node); err == nil && r.Hook == "resume" && i >= 0 && len(r.Instances) == len(of) {
+			id = r.Instances[i]
+		}
+	}
+	return id
+}
+
 // launchedFor returns the jobs that the records name for the last launch of nodes.
 func launchedFor(nodes []string, records []state.Record) (jobs []string) {
 	last := map[string][]string{}

@@ -130,3 +130,14 @@ func TestConfigureStories(t *testing.T) {
 		})
 	}
 }
+
+// What did not boot names the instance of its last launch, for its console.
+func TestLaunchedInstance(t *testing.T) {
+	records := []state.Record{{Hook: "resume", Nodes: "gpu-[1-2]", Instances: []string{"i-1", "i-2"}}, {Hook: "resume", Nodes: "gpu-2", Instances: []string{"i-3"}},
+		{Hook: "resume", Nodes: "gpu-[1-2]", Code: "failed"}, {Hook: "suspend", Nodes: "gpu-1", Instances: []string{"i-9"}}}
+	for node, want := range map[string]string{"gpu-1": "i-1", "gpu-2": "i-3", "gpu-3": ""} {
+		if got := launchedInstance(node, records); got != want {
+			t.Errorf("%s: %q, want %q", node, got, want)
+		}
+	}
+}

@@ -340,7 +340,7 @@ func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospect
 			e.Code, e.Answer = NodesOut, fmt.Sprintf(
 				"Job %s fits into %s, which is open, but too few of its nodes get jobs: %s.", j.Shown, where,
 				strings.Join(out, ", "))
-			e.Advice = "Ask an administrator, who gives them back: `scontrol update nodename=NODES state=resume`."
+			e.Advice = "Ask an administrator; `pcs-capacity status` has the command that gives them back."
 			return
 		}
 		e.Code, e.Answer = WaitsInQueue, fmt.Sprintf(

@@ -46,7 +46,11 @@ func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard
 		e.Code, e.Answer = Boots, fmt.Sprintf("Node %s is booting.", n.Name)
 	case !n.Up() && !down:
 		e.Code, e.Answer = Broken, fmt.Sprintf("Node %s takes no jobs: its state is %s.", n.Name, state)
-		e.Advice = fmt.Sprintf("Repair what the reason names, then run `scontrol update nodename=%s state=resume`.", n.Name)
+		e.Advice = fmt.Sprintf("Repair what the reason names, then run `%s`.", capacity.GiveBack(n.Name, n.Out(), part.Provider))
+		if strings.HasPrefix(n.Reason, "Not responding") || strings.HasPrefix(n.Reason, "Node unexpectedly rebooted") {
+			e.Answer = fmt.Sprintf("Node %s takes no jobs: its slurmd has died, or its instance has.", n.Name)
+			e.Advice = fmt.Sprintf("See `journalctl -u pcs-capacity-slurmd` there, or have it launched anew: `%s`.", capacity.GiveBack(n.Name, n.Out(), part.Provider))
+		}
 	case code != Open:
 		e.Code, e.Answer = code, fmt.Sprintf("Node %s takes no jobs: %s.", n.Name, where)
 	case guarded(capacity.GuardSurplus):
@@ -107,7 +111,7 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 	}
 	switch {
 	case e.Code == NodesOut:
-		e.Advice = "Repair what the reasons name, then run `scontrol update nodename=NODES state=resume`."
+		e.Advice = "Repair what the reasons name, then give the nodes back; `pcs-capacity status` has the command."
 	case e.Code == NoCapacity:
 		e.Advice = "Give it its next reservation: `pcs-capacity offerings` shows what is for sale, `pcs-capacity setup` adds it."
 	case trouble:

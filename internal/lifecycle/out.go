@@ -49,7 +49,7 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 				problems,
 				capacity.Problemf(capacity.OutOfService,
 					capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: o.Nodes, Reservation: v.current.ID},
-					fmt.Sprintf("when that is mended: `scontrol update nodename=%s state=resume`", o.Nodes),
+					fmt.Sprintf("when that is mended: `%s`", capacity.GiveBack(o.Nodes, o.State, v.partition.Provider)),
 					"%s is open and paid, and no job gets nodes %s", v.current.ID, o),
 			)
 		}

@@ -122,9 +122,11 @@ func TestNodesFindTheirNames(t *testing.T) {
 	if at := strings.Index(string(template.UserData), setup.NodeScript("head")); at < strings.Index(string(template.UserData), "touch first") {
 		t.Errorf("user data:\n%s", template.UserData)
 	}
+	root := t.TempDir() // of the instance
+	path := bin + ":" + os.Getenv("PATH")
 	run := func(id string) (string, error) {
 		command := exec.CommandContext(t.Context(), script)
-		command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "SLURM_CONF=/nowhere", "PCS_CAPACITY_PAUSE=0", "AWS_EC2_METADATA_SERVICE_ENDPOINT="+server.URL+"/_sim/metadata/"+id)
+		command.Env = append(os.Environ(), "PATH="+path, "SLURM_CONF=/nowhere", "PCS_CAPACITY_PAUSE=0", "PCS_CAPACITY_ROOT="+root, "AWS_EC2_METADATA_SERVICE_ENDPOINT="+server.URL+"/_sim/metadata/"+id)
 		out, err := command.CombinedOutput()
 		return string(out), err
 	}
@@ -141,6 +143,29 @@ func TestNodesFindTheirNames(t *testing.T) {
 	if out, err := run(launched[0].ID); err != nil || out != "-N "+names[0]+" --conf-server head\n" {
 		t.Errorf("with a controller that answers late: %q, %v", out, err)
 	}
+	// With systemd it runs as a unit that is started again, and needrestart and apt leave it alone.
+	for _, dir := range []string{"run/systemd/system", "etc/systemd/system", "etc/needrestart/conf.d", "etc/apt/apt.conf.d"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte("#!/bin/sh\necho systemctl \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(launched[0].ID); err != nil || out != "systemctl daemon-reload\nsystemctl enable --now pcs-capacity-slurmd.service\n" {
+		t.Errorf("with systemd: %q, %v", out, err)
+	}
+	for file, want := range map[string]string{"etc/systemd/system/pcs-capacity-slurmd.service": "\nExecStart=" + bin + "/slurmd -D -N " + names[0] + " --conf-server head\n",
+		"etc/needrestart/conf.d/pcs-capacity.conf": "{override_rc}{qr(slurm|munge)} = 0;\n", "etc/apt/apt.conf.d/90pcs-capacity": "Package-Blacklist"} {
+		if text, err := os.ReadFile(filepath.Join(root, file)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %s%v", file, text, err)
+		}
+	}
+	path = bin // a minimal image
+	if out, err := run(launched[0].ID); err == nil || out != "pcs-capacity: the image has no curl; install it there\n" {
+		t.Errorf("without curl: %q, %v", out, err)
+	}
+	path = bin + ":" + os.Getenv("PATH")
 	if out, err := run("i-0000000000000000f"); err == nil || !strings.Contains(out, "does not say which node this is") {
 		t.Errorf("an instance without metadata: %q, %v", out, err)
 	}
