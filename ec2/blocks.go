@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // ExpectBlocks tells the client that the region has Capacity Blocks. It then asks about blocks and
@@ -29,8 +30,7 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 	var b blocks
 	var asked sync.WaitGroup
 	asked.Go(func() {
-		for pages := ec2.NewDescribeCapacityBlocksPaginator(c.api, &ec2.DescribeCapacityBlocksInput{}); pages.HasMorePages(); {
-			page, err := pages.NextPage(ctx)
+		for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeCapacityBlocksPaginator(c.api, &ec2.DescribeCapacityBlocksInput{})) {
 			if err != nil {
 				b.allErr = err
 				return
@@ -39,8 +39,7 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 		}
 	})
 	asked.Go(func() {
-		for pages := ec2.NewDescribeCapacityBlockStatusPaginator(c.api, &ec2.DescribeCapacityBlockStatusInput{}); pages.HasMorePages(); {
-			page, err := pages.NextPage(ctx)
+		for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeCapacityBlockStatusPaginator(c.api, &ec2.DescribeCapacityBlockStatusInput{})) {
 			if err != nil {
 				b.statusErr = err
 				return

@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // InstanceType holds EC2's facts about an instance type.
@@ -65,8 +67,7 @@ const BlockUsage = string(types.UsageClassTypeCapacityBlock)
 func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[string]InstanceType, error) {
 	found := map[string]InstanceType{}
 	in := &ec2.DescribeInstanceTypesInput{Filters: []types.Filter{which}}
-	for pages := ec2.NewDescribeInstanceTypesPaginator(c.api, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeInstanceTypesPaginator(c.api, in)) {
 		if err != nil {
 			return nil, fmt.Errorf("describing instance types in %s: %w", c.region, err)
 		}

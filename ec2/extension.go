@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // ExtensionOfferings lists the offers to extend a block by about d, rounded up to a length that EC2
@@ -25,14 +26,12 @@ func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d
 		CapacityReservationId:               aws.String(reservationID),
 		CapacityBlockExtensionDurationHours: aws.Int32(int32(length / time.Hour)),
 	}
-	for pages := ec2.NewDescribeCapacityBlockExtensionOfferingsPaginator(c.api, in); pages.HasMorePages(); {
-		var page *ec2.DescribeCapacityBlockExtensionOfferingsOutput
-		err := c.search(ctx, c.scarce.extensionOfferings, func(option func(*ec2.Options)) (err error) {
-			page, err = pages.NextPage(ctx, option)
-			return err
-		})
+	for page, err := range searchPages(ctx, c, c.scarce.extensionOfferings, "extensions of "+reservationID, ec2.NewDescribeCapacityBlockExtensionOfferingsPaginator(c.api, in),
+		func(o *ec2.DescribeCapacityBlockExtensionOfferingsOutput) int {
+			return len(o.CapacityBlockExtensionOfferings)
+		}) {
 		if err != nil {
-			return nil, fmt.Errorf("searching extensions of %s: %w", reservationID, err)
+			return nil, err
 		}
 		for _, a := range page.CapacityBlockExtensionOfferings {
 			fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
@@ -91,8 +90,7 @@ func (c *Client) TryPurchaseExtension(ctx context.Context, offeringID, reservati
 func (c *Client) Extensions(ctx context.Context, reservationID string) ([]capacity.Extension, error) {
 	var all []capacity.Extension
 	in := &ec2.DescribeCapacityBlockExtensionHistoryInput{CapacityReservationIds: []string{reservationID}}
-	for pages := ec2.NewDescribeCapacityBlockExtensionHistoryPaginator(c.api, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeCapacityBlockExtensionHistoryPaginator(c.api, in)) {
 		if err != nil {
 			return nil, fmt.Errorf("describing the extensions of %s in %s: %w", reservationID, c.region, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 func instance(a types.Instance) capacity.Instance {
@@ -139,8 +140,7 @@ func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capa
 	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: append(filters,
 		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))}
 	var all []capacity.Instance
-	for pages := ec2.NewDescribeInstancesPaginator(c.api, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeInstancesPaginator(c.api, in)) {
 		if err != nil {
 			return nil, fmt.Errorf("describing instances in %s: %w", c.region, err)
 		}

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // Things that a launch template names, and that EC2 looks up only at a launch.
@@ -81,8 +83,7 @@ func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]S
 	}
 	// A filter, since one unknown id would make EC2 refuse the whole call.
 	in := &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", unique(ids)...)}}
-	for pages := ec2.NewDescribeSecurityGroupsPaginator(c.api, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeSecurityGroupsPaginator(c.api, in)) {
 		if err != nil {
 			return nil, fmt.Errorf("describing security groups in %s: %w", c.region, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // ErrNotOurs is returned for a launch template that lacks our tag (R9).
@@ -329,8 +330,7 @@ func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]strin
 // newestVersions lists templates with their newest versions, which are read side by side.
 func (c *Client) newestVersions(ctx context.Context, filters ...types.Filter) ([]capacity.LaunchTemplate, error) {
 	var listed []types.LaunchTemplate
-	for pages := ec2.NewDescribeLaunchTemplatesPaginator(c.api, &ec2.DescribeLaunchTemplatesInput{Filters: filters}); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeLaunchTemplatesPaginator(c.api, &ec2.DescribeLaunchTemplatesInput{Filters: filters})) {
 		if err != nil {
 			return nil, fmt.Errorf("describing launch templates in %s: %w", c.region, err)
 		}
@@ -369,8 +369,7 @@ const templatesAtOnce = 10
 func (c *Client) MadeTemplates(ctx context.Context, mark, prefix string) ([]capacity.Made, error) {
 	in := &ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{tagFilter(capacity.TagCluster, mark)}}
 	var made []capacity.Made
-	for pages := ec2.NewDescribeLaunchTemplatesPaginator(c.api, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeLaunchTemplatesPaginator(c.api, in)) {
 		if err != nil {
 			return nil, fmt.Errorf("describing launch templates in %s: %w", c.region, err)
 		}

@@ -3,6 +3,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -84,6 +85,40 @@ func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option f
 		}
 		if err := c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: Code(err)}); err != nil {
 			return err
+		}
+	}
+}
+
+// mostEmpty is how many pages in a row may have nothing. Each costs 6.7 s, and EC2 was seen to send 72.
+const mostEmpty = 5
+
+// searchPages are the pages of a search, or an error as the last one; size counts what is on a page. After mostEmpty pages
+// with nothing it ends, and says so.
+func searchPages[P any](ctx context.Context, c *Client, l *rate.Limiter, what string, pages interface {
+	HasMorePages() bool
+	NextPage(context.Context, ...func(*ec2.Options)) (*P, error)
+}, size func(*P) int) iter.Seq2[*P, error] {
+	return func(yield func(*P, error) bool) {
+		for empty := 0; pages.HasMorePages(); {
+			var page *P
+			err := c.search(ctx, l, func(option func(*ec2.Options)) (err error) {
+				page, err = pages.NextPage(ctx, option)
+				return err
+			})
+			if err != nil {
+				yield(nil, fmt.Errorf("searching %s: %w", what, err))
+				return
+			}
+			if empty++; size(page) > 0 {
+				empty = 0
+			}
+			if !yield(page, nil) {
+				return
+			}
+			if empty == mostEmpty && pages.HasMorePages() {
+				c.without(fmt.Errorf("EC2 sent %d pages with nothing on them and says that there are more; try again later", empty), "there may be more "+what)
+				return
+			}
 		}
 	}
 }

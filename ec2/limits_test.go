@@ -3,9 +3,13 @@ package ec2
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
@@ -80,5 +84,42 @@ func TestPurchaseThatWaitsIsNotSent(t *testing.T) {
 	_, err := c.Purchase(ctx, "cb-0", "Linux/UNIX", nil)
 	if !Refused(err) || !errors.Is(err, ErrNotSent) || attempts("PurchaseCapacityBlock") != 0 {
 		t.Errorf("error %v, %d attempts", err, attempts("PurchaseCapacityBlock"))
+	}
+}
+
+// endless are pages that never end, of which those up to full have an offering.
+type endless struct{ sent, full int }
+
+func (*endless) HasMorePages() bool { return true }
+
+func (e *endless) NextPage(context.Context, ...func(*ec2.Options)) (*int, error) {
+	size := 0
+	if e.sent++; e.sent <= e.full {
+		size = 1
+	}
+	return &size, nil
+}
+
+// A search whose pages stay empty ends with what it found, and says so; no other listing goes on for ever.
+func TestListingsEnd(t *testing.T) {
+	_, c, _ := countedSim(t)
+	setRefill(c, time.Nanosecond)
+	pages, found := &endless{full: 3}, 0
+	for page, err := range searchPages(t.Context(), c, c.scarce.offerings, "capacity blocks in us-east-2", pages, func(n *int) int { return *n }) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found += *page
+	}
+	const said = "there may be more capacity blocks in us-east-2: EC2 sent 5 pages with nothing on them and says that there are more; try again later"
+	if untold := c.Untold(); found != 3 || pages.sent != 8 || !slices.Equal(untold, []string{said}) {
+		t.Errorf("%d found on %d pages, and said %q", found, pages.sent, untold)
+	}
+	var last error
+	for _, err := range awsconfig.Pages(t.Context(), &endless{full: 9}) {
+		last = err
+	}
+	if last == nil || last.Error() != "AWS sent 1000 pages and says that there are more" {
+		t.Errorf("a listing without an end: %v", last)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // ReservationQuery bounds a list of reservations; its zero value bounds nothing.
@@ -49,8 +50,7 @@ func (c *Client) List(ctx context.Context, q ReservationQuery) ([]capacity.Reser
 // times the room.
 func (c *Client) describeReservations(ctx context.Context, in *ec2.DescribeCapacityReservationsInput) ([]capacity.Reservation, error) {
 	var all []capacity.Reservation
-	for pages := ec2.NewDescribeCapacityReservationsPaginator(c.api, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeCapacityReservationsPaginator(c.api, in)) {
 		if err != nil {
 			return nil, err
 		}

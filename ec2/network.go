@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // RouteTable says where a subnet's traffic goes.
@@ -31,8 +33,7 @@ type Route struct {
 // RouteTables describes all route tables of a VPC.
 func (c *Client) RouteTables(ctx context.Context, vpc string) ([]RouteTable, error) {
 	var all []RouteTable
-	for pages := ec2.NewDescribeRouteTablesPaginator(c.api, &ec2.DescribeRouteTablesInput{Filters: []types.Filter{filter("vpc-id", vpc)}}); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeRouteTablesPaginator(c.api, &ec2.DescribeRouteTablesInput{Filters: []types.Filter{filter("vpc-id", vpc)}})) {
 		if err != nil {
 			return nil, fmt.Errorf("describing the route tables of %s in %s: %w", vpc, c.region, err)
 		}
@@ -72,8 +73,7 @@ type Endpoint struct {
 // Endpoints describes the endpoints of a VPC for services of AWS.
 func (c *Client) Endpoints(ctx context.Context, vpc string) ([]Endpoint, error) {
 	var all []Endpoint
-	for pages := ec2.NewDescribeVpcEndpointsPaginator(c.api, &ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{filter("vpc-id", vpc)}}); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeVpcEndpointsPaginator(c.api, &ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{filter("vpc-id", vpc)}})) {
 		if err != nil {
 			return nil, fmt.Errorf("describing the endpoints of %s in %s: %w", vpc, c.region, err)
 		}

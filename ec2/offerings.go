@@ -88,14 +88,10 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 		return nil, err
 	}
 	var all []capacity.Offering
-	for pages := ec2.NewDescribeCapacityBlockOfferingsPaginator(c.api, in); pages.HasMorePages(); {
-		var page *ec2.DescribeCapacityBlockOfferingsOutput
-		err := c.search(ctx, c.scarce.offerings, func(option func(*ec2.Options)) (err error) {
-			page, err = pages.NextPage(ctx, option)
-			return err
-		})
+	for page, err := range searchPages(ctx, c, c.scarce.offerings, "capacity blocks in "+c.region, ec2.NewDescribeCapacityBlockOfferingsPaginator(c.api, in),
+		func(o *ec2.DescribeCapacityBlockOfferingsOutput) int { return len(o.CapacityBlockOfferings) }) {
 		if err != nil {
-			return nil, fmt.Errorf("searching capacity blocks in %s: %w", c.region, err)
+			return nil, err
 		}
 		for _, a := range page.CapacityBlockOfferings {
 			o, err := c.offering(a, zones)

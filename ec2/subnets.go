@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // Subnets describes subnets, in the order of ids. One that does not exist is an error
@@ -116,8 +117,7 @@ func (c *Client) describeSubnets(ctx context.Context, ids []string) ([]types.Sub
 
 func (c *Client) pageSubnets(ctx context.Context, in *ec2.DescribeSubnetsInput) ([]types.Subnet, error) {
 	var all []types.Subnet
-	for pages := ec2.NewDescribeSubnetsPaginator(c.api, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeSubnetsPaginator(c.api, in)) {
 		if err != nil {
 			return nil, fmt.Errorf("describing subnets in %s: %w", c.region, err)
 		}

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // Clusters lists the region's clusters, each with its id, name, ARN and status only.
 func (c *Client) Clusters(ctx context.Context) ([]Cluster, error) {
 	var all []Cluster
-	for pages := pcs.NewListClustersPaginator(c.api, &pcs.ListClustersInput{}); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, pcs.NewListClustersPaginator(c.api, &pcs.ListClustersInput{})) {
 		if err != nil {
 			return nil, fmt.Errorf("listing PCS clusters in %s: %w", c.region, err)
 		}
@@ -113,8 +113,7 @@ func (c *Client) NodeGroups(ctx context.Context, cluster string) ([]NodeGroup, e
 
 func (c *Client) listGroups(ctx context.Context, cluster string) (all []types.ComputeNodeGroupSummary, err error) {
 	in := &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String(cluster)}
-	for pages := pcs.NewListComputeNodeGroupsPaginator(c.api, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, pcs.NewListComputeNodeGroupsPaginator(c.api, in)) {
 		if err != nil {
 			return nil, fmt.Errorf("listing the compute node groups of %s: %w", cluster, err)
 		}
@@ -244,8 +243,7 @@ func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
 
 func (c *Client) listQueues(ctx context.Context, cluster string) (all []types.QueueSummary, err error) {
 	in := &pcs.ListQueuesInput{ClusterIdentifier: aws.String(cluster)}
-	for pages := pcs.NewListQueuesPaginator(c.api, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+	for page, err := range awsconfig.Pages(ctx, pcs.NewListQueuesPaginator(c.api, in)) {
 		if err != nil {
 			return nil, fmt.Errorf("listing the queues of %s: %w", cluster, err)
 		}
