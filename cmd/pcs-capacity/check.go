@@ -90,11 +90,11 @@ func hooksHere(ctx context.Context, f programFlags, cfg *maybeConfig) (hooks []c
 		if _, err := os.Stat(conf); err != nil || cfg.Cluster != "" {
 			continue
 		}
-		var running *slurm.Config
-		if now, err := slurm.New(cfg.Cluster).Config(ctx); err == nil && sameFile(now.ConfPath, conf) {
-			running = &now
+		site, err := wiring.ReadSite(conf)
+		if err != nil {
+			return nil, err
 		}
-		now, wrong, err := wiring.Settings{Conf: conf}.State(running)
+		now, wrong, err := site.State()
 		if err != nil {
 			return nil, err
 		}

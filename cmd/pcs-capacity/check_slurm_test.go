@@ -168,8 +168,8 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		if text, err := os.ReadFile(filepath.Join(w.etc, "gres.conf")); err == nil {
 			cfg.GresConf = string(text)
 		}
-		if text, err := os.ReadFile(w.cluster.Conf()); err == nil && strings.Contains(string(text), wiring.IncludeLine) {
-			cfg.Extra = append(cfg.Extra, wiring.IncludeLine)
+		if text, err := os.ReadFile(w.cluster.Conf()); err == nil && strings.Contains(string(text), "Include "+wiring.IncludeFile) {
+			cfg.Extra = append(cfg.Extra, "Include "+wiring.IncludeFile)
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
@@ -495,7 +495,7 @@ func (w *wired) breakages() []breakage {
 		{"the filter cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-filter"), 0o644), "filter", check.Fail, "cannot be run", "chmod 755", nil},
 		{"ResumeProgram cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-resume"), 0o644), "power", check.Fail, "cannot be run", "chmod 755", nil},
 		{"job_submit.lua is missing", file(jobSubmit, gone), "job_submit", check.Fail, "every submission is refused", "hooks install job_submit", nil},
-		{"job_submit.lua is the site's", file(jobSubmit, func(string) string { return "-- the site's\n" }), "job_submit", check.Fail, "does not load ours", "--as", nil},
+		{"job_submit.lua is the site's", file(jobSubmit, func(string) string { return "-- the site's\n" }), "job_submit", check.Fail, "does not load ours", "add the line", nil},
 		{"job_submit.lua is old", file(jobSubmit, func(text string) string {
 			return strings.Replace(text, "FILTER_SECONDS, REST", "FILTER_SECOND, REST", 1)
 		}), "job_submit", check.Warn, "not what this version writes", "hooks install job_submit", nil},

@@ -34,7 +34,7 @@ const settingsHook = "settings"
 // programFlags say where the programs are.
 type programFlags struct {
 	Filter string `help:"Path of pcs-capacity-filter; the other programs are beside it. Default: in ../libexec/pcs-capacity, else beside this program." type:"path" placeholder:"FILE" predictor:"file"`
-	Dir    string `help:"Folder of slurm.conf. Default: that of SLURM_CONF, else every /etc/aws/pcs/scheduler/slurm-*, else /etc/slurm." type:"existingdir" xor:"where" predictor:"file"`
+	Dir    string `help:"Folder of slurm.conf. Default: that of SLURM_CONF, else every /etc/aws/pcs/scheduler/slurm-*, else /etc/slurm." type:"existingdir" predictor:"file"`
 	Prolog bool   `help:"With the settings: Prolog and TaskProlog too. The programs have to be on every compute node."`
 }
 
@@ -118,27 +118,16 @@ func (f programFlags) folders() ([]string, error) {
 	return dirs, nil
 }
 
-// included are the settings for Slurm that the site runs itself.
+// included are the settings for Slurm that the site runs itself: text for slurm.conf, gres for
+// gres.conf, notes for a person.
 type included struct {
-	// conf is the path of slurm.conf, and site what it says itself.
-	conf string
-	site wiring.Conf
-	// text is for slurm.conf, gres for gres.conf; notes are left to a person.
+	site       wiring.Site
 	text, gres string
 	notes      []string
 }
 
 func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Config) (in included, err error) {
-	dirs, err := f.folders()
-	if err != nil {
-		return in, err
-	}
-	in.conf = filepath.Join(dirs[0], "slurm.conf")
-	if in.site, err = wiring.ReadConf(in.conf); err != nil {
-		return in, err
-	}
-	gres, err := wiring.ReadGres(filepath.Join(dirs[0], "gres.conf"))
-	if err != nil {
+	if in.site, err = f.site(); err != nil {
 		return in, err
 	}
 	filter, err := findFilter(f.Filter)
@@ -156,36 +145,30 @@ func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Confi
 				path)
 		}
 	}
+	include := wiring.Include{Settings: cfg.Domain(), Site: in.site, Programs: filepath.Dir(filter), Prolog: f.Prolog}
 	client := slurm.New(cfg.Cluster)
-	version, err := client.Version(ctx)
-	if err != nil {
+	if include.Version, err = client.Version(ctx); err != nil {
 		return in, err
 	}
-	folder, err := client.Folder(ctx)
-	if err != nil {
+	if include.Slurm, err = client.Folder(ctx); err != nil {
 		return in, err
-	}
-	include := wiring.Include{
-		Settings: cfg.Domain(),
-		Site:     in.site,
-		Version:  version,
-		Programs: filepath.Dir(filter),
-		Slurm:    folder,
-		Prolog:   f.Prolog,
 	}
 	unread, err := launched(ctx, g, cfg, &include)
 	if err != nil {
 		return in, err
 	}
-	text, notes, err := include.Text()
+	text, notes := include.Text()
+	gres, more := include.Gres()
+	return included{in.site, text, gres, slices.Concat(notes, more, unread)}, nil
+}
+
+// site is what slurm.conf says.
+func (f programFlags) site() (wiring.Site, error) {
+	dirs, err := f.folders()
 	if err != nil {
-		return in, err
+		return wiring.Site{}, err
 	}
-	in.text = text
-	var more []string
-	in.gres, more = include.Gres(gres)
-	in.notes = slices.Concat(notes, more, unread)
-	return in, nil
+	return wiring.ReadSite(filepath.Join(dirs[0], "slurm.conf"))
 }
 
 // launched fills in the instance types and launch templates of the node groups that we launch.
@@ -307,9 +290,6 @@ func (programFlags) apply(ctx context.Context, t *terminal.Terminal, plan wiring
 			}
 		}
 	}
-	for _, sentence := range plan.Warnings {
-		t.Say("Warning: %s", sentence)
-	}
 	switch {
 	case len(plan.Changes) == 0:
 		t.Say("%s; nothing to do.", nothing)
@@ -333,7 +313,6 @@ func (programFlags) apply(ctx context.Context, t *terminal.Terminal, plan wiring
 			"remove":  "Removed",
 			"set":     "Changed",
 			"restart": "Restarted",
-			"drain":   "Drained",
 		}
 		err := plan.Apply(ctx, func(c wiring.Change) { t.Say("%s %s.", done[c.Do], c.What) })
 		if err != nil {

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
-	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
@@ -15,7 +12,6 @@ import (
 type HooksInstallCmd struct {
 	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter: on every host where users submit. job_submit: on slurmctld's, where you run that yourself. settings: of slurm.conf, or of the PCS cluster. Default: all that the cluster needs."`
 	programFlags
-	As string `help:"Write the script to this file, for one of the site's own to load with its last line." type:"path" placeholder:"FILE" xor:"where" predictor:"file"`
 	forceFlag
 	DryRun bool `help:"Show what would be done, and change nothing."`
 }
@@ -35,9 +31,6 @@ that loads it is shown. Yours then runs first.`
 
 // Run plans, shows, asks and writes.
 func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
-	if c.As != "" {
-		return c.installAs(ctx, t, cfg)
-	}
 	dirs, err := c.folders()
 	if err != nil {
 		return err
@@ -47,10 +40,7 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 	if cfg.Cluster != "" {
 		script = wiring.CLIFilter
 	}
-	put := plan.Write // a script that was asked for has its place, or none
-	if c.Hook == "" {
-		put = plan.Install
-	} else {
+	if c.Hook != "" {
 		script = c.Hook
 	}
 	var paths []string
@@ -59,12 +49,8 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 	}
 	for _, path := range paths {
 		s, err := c.script(cfg, script, path)
-		if err != nil {
-			return err
-		}
-		err = put(s)
-		if errors.Is(err, wiring.ErrForeign) {
-			err = fmt.Errorf("%w; install ours beside it with --as FILE", err)
+		if err == nil {
+			err = plan.Install(s)
 		}
 		if err != nil {
 			return err
@@ -103,30 +89,5 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 		return err
 	}
 	plan.ByHand = append(plan.ByHand, in.notes...)
-	if plan.Warnings, err = (wiring.Include{Settings: cfg.Domain(), Site: in.site}).Warnings(); err != nil {
-		return err
-	}
-	settings := slurmSettings(ctx, cfg, in.conf, true, c.Force)
-	settings.Gres = in.gres
-	return plan.InstallSettings(ctx, settings, in.site, in.text)
-}
-
-func (c *HooksInstallCmd) installAs(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
-	if c.Hook != wiring.CLIFilter && c.Hook != wiring.JobSubmit {
-		return usage("--as is for a script; name it: cli_filter or job_submit")
-	}
-	s, err := c.script(cfg, c.Hook, "")
-	if err != nil {
-		return err
-	}
-	s.Path = c.As
-	var plan wiring.Plan
-	if err := plan.Write(s); err != nil {
-		return fmt.Errorf("%w; name another file", err)
-	}
-	plan.ByHand = []string{
-		fmt.Sprintf("Make this the last line of your own %s.lua, or the last one before a final return:\n  %s", c.Hook,
-			submit.LoadLine(c.As)),
-	}
-	return c.apply(ctx, t, plan, there, false, "", c.DryRun)
+	return plan.InstallSettings(ctx, slurmSettings(ctx, cfg, in.site, true, c.Force), in.text, in.gres)
 }

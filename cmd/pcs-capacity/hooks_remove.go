@@ -26,8 +26,7 @@ type HooksRemoveCmd struct {
 func (HooksRemoveCmd) Help() string {
 	return `Settings first, scripts after them: Slurm refuses every submission while a setting is on and its
 script is gone. A script that slurmctld or slurm.conf still names stays, and so does one that a
-script of yours does not run without. Files that pcs-capacity did not write stay; one that it wrote
-and somebody changed is kept as FILE.removed. On PCS, run it with cli_filter on all other nodes once
+script of yours names. Files that pcs-capacity did not write stay. On PCS, run it with cli_filter on all other nodes once
 the setting is off.`
 }
 
@@ -40,7 +39,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	var plan wiring.Plan
 	all := c.Hook == "" || c.Hook == settingsHook
 	removal := scriptRemoval{cfg: cfg, dirs: dirs}
-	job := c.scriptAt(cfg, wiring.JobSubmit, filepath.Join(dirs[0], wiring.JobSubmit+".lua"))
+	job := wiring.Script{Hook: wiring.JobSubmit, Path: filepath.Join(dirs[0], wiring.JobSubmit+".lua")}
 	switch {
 	case all && cfg.Cluster != "":
 		cluster, err := readCluster(ctx, g, cfg)
@@ -58,20 +57,19 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 			}
 		}
 	case all:
-		conf := filepath.Join(dirs[0], "slurm.conf")
-		site, err := wiring.ReadConf(conf)
+		site, err := c.site()
 		if err != nil {
 			return err
 		}
-		settings := slurmSettings(ctx, cfg, conf, false, c.Force)
+		settings := slurmSettings(ctx, cfg, site, false, c.Force)
 		settings.Off = removal.off(job)
-		if err := plan.RemoveSettings(ctx, settings, site, job); err != nil {
+		if err := plan.RemoveSettings(ctx, settings, job); err != nil {
 			return err
 		}
 	}
 	if c.Hook == wiring.CLIFilter || c.Hook == "" && cfg.Cluster != "" {
 		for _, path := range scriptPaths(ctx, cfg, wiring.CLIFilter, dirs) {
-			if err := removal.plan(ctx, &plan, c.scriptAt(cfg, wiring.CLIFilter, path)); err != nil {
+			if err := removal.plan(ctx, &plan, wiring.Script{Hook: wiring.CLIFilter, Path: path}); err != nil {
 				return err
 			}
 		}
@@ -86,16 +84,6 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		err = restarted(ctx, cfg, false)
 	}
 	return err
-}
-
-// scriptAt is what the hook's file is to be, wherever the filter is: that is left out when texts
-// are compared.
-func (c *HooksRemoveCmd) scriptAt(cfg *config.Config, hook, path string) wiring.Script {
-	s, err := scriptWith(cfg, hook, path, "/")
-	if err != nil {
-		return wiring.Script{Hook: hook, Path: path}
-	}
-	return s
 }
 
 // scriptRemoval takes scripts away, each only once nothing has Slurm run it.
@@ -145,13 +133,12 @@ func (r scriptRemoval) refusal(ctx context.Context, s wiring.Script) error {
 	}
 	read := r.askedAWS
 	for _, dir := range r.dirs {
-		path := filepath.Join(dir, "slurm.conf")
-		site, err := wiring.ReadConf(path)
+		site, err := wiring.ReadSite(filepath.Join(dir, "slurm.conf"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if who := wiring.InUse(s.Hook, running, path, site); who != "" {
-			return wiring.StillOn(who)
+		if err := site.StillOn(s.Hook, running); err != nil {
+			return err
 		}
 		read = read || err == nil && errors.Is(unknown, slurm.ErrUnreachable)
 	}

@@ -17,12 +17,12 @@ import (
 
 // slurmSettings are those of slurm.conf, beside what slurmctld runs with: it may not have been
 // restarted since they were written, when a run of ours was cut off.
-func slurmSettings(ctx context.Context, cfg *config.Config, conf string, installed, force bool) wiring.Settings {
-	s := wiring.Settings{Conf: conf, Force: force}
+func slurmSettings(ctx context.Context, cfg *config.Config, site wiring.Site, installed, force bool) wiring.Settings {
+	s := wiring.Settings{Site: site, Force: force}
 	running, ours, err := runsOurs(ctx, cfg)
 	if err == nil {
 		s.Slurm = slurm.New(cfg.Cluster)
-		s.Restarts = sameFile(running.ConfPath, conf)
+		s.Restarts = sameFile(running.ConfPath, site.Conf)
 		s.Pending = s.Restarts && ours != installed
 		if !installed { // whatever partitions it has, a script that it runs has to stay
 			s.Pending = s.Restarts && slices.Contains(running.JobSubmitPlugins, "lua")

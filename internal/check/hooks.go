@@ -2,7 +2,6 @@ package check
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -106,7 +105,7 @@ func (r *run) script(h Hook, on, needed bool) {
 	case h.State == "old":
 		r.warn(h.Name, fix, "%s is not what this version writes for these settings", h.File)
 	case h.State == "foreign" && needed:
-		r.fail(h.Name, fmt.Sprintf("run `pcs-capacity hooks install %s --as %s`, and add the line that it shows", h.Name, filepath.Join(filepath.Dir(h.File), "pcs-capacity-"+h.Name+".lua")),
+		r.fail(h.Name, fix+", and add the line that it shows",
 			"%s is the site's own and does not load ours", h.File)
 	case h.State == "foreign":
 		r.ok(h.Name, "%s is the site's own", h.File)

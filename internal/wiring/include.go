@@ -15,20 +15,15 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// IncludeFile is our file in slurm.conf's folder, and IncludeLine the line with which slurm.conf
-// reads it. A name without a folder goes to the nodes with the rest of the configuration where
-// Slurm hands that out.
+// IncludeFile and GresFile are our files in slurm.conf's folder, which slurm.conf and gres.conf
+// include. A name without a folder goes to the nodes with the rest of the configuration where Slurm
+// hands that out; gres.conf of an image is not read then.
 const (
 	IncludeFile = slurm.IncludeFile
-	IncludeLine = "Include " + IncludeFile
+	GresFile    = "pcs-capacity-gres.conf"
 )
 
-// Mark begins the first line of all that we write into the folder of slurm.conf; what
-// lacks it is never changed or removed.
-const Mark = "Written by `pcs-capacity hooks install`"
-
-// configless has slurmctld hand out slurm.conf to nodes that ask for it: slurm.conf(5).
-const configless = "enable_configless"
+const head = "# " + Mark + "; do not edit, it is written anew.\n"
 
 const (
 	// leastResumeTimeout is what a p5 takes to boot, and half as much again.
@@ -43,10 +38,10 @@ const (
 	usableMemory = 0.95
 )
 
-// Include holds everything that the text of IncludeFile depends on.
+// Include holds everything that the texts of our files depend on.
 type Include struct {
 	Settings capacity.Settings
-	Site     Conf
+	Site     Site
 	Version  slurm.Version
 	// Programs is the folder of pcs-capacity-resume and the others.
 	Programs string
@@ -62,80 +57,32 @@ type Include struct {
 	Prolog bool
 }
 
-// Text is the include, and what a person has to do beside it. Where the site has a program of
+// Text is our file for slurm.conf, and what a person has to do beside it. Where the site has a program of
 // its own, ours takes its place and calls it for nodes that are not ours.
-func (in Include) Text() (text string, notes []string, err error) {
+func (in Include) Text() (text string, notes []string) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s; do not edit, it is written anew.\n", Mark)
-	if in.Slurm != "" && !slurm.Usual(in.Slurm) {
-		b.WriteString(slurm.Note(in.Slurm))
-	}
 	line := func(key, value string) { fmt.Fprintf(&b, "%s=%s\n", key, value) }
 	if !in.Settings.Guest() {
-		notes = in.powerPrograms(&b, line)
+		line("ResumeProgram", filepath.Join(in.Programs, "pcs-capacity-resume"))
+		line("SuspendProgram", filepath.Join(in.Programs, "pcs-capacity-suspend"))
+		line("ResumeFailProgram", filepath.Join(in.Programs, "pcs-capacity-suspend"))
+		if theirs := in.Site.value("ResumeFailProgram"); theirs != "" && theirs != in.Site.value("SuspendProgram") {
+			notes = append(notes, "ResumeFailProgram is your own, "+theirs+", and is not called any more: nodes of yours that do not boot go to your SuspendProgram")
+		}
+		if in.Site.value("TreeWidth") == "" {
+			line("TreeWidth", "65533") // no slurmd knows the addresses of the others: slurm.conf(5)
+		}
 	}
 	in.lists(line)
-	notes = slices.Concat(notes, in.prologs(line), in.byHand())
-	return b.String() + in.nodes(), notes, nil
-}
-
-func (in Include) powerPrograms(b *strings.Builder, line func(key, value string)) (notes []string) {
-	for _, p := range []struct{ key, program string }{
-		{"ResumeProgram", "pcs-capacity-resume"}, {"SuspendProgram", "pcs-capacity-suspend"}, {"ResumeFailProgram", "pcs-capacity-suspend"},
-	} {
-		path := filepath.Join(in.Programs, p.program)
-		line(p.key, path)
-		if theirs := in.Site.Value(p.key); theirs != "" && filepath.Base(theirs) != p.program {
-			b.WriteString(slurm.SiteProgramLine(p.key, theirs))
-			if p.key == "ResumeFailProgram" && theirs != in.Site.Value("SuspendProgram") {
-				notes = append(notes, fmt.Sprintf("%s is your own, %s, and is not called any more: nodes of yours that do not boot go to your SuspendProgram", p.key, theirs))
-			}
-		}
+	if in.Prolog {
+		notes = append(notes, in.prologs(line)...)
 	}
-	if in.Site.Value("TreeWidth") == "" {
-		line("TreeWidth", "65533") // no slurmd knows the addresses of the others: slurm.conf(5)
+	text = head
+	if in.Slurm != "" && !slurm.Usual(in.Slurm) {
+		text += slurm.Note(in.Slurm)
 	}
-	return notes
-}
-
-// power are the options for power saving that a partition of ours lacks. They are those of a
-// partition, since those of slurm.conf would hold for nodes of the site's as well.
-func (in Include) power(options map[string]string) (missing []string) {
-	for _, one := range []struct {
-		key         string
-		least, want time.Duration
-	}{
-		{"ResumeTimeout", in.resumeTimeout(), in.resumeTimeout()},
-		{"SuspendTimeout", suspendTimeout, suspendTimeout},
-		{"SuspendTime", 1, suspendTime},
-	} {
-		has, err := strconv.Atoi(cmp.Or(options[strings.ToLower(one.key)], in.Site.Value(one.key)))
-		if err != nil || time.Duration(has)*time.Second < one.least {
-			missing = append(missing, fmt.Sprintf("%s=%d", one.key, int(one.want.Seconds())))
-		}
-	}
-	return missing
-}
-
-func (in Include) resumeTimeout() time.Duration {
-	return max(leastResumeTimeout, in.Settings.Timing.BootAllowance.Duration)
-}
-
-// byHand lists slurm.conf's own settings that have to change.
-func (in Include) byHand() (notes []string) {
-	for _, p := range in.Settings.Partitions {
-		options, theirs := in.Site.Partitions[p.Name]
-		if missing := in.power(options); p.Provider.Launches() && theirs && len(missing) > 0 {
-			notes = append(notes, fmt.Sprintf("slurm.conf has PartitionName=%s itself: add %s to that line", p.Name, strings.Join(missing, " ")))
-		}
-	}
-	for _, g := range in.groups() {
-		if t, known := in.Templates[g.LaunchTemplate]; known && !t.AsksConfServer() {
-			notes = append(notes, fmt.Sprintf("user data of launch template %s has no --conf-server: give the nodes of node group %s a copy of slurm.conf, %s, gres.conf and %s, each time that they change: in the image, by user data, or on a shared file system",
-				t.Name, g.Name, IncludeFile, GresFile))
-		}
-	}
-	return notes
+	nodes, more := in.nodes()
+	return text + in.Site.record(b.String()) + b.String() + nodes, append(notes, more...)
 }
 
 // lists are settings with several values, of which the site's stay.
@@ -156,9 +103,10 @@ func (in Include) lists(line func(key, value string)) {
 	if in.Settings.Guest() {
 		return
 	}
+	groups := in.groups()
 	parameters := []string{"idle_on_node_suspend"}
-	if slices.ContainsFunc(in.groups(), func(g capacity.GroupSettings) bool { return in.Templates[g.LaunchTemplate].AsksConfServer() }) {
-		parameters = append(parameters, configless)
+	if slices.ContainsFunc(groups, func(g capacity.GroupSettings) bool { return in.Templates[g.LaunchTemplate].AsksConfServer() }) {
+		parameters = append(parameters, "enable_configless") // slurmctld hands slurm.conf to nodes that ask for it: slurm.conf(5)
 	}
 	add("SlurmctldParameters", parameters...)
 	if !in.Version.AtLeast(23, 2, 0) {
@@ -168,53 +116,100 @@ func (in Include) lists(line func(key, value string)) {
 		add("GresTypes", "gpu")
 	}
 	var up []string
-	for _, g := range in.groups() {
+	for _, g := range groups {
 		if g.StaysUp() {
-			up = append(up, slurm.Compress(in.names(g)))
+			up = append(up, slurm.Compress(names(g)))
 		}
 	}
-	if has, err := strconv.Atoi(in.Site.Value("SuspendTime")); err == nil && has > 0 && in.Site.Value("SuspendProgram") == "" {
+	if in.Site.seconds("SuspendTime") > 0 && in.Site.value("SuspendProgram") == "" {
 		// It did nothing without a program, and would power the site's nodes down now.
-		if theirs := in.theirs(); len(theirs) > 0 {
+		ours := names(groups...)
+		theirs := slices.DeleteFunc(slices.Sorted(maps.Keys(in.Site.nodes)), func(name string) bool { return slices.Contains(ours, name) })
+		if len(theirs) > 0 {
 			up = append(up, slurm.Compress(theirs))
 		}
 	}
 	add("SuspendExcNodes", up...)
 }
 
-// theirs are the site's nodes that we do not launch.
-func (in Include) theirs() []string {
-	ours := map[string]bool{}
-	for _, g := range in.groups() {
-		for _, name := range in.names(g) {
-			ours[name] = true
-		}
-	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(in.Site.Nodes)), func(name string) bool { return ours[name] })
-}
-
 func (in Include) prologs(line func(key, value string)) (notes []string) {
-	if !in.Prolog {
-		return nil
-	}
 	path := filepath.Join(in.Programs, "pcs-capacity-prolog")
 	for _, key := range []string{"Prolog", "TaskProlog"} {
-		switch theirs := in.Site.Value(key); {
-		case theirs == "" || theirs == path:
-			line(key, path)
-		default:
+		if theirs := in.Site.value(key); theirs != "" {
 			notes = append(notes, fmt.Sprintf("%s is your own, %s: let it call %s", key, theirs, path))
+		} else {
+			line(key, path)
 		}
 	}
-	if flags := in.Site.Value("PrologFlags"); flags == "" {
+	if in.Site.value("PrologFlags") == "" {
 		line("PrologFlags", "Alloc")
 	}
 	return notes
 }
 
+// nodes are the lines of nodes and partitions that the site does not have itself, and what is left to
+// a person.
+func (in Include) nodes() (text string, notes []string) {
+	for _, g := range in.groups() {
+		sets := sets(g)
+		for _, feature := range slices.Sorted(maps.Keys(sets)) {
+			left := slices.DeleteFunc(sets[feature], func(name string) bool { return in.Site.nodes[name] })
+			if len(left) > 0 {
+				text += fmt.Sprintf("NodeName=%s%s Features=%s State=CLOUD\n", slurm.Compress(left), hardware(in.Types[g.InstanceType]), feature)
+			}
+		}
+		if t, known := in.Templates[g.LaunchTemplate]; known && !t.AsksConfServer() {
+			notes = append(notes, fmt.Sprintf("user data of launch template %s has no --conf-server: give the nodes of node group %s a copy of slurm.conf, %s, gres.conf and %s, each time that they change: in the image, by user data, or on a shared file system",
+				t.Name, g.Name, IncludeFile, GresFile))
+		}
+	}
+	for _, p := range in.Settings.Partitions {
+		options, theirs := in.Site.partitions[p.Name]
+		switch missing := in.power(options); {
+		case !p.Provider.Launches():
+		case !theirs:
+			text += fmt.Sprintf("PartitionName=%s Nodes=%s", p.Name, slurm.Compress(names(p.Groups...)))
+			// Without accounting AllowAccounts keeps every job from starting, or none: sync and check say so.
+			if len(p.AllowAccounts) > 0 && strings.HasSuffix(in.Site.value("AccountingStorageType"), "slurmdbd") {
+				text += " AllowAccounts=" + strings.Join(p.AllowAccounts, ",")
+			}
+			if len(p.AllowGroups) > 0 {
+				text += " AllowGroups=" + strings.Join(p.AllowGroups, ",")
+			}
+			text += missing + " State=UP\n"
+		case missing != "":
+			notes = append(notes, fmt.Sprintf("slurm.conf has PartitionName=%s itself: add%s to that line", p.Name, missing))
+		}
+	}
+	return text, notes
+}
+
+// power are the options for power saving that a line of a partition lacks: those of slurm.conf would
+// hold for nodes of the site's as well. Its longer times hold for ours too.
+func (in Include) power(line string) (missing string) {
+	for _, one := range []struct {
+		key  string
+		time time.Duration
+	}{
+		{"ResumeTimeout", max(leastResumeTimeout, in.Settings.Timing.BootAllowance.Duration, in.Site.seconds("ResumeTimeout"))},
+		{"SuspendTimeout", max(suspendTimeout, in.Site.seconds("SuspendTimeout"))},
+		{"SuspendTime", cmp.Or(in.Site.seconds("SuspendTime"), suspendTime)},
+	} {
+		if option(line, one.key) == "" {
+			missing += fmt.Sprintf(" %s=%d", one.key, int(one.time.Seconds()))
+		}
+	}
+	return missing
+}
+
+// seconds is a value of the site's as a time; 0 for none, for INFINITE and for -1.
+func (s Site) seconds(key string) time.Duration {
+	n, _ := strconv.Atoi(s.value(key))
+	return max(0, time.Duration(n)*time.Second)
+}
+
 // groups are the node groups that we launch.
-func (in Include) groups() []capacity.GroupSettings {
-	var all []capacity.GroupSettings
+func (in Include) groups() (all []capacity.GroupSettings) {
 	for _, p := range in.Settings.Partitions {
 		if p.Provider.Launches() {
 			all = append(all, p.Groups...)
@@ -223,107 +218,28 @@ func (in Include) groups() []capacity.GroupSettings {
 	return all
 }
 
-// names are the nodes of a node group.
-func (in Include) names(g capacity.GroupSettings) []string {
+// sets are the nodes of a node group by their feature, which is that of their slot.
+func sets(g capacity.GroupSettings) map[string][]string {
 	if len(g.Nodes) > 0 {
-		return g.Nodes
+		return map[string][]string{g.Name: slices.Clone(g.Nodes)}
 	}
-	var all []string
+	all := map[string][]string{}
 	for _, slot := range g.SlotNames(capacity.ProviderEC2) {
-		all = append(all, slotNodes(slot, g.MaxNodes)...)
+		for i := range g.MaxNodes {
+			all[slot] = append(all[slot], fmt.Sprintf("%s-%d", slot, i+1))
+		}
 	}
 	return all
 }
 
-func slotNodes(slot string, n int) []string {
-	var all []string
-	for i := range n {
-		all = append(all, fmt.Sprintf("%s-%d", slot, i+1))
-	}
-	return all
-}
-
-// Warnings name partitions of the site that take our nodes in, as Nodes=ALL does: no check of
-// ours sees their jobs.
-func (in Include) Warnings() (warnings []string, err error) {
-	for _, p := range in.Settings.Partitions {
-		if p.Provider.Guest() {
-			warnings = append(warnings, fmt.Sprintf("partition %s has provider none: its lines in slurm.conf, its nodes and their ResumeProgram stay as they are, for whatever launches them", p.Name))
+// names are the nodes of node groups.
+func names(groups ...capacity.GroupSettings) (all []string) {
+	for _, g := range groups {
+		for _, set := range sets(g) {
+			all = append(all, set...)
 		}
 	}
-	var ours []string
-	for _, g := range in.groups() {
-		ours = append(ours, in.names(g)...)
-	}
-	sites := slices.DeleteFunc(slices.Collect(maps.Keys(in.Site.Nodes)), func(name string) bool { return slices.Contains(ours, name) })
-	for _, name := range slices.Sorted(maps.Keys(in.Site.Partitions)) {
-		list := strings.Trim(in.Site.Partitions[name]["nodes"], `"`)
-		nodes := slices.Concat(sites, ours)
-		if !strings.EqualFold(list, "ALL") {
-			if nodes, err = slurm.Expand(list); err != nil {
-				return nil, fmt.Errorf("partition %s: %w", name, err)
-			}
-		}
-		astray := in.Settings.Astray(name, nodes)
-		if len(astray) == 0 || name == defaults {
-			continue
-		}
-		left := slices.DeleteFunc(nodes, func(node string) bool { return slices.Contains(astray, node) })
-		fix := "take it out of slurm.conf"
-		if len(left) > 0 {
-			fix = fmt.Sprintf("write Nodes=%s into its line of slurm.conf", slurm.Compress(left))
-		}
-		warnings = append(warnings, fmt.Sprintf("partition %s with Nodes=%s takes %s in: its jobs run on reserved capacity, and nothing here checks them; %s",
-			name, list, slurm.Compress(astray), fix))
-	}
-	return warnings, nil
-}
-
-// nodes are the lines of nodes and partitions that the site does not have itself.
-func (in Include) nodes() string {
-	var b strings.Builder
-	for _, g := range in.groups() {
-		sets := map[string][]string{g.Name: g.Nodes}
-		if len(g.Nodes) == 0 {
-			clear(sets)
-			for _, slot := range g.SlotNames(capacity.ProviderEC2) {
-				sets[slot] = slotNodes(slot, g.MaxNodes)
-			}
-		}
-		for _, feature := range slices.Sorted(maps.Keys(sets)) {
-			left := slices.DeleteFunc(slices.Clone(sets[feature]), func(name string) bool { return in.Site.Nodes[name] })
-			if len(left) > 0 {
-				fmt.Fprintf(&b, "NodeName=%s%s Features=%s State=CLOUD\n", slurm.Compress(left), hardware(in.Types[g.InstanceType]), feature)
-			}
-		}
-	}
-	for _, p := range in.Settings.Partitions {
-		if _, theirs := in.Site.Partitions[p.Name]; theirs || !p.Provider.Launches() {
-			continue
-		}
-		var names []string
-		for _, g := range p.Groups {
-			names = append(names, in.names(g)...)
-		}
-		fmt.Fprintf(&b, "PartitionName=%s Nodes=%s", p.Name, slurm.Compress(names))
-		if len(p.AllowAccounts) > 0 && in.accounting() {
-			fmt.Fprintf(&b, " AllowAccounts=%s", strings.Join(p.AllowAccounts, ","))
-		}
-		if len(p.AllowGroups) > 0 {
-			fmt.Fprintf(&b, " AllowGroups=%s", strings.Join(p.AllowGroups, ","))
-		}
-		for _, option := range in.power(in.Site.Partitions[defaults]) {
-			b.WriteString(" " + option)
-		}
-		b.WriteString(" State=UP\n")
-	}
-	return b.String()
-}
-
-// accounting reports whether the site's Slurm keeps accounts. Without them AllowAccounts keeps
-// every job from starting, or none: it is left out, and sync and check say so.
-func (in Include) accounting() bool {
-	return strings.HasSuffix(in.Site.Value("AccountingStorageType"), "slurmdbd")
+	return slurm.SortHosts(all)
 }
 
 func hardware(t ec2.InstanceType) string {
@@ -332,4 +248,28 @@ func hardware(t ec2.InstanceType) string {
 		text += fmt.Sprintf(" Gres=gpu:%d", t.GPUs)
 	}
 	return text
+}
+
+// Gres is the text of GresFile, "" if none of our nodes needs it, and what a person has to do
+// beside it. It names the files: Slurm takes no AutoDetect for nodes with State=CLOUD, not even
+// one that gres.conf has for all nodes, and slurmctld does not start with it (gres.conf(5)).
+func (in Include) Gres() (text string, notes []string) {
+	for _, g := range in.groups() {
+		t := in.Types[g.InstanceType]
+		left := slices.DeleteFunc(names(g), func(name string) bool { return in.Site.gresNodes[name] })
+		list := slurm.Compress(left)
+		switch {
+		case t.GPUs == 0 || len(left) == 0:
+		case in.Site.gresAll:
+			notes = append(notes, "gres.conf has a line with Name=gpu and no NodeName, which holds for "+list+" as well: give it the NodeName of your own nodes, and run this again")
+		case t.GPUFiles == "":
+			notes = append(notes, fmt.Sprintf("write a line for the %d GPUs of %s (%s) into gres.conf: which files they have is not known", t.GPUs, list, g.InstanceType))
+		default:
+			text += fmt.Sprintf("NodeName=%s AutoDetect=off Name=gpu File=%s[0-%d]\n", list, t.GPUFiles, t.GPUs-1)
+		}
+	}
+	if text != "" {
+		text = head + text
+	}
+	return text, notes
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/pcs"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Cluster is a PCS cluster, whose settings PCS keeps.
@@ -29,34 +28,18 @@ func (c Cluster) On() bool {
 // "" to leave Prolog and TaskProlog as they are.
 func (p *Plan) SwitchOn(c Cluster, programs string) error {
 	change := map[string]string{pluginKey: pluginValue}
-	theirs := c.Cluster.SlurmSettings["CliFilterParameters"]
-	if path := slurm.CLIFilterScript(theirs); path != "" && !p.puts(path) {
-		p.ByHand = append(p.ByHand, fmt.Sprintf("the cluster has CliFilterParameters=%s: let the script there load ours, see `pcs-capacity hooks install cli_filter --as`", theirs))
-	}
 	for _, key := range []string{"Prolog", "TaskProlog"} {
 		if programs == "" {
 			continue
 		}
 		path := filepath.Join(programs, "pcs-capacity-prolog")
 		if theirs := c.Cluster.SlurmSettings[key]; theirs != "" && theirs != path {
-			p.ByHand = append(p.ByHand, fmt.Sprintf("%s is your own, %s: let it call %s", key, theirs, path))
-			continue
+			p.byHand("%s is your own, %s: let it call %s", key, theirs, path)
+		} else {
+			change[key] = path
 		}
-		change[key] = path
 	}
 	return p.set(c, change)
-}
-
-// puts reports whether ours is at a script's path, or will be once the plan is done.
-func (p *Plan) puts(path string) bool {
-	s := Script{Hook: CLIFilter, Path: path}
-	for _, c := range p.Changes {
-		if c.Do == "write" && (c.What == path || c.What == s.beside()) {
-			return true
-		}
-	}
-	now, err := s.State()
-	return err == nil && (now == Installed || now == Loaded)
 }
 
 // SwitchOff plans the removal of the settings of SwitchOn.

@@ -2,7 +2,6 @@ package wiring
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Scripts of Slurm's Lua plugins.
@@ -33,9 +33,6 @@ func (s Script) beside() string {
 	return filepath.Join(filepath.Dir(s.Path), "pcs-capacity-"+s.Hook+".lua")
 }
 
-// LoadLine is the line that the site's own script then has near its end.
-func (s Script) LoadLine() string { return submit.LoadLine(s.beside()) }
-
 // State is what there is at the place of a script or of settings.
 type State string
 
@@ -49,136 +46,126 @@ const (
 	Foreign   State = "foreign"
 )
 
+// filterPath matches the filter's path in a script, and nothing else: whoever looks may be another
+// copy of the program, in another folder.
+var filterPath = regexp.MustCompile(`\blocal FILTER(, QUOTED_FILTER)? = "[^"]*"(, "[^"]*")?`)
+
 // State looks at the file. Without Text nothing is old.
 func (s Script) State() (State, error) {
 	text, there, err := read(s.Path)
-	switch {
-	case err != nil:
-		return "", err
-	case !there:
-		return Missing, nil
-	case marked(text):
-		return s.current(text, Installed), nil
+	if err != nil || !there {
+		return Missing, err
 	}
-	if ours, ok := loads(text); ok {
-		return s.current(ours, Loaded), nil
-	}
-	return Foreign, nil
-}
-
-func (s Script) current(text []byte, good State) State {
-	if s.Text != "" && withoutFilter(string(text)) != withoutFilter(s.Text) {
-		return Old
-	}
-	return good
-}
-
-// filterPath matches the filter's path in a script, and nothing else.
-var filterPath = regexp.MustCompile(`\blocal FILTER(, QUOTED_FILTER)? = "[^"]*"(, "[^"]*")?`)
-
-// withoutFilter is a script without where the filter is: whoever looks may be another copy
-// of the program, in another folder.
-func withoutFilter(text string) string { return filterPath.ReplaceAllString(text, "") }
-
-// loads is the script of ours that a site's own one names in the line that LoadLine gives.
-func loads(text []byte) (ours []byte, ok bool) {
-	path := loaded(text)
-	if path == "" {
-		return nil, false
-	}
-	ours, there, err := read(path)
-	return ours, err == nil && there && marked(ours)
-}
-
-func loaded(text []byte) (path string) {
-	for line := range strings.Lines(string(text)) {
-		rest, ok := strings.CutPrefix(strings.TrimSpace(line), `pcall(dofile, "`)
-		if path, _, found := strings.Cut(rest, `"`); ok && found {
-			return path
+	good := Installed
+	if !marked(text) {
+		good = Loaded
+		loads := s.loads(text)
+		if text, _, err = read(s.beside()); err != nil || !loads || !marked(text) {
+			return Foreign, nil
 		}
 	}
-	return ""
+	if s.Text != "" && filterPath.ReplaceAllString(text, "") != filterPath.ReplaceAllString(s.Text, "") {
+		return Old, nil
+	}
+	return good, nil
 }
 
-// Install plans the script. One of the site's own stays: ours goes beside it, or where it
-// is loaded from, and the line that loads it is left to a person, who knows where the
-// site's script ends.
-func (p *Plan) Install(s Script) error {
-	err := p.Write(s)
-	if !errors.Is(err, ErrForeign) {
-		return err
+// loads reports whether a site's own script names ours in a line that is no comment.
+func (s Script) loads(site string) bool {
+	for line := range strings.Lines(site) {
+		if code, _, _ := strings.Cut(line, "--"); strings.Contains(code, strings.TrimSuffix(filepath.Base(s.beside()), ".lua")) {
+			return true
+		}
 	}
-	text, _, err := read(s.Path)
+	return false
+}
+
+// Install plans the script. One of the site's own stays: ours goes beside it, and the line that loads
+// it is left to a person, who knows where the site's script ends.
+func (p *Plan) Install(s Script) error {
+	site, there, err := read(s.Path)
 	if err != nil {
 		return err
 	}
-	if path := loaded(text); path != "" {
-		return p.Write(Script{s.Hook, path, s.Text})
+	path, before := s.Path, len(p.Changes)
+	if there && !marked(site) {
+		path = s.beside()
+		if !s.loads(site) {
+			p.byHand("%s is your own; make this its last line before any final return:\n  %s", s.Path, submit.LoadLine(path))
+		}
 	}
-	if err := p.Write(Script{s.Hook, s.beside(), s.Text}); err != nil {
-		return err
-	}
-	p.ByHand = append(p.ByHand, fmt.Sprintf("%s is your own: make this its last line, or the last one before a final return:\n  %s", s.Path, s.LoadLine()))
-	return nil
-}
-
-// Write plans the script at its place only; it fails with ErrForeign if the site has one.
-// Nobody reads the diff of a program.
-func (p *Plan) Write(s Script) error {
-	before := len(p.Changes)
-	err := p.write(s.Path, s.Text)
+	err = p.write(path, s.Text)
 	if len(p.Changes) > before {
-		p.Changes[before].Diff = ""
+		p.Changes[before].Diff = "" // nobody reads that of a program
 	}
 	return err
 }
 
-// removedSuffix is where a script of ours goes that has other lines than we wrote.
-const removedSuffix = ".removed"
-
-// Remove plans the end of the script. A site's own that loads it works on without it; one that
-// would not keeps it from being removed. off is asked right before the file goes, and its error
-// keeps the file; nil asks nobody. With Text, a file that has other lines is renamed: they may
-// be the site's.
+// Remove plans the end of the script. It stays while a site's own one names it: some would not run
+// without it, and Slurm would refuse every submission. off is asked right before the file goes, and
+// its error keeps the file; nil asks nobody.
 func (p *Plan) Remove(s Script, off func(context.Context) error) error {
-	text, there, err := read(s.Path)
-	if err != nil {
+	site, there, err := read(s.Path)
+	switch {
+	case err != nil:
 		return err
+	case !there || marked(site):
+		return p.remove(s.Path, off)
+	case s.loads(site):
+		p.byHand("take the line that loads %s out of %s, and run this again", s.beside(), s.Path)
+		return nil
 	}
-	path := s.Path
-	if there && !marked(text) {
-		path = s.beside()
-		if to := loaded(text); to != "" {
-			path = to
+	return p.remove(s.beside(), off)
+}
+
+// pluginKeys are the settings that have Slurm run a script, and what stands before the name
+// of a plugin there.
+var pluginKeys = map[string]struct{ key, kind string }{
+	CLIFilter: {"CliFilterPlugins", "cli_filter/"},
+	JobSubmit: {"JobSubmitPlugins", "job_submit/"},
+}
+
+// runsLua reports whether lua is among plugins, each of which may have its kind before it.
+func runsLua(plugins []string, kind string) bool {
+	return slices.ContainsFunc(plugins, func(name string) bool { return strings.TrimPrefix(strings.TrimSpace(name), kind) == "lua" })
+}
+
+// StillOn is the refusal to remove the script of a hook that Slurm runs: slurmctld does, of which
+// running is what it says (nil if it does not answer), or slurm.conf does.
+func (s Site) StillOn(hook string, running *slurm.Config) error {
+	p, who := pluginKeys[hook], ""
+	switch {
+	case running != nil && hook == CLIFilter && slices.Contains(running.CliFilterPlugins, "lua"), running != nil && hook == JobSubmit && slices.Contains(running.JobSubmitPlugins, "lua"):
+		who = fmt.Sprintf("slurmctld has %s=lua", p.key)
+	case runsLua(s.list(p.key), p.kind):
+		who = fmt.Sprintf("%s has %s=lua", s.Conf, p.key)
+	case hook == JobSubmit && s.Included:
+		who = fmt.Sprintf("%s includes %s, with %s=lua", s.Conf, IncludeFile, p.key)
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s, and Slurm refuses every submission without the script; take lua out first (`pcs-capacity hooks remove settings` does, if install wrote it), and restart slurmctld", who)
+}
+
+// ScriptPaths are where Slurm reads the script of a hook on this host, of which the folders of
+// slurm.conf are given. running is what slurmctld says, nil if it does not answer; then
+// slurm.conf counts.
+func ScriptPaths(hook string, running *slurm.Config, dirs []string) (paths []string) {
+	for _, dir := range dirs {
+		path, named := filepath.Join(dir, hook+".lua"), ""
+		if running != nil {
+			named = running.CliFilterScript
+		} else if site, err := ReadSite(filepath.Join(dir, "slurm.conf")); err == nil {
+			named = slurm.CLIFilterScript(site.value("CliFilterParameters"))
 		}
-		if demands(text, path) {
-			return fmt.Errorf("%s does not run without %s; take the line that loads it out first", s.Path, path)
+		if named != "" && hook == CLIFilter {
+			path = named
 		}
-		if loaded(text) != "" {
-			p.ByHand = append(p.ByHand, fmt.Sprintf("take the line that loads %s out of %s", path, s.Path))
+		if !slices.Contains(paths, path) {
+			paths = append(paths, path)
 		}
 	}
-	if text, there, err = read(path); err != nil || !there || !marked(text) {
-		return err
-	}
-	take := os.Remove
-	if s.Text != "" && s.current(text, Installed) == Old {
-		kept := path + removedSuffix
-		take = func(path string) error { return os.Rename(path, kept) }
-		p.ByHand = append(p.ByHand, fmt.Sprintf("%s has lines that this version does not write, and is kept as %s; delete it if none of them are yours", path, kept))
-	}
-	p.Changes = append(p.Changes, Change{"remove", path, "", func(ctx context.Context) error {
-		if now, there, err := read(path); err != nil || !there || !marked(now) {
-			return err
-		}
-		if off != nil {
-			if err := off(ctx); err != nil {
-				return err
-			}
-		}
-		return take(path)
-	}})
-	return nil
+	return paths
 }
 
 // pcsRoot has a folder for each version of Slurm that AWS PCS has installed. From 25.11 on
@@ -197,10 +184,8 @@ func Folders(given string) []string {
 		return []string{filepath.Dir(conf)}
 	}
 	dirs := pcsFolders(pcsRoot)
-	if len(dirs) == 0 {
-		if _, err := os.Stat("/etc/slurm"); err == nil {
-			dirs = []string{"/etc/slurm"}
-		}
+	if _, err := os.Stat("/etc/slurm"); err == nil && len(dirs) == 0 {
+		dirs = []string{"/etc/slurm"}
 	}
 	return dirs
 }

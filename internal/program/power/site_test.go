@@ -21,7 +21,7 @@ func TestSitesProgramGetsItsNodes(t *testing.T) {
 	t.Setenv("SLURM_RESUME_FILE", "/proc/1/fd/9")
 	for path, text := range map[string]string{
 		theirs:                                "#!/bin/sh\necho \"$1 $SLURM_RESUME_FILE $AWS_PROFILE\" >>" + said + "\n[ \"$1\" != aws-9 ]\n",
-		filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteProgramLine("ResumeProgram", theirs),
+		filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteLine("ResumeProgram", theirs),
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestProgramsReadTheirEnvironment(t *testing.T) {
 		}
 		for path, text := range map[string]string{
 			theirs:                                "#!/bin/sh\necho \"$1 $PCS_TEST_HOOKS\" >" + said + "\n",
-			filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteProgramLine(setting, theirs),
+			filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteLine(setting, theirs),
 			filepath.Join(dir, "pcs-capacity", "config.toml"): fmt.Sprintf("region = \"us-east-2\"\nstate_dir = %q\n[log]\ndir = %q\n", dir+"/state", dir+"/log"),
 			filepath.Join(dir, "pcs-capacity", "environment"): "PCS_TEST_HOOKS=ours\n",
 		} {

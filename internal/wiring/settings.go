@@ -1,0 +1,236 @@
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// Settings is slurm.conf of Slurm that the site runs itself, and what is known of its slurmctld.
+type Settings struct {
+	Site
+	// Pending: slurmctld runs with other settings than slurm.conf has, as after a run of ours
+	// that was killed before the restart.
+	Pending bool
+	// Restarts: the slurmctld that reads slurm.conf is the one of this host.
+	Restarts bool
+	// Slurm is asked for the jobs of nodes that go; nil where it does not answer.
+	Slurm *slurm.Client
+	// Force takes nodes away from jobs.
+	Force bool
+	// Off refuses while slurmctld still runs the script, right before it goes; nil asks nobody.
+	Off func(context.Context) error
+	// Systemctl runs systemctl; nil for the machine's.
+	Systemctl func(ctx context.Context, args ...string) error
+}
+
+// State reports whether slurm.conf includes our settings, and what it says otherwise than when they
+// were written.
+func (s Site) State() (state State, wrong []string, err error) {
+	ours, there, err := read(s.beside(IncludeFile))
+	switch {
+	case err != nil || !s.Included || !there:
+		return Missing, nil, err
+	case !marked(ours):
+		return Foreign, nil, nil
+	}
+	if wrong = s.changed(ours); len(wrong) > 0 {
+		return Old, wrong, nil
+	}
+	return Installed, nil, nil
+}
+
+// InstallSettings plans our files, then the lines of slurm.conf and gres.conf that read them, at
+// the end, since the last value counts, then the restart: nodes are added, for which `scontrol
+// reconfigure` does not do, and kills slurmctld 22.05. gres is "" for none.
+func (p *Plan) InstallSettings(ctx context.Context, s Settings, text, gres string) error {
+	if err := p.ending(ctx, s, text); err != nil {
+		return err
+	}
+	before := len(p.Changes)
+	if gres != "" {
+		if err := p.write(s.beside(GresFile), gres); err != nil {
+			return err
+		}
+	}
+	if err := p.write(s.beside(IncludeFile), text); err != nil {
+		return err
+	}
+	if err := p.includes(s.beside("gres.conf"), GresFile, gres != ""); err != nil {
+		return err
+	}
+	if !s.Included || s.overridden(text) {
+		if err := p.includes(s.Conf, IncludeFile, true); err != nil {
+			return err
+		}
+	}
+	if len(p.Changes) > before || s.Pending {
+		p.restart(ctx, s)
+	}
+	if gres != "" {
+		return nil
+	}
+	return p.remove(s.beside(GresFile), nil)
+}
+
+// RemoveSettings plans the same backwards: the lines, the restart, our files, and only then
+// the script that the settings named.
+func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) error {
+	_, left, err := read(s.beside(IncludeFile)) // a run that was cut off before the restart leaves it
+	if err != nil {
+		return err
+	}
+	restarts := s.Included || s.Pending && left
+	if restarts {
+		if err := p.ending(ctx, s, ""); err != nil {
+			return err
+		}
+	}
+	if err := p.includes(s.Conf, IncludeFile, false); err != nil {
+		return err
+	}
+	if err := p.includes(s.beside("gres.conf"), GresFile, false); err != nil {
+		return err
+	}
+	if restarts || len(p.Changes) > 0 {
+		p.restart(ctx, s)
+		if !p.Restarts() {
+			p.byHand("then run this again: the files of ours that slurmctld still reads stay until it is restarted")
+			return nil
+		}
+	}
+	for _, file := range []string{IncludeFile, GresFile} {
+		if err := p.remove(s.beside(file), nil); err != nil {
+			return err
+		}
+	}
+	if runsLua(s.list("JobSubmitPlugins"), "job_submit/") {
+		p.byHand("slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; take it out, restart slurmctld, and run this again", script.Path)
+		return nil
+	}
+	if _, there, _ := read(script.Path); there && s.Off != nil && !p.Restarts() {
+		if err := s.Off(ctx); err != nil {
+			return err
+		}
+	}
+	return p.Remove(script, s.Off)
+}
+
+// includes plans a file with the line that reads ours as its last one, or without it.
+func (p *Plan) includes(path, file string, wanted bool) error {
+	before, _, err := read(path)
+	if err != nil {
+		return err
+	}
+	var kept strings.Builder
+	for line := range strings.Lines(before) {
+		if words := strings.Fields(line); len(words) < 2 || !strings.EqualFold(words[0], "include") || words[1] != file {
+			kept.WriteString(line)
+		}
+	}
+	text := kept.String()
+	if wanted {
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		text += "Include " + file + "\n"
+	}
+	p.edit(path, before, text)
+	return nil
+}
+
+// restart plans the restart of slurmctld, where systemd runs it.
+func (p *Plan) restart(ctx context.Context, s Settings) {
+	systemctl := s.Systemctl
+	if systemctl == nil {
+		systemctl = func(ctx context.Context, args ...string) error {
+			out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+			}
+			return nil
+		}
+	}
+	const service = "slurmctld"
+	if !s.Restarts || systemctl(ctx, "is-active", "--quiet", service) != nil {
+		p.byHand("restart slurmctld: it reads nodes when it starts (`scontrol reconfigure` kills slurmctld 22.05)%s", p.before)
+		return
+	}
+	p.Changes = append(p.Changes, Change{Do: "restart", What: service, do: func(ctx context.Context) error { return systemctl(ctx, "restart", service) }})
+}
+
+// gone lists the nodes and partitions that our file had before and that neither it nor the site has after:
+// slurmctld loses them at its restart, and with them their jobs.
+func (s Site) gone(before, after string) (nodes, partitions []string, err error) {
+	was, err := parse(strings.Split(before, "\n"))
+	if err != nil {
+		return nil, nil, err
+	}
+	is, err := parse(strings.Split(after, "\n"))
+	for _, name := range slices.Sorted(maps.Keys(was.nodes)) {
+		if !s.nodes[name] && !is.nodes[name] {
+			nodes = append(nodes, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(was.partitions)) {
+		_, theirs := s.partitions[name]
+		if _, ours := is.partitions[name]; !theirs && !ours {
+			partitions = append(partitions, name)
+		}
+	}
+	return nodes, partitions, err
+}
+
+// ended are the jobs that end with nodes and partitions: they have such a node, or wait for no other partition.
+func ended(all []capacity.Job, nodes, partitions []string) (ids []string) {
+	for _, j := range all {
+		left := slices.DeleteFunc(j.Partitions(), func(name string) bool { return slices.Contains(partitions, name) })
+		if j.Active() && (len(left) == 0 || slices.ContainsFunc(j.Nodes, func(name string) bool { return slices.Contains(nodes, name) })) {
+			ids = append(ids, j.Shown)
+		}
+	}
+	return ids
+}
+
+// ending refuses while jobs would end with the nodes and partitions that go, unless that is forced;
+// it looks again before the first step.
+func (p *Plan) ending(ctx context.Context, s Settings, after string) error {
+	before, _, err := read(s.beside(IncludeFile))
+	if err != nil {
+		return err
+	}
+	nodes, partitions, err := s.gone(before, after)
+	if err != nil || len(nodes)+len(partitions) == 0 {
+		return err
+	}
+	var parts []string
+	if len(nodes) > 0 {
+		parts = append(parts, "nodes "+slurm.Compress(nodes))
+	}
+	if len(partitions) > 0 {
+		parts = append(parts, "partition "+strings.Join(partitions, ", "))
+	}
+	which := strings.Join(parts, " and ")
+	p.before = fmt.Sprintf("; before that, see with squeue that no job has %s, which go", which)
+	if s.Slurm == nil {
+		return nil
+	}
+	look := func(ctx context.Context) ([]string, error) {
+		all, err := s.Slurm.Jobs(ctx)
+		ids := ended(all, nodes, partitions)
+		if err == nil && len(ids) > 0 && !s.Force {
+			err = fmt.Errorf("jobs have %s, which go: %s; they end with them: wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
+				which, strings.Join(ids, ", "))
+		}
+		return ids, err
+	}
+	p.first = func(ctx context.Context) error { _, err := look(ctx); return err }
+	p.Ends, err = look(ctx)
+	return err
+}

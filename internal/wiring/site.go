@@ -1,0 +1,196 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// Site is what slurm.conf and gres.conf say themselves, without our files: slurmctld takes the
+// last line of a key, and does not start with two lines of a node or a partition.
+type Site struct {
+	// Conf is the path of slurm.conf.
+	Conf string
+	// values are by key in lower case, as Slurm compares them.
+	values map[string]string
+	// nodes have a line; partitions have one, of which the options are kept in lower case.
+	nodes      map[string]bool
+	partitions map[string]string
+	// gresNodes have a line in gres.conf; gresAll: one has GPUs for every node.
+	gresNodes map[string]bool
+	gresAll   bool
+	// Included: slurm.conf includes our file. behind are the lines after that.
+	Included bool
+	behind   []string
+}
+
+// ReadSite reads slurm.conf at a path, the gres.conf beside it if there is one, and what they
+// include. It fails on names of nodes that cannot be told apart.
+func ReadSite(conf string) (Site, error) {
+	if _, err := os.Stat(conf); err != nil {
+		return Site{}, err
+	}
+	all, at, err := lines(conf, IncludeFile)
+	if err != nil {
+		return Site{}, err
+	}
+	s, err := parse(all)
+	if err != nil {
+		return s, err
+	}
+	if s.Conf, s.Included = conf, at >= 0; s.Included {
+		s.behind = all[at:]
+	}
+	gres, _, err := lines(s.beside("gres.conf"), GresFile)
+	for _, line := range gres {
+		nodes, gpu := option(line, "nodename"), option(line, "name") == "gpu"
+		if nodes != "" && (gpu || option(line, "autodetect") != "") {
+			err = errors.Join(err, expand(nodes, s.gresNodes))
+		}
+		s.gresAll = s.gresAll || gpu && nodes == ""
+	}
+	return s, err
+}
+
+// parse reads lines of slurm.conf.
+func parse(all []string) (Site, error) {
+	s := Site{values: map[string]string{}, nodes: map[string]bool{}, partitions: map[string]string{}, gresNodes: map[string]bool{}}
+	for _, line := range all {
+		key, value, _ := strings.Cut(line, "=")
+		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
+		first, rest, _ := strings.Cut(value, " ")
+		switch key {
+		case "nodename":
+			if err := expand(first, s.nodes); err != nil {
+				return s, err
+			}
+		case "partitionname":
+			s.partitions[first] = strings.ToLower(rest)
+		default:
+			s.values[key] = strings.Trim(value, `"`)
+		}
+	}
+	return s, nil
+}
+
+// lines are those of a file of Slurm's configuration, a blank between two words, with those of the
+// files that it includes, but for ours, which is before the line at; -1 if it is not included. A missing
+// one is Slurm's to report.
+func lines(conf, ours string) (all []string, at int, err error) {
+	at = -1
+	var add func(path string, depth int) error
+	add = func(path string, depth int) error {
+		text, _, err := read(path)
+		for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+			line, _, _ = strings.Cut(line, "#")
+			words := strings.Fields(line)
+			switch {
+			case len(words) == 0:
+			case len(words) == 1 || !strings.EqualFold(words[0], "include"):
+				all = append(all, strings.Join(words, " "))
+			case filepath.Base(words[1]) == ours:
+				at = len(all)
+			case depth < 8:
+				name := words[1]
+				if !filepath.IsAbs(name) {
+					name = filepath.Join(filepath.Dir(conf), name)
+				}
+				if err := add(name, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+		return err
+	}
+	err = add(conf, 0)
+	return all, at, err
+}
+
+// option is the value of a key in a line, "" if it is not there.
+func option(line, key string) string {
+	for word := range strings.FieldsSeq(line) {
+		if k, value, _ := strings.Cut(word, "="); strings.EqualFold(k, key) {
+			return value
+		}
+	}
+	return ""
+}
+
+// expand adds the names of a hostlist, but for that of lines which hold for those after them.
+func expand(hostlist string, names map[string]bool) error {
+	all, err := slurm.Expand(hostlist)
+	for _, name := range all {
+		if name != "DEFAULT" {
+			names[name] = true
+		}
+	}
+	return err
+}
+
+func (s Site) beside(name string) string { return filepath.Join(filepath.Dir(s.Conf), name) }
+
+// value is that of a key; "" if there is none, or if it is a program of ours by hand.
+func (s Site) value(key string) string {
+	value := s.values[strings.ToLower(key)]
+	if strings.HasPrefix(filepath.Base(value), "pcs-capacity-") {
+		return ""
+	}
+	return value
+}
+
+func (s Site) list(key string) []string { return words(s.value(key)) }
+
+func words(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+}
+
+// ourKeys calls do with each setting in a text of ours.
+func ourKeys(text string, do func(key, value string)) {
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if ok && !strings.HasPrefix(key, "#") && key != "NodeName" && key != "PartitionName" {
+			do(key, value)
+		}
+	}
+}
+
+// overridden reports whether slurm.conf has a setting of ours behind our file, so that ours does not count.
+func (s Site) overridden(text string) (is bool) {
+	ourKeys(text, func(key, _ string) {
+		is = is || slices.ContainsFunc(s.behind, func(line string) bool {
+			first, _, _ := strings.Cut(line, "=")
+			return strings.EqualFold(strings.TrimSpace(first), key)
+		})
+	})
+	return is
+}
+
+// record are the lines for our file that keep what slurm.conf says itself of the keys in a text of ours.
+func (s Site) record(text string) (kept string) {
+	ourKeys(text, func(key, _ string) {
+		if theirs := s.value(key); theirs != "" {
+			kept += slurm.SiteLine(key, theirs)
+		}
+	})
+	return kept
+}
+
+// changed says what slurm.conf says otherwise than when our file was written.
+func (s Site) changed(ours string) (sentences []string) {
+	ourKeys(ours, func(key, value string) {
+		if is := s.value(key); is != slurm.SiteValue(ours, key) {
+			now := key + "=" + is
+			if is == "" {
+				now = "no " + key
+			}
+			sentences = append(sentences, fmt.Sprintf("slurm.conf has %s, and %s has %s instead; run `pcs-capacity hooks install`, which merges the two",
+				now, IncludeFile, value))
+		}
+	})
+	return sentences
+}

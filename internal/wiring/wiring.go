@@ -1,0 +1,189 @@
+// Package wiring tells Slurm to run our hooks: the Lua scripts, and the settings that name
+// them. What is to be written is shown as a plan first. It can be killed at any point and
+// run again (R5): a script is there before the setting that needs it, and goes after it.
+// Only files with Mark in their first line are changed or removed (R9), and one line at the
+// end of the site's slurm.conf and gres.conf is ours.
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/google/renameio/v2"
+)
+
+// Mark begins the first line of all that we write into the folder of slurm.conf; what
+// lacks it is never changed or removed.
+const Mark = "Written by `pcs-capacity hooks install`"
+
+// Change is one step of a plan.
+type Change struct {
+	// Do is write, remove, set or restart.
+	Do string
+	// What is a path, a PCS cluster or a service.
+	What string
+	// Diff has a line for each that comes (+) and goes (-).
+	Diff string
+
+	do func(context.Context) error
+}
+
+// Plan has the steps, in this order.
+type Plan struct {
+	Changes []Change
+	// ByHand lists the steps left to a person, a sentence each.
+	ByHand []string
+	// Ends are the jobs that end with nodes and partitions that go.
+	Ends []string
+
+	// first is tried before the steps; nil for nothing.
+	first func(context.Context) error
+	// before ends the sentence that leaves the restart to a person.
+	before string
+}
+
+// Apply makes the changes. The first that fails ends it; all before it stay.
+func (p Plan) Apply(ctx context.Context, done func(Change)) error {
+	if p.first != nil {
+		if err := p.first(ctx); err != nil {
+			return err
+		}
+	}
+	for _, c := range p.Changes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := c.do(ctx); err != nil {
+			return fmt.Errorf("%s %s: %w", c.Do, c.What, err)
+		}
+		done(c)
+	}
+	return nil
+}
+
+// Restarts reports whether slurmctld is restarted.
+func (p Plan) Restarts() bool {
+	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Do == "restart" })
+}
+
+func (p *Plan) byHand(sentence string, args ...any) {
+	p.ByHand = append(p.ByHand, fmt.Sprintf(sentence, args...))
+}
+
+// marked reports whether a text is ours.
+func marked(text string) bool {
+	first, _, _ := strings.Cut(text, "\n")
+	return strings.Contains(first, Mark)
+}
+
+// read is the text of a file; there is false without one.
+func read(path string) (text string, there bool, err error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	return string(b), err == nil, err
+}
+
+// ErrForeign is returned for a file of the site where ours has to be.
+var ErrForeign = errors.New("it was not written by pcs-capacity and is left as it is")
+
+// write plans a file of ours.
+func (p *Plan) write(path, text string) error {
+	before, there, err := read(path)
+	if err == nil && there && before != text && !marked(before) {
+		err = ErrForeign
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	p.edit(path, before, text)
+	return nil
+}
+
+// edit plans a change of a file, which goes if nothing is left in it.
+func (p *Plan) edit(path, before, text string) {
+	do := "write"
+	if text == "" {
+		do = "remove"
+	}
+	if before != text {
+		p.Changes = append(p.Changes, Change{do, path, diff(before, text), func(context.Context) error { return replace(path, before, text) }})
+	}
+}
+
+// remove plans the end of a file of ours. off is asked right before the file goes, and its error
+// keeps the file; nil asks nobody.
+func (p *Plan) remove(path string, off func(context.Context) error) error {
+	before, there, err := read(path)
+	if err != nil || !there || !marked(before) {
+		return err
+	}
+	p.Changes = append(p.Changes, Change{"remove", path, "", func(ctx context.Context) error {
+		if off != nil {
+			if err := off(ctx); err != nil {
+				return err
+			}
+		}
+		return replace(path, before, "")
+	}})
+	return nil
+}
+
+// replace writes a file whole or not at all, with the mode and the owner that it had; a
+// link stays one. A file without text goes. It fails if the file is no longer what the plan
+// was made from.
+func replace(path, before, text string) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	now, there, err := read(path)
+	switch {
+	case err != nil:
+		return err
+	case now != before:
+		return errors.New("it has changed since it was shown; run this again")
+	case text == "" && there:
+		return os.Remove(path)
+	}
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644), renameio.IgnoreUmask(),
+		renameio.WithExistingPermissions())
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup() //nolint:errcheck // what is left of a file that was not written
+	if info, err := os.Stat(path); err == nil {
+		owner, mine := info.Sys().(*syscall.Stat_t), os.Geteuid()
+		if int(owner.Uid) != mine || int(owner.Gid) != os.Getegid() {
+			if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := f.WriteString(text); err != nil {
+		return err
+	}
+	return f.CloseAtomicallyReplace()
+}
+
+// diff has the lines that go and those that come.
+func diff(before, after string) (text string) {
+	without := func(sign, lines, others string) {
+		have := strings.Split(others, "\n")
+		for line := range strings.Lines(lines) {
+			if line = strings.TrimSuffix(line, "\n"); !slices.Contains(have, line) {
+				text += sign + line + "\n"
+			}
+		}
+	}
+	without("-", before, after)
+	without("+", after, before)
+	return text
+}
