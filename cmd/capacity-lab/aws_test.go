@@ -141,3 +141,12 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		}
 	}
 }
+
+// A mistake in the arguments is a line, with status 2.
+func TestMistakesInTheArguments(t *testing.T) {
+	for _, args := range [][]string{{"--no"}, {"up", "--no"}, {"sim", "no"}} {
+		if status := run(args); status != 2 {
+			t.Errorf("%q: exit status %d", args, status)
+		}
+	}
+}

@@ -22,14 +22,23 @@ type cli struct {
 	Manual manual.Command `cmd:"" hidden:"" help:"Write the manual pages, as Markdown."`
 }
 
-func main() {
-	k := kong.Parse(&cli{},
-		kong.Name("capacity-lab"),
-		kong.Description("AWS and Slurm on one machine, to learn, test and rehearse."),
-		kong.UsageOnError())
-	t := terminal.Standard()
-	if err := cmp.Or(k.Run(), t.Lost()); err != nil {
-		t.Say("capacity-lab: error: %s", err)
-		os.Exit(1)
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run is the whole program; it returns the exit status, 2 for a mistake in the arguments.
+func run(args []string) int {
+	if len(args) == 0 {
+		args = []string{"--help"}
 	}
+	parser := kong.Must(&cli{}, kong.Name("capacity-lab"), kong.Description("AWS and Slurm on one machine, to learn, test and rehearse."))
+	t := terminal.Standard()
+	command, err := parser.Parse(args)
+	if err != nil {
+		t.Say("capacity-lab: %s; see %s --help", err, manual.CommandOf(err, "capacity-lab"))
+		return 2
+	}
+	if err := cmp.Or(command.Run(), t.Lost()); err != nil {
+		t.Say("capacity-lab: error: %s", err)
+		return 1
+	}
+	return 0
 }

@@ -77,12 +77,6 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	if c.Count < 1 {
 		return usage("--count=%d: use at least 1", c.Count)
 	}
-	asked, err := c.asked()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
 	progress := t.Slow("asking for reservations")
 	defer progress.Done()
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
@@ -91,7 +85,7 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	if err != nil {
 		return err
 	}
-	need := capacity.Need{InstanceType: c.InstanceType, Count: c.Count, Duration: asked, By: c.By.Time}
+	need := capacity.Need{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration), By: c.By.Time}
 	var own owned
 	idle := func(found []capacity.Reservation) map[string]int {
 		own = ownedOf(cfg, aws, found, <-slurm)

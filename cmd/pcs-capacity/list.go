@@ -26,7 +26,6 @@ type ListCmd struct {
 	AvailableOnly bool              `help:"Only reservations with a free instance now."`
 	ActiveOnly    bool              `help:"Only reservations that are open now."`
 	MinCapacity   int               `help:"Only reservations of at least N instances, free or not; with --available-only N free ones." placeholder:"N"`
-	MinAvailable  int               `help:"Only reservations with at least N free instances now." placeholder:"N"`
 	Tag           map[string]string `help:"Only reservations with this tag." placeholder:"KEY=VALUE"`
 }
 
@@ -53,11 +52,6 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	if c.MinCapacity < 0 {
 		return usage("--min-capacity=%d: use at least 0", c.MinCapacity)
 	}
-	if c.MinAvailable < 0 {
-		return usage("--min-available=%d: use at least 0", c.MinAvailable)
-	}
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
 	// A large list is garbage for a second. Collecting it less often saves a sixth of the
 	// time, for some 30 MB.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
@@ -215,7 +209,7 @@ func (c *ListCmd) keeps(r *capacity.Reservation) bool {
 	if c.AvailableOnly {
 		size = r.Available
 	}
-	return c.wants(r.Kind) && size >= c.MinCapacity && r.Available >= c.MinAvailable && (!c.AvailableOnly || size > 0) &&
+	return c.wants(r.Kind) && size >= c.MinCapacity && (!c.AvailableOnly || size > 0) &&
 		(!c.ActiveOnly || r.State == capacity.StateActive) &&
 		(len(c.IDs) == 0 || c.bounds(r))
 }

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -31,12 +32,12 @@ Find a Capacity Block, buy it, and let users queue jobs for it:
 
   pcs-capacity offerings --instance-type p5.48xlarge --count 4 --duration 7d
   pcs-capacity purchase cb-0123456789abcdef0 -t p5.48xlarge -n 4 -d 7d
-  pcs-capacity setup --reservation cr-0123456789abcdef0 --queue gpu \
-      --node-group gpu --like compute
+  pcs-capacity setup --reservation cr-0123456789abcdef0 --queue gpu
   sbatch --partition=gpu --nodes=4 train.sh
 
 Settings are in /etc/pcs-capacity/config.toml. AWS credentials, region and
-AWS_ENDPOINT_URL come from the environment, as for the AWS CLI.`
+AWS_ENDPOINT_URL come from the environment, as for the AWS CLI.
+"pcs-capacity help COMMAND" says more of a command.`
 
 // CLI is the command line.
 type CLI struct {
@@ -60,8 +61,8 @@ type CLI struct {
 	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to correct it."`
 	Notify    NotifyCmd     `cmd:"" group:"run" help:"See that people get what sync tells them."`
 	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
-	Topology  TopologyCmd   `cmd:"" group:"run" help:"Print topology.conf from where the reservations are in EC2's network."`
 	Report    ReportCmd     `cmd:"" group:"run" help:"Say where every paid node-hour went, what it cost, and what to buy next."`
+	Topology  TopologyCmd   `cmd:"" group:"other" help:"Print topology.conf from where the reservations are in EC2's network."`
 	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
 	Settings  ConfigCmd     `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
 	Complete  CompletionCmd `cmd:"" group:"other" name:"completion" help:"Print the completion script of a shell."`
@@ -95,7 +96,7 @@ var groups = kong.Groups{
 	"buy":    "Find and buy",
 	"use":    "Make it a queue",
 	"run":    "Run it",
-	"other":  "Other",
+	"other":  "More",
 	"global": "Global flags",
 }
 
@@ -122,6 +123,8 @@ func run(args []string) int {
 	context.AfterFunc(ctx, stop)
 	if len(args) == 0 {
 		args = []string{"--help"}
+	} else if args[0] == "help" { // as git and Slurm's users know it
+		args = append(slices.Clone(args[1:]), "--help")
 	}
 	var cli CLI
 	parser, err := newParser(ctx, &cli)
@@ -138,7 +141,7 @@ func run(args []string) int {
 	case errors.As(err, &failed) && failed.Op == "write": // the help or the version
 		return exitStatus(t, failed)
 	case err != nil:
-		t.Say("pcs-capacity: %s; see pcs-capacity --help", err)
+		t.Say("pcs-capacity: %s; see %s --help", err, manual.CommandOf(err, "pcs-capacity"))
 		return 2
 	}
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: cli.LogLevel})))

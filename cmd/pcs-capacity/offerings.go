@@ -18,7 +18,7 @@ type OfferingsCmd struct {
 	InstanceType string `required:"" short:"t" help:"Instance type, such as p5.48xlarge, or UltraServer type, such as u-p6e-gb200x72."`
 	Count        int    `required:"" short:"n" help:"Number of instances, or of UltraServers."`
 	length
-	StartAfter moment `help:"Earliest start, such as 2026-12-01 or tomorrow; also --start-date." aliases:"start-date" placeholder:"TIME"`
+	StartAfter moment `help:"Earliest start, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
 	EndBy      moment `help:"Latest end, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
 	MaxPrice   string `help:"Most that the whole block may cost, in USD." placeholder:"USD"`
 	Sort       string `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
@@ -50,16 +50,10 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	if err != nil {
 		return err
 	}
-	asked, err := c.asked()
+	length, err := roundedLength(t, time.Duration(c.Duration))
 	if err != nil {
 		return err
 	}
-	length, err := roundedLength(t, asked)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
 	progress := t.Slow("searching Capacity Blocks")
 	defer progress.Done()
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })

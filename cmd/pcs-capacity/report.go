@@ -24,7 +24,6 @@ type ReportCmd struct {
 	From         moment            `help:"Begin here, such as 2026-12-01." placeholder:"TIME"`
 	Until        moment            `help:"End here, such as 2026-12-31. Default: now." placeholder:"TIME"`
 	OnDemand     map[string]string `help:"What an instance of a type costs for an hour on demand, to compare with; also what an ODCR costs. Can be given several times." placeholder:"TYPE=USD"`
-	Jobs         int               `help:"Show this many of the largest jobs." default:"10"`
 }
 
 // Help is shown below the flags.
@@ -110,11 +109,8 @@ func (c *ReportCmd) check() (onDemand map[string]capacity.Money, err error) {
 			return nil, usage("%q is not the id of a reservation (cr-…)", id)
 		}
 	}
-	switch {
-	case !c.From.IsZero() && !c.Until.IsZero() && !c.From.Before(c.Until.Time):
+	if !c.From.IsZero() && !c.Until.IsZero() && !c.From.Before(c.Until.Time) {
 		return nil, usage("--until=%s is not after --from=%s", c.Until.Format(time.RFC3339), c.From.Format(time.RFC3339))
-	case c.Jobs < 0:
-		return nil, usage("--jobs=%d: use 0 or more", c.Jobs)
 	}
 	onDemand = map[string]capacity.Money{}
 	for name, amount := range c.OnDemand {
@@ -182,7 +178,7 @@ func (c *ReportCmd) show(t *terminal.Terminal, doc reportDocument) error {
 	if t.Format != terminal.Table {
 		return t.Show(doc, doc.rows())
 	}
-	if err := doc.tables(t, c.Jobs); err != nil {
+	if err := doc.tables(t); err != nil {
 		return err
 	}
 	for _, g := range doc.Unknown {

@@ -289,9 +289,9 @@ type (
 )
 
 // tables shows all of it to a person.
-func (d reportDocument) tables(t *terminal.Terminal, jobs int) error {
+func (d reportDocument) tables(t *terminal.Terminal) error {
 	t.Tell("%s\n", d.headline(t.Time))
-	for i, rows := range []any{d.classLines(), d.reservationLines(), d.shareLines(), d.jobLines(jobs)} {
+	for i, rows := range []any{d.classLines(), d.reservationLines(), d.shareLines(), d.jobLines()} {
 		if emptyLines(rows) {
 			continue
 		}
@@ -384,9 +384,12 @@ func (d reportDocument) shareLines() []shareLine {
 	return lines
 }
 
-func (d reportDocument) jobLines(most int) []jobLine {
+// largestJobs is how many jobs a person is shown.
+const largestJobs = 10
+
+func (d reportDocument) jobLines() []jobLine {
 	var lines []jobLine
-	for _, s := range d.Jobs[:min(most, len(d.Jobs))] {
+	for _, s := range d.Jobs[:min(largestJobs, len(d.Jobs))] {
 		lines = append(lines,
 			jobLine{s.Job, cmp.Or(s.Account, "-"), cmp.Or(s.User, "-"), hoursText(s.NodeSeconds), hoursText(s.Lost), s.Why})
 	}

@@ -87,7 +87,7 @@ func TestReportForms(t *testing.T) {
 	run := func(form terminal.Format) (out, said string) {
 		t.Helper()
 		var stdout, stderr strings.Builder
-		c := ReportCmd{Reservations: []string{id}, Jobs: 5, OnDemand: map[string]string{"p5.48xlarge": "55.04"}}
+		c := ReportCmd{Reservations: []string{id}, OnDemand: map[string]string{"p5.48xlarge": "55.04"}}
 		if err := c.Run(t.Context(), &terminal.Terminal{Out: &stdout, Err: &stderr, Format: form, UTC: true, Width: 100}, cfg); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,6 @@ func TestReportRefuses(t *testing.T) {
 		"is not the id of a reservation": {Reservations: []string{"gpu"}},
 		"has no samples":                 {},
 		"--on-demand p5: ":               {OnDemand: map[string]string{"p5": "much"}},
-		"--jobs=-1":                      {Jobs: -1},
 	} {
 		err := c.Run(t.Context(), &terminal.Terminal{Out: io.Discard, Err: io.Discard}, cfg)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -42,7 +42,7 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 
 	s := setup.Setup{PCS: pcs.From(r.aws.Shared()), EC2: r.aws, Slurm: setup.InSlurm{Client: &slurm.Client{}}}
 	plan, err := s.Plan(r.ctx, setup.Request{Provider: capacity.ProviderEC2, Mark: made, Queue: "gpu", NodeGroup: "gpu", Reservation: "cr-0e2000000000000b2",
-		Like: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, ConfigPath: r.path, Config: r.cfg})
+		Like: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, Dynamic: true, ConfigPath: r.path, Config: r.cfg})
 	if err == nil {
 		err = s.Apply(r.ctx, plan)
 	}

@@ -18,9 +18,11 @@ import (
 // StatusCmd shows what there is.
 type StatusCmd struct {
 	Partition string `arg:"" optional:"" predictor:"partition" help:"Show this partition alone."`
-	Watch     bool   `help:"Stay, and show it again after each --every."`
-	Every     span   `help:"How often --watch asks AWS and Slurm." default:"30s"`
+	Watch     bool   `help:"Stay, and show it again every 30 seconds."`
 }
+
+// statusEvery is how often --watch asks AWS and Slurm.
+const statusEvery = 30 * time.Second
 
 // Help is shown below the flags.
 func (StatusCmd) Help() string {
@@ -88,7 +90,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(time.Duration(c.Every)):
+		case <-time.After(statusEvery):
 		}
 		t.Clear()
 	}

@@ -21,9 +21,7 @@ import (
 type TimelineCmd struct {
 	Weeks *int   `help:"Draw this many weeks from now, or from --from. Default: until the last end, at least 2." placeholder:"N"`
 	From  moment `help:"Begin here, such as 2026-12-01 or tomorrow. Default: the first start, at most a week ago." placeholder:"TIME"`
-	Until moment `help:"End here, such as 2026-12-01 or tomorrow, instead of --weeks." placeholder:"TIME"`
 	SVG   string `name:"svg" help:"Also write the picture to this file." placeholder:"FILE" type:"path"`
-	ASCII bool   `name:"ascii" help:"Draw in ASCII. Default where the locale is not UTF-8."`
 }
 
 // Help is shown below the flags.
@@ -35,15 +33,15 @@ instances back from the reclaim on. COLUMNS sets the width.`
 
 // Run asks EC2 and draws.
 func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
-	if err := c.check(); err != nil {
-		return err
+	if c.Weeks != nil && *c.Weeks < 1 {
+		return usage("--weeks=%d: use at least 1", *c.Weeks)
 	}
 	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
 	seen, err := lookAtReservations(ctx, cfg.Config, aws)
 	if err != nil {
 		return err
 	}
-	chart := timeline.Chart{Region: aws.Region(), Now: seen.now, From: c.From.Time, To: c.Until.Time, Zone: time.Local}
+	chart := timeline.Chart{Region: aws.Region(), Now: seen.now, From: c.From.Time, Zone: time.Local}
 	if t.UTC {
 		chart.Zone = time.UTC
 	}
@@ -72,18 +70,6 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	return notAsked
 }
 
-func (c *TimelineCmd) check() error {
-	switch {
-	case c.Weeks != nil && *c.Weeks < 1:
-		return usage("--weeks=%d: use at least 1", *c.Weeks)
-	case c.Weeks != nil && !c.Until.IsZero():
-		return usage("--weeks and --until both say where the picture ends; use one of them")
-	case !c.Until.IsZero() && !c.From.IsZero() && !c.From.Before(c.Until.Time):
-		return usage("--until=%s is not after --from=%s", c.Until.Format(time.RFC3339), c.From.Format(time.RFC3339))
-	}
-	return nil
-}
-
 // show writes the picture in every form that was asked for.
 func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems []string) error {
 	if c.SVG != "" {
@@ -106,7 +92,7 @@ func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems 
 	}
 	screen := terminal.ScreenOf(t.Out, os.Getenv)
 	_, err := fmt.Fprint(t.Out,
-		chart.Text(timeline.Look{Width: screen.Width, Unicode: screen.Unicode && !c.ASCII}))
+		chart.Text(timeline.Look{Width: screen.Width, Unicode: screen.Unicode}))
 	return err
 }
 

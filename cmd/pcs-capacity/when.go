@@ -22,16 +22,16 @@ import (
 
 // WhenCmd says when a job could start.
 type WhenCmd struct {
-	Partition string   `short:"p" predictor:"partition" help:"Partitions, as for sbatch. Default: Slurm's default partition." placeholder:"NAMES"`
-	Time      jobLimit `short:"t" help:"Time limit in one of Slurm's forms, or 12h, 2d12h. Default: the job gets what fits." placeholder:"LIMIT"`
+	Time jobLimit `short:"t" help:"Time limit in one of Slurm's forms, or 12h, 2d12h. Default: the job gets what fits." placeholder:"LIMIT"`
 
 	jobSize `embed:""`
 }
 
 // jobSize is what else decides where a job fits.
 type jobSize struct {
-	Nodes   nodeCount `short:"N" help:"Least number of nodes." default:"1" placeholder:"1"`
-	Account string    `short:"A" help:"Account of the job. Without one, accounts are not checked." placeholder:"NAME"`
+	Partition string    `short:"p" predictor:"partition" help:"Partitions, as for sbatch. Default: Slurm's default partition." placeholder:"NAMES"`
+	Nodes     nodeCount `short:"N" help:"Least number of nodes." default:"1" placeholder:"1"`
+	Account   string    `short:"A" help:"Account of the job. Without one, accounts are not checked." placeholder:"NAME"`
 }
 
 // Help is shown below the flags.
@@ -90,7 +90,7 @@ func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 	if err != nil {
 		return err
 	}
-	req, verdict, err := c.judge(c.Partition, c.Time.Limit, snap, now)
+	req, verdict, err := c.judge(c.Time.Limit, snap, now)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,9 @@ func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 }
 
 // judge has the filter judge a job. Without a partition the job is Slurm's default partition's.
-func (s jobSize) judge(partition string, limit capacity.Limit, snap *capacity.Snapshot,
+func (s jobSize) judge(limit capacity.Limit, snap *capacity.Snapshot,
 	now time.Time) (capacity.Request, capacity.Verdict, error) {
+	partition := s.Partition
 	if partition == "" {
 		partition = snap.DefaultPartition
 	}
@@ -239,8 +240,7 @@ type startRow struct {
 
 // LeftCmd says how long a job may run that starts now.
 type LeftCmd struct {
-	Partition string `arg:"" optional:"" predictor:"partition" help:"Partition. Default: Slurm's default partition; with --motd all."`
-	Motd      bool   `help:"Print a line for each partition: until when it is open, and from when next."`
+	Motd bool `help:"Print a line for each partition, or for that of --partition: until when it is open, and from when next."`
 
 	jobSize `embed:""`
 }
@@ -251,7 +251,7 @@ func (LeftCmd) Help() string {
 that sbatch takes. It needs no AWS credentials. If none fits, stdout stays empty and the exit
 status is 1. --motd is for the screen after login; docs/submitting-jobs.md says how.
 
-  sbatch -p gpu --time=$(pcs-capacity left gpu) train.sh`
+  sbatch -p gpu --time=$(pcs-capacity left -p gpu) train.sh`
 }
 
 // Run prints the limit.
@@ -263,7 +263,7 @@ func (c *LeftCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 	if c.Motd {
 		return c.motd(t, snap, now)
 	}
-	req, verdict, err := c.judge(c.Partition, capacity.Limit{}, snap, now)
+	req, verdict, err := c.judge(capacity.Limit{}, snap, now)
 	if err != nil {
 		return err
 	}

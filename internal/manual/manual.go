@@ -3,6 +3,7 @@
 package manual
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -120,4 +121,13 @@ func paragraphs(text string) string {
 // escape keeps text from being read as Markdown; backquotes stay, they are ours.
 func escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`, `#`, `\#`, `|`, `\|`).Replace(text)
+}
+
+// CommandOf names the command that a mistake in a command line is of, for its help; the program if there is none.
+func CommandOf(mistake error, program string) string {
+	wrong := new(kong.ParseError)
+	if errors.As(mistake, &wrong) && wrong.Context.Selected() != nil {
+		return wrong.Context.Selected().FullPath()
+	}
+	return program
 }

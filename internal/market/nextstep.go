@@ -76,13 +76,12 @@ func NextStep(cfg *config.Config, subnets Subnets, r capacity.Reservation, other
 			r.ID, r.InstanceType, capacity.FormatZone(r.AZID, r.AZ), cfg.Path)
 	}
 	command := "  pcs-capacity setup --reservation " + r.ID
-	if found {
-		command += fmt.Sprintf(" --queue %s --node-group %s", p.Name, g.Name)
-	} else {
-		command += " --queue QUEUE --node-group NAME --like NODE_GROUP"
+	if !found {
+		return command + " --queue QUEUE"
 	}
-	if cfg.Cluster == "" {
-		command += " --cluster CLUSTER"
+	command += " --queue " + p.Name
+	if len(p.Groups) > 1 || g.Name != p.Name {
+		command += " --node-group " + g.Name
 	}
 	return command
 }

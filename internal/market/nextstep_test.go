@@ -54,17 +54,17 @@ func TestNextStep(t *testing.T) {
 			g.ReservationIDs, g.Select = []string{"cr-4"}, &capacity.Select{Tags: map[string]string{"team": "nlp"}}
 		})}, "  give cr-1 the tags that node_group \"gpu\" of partition \"big\" selects (/p.toml), then run\n  pcs-capacity sync"},
 		"selected with it":       {"", capacity.ProviderEC2, []capacity.GroupSettings{group("gpu", func(g *capacity.GroupSettings) { g.Select = &capacity.Select{Tags: map[string]string{"team": "cv"}} })}, "  cr-1 would wait: node_group \"gpu\" of partition \"big\" (/p.toml) has cr-7 at that time. Set slots = 2 there and add it to capacity_reservation_ids, or add it to another node_group; then run\n  pcs-capacity hooks install\n  pcs-capacity sync"},
-		"no group, two clusters": {"ml", capacity.ProviderEC2, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE --node-group NAME --like NODE_GROUP"},
+		"no group, two clusters": {"ml", capacity.ProviderEC2, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE"},
 		"PCS":                    {"ml", capacity.ProviderPCS, []capacity.GroupSettings{group("gpu", nil)}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
 		"PCS by tags":            {"ml", capacity.ProviderPCS, []capacity.GroupSettings{selects}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
-		"PCS, no group":          {"ml", capacity.ProviderPCS, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE --node-group NAME --like NODE_GROUP"},
+		"PCS, no group":          {"ml", capacity.ProviderPCS, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE"},
 	} {
 		cfg := &config.Config{Cluster: c.cluster, Path: "/c.toml", Partitions: []capacity.PartitionSettings{{Name: "big", Provider: c.provider, Groups: c.groups, File: "/p.toml"}}}
 		if got := NextStep(cfg, subnets, r, seen); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
-	if got, want := NextStep(&config.Config{}, subnets, r, seen), "  pcs-capacity setup --reservation cr-1 --queue QUEUE --node-group NAME --like NODE_GROUP --cluster CLUSTER"; got != want {
+	if got, want := NextStep(&config.Config{}, subnets, r, seen), "  pcs-capacity setup --reservation cr-1 --queue QUEUE"; got != want {
 		t.Errorf("without settings:\n%s\nwant\n%s", got, want)
 	}
 }

@@ -57,9 +57,7 @@ func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, 
 	progress.Now(fmt.Sprintf("asking %d regions", len(regions)))
 	for i, region := range regions {
 		group.Go(func() error {
-			if answers[i], errs[i] = ask(ctx, aws.In(region)); errs[i] != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				errs[i] = fmt.Errorf("%s did not answer in time", region)
-			}
+			answers[i], errs[i] = ask(ctx, aws.In(region))
 			progress.Now(fmt.Sprintf("asked %d of %d regions", answered.Add(1), len(regions)))
 			return nil
 		})

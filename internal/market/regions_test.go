@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -55,32 +54,6 @@ func TestR8_AskRegions(t *testing.T) {
 	cancel()
 	if _, _, err := AskRegions(stopped, &w.customer, w.aws, regions, func(context.Context, *ec2.Client) (int, error) { return 1, nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
-	}
-}
-
-// Eight regions at most are asked at the same time.
-// Who does not answer in time is named beside the others, unless a person interrupts.
-func TestR8_RegionsInTime(t *testing.T) {
-	w := newWorld(t, nil)
-	ask := func(ctx context.Context) ([]string, []RegionFailure, error) {
-		return AskRegions(ctx, &w.customer, w.aws, []string{"us-east-1", "us-east-2"}, func(ctx context.Context, aws *ec2.Client) (string, error) {
-			if aws.Region() == "us-east-1" {
-				<-ctx.Done()
-				return "", fmt.Errorf("operation error EC2: %w", ctx.Err())
-			}
-			return "from " + aws.Region(), nil
-		})
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	got, failed, err := ask(ctx)
-	if err != nil || !slices.Equal(got, []string{"", "from us-east-2"}) || !slices.Equal(failed, []RegionFailure{{Region: "us-east-1", Message: "us-east-1 did not answer in time"}}) {
-		t.Errorf("%v, %v, %v", got, failed, err)
-	}
-	ctx, cancel = context.WithCancel(t.Context())
-	cancel()
-	if got, failed, err := ask(ctx); err != context.Canceled || got != nil || failed != nil {
-		t.Errorf("interrupted: %v, %v, %v", got, failed, err)
 	}
 }
 
