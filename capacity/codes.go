@@ -80,6 +80,7 @@ const (
 	ForeignMark          Code = "foreign-mark"
 	WrongInstance        Code = "wrong-instance"
 	HostFailed           Code = "host-failed"
+	HostImpaired         Code = "host-impaired"
 	LaunchFailed         Code = "launch-failed"
 	NeverStarts          Code = "never-starts"
 	ChangeFailed         Code = "change-failed"

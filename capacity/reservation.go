@@ -122,6 +122,8 @@ type Reservation struct {
 	// Unhealthy counts the instances of an open block that EC2 reports as
 	// unavailable (DescribeCapacityBlockStatus); 0 when EC2 said nothing.
 	Unhealthy int `json:"unhealthy,omitempty"`
+	// Interconnect: EC2 calls the network between the instances of its UltraServers impaired.
+	Interconnect bool `json:"interconnect_impaired,omitempty"`
 	// HealthUnknown: EC2 was not allowed to say how many instances are unhealthy now.
 	HealthUnknown bool `json:"health_unknown,omitempty"`
 

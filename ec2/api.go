@@ -40,6 +40,7 @@ type api struct {
 	describeCapacityBlockStatus             call[ec2.DescribeCapacityBlockStatusInput, ec2.DescribeCapacityBlockStatusOutput]
 	describeCapacityBlocks                  call[ec2.DescribeCapacityBlocksInput, ec2.DescribeCapacityBlocksOutput]
 	describeCapacityReservations            call[ec2.DescribeCapacityReservationsInput, ec2.DescribeCapacityReservationsOutput]
+	describeInstanceStatus                  call[ec2.DescribeInstanceStatusInput, ec2.DescribeInstanceStatusOutput]
 	describeInstanceTypes                   call[ec2.DescribeInstanceTypesInput, ec2.DescribeInstanceTypesOutput]
 	describeInstances                       call[ec2.DescribeInstancesInput, ec2.DescribeInstancesOutput]
 	describeLaunchTemplates                 call[ec2.DescribeLaunchTemplatesInput, ec2.DescribeLaunchTemplatesOutput]
@@ -77,6 +78,7 @@ func newAPI(c *ec2.Client) *api {
 		describeCapacityBlockStatus:             c.DescribeCapacityBlockStatus,
 		describeCapacityBlocks:                  c.DescribeCapacityBlocks,
 		describeCapacityReservations:            c.DescribeCapacityReservations,
+		describeInstanceStatus:                  c.DescribeInstanceStatus,
 		describeInstanceTypes:                   c.DescribeInstanceTypes,
 		describeInstances:                       c.DescribeInstances,
 		describeLaunchTemplates:                 c.DescribeLaunchTemplates,
@@ -115,6 +117,11 @@ func (a *api) DescribeCapacityBlocks(ctx context.Context, in *ec2.DescribeCapaci
 // DescribeCapacityReservations calls the operation of that name.
 func (a *api) DescribeCapacityReservations(ctx context.Context, in *ec2.DescribeCapacityReservationsInput, options ...func(*ec2.Options)) (*ec2.DescribeCapacityReservationsOutput, error) {
 	return a.describeCapacityReservations(ctx, in, options...)
+}
+
+// DescribeInstanceStatus calls the operation of that name.
+func (a *api) DescribeInstanceStatus(ctx context.Context, in *ec2.DescribeInstanceStatusInput, options ...func(*ec2.Options)) (*ec2.DescribeInstanceStatusOutput, error) {
+	return a.describeInstanceStatus(ctx, in, options...)
 }
 
 // DescribeInstanceTypes calls the operation of that name.

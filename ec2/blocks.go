@@ -141,9 +141,11 @@ func (b blocks) addUltraServers(live map[string]*capacity.Reservation) {
 // their sum.
 func (b blocks) addHealth(live map[string]*capacity.Reservation) {
 	for _, block := range b.statuses {
+		interconnect := block.InterconnectStatus == types.CapacityBlockInterconnectStatusImpaired
 		for _, status := range block.CapacityReservationStatuses {
 			if r, ok := live[aws.ToString(status.CapacityReservationId)]; ok {
 				r.Unhealthy += int(aws.ToInt32(status.TotalUnavailableCapacity))
+				r.Interconnect = r.Interconnect || interconnect
 			}
 		}
 	}

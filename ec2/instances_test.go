@@ -1,11 +1,13 @@
 package ec2
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
 func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
@@ -95,6 +97,28 @@ func TestInstancesByTagAsksInPartsForManyValues(t *testing.T) {
 	}
 	if n := calls(sim, "DescribeInstances"); n != 4 {
 		t.Errorf("%d calls", n)
+	}
+}
+
+// Hosts that EC2 calls impaired, or is about to take away, are told before Slurm loses their nodes.
+func TestImpaired(t *testing.T) {
+	sim, c := newSim(t)
+	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Kind: capacity.OnDemand, Count: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim.Clock().Advance(time.Hour)
+	if err := sim.FailHost(homeRegion, launched[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	sim.Retire(homeRegion, launched[1].ID, time.Date(2027, 1, 3, 0, 0, 0, 0, time.UTC))
+	want := map[string]string{launched[0].ID: "its host is impaired", launched[1].ID: "instance-retirement, not before 2027-01-03T00:00:00Z: The instance is running on degraded hardware"}
+	if said, err := c.Impaired(t.Context()); err != nil || !maps.Equal(said, want) {
+		t.Errorf("%v, %v", said, err)
+	}
+	fault(t, sim, awssim.Fault{Operation: "DescribeInstanceStatus", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
+	if said, err := c.Impaired(t.Context()); err != nil || said != nil || len(c.Untold()) != 1 {
+		t.Errorf("without permission: %v, %v", said, err)
 	}
 }
 

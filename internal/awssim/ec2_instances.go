@@ -35,6 +35,7 @@ type instance struct {
 	reason       string // StateReason code
 	interfaces   []launchInterface
 	sessions     []session // with its metadata service
+	retires      time.Time // when EC2 stops it for its host; zero if it does not
 }
 
 func (i *instance) view() Instance {

@@ -31,11 +31,12 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeLaunchTemplates":        ec2Op(s.describeLaunchTemplates),
 		"DescribeLaunchTemplateVersions": ec2Op(s.describeLaunchTemplateVersions),
 
-		"RunInstances":       ec2Op(s.runInstances),
-		"DescribeInstances":  ec2Op(s.describeInstances),
-		"TerminateInstances": ec2Op(s.terminateInstances),
-		"CreateTags":         ec2Op(s.createTags),
-		"DeleteTags":         ec2Op(s.deleteTags),
+		"RunInstances":           ec2Op(s.runInstances),
+		"DescribeInstances":      ec2Op(s.describeInstances),
+		"DescribeInstanceStatus": ec2Op(s.describeInstanceStatus),
+		"TerminateInstances":     ec2Op(s.terminateInstances),
+		"CreateTags":             ec2Op(s.createTags),
+		"DeleteTags":             ec2Op(s.deleteTags),
 
 		"DescribeCapacityReservations":        ec2Op(s.describeCapacityReservations),
 		"DescribeInstanceTopology":            ec2Op(s.describeInstanceTopology),

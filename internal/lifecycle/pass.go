@@ -134,6 +134,7 @@ func (p *pass) look(ctx context.Context) {
 	p.lookForMisplaced()
 	p.lookForRollOver()
 	p.lookForOrphans(ctx)
+	p.lookForImpaired(ctx)
 	for _, w := range p.seen.Snap.Waiting(p.seen.Now) {
 		p.seen.Snap.Add(w.Problem())
 	}

@@ -187,6 +187,12 @@ var scenarios = []struct {
 		st.slurm.node("solo-4").State = "DOWN+CLOUD"
 		st.passes(3*time.Hour, 2)
 	}},
+	{"EC2 is about to take a host away", func(st *stage) {
+		st.openBlock()
+		st.slurm.node("solo-1").InstanceID = "i-7"
+		st.aws.impaired = map[string]string{"i-7": "instance-retirement, not before 2027-01-03T00:00:00Z: degraded hardware", "i-9": "another cluster's"}
+		st.pass(2 * time.Hour)
+	}},
 	{"a fence cannot be made: the one before stays", func(st *stage) {
 		st.pass(-2 * time.Minute)
 		st.block("cr-1", "solo", 0, day, 4)

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -252,4 +253,32 @@ func otherOwners(s Seen) (told []capacity.Problem) {
 			who, r.Name, hostlist.Compress(r.Nodes), r.Name))
 	}
 	return told
+}
+
+// lookForImpaired says which nodes of open reservations run on hosts that EC2 is about to take away.
+func (p *pass) lookForImpaired(ctx context.Context) {
+	open := slices.ContainsFunc(p.seen.slots(), func(v slotView) bool { return v.current.State == capacity.StateActive })
+	if !open || p.seen.NoAWS || p.seen.Cluster == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, allAnswers)
+	defer cancel()
+	said, err := p.EC2.Impaired(ctx)
+	if err != nil {
+		words, _ := p.EC2.Explain(err)
+		p.say(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; hosts that are about to be retired are not known", words)
+	}
+	nodes := map[string]string{} // by instance
+	for _, n := range p.seen.Cluster.Nodes {
+		nodes[n.InstanceID] = n.Name
+	}
+	for _, i := range p.seen.Instances {
+		nodes[i.ID] = i.Node(hostlist.Expand)
+	}
+	for _, id := range slices.Sorted(maps.Keys(said)) {
+		if node := nodes[id]; node != "" {
+			p.say(capacity.HostImpaired, capacity.Subject{Node: node}, fmt.Sprintf("`scontrol update nodename=%s state=drain reason=host`; when its jobs are over, `scontrol update nodename=%[1]s state=power_down`: it gets another host", node),
+				"EC2 says of instance %s of node %s: %s", id, node, said[id])
+		}
+	}
 }

@@ -131,9 +131,10 @@ type noAWS struct {
 func (n noAWS) Explain(err error) (words string, general bool) {
 	return err.Error(), true
 }
-func (n noAWS) Region() string        { return n.region }
-func (n noAWS) Untold() []string      { return nil }
-func (n noAWS) Offset() time.Duration { return 0 }
+func (n noAWS) Region() string                                      { return n.region }
+func (n noAWS) Untold() []string                                    { return nil }
+func (n noAWS) Impaired(context.Context) (map[string]string, error) { return nil, n.err }
+func (n noAWS) Offset() time.Duration                               { return 0 }
 func (n noAWS) Reservations(context.Context, []string) ([]capacity.Reservation, []capacity.Missing, error) {
 	return nil, nil, n.err
 }

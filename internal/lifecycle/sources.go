@@ -70,6 +70,8 @@ type EC2 interface {
 	// ImagePlatform is the platform of a launch template's image; unknown without the permission to ask, which Untold
 	// then reports.
 	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
+	// Impaired are running instances whose host is impaired, or that EC2 is about to stop: its words, by instance.
+	Impaired(ctx context.Context) (map[string]string, error)
 	// Holds are our ODCRs for a cluster, by its mark.
 	Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error)
 }

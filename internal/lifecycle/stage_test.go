@@ -371,6 +371,7 @@ func orElse(err error, change func() error) error {
 
 // cloud is EC2 and PCS in memory.
 type cloud struct {
+	impaired map[string]string
 	*stage
 	reservations, held []capacity.Reservation
 	instances          []capacity.Instance
@@ -403,6 +404,8 @@ func (c *cloud) Region() string                   { return "us-east-2" }
 func (c *cloud) Offset() time.Duration            { return -c.skew }
 func (c *cloud) Explain(err error) (string, bool) { return err.Error(), false }
 func (c *cloud) Untold() []string                 { return nil }
+
+func (c *cloud) Impaired(context.Context) (map[string]string, error) { return c.impaired, c.down }
 
 func (c *cloud) Reservations(_ context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error) {
 	all := append(c.known(), c.held...)

@@ -41,6 +41,10 @@ func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []c
 					"open a case with AWS Support", "partition %s: %d of %d hosts of %s have failed, %d are usable",
 					p.Name, r.Unhealthy, r.Size(), r.ID, r.UsableSize()))
 		}
+		if r.LiveAt(now) && r.Interconnect {
+			all = append(all, capacity.Problemf(capacity.HostImpaired, capacity.Subject{Partition: p.Name, Reservation: r.ID}, "open a case with AWS Support",
+				"partition %s: EC2 calls the network between the instances of %s impaired", p.Name, r.ID))
+		}
 	}
 	return all
 }

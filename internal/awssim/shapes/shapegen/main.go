@@ -54,6 +54,7 @@ var ec2Operations = []string{
 	"DescribeCapacityReservationTopology",
 	"DescribeCapacityReservations",
 	"DescribeImages",
+	"DescribeInstanceStatus",
 	"DescribeInstanceTopology",
 	"DescribeInstanceTypes",
 	"DescribeInstances",
