@@ -89,12 +89,6 @@ func (g Guard) Place() Guard {
 	return g
 }
 
-// Of is the same guard with another owner.
-func (g Guard) Of(owner string) Guard {
-	g.Owner, g.Second = owner, false
-	return g
-}
-
 // PlainName is the name of a Slurm reservation without block and owner: pcs-capacity-fence-gpu. Other names stay as
 // they are.
 func PlainName(name string) string {

@@ -41,14 +41,6 @@ func (r SlurmReservation) Ours() bool {
 // Provider.GuardFlags.
 func (r SlurmReservation) Maintenance() bool { return slices.Contains(r.Flags, "MAINT") }
 
-// GuardFlags are those that a reservation of ours was made with: Slurm shows flags that it refuses in a request.
-func (r SlurmReservation) GuardFlags() []string {
-	if r.Maintenance() {
-		return ProviderEC2.GuardFlags()
-	}
-	return ProviderNone.GuardFlags()
-}
-
 // Guard is the purpose of the Slurm reservation, by its name.
 func (r SlurmReservation) Guard() Guard {
 	g, _ := ParseGuard(r.Name)

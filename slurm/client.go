@@ -45,7 +45,6 @@ var (
 	ErrUnreachable = errors.New("slurmctld does not answer")
 	ErrNoJob       = errors.New("no such job")
 	ErrNoNode      = errors.New("no such node, or not as many values as nodes")
-	ErrNodeState   = errors.New("the node's state does not allow this")
 	ErrJobPending  = errors.New("the job is pending")
 	ErrNotBatch    = errors.New("only batch jobs can do this")
 	ErrRefused     = errors.New("the job does not allow this: --no-requeue, or not running")
@@ -76,8 +75,6 @@ var causes = []struct {
 	{"Requested operation is presently disabled", ErrRefused},
 	{"Invalid node name specified", ErrNoNode},
 	{" not found", ErrNoNode}, // "Node x not found"
-	{"Invalid node state specified", ErrNodeState},
-	{"Invalid node state transition", ErrNodeState}, // 26.05
 	{"Duplicate reservation name", ErrReserved},
 	{"Requested reservation is invalid", ErrNoReserve},
 	{"Access/permission denied", ErrDenied},

@@ -2,15 +2,9 @@ package slurm
 
 import "github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 
-// MaxHosts is the most names that [Expand] returns.
-const MaxHosts = hostlist.Max
-
-// ErrHostlist is wrapped by every error of [Expand].
-var ErrHostlist = hostlist.ErrInvalid
-
 // Expand returns the node names of a Slurm hostlist, in its order and with its duplicates:
-// "gpu-[1-2,7]" is gpu-1, gpu-2, gpu-7. An empty list has no names. The error wraps
-// [ErrHostlist]; so does more than [MaxHosts] names.
+// "gpu-[1-2,7]" is gpu-1, gpu-2, gpu-7. An empty list has no names; too many names are
+// an error.
 func Expand(list string) ([]string, error) { return hostlist.Expand(list) }
 
 // Compress writes node names as one hostlist, sorted as [SortHosts] sorts and without

@@ -203,22 +203,6 @@ func (c *Client) Drain(ctx context.Context, nodes []string, reason string) error
 	return c.onNodes(ctx, nodes, "DRAIN", reason)
 }
 
-// Resume takes DOWN, DRAIN and FAIL off the nodes. One that has none of them
-// gives [ErrNodeState].
-func (c *Client) Resume(ctx context.Context, nodes []string) error {
-	return c.onNodes(ctx, nodes, "RESUME", "")
-}
-
-// SetReason replaces the nodes' Reason and leaves their state alone. Slurm
-// takes it without an error on a healthy node too, but 22.05 and 26.05 keep it
-// only with DOWN, DRAIN, FAIL or a power-down.
-func (c *Client) SetReason(ctx context.Context, nodes []string, reason string) error {
-	if Clean(reason, MaxComment) == "" {
-		return errors.New("setting a node's reason: it is empty")
-	}
-	return c.onNodes(ctx, nodes, "", reason)
-}
-
 // onNodes updates state, reason, or both, and what else is given, in one call for all nodes.
 func (c *Client) onNodes(ctx context.Context, nodes []string, state, reason string, more ...string) error {
 	list, err := nodeArgument(nodes)

@@ -378,18 +378,14 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 	if node := waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return n.Has("DRAIN") }); node.Reason != "bad" {
 		t.Errorf("%+v", node)
 	}
-	check(t, client.SetReason(ctx, []string{"gpu-3"}, "looked at"))
-	if node := waitNode(t, client, "gpu-3", any1); node.Reason != "looked at" || !node.Has("DRAIN") {
-		t.Errorf("%+v", node)
-	}
-	check(t, client.Resume(ctx, []string{"gpu-3"}))
+	_, err = cluster.Command(ctx, "scontrol", "update", "nodename=gpu-3", "state=RESUME")
+	check(t, err)
 	waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return !n.Has("DRAIN") })
 	check(t, client.PowerDown(ctx, []string{"gpu-2", "gpu-3"}, "enough"))
 	if node := waitNode(t, client, "gpu-3", capacity.Node.PoweredDown); node.Has("DRAIN") || node.Reason != "enough" {
 		t.Errorf("powered down: %+v", node)
 	}
 
-	wantError(t, client.Resume(ctx, []string{"gpu-3"}), slurm.ErrNodeState)
 	wantError(t, client.PowerDown(ctx, []string{"nosuch"}, ""), slurm.ErrNoNode)
 	for _, bad := range [][]string{nil, {""}, {"ALL,x"}, {"gpu-1", "a b"}, {"gpu-[1-2]"}} {
 		if err := client.PowerDown(ctx, bad, ""); err == nil || errors.As(err, new(*slurm.CallError)) {

@@ -70,9 +70,6 @@ func (a *Advised) Error() string { return strings.TrimSuffix(a.err.Error(), ".")
 // Unwrap is AWS's error.
 func (a *Advised) Unwrap() error { return a.err }
 
-// Advice is what to do, a sentence without a capital letter and a full stop.
-func (a *Advised) Advice() string { return a.advice }
-
 // Advice is what to do about an error of AWS; "" where AWS's message says it all.
 func Advice(err error) string {
 	var advised *Advised

@@ -61,13 +61,11 @@ func (s *Sim) serveAWS(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 		return
 	}
-	began := time.Now()
 	c, err := parseCall(r, body)
 	if err != nil {
 		s.answer(w, c, nil, err)
 		return
 	}
-	defer s.note(c, began)
 	fault := s.takeFault(c)
 	if fault != nil && !s.hitBefore(fault, r) {
 		s.breakOff(w, c, fault)

@@ -26,7 +26,6 @@ type Sim struct {
 	order    []string // region names as in the scenario
 	ledger   []Purchase
 	calls    map[CallKey]int
-	record   *[]Request // of requests, while a test wants it
 	faults   []*Fault
 	cleared  chan struct{} // closed and replaced when the faults are cleared
 	unpaid   bool          // payments fail

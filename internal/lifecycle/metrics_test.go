@@ -26,8 +26,7 @@ func observed() (*capacity.Snapshot, Report) {
 		Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{{Name: "gpu", MaxNodes: 4,
 			Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{"cr-1"}}}}}}},
 		Reservations: []capacity.Reservation{{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, Total: 4, Unhealthy: 1, Start: now.Add(-time.Hour), End: now.Add(24 * time.Hour)}}}
-	report := Report{At: now, Cluster: ClusterOf(map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3", "gpu-4"}},
-		[]capacity.Node{{Name: "gpu-1", State: "MIXED"}, {Name: "gpu-2", State: "IDLE"}, {Name: "gpu-3", State: "IDLE+CLOUD+POWERING_UP"}}),
+	report := Report{At: now, Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3", "gpu-4"}}, Nodes: []capacity.Node{{Name: "gpu-1", State: "MIXED"}, {Name: "gpu-2", State: "IDLE"}, {Name: "gpu-3", State: "IDLE+CLOUD+POWERING_UP"}}},
 		Jobs: []capacity.Job{{Partition: "gpu", State: "PENDING"}, {Partition: "cpu,gpu", State: "PENDING"}, {Partition: "gpu", State: "RUNNING"}, {Partition: "cpu", State: "PENDING"}}}
 	report.Add(capacity.Problemf(capacity.HostFailed, capacity.Subject{}, "", "one"), capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "two"),
 		capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "three"))

@@ -33,7 +33,7 @@ func TestRelaunched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Seen{Snap: oneSlot("pcs", []string{"cr-0"}, block("cr-0", "-5h", "40m", capacity.StateActive)), Now: at(c.now)}
-			s.Cluster = ClusterOf(map[string][]string{"gpu": {"gpu-1", "gpu-2"}}, []capacity.Node{{Name: "gpu-1", State: c.state}, {Name: "gpu-2", State: "IDLE+CLOUD"}})
+			s.Cluster = &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}, Nodes: []capacity.Node{{Name: "gpu-1", State: c.state}, {Name: "gpu-2", State: "IDLE+CLOUD"}}}
 			s.Cluster.Reservations = []capacity.SlurmReservation{c.fence}
 			if c.twice {
 				s.Old = oneSlot("pcs", nil)

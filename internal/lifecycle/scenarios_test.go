@@ -244,6 +244,15 @@ var scenarios = []struct {
 		st.aws.reservations = all
 		st.pass(4 * time.Hour)
 	}},
+	{"what EC2 does not answer about one node group is as it was", func(st *stage) {
+		st.solo().Groups[0].Select, st.solo().Groups[0].ReservationIDs = nil, []string{"cr-1"}
+		st.openBlock()
+		st.aws.byID = errors.New("RequestLimitExceeded")
+		st.pass(2 * time.Hour)
+		st.pass(fenceAt + time.Minute)
+		st.aws.byID = nil
+		st.pass(day + time.Minute)
+	}},
 	{"AWS is down over the fence and the end", func(st *stage) {
 		st.openBlock()
 		st.job(22*60+21, "on_end=requeue", "solo-1")

@@ -159,8 +159,3 @@ func (c *Cluster) shown(names []string) []capacity.Node {
 	}
 	return shown
 }
-
-// ClusterOf builds a Cluster with nodes; slots names the nodes of each slot.
-func ClusterOf(slots map[string][]string, nodes []capacity.Node) *Cluster {
-	return &Cluster{slots: slots, Nodes: nodes}
-}

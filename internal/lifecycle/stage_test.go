@@ -375,7 +375,7 @@ type cloud struct {
 	*stage
 	reservations, held []capacity.Reservation
 	instances          []capacity.Instance
-	down               error
+	down, byID         error // of all calls, of those about reservations by their ids
 	// slots are what compute node groups of PCS were set up for.
 	slots map[string]string
 	// rolls is why a group cannot be set up.
@@ -415,6 +415,9 @@ func (c *cloud) Reservations(_ context.Context, ids []string) (found []capacity.
 		} else {
 			missing = append(missing, capacity.Missing{ID: id, Err: errors.New("InvalidCapacityReservationId.NotFound")})
 		}
+	}
+	if c.byID != nil {
+		return nil, nil, c.byID
 	}
 	return found, missing, c.down
 }

@@ -94,13 +94,6 @@ func (c *Cluster) stopNode(name string) error {
 	return nil
 }
 
-// NodeRunning tells whether the slurmd of a node runs.
-func (c *Cluster) NodeRunning(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.running(name)
-}
-
 func (c *Cluster) running(name string) bool {
 	d := c.nodes[name]
 	if d == nil {

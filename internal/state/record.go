@@ -35,9 +35,6 @@ const recordFile = "hooks.jsonl"
 // maxRecords is the size in bytes at which the file is set aside as hooks.jsonl.1.
 const maxRecords = 8 << 20
 
-// RecordPath is where the records are, one JSON object a line, oldest first.
-func (d Dir) RecordPath() string { return d.PrivatePath(recordFile) }
-
 // AppendRecords adds records. Several hooks may append at the same time: the records are one
 // write to a file opened for appending.
 func (d Dir) AppendRecords(records ...Record) error {

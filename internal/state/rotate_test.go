@@ -16,7 +16,7 @@ func TestRotationByManyHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for round := range 20 {
-		if err := os.WriteFile(dir.RecordPath(), bytes.Repeat([]byte(old), maxRecords/len(old)+1), 0o640); err != nil {
+		if err := os.WriteFile(dir.PrivatePath(recordFile), bytes.Repeat([]byte(old), maxRecords/len(old)+1), 0o640); err != nil {
 			t.Fatal(err)
 		}
 		var hooks sync.WaitGroup
@@ -31,11 +31,11 @@ func TestRotationByManyHooks(t *testing.T) {
 		}
 		close(start)
 		hooks.Wait()
-		aside, err := os.ReadFile(dir.RecordPath() + ".1")
+		aside, err := os.ReadFile(dir.PrivatePath(recordFile) + ".1")
 		if err != nil || len(aside) <= maxRecords {
 			t.Fatalf("round %d: %d bytes are set aside, %v", round, len(aside), err)
 		}
-		now, err := os.ReadFile(dir.RecordPath())
+		now, err := os.ReadFile(dir.PrivatePath(recordFile))
 		if err != nil || bytes.Count(append(aside, now...), []byte(`"hook":"suspend"`)) != 16 {
 			t.Fatalf("round %d: of 16 records there are %d, %v", round, bytes.Count(append(aside, now...), []byte(`"hook":"suspend"`)), err)
 		}

@@ -71,7 +71,7 @@ func TestRecordsOfManyWritersAreWhole(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	f, err := os.OpenFile(dir.RecordPath(), os.O_APPEND|os.O_WRONLY, 0)
+	f, err := os.OpenFile(dir.PrivatePath(recordFile), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
