@@ -109,3 +109,23 @@ func TestRefusedConnection(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Haste of one caller is no verdict on the credentials: the chain is asked again for the next, and then no more.
+func TestNoVerdictForACallerInHaste(t *testing.T) {
+	asked := 0
+	c := newCredentials(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		asked++
+		return aws.Credentials{}, errors.New("none")
+	}))
+	hasty, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i, step := range []struct {
+		ctx   context.Context
+		asked int
+	}{{hasty, 1}, {t.Context(), 2}, {t.Context(), 2}} {
+		var none *NoCredentials
+		if _, err := c.Retrieve(step.ctx); !errors.As(err, &none) || asked != step.asked {
+			t.Errorf("caller %d: %v, the chain was asked %d times, not %d", i, err, asked, step.asked)
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
@@ -95,26 +94,6 @@ func TestNoCredentialsIsOneVerdict(t *testing.T) {
 				t.Errorf("the metadata were asked %d times for the first call, %d times in all", first, all)
 			}
 		})
-	}
-}
-
-// Haste of one caller is no verdict on the credentials.
-func TestNoVerdictForACallerInHaste(t *testing.T) {
-	silent, taken := silence(t)
-	noFiles(t, silent)
-	c, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if _, err := c.Regions(short); err == nil {
-		t.Fatal("an answer without credentials")
-	}
-	before := taken()
-	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	if _, err := c.Regions(t.Context()); err == nil || taken() == before {
-		t.Errorf("the chain was not asked again: %v", err)
 	}
 }
 
