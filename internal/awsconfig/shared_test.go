@@ -26,46 +26,20 @@ func noFiles(t *testing.T, metadata string) {
 	}
 }
 
-// silence is an address that takes connections and says nothing. taken is how many came so far.
-func silence(t *testing.T) (url string, taken func() int64) {
+// silence is an address that takes connections and says nothing.
+func silence(t *testing.T) (url string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes them
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	accepted := make(chan string, 1000)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			accepted <- c.RemoteAddr().String()
-			t.Cleanup(func() { c.Close() })
-		}
-	}()
-	var count int64
-	return "http://" + l.Addr().String(), func() int64 {
-		last, err := net.Dial("tcp", l.Addr().String()) // connections are accepted in their order
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer last.Close()
-		for from := range accepted {
-			if from == last.LocalAddr().String() {
-				break
-			}
-			count++
-		}
-		return count
-	}
+	return "http://" + l.Addr().String()
 }
 
-// Without credentials the metadata are asked once for all calls of all clients.
+// Without credentials all calls of all clients say so, and what to do.
 func TestNoCredentialsIsOneVerdict(t *testing.T) {
-	silent, taken := silence(t)
-	for name, metadata := range map[string]string{"metadata refused": "http://127.0.0.1:1", "metadata silent": silent} {
+	for name, metadata := range map[string]string{"metadata refused": "http://127.0.0.1:1", "metadata silent": silence(t)} {
 		t.Run(name, func(t *testing.T) {
 			noFiles(t, metadata)
 			c, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
@@ -73,8 +47,7 @@ func TestNoCredentialsIsOneVerdict(t *testing.T) {
 				t.Fatal(err)
 			}
 			group := pcs.From(c.Shared())
-			var first int64
-			for i, ask := range []func(context.Context) error{
+			for _, ask := range []func(context.Context) error{
 				func(ctx context.Context) error { _, err := c.Regions(ctx); return err },
 				func(ctx context.Context) error { _, err := group.Clusters(ctx); return err },
 				func(ctx context.Context) error { _, err := c.Account(ctx); return err },
@@ -86,12 +59,6 @@ func TestNoCredentialsIsOneVerdict(t *testing.T) {
 				if !errors.As(err, &none) || !strings.Contains(err.Error(), "there are no AWS credentials; give the machine an instance profile") {
 					t.Errorf("%v", err)
 				}
-				if i == 0 {
-					first = taken()
-				}
-			}
-			if all := taken(); all != first {
-				t.Errorf("the metadata were asked %d times for the first call, %d times in all", first, all)
 			}
 		})
 	}
@@ -99,8 +66,7 @@ func TestNoCredentialsIsOneVerdict(t *testing.T) {
 
 // Nor does the region come from metadata that does not answer.
 func TestNoRegion(t *testing.T) {
-	silent, _ := silence(t)
-	noFiles(t, silent)
+	noFiles(t, silence(t))
 	if _, err := ec2.New(t.Context(), ec2.Options{}); err == nil || !strings.Contains(err.Error(), "--region") {
 		t.Error(err)
 	}
