@@ -17,6 +17,8 @@ type Config struct {
 	ClusterName string
 	Version     Version // slurmctld's
 	ConfPath    string  // slurm.conf, as slurmctld knows it
+	// Backups are the hosts that take slurmctld over.
+	Backups []string
 	// StateSaveLocation is slurmctld's folder, which the controllers of a cluster share.
 	StateSaveLocation string
 	KillWait          time.Duration
@@ -154,6 +156,10 @@ func parseConfig(output []byte) (Config, error) {
 
 		AccountingEnforce: splitList(values["AccountingStorageEnforce"]),
 		Accounts:          values["AccountingStorageType"] == "accounting_storage/slurmdbd",
+	}
+	for i := 1; values[fmt.Sprintf("SlurmctldHost[%d]", i)] != ""; i++ {
+		host, _, _ := strings.Cut(values[fmt.Sprintf("SlurmctldHost[%d]", i)], "(") // its address
+		config.Backups = append(config.Backups, host)
 	}
 	_, uid, _ := strings.Cut(values["SlurmUser"], "(") // slurm(64030)
 	config.SlurmUID, _ = strconv.Atoi(strings.TrimSuffix(uid, ")"))

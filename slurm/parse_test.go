@@ -504,3 +504,11 @@ func TestClean(t *testing.T) {
 		}
 	}
 }
+
+// The first host is slurmctld's own, the others take over.
+func TestBackups(t *testing.T) {
+	c, err := parseConfig([]byte("SLURM_VERSION = 25.11.7\nSlurmctldHost[0] = head1\nSlurmctldHost[1] = head2(10.0.0.2)\nSlurmctldHost[2] = head3\n"))
+	if err != nil || !slices.Equal(c.Backups, []string{"head2", "head3"}) {
+		t.Errorf("%q, %v", c.Backups, err)
+	}
+}

@@ -98,6 +98,11 @@ func hooksHere(ctx context.Context, f programFlags, cfg *maybeConfig) (hooks []c
 		if err != nil {
 			return nil, err
 		}
+		unswitched, err := site.Unswitched(cfg.Domain())
+		if err != nil {
+			return nil, err
+		}
+		wrong = append(wrong, unswitched...)
 		hooks = append(hooks, check.Hook{Name: settingsHook, File: filepath.Join(dir, wiring.IncludeFile), State: string(now), Wrong: wrong})
 	}
 	return hooks, nil

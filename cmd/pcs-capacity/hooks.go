@@ -159,7 +159,8 @@ func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Confi
 	}
 	text, notes := include.Text()
 	gres, more := include.Gres()
-	return included{in.site, text, gres, slices.Concat(notes, more, unread)}, nil
+	unswitched, err := in.site.Unswitched(cfg.Domain())
+	return included{in.site, text, gres, slices.Concat(notes, more, unread, unswitched)}, err
 }
 
 // site is what slurm.conf says.

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -24,6 +25,18 @@ func (r *run) outlives(ctx context.Context) {
 		whose = r.owner(ctx)
 	}
 	lasting(&r.Findings, r.Config.StateDir, m, whose)
+	if c := r.slurmConfig; c != nil && len(c.Backups) > 0 && r.onEC2() {
+		backedUp(&r.Findings, r.Config.StateDir, m, strings.Join(c.Backups, ", "))
+	}
+}
+
+// backedUp judges what the backup of slurmctld has of a state_dir. What else it needs cannot be seen from here.
+func backedUp(found *Findings, dir string, m state.Mount, backup string) {
+	if !m.Shared() {
+		found.warn("backup", shareIt, "%s is on %s: when %s takes slurmctld over, its hooks know no reservation, and launch nothing", dir, m, backup)
+		return
+	}
+	found.ok("backup", "%s takes slurmctld over, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, as this host", backup)
 }
 
 // owner asks the metadata of this host for its instance, and EC2 for the instance's tags.

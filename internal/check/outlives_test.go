@@ -32,3 +32,14 @@ func TestLasting(t *testing.T) {
 		}
 	}
 }
+
+// A backup of slurmctld sees state_dir only on a shared file system.
+func TestBackedUp(t *testing.T) {
+	for fix, m := range map[string]state.Mount{shareIt: {Point: "/", Type: "xfs", Source: "/dev/nvme0n1p1"}, "": {Point: "/efs", Type: "nfs4", Source: "efs:/"}} {
+		var found Findings
+		backedUp(&found, "/s", m, "head2")
+		if len(found) != 1 || found[0].Fix != fix || !strings.Contains(found[0].What, "head2 takes slurmctld over") {
+			t.Errorf("%s: %+v", m, found)
+		}
+	}
+}

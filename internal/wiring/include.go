@@ -103,7 +103,7 @@ func (in Include) lists(line func(key, value string)) {
 	if in.Settings.Guest() {
 		return
 	}
-	groups := in.groups()
+	groups := groups(in.Settings)
 	parameters := []string{"idle_on_node_suspend"}
 	if slices.ContainsFunc(groups, func(g capacity.GroupSettings) bool { return in.Templates[g.LaunchTemplate].AsksConfServer() }) {
 		parameters = append(parameters, "enable_configless") // slurmctld hands slurm.conf to nodes that ask for it: slurm.conf(5)
@@ -150,7 +150,7 @@ func (in Include) prologs(line func(key, value string)) (notes []string) {
 // nodes are the lines of nodes and partitions that the site does not have itself, and what is left to
 // a person.
 func (in Include) nodes() (text string, notes []string) {
-	for _, g := range in.groups() {
+	for _, g := range groups(in.Settings) {
 		sets := sets(g)
 		for _, feature := range slices.Sorted(maps.Keys(sets)) {
 			left := slices.DeleteFunc(sets[feature], func(name string) bool { return in.Site.nodes[name] })
@@ -181,6 +181,10 @@ func (in Include) nodes() (text string, notes []string) {
 			notes = append(notes, fmt.Sprintf("slurm.conf has PartitionName=%s itself: add%s to that line", p.Name, missing))
 		}
 	}
+	if hosts := in.Site.controllers; len(hosts) > 1 {
+		notes = append(notes, fmt.Sprintf("slurmctld has a backup, %s: it needs the package, the settings, a shared state_dir, AWS credentials, and job_submit.lua, %s and %s, as this host",
+			strings.Join(hosts[1:], ", "), IncludeFile, GresFile))
+	}
 	return text, notes
 }
 
@@ -209,8 +213,8 @@ func (s Site) seconds(key string) time.Duration {
 }
 
 // groups are the node groups that we launch.
-func (in Include) groups() (all []capacity.GroupSettings) {
-	for _, p := range in.Settings.Partitions {
+func groups(settings capacity.Settings) (all []capacity.GroupSettings) {
+	for _, p := range settings.Partitions {
 		if p.Provider.Launches() {
 			all = append(all, p.Groups...)
 		}
@@ -254,7 +258,7 @@ func hardware(t ec2.InstanceType) string {
 // beside it. It names the files: Slurm takes no AutoDetect for nodes with State=CLOUD, not even
 // one that gres.conf has for all nodes, and slurmctld does not start with it (gres.conf(5)).
 func (in Include) Gres() (text string, notes []string) {
-	for _, g := range in.groups() {
+	for _, g := range groups(in.Settings) {
 		t := in.Types[g.InstanceType]
 		left := slices.DeleteFunc(names(g), func(name string) bool { return in.Site.gresNodes[name] })
 		list := slurm.Compress(left)

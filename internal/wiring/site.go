@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -24,6 +25,8 @@ type Site struct {
 	// gresNodes have a line in gres.conf; gresAll: one has GPUs for every node.
 	gresNodes map[string]bool
 	gresAll   bool
+	// controllers are the hosts of slurmctld, the first one and its backups.
+	controllers []string
 	// Included: slurm.conf includes our file. behind are the lines after that.
 	Included bool
 	behind   []string
@@ -69,6 +72,9 @@ func parse(all []string) (Site, error) {
 			if err := expand(first, s.nodes); err != nil {
 				return s, err
 			}
+		case "slurmctldhost":
+			host, _, _ := strings.Cut(first, "(") // its address
+			s.controllers = append(s.controllers, host)
 		case "partitionname":
 			s.partitions[first] = strings.ToLower(rest)
 		default:
@@ -130,6 +136,26 @@ func expand(hostlist string, names map[string]bool) error {
 		}
 	}
 	return err
+}
+
+// Unswitched says which nodes of ours topology.conf leaves out.
+func (s Site) Unswitched(settings capacity.Settings) (sentences []string, err error) {
+	if !strings.EqualFold(s.value("TopologyPlugin"), "topology/tree") {
+		return nil, nil
+	}
+	all, _, err := lines(s.beside("topology.conf"), IncludeFile)
+	known := map[string]bool{}
+	for _, line := range all {
+		if nodes := option(line, "Nodes"); nodes != "" {
+			err = errors.Join(err, expand(nodes, known))
+		}
+	}
+	left := slices.DeleteFunc(names(groups(settings)...), func(name string) bool { return known[name] })
+	if len(left) > 0 {
+		list := slurm.Compress(left)
+		sentences = append(sentences, fmt.Sprintf("topology.conf has no switch for %s, and with topology/tree Slurm refuses each of their jobs; add the line `SwitchName=pcs-capacity Nodes=%s`, or those of `pcs-capacity topology`, and restart slurmctld", list, list))
+	}
+	return sentences, err
 }
 
 func (s Site) beside(name string) string { return filepath.Join(filepath.Dir(s.Conf), name) }

@@ -289,6 +289,7 @@ NodeName=n[01-02] CPUs=192 RealMemory=950 Gres=gpu:8 Features=gpu State=CLOUD
 		in.Settings.Partitions[0].Provider = capacity.ProviderNone
 	},
 		want: "\nJobSubmitPlugins=lua\n", not: "ResumeProgram Suspend NodeName PartitionName Parameters", wantGres: ""},
+	{name: "a backup", conf: "SlurmctldHost=head1\nSlurmctldHost=head2(10.0.0.2)\n", notes: "slurmctld has a backup, head2: it needs the package, the settings, a shared state_dir, AWS credentials"},
 	{name: "GPUs of the site", gres: "AutoDetect=nvml\nNodeName=cpu-1 Name=gpu File=/dev/nvidia0\n", wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu File=/dev/nvidia[0-7]\n"},
 	{name: "GPUs of ours by hand", gres: "NodeName=gpu-1 Name=gpu \\\n File=/dev/nvidia[0-7] # ours\n", wantGres: "NodeName=gpu-2 AutoDetect=off Name=gpu File=/dev/nvidia[0-7]\n"},
 	{name: "GPUs for every node", gres: "Name=gpu File=/dev/nvidia0\n", notes: "gres.conf has a line with Name=gpu and no NodeName"},
@@ -591,6 +592,26 @@ func TestR9_SitesGresConf(t *testing.T) {
 		text, _ := os.ReadFile(filepath.Join(s.dir, "gres.conf"))
 		if string(text) != want || s.has(GresFile) != (gres != "") || p.Restarts() != (gres == "") {
 			t.Errorf("%q: gres.conf is %s, %+v", gres, text, p)
+		}
+	}
+}
+
+// With topology/tree, nodes that no switch has get no job.
+func TestUnswitched(t *testing.T) {
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}}}}}
+	for _, c := range []struct{ plugin, topology, want string }{
+		{"topology/tree", "SwitchName=s0 Nodes=cpu-[1-2],gpu-1\n", "gpu-[2-4]"},
+		{"topology/tree", "", "gpu-[1-4]"},
+		{"topology/tree", "SwitchName=s0 Nodes=gpu-[1-2]\nInclude more.conf\nSwitchName=root Switches=s0,s1\n", ""},
+		{"topology/none", "", ""},
+	} {
+		s := newSite(t)
+		s.write("slurm.conf", siteConf+"TopologyPlugin="+c.plugin+"\n")
+		s.write("topology.conf", c.topology)
+		s.write("more.conf", "SwitchName=s1 Nodes=gpu-[3-4]\n")
+		said, err := s.conf().Unswitched(settings)
+		if got := strings.Join(said, ""); err != nil || (got == "") != (c.want == "") || !strings.Contains(got, "Nodes="+c.want+"`") && c.want != "" {
+			t.Errorf("%+v: %s, %v", c, got, err)
 		}
 	}
 }
