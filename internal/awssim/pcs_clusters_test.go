@@ -2,7 +2,6 @@ package awssim
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,56 +15,6 @@ func (w *pcsWorld) cluster(identifier string) (*types.Cluster, error) {
 		return nil, err
 	}
 	return out.Cluster, nil
-}
-
-// The API is newer than the SDK: these members go over the wire by hand.
-func TestMembersNewerThanTheSDK(t *testing.T) {
-	w := newPCSWorld(t)
-	status, answer := w.post("UpdateCluster", `{"clusterIdentifier":"hpc","scheduler":{"version":"25.05"}}`)
-	if status != 400 || !strings.Contains(answer, "not newer than 25.11") {
-		t.Errorf("HTTP %d: %s", status, answer)
-	}
-	status, answer = w.post("UpdateCluster", `{"clusterIdentifier":"hpc","scheduler":{"version":"26.05"}}`)
-	if status != 200 || !strings.Contains(answer, `"version":"26.05"`) {
-		t.Errorf("HTTP %d: %s", status, answer)
-	}
-	w.settle()
-	w.group(w.demandGroup("demand", 2))
-	actions := `{"stages":{"nodeReady":[{"name":"mount","scriptSource":{"scriptLocation":"s3://bucket/mount.sh"}}]}}`
-	status, answer = w.post("UpdateComputeNodeGroup", `{"clusterIdentifier":"hpc","computeNodeGroupIdentifier":"demand","nodeLifecycleActions":`+actions+`}`)
-	if status != 200 || !strings.Contains(answer, actions) {
-		t.Errorf("HTTP %d: %s", status, answer)
-	}
-	w.settle()
-	for script, says := range map[string]string{
-		`{"name":"mount"}`: "scriptSource",
-		`{"name":"mount","scriptSource":{"scriptLocation":"http://example.com/mount.sh"}}`:                                       "neither s3://BUCKET/KEY nor an HTTPS URL",
-		`{"name":"_","scriptSource":{"scriptLocation":"https://example.com/mount.sh","s3VersionId":"1"}}`:                        "s3VersionId is for an Amazon S3 URI",
-		`{"name":"_","scriptSource":{"scriptLocation":"s3://bucket/mount.sh","checksum":"1"}}`:                                   "not a unique name",
-		`{"name":"mount","scriptSource":{"scriptLocation":"s3://bucket/mount.sh","checksum":"1"}}`:                               "not a SHA-256 checksum",
-		`{"name":"mount","onError":"IGNORE","scriptSource":{"scriptLocation":"s3://bucket/mount.sh"}}`:                           "IGNORE",
-		`{"name":"mount","arguments":["` + strings.Repeat("x", 257) + `"],"scriptSource":{"scriptLocation":"s3://bucket/m.sh"}}`: "has 257 characters",
-	} {
-		status, answer = w.post("UpdateComputeNodeGroup", `{"clusterIdentifier":"hpc","computeNodeGroupIdentifier":"demand","nodeLifecycleActions":{"stages":{"nodeBootstrapped":[`+script+`]}}}`)
-		if status != 400 || !strings.Contains(answer, says) {
-			t.Errorf("%s: HTTP %d: %s", script, status, answer)
-		}
-	}
-	status, answer = w.post("UpdateComputeNodeGroup", `{"clusterIdentifier":"hpc","computeNodeGroupIdentifier":"demand","nodeLifecycleActions":`+strings.Replace(actions, "nodeReady", "nodeStopped", 1)+`}`)
-	if status != 400 || !strings.Contains(answer, "nodeStopped: unknown member") {
-		t.Errorf("unknown stage: HTTP %d: %s", status, answer)
-	}
-	status, answer = w.post("GetCluster", `{"clusterIdentifier":"hpc","verbose":true}`)
-	if status != 400 || !strings.Contains(answer, "verbose: unknown member") {
-		t.Errorf("HTTP %d: %s", status, answer)
-	}
-	status, answer = w.post("GetCluster", `{"clusterIdentifier":`)
-	if status != 400 || !strings.Contains(answer, `"reason":"cannotParse"`) {
-		t.Errorf("HTTP %d: %s", status, answer)
-	}
-	if status, answer = w.post("StopCluster", `{}`); status != 400 || !strings.Contains(answer, "UnknownOperationException") {
-		t.Errorf("HTTP %d: %s", status, answer)
-	}
 }
 
 // An update of the cluster needs its groups and queues ACTIVE, and they need the cluster ACTIVE.

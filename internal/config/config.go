@@ -77,8 +77,8 @@ type Reserve struct {
 	For capacity.Duration `toml:"for"`
 	// MaxInstances is how many instances may be held at once.
 	MaxInstances int `toml:"max_instances"`
-	// MaxUSDPerHour is what all that is held at once may cost; "" is no bound.
-	MaxUSDPerHour string `toml:"max_usd_per_hour"`
+	// MaxPerHour is what all that is held at once may cost; "" is no bound.
+	MaxPerHour string `toml:"max_usd_per_hour"`
 	// Prices of an instance for an hour on demand in USD, by type.
 	Prices map[string]string `toml:"prices,omitempty"`
 	// Order is that in which a node group's instance types are tried on demand.

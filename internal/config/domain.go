@@ -16,7 +16,7 @@ func (t Timing) Domain() capacity.Timing {
 
 // Domain is what may be held.
 func (r Reserve) Domain() capacity.Reserve {
-	return capacity.Reserve{Enabled: r.Enabled, Strict: r.Strict, For: r.For, MaxInstances: r.MaxInstances, MaxPerHour: usd(r.MaxUSDPerHour), Prices: allUSD(r.Prices), Order: r.Order}
+	return capacity.Reserve{Enabled: r.Enabled, Strict: r.Strict, For: r.For, MaxInstances: r.MaxInstances, MaxPerHour: usd(r.MaxPerHour), Prices: allUSD(r.Prices), Order: r.Order}
 }
 
 // usd is an amount that Load has checked; the zero value for "".

@@ -28,8 +28,8 @@ func (r Reserve) validate(fail func(where, message string, args ...any)) {
 	case r.Order == capacity.CheapestFirst && len(r.Prices) == 0:
 		fail("reserve.order", "\"cheapest\" goes by prices, of which there are none; add them, or use \"configured\"")
 	}
-	if r.MaxUSDPerHour != "" {
-		amount("reserve.max_usd_per_hour", r.MaxUSDPerHour)
+	if r.MaxPerHour != "" {
+		amount("reserve.max_usd_per_hour", r.MaxPerHour)
 	}
 	for _, instanceType := range slices.Sorted(maps.Keys(r.Prices)) {
 		if !capacity.IsInstanceType(instanceType) {
