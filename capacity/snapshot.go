@@ -232,6 +232,9 @@ func (s *Snapshot) PoweredUp(slot string) (at time.Time) {
 	return at
 }
 
+// StaleAfter is the age of a snapshot from which the filter refuses only what crosses a known end.
+const StaleAfter = 10 * time.Minute
+
 // Stale reports whether the snapshot is older than its Submit.StaleAfter.
 func (s *Snapshot) Stale(now time.Time) bool {
 	return now.Sub(s.TakenAt) > s.Submit.StaleAfter.Duration

@@ -143,39 +143,25 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 		Subnets: []capacity.Subnet{{ID: "subnet-00000000000000001", AZID: "az1"}, {ID: "subnet-00000000000000002", AZID: "az2"}}, Slots: []capacity.Slot{{Name: "gpu"}}}
 	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{group}}}}
 	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
-	prices := map[string]capacity.Money{}
-	for instanceType, usd := range map[string]string{"p5.48xlarge": "55.04", "p5e.48xlarge": "39.80"} {
-		price, err := capacity.ParseMoney(usd, capacity.USD)
-		if err != nil {
-			t.Fatal(err)
-		}
-		prices[instanceType] = price
-	}
 	const plain = "p5/az1 p5/az2 p5e/az1 p5e/az2"
 	const held = "held-p5/az1 held-p5/az2 held-p5e/az1 held-p5e/az2"
 	for name, test := range map[string]struct {
 		comments []string
-		strict   bool
 		want     string
-		order    capacity.TypeOrder
 	}{
-		"no job":                    {nil, true, plain, ""},
-		"any":                       {[]string{""}, true, plain, ""},
-		"held":                      {[]string{"capacity=reserve"}, true, held, ""},
-		"held, or launched without": {[]string{"capacity=reserve"}, false, held + " " + plain, ""},
-		"a type is named":           {[]string{"instance_type=p5e.48xlarge"}, true, "p5e/az1 p5e/az2", ""},
-		"and a subnet":              {[]string{"capacity=reserve instance_type=p5e.48xlarge subnet_id=subnet-00000000000000002"}, true, "held-p5e/az2", ""},
-		"two types are named":       {[]string{"instance_type=p5e.48xlarge", "instance_type=p5.48xlarge"}, true, "mismatch", ""},
-
-		"the cheapest first": {[]string{""}, true, "p5e/az1 p5e/az2 p5/az1 p5/az2", capacity.CheapestFirst},
-		"held, the cheapest": {[]string{"capacity=reserve"}, false, "held-p5e/az1 held-p5e/az2 held-p5/az1 held-p5/az2 p5e/az1 p5e/az2 p5/az1 p5/az2", capacity.CheapestFirst},
+		"no job":              {nil, plain},
+		"any":                 {[]string{""}, plain},
+		"held":                {[]string{"capacity=reserve"}, held},
+		"a type is named":     {[]string{"instance_type=p5e.48xlarge"}, "p5e/az1 p5e/az2"},
+		"and a subnet":        {[]string{"capacity=reserve instance_type=p5e.48xlarge subnet_id=subnet-00000000000000002"}, "held-p5e/az2"},
+		"two types are named": {[]string{"instance_type=p5e.48xlarge", "instance_type=p5.48xlarge"}, "mismatch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var jobs []capacity.Job
 			for n, comment := range test.comments {
 				jobs = append(jobs, capacity.Job{ID: n + 1, Comment: comment})
 			}
-			targets, err := (&facts{snap: snap, settings: capacity.Settings{Reserve: capacity.Reserve{Strict: test.strict, Order: test.order, Prices: prices}}}).chooseTargets(jobs, at, 2)
+			targets, err := (&facts{snap: snap}).chooseTargets(jobs, at, 2)
 			var words []string
 			for _, g := range targets {
 				word := strings.TrimSuffix(g.instanceType, ".48xlarge") + "/" + g.azID

@@ -43,7 +43,7 @@ func (s launching) enlist() (launching, []capacity.Effect) {
 		Platform:     s.platform,
 		Count:        len(s.missing),
 		Tags:         tags,
-		End:          s.now.Add(s.settings.Reserve.For.Duration).Truncate(time.Second), // EC2 takes whole seconds
+		End:          s.now.Add(capacity.HoldTime).Truncate(time.Second), // EC2 takes whole seconds
 		ClientToken:  launchToken(s.cluster, jobs, hostlist.Compress(s.missing), what, s.now, s.attempt),
 	}
 	s.at = stepEnlist
@@ -75,7 +75,8 @@ func (s launching) enlisted(a Answer) (launching, []capacity.Effect) {
 
 func (s launching) holdAnswered(a Answer) (launching, []capacity.Effect) {
 	failure := a.Failure
-	if failure == nil && !a.Reservation.State.Live() { // the answer of an ODCR that has been cancelled since
+	gone := failure == nil && !a.Reservation.State.Live()
+	if gone { // the answer of an ODCR that has been cancelled since
 		failure = failed("%v", capacity.ErrTokenUsed)
 		failure.Outcome = capacity.TokenUsed
 	}
@@ -95,7 +96,7 @@ func (s launching) holdAnswered(a Answer) (launching, []capacity.Effect) {
 		return s, append([]capacity.Effect{confirm}, more...)
 	}
 	var effects []capacity.Effect
-	if failure.Outcome.Nothing() { // otherwise it may exist and cost money
+	if gone || failure.Outcome.Nothing() && !failure.is(capacity.TokenUsed) { // otherwise it may exist and cost money
 		effects = append(effects, Unlist{s.order.ClientToken})
 	}
 	var more []capacity.Effect

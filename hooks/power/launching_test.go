@@ -187,10 +187,10 @@ func TestAdopt(t *testing.T) {
 }
 
 // holdingFacts are of a slot on demand in two zones, for whose jobs capacity is held.
-func holdingFacts(strict bool) *facts {
+func holdingFacts() *facts {
 	f := newFacts(holdingSnapshot())
 	price := map[string]capacity.Money{}
-	f.settings.Reserve = capacity.Reserve{Enabled: true, MaxInstances: 8, Strict: strict, For: capacity.Duration{Duration: time.Hour}, Prices: price}
+	f.settings.Reserve = capacity.Reserve{Enabled: true, MaxInstances: 8, Prices: price}
 	return f
 }
 
@@ -198,12 +198,11 @@ func holdingFacts(strict bool) *facts {
 // launched into, and is given back if nothing runs there.
 func TestHoldStories(t *testing.T) {
 	for name, c := range map[string]struct {
-		loose  bool
 		script string
 		want   string
 		holds  int
 	}{
-		"it is done": {false, `
+		"it is done": {`
 			ask-image
 			enlist 2 A
 			hold 2 p5 az1 A
@@ -211,8 +210,8 @@ func TestHoldStories(t *testing.T) {
 			launch gpu-[1-2] held-in-az1 1 B
 			set-addresses gpu-[1-2]
 			tell resume ok gpu-[1-2];`, "gpu-1,gpu-2", 1},
-		"nobody knows what the image runs": {false, "ask-image → unknown", " failed", 0},
-		"the first zone has no room": {false, `
+		"nobody knows what the image runs": {"ask-image → unknown", " failed", 0},
+		"the first zone has no room": {`
 			ask-image
 			enlist 2 A
 			hold 2 p5 az1 A → no room
@@ -223,7 +222,7 @@ func TestHoldStories(t *testing.T) {
 			launch gpu-[1-2] held-in-az2 2 C
 			set-addresses gpu-[1-2]
 			tell resume ok gpu-[1-2];`, "gpu-1,gpu-2", 1},
-		"no zone has room": {false, `
+		"no zone has room": {`
 			ask-image
 			enlist 2 A
 			hold 2 p5 az1 A → no room
@@ -231,42 +230,41 @@ func TestHoldStories(t *testing.T) {
 			enlist 2 B
 			hold 2 p5 az2 B → no room
 			unlist B`, " InsufficientInstanceCapacity", 0},
-		"no more may be held": {false, `
+		"no more may be held": {`
 			ask-image
 			enlist 2 A → limit
 			enlist 2 B → limit`, " reserve-limit", 0},
-		"there is no ledger": {false, `
+		"there is no ledger": {`
 			ask-image
 			enlist 2 A → unknown`, " failed", 0},
-		"EC2 refuses the hold": {false, `
+		"EC2 refuses the hold": {`
 			ask-image
 			enlist 2 A
 			hold 2 p5 az1 A → refused
 			unlist A`, " UnauthorizedOperation", 0},
-		"nobody knows whether it is held": {false, `
+		"nobody knows whether it is held": {`
 			ask-image
 			enlist 2 A
 			hold 2 p5 az1 A → unknown`, " failed", 0},
-		"there is no time to hold": {false, `
+		"there is no time to hold": {`
 			ask-image
 			enlist 2 A
 			hold 2 p5 az1 A → no time
 			unlist A`, " interrupted", 0},
-		"EC2 answers with what was given back": {false, `
+		"EC2 answers with what was given back": {`
 			ask-image
 			enlist 2 A
 			hold 2 p5 az1 A → dead
 			unlist A
 			enlist 2 B
 			hold 2 p5 az1 B → token used
-			unlist B
 			enlist 2 C
 			hold 2 p5 az1 C
 			enlist 2 C held-in-az1
 			launch gpu-[1-2] held-in-az1 1 D
 			set-addresses gpu-[1-2]
 			tell resume ok gpu-[1-2];`, "gpu-1,gpu-2", 1},
-		"the launch finds no room all the same": {false, `
+		"the launch finds no room all the same": {`
 			ask-image
 			enlist 2 A
 			hold 2 p5 az1 A
@@ -281,7 +279,7 @@ func TestHoldStories(t *testing.T) {
 			launch gpu-[1-2] held-in-az2 2 D
 			set-addresses gpu-[1-2]
 			tell resume ok gpu-[1-2];`, "gpu-1,gpu-2", 1},
-		"the launch is refused": {false, `
+		"the launch is refused": {`
 			ask-image
 			enlist 2 A
 			hold 2 p5 az1 A
@@ -290,7 +288,7 @@ func TestHoldStories(t *testing.T) {
 			release held-in-az1
 			unlist A
 			tell hold ok ;`, " UnauthorizedOperation", 0},
-		"it cannot be given back": {false, `
+		"it cannot be given back": {`
 			ask-image
 			enlist 2 A
 			hold 2 p5 az1 A
@@ -298,7 +296,7 @@ func TestHoldStories(t *testing.T) {
 			launch gpu-[1-2] held-in-az1 1 B → no time
 			release held-in-az1 → refused
 			tell hold UnauthorizedOperation ;`, " interrupted", 0},
-		"the token of the launch is used": {false, `
+		"the token of the launch is used": {`
 			ask-image
 			enlist 2 A
 			hold 2 p5 az1 A
@@ -307,21 +305,9 @@ func TestHoldStories(t *testing.T) {
 			launch gpu-[1-2] held-in-az1 1 C
 			set-addresses gpu-[1-2]
 			tell resume ok gpu-[1-2];`, "gpu-1,gpu-2", 1},
-		"on demand, since nothing can be held": {true, `
-			ask-image
-			enlist 2 A
-			hold 2 p5 az1 A → no room
-			unlist A
-			enlist 2 B
-			hold 2 p5 az2 B → no room
-			unlist B
-			launch gpu-[1-2] on-demand 1 C
-			admin-comment 1
-			set-addresses gpu-[1-2]
-			tell resume ok gpu-[1-2];`, "gpu-1,gpu-2", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := session(t, ready(t, holdingFacts(!c.loose), pair()), nil, c.script)
+			s := session(t, ready(t, holdingFacts(), pair()), nil, c.script)
 			if got := came(s); got != c.want || len(s.holds) != c.holds {
 				t.Errorf("%q, want %q; holds %+v", got, c.want, s.holds)
 			}
@@ -337,7 +323,7 @@ func TestHoldStories(t *testing.T) {
 // A hold and its repetition are one order: EC2 binds a token to the end, which the ledger knows.
 func TestHoldIsRepeated(t *testing.T) {
 	until := noon.Add(20 * time.Minute)
-	s := session(t, ready(t, holdingFacts(true), pair()), map[string]Answer{"known": {Held: capacity.Held{Until: until}}}, `
+	s := session(t, ready(t, holdingFacts(), pair()), map[string]Answer{"known": {Held: capacity.Held{Until: until}}}, `
 		ask-image
 		enlist 2 A → known
 		hold 2 p5 az1 A → refused
@@ -349,7 +335,7 @@ func TestHoldIsRepeated(t *testing.T) {
 
 // What could be held nowhere is said with all places.
 func TestNowhere(t *testing.T) {
-	s := session(t, ready(t, holdingFacts(true), pair()), nil, `
+	s := session(t, ready(t, holdingFacts(), pair()), nil, `
 		ask-image
 		enlist 2 A
 		hold 2 p5 az1 A → no room
@@ -427,7 +413,7 @@ func TestPartsInOneZone(t *testing.T) {
 			unlist B`, " InsufficientInstanceCapacity"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := holdingFacts(true)
+			f := holdingFacts()
 			more := f.snap.Partitions[0].Groups[0]
 			more.Name, more.InstanceType, more.Slots = "big", second, []capacity.Slot{{Name: "big"}}
 			f.snap.Partitions[0].Groups = append(f.snap.Partitions[0].Groups, more)

@@ -55,9 +55,7 @@ func (f *facts) chooseTargets(jobs []capacity.Job, at place, nodes int) ([]targe
 			continue
 		}
 		if r.ID == "" {
-			slices.SortStableFunc(some,
-				func(a, b target) int { return f.settings.Reserve.CompareTypes(a.instanceType, b.instanceType) })
-			some = holdTargets(some, g, jobs, f.snap, !f.settings.Reserve.Strict)
+			holdTargets(some, g, jobs, f.snap)
 		}
 		targets = append(targets, some...)
 	}
@@ -196,24 +194,17 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity
 		g.Name, r.AZID, slices.Sorted(maps.Keys(subnets)))
 }
 
-// holdTargets returns the targets with an ODCR first, if any of the jobs gets one; with orPlain, those without follow.
-func holdTargets(targets []target, g capacity.NodeGroup, jobs []capacity.Job, snap *capacity.Snapshot,
-	orPlain bool) []target {
+// holdTargets has the targets launched into an ODCR of ours, if any of the jobs gets one.
+func holdTargets(targets []target, g capacity.NodeGroup, jobs []capacity.Job, snap *capacity.Snapshot) {
 	var wishes []capacity.Wish
 	for _, j := range jobs {
 		wish, _ := j.Wish()
 		wishes = append(wishes, wish)
 	}
 	if !g.Holds(wishes, snap) {
-		return targets
+		return
 	}
-	var all []target
-	for _, t := range targets {
-		t.hold = true
-		all = append(all, t)
+	for i := range targets {
+		targets[i].hold = true
 	}
-	if orPlain {
-		all = append(all, targets...)
-	}
-	return all
 }

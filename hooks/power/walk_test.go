@@ -211,7 +211,7 @@ func TestWalks(t *testing.T) {
 	for seed := range uint64(walks) {
 		w := &account{Rand: rand.New(rand.NewPCG(seed, 7)), ledger: map[string]capacity.Held{}, odcrs: map[string]string{}, ordered: map[string]time.Time{}, instances: map[string]*instanceOf{},
 			addressed: map[string]string{}, down: map[string]bool{}, clock: noon}
-		f := *holdingFacts(w.IntN(2) == 0)
+		f := *holdingFacts()
 		groups := []group{pair(), {nodes: []string{"gpu-3"}, jobs: []capacity.Job{nlp(3, "gpu-3")}}}
 		if w.IntN(2) == 0 {
 			f = *newFacts(twoReservations())

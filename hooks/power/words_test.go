@@ -46,7 +46,7 @@ func TestRecordsOfHeldCapacity(t *testing.T) {
 
 // An ODCR's tags say for which runs of jobs it is, and its name too.
 func TestTagsOfHeldCapacity(t *testing.T) {
-	s := ready(t, holdingFacts(true), group{nodes: []string{"gpu-1", "gpu-2"}, jobs: []capacity.Job{{ID: 1, Shown: "1", Account: "nlp", Restarts: 3, Nodes: []string{"gpu-1", "gpu-2"}, State: "RUNNING"}}})
+	s := ready(t, holdingFacts(), group{nodes: []string{"gpu-1", "gpu-2"}, jobs: []capacity.Job{{ID: 1, Shown: "1", Account: "nlp", Restarts: 3, Nodes: []string{"gpu-1", "gpu-2"}, State: "RUNNING"}}})
 	s, effects := s.next(Answer{At: noon})
 	if _, asks := effects[0].(AskImage); !asks {
 		t.Fatal(effects)
@@ -55,7 +55,7 @@ func TestTagsOfHeldCapacity(t *testing.T) {
 	if tags := s.order.Tags; tags[capacity.TagHold] != "jobs 1/3" || !strings.HasPrefix(tags[capacity.TagName], "held for ") || s.order.Platform != "Linux/UNIX" {
 		t.Errorf("%v", tags)
 	}
-	known := holdingFacts(true)
+	known := holdingFacts()
 	known.snap.Partitions[0].Groups[0].Platform = "Linux/UNIX"
 	if _, effects := ready(t, known, pair()).next(Answer{At: noon}); effects[0].Code() != (Enlist{}).Code() {
 		t.Errorf("a platform that is known is asked for: %v", effects)

@@ -42,7 +42,7 @@ func (r *run) state(ctx context.Context) {
 	case err != nil:
 		r.failWords("snapshot", err.Error(), "run `pcs-capacity sync` to write it anew")
 	case !fresh:
-		r.fail("snapshot", "see `journalctl -u 'pcs-capacity-*'`", "sync last saw AWS %s ago, more than stale_after (%s)", capacity.FormatDuration(now.Sub(snap.TakenAt)), capacity.FormatDuration(snap.Submit.StaleAfter.Duration))
+		r.fail("snapshot", "see `journalctl -u 'pcs-capacity-*'`", "sync last saw AWS %s ago, more than %s", capacity.FormatDuration(now.Sub(snap.TakenAt)), capacity.FormatDuration(snap.Submit.StaleAfter.Duration))
 	default:
 		r.ok("snapshot", "sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
 	}

@@ -5,7 +5,6 @@
 package config
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
 	"time"
@@ -43,8 +42,7 @@ type Config struct {
 
 // Submit is how strict the submission path is.
 type Submit struct {
-	Strict     bool              `toml:"strict"`
-	StaleAfter capacity.Duration `toml:"stale_after"`
+	Strict bool `toml:"strict"`
 }
 
 // Timing is what happens when around the ends of a reservation.
@@ -54,8 +52,6 @@ type Timing struct {
 	BootAllowance          capacity.Duration `toml:"boot_allowance"`
 	ReclaimLead            capacity.Duration `toml:"reclaim_lead"`
 	ReclaimLeadUltraServer capacity.Duration `toml:"reclaim_lead_ultraserver"`
-	// MinTime is min_time of partitions that have none.
-	MinTime capacity.Duration `toml:"min_time"`
 }
 
 // Purchase is how long the outcome of a purchase or an extension may stay unknown.
@@ -71,18 +67,10 @@ type Purchase struct {
 type Reserve struct {
 	// Enabled: without it nothing is ever held.
 	Enabled bool `toml:"enabled"`
-	// Strict: no launch on demand for a job for which nothing could be held.
-	Strict bool `toml:"strict"`
-	// For is the time after which what is held ends by itself.
-	For capacity.Duration `toml:"for"`
 	// MaxInstances is how many instances may be held at once.
 	MaxInstances int `toml:"max_instances"`
-	// MaxPerHour is what all that is held at once may cost; "" is no bound.
-	MaxPerHour string `toml:"max_usd_per_hour"`
 	// Prices of an instance for an hour on demand in USD, by type.
 	Prices map[string]string `toml:"prices,omitempty"`
-	// Order is that in which a node group's instance types are tried on demand.
-	Order capacity.TypeOrder `toml:"order"`
 }
 
 // Prolog is what comes of what the Prolog of a node finds.
@@ -107,10 +95,6 @@ type Notify struct {
 	// Command is the path of a program that gets JSON, Webhook a URL; "" for none.
 	Command string `toml:"command"`
 	Webhook string `toml:"webhook"`
-	// IdleAfter is how long nodes of an open block may have no job, Successor how long before
-	// its fence the last block of a slot must have a successor.
-	IdleAfter capacity.Duration `toml:"idle_after"`
-	Successor capacity.Duration `toml:"successor"`
 }
 
 // Default is the settings of an empty file.
@@ -119,7 +103,7 @@ func Default() *Config {
 	return &Config{
 		StateDir: "/var/lib/pcs-capacity",
 		LocalDir: "/var/cache/pcs-capacity",
-		Submit:   Submit{Strict: true, StaleAfter: d(10 * time.Minute)},
+		Submit:   Submit{Strict: true},
 		Timing: Timing{
 			Poll:          d(60 * time.Second),
 			DrainMargin:   d(10 * time.Minute),
@@ -128,7 +112,6 @@ func Default() *Config {
 			// those of an UltraServer block 60 minutes before: EC2 User Guide, "Capacity Blocks".
 			ReclaimLead:            d(30 * time.Minute),
 			ReclaimLeadUltraServer: d(60 * time.Minute),
-			MinTime:                d(30 * time.Minute),
 		},
 		Purchase: Purchase{
 			Timeout: d(60 * time.Second),
@@ -136,18 +119,16 @@ func Default() *Config {
 			// says to ask again for up to five: EC2 Developer Guide, "Eventual consistency".
 			Settle: d(5 * time.Minute),
 		},
-		// SOCA, which did this first, holds for 5 minutes; more than a launch ever takes.
-		Reserve: Reserve{Strict: true, For: d(5 * time.Minute), MaxInstances: 64, Order: capacity.ConfiguredOrder},
+		Reserve: Reserve{MaxInstances: 64},
 		Prolog:  Prolog{OnMismatch: capacity.ReportMismatch},
 		Log:     Log{Dir: "/var/log/pcs-capacity"},
-		Notify:  Notify{IdleAfter: d(30 * time.Minute), Successor: d(14 * 24 * time.Hour)},
 	}
 }
 
 // The defaults of a partition and a node group, for what is left out.
-func applyDefaults(p *capacity.PartitionSettings, timing Timing) {
+func applyDefaults(p *capacity.PartitionSettings) {
 	if p.MinTime.Duration == 0 {
-		p.MinTime.Duration = cmp.Or(timing.MinTime.Duration, 30*time.Minute)
+		p.MinTime.Duration = 30 * time.Minute
 	}
 	if p.OnEnd == "" {
 		p.OnEnd = capacity.StopAtEnd

@@ -5,7 +5,7 @@ import "github.com/pcs-capacity/pcs-capacity/capacity"
 // Domain is the settings that decisions depend on.
 func (c *Config) Domain() capacity.Settings {
 	return capacity.Settings{Cluster: c.Cluster, Timing: c.Timing.Domain(), OnMismatch: c.Prolog.OnMismatch, Reserve: c.Reserve.Domain(),
-		Submit: capacity.Submit{Strict: c.Submit.Strict, StaleAfter: c.Submit.StaleAfter}, Partitions: c.Partitions}
+		Submit: capacity.Submit{Strict: c.Submit.Strict, StaleAfter: capacity.Duration{Duration: capacity.StaleAfter}}, Partitions: c.Partitions}
 }
 
 // Domain is the timing that decisions depend on.
@@ -16,7 +16,7 @@ func (t Timing) Domain() capacity.Timing {
 
 // Domain is what may be held.
 func (r Reserve) Domain() capacity.Reserve {
-	return capacity.Reserve{Enabled: r.Enabled, Strict: r.Strict, For: r.For, MaxInstances: r.MaxInstances, MaxPerHour: usd(r.MaxPerHour), Prices: allUSD(r.Prices), Order: r.Order}
+	return capacity.Reserve{Enabled: r.Enabled, MaxInstances: r.MaxInstances, Prices: allUSD(r.Prices)}
 }
 
 // usd is an amount that Load has checked; the zero value for "".

@@ -42,7 +42,7 @@ func Load(path string) (*Config, error) {
 		}
 	}
 	for i := range c.Partitions {
-		applyDefaults(&c.Partitions[i], c.Timing)
+		applyDefaults(&c.Partitions[i])
 	}
 	if len(errs) == 0 {
 		errs = c.validate()

@@ -92,8 +92,6 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 		{"fragments add partitions only", "", "region = \"x\"\n" + goodPartition, `gpu.toml:1: unknown key "region"`},
 		{"wrong type", "region = 5\n", "", `config.toml: toml: line 1 (last key "region")`},
 		{"bad duration", "[timing]\npoll = \"5 minutes\"\n", "", `config.toml:2: "5 minutes" is not a duration; write it like 90s, 10m, 36h, 7d or 1-12:00:00`},
-		{"unknown order", "[reserve]\norder = \"dearest\"\n", "", `config.toml: reserve.order: "dearest" is not known; use "configured" or "cheapest"`},
-		{"cheapest of no prices", "[reserve]\norder = \"cheapest\"\n", "", `config.toml: reserve.order: "cheapest" goes by prices, of which there are none; add them, or use "configured"`},
 		{"unknown deed", "[prolog]\non_mismatch = \"reboot\"\n", "", `config.toml: prolog.on_mismatch: "reboot" is not known; use "report" or "drain"`},
 		{"not TOML", "region = \n", "", `config.toml:1: `},
 		{"twice", goodPartition, goodPartition, `partition "gpu": is there already in`},
@@ -170,28 +168,5 @@ func TestDocumentedExampleLoads(t *testing.T) {
 	want.Path, want.Region, want.Cluster, want.Partitions = c.Path, "us-east-2", "ml", c.Partitions
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("the example shows other values than the defaults:\n%s", diff)
-	}
-}
-
-// min_time of [timing] counts for partitions that have none.
-func TestMinTimeOfAll(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "config.toml")
-	write := func(text string) *Config {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		c, err := Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	c := write("[timing]\nmin_time = \"1m\"\n" + goodPartition)
-	if got := c.Partitions[0].MinTime.Duration; got != time.Minute {
-		t.Errorf("a partition that has none: %s", got)
-	}
-	if got := write(goodPartition).Partitions[0].MinTime.Duration; got != 30*time.Minute {
-		t.Errorf("the default: %s", got)
 	}
 }

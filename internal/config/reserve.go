@@ -3,39 +3,23 @@ package config
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
-
-// leastReserve is the shortest time to hold capacity for: a launch takes up to two minutes.
-const leastReserve = 2 * time.Minute
 
 func (r Reserve) validate(fail func(where, message string, args ...any)) {
 	if r.MaxInstances < 1 {
 		fail("reserve.max_instances", "%d is too few; use at least 1, or enabled = false to hold nothing", r.MaxInstances)
 	}
-	amount := func(where, text string) {
-		if m, err := capacity.ParseMoney(text, capacity.USD); err != nil {
-			fail(where, "%s", err)
-		} else if m.Times(2) == m {
-			fail(where, "0 is no price; leave it out")
-		}
-	}
-	switch {
-	case r.Order != capacity.ConfiguredOrder && r.Order != capacity.CheapestFirst:
-		fail("reserve.order", "%q is not known; use \"configured\" or \"cheapest\"", r.Order)
-	case r.Order == capacity.CheapestFirst && len(r.Prices) == 0:
-		fail("reserve.order", "\"cheapest\" goes by prices, of which there are none; add them, or use \"configured\"")
-	}
-	if r.MaxPerHour != "" {
-		amount("reserve.max_usd_per_hour", r.MaxPerHour)
-	}
 	for _, instanceType := range slices.Sorted(maps.Keys(r.Prices)) {
 		if !capacity.IsInstanceType(instanceType) {
 			fail("reserve.prices", "%q is not an instance type", instanceType)
 		}
-		amount("reserve.prices", r.Prices[instanceType])
+		if m, err := capacity.ParseMoney(r.Prices[instanceType], capacity.USD); err != nil {
+			fail("reserve.prices", "%s", err)
+		} else if m.Times(2) == m {
+			fail("reserve.prices", "0 is no price; leave it out")
+		}
 	}
 }
 

@@ -31,18 +31,13 @@ func (c *Config) validate() []error {
 		value time.Duration
 		least time.Duration
 	}{
-		{"submit.stale_after", c.Submit.StaleAfter.Duration, time.Minute},
 		{"timing.poll", c.Timing.Poll.Duration, time.Second},
 		{"timing.drain_margin", c.Timing.DrainMargin.Duration, 0},
 		{"timing.boot_allowance", c.Timing.BootAllowance.Duration, 0},
 		{"timing.reclaim_lead", c.Timing.ReclaimLead.Duration, 0},
 		{"timing.reclaim_lead_ultraserver", c.Timing.ReclaimLeadUltraServer.Duration, 0},
-		{"timing.min_time", c.Timing.MinTime.Duration, time.Minute},
-		{"reserve.for", c.Reserve.For.Duration, leastReserve},
 		{"purchase.timeout", c.Purchase.Timeout.Duration, time.Second},
 		{"purchase.settle", c.Purchase.Settle.Duration, 0},
-		{"notify.idle_after", c.Notify.IdleAfter.Duration, time.Minute},
-		{"notify.successor", c.Notify.Successor.Duration, 0},
 	} {
 		if d.value < d.least {
 			fail(c.Path, d.name, "%s is too short; use at least %s", d.value, d.least)

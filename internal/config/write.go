@@ -41,7 +41,7 @@ func Ours(file string) (bool, error) {
 // that is left out.
 func NewPartition(name string, provider capacity.Provider, g capacity.GroupSettings) capacity.PartitionSettings {
 	p := capacity.PartitionSettings{Name: name, Provider: provider, Groups: []capacity.GroupSettings{g}}
-	applyDefaults(&p, Default().Timing)
+	applyDefaults(&p)
 	return p
 }
 

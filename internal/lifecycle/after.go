@@ -14,6 +14,10 @@ import (
 // fenceNear is how long before a fence people are told of it.
 const fenceNear = time.Hour
 
+// idleAfter is how long nodes of an open block may have no job, successor how long before its fence the last block
+// of a slot must have one that follows.
+const idleAfter, successor = 30 * time.Minute, 14 * 24 * time.Hour
+
 // tellTime bounds each delivery of a notice.
 const tellTime = 10 * time.Second
 
@@ -25,8 +29,7 @@ func after(cfg *config.Config) func(context.Context, *capacity.Snapshot, Report)
 	}
 	return func(ctx context.Context, snap *capacity.Snapshot, report Report) (errs []error) {
 		if tells {
-			due := NoticeSettings{FenceNear: fenceNear, IdleAfter: cfg.Notify.IdleAfter.Duration,
-				Successor: cfg.Notify.Successor.Duration, Lost: cfg.Submit.StaleAfter.Duration}
+			due := NoticeSettings{FenceNear: fenceNear, IdleAfter: idleAfter, Successor: successor, Lost: capacity.StaleAfter}
 			errs = Tell(state.Dir(cfg.StateDir), snap, report, due, func(n Notice) error { return Notify(ctx, cfg, n) })
 		}
 		if cfg.Metrics.File != "" {

@@ -34,7 +34,7 @@ type NoticeSettings struct {
 	// FenceNear is how long before a fence, IdleAfter how long paid nodes may be without a job, Successor how long
 	// before its last fence a slot must have a next block.
 	FenceNear, IdleAfter, Successor time.Duration
-	// Lost is the age from which AWS's facts are too old: [submit] stale_after.
+	// Lost is the age from which AWS's facts are too old.
 	Lost time.Duration
 }
 

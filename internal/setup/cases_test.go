@@ -167,15 +167,9 @@ func TestDetailsOfPlans(t *testing.T) {
 
 	w.withSettings()
 	w.config.Timing.DrainMargin.Duration += time.Hour
-	w.config.Timing.MinTime.Duration += time.Hour
 	p = decide(w.see(askFor(now1)))
 	if got := value(p, WhatFence, "fence"); got != "2026-11-25 10:20 UTC" {
 		t.Errorf("with another margin the fence is at %s", got)
-	}
-	for _, e := range p.Effects {
-		if e, is := e.(WritePartition); is && e.Partition.MinTime != w.config.Timing.MinTime {
-			t.Errorf("the new partition has min_time %v", e.Partition.MinTime)
-		}
 	}
 
 	w = newWorld()

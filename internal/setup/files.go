@@ -167,9 +167,6 @@ func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, cap
 		}
 	}
 	created := config.NewPartition(want.queue, want.provider, want.partition)
-	if c != nil { // there are settings already
-		created.MinTime = c.Timing.MinTime
-	}
 	created.AllowAccounts = want.allowAccounts
 	return nil, created
 }
