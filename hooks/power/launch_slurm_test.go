@@ -70,7 +70,10 @@ func TestSlurm_Launch(t *testing.T) {
 			ids = append(ids, id)
 		}
 		for _, id := range ids {
-			p.until("the job is told", func() bool { return strings.Contains(p.show("job", id), "AdminComment=pcs-capacity: ") })
+			p.until("the job is told, and held", func() bool {
+				job := p.show("job", id)
+				return strings.Contains(job, "AdminComment=pcs-capacity: ") && strings.Contains(job, " Priority=0 ")
+			})
 		}
 		if node := p.show("node", "gpu-1"); p.launches("gpu") != 0 || !strings.Contains(node, "POWER") || strings.Contains(node, "reboot") {
 			t.Errorf("%d instances; %s", p.launches("gpu"), node)

@@ -28,7 +28,6 @@ func TestMain(m *testing.M) {
 		"pcs-capacity-resume":  func() { os.Exit(powerprogram.Resume(os.Args[1:])) },
 		"pcs-capacity-suspend": func() { os.Exit(powerprogram.Suspend(os.Args[1:])) },
 		"sync-pass":            syncPass,
-		"sync-watch":           func() { os.Exit(syncWatch(os.Args[1])) },
 	})
 }
 

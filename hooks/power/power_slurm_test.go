@@ -93,7 +93,8 @@ provider = "ec2"
   max_nodes = 2
 `
 
-// startPower starts a Slurm and an AWS. Both have the machine's time; nothing waits until it is late.
+// startPower starts a Slurm and an AWS. Both have the machine's time; nothing waits until it is late. The two %q of the
+// settings are the folders of state and logs.
 func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)) *power {
 	t.Helper()
 	t.Parallel() // each has a cluster and an AWS of its own
@@ -109,12 +110,6 @@ func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)
 	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	return startPowerIn(t, sim, settingsText, change)
-}
-
-// startPowerIn starts a Slurm in an AWS that is there. The two %q of its settings are the folders of state and logs.
-func startPowerIn(t *testing.T, sim *awssim.Sim, settingsText string, change func(*slurmlab.Config)) *power {
-	t.Helper()
 	p := &power{t: t, sim: sim, dir: hookstest.ShortDir(t), ctx: t.Context()}
 	p.state = state.Dir(filepath.Join(p.dir, "state"))
 	if err := os.MkdirAll(filepath.Dir(p.settings()), 0o755); err != nil {
@@ -128,7 +123,6 @@ func startPowerIn(t *testing.T, sim *awssim.Sim, settingsText string, change fun
 	if change != nil {
 		change(&cfg)
 	}
-	var err error
 	if p.cluster, err = slurmlab.Start(hookstest.Deadline(t), cfg); err != nil {
 		t.Fatal(err)
 	}
