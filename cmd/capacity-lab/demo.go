@@ -235,7 +235,7 @@ func playBuying(t *teller) {
 	t.run(cli+"offerings --instance-type p5.48xlarge --count 24 --duration 3d", wants{output: `cb-[0-9a-f]+ .* use2-az1 .* USD .* yes`})
 	offering := t.find(`(?m)^(cb-[0-9a-f]+) .* use2-az1 +\d\d-\d\d 11:30 `)
 	fee := strings.ReplaceAll(t.find(`(?m)^`+offering+`.* ([0-9.,]+) USD`), ",", "")
-	t.run(cli+"purchase "+offering+" --confirm-fee "+fee, wants{output: `scheduled`})
+	t.run(cli+"purchase "+offering+" -t p5.48xlarge -n 24 -d 3d --confirm-fee "+fee, wants{output: `scheduled`})
 	t.run(cli+"timeline", wants{output: `24 x p5.48xlarge, scheduled`})
 }
 

@@ -110,7 +110,6 @@ local_dir = "{{.LocalDir}}"
 poll = "2s"
 drain_margin = "30s"
 boot_allowance = "30s"
-min_time = "1m"
 {{- end}}
 reclaim_lead = "{{.Lead}}"
 reclaim_lead_ultraserver = "{{.LeadUltraServer}}"

@@ -51,7 +51,7 @@ func (r *run) hooks() {
 			}
 		case h.State == "foreign":
 			r.fail("slurm.conf", "rename it, and run `pcs-capacity hooks install`", "%s was not written by pcs-capacity", h.File)
-		case h.State == "missing" && needed["job_submit"]:
+		case h.State == "missing" && needed["job_submit"] && !r.wiredByHand():
 			r.fail("slurm.conf", "run `pcs-capacity hooks install` on the controller", "slurm.conf does not include %s", h.File)
 		case h.State == "installed" && h.Wrong == nil:
 			r.ok("slurm.conf", "%s is installed", h.File)
@@ -63,6 +63,11 @@ func (r *run) hooks() {
 	if r.onEC2() {
 		r.hookAccess()
 	}
+}
+
+// wiredByHand reports whether slurm.conf says itself what our file would.
+func (r *run) wiredByHand() bool {
+	return r.slurmConfig != nil && filepath.Base(r.slurmConfig.ResumeProgram) == "pcs-capacity-resume"
 }
 
 // hookAccess checks the last hook's access to AWS. It differs from the access of the user who runs
