@@ -2,13 +2,8 @@ package awssim
 
 import (
 	"errors"
-	"slices"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/pcs"
 )
 
 func TestLaunchForNodeGroup(t *testing.T) {
@@ -73,69 +68,6 @@ func TestLaunchBeforeTheBlockOpens(t *testing.T) {
 	}
 	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestOnPCS(t *testing.T) {
-	w := newPCSWorld(t)
-	var mu sync.Mutex
-	last := map[string]PCSCluster{}
-	w.sim.OnPCS(func(ev PCSEvent) {
-		mu.Lock()
-		defer mu.Unlock()
-		last[ev.Cluster.Name] = ev.Cluster
-	})
-	// eventually waits until the listener was told a cluster that fits.
-	eventually := func(what string, ok func(PCSCluster) bool) {
-		t.Helper()
-		deadline := time.Now().Add(10 * time.Second)
-		for {
-			mu.Lock()
-			cl, told := last["hpc"]
-			mu.Unlock()
-			if told && ok(cl) {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("never told: %s; last %+v", what, cl)
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
-	eventually("the cluster of the scenario", func(cl PCSCluster) bool { return cl.Status == "ACTIVE" && cl.Region == "us-east-2" })
-	g := w.group(w.blockGroup("gpu-a"))
-	eventually("an active group", func(cl PCSCluster) bool {
-		return len(cl.NodeGroups) == 1 && cl.NodeGroups[0].Status == "ACTIVE" && cl.NodeGroups[0].ReservationState == "active"
-	})
-	w.queue("gpu", g)
-	eventually("a queue", func(cl PCSCluster) bool {
-		return len(cl.Queues) == 1 && slices.Equal(cl.Queues[0].NodeGroups, []string{"gpu-a"})
-	})
-	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); err != nil {
-		t.Fatal(err)
-	}
-	eventually("an instance", func(cl PCSCluster) bool { return cl.NodeGroups[0].Instances["gpu-a-1"] != "" })
-	w.sim.Clock().Set(noon.AddDate(0, 0, 2))
-	eventually("the end of the block, without a request", func(cl PCSCluster) bool {
-		return cl.NodeGroups[0].ReservationState == "expired" && len(cl.NodeGroups[0].Instances) == 0
-	})
-	old := aws.String("old")
-	if _, err := w.pcs.DeleteCluster(t.Context(), &pcs.DeleteClusterInput{ClusterIdentifier: old}); err != nil {
-		t.Fatal(err)
-	}
-	w.settle()
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		mu.Lock()
-		status := last["old"].Status
-		mu.Unlock()
-		if status == "DELETED" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("status %s, want a last event with DELETED", status)
-		}
-		time.Sleep(time.Millisecond)
 	}
 }
 

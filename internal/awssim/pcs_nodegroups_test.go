@@ -132,55 +132,6 @@ func deleteGroup(w *pcsWorld, id *string) error {
 	return err
 }
 
-func TestUpdateNodeGroup(t *testing.T) {
-	w := newPCSWorld(t)
-	g := w.group(w.blockGroup("gpu-a"))
-	update := func(change func(*pcs.UpdateComputeNodeGroupInput)) (*pcs.UpdateComputeNodeGroupOutput, error) {
-		in := &pcs.UpdateComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupIdentifier: aws.String("gpu-a")}
-		change(in)
-		return w.pcs.UpdateComputeNodeGroup(t.Context(), in)
-	}
-	next := w.template("capacity-block", futureBlock, "p5.48xlarge")
-	out, err := update(func(in *pcs.UpdateComputeNodeGroupInput) { in.CustomLaunchTemplate = next })
-	if got := must(t, out, err).ComputeNodeGroup; got.Status != types.ComputeNodeGroupStatusUpdating || *got.CustomLaunchTemplate.Id != *next.Id {
-		t.Errorf("got %s with %s", got.Status, *got.CustomLaunchTemplate.Id)
-	}
-	var conflict *types.ConflictException
-	if _, err := update(func(in *pcs.UpdateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(0, 2) }); !errors.As(err, &conflict) {
-		t.Errorf("second update while UPDATING: %v", err)
-	} else if *conflict.ResourceId != *g.Id || *conflict.ResourceType != kindGroup {
-		t.Errorf("conflict on %s %s", *conflict.ResourceType, *conflict.ResourceId)
-	}
-	w.settle()
-	if status := w.groupStatus(g.Id); status != types.ComputeNodeGroupStatusActive {
-		t.Errorf("status %s after a minute", status)
-	}
-	_, err = update(func(in *pcs.UpdateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(5, 5) })
-	wantField(t, err, "scalingConfiguration", "4 instances")
-	_, err = update(func(in *pcs.UpdateComputeNodeGroupInput) {
-		in.CustomLaunchTemplate = w.template("capacity-block", unpaidBlock, "p5.48xlarge")
-	})
-	wantField(t, err, "customLaunchTemplate", "payment-pending")
-	_, err = update(func(in *pcs.UpdateComputeNodeGroupInput) {
-		in.CustomLaunchTemplate = w.template("capacity-block", futureBlock, "p4d.24xlarge")
-	})
-	wantField(t, err, "customLaunchTemplate", "is for p5.48xlarge")
-	_, err = update(func(in *pcs.UpdateComputeNodeGroupInput) {
-		in.SlurmConfiguration = &types.UpdateComputeNodeGroupSlurmConfigurationRequest{ScaleDownIdleTimeInSeconds: aws.Int32(900)}
-	})
-	must(t, out, err)
-	w.settle()
-	_, err = update(func(in *pcs.UpdateComputeNodeGroupInput) {
-		in.SlurmConfiguration = &types.UpdateComputeNodeGroupSlurmConfigurationRequest{ScaleDownIdleTimeInSeconds: aws.Int32(-1)}
-	})
-	must(t, out, err)
-	w.settle()
-	got, err := w.pcs.GetComputeNodeGroup(t.Context(), &pcs.GetComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupIdentifier: g.Id})
-	if idle := must(t, got, err).ComputeNodeGroup.SlurmConfiguration; idle != nil && idle.ScaleDownIdleTimeInSeconds != nil {
-		t.Errorf("idle time %d after -1", *idle.ScaleDownIdleTimeInSeconds)
-	}
-}
-
 // A group whose block has expired can still be scaled down and deleted.
 func TestNodeGroupOutlivesItsBlock(t *testing.T) {
 	w := newPCSWorld(t)

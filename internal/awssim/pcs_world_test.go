@@ -183,12 +183,6 @@ func (w *pcsWorld) group(in *pcs.CreateComputeNodeGroupInput) *types.ComputeNode
 	return out.ComputeNodeGroup
 }
 
-func (w *pcsWorld) groupStatus(id *string) types.ComputeNodeGroupStatus {
-	w.Helper()
-	out, err := w.pcs.GetComputeNodeGroup(w.Context(), &pcs.GetComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupIdentifier: id})
-	return must(w, out, err).ComputeNodeGroup.Status
-}
-
 // queue makes a queue and waits until it is ACTIVE.
 func (w *pcsWorld) queue(name string, groups ...*types.ComputeNodeGroup) *types.Queue {
 	w.Helper()
