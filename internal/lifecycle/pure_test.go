@@ -2,66 +2,10 @@ package lifecycle
 
 import (
 	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
-	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// doing are the files that read, and the executor. Whatever else is in this folder decides.
-var doing = []string{"observe.go", "keep.go", "see.go", "see_jobs.go", "sources.go", "settings.go", // what is read
-	"pass.go", "clean.go", "watch.go", "tell.go", "after.go", // in which order
-	"carry.go", "actual.go", "actual_jobs.go"} // what is done
-
-// Files that decide have no context, clock, log or adapter.
-func TestDecisionsArePure(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	decide := slices.DeleteFunc(slices.Clone(files), func(name string) bool { return strings.HasSuffix(name, "_test.go") || slices.Contains(doing, name) })
-	if len(decide) < 20 {
-		t.Fatalf("only %q decide", decide)
-	}
-	for _, name := range doing {
-		if !slices.Contains(files, name) {
-			t.Errorf("there is no %s", name)
-		}
-	}
-	for _, name := range decide {
-		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, imported := range file.Imports {
-			path, _ := strconv.Unquote(imported.Path.Value)
-			if slices.Contains([]string{"context", "log", "log/slog", "os", "os/exec", "io", "net/http"}, path) ||
-				strings.HasPrefix(path, "github.com/pcs-capacity/") && !slices.Contains([]string{"capacity", "internal/state", "internal/hostlist", "internal/metrics"}, strings.TrimPrefix(path, "github.com/pcs-capacity/pcs-capacity/")) {
-				t.Errorf("%s imports %s", name, path)
-			}
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.Ident:
-				if slices.Contains([]string{"pass", "Sources", "World", "actual", "MachineTime"}, n.Name) {
-					t.Errorf("%s: %s", fset.Position(n.Pos()), n.Name)
-				}
-			case *ast.SelectorExpr:
-				if of, ok := n.X.(*ast.Ident); ok && of.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After"}, n.Sel.Name) {
-					t.Errorf("%s: time.%s", fset.Position(n.Pos()), n.Sel.Name)
-				}
-			}
-			return true
-		})
-	}
-}
 
 // decisions are those of a pass that are functions of what was seen alone.
 var decisions = map[string]func(Seen) any{

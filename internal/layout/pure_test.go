@@ -1,0 +1,68 @@
+package layout
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// What decides has no context, clock, log or adapter. In these folders that is every file but those that read, say in
+// which order things are done, or do them.
+func TestDecisionsArePure(t *testing.T) {
+	impure := []string{"context", "log", "log/slog", "os", "os/exec", "io", "net", "net/http", "sync"}
+	clock := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+	ours := []string{"capacity", "internal/hook", "internal/hostlist", "internal/metrics", "internal/state"}
+	for folder, c := range map[string]struct{ doing, words, selectors []string }{
+		"internal/lifecycle": {doing: []string{"observe.go", "keep.go", "see.go", "see_jobs.go", "sources.go", "settings.go", "pass.go", "clean.go", "watch.go", "tell.go", "after.go",
+			"carry.go", "actual.go", "actual_jobs.go"}, words: []string{"pass", "Sources", "World", "actual", "MachineTime"}},
+		"hooks/power": {doing: []string{"configure.go", "executor.go", "facts.go", "lookup.go", "resume.go", "suspend.go"}, selectors: []string{"hook.Log", "hook.FilterLog", "state.Dir"}},
+	} {
+		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		decide := 0
+		for _, path := range files {
+			name := filepath.Base(path)
+			if i := slices.Index(c.doing, name); strings.HasSuffix(name, "_test.go") || i >= 0 {
+				c.doing = slices.DeleteFunc(c.doing, func(file string) bool { return file == name })
+				continue
+			}
+			decide++
+			fset := token.NewFileSet()
+			file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, spec := range file.Imports {
+				path, _ := strconv.Unquote(spec.Path.Value)
+				if in, is := strings.CutPrefix(path, module+"/"); is && !slices.Contains(ours, in) || slices.Contains(impure, path) {
+					t.Errorf("%s/%s decides, and imports %s", folder, name, path)
+				}
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.GoStmt:
+					t.Errorf("%s decides, and starts a goroutine", fset.Position(n.Pos()))
+				case *ast.Ident:
+					if slices.Contains(c.words, n.Name) {
+						t.Errorf("%s decides, and uses %s", fset.Position(n.Pos()), n.Name)
+					}
+				case *ast.SelectorExpr:
+					if of, ok := n.X.(*ast.Ident); ok && (of.Name == "time" && slices.Contains(clock, n.Sel.Name) || slices.Contains(c.selectors, of.Name+"."+n.Sel.Name)) {
+						t.Errorf("%s decides, and uses %s.%s", fset.Position(n.Pos()), of.Name, n.Sel.Name)
+					}
+				}
+				return true
+			})
+		}
+		if decide < 10 || len(c.doing) > 0 {
+			t.Errorf("%s: %d files decide; there is no %q", folder, decide, c.doing)
+		}
+	}
+}
