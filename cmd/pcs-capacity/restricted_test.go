@@ -31,8 +31,6 @@ type restricted struct {
 // The reservations that the scenes are about, and a pair of names in the cluster "ml" of
 // the simulator's default account.
 const (
-	openBlock = "cr-0e2000000000000a1"
-	nextBlock = "cr-0e2000000000000a2"
 	groupODCR = "cr-0e20000000000aa01"
 )
 

@@ -83,37 +83,6 @@ func TestRecentExtension(t *testing.T) {
 	}
 }
 
-// An extension that a run was cut off in is taken up, and nothing else for one.
-func TestCutOffExtension(t *testing.T) {
-	w := newWorld(t, nil)
-	d := &deal{Buyer: w.buyer()}
-	unlock, err := d.intents().Lock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unlock()
-	write := func(id string, kind IntentKind, reservation string, phase Phase) {
-		t.Helper()
-		if err := d.intents().Write(Intent{ID: id, Kind: kind, Reservation: reservation, Phase: phase, At: w.aws.Now()}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("extend-1", ExtendBlock, "cr-1", Done)
-	write("extend-2", ExtendBlock, "cr-2", Bought)
-	write("buy-3", BuyBlock, "cr-1", Bought)
-	if i, found, err := d.cutOffExtension("cr-1"); found || err != nil {
-		t.Errorf("%+v, %v", i, err)
-	}
-	for _, id := range []string{"cr-2", "cr-1"} {
-		if id == "cr-1" {
-			write("extend-4", ExtendBlock, "cr-1", Bought)
-		}
-		if i, found, err := d.cutOffExtension(id); !found || err != nil || i.Reservation != id || i.Kind != ExtendBlock {
-			t.Errorf("%s: %+v, %v", id, i, err)
-		}
-	}
-}
-
 // An extension counts when it is paid and EC2 shows the new end; one whose payment fails does not.
 func TestExtensionIsFollowedToItsEnd(t *testing.T) {
 	for _, fails := range []bool{false, true} {

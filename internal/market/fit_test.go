@@ -19,20 +19,6 @@ func (w *world) question(count int, duration time.Duration) FitQuestion {
 			ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}}}
 }
 
-func TestFitsWhatThereIs(t *testing.T) {
-	w := newWorld(t, nil)
-	a, err := w.question(4, day).Ask(t.Context())
-	if err != nil || !a.Fits || len(a.Candidates) != 2 || a.Candidates[0].Reservation.ID != dollarBlock || a.Candidates[1].Code != capacity.Mismatched || a.Sale != nil || a.Length != 0 {
-		t.Errorf("%v, %+v", err, a)
-	}
-	w = newWorld(t, func(s *awssim.Scenario) {
-		s.Regions[0].Reservations[0].State, s.Regions[0].Reservations[1].State = "payment-failed", "expired"
-	})
-	if a, err := w.question(4, day).Ask(t.Context()); err != nil || a.Fits || len(a.Candidates) != 0 || a.Sale == nil {
-		t.Errorf("of what has ended: %v, %+v", err, a)
-	}
-}
-
 // What would fit once it is bought: long enough with boot and margin, and where the cluster is.
 func TestFitsWhatIsForSale(t *testing.T) {
 	w := newWorld(t, nil)
@@ -56,22 +42,6 @@ func TestFitsWhatIsForSale(t *testing.T) {
 	q.Need.By, q.Need.Duration = time.Time{}, 182*day
 	if a, err := q.Ask(t.Context()); err != nil || a.SaleErr == nil || a.Sale != nil {
 		t.Errorf("longer than any: %v, %+v", err, a)
-	}
-}
-
-// What is for sale sooner comes first, whatever the order of the regions.
-func TestFitsWhatIsForSaleSooner(t *testing.T) {
-	w := newWorld(t, func(s *awssim.Scenario) {
-		east := &s.Regions[0]
-		east.Offerings = east.Offerings[:1]
-		west := awssim.RegionScenario{Name: "us-west-2", Zones: []awssim.ZoneScenario{{Name: "us-west-2a", ID: "usw2-az1"}}, Offerings: []awssim.OfferingScenario{east.Offerings[0]}}
-		west.Offerings[0].Zone, east.Offerings[0].StartDays = "us-west-2a", []int{2}
-		s.Regions = append(s.Regions, west)
-	})
-	q := w.question(8, 23*time.Hour)
-	q.Regions, q.Subnets = []string{"us-east-2", "us-west-2"}, func() Subnets { return Subnets{} }
-	if a, err := q.Ask(t.Context()); err != nil || len(a.Offers) != 2 || a.Offers[0].Region != "us-west-2" || a.Sale.Offers[0].Region != "us-east-2" {
-		t.Errorf("%v, %+v", err, a)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,35 +52,6 @@ func TestR8_AskRegions(t *testing.T) {
 	cancel()
 	if _, _, err := AskRegions(stopped, &w.customer, w.aws, regions, func(context.Context, *ec2.Client) (int, error) { return 1, nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
-	}
-}
-
-func TestRegionsAtOnce(t *testing.T) {
-	w := newWorld(t, nil)
-	var regions []string
-	for i := range 3 * atOnce {
-		regions = append(regions, fmt.Sprintf("xx-test-%d", i))
-	}
-	var at, most atomic.Int32
-	two := make(chan struct{}) // closed when two are asked at once
-	both := sync.OnceFunc(func() { close(two) })
-	_, _, err := AskRegions(t.Context(), &w.customer, w.aws, regions, func(ctx context.Context, _ *ec2.Client) (int, error) {
-		now := at.Add(1)
-		defer at.Add(-1)
-		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
-		}
-		if now > 1 {
-			both()
-		}
-		select {
-		case <-two:
-			return 0, nil
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	})
-	if n := most.Load(); err != nil || n < 2 || n > atOnce || !strings.HasPrefix(w.said(), "asking 24 regions\n") {
-		t.Errorf("%d at once, %v; said: %s", n, err, w.said())
 	}
 }
 

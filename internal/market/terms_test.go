@@ -47,27 +47,3 @@ func TestNothingIsBoughtForAnotherFee(t *testing.T) {
 		t.Errorf("intents %v, %v", intents, err)
 	}
 }
-
-func TestTheAcceptedFeeBuys(t *testing.T) {
-	for name, c := range map[string]struct {
-		currency, block string
-		terms           Terms
-	}{
-		"in dollars":           {"USD", dollarBlock, Terms{Fee: usd(t, "960"), MaxPrice: usd(t, "960")}},
-		"in another currency":  {"CNY", yuanBlock, Terms{Fee: money(t, "480", "CNY")}},
-		"with trailing zeroes": {"USD", dollarBlock, Terms{Fee: usd(t, "960.000")}},
-	} {
-		w := newWorld(t, nil)
-		var block PurchaseResult
-		if err := w.buyer().Purchase(t.Context(), w.order(w.offering(c.currency).ID, c.terms, &block)); err != nil {
-			t.Errorf("%s: purchase: %v", name, err)
-		}
-		var extension ExtensionResult
-		if err := w.buyer().Extend(t.Context(), w.extension(c.block, c.terms, &extension)); err != nil {
-			t.Errorf("%s: extension: %v", name, err)
-		}
-		if bought := w.sim.Ledger(); len(bought) != 2 || block.Intent.Fee.Currency() != c.currency || extension.Intent.Fee.Currency() != c.currency {
-			t.Errorf("%s: bought %+v for %s and %s", name, bought, block.Intent.Fee, extension.Intent.Fee)
-		}
-	}
-}

@@ -32,7 +32,6 @@ const (
 	pastBlock  = "cr-0e2000000000000b5" // 2 × trn1.32xlarge in use2-az2, which ended two days ago
 	unpaid     = "cr-0e2000000000000c4"
 	gpuODCR    = "cr-0e200000000000a11" // 4 × g6.12xlarge in use2-az1
-	borrowed   = "cr-0e200000000000a15" // interruptible, 3 × c7i.4xlarge in use2-az1
 	sharedODCR = "cr-0e200000000000a16" // of another account: 2 × p5.48xlarge in use2-az1
 	subnetA    = "subnet-0e200000000000a01"
 	subnetB    = "subnet-0e200000000000b02"

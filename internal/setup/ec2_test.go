@@ -21,7 +21,6 @@ import (
 const (
 	mark         = "linux/0123456789abcdef"
 	templateName = "pcs-capacity-" + mark + "-gpu"
-	ourGroup     = "sg-0e2000000000000a1"
 )
 
 // requestOnEC2 is what most tests ask for, for self-managed Slurm.
@@ -331,22 +330,6 @@ func (w *account) write(text string) {
 	}
 }
 
-// An administrator's own file gets what is shown, and then the launch template is made.
-func TestOwnFileOnEC2(t *testing.T) {
-	w := newAccount(t, nil)
-	own := "[[partition]]\nname = \"gpu\"\nprovider = \"ec2\"\n"
-	w.write(own + "[[partition.node_group]]\nname = \"x\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\npurchase_option = \"odcr\"\nmax_nodes = 4\nlaunch_template = \"lt\"\n")
-	p := w.plan(w.requestOnEC2(openBlock))
-	w.write(own + strings.Replace(p.Snippet, templateName+":$Latest", "another", 1))
-	if p := w.plan(w.requestOnEC2(openBlock)); !slices.Equal(codes(p), []string{"partition-file"}) {
-		t.Errorf("with another launch template: %v", p.Mismatches)
-	}
-	w.write(own + p.Snippet)
-	if p := w.run(w.requestOnEC2(openBlock)); actions(p) != "create nothing nothing" {
-		t.Errorf("%s %+v", actions(p), p.Steps())
-	}
-}
-
 func TestR9_SetupOnEC2LeavesForeignTemplates(t *testing.T) {
 	w := newAccount(t, nil)
 	w.run(w.requestOnEC2(openBlock))
@@ -369,39 +352,6 @@ func TestR9_SetupOnEC2LeavesForeignTemplates(t *testing.T) {
 func (w *account) teardownOnEC2() setup.TeardownRequest {
 	w.setup.Slurm = slurmAway{}
 	return setup.TeardownRequest{Provider: capacity.ProviderEC2, Mark: mark, Queue: "gpu", Config: w.config()}
-}
-
-func TestTeardownOnEC2(t *testing.T) {
-	w := newAccount(t, nil)
-	w.run(w.requestOnEC2(openBlock))
-	other := w.requestOnEC2(gpuODCR)
-	other.Queue, other.NodeGroup = "other", "other"
-	w.run(other)
-	w.written()
-	p := w.planTeardown(w.teardownOnEC2())
-	want := []string{"delete file gpu.toml", "delete launch template " + filepath.Base(templateName)}
-	if diff := cmp.Diff(want, stepsOf(p)); diff != "" || len(p.Mismatches)+len(w.written()) > 0 {
-		t.Errorf("steps (-want +got):\n%s%v", diff, p.Mismatches)
-	}
-	if byHand := strings.Join(p.ByHand, "\n"); !strings.Contains(byHand, "take the nodes out of slurm.conf") {
-		t.Errorf("left to do by hand: %s", byHand)
-	}
-	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "DeleteLaunchTemplate", Count: 1, Code: "AccessDeniedException"})
-	if err := w.setup.Teardown(t.Context(), p); err == nil {
-		t.Error("the failure is not told")
-	}
-	w.sim.ClearFaults()
-	// The settings are gone by now; the tag leads to the rest.
-	w.tear(w.teardownOnEC2())
-	if _, found := w.named(templateName); found {
-		t.Error("the launch template is left")
-	}
-	if _, found := w.named("pcs-capacity-" + mark + "-other"); !found || len(w.config().Partitions) != 1 {
-		t.Error("another partition is gone too")
-	}
-	if p := w.planTeardown(w.teardownOnEC2()); !p.Done() {
-		t.Errorf("again: %v", stepsOf(p))
-	}
 }
 
 // launch starts an instance as ResumeProgram does.

@@ -120,21 +120,3 @@ func TestNodesWithoutEFAAreSaid(t *testing.T) {
 		t.Errorf("--efa efa-only: %v", p.Mismatches)
 	}
 }
-
-// Each of the 32 interfaces of a p5 has an address, where only the first of efa-only has.
-func TestAddressesOfEFA(t *testing.T) {
-	const small = "subnet-0e200000000000f01" // 123 addresses
-	w := newAccount(t, func(s *awssim.Scenario) {
-		r := &s.Regions[0]
-		r.Subnets = append(r.Subnets, awssim.SubnetScenario{ID: small, VPC: r.VPCs[0].ID, Zone: "us-east-2a", CIDR: "10.2.200.0/25"})
-	})
-	r := w.request(openBlock)
-	r.SubnetIDs = []string{small}
-	if p := w.plan(r); !slices.Equal(codes(p), []string{"addresses"}) || !strings.Contains(p.Mismatches[0].Sentence, "for 3 nodes") {
-		t.Errorf("efa: %v", p.Mismatches)
-	}
-	r.EFA = capacity.EFAOnly
-	if p := w.plan(r); len(p.Mismatches) > 0 {
-		t.Errorf("efa-only: %v", p.Mismatches)
-	}
-}

@@ -52,26 +52,6 @@ func TestEndedReservationsLeaveTheSettings(t *testing.T) {
 	}
 }
 
-// An administrator's own file keeps them, and satisfies as before.
-func TestEndedReservationsStayInAnOwnFile(t *testing.T) {
-	w := newAccount(t, nil)
-	w.run(w.request(openBlock))
-	w.run(w.request(laterBlock))
-	file := filepath.Join(filepath.Dir(w.configPath()), "conf.d", "gpu.toml")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := "# mine\n" + string(text)
-	if err := os.WriteFile(file, []byte(own), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	w.sim.Clock().Advance(6 * 24 * time.Hour)
-	if p := w.plan(w.request(laterBlock)); !p.Done() || detail(p, "ended, removed") != "" {
-		t.Errorf("%s: %v", actions(p), p.Mismatches)
-	}
-}
-
 // detail is the value of a detail of any step.
 func detail(p *setup.Plan, key string) string {
 	for _, s := range p.Steps() {

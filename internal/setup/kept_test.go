@@ -73,28 +73,6 @@ func TestSetupKeeps(t *testing.T) {
 	}
 }
 
-// A plan shows what it changes of what is there.
-func TestSetupSaysChanges(t *testing.T) {
-	for _, provider := range []capacity.Provider{capacity.ProviderPCS, capacity.ProviderEC2} {
-		w := newAccount(t, func(s *awssim.Scenario) {
-			r := &s.Regions[0]
-			r.Images = append(r.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "another"})
-		})
-		r := w.request(openBlock)
-		if provider == capacity.ProviderEC2 {
-			r = w.requestOnEC2(openBlock)
-		}
-		w.run(r)
-		r.AMI, r.EFA, r.MaxNodes, r.Dynamic = "ami-0e200000000000d04", capacity.NoEFA, 2, true
-		said := fmt.Sprint(w.plan(r).Steps())
-		for _, want := range []string{image + " → ami-0e200000000000d04", "32 × efa, no public address → without EFA", "{max_nodes 4 → 2}", "{dynamic false → true}"} {
-			if !strings.Contains(said, want) {
-				t.Errorf("%s: no %q in %s", provider, want, said)
-			}
-		}
-	}
-}
-
 // What the site has set in the file that setup has written stays, with the next block too.
 func TestSetupKeepsEdits(t *testing.T) {
 	for _, test := range []struct {

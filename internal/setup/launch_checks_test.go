@@ -119,31 +119,6 @@ func TestBlockDropsThePlacementGroupOfLike(t *testing.T) {
 	}
 }
 
-// Subnets that are not there, or that are in another VPC, beside one that would do.
-func TestSubnetsThatCannotBeUsed(t *testing.T) {
-	const far = "subnet-0e200000000000f02"
-	w := newAccount(t, func(s *awssim.Scenario) {
-		r := &s.Regions[0]
-		r.VPCs = append(r.VPCs, awssim.VPCScenario{ID: "vpc-0e2000000000000ff", CIDR: "10.9.0.0/16"})
-		r.Subnets = append(r.Subnets, awssim.SubnetScenario{ID: far, VPC: "vpc-0e2000000000000ff", Zone: "us-east-2a", CIDR: "10.9.0.0/24"})
-	})
-	r := w.request(openBlock)
-	r.SubnetIDs = []string{"subnet-0ffffffffffffffff", far, subnetA}
-	p := w.plan(r)
-	if got := strings.Join(codes(p), " "); got != "subnet-unknown subnet-vpc" {
-		t.Errorf("%s: %v", got, p.Mismatches)
-	}
-	r.SubnetIDs = []string{far}
-	if p := w.plan(r); strings.Join(codes(p), " ") != "subnet-vpc" {
-		t.Errorf("the other VPC alone: %v", p.Mismatches)
-	}
-	for _, m := range p.Mismatches {
-		if m.Fix != "give --subnet-ids "+subnetA {
-			t.Errorf("fix %q", m.Fix)
-		}
-	}
-}
-
 // PCS takes the role of an instance profile by its name or path, which the profile's ARN
 // does not tell.
 func TestRoleOfTheInstanceProfile(t *testing.T) {

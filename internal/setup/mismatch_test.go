@@ -8,10 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -113,25 +111,6 @@ func TestMismatches(t *testing.T) {
 	}
 }
 
-func TestMismatchesOfTime(t *testing.T) {
-	w := newAccount(t, nil)
-	offers, err := w.ec2.Offerings(t.Context(), ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 48 * time.Hour})
-	if err != nil || len(offers) == 0 {
-		t.Fatal(offers, err)
-	}
-	bought, err := w.ec2.Purchase(t.Context(), offers[0].ID, "Linux/UNIX", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := w.plan(w.request(bought.ID)); !slices.Contains(codes(p), "payment-pending") {
-		t.Errorf("pending: %v", p.Mismatches)
-	}
-	w.sim.Clock().Advance(7 * 24 * time.Hour)
-	if p := w.plan(w.request(openBlock)); !slices.Contains(codes(p), "expired") {
-		t.Errorf("expired: %v", p.Mismatches)
-	}
-}
-
 // The zone's name would match here: the owner of the shared reservation calls
 // use2-az1 "us-east-2c". And the message names what would do.
 func TestR10_ZonesAreComparedByID(t *testing.T) {
@@ -195,15 +174,6 @@ func TestR9_WhatIsNotOursIsLeftAlone(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestWarnings(t *testing.T) {
-	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].Images[0].Tags = map[string]string{"drivers": "neuron"} })
-	r := w.request("cr-0e2000000000000c6") // trn2u
-	r.SubnetIDs = []string{"subnet-0e200000000000c03"}
-	if p := w.plan(r); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "trn2u.48xlarge") {
-		t.Errorf("warnings %v, mismatches %v", p.Warnings, p.Mismatches)
 	}
 }
 
@@ -295,32 +265,5 @@ func TestSettingsOfTheAdministrator(t *testing.T) {
 	r.NodeGroup, r.Queue = "gpu", "another"
 	if p := w.plan(r); !slices.Contains(codes(p), "node-group-name") {
 		t.Errorf("the base name in two partitions: %v", p.Mismatches)
-	}
-}
-
-func TestForeignFileInConfD(t *testing.T) {
-	w := newAccount(t, nil)
-	file := filepath.Join(filepath.Dir(w.configPath()), "conf.d", "gpu.toml")
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte("# empty\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if p := w.plan(w.request(openBlock)); !slices.Equal(codes(p), []string{"config-file"}) {
-		t.Errorf("mismatches %v", p.Mismatches)
-	}
-}
-
-func TestOtherTypeOrKindInTheOtherSlot(t *testing.T) {
-	w := newAccount(t, nil)
-	w.run(w.request(openBlock))
-	r := w.request(sharedODCR)
-	r.MaxNodes = 2
-	if p := w.plan(r); !slices.Equal(codes(p), []string{"purchase-option"}) {
-		t.Errorf("mismatches %v", p.Mismatches)
-	}
-	if p := w.plan(w.request(p4Block)); !slices.Contains(codes(p), "instance-type") {
-		t.Errorf("mismatches %v", p.Mismatches)
 	}
 }

@@ -52,20 +52,6 @@ func TestSetupOfABlock(t *testing.T) {
 	}
 }
 
-func TestSetupAgainHasNothingToDo(t *testing.T) {
-	w := newAccount(t, nil)
-	w.run(w.request(openBlock))
-	w.written()
-	for _, like := range []string{"compute", ""} {
-		r := w.request(openBlock)
-		r.Like = like
-		p := w.run(r)
-		if !p.Done() || len(w.written()) > 0 {
-			t.Errorf("--like %q: %s, steps %+v", like, actions(p), p.Steps())
-		}
-	}
-}
-
 // The next block goes into the other slot, and a third one into the slot whose block
 // has ended; all share one queue and one entry of the settings.
 func TestSetupOfTheNextBlocks(t *testing.T) {
@@ -107,23 +93,6 @@ func TestSetupOfTheNextBlocks(t *testing.T) {
 	}
 	if p := w.plan(third); !p.Done() {
 		t.Errorf("again: %s", actions(p))
-	}
-}
-
-func TestSetupOfODCRs(t *testing.T) {
-	w := newAccount(t, nil)
-	r := w.request(gpuODCR)
-	r.MaxNodes, r.Dynamic = 0, true
-	w.run(r)
-	if g := w.group("gpu-a"); g.PurchaseOption != capacity.OnDemand || g.Min != 0 || g.Max != 4 || w.template(g).ReservationID != gpuODCR {
-		t.Errorf("%+v", g)
-	}
-	if part, _ := w.config().Partition("gpu"); !part.Groups[0].Dynamic {
-		t.Errorf("settings %+v", part)
-	}
-	p := w.plan(w.request(borrowed))
-	if !slices.ContainsFunc(p.Mismatches, func(m capacity.Problem) bool { return m.Code == capacity.WrongPurchase }) {
-		t.Errorf("an interruptible one: %v", p.Mismatches)
 	}
 }
 

@@ -9,13 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 )
 
@@ -163,38 +161,6 @@ func TestTeardownOfAQueue(t *testing.T) {
 	}
 }
 
-func TestTeardownOfASlot(t *testing.T) {
-	w := twoSlots(t)
-	p := w.tear(w.teardown("gpu-a"))
-	want := []string{"update file gpu.toml", "update queue gpu", "delete compute node group gpu-a", "delete launch template pcs-capacity-ml-gpu-a"}
-	if diff := cmp.Diff(want, stepsOf(p)); diff != "" {
-		t.Errorf("steps (-want +got):\n%s", diff)
-	}
-	part, _ := w.config().Partition("gpu")
-	if len(part.Groups) != 1 || !slices.Equal(part.Groups[0].ReservationIDs, []string{laterBlock}) {
-		t.Errorf("settings %+v", part)
-	}
-	if q, _ := w.inventory().Queue("gpu"); !slices.Equal(q.GroupIDs, []string{w.group("gpu-b").ID}) {
-		t.Errorf("queue %+v", q)
-	}
-}
-
-// Both slots of a base name: the queue stays, without nodes.
-func TestTeardownOfANodeGroup(t *testing.T) {
-	w := twoSlots(t)
-	w.tear(w.teardown("gpu"))
-	want := append(slices.Clone(beside), "queue gpu []")
-	slices.Sort(want)
-	if diff := cmp.Diff(want, w.left()); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
-	}
-	// The rest of it goes when the queue is asked for.
-	w.tear(w.teardown(""))
-	if diff := cmp.Diff(beside, w.left()); diff != "" {
-		t.Errorf("then left (-want +got):\n%s", diff)
-	}
-}
-
 // What an older release set up lacks the queue's name. It is marked before the queue
 // and the settings go, which lead to it until then.
 func TestR5_TeardownMarksFirst(t *testing.T) {
@@ -257,26 +223,6 @@ func (w *account) addToQueue(queue, group string) {
 	q.GroupIDs = append(q.GroupIDs, w.group(group).ID)
 	if err := w.provisioner().EnsureQueue(w.Context(), q); err != nil {
 		w.Fatal(err)
-	}
-}
-
-// With --force, instances are no obstacle, whoever may have jobs on them.
-func TestTeardownByForce(t *testing.T) {
-	w := twoSlots(t)
-	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
-		t.Fatal(err)
-	}
-	r := w.teardown("")
-	r.Force = true
-	w.tear(r)
-	if diff := cmp.Diff(beside, w.left()); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
-	}
-	w.sim.Clock().Advance(time.Hour)
-	for _, i := range w.sim.Instances(region) {
-		if i.State != "terminated" {
-			t.Errorf("instance %+v", i)
-		}
 	}
 }
 
@@ -365,33 +311,5 @@ func TestTeardownBesideOtherSettings(t *testing.T) {
 	slices.Sort(want)
 	if diff := cmp.Diff(want, w.left()); diff != "" || !slices.Contains(p.Warnings, w.configPath()+` is for cluster "linux", not for ml, so it is left alone`) {
 		t.Errorf("warnings %q, left (-want +got):\n%s", p.Warnings, diff)
-	}
-}
-
-// A file of the administrator's is not touched; what to remove from it is said.
-func TestTeardownOfAnOwnPartition(t *testing.T) {
-	w := twoSlots(t)
-	ours := filepath.Join(filepath.Dir(w.configPath()), "conf.d", "gpu.toml")
-	text, err := os.ReadFile(ours)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := []byte("# mine\n" + string(text))
-	if err := os.WriteFile(ours, own, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	p := w.tear(w.teardown("gpu-a"))
-	if want := fmt.Sprintf("set capacity_reservation_ids = [%q] for node_group \"gpu\" of partition \"gpu\" in %s, which is not ours to change", laterBlock, ours); !slices.Contains(p.ByHand, want) {
-		t.Errorf("left to do: %q", p.ByHand)
-	}
-	p = w.tear(w.teardown(""))
-	if want := fmt.Sprintf("remove partition \"gpu\" from %s, which is not ours to change", ours); !slices.Contains(p.ByHand, want) {
-		t.Errorf("left to do: %q", p.ByHand)
-	}
-	if now, err := os.ReadFile(ours); err != nil || string(now) != string(own) {
-		t.Errorf("the file was changed: %s, %v", now, err)
-	}
-	if _, err := config.Load(w.configPath()); err != nil {
-		t.Error(err)
 	}
 }
