@@ -17,30 +17,24 @@ func TestFitAtTheEdges(t *testing.T) {
 		change(&r)
 		return []Reservation{r}
 	}
-	inZone := []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}
 	for name, c := range map[string]struct {
 		need         Need
 		reservations []Reservation
-		subnets      []Subnet
 		message      string
 	}{
-		"without subnets the zone is all one":    {need, changed(func(r *Reservation) { r.AZID = "" }), nil, ""},
-		"another zone":                           {need, changed(func(*Reservation) {}), inZone, "it is in us-east-2a (use2-az1), where the cluster has no subnet"},
-		"done just in time, boot counted":        {Need{need.InstanceType, 2, time.Hour, noon.Add(70 * time.Minute)}, changed(func(*Reservation) {}), nil, ""},
-		"done a minute late":                     {Need{need.InstanceType, 2, time.Hour, noon.Add(69 * time.Minute)}, changed(func(*Reservation) {}), nil, "it could be done by 2026-03-01 13:10 UTC at the earliest"},
-		"too long, boot counted":                 {Need{need.InstanceType, 2, 48 * time.Hour, time.Time{}}, changed(func(*Reservation) {}), nil, "its jobs must end by 2026-03-03 11:20 UTC, which leaves 1d23h10m"},
-		"too long, and not even boot would fit":  {need, changed(func(r *Reservation) { r.End = noon.Add(45 * time.Minute) }), nil, "its jobs must end by 2026-03-01 12:05 UTC, which leaves 0s"},
-		"all that is free":                       {need, changed(func(r *Reservation) { r.Available = 2 }), nil, ""},
-		"one less is free":                       {need, changed(func(r *Reservation) { r.Available = 1 }), nil, "1 of its 4 instances are free, 1 fewer than asked"},
-		"none is healthy":                        {need, changed(func(r *Reservation) { r.Unhealthy = 5 }), nil, "0 of its 4 instances are healthy, 2 fewer than asked"},
-		"a block that is not open yet is free":   {need, changed(func(r *Reservation) { r.State, r.Start, r.Available = StateScheduled, noon.Add(time.Hour), 0 }), nil, ""},
-		"a reservation in a state of no use":     {need, changed(func(r *Reservation) { r.State = StatePaymentFailed }), nil, "it is payment-failed"},
-		"as many as there are":                   {Need{need.InstanceType, 4, time.Hour, time.Time{}}, changed(func(*Reservation) {}), nil, ""},
-		"one more than there are":                {Need{need.InstanceType, 5, time.Hour, time.Time{}}, changed(func(*Reservation) {}), nil, "it has 4 instances, 1 fewer than asked"},
-		"free places that are not healthy count": {need, changed(func(r *Reservation) { r.Available, r.Unhealthy = 4, 2 }), nil, ""},
+		"without subnets the zone is all one":    {need, changed(func(r *Reservation) { r.AZID = "" }), ""},
+		"done just in time, boot counted":        {Need{need.InstanceType, 2, time.Hour, noon.Add(70 * time.Minute)}, changed(func(*Reservation) {}), ""},
+		"done a minute late":                     {Need{need.InstanceType, 2, time.Hour, noon.Add(69 * time.Minute)}, changed(func(*Reservation) {}), "it could be done by 2026-03-01 13:10 UTC at the earliest"},
+		"too long, boot counted":                 {Need{need.InstanceType, 2, 48 * time.Hour, time.Time{}}, changed(func(*Reservation) {}), "its jobs must end by 2026-03-03 11:20 UTC, which leaves 1d23h10m"},
+		"too long, and not even boot would fit":  {need, changed(func(r *Reservation) { r.End = noon.Add(45 * time.Minute) }), "its jobs must end by 2026-03-01 12:05 UTC, which leaves 0s"},
+		"one less is free":                       {need, changed(func(r *Reservation) { r.Available = 1 }), "1 of its 4 instances are free, 1 fewer than asked"},
+		"none is healthy":                        {need, changed(func(r *Reservation) { r.Unhealthy = 5 }), "0 of its 4 instances are healthy, 2 fewer than asked"},
+		"a block that is not open yet is free":   {need, changed(func(r *Reservation) { r.State, r.Start, r.Available = StateScheduled, noon.Add(time.Hour), 0 }), ""},
+		"a reservation in a state of no use":     {need, changed(func(r *Reservation) { r.State = StatePaymentFailed }), "it is payment-failed"},
+		"free places that are not healthy count": {need, changed(func(r *Reservation) { r.Available, r.Unhealthy = 4, 2 }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Fit(c.need, c.reservations, c.subnets, nil, timing, noon)
+			got := Fit(c.need, c.reservations, nil, nil, timing, noon)
 			if len(got) != 1 || got[0].Message != c.message || (got[0].Code == OK) != (c.message == "") {
 				t.Errorf("got %+v, want %q", got, c.message)
 			}

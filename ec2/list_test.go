@@ -44,33 +44,6 @@ func TestEveryReservationOfEveryPageIsRead(t *testing.T) {
 	}
 }
 
-func TestListIsBounded(t *testing.T) {
-	_, c := newSim(t)
-	for name, test := range map[string]struct {
-		q    ReservationQuery
-		want func(capacity.Reservation) bool
-	}{
-		"types": {ReservationQuery{InstanceTypes: []string{"g6.12xlarge", "p5.48xlarge"}}, func(r capacity.Reservation) bool {
-			return r.InstanceType == "g6.12xlarge" || r.InstanceType == "p5.48xlarge"
-		}},
-		"active": {ReservationQuery{ActiveOnly: true}, func(r capacity.Reservation) bool { return r.State == capacity.StateActive }},
-		"tags":   {ReservationQuery{Tags: map[string]string{"team": "nlp"}}, func(r capacity.Reservation) bool { return r.Tags["team"] == "nlp" }},
-	} {
-		all, err := c.List(t.Context(), ReservationQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		some, err := c.List(t.Context(), test.q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := slices.DeleteFunc(all, func(r capacity.Reservation) bool { return !test.want(r) })
-		if len(want) == 0 || !slices.Equal(ids(some), ids(want)) {
-			t.Errorf("%s: %v, want %v", name, ids(some), ids(want))
-		}
-	}
-}
-
 func TestAccount(t *testing.T) {
 	sim, c := newSim(t)
 	if id, err := c.Account(t.Context()); id != "111122223333" || err != nil {
