@@ -7,17 +7,6 @@ import (
 	"time"
 )
 
-// OnMismatch says what sync does about a node whose instance does not match its slot's reservation.
-type OnMismatch string
-
-// The values.
-const (
-	// ReportMismatch only reports the node; jobs still run there.
-	ReportMismatch OnMismatch = "report"
-	// DrainMismatch reports the node and lets sync drain it, at most one node in a pass.
-	DrainMismatch OnMismatch = "drain"
-)
-
 // Metadata is what an instance's EC2 metadata says; its capacity reservation is not part of it. A field that the
 // metadata lacks is "".
 type Metadata struct {

@@ -12,7 +12,6 @@ type Settings struct {
 	Cluster    string
 	Submit     Submit
 	Timing     Timing
-	OnMismatch OnMismatch
 	Reserve    Reserve
 	Partitions []PartitionSettings
 }

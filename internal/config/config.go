@@ -30,7 +30,6 @@ type Config struct {
 	Timing     Timing                       `toml:"timing"`
 	Purchase   Purchase                     `toml:"purchase"`
 	Reserve    Reserve                      `toml:"reserve"`
-	Prolog     Prolog                       `toml:"prolog"`
 	Log        Log                          `toml:"log"`
 	Metrics    Metrics                      `toml:"metrics"`
 	Notify     Notify                       `toml:"notify"`
@@ -71,12 +70,6 @@ type Reserve struct {
 	MaxInstances int `toml:"max_instances"`
 	// Prices of an instance for an hour on demand in USD, by type.
 	Prices map[string]string `toml:"prices,omitempty"`
-}
-
-// Prolog is what comes of what the Prolog of a node finds.
-type Prolog struct {
-	// OnMismatch is for a node whose instance is not what its slot's reservation is.
-	OnMismatch capacity.OnMismatch `toml:"on_mismatch"`
 }
 
 // Log is where hooks log to, besides syslog.
@@ -120,7 +113,6 @@ func Default() *Config {
 			Settle: d(5 * time.Minute),
 		},
 		Reserve: Reserve{MaxInstances: 64},
-		Prolog:  Prolog{OnMismatch: capacity.ReportMismatch},
 		Log:     Log{Dir: "/var/log/pcs-capacity"},
 	}
 }

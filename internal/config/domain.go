@@ -4,7 +4,7 @@ import "github.com/pcs-capacity/pcs-capacity/capacity"
 
 // Domain is the settings that decisions depend on.
 func (c *Config) Domain() capacity.Settings {
-	return capacity.Settings{Cluster: c.Cluster, Timing: c.Timing.Domain(), OnMismatch: c.Prolog.OnMismatch, Reserve: c.Reserve.Domain(),
+	return capacity.Settings{Cluster: c.Cluster, Timing: c.Timing.Domain(), Reserve: c.Reserve.Domain(),
 		Submit: capacity.Submit{Strict: c.Submit.Strict, StaleAfter: capacity.Duration{Duration: capacity.StaleAfter}}, Partitions: c.Partitions}
 }
 

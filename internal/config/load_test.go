@@ -92,7 +92,6 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 		{"fragments add partitions only", "", "region = \"x\"\n" + goodPartition, `gpu.toml:1: unknown key "region"`},
 		{"wrong type", "region = 5\n", "", `config.toml: toml: line 1 (last key "region")`},
 		{"bad duration", "[timing]\npoll = \"5 minutes\"\n", "", `config.toml:2: "5 minutes" is not a duration; write it like 90s, 10m, 36h, 7d or 1-12:00:00`},
-		{"unknown deed", "[prolog]\non_mismatch = \"reboot\"\n", "", `config.toml: prolog.on_mismatch: "reboot" is not known; use "report" or "drain"`},
 		{"not TOML", "region = \n", "", `config.toml:1: `},
 		{"twice", goodPartition, goodPartition, `partition "gpu": is there already in`},
 		{"unknown provider", strings.Replace(goodPartition, `"pcs"`, `"gcp"`, 1), "", `provider = "gcp" is not known; use "pcs", "ec2" or "none"`},

@@ -43,9 +43,6 @@ func (c *Config) validate() []error {
 			fail(c.Path, d.name, "%s is too short; use at least %s", d.value, d.least)
 		}
 	}
-	if m := c.Prolog.OnMismatch; m != capacity.ReportMismatch && m != capacity.DrainMismatch {
-		fail(c.Path, "prolog.on_mismatch", "%q is not known; use \"report\" or \"drain\"", m)
-	}
 	c.Reserve.validate(func(where, message string, args ...any) { fail(c.Path, where, message, args...) })
 	for where, path := range map[string]string{"metrics.file": c.Metrics.File, "notify.command": c.Notify.Command} {
 		if path != "" && !filepath.IsAbs(path) {

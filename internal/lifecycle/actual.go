@@ -101,8 +101,6 @@ func (x *actual) Do(ctx context.Context, e capacity.Effect) Answer {
 	switch e := e.(type) {
 	case ChangeGuard:
 		return Answer{Err: x.changeGuard(ctx, e)}
-	case DrainMisplaced:
-		return Answer{Err: x.Drain(ctx, []string{e.Node}, "pcs-capacity: "+e.Differs)}
 	case PowerUp:
 		return Answer{Err: x.PowerUp(ctx, e.Nodes)}
 	case PowerDown:

@@ -139,7 +139,6 @@ func TestActual(t *testing.T) {
 
 		"nodes that go back":                    {effect: ReturnNodes{Nodes: []string{"gpu-1", "gpu-2"}, Reason: "off"}, want: []string{"scontrol update nodename=gpu-[1-2] nodeaddr=255.255.255.255,255.255.255.255 state=POWER_DOWN_FORCE reason=off"}},
 		"nodes that go back if they are off":    {effect: ReturnNodes{Nodes: []string{"gpu-1", "gpu-2"}, Reason: "off", StillOff: true}, want: []string{"scontrol update nodename=gpu-1 nodeaddr=255.255.255.255 state=POWER_DOWN_FORCE reason=off"}},
-		"a node that is drained":                {effect: DrainMisplaced{Node: "gpu-1", Differs: "elsewhere"}, want: []string{"scontrol update nodename=gpu-1 state=DRAIN reason=pcs-capacity: elsewhere"}},
 		"what the actual world has no deed for": {effect: KeepNotMisplaced{}, err: "nobody carries out"},
 	} {
 		t.Run(name, func(t *testing.T) {

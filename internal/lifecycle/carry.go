@@ -117,12 +117,6 @@ func (p *pass) do(ctx context.Context, e capacity.Effect) Answer {
 		return Answer{Err: p.State.KeepSetbacks(e.Setbacks)}
 	case KeepMarks:
 		return Answer{Err: p.State.KeepMarks(e.Marks, e.Before)}
-	case DrainMisplaced:
-		a := p.World.Do(ctx, e)
-		if a.Err == nil {
-			a.Problem = p.State.DropMisplaced(e.Node)
-		}
-		return a
 	}
 	return p.World.Do(ctx, e)
 }

@@ -62,40 +62,6 @@ func TestEndOrphans(t *testing.T) {
 	}
 }
 
-// Where the settings ask for it, one wrong node is drained a pass, and only on a fresh finding.
-func TestDrainMisplaced(t *testing.T) {
-	wrong := func(node, seen string, up bool) misplaced {
-		return misplaced{Misplaced: state.Misplaced{Node: node, At: at(seen)}, slot: "gpu", differs: "it is in use2-az2", up: up}
-	}
-	right := misplaced{Misplaced: state.Misplaced{Node: "gpu-9", At: noon}}
-	drain := func(node string) string { return "drain-node: slot gpu: drained " + node + ": it is in use2-az2" }
-	for name, c := range map[string]struct {
-		found   []misplaced
-		reports bool
-		noAWS   bool
-		want    []string
-	}{
-		"two are wrong":          {[]misplaced{wrong("gpu-1", "-1m", true), wrong("gpu-2", "-1m", true)}, false, false, []string{drain("gpu-1")}},
-		"the settings report":    {[]misplaced{wrong("gpu-1", "-1m", true)}, true, false, nil},
-		"AWS does not answer":    {[]misplaced{wrong("gpu-1", "-1m", true), right}, false, true, nil},
-		"it is somebody else's":  {[]misplaced{{Misplaced: state.Misplaced{Node: "gpu-1", At: noon}, differs: "x", up: true, guest: true}}, false, false, nil},
-		"found an hour ago":      {[]misplaced{wrong("gpu-1", "-1h", true), wrong("gpu-2", "-59m", true)}, false, false, []string{drain("gpu-2")}},
-		"it is not up":           {[]misplaced{wrong("gpu-1", "-1m", false)}, false, false, nil},
-		"it is right after all":  {[]misplaced{right}, true, false, []string{"keep-not-misplaced: "}},
-		"right beside the wrong": {[]misplaced{right, wrong("gpu-1", "-1m", true)}, false, false, []string{"keep-not-misplaced: ", drain("gpu-1")}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := Seen{Now: noon, NoAWS: c.noAWS, Misplaced: c.found}
-			if !c.reports {
-				s.Settings.OnMismatch = capacity.DrainMismatch
-			}
-			if diff := cmp.Diff(c.want, did(drainMisplaced(s))); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 // What is set up and removed, what waits after a failure, and what a failure leaves to know.
 func TestRollOver(t *testing.T) {
 	next := Rolling{Partition: "gpu", Block: capacity.Reservation{ID: "cr-1"}}

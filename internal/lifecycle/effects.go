@@ -104,23 +104,6 @@ func (e EndInstance) Sentence(t capacity.Tense) string {
 		e.Why)
 }
 
-// DrainMisplaced drains a node whose instance does not match its slot's reservation. It also forgets what the node's
-// Prolog found, so a node that somebody resumes is judged anew.
-type DrainMisplaced struct{ Slot, Node, Differs string }
-
-// Code is stable.
-func (DrainMisplaced) Code() string { return "drain-node" }
-
-// About is the node.
-func (e DrainMisplaced) About() capacity.Subject {
-	return capacity.Subject{Slot: e.Slot, Node: e.Node}
-}
-
-// Sentence is for people.
-func (e DrainMisplaced) Sentence(t capacity.Tense) string {
-	return fmt.Sprintf("slot %s: %s %s: %s", e.Slot, t.Verb("drain", "drained"), e.Node, e.Differs)
-}
-
 // KeepNotMisplaced forgets what the Prolog of a node found.
 type KeepNotMisplaced struct{ Node string }
 

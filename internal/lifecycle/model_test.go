@@ -584,8 +584,6 @@ func (m *model) PowerDownForce(ctx context.Context, nodes []string, reason strin
 	return m.PowerDown(ctx, nodes, reason)
 }
 
-func (m *model) Drain(context.Context, []string, string) error { return nil }
-
 func (m *model) Resume(context.Context, []string) error { return nil }
 
 func (m *model) Cancel(context.Context, ...string) error { return nil }

@@ -50,7 +50,7 @@ func (p *pass) run(ctx context.Context) {
 		p.keepPowerUps(p.carryOut(ctx, openings(p.seen)))
 		p.seen.Snap.Orphans = withoutEnded(p.seen.Snap.Orphans, p.carryOut(ctx, endOrphans(p.seen)))
 		p.releaseHeld(ctx)
-		p.carryOut(ctx, drainMisplaced(p.seen))
+		p.carryOut(ctx, forgetMisplaced(p.seen))
 		p.seeSample(ctx)
 		p.carryOut(ctx, sample(p.seen))
 		p.lookForLeftovers(ctx)

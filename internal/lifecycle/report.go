@@ -35,8 +35,7 @@ type Done struct {
 	// Do is stable, for scripts: create-fence, update-fence, replace-fence,
 	// delete-fence, the same with wait, surplus and health, check-node, raise-limit, lower-limit,
 	// set-limit, requeue-job, hold-job, tell-job, tell-owner, end-hold, power-up, power-down, end-instance, release,
-	// return-nodes, drain-node,
-	// set-up-slot, remove-slot.
+	// return-nodes, set-up-slot, remove-slot.
 	Do   string `json:"do"`
 	Slot string `json:"slot,omitempty"`
 	Job  string `json:"job,omitempty"`

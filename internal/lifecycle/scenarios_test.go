@@ -539,8 +539,7 @@ var scenarios = []struct {
 		clear(st.slurm.fails)
 		st.passes(3*time.Hour, 2)
 	}},
-	{"a node on the wrong instance is drained", func(st *stage) {
-		st.sources.Settings.OnMismatch = capacity.DrainMismatch
+	{"a node on the wrong instance is told", func(st *stage) {
 		st.openBlock()
 		for _, node := range []string{"solo-1", "solo-2"} {
 			st.slurm.node(node).State = nodeIdle
@@ -548,10 +547,7 @@ var scenarios = []struct {
 				st.Fatal(err)
 			}
 		}
-		st.slurm.fails["drain"] = errors.New("slurmctld is busy")
 		st.pass(2*time.Hour + time.Minute)
-		clear(st.slurm.fails)
-		st.passes(2*time.Hour+2*time.Minute, 3)
 	}},
 	{"nodes that did not boot, and one with a job completing, are given back", func(st *stage) {
 		st.openBlock()

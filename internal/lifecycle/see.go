@@ -122,8 +122,7 @@ func (p *pass) lookForMisplaced() {
 		i := slices.IndexFunc(p.seen.Cluster.Nodes, func(n capacity.Node) bool { return n.Name == f.Node })
 		if i >= 0 && !p.seen.Cluster.Nodes[i].PoweredDown() { // else that instance is gone
 			m.up = p.seen.Cluster.Nodes[i].Up()
-			part, _, slot, _ := p.Settings.PlaceOf(f.Node)
-			m.slot, m.guest = slot, part.Provider.Guest()
+			_, _, m.slot, _ = p.Settings.PlaceOf(f.Node)
 			if slot, ok := p.seen.Snap.Slot(m.slot); ok {
 				m.differs = p.seen.Snap.Misplaced(slot, f.Metadata, p.seen.Now)
 			}

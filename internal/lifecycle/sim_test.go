@@ -30,7 +30,6 @@ type simSlurm interface {
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
 	PowerUp(ctx context.Context, nodes []string) error
 	PowerDown(ctx context.Context, nodes []string, reason string) error
-	Drain(ctx context.Context, nodes []string, reason string) error
 }
 
 // simAWS is what effects change in AWS.
@@ -68,8 +67,6 @@ func (w simulated) Do(ctx context.Context, e capacity.Effect) Answer {
 	switch e := e.(type) {
 	case ChangeGuard:
 		a.Err = w.changeGuard(ctx, e)
-	case DrainMisplaced:
-		a.Err = w.Drain(ctx, []string{e.Node}, "pcs-capacity: "+e.Differs)
 	case PowerUp:
 		a.Err = w.PowerUp(ctx, e.Nodes)
 	case PowerDown:

@@ -357,10 +357,6 @@ func (s *taped) PowerDownForce(ctx context.Context, nodes []string, reason strin
 	return orElse(s.stage.changes("power down by force", "%s: %s", hostlist.Compress(nodes), reason), func() error { return s.model.PowerDown(ctx, nodes, reason) })
 }
 
-func (s *taped) Drain(_ context.Context, nodes []string, reason string) error {
-	return s.stage.changes("drain", "%s: %s", hostlist.Compress(nodes), reason)
-}
-
 // orElse is the error of a change that fails, or else what comes of it.
 func orElse(err error, change func() error) error {
 	if err != nil {

@@ -38,9 +38,6 @@ func TestMismatches(t *testing.T) {
 		"image of another OS": {request: func(r *setup.Request) { r.AMI = "ami-0e200000000000c03" }, codes: "platform", says: "Red Hat Enterprise Linux"},
 		"unknown subnet":      {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
 		"too many nodes":      {request: func(r *setup.Request) { r.MaxNodes = 17 }, codes: "size", says: "give --max-nodes 16 or less"},
-		"long node group":     {request: func(r *setup.Request) { r.NodeGroup = strings.Repeat("g", 24) }, codes: "name", says: "use at most 23"},
-		"short queue":         {request: func(r *setup.Request) { r.Queue = "gp" }, codes: "name", says: "3 to 25"},
-		"underscore in queue": {request: func(r *setup.Request) { r.Queue = "gpu_1" }, codes: "name"},
 		"unpaid":              {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "az state", says: "payment-failed"},
 		"a zone without a subnet": {account: func(s *awssim.Scenario) { s.Regions[0].Subnets = s.Regions[0].Subnets[:2] },
 			request: func(r *setup.Request) { r.Reservation, r.MaxNodes = "cr-0e200000000000c12", 0 }, codes: "az", says: "the VPC has none there, so create one"},
@@ -50,11 +47,9 @@ func TestMismatches(t *testing.T) {
 			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "no-instances size", says: "reservation " + gpuODCR + " has no instances; choose another"},
 		"not assessed yet": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].State = "assessing" },
 			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "size state", says: "EC2 does not say yet how many instances"},
-		"cluster is updating": {account: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" }, codes: "cluster-status", says: "UPDATING"},
 		"cluster is suspended": {account: func(s *awssim.Scenario) { ml(s).Status, ml(s).SlurmVersion = "SUSPENDED", "24.11" }, codes: "cluster-status",
 			says: "cluster ml is SUSPENDED: AWS PCS suspends a cluster whose Slurm, here 24.11, is past its end of life; move it"},
 		"cluster could not be made": {account: func(s *awssim.Scenario) { ml(s).Status = "CREATE_FAILED" }, codes: "cluster-status", says: "CREATE_FAILED; name another cluster"},
-		"old Slurm":                 {account: func(s *awssim.Scenario) { ml(s).SlurmVersion = "23.11" }, codes: "slurm-version", says: "24.05"},
 		"cluster too small":         {account: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 }, codes: "cluster-size", says: "give --max-nodes 2 or less"},
 		"too many groups": {account: func(s *awssim.Scenario) {
 			for i := range 9 {
