@@ -15,6 +15,9 @@ type LaunchTemplate struct {
 	KeyName         string `json:"key_name,omitempty"`
 	// SecurityGroupIDs of the template and of its network interfaces.
 	SecurityGroupIDs []string `json:"security_group_ids,omitempty"`
+	// Cores and ThreadsPerCore are its CpuOptions; 0 for those of the instance type.
+	Cores          int `json:"cores,omitempty"`
+	ThreadsPerCore int `json:"threads_per_core,omitempty"`
 	// UserData is decoded, not base64.
 	UserData []byte `json:"-"`
 	// NetworkInterfaces as the template describes them.

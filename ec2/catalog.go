@@ -16,6 +16,8 @@ import (
 type InstanceType struct {
 	Name      string
 	VCPUs     int
+	// Cores and ThreadsPerCore are what an instance has without CpuOptions.
+	Cores, ThreadsPerCore int
 	MemoryMiB int64
 	// GPUs counts GPUs, and the Neuron devices of Trainium and Inferentia.
 	GPUs    int
@@ -85,7 +87,7 @@ func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[str
 func instanceType(a types.InstanceTypeInfo) InstanceType {
 	t := InstanceType{Name: string(a.InstanceType)}
 	if a.VCpuInfo != nil {
-		t.VCPUs = int(aws.ToInt32(a.VCpuInfo.DefaultVCpus))
+		t.VCPUs, t.Cores, t.ThreadsPerCore = int(aws.ToInt32(a.VCpuInfo.DefaultVCpus)), int(aws.ToInt32(a.VCpuInfo.DefaultCores)), int(aws.ToInt32(a.VCpuInfo.DefaultThreadsPerCore))
 	}
 	if a.MemoryInfo != nil {
 		t.MemoryMiB = aws.ToInt64(a.MemoryInfo.SizeInMiB)

@@ -440,6 +440,9 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 		out.SecurityGroupIDs = unique(append(out.SecurityGroupIDs, n.Groups...))
 		out.NetworkInterfaces = append(out.NetworkInterfaces, networkInterface(n.NetworkCardIndex, n.DeviceIndex, n.InterfaceType))
 	}
+	if c := d.CpuOptions; c != nil {
+		out.Cores, out.ThreadsPerCore = int(aws.ToInt32(c.CoreCount)), int(aws.ToInt32(c.ThreadsPerCore))
+	}
 	if len(d.NetworkInterfaces) == 1 {
 		out.PublicAddress = d.NetworkInterfaces[0].AssociatePublicIpAddress
 	}

@@ -39,7 +39,7 @@ type Config struct {
 	JobSubmitPlugins    []string
 	CliFilterPlugins    []string
 	SlurmctldParameters []string
-	// ConfServer is slurmctld's HOST[:PORT] for slurmd --conf-server; "" if it hands out no slurm.conf.
+	// ConfServer is slurmctld's HOST[:PORT] for slurmd --conf-server.
 	ConfServer          string
 	SchedulerParameters []string
 	// CliFilterScript is the script that CliFilterParameters names; "" for cli_filter.lua in the
@@ -98,9 +98,6 @@ func (c *Client) Config(ctx context.Context) (Config, error) {
 
 // confServer names the first controller by its address, if slurm.conf has one: NAME(ADDRESS).
 func confServer(values map[string]string) string {
-	if !slices.Contains(splitList(values["SlurmctldParameters"]), "enable_configless") {
-		return ""
-	}
 	host, address, _ := strings.Cut(values["SlurmctldHost[0]"], "(")
 	host = cmp.Or(strings.TrimSuffix(address, ")"), host)
 	if port := values["SlurmctldPort"]; host != "" && port != "" && port != "6817" && !strings.Contains(port, "-") {

@@ -444,7 +444,7 @@ func TestParseConfig(t *testing.T) {
 		want.StateSaveLocation = "/lab/state"
 		want.KillWait, want.SuspendTime, want.OverTime = 30*time.Second, 20*time.Second, capacity.Minutes(0)
 		want.ResumeTimeout, want.SuspendTimeout = 8*time.Second, 3*time.Second
-		want.SuspendExcNodes = "static1"
+		want.SuspendExcNodes, want.ConfServer = "static1", "localhost:"+map[string]string{"22.05": "23817", "24.11": "24817", "26.05": "25817"}[version]
 		got, err := parseConfig(recorded(t, "config-"+version+".txt"))
 		if err != nil {
 			t.Fatal(err)

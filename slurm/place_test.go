@@ -127,13 +127,12 @@ func TestConfigParameters(t *testing.T) {
 	}
 }
 
-// slurmd gets slurm.conf from where slurmctld listens, if that hands it out.
+// slurmd gets slurm.conf from where slurmctld listens.
 func TestConfServer(t *testing.T) {
 	for text, want := range map[string]string{
-		"SlurmctldHost[0] = head\nSlurmctldParameters = enable_configless\nSlurmctldPort = 6817":                                "head",
-		"SlurmctldHost[0] = head(10.0.0.5)\nSlurmctldParameters = idle_on_node_suspend,enable_configless\nSlurmctldPort = 7000": "10.0.0.5:7000",
-		"SlurmctldHost[0] = head\nSlurmctldParameters = enable_configless\nSlurmctldPort = 6820-6823":                           "head",
-		"SlurmctldHost[0] = head\nSlurmctldParameters = idle_on_node_suspend\nSlurmctldPort = 7000":                             "",
+		"SlurmctldHost[0] = head\nSlurmctldPort = 6817":           "head",
+		"SlurmctldHost[0] = head(10.0.0.5)\nSlurmctldPort = 7000": "10.0.0.5:7000",
+		"SlurmctldHost[0] = head\nSlurmctldPort = 6820-6823":      "head",
 	} {
 		if c, err := parseConfig([]byte("SLURM_VERSION = 25.11.7\n" + text + "\n")); err != nil || c.ConfServer != want {
 			t.Errorf("%q: %q, %v, want %q", text, c.ConfServer, err, want)

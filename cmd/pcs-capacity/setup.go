@@ -236,7 +236,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 	if onEC2 {
 		conf, err := slurm.New(cfg.Cluster).Config(ctx)
 		if err != nil {
-			slog.Warn("whether slurmctld hands out slurm.conf is not known", "error", err)
+			slog.Warn("where nodes get slurm.conf from is not known", "error", err)
 		}
 		r.ConfServer = conf.ConfServer
 	}

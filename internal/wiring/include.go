@@ -155,7 +155,7 @@ func (in Include) nodes() (text string, notes []string) {
 		for _, feature := range slices.Sorted(maps.Keys(sets)) {
 			left := slices.DeleteFunc(sets[feature], func(name string) bool { return in.Site.nodes[name] })
 			if len(left) > 0 {
-				text += fmt.Sprintf("NodeName=%s%s Features=%s State=CLOUD\n", slurm.Compress(left), hardware(in.Types[g.InstanceType]), feature)
+				text += fmt.Sprintf("NodeName=%s%s Features=%s State=CLOUD\n", slurm.Compress(left), hardware(in.Types[g.InstanceType], in.Templates[g.LaunchTemplate]), feature)
 			}
 		}
 		if t, known := in.Templates[g.LaunchTemplate]; known && !t.AsksConfServer() {
@@ -246,12 +246,20 @@ func names(groups ...capacity.GroupSettings) (all []string) {
 	return slurm.SortHosts(all)
 }
 
-func hardware(t ec2.InstanceType) string {
-	text := fmt.Sprintf(" CPUs=%d RealMemory=%d", t.VCPUs, int64(float64(t.MemoryMiB)*usableMemory))
+// hardware is what slurmd finds on an instance: with less than slurm.conf says Slurm refuses the node (INVALID_REG), and
+// with CPUs alone it binds tasks to single threads of a core. EC2 does not tell sockets; Slurm compares the product.
+func hardware(t ec2.InstanceType, l capacity.LaunchTemplate) string {
+	cores, threads := cmp.Or(l.Cores, t.Cores), cmp.Or(l.ThreadsPerCore, t.ThreadsPerCore)
+	text := fmt.Sprintf(" CPUs=%d Sockets=1 CoresPerSocket=%d ThreadsPerCore=%d RealMemory=%d", cores*threads, cores, threads, int64(float64(t.MemoryMiB)*usableMemory))
 	if t.GPUs > 0 {
-		text += fmt.Sprintf(" Gres=gpu:%d", t.GPUs)
+		text += fmt.Sprintf(" Gres=gpu:%s:%d", gpuType(t), t.GPUs)
 	}
 	return text
+}
+
+// gpuType is the type of an instance's GPUs as users write it: h100, a10g, radeon_pro_v520.
+func gpuType(t ec2.InstanceType) string {
+	return strings.ToLower(strings.ReplaceAll(t.GPUName, " ", "_"))
 }
 
 // Gres is the text of GresFile, "" if none of our nodes needs it, and what a person has to do
@@ -269,7 +277,7 @@ func (in Include) Gres() (text string, notes []string) {
 		case t.GPUFiles == "":
 			notes = append(notes, fmt.Sprintf("write a line for the %d GPUs of %s (%s) into gres.conf: which files they have is not known", t.GPUs, list, g.InstanceType))
 		default:
-			text += fmt.Sprintf("NodeName=%s AutoDetect=off Name=gpu File=%s[0-%d]\n", list, t.GPUFiles, t.GPUs-1)
+			text += fmt.Sprintf("NodeName=%s AutoDetect=off Name=gpu Type=%s File=%s[0-%d]\n", list, gpuType(t), t.GPUFiles, t.GPUs-1)
 		}
 	}
 	if text != "" {

@@ -233,9 +233,9 @@ TreeWidth=65533
 JobSubmitPlugins=lua
 SlurmctldParameters=idle_on_node_suspend
 GresTypes=gpu
-NodeName=gpu-[1-2] CPUs=192 RealMemory=950 Gres=gpu:8 Features=gpu State=CLOUD
+NodeName=gpu-[1-2] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD
 PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP
-`, not: "SuspendExcNodes PrivateData Prolog AllowAccounts itself", wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu File=/dev/nvidia[0-7]\n"},
+`, not: "SuspendExcNodes PrivateData Prolog AllowAccounts itself", wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
 	{name: "lists are merged, and kept", conf: "SlurmctldParameters=cloud_dns\nJobSubmitPlugins=throttle\nGresTypes=gpu\nTreeWidth=20\nPrivateData=jobs\n",
 		change: func(in *Include) {
 			in.Version, in.Templates = slurm.Version{Major: 22, Minor: 5}, map[string]capacity.LaunchTemplate{"": {UserData: []byte("slurmd --conf-server head\n")}}
@@ -260,7 +260,7 @@ PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=3600 SuspendTimeout=120 SuspendT
 PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP
 `, not: "SuspendExcNodes"},
 	{name: "nodes and a partition of ours by hand, included", conf: "Include more.conf\n", want: `
-NodeName=gpu-2 CPUs=192 RealMemory=950 Gres=gpu:8 Features=gpu State=CLOUD
+NodeName=gpu-2 CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD
 `, not: "PartitionName", notes: "slurm.conf has PartitionName=gpu itself: add ResumeTimeout=900 SuspendTimeout=120 to that line"},
 	{name: "accounts", conf: "AccountingStorageType=accounting_storage/slurmdbd\n", change: func(in *Include) { in.Settings.Partitions[0].AllowAccounts = []string{"nlp"} }, want: `
 PartitionName=gpu Nodes=gpu-[1-2] AllowAccounts=nlp ResumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP
@@ -275,12 +275,12 @@ PrologFlags=Alloc
 		g.PurchaseOption, g.Slots, g.Dynamic = capacity.CapacityBlock, 2, false
 	}, want: `
 SuspendExcNodes=gpu-a-[1-2],gpu-b-[1-2]
-NodeName=gpu-a-[1-2] CPUs=192 RealMemory=950 Gres=gpu:8 Features=gpu-a State=CLOUD
-NodeName=gpu-b-[1-2] CPUs=192 RealMemory=950 Gres=gpu:8 Features=gpu-b State=CLOUD
+NodeName=gpu-a-[1-2] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu-a State=CLOUD
+NodeName=gpu-b-[1-2] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu-b State=CLOUD
 `},
 	{name: "a block on demand", change: func(in *Include) { group(in).PurchaseOption = capacity.CapacityBlock }, not: "SuspendExcNodes"},
 	{name: "nodes with names", change: func(in *Include) { group(in).Nodes = []string{"n01", "n02"} }, want: `
-NodeName=n[01-02] CPUs=192 RealMemory=950 Gres=gpu:8 Features=gpu State=CLOUD
+NodeName=n[01-02] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD
 `},
 	{name: "a template without configless", change: func(in *Include) { in.Templates = map[string]capacity.LaunchTemplate{"": {Name: "lt"}} },
 		not: "enable_configless", notes: "user data of launch template lt has no --conf-server"},
@@ -290,11 +290,14 @@ NodeName=n[01-02] CPUs=192 RealMemory=950 Gres=gpu:8 Features=gpu State=CLOUD
 	},
 		want: "\nJobSubmitPlugins=lua\n", not: "ResumeProgram Suspend NodeName PartitionName Parameters", wantGres: ""},
 	{name: "a backup", conf: "SlurmctldHost=head1\nSlurmctldHost=head2(10.0.0.2)\n", notes: "slurmctld has a backup, head2: it needs the package, the settings, a shared state_dir, AWS credentials"},
-	{name: "GPUs of the site", gres: "AutoDetect=nvml\nNodeName=cpu-1 Name=gpu File=/dev/nvidia0\n", wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu File=/dev/nvidia[0-7]\n"},
-	{name: "GPUs of ours by hand", gres: "NodeName=gpu-1 Name=gpu \\\n File=/dev/nvidia[0-7] # ours\n", wantGres: "NodeName=gpu-2 AutoDetect=off Name=gpu File=/dev/nvidia[0-7]\n"},
+	{name: "CpuOptions of the template", change: func(in *Include) {
+		in.Templates = map[string]capacity.LaunchTemplate{"": {UserData: []byte("slurmd --conf-server head\n"), Cores: 48, ThreadsPerCore: 1}}
+	}, want: "\nNodeName=gpu-[1-2] CPUs=48 Sockets=1 CoresPerSocket=48 ThreadsPerCore=1 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD\n"},
+	{name: "GPUs of the site", gres: "AutoDetect=nvml\nNodeName=cpu-1 Name=gpu File=/dev/nvidia0\n", wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
+	{name: "GPUs of ours by hand", gres: "NodeName=gpu-1 Name=gpu \\\n File=/dev/nvidia[0-7] # ours\n", wantGres: "NodeName=gpu-2 AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
 	{name: "GPUs for every node", gres: "Name=gpu File=/dev/nvidia0\n", notes: "gres.conf has a line with Name=gpu and no NodeName"},
 	{name: "GPUs without files", change: func(in *Include) { group(in).InstanceType = "g4ad.xlarge" }, notes: "write a line for the 1 GPUs of gpu-[1-2] (g4ad.xlarge) into gres.conf"},
-	{name: "no GPUs", change: func(in *Include) { group(in).InstanceType = "c7i.4xlarge" }, want: "\nNodeName=gpu-[1-2] CPUs=16 RealMemory=95 Features=gpu State=CLOUD\n"},
+	{name: "no GPUs", change: func(in *Include) { group(in).InstanceType = "c7i.4xlarge" }, want: "\nNodeName=gpu-[1-2] CPUs=16 Sockets=1 CoresPerSocket=8 ThreadsPerCore=2 RealMemory=95 Features=gpu State=CLOUD\n"},
 }
 
 func group(in *Include) *capacity.GroupSettings { return &in.Settings.Partitions[0].Groups[0] }
@@ -313,8 +316,8 @@ func TestR9_Sites(t *testing.T) {
 			if c.change != nil {
 				c.change(&in)
 			}
-			all := map[string]ec2.InstanceType{"p5.48xlarge": {VCPUs: 192, MemoryMiB: 1000, GPUs: 8, GPUFiles: "/dev/nvidia"},
-				"g4ad.xlarge": {VCPUs: 4, MemoryMiB: 100, GPUs: 1}, "c7i.4xlarge": {VCPUs: 16, MemoryMiB: 100}}
+			all := map[string]ec2.InstanceType{"p5.48xlarge": {VCPUs: 192, Cores: 96, ThreadsPerCore: 2, MemoryMiB: 1000, GPUs: 8, GPUName: "H100", GPUFiles: "/dev/nvidia"},
+				"g4ad.xlarge": {VCPUs: 4, Cores: 2, ThreadsPerCore: 2, MemoryMiB: 100, GPUs: 1, GPUName: "Radeon Pro V520"}, "c7i.4xlarge": {VCPUs: 16, Cores: 8, ThreadsPerCore: 2, MemoryMiB: 100}}
 			in.Types = map[string]ec2.InstanceType{group(&in).InstanceType: all[group(&in).InstanceType]}
 			text, notes := in.Text()
 			gres, more := in.Gres()
