@@ -53,8 +53,6 @@ type Instance struct {
 	// Launched is the launch time, in whole seconds of AWS's time.
 	Launched time.Time
 	Tags     map[string]string
-	// Interfaces are its network interfaces.
-	Interfaces []Interface
 }
 
 // Ended reports whether the instance is terminating or terminated.

@@ -31,13 +31,6 @@ func instance(a types.Instance) capacity.Instance {
 	if a.State != nil {
 		i.State = string(a.State.Name)
 	}
-	for _, n := range a.NetworkInterfaces {
-		var card, device *int32
-		if n.Attachment != nil {
-			card, device = n.Attachment.NetworkCardIndex, n.Attachment.DeviceIndex
-		}
-		i.Interfaces = append(i.Interfaces, networkInterface(card, device, n.InterfaceType))
-	}
 	return i
 }
 

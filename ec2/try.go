@@ -3,14 +3,12 @@ package ec2
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
@@ -56,18 +54,6 @@ var Reads = slices.Sorted(maps.Keys(dry))
 // TryRead asks EC2 whether the caller may call one of Reads, and reads nothing: nil means yes.
 func (c *Client) TryRead(ctx context.Context, action string) error {
 	return tried(dry[action](c.api, ctx), "asking for "+action)
-}
-
-// TryLaunch asks EC2 whether it would take a launch, and launches nothing: nil means that
-// the caller has the permissions for it, iam:PassRole among them.
-func (c *Client) TryLaunch(ctx context.Context, l capacity.Launch) error {
-	in, err := c.launchInput(ctx, l)
-	if err != nil {
-		return err
-	}
-	in.DryRun = aws.Bool(true)
-	_, err = c.api.RunInstances(ctx, in)
-	return tried(err, fmt.Sprintf("asking to launch %d × %s in %s", l.Count, l.InstanceType, c.region))
 }
 
 // TryTerminate asks EC2 whether the caller may end an instance, and ends nothing.

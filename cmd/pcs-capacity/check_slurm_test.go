@@ -457,7 +457,7 @@ func (w *wired) breakages() []breakage {
 	down := filepath.Join(w.dir, "down.conf")
 	w.write("down.conf", downConf)
 	return []breakage{
-		{"no rights in Slurm", func() func() { w.uid = 65534; return func() { w.uid = 0 } }, "slurm-rights", check.Fail, "may place no reservations", "run sync as root", nil},
+		{"no rights in Slurm", func() func() { w.uid = 65534; return func() { w.uid = 0 } }, "slurm-rights", check.Fail, "may place no reservations", "run this as root", nil},
 		{"settings with an unknown key", set("region =", "regoin ="), "settings", check.Fail, "regoin", "region", nil},
 		{"no such region", set(`"us-east-2"`, `"us-nowhere-1"`), "credentials", check.Fail, "AuthFailure", "", nil},
 		{"another region", set(`"us-east-2"`, `"us-west-2"`), "reservation", check.Fail, "does not describe reservation cr-0e2000000000000a1", "the region (us-west-2)", nil},

@@ -47,6 +47,9 @@ func (r *run) aws(ctx context.Context) {
 	r.reservations(ctx)
 	r.templates(ctx)
 	r.preflight(ctx)
+	if !r.missing {
+		r.ok("permission", "what sync and the hooks ask is allowed with the credentials of this command, as far as dry runs tell")
+	}
 	r.leftovers(ctx)
 }
 

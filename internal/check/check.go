@@ -113,7 +113,6 @@ func (s Sources) Run(ctx context.Context) Findings {
 	if len(s.Config.Partitions) == 0 {
 		r.warn("settings", "run `pcs-capacity setup`, or add a [[partition]]", "the settings have no partition")
 	}
-	r.dynamic()
 	if !r.onPCS() {
 		r.askSlurm(ctx)
 	}
@@ -140,8 +139,9 @@ type run struct {
 	account string
 	// caller names these credentials; "" until it is asked.
 	caller string
-	// denied are actions that are not allowed.
-	denied []string
+	// denied are actions that are not allowed; missing: those, or some of which that is not known.
+	denied  []string
+	missing bool
 	// made are the things with our tag in the PCS cluster.
 	made    []capacity.Made
 	madeErr error

@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"errors"
 	"path/filepath"
 	"slices"
 	"time"
@@ -43,9 +42,12 @@ func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings
 	if err := config.TryFolder(h.Config.StateDir); err != nil {
 		r.lacks(capacity.StateDir, another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
 	}
-	r.mayFence(ctx)
-	if cfg, err := h.Slurm.Config(ctx); err == nil { // else mayFence has reported it
-		r.slurmConfig = &cfg
+	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	defer cancel()
+	if r.askSlurm(ctx); r.slurmConfig == nil {
+		r.silent()
+	} else {
+		r.rights(ctx)
 	}
 	filter := len(r.Findings)
 	if h.Cluster != nil {
@@ -61,24 +63,6 @@ func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings
 		}
 	}
 	return missing, warnings
-}
-
-// mayFence checks that this user may place fences.
-func (r *run) mayFence(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, hostTime)
-	defer cancel()
-	err := r.Slurm.DeleteReservation(ctx, noReservation)
-	switch {
-	case err == nil || errors.Is(err, slurm.ErrNoReserve):
-	case errors.Is(err, slurm.ErrDenied):
-		r.lacks(capacity.SlurmRights, "run this as root or SlurmUser, or give this user AdminLevel=Operator with sacctmgr", "this user may place no reservations in Slurm, and so no fences")
-	default:
-		fix := "see `systemctl status slurmctld` and its log on the controller, or run this on a host where `scontrol ping` answers"
-		if r.cluster != nil {
-			fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
-		}
-		r.lacks(capacity.SlurmctldSilent, fix, "slurmctld does not answer here, so no fence can be placed: %s", err)
-	}
 }
 
 // submitFilter checks that the filter is on this host, and switched on.

@@ -33,11 +33,7 @@ func (r *run) slurm(ctx context.Context) {
 	}
 	r.versions(commands)
 	if r.slurmConfig == nil {
-		fix := "see `systemctl status slurmctld` and its log on the controller"
-		if r.onPCS() {
-			fix = "see that sackd runs here, and that port 6817 of the cluster is open to this host"
-		}
-		r.fail("slurmctld", fix, "slurmctld does not answer: %s", r.slurmErr)
+		r.silent()
 		return
 	}
 	r.ok("slurmctld", "cluster %s answers, with Slurm %s", r.slurmConfig.ClusterName, r.slurmConfig.Version)
@@ -132,17 +128,26 @@ func (r *run) hookPrograms(ctx context.Context) {
 // noReservation is the name of a Slurm reservation that does not exist.
 const noReservation = "pcs-capacity-check"
 
+// silent reports a slurmctld that does not answer.
+func (r *run) silent() {
+	fix := "see `systemctl status slurmctld` and its log on the controller, or run this on a host where `scontrol ping` answers"
+	if r.onPCS() || r.cluster != nil {
+		fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
+	}
+	r.lacks(capacity.SlurmctldSilent, fix, "slurmctld does not answer here, so no fence can be placed: %s", r.slurmErr)
+}
+
 // rights asks slurmctld to delete a reservation that does not exist: slurmctld tells that only to
 // users who may delete one.
 func (r *run) rights(ctx context.Context) {
 	err := r.Slurm.DeleteReservation(ctx, noReservation)
 	switch {
 	case errors.Is(err, slurm.ErrNoReserve):
-		r.ok("slurm-rights", "this user may place reservations")
+		r.ok(string(capacity.SlurmRights), "this user may place reservations")
 	case errors.Is(err, slurm.ErrDenied):
-		r.fail("slurm-rights", "run sync as root or SlurmUser, or give its user AdminLevel=Operator with sacctmgr", "this user may place no reservations in Slurm, and so no fences")
+		r.lacks(capacity.SlurmRights, "run this as root or SlurmUser, or give this user AdminLevel=Operator with sacctmgr", "this user may place no reservations in Slurm, and so no fences")
 	case err != nil:
-		r.warn("slurm-rights", "run this again", "whether this user may place reservations is not known: %s", err)
+		r.warn(string(capacity.SlurmRights), "run this again", "whether this user may place reservations is not known: %s", err)
 	}
 }
 
@@ -216,17 +221,6 @@ func (r *run) astray(there []capacity.SlurmPartition) {
 			continue
 		}
 		r.warn("partition", fix, what, p.Name, slurm.Compress(astray))
-	}
-}
-
-// dynamic names node groups whose setting has no effect.
-func (r *run) dynamic() {
-	for _, p := range r.settings.Partitions {
-		for _, g := range p.Groups {
-			if p.Provider.Launches() && g.Dynamic && !g.PurchaseOption.Bought() {
-				r.warn("settings", "leave it out", "dynamic = true of node group %s has no effect: nodes of purchase_option %q always start for jobs", g.Name, g.PurchaseOption)
-			}
-		}
 	}
 }
 

@@ -27,7 +27,6 @@ func (r *run) templates(ctx context.Context) {
 				t, ok = r.template(ctx, g.LaunchTemplate, func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g) })
 				if ok {
 					r.configless(t)
-					r.firstNode(ctx, t, g.Name, func() ([]capacity.Instance, error) { return r.instances(ctx, p.Name, g) })
 				}
 				read[g.LaunchTemplate] = t
 			}
@@ -54,9 +53,6 @@ func (r *run) templates(ctx context.Context) {
 			r.nodes(capacity.ProviderPCS, name, strings.Join(g.InstanceTypes, ", "), t, g.SubnetIDs, g.Max)
 			r.launched[len(r.launched)-1].Actions = g.Actions
 			r.tries(g.TemplateID+":"+g.TemplateVersion, g.SubnetIDs, []string{g.Tags[capacity.TagReservation]})
-			r.firstNode(ctx, t, name, func() ([]capacity.Instance, error) {
-				return r.EC2.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: {g.ID}})
-			})
 		}
 	}
 }
@@ -112,40 +108,6 @@ func (r *run) template(ctx context.Context, reference string, wrong func(capacit
 		r.ok("launch-template", "%s (version %s)", t.Name, t.Version)
 	}
 	return t, true
-}
-
-// firstNode compares the network interfaces of a node group's oldest running instance with its
-// launch template: without EFA, jobs on several nodes are slow, and nothing fails.
-func (r *run) firstNode(ctx context.Context, t capacity.LaunchTemplate, group string, instances func() ([]capacity.Instance, error)) {
-	all, err := instances()
-	if err != nil {
-		r.unread(ctx, "interfaces", "what the nodes of "+group+" have", err)
-		return
-	}
-	all = slices.DeleteFunc(all, func(i capacity.Instance) bool { return i.State != "running" })
-	if len(all) == 0 {
-		return
-	}
-	first := slices.MinFunc(all, func(a, b capacity.Instance) int { return a.Launched.Compare(b.Launched) })
-	if differs := capacity.InterfacesDiffer(t.NetworkInterfaces, first.Interfaces); differs != "" {
-		r.fail("interfaces", "power its node down once, which launches it anew, if the template was changed meanwhile; else look at the template",
-			"instance %s of node group %s %s (%s version %s)", first.ID, group, differs, t.Name, t.Version)
-		return
-	}
-	r.ok("interfaces", "node group %s: instance %s has those of %s", group, first.ID, t.Name)
-}
-
-// instances are those of a partition in the reservations of a node group with provider ec2.
-func (r *run) instances(ctx context.Context, partition string, g capacity.GroupSettings) ([]capacity.Instance, error) {
-	var all []capacity.Instance
-	for _, id := range g.ReservationIDs {
-		some, err := r.EC2.InstancesInReservation(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	return slices.DeleteFunc(all, func(i capacity.Instance) bool { return i.Tags[capacity.TagPartition] != partition }), nil
 }
 
 // launchedBySlurm returns the faults of a template for a node group with provider ec2. The launch

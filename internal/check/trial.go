@@ -40,15 +40,25 @@ func (r *run) tries(reference string, subnets, reservations []string) {
 
 // tried asks EC2 about the launches, side by side.
 func (r *run) tried(ctx context.Context) []preflight.Answers {
-	answers := make([]preflight.Answers, len(r.launched))
+	answers, denied := make([]preflight.Answers, len(r.launched)), make([]string, len(r.launched))
 	var all sync.WaitGroup
 	for i, t := range r.trials {
 		all.Go(func() {
 			tried, err := r.EC2.TryLaunches(ctx, t)
+			for _, one := range tried {
+				if one.Verdict == ec2.Denied {
+					denied[i] = one.Says
+				}
+			}
 			answers[i] = preflight.Tried(r.launched[i].Group, tried, err)
 		})
 	}
 	all.Wait()
+	for i, action := range denied {
+		if r.launched[i].Provider.Launches() && action != "" { // PCS launches with a role of its own
+			r.denies(action, r.whoIsDenied(ctx, nil))
+		}
+	}
 	return answers
 }
 

@@ -121,17 +121,13 @@ func wayOut(s Seen) []capacity.Problem {
 			if n.Endpoints == nil || n.reaches(subnet, service) {
 				continue
 			}
-			fix := n.endpointFix(s, subnet, service)
+			fix := n.endpointFix(subnet, service, s.Template.SecurityGroupIDs)
 			if route := n.out(subnet); strings.HasPrefix(route.Via, "igw-") && len(s.Template.NetworkInterfaces) < 2 &&
 				s.Template.PublicAddress == nil {
-				fix += fmt.Sprintf(
-					", or run `aws ec2 modify-subnet-attribute --region %s --subnet-id %s --map-public-ip-on-launch`, which gives nodes a public address",
-					n.Region, subnet.ID)
+				fix += ", or let the subnet give nodes a public address: `aws ec2 modify-subnet-attribute`"
 			}
-			all = append(
-				all,
-				s.problem(capacity.NoWayOut, fix, "nodes in subnet %s never reach %s, so %s: %s", subnet.ID,
-					names[service], without[service], n.why(s, subnet, service))...)
+			all = append(all, s.problem(capacity.NoWayOut, fix, "nodes in subnet %s never reach %s, so %s: %s", subnet.ID,
+				names[service], without[service], n.why(s, subnet, service))...)
 		}
 	}
 	return all
@@ -145,17 +141,17 @@ var without = map[string]string{
 
 // why explains that nodes in a subnet cannot reach a service.
 func (n Network) why(s Seen, subnet ec2.Subnet, service string) string {
-	var why string
-	switch route := n.out(subnet); {
+	route := n.out(subnet)
+	why := "its route leads to " + route.Via
+	switch interfaces := len(s.Template.NetworkInterfaces); {
 	case route.To == "":
 		why = "no route leads out of the VPC"
 	case route.Gone:
-		why = fmt.Sprintf("its route leads to %s, which is gone", route.Via)
-	case len(s.Template.NetworkInterfaces) > 1:
-		why = fmt.Sprintf("its route leads to %s, and nodes with %d network interfaces get no public address",
-			route.Via, len(s.Template.NetworkInterfaces))
+		why += ", which is gone"
+	case interfaces > 1:
+		why += fmt.Sprintf(", and nodes with %d network interfaces get no public address", interfaces)
 	default:
-		why = fmt.Sprintf("its route leads to %s, and nodes get no public address", route.Via)
+		why += ", and nodes get no public address"
 	}
 	if e := n.endpoint(service); e.ID != "" {
 		return why + ", and endpoint " + e.ID + " does not serve them"
@@ -180,29 +176,21 @@ func (n Network) reaches(subnet ec2.Subnet, service string) bool {
 	})
 }
 
-// endpointFix returns the command that gives nodes of a subnet access to a service.
-func (n Network) endpointFix(s Seen, subnet ec2.Subnet, service string) string {
-	const elsewhere = "use a subnet with a route to a NAT gateway, or run "
-	region, table := "--region "+n.Region, n.tableOf(subnet).ID
+// endpointFix says how nodes of a subnet reach a service.
+func (n Network) endpointFix(subnet ec2.Subnet, service string, groups []string) string {
+	const elsewhere = "use a subnet with a route to a NAT gateway, or "
 	switch e := n.endpoint(service); {
-	case e.ID != "" && !e.Available:
-		return elsewhere[:strings.Index(elsewhere, ", or")] + ", or wait until endpoint " + e.ID + " is available"
-	case e.ID != "" && e.Gateway:
-		return elsewhere + fmt.Sprintf("`aws ec2 modify-vpc-endpoint %s --vpc-endpoint-id %s --add-route-table-ids %s`",
-			region, e.ID, table)
-	case e.ID != "":
-		return elsewhere + fmt.Sprintf("`aws ec2 modify-vpc-endpoint %s --vpc-endpoint-id %s --private-dns-enabled`",
-			region, e.ID)
-	case service == "s3":
-		return elsewhere + fmt.Sprintf(
-			"`aws ec2 create-vpc-endpoint %s --vpc-id %s --service-name com.amazonaws.%s.s3 --route-table-ids %s`",
-			region, subnet.VPC, n.Region, table)
+	case e.ID == "":
+		how := "--route-table-ids " + n.tableOf(subnet).ID
+		if service != "s3" {
+			how = fmt.Sprintf("--vpc-endpoint-type Interface --private-dns-enabled --subnet-ids %s --security-group-ids %s", subnet.ID, strings.Join(groups, " "))
+		}
+		return elsewhere + fmt.Sprintf("run `aws ec2 create-vpc-endpoint --region %s --vpc-id %s --service-name com.amazonaws.%[1]s.%[3]s %[4]s`", n.Region, subnet.VPC, service, how)
+	case !e.Available:
+		return elsewhere + "wait until endpoint " + e.ID + " is available"
+	case e.Gateway:
+		return elsewhere + fmt.Sprintf("add route table %s to endpoint %s: `aws ec2 modify-vpc-endpoint`", n.tableOf(subnet).ID, e.ID)
+	default:
+		return elsewhere + "enable private DNS of endpoint " + e.ID + ": `aws ec2 modify-vpc-endpoint`"
 	}
-	groups := ""
-	if ids := s.Template.SecurityGroupIDs; len(ids) > 0 {
-		groups = " --security-group-ids " + strings.Join(ids, " ")
-	}
-	return elsewhere + fmt.Sprintf(
-		"`aws ec2 create-vpc-endpoint %s --vpc-id %s --vpc-endpoint-type Interface --service-name com.amazonaws.%s.%s --subnet-ids %s%s --private-dns-enabled`",
-		region, subnet.VPC, n.Region, service, subnet.ID, groups)
 }

@@ -65,7 +65,7 @@ func TestWayOut(t *testing.T) {
 		"public, one interface": {func(s *Seen) {
 			isolated(s)
 			s.Network.Tables, s.Template.NetworkInterfaces = []ec2.RouteTable{igw}, one
-		}, "--subnet-id subnet-1 --map-public-ip-on-launch`"},
+		}, "or let the subnet give nodes a public address"},
 		"public, one interface, with an address": {func(s *Seen) {
 			isolated(s)
 			s.Network.Tables, s.Template.NetworkInterfaces, s.Network.Subnets[0].Public = []ec2.RouteTable{igw}, one, true
@@ -89,9 +89,9 @@ func TestWayOut(t *testing.T) {
 			isolated(s)
 			s.Network.Tables = []ec2.RouteTable{main(ec2.Route{To: "::/0", Via: "eigw-1"})}
 		}, ""},
-		"no route":                            {func(s *Seen) { isolated(s) }, "aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --vpc-endpoint-type Interface --service-name com.amazonaws.us-east-2.pcs --subnet-ids subnet-1 --security-group-ids sg-1 --private-dns-enabled`"},
+		"no route":                            {func(s *Seen) { isolated(s) }, "run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids subnet-1 --security-group-ids sg-1`"},
 		"an endpoint":                         {func(s *Seen) { isolated(s, forPCS) }, ""},
-		"an endpoint under a name of its own": {func(s *Seen) { e := forPCS; e.UsualName = false; isolated(s, e) }, "`aws ec2 modify-vpc-endpoint --region us-east-2 --vpc-endpoint-id vpce-1 --private-dns-enabled`"},
+		"an endpoint under a name of its own": {func(s *Seen) { e := forPCS; e.UsualName = false; isolated(s, e) }, "enable private DNS of endpoint vpce-1"},
 		"an endpoint that is not ready":       {func(s *Seen) { e := forPCS; e.Available = false; isolated(s, e) }, "use a subnet with a route to a NAT gateway, or wait until endpoint vpce-1 is available"},
 		"the package from S3":                 {func(s *Seen) { isolated(s, forPCS); s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n") }, "so they cannot fetch the package or their scripts from there: no route leads out of the VPC, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.s3 --route-table-ids rtb-1`"},
 		"a script from S3": {func(s *Seen) {
@@ -108,7 +108,7 @@ func TestWayOut(t *testing.T) {
 			e.RouteTables = nil
 			isolated(s, forPCS, e)
 			s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n")
-		}, "--vpc-endpoint-id vpce-2 --add-route-table-ids rtb-1`"},
+		}, "add route table rtb-1 to endpoint vpce-2"},
 		"self-managed Slurm needs no AWS": {func(s *Seen) { isolated(s); s.Provider = capacity.ProviderEC2 }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,10 +35,10 @@ func TestNodesThatNeverComeUp(t *testing.T) {
 		contact string // what PCS's node lacks; "" if it comes up
 	}{
 		"public subnet, a p5.48xlarge": {world: []func(*awssim.Scenario){routes(igw), func(s *awssim.Scenario) { s.Regions[0].Subnets[0].PublicAddresses = true }}, code: "no-way-out",
-			says:    "nodes with 32 network interfaces get no public address, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id " + vpc + " --vpc-endpoint-type Interface --service-name com.amazonaws.us-east-2.pcs --subnet-ids " + subnetA + " --security-group-ids " + group + " --private-dns-enabled`",
+			says:    "nodes with 32 network interfaces get no public address, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id " + vpc + " --service-name com.amazonaws.us-east-2.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids " + subnetA + " --security-group-ids " + group + "`",
 			contact: "no public address"},
 		"public subnet, without EFA": {world: []func(*awssim.Scenario){routes(igw)}, request: noEFA, code: "no-way-out",
-			says: "`aws ec2 modify-subnet-attribute --region us-east-2 --subnet-id " + subnetA + " --map-public-ip-on-launch`", contact: "no public address"},
+			says: "or let the subnet give nodes a public address: `aws ec2 modify-subnet-attribute`", contact: "no public address"},
 		"public subnet with addresses, without EFA": {world: []func(*awssim.Scenario){routes(igw), func(s *awssim.Scenario) { s.Regions[0].Subnets[0].PublicAddresses = true }}, request: noEFA},
 		"no route":                  {world: []func(*awssim.Scenario){routes()}, code: "no-way-out", says: "no route leads out of the VPC", contact: "no route"},
 		"no route, and an endpoint": {world: []func(*awssim.Scenario){routes(), endpoint}},
