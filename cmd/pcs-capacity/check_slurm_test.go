@@ -140,7 +140,7 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	w.env = append(w.env, "SLURM_CONF="+w.cluster.Conf(), "PATH="+w.bin+":"+os.Getenv("PATH"))
 
 	w.sim.OnInstance(func(e awssim.InstanceEvent) {
-		node := capacity.LaunchedNodes(e.Instance.Tags)
+		node := capacity.Instance{Tags: e.Instance.Tags, LaunchIndex: e.Instance.AMILaunchIndex}.Node(slurm.Expand)
 		if e.Kind != awssim.Launched || node != "gpu-1" && node != "od-1" {
 			return
 		}
