@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,35 @@ func TestSearchesStayInsideEC2sLimits(t *testing.T) {
 	}
 	if _, err := c.Offerings(ctx, question); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// One code is of searches in too quick succession and of a quota of 0.
+func TestBackToBackSearches(t *testing.T) {
+	sim, c := newSim(t)
+	setRefill(c, 100*time.Millisecond)
+	pause := awssim.Duration(25 * time.Second)
+	if err := sim.SetLimits(awssim.Limits{SearchPause: &pause}); err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	over := true // the pause is, before the search is sent again
+	c.OnWait(func(w Wait) {
+		if codes = append(codes, w.Throttled); over {
+			sim.Clock().Advance(time.Duration(pause))
+		}
+	})
+	for range 2 {
+		if found, err := c.Offerings(t.Context(), question); err != nil || len(found) == 0 {
+			t.Fatalf("found %v, %v", found, err)
+		}
+	}
+	if !slices.Contains(codes, "CapacityBlockDescribeLimitExceeded") {
+		t.Errorf("waited for %q", codes)
+	}
+	over = false
+	if _, err := c.Offerings(t.Context(), question); Code(err) != "CapacityBlockDescribeLimitExceeded" || errors.Is(err, ErrNoBlockQuota) || !strings.HasSuffix(err.Error(), "; others search with this account too; try again in a minute") {
+		t.Errorf("for ever: %v", err)
 	}
 }
 

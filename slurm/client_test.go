@@ -125,7 +125,7 @@ func TestR7_MarkIsNotAnArgument(t *testing.T) {
 }
 
 // What scontrol is asked to change: Slurm refuses a start for a reservation that has started, see
-// TestAnActiveReservationIsUpdated.
+// activeReservation.
 func TestUpdateReservationArguments(t *testing.T) {
 	dir := t.TempDir()
 	check(t, os.WriteFile(filepath.Join(dir, "scontrol"), []byte("#!/bin/sh\necho \"$@\" >"+dir+"/arguments\n"), 0o755))

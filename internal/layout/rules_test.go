@@ -10,7 +10,7 @@ import (
 )
 
 // One function makes ODCRs, which refuses an order without an end, a token or our tags
-// (package ec2, TestR4_Hold, TestR3_Commit). A call elsewhere would get round it.
+// (package ec2, TestR4_Hold). A call elsewhere would get round it.
 func TestR4_ODCRsAreCreatedInOnePlace(t *testing.T) {
 	var found []string
 	for _, p := range load(t) {
