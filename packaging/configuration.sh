@@ -10,6 +10,7 @@ settings)
 	# shellcheck disable=SC2016 # the backquotes are Markdown's
 	echo '# `pcs-capacity config` shows what is in force.'
 	echo
+	# shellcheck disable=SC2016 # the same
 	sed -n -E '/^```toml/,/^```/{ /^(region|cluster|state_dir) /s/^/#/p; }' "$page"
 	;;
 manual)

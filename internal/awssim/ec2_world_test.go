@@ -24,10 +24,6 @@ const (
 	defTemplate  = "lt-0e2000000000000a2"
 
 	// in us-west-2
-	westImage   = "ami-0e300000000000a01"
-	westSubnet  = "subnet-0e300000000000a01" // of the default VPC, in us-west-2a
-	westGroup   = "sg-0e3000000000000a1"     // of the default VPC
-	smallSubnet = "subnet-0e300000000000d04" // a /28 of another VPC, in us-west-2a
 
 	openBlock    = "cr-0e2000000000000a1" // 16 × p5.48xlarge in us-east-2a
 	laterBlock   = "cr-0e2000000000000a2"
@@ -54,13 +50,6 @@ type ec2World struct {
 func newEC2World(t *testing.T) *ec2World {
 	sim, endpoint := wireSim(t, string(defaultTOML))
 	return &ec2World{t, sim, ec2Client(endpoint), endpoint}
-}
-
-// region is a client of another region.
-func (w *ec2World) region(name string) *ec2.Client {
-	o := w.ec2.Options()
-	o.Region = name
-	return ec2.New(o)
 }
 
 // setClock moves the clock to a moment of the scenario, such as "+1d 11:30", plus d.

@@ -9,14 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
 )
 
-func (w *pcsWorld) cluster(identifier string) (*types.Cluster, error) {
-	out, err := w.pcs.GetCluster(w.Context(), &pcs.GetClusterInput{ClusterIdentifier: &identifier})
-	if err != nil {
-		return nil, err
-	}
-	return out.Cluster, nil
-}
-
 // An update of the cluster needs its groups and queues ACTIVE, and they need the cluster ACTIVE.
 func TestClusterAndItsPartsWaitForEachOther(t *testing.T) {
 	w := newPCSWorld(t)

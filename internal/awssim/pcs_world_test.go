@@ -1,9 +1,6 @@
 package awssim
 
 import (
-	"io"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -198,19 +195,4 @@ func members(groups ...*types.ComputeNodeGroup) []types.ComputeNodeGroupConfigur
 		list = append(list, types.ComputeNodeGroupConfiguration{ComputeNodeGroupId: g.Id})
 	}
 	return list
-}
-
-// post sends a request to PCS without the SDK.
-func (w *pcsWorld) post(operation, body string) (status int, answer string) {
-	w.Helper()
-	req, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.endpoint, strings.NewReader(body))
-	must(w, req, err)
-	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	req.Header.Set("X-Amz-Target", "AWSParallelComputingService."+operation)
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIASIMULATED/20261201/us-east-2/pcs/aws4_request, SignedHeaders=host, Signature=00")
-	res, err := http.DefaultClient.Do(req)
-	must(w, res, err)
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	return res.StatusCode, string(must(w, text, err))
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// script is a shell script of n bytes: the limit is counted as MIME.
-func script(n int) []byte { return append([]byte("#!/bin/sh\n#"), make([]byte, n-11)...) }
-
 func TestMismatches(t *testing.T) {
 	one := sharing{T: t}
 	ml := func(s *awssim.Scenario) *awssim.ClusterScenario { return &s.Regions[0].Clusters[0] }
