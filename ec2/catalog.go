@@ -14,11 +14,11 @@ import (
 
 // InstanceType holds EC2's facts about an instance type.
 type InstanceType struct {
-	Name      string
-	VCPUs     int
+	Name  string
+	VCPUs int
 	// Cores and ThreadsPerCore are what an instance has without CpuOptions.
 	Cores, ThreadsPerCore int
-	MemoryMiB int64
+	MemoryMiB             int64
 	// GPUs counts GPUs, and the Neuron devices of Trainium and Inferentia.
 	GPUs    int
 	GPUName string
