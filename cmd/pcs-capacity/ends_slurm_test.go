@@ -19,7 +19,7 @@ func TestLong_R2_R11_LimitsFollowTheEnd(t *testing.T) {
 	}
 	const id = "cr-0e2000000000000a1"
 	r := newRehearsalIn(t, strings.Replace(rehearsalWorld, `a1", kind = "capacity-block"`, `a1", kind = "odcr"`, 1),
-		strings.Replace(rehearsalConfig, "name = \"gpu\"\ninstance_type", "name = \"gpu\"\npurchase_option = \"odcr\"\ninstance_type", 1),
+		strings.Replace(rehearsalConfig, "name = \"gpu\"\ndynamic = true\ninstance_type", "name = \"gpu\"\npurchase_option = \"odcr\"\ninstance_type", 1),
 		func(c *slurmlab.Config) { c.Extra = append(c.Extra, "OverTimeLimit=30") })
 	odcr, err := r.aws.Reservation(r.ctx, id)
 	if err != nil {

@@ -77,6 +77,7 @@ provider = "ec2"
 min_time = "1m"
 [[partition.node_group]]
 name = "gpu"
+dynamic = true
 instance_type = "p5.48xlarge"
 subnet_ids = ["subnet-0e200000000000a01"]
 capacity_reservation_ids = ["cr-0e2000000000000a1"]
@@ -84,6 +85,7 @@ max_nodes = 4
 launch_template = "gpu"
 [[partition.node_group]]
 name = "long"
+dynamic = true
 instance_type = "p5.48xlarge"
 subnet_ids = ["subnet-0e200000000000a01"]
 capacity_reservation_ids = ["cr-0e2000000000000b2"]
