@@ -26,7 +26,7 @@ var asksFor = map[string][]string{
 }
 
 // Every code of EC2 that a command can meet is shown, with what to do about it. Those of
-// launches are shown by Slurm (TestR12_LaunchCodesComeWithAdvice), those of PCS by setup
+// launches are shown by Slurm, those of PCS by setup
 // and teardown (TestExceptionsOfPCSComeWithAdvice).
 func TestErrorCodesComeWithAdvice(t *testing.T) {
 	_, sim := simulatedEC2(t, `payment_delay = "0s"`)

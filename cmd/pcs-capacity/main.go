@@ -43,7 +43,7 @@ AWS_ENDPOINT_URL come from the environment, as for the AWS CLI.
 type CLI struct {
 	Globals
 
-	List      ListCmd       `cmd:"" group:"buy" help:"List the reservations that there are, in one region or all."`
+	List      ListCmd       `cmd:"" group:"buy" help:"List reservations, in one region or all."`
 	Fit       FitCmd        `cmd:"" group:"buy" help:"Tell whether there is capacity for something, or what would fill it."`
 	Offerings OfferingsCmd  `cmd:"" group:"buy" help:"List Capacity Blocks for sale."`
 	Purchase  PurchaseCmd   `cmd:"" group:"buy" help:"Buy a Capacity Block that offerings listed, at most once."`
@@ -75,7 +75,7 @@ type Globals struct {
 	Config   string          `group:"global" help:"Settings file. Default: pcs-capacity/config.toml beside the file that SLURM_CONF names, else /etc/pcs-capacity/config.toml." placeholder:"FILE" predictor:"file"`
 	Region   string          `group:"global" help:"AWS region. Default: the settings, then the AWS SDK's own chain."`
 	Profile  string          `group:"global" help:"AWS profile of the shared configuration files."`
-	Output   terminal.Format `group:"global" short:"o" help:"Form of results: ${enum}." enum:"table,json,yaml,csv" default:"table"`
+	Output   terminal.Format `group:"global" short:"o" help:"Output format: ${enum}." enum:"table,json,yaml,csv" default:"table"`
 	Wide     bool            `group:"global" help:"Show every column of a table, whatever the terminal's width. A pipe gets them all."`
 	UTC      bool            `group:"global" name:"utc" help:"Show times in tables in UTC instead of local time."`
 	Yes      bool            `group:"global" short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`

@@ -132,7 +132,7 @@ func (c *TeardownCmd) unknown(p *setup.TeardownPlan) error {
 	if names := p.There(); len(names) > 0 {
 		there = strings.Join(names, ", ")
 	}
-	return fmt.Errorf("nothing is known of %s, and no teardown here has removed it; queues of pcs-capacity: %s", what,
+	return fmt.Errorf("there is no %s; queues of pcs-capacity: %s", what,
 		there)
 }
 

@@ -45,7 +45,7 @@ func (r *run) asked(ctx context.Context, err error) {
 	action := ec2.DeniedAction(err)
 	if action == "" {
 		words, _ := r.EC2.Explain(err)
-		r.warn("permission", "run this again once the rest is mended", "what is allowed is not known: %s", words)
+		r.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s", words)
 		return
 	}
 	r.denies(action, r.whoIsDenied(ctx, err))

@@ -61,7 +61,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 		switch {
 		case v.Refused:
 		case v.Code == capacity.OK || v.Code == capacity.NotManaged:
-			s.Code, s.Message = Unmanaged, "pcs-capacity does not manage its partition; ask Slurm: sbatch --test-only"
+			s.Code, s.Message = Unmanaged, "its partition is not managed by pcs-capacity; ask Slurm: sbatch --test-only"
 		default: // strict = false, or EC2 did not describe the reservation
 			s.Message, s.Warnings = strings.Join(v.Warnings, "; "), []string{}
 		}

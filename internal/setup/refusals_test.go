@@ -200,8 +200,8 @@ func TestRefusalsOfTeardown(t *testing.T) {
 		warnings string
 	}{
 		"nothing":              {},
-		"jobs":                 {seen: jobs, codes: "jobs-run", says: "jobs run on these nodes: 12, 13_1"},
-		"jobs, by force":       {ask: TeardownRequest{Force: true}, seen: jobs, warnings: "jobs run on these nodes: 12, 13_1; they end with their nodes"},
+		"jobs":                 {seen: jobs, codes: "jobs-run", says: "jobs 12, 13_1 are running on these nodes"},
+		"jobs, by force":       {ask: TeardownRequest{Force: true}, seen: jobs, warnings: "jobs 12, 13_1 are running on these nodes; jobs end with their nodes"},
 		"no Slurm":             {seen: away, codes: "slurm", says: "add --force"},
 		"no Slurm, by force":   {ask: TeardownRequest{Force: true}, seen: away},
 		"no Slurm, no nodes":   {seen: func(t *remains) { t.slurm = errNoFence }},

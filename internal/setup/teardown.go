@@ -23,7 +23,7 @@ type TeardownRequest struct {
 	// NodeGroup is a base name for both slots, or one slot on PCS; "" stands for the queue with
 	// all of its node groups.
 	NodeGroup string
-	// Force proceeds while jobs run; they end with their nodes.
+	// Force proceeds while jobs run; jobs end with their nodes.
 	Force bool
 
 	// Config holds the settings; nil if there are none.

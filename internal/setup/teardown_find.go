@@ -286,7 +286,7 @@ func (t *remains) checkJobs() {
 	for _, slot := range t.slots {
 		jobs, instances = union(jobs, slot.slurm.Jobs), instances+slot.instances
 	}
-	gone := "they end with their nodes"
+	gone := "jobs end with their nodes"
 	switch {
 	case t.unattended && t.slurm != nil:
 		t.problem(capacity.SlurmSilent, "run this where Slurm answers", "Slurm does not answer: %s", t.slurm)
@@ -299,10 +299,9 @@ func (t *remains) checkJobs() {
 			instances)
 	case t.request.Provider.Guest(): // the nodes stay, and their jobs
 	case len(jobs) > 0 && !t.request.Force:
-		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: "+gone, "jobs run on these nodes: %s",
-			strings.Join(jobs, ", "))
+		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: "+gone, "%s running on these nodes", named(jobs))
 	case len(jobs) > 0:
-		t.warnings = append(t.warnings, fmt.Sprintf("jobs run on these nodes: %s; %s", strings.Join(jobs, ", "), gone))
+		t.warnings = append(t.warnings, fmt.Sprintf("%s running on these nodes; %s", named(jobs), gone))
 	}
 	if t.slurm != nil {
 		// By base name, which leads to the slots when nothing else is left of them.
@@ -373,4 +372,12 @@ func (t *remains) releases() Effects {
 	return Effects{
 		ReleaseQueue{Step: step, Cluster: t.inv.Cluster, Groups: t.groupIDs()},
 	}
+}
+
+// named is the subject of a sentence about jobs, with its verb.
+func named(jobs []string) string {
+	if len(jobs) == 1 {
+		return "job " + jobs[0] + " is"
+	}
+	return "jobs " + strings.Join(jobs, ", ") + " are"
 }
