@@ -143,7 +143,7 @@ func ofAWSCode(code string) (explain.Explanation, bool) {
 		for _, call := range calls {
 			says := ""
 			if r.Says != "" {
-				says = fmt.Sprintf("with “%s” ", r.Says)
+				says = fmt.Sprintf("with “%s”: ", r.Says)
 			}
 			e.Facts = append(e.Facts, explain.Fact{Name: call, Value: says + r.Means + "; " + r.Do})
 		}
