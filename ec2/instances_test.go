@@ -100,7 +100,7 @@ func TestInstancesByTagAsksInPartsForManyValues(t *testing.T) {
 	}
 }
 
-// Hosts that EC2 calls impaired, or is about to take away, are told before Slurm loses their nodes.
+// EC2's reports of impaired hosts and planned retirements come through before Slurm loses the nodes.
 func TestImpaired(t *testing.T) {
 	sim, c := newSim(t)
 	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Kind: capacity.OnDemand, Count: 3})

@@ -89,11 +89,11 @@ func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option f
 	}
 }
 
-// mostEmpty is how many pages in a row may have nothing. Each costs 6.7 s, and EC2 was seen to send 72.
+// mostEmpty is how many empty pages in a row a search reads. Each costs 6.7 s, and EC2 was seen to send 72.
 const mostEmpty = 5
 
-// searchPages are the pages of a search, or an error as the last one; size counts what is on a page. After mostEmpty pages
-// with nothing it ends, and says so.
+// searchPages yields the pages of a search, or an error as the last one; size counts the items of a page. After mostEmpty
+// empty pages in a row it stops, and says so.
 func searchPages[P any](ctx context.Context, c *Client, l *rate.Limiter, what string, pages interface {
 	HasMorePages() bool
 	NextPage(context.Context, ...func(*ec2.Options)) (*P, error)

@@ -130,7 +130,7 @@ func (e *endless) NextPage(context.Context, ...func(*ec2.Options)) (*int, error)
 	return &size, nil
 }
 
-// A search whose pages stay empty ends with what it found, and says so; no other listing goes on for ever.
+// A search that gets only empty pages stops with what it found, and says so; every other listing has a limit.
 func TestListingsEnd(t *testing.T) {
 	_, c, _ := countedSim(t)
 	setRefill(c, time.Nanosecond)
