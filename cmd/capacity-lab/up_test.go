@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/program/prolog"
+	"github.com/pcs-capacity/pcs-capacity/hooks/prolog"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 

@@ -1,10 +1,10 @@
-// Pcs-capacity-filter judges a job while it is being submitted; see package filter.
+// Pcs-capacity-filter judges a job while it is being submitted; see package hooks/submit.
 package main
 
 import (
 	"os"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 )
 
-func main() { os.Exit(filter.Main(os.Args[1:])) }
+func main() { os.Exit(submit.Main(os.Args[1:])) }

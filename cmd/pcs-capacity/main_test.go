@@ -17,11 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/pcs-capacity/pcs-capacity/hooks/prolog"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
-	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
 	"github.com/pcs-capacity/pcs-capacity/internal/program/power"
-	"github.com/pcs-capacity/pcs-capacity/internal/program/prolog"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // a program built with -race sleeps for a second when it ends
 	testscript.Main(withCredentials{m}, map[string]func(){
 		"pcs-capacity":         admin,
-		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
+		"pcs-capacity-filter":  func() { os.Exit(submit.Main(os.Args[1:])) },
 		"pcs-capacity-prolog":  func() { os.Exit(prolog.Main(os.Args[1:])) },
 		"pcs-capacity-resume":  func() { as("hooks"); os.Exit(power.Resume(os.Args[1:])) },
 		"pcs-capacity-suspend": func() { as("hooks"); os.Exit(power.Suspend(os.Args[1:])) },

@@ -10,11 +10,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/hooks/prolog"
+	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
-	"github.com/pcs-capacity/pcs-capacity/internal/program/filter"
 	powerprogram "github.com/pcs-capacity/pcs-capacity/internal/program/power"
-	"github.com/pcs-capacity/pcs-capacity/internal/program/prolog"
 )
 
 // TestMain makes the test program the hook programs as well: called by one of these names
@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // a program built with -race sleeps for a second when it ends
 	testscript.Main(m, map[string]func(){
-		"pcs-capacity-filter":  func() { os.Exit(filter.Main(os.Args[1:])) },
+		"pcs-capacity-filter":  func() { os.Exit(submit.Main(os.Args[1:])) },
 		"pcs-capacity-prolog":  func() { os.Exit(prolog.Main(os.Args[1:])) },
 		"pcs-capacity-resume":  func() { os.Exit(powerprogram.Resume(os.Args[1:])) },
 		"pcs-capacity-suspend": func() { os.Exit(powerprogram.Suspend(os.Args[1:])) },

@@ -27,22 +27,10 @@ var questions = []struct {
 	into  func(*capacity.Metadata) *string
 }{
 	{"instance-id", regexp.MustCompile(`^i-[0-9a-f]+$`), func(m *capacity.Metadata) *string { return &m.InstanceID }},
-	{
-		"instance-type",
-		regexp.MustCompile(`^[a-z0-9-]+\.[a-z0-9-]+$`),
-		func(m *capacity.Metadata) *string { return &m.InstanceType },
-	},
-	{
-		"placement/availability-zone-id",
-		regexp.MustCompile(`^[a-z0-9-]+-az[0-9]+$`),
-		func(m *capacity.Metadata) *string { return &m.AZID },
-	},
+	{"instance-type", regexp.MustCompile(`^[a-z0-9-]+\.[a-z0-9-]+$`), func(m *capacity.Metadata) *string { return &m.InstanceType }},
+	{"placement/availability-zone-id", regexp.MustCompile(`^[a-z0-9-]+-az[0-9]+$`), func(m *capacity.Metadata) *string { return &m.AZID }},
 	// Only with InstanceMetadataTags, and where ResumeProgram launched the instance.
-	{
-		"tags/instance/" + capacity.TagReservation,
-		regexp.MustCompile(`^cr-[0-9a-f]+$`),
-		func(m *capacity.Metadata) *string { return &m.ReservationID },
-	},
+	{"tags/instance/" + capacity.TagReservation, regexp.MustCompile(`^cr-[0-9a-f]+$`), func(m *capacity.Metadata) *string { return &m.ReservationID }},
 }
 
 // metadata reads the instance's metadata service (IMDSv2). Missing items are left out; any other failure is an error.
