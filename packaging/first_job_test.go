@@ -57,7 +57,7 @@ func (i *installation) firstJob() {
 		i.Fatal(err)
 	}
 	defer func() { _ = os.Rename(played+".away", played) }()
-	script := strings.ReplaceAll(strings.Join(commands[1:], "\n"), "/tmp/lab", lab) + "\nenv -0 >" + dir + "/env\n"
+	script := strings.ReplaceAll(strings.Join(commands[1:], "\n"), "capacity-lab up", "capacity-lab up --dir "+lab) + "\nenv -0 >" + dir + "/env\n"
 	cmd := exec.CommandContext(deadline(i.T), "bash", "-ec", script)
 	cmd.Env = append(os.Environ(), "PATH="+i.at("usr/bin")+":"+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	cmd.WaitDelay = 10 * time.Second
@@ -76,6 +76,13 @@ func (i *installation) firstJob() {
 
 	if found := i.checks(env); len(found) > 0 {
 		i.Errorf("check finds wrong: %q", found)
+	}
+	// Without a limit, the job gets what fits.
+	fitted := `id=$(sbatch --parsable -p gpu -N2 -o /dev/null --wrap "sleep 600"); until squeue -h -j $id -o %l | grep -q '^1:..:..$'; do sleep 0.2; done`
+	wait := exec.CommandContext(deadline(i.T), "bash", "-ec", fitted)
+	wait.Env = env
+	if out, err := wait.CombinedOutput(); err != nil {
+		i.Errorf("a job without a limit does not get what is left of the block: %v: %s", err, out)
 	}
 }
 

@@ -45,8 +45,9 @@ is inactive
 [ "$(systemctl is-enabled $unit || true)" = disabled ]
 
 say "enabled, it is ready after its first pass"
-lab=$(capacity-lab up --detach --mode ec2 --block --dir /lab)
+lab=$(capacity-lab up --detach --mode ec2 --dir /lab)
 eval "$lab"
+pkill -f 'pcs-capacity sync --watch' # the lab's own
 mkdir $dropin
 sed -n "s/^export \([A-Z_]*=\)'\(.*\)'$/\1\2/p" /lab/env >$dropin/env
 printf '[Service]\nEnvironmentFile=%s/env\nWatchdogSec=20s\nTimeoutAbortSec=2s\n' $dropin >$dropin/lab.conf

@@ -203,7 +203,7 @@ func serveAWS(t *teller, self, bin, dir string) (func() error, error) {
 // raiseLab runs simulated AWS and a real Slurm together; the folder's name is the mode.
 func raiseLab(t *teller, self, bin, dir string) (func() error, error) {
 	mode := filepath.Base(dir)
-	args := append([]string{"up", "--mode", mode, "--dir", dir}, t.quirks.flags()...)
+	args := append([]string{"up", "--bare", "--mode", mode, "--dir", dir}, t.quirks.flags()...)
 	if t.all {
 		t.command(fmt.Sprintf("capacity-lab %s &", strings.Join(args, " ")))
 	}

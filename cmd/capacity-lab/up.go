@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -18,18 +19,18 @@ import (
 )
 
 // upCmd is "capacity-lab up": simulated AWS and a real Slurm, wired together in
-// this process, until a signal comes.
+// this process, until a signal comes. By itself it is a PCS cluster, an open block, and sync.
 type upCmd struct {
-	Mode       string        `required:"" enum:"ec2,pcs" help:"Who launches nodes: ec2, the product's ResumeProgram; pcs, the simulated PCS."`
-	Dir        string        `required:"" type:"path" placeholder:"DIR" help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
+	Mode       string        `enum:"pcs,ec2" default:"pcs" help:"Who launches nodes: pcs, the simulated PCS; ec2, the product's ResumeProgram."`
+	Dir        string        `default:"/tmp/capacity-lab" type:"path" placeholder:"DIR" help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
+	Bare       bool          `help:"Leave out the open block (cr-01ab00000000000b1, two p5.48xlarge for two hours), and sync."`
 	Scenario   string        `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in lab scenario."`
 	Bin        string        `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
 	BootDelay  time.Duration `default:"2s" help:"From the launch of an instance to the start of its slurmd."`
 	Accounting bool          `help:"Run slurmdbd too, with an empty database: a job then needs an account that sacctmgr gave its user."`
 	Slurm      string        `type:"existingdir" placeholder:"PREFIX" help:"Folder of another Slurm than the distribution's, with bin and sbin."`
 	Auth       string        `enum:"munge,slurm," default:"" help:"How Slurm's programs prove who they are: munge, or slurm as on PCS (24.05 and newer; one such lab on a machine). Default: munge, if it is installed."`
-	Block      bool          `help:"The account has a Capacity Block that is open: cr-01ab00000000000b1, two p5.48xlarge for two hours."`
-	Plain      bool          `help:"With mode ec2: Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
+	Plain      bool          `help:"Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
 	Detach     bool          `help:"Run in the background, and print what the shell is to evaluate; kill $CAPACITY_LAB_PID stops it."`
 	quirks     `embed:""`
 }
@@ -68,6 +69,7 @@ func (cmd *upCmd) run(ctx context.Context, out io.Writer) (err error) {
 type lab struct {
 	mode       string
 	isPlain    bool
+	isBare     bool
 	dir        string // absolute
 	bin        string // folder of the product's programs
 	bootDelay  time.Duration
@@ -83,14 +85,15 @@ type lab struct {
 	machines *machines
 	pcs      *pcsPlayer // mode pcs only
 	plain    *plainSite // with --plain only
+	sync     *exec.Cmd  // nil where it does not run
 }
 
 func (cmd *upCmd) newLab() (*lab, error) {
-	if cmd.Plain && (cmd.Mode != "ec2" || cmd.Accounting || cmd.Block) {
-		return nil, errors.New("--plain goes with --mode ec2, and without --accounting and --block: its account has an open block")
+	if cmd.Plain && (cmd.Accounting || cmd.Slurm != "" || cmd.Auth != "") {
+		return nil, errors.New("--accounting, --slurm and --auth do not go with --plain, which is the distribution's Slurm as it is installed")
 	}
-	if cmd.Plain && (cmd.Slurm != "" || cmd.Auth != "") {
-		return nil, errors.New("--slurm and --auth do not go with --plain, which is the distribution's Slurm as it is installed")
+	if cmd.Plain {
+		cmd.Mode = "ec2"
 	}
 	if cmd.Slurm != "" {
 		if err := slurmlab.UsePrefix(cmd.Slurm); err != nil {
@@ -107,10 +110,8 @@ func (cmd *upCmd) newLab() (*lab, error) {
 			return nil, err
 		}
 	}
-	if cmd.Block {
-		if err := addBlock(scenario); err != nil {
-			return nil, err
-		}
+	if !cmd.Bare && !cmd.Plain && cmd.Scenario == "" {
+		addBlock(scenario)
 	}
 	cmd.quirks.on(scenario)
 	if len(scenario.Regions) == 0 {
@@ -147,7 +148,8 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		return nil, fmt.Errorf("a lab is running in %s already; stop it, or choose another --dir", dir)
 	}
 	return &lab{
-		mode: cmd.Mode, isPlain: cmd.Plain, dir: dir, bin: bin, bootDelay: cmd.BootDelay, accounting: cmd.Accounting, auth: cmd.Auth, slurm: cmd.Slurm, scenario: scenario,
+		mode: cmd.Mode, isPlain: cmd.Plain, isBare: cmd.Bare, dir: dir, bin: bin, bootDelay: cmd.BootDelay,
+		accounting: cmd.Accounting, auth: cmd.Auth, slurm: cmd.Slurm, scenario: scenario,
 		log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo,
 	}, nil
 }
@@ -171,13 +173,40 @@ func (l *lab) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := l.startSync(); err != nil {
+		return err
+	}
 	return l.writeEnv()
+}
+
+// startSync runs the service, as systemd would: jobs without a limit need it.
+func (l *lab) startSync() error {
+	program := filepath.Join(l.bin, "pcs-capacity")
+	if _, err := os.Stat(program); l.isBare || l.isPlain || err != nil {
+		return nil
+	}
+	log, err := os.Create(l.path("log", "sync.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	command := exec.Command(program, "sync", "--watch")
+	command.Env, command.Stdout, command.Stderr = append(os.Environ(), l.environment()...), log, log
+	if err := command.Start(); err != nil {
+		return err
+	}
+	l.sync = command
+	return nil
 }
 
 // stop ends Slurm first: its hooks may still call AWS.
 func (l *lab) stop() error {
 	os.Remove(l.envFile()) // nothing answers there any more
 	var errs []error
+	if l.sync != nil {
+		_ = l.sync.Process.Signal(syscall.SIGTERM)
+		_ = l.sync.Wait() // sync.log has what it said
+	}
 	if l.machines != nil {
 		l.machines.stop()
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,23 +13,19 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-// openBlock is the id of the block of `up --block`.
+// openBlock is the id of the block of `up`.
 const openBlock = "cr-01ab00000000000b1"
 
-// addBlock gives the account a block that is open: two p5.48xlarge, for two hours.
-func addBlock(s *awssim.Scenario) error {
+// addBlock gives the built-in account a block that is open: two p5.48xlarge, for two hours.
+func addBlock(s *awssim.Scenario) {
 	r := awssim.ReservationScenario{ID: openBlock, Kind: "capacity-block", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 2}
 	for text, moment := range map[string]*awssim.Moment{"-1h": &r.Start, "+2h": &r.End} {
 		if err := moment.UnmarshalText([]byte(text)); err != nil {
-			return err
+			panic(err) // they are compiled in
 		}
 	}
 	at := slices.IndexFunc(s.Regions, func(r awssim.RegionScenario) bool { return r.Name == s.Home })
-	if at < 0 {
-		return errors.New("--block is for the built-in scenario")
-	}
 	s.Regions[at].Reservations = append(s.Regions[at].Reservations, r)
-	return nil
 }
 
 // readyTime is how long a lab may take to start, on a machine that is busy.
