@@ -111,7 +111,7 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 		return err
 	}
 	if !answer.Fits {
-		sayWhatIsForSale(t, aws.Region(), answer)
+		sayWhatIsForSale(t, need, aws.Region(), answer)
 	}
 	warnOfRegions(t, answer.Failed)
 	if !answer.Fits {
@@ -172,10 +172,14 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 }
 
 // sayWhatIsForSale tells which offering would fill the need.
-func sayWhatIsForSale(t *terminal.Terminal, own string, a market.FitAnswer) {
+func sayWhatIsForSale(t *terminal.Terminal, need capacity.Need, own string, a market.FitAnswer) {
 	if a.SaleErr != nil {
 		t.Say("What is for sale is not known: %s", a.SaleErr)
 		return
+	}
+	if sold, err := ec2.Length(need.Duration); err == nil && sold != a.Length {
+		t.Say("Work of %s needs a block of %s: nodes boot first, and jobs must end before the block does.",
+			capacity.FormatDuration(need.Duration), capacity.FormatDuration(a.Length))
 	}
 	switch {
 	case len(a.Offers) > 0:

@@ -150,7 +150,7 @@ func purchaseCommand(o market.Offer, asked time.Duration, own string) string {
 	if o.AZID == "" {
 		return command
 	}
-	return command + fmt.Sprintf(" \\\n      --zone %s --start-after %s --end-by %s", o.AZID, o.Start.UTC().Format(time.RFC3339), o.End.UTC().Format(time.RFC3339))
+	return command + fmt.Sprintf(" \\\n      --zone %s \\\n      --start-after %s --end-by %s", o.AZID, o.Start.UTC().Format(time.RFC3339), o.End.UTC().Format(time.RFC3339))
 }
 
 // sayLargest says which smaller block is for sale; err is why that is not known.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 	}
 	now := sources.MachineTime().Add(snap.ClockOffset.Duration)
 	records, recordsErr := sources.State.Records()
-	if recordsErr != nil {
+	if recordsErr != nil && !errors.Is(recordsErr, fs.ErrPermission) { // which are not for everyone
 		snap.Add(capacity.Problemf(capacity.StateFile, capacity.Subject{}, "", "%v", recordsErr))
 	}
 	if c.Partition != "" {
