@@ -77,6 +77,9 @@ type LaunchTemplateSpec struct {
 
 	ImageID  string
 	UserData []byte
+	// SecurityGroupIDs and KeyName are for a template that is no copy.
+	SecurityGroupIDs []string
+	KeyName          string
 	// InstanceProfile is an ARN or a name. On PCS it must be "" and the copy's is dropped: PCS takes the profile from
 	// the node group.
 	InstanceProfile string

@@ -86,6 +86,9 @@ type versionKey struct{ id, number string }
 // templateVersion reads one version of a launch template, which may be $Latest or $Default. EC2 is
 // asked once for a number. The second value is false when there is none.
 func (c *Client) templateVersion(ctx context.Context, idOrName, version string) (types.LaunchTemplateVersion, bool, error) {
+	if idOrName == "" { // EC2 would describe any
+		return types.LaunchTemplateVersion{}, false, nil
+	}
 	c.mu.Lock()
 	known, ok := c.versions[versionKey{idOrName, version}]
 	c.mu.Unlock()
@@ -395,6 +398,9 @@ func (c *Client) MadeTemplates(ctx context.Context, mark, prefix string) ([]capa
 // readTemplate reads a template's tags and one version's data.
 func (c *Client) readTemplate(ctx context.Context, idOrName, version string) (types.LaunchTemplate, types.LaunchTemplateVersion, bool, error) {
 	in := &ec2.DescribeLaunchTemplatesInput{}
+	if idOrName == "" {
+		return types.LaunchTemplate{}, types.LaunchTemplateVersion{}, false, nil
+	}
 	if strings.HasPrefix(idOrName, "lt-") {
 		in.LaunchTemplateIds = []string{idOrName}
 	} else {

@@ -57,6 +57,12 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	if spec.ImageID != "" {
 		data.ImageId = aws.String(spec.ImageID)
 	}
+	if len(spec.SecurityGroupIDs) > 0 {
+		data.SecurityGroupIds = spec.SecurityGroupIDs
+	}
+	if spec.KeyName != "" {
+		data.KeyName = aws.String(spec.KeyName)
+	}
 	if len(spec.UserData) > 0 {
 		data.UserData = aws.String(base64.StdEncoding.EncodeToString(spec.UserData))
 	}

@@ -41,6 +41,8 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 		return false, fmt.Errorf("cluster %s has no compute node group %s; `pcs-capacity setup` makes it", cluster.Name, r.Group)
 	case !cluster.Ours(g.Tags):
 		return false, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
+	case g.TemplateID == "":
+		return false, fmt.Errorf("compute node group %s has no launch template of its own, so PCS launches it into no reservation; delete it, and run `pcs-capacity setup`", g.Name)
 	case len(g.InstanceTypes) == 0 || g.InstanceTypes[0] != r.Reservation.InstanceType:
 		return false, fmt.Errorf("compute node group %s launches %v, which PCS cannot change to %s of reservation %s", g.Name, g.InstanceTypes, r.Reservation.InstanceType, r.Reservation.ID)
 	}

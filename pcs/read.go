@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
@@ -167,7 +168,7 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeG
 // describeGroup reads a compute node group without its tags.
 func (c *Client) describeGroup(ctx context.Context, cluster, nameOrID string) (NodeGroup, bool, error) {
 	var unknown []string
-	kept := map[string]json.RawMessage{lifecycleMember: nil}
+	kept := map[string]json.RawMessage{lifecycleMember: nil, "securityGroupIds": nil, "sshKeyName": nil}
 	out, err := c.api.GetComputeNodeGroup(ctx, &pcs.GetComputeNodeGroupInput{
 		ClusterIdentifier: aws.String(cluster), ComputeNodeGroupIdentifier: aws.String(nameOrID),
 	}, collectUnknown[types.ComputeNodeGroup]("computeNodeGroup", &unknown, kept))
@@ -182,6 +183,11 @@ func (c *Client) describeGroup(ctx context.Context, cluster, nameOrID string) (N
 	}
 	g := nodeGroup(out.ComputeNodeGroup)
 	g.Unknown, g.Actions = unknown, lifecycleActions(kept[lifecycleMember])
+	if g.TemplateID == "" { // the SDK has no fields for what stands on the group instead
+		g.Unknown = slices.DeleteFunc(g.Unknown, func(name string) bool { return name == "launchTemplateMode" })
+		_ = json.Unmarshal(kept["securityGroupIds"], &g.SecurityGroupIDs) // of another form there are none, and setup says so
+		_ = json.Unmarshal(kept["sshKeyName"], &g.KeyName)
+	}
 	return g, g.Status != Deleted, nil
 }
 

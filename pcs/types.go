@@ -102,11 +102,15 @@ type NodeGroup struct {
 	// AMI is "" when the launch template has it.
 	AMI             string `json:"ami,omitempty"`
 	InstanceProfile string `json:"instance_profile"`
-	// TemplateID and TemplateVersion pin the launch template.
+	// TemplateID and TemplateVersion pin the launch template; both are "" for a group that has none of its
+	// own (launchTemplateMode MANAGED).
 	TemplateID      string `json:"template_id"`
 	TemplateVersion string `json:"template_version"`
-	Min             int    `json:"min"`
-	Max             int    `json:"max"`
+	// SecurityGroupIDs and KeyName are those of a group without a launch template of its own.
+	SecurityGroupIDs []string `json:"security_group_ids,omitempty"`
+	KeyName          string   `json:"key_name,omitempty"`
+	Min              int      `json:"min"`
+	Max              int      `json:"max"`
 
 	// SlurmSettings are custom settings, such as Features and Weight.
 	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`

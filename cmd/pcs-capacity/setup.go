@@ -44,8 +44,8 @@ type SetupCmd struct {
 
 // Help is shown below the flags.
 func (SetupCmd) Help() string {
-	return `Shows what it will do and asks before it does it. All problems are reported at
-once, and then nothing is created. It can be run again at any time: what is
+	return `Shows what it will do and asks before it does it. Where something is in the way, it says
+that alone, and creates nothing. It can be run again at any time: what is
 there already is left as it is. Run it where sync runs, as root: settings,
 state_dir, Slurm and, on PCS, the submit filter of this host are tried first.`
 }
@@ -79,8 +79,11 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		}
 		request.RegionFrom = regionFrom(g, cfg, ec2)
 		plan, err := s.Plan(ctx, request)
-		if err == nil {
+		if err == nil && len(plan.Mismatches) == 0 {
 			err = c.tryHost(ctx, cfg, plan)
+		}
+		if err == nil && len(plan.Mismatches) > 0 { // it cannot be carried out
+			plan.Effects, plan.Warnings = nil, []string{}
 		}
 		return plan, err
 	}

@@ -47,7 +47,11 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		if err != nil {
 			return nil, err
 		}
-		return s.PlanTeardown(ctx, request)
+		plan, err := s.PlanTeardown(ctx, request)
+		if err == nil && len(plan.Mismatches) > 0 { // it cannot be carried out
+			plan.Effects = nil
+		}
+		return plan, err
 	}
 	show := func(p *setup.TeardownPlan) (todo bool, err error) {
 		plan = p

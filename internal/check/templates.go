@@ -47,6 +47,10 @@ func (r *run) templates(ctx context.Context) {
 		if g.Status != pcs.Active && !g.Status.Changing() {
 			r.fail("node-group", "run `pcs-capacity setup` for it again", "PCS node group %s is %s: %s", name, g.Status, g.Failures)
 		}
+		if g.TemplateID == "" {
+			r.fail("launch-template", "delete it in PCS, and run `pcs-capacity setup`", "PCS node group %s has no launch template of its own, so PCS launches it into no reservation", name)
+			continue
+		}
 		t, ok := r.template(ctx, g.TemplateID+":"+g.TemplateVersion, func(t capacity.LaunchTemplate) []lack { return launchedByPCS(t, g) })
 		if ok {
 			t.ImageID, t.InstanceProfile = cmp.Or(g.AMI, t.ImageID), g.InstanceProfile

@@ -68,7 +68,7 @@ func TestCombinationsOfRefusals(t *testing.T) {
 		"no size yet, and more":             {ask: four, seen: all(dedicated, func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled }), codes: "size tenancy"},
 		"no subnet, and more":               {seen: all(dedicated, func(in *inspection) { in.network.chosen = nil }), codes: "tenancy"},
 		"a smaller block beside another, self-managed, and more": {world: wasOnEC2, reservation: next1, ask: fourOnEC2, codes: "tenancy",
-			seen: all(dedicated, func(in *inspection) { in.reservation.Total = 2 }), warns: "sync keeps jobs off the last ones"},
+			seen: all(dedicated, func(in *inspection) { in.reservation.Total = 2 })},
 		"a block that has shrunk, self-managed": {world: wasOnEC2, reservation: now1, ask: fourOnEC2, codes: "size", seen: func(in *inspection) { in.reservation.Total = 2 }},
 		"a smaller block beside another":        {world: was, reservation: next1, ask: four, codes: "size", seen: func(in *inspection) { in.reservation.Total = 2 }},
 

@@ -20,6 +20,38 @@ var sizeLimits = map[string]int{"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
 
 var queueName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,24}$`)
 
+// checkAsked finds what is wrong with what is asked for: names, the cluster, and the reservation's state.
+func (in *inspection) checkAsked() {
+	in.checkNames()
+	if in.found && !in.onEC2() {
+		in.checkCluster()
+	}
+	if m := capacity.StateMismatch(in.reservation, in.now); in.reservation.ID != "" && m != nil {
+		in.problems = append(in.problems, *m)
+	}
+}
+
+// checkBound compares the reservation with what its node group is bound to: one instance type, one kind of
+// reservation, and what the settings select.
+func (in *inspection) checkBound() {
+	if c := in.request.Config; c != nil {
+		for _, p := range c.Partitions {
+			if p.Name != in.request.Queue && groupOf(p, in.request.NodeGroup).Name != "" {
+				in.problem(capacity.NodeGroupName, "choose another --node-group", "node_group %q is already in partition %q of %s",
+					in.request.NodeGroup, p.Name, p.File)
+				return
+			}
+		}
+	}
+	if r, has := in.reservation, in.instanceType(); has != r.InstanceType {
+		in.problem(capacity.WrongType, "choose another --node-group, or another reservation",
+			"reservation %s is for %s, but node group %s launches %s", r.ID, r.InstanceType, in.request.NodeGroup, has)
+		return
+	}
+	in.checkPurchaseOption()
+	in.checkSelect()
+}
+
 func (in *inspection) checkNames() {
 	if in.onEC2() {
 		for _, n := range []struct{ flag, name string }{{"--queue", in.request.Queue}, {"--node-group", in.request.NodeGroup}} {
@@ -56,13 +88,12 @@ func (in *inspection) checkCluster() {
 // checkMatch compares the reservation with the node group that will launch into it.
 func (in *inspection) checkMatch(want *wanted, slot slotState) {
 	g := capacity.NodeGroup{
-		Name: slot.name, InstanceType: in.instanceType(), PurchaseOption: in.reservation.Kind,
+		Name: slot.name, InstanceType: in.reservation.InstanceType, PurchaseOption: in.reservation.Kind,
 		MaxNodes: want.partition.MaxNodes, Platform: in.names.image.Platform, Subnets: subnets(in.network.chosen),
 	}
 	for _, m := range capacity.Match(in.reservation, g, in.now) {
-		if m.Code == capacity.WrongSize && in.reservation.Size() == 0 ||
-			m.Code == capacity.ZoneNotKnown && !open(in.reservation, in.now) {
-			continue // below; an ended reservation will never show a zone
+		if m.Code == capacity.WrongSize && in.reservation.Size() == 0 {
+			continue // below
 		}
 		if m.Code == capacity.WrongZone {
 			if len(in.network.chosen) == 0 {
@@ -84,13 +115,9 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 		}
 		in.problems = append(in.problems, m)
 	}
-	if r := in.reservation; r.Size() == 0 && open(r, in.now) {
-		if r.State == capacity.StateActive {
-			in.problem(capacity.WrongSize, "choose another reservation", "reservation %s has no instances", r.ID)
-		} else {
-			in.problem(capacity.WrongSize, "run this again once EC2 shows its size",
-				"EC2 does not say yet how many instances reservation %s has", r.ID)
-		}
+	if r := in.reservation; r.Size() == 0 && r.State != capacity.StateActive {
+		in.problem(capacity.WrongSize, "run this again once EC2 shows its size",
+			"EC2 does not say yet how many instances reservation %s has", r.ID)
 	}
 }
 
@@ -104,7 +131,7 @@ func (in *inspection) joins() bool {
 
 // checkPurchaseOption compares the kind of the reservation with purchase_option in the settings,
 // and on PCS with the other slot. An entry without another reservation is changed to fit.
-func (in *inspection) checkPurchaseOption(slot slotState) {
+func (in *inspection) checkPurchaseOption() {
 	r, g := in.reservation, in.entry()
 	var has []string
 	for _, other := range in.others {
@@ -122,7 +149,7 @@ func (in *inspection) checkPurchaseOption(slot slotState) {
 		return
 	}
 	for _, other := range in.slots {
-		if other.ours && other.live && other.name != slot.name &&
+		if other.ours && other.live && !other.holds(r.ID) &&
 			other.group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
 			in.problem(capacity.WrongPurchase, "choose another --node-group", "reservation %s is of kind %s, but %s holds %s of kind %s", r.ID,
 				r.Kind, other.name, other.reservationID, other.group.PurchaseOption)

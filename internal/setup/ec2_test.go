@@ -223,7 +223,7 @@ func TestMismatchesOnEC2(t *testing.T) {
 		"zone":           {func(_ *account, r *setup.Request) { r.SubnetIDs = []string{subnetB} }, "az"},
 		"size":           {func(_ *account, r *setup.Request) { r.MaxNodes = 17 }, "size"},
 		"platform":       {func(_ *account, r *setup.Request) { r.AMI = "ami-0e200000000000c03" }, "platform"},
-		"ended":          {func(_ *account, r *setup.Request) { r.Reservation, r.MaxNodes = pastBlock, 1 }, "az expired"},
+		"ended":          {func(_ *account, r *setup.Request) { r.Reservation, r.MaxNodes = pastBlock, 1 }, "expired"},
 		"no reservation": {func(_ *account, r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, "reservation-unknown"},
 		"no subnet":      {func(_ *account, r *setup.Request) { r.SubnetIDs = nil }, "subnets"},
 		"unknown subnet": {func(_ *account, r *setup.Request) { r.SubnetIDs = []string{"subnet-0fffffffffffffff0", subnetA} }, "subnet-unknown"},
@@ -243,7 +243,7 @@ func TestMismatchesOnEC2(t *testing.T) {
 			other := w.requestOnEC2(gpuODCR)
 			other.Queue = "other"
 			w.run(other)
-		}, "instance-type node-group-name"},
+		}, "node-group-name"},
 		"another kind": {func(w *account, r *setup.Request) {
 			w.run(w.requestOnEC2(openBlock))
 			r.Reservation, r.MaxNodes = sharedODCR, 1

@@ -43,10 +43,6 @@ func planFiles(c *config.Config, want *wanted,
 	}
 	file := Step{What: WhatFile, Name: there.path, Action: Create, about: want.about()}
 	old, wanted := partition(c, want)
-	if p, other := groupElsewhere(c, want); other {
-		problem(capacity.NodeGroupName, "choose another --node-group", "node_group %q is already in partition %q of %s",
-			want.partition.Name, p.Name, p.File)
-	}
 	var ended []string
 	if old != nil && old.File == file.Name && there.ours {
 		ended = endedIn(*old, want)
@@ -224,18 +220,6 @@ func groupOf(p capacity.PartitionSettings, name string) capacity.GroupSettings {
 		}
 	}
 	return capacity.GroupSettings{}
-}
-
-// groupElsewhere finds another partition with a node group of the wanted name.
-func groupElsewhere(c *config.Config, want *wanted) (capacity.PartitionSettings, bool) {
-	if c != nil {
-		for _, p := range c.Partitions {
-			if p.Name != want.queue && groupOf(p, want.partition.Name).Name != "" {
-				return p, true
-			}
-		}
-	}
-	return capacity.PartitionSettings{}, false
 }
 
 func nodeGroupText(p capacity.PartitionSettings, name string) string {

@@ -148,8 +148,8 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 		s.readInside); err != nil {
 		return nil, err
 	}
-	if !in.found {
-		return in, nil
+	if len(in.problems) > 0 {
+		return in, nil // decide says them, and what is wrong beside them
 	}
 	like, profile, ofProfile, userData := s.readLike, s.readProfile, s.readRights, readUserData
 	if in.onEC2() {
@@ -522,7 +522,13 @@ func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
 			Tags:            in.tags(),
 		}
 	}
+	var groups []string
+	key := ""
+	if in.source.ID == "" { // else they are copied
+		groups, key = in.source.SecurityGroupIDs, in.source.KeyName
+	}
 	return capacity.LaunchTemplateSpec{
+		SecurityGroupIDs: groups, KeyName: key,
 		Name:           pcs.TemplateName(in.inv.Cluster.Name, slot),
 		From:           in.source.ID,
 		FromVersion:    in.source.Version,

@@ -127,7 +127,7 @@ func (s Setup) oneOf(ctx context.Context, ids []string) ([]string, error) {
 
 // checkEntry compares a reservation with the entry of the settings that it joins.
 func (in *inspection) checkEntry(want *wanted) {
-	if in.request.Config == nil {
+	if in.request.Config == nil || !in.onEC2() {
 		return
 	}
 	p, _ := in.request.Config.Partition(in.request.Queue)

@@ -126,6 +126,11 @@ func (s Setup) readLike(ctx context.Context, in *inspection, n *notes) error {
 	if in.like.ID == "" {
 		return nil
 	}
+	if in.like.TemplateID == "" {
+		in.source = capacity.LaunchTemplate{SecurityGroupIDs: in.like.SecurityGroupIDs, KeyName: in.like.KeyName}
+		n.warn("node group %s has no launch template of its own; image, instance profile and security groups are taken from the group", in.like.Name)
+		return nil
+	}
 	source, found, err := s.EC2.LaunchTemplate(ctx, in.like.TemplateID, in.like.TemplateVersion)
 	if err != nil {
 		return err
@@ -289,7 +294,7 @@ func unchecked(n *notes, err error) error {
 }
 
 func (s Setup) readPlanned(ctx context.Context, in *inspection) (err error) {
-	if in.reservation.ID == "" || in.request.Like != "" && in.source.ID == "" {
+	if in.reservation.ID == "" || in.request.Like != "" && in.source.ID+in.like.ID == "" {
 		return nil
 	}
 	in.planned, err = s.EC2.PlannedTemplate(ctx, in.templateSpec(""))

@@ -10,6 +10,11 @@ import (
 // checkUnknown refuses changes that would lose settings unknown to this program, and warns about
 // settings that are not copied. Slurm settings of an existing node group are never changed.
 func (in *inspection) checkUnknown(want *wanted, slot slotState, template, group, queue Step) {
+	if g := slot.group; slot.ours && !slot.failed() && g.TemplateID == "" {
+		in.problem(capacity.UnknownSettings, "choose another --node-group, or delete it in PCS",
+			"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
+		return
+	}
 	switch group.Action {
 	case Update:
 		in.mayLose("node group", slot.name, slot.group.LostBy(wantedGroup(want, slot, template)))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -247,5 +248,44 @@ func TestLifecycleActions(t *testing.T) {
 	change("gpu-b", actions("runtime", "fs-3"))
 	if p := w.plan(own); !slices.Equal(codes(p), []string{"in-use"}) || !strings.HasSuffix(p.Mismatches[0].Sentence, ": lifecycle actions") {
 		t.Errorf("under jobs: %v", p.Mismatches)
+	}
+}
+
+// TestGroupsWithoutATemplateOfTheirOwn: PCS keeps their launch template, and image, security groups and key pair stand on
+// the group. EC2 is asked for no template without a name.
+func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
+	w := newAccount(t, func(s *awssim.Scenario) {
+		s.Regions[0].Clusters[0].NodeGroups[0].Type = "p5.48xlarge"
+		s.Regions[0].KeyPairs = append(s.Regions[0].KeyPairs, awssim.KeyPairScenario{ID: "key-0e200000000000001", Name: "ops"})
+	})
+	managed := func(of string) {
+		w.rewrite = func(operation string, answer []byte) []byte {
+			if operation != "GetComputeNodeGroup" || !bytes.Contains(answer, []byte(`"name":"`+of+`"`)) {
+				return answer
+			}
+			answer = regexp.MustCompile(`"customLaunchTemplate":\{[^}]*\},?`).ReplaceAll(answer, nil)
+			return bytes.Replace(answer, []byte(`"status":`), []byte(`"launchTemplateMode":"MANAGED","securityGroupIds":["sg-0e2000000000000a1"],"sshKeyName":"ops","amiId":"`+image+`","status":`), 1)
+		}
+	}
+	managed("compute")
+	r := w.request(openBlock)
+	r.MaxNodes = 0
+	p := w.plan(r)
+	if len(p.Mismatches) > 0 || !slices.Equal(p.Warnings, []string{"node group compute has no launch template of its own; image, instance profile and security groups are taken from the group"}) {
+		t.Errorf("%v, %v", p.Warnings, p.Mismatches)
+	}
+	w.run(r)
+	g := w.group("gpu-a")
+	if has := w.template(g); g.Max != 16 || !slices.Equal(has.SecurityGroupIDs, []string{"sg-0e2000000000000a1"}) || has.KeyName != "ops" || has.ImageID != image {
+		t.Errorf("%d nodes, %+v", g.Max, has)
+	}
+	if p := w.plan(r); !p.Done() {
+		t.Errorf("again: %s, %v", actions(p), p.Mismatches)
+	}
+
+	managed("gpu-a") // a slot that somebody has handed over
+	r.Like, r.MaxNodes = "", 4
+	if p := w.plan(r); codes(p)[0] != "unknown-settings" || !strings.Contains(p.Mismatches[0].Sentence, "node group gpu-a has no launch template of its own") {
+		t.Errorf("%v", p.Mismatches)
 	}
 }

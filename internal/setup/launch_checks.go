@@ -35,7 +35,7 @@ func (in *inspection) checkLaunch() {
 	in.checkSecurityGroups()
 	if in.names.noKeyPair {
 		in.problem(capacity.KeyPair, "make that key pair, or give --like with "+in.likeWhat()+" that names another or none",
-			"the launch template of %s names key pair %q, which EC2 does not have", in.copied(), in.source.KeyName)
+			"EC2 has no key pair %q, which %s names", in.source.KeyName, in.copied())
 	}
 	if in.names.noPlacementGroup {
 		in.problem(capacity.PlacementGroup, "use another reservation",

@@ -35,15 +35,15 @@ func TestMismatches(t *testing.T) {
 		"image of another OS": {request: func(r *setup.Request) { r.AMI = "ami-0e200000000000c03" }, codes: "platform", says: "Red Hat Enterprise Linux"},
 		"unknown subnet":      {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
 		"too many nodes":      {request: func(r *setup.Request) { r.MaxNodes = 17 }, codes: "size", says: "give --max-nodes 16 or less"},
-		"unpaid":              {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "az state", says: "payment-failed"},
+		"unpaid":              {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "state", says: "payment-failed"},
 		"a zone without a subnet": {account: func(s *awssim.Scenario) { s.Regions[0].Subnets = s.Regions[0].Subnets[:2] },
 			request: func(r *setup.Request) { r.Reservation, r.MaxNodes = "cr-0e200000000000c12", 0 }, codes: "az", says: "the VPC has none there, so create one"},
 		"over, so that EC2 shows no size": {request: func(r *setup.Request) { r.Reservation = pastBlock }, codes: "expired"},
 		"over, and all of it asked for":   {request: func(r *setup.Request) { r.Reservation, r.MaxNodes = pastBlock, 0 }, codes: "expired"},
 		"without instances": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].Count = 0 },
-			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "no-instances size", says: "reservation " + gpuODCR + " has no instances; choose another"},
+			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "no-instances", says: "reservation " + gpuODCR + " is open and has no instances"},
 		"not assessed yet": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].State = "assessing" },
-			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "size state", says: "EC2 does not say yet how many instances"},
+			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "state", says: "is in state assessing"},
 		"cluster is suspended": {account: func(s *awssim.Scenario) { ml(s).Status, ml(s).SlurmVersion = "SUSPENDED", "24.11" }, codes: "cluster-status",
 			says: "cluster ml is SUSPENDED: AWS PCS suspends a cluster whose Slurm, here 24.11, is past its end of life; move it"},
 		"cluster could not be made": {account: func(s *awssim.Scenario) { ml(s).Status = "CREATE_FAILED" }, codes: "cluster-status", says: "CREATE_FAILED; name another cluster"},
@@ -66,14 +66,14 @@ func TestMismatches(t *testing.T) {
 			request: func(r *setup.Request) {
 				r.Reservation, r.Like, r.NodeGroup, r.MaxNodes = "cr-0ffffffffffffffff", "comput", "1", 3
 			},
-			codes: "cluster-size like name reservation-unknown",
+			codes: "name reservation-unknown",
 		},
 		"several at once": {
 			account: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" },
 			request: func(r *setup.Request) {
 				r.Queue, r.Reservation, r.MaxNodes, r.AMI = "1", p4Block, 20, "ami-0ffffffffffffffff"
 			},
-			codes: "cluster-status image name size",
+			codes: "cluster-status image name",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,59 +33,53 @@ type wanted struct {
 	reservation capacity.Reservation
 }
 
-// decide returns the steps from what was read, and what prevents them.
+// decide returns the steps from what was read, or what prevents them. It checks in stages, and a stage
+// with a problem is the last one: what the next would find may follow from that.
 func decide(read inspection) *Plan {
 	in := &read
 	in.problems, in.warnings = slices.Clip(in.problems), slices.Clip(in.warnings)
 	p := &Plan{Cluster: in.inv.Cluster, Reservation: in.reservation}
-	in.checkNames()
-	if !in.found {
-		if m := capacity.StateMismatch(in.reservation, in.now); in.reservation.ID != "" && m != nil {
-			in.problems = append(in.problems, *m)
+	var slot slotState
+	var want *wanted
+	for _, stage := range []func(){
+		in.checkAsked,
+		in.checkBound,
+		func() { slot = in.chooseSlot() },
+		func() {
+			want = in.want(slot)
+			in.checkMatch(want, slot)
+			in.checkSubnets()
+		},
+		func() {
+			in.checkLaunch()
+			in.judge()
+			in.checkEFA()
+			in.checkAddresses(want, slot)
+			in.checkUsers(want)
+			in.checkQuotas(want, slot)
+			in.checkAccounts()
+			in.checkEntry(want)
+			p.Slot = slot.name
+			template := WriteTemplate{Step: in.templateStep(want, slot), Spec: want.template}
+			var files Effects
+			if !in.unattended {
+				var problems []capacity.Problem
+				files, p.Snippet, problems = planFiles(in.request.Config, want, in.file)
+				in.problems = append(in.problems, problems...)
+			}
+			if in.onEC2() { // the settings name the template, and slurm.conf has no node before them
+				p.Effects = append(Effects{template}, files...)
+			} else { // wherever it stops, there is no queue without settings, which the filter and sync go by, and without a fence
+				p.Effects = append(files, in.onPCS(want, slot, template)...)
+			}
+			p.Warnings, p.trial = in.warnings, in.trial(want)
+		},
+	} {
+		if stage(); len(in.problems) > 0 {
+			break
 		}
-		p.Mismatches = in.problems
-		return p
 	}
-	if !in.onEC2() {
-		in.checkCluster()
-	}
-	in.checkLaunch()
-	in.judge()
-	in.checkSubnets()
-	in.checkEFA()
-	slot := in.chooseSlot()
-	want := in.want(slot)
-	if in.reservation.ID == "" {
-		// The number of nodes is known from the request alone.
-		in.checkQuotas(want, slot)
-		p.Mismatches = in.problems
-		return p
-	}
-	in.checkMatch(want, slot)
-	in.checkPurchaseOption(slot)
-	in.checkSelect()
-	in.checkAddresses(want, slot)
-	in.checkUsers(want)
-	in.checkQuotas(want, slot)
-
-	p.Slot = slot.name
-	template := WriteTemplate{Step: in.templateStep(want, slot), Spec: want.template}
-	in.checkAccounts()
-	if in.onEC2() {
-		in.checkEntry(want)
-	}
-	var files Effects
-	var misplaced []capacity.Problem
-	if !in.unattended {
-		files, p.Snippet, misplaced = in.fileEffects(want)
-	}
-	if in.onEC2() { // the settings name the template, and slurm.conf has no node before them
-		p.Effects = append(Effects{template}, files...)
-	} else { // wherever it stops, there is no queue without settings, which the filter and sync go by, and without a fence
-		p.Effects = append(files, in.onPCS(want, slot, template)...)
-	}
-	p.Mismatches, p.Warnings = append(in.problems, misplaced...), in.warnings
-	p.trial = in.trial(want)
+	p.Mismatches = in.problems
 	return p
 }
 
@@ -111,18 +105,6 @@ func (in *inspection) onPCS(want *wanted, slot slotState, template WriteTemplate
 		})
 	}
 	return append(effects, queue)
-}
-
-// fileEffects returns the changes of the settings, or the problems that prevent them. The snippet
-// is for the administrator's own file.
-func (in *inspection) fileEffects(want *wanted) (effects Effects, snippet string, problems []capacity.Problem) {
-	effects, snippet, problems = planFiles(in.request.Config, want, in.file)
-	if slices.ContainsFunc(in.problems, func(m capacity.Problem) bool { return m.Code == capacity.WrongPurchase }) {
-		// The text to write depends on how that problem is solved.
-		problems = slices.DeleteFunc(problems, func(m capacity.Problem) bool { return m.Code == capacity.PartitionFile })
-		snippet = ""
-	}
-	return effects, snippet, problems
 }
 
 // chooseSlot takes the slot that has the reservation already, else one without a node group, else

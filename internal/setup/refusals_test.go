@@ -75,7 +75,7 @@ func TestRefusalsOfSetup(t *testing.T) {
 		"another zone":                        {seen: func(in *inspection) { in.reservation.AZID = "use2-az2" }, codes: "az", says: "the VPC has none there, so create one"},
 		"too many nodes":                      {ask: func(r *Request) { r.MaxNodes = 5 }, codes: "size", says: "give --max-nodes 4 or less"},
 		"all nodes":                           {ask: func(r *Request) { r.MaxNodes = 4 }},
-		"no instances":                        {seen: func(in *inspection) { in.reservation.Total = 0 }, codes: "no-instances size", says: "has no instances"},
+		"no instances":                        {seen: func(in *inspection) { in.reservation.Total = 0 }, codes: "no-instances", says: "has no instances"},
 		"no size yet":                         {seen: func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled }, codes: "size", says: "EC2 does not say yet how many"},
 		"ended":                               {seen: func(in *inspection) { in.now = in.reservation.End.Add(time.Second) }, codes: "expired"},
 		"another OS":                          {seen: func(in *inspection) { in.names.image.Platform = "Windows" }, codes: "platform"},
@@ -147,11 +147,15 @@ func TestRefusalsOfSetup(t *testing.T) {
 			in.inv.Queues = slices.Clone(in.inv.Queues)
 			in.inv.Queues[1].Unknown = []string{"computeNodeGroupConfigurations.weight"}
 		}, codes: "unknown-settings"},
-		"no reservation, and all that needs none": {seen: func(in *inspection) {
-			in.reservation = capacity.Reservation{}
-			in.request.MaxNodes, in.like.AMI, in.source.ImageID = 40, "", ""
-		}, codes: "cluster-size image"},
-		"several at once": {ask: func(r *Request) { r.Queue, r.MaxNodes = "1", 5 }, seen: func(in *inspection) { in.names.noKeyPair = true }, codes: "key-pair name size"},
+		"ended, and another queue has it": {seen: func(in *inspection) {
+			in.now = in.reservation.End.Add(time.Second)
+			in.users = []user{{who: "compute node group big-a of queue big", most: 4, freedBy: "pcs-capacity teardown --queue big"}}
+		}, codes: "expired"},
+		"an ODCR where both slots are taken": {world: both, ask: func(r *Request) { r.Reservation = "cr-0e2000000000000a3" }, seen: func(in *inspection) {
+			in.reservation = blockOf("cr-0e2000000000000a3", 12, 19)
+			in.reservation.Kind, in.reservation.InstanceType, in.reservation.Total = capacity.ODCR, "g6.12xlarge", 2
+		}, codes: "instance-type", says: "choose another --node-group"},
+		"several at once": {ask: func(r *Request) { r.Queue, r.MaxNodes = "1", 5 }, seen: func(in *inspection) { in.names.noKeyPair = true }, codes: "name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, ask := newWorld(), askFor(now1)

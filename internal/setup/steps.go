@@ -53,6 +53,8 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	}
 	step.add("user data", script)
 	switch {
+	case in.like.ID != "" && in.like.TemplateID == "":
+		step.add("copied from", "node group "+in.likeWords())
 	case in.source.ID == "" || in.onEC2() && in.source.ID == slot.template.ID:
 	case in.onEC2():
 		step.add("copied from", fmt.Sprintf("%s version %s", in.source.Name, in.source.Version))
