@@ -329,7 +329,11 @@ func placeFences(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pc
 // finish makes the first pass with the new settings and says what users can do now.
 func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client,
 	plan *setup.Plan) error {
-	report, complete, err := firstPass(ctx, g, t, aws, pcsClient, true)
+	// What Slurm does not know yet on self-managed Slurm is the next step, and no problem.
+	next := func(p capacity.Problem) bool {
+		return c.Provider == capacity.ProviderEC2 && (p.Code == capacity.NoPartition && p.About.Partition == c.Queue || p.Code == capacity.NoNodes)
+	}
+	report, complete, err := firstPass(ctx, g, t, aws, pcsClient, true, next)
 	if err != nil {
 		return err
 	}
@@ -359,6 +363,11 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		t.Say("Start the service on one host. Without it, fences do not follow extensions:\n  %s",
 			strings.Join(watchCommand(g, cfg), "\n  "))
 	}
+	until := ""
+	if !plan.Reservation.End.IsZero() {
+		until = ", until " + t.Time(plan.Reservation.End)
+	}
+	t.Say("Queue %s is set up with %d × %s of %s%s.", c.Queue, nodes, plan.Reservation.InstanceType, plan.Reservation.ID, until)
 	return nil
 }
 
@@ -395,9 +404,10 @@ func watched(cfg *config.Config) bool {
 }
 
 // firstPass makes a pass with the settings as they are now. What it could not do is said; complete
-// is false then. With oldLeftovers it does not look for things that the settings no longer name.
+// is false then. With oldLeftovers it does not look for things that the settings no longer name. What is
+// expected is not said; it may be nil.
 func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client,
-	oldLeftovers bool) (report lifecycle.Report, complete bool, err error) {
+	oldLeftovers bool, expected func(capacity.Problem) bool) (report lifecycle.Report, complete bool, err error) {
 	cfg, err := readConfig(g)
 	if err != nil {
 		return report, false, fmt.Errorf("reading the new settings: %w", err)
@@ -418,7 +428,7 @@ func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.C
 		t.Say("  %s", line)
 	}
 	for _, p := range report.All() {
-		if !slices.ContainsFunc(failed, func(line string) bool { return strings.HasPrefix(p.Sentence, line) }) {
+		if (expected == nil || !expected(p)) && !slices.ContainsFunc(failed, func(line string) bool { return strings.HasPrefix(p.Sentence, line) }) {
 			t.Say("%s", p)
 		}
 	}

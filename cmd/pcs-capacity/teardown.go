@@ -103,7 +103,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		err = change.run(ctx, g, t, cfg)
 	}
 	if err == nil && torn && cfg.Found {
-		_, _, err = firstPass(ctx, g, t, aws, pcsClient, false)
+		_, _, err = firstPass(ctx, g, t, aws, pcsClient, false, nil)
 	}
 	if err != nil {
 		return err
@@ -111,7 +111,27 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	for _, work := range plan.ByHand {
 		t.Say("Left to do: %s", work)
 	}
+	if torn {
+		sayPaid(ctx, t, aws, plan.Reservations())
+	}
 	return nil
+}
+
+// sayPaid says which reservations stay, and are paid.
+func sayPaid(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, ids []string) {
+	found, _, err := aws.Reservations(ctx, ids)
+	if err != nil { // teardown is done; this is only said beside it
+		return
+	}
+	for _, r := range found {
+		switch {
+		case !r.LiveAt(aws.Now()):
+		case r.End.IsZero():
+			t.Say("%s stays, and is paid until it is cancelled.", r.ID)
+		default:
+			t.Say("%s stays, and is paid until %s.", r.ID, t.Time(r.End))
+		}
+	}
 }
 
 // name is what is to go, as state_dir has it.

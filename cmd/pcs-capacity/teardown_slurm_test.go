@@ -230,7 +230,7 @@ func TestLong_Teardown(t *testing.T) {
 	// A job that waits is no obstacle, but it is said.
 	d.submit("--begin=now+1hour")
 	plan, err = s.PlanTeardown(d.ctx, setup.TeardownRequest{Queue: "gpu", Force: true, Config: cfg})
-	if err != nil || len(plan.Warnings) != 2 || plan.Warnings[0] != "job "+job+" is running on these nodes; jobs end with their nodes" || !strings.Contains(plan.Warnings[1], "jobs wait in it (1)") {
+	if err != nil || len(plan.Warnings) != 2 || plan.Warnings[0] != "job "+job+" is running on these nodes; jobs end with their nodes" || !strings.Contains(plan.Warnings[1], "1 job waits in it") {
 		t.Errorf("by force: %v, %q", err, plan.Warnings)
 	}
 	if err := s.Teardown(d.ctx, plan); err != nil { // not the command, whose pass of sync might hide a fence that is left

@@ -86,9 +86,10 @@ func (r *run) overTime(partitions []capacity.SlurmPartition) {
 
 // versions compares the programs that every command takes with the cluster.
 func (r *run) versions(commands slurm.Version) {
-	var want string
+	want, of := "", "the cluster"
 	switch {
 	case r.slurmConfig != nil:
+		of = "slurmctld"
 		want = r.slurmConfig.Version.Release()
 	case r.cluster != nil && r.cluster.SlurmVersion != "":
 		want = r.cluster.SlurmVersion
@@ -96,7 +97,7 @@ func (r *run) versions(commands slurm.Version) {
 		return
 	}
 	if commands.Release() == want {
-		r.ok("slurm-version", "Slurm's commands here are %s, as the cluster", commands)
+		r.ok("slurm-version", "Slurm's commands here are %s, as %s", commands, of)
 		return
 	}
 	r.fail("slurm-version", "install Slurm "+want+" here, or put it first into PATH", "Slurm's commands here are %s, the cluster has %s", commands, want)

@@ -211,7 +211,7 @@ func TestRefusalsOfTeardown(t *testing.T) {
 		"no Slurm, no nodes":   {seen: func(t *remains) { t.slurm = errNoFence }},
 		"sync without Slurm":   {seen: func(t *remains) { t.unattended, t.slurm = true, errNoFence }, codes: "slurm"},
 		"sync with instances":  {seen: func(t *remains) { t.unattended, t.slots[0].instances = true, 1 }, codes: "instances"},
-		"jobs that wait":       {seen: func(t *remains) { t.waiting = 2 }, warnings: "partition gpu goes, and jobs wait in it (2)"},
+		"jobs that wait":       {seen: func(t *remains) { t.waiting = 2 }, warnings: "partition gpu goes, and 2 jobs wait in it"},
 		"jobs in what stays":   {ask: TeardownRequest{NodeGroup: "gpu-a"}, seen: func(t *remains) { t.waiting = 2 }},
 		"in another queue":     {world: queueIn("cpu", func(q *pcs.Queue) { q.GroupIDs = append(slices.Clone(q.GroupIDs), "pcs_102") }), codes: "other-queue", says: "is in queue cpu as well"},
 		"a queue of others":    {world: queueIn("gpu", func(q *pcs.Queue) { q.Tags = foreign }), codes: "not-ours not-ours", says: "take gpu-a out of it by hand"},

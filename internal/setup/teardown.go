@@ -63,6 +63,22 @@ func (p *TeardownPlan) Known() bool {
 	}))
 }
 
+// Reservations are those of what goes.
+func (p *TeardownPlan) Reservations() (ids []string) {
+	for _, slot := range p.seen.slots {
+		if slot.group != nil && slot.group.Tags[capacity.TagReservation] != "" {
+			ids = union(ids, []string{slot.group.Tags[capacity.TagReservation]})
+		}
+	}
+	if change := p.seen.settingsChange(); change != nil {
+		for _, g := range change.before.Groups {
+			left := groupOf(change.after, g.Name).ReservationIDs
+			ids = union(ids, slices.DeleteFunc(slices.Clone(g.ReservationIDs), func(id string) bool { return slices.Contains(left, id) }))
+		}
+	}
+	return ids
+}
+
 // There returns our queues in settings and AWS.
 func (p *TeardownPlan) There() []string {
 	var names []string

@@ -320,9 +320,12 @@ func (t *remains) checkJobs() {
 		}
 	}
 	if t.deletesQueue() && t.waiting > 0 {
+		wait := "1 job waits"
+		if t.waiting > 1 {
+			wait = fmt.Sprintf("%d jobs wait", t.waiting)
+		}
 		t.warnings = append(t.warnings, fmt.Sprintf(
-			"partition %s goes, and jobs wait in it (%d); move them first: scontrol update jobid=ID partition=NAME",
-			t.request.Queue, t.waiting))
+			"partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME", t.request.Queue, wait))
 	}
 }
 

@@ -72,6 +72,9 @@ func (in Include) Text() (text string, notes []string) {
 		if in.Site.value("TreeWidth") == "" {
 			line("TreeWidth", "65533") // no slurmd knows the addresses of the others: slurm.conf(5)
 		}
+		if in.Site.value("RebootProgram") == "" { // slurmd runs it; without, `scontrol reboot` does nothing
+			line("RebootProgram", "/sbin/reboot")
+		}
 	}
 	in.lists(line)
 	if in.Prolog {

@@ -230,13 +230,14 @@ ResumeProgram=/p/pcs-capacity-resume
 SuspendProgram=/p/pcs-capacity-suspend
 ResumeFailProgram=/p/pcs-capacity-suspend
 TreeWidth=65533
+RebootProgram=/sbin/reboot
 JobSubmitPlugins=lua
 SlurmctldParameters=idle_on_node_suspend
 GresTypes=gpu
 NodeName=gpu-[1-2] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD
 PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP
 `, not: "SuspendExcNodes PrivateData Prolog AllowAccounts itself", wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
-	{name: "lists are merged, and kept", conf: "SlurmctldParameters=cloud_dns\nJobSubmitPlugins=throttle\nGresTypes=gpu\nTreeWidth=20\nPrivateData=jobs\n",
+	{name: "lists are merged, and kept", conf: "SlurmctldParameters=cloud_dns\nJobSubmitPlugins=throttle\nGresTypes=gpu\nTreeWidth=20\nRebootProgram=/site/reboot\nPrivateData=jobs\n",
 		change: func(in *Include) {
 			in.Version, in.Templates = slurm.Version{Major: 22, Minor: 5}, map[string]capacity.LaunchTemplate{"": {UserData: []byte("slurmd --conf-server head\n")}}
 		}, want: `
@@ -245,7 +246,7 @@ PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=900 SuspendTimeout=120 SuspendTi
 SlurmctldParameters=cloud_dns,idle_on_node_suspend,enable_configless
 JobSubmitPlugins=throttle,lua
 PrivateData=jobs,cloud
-`, not: "GresTypes TreeWidth"},
+`, not: "GresTypes TreeWidth RebootProgram"},
 	{name: "programs are chained", conf: "ResumeProgram=/aws/resume.py\nSuspendProgram=\"/aws/suspend.py\"\nResumeFailProgram=/aws/failed.py\nSuspendTime=300\n", want: `
 # slurm.conf itself has ResumeProgram=/aws/resume.py
 # slurm.conf itself has SuspendProgram=/aws/suspend.py
