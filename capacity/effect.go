@@ -35,5 +35,6 @@ type Subject struct {
 	Slot        string `json:"slot,omitzero"`
 	Node        string `json:"node,omitzero"` // a node, or a hostlist
 	Job         string `json:"job,omitzero"`  // as squeue shows it: 12_3
+	Instance    string `json:"instance,omitzero"`
 	Reservation string `json:"reservation,omitzero"`
 }

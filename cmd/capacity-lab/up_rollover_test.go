@@ -122,7 +122,7 @@ func TestSlurmRollsOver(t *testing.T) {
 	if out := p.sh(t, "scontrol -o show job "+job); !strings.Contains(out, "JobState=RUNNING ") || !strings.Contains(out, " Restarts=0 ") {
 		t.Errorf("the job did not go on: %s", out)
 	}
-	for _, want := range []string{"removing compute node group gpu-a of cr-0aaaaaaaaaaaaaaaa, which has ended: delete compute node group gpu-a", "setting up cr-0cccccccccccccccc in partition gpu: create compute node group gpu-a"} {
+	for _, want := range []string{"remove compute node group gpu-a of cr-0aaaaaaaaaaaaaaaa, which has ended: delete compute node group gpu-a", "set up cr-0cccccccccccccccc in partition gpu: create compute node group gpu-a"} {
 		if !strings.Contains(said(), want) {
 			t.Errorf("sync did not say %q", want)
 		}

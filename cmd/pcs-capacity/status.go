@@ -104,7 +104,7 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 	var jobs []capacity.Job
 	if cluster != nil {
 		var jobsErr error
-		if jobs, _, jobsErr = sources.World.Jobs(ctx, cluster.Ours(snap), nil); jobsErr != nil {
+		if jobs, _, jobsErr = sources.Slurm.JobsOf(ctx, cluster.Ours(snap), nil); jobsErr != nil {
 			snap.Add(capacity.Problemf(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v", jobsErr))
 			err = jobsErr
 		}

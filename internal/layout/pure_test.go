@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -11,15 +12,15 @@ import (
 	"testing"
 )
 
-// What decides has no context, clock, log or adapter. In these folders that is every file but those that read, say in
-// which order things are done, or do them.
+// What decides has no context, clock, log or adapter; only what an action does takes a context, together with the world
+// that it acts in. In these folders that is every file but those that read, or say in which order things are done.
 func TestDecisionsArePure(t *testing.T) {
-	impure := []string{"context", "log", "log/slog", "os", "os/exec", "io", "net", "net/http", "sync"}
+	impure := []string{"log", "log/slog", "os", "os/exec", "io", "net", "net/http", "sync"}
 	clock := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 	ours := []string{"capacity", "internal/hook", "internal/hostlist", "internal/metrics", "internal/state"}
 	for folder, c := range map[string]struct{ doing, words, selectors []string }{
-		"internal/lifecycle": {doing: []string{"observe.go", "keep.go", "see.go", "see_jobs.go", "sources.go", "settings.go", "pass.go", "clean.go", "watch.go", "tell.go", "after.go",
-			"carry.go", "actual.go", "actual_jobs.go"}, words: []string{"pass", "Sources", "World", "actual", "MachineTime"}},
+		"internal/lifecycle": {doing: []string{"observe.go", "keep.go", "see.go", "see_slurm.go", "jobs.go", "world.go", "sources.go", "pass.go", "odcrs.go", "rollover.go", "notices.go", "watch.go"},
+			words: []string{"pass", "Sources"}},
 		"hooks/power": {doing: []string{"configure.go", "executor.go", "facts.go", "lookup.go", "resume.go", "suspend.go"}, selectors: []string{"hook.Log", "hook.FilterLog", "state.Dir"}},
 	} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
@@ -47,6 +48,14 @@ func TestDecisionsArePure(t *testing.T) {
 			}
 			ast.Inspect(file, func(n ast.Node) bool {
 				switch n := n.(type) {
+				case *ast.FuncType:
+					var types []string
+					for _, field := range n.Params.List {
+						types = append(types, fmt.Sprint(field.Type))
+					}
+					if slices.Contains(types, "&{context Context}") && !slices.Contains(types, "World") {
+						t.Errorf("%s decides, and takes a context without a World", fset.Position(n.Pos()))
+					}
 				case *ast.GoStmt:
 					t.Errorf("%s decides, and starts a goroutine", fset.Position(n.Pos()))
 				case *ast.Ident:

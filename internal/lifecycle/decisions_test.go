@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -10,14 +11,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
-
-// did are sentences of what was done, each with its code.
-func did(effects []capacity.Effect) (all []string) {
-	for _, e := range effects {
-		all = append(all, e.Code()+": "+e.Sentence(capacity.Did))
-	}
-	return all
-}
 
 // Nodes that ResumeFailProgram should have given back are given back, once, those of each slot
 // together, and none that PCS launches.
@@ -35,8 +28,8 @@ func TestGivenUp(t *testing.T) {
 	s := Seen{Snap: &capacity.Snapshot{Partitions: []capacity.Partition{part("a", capacity.ProviderEC2, "gpu-a", "gpu-b"), part("b", capacity.ProviderEC2, "gpu-a"), part("p", capacity.ProviderPCS, "pcs")}},
 		Cluster: &Cluster{slots: map[string][]string{"gpu-a": {"gpu-a-1", "gpu-a-2"}, "gpu-b": {"gpu-b-1"}, "pcs": {"pcs-1"}},
 			Nodes: []capacity.Node{{Name: "gpu-a-1", State: gaveUp, Reason: why}, {Name: "gpu-a-2", State: gaveUp, Reason: why}, {Name: "gpu-b-1", State: gaveUp, Reason: why}, {Name: "pcs-1", State: gaveUp, Reason: why}}}}
-	if diff := cmp.Diff([]string{"return-nodes: slot gpu-a: gave gpu-a-[1-2] back to Slurm, DOWN since ResumeTimeout; ResumeFailProgram did not",
-		"return-nodes: slot gpu-b: gave gpu-b-1 back to Slurm, DOWN since ResumeTimeout; ResumeFailProgram did not"}, did(givenUp(s))); diff != "" {
+	if diff := cmp.Diff([]string{"return-nodes: give gpu-a-[1-2] back to Slurm: DOWN since ResumeTimeout, and ResumeFailProgram did not",
+		"return-nodes: give gpu-b-1 back to Slurm: DOWN since ResumeTimeout, and ResumeFailProgram did not"}, sentences(givenUp(s))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -48,12 +41,12 @@ func TestEndOrphans(t *testing.T) {
 	}
 	s := Seen{Snap: &capacity.Snapshot{}, Now: noon, OrphansSeen: true}
 	s.Snap.Orphans = []capacity.Orphan{orphan("i-1", "-30s"), orphan("i-2", "-29s"), orphan("i-3", "-1h")}
-	effects := endOrphans(s)
-	want := []string{"end-instance: ended instance i-1 of node gpu-1 in cr-0: Slurm has no such node", "end-instance: ended instance i-3 of node gpu-1 in cr-0: Slurm has no such node"}
-	if diff := cmp.Diff(want, did(effects)); diff != "" {
+	actions := endOrphans(s)
+	want := []string{"end-instance: end instance i-1 of node gpu-1 in cr-0: Slurm has no such node", "end-instance: end instance i-3 of node gpu-1 in cr-0: Slurm has no such node"}
+	if diff := cmp.Diff(want, sentences(actions)); diff != "" {
 		t.Error(diff)
 	}
-	left := withoutEnded(s.Snap.Orphans, []Result{{Effect: effects[0]}, {Effect: effects[1], Answer: Answer{Err: errors.New("Throttling")}}})
+	left := withoutEnded(s.Snap.Orphans, actions[:1])
 	if diff := cmp.Diff([]capacity.Orphan{orphan("i-2", "-29s"), orphan("i-3", "-1h")}, left); diff != "" {
 		t.Errorf("left: %s", diff)
 	}
@@ -62,53 +55,79 @@ func TestEndOrphans(t *testing.T) {
 	}
 }
 
+// rolls is a setup that takes a step, or fails.
+type rolls struct {
+	err  error
+	anew bool
+}
+
+func (r *rolls) SetUp(_ context.Context, _ string, _ capacity.NodeGroup, _ capacity.Reservation, anew bool) ([]string, error) {
+	if r.anew = anew; r.err != nil {
+		return nil, r.err
+	}
+	return []string{"create it"}, nil
+}
+
+func (r *rolls) Remove(context.Context, string, string) ([]string, error) {
+	return []string{"delete it"}, nil
+}
+
 // What is set up and removed, what waits after a failure, and what a failure leaves to know.
 func TestRollOver(t *testing.T) {
 	next := Rolling{Partition: "gpu", Block: capacity.Reservation{ID: "cr-1"}}
 	ready := Rolling{Partition: "gpu", Slot: "gpu-a", Block: capacity.Reservation{ID: "cr-0"}, Ready: true}
 	over := Rolling{Partition: "gpu", Slot: "gpu-b", Block: capacity.Reservation{ID: "cr-9"}, Over: true}
+	const sets, removes = "set up cr-1 in partition gpu", "remove compute node group gpu-b of cr-9, which has ended"
 	failed := func(r Rolling, tried string) Rolling {
-		r.Setback = state.Setback{Since: at("-1h"), Tried: at(tried), Problem: r.doing() + ": no quota"}
+		r.Setback = state.Setback{Since: at("-1h"), Tried: at(tried), Problem: "cannot " + sets + ": no quota"}
 		return r
-	}
-	for name, c := range map[string]struct {
-		rolling []Rolling
-		want    []string
-	}{
-		"in their order":        {[]Rolling{ready, next, over}, []string{"set-up-slot: setting up cr-1 in partition gpu", "remove-slot: removing compute node group gpu-b of cr-9, which has ended"}},
-		"failed a moment ago":   {[]Rolling{failed(next, "-4m59s")}, nil},
-		"failed a while ago":    {[]Rolling{failed(next, "-5m")}, []string{"set-up-slot: setting up cr-1 in partition gpu"}},
-		"the other one goes on": {[]Rolling{failed(next, "-1m"), over}, []string{"remove-slot: removing compute node group gpu-b of cr-9, which has ended"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, did(rollOver(Seen{Now: noon, Rolling: c.rolling}))); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-	answer := func(r Rolling, setback string) []Result {
-		return []Result{{Effect: SetUpSlot{r}, Answer: Answer{Setback: setback}}}
 	}
 	was := failed(next, "-5m")
 	for name, c := range map[string]struct {
-		setback string
-		want    state.Setback
+		rolling []Rolling
+		err     string
+		did     []string
+		setback state.Setback // of the first
 	}{
-		"goes on":       {"", state.Setback{}},
-		"fails again":   {"no quota", state.Setback{Since: at("-1h"), Tried: noon, Problem: was.Setback.Problem}},
-		"fails anew":    {"throttled", state.Setback{Since: noon, Tried: noon, Problem: was.doing() + ": throttled"}},
-		"was not tried": {"-", was.Setback},
+		"in their order":        {[]Rolling{ready, next, over}, "", []string{sets + ": create it", removes + ": delete it"}, state.Setback{}},
+		"failed a moment ago":   {[]Rolling{failed(next, "-4m59s")}, "", nil, failed(next, "-4m59s").Setback},
+		"failed a while ago":    {[]Rolling{was}, "", []string{sets + ": create it"}, state.Setback{}},
+		"the other one goes on": {[]Rolling{failed(next, "-1m"), over}, "", []string{removes + ": delete it"}, failed(next, "-1m").Setback},
+		"fails again":           {[]Rolling{was}, "no quota", nil, state.Setback{Since: at("-1h"), Tried: noon, Problem: was.Setback.Problem}},
+		"fails anew":            {[]Rolling{was}, "throttled", nil, state.Setback{Since: noon, Tried: noon, Problem: "cannot " + sets + ": throttled"}},
 	} {
-		results := answer(was, c.setback)
-		if c.setback == "-" {
-			results = answer(over, "no quota")
-		}
-		rolling := []Rolling{was}
-		if got := learnRolling(rolling, results, noon)[0].Setback; got != c.want || rolling[0].Setback != was.Setback {
-			t.Errorf("%s: %+v, want %+v; before %+v", name, got, c.want, rolling[0].Setback)
-		}
+		t.Run(name, func(t *testing.T) {
+			r, again := &rolls{}, c.rolling[0].Setback == was.Setback
+			if c.err != "" {
+				r.err = errors.New(c.err)
+			}
+			p := passOf(Sources{RollOver: r, World: World{EC2: mute{}, State: state.Dir(t.TempDir())}}, Seen{Now: noon, Snap: &capacity.Snapshot{}, Rolling: c.rolling})
+			p.rollOver(t.Context())
+			var did []string
+			for _, d := range p.done {
+				did = append(did, d.Message)
+			}
+			if diff := cmp.Diff(c.did, did); diff != "" {
+				t.Error(diff)
+			}
+			kept, err := p.State.Setbacks()
+			if got := p.seen.Rolling[0].Setback; got != c.setback || err != nil || len(kept) == 0 != (got.Problem == "") || len(p.failed) > 0 {
+				t.Errorf("setback %+v, kept %v, %v, failed %v", got, kept, err, p.failed)
+			}
+			if r.anew != again { // setup makes a broken group again, once it has failed
+				t.Errorf("anew: %t", r.anew)
+			}
+		})
 	}
 }
+
+// releasing is an EC2 that takes ODCRs back, or does not.
+type releasing struct {
+	EC2
+	err error
+}
+
+func (r releasing) Release(context.Context, string) error { return r.err }
 
 // What we hold for nothing is given back, and leaves the ledger when it is gone.
 func TestHeldForNothing(t *testing.T) {
@@ -122,22 +141,39 @@ func TestHeldForNothing(t *testing.T) {
 		{Token: "t-new", Since: noon.Add(-capacity.LaunchTime)},     // EC2 may not show it yet
 		{Token: "t-old", ReservationID: "cr-old", Since: at("-1h")}, // nothing says that it has ended
 	}}
-	effects := heldForNothing(h, capacity.Settings{})
-	if len(effects) != 1 || effects[0].About().Reservation != "cr-p" {
-		t.Fatalf("%+v", effects)
+	dir := state.Dir(t.TempDir())
+	for _, e := range append(h.Ledger, capacity.Held{Token: "t-gone", ReservationID: "cr-gone", Since: at("-1h")}) {
+		e.Until = noon.AddDate(1, 0, 0)
+		if err := dir.Hold(e, noon, func(capacity.Held, []capacity.Held) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for answer, want := range map[error][]string{
-		nil:                      {"cr-p", "t-p", "t-lost", "cr-gone"},
-		errors.New("no such id"): {"t-lost", "cr-gone"},
-	} {
-		if diff := cmp.Diff(want, h.released([]Result{{Effect: effects[0], Answer: Answer{Err: answer}}})); diff != "" {
-			t.Errorf("%v: %s", answer, diff)
+	for _, c := range []struct {
+		refuses error
+		want    []string // what the ledger has then
+	}{{errors.New("no such id"), []string{"t-p", "t-new", "t-old"}}, {nil, []string{"t-new", "t-old"}}} {
+		actions := h.releases(capacity.Settings{})
+		if len(actions) != 2 || actions[0].About.Reservation != "cr-p" {
+			t.Fatalf("%+v", sentences(actions))
+		}
+		for _, a := range actions {
+			if err := a.Do(t.Context(), World{EC2: releasing{err: c.refuses}, State: dir}); !errors.Is(err, c.refuses) && a.Code == "release" {
+				t.Error(err)
+			}
+		}
+		ledger, err := dir.Held(time.Time{})
+		var left []string
+		for _, e := range ledger {
+			left = append(left, e.Token)
+		}
+		if diff := cmp.Diff(c.want, left); diff != "" || err != nil {
+			t.Errorf("%v: %s, %v", c.refuses, diff, err)
 		}
 	}
 	foreign := h
 	foreign.ODCRs = []capacity.Reservation{probe}
 	foreign.Mark = "other"
-	if got := heldForNothing(foreign, capacity.Settings{}); len(got) > 0 {
+	if got := foreign.needless(capacity.Settings{}); len(got) > 0 {
 		t.Errorf("another cluster's: %+v", got)
 	}
 	if time.Hour < capacity.LaunchTime {

@@ -8,10 +8,9 @@
 //   - time limits of running jobs, which boot time pushes over the fence and which
 //     Slurm before 25.05.3 cuts down to their --time-min.
 //
-// A pass observes, decides and carries out. It reads (observe.go, keep.go, see*.go) one value, [Seen]. Each decision
-// is a function of that value, in the file of its name, and returns effects (effects*.go). pass.go calls the
-// decisions in their order, and carry.go carries their effects out, in our own files and in a [World]: the actual one
-// (actual*.go), or the simulated one of the tests.
+// A pass sees, decides and does: pass.go has all of it in its order. It reads (observe.go, keep.go, see*.go) one value,
+// [Seen]. Each decision is a function of that value and returns actions. What an action does is written where it is
+// decided, in the calls of a [World]: Slurm, EC2 and our own files, or their model in the tests.
 //
 // A pass keeps nothing in memory. It can be killed at any point and run again: it compares the actual with the wanted
 // state and sends only the difference (R5). A failed read never counts as "nothing there" (R8).

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // dryRun is what a pass would do, as that pass will say it. It changes and writes nothing.
@@ -31,19 +29,12 @@ func (st *stage) dryRun() (planned []string) {
 		st.Errorf("the dry run wrote: %s", diff)
 	}
 	st.lines, st.dieAt = lines, die
-	for _, r := range p.results {
-		if sentence := r.Effect.Sentence(capacity.Did); sentence != "" {
-			about := r.Effect.About()
-			planned = append(planned, fmt.Sprint(r.Effect.Code(), " ", about.Slot, " ", about.Job, ": ", sentence))
-		}
-	}
-	if len(planned) != len(p.done) {
-		st.Errorf("it shows %d changes of %d", len(p.done), len(planned))
-	}
 	for _, d := range p.done {
-		if d.Error != "" || d.Message == "" {
+		text, would := strings.CutPrefix(d.Message, "would ")
+		if d.Error != "" || !would {
 			st.Errorf("it shows %+v", d)
 		}
+		planned = append(planned, fmt.Sprint(d.Do, " ", d.Slot, " ", d.Job, ": ", text))
 	}
 	return planned
 }
@@ -57,18 +48,14 @@ func (st *stage) isAsPlanned(planned []string, report Report) {
 		if d.Error != "" {
 			return
 		}
-		job := d.Job
-		if d.Do == "check-node" { // which nobody knows before
-			job = ""
-		}
 		if d.Do == "set-up-slot" || d.Do == "remove-slot" { // setup says what it begins
 			d.Message, _, _ = strings.Cut(d.Message, ": ")
 		}
-		did = append(did, fmt.Sprint(d.Do, " ", d.Slot, " ", job, ": ", d.Message))
+		did = append(did, fmt.Sprint(d.Do, " ", d.Slot, " ", d.Job, ": ", d.Message))
 	}
 	for _, r := range report.Rolling {
 		if r.Setback.Tried.Equal(report.At) { // it could begin nothing
-			planned = slices.DeleteFunc(planned, func(p string) bool { return strings.HasSuffix(p, ": "+r.doing()) })
+			planned = slices.DeleteFunc(planned, func(p string) bool { return strings.Contains(p, r.Block.ID+" in partition") })
 		}
 	}
 	if diff := cmp.Diff(planned, did); diff != "" {

@@ -65,8 +65,8 @@ func TestChangesUnderTheSecondName(t *testing.T) {
 		todo, _ := steps([]capacity.SlurmReservation{reservation(first, []string{"gpu-1"}, at("1h"), time.Time{})}, c.have, nil, noon)
 		var got []string
 		for _, s := range todo {
-			line := s.Do + " " + s.R.Name + " for " + s.Old
-			if s.Occupied {
+			line := s.do + " " + s.r.Name + " for " + s.old
+			if s.occupied {
 				line += ", in its place"
 			}
 			got = append(got, line)

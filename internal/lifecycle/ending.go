@@ -2,8 +2,9 @@ package lifecycle
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,10 +24,10 @@ const mostEnds = 5
 // pass after a killed one knows what is left to do. A suspended job is resumed, so that the next pass, or its limit, can
 // end it like others: a signal does not reach it, its limit does not run out, and Slurm keeps its priority at 0, which a
 // requeue would take along as a hold.
-func endings(seen Seen) []capacity.Effect {
-	var effects []capacity.Effect
+func endings(seen Seen) []Action {
+	var actions []Action
 	byNode := fencedNodes(seen)
-	keep := KeepMarks{maps.Clone(seen.Marks), seen.MarksFile}
+	ending := map[string]state.Mark{}
 	requeued := map[string]bool{}
 	for _, j := range seen.Jobs {
 		f, fenced := earliestFence(j, byNode)
@@ -35,11 +36,11 @@ func endings(seen Seen) []capacity.Effect {
 		}
 		mark := seen.Marks[j.Shown]
 		if j.State == "SUSPENDED" && !seen.SlurmNow().Before(seen.requeueAt(f)) {
-			effects = append(effects, ResumeJob{Slot: f.slot, Job: j, By: f.fence.Add(-seen.toSlurm())})
+			actions = append(actions, resume(j, f.slot, f.fence.Add(-seen.toSlurm())))
 			continue
 		}
 		if !j.Requeues() {
-			effects = append(effects, warning(seen, j, f, mark)...)
+			actions = append(actions, warning(seen, j, f, mark)...)
 			continue
 		}
 		// Slurm requeues all components of a het job together.
@@ -54,18 +55,126 @@ func endings(seen Seen) []capacity.Effect {
 		requeued[whole] = true
 		// A job that an administrator held while it ran stays so: our hold would be its owner's to release.
 		hold := onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence) && !j.AdminHeld()
-		e := requeue(seen, j, f, mark, hold)
-		mark.Restarts, mark.Ending, mark.Release = j.Restarts, true, e.Held
+		rest := restOf(seen, j, f, mark, hold)
+		actions = append(actions, requeue(seen, j, f, rest, hold, requeueNote(seen, j, f, mark, hold)))
+		mark.Restarts, mark.Ending, mark.Release = j.Restarts, true, rest.held
 		if !hold {
 			mark.EndAt(f.fence)
 		}
-		keep.Marks[j.Shown] = mark
-		effects = append(effects, e)
+		ending[j.Shown] = mark
 	}
-	if len(requeued) > 0 {
-		effects = slices.Insert(effects, 0, capacity.Effect(keep))
+	return append(keepChanged(seen, ending), actions...)
+}
+
+// requeued are the jobs that were taken off their nodes, or are no longer on them.
+func requeued(done []Action) map[string]bool {
+	off := map[string]bool{}
+	for _, a := range done {
+		off[a.About.Job] = off[a.About.Job] || a.Code == "requeue-job" || a.Code == "hold-job"
 	}
-	return effects
+	return off
+}
+
+// resume lets a suspended job go on in front of its fence, so that it can end like others.
+func resume(j capacity.Job, slot string, by time.Time) Action {
+	still := func(was, now capacity.Job) bool { return now.State == "SUSPENDED" && inRun(was, now) }
+	return onJob("resume-job", slot, j, fmt.Sprintf("resume job %s on slot %s, which is suspended, so that it ends by %s", j.Shown, slot, capacity.FormatUTC(by)),
+		still, func(ctx context.Context, w World) error { return w.Slurm.ResumeJob(ctx, j.Shown) })
+}
+
+// remaining is what remains to be done after a requeue at a fence.
+type remaining struct {
+	// limit is the next block's whole window in minutes; 0 keeps the limit.
+	limit int
+	// fence is the fence before which the job must not start again; zero if it could not.
+	fence time.Time
+	// held: the job is held until all of this is done, then released.
+	held bool
+}
+
+// finish does it. It says whether the job is still held.
+func (r remaining) finish(ctx context.Context, w World, j capacity.Job) (held bool, err error) {
+	var errs []error
+	if r.limit > 0 {
+		errs = append(errs, w.Slurm.SetTimeLimit(ctx, j.Shown, r.limit))
+	}
+	if j.Eligible.Before(r.fence) && r.fence.After(w.MachineTime()) {
+		errs = append(errs, w.Slurm.Begin(ctx, j.Shown, r.fence))
+	}
+	if r.held && !hookHeld(j) {
+		err := w.Slurm.Release(ctx, j.Shown)
+		errs, held = append(errs, err), err != nil
+	}
+	return held, errors.Join(errs...)
+}
+
+// requeue takes a job off its nodes at their fence, and tells its owner why; with hold it stays held, for its owner to
+// release. The reason is written first, so a waiting job has it even if the pass is killed. The steps after the requeue
+// may fail: a later pass finishes them, or raises the limit when the job runs again.
+func requeue(seen Seen, j capacity.Job, f fenced, rest remaining, hold bool, note string) Action {
+	code, verb := "requeue-job", "requeue"
+	if hold {
+		code, verb = "hold-job", "requeue and hold"
+	}
+	by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
+	text := fmt.Sprintf("%s job %s on slot %s: jobs on %s must end by %s", verb, j.Shown, f.slot, f.reservation, by)
+	about := capacity.Subject{Slot: f.slot, Job: j.Shown, Reservation: f.reservation}
+	return action(code, about, text, func(ctx context.Context, w World) error {
+		mark := seen.Marks[j.Shown]
+		defer func() { seen.Marks[j.Shown] = mark }()
+		now, err := w.Slurm.Job(ctx, j.Shown)
+		if mark.Release = false; err != nil {
+			return err
+		}
+		if mark.Ending = false; !inRun(j, now) {
+			return errMoot
+		}
+		comment := "pcs-capacity: " + note
+		if hold {
+			comment = capacity.HoldNote(w.MachineTime(), note)
+		}
+		told := w.Slurm.SetAdminComment(ctx, j.Shown, comment)
+		after, err := w.Slurm.RequeueJob(ctx, j, hold || rest.held)
+		// A refused requeue may have happened anyway; then a later pass finishes it.
+		mark.Ending, mark.Release = rest.held || err != nil, rest.held
+		if err == nil && hold {
+			mark.Ends = 0 // its owner releases it
+		}
+		if err == nil && after.Shown != "" {
+			// Only after the requeue: a job still running with this limit would cross the fence.
+			mark.Release, err = rest.finish(ctx, w, after)
+			mark.Ending = mark.Release
+		}
+		return errors.Join(told, err)
+	})
+}
+
+// unfinished completes the requeues of a pass that was killed.
+func unfinished(seen Seen) (actions []Action) {
+	for _, j := range seen.Jobs {
+		mark := seen.Marks[j.Shown]
+		if !mark.Ending || j.State != "PENDING" {
+			continue
+		}
+		var rest remaining
+		if req := seen.Snap.Request(j); mark.Fit || mark.From != 0 {
+			req.TimeLimit = mark.Stated(req.TimeLimit)
+			rest.limit = wholeLimit(capacity.Admit(req, seen.Snap, seen.Now), mark)
+		}
+		if mark.Release {
+			rest.fence, rest.held = time.Unix(mark.EndedAt, 0), j.Held
+		}
+		actions = append(actions, onJob("finish-requeue", "", j, "", unchanged, func(ctx context.Context, w World) error {
+			held, err := rest.finish(ctx, w, j)
+			mark.Ending, mark.Release = held, held
+			if rest.fence.IsZero() && j.AdminHeld() {
+				mark.Ends = 0
+			}
+			seen.Marks[j.Shown] = mark
+			return err
+		}))
+	}
+	return actions
 }
 
 // endsItself reports whether a job ends by the fence by a limit that neither the submit filter nor sync has set: it is not
@@ -90,7 +199,7 @@ func (s Seen) requeueAt(f fenced) time.Time { return capacity.RequeueAt(f.fence,
 
 // warning tells a job that cannot be requeued how much time it has left, unless it has been told, cannot be told, or
 // ends earlier by its own limit.
-func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []capacity.Effect {
+func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []Action {
 	now := seen.SlurmNow()
 	if j.Configuring() || !now.Before(f.fence) ||
 		j.Running() && j.TimeLimit.Bounded() && j.End.Before(seen.requeueAt(f)) {
@@ -102,40 +211,53 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []capacity.Ef
 		return nil
 	}
 	by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
-	return []capacity.Effect{TellJob{Slot: f.slot, Job: j.Shown, Minutes: warnings[i], That: "it ends by " + by,
-		Text: fmt.Sprintf(
-			"pcs-capacity: jobs on %s must end by %s, in %s; this job ends by then and cannot be requeued: save your work",
-			f.reservation, by, capacity.FormatDuration(left))}}
+	message := fmt.Sprintf(
+		"pcs-capacity: jobs on %s must end by %s, in %s; this job ends by then and cannot be requeued: save your work",
+		f.reservation, by, capacity.FormatDuration(left))
+	return []Action{action("tell-job", capacity.Subject{Slot: f.slot, Job: j.Shown},
+		fmt.Sprintf("tell job %s on slot %s that it ends by %s", j.Shown, f.slot, by),
+		func(ctx context.Context, w World) error {
+			mark.Told = warnings[i]
+			seen.Marks[j.Shown] = mark
+			return w.Slurm.Notify(ctx, j.Shown, message)
+		})}
 }
 
-// requeue takes a job off its nodes at the fence. If we fit the job's limit, the job gets the limit of the next
-// block. The owner is told where the job continues.
-func requeue(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) RequeueJob {
-	fence := f.fence.Add(-seen.toSlurm())
-	req := seen.Snap.Request(j)
-	req.TimeLimit = mark.Stated(req.TimeLimit)
-	next := capacity.Admit(req, seen.Snap, fence)
+// requeueNote tells the owner where the job goes on after its fence.
+func requeueNote(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) string {
+	req, next, fence := nextRun(seen, j, f, mark)
 	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s", capacity.FormatUTC(seen.Now), f.reservation,
 		capacity.FormatUTC(fence))
 	switch {
 	case j.AdminHeld():
-		why += "; an administrator holds it"
+		return why + "; an administrator holds it"
 	case next.Refused:
-		why += "; it cannot start again as it is: " + next.Message
+		return why + "; it cannot start again as it is: " + next.Message
 	case hold && mark.Ends >= mostEnds:
-		why += fmt.Sprintf("; it was requeued %d times so, and is held now: release it if it goes on from where it was",
+		return why + fmt.Sprintf("; it was requeued %d times so, and is held now: release it if it goes on from where it was",
 			mark.Ends)
 	case hold:
-		why += "; release it to go on"
-	default:
-		why += "; it goes on in " + goesOn(req, seen.Snap, fence)
+		return why + "; release it to go on"
 	}
-	e := RequeueJob{Slot: f.slot, Job: j, Hold: hold, Note: why, Reservation: f.reservation, By: fence}
-	e.Limit = wholeLimit(next, mark)
+	return why + "; it goes on in " + goesOn(req, seen.Snap, fence)
+}
+
+// nextRun is what a job asks for from its fence on, in AWS's time, and what it is told.
+func nextRun(seen Seen, j capacity.Job, f fenced, mark state.Mark) (req capacity.Request, next capacity.Verdict, fence time.Time) {
+	fence = f.fence.Add(-seen.toSlurm())
+	req = seen.Snap.Request(j)
+	req.TimeLimit = mark.Stated(req.TimeLimit)
+	return req, capacity.Admit(req, seen.Snap, fence), fence
+}
+
+// restOf is what remains to be done after a requeue. If we fit the job's limit, the job gets the limit of the next block.
+func restOf(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) (rest remaining) {
+	_, next, _ := nextRun(seen, j, f, mark)
+	rest.limit = wholeLimit(next, mark)
 	if !hold {
-		e.Fence, e.Held = f.fence, startsBefore(j, f.fence, seen.SlurmNow())
+		rest.fence, rest.held = f.fence, startsBefore(j, f.fence, seen.SlurmNow())
 	}
-	return e
+	return rest
 }
 
 // startsBefore reports whether Slurm could start the job again so that it ends before the fence, as it does at once
@@ -174,25 +296,4 @@ func wholeLimit(next capacity.Verdict, mark state.Mark) int {
 		return mark.UpTo // Slurm shortens it again
 	}
 	return next.Edits.TimeLimit.Minutes
-}
-
-// unfinished completes the requeues of a pass that was killed.
-func unfinished(seen Seen) []capacity.Effect {
-	var effects []capacity.Effect
-	for _, j := range seen.Jobs {
-		mark := seen.Marks[j.Shown]
-		if !mark.Ending || j.State != "PENDING" {
-			continue
-		}
-		e := FinishRequeue{Job: j}
-		if req := seen.Snap.Request(j); mark.Fit || mark.From != 0 {
-			req.TimeLimit = mark.Stated(req.TimeLimit)
-			e.Limit = wholeLimit(capacity.Admit(req, seen.Snap, seen.Now), mark)
-		}
-		if mark.Release {
-			e.Fence, e.Held = time.Unix(mark.EndedAt, 0), j.Held
-		}
-		effects = append(effects, e)
-	}
-	return effects
 }

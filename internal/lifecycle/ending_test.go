@@ -2,18 +2,20 @@ package lifecycle
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // atFence is what a pass sees of jobs at a time: their block's fence is at 3h, KillWait is 30 s.
 func atFence(now string, onEnd capacity.OnEnd, jobs ...capacity.Job) Seen {
 	snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "3h40m", capacity.StateActive))
 	snap.Partitions[0].OnEnd = onEnd
-	return Seen{Snap: snap, Cluster: &Cluster{KillWait: 30 * time.Second, slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}}, Jobs: jobs, Marks: map[string]state.Mark{}, Now: at(now)}
+	return Seen{Snap: snap, Cluster: &Cluster{Config: slurm.Config{KillWait: 30 * time.Second}, slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}}, Jobs: jobs, Marks: map[string]state.Mark{}, Now: at(now)}
 }
 
 // What happens to a job whose fence is at 3h; KillWait is 30 s, so that jobs are requeued
@@ -69,12 +71,12 @@ func TestEndings(t *testing.T) {
 			got := ""
 			seen := atFence(c.now, c.onEnd, with(func(j *capacity.Job) { j.Shown, j.Nodes = "6", []string{"cpu-2"} }), c.job)
 			seen.Marks["7"] = c.mark
-			for _, e := range endings(seen) {
-				switch e := e.(type) {
-				case RequeueJob, ResumeJob:
-					got += e.Code()
-				case TellJob:
-					got += fmt.Sprintf("tell %d", e.Minutes)
+			for _, a := range endings(seen) {
+				if got += strings.TrimPrefix(a.Code, "keep-marks"); a.Code == "tell-job" {
+					if err := a.Do(t.Context(), World{Slurm: &oneJob{}}); err != nil {
+						t.Fatal(err)
+					}
+					got = fmt.Sprintf("tell %d", seen.Marks["7"].Told)
 				}
 			}
 			if got != c.want {
@@ -84,7 +86,7 @@ func TestEndings(t *testing.T) {
 	}
 	// Both components of a het job are requeued by one call.
 	het := []capacity.Job{with(func(j *capacity.Job) { j.Shown = "7+0" }), with(func(j *capacity.Job) { j.Shown = "7+1" })}
-	if got := endings(atFence("2h59m", "requeue", het...)); len(got) != 2 || got[1].About().Job != "7+0" {
+	if got := endings(atFence("2h59m", "requeue", het...)); len(got) != 2 || got[1].About.Job != "7+0" {
 		t.Errorf("a het job: %+v", got)
 	}
 }

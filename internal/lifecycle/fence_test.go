@@ -39,7 +39,7 @@ func oneSlot(provider capacity.Provider, ids []string, rs ...capacity.Reservatio
 const me, other = "0123abcd", "fedc4321"
 
 // steps are those of me; every fence may go.
-func steps(want, have []capacity.SlurmReservation, keep map[string]bool, now time.Time) (todo []ChangeGuard, left []string) {
+func steps(want, have []capacity.SlurmReservation, keep map[string]bool, now time.Time) (todo []guardChange, left []string) {
 	todo, said := steering{owner: me, keep: keep, mayGo: func(capacity.Guard) bool { return true }, now: now}.steps(want, have)
 	return todo, texts(said)
 }
@@ -131,6 +131,9 @@ func TestWanted(t *testing.T) {
 			v := views(snap, noon)[0]
 			v.owner = me
 			got := v.wanted(nodes, noon)
+			for i := range got {
+				got[i].Comment = ""
+			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("wanted (-want +got):\n%s", diff)
 			}
@@ -188,7 +191,7 @@ func TestSteps(t *testing.T) {
 			todo, foreign := steps(c.want, c.have, map[string]bool{c.keep: true}, noon)
 			var got []string
 			for _, s := range todo {
-				got = append(got, s.Do+" "+s.R.Name)
+				got = append(got, s.do+" "+s.r.Name)
 			}
 			if !slices.Equal(got, c.todo) || foreign != nil {
 				t.Errorf("got %q, foreign %v; want %q", got, foreign, c.todo)
@@ -223,7 +226,7 @@ func TestR9OnlyOurReservations(t *testing.T) {
 		t.Errorf("todo %+v, foreign %v", todo, foreign)
 	}
 	ours := capacity.SlurmReservation{Name: "pcs-capacity-fence-old.cr-0." + me, Flags: maint, Users: root}
-	if todo, _ := steps(nil, []capacity.SlurmReservation{ours}, nil, noon); len(todo) != 1 || todo[0].Do != "delete" {
+	if todo, _ := steps(nil, []capacity.SlurmReservation{ours}, nil, noon); len(todo) != 1 || todo[0].do != "delete" {
 		t.Errorf("our own is not removed: %+v", todo)
 	}
 }

@@ -102,7 +102,7 @@ func TestFencesThatStay(t *testing.T) {
 		there   capacity.SlurmReservation
 		guarded *capacity.Reservation
 		missing bool
-		todo    []ChangeGuard
+		todo    []guardChange
 		want    string
 	}{
 		"of a live block":                       {there: mine, guarded: &live, want: unnamed},
@@ -113,9 +113,9 @@ func TestFencesThatStay(t *testing.T) {
 		"another owner's":                       {there: fence("fence", other), guarded: &live},
 		"no fence":                              {there: fence("wait", me), guarded: &live},
 		"somebody else's, under a name of ours": {there: notOurs, guarded: &live},
-		"it goes":                               {there: mine, guarded: &live, todo: []ChangeGuard{{Do: "delete", R: mine}}},
-		"another takes its place":               {there: mine, guarded: &live, todo: []ChangeGuard{{Do: "replace", R: fence("fence", other), Old: mine.Name}}},
-		"it is moved":                           {there: mine, guarded: &live, todo: []ChangeGuard{{Do: "update", R: mine}}, want: unnamed},
+		"it goes":                               {there: mine, guarded: &live, todo: []guardChange{{do: "delete", r: mine}}},
+		"another takes its place":               {there: mine, guarded: &live, todo: []guardChange{{do: "replace", r: fence("fence", other), old: mine.Name}}},
+		"it is moved":                           {there: mine, guarded: &live, todo: []guardChange{{do: "update", r: mine}}, want: unnamed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Seen{Owner: me, Snap: &capacity.Snapshot{Missing: map[string]time.Time{}}, Cluster: &Cluster{Reservations: []capacity.SlurmReservation{c.there}}, Now: noon}

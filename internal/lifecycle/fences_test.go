@@ -47,7 +47,7 @@ func TestFences(t *testing.T) {
 			effects, _ := fences(Seen{Owner: me, Snap: oneSlot(c.provider, c.ids, c.rs...), Cluster: cluster, NoAWS: c.noAWS, Now: noon})
 			var got []string
 			for _, e := range effects {
-				got = append(got, e.Code())
+				got = append(got, e.Code)
 			}
 			if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
 				t.Error(diff)

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Nodes that get no job are reported while their reservation is open, unless sync drained them and says so itself.
@@ -77,13 +76,6 @@ func TestFacts(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %q", name, got)
-		}
-	}
-	// slurmctld's own copy comes first, and is no second one of state_dir.
-	for local, want := range map[state.Dir]int{"": 2, "/state": 2, "/local": 3} {
-		got := published(Seen{Snap: oneSlot("ec2", nil), Now: noon, dir: "/state"}, local)
-		if len(got) != want || (got[0].(KeepSnapshot).Setting == "local_dir") != (want == 3) {
-			t.Errorf("%q: %+v", local, got)
 		}
 	}
 }

@@ -1,11 +1,107 @@
 package lifecycle
 
 import (
+	"cmp"
+	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
+
+// This file reads Slurm's jobs: in every pass those that can have our nodes; now and then, of all others, which may
+// be a hundred times as many, those with a word of ours.
+
+// readJobs reads the jobs that this pass is about. p.seen.Elsewhere are jobs in partitions that are not ours: they
+// matter only for what was done to them before they were moved there, and for what they ask of us.
+func (p *pass) readJobs(ctx context.Context) error {
+	ours := p.seen.Cluster.Ours(p.seen.Snap)
+	in := func(j capacity.Job) bool {
+		for name := range strings.SplitSeq(j.Partition, ",") {
+			if slices.Contains(ours, name) {
+				return true
+			}
+		}
+		return false
+	}
+	jobs, ended := []capacity.Job{}, []capacity.Job{}
+	var err error
+	if asked := append(slices.Clone(ours), p.AlsoOurs...); !p.OursOnly {
+		jobs, ended, err = p.Slurm.JobsOf(ctx, nil, func(j capacity.Job) bool { return in(j) || p.onOurs(j) || concerns(j) })
+	} else if len(asked) > 0 {
+		jobs, ended, err = p.Slurm.JobsOf(ctx, asked, nil)
+	}
+	if err != nil {
+		return err
+	}
+	if hidden := hiddenTasks(jobs, p.seen.MarksFile); len(hidden) > 0 {
+		tasks, err := p.Slurm.Tasks(ctx, hidden)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, slices.DeleteFunc(tasks, func(j capacity.Job) bool { return !j.Pending() })...)
+	}
+	p.seen.Ended = ended
+	p.seen.Jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { // in place: they may be many
+		ours := in(j) || p.onOurs(j)
+		switch {
+		case ours && j.Unread != "":
+			p.seen.Unread = append(p.seen.Unread, j)
+			p.say(capacity.SlurmUnread, capacity.Subject{Job: j.Shown}, "",
+				"job %s cannot be read (%s): its time limit and holds stay as they are", cmp.Or(j.Shown, strconv.Itoa(j.ID)), j.Unread)
+		case !ours && j.Unread == "":
+			p.seen.Elsewhere = append(p.seen.Elsewhere, j)
+		}
+		return !ours || j.Unread != ""
+	})
+	if p.seen.Jobs == nil { // nil would mean that they were not read
+		p.seen.Jobs = []capacity.Job{}
+	}
+	return nil
+}
+
+// hiddenTasks are the tasks with a mark that squeue shows together with others of their array that wait.
+func hiddenTasks(jobs []capacity.Job, marks map[string]state.Mark) (names []string) {
+	marked := map[string]bool{} // arrays
+	for name := range marks {
+		if array, _, task := strings.Cut(name, "_"); task {
+			marked[array] = true
+		}
+	}
+	for _, j := range jobs {
+		if array, _, together := strings.Cut(j.Shown, "_["); together && marked[array] {
+			list, _, _ := strings.Cut(strings.TrimSuffix(j.Shown, "]"), "%") // how many run at a time
+			tasks, _ := hostlist.Expand(list + "]")
+			for _, name := range tasks {
+				if _, known := marks[name]; known {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// onOurs reports whether a job has our nodes. Its partition may have lost them a moment ago.
+func (p *pass) onOurs(j capacity.Job) bool {
+	return slices.ContainsFunc(j.Nodes, func(n string) bool { _, _, _, ours := p.Settings.PlaceOf(n); return ours })
+}
+
+// alsoOurs are the partitions of jobs that have nodes of ours.
+func (p *pass) alsoOurs() []string {
+	var names []string
+	for _, jobs := range [][]capacity.Job{p.seen.Jobs, p.seen.Unread} {
+		for _, j := range jobs {
+			if !slices.Contains(names, j.Partition) && p.onOurs(j) {
+				names = append(names, j.Partition)
+			}
+		}
+	}
+	return names
+}
 
 // mayChangeJobs reports whether a job can be too long, or held by us.
 func mayChangeJobs(seen Seen) bool {
@@ -25,28 +121,6 @@ func (s Seen) left() []capacity.Job {
 // everywhere: Watch looks at the jobs of all partitions in every tenth pass.
 const everywhere = 10
 
-// Ours returns the Slurm partitions whose jobs can have our nodes: the partitions of the settings, and others that
-// share nodes with them or with slots of the previous settings.
-func (c *Cluster) Ours(snap *capacity.Snapshot) []string {
-	nodes := map[string]bool{}
-	for _, p := range slices.Concat(snap.Partitions, snap.Former) {
-		for _, g := range p.Groups {
-			for _, s := range g.Slots {
-				for _, n := range c.SlotNodes(s.Name) {
-					nodes[n] = true
-				}
-			}
-		}
-	}
-	var names []string
-	for _, p := range c.Partitions {
-		if _, ours := snap.Partition(p.Name); ours || slices.ContainsFunc(p.Nodes, func(n string) bool { return nodes[n] }) {
-			names = append(names, p.Name)
-		}
-	}
-	return names
-}
-
 // concerns reports whether a job that cannot have our nodes carries a word of ours in its comment or AdminComment.
 func concerns(j capacity.Job) bool {
 	wish, wrong := j.Wish()
@@ -59,4 +133,44 @@ func without(jobs []capacity.Job, leaveOut func(capacity.Job) bool) []capacity.J
 		return jobs
 	}
 	return slices.DeleteFunc(slices.Clone(jobs), leaveOut)
+}
+
+// unchanged reports whether a job is as it was, as far as a decision on it depends on what others change: a hook, the
+// job's owner or an administrator. Above all, a hook may have held it, and its note says which hold is ours.
+func unchanged(was, now capacity.Job) bool {
+	return now.Unread == "" && now.State == was.State && now.Restarts == was.Restarts && now.Held == was.Held &&
+		now.AdminComment == was.AdminComment && now.Comment == was.Comment && now.Partition == was.Partition &&
+		now.Constraint == was.Constraint && now.TimeLimit == was.TimeLimit && now.TimeMin == was.TimeMin
+}
+
+// inRun reports whether a job is still in the run in which it was read, and no hook is about to hold it.
+func inRun(was, now capacity.Job) bool {
+	return now.Allocated() && now.Restarts == was.Restarts && (now.AdminComment == was.AdminComment || !hookHeld(now))
+}
+
+// hookHeld reports whether a hook's note says that a job is held, or will be.
+func hookHeld(j capacity.Job) bool {
+	_, _, held := capacity.ReadHoldNote(j.AdminComment)
+	return held
+}
+
+// onJob changes a job, if it still is what the decision was about.
+func onJob(code, slot string, was capacity.Job, text string, still func(was, now capacity.Job) bool, do func(ctx context.Context, w World) error) Action {
+	return action(code, capacity.Subject{Slot: slot, Job: was.Shown}, text, func(ctx context.Context, w World) error {
+		now, err := w.Slurm.Job(ctx, was.Shown)
+		if err != nil {
+			return err
+		}
+		if !still(was, now) {
+			return errMoot
+		}
+		return do(ctx, w)
+	})
+}
+
+// tellOwner writes into a job's AdminComment. Without a text it accompanies an action that is reported itself.
+func tellOwner(j capacity.Job, comment, text string) Action {
+	return onJob("tell-owner", "", j, text, unchanged, func(ctx context.Context, w World) error {
+		return w.Slurm.SetAdminComment(ctx, j.Shown, comment)
+	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Partition all shares its nodes with ours, cpu has others.
@@ -47,7 +48,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		oursOnly              bool
 		also, jobs, elsewhere string
 	}{{false, "", "1 2 3 8", "5 6"}, {true, "", "1 2 3", ""}, {true, "cpu", "1 2 3 8", "4 5 6 7"}} {
-		p := passOf(Sources{Settings: settings, OursOnly: test.oursOnly, AlsoOurs: strings.Fields(test.also)}.at(m, nil), Seen{Snap: snap, Cluster: cluster})
+		p := passOf(Sources{Settings: settings, OursOnly: test.oursOnly, AlsoOurs: strings.Fields(test.also), World: World{Slurm: m}}, Seen{Snap: snap, Cluster: cluster})
 		if err := p.readJobs(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		}
 	}
 	// Slurm has no partition of ours yet.
-	p := passOf(Sources{OursOnly: true}.at(m, nil), Seen{Snap: snap, Cluster: &Cluster{}})
+	p := passOf(Sources{OursOnly: true, World: World{Slurm: m}}, Seen{Snap: snap, Cluster: &Cluster{}})
 	if err := p.readJobs(t.Context()); err != nil || p.seen.Jobs == nil || len(p.seen.Jobs) > 0 {
 		t.Errorf("without a partition: %v %v", p.seen.Jobs, err)
 	}
@@ -83,7 +84,7 @@ func TestOwnerOfTheStateFolder(t *testing.T) {
 		t.Skip("only root gives files away")
 	}
 	for _, uid := range []int{0, 1001, 1002} {
-		p := passOf(Sources{State: state.Dir(t.TempDir())}, Seen{Snap: oneSlot("ec2", nil), Cluster: &Cluster{SlurmUID: 1001, Partitions: []capacity.SlurmPartition{{Name: "gpu"}}}})
+		p := passOf(Sources{World: World{State: state.Dir(t.TempDir())}}, Seen{Snap: oneSlot("ec2", nil), Cluster: &Cluster{Config: slurm.Config{SlurmUID: 1001}, Partitions: []capacity.SlurmPartition{{Name: "gpu"}}}})
 		if err := os.Chown(string(p.State), uid, uid); err != nil {
 			t.Fatal(err)
 		}
@@ -101,9 +102,9 @@ type asked struct {
 	of [][]string
 }
 
-func (a *asked) Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
+func (a *asked) JobsOf(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
 	a.of = append(a.of, partitions)
-	return a.model.Jobs(ctx, partitions, wanted)
+	return a.model.JobsOf(ctx, partitions, wanted)
 }
 
 func TestWatchLooksElsewhereNowAndThen(t *testing.T) {
@@ -112,7 +113,7 @@ func TestWatchLooksElsewhereNowAndThen(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	sources := w.sources
-	sources.World, sources.Poll = simulated{simSlurm: a, now: sources.MachineTime}, time.Millisecond
+	sources.Slurm, sources.Poll = a, time.Millisecond
 	err := Watch{Say: func(string) {}, Sources: func(context.Context, bool) (Sources, error) {
 		if len(a.of) > 2*everywhere {
 			stop()

@@ -1,8 +1,10 @@
 package lifecycle
 
 import (
-	"maps"
+	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -131,30 +133,65 @@ func earliestFence(j capacity.Job, byNode map[string]fenced) (fenced, bool) {
 	return first, found
 }
 
+// limitNote begins the AdminComment of a job whose limit sync has changed.
+const limitNote = "pcs-capacity: the time limit is "
+
+// note tells the owner of the job about the change; "" if the job's AdminComment is about something else. by is the fence
+// in AWS's time.
+func (c limitChange) note(by time.Time) string {
+	if says := c.job.AdminComment; says != "" && !strings.HasPrefix(says, limitNote) {
+		return ""
+	}
+	text := limitNote + capacity.FormatMinutes(c.minutes)
+	if c.raises() {
+		return text + ", as the end of " + c.reservation + " has moved"
+	}
+	return fmt.Sprintf("%s, not %s: jobs on %s must end by %s", text, c.job.TimeLimit, c.reservation, capacity.FormatUTC(by))
+}
+
 // limits returns the new time limits of running jobs.
-func limits(seen Seen) (effects []capacity.Effect) {
-	keep := KeepMarks{maps.Clone(seen.Marks), seen.MarksFile}
+func limits(seen Seen) (actions []Action) {
+	cuts := map[string]state.Mark{}
 	for _, c := range seen.limitChanges() {
-		e := SetLimit{Slot: c.slot, Job: c.job, Minutes: c.minutes, Until: c.fence}
-		if !c.fence.IsZero() {
-			e.Fence = c.fence.Add(-seen.toSlurm())
-		}
+		by := c.fence.Add(-seen.toSlurm())
 		mark := seen.Marks[c.job.Shown]
 		if !mark.Fit {
 			if mark.CutTo(c.minutes, c.job.TimeLimit); c.fence.IsZero() {
 				mark.Cut, mark.From = 0, 0
 			}
-			keep.Marks[c.job.Shown] = mark
-			if text := e.note(c.reservation); text != "" {
-				effects = append(effects, TellOwner{Job: c.job, Text: text, Quiet: true})
+			if mark != seen.Marks[c.job.Shown] {
+				cuts[c.job.Shown] = mark
+			}
+			if note := c.note(by); note != "" {
+				actions = append(actions, tellOwner(c.job, note, ""))
 			}
 		}
-		effects = append(effects, e)
+		code, verb, why := "lower-limit", "lower", ", so that it ends by "+capacity.FormatUTC(by)
+		if c.fence.IsZero() {
+			why = ", as it was: its reservation no longer ends"
+		}
+		if c.raises() {
+			code, verb = "raise-limit", "raise"
+		}
+		text := fmt.Sprintf("%s the time limit of job %s on slot %s from %s to %s%s", verb, c.job.Shown, c.slot, c.job.TimeLimit,
+			capacity.FormatMinutes(c.minutes), why)
+		actions = append(actions, onJob(code, c.slot, c.job, text,
+			func(was, now capacity.Job) bool { return inRun(was, now) && now.TimeLimit == was.TimeLimit }, c.set))
 	}
-	if !maps.Equal(keep.Marks, seen.Marks) {
-		effects = slices.Insert(effects, 0, capacity.Effect(keep))
+	return append(keepChanged(seen, cuts), actions...)
+}
+
+// set sets the limit. Of a job that had none Slurm counts it from when the old one was taken off, which it does not show:
+// it is read back and set again.
+func (c limitChange) set(ctx context.Context, w World) error {
+	if err := w.Slurm.SetTimeLimit(ctx, c.job.Shown, c.minutes); err != nil || c.job.TimeLimit.Bounded() {
+		return err
 	}
-	return effects
+	now, err := w.Slurm.Job(ctx, c.job.Shown)
+	if late := now.End.Sub(c.fence); err == nil && now.TimeLimit.Bounded() && late > 0 {
+		return w.Slurm.SetTimeLimit(ctx, c.job.Shown, max(1, now.TimeLimit.Minutes-int((late+time.Minute-1)/time.Minute)))
+	}
+	return err
 }
 
 // limitChanges returns the changes of running jobs' limits. None that we chose is raised where accounting limits use

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -81,69 +82,22 @@ func trusted(seen Seen) map[string]state.Mark {
 	return marks
 }
 
-// keepMarks saves the trusted marks for the next pass.
-func keepMarks(seen Seen) []capacity.Effect {
-	return []capacity.Effect{KeepMarks{seen.Marks, seen.MarksFile}}
+// keepMarks saves the marks for the next pass.
+func keepMarks(seen Seen) []Action {
+	return []Action{action("keep-marks", capacity.Subject{}, "",
+		func(_ context.Context, w World) error { return w.State.KeepMarks(seen.Marks) })}
 }
 
-// learn updates the marks with the results of effects on jobs.
-func learn(marks map[string]state.Mark, results []Result) map[string]state.Mark {
-	marks = maps.Clone(marks)
-	for _, r := range results {
-		switch e := r.Effect.(type) {
-		case KeepMarks:
-			marks = maps.Clone(e.Marks)
-		case RequeueJob:
-			mark := marks[e.Job.Shown]
-			// A refused requeue may have happened anyway; then a later pass finishes it.
-			mark.Ending, mark.Release = r.Held || r.Err != nil, r.Held
-			if e.Hold && r.Err == nil && !r.NotTried {
-				mark.Ends = 0 // its owner releases it
-			}
-			marks[e.Job.Shown] = mark
-		case FinishRequeue:
-			if r.NotTried || r.Err != nil {
-				continue // a later pass does
-			}
-			mark := marks[e.Job.Shown]
-			mark.Ending, mark.Release = r.Held, r.Held
-			if e.Fence.IsZero() && e.Job.AdminHeld() {
-				mark.Ends = 0
-			}
-			marks[e.Job.Shown] = mark
-		case TellJob:
-			mark := marks[e.Job]
-			mark.Told = e.Minutes
-			marks[e.Job] = mark
-		}
+// keepChanged changes marks and saves them, above all before what they are about: the pass after a killed one knows what
+// is left to do.
+func keepChanged(seen Seen, changed map[string]state.Mark) []Action {
+	if len(changed) == 0 {
+		return nil
 	}
-	return marks
-}
-
-// kept is the content of the marks file after the effects; nil if unknown.
-func kept(file map[string]state.Mark, results []Result) map[string]state.Mark {
-	for _, r := range results {
-		if e, marks := r.Effect.(KeepMarks); marks && r.Err == nil {
-			file = e.Marks
-		} else if marks {
-			file = nil
-		}
-	}
-	return file
-}
-
-// offNodes returns the jobs that were taken off their nodes, or are no longer on them.
-func offNodes(before map[string]bool, results []Result) map[string]bool {
-	off := maps.Clone(before)
-	for _, r := range results {
-		if e, requeued := r.Effect.(RequeueJob); requeued && r.Err == nil {
-			if off == nil {
-				off = map[string]bool{}
-			}
-			off[e.Job.Shown] = true
-		}
-	}
-	return off
+	return []Action{action("keep-marks", capacity.Subject{}, "", func(_ context.Context, w World) error {
+		maps.Copy(seen.Marks, changed)
+		return w.State.KeepMarks(seen.Marks)
+	})}
 }
 
 // withinWalls bounds marks that would raise a limit past what accounting would have allowed the job.

@@ -13,7 +13,7 @@ import (
 
 // No limit is raised past what accounting lets a job of a managed partition have.
 func TestMarksStayWithinAccounting(t *testing.T) {
-	p := passOf(Sources{State: state.Dir(t.TempDir())}, Seen{Snap: oneSlot("ec2", nil)})
+	p := passOf(Sources{World: World{State: state.Dir(t.TempDir())}}, Seen{Snap: oneSlot("ec2", nil)})
 	p.seen.Snap.Walls = capacity.NewWalls([]capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(60)}}, nil, nil)
 	p.seen.Snap.Partitions[0].MinTime.Duration = 10 * time.Minute
 	job := func(id, partition, qos string, timeMin, limit int) capacity.Job {
@@ -44,12 +44,11 @@ func TestMarksWithoutAState(t *testing.T) {
 	if err := os.WriteFile(dir+"/state", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := passOf(Sources{State: state.Dir(dir + "/state")}, Seen{Snap: oneSlot("ec2", nil)})
+	p := passOf(Sources{World: World{State: state.Dir(dir + "/state")}}, Seen{Snap: oneSlot("ec2", nil)})
 	p.seen.Jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", TimeMin: capacity.Minutes(2)}}
-	p.readMarks()
 	p.seen.Marks = trusted(p.seen)
 	p.carryOut(t.Context(), keepMarks(p.seen))
-	if !p.seen.Marks["1"].Fit || len(p.seen.Snap.Problems) != 2 {
+	if !p.seen.Marks["1"].Fit || len(p.seen.Snap.Problems) != 1 {
 		t.Errorf("%+v, problems %q", p.seen.Marks, p.seen.Snap.Problems)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // model is a Slurm in memory, as far as blocks and jobs meet in it: what facts measured of the
@@ -21,6 +22,7 @@ type model struct {
 	collapses    bool
 	boot         time.Duration
 	requeueDelay time.Duration
+	stateSave    string // slurmctld's folder, with the cluster's id
 	nodes        []*modelNode
 	reservations map[string]capacity.SlurmReservation
 	jobs         []*modelJob
@@ -327,28 +329,48 @@ func (m *model) find(shown string) (*modelJob, error) {
 	return nil, errors.New("no such job")
 }
 
-func (m *model) Look(context.Context) (*Cluster, error) {
-	c := &Cluster{Version: "model", Mark: "lab/1", Name: "lab", TimeMinCollapses: m.collapses, KillWait: 30 * time.Second}
-	parts := map[string]*capacity.SlurmPartition{"gpu": {Name: "gpu"}, "solo": {Name: "solo"}}
-	for _, n := range m.nodes {
-		c.Nodes = append(c.Nodes, n.Node)
-		name := "gpu"
-		if m.slotOf(n.Name) == "solo" {
-			name = "solo"
-		}
-		parts[name].Nodes = append(parts[name].Nodes, n.Name)
+func (m *model) Config(context.Context) (slurm.Config, error) {
+	version := slurm.Version{Major: 25, Minor: 11}
+	if m.collapses {
+		version.Major = 24
 	}
-	c.Partitions = []capacity.SlurmPartition{*parts["gpu"], *parts["solo"]}
+	return slurm.Config{Version: version, ClusterName: "lab", StateSaveLocation: m.stateSave, KillWait: 30 * time.Second}, nil
+}
+
+func (m *model) Nodes(_ context.Context, names ...string) (nodes []capacity.Node, err error) {
+	for _, n := range m.nodes {
+		if len(names) == 0 || slices.Contains(names, n.Name) {
+			nodes = append(nodes, n.Node)
+		}
+	}
+	return nodes, nil
+}
+
+func (m *model) Partitions(context.Context) ([]capacity.SlurmPartition, error) {
+	gpu, solo := capacity.SlurmPartition{Name: "gpu"}, capacity.SlurmPartition{Name: "solo"}
+	for _, n := range m.nodes {
+		if m.slotOf(n.Name) == "solo" {
+			solo.Nodes = append(solo.Nodes, n.Name)
+		} else {
+			gpu.Nodes = append(gpu.Nodes, n.Name)
+		}
+	}
+	return []capacity.SlurmPartition{gpu, solo}, nil
+}
+
+func (m *model) Reservations(context.Context) (all []capacity.SlurmReservation, err error) {
 	for _, r := range m.reservations {
 		r.Active = !r.Start.After(m.now)
 		r.Flags = append(slices.Clone(r.Flags), specNodes)
-		c.Reservations = append(c.Reservations, r)
+		all = append(all, r)
 	}
-	slices.SortFunc(c.Reservations, func(a, b capacity.SlurmReservation) int { return cmp.Compare(a.Name, b.Name) })
-	return c, nil
+	slices.SortFunc(all, func(a, b capacity.SlurmReservation) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
 }
 
-func (m *model) Jobs(_ context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
+func (m *model) Walls(context.Context, string) (capacity.Walls, error) { return capacity.Walls{}, nil }
+
+func (m *model) JobsOf(_ context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
 	for _, j := range m.jobs {
 		asked := len(partitions) == 0
 		for name := range strings.SplitSeq(j.Partition, ",") {
@@ -451,7 +473,7 @@ func (m *model) UpdateReservation(_ context.Context, r capacity.SlurmReservation
 	return nil
 }
 
-func (m *model) DeleteReservation(_ context.Context, name string) error {
+func (m *model) DropReservation(_ context.Context, name string) error {
 	defer m.change()()
 	delete(m.reservations, name)
 	return nil
@@ -584,8 +606,4 @@ func (m *model) PowerDownForce(ctx context.Context, nodes []string, reason strin
 	return m.PowerDown(ctx, nodes, reason)
 }
 
-func (m *model) Resume(context.Context, []string) error { return nil }
-
-func (m *model) Cancel(context.Context, ...string) error { return nil }
-
-var _ simSlurm = (*model)(nil)
+var _ Slurm = (*model)(nil)

@@ -52,6 +52,10 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
 	o := observation{Sources: s, old: old}
+	if s.Offline != nil {
+		o.down = true
+		o.fail(s.Offline.Error())
+	}
 	before := liveSlots(old, s.MachineTime())
 	for _, p := range before {
 		o.ids = append(o.ids, p.Groups[0].Slots[0].ReservationIDs...)
@@ -203,7 +207,7 @@ func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 	}
 	if len(groups) > 0 {
 		questions = append(questions, func(ctx context.Context) (err error) {
-			o.seen.Held, err = o.PCS.Held(ctx, groups)
+			o.seen.Held, err = o.Held(ctx, groups)
 			return err
 		})
 	}

@@ -36,7 +36,7 @@ func TestOffsetOutlivesARestart(t *testing.T) {
 		"while it runs":   {5 * time.Minute, 5 * time.Minute},
 	} {
 		old := &capacity.Snapshot{TakenAt: now.Add(-time.Hour), ClockOffset: capacity.Duration{Duration: 7 * time.Minute}}
-		s := Sources{Settings: settings, EC2: mute{offset: c.known}, MachineTime: func() time.Time { return now }}
+		s := Sources{Settings: settings, World: World{EC2: mute{offset: c.known}, MachineTime: func() time.Time { return now }}}
 		snap, _, err := s.observe(t.Context(), old)
 		if err == nil || snap.ClockOffset.Duration != c.want || !snap.TakenAt.Equal(old.TakenAt) {
 			t.Errorf("%s: the offset is %s, want %s; taken at %s, %v", name, snap.ClockOffset.Duration, c.want, snap.TakenAt, err)

@@ -22,10 +22,10 @@ func blockSeen(before, now string, was, is capacity.State) Seen {
 	return Seen{Old: snap(before, was), Snap: snap(now, is), Cluster: c, Now: at(now)}
 }
 
-// sentences are what a pass will do, each with its code.
-func sentences(effects []capacity.Effect) (all []string) {
-	for _, e := range effects {
-		all = append(all, e.Code()+": "+e.Sentence(capacity.Will))
+// sentences are what a pass is to do, each with its code.
+func sentences(actions []Action) (all []string) {
+	for _, a := range actions {
+		all = append(all, a.Code+": "+a.Text)
 	}
 	return all
 }
@@ -33,7 +33,7 @@ func sentences(effects []capacity.Effect) (all []string) {
 // Nodes of an open block that are off are powered up, whenever they joined it, and again only after a while.
 func TestOpenings(t *testing.T) {
 	const scheduled, active = capacity.StateScheduled, capacity.StateActive
-	opens := []string{"power-up: slot gpu: power gpu-[2-3] up, cr-0 is open since 2026-11-20 13:00 UTC"}
+	opens := []string{"power-up: power gpu-[2-3] up: cr-0 is open since 2026-11-20 13:00 UTC"}
 	poweredUp := func(when string) func(s *Seen) {
 		return func(s *Seen) { s.Old.Partitions[0].Groups[0].Slots[0].PoweredUp = at(when) }
 	}
@@ -60,7 +60,7 @@ func TestOpenings(t *testing.T) {
 		"an ODCR":                {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Reservations[0].Kind = capacity.ODCR }, nil},
 		"all nodes are up":       {"59m", "1h", scheduled, active, func(s *Seen) { s.Cluster.Nodes = s.Cluster.Nodes[:1] }, nil},
 		"instances for two nodes": {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Reservations[0].Total = 2 },
-			[]string{"power-up: slot gpu: power gpu-2 up, cr-0 is open since 2026-11-20 13:00 UTC"}},
+			[]string{"power-up: power gpu-2 up: cr-0 is open since 2026-11-20 13:00 UTC"}},
 		"the settings have it no more": {"59m", "1h", scheduled, active, func(s *Seen) {
 			s.Snap.Former, s.Snap.Partitions = s.Snap.Partitions, nil
 		}, nil},
@@ -79,7 +79,7 @@ func TestOpenings(t *testing.T) {
 
 // Nodes that are up under their fence are powered down, of a block that has ended as well.
 func TestEndedBlocks(t *testing.T) {
-	down := []string{"power-down: slot gpu: power gpu-1 down, its fence was at 2026-11-21 11:20 UTC"}
+	down := []string{"power-down: power gpu-1 down: the fence was at 2026-11-21 11:20 UTC"}
 	for name, c := range map[string]struct {
 		now  string
 		is   capacity.State
@@ -105,11 +105,5 @@ func TestEndedBlocks(t *testing.T) {
 				t.Error(diff)
 			}
 		})
-	}
-	if got := (PowerDown{"gpu", []string{"gpu-1", "gpu-2"}, "", "its fence was at noon"}).Sentence(capacity.Did); got != "slot gpu: powering gpu-[1-2] down, its fence was at noon" {
-		t.Error(got)
-	}
-	if got := (PowerUp{"gpu", []string{"gpu-1"}, "cr-0 is open"}).Sentence(capacity.Did); got != "slot gpu: powering gpu-1 up, cr-0 is open" {
-		t.Error(got)
 	}
 }

@@ -43,9 +43,9 @@ func TestStepsForWhatNobodyWants(t *testing.T) {
 			todo, _ := steering{owner: me, mayGo: over, now: noon}.steps(want, have)
 			var got []string
 			for _, s := range todo {
-				line := s.Do + " " + s.R.Name
-				if s.Old != "" {
-					line += " for " + s.Old
+				line := s.do + " " + s.r.Name
+				if s.old != "" {
+					line += " for " + s.old
 				}
 				got = append(got, strings.ReplaceAll(line, "pcs-capacity-", ""))
 			}

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -23,8 +22,12 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	if !s.DryRun { // a dry run does not wait for the lock and leaves no file
 		unlock, err := p.State.Lock(ctx, state.PassLock, lockWait)
 		if err != nil {
+			code := capacity.StateFile
+			if errors.As(err, new(*state.LockedError)) {
+				code = capacity.AnotherRuns
+			}
 			var failed capacity.Said
-			failed.Add(capacity.Problemf(lockCode(err), capacity.Subject{}, "", "%v", err))
+			failed.Add(capacity.Problemf(code, capacity.Subject{}, "", "%v", err))
 			return nil, Report{At: s.MachineTime(), Done: []Done{}, Said: failed.Copy(), Failed: true}, err
 		}
 		defer unlock()
@@ -32,6 +35,9 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	p.run(ctx)
 	return p.seen.Snap, p.report(), errors.Join(p.failed...)
 }
+
+// lockWait is how long a pass waits for another program's pass.
+const lockWait = time.Minute
 
 // run is a pass: its reads, and the decisions in their order.
 func (p *pass) run(ctx context.Context) {
@@ -42,12 +48,16 @@ func (p *pass) run(ctx context.Context) {
 	}
 	if p.seen.Cluster != nil {
 		p.askGuarded(ctx)
-		p.decide(ctx, fences)
+		guards, problems := fences(p.seen)
+		p.seen.Snap.Add(problems...)
+		p.carryOut(ctx, guards)
 		p.changeJobs(ctx)
 		p.carryOut(ctx, givenUp(p.seen))
 		p.carryOut(ctx, completing(p.seen))
 		p.carryOut(ctx, endedBlocks(p.seen))
-		p.keepPowerUps(p.carryOut(ctx, openings(p.seen)))
+		ups := openings(p.seen)
+		p.carryOut(ctx, ups)
+		notePowerUps(p.seen, ups)
 		p.seen.Snap.Orphans = withoutEnded(p.seen.Snap.Orphans, p.carryOut(ctx, endOrphans(p.seen)))
 		p.releaseHeld(ctx)
 		p.carryOut(ctx, forgetMisplaced(p.seen))
@@ -60,25 +70,71 @@ func (p *pass) run(ctx context.Context) {
 	p.carryOut(ctx, published(p.seen, p.Local))
 }
 
-// keepPowerUps notes in the snapshot when the nodes of each slot were powered up.
-func (p *pass) keepPowerUps(results []Result) {
-	up := map[string]bool{}
-	for _, r := range results {
-		up[r.Effect.About().Slot] = true
+// changeJobs reads the jobs once and does all that a pass does with jobs: unfinished requeues, endings at the fence,
+// time limits, and messages to owners.
+func (p *pass) changeJobs(ctx context.Context) {
+	if !mayChangeJobs(p.seen) {
+		return
 	}
-	for _, part := range p.seen.Snap.Partitions {
-		for _, g := range part.Groups {
-			for i := range g.Slots {
-				if g.Slots[i].PoweredUp = p.seen.Old.PoweredUp(g.Slots[i].Name); up[g.Slots[i].Name] {
-					g.Slots[i].PoweredUp = p.seen.second()
-				}
-			}
-		}
+	var err error
+	if p.seen.MarksFile, err = p.State.Marks(); err != nil {
+		p.problem(capacity.StateFile, err)
 	}
+	if err := p.readJobs(ctx); err != nil {
+		err = fmt.Errorf("reading Slurm's jobs: %w", err)
+		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; time limits and holds are as they were", err)
+		p.fail(err)
+		return
+	}
+	p.seen.Marks = trusted(p.seen)
+	p.carryOut(ctx, unfinished(p.seen))
+	p.seen.Off = requeued(p.carryOut(ctx, endings(p.seen)))
+	p.carryOut(ctx, keepMarks(p.seen))
+	p.carryOut(ctx, limits(p.seen))
+	p.carryOut(ctx, waiting(p.seen))
+	p.carryOut(ctx, endedHolds(p.seen))
 }
 
-// lockWait is how long a pass waits for another program's pass.
-const lockWait = time.Minute
+// carryOut does actions in order, all of them even if one fails, and notes each in the report. It returns those that
+// have not failed. In a dry run it does none, and none fails.
+func (p *pass) carryOut(ctx context.Context, actions []Action) (done []Action) {
+	for _, a := range actions {
+		var err error
+		if !p.DryRun {
+			err = a.Do(ctx, p.World)
+		}
+		moot := errors.Is(err, errMoot)
+		if err == nil || moot {
+			done = append(done, a)
+		} else if lines := strings.Split(err.Error(), "\n"); len(lines) > 1 { // several calls have failed
+			err = errors.New(strings.Join(slices.Compact(lines), "; "))
+		}
+		switch {
+		case moot:
+		case a.Text != "":
+			p.did(a, a.Text, err)
+		case err != nil && strings.HasPrefix(a.Code, "keep-"): // state_dir cannot be written: the pass has failed
+			p.problem(capacity.StateFile, err)
+			p.fail(err)
+		case err != nil:
+			p.say(capacity.ChangeFailed, a.About, "", "%v", err)
+		}
+	}
+	return done
+}
+
+// did notes a change, or an attempted one.
+func (p *pass) did(a Action, text string, err error) {
+	d := Done{Do: a.Code, Slot: a.About.Slot, Job: a.About.Job, Message: text}
+	if p.DryRun {
+		d.Message = "would " + text
+	}
+	if err != nil {
+		d.Error = err.Error()
+		p.fail(fmt.Errorf("%s: %w", d.Do, err))
+	}
+	p.done = append(p.done, d)
+}
 
 // Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not answer. The error joins the
 // failed reads, as with Pass.
@@ -101,7 +157,7 @@ func (p *pass) look(ctx context.Context) {
 	p.seen.Old = old
 	var slurmErr error
 	var both sync.WaitGroup
-	both.Go(func() { p.seen.Cluster, slurmErr = p.World.Look(ctx) })
+	both.Go(func() { p.seen.Cluster, slurmErr = p.cluster(ctx) })
 	snap, answers, awsErr := p.observe(ctx, old)
 	both.Wait()
 	p.seen.Snap, p.seen.NoAWS, p.answers = snap, awsErr != nil, answers
@@ -116,7 +172,6 @@ func (p *pass) look(ctx context.Context) {
 		keepSlurm(p.seen.Snap, old)
 		p.fail(slurmErr)
 	} else {
-		p.seen.Cluster.assign(p.Settings)
 		p.addSlurm()
 		p.forget()
 		p.seen.Snap.Add(unlocked(p.seen.Snap, p.seen.Cluster)...)
@@ -140,40 +195,23 @@ func (p *pass) look(ctx context.Context) {
 	}
 }
 
-// sayAll adds what people should know.
-func (p *pass) sayAll(problems ...func(Seen) []capacity.Problem) {
-	for _, of := range problems {
-		p.seen.Snap.Add(of(p.seen)...)
-	}
-}
-
-func (p *pass) report() Report {
-	return Report{At: p.seen.Now.UTC().Truncate(time.Second), DryRun: p.DryRun, Done: append([]Done{}, p.done...),
-		Said: p.seen.Snap.Said.Copy(), NoAWS: p.seen.NoAWS, Failed: len(p.failed) > 0, Cluster: p.seen.Cluster, Jobs: p.seen.Jobs, AlsoOurs: p.alsoOurs(), Rolling: p.seen.Rolling}
-}
-
-// pass is one pass while it runs: what it saw, and the results of its effects.
+// pass is one pass while it runs: what it saw, and what it did.
 type pass struct {
 	Sources
 	seen    Seen
 	answers Answers
-
-	results []Result // in their order
 	done    []Done
 	failed  []error
 }
 
 func newPass(s Sources) *pass {
-	return &pass{
-		Sources: s,
-		seen: Seen{
-			Settings: s.Settings,
-			Owner:    s.Owner,
-			Poll:     s.Poll,
-			dir:      s.State,
-			Snap:     &capacity.Snapshot{},
-		},
-	}
+	return &pass{Sources: s, seen: Seen{Settings: s.Settings, Owner: s.Owner, OwnerIs: s.OwnerIs, Poll: s.Poll, Snap: &capacity.Snapshot{}}}
+}
+
+func (p *pass) report() Report {
+	return Report{At: p.seen.second(), DryRun: p.DryRun, Done: append([]Done{}, p.done...), Said: p.seen.Snap.Said.Copy(),
+		NoAWS: p.seen.NoAWS, Failed: len(p.failed) > 0, Cluster: p.seen.Cluster, Jobs: p.seen.Jobs,
+		AlsoOurs: p.alsoOurs(), Rolling: p.seen.Rolling}
 }
 
 func (p *pass) fail(err error) {
@@ -182,189 +220,11 @@ func (p *pass) fail(err error) {
 	}
 }
 
-// did notes a change, or an attempted one.
-func (p *pass) did(d Done, err error) {
-	if err != nil {
-		d.Error = err.Error()
-		p.fail(fmt.Errorf("%s: %w", d.Do, err))
+// sayAll adds what people should know.
+func (p *pass) sayAll(problems ...func(Seen) []capacity.Problem) {
+	for _, of := range problems {
+		p.seen.Snap.Add(of(p.seen)...)
 	}
-	p.done = append(p.done, d)
-}
-
-// addSlurm copies Slurm's facts into the snapshot.
-func (p *pass) addSlurm() {
-	p.seen.Snap.TimeMinCollapses, p.seen.Snap.NoRequeue = p.seen.Cluster.TimeMinCollapses, p.seen.Cluster.NoRequeue
-	p.seen.Snap.SlurmCluster = p.seen.Cluster.SlurmCluster
-	p.seen.Snap.KillWait.Duration = p.seen.Cluster.KillWait
-	if uid, err := p.State.OwnerUID(); err == nil && os.Geteuid() == 0 && uid != 0 && uid != p.seen.Cluster.SlurmUID {
-		p.problem(capacity.StateFile, fmt.Errorf("%s belongs to user %d, neither root nor SlurmUser, who can change what root writes there: chown -R it back", p.State, uid))
-	}
-	over := capacity.OverTime(p.seen.Cluster.Partitions, p.seen.Cluster.Ours(p.seen.Snap), p.seen.Cluster.OverTime)
-	if p.seen.Snap.Timing.OverTime.Duration = over.Duration(); over.Unlimited {
-		p.say(capacity.NoLimitEnds, capacity.Subject{}, "set it to a number of minutes, or take it out",
-			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
-	}
-	p.seen.Snap.Walls = p.seen.Cluster.Walls
-	if err := p.seen.Cluster.WallsErr; err != nil {
-		p.problem(capacity.AccountingUnanswered, fmt.Errorf("%w; those of before are kept", err))
-		p.seen.Snap.Walls = capacity.Walls{Unknown: true}
-		if p.seen.Old != nil {
-			p.seen.Snap.Walls = p.seen.Old.Walls
-		}
-	}
-	for _, sp := range p.seen.Cluster.Partitions {
-		if sp.Default {
-			p.seen.Snap.DefaultPartition = sp.Name
-		}
-		if sp.Unread != "" {
-			p.say(capacity.SlurmUnread, capacity.Subject{Partition: sp.Name}, "", "partition %s cannot be read: %s", sp.Name, sp.Unread)
-		}
-	}
-	for _, r := range p.seen.Cluster.Reservations {
-		if r.Unread != "" {
-			p.say(capacity.SlurmUnread, capacity.Subject{}, "", "Slurm reservation %s cannot be read: %s", r.Name, r.Unread)
-		}
-	}
-	for i := range p.seen.Snap.Former {
-		p.addSlots(&p.seen.Snap.Former[i])
-	}
-	for i := range p.seen.Snap.Partitions {
-		part := &p.seen.Snap.Partitions[i]
-		found := false
-		for _, sp := range p.seen.Cluster.Partitions {
-			if sp.Name == part.Name {
-				part.MaxTime, part.QOS = sp.MaxTime, sp.QOS
-				found = true
-			}
-		}
-		if !found {
-			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name},
-				"add it, or take it out of the settings", "Slurm has no partition %s", part.Name)
-		}
-		p.addSlots(part)
-		for _, g := range part.Groups {
-			for _, slot := range g.Slots {
-				p.sayGone(part.Name, slot.Name)
-				if !part.Provider.Configures() {
-					p.lacks(part.Provider, g, slot)
-				}
-			}
-		}
-	}
-}
-
-// sayGone reports nodes of a slot that a Slurm partition lists and Slurm does not show: no job gets them. After one
-// pass it may be a restart of slurmctld, so it is a note at first.
-func (p *pass) sayGone(partition, slot string) {
-	gone := p.seen.Cluster.gone(p.seen.Cluster.SlotNodes(slot))
-	if len(gone) == 0 {
-		return
-	}
-	nodes := hostlist.Compress(gone)
-	said := capacity.Problemf(capacity.NodesLost, capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
-		"restart slurmctld",
-		"Slurm no longer shows nodes %s of partition %s, so that no job gets them: they are FUTURE, as `scontrol update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself",
-		nodes, partition)
-	said.Severity = capacity.Note
-	if p.seen.Old != nil &&
-		slices.ContainsFunc(p.seen.Old.All(), func(before capacity.Problem) bool { return before.Text() == said.Text() }) {
-		said.Severity = capacity.Admin
-	}
-	p.seen.Snap.Add(said)
-}
-
-// gone returns the nodes that Slurm does not show although it would.
-func (c *Cluster) gone(names []string) []string {
-	if !c.ShowsPoweredDown {
-		return nil
-	}
-	shown := c.byName()
-	var gone []string
-	for _, name := range names {
-		if _, there := shown[name]; !there {
-			gone = append(gone, name)
-		}
-	}
-	return gone
-}
-
-// lacks says what slurm.conf lacks for a slot that PCS does not write.
-func (p *pass) lacks(provider capacity.Provider, g capacity.NodeGroup, slot capacity.Slot) {
-	named := fmt.Sprintf("%s-1, %[1]s-2, …", slot.Name)
-	if _, settings, _, ok := p.Settings.PlaceOf(slot.Name + "-1"); !ok || settings.Name != g.Name {
-		named = "that its settings list"
-	}
-	fix := "run `pcs-capacity hooks install` on its controller"
-	if provider.Guest() {
-		fix = "list the nodes that `sinfo -N` shows as nodes of the node group in the settings"
-	}
-	switch {
-	case slot.Nodes == "":
-		p.say(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, fix, "Slurm has no nodes %s for node group %s",
-			named, g.Name)
-	case len(g.Slots) > 1 && slot.Feature == "" && len(p.seen.Cluster.shown(p.seen.Cluster.SlotNodes(slot.Name))) > 0:
-		p.say(capacity.FeatureMissing, capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
-			"nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation",
-			slot.Nodes, slot.Name)
-	}
-}
-
-// addSlots copies Slurm's facts about a partition's slots.
-func (p *pass) addSlots(part *capacity.Partition) {
-	for g := range part.Groups {
-		for s := range part.Groups[g].Slots {
-			slot := &part.Groups[g].Slots[s]
-			nodes := p.seen.Cluster.SlotNodes(slot.Name)
-			slot.Nodes = hostlist.Compress(nodes)
-			slot.Feature = p.seen.Cluster.feature(slot.Name, nodes)
-			slot.Count = len(nodes)
-			slot.Out = p.seen.Cluster.out(nodes)
-			gpus, cpus := p.seen.Cluster.parts(nodes)
-			part.Groups[g].GPUs, part.Groups[g].CPUs = max(part.Groups[g].GPUs, gpus), max(part.Groups[g].CPUs, cpus)
-		}
-	}
-}
-
-// keepSlurm copies Slurm's facts from the old snapshot into one for which Slurm did not answer.
-func keepSlurm(snap, old *capacity.Snapshot) {
-	if old == nil {
-		return
-	}
-	snap.DefaultPartition, snap.TimeMinCollapses, snap.Walls, snap.KillWait, snap.NoRequeue = old.DefaultPartition, old.TimeMinCollapses, old.Walls, old.KillWait, old.NoRequeue
-	snap.SlurmCluster = old.SlurmCluster
-	snap.Timing.OverTime = old.Timing.OverTime
-	slots, groups := map[string]capacity.Slot{}, map[string]capacity.NodeGroup{}
-	for _, p := range old.Partitions {
-		for _, g := range p.Groups {
-			groups[g.Name] = g
-			for _, s := range g.Slots {
-				slots[s.Name] = s
-			}
-		}
-	}
-	for i := range snap.Partitions {
-		p := &snap.Partitions[i]
-		if before, ok := old.Partition(p.Name); ok {
-			p.MaxTime, p.QOS = before.MaxTime, before.QOS
-		}
-		for g := range p.Groups {
-			was := groups[p.Groups[g].Name]
-			p.Groups[g].GPUs, p.Groups[g].CPUs = was.GPUs, was.CPUs
-			for s := range p.Groups[g].Slots {
-				slot := &p.Groups[g].Slots[s]
-				before := slots[slot.Name]
-				slot.Nodes, slot.Count, slot.Feature, slot.Out = before.Nodes, before.Count, before.Feature, before.Out
-			}
-		}
-	}
-}
-
-// lockCode is the code for a lock that could not be taken.
-func lockCode(err error) capacity.Code {
-	if errors.As(err, new(*state.LockedError)) {
-		return capacity.AnotherRuns
-	}
-	return capacity.StateFile
 }
 
 // problem notes a failure that does not stop the pass and that an administrator should look at.

@@ -1,9 +1,13 @@
 package lifecycle
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // Report is what a pass did.
@@ -33,7 +37,7 @@ type Report struct {
 // Done is one change, or an attempted one.
 type Done struct {
 	// Do is stable, for scripts: create-fence, update-fence, replace-fence,
-	// delete-fence, the same with wait, surplus and health, check-node, raise-limit, lower-limit,
+	// delete-fence, the same with wait and surplus, raise-limit, lower-limit,
 	// set-limit, requeue-job, hold-job, tell-job, tell-owner, end-hold, power-up, power-down, end-instance, release,
 	// return-nodes, set-up-slot, remove-slot.
 	Do   string `json:"do"`
@@ -52,3 +56,162 @@ func (d Done) String() string {
 	}
 	return d.Message
 }
+
+// recently is how long ago a failed launch is still reported.
+const recently = time.Hour
+
+// Troubles returns what people should know about their partitions: failed hosts, ended reservations, failed launches,
+// and waiting jobs that can never start, which only their owners can change. records are the hooks' records, oldest
+// first.
+func Troubles(snap *capacity.Snapshot, jobs []capacity.Job, records []state.Record, now time.Time) []capacity.Problem {
+	var all []capacity.Problem
+	for _, p := range snap.Partitions {
+		all = append(all, unhealthy(p, snap, now)...)
+		all = append(all, ended(p, snap, now)...)
+		all = append(all, failedLaunches(p, records, now)...)
+		all = append(all, neverStart(p, jobs, snap, now)...)
+	}
+	return all
+}
+
+// reservationsOf returns a partition's reservations, each once, as far as EC2 describes them.
+func reservationsOf(p capacity.Partition, snap *capacity.Snapshot) []capacity.Reservation {
+	return slices.DeleteFunc(slices.Clone(snap.Reservations), func(r capacity.Reservation) bool { return !p.Has(r.ID) })
+}
+
+func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
+	var all []capacity.Problem
+	for _, r := range reservationsOf(p, snap) {
+		if r.LiveAt(now) && r.Unhealthy > 0 {
+			all = append(all,
+				capacity.Problemf(capacity.HostFailed, capacity.Subject{Partition: p.Name, Reservation: r.ID},
+					"open a case with AWS Support", "partition %s: %d of %d hosts of %s have failed, %d are usable",
+					p.Name, r.Unhealthy, r.Size(), r.ID, r.UsableSize()))
+		}
+		if r.LiveAt(now) && r.Interconnect {
+			all = append(all, capacity.Problemf(capacity.HostImpaired, capacity.Subject{Partition: p.Name, Reservation: r.ID}, "open a case with AWS Support",
+				"partition %s: EC2 calls the network between the instances of %s impaired", p.Name, r.ID))
+		}
+	}
+	return all
+}
+
+// neverOpens reports the reservations of all partitions that never open.
+func neverOpens(s Seen) (problems []capacity.Problem) {
+	for _, part := range s.Snap.Partitions {
+		problems = append(problems, neverOpen(part, s.Snap, s.Now)...)
+	}
+	return problems
+}
+
+// neverOpen reports reservations that were not paid for, or that EC2 could not provide.
+func neverOpen(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
+	return slices.DeleteFunc(ended(p, snap, now), func(p capacity.Problem) bool { return p.Severity != capacity.Admin })
+}
+
+func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
+	var over, failed []string
+	for _, r := range reservationsOf(p, snap) {
+		switch named := fmt.Sprintf("%s (%s)", r.ID, r.State); {
+		case r.LiveAt(now):
+		case r.State.Live() || r.State == capacity.StateExpired || r.State == capacity.StateCancelled:
+			over = append(over, named)
+		default:
+			failed = append(failed, named)
+		}
+	}
+	var all []capacity.Problem
+	if len(failed) > 0 {
+		all = append(all, capacity.Problemf(capacity.NeverOpens, capacity.Subject{Partition: p.Name}, "",
+			"partition %s: these reservations never open; take them out of the settings: %s", p.Name,
+			strings.Join(failed, ", ")))
+	}
+	if len(over) > 0 {
+		all = append(all, capacity.Problemf(capacity.ReservationEnded, capacity.Subject{Partition: p.Name}, "",
+			"partition %s: these reservations have ended; the settings need them no more: %s", p.Name,
+			strings.Join(over, ", ")))
+	}
+	return all
+}
+
+// failedLaunches reports the last launch of each set of nodes, if it failed.
+func failedLaunches(p capacity.Partition, records []state.Record, now time.Time) []capacity.Problem {
+	last := map[string]state.Record{}
+	var order []string
+	for _, r := range records {
+		if r.Hook != "resume" || r.Partition != p.Name || now.Sub(r.At) > recently {
+			continue
+		}
+		if _, seen := last[r.Nodes]; !seen {
+			order = append(order, r.Nodes)
+		}
+		last[r.Nodes] = r
+	}
+	var all []capacity.Problem
+	for _, nodes := range order {
+		if r := last[nodes]; r.Code != string(capacity.OK) {
+			failed := capacity.Problemf(capacity.LaunchFailed, capacity.Subject{Partition: p.Name, Node: nodes}, "",
+				"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At),
+				r.Code, r.Message)
+			if capacity.Code(r.Code).Severity() == capacity.User {
+				failed.Severity = capacity.User
+			}
+			all = append(all, failed)
+		}
+	}
+	return all
+}
+
+// neverStart finds the partition's waiting jobs that would be refused today and therefore never start, unless they
+// also list a partition that is not ours. It adds the change that would help, if one is known.
+func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
+	var all []capacity.Problem
+	known := map[asks]cannot{} // the tasks of an array share a verdict
+	for i := range jobs {      // by index: copying each job costs more than the check
+		j := &jobs[i]
+		if j.State != "PENDING" || !j.In(p.Name) {
+			continue
+		}
+		why, judged := known[asksOf(j, now)]
+		if !judged {
+			why = cannotStart(j, snap, now)
+			known[asksOf(j, now)] = why
+		}
+		if why.message == "" {
+			continue
+		}
+		fix := ""
+		if why.limit.Bounded() {
+			fix = fmt.Sprintf("scontrol update jobid=%s timelimit=%s", j.Shown, why.limit)
+		}
+		all = append(all,
+			capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, fix,
+				"job %s can never start: %s", j.Shown, why.message))
+	}
+	return all
+}
+
+// cannot is why a job can never start, "" if it can, and the limit with which it could.
+type cannot struct {
+	message string
+	limit   capacity.Limit
+}
+
+func cannotStart(j *capacity.Job, snap *capacity.Snapshot, now time.Time) cannot {
+	req := snap.Request(*j)
+	v := capacity.Admit(req, snap, now)
+	elsewhere := slices.ContainsFunc(req.Partitions,
+		func(name string) bool { _, ours := snap.Partition(name); return !ours })
+	if !v.Refused || elsewhere {
+		return cannot{}
+	}
+	why := cannot{message: v.Message}
+	if v.Code == capacity.TooLong {
+		req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
+		why.limit = capacity.Admit(req, snap, now).Edits.TimeLimit
+	}
+	return why
+}
+
+// leftoverProblems reports things with our tag that the settings do not name.
+func leftoverProblems(s Seen) []capacity.Problem { return capacity.OfLeftovers(s.Snap.Leftovers) }

@@ -1,6 +1,9 @@
 package lifecycle
 
 import (
+	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -117,76 +120,59 @@ func setbackProblems(s Seen) (problems []capacity.Problem) {
 	return problems
 }
 
-// rollOver sets up the next blocks and removes the slots of ended ones.
-func rollOver(s Seen) (effects []capacity.Effect) {
-	for _, r := range s.Rolling {
-		if !r.Ready && !s.Now.Before(r.Setback.Tried.Add(rollOverPause)) {
-			effects = append(effects, r.effect())
+// rollOver sets up the next blocks and removes the slots of ended ones, as setup and teardown do, and keeps why it cannot
+// go on: a problem until it is over, but no failure of the pass, which has done all that jobs need now.
+func (p *pass) rollOver(ctx context.Context) {
+	if p.RollOver == nil || p.seen.NoAWS {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, rollOverTime)
+	defer cancel()
+	left := map[string]state.Setback{}
+	for i := range p.seen.Rolling {
+		r := &p.seen.Rolling[i]
+		if !r.Ready && !p.seen.Now.Before(r.Setback.Tried.Add(rollOverPause)) {
+			p.goOn(ctx, r)
+		}
+		if r.Setback.Problem != "" {
+			left[r.key()] = r.Setback
 		}
 	}
-	return effects
-}
-
-// learnRolling updates the setbacks with the results of the roll overs.
-func learnRolling(rolling []Rolling, results []Result, now time.Time) []Rolling {
-	rolling = slices.Clone(rolling)
-	for _, result := range results {
-		var tried Rolling
-		switch e := result.Effect.(type) {
-		case SetUpSlot:
-			tried = e.Rolling
-		case RemoveSlot:
-			tried = e.Rolling
-		}
-		for i := range rolling {
-			r := &rolling[i]
-			if r.Partition != tried.Partition || r.key() != tried.key() {
-				continue
-			}
-			before := r.Setback
-			if r.Setback = (state.Setback{}); result.Setback == "" {
-				continue
-			}
-			r.Setback = state.Setback{Since: now, Tried: now, Problem: r.doing() + ": " + result.Setback}
-			if before.Problem == r.Setback.Problem {
-				r.Setback.Since = before.Since
-			}
+	if !p.DryRun && !maps.Equal(left, p.seen.Setbacks) {
+		if err := p.State.KeepSetbacks(left); err != nil {
+			p.problem(capacity.StateFile, err)
+			p.fail(err)
 		}
 	}
-	return rolling
 }
 
-// doing is the roll over's sentence.
-func (r Rolling) doing() string { return r.effect().Sentence(capacity.Did) }
-
-// answer is setup's: the steps that it began, and the setback.
-func (r Rolling) answer(did []string, setback string) Answer {
-	answer := Answer{Messages: []string{}, Setback: setback}
-	for _, sentence := range did {
-		answer.Messages = append(answer.Messages, r.doing()+": "+sentence)
-	}
-	return answer
-}
-
-func (r Rolling) effect() capacity.Effect {
+// goOn takes the next steps of a roll over.
+func (p *pass) goOn(ctx context.Context, r *Rolling) {
+	a := Action{Code: "set-up-slot", About: r.about()}
+	text := fmt.Sprintf("set up %s in partition %s", r.Block.ID, r.Partition)
 	if r.Over {
-		return RemoveSlot{r}
+		a.Code, text = "remove-slot", fmt.Sprintf("remove compute node group %s of %s, which has ended", r.Slot, r.Block.ID)
 	}
-	return SetUpSlot{r}
-}
-
-// inPartition reports whether any of the nodes is in a partition.
-func (c *Cluster) inPartition(name string, nodes []string) bool {
-	for _, part := range c.Partitions {
-		if part.Name == name && slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(part.Nodes, n) }) {
-			return true
+	if p.DryRun {
+		p.did(a, text, nil)
+		return
+	}
+	var did []string
+	var err error
+	if r.Over {
+		did, err = p.RollOver.Remove(ctx, r.Partition, r.Slot)
+	} else {
+		did, err = p.RollOver.SetUp(ctx, r.Partition, r.group, r.Block, r.Setback.Problem != "")
+	}
+	for _, step := range did {
+		p.did(a, text+": "+step, nil)
+	}
+	before := r.Setback
+	if r.Setback = (state.Setback{}); err != nil {
+		words, _ := p.EC2.Explain(err)
+		r.Setback = state.Setback{Since: p.seen.second(), Tried: p.seen.second(), Problem: "cannot " + text + ": " + words}
+		if before.Problem == r.Setback.Problem {
+			r.Setback.Since = before.Since
 		}
 	}
-	return false
-}
-
-// inNone reports whether no partition has any of the nodes.
-func (c *Cluster) inNone(nodes []string) bool {
-	in := func(part capacity.SlurmPartition) bool { return c.inPartition(part.Name, nodes) }
-	return !slices.ContainsFunc(c.Partitions, in)
 }

@@ -31,19 +31,6 @@ func sampledSeen(nodes string, rs ...capacity.Reservation) Seen {
 	return Seen{Snap: oneSlot(capacity.ProviderEC2, ids, rs...), Cluster: cluster, Jobs: []capacity.Job{}, Now: noon, Poll: time.Minute}
 }
 
-func sampleOf(t *testing.T, s Seen) *state.Sample {
-	t.Helper()
-	effects := sample(s)
-	if len(effects) == 0 {
-		return nil
-	}
-	e := effects[0].(KeepSample)
-	if e.Last != s.LastSample || e.Poll != s.Poll || len(effects) > 1 {
-		t.Errorf("it is compared with %v, every %s; %d effects", e.Last, e.Poll, len(effects))
-	}
-	return &e.Sample
-}
-
 // The report shows each open reservation once, and the nodes that stand for it: never more than it has instances, and
 // first those that can run jobs.
 func TestSampleOfReservations(t *testing.T) {
@@ -90,7 +77,7 @@ func TestSampleOfReservations(t *testing.T) {
 				c.but(&s)
 			}
 			var got []string
-			now := sampleOf(t, s)
+			now := s.sample()
 			if now == nil {
 				now = &state.Sample{}
 			}
@@ -115,7 +102,7 @@ func TestSampleOfReservations(t *testing.T) {
 	s.Snap.Reservations[0].InstanceType, s.Snap.Reservations[0].Unhealthy = "p5.48xlarge", 1
 	want := state.Sample{At: noon, Runs: map[string]state.Run{}, Paid: map[string]*state.Paid{"cr-0": {Partition: "gpu", Slot: "gpu", Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge",
 		GPUs: 8, Size: 6, Unhealthy: 1, Start: at("-1h"), Fence: at("23h20m"), End: at("24h"), Nodes: map[string]string{"up": "gpu-1"}}}}
-	if diff := cmp.Diff(want, *sampleOf(t, s)); diff != "" {
+	if diff := cmp.Diff(want, *s.sample()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -144,7 +131,7 @@ func TestSampleOfWaitingJobs(t *testing.T) {
 		s := sampledSeen("u", block("cr-0", "-1h", "24h", capacity.StateActive))
 		s.Snap.ClockOffset.Duration = -time.Minute
 		s.Jobs = []capacity.Job{c.job}
-		if got := sampleOf(t, s).Paid["cr-0"].Waits; got != c.want {
+		if got := s.sample().Paid["cr-0"].Waits; got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -195,7 +182,7 @@ func TestSampleOfRuns(t *testing.T) {
 			if c.before != nil {
 				s.LastSample = &state.Sample{At: at(minuteAgo), Runs: c.before}
 			}
-			if diff := cmp.Diff(c.want, sampleOf(t, s).Runs); diff != "" {
+			if diff := cmp.Diff(c.want, s.sample().Runs); diff != "" {
 				t.Error(diff)
 			}
 		})

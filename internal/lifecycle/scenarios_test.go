@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -295,7 +294,7 @@ var scenarios = []struct {
 	{"the sixth requeue holds the job", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 		st.requeues("fitted", func(j *modelJob) {
-			if err := st.sources.State.KeepMarks(map[string]state.Mark{"1": {Fit: true, Ends: 5, EndedAt: 7}}, nil); err != nil {
+			if err := st.sources.State.KeepMarks(map[string]state.Mark{"1": {Fit: true, Ends: 5, EndedAt: 7}}); err != nil {
 				st.Fatal(err)
 			}
 		})
@@ -507,7 +506,7 @@ var scenarios = []struct {
 		st.openBlock()
 		for _, i := range [][2]string{{"i-1", "solo-1"}, {"i-2", "gone-7"}} {
 			st.aws.instances = append(st.aws.instances, capacity.Instance{ID: i[0], PrivateIP: "10.0.0.1", State: "running", ReservationID: "cr-1", Launched: opens,
-				Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNode: i[1]}})
+				Tags: map[string]string{capacity.TagCluster: clusterMark, capacity.TagNode: i[1]}})
 		}
 		st.slurm.node("solo-1").State = nodeOff
 		st.slurm.fails["terminate"] = errors.New("UnauthorizedOperation")
@@ -517,7 +516,7 @@ var scenarios = []struct {
 		st.note("the last partition is torn down")
 		st.sources.Settings.Partitions = nil
 		st.aws.instances = append(st.aws.instances, capacity.Instance{ID: "i-3", PrivateIP: "10.0.0.3", State: "running", Launched: opens,
-			Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagNodes: "old-1"}})
+			Tags: map[string]string{capacity.TagCluster: clusterMark, capacity.TagNodes: "old-1"}})
 		st.passes(4*time.Hour, 2)
 	}},
 	{"ODCRs that are held for nothing are given back", func(st *stage) {
@@ -526,7 +525,7 @@ var scenarios = []struct {
 		held := func(id, hold string, since time.Duration) {
 			st.aws.held = append(st.aws.held, capacity.Reservation{ID: id, Kind: capacity.ODCR, InstanceType: "p5.48xlarge", AZID: "use2-az1", State: capacity.StateActive,
 				Total: 2, Available: 2, Created: opens.Add(since), End: opens.Add(day),
-				Tags: map[string]string{capacity.TagCluster: "lab/1", capacity.TagHold: hold}})
+				Tags: map[string]string{capacity.TagCluster: clusterMark, capacity.TagHold: hold}})
 		}
 		held("cr-probe", capacity.HoldProbe, -time.Hour)
 		held("cr-hand", capacity.HoldByHand, -time.Hour)
@@ -562,7 +561,7 @@ var scenarios = []struct {
 		part.Name, part.Provider, part.RollOver = "gpu", capacity.ProviderPCS, true
 		part.Groups[0].Name, part.Groups[0].MaxNodes, part.Groups[0].LaunchTemplate, part.Groups[0].Slots = "gpu", 2, "", 2
 		part.Groups[0].Select.Tags = map[string]string{"team": "gpu"}
-		st.sources.PCS, st.sources.RollOver = st.aws, &setup.RollOver{}
+		st.sources.Held, st.sources.RollOver = st.aws.Held, st.aws
 		st.block("cr-1", "gpu", 0, day, 2)
 		st.block("cr-2", "gpu", day, day, 2)
 		nodes := st.slurm.nodes

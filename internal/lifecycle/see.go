@@ -12,7 +12,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // This file reads what a pass decides by, except AWS's half of the snapshot: see observe.go.
@@ -29,25 +28,6 @@ func (p *pass) lookForRollOver() {
 	p.seen.Rolling, p.seen.Setbacks = rollings(p.seen), setbacks
 	for i := range p.seen.Rolling {
 		p.seen.Rolling[i].Setback = setbacks[p.seen.Rolling[i].key()]
-	}
-}
-
-// rollOver has setup do its part, and saves the setbacks.
-func (p *pass) rollOver(ctx context.Context) {
-	if p.RollOver == nil || p.seen.NoAWS {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, rollOverTime)
-	defer cancel()
-	p.seen.Rolling = learnRolling(p.seen.Rolling, p.carryOut(ctx, rollOver(p.seen)), p.seen.second())
-	left := map[string]state.Setback{}
-	for _, r := range p.seen.Rolling {
-		if r.Setback.Problem != "" {
-			left[r.key()] = r.Setback
-		}
-	}
-	if !maps.Equal(left, p.seen.Setbacks) {
-		p.carryOut(ctx, []capacity.Effect{KeepSetbacks{left}})
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 // is nil, and the failure is noted as a problem.
 type Seen struct {
 	Settings capacity.Settings
-	// Owner marks the Slurm reservations of these settings.
-	Owner string
+	// Owner marks the Slurm reservations of these settings, OwnerIs describes it.
+	Owner, OwnerIs string
 	// Old is the snapshot of the last pass, nil if there is none; Snap is this one's.
 	Old, Snap *capacity.Snapshot
 	// Cluster is nil if Slurm did not answer; NoAWS: some question to AWS was not answered.
@@ -23,8 +23,8 @@ type Seen struct {
 	Jobs, Elsewhere, Ended []capacity.Job
 	// Unread are jobs of our partitions and nodes of which not all can be read: they stay as they are.
 	Unread []capacity.Job
-	// Marks are the trusted marks of jobs, MarksFile is what the next pass would read: see marks.go. Off are the jobs
-	// that this pass has taken off their nodes.
+	// Marks are the trusted marks of jobs: see marks.go. What is done to a job changes its mark. MarksFile is what the
+	// last pass kept. Off are the jobs that this pass has taken off their nodes.
 	Marks, MarksFile map[string]state.Mark
 	Off              map[string]bool
 	// OrphansSeen: the snapshot's orphans were read by this pass.
@@ -46,8 +46,6 @@ type Seen struct {
 	Gone    map[string]bool
 	// Now is AWS's time.
 	Now time.Time
-
-	dir state.Dir // for the names of files
 }
 
 // toSlurm turns AWS's time into Slurm's.

@@ -1,130 +1,199 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/metrics"
+	"github.com/pcs-capacity/pcs-capacity/internal/notify"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Sources are what a pass reads and changes.
 type Sources struct {
+	World
 	Settings capacity.Settings
 	// Poll is the longest time between two passes of Watch.
-	Poll  time.Duration
-	State state.Dir
+	Poll time.Duration
 	// Local is the folder that slurmctld reads; "" if slurmctld is not on this host.
 	Local state.Dir
-	EC2   EC2
-	// PCS is nil when no partition has provider pcs.
-	PCS   PCS
-	World World
+	// Held returns, of the named compute node groups of PCS, those that exist, each with the reservation that it was set
+	// up for; "" if for none. Nil when no partition has provider pcs.
+	Held func(ctx context.Context, groups []string) (map[string]string, error)
 	// OursOnly: this pass ignores jobs of partitions that are not ours, except those of AlsoOurs.
 	OursOnly bool
 	// AlsoOurs are partitions that had jobs on our nodes in the last pass: a partition that loses its nodes keeps its
 	// running jobs.
 	AlsoOurs []string
 	// RollOver sets up and removes slots on PCS; nil if no partition rolls over by itself, and for a Look.
-	RollOver *setup.RollOver
+	RollOver RollOver
 	// Made lists the things with our tag for a cluster, by its mark, and the cluster's id if it is on PCS; nil for
 	// none. With OldLeftovers this pass does not call it.
 	Made         func(ctx context.Context, mark string) (made []capacity.Made, cluster string, err error)
 	OldLeftovers bool
 	// Owner marks the Slurm reservations of these settings, and OwnerIs describes it for people.
 	Owner, OwnerIs string
+	// Offline is why AWS cannot be asked at all; nil if it can.
+	Offline error
 	// DryRun: the pass reports what it would do, and writes nothing.
 	DryRun bool
-	// MachineTime is the machine's clock, which stands for the Slurm controller's:
-	// time.Now. AWS's time is MachineTime plus EC2.Offset.
-	MachineTime func() time.Time
 	// After is what the site runs after a pass; nil for nothing. Its errors are problems.
 	After func(ctx context.Context, snap *capacity.Snapshot, report Report) []error
 }
 
-// EC2 is what a pass calls in EC2.
-type EC2 interface {
-	Region() string
-	// Offset is AWS's time minus the machine's.
-	Offset() time.Duration
-	// Reservations describes reservations by id. An id that EC2 does not describe is
-	// in missing, with the reason; err is for a query that failed as a whole.
-	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
-	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
-	// InstancesByTag are the instances, other than terminated ones, that have for each
-	// key one of its values.
-	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
-	// InstancesByClusterName returns the instances marked by any self-managed cluster with this ClusterName: this one,
-	// others, and those of older versions.
-	InstancesByClusterName(ctx context.Context, clusterName string) ([]capacity.Instance, error)
-	// InstancesByID leaves out terminated and unknown instances.
-	InstancesByID(ctx context.Context, ids []string) ([]capacity.Instance, error)
-	// Explain puts an error of EC2 or PCS into words, without parts that differ each time, such as the request id.
-	// general: every other call would fail with it too, as with expired credentials.
-	Explain(err error) (words string, general bool)
-	// Untold returns warnings: what EC2 has withheld for lack of permission since the last call of Untold.
-	Untold() []string
-	// KnownSubnets is to subnets what Reservations is to reservations.
-	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
-	// ImagePlatform is the platform of a launch template's image; unknown without the permission to ask, which Untold
-	// then reports.
-	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
-	// Impaired are running instances whose host is impaired, or that EC2 is about to stop: its words, by instance.
-	Impaired(ctx context.Context) (map[string]string, error)
-	// Holds are our ODCRs for a cluster, by its mark.
-	Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error)
+// RollOver goes on to give a block its compute node group on PCS, or to remove one: see [setup.RollOver]. Both say
+// which steps they began.
+type RollOver interface {
+	SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) (did []string, err error)
+	Remove(ctx context.Context, partition, slot string) (did []string, err error)
 }
 
-// PCS is what a pass calls in PCS.
-type PCS interface {
-	// Held returns, of the named compute node groups, those that exist, each with the reservation that it was set up
-	// for; "" if for none.
-	Held(ctx context.Context, groups []string) (map[string]string, error)
+// From makes the sources that the settings call for.
+func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
+	local := state.Dir(cfg.LocalDir)
+	if cfg.Cluster != "" {
+		local = "" // PCS has no job_submit
+	}
+	for _, p := range cfg.Partitions {
+		for _, g := range p.Groups {
+			if aws != nil && g.PurchaseOption.Bought() {
+				aws.ExpectBlocks()
+			}
+		}
+	}
+	owner := state.OwnerOf(state.Dir(cfg.StateDir), cfg.Path)
+	client := slurm.New(cfg.Cluster)
+	s := Sources{
+		World:    World{Slurm: client, EC2: aws, State: state.Dir(cfg.StateDir), MachineTime: time.Now},
+		Settings: cfg.Domain(),
+		Owner:    owner.ID,
+		OwnerIs:  owner.String(),
+		Poll:     cfg.Timing.Poll.Duration,
+		Local:    local,
+		After:    after(cfg),
+	}
+	s.Held = func(ctx context.Context, groups []string) (map[string]string, error) {
+		return pcsClient.Slots(ctx, cfg.Cluster, groups)
+	}
+	s.Made = func(ctx context.Context, mark string) ([]capacity.Made, string, error) {
+		return made(ctx, cfg, aws, pcsClient, mark)
+	}
+	if s.Settings.RollsOver("") {
+		s.RollOver = &setup.RollOver{
+			Setup:  setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: client}},
+			Config: cfg,
+		}
+	}
+	return s
 }
 
-// World is where a pass reads Slurm, and where it acts. There are two: the actual one, and the simulated one of the
-// tests, in which a year of passes takes seconds. All times are in slurmctld's clock.
-type World interface {
-	Look(ctx context.Context) (*Cluster, error)
-	// Jobs returns the jobs that have not ended, and with their results those that ended in the last minutes: of the
-	// partitions, or of all if none is given. Only jobs that wanted keeps are returned; nil keeps all.
-	Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error)
-	// Tasks are tasks of arrays by name, which Jobs shows as one while they wait.
-	Tasks(ctx context.Context, names []string) ([]capacity.Job, error)
-	// Do carries out an effect, other than one on our own files: the one place where a pass changes anything.
-	Do(ctx context.Context, e capacity.Effect) Answer
+// made is what carries our tag for the cluster of the settings, with the id of one of PCS. With an error it is nil.
+func made(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client,
+	mark string) (all []capacity.Made, id string, err error) {
+	if cfg.Cluster != "" {
+		cluster, err := pcsClient.Cluster(ctx, cfg.Cluster)
+		if err != nil {
+			return nil, "", err
+		}
+		mark, id = cluster.Name, cluster.ID // the settings may have the id
+		if all, err = pcsClient.Made(ctx, cluster); err != nil {
+			return nil, "", err
+		}
+	}
+	templates, err := aws.MadeTemplates(ctx, mark, pcs.TemplateName(mark, ""))
+	if err != nil || cfg.Cluster == "" {
+		return templates, id, err
+	}
+	return append(all, templates...), id, nil
 }
 
-// Cluster is what slurmctld says about itself.
-type Cluster struct {
-	Version string
-	// Mark is the value of our mark on what belongs to this cluster; "" if unknown, because of MarkErr.
-	Mark    string
-	MarkErr error
-	// Name is the ClusterName of self-managed Slurm, which is not unique; "" if Mark is a PCS cluster's.
-	Name string
-	// SlurmCluster is the ClusterName of any Slurm.
-	SlurmCluster string
-	// TimeMinCollapses: see capacity.Snapshot.
-	TimeMinCollapses bool
-	// ShowsPoweredDown: Slurm shows powered-down nodes, so a node that it does not show does not exist.
-	ShowsPoweredDown bool
-	// KillWait is how long Slurm waits between TERM and KILL.
-	KillWait time.Duration
-	// SlurmUID is SlurmUser's.
-	SlurmUID int
-	// OverTime is OverTimeLimit of slurm.conf.
-	OverTime capacity.Limit
-	// NoRequeue: see capacity.Snapshot.
-	NoRequeue  bool
-	Accounting capacity.Accounting
-	// Walls are limits of Slurm's accounting; if WallsErr is not nil, the previous ones count.
-	Walls        capacity.Walls
-	WallsErr     error
-	Nodes        []capacity.Node
-	Partitions   []capacity.SlurmPartition
-	Reservations []capacity.SlurmReservation
+// WithoutAWS are the sources of a machine that cannot ask AWS at all, for the reason.
+func WithoutAWS(cfg *config.Config, region string, reason error) Sources {
+	s := From(cfg, nil, nil)
+	s.Offline, s.EC2, s.RollOver, s.Made = reason, offline{region: region}, nil, nil
+	return s
+}
 
-	slots map[string][]string // their nodes: see assign
+// offline is an EC2 that nobody asks: see Sources.Offline.
+type offline struct {
+	EC2
+	region string
+}
+
+func (o offline) Region() string                                 { return o.region }
+func (o offline) Untold() []string                               { return nil }
+func (o offline) Offset() time.Duration                          { return 0 }
+func (o offline) Explain(err error) (words string, general bool) { return err.Error(), true }
+
+// Follower gives the sources of one pass after the other, from settings that may change.
+type Follower struct {
+	// Path is where the settings are.
+	Path string
+	// Region and Profile are those of the command line; "" leaves them to the settings and
+	// to the AWS SDK's own chain.
+	Region, Profile string
+
+	region string // that of the clients, as it was asked for
+	aws    *ec2.Client
+	pcs    *pcs.Client
+}
+
+// Sources reads the settings. It makes new clients of AWS when the region has changed,
+// or on renew.
+func (f *Follower) Sources(ctx context.Context, renew bool) (Sources, error) {
+	cfg, err := config.Load(f.Path)
+	if err != nil {
+		return Sources{}, err
+	}
+	if region := cmp.Or(f.Region, cfg.Region); renew || f.aws == nil || region != f.region {
+		aws, err := ec2.New(ctx, ec2.Options{Region: region, Profile: f.Profile})
+		if err != nil {
+			return Sources{}, err
+		}
+		f.region, f.aws, f.pcs = region, aws, pcs.From(aws.Shared())
+	}
+	return From(cfg, f.aws, f.pcs), nil
+}
+
+// The times of notices: how long before a fence people are told of it, how long nodes of an open block may have no job,
+// and how long before its fence the last block of a slot must have one that follows.
+const (
+	fenceNear = time.Hour
+	idleAfter = 30 * time.Minute
+	successor = 14 * 24 * time.Hour
+)
+
+// tellTime bounds each delivery of a notice.
+const tellTime = 10 * time.Second
+
+// after is what the settings want to be done after a pass; nil for nothing.
+func after(cfg *config.Config) func(context.Context, *capacity.Snapshot, Report) []error {
+	tells := cfg.Notify.Command != "" || cfg.Notify.Webhook != ""
+	if cfg.Metrics.File == "" && !tells {
+		return nil
+	}
+	return func(ctx context.Context, snap *capacity.Snapshot, report Report) (errs []error) {
+		if tells {
+			due := NoticeSettings{FenceNear: fenceNear, IdleAfter: idleAfter, Successor: successor, Lost: capacity.StaleAfter}
+			errs = Tell(state.Dir(cfg.StateDir), snap, report, due, func(n Notice) error { return Notify(ctx, cfg, n) })
+		}
+		if cfg.Metrics.File != "" {
+			if err := metrics.Write(cfg.Metrics.File, Metrics(snap, report)); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		return errs
+	}
+}
+
+// Notify delivers a notice where the settings want it.
+func Notify(ctx context.Context, cfg *config.Config, n Notice) error {
+	return notify.Target{Command: cfg.Notify.Command, Webhook: cfg.Notify.Webhook, Timeout: tellTime}.Deliver(ctx, n)
 }

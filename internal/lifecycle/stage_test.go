@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // stage is a small world that a test writes down itself: AWS and Slurm in memory, each with its
@@ -51,9 +53,9 @@ func newStage(t *testing.T) *stage {
 		Settings: capacity.Settings{Submit: capacity.Submit{Strict: true, StaleAfter: d(10 * time.Minute)},
 			Timing:     capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute), ReclaimLeadUltraServer: d(time.Hour)},
 			Partitions: []capacity.PartitionSettings{part("solo", 1, capacity.RequeueAtEnd)}},
-		Owner: me, OwnerIs: "settings /etc/pcs-capacity", Poll: time.Minute, State: state.Dir(quickDir(t)), EC2: st.aws,
-		MachineTime: func() time.Time { return st.slurm.now }}
-	st.sources.World = simulated{simSlurm: st.slurm, aws: st.aws, rolls: st.aws, now: st.sources.MachineTime}
+		Owner: me, OwnerIs: "settings /etc/pcs-capacity", Poll: time.Minute,
+		World: World{Slurm: st.slurm, EC2: st.aws, State: state.Dir(quickDir(t)), MachineTime: func() time.Time { return st.slurm.now }}}
+	st.slurm.stateSave = stateSave(t)
 	return st
 }
 
@@ -188,7 +190,7 @@ func (st *stage) job(limit int, comment string, nodes ...string) *modelJob {
 		maps.Copy(all, marks)
 		upTo, _ := strconv.Atoi(strings.TrimPrefix(fitted, "fitted:"))
 		all[j.Shown] = state.Mark{Fit: true, UpTo: upTo}
-		if err := st.sources.State.KeepMarks(all, marks); err != nil {
+		if err := st.sources.State.KeepMarks(all); err != nil {
 			st.Fatal(err)
 		}
 	}
@@ -236,26 +238,24 @@ type taped struct {
 	older   bool // --time-min collapses
 	still   bool // takes a requeue and does nothing
 	unread  bool // does not show what came of a requeue
-	more    func(*Cluster)
 }
 
-func (s *taped) Look(ctx context.Context) (*Cluster, error) {
-	c, err := s.model.Look(ctx)
-	c.Walls, c.TimeMinCollapses = s.walls, s.older
-	if s.more != nil {
-		s.more(c)
+func (s *taped) Config(ctx context.Context) (slurm.Config, error) {
+	s.collapses = s.older
+	c, err := s.model.Config(ctx)
+	if s.walls.QOS != nil {
+		c.AccountingEnforce = []string{"limits"}
 	}
-	if s.answers["Look"] != nil {
-		return nil, s.answers["Look"]
-	}
-	return c, err
+	return c, cmp.Or(s.answers["Look"], err)
 }
 
-func (s *taped) Jobs(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
+func (s *taped) Walls(context.Context, string) (capacity.Walls, error) { return s.walls, nil }
+
+func (s *taped) JobsOf(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
 	if err := s.answers["Jobs"]; err != nil {
 		return nil, nil, err
 	}
-	return s.model.Jobs(ctx, partitions, wanted)
+	return s.model.JobsOf(ctx, partitions, wanted)
 }
 
 func (s *taped) span(r capacity.SlurmReservation) string {
@@ -265,9 +265,6 @@ func (s *taped) span(r capacity.SlurmReservation) string {
 	}
 	if len(r.Users) > 0 {
 		text += " users=" + strings.Join(r.Users, ",")
-	}
-	if r.Comment != "" {
-		text += fmt.Sprintf(" %q", r.Comment)
 	}
 	return text
 }
@@ -280,8 +277,8 @@ func (s *taped) UpdateReservation(ctx context.Context, r capacity.SlurmReservati
 	return orElse(s.stage.changes("update reservation", "%s %s", r.Name, s.span(r)), func() error { return s.model.UpdateReservation(ctx, r) })
 }
 
-func (s *taped) DeleteReservation(ctx context.Context, name string) error {
-	return orElse(s.stage.changes("delete reservation", "%s", name), func() error { return s.model.DeleteReservation(ctx, name) })
+func (s *taped) DropReservation(ctx context.Context, name string) error {
+	return orElse(s.stage.changes("delete reservation", "%s", name), func() error { return s.model.DropReservation(ctx, name) })
 }
 
 func (s *taped) SetTimeLimit(ctx context.Context, job string, minutes int) error {
@@ -482,7 +479,7 @@ func (c *cloud) Remove(_ context.Context, partition, slot string) ([]string, err
 }
 
 var (
-	_ simSlurm = (*taped)(nil)
+	_ Slurm    = (*taped)(nil)
 	_ EC2      = (*cloud)(nil)
-	_ simAWS   = (*cloud)(nil)
+	_ RollOver = (*cloud)(nil)
 )

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // The nodes of a slot are those that Slurm shows, and those that only its partitions name;
@@ -46,7 +47,7 @@ func TestNodesOfASlot(t *testing.T) {
 func TestNodesThatAreGone(t *testing.T) {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", Slots: 1}}}}}
 	look := func(shows bool, old *capacity.Snapshot) []capacity.Problem {
-		cluster := &Cluster{ShowsPoweredDown: shows, Nodes: []capacity.Node{{Name: "gpu-1"}},
+		cluster := &Cluster{Config: slurm.Config{Version: slurm.Version{Major: map[bool]int{false: 22, true: 23}[shows], Minor: 5}}, Nodes: []capacity.Node{{Name: "gpu-1"}},
 			Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
 		cluster.assign(settings)
 		p := passOf(Sources{Settings: settings}, Seen{Cluster: cluster, Old: old, Snap: &capacity.Snapshot{}})

@@ -1,7 +1,11 @@
 package lifecycle
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -115,7 +119,7 @@ func (w *waiter) note(j capacity.Job) string {
 
 // waiting handles jobs that wait and cannot start as they are: it gives them the limit that they lack, and tells the
 // owners of the others. Without AWS nobody knows which jobs could start.
-func waiting(seen Seen) []capacity.Effect {
+func waiting(seen Seen) []Action {
 	if seen.NoAWS {
 		return nil
 	}
@@ -124,13 +128,13 @@ func waiting(seen Seen) []capacity.Effect {
 }
 
 // tellWaiting tells the owners of waiting jobs, each once, except those of jobs that lack a limit.
-func tellWaiting(seen Seen, lacking []unfit) []capacity.Effect {
+func tellWaiting(seen Seen, lacking []unfit) []Action {
 	lacks := map[string]bool{}
 	for _, u := range lacking {
 		lacks[u.job.Shown] = true
 	}
 	w := waiter{seen.Snap, seen.Now, map[alike]string{}}
-	var effects []capacity.Effect
+	var actions []Action
 	for _, j := range seen.left() {
 		text := ""
 		if !lacks[j.Shown] {
@@ -139,12 +143,247 @@ func tellWaiting(seen Seen, lacking []unfit) []capacity.Effect {
 		if text == "" {
 			continue
 		}
-		if effects = append(effects, TellOwner{Job: j, Text: text}); len(effects) == tellsAPass {
+		plain := strings.TrimPrefix(text, "pcs-capacity: ")
+		if actions = append(actions, tellOwner(j, text, fmt.Sprintf("tell the owner of job %s: %s", j.Shown, plain))); len(actions) == tellsAPass {
 			break // the next pass goes on
 		}
 	}
-	return effects
+	return actions
 }
 
-// plainNote is the text of our AdminComment.
-func plainNote(text string) string { return strings.TrimPrefix(text, "pcs-capacity: ") }
+// This file gives a limit to pending jobs that the submit filter never saw, or accepted without a snapshot, or that
+// moved to our partition later: a job without a limit never starts before a fence.
+
+// fitsAPass is how many jobs one pass gives a limit. Each takes one scontrol, about 7 ms, and the pass has more to do.
+const fitsAPass = 1000
+
+// unfit is a pending job that can never start as it is.
+type unfit struct {
+	job capacity.Job
+	// edits are the submit filter's for a job without --time. If they have no limit, why says why not.
+	edits capacity.Edits
+	why   string
+}
+
+// unfits finds the pending jobs that are too long only because the partition has no default limit. It leaves alone a
+// job that has its own limit or can start.
+func unfits(seen Seen) []unfit {
+	snap, now := seen.Snap, seen.Now
+	defaults := map[string]capacity.Limit{}
+	for _, part := range seen.Cluster.Partitions {
+		defaults[part.Name] = part.DefaultTime
+	}
+	var all []unfit
+	for _, j := range seen.left() {
+		if j.State != "PENDING" {
+			continue
+		}
+		req := snap.Request(j)
+		isDefault := func(partition string) bool { return j.TimeLimit == defaults[partition] }
+		if j.TimeLimit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
+			continue
+		}
+		if !req.TimeLimit.Set {
+			req.TimeLimit = capacity.NoLimit
+		}
+		v := capacity.Admit(req, snap, now)
+		if v.Code == capacity.OK || v.Code == capacity.NotManaged {
+			continue
+		}
+		req.TimeLimit = capacity.Limit{}
+		switch fit := capacity.Admit(req, snap, now); {
+		case fit.Edits.TimeLimit.Bounded():
+			all = append(all, unfit{job: j, edits: fit.Edits})
+		case fit.Refused || fit.Code == capacity.TooLong: // TooLong where the settings are not strict
+			all = append(all, unfit{job: j, why: cmp.Or(fit.Message, strings.Join(fit.Warnings, "; "))})
+		}
+	}
+	return all
+}
+
+// asks is what a job's verdict depends on, except for a Begin that is past.
+type asks struct {
+	partition, account, user, qos, comment, constraint, nodeList, exclude string
+	limit, timeMin                                                        capacity.Limit
+	begin, deadline                                                       time.Time
+	nodes                                                                 int
+}
+
+func asksOf(j *capacity.Job, now time.Time) asks {
+	a := asks{
+		j.Partition,
+		j.Account,
+		j.User,
+		j.QOS,
+		j.Comment,
+		j.Constraint,
+		j.NodeList,
+		j.Exclude,
+		j.TimeLimit,
+		j.TimeMin,
+		j.Eligible,
+		j.Deadline,
+		j.NumNodes,
+	}
+	if a.begin.Before(now.Add(-time.Hour)) { // more than any clock error: no verdict depends on it
+		a.begin = time.Time{}
+	}
+	return a
+}
+
+// neverWords begin the AdminComment of a job for which no limit helps.
+const neverWords = "pcs-capacity: without a time limit this job can never start, and none could be set"
+
+// fitNote is the AdminComment of a job whose limit was set or, with why, was not; "" if the present one may stay.
+func fitNote(says, why string) string {
+	switch {
+	case why != "" && !strings.HasPrefix(says, "pcs-capacity: "): // otherwise it has been told why it waits
+		return neverWords + ": " + why
+	case why == "" && strings.HasPrefix(says, neverWords):
+		return "pcs-capacity: this job had no time limit; one is set now"
+	}
+	return ""
+}
+
+// missingLimits gives jobs the limit that they lack, and tells the owners of jobs for which no limit helps. A later
+// pass handles the rest.
+func missingLimits(lacking []unfit) []Action {
+	var fits []unfit
+	var tells []Action
+	for _, u := range lacking {
+		if u.why == "" {
+			fits = append(fits, u)
+		} else if text := fitNote(u.job.AdminComment, u.why); text != "" {
+			tells = append(tells, tellOwner(u.job, text, ""))
+		}
+	}
+	return slices.Concat(fitAll(fits[:min(len(fits), fitsAPass)]), tells[:min(len(tells), fitsAPass)])
+}
+
+// fitAll sets the limits of jobs. The first action sets all of them, because one call reads them all, and one reads them
+// all back.
+func fitAll(fits []unfit) (actions []Action) {
+	var failed map[string]error
+	for _, u := range fits {
+		job := u.job.Shown
+		text := fmt.Sprintf("set the time limit of job %s, which has none of its own, to %s with --time-min=%s", job,
+			u.edits.TimeLimit, u.edits.TimeMin)
+		actions = append(actions, action("set-limit", capacity.Subject{Job: job}, text, func(ctx context.Context, w World) error {
+			if failed == nil {
+				failed = setLimits(ctx, w, fits)
+			}
+			err := failed[job]
+			if errors.Is(err, errMoot) {
+				return err
+			}
+			why := ""
+			if err != nil {
+				why = err.Error()
+			}
+			if note := fitNote(u.job.AdminComment, why); note != "" {
+				err = errors.Join(err, w.Slurm.SetAdminComment(ctx, job, note))
+			}
+			return err
+		}))
+	}
+	return actions
+}
+
+// setLimits sets the limits of those jobs that are as they were read. The errors are by job.
+func setLimits(ctx context.Context, w World, fits []unfit) map[string]error {
+	live, _, err := w.Slurm.JobsOf(ctx, nil, func(j capacity.Job) bool { return j.State == "PENDING" })
+	now := make(map[string]capacity.Job, len(live))
+	for _, j := range live {
+		now[j.Shown] = j
+	}
+	edits, moot := map[string]capacity.Edits{}, map[string]error{}
+	for _, u := range fits {
+		if job := u.job.Shown; unchanged(u.job, now[job]) {
+			edits[job] = u.edits
+		} else if moot[job] = errMoot; err != nil {
+			moot[job] = err
+		}
+	}
+	failed := map[string]error{}
+	if len(edits) > 0 {
+		failed = w.Slurm.Edit(ctx, edits)
+	}
+	maps.Copy(moot, failed)
+	return moot
+}
+
+// launches reports whether we launch nodes, so that a launch can refuse and hold a job.
+func (s Seen) launches() bool {
+	return slices.ContainsFunc(s.Snap.Partitions,
+		func(part capacity.Partition) bool { return part.Provider.Launches() })
+}
+
+// relabels is how long after a requeue Slurm may turn any hold into an administrator's: when the job's last run has
+// been cleaned up, and again when the scheduler next runs (seen on 24.11: up to 5 s on a busy machine).
+const relabels = 10 * time.Second
+
+// endedHolds ends our holds whose time is over, and those of refused jobs that have changed and are now admitted:
+// their owners can then release them. The note that the hold is ours stays for a moment, in which Slurm may turn the
+// hold into an administrator's again. A later hold by an administrator stays. If an administrator holds a job that
+// only administrators can release, Slurm shows no difference (22.05 to 25.11): whoever places such a hold must clear
+// our note as well.
+func endedHolds(seen Seen) []Action {
+	now := seen.SlurmNow()
+	var actions []Action
+	for _, j := range seen.left() {
+		until, rest, ours := capacity.ReadHoldNote(j.AdminComment)
+		if !ours || !j.Settled() || until.After(now) && !admitted(seen, j) {
+			continue
+		}
+		early := until.After(now) // changed before its time
+		var since time.Time       // of the requeue or of a hold; Slurm sets Begin from it
+		for _, t := range []time.Time{until, j.Eligible} {
+			if !t.After(now) && t.After(since) {
+				since = t
+			}
+		}
+		over := !since.Add(relabels).After(now)
+		admin := j.AdminHeld() && (over || !j.HoldUntold())
+		if gone := over && !(early && j.AdminHeld()); admin || gone { // else a later pass does
+			actions = append(actions, endHold(j, admin, gone, rest))
+		}
+	}
+	return actions
+}
+
+// endHold turns our hold into one that the job's owner can release, if it is still an administrator's. With over nothing
+// can make it an administrator's again, so the rest of our note replaces it.
+func endHold(j capacity.Job, admin, over bool, rest string) Action {
+	text := ""
+	if admin {
+		text = fmt.Sprintf("let the owner of job %s release it", j.Shown)
+	}
+	return onJob("end-hold", "", j, text, unchanged, func(ctx context.Context, w World) error {
+		if admin {
+			if err := w.Slurm.UserHold(ctx, j.Shown); err != nil {
+				return err
+			}
+			now, err := w.Slurm.Job(ctx, j.Shown)
+			switch changed := now.AdminComment != j.AdminComment; {
+			case err != nil:
+				return err
+			case changed && now.Pending() && now.Held && capacity.GoesOn(now.AdminComment):
+				// A launch released the job to go on elsewhere after it was read: our hold came too late.
+				return w.Slurm.Release(ctx, j.Shown)
+			case changed:
+				return nil
+			}
+		}
+		if !over {
+			return nil
+		}
+		return w.Slurm.SetAdminComment(ctx, j.Shown, rest)
+	})
+}
+
+// admitted reports whether a job would be accepted as it is, not only because the settings or an old snapshot turn
+// refusals into warnings.
+func admitted(seen Seen, j capacity.Job) bool {
+	v := capacity.Admit(seen.Snap.Request(j), seen.Snap, seen.Now)
+	return v.Code == capacity.OK || v.Code == capacity.NotManaged
+}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -145,8 +146,24 @@ func newWorld(t *testing.T, seed uint64) *world {
 			Partitions: []capacity.PartitionSettings{
 				{Name: "gpu", Provider: capacity.ProviderEC2, MinTime: d(30 * time.Minute), OnEnd: capacity.RequeueAtEnd, Groups: []capacity.GroupSettings{group("gpu", 2)}},
 				{Name: "solo", Provider: capacity.ProviderEC2, MinTime: d(30 * time.Minute), OnEnd: capacity.StopAtEnd, Groups: []capacity.GroupSettings{group("solo", 1)}}}},
-		Owner: me, Poll: time.Minute, State: state.Dir(quickDir(t)), EC2: clocked{w.client, w}, MachineTime: func() time.Time { return w.slurm.now }}.at(w.slurm, w.client)
+		Owner: me, Poll: time.Minute,
+		World: World{Slurm: w.slurm, EC2: clocked{w.client, w}, State: state.Dir(quickDir(t)), MachineTime: func() time.Time { return w.slurm.now }}}
+	w.slurm.stateSave = stateSave(t)
 	return w
+}
+
+// clusterMark is the mark of the cluster of these tests.
+const clusterMark = "lab/0123456789abcdef"
+
+// stateSave is slurmctld's folder, with the id of the cluster.
+func stateSave(t *testing.T) string {
+	dir := quickDir(t)
+	for name, text := range map[string]string{"clustername": "lab", "pcs-capacity-id": strings.TrimPrefix(clusterMark, "lab/")} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // within asks the simulator without a network between.
@@ -501,7 +518,7 @@ func (w *world) state() string {
 // passOf is a pass that has seen something.
 func passOf(s Sources, seen Seen) *pass {
 	p := newPass(s)
-	seen.Settings, seen.Owner, seen.Poll, seen.dir = p.seen.Settings, p.seen.Owner, p.seen.Poll, p.seen.dir
+	seen.Settings, seen.Owner, seen.Poll = p.seen.Settings, p.seen.Owner, p.seen.Poll
 	p.seen = seen
 	return p
 }

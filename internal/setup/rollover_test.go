@@ -22,6 +22,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Three blocks of a year; the second one overlaps the first, and the third is in another zone.
@@ -97,6 +98,7 @@ type rolling struct {
 	aws   *ec2.Client
 	pcs   *pcs.Client
 	syncs []lifecycle.Sources
+	made  []*setup.RollOver // of each
 
 	mu           sync.Mutex
 	reservations map[string]capacity.SlurmReservation
@@ -125,10 +127,26 @@ type sameClock struct{ *ec2.Client }
 
 func (sameClock) Offset() time.Duration { return 0 }
 
-// following is a world whose Slurm is that of a PCS cluster, without jobs.
+// following is the Slurm of a PCS cluster, without jobs.
 type following struct {
-	lifecycle.World // the actual one
+	lifecycle.Slurm
 	*rolling
+}
+
+// counted counts what a roll over calls.
+type counted struct {
+	*setup.RollOver
+	of *rolling
+}
+
+func (c counted) SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) ([]string, error) {
+	defer c.of.count("set up " + block.ID)()
+	return c.RollOver.SetUp(ctx, partition, group, block, anew)
+}
+
+func (c counted) Remove(ctx context.Context, partition, slot string) ([]string, error) {
+	defer c.of.count("remove " + slot)()
+	return c.RollOver.Remove(ctx, partition, slot)
 }
 
 func newRolling(t *testing.T, world, settings string, syncs int) *rolling {
@@ -173,15 +191,18 @@ func (r *rolling) sources(path string) lifecycle.Sources {
 	}
 	s := lifecycle.From(cfg, r.aws, r.pcs)
 	s.Owner = "0123abcd" // as of hosts that share a state_dir
-	s.RollOver.Setup.Slurm = following{rolling: r}
-	s.EC2, s.World, s.MachineTime = sameClock{r.aws}, following{s.World, r}, r.sim.Clock().Now
+	made := s.RollOver.(*setup.RollOver)
+	made.Setup.Slurm = following{rolling: r}
+	r.made = append(r.made, made)
+	s.RollOver = counted{made, r}
+	s.EC2, s.Slurm, s.MachineTime = sameClock{r.aws}, following{rolling: r}, r.sim.Clock().Now
 	return s
 }
 
 // setUp does by hand what roll_over is not for: the first block of a partition.
 func (r *rolling) setUp(block string) {
 	r.Helper()
-	made := r.syncs[0].RollOver
+	made := r.made[0]
 	s := made.Setup
 	s.Unattended = true // the clock goes on below
 	s.Slurm = nil       // and no pass is made, which would place a fence
@@ -200,63 +221,74 @@ func (r *rolling) setUp(block string) {
 	r.Fatal("PCS is at work for too long")
 }
 
-func (f following) Look(context.Context) (*lifecycle.Cluster, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c := &lifecycle.Cluster{Version: "25.11", Mark: "ml", KillWait: 30 * time.Second}
-	cluster := f.sim.PCSClusters()[0]
-	nodes := map[string][]string{}
-	for _, g := range cluster.NodeGroups {
+func (f following) Config(context.Context) (slurm.Config, error) {
+	return slurm.Config{Version: slurm.Version{Major: 25, Minor: 11}, KillWait: 30 * time.Second}, nil
+}
+
+// nodes are those of the node groups that are there, by group.
+func (f following) nodes() map[string][]capacity.Node {
+	nodes := map[string][]capacity.Node{}
+	for _, g := range f.sim.PCSClusters()[0].NodeGroups {
 		for n := range g.Max {
 			if g.Status != "ACTIVE" && g.Status != "UPDATING" {
 				continue
 			}
 			name := fmt.Sprintf("%s-%d", g.Name, n+1)
 			_, up := g.Instances[name]
-			nodes[g.Name] = append(nodes[g.Name], name)
-			c.Nodes = append(c.Nodes, capacity.Node{Name: name, Features: []string{g.Name}, State: map[bool]string{true: "IDLE+CLOUD", false: "IDLE+CLOUD+POWERED_DOWN"}[up]})
+			nodes[g.Name] = append(nodes[g.Name], capacity.Node{Name: name, Features: []string{g.Name}, State: map[bool]string{true: "IDLE+CLOUD", false: "IDLE+CLOUD+POWERED_DOWN"}[up]})
 		}
 	}
-	for _, q := range cluster.Queues {
-		one := capacity.SlurmPartition{Name: q.Name}
-		for _, name := range q.NodeGroups {
-			one.Nodes = append(one.Nodes, nodes[name]...)
-		}
-		c.Partitions = append(c.Partitions, one)
-	}
-	for _, r := range f.reservations {
-		r.Active = !r.Start.After(f.sim.Clock().Now())
-		c.Reservations = append(c.Reservations, r)
-	}
-	return c, nil
+	return nodes
 }
 
-func (f following) Jobs(context.Context, []string, func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
+func (f following) Nodes(context.Context, ...string) (all []capacity.Node, err error) {
+	for _, nodes := range f.nodes() {
+		all = append(all, nodes...)
+	}
+	return all, nil
+}
+
+func (f following) Partitions(context.Context) (all []capacity.SlurmPartition, err error) {
+	nodes := f.nodes()
+	for _, q := range f.sim.PCSClusters()[0].Queues {
+		one := capacity.SlurmPartition{Name: q.Name}
+		for _, name := range q.NodeGroups {
+			for _, n := range nodes[name] {
+				one.Nodes = append(one.Nodes, n.Name)
+			}
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (f following) Reservations(context.Context) (all []capacity.SlurmReservation, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.reservations {
+		r.Active = !r.Start.After(f.sim.Clock().Now())
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func (f following) JobsOf(context.Context, []string, func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
 	return []capacity.Job{}, nil, nil
 }
 
-func (f following) Do(ctx context.Context, e capacity.Effect) lifecycle.Answer {
-	switch e := e.(type) {
-	case lifecycle.SetUpSlot:
-		defer f.count("set up " + e.Block.ID)()
-		return f.World.Do(ctx, e)
-	case lifecycle.RemoveSlot:
-		defer f.count("remove " + e.Slot)()
-		return f.World.Do(ctx, e)
-	case lifecycle.ChangeGuard:
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		switch e.Do {
-		case "delete":
-			delete(f.reservations, e.R.Name)
-		case "replace":
-			delete(f.reservations, e.Old)
-			fallthrough
-		default:
-			f.reservations[e.R.Name] = e.R
-		}
-	}
-	return lifecycle.Answer{}
+func (f following) CreateReservation(_ context.Context, r capacity.SlurmReservation) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reservations[r.Name] = r
+	return nil
+}
+
+func (f following) UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error {
+	return f.CreateReservation(ctx, r)
+}
+
+func (f following) DropReservation(ctx context.Context, name string) error {
+	return f.DeleteReservation(ctx, name)
 }
 
 func (f following) DeleteReservation(_ context.Context, name string) error {
@@ -270,9 +302,12 @@ func (f following) Drain(context.Context, []string, string) error { return nil }
 
 // Slots is for the teardown of a slot.
 func (f following) Slots(ctx context.Context, _ string, nodes map[string][]string) (map[string]setup.SlurmSlot, int, error) {
-	cluster, err := f.Look(ctx)
-	slots, _ := setup.SlurmSeen{Nodes: cluster.Nodes, Partitions: cluster.Partitions, Reservations: cluster.Reservations}.Slots("", nodes)
-	return slots, 0, err
+	var seen setup.SlurmSeen
+	seen.Nodes, _ = f.Nodes(ctx)
+	seen.Partitions, _ = f.Partitions(ctx)
+	seen.Reservations, _ = f.Reservations(ctx)
+	slots, _ := seen.Slots("", nodes)
+	return slots, 0, nil
 }
 
 // pass has every sync make a pass, all at once, and returns the problems of the first. PCS
@@ -286,10 +321,10 @@ func (r *rolling) pass() (problems []string) {
 			}
 		}
 	}
-	cluster, _ := following{rolling: r}.Look(r.Context())
-	for _, one := range cluster.Reservations { // slurmctld drops those, at a restart
+	nodes, _ := following{rolling: r}.Nodes(r.Context())
+	for _, one := range r.reservations { // slurmctld drops those, at a restart
 		for _, node := range one.Nodes {
-			if !slices.ContainsFunc(cluster.Nodes, func(n capacity.Node) bool { return n.Name == node }) {
+			if !slices.ContainsFunc(nodes, func(n capacity.Node) bool { return n.Name == node }) {
 				r.Errorf("%s: %s is over node %s, which is gone", r.sim.Clock().Now().Format("01-02 15:04"), one.Name, node)
 			}
 		}
@@ -373,7 +408,7 @@ func TestRollOverSetbacks(t *testing.T) {
 			world:    strings.NewReplacer(`zone = "us-east-2a", `+inB, `zone = "us-east-2b", `+inB),
 			settings: strings.NewReplacer(`, "subnet-0e200000000000b02"`, ""),
 			mend: func(r *rolling) {
-				path := r.syncs[0].RollOver.Config.Path
+				path := r.made[0].Config.Path
 				text, err := os.ReadFile(path)
 				if err == nil {
 					err = os.Remove(path)
@@ -386,12 +421,12 @@ func TestRollOverSetbacks(t *testing.T) {
 				}
 				r.syncs[0] = r.sources(path)
 			},
-			want: "setting up " + blockB + " in partition gpu: reservation " + blockB + " is in us-east-2b (use2-az2), but node group gpu-b has only subnet-0e200000000000a01 in us-east-2a (use2-az1); " +
+			want: "cannot set up " + blockB + " in partition gpu: reservation " + blockB + " is in us-east-2b (use2-az2), but node group gpu-b has only subnet-0e200000000000a01 in us-east-2a (use2-az1); " +
 				"`pcs-capacity setup --reservation " + blockB + " --queue gpu --node-group gpu` shows what to do",
 		},
 		"PCS cannot create it": {
 			before: func(r *rolling) { r.sim.FailNodeGroups(1, "InsufficientAddresses", "no address is left") },
-			want:   "setting up " + blockB + " in partition gpu: PCS could not create compute node group gpu-b: InsufficientAddresses: no address is left",
+			want:   "cannot set up " + blockB + " in partition gpu: PCS could not create compute node group gpu-b: InsufficientAddresses: no address is left",
 		},
 		"not allowed": {
 			before: func(r *rolling) {
@@ -427,7 +462,7 @@ func TestRollOverSetbacks(t *testing.T) {
 			for range 4 + 5 {
 				before := kept()
 				for _, p := range r.pass() {
-					if strings.HasPrefix(p, "setting up") {
+					if strings.HasPrefix(p, "cannot set up") {
 						said[p] = true
 					}
 				}

@@ -38,7 +38,7 @@ func TestFormsOfFiles(t *testing.T) {
 			},
 			func(d Dir) error { _, err := d.Held(at); return err }},
 		{"private/marks.json", `{"1":{"fit":true}}`,
-			func(d Dir) error { return d.KeepMarks(map[string]Mark{"1": {Fit: true}}, nil) },
+			func(d Dir) error { return d.KeepMarks(map[string]Mark{"1": {Fit: true}}) },
 			func(d Dir) error { _, err := d.Marks(); return err }},
 		{"hook.json", `{"account":"1"}`,
 			func(d Dir) error { return d.KeepHook(HookAccess{Account: "1"}) },

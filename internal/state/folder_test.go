@@ -33,7 +33,7 @@ func deeds() []aDeed {
 			return d.Hold(capacity.Held{Token: "t", Until: now.Add(time.Hour)}, now, func(capacity.Held, []capacity.Held) error { return nil })
 		}},
 		{"private/" + fullFile, func(d Dir) error { return d.MarkFull("cr-1", 1, now, now.Add(time.Hour)) }},
-		{"private/" + marksFile, func(d Dir) error { return d.KeepMarks(map[string]Mark{"1": {}}, nil) }},
+		{"private/" + marksFile, func(d Dir) error { return d.KeepMarks(map[string]Mark{"1": {}}) }},
 		{"private/" + noticesFile, func(d Dir) error { return d.KeepNotices(map[string]time.Time{"a": now}) }},
 		{"private/" + tornFile, func(d Dir) error { return d.KeepTornDown("gpu") }},
 		{"private/" + setbacksFile, func(d Dir) error { return d.KeepSetbacks(map[string]Setback{"a": {}}) }},

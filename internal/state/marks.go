@@ -85,8 +85,8 @@ func (d Dir) marks() file[map[string]Mark] {
 func (d Dir) Marks() (map[string]Mark, error) { return d.marks().read() }
 
 // KeepMarks writes the marks for the next pass, if they are not those of before.
-func (d Dir) KeepMarks(marks, before map[string]Mark) error {
-	if maps.Equal(marks, before) {
+func (d Dir) KeepMarks(marks map[string]Mark) error {
+	if before, err := d.Marks(); err == nil && maps.Equal(marks, before) {
 		return nil
 	}
 	return d.marks().write(marks)

@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +14,17 @@ import (
 )
 
 // sample records, for the report, the open reservations, the state of their nodes and the jobs on them.
-func sample(s Seen) []capacity.Effect {
+func sample(s Seen) []Action {
+	now := s.sample()
+	if now == nil {
+		return nil
+	}
+	return []Action{action("keep-sample", capacity.Subject{}, "",
+		func(_ context.Context, w World) error { return w.State.AppendSample(*now, s.LastSample, s.Poll) })}
+}
+
+// sample is nil where there is nothing to record.
+func (s Seen) sample() *state.Sample {
 	now := state.Sample{At: s.second(), Paid: s.paid()}
 	if s.Jobs == nil || !s.pays(now.Paid) {
 		return nil // without jobs the report shows this time as unknown
@@ -22,7 +34,7 @@ func sample(s Seen) []capacity.Effect {
 		paid.Waits = waited[paid.Partition]
 	}
 	now.Runs = s.runs(now.At)
-	return []capacity.Effect{KeepSample{now, s.LastSample, s.Poll}}
+	return &now
 }
 
 // pays reports whether some reservation is paid for, or was until now.
@@ -208,3 +220,57 @@ func (s Seen) run(j capacity.Job) state.Run {
 
 // clockSlack is the tolerated difference after a time was converted by a clock offset that is known to the second.
 const clockSlack = 3 * time.Second
+
+// published writes the snapshot and the plan for their readers, and the facts for running jobs. slurmctld's own copy
+// comes first, because state_dir may be on a file server that hangs.
+func published(s Seen, local state.Dir) []Action {
+	all := facts(s)
+	return []Action{
+		action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
+			if local == "" || local == w.State {
+				return nil
+			}
+			return inFolder("local_dir", local.WriteSnapshot(s.Snap))
+		}),
+		action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
+			return inFolder("state_dir", w.State.WriteSnapshot(s.Snap))
+		}),
+		action("keep-facts", capacity.Subject{}, "", func(_ context.Context, w World) error {
+			return inFolder("state_dir", w.State.WriteFacts(all))
+		}),
+	}
+}
+
+// inFolder names the setting of the folder that an error is about.
+func inFolder(setting string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", setting, err)
+	}
+	return nil
+}
+
+// facts returns what running jobs may read about their reservations. If several share a slot, only EC2 knows which
+// one a node runs in, so there are no facts.
+func facts(s Seen) map[string]state.Facts {
+	all := map[string]state.Facts{}
+	for _, v := range s.slots() {
+		if v.current.ID == "" || len(s.Snap.Standing(v.slot, s.Now).Current) > 1 {
+			continue
+		}
+		w := v.window
+		f := state.Facts{
+			ReservationID: v.current.ID,
+			InstanceType:  v.current.InstanceType,
+			Partition:     v.partition.Name,
+			Slot:          v.slot.Name,
+		}
+		if !w.Unbounded() {
+			f.Requeue = capacity.RequeueAt(w.Fence, s.Snap.KillWait.Duration).UTC()
+			f.Fence, f.Reclaim, f.End = w.Fence.UTC(), w.Reclaim.UTC(), w.End.UTC()
+			f.RequeueUnix = f.Requeue.Unix()
+			f.FenceUnix, f.ReclaimUnix, f.EndUnix = w.Fence.Unix(), w.Reclaim.Unix(), w.End.Unix()
+		}
+		all[v.slot.Name] = f
+	}
+	return all
+}

@@ -1,0 +1,403 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+)
+
+// fences gives each slot the Slurm reservations that it needs now. Without AWS it deletes only duplicates: unknown
+// does not mean gone.
+func fences(s Seen) (actions []Action, problems []capacity.Problem) {
+	var want []capacity.SlurmReservation
+	to := steering{
+		owner: s.Owner,
+		keep:  map[string]bool{},
+		mayGo: s.mayGo,
+		now:   s.SlurmNow(),
+	}
+	for _, v := range s.slots() {
+		nodes := s.Cluster.SlotNodes(v.slot.Name)
+		v.owner, v.ownerIs = s.Owner, s.OwnerIs
+		if v.current.ID == "" && v.partition.Provider == capacity.ProviderPCS && !s.Cluster.inPartition("", nodes) {
+			nodes = nil // it is about to be deleted: nothing can start there
+		}
+		if v.unknown || len(nodes) == 0 && v.current.ID != "" {
+			to.keep[v.slot.Name] = true
+			continue
+		}
+		v.lost = s.Cluster.lost(v, nodes[:v.launchable(nodes)])
+		if closed := v.surplus(nodes); !v.partition.Provider.Launches() && v.current.ID != "" && len(closed) > 0 {
+			problems = append(problems, capacity.Problemf(capacity.NodesUnused,
+				capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: hostlist.Compress(closed)},
+				fmt.Sprintf("set max_nodes = %d in the settings to use them", len(nodes)),
+				"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s",
+				v.slot.Name, len(nodes), len(nodes)-len(closed), hostlist.Compress(closed)))
+		}
+		for _, r := range v.wanted(nodes, s.Now) {
+			want = append(want, r.ByClock(s.toSlurm()))
+		}
+	}
+	todo, left := to.steps(want, s.Cluster.Reservations)
+	problems = append(append(problems, left...), s.keptFences(todo)...)
+	open := map[string]bool{} // slots whose closing guards may be missing: nothing is removed from them
+	for _, g := range todo {
+		if g.do == "delete" && s.NoAWS {
+			continue
+		}
+		actions = append(actions, action(g.do+"-"+string(g.r.Guard().Kind), aboutNodes(g.slot, g.r.Nodes), g.text(-s.toSlurm()),
+			func(ctx context.Context, w World) error {
+				if g.do == "delete" && open[g.slot] {
+					return errMoot
+				}
+				err := g.carryOut(ctx, w)
+				open[g.slot] = open[g.slot] || err != nil
+				return err
+			}))
+	}
+	return actions, problems
+}
+
+// guardChange changes a Slurm reservation of ours: a fence, a wait, or the guard over surplus nodes.
+type guardChange struct {
+	do   string // create, update, replace, delete
+	r    capacity.SlurmReservation
+	slot string
+	// old is the name to delete once its replacement exists. occupied: the replacement's name must be freed first.
+	old      string
+	occupied bool
+}
+
+func (g guardChange) carryOut(ctx context.Context, w World) error {
+	r := g.r
+	if now := w.MachineTime(); r.Start.Before(now) { // Slurm refuses a start in the past
+		r.Start = now
+	}
+	switch g.do {
+	case "create":
+		return w.Slurm.CreateReservation(ctx, r)
+	case "update":
+		return w.Slurm.UpdateReservation(ctx, r)
+	case "delete":
+		return w.Slurm.DropReservation(ctx, r.Name)
+	}
+	// A stop between the two calls would leave neither guard until the next pass.
+	ctx = context.WithoutCancel(ctx)
+	if g.occupied {
+		if err := w.Slurm.DropReservation(ctx, r.Name); err != nil {
+			return err
+		}
+	}
+	if err := w.Slurm.CreateReservation(ctx, r); err != nil {
+		return err
+	}
+	return w.Slurm.DropReservation(ctx, g.old)
+}
+
+// text is for people; toAWS turns its times into AWS's.
+func (g guardChange) text(toAWS time.Duration) string {
+	nodes, r := hostlist.Compress(g.r.Nodes), g.r.ByClock(toAWS)
+	verb := map[string]string{"create": "place", "update": "move", "replace": "move", "delete": "remove"}[g.do]
+	switch kind, removed := r.Guard().Kind, g.do == "delete"; {
+	case kind == "wait" && removed:
+		return fmt.Sprintf("remove the wait %s: nothing holds jobs back from %s any more", r.Name, nodes)
+	case kind == "wait":
+		return fmt.Sprintf("%s the wait %s: no job starts on %s before %s", verb, r.Name, nodes, capacity.FormatUTC(r.End))
+	case kind == "surplus" && removed:
+		return fmt.Sprintf("remove %s: jobs get %s again", r.Name, nodes)
+	case kind == "surplus":
+		return fmt.Sprintf("%s %s: no job starts on %s, as there are no instances for more nodes, or max_nodes allows no more", verb, r.Name, nodes)
+	case removed:
+		return fmt.Sprintf("remove the fence %s: no reservation needs it", r.Name)
+	}
+	text := fmt.Sprintf("%s the fence %s: no job runs on %s after %s", verb, r.Name, nodes, capacity.FormatUTC(r.Start))
+	if !r.Infinite() {
+		text += fmt.Sprintf(" until %s, when the next block opens", capacity.FormatUTC(r.End))
+	}
+	return text
+}
+
+func aboutNodes(slot string, nodes []string) capacity.Subject {
+	return capacity.Subject{Slot: slot, Node: hostlist.Compress(nodes)}
+}
+
+// sameTime is the difference below which two times count as equal: the offset between the clocks is only known to the
+// second (HTTP's Date header).
+const sameTime = 5 * time.Second
+
+// guard is the purpose of a Slurm reservation of the slot, for an EC2 reservation.
+func (v slotView) guard(kind capacity.GuardKind, block string) capacity.Guard {
+	return capacity.Guard{Kind: kind, Slot: v.slot.Name, Block: block, Owner: v.owner}
+}
+
+// reservation builds one of our Slurm reservations: root's, over running jobs too.
+func (v slotView) reservation(of capacity.Guard, nodes []string, start, end time.Time) capacity.SlurmReservation {
+	return capacity.SlurmReservation{
+		Name:    of.String(),
+		Nodes:   nodes,
+		Start:   start,
+		End:     end,
+		Flags:   v.partition.Provider.GuardFlags(),
+		Users:   []string{"root"},
+		Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + v.ownerIs,
+	}
+}
+
+// wanted returns the Slurm reservations that a slot needs now, in AWS's time. The wait comes before the fence, so
+// there is no gap when one follows the other.
+func (v slotView) wanted(nodes []string, now time.Time) []capacity.SlurmReservation {
+	if len(nodes) == 0 {
+		return nil
+	}
+	if v.current.ID == "" {
+		return v.fenced(nodes, now)
+	}
+	id := v.current.ID
+	var want []capacity.SlurmReservation
+	if !v.partition.Provider.Configures() && v.window.Start.After(now) {
+		want = append(want, v.reservation(v.guard("wait", id), nodes, now, v.window.Start))
+	}
+	if !v.window.Unbounded() {
+		// The fence lasts until the next turn begins: until then, instances of the old block still terminate.
+		want = append(want, v.reservation(v.guard("fence", id), nodes, v.window.Fence, v.next.Window.Start))
+	}
+	// The next block is guarded before it opens: nothing may start on its nodes until then.
+	if next := v.next; !next.Window.Unbounded() {
+		want = append(want, v.reservation(v.guard("fence", next.Reservation.ID), nodes, next.Window.Fence, time.Time{}))
+	}
+	if surplus := v.surplus(nodes); len(surplus) > 0 {
+		want = append(want, v.reservation(v.guard("surplus", id), surplus, now, time.Time{}))
+	}
+	return want
+}
+
+// surplus returns the nodes that jobs are kept from: the last ones and, where we launch, those of failed hosts. They
+// stay the same while jobs come and go. Where others launch, only they know which nodes have the instances, so there
+// surplus closes only nodes beyond max_nodes.
+func (v slotView) surplus(nodes []string) []string {
+	if v.partition.Provider.Launches() {
+		return slices.Concat(v.lost, nodes[v.launchable(nodes):])
+	}
+	if v.group.MaxNodes == 0 || v.places < v.group.MaxNodes {
+		return nil
+	}
+	return nodes[v.launchable(nodes):]
+}
+
+// launchable is the number of a slot's nodes, the first ones, that have instances.
+func (v slotView) launchable(nodes []string) int {
+	if v.places == 0 {
+		return len(nodes)
+	}
+	return min(v.places, len(nodes))
+}
+
+// fenced closes nodes that cannot be launched, so the queue does not start jobs there: the nodes of a slot whose
+// reservations have all ended, or which never had one.
+func (v slotView) fenced(nodes []string, now time.Time) []capacity.SlurmReservation {
+	start := v.last.Fence
+	if v.last.Unbounded() {
+		if v.partition.Provider.Configures() || !v.group.PurchaseOption.Reserved() {
+			return nil
+		}
+		start = now
+	}
+	if start.After(now) { // a block that never opened, such as payment-failed
+		start = now
+	}
+	return []capacity.SlurmReservation{v.reservation(v.guard("fence", v.lastID), nodes, start, time.Time{})}
+}
+
+// steering is what the steps of a pass depend on in addition to the reservations.
+type steering struct {
+	owner string
+	// keep are slots to leave as they are, because nothing is known about them.
+	keep map[string]bool
+	// mayGo reports whether a fence has nothing left to guard.
+	mayGo func(capacity.Guard) bool
+	now   time.Time
+}
+
+// steps turns the existing Slurm reservations into the wanted ones; all times are in Slurm's clock. It also reports
+// reservations with one of our names that it leaves alone.
+func (s steering) steps(want, have []capacity.SlurmReservation) (todo []guardChange, left []capacity.Problem) {
+	mine := map[capacity.Guard][]capacity.SlurmReservation{}
+	taken := map[string]bool{}
+	var places []capacity.Guard // in the order of have
+	for _, r := range have {
+		g, named := capacity.ParseGuard(r.Name)
+		switch {
+		case !named:
+		case !r.Ours():
+			taken[r.Name] = true
+			left = append(left, capacity.Problemf(capacity.NameTaken, capacity.Subject{}, "",
+				"Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
+				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
+		case g.Owner == s.owner:
+			mine[g.Place()] = append(mine[g.Place()], r)
+			places = append(places, g.Place())
+		}
+	}
+	drop := func(r capacity.SlurmReservation) {
+		todo = append(todo, guardChange{do: "delete", r: r, slot: r.Guard().Slot})
+	}
+	for _, w := range want {
+		place := w.Guard().Place()
+		all := mine[place]
+		delete(mine, place)
+		if len(all) == 0 {
+			if !taken[w.Name] {
+				todo = append(todo, guardChange{do: "create", r: w, slot: place.Slot})
+			}
+			continue
+		}
+		st, rest := s.change(w, all, taken)
+		if st.do != "" {
+			todo = append(todo, st)
+		}
+		for _, r := range rest {
+			drop(r)
+		}
+	}
+	for _, place := range places {
+		if s.keep[place.Slot] {
+			continue
+		}
+		for _, r := range mine[place] {
+			if place.Kind != "fence" || s.mayGo(place) {
+				drop(r)
+			}
+		}
+		delete(mine, place)
+	}
+	// First close slots, then open them.
+	order := []string{"create", "update", "replace", "delete"}
+	slices.SortStableFunc(todo,
+		func(a, b guardChange) int { return slices.Index(order, a.do) - slices.Index(order, b.do) })
+	return todo, left
+}
+
+// change picks, of several Slurm reservations for one place, the one that needs the smallest change; rest are deleted
+// after that.
+func (s steering) change(w capacity.SlurmReservation, all []capacity.SlurmReservation,
+	taken map[string]bool) (st guardChange, rest []capacity.SlurmReservation) {
+	best, do := 0, ""
+	for i, r := range all {
+		d := difference(w, r, true, s.now)
+		if easier := []string{"", "update", "replace"}; i == 0 || slices.Index(easier, d) < slices.Index(easier, do) {
+			best, do = i, d
+		}
+	}
+	there := all[best]
+	rest = slices.Delete(slices.Clone(all), best, best+1)
+	st = guardChange{do: do, r: w, slot: w.Guard().Slot}
+	st.r.Active = there.Active
+	if do != "replace" {
+		st.r.Name = there.Name
+		return st, rest
+	}
+	g := w.Guard()
+	g.Second = there.Name == w.Name
+	st.r.Name, st.old = g.String(), there.Name
+	if taken[st.r.Name] {
+		return guardChange{}, nil
+	}
+	occupies := func(r capacity.SlurmReservation) bool { return r.Name == st.r.Name }
+	st.occupied = slices.ContainsFunc(rest, occupies)
+	return st, slices.DeleteFunc(rest, occupies)
+}
+
+// difference is the change that a reservation needs; "" for none. One that has started cannot get another start
+// ("Reservation already started"), and not reliably other nodes: it is deleted and created again.
+func difference(want, have capacity.SlurmReservation, exists bool, now time.Time) string {
+	if !exists {
+		return "create"
+	}
+	if !have.End.IsZero() && !have.End.After(now) {
+		return "replace" // ended; Slurm still lists it for a while
+	}
+	if want.Maintenance() != have.Maintenance() {
+		return "replace" // the partition has another provider now
+	}
+	started := have.Active || !have.Start.After(now)
+	sameStart := near(want.Start, have.Start) || started && !want.Start.After(now)
+	sameNodes := slices.Equal(sorted(want.Nodes), sorted(have.Nodes))
+	sameEnd := have.Infinite() == want.Infinite() && (have.Infinite() || near(want.End, have.End))
+	switch {
+	case sameStart && sameNodes && sameEnd:
+		return ""
+	case started && !(sameStart && sameNodes):
+		return "replace"
+	}
+	return "update"
+}
+
+func near(a, b time.Time) bool { return a.Sub(b).Abs() <= sameTime }
+
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
+
+// mayGo reports whether a fence has nothing left to guard. Its name says what it guards: it goes when EC2 says that this
+// has ended or no longer ends, or when it never gets this slot because another reservation has it; never because the
+// settings do not name it, for they may be the wrong settings.
+func (s Seen) mayGo(g capacity.Guard) bool {
+	if g.Block == "" {
+		return true
+	}
+	r, known := s.Snap.Reservation(g.Block)
+	if !known {
+		r, known = s.Guarded[g.Block]
+	}
+	if !known {
+		return s.Gone[g.Block]
+	}
+	if !r.LiveAt(s.Now) || r.End.IsZero() && !r.Kind.Bought() {
+		return true
+	}
+	for _, v := range s.slots() {
+		if v.slot.Name == g.Slot {
+			for _, t := range s.Snap.Turns(v.slot) {
+				if t.Reservation.ID == g.Block && t.Never {
+					return true
+				}
+			}
+			continue
+		}
+		// The settings have it in another slot.
+		if !v.former && slices.Contains(v.slot.ReservationIDs, g.Block) &&
+			(v.current.ID == g.Block || v.next.Reservation.ID == g.Block) {
+			return true
+		}
+	}
+	return false
+}
+
+// keptFences reports the fences that stay although the settings do not name their reservations, except those that the
+// slots of the last snapshot report.
+func (s Seen) keptFences(todo []guardChange) (problems []capacity.Problem) {
+	goes := map[string]bool{}
+	for _, e := range todo {
+		goes[e.old] = true
+		if e.do == "delete" {
+			goes[e.r.Name] = true
+		}
+	}
+	for _, r := range s.Cluster.Reservations {
+		g := r.Guard()
+		if !r.Ours() || g.Kind != "fence" || g.Owner != s.Owner || goes[r.Name] {
+			continue
+		}
+		if block, live := s.Guarded[g.Block]; live && block.LiveAt(s.Now) {
+			problems = append(problems, unnamed(block, g.Slot, r.Name))
+		} else if since, missing := s.Snap.Missing[g.Block]; missing {
+			problems = append(problems, capacity.Problemf(capacity.ReservationMissing, capacity.Subject{Slot: g.Slot, Reservation: g.Block}, "",
+				"EC2 has not described reservation %s since %s; its fence %s stays until %s",
+				g.Block, capacity.FormatUTC(since), r.Name, capacity.FormatUTC(since.Add(missingFor))))
+		}
+	}
+	return problems
+}

@@ -1,0 +1,377 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// powerUpAgain is how long after a power-up sync tries again the nodes that are off still, or once more.
+const powerUpAgain = 15 * time.Minute
+
+// openings powers up the nodes of open blocks, which are paid, unless the node group is dynamic (only blocks have that
+// choice). PCS itself keeps static nodes up.
+func openings(s Seen) (actions []Action) {
+	for _, v := range s.slots() {
+		open := v.current.State == capacity.StateActive && !v.window.Start.After(s.Now) &&
+			v.window.Fence.After(s.Now.Add(s.Snap.Timing.BootAllowance.Duration))
+		if v.former || !v.partition.Provider.Launches() || v.group.Dynamic || !v.current.Kind.Bought() || !open ||
+			s.Now.Before(s.Old.PoweredUp(v.slot.Name).Add(powerUpAgain)) {
+			continue
+		}
+		nodes := s.Cluster.SlotNodes(v.slot.Name)
+		nodes = nodes[:v.launchable(nodes)]
+		busy := s.Cluster.lost(v, nodes)
+		for _, o := range s.Snap.Orphans { // ended first
+			busy = append(busy, o.Node)
+		}
+		for node := range s.completing() {
+			busy = append(busy, node)
+		}
+		nodes = s.Cluster.those(nodes, func(n capacity.Node) bool {
+			return n.PoweredDown() && n.Base() == "IDLE" && n.Out() == "" && !slices.Contains(busy, n.Name)
+		})
+		if len(nodes) > 0 {
+			actions = append(actions, action("power-up", aboutNodes(v.slot.Name, nodes),
+				fmt.Sprintf("power %s up: %s is open since %s", hostlist.Compress(nodes), v.current.ID, capacity.FormatUTC(v.window.Start)),
+				func(ctx context.Context, w World) error { return w.Slurm.PowerUp(ctx, nodes) }))
+		}
+	}
+	return actions
+}
+
+// notePowerUps notes in the snapshot when the nodes of each slot were powered up.
+func notePowerUps(s Seen, ups []Action) {
+	for _, part := range s.Snap.Partitions {
+		for _, g := range part.Groups {
+			for i := range g.Slots {
+				slot := &g.Slots[i]
+				slot.PoweredUp = s.Old.PoweredUp(slot.Name)
+				if slices.ContainsFunc(ups, func(a Action) bool { return a.About.Slot == slot.Name }) {
+					slot.PoweredUp = s.second()
+				}
+			}
+		}
+	}
+}
+
+// endedBlocks powers down our nodes that are still up under their fence, once their jobs have ended. PCS does so
+// itself.
+func endedBlocks(s Seen) (actions []Action) {
+	for _, v := range s.slots() {
+		fence := v.window.Fence
+		if v.current.ID == "" {
+			fence = v.last.Fence
+		}
+		if !v.partition.Provider.Launches() || fence.IsZero() || fence.After(s.Now) {
+			continue
+		}
+		if nodes := s.Cluster.those(s.Cluster.SlotNodes(v.slot.Name), capacity.Node.Up); len(nodes) > 0 {
+			actions = append(actions, action("power-down", aboutNodes(v.slot.Name, nodes),
+				fmt.Sprintf("power %s down: the fence was at %s", hostlist.Compress(nodes), capacity.FormatUTC(fence)),
+				func(ctx context.Context, w World) error {
+					return w.Slurm.PowerDown(ctx, nodes, "the reservation ends: powered down under the fence")
+				}))
+		}
+	}
+	return actions
+}
+
+// givenUp returns to Slurm the nodes that did not boot within ResumeTimeout and are still DOWN. ResumeFailProgram
+// does so at once, but Slurm calls it only once, and it may have been killed.
+func givenUp(s Seen) (actions []Action) {
+	for slot, nodes := range s.ofSlots(func(n capacity.Node) bool { return n.TimedOut() }) {
+		actions = append(actions, action("return-nodes", aboutNodes(slot, nodes),
+			fmt.Sprintf("give %s back to Slurm: DOWN since ResumeTimeout, and ResumeFailProgram did not", hostlist.Compress(nodes)),
+			func(ctx context.Context, w World) error {
+				return w.Slurm.PowerDownForce(ctx, nodes, "ResumeTimeout reached: given back by sync")
+			}))
+	}
+	return actions
+}
+
+// completing returns to Slurm the nodes that are off while a job still completes there: the job would wait until
+// another job powers them up. Slurm 24.11 has such jobs when a job that ended before a restart of slurmctld is
+// requeued after it.
+func completing(s Seen) (actions []Action) {
+	jobs := s.completing()
+	for slot, nodes := range s.ofSlots(func(n capacity.Node) bool { return n.PoweredDown() && jobs[n.Name] != "" }) {
+		about := aboutNodes(slot, nodes)
+		about.Job = jobs[nodes[0]]
+		actions = append(actions, action("return-nodes", about,
+			fmt.Sprintf("give %s back to Slurm: powered down with job %s still completing there", about.Node, about.Job),
+			func(ctx context.Context, w World) error {
+				// Nodes are read before jobs, and another job may have powered one up since.
+				now, err := w.Slurm.Nodes(ctx, nodes...)
+				if err != nil {
+					return err
+				}
+				if slices.ContainsFunc(now, func(n capacity.Node) bool { return !n.PoweredDown() }) {
+					return errMoot
+				}
+				return w.Slurm.PowerDownForce(ctx, nodes, "powered down with a job completing: given back by sync")
+			}))
+	}
+	return actions
+}
+
+// completing are the jobs that complete, by node: squeue shows nodes that have not said that it is over.
+func (s Seen) completing() map[string]string {
+	jobs := map[string]string{}
+	for _, j := range s.Jobs {
+		if j.State == "COMPLETING" {
+			for _, n := range j.Nodes {
+				jobs[n] = j.Shown
+			}
+		}
+	}
+	return jobs
+}
+
+// ofSlots yields, by slot, the names of matching nodes that Slurm powers up with our programs.
+func (s Seen) ofSlots(of func(capacity.Node) bool) iter.Seq2[string, []string] {
+	return func(yield func(slot string, names []string) bool) {
+		done := map[string]bool{} // a slot may be in two partitions
+		for _, part := range s.Snap.Partitions {
+			if !part.Provider.Launches() {
+				continue
+			}
+			for _, g := range part.Groups {
+				for _, slot := range g.Slots {
+					names := s.Cluster.those(s.Cluster.SlotNodes(slot.Name), of)
+					if len(names) > 0 && !done[slot.Name] && !yield(slot.Name, names) {
+						return
+					}
+					done[slot.Name] = true
+				}
+			}
+		}
+	}
+}
+
+// This file ends instances that nothing else would end: SuspendProgram was killed, or EC2 refused it for its whole
+// time, or somebody launched for a node that Slurm does not have. Each takes a place that is paid for. An instance
+// ended by mistake takes a job with it, so one look is never enough.
+
+// orphanAge is the least age of an orphan: it leaves SuspendProgram its time, and spares a launch that Slurm has not
+// heard of yet.
+const orphanAge = 5 * time.Minute
+
+// orphanTime is how long a pass must have seen an orphan before another pass ends it.
+const orphanTime = 30 * time.Second
+
+// orphans returns this cluster's instances without a node.
+func orphans(instances []capacity.Instance, cluster *Cluster, now time.Time) []capacity.Orphan {
+	addresses := map[string][]string{} // of the instances of each node
+	for _, i := range instances {
+		if node := i.Node(hostlist.Expand); node != "" && !i.Ended() {
+			addresses[node] = append(addresses[node], i.PrivateIP)
+		}
+	}
+	var found []capacity.Orphan
+	byName := cluster.byName()
+	for _, i := range instances {
+		node := i.Node(hostlist.Expand)
+		if node == "" || i.Ended() || i.Launched.After(now.Add(-orphanAge)) {
+			continue
+		}
+		if why := cluster.without(byName, node, i.PrivateIP, addresses[node]); why != "" {
+			found = append(found, capacity.Orphan{Instance: i.ID, Node: node, Reservation: i.ReservationID, Why: why,
+				Since: now.UTC().Truncate(time.Second)})
+		}
+	}
+	slices.SortFunc(found, func(a, b capacity.Orphan) int { return cmp.Compare(a.Instance, b.Instance) })
+	return found
+}
+
+// without says why an instance at an address does not belong to its node; "" if it does, or may. addresses are those
+// of all instances for the node.
+func (c *Cluster) without(byName map[string]capacity.Node, node, address string, addresses []string) string {
+	n, there := byName[node]
+	switch {
+	case there && n.PoweredDown():
+		return "Slurm has powered the node down"
+	case there:
+		at := n.Address
+		if at != address && slices.Contains(addresses, at) {
+			return "the node is up as another instance"
+		}
+		return ""
+	case slices.ContainsFunc(c.Partitions, func(p capacity.SlurmPartition) bool { return slices.Contains(p.Nodes, node) }):
+		// Slurm 22.05 hides nodes that are powered down unless PrivateData has cloud.
+		return "Slurm has powered the node down"
+	}
+	return "Slurm has no such node"
+}
+
+// endOrphans terminates the orphans that this pass and an earlier one have seen.
+func endOrphans(s Seen) (actions []Action) {
+	if !s.OrphansSeen {
+		return nil
+	}
+	for _, o := range s.Snap.Orphans {
+		if s.Now.Sub(o.Since) >= orphanTime {
+			_, _, slot, _ := s.Settings.PlaceOf(o.Node)
+			actions = append(actions, action("end-instance",
+				capacity.Subject{Slot: slot, Node: o.Node, Instance: o.Instance, Reservation: o.Reservation},
+				fmt.Sprintf("end instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why),
+				func(ctx context.Context, w World) error { return w.EC2.Terminate(ctx, []string{o.Instance}) }))
+		}
+	}
+	return actions
+}
+
+// withoutEnded returns the remaining orphans.
+func withoutEnded(orphans []capacity.Orphan, ended []Action) []capacity.Orphan {
+	return slices.DeleteFunc(slices.Clone(orphans), func(o capacity.Orphan) bool {
+		return slices.ContainsFunc(ended, func(a Action) bool { return a.About.Instance == o.Instance })
+	})
+}
+
+// orphanProblems reports the orphans, those of one reservation together.
+func orphanProblems(s Seen) (problems []capacity.Problem) {
+	type kind struct{ reservation, why string }
+	var kinds []kind
+	ids, nodes := map[kind][]string{}, map[kind][]string{}
+	for _, o := range s.Snap.Orphans {
+		k := kind{o.Reservation, o.Why}
+		if ids[k] == nil {
+			kinds = append(kinds, k)
+		}
+		ids[k], nodes[k] = append(ids[k], o.Instance), append(nodes[k], o.Node)
+	}
+	for _, k := range kinds {
+		who, holds := fmt.Sprintf("instance %s (%s)", ids[k][0], nodes[k][0]), "holds a place"
+		if n := len(ids[k]); n > 1 {
+			who, holds = fmt.Sprintf(
+				"instances %s (%s)",
+				strings.Join(ids[k], ", "),
+				hostlist.Compress(nodes[k]),
+			), fmt.Sprintf("hold %d places", n)
+		}
+		if k.reservation == "" {
+			holds = "on demand"
+		}
+		problems = append(problems,
+			capacity.Problemf(capacity.OrphanFound, capacity.Subject{Reservation: k.reservation}, "",
+				"%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why))
+	}
+	return problems
+}
+
+// twins reports instances with another cluster's mark that are for our nodes or at their addresses. Nothing ends
+// them: they may belong to another cluster of the same name.
+func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
+	type kind struct {
+		mark  string
+		there bool // at the address of a node of ours
+	}
+	var kinds []kind
+	ids, nodes := map[kind][]string{}, map[kind][]string{}
+	for _, i := range others {
+		node := i.Node(hostlist.Expand)
+		there := slices.ContainsFunc(s.Cluster.Nodes, func(n capacity.Node) bool { return n.Address == i.PrivateIP })
+		if i.Ended() || !there && !s.Cluster.has(node) {
+			continue
+		}
+		k := kind{i.Tags[capacity.TagCluster], there}
+		if ids[k] == nil {
+			kinds = append(kinds, k)
+		}
+		ids[k], nodes[k] = append(ids[k], i.ID), append(nodes[k], cmp.Or(node, "no node"))
+	}
+	for _, k := range kinds {
+		who, has, them := fmt.Sprintf("instance %s (%s)", ids[k][0], nodes[k][0]), "has", "it"
+		if len(ids[k]) > 1 {
+			who, has, them = fmt.Sprintf("instances %s (%s)", strings.Join(ids[k], ", "),
+				hostlist.Compress(nodes[k])), "have", "them"
+		}
+		if k.there {
+			who += ", at an address of this cluster's nodes,"
+		}
+		what := fmt.Sprintf("this cluster's is %s; nothing here ends %s", s.Cluster.Mark, them)
+		_, id := capacity.CutClusterMark(k.mark)
+		switch {
+		case s.Cluster.MarkErr != nil:
+			what = fmt.Sprintf("this cluster's is not known, so nothing here ends %s: %v", them, s.Cluster.MarkErr)
+		case id == "":
+			what = fmt.Sprintf(
+				"which does not say whose, so nothing here ends %s; terminate %[1]s, or tag %[1]s %s=%s for this cluster",
+				them, capacity.TagCluster, s.Cluster.Mark)
+		}
+		problems = append(problems,
+			capacity.Problemf(capacity.ForeignMark, capacity.Subject{}, "", "%s %s the mark %s, %s", who, has, k.mark, what))
+	}
+	return problems
+}
+
+// in says where an orphan is.
+func in(reservation string) string {
+	if reservation == "" {
+		return ""
+	}
+	return " in " + reservation
+}
+
+// misplaced is a node whose instance does not match its slot's reservation.
+type misplaced struct {
+	state.Misplaced
+	slot, differs string
+	up            bool
+}
+
+// forgetMisplaced forgets findings that no longer hold.
+func forgetMisplaced(s Seen) (actions []Action) {
+	if s.NoAWS {
+		return nil
+	}
+	for _, m := range s.Misplaced {
+		if m.differs == "" {
+			actions = append(actions, action("keep-not-misplaced", capacity.Subject{Node: m.Node}, "",
+				func(_ context.Context, w World) error { return w.State.DropMisplaced(m.Node) }))
+		}
+	}
+	return actions
+}
+
+// relaunched reports nodes that boot in maintenance under an active fence while their block is still open: nothing of
+// ours launches there, and no job can ask for it. Once may be a repair; it is a note at first.
+func relaunched(s Seen) (problems []capacity.Problem) {
+	for _, v := range s.slots() {
+		if v.current.ID == "" || v.window.Unbounded() || v.window.Fence.After(s.Now) || !v.window.Reclaim.After(s.Now) {
+			continue
+		}
+		var boot []string
+		for _, r := range s.Cluster.Reservations {
+			if r.Active && r.Maintenance() && r.Fences(v.slot.Name, v.current.ID) {
+				boot = append(boot, s.Cluster.those(r.Nodes, capacity.Node.Boots)...)
+			}
+		}
+		if len(boot) == 0 {
+			continue
+		}
+		p := capacity.Problemf(capacity.FenceActedOn,
+			capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Reservation: v.current.ID},
+			"see what launches them; with provider = \"none\" fences are without maintenance, which some launchers act on",
+			"nodes %s boot under the fence of slot %s, where nothing may start: something takes nodes in maintenance down and launches them anew, and jobs that run there end",
+			hostlist.Compress(boot), v.slot.Name)
+		p.Severity = capacity.Note
+		if s.Old != nil {
+			for _, before := range s.Old.All() {
+				if before.Code == p.Code && before.About == p.About {
+					p.Severity = capacity.Admin
+				}
+			}
+		}
+		problems = append(problems, p)
+	}
+	return problems
+}

@@ -1,0 +1,206 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// This file cancels the ODCRs that hooks and commands created and could not cancel, because they were killed or EC2
+// did not answer. It looks only at ODCRs with this cluster's mark (R4).
+
+// Clean cancels this cluster's ODCRs that no longer serve a purpose. It may run at any time, next to hooks and other
+// passes. The error is for failed reads; failed cancellations are in the answer.
+func Clean(ctx context.Context, s Sources) ([]Needless, error) {
+	mark := s.Settings.Cluster
+	cluster, err := s.cluster(ctx)
+	switch {
+	case err == nil && cluster.MarkErr != nil:
+		return nil, cluster.MarkErr
+	case err == nil:
+		mark = cluster.Mark
+	case mark == "": // an ODCR past its end can go without asking Slurm
+		var markErr error
+		if mark, markErr = s.State.Mark(); markErr != nil {
+			return nil, fmt.Errorf("asking Slurm: %w", err)
+		}
+	}
+	held, err := s.seeHeld(ctx, mark)
+	if err != nil {
+		return nil, err
+	}
+	found := append([]Needless{}, held.needless(s.Settings)...)
+	for i, n := range found {
+		found[i].Err = n.release(ctx, s.World, held)
+	}
+	if names := held.over(); len(names) > 0 && held.Err == nil {
+		held.Err = s.State.Released(held.Now, names...)
+	}
+	return found, held.Err
+}
+
+// releaseHeld is Clean in a pass.
+func (p *pass) releaseHeld(ctx context.Context) {
+	if !p.Settings.Reserve.Enabled || p.seen.NoAWS || p.seen.Cluster == nil || p.seen.Cluster.MarkErr != nil {
+		return // these failures have been reported
+	}
+	held, err := p.seeHeld(ctx, p.seen.Cluster.Mark)
+	if err == nil {
+		p.carryOut(ctx, held.releases(p.Settings))
+		err = held.Err
+	}
+	if err != nil {
+		words, _ := p.EC2.Explain(err)
+		p.say(capacity.HeldNotKnown, capacity.Subject{}, "", "looking for what is held for nothing: %s", words)
+	}
+}
+
+// Held is what was read about this cluster's ODCRs.
+type Held struct {
+	Mark string
+	// Ledger is what hooks and commands have recorded, as far as it was readable.
+	Ledger []capacity.Held
+	Err    error
+	// ODCRs are those that EC2 shows. Gone are ids of the ledger that EC2 shows as ended.
+	ODCRs []capacity.Reservation
+	Gone  []string
+	// Booting are the runs of jobs whose allocated nodes still boot; nil if unknown.
+	Booting map[capacity.JobRun]bool
+	Now     time.Time
+}
+
+// seeHeld reads our ODCRs, in the order that proves nobody needs them. The error is for failed reads.
+func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
+	h.Mark = mark
+	// Before EC2: an order placed from now on is in no ledger that we have read.
+	h.Ledger, h.Err = s.State.Held(time.Time{})
+	if h.ODCRs, err = s.EC2.Holds(ctx, mark); err != nil {
+		return h, err
+	}
+	h.Now = s.MachineTime().Add(s.EC2.Offset()) // known only after EC2's answer
+	// After EC2: a job gets its nodes before an ODCR is created for it, so a job that is not booting now waits for none
+	// of these ODCRs.
+	if slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool { _, forJobs := r.HeldFor(); return forJobs }) {
+		jobs, _, err := s.Slurm.JobsOf(ctx, nil, capacity.Job.Configuring)
+		if err == nil {
+			h.Booting = map[capacity.JobRun]bool{}
+		}
+		for _, j := range jobs {
+			h.Booting[capacity.JobRun{ID: j.ID, Restarts: j.Restarts}] = true
+		}
+	}
+	var ids []string
+	for _, e := range h.unheld() {
+		if e.ReservationID != "" {
+			ids = append(ids, e.ReservationID)
+		}
+	}
+	if len(ids) == 0 {
+		return h, nil
+	}
+	known, _, err := s.EC2.Reservations(ctx, ids)
+	if err != nil {
+		return h, nil // the entries count until they expire
+	}
+	for _, r := range known {
+		if !r.State.Live() {
+			h.Gone = append(h.Gone, r.ID)
+		}
+	}
+	return h, nil
+}
+
+// unheld returns the ledger's entries for which EC2 shows nothing, although it should by now.
+func (h Held) unheld() []capacity.Held {
+	return slices.DeleteFunc(slices.Clone(h.Ledger), func(e capacity.Held) bool {
+		return !e.Since.Before(h.Now.Add(-capacity.LaunchTime)) ||
+			slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool {
+				return r.ID == e.ReservationID || r.Tags[capacity.TagToken] == e.Token
+			})
+	})
+}
+
+// over returns the tokens and ids in the ledger whose ODCRs are gone, or never existed.
+func (h Held) over() (names []string) {
+	for _, e := range h.unheld() {
+		if e.ReservationID == "" {
+			names = append(names, e.Token)
+		}
+	}
+	return append(names, h.Gone...)
+}
+
+// Needless is an ODCR of ours that no longer serves a purpose.
+type Needless struct {
+	capacity.Reservation
+	// Why says why.
+	Why string
+	// PerHour is the hourly cost of its free places; unknown without a price in the settings.
+	PerHour      capacity.Money
+	PriceUnknown bool
+	// Err is why the cancellation failed.
+	Err error
+}
+
+// needless are the ODCRs that no longer serve a purpose (R4).
+func (h Held) needless(settings capacity.Settings) (all []Needless) {
+	unheard := map[string]bool{}
+	for _, e := range h.Ledger {
+		unheard[e.Token] = e.ReservationID == ""
+	}
+	for _, r := range h.ODCRs {
+		if why := r.Needless(h.Mark, h.Booting, unheard, h.Now); why != "" {
+			cost, known := settings.Reserve.Cost(r.InstanceType, r.Available, time.Hour)
+			all = append(all, Needless{Reservation: r, Why: why, PerHour: cost, PriceUnknown: !known})
+		}
+	}
+	return all
+}
+
+// releases cancels the ODCRs that no longer serve a purpose, and takes out of the ledger what is gone.
+func (h Held) releases(settings capacity.Settings) (actions []Action) {
+	for _, n := range h.needless(settings) {
+		actions = append(actions, action("release", capacity.Subject{Reservation: n.ID}, "give back "+n.String(),
+			func(ctx context.Context, w World) error {
+				if n.Err = n.release(ctx, w, h); n.Err != nil {
+					return fmt.Errorf("%w; %s", n.Err, n.paid())
+				}
+				return nil
+			}))
+	}
+	if names := h.over(); len(names) > 0 && h.Err == nil {
+		actions = append(actions, action("keep-released", capacity.Subject{}, "",
+			func(_ context.Context, w World) error { return w.State.Released(h.Now, names...) }))
+	}
+	return actions
+}
+
+// release cancels the ODCR, and takes it out of the ledger.
+func (n Needless) release(ctx context.Context, w World, h Held) error {
+	if err := w.EC2.Release(ctx, n.ID); err != nil || h.Err != nil {
+		return err
+	}
+	return w.State.Released(h.Now, n.ID, n.Tags[capacity.TagToken])
+}
+
+// String says for people what became of the ODCR.
+func (n Needless) String() string {
+	text := fmt.Sprintf("%s, %d × %s in %s: %s", n.ID, n.Total, n.InstanceType, n.AZID, n.Why)
+	if n.Err != nil {
+		text += "; " + n.paid()
+	}
+	return text
+}
+
+// paid says what an ODCR costs that could not be cancelled.
+func (n Needless) paid() string {
+	cost := "at a price that is not in the settings"
+	if !n.PriceUnknown {
+		cost = "for up to " + n.PerHour.String() + " an hour"
+	}
+	return fmt.Sprintf("it could not be cancelled, so its %d free places are paid %s until EC2 ends it, within an hour of %s",
+		n.Available, cost, capacity.FormatUTC(n.End))
+}

@@ -1,0 +1,289 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// World is where a pass reads and acts. The adapters are one, the model of the tests (internal/model) is the other.
+type World struct {
+	Slurm Slurm
+	EC2   EC2
+	State state.Dir
+	// MachineTime is the machine's clock, which stands for the Slurm controller's: time.Now. AWS's time is MachineTime
+	// plus EC2.Offset.
+	MachineTime func() time.Time
+}
+
+// Action is a change that a pass decides on.
+type Action = capacity.Action[World]
+
+func action(code string, about capacity.Subject, text string, do func(ctx context.Context, w World) error) Action {
+	return Action{Code: code, About: about, Text: text, Do: do}
+}
+
+// errMoot is the error of an action that no longer fits: what it is about has changed since it was read, or an action
+// on which it depends has failed. It is not reported; the next pass reads anew.
+var errMoot = errors.New("what this is about has changed")
+
+// Slurm is what a pass calls in Slurm, in slurmctld's clock. Jobs are named as Slurm shows them.
+type Slurm interface {
+	Config(ctx context.Context) (slurm.Config, error)
+	Nodes(ctx context.Context, names ...string) ([]capacity.Node, error)
+	Partitions(ctx context.Context) ([]capacity.SlurmPartition, error)
+	Reservations(ctx context.Context) ([]capacity.SlurmReservation, error)
+	// Walls are the limits of accounting.
+	Walls(ctx context.Context, clusterName string) (capacity.Walls, error)
+	// JobsOf returns the jobs that have not ended, and with their results those that ended in the last minutes: of the
+	// partitions, or of all if none is given. Only jobs that wanted keeps are returned; nil keeps all.
+	JobsOf(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error)
+	// Tasks are tasks of arrays by name, which JobsOf shows as one while they wait.
+	Tasks(ctx context.Context, names []string) ([]capacity.Job, error)
+	// Job has no name if Slurm has forgotten it.
+	Job(ctx context.Context, job string) (capacity.Job, error)
+
+	CreateReservation(ctx context.Context, r capacity.SlurmReservation) error
+	UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error
+	DropReservation(ctx context.Context, name string) error
+	PowerUp(ctx context.Context, nodes []string) error
+	PowerDown(ctx context.Context, nodes []string, reason string) error
+	PowerDownForce(ctx context.Context, nodes []string, reason string) error
+	SetTimeLimit(ctx context.Context, job string, minutes int) error
+	// Edit changes several waiting jobs. The errors are by job.
+	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
+	RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error)
+	ResumeJob(ctx context.Context, job string) error
+	Begin(ctx context.Context, job string, at time.Time) error
+	UserHold(ctx context.Context, jobs ...string) error
+	Release(ctx context.Context, job string) error
+	SetAdminComment(ctx context.Context, job, text string) error
+	Notify(ctx context.Context, job, text string) error
+}
+
+// EC2 is what a pass calls in EC2.
+type EC2 interface {
+	Region() string
+	// Offset is AWS's time minus the machine's.
+	Offset() time.Duration
+	// Explain puts an error of EC2 or PCS into words, without parts that differ each time, such as the request id.
+	// general: every other call would fail with it too, as with expired credentials.
+	Explain(err error) (words string, general bool)
+	// Untold returns warnings: what EC2 has withheld for lack of permission since the last call of Untold.
+	Untold() []string
+
+	// Reservations describes reservations by id. An id that EC2 does not describe is in missing, with the reason; err is
+	// for a query that failed as a whole.
+	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
+	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
+	// InstancesByTag are the instances, other than terminated ones, that have for each key one of its values.
+	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	// InstancesByClusterName returns the instances marked by any self-managed cluster with this ClusterName: this one,
+	// others, and those of older versions.
+	InstancesByClusterName(ctx context.Context, clusterName string) ([]capacity.Instance, error)
+	// KnownSubnets is to subnets what Reservations is to reservations.
+	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
+	// ImagePlatform is the platform of a launch template's image; unknown without the permission to ask, which Untold
+	// then reports.
+	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
+	// Impaired are running instances whose host is impaired, or that EC2 is about to stop: its words, by instance.
+	Impaired(ctx context.Context) (map[string]string, error)
+	// Holds are our ODCRs for a cluster, by its mark.
+	Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error)
+
+	// Terminate ends instances, Release an ODCR.
+	Terminate(ctx context.Context, instances []string) error
+	Release(ctx context.Context, id string) error
+}
+
+// Cluster is what slurmctld says about itself.
+type Cluster struct {
+	// Config is zero but for what passes need.
+	slurm.Config
+	// Mark is the value of our mark on what belongs to this cluster; "" if unknown, because of MarkErr.
+	Mark    string
+	MarkErr error
+	// Name is the ClusterName of self-managed Slurm, which is not unique; "" if Mark is a PCS cluster's.
+	Name string
+	// Walls are limits of Slurm's accounting; if WallsErr is not nil, the previous ones count.
+	Walls        capacity.Walls
+	WallsErr     error
+	Nodes        []capacity.Node
+	Partitions   []capacity.SlurmPartition
+	Reservations []capacity.SlurmReservation
+
+	slots map[string][]string // their nodes: see assign
+}
+
+// wallsTimeout is how long slurmdbd may take to answer: a pass does without.
+const wallsTimeout = 5 * time.Second
+
+// cluster reads the state of the cluster.
+func (s Sources) cluster(ctx context.Context) (*Cluster, error) {
+	// Side by side: each is a process, which takes longer to start than slurmctld to answer.
+	c := &Cluster{}
+	var errs [4]error
+	var reads sync.WaitGroup
+	reads.Go(func() { c.Config, errs[0] = s.Slurm.Config(ctx) })
+	reads.Go(func() { c.Nodes, errs[1] = s.Slurm.Nodes(ctx) })
+	reads.Go(func() { c.Partitions, errs[2] = s.Slurm.Partitions(ctx) })
+	reads.Go(func() { c.Reservations, errs[3] = s.Slurm.Reservations(ctx) })
+	reads.Wait()
+	if err := cmp.Or(errs[:]...); err != nil {
+		return nil, err
+	}
+	if c.Mark = s.Settings.Cluster; c.Mark == "" {
+		c.Name = c.ClusterName
+		c.Mark, c.MarkErr = markOf(s.State, c.StateSaveLocation, c.ClusterName)
+	}
+	if c.ChecksLimits() {
+		ctx, cancel := context.WithTimeout(ctx, wallsTimeout)
+		defer cancel()
+		c.Walls, c.WallsErr = s.Slurm.Walls(ctx, c.ClusterName)
+	}
+	c.assign(s.Settings)
+	return c, nil
+}
+
+// markOf is the mark of a cluster of self-managed Slurm, or why it is not known.
+//
+// sync ends what has this mark, so it takes only what a hook made on the controller: from
+// there, or, where it runs elsewhere, from what that hook wrote down.
+func markOf(dir state.Dir, stateSave, clusterName string) (string, error) {
+	kept, keptErr := dir.KnownMark()
+	if name, _ := capacity.CutClusterMark(kept); keptErr == nil && name != clusterName {
+		kept, keptErr = "", fmt.Errorf("the cluster's mark %q in %s is not that of cluster %s", kept, dir, clusterName)
+	}
+	id, err := state.ClusterID(stateSave, clusterName)
+	mark := capacity.ClusterMark(clusterName, id)
+	switch {
+	case err == nil && keptErr == nil && mark != kept:
+		return "", fmt.Errorf("the cluster's mark is %s in %s and %s in %s; run sync on Slurm's controller, and delete %[4]s/mark if it does so already",
+			mark, stateSave, kept, dir)
+	case err == nil:
+		return mark, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("no power-up has made an id in %s yet", stateSave)
+	case !errors.Is(err, state.ErrNotSlurms) && !errors.Is(err, fs.ErrPermission):
+		return "", err
+	case keptErr != nil:
+		return "", fmt.Errorf("%w; %w; run sync on Slurm's controller as root", err, keptErr)
+	}
+	return kept, nil
+}
+
+// assign finds the nodes of each slot. It reads partitions as well as nodes: Slurm 22.05 hides powered-down cloud nodes
+// unless PrivateData has cloud, but still lists them in their partition.
+func (c *Cluster) assign(settings capacity.Settings) {
+	c.slots = map[string][]string{}
+	there := map[string]bool{}
+	add := func(name string) {
+		if there[name] {
+			return
+		}
+		there[name] = true
+		_, _, slot, ok := settings.PlaceOf(name)
+		if !ok { // of a slot that the settings had before
+			slot, ok = capacity.SlotOf(name)
+		}
+		if ok {
+			c.slots[slot] = append(c.slots[slot], name)
+		}
+	}
+	for _, n := range c.Nodes {
+		add(n.Name)
+	}
+	for _, p := range c.Partitions {
+		for _, name := range p.Nodes {
+			add(name)
+		}
+	}
+	for _, names := range c.slots {
+		slices.SortFunc(names, capacity.ByNumber)
+	}
+}
+
+// SlotNodes are the names of a slot's nodes, by their numbers.
+func (c *Cluster) SlotNodes(slot string) []string { return c.slots[slot] }
+
+// byName are the nodes that Slurm shows, by their names.
+func (c *Cluster) byName() map[string]capacity.Node {
+	nodes := make(map[string]capacity.Node, len(c.Nodes))
+	for _, n := range c.Nodes {
+		nodes[n.Name] = n
+	}
+	return nodes
+}
+
+// those returns the names of the shown nodes for which of is true.
+func (c *Cluster) those(names []string, of func(capacity.Node) bool) (found []string) {
+	nodes := c.byName()
+	for _, name := range names {
+		if n, shown := nodes[name]; shown && of(n) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// shown are those of the nodes that Slurm shows.
+func (c *Cluster) shown(names []string) (shown []capacity.Node) {
+	of := setOf(names)
+	for _, n := range c.Nodes {
+		if of[n.Name] {
+			shown = append(shown, n)
+		}
+	}
+	return shown
+}
+
+// has reports whether Slurm has a node of this name, shown or hidden.
+func (c *Cluster) has(node string) bool {
+	return slices.ContainsFunc(c.Nodes, func(n capacity.Node) bool { return n.Name == node }) ||
+		slices.ContainsFunc(c.Partitions, func(p capacity.SlurmPartition) bool { return slices.Contains(p.Nodes, node) })
+}
+
+// inPartition reports whether any of the nodes is in a partition; of any name if that is "".
+func (c *Cluster) inPartition(name string, nodes []string) bool {
+	of := setOf(nodes)
+	return slices.ContainsFunc(c.Partitions, func(part capacity.SlurmPartition) bool {
+		return (name == "" || part.Name == name) && slices.ContainsFunc(part.Nodes, func(n string) bool { return of[n] })
+	})
+}
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// Ours returns the Slurm partitions whose jobs can have our nodes: the partitions of the settings, and others that
+// share nodes with them or with slots of the previous settings.
+func (c *Cluster) Ours(snap *capacity.Snapshot) []string {
+	var nodes []string
+	for _, p := range slices.Concat(snap.Partitions, snap.Former) {
+		for _, g := range p.Groups {
+			for _, s := range g.Slots {
+				nodes = append(nodes, c.SlotNodes(s.Name)...)
+			}
+		}
+	}
+	var names []string
+	for _, p := range c.Partitions {
+		if _, ours := snap.Partition(p.Name); ours || c.inPartition(p.Name, nodes) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
