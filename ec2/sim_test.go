@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim/awssimtest"
 )
 
 // Things of the simulator's default scenario, in us-east-2.
@@ -55,7 +54,6 @@ func simOf(t testing.TB, scenario *awssim.Scenario) (*awssim.Sim, *Client, func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	awssimtest.CheckAnswers(t, sim)
 	var mu sync.Mutex
 	arrived := map[string]int{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

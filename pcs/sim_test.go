@@ -8,7 +8,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim/awssimtest"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -38,7 +38,14 @@ func newAccount(t *testing.T) *account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	awssimtest.CheckAnswers(t, sim)
+	sim.OnResponse(func(service, operation string, status int, body []byte) {
+		if service != "pcs" {
+			return
+		}
+		if err := shapes.CheckPCS(operation, status, body); err != nil {
+			t.Errorf("%v\nanswer (HTTP %d): %s", err, status, body)
+		}
+	})
 	t.Cleanup(func() { _ = sim.Close() })
 	if err := sim.Serve(t.Setenv, "AWS_MAX_ATTEMPTS=1"); err != nil {
 		t.Fatal(err)

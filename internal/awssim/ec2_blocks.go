@@ -2,6 +2,7 @@ package awssim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,24 +17,8 @@ type describeCapacityBlockOfferingsInput struct {
 	StartDateRange        time.Time // earliest start
 	EndDateRange          time.Time // latest end
 	AllAvailabilityZones  bool
-	paging
-}
-
-type wireOffering struct {
-	ID               string `xml:"capacityBlockOfferingId"`
-	Type             string `xml:"instanceType"`
-	Zone             string `xml:"availabilityZone"`
-	Count            int    `xml:"instanceCount"`
-	Start            string `xml:"startDate"`
-	End              string `xml:"endDate"`
-	Hours            int    `xml:"capacityBlockDurationHours"`
-	Minutes          int    `xml:"capacityBlockDurationMinutes"` // beyond Hours
-	Fee              string `xml:"upfrontFee"`
-	Currency         string `xml:"currencyCode"`
-	Tenancy          string `xml:"tenancy"`
-	UltraServerType  string `xml:"ultraserverType,omitempty"`
-	UltraServerCount *int   `xml:"ultraserverCount"`
-	ZoneType         string `xml:"zoneType,omitempty"`
+	MaxResults            *int
+	NextToken             string
 }
 
 func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockOfferingsInput) (any, error) {
@@ -59,11 +44,8 @@ func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockO
 	}
 	sortOfferings(all)
 	all = all[:min(len(all), maxOfferings)]
-	part, next, err := page(c, in.paging, 1, 1000, false, all)
-	out := struct {
-		Offerings []wireOffering `xml:"capacityBlockOfferingSet>item"`
-		Next      string         `xml:"nextToken,omitempty"`
-	}{Next: next}
+	part, next, err := page(c, listing{MaxResults: in.MaxResults, NextToken: in.NextToken}, 1, 1000, false, all)
+	var shown []object
 	var round uint64
 	if s.scenario.NewOfferingIDs {
 		s.searches++
@@ -72,9 +54,9 @@ func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockO
 	for _, o := range part {
 		o.id, o.shown = o.makeID(round), s.now
 		c.region.issued[o.id] = o
-		out.Offerings = append(out.Offerings, o.wire())
+		shown = append(shown, o.wire())
 	}
-	return out, err
+	return object{"CapacityBlockOfferings": shown, "NextToken": next}, err
 }
 
 // serves tells whether the template sells what is asked, and how many instances and UltraServers that is.
@@ -106,15 +88,15 @@ func (in *describeCapacityBlockOfferingsInput) check() error {
 	return nil
 }
 
-func (o *offering) wire() wireOffering {
+func (o *offering) wire() object {
 	d := o.duration()
-	w := wireOffering{
-		ID: o.id, Type: o.from.Type, Zone: o.from.zone.name, Count: o.count, Start: wireTime(o.start), End: wireTime(o.end),
-		Hours: int(d.Hours()), Minutes: int(d.Minutes()) % 60, Fee: o.from.fee(o.count, d), Currency: o.from.Currency,
-		Tenancy: "default", ZoneType: o.from.zone.kind, UltraServerType: o.from.UltraServer,
+	w := object{
+		"CapacityBlockOfferingId": o.id, "InstanceType": o.from.Type, "AvailabilityZone": o.from.zone.name, "InstanceCount": o.count,
+		"StartDate": o.start, "EndDate": o.end, "CapacityBlockDurationHours": int(d.Hours()), "CapacityBlockDurationMinutes": int(d.Minutes()) % 60,
+		"UpfrontFee": o.from.fee(o.count, d), "CurrencyCode": o.from.Currency, "Tenancy": "default", "ZoneType": o.from.zone.kind, "UltraserverType": o.from.UltraServer,
 	}
 	if o.servers > 0 {
-		w.UltraServerCount = &o.servers
+		w["UltraserverCount"] = o.servers
 	}
 	return w
 }
@@ -125,16 +107,11 @@ var blockPlatforms = []string{"Linux/UNIX", "Red Hat Enterprise Linux", "RHEL wi
 type purchaseCapacityBlockInput struct {
 	CapacityBlockOfferingId string
 	InstancePlatform        string
-	TagSpecifications       []tagSpecification `form:"TagSpecification"`
+	TagSpecifications       []tagSpecification
 }
 
 func (in *purchaseCapacityBlockInput) dryRun(c *call) error {
 	return nil
-}
-
-type purchaseResult struct {
-	Blocks      []wireBlock     `xml:"capacityBlockSet>item"`
-	Reservation wireReservation `xml:"capacityReservation"`
 }
 
 // purchaseCapacityBlock sells a block. As in EC2 there is no client token: two calls buy two blocks.
@@ -177,7 +154,7 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 		At: s.now, Region: c.Region, Kind: "block", OfferingID: o.id, ReservationID: res.ID, InstanceType: res.Type,
 		Count: res.count, Start: res.start, End: res.end, Fee: o.from.fee(o.count, o.duration()), Currency: o.from.Currency,
 	})
-	result := purchaseResult{s.wireBlocks(c.region, res), s.wireReservation(c.region, res)}
+	result := object{"CapacityBlocks": s.wireBlocks(c.region, res), "CapacityReservation": s.wireReservation(c.region, res)}
 	s.later(time.Duration(s.scenario.PaymentDelay), func() {
 		if s.unpaid {
 			res.state = "payment-failed"
@@ -204,65 +181,39 @@ func (s *Sim) forSale(r *region, id string) (*offering, error) {
 	return o, nil
 }
 
-type wireBlock struct {
-	ID             string   `xml:"capacityBlockId"`
-	ReservationIDs []string `xml:"capacityReservationIdSet>item"`
-	UltraServer    string   `xml:"ultraserverType,omitempty"`
-	Zone           string   `xml:"availabilityZone,omitempty"`
-	ZoneID         string   `xml:"availabilityZoneId,omitempty"`
-	Created        string   `xml:"createDate"`
-	Start          string   `xml:"startDate"`
-	End            string   `xml:"endDate"`
-	State          string   `xml:"state"`
-	Tags           []tag    `xml:"tagSet>item"`
-}
-
-func (s *Sim) wireBlocks(r *region, res *reservation) []wireBlock {
-	var out []wireBlock
+func (s *Sim) wireBlocks(r *region, res *reservation) []object {
+	var out []object
 	shown := s.wireReservation(r, res)
 	for _, id := range res.blockIDs {
-		out = append(out, wireBlock{
-			ID: id, ReservationIDs: []string{res.ID}, UltraServer: res.ultraServer, Zone: shown.Zone, ZoneID: shown.ZoneID,
-			Created: shown.Created, Start: shown.Start, End: shown.End, State: shown.State, Tags: wireTags(r.blocks[id].tags),
+		out = append(out, object{
+			"CapacityBlockId": id, "CapacityReservationIds": []string{res.ID}, "UltraserverType": res.ultraServer,
+			"AvailabilityZone": shown["AvailabilityZone"], "AvailabilityZoneId": shown["AvailabilityZoneId"], "CreateDate": shown["CreateDate"],
+			"StartDate": shown["StartDate"], "EndDate": shown["EndDate"], "State": shown["State"], "Tags": r.blocks[id].tags,
 		})
 	}
 	return out
 }
 
 type describeCapacityBlocksInput struct {
-	IDs     []string `form:"CapacityBlockId"`
-	Filters []filter `form:"Filter"`
-	paging
+	CapacityBlockIds []string
+	listing
 }
 
+// blockID is that of a block in an answer.
+func blockID(o object) string { return o["CapacityBlockId"].(string) }
+
 func (s *Sim) describeCapacityBlocks(c *call, in *describeCapacityBlocksInput) (any, error) {
-	var all []wireBlock
+	var all []object
 	for _, res := range c.region.shownReservations() {
 		all = append(all, s.wireBlocks(c.region, res)...)
 	}
-	items, err := byID(all, in.IDs, func(b wireBlock) string { return b.ID }, blockNotFound)
+	items, err := byID(all, in.CapacityBlockIds, blockID, blockNotFound)
 	if err != nil {
 		return nil, err
 	}
-	names := filterNames[wireBlock]{
-		tags: func(b wireBlock) map[string]string { return c.region.blocks[b.ID].tags },
-		values: map[string]func(wireBlock) []string{
-			"capacity-block-id": one(func(b wireBlock) string { return b.ID }),
-			"ultraserver-type":  one(func(b wireBlock) string { return b.UltraServer }),
-			"availability-zone": one(func(b wireBlock) string { return b.Zone }),
-			"start-date":        one(func(b wireBlock) string { return b.Start }),
-			"end-date":          one(func(b wireBlock) string { return b.End }),
-			"create-date":       one(func(b wireBlock) string { return b.Created }),
-			"state":             one(func(b wireBlock) string { return b.State }),
-		}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
-	}
-	part, next, err := page(c, in.paging, 1, 1000, len(in.IDs) > 0, items)
-	return struct {
-		Blocks []wireBlock `xml:"capacityBlockSet>item"`
-		Next   string      `xml:"nextToken,omitempty"`
-	}{part, next}, err
+	part, next, err := list(c, in.listing, 1, 1000, len(in.CapacityBlockIds) > 0,
+		"capacity-block-id ultraserver-type availability-zone start-date end-date create-date state tag", items)
+	return object{"CapacityBlocks": part, "NextToken": next}, err
 }
 
 func blockNotFound(id string) error {
@@ -270,66 +221,40 @@ func blockNotFound(id string) error {
 }
 
 type describeCapacityBlockStatusInput struct {
-	IDs     []string `form:"CapacityBlockId"`
-	Filters []filter `form:"Filter"`
-	paging
-}
-
-type wireBlockStatus struct {
-	ID           string                  `xml:"capacityBlockId"`
-	Interconnect string                  `xml:"interconnectStatus,omitempty"`
-	Total        int                     `xml:"totalCapacity"`
-	Available    int                     `xml:"totalAvailableCapacity"`
-	Unavailable  int                     `xml:"totalUnavailableCapacity"`
-	Reservations []wireReservationStatus `xml:"capacityReservationStatusSet>item"`
-}
-
-type wireReservationStatus struct {
-	ID          string `xml:"capacityReservationId"`
-	Total       int    `xml:"totalCapacity"`
-	Available   int    `xml:"totalAvailableCapacity"`
-	Unavailable int    `xml:"totalUnavailableCapacity"`
+	CapacityBlockIds []string
+	listing
 }
 
 func (s *Sim) describeCapacityBlockStatus(c *call, in *describeCapacityBlockStatusInput) (any, error) {
-	var all []wireBlockStatus
+	var all []object
 	for _, res := range c.region.shownReservations() {
 		for n, id := range res.blockIDs {
 			all = append(all, res.status(n, id))
 		}
 	}
-	items, err := byID(all, in.IDs, func(b wireBlockStatus) string { return b.ID }, blockNotFound)
+	items, err := byID(all, in.CapacityBlockIds, blockID, blockNotFound)
 	if err != nil {
 		return nil, err
 	}
-	names := filterNames[wireBlockStatus]{values: map[string]func(wireBlockStatus) []string{
-		"interconnect-status": one(func(b wireBlockStatus) string { return b.Interconnect }),
-	}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
-	}
-	part, next, err := page(c, in.paging, 1, 1000, len(in.IDs) > 0, items)
-	return struct {
-		Statuses []wireBlockStatus `xml:"capacityBlockStatusSet>item"`
-		Next     string            `xml:"nextToken,omitempty"`
-	}{part, next}, err
+	part, next, err := list(c, in.listing, 1, 1000, len(in.CapacityBlockIds) > 0, "interconnect-status", items)
+	return object{"CapacityBlockStatuses": part, "NextToken": next}, err
 }
 
 // status is the health of the n-th block of a reservation: nothing unless it is open. Total is the
 // sum of the other two (SDK documentation of CapacityBlockStatus), so running instances count as
 // available; dead hosts fill the first UltraServers.
-func (res *reservation) status(n int, id string) wireBlockStatus {
+func (res *reservation) status(n int, id string) object {
 	size := 0
 	if res.state == "active" {
 		size = res.count / len(res.blockIDs)
 	}
 	dead := min(max(res.deadHosts-n*size, 0), size)
-	w := wireBlockStatus{
-		ID: id, Total: size, Available: size - dead, Unavailable: dead,
-		Reservations: []wireReservationStatus{{res.ID, size, size - dead, dead}},
-	}
+	w := object{"TotalCapacity": size, "TotalAvailableCapacity": size - dead, "TotalUnavailableCapacity": dead}
+	own := maps.Clone(w)
+	own["CapacityReservationId"] = res.ID
+	w["CapacityBlockId"], w["CapacityReservationStatuses"] = id, []object{own}
 	if res.ultraServer != "" {
-		w.Interconnect = "ok"
+		w["InterconnectStatus"] = "ok"
 	}
 	return w
 }

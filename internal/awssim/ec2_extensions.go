@@ -44,59 +44,39 @@ func (o *extensionOffering) currency() string {
 }
 
 type describeExtensionOfferingsInput struct {
-	Hours int    `form:"CapacityBlockExtensionDurationHours"`
-	ID    string `form:"CapacityReservationId"`
-	paging
-}
-
-type wireExtensionOffering struct {
-	ID           string `xml:"capacityBlockExtensionOfferingId"`
-	Type         string `xml:"instanceType"`
-	Count        int    `xml:"instanceCount"`
-	Zone         string `xml:"availabilityZone"`
-	ZoneID       string `xml:"availabilityZoneId"`
-	BlockStart   string `xml:"startDate"`
-	Start        string `xml:"capacityBlockExtensionStartDate"`
-	End          string `xml:"capacityBlockExtensionEndDate"`
-	Hours        int    `xml:"capacityBlockExtensionDurationHours"`
-	Fee          string `xml:"upfrontFee"`
-	Currency     string `xml:"currencyCode"`
-	Tenancy      string `xml:"tenancy"`
-	ZoneTypeName string `xml:"zoneType"`
+	CapacityBlockExtensionDurationHours int
+	CapacityReservationId               string
+	MaxResults                          *int
+	NextToken                           string
 }
 
 func (s *Sim) describeExtensionOfferings(c *call, in *describeExtensionOfferingsInput) (any, error) {
-	res, err := s.extendable(c.region, in.ID)
+	res, err := s.extendable(c.region, in.CapacityReservationId)
 	if err != nil {
 		return nil, err
 	}
-	if !validHours(in.Hours) {
+	hours := in.CapacityBlockExtensionDurationHours
+	if !validHours(hours) {
 		return nil, apiErrorf("InvalidParameterValue", "Value (%d) for parameter capacityBlockExtensionDurationHours is invalid. "+
-			"Specify 1 to 14 days in increments of 24 hours, or more in increments of 168 hours.", in.Hours)
+			"Specify 1 to 14 days in increments of 24 hours, or more in increments of 168 hours.", hours)
 	}
-	var all []*extensionOffering
-	d := time.Duration(in.Hours) * time.Hour
+	var all []object
+	d := time.Duration(hours) * time.Hour
 	end := res.end.Add(d)
 	sold := res.offered != nil && end.Sub(res.start) <= maxDays*day && res.offered.left(res.end, end) >= res.count
 	if sold {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s", res.ID, wireTime(res.end), d))
 		o := &extensionOffering{id: "cbe-0" + hex.EncodeToString(sum[:8]), res: res, end: res.end, d: d}
 		c.region.extensions[o.id] = o
-		all = append(all, o)
-	}
-	part, next, err := page(c, in.paging, 1, 1000, false, all)
-	out := struct {
-		Offerings []wireExtensionOffering `xml:"capacityBlockExtensionOfferingSet>item"`
-		Next      string                  `xml:"nextToken,omitempty"`
-	}{Next: next}
-	for _, o := range part {
-		out.Offerings = append(out.Offerings, wireExtensionOffering{
-			ID: o.id, Type: res.Type, Count: res.count, Zone: res.zoneName, ZoneID: res.zone.id, BlockStart: wireTime(res.start),
-			Start: wireTime(o.end), End: wireTime(o.end.Add(o.d)), Hours: in.Hours, Fee: o.fee(), Currency: o.currency(),
-			Tenancy: "default", ZoneTypeName: res.zone.kind,
+		all = append(all, object{
+			"CapacityBlockExtensionOfferingId": o.id, "InstanceType": res.Type, "InstanceCount": res.count, "AvailabilityZone": res.zoneName,
+			"AvailabilityZoneId": res.zone.id, "StartDate": res.start, "CapacityBlockExtensionStartDate": o.end,
+			"CapacityBlockExtensionEndDate": o.end.Add(o.d), "CapacityBlockExtensionDurationHours": hours, "UpfrontFee": o.fee(),
+			"CurrencyCode": o.currency(), "Tenancy": "default", "ZoneType": res.zone.kind,
 		})
 	}
-	return out, err
+	part, next, err := page(c, listing{MaxResults: in.MaxResults, NextToken: in.NextToken}, 1, 1000, false, all)
+	return object{"CapacityBlockExtensionOfferings": part, "NextToken": next}, err
 }
 
 // extendable finds a block that can be extended now.
@@ -125,52 +105,37 @@ func (s *Sim) extendable(r *region, id string) (*reservation, error) {
 }
 
 type purchaseExtensionInput struct {
-	OfferingID    string `form:"CapacityBlockExtensionOfferingId"`
-	ReservationID string `form:"CapacityReservationId"`
-}
-
-type wireExtension struct {
-	OfferingID    string `xml:"capacityBlockExtensionOfferingId"`
-	ReservationID string `xml:"capacityReservationId"`
-	Type          string `xml:"instanceType"`
-	Count         int    `xml:"instanceCount"`
-	Zone          string `xml:"availabilityZone"`
-	ZoneID        string `xml:"availabilityZoneId"`
-	Hours         int    `xml:"capacityBlockExtensionDurationHours"`
-	Status        string `xml:"capacityBlockExtensionStatus"`
-	Purchased     string `xml:"capacityBlockExtensionPurchaseDate"`
-	Start         string `xml:"capacityBlockExtensionStartDate"`
-	End           string `xml:"capacityBlockExtensionEndDate"`
-	Fee           string `xml:"upfrontFee"`
-	Currency      string `xml:"currencyCode"`
+	CapacityBlockExtensionOfferingId string
+	CapacityReservationId            string
 }
 
 // key stands for an extension where ids are kept: the same can be bought again after a failed payment.
 func (e *extension) key() string { return e.id + " " + wireTime(e.purchased) }
 
-func (e *extension) wire() wireExtension {
+func (e *extension) wire() object {
 	res := e.res
-	return wireExtension{
-		OfferingID: e.id, ReservationID: res.ID, Type: res.Type, Count: res.count, Zone: res.zoneName, ZoneID: res.zone.id,
-		Hours: int(e.d.Hours()), Status: e.status, Purchased: wireTime(e.purchased), Start: wireTime(e.end),
-		End: wireTime(e.end.Add(e.d)), Fee: e.fee(), Currency: e.currency(),
+	return object{
+		"CapacityBlockExtensionOfferingId": e.id, "CapacityReservationId": res.ID, "InstanceType": res.Type, "InstanceCount": res.count,
+		"AvailabilityZone": res.zoneName, "AvailabilityZoneId": res.zone.id, "CapacityBlockExtensionDurationHours": int(e.d.Hours()),
+		"CapacityBlockExtensionStatus": e.status, "CapacityBlockExtensionPurchaseDate": e.purchased, "CapacityBlockExtensionStartDate": e.end,
+		"CapacityBlockExtensionEndDate": e.end.Add(e.d), "UpfrontFee": e.fee(), "CurrencyCode": e.currency(),
 	}
 }
 
 // purchaseExtension sells an extension. There is no client token, but while its payment is pending a
 // second one is refused.
 func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error) {
-	res, err := s.extendable(c.region, in.ReservationID)
+	res, err := s.extendable(c.region, in.CapacityReservationId)
 	if err != nil {
 		return nil, err
 	}
-	o := c.region.extensions[in.OfferingID]
+	o := c.region.extensions[in.CapacityBlockExtensionOfferingId]
 	if o == nil || o.res != res {
-		return nil, apiErrorf("InvalidCapacityBlockExtensionOfferingIdNotFound", "The Capacity Block extension offering ID '%s' does not exist", in.OfferingID)
+		return nil, apiErrorf("InvalidCapacityBlockExtensionOfferingIdNotFound", "The Capacity Block extension offering ID '%s' does not exist", in.CapacityBlockExtensionOfferingId)
 	}
 	end := o.end.Add(o.d)
 	if !o.end.Equal(res.end) || res.offered.left(res.end, end) < res.count {
-		return nil, apiErrorf("InvalidCapacityBlockExtensionOfferingIdExpired", "The Capacity Block extension offering '%s' is no longer available", in.OfferingID)
+		return nil, apiErrorf("InvalidCapacityBlockExtensionOfferingIdExpired", "The Capacity Block extension offering '%s' is no longer available", in.CapacityBlockExtensionOfferingId)
 	}
 	e := &extension{extensionOffering: o, purchased: s.now, status: "payment-pending"}
 	res.extensions = append(res.extensions, e)
@@ -179,9 +144,7 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 		Count: res.count, Start: o.end, End: end, Fee: o.fee(), Currency: o.currency(),
 	})
 	c.region.hide(e.key(), s.lag.purchases)
-	out := struct {
-		Extensions []wireExtension `xml:"capacityBlockExtensionSet>item"`
-	}{[]wireExtension{e.wire()}}
+	out := object{"CapacityBlockExtensions": []object{e.wire()}}
 	s.later(time.Duration(s.scenario.PaymentDelay), func() {
 		if s.unpaid || !res.holds() || res.reclaiming {
 			e.status = "payment-failed" // the block keeps its old end
@@ -195,17 +158,17 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 }
 
 type describeExtensionHistoryInput struct {
-	IDs     []string `form:"CapacityReservationId"`
-	Filters []filter `form:"Filter"`
-	paging
+	CapacityReservationIds []string
+	listing
 }
 
 func (s *Sim) describeExtensionHistory(c *call, in *describeExtensionHistoryInput) (any, error) {
-	found, err := byID(c.region.shownReservations(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
+	ids := in.CapacityReservationIds
+	found, err := byID(c.region.shownReservations(), ids, func(res *reservation) string { return res.ID }, reservationNotFound)
 	if err != nil {
 		return nil, err
 	}
-	var all []wireExtension
+	var all []object
 	for _, res := range found {
 		for _, e := range res.extensions {
 			if c.region.shows(e.key()) {
@@ -213,22 +176,7 @@ func (s *Sim) describeExtensionHistory(c *call, in *describeExtensionHistoryInpu
 			}
 		}
 	}
-	names := filterNames[wireExtension]{values: map[string]func(wireExtension) []string{
-		"availability-zone":               one(func(e wireExtension) string { return e.Zone }),
-		"availability-zone-id":            one(func(e wireExtension) string { return e.ZoneID }),
-		"capacity-block-extension-status": one(func(e wireExtension) string { return e.Status }),
-		"instance-type":                   one(func(e wireExtension) string { return e.Type }),
-		"capacity-reservation-id":         one(func(e wireExtension) string { return e.ReservationID }),
-		"capacity-block-extension-offering-id": one(func(e wireExtension) string {
-			return e.OfferingID
-		}),
-	}}
-	if all, err = names.apply(in.Filters, all); err != nil {
-		return nil, err
-	}
-	part, next, err := page(c, in.paging, 1, 1000, len(in.IDs) > 0, all)
-	return struct {
-		Extensions []wireExtension `xml:"capacityBlockExtensionSet>item"`
-		Next       string          `xml:"nextToken,omitempty"`
-	}{part, next}, err
+	part, next, err := list(c, in.listing, 1, 1000, len(ids) > 0, "availability-zone availability-zone-id capacity-block-extension-status "+
+		"instance-type capacity-reservation-id capacity-block-extension-offering-id", all)
+	return object{"CapacityBlockExtensions": part, "NextToken": next}, err
 }

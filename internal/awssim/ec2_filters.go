@@ -2,70 +2,91 @@ package awssim
 
 import (
 	"encoding/base64"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // filter is one of the filters of a Describe call: its values are alternatives, several filters
 // must all match.
 type filter struct {
 	Name   string
-	Values []string `form:"Value"`
+	Values []string
 }
 
-// filterNames maps the name of each filter that an operation knows to the values which a resource
-// has for it. Filters tag:KEY and tag-key are there where tags is given.
-type filterNames[T any] struct {
-	values map[string]func(T) []string
-	tags   func(T) map[string]string
+// listing is what Describe calls take.
+type listing struct {
+	Filters    []filter
+	MaxResults *int
+	NextToken  string
 }
 
-// apply keeps the items that match. An unknown filter is an error, even without items.
-func (names filterNames[T]) apply(filters []filter, items []T) ([]T, error) {
-	for _, f := range filters {
-		read, err := names.reader(f.Name)
+// list filters the items of an answer, and cuts the asked page out of them: see [page]. The names of filters stand
+// apart by spaces: vpc-id is member VpcId of an item; instance-state-name=State.Name is member Name of member State;
+// tag stands for tag:KEY and tag-key. An unknown filter is an error, even without items.
+func list(c *call, in listing, least, most int, byID bool, filters string, items []object) (part []object, next string, err error) {
+	for _, f := range in.Filters {
+		read, err := filterOf(f.Name, filters)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if len(f.Values) == 0 {
-			return nil, apiErrorf("InvalidParameterValue", "The filter '%s' has no values", f.Name)
+			return nil, "", apiErrorf("InvalidParameterValue", "The filter '%s' has no values", f.Name)
 		}
-		var kept []T
-		for _, item := range items {
-			if matchesAny(f.Values, read(item)) {
-				kept = append(kept, item)
-			}
-		}
-		items = kept
+		items = slices.DeleteFunc(slices.Clone(items), func(item object) bool { return !matchesAny(f.Values, read(item)) })
 	}
-	return items, nil
+	return page(c, in, least, most, byID, items)
 }
 
-func (names filterNames[T]) reader(name string) (func(T) []string, error) {
-	if read, ok := names.values[name]; ok {
-		return read, nil
-	}
-	if names.tags != nil {
-		if key, ok := strings.CutPrefix(name, "tag:"); ok {
-			return func(item T) []string {
-				if v, ok := names.tags(item)[key]; ok {
-					return []string{v}
+func filterOf(name, filters string) (func(object) []string, error) {
+	for word := range strings.FieldsSeq(filters) {
+		known, path, _ := strings.Cut(word, "=")
+		tags := func(item object) map[string]string { tags, _ := item["Tags"].(map[string]string); return tags }
+		key, byKey := strings.CutPrefix(name, "tag:")
+		switch {
+		case known == "tag" && byKey:
+			return func(item object) []string {
+				if value, there := tags(item)[key]; there {
+					return []string{value}
 				}
 				return nil
 			}, nil
+		case known == "tag" && name == "tag-key":
+			return func(item object) []string { return slices.Collect(maps.Keys(tags(item))) }, nil
+		case known != name || name == "tag":
+			continue
+		case path == "":
+			for part := range strings.SplitSeq(name, "-") {
+				path += strings.ToUpper(part[:1]) + part[1:]
+			}
 		}
-		if name == "tag-key" {
-			return func(item T) []string {
-				var keys []string
-				for k := range names.tags(item) {
-					keys = append(keys, k)
-				}
-				return keys
-			}, nil
-		}
+		return func(item object) []string { return valuesAt(item, strings.Split(path, ".")) }, nil
 	}
 	return nil, apiErrorf("InvalidParameterValue", "The filter '%s' is invalid", name)
+}
+
+// valuesAt are those of a member, of each item where a list is on the way.
+func valuesAt(v any, path []string) []string {
+	switch v := v.(type) {
+	case object:
+		return valuesAt(v[path[0]], path[1:])
+	case []object:
+		var all []string
+		for _, item := range v {
+			all = append(all, valuesAt(item, path)...)
+		}
+		return all
+	case []string:
+		return v
+	case time.Time:
+		return []string{wireTime(v)}
+	case nil:
+		return []string{""}
+	}
+	return []string{fmt.Sprint(v)}
 }
 
 func matchesAny(patterns, values []string) bool {
@@ -102,15 +123,9 @@ func wildcard(pattern, s string) bool {
 	return s == ""
 }
 
-// paging is the part of a Describe request that asks for a page.
-type paging struct {
-	MaxResults *int
-	NextToken  string
-}
-
 // page cuts the asked page out of items. least and most bound MaxResults; byID says that the
 // request names ids, with which EC2 refuses MaxResults.
-func page[T any](c *call, p paging, least, most int, byID bool, items []T) (part []T, next string, err error) {
+func page[T any](c *call, p listing, least, most int, byID bool, items []T) (part []T, next string, err error) {
 	size := most
 	if p.MaxResults != nil {
 		size = *p.MaxResults
@@ -145,9 +160,4 @@ func page[T any](c *call, p paging, least, most int, byID bool, items []T) (part
 		next = base64.URLEncoding.EncodeToString([]byte(c.Operation + ":" + strconv.Itoa(to)))
 	}
 	return items[from:to], next, nil
-}
-
-// one makes the values of a filter that has exactly one.
-func one[T any](read func(T) string) func(T) []string {
-	return func(item T) []string { return []string{read(item)} }
 }

@@ -2,63 +2,25 @@ package awssim
 
 import "time"
 
-type describeInstanceStatusInput struct {
-	Filters []filter `form:"Filter"`
-	paging
-}
-
-type wireStatus struct {
-	Status string `xml:"status"`
-}
-
-type wireStatusEvent struct {
-	Code        string    `xml:"code"`
-	Description string    `xml:"description"`
-	NotBefore   time.Time `xml:"notBefore"`
-}
-
-type wireInstanceStatus struct {
-	ID     string            `xml:"instanceId"`
-	Zone   string            `xml:"availabilityZone"`
-	State  wireState         `xml:"instanceState"`
-	System wireStatus        `xml:"systemStatus"`
-	Events []wireStatusEvent `xml:"eventsSet>item"`
-}
-
-var instanceStatusFilters = filterNames[wireInstanceStatus]{values: map[string]func(wireInstanceStatus) []string{
-	"system-status.status": one(func(w wireInstanceStatus) string { return w.System.Status }),
-	"event.code": func(w wireInstanceStatus) (codes []string) {
-		for _, e := range w.Events {
-			codes = append(codes, e.Code)
-		}
-		return codes
-	},
-}}
+type describeInstanceStatusInput struct{ listing }
 
 func (s *Sim) describeInstanceStatus(c *call, in *describeInstanceStatusInput) (any, error) {
-	var all []wireInstanceStatus
+	var all []object
 	for _, i := range shown(c.region, c.region.byLaunch(), func(i *instance) string { return i.ID }) {
 		if i.State != stateRunning {
 			continue
 		}
-		w := wireInstanceStatus{ID: i.ID, Zone: i.Zone, State: wireState{stateCodes[i.State], i.State}, System: wireStatus{"ok"}}
+		w := object{"InstanceId": i.ID, "AvailabilityZone": i.Zone, "InstanceState": stateObject(i.State), "SystemStatus": object{"Status": "ok"}}
 		if i.HostFailed {
-			w.System.Status = "impaired"
+			w["SystemStatus"] = object{"Status": "impaired"}
 		}
 		if !i.retires.IsZero() {
-			w.Events = []wireStatusEvent{{"instance-retirement", "The instance is running on degraded hardware", i.retires}}
+			w["Events"] = []object{{"Code": "instance-retirement", "Description": "The instance is running on degraded hardware", "NotBefore": i.retires}}
 		}
 		all = append(all, w)
 	}
-	all, err := instanceStatusFilters.apply(in.Filters, all)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := page(c, in.paging, 5, 1000, false, all)
-	return struct {
-		Statuses []wireInstanceStatus `xml:"instanceStatusSet>item"`
-		Next     string               `xml:"nextToken,omitempty"`
-	}{part, next}, err
+	part, next, err := list(c, in.listing, 5, 1000, false, "system-status.status=SystemStatus.Status event.code=Events.Code", all)
+	return object{"InstanceStatuses": part, "NextToken": next}, err
 }
 
 // Retire has EC2 announce that it stops an instance then, because its host is degraded.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -72,7 +71,7 @@ type runInstancesInput struct {
 	SubnetId                  string
 	PrivateIpAddress          string
 	LaunchTemplate            *templateReference
-	TagSpecifications         []tagSpecification `form:"TagSpecification"`
+	TagSpecifications         []tagSpecification
 	ClientToken               string
 	AdditionalInfo, RamdiskId string
 }
@@ -129,110 +128,60 @@ func (s *Sim) runInstances(c *call, in *runInstancesInput) (any, error) {
 	})
 }
 
-// wireLaunch is EC2's "reservation": the instances of one launch.
-type wireLaunch struct {
-	ID        string         `xml:"reservationId"`
-	Owner     string         `xml:"ownerId"`
-	Groups    []wireGroupRef `xml:"groupSet>item"`
-	Instances []wireInstance `xml:"instancesSet>item"`
-}
-
-type wireGroupRef struct {
-	ID   string `xml:"groupId"`
-	Name string `xml:"groupName"`
-}
-
-type wireInstance struct {
-	ID             string           `xml:"instanceId"`
-	ImageID        string           `xml:"imageId"`
-	State          wireState        `xml:"instanceState"`
-	Reason         *wireReason      `xml:"stateReason"`
-	PrivateDNS     string           `xml:"privateDnsName"`
-	PrivateIP      string           `xml:"privateIpAddress,omitempty"`
-	KeyName        string           `xml:"keyName,omitempty"`
-	LaunchIndex    int              `xml:"amiLaunchIndex"`
-	Type           string           `xml:"instanceType"`
-	LaunchTime     string           `xml:"launchTime"`
-	Placement      placement        `xml:"placement"`
-	Monitoring     wireNamedState   `xml:"monitoring"`
-	SubnetID       string           `xml:"subnetId,omitempty"`
-	VPC            string           `xml:"vpcId,omitempty"`
-	Architecture   string           `xml:"architecture"`
-	RootType       string           `xml:"rootDeviceType"`
-	RootName       string           `xml:"rootDeviceName"`
-	Virtualization string           `xml:"virtualizationType"`
-	Hypervisor     string           `xml:"hypervisor"`
-	Lifecycle      string           `xml:"instanceLifecycle,omitempty"`
-	ClientToken    string           `xml:"clientToken,omitempty"`
-	Profile        *instanceProfile `xml:"iamInstanceProfile"`
-	Platform       string           `xml:"platformDetails"`
-	ReservationID  string           `xml:"capacityReservationId,omitempty"`
-	BlockID        string           `xml:"capacityBlockId,omitempty"`
-	Specification  reservationSpec  `xml:"capacityReservationSpecification"`
-	Groups         []wireGroupRef   `xml:"groupSet>item"`
-	Interfaces     []wireInterface  `xml:"networkInterfaceSet>item"`
-	Tags           []tag            `xml:"tagSet>item"`
-}
-
-type wireState struct {
-	Code int    `xml:"code"`
-	Name string `xml:"name"`
-}
-
-type wireNamedState struct {
-	State string `xml:"state"`
-}
-
-type wireReason struct {
-	Code    string `xml:"code"`
-	Message string `xml:"message"`
-}
+func stateObject(name string) object { return object{"Code": stateCodes[name], "Name": name} }
 
 // wireLaunches groups instances by their launch, keeping their order.
-func (s *Sim) wireLaunches(instances []*instance) []wireLaunch {
-	var out []wireLaunch
+func (s *Sim) wireLaunches(instances []*instance) []object {
+	var out []object
 	for _, i := range instances {
-		if len(out) == 0 || out[len(out)-1].ID != i.LaunchID {
-			out = append(out, wireLaunch{ID: i.LaunchID, Owner: s.scenario.Account})
+		if len(out) == 0 || out[len(out)-1]["ReservationId"] != i.LaunchID {
+			out = append(out, object{"ReservationId": i.LaunchID, "OwnerId": s.scenario.Account, "Instances": []object(nil)})
 		}
-		last := &out[len(out)-1]
-		last.Instances = append(last.Instances, s.wireInstance(i))
+		last := out[len(out)-1]
+		last["Instances"] = append(last["Instances"].([]object), s.wireInstance(i))
 	}
 	return out
 }
 
-func (s *Sim) wireInstance(i *instance) wireInstance {
-	w := wireInstance{
-		ID: i.ID, ImageID: i.ImageID, State: wireState{stateCodes[i.State], i.State},
-		KeyName: i.data.KeyName, LaunchIndex: i.AMILaunchIndex, Type: i.Type, LaunchTime: wireTime(i.LaunchTime),
-		Placement:  placement{AvailabilityZone: i.Zone, AvailabilityZoneId: i.subnet.zone.id, Tenancy: i.tenancy},
-		Monitoring: wireNamedState{"disabled"}, Architecture: i.architecture, RootType: "ebs", RootName: "/dev/xvda",
-		Virtualization: "hvm", Hypervisor: "xen", Lifecycle: i.Lifecycle, ClientToken: i.clientToken,
-		Profile: i.data.IamInstanceProfile, Platform: i.platform, ReservationID: i.ReservationID, BlockID: i.BlockID,
-		Specification: i.specification(), Tags: wireTags(s.regions[i.Region].shownTags(i.ID, i.Tags)),
-	}
+func (s *Sim) wireInstance(i *instance) object {
 	r := s.regions[i.Region]
-	if i.State != stateTerminated { // EC2 forgets the network of a terminated instance
-		w.PrivateIP, w.SubnetID, w.VPC = i.PrivateIP, i.SubnetID, i.subnet.vpc
-		w.PrivateDNS = "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-") + "." + i.Region + ".compute.internal"
-		for _, id := range i.groups() {
-			if g := r.group(id); g != nil {
-				w.Groups = append(w.Groups, wireGroupRef{g.ID, g.Name})
-			}
-		}
-		for k, n := range i.interfaces {
-			w.Interfaces = append(w.Interfaces, n.wire(r, i.ID, k))
-		}
+	w := object{
+		"InstanceId": i.ID, "ImageId": i.ImageID, "State": stateObject(i.State), "KeyName": i.data.KeyName, "AmiLaunchIndex": i.AMILaunchIndex,
+		"InstanceType": i.Type, "LaunchTime": i.LaunchTime,
+		"Placement":  object{"AvailabilityZone": i.Zone, "AvailabilityZoneId": i.subnet.zone.id, "Tenancy": i.tenancy},
+		"Monitoring": object{"State": "disabled"}, "Architecture": i.architecture, "RootDeviceType": "ebs", "RootDeviceName": rootDevice,
+		"VirtualizationType": "hvm", "Hypervisor": "xen", "InstanceLifecycle": i.Lifecycle, "ClientToken": i.clientToken,
+		"PlatformDetails": i.platform, "CapacityReservationId": i.ReservationID, "CapacityBlockId": i.BlockID,
+		"CapacityReservationSpecification": i.specification(), "Tags": r.shownTags(i.ID, i.Tags),
 	}
-	if w.Profile != nil && w.Profile.Arn == "" {
-		w.Profile = &instanceProfile{Arn: s.iamARN("instance-profile/" + w.Profile.Name)}
-	} else if w.Profile != nil {
-		w.Profile = &instanceProfile{Arn: w.Profile.Arn}
+	if i.State != stateTerminated { // EC2 forgets the network of a terminated instance
+		w["PrivateIpAddress"], w["SubnetId"], w["VpcId"] = i.PrivateIP, i.SubnetID, i.subnet.vpc
+		w["PrivateDnsName"] = "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-") + "." + i.Region + ".compute.internal"
+		w["SecurityGroups"] = r.groupObjects(i.groups())
+		var interfaces []object
+		for k, n := range i.interfaces {
+			interfaces = append(interfaces, n.wire(r, i.ID, k))
+		}
+		w["NetworkInterfaces"] = interfaces
+	}
+	if p := i.data.IamInstanceProfile; p != nil {
+		w["IamInstanceProfile"] = object{"Arn": cmp.Or(p.Arn, s.iamARN("instance-profile/"+p.Name))}
 	}
 	if i.reason != "" {
-		w.Reason = &wireReason{i.reason, i.reason}
+		w["StateReason"] = object{"Code": i.reason, "Message": i.reason}
 	}
 	return w
+}
+
+// groupObjects are the security groups of some ids, as answers name them.
+func (r *region) groupObjects(ids []string) []object {
+	var all []object
+	for _, id := range ids {
+		if g := r.group(id); g != nil {
+			all = append(all, object{"GroupId": g.ID, "GroupName": g.Name})
+		}
+	}
+	return all
 }
 
 func (i *instance) specification() reservationSpec {
@@ -252,63 +201,37 @@ func (i *instance) groups() []string {
 }
 
 type describeInstancesInput struct {
-	InstanceIDs []string `form:"InstanceId"`
-	Filters     []filter `form:"Filter"`
-	paging
+	InstanceIds []string
+	listing
 }
-
-var instanceFilters = filterNames[*instance]{
-	values: map[string]func(*instance) []string{
-		"instance-id":             one(func(i *instance) string { return i.ID }),
-		"instance-state-name":     one(func(i *instance) string { return i.State }),
-		"instance-state-code":     one(func(i *instance) string { return strconv.Itoa(stateCodes[i.State]) }),
-		"instance-type":           one(func(i *instance) string { return i.Type }),
-		"instance-lifecycle":      one(func(i *instance) string { return i.Lifecycle }),
-		"image-id":                one(func(i *instance) string { return i.ImageID }),
-		"private-ip-address":      one(func(i *instance) string { return i.PrivateIP }),
-		"subnet-id":               one(func(i *instance) string { return i.SubnetID }),
-		"vpc-id":                  one(func(i *instance) string { return i.subnet.vpc }),
-		"availability-zone":       one(func(i *instance) string { return i.Zone }),
-		"availability-zone-id":    one(func(i *instance) string { return i.subnet.zone.id }),
-		"capacity-reservation-id": one(func(i *instance) string { return i.ReservationID }),
-		"client-token":            one(func(i *instance) string { return i.clientToken }),
-		"launch-time":             one(func(i *instance) string { return i.LaunchTime.UTC().Format("2006-01-02T15:04:05.000Z") }),
-		"launch-index":            one(func(i *instance) string { return strconv.Itoa(i.AMILaunchIndex) }),
-		"reservation-id":          one(func(i *instance) string { return i.LaunchID }),
-		"tenancy":                 one(func(i *instance) string { return i.tenancy }),
-	}}
 
 func (s *Sim) describeInstances(c *call, in *describeInstancesInput) (any, error) {
 	id := func(i *instance) string { return i.ID }
-	items, err := byID(shown(c.region, c.region.byLaunch(), id), in.InstanceIDs, id, instanceNotFound)
+	items, err := byID(shown(c.region, c.region.byLaunch(), id), in.InstanceIds, id, instanceNotFound)
 	if err != nil {
 		return nil, err
 	}
-	names := instanceFilters
-	names.tags = func(i *instance) map[string]string { return c.region.shownTags(i.ID, i.Tags) }
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
+	var all []object
+	for _, i := range items {
+		all = append(all, s.wireInstance(i))
 	}
-	part, next, err := page(c, in.paging, 5, 1000, len(in.InstanceIDs) > 0, items)
-	return struct {
-		Launches []wireLaunch `xml:"reservationSet>item"`
-		Next     string       `xml:"nextToken,omitempty"`
-	}{s.wireLaunches(part), next}, err
+	part, next, err := list(c, in.listing, 5, 1000, len(in.InstanceIds) > 0, "instance-id instance-state-name=State.Name instance-state-code=State.Code "+
+		"instance-type instance-lifecycle image-id private-ip-address subnet-id vpc-id availability-zone=Placement.AvailabilityZone "+
+		"capacity-reservation-id client-token launch-time launch-index=AmiLaunchIndex tag", all)
+	var kept []*instance
+	for _, o := range part {
+		kept = append(kept, c.region.instances[o["InstanceId"].(string)])
+	}
+	return object{"Reservations": s.wireLaunches(kept), "NextToken": next}, err
 }
 
 type terminateInstancesInput struct {
-	InstanceIDs           []string `form:"InstanceId"`
+	InstanceIds           []string
 	Force, SkipOsShutdown bool
 }
 
-type wireTransition struct {
-	ID       string    `xml:"instanceId"`
-	Current  wireState `xml:"currentState"`
-	Previous wireState `xml:"previousState"`
-}
-
 func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, error) {
-	for _, id := range in.InstanceIDs {
+	for _, id := range in.InstanceIds {
 		if c.region.instances[id] == nil || !c.region.shows(id) {
 			return nil, instanceNotFound(id)
 		}
@@ -316,10 +239,8 @@ func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, err
 			return nil, err
 		}
 	}
-	var out struct {
-		Instances []wireTransition `xml:"instancesSet>item"`
-	}
-	for _, id := range in.InstanceIDs {
+	var changes []object
+	for _, id := range in.InstanceIds {
 		i := c.region.instances[id]
 		before := i.State
 		s.terminate(c.region, i, "Client.UserInitiatedShutdown")
@@ -327,9 +248,9 @@ func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, err
 		if before != stateTerminated {
 			after = stateShuttingDown // EC2's answer, even if it is done at once
 		}
-		out.Instances = append(out.Instances, wireTransition{id, wireState{stateCodes[after], after}, wireState{stateCodes[before], before}})
+		changes = append(changes, object{"InstanceId": id, "CurrentState": stateObject(after), "PreviousState": stateObject(before)})
 	}
-	return out, nil
+	return object{"TerminatingInstances": changes}, nil
 }
 
 // protected refuses to end an instance with termination protection. EC2 itself, which takes back a block, does not ask.

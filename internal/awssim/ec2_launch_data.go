@@ -7,155 +7,155 @@ import (
 )
 
 // launchData are the parameters of a launch template, and of RunInstances beyond its own parameters. One type reads
-// the request (form tags) and writes the answer (xml tags).
+// the request and writes the answer.
 type launchData struct {
-	ImageId                           string                 `xml:"imageId,omitempty"`
-	InstanceType                      string                 `xml:"instanceType,omitempty"`
-	KeyName                           string                 `xml:"keyName,omitempty"`
-	UserData                          string                 `xml:"userData,omitempty"`
-	KernelId                          string                 `xml:"kernelId,omitempty"`
-	EbsOptimized                      *bool                  `xml:"ebsOptimized,omitempty"`
-	DisableApiTermination             *bool                  `xml:"disableApiTermination,omitempty"`
-	DisableApiStop                    *bool                  `xml:"disableApiStop,omitempty"`
-	InstanceInitiatedShutdownBehavior string                 `xml:"instanceInitiatedShutdownBehavior,omitempty"`
-	IamInstanceProfile                *instanceProfile       `xml:"iamInstanceProfile,omitempty"`
-	Monitoring                        *enabledOption         `xml:"monitoring,omitempty"`
-	Placement                         *placement             `xml:"placement,omitempty"`
-	InstanceMarketOptions             *marketOptions         `xml:"instanceMarketOptions,omitempty"`
-	CapacityReservationSpecification  *reservationSpec       `xml:"capacityReservationSpecification,omitempty"`
-	CpuOptions                        *cpuOptions            `xml:"cpuOptions,omitempty"`
-	CreditSpecification               *creditSpecification   `xml:"creditSpecification,omitempty"`
-	EnclaveOptions                    *enabledOption         `xml:"enclaveOptions,omitempty"`
-	HibernationOptions                *hibernationOptions    `xml:"hibernationOptions,omitempty"`
-	MetadataOptions                   *metadataOptions       `xml:"metadataOptions,omitempty"`
-	MaintenanceOptions                *maintenanceOptions    `xml:"maintenanceOptions,omitempty"`
-	NetworkPerformanceOptions         *networkPerformance    `xml:"networkPerformanceOptions,omitempty"`
-	PrivateDnsNameOptions             *privateDNSOptions     `xml:"privateDnsNameOptions,omitempty"`
-	BlockDeviceMappings               []blockDevice          `form:"BlockDeviceMapping" xml:"blockDeviceMappingSet>item"`
-	NetworkInterfaces                 []networkInterface     `form:"NetworkInterface" xml:"networkInterfaceSet>item"`
-	SecurityGroupIds                  []string               `form:"SecurityGroupId" xml:"securityGroupIdSet>item"`
-	SecurityGroups                    []string               `form:"SecurityGroup" xml:"securityGroupSet>item"`
-	LicenseSpecifications             []licenseSpecification `form:"LicenseSpecification" xml:"licenseSet>item"`
+	ImageId                           string
+	InstanceType                      string
+	KeyName                           string
+	UserData                          string
+	KernelId                          string
+	EbsOptimized                      *bool
+	DisableApiTermination             *bool
+	DisableApiStop                    *bool
+	InstanceInitiatedShutdownBehavior string
+	IamInstanceProfile                *instanceProfile
+	Monitoring                        *enabledOption
+	Placement                         *placement
+	InstanceMarketOptions             *marketOptions
+	CapacityReservationSpecification  *reservationSpec
+	CpuOptions                        *cpuOptions
+	CreditSpecification               *creditSpecification
+	EnclaveOptions                    *enabledOption
+	HibernationOptions                *hibernationOptions
+	MetadataOptions                   *metadataOptions
+	MaintenanceOptions                *maintenanceOptions
+	NetworkPerformanceOptions         *networkPerformance
+	PrivateDnsNameOptions             *privateDNSOptions
+	BlockDeviceMappings               []blockDevice
+	NetworkInterfaces                 []networkInterface
+	SecurityGroupIds                  []string
+	SecurityGroups                    []string
+	LicenseSpecifications             []licenseSpecification
 }
 
 type instanceProfile struct {
-	Arn  string `xml:"arn,omitempty"`
-	Name string `xml:"name,omitempty"`
+	Arn  string
+	Name string
 }
 
 type enabledOption struct {
-	Enabled bool `xml:"enabled"`
+	Enabled bool
 }
 
 type hibernationOptions struct {
-	Configured bool `xml:"configured"`
+	Configured bool
 }
 
 type maintenanceOptions struct {
-	AutoRecovery string `xml:"autoRecovery,omitempty"`
+	AutoRecovery string
 }
 
 type networkPerformance struct {
-	BandwidthWeighting string `xml:"bandwidthWeighting,omitempty"`
+	BandwidthWeighting string
 }
 
 type creditSpecification struct {
-	CpuCredits string `xml:"cpuCredits,omitempty"`
+	CpuCredits string
 }
 
 type licenseSpecification struct {
-	LicenseConfigurationArn string `xml:"licenseConfigurationArn,omitempty"`
+	LicenseConfigurationArn string
 }
 
 type placement struct {
-	Affinity             string `xml:"affinity,omitempty"`
-	AvailabilityZone     string `xml:"availabilityZone,omitempty"`
-	AvailabilityZoneId   string `xml:"availabilityZoneId,omitempty"`
-	GroupId              string `xml:"groupId,omitempty"`
-	GroupName            string `xml:"groupName,omitempty"`
-	HostId               string `xml:"hostId,omitempty"`
-	HostResourceGroupArn string `xml:"hostResourceGroupArn,omitempty"`
-	PartitionNumber      *int   `xml:"partitionNumber,omitempty"`
-	SpreadDomain         string `xml:"spreadDomain,omitempty"`
-	Tenancy              string `xml:"tenancy,omitempty"`
+	Affinity             string
+	AvailabilityZone     string
+	AvailabilityZoneId   string
+	GroupId              string
+	GroupName            string
+	HostId               string
+	HostResourceGroupArn string
+	PartitionNumber      *int
+	SpreadDomain         string
+	Tenancy              string
 }
 
 type marketOptions struct {
-	MarketType  string       `xml:"marketType,omitempty"`
-	SpotOptions *spotOptions `xml:"spotOptions,omitempty"`
+	MarketType  string
+	SpotOptions *spotOptions
 }
 
 type spotOptions struct {
-	MaxPrice                     string `xml:"maxPrice,omitempty"`
-	SpotInstanceType             string `xml:"spotInstanceType,omitempty"`
-	InstanceInterruptionBehavior string `xml:"instanceInterruptionBehavior,omitempty"`
+	MaxPrice                     string
+	SpotInstanceType             string
+	InstanceInterruptionBehavior string
 }
 
 type reservationSpec struct {
-	CapacityReservationPreference string             `xml:"capacityReservationPreference,omitempty"`
-	CapacityReservationTarget     *reservationTarget `xml:"capacityReservationTarget,omitempty"`
+	CapacityReservationPreference string
+	CapacityReservationTarget     *reservationTarget
 }
 
 type reservationTarget struct {
-	CapacityReservationId               string `xml:"capacityReservationId,omitempty"`
-	CapacityReservationResourceGroupArn string `xml:"capacityReservationResourceGroupArn,omitempty"`
+	CapacityReservationId               string
+	CapacityReservationResourceGroupArn string
 }
 
 type cpuOptions struct {
-	CoreCount            *int   `xml:"coreCount,omitempty"`
-	ThreadsPerCore       *int   `xml:"threadsPerCore,omitempty"`
-	AmdSevSnp            string `xml:"amdSevSnp,omitempty"`
-	NestedVirtualization string `xml:"nestedVirtualization,omitempty"`
+	CoreCount            *int
+	ThreadsPerCore       *int
+	AmdSevSnp            string
+	NestedVirtualization string
 }
 
 type metadataOptions struct {
-	HttpTokens              string `xml:"httpTokens,omitempty"`
-	HttpPutResponseHopLimit *int   `xml:"httpPutResponseHopLimit,omitempty"`
-	HttpEndpoint            string `xml:"httpEndpoint,omitempty"`
-	HttpProtocolIpv6        string `xml:"httpProtocolIpv6,omitempty"`
-	InstanceMetadataTags    string `xml:"instanceMetadataTags,omitempty"`
+	HttpTokens              string
+	HttpPutResponseHopLimit *int
+	HttpEndpoint            string
+	HttpProtocolIpv6        string
+	InstanceMetadataTags    string
 }
 
 type privateDNSOptions struct {
-	HostnameType                    string `xml:"hostnameType,omitempty"`
-	EnableResourceNameDnsARecord    *bool  `xml:"enableResourceNameDnsARecord,omitempty"`
-	EnableResourceNameDnsAAAARecord *bool  `xml:"enableResourceNameDnsAAAARecord,omitempty"`
+	HostnameType                    string
+	EnableResourceNameDnsARecord    *bool
+	EnableResourceNameDnsAAAARecord *bool
 }
 
 type blockDevice struct {
-	DeviceName  string     `xml:"deviceName,omitempty"`
-	VirtualName string     `xml:"virtualName,omitempty"`
-	Ebs         *ebsDevice `xml:"ebs,omitempty"`
-	NoDevice    string     `xml:"noDevice,omitempty"`
+	DeviceName  string
+	VirtualName string
+	Ebs         *ebsDevice
+	NoDevice    string
 }
 
 type ebsDevice struct {
-	Encrypted           *bool  `xml:"encrypted,omitempty"`
-	DeleteOnTermination *bool  `xml:"deleteOnTermination,omitempty"`
-	Iops                *int   `xml:"iops,omitempty"`
-	KmsKeyId            string `xml:"kmsKeyId,omitempty"`
-	SnapshotId          string `xml:"snapshotId,omitempty"`
-	VolumeSize          *int   `xml:"volumeSize,omitempty"`
-	VolumeType          string `xml:"volumeType,omitempty"`
-	Throughput          *int   `xml:"throughput,omitempty"`
+	Encrypted           *bool
+	DeleteOnTermination *bool
+	Iops                *int
+	KmsKeyId            string
+	SnapshotId          string
+	VolumeSize          *int
+	VolumeType          string
+	Throughput          *int
 }
 
 type networkInterface struct {
-	AssociateCarrierIpAddress      *bool    `xml:"associateCarrierIpAddress,omitempty"`
-	AssociatePublicIpAddress       *bool    `xml:"associatePublicIpAddress,omitempty"`
-	DeleteOnTermination            *bool    `xml:"deleteOnTermination,omitempty"`
-	Description                    string   `xml:"description,omitempty"`
-	DeviceIndex                    *int     `xml:"deviceIndex,omitempty"`
-	Groups                         []string `form:"SecurityGroupId" xml:"groupSet>groupId"`
-	InterfaceType                  string   `xml:"interfaceType,omitempty"`
-	NetworkInterfaceId             string   `xml:"networkInterfaceId,omitempty"`
-	PrivateIpAddress               string   `xml:"privateIpAddress,omitempty"`
-	SecondaryPrivateIpAddressCount *int     `xml:"secondaryPrivateIpAddressCount,omitempty"`
-	SubnetId                       string   `xml:"subnetId,omitempty"`
-	NetworkCardIndex               *int     `xml:"networkCardIndex,omitempty"`
-	EnaQueueCount                  *int     `xml:"enaQueueCount,omitempty"`
-	Ipv6AddressCount               *int     `xml:"ipv6AddressCount,omitempty"`
-	PrimaryIpv6                    *bool    `xml:"primaryIpv6,omitempty"`
+	AssociateCarrierIpAddress      *bool
+	AssociatePublicIpAddress       *bool
+	DeleteOnTermination            *bool
+	Description                    string
+	DeviceIndex                    *int
+	Groups                         []string
+	InterfaceType                  string
+	NetworkInterfaceId             string
+	PrivateIpAddress               string
+	SecondaryPrivateIpAddressCount *int
+	SubnetId                       string
+	NetworkCardIndex               *int
+	EnaQueueCount                  *int
+	Ipv6AddressCount               *int
+	PrimaryIpv6                    *bool
 }
 
 // override returns d with every parameter that over gives; EC2 replaces a parameter of the launch

@@ -49,81 +49,50 @@ func (r *region) checkNames(o launchOrder) error {
 }
 
 type describeKeyPairsInput struct {
-	Names            []string `form:"KeyName"`
-	IDs              []string `form:"KeyPairId"`
-	Filters          []filter `form:"Filter"`
+	KeyNames         []string
+	KeyPairIds       []string
+	Filters          []filter
 	IncludePublicKey bool
 }
 
-type wireKeyPair struct {
-	ID   string `xml:"keyPairId"`
-	Type string `xml:"keyType"`
-	Name string `xml:"keyName"`
-}
-
 func (s *Sim) describeKeyPairs(c *call, in *describeKeyPairsInput) (any, error) {
-	items, err := byID(c.region.keyPairs, in.IDs, func(k KeyPairScenario) string { return k.ID }, func(id string) error {
+	items, err := byID(c.region.keyPairs, in.KeyPairIds, func(k KeyPairScenario) string { return k.ID }, func(id string) error {
 		return apiErrorf("InvalidKeyPair.NotFound", "The key pair ID '%s' does not exist", id)
 	})
 	if err == nil {
-		items, err = byID(items, in.Names, func(k KeyPairScenario) string { return k.Name }, keyPairNotFound)
+		items, err = byID(items, in.KeyNames, func(k KeyPairScenario) string { return k.Name }, keyPairNotFound)
 	}
 	if err != nil {
 		return nil, err
 	}
-	names := filterNames[KeyPairScenario]{values: map[string]func(KeyPairScenario) []string{
-		"key-name":    one(func(k KeyPairScenario) string { return k.Name }),
-		"key-pair-id": one(func(k KeyPairScenario) string { return k.ID }),
-	}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
-	}
-	var out struct {
-		Keys []wireKeyPair `xml:"keySet>item"`
-	}
+	var all []object
 	for _, k := range items {
-		out.Keys = append(out.Keys, wireKeyPair{k.ID, "ed25519", k.Name})
+		all = append(all, object{"KeyPairId": k.ID, "KeyType": "ed25519", "KeyName": k.Name})
 	}
-	return out, nil
+	all, _, err = list(c, listing{Filters: in.Filters}, 1, len(all), true, "key-name key-pair-id", all)
+	return object{"KeyPairs": all}, err
 }
 
 type describePlacementGroupsInput struct {
-	Names   []string `form:"GroupName"`
-	IDs     []string `form:"GroupId"`
-	Filters []filter `form:"Filter"`
-}
-
-type wirePlacementGroup struct {
-	ID       string `xml:"groupId"`
-	Name     string `xml:"groupName"`
-	ARN      string `xml:"groupArn"`
-	State    string `xml:"state"`
-	Strategy string `xml:"strategy"`
+	GroupNames []string
+	GroupIds   []string
+	Filters    []filter
 }
 
 func (s *Sim) describePlacementGroups(c *call, in *describePlacementGroupsInput) (any, error) {
-	items, err := byID(c.region.placementGroups, in.IDs, func(g PlacementGroupScenario) string { return g.ID }, placementGroupUnknown)
+	items, err := byID(c.region.placementGroups, in.GroupIds, func(g PlacementGroupScenario) string { return g.ID }, placementGroupUnknown)
 	if err == nil {
-		items, err = byID(items, in.Names, func(g PlacementGroupScenario) string { return g.Name }, placementGroupUnknown)
+		items, err = byID(items, in.GroupNames, func(g PlacementGroupScenario) string { return g.Name }, placementGroupUnknown)
 	}
 	if err != nil {
 		return nil, err
 	}
-	names := filterNames[PlacementGroupScenario]{values: map[string]func(PlacementGroupScenario) []string{
-		"group-name": one(func(g PlacementGroupScenario) string { return g.Name }),
-		"strategy":   one(func(g PlacementGroupScenario) string { return g.Strategy }),
-		"state":      one(func(PlacementGroupScenario) string { return "available" }),
-	}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
-	}
-	var out struct {
-		Groups []wirePlacementGroup `xml:"placementGroupSet>item"`
-	}
+	var all []object
 	for _, g := range items {
-		out.Groups = append(out.Groups, wirePlacementGroup{g.ID, g.Name, s.placementGroupARN(c.Region, g.Name), "available", g.Strategy})
+		all = append(all, object{"GroupId": g.ID, "GroupName": g.Name, "GroupArn": s.placementGroupARN(c.Region, g.Name), "State": "available", "Strategy": g.Strategy})
 	}
-	return out, nil
+	all, _, err = list(c, listing{Filters: in.Filters}, 1, len(all), true, "group-name strategy state", all)
+	return object{"PlacementGroups": all}, err
 }
 
 func (s *Sim) placementGroupARN(region, name string) string {

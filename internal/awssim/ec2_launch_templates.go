@@ -27,8 +27,8 @@ type templateVersion struct {
 // templateData is launchData with the tags for the things launched.
 type templateData struct {
 	launchData
-	RamDiskId         string             `xml:"ramDiskId,omitempty"`
-	TagSpecifications []tagSpecification `form:"TagSpecification" xml:"tagSpecificationSet>item"`
+	RamDiskId         string
+	TagSpecifications []tagSpecification
 }
 
 func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
@@ -75,22 +75,9 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	return nil
 }
 
-type wireTemplate struct {
-	ID      string `xml:"launchTemplateId"`
-	Name    string `xml:"launchTemplateName"`
-	Created string `xml:"createTime"`
-	Creator string `xml:"createdBy"`
-	Default int64  `xml:"defaultVersionNumber"`
-	Latest  int64  `xml:"latestVersionNumber"`
-	Tags    []tag  `xml:"tagSet>item"`
-}
-
-type templateResult struct {
-	Template wireTemplate `xml:"launchTemplate"`
-}
-
-func (s *Sim) wireTemplate(t *launchTemplate) wireTemplate {
-	return wireTemplate{t.id, t.name, wireTime(t.created), s.caller(), t.defaultVersion, t.newest(), wireTags(t.in.shownTags(t.id, t.tags))}
+func (s *Sim) wireTemplate(t *launchTemplate) object {
+	return object{"LaunchTemplateId": t.id, "LaunchTemplateName": t.name, "CreateTime": t.created, "CreatedBy": s.caller(),
+		"DefaultVersionNumber": t.defaultVersion, "LatestVersionNumber": t.newest(), "Tags": t.in.shownTags(t.id, t.tags)}
 }
 
 func (s *Sim) caller() string { return s.iamARN("user/simulated") }
@@ -102,7 +89,7 @@ type createLaunchTemplateInput struct {
 	LaunchTemplateName string
 	LaunchTemplateData templateData
 	VersionDescription string
-	TagSpecifications  []tagSpecification `form:"TagSpecification"`
+	TagSpecifications  []tagSpecification
 	ClientToken        string
 }
 
@@ -128,7 +115,7 @@ func (s *Sim) createLaunchTemplate(c *call, in *createLaunchTemplateInput) (any,
 		t.add(s.now, in.VersionDescription, in.LaunchTemplateData)
 		c.region.templates[t.id] = t
 		c.region.hide(t.id, s.lag.templates)
-		return func() (any, error) { return templateResult{s.wireTemplate(t)}, nil }, nil
+		return func() (any, error) { return object{"LaunchTemplate": s.wireTemplate(t)}, nil }, nil
 	})
 }
 
@@ -150,43 +137,30 @@ func (s *Sim) deleteLaunchTemplate(c *call, in *deleteLaunchTemplateInput) (any,
 		return nil, err
 	}
 	delete(c.region.templates, t.id)
-	return templateResult{s.wireTemplate(t)}, nil
+	return object{"LaunchTemplate": s.wireTemplate(t)}, nil
 }
 
 type describeLaunchTemplatesInput struct {
-	IDs     []string `form:"LaunchTemplateId"`
-	Names   []string `form:"LaunchTemplateName"`
-	Filters []filter `form:"Filter"`
-	paging
+	LaunchTemplateIds   []string
+	LaunchTemplateNames []string
+	listing
 }
 
 func (s *Sim) describeLaunchTemplates(c *call, in *describeLaunchTemplatesInput) (any, error) {
 	id := func(t *launchTemplate) string { return t.id }
-	items, err := byID(shown(c.region, sortedValues(c.region.templates), id), in.IDs, id, templateNotFound)
+	items, err := byID(shown(c.region, sortedValues(c.region.templates), id), in.LaunchTemplateIds, id, templateNotFound)
 	if err == nil {
-		items, err = byID(items, in.Names, func(t *launchTemplate) string { return t.name }, templateNameNotFound)
+		items, err = byID(items, in.LaunchTemplateNames, func(t *launchTemplate) string { return t.name }, templateNameNotFound)
 	}
 	if err != nil {
 		return nil, err
 	}
-	names := filterNames[*launchTemplate]{
-		tags: func(t *launchTemplate) map[string]string { return c.region.shownTags(t.id, t.tags) },
-		values: map[string]func(*launchTemplate) []string{
-			"launch-template-name": one(func(t *launchTemplate) string { return t.name }),
-			"create-time":          one(func(t *launchTemplate) string { return wireTime(t.created) }),
-		}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
+	var all []object
+	for _, t := range items {
+		all = append(all, s.wireTemplate(t))
 	}
-	part, next, err := page(c, in.paging, 1, 200, len(in.IDs)+len(in.Names) > 0, items)
-	out := struct {
-		Templates []wireTemplate `xml:"launchTemplates>item"`
-		Next      string         `xml:"nextToken,omitempty"`
-	}{Next: next}
-	for _, t := range part {
-		out.Templates = append(out.Templates, s.wireTemplate(t))
-	}
-	return out, err
+	part, next, err := list(c, in.listing, 1, 200, len(in.LaunchTemplateIds)+len(in.LaunchTemplateNames) > 0, "launch-template-name create-time tag", all)
+	return object{"LaunchTemplates": part, "NextToken": next}, err
 }
 
 func (r *region) template(id, name string) (*launchTemplate, error) {

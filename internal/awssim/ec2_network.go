@@ -10,92 +10,58 @@ import (
 
 type describeRegionsInput struct {
 	AllRegions  bool
-	RegionNames []string `form:"RegionName"`
-	Filters     []filter `form:"Filter"`
-}
-
-type wireRegion struct {
-	Name     string `xml:"regionName"`
-	Endpoint string `xml:"regionEndpoint"`
-	OptIn    string `xml:"optInStatus"`
+	RegionNames []string
+	Filters     []filter
 }
 
 func (s *Sim) describeRegions(c *call, in *describeRegionsInput) (any, error) {
-	var all []wireRegion
+	var all []object
 	for _, name := range s.order {
 		r := s.regions[name]
 		named := slices.Contains(in.RegionNames, name)
 		if (len(in.RegionNames) > 0 && !named) || (r.optIn == "not-opted-in" && !in.AllRegions && !named) {
 			continue
 		}
-		all = append(all, wireRegion{name, "ec2." + name + "." + capacity.AWSPartitionOf(name).Domain, r.optIn})
+		all = append(all, object{"RegionName": name, "Endpoint": "ec2." + name + "." + capacity.AWSPartitionOf(name).Domain, "OptInStatus": r.optIn})
 	}
 	for _, name := range in.RegionNames {
 		if s.regions[name] == nil {
 			return nil, apiErrorf("InvalidParameterValue", "Invalid region provided: [%s]", name)
 		}
 	}
-	names := filterNames[wireRegion]{values: map[string]func(wireRegion) []string{
-		"region-name":   one(func(r wireRegion) string { return r.Name }),
-		"endpoint":      one(func(r wireRegion) string { return r.Endpoint }),
-		"opt-in-status": one(func(r wireRegion) string { return r.OptIn }),
-	}}
-	kept, err := names.apply(in.Filters, all)
-	return struct {
-		Regions []wireRegion `xml:"regionInfo>item"`
-	}{kept}, err
+	all, _, err := list(c, listing{Filters: in.Filters}, 1, len(all), true, "region-name endpoint opt-in-status", all)
+	return object{"Regions": all}, err
 }
 
 type describeAvailabilityZonesInput struct {
 	AllAvailabilityZones bool
-	ZoneNames            []string `form:"ZoneName"`
-	ZoneIDs              []string `form:"ZoneId"`
-	Filters              []filter `form:"Filter"`
-}
-
-type wireZone struct {
-	State              string `xml:"zoneState"`
-	OptIn              string `xml:"optInStatus"`
-	Region             string `xml:"regionName"`
-	Name               string `xml:"zoneName"`
-	ID                 string `xml:"zoneId"`
-	Group              string `xml:"groupName"`
-	NetworkBorderGroup string `xml:"networkBorderGroup"`
-	Type               string `xml:"zoneType"`
+	ZoneNames            []string
+	ZoneIds              []string
+	Filters              []filter
 }
 
 func (s *Sim) describeAvailabilityZones(c *call, in *describeAvailabilityZonesInput) (any, error) {
-	var all []wireZone
+	var all []object
 	for _, z := range c.region.zones {
-		named := slices.Contains(in.ZoneNames, z.name) || slices.Contains(in.ZoneIDs, z.id)
-		if len(in.ZoneNames)+len(in.ZoneIDs) > 0 && !named || z.optIn == "not-opted-in" && !in.AllAvailabilityZones {
+		named := slices.Contains(in.ZoneNames, z.name) || slices.Contains(in.ZoneIds, z.id)
+		if len(in.ZoneNames)+len(in.ZoneIds) > 0 && !named || z.optIn == "not-opted-in" && !in.AllAvailabilityZones {
 			continue
 		}
-		all = append(all, wireZone{"available", z.optIn, c.Region, z.name, z.id, c.Region, c.Region, z.kind})
+		all = append(all, object{"State": "available", "OptInStatus": z.optIn, "RegionName": c.Region, "ZoneName": z.name, "ZoneId": z.id,
+			"GroupName": c.Region, "NetworkBorderGroup": c.Region, "ZoneType": z.kind})
 	}
 	for _, name := range in.ZoneNames {
 		if _, err := c.region.zoneNamed(name); err != nil {
 			return nil, invalidZone(name)
 		}
 	}
-	for _, id := range in.ZoneIDs {
+	for _, id := range in.ZoneIds {
 		if c.region.zoneByID(id) == nil {
 			return nil, apiErrorf("InvalidParameterValue", "Invalid availability zone-id: [%s]", id)
 		}
 	}
-	names := filterNames[wireZone]{values: map[string]func(wireZone) []string{
-		"zone-name":     one(func(z wireZone) string { return z.Name }),
-		"zone-id":       one(func(z wireZone) string { return z.ID }),
-		"zone-type":     one(func(z wireZone) string { return z.Type }),
-		"opt-in-status": one(func(z wireZone) string { return z.OptIn }),
-		"region-name":   one(func(z wireZone) string { return z.Region }),
-		"group-name":    one(func(z wireZone) string { return z.Group }),
-		"state":         one(func(z wireZone) string { return z.State }),
-	}}
-	kept, err := names.apply(in.Filters, all)
-	return struct {
-		Zones []wireZone `xml:"availabilityZoneInfo>item"`
-	}{kept}, err
+	all, _, err := list(c, listing{Filters: in.Filters}, 1, len(all), true, "zone-name zone-id zone-type opt-in-status region-name group-name state", all)
+	return object{"AvailabilityZones": all}, err
 }
 
 func invalidZone(name string) error {
@@ -103,57 +69,25 @@ func invalidZone(name string) error {
 }
 
 type describeSubnetsInput struct {
-	SubnetIDs []string `form:"SubnetId"`
-	Filters   []filter `form:"Filter"`
-	paging
-}
-
-type wireSubnet struct {
-	ID        string `xml:"subnetId"`
-	ARN       string `xml:"subnetArn"`
-	VPC       string `xml:"vpcId"`
-	State     string `xml:"state"`
-	CIDR      string `xml:"cidrBlock"`
-	Free      int    `xml:"availableIpAddressCount"`
-	Zone      string `xml:"availabilityZone"`
-	ZoneID    string `xml:"availabilityZoneId"`
-	Default   bool   `xml:"defaultForAz"`
-	PublicIPs bool   `xml:"mapPublicIpOnLaunch"`
-	Owner     string `xml:"ownerId"`
-	Tags      []tag  `xml:"tagSet>item"`
+	SubnetIds []string
+	listing
 }
 
 func (s *Sim) describeSubnets(c *call, in *describeSubnetsInput) (any, error) {
-	items, err := byID(c.region.subnets, in.SubnetIDs, func(sn *subnet) string { return sn.id }, subnetNotFound)
+	items, err := byID(c.region.subnets, in.SubnetIds, func(sn *subnet) string { return sn.id }, subnetNotFound)
 	if err != nil {
 		return nil, err
 	}
-	names := filterNames[*subnet]{
-		tags: func(sn *subnet) map[string]string { return c.region.fixedTags[sn.id] },
-		values: map[string]func(*subnet) []string{
-			"subnet-id":            one(func(sn *subnet) string { return sn.id }),
-			"vpc-id":               one(func(sn *subnet) string { return sn.vpc }),
-			"availability-zone":    one(func(sn *subnet) string { return sn.zone.name }),
-			"availability-zone-id": one(func(sn *subnet) string { return sn.zone.id }),
-			"cidr-block":           one(func(sn *subnet) string { return sn.prefix.String() }),
-			"state":                one(func(*subnet) string { return "available" }),
-		}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
-	}
-	part, next, err := page(c, in.paging, 5, 1000, len(in.SubnetIDs) > 0, items)
-	out := struct {
-		Subnets []wireSubnet `xml:"subnetSet>item"`
-		Next    string       `xml:"nextToken,omitempty"`
-	}{Next: next}
-	for _, sn := range part {
-		out.Subnets = append(out.Subnets, wireSubnet{
-			ID: sn.id, ARN: s.arn("ec2", c.Region, "subnet/"+sn.id), VPC: sn.vpc, State: "available", CIDR: sn.prefix.String(),
-			Free: c.region.freeAddresses(sn), Zone: sn.zone.name, ZoneID: sn.zone.id, PublicIPs: sn.public, Owner: s.scenario.Account,
-			Tags: wireTags(c.region.fixedTags[sn.id]),
+	var all []object
+	for _, sn := range items {
+		all = append(all, object{
+			"SubnetId": sn.id, "SubnetArn": s.arn("ec2", c.Region, "subnet/"+sn.id), "VpcId": sn.vpc, "State": "available", "CidrBlock": sn.prefix.String(),
+			"AvailableIpAddressCount": c.region.freeAddresses(sn), "AvailabilityZone": sn.zone.name, "AvailabilityZoneId": sn.zone.id,
+			"DefaultForAz": false, "MapPublicIpOnLaunch": sn.public, "OwnerId": s.scenario.Account, "Tags": c.region.fixedTags[sn.id],
 		})
 	}
-	return out, err
+	part, next, err := list(c, in.listing, 5, 1000, len(in.SubnetIds) > 0, "subnet-id vpc-id availability-zone availability-zone-id cidr-block state tag", all)
+	return object{"Subnets": part, "NextToken": next}, err
 }
 
 func subnetNotFound(id string) error {
@@ -212,53 +146,26 @@ func (r *region) checkAddress(sn *subnet, address string) error {
 }
 
 type describeSecurityGroupsInput struct {
-	GroupIDs   []string `form:"GroupId"`
-	GroupNames []string `form:"GroupName"`
-	Filters    []filter `form:"Filter"`
-	paging
-}
-
-type wireGroup struct {
-	ID          string `xml:"groupId"`
-	Name        string `xml:"groupName"`
-	Description string `xml:"groupDescription"`
-	VPC         string `xml:"vpcId"`
-	Owner       string `xml:"ownerId"`
-	Tags        []tag  `xml:"tagSet>item"`
-
-	In  []wirePermission `xml:"ipPermissions>item"`
-	Out []wirePermission `xml:"ipPermissionsEgress>item"`
+	GroupIds   []string
+	GroupNames []string
+	listing
 }
 
 func (s *Sim) describeSecurityGroups(c *call, in *describeSecurityGroupsInput) (any, error) {
-	items, err := byID(c.region.groups, in.GroupIDs, func(g SecurityGroupScenario) string { return g.ID }, groupNotFound)
+	items, err := byID(c.region.groups, in.GroupIds, func(g SecurityGroupScenario) string { return g.ID }, groupNotFound)
 	if err == nil {
 		items, err = byID(items, in.GroupNames, func(g SecurityGroupScenario) string { return g.Name }, groupNameNotFound)
 	}
 	if err != nil {
 		return nil, err
 	}
-	names := filterNames[SecurityGroupScenario]{
-		tags: func(g SecurityGroupScenario) map[string]string { return c.region.fixedTags[g.ID] },
-		values: map[string]func(SecurityGroupScenario) []string{
-			"group-id":   one(func(g SecurityGroupScenario) string { return g.ID }),
-			"group-name": one(func(g SecurityGroupScenario) string { return g.Name }),
-			"vpc-id":     one(func(g SecurityGroupScenario) string { return g.VPC }),
-		}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
+	var all []object
+	for _, g := range items {
+		all = append(all, object{"GroupId": g.ID, "GroupName": g.Name, "Description": g.Name, "VpcId": g.VPC, "OwnerId": s.scenario.Account,
+			"Tags": c.region.fixedTags[g.ID], "IpPermissions": s.permissions(g, false), "IpPermissionsEgress": s.permissions(g, true)})
 	}
-	part, next, err := page(c, in.paging, 5, 1000, len(in.GroupIDs)+len(in.GroupNames) > 0, items)
-	out := struct {
-		Groups []wireGroup `xml:"securityGroupInfo>item"`
-		Next   string      `xml:"nextToken,omitempty"`
-	}{Next: next}
-	for _, g := range part {
-		out.Groups = append(out.Groups, wireGroup{
-			g.ID, g.Name, g.Name, g.VPC, s.scenario.Account, wireTags(c.region.fixedTags[g.ID]), s.permissions(g, false), s.permissions(g, true),
-		})
-	}
-	return out, err
+	part, next, err := list(c, in.listing, 5, 1000, len(in.GroupIds)+len(in.GroupNames) > 0, "group-id group-name vpc-id tag", all)
+	return object{"SecurityGroups": part, "NextToken": next}, err
 }
 
 func groupNotFound(id string) error {

@@ -4,6 +4,8 @@ import (
 	"encoding/xml"
 	"net/http"
 	"strconv"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
 )
 
 // ec2Version is the only version of EC2's API that there is.
@@ -64,7 +66,7 @@ func ec2Op[In any](run func(*call, *In) (any, error)) operation {
 		dryRun, _ := strconv.ParseBool(c.form.Get("DryRun"))
 		delete(c.form, "DryRun")
 		var in In
-		if err := decodeForm(c.form, &in); err != nil {
+		if err := decodeForm(c, &in); err != nil {
 			return nil, err
 		}
 		if try, checks := any(&in).(dryRunner); dryRun && checks {
@@ -80,7 +82,7 @@ func ec2Op[In any](run func(*call, *In) (any, error)) operation {
 		if err != nil {
 			return nil, err
 		}
-		return encodeEC2(c, out)
+		return shapes.EncodeEC2(c.Operation, c.requestID, out)
 	}
 }
 

@@ -18,127 +18,67 @@ var platforms = []string{
 	"RHEL with HA and SQL Server Standard", "RHEL with HA and SQL Server Enterprise", "Ubuntu Pro",
 }
 
-type wireReservation struct {
-	ID               string          `xml:"capacityReservationId"`
-	Owner            string          `xml:"ownerId"`
-	ARN              string          `xml:"capacityReservationArn"`
-	Zone             string          `xml:"availabilityZone,omitempty"`
-	ZoneID           string          `xml:"availabilityZoneId,omitempty"`
-	Type             string          `xml:"instanceType"`
-	Platform         string          `xml:"instancePlatform"`
-	Tenancy          string          `xml:"tenancy"`
-	Total            int             `xml:"totalInstanceCount"`
-	Available        int             `xml:"availableInstanceCount"`
-	EBSOptimized     bool            `xml:"ebsOptimized"`
-	EphemeralStorage bool            `xml:"ephemeralStorage"`
-	State            string          `xml:"state"`
-	Start            string          `xml:"startDate,omitempty"`
-	End              string          `xml:"endDate,omitempty"`
-	EndType          string          `xml:"endDateType"`
-	Match            string          `xml:"instanceMatchCriteria"`
-	Created          string          `xml:"createDate"`
-	ReservationType  string          `xml:"reservationType,omitempty"`
-	BlockID          string          `xml:"capacityBlockId,omitempty"`
-	Interruptible    *bool           `xml:"interruptible"`
-	LaunchStatus     string          `xml:"launchStatus,omitempty"`
-	PlacementGroup   string          `xml:"placementGroupArn,omitempty"`
-	Commitment       *wireCommitment `xml:"commitmentInfo"`
-	Tags             []tag           `xml:"tagSet>item"`
-}
-
-type wireCommitment struct {
-	Seconds int64  `xml:"commitmentDuration"`
-	End     string `xml:"commitmentEndDate"`
-	Count   int    `xml:"committedInstanceCount"`
-}
-
-func (s *Sim) wireReservation(r *region, res *reservation) wireReservation {
-	w := wireReservation{
-		ID: res.ID, Owner: res.owner, ARN: fmt.Sprintf("arn:%s:ec2:%s:%s:capacity-reservation/%s", capacity.AWSPartitionOf(r.name).Name, r.name, res.owner, res.ID),
-		Zone: res.zoneName, ZoneID: res.zone.id, Type: res.Type, Platform: res.platform, Tenancy: res.tenancy,
-		State: res.state, Start: wireTime(res.start), End: wireTime(res.end), EndType: "unlimited", Match: res.match,
-		Created: wireTime(res.created), ReservationType: "default", Tags: wireTags(r.shownTags(res.ID, res.tags)),
+func (s *Sim) wireReservation(r *region, res *reservation) object {
+	w := object{
+		"CapacityReservationId": res.ID, "OwnerId": res.owner,
+		"CapacityReservationArn": fmt.Sprintf("arn:%s:ec2:%s:%s:capacity-reservation/%s", capacity.AWSPartitionOf(r.name).Name, r.name, res.owner, res.ID),
+		"AvailabilityZone":       res.zoneName, "AvailabilityZoneId": res.zone.id, "InstanceType": res.Type, "InstancePlatform": res.platform,
+		"Tenancy": res.tenancy, "TotalInstanceCount": 0, "AvailableInstanceCount": 0, "EbsOptimized": false, "EphemeralStorage": false,
+		"State": res.state, "StartDate": res.start, "EndDate": res.end, "EndDateType": "unlimited", "InstanceMatchCriteria": res.match,
+		"CreateDate": res.created, "ReservationType": "default", "Tags": r.shownTags(res.ID, res.tags),
 	}
 	if !res.end.IsZero() {
-		w.EndType = "limited"
+		w["EndDateType"] = "limited"
 	}
 	if !res.committed.IsZero() {
-		w.Commitment = &wireCommitment{int64(res.committed.Sub(res.start).Seconds()), wireTime(res.committed), res.count}
+		w["CommitmentInfo"] = object{"CommitmentDuration": int64(res.committed.Sub(res.start).Seconds()), "CommitmentEndDate": res.committed, "CommittedInstanceCount": res.count}
 	}
 	if res.placementGroup != "" {
-		w.PlacementGroup = s.placementGroupARN(r.name, res.placementGroup)
+		w["PlacementGroupArn"] = s.placementGroupARN(r.name, res.placementGroup)
 	}
 	switch res.state {
 	case "active", "pending":
-		w.Total, w.Available = res.count, r.available(res)
+		w["TotalInstanceCount"], w["AvailableInstanceCount"] = res.count, r.available(res)
 	case "scheduled", "payment-pending":
 		if s.scenario.ScheduledCount {
-			w.Total = res.count
+			w["TotalInstanceCount"] = res.count
 		}
 		if s.scenario.HideScheduledZone {
-			w.Zone, w.ZoneID = "", ""
+			delete(w, "AvailabilityZone")
+			delete(w, "AvailabilityZoneId")
 		}
 	}
 	switch res.kind {
 	case kindBlock:
-		w.ReservationType, w.BlockID = "capacity-block", res.blockIDs[0]
+		w["ReservationType"], w["CapacityBlockId"] = "capacity-block", res.blockIDs[0]
 		if res.ultraServer != "" && !s.scenario.HideLaunchStatus {
-			w.LaunchStatus = "launchable"
+			w["LaunchStatus"] = "launchable"
 		}
 	case kindInterruptible:
-		yes := true
-		w.Interruptible = &yes
+		w["Interruptible"] = true
 	}
 	return w
 }
 
 type describeCapacityReservationsInput struct {
-	IDs     []string `form:"CapacityReservationId"`
-	Filters []filter `form:"Filter"`
-	paging
+	CapacityReservationIds []string
+	listing
 }
 
-// reservationFilters are EC2's filters; there is none for the kind of reservation nor for the zone id.
-var reservationFilters = filterNames[wireReservation]{
-	tags: func(w wireReservation) map[string]string {
-		tags := map[string]string{}
-		for _, t := range w.Tags {
-			tags[t.Key] = t.Value
-		}
-		return tags
-	},
-	values: map[string]func(wireReservation) []string{
-		"instance-type":           one(func(w wireReservation) string { return w.Type }),
-		"owner-id":                one(func(w wireReservation) string { return w.Owner }),
-		"instance-platform":       one(func(w wireReservation) string { return w.Platform }),
-		"availability-zone":       one(func(w wireReservation) string { return w.Zone }),
-		"tenancy":                 one(func(w wireReservation) string { return w.Tenancy }),
-		"outpost-arn":             one(func(wireReservation) string { return "" }),
-		"placement-group-arn":     one(func(w wireReservation) string { return w.PlacementGroup }),
-		"state":                   one(func(w wireReservation) string { return w.State }),
-		"start-date":              one(func(w wireReservation) string { return w.Start }),
-		"end-date":                one(func(w wireReservation) string { return w.End }),
-		"end-date-type":           one(func(w wireReservation) string { return w.EndType }),
-		"instance-match-criteria": one(func(w wireReservation) string { return w.Match }),
-	}}
-
 func (s *Sim) describeCapacityReservations(c *call, in *describeCapacityReservationsInput) (any, error) {
-	found, err := byID(c.region.shownReservations(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
+	ids := in.CapacityReservationIds
+	found, err := byID(c.region.shownReservations(), ids, func(res *reservation) string { return res.ID }, reservationNotFound)
 	if err != nil {
 		return nil, err
 	}
-	items := make([]wireReservation, len(found))
+	items := make([]object, len(found))
 	for i, res := range found {
 		items[i] = s.wireReservation(c.region, res)
 	}
-	if items, err = reservationFilters.apply(in.Filters, items); err != nil {
-		return nil, err
-	}
-	part, next, err := page(c, in.paging, 1, 1000, len(in.IDs) > 0, items)
-	return struct {
-		Reservations []wireReservation `xml:"capacityReservationSet>item"`
-		Next         string            `xml:"nextToken,omitempty"`
-	}{part, next}, err
+	// EC2 has no filter for the kind of reservation nor for the zone id.
+	part, next, err := list(c, in.listing, 1, 1000, len(ids) > 0, "instance-type owner-id instance-platform availability-zone tenancy "+
+		"outpost-arn placement-group-arn state start-date end-date end-date-type instance-match-criteria tag", items)
+	return object{"CapacityReservations": part, "NextToken": next}, err
 }
 
 type createCapacityReservationInput struct {
@@ -156,10 +96,6 @@ type createCapacityReservationInput struct {
 	PlacementGroupArn     string
 	TagSpecifications     []tagSpecification
 	ClientToken           string
-}
-
-type reservationResult struct {
-	Reservation wireReservation `xml:"capacityReservation"`
 }
 
 func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationInput) (any, error) {
@@ -190,7 +126,7 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 			}
 		})
 		s.followEnd(c.region, res)
-		return func() (any, error) { return reservationResult{s.wireReservation(c.region, res)}, nil }, nil
+		return func() (any, error) { return object{"CapacityReservation": s.wireReservation(c.region, res)}, nil }, nil
 	})
 }
 
@@ -251,7 +187,7 @@ func (s *Sim) cancelCapacityReservation(c *call, in *cancelCapacityReservationIn
 		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is committed until %s", res.ID, wireTime(res.committed))
 	}
 	s.finish(c.region, res, "cancelled")
-	return done{true}, nil
+	return object{"Return": true}, nil
 }
 
 // changeable finds an ODCR that the account may change.

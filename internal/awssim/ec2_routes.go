@@ -79,96 +79,41 @@ func (r *region) routesOf(sn *subnet) RouteTableScenario {
 }
 
 type describeRouteTablesInput struct {
-	IDs     []string `form:"RouteTableId"`
-	Filters []filter `form:"Filter"`
-	paging
+	RouteTableIds []string
+	listing
 }
 
-type wireRouteTable struct {
-	ID           string            `xml:"routeTableId"`
-	VPC          string            `xml:"vpcId"`
-	Owner        string            `xml:"ownerId"`
-	Associations []wireAssociation `xml:"associationSet>item"`
-	Routes       []wireRoute       `xml:"routeSet>item"`
-	Propagating  []struct{}        `xml:"propagatingVgwSet>item"`
-	Tags         []tag             `xml:"tagSet>item"`
-}
-
-type wireAssociation struct {
-	ID     string `xml:"routeTableAssociationId"`
-	Table  string `xml:"routeTableId"`
-	Subnet string `xml:"subnetId,omitempty"`
-	Main   bool   `xml:"main"`
-	State  string `xml:"associationState>state"`
-}
-
-type wireRoute struct {
-	IPv4       string `xml:"destinationCidrBlock,omitempty"`
-	IPv6       string `xml:"destinationIpv6CidrBlock,omitempty"`
-	PrefixList string `xml:"destinationPrefixListId,omitempty"`
-	Gateway    string `xml:"gatewayId,omitempty"`
-	NAT        string `xml:"natGatewayId,omitempty"`
-	Transit    string `xml:"transitGatewayId,omitempty"`
-	Interface  string `xml:"networkInterfaceId,omitempty"`
-	Peering    string `xml:"vpcPeeringConnectionId,omitempty"`
-	Egress     string `xml:"egressOnlyInternetGatewayId,omitempty"`
-	State      string `xml:"state"`
-	Origin     string `xml:"origin"`
-}
-
-func (route RouteScenario) wire() wireRoute {
-	w := wireRoute{State: cmp.Or(route.State, "active"), Origin: "CreateRoute"}
+// wire is a route as EC2 shows it.
+func (route RouteScenario) wire() object {
+	w := object{"State": cmp.Or(route.State, "active"), "Origin": "CreateRoute"}
 	switch {
 	case strings.HasPrefix(route.To, "pl-"):
-		w.PrefixList = route.To
+		w["DestinationPrefixListId"] = route.To
 	case strings.Contains(route.To, ":"):
-		w.IPv6 = route.To
+		w["DestinationIpv6CidrBlock"] = route.To
 	default:
-		w.IPv4 = route.To
+		w["DestinationCidrBlock"] = route.To
 	}
 	kind, _, _ := strings.Cut(route.Via, "-")
-	switch kind {
-	case "nat":
-		w.NAT = route.Via
-	case "tgw":
-		w.Transit = route.Via
-	case "eni":
-		w.Interface = route.Via
-	case "pcx":
-		w.Peering = route.Via
-	case "eigw":
-		w.Egress = route.Via
-	default: // igw, vgw, vpce, local
-		w.Gateway = route.Via
-	}
+	member := map[string]string{"nat": "NatGatewayId", "tgw": "TransitGatewayId", "eni": "NetworkInterfaceId", "pcx": "VpcPeeringConnectionId",
+		"eigw": "EgressOnlyInternetGatewayId"}[kind]
+	w[cmp.Or(member, "GatewayId")] = route.Via // igw, vgw, vpce, local
 	return w
 }
 
 func (s *Sim) describeRouteTables(c *call, in *describeRouteTablesInput) (any, error) {
-	items, err := byID(c.region.routeTables, in.IDs, func(t RouteTableScenario) string { return t.ID }, func(id string) error {
+	items, err := byID(c.region.routeTables, in.RouteTableIds, func(t RouteTableScenario) string { return t.ID }, func(id string) error {
 		return apiErrorf("InvalidRouteTableID.NotFound", "The routeTable ID '%s' does not exist", id)
 	})
 	if err != nil {
 		return nil, err
 	}
-	names := filterNames[RouteTableScenario]{values: map[string]func(RouteTableScenario) []string{
-		"vpc-id":                one(func(t RouteTableScenario) string { return t.VPC }),
-		"route-table-id":        one(func(t RouteTableScenario) string { return t.ID }),
-		"association.main":      one(func(t RouteTableScenario) string { return fmt.Sprint(t.Main) }),
-		"association.subnet-id": func(t RouteTableScenario) []string { return t.Subnets },
-	}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
-	}
-	part, next, err := page(c, in.paging, 5, 100, len(in.IDs) > 0, items)
-	out := struct {
-		Tables []wireRouteTable `xml:"routeTableSet>item"`
-		Next   string           `xml:"nextToken,omitempty"`
-	}{Next: next}
-	for _, t := range part {
-		w := wireRouteTable{ID: t.ID, VPC: t.VPC, Owner: s.scenario.Account}
+	var all []object
+	for _, t := range items {
+		var associations []object
 		add := func(subnet string, main bool) {
-			w.Associations = append(w.Associations, wireAssociation{fmt.Sprintf("rtbassoc-%017x", len(w.Associations)), t.ID, subnet, main, "associated"})
+			associations = append(associations, object{"RouteTableAssociationId": fmt.Sprintf("rtbassoc-%017x", len(associations)), "RouteTableId": t.ID,
+				"SubnetId": subnet, "Main": main, "AssociationState": object{"State": "associated"}})
 		}
 		if t.Main {
 			add("", true)
@@ -177,71 +122,44 @@ func (s *Sim) describeRouteTables(c *call, in *describeRouteTablesInput) (any, e
 			add(id, false)
 		}
 		local := RouteScenario{To: c.region.vpc(t.VPC).CIDR, Via: "local"}.wire()
-		local.Origin = "CreateRouteTable"
-		w.Routes = []wireRoute{local}
+		local["Origin"] = "CreateRouteTable"
+		routes := []object{local}
 		for _, route := range t.Routes {
-			w.Routes = append(w.Routes, route.wire())
+			routes = append(routes, route.wire())
 		}
 		for _, e := range c.region.endpoints {
 			if e.Type == "Gateway" && slices.Contains(e.RouteTables, t.ID) {
-				w.Routes = append(w.Routes, RouteScenario{To: "pl-" + e.Service, Via: e.ID}.wire())
+				routes = append(routes, RouteScenario{To: "pl-" + e.Service, Via: e.ID}.wire())
 			}
 		}
-		out.Tables = append(out.Tables, w)
+		all = append(all, object{"RouteTableId": t.ID, "VpcId": t.VPC, "OwnerId": s.scenario.Account, "Associations": associations, "Routes": routes})
 	}
-	return out, err
+	part, next, err := list(c, in.listing, 5, 100, len(in.RouteTableIds) > 0, "vpc-id route-table-id association.main=Associations.Main "+
+		"association.subnet-id=Associations.SubnetId", all)
+	return object{"RouteTables": part, "NextToken": next}, err
 }
 
 type describeVPCEndpointsInput struct {
-	IDs     []string `form:"VpcEndpointId"`
-	Filters []filter `form:"Filter"`
-	paging
-}
-
-type wireVPCEndpoint struct {
-	ID          string         `xml:"vpcEndpointId"`
-	Type        string         `xml:"vpcEndpointType"`
-	VPC         string         `xml:"vpcId"`
-	Service     string         `xml:"serviceName"`
-	State       string         `xml:"state"`
-	PrivateDNS  bool           `xml:"privateDnsEnabled"`
-	RouteTables []string       `xml:"routeTableIdSet>item"`
-	Subnets     []string       `xml:"subnetIdSet>item"`
-	Groups      []wireGroupRef `xml:"groupSet>item"`
-	Owner       string         `xml:"ownerId"`
+	VpcEndpointIds []string
+	listing
 }
 
 func (s *Sim) describeVPCEndpoints(c *call, in *describeVPCEndpointsInput) (any, error) {
-	items, err := byID(c.region.endpoints, in.IDs, func(e VPCEndpointScenario) string { return e.ID }, func(id string) error {
+	items, err := byID(c.region.endpoints, in.VpcEndpointIds, func(e VPCEndpointScenario) string { return e.ID }, func(id string) error {
 		return apiErrorf("InvalidVpcEndpointId.NotFound", "The Vpc Endpoint Id '%s' does not exist", id)
 	})
 	if err != nil {
 		return nil, err
 	}
-	service := func(e VPCEndpointScenario) string { return "com.amazonaws." + c.Region + "." + e.Service }
-	names := filterNames[VPCEndpointScenario]{values: map[string]func(VPCEndpointScenario) []string{
-		"vpc-id":             one(func(e VPCEndpointScenario) string { return e.VPC }),
-		"vpc-endpoint-id":    one(func(e VPCEndpointScenario) string { return e.ID }),
-		"vpc-endpoint-type":  one(func(e VPCEndpointScenario) string { return e.Type }),
-		"vpc-endpoint-state": one(func(e VPCEndpointScenario) string { return e.State }),
-		"service-name":       one(service),
-	}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
+	var all []object
+	for _, e := range items {
+		all = append(all, object{
+			"VpcEndpointId": e.ID, "VpcEndpointType": e.Type, "VpcId": e.VPC, "ServiceName": "com.amazonaws." + c.Region + "." + e.Service,
+			"State": e.State, "PrivateDnsEnabled": e.Type == "Interface" && !e.OwnName, "RouteTableIds": e.RouteTables, "SubnetIds": e.Subnets,
+			"Groups": c.region.groupObjects(e.SecurityGroups), "OwnerId": s.scenario.Account,
+		})
 	}
-	part, next, err := page(c, in.paging, 1, 1000, len(in.IDs) > 0, items)
-	out := struct {
-		Endpoints []wireVPCEndpoint `xml:"vpcEndpointSet>item"`
-		Next      string            `xml:"nextToken,omitempty"`
-	}{Next: next}
-	for _, e := range part {
-		w := wireVPCEndpoint{e.ID, e.Type, e.VPC, service(e), e.State, e.Type == "Interface" && !e.OwnName, e.RouteTables, e.Subnets, nil, s.scenario.Account}
-		for _, id := range e.SecurityGroups {
-			if g := c.region.group(id); g != nil {
-				w.Groups = append(w.Groups, wireGroupRef{g.ID, g.Name})
-			}
-		}
-		out.Endpoints = append(out.Endpoints, w)
-	}
-	return out, err
+	part, next, err := list(c, in.listing, 1, 1000, len(in.VpcEndpointIds) > 0,
+		"vpc-id vpc-endpoint-id vpc-endpoint-type vpc-endpoint-state=State service-name", all)
+	return object{"VpcEndpoints": part, "NextToken": next}, err
 }

@@ -79,53 +79,26 @@ func (r *region) open(from []string, fromIP string, to []string, toIP string, po
 	return allowed(from, true, to, toIP) && allowed(to, false, from, fromIP)
 }
 
-type wirePermission struct {
-	Protocol    string       `xml:"ipProtocol"`
-	From        *int         `xml:"fromPort,omitempty"`
-	To          *int         `xml:"toPort,omitempty"`
-	Groups      []wirePair   `xml:"groups>item"`
-	IPv4        []wireRange  `xml:"ipRanges>item"`
-	IPv6        []wireRange6 `xml:"ipv6Ranges>item"`
-	PrefixLists []wirePrefix `xml:"prefixListIds>item"`
-}
-
-type wirePair struct {
-	User  string `xml:"userId"`
-	Group string `xml:"groupId"`
-}
-
-type wireRange struct {
-	CIDR string `xml:"cidrIp"`
-}
-
-type wireRange6 struct {
-	CIDR string `xml:"cidrIpv6"`
-}
-
-type wirePrefix struct {
-	ID string `xml:"prefixListId"`
-}
-
 // permissions are the rules of a group, each by itself.
-func (s *Sim) permissions(g SecurityGroupScenario, out bool) []wirePermission {
-	var all []wirePermission
+func (s *Sim) permissions(g SecurityGroupScenario, out bool) []object {
+	var all []object
 	for _, rule := range g.Rules {
 		if rule.Out != out {
 			continue
 		}
-		w := wirePermission{Protocol: rule.Protocol}
+		w := object{"IpProtocol": rule.Protocol}
 		if rule.Protocol != "-1" {
-			w.From, w.To = &rule.From, &rule.To
+			w["FromPort"], w["ToPort"] = rule.From, rule.To
 		}
 		switch {
 		case strings.HasPrefix(rule.Peer, "sg-"):
-			w.Groups = []wirePair{{s.scenario.Account, rule.Peer}}
+			w["UserIdGroupPairs"] = []object{{"UserId": s.scenario.Account, "GroupId": rule.Peer}}
 		case strings.HasPrefix(rule.Peer, "pl-"):
-			w.PrefixLists = []wirePrefix{{rule.Peer}}
+			w["PrefixListIds"] = []object{{"PrefixListId": rule.Peer}}
 		case strings.Contains(rule.Peer, ":"):
-			w.IPv6 = []wireRange6{{rule.Peer}}
+			w["Ipv6Ranges"] = []object{{"CidrIpv6": rule.Peer}}
 		default:
-			w.IPv4 = []wireRange{{rule.Peer}}
+			w["IpRanges"] = []object{{"CidrIp": rule.Peer}}
 		}
 		all = append(all, w)
 	}

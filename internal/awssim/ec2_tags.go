@@ -10,9 +10,11 @@ import (
 // tagSpecification tags the things that a call creates. Its wire name is TagSpecification.N or TagSpecifications.N,
 // by operation.
 type tagSpecification struct {
-	ResourceType string `xml:"resourceType"`
-	Tags         []tag  `form:"Tag" xml:"tagSet>item"`
+	ResourceType string
+	Tags         []tag
 }
+
+type tag struct{ Key, Value string }
 
 // maxTags is EC2's limit of user tags on one resource.
 const maxTags = 50
@@ -63,8 +65,8 @@ func checkTags(tags []tag) error {
 }
 
 type createTagsInput struct {
-	Resources []string `form:"ResourceId"`
-	Tags      []tag    `form:"Tag"`
+	Resources []string
+	Tags      []tag
 }
 
 func (s *Sim) createTags(c *call, in *createTagsInput) (any, error) {
@@ -90,7 +92,7 @@ func (s *Sim) createTags(c *call, in *createTagsInput) (any, error) {
 			tags[t.Key] = t.Value
 		}
 	}
-	return done{true}, nil
+	return nil, nil
 }
 
 func userTags(tags map[string]string) int {
@@ -104,11 +106,11 @@ func userTags(tags map[string]string) int {
 }
 
 type deleteTagsInput struct {
-	Resources []string `form:"ResourceId"`
+	Resources []string
 	Tags      []struct {
 		Key   string
 		Value *string
-	} `form:"Tag"`
+	}
 }
 
 func (s *Sim) deleteTags(c *call, in *deleteTagsInput) (any, error) {
@@ -132,7 +134,7 @@ func (s *Sim) deleteTags(c *call, in *deleteTagsInput) (any, error) {
 			}
 		}
 	}
-	return done{true}, nil
+	return nil, nil
 }
 
 // taggable finds the tags of each resource, whatever its kind.
@@ -176,4 +178,12 @@ func (r *region) tagsOf(id string) (map[string]string, error) {
 		}
 	}
 	return nil, apiErrorf("InvalidID", "The ID '%s' is not valid", id)
+}
+
+func wireTags(tags map[string]string) []tag {
+	out := make([]tag, 0, len(tags))
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		out = append(out, tag{k, tags[k]})
+	}
+	return out
 }

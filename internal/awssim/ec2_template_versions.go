@@ -6,19 +6,9 @@ import (
 	"strconv"
 )
 
-type wireVersion struct {
-	ID          string       `xml:"launchTemplateId"`
-	Name        string       `xml:"launchTemplateName"`
-	Number      int64        `xml:"versionNumber"`
-	Description string       `xml:"versionDescription,omitempty"`
-	Created     string       `xml:"createTime"`
-	Creator     string       `xml:"createdBy"`
-	Default     bool         `xml:"defaultVersion"`
-	Data        templateData `xml:"launchTemplateData"`
-}
-
-func (s *Sim) wireVersion(t *launchTemplate, v *templateVersion) wireVersion {
-	return wireVersion{t.id, t.name, v.number, v.description, wireTime(v.created), s.caller(), v.number == t.defaultVersion, v.data}
+func (s *Sim) wireVersion(t *launchTemplate, v *templateVersion) object {
+	return object{"LaunchTemplateId": t.id, "LaunchTemplateName": t.name, "VersionNumber": v.number, "VersionDescription": v.description,
+		"CreateTime": v.created, "CreatedBy": s.caller(), "DefaultVersion": v.number == t.defaultVersion, "LaunchTemplateData": v.data}
 }
 
 type createLaunchTemplateVersionInput struct {
@@ -53,9 +43,7 @@ func (s *Sim) createLaunchTemplateVersion(c *call, in *createLaunchTemplateVersi
 		v := t.add(s.now, in.VersionDescription, data)
 		c.region.hide(t.versionKey(v.number), s.lag.templates)
 		return func() (any, error) {
-			return struct {
-				Version wireVersion `xml:"launchTemplateVersion"`
-			}{s.wireVersion(t, v)}, nil
+			return object{"LaunchTemplateVersion": s.wireVersion(t, v)}, nil
 		}, nil
 	})
 }
@@ -63,12 +51,11 @@ func (s *Sim) createLaunchTemplateVersion(c *call, in *createLaunchTemplateVersi
 type describeLaunchTemplateVersionsInput struct {
 	LaunchTemplateId   string
 	LaunchTemplateName string
-	Versions           []string `form:"LaunchTemplateVersion"`
+	Versions           []string
 	MinVersion         *int64
 	MaxVersion         *int64
 	ResolveAlias       bool
-	Filters            []filter `form:"Filter"`
-	paging
+	listing
 }
 
 func (s *Sim) describeLaunchTemplateVersions(c *call, in *describeLaunchTemplateVersionsInput) (any, error) {
@@ -76,27 +63,16 @@ func (s *Sim) describeLaunchTemplateVersions(c *call, in *describeLaunchTemplate
 	if err != nil {
 		return nil, err
 	}
-	names := filterNames[wireVersion]{values: map[string]func(wireVersion) []string{
-		"image-id":           one(func(v wireVersion) string { return v.Data.ImageId }),
-		"instance-type":      one(func(v wireVersion) string { return v.Data.InstanceType }),
-		"is-default-version": one(func(v wireVersion) string { return strconv.FormatBool(v.Default) }),
-	}}
-	var all []wireVersion
+	var all []object
 	for _, f := range found {
-		w := s.wireVersion(f.template, f.version)
-		if image := c.region.image(w.Data.ImageId); in.ResolveAlias && image != nil {
-			w.Data.ImageId = image.ID
+		v := *f.version
+		if image := c.region.image(v.data.ImageId); in.ResolveAlias && image != nil {
+			v.data.ImageId = image.ID
 		}
-		all = append(all, w)
+		all = append(all, s.wireVersion(f.template, &v))
 	}
-	if all, err = names.apply(in.Filters, all); err != nil {
-		return nil, err
-	}
-	part, next, err := page(c, in.paging, 1, 200, len(in.Versions) > 0, all)
-	return struct {
-		Versions []wireVersion `xml:"launchTemplateVersionSet>item"`
-		Next     string        `xml:"nextToken,omitempty"`
-	}{part, next}, err
+	part, next, err := list(c, in.listing, 1, 200, len(in.Versions) > 0, "is-default-version=DefaultVersion", all)
+	return object{"LaunchTemplateVersions": part, "NextToken": next}, err
 }
 
 type foundVersion struct {

@@ -6,19 +6,8 @@ import (
 )
 
 type describeReservationTopologyInput struct {
-	IDs     []string `form:"CapacityReservationId"`
-	Filters []filter `form:"Filter"`
-	paging
-}
-
-type wireReservationTopology struct {
-	ID       string   `xml:"capacityReservationId"`
-	State    string   `xml:"state"`
-	Type     string   `xml:"instanceType"`
-	Group    string   `xml:"groupName,omitempty"`
-	Nodes    []string `xml:"networkNodeSet>item"`
-	ZoneID   string   `xml:"availabilityZoneId"`
-	ZoneName string   `xml:"availabilityZone"`
+	CapacityReservationIds []string
+	listing
 }
 
 // mostTopologies are reservations of one call: SDK documentation of DescribeCapacityReservationTopology.
@@ -28,33 +17,25 @@ const mostTopologies = 10
 // that are neither active nor pending have none. Here reservations of one type and zone share all nodes but the
 // lowest.
 func (s *Sim) describeReservationTopology(c *call, in *describeReservationTopologyInput) (any, error) {
-	if len(in.IDs) > mostTopologies {
+	if len(in.CapacityReservationIds) > mostTopologies {
 		return nil, apiErrorf("InvalidParameterValue", "The maximum number of Capacity Reservation IDs is %d", mostTopologies)
 	}
-	found, err := byID(c.region.shownReservations(), in.IDs, func(res *reservation) string { return res.ID }, reservationNotFound)
+	found, err := byID(c.region.shownReservations(), in.CapacityReservationIds, func(res *reservation) string { return res.ID }, reservationNotFound)
 	if err != nil {
 		return nil, err
 	}
-	items := make([]wireReservationTopology, len(found))
-	for i, res := range found {
+	var all []object
+	for _, res := range found {
 		w := s.wireReservation(c.region, res)
-		items[i] = wireReservationTopology{ID: w.ID, State: w.State, Type: w.Type, ZoneID: w.ZoneID, ZoneName: w.Zone}
-		if w.State == "active" || w.State == "pending" {
-			items[i].Nodes = []string{networkNode(w.ZoneID), networkNode(w.ZoneID, w.Type), networkNode(w.ID)}
+		zone, _ := w["AvailabilityZoneId"].(string)
+		one := object{"CapacityReservationId": res.ID, "State": res.state, "InstanceType": res.Type, "AvailabilityZoneId": zone, "AvailabilityZone": w["AvailabilityZone"]}
+		if res.state == "active" || res.state == "pending" {
+			one["NetworkNodes"] = []string{networkNode(zone), networkNode(zone, res.Type), networkNode(res.ID)}
 		}
+		all = append(all, one)
 	}
-	names := filterNames[wireReservationTopology]{values: map[string]func(wireReservationTopology) []string{
-		"availability-zone": one(func(w wireReservationTopology) string { return w.ZoneName }),
-		"instance-type":     one(func(w wireReservationTopology) string { return w.Type }),
-	}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
-	}
-	part, next, err := page(c, in.paging, 1, mostTopologies, len(in.IDs) > 0, items)
-	return struct {
-		Reservations []wireReservationTopology `xml:"capacityReservationSet>item"`
-		Next         string                    `xml:"nextToken,omitempty"`
-	}{part, next}, err
+	part, next, err := list(c, in.listing, 1, mostTopologies, len(in.CapacityReservationIds) > 0, "availability-zone instance-type", all)
+	return object{"CapacityReservations": part, "NextToken": next}, err
 }
 
 // networkNode is the id of a node of the network, as EC2 hashes it for each account.

@@ -3,7 +3,6 @@ package awssim
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -63,63 +62,8 @@ func (r *region) offeredTypes() []*instanceType {
 }
 
 type describeInstanceTypesInput struct {
-	InstanceTypes []string `form:"InstanceType"`
-	Filters       []filter `form:"Filter"`
-	paging
-}
-
-type wireInstanceType struct {
-	Name                     string          `xml:"instanceType"`
-	CurrentGeneration        bool            `xml:"currentGeneration"`
-	BareMetal                bool            `xml:"bareMetal"`
-	UsageClasses             []string        `xml:"supportedUsageClasses>item"`
-	Hypervisor               string          `xml:"hypervisor"`
-	Architectures            []string        `xml:"processorInfo>supportedArchitectures>item"`
-	VCPUs                    int             `xml:"vCpuInfo>defaultVCpus"`
-	Cores                    int             `xml:"vCpuInfo>defaultCores"`
-	ThreadsPerCore           int             `xml:"vCpuInfo>defaultThreadsPerCore"`
-	MemoryMiB                int64           `xml:"memoryInfo>sizeInMiB"`
-	Network                  wireNetworkInfo `xml:"networkInfo"`
-	GPUs                     *wireGPUInfo    `xml:"gpuInfo"`
-	Neuron                   *wireNeuronInfo `xml:"neuronInfo"`
-	DedicatedHostsSupported  bool            `xml:"dedicatedHostsSupported"`
-	SupportedVirtualizations []string        `xml:"supportedVirtualizationTypes>item"`
-}
-
-type wireNetworkInfo struct {
-	MaximumInterfaces int               `xml:"maximumNetworkInterfaces"`
-	MaximumCards      int               `xml:"maximumNetworkCards"`
-	DefaultCard       int               `xml:"defaultNetworkCardIndex"`
-	Cards             []wireNetworkCard `xml:"networkCards>item"`
-	EFASupported      bool              `xml:"efaSupported"`
-	EFAInterfaces     *int              `xml:"efaInfo>maximumEfaInterfaces"`
-}
-
-type wireNetworkCard struct {
-	Index             int      `xml:"networkCardIndex"`
-	MaximumInterfaces int      `xml:"maximumNetworkInterfaces"`
-	InterfaceTypes    []string `xml:"interfaceTypeSet>item,omitempty"`
-}
-
-type wireGPUInfo struct {
-	GPUs        []wireGPU `xml:"gpus>item"`
-	TotalMemory int       `xml:"totalGpuMemoryInMiB"`
-}
-
-type wireGPU struct {
-	Name         string `xml:"name"`
-	Manufacturer string `xml:"manufacturer"`
-	Count        int    `xml:"count"`
-	Memory       int    `xml:"memoryInfo>sizeInMiB"`
-}
-
-type wireNeuronInfo struct {
-	Devices []wireNeuron `xml:"neuronDevices>item"`
-}
-
-type wireNeuron struct {
-	Count int    `xml:"count"`
-	Name  string `xml:"name"`
+	InstanceTypes []string
+	listing
 }
 
 func (s *Sim) describeInstanceTypes(c *call, in *describeInstanceTypesInput) (any, error) {
@@ -129,89 +73,58 @@ func (s *Sim) describeInstanceTypes(c *call, in *describeInstanceTypesInput) (an
 	if err != nil {
 		return nil, err
 	}
-	names := filterNames[*instanceType]{values: map[string]func(*instanceType) []string{
-		"instance-type":           one(func(t *instanceType) string { return t.Name }),
-		"supported-usage-class":   func(t *instanceType) []string { return t.UsageClasses },
-		"current-generation":      one(func(*instanceType) string { return "true" }),
-		"bare-metal":              one(func(*instanceType) string { return "false" }),
-		"vcpu-info.default-vcpus": one(func(t *instanceType) string { return strconv.Itoa(t.VCPUs) }),
-		"processor-info.supported-architecture": one(func(t *instanceType) string {
-			return t.Architecture
-		}),
-	}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
+	var all []object
+	for _, t := range items {
+		all = append(all, t.wire())
 	}
-	part, next, err := page(c, in.paging, 5, 100, len(in.InstanceTypes) > 0, items)
-	out := struct {
-		Types []wireInstanceType `xml:"instanceTypeSet>item"`
-		Next  string             `xml:"nextToken,omitempty"`
-	}{Next: next}
-	for _, t := range part {
-		out.Types = append(out.Types, t.wire())
-	}
-	return out, err
+	part, next, err := list(c, in.listing, 5, 100, len(in.InstanceTypes) > 0, "instance-type current-generation bare-metal "+
+		"supported-usage-class=SupportedUsageClasses vcpu-info.default-vcpus=VCpuInfo.DefaultVCpus "+
+		"processor-info.supported-architecture=ProcessorInfo.SupportedArchitectures", all)
+	return object{"InstanceTypes": part, "NextToken": next}, err
 }
 
-func (t *instanceType) wire() wireInstanceType {
-	w := wireInstanceType{
-		Name: t.Name, CurrentGeneration: true, UsageClasses: t.UsageClasses, Hypervisor: "nitro",
-		Architectures: []string{t.Architecture}, VCPUs: t.VCPUs, Cores: t.VCPUs / t.ThreadsPerCore,
-		ThreadsPerCore: t.ThreadsPerCore, MemoryMiB: t.MemoryMiB, SupportedVirtualizations: []string{"hvm"},
-		Network: wireNetworkInfo{
-			MaximumInterfaces: t.network.perCard * t.network.cards, MaximumCards: t.network.cards, EFASupported: t.network.efa > 0,
-		},
-	}
+func (t *instanceType) wire() object {
+	var cards []object
 	for i := range t.network.cards {
-		card := wireNetworkCard{Index: i, MaximumInterfaces: t.network.perCard}
+		card := object{"NetworkCardIndex": i, "MaximumNetworkInterfaces": t.network.perCard}
 		if t.CardTypes {
-			card.InterfaceTypes = []string{"interface"}
+			types := []string{"interface"}
 			if t.network.efa > 0 && !slices.Contains(t.network.enaOnly, i) {
-				card.InterfaceTypes = append(card.InterfaceTypes, "efa", "efa-only")
+				types = append(types, "efa", "efa-only")
 			}
+			card["InterfaceTypes"] = types
 		}
-		w.Network.Cards = append(w.Network.Cards, card)
+		cards = append(cards, card)
 	}
+	network := object{"MaximumNetworkInterfaces": t.network.perCard * t.network.cards, "MaximumNetworkCards": t.network.cards,
+		"DefaultNetworkCardIndex": 0, "NetworkCards": cards, "EfaSupported": t.network.efa > 0}
 	if t.network.efa > 0 {
-		w.Network.EFAInterfaces = &t.network.efa
+		network["EfaInfo"] = object{"MaximumEfaInterfaces": t.network.efa}
+	}
+	w := object{
+		"InstanceType": t.Name, "CurrentGeneration": true, "BareMetal": false, "SupportedUsageClasses": t.UsageClasses, "Hypervisor": "nitro",
+		"ProcessorInfo":           object{"SupportedArchitectures": []string{t.Architecture}},
+		"VCpuInfo":                object{"DefaultVCpus": t.VCPUs, "DefaultCores": t.VCPUs / t.ThreadsPerCore, "DefaultThreadsPerCore": t.ThreadsPerCore},
+		"MemoryInfo":              object{"SizeInMiB": t.MemoryMiB},
+		"NetworkInfo":             network,
+		"DedicatedHostsSupported": false, "SupportedVirtualizationTypes": []string{"hvm"},
 	}
 	if t.GPUs > 0 {
-		w.GPUs = &wireGPUInfo{[]wireGPU{{t.GPUName, t.GPUManufacturer, t.GPUs, t.GPUMemoryMiB}}, t.GPUs * t.GPUMemoryMiB}
+		w["GpuInfo"] = object{"TotalGpuMemoryInMiB": t.GPUs * t.GPUMemoryMiB, "Gpus": []object{
+			{"Name": t.GPUName, "Manufacturer": t.GPUManufacturer, "Count": t.GPUs, "MemoryInfo": object{"SizeInMiB": t.GPUMemoryMiB}}}}
 	}
 	if t.NeuronDevices > 0 {
-		w.Neuron = &wireNeuronInfo{[]wireNeuron{{t.NeuronDevices, t.NeuronName}}}
+		w["NeuronInfo"] = object{"NeuronDevices": []object{{"Count": t.NeuronDevices, "Name": t.NeuronName}}}
 	}
 	return w
 }
 
 type describeImagesInput struct {
-	ImageIDs          []string `form:"ImageId"`
-	Owners            []string `form:"Owner"`
-	Filters           []filter `form:"Filter"`
+	ImageIds          []string
+	Owners            []string
 	IncludeDeprecated bool
 	IncludeDisabled   bool
-	paging
-}
-
-type wireImage struct {
-	ID           string `xml:"imageId"`
-	Name         string `xml:"name"`
-	State        string `xml:"imageState"`
-	Description  string `xml:"description,omitempty"`
-	Owner        string `xml:"imageOwnerId"`
-	OwnerAlias   string `xml:"imageOwnerAlias,omitempty"`
-	Created      string `xml:"creationDate"`
-	Deprecated   string `xml:"deprecationTime,omitempty"`
-	Source       string `xml:"sourceImageId,omitempty"`
-	Architecture string `xml:"architecture"`
-	Platform     string `xml:"platformDetails"`
-	RootDevice   string `xml:"rootDeviceName"`
-	RootType     string `xml:"rootDeviceType"`
-	Type         string `xml:"imageType"`
-	Public       bool   `xml:"isPublic"`
-
-	Volumes []blockDevice `xml:"blockDeviceMapping>item"`
-	Tags    []tag         `xml:"tagSet>item"`
+	listing
 }
 
 // rootDevice is the name of every image's root volume.
@@ -224,7 +137,7 @@ func (i ImageScenario) rootVolume() blockDevice {
 }
 
 func (s *Sim) describeImages(c *call, in *describeImagesInput) (any, error) {
-	items, err := byID(c.region.images, in.ImageIDs, func(i ImageScenario) string { return i.ID }, imageNotFound)
+	items, err := byID(c.region.images, in.ImageIds, func(i ImageScenario) string { return i.ID }, imageNotFound)
 	if err != nil {
 		return nil, err
 	}
@@ -234,38 +147,21 @@ func (s *Sim) describeImages(c *call, in *describeImagesInput) (any, error) {
 			return !slices.Contains(in.Owners, owner) && !(owner == s.scenario.Account && slices.Contains(in.Owners, "self"))
 		})
 	}
-	names := filterNames[ImageScenario]{
-		tags: func(i ImageScenario) map[string]string { return c.region.fixedTags[i.ID] },
-		values: map[string]func(ImageScenario) []string{
-			"image-id":     one(func(i ImageScenario) string { return i.ID }),
-			"name":         one(func(i ImageScenario) string { return i.Name }),
-			"architecture": one(func(i ImageScenario) string { return i.Architecture }),
-			"owner-id":     one(func(i ImageScenario) string { return cmp.Or(i.Owner, s.scenario.Account) }),
-			"state":        one(func(ImageScenario) string { return "available" }),
-		}}
-	if items, err = names.apply(in.Filters, items); err != nil {
-		return nil, err
-	}
-	part, next, err := page(c, in.paging, 1, 1000, len(in.ImageIDs) > 0, items)
-	owner := func(i ImageScenario) (id, alias string) {
+	var all []object
+	for _, i := range items {
+		owner, alias := cmp.Or(i.Owner, s.scenario.Account), ""
 		if i.Owner == ownedByAWS {
-			return accountOfAWS, i.Owner
+			owner, alias = accountOfAWS, i.Owner
 		}
-		return cmp.Or(i.Owner, s.scenario.Account), ""
-	}
-	out := struct {
-		Images []wireImage `xml:"imagesSet>item"`
-		Next   string      `xml:"nextToken,omitempty"`
-	}{Next: next}
-	for _, i := range part {
-		id, alias := owner(i)
-		out.Images = append(out.Images, wireImage{
-			ID: i.ID, Name: i.Name, Description: i.Description, State: "available", Owner: id, OwnerAlias: alias, Architecture: i.Architecture,
-			Created: midnight(i.Created), Deprecated: midnight(i.Deprecated), Source: i.Source,
-			Platform: i.Platform, RootDevice: rootDevice, RootType: "ebs", Type: "machine", Volumes: []blockDevice{i.rootVolume()}, Tags: wireTags(c.region.fixedTags[i.ID]),
+		all = append(all, object{
+			"ImageId": i.ID, "Name": i.Name, "Description": i.Description, "State": "available", "OwnerId": owner, "ImageOwnerAlias": alias,
+			"Architecture": i.Architecture, "CreationDate": midnight(i.Created), "DeprecationTime": midnight(i.Deprecated), "SourceImageId": i.Source,
+			"PlatformDetails": i.Platform, "RootDeviceName": rootDevice, "RootDeviceType": "ebs", "ImageType": "machine", "Public": false,
+			"BlockDeviceMappings": []blockDevice{i.rootVolume()}, "Tags": c.region.fixedTags[i.ID],
 		})
 	}
-	return out, err
+	part, next, err := list(c, in.listing, 1, 1000, len(in.ImageIds) > 0, "image-id name architecture owner-id state tag", all)
+	return object{"Images": part, "NextToken": next}, err
 }
 
 // Owners of images that EC2 names by an alias.

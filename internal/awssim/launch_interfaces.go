@@ -15,35 +15,13 @@ type launchInterface struct {
 	groups       []string
 }
 
-type wireInterface struct {
-	ID         string                  `xml:"networkInterfaceId"`
-	SubnetID   string                  `xml:"subnetId"`
-	VPC        string                  `xml:"vpcId"`
-	PrivateIP  string                  `xml:"privateIpAddress,omitempty"`
-	Type       string                  `xml:"interfaceType"`
-	Groups     []wireGroupRef          `xml:"groupSet>item"`
-	Attachment wireInterfaceAttachment `xml:"attachment"`
-}
-
-type wireInterfaceAttachment struct {
-	DeviceIndex         int    `xml:"deviceIndex"`
-	NetworkCardIndex    int    `xml:"networkCardIndex"`
-	Status              string `xml:"status"`
-	DeleteOnTermination bool   `xml:"deleteOnTermination"`
-}
-
 // wire is the k-th interface of an instance as EC2 shows it.
-func (n launchInterface) wire(r *region, instanceID string, k int) wireInterface {
-	w := wireInterface{
-		ID: fmt.Sprintf("eni%s%02x", instanceID[1:len(instanceID)-2], k), SubnetID: n.subnet.id, VPC: n.subnet.vpc, PrivateIP: n.address, Type: n.kind,
-		Attachment: wireInterfaceAttachment{n.device, n.card, "attached", true},
+func (n launchInterface) wire(r *region, instanceID string, k int) object {
+	return object{
+		"NetworkInterfaceId": fmt.Sprintf("eni%s%02x", instanceID[1:len(instanceID)-2], k), "SubnetId": n.subnet.id, "VpcId": n.subnet.vpc,
+		"PrivateIpAddress": n.address, "InterfaceType": n.kind, "Groups": r.groupObjects(n.groups),
+		"Attachment": object{"DeviceIndex": n.device, "NetworkCardIndex": n.card, "Status": "attached", "DeleteOnTermination": true},
 	}
-	for _, id := range n.groups {
-		if g := r.group(id); g != nil {
-			w.Groups = append(w.Groups, wireGroupRef{g.ID, g.Name})
-		}
-	}
-	return w
 }
 
 // primaryInterface is the one at device index 0 of the first network card.

@@ -32,16 +32,10 @@ func (r *region) checkTagKeys(o launchOrder) error {
 	return nil
 }
 
-type wireMetadataDefaults struct {
-	Tags string `xml:"instanceMetadataTags,omitempty"`
-}
-
 func (s *Sim) getInstanceMetadataDefaults(c *call, _ *struct{}) (any, error) {
-	var out struct {
-		Account wireMetadataDefaults `xml:"accountLevel"`
-	}
+	account := object{}
 	if c.region.metadataTags {
-		out.Account.Tags = "enabled"
+		account["InstanceMetadataTags"] = "enabled"
 	}
-	return out, nil
+	return object{"AccountLevel": account}, nil
 }

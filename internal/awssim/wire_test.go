@@ -14,14 +14,13 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
 )
 
-// checkShapes fails the test for every answer of the simulator that differs from AWS's service model. STS is left out:
-// it serves the one operation by which a client learns its account, and its model is not recorded.
+// checkShapes fails the test for every answer as PCS that differs from AWS's service model. Those as EC2 are made by it.
 func checkShapes(t testing.TB, sim *Sim) {
 	sim.OnResponse(func(service, operation string, status int, body []byte) {
-		if service != "ec2" && service != "pcs" {
+		if service != "pcs" {
 			return
 		}
-		if err := shapes.CheckResponse(service, operation, status, body); err != nil {
+		if err := shapes.CheckPCS(operation, status, body); err != nil {
 			t.Errorf("%v\nanswer (HTTP %d): %s", err, status, body)
 		}
 	})

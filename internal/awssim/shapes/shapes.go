@@ -55,16 +55,12 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s %s differs from the service model:\n\t%s", e.Service, e.Operation, strings.Join(lines, "\n\t"))
 }
 
-// CheckResponse compares an answer of the simulator with the service model: every element must be a known member with
-// the right wire name, type and enumeration value, required members must be there, and an error must come in the
-// service's envelope. The service is "ec2" or "pcs". The error is a *Error with every violation, not the first.
-func CheckResponse(service, operation string, status int, body []byte) error {
-	return check(service, operation, func(op *operationShape, c *checker) {
+// CheckPCS compares an answer of the simulator as PCS with the service model: every member must be a known one of the
+// right type and enumeration value, required members must be there, and an error must come in the service's envelope.
+// The error is a *Error with every violation, not the first.
+func CheckPCS(operation string, status int, body []byte) error {
+	return check("pcs", operation, func(op *operationShape, c *checker) {
 		switch {
-		case service == "ec2" && status >= 400:
-			c.ec2Error(body)
-		case service == "ec2":
-			c.ec2Response(operation, op, body)
 		case status >= 400:
 			c.jsonError(op, body)
 		case op == nil:

@@ -1,0 +1,213 @@
+package shapes
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// EC2Time is how EC2 writes times.
+const EC2Time = "2006-01-02T15:04:05.000Z"
+
+// EncodeEC2 writes the answer of an operation of EC2. A structure is a map or a struct by the names that the service
+// model gives its members; tags may be a map of strings. Empty strings, lists and times, and nil, are left out. An
+// answer that differs from the model is an *Error with every violation.
+func EncodeEC2(operation, requestID string, result any) ([]byte, error) {
+	var out bytes.Buffer
+	err := check("ec2", operation, func(op *operationShape, c *checker) {
+		if op == nil {
+			c.unknownOperation()
+			return
+		}
+		fmt.Fprintf(&out, "%s<%sResponse xmlns=%q><requestId>%s</requestId>", xml.Header, operation, "http://ec2.amazonaws.com/doc/2016-11-15/", requestID)
+		if op.output == "-" {
+			out.WriteString("<return>true</return>")
+		} else {
+			c.encodeStructure(&out, "", op.output, reflect.ValueOf(result))
+		}
+		fmt.Fprintf(&out, "</%sResponse>", operation)
+	})
+	return out.Bytes(), err
+}
+
+func (c *checker) encodeStructure(out *bytes.Buffer, path, typ string, v reflect.Value) {
+	given := map[string]reflect.Value{}
+	if !membersOf(v, given) {
+		c.report(path, "is %s, want the structure %s", v.Type(), typ)
+	}
+	for _, m := range c.shapes.structures[typ].members {
+		member, there := given[m.name]
+		if delete(given, m.name); there {
+			c.encode(out, within(path, m.name), m.wire, m.typ, member)
+		} else if m.required {
+			c.missing(within(path, m.name), typ)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		c.unknown(within(path, name), typ)
+	}
+}
+
+// membersOf collects the members of a map or a struct that are not empty.
+func membersOf(v reflect.Value, into map[string]reflect.Value) bool {
+	keep := func(name string, v reflect.Value) {
+		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		if !v.IsValid() || (v.Kind() == reflect.String || v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
+			return
+		}
+		if t, isTime := v.Interface().(time.Time); isTime && t.IsZero() {
+			return
+		}
+		into[name] = v
+	}
+	switch v.Kind() {
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			keep(key.String(), v.MapIndex(key))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.Anonymous {
+				membersOf(v.Field(i), into)
+			} else {
+				keep(f.Name, v.Field(i))
+			}
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (c *checker) encode(out *bytes.Buffer, path, wire, typ string, v reflect.Value) {
+	fmt.Fprintf(out, "<%s>", wire)
+	list, isList := c.shapes.lists[typ]
+	switch {
+	case c.shapes.structures[typ] != nil:
+		c.encodeStructure(out, path, typ, v)
+	case isList && v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			item := v.Index(i)
+			for item.Kind() == reflect.Pointer || item.Kind() == reflect.Interface {
+				item = item.Elem()
+			}
+			c.encode(out, at(path, i), list.wire, list.item, item)
+		}
+	case isList && v.Type() == reflect.TypeFor[map[string]string]():
+		tags := v.Interface().(map[string]string)
+		for _, key := range slices.Sorted(maps.Keys(tags)) {
+			// A value of "" is there.
+			fmt.Fprintf(out, "<%s><key>%s</key><value>%s</value></%[1]s>", list.wire, escaped(key), escaped(tags[key]))
+		}
+	case isList:
+		c.report(path, "is %s, want a list", v.Type())
+	default:
+		text := fmt.Sprint(v.Interface())
+		if t, isTime := v.Interface().(time.Time); isTime {
+			text = t.UTC().Format(EC2Time)
+		}
+		if typ != "State" { // of a VPC endpoint: the model has "Available", EC2 answers "available"
+			c.scalar(path, typ, text)
+		}
+		out.WriteString(escaped(text))
+	}
+	fmt.Fprintf(out, "</%s>", wire)
+}
+
+func escaped(text string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder does not fail
+	return b.String()
+}
+
+// DecodeForm fills the struct that into points to from the parameters of a request that [CheckForm] has passed. Its
+// fields have the names that the service model gives the members; optional scalars whose zero value means something
+// are pointers. It returns the parameters for which there is no field, sorted.
+func DecodeForm(service, operation string, form url.Values, into any) (left []string) {
+	shapes := recordedShapes()[service]
+	d := decoder{checker{shapes: shapes}, maps.Clone(form)}
+	d.structure("", shapes.operations[operation].input, reflect.ValueOf(into).Elem())
+	delete(d.rest, "Action")
+	delete(d.rest, "Version")
+	return slices.Sorted(maps.Keys(d.rest))
+}
+
+type decoder struct {
+	checker
+	rest url.Values
+}
+
+// has tells whether the request gives name itself or a member of it.
+func (d *decoder) has(name string) bool {
+	for k := range d.rest {
+		if k == name || strings.HasPrefix(k, name+".") {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *decoder) structure(prefix, typ string, v reflect.Value) {
+	if typ == "-" {
+		return
+	}
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if f.Anonymous {
+			d.structure(prefix, typ, v.Field(i))
+			continue
+		}
+		member, known := d.shapes.structures[typ].find(func(m memberShape) bool { return m.name == f.Name })
+		if !known {
+			panic(typ + " has no member " + f.Name)
+		}
+		if name := prefix + d.formName(member); d.has(name) {
+			d.value(name, member.typ, v.Field(i))
+		}
+	}
+}
+
+func (d *decoder) value(name, typ string, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.value(name, typ, v.Elem())
+		return
+	case reflect.Slice:
+		for i := 1; d.has(fmt.Sprintf("%s.%d", name, i)); i++ {
+			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+			d.value(fmt.Sprintf("%s.%d", name, i), d.shapes.lists[typ].item, v.Index(i-1))
+		}
+		return
+	}
+	if _, isTime := v.Interface().(time.Time); v.Kind() == reflect.Struct && !isTime {
+		d.structure(name+".", typ, v)
+		return
+	}
+	text, there := d.rest.Get(name), d.rest.Has(name)
+	if delete(d.rest, name); !there {
+		return
+	}
+	// CheckForm has seen that the text is of the type.
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		v.SetBool(text == "true")
+	case reflect.Int, reflect.Int64:
+		n, _ := strconv.ParseInt(text, 10, 64)
+		v.SetInt(n)
+	default:
+		t, _ := time.Parse(time.RFC3339, text)
+		v.Set(reflect.ValueOf(t.UTC()))
+	}
+}
