@@ -124,7 +124,7 @@ func (r Reservation) HeldFor() (runs []JobRun, ok bool) {
 // The longest time that a probe takes, and a launch without a job or an order by hand. Older ODCRs are left over.
 const (
 	probeTime = time.Minute
-	// LaunchTime is more than a power-up ever takes: see hooks/power.ResumeBudget.
+	// LaunchTime is more than a power-up ever takes: see hooks/power, mostBudget.
 	LaunchTime = 5 * time.Minute
 )
 

@@ -36,11 +36,11 @@ func changes(ctx context.Context, c *Client) {
 	tags := map[string]string{capacity.TagCluster: "ml"}
 	_, _ = c.EnsureLaunchTemplate(ctx, capacity.LaunchTemplateSpec{Name: "x", From: "lt-0aaaaaaaaaaaaaaa1", FromVersion: "1", InstanceType: "p5.48xlarge", EFA: capacity.EFAOnly, Tags: tags})
 	_, _ = c.Launch(ctx, capacity.Launch{ClientToken: "x", LaunchTemplate: "lt-0aaaaaaaaaaaaaaa1:1", InstanceType: "p5.48xlarge", ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 1, Tags: tags})
-	_, _ = c.Hold(ctx, capacity.HoldOrder{Tags: tags})
+	_, _ = c.CreateODCR(ctx, capacity.HoldOrder{Tags: tags})
 	_, _ = c.Purchase(ctx, "cb-0123456789abcdef0", "Linux/UNIX", tags)
 	_, _ = c.PurchaseExtension(ctx, "cb-0123456789abcdef0", openBlock)
 	_ = c.Terminate(ctx, []string{"i-01234567890abcdef"})
-	_ = c.Release(ctx, openBlock)
+	_ = c.CancelODCR(ctx, openBlock)
 	_ = c.DeleteLaunchTemplate(ctx, "x", "ml")
 }
 

@@ -12,49 +12,39 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Hold makes an On-Demand Capacity Reservation (ODCR), which costs money from then on. It is always
-// targeted and has an end, a ClientToken and tags (R4); an order that lacks one is an error.
+// CreateODCR makes an On-Demand Capacity Reservation for launches that name it; it costs money from then on. It is
+// always targeted and has an end, a ClientToken and our tags (R4): an order that lacks one is not sent.
 // capacity.OutcomeOf reads the outcome from an error.
-func (c *Client) Hold(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
+func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
+	if o.ClientToken == "" || o.End.IsZero() || o.Tags[capacity.TagCluster] == "" || o.Tags[capacity.TagHold] == "" {
+		return capacity.Reservation{}, withOutcome(fmt.Errorf("%w: the order has no token, end or mark of ours", ErrNotSent))
+	}
 	tags := maps.Clone(o.Tags)
 	tags[capacity.TagToken] = o.ClientToken
-	r, err := c.createODCR(ctx, &ec2.CreateCapacityReservationInput{
-		ClientToken:        aws.String(o.ClientToken),
-		InstanceType:       aws.String(o.InstanceType),
-		InstancePlatform:   types.CapacityReservationInstancePlatform(o.Platform),
-		InstanceCount:      aws.Int32(int32(o.Count)),
-		AvailabilityZoneId: aws.String(o.AZID),
-		EndDate:            aws.Time(o.End),
-	}, capacity.TagHold, tags)
+	out, err := c.api.CreateCapacityReservation(ctx, &ec2.CreateCapacityReservationInput{
+		ClientToken:           aws.String(o.ClientToken),
+		InstanceType:          aws.String(o.InstanceType),
+		InstancePlatform:      types.CapacityReservationInstancePlatform(o.Platform),
+		InstanceCount:         aws.Int32(int32(o.Count)),
+		AvailabilityZoneId:    aws.String(o.AZID),
+		Tenancy:               types.CapacityReservationTenancyDefault,
+		InstanceMatchCriteria: types.InstanceMatchCriteriaTargeted,
+		EndDate:               aws.Time(o.End),
+		EndDateType:           types.EndDateTypeLimited,
+		TagSpecifications:     tagged(tags, types.ResourceTypeCapacityReservation),
+	})
+	if err == nil && out.CapacityReservation == nil {
+		err = ErrNotDescribed
+	}
 	if err != nil {
 		return capacity.Reservation{}, fmt.Errorf("holding %d × %s in %s: %w", o.Count, o.InstanceType, o.AZID, withOutcome(err, noHold...))
-	}
-	return r, nil
-}
-
-// createODCR makes an ODCR for launches that name it. Nothing is sent without a ClientToken, an
-// end, and our tags, of which mark holds the purpose.
-func (c *Client) createODCR(ctx context.Context, in *ec2.CreateCapacityReservationInput, mark string, tags map[string]string, options ...func(*ec2.Options)) (capacity.Reservation, error) {
-	if aws.ToString(in.ClientToken) == "" || aws.ToTime(in.EndDate).IsZero() || tags[capacity.TagCluster] == "" || tags[mark] == "" {
-		return capacity.Reservation{}, fmt.Errorf("%w: the order has no token, end or mark of ours", ErrNotSent)
-	}
-	in.Tenancy = types.CapacityReservationTenancyDefault
-	in.InstanceMatchCriteria = types.InstanceMatchCriteriaTargeted
-	in.EndDateType = types.EndDateTypeLimited
-	in.TagSpecifications = tagged(tags, types.ResourceTypeCapacityReservation)
-	out, err := c.api.CreateCapacityReservation(ctx, in, options...)
-	switch {
-	case err != nil:
-		return capacity.Reservation{}, err
-	case out.CapacityReservation == nil:
-		return capacity.Reservation{}, ErrNotDescribed
 	}
 	return c.reservation(*out.CapacityReservation), nil
 }
 
-// Release cancels an ODCR; its instances go on. An ODCR that has ended is no error. For one that
-// EC2 does not know, Release asks again for a while: it may be new.
-func (c *Client) Release(ctx context.Context, id string) error {
+// CancelODCR cancels an ODCR; its instances go on. An ODCR that has ended is no error. For one that
+// EC2 does not know, it asks again for a while: it may be new.
+func (c *Client) CancelODCR(ctx context.Context, id string) error {
 	err := c.againWhile(ctx, noReservation, func() error {
 		_, err := c.api.CancelCapacityReservation(ctx, &ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(id)})
 		return err

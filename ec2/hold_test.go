@@ -25,12 +25,12 @@ func TestR4_Hold(t *testing.T) {
 	} {
 		o := holdOrder("t")
 		spoil(&o)
-		if _, err := c.Hold(t.Context(), o); err == nil || calls(sim, "CreateCapacityReservation") != 0 {
+		if _, err := c.CreateODCR(t.Context(), o); err == nil || calls(sim, "CreateCapacityReservation") != 0 {
 			t.Errorf("%s: %v, %d calls", name, err, calls(sim, "CreateCapacityReservation"))
 		}
 	}
 	fault(t, sim, awssim.Fault{Operation: "CreateCapacityReservation", Effect: awssim.CutAfter, Count: 1})
-	r, err := c.Hold(t.Context(), holdOrder("t"))
+	r, err := c.CreateODCR(t.Context(), holdOrder("t"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,15 +46,15 @@ func TestR4_Hold(t *testing.T) {
 	}
 	other := holdOrder("t")
 	other.Count = 2
-	if _, err := c.Hold(t.Context(), other); !errors.Is(err, capacity.ErrTokenUsed) {
+	if _, err := c.CreateODCR(t.Context(), other); !errors.Is(err, capacity.ErrTokenUsed) {
 		t.Errorf("another order under the same token: %v", err)
 	}
 	other.ClientToken, other.Count = "u", 1000
-	if _, err := c.Hold(t.Context(), other); !errors.Is(err, capacity.ErrNoRoom) || Code(err) != "InsufficientInstanceCapacity" {
+	if _, err := c.CreateODCR(t.Context(), other); !errors.Is(err, capacity.ErrNoRoom) || Code(err) != "InsufficientInstanceCapacity" {
 		t.Errorf("more than there is: %v", err)
 	}
 	for range 2 { // what is gone already is no error
-		if err := c.Release(t.Context(), r.ID); err != nil {
+		if err := c.CancelODCR(t.Context(), r.ID); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/program/power"
+	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 )
 
 func main() { os.Exit(power.Suspend(os.Args[1:])) }

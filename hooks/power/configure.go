@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -16,15 +18,9 @@ import (
 // template in minutes, and Slurm's ResumeTimeout does not wait for it.
 const configureBudget = 15 * time.Minute
 
-// PCS is a cluster of PCS, by name or id.
-type PCS struct {
-	pcs.Provisioner
-	Cluster string
-}
-
-// configure makes the compute node groups of slots match their reservations. PCS itself launches the nodes; nothing
-// is sent down here.
-func (r *Resume) configure(ctx context.Context, slots map[string]place) error {
+// configureSlots makes the compute node groups of slots match their reservations. PCS itself launches the nodes;
+// nothing is taken down here.
+func (s *site) configureSlots(ctx context.Context, slots map[string]place, last *capacity.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, configureBudget)
 	defer cancel()
 	partitions := map[string]bool{}
@@ -32,39 +28,74 @@ func (r *Resume) configure(ctx context.Context, slots map[string]place) error {
 		partitions[at.partition.Name] = true
 	}
 	names := slices.Sorted(maps.Keys(slots))
-	held, err := r.PCS.PCS.Slots(ctx, r.PCS.Cluster, names)
+	held, err := s.Provisioner.PCS.Slots(ctx, s.cfg.Cluster, names)
 	if err != nil {
 		return err
 	}
-	snap, err := r.freshSnapshot(ctx, partitions, capacity.Seen{Held: held})
+	seen, err := s.freshFacts(ctx, partitions, last)
 	if err != nil {
 		return err
 	}
-	x := r.executor(ctx, ctx, configureBudget)
+	seen.Held = held
+	snap := capacity.Build(s.settings, seen)
+	snap.TakenAt = s.Now()
 	var errs []error
 	for _, slot := range names {
-		m := configuring{at: slots[slot], reservation: held[slot], snap: snap, now: r.now()}
-		s := walk(m, Answer{}, func(e capacity.Effect) Answer { return x.Do(ctx, e) })
-		if s.failure != nil {
-			errs = append(errs, s.failure)
+		if failure := configure(ctx, s, s.journal, s.cfg.Cluster, slots[slot], held[slot], snap); failure != nil {
+			errs = append(errs, failure)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// configure makes a compute node group match a reservation.
-func (p *PCS) configure(ctx context.Context, e Configure) (bool, error) {
-	request := pcs.ConfigureRequest{Cluster: p.Cluster, Group: e.Slot, Reservation: e.Reservation,
-		MaxNodes: e.Group.MaxNodes, Dynamic: e.Group.Dynamic}
-	for _, s := range e.Group.Subnets { // those in the reservation's zone
-		request.SubnetIDs = append(request.SubnetIDs, s.ID)
+// configure makes a compute node group match the reservation that it was set up for, "" for none, and records it.
+func configure(ctx context.Context, w World, j *journal, cluster string, at place, reservation string, snap *capacity.Snapshot) *Failure {
+	record := state.Record{At: w.Now(), Hook: "resume", Partition: at.partition.Name, Reservation: reservation, Code: string(capacity.OK),
+		Message: "compute node group " + at.slot + " is as it should be"}
+	request, failure := configuration(cluster, at, reservation, snap, w.Now())
+	if failure == nil {
+		changed, err := w.Configure(ctx, request)
+		if err != nil {
+			failure = failureOf(fmt.Errorf("configuring compute node group %s: %w", at.slot, err))
+		}
+		if changed {
+			record.Message = "configured compute node group " + at.slot
+		}
+	}
+	if failure != nil {
+		record.Code, record.EC2Code, record.Message = failure.Code, failure.EC2Code, hook.OneLine(failure.message())
+	}
+	j.record(w, record)
+	return failure
+}
+
+// configuration is what a compute node group must match: the reservation, and the subnets in its zone.
+func configuration(cluster string, at place, reservation string, snap *capacity.Snapshot, now time.Time) (pcs.ConfigureRequest, *Failure) {
+	request := pcs.ConfigureRequest{Cluster: cluster, Group: at.slot}
+	if reservation == "" {
+		return request, failed("compute node group %s was set up for no reservation; run `pcs-capacity setup`", at.slot)
+	}
+	p, _ := snap.Partition(at.partition.Name)
+	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
+	r, known := snap.Reservation(reservation)
+	if !known {
+		return request, refusal(capacity.ReservationNotKnown,
+			"reservation %s of compute node group %s is not in the settings of partition %s, or EC2 does not describe it",
+			reservation, at.slot, p.Name)
+	}
+	for _, m := range capacity.Match(r, g, now) {
+		if m.Code != capacity.WrongSize { // a group may be smaller or larger than its block
+			return request, refusal(capacity.Mismatched, "%s", m.Text())
+		}
+	}
+	request.Reservation, request.MaxNodes, request.Dynamic = r, g.MaxNodes, g.Dynamic
+	for _, s := range g.Subnets {
+		if s.AZID == r.AZID {
+			request.SubnetIDs = append(request.SubnetIDs, s.ID)
+		}
 	}
 	if len(request.SubnetIDs) == 1 {
 		request.SubnetID = request.SubnetIDs[0]
 	}
-	changed, err := p.Configure(ctx, request)
-	if err != nil {
-		err = fmt.Errorf("configuring compute node group %s: %w", e.Slot, err)
-	}
-	return changed, err
+	return request, nil
 }

@@ -1,12 +1,12 @@
-// Package power is what slurmctld runs to power nodes up and down: the ResumeProgram
-// pcs-capacity-resume ([Resume]), and pcs-capacity-suspend, its SuspendProgram and
-// ResumeFailProgram ([Suspend]).
+// Package power is what slurmctld runs to power nodes up and down: pcs-capacity-resume ([Resume]), its ResumeProgram,
+// and pcs-capacity-suspend ([Suspend]), its SuspendProgram and ResumeFailProgram.
 //
-//	read         facts.go lookup.go, side by side; the pipelines are resume.go suspend.go configure.go
-//	plan         plan.go target.go beside.go refused.go apart.go: groups, units, where each can go, who is charged
-//	machines     launching.go holding.go failing.go takingout.go terminating.go configuring.go: from answer to answer
-//	executor     executor.go carries the effects of effect.go out
+//	program    program.go chain.go journal.go: settings, the site's own program, the log
+//	read       read.go lookup.go: side by side
+//	decide     groups.go plan.go target.go pace.go: groups, where each can go, when a job is tried again
+//	act        resume.go launch.go odcr.go takedown.go refuse.go suspend.go configure.go, on the [World] of world.go
 //
-// What decides is pure: it gets what was read, and returns effects. Every hook may be killed at any
-// point and run again, and none of them stands in the way of a job that is not ours.
+// slurmctld calls the programs with a hostlist and an environment of SLURM_CONF and, for the former, SLURM_RESUME_FILE
+// only, and discards what they print: they log to resume.log and suspend.log in `[log] dir` and to syslog. Each may be
+// killed at any point and run again, and none of them stands in the way of a job that is not ours.
 package power

@@ -1,11 +1,13 @@
 package power
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/hook"
 )
 
@@ -28,11 +30,28 @@ func refusal(code capacity.Code, format string, args ...any) *Failure {
 
 // failed is a failure without a code.
 func failed(format string, args ...any) *Failure {
-	return &Failure{
-		Outcome: capacity.Unknown,
-		Code:    string(capacity.FailedOtherwise),
-		Message: fmt.Sprintf(format, args...),
+	return &Failure{Outcome: capacity.Unknown, Code: string(capacity.FailedOtherwise), Message: fmt.Sprintf(format, args...)}
+}
+
+// errNoTime is why something is not begun.
+var errNoTime = refusal(capacity.NoTime, "there was no time left to launch")
+
+// failureOf turns an error of an adapter into a Failure, with AWS's code and message as they are; nil for nil.
+func failureOf(err error) *Failure {
+	var ours *Failure
+	if err == nil || errors.As(err, &ours) {
+		return ours
 	}
+	f := failed("%v", err)
+	f.Outcome = capacity.OutcomeOf(err)
+	var answer interface {
+		ErrorCode() string
+		ErrorMessage() string
+	}
+	if errors.As(err, &answer) {
+		f.Code, f.EC2Code, f.Message, f.Advice = answer.ErrorCode(), answer.ErrorCode(), answer.ErrorMessage(), ec2.Advice(err)
+	}
+	return f
 }
 
 func refusalOf(v capacity.Verdict) *Failure {

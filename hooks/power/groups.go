@@ -18,15 +18,15 @@ type group struct {
 	lost []int
 }
 
-// Waiting is a job and nodes that are powered up for it.
-type Waiting struct {
-	Job   int
-	Nodes []string
+// wait is a job and nodes that are powered up for it.
+type wait struct {
+	job   int
+	nodes []string
 }
 
 // launchGroups divides nodes into groups, in the order of their first nodes. nodes are sorted; other nodes of the
 // jobs are ignored.
-func launchGroups(nodes []string, waits []Waiting, known []capacity.Job) []group {
+func launchGroups(nodes []string, waits []wait, known []capacity.Job) []group {
 	leader := map[string]string{}
 	for _, n := range nodes {
 		leader[n] = n
@@ -39,14 +39,14 @@ func launchGroups(nodes []string, waits []Waiting, known []capacity.Job) []group
 	}
 	first := map[int]string{} // of each job
 	for _, w := range waits {
-		for _, n := range w.Nodes {
+		for _, n := range w.nodes {
 			if _, ours := leader[n]; !ours {
 				continue
 			}
-			if other, seen := first[w.Job]; seen {
+			if other, seen := first[w.job]; seen {
 				leader[find(n)] = find(other)
 			} else {
-				first[w.Job] = n
+				first[w.job] = n
 			}
 		}
 	}
@@ -68,16 +68,16 @@ func launchGroups(nodes []string, waits []Waiting, known []capacity.Job) []group
 		groups[at].nodes = append(groups[at].nodes, n)
 	}
 	for _, w := range waits {
-		n, ours := first[w.Job]
+		n, ours := first[w.job]
 		if !ours {
 			continue
 		}
 		g := &groups[index[find(n)]]
-		job, there := holds[w.Job]
+		job, there := holds[w.job]
 		switch {
 		case !there:
-			g.lost = append(g.lost, w.Job)
-		case !slices.ContainsFunc(g.jobs, func(j capacity.Job) bool { return j.ID == w.Job }):
+			g.lost = append(g.lost, w.job)
+		case !slices.ContainsFunc(g.jobs, func(j capacity.Job) bool { return j.ID == w.job }):
 			g.jobs = append(g.jobs, job)
 		}
 	}
@@ -87,23 +87,34 @@ func launchGroups(nodes []string, waits []Waiting, known []capacity.Job) []group
 	return groups
 }
 
-// abandoned reports whether every job that the nodes were powered up for is gone.
-func (g group) abandoned() bool { return len(g.jobs) == 0 && len(g.lost) > 0 }
+// waiting are the nodes that jobs have.
+func waiting(jobs []capacity.Job) (waits []wait) {
+	for _, j := range jobs {
+		if j.Allocated() {
+			waits = append(waits, wait{j.ID, j.Nodes})
+		}
+	}
+	return waits
+}
 
 // shown are the jobs' ids as squeue shows them.
-func (g group) shown() []string {
-	var ids []string
-	for _, j := range g.jobs {
+func shown(jobs []capacity.Job) (ids []string) {
+	for _, j := range jobs {
 		ids = append(ids, j.Shown)
 	}
 	return ids
 }
 
-// restarts are those of the jobs before this run.
-func (g group) restarts() []int {
-	var counts []int
-	for _, j := range g.jobs {
-		counts = append(counts, j.Restarts)
+// setOf is a set of names.
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, n := range names {
+		set[n] = true
 	}
-	return counts
+	return set
+}
+
+// without is a list without some of its names.
+func without(names []string, gone func(name string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(names), gone)
 }

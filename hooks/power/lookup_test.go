@@ -43,17 +43,27 @@ func TestSelectIsLiteral(t *testing.T) {
 		"nlp*": {"cr-0e2000000000000b2"}, "nlp?": nil, "*": nil, "nlp1": {"cr-0e2000000000000a1"}, `nlp\*`: {"cr-0e2000000000000c3"},
 	} {
 		group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, Select: &capacity.Select{Tags: map[string]string{"team": team}}}
-		r := Resume{Site: &Site{EC2: aws, MachineTime: time.Now, Settings: capacity.Settings{
-			Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}}
-		fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, capacity.Seen{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := reading(aws, group)
+		fresh := s.fresh(t)
 		ids := func(s *capacity.Snapshot) []string { return s.Partitions[0].Groups[0].Slots[0].ReservationIDs }
-		if got, same := ids(fresh), ids(capacity.Build(r.Settings, capacity.Seen{Reservations: all})); !slices.Equal(got, want) || !slices.Equal(got, same) {
+		if got, same := ids(fresh), ids(capacity.Build(s.settings, capacity.Seen{Reservations: all})); !slices.Equal(got, want) || !slices.Equal(got, same) {
 			t.Errorf("team=%s: the hook finds %v, Build among all reservations %v, want %v", team, got, same, want)
 		}
 	}
+}
+
+func reading(aws *ec2.Client, group capacity.GroupSettings) *site {
+	return &site{adapters: adapters{ec2Client: aws}, journal: &journal{Logger: slog.New(slog.DiscardHandler)}, settings: capacity.Settings{
+		Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}
+}
+
+func (s *site) fresh(t *testing.T) *capacity.Snapshot {
+	t.Helper()
+	seen, err := s.freshFacts(t.Context(), map[string]bool{"gpu": true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return capacity.Build(s.settings, seen)
 }
 
 // simulatedEC2 has three blocks, which differ in their tags.
@@ -82,13 +92,32 @@ func simulatedEC2(t *testing.T) *ec2.Client {
 func TestR8_OneBadSubnetDoesNotHideTheOthers(t *testing.T) {
 	const good, bad = "subnet-0e200000000000a01", "subnet-0ffffffffffffffff"
 	group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{bad, good}}
-	r := Resume{Site: &Site{EC2: simulatedEC2(t), MachineTime: time.Now, Log: slog.New(slog.DiscardHandler), Settings: capacity.Settings{
-		Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}}
-	fresh, err := r.freshSnapshot(t.Context(), map[string]bool{"gpu": true}, capacity.Seen{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fresh := reading(simulatedEC2(t), group).fresh(t)
 	if subnets := fresh.Partitions[0].Groups[0].Subnets; len(subnets) != 1 || subnets[0].ID != good || subnets[0].AZID != "use2-az1" {
 		t.Errorf("subnets %v", subnets)
+	}
+}
+
+// The resume hook knows of an image what the last pass of sync found of the version that is
+// launched now, unless that is too long ago. It never asks.
+func TestPlatformIsWhatSyncFound(t *testing.T) {
+	last := func(age time.Duration, version string) *capacity.Snapshot {
+		return &capacity.Snapshot{TakenAt: noon.Add(-age), Submit: capacity.Submit{StaleAfter: capacity.Duration{Duration: 10 * time.Minute}},
+			Partitions: []capacity.Partition{{Groups: []capacity.NodeGroup{{}, {Platform: "SUSE Linux", PlatformOf: version}}}}}
+	}
+	for name, c := range map[string]struct {
+		last     *capacity.Snapshot
+		template template
+		want     string
+	}{
+		"sync has asked":      {last(time.Minute, "lt-1:1"), template{version: "lt-1:1"}, "SUSE Linux"},
+		"of an older version": {last(time.Minute, "lt-1:0"), template{version: "lt-1:1"}, ""},
+		"long ago":            {last(time.Hour, "lt-1:1"), template{version: "lt-1:1"}, ""},
+		"no sync":             {nil, template{version: "lt-1:1"}, ""},
+		"no such template":    {last(time.Minute, ""), template{failure: errNoTime}, ""},
+	} {
+		if got := imagePlatform(c.template, c.last, noon); got.Platform != c.want {
+			t.Errorf("%s: %+v, want %q", name, got, c.want)
+		}
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	hooks "github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/hooks/prolog"
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
-	powerprogram "github.com/pcs-capacity/pcs-capacity/internal/program/power"
 )
 
 // TestMain makes the test program the hook programs as well: called by one of these names
@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"pcs-capacity-filter":  func() { os.Exit(submit.Main(os.Args[1:])) },
 		"pcs-capacity-prolog":  func() { os.Exit(prolog.Main(os.Args[1:])) },
-		"pcs-capacity-resume":  func() { os.Exit(powerprogram.Resume(os.Args[1:])) },
-		"pcs-capacity-suspend": func() { os.Exit(powerprogram.Suspend(os.Args[1:])) },
+		"pcs-capacity-resume":  func() { os.Exit(hooks.Resume(os.Args[1:])) },
+		"pcs-capacity-suspend": func() { os.Exit(hooks.Suspend(os.Args[1:])) },
 		"sync-pass":            syncPass,
 	})
 }

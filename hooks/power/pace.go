@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// This file delays jobs that could not be launched, longer after each failure. Slurm would try again within seconds
-// or minutes, for ever, which keeps other jobs from the nodes and uses up EC2's request limits.
+// This file decides how long jobs that could not be launched wait: longer after each failure. Slurm would try again
+// within seconds or minutes, for ever, which keeps other jobs from the nodes and uses up EC2's request limits.
 
 // A job waits firstPause after its second failure in a row, twice as long after each further one, up to longestWait.
 // After the first failure Slurm's own delay is enough, because most failures do not recur.
@@ -52,17 +51,13 @@ func (r runs) others(j capacity.Job) int {
 // is failing now has at least one.
 func failuresOf(records []state.Record, jobs []capacity.Job, now time.Time) map[string]int {
 	failures := map[string]int{}
-	for shown, failed := range failedRuns(records, now) {
+	for shown, failed := range runsOf(records, now, func(r state.Record) bool { return !ofOwner(capacity.Code(r.Code)) }) {
 		failures[shown] = len(failed)
 	}
 	for _, j := range jobs {
 		failures[j.Shown] = max(failures[j.Shown], 1)
 	}
 	return failures
-}
-
-func failedRuns(records []state.Record, now time.Time) runs {
-	return runsOf(records, now, func(r state.Record) bool { return !ofOwner(capacity.Code(r.Code)) })
 }
 
 // refusedRuns are in the same way the runs that a partition has refused for good.
@@ -94,6 +89,14 @@ func runsOf(records []state.Record, now time.Time, counts func(state.Record) boo
 	return all
 }
 
+// restarts are those of the jobs before this run.
+func restarts(jobs []capacity.Job) (counts []int) {
+	for _, j := range jobs {
+		counts = append(counts, j.Restarts)
+	}
+	return counts
+}
+
 // until is when a job with this many failures may start again, in the controller's clock; notBefore is the time
 // before which a retry is useless. tried puts it into words for the job's owner.
 func until(failures int, now, notBefore time.Time) time.Time {
@@ -114,22 +117,6 @@ func tried(failures int, at, now time.Time) string {
 	return fmt.Sprintf("; tried %d times, Slurm tries again at %s", failures, capacity.FormatUTC(at))
 }
 
-// delay sets the begin times of requeued jobs, by their shown names; jobs are the current jobs. It leaves alone a job
-// that Slurm starts later anyway: Slurm's own delay lets the credentials of the last run expire. Jobs of behind start
-// one pause later, or Slurm would give them the same nodes as the others again.
-func delay(jobs []capacity.Job, begin map[string]time.Time, behind map[string]bool) (effects []capacity.Effect) {
-	for _, j := range jobs {
-		at, ours := begin[j.Shown]
-		if after := j.Eligible.Add(firstPause); behind[j.Shown] && after.After(at) {
-			at = after
-		}
-		if ours && j.Pending() && j.Eligible.Before(at) {
-			effects = append(effects, Begin{j.Shown, at})
-		}
-	}
-	return effects
-}
-
 // youngerOthers are the jobs that the oldest one has kept from a launch, or it them: they ask for other nodes or other
 // capacity. They start later the next time, and so apart from it.
 func youngerOthers(jobs []capacity.Job) map[string]bool {
@@ -140,42 +127,4 @@ func youngerOthers(jobs []capacity.Job) map[string]bool {
 		}
 	}
 	return later
-}
-
-// launchedInstance is the instance of the last launch of a node; "" where the records do not say.
-func launchedInstance(node string, records []state.Record) (id string) {
-	for _, r := range records {
-		of, err := hostlist.Expand(r.Nodes)
-		if i := slices.Index(of, node); err == nil && r.Hook == "resume" && i >= 0 && len(r.Instances) == len(of) {
-			id = r.Instances[i]
-		}
-	}
-	return id
-}
-
-// launchedFor returns the jobs that the records name for the last launch of nodes.
-func launchedFor(nodes []string, records []state.Record) (jobs []string) {
-	last := map[string][]string{}
-	for _, r := range records {
-		if r.Hook != "resume" || r.Code != string(capacity.OK) {
-			continue
-		}
-		of, err := hostlist.Expand(r.Nodes)
-		if err != nil {
-			continue
-		}
-		for _, n := range of {
-			if slices.Contains(nodes, n) {
-				last[n] = r.Jobs
-			}
-		}
-	}
-	for _, n := range nodes {
-		for _, j := range last[n] {
-			if !slices.Contains(jobs, j) {
-				jobs = append(jobs, j)
-			}
-		}
-	}
-	return jobs
 }

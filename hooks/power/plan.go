@@ -1,9 +1,10 @@
 package power
 
 import (
+	"crypto/sha256"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -11,25 +12,24 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// facts is what all launches of a run are decided on. It is read once and never changed: decisions change copies.
+// facts is what all launches of a call are decided on.
 type facts struct {
 	settings capacity.Settings
 	cluster  string // the value of our mark
 	snap     *capacity.Snapshot
 	now      time.Time
-	// began is AWS's time before which this power-up cannot have launched anything.
-	began time.Time
-	// live are our instances by the node that they were launched for: see liveOf.
+	// since is AWS's time before which this power-up cannot have launched anything.
+	since time.Time
+	// live are our instances by the node that they were launched for; all: those of every node, see instancesOf.
 	live map[string][]capacity.Instance
-	// all: live has those of every node.
-	all bool
-	// taken counts the places in reservations that this run's launches will use.
+	all  bool
+	// taken counts the places in reservations that this call's launches will use.
 	taken map[string]int
-	// full are the reservations that were full a short while ago: see passOver.
+	// full are the reservations that were full a short while ago: see chooseTargets.
 	full map[string]int
 	// templates are the current versions of the settings' launch templates.
 	templates map[string]template
-	// admitted caches AdmitLaunch's answers within one decision: see admit.
+	// admitted caches AdmitLaunch's answers: see admit.
 	admitted map[asked]admitted
 }
 
@@ -37,16 +37,6 @@ type facts struct {
 type template struct {
 	version string
 	failure *Failure
-}
-
-// deciding is a copy for one decision.
-func (f *facts) deciding() *facts {
-	own := *f
-	own.taken, own.admitted = maps.Clone(f.taken), map[asked]admitted{}
-	if own.taken == nil {
-		own.taken = map[string]int{}
-	}
-	return &own
 }
 
 // place is where a node belongs, by the node's name alone. Nodes of guests belong nowhere: see capacity.Provider.
@@ -61,8 +51,6 @@ func placeOf(s capacity.Settings, node string) (at place, ok bool) {
 	return at, ok && !at.partition.Provider.Guest()
 }
 
-func (f *facts) placeOf(node string) (at place, ok bool) { return placeOf(f.settings, node) }
-
 // unit is what is launched together: one group, whole or not at all; or one-node groups that share a call, of which
 // as many are launched as fit.
 type unit struct {
@@ -76,8 +64,6 @@ type part struct {
 	nodes []string
 	// targets in the order in which they are tried.
 	targets []target
-	// together: all parts must be in one zone.
-	together bool
 }
 
 // holds reports whether the part may get an ODCR.
@@ -85,14 +71,14 @@ func (p part) holds() bool {
 	return slices.ContainsFunc(p.targets, func(t target) bool { return t.hold })
 }
 
-// zones are the zone ids to try one after the other for a unit that must be in one zone; "" stands for all zones
-// together.
-func (what unit) zones() (ids []string) {
-	if len(what.parts) == 1 || !what.parts[0].together {
+// zones are the zone ids to try one after the other for a unit that must be in one zone: parts of which one gets an
+// ODCR. "" stands for all zones together.
+func (u unit) zones() (ids []string) {
+	if len(u.parts) == 1 || !slices.ContainsFunc(u.parts, part.holds) {
 		return []string{""}
 	}
-	for _, t := range what.parts[0].targets {
-		everywhere := !slices.ContainsFunc(what.parts, func(p part) bool { return len(p.in(t.azID).targets) == 0 })
+	for _, t := range u.parts[0].targets {
+		everywhere := !slices.ContainsFunc(u.parts, func(p part) bool { return len(p.in(t.azID)) == 0 })
 		if everywhere && !slices.Contains(ids, t.azID) {
 			ids = append(ids, t.azID)
 		}
@@ -100,10 +86,20 @@ func (what unit) zones() (ids []string) {
 	return ids
 }
 
-// in is the part with its targets in one zone; all of them for "".
-func (p part) in(azID string) part {
-	p.targets = slices.DeleteFunc(slices.Clone(p.targets), func(t target) bool { return azID != "" && t.azID != azID })
-	return p
+// in are the part's targets in one zone; all of them for "".
+func (p part) in(azID string) []target {
+	return slices.DeleteFunc(slices.Clone(p.targets), func(t target) bool { return azID != "" && t.azID != azID })
+}
+
+// jobsOf are the jobs of groups that have any of the nodes.
+func (u unit) jobsOf(nodes []string) (jobs []capacity.Job) {
+	among := setOf(nodes)
+	for _, g := range u.groups {
+		if slices.ContainsFunc(g.nodes, func(n string) bool { return among[n] }) {
+			jobs = append(jobs, g.jobs...)
+		}
+	}
+	return jobs
 }
 
 // outcome is the result for a group.
@@ -111,14 +107,17 @@ type outcome struct {
 	group
 	launched map[string]launched // by node
 	failure  *Failure
-	// behind are the jobs, by shown name, that are tried after the others.
-	behind map[string]bool
+}
+
+// launched is the instance of a node, and the reservation that it was launched into.
+type launched struct {
+	instance    capacity.Instance
+	reservation string
 }
 
 // plan decides everything before the first launch: the largest groups first, because they find room in the fewest
-// places. It returns separately the groups for which nothing is launched, and the places that are then taken.
-func (f *facts) plan(groups []group) (units []unit, refused []outcome, taken map[string]int) {
-	f = f.deciding()
+// places. It returns separately the groups for which nothing is launched.
+func (f *facts) plan(groups []group) (units []unit, refused []outcome) {
 	largest := slices.Clone(groups)
 	slices.SortStableFunc(largest, func(a, b group) int { return len(b.nodes) - len(a.nodes) })
 	shared := map[string]int{} // index of the unit of one-node groups with the same targets
@@ -143,17 +142,17 @@ func (f *facts) plan(groups []group) (units []unit, refused []outcome, taken map
 		}
 		units[i].groups = append(units[i].groups, g)
 	}
-	return units, refused, f.taken
+	return units, refused
 }
 
 // parts divides a group by slot, each part with its targets.
 func (f *facts) parts(g group) ([]part, *Failure) {
-	if g.abandoned() {
+	if len(g.jobs) == 0 && len(g.lost) > 0 {
 		return nil, refusal(capacity.JobGone, "job %d ended before its nodes were launched", g.lost[0])
 	}
 	var parts []part
 	for _, n := range g.nodes {
-		at, _ := f.placeOf(n)
+		at, _ := placeOf(f.settings, n)
 		i := slices.IndexFunc(parts, func(p part) bool { return p.place.slot == at.slot })
 		if i < 0 {
 			i = len(parts)
@@ -161,16 +160,11 @@ func (f *facts) parts(g group) ([]part, *Failure) {
 		}
 		parts[i].nodes = append(parts[i].nodes, n)
 	}
-	together := false
 	for i := range parts {
 		var refused *Failure
 		if parts[i].targets, refused = f.inOrder(g.jobs, parts[i]); refused != nil {
 			return nil, refused
 		}
-		together = together || parts[i].holds()
-	}
-	for i := range parts {
-		parts[i].together = together
 	}
 	if len((unit{parts: parts}).zones()) == 0 {
 		return nil, refusal(capacity.NoCommonZone,
@@ -197,18 +191,41 @@ func (f *facts) inOrder(jobs []capacity.Job, p part) ([]target, *Failure) {
 			}
 		}
 	}
-	apart := func(t target) int {
-		if beside[t.reservationID] {
-			return 0
-		}
-		return 1
-	}
-	slices.SortStableFunc(targets, func(a, b target) int { return apart(a) - apart(b) })
+	sortLast(targets, func(t target) bool { return !beside[t.reservationID] })
 	return targets, nil
 }
 
-// nodesTags are the tags that tell a launch's instances their nodes: hostlists short enough for a tag, in node order.
-func nodesTags(nodes []string) map[string]string {
+// sortLast moves some targets to the end.
+func sortLast(targets []target, last func(target) bool) {
+	rank := func(t target) int {
+		if last(t) {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(targets, func(a, b target) int { return rank(a) - rank(b) })
+}
+
+// launchToken is the ClientToken of a launch: the same when the same power-up is repeated, another for a requeued
+// job. what is the whole request except the nodes: EC2 binds a token to the parameters of its first use, even of a
+// failed one. Nodes without a job have nothing but time to tell two power-ups apart, so their token lasts for ten
+// seconds of AWS's clock. attempt counts earlier launches under the same circumstances whose instances have ended:
+// EC2 launches nothing under their tokens.
+func (f *facts) launchToken(jobs []capacity.Job, nodes []string, attempt int, what ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q %q %q %d", f.cluster, hostlist.Compress(nodes), what, attempt)
+	for _, j := range jobs {
+		fmt.Fprintf(&b, " %d/%d", j.ID, j.Restarts)
+	}
+	if len(jobs) == 0 {
+		fmt.Fprintf(&b, " %d", f.now.Unix()/10)
+	}
+	// 64 hexadecimal digits: the longest token that EC2 takes.
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(b.String())))
+}
+
+// tags tell whose a launch is, what for, and for which nodes: hostlists short enough for a tag, in node order.
+func (f *facts) tags(jobs []capacity.Job, partition string, nodes []string, reservation string) map[string]string {
 	var split func(nodes []string) []string
 	split = func(nodes []string) []string {
 		list := hostlist.Compress(nodes)
@@ -218,11 +235,7 @@ func nodesTags(nodes []string) map[string]string {
 		half := len(nodes) / 2
 		return append(split(nodes[:half]), split(nodes[half:])...)
 	}
-	return capacity.NodesTags(split(nodes))
-}
-
-func (f *facts) tags(jobs []string, partition string, nodes []string, t target) map[string]string {
-	tags := nodesTags(nodes)
+	tags := capacity.NodesTags(split(nodes))
 	tags[capacity.TagCluster], tags[capacity.TagPartition] = f.cluster, partition
 	// One call gives all its instances the same tags. Of several nodes, the launch index picks one, and the console
 	// shows it next to the name.
@@ -230,12 +243,12 @@ func (f *facts) tags(jobs []string, partition string, nodes []string, t target) 
 	if len(nodes) == 1 {
 		tags[capacity.TagNode] = nodes[0]
 	}
-	if t.reservationID != "" && !t.hold { // an ODCR is cancelled soon and backs nothing
-		tags[capacity.TagReservation] = t.reservationID
+	if reservation != "" {
+		tags[capacity.TagReservation] = reservation
 	}
 	if len(jobs) > 0 {
 		// As short as possible: EC2 returns it with each instance.
-		tags[capacity.TagJob] = hook.Clip(hostlist.Compress(jobs), capacity.MaxTagValue)
+		tags[capacity.TagJob] = hook.Clip(hostlist.Compress(shown(jobs)), capacity.MaxTagValue)
 	}
 	return tags
 }

@@ -2,45 +2,236 @@ package power
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Suspend is SuspendProgram and ResumeFailProgram. Both terminate the instances of nodes that Slurm gives up;
-// ResumeFailProgram also makes nodes that did not boot usable again. They touch only instances with our cluster's
-// mark.
-type Suspend struct {
-	*Site
-	// Called is the machine's time when Slurm called the hook.
-	Called time.Time
-}
+const (
+	// suspendBudget bounds a run. Slurm calls SuspendProgram once for a power-down, so a run uses all of it before it
+	// leaves an instance to the next launch of its node, or to sync.
+	suspendBudget = 90 * time.Second
+	// longestPause bounds the pauses between two attempts.
+	longestPause = 15 * time.Second
+	// clockSlack covers the error in comparing EC2's launch times, which have whole seconds, with the time of the call,
+	// corrected by a Date header: both are off by less than a second.
+	clockSlack = 2 * time.Second
+	// unseenTime is how long EC2 may not show an instance by its tags: EC2 Developer Guide,
+	// "Eventual consistency", names five minutes for what depends on a change.
+	unseenTime = 5 * time.Minute
+)
 
-// SuspendBudget bounds a run. Slurm calls SuspendProgram once for a power-down, so a run uses all of it before it
-// leaves an instance to the next launch of its node, or to sync.
-const SuspendBudget = 90 * time.Second
-
-// Run terminates the instances of the nodes in a hostlist, and takes nodes that did not boot out of DOWN, even if a
-// termination failed: the place in the block is paid for, and the next launch of a node terminates the leftovers.
-// Failures are retried until ctx ends. Only nodes that did not boot need slurmctld.
-func (s *Suspend) Run(ctx context.Context, list string) error {
-	nodes, err := hostlist.Expand(list)
+// powerDown is what pcs-capacity-suspend does, as SuspendProgram and as ResumeFailProgram. It terminates the instances
+// of the nodes, and takes nodes that did not boot out of DOWN, even if a termination failed: the place in the block is
+// paid for, and the next launch of a node terminates the leftovers. It touches only instances with our cluster's mark.
+// Only nodes that did not boot, and an unknown mark, need slurmctld.
+func powerDown(ctx context.Context, s *site) error {
+	ctx, cancel := context.WithTimeout(ctx, suspendBudget)
+	defer cancel()
+	nodes, err := hostlist.Expand(s.list)
 	if err != nil {
 		return fmt.Errorf("reading the nodes to power down: %w", err)
 	}
-	x := s.executor(ctx, ctx, SuspendBudget)
-	x.insists = true
-	do := func(e capacity.Effect) Answer { return x.Do(ctx, e) }
-	first := Answer{At: s.MachineTime(), Offset: s.EC2.Offset()}
+	mark := s.known()
+	if mark == "" { // a hook that knows no mark can touch nothing
+		if err := s.insist(ctx, "ask Slurm for its cluster", func() (err error) { mark, _, err = s.ask(ctx); return err }); err != nil {
+			return err
+		}
+	}
 	var both sync.WaitGroup
-	both.Go(func() { walk(notBooting{nodes: nodes, called: s.Called}, first, do) })
-	ended := walk(terminating{cluster: s.Cluster, nodes: nodes, called: s.Called}, first, do)
+	both.Go(func() { giveBack(ctx, s, s.journal, nodes) })
+	failure := terminate(ctx, s, s.journal, mark, nodes)
 	both.Wait()
-	if ended.failure != nil {
-		return ended.failure
+	if failure != nil {
+		return failure
 	}
 	return nil
+}
+
+// insist tries again until it succeeds or ctx ends.
+func (j *journal) insist(ctx context.Context, what string, try func() error) error {
+	for pause := time.Second; ; pause = min(2*pause, longestPause) {
+		err := try()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		j.Warn("tried again: "+what, "err", err)
+		if sleep(ctx, pause); ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// terminate terminates the instances of nodes and records it. It finds them by their tags and in our records, because
+// EC2 may not show a new instance by its tags yet. Nodes without an instance need nothing.
+//
+// A slow call must not hit a newer launch of the same nodes. Slurm powers a node up again no earlier than
+// SuspendTimeout (30 s by default) after it called SuspendProgram, and only if it considers the node powered down. So
+// an instance launched after this call belongs to a newer launch and is left alone.
+func terminate(ctx context.Context, w World, j *journal, cluster string, nodes []string) *Failure {
+	records, err := w.Records()
+	if err != nil {
+		j.Warn("instances are found by their tags alone", "err", err)
+	}
+	var ours []capacity.Instance
+	err = j.insist(ctx, "list our instances", func() (err error) { ours, err = ourInstances(ctx, w, cluster); return err })
+	called := j.began.Add(w.Offset())
+	var ids []string
+	if err == nil {
+		ids = j.toTerminate(w, ours, records, cluster, nodes, called)
+		if len(ids) == 0 {
+			j.Info("no instance to terminate")
+			return nil
+		}
+		err = j.insist(ctx, "terminate instances", func() error { return w.Terminate(ctx, ids) })
+	}
+	record := state.Record{At: called, Hook: "suspend", Nodes: hostlist.Compress(nodes), Instances: ids, Code: string(capacity.OK), Message: "terminated"}
+	failure := failureOf(err)
+	if failure != nil {
+		record.Code, record.EC2Code, record.Message = string(capacity.FailedOtherwise), failure.EC2Code, failure.message()
+	}
+	j.record(w, record)
+	return failure
+}
+
+// toTerminate chooses the instances of nodes that a power-down terminates.
+func (j *journal) toTerminate(w World, ours []capacity.Instance, records []state.Record, cluster string, nodes []string, called time.Time) (ids []string) {
+	recorded := recordedFor(nodes, records, called)
+	for _, i := range ours {
+		delete(recorded, i.ID)
+		switch {
+		case i.Tags[capacity.TagCluster] != cluster || i.Ended() || !slices.Contains(nodes, i.Tags[capacity.TagNode]):
+		case i.Launched.After(called.Add(clockSlack)):
+			j.Warn("left alone: launched after this call", "instance", i.ID)
+		default:
+			ids = append(ids, i.ID)
+		}
+	}
+	for id, at := range recorded {
+		w.Remember(id, at)
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// recordedFor returns the instances that our records name for nodes, launched within unseenTime before the call and
+// not terminated since, with the times of the records.
+func recordedFor(nodes []string, records []state.Record, called time.Time) map[string]time.Time {
+	found := map[string]time.Time{}
+	for _, r := range records {
+		switch {
+		case r.At.Before(called.Add(-unseenTime)) || r.At.After(called):
+		case r.Hook == "suspend" && r.Code == string(capacity.OK):
+			for _, id := range r.Instances {
+				delete(found, id)
+			}
+		case r.Hook == "resume":
+			of, err := hostlist.Expand(r.Nodes)
+			if err != nil {
+				continue
+			}
+			for i, id := range r.Instances {
+				// A failed launch is terminated whole, and its record may have fewer instances than nodes; otherwise they are
+				// in the order of the nodes.
+				mine := r.Code != string(capacity.OK) && slices.ContainsFunc(of, func(n string) bool { return slices.Contains(nodes, n) })
+				if mine || len(of) == len(r.Instances) && slices.Contains(nodes, of[i]) {
+					found[id] = r.At
+				}
+			}
+		}
+	}
+	return found
+}
+
+// giveBack powers down the nodes that Slurm has given up, after which Slurm uses them again (idle_on_node_suspend) and
+// calls SuspendProgram for them, which finds them powering down and not given up. It also delays the jobs that waited
+// for the nodes and that Slurm has requeued: a broken image is still broken the next time.
+func giveBack(ctx context.Context, w World, j *journal, nodes []string) {
+	var all []capacity.Node
+	err := j.insist(ctx, "ask Slurm which nodes did not boot", func() (err error) { all, err = w.Nodes(ctx, nodes...); return err })
+	lost := without(nodes, func(name string) bool {
+		return !slices.ContainsFunc(all, func(n capacity.Node) bool { return n.Name == name && n.GivenUp() })
+	})
+	if err != nil || len(lost) == 0 {
+		return
+	}
+	err = j.insist(ctx, "power nodes down", func() error {
+		return w.PowerDownForce(ctx, lost, "ResumeTimeout reached: the instance did not register in time")
+	})
+	records, unknown := w.Records()
+	names := launchedFor(lost, records)
+	if err != nil || len(names) == 0 {
+		if err := errors.Join(err, unknown); err != nil {
+			j.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)
+		}
+		return
+	}
+	jobs, err := w.BriefJobs(ctx)
+	if err != nil {
+		j.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)
+		return
+	}
+	jobs = slices.DeleteFunc(jobs, func(job capacity.Job) bool { return !job.Pending() || !slices.Contains(names, job.Shown) })
+	now := j.began.Add(w.Offset())
+	record := state.Record{At: now, Hook: "resume", Nodes: hostlist.Compress(lost), Jobs: shown(jobs), Code: string(capacity.NotBooted),
+		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken"}
+	if id := launchedInstance(lost[0], records); id != "" {
+		record.Message = fmt.Sprintf("the instance did not register with Slurm within ResumeTimeout; its console says why: `aws ec2 get-console-output --latest --output text --instance-id %s`", id)
+	}
+	for _, job := range jobs { // requeued by now
+		record.Restarts = append(record.Restarts, job.Restarts-1)
+	}
+	j.record(w, record)
+	failures, begin, words := failuresOf(append(records, record), jobs, now), map[string]time.Time{}, map[string]string{}
+	for _, job := range jobs {
+		n := failures[job.Shown]
+		begin[job.Shown] = until(n, j.began, time.Time{})
+		words[job.Shown] = fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message, tried(n, begin[job.Shown], j.began))
+	}
+	j.delay(ctx, w, jobs, begin, nil)
+	j.comment(ctx, w, words)
+}
+
+// lastLaunches are the records of the last launch of each node, of those that came to something.
+func lastLaunches(nodes []string, records []state.Record) map[string]state.Record {
+	last := map[string]state.Record{}
+	for _, r := range records {
+		of, err := hostlist.Expand(r.Nodes)
+		if r.Hook != "resume" || r.Code != string(capacity.OK) || err != nil {
+			continue
+		}
+		for _, n := range of {
+			if slices.Contains(nodes, n) {
+				last[n] = r
+			}
+		}
+	}
+	return last
+}
+
+// launchedInstance is the instance of the last launch of a node; "" where the records do not say.
+func launchedInstance(node string, records []state.Record) string {
+	r := lastLaunches([]string{node}, records)[node]
+	of, _ := hostlist.Expand(r.Nodes)
+	if i := slices.Index(of, node); i >= 0 && len(r.Instances) == len(of) {
+		return r.Instances[i]
+	}
+	return ""
+}
+
+// launchedFor returns the jobs that the records name for the last launch of nodes.
+func launchedFor(nodes []string, records []state.Record) (jobs []string) {
+	last := lastLaunches(nodes, records)
+	for _, n := range slices.Sorted(maps.Keys(last)) {
+		jobs = append(jobs, last[n].Jobs...)
+	}
+	return eachOnce(jobs)
 }

@@ -29,9 +29,10 @@ func (f *facts) chooseTargets(jobs []capacity.Job, at place, nodes int) ([]targe
 			return nil, refusalOf(v)
 		}
 	}
-	var requests []capacity.Request
+	var wishes []capacity.Wish
 	for i, j := range jobs {
-		requests = append(requests, launchRequest(j, p))
+		wish, _ := j.Wish()
+		wishes = append(wishes, wish)
 		admitted, v := f.admit(j, at)
 		if v.Refused {
 			return nil, refusalOf(v)
@@ -49,32 +50,25 @@ func (f *facts) chooseTargets(jobs []capacity.Job, at place, nodes int) ([]targe
 	var targets []target
 	var none *Failure
 	for _, r := range capacity.LaunchOrder(common, nodes, f.taken) {
-		some, refused := targetsIn(g, r, requests)
+		some, refused := targetsIn(g, r, wishes)
 		if refused != nil {
 			none = refused
 			continue
 		}
-		if r.ID == "" {
-			holdTargets(some, g, jobs, f.snap)
+		for _, t := range some {
+			t.hold = r.ID == "" && g.Holds(wishes, f.snap)
+			targets = append(targets, t)
 		}
-		targets = append(targets, some...)
 	}
 	if len(targets) == 0 {
 		return nil, none
 	}
-	return f.passOver(targets, nodes), nil
-}
-
-// passOver moves reservations that were full a short while ago to the end.
-func (f *facts) passOver(targets []target, nodes int) []target {
-	rank := func(t target) int {
-		if least, marked := f.full[t.reservationID]; marked && nodes >= least {
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(targets, func(a, b target) int { return rank(a) - rank(b) })
-	return targets
+	// Those that were full a short while ago come last.
+	sortLast(targets, func(t target) bool {
+		least, marked := f.full[t.reservationID]
+		return marked && nodes >= least
+	})
+	return targets, nil
 }
 
 // seen returns the snapshot's settings of a place.
@@ -104,21 +98,14 @@ func (f *facts) admit(j capacity.Job, at place) ([]capacity.Reservation, capacit
 	if !known {
 		p, g, slot := f.seen(at)
 		a.reservations, a.verdict = capacity.AdmitLaunch(launchRequest(j, p), p, g, slot, f.snap, f.now)
-		if f.admitted != nil {
-			f.admitted[key] = a
-		}
+		f.admitted[key] = a
 	}
 	return a.reservations, a.verdict
 }
 
 func launchRequest(j capacity.Job, p capacity.Partition) capacity.Request {
-	return capacity.Request{
-		Partitions: []string{p.Name},
-		Account:    j.Account,
-		Comment:    j.Comment,
-		TimeLimit:  j.TimeLimit,
-		Nodes:      len(j.Nodes),
-	}
+	return capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit,
+		Nodes: len(j.Nodes)}
 }
 
 // refusedForGood is why a job may never have nodes of a place; nil if it may, now or later.
@@ -147,10 +134,9 @@ func ofOwner(c capacity.Code) bool {
 // targetsIn returns the targets in a reservation, in the order to try: one, in the group's subnet in its zone,
 // compared by zone id, or in the subnet that a job names. For on-demand capacity it returns every type of the group
 // in every subnet, unless a job names others.
-func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity.Request) ([]target, *Failure) {
+func targetsIn(g capacity.NodeGroup, r capacity.Reservation, wishes []capacity.Wish) ([]target, *Failure) {
 	subnets, types := map[string]bool{}, map[string]bool{}
-	for _, req := range requests {
-		wish, _ := req.Wish()
+	for _, wish := range wishes {
 		if wish.SubnetID != "" {
 			subnets[wish.SubnetID] = true
 		}
@@ -169,16 +155,8 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity
 			case r.ID == "":
 				targets = append(targets, target{subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: capacity.OnDemand})
 			case s.AZID == r.AZID && instanceType == r.InstanceType:
-				return []target{
-					{
-						reservationID:  r.ID,
-						subnetID:       s.ID,
-						azID:           s.AZID,
-						instanceType:   instanceType,
-						kind:           r.Kind,
-						placementGroup: r.PlacementGroup,
-					},
-				}, nil
+				return []target{{reservationID: r.ID, subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: r.Kind,
+					placementGroup: r.PlacementGroup}}, nil
 			}
 		}
 	}
@@ -192,19 +170,4 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, requests []capacity
 	}
 	return nil, refusal(capacity.Mismatched, "node group %s has no subnet in zone %s that the jobs %v ask for",
 		g.Name, r.AZID, slices.Sorted(maps.Keys(subnets)))
-}
-
-// holdTargets has the targets launched into an ODCR of ours, if any of the jobs gets one.
-func holdTargets(targets []target, g capacity.NodeGroup, jobs []capacity.Job, snap *capacity.Snapshot) {
-	var wishes []capacity.Wish
-	for _, j := range jobs {
-		wish, _ := j.Wish()
-		wishes = append(wishes, wish)
-	}
-	if !g.Holds(wishes, snap) {
-		return
-	}
-	for i := range targets {
-		targets[i].hold = true
-	}
 }

@@ -1,262 +1,143 @@
 package power
 
 import (
-	"fmt"
+	"context"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// account is what EC2, Slurm and the ledger have, while machines walk through it with answers by chance.
-type account struct {
-	*rand.Rand
-	ledger    map[string]capacity.Held // by token
-	odcrs     map[string]string        // paid ODCRs, with their tokens
-	ordered   map[string]time.Time     // the end that EC2 binds a token to
-	instances map[string]*instanceOf
-	addressed map[string]string // node to instance
-	down      map[string]bool   // nodes that were sent down
-	unknown   bool              // an answer was lost
-	clock     time.Time
-	steps     int // until the hook is killed; 0: it is not
-	log       []string
+// chance is what comes of each verb in a walk; the same for the same seed and line.
+func chance(seed uint64) func(line string) string {
+	times := map[string]uint64{}
+	return func(line string) string {
+		hash := fnv.New64()
+		_, _ = hash.Write([]byte(line))
+		times[line]++
+		n := rand.New(rand.NewPCG(seed+times[line], hash.Sum64())).IntN(12)
+		word := []string{"no room", "token used", "refused", "unknown", "lost", "some", "", "", "", "", "", ""}[n]
+		switch verb, _, _ := strings.Cut(line, " "); {
+		case n < 3 && verb != "launch" && verb != "odcr":
+			return "refused"
+		case n < 3 && times[line] > 1: // what a token has made is there
+			return ""
+		}
+		return word
+	}
 }
 
-type instanceOf struct {
-	node, token string
-	at          time.Time
-	into        string // the ODCR
-	reservation string // of the tag
-	runs        bool
+// run is a power-up of gpu-1 to gpu-4 for a job of two nodes, and two of one, with what is in the World by now; false if
+// it was killed.
+func (w *fake) run(f *facts, all bool) bool {
+	f.now, f.all, f.live = w.Now(), all, map[string][]capacity.Instance{}
+	f.see(w.all())
+	c := &call{journal: logless(), facts: f, nodes: []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}, budget: 118 * time.Second,
+		jobs: []capacity.Job{nlp(1, "gpu-1", "gpu-2"), batch(nlp(3, "gpu-3")), batch(nlp(4, "gpu-4"))}}
+	for _, n := range c.nodes {
+		c.shown = append(c.shown, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
+	}
+	w.jobs = c.jobs
+	var hook sync.WaitGroup
+	hook.Go(func() { _ = resume(context.Background(), w, c, nil) })
+	hook.Wait()
+	return w.kill == 0 || w.verbs < w.kill
 }
 
-// killed ends a walk.
-type killed struct{}
-
-func (w *account) do(e capacity.Effect) Answer {
-	if w.steps--; w.steps == 0 {
-		panic(killed{})
-	}
-	if len(w.log) > 2000 {
-		panic("it does not end: " + strings.Join(w.log[:50], "; "))
-	}
-	w.clock = w.clock.Add(time.Second)
-	a := Answer{At: w.clock}
-	words := []string{"", "", "", "", "no room", "token used", "refused", "unknown", "no time"}
-	word := words[w.IntN(len(words))]
-	w.log = append(w.log, fmt.Sprintf("%s → %s", newSayer(nil).say(e), word))
-	lost := word == "unknown" && w.IntN(2) == 0 // it took effect, and the answer is lost
-	if a.Failure = failures[word]; word == "no time" || word == "token used" || word == "no room" {
-		switch e.(type) {
-		case Launch, Hold:
-		default:
-			a.Failure = failures["refused"]
-		}
-	}
-	if a.Failure != nil && !lost {
-		if r, ok := e.(Release); ok {
-			a.Failures = map[string]*Failure{}
-			for _, id := range r.Reservations {
-				a.Failures[id] = a.Failure
-			}
-		}
-		return a
-	}
-	w.unknown = w.unknown || lost
-	switch e := e.(type) {
-	case AskImage:
-		a.Platform = capacity.LinuxUNIX
-	case Enlist:
-		a.Held = w.ledger[e.Token]
-		w.ledger[e.Token] = e.Held
-	case Unlist:
-		delete(w.ledger, e.Token)
-	case Hold:
-		id, state := "cr-"+e.ClientToken[:8], capacity.StateActive
-		if end, used := w.ordered[e.ClientToken]; !used {
-			w.odcrs[id], w.ordered[e.ClientToken] = e.ClientToken, e.End
-		} else if !end.Equal(e.End) {
-			a.Failure = failures["token used"]
-			return a
-		} else if w.odcrs[id] == "" {
-			state = capacity.StateCancelled
-		}
-		a.Reservation = capacity.Reservation{ID: id, State: state, Total: e.Count, AZID: e.AZID, InstanceType: e.InstanceType}
-	case Release:
-		for _, id := range e.Reservations {
-			delete(w.odcrs, id)
-		}
-		if lost {
-			a.Failures = map[string]*Failure{e.Reservations[0]: a.Failure}
-		}
-	case Launch:
-		for i, n := range e.Nodes {
-			if i >= e.Least && w.IntN(2) == 0 {
-				break
-			}
-			id := fmt.Sprintf("i-%s-%s", n, e.ClientToken[:8])
-			if w.instances[id] == nil {
-				w.instances[id] = &instanceOf{node: n, token: e.ClientToken, at: w.clock, into: e.ReservationID, reservation: e.Tags[capacity.TagReservation], runs: true}
-			}
-			a.Instances = append(a.Instances, w.instance(id, i))
-		}
-	case Terminate:
-		for _, id := range e.Instances {
-			w.instances[id].runs = false
-		}
-	case AskLeft:
-		for _, id := range slices.Sorted(maps.Keys(w.instances)) {
-			a.Instances = append(a.Instances, w.instance(id, 0))
-		}
-	case AskStates:
-		a.States = map[string]string{}
-		for _, id := range e.Instances {
-			if w.instances[id].runs {
-				a.States[id] = stateRunning
-			}
-		}
-	case SetAddresses:
-		for n := range e.Addresses {
-			for id, i := range w.instances {
-				if i.node == n && i.runs {
-					w.addressed[n] = id
-				}
-			}
-		}
-	case SendDown: // from which Slurm calls SuspendProgram
-		for _, n := range e.Nodes {
-			w.down[n] = true
-			for _, i := range w.instances {
-				i.runs = i.runs && i.node != n
-			}
-		}
-	case AskJobs:
-		a.Jobs = []capacity.Job{}
-	}
-	if lost {
-		a.Instances, a.Reservation = nil, capacity.Reservation{}
-	}
-	return a
-}
-
-func (w *account) instance(id string, index int) capacity.Instance {
-	i := w.instances[id]
-	state := "running"
-	if !i.runs {
-		state = "terminated"
-	}
-	return capacity.Instance{ID: id, PrivateIP: "10.0.0.1", State: state, LaunchIndex: index, Launched: i.at, SubnetID: subnet1, Type: wanted,
-		Tags: map[string]string{capacity.TagNode: i.node, capacity.TagReservation: i.reservation}}
-}
-
-// run is a power-up of groups with what is in the account, as launchNodes has it; true if it was not killed.
-func (w *account) run(t *testing.T, f facts, groups []group) (over bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, ok := r.(killed); !ok {
-				panic(r)
-			}
-		}
-	}()
-	f.now, f.live = w.clock, map[string][]capacity.Instance{}
-	f.all = w.IntN(2) == 0
-	for _, id := range slices.Sorted(maps.Keys(w.instances)) {
-		if i := w.instances[id]; i.runs {
-			f.live[i.node] = append(f.live[i.node], w.instance(id, 0))
-		}
-	}
-	units, refused, _ := f.plan(groups)
-	var holds []held
-	for _, what := range units {
-		s := through(t, w, launching{facts: &f, what: what}, w.do)
-		holds = append(holds, s.holds...)
-		for _, o := range s.outcomes {
-			if o.failure != nil {
-				refused = append(refused, o)
-			}
-		}
-	}
-	for _, o := range byReason(refused) {
-		through(t, w, failing{settings: f.settings, outcome: o}, w.do)
-	}
-	through(t, w, releasing{waiting: holds}, func(e capacity.Effect) Answer {
-		if _, ok := e.(AskStates); ok && w.IntN(3) == 0 {
-			w.log = append(w.log, "ask-states → no time")
-			return Answer{Failure: errNoTime, At: w.clock}
-		}
-		return w.do(e)
-	})
-	return true
-}
-
-// through walks a machine, which is watched in some of the walks: that takes long.
-func through[M machine[M]](t *testing.T, w *account, m M, do func(capacity.Effect) Answer) M {
-	if w.IntN(20) > 0 {
-		return walk(m, Answer{At: w.clock}, do)
-	}
-	return walk[pure[M]](pure[M]{m, t}, Answer{At: w.clock}, do).m
-}
-
-// Whatever is answered, and wherever the hook is killed and run again: what may be paid as an ODCR is
-// in the ledger, each instance of a node that is not sent down is known to Slurm, ended, or found by
-// its tags, and each node has at most one that Slurm knows.
-func TestWalks(t *testing.T) {
-	const walks = 1000
-	killedRuns, launches, holds := 0, 0, 0
+// Whatever is answered, and wherever the hook is killed and run again: what may be paid as an ODCR is in the ledger;
+// each instance of a node that is not taken down is known to Slurm and recorded, ended, or found by its tags; and a
+// node is not taken down without a record that says why.
+func TestR5_Walks(t *testing.T) {
+	const walks = 600
+	killed, launches, holds := 0, 0, 0
 	for seed := range uint64(walks) {
-		w := &account{Rand: rand.New(rand.NewPCG(seed, 7)), ledger: map[string]capacity.Held{}, odcrs: map[string]string{}, ordered: map[string]time.Time{}, instances: map[string]*instanceOf{},
-			addressed: map[string]string{}, down: map[string]bool{}, clock: noon}
-		f := *holdingFacts()
-		groups := []group{pair(), {nodes: []string{"gpu-3"}, jobs: []capacity.Job{nlp(3, "gpu-3")}}}
-		if w.IntN(2) == 0 {
-			f = *newFacts(twoReservations())
-			groups = append(groups, group{nodes: []string{"gpu-4"}, jobs: []capacity.Job{nlp(4, "gpu-4")}})
-		}
-		f.began = noon.Add(-clockSlack)
-		if w.IntN(2) == 0 {
-			w.steps = 1 + w.IntN(25)
-		}
-		if !w.run(t, f, groups) {
-			killedRuns++
-			w.log = append(w.log, "killed, and run again")
-			w.check(t, seed, true)
-			w.steps = 0
-			w.run(t, f, groups)
-		}
-		w.check(t, seed, false)
-		launches, holds = launches+len(w.instances), holds+len(w.odcrs)
-		if t.Failed() {
-			t.Fatalf("walk %d:\n%s", seed, strings.Join(w.log, "\n"))
-		}
+		synctest.Test(t, func(t *testing.T) {
+			w := newFake()
+			w.word = chance(seed)
+			f := func() *facts {
+				if seed%2 == 0 {
+					return holdingFacts()
+				}
+				return newFacts(twoReservations())
+			}
+			if seed%3 > 0 {
+				w.kill = 1 + int(seed)%23
+			}
+			if !w.run(f(), seed%4 < 2) {
+				killed++
+				w.check(t, true)
+				w.lines = append(w.lines, "killed, and run again")
+				w.kill = 0
+				w.run(f(), seed%4 < 2)
+			}
+			w.check(t, false)
+			launches, holds = launches+len(w.instances), holds+len(w.ordered)
+			if t.Failed() {
+				t.Fatalf("walk %d:\n%s", seed, strings.Join(w.lines, "\n"))
+			}
+		})
 	}
-	if killedRuns < walks/10 || launches < walks || holds == 0 {
-		t.Errorf("%d runs were killed, %d instances, %d ODCRs: that says little", killedRuns, launches, holds)
+	if killed < walks/4 || launches < walks || holds < walks/4 {
+		t.Errorf("%d runs were killed, %d instances, %d ODCRs: that says little", killed, launches, holds)
 	}
 }
 
-func (w *account) check(t *testing.T, seed uint64, killed bool) {
+// failed reports whether a verb about a node, or about anything, came to one of the words, or to anything at all.
+func (w *fake) failed(verb, node string, words ...string) bool {
+	return slices.ContainsFunc(w.lines, func(line string) bool {
+		line, word, _ := strings.Cut(line, " → ")
+		of := strings.Fields(line)
+		if of[0] != verb || word == "" || len(words) > 0 && !slices.Contains(words, word) {
+			return false
+		}
+		nodes, _ := hostlist.Expand(of[1])
+		return node == "" || slices.Contains(nodes, node)
+	})
+}
+
+func (w *fake) check(t *testing.T, killed bool) {
 	t.Helper()
 	for id, token := range w.odcrs {
-		if _, listed := w.ledger[token]; !listed {
-			t.Errorf("walk %d: %s is paid, and the ledger does not have it", seed, id)
+		if _, listed := w.ledger[token]; !listed && !w.failed("unlist", "") {
+			t.Errorf("%s is paid, and the ledger does not have it", id)
+		}
+		if !killed && !w.failed("cancel-odcr", "") && !w.failed("odcr", "", "lost") && !slices.Contains(w.lines, "killed, and run again") {
+			t.Errorf("%s stays", id)
 		}
 	}
-	for id, i := range w.instances {
-		// What an answer was lost of ends with its node, or as an orphan of sync.
-		if i.runs && !killed && !w.unknown && w.addressed[i.node] != id && !w.down[i.node] && !w.leftToTimeout(i.node) {
-			t.Errorf("walk %d: %s of %s runs, and nobody has it", seed, id, i.node)
+	recorded := func(node string, is func(state.Record) bool) bool {
+		return slices.ContainsFunc(w.records, func(r state.Record) bool {
+			nodes, _ := hostlist.Expand(r.Nodes)
+			return r.Hook == "resume" && slices.Contains(nodes, node) && is(r)
+		})
+	}
+	unrecorded := w.failed("record", "")
+	for node := range w.down {
+		if !unrecorded && !recorded(node, func(r state.Record) bool { return r.Code != string(capacity.OK) && w.said[node] != "" }) {
+			t.Errorf("%s is down, and nobody knows why", node)
 		}
 	}
-}
-
-// leftToTimeout: Slurm did not take the node down; it does at ResumeTimeout.
-func (w *account) leftToTimeout(node string) bool {
-	return slices.ContainsFunc(w.log, func(line string) bool {
-		return strings.HasPrefix(line, "send-down") && !strings.HasSuffix(line, "→ ")
-	})
+	for _, id := range slices.Sorted(maps.Keys(w.instances)) {
+		i := w.instances[id]
+		node := i.Tags[capacity.TagNode]
+		if i.Ended() || killed || w.failed("launch", node, "lost") || w.failed("down", node) {
+			continue // what an answer was lost of ends with its node, or as an orphan of sync
+		}
+		known := w.addresses[node] == i.PrivateIP && !w.down[node]
+		if !known && !w.down[node] {
+			t.Errorf("%s of %s runs, and nobody has it", id, node)
+		}
+		if known && !unrecorded && !recorded(node, func(r state.Record) bool { return slices.Contains(r.Instances, id) }) {
+			t.Errorf("%s of %s is not recorded", id, node)
+		}
+	}
 }

@@ -36,7 +36,7 @@ func TestR4_ODCRsAreCreatedInOnePlace(t *testing.T) {
 		}
 	}
 	slices.Sort(found)
-	if !slices.Equal(found, []string{module + "/ec2 createODCR", module + "/ec2 newAPI"}) {
+	if !slices.Equal(found, []string{module + "/ec2 CreateODCR", module + "/ec2 newAPI"}) {
 		t.Errorf("ODCRs are created in %q", found)
 	}
 }

@@ -127,7 +127,7 @@ type releasing struct {
 	err error
 }
 
-func (r releasing) Release(context.Context, string) error { return r.err }
+func (r releasing) CancelODCR(context.Context, string) error { return r.err }
 
 // What we hold for nothing is given back, and leaves the ledger when it is gone.
 func TestHeldForNothing(t *testing.T) {
@@ -144,7 +144,7 @@ func TestHeldForNothing(t *testing.T) {
 	dir := state.Dir(t.TempDir())
 	for _, e := range append(h.Ledger, capacity.Held{Token: "t-gone", ReservationID: "cr-gone", Since: at("-1h")}) {
 		e.Until = noon.AddDate(1, 0, 0)
-		if err := dir.Hold(e, noon, func(capacity.Held, []capacity.Held) error { return nil }); err != nil {
+		if _, err := dir.Enlist(e, noon, func(capacity.Held, []capacity.Held) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

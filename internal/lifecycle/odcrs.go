@@ -180,7 +180,7 @@ func (h Held) releases(settings capacity.Settings) (actions []Action) {
 
 // release cancels the ODCR, and takes it out of the ledger.
 func (n Needless) release(ctx context.Context, w World, h Held) error {
-	if err := w.EC2.Release(ctx, n.ID); err != nil || h.Err != nil {
+	if err := w.EC2.CancelODCR(ctx, n.ID); err != nil || h.Err != nil {
 		return err
 	}
 	return w.State.Released(h.Now, n.ID, n.Tags[capacity.TagToken])

@@ -446,7 +446,7 @@ func (c *cloud) Holds(context.Context, string) ([]capacity.Reservation, error) {
 	return slices.Clone(c.held), c.down
 }
 
-func (c *cloud) Release(_ context.Context, id string) error {
+func (c *cloud) CancelODCR(_ context.Context, id string) error {
 	if err := c.changes("cancel reservation", "%s", id); err != nil {
 		return err
 	}

@@ -100,9 +100,9 @@ type EC2 interface {
 	// Holds are our ODCRs for a cluster, by its mark.
 	Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error)
 
-	// Terminate ends instances, Release an ODCR.
+	// Terminate ends instances, CancelODCR an ODCR.
 	Terminate(ctx context.Context, instances []string) error
-	Release(ctx context.Context, id string) error
+	CancelODCR(ctx context.Context, id string) error
 }
 
 // Cluster is what slurmctld says about itself.

@@ -122,10 +122,10 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 	if err := h.State.Create(); err != nil {
 		return capacity.Reservation{}, err
 	}
-	if err := h.State.Hold(entry, h.EC2.Now(), h.Limits.Allows); err != nil {
+	if _, err := h.State.Enlist(entry, h.EC2.Now(), h.Limits.Allows); err != nil {
 		return capacity.Reservation{}, err
 	}
-	r, err := h.EC2.Hold(ctx, o)
+	r, err := h.EC2.CreateODCR(ctx, o)
 	if err != nil {
 		if ec2.Refused(err) {
 			return r, errors.Join(err, h.State.Released(h.EC2.Now(), o.ClientToken))
@@ -135,13 +135,14 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 			capacity.FormatUTC(h.EC2.Now().Add(capacity.LaunchTime)))
 	}
 	entry.ReservationID = r.ID
-	return r, h.State.Hold(entry, h.EC2.Now(), func(capacity.Held, []capacity.Held) error { return nil })
+	_, err = h.State.Enlist(entry, h.EC2.Now(), h.Limits.Allows)
+	return r, err
 }
 
 func (h Holder) release(ctx context.Context, r capacity.Reservation, names ...string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	if err := h.EC2.Release(ctx, r.ID); err != nil {
+	if err := h.EC2.CancelODCR(ctx, r.ID); err != nil {
 		return fmt.Errorf("%w; EC2 ends it at %s, or up to an hour later: until then try `pcs-capacity release %s`",
 			err, capacity.FormatUTC(r.End), r.ID)
 	}

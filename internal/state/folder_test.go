@@ -30,7 +30,8 @@ func deeds() []aDeed {
 		{markFile, func(d Dir) error { return d.KeepMark("a") }},
 		{misplacedFolder + "/n.json", func(d Dir) error { return d.KeepMisplaced(Misplaced{Node: "n"}) }},
 		{"private/" + heldFile, func(d Dir) error {
-			return d.Hold(capacity.Held{Token: "t", Until: now.Add(time.Hour)}, now, func(capacity.Held, []capacity.Held) error { return nil })
+			_, err := d.Enlist(capacity.Held{Token: "t", Until: now.Add(time.Hour)}, now, func(capacity.Held, []capacity.Held) error { return nil })
+			return err
 		}},
 		{"private/" + fullFile, func(d Dir) error { return d.MarkFull("cr-1", 1, now, now.Add(time.Hour)) }},
 		{"private/" + marksFile, func(d Dir) error { return d.KeepMarks(map[string]Mark{"1": {}}) }},

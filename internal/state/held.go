@@ -22,16 +22,23 @@ func (d Dir) Held(now time.Time) ([]capacity.Held, error) {
 	return slices.DeleteFunc(held, func(h capacity.Held) bool { return !h.Until.After(now) }), err
 }
 
-// Hold enters one more into the ledger, or replaces its entry, unless allowed has an error for it
-// and the others. The entry is durable before Hold returns: the order may follow.
-func (d Dir) Hold(h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error) error {
-	return d.changeHeld(now, func(held []capacity.Held) ([]capacity.Held, error) {
-		others := slices.DeleteFunc(held, func(o capacity.Held) bool { return o.Token == h.Token })
-		if err := allowed(h, others); err != nil {
-			return nil, err
+// Enlist enters an ODCR into the ledger, or completes its entry, and returns the entry. What a token has ordered before
+// keeps its end: EC2 binds a token to it. allowed may refuse one that does not exist yet, and gets it and the others.
+// The entry is durable before Enlist returns: the order may follow.
+func (d Dir) Enlist(h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error) (capacity.Held, error) {
+	err := d.changeHeld(now, func(held []capacity.Held) ([]capacity.Held, error) {
+		if i := slices.IndexFunc(held, func(o capacity.Held) bool { return o.Token == h.Token }); i >= 0 {
+			h.Until = held[i].Until
+			held = slices.Delete(held, i, i+1)
 		}
-		return append(others, h), nil
+		if h.ReservationID == "" {
+			if err := allowed(h, held); err != nil {
+				return nil, err
+			}
+		}
+		return append(held, h), nil
 	})
+	return h, err
 }
 
 // Released removes entries from the ledger, by token or id.

@@ -75,7 +75,7 @@ func TestUsersCannotOpenLocks(t *testing.T) {
 	h := capacity.Held{Token: "t", Until: now.Add(time.Hour)}
 	defer func(was time.Duration) { ledgerWait = was }(ledgerWait)
 	ledgerWait = time.Millisecond
-	if err := dir.Hold(h, now, func(capacity.Held, []capacity.Held) error { return nil }); !errors.Is(err, ErrLocked) {
+	if _, err := dir.Enlist(h, now, func(capacity.Held, []capacity.Held) error { return nil }); !errors.Is(err, ErrLocked) {
 		t.Errorf("the ledger, while another program changes it: %v", err)
 	}
 	locks := 0

@@ -116,20 +116,36 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// The ledger has what is ordered until it is released by one of its names, or its end has passed.
+// The ledger has what is ordered until it is released by one of its names, or its end has passed. An entry keeps the
+// end of its first order, and what exists is entered whatever is allowed.
 func TestLedger(t *testing.T) {
 	dir, now := Dir(t.TempDir()), time.Now()
-	for token, id := range map[string]string{"a": "cr-a", "b": "cr-b", "c": ""} {
+	most := 3
+	allowed := func(more capacity.Held, others []capacity.Held) error {
+		if len(others) >= most {
+			return capacity.ErrReserveLimit
+		}
+		return nil
+	}
+	for token, id := range map[string]string{"a": "cr-a", "b": "", "c": ""} {
 		h := capacity.Held{Token: token, ReservationID: id, Until: now.Add(time.Hour)}
-		if err := dir.Hold(h, now, func(capacity.Held, []capacity.Held) error { return nil }); err != nil {
+		if _, err := dir.Enlist(h, now, allowed); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, err := dir.Enlist(capacity.Held{Token: "d", Until: now.Add(time.Hour)}, now, allowed); !errors.Is(err, capacity.ErrReserveLimit) {
+		t.Errorf("more than may be held: %v", err)
+	}
+	most = 0
+	h, err := dir.Enlist(capacity.Held{Token: "b", ReservationID: "cr-b", Until: now.Add(2 * time.Hour)}, now, allowed)
+	if err != nil || !h.Until.Equal(now.Add(time.Hour)) {
+		t.Errorf("what is held already: %+v, %v", h, err)
 	}
 	if err := dir.Released(now, "cr-a", "c", "another"); err != nil {
 		t.Fatal(err)
 	}
 	held, err := dir.Held(now)
-	if err != nil || len(held) != 1 || held[0].Token != "b" {
+	if err != nil || len(held) != 1 || held[0] != h {
 		t.Errorf("left: %v, %v", held, err)
 	}
 	if held, err := dir.Held(now.Add(time.Hour)); err != nil || len(held) > 0 {

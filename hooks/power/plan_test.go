@@ -12,13 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// What the power hooks decide before they ask anybody.
+// What the power hooks decide before they act.
 
-var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+// noon is when the time of a test begins: see testing/synctest.
+var noon = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const (
 	one, two, ended              = "cr-0aaaaaaaaaaaaaaa1", "cr-0aaaaaaaaaaaaaaa2", "cr-0aaaaaaaaaaaaaaa0"
@@ -45,7 +46,7 @@ func twoReservations() *capacity.Snapshot {
 // newFacts are those for the nodes gpu-1 to gpu-8 of the slot.
 func newFacts(snap *capacity.Snapshot) *facts {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 8}}}}}
-	return &facts{settings: settings, cluster: "ml", snap: snap, now: noon, began: noon.Add(-time.Minute), taken: map[string]int{}, live: map[string][]capacity.Instance{},
+	return &facts{settings: settings, cluster: "ml", snap: snap, now: noon, since: noon.Add(-clockSlack), taken: map[string]int{}, admitted: map[asked]admitted{}, live: map[string][]capacity.Instance{},
 		templates: map[string]template{"": {version: "lt-1:1"}}, all: true}
 }
 
@@ -67,7 +68,7 @@ func TestPlan(t *testing.T) {
 		{nodes: []string{"gpu-6"}},
 	}
 	u := newFacts(twoReservations())
-	units, refused, taken := u.plan(groups)
+	units, refused := u.plan(groups)
 	var got []string
 	for _, unit := range units {
 		text := fmt.Sprintf("%d of ", len(unit.groups))
@@ -94,8 +95,8 @@ func TestPlan(t *testing.T) {
 	if diff := cmp.Diff([]string{"gpu-8 account-not-allowed", "gpu-5 job-gone"}, codes); diff != "" {
 		t.Errorf("refused (-want +got)\n%s", diff)
 	}
-	if taken[two] != 3 || taken[one] != 2 || len(u.taken) != 0 {
-		t.Errorf("taken: %v, before %v", taken, u.taken)
+	if u.taken[two] != 3 || u.taken[one] != 2 {
+		t.Errorf("taken: %v", u.taken)
 	}
 }
 
@@ -105,7 +106,7 @@ func TestPlanOfHeldNodes(t *testing.T) {
 	g := &snap.Partitions[0].Groups[0]
 	g.PurchaseOption, g.Slots[0].ReservationIDs, g.Reserve = capacity.OnDemand, nil, capacity.ReservePerJob
 	groups := []group{{nodes: []string{"gpu-1"}, jobs: []capacity.Job{nlp(1, "gpu-1")}}, {nodes: []string{"gpu-2"}, jobs: []capacity.Job{nlp(2, "gpu-2")}}, {nodes: []string{"gpu-3"}}, {nodes: []string{"gpu-4"}}}
-	units, refused, _ := newFacts(snap).plan(groups)
+	units, refused := newFacts(snap).plan(groups)
 	var sizes []int
 	for _, unit := range units {
 		sizes = append(sizes, len(unit.groups))
@@ -149,7 +150,6 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 		change(&j)
 		return j
 	}
-	u = u.deciding()
 	for name, c := range map[string]struct {
 		job  capacity.Job
 		node string
@@ -193,7 +193,7 @@ func TestTargetsBesideOtherNodes(t *testing.T) {
 
 func (u *facts) place(t *testing.T, node string) place {
 	t.Helper()
-	at, ok := u.placeOf(node)
+	at, ok := placeOf(u.settings, node)
 	if !ok {
 		t.Fatalf("%s is not ours", node)
 	}
@@ -204,15 +204,13 @@ func (u *facts) place(t *testing.T, node string) place {
 func TestRecordsShareALine(t *testing.T) {
 	var log bytes.Buffer
 	dir := state.Dir(t.TempDir())
-	r := &Site{State: dir, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+	j := &journal{Logger: slog.New(slog.NewJSONHandler(&log, nil))}
 	var records []state.Record
 	for i := range 3 {
 		records = append(records, state.Record{Message: "launched", Reservation: one, Nodes: fmt.Sprintf("gpu-%d", i+1), Jobs: []string{fmt.Sprint(i)}, Instances: []string{fmt.Sprintf("i-%d", i)}})
 	}
 	records[1].Reservation = two
-	if err := r.record(records...); err != nil {
-		t.Fatal(err)
-	}
+	j.record(&adapters{Dir: dir}, records...)
 	var said []string
 	for line := range strings.Lines(log.String()) {
 		_, what, _ := strings.Cut(line, `"msg":`)
@@ -232,32 +230,34 @@ func TestRecordsShareALine(t *testing.T) {
 // The tags of a launch say whose it is, what for, and which nodes.
 func TestTagsOfALaunch(t *testing.T) {
 	r := newFacts(nil)
-	in := target{reservationID: one}
+	jobs := func(shown ...string) (all []capacity.Job) {
+		for _, s := range shown {
+			all = append(all, capacity.Job{Shown: s})
+		}
+		return all
+	}
 	if diff := cmp.Diff(map[string]string{capacity.TagCluster: "ml", capacity.TagPartition: "gpu", capacity.TagName: "gpu-1", capacity.TagNode: "gpu-1",
-		capacity.TagNodes: "gpu-1", capacity.TagReservation: one, capacity.TagJob: "7,8_[1-3]"}, r.tags([]string{"8_1", "8_2", "7", "8_3"}, "gpu", []string{"gpu-1"}, in)); diff != "" {
+		capacity.TagNodes: "gpu-1", capacity.TagReservation: one, capacity.TagJob: "7,8_[1-3]"}, r.tags(jobs("8_1", "8_2", "7", "8_3"), "gpu", []string{"gpu-1"}, one)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	tags := r.tags(nil, "gpu", []string{"gpu-1", "gpu-2"}, target{})
+	tags := r.tags(nil, "gpu", []string{"gpu-1", "gpu-2"}, "")
 	for _, key := range []string{capacity.TagNode, capacity.TagReservation, capacity.TagJob} {
 		if value, there := tags[key]; there {
 			t.Errorf("two nodes on demand, for no job: %s=%s", key, value)
 		}
-	}
-	if value, there := r.tags(nil, "gpu", []string{"gpu-1"}, target{reservationID: one, hold: true})[capacity.TagReservation]; there {
-		t.Errorf("what is held is gone soon, and still the tag says %s", value)
 	}
 	// Every second one of 200, so that the hostlist is long.
 	var many []string
 	for i := range 200 {
 		many = append(many, fmt.Sprintf("gpu-%d", 1001+2*i))
 	}
-	tags = r.tags([]string{strings.Repeat("1234567 ", 60)}, "gpu", many, in)
+	tags = r.tags(jobs(strings.Repeat("1234567 ", 60)), "gpu", many, one)
 	for key, value := range tags {
 		if len(value) > capacity.MaxTagValue {
 			t.Errorf("%s has %d bytes", key, len(value))
 		}
 	}
-	if nodes, err := slurm.Expand(capacity.LaunchedNodes(tags)); err != nil || !slices.Equal(nodes, many) {
+	if nodes, err := hostlist.Expand(capacity.LaunchedNodes(tags)); err != nil || !slices.Equal(nodes, many) {
 		t.Errorf("%v, %v", err, nodes)
 	}
 }
@@ -278,7 +278,7 @@ func TestTargetsInAReservation(t *testing.T) {
 		t.Errorf("its type is the second: %v, %+v", err, got)
 	}
 	r.AZID = "az3"
-	if got, err := targetsIn(g, r, []capacity.Request{{Comment: "subnet_id=" + subnet1}}); err == nil || len(got) != 0 || err.Code != string(capacity.Mismatched) || !strings.Contains(err.Error(), "zone az3 that the jobs ["+subnet1+"] ask for") {
+	if got, err := targetsIn(g, r, []capacity.Wish{{SubnetID: subnet1}}); err == nil || len(got) != 0 || err.Code != string(capacity.Mismatched) || !strings.Contains(err.Error(), "zone az3 that the jobs ["+subnet1+"] ask for") {
 		t.Errorf("%v, %+v", err, got)
 	}
 	// Another reservation, in whose zone the named subnet is, stays.
@@ -307,11 +307,11 @@ func TestTargetsInAReservation(t *testing.T) {
 
 // A reservation that had no room for so many nodes a short while ago comes last.
 func TestFullReservationsComeLast(t *testing.T) {
-	f := &facts{full: map[string]int{one: 3}}
-	targets := func() []target { return []target{{reservationID: one}, {reservationID: two}} }
-	for nodes, first := range map[int]string{2: one, 3: two, 4: two} {
-		if got := f.passOver(targets(), nodes); got[0].reservationID != first || len(got) != 2 {
-			t.Errorf("%d nodes: %+v", nodes, got)
+	for nodes, first := range map[int]string{1: two, 2: one} {
+		f := newFacts(twoReservations())
+		f.full = map[string]int{two: 2}
+		if got, err := f.chooseTargets(nil, f.place(t, "gpu-1"), nodes); err != nil || len(got) != 2 || got[0].reservationID != first {
+			t.Errorf("%d nodes: %v, %+v", nodes, err, got)
 		}
 	}
 }
@@ -347,22 +347,187 @@ func TestFailuresAreCounted(t *testing.T) {
 	}
 }
 
-// The jobs of nodes are those of the last launch of each that came to something, once each.
-func TestLaunchedFor(t *testing.T) {
-	launch := func(nodes, code string, jobs ...string) state.Record {
-		return state.Record{At: noon, Hook: "resume", Code: code, Nodes: nodes, Jobs: jobs}
+func TestLaunchGroups(t *testing.T) {
+	holds := func(ids ...int) []capacity.Job {
+		var jobs []capacity.Job
+		for _, id := range ids {
+			jobs = append(jobs, capacity.Job{ID: id, State: "RUNNING"})
+		}
+		return jobs
 	}
-	ok := string(capacity.OK)
-	suspend := launch("gpu-2", ok, "6")
-	suspend.Hook = "suspend"
-	records := []state.Record{launch("gpu-[1-2]", ok, "1", "2"), launch("gpu-1", "not-open", "3"), launch("gpu-[", ok, "4"), launch("gpu-[2-4]", ok, "2", "5"), suspend}
-	for nodes, want := range map[string]string{"gpu-1": "1 2", "gpu-2": "2 5", "gpu-[1,3]": "1 2 5", "gpu-9": ""} {
-		names, err := slurm.Expand(nodes)
+	type want struct {
+		Nodes []string
+		Jobs  []int
+		Lost  []int
+	}
+	for name, test := range map[string]struct {
+		nodes []string
+		waits []wait
+		known []capacity.Job
+		want  []want
+	}{
+		"no job: each node for itself": {nodes: []string{"a", "b"}, want: []want{{Nodes: []string{"a"}}, {Nodes: []string{"b"}}}},
+		"a job is one group": {nodes: []string{"a", "b", "c"}, waits: []wait{{1, []string{"a", "c"}}}, known: holds(1),
+			want: []want{{Nodes: []string{"a", "c"}, Jobs: []int{1}}, {Nodes: []string{"b"}}}},
+		"a chain of shared nodes": {nodes: []string{"a", "b", "c", "d"}, known: holds(3, 1, 2),
+			waits: []wait{{3, []string{"c", "d"}}, {1, []string{"a", "b"}}, {2, []string{"b", "c"}}},
+			want:  []want{{Nodes: []string{"a", "b", "c", "d"}, Jobs: []int{1, 2, 3}}}},
+		"named in the file and by squeue": {nodes: []string{"a", "b"}, waits: []wait{{1, []string{"a"}}, {1, []string{"a", "b"}}}, known: holds(1),
+			want: []want{{Nodes: []string{"a", "b"}, Jobs: []int{1}}}},
+		"nodes of others": {nodes: []string{"a"}, waits: []wait{{2, []string{"x"}}, {1, []string{"x", "a", "y"}}}, known: holds(1, 2),
+			want: []want{{Nodes: []string{"a"}, Jobs: []int{1}}}},
+		"a job that ended": {nodes: []string{"a"}, waits: []wait{{1, []string{"a"}}},
+			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}}},
+		"a job that was requeued meanwhile": {nodes: []string{"a"}, waits: []wait{{1, []string{"a"}}}, known: []capacity.Job{{ID: 1}},
+			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []want
+			for _, g := range launchGroups(test.nodes, test.waits, test.known) {
+				w := want{Nodes: g.nodes, Lost: g.lost}
+				for _, j := range g.jobs {
+					w.Jobs = append(w.Jobs, j.ID)
+				}
+				got = append(got, w)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLaunchToken(t *testing.T) {
+	type order struct {
+		cluster string
+		jobs    []capacity.Job
+		nodes   string
+		what    string
+		after   time.Duration
+		attempt int
+	}
+	token := func(o order) string {
+		f := &facts{cluster: o.cluster, now: noon.Add(o.after)}
+		nodes, err := hostlist.Expand(o.nodes)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(launchedFor(names, records), " "); got != want {
-			t.Errorf("%s: %q, want %q", nodes, got, want)
+		return f.launchToken(o.jobs, nodes, o.attempt, strings.Fields(o.what)...)
+	}
+	base := order{"lab", []capacity.Job{{ID: 7, Restarts: 1}}, "gpu-[1-2]", "cr-1 subnet-1 p5.48xlarge lt-1:1", 0, 0}
+	none := base
+	none.jobs = nil
+	with := func(o order, change func(*order)) order { change(&o); return o }
+	if len(token(base)) > 64 {
+		t.Errorf("EC2 takes 64 characters, not %d", len(token(base)))
+	}
+	if token(with(base, func(o *order) { o.after = 48 * time.Hour })) != token(base) {
+		t.Error("a repetition of the same power-up must be the same launch")
+	}
+	if token(with(none, func(o *order) { o.after = 9 * time.Second })) != token(none) {
+		t.Error("nodes without a job: a repetition at once must be the same launch")
+	}
+	for name, other := range map[string]order{
+		"requeued":      with(base, func(o *order) { o.jobs = []capacity.Job{{ID: 7, Restarts: 2}} }),
+		"another job":   with(base, func(o *order) { o.jobs = []capacity.Job{{ID: 71}} }),
+		"two jobs":      with(base, func(o *order) { o.jobs = append(o.jobs, capacity.Job{ID: 8}) }),
+		"other nodes":   with(base, func(o *order) { o.nodes = "gpu-[1-3]" }),
+		"other cluster": with(base, func(o *order) { o.cluster = "lab2" }),
+		"next attempt":  with(base, func(o *order) { o.attempt = 1 }),
+		"another block": with(base, func(o *order) { o.what = "cr-2 subnet-1 p5.48xlarge lt-1:1" }),
+		"a new version": with(base, func(o *order) { o.what = "cr-1 subnet-1 p5.48xlarge lt-1:2" }),
+		"no job":        none,
+		"later":         with(none, func(o *order) { o.after = 10 * time.Second }),
+	} {
+		if token(other) == token(base) || name == "later" && token(other) == token(none) {
+			t.Errorf("%s: must be another launch", name)
 		}
+	}
+}
+
+func TestChooseTargets(t *testing.T) {
+	snap := twoReservations()
+	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
+	job := func(account, comment string) capacity.Job {
+		return capacity.Job{ID: 7, Account: account, Comment: comment}
+	}
+	const inOne, inTwo = one + " " + subnet1, two + " " + subnet2
+	for name, test := range map[string]struct {
+		jobs  []capacity.Job
+		nodes int
+		taken map[string]int
+		want  string // RESERVATION SUBNET, in the order to try; or the code of a refusal
+	}{
+		"no job":                  {nil, 1, nil, inTwo + " " + inOne},
+		"first of the settings":   {[]capacity.Job{job("nlp", "")}, 2, nil, inTwo + " " + inOne},
+		"first with room":         {[]capacity.Job{job("nlp", "")}, 2, map[string]int{two: 1}, inOne + " " + inTwo},
+		"named":                   {[]capacity.Job{job("nlp", "capacity_reservation_id="+one)}, 1, nil, inOne},
+		"one names, one does not": {[]capacity.Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "")}, 1, nil, inOne},
+		"named subnet":            {[]capacity.Job{job("nlp", "subnet_id=subnet-00000000000000003")}, 1, nil, two + " subnet-00000000000000003"},
+		"two names":               {[]capacity.Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "capacity_reservation_id="+two)}, 1, nil, "different-reservations"},
+		"account":                 {[]capacity.Job{job("nlp", ""), job("vision", "")}, 1, nil, "account-not-allowed"},
+		"of another partition":    {[]capacity.Job{job("nlp", "capacity_reservation_id=cr-0ffffffffffffffff")}, 1, nil, "unknown-reservation"},
+		"bad comment":             {[]capacity.Job{job("nlp", "capacity_reservation_id=x")}, 1, nil, "bad-comment"},
+		"too large for all":       {[]capacity.Job{{ID: 7, Account: "nlp", Nodes: make([]string, 5)}}, 5, nil, "too-many-nodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := (&facts{snap: snap, now: noon, taken: test.taken, admitted: map[asked]admitted{}}).chooseTargets(test.jobs, at, test.nodes)
+			var words []string
+			for _, g := range got {
+				words = append(words, g.reservationID, g.subnetID)
+			}
+			text := strings.Join(words, " ")
+			if err != nil {
+				text = err.Code
+			}
+			if text != test.want {
+				t.Errorf("got %q (%v), want %q", text, err, test.want)
+			}
+		})
+	}
+}
+
+// On demand each type is tried in each subnet, in the order of the settings or the cheapest
+// first, unless jobs name one; with capacity that is held first.
+func TestChooseTargetsOnDemand(t *testing.T) {
+	group := capacity.NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", OtherTypes: []string{"p5e.48xlarge"}, PurchaseOption: capacity.OnDemand, MaxNodes: 8,
+		Subnets: []capacity.Subnet{{ID: "subnet-00000000000000001", AZID: "az1"}, {ID: "subnet-00000000000000002", AZID: "az2"}}, Slots: []capacity.Slot{{Name: "gpu"}}}
+	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{group}}}}
+	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
+	const plain = "p5/az1 p5/az2 p5e/az1 p5e/az2"
+	const held = "held-p5/az1 held-p5/az2 held-p5e/az1 held-p5e/az2"
+	for name, test := range map[string]struct {
+		comments []string
+		want     string
+	}{
+		"no job":              {nil, plain},
+		"any":                 {[]string{""}, plain},
+		"held":                {[]string{"capacity=reserve"}, held},
+		"a type is named":     {[]string{"instance_type=p5e.48xlarge"}, "p5e/az1 p5e/az2"},
+		"and a subnet":        {[]string{"capacity=reserve instance_type=p5e.48xlarge subnet_id=subnet-00000000000000002"}, "held-p5e/az2"},
+		"two types are named": {[]string{"instance_type=p5e.48xlarge", "instance_type=p5.48xlarge"}, "mismatch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var jobs []capacity.Job
+			for n, comment := range test.comments {
+				jobs = append(jobs, capacity.Job{ID: n + 1, Comment: comment})
+			}
+			targets, err := (&facts{snap: snap, admitted: map[asked]admitted{}}).chooseTargets(jobs, at, 2)
+			var words []string
+			for _, g := range targets {
+				word := strings.TrimSuffix(g.instanceType, ".48xlarge") + "/" + g.azID
+				if g.hold {
+					word = "held-" + word
+				}
+				words = append(words, word)
+			}
+			got := strings.Join(words, " ")
+			if err != nil {
+				got = err.Code
+			}
+			if got != test.want {
+				t.Errorf("%s, %v, want %s", got, err, test.want)
+			}
+		})
 	}
 }

@@ -1,0 +1,186 @@
+package power
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// slurmTimeout bounds one call of scontrol, squeue or sinfo. It is shorter than the 10 s that a call to a dead
+// slurmctld takes, so that a hook can still do its rest.
+const slurmTimeout = 8 * time.Second
+
+// program is what the two programs differ in.
+type program struct {
+	name, setting, calledAs string
+	what, advice            string // for the log, and where it fails
+	do                      func(ctx context.Context, s *site) error
+}
+
+// Resume is the whole of pcs-capacity-resume; it returns the exit status.
+func Resume(args []string) int {
+	// The process is short-lived, and 1,000 nodes take a few MB: less time for garbage collection, and no more memory
+	// than a call of squeue.
+	debug.SetGCPercent(400)
+	return program{"resume", "ResumeProgram", "ResumeProgram", "power up", "", powerUp}.run(args)
+}
+
+// Suspend is the whole of pcs-capacity-suspend; it returns the exit status.
+func Suspend(args []string) int {
+	return program{"suspend", "SuspendProgram", "SuspendProgram and ResumeFailProgram", "power down",
+		"; sync, or the next launch of these nodes, terminates what is left", powerDown}.run(args)
+}
+
+func (p program) run(args []string) int {
+	began := time.Now()
+	if len(args) != 1 || strings.HasPrefix(args[0], "-") {
+		fmt.Fprintf(os.Stderr, `usage: pcs-capacity-%s HOSTLIST
+
+Slurm's %s: slurm.conf names it, and slurmctld calls it with
+the nodes. It prints nothing: see %[1]s.log in the folder that [log] dir of the settings
+names, and syslog.
+`, p.name, p.calledAs)
+		return 2
+	}
+	theirs := newChained(p.setting)
+	path := config.Find("")
+	unset := config.LoadEnvironment(config.EnvironmentPath(path))
+	cfg, err := config.Load(path)
+	if err != nil { // without settings nobody knows whose the nodes are
+		log := hook.Log(config.Default().Log.Dir, p.name)
+		log.Error("nothing is done without settings", "err", err)
+		_, err := theirs.start(log, capacity.Settings{}, args[0])
+		if err = theirs.wait(err); err != nil {
+			log.Error("nodes of the site's own", "err", err)
+		}
+		return 1
+	}
+	log := hook.Log(cfg.Log.Dir, p.name)
+	if unset != nil {
+		log.Warn("going on without its environment", "err", unset)
+	}
+	// Slurm 23.02 and newer end a ResumeProgram with SIGTERM at ResumeTimeout.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer stop()
+	nodes, err := theirs.start(log, cfg.Domain(), args[0])
+	if nodes == "" {
+		if err = theirs.wait(err); err != nil {
+			log.Error("nodes of the site's own", "err", err)
+			return 1
+		}
+		return 0
+	}
+	log.Info(p.what, "nodes", nodes, "resume_file", os.Getenv("SLURM_RESUME_FILE"))
+	j := &journal{Logger: log, what: p.what, list: nodes, began: began}
+	s, made := newSite(ctx, cfg, j)
+	if made == nil {
+		made = p.do(ctx, s)
+		s.keepAccess(ctx)
+	}
+	return j.end(theirs.wait(errors.Join(err, made)), p.advice)
+}
+
+// site is the cluster and the account that a hook works in.
+type site struct {
+	adapters
+	*journal
+	cfg      *config.Config
+	settings capacity.Settings
+	// cluster is the value of our mark on everything that is launched; "" until it is known.
+	cluster string
+	// noState is why there is no state folder: records are lost, and nothing else.
+	noState error
+}
+
+// newSite asks nobody but, for the region, the settings and the metadata of the instance.
+func newSite(ctx context.Context, cfg *config.Config, j *journal) (*site, error) {
+	aws, err := ec2.New(ctx, ec2.Options{Region: cfg.Region, Called: j.aws})
+	if err != nil {
+		return nil, err
+	}
+	s := &site{journal: j, cfg: cfg, settings: cfg.Domain(),
+		adapters: adapters{slurmClient: slurm.New(cfg.Cluster), ec2Client: aws, Dir: state.Dir(cfg.StateDir)}}
+	s.slurmClient.Timeout = slurmTimeout
+	if slices.ContainsFunc(cfg.Partitions, func(p capacity.PartitionSettings) bool { return p.Provider == capacity.ProviderPCS }) {
+		s.Provisioner = pcs.Provisioner{PCS: pcs.From(aws.Shared()), EC2: aws}
+	}
+	if s.noState = s.Create(); s.noState != nil {
+		j.Warn("there is no state folder; records are lost", "err", s.noState)
+	}
+	return s, nil
+}
+
+// keepAccess writes down, for `check`, whether this hook had credentials of AWS, and whose. They have been looked for
+// by now; no more than the metadata of the instance is asked.
+func (s *site) keepAccess(ctx context.Context) {
+	if s.noState != nil {
+		return
+	}
+	var a state.HookAccess
+	var err error
+	if a.Account, a.Source, err = s.Shared().Whose(context.WithoutCancel(ctx)); err != nil {
+		a.Without = err.Error()
+	}
+	if err := s.KeepHook(a); err != nil {
+		s.Warn("check cannot tell what this hook had of AWS", "err", err)
+	}
+}
+
+// known is the mark as the settings have it, or as an earlier hook learned it; "" if neither.
+func (s *site) known() string {
+	if s.cfg.Cluster != "" {
+		return s.cfg.Cluster
+	}
+	mark, _ := s.KnownMark()
+	return mark
+}
+
+// ask asks slurmctld for the value of our mark, the PCS cluster or else a ClusterMark, and for the shortest
+// ResumeTimeout of our partitions. It keeps the mark for a hook that finds no slurmctld; with a mark that is known
+// without it, it is no error if nobody answers, and the timeout is Slurm's default.
+func (s *site) ask(ctx context.Context) (mark string, resumeTimeout time.Duration, err error) {
+	controller, err := s.Config(ctx)
+	if err != nil {
+		if mark := s.known(); mark != "" {
+			return mark, defaultResumeTimeout, nil
+		}
+		return "", 0, fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
+	}
+	resumeTimeout = cmp.Or(controller.ResumeTimeout, defaultResumeTimeout)
+	if s.cfg.Cluster != "" {
+		return s.cfg.Cluster, resumeTimeout, nil
+	}
+	if there, err := s.Partitions(ctx); err == nil {
+		var ours []string
+		for _, p := range s.cfg.Partitions {
+			ours = append(ours, p.Name)
+		}
+		resumeTimeout = cmp.Or(controller.ShortestResumeTimeout(there, ours), defaultResumeTimeout)
+	} else {
+		s.Warn("asking Slurm for its partitions; taking the ResumeTimeout of slurm.conf", "err", err)
+	}
+	mark, notKept, err := s.LearnMark(controller.StateSaveLocation, controller.ClusterName)
+	if notKept != nil {
+		s.Warn("keeping the cluster's mark for when slurmctld does not answer", "err", notKept)
+	}
+	return mark, resumeTimeout, err
+}
+
+// defaultResumeTimeout is Slurm's: slurm.conf(5).
+const defaultResumeTimeout = 60 * time.Second

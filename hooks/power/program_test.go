@@ -1,0 +1,321 @@
+package power
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+func newTestSite(t *testing.T, cfg *config.Config) *site {
+	t.Helper()
+	s, err := newSite(t.Context(), cfg, logless())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A state folder that cannot be made keeps no hook from launching or terminating.
+func TestHooksBeginWithoutAStateFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	cfg.Region, cfg.StateDir = "us-east-2", filepath.Join(file, "state")
+	if s := newTestSite(t, cfg); s.noState == nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Whose credentials a hook has is written down, if they say it.
+func TestHookKeepsItsAccount(t *testing.T) {
+	for key, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ACCOUNT_ID": "444455556666"} {
+		t.Setenv(key, value)
+	}
+	cfg := config.Default()
+	cfg.Region, cfg.StateDir = "us-east-2", t.TempDir()
+	s := newTestSite(t, cfg)
+	s.keepAccess(t.Context())
+	if last, err := s.LastHook(); err != nil || last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
+		t.Errorf("%+v, %v", last, err)
+	}
+}
+
+// The credentials of an instance profile do not say their account; the metadata of the instance does, and is asked
+// once. Metadata that says nothing more keeps no hook.
+func TestHookKeepsTheAccountOfItsInstanceProfile(t *testing.T) {
+	for name, c := range map[string]struct {
+		info, account string
+	}{
+		"an instance profile": {`{"Code": "Success", "InstanceProfileArn": "arn:aws:iam::444455556666:instance-profile/head"}`, "444455556666"},
+		"another form":        {`{"Code": "Success", "InstanceProfileArn": "head"}`, ""},
+		"an error":            {"", ""},
+		"silence":             {"silence", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch r.URL.Path {
+				case "/latest/api/token":
+					w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", r.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds"))
+					fmt.Fprint(w, "token")
+				case "/latest/meta-data/iam/security-credentials/":
+					fmt.Fprint(w, "head")
+				case "/latest/meta-data/iam/security-credentials/head":
+					fmt.Fprintf(w, `{"Code": "Success", "AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret", "Token": "token", "Expiration": %q}`,
+						time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+				case "/latest/meta-data/iam/info":
+					if asked++; c.info == "silence" {
+						<-r.Context().Done()
+					}
+					if c.info == "" {
+						w.WriteHeader(http.StatusInternalServerError)
+					}
+					fmt.Fprint(w, c.info)
+				default:
+					w.WriteHeader(http.StatusNotFound)
+				}
+			}))
+			defer metadata.Close()
+			none := filepath.Join(t.TempDir(), "none")
+			for key, value := range map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "", "AWS_ACCOUNT_ID": "", "AWS_CONFIG_FILE": none,
+				"AWS_SHARED_CREDENTIALS_FILE": none, "AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.URL} {
+				t.Setenv(key, value)
+			}
+			cfg := config.Default()
+			cfg.Region, cfg.StateDir = "us-east-2", t.TempDir()
+			s := newTestSite(t, cfg)
+			s.keepAccess(t.Context())
+			if last, err := s.LastHook(); err != nil || last != (state.HookAccess{Account: c.account, Source: "EC2RoleProvider"}) {
+				t.Errorf("%+v, %v", last, err)
+			}
+			if asked != 1 {
+				t.Errorf("metadata was asked %d times", asked)
+			}
+		})
+	}
+}
+
+// Where slurmctld does not answer, a hook has the mark that an earlier one has kept, and without one none.
+func TestHookKnowsItsMarkWithoutSlurmctld(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "scontrol"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	cfg := config.Default()
+	cfg.Region, cfg.StateDir = "us-east-2", t.TempDir()
+	s := newTestSite(t, cfg)
+	if mark, _, err := s.ask(t.Context()); err == nil {
+		t.Errorf("without an earlier hook: %q", mark)
+	}
+	if err := s.KeepMark("ml/1"); err != nil {
+		t.Fatal(err)
+	}
+	if mark, timeout, err := s.ask(t.Context()); err != nil || mark != "ml/1" || timeout != defaultResumeTimeout {
+		t.Errorf("%q, %s, %v", mark, timeout, err)
+	}
+}
+
+// The last line of a call has all that came of it, R12's code of EC2 among it.
+func TestLastLineOfACall(t *testing.T) {
+	for want, failure := range map[string]error{
+		`level=INFO msg="power up: done" nodes=gpu-[1-2] jobs="[7 8]" reservations=[cr-1] instances="[i-1 i-2]" codes="[no-room ok]" aws_codes="[ReservationCapacityExceeded Throttling]" aws_request_ids=[r-1]`:                  nil,
+		`level=ERROR msg="power up: failed; look" nodes=gpu-[1-2] jobs="[7 8]" reservations=[cr-1] instances="[i-1 i-2]" codes="[no-room ok]" aws_codes="[ReservationCapacityExceeded Throttling]" aws_request_ids=[r-1] err=cut`: errors.New("cut"),
+	} {
+		var log strings.Builder
+		j := &journal{what: "power up", list: "gpu-[1-2]", Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == "time" || a.Key == "ms" {
+				return slog.Attr{}
+			}
+			return a
+		}}))}
+		j.aws(ec2.Call{RequestID: "r-1", Code: "Throttling"})
+		j.record(&adapters{Dir: state.Dir(t.TempDir())}, []state.Record{{Jobs: []string{"8"}, Reservation: "cr-1", Code: "ok", Instances: []string{"i-2", "i-1"}}, {Jobs: []string{"7", "8"}, Code: "no-room", EC2Code: "ReservationCapacityExceeded"}}...)
+		status := j.end(failure, "; look")
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if last := lines[len(lines)-1]; last != want || (status == 0) != (failure == nil) {
+			t.Errorf("%d:\n%s\nwant\n%s", status, last, want)
+		}
+	}
+}
+
+// The program that the site had gets the nodes that are not ours, in the environment that Slurm
+// made; ours are left for us.
+func TestSitesProgramGetsItsNodes(t *testing.T) {
+	dir := t.TempDir()
+	said := filepath.Join(dir, "said")
+	theirs := filepath.Join(dir, "resume.py")
+	t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
+	t.Setenv("SLURM_RESUME_FILE", "/proc/1/fd/9")
+	for path, text := range map[string]string{
+		theirs:                                "#!/bin/sh\necho \"$1 $SLURM_RESUME_FILE $AWS_PROFILE\" >>" + said + "\n[ \"$1\" != aws-9 ]\n",
+		filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteLine("ResumeProgram", theirs),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2,
+		Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}}},
+		{Name: "lent", Provider: capacity.ProviderNone, Groups: []capacity.GroupSettings{{Name: "lent", MaxNodes: 4}}}}}
+	for _, c := range []struct {
+		hostlist, ours, theirs string
+		fails                  bool
+	}{
+		{"gpu-[1-2]", "gpu-[1-2]", "", false},
+		{"aws-[1-3],gpu-[1-2]", "gpu-[1-2]", "aws-[1-3]", false},
+		{"aws-[1-3]", "", "aws-[1-3]", false},
+		{"aws-9", "", "aws-9", true},
+		{"gpu-1,lent-[1-2]", "gpu-1", "lent-[1-2]", false},
+	} {
+		_ = os.Remove(said)
+		program := newChained("ResumeProgram")
+		t.Setenv("AWS_PROFILE", "of-our-hooks")
+		ours, err := program.start(slog.New(slog.DiscardHandler), settings, c.hostlist)
+		err = program.wait(err)
+		os.Unsetenv("AWS_PROFILE")
+		text, _ := os.ReadFile(said)
+		want := ""
+		if c.theirs != "" {
+			want = c.theirs + " /proc/1/fd/9 \n"
+		}
+		if ours != c.ours || string(text) != want || (err != nil) != c.fails {
+			t.Errorf("%s: ours are %q, theirs got %q, %v", c.hostlist, ours, text, err)
+		}
+	}
+	if c := newChained("SuspendProgram"); c.program != "" {
+		t.Errorf("SuspendProgram is %s", c.program)
+	}
+}
+
+// The programs read the environment of hooks for themselves, and the site's do not get it.
+func TestProgramsReadTheirEnvironment(t *testing.T) {
+	for setting, program := range map[string]func([]string) int{"ResumeProgram": Resume, "SuspendProgram": Suspend} {
+		dir := t.TempDir()
+		said, theirs := filepath.Join(dir, "said"), filepath.Join(dir, "theirs")
+		t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
+		t.Setenv("PCS_TEST_HOOKS", "")
+		os.Unsetenv("PCS_TEST_HOOKS")
+		if err := os.Mkdir(filepath.Join(dir, "pcs-capacity"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for path, text := range map[string]string{
+			theirs:                                "#!/bin/sh\necho \"$1 $PCS_TEST_HOOKS\" >" + said + "\n",
+			filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteLine(setting, theirs),
+			filepath.Join(dir, "pcs-capacity", "config.toml"): fmt.Sprintf("region = \"us-east-2\"\nstate_dir = %q\n[log]\ndir = %q\n", dir+"/state", dir+"/log"),
+			filepath.Join(dir, "pcs-capacity", "environment"): "PCS_TEST_HOOKS=ours\n",
+		} {
+			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		status := program([]string{"aws-1"})
+		if text, err := os.ReadFile(said); status != 0 || err != nil || string(text) != "aws-1 \n" {
+			t.Errorf("%s: status %d, the site's got %q, %v", setting, status, text, err)
+		}
+		if got := os.Getenv("PCS_TEST_HOOKS"); got != "ours" {
+			t.Errorf("%s: PCS_TEST_HOOKS is %q", setting, got)
+		}
+	}
+}
+
+// Only nodes that Slurm waits for are launched; nodes that are up are left alone, and the error names the others.
+func TestPoweringUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		states []string // of gpu-1, gpu-2, …
+		err    error
+		want   string
+		fails  string
+	}{
+		"all":                 {[]string{"ALLOCATED+CLOUD+POWERING_UP", "MIXED+CLOUD+POWER_UP", "ALLOCATED+CLOUD+POWERING_UP"}, nil, "gpu-1 gpu-2 gpu-3", ""},
+		"one is up":           {[]string{"ALLOCATED+CLOUD", "ALLOCATED+CLOUD+POWERING_UP", "IDLE+CLOUD"}, nil, "gpu-2", ""},
+		"one is down":         {[]string{"IDLE+CLOUD+POWERED_DOWN", "ALLOCATED+CLOUD+POWERING_UP"}, nil, "gpu-2", "nodes gpu-[1,3] are not powered up by Slurm"},
+		"one is going down":   {[]string{"IDLE+CLOUD+POWERING_DOWN", "ALLOCATED+CLOUD+POWERING_UP", "IDLE+CLOUD"}, nil, "gpu-2", "nodes gpu-1 are not"},
+		"Slurm does not tell": {nil, errNoTime, "", "without which nothing is launched"},
+	} {
+		call := &call{journal: logless(), nodes: []string{"gpu-1", "gpu-2", "gpu-3"}, shownErr: c.err}
+		for i, state := range c.states {
+			call.shown = append(call.shown, capacity.Node{Name: call.nodes[i], State: state})
+		}
+		got, err := call.poweringUp()
+		if strings.Join(got, " ") != c.want || (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+// A power-up from what was read to what came of it: jobs whose nodes cannot be launched wait, and refused jobs are
+// held, each beside the others.
+func TestResumeStories(t *testing.T) {
+	stranger := batch(nlp(3, "gpu-3"))
+	stranger.Account, stranger.Partition = "vision", "gpu"
+	for name, c := range map[string]struct {
+		change func(*call)
+		script string
+		fails  bool
+	}{
+		"it is done": {nil, "launch gpu-[1-2] " + two + " 2 A" + done, false},
+		"a refused job is held, and its nodes go down": {func(c *call) { c.nodes, c.jobs = []string{"gpu-3"}, []capacity.Job{stranger} }, `
+			record resume account-not-allowed gpu-3;
+			comment 3
+			requeue 3
+			ask-jobs
+			user-hold 3
+			record resume account-not-allowed gpu-3;
+			down gpu-3`, false},
+		"Slurm does not tell its jobs": {func(c *call) { c.jobs, c.jobsErr = nil, answers["unknown"] }, `
+			record resume failed gpu-[1-2];
+			down gpu-[1-2]`, false},
+		"EC2 does not answer": {func(c *call) { c.factsErr = answers["refused"] }, `
+			record resume UnauthorizedOperation gpu-[1-2];
+			notify 1
+			down gpu-[1-2]
+			comment 1`, false},
+		"the job is gone": {func(c *call) { c.jobs = nil }, `
+			record resume job-gone gpu-[1-2];
+			down gpu-[1-2]`, false},
+		"the job has other nodes, which run elsewhere": {func(c *call) {
+			c.all, c.jobs = false, []capacity.Job{nlp(1, "gpu-1", "gpu-2", "gpu-5")}
+		}, "ask-instances\nlaunch gpu-[1-2] " + one + " 1 A" + done, false},
+		"Slurm keeps the nodes": {nil, "launch gpu-[1-2] " + two + ` 2 A → refused
+			record resume UnauthorizedOperation gpu-[1-2];
+			notify 1
+			down gpu-[1-2] → unknown
+			comment 1`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, c.script, func(t *testing.T, w *fake) {
+				w.has(nil, "i-5", "gpu-5", -time.Hour, one)
+				up := &call{journal: logless(), facts: newFacts(twoReservations()), nodes: pair().nodes, jobs: pair().jobs, budget: mostBudget}
+				if c.change != nil {
+					c.change(up)
+				}
+				for _, n := range up.nodes {
+					up.shown = append(up.shown, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
+				}
+				waiting := []wait{{1, []string{"gpu-1", "gpu-2"}}}
+				if len(up.nodes) == 1 {
+					w.jobs = []capacity.Job{{ID: 3, Shown: "3", Partition: "gpu", State: "PENDING", Batch: true}}
+				}
+				if err := resume(w.ctx, w, up, waiting); (err != nil) != c.fails {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
