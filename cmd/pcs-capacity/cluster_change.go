@@ -21,7 +21,7 @@ type clusterChange[P any] struct {
 	// show shows it, and reports whether there is anything to do.
 	show func(P) (todo bool, err error)
 	// parts are what is compared of two plans.
-	parts func(P) (setup.Effects, []capacity.Problem)
+	parts func(P) (setup.Steps, []capacity.Problem)
 	do    func(context.Context, P) error
 }
 

@@ -58,10 +58,10 @@ func (*SetupCmd) AfterApply(g *Globals) error {
 
 // stepRow is one line of the plan.
 type stepRow struct {
-	Action  setup.Action `json:"action" col:"DO"`
-	What    string       `json:"what" col:"WHAT"`
-	Name    string       `json:"name" col:"NAME" wrap:"yes"`
-	Details string       `json:"details" col:"DETAILS" wrap:"yes"`
+	Action  setup.Verb `json:"action" col:"DO"`
+	What    string     `json:"what" col:"WHAT"`
+	Name    string     `json:"name" col:"NAME" wrap:"yes"`
+	Details string     `json:"details" col:"DETAILS" wrap:"yes"`
 }
 
 // Run plans, shows, asks and applies.
@@ -83,7 +83,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 			err = c.tryHost(ctx, cfg, plan)
 		}
 		if err == nil && len(plan.Mismatches) > 0 { // it cannot be carried out
-			plan.Effects, plan.Warnings = nil, []string{}
+			plan.Actions, plan.Warnings = nil, []string{}
 		}
 		return plan, err
 	}
@@ -120,7 +120,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		question: "Apply this plan?",
 		plan:     look,
 		show:     show,
-		parts:    func(p *setup.Plan) (setup.Effects, []capacity.Problem) { return p.Effects, p.Mismatches },
+		parts:    func(p *setup.Plan) (setup.Steps, []capacity.Problem) { return p.Steps(), p.Mismatches },
 		do: func(ctx context.Context, p *setup.Plan) error {
 			made = p
 			return apply(ctx, t, s, p)
@@ -148,7 +148,7 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 		host.Cluster = &plan.Cluster
 	}
 	host.NewQueue = slices.ContainsFunc(plan.Steps(),
-		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Action == setup.Create })
+		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Verb == setup.Create })
 	missing, warnings := host.Missing(ctx)
 	plan.Mismatches, plan.Warnings = append(plan.Mismatches, missing...), append(plan.Warnings, warnings...)
 	return nil
@@ -274,9 +274,9 @@ func showSteps(t *terminal.Terminal, plan any, steps []setup.Step, warnings []st
 				details = append([]string{"folder: " + filepath.Dir(name)}, details...)
 				name = filepath.Base(name)
 			}
-			rows = append(rows, stepRow{s.Action, s.What, name, strings.Join(details, "\n")})
+			rows = append(rows, stepRow{s.Verb, s.What, name, strings.Join(details, "\n")})
 		} else {
-			rows = append(rows, stepRow{s.Action, s.What, s.Name, strings.Join(details, "; ")})
+			rows = append(rows, stepRow{s.Verb, s.What, s.Name, strings.Join(details, "; ")})
 		}
 	}
 	// With nothing planned there is nothing to show but what is in the way.

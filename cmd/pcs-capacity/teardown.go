@@ -49,7 +49,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		}
 		plan, err := s.PlanTeardown(ctx, request)
 		if err == nil && len(plan.Mismatches) > 0 { // it cannot be carried out
-			plan.Effects = nil
+			plan.Actions = nil
 		}
 		return plan, err
 	}
@@ -78,7 +78,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		question: "Tear this down?",
 		plan:     look,
 		show:     show,
-		parts:    func(p *setup.TeardownPlan) (setup.Effects, []capacity.Problem) { return p.Effects, p.Mismatches },
+		parts:    func(p *setup.TeardownPlan) (setup.Steps, []capacity.Problem) { return p.Steps(), p.Mismatches },
 		do: func(ctx context.Context, p *setup.TeardownPlan) error {
 			plan, torn = p, true
 			if err := state.Dir(cfg.StateDir).KeepTornDown(c.name()); err != nil {

@@ -291,7 +291,7 @@ func actions(p *setup.Plan) string {
 	for _, file := range []bool{false, true} {
 		for _, s := range p.Steps() {
 			if file == (s.What == setup.WhatFile) {
-				all = append(all, string(s.Action))
+				all = append(all, string(s.Verb))
 			}
 		}
 	}

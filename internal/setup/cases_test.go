@@ -175,18 +175,12 @@ func TestDetailsOfPlans(t *testing.T) {
 	w = newWorld()
 	w.setUp(t, askFor(now1))
 	p = decide(w.see(askFor(now1)))
-	if at := slices.IndexFunc(p.Effects, func(e Effect) bool {
-		q, is := e.(WriteQueue)
-		return is && slices.Equal(q.Queue.GroupIDs, []string{w.group("gpu-a").ID})
-	}); at < 0 {
-		t.Errorf("the queue's effect does not name the node group: %+v", p.Effects)
+	if err := w.carryOut(p.Actions, -1, func(Step) {}); err != nil || !slices.Equal(w.queue("gpu").GroupIDs, []string{w.group("gpu-a").ID}) {
+		t.Errorf("again: %v, the queue has %v", err, w.queue("gpu").GroupIDs)
 	}
-	text, err := json.Marshal(Effects{DeleteTemplate{Step: Step{What: WhatTemplate, Name: "x", Action: Delete}}})
+	text, err := json.Marshal(Steps{{What: WhatTemplate, Name: "x", Verb: Delete}, {}})
 	if want := `[{"what":"launch template","name":"x","action":"delete","details":[]}]`; string(text) != want || err != nil {
 		t.Errorf("%s, %v", text, err)
-	}
-	if about := (Forget{}).About(); about != (capacity.Subject{}) {
-		t.Errorf("an effect without a line is about %v", about)
 	}
 }
 

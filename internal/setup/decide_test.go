@@ -15,11 +15,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// said are the sentences of effects, in their order.
-func said(effects Effects) string {
+// said are the texts of steps, in their order.
+func said(steps Steps) string {
 	var all []string
-	for _, e := range effects {
-		all = append(all, e.Sentence(capacity.Will))
+	for _, s := range steps {
+		all = append(all, s.Text)
 	}
 	return strings.Join(all, "\n")
 }
@@ -72,7 +72,7 @@ func TestOrderOfSetup(t *testing.T) {
 				c.seen(&in)
 			}
 			p := decide(in)
-			if diff := cmp.Diff(c.want, said(p.Effects)); diff != "" || len(p.Mismatches) > 0 {
+			if diff := cmp.Diff(c.want, said(p.Actions)); diff != "" || len(p.Mismatches) > 0 {
 				t.Errorf("(-want +got):\n%s%v", diff, p.Mismatches)
 			}
 			if done := !strings.Contains("\n"+c.want, "\ncreate") && !strings.Contains("\n"+c.want, "\nupdate"); p.Done() != done {
@@ -82,14 +82,14 @@ func TestOrderOfSetup(t *testing.T) {
 	}
 }
 
-// TestEffectsCarryTheirData: what is applied is in the effects, and ids that are not known yet are
+// TestStepsCarryTheirData: what is applied is in the steps, and ids that are not known yet are
 // those of what was made before.
-func TestEffectsCarryTheirData(t *testing.T) {
+func TestStepsCarryTheirData(t *testing.T) {
 	w := newWorld()
 	ask := askFor(now1)
 	ask.AllowAccounts, ask.MaxNodes, ask.Dynamic = []string{"nlp"}, 3, true
 	p := decide(w.see(ask))
-	if err := w.carryOut(p.Effects, -1, func(Effect) {}); err != nil {
+	if err := w.carryOut(p.Actions, -1, func(Step) {}); err != nil {
 		t.Fatal(err)
 	}
 	g, q, lt := w.group("gpu-a"), w.queue("gpu"), w.templates["pcs-capacity-ml-gpu-a"]
@@ -107,16 +107,13 @@ func TestEffectsCarryTheirData(t *testing.T) {
 	if diff := cmp.Diff([]capacity.GroupSettings{settings}, part.Groups); diff != "" || !slices.Equal(part.AllowAccounts, []string{"nlp"}) || w.config.Cluster != ourMark || w.config.Region != "us-east-2" {
 		t.Errorf("settings %+v (-want +got):\n%s", w.config, diff)
 	}
-	for _, e := range p.Effects {
-		switch e := e.(type) {
-		case PlaceFence:
-			if e.Slot != "gpu-a" || e.Queue != "gpu" || e.Reservation != now1 || !slices.Equal(e.Details, []Detail{{"fence", "2026-11-25 11:20 UTC"}}) {
-				t.Errorf("fence %+v", e)
-			}
+	for _, step := range p.Actions {
+		if about := (capacity.Subject{Partition: "gpu", Slot: "gpu-a", Reservation: now1}); step.About != about || !strings.HasPrefix(step.Text, "create ") || !strings.HasPrefix(step.Code, "create-") {
+			t.Errorf("%s about %+v: %s", step.Code, step.About, step.Text)
 		}
-		if about := (capacity.Subject{Partition: "gpu", Slot: "gpu-a", Reservation: now1}); e.About() != about || !strings.HasPrefix(e.Sentence(capacity.Did), "created ") || !strings.HasPrefix(e.Code(), "create-") {
-			t.Errorf("%s about %+v: %s", e.Code(), e.About(), e.Sentence(capacity.Did))
-		}
+	}
+	if w.fences["gpu-a"] != now1 {
+		t.Errorf("fences %v", w.fences)
 	}
 	text, err := json.Marshal(p)
 	if err != nil || !strings.Contains(string(text), `"steps":[{"what":"file","name":"/etc/pcs-capacity/config.toml","action":"create","details":[{"key":"region","value":"us-east-2"}`) {
@@ -124,7 +121,7 @@ func TestEffectsCarryTheirData(t *testing.T) {
 	}
 }
 
-// TestSetupIsKilledAnywhere ends setup after each of its effects, in each of several worlds: never is
+// TestSetupIsKilledAnywhere ends setup after each of its steps, in each of several worlds: never is
 // a node group in the queue without settings and fence, and the same command goes on from there to
 // the same end.
 func TestSetupIsKilledAnywhere(t *testing.T) {
@@ -148,28 +145,28 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 				begin.group("gpu-a").Status = pcs.CreateFailed
 				begin.queue("gpu").GroupIDs = nil // PCS deletes nothing that is in a queue
 			}
-			n := len(decide(begin.see(c.ask)).Effects)
+			n := len(decide(begin.see(c.ask)).Actions)
 			for most := range n + 1 {
 				w := begin.clone()
-				safe := func(e Effect) {
+				safe := func(e Step) {
 					t.Helper()
 					if what := w.unsafe(); what != "" {
-						t.Errorf("killed after %d: after %q, %s", most, e.Sentence(capacity.Did), what)
+						t.Errorf("killed after %d: after %q, %s", most, e.Text, what)
 					}
 				}
 				first := decide(w.see(c.ask))
-				if err := w.carryOut(first.Effects, most, safe); err != nil && err != errKilled { //nolint:errorlint // ours
+				if err := w.carryOut(first.Actions, most, safe); err != nil && err != errKilled { //nolint:errorlint // ours
 					t.Fatal(err)
 				}
 				again := decide(w.see(c.ask))
 				if len(again.Mismatches) > 0 {
 					t.Fatalf("killed after %d: %v", most, again.Mismatches)
 				}
-				if err := w.carryOut(again.Effects, -1, safe); err != nil {
+				if err := w.carryOut(again.Actions, -1, safe); err != nil {
 					t.Errorf("killed after %d: %v", most, err)
 				}
 				if p := decide(w.see(c.ask)); !p.Done() {
-					t.Errorf("killed after %d, there is more to do:\n%s", most, said(p.Effects))
+					t.Errorf("killed after %d, there is more to do:\n%s", most, said(p.Actions))
 				}
 			}
 		})
@@ -180,8 +177,8 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 // fences go together, then the queue, the nodes, and what they were made from.
 func TestOrderOfTeardown(t *testing.T) {
 	both := func(t *testing.T, w *world) { w.setUp(t, askFor(now1)); w.setUp(t, askFor(next1)) }
-	all := "drain Slurm nodes gpu-a, drain Slurm nodes gpu-b\n" +
-		"delete file /etc/pcs-capacity/conf.d/gpu.toml, delete Slurm reservation " + fenceOf("gpu-a", now1) + ", delete Slurm reservation " + fenceOf("gpu-b", next1) + "\n" +
+	all := "drain Slurm nodes gpu-a\ndrain Slurm nodes gpu-b\n" +
+		"delete file /etc/pcs-capacity/conf.d/gpu.toml\ndelete Slurm reservation " + fenceOf("gpu-a", now1) + "\ndelete Slurm reservation " + fenceOf("gpu-b", next1) + "\n" +
 		"delete queue gpu\ndelete compute node group gpu-a\ndelete compute node group gpu-b\ndelete launch template pcs-capacity-ml-gpu-a\ndelete launch template pcs-capacity-ml-gpu-b"
 	for name, c := range map[string]struct {
 		world func(t *testing.T, w *world)
@@ -191,7 +188,7 @@ func TestOrderOfTeardown(t *testing.T) {
 	}{
 		"a queue": {world: both, want: all},
 		"a slot": {world: both, ask: TeardownRequest{NodeGroup: "gpu-a"},
-			want: "drain Slurm nodes gpu-a\nupdate file /etc/pcs-capacity/conf.d/gpu.toml, delete Slurm reservation " + fenceOf("gpu-a", now1) + "\nupdate queue gpu\ndelete compute node group gpu-a\ndelete launch template pcs-capacity-ml-gpu-a"},
+			want: "drain Slurm nodes gpu-a\nupdate file /etc/pcs-capacity/conf.d/gpu.toml\ndelete Slurm reservation " + fenceOf("gpu-a", now1) + "\nupdate queue gpu\ndelete compute node group gpu-a\ndelete launch template pcs-capacity-ml-gpu-a"},
 		"nothing": {want: ""},
 		"without the queue's name on it": {world: func(t *testing.T, w *world) {
 			both(t, w)
@@ -206,12 +203,12 @@ func TestOrderOfTeardown(t *testing.T) {
 			}
 		}, want: "delete file /etc/pcs-capacity/conf.d/gpu.toml\n" + all[strings.Index(all, "delete queue"):]},
 		"a file of the administrator's": {world: both, seen: func(in *remains) { in.file.ours = false },
-			want: strings.Replace(all, "delete file /etc/pcs-capacity/conf.d/gpu.toml, ", "", 1) + "\n"},
+			want: strings.Replace(all, "delete file /etc/pcs-capacity/conf.d/gpu.toml\n", "", 1) + "\n"},
 		"self-managed Slurm": {world: func(t *testing.T, w *world) {
 			w.setUp(t, askForOnEC2(now1))
 			w.instances["i-1"], w.fences["gpu"] = "gpu", now1
 		}, ask: TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark},
-			want: "drain Slurm nodes gpu\ndelete file /etc/pcs-capacity/conf.d/gpu.toml, delete Slurm reservation " + fenceOf("gpu", now1) + "\nterminate instances gpu\ndelete launch template pcs-capacity-ml-gpu"},
+			want: "drain Slurm nodes gpu\ndelete file /etc/pcs-capacity/conf.d/gpu.toml\ndelete Slurm reservation " + fenceOf("gpu", now1) + "\nterminate instances gpu\n\ndelete launch template pcs-capacity-ml-gpu"},
 		"self-managed Slurm without instances": {world: func(t *testing.T, w *world) { w.setUp(t, askForOnEC2(now1)) }, ask: TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark},
 			want: "delete file /etc/pcs-capacity/conf.d/gpu.toml\n\ndelete launch template pcs-capacity-ml-gpu"},
 		"self-managed Slurm, nothing": {ask: TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark}, want: ""},
@@ -227,14 +224,14 @@ func TestOrderOfTeardown(t *testing.T) {
 				c.seen(&in)
 			}
 			p := decideTeardown(in)
-			if diff := cmp.Diff(c.want, said(p.Effects)); diff != "" || len(p.Mismatches) > 0 || p.Done() != (c.want == "") {
+			if diff := cmp.Diff(c.want, said(p.Actions)); diff != "" || len(p.Mismatches) > 0 || p.Done() != (c.want == "") {
 				t.Errorf("done: %v (-want +got):\n%s%v", p.Done(), diff, p.Mismatches)
 			}
 		})
 	}
 }
 
-// TestTeardownIsKilledAnywhere ends teardown after each of its effects: nothing is left in the queue
+// TestTeardownIsKilledAnywhere ends teardown after each of its steps: nothing is left in the queue
 // without its fence, and the same command goes on from there until nothing is left.
 func TestTeardownIsKilledAnywhere(t *testing.T) {
 	ec2Ask := TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}
@@ -249,22 +246,22 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 			tags := map[string]string{capacity.TagCluster: ourMark, capacity.TagReservation: now1} // of an older release
 			begin.group("gpu-a").Tags = tags
 		}
-		n := len(decideTeardown(begin.seeRemains(ask)).Effects)
+		n := len(decideTeardown(begin.seeRemains(ask)).Actions)
 		for most := range n + 1 {
 			w := begin.clone()
-			drained := func(e Effect) {
-				if _, is := e.(Forget); is && !w.drained["gpu-a"] && !w.drained["gpu"] {
+			drained := func(e Step) {
+				if is := e.What == WhatFile || e.What == WhatFence; is && !w.drained["gpu-a"] && !w.drained["gpu"] {
 					t.Errorf("%s: the fence goes before jobs are kept off", name)
 				}
 			}
-			if err := w.carryOut(decideTeardown(w.seeRemains(ask)).Effects, most, drained); err != nil && err != errKilled { //nolint:errorlint // ours
+			if err := w.carryOut(decideTeardown(w.seeRemains(ask)).Actions, most, drained); err != nil && err != errKilled { //nolint:errorlint // ours
 				t.Fatal(name, err)
 			}
-			if err := w.carryOut(decideTeardown(w.seeRemains(ask)).Effects, -1, func(Effect) {}); err != nil {
+			if err := w.carryOut(decideTeardown(w.seeRemains(ask)).Actions, -1, func(Step) {}); err != nil {
 				t.Errorf("%s, killed after %d: %v", name, most, err)
 			}
 			if p := decideTeardown(w.seeRemains(ask)); !p.Done() {
-				t.Errorf("%s, killed after %d, there is more to do:\n%s%v", name, most, said(p.Effects), p.Mismatches)
+				t.Errorf("%s, killed after %d, there is more to do:\n%s%v", name, most, said(p.Actions), p.Mismatches)
 			}
 			part, found := w.partition()
 			if left := len(w.groups) + len(w.templates) + len(w.fences) + len(w.queues); ask.NodeGroup == "" && (left != 2 || found || len(w.instances) > 0) ||
@@ -283,7 +280,7 @@ func TestDecisionsArePure(t *testing.T) {
 	in.problems, in.warnings = append(make([]capacity.Problem, 0, 8), capacity.Problem{Code: "x"}), append(make([]string, 0, 8), "x")
 	in.reservation.State, in.request.Queue = capacity.StateExpired, "7"
 	before := fmt.Sprintf("%+v", in)
-	if one, two := decide(in), decide(in); !reflect.DeepEqual(one, two) || len(one.Mismatches) < 3 {
+	if one, two := decide(in), decide(in); !reflect.DeepEqual(one.Actions.Shown(), two.Actions.Shown()) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) < 3 {
 		t.Errorf("setup: %+v\n%+v", one, two)
 	}
 	if after := fmt.Sprintf("%+v", in); after != before || in.problems[:2][1].Code != "" {
@@ -294,7 +291,7 @@ func TestDecisionsArePure(t *testing.T) {
 		seen.slots[0].slurm.Jobs = []string{"12"}
 		seen.problems = append(make([]capacity.Problem, 0, 8), capacity.Problem{Code: "x"})
 		before := fmt.Sprintf("%+v", seen)
-		if one, two := decideTeardown(seen), decideTeardown(seen); !reflect.DeepEqual(one.Effects, two.Effects) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) != 2 {
+		if one, two := decideTeardown(seen), decideTeardown(seen); !reflect.DeepEqual(one.Actions.Shown(), two.Actions.Shown()) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) != 2 {
 			t.Errorf("teardown: %+v\n%+v", one, two)
 		}
 		if after := fmt.Sprintf("%+v", seen); after != before || seen.problems[:2][1].Code != "" {

@@ -40,20 +40,15 @@ func (s *slotsNow) DeleteReservation(_ context.Context, name string) error {
 	return nil
 }
 
-// TestEffectsOnFiles carries out the effects on settings, and those on Slurm that go with them: what
-// has changed since the plan was made is left as it is.
-func TestEffectsOnFiles(t *testing.T) {
+// TestStepsOnFiles makes the changes of settings, and those in Slurm that go with them: what has changed since the
+// plan was made is left as it is.
+func TestStepsOnFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "etc", "config.toml")
 	file := config.PartitionPath(path, "gpu")
 	group := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{now1}, MaxNodes: 4}
 	part := config.NewPartition("gpu", capacity.ProviderPCS, group)
 	slurm := &slotsNow{slot: SlurmSlot{Nodes: []string{"gpu-a-1"}}}
-	s := Setup{Slurm: slurm}
-	do := func(e Effect) error {
-		t.Helper()
-		_, err := s.do(t.Context(), e)
-		return err
-	}
+	w := clients{Slurm: slurm}
 	settings := func() *config.Config {
 		t.Helper()
 		c, err := config.Load(path)
@@ -67,33 +62,30 @@ func TestEffectsOnFiles(t *testing.T) {
 		p, _ := settings().Partition("gpu")
 		return p
 	}
-	write := WriteSettings{Step: Step{Action: Create}, Path: path, Place: config.Place{Region: "us-east-2", Cluster: ourMark, ClusterFrom: "the only one"}}
+	place := config.Place{Region: "us-east-2", Cluster: ourMark, ClusterFrom: "the only one"}
 	for range 2 { // the second finds the file of the first
-		if err := do(write); err != nil {
+		if err := writeSettings(w, path, place); err != nil {
 			t.Fatal(err)
 		}
 	}
-	other := write
-	other.Place.Cluster = "other"
-	if err := do(other); !errors.Is(err, errChanged) || settings().Cluster != ourMark {
+	place.Cluster = "other"
+	if err := writeSettings(w, path, place); !errors.Is(err, errChanged) || settings().Cluster != ourMark {
 		t.Errorf("settings of another cluster: %v", err)
 	}
 
-	create := WritePartition{Step: Step{Name: file, Action: Create}, Config: path, Partition: part}
-	if err := do(create); err != nil || !slices.Equal(has().Groups[0].ReservationIDs, []string{now1}) {
+	if err := writePartition(w, path, file, nil, part); err != nil || !slices.Equal(has().Groups[0].ReservationIDs, []string{now1}) {
 		t.Fatal(err)
 	}
-	if err := do(create); !errors.Is(err, errChanged) {
+	if err := writePartition(w, path, file, nil, part); !errors.Is(err, errChanged) {
 		t.Errorf("a partition that has come meanwhile: %v", err)
 	}
-	was := has()
-	bigger := WritePartition{Step: Step{Name: file, Action: Update}, Config: path, Was: &was, Partition: was}
-	bigger.Partition.Groups = []capacity.GroupSettings{group}
-	bigger.Partition.Groups[0].MaxNodes = 8
-	if err := do(bigger); err != nil || has().Groups[0].MaxNodes != 8 {
+	was, bigger := has(), has()
+	group.MaxNodes = 8
+	bigger.Groups = []capacity.GroupSettings{group}
+	if err := writePartition(w, path, file, &was, bigger); err != nil || has().Groups[0].MaxNodes != 8 {
 		t.Errorf("an update: %v", err)
 	}
-	if err := do(bigger); !errors.Is(err, errChanged) {
+	if err := writePartition(w, path, file, &was, bigger); !errors.Is(err, errChanged) {
 		t.Errorf("an update of what has changed meanwhile: %v", err)
 	}
 
@@ -103,24 +95,25 @@ func TestEffectsOnFiles(t *testing.T) {
 	if err := state.Dir(dir).Create(); err != nil {
 		t.Fatal(err)
 	}
-	stale := Forget{StateDir: dir, Config: path, Was: was, Queue: "gpu", Slots: []SlotNodes{{Name: "gpu-a"}}}
-	if err := do(stale); !errors.Is(err, errChanged) || len(slurm.told) > 0 || len(has().Groups) != 1 {
+	cfg := settings()
+	cfg.StateDir = dir
+	going := remains{request: TeardownRequest{Queue: "gpu", Config: cfg}, slots: []remainingSlot{{name: "gpu-a"}}}
+	if err := going.forget(t.Context(), w, &settingsChange{before: was, ours: true}); !errors.Is(err, errChanged) || len(slurm.told) > 0 || len(has().Groups) != 1 {
 		t.Errorf("settings that have changed meanwhile: %v, told %v", err, slurm.told)
 	}
-	fresh := stale
-	fresh.Was = has()
+	fresh := &settingsChange{before: has(), ours: true}
 	unlock, err := state.Dir(dir).Lock(t.Context(), state.PassLock, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.do(ctx, fresh); err == nil || len(has().Groups) != 1 || len(slurm.told) > 0 {
+	if err := going.forget(ctx, w, fresh); err == nil || len(has().Groups) != 1 || len(slurm.told) > 0 {
 		t.Errorf("beside a pass of sync: %v, told %v", err, slurm.told)
 	}
 	unlock()
 	for range 2 { // the second finds nothing but fences
-		if err := do(fresh); err != nil || !slices.Equal(slurm.told, []string{"delete fence-1", "delete fence-2"}) {
+		if err := going.forget(t.Context(), w, fresh); err != nil || !slices.Equal(slurm.told, []string{"delete fence-1", "delete fence-2"}) {
 			t.Errorf("%v, told %v", err, slurm.told)
 		}
 		if _, err := os.Stat(file); !os.IsNotExist(err) {
@@ -130,13 +123,12 @@ func TestEffectsOnFiles(t *testing.T) {
 	}
 
 	// Jobs that start before the nodes are drained keep all that follows from being done.
-	drain := DrainNodes{Queue: "gpu", Slots: []SlotNodes{{"gpu-a", []string{"gpu-a-1"}}}}
+	nodes := SlotNodes{"gpu-a", []string{"gpu-a-1"}}
 	slurm.slot.Jobs = []string{"12"}
-	if err := do(drain); !errors.Is(err, ErrJobsRun) || !strings.Contains(err.Error(), "12 started on gpu-a meanwhile") || !slices.Equal(slurm.told, []string{"drain gpu-a-1: pcs-capacity teardown"}) {
+	if err := drain(t.Context(), w, "gpu", nodes, false); !errors.Is(err, ErrJobsRun) || !strings.Contains(err.Error(), "12 started on gpu-a meanwhile") || !slices.Equal(slurm.told, []string{"drain gpu-a-1: pcs-capacity teardown"}) {
 		t.Errorf("%v, told %v", err, slurm.told)
 	}
-	drain.Force = true
-	if err := do(drain); err != nil {
+	if err := drain(t.Context(), w, "gpu", nodes, true); err != nil {
 		t.Errorf("by force: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,14 +15,14 @@ import (
 // partition is in it. c is nil when there is no config.toml. The snippet is what the
 // administrator is to add where a file is not ours.
 func planFiles(c *config.Config, want *wanted,
-	there partitionFile) (effects Effects, snippet string, problems []capacity.Problem) {
+	there partitionFile) (steps Steps, snippet string, problems []capacity.Problem) {
 	problem := func(code capacity.Code, fix, message string, args ...any) {
 		problems = append(problems, capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
 	}
-	main := Step{What: WhatFile, Name: want.configPath, Action: Nothing, about: want.about()}
+	main := Step{What: WhatFile, Name: want.configPath, Verb: Nothing}
 	switch {
 	case c == nil:
-		main.Action = Create
+		main.Verb = Create
 		main.addPlace(want.place)
 	case want.provider == capacity.ProviderEC2 && c.Cluster != "":
 		problem(capacity.ConfigCluster, "leave out --provider ec2, or name other settings with --config",
@@ -32,7 +33,7 @@ func planFiles(c *config.Config, want *wanted,
 				"%s is for region %s, but the reservation is in %s", want.configPath, c.Region, want.region)
 		}
 	case c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == want.region): // as the packages bring it
-		main.Action = Update
+		main.Verb = Update
 		main.addPlace(want.place)
 	case c.Cluster != want.cluster.Name && c.Cluster != want.cluster.ID:
 		problem(capacity.ConfigCluster, fmt.Sprintf("set cluster = %q in %s", want.cluster.Name, want.configPath),
@@ -41,7 +42,7 @@ func planFiles(c *config.Config, want *wanted,
 		problem(capacity.ConfigRegion, fmt.Sprintf("set region = %q in %s", want.region, want.configPath),
 			"%s is for region %s, but the cluster is in %s", want.configPath, c.Region, want.region)
 	}
-	file := Step{What: WhatFile, Name: there.path, Action: Create, about: want.about()}
+	file := Step{What: WhatFile, Name: there.path, Verb: Create}
 	old, wanted := partition(c, want)
 	var ended []string
 	if old != nil && old.File == file.Name && there.ours {
@@ -55,13 +56,13 @@ func planFiles(c *config.Config, want *wanted,
 			"%s is there, but is not ours and has no partition %q", file.Name, want.queue)
 	case old == nil:
 	case len(ended) == 0 && satisfied(*old, want):
-		file.Name, file.Action = old.File, Nothing
+		file.Name, file.Verb = old.File, Nothing
 	case old.File != file.Name || !there.ours:
 		snippet = nodeGroupText(wanted, want.partition.Name)
 		problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
 			"partition %q is written in %s, which is not ours to change", want.queue, old.File)
 	default:
-		file.Action = Update
+		file.Verb = Update
 	}
 	file.add("partition", want.queue)
 	file.add("node_group", want.partition.Name)
@@ -73,9 +74,22 @@ func planFiles(c *config.Config, want *wanted,
 	file.addGroup(was, groupOf(wanted, want.partition.Name))
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 	file.add("ended, removed", strings.Join(ended, ", "))
-	return Effects{
-		WriteSettings{Step: main, Path: want.configPath, Place: want.place},
-		WritePartition{Step: file, Config: want.configPath, Was: old, Partition: wanted},
+	return Steps{
+		main.with(func(_ context.Context, w World) error {
+			switch main.Verb {
+			case Create:
+				return writeSettings(w, want.configPath, want.place)
+			case Update:
+				return w.AddPlace(want.configPath, want.place)
+			}
+			return nil
+		}),
+		file.with(func(_ context.Context, w World) error {
+			if file.Verb == Nothing {
+				return nil
+			}
+			return writePartition(w, want.configPath, file.Name, old, wanted)
+		}),
 	}, snippet, problems
 }
 

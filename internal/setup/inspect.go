@@ -21,8 +21,10 @@ import (
 type inspection struct {
 	request    Request
 	unattended bool
-	now        time.Time
-	region     string
+	// patience is how long nodes may take to appear in Slurm; 0 for the default.
+	patience time.Duration
+	now      time.Time
+	region   string
 
 	// found: the cluster is known. On self-managed Slurm inv has nothing but the mark, as the
 	// cluster's name.
@@ -137,6 +139,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	in := &inspection{
 		request:    r,
 		unattended: s.Unattended,
+		patience:   s.Patience,
 		region:     s.PCS.Region(),
 		slurm:      s.Slurm != nil,
 		file:       readFile(r.ConfigPath, r.Queue),

@@ -15,13 +15,13 @@ func (in *inspection) checkUnknown(want *wanted, slot slotState, template, group
 			"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
 		return
 	}
-	switch group.Action {
+	switch group.Verb {
 	case Update:
 		in.mayLose("node group", slot.name, slot.group.LostBy(wantedGroup(want, slot, template)))
 	case Replace:
 		in.mayLose("node group", slot.name, slot.group.Unknown)
 	}
-	if q, found := in.inv.Queue(queue.Name); found && queue.Action == Update {
+	if q, found := in.inv.Queue(queue.Name); found && queue.Verb == Update {
 		in.mayLose("queue", q.Name, q.LostBy(want.queueWith(q, nil)))
 	}
 	if slot.group != nil && !slot.failed() || in.like.ID == "" {

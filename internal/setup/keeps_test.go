@@ -205,7 +205,7 @@ func TestLifecycleActions(t *testing.T) {
 		for _, s := range p.Steps() {
 			for _, d := range s.Details {
 				if d.Key == "lifecycle actions" {
-					return string(s.Action) + ": " + d.Value
+					return string(s.Verb) + ": " + d.Value
 				}
 			}
 		}

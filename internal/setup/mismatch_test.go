@@ -227,7 +227,7 @@ func TestSettingsOfTheAdministrator(t *testing.T) {
 		t.Errorf("another cluster: %v", p.Mismatches)
 	}
 	write("# mine\n")
-	if p := w.plan(w.request(openBlock)); len(p.Mismatches) > 0 || !slices.ContainsFunc(p.Steps(), func(s setup.Step) bool { return s.What == setup.WhatFile && s.Action == setup.Update }) {
+	if p := w.plan(w.request(openBlock)); len(p.Mismatches) > 0 || !slices.ContainsFunc(p.Steps(), func(s setup.Step) bool { return s.What == setup.WhatFile && s.Verb == setup.Update }) {
 		t.Errorf("no cluster: %v %v", p.Mismatches, p.Steps())
 	}
 	write("# mine\ncluster = \"ml\"\nregion = \"eu-west-1\"\n")

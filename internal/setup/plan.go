@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,17 +61,20 @@ func decide(read inspection) *Plan {
 			in.checkAccounts()
 			in.checkEntry(want)
 			p.Slot = slot.name
-			template := WriteTemplate{Step: in.templateStep(want, slot), Spec: want.template}
-			var files Effects
+			var files Steps
 			if !in.unattended {
 				var problems []capacity.Problem
 				files, p.Snippet, problems = planFiles(in.request.Config, want, in.file)
 				in.problems = append(in.problems, problems...)
 			}
+			made := in.onAWS(want, slot)
 			if in.onEC2() { // the settings name the template, and slurm.conf has no node before them
-				p.Effects = append(Effects{template}, files...)
+				p.Actions = append(made, files...)
 			} else { // wherever it stops, there is no queue without settings, which the filter and sync go by, and without a fence
-				p.Effects = append(files, in.onPCS(want, slot, template)...)
+				p.Actions = append(files, made...)
+			}
+			for i := range p.Actions {
+				p.Actions[i].About = want.about()
 			}
 			p.Warnings, p.trial = in.warnings, in.trial(want)
 		},
@@ -83,28 +87,50 @@ func decide(read inspection) *Plan {
 	return p
 }
 
-// onPCS returns the effects in PCS, and the fence between them.
-func (in *inspection) onPCS(want *wanted, slot slotState, template WriteTemplate) Effects {
-	step, compared := groupStep(want, slot, template.Step)
-	group := WriteGroup{Step: step, Group: wantedGroup(want, slot, template.Step)}
+// onAWS returns the steps in AWS, and the fence between them. Each has what the one before has made.
+func (in *inspection) onAWS(want *wanted, slot slotState) Steps {
+	var written capacity.LaunchTemplate
+	template := in.templateStep(want, slot)
+	steps := Steps{template.with(func(ctx context.Context, w World) (err error) {
+		if template.Verb != Nothing {
+			written, err = w.EnsureLaunchTemplate(ctx, want.template)
+		}
+		return err
+	})}
+	if in.onEC2() {
+		return steps
+	}
+
+	group, compared := groupStep(want, slot, template)
+	g := wantedGroup(want, slot, template)
+	steps = append(steps, group.with(func(ctx context.Context, w World) (err error) {
+		if group.Verb == Nothing {
+			g, err = w.AwaitNodeGroup(ctx, g)
+			return err
+		}
+		if g.TemplateVersion == "" {
+			g.TemplateID, g.TemplateVersion = written.ID, written.Version
+		}
+		g, _, err = w.EnsureNodeGroup(ctx, g, true)
+		return err
+	}))
 	in.checkUnused(slot, compared)
-	now, _ := in.inv.Queue(want.queue)
-	queue := WriteQueue{Step: in.queueStep(want, slot), Queue: want.queueWith(now, nil)}
-	if slot.group != nil && !slot.failed() {
-		queue.Queue.GroupIDs = []string{slot.group.ID}
-	}
-	in.checkUnknown(want, slot, template.Step, group.Step, queue.Step)
-	in.checkFamiliar()
-	effects := Effects{template, group}
 	if in.slurm && !in.reservation.End.IsZero() {
-		effects = append(effects, PlaceFence{
-			Step:        in.fenceStep(want, slot, group.Action),
-			Slot:        slot.name,
-			Queue:       want.queue,
-			Reservation: in.reservation.ID,
-		})
+		steps = append(steps, in.fenceStep(want, slot, group.Verb).with(func(ctx context.Context, w World) error {
+			return placeFence(ctx, w, want.queue, slot.name, in.reservation.ID, in.patience)
+		}))
 	}
-	return append(effects, queue)
+	queue := in.queueStep(want, slot)
+	now, _ := in.inv.Queue(want.queue)
+	steps = append(steps, queue.with(func(ctx context.Context, w World) error {
+		if queue.Verb == Nothing {
+			return nil
+		}
+		return w.EnsureQueue(ctx, want.queueWith(now, []string{g.ID}))
+	}))
+	in.checkUnknown(want, slot, template, group, queue)
+	in.checkFamiliar()
+	return steps
 }
 
 // chooseSlot takes the slot that has the reservation already, else one without a node group, else

@@ -21,10 +21,10 @@ import (
 func TestPlansInFull(t *testing.T) {
 	var out strings.Builder
 	written := map[string]bool{}
-	say := func(name string, effects Effects, problems []capacity.Problem, more ...[]string) {
+	say := func(name string, steps Steps, problems []capacity.Problem, more ...[]string) {
 		fmt.Fprintf(&out, "== %s\n", name)
-		for _, s := range effects.Steps() {
-			step := fmt.Sprintf("%s %s %s\n", s.Action, s.What, s.Name)
+		for _, s := range steps.Shown() {
+			step := fmt.Sprintf("%s %s %s\n", s.Verb, s.What, s.Name)
 			full := step
 			for _, d := range s.Details {
 				full += fmt.Sprintf("  %s: %s\n", d.Key, d.Value)
@@ -147,7 +147,7 @@ func TestPlansInFull(t *testing.T) {
 			in.planned = templateOf(in.templateSpec(""))
 		}
 		p := decide(in)
-		say(c.name, p.Effects, p.Mismatches, p.Warnings)
+		say(c.name, p.Actions, p.Mismatches, p.Warnings)
 	}
 	for _, c := range []struct {
 		name  string
@@ -182,7 +182,7 @@ func TestPlansInFull(t *testing.T) {
 			c.seen(&in)
 		}
 		p := decideTeardown(in)
-		say(c.name, p.Effects, p.Mismatches, p.Warnings, p.ByHand)
+		say(c.name, p.Actions, p.Mismatches, p.Warnings, p.ByHand)
 	}
 
 	const path = "testdata/plans.txt"

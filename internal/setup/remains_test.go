@@ -13,22 +13,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// Slots is what Slurm has in the world: the nodes that settings list, and the fences.
-func (w *world) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]SlurmSlot, int, error) {
-	found := map[string]SlurmSlot{}
-	for name, listed := range nodes {
-		found[name] = SlurmSlot{Nodes: listed}
-		if of := w.fences[name]; of != "" {
-			found[name] = SlurmSlot{Nodes: listed, Reservations: []string{fenceOf(name, of)}}
-		}
-	}
-	return found, 0, nil
-}
-
-func (w *world) Drain(context.Context, []string, string) error { return nil }
-
-func (w *world) DeleteReservation(context.Context, string) error { return nil }
-
 // selfManaged has settings of two partitions, of which gpu is asked about.
 func selfManaged() *world {
 	w := newWorld()
@@ -95,15 +79,12 @@ func TestTeardownOfGuests(t *testing.T) {
 		t.Errorf("there are %+v", seen.slots)
 	}
 	p := decideTeardown(seen)
-	want := "delete file /etc/pcs-capacity/conf.d/gpu.toml, delete Slurm reservation " + fenceOf("gpu", now1)
-	if diff := cmp.Diff(want, said(p.Effects)); diff != "" || len(p.Mismatches) > 0 {
+	want := "delete file /etc/pcs-capacity/conf.d/gpu.toml\ndelete Slurm reservation " + fenceOf("gpu", now1)
+	if diff := cmp.Diff(want, said(p.Actions)); diff != "" || len(p.Mismatches) > 0 {
 		t.Errorf("(-want +got):\n%s%v", diff, p.Mismatches)
 	}
-	if forget, is := p.Effects[0].(Forget); !is || forget.StateDir != w.config.StateDir || len(forget.Slots) != 1 {
-		t.Errorf("%+v", p.Effects[0])
-	}
 	seen.request.Config = nil
-	if got := said(decideTeardown(seen).Effects); got != "delete Slurm reservation "+fenceOf("gpu", now1) {
+	if got := said(decideTeardown(seen).Actions); got != "delete Slurm reservation "+fenceOf("gpu", now1) {
 		t.Errorf("without settings: %s", got)
 	}
 
@@ -129,8 +110,8 @@ func TestTeardownOfNothing(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `"steps":[],"mismatches":[],"warnings":[],"by_hand":[]`) || p.Cluster.SubnetIDs == nil {
 		t.Errorf("%s, %v", text, err)
 	}
-	if (&TeardownPlan{Effects: Effects{Forget{}}, Mismatches: []capacity.Problem{{}}}).Done() {
-		t.Error("it is done with an effect and a problem")
+	if (&TeardownPlan{Actions: Steps{{}}, Mismatches: []capacity.Problem{{}}}).Done() {
+		t.Error("it is done with a step and a problem")
 	}
 }
 

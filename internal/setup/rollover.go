@@ -72,17 +72,11 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 		}
 		return nil, fmt.Errorf("%s; %s", strings.Join(words, "; "), byHand)
 	}
-	template := ""
-	for _, e := range plan.Effects {
-		if e, ok := e.(WriteTemplate); ok {
-			template = string(e.Action)
-		}
-	}
 	for _, step := range plan.Steps() {
-		if step.Action == Replace && !anew {
+		if step.Verb == Replace && !anew {
 			return nil, fmt.Errorf("PCS could not create compute node group %s: %s", step.Name, step.Details[0].Value)
 		}
-		if step.What == WhatNodeGroup && step.Action == Create { // once, and not in each pass
+		if step.What == WhatNodeGroup && step.Verb == Create { // once, and not in each pass
 			if size := block.Size(); nodes < size {
 				did = append(did,
 					fmt.Sprintf("warning: %d of the %d instances of %s stay unused: max_nodes of node group %s is %d",
@@ -92,13 +86,6 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 				did = append(did, "warning: "+w)
 			}
 		}
-	}
-	tell := s.Progress
-	s.Progress = func(what, name, status string) {
-		if what == WhatTemplate { // which is told of when it is done
-			status = template
-		}
-		tell(what, name, status)
 	}
 	return did, unlessAtWork(s.Apply(ctx, plan))
 }
@@ -132,7 +119,7 @@ func (r RollOver) busy(ctx context.Context, partition, slot string) (bool, error
 
 // rest is what is left to do where the node group of a block stands as an earlier pass has made it:
 // the fence, and behind it the place in the queue.
-func (r RollOver) rest(ctx context.Context, partition, slot string, block capacity.Reservation) (Effects, bool, error) {
+func (r RollOver) rest(ctx context.Context, partition, slot string, block capacity.Reservation) (Steps, bool, error) {
 	cluster := *r.cluster
 	g, found, err := r.Setup.PCS.NodeGroup(ctx, cluster.ID, slot)
 	if err != nil || !found || !cluster.Ours(g.Tags) || g.Tags[capacity.TagReservation] != block.ID ||
@@ -145,17 +132,15 @@ func (r RollOver) rest(ctx context.Context, partition, slot string, block capaci
 	}
 	p, _ := r.Config.Partition(partition)
 	want := &wanted{cluster: cluster, queue: partition, allowAccounts: p.AllowAccounts, reservation: block, group: g}
-	var effects Effects
+	var steps Steps
 	if !block.End.IsZero() {
-		effects = append(effects, PlaceFence{
-			Step: Step{What: WhatFence, Name: slot, Action: Create, about: want.about()},
-			Slot: slot, Queue: partition, Reservation: block.ID,
-		})
+		steps = Steps{Step{What: WhatFence, Name: slot, Verb: Create}.with(func(ctx context.Context, w World) error {
+			return placeFence(ctx, w, partition, slot, block.ID, 0)
+		})}
 	}
-	return append(effects, WriteQueue{
-		Step:  Step{What: WhatQueue, Name: partition, Action: Update, about: want.about()},
-		Queue: want.queueWith(pcs.Queue{}, []string{g.ID}),
-	}), true, nil
+	return append(steps, Step{What: WhatQueue, Name: partition, Verb: Update}.with(func(ctx context.Context, w World) error {
+		return w.EnsureQueue(ctx, want.queueWith(pcs.Queue{}, []string{g.ID}))
+	})), true, nil
 }
 
 // Remove goes on to remove a slot. While instances or jobs are there it does nothing.
@@ -227,7 +212,7 @@ func (r RollOver) unattended(did *[]string) Setup {
 	s := r.Setup
 	s.Unattended, s.cluster = true, r.cluster
 	s.Progress = func(what, name, status string) {
-		if slices.Contains([]Action{Create, Update, Delete}, Action(status)) {
+		if slices.Contains([]Verb{Create, Update, Delete}, Verb(status)) {
 			*did = append(*did, fmt.Sprintf("%s %s %s", status, what, name))
 		}
 	}

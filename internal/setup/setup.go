@@ -99,7 +99,7 @@ type Plan struct {
 	// Slot is the node group for the reservation.
 	Slot        string               `json:"slot,omitempty"`
 	Reservation capacity.Reservation `json:"reservation"`
-	Effects     Effects              `json:"steps"`
+	Actions     Steps                `json:"steps"`
 	// DryRun is EC2's answer to a dry run of a launch that it would take; "" if there was none.
 	DryRun string `json:"dry_run,omitempty"`
 	// trial is the launch of a node, for the dry run.
@@ -113,12 +113,12 @@ type Plan struct {
 }
 
 // Steps are the lines of the plan.
-func (p *Plan) Steps() []Step { return p.Effects.Steps() }
+func (p *Plan) Steps() Steps { return p.Actions.Shown() }
 
 // Done reports whether no step is left.
 func (p *Plan) Done() bool {
 	for _, s := range p.Steps() {
-		if s.Action != Nothing {
+		if s.Verb != Nothing {
 			return false
 		}
 	}

@@ -12,18 +12,18 @@ import (
 )
 
 func (in *inspection) templateStep(want *wanted, slot slotState) Step {
-	step := Step{What: WhatTemplate, Name: want.template.Name, Action: Create, about: want.about()}
+	step := Step{What: WhatTemplate, Name: want.template.Name, Verb: Create}
 	switch {
 	case slot.template.ID == "":
 	case !in.ours(slot.template.Tags):
 		in.notOurs("launch template", slot.template.Name, slot.template.ID)
 	case slot.template.Digest == in.planned.Digest:
-		step.Action = Nothing
+		step.Verb = Nothing
 	default:
-		step.Action = Update
+		step.Verb = Update
 	}
 	now := slot.template
-	if step.Action != Update {
+	if step.Verb != Update {
 		now = capacity.LaunchTemplate{}
 	}
 	step.change("reservation", now.ReservationID, want.template.ReservationID)
@@ -76,7 +76,7 @@ func (in *inspection) likeWords() string {
 // until the template's step is carried out.
 func wantedGroup(want *wanted, slot slotState, template Step) pcs.NodeGroup {
 	g := want.group
-	if template.Action == Nothing {
+	if template.Verb == Nothing {
 		g.TemplateID, g.TemplateVersion = slot.template.ID, slot.template.Version
 	}
 	return g
@@ -85,9 +85,9 @@ func wantedGroup(want *wanted, slot slotState, template Step) pcs.NodeGroup {
 // groupStep returns the node group's step, and compares an existing node group with the wanted one.
 func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Comparison) {
 	g := want.group
-	step := Step{What: WhatNodeGroup, Name: g.Name, Action: Create, about: want.about()}
+	step := Step{What: WhatNodeGroup, Name: g.Name, Verb: Create}
 	if slot.failed() {
-		step.Action = Replace
+		step.Verb = Replace
 		step.add("could not be created", slot.group.Failures.String())
 	}
 	if slot.group == nil || slot.failed() {
@@ -103,11 +103,11 @@ func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Compariso
 		return step, nil
 	}
 	compared := slot.group.Compare(wantedGroup(want, slot, template))
-	step.Action = Nothing
+	step.Verb = Nothing
 	for _, s := range compared {
 		value := s.Want
 		if s.Changed() {
-			step.Action = Update
+			step.Verb = Update
 			value = orNone(s.Now) + " → " + s.Want
 		}
 		step.add(s.Name, value)
@@ -116,17 +116,17 @@ func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Compariso
 }
 
 func (in *inspection) queueStep(want *wanted, slot slotState) Step {
-	step := Step{What: WhatQueue, Name: want.queue, Action: Create, about: want.about()}
+	step := Step{What: WhatQueue, Name: want.queue, Verb: Create}
 	if q, found := in.inv.Queue(want.queue); found {
 		if !in.ours(q.Tags) {
 			in.notOurs("queue", q.Name, q.ARN)
 		}
-		step.Action = Update
+		step.Verb = Update
 		if slot.group != nil && !slot.failed() && slices.Contains(q.GroupIDs, slot.group.ID) {
-			step.Action = Nothing
+			step.Verb = Nothing
 		}
 		if step.addLock(q, want) {
-			step.Action = Update
+			step.Verb = Update
 		}
 		var names []string
 		for _, id := range q.GroupIDs {
@@ -144,13 +144,13 @@ func (in *inspection) queueStep(want *wanted, slot slotState) Step {
 
 // fenceStep returns the step of the slot's fence. An existing fence is extended over the nodes of a
 // changed node group.
-func (in *inspection) fenceStep(want *wanted, slot slotState, group Action) Step {
-	step := Step{What: WhatFence, Name: slot.name, Action: Create, about: want.about()}
+func (in *inspection) fenceStep(want *wanted, slot slotState, group Verb) Step {
+	step := Step{What: WhatFence, Name: slot.name, Verb: Create}
 	switch {
 	case in.fence.fenced(in.reservation.ID) && group == Nothing:
-		step.Action = Nothing
+		step.Verb = Nothing
 	case in.fence.fenced(in.reservation.ID):
-		step.Action = Update
+		step.Verb = Update
 	}
 	timing := config.Default().Timing
 	if in.request.Config != nil {

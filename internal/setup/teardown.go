@@ -37,7 +37,7 @@ type TeardownRequest struct {
 type TeardownPlan struct {
 	Cluster pcs.Cluster `json:"cluster"`
 	Queue   string      `json:"queue"`
-	Effects Effects     `json:"steps"`
+	Actions Steps       `json:"steps"`
 	// Mismatches are all obstacles. With any, nothing is applied.
 	Mismatches []capacity.Problem `json:"mismatches"`
 	// Warnings stop nothing.
@@ -49,10 +49,10 @@ type TeardownPlan struct {
 }
 
 // Steps are the lines of the plan.
-func (p *TeardownPlan) Steps() []Step { return p.Effects.Steps() }
+func (p *TeardownPlan) Steps() Steps { return p.Actions.Shown() }
 
 // Done reports whether nothing of ours is left.
-func (p *TeardownPlan) Done() bool { return len(p.Effects)+len(p.Mismatches) == 0 }
+func (p *TeardownPlan) Done() bool { return len(p.Actions)+len(p.Mismatches) == 0 }
 
 // Known reports whether the settings have the requested queue or node group.
 func (p *TeardownPlan) Known() bool {
@@ -128,111 +128,93 @@ func decideTeardown(read remains) *TeardownPlan {
 	if own {
 		t.byHand = append(t.byHand, settings.byHand()...)
 	}
-	p.Effects = slices.Concat(t.drains(), t.forgets(settings), t.terminates(), t.releases(), t.deletes())
-	if len(p.Effects.Steps()) == 0 {
-		p.Effects = nil // no instance is there to be ended
+	p.Actions = slices.Concat(t.drains(), t.forgets(settings), t.terminates(), t.releases(), t.deletes())
+	if len(p.Actions.Shown()) == 0 {
+		p.Actions = nil // no instance is there to be ended
 	} else {
-		p.Effects = append(t.tags(), p.Effects...)
+		p.Actions = append(t.tags(), p.Actions...)
 		if own && t.slurm == nil { // while that file has the partition, a pass places fences again
-			p.Effects = append(p.Effects, Forget{Queue: t.request.Queue, Slots: t.slotNodes()})
+			p.Actions = append(p.Actions, Step{}.with(t.forgetFences))
 		}
 	}
 	p.Mismatches, p.Warnings, p.ByHand = t.problems, t.warnings, t.byHand
 	return p
 }
 
-func (t *remains) step(what, name string, action Action, slot string) Step {
-	return Step{What: what, Name: name, Action: action, about: capacity.Subject{Partition: t.request.Queue, Slot: slot}}
+func (t *remains) step(what, name string, verb Verb, slot string) Step {
+	s := Step{What: what, Name: name, Verb: verb}
+	s.About = capacity.Subject{Partition: t.request.Queue, Slot: slot}
+	return s
 }
 
 // tags adds the queue's name to things without it: a later run finds them by that tag once queue
 // and settings are gone.
-func (t *remains) tags() (effects Effects) {
+func (t *remains) tags() (steps Steps) {
 	queue := map[string]string{capacity.TagPartition: t.request.Queue}
-	add := func(slot, what, name, of string, has map[string]string) {
-		if has[capacity.TagPartition] != t.request.Queue {
-			step := t.step(what, name, Update, slot)
-			step.add("tag", capacity.TagPartition+"="+t.request.Queue)
-			effects = append(effects, WriteTag{Step: step, Of: of, Tags: queue})
-		}
+	tag := func(slot, what, name string) Step {
+		step := t.step(what, name, Update, slot)
+		step.add("tag", capacity.TagPartition+"="+t.request.Queue)
+		return step
 	}
 	for _, slot := range t.slots {
-		if g := slot.group; g != nil {
-			add(slot.name, WhatNodeGroup, g.Name, g.ARN, g.Tags)
+		if g := slot.group; g != nil && g.Tags[capacity.TagPartition] != t.request.Queue {
+			steps = append(steps, tag(slot.name, WhatNodeGroup, g.Name).with(func(ctx context.Context, w World) error { return w.Tag(ctx, g.ARN, queue) }))
 		}
-		if lt := slot.template; lt.ID != "" {
-			add(slot.name, WhatTemplate, lt.Name, lt.ID, lt.Tags)
+		if lt := slot.template; lt.ID != "" && lt.Tags[capacity.TagPartition] != t.request.Queue {
+			steps = append(steps, tag(slot.name, WhatTemplate, lt.Name).with(func(ctx context.Context, w World) error { return w.TagLaunchTemplate(ctx, lt.ID, queue) }))
 		}
 	}
-	return effects
+	return steps
 }
 
-func (t *remains) drains() Effects {
-	if t.request.Provider.Guest() {
-		return nil
-	}
-	drain := DrainNodes{Queue: t.request.Queue, Force: t.request.Force}
+func (t *remains) drains() (steps Steps) {
 	for _, slot := range t.slots {
-		if len(slot.slurm.Nodes) > 0 {
+		if len(slot.slurm.Nodes) > 0 && !t.request.Provider.Guest() {
 			step := t.step(WhatNodes, slot.name, Drain, slot.name)
 			step.add("nodes", strconv.Itoa(len(slot.slurm.Nodes)))
-			drain.steps = append(drain.steps, step)
-			drain.Slots = append(drain.Slots, SlotNodes{slot.name, slot.slurm.Nodes})
+			steps = append(steps, step.with(func(ctx context.Context, w World) error {
+				return drain(ctx, w, t.request.Queue, SlotNodes{slot.name, slot.slurm.Nodes}, t.request.Force)
+			}))
 		}
 	}
-	if drain.steps == nil {
-		return nil
-	}
-	return Effects{drain}
+	return steps
 }
 
-// forgets removes the settings, if their file is ours, and the fences.
-func (t *remains) forgets(settings *settingsChange) Effects {
-	forget := Forget{Queue: t.request.Queue}
+// forgets removes the settings, if their file is ours, and with them the fences.
+func (t *remains) forgets(settings *settingsChange) (steps Steps) {
 	if settings != nil && settings.ours {
 		step := t.step(WhatFile, settings.before.File, Delete, "")
 		for _, g := range settings.after.Groups {
-			step.Action = Update
+			step.Verb = Update
 			step.add("node_group", g.Name)
 		}
-		forget.steps = append(forget.steps, step)
-		forget.Config, forget.Was, forget.Left = t.request.Config.Path, settings.before, settings.after
+		steps = append(steps, step.with(func(ctx context.Context, w World) error { return t.forget(ctx, w, settings) }))
 	}
 	for _, slot := range t.slots {
 		for _, name := range slot.slurm.Reservations {
-			forget.steps = append(forget.steps, t.step(WhatFence, name, Delete, slot.name))
+			steps = append(steps, t.step(WhatFence, name, Delete, slot.name).with(func(ctx context.Context, w World) error { return t.forget(ctx, w, nil) }))
 		}
 	}
-	if forget.steps == nil {
-		return nil
-	}
-	if t.slurm == nil {
-		forget.Slots = t.slotNodes()
-		if t.request.Config != nil {
-			forget.StateDir = t.request.Config.StateDir
-		}
-	}
-	return Effects{forget}
+	return steps
 }
 
 // terminates ends instances of self-managed Slurm; on PCS the node groups end theirs.
-func (t *remains) terminates() Effects {
+func (t *remains) terminates() (steps Steps) {
 	if !t.request.Provider.Launches() {
 		return nil
 	}
-	end := TerminateInstances{Mark: t.request.Mark, Queue: t.request.Queue, Going: t.going()}
 	for _, slot := range t.slots {
 		if slot.instances > 0 {
 			step := t.step(WhatInstances, slot.name, Terminate, slot.name)
 			step.add("instances", strconv.Itoa(slot.instances))
-			end.steps = append(end.steps, step)
+			steps = append(steps, step.with(t.terminate))
 		}
 	}
-	return Effects{end}
+	return append(steps, Step{}.with(t.terminate)) // one may come after the plan
 }
 
 // deletes removes the node groups, and then their launch templates.
-func (t *remains) deletes() (effects Effects) {
+func (t *remains) deletes() (steps Steps) {
 	for _, slot := range t.slots {
 		if slot.group != nil {
 			step := t.step(WhatNodeGroup, slot.name, Delete, slot.name)
@@ -240,17 +222,16 @@ func (t *remains) deletes() (effects Effects) {
 			if slot.instances > 0 {
 				step.add("instances", strconv.Itoa(slot.instances))
 			}
-			effects = append(effects, DeleteGroup{Step: step, Cluster: t.inv.Cluster})
+			steps = append(steps, step.with(func(ctx context.Context, w World) error { return w.DeleteNodeGroup(ctx, t.inv.Cluster, slot.name) }))
 		}
 	}
 	for _, slot := range t.slots {
-		if slot.template.ID != "" {
-			effects = append(effects, DeleteTemplate{
-				Step: t.step(WhatTemplate, slot.template.Name, Delete, slot.name),
-				ID:   slot.template.ID,
-				Mark: t.inv.Cluster.Name,
-			})
+		if lt := slot.template; lt.ID != "" {
+			step := t.step(WhatTemplate, lt.Name, Delete, slot.name)
+			steps = append(steps, step.with(func(ctx context.Context, w World) error {
+				return w.DeleteLaunchTemplate(ctx, lt.ID, t.inv.Cluster.Name)
+			}))
 		}
 	}
-	return effects
+	return steps
 }

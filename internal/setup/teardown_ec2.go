@@ -34,7 +34,7 @@ func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 			t.slots[len(t.slots)-1].template = templates[at]
 		}
 	}
-	instances, err := s.instancesOnEC2(ctx, t.request.Mark, t.request.Queue, t.going())
+	instances, err := instancesOnEC2(ctx, s.EC2, t.request.Mark, t.request.Queue, t.going())
 	if err != nil {
 		return err
 	}
@@ -80,9 +80,10 @@ func (t *remains) anothers() bool {
 }
 
 // instancesOnEC2 returns our instances of the slots to be removed, by slot.
-func (s Setup) instancesOnEC2(ctx context.Context, mark, queue string,
-	what going) (map[string][]capacity.Instance, error) {
-	ours, err := s.EC2.InstancesByTag(ctx,
+func instancesOnEC2(ctx context.Context, aws interface {
+	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+}, mark, queue string, what going) (map[string][]capacity.Instance, error) {
+	ours, err := aws.InstancesByTag(ctx,
 		map[string][]string{capacity.TagCluster: {mark}, capacity.TagPartition: {queue}})
 	if err != nil {
 		return nil, fmt.Errorf("looking for instances of partition %s: %w", queue, err)

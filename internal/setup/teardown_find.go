@@ -271,6 +271,21 @@ func (s Setup) askSlurm(ctx context.Context, t *remains) error {
 	return nil
 }
 
+// SlotNodes is a slot with the nodes that its name does not tell of, or that are to be drained.
+type SlotNodes struct {
+	Name  string
+	Nodes []string
+}
+
+// byName are the nodes of slots.
+func byName(slots []SlotNodes) map[string][]string {
+	nodes := map[string][]string{}
+	for _, slot := range slots {
+		nodes[slot.Name] = slot.Nodes
+	}
+	return nodes
+}
+
 // slotNodes returns the slots with their known nodes.
 func (t *remains) slotNodes() (slots []SlotNodes) {
 	for _, slot := range t.slots {
@@ -353,7 +368,7 @@ func (t *remains) groupIDs() []string {
 }
 
 // releases takes the node groups out of the queue, or deletes the queue.
-func (t *remains) releases() Effects {
+func (t *remains) releases() Steps {
 	q, found := t.inv.Queue(t.request.Queue)
 	stays := t.stays(q)
 	step := t.step(WhatQueue, q.Name, Update, "")
@@ -361,7 +376,7 @@ func (t *remains) releases() Effects {
 	case !found || !t.inv.Cluster.Ours(q.Tags):
 		return nil
 	case t.deletesQueue():
-		step.Action = Delete
+		step.Verb = Delete
 	case len(stays) == len(q.GroupIDs):
 		return nil
 	default:
@@ -372,9 +387,13 @@ func (t *remains) releases() Effects {
 		}
 		step.add("node groups", orNone(strings.Join(names, ", ")))
 	}
-	return Effects{
-		ReleaseQueue{Step: step, Cluster: t.inv.Cluster, Groups: t.groupIDs()},
-	}
+	return Steps{step.with(func(ctx context.Context, w World) error {
+		err := w.ReleaseQueue(ctx, t.inv.Cluster, q.Name, t.groupIDs(), step.Verb == Delete)
+		if err == nil && t.unattended { // the next pass deletes the fence, and then the nodes go
+			err = fmt.Errorf("queue %s has changed: %w", q.Name, pcs.ErrAtWork)
+		}
+		return err
+	})}
 }
 
 // named is the subject of a sentence about jobs, with its verb.

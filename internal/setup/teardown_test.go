@@ -76,7 +76,7 @@ func (w *account) tear(r setup.TeardownRequest) *setup.TeardownPlan {
 func stepsOf(p *setup.TeardownPlan) []string {
 	var all []string
 	for _, s := range p.Steps() {
-		all = append(all, string(s.Action)+" "+s.What+" "+filepath.Base(s.Name))
+		all = append(all, string(s.Verb)+" "+s.What+" "+filepath.Base(s.Name))
 	}
 	return all
 }

@@ -1,9 +1,11 @@
 package setup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -195,137 +197,191 @@ func (w *world) seeRemains(r TeardownRequest) remains {
 	return t
 }
 
-// do is the model's executor.
-func (w *world) do(e Effect) (now made, err error) {
-	switch e := e.(type) {
-	case WriteSettings:
-		if e.Action != Nothing {
-			w.config = config.Default()
-			w.config.Path, w.config.Region, w.config.Cluster = e.Path, e.Place.Region, e.Place.Cluster
-		}
-	case WritePartition:
-		if e.Action != Nothing {
-			if err := unchanged(w.config, e.Partition.Name, e.Was); err != nil {
-				return now, err
-			}
-			w.setPartition(e.Name, e.Partition)
-		}
-	case WriteTemplate:
-		if e.Action != Nothing {
-			t := templateOf(e.Spec)
-			t.ID, t.Version = w.templates[t.Name].ID, w.templates[t.Name].Version
-			if t.ID == "" {
-				t.ID = w.id("lt-")
-			}
-			version, _ := strconv.Atoi(t.Version)
-			t.Version = strconv.Itoa(version + 1)
-			w.templates[t.Name] = t
-			now.template = t
-		}
-	case WriteGroup:
-		now.group, err = w.writeGroup(e)
-	case PlaceFence:
-		p, _ := w.partition()
-		if g := w.group(e.Slot); g == nil || !slices.Contains(groupOf(p, "gpu").ReservationIDs, e.Reservation) {
-			return now, errors.New("no fence stands: there are no nodes, or no settings")
-		}
-		w.fences[e.Slot] = e.Reservation
-	case WriteQueue:
-		if e.Action != Nothing {
-			q := w.queue(e.Queue.Name)
-			if q == nil {
-				one := e.Queue
-				one.ID, one.Status, one.GroupIDs = w.id("pcs_q"), pcs.Active, nil
-				w.queues = append(w.queues, one)
-				q = w.queue(one.Name)
-			}
-			q.GroupIDs = union(q.GroupIDs, e.Queue.GroupIDs)
-			q.SlurmSettings = e.Queue.SlurmSettings
-		}
-	case WriteTag:
-		for i := range w.groups {
-			if w.groups[i].ARN == e.Of && e.What == WhatNodeGroup {
-				w.groups[i].Tags = e.with(w.groups[i].Tags)
-			}
-		}
-		for name, t := range w.templates {
-			if t.ID == e.Of {
-				t.Tags = e.with(t.Tags)
-				w.templates[name] = t
-			}
-		}
-	case DrainNodes:
-		for _, slot := range e.Slots {
-			w.drained[slot.Name] = true
-		}
-	case Forget:
-		if e.Config != "" {
-			if err := unchanged(w.config, e.Was.Name, &e.Was); err != nil {
-				return now, err
-			}
-			w.setPartition(e.Was.File, e.Left)
-		}
-		for _, slot := range e.Slots {
-			delete(w.fences, slot.Name)
-		}
-	case ReleaseQueue:
-		q := w.queue(e.Name)
-		q.GroupIDs = slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(e.Groups, id) })
-		if e.Action == Delete && len(q.GroupIDs) == 0 {
-			w.queues = slices.DeleteFunc(w.queues, func(q pcs.Queue) bool { return q.Name == e.Name })
-		}
-	case TerminateInstances:
-		clear(w.instances)
-	case DeleteGroup:
-		g := w.group(e.Name)
-		for _, q := range w.queues {
-			if slices.Contains(q.GroupIDs, g.ID) {
-				return now, fmt.Errorf("%s is in queue %s", e.Name, q.Name)
-			}
-		}
-		w.groups = slices.DeleteFunc(w.groups, func(g pcs.NodeGroup) bool { return g.Name == e.Name })
-	case DeleteTemplate:
-		for _, g := range w.groups {
-			if g.TemplateID == e.ID {
-				return now, fmt.Errorf("%s is made from it", g.Name)
-			}
-		}
-		delete(w.templates, e.Name)
-	default:
-		err = fmt.Errorf("the model cannot do %T", e)
-	}
-	return now, err
+// What setup and teardown do to the world: the methods of World.
+
+func (w *world) LoadSettings(string) (*config.Config, error) { return w.config, nil }
+
+func (w *world) WriteSettings(path string, place config.Place) error {
+	w.config = config.Default()
+	w.config.Path, w.config.Region, w.config.Cluster = path, place.Region, place.Cluster
+	return nil
 }
 
-func (e WriteTag) with(tags map[string]string) map[string]string {
+func (w *world) AddPlace(string, config.Place) error { return nil }
+
+func (w *world) WritePartition(path string, p capacity.PartitionSettings) error {
+	w.setPartition(path, p)
+	return nil
+}
+
+func (w *world) RemovePartition(path string) error {
+	w.setPartition(path, capacity.PartitionSettings{Name: strings.TrimSuffix(filepath.Base(path), ".toml")})
+	return nil
+}
+
+func (w *world) LockPasses(context.Context, string) (func(), error) { return func() {}, nil }
+
+func (w *world) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]SlurmSlot, int, error) {
+	slots := map[string]SlurmSlot{}
+	for name, listed := range nodes {
+		slot := SlurmSlot{Nodes: listed}
+		if w.group(name) != nil || len(w.instances) > 0 {
+			slot.Nodes = union(listed, []string{name + "-1"})
+		}
+		if of := w.fences[name]; of != "" {
+			slot.Reservations = []string{fenceOf(name, of)}
+		}
+		slots[name] = slot
+	}
+	return slots, 0, nil
+}
+
+func (w *world) Drain(_ context.Context, nodes []string, _ string) error {
+	for _, node := range nodes {
+		w.drained[strings.TrimSuffix(node, "-1")] = true
+	}
+	return nil
+}
+
+func (w *world) DeleteReservation(_ context.Context, name string) error {
+	g, _ := capacity.ParseGuard(name)
+	delete(w.fences, g.Slot)
+	return nil
+}
+
+// PlaceFences is a pass: it fences the nodes of the settings' reservations.
+func (w *world) PlaceFences(context.Context) error {
+	p, _ := w.partition()
+	for _, g := range w.groups {
+		if id := g.Tags[capacity.TagReservation]; slices.Contains(groupOf(p, "gpu").ReservationIDs, id) {
+			w.fences[g.Name] = id
+		}
+	}
+	return nil
+}
+
+func (w *world) Pause(_ context.Context, to *pcs.Pace) error {
+	to.Next(time.Minute)
+	return nil
+}
+
+func (w *world) EnsureLaunchTemplate(_ context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {
+	t := templateOf(spec)
+	t.ID, t.Version = w.templates[t.Name].ID, w.templates[t.Name].Version
+	if t.ID == "" {
+		t.ID = w.id("lt-")
+	}
+	version, _ := strconv.Atoi(t.Version)
+	t.Version = strconv.Itoa(version + 1)
+	w.templates[t.Name] = t
+	return t, nil
+}
+
+func (w *world) TagLaunchTemplate(_ context.Context, id string, tags map[string]string) error {
+	for name, t := range w.templates {
+		if t.ID == id {
+			t.Tags = with(t.Tags, tags)
+			w.templates[name] = t
+		}
+	}
+	return nil
+}
+
+func (w *world) DeleteLaunchTemplate(_ context.Context, id, _ string) error {
+	for _, g := range w.groups {
+		if g.TemplateID == id {
+			return fmt.Errorf("%s is made from it", g.Name)
+		}
+	}
+	delete(w.templates, w.templateByID(id).Name)
+	return nil
+}
+
+func (w *world) InstancesByTag(context.Context, map[string][]string) (all []capacity.Instance, _ error) {
+	for id, slot := range w.instances {
+		all = append(all, capacity.Instance{ID: id, Tags: map[string]string{capacity.TagNode: slot + "-1"}})
+	}
+	return all, nil
+}
+
+func (w *world) Terminate(_ context.Context, ids []string) error {
+	for _, id := range ids {
+		delete(w.instances, id)
+	}
+	return nil
+}
+
+func (w *world) EnsureNodeGroup(_ context.Context, want pcs.NodeGroup, _ bool) (pcs.NodeGroup, bool, error) {
+	if w.templateByID(want.TemplateID).ID != want.TemplateID || want.TemplateVersion == "" {
+		return want, false, fmt.Errorf("there is no launch template %q version %q", want.TemplateID, want.TemplateVersion)
+	}
+	w.groups = slices.DeleteFunc(slices.Clone(w.groups), func(g pcs.NodeGroup) bool { return g.Name == want.Name && g.Status == pcs.CreateFailed })
+	g := w.group(want.Name)
+	if g == nil {
+		w.groups = append(w.groups, pcs.NodeGroup{Name: want.Name, ID: w.id("pcs_")})
+		g = w.group(want.Name)
+	}
+	id := g.ID
+	*g = want
+	g.ID, g.ARN, g.Status = id, "arn:"+id, pcs.Active
+	return *g, true, nil
+}
+
+func (w *world) AwaitNodeGroup(_ context.Context, want pcs.NodeGroup) (pcs.NodeGroup, error) {
+	if g := w.group(want.Name); g != nil {
+		return *g, nil
+	}
+	return want, errors.New("there is none")
+}
+
+func (w *world) DeleteNodeGroup(_ context.Context, _ pcs.Cluster, name string) error {
+	g := w.group(name)
+	if g == nil {
+		return nil
+	}
+	for _, q := range w.queues {
+		if slices.Contains(q.GroupIDs, g.ID) {
+			return fmt.Errorf("%s is in queue %s", name, q.Name)
+		}
+	}
+	w.groups = slices.DeleteFunc(w.groups, func(g pcs.NodeGroup) bool { return g.Name == name })
+	return nil
+}
+
+func (w *world) EnsureQueue(_ context.Context, want pcs.Queue) error {
+	q := w.queue(want.Name)
+	if q == nil {
+		one := want
+		one.ID, one.Status, one.GroupIDs = w.id("pcs_q"), pcs.Active, nil
+		w.queues = append(w.queues, one)
+		q = w.queue(one.Name)
+	}
+	q.GroupIDs, q.SlurmSettings = union(q.GroupIDs, want.GroupIDs), want.SlurmSettings
+	return nil
+}
+
+func (w *world) ReleaseQueue(_ context.Context, _ pcs.Cluster, name string, groups []string, deleteEmpty bool) error {
+	q := w.queue(name)
+	q.GroupIDs = slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(groups, id) })
+	if deleteEmpty && len(q.GroupIDs) == 0 {
+		w.queues = slices.DeleteFunc(w.queues, func(q pcs.Queue) bool { return q.Name == name })
+	}
+	return nil
+}
+
+func (w *world) Tag(_ context.Context, arn string, tags map[string]string) error {
+	for i := range w.groups {
+		if w.groups[i].ARN == arn {
+			w.groups[i].Tags = with(w.groups[i].Tags, tags)
+		}
+	}
+	return nil
+}
+
+func with(tags, more map[string]string) map[string]string {
 	tags = maps.Clone(tags)
-	maps.Copy(tags, e.Tags)
+	maps.Copy(tags, more)
 	return tags
-}
-
-func (w *world) writeGroup(e WriteGroup) (now pcs.NodeGroup, err error) {
-	g := w.group(e.Group.Name)
-	if e.Action == Replace {
-		w.groups = slices.DeleteFunc(w.groups, func(g pcs.NodeGroup) bool { return g.Name == e.Group.Name })
-		g = nil
-	}
-	switch {
-	case w.templateByID(e.Group.TemplateID).ID != e.Group.TemplateID || e.Group.TemplateVersion == "":
-		return now, fmt.Errorf("there is no launch template %q version %q", e.Group.TemplateID, e.Group.TemplateVersion)
-	case g == nil && (e.Action == Nothing || e.Action == Update):
-		return now, fmt.Errorf("there is no %s to %s", e.Name, e.Action)
-	case g == nil:
-		now = e.Group
-		now.ID, now.Status = w.id("pcs_"), pcs.Active
-		now.ARN = "arn:" + now.ID
-		w.groups = append(w.groups, now)
-		return now, nil
-	case e.Action == Update:
-		id, arn := g.ID, g.ARN
-		*g = e.Group
-		g.ID, g.ARN, g.Status = id, arn, pcs.Active
-	}
-	return *g, nil
 }
 
 func (w *world) partition() (capacity.PartitionSettings, bool) {
@@ -345,19 +401,16 @@ func (w *world) setPartition(file string, p capacity.PartitionSettings) {
 	w.config = &c
 }
 
-// carryOut does what a plan says, as the executor does, up to a number of effects.
-func (w *world) carryOut(effects Effects, most int, after func(Effect)) error {
-	var all made
-	for i, e := range effects {
+// carryOut does what a plan says, up to a number of steps.
+func (w *world) carryOut(steps Steps, most int, after func(Step)) error {
+	for i, step := range steps {
 		if i == most {
 			return errKilled
 		}
-		now, err := w.do(all.complete(e))
-		if err != nil {
-			return fmt.Errorf("%s: %w", e.Sentence(capacity.Will), err)
+		if err := step.Do(context.Background(), w); err != nil {
+			return fmt.Errorf("%s: %w", step.Text, err)
 		}
-		all = all.with(now)
-		after(e)
+		after(step)
 	}
 	return nil
 }
@@ -371,7 +424,7 @@ func (w *world) setUp(t *testing.T, r Request) {
 	if len(p.Mismatches) > 0 {
 		t.Fatal(p.Mismatches)
 	}
-	if err := w.carryOut(p.Effects, -1, func(Effect) {}); err != nil {
+	if err := w.carryOut(p.Actions, -1, func(Step) {}); err != nil {
 		t.Fatal(err)
 	}
 }
