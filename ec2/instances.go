@@ -42,46 +42,17 @@ func networkInterface(card, device *int32, kind *string) capacity.Interface {
 // maxFilterValues is how many values EC2 takes in one filter.
 const maxFilterValues = 200
 
-// InstancesByTag describes the instances that have one of the values for each key, in any state but
-// terminated. At least one tag must be given.
+// InstancesByTag describes the instances that have one of the values for each key, at most 200 each, in
+// any state but terminated. At least one tag must be given.
 func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error) {
 	if len(tags) == 0 {
 		return nil, errors.New("describing instances by tag: no tag is given, which would choose every instance")
 	}
+	var filters []types.Filter
 	for key, values := range tags {
 		if len(values) == 0 {
 			return nil, nil
 		}
-		if len(values) > maxFilterValues {
-			return c.instancesInHalves(ctx, tags, key)
-		}
-	}
-	var filters []types.Filter
-	for key, values := range tags {
-		filters = append(filters, tagFilter(key, values...))
-	}
-	return c.instances(ctx, filters...)
-}
-
-// clockError is how far the machine's clock may be from AWS's: EC2 refuses requests that are
-// signed at a time more than 5 minutes off, S3 those of more than 15.
-const clockError = 15 * time.Minute
-
-// InstancesSince is InstancesByTag for instances launched since a time, to the minute.
-func (c *Client) InstancesSince(ctx context.Context, tags map[string][]string, since time.Time) ([]capacity.Instance, error) {
-	last := c.Now()
-	if last.Before(since) { // nothing has answered yet, and the machine's clock is behind AWS's
-		last = since
-	}
-	last = last.Add(clockError)
-	var minutes []string // "2026-11-21T22:05:*", as EC2 writes and compares launch times
-	for at := since.UTC().Truncate(time.Minute); !at.After(last); at = at.Add(time.Minute) {
-		if minutes = append(minutes, at.Format("2006-01-02T15:04:")+"*"); len(minutes) > maxFilterValues {
-			return c.InstancesByTag(ctx, tags)
-		}
-	}
-	filters := []types.Filter{filter("launch-time", minutes...)}
-	for key, values := range tags {
 		filters = append(filters, tagFilter(key, values...))
 	}
 	return c.instances(ctx, filters...)
@@ -142,23 +113,6 @@ func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capa
 				all = append(all, instance(a))
 			}
 		}
-	}
-	return all, nil
-}
-
-// instancesInHalves asks for one half of a tag's values, then for the other. An
-// instance has one value, so it is in one answer only.
-func (c *Client) instancesInHalves(ctx context.Context, tags map[string][]string, key string) ([]capacity.Instance, error) {
-	values := tags[key]
-	var all []capacity.Instance
-	for _, half := range [][]string{values[:len(values)/2], values[len(values)/2:]} {
-		some := maps.Clone(tags)
-		some[key] = half
-		found, err := c.InstancesByTag(ctx, some)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
 	}
 	return all, nil
 }

@@ -31,12 +31,6 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 	if err != nil || len(found) != 3 {
 		t.Fatalf("by tag %v, %v", found, err)
 	}
-	for since, want := range map[time.Duration]int{-time.Hour: 3, 0: 3, 2 * time.Minute: 0, -24 * time.Hour: 3} {
-		recent, err := c.InstancesSince(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}}, launched[0].Launched.Add(since))
-		if err != nil || len(recent) != want {
-			t.Errorf("since %s after the launch: %d instances, %v", since, len(recent), err)
-		}
-	}
 	found = found[:2]
 	if none, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNode: nil}); len(none) > 0 || err != nil {
 		t.Errorf("no value finds %v, %v", none, err)
@@ -80,23 +74,6 @@ func TestLaunchTakesNoPart(t *testing.T) {
 	left, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}})
 	if len(left) > 0 || err != nil {
 		t.Errorf("left %v, %v", left, err)
-	}
-}
-
-func TestInstancesByTagAsksInPartsForManyValues(t *testing.T) {
-	sim, c := newSim(t)
-	if _, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
-		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagNode: "x"}}); err != nil {
-		t.Fatal(err)
-	}
-	values := slices.Repeat([]string{"none"}, 450)
-	values[449] = "x"
-	found, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNode: values})
-	if err != nil || len(found) != 1 {
-		t.Errorf("found %v, %v", found, err)
-	}
-	if n := calls(sim, "DescribeInstances"); n != 4 {
-		t.Errorf("%d calls", n)
 	}
 }
 

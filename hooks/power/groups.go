@@ -27,62 +27,53 @@ type wait struct {
 // launchGroups divides nodes into groups, in the order of their first nodes. nodes are sorted; other nodes of the
 // jobs are ignored.
 func launchGroups(nodes []string, waits []wait, known []capacity.Job) []group {
-	leader := map[string]string{}
-	for _, n := range nodes {
-		leader[n] = n
-	}
-	find := func(n string) string {
-		for leader[n] != n {
-			n = leader[n]
-		}
-		return n
-	}
-	first := map[int]string{} // of each job
-	for _, w := range waits {
-		for _, n := range w.nodes {
-			if _, ours := leader[n]; !ours {
-				continue
-			}
-			if other, seen := first[w.job]; seen {
-				leader[find(n)] = find(other)
-			} else {
-				first[w.job] = n
-			}
-		}
-	}
 	holds := map[int]capacity.Job{} // of those that have their nodes
 	for _, j := range known {
 		if j.Allocated() {
 			holds[j.ID] = j
 		}
 	}
-	index := map[string]int{}
-	var groups []group
+	of := map[string]*group{} // by node
 	for _, n := range nodes {
-		at, seen := index[find(n)]
-		if !seen {
-			at = len(groups)
-			index[find(n)] = at
-			groups = append(groups, group{})
-		}
-		groups[at].nodes = append(groups[at].nodes, n)
+		of[n] = &group{nodes: []string{n}}
 	}
 	for _, w := range waits {
-		n, ours := first[w.job]
-		if !ours {
+		var g *group
+		for _, n := range w.nodes {
+			other := of[n]
+			switch {
+			case other == nil || other == g:
+			case g == nil:
+				g = other
+			default: // the job joins them
+				g.nodes, g.jobs, g.lost = append(g.nodes, other.nodes...), append(g.jobs, other.jobs...), append(g.lost, other.lost...)
+				for _, n := range other.nodes {
+					of[n] = g
+				}
+			}
+		}
+		if g == nil {
 			continue
 		}
-		g := &groups[index[find(n)]]
-		job, there := holds[w.job]
+		job, has := holds[w.job]
 		switch {
-		case !there:
+		case !has:
 			g.lost = append(g.lost, w.job)
 		case !slices.ContainsFunc(g.jobs, func(j capacity.Job) bool { return j.ID == w.job }):
 			g.jobs = append(g.jobs, job)
 		}
 	}
-	for _, g := range groups {
-		slices.SortFunc(g.jobs, func(a, b capacity.Job) int { return a.ID - b.ID })
+	var groups []group
+	index := map[*group]int{}
+	for _, n := range nodes {
+		i, there := index[of[n]]
+		if !there {
+			i = len(groups)
+			index[of[n]] = i
+			groups = append(groups, group{jobs: of[n].jobs, lost: of[n].lost})
+			slices.SortFunc(groups[i].jobs, func(a, b capacity.Job) int { return a.ID - b.ID })
+		}
+		groups[i].nodes = append(groups[i].nodes, n)
 	}
 	return groups
 }

@@ -42,76 +42,64 @@ type launching struct {
 func launch(w World, c *call, u unit) ([]outcome, []odcr) {
 	l := &launching{World: w, call: c, unit: u, got: map[string]launched{}, ended: map[string]bool{}}
 	var why, first *Failure
-	zones := u.zones()
-	for i, zone := range zones {
-		why = nil
-		for _, p := range u.parts {
-			if why = l.launchPart(p, p.in(zone)); why != nil {
-				break
-			}
-		}
-		if !why.is(capacity.NoRoom) {
-			break
-		}
-		first = cmp.Or(first, why)
-		why = first
-		if i+1 < len(zones) && len(l.got) > 0 {
-			if failed := l.terminate(l.instances(), "the rest of the job has no room in the zone"); failed != nil {
-				why = failed
+	for i, zone := range u.zones() {
+		if i > 0 && len(l.got) > 0 {
+			if why = l.terminate(l.instances(), "the rest of the job has no room in the zone"); why != nil {
 				break
 			}
 			clear(l.got)
 		}
+		why = l.launchParts(zone)
+		if first = cmp.Or(first, why); !why.is(capacity.NoRoom) {
+			break
+		}
+		why = first
 	}
 	return l.settle(why), l.odcrs
 }
 
-// launchPart launches the nodes of a part that have no instance of this power-up, in one target after the other: all
-// of them or none; of one-node groups, as many as fit.
-func (l *launching) launchPart(p part, targets []target) *Failure {
-	missing, failure := l.adopt(p, targets)
-	if failure != nil || len(missing) == 0 {
-		return failure
-	}
-	template := l.templates[p.place.group.LaunchTemplate]
-	if template.failure != nil {
-		return template.failure
-	}
-	var first *Failure // EC2's first answer for lack of room
-	for _, t := range targets {
-		for len(missing) > 0 {
-			found, failure := l.launchInto(p, t, template.version, missing)
-			missing = without(missing, func(n string) bool { _, ok := found[n]; return ok })
-			if failure.is(capacity.NoRoom) {
-				first = cmp.Or(first, failure)
-				l.markFull(t, len(missing), failure)
-				break
-			}
-			if failure != nil {
-				return failure
+// launchParts launches the nodes that have no instance of this power-up, in one target after the other: all nodes of a
+// part or none; of one-node groups, as many as fit.
+func (l *launching) launchParts(zone string) *Failure {
+	for _, p := range l.parts {
+		targets := p.in(zone)
+		missing, failure := l.adopt(p, targets)
+		if failure != nil {
+			return failure
+		}
+		var full *Failure // EC2's first answer for lack of room
+		for _, t := range targets {
+			for len(missing) > 0 {
+				found, failure := l.launchInto(p, t, missing)
+				missing = without(missing, func(n string) bool { _, ok := found[n]; return ok })
+				if failure.is(capacity.NoRoom) {
+					full = cmp.Or(full, failure)
+					l.markFull(t, len(missing), failure)
+					break
+				}
+				if failure != nil {
+					return failure
+				}
 			}
 		}
+		if len(missing) > 0 {
+			return nowhere(p, targets, full)
+		}
 	}
-	if len(missing) == 0 {
-		return nil
-	}
-	l.endLeft(missing)
-	return nowhere(p, targets, first)
+	return nil
 }
 
 // launchInto launches nodes into a target, or into an ODCR that it creates there, which is cancelled if nothing runs in
 // it.
-func (l *launching) launchInto(p part, t target, template string, nodes []string) (map[string]capacity.Instance, *Failure) {
+func (l *launching) launchInto(p part, t target, nodes []string) (map[string]capacity.Instance, *Failure) {
 	if !t.hold {
-		return l.runInstances(p, t, t, template, nodes)
+		return l.runInstances(p, t, t.reservationID, nodes)
 	}
-	held, failure := l.createODCR(p, t, template, nodes)
+	held, failure := l.createODCR(p, t, nodes)
 	if failure != nil {
 		return nil, failure
 	}
-	into := t
-	into.reservationID, into.kind = held.ID, capacity.ODCR
-	found, failure := l.runInstances(p, t, into, template, nodes)
+	found, failure := l.runInstances(p, t, held.ID, nodes)
 	if len(found) == 0 {
 		l.cancelODCRs(l.World, []odcr{held})
 		return nil, failure
@@ -180,19 +168,19 @@ func (l *launching) instances() (ids []string) {
 }
 
 // runInstances is one RunInstances for nodes: all of them or none, or as many one-node groups as fit. If its token is
-// used, or its instances have ended already, the next attempt has another token. into is the target, or the ODCR that
-// was created there and backs nothing soon.
-func (l *launching) runInstances(p part, t, into target, template string, nodes []string) (map[string]capacity.Instance, *Failure) {
+// used, or its instances have ended already, the next attempt has another token. The reservation is the target's, or the
+// ODCR that was created there and backs nothing soon.
+func (l *launching) runInstances(p part, t target, reservation string, nodes []string) (map[string]capacity.Instance, *Failure) {
 	jobs := l.jobsOf(nodes)
-	order := capacity.Launch{LaunchTemplate: template, InstanceType: t.instanceType, SubnetID: t.subnetID,
-		ReservationID: into.reservationID, Kind: into.kind, PlacementGroup: t.placementGroup, Fresh: t.hold, Count: len(nodes),
-		Least: len(nodes), Tags: l.tags(jobs, p.place.partition.Name, nodes, t.reservationID)}
+	order := capacity.Launch{LaunchTemplate: p.template, InstanceType: t.instanceType, SubnetID: t.subnetID, ReservationID: reservation,
+		Kind: t.kind, PlacementGroup: t.placementGroup, Fresh: t.hold, Count: len(nodes), Least: len(nodes),
+		Tags: l.tags(jobs, p.place.partition.Name, nodes, t.reservationID)}
 	if len(l.groups) > 1 {
 		order.Least = 1
 	}
 	var used *Failure
 	for attempt := range mostAttempts {
-		order.ClientToken = l.launchToken(jobs, nodes, attempt, into.reservationID, t.subnetID, t.instanceType, template)
+		order.ClientToken = l.launchToken(jobs, nodes, attempt, reservation, t.subnetID, t.instanceType, p.template)
 		if l.launches.Wait(l.work) != nil {
 			return nil, errNoTime
 		}
@@ -227,27 +215,6 @@ func byNode(nodes []string, instances []capacity.Instance, least int) (map[strin
 		return found, failed("EC2 launched %d instances for %d nodes", len(found), len(nodes))
 	}
 	return found, nil
-}
-
-// endLeft terminates what older launches of several nodes have left for nodes without room, unless all instances are
-// known: the leftovers may take the place.
-func (l *launching) endLeft(nodes []string) {
-	if l.all {
-		return
-	}
-	all, err := l.everything()
-	if err != nil {
-		l.Warn("instances of older launches may be left", "err", err)
-	}
-	var stale []string
-	for _, i := range all {
-		if slices.Contains(nodes, i.Tags[capacity.TagNode]) && !i.Ended() && i.Launched.Before(l.since) {
-			stale = append(stale, i.ID)
-		}
-	}
-	if len(stale) > 0 {
-		l.terminate(stale, "of an older launch")
-	}
 }
 
 // nowhere is EC2's first answer, with the places where capacity could not be held.

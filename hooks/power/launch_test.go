@@ -56,14 +56,6 @@ const done = `
 
 // What a launch into reservations does.
 func TestLaunchStories(t *testing.T) {
-	some := func(w *fake, f *facts) {
-		f.all = false
-		w.has(nil, "i-old", "gpu-1", -time.Hour, one)
-		w.has(nil, "i-new", "gpu-2", time.Second, one)
-		w.has(nil, "i-other", "gpu-9", -time.Hour, one)
-		w.has(nil, "i-ended", "gpu-1", -time.Hour, one)
-		w.instances["i-ended"].State = "terminated"
-	}
 	const both = `
 		launch gpu-[1-2] ` + two + ` 2 A → no room
 		mark-full ` + two + ` 2
@@ -83,11 +75,6 @@ func TestLaunchStories(t *testing.T) {
 		"nobody knows whether it is full": {nil, `
 			launch gpu-[1-2] ` + two + ` 2 A → no query
 			launch gpu-[1-2] ` + one + ` 1 B` + done, "gpu-1,gpu-2"},
-		"both are, and not all instances are known": {some, both + `
-			ask-instances
-			terminate i-old`, " InsufficientInstanceCapacity"},
-		"nobody knows what is left": {some, both + `
-			ask-instances → unknown`, " InsufficientInstanceCapacity"},
 		"a token is used": {nil, `
 			launch gpu-[1-2] ` + two + ` 2 A → token used
 			launch gpu-[1-2] ` + two + ` 2 B → ended
@@ -103,9 +90,6 @@ func TestLaunchStories(t *testing.T) {
 			address gpu-[1-2] → unknown` + done, "gpu-1,gpu-2"},
 		"Slurm does not take the addresses": {nil, `
 			launch gpu-[1-2] ` + two + ` 2 A` + strings.Repeat("\naddress gpu-[1-2] → unknown", 15), "gpu-1,gpu-2 failed"},
-		"the template is not known": {func(_ *fake, f *facts) {
-			f.templates = map[string]template{"": {failure: failureOf(answers["refused"])}}
-		}, "", " UnauthorizedOperation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {

@@ -36,8 +36,8 @@ type odcr struct {
 
 // createODCR creates an ODCR for nodes, in the target's zone. It is in the ledger before it is ordered, and until it
 // is certain that it does not exist.
-func (l *launching) createODCR(p part, t target, template string, nodes []string) (odcr, *Failure) {
-	platform, failure := l.platform(p, template)
+func (l *launching) createODCR(p part, t target, nodes []string) (odcr, *Failure) {
+	platform, failure := l.platform(p)
 	if failure != nil {
 		return odcr{}, failure
 	}
@@ -97,14 +97,14 @@ func ofLedger(err error) *Failure {
 }
 
 // platform is that of the image: an ODCR for another would be paid for in vain. It is Linux if nobody knows.
-func (l *launching) platform(p part, template string) (string, *Failure) {
+func (l *launching) platform(p part) (string, *Failure) {
 	if _, group, _ := l.seen(p.place); group.Platform != "" {
 		return group.Platform, nil
 	}
-	image, err := l.ImagePlatform(l.finish, template)
+	image, err := l.ImagePlatform(l.finish, p.template)
 	if err == nil && image.Platform == "" {
 		image.Platform = capacity.LinuxUNIX
-		l.Warn("capacity is held for "+image.Platform+", since nobody knows what the image runs", "template", template)
+		l.Warn("capacity is held for "+image.Platform+", since nobody knows what the image runs", "template", p.template)
 	}
 	return image.Platform, failureOf(err)
 }

@@ -20,9 +20,8 @@ type facts struct {
 	now      time.Time
 	// since is AWS's time before which this power-up cannot have launched anything.
 	since time.Time
-	// live are our instances by the node that they were launched for; all: those of every node, see instancesOf.
+	// live are our instances by the node that they were launched for.
 	live map[string][]capacity.Instance
-	all  bool
 	// taken counts the places in reservations that this call's launches will use.
 	taken map[string]int
 	// full are the reservations that were full a short while ago: see chooseTargets.
@@ -60,8 +59,9 @@ type unit struct {
 
 // part is the nodes of a unit that are in one slot, sorted.
 type part struct {
-	place place
-	nodes []string
+	place    place
+	template string // with its version
+	nodes    []string
 	// targets in the order in which they are tried.
 	targets []target
 }
@@ -155,8 +155,12 @@ func (f *facts) parts(g group) ([]part, *Failure) {
 		at, _ := placeOf(f.settings, n)
 		i := slices.IndexFunc(parts, func(p part) bool { return p.place.slot == at.slot })
 		if i < 0 {
+			template := f.templates[at.group.LaunchTemplate]
+			if template.failure != nil {
+				return nil, template.failure
+			}
 			i = len(parts)
-			parts = append(parts, part{place: at})
+			parts = append(parts, part{place: at, template: template.version})
 		}
 		parts[i].nodes = append(parts[i].nodes, n)
 	}

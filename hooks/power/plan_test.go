@@ -47,7 +47,7 @@ func twoReservations() *capacity.Snapshot {
 func newFacts(snap *capacity.Snapshot) *facts {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 8}}}}}
 	return &facts{settings: settings, cluster: "ml", snap: snap, now: noon, since: noon.Add(-clockSlack), taken: map[string]int{}, admitted: map[asked]admitted{}, live: map[string][]capacity.Instance{},
-		templates: map[string]template{"": {version: "lt-1:1"}}, all: true}
+		templates: map[string]template{"": {version: "lt-1:1"}}}
 }
 
 func nlp(id int, nodes ...string) capacity.Job {

@@ -286,12 +286,17 @@ func TestResumeStories(t *testing.T) {
 			notify 1
 			down gpu-[1-2]
 			comment 1`, false},
+		"the template is not known": {func(c *call) { c.templates = map[string]template{"": {failure: failureOf(answers["refused"])}} }, `
+			record resume UnauthorizedOperation gpu-[1-2];
+			notify 1
+			down gpu-[1-2]
+			comment 1`, false},
 		"the job is gone": {func(c *call) { c.jobs = nil }, `
 			record resume job-gone gpu-[1-2];
 			down gpu-[1-2]`, false},
 		"the job has other nodes, which run elsewhere": {func(c *call) {
-			c.all, c.jobs = false, []capacity.Job{nlp(1, "gpu-1", "gpu-2", "gpu-5")}
-		}, "ask-instances\nlaunch gpu-[1-2] " + one + " 1 A" + done, false},
+			c.jobs = []capacity.Job{nlp(1, "gpu-1", "gpu-2", "gpu-5")}
+		}, "launch gpu-[1-2] " + one + " 1 A" + done, false},
 		"Slurm keeps the nodes": {nil, "launch gpu-[1-2] " + two + ` 2 A → refused
 			record resume UnauthorizedOperation gpu-[1-2];
 			notify 1
@@ -300,8 +305,9 @@ func TestResumeStories(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
-				w.has(nil, "i-5", "gpu-5", -time.Hour, one)
-				up := &call{journal: logless(), facts: newFacts(twoReservations()), nodes: pair().nodes, jobs: pair().jobs, budget: mostBudget}
+				f := newFacts(twoReservations())
+				w.has(f, "i-5", "gpu-5", -time.Hour, one)
+				up := &call{journal: logless(), facts: f, nodes: pair().nodes, jobs: pair().jobs, budget: mostBudget}
 				if c.change != nil {
 					c.change(up)
 				}

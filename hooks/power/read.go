@@ -15,10 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// mostAsked is the largest number of nodes for which EC2 is asked by name: the values of one filter. For more nodes,
-// listing all our instances is the smaller call.
-const mostAsked = 200
-
 // headStart is how long only squeue runs next to the calls to AWS. Slurm's other programs would delay them by more,
 // and AWS's answers take longest. Measured on two cores.
 const headStart = 4 * time.Millisecond
@@ -59,7 +55,7 @@ func (s *site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	var reads sync.WaitGroup
 	reads.Go(func() { c.jobs, c.jobsErr = s.BriefJobs(ctx) }) // of many jobs it takes longest
 	if guess != "" {
-		reads.Go(func() { c.facts, c.factsErr = s.readFacts(ctx, guess, nodes, last, byHand) })
+		reads.Go(func() { c.facts, c.factsErr = s.readFacts(ctx, guess, nodes, last) })
 		time.Sleep(headStart)
 	}
 	reads.Go(func() {
@@ -73,7 +69,7 @@ func (s *site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 		return nil, unknown
 	}
 	if cluster != guess { // the facts are about another cluster's instances
-		c.facts, c.factsErr = s.readFacts(ctx, cluster, nodes, last, byHand)
+		c.facts, c.factsErr = s.readFacts(ctx, cluster, nodes, last)
 	}
 	if byHand { // Slurm may have waited for the nodes as long
 		since = since.Add(-timeout)
@@ -85,23 +81,19 @@ func (s *site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 }
 
 // readFacts reads what launches are decided on, side by side. last is the last snapshot; nil if there is none.
-func (s *site) readFacts(ctx context.Context, cluster string, nodes []string, last *capacity.Snapshot, byHand bool) (*facts, error) {
+func (s *site) readFacts(ctx context.Context, cluster string, nodes []string, last *capacity.Snapshot) (*facts, error) {
 	partitions, templates := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
 		at, _ := placeOf(s.settings, n)
 		partitions[at.partition.Name], templates[at.group.LaunchTemplate] = true, true
 	}
 	f := &facts{settings: s.settings, cluster: cluster, live: map[string][]capacity.Instance{}, templates: map[string]template{},
-		taken: map[string]int{}, admitted: map[asked]admitted{}, all: last == nil || byHand || len(nodes) > mostAsked}
+		taken: map[string]int{}, admitted: map[asked]admitted{}}
 	var ours []capacity.Instance
 	var seen capacity.Seen
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
-		if f.all {
-			ours, err = ourInstances(readCtx, s, cluster)
-		} else { // AWS has not answered yet: the offset is that of sync's last pass
-			ours, err = s.instancesOf(readCtx, cluster, s.began.Add(last.ClockOffset.Duration).Add(-clockSlack), nodes)
-		}
+		ours, err = ourInstances(readCtx, s, cluster)
 		return err
 	})
 	reads.Go(func() (err error) {
@@ -166,29 +158,4 @@ func (f *facts) see(ours []capacity.Instance) {
 func ourInstances(ctx context.Context, w World, cluster string) ([]capacity.Instance, error) {
 	found, err := w.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {cluster}})
 	return capacity.WithNodes(found, hostlist.Expand), err
-}
-
-// instancesOf are those launched alone for one of the nodes, and everything launched since a time. It misses the
-// instances of older launches of several nodes: see endLeft.
-func (s *site) instancesOf(ctx context.Context, cluster string, since time.Time, nodes []string) ([]capacity.Instance, error) {
-	mark := []string{cluster}
-	var named, recent []capacity.Instance
-	reads, ctx := errgroup.WithContext(ctx)
-	reads.Go(func() (err error) {
-		named, err = s.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: mark, capacity.TagNode: nodes})
-		return err
-	})
-	reads.Go(func() (err error) {
-		recent, err = s.InstancesSince(ctx, map[string][]string{capacity.TagCluster: mark}, since)
-		return err
-	})
-	if err := reads.Wait(); err != nil {
-		return nil, err
-	}
-	for _, i := range recent {
-		if !slices.ContainsFunc(named, func(n capacity.Instance) bool { return n.ID == i.ID }) {
-			named = append(named, i)
-		}
-	}
-	return capacity.WithNodes(named, hostlist.Expand), nil
 }

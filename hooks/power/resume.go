@@ -50,8 +50,6 @@ type call struct {
 	// even then has a time limit of its own.
 	work, finish, last context.Context
 	launches, holds    *rate.Limiter
-	// everything lists all our instances, once.
-	everything func() ([]capacity.Instance, error)
 }
 
 // powerUp is what pcs-capacity-resume does. With provider ec2 it launches the nodes. With provider pcs, where PCS
@@ -116,7 +114,7 @@ func powerUp(ctx context.Context, s *site) error {
 // down, jobs that are refused for good are held. When ctx ends (SIGTERM) no further launch begins, but a running one is
 // completed, so its nodes are known to Slurm or taken down.
 func resume(ctx context.Context, w World, c *call, waits []wait) error {
-	defer c.begin(ctx, w)()
+	defer c.begin(ctx)()
 	nodes, err := c.poweringUp()
 	if len(nodes) == 0 {
 		return err
@@ -126,9 +124,6 @@ func resume(ctx context.Context, w World, c *call, waits []wait) error {
 	groups := launchGroups(nodes, append(waits, waiting(c.jobs)...), c.jobs)
 	if c.jobsErr != nil { // nothing is launched without Slurm's answer about accounts
 		c.factsErr = fmt.Errorf("asking Slurm for its jobs: %w", c.jobsErr)
-	}
-	if c.factsErr == nil {
-		c.factsErr = c.lookBeside(groups)
 	}
 	if why := failureOf(c.factsErr); why != nil {
 		var all []outcome
@@ -171,33 +166,13 @@ func resume(ctx context.Context, w World, c *call, waits []wait) error {
 
 // begin begins the time for the call: after two thirds of the budget nothing new is launched, and failures are handled
 // in another third.
-func (c *call) begin(ctx context.Context, w World) (stop func()) {
+func (c *call) begin(ctx context.Context) (stop func()) {
 	c.last = context.WithoutCancel(ctx)
-	work, stopWork := context.WithDeadline(ctx, c.began.Add(c.budget*2/3))
-	finish, stopFinish := context.WithDeadline(c.last, c.began.Add(c.budget))
-	c.work, c.finish = work, finish
+	var stopWork, stopFinish context.CancelFunc
+	c.work, stopWork = context.WithDeadline(ctx, c.began.Add(c.budget*2/3))
+	c.finish, stopFinish = context.WithDeadline(c.last, c.began.Add(c.budget))
 	c.launches, c.holds = rate.NewLimiter(launchesASecond, launchBurst), rate.NewLimiter(holdsASecond, holdBurst)
-	c.everything = sync.OnceValues(func() ([]capacity.Instance, error) { return ourInstances(finish, w, c.cluster) })
 	return func() { stopWork(); stopFinish() }
-}
-
-// lookBeside learns of all our instances if a job has nodes other than those being powered up: it must be launched into
-// the reservation where they run.
-func (c *call) lookBeside(groups []group) error {
-	if c.all || !slices.ContainsFunc(groups, func(g group) bool {
-		return slices.ContainsFunc(g.jobs, func(j capacity.Job) bool {
-			return slices.ContainsFunc(j.Nodes, func(n string) bool { return !slices.Contains(g.nodes, n) })
-		})
-	}) {
-		return nil
-	}
-	ours, err := c.everything()
-	if err == nil {
-		clear(c.live)
-		c.all = true
-		c.see(ours)
-	}
-	return err
 }
 
 // poweringUp returns the nodes that Slurm waits for. A node that is up belongs to jobs. A node that Slurm does not

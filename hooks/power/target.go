@@ -56,7 +56,9 @@ func (f *facts) chooseTargets(jobs []capacity.Job, at place, nodes int) ([]targe
 			continue
 		}
 		for _, t := range some {
-			t.hold = r.ID == "" && g.Holds(wishes, f.snap)
+			if r.ID == "" && g.Holds(wishes, f.snap) {
+				t.hold, t.kind = true, capacity.ODCR
+			}
 			targets = append(targets, t)
 		}
 	}

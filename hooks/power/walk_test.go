@@ -38,8 +38,8 @@ func chance(seed uint64) func(line string) string {
 
 // run is a power-up of gpu-1 to gpu-4 for a job of two nodes, and two of one, with what is in the World by now; false if
 // it was killed.
-func (w *fake) run(f *facts, all bool) bool {
-	f.now, f.all, f.live = w.Now(), all, map[string][]capacity.Instance{}
+func (w *fake) run(f *facts) bool {
+	f.now, f.live = w.Now(), map[string][]capacity.Instance{}
 	f.see(w.all())
 	c := &call{journal: logless(), facts: f, nodes: []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}, budget: 118 * time.Second,
 		jobs: []capacity.Job{nlp(1, "gpu-1", "gpu-2"), batch(nlp(3, "gpu-3")), batch(nlp(4, "gpu-4"))}}
@@ -72,12 +72,12 @@ func TestR5_Walks(t *testing.T) {
 			if seed%3 > 0 {
 				w.kill = 1 + int(seed)%23
 			}
-			if !w.run(f(), seed%4 < 2) {
+			if !w.run(f()) {
 				killed++
 				w.check(t, true)
 				w.lines = append(w.lines, "killed, and run again")
 				w.kill = 0
-				w.run(f(), seed%4 < 2)
+				w.run(f())
 			}
 			w.check(t, false)
 			launches, holds = launches+len(w.instances), holds+len(w.ordered)

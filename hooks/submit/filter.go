@@ -1,3 +1,10 @@
+// Package submit judges a job while it is being submitted: the filter, and the Lua scripts that
+// call it.
+//
+//	sbatch, srun, salloc → cli_filter.lua → pcs-capacity-filter   [Answer]
+//	slurmctld            → job_submit.lua → pcs-capacity-filter   [Answer]
+//
+// It links no AWS SDK, and whatever is wrong with our files, the job goes on.
 package submit
 
 import (
@@ -5,8 +12,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -18,6 +28,16 @@ import (
 // a program that it runs, and a state_dir on a shared file system can hang. The filter normally takes milliseconds.
 // job_submit.lua kills it after the same time, and then does not call it for a while.
 const FilterDeadline = 2 * time.Second
+
+// Main is pcs-capacity-filter, which only the Lua shims call. It returns the exit status: 1 when the answer cannot be
+// written. After [FilterDeadline] it ends the process without an answer.
+func Main(args []string) int {
+	time.AfterFunc(FilterDeadline, func() { os.Exit(1) })
+	if _, err := os.Stdout.WriteString(Answer(args, time.Now(), hook.FilterLog())); err != nil {
+		return 1
+	}
+	return 0
+}
 
 // Answer judges a job that is being submitted. args are the fields from a Lua shim, each as key=hex; machineNow is
 // this machine's clock, which the snapshot's offset corrects to AWS's.
@@ -97,4 +117,26 @@ func answerText(v capacity.Verdict) string {
 	}
 	b.WriteString("end\n")
 	return b.String()
+}
+
+// timeInText is what capacity.FormatUTC writes.
+var timeInText = sync.OnceValue(
+	func() *regexp.Regexp { return regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`) },
+)
+
+// localTimes puts the time as squeue writes it, in a zone, before each UTC time of a text:
+// "2026-03-03T05:50 (10:50 UTC)", with the date of both where they differ. Where the zone
+// is UTC it leaves the text as it is.
+func localTimes(text string, zone *time.Location) string {
+	return timeInText().ReplaceAllStringFunc(text, func(utc string) string {
+		t, err := time.Parse("2006-01-02 15:04 UTC", utc)
+		local := t.In(zone)
+		if _, offset := local.Zone(); err != nil || offset == 0 {
+			return utc
+		}
+		if t.Day() == local.Day() {
+			utc = utc[len("2006-01-02 "):]
+		}
+		return fmt.Sprintf("%s (%s)", local.Format("2006-01-02T15:04"), utc)
+	})
 }
