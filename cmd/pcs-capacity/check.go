@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -30,17 +30,17 @@ fails; warnings leave it 0.`
 
 // findingRow is one check.
 type findingRow struct {
-	Check  string       `json:"check" col:"CHECK"`
-	Status check.Status `json:"status" col:"STATUS"`
-	Shown  string       `json:"-" col:"WHAT, AND WHAT TO DO" wrap:"yes"`
-	What   string       `json:"what"`
-	Fix    string       `json:"fix,omitempty"`
+	Check  string      `json:"check" col:"CHECK"`
+	Status site.Status `json:"status" col:"STATUS"`
+	Shown  string      `json:"-" col:"WHAT, AND WHAT TO DO" wrap:"yes"`
+	What   string      `json:"what"`
+	Fix    string      `json:"fix,omitempty"`
 }
 
 // checkDocument is the JSON form.
 type checkDocument struct {
-	OK       bool           `json:"ok"`
-	Findings check.Findings `json:"findings"`
+	OK       bool          `json:"ok"`
+	Findings site.Findings `json:"findings"`
 }
 
 // Run makes all checks and shows them.
@@ -48,13 +48,13 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 	path := config.Find(g.Config)
 	cfg, err := config.Load(path)
 	if err != nil {
-		var wrong check.Findings
+		var wrong site.Findings
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			wrong = append(wrong, check.FromWords("settings", line, "mend "+path))
+			wrong = append(wrong, site.FromWords("settings", line, "mend "+path))
 		}
 		return c.show(t, wrong)
 	}
-	sources := check.Sources{Config: cfg, Slurm: slurm.New(cfg.Cluster), Watch: strings.Join(watchCommand(g, cfg), " && ")}
+	sources := site.Sources{Config: cfg, Slurm: slurm.New(cfg.Cluster), Watch: strings.Join(watchCommand(g, cfg), " && ")}
 	if sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile}); sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
 	}
@@ -68,7 +68,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 
 // hooksHere looks at the scripts of this host, and at the settings of self-managed Slurm. Without settings
 // of ours, or without the filter, nobody knows what is old.
-func hooksHere(ctx context.Context, f programFlags, cfg *maybeConfig) (hooks []check.Hook, err error) {
+func hooksHere(ctx context.Context, f programFlags, cfg *maybeConfig) (hooks []site.Hook, err error) {
 	dirs := wiring.Folders(f.Dir)
 	for _, hook := range []string{wiring.CLIFilter, wiring.JobSubmit} {
 		for _, path := range scriptPaths(ctx, cfg.Config, hook, dirs) {
@@ -81,7 +81,7 @@ func hooksHere(ctx context.Context, f programFlags, cfg *maybeConfig) (hooks []c
 				return nil, err
 			}
 			if hook == wiring.CLIFilter || cfg.Cluster == "" || now != wiring.Missing { // PCS lets nobody have a job_submit.lua
-				hooks = append(hooks, check.Hook{Name: hook, File: path, State: string(now)})
+				hooks = append(hooks, site.Hook{Name: hook, File: path, State: string(now)})
 			}
 		}
 	}
@@ -90,20 +90,20 @@ func hooksHere(ctx context.Context, f programFlags, cfg *maybeConfig) (hooks []c
 		if _, err := os.Stat(conf); err != nil || cfg.Cluster != "" {
 			continue
 		}
-		site, err := wiring.ReadSite(conf)
+		own, err := wiring.ReadSite(conf)
 		if err != nil {
 			return nil, err
 		}
-		now, wrong, err := site.State()
+		now, wrong, err := own.State()
 		if err != nil {
 			return nil, err
 		}
-		unswitched, err := site.Unswitched(cfg.Domain())
+		unswitched, err := own.Unswitched(cfg.Domain())
 		if err != nil {
 			return nil, err
 		}
 		wrong = append(wrong, unswitched...)
-		hooks = append(hooks, check.Hook{Name: settingsHook, File: filepath.Join(dir, wiring.IncludeFile), State: string(now), Wrong: wrong})
+		hooks = append(hooks, site.Hook{Name: settingsHook, File: filepath.Join(dir, wiring.IncludeFile), State: string(now), Wrong: wrong})
 	}
 	return hooks, nil
 }
@@ -116,7 +116,7 @@ func likelyFilter(given string) string {
 	return filterPlaces(given)[0]
 }
 
-func (c *CheckCmd) show(t *terminal.Terminal, found check.Findings) error {
+func (c *CheckCmd) show(t *terminal.Terminal, found site.Findings) error {
 	rows := []findingRow{}
 	for _, f := range found {
 		shown := f.What

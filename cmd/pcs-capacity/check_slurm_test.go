@@ -15,8 +15,8 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/installed"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
@@ -211,7 +211,7 @@ func (w *wired) hooks(args ...string) {
 }
 
 // check runs the command.
-func (w *wired) check(more ...string) (status int, found check.Findings) {
+func (w *wired) check(more ...string) (status int, found site.Findings) {
 	w.Helper()
 	command := exec.CommandContext(w.Context(), "pcs-capacity", "--config", w.settings, "-o", "json", "check", "--filter", filepath.Join(w.bin, "pcs-capacity-filter"))
 	command.Dir, command.Env = w.dir, append(slices.Clone(w.env), more...)
@@ -264,12 +264,12 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 
 	status, found := w.check()
 	for _, f := range found {
-		if f.Status == check.Fail {
+		if f.Status == site.Fail {
 			t.Errorf("all is well, but %+v", f)
 		}
 	}
-	if !slices.ContainsFunc(found, func(f check.Finding) bool {
-		return f.Check == "permission" && f.Status == check.OK && !strings.Contains(f.What, "not checked")
+	if !slices.ContainsFunc(found, func(f site.Finding) bool {
+		return f.Check == "permission" && f.Status == site.OK && !strings.Contains(f.What, "not checked")
 	}) {
 		t.Errorf("not all permissions are checked: %+v", found)
 	}
@@ -308,10 +308,10 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 			status, found := w.check(f.env...)
 			undo()
 			want := 1
-			if f.status == check.Warn {
+			if f.status == site.Warn {
 				want = 0
 			}
-			at := slices.IndexFunc(found, func(one check.Finding) bool {
+			at := slices.IndexFunc(found, func(one site.Finding) bool {
 				return one.Check == f.check && one.Status == f.status && strings.Contains(one.What, f.what)
 			})
 			switch {
@@ -400,7 +400,7 @@ type breakage struct {
 	name      string
 	breaks    func() (undo func())
 	check     string
-	status    check.Status
+	status    site.Status
 	what, fix string
 	env       []string
 }
@@ -457,28 +457,28 @@ func (w *wired) breakages() []breakage {
 	down := filepath.Join(w.dir, "down.conf")
 	w.write("down.conf", downConf)
 	return []breakage{
-		{"no rights in Slurm", func() func() { w.uid = 65534; return func() { w.uid = 0 } }, "slurm-rights", check.Fail, "may place no reservations", "run this as root", nil},
-		{"settings with an unknown key", set("region =", "regoin ="), "settings", check.Fail, "regoin", "region", nil},
-		{"no such region", set(`"us-east-2"`, `"us-nowhere-1"`), "credentials", check.Fail, "AuthFailure", "", nil},
-		{"another region", set(`"us-east-2"`, `"us-west-2"`), "reservation", check.Fail, "does not describe reservation cr-0e2000000000000a1", "the region (us-west-2)", nil},
-		{"no credentials", nothing, "credentials", check.Fail, "no AWS credentials", "instance profile", []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}},
-		{"AWS is not reached", nothing, "credentials", check.Fail, "cannot be reached", "network", []string{"AWS_ENDPOINT_URL=http://127.0.0.1:1"}},
+		{"no rights in Slurm", func() func() { w.uid = 65534; return func() { w.uid = 0 } }, "slurm-rights", site.Fail, "may place no reservations", "run this as root", nil},
+		{"settings with an unknown key", set("region =", "regoin ="), "settings", site.Fail, "regoin", "region", nil},
+		{"no such region", set(`"us-east-2"`, `"us-nowhere-1"`), "credentials", site.Fail, "AuthFailure", "", nil},
+		{"another region", set(`"us-east-2"`, `"us-west-2"`), "reservation", site.Fail, "does not describe reservation cr-0e2000000000000a1", "the region (us-west-2)", nil},
+		{"no credentials", nothing, "credentials", site.Fail, "no AWS credentials", "instance profile", []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}},
+		{"AWS is not reached", nothing, "credentials", site.Fail, "cannot be reached", "network", []string{"AWS_ENDPOINT_URL=http://127.0.0.1:1"}},
 		{"the clock is off", func() func() {
 			w.sim.Clock().Advance(time.Minute)
 			return func() { w.sim.Clock().Advance(-time.Minute) }
-		}, "clock", check.Warn, "behind AWS's", "chronyd", nil},
-		{"a read is not allowed", without("ec2:DescribeInstances"), "permission", check.Fail, "ec2:DescribeInstances is not allowed", "iam-policy", nil},
-		{"launches are not allowed", without("ec2:RunInstances"), "permission", check.Fail, "ec2:RunInstances is not allowed", "iam-policy hooks", nil},
-		{"ends are not allowed", without("ec2:TerminateInstances"), "permission", check.Fail, "ec2:TerminateInstances is not allowed", "iam-policy", nil},
-		{"an unknown reservation", set("cr-0e2000000000000a1", "cr-0e2000000000000ff"), "reservation", check.Fail, "does not describe reservation", "check the id", nil},
-		{"a subnet in another zone", set("subnet-0e200000000000a01", "subnet-0e200000000000b02"), "reservation", check.Fail, "has only subnet-0e200000000000b02", "use a subnet in us-east-2a", nil},
-		{"an unknown subnet", set("subnet-0e200000000000a01", "subnet-0e200000000000fff"), "subnet", check.Fail, "does not describe subnet", "subnet_ids", nil},
-		{"another instance type", set("p5.48xlarge", "p5en.48xlarge"), "reservation", check.Fail, "is for p5.48xlarge", "use instance type", nil},
-		{"a launch template without tags in metadata", set("lt-0e2000000000000a4", "lt-0e2000000000000a2"), "launch-template", check.Fail, "no tags in the instance metadata", "InstanceMetadataTags", nil},
-		{"an image for another platform", set("lt-0e2000000000000a4", "lt-0e2000000000000a5"), "reservation", check.Fail, "the image of node group gpu is for Red Hat Enterprise Linux", "use an image for Linux/UNIX", nil},
-		{"an image that does not exist", set("lt-0e2000000000000a4", "lt-0e2000000000000a6"), "platform", check.Fail, "InvalidAMIID.NotFound", "name an AMI of this region", nil},
-		{"no such launch template", set("lt-0e2000000000000a4", "lt-0e2000000000000ff"), "launch-template", check.Fail, "no launch template lt-0e2000000000000ff", "create it", nil},
-		{"slurmctld is down", nothing, "slurmctld", check.Fail, "does not answer", "systemctl status slurmctld", []string{"SLURM_CONF=" + down}},
+		}, "clock", site.Warn, "behind AWS's", "chronyd", nil},
+		{"a read is not allowed", without("ec2:DescribeInstances"), "permission", site.Fail, "ec2:DescribeInstances is not allowed", "iam-policy", nil},
+		{"launches are not allowed", without("ec2:RunInstances"), "permission", site.Fail, "ec2:RunInstances is not allowed", "iam-policy hooks", nil},
+		{"ends are not allowed", without("ec2:TerminateInstances"), "permission", site.Fail, "ec2:TerminateInstances is not allowed", "iam-policy", nil},
+		{"an unknown reservation", set("cr-0e2000000000000a1", "cr-0e2000000000000ff"), "reservation", site.Fail, "does not describe reservation", "check the id", nil},
+		{"a subnet in another zone", set("subnet-0e200000000000a01", "subnet-0e200000000000b02"), "reservation", site.Fail, "has only subnet-0e200000000000b02", "use a subnet in us-east-2a", nil},
+		{"an unknown subnet", set("subnet-0e200000000000a01", "subnet-0e200000000000fff"), "subnet", site.Fail, "does not describe subnet", "subnet_ids", nil},
+		{"another instance type", set("p5.48xlarge", "p5en.48xlarge"), "reservation", site.Fail, "is for p5.48xlarge", "use instance type", nil},
+		{"a launch template without tags in metadata", set("lt-0e2000000000000a4", "lt-0e2000000000000a2"), "launch-template", site.Fail, "no tags in the instance metadata", "InstanceMetadataTags", nil},
+		{"an image for another platform", set("lt-0e2000000000000a4", "lt-0e2000000000000a5"), "reservation", site.Fail, "the image of node group gpu is for Red Hat Enterprise Linux", "use an image for Linux/UNIX", nil},
+		{"an image that does not exist", set("lt-0e2000000000000a4", "lt-0e2000000000000a6"), "platform", site.Fail, "InvalidAMIID.NotFound", "name an AMI of this region", nil},
+		{"no such launch template", set("lt-0e2000000000000a4", "lt-0e2000000000000ff"), "launch-template", site.Fail, "no launch template lt-0e2000000000000ff", "create it", nil},
+		{"slurmctld is down", nothing, "slurmctld", site.Fail, "does not answer", "systemctl status slurmctld", []string{"SLURM_CONF=" + down}},
 		{"another Slurm first in PATH", func() func() {
 			scontrol, err := exec.LookPath("scontrol")
 			if err != nil {
@@ -486,24 +486,24 @@ func (w *wired) breakages() []breakage {
 			}
 			w.program("scontrol", `[ "$1" != --version ] || { echo slurm 20.11.9; exit; }; exec `+scontrol+` "$@"`)
 			return func() { os.Remove(filepath.Join(w.bin, "scontrol")) }
-		}, "slurm-version", check.Fail, "commands here are 20.11.9", "first into PATH", nil},
-		{"a partition that Slurm lacks", set(`name = "gpu"`, `name = "gup"`), "partition", check.Fail, "no partition gup", "hooks install", nil},
-		{"groups that Slurm lets in", set(`provider = "ec2"`, "provider = \"ec2\"\nallow_groups = [\"daemon\"]"), "groups", check.Fail, "AllowGroups is ALL", "AllowGroups=daemon", nil},
-		{"accounts that Slurm does not keep", set(`provider = "ec2"`, "provider = \"ec2\"\nallow_accounts = [\"nlp\"]"), "accounts", check.Fail, "keeps no accounting", "AccountingStorageEnforce=associations", nil},
-		{"ResumeTimeout is too short", set("[submit]", "[timing]\nboot_allowance = \"20m\"\n[submit]"), "resume-timeout", check.Fail, "ResumeTimeout", "ResumeTimeout=1200", nil},
-		{"the filter cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-filter"), 0o644), "filter", check.Fail, "cannot be run", "chmod 755", nil},
-		{"ResumeProgram cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-resume"), 0o644), "power", check.Fail, "cannot be run", "chmod 755", nil},
-		{"job_submit.lua is missing", file(jobSubmit, gone), "job_submit", check.Fail, "every submission is refused", "hooks install job_submit", nil},
-		{"job_submit.lua is the site's", file(jobSubmit, func(string) string { return "-- the site's\n" }), "job_submit", check.Fail, "does not load ours", "add the line", nil},
+		}, "slurm-version", site.Fail, "commands here are 20.11.9", "first into PATH", nil},
+		{"a partition that Slurm lacks", set(`name = "gpu"`, `name = "gup"`), "partition", site.Fail, "no partition gup", "hooks install", nil},
+		{"groups that Slurm lets in", set(`provider = "ec2"`, "provider = \"ec2\"\nallow_groups = [\"daemon\"]"), "groups", site.Fail, "AllowGroups is ALL", "AllowGroups=daemon", nil},
+		{"accounts that Slurm does not keep", set(`provider = "ec2"`, "provider = \"ec2\"\nallow_accounts = [\"nlp\"]"), "accounts", site.Fail, "keeps no accounting", "AccountingStorageEnforce=associations", nil},
+		{"ResumeTimeout is too short", set("[submit]", "[timing]\nboot_allowance = \"20m\"\n[submit]"), "resume-timeout", site.Fail, "ResumeTimeout", "ResumeTimeout=1200", nil},
+		{"the filter cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-filter"), 0o644), "filter", site.Fail, "cannot be run", "chmod 755", nil},
+		{"ResumeProgram cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-resume"), 0o644), "power", site.Fail, "cannot be run", "chmod 755", nil},
+		{"job_submit.lua is missing", file(jobSubmit, gone), "job_submit", site.Fail, "every submission is refused", "hooks install job_submit", nil},
+		{"job_submit.lua is the site's", file(jobSubmit, func(string) string { return "-- the site's\n" }), "job_submit", site.Fail, "does not load ours", "add the line", nil},
 		{"job_submit.lua is old", file(jobSubmit, func(text string) string {
 			return strings.Replace(text, "FILTER_SECONDS, REST", "FILTER_SECOND, REST", 1)
-		}), "job_submit", check.Warn, "not what this version writes", "hooks install job_submit", nil},
-		{"cli_filter.lua is missing", file(cliFilter, gone), "cli_filter", check.Fail, "every submission is refused", "hooks install cli_filter", nil},
-		{"no snapshot", file(snapshot, gone), "snapshot", check.Fail, "is not there", "-p EnvironmentFile=/run/pcs-capacity-watch.env pcs-capacity --config " + w.settings + " sync --watch", nil},
-		{"a broken snapshot", file(snapshot, func(string) string { return "{" }), "snapshot", check.Fail, "reading snapshot", "sync", nil},
-		{"a stale snapshot", file(snapshot, func(text string) string { return strings.Replace(text, `"taken_at": "20`, `"taken_at": "19`, 1) }), "snapshot", check.Fail, "more than", "journalctl", nil},
-		{"users cannot read state_dir", mode(filepath.Join(w.dir, "state"), 0o700), "state-dir", check.Fail, "0700", "chmod 755", nil},
-		{"state_dir is a file", set(w.dir+"/state", w.dir+"/down.conf"), "state-dir", check.Fail, "not a folder", "state_dir", nil},
-		{"no state_dir", set(w.dir+"/state", w.dir+"/none"), "state-dir", check.Fail, "not there", "systemd-run --unit=pcs-capacity-watch", nil},
+		}), "job_submit", site.Warn, "not what this version writes", "hooks install job_submit", nil},
+		{"cli_filter.lua is missing", file(cliFilter, gone), "cli_filter", site.Fail, "every submission is refused", "hooks install cli_filter", nil},
+		{"no snapshot", file(snapshot, gone), "snapshot", site.Fail, "is not there", "-p EnvironmentFile=/run/pcs-capacity-watch.env pcs-capacity --config " + w.settings + " sync --watch", nil},
+		{"a broken snapshot", file(snapshot, func(string) string { return "{" }), "snapshot", site.Fail, "reading snapshot", "sync", nil},
+		{"a stale snapshot", file(snapshot, func(text string) string { return strings.Replace(text, `"taken_at": "20`, `"taken_at": "19`, 1) }), "snapshot", site.Fail, "more than", "journalctl", nil},
+		{"users cannot read state_dir", mode(filepath.Join(w.dir, "state"), 0o700), "state-dir", site.Fail, "0700", "chmod 755", nil},
+		{"state_dir is a file", set(w.dir+"/state", w.dir+"/down.conf"), "state-dir", site.Fail, "not a folder", "state_dir", nil},
+		{"no state_dir", set(w.dir+"/state", w.dir+"/none"), "state-dir", site.Fail, "not there", "systemd-run --unit=pcs-capacity-watch", nil},
 	}
 }

@@ -11,10 +11,10 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -138,7 +138,7 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	if err != nil {
 		return err
 	}
-	host := check.Host{
+	host := site.Host{
 		Config: cfg.Config,
 		Slurm:  slurm.New(cfg.Cluster),
 		Hooks:  hooks,

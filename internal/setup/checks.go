@@ -89,7 +89,7 @@ func (in *inspection) checkCluster() {
 func (in *inspection) checkMatch(want *wanted, slot slotState) {
 	g := capacity.NodeGroup{
 		Name: slot.name, InstanceType: in.reservation.InstanceType, PurchaseOption: in.reservation.Kind,
-		MaxNodes: want.partition.MaxNodes, Platform: in.names.image.Platform, Subnets: subnets(in.network.chosen),
+		MaxNodes: want.partition.MaxNodes, Platform: in.launch.Image.Platform, Subnets: subnets(in.network.chosen),
 	}
 	for _, m := range capacity.Match(in.reservation, g, in.now) {
 		if m.Code == capacity.WrongSize && in.reservation.Size() == 0 {

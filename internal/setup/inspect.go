@@ -12,7 +12,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/preflight"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -58,10 +58,8 @@ type inspection struct {
 	nodeScript string
 	// planned is the wanted launch template, without an id; zero if there is none to plan.
 	planned capacity.LaunchTemplate
-	// roleProfile is IAM's answer about the instance profile.
-	roleProfile preflight.Profile
-	// metadataTags: the account's default shows tags in instance metadata.
-	metadataTags bool
+	// launch is what was read of the nodes' launch.
+	launch site.Launch
 
 	// known are the reservations that EC2 described, unknown its errors for others.
 	known   map[string]capacity.Reservation
@@ -154,30 +152,24 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if len(in.problems) > 0 {
 		return in, nil // decide says them, and what is wrong beside them
 	}
-	like, profile, ofProfile, userData := s.readLike, s.readProfile, s.readRights, readUserData
+	like, userData := s.readLike, readUserData
 	if in.onEC2() {
-		like, profile, ofProfile, userData = s.readLikeTemplate, none, s.readProfile, readNodeUserData
+		like, userData = s.readLikeTemplate, readNodeUserData
 	}
 	in.nameSlots()
 	in.chooseLike()
-	if err := in.sideBySide(ctx, s.readSlots, like, s.readType, s.readOthers, profile, s.readFence,
-		s.readDefaults); err != nil {
+	if err := in.sideBySide(ctx, s.readSlots, like, s.readType, s.readOthers, s.readFence); err != nil {
 		return nil, err
 	}
 	in.seeSlots()
 	userData(in)
 	in.actions = in.lifecycleActions()
 	in.addUsers()
-	if err := in.sideBySide(ctx, s.readSubnets, s.readLaunchNames, s.readTables, ofProfile); err != nil {
-		return nil, err
+	if err := in.sideBySide(ctx, s.readSubnets, s.readKeptImage); err != nil || len(in.problems) > 0 {
+		return in, err
 	}
-	if err := s.readPlanned(ctx, in); err != nil {
-		return nil, err
-	}
-	return in, s.readEndpoints(ctx, in)
+	return in, s.readLaunch(ctx, in)
 }
-
-func none(context.Context, *inspection, *notes) error { return nil }
 
 // readCluster reads the PCS cluster with its node groups and queues, and beside them what its
 // answer leads to: the subnets of its VPC, and the launch templates of the slots.

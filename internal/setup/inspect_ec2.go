@@ -171,14 +171,7 @@ func (in *inspection) likeWhat() string {
 	return "a node group"
 }
 
-// whoseVPC and vpcWord say what ties nodes to a VPC.
-func (in *inspection) whoseVPC() string {
-	if in.onEC2() {
-		return "the subnets are"
-	}
-	return "the cluster is"
-}
-
+// vpcWord says what ties nodes to a VPC.
 func (in *inspection) vpcWord() string {
 	if in.onEC2() {
 		return "of " + in.network.chosen[0].ID

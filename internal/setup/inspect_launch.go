@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -9,7 +10,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/preflight"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -21,22 +22,16 @@ type network struct {
 	chosen []ec2.Subnet
 	// unknown are requested ids that no subnet has, elsewhere requested subnets outside the VPC.
 	unknown, elsewhere []string
-	// tables are the route tables of the VPC; endpoints are read only where nodes depend on them.
-	tables    []ec2.RouteTable
-	endpoints []ec2.Endpoint
 }
 
 // launchNames are the things named by a launch template, which EC2 looks up only at a launch.
 type launchNames struct {
-	image ec2.Image
 	// gpuImage is PCS's own image, where that is asked for: the newest, or the one that the slot has.
 	gpuImage string
 	// instanceType is the reservation's; zero if EC2 did not describe it.
 	instanceType ec2.InstanceType
-	// groups are the security groups that exist, of the nodes and on PCS of the cluster.
-	groups map[string]ec2.SecurityGroup
-	// noKeyPair and noPlacementGroup: the named one does not exist.
-	noKeyPair, noPlacementGroup bool
+	// noPlacementGroup: the named one does not exist.
+	noPlacementGroup bool
 }
 
 // chooseLike finds the node group to copy from: the requested one, else the slot that has the
@@ -211,106 +206,35 @@ func (s Setup) readType(ctx context.Context, in *inspection, n *notes) error {
 	return reads.Wait()
 }
 
-// readLaunchNames reads the things that the launch template will name.
-func (s Setup) readLaunchNames(ctx context.Context, in *inspection, n *notes) error {
-	reads, ctx := errgroup.WithContext(ctx)
-	names := &in.names
-	if image := in.ami(); image != "" {
-		reads.Go(func() error { return s.readImage(ctx, in, n, image) })
-	}
-	reads.Go(func() (err error) {
-		names.groups, err = s.EC2.SecurityGroups(ctx,
-			slices.Concat(in.source.SecurityGroupIDs, in.inv.Cluster.SecurityGroupIDs))
+// readLaunch reads what nodes will be launched with.
+func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
+	if in.planned, err = s.EC2.PlannedTemplate(ctx, in.templateSpec("")); err != nil {
 		return err
-	})
-	if name := in.source.KeyName; name != "" {
-		reads.Go(func() error {
-			has, err := s.EC2.HasKeyPair(ctx, name)
-			names.noKeyPair = !has
-			return err
-		})
 	}
-	return reads.Wait()
-}
-
-// asTheOther reports whether a roll over takes the instance profile from a slot of ours, whose nodes
-// PCS has launched with it.
-func (in *inspection) asTheOther() bool { return in.unattended && in.request.Like == "" && !in.onEC2() }
-
-// readProfile reads the role of the instance profile. Without permission or network for IAM it warns
-// that the role was not checked.
-func (s Setup) readProfile(ctx context.Context, in *inspection, n *notes) (err error) {
-	profile := in.profile()
-	if in.asTheOther() || profile == "" || !in.onEC2() && !strings.HasPrefix(profile, "arn:") { // checkLaunch says so
-		return nil
+	var not site.Unread
+	in.launch, not = in.seen().Read(ctx, s.EC2, s.PCS)
+	if absent(not.Image) {
+		in.problem(capacity.BadImage, "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", in.ami(),
+			in.region, ec2.Code(not.Image))
+		not.Image = nil
 	}
-	if in.roleProfile, err = preflight.ReadRole(ctx, s.PCS, profile); err != nil && ctx.Err() == nil {
-		n.warn("the role of instance profile %s was not checked: %s", profile, ec2.Message(err))
-		return nil
+	role := in.launch.Profile.Role.Name
+	switch {
+	case not.Profile == nil || ctx.Err() != nil:
+	case not.NotSimulated:
+		in.warn("whether role %s allows %s was not checked: %s", role, pcs.Registering, ec2.Message(not.Profile))
+	default:
+		in.warn("the role of instance profile %s was not checked: %s", in.profile(), ec2.Message(not.Profile))
 	}
-	return err
-}
-
-// readRights asks whether nodes may join the cluster.
-func (s Setup) readRights(ctx context.Context, in *inspection, n *notes) (err error) {
-	if in.onEC2() || in.unattended {
-		return nil
+	if action := ec2.DeniedAction(not.Network); action != "" {
+		in.warn("whether nodes reach AWS was not checked: %s is not allowed", action)
+		not.Network = nil
 	}
-	if in.roleProfile, err = preflight.ReadRights(ctx, s.PCS, in.roleProfile, in.inv.Cluster.ARN); err != nil &&
-		ctx.Err() == nil {
-		n.warn("whether role %s allows %s was not checked: %s", in.roleProfile.Role.Name, pcs.Registering,
-			ec2.Message(err))
-		return nil
+	if denied(not.Defaults) {
+		in.warn("whether instance metadata shows tags by the account's default is not known: %s", ec2.Message(not.Defaults))
+		not.Defaults = nil
 	}
-	return err
-}
-
-// readTables reads the VPC's route tables, if nodes call AWS.
-func (s Setup) readTables(ctx context.Context, in *inspection, n *notes) (err error) {
-	if in.unattended || in.homeVPC() == "" || in.onEC2() {
-		return nil
-	}
-	in.network.tables, err = s.EC2.RouteTables(ctx, in.homeVPC())
-	return unchecked(n, err)
-}
-
-// readEndpoints reads the VPC's endpoints, if nodes depend on them.
-func (s Setup) readEndpoints(ctx context.Context, in *inspection) error {
-	seen, err := preflight.ReadEndpoints(ctx, s.EC2, in.seen())
-	in.network.endpoints = seen.Network.Endpoints
-	if seen.Network.Groups != nil {
-		in.names.groups = seen.Network.Groups
-	}
-	return unchecked(&in.notes, err)
-}
-
-// unchecked warns that the caller may not read a part of the network.
-func unchecked(n *notes, err error) error {
-	if action := ec2.DeniedAction(err); action != "" {
-		n.warn("whether nodes reach AWS was not checked: %s is not allowed", action)
-		return nil
-	}
-	return err
-}
-
-func (s Setup) readPlanned(ctx context.Context, in *inspection) (err error) {
-	if in.reservation.ID == "" || in.request.Like != "" && in.source.ID+in.like.ID == "" {
-		return nil
-	}
-	in.planned, err = s.EC2.PlannedTemplate(ctx, in.templateSpec(""))
-	return err
-}
-
-func (s Setup) readDefaults(ctx context.Context, in *inspection, n *notes) (err error) {
-	if in.unattended {
-		return nil
-	}
-	in.metadataTags, err = s.EC2.MetadataTagsByDefault(ctx)
-	if denied(err) {
-		n.warn("whether instance metadata shows tags by the account's default is not known: %s", ec2.Message(err))
-		return nil
-	}
-	return err
+	return cmp.Or(ctx.Err(), not.Image, not.Names, not.Network, not.Defaults)
 }
 
 // ami returns the image of the nodes: the requested one, else the copied node group's, else its

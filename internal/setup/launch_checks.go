@@ -32,39 +32,11 @@ func (in *inspection) checkLaunch() {
 		in.problem(capacity.BadUserData, "let it fetch the rest from Amazon S3",
 			"the user data has %d bytes as a MIME multi-part archive; EC2 takes %d", n, maxUserData)
 	}
-	in.checkSecurityGroups()
-	if in.names.noKeyPair {
-		in.problem(capacity.KeyPair, "make that key pair, or give --like with "+in.likeWhat()+" that names another or none",
-			"EC2 has no key pair %q, which %s names", in.source.KeyName, in.copied())
-	}
 	if in.names.noPlacementGroup {
 		in.problem(capacity.PlacementGroup, "use another reservation",
 			"reservation %s takes launches in placement group %q only, which this account does not have",
 			in.reservation.ID, in.reservation.PlacementGroup)
 	}
-}
-
-func (in *inspection) checkSecurityGroups() {
-	for _, id := range in.source.SecurityGroupIDs {
-		group, found := in.names.groups[id]
-		vpc := group.VPC
-		switch home := in.homeVPC(); {
-		case !found:
-			in.problem(capacity.SecurityGroups, "correct that in its launch template, or give another --like",
-				"EC2 has no security group %s in %s", id, in.region)
-		case vpc != home && home != "":
-			in.problem(capacity.SecurityGroups, "give --like with "+in.likeWhat()+" of "+home,
-				"security group %s is in %s, but %s in %s", id, vpc, in.whoseVPC(), home)
-		}
-	}
-}
-
-// homeVPC returns the cluster's VPC.
-func (in *inspection) homeVPC() string {
-	if len(in.network.vpc) == 0 {
-		return ""
-	}
-	return in.network.vpc[0].VPC
 }
 
 // checkSubnets finds requested subnets that cannot be used.

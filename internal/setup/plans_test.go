@@ -126,7 +126,7 @@ func TestPlansInFull(t *testing.T) {
 			in.names.instanceType, in.network.vpc[0].Free, in.network.chosen[0].Free = efa, 7, 7
 		}},
 		{"in another zone", nil, askFor(now1), func(in *inspection) { in.network.chosen[0].AZID, in.network.vpc[0].AZID = "use2-az9", "use2-az9" }},
-		{"for another architecture", nil, askFor(now1), func(in *inspection) { in.names.image.Architecture = "arm64" }},
+		{"for another architecture", nil, askFor(now1), func(in *inspection) { in.launch.Image.Architecture = "arm64" }},
 		{"for an unknown architecture", nil, askFor(now1), func(in *inspection) { in.names.instanceType.Architectures = nil }},
 		{"the first block on EC2", nil, askForOnEC2(now1), nil},
 		{"again on EC2", onEC2, askForOnEC2(now1), nil},

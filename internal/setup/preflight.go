@@ -5,50 +5,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/preflight"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 )
 
-// seen returns the parts of a launch for preflight.
-func (in *inspection) seen() preflight.Seen {
-	t, image := in.planned, in.names.image
-	if in.unattended {
-		image.ID = "" // the running slot has the same drivers
+// seen is the nodes' launch, with what was read of it.
+func (in *inspection) seen() site.Launch {
+	l := in.launch
+	l.Provider, l.Group, l.Brief = in.provider(), in.request.NodeGroup, in.unattended
+	l.Template, l.Actions, l.Type = in.planned, in.actions, in.names.instanceType
+	l.Template.ImageID, l.Template.InstanceProfile = in.ami(), in.profile()
+	if !in.onEC2() && !strings.HasPrefix(in.profile(), "arn:") { // PCS wants its ARN, and checkLaunch says so
+		l.Template.InstanceProfile = ""
 	}
-	t.ImageID, t.InstanceProfile = in.ami(), in.profile()
-	return preflight.Seen{
-		Provider:     in.provider(),
-		Group:        in.request.NodeGroup,
-		Source:       first(in.source.Name, t.Name),
-		Template:     t,
-		Actions:      in.actions,
-		Image:        image,
-		Type:         in.names.instanceType,
-		MetadataTags: in.metadataTags,
-		Profile:      in.roleProfile,
-		Network:      in.attachment(),
-	}
-}
-
-// attachment returns the network of the nodes; nothing for a roll over, whose other slot runs in it.
-func (in *inspection) attachment() preflight.Network {
-	if in.unattended {
-		return preflight.Network{}
-	}
-	n := preflight.Network{
-		Region:        in.region,
-		Nodes:         cmp.Or(in.request.MaxNodes, in.reservation.Size()),
-		Tables:        in.network.tables,
-		Endpoints:     in.network.endpoints,
-		Groups:        in.names.groups,
-		ClusterGroups: in.inv.Cluster.SecurityGroupIDs,
-		Subnets:       in.launchSubnets(),
-	}
+	l.Source, l.ClusterARN = cmp.Or(in.source.Name, in.copied(), l.Template.Name), in.inv.Cluster.ARN
+	n := &l.Network
+	n.Region, n.Nodes = in.region, cmp.Or(in.request.MaxNodes, in.reservation.Size())
+	n.ClusterGroups, n.Subnets, n.ClusterSubnets = in.inv.Cluster.SecurityGroupIDs, in.launchSubnets(), nil
 	for _, s := range in.network.vpc {
 		if slices.Contains(in.inv.Cluster.SubnetIDs, s.ID) {
 			n.ClusterSubnets = append(n.ClusterSubnets, s)
 		}
 	}
-	return n
+	return l
 }
 
 // judge adds problems and warnings about the parts of a launch.
@@ -63,8 +41,8 @@ func (in *inspection) judge() {
 			"volumes are encrypted with %s: that it is enabled, and that its policy lets nodes use it, was not checked; `aws kms describe-key --region %s --key-id %s` shows its state",
 			strings.Join(keys, " and "), in.region, keys[0])
 	}
-	for _, p := range preflight.Judge(in.seen()) {
-		if preflight.Stops(p) {
+	for _, p := range site.Judge(in.seen()) {
+		if site.Stops(p) {
 			in.problems = append(in.problems, p)
 		} else {
 			in.warnings = append(in.warnings, p.Text())

@@ -63,11 +63,11 @@ func TestRefusalsOfSetup(t *testing.T) {
 		"no profile":                          {seen: func(in *inspection) { in.like.InstanceProfile = "" }, codes: "instance-profile", says: "no instance profile is given"},
 		"user data at the limit":              {seen: func(in *inspection) { in.userData = make([]byte, 16384) }},
 		"long user data":                      {seen: func(in *inspection) { in.userData = make([]byte, 16385) }, codes: "user-data", says: "EC2 takes 16384"},
-		"another architecture":                {seen: func(in *inspection) { in.names.image.Architecture = "arm64" }, codes: "architecture", says: "p5.48xlarge runs x86_64"},
+		"another architecture":                {seen: func(in *inspection) { in.launch.Image.Architecture = "arm64" }, codes: "architecture", says: "p5.48xlarge runs x86_64"},
 		"no security group":                   {seen: func(in *inspection) { in.source.SecurityGroupIDs = nil }, codes: "security-groups", says: "no security group is given"},
-		"an unknown group":                    {seen: func(in *inspection) { in.names.groups = nil }, codes: "security-groups", says: "EC2 has no security group sg-1"},
-		"a group elsewhere":                   {seen: func(in *inspection) { in.names.groups = map[string]ec2.SecurityGroup{"sg-1": {VPC: "vpc-2"}} }, codes: "security-groups", says: "sg-1 is in vpc-2, but the cluster is in vpc-1"},
-		"no key pair":                         {seen: func(in *inspection) { in.names.noKeyPair, in.source.KeyName = true, "ops" }, codes: "key-pair", says: `"ops"`},
+		"an unknown group":                    {seen: func(in *inspection) { in.launch.Network.Groups = map[string]ec2.SecurityGroup{} }, codes: "security-groups", says: "EC2 has no security group sg-1"},
+		"a group elsewhere":                   {seen: func(in *inspection) { in.launch.Network.Groups = map[string]ec2.SecurityGroup{"sg-1": {VPC: "vpc-2"}} }, codes: "security-groups", says: "sg-1 is in vpc-2, but the nodes are in vpc-1"},
+		"no key pair":                         {seen: func(in *inspection) { in.launch.NoKeyPair, in.source.KeyName = true, "ops" }, codes: "key-pair", says: "which ml-compute names"},
 		"no placement group":                  {seen: func(in *inspection) { in.names.noPlacementGroup = true }, codes: "placement-group"},
 		"an unknown subnet":                   {seen: func(in *inspection) { in.network.unknown = []string{"subnet-9"} }, codes: "subnet-unknown", says: "EC2 has no subnet subnet-9 in us-east-2"},
 		"a subnet elsewhere":                  {seen: func(in *inspection) { in.network.elsewhere = []string{"subnet-9"} }, codes: "subnet-vpc", says: "outside the VPC of cluster ml"},
@@ -78,7 +78,7 @@ func TestRefusalsOfSetup(t *testing.T) {
 		"no instances":                        {seen: func(in *inspection) { in.reservation.Total = 0 }, codes: "no-instances", says: "has no instances"},
 		"no size yet":                         {seen: func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled }, codes: "size", says: "EC2 does not say yet how many"},
 		"ended":                               {seen: func(in *inspection) { in.now = in.reservation.End.Add(time.Second) }, codes: "expired"},
-		"another OS":                          {seen: func(in *inspection) { in.names.image.Platform = "Windows" }, codes: "platform"},
+		"another OS":                          {seen: func(in *inspection) { in.launch.Image.Platform = "Windows" }, codes: "platform"},
 		"too few addresses": {seen: func(in *inspection) {
 			in.network.chosen = []ec2.Subnet{in.network.vpc[0]}
 			in.network.chosen[0].Free = 3
@@ -155,7 +155,7 @@ func TestRefusalsOfSetup(t *testing.T) {
 			in.reservation = blockOf("cr-0e2000000000000a3", 12, 19)
 			in.reservation.Kind, in.reservation.InstanceType, in.reservation.Total = capacity.ODCR, "g6.12xlarge", 2
 		}, codes: "instance-type", says: "choose another --node-group"},
-		"several at once": {ask: func(r *Request) { r.Queue, r.MaxNodes = "1", 5 }, seen: func(in *inspection) { in.names.noKeyPair = true }, codes: "name"},
+		"several at once": {ask: func(r *Request) { r.Queue, r.MaxNodes = "1", 5 }, seen: func(in *inspection) { in.launch.NoKeyPair = true }, codes: "name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, ask := newWorld(), askFor(now1)

@@ -30,8 +30,8 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	step.add("market type", want.template.Kind.Market())
 	step.change("instance type", now.InstanceType, want.template.InstanceType)
 	step.change("image", now.ImageID, want.template.ImageID)
-	if in.names.image.Name != "" {
-		step.add("image name", in.names.image.String())
+	if in.launch.Image.Name != "" {
+		step.add("image name", in.launch.Image.String())
 	}
 	step.add("placement group", want.template.PlacementGroup)
 	efaNow := ""

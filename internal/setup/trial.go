@@ -5,7 +5,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/preflight"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 )
 
 // trial is the launch of one node into each subnet in question.
@@ -34,7 +34,7 @@ func (s Setup) try(ctx context.Context, p *Plan) {
 		return
 	}
 	tried, err := s.EC2.TryLaunches(ctx, p.trial)
-	answers := preflight.Tried(p.Slot, tried, err)
+	answers := site.Tried(p.Slot, tried, err)
 	p.Mismatches = append(p.Mismatches, answers.Refusals...)
 	if answers.Unasked != "" {
 		p.Warnings = append(p.Warnings, answers.Unasked)

@@ -133,7 +133,9 @@ func (w *world) see(r Request) inspection {
 	in := inspection{request: r, now: today, region: "us-east-2", found: true, inv: w.inventory(), reservation: w.reservations[r.Reservation], slurm: true, file: w.file}
 	in.network.vpc = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
 	in.network.chosen = in.network.vpc
-	in.names = launchNames{image: ec2.Image{Platform: "Linux/UNIX", Architecture: "x86_64"}, instanceType: ec2.InstanceType{Name: "p5.48xlarge", Architectures: []string{"x86_64"}}, groups: map[string]ec2.SecurityGroup{"sg-1": {ID: "sg-1", VPC: "vpc-1", Rules: []ec2.Rule{{Protocol: "-1", Peer: "sg-1"}, {Out: true, Protocol: "-1", Peer: "sg-1"}}}}}
+	in.names.instanceType = ec2.InstanceType{Name: "p5.48xlarge", Architectures: []string{"x86_64"}}
+	in.launch.Image = ec2.Image{Platform: "Linux/UNIX", Architecture: "x86_64"}
+	in.launch.Network.Groups = map[string]ec2.SecurityGroup{"sg-1": {ID: "sg-1", VPC: "vpc-1", Rules: []ec2.Rule{{Protocol: "-1", Peer: "sg-1"}, {Out: true, Protocol: "-1", Peer: "sg-1"}}}}
 	if in.onEC2() {
 		in.inv = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
 		t := w.templates[pcs.TemplateName(r.Mark, r.NodeGroup)]

@@ -1,0 +1,185 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// mostOffset is how far the machine's clock may be from AWS's. Fences and limits are corrected by
+// the difference, but signatures of requests fail at 5 minutes, and munge's credentials at 5
+// minutes between two nodes.
+const mostOffset = 5 * time.Second
+
+// aws makes the checks that ask AWS.
+func (r *run) aws(ctx context.Context) {
+	if r.EC2 == nil {
+		r.failWords("region", r.EC2Err.Error(), "set region in the settings, or AWS_REGION")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := r.EC2.TryRead(ctx, "ec2:DescribeCapacityReservations"); err != nil {
+		if words, general := r.EC2.Explain(err); general {
+			r.failWords("credentials", words, "run this again")
+			return
+		}
+	}
+	if account, err := r.EC2.Account(ctx); err == nil {
+		r.account = account
+		r.ok("credentials", "AWS answers in %s as account %s", r.EC2.Region(), account)
+	} else {
+		r.ok("credentials", "AWS answers in %s", r.EC2.Region())
+	}
+	r.offset = r.EC2.Offset()
+	if r.offset.Abs() > mostOffset {
+		r.warn("clock", "let chronyd or systemd-timesyncd keep it; Amazon's time is at 169.254.169.123", "this machine's clock is %s %s AWS's", capacity.FormatDuration(r.offset.Abs()), behind(r.offset))
+	} else {
+		r.ok("clock", "this machine's clock is AWS's")
+	}
+	r.pcsCluster(ctx)
+	r.permissions(ctx)
+	r.reservations(ctx)
+	r.templates(ctx)
+	r.judgeLaunches(ctx)
+	if !r.missing {
+		r.ok("permission", "what sync and the hooks ask is allowed with the credentials of this command, as far as dry runs tell")
+	}
+	r.leftovers(ctx)
+}
+
+func behind(offset time.Duration) string {
+	if offset > 0 {
+		return "behind"
+	}
+	return "ahead of"
+}
+
+// unread reports a failed read. A missing permission has a finding of its own.
+func (r *run) unread(ctx context.Context, check, what string, err error) {
+	words, _ := r.EC2.Explain(err)
+	if action := ec2.DeniedAction(err); action != "" {
+		if !slices.Contains(r.denied, action) {
+			r.warn(check, "allow "+action+", or run this as somebody who has it", "%s is not checked: %s is not allowed for %s", what, action, r.whoIsDenied(ctx, err))
+		}
+		return
+	}
+	r.failWords(check, words, "run this again")
+}
+
+func (r *run) pcsCluster(ctx context.Context) {
+	if !r.onPCS() {
+		return
+	}
+	cluster, err := r.PCS.Cluster(ctx, r.Config.Cluster)
+	if err != nil {
+		r.unread(ctx, "cluster", "PCS cluster "+r.Config.Cluster, err)
+		return
+	}
+	r.cluster = &cluster
+	if what, fix := cluster.NotActive(); what != "" {
+		r.fail("cluster", fix, "PCS %s", what)
+	} else {
+		r.ok("cluster", "PCS cluster %s is ACTIVE, with Slurm %s", cluster.Name, cluster.SlurmVersion)
+	}
+}
+
+// reservations compares every reservation with every node group that uses it.
+func (r *run) reservations(ctx context.Context) {
+	var seen capacity.Seen
+	var ids, subnetIDs []string
+	for _, p := range r.settings.Partitions {
+		for _, g := range p.Groups {
+			ids, subnetIDs = append(ids, g.ReservationIDs...), append(subnetIDs, g.SubnetIDs...)
+			if g.Select != nil {
+				found, err := r.EC2.ReservationsByTag(ctx, g.Select.Tags)
+				if err != nil {
+					r.unread(ctx, "reservation", "what node group "+g.Name+" selects", err)
+				}
+				seen.Reservations = append(seen.Reservations, found...)
+			}
+		}
+	}
+	sort := func(ids []string) []string { slices.Sort(ids); return slices.Compact(ids) }
+	found, missing, err := r.EC2.Reservations(ctx, sort(ids))
+	if err != nil {
+		r.unread(ctx, "reservation", strings.Join(ids, ", "), err)
+		return
+	}
+	seen.Reservations = append(seen.Reservations, found...)
+	for _, m := range missing {
+		r.fail("reservation", fmt.Sprintf("check the id, the region (%s) and the account, or take it out of the settings", r.EC2.Region()),
+			"EC2 does not describe reservation %s", m.ID)
+	}
+	subnets, unknown, err := r.EC2.KnownSubnets(ctx, sort(subnetIDs))
+	if err != nil {
+		r.unread(ctx, "subnet", strings.Join(subnetIDs, ", "), err)
+		return
+	}
+	seen.Subnets = subnets
+	seen.Platforms = r.platforms(ctx)
+	for _, m := range unknown {
+		r.fail("subnet", fmt.Sprintf("check subnet_ids and the region (%s)", r.EC2.Region()), "EC2 does not describe subnet %s", m.ID)
+	}
+	snap := capacity.Build(r.settings, seen)
+	r.snap, r.subnets = *snap, subnets
+	for _, p := range snap.Partitions {
+		for _, g := range p.Groups {
+			r.group(snap, g)
+		}
+	}
+}
+
+// platforms are the platforms of the launch templates' images.
+func (r *run) platforms(ctx context.Context) map[string]capacity.ImagePlatform {
+	all := map[string]capacity.ImagePlatform{}
+	for _, t := range r.settings.LaunchTemplates() {
+		image, err := r.EC2.ImagePlatform(ctx, t)
+		switch all[t] = image; {
+		case err != nil && image.Template != "": // templates reports an unreadable one
+			words, _ := r.EC2.Explain(err)
+			r.failWords("platform", words, "name an AMI of this region in it that this account may use")
+		case err == nil && image.Platform == "":
+			r.warn("platform", "see that the reservations are for the platform of that AMI", "the platform of the AMI of launch template %s is not known, so reservations are not compared with it", t)
+		}
+	}
+	return all
+}
+
+// group compares the reservations of a node group with it.
+func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup) {
+	ids := g.ReservationIDs()
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 0 && g.PurchaseOption.Reserved() {
+		r.warn("reservation", "add capacity_reservation_ids to it, or select", "node group %s has no reservation", g.Name)
+	}
+	for _, id := range ids {
+		res, described := snap.Reservation(id)
+		if !described {
+			continue // reported already
+		}
+		mismatches := capacity.Match(res, g, r.EC2.Now())
+		if len(mismatches) == 0 {
+			r.ok("reservation", "%s goes with node group %s", id, g.Name)
+		}
+		lasting := capacity.Lasting(mismatches)
+		for _, m := range mismatches {
+			switch {
+			case slices.Contains(lasting, m):
+				r.problem("reservation", Fail, m)
+			case !g.PurchaseOption.Reserved(): // there is other capacity
+			case m.Code == capacity.HasEnded:
+				m.Fix = "take it out of the settings"
+				r.problem("reservation", Warn, m)
+			default: // goes away by itself, or only costs the surplus nodes
+				r.problem("reservation", Warn, m)
+			}
+		}
+	}
+}

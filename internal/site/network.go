@@ -1,0 +1,196 @@
+package site
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// Network is the network of the nodes. Unread parts are nil, and are not judged.
+type Network struct {
+	Region string
+	// Nodes is the largest number of nodes; 0 if unknown.
+	Nodes int
+	// Subnets are the subnets of launches, all in one VPC.
+	Subnets []ec2.Subnet
+	// Tables are the route tables of the VPC.
+	Tables []ec2.RouteTable
+	// Endpoints are the VPC's endpoints, read only if no route leads out of a subnet.
+	Endpoints []ec2.Endpoint
+	// Groups are the security groups of the nodes, of the cluster and of its endpoints, by id.
+	Groups map[string]ec2.SecurityGroup
+	// ClusterGroups are the PCS cluster's security groups, ClusterSubnets its subnets.
+	ClusterGroups  []string
+	ClusterSubnets []ec2.Subnet
+}
+
+// names are the common names of services.
+var names = map[string]string{"pcs": "AWS PCS", "s3": "Amazon S3"}
+
+// everywhere is the destination of a default route.
+const everywhere = "0.0.0.0/0"
+
+// tableOf returns the route table of a subnet: its own, else the main one of its VPC.
+func (n Network) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
+	for _, t := range n.Tables {
+		switch {
+		case slices.Contains(t.Subnets, s.ID):
+			return t
+		case t.Main && t.VPC == s.VPC:
+			main = t
+		}
+	}
+	return main
+}
+
+// out returns the route of a subnet out of its VPC; zero if there is none.
+func (n Network) out(s ec2.Subnet) (route ec2.Route) {
+	for _, r := range n.tableOf(s).Routes {
+		if r.To == everywhere {
+			route = r
+		}
+		// Nodes with IPv6 addresses and an IPv6 route have a way out.
+		if r.To == "::/0" && !r.Gone && route.To == "" {
+			route = r
+		}
+	}
+	return route
+}
+
+// leadsOut reports whether nodes in a subnet reach the internet. A NAT or transit gateway, a
+// firewall or another VPC is assumed to lead on.
+func (s Launch) leadsOut(subnet ec2.Subnet) bool {
+	route := s.Network.out(subnet)
+	return route.To != "" && !route.Gone &&
+		(!strings.HasPrefix(route.Via, "igw-") || route.To != everywhere || s.public(subnet))
+}
+
+// public reports whether nodes in a subnet get a public address: EC2 gives one to an instance with
+// one network interface only, and refuses a launch with several that asks for one.
+func (s Launch) public(subnet ec2.Subnet) bool {
+	switch {
+	case len(s.Template.NetworkInterfaces) > 1:
+		return false
+	case s.Template.PublicAddress != nil:
+		return *s.Template.PublicAddress
+	}
+	return subnet.Public
+}
+
+// UsesEndpoints reports whether a subnet has no way out, and nodes depend on endpoints.
+func (s Launch) UsesEndpoints() bool {
+	return s.Network.Tables != nil && len(s.services()) > 0 &&
+		slices.ContainsFunc(s.Network.Subnets, func(one ec2.Subnet) bool { return !s.leadsOut(one) })
+}
+
+var installsFromS3 = regexp.MustCompile(`(?m)^FROM=\$\{1:-'s3://`)
+
+// CallsAWS reports whether nodes call AWS before jobs run on them.
+func (s Launch) CallsAWS() bool { return len(s.services()) > 0 }
+
+// services returns the AWS services that a node calls before jobs run on it. A node of PCS registers
+// with PCS (AWS PCS User Guide, "Access AWS Parallel Computing Service using an interface
+// endpoint"). A node of self-managed Slurm only fetches the package.
+func (s Launch) services() []string {
+	var all []string
+	if s.Provider == capacity.ProviderPCS {
+		all = append(all, "pcs")
+	}
+	if installsFromS3.Match(s.Template.UserData) || s.Actions.FromS3() {
+		all = append(all, "s3")
+	}
+	return all
+}
+
+// wayOut finds subnets from which nodes cannot reach the AWS services that they need.
+func wayOut(s Launch) []capacity.Problem {
+	n := s.Network
+	if n.Tables == nil {
+		return nil
+	}
+	var all []capacity.Problem
+	for _, subnet := range n.Subnets {
+		if s.leadsOut(subnet) {
+			continue
+		}
+		for _, service := range s.services() {
+			if n.Endpoints == nil || n.reaches(subnet, service) {
+				continue
+			}
+			fix := n.endpointFix(subnet, service, s.Template.SecurityGroupIDs)
+			if route := n.out(subnet); strings.HasPrefix(route.Via, "igw-") && len(s.Template.NetworkInterfaces) < 2 &&
+				s.Template.PublicAddress == nil {
+				fix += ", or let the subnet give nodes a public address: `aws ec2 modify-subnet-attribute`"
+			}
+			all = append(all, s.problem(capacity.NoWayOut, fix, "nodes in subnet %s never reach %s, so %s: %s", subnet.ID,
+				names[service], without[service], n.why(s, subnet, service))...)
+		}
+	}
+	return all
+}
+
+// without names the consequence of a missing service.
+var without = map[string]string{
+	"pcs": "they never register",
+	"s3":  "they cannot fetch the package or their scripts from there",
+}
+
+// why explains that nodes in a subnet cannot reach a service.
+func (n Network) why(s Launch, subnet ec2.Subnet, service string) string {
+	route := n.out(subnet)
+	why := "its route leads to " + route.Via
+	switch interfaces := len(s.Template.NetworkInterfaces); {
+	case route.To == "":
+		why = "no route leads out of the VPC"
+	case route.Gone:
+		why += ", which is gone"
+	case interfaces > 1:
+		why += fmt.Sprintf(", and nodes with %d network interfaces get no public address", interfaces)
+	default:
+		why += ", and nodes get no public address"
+	}
+	if e := n.endpoint(service); e.ID != "" {
+		return why + ", and endpoint " + e.ID + " does not serve them"
+	}
+	return why + ", and the VPC has no endpoint for it"
+}
+
+// endpoint returns the first endpoint for a service; zero if there is none.
+func (n Network) endpoint(service string) ec2.Endpoint {
+	if at := slices.IndexFunc(n.Endpoints, func(e ec2.Endpoint) bool { return e.Service == service }); at >= 0 {
+		return n.Endpoints[at]
+	}
+	return ec2.Endpoint{}
+}
+
+// reaches reports whether nodes in a subnet reach a service by an endpoint. missingRules judges the
+// security groups.
+func (n Network) reaches(subnet ec2.Subnet, service string) bool {
+	return slices.ContainsFunc(n.Endpoints, func(e ec2.Endpoint) bool {
+		return e.Service == service && e.Available &&
+			(!e.Gateway && e.UsualName || e.Gateway && slices.Contains(e.RouteTables, n.tableOf(subnet).ID))
+	})
+}
+
+// endpointFix says how nodes of a subnet reach a service.
+func (n Network) endpointFix(subnet ec2.Subnet, service string, groups []string) string {
+	const elsewhere = "use a subnet with a route to a NAT gateway, or "
+	switch e := n.endpoint(service); {
+	case e.ID == "":
+		how := "--route-table-ids " + n.tableOf(subnet).ID
+		if service != "s3" {
+			how = fmt.Sprintf("--vpc-endpoint-type Interface --private-dns-enabled --subnet-ids %s --security-group-ids %s", subnet.ID, strings.Join(groups, " "))
+		}
+		return elsewhere + fmt.Sprintf("run `aws ec2 create-vpc-endpoint --region %s --vpc-id %s --service-name com.amazonaws.%[1]s.%[3]s %[4]s`", n.Region, subnet.VPC, service, how)
+	case !e.Available:
+		return elsewhere + "wait until endpoint " + e.ID + " is available"
+	case e.Gateway:
+		return elsewhere + fmt.Sprintf("add route table %s to endpoint %s: `aws ec2 modify-vpc-endpoint`", n.tableOf(subnet).ID, e.ID)
+	default:
+		return elsewhere + "enable private DNS of endpoint " + e.ID + ": `aws ec2 modify-vpc-endpoint`"
+	}
+}

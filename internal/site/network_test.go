@@ -1,0 +1,253 @@
+package site
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// attached is a node group of PCS whose network is right: by a NAT gateway, with the security group that PCS documents.
+func attached() Launch {
+	subnet := ec2.Subnet{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}, VPC: "vpc-1", CIDR: "10.0.1.0/24"}
+	efa := capacity.Interface{Type: "efa"}
+	return Launch{
+		Provider: capacity.ProviderPCS, Group: "gpu-a", Source: "ml-compute",
+		Template: capacity.LaunchTemplate{SecurityGroupIDs: []string{"sg-1"}, NetworkInterfaces: []capacity.Interface{efa, efa}},
+		Network: Network{
+			Region: "us-east-2", Nodes: 4, Subnets: []ec2.Subnet{subnet}, Tables: []ec2.RouteTable{main(ec2.Route{To: "0.0.0.0/0", Via: "nat-1"})},
+			Groups:        map[string]ec2.SecurityGroup{"sg-1": {ID: "sg-1", VPC: "vpc-1", Rules: documented("sg-1")}},
+			ClusterGroups: []string{"sg-1"}, ClusterSubnets: []ec2.Subnet{subnet},
+		},
+	}
+}
+
+func main(routes ...ec2.Route) ec2.RouteTable {
+	return ec2.RouteTable{ID: "rtb-1", VPC: "vpc-1", Main: true, Routes: append([]ec2.Route{{To: "10.0.0.0/16", Via: "local"}}, routes...)}
+}
+
+func documented(group string) []ec2.Rule {
+	return []ec2.Rule{{Protocol: "-1", To: 65535, Peer: group}, {Out: true, Protocol: "-1", To: 65535, Peer: "0.0.0.0/0"}, {Out: true, Protocol: "-1", To: 65535, Peer: group}}
+}
+
+func tcp(out bool, from, to int, peer string) ec2.Rule {
+	return ec2.Rule{Out: out, Protocol: "tcp", From: from, To: to, Peer: peer}
+}
+
+func TestWayOut(t *testing.T) {
+	igw := main(ec2.Route{To: "0.0.0.0/0", Via: "igw-1"})
+	one := []capacity.Interface{{Type: "interface"}}
+	yes, no := true, false
+	forPCS := ec2.Endpoint{ID: "vpce-1", Service: "pcs", Available: true, UsualName: true}
+	s3 := ec2.Endpoint{ID: "vpce-2", Service: "s3", Gateway: true, Available: true, RouteTables: []string{"rtb-1"}}
+	isolated := func(s *Launch, endpoints ...ec2.Endpoint) {
+		s.Network.Tables, s.Network.Endpoints = []ec2.RouteTable{main()}, append([]ec2.Endpoint{}, endpoints...)
+	}
+	for name, c := range map[string]struct {
+		change func(*Launch)
+		says   string // "" if nothing is wrong
+	}{
+		"NAT":                {func(*Launch) {}, ""},
+		"a transit gateway":  {func(s *Launch) { s.Network.Tables[0].Routes[1].Via = "tgw-1" }, ""},
+		"not read":           {func(s *Launch) { s.Network.Tables = nil }, ""},
+		"endpoints not read": {func(s *Launch) { isolated(s); s.Network.Endpoints = nil }, ""},
+		"NAT that is gone": {func(s *Launch) {
+			isolated(s)
+			s.Network.Tables = []ec2.RouteTable{main(ec2.Route{To: "0.0.0.0/0", Via: "nat-1", Gone: true})}
+		}, "its route leads to nat-1, which is gone"},
+		"public, several interfaces": {func(s *Launch) {
+			isolated(s)
+			s.Network.Tables, s.Network.Subnets[0].Public = []ec2.RouteTable{igw}, true
+		},
+			"its route leads to igw-1, and nodes with 2 network interfaces get no public address"},
+		"public, one interface": {func(s *Launch) {
+			isolated(s)
+			s.Network.Tables, s.Template.NetworkInterfaces = []ec2.RouteTable{igw}, one
+		}, "or let the subnet give nodes a public address"},
+		"public, one interface, with an address": {func(s *Launch) {
+			isolated(s)
+			s.Network.Tables, s.Template.NetworkInterfaces, s.Network.Subnets[0].Public = []ec2.RouteTable{igw}, one, true
+		}, ""},
+		"public, without interfaces": {func(s *Launch) {
+			isolated(s)
+			s.Network.Tables, s.Template.NetworkInterfaces, s.Network.Subnets[0].Public = []ec2.RouteTable{igw}, nil, true
+		}, ""},
+		"public, but the template asks for none": {func(s *Launch) {
+			isolated(s)
+			s.Network.Tables, s.Template.NetworkInterfaces, s.Network.Subnets[0].Public, s.Template.PublicAddress = []ec2.RouteTable{igw}, one, true, &no
+		}, "no public address"},
+		"public, and the template asks for one": {func(s *Launch) {
+			isolated(s)
+			s.Network.Tables, s.Template.NetworkInterfaces, s.Template.PublicAddress = []ec2.RouteTable{igw}, one, &yes
+		}, ""},
+		"a table of its own": {func(s *Launch) {
+			s.Network.Tables = []ec2.RouteTable{main(), {ID: "rtb-2", VPC: "vpc-1", Subnets: []string{"subnet-1"}, Routes: []ec2.Route{{To: "0.0.0.0/0", Via: "nat-1"}}}}
+		}, ""},
+		"IPv6": {func(s *Launch) {
+			isolated(s)
+			s.Network.Tables = []ec2.RouteTable{main(ec2.Route{To: "::/0", Via: "eigw-1"})}
+		}, ""},
+		"no route":                            {func(s *Launch) { isolated(s) }, "run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids subnet-1 --security-group-ids sg-1`"},
+		"an endpoint":                         {func(s *Launch) { isolated(s, forPCS) }, ""},
+		"an endpoint under a name of its own": {func(s *Launch) { e := forPCS; e.UsualName = false; isolated(s, e) }, "enable private DNS of endpoint vpce-1"},
+		"an endpoint that is not ready":       {func(s *Launch) { e := forPCS; e.Available = false; isolated(s, e) }, "use a subnet with a route to a NAT gateway, or wait until endpoint vpce-1 is available"},
+		"the package from S3":                 {func(s *Launch) { isolated(s, forPCS); s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n") }, "so they cannot fetch the package or their scripts from there: no route leads out of the VPC, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.s3 --route-table-ids rtb-1`"},
+		"a script from S3": {func(s *Launch) {
+			isolated(s, forPCS)
+			s.Actions = pcs.LifecycleActions(`{"stages":{"nodeReady":[{"name":"mount","scriptSource":{"scriptLocation":"s3://b/mount.sh"}}]}}`)
+		}, "so they cannot fetch the package or their scripts from there: no route"},
+		"a script from elsewhere": {func(s *Launch) {
+			isolated(s, forPCS)
+			s.Actions = pcs.LifecycleActions(`{"stages":{"nodeReady":[{"name":"mount","scriptSource":{"scriptLocation":"https://example.com/mount.sh"}}]}}`)
+		}, ""},
+		"the package from S3, by its gateway": {func(s *Launch) { isolated(s, forPCS, s3); s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n") }, ""},
+		"S3's gateway for another table": {func(s *Launch) {
+			e := s3
+			e.RouteTables = nil
+			isolated(s, forPCS, e)
+			s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n")
+		}, "add route table rtb-1 to endpoint vpce-2"},
+		"self-managed Slurm needs no AWS": {func(s *Launch) { isolated(s); s.Provider = capacity.ProviderEC2 }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := attached()
+			c.change(&s)
+			found := wayOut(s)
+			if (len(found) == 0) != (c.says == "") || len(found) > 1 || len(found) == 1 && !strings.Contains(found[0].Text(), c.says) {
+				t.Errorf("%v, want %q", found, c.says)
+			}
+		})
+	}
+}
+
+func TestMissingRules(t *testing.T) {
+	rules := func(s *Launch, rules ...ec2.Rule) {
+		s.Network.Groups["sg-1"] = ec2.SecurityGroup{ID: "sg-1", VPC: "vpc-1", Rules: rules}
+	}
+	everything := ec2.Rule{Out: true, Protocol: "-1", To: 65535, Peer: "0.0.0.0/0"}
+	plain := func(s *Launch) { s.Template.NetworkInterfaces = nil }
+	apart := func(s *Launch, nodes, cluster []ec2.Rule) {
+		plain(s)
+		rules(s, nodes...)
+		s.Network.ClusterGroups, s.Network.Groups["sg-2"] = []string{"sg-2"}, ec2.SecurityGroup{ID: "sg-2", VPC: "vpc-1", Rules: cluster}
+	}
+	const in, out = "aws ec2 authorize-security-group-ingress --region us-east-2 --group-id ", "aws ec2 authorize-security-group-egress --region us-east-2 --group-id "
+	for name, c := range map[string]struct {
+		change func(*Launch)
+		want   []string // in the commands, each in its own
+	}{
+		"as documented":   {func(*Launch) {}, nil},
+		"nothing read":    {func(s *Launch) { s.Network.Groups = nil }, nil},
+		"groups of names": {func(s *Launch) { s.Template.SecurityGroupIDs = nil }, nil},
+		"a prefix list":   {func(s *Launch) { plain(s); rules(s, tcp(false, 0, 65535, "pl-1"), everything) }, nil},
+		"one of several groups": {func(s *Launch) {
+			s.Template.SecurityGroupIDs = []string{"sg-3", "sg-1"}
+			s.Network.Groups["sg-3"] = ec2.SecurityGroup{ID: "sg-3", VPC: "vpc-1"}
+		}, nil},
+		"EFA with nothing in": {func(s *Launch) {
+			rules(s, tcp(false, 0, 65535, "10.0.0.0/16"), everything, ec2.Rule{Out: true, Protocol: "-1", Peer: "sg-1"})
+		},
+			[]string{in + "sg-1 --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'"}},
+		"EFA with everything out, by address": {func(s *Launch) { rules(s, documented("sg-1")[:2]...) },
+			[]string{out + "sg-1 --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'"}},
+		"EFA of one node":         {func(s *Launch) { s.Network.Nodes = 1; rules(s, documented("sg-1")[:2]...) }, nil},
+		"without EFA, by address": {func(s *Launch) { plain(s); rules(s, tcp(false, 0, 65535, "10.0.0.0/16"), everything) }, nil},
+		"Slurm's ports alone": {func(s *Launch) {
+			plain(s)
+			rules(s, tcp(false, 6817, 6818, "sg-1"), tcp(false, 60001, 63000, "10.0.1.0/24"), everything)
+		}, nil},
+		"part of srun's ports": {func(s *Launch) {
+			plain(s)
+			rules(s, tcp(false, 6817, 6818, "sg-1"), tcp(false, 60001, 62000, "sg-1"), everything)
+		},
+			[]string{in + "sg-1 --ip-permissions 'IpProtocol=tcp,FromPort=60001,ToPort=63000,UserIdGroupPairs=[{GroupId=sg-1}]'"}},
+		"a block that has not all addresses": {func(s *Launch) {
+			plain(s)
+			s.Network.Nodes = 1
+			rules(s, tcp(false, 6817, 6818, "10.0.1.0/25"), everything)
+		},
+			[]string{"FromPort=6817,ToPort=6817", "FromPort=6818,ToPort=6818"}},
+		"UDP": {func(s *Launch) {
+			plain(s)
+			s.Network.Nodes = 1
+			rules(s, ec2.Rule{Protocol: "udp", To: 65535, Peer: "sg-1"}, everything)
+		}, []string{"6817", "6818"}},
+		"two groups apart": {func(s *Launch) {
+			apart(s, documented("sg-1"), documented("sg-2"))
+		}, []string{in + "sg-2 --ip-permissions 'IpProtocol=tcp,FromPort=6817,ToPort=6817,UserIdGroupPairs=[{GroupId=sg-1}]'", in + "sg-1 --ip-permissions 'IpProtocol=tcp,FromPort=6818,ToPort=6818,UserIdGroupPairs=[{GroupId=sg-2}]'"}},
+		"two groups, nothing out": {func(s *Launch) {
+			apart(s, append(documented("sg-1")[:1:1], ec2.Rule{Protocol: "-1", Peer: "sg-2"}, ec2.Rule{Out: true, Protocol: "-1", To: 65535, Peer: "sg-1"}), []ec2.Rule{{Protocol: "-1", Peer: "sg-1"}})
+		}, []string{out + "sg-1 --ip-permissions 'IpProtocol=tcp,FromPort=6817,ToPort=6817,UserIdGroupPairs=[{GroupId=sg-2}]'", out + "sg-2"}},
+		"two groups that know each other": {func(s *Launch) {
+			apart(s, append(documented("sg-1"), tcp(false, 6818, 6818, "sg-2")), append(documented("sg-2"), tcp(false, 6817, 6817, "sg-1")))
+		}, nil},
+		"a cluster's group that is not known": {func(s *Launch) {
+			s.Network.ClusterGroups = []string{"sg-9"}
+			s.Network.Groups["sg-1"] = ec2.SecurityGroup{ID: "sg-1", VPC: "vpc-1", Rules: append(documented("sg-1"), tcp(false, 6818, 6818, "10.0.0.0/8"))}
+		}, nil},
+		"an endpoint that lets nobody in": {func(s *Launch) {
+			s.Network.Tables, s.Network.Endpoints = []ec2.RouteTable{main()}, []ec2.Endpoint{{ID: "vpce-1", Service: "pcs", Available: true, UsualName: true, SecurityGroups: []string{"sg-4"}}}
+			s.Network.Groups["sg-4"] = ec2.SecurityGroup{ID: "sg-4", VPC: "vpc-1"}
+		}, []string{in + "sg-4 --ip-permissions 'IpProtocol=tcp,FromPort=443,ToPort=443,UserIdGroupPairs=[{GroupId=sg-1}]'"}},
+		"self-managed Slurm": {func(s *Launch) { s.Provider, s.Network.ClusterGroups = capacity.ProviderEC2, nil; plain(s) }, nil},
+		"self-managed Slurm, closed": {func(s *Launch) {
+			s.Provider, s.Network.ClusterGroups, s.Network.Nodes = capacity.ProviderEC2, nil, 1
+			plain(s)
+			rules(s, tcp(false, 22, 22, "0.0.0.0/0"), everything)
+		}, []string{in + "sg-1 --ip-permissions 'IpProtocol=tcp,FromPort=6818,ToPort=6818,IpRanges=[{CidrIp=ADDRESS/32}]'"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := attached()
+			c.change(&s)
+			found := missingRules(s)
+			if len(found) != len(c.want) {
+				t.Fatalf("%v, want %q", found, c.want)
+			}
+			for i, p := range found {
+				if !strings.Contains(p.Fix, c.want[i]) || p.Code != capacity.RuleMissing {
+					t.Errorf("%v, want %q", p, c.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestWordsOfTheNetwork(t *testing.T) {
+	s := attached()
+	s.Network.Groups["sg-1"] = ec2.SecurityGroup{ID: "sg-1", VPC: "vpc-1", Rules: documented("sg-1")[:2]}
+	if got, want := missingRules(s)[0].Sentence, "security group sg-1 has no rule by which nodes connect to each other by EFA: all traffic to itself"; got != want {
+		t.Error(got)
+	}
+	s.Network.Tables, s.Network.Endpoints = []ec2.RouteTable{main()}, []ec2.Endpoint{}
+	if got, want := wayOut(s)[0].Sentence, "nodes in subnet subnet-1 never reach AWS PCS, so they never register: no route leads out of the VPC, and the VPC has no endpoint for it"; got != want {
+		t.Error(got)
+	}
+}
+
+func TestProfile(t *testing.T) {
+	taken := pcs.Role{Path: "/", Name: "AWSPCS-nodes", ARN: "arn:aws:iam::111122223333:role/AWSPCS-nodes"}
+	const arn = "arn:aws-cn:iam::111122223333:instance-profile/x"
+	for name, c := range map[string]struct {
+		provider capacity.Provider
+		profile  Profile
+		says     string
+	}{
+		"not asked":            {capacity.ProviderPCS, Profile{}, ""},
+		"right":                {capacity.ProviderPCS, Profile{Role: taken}, ""},
+		"none":                 {capacity.ProviderEC2, Profile{Missing: true}, "IAM has no instance profile " + arn},
+		"without a role":       {capacity.ProviderPCS, Profile{NoRole: true}, "has no role; give an instance profile whose role has a name that begins with AWSPCS"},
+		"without, on EC2":      {capacity.ProviderEC2, Profile{NoRole: true}, "so that EC2 refuses each launch; run `aws iam add-role-to-instance-profile --instance-profile-name x --role-name ROLE`"},
+		"another name":         {capacity.ProviderPCS, Profile{Role: pcs.Role{Path: "/", Name: "head"}}, "PCS does not take role /head"},
+		"another name, on EC2": {capacity.ProviderEC2, Profile{Role: pcs.Role{Path: "/", Name: "head"}, CannotRegister: true}, ""},
+		"cannot register":      {capacity.ProviderPCS, Profile{Role: taken, CannotRegister: true}, "`aws iam attach-role-policy --role-name AWSPCS-nodes --policy-arn arn:aws-cn:iam::aws:policy/AWSPCSComputeNodePolicy`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := profile(Launch{Provider: c.provider, Profile: c.profile, Template: capacity.LaunchTemplate{InstanceProfile: arn}})
+			if (len(found) == 0) != (c.says == "") || len(found) > 0 && !strings.Contains(found[0].Text(), c.says) {
+				t.Errorf("%v, want %q", found, c.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package site
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// Where AWS ParallelCluster is, and what says its version: "aws-parallelcluster-cookbook-3.11.1", written when the image
+// was made.
+const (
+	parallelClusterFolder  = "/opt/parallelcluster/"
+	parallelClusterVersion = "opt/parallelcluster/.bootstrapped"
+	parallelClusterSigns   = "etc/parallelcluster/cfnconfig"
+)
+
+var (
+	threeNumbers = regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+`)
+	// parallelClusterStatic is QUEUE-st-RESOURCE-1: QUEUE-dy-RESOURCE-1 is dynamic, and only for jobs.
+	parallelClusterStatic = regexp.MustCompile(`^[a-z0-9-]+-st-[a-z0-9-]+-[0-9]+$`)
+)
+
+// The first and the last version that ends and launches static nodes under foreign reservations with MAINT while they
+// boot: aws-parallelcluster issues 7465 and 7470, mended by aws-parallelcluster-node pull request 728.
+var firstLoop, lastLoop = numbers("3.8.0"), numbers("3.15.1")
+
+// parallelCluster looks for ParallelCluster on the host, and in what slurmctld runs. version is "" if nothing says it.
+func parallelCluster(root, resumeProgram string) (version string, found bool) {
+	root = cmp.Or(root, "/")
+	if text, err := os.ReadFile(filepath.Join(root, parallelClusterVersion)); err == nil {
+		return threeNumbers.FindString(string(text)), true
+	}
+	_, err := os.Stat(filepath.Join(root, parallelClusterSigns))
+	return "", err == nil || strings.HasPrefix(resumeProgram, parallelClusterFolder)
+}
+
+// parallelClusterFences judges our fences over static nodes of ParallelCluster, which takes every reservation with
+// MAINT for its own.
+func (r *run) parallelClusterFences(partitions []capacity.SlurmPartition) {
+	version, found := parallelCluster(r.Root, r.slurmConfig.ResumeProgram)
+	if !found {
+		return
+	}
+	named, old := "ParallelCluster "+version, version != "" && slices.Compare(numbers(version), firstLoop) >= 0 && slices.Compare(numbers(version), lastLoop) <= 0
+	if version == "" {
+		named = "ParallelCluster"
+	}
+	good := true
+	for _, p := range r.settings.Partitions {
+		at := slices.IndexFunc(partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name })
+		if at < 0 || p.Provider.Guest() {
+			continue
+		}
+		static := slices.DeleteFunc(slices.Clone(partitions[at].Nodes), func(name string) bool { return !parallelClusterStatic.MatchString(name) })
+		if len(static) == 0 {
+			continue
+		}
+		const fix = "set provider = \"none\" for the partition, whose fences are without MAINT then, or update ParallelCluster to a version after 3.15.1"
+		switch {
+		case old:
+			good = false
+			r.fail("parallelcluster", fix, "%s ends a static node that boots under a fence of partition %s, and launches it again, for ever: %s",
+				named, p.Name, slurm.Compress(static))
+		case version == "":
+			good = false
+			r.warn("parallelcluster", fix, "%s of an unknown version launches %s of partition %s; 3.8.0 to 3.15.1 end static nodes that boot under a fence, and launch them again, for ever",
+				named, slurm.Compress(static), p.Name)
+		}
+	}
+	if good {
+		r.ok("parallelcluster", "%s leaves nodes under our fences alone", named)
+	}
+}
+
+// numbers are those of a version.
+func numbers(version string) (all []int) {
+	for part := range strings.SplitSeq(version, ".") {
+		n := 0
+		for _, digit := range part {
+			n = n*10 + int(digit-'0')
+		}
+		all = append(all, n)
+	}
+	return all
+}
