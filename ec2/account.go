@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
@@ -47,4 +49,14 @@ func (c *Client) Caller(ctx context.Context) string {
 		return "the credentials of " + source
 	}
 	return "these credentials"
+}
+
+// MetadataTagsByDefault reports whether instances of this account see their tags in their metadata
+// where a launch does not say.
+func (c *Client) MetadataTagsByDefault(ctx context.Context) (bool, error) {
+	out, err := c.api.GetInstanceMetadataDefaults(ctx, &ec2.GetInstanceMetadataDefaultsInput{})
+	if err != nil {
+		return false, fmt.Errorf("asking for the account's defaults of instance metadata in %s: %w", c.region, err)
+	}
+	return out.AccountLevel != nil && out.AccountLevel.InstanceMetadataTags == types.InstanceMetadataTagsStateEnabled, nil
 }

@@ -30,7 +30,7 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 	var b blocks
 	var asked sync.WaitGroup
 	asked.Go(func() {
-		for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeCapacityBlocksPaginator(c.api, &ec2.DescribeCapacityBlocksInput{})) {
+		for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeCapacityBlocks, &ec2.DescribeCapacityBlocksInput{})) {
 			if err != nil {
 				b.allErr = err
 				return
@@ -39,7 +39,7 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 		}
 	})
 	asked.Go(func() {
-		for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeCapacityBlockStatusPaginator(c.api, &ec2.DescribeCapacityBlockStatusInput{})) {
+		for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeCapacityBlockStatus, &ec2.DescribeCapacityBlockStatusInput{})) {
 			if err != nil {
 				b.statusErr = err
 				return

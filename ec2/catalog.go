@@ -69,7 +69,7 @@ const BlockUsage = string(types.UsageClassTypeCapacityBlock)
 func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[string]InstanceType, error) {
 	found := map[string]InstanceType{}
 	in := &ec2.DescribeInstanceTypesInput{Filters: []types.Filter{which}}
-	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeInstanceTypesPaginator(c.api, in)) {
+	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeInstanceTypes, in)) {
 		if err != nil {
 			return nil, fmt.Errorf("describing instance types in %s: %w", c.region, err)
 		}

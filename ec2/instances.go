@@ -104,7 +104,7 @@ func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capa
 	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: append(filters,
 		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))}
 	var all []capacity.Instance
-	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeInstancesPaginator(c.api, in)) {
+	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeInstances, in)) {
 		if err != nil {
 			return nil, fmt.Errorf("describing instances in %s: %w", c.region, err)
 		}
@@ -115,16 +115,6 @@ func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capa
 		}
 	}
 	return all, nil
-}
-
-// InstanceIDsByTag is InstancesByTag for callers that count.
-func (c *Client) InstanceIDsByTag(ctx context.Context, tags map[string][]string) ([]string, error) {
-	found, err := c.InstancesByTag(ctx, tags)
-	var ids []string
-	for _, i := range found {
-		ids = append(ids, i.ID)
-	}
-	return ids, err
 }
 
 // Terminate terminates instances. An instance that is gone is no error. EC2 may also deny that a
@@ -171,4 +161,33 @@ func (c *Client) launchedLately(id string) bool {
 	defer c.mu.Unlock()
 	at, ok := c.launched[id]
 	return ok && c.Now().Sub(at) < youngTime
+}
+
+// Impaired are the running instances of this region whose host is impaired, or that EC2 is about to stop, restart or
+// retire: what EC2 says, by instance. Without permission it is nothing: see Untold.
+func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
+	said := map[string]string{}
+	for _, which := range []types.Filter{filter("system-status.status", "impaired"),
+		filter("event.code", "instance-retirement", "instance-stop", "instance-reboot", "system-reboot", "system-maintenance")} {
+		in := &ec2.DescribeInstanceStatusInput{Filters: []types.Filter{which}}
+		for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeInstanceStatus, in)) {
+			switch {
+			case notAllowed(err):
+				c.without(err, "which hosts in "+c.region+" are impaired, or about to be retired, is not known")
+				return nil, nil
+			case err != nil:
+				return nil, fmt.Errorf("describing the status of instances in %s: %w", c.region, err)
+			}
+			for _, s := range page.InstanceStatuses {
+				id := aws.ToString(s.InstanceId)
+				if s.SystemStatus != nil && s.SystemStatus.Status == types.SummaryStatusImpaired {
+					said[id] = "its host is impaired"
+				}
+				for _, e := range s.Events {
+					said[id] = fmt.Sprintf("%s, not before %s: %s", e.Code, aws.ToTime(e.NotBefore).UTC().Format(time.RFC3339), aws.ToString(e.Description))
+				}
+			}
+		}
+	}
+	return said, nil
 }

@@ -29,10 +29,14 @@ func TestInstancesOfEveryLaunchAndPageAreFound(t *testing.T) {
 			want = append(want, i.ID)
 		}
 	}
-	found, err := c.InstanceIDsByTag(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}})
-	slices.Sort(found)
+	found, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}})
+	var ids []string
+	for _, i := range found {
+		ids = append(ids, i.ID)
+	}
+	slices.Sort(ids)
 	slices.Sort(want)
-	if err != nil || !slices.Equal(found, want) {
+	if err != nil || !slices.Equal(ids, want) {
 		t.Errorf("found %d of %d instances, %v", len(found), len(want), err)
 	}
 	if n := calls(sim, "DescribeInstances"); n != 2 {

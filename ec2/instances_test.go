@@ -41,7 +41,7 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 		t.Fatal(err)
 	}
 	sim.Clock().Advance(day)
-	left, err := c.InstanceIDsByTag(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}})
+	left, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}})
 	if err != nil || len(left) != 1 {
 		t.Errorf("left %v, %v", left, err)
 	}
@@ -118,10 +118,6 @@ func TestCatalog(t *testing.T) {
 	}
 	if _, err := c.Image(t.Context(), "ami-0ffffffffffffffff"); Code(err) != "InvalidAMIID.NotFound" {
 		t.Errorf("unknown image: %v", err)
-	}
-	neighbours, err := c.NeighbourSubnets(t.Context(), []string{subnetB})
-	if err != nil || len(neighbours) != 3 || neighbours[0].ID != subnetA {
-		t.Errorf("neighbours %v, %v", neighbours, err)
 	}
 	vpc, err := c.VPCSubnets(t.Context(), []string{subnetB})
 	if err != nil || len(vpc) != 3 || vpc[0].ID != subnetA || vpc[0].VPC != "vpc-0e2000000000000a1" || vpc[0].Free != 4091 {

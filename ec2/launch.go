@@ -3,7 +3,11 @@ package ec2
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -27,19 +31,14 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 	if err != nil {
 		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, withOutcome(err))
 	}
-	return c.register(out.Instances), nil
-}
-
-// register notes when the instances were launched: EC2 may not show them yet.
-func (c *Client) register(started []types.Instance) []capacity.Instance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var launched []capacity.Instance
-	for _, a := range started {
+	for _, a := range out.Instances {
 		launched = append(launched, instance(a))
-		c.launched[aws.ToString(a.InstanceId)] = c.Now()
+		c.launched[aws.ToString(a.InstanceId)] = c.Now() // EC2 may not show it yet
 	}
-	return launched
+	return launched, nil
 }
 
 func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunInstancesInput, error) {
@@ -48,26 +47,32 @@ func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunIn
 		return nil, err
 	}
 	in := &ec2.RunInstancesInput{
-		MinCount:                         aws.Int32(int32(cmp.Or(l.Least, l.Count))),
-		MaxCount:                         aws.Int32(int32(l.Count)),
-		ClientToken:                      aws.String(l.ClientToken),
-		LaunchTemplate:                   templateReference(template.pinned),
-		InstanceType:                     types.InstanceType(l.InstanceType),
-		CapacityReservationSpecification: target(l.Kind, l.ReservationID),
-		TagSpecifications:                tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
+		MinCount:          aws.Int32(int32(cmp.Or(l.Least, l.Count))),
+		MaxCount:          aws.Int32(int32(l.Count)),
+		ClientToken:       aws.String(l.ClientToken),
+		LaunchTemplate:    templateReference(template.pinned),
+		InstanceType:      types.InstanceType(l.InstanceType),
+		TagSpecifications: tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
 	}
-	if len(template.interfaces) == 0 {
-		in.SubnetId = aws.String(l.SubnetID)
-	} else if in.NetworkInterfaces, err = interfacesIn(l.SubnetID, template.interfaces); err != nil {
+	if err := copyByName(template.interfaces, &in.NetworkInterfaces); err != nil {
 		return nil, fmt.Errorf("copying the network interfaces of launch template %s: %w", l.LaunchTemplate, err)
+	}
+	if inSubnet(in.NetworkInterfaces, l.SubnetID); len(in.NetworkInterfaces) == 0 {
+		in.SubnetId = aws.String(l.SubnetID)
+	}
+	into(in, l)
+	return in, nil
+}
+
+// into sends a launch to its reservation, market and placement group.
+func into(in *ec2.RunInstancesInput, l capacity.Launch) {
+	in.CapacityReservationSpecification, in.InstanceMarketOptions = target(l.Kind, l.ReservationID), nil
+	if market := types.MarketType(l.Kind.Market()); market != "" {
+		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
 	}
 	if l.PlacementGroup != "" {
 		in.Placement = &types.Placement{GroupName: aws.String(l.PlacementGroup)}
 	}
-	if market := types.MarketType(l.Kind.Market()); market != "" {
-		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
-	}
-	return in, nil
 }
 
 // target sends a launch to a reservation. Without one it keeps the launch out of all
@@ -79,5 +84,112 @@ func target(kind capacity.Kind, reservationID string) *types.CapacityReservation
 	return &types.CapacityReservationSpecification{
 		CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
 		CapacityReservationTarget:     &types.CapacityReservationTarget{CapacityReservationId: aws.String(reservationID)},
+	}
+}
+
+// New things may not show at once in later calls: EC2 Developer Guide, "Eventual consistency". So
+// nothing relies on a read right after a create, and "not found" is not believed at once.
+//
+// settleTime is how long "not found" is not believed; nearly everything shows within seconds.
+const settleTime = 15 * time.Second
+
+// againWhile repeats a call, with growing pauses, while its error means "not found", for settleTime
+// and as long as ctx allows. It returns the last error.
+func (c *Client) againWhile(ctx context.Context, absent func(error) bool, call func() error) error {
+	began := time.Now()
+	for pause := c.shared.settle / 64; ; pause *= 2 {
+		err := call()
+		if err == nil || !absent(err) || time.Since(began)+pause > c.shared.settle {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// errNotShown is an answer without the thing asked for.
+var errNotShown = errors.New("EC2 does not show it yet")
+
+func notShown(err error) bool { return errors.Is(err, errNotShown) }
+
+// launchable is one version of a launch template, as far as a launch needs it.
+type launchable struct {
+	// pinned is ID:NUMBER.
+	pinned     string
+	interfaces []types.LaunchTemplateInstanceNetworkInterfaceSpecification
+	// version is EC2's answer; its zero value if the caller may not read it.
+	version types.LaunchTemplateVersion
+	read    time.Time
+}
+
+// pinTime is how long the meaning of $Default or $Latest is kept: all launches of one power-up
+// share it.
+const pinTime = time.Minute
+
+// PinTemplate is the version, as ID:NUMBER, that ID[:VERSION] or NAME[:VERSION] means
+// now; without a version it is the template's default one. A launch and its repetition
+// are the same only with the same version. A caller without the permission
+// ec2:DescribeLaunchTemplateVersions gets back what was given.
+func (c *Client) PinTemplate(ctx context.Context, reference string) (string, error) {
+	t, err := c.launchable(ctx, reference)
+	return t.pinned, err
+}
+
+func (c *Client) launchable(ctx context.Context, reference string) (launchable, error) {
+	c.mu.Lock() // concurrent launches of one power-up ask once
+	defer c.mu.Unlock()
+	known, ok := c.launchables[reference]
+	if ok && (known.pinned == reference || time.Since(known.read) < pinTime) {
+		return known, nil
+	}
+	spec := templateReference(reference)
+	out, err := c.api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: spec.LaunchTemplateId, LaunchTemplateName: spec.LaunchTemplateName, Versions: []string{aws.ToString(spec.Version)},
+	})
+	switch {
+	case notAllowed(err):
+		c.without(err, "whether launch template "+reference+" has network interfaces is not known, nor its version")
+		return launchable{pinned: reference}, nil
+	case err != nil:
+		return launchable{}, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, err)
+	case len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil:
+		return launchable{}, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, ErrNotDescribed)
+	}
+	v := out.LaunchTemplateVersions[0]
+	t := launchable{
+		pinned:     aws.ToString(v.LaunchTemplateId) + ":" + strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10),
+		interfaces: v.LaunchTemplateData.NetworkInterfaces,
+		version:    v,
+		read:       time.Now(),
+	}
+	c.launchables[reference], c.launchables[t.pinned] = t, t
+	return t, nil
+}
+
+// templateReference reads ID[:VERSION] or NAME[:VERSION]; names have no colon.
+func templateReference(s string) *types.LaunchTemplateSpecification {
+	name, version, _ := strings.Cut(s, ":")
+	if version == "" {
+		version = "$Default"
+	}
+	spec := &types.LaunchTemplateSpecification{Version: aws.String(version)}
+	if strings.HasPrefix(name, "lt-") {
+		spec.LaunchTemplateId = aws.String(name)
+	} else {
+		spec.LaunchTemplateName = aws.String(name)
+	}
+	return spec
+}
+
+// inSubnet puts new network interfaces into a subnet: EC2 refuses a subnet together with interfaces
+// (InvalidParameterCombination), from the call or the template.
+func inSubnet(interfaces []types.InstanceNetworkInterfaceSpecification, subnetID string) {
+	for i := range interfaces {
+		if interfaces[i].NetworkInterfaceId == nil { // one that exists is in its subnet
+			interfaces[i].SubnetId = aws.String(subnetID)
+		}
 	}
 }

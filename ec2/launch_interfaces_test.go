@@ -64,13 +64,15 @@ func TestInterfacesOfATemplateCanAllBeSent(t *testing.T) {
 			}
 		}
 	}
-	sent, err := interfacesIn("subnet-1", []types.LaunchTemplateInstanceNetworkInterfaceSpecification{
+	var sent []types.InstanceNetworkInterfaceSpecification
+	err := copyByName([]types.LaunchTemplateInstanceNetworkInterfaceSpecification{
 		{DeviceIndex: aws.Int32(0), SubnetId: aws.String("subnet-9"), AssociatePublicIpAddress: aws.Bool(false), EnaSrdSpecification: &types.LaunchTemplateEnaSrdSpecification{EnaSrdEnabled: aws.Bool(true)}},
 		{DeviceIndex: aws.Int32(1), NetworkInterfaceId: aws.String("eni-1")},
-	})
+	}, &sent)
 	if err != nil {
 		t.Fatal(err)
 	}
+	inSubnet(sent, "subnet-1")
 	first, second := sent[0], sent[1]
 	if *first.SubnetId != "subnet-1" || *first.DeviceIndex != 0 || *first.AssociatePublicIpAddress || !*first.EnaSrdSpecification.EnaSrdEnabled {
 		t.Errorf("first: %+v", first)

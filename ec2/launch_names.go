@@ -83,7 +83,7 @@ func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]S
 	}
 	// A filter, since one unknown id would make EC2 refuse the whole call.
 	in := &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", unique(ids)...)}}
-	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeSecurityGroupsPaginator(c.api, in)) {
+	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeSecurityGroups, in)) {
 		if err != nil {
 			return nil, fmt.Errorf("describing security groups in %s: %w", c.region, err)
 		}

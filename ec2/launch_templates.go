@@ -333,7 +333,7 @@ func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]strin
 // newestVersions lists templates with their newest versions, which are read side by side.
 func (c *Client) newestVersions(ctx context.Context, filters ...types.Filter) ([]capacity.LaunchTemplate, error) {
 	var listed []types.LaunchTemplate
-	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeLaunchTemplatesPaginator(c.api, &ec2.DescribeLaunchTemplatesInput{Filters: filters})) {
+	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{Filters: filters})) {
 		if err != nil {
 			return nil, fmt.Errorf("describing launch templates in %s: %w", c.region, err)
 		}
@@ -372,7 +372,7 @@ const templatesAtOnce = 10
 func (c *Client) MadeTemplates(ctx context.Context, mark, prefix string) ([]capacity.Made, error) {
 	in := &ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{tagFilter(capacity.TagCluster, mark)}}
 	var made []capacity.Made
-	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeLaunchTemplatesPaginator(c.api, in)) {
+	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeLaunchTemplates, in)) {
 		if err != nil {
 			return nil, fmt.Errorf("describing launch templates in %s: %w", c.region, err)
 		}

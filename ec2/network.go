@@ -33,7 +33,7 @@ type Route struct {
 // RouteTables describes all route tables of a VPC.
 func (c *Client) RouteTables(ctx context.Context, vpc string) ([]RouteTable, error) {
 	var all []RouteTable
-	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeRouteTablesPaginator(c.api, &ec2.DescribeRouteTablesInput{Filters: []types.Filter{filter("vpc-id", vpc)}})) {
+	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeRouteTables, &ec2.DescribeRouteTablesInput{Filters: []types.Filter{filter("vpc-id", vpc)}})) {
 		if err != nil {
 			return nil, fmt.Errorf("describing the route tables of %s in %s: %w", vpc, c.region, err)
 		}
@@ -73,7 +73,7 @@ type Endpoint struct {
 // Endpoints describes the endpoints of a VPC for services of AWS.
 func (c *Client) Endpoints(ctx context.Context, vpc string) ([]Endpoint, error) {
 	var all []Endpoint
-	for page, err := range awsconfig.Pages(ctx, ec2.NewDescribeVpcEndpointsPaginator(c.api, &ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{filter("vpc-id", vpc)}})) {
+	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeVpcEndpoints, &ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{filter("vpc-id", vpc)}})) {
 		if err != nil {
 			return nil, fmt.Errorf("describing the endpoints of %s in %s: %w", vpc, c.region, err)
 		}

@@ -88,7 +88,7 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 		return nil, err
 	}
 	var all []capacity.Offering
-	for page, err := range searchPages(ctx, c, c.scarce.offerings, "capacity blocks in "+c.region, ec2.NewDescribeCapacityBlockOfferingsPaginator(c.api, in),
+	for page, err := range searchPages(ctx, c, c.scarce.offerings, "capacity blocks in "+c.region, paged(c.api.DescribeCapacityBlockOfferings, in),
 		func(o *ec2.DescribeCapacityBlockOfferingsOutput) int { return len(o.CapacityBlockOfferings) }) {
 		if err != nil {
 			return nil, err

@@ -59,3 +59,15 @@ func tagFilter(key string, values ...string) types.Filter {
 func filter(name string, values ...string) types.Filter {
 	return types.Filter{Name: aws.String(name), Values: values}
 }
+
+// unique drops empty and repeated ids. An empty list must never reach EC2, which
+// would take it for "all".
+func unique(ids []string) []string {
+	var out []string
+	for _, id := range ids {
+		if id != "" && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}

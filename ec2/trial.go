@@ -150,21 +150,10 @@ func inlineInput(data *types.RequestLaunchTemplateData, t Trial, l capacity.Laun
 	if p := profile(t.InstanceProfile); p != nil {
 		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Arn: p.Arn, Name: p.Name}
 	}
-	if len(in.NetworkInterfaces) == 0 {
+	if inSubnet(in.NetworkInterfaces, l.SubnetID); len(in.NetworkInterfaces) == 0 {
 		in.SubnetId = aws.String(l.SubnetID)
 	}
-	for i := range in.NetworkInterfaces {
-		if n := &in.NetworkInterfaces[i]; n.NetworkInterfaceId == nil { // one that exists is in its subnet
-			n.SubnetId = aws.String(l.SubnetID)
-		}
-	}
-	in.CapacityReservationSpecification, in.InstanceMarketOptions = target(l.Kind, l.ReservationID), nil
-	if market := types.MarketType(l.Kind.Market()); market != "" {
-		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
-	}
-	if l.PlacementGroup != "" {
-		in.Placement = &types.Placement{GroupName: aws.String(l.PlacementGroup)}
-	}
+	into(in, l)
 	for _, more := range tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume) {
 		at := slices.IndexFunc(in.TagSpecifications, func(s types.TagSpecification) bool { return s.ResourceType == more.ResourceType })
 		if at < 0 {

@@ -18,8 +18,8 @@ type EC2 interface {
 	// LaunchTemplateDigest is the Digest that EnsureLaunchTemplate would write.
 	LaunchTemplateDigest(ctx context.Context, spec capacity.LaunchTemplateSpec) (string, error)
 	EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error)
-	// InstanceIDsByTag lists instances that are not terminated.
-	InstanceIDsByTag(ctx context.Context, tags map[string][]string) ([]string, error)
+	// InstancesByTag lists instances that are not terminated.
+	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
 }
 
 // Provisioner brings node groups and queues to their wanted state, and waits until PCS is done. It
@@ -136,12 +136,12 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 	if !disruptive {
 		return nil
 	}
-	ids, err := p.EC2.InstanceIDsByTag(ctx, map[string][]string{TagNodeGroupID: {g.ID}})
+	left, err := p.EC2.InstancesByTag(ctx, map[string][]string{TagNodeGroupID: {g.ID}})
 	switch {
 	case err != nil:
 		return fmt.Errorf("looking for instances of node group %s: %w", g.Name, err)
-	case len(ids) > 0:
-		return fmt.Errorf("compute node group %s has %d instances: %w", g.Name, len(ids), ErrInUse)
+	case len(left) > 0:
+		return fmt.Errorf("compute node group %s has %d instances: %w", g.Name, len(left), ErrInUse)
 	}
 	return nil
 }

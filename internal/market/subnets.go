@@ -34,8 +34,8 @@ func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours 
 	if !neighbours {
 		return s
 	}
-	var near []capacity.Subnet
-	near, s.Err = aws.NeighbourSubnets(ctx, ids)
+	near, err := aws.VPCSubnets(ctx, ids)
+	s.Err = err
 	for _, n := range near {
 		if !isOwn[n.ID] {
 			s.nearByZone[n.AZID] = append(s.nearByZone[n.AZID], n.ID)
