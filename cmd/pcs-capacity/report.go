@@ -98,7 +98,11 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 				id)
 		}
 	}
-	doc.fill(made, fees, onDemand, made.Advise(snap, now))
+	for i := range made.Reservations {
+		r := &made.Reservations[i]
+		r.Cost = r.Costs(fees[r.ID].paid, onDemand[r.Paid.InstanceType])
+	}
+	doc.Report, doc.Advice = made, emptyIfNil(made.Advise(snap, now))
 	return c.show(t, doc)
 }
 
@@ -181,7 +185,7 @@ func (c *ReportCmd) show(t *terminal.Terminal, doc reportDocument) error {
 	if err := doc.tables(t); err != nil {
 		return err
 	}
-	for _, g := range doc.Unknown {
+	for _, g := range doc.Gaps {
 		t.Say("Unknown: %s from %s to %s: %s.", g.Reservation, t.Time(g.From), t.Time(g.To), g.Reason)
 	}
 	for _, w := range doc.Warnings {

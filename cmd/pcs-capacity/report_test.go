@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -115,20 +114,14 @@ func TestReportForms(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
-	var seconds int64
-	hours, days := 0.0, int64(0)
-	for _, c := range doc.Classes {
-		seconds, hours = seconds+c.NodeSeconds, hours+c.NodeHours
-	}
+	days := int64(0)
 	for _, d := range doc.Days {
-		for _, c := range d.Classes {
-			days += c.NodeSeconds
-		}
+		days += d.Sums.Total()
 	}
-	if doc.NodeSeconds != paid || seconds != paid || days != paid || math.Abs(hours-672) > 1e-6 {
-		t.Errorf("paid %d: %d, classes %d (%f hours), days %d", paid, doc.NodeSeconds, seconds, hours, days)
+	if doc.Total.Total() != paid || days != paid {
+		t.Errorf("paid %d: %d, days %d", paid, doc.Total.Total(), days)
 	}
-	if r := doc.Reservations[0]; r.Fee != "21143.81" || r.FeeInReport != "21143.81" || r.PricePaid != "3.93" || r.PriceDemand != "6.88" || r.PriceUsed == "" || !r.Start.Equal(start) {
+	if r := doc.Reservations[0]; r.Cost.Fee != fee || r.Cost.InReport != fee || r.Cost.PerPaid.Amount() != "3.93" || r.Cost.OnDemand.Amount() != "6.88" || r.Cost.PerUsed.Amount() == "" || !r.Start.Equal(start) {
 		t.Errorf("%+v", r)
 	}
 	if doc.Accounting || len(doc.Warnings) != 1 {

@@ -11,10 +11,11 @@ import (
 
 // Advice is the next purchase for a partition.
 type Advice struct {
-	Partition string
+	Partition string `json:"partition"`
 	// Says is a sentence with its reason; Command finds what it names, "" if there is nothing
 	// to buy.
-	Says, Command string
+	Says    string `json:"says"`
+	Command string `json:"command"`
 }
 
 // blockSizes are those in which EC2 sells Capacity Blocks, in instances (EC2 User Guide,

@@ -10,18 +10,21 @@ import (
 type Cost struct {
 	// Fee is what was paid for all of it, from start to end; InReport for the part that the
 	// report is about.
-	Fee, InReport capacity.Money
+	Fee      capacity.Money `json:"fee,omitzero"`
+	InReport capacity.Money `json:"fee_in_report,omitzero"`
 	// PerUsed is what a useful hour of one GPU cost, and OnDemand what it costs on demand; of
 	// one node, where nobody knows how many GPUs it has. PerPaid counts every paid hour.
-	PerUsed, PerPaid, OnDemand capacity.Money
+	PerUsed  capacity.Money `json:"per_used_hour,omitzero"`
+	PerPaid  capacity.Money `json:"per_paid_hour,omitzero"`
+	OnDemand capacity.Money `json:"on_demand,omitzero"`
 	// PerNode: the prices are those of a node.
-	PerNode bool
+	PerNode bool `json:"per_node"`
 }
 
-// Cost divides the fee of a reservation by what was used of it. fee is zero if it is not
+// Costs divides the fee of a reservation by what was used of it. fee is zero if it is not
 // known; onDemand is the price of an instance for an hour on demand, which is also what an
 // On-Demand Capacity Reservation costs; zero if it is not known.
-func (r Reservation) Cost(fee, onDemand capacity.Money) Cost {
+func (r Reservation) Costs(fee, onDemand capacity.Money) Cost {
 	each := r.Paid.GPUs
 	c := Cost{Fee: fee, PerNode: each == 0}
 	each = max(each, 1)

@@ -83,55 +83,65 @@ type Input struct {
 
 // Report is where the paid time of some reservations went.
 type Report struct {
-	From, Until  time.Time
-	Reservations []Reservation
-	Total        Sums
+	From         time.Time     `json:"from"`
+	Until        time.Time     `json:"until"`
+	Total        Sums          `json:"node_seconds"`
+	Reservations []Reservation `json:"reservations"`
 	// Days are in the order of time, each with what was paid in it; hours where the report
 	// is about less than three days.
-	Days []Day
+	Days []Day `json:"days"`
 	// Shares are those of accounts, users and jobs, the largest first.
-	Accounts, Users, Jobs []Share
+	Accounts []Share `json:"accounts"`
+	Users    []Share `json:"users"`
+	Jobs     []Share `json:"jobs"`
 	// Gaps are the times that nobody knows, by reservation and time.
-	Gaps []Gap
+	Gaps []Gap `json:"unknown"`
 }
 
 // Reservation is one of them.
 type Reservation struct {
-	ID   string
-	Paid state.Paid // as it was last seen
+	ID   string     `json:"id"`
+	Paid state.Paid `json:"paid"` // as it was last seen
 	// Start and End are those of what is paid for, also outside of the report; End is zero
 	// for one without an end.
-	Start, End time.Time
-	Sums       Sums
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end,omitzero"`
+	Sums  Sums      `json:"node_seconds"`
+	// Cost is what [Reservation.Costs] made of the fee.
+	Cost Cost `json:"cost"`
 	// Whole are the node-seconds from Start to End, or to Until where it has no end.
-	Whole int64
+	Whole int64 `json:"-"`
 	// Measured is for how long sync saw it, up to the fence; what follows is about that time.
-	Measured time.Duration
+	Measured time.Duration `json:"-"`
 	// Crowded are the node-seconds in which jobs waited while every node had one.
-	Crowded int64
+	Crowded int64 `json:"-"`
 	// Busy is the number of nodes with a job that was not passed in 19 of 20 hours: in
 	// Within of Hours, to be exact.
-	Busy, Within, Hours int
+	Busy, Within, Hours int `json:"-"`
 }
 
 // Day is a part of the report's time.
 type Day struct {
-	From, To time.Time
-	Sums     Sums
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	Sums Sums      `json:"node_seconds"`
 }
 
 // Share is the share of an account, a user or a job in the nodes.
 type Share struct {
-	Account, User, Job string
-	Sums               Sums
+	Account string `json:"account"`
+	User    string `json:"user,omitempty"`
+	Job     string `json:"job,omitempty"`
+	Sums    Sums   `json:"node_seconds"`
 }
 
 // Gap is a time of which nobody knows all.
 type Gap struct {
-	Reservation string
-	From, To    time.Time
-	NodeSeconds int64
-	Reason      string
+	Reservation string    `json:"reservation"`
+	From        time.Time `json:"from"`
+	To          time.Time `json:"to"`
+	NodeSeconds int64     `json:"node_seconds"`
+	Reason      string    `json:"reason"`
 }
 
 // Begins is the first time that the report is about; Until if it is about none.
