@@ -100,6 +100,11 @@ func TestLaunchStories(t *testing.T) {
 				if got, _, _ := launches(t, w, f, pair()); got != c.want {
 					t.Errorf("%q, want %q", got, c.want)
 				}
+				for _, r := range w.records {
+					if len(r.Instances) != 2 || !strings.HasPrefix(r.Instances[1], "i-gpu-2-") || r.Reservation == "" || r.Partition != "gpu" || r.Jobs[0] != "1" {
+						t.Errorf("%+v", r)
+					}
+				}
 				for _, l := range w.launches {
 					if l.Count != 2 || l.Least != 2 || l.Kind != capacity.ODCR || l.LaunchTemplate != "lt-1:1" || l.Tags[capacity.TagCluster] != "ml" || l.Tags[capacity.TagReservation] != l.ReservationID {
 						t.Errorf("%+v", l)
@@ -227,6 +232,12 @@ func TestHoldStories(t *testing.T) {
 			odcr 2 p5 az2 B
 			enlist 2 B cr-B
 			launch gpu-[1-2] cr-B 2 C` + done, "gpu-1,gpu-2", 1, nil},
+		"no zone has room": {order + ` → no room
+			unlist A
+			ask-image
+			enlist 2 B
+			odcr 2 p5 az2 B → no room
+			unlist B`, " InsufficientInstanceCapacity", 0, nil},
 		"no more may be held": {`
 			ask-image
 			enlist 2 A
@@ -268,7 +279,10 @@ func TestHoldStories(t *testing.T) {
 				if c.change != nil {
 					c.change(f)
 				}
-				got, _, holds := launches(t, w, f, pair())
+				got, outcomes, holds := launches(t, w, f, pair())
+				if f := outcomes[0].failure; name == "no zone has room" && f.Message != "nothing could be held for all 2 nodes at once in p5.48xlarge in az1, p5.48xlarge in az2: We have none." {
+					t.Errorf("%+v", f)
+				}
 				if got != c.want || len(holds) != c.holds {
 					t.Errorf("%q, want %q; holds %+v", got, c.want, holds)
 				}
@@ -311,25 +325,6 @@ func TestHoldIsRepeated(t *testing.T) {
 		}
 		if len(w.orders) != 2 || !w.orders[1].End.Equal(noon.Add(capacity.HoldTime)) {
 			t.Errorf("%+v", w.orders)
-		}
-	})
-}
-
-// What could be held nowhere is said with all places.
-func TestNowhere(t *testing.T) {
-	story(t, `
-		ask-image
-		enlist 2 A
-		odcr 2 p5 az1 A → no room
-		unlist A
-		ask-image
-		enlist 2 B
-		odcr 2 p5 az2 B → no room
-		unlist B`, func(t *testing.T, w *fake) {
-		_, outcomes, _ := launches(t, w, holdingFacts(), pair())
-		want := "nothing could be held for all 2 nodes at once in p5.48xlarge in az1, p5.48xlarge in az2: We have none."
-		if f := outcomes[0].failure; f.Message != want || !f.is(capacity.NoRoom) || f.EC2Code != "InsufficientInstanceCapacity" {
-			t.Errorf("%+v", f)
 		}
 	})
 }
@@ -484,18 +479,6 @@ func TestRecordsOfHeldCapacity(t *testing.T) {
 		if r := c.h.record(noon, c.why, c.prices); r.Message != c.want || r.Code != c.code || r.Reservation != one || r.Partition != "gpu" || r.Jobs[0] != "1" {
 			t.Errorf("%s: %+v", name, r)
 		}
-	}
-}
-
-// A record of launches has the instances in the order of the nodes, and what failed has none.
-func TestRecordsOfLaunches(t *testing.T) {
-	at := func(id string) launched { return launched{capacity.Instance{ID: id}, one} }
-	w := newFake()
-	l := launching{World: w, call: &call{facts: newFacts(twoReservations())}}
-	r := l.records([]outcome{{group: group{nodes: []string{"gpu-3"}}, failure: errNoTime},
-		{group: pair(), launched: map[string]launched{"gpu-1": at("i-1"), "gpu-2": at("i-2")}}})
-	if len(r) != 1 || strings.Join(r[0].Instances, " ") != "i-1 i-2" || r[0].Reservation != one || r[0].Nodes != "gpu-[1-2]" || r[0].Partition != "gpu" {
-		t.Errorf("%+v", r)
 	}
 }
 

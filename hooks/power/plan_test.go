@@ -397,49 +397,37 @@ func TestLaunchGroups(t *testing.T) {
 	}
 }
 
+// A repetition of a power-up is the same launch, and any other power-up another.
 func TestLaunchToken(t *testing.T) {
-	type order struct {
-		cluster string
-		jobs    []capacity.Job
-		nodes   string
-		what    string
-		after   time.Duration
-		attempt int
-	}
-	token := func(o order) string {
-		f := &facts{cluster: o.cluster, now: noon.Add(o.after)}
-		nodes, err := hostlist.Expand(o.nodes)
+	job := []capacity.Job{{ID: 7, Restarts: 1}}
+	token := func(cluster string, after time.Duration, jobs []capacity.Job, nodes string, attempt int, what string) string {
+		names, err := hostlist.Expand(nodes)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return f.launchToken(o.jobs, nodes, o.attempt, strings.Fields(o.what)...)
+		return (&facts{cluster: cluster, now: noon.Add(after)}).launchToken(jobs, names, attempt, strings.Fields(what)...)
 	}
-	base := order{"lab", []capacity.Job{{ID: 7, Restarts: 1}}, "gpu-[1-2]", "cr-1 subnet-1 p5.48xlarge lt-1:1", 0, 0}
-	none := base
-	none.jobs = nil
-	with := func(o order, change func(*order)) order { change(&o); return o }
-	if len(token(base)) > 64 {
-		t.Errorf("EC2 takes 64 characters, not %d", len(token(base)))
+	const what = "cr-1 subnet-1 p5.48xlarge lt-1:1"
+	base, none := token("lab", 0, job, "gpu-[1-2]", 0, what), token("lab", 0, nil, "gpu-[1-2]", 0, what)
+	if len(base) > 64 {
+		t.Errorf("EC2 takes 64 characters, not %d", len(base))
 	}
-	if token(with(base, func(o *order) { o.after = 48 * time.Hour })) != token(base) {
-		t.Error("a repetition of the same power-up must be the same launch")
+	if token("lab", 48*time.Hour, job, "gpu-[1-2]", 0, what) != base || token("lab", 9*time.Second, nil, "gpu-[1-2]", 0, what) != none {
+		t.Error("a repetition must be the same launch; of nodes without a job, at once")
 	}
-	if token(with(none, func(o *order) { o.after = 9 * time.Second })) != token(none) {
-		t.Error("nodes without a job: a repetition at once must be the same launch")
-	}
-	for name, other := range map[string]order{
-		"requeued":      with(base, func(o *order) { o.jobs = []capacity.Job{{ID: 7, Restarts: 2}} }),
-		"another job":   with(base, func(o *order) { o.jobs = []capacity.Job{{ID: 71}} }),
-		"two jobs":      with(base, func(o *order) { o.jobs = append(o.jobs, capacity.Job{ID: 8}) }),
-		"other nodes":   with(base, func(o *order) { o.nodes = "gpu-[1-3]" }),
-		"other cluster": with(base, func(o *order) { o.cluster = "lab2" }),
-		"next attempt":  with(base, func(o *order) { o.attempt = 1 }),
-		"another block": with(base, func(o *order) { o.what = "cr-2 subnet-1 p5.48xlarge lt-1:1" }),
-		"a new version": with(base, func(o *order) { o.what = "cr-1 subnet-1 p5.48xlarge lt-1:2" }),
+	for name, other := range map[string]string{
+		"requeued":      token("lab", 0, []capacity.Job{{ID: 7, Restarts: 2}}, "gpu-[1-2]", 0, what),
+		"another job":   token("lab", 0, []capacity.Job{{ID: 71}}, "gpu-[1-2]", 0, what),
+		"two jobs":      token("lab", 0, append(job, capacity.Job{ID: 8}), "gpu-[1-2]", 0, what),
+		"other nodes":   token("lab", 0, job, "gpu-[1-3]", 0, what),
+		"other cluster": token("lab2", 0, job, "gpu-[1-2]", 0, what),
+		"next attempt":  token("lab", 0, job, "gpu-[1-2]", 1, what),
+		"another block": token("lab", 0, job, "gpu-[1-2]", 0, "cr-2 subnet-1 p5.48xlarge lt-1:1"),
+		"a new version": token("lab", 0, job, "gpu-[1-2]", 0, "cr-1 subnet-1 p5.48xlarge lt-1:2"),
 		"no job":        none,
-		"later":         with(none, func(o *order) { o.after = 10 * time.Second }),
+		"later":         token("lab", 10*time.Second, nil, "gpu-[1-2]", 0, what),
 	} {
-		if token(other) == token(base) || name == "later" && token(other) == token(none) {
+		if other == base || name == "later" && other == none {
 			t.Errorf("%s: must be another launch", name)
 		}
 	}

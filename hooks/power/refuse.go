@@ -151,19 +151,18 @@ func holdJobs(w World, c *call, refused []refusedJob) {
 			once = append(once, r.Shown)
 		}
 	}
-	held, once, others = eachOnce(held), eachOnce(once), eachOnce(others)
-	if len(once) > 0 { // their programs have not begun
-		_ = c.did(w.AllowRequeue(ctx, true, once...), "allow a requeue", "jobs", once)
+	do := func(what string, jobs []string, verb func(ctx context.Context, jobs ...string) error) {
+		if jobs = eachOnce(jobs); len(jobs) > 0 {
+			_ = c.did(verb(ctx, jobs...), what, "jobs", jobs)
+		}
 	}
-	if len(held) > 0 {
-		_ = c.did(w.RequeueHold(ctx, held...), "requeue and hold", "jobs", held)
+	requeues := func(allow bool) func(ctx context.Context, jobs ...string) error {
+		return func(ctx context.Context, jobs ...string) error { return w.AllowRequeue(ctx, allow, jobs...) }
 	}
-	if len(once) > 0 {
-		_ = c.did(w.AllowRequeue(ctx, false, once...), "allow no further requeue", "jobs", once)
-	}
-	if len(others) > 0 {
-		_ = c.did(w.Cancel(ctx, others...), "cancel", "jobs", others)
-	}
+	do("allow a requeue", once, requeues(true)) // their programs have not begun
+	do("requeue and hold", held, w.RequeueHold)
+	do("allow no further requeue", once, requeues(false))
+	do("cancel", others, w.Cancel)
 	// A call for many jobs fails if one of them fails, so Slurm's view of each job counts.
 	jobs, err := w.BriefJobs(ctx)
 	if err != nil {
@@ -187,14 +186,8 @@ func holdJobs(w World, c *call, refused []refusedJob) {
 			byOwner = append(byOwner, r.name())
 		}
 	}
-	byAdmin = eachOnce(byAdmin)
-	byOwner = without(eachOnce(byOwner), func(name string) bool { return slices.Contains(byAdmin, name) })
-	if len(byAdmin) > 0 {
-		_ = c.did(w.Hold(ctx, byAdmin...), "hold until an administrator releases them", "jobs", byAdmin)
-	}
-	if len(byOwner) > 0 {
-		_ = c.did(w.UserHold(ctx, byOwner...), "hold until their owners release them", "jobs", byOwner)
-	}
+	do("hold until an administrator releases them", byAdmin, w.Hold)
+	do("hold until their owners release them", without(byOwner, func(name string) bool { return slices.Contains(byAdmin, name) }), w.UserHold)
 }
 
 // goOn lets a held job start in its other partitions. Its AdminComment comes before the release: a launch that refuses
