@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -145,22 +144,16 @@ func (c *Client) launchable(ctx context.Context, reference string) (launchable, 
 	if ok && (known.pinned == reference || time.Since(known.read) < pinTime) {
 		return known, nil
 	}
-	spec := templateReference(reference)
-	out, err := c.api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
-		LaunchTemplateId: spec.LaunchTemplateId, LaunchTemplateName: spec.LaunchTemplateName, Versions: []string{aws.ToString(spec.Version)},
-	})
+	v, err := c.askVersion(ctx, templateReference(reference), false)
 	switch {
 	case notAllowed(err):
 		c.without(err, "whether launch template "+reference+" has network interfaces is not known, nor its version")
 		return launchable{pinned: reference}, nil
 	case err != nil:
 		return launchable{}, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, err)
-	case len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil:
-		return launchable{}, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, ErrNotDescribed)
 	}
-	v := out.LaunchTemplateVersions[0]
 	t := launchable{
-		pinned:     aws.ToString(v.LaunchTemplateId) + ":" + strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10),
+		pinned:     aws.ToString(v.LaunchTemplateId) + ":" + numberOf(v),
 		interfaces: v.LaunchTemplateData.NetworkInterfaces,
 		version:    v,
 		read:       time.Now(),

@@ -95,26 +95,38 @@ func (c *Client) templateVersion(ctx context.Context, idOrName, version string) 
 	if ok {
 		return known, true, nil
 	}
-	in := &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{version}}
-	if strings.HasPrefix(idOrName, "lt-") {
-		in.LaunchTemplateId = aws.String(idOrName)
-	} else {
-		in.LaunchTemplateName = aws.String(idOrName)
+	v, err := c.askVersion(ctx, templateReference(idOrName+":"+version), false)
+	switch {
+	case noTemplate(err) || errors.Is(err, ErrNotDescribed):
+		return v, false, nil
+	case err != nil:
+		return v, false, fmt.Errorf("reading launch template %s in %s: %w", idOrName, c.region, err)
+	}
+	c.mu.Lock()
+	c.versions[versionKey{aws.ToString(v.LaunchTemplateId), numberOf(v)}] = v
+	c.mu.Unlock()
+	return v, true, nil
+}
+
+// askVersion asks EC2 for one version of a launch template. resolved: with the AMI that a launch would take now, which
+// takes the permission ssm:GetParameters.
+func (c *Client) askVersion(ctx context.Context, t *types.LaunchTemplateSpecification, resolved bool) (types.LaunchTemplateVersion, error) {
+	in := &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: t.LaunchTemplateId, LaunchTemplateName: t.LaunchTemplateName, Versions: []string{aws.ToString(t.Version)}}
+	if resolved {
+		in.ResolveAlias = aws.Bool(true)
 	}
 	out, err := c.api.DescribeLaunchTemplateVersions(ctx, in)
 	switch {
-	case noTemplate(err):
-		return types.LaunchTemplateVersion{}, false, nil
 	case err != nil:
-		return types.LaunchTemplateVersion{}, false, fmt.Errorf("reading launch template %s in %s: %w", idOrName, c.region, err)
+		return types.LaunchTemplateVersion{}, err
 	case len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil:
-		return types.LaunchTemplateVersion{}, false, nil
+		return types.LaunchTemplateVersion{}, ErrNotDescribed
 	}
-	v := out.LaunchTemplateVersions[0]
-	c.mu.Lock()
-	c.versions[versionKey{aws.ToString(v.LaunchTemplateId), strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)}] = v
-	c.mu.Unlock()
-	return v, true, nil
+	return out.LaunchTemplateVersions[0], nil
+}
+
+func numberOf(v types.LaunchTemplateVersion) string {
+	return strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)
 }
 
 // parameterPrefix begins the ImageId of a launch template whose AMI is named by a
@@ -123,20 +135,13 @@ const parameterPrefix = "resolve:ssm:"
 
 func isParameter(imageID string) bool { return strings.HasPrefix(imageID, parameterPrefix) }
 
-// resolvedImage is the AMI that a launch from this version would take now. It takes the
-// permission ssm:GetParameters.
+// resolvedImage is the AMI that a launch from this version would take now.
 func (c *Client) resolvedImage(ctx context.Context, v types.LaunchTemplateVersion) (*string, error) {
-	image := aws.ToString(v.LaunchTemplateData.ImageId)
-	out, err := c.api.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
-		LaunchTemplateId: v.LaunchTemplateId, Versions: []string{strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)}, ResolveAlias: aws.Bool(true),
-	})
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("resolving image %s of launch template %s: %w", image, aws.ToString(v.LaunchTemplateName), err)
-	case len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil:
-		return nil, fmt.Errorf("resolving image %s of launch template %s: %w", image, aws.ToString(v.LaunchTemplateName), ErrNotDescribed)
+	resolved, err := c.askVersion(ctx, &types.LaunchTemplateSpecification{LaunchTemplateId: v.LaunchTemplateId, Version: aws.String(numberOf(v))}, true)
+	if err != nil {
+		return nil, fmt.Errorf("resolving image %s of launch template %s: %w", aws.ToString(v.LaunchTemplateData.ImageId), aws.ToString(v.LaunchTemplateName), err)
 	}
-	return out.LaunchTemplateVersions[0].LaunchTemplateData.ImageId, nil
+	return resolved.LaunchTemplateData.ImageId, nil
 }
 
 // LaunchTemplateDigest is the Digest of the version that EnsureLaunchTemplate would
@@ -332,12 +337,9 @@ func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]strin
 
 // newestVersions lists templates with their newest versions, which are read side by side.
 func (c *Client) newestVersions(ctx context.Context, filters ...types.Filter) ([]capacity.LaunchTemplate, error) {
-	var listed []types.LaunchTemplate
-	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{Filters: filters})) {
-		if err != nil {
-			return nil, fmt.Errorf("describing launch templates in %s: %w", c.region, err)
-		}
-		listed = append(listed, page.LaunchTemplates...)
+	listed, err := c.listTemplates(ctx, filters...)
+	if err != nil {
+		return nil, err
 	}
 	all, found := make([]capacity.LaunchTemplate, len(listed)), make([]bool, len(listed))
 	reads, readCtx := errgroup.WithContext(ctx)
@@ -368,31 +370,30 @@ func (c *Client) newestVersions(ctx context.Context, filters ...types.Filter) ([
 // Developer Guide, "Request throttling").
 const templatesAtOnce = 10
 
-// MadeTemplates are the launch templates with our tag for a cluster, by its mark. The name of one that setup made is prefix and slot.
-func (c *Client) MadeTemplates(ctx context.Context, mark, prefix string) ([]capacity.Made, error) {
-	in := &ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{tagFilter(capacity.TagCluster, mark)}}
-	var made []capacity.Made
-	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeLaunchTemplates, in)) {
+func (c *Client) listTemplates(ctx context.Context, filters ...types.Filter) (all []types.LaunchTemplate, err error) {
+	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{Filters: filters})) {
 		if err != nil {
 			return nil, fmt.Errorf("describing launch templates in %s: %w", c.region, err)
 		}
-		for _, a := range page.LaunchTemplates {
-			t := capacity.Made{What: capacity.MadeTemplate, Name: aws.ToString(a.LaunchTemplateName), ID: aws.ToString(a.LaunchTemplateId)}
-			if slot, named := strings.CutPrefix(t.Name, prefix); named {
-				t.Slot = slot
-			}
-			for _, tag := range a.Tags {
-				switch aws.ToString(tag.Key) {
-				case capacity.TagPartition:
-					t.Queue = aws.ToString(tag.Value)
-				case capacity.TagReservation:
-					t.Reservation = aws.ToString(tag.Value)
-				}
-			}
-			made = append(made, t)
-		}
+		all = append(all, page.LaunchTemplates...)
 	}
-	return made, nil
+	return all, nil
+}
+
+// MadeTemplates are the launch templates with our tag for a cluster, by its mark. The name of one that setup made is prefix and slot.
+func (c *Client) MadeTemplates(ctx context.Context, mark, prefix string) ([]capacity.Made, error) {
+	listed, err := c.listTemplates(ctx, tagFilter(capacity.TagCluster, mark))
+	var made []capacity.Made
+	for _, a := range listed {
+		tags := tagMap(a.Tags)
+		t := capacity.Made{What: capacity.MadeTemplate, Name: aws.ToString(a.LaunchTemplateName), ID: aws.ToString(a.LaunchTemplateId),
+			Queue: tags[capacity.TagPartition], Reservation: tags[capacity.TagReservation]}
+		if slot, named := strings.CutPrefix(t.Name, prefix); named {
+			t.Slot = slot
+		}
+		made = append(made, t)
+	}
+	return made, err
 }
 
 // readTemplate reads a template's tags and one version's data.
@@ -434,7 +435,7 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 	out := capacity.LaunchTemplate{
 		ID:               aws.ToString(t.LaunchTemplateId),
 		Name:             aws.ToString(t.LaunchTemplateName),
-		Version:          strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10),
+		Version:          numberOf(v),
 		Tags:             tagMap(t.Tags),
 		ImageID:          aws.ToString(d.ImageId),
 		InstanceType:     string(d.InstanceType),
