@@ -131,7 +131,7 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 			return r, errors.Join(err, h.State.Released(h.EC2.Now(), o.ClientToken))
 		}
 		return r, fmt.Errorf(
-			"%w; if EC2 holds it all the same, the next `pcs-capacity clean` after %s, or sync, gives it back", err,
+			"%w; if EC2 holds it all the same, `pcs-capacity release --unused` after %s, or sync, gives it back", err,
 			capacity.FormatUTC(h.EC2.Now().Add(capacity.LaunchTime)))
 	}
 	entry.ReservationID = r.ID
