@@ -19,27 +19,11 @@ import (
 // Reservations describes reservations by id, in the order of ids. Bad ids are returned in missing
 // and never hide the others (R8); err means that EC2 could not be asked, and nothing is known.
 func (c *Client) Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error) {
-	return c.reservations(ctx, ids, c.inspected)
-}
-
-// DescribedReservations is Reservations without what only DescribeCapacityBlocks and
-// DescribeCapacityBlockStatus tell: UltraServers and failed hosts.
-func (c *Client) DescribedReservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error) {
-	return c.reservations(ctx, ids, func(_ context.Context, list func() ([]capacity.Reservation, error)) ([]capacity.Reservation, error) {
-		return list()
-	})
-}
-
-func (c *Client) reservations(
-	ctx context.Context,
-	ids []string,
-	completed func(context.Context, func() ([]capacity.Reservation, error)) ([]capacity.Reservation, error),
-) (found []capacity.Reservation, missing []capacity.Missing, err error) {
 	if len(unique(ids)) == 0 {
 		return nil, nil, nil
 	}
 	var bad map[string]error
-	all, err := completed(ctx, func() (all []capacity.Reservation, err error) {
+	all, err := c.inspected(ctx, func() (all []capacity.Reservation, err error) {
 		bad, err = withoutBad(ids, badReservationID, func(ids []string) error {
 			// EC2 takes no MaxResults together with ids.
 			some, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: ids})

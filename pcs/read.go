@@ -258,18 +258,6 @@ func (c *Client) listQueues(ctx context.Context, cluster string) (all []types.Qu
 	return all, nil
 }
 
-// Queue reads a queue by name or id. The second value is false when there is none.
-func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bool, error) {
-	q, found, err := c.describeQueue(ctx, cluster, nameOrID)
-	if err != nil || !found {
-		return Queue{}, false, err
-	}
-	if q.Tags, err = c.queueTags(ctx, q.Name, q.ARN); NotFound(err) {
-		return Queue{}, false, nil
-	}
-	return q, err == nil, err
-}
-
 // describeQueue reads a queue without its tags.
 func (c *Client) describeQueue(ctx context.Context, cluster, nameOrID string) (Queue, bool, error) {
 	var unknown []string

@@ -44,7 +44,6 @@ func TestCombinationsOfRefusals(t *testing.T) {
 		g.Name, g.InstanceType, g.SubnetIDs, g.MaxNodes = "gpu", "p5.48xlarge", []string{subnet}, 4
 		return func(_ *testing.T, w *world) { w.withSettings(config.NewPartition("gpu", capacity.ProviderPCS, g)) }
 	}
-	dedicated := func(in *inspection) { in.reservation.Tenancy = "dedicated" }
 	odcr := func(in *inspection) { in.reservation.Kind = capacity.ODCR }
 	four := func(r *Request) { r.MaxNodes = 4 }
 	fourOnEC2 := func(r *Request) { *r = askForOnEC2(r.Reservation); r.MaxNodes = 4 }
@@ -63,12 +62,7 @@ func TestCombinationsOfRefusals(t *testing.T) {
 		codes, says string
 		warns       string
 	}{
-		"a zone that is not known yet":      {seen: func(in *inspection) { in.reservation.AZID = "" }, codes: "az-unknown"},
-		"a zone that is not known any more": {seen: func(in *inspection) { in.reservation.AZID, in.now = "", in.reservation.End }, codes: "expired"},
-		"no size yet, and more":             {ask: four, seen: all(dedicated, func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled }), codes: "size tenancy"},
-		"no subnet, and more":               {seen: all(dedicated, func(in *inspection) { in.network.chosen = nil }), codes: "tenancy"},
-		"a smaller block beside another, self-managed, and more": {world: wasOnEC2, reservation: next1, ask: fourOnEC2, codes: "tenancy",
-			seen: all(dedicated, func(in *inspection) { in.reservation.Total = 2 })},
+		"a zone that is not known yet":          {seen: func(in *inspection) { in.reservation.AZID = "" }, codes: "az-unknown"},
 		"a block that has shrunk, self-managed": {world: wasOnEC2, reservation: now1, ask: fourOnEC2, codes: "size", seen: func(in *inspection) { in.reservation.Total = 2 }},
 		"a smaller block beside another":        {world: was, reservation: next1, ask: four, codes: "size", seen: func(in *inspection) { in.reservation.Total = 2 }},
 

@@ -221,15 +221,11 @@ func TestMismatchesOnEC2(t *testing.T) {
 		codes  string
 	}{
 		"zone":           {func(_ *account, r *setup.Request) { r.SubnetIDs = []string{subnetB} }, "az"},
-		"size":           {func(_ *account, r *setup.Request) { r.MaxNodes = 17 }, "size"},
-		"platform":       {func(_ *account, r *setup.Request) { r.AMI = "ami-0e200000000000c03" }, "platform"},
-		"ended":          {func(_ *account, r *setup.Request) { r.Reservation, r.MaxNodes = pastBlock, 1 }, "expired"},
 		"no reservation": {func(_ *account, r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, "reservation-unknown"},
 		"no subnet":      {func(_ *account, r *setup.Request) { r.SubnetIDs = nil }, "subnets"},
 		"unknown subnet": {func(_ *account, r *setup.Request) { r.SubnetIDs = []string{"subnet-0fffffffffffffff0", subnetA} }, "subnet-unknown"},
 		"unknown image":  {func(_ *account, r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, "image"},
 		"unknown like":   {func(_ *account, r *setup.Request) { r.Like = "none" }, "like"},
-		"names":          {func(_ *account, r *setup.Request) { r.Queue, r.NodeGroup = "7", "a b" }, "name name"},
 		"a slot of two entries": {func(w *account, r *setup.Request) {
 			w.write("[[partition]]\nname = \"x\"\nprovider = \"ec2\"\n[[partition.node_group]]\nname = \"gpu\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\n" +
 				"purchase_option = \"odcr\"\nmax_nodes = 4\nslots = 2\nlaunch_template = \"lt\"\n")
@@ -244,10 +240,6 @@ func TestMismatchesOnEC2(t *testing.T) {
 			other.Queue = "other"
 			w.run(other)
 		}, "node-group-name"},
-		"another kind": {func(w *account, r *setup.Request) {
-			w.run(w.requestOnEC2(openBlock))
-			r.Reservation, r.MaxNodes = sharedODCR, 1
-		}, "purchase-option"},
 		"settings of PCS": {func(w *account, _ *setup.Request) {
 			other := w.request(gpuODCR)
 			other.Queue, other.NodeGroup = "other", "other"

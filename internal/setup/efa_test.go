@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -82,41 +81,5 @@ func TestSetupWritesTheInterfacesOfEFA(t *testing.T) {
 				t.Errorf("again: %s", actions(p))
 			}
 		})
-	}
-}
-
-// A node with GPUs and without EFA is never silent.
-func TestNodesWithoutEFAAreSaid(t *testing.T) {
-	w := newAccount(t, nil)
-	r := w.request(openBlock)
-	r.EFA = capacity.NoEFA
-	p := w.run(r)
-	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "come up without EFA (--efa none)") || detail(p, "network interfaces") == "" {
-		t.Errorf("--efa none: %v, %+v", p.Warnings, p.Steps()[0])
-	}
-	if data := w.templateData(w.group("gpu-a")); len(data.NetworkInterfaces) > 0 || len(data.SecurityGroupIds) != 1 {
-		t.Errorf("--efa none: %+v", data)
-	}
-	w = newAccount(t, func(s *awssim.Scenario) { // one that has no EFA at all
-		for i := range s.InstanceTypes {
-			if s.InstanceTypes[i].Name == "g6.12xlarge" {
-				s.InstanceTypes[i].Name = "g6.2xlarge"
-			}
-		}
-		r := &s.Regions[0]
-		for i := range r.Capacity {
-			r.Capacity[i].Type = strings.Replace(r.Capacity[i].Type, "g6.12", "g6.2", 1)
-		}
-		for i := range r.Reservations {
-			r.Reservations[i].Type = strings.Replace(r.Reservations[i].Type, "g6.12", "g6.2", 1)
-		}
-	})
-	if p := w.plan(w.request(gpuODCR)); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || p.Warnings[0] != "g6.2xlarge has no EFA, so jobs on several nodes talk over plain TCP" {
-		t.Errorf("g6.2xlarge: %v, %v", p.Warnings, p.Mismatches)
-	}
-	r = w.request(gpuODCR)
-	r.EFA = capacity.EFAOnly
-	if p := w.plan(r); !slices.Equal(codes(p), []string{"efa"}) {
-		t.Errorf("--efa efa-only: %v", p.Mismatches)
 	}
 }

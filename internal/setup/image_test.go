@@ -33,39 +33,6 @@ func imageName(p *setup.Plan) string {
 	return ""
 }
 
-// An image that is copied for GPU nodes is named, with a warning where nothing says that it has their drivers, unless
-// one that it was made from does.
-func TestImageWithoutDrivers(t *testing.T) {
-	const dlami = "ami-0e200000000000a01"
-	for name, c := range map[string]struct {
-		change func(*awssim.ImageScenario)
-		warns  bool
-	}{
-		"a sample image":       {func(*awssim.ImageScenario) {}, true},
-		"made from PCS's":      {func(i *awssim.ImageScenario) { i.Source = dlami }, false},
-		"its source is gone":   {func(i *awssim.ImageScenario) { i.Source = "ami-0e2000000000000ff" }, true},
-		"a tag says so":        {func(i *awssim.ImageScenario) { i.Tags = map[string]string{"Drivers": "NVIDIA"} }, false},
-		"its source is itself": {func(i *awssim.ImageScenario) { i.Source = cpuImage }, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newAccount(t, func(s *awssim.Scenario) {
-				withCPUImage(s)
-				c.change(&s.Regions[0].Images[len(s.Regions[0].Images)-1])
-			})
-			p := w.plan(w.request(openBlock))
-			if got, want := imageName(p), "aws-pcs-sample_ami-al2023-x86_64-slurm-25.11 of amazon, created 2026-04-23, deprecated as of 2026-11-01"; got != want {
-				t.Errorf("image name: %s, want %s", got, want)
-			}
-			warned := slices.ContainsFunc(p.Warnings, func(text string) bool {
-				return strings.HasPrefix(text, "nothing says that image "+cpuImage+" (aws-pcs-sample_ami-al2023-x86_64-slurm-25.11) has drivers for the 8 H100 of p5.48xlarge") && strings.Contains(text, "--ami pcs-dlami")
-			})
-			if warned != c.warns || len(p.Mismatches) > 0 {
-				t.Errorf("warnings %q, problems %v", p.Warnings, p.Mismatches)
-			}
-		})
-	}
-}
-
 // --ami pcs-dlami is PCS's image of the type's architecture, by its id. Nodes that have one keep it when PCS publishes a
 // newer one, and the next block gets that.
 func TestGPUImageOfPCS(t *testing.T) {

@@ -182,13 +182,13 @@ func (s Setup) readCluster(ctx context.Context, in *inspection, n *notes) error 
 	if name := in.request.Cluster; name != "" {
 		reads, ctx := errgroup.WithContext(ctx)
 		reads.Go(func() (err error) {
-			if in.inv.Cluster, err = s.clusterOf(ctx, name); err != nil {
+			if in.inv.Cluster, err = s.PCS.Cluster(ctx, name); err != nil {
 				return err
 			}
 			return s.readAround(ctx, in, in.inv.Cluster.SubnetIDs)
 		})
 		reads.Go(func() (err error) { in.inv.Groups, err = s.PCS.NodeGroups(ctx, name); return err })
-		reads.Go(func() (err error) { in.inv.Queues, err = s.queuesOf(ctx, name, in.request.Queue); return err })
+		reads.Go(func() (err error) { in.inv.Queues, err = s.PCS.Queues(ctx, name); return err })
 		if err = reads.Wait(); err == nil {
 			in.found = true
 			return nil
@@ -201,24 +201,6 @@ func (s Setup) readCluster(ctx context.Context, in *inspection, n *notes) error 
 	missing, err := s.noCluster(ctx, in.request.Cluster, pcs.Code(err))
 	n.problems = append(n.problems, missing)
 	return err
-}
-
-// clusterOf reads a PCS cluster, unless it is known.
-func (s Setup) clusterOf(ctx context.Context, name string) (pcs.Cluster, error) {
-	if s.cluster != nil {
-		return *s.cluster, nil
-	}
-	return s.PCS.Cluster(ctx, name)
-}
-
-// queuesOf reads the queues of a cluster; in a roll over the one that it is about, if that is there.
-func (s Setup) queuesOf(ctx context.Context, cluster, queue string) ([]pcs.Queue, error) {
-	if s.Unattended {
-		if q, found, err := s.PCS.Queue(ctx, cluster, queue); err != nil || found {
-			return []pcs.Queue{q}, err
-		}
-	}
-	return s.PCS.Queues(ctx, cluster)
 }
 
 // readAround reads the subnets of the VPC that some subnets are in, and the launch templates of the
@@ -337,19 +319,12 @@ func (s Setup) readReservation(ctx context.Context, in *inspection, n *notes) er
 func (s Setup) addReservations(ctx context.Context, in *inspection, ids []string) error {
 	if in.known == nil {
 		in.known, in.unknown = map[string]capacity.Reservation{}, map[string]error{}
-		if s.block != nil {
-			in.known[s.block.ID] = *s.block
-		}
 	}
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		_, is := in.known[id]
 		return is || id == "" || in.unknown[id] != nil
 	})
-	ask := s.EC2.Reservations
-	if s.block != nil { // the others are asked for their ends alone
-		ask = s.EC2.DescribedReservations
-	}
-	found, missing, err := ask(ctx, ids)
+	found, missing, err := s.EC2.Reservations(ctx, ids)
 	for _, r := range found {
 		in.known[r.ID] = r
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -24,42 +23,18 @@ func TestMismatches(t *testing.T) {
 		codes   string
 		says    string // part of a message or of what to do
 	}{
-		"nothing":             {codes: ""},
-		"unknown cluster":     {request: func(r *setup.Request) { r.Cluster = "mp" }, codes: "cluster", says: "use one of ml"},
-		"no cluster":          {request: func(r *setup.Request) { r.Cluster = "" }, codes: "cluster", says: "name it with --cluster: ml"},
-		"unknown reservation": {request: func(r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, codes: "reservation-unknown", says: "InvalidCapacityReservationId.NotFound"},
-		"malformed id":        {request: func(r *setup.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
-		"unknown like":        {request: func(r *setup.Request) { r.Like = "comput" }, codes: "like", says: "use one of compute"},
-		"nothing to launch":   {account: func(s *awssim.Scenario) { ml(s).NodeGroups, ml(s).Queues = nil, nil }, request: func(r *setup.Request) { r.Like = "" }, codes: "image instance-profile security-groups"},
-		"unknown image":       {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
-		"image of another OS": {request: func(r *setup.Request) { r.AMI = "ami-0e200000000000c03" }, codes: "platform", says: "Red Hat Enterprise Linux"},
-		"unknown subnet":      {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
-		"too many nodes":      {request: func(r *setup.Request) { r.MaxNodes = 17 }, codes: "size", says: "give --max-nodes 16 or less"},
-		"unpaid":              {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "state", says: "payment-failed"},
-		"a zone without a subnet": {account: func(s *awssim.Scenario) { s.Regions[0].Subnets = s.Regions[0].Subnets[:2] },
-			request: func(r *setup.Request) { r.Reservation, r.MaxNodes = "cr-0e200000000000c12", 0 }, codes: "az", says: "the VPC has none there, so create one"},
+		"nothing":                         {codes: ""},
+		"unknown cluster":                 {request: func(r *setup.Request) { r.Cluster = "mp" }, codes: "cluster", says: "use one of ml"},
+		"no cluster":                      {request: func(r *setup.Request) { r.Cluster = "" }, codes: "cluster", says: "name it with --cluster: ml"},
+		"unknown reservation":             {request: func(r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, codes: "reservation-unknown", says: "InvalidCapacityReservationId.NotFound"},
+		"malformed id":                    {request: func(r *setup.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
+		"unknown like":                    {request: func(r *setup.Request) { r.Like = "comput" }, codes: "like", says: "use one of compute"},
+		"unknown image":                   {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
+		"unknown subnet":                  {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
+		"unpaid":                          {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "state", says: "payment-failed"},
 		"over, so that EC2 shows no size": {request: func(r *setup.Request) { r.Reservation = pastBlock }, codes: "expired"},
-		"over, and all of it asked for":   {request: func(r *setup.Request) { r.Reservation, r.MaxNodes = pastBlock, 0 }, codes: "expired"},
-		"without instances": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].Count = 0 },
-			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "no-instances", says: "reservation " + gpuODCR + " is open and has no instances"},
 		"not assessed yet": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].State = "assessing" },
 			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "state", says: "is in state assessing"},
-		"cluster is suspended": {account: func(s *awssim.Scenario) { ml(s).Status, ml(s).SlurmVersion = "SUSPENDED", "24.11" }, codes: "cluster-status",
-			says: "cluster ml is SUSPENDED: AWS PCS suspends a cluster whose Slurm, here 24.11, is past its end of life; move it"},
-		"cluster could not be made": {account: func(s *awssim.Scenario) { ml(s).Status = "CREATE_FAILED" }, codes: "cluster-status", says: "CREATE_FAILED; name another cluster"},
-		"cluster too small":         {account: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 }, codes: "cluster-size", says: "give --max-nodes 2 or less"},
-		"too many groups": {account: func(s *awssim.Scenario) {
-			for i := range 9 {
-				g := ml(s).NodeGroups[0]
-				g.ID, g.Name, g.Max = fmt.Sprintf("pcs_e2000001%02d", i), fmt.Sprintf("group%d", i), 0
-				ml(s).NodeGroups = append(ml(s).NodeGroups, g)
-			}
-		}, codes: "quota-node-groups", says: "no more than 10"},
-		"too many queues": {account: func(s *awssim.Scenario) {
-			for i := range 9 {
-				ml(s).Queues = append(ml(s).Queues, awssim.QueueScenario{ID: fmt.Sprintf("pcs_e2000002%02d", i), Name: fmt.Sprintf("queue%d", i)})
-			}
-		}, codes: "quota-queues", says: "no more than 10"},
 		"unknown cluster, and a reservation that failed": {request: func(r *setup.Request) { r.Cluster, r.Reservation = "mp", unpaid }, codes: "cluster state"},
 		"unknown reservation, and all that needs none": {
 			account: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 },
@@ -67,13 +42,6 @@ func TestMismatches(t *testing.T) {
 				r.Reservation, r.Like, r.NodeGroup, r.MaxNodes = "cr-0ffffffffffffffff", "comput", "1", 3
 			},
 			codes: "name reservation-unknown",
-		},
-		"several at once": {
-			account: func(s *awssim.Scenario) { ml(s).Status = "UPDATING" },
-			request: func(r *setup.Request) {
-				r.Queue, r.Reservation, r.MaxNodes, r.AMI = "1", p4Block, 20, "ami-0ffffffffffffffff"
-			},
-			codes: "cluster-status image name",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,80 +87,6 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 	}
 	if g := w.group("gpu-a"); !slices.Equal(g.SubnetIDs, []string{subnetA}) {
 		t.Errorf("subnets %v", g.SubnetIDs)
-	}
-}
-
-func TestR9_WhatIsNotOursIsLeftAlone(t *testing.T) {
-	for name, test := range map[string]struct {
-		account func(*awssim.Scenario)
-		request func(*setup.Request)
-	}{
-		"queue": {request: func(r *setup.Request) { r.Queue = "cpu" }},
-		"node group": {account: func(s *awssim.Scenario) {
-			g := s.Regions[0].Clusters[0].NodeGroups[0]
-			g.ID, g.Name = "pcs_e200000a00", "gpu-a"
-			s.Regions[0].Clusters[0].NodeGroups = append(s.Regions[0].Clusters[0].NodeGroups, g)
-		}},
-		"node group of another cluster's name": {account: func(s *awssim.Scenario) {
-			g := s.Regions[0].Clusters[0].NodeGroups[0]
-			g.ID, g.Name, g.Tags = "pcs_e200000a00", "gpu-b", map[string]string{capacity.TagCluster: "other"}
-			s.Regions[0].Clusters[0].NodeGroups = append(s.Regions[0].Clusters[0].NodeGroups, g)
-		}},
-		"launch template": {account: func(s *awssim.Scenario) {
-			s.Regions[0].LaunchTemplates = append(s.Regions[0].LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000ff", Name: "pcs-capacity-ml-gpu-a"})
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newAccount(t, test.account)
-			r := w.request(openBlock)
-			if test.request != nil {
-				test.request(&r)
-			}
-			p := w.plan(r)
-			if !slices.Equal(codes(p), []string{"not-ours"}) || !strings.Contains(p.Mismatches[0].Fix, capacity.TagCluster+"=ml") {
-				t.Errorf("mismatches %v", p.Mismatches)
-			}
-			// A plan from before the thing appeared finds out, too.
-			p.Mismatches = nil
-			err := w.setup.Apply(t.Context(), p)
-			writes := w.written()
-			// The other slot is free in the cases of a node group.
-			if !strings.HasPrefix(name, "node group") && (err == nil || !strings.Contains(err.Error(), "our tag")) {
-				t.Errorf("applied: %v", err)
-			}
-			for _, operation := range writes {
-				if strings.HasPrefix(operation, "Update") || strings.HasPrefix(operation, "Tag") {
-					t.Errorf("%s was sent", operation)
-				}
-			}
-		})
-	}
-}
-
-// The slot's nodes run: more of them are added, everything else waits.
-func TestRunningNodesAreNotReplaced(t *testing.T) {
-	w := newAccount(t, func(s *awssim.Scenario) {
-		s.Regions[0].Images = append(s.Regions[0].Images, awssim.ImageScenario{ID: "ami-0e200000000000d04"})
-	})
-	w.run(w.request(openBlock))
-	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
-		t.Fatal(err)
-	}
-	r := w.request(openBlock)
-	r.MaxNodes = 3
-	if p := w.plan(r); !slices.Equal(codes(p), []string{"in-use"}) || !strings.Contains(p.Mismatches[0].Sentence, "nodes") {
-		t.Errorf("fewer nodes: %v", p.Mismatches)
-	}
-	r = w.request(openBlock)
-	r.AMI = "ami-0e200000000000d04"
-	if p := w.plan(r); !slices.Equal(codes(p), []string{"in-use"}) || !strings.Contains(p.Mismatches[0].Sentence, "image") {
-		t.Errorf("another image: %v", p.Mismatches)
-	}
-	r = w.request(openBlock)
-	r.MaxNodes = 6
-	w.run(r)
-	if g := w.group("gpu-a"); g.Max != 6 {
-		t.Errorf("more nodes: %+v", g)
 	}
 }
 

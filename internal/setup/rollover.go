@@ -19,9 +19,6 @@ type RollOver struct {
 	// Setup has the clients; what sync must not do is left out of it here.
 	Setup  Setup
 	Config *config.Config
-
-	// cluster is the cluster of the settings, once alone has read it.
-	cluster *pcs.Cluster
 }
 
 // SetUp goes on to set up a block in the free slot of a node group, within its settings.
@@ -37,16 +34,6 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 	}
 	defer end()
 	s := r.unattended(&did)
-	s.block = &block
-	if slot != "" {
-		rest, stands, err := r.rest(ctx, partition, slot, block)
-		if err != nil {
-			return nil, err
-		}
-		if stands {
-			return did, unlessAtWork(s.carryOut(ctx, rest, nil))
-		}
-	}
 	nodes := min(block.Size(), group.MaxNodes)
 	request := Request{
 		Provider:    capacity.ProviderPCS,
@@ -117,32 +104,6 @@ func (r RollOver) busy(ctx context.Context, partition, slot string) (bool, error
 	return r.Setup.PCS.Busy(ctx, r.Config.Cluster, partition, slot)
 }
 
-// rest is what is left to do where the node group of a block stands as an earlier pass has made it:
-// the fence, and behind it the place in the queue.
-func (r RollOver) rest(ctx context.Context, partition, slot string, block capacity.Reservation) (Steps, bool, error) {
-	cluster := *r.cluster
-	g, found, err := r.Setup.PCS.NodeGroup(ctx, cluster.ID, slot)
-	if err != nil || !found || !cluster.Ours(g.Tags) || g.Tags[capacity.TagReservation] != block.ID ||
-		g.Status != pcs.Active {
-		return nil, false, err
-	}
-	template, _, err := r.Setup.EC2.TemplateVersion(ctx, g.TemplateID+":"+g.TemplateVersion)
-	if err != nil || template.ReservationID != block.ID {
-		return nil, false, err
-	}
-	p, _ := r.Config.Partition(partition)
-	want := &wanted{cluster: cluster, queue: partition, allowAccounts: p.AllowAccounts, reservation: block, group: g}
-	var steps Steps
-	if !block.End.IsZero() {
-		steps = Steps{Step{What: WhatFence, Name: slot, Verb: Create}.with(func(ctx context.Context, w World) error {
-			return placeFence(ctx, w, partition, slot, block.ID, 0)
-		})}
-	}
-	return append(steps, Step{What: WhatQueue, Name: partition, Verb: Update}.with(func(ctx context.Context, w World) error {
-		return w.EnsureQueue(ctx, want.queueWith(pcs.Queue{}, []string{g.ID}))
-	})), true, nil
-}
-
 // Remove goes on to remove a slot. While instances or jobs are there it does nothing.
 func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []string, err error) {
 	if busy, err := r.busy(ctx, partition, slot); err != nil || busy {
@@ -199,18 +160,13 @@ func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, en
 	if p, found := r.Config.Partition(partition); !found || !p.RollOver {
 		return r, nil, nil
 	}
-	cluster, err := r.Setup.PCS.Cluster(ctx, r.Config.Cluster)
-	if err != nil {
-		return r, nil, err
-	}
-	r.cluster = &cluster
 	return r, unlock, nil
 }
 
 // unattended returns setup as sync may use it, with a record of what it begins.
 func (r RollOver) unattended(did *[]string) Setup {
 	s := r.Setup
-	s.Unattended, s.cluster = true, r.cluster
+	s.Unattended = true
 	s.Progress = func(what, name, status string) {
 		if slices.Contains([]Verb{Create, Update, Delete}, Verb(status)) {
 			*did = append(*did, fmt.Sprintf("%s %s %s", status, what, name))

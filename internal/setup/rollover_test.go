@@ -103,23 +103,6 @@ type rolling struct {
 	mu           sync.Mutex
 	reservations map[string]capacity.SlurmReservation
 	did          []string
-	calls        map[string]int // of AWS that roll overs have made, by what they were about
-}
-
-// count counts the calls of AWS until stop.
-func (r *rolling) count(what string) (stop func()) {
-	total := func() (n int) {
-		for _, calls := range r.sim.Calls() {
-			n += calls
-		}
-		return n
-	}
-	before := total()
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.calls[what] += total() - before
-	}
 }
 
 // sameClock is EC2 for a machine whose clock is AWS's.
@@ -133,29 +116,13 @@ type following struct {
 	*rolling
 }
 
-// counted counts what a roll over calls.
-type counted struct {
-	*setup.RollOver
-	of *rolling
-}
-
-func (c counted) SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) ([]string, error) {
-	defer c.of.count("set up " + block.ID)()
-	return c.RollOver.SetUp(ctx, partition, group, block, anew)
-}
-
-func (c counted) Remove(ctx context.Context, partition, slot string) ([]string, error) {
-	defer c.of.count("remove " + slot)()
-	return c.RollOver.Remove(ctx, partition, slot)
-}
-
 func newRolling(t *testing.T, world, settings string, syncs int) *rolling {
 	t.Helper()
 	scenario, err := awssim.ParseScenario("roll", []byte(world))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rolling{T: t, reservations: map[string]capacity.SlurmReservation{}, calls: map[string]int{}}
+	r := &rolling{T: t, reservations: map[string]capacity.SlurmReservation{}}
 	if r.sim, err = awssim.New(scenario, awssim.NewClock(time.Date(2027, 1, 1, 8, 0, 0, 0, time.UTC), 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +161,7 @@ func (r *rolling) sources(path string) lifecycle.Sources {
 	made := s.RollOver.(*setup.RollOver)
 	made.Setup.Slurm = following{rolling: r}
 	r.made = append(r.made, made)
-	s.RollOver = counted{made, r}
+	s.RollOver = made
 	s.EC2, s.Slurm, s.MachineTime = sameClock{r.aws}, following{rolling: r}, r.sim.Clock().Now
 	return s
 }

@@ -36,9 +36,6 @@ type Setup struct {
 	// reservations and launch templates stay when slots go, and so does a node group with
 	// instances. Network interfaces are copied from the template.
 	Unattended bool
-	// cluster and block were read by the same pass of a roll over; nil otherwise.
-	cluster *pcs.Cluster
-	block   *capacity.Reservation
 
 	// Progress is called with each change of a thing: create, update, delete, drain, wait, done.
 	// It may be nil.

@@ -62,7 +62,7 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 	if r.Config != nil && r.Cluster == "" {
 		t.request.Cluster = r.Config.Cluster
 	}
-	inv, missing, err := s.toTearDown(ctx, t.request)
+	inv, missing, err := s.inventory(ctx, t.request.Cluster)
 	if missing != nil {
 		t.problems = append(t.problems, *missing)
 	}
@@ -107,25 +107,6 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 		t.keepTheRest()
 	}
 	return t, err
-}
-
-// toTearDown reads the cluster; a roll over reads only the node group in question and the queues.
-func (s Setup) toTearDown(ctx context.Context, r TeardownRequest) (pcs.Inventory, *capacity.Problem, error) {
-	if !s.Unattended || s.cluster == nil {
-		return s.inventory(ctx, r.Cluster)
-	}
-	inv := pcs.Inventory{Cluster: *s.cluster}
-	reads, ctx := errgroup.WithContext(ctx)
-	reads.Go(func() error {
-		g, found, err := s.PCS.NodeGroup(ctx, inv.Cluster.ID, r.NodeGroup)
-		if found {
-			inv.Groups = []pcs.NodeGroup{g}
-		}
-		return err
-	})
-	reads.Go(func() (err error) { inv.Queues, err = s.PCS.Queues(ctx, inv.Cluster.ID); return err })
-	err := reads.Wait()
-	return inv, nil, err
 }
 
 // keepTheRest limits a plan to what sync may remove: node groups, and their places in queues.

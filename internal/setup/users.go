@@ -27,9 +27,6 @@ func (u user) takes() int { return max(u.most, u.running) }
 
 // readInside reads the instances in the reservation.
 func (s Setup) readInside(ctx context.Context, in *inspection, _ *notes) (err error) {
-	if s.block != nil && s.block.State == capacity.StateScheduled { // nobody has
-		return nil
-	}
 	in.inside, err = s.EC2.InstancesInReservation(ctx, in.request.Reservation)
 	return err
 }
