@@ -1,6 +1,7 @@
 package power
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"testing"
@@ -120,4 +121,27 @@ func TestPlatformIsWhatSyncFound(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", name, got, c.want)
 		}
 	}
+}
+
+// Where EC2 does not answer, the nodes can still be taken down: that takes the settings.
+func TestFactsWithoutEC2(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	group := capacity.GroupSettings{Name: "gpu", MaxNodes: 8, SubnetIDs: []string{"subnet-0e200000000000a01"}, ReservationIDs: []string{"cr-0e2000000000000a1"}}
+	s := reading(simulatedEC2(t), group)
+	f, err := s.readFacts(ctx, "ml", []string{"gpu-1"}, nil)
+	if err == nil {
+		t.Fatal("EC2 answers")
+	}
+	story(t, `
+		record resume failed gpu-1;
+		notify 1
+		down gpu-1
+		comment 1`, func(t *testing.T, w *fake) {
+		c := &call{journal: logless(), facts: f, factsErr: err, nodes: []string{"gpu-1"}, jobs: single(1).jobs, budget: mostBudget,
+			shown: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}}}
+		if err := resume(w.ctx, w, c, nil); err != nil || w.records[0].Partition != "gpu" {
+			t.Errorf("%v, %+v", err, w.records)
+		}
+	})
 }

@@ -74,13 +74,12 @@ func (s *site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	if byHand { // Slurm may have waited for the nodes as long
 		since = since.Add(-timeout)
 	}
-	if c.facts != nil {
-		c.since = since.Add(s.Offset()).Add(-clockSlack)
-	}
+	c.since = since.Add(s.Offset()).Add(-clockSlack)
 	return c, nil
 }
 
-// readFacts reads what launches are decided on, side by side. last is the last snapshot; nil if there is none.
+// readFacts reads what launches are decided on, side by side. last is the last snapshot; nil if there is none. With an
+// error the facts have the settings alone.
 func (s *site) readFacts(ctx context.Context, cluster string, nodes []string, last *capacity.Snapshot) (*facts, error) {
 	partitions, templates := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
@@ -106,7 +105,7 @@ func (s *site) readFacts(ctx context.Context, cluster string, nodes []string, la
 		reads.Go(func() error { pinned[i] = s.pin(readCtx, name); return nil })
 	}
 	if err := reads.Wait(); err != nil {
-		return nil, err
+		return f, err
 	}
 	f.now = s.Now()
 	seen.Platforms = map[string]capacity.ImagePlatform{}
