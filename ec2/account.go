@@ -2,7 +2,9 @@ package ec2
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
+	"regexp"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
@@ -59,4 +61,24 @@ func (c *Client) MetadataTagsByDefault(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("asking for the account's defaults of instance metadata in %s: %w", c.region, err)
 	}
 	return out.AccountLevel != nil && out.AccountLevel.InstanceMetadataTags == types.InstanceMetadataTagsStateEnabled, nil
+}
+
+// gaveUp is a line of an instance's console that says why it is no node: of our user data, or of slurmd.
+var gaveUp = regexp.MustCompile(`(pcs-capacity: |slurmd: (fatal|error): )[[:print:]]{1,200}`)
+
+// ConsoleSays is the last line on an instance's console that says why it is no node; "" if there is none.
+func (c *Client) ConsoleSays(ctx context.Context, id string) (string, error) {
+	out, err := c.api.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: &id, Latest: aws.Bool(true)})
+	if err != nil {
+		return "", fmt.Errorf("reading the console of %s: %w", id, err)
+	}
+	text, err := base64.StdEncoding.DecodeString(aws.ToString(out.Output))
+	if err != nil {
+		return "", fmt.Errorf("reading the console of %s: %w", id, err)
+	}
+	last := ""
+	for _, line := range gaveUp.FindAll(text, -1) {
+		last = string(line)
+	}
+	return last, nil
 }

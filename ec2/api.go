@@ -29,6 +29,7 @@ type api struct {
 	DescribeLaunchTemplateVersions          call[ec2.DescribeLaunchTemplateVersionsInput, ec2.DescribeLaunchTemplateVersionsOutput]
 	DescribePlacementGroups                 call[ec2.DescribePlacementGroupsInput, ec2.DescribePlacementGroupsOutput]
 	DescribeRegions                         call[ec2.DescribeRegionsInput, ec2.DescribeRegionsOutput]
+	GetConsoleOutput                        call[ec2.GetConsoleOutputInput, ec2.GetConsoleOutputOutput]
 	GetInstanceMetadataDefaults             call[ec2.GetInstanceMetadataDefaultsInput, ec2.GetInstanceMetadataDefaultsOutput]
 	PurchaseCapacityBlock                   call[ec2.PurchaseCapacityBlockInput, ec2.PurchaseCapacityBlockOutput]
 	PurchaseCapacityBlockExtension          call[ec2.PurchaseCapacityBlockExtensionInput, ec2.PurchaseCapacityBlockExtensionOutput]
@@ -66,6 +67,7 @@ func newAPI(c *ec2.Client) *api {
 		DescribeLaunchTemplateVersions:          c.DescribeLaunchTemplateVersions,
 		DescribePlacementGroups:                 c.DescribePlacementGroups,
 		DescribeRegions:                         c.DescribeRegions,
+		GetConsoleOutput:                        c.GetConsoleOutput,
 		GetInstanceMetadataDefaults:             c.GetInstanceMetadataDefaults,
 		PurchaseCapacityBlock:                   c.PurchaseCapacityBlock,
 		PurchaseCapacityBlockExtension:          c.PurchaseCapacityBlockExtension,

@@ -89,6 +89,12 @@ func TestImpaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	sim.Retire(homeRegion, launched[1].ID, time.Date(2027, 1, 3, 0, 0, 0, 0, time.UTC))
+	sim.OnConsole(func(id string) string {
+		return "[  12.3] cloud-init: pcs-capacity: the image has no curl; install it there\r\n" + id + " login: "
+	})
+	if says, err := c.ConsoleSays(t.Context(), launched[0].ID); err != nil || says != "pcs-capacity: the image has no curl; install it there" {
+		t.Errorf("the console says %q, %v", says, err)
+	}
 	want := map[string]string{launched[0].ID: "its host is impaired", launched[1].ID: "instance-retirement, not before 2027-01-03T00:00:00Z: The instance is running on degraded hardware"}
 	if said, err := c.Impaired(t.Context()); err != nil || !maps.Equal(said, want) {
 		t.Errorf("%v, %v", said, err)

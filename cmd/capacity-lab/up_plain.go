@@ -80,6 +80,10 @@ func (l *lab) startPlain(ctx context.Context) error {
 		return err
 	}
 	l.sim.OnInstance(p.observe)
+	l.sim.OnConsole(func(id string) string {
+		text, _ := os.ReadFile(l.path("machines", id, "console.log")) // none before it boots
+		return string(text)
+	})
 	if err := p.startStatic(ctx); err != nil {
 		return err
 	}

@@ -24,11 +24,12 @@ import (
 // fake is the World in memory. Each verb takes a second, is written down as a line, and does what it says, unless the
 // word for the line is another.
 type fake struct {
-	ahead time.Duration            // AWS's clock
-	word  func(line string) string // what comes of a verb: see do
-	ctx   context.Context
-	stop  func() // ends the time in which something may begin
-	kill  int    // the verb at which the hook is killed; 0: it is not
+	ahead   time.Duration            // AWS's clock
+	word    func(line string) string // what comes of a verb: see do
+	ctx     context.Context
+	stop    func() // ends the time in which something may begin
+	console string // what instances say on it
+	kill    int    // the verb at which the hook is killed; 0: it is not
 
 	mu        sync.Mutex
 	verbs     int
@@ -352,3 +353,5 @@ func story(t *testing.T, script string, do func(t *testing.T, w *fake)) {
 		}
 	})
 }
+
+func (w *fake) ConsoleSays(context.Context, string) (string, error) { return w.console, nil }

@@ -184,7 +184,13 @@ func giveBack(ctx context.Context, w World, j *journal, nodes []string) {
 	record := state.Record{At: now, Hook: "resume", Nodes: hostlist.Compress(lost), Jobs: shown(jobs), Code: string(capacity.NotBooted),
 		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken"}
 	if id := launchedInstance(lost[0], records); id != "" {
-		record.Message = fmt.Sprintf("the instance did not register with Slurm within ResumeTimeout; its console says why: `aws ec2 get-console-output --latest --output text --instance-id %s`", id)
+		const late = "the instance did not register with Slurm within ResumeTimeout; its console says"
+		record.Message = fmt.Sprintf(late+" why: `aws ec2 get-console-output --latest --output text --instance-id %s`", id)
+		if says, err := w.ConsoleSays(ctx, id); err != nil {
+			j.Warn("the console is not known", "err", err)
+		} else if says != "" {
+			record.Message = fmt.Sprintf(late+": %s", says)
+		}
 	}
 	for _, job := range jobs { // requeued by now
 		record.Restarts = append(record.Restarts, job.Restarts-1)

@@ -34,6 +34,7 @@ type World interface {
 	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	CancelODCR(ctx context.Context, id string) error
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	ConsoleSays(ctx context.Context, id string) (string, error)
 	InstanceStates(ctx context.Context, ids []string) (map[string]string, error)
 	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
 	// Remember tells the launch time of an instance that only our records name: EC2 may deny that it exists.

@@ -1,6 +1,9 @@
 package awssim
 
-import "time"
+import (
+	"encoding/base64"
+	"time"
+)
 
 type describeInstanceStatusInput struct{ listing }
 
@@ -27,3 +30,22 @@ func (s *Sim) describeInstanceStatus(c *call, in *describeInstanceStatusInput) (
 func (s *Sim) Retire(region, instanceID string, at time.Time) {
 	s.do(func() { s.regions[region].instances[instanceID].retires = at })
 }
+
+type getConsoleOutputInput struct {
+	InstanceId string
+	Latest     bool
+}
+
+func (s *Sim) getConsoleOutput(c *call, in *getConsoleOutputInput) (any, error) {
+	if c.region.instances[in.InstanceId] == nil || !c.region.shows(in.InstanceId) {
+		return nil, instanceNotFound(in.InstanceId)
+	}
+	text := ""
+	if s.console != nil {
+		text = s.console(in.InstanceId)
+	}
+	return object{"InstanceId": in.InstanceId, "Timestamp": s.now, "Output": base64.StdEncoding.EncodeToString([]byte(text))}, nil
+}
+
+// OnConsole has an instance's console say what read returns. It may not call the simulator.
+func (s *Sim) OnConsole(read func(instanceID string) string) { s.do(func() { s.console = read }) }

@@ -25,6 +25,7 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribePlacementGroups":   ec2Op(s.describePlacementGroups),
 		"DescribeInstanceTypes":     ec2Op(s.describeInstanceTypes),
 
+		"GetConsoleOutput":            ec2Op(s.getConsoleOutput),
 		"GetInstanceMetadataDefaults": ec2Op(s.getInstanceMetadataDefaults),
 
 		"CreateLaunchTemplate":           ec2Op(s.createLaunchTemplate),

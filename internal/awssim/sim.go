@@ -13,6 +13,7 @@ import (
 
 // Sim is one simulated AWS account. Make it with New and end it with Close.
 type Sim struct {
+	console  func(instanceID string) string // nil: consoles are empty
 	scenario *Scenario
 	clock    *Clock
 

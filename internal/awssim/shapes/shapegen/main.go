@@ -67,6 +67,7 @@ var ec2Operations = []string{
 	"DescribeSecurityGroups",
 	"DescribeSubnets",
 	"DescribeVpcEndpoints",
+	"GetConsoleOutput",
 	"GetInstanceMetadataDefaults",
 	"PurchaseCapacityBlock",
 	"PurchaseCapacityBlockExtension",
