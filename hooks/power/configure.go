@@ -49,9 +49,10 @@ func (s *site) configureSlots(ctx context.Context, slots map[string]place, last 
 }
 
 // configure makes a compute node group match the reservation that it was set up for, "" for none, and records it.
-func configure(ctx context.Context, w World, j *journal, cluster string, at place, reservation string, snap *capacity.Snapshot) *Failure {
-	record := state.Record{At: w.Now(), Hook: "resume", Partition: at.partition.Name, Reservation: reservation, Code: string(capacity.OK),
-		Message: "compute node group " + at.slot + " is as it should be"}
+func configure(ctx context.Context, w World, j *journal, cluster string, at place, reservation string,
+	snap *capacity.Snapshot) *Failure {
+	record := state.Record{At: w.Now(), Hook: "resume", Partition: at.partition.Name, Reservation: reservation,
+		Code: string(capacity.OK), Message: "compute node group " + at.slot + " is as it should be"}
 	request, failure := configuration(cluster, at, reservation, snap, w.Now())
 	if failure == nil {
 		changed, err := w.Configure(ctx, request)
@@ -70,7 +71,8 @@ func configure(ctx context.Context, w World, j *journal, cluster string, at plac
 }
 
 // configuration is what a compute node group must match: the reservation, and the subnets in its zone.
-func configuration(cluster string, at place, reservation string, snap *capacity.Snapshot, now time.Time) (pcs.ConfigureRequest, *Failure) {
+func configuration(cluster string, at place, reservation string, snap *capacity.Snapshot,
+	now time.Time) (pcs.ConfigureRequest, *Failure) {
 	request := pcs.ConfigureRequest{Cluster: cluster, Group: at.slot}
 	if reservation == "" {
 		return request, failed("compute node group %s was set up for no reservation; run `pcs-capacity setup`", at.slot)

@@ -30,7 +30,8 @@ func refusal(code capacity.Code, format string, args ...any) *Failure {
 
 // failed is a failure without a code.
 func failed(format string, args ...any) *Failure {
-	return &Failure{Outcome: capacity.Unknown, Code: string(capacity.FailedOtherwise), Message: fmt.Sprintf(format, args...)}
+	return &Failure{Outcome: capacity.Unknown, Code: string(capacity.FailedOtherwise),
+		Message: fmt.Sprintf(format, args...)}
 }
 
 // errNoTime is why something is not begun.

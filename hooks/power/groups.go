@@ -46,7 +46,8 @@ func launchGroups(nodes []string, waits []wait, known []capacity.Job) []group {
 			case g == nil:
 				g = other
 			default: // the job joins them
-				g.nodes, g.jobs, g.lost = append(g.nodes, other.nodes...), append(g.jobs, other.jobs...), append(g.lost, other.lost...)
+				g.nodes, g.jobs = append(g.nodes, other.nodes...), append(g.jobs, other.jobs...)
+				g.lost = append(g.lost, other.lost...)
 				for _, n := range other.nodes {
 					of[n] = g
 				}

@@ -58,7 +58,8 @@ func (j *journal) record(w World, records ...state.Record) {
 			return l.Message == r.Message && l.Reservation == r.Reservation && l.Code == r.Code && l.EC2Code == r.EC2Code
 		})
 		if i < 0 {
-			i, lines = len(lines), append(lines, state.Record{Message: r.Message, Reservation: r.Reservation, Code: r.Code, EC2Code: r.EC2Code})
+			i, lines = len(lines), append(lines, state.Record{Message: r.Message, Reservation: r.Reservation, Code: r.Code,
+				EC2Code: r.EC2Code})
 		}
 		l := &lines[i]
 		l.Nodes, l.Jobs, l.Instances = l.Nodes+","+r.Nodes, append(l.Jobs, r.Jobs...), append(l.Instances, r.Instances...)
@@ -94,7 +95,8 @@ func (j *journal) end(err error, advice string) int {
 	}
 	attrs := []any{"nodes", j.list, "ms", time.Since(j.began).Milliseconds()}
 	for _, name := range []string{"jobs", "reservations", "instances", "codes", "aws_codes", "aws_request_ids"} {
-		all := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(sums[name]))), func(s string) bool { return s == "" })
+		all := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(sums[name]))),
+			func(s string) bool { return s == "" })
 		if len(all) > 0 {
 			attrs = append(attrs, name, all)
 		}

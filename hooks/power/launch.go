@@ -118,7 +118,8 @@ func (l *launching) markFull(t target, nodes int, answer *Failure) {
 		return
 	}
 	now := l.Now()
-	_ = l.did(l.MarkFull(t.reservationID, nodes, now, now.Add(fullTime)), "mark a reservation full", "reservation", t.reservationID, "nodes", nodes)
+	_ = l.did(l.MarkFull(t.reservationID, nodes, now, now.Add(fullTime)), "mark a reservation full", "reservation",
+		t.reservationID, "nodes", nodes)
 }
 
 // adopt takes over, for each node, the one living instance that this power-up launched for it in one of the targets,
@@ -168,13 +169,15 @@ func (l *launching) instances() (ids []string) {
 }
 
 // runInstances is one RunInstances for nodes: all of them or none, or as many one-node groups as fit. If its token is
-// used, or its instances have ended already, the next attempt has another token. The reservation is the target's, or the
-// ODCR that was created there and backs nothing soon.
-func (l *launching) runInstances(p part, t target, reservation string, nodes []string) (map[string]capacity.Instance, *Failure) {
+// used, or its instances have ended already, the next attempt has another token. The reservation is the target's, or
+// the ODCR that was created there and backs nothing soon.
+func (l *launching) runInstances(p part, t target, reservation string,
+	nodes []string) (map[string]capacity.Instance, *Failure) {
 	jobs := l.jobsOf(nodes)
-	order := capacity.Launch{LaunchTemplate: p.template, InstanceType: t.instanceType, SubnetID: t.subnetID, ReservationID: reservation,
-		Kind: t.kind, PlacementGroup: t.placementGroup, Fresh: t.hold, Count: len(nodes), Least: len(nodes),
-		Tags: l.tags(jobs, p.place.partition.Name, nodes, t.reservationID)}
+	order := capacity.Launch{LaunchTemplate: p.template, InstanceType: t.instanceType, SubnetID: t.subnetID,
+		ReservationID: reservation, Kind: t.kind, PlacementGroup: t.placementGroup, Fresh: t.hold, Count: len(nodes),
+		Least: len(nodes),
+		Tags:  l.tags(jobs, p.place.partition.Name, nodes, t.reservationID)}
 	if len(l.groups) > 1 {
 		order.Least = 1
 	}
@@ -230,7 +233,8 @@ func nowhere(p part, targets []target, first *Failure) *Failure {
 		}
 	}
 	f := *first
-	f.Message = fmt.Sprintf("nothing could be held for all %d nodes at once in %s: %s", len(p.nodes), strings.Join(tried, ", "), f.Message)
+	f.Message = fmt.Sprintf("nothing could be held for all %d nodes at once in %s: %s", len(p.nodes),
+		strings.Join(tried, ", "), f.Message)
 	return &f
 }
 
@@ -299,8 +303,9 @@ func (l *launching) records(outcomes []outcome) (all []state.Record) {
 		}
 		for _, reservation := range slices.Sorted(maps.Keys(nodes)) {
 			at, _ := placeOf(l.settings, nodes[reservation][0])
-			r := state.Record{At: l.Now(), Hook: "resume", Partition: at.partition.Name, Nodes: hostlist.Compress(nodes[reservation]),
-				Jobs: shown(o.jobs), Reservation: reservation, Code: string(capacity.OK), Message: "launched"}
+			r := state.Record{At: l.Now(), Hook: "resume", Partition: at.partition.Name,
+				Nodes: hostlist.Compress(nodes[reservation]), Jobs: shown(o.jobs), Reservation: reservation,
+				Code: string(capacity.OK), Message: "launched"}
 			for _, n := range nodes[reservation] {
 				r.Instances = append(r.Instances, o.launched[n].instance.ID)
 			}

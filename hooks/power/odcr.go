@@ -49,11 +49,12 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, *Failure
 	tags := l.tags(jobs, p.place.partition.Name, nodes, "")
 	tags[capacity.TagHold] = capacity.HoldJobs(runs)
 	tags[capacity.TagName] = "held for " + hook.Clip(tags[capacity.TagName], capacity.MaxTagValue-10)
-	order := capacity.HoldOrder{InstanceType: t.instanceType, AZID: t.azID, Platform: platform, Count: len(nodes), Tags: tags,
-		End: l.now.Add(capacity.HoldTime).Truncate(time.Second)} // EC2 takes whole seconds
+	order := capacity.HoldOrder{InstanceType: t.instanceType, AZID: t.azID, Platform: platform, Count: len(nodes),
+		Tags: tags, End: l.now.Add(capacity.HoldTime).Truncate(time.Second)} // EC2 takes whole seconds
 	for attempt := range mostAttempts {
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, platform)
-		entry := capacity.Held{Token: order.ClientToken, InstanceType: t.instanceType, Count: len(nodes), Since: l.Now(), Until: order.End}
+		entry := capacity.Held{Token: order.ClientToken, InstanceType: t.instanceType, Count: len(nodes), Since: l.Now(),
+			Until: order.End}
 		entry, err := l.Enlist(entry, l.Now(), l.settings.Reserve.Allows)
 		if err != nil { // without the ledger nobody knows how much is held
 			return odcr{}, ofLedger(err)
@@ -66,9 +67,11 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, *Failure
 		if err == nil && r.State.Live() {
 			entry.ReservationID = r.ID
 			_, err := l.Enlist(entry, l.Now(), l.settings.Reserve.Allows)
-			_ = l.did(err, "create an ODCR", "reservation", r.ID, "zone", t.azID, "type", t.instanceType, "count", len(nodes), "end", order.End)
+			_ = l.did(err, "create an ODCR", "reservation", r.ID, "zone", t.azID, "type", t.instanceType, "count",
+				len(nodes), "end", order.End)
 			r.Total = len(nodes) // EC2 may report it later
-			return odcr{Reservation: r, token: order.ClientToken, partition: p.place.partition.Name, jobs: shown(jobs), since: l.Now()}, nil
+			return odcr{Reservation: r, token: order.ClientToken, partition: p.place.partition.Name, jobs: shown(jobs),
+				since: l.Now()}, nil
 		}
 		used := failureOf(err)
 		gone := err == nil // the answer of an ODCR that has been cancelled since
@@ -178,11 +181,13 @@ func (h odcr) record(now time.Time, failure *Failure, prices capacity.Reserve) s
 	if !h.launched.IsZero() {
 		idle = h.launched.Sub(h.since)
 	}
-	message := fmt.Sprintf("held %d × %s in %s for %s, idle for %s", h.Total, h.InstanceType, h.AZID, round(now.Sub(h.since)), round(idle))
+	message := fmt.Sprintf("held %d × %s in %s for %s, idle for %s", h.Total, h.InstanceType, h.AZID,
+		round(now.Sub(h.since)), round(idle))
 	if cost, known := prices.Cost(h.InstanceType, h.Total, idle); known {
 		message += ": " + cost.String()
 	}
-	r := state.Record{At: now, Hook: "hold", Partition: h.partition, Jobs: h.jobs, Reservation: h.ID, Code: string(capacity.OK), Message: message}
+	r := state.Record{At: now, Hook: "hold", Partition: h.partition, Jobs: h.jobs, Reservation: h.ID,
+		Code: string(capacity.OK), Message: message}
 	if failure == nil {
 		return r
 	}

@@ -117,7 +117,8 @@ func newSite(ctx context.Context, cfg *config.Config, j *journal) (*site, error)
 	s := &site{journal: j, cfg: cfg, settings: cfg.Domain(),
 		adapters: adapters{slurmClient: slurm.New(cfg.Cluster), ec2Client: aws, Dir: state.Dir(cfg.StateDir)}}
 	s.slurmClient.Timeout = slurmTimeout
-	if slices.ContainsFunc(cfg.Partitions, func(p capacity.PartitionSettings) bool { return p.Provider == capacity.ProviderPCS }) {
+	if slices.ContainsFunc(cfg.Partitions,
+		func(p capacity.PartitionSettings) bool { return p.Provider == capacity.ProviderPCS }) {
 		s.Provisioner = pcs.Provisioner{PCS: pcs.From(aws.Shared()), EC2: aws}
 	}
 	if s.noState = s.Create(); s.noState != nil {

@@ -86,8 +86,8 @@ func (s *site) readFacts(ctx context.Context, cluster string, nodes []string, la
 		at, _ := placeOf(s.settings, n)
 		partitions[at.partition.Name], templates[at.group.LaunchTemplate] = true, true
 	}
-	f := &facts{settings: s.settings, cluster: cluster, live: map[string][]capacity.Instance{}, templates: map[string]template{},
-		taken: map[string]int{}, admitted: map[asked]admitted{}}
+	f := &facts{settings: s.settings, cluster: cluster, live: map[string][]capacity.Instance{},
+		templates: map[string]template{}, taken: map[string]int{}, admitted: map[asked]admitted{}}
 	var ours []capacity.Instance
 	var seen capacity.Seen
 	reads, readCtx := errgroup.WithContext(ctx)

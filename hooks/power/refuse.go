@@ -138,8 +138,9 @@ func holdJobs(w World, c *call, refused []refusedJob) {
 	for i := range refused {
 		r := &refused[i]
 		r.times = refusedRuns(records, r.partition, w.Now()).others(r.Job) + 1
-		c.record(w, state.Record{At: w.Now(), Hook: "resume", Partition: r.partition, Nodes: hostlist.Compress(r.Nodes), Jobs: []string{r.Shown},
-			Restarts: []int{r.Restarts}, Code: r.why.Code, EC2Code: r.why.EC2Code, Message: hook.OneLine(r.why.message())})
+		c.record(w, state.Record{At: w.Now(), Hook: "resume", Partition: r.partition, Nodes: hostlist.Compress(r.Nodes),
+			Jobs: []string{r.Shown}, Restarts: []int{r.Restarts}, Code: r.why.Code, EC2Code: r.why.EC2Code,
+			Message: hook.OneLine(r.why.message())})
 		c.notify(ctx, w, "pcs-capacity: "+r.reason(), []capacity.Job{r.Job})
 		c.comment(ctx, w, map[string]string{r.Shown: r.note(machineNow(w))})
 		if !r.Batch {
@@ -174,7 +175,8 @@ func holdJobs(w World, c *call, refused []refusedJob) {
 		if i < 0 || !r.Batch {
 			continue
 		}
-		rest := strings.Join(without(strings.Split(jobs[i].Partition, ","), func(p string) bool { return p == r.Partition }), ",")
+		rest := strings.Join(without(strings.Split(jobs[i].Partition, ","),
+			func(p string) bool { return p == r.Partition }), ",")
 		switch {
 		case jobs[i].Allocated() && jobs[i].Restarts == r.Restarts:
 			c.Warn("a refused job still has its nodes", "job", r.Shown)
@@ -187,7 +189,8 @@ func holdJobs(w World, c *call, refused []refusedJob) {
 		}
 	}
 	do("hold until an administrator releases them", byAdmin, w.Hold)
-	do("hold until their owners release them", without(byOwner, func(name string) bool { return slices.Contains(byAdmin, name) }), w.UserHold)
+	byOwner = without(byOwner, func(name string) bool { return slices.Contains(byAdmin, name) })
+	do("hold until their owners release them", byOwner, w.UserHold)
 }
 
 // goOn lets a held job start in its other partitions. Its AdminComment comes before the release: a launch that refuses

@@ -41,7 +41,10 @@ func powerDown(ctx context.Context, s *site) error {
 	}
 	mark := s.known()
 	if mark == "" { // a hook that knows no mark can touch nothing
-		if err := s.insist(ctx, "ask Slurm for its cluster", func() (err error) { mark, _, err = s.ask(ctx); return err }); err != nil {
+		if err := s.insist(ctx, "ask Slurm for its cluster", func() (err error) {
+			mark, _, err = s.ask(ctx)
+			return err
+		}); err != nil {
 			return err
 		}
 	}
@@ -92,7 +95,8 @@ func terminate(ctx context.Context, w World, j *journal, cluster string, nodes [
 		}
 		err = j.insist(ctx, "terminate instances", func() error { return w.Terminate(ctx, ids) })
 	}
-	record := state.Record{At: called, Hook: "suspend", Nodes: hostlist.Compress(nodes), Instances: ids, Code: string(capacity.OK), Message: "terminated"}
+	record := state.Record{At: called, Hook: "suspend", Nodes: hostlist.Compress(nodes), Instances: ids,
+		Code: string(capacity.OK), Message: "terminated"}
 	failure := failureOf(err)
 	if failure != nil {
 		record.Code, record.EC2Code, record.Message = string(capacity.FailedOtherwise), failure.EC2Code, failure.message()
@@ -102,7 +106,8 @@ func terminate(ctx context.Context, w World, j *journal, cluster string, nodes [
 }
 
 // toTerminate chooses the instances of nodes that a power-down terminates.
-func (j *journal) toTerminate(w World, ours []capacity.Instance, records []state.Record, cluster string, nodes []string, called time.Time) (ids []string) {
+func (j *journal) toTerminate(w World, ours []capacity.Instance, records []state.Record, cluster string,
+	nodes []string, called time.Time) (ids []string) {
 	recorded := recordedFor(nodes, records, called)
 	for _, i := range ours {
 		delete(recorded, i.ID)
@@ -141,7 +146,8 @@ func recordedFor(nodes []string, records []state.Record, called time.Time) map[s
 			for i, id := range r.Instances {
 				// A failed launch is terminated whole, and its record may have fewer instances than nodes; otherwise they are
 				// in the order of the nodes.
-				mine := r.Code != string(capacity.OK) && slices.ContainsFunc(of, func(n string) bool { return slices.Contains(nodes, n) })
+				mine := r.Code != string(capacity.OK) && slices.ContainsFunc(of,
+					func(n string) bool { return slices.Contains(nodes, n) })
 				if mine || len(of) == len(r.Instances) && slices.Contains(nodes, of[i]) {
 					found[id] = r.At
 				}
@@ -156,7 +162,10 @@ func recordedFor(nodes []string, records []state.Record, called time.Time) map[s
 // for the nodes and that Slurm has requeued: a broken image is still broken the next time.
 func giveBack(ctx context.Context, w World, j *journal, nodes []string) {
 	var all []capacity.Node
-	err := j.insist(ctx, "ask Slurm which nodes did not boot", func() (err error) { all, err = w.Nodes(ctx, nodes...); return err })
+	err := j.insist(ctx, "ask Slurm which nodes did not boot", func() (err error) {
+		all, err = w.Nodes(ctx, nodes...)
+		return err
+	})
 	lost := without(nodes, func(name string) bool {
 		return !slices.ContainsFunc(all, func(n capacity.Node) bool { return n.Name == name && n.GivenUp() })
 	})
@@ -179,9 +188,12 @@ func giveBack(ctx context.Context, w World, j *journal, nodes []string) {
 		j.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)
 		return
 	}
-	jobs = slices.DeleteFunc(jobs, func(job capacity.Job) bool { return !job.Pending() || !slices.Contains(names, job.Shown) })
+	jobs = slices.DeleteFunc(jobs, func(job capacity.Job) bool {
+		return !job.Pending() || !slices.Contains(names, job.Shown)
+	})
 	now := j.began.Add(w.Offset())
-	record := state.Record{At: now, Hook: "resume", Nodes: hostlist.Compress(lost), Jobs: shown(jobs), Code: string(capacity.NotBooted),
+	record := state.Record{At: now, Hook: "resume", Nodes: hostlist.Compress(lost), Jobs: shown(jobs),
+		Code:    string(capacity.NotBooted),
 		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken"}
 	if id := launchedInstance(lost[0], records); id != "" {
 		const late = "the instance did not register with Slurm within ResumeTimeout; its console says"
@@ -200,7 +212,8 @@ func giveBack(ctx context.Context, w World, j *journal, nodes []string) {
 	for _, job := range jobs {
 		n := failures[job.Shown]
 		begin[job.Shown] = until(n, j.began, time.Time{})
-		words[job.Shown] = fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message, tried(n, begin[job.Shown], j.began))
+		words[job.Shown] = fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message,
+			tried(n, begin[job.Shown], j.began))
 	}
 	j.delay(ctx, w, jobs, begin, nil)
 	j.comment(ctx, w, words)

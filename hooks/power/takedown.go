@@ -45,7 +45,8 @@ func takeDownFor(w World, c *call, why *Failure, outcomes []outcome) error {
 	var nodes []string
 	var jobs []capacity.Job
 	behind := map[string]bool{}
-	record := state.Record{At: w.Now(), Hook: "resume", Code: why.Code, EC2Code: why.EC2Code, Message: hook.OneLine(why.message())}
+	record := state.Record{At: w.Now(), Hook: "resume", Code: why.Code, EC2Code: why.EC2Code,
+		Message: hook.OneLine(why.message())}
 	for _, o := range outcomes {
 		nodes, jobs = append(nodes, o.nodes...), append(jobs, o.jobs...)
 		maps.Copy(behind, youngerOthers(o.jobs))
@@ -105,10 +106,11 @@ func (j *journal) notify(ctx context.Context, w World, text string, jobs []capac
 	}
 }
 
-// delay sets the begin times, by shown names, of jobs that Slurm has requeued; jobs are the current ones. It leaves alone a job that Slurm
-// starts later anyway: Slurm's own delay lets the credentials of the last run expire. Jobs of behind start one pause
-// later, or Slurm would give them the same nodes as the others again.
-func (j *journal) delay(ctx context.Context, w World, jobs []capacity.Job, begin map[string]time.Time, behind map[string]bool) {
+// delay sets the begin times, by shown names, of jobs that Slurm has requeued; jobs are the current ones. It leaves
+// alone a job that Slurm starts later anyway: Slurm's own delay lets the credentials of the last run expire. Jobs of
+// behind start one pause later, or Slurm would give them the same nodes as the others again.
+func (j *journal) delay(ctx context.Context, w World, jobs []capacity.Job, begin map[string]time.Time,
+	behind map[string]bool) {
 	for _, job := range jobs {
 		at, ours := begin[job.Shown]
 		if after := job.Eligible.Add(firstPause); behind[job.Shown] && after.After(at) {

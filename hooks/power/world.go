@@ -45,7 +45,8 @@ type World interface {
 
 	Configure(ctx context.Context, r pcs.ConfigureRequest) (changed bool, err error)
 
-	Enlist(h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error) (capacity.Held, error)
+	Enlist(h capacity.Held, now time.Time,
+		allowed func(more capacity.Held, others []capacity.Held) error) (capacity.Held, error)
 	Released(now time.Time, names ...string) error
 	MarkFull(reservation string, nodes int, now, until time.Time) error
 	Records() ([]state.Record, error)
