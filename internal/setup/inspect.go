@@ -158,7 +158,11 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	}
 	in.nameSlots()
 	in.chooseLike()
-	if err := in.sideBySide(ctx, s.readSlots, like, s.readType, s.readOthers, s.readFence); err != nil {
+	around := s.readAround
+	if in.onEC2() { // readCluster has read it
+		around = none
+	}
+	if err := in.sideBySide(ctx, s.readSlots, like, s.readType, s.readOthers, s.readFence, around); err != nil {
 		return nil, err
 	}
 	in.seeSlots()
@@ -171,45 +175,28 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	return in, s.readLaunch(ctx, in)
 }
 
-// readCluster reads the PCS cluster with its node groups and queues, and beside them what its
-// answer leads to: the subnets of its VPC, and the launch templates of the slots.
+func none(context.Context, *inspection, *notes) error { return nil }
+
+// readCluster reads the PCS cluster with its node groups and queues. Self-managed Slurm has none.
 func (s Setup) readCluster(ctx context.Context, in *inspection, n *notes) error {
 	if in.onEC2() {
 		in.inv.Cluster.Name, in.found = in.request.Mark, true
-		return s.readAround(ctx, in, in.subnetsOnEC2())
+		return s.readAround(ctx, in, n)
 	}
-	err := errNoCluster
-	if name := in.request.Cluster; name != "" {
-		reads, ctx := errgroup.WithContext(ctx)
-		reads.Go(func() (err error) {
-			if in.inv.Cluster, err = s.PCS.Cluster(ctx, name); err != nil {
-				return err
-			}
-			return s.readAround(ctx, in, in.inv.Cluster.SubnetIDs)
-		})
-		reads.Go(func() (err error) { in.inv.Groups, err = s.PCS.NodeGroups(ctx, name); return err })
-		reads.Go(func() (err error) { in.inv.Queues, err = s.PCS.Queues(ctx, name); return err })
-		if err = reads.Wait(); err == nil {
-			in.found = true
-			return nil
-		}
+	inv, missing, err := s.inventory(ctx, in.request.Cluster)
+	if in.inv, in.found = inv, missing == nil; missing != nil {
+		n.problems = append(n.problems, *missing)
 	}
-	if err != errNoCluster && !pcs.NotFound(err) {
-		return err
-	}
-	in.inv = pcs.Inventory{}
-	missing, err := s.noCluster(ctx, in.request.Cluster, pcs.Code(err))
-	n.problems = append(n.problems, missing)
 	return err
 }
 
-// readAround reads the subnets of the VPC that some subnets are in, and the launch templates of the
-// slots and of a change under way.
-func (s Setup) readAround(ctx context.Context, in *inspection, home []string) error {
+// readAround reads the subnets of the VPC, and the launch templates of the slots.
+func (s Setup) readAround(ctx context.Context, in *inspection, _ *notes) error {
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
+		home := in.inv.Cluster.SubnetIDs
 		if in.onEC2() {
-			home, err = s.oneOf(ctx, home)
+			home, err = s.oneOf(ctx, in.subnetsOnEC2())
 		}
 		if err == nil {
 			in.network.vpc, err = s.EC2.VPCSubnets(ctx, home)
@@ -236,27 +223,19 @@ func (in *inspection) slotNames() []string {
 	return names[:]
 }
 
-var errNoCluster = errors.New("no cluster is named")
-
 // inventory reads a cluster by name or id, or says what is wrong with that.
-func (s Setup) inventory(ctx context.Context,
-	cluster string) (inv pcs.Inventory, missing *capacity.Problem, err error) {
+func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory, missing *capacity.Problem, err error) {
 	if cluster != "" {
 		if inv, err = s.PCS.Inventory(ctx, cluster); err == nil || !pcs.NotFound(err) {
 			return inv, nil, err
 		}
 	}
-	no, err := s.noCluster(ctx, cluster, pcs.Code(err))
-	return inv, &no, err
-}
-
-// noCluster says that there is no such cluster, and which there are. code is PCS's.
-func (s Setup) noCluster(ctx context.Context, cluster, code string) (capacity.Problem, error) {
-	clusters, err := s.PCS.Clusters(ctx)
-	if err != nil && !denied(err) {
-		return capacity.Problem{}, err
+	clusters, unread := s.PCS.Clusters(ctx)
+	if unread != nil && !denied(unread) {
+		return inv, nil, unread
 	}
-	return missingCluster(cluster, s.PCS.Region(), code, clusters, err), nil
+	no := missingCluster(cluster, s.PCS.Region(), pcs.Code(err), clusters, unread)
+	return inv, &no, nil
 }
 
 // missingCluster says that there is no such cluster, and which there are; unread is why that is not
@@ -344,7 +323,7 @@ func absent(err error) bool {
 // nameSlots notes what the inventory says of the slots.
 func (in *inspection) nameSlots() {
 	for _, name := range in.slotNames() {
-		slot := slotState{name: name, template: in.templates[pcs.TemplateName(in.inv.Cluster.Name, name)]}
+		slot := slotState{name: name}
 		if g, found := in.inv.Group(name); found {
 			slot.group, slot.ours = &g, in.ours(g.Tags)
 			if slot.ours {
@@ -381,7 +360,7 @@ func (s Setup) readSlots(ctx context.Context, in *inspection, _ *notes) error {
 func (in *inspection) seeSlots() {
 	for i := range in.slots {
 		slot := &in.slots[i]
-		slot.uses = in.uses[i]
+		slot.uses, slot.template = in.uses[i], in.templates[pcs.TemplateName(in.inv.Cluster.Name, slot.name)]
 		if in.onEC2() && in.ours(slot.template.Tags) {
 			slot.uses = slot.template
 		}

@@ -24,7 +24,7 @@ func (in *inspection) onEC2() bool { return in.provider() == capacity.ProviderEC
 func (s Setup) readLikeTemplate(ctx context.Context, in *inspection, n *notes) error {
 	name, version, _ := strings.Cut(in.request.Like, ":")
 	if name == "" {
-		in.source = in.slots[0].template // one that is not ours is refused
+		in.source = in.templates[pcs.TemplateName(in.request.Mark, in.request.NodeGroup)] // one that is not ours is refused
 		return nil
 	}
 	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)

@@ -20,9 +20,10 @@ func (r *run) permissions(ctx context.Context) {
 		r.asked(ctx, r.EC2.TryRead(ctx, action))
 	}
 	if r.onPCS() {
-		_, err := r.PCS.Slots(ctx, r.Config.Cluster, r.slots())
-		r.asked(ctx, err)
-		if err == nil && r.cluster != nil {
+		if r.cluster == nil {
+			_, err := r.PCS.Inventory(ctx, r.Config.Cluster)
+			r.asked(ctx, err)
+		} else {
 			r.made, r.madeErr = r.PCS.Made(ctx, *r.cluster)
 			r.asked(ctx, r.madeErr)
 			r.asked(ctx, r.readNodeGroups(ctx))

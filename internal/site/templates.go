@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -63,20 +62,14 @@ func (r *run) templates(ctx context.Context) {
 
 // readNodeGroups reads the compute node groups of the settings that carry our tag, once. With an error it has the others.
 func (r *run) readNodeGroups(ctx context.Context) error {
-	if r.nodeGroups != nil {
-		return r.nodeGroupsErr
-	}
-	r.nodeGroups = []pcs.NodeGroup{}
-	for _, name := range r.slots() {
-		g, found, err := r.PCS.NodeGroup(ctx, r.cluster.ID, name)
-		if err != nil && r.nodeGroupsErr == nil {
-			r.nodeGroupsErr = err
-		}
-		if ec2.DeniedAction(err) != "" {
-			break // the others would be denied too
-		}
-		if found && r.cluster.Ours(g.Tags) {
-			r.nodeGroups = append(r.nodeGroups, g)
+	if r.nodeGroups == nil {
+		r.nodeGroups = []pcs.NodeGroup{}
+		var all []pcs.NodeGroup
+		all, r.nodeGroupsErr = r.PCS.NodeGroups(ctx, r.cluster.ID)
+		for _, g := range all {
+			if r.cluster.Ours(g.Tags) && slices.Contains(r.slots(), g.Name) {
+				r.nodeGroups = append(r.nodeGroups, g)
+			}
 		}
 	}
 	return r.nodeGroupsErr
