@@ -22,7 +22,7 @@ type placement struct {
 func placementOf(s Settings, seen Seen, snap *Snapshot) placement {
 	at := placement{holds: map[string]string{}, slots: map[string]string{}}
 	if seen.Before != nil {
-		for _, p := range seen.Before.Partitions {
+		for _, p := range slices.Concat(seen.Before.Former, seen.Before.Partitions) {
 			for _, g := range p.Groups {
 				for _, slot := range g.Slots {
 					at.learn(seen, p.Provider, slot, snap)

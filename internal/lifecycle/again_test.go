@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -35,7 +36,7 @@ func (o *oneJob) JobsOf(context.Context, []string, func(capacity.Job) bool) (liv
 }
 
 func (o *oneJob) Nodes(context.Context, ...string) ([]capacity.Node, error) {
-	return []capacity.Node{{Name: "gpu-1", State: nodeOff}, {Name: "gpu-2", State: nodeIdle}}, nil
+	return []capacity.Node{{Name: "gpu-1", State: model.Off}, {Name: "gpu-2", State: model.Idle}}, nil
 }
 
 func (o *oneJob) SetTimeLimit(_ context.Context, _ string, minutes int) error {
@@ -92,7 +93,7 @@ func TestDoLooksAgain(t *testing.T) {
 	}
 	end := endHold(waits, true, true, over)
 	completes := Seen{Snap: oneSlot(capacity.ProviderEC2, nil), Jobs: []capacity.Job{{Shown: "7", State: "COMPLETING", Nodes: []string{"gpu-1", "gpu-2"}}},
-		Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}, Nodes: []capacity.Node{{Name: "gpu-1", State: nodeOff}, {Name: "gpu-2", State: nodeOff}}}}
+		Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}, Nodes: []capacity.Node{{Name: "gpu-1", State: model.Off}, {Name: "gpu-2", State: model.Off}}}}
 	but := func(j capacity.Job, change func(*capacity.Job)) capacity.Job { change(&j); return j }
 	no := errors.New("no")
 	for name, c := range map[string]struct {

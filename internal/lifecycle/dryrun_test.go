@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 )
 
 // dryRun is what a pass would do, as that pass will say it. It changes and writes nothing.
@@ -59,7 +61,7 @@ func (st *stage) isAsPlanned(planned []string, report Report) {
 		}
 	}
 	if diff := cmp.Diff(planned, did); diff != "" {
-		st.Errorf("pass at %s (-dry run, +pass): %s", clock(st.now()), diff)
+		st.Errorf("pass at %s (-dry run, +pass): %s", model.Clock(st.Now()), diff)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // What sync saw end is no problem when EC2 has forgotten it; an id that it never saw is one.
 func TestEC2ForgetsWhatHasEnded(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newStage(t)
 	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "-1h", capacity.StateExpired))
 	w.sources.State = state.Dir(quickDir(t))
 	for id, said := range map[string]bool{"cr-0": false, "cr-1": true} {
@@ -27,7 +27,7 @@ func TestEC2ForgetsWhatHasEnded(t *testing.T) {
 
 // What EC2 says of one reservation cannot be read: what was known of it is kept, however long.
 func TestAnAnswerThatCannotBeRead(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newStage(t)
 	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "48h", capacity.StateActive))
 	for id, kept := range map[string]bool{"cr-0": true, "cr-1": false} {
 		o := observation{Sources: w.sources, old: old}

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -56,60 +55,30 @@ func TestStepsForWhatNobodyWants(t *testing.T) {
 	}
 }
 
-// openBlock has a block open in slot solo, and its fence placed. It returns the fence.
-func (w *world) openBlock() capacity.SlurmReservation {
-	w.Helper()
-	w.buy("solo", 2, 24*time.Hour)
-	w.seeBlocks()
-	for _, b := range w.blocks {
-		w.goTo(b.start.Add(time.Second))
-	}
-	if _, err := w.pass(false); err != nil {
-		w.Fatal(err)
-	}
-	fence, there := w.slurm.guards("solo", "fence", "")
-	if !there || fence.Guard().Block == "" {
-		w.Fatalf("no fence: %s", w.state())
-	}
-	return fence
-}
-
-// answering is EC2 with another answer about reservations by id.
-type answering struct {
-	clocked
-	missing []capacity.Missing
-	err     error
-}
-
-func (a answering) Reservations(context.Context, []string) ([]capacity.Reservation, []capacity.Missing, error) {
-	return nil, a.missing, a.err
-}
-
 // An error of EC2 is no end of a block; an id that EC2 has not described for an hour is.
 func TestAFenceOfAnUnknownReservation(t *testing.T) {
-	w := newWorld(t, 1)
-	fence := w.openBlock()
-	w.sources.Settings.Partitions = nil
-	w.sources.State = state.Dir(quickDir(t))
-	good := w.sources.EC2.(clocked)
-	after := func(what string, ec2 EC2, wait time.Duration, stays bool) {
+	st := newStage(t)
+	st.openBlock()
+	st.sources.Settings.Partitions = nil
+	st.sources.State = state.Dir(quickDir(t))
+	after := func(what string, hidden bool, err error, wait time.Duration, stays bool) {
 		t.Helper()
-		w.sources.EC2 = ec2
-		w.goTo(w.now().Add(wait))
-		_, _ = w.pass(false)
-		if _, there := w.slurm.reservations[fence.Name]; there != stays {
+		st.aws.Hidden, st.fails["describe reservations"] = nil, err
+		if hidden {
+			st.aws.Hidden = []string{"cr-1"}
+		}
+		st.GoTo(st.Now().Add(wait))
+		_, _, _ = Pass(t.Context(), st.sources)
+		if there := len(st.slurm.Fences) > 0; there != stays {
 			t.Errorf("%s: there: %t", what, there)
 		}
 	}
-	missing := answering{good, []capacity.Missing{{ID: fence.Guard().Block, Err: errors.New("InvalidCapacityReservationId.NotFound")}}, nil}
-	after("an error", answering{good, nil, errDown}, 0, true)
-	after("an error for two hours", answering{good, nil, errDown}, 2*time.Hour, true)
-	unread := answering{good, []capacity.Missing{{ID: fence.Guard().Block, Err: errDown, Unread: true}}, nil}
-	after("an answer that cannot be read", unread, 0, true)
-	after("that for two hours", unread, 2*time.Hour, true)
-	after("left out of one answer", missing, 0, true)
-	after("described again", good, 50*time.Minute, true)
-	after("left out again", missing, 30*time.Minute, true)
-	after("for most of an hour", missing, 59*time.Minute, true)
-	after("for an hour", missing, 2*time.Minute, false)
+	down := errors.New("503 Service Unavailable")
+	after("an error", false, down, 0, true)
+	after("an error for two hours", false, down, 2*time.Hour, true)
+	after("left out of one answer", true, nil, 0, true)
+	after("described again", false, nil, 50*time.Minute, true)
+	after("left out again", true, nil, 30*time.Minute, true)
+	after("for most of an hour", true, nil, 59*time.Minute, true)
+	after("for an hour", true, nil, 2*time.Minute, false)
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // sampledSeen is a slot of six nodes with some reservations. The nodes are written as one letter each: up, boots,
 // drained, broken, off, powering down (s for "suspending").
 func sampledSeen(nodes string, rs ...capacity.Reservation) Seen {
-	states := map[rune]string{'u': "IDLE", 'b': nodeBoots, 'd': "IDLE+DRAIN", 'x': "DOWN", 'o': nodeOff, 's': "IDLE+CLOUD+POWERING_DOWN"}
+	states := map[rune]string{'u': "IDLE", 'b': model.Boots, 'd': "IDLE+DRAIN", 'x': "DOWN", 'o': model.Off, 's': "IDLE+CLOUD+POWERING_DOWN"}
 	cluster := &Cluster{slots: map[string][]string{}, Nodes: []capacity.Node{{Name: "login", State: "IDLE"}}}
 	for i, letter := range nodes {
 		name := fmt.Sprintf("gpu-%d", i+1)

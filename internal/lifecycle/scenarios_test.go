@@ -14,10 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 var update = flag.Bool("update", false, "write the golden files of this package")
+
+// errUnread is an answer that does not come back.
+var errUnread = errors.New("reading it back: squeue: Socket timed out")
 
 const scenariosFile = "testdata/scenarios.txt"
 
@@ -73,7 +77,7 @@ func (st *stage) openBlock() {
 }
 
 // requeues is a stage on which a pass after another requeues job 1 at its fence.
-func (st *stage) requeues(comment string, change func(*modelJob)) *modelJob {
+func (st *stage) requeues(comment string, change func(*model.Job)) *model.Job {
 	st.openBlock()
 	j := st.job(22*60+21, comment, "solo-1", "solo-2")
 	j.TimeMin = capacity.Minutes(30)
@@ -111,7 +115,7 @@ func shownMarks(marks map[string]state.Mark) string {
 		add(m.OnEnd != "", "on_end=%s", m.OnEnd)
 		add(m.Told > 0, "told=%d", m.Told)
 		add(m.Ends > 0, "ends=%d", m.Ends)
-		add(m.EndedAt > 0, "ended at %s", clock(time.Unix(m.EndedAt, 0)))
+		add(m.EndedAt > 0, "ended at %s", model.Clock(time.Unix(m.EndedAt, 0)))
 		add(m.Ending, "ending")
 		add(m.Release, "release")
 		add(m.From != 0, "cut from %d to %d", m.From, m.Cut)
@@ -130,19 +134,19 @@ var scenarios = []struct {
 		st.pass(-29 * time.Minute)
 		st.pass(0)
 		st.pass(time.Minute)
-		st.slurm.node("solo-1").State = nodeIdle
+		st.slurm.Node("solo-1").State = model.Idle
 		st.pass(fenceAt)
 		st.pass(day + time.Minute)
 	}},
 	{"an extension moves a fence that has not begun", func(st *stage) {
 		st.openBlock()
-		st.aws.reservations[0].End = opens.Add(2 * day)
+		st.aws.All[0].End = opens.Add(2 * day)
 		st.passes(2*time.Hour, 2)
 	}},
 	{"an extension moves a fence that is active", func(st *stage) {
 		st.openBlock()
 		st.pass(fenceAt + time.Minute)
-		st.aws.reservations[0].End = opens.Add(2 * day)
+		st.aws.All[0].End = opens.Add(2 * day)
 		st.passes(fenceAt+2*time.Minute, 2)
 	}},
 	{"another block has the slot after this one", func(st *stage) {
@@ -165,15 +169,28 @@ var scenarios = []struct {
 		st.pass(-time.Minute)
 		st.pass(0)
 	}},
+	{"settings that were empty for a pass find the blocks in their slots", func(st *stage) {
+		gpu := st.sources.Settings.Partitions[0]
+		gpu.Name, gpu.Groups = "gpu", []capacity.GroupSettings{gpu.Groups[0]}
+		gpu.Groups[0].Name, gpu.Groups[0].Slots, gpu.Groups[0].Select = "gpu", 2, &capacity.Select{Tags: map[string]string{"team": "gpu"}}
+		st.block("cr-1", "gpu", time.Hour, 2*day, 2)
+		for at, parts := range [][]capacity.PartitionSettings{{gpu}, nil, {gpu}} {
+			st.sources.Settings.Partitions = parts
+			if st.pass(2*time.Hour + time.Duration(at)*time.Minute); at == 0 {
+				st.block("cr-0", "gpu", 0, day, 2)
+				st.pass(2*time.Hour + 30*time.Second)
+			}
+		}
+	}},
 	{"the clocks of AWS and Slurm are apart", func(st *stage) {
-		st.skew = 3 * time.Minute
+		st.Skew = 3 * time.Minute
 		st.opening()
-		st.skew = -20 * time.Second
+		st.Skew = -20 * time.Second
 		st.pass(2 * time.Hour)
 	}},
 	{"a reservation without an end has no fence", func(st *stage) {
 		st.block("cr-1", "solo", -day, day, 4)
-		st.aws.reservations[0].End, st.aws.reservations[0].Kind = time.Time{}, capacity.ODCR
+		st.aws.All[0].End, st.aws.All[0].Kind = time.Time{}, capacity.ODCR
 		st.solo().Groups[0].PurchaseOption = capacity.ODCR
 		st.pass(0)
 	}},
@@ -182,22 +199,21 @@ var scenarios = []struct {
 		st.opening()
 		st.solo().Groups[0].MaxNodes = 4
 		st.pass(2 * time.Hour)
-		st.aws.reservations[0].Unhealthy = 1
-		st.slurm.node("solo-4").State = "DOWN+CLOUD"
+		st.aws.All[0].Unhealthy = 1
+		st.slurm.Node("solo-4").State = "DOWN+CLOUD"
 		st.passes(3*time.Hour, 2)
 	}},
 	{"EC2 is about to take a host away", func(st *stage) {
 		st.openBlock()
-		st.slurm.node("solo-1").InstanceID = "i-7"
-		st.aws.impaired = map[string]string{"i-7": "instance-retirement, not before 2027-01-03T00:00:00Z: degraded hardware", "i-9": "another cluster's"}
+		st.aws.Hosts = map[string]string{"i-1": "instance-retirement, not before 2027-01-03T00:00:00Z: degraded hardware", "i-9": "another cluster's"}
 		st.pass(2 * time.Hour)
 	}},
 	{"a fence cannot be made: the one before stays", func(st *stage) {
 		st.pass(-2 * time.Minute)
 		st.block("cr-1", "solo", 0, day, 4)
-		st.slurm.fails["create reservation"] = errors.New("slurmctld is busy")
+		st.fails["create reservation"] = errors.New("slurmctld is busy")
 		st.pass(-time.Minute)
-		clear(st.slurm.fails)
+		clear(st.fails)
 		st.pass(0)
 	}},
 	{"the settings lose a slot with a live block", func(st *stage) {
@@ -213,11 +229,11 @@ var scenarios = []struct {
 		st.job(20*60, "", "solo-1")
 		st.job(0, "", "solo-2").TimeLimit = capacity.NoLimit
 		st.job(20*60, "", "solo-3").AdminComment = "see ticket 12"
-		block := &st.aws.reservations[0]
+		block := &st.aws.All[0]
 		for i, end := range []time.Duration{12 * time.Hour, day} {
 			block.End = opens.Add(end)
 			st.passes(time.Duration(2+i)*time.Hour, 2)
-			st.slurm.jobs[2].TimeLimit = capacity.Minutes(300) // its owner's by now
+			st.slurm.Jobs[2].TimeLimit = capacity.Minutes(300) // its owner's by now
 		}
 		block.End, block.Kind, st.solo().Groups[0].PurchaseOption = time.Time{}, capacity.ODCR, capacity.ODCR
 		st.passes(4*time.Hour, 2)
@@ -236,39 +252,38 @@ var scenarios = []struct {
 	}},
 	{"EC2 leaves a live block out for a while", func(st *stage) {
 		st.openBlock()
-		all := st.aws.reservations
-		st.aws.reservations = nil
+		st.aws.Hidden = []string{"cr-1"}
 		st.pass(2 * time.Hour)
 		st.pass(2*time.Hour + 61*time.Minute)
-		st.aws.reservations = all
+		st.aws.Hidden = nil
 		st.pass(4 * time.Hour)
 	}},
 	{"what EC2 does not answer about one node group is as it was", func(st *stage) {
 		st.solo().Groups[0].Select, st.solo().Groups[0].ReservationIDs = nil, []string{"cr-1"}
 		st.openBlock()
-		st.aws.byID = errors.New("RequestLimitExceeded")
+		st.fails["describe reservations"] = errors.New("RequestLimitExceeded")
 		st.pass(2 * time.Hour)
 		st.pass(fenceAt + time.Minute)
-		st.aws.byID = nil
+		st.fails["describe reservations"] = nil
 		st.pass(day + time.Minute)
 	}},
 	{"AWS is down over the fence and the end", func(st *stage) {
 		st.openBlock()
 		st.job(22*60+21, "on_end=requeue", "solo-1")
-		st.aws.down = errors.New("503 Service Unavailable")
+		st.down = errors.New("503 Service Unavailable")
 		st.pass(requeueAt)
 		st.pass(day + time.Hour)
-		st.aws.down = nil
+		st.down = nil
 		st.pass(day + 2*time.Hour)
 	}},
 	{"Slurm is down", func(st *stage) {
 		st.openBlock()
-		st.slurm.answers["Look"] = errors.New("Unable to contact slurm controller")
+		st.fails["config"] = errors.New("Unable to contact slurm controller")
 		st.pass(2 * time.Hour)
-		st.slurm.answers["Look"], st.slurm.answers["Jobs"] = nil, errors.New("squeue: Socket timed out")
+		st.fails["config"], st.fails["jobs"] = nil, errors.New("squeue: Socket timed out")
 		st.job(24*60, "", "solo-1")
 		st.pass(3 * time.Hour)
-		st.slurm.answers["Jobs"] = nil
+		st.fails["jobs"] = nil
 		st.pass(4 * time.Hour)
 	}},
 	{"other settings have a fence of their own", func(st *stage) {
@@ -282,18 +297,18 @@ var scenarios = []struct {
 		st.pass(fenceAt + time.Minute)
 	}},
 	{"requeue at the fence, with a limit of its own and no next block", func(st *stage) {
-		st.requeues("", func(j *modelJob) { j.TimeMin = capacity.Limit{} })
+		st.requeues("", func(j *model.Job) { j.TimeMin = capacity.Limit{} })
 	}},
 	{"requeue where Slurm would start the job again at once", func(st *stage) {
-		st.slurm.requeueDelay = 0
-		st.requeues("fitted", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
+		st.slurm.RequeueDelay = 0
+		st.requeues("fitted", func(j *model.Job) { j.TimeMin = capacity.Minutes(1) })
 	}},
 	{"requeue of a job that its administrator holds", func(st *stage) {
-		st.requeues("on_end=hold", func(j *modelJob) { j.Held, j.Reason = true, "JobHeldAdmin" })
+		st.requeues("on_end=hold", func(j *model.Job) { j.Held, j.Reason = true, "JobHeldAdmin" })
 	}},
 	{"the sixth requeue holds the job", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
-		st.requeues("fitted", func(j *modelJob) {
+		st.requeues("fitted", func(j *model.Job) {
 			if err := st.sources.State.KeepMarks(map[string]state.Mark{"1": {Fit: true, Ends: 5, EndedAt: 7}}); err != nil {
 				st.Fatal(err)
 			}
@@ -330,19 +345,19 @@ var scenarios = []struct {
 				j = st.job(22*60+21, "on_end=requeue", "solo-"+string(rune('1'+i)))
 			}
 			j.Shown, j.TimeMin = "12_"+string(rune('0'+i)), capacity.Minutes(1)
-			j.held, j.AdminComment = i > 1, "see ticket 12"
+			j.Stays, j.AdminComment = i > 1, "see ticket 12"
 		}
-		st.slurm.jobs = slices.DeleteFunc(st.slurm.jobs, func(j *modelJob) bool { return !strings.HasPrefix(j.Shown, "12_") })
+		st.slurm.Jobs = slices.DeleteFunc(st.slurm.Jobs, func(j *model.Job) bool { return !strings.HasPrefix(j.Shown, "12_") })
 		st.pass(requeueAt - time.Minute)
-		st.slurm.fails["release"] = errors.New("slurmctld is busy")
+		st.fails["release"] = errors.New("slurmctld is busy")
 		st.pass(requeueAt)
-		st.slurm.fails["release"] = nil
+		st.fails["release"] = nil
 		st.passes(requeueAt+time.Minute, 2)
 		st.note("%s", st.marks())
 		st.passes(day+time.Hour, 2)
 		st.passes(day+requeueAt, 2)
 		st.note("%s", st.marks())
-		for _, j := range st.slurm.jobs {
+		for _, j := range st.slurm.Jobs {
 			st.note("%s %s, held %t, requeued %d times", j.Shown, j.State, j.Held, j.Restarts)
 		}
 	}},
@@ -353,49 +368,50 @@ var scenarios = []struct {
 		st.pass(requeueAt)
 	}},
 	{"a requeue that Slurm refuses, and one that it forgets", func(st *stage) {
-		st.slurm.fails["requeue"] = errors.New("slurm_requeue: Job is pending execution")
-		st.requeues("", func(j *modelJob) { j.TimeMin = capacity.Limit{} })
-		st.slurm.fails["requeue"], st.slurm.still = nil, true
+		st.fails["requeue"] = errors.New("slurm_requeue: Job is pending execution")
+		st.requeues("", func(j *model.Job) { j.TimeMin = capacity.Limit{} })
+		st.fails["requeue"] = errors.New("the job still runs, although Slurm took the change")
 		st.pass(requeueAt + time.Minute)
 	}},
 	{"a requeue that Slurm forgets leaves the limit", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
-		st.slurm.still = true
+		st.fails["requeue"] = errors.New("the job still runs, although Slurm took the change")
 		st.requeues("fitted", nil)
 	}},
 	{"a requeue that is not read back is finished by the next pass", func(st *stage) {
-		st.slurm.requeueDelay, st.slurm.unread = 0, true
-		st.requeues("fitted", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
+		st.slurm.RequeueDelay = 0
+		st.lost["requeue"], st.lost["requeue and hold"] = errUnread, errUnread
+		st.requeues("fitted", func(j *model.Job) { j.TimeMin = capacity.Minutes(1) })
 	}},
 	{"a requeue that is not read back gets its limit in the next pass", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
-		st.slurm.unread = true
+		st.lost["requeue"], st.lost["requeue and hold"] = errUnread, errUnread
 		st.requeues("fitted", nil)
 		st.pass(requeueAt + time.Minute)
 	}},
 	{"what is left of a requeue is done after the fence", func(st *stage) {
-		st.slurm.requeueDelay = 0
+		st.slurm.RequeueDelay = 0
 		for _, verb := range []string{"begin", "release"} {
-			st.slurm.fails[verb] = errors.New("slurmctld is busy")
+			st.fails[verb] = errors.New("slurmctld is busy")
 		}
-		st.requeues("", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
-		clear(st.slurm.fails)
+		st.requeues("", func(j *model.Job) { j.TimeMin = capacity.Minutes(1) })
+		clear(st.fails)
 		st.pass(fenceAt + time.Minute)
 	}},
 	{"what comes after a requeue fails", func(st *stage) {
 		for _, verb := range []string{"admin comment", "begin", "release", "set time limit"} {
-			st.slurm.fails[verb] = errors.New("slurmctld is busy")
+			st.fails[verb] = errors.New("slurmctld is busy")
 		}
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
-		st.slurm.requeueDelay = 0
-		st.requeues("fitted", func(j *modelJob) { j.TimeMin = capacity.Minutes(1) })
-		clear(st.slurm.fails)
+		st.slurm.RequeueDelay = 0
+		st.requeues("fitted", func(j *model.Job) { j.TimeMin = capacity.Minutes(1) })
+		clear(st.fails)
 		st.pass(requeueAt + time.Minute)
 	}},
 	{"killed before each change of a requeue", func(st *stage) {
 		for change := 1; change <= 5; change++ {
 			one := newStage(st.T)
-			one.slurm.requeueDelay = 0
+			one.slurm.RequeueDelay = 0
 			one.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 			one.openBlock()
 			one.job(22*60+21, "fitted", "solo-1").TimeMin = capacity.Minutes(1)
@@ -423,14 +439,14 @@ var scenarios = []struct {
 		st.job(0, "", "solo-2").TimeLimit = capacity.NoLimit
 		boots := st.boots(st.job(24*60, "", "solo-3"))
 		st.passes(2*time.Hour, 2)
-		st.slurm.node("solo-3").State = nodeIdle
-		st.goTo(opens.Add(3 * time.Hour))
+		st.slurm.Node("solo-3").State = model.Idle
+		st.GoTo(opens.Add(3 * time.Hour))
 		st.note("the nodes of job %s are up", boots.Shown)
-		st.slurm.fails["set time limit"] = errors.New("slurmctld is busy")
+		st.fails["set time limit"] = errors.New("slurmctld is busy")
 		st.pass(3 * time.Hour)
 	}},
 	{"limits that Slurm cut are raised, up to what each may have", func(st *stage) {
-		st.slurm.older = true
+		st.slurm.Old = true
 		st.solo().OnEnd = capacity.StopAtEnd
 		st.openBlock()
 		for _, comment := range []string{"fitted", "fitted:600", ""} {
@@ -438,11 +454,11 @@ var scenarios = []struct {
 		}
 		st.passes(time.Hour+time.Minute, 2)
 		st.note("an extension")
-		st.aws.reservations[0].End = opens.Add(2 * day)
+		st.aws.All[0].End = opens.Add(2 * day)
 		st.pass(2 * time.Hour)
 	}},
 	{"what accounting lets jobs have bounds a raise, and where it limits use over time there is none", func(st *stage) {
-		st.slurm.walls = capacity.Walls{QOS: []capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(500)}, {Name: "metered", Metered: true}, {Name: "normal"}}}
+		st.slurm.Limits = capacity.Walls{QOS: []capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(500)}, {Name: "metered", Metered: true}, {Name: "normal"}}}
 		st.solo().OnEnd = capacity.StopAtEnd
 		st.openBlock()
 		for i, qos := range []string{"short", "metered", "normal"} {
@@ -457,20 +473,23 @@ var scenarios = []struct {
 		st.job(22*60+30, "fitted", "solo-1").TimeMin = capacity.Minutes(30)
 		st.block("cr-2", "solo", day, day, 4)
 		st.pass(2 * time.Hour)
-		st.slurm.jobs[0].TimeLimit, st.slurm.jobs[0].End = capacity.Minutes(24*60), opens.Add(day+time.Hour)
+		node := st.slurm.Node("solo-1") // whose instance EC2 does not take back in time
+		st.aws.End(node.InstanceID)
+		node.InstanceID = ""
+		st.slurm.Jobs[0].TimeLimit, st.slurm.Jobs[0].End = capacity.Minutes(24*60), opens.Add(day+time.Hour)
 		st.pass(day + time.Minute)
 	}},
 	{"waiting jobs without a limit get one, or are told why not", func(st *stage) {
 		st.openBlock()
 		st.job(0, "", nothing...).TimeLimit = capacity.NoLimit
 		st.job(0, "", nothing...).TimeLimit = capacity.NoLimit
-		st.slurm.jobs[1].NumNodes = 9
+		st.slurm.Jobs[1].NumNodes = 9
 		st.passes(2*time.Hour, 2)
-		st.slurm.jobs[1].NumNodes = 2
+		st.slurm.Jobs[1].NumNodes = 2
 		st.job(0, "", nothing...).TimeLimit = capacity.NoLimit
-		st.slurm.fails["edit"] = errors.New("slurmctld is busy")
+		st.fails["edit"] = errors.New("slurmctld is busy")
 		st.pass(3 * time.Hour)
-		clear(st.slurm.fails)
+		clear(st.fails)
 		st.passes(4*time.Hour, 2)
 	}},
 	{"owners are told why a job never starts, and when that is over", func(st *stage) {
@@ -478,70 +497,68 @@ var scenarios = []struct {
 		j := st.job(60, "", nothing...)
 		j.NumNodes = 5
 		st.job(60, "", nothing...).AdminComment = "see ticket 12"
-		st.slurm.jobs[1].NumNodes = 5
+		st.slurm.Jobs[1].NumNodes = 5
 		st.passes(2*time.Hour, 2)
 		j.NumNodes = 4
-		st.aws.reservations[0].Unhealthy = 1
-		st.slurm.node("solo-4").State = "DOWN+CLOUD"
+		st.aws.All[0].Unhealthy = 1
+		st.slurm.Node("solo-4").State = "DOWN+CLOUD"
 		st.passes(3*time.Hour, 2)
-		st.aws.reservations[0].Unhealthy = 0
+		st.aws.All[0].Unhealthy = 0
 		st.passes(4*time.Hour, 2)
 	}},
 	{"a hold of ours is left to the job's owner", func(st *stage) {
 		st.openBlock()
 		for _, reason := range []string{"JobHeldAdmin", "JobHeldAdmin", "JobHeldUser", "job requeued in held state", "JobHeldAdmin"} {
 			j := st.job(60, "", nothing...)
-			j.held, j.Held, j.Reason, j.Eligible = true, true, reason, opens
+			j.Stays, j.Held, j.Reason, j.Eligible = true, true, reason, opens
 			j.AdminComment = capacity.HoldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
 		}
-		st.slurm.jobs[1].AdminComment = "wait for bob"
-		st.slurm.jobs[4].AdminComment = capacity.HoldNote(opens.Add(9*time.Hour), "changed since, so that it is admitted")
-		st.slurm.jobs[3].Eligible = opens.Add(2*time.Hour - 5*time.Second)
-		st.slurm.fails["user hold"] = errors.New("slurmctld is busy")
+		st.slurm.Jobs[1].AdminComment = "wait for bob"
+		st.slurm.Jobs[4].AdminComment = capacity.HoldNote(opens.Add(9*time.Hour), "changed since, so that it is admitted")
+		st.slurm.Jobs[3].Eligible = opens.Add(2*time.Hour - 5*time.Second)
+		st.fails["user hold"] = errors.New("slurmctld is busy")
 		st.pass(2 * time.Hour)
-		clear(st.slurm.fails)
+		clear(st.fails)
 		st.passes(3*time.Hour, 2)
 	}},
 	{"instances that belong to no node are seen twice and ended", func(st *stage) {
 		st.openBlock()
-		for _, i := range [][2]string{{"i-1", "solo-1"}, {"i-2", "gone-7"}} {
-			st.aws.instances = append(st.aws.instances, capacity.Instance{ID: i[0], PrivateIP: "10.0.0.1", State: "running", ReservationID: "cr-1", Launched: opens,
-				Tags: map[string]string{capacity.TagCluster: clusterMark, capacity.TagNode: i[1]}})
-		}
-		st.slurm.node("solo-1").State = nodeOff
-		st.slurm.fails["terminate"] = errors.New("UnauthorizedOperation")
+		st.aws.Instances = append(st.aws.Instances, capacity.Instance{ID: "i-8", PrivateIP: "10.0.0.8", State: "running", ReservationID: "cr-1", Launched: opens,
+			Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNode: "gone-7"}})
+		st.slurm.Node("solo-1").State = model.Off
+		st.fails["terminate"] = errors.New("UnauthorizedOperation")
 		st.passes(2*time.Hour, 2)
-		clear(st.slurm.fails)
+		clear(st.fails)
 		st.passes(3*time.Hour, 2)
 		st.note("the last partition is torn down")
 		st.sources.Settings.Partitions = nil
-		st.aws.instances = append(st.aws.instances, capacity.Instance{ID: "i-3", PrivateIP: "10.0.0.3", State: "running", Launched: opens,
-			Tags: map[string]string{capacity.TagCluster: clusterMark, capacity.TagNodes: "old-1"}})
+		st.aws.Instances = append(st.aws.Instances, capacity.Instance{ID: "i-9", PrivateIP: "10.0.0.3", State: "running", Launched: opens,
+			Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNodes: "old-1"}})
 		st.passes(4*time.Hour, 2)
 	}},
 	{"ODCRs that are held for nothing are given back", func(st *stage) {
 		st.sources.Settings.Reserve.Enabled = true
 		st.openBlock()
 		held := func(id, hold string, since time.Duration) {
-			st.aws.held = append(st.aws.held, capacity.Reservation{ID: id, Kind: capacity.ODCR, InstanceType: "p5.48xlarge", AZID: "use2-az1", State: capacity.StateActive,
+			st.aws.All = append(st.aws.All, capacity.Reservation{ID: id, Kind: capacity.ODCR, InstanceType: "p5.48xlarge", AZID: "use2-az1", State: capacity.StateActive,
 				Total: 2, Available: 2, Created: opens.Add(since), End: opens.Add(day),
-				Tags: map[string]string{capacity.TagCluster: clusterMark, capacity.TagHold: hold}})
+				Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagHold: hold}})
 		}
 		held("cr-probe", capacity.HoldProbe, -time.Hour)
 		held("cr-hand", capacity.HoldByHand, -time.Hour)
 		held("cr-job", capacity.HoldJobs([]capacity.JobRun{{ID: 99}}), -time.Hour)
-		st.slurm.answers["Jobs"] = errors.New("squeue: Socket timed out")
+		st.fails["jobs"] = errors.New("squeue: Socket timed out")
 		st.pass(time.Hour + time.Minute)
-		clear(st.slurm.answers)
-		st.slurm.fails["cancel reservation"] = errors.New("UnauthorizedOperation")
+		clear(st.fails)
+		st.fails["cancel reservation"] = errors.New("UnauthorizedOperation")
 		st.pass(2 * time.Hour)
-		clear(st.slurm.fails)
+		clear(st.fails)
 		st.passes(3*time.Hour, 2)
 	}},
 	{"a node on the wrong instance is told", func(st *stage) {
 		st.openBlock()
 		for _, node := range []string{"solo-1", "solo-2"} {
-			st.slurm.node(node).State = nodeIdle
+			st.slurm.Node(node).State = model.Idle
 			if err := st.sources.State.KeepMisplaced(state.Misplaced{Node: node, At: opens.Add(2 * time.Hour), Metadata: capacity.Metadata{InstanceID: "i-7", InstanceType: "p4d.24xlarge", AZID: "use2-az1"}}); err != nil {
 				st.Fatal(err)
 			}
@@ -550,9 +567,9 @@ var scenarios = []struct {
 	}},
 	{"nodes that did not boot, and one with a job completing, are given back", func(st *stage) {
 		st.openBlock()
-		st.slurm.node("solo-1").State, st.slurm.node("solo-1").Reason = "DOWN+CLOUD+POWERED_DOWN", "ResumeTimeout reached"
+		st.slurm.Node("solo-1").State, st.slurm.Node("solo-1").Reason = "DOWN+CLOUD+POWERED_DOWN", "ResumeTimeout reached"
 		j := st.job(60, "", "solo-3")
-		st.slurm.node("solo-3").State = nodeOff
+		st.slurm.Node("solo-3").State = model.Off
 		j.State = "COMPLETING"
 		st.pass(2 * time.Hour)
 	}},
@@ -561,18 +578,18 @@ var scenarios = []struct {
 		part.Name, part.Provider, part.RollOver = "gpu", capacity.ProviderPCS, true
 		part.Groups[0].Name, part.Groups[0].MaxNodes, part.Groups[0].LaunchTemplate, part.Groups[0].Slots = "gpu", 2, "", 2
 		part.Groups[0].Select.Tags = map[string]string{"team": "gpu"}
-		st.sources.Held, st.sources.RollOver = st.aws.Held, st.aws
+		st.sources.Held, st.sources.RollOver = st.held, st
 		st.block("cr-1", "gpu", 0, day, 2)
 		st.block("cr-2", "gpu", day, day, 2)
-		nodes := st.slurm.nodes
-		st.slurm.nodes = nodes[:2]
-		st.aws.slots = map[string]string{"gpu-a": "cr-1"}
-		st.aws.rolls = errors.New("ServiceQuotaExceededException")
+		nodes := st.slurm.All
+		st.slurm.All = nodes[:2]
+		st.groups = map[string]string{"gpu-a": "cr-1"}
+		st.rolls = errors.New("ServiceQuotaExceededException")
 		st.passes(0, 2)
-		st.aws.rolls = nil
+		st.rolls = nil
 		st.passes(6*time.Minute, 2)
-		st.slurm.nodes = nodes[:4]
-		st.aws.slots["gpu-b"] = "cr-2"
+		st.slurm.All = nodes[:4]
+		st.groups["gpu-b"] = "cr-2"
 		st.pass(time.Hour)
 		part.Groups[0].MaxNodes = 1
 		st.pass(2 * time.Hour)

@@ -1,48 +1,68 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // stage is a small world that a test writes down itself: AWS and Slurm in memory, each with its
 // own clock. It keeps a tape of what passes change and say.
 type stage struct {
 	*testing.T
+	*model.World
 	tape    strings.Builder
-	slurm   *taped
-	aws     *cloud
+	slurm   *model.Slurm
+	aws     *model.EC2
 	sources Sources
-	skew    time.Duration   // Slurm's clock minus AWS's
-	said    map[string]bool // by the pass before
-	lines   int             // changes so far, of the pass
-	dieAt   int             // the pass is killed before this change; 0 for none
+	said    map[string]bool   // by the pass before
+	lines   int               // changes so far, of the pass
+	dieAt   int               // the pass is killed before this change; 0 for none
+	fails   map[string]error  // by the verb of a call, which has no effect then
+	lost    map[string]error  // the same, which has its effect
+	down    error             // of all calls of AWS
+	rolls   error             // why a compute node group of PCS cannot be set up
+	groups  map[string]string // what compute node groups of PCS were set up for
 }
+
+// killed is the panic of a pass that is killed.
+type killed struct{}
 
 // opens is when the block of most scenarios opens, on a Friday.
 var opens = time.Date(2027, 1, 1, 11, 30, 0, 0, time.UTC)
 
+// quickDir is a temporary folder in memory where there is one: each pass makes sure that its files are on the disk.
+func quickDir(t interface {
+	TempDir() string
+	Cleanup(func())
+}) string {
+	dir, err := os.MkdirTemp("/dev/shm", "lifecycle")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // newStage has partition solo with four nodes and partition gpu with two slots of two.
 func newStage(t *testing.T) *stage {
-	st := &stage{T: t, said: map[string]bool{}}
-	st.aws = &cloud{stage: st}
-	st.slurm = &taped{model: newModel(opens.Add(-time.Hour), map[string]int{"solo": 4, "gpu-a": 2, "gpu-b": 2}), stage: st,
-		fails: map[string]error{}, answers: map[string]error{}}
-	st.slurm.boot = 0
-	st.slurm.block, st.slurm.reclaimed = st.blockOf, func(string, time.Time) bool { return false }
+	w := model.New(opens.Add(-time.Hour))
+	st := &stage{T: t, World: w, slurm: w.Slurm, aws: w.EC2, said: map[string]bool{}, fails: map[string]error{}, lost: map[string]error{}}
+	st.slurm.Add("gpu", "gpu-a", 2)
+	st.slurm.Add("gpu", "gpu-b", 2)
+	st.slurm.Add("solo", "solo", 4)
+	st.slurm.Boot, st.slurm.Resume = 0, st.blockOf
+	st.Before, st.After = st.call, func(c model.Call) error { return st.lost[c.Verb] }
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	part := func(name string, slots int, onEnd capacity.OnEnd) capacity.PartitionSettings {
 		return capacity.PartitionSettings{Name: name, Provider: capacity.ProviderEC2, MinTime: d(30 * time.Minute), OnEnd: onEnd,
@@ -54,35 +74,40 @@ func newStage(t *testing.T) *stage {
 			Timing:     capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute), ReclaimLeadUltraServer: d(time.Hour)},
 			Partitions: []capacity.PartitionSettings{part("solo", 1, capacity.RequeueAtEnd)}},
 		Owner: me, OwnerIs: "settings /etc/pcs-capacity", Poll: time.Minute,
-		World: World{Slurm: st.slurm, EC2: st.aws, State: state.Dir(quickDir(t)), MachineTime: func() time.Time { return st.slurm.now }}}
-	st.slurm.stateSave = stateSave(t)
+		World: World{Slurm: st.slurm, EC2: st.aws, State: state.Dir(quickDir(t)), MachineTime: func() time.Time { return st.slurm.Now }}}
+	if err := st.MarkIn(quickDir(t)); err != nil {
+		t.Fatal(err)
+	}
 	return st
 }
 
 // solo are the settings of the partition of most scenarios.
 func (st *stage) solo() *capacity.PartitionSettings { return &st.sources.Settings.Partitions[0] }
 
-// now is AWS's time.
-func (st *stage) now() time.Time { return st.slurm.now.Add(-st.skew) }
-
 func (st *stage) write(format string, args ...any) { fmt.Fprintf(&st.tape, format+"\n", args...) }
 
 // note is a line of the tape that tells what happens.
 func (st *stage) note(format string, args ...any) { st.write("# "+format, args...) }
 
-// changes notes a change that a pass asks for.
-func (st *stage) changes(verb, format string, args ...any) (err error) {
+// call notes a change that a pass asks for, and fails what is to fail.
+func (st *stage) call(c model.Call) (err error) {
+	if err = st.fails[c.Verb]; c.EC2 && err == nil {
+		err = st.down
+	}
+	if !c.Change {
+		return err
+	}
 	st.lines++
 	if st.lines == st.dieAt {
 		st.write("  (killed)")
 		panic(killed{})
 	}
-	line := "  " + verb
-	if text := fmt.Sprintf(format, args...); text != "" {
-		line += " " + text
+	line := "  " + c.Verb
+	if c.Text != "" {
+		line += " " + c.Text
 	}
-	if err = st.slurm.fails[verb]; err != nil {
-		line += " -> " + err.Error()
+	if lost := st.lost[c.Verb]; err != nil || lost != nil {
+		line += " -> " + errors.Join(err, lost).Error()
 	}
 	st.write("%s", line)
 	return err
@@ -90,8 +115,8 @@ func (st *stage) changes(verb, format string, args ...any) (err error) {
 
 // pass makes a pass at a time of AWS's clock, since opens, and writes down what it does.
 func (st *stage) pass(at time.Duration) Report {
-	st.goTo(opens.Add(at))
-	st.write("pass at %s", clock(st.now()))
+	st.GoTo(opens.Add(at))
+	st.write("pass at %s", model.Clock(st.Now()))
 	var report Report
 	var err error
 	planned := st.dryRun()
@@ -111,8 +136,6 @@ func (st *stage) passes(at time.Duration, n int) {
 		st.pass(at + time.Duration(i)*time.Minute)
 	}
 }
-
-func (st *stage) goTo(at time.Time) { st.slurm.advance(at.Add(st.skew)) }
 
 // alive runs a pass, which may be killed.
 func (st *stage) alive(pass func()) (alive bool) {
@@ -157,30 +180,30 @@ func (st *stage) tell(report Report, err error) {
 
 // block is one of EC2's: from opens+from for a length of time, bought for a partition.
 func (st *stage) block(id, team string, from, length time.Duration, size int) {
-	st.aws.reservations = append(st.aws.reservations, capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a",
+	st.aws.Reserve(capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a",
 		Total: size, Available: size, Platform: "Linux/UNIX", Tenancy: "default", Start: opens.Add(from), End: opens.Add(from + length), Tags: map[string]string{"team": team}})
 }
 
-// blockOf is the open block of a slot: see model.
-func (st *stage) blockOf(slot string, at time.Time) (id string, instances int) {
-	for _, r := range st.aws.known() {
-		if strings.HasPrefix(slot, r.Tags["team"]) && r.State == capacity.StateActive {
-			return r.ID, r.Total
+// blockOf is the open block of a slot.
+func (st *stage) blockOf(slot string) string {
+	for _, r := range st.aws.All {
+		if strings.HasPrefix(slot, r.Tags["team"]) && st.aws.Open(r.ID) {
+			return r.ID
 		}
 	}
-	return "", 0
+	return ""
 }
 
 // job has a job of user alice run on nodes, for as long as Slurm thinks it may, or wait if it has none. Before a comment,
 // "fitted" and "fitted:600" stand for what a pass knows of it from before its start.
-func (st *stage) job(limit int, comment string, nodes ...string) *modelJob {
+func (st *stage) job(limit int, comment string, nodes ...string) *model.Job {
 	fitted, rest, _ := strings.Cut(comment, " ")
 	isFitted := strings.HasPrefix(fitted, "fitted")
 	if isFitted {
 		comment = rest
 	}
-	j := st.slurm.submit(modelJob{Job: capacity.Job{Partition: "solo", User: "alice", Account: "nlp", Batch: true, Requeue: true, NumNodes: max(1, len(nodes)),
-		TimeLimit: capacity.Minutes(limit), Comment: comment}, work: 1000 * time.Hour})
+	j := st.slurm.Submit(model.Job{Job: capacity.Job{Partition: "solo", User: "alice", Account: "nlp", Batch: true, Requeue: true, NumNodes: max(1, len(nodes)),
+		TimeLimit: capacity.Minutes(limit), Comment: comment}, Work: 1000 * time.Hour})
 	if isFitted {
 		marks, err := st.sources.State.Marks()
 		if err != nil {
@@ -195,291 +218,48 @@ func (st *stage) job(limit int, comment string, nodes ...string) *modelJob {
 		}
 	}
 	if len(nodes) > 0 {
-		j.State, j.Nodes, j.Start, j.End = "RUNNING", nodes, st.slurm.now, st.slurm.now.Add(j.TimeLimit.Duration())
+		j.State, j.Nodes, j.Start, j.End = "RUNNING", nodes, st.slurm.Now, st.slurm.Now.Add(j.TimeLimit.Duration())
 		for _, name := range nodes {
-			n := st.slurm.node(name)
-			n.job, n.State = j, "ALLOCATED+CLOUD"
+			n := st.slurm.Node(name)
+			n.Job, n.State = j, "ALLOCATED+CLOUD"
 		}
 	}
-	j.held = len(nodes) == 0 // Slurm does not start it
+	j.Stays = len(nodes) == 0 // Slurm does not start it
 	return j
 }
 
 // boots makes the nodes of a job boot still.
-func (st *stage) boots(j *modelJob) *modelJob {
+func (st *stage) boots(j *model.Job) *model.Job {
 	j.StateFlag = "CONFIGURING"
 	for _, name := range j.Nodes {
-		n := st.slurm.node(name)
-		n.State, n.booted = nodeBoots, n.booted.AddDate(9999, 0, 0) // until the scenario says so
+		n := st.slurm.Node(name)
+		n.State, n.Booted = model.Boots, n.Booted.AddDate(9999, 0, 0) // until the scenario says so
 	}
 	return j
 }
 
-// clock is a time as the tape has it: the day of January 2027, and the time.
-func clock(t time.Time) string {
-	if t.IsZero() {
-		return "never"
-	}
-	t = t.UTC()
-	day := fmt.Sprintf("%02d", t.YearDay())
-	if t.Year() != opens.Year() {
-		day = t.Format("2006-01-02")
-	}
-	return day + " " + t.Format("15:04:05")
+// held is PCS's answer about compute node groups.
+func (st *stage) held(context.Context, []string) (map[string]string, error) {
+	return st.groups, st.down
 }
-
-// taped is the model of Slurm, which writes down what it is asked to change.
-type taped struct {
-	*model
-	stage   *stage
-	fails   map[string]error // by the verb of a change
-	answers map[string]error // Look and Jobs
-	walls   capacity.Walls
-	older   bool // --time-min collapses
-	still   bool // takes a requeue and does nothing
-	unread  bool // does not show what came of a requeue
-}
-
-func (s *taped) Config(ctx context.Context) (slurm.Config, error) {
-	s.collapses = s.older
-	c, err := s.model.Config(ctx)
-	if s.walls.QOS != nil {
-		c.AccountingEnforce = []string{"limits"}
-	}
-	return c, cmp.Or(s.answers["Look"], err)
-}
-
-func (s *taped) Walls(context.Context, string) (capacity.Walls, error) { return s.walls, nil }
-
-func (s *taped) JobsOf(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
-	if err := s.answers["Jobs"]; err != nil {
-		return nil, nil, err
-	}
-	return s.model.JobsOf(ctx, partitions, wanted)
-}
-
-func (s *taped) span(r capacity.SlurmReservation) string {
-	text := fmt.Sprintf("%s from %s to %s", hostlist.Compress(r.Nodes), clock(r.Start), clock(r.End))
-	if len(r.Flags) > 0 {
-		text += " flags=" + strings.Join(r.Flags, ",")
-	}
-	if len(r.Users) > 0 {
-		text += " users=" + strings.Join(r.Users, ",")
-	}
-	return text
-}
-
-func (s *taped) CreateReservation(ctx context.Context, r capacity.SlurmReservation) error {
-	return orElse(s.stage.changes("create reservation", "%s %s", r.Name, s.span(r)), func() error { return s.model.CreateReservation(ctx, r) })
-}
-
-func (s *taped) UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error {
-	return orElse(s.stage.changes("update reservation", "%s %s", r.Name, s.span(r)), func() error { return s.model.UpdateReservation(ctx, r) })
-}
-
-func (s *taped) DropReservation(ctx context.Context, name string) error {
-	return orElse(s.stage.changes("delete reservation", "%s", name), func() error { return s.model.DropReservation(ctx, name) })
-}
-
-func (s *taped) SetTimeLimit(ctx context.Context, job string, minutes int) error {
-	return orElse(s.stage.changes("set time limit", "of job %s to %s", job, capacity.FormatMinutes(minutes)), func() error { return s.model.SetTimeLimit(ctx, job, minutes) })
-}
-
-func (s *taped) Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error {
-	errs := map[string]error{}
-	for _, job := range slices.Sorted(maps.Keys(edits)) {
-		e := edits[job]
-		if err := s.stage.changes("edit", "job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin); err != nil {
-			errs[job] = err
-		}
-	}
-	if len(errs) > 0 {
-		return errs
-	}
-	return s.model.Edit(ctx, edits)
-}
-
-func (s *taped) RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error) {
-	verb := "requeue"
-	if hold {
-		verb = "requeue and hold"
-	}
-	err = orElse(s.stage.changes(verb, "job %s", before.Shown), func() error {
-		if s.still {
-			after = before
-			return errors.New("the job still runs, although Slurm took the change")
-		}
-		after, err = s.model.RequeueJob(ctx, before, hold)
-		if s.unread {
-			return errors.New("reading it back: squeue: Socket timed out")
-		}
-		return err
-	})
-	return after, err
-}
-
-func (s *taped) Begin(ctx context.Context, job string, at time.Time) error {
-	return orElse(s.stage.changes("begin", "of job %s not before %s", job, clock(at)), func() error { return s.model.Begin(ctx, job, at) })
-}
-
-func (s *taped) Notify(_ context.Context, job, text string) error {
-	return s.stage.changes("notify", "job %s: %s", job, text)
-}
-
-func (s *taped) ResumeJob(ctx context.Context, job string) error {
-	return orElse(s.stage.changes("resume", "job %s", job), func() error { return s.model.ResumeJob(ctx, job) })
-}
-
-func (s *taped) UserHold(ctx context.Context, jobs ...string) error {
-	return orElse(s.stage.changes("user hold", "of job %s", strings.Join(jobs, ",")), func() error { return s.model.UserHold(ctx, jobs...) })
-}
-
-func (s *taped) Release(ctx context.Context, job string) error {
-	return orElse(s.stage.changes("release", "job %s", job), func() error { return s.model.Release(ctx, job) })
-}
-
-func (s *taped) SetAdminComment(ctx context.Context, job, text string) error {
-	return orElse(s.stage.changes("admin comment", "of job %s: %s", job, text), func() error { return s.model.SetAdminComment(ctx, job, text) })
-}
-
-func (s *taped) PowerUp(ctx context.Context, nodes []string) error {
-	return orElse(s.stage.changes("power up", "%s", hostlist.Compress(nodes)), func() error { return s.model.PowerUp(ctx, nodes) })
-}
-
-func (s *taped) PowerDown(ctx context.Context, nodes []string, reason string) error {
-	return orElse(s.stage.changes("power down", "%s: %s", hostlist.Compress(nodes), reason), func() error { return s.model.PowerDown(ctx, nodes, reason) })
-}
-
-func (s *taped) PowerDownForce(ctx context.Context, nodes []string, reason string) error {
-	return orElse(s.stage.changes("power down by force", "%s: %s", hostlist.Compress(nodes), reason), func() error { return s.model.PowerDown(ctx, nodes, reason) })
-}
-
-// orElse is the error of a change that fails, or else what comes of it.
-func orElse(err error, change func() error) error {
-	if err != nil {
-		return err
-	}
-	return change()
-}
-
-// cloud is EC2 and PCS in memory.
-type cloud struct {
-	impaired map[string]string
-	*stage
-	reservations, held []capacity.Reservation
-	instances          []capacity.Instance
-	down, byID         error // of all calls, of those about reservations by their ids
-	// slots are what compute node groups of PCS were set up for.
-	slots map[string]string
-	// rolls is why a group cannot be set up.
-	rolls error
-}
-
-// known are the reservations as EC2 shows them now.
-func (c *cloud) known() []capacity.Reservation {
-	all := slices.Clone(c.reservations)
-	for i := range all {
-		r := &all[i]
-		switch {
-		case r.State != "":
-		case c.now().Before(r.Start):
-			r.State = capacity.StateScheduled
-		case r.End.IsZero() || c.now().Before(r.End):
-			r.State = capacity.StateActive
-		default:
-			r.State = capacity.StateExpired
-		}
-	}
-	return all
-}
-
-func (c *cloud) Region() string                   { return "us-east-2" }
-func (c *cloud) Offset() time.Duration            { return -c.skew }
-func (c *cloud) Explain(err error) (string, bool) { return err.Error(), false }
-func (c *cloud) Untold() []string                 { return nil }
-
-func (c *cloud) Impaired(context.Context) (map[string]string, error) { return c.impaired, c.down }
-
-func (c *cloud) Reservations(_ context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error) {
-	all := append(c.known(), c.held...)
-	for _, id := range ids {
-		if i := slices.IndexFunc(all, func(r capacity.Reservation) bool { return r.ID == id }); i >= 0 {
-			found = append(found, all[i])
-		} else {
-			missing = append(missing, capacity.Missing{ID: id, Err: errors.New("InvalidCapacityReservationId.NotFound")})
-		}
-	}
-	if c.byID != nil {
-		return nil, nil, c.byID
-	}
-	return found, missing, c.down
-}
-
-func (c *cloud) ReservationsByTag(_ context.Context, tags map[string]string) ([]capacity.Reservation, error) {
-	return slices.DeleteFunc(c.known(), func(r capacity.Reservation) bool { return r.Tags["team"] != tags["team"] }), c.down
-}
-
-func (c *cloud) InstancesByTag(context.Context, map[string][]string) ([]capacity.Instance, error) {
-	return c.instances, c.down
-}
-
-func (c *cloud) InstancesByClusterName(context.Context, string) ([]capacity.Instance, error) {
-	return c.instances, c.down
-}
-
-func (c *cloud) InstancesByID(_ context.Context, ids []string) ([]capacity.Instance, error) {
-	return slices.DeleteFunc(slices.Clone(c.instances), func(i capacity.Instance) bool { return !slices.Contains(ids, i.ID) }), c.down
-}
-
-func (c *cloud) KnownSubnets(_ context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error) {
-	for _, id := range ids {
-		found = append(found, capacity.Subnet{ID: id, AZID: "use2-az1", AZ: "us-east-2a"})
-	}
-	return found, nil, c.down
-}
-
-func (c *cloud) ImagePlatform(context.Context, string) (capacity.ImagePlatform, error) {
-	return capacity.ImagePlatform{}, c.down
-}
-
-func (c *cloud) Holds(context.Context, string) ([]capacity.Reservation, error) {
-	return slices.Clone(c.held), c.down
-}
-
-func (c *cloud) CancelODCR(_ context.Context, id string) error {
-	if err := c.changes("cancel reservation", "%s", id); err != nil {
-		return err
-	}
-	c.held = slices.DeleteFunc(c.held, func(r capacity.Reservation) bool { return r.ID == id })
-	return nil
-}
-
-func (c *cloud) Terminate(_ context.Context, ids []string) error {
-	if err := c.changes("terminate", "%s", strings.Join(ids, ",")); err != nil {
-		return err
-	}
-	c.instances = slices.DeleteFunc(c.instances, func(i capacity.Instance) bool { return slices.Contains(ids, i.ID) })
-	return nil
-}
-
-// Held is PCS's answer about compute node groups.
-func (c *cloud) Held(context.Context, []string) (map[string]string, error) { return c.slots, c.down }
 
 // SetUp and Remove are the roll over of PCS.
-func (c *cloud) SetUp(_ context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) ([]string, error) {
-	if c.changes("set up", "%s of partition %s for %s, anew %t", group.Name, partition, block.ID, anew); c.rolls != nil {
-		return nil, c.rolls
+func (st *stage) SetUp(_ context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) ([]string, error) {
+	if st.write("  set up %s of partition %s for %s, anew %t", group.Name, partition, block.ID, anew); st.rolls != nil {
+		return nil, st.rolls
 	}
 	return []string{"create compute node group " + group.Name + "-b"}, nil
 }
 
-func (c *cloud) Remove(_ context.Context, partition, slot string) ([]string, error) {
-	c.changes("remove", "%s of partition %s", slot, partition)
+func (st *stage) Remove(_ context.Context, partition, slot string) ([]string, error) {
+	st.write("  remove %s of partition %s", slot, partition)
 	return []string{"delete compute node group " + slot}, nil
 }
 
-var (
-	_ Slurm    = (*taped)(nil)
-	_ EC2      = (*cloud)(nil)
-	_ RollOver = (*cloud)(nil)
-)
+// passOf is a pass that has seen something.
+func passOf(s Sources, seen Seen) *pass {
+	p := newPass(s)
+	seen.Settings, seen.Owner, seen.Poll = p.seen.Settings, p.seen.Owner, p.seen.Poll
+	p.seen = seen
+	return p
+}

@@ -85,8 +85,11 @@ func (w *waiter) why(j capacity.Job) string {
 		return neverStarts + v.Message
 	}
 	if few, short := capacity.ShortOfHosts(req, w.snap, w.now); short {
-		return fmt.Sprintf("%s%s; to start now ask for fewer: scontrol update numnodes=%d jobid=", fewHosts,
-			few.FewHosts(), few.Usable)
+		why := fewHosts + few.FewHosts()
+		if few.Usable > 0 {
+			why += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
+		}
+		return why
 	}
 	return ""
 }
@@ -101,7 +104,7 @@ func (w *waiter) note(j capacity.Job) string {
 	}
 	want := w.judge(j)
 	switch {
-	case strings.HasPrefix(want, fewHosts):
+	case strings.HasPrefix(want, fewHosts) && strings.HasSuffix(want, " jobid="):
 		want += j.Shown
 	case want == "" && told:
 		want = again

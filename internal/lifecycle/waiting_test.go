@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 )
 
 // What the owners of waiting jobs are told, and when it is taken back.
@@ -62,7 +63,7 @@ func TestLostNodes(t *testing.T) {
 	v := views(oneSlot("ec2", []string{"cr-0"}, block), noon)[0]
 	nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}
 	up, off, broken := capacity.Node{State: "IDLE"}, capacity.Node{State: "IDLE+CLOUD+POWERED_DOWN"}, capacity.Node{State: "IDLE+CLOUD+NOT_RESPONDING"}
-	boots := capacity.Node{State: nodeBoots}
+	boots := capacity.Node{State: model.Boots}
 	for name, c := range map[string]struct {
 		nodes  []capacity.Node
 		before string

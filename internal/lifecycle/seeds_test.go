@@ -1,0 +1,574 @@
+package lifecycle
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// Each seed is a month of some ten steps, and always the same, unless -rapid.checks, -rapid.steps and -rapid.seed say
+// otherwise.
+func init() {
+	for name, value := range map[string]string{"rapid.checks": "200", "rapid.steps": "10", "rapid.seed": "1", "rapid.nofailfile": "true"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// month is a cluster through which time goes on from step to step, with the real decisions and what they really do.
+type month struct {
+	*rapid.T
+	*model.World
+	slurm   *model.Slurm
+	aws     *model.EC2
+	sources Sources
+	seen    *capacity.Snapshot // of the last pass
+	ids     int
+	// In the pass that comes: the call that fails, with or without its effect, and the change that the pass is killed at.
+	fails, loses  string
+	dieAt, change int
+	dieAfter      bool
+	down          time.Time // until when AWS answers nothing
+	leaks         int       // instances that SuspendProgram fails to end
+	quiet         bool      // a pass may change nothing
+	clean         bool      // the last pass had nothing to do
+}
+
+var monthBegins = time.Date(2027, 1, 1, 8, 0, 0, 0, time.UTC)
+
+// errFault is the answer to a call that fails.
+var errFault = errors.New("503 Service Unavailable")
+
+// TestSeeds lives through months of blocks that are bought, extended, overlap and end, of users who submit, change, cancel
+// and requeue, of hosts that fail, of an AWS that is late, silent or loses its answers, of passes that are killed between
+// any two changes, and of settings that change.
+func TestSeeds(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // memory is not what is short here
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newMonth(rt)
+		events := map[string]func(*rapid.T){
+			"nothing happens": func(*rapid.T) {}, "a user does something": m.user, "a block is bought": m.buy,
+			"a block is extended": m.extend, "a host fails": m.hostFails, "AWS misbehaves": m.misbehave, "a call fails": m.fault,
+			"a pass is killed": m.kill, "a hook is killed": m.hookKilled, "something is lost": m.lose,
+		}
+		steps := map[string]func(*rapid.T){"": m.holds}
+		for name, happens := range events {
+			steps[name] = func(rt *rapid.T) {
+				happens(rt)
+				m.submit(rt)
+				m.goOn(rt)
+			}
+		}
+		rt.Repeat(steps)
+		m.ends()
+	})
+}
+
+func newMonth(rt *rapid.T) *month {
+	w := model.New(monthBegins)
+	m := &month{T: rt, World: w, slurm: w.Slurm, aws: w.EC2}
+	m.Skew = rapid.SampledFrom([]time.Duration{0, 3 * time.Minute, -20 * time.Second}).Draw(rt, "skew")
+	m.slurm.Old = rapid.Bool().Draw(rt, "old Slurm")
+	m.slurm.Add("gpu", "gpu-a", 4)
+	m.slurm.Add("gpu", "gpu-b", 4)
+	m.slurm.Add("solo", "solo", 4)
+	m.slurm.Add("cpu", "cpu", 2) // nobody's
+	m.slurm.Node("cpu-1").State, m.slurm.Node("cpu-2").State = model.Idle, model.Idle
+	m.slurm.Put(model.Reservation{Name: "friday", Nodes: []string{"gpu-a-1"}, Start: monthBegins.AddDate(0, 2, 0), Users: []string{"alice"}})
+	m.aws.Reserve(capacity.Reservation{ID: "cr-theirs", Kind: capacity.ODCR, State: capacity.StateActive, Total: 2, Available: 2, InstanceType: "p5.48xlarge",
+		Tags: map[string]string{capacity.TagCluster: "lab/fedcba9876543210", capacity.TagHold: capacity.HoldProbe}})
+	m.slurm.Resume, m.slurm.Suspend = m.resume, func(*model.Node) bool { m.leaks--; return m.leaks < 0 }
+	m.slurm.Ran = m.ran
+	m.Before, m.After = m.before, m.after
+	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
+	part := func(name string, slots int, onEnd capacity.OnEnd) capacity.PartitionSettings {
+		return capacity.PartitionSettings{Name: name, Provider: capacity.ProviderEC2, MinTime: d(30 * time.Minute), OnEnd: onEnd,
+			Groups: []capacity.GroupSettings{{Name: name, InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-a"}, PurchaseOption: capacity.CapacityBlock,
+				MaxNodes: 4, LaunchTemplate: "nodes", Slots: slots}}}
+	}
+	m.sources = Sources{
+		Settings: capacity.Settings{Submit: capacity.Submit{Strict: true, StaleAfter: d(10 * time.Minute)}, Reserve: capacity.Reserve{Enabled: true},
+			Timing:     capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute), ReclaimLeadUltraServer: d(time.Hour)},
+			Partitions: []capacity.PartitionSettings{part("gpu", 2, capacity.RequeueAtEnd), part("solo", 1, capacity.StopAtEnd)}},
+		Owner: me, OwnerIs: "settings", Poll: time.Minute,
+		World: World{Slurm: m.slurm, EC2: m.aws, State: state.Dir(m.dir()), MachineTime: func() time.Time { return m.slurm.Now }}}
+	m.sources.Settings.Partitions[0].Groups[0].Select = &capacity.Select{Tags: map[string]string{"team": "gpu"}}
+	m.sources.Settings.Partitions[1].Groups[0].Dynamic = true
+	m.sources.Settings.Partitions[1].Groups[0].ReservationIDs = []string{"cr-bad"} // R8: which EC2 never describes
+	if err := m.MarkIn(m.dir()); err != nil {
+		rt.Fatal(err)
+	}
+	m.pass()
+	return m
+}
+
+func (m *month) dir() string {
+	dir, err := os.MkdirTemp("/dev/shm", "month")
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (m *month) say(format string, args ...any) {
+	m.Logf("%s %s", model.Clock(m.Now()), fmt.Sprintf(format, args...))
+}
+
+func (m *month) bad(format string, args ...any) {
+	m.Fatalf("%s %s\n%s", model.Clock(m.Now()), fmt.Sprintf(format, args...), m.shows())
+}
+
+// shows is the state of things.
+func (m *month) shows() string {
+	var b strings.Builder
+	for _, r := range m.aws.All {
+		fmt.Fprintf(&b, "%s of %s, %d of which %d failed, from %s to %s\n", r.ID, r.Tags["team"], r.Total, r.Unhealthy, model.Clock(r.Start), model.Clock(r.End))
+	}
+	for _, r := range m.slurm.Fences {
+		fmt.Fprintf(&b, "%s %v from %s to %s\n", r.Name, r.Nodes, model.Clock(r.Start.Add(-m.Skew)), model.Clock(r.End.Add(-m.Skew)))
+	}
+	for _, j := range m.slurm.Jobs {
+		if j.Over == "" {
+			fmt.Fprintf(&b, "job %s %s %s on %v until %s, limit %s, %q\n", j.Shown, j.State, j.StateFlag, j.Nodes, model.Clock(j.End.Add(-m.Skew)), j.TimeLimit, j.AdminComment)
+		}
+	}
+	return b.String()
+}
+
+// before fails a call, kills the pass, and holds each change against what is not ours (R4, R9).
+func (m *month) before(c model.Call) error {
+	if c.Verb == m.fails || c.EC2 && m.Now().Before(m.down) {
+		return errFault
+	}
+	if !c.Change {
+		return nil
+	}
+	what, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.Text, "of "), "job "), " ")
+	switch _, ours := capacity.ParseGuard(what); {
+	case m.quiet:
+		m.bad("the second pass: %s %s", c.Verb, c.Text)
+	case strings.HasSuffix(c.Verb, " reservation") && !c.EC2 && !ours, c.Verb == "cancel reservation" && what == "cr-theirs",
+		strings.HasPrefix(c.Verb, "power") && strings.Contains(c.Text, "cpu-"):
+		m.bad("R9: %s %s (%s)", c.Verb, c.Text, rest)
+	}
+	for _, j := range m.slurm.Jobs {
+		if j.Shown == strings.TrimSuffix(what, ":") && j.Partition == "cpu" && !strings.Contains(c.Verb, "reservation") && !strings.HasPrefix(c.Verb, "power") {
+			m.bad("R9: %s %s", c.Verb, c.Text)
+		}
+	}
+	if m.change++; m.change == m.dieAt && !m.dieAfter {
+		m.say("killed before: %s %s", c.Verb, c.Text)
+		panic(killed{})
+	}
+	m.say("  %s %s", c.Verb, c.Text)
+	return nil
+}
+
+// after loses an answer, kills the pass, and looks whether a live block still has a fence.
+func (m *month) after(c model.Call) error {
+	if c.Change && c.Verb == "delete reservation" && m.seen != nil {
+		for _, s := range Slots(m.seen, m.Now()) {
+			if r, live := m.aws.Reservation(s.Reservation.ID); live && r.LiveAt(m.Now()) && !r.Start.After(m.Now()) && r.ID == m.guarded(c.Text) && !m.fenced("", r.ID) {
+				m.bad("%s has lost its fence", r.ID)
+			}
+		}
+	}
+	if c.Change && m.change == m.dieAt && m.dieAfter {
+		m.say("killed")
+		panic(killed{})
+	}
+	if c.Verb == m.loses {
+		return errFault
+	}
+	return nil
+}
+
+// guarded is what a Slurm reservation of ours is a fence of.
+func (m *month) guarded(name string) string {
+	if g, ours := capacity.ParseGuard(name); ours && g.Kind == "fence" {
+		return g.Block
+	}
+	return ""
+}
+
+func (m *month) fenced(slot, block string) bool {
+	for _, r := range m.slurm.Fences {
+		if r.Fences(slot, block) || slot == "" && m.guarded(r.Name) == block {
+			return true
+		}
+	}
+	return false
+}
+
+// pass makes a pass, as it is to be: killed, or with a call that fails.
+func (m *month) pass() (done []Done, err error) {
+	defer func() {
+		m.dieAt, m.fails, m.loses = 0, "", ""
+		if r := recover(); r != nil {
+			if _, dead := r.(killed); !dead {
+				panic(r)
+			}
+			err = errFault
+		}
+	}()
+	m.change = 0
+	snap, report, err := Pass(m.Context(), m.sources)
+	m.clean = err == nil && len(report.Done) == 0
+	if snap != nil {
+		m.seen = snap
+	}
+	return report.Done, err
+}
+
+// settle makes the pass of a step. One that fails is followed by another a few seconds later.
+func (m *month) settle() {
+	if _, err := m.pass(); err != nil && !m.Now().Before(m.down) {
+		m.GoTo(m.Now().Add(10 * time.Second))
+		_, _ = m.pass()
+	}
+}
+
+// resume is what ResumeProgram launches the nodes of a slot into: the first of the slot's reservations, by their turns,
+// that is open.
+func (m *month) resume(slot string) string {
+	if m.seen == nil {
+		return ""
+	}
+	if s, known := m.seen.Slot(slot); known {
+		for _, t := range m.seen.Turns(s) {
+			if m.aws.Open(t.Reservation.ID) {
+				return t.Reservation.ID
+			}
+		}
+	}
+	return ""
+}
+
+// fence is when jobs on a block must have ended, by AWS's clock.
+func fence(r capacity.Reservation) time.Time { return r.End.Add(-40 * time.Minute) }
+
+// ran checks R2 when a run ends: by the fence of the reservation that its nodes are of, or within the least limit after.
+func (m *month) ran(j *model.Job, how string) {
+	m.say("job %s %s", j.Shown, how)
+	for _, name := range j.Nodes {
+		for _, i := range m.aws.Instances {
+			if r, known := m.aws.Reservation(i.ReservationID); known && i.ID == m.slurm.Node(name).InstanceID && m.Now().After(fence(r).Add(time.Minute)) {
+				m.bad("R2: job %s ran on %s past the fence of %s at %s", j.Shown, name, r.ID, model.Clock(fence(r)))
+			}
+		}
+		if how == "NODE_FAIL" {
+			m.bad("R2: EC2 took node %s from job %s", name, j.Shown)
+		}
+	}
+}
+
+// goOn lets time pass: up to the next moment at which something is due, as sync --watch waits, or for some hours.
+func (m *month) goOn(rt *rapid.T) {
+	next := m.Now().Add(time.Duration(rapid.IntRange(1, 120*60).Draw(rt, "minutes")) * time.Minute)
+	seen := m.Now().Add(6 * time.Minute) // what EC2 showed late
+	for m.Now().Before(next) {
+		to := next
+		if m.aws.Late && seen.After(m.Now()) && seen.Before(to) {
+			to = seen
+		}
+		if at, due := NextBoundary(m.seen, m.Now()); due && at.Before(to) {
+			to = at.Add(time.Second)
+		}
+		if m.Now().Before(m.down) && m.down.Before(to) {
+			to = m.down
+		}
+		m.GoTo(to)
+		m.settle()
+	}
+}
+
+func (m *month) submit(rt *rapid.T) {
+	for range rapid.IntRange(0, 4).Draw(rt, "jobs") {
+		j := model.Job{Job: capacity.Job{Partition: rapid.SampledFrom([]string{"gpu", "solo", "gpu", "solo", "cpu"}).Draw(rt, "partition"), User: "alice", Account: "nlp", Batch: true,
+			Requeue: rapid.IntRange(0, 4).Draw(rt, "no requeue") < 4, NumNodes: rapid.IntRange(1, 2).Draw(rt, "nodes"), TimeLimit: capacity.NoLimit,
+			Comment: rapid.SampledFrom([]string{"", "", "on_end=requeue", "on_end=hold", "on_end=stop"}).Draw(rt, "comment")},
+			Work: time.Duration(rapid.SampledFrom([]int{20, 600, 9000}).Draw(rt, "work")) * time.Minute}
+		if j.Partition == "cpu" {
+			j.NumNodes, j.Comment = 1, ""
+		}
+		if rapid.Bool().Draw(rt, "states a limit") {
+			j.TimeLimit = capacity.Minutes(rapid.IntRange(5, 2000).Draw(rt, "limit"))
+		}
+		if filtered := rapid.IntRange(0, 9).Draw(rt, "filter") < 9; filtered && m.seen != nil {
+			v := capacity.Admit(m.seen.Request(j.Job), m.seen, m.Now())
+			if v.Refused {
+				continue
+			}
+			if v.Edits.TimeLimit.Set {
+				j.TimeLimit, j.TimeMin = v.Edits.TimeLimit, v.Edits.TimeMin
+			}
+		}
+		one := m.slurm.Submit(j)
+		m.say("job %s of %s: %d nodes, limit %s, at least %s, %d minutes of work, %q", one.Shown, j.Partition, j.NumNodes, j.TimeLimit, j.TimeMin, j.Work/time.Minute, j.Comment)
+	}
+	m.GoTo(m.Now())
+}
+
+// user changes, cancels, requeues, holds or releases a job.
+func (m *month) user(rt *rapid.T) {
+	live := slices.DeleteFunc(slices.Clone(m.slurm.Jobs), func(j *model.Job) bool { return j.Over != "" })
+	if len(live) == 0 {
+		rt.Skip()
+	}
+	j := live[rapid.IntRange(0, len(live)-1).Draw(rt, "job")]
+	what := rapid.SampledFrom([]string{"cancel", "lower", "comment", "requeue", "hold", "release"}).Draw(rt, "what")
+	m.say("user: %s job %s", what, j.Shown)
+	switch what {
+	case "cancel":
+		m.slurm.End(j, "CANCELLED")
+	case "lower":
+		if j.TimeLimit = capacity.Minutes(min(60, max(1, j.TimeLimit.Minutes))); j.State == "RUNNING" {
+			j.End = j.Start.Add(j.TimeLimit.Duration())
+		}
+	case "comment":
+		j.Comment = "on_end=hold"
+	case "requeue":
+		if j.State == "RUNNING" {
+			m.slurm.Requeue(j, "REQUEUED")
+		}
+	case "hold":
+		if j.State == "PENDING" {
+			j.Stays, j.Held, j.Reason = true, true, "JobHeldUser"
+		}
+	case "release":
+		if j.State == "PENDING" {
+			j.Stays, j.Held, j.Reason = false, false, ""
+		}
+	}
+}
+
+func (m *month) buy(rt *rapid.T) {
+	if len(m.bought()) > 4 {
+		rt.Skip()
+	}
+	team := rapid.SampledFrom([]string{"gpu", "solo"}).Draw(rt, "team")
+	m.ids++
+	r := capacity.Reservation{ID: fmt.Sprintf("cr-%d", m.ids), Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a", Platform: "Linux/UNIX", Tenancy: "default",
+		Total: rapid.IntRange(1, 4).Draw(rt, "instances"), Start: m.Now().Truncate(time.Hour).Add(time.Duration(rapid.IntRange(1, 72).Draw(rt, "in hours")) * time.Hour), Tags: map[string]string{"team": team}}
+	r.End = r.Start.Add(time.Duration(rapid.IntRange(1, 4).Draw(rt, "days")) * 24 * time.Hour)
+	if r.Available = r.Total; rapid.IntRange(0, 9).Draw(rt, "not paid") == 9 {
+		r.State = capacity.StatePaymentFailed
+	}
+	m.say("%s of %s is bought: %d from %s to %s %s", r.ID, team, r.Total, model.Clock(r.Start), model.Clock(r.End), r.State)
+	m.aws.Reserve(r)
+	// What ended days ago nobody names any more.
+	for i, r := range m.aws.All {
+		if r.Tags["team"] != "" && m.Now().Sub(r.End) > 3*24*time.Hour {
+			m.aws.All[i].Tags = nil
+		}
+	}
+	m.slurm.Jobs = slices.DeleteFunc(m.slurm.Jobs, func(j *model.Job) bool { return j.Over != "" && m.slurm.Now.Sub(j.End) > time.Hour })
+	g := &m.sources.Settings.Partitions[1].Groups[0]
+	g.ReservationIDs = []string{"cr-bad"} // R8: which EC2 never describes
+	for _, r := range m.aws.All {
+		if r.Tags["team"] == "solo" {
+			g.ReservationIDs = append(g.ReservationIDs, r.ID)
+		}
+	}
+	m.settle()
+}
+
+// bought are the blocks that are open or will be.
+func (m *month) bought() (ids []string) {
+	for _, r := range m.aws.All {
+		if one, _ := m.aws.Reservation(r.ID); r.Kind.Bought() && one.LiveAt(m.Now()) {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+func (m *month) extend(rt *rapid.T) {
+	ids := m.bought()
+	if len(ids) == 0 {
+		rt.Skip()
+	}
+	id := ids[rapid.IntRange(0, len(ids)-1).Draw(rt, "block")]
+	if r, _ := m.aws.Reservation(id); !m.Now().Before(r.End.Add(-35 * time.Minute)) {
+		rt.Skip()
+	}
+	if rapid.Bool().Draw(rt, "under its fence") { // which has begun then, and is replaced
+		if r, _ := m.aws.Reservation(id); fence(r).After(m.Now()) && r.Start.Before(m.Now()) && m.Now().After(m.down) {
+			m.GoTo(fence(r).Add(time.Second))
+			m.settle()
+		}
+	}
+	m.say("%s is extended", id)
+	m.aws.Change(id, func(r *capacity.Reservation) { r.End = r.End.Add(24 * time.Hour) })
+	m.settle()
+}
+
+// hostFails loses a host that has no job.
+func (m *month) hostFails(rt *rapid.T) {
+	for _, i := range m.aws.Instances {
+		if node := i.Tags[capacity.TagNode]; m.slurm.Node(node).Job == nil && m.slurm.Node(node).InstanceID == i.ID {
+			m.say("the host of %s fails", node)
+			m.aws.End(i.ID)
+			m.aws.Change(i.ReservationID, func(r *capacity.Reservation) { r.Unhealthy++ })
+			m.GoTo(m.Now())
+			m.settle()
+			return
+		}
+	}
+	rt.Skip()
+}
+
+func (m *month) misbehave(rt *rapid.T) {
+	switch rapid.IntRange(0, 2).Draw(rt, "how") {
+	case 0:
+		m.aws.Late = !m.aws.Late
+		m.say("EC2 is late: %t", m.aws.Late)
+	case 1:
+		m.down = m.Now().Add(time.Duration(rapid.IntRange(1, 240).Draw(rt, "minutes")) * time.Minute)
+		m.say("AWS is down until %s", model.Clock(m.down))
+	case 2:
+		m.aws.OpensLate = time.Duration(rapid.IntRange(0, 10).Draw(rt, "minutes")) * time.Minute
+		m.say("EC2 opens blocks %s late", m.aws.OpensLate)
+	}
+}
+
+func (m *month) fault(rt *rapid.T) {
+	verbs := []string{"config", "nodes", "reservations", "jobs", "job", "describe reservations", "find reservations", "find instances", "create reservation", "update reservation",
+		"delete reservation", "set time limit", "edit", "requeue", "requeue and hold", "release", "begin", "admin comment", "power up", "power down", "terminate", "cancel reservation"}
+	verb := rapid.SampledFrom(verbs).Draw(rt, "verb")
+	if rapid.Bool().Draw(rt, "after its effect") {
+		m.loses = verb
+	} else {
+		m.fails = verb
+	}
+	m.say("%q fails", verb)
+}
+
+func (m *month) kill(rt *rapid.T) {
+	m.dieAt, m.dieAfter = rapid.IntRange(1, 6).Draw(rt, "change"), rapid.Bool().Draw(rt, "after its effect")
+}
+
+// hookKilled leaves behind what a hook could not clean up: an instance, or an ODCR (R4).
+func (m *month) hookKilled(rt *rapid.T) {
+	if rapid.Bool().Draw(rt, "SuspendProgram") {
+		m.leaks = 1
+		return
+	}
+	m.ids++
+	m.say("cr-%d is held for nothing", m.ids)
+	m.aws.Reserve(capacity.Reservation{ID: fmt.Sprintf("cr-%d", m.ids), Kind: capacity.ODCR, State: capacity.StateActive, Total: 2, Available: 2, InstanceType: "p5.48xlarge", Created: m.Now(),
+		End: m.Now().Add(24 * time.Hour), Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagHold: capacity.HoldJobs([]capacity.JobRun{{ID: 9999}})}})
+}
+
+// lose loses state_dir, or the settings for some hours.
+func (m *month) lose(rt *rapid.T) {
+	if m.Now().Before(m.down) {
+		rt.Skip() // nobody knows anything then
+	}
+	if rapid.Bool().Draw(rt, "state_dir") {
+		m.say("state_dir is lost")
+		m.sources.State = state.Dir(m.dir())
+		m.settle()
+		return
+	}
+	m.say("the settings are empty for an hour")
+	parts := m.sources.Settings.Partitions
+	m.sources.Settings.Partitions = nil
+	m.settle()
+	m.sources.Settings.Partitions = parts
+	m.settle()
+}
+
+// holds is what must be so after each step: see the rules in ARCHITECTURE.md.
+func (m *month) holds(*rapid.T) {
+	for _, j := range m.slurm.Jobs {
+		for _, name := range j.Nodes {
+			n := m.slurm.Node(name)
+			i := slices.IndexFunc(m.aws.Instances, func(i capacity.Instance) bool { return i.ID == n.InstanceID })
+			if j.State != "RUNNING" || j.Partition == "cpu" || i < 0 {
+				continue
+			}
+			if r, _ := m.aws.Reservation(m.aws.Instances[i].ReservationID); m.Now().After(fence(r).Add(time.Minute)) {
+				m.bad("R2: job %s runs past the fence of %s", j.Shown, r.ID)
+			}
+		}
+	}
+	if m.seen == nil || m.Now().Before(m.down) || m.aws.Late {
+		return
+	}
+	for _, s := range Slots(m.seen, m.Now()) {
+		r, known := m.aws.Reservation(s.Reservation.ID)
+		if !known || !r.LiveAt(m.Now()) || !s.Reservation.End.Equal(r.End) {
+			continue
+		}
+		if !m.fenced(s.Slot.Name, r.ID) {
+			m.bad("R2: %s has no fence", r.ID)
+		}
+		for _, f := range m.slurm.Fences { // R11
+			if late := f.Start.Add(-m.Skew).Sub(fence(r)); f.Fences(s.Slot.Name, r.ID) && late > 6*time.Second && f.Start.After(m.slurm.Now) {
+				m.bad("R11: the fence of %s is %s late", r.ID, late)
+			}
+		}
+	}
+	if m.fails+m.loses != "" || m.dieAt > 0 {
+		return
+	}
+	// R5, R8: the world is as passes want it, at the latest after another one.
+	if !m.clean {
+		if _, err := m.pass(); err != nil {
+			m.bad("%v", err)
+		}
+	}
+	m.quiet = true
+	done, err := m.pass()
+	if m.quiet = false; err != nil || len(done) > 0 {
+		m.bad("the second pass: %v, %v", done, err)
+	}
+}
+
+// ends lets the world become quiet: nothing is left behind, and a job that can run runs.
+func (m *month) ends() {
+	m.aws.Late, m.aws.OpensLate, m.down, m.leaks, m.fails, m.loses, m.dieAt = false, 0, time.Time{}, 0, "", "", 0
+	for range 4 {
+		m.GoTo(m.Now().Add(6 * time.Minute))
+		m.settle()
+	}
+	for _, r := range m.aws.All { // R4
+		if one, _ := m.aws.Reservation(r.ID); r.Kind == capacity.ODCR && r.ID != "cr-theirs" && one.State.Live() && m.Now().Sub(r.Created) > 2*capacity.LaunchTime {
+			m.bad("R4: %s is still held", r.ID)
+		}
+	}
+	for _, i := range m.aws.Instances { // R5
+		if n := m.slurm.Node(i.Tags[capacity.TagNode]); n.InstanceID != i.ID && m.Now().Sub(i.Launched) > time.Hour {
+			m.bad("R5: instance %s is of no node", i.ID)
+		}
+	}
+	for _, s := range Slots(m.seen, m.Now()) {
+		r := s.Reservation
+		waits := slices.ContainsFunc(m.slurm.Jobs, func(j *model.Job) bool { return j.State == "PENDING" && j.Partition == s.Partition.Name })
+		free := slices.ContainsFunc(m.slurm.All, func(n *model.Node) bool { return n.Slot == s.Slot.Name && n.Job == nil && n.State == model.Idle })
+		if waits || !free || !m.aws.Open(r.ID) || m.Now().Add(2*time.Hour).After(s.Window.Fence) {
+			continue
+		}
+		j := m.slurm.Submit(model.Job{Job: capacity.Job{Partition: s.Partition.Name, Batch: true, Requeue: true, NumNodes: 1, TimeLimit: capacity.Minutes(35)}, Slot: s.Slot.Name, Work: time.Hour})
+		m.GoTo(m.Now().Add(time.Second))
+		if j.State != "RUNNING" {
+			m.bad("job %s does not start on slot %s", j.Shown, s.Slot.Name)
+		}
+		m.slurm.End(j, "CANCELLED")
+	}
+}

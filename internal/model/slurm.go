@@ -1,0 +1,648 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// Slurm is slurmctld, with its clock.
+type Slurm struct {
+	*World
+	Now time.Time
+	// Old cuts jobs with --time-min to their floor, as Slurm before 25.05.3.
+	Old bool
+	// Boot is how long a node boots. RequeueDelay is how long after a requeue a job may start again; 0 is at once, as with
+	// --requeue=expedite.
+	Boot, RequeueDelay, KillWait time.Duration
+	// StateSave is slurmctld's folder.
+	StateSave string
+	// Limits are those of accounting.
+	Limits capacity.Walls
+	// Nodes are in the order in which Slurm takes them. Jobs are in that of their submission, which is their priority.
+	All  []*Node
+	Jobs []*Job
+	// Fences are Slurm's reservations by name, whoever made them.
+	Fences map[string]Reservation
+	// Resume stands for ResumeProgram: the EC2 reservation that it launches nodes of a slot into, "" for none. Nil launches
+	// them into none. Suspend stands for SuspendProgram: it reports whether it ended the instance; nil ends it.
+	Resume  func(slot string) string
+	Suspend func(n *Node) bool
+	// Ran is told of each run of a job that ends.
+	Ran func(j *Job, how string)
+
+	partitions []string
+	ids        int
+}
+
+// Reservation is one of Slurm's.
+type Reservation = capacity.SlurmReservation
+
+// The states of nodes.
+const (
+	Idle  = "IDLE+CLOUD"
+	Off   = "IDLE+CLOUD+POWERED_DOWN"
+	Boots = "ALLOCATED+CLOUD+POWERING_UP"
+)
+
+// Node is a node. Its address and instance are those of its instance.
+type Node struct {
+	capacity.Node
+	Partition, Slot string
+	Job             *Job
+	// Dead: its host has failed, so that it does not boot. Booted is when it is up.
+	Dead   bool
+	Booted time.Time
+	// down: it is powered down when its job ends.
+	down bool
+}
+
+// Job is a job.
+type Job struct {
+	capacity.Job
+	// Slot is where it may run; "" is anywhere. Stays: Slurm does not start it.
+	Slot  string
+	Stays bool
+	// Work is what is left to do. How is how it ends then; "" is COMPLETED.
+	Work time.Duration
+	How  string
+	// Over is how it ended; "" if it has not.
+	Over      string
+	Submitted time.Time
+}
+
+// Add adds nodes SLOT-1, SLOT-2, … to a partition.
+func (s *Slurm) Add(partition, slot string, n int) {
+	if !slices.Contains(s.partitions, partition) {
+		s.partitions = append(s.partitions, partition)
+	}
+	for i := range n {
+		s.All = append(s.All, &Node{Node: capacity.Node{Name: fmt.Sprintf("%s-%d", slot, i+1), State: Off, Features: []string{slot}, GPUs: 8}, Partition: partition, Slot: slot})
+	}
+}
+
+// Node is the node of a name.
+func (s *Slurm) Node(name string) *Node {
+	return s.All[slices.IndexFunc(s.All, func(n *Node) bool { return n.Name == name })]
+}
+
+// Submit submits a job.
+func (s *Slurm) Submit(j Job) *Job {
+	s.ids++
+	j.ID, j.Submitted = s.ids, s.Now
+	j.Shown, j.State, j.Eligible = fmt.Sprint(j.ID), "PENDING", s.Now
+	s.Jobs = append(s.Jobs, &j)
+	return &j
+}
+
+// End ends a job, as scancel does, or as its own end.
+func (s *Slurm) End(j *Job, how string) {
+	s.free(j, how)
+	j.State, j.Over, j.End = how, how, s.Now
+}
+
+// next is when something is due again, at the latest to.
+func (s *Slurm) next(to time.Time) time.Time {
+	next := to
+	consider := func(t time.Time) {
+		if t.After(s.Now) && t.Before(next) {
+			next = t
+		}
+	}
+	for _, r := range s.Fences {
+		consider(r.Start)
+		consider(r.End)
+	}
+	for _, r := range s.EC2.All {
+		consider(r.Start.Add(s.EC2.OpensLate + s.Skew))
+		consider(r.End.Add(s.Skew - 30*time.Minute))
+	}
+	for _, n := range s.All {
+		consider(n.Booted)
+	}
+	for _, j := range s.Jobs {
+		if j.Over == "" {
+			consider(j.Eligible)
+		}
+		if j.State == "RUNNING" {
+			consider(j.End)
+			consider(j.Start.Add(j.Work))
+		}
+	}
+	return next
+}
+
+// happen lets happen what is due.
+func (s *Slurm) happen() {
+	maps.DeleteFunc(s.Fences, func(_ string, r Reservation) bool { return !r.End.After(s.Now) })
+	for _, n := range s.All {
+		switch i := n.InstanceID; {
+		case i != "" && !slices.ContainsFunc(s.EC2.Instances, func(one capacity.Instance) bool { return one.ID == i }):
+			s.off(n) // somebody has ended it
+		case i != "" && !s.EC2.Open(s.blockOf(i)):
+			s.EC2.End(i) // EC2 takes it back
+			s.off(n)
+		case n.State == Boots && !n.Booted.After(s.Now) && !n.Dead: // else until somebody powers it down
+			n.State = Idle
+		}
+	}
+	for _, j := range s.Jobs {
+		if j.State != "RUNNING" {
+			continue
+		}
+		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !s.Node(n).Up() }); j.Configuring() && ready {
+			// The limit counts from when all nodes are up, and no reservation is looked at again.
+			j.StateFlag, j.Start, j.End = "", s.Now, s.Now.Add(j.TimeLimit.Duration())
+		}
+		switch {
+		case j.Configuring():
+		case !j.Start.Add(j.Work).After(s.Now):
+			s.End(j, cmp.Or(j.How, "COMPLETED"))
+		case j.TimeLimit.Bounded() && !j.End.After(s.Now):
+			s.End(j, "TIMEOUT")
+		}
+	}
+	for _, j := range s.Jobs {
+		if j.State == "PENDING" && !j.Stays && !j.Eligible.After(s.Now) {
+			s.start(j)
+		}
+	}
+}
+
+// blockOf is the reservation of an instance.
+func (s *Slurm) blockOf(instance string) string {
+	for _, i := range s.EC2.Instances {
+		if i.ID == instance {
+			return i.ReservationID
+		}
+	}
+	return ""
+}
+
+// free takes the nodes of a job away.
+func (s *Slurm) free(j *Job, how string) {
+	if s.Ran != nil && len(j.Nodes) > 0 {
+		s.Ran(j, how)
+	}
+	for _, name := range j.Nodes {
+		n := s.Node(name)
+		if n.Job == j {
+			n.Job = nil
+		}
+		if n.down {
+			s.suspend(n)
+		}
+	}
+}
+
+// start starts a job if there are nodes for it, all of one slot, those that are up first.
+func (s *Slurm) start(j *Job) {
+	nodes := map[string][]*Node{}
+	room := map[string]int{}
+	first := slices.SortedStableFunc(slices.Values(s.All), func(a, b *Node) int {
+		return cmp.Compare(strings.Count(a.State, "POWERED_DOWN"), strings.Count(b.State, "POWERED_DOWN"))
+	})
+	for _, n := range first {
+		limit, fits := s.limit(j, n.Name)
+		if n.Partition != j.Partition || j.Slot != "" && j.Slot != n.Slot || n.Job != nil || n.down || !(n.Up() || n.PoweredDown()) || !fits {
+			continue
+		}
+		if nodes[n.Slot] = append(nodes[n.Slot], n); room[n.Slot] == 0 || limit < room[n.Slot] {
+			room[n.Slot] = limit
+		}
+		if len(nodes[n.Slot]) < j.NumNodes {
+			continue
+		}
+		block, boots := s.resumes(n.Slot), 0
+		for _, n := range nodes[n.Slot] {
+			if n.PoweredDown() {
+				boots++
+			}
+		}
+		if s.Resume != nil && boots > s.EC2.Free(block) {
+			j.Eligible = s.Now.Add(15 * time.Minute) // EC2 refuses, and the job goes back into the queue
+			return
+		}
+		j.State, j.Nodes, j.TimeLimit, j.Start = "RUNNING", nil, capacity.Minutes(room[n.Slot]), s.Now
+		j.End = s.Now.Add(j.TimeLimit.Duration())
+		for _, n := range nodes[n.Slot] {
+			n.Job, j.Nodes = j, append(j.Nodes, n.Name)
+			if n.PoweredDown() {
+				s.powerUp(n, block)
+				j.StateFlag = "CONFIGURING"
+			}
+		}
+		return
+	}
+}
+
+// limit is the limit in minutes with which a job may start on a node now.
+func (s *Slurm) limit(j *Job, node string) (minutes int, fits bool) {
+	want, least := capacity.MaxMinutes, capacity.MaxMinutes
+	if j.TimeLimit.Bounded() {
+		want, least = j.TimeLimit.Minutes, j.TimeLimit.Minutes
+	}
+	if j.TimeMin.Bounded() {
+		least = j.TimeMin.Minutes
+	}
+	room := capacity.MaxMinutes
+	for _, r := range s.Fences {
+		if s.Old && j.TimeMin.Bounded() && r.Start.After(s.Now) {
+			want = least
+		}
+		if slices.Contains(r.Nodes, node) {
+			room = min(room, int(r.Start.Sub(s.Now)/time.Minute))
+		}
+	}
+	want = min(want, room)
+	return want, want >= least && want > 0
+}
+
+// resumes is the reservation that nodes of a slot are launched into now.
+func (s *Slurm) resumes(slot string) string {
+	if s.Resume == nil {
+		return ""
+	}
+	return s.Resume(slot)
+}
+
+func (s *Slurm) powerUp(n *Node, block string) {
+	n.State, n.Booted = Boots, s.Now.Add(s.Boot)
+	if i, err := s.EC2.Launch(block, n.Name); err == nil {
+		n.InstanceID, n.Address = i.ID, i.PrivateIP
+	}
+}
+
+// suspend powers a node down.
+func (s *Slurm) suspend(n *Node) {
+	if s.Suspend == nil || s.Suspend(n) {
+		s.EC2.End(n.InstanceID)
+	}
+	s.off(n)
+}
+
+// off is a node without an instance. A job on it ends.
+func (s *Slurm) off(n *Node) {
+	n.State, n.InstanceID, n.Address, n.down, n.Dead, n.Reason = Off, "", "", false, false, ""
+	if j := n.Job; j != nil {
+		if n.Job = nil; j.Requeue && j.Batch {
+			s.Requeue(j, "NODE_FAIL")
+		} else {
+			s.End(j, "NODE_FAIL")
+		}
+	}
+}
+
+// Requeue puts a job back into the queue; it goes on from where it was.
+func (s *Slurm) Requeue(j *Job, how string) {
+	s.free(j, how)
+	j.Work -= max(0, s.Now.Sub(j.Start))
+	j.State, j.Nodes, j.StateFlag, j.Eligible = "PENDING", nil, "", s.Now.Add(s.RequeueDelay)
+	j.Restarts++
+}
+
+func (s *Slurm) find(shown string) (*Job, error) {
+	for _, j := range s.Jobs {
+		if j.Shown == shown && j.Over == "" {
+			return j, nil
+		}
+	}
+	return nil, errors.New("no such job")
+}
+
+func (s *Slurm) read(verb string, do func()) error {
+	return s.call(Call{Verb: verb}, func() error { do(); return nil })
+}
+
+// change is a change; text says what it is to do.
+func (s *Slurm) change(verb, text string, do func() error) error {
+	return s.call(Call{Verb: verb, Text: text, Change: true}, do)
+}
+
+// onJob is a change of a job.
+func (s *Slurm) onJob(verb, job, text string, do func(j *Job)) error {
+	return s.change(verb, text, func() error {
+		j, err := s.find(job)
+		if err == nil {
+			do(j)
+		}
+		return err
+	})
+}
+
+// Config is slurmctld's.
+func (s *Slurm) Config(context.Context) (c slurm.Config, err error) {
+	err = s.read("config", func() {
+		c = slurm.Config{Version: slurm.Version{Major: 25, Minor: 11}, ClusterName: "lab", StateSaveLocation: s.StateSave, KillWait: s.KillWait}
+		if s.Old {
+			c.Version.Major = 24
+		}
+		if s.Limits.QOS != nil {
+			c.AccountingEnforce = []string{"limits"}
+		}
+	})
+	return c, err
+}
+
+// Nodes are those of the names, or all.
+func (s *Slurm) Nodes(_ context.Context, names ...string) (nodes []capacity.Node, err error) {
+	err = s.read("nodes", func() {
+		for _, n := range s.All {
+			if len(names) == 0 || slices.Contains(names, n.Name) {
+				nodes = append(nodes, n.Node)
+			}
+		}
+	})
+	return nodes, err
+}
+
+// Partitions are those that have nodes.
+func (s *Slurm) Partitions(context.Context) (all []capacity.SlurmPartition, err error) {
+	err = s.read("partitions", func() {
+		for _, name := range s.partitions {
+			one := capacity.SlurmPartition{Name: name}
+			for _, n := range s.All {
+				if n.Partition == name {
+					one.Nodes = append(one.Nodes, n.Name)
+				}
+			}
+			all = append(all, one)
+		}
+	})
+	return all, err
+}
+
+// specNodes is a flag that Slurm shows of each reservation of named nodes, and takes from nobody.
+const specNodes = "SPEC_NODES"
+
+// Reservations are Slurm's.
+func (s *Slurm) Reservations(context.Context) (all []Reservation, err error) {
+	err = s.read("reservations", func() {
+		for _, name := range slices.Sorted(maps.Keys(s.Fences)) {
+			r := s.Fences[name]
+			r.Active, r.Flags = !r.Start.After(s.Now), append(slices.Clone(r.Flags), specNodes)
+			all = append(all, r)
+		}
+	})
+	return all, err
+}
+
+// Walls are the Limits.
+func (s *Slurm) Walls(context.Context, string) (walls capacity.Walls, err error) {
+	err = s.read("walls", func() { walls = s.Limits })
+	return walls, err
+}
+
+// JobsOf are the jobs of the partitions, or all, and those that ended a moment ago.
+func (s *Slurm) JobsOf(_ context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
+	err = s.read("jobs", func() {
+		for _, j := range s.Jobs {
+			asked := len(partitions) == 0 || slices.ContainsFunc(strings.Split(j.Partition, ","), func(name string) bool { return slices.Contains(partitions, name) })
+			switch {
+			case !asked || wanted != nil && !wanted(j.Job):
+			case j.Over == "":
+				live = append(live, j.Job)
+			case s.Now.Sub(j.End) < 5*time.Minute:
+				ended = append(ended, j.Job)
+			}
+		}
+		live = merged(live)
+	})
+	return live, ended, err
+}
+
+// merged shows tasks of an array that wait as squeue does: as one job, with what is true of the first.
+func merged(jobs []capacity.Job) (all []capacity.Job) {
+	at := map[string]int{}
+	for _, j := range jobs {
+		array, task, is := strings.Cut(j.Shown, "_")
+		i, known := at[array]
+		switch {
+		case !is || !j.Pending():
+			all = append(all, j)
+		case known:
+			all[i].Shown = strings.TrimSuffix(all[i].Shown, "]") + "," + task + "]"
+		default:
+			at[array] = len(all)
+			j.Shown = array + "_[" + task + "]"
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// Tasks are tasks of arrays.
+func (s *Slurm) Tasks(ctx context.Context, names []string) (tasks []capacity.Job, err error) {
+	for _, name := range names {
+		j, one := s.Job(ctx, name)
+		tasks, err = append(tasks, j), cmp.Or(err, one)
+	}
+	return tasks, err
+}
+
+// Job is a job, without a name if there is none.
+func (s *Slurm) Job(_ context.Context, shown string) (found capacity.Job, err error) {
+	err = s.read("job", func() {
+		for _, j := range s.Jobs {
+			if j.Shown == shown {
+				found = j.Job
+			}
+		}
+	})
+	return found, err
+}
+
+// span is what a call says of a reservation.
+func span(r Reservation) string {
+	text := fmt.Sprintf("%s %s from %s to %s", r.Name, hostlist.Compress(r.Nodes), Clock(r.Start), Clock(r.End))
+	if len(r.Flags) > 0 {
+		text += " flags=" + strings.Join(r.Flags, ",")
+	}
+	if len(r.Users) > 0 {
+		text += " users=" + strings.Join(r.Users, ",")
+	}
+	return text
+}
+
+// Clock is a time as calls have it: the day of the year 2027, and the time.
+func Clock(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	t = t.UTC()
+	if t.Year() != 2027 {
+		return t.Format("2006-01-02 15:04:05")
+	}
+	return fmt.Sprintf("%02d %s", t.YearDay(), t.Format("15:04:05"))
+}
+
+// Put has a reservation, whoever makes it.
+func (s *Slurm) Put(r Reservation) {
+	if r.End.IsZero() {
+		r.End = r.Start.Add(365 * 24 * time.Hour)
+	}
+	s.Fences[r.Name] = r
+}
+
+// CreateReservation refuses a name that there is, a start in the past, and a flag of its own.
+func (s *Slurm) CreateReservation(_ context.Context, r Reservation) error {
+	return s.change("create reservation", span(r), func() error {
+		if _, there := s.Fences[r.Name]; there || r.Start.Before(s.Now.Add(-time.Second)) || slices.Contains(r.Flags, specNodes) {
+			return fmt.Errorf("cannot create %s", r.Name)
+		}
+		s.Put(r)
+		return nil
+	})
+}
+
+// UpdateReservation does not move the start of one that has begun.
+func (s *Slurm) UpdateReservation(_ context.Context, r Reservation) error {
+	return s.change("update reservation", span(r), func() error {
+		old, there := s.Fences[r.Name]
+		active := there && !old.Start.After(s.Now)
+		if !there || active && !r.Active || r.Start.Before(s.Now.Add(-time.Second)) && !active {
+			return errors.New("reservation already started, or there is none")
+		}
+		if active {
+			r.Start = old.Start
+		}
+		s.Put(r)
+		return nil
+	})
+}
+
+// DropReservation deletes a reservation, if it is there.
+func (s *Slurm) DropReservation(_ context.Context, name string) error {
+	return s.change("delete reservation", name, func() error {
+		delete(s.Fences, name)
+		return nil
+	})
+}
+
+// SetTimeLimit sets the limit of a job.
+func (s *Slurm) SetTimeLimit(_ context.Context, job string, minutes int) error {
+	return s.onJob("set time limit", job, fmt.Sprintf("of job %s to %s", job, capacity.FormatMinutes(minutes)), func(j *Job) {
+		j.TimeLimit = capacity.Minutes(minutes)
+		if j.State == "RUNNING" {
+			j.End = j.Start.Add(j.TimeLimit.Duration())
+		}
+	})
+}
+
+// Edit changes waiting jobs.
+func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[string]error {
+	failed := map[string]error{}
+	for _, job := range slices.Sorted(maps.Keys(edits)) {
+		e := edits[job]
+		err := s.onJob("edit", job, fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin), func(j *Job) {
+			if j.State == "PENDING" {
+				j.TimeLimit, j.TimeMin = e.TimeLimit, e.TimeMin
+			}
+		})
+		if err != nil {
+			failed[job] = err
+		}
+	}
+	return failed
+}
+
+// RequeueJob takes a job off its nodes.
+func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (after capacity.Job, err error) {
+	verb := "requeue"
+	if hold {
+		verb = "requeue and hold"
+	}
+	err = s.change(verb, "job "+before.Shown, func() error {
+		j, err := s.find(before.Shown)
+		if err != nil || j.State != "RUNNING" && j.State != "SUSPENDED" {
+			return errors.New("not running")
+		}
+		s.Requeue(j, "REQUEUED")
+		if hold {
+			j.Stays, j.Held, j.Reason, j.Start = true, true, "JobHeldAdmin", time.Time{}
+		}
+		if s.RequeueDelay == 0 && !j.Stays {
+			s.start(j)
+		}
+		after = j.Job
+		return nil
+	})
+	return after, err
+}
+
+// ResumeJob lets a suspended job go on.
+func (s *Slurm) ResumeJob(_ context.Context, job string) error {
+	return s.onJob("resume", job, "job "+job, func(j *Job) { j.State, j.Held = "RUNNING", false })
+}
+
+// Begin lets a job start no earlier.
+func (s *Slurm) Begin(_ context.Context, job string, at time.Time) error {
+	return s.onJob("begin", job, fmt.Sprintf("of job %s not before %s", job, Clock(at)), func(j *Job) { j.Eligible = at })
+}
+
+// UserHold gives a hold to the owner of the job.
+func (s *Slurm) UserHold(_ context.Context, jobs ...string) error {
+	job := strings.Join(jobs, ",")
+	return s.onJob("user hold", job, "of job "+job, func(j *Job) { j.Reason = "JobHeldUser" })
+}
+
+// Release ends a hold.
+func (s *Slurm) Release(_ context.Context, job string) error {
+	return s.onJob("release", job, "job "+job, func(j *Job) { j.Stays, j.Held, j.Reason = false, false, "" })
+}
+
+// SetAdminComment writes a note.
+func (s *Slurm) SetAdminComment(_ context.Context, job, text string) error {
+	return s.onJob("admin comment", job, fmt.Sprintf("of job %s: %s", job, text), func(j *Job) { j.AdminComment = text })
+}
+
+// Notify tells a job.
+func (s *Slurm) Notify(_ context.Context, job, text string) error {
+	return s.change("notify", fmt.Sprintf("job %s: %s", job, text), func() error { return nil })
+}
+
+// PowerUp launches nodes that are off.
+func (s *Slurm) PowerUp(_ context.Context, nodes []string) error {
+	return s.change("power up", hostlist.Compress(nodes), func() error {
+		for _, name := range nodes {
+			n := s.Node(name)
+			if block := s.resumes(n.Slot); n.PoweredDown() && (s.Resume == nil || s.EC2.Free(block) > 0) {
+				s.powerUp(n, block)
+			}
+		}
+		return nil
+	})
+}
+
+// PowerDown powers nodes down when their jobs have ended.
+func (s *Slurm) PowerDown(_ context.Context, nodes []string, reason string) error {
+	return s.change("power down", hostlist.Compress(nodes)+": "+reason, func() error {
+		for _, name := range nodes {
+			if n := s.Node(name); n.Job != nil {
+				n.down, n.State = true, n.State+"+POWER_DOWN"
+			} else {
+				s.suspend(n)
+			}
+		}
+		return nil
+	})
+}
+
+// PowerDownForce powers nodes down at once.
+func (s *Slurm) PowerDownForce(_ context.Context, nodes []string, reason string) error {
+	return s.change("power down by force", hostlist.Compress(nodes)+": "+reason, func() error {
+		for _, name := range nodes {
+			s.suspend(s.Node(name))
+		}
+		return nil
+	})
+}
