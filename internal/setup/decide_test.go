@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,64 +21,6 @@ func said(steps Steps) string {
 		all = append(all, s.Text)
 	}
 	return strings.Join(all, "\n")
-}
-
-// TestOrderOfSetup has each plan of setup as it is carried out: settings before anything that users
-// can reach, the queue after its fence.
-func TestOrderOfSetup(t *testing.T) {
-	const file = "file /etc/pcs-capacity/config.toml\n"
-	first := "create " + file + "create file /etc/pcs-capacity/conf.d/gpu.toml\ncreate launch template pcs-capacity-ml-gpu-a\ncreate compute node group gpu-a\n" +
-		"create Slurm reservation gpu-a\ncreate queue gpu"
-	for name, c := range map[string]struct {
-		world func(t *testing.T, w *world)
-		seen  func(in *inspection)
-		ask   Request
-		want  string
-	}{
-		"the first block": {ask: askFor(now1), want: first},
-		"again": {ask: askFor(now1), world: func(t *testing.T, w *world) { w.setUp(t, askFor(now1)) },
-			want: "leave " + file[:len(file)-1] + " as it is\nleave file /etc/pcs-capacity/conf.d/gpu.toml as it is\nleave launch template pcs-capacity-ml-gpu-a as it is\n" +
-				"leave compute node group gpu-a as it is\nleave Slurm reservation gpu-a as it is\nleave queue gpu as it is"},
-		"the next block": {ask: askFor(next1), world: func(t *testing.T, w *world) { w.setUp(t, askFor(now1)) },
-			want: "leave " + file[:len(file)-1] + " as it is\nupdate file /etc/pcs-capacity/conf.d/gpu.toml\ncreate launch template pcs-capacity-ml-gpu-b\ncreate compute node group gpu-b\n" +
-				"create Slurm reservation gpu-b\nupdate queue gpu"},
-		"a fence that is gone": {ask: askFor(now1), world: func(t *testing.T, w *world) { w.setUp(t, askFor(now1)); clear(w.fences) },
-			want: "leave " + file[:len(file)-1] + " as it is\nleave file /etc/pcs-capacity/conf.d/gpu.toml as it is\nleave launch template pcs-capacity-ml-gpu-a as it is\n" +
-				"leave compute node group gpu-a as it is\ncreate Slurm reservation gpu-a\nleave queue gpu as it is"},
-		"fewer nodes": {ask: func() Request { r := askFor(now1); r.MaxNodes = 2; return r }(), world: func(t *testing.T, w *world) { w.setUp(t, askFor(now1)) },
-			want: "leave " + file[:len(file)-1] + " as it is\nupdate file /etc/pcs-capacity/conf.d/gpu.toml\nleave launch template pcs-capacity-ml-gpu-a as it is\n" +
-				"update compute node group gpu-a\nupdate Slurm reservation gpu-a\nleave queue gpu as it is"},
-		"one that PCS could not create": {ask: askFor(now1), world: func(t *testing.T, w *world) {
-			w.setUp(t, askFor(now1))
-			w.group("gpu-a").Status = pcs.CreateFailed
-		}, want: "leave " + file[:len(file)-1] + " as it is\nleave file /etc/pcs-capacity/conf.d/gpu.toml as it is\nleave launch template pcs-capacity-ml-gpu-a as it is\n" +
-			"replace compute node group gpu-a\nupdate Slurm reservation gpu-a\nupdate queue gpu"},
-		"a reservation without an end": {ask: askFor(now1), seen: func(in *inspection) { in.reservation.End = time.Time{} },
-			want: strings.Replace(first, "create Slurm reservation gpu-a\n", "", 1)},
-		"where nobody waits for Slurm": {ask: askFor(now1), seen: func(in *inspection) { in.slurm = false }, want: strings.Replace(first, "create Slurm reservation gpu-a\n", "", 1)},
-		"sync, which writes no settings": {ask: askFor(now1), seen: func(in *inspection) { in.unattended = true },
-			want: first[strings.Index(first, "create launch"):]},
-		"self-managed Slurm": {ask: askForOnEC2(now1),
-			want: "create launch template pcs-capacity-ml-gpu\ncreate " + file + "create file /etc/pcs-capacity/conf.d/gpu.toml"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			if c.world != nil {
-				c.world(t, w)
-			}
-			in := w.see(c.ask)
-			if c.seen != nil {
-				c.seen(&in)
-			}
-			p := decide(in)
-			if diff := cmp.Diff(c.want, said(p.Actions)); diff != "" || len(p.Mismatches) > 0 {
-				t.Errorf("(-want +got):\n%s%v", diff, p.Mismatches)
-			}
-			if done := !strings.Contains("\n"+c.want, "\ncreate") && !strings.Contains("\n"+c.want, "\nupdate"); p.Done() != done {
-				t.Errorf("done: %v", p.Done())
-			}
-		})
-	}
 }
 
 // TestStepsCarryTheirData: what is applied is in the steps, and ids that are not known yet are
@@ -168,64 +109,6 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 				if p := decide(w.see(c.ask)); !p.Done() {
 					t.Errorf("killed after %d, there is more to do:\n%s", most, said(p.Actions))
 				}
-			}
-		})
-	}
-}
-
-// TestOrderOfTeardown has each plan of teardown as it is carried out: no job comes, then settings and
-// fences go together, then the queue, the nodes, and what they were made from.
-func TestOrderOfTeardown(t *testing.T) {
-	both := func(t *testing.T, w *world) { w.setUp(t, askFor(now1)); w.setUp(t, askFor(next1)) }
-	all := "drain Slurm nodes gpu-a\ndrain Slurm nodes gpu-b\n" +
-		"delete file /etc/pcs-capacity/conf.d/gpu.toml\ndelete Slurm reservation " + fenceOf("gpu-a", now1) + "\ndelete Slurm reservation " + fenceOf("gpu-b", next1) + "\n" +
-		"delete queue gpu\ndelete compute node group gpu-a\ndelete compute node group gpu-b\ndelete launch template pcs-capacity-ml-gpu-a\ndelete launch template pcs-capacity-ml-gpu-b"
-	for name, c := range map[string]struct {
-		world func(t *testing.T, w *world)
-		seen  func(in *remains)
-		ask   TeardownRequest
-		want  string
-	}{
-		"a queue": {world: both, want: all},
-		"a slot": {world: both, ask: TeardownRequest{NodeGroup: "gpu-a"},
-			want: "drain Slurm nodes gpu-a\nupdate file /etc/pcs-capacity/conf.d/gpu.toml\ndelete Slurm reservation " + fenceOf("gpu-a", now1) + "\nupdate queue gpu\ndelete compute node group gpu-a\ndelete launch template pcs-capacity-ml-gpu-a"},
-		"nothing": {want: ""},
-		"without the queue's name on it": {world: func(t *testing.T, w *world) {
-			both(t, w)
-			delete(w.group("gpu-a").Tags, capacity.TagPartition)
-			delete(w.templates["pcs-capacity-ml-gpu-a"].Tags, capacity.TagPartition)
-		},
-			want: "update compute node group gpu-a\nupdate launch template pcs-capacity-ml-gpu-a\n" + all},
-		"where Slurm does not answer": {world: both, seen: func(in *remains) {
-			in.slurm = errNoFence
-			for i := range in.slots {
-				in.slots[i].slurm = SlurmSlot{}
-			}
-		}, want: "delete file /etc/pcs-capacity/conf.d/gpu.toml\n" + all[strings.Index(all, "delete queue"):]},
-		"a file of the administrator's": {world: both, seen: func(in *remains) { in.file.ours = false },
-			want: strings.Replace(all, "delete file /etc/pcs-capacity/conf.d/gpu.toml\n", "", 1) + "\n"},
-		"self-managed Slurm": {world: func(t *testing.T, w *world) {
-			w.setUp(t, askForOnEC2(now1))
-			w.instances["i-1"], w.fences["gpu"] = "gpu", now1
-		}, ask: TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark},
-			want: "drain Slurm nodes gpu\ndelete file /etc/pcs-capacity/conf.d/gpu.toml\ndelete Slurm reservation " + fenceOf("gpu", now1) + "\nterminate instances gpu\n\ndelete launch template pcs-capacity-ml-gpu"},
-		"self-managed Slurm without instances": {world: func(t *testing.T, w *world) { w.setUp(t, askForOnEC2(now1)) }, ask: TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark},
-			want: "delete file /etc/pcs-capacity/conf.d/gpu.toml\n\ndelete launch template pcs-capacity-ml-gpu"},
-		"self-managed Slurm, nothing": {ask: TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark}, want: ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			if c.world != nil {
-				c.world(t, w)
-			}
-			c.ask.Queue = "gpu"
-			in := w.seeRemains(c.ask)
-			if c.seen != nil {
-				c.seen(&in)
-			}
-			p := decideTeardown(in)
-			if diff := cmp.Diff(c.want, said(p.Actions)); diff != "" || len(p.Mismatches) > 0 || p.Done() != (c.want == "") {
-				t.Errorf("done: %v (-want +got):\n%s%v", p.Done(), diff, p.Mismatches)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ import (
 func TestPlansInFull(t *testing.T) {
 	var out strings.Builder
 	written := map[string]bool{}
-	say := func(name string, steps Steps, problems []capacity.Problem, more ...[]string) {
+	say := func(name string, done bool, steps Steps, problems []capacity.Problem, more ...[]string) {
 		fmt.Fprintf(&out, "== %s\n", name)
 		for _, s := range steps.Shown() {
 			step := fmt.Sprintf("%s %s %s\n", s.Verb, s.What, s.Name)
@@ -42,6 +42,9 @@ func TestPlansInFull(t *testing.T) {
 			for _, one := range w {
 				fmt.Fprintf(&out, "* %s\n", one)
 			}
+		}
+		if done {
+			out.WriteString("nothing is left to do\n")
 		}
 		out.WriteString("\n")
 	}
@@ -135,6 +138,9 @@ func TestPlansInFull(t *testing.T) {
 		{"a copy on EC2", nil, askForOnEC2(now1), func(in *inspection) {
 			in.source = capacity.LaunchTemplate{ID: "lt-9", Name: "theirs", Version: "3", ImageID: "ami-1"}
 		}},
+		{"a fence that is gone", func(t *testing.T, w *world) { first(t, w); clear(w.fences) }, askFor(now1), nil},
+		{"where nobody waits for Slurm", nil, askFor(now1), func(in *inspection) { in.slurm = false }},
+		{"by sync, which writes no settings", nil, askFor(now1), func(in *inspection) { in.unattended = true }},
 		{"a copy of itself on EC2", onEC2, askForOnEC2(now1), func(in *inspection) { in.source = in.slots[0].template }},
 	} {
 		w := newWorld()
@@ -147,7 +153,7 @@ func TestPlansInFull(t *testing.T) {
 			in.planned = templateOf(in.templateSpec(""))
 		}
 		p := decide(in)
-		say(c.name, p.Actions, p.Mismatches, p.Warnings)
+		say(c.name, p.Done(), p.Actions, p.Mismatches, p.Warnings)
 	}
 	for _, c := range []struct {
 		name  string
@@ -167,6 +173,14 @@ func TestPlansInFull(t *testing.T) {
 		}, TeardownRequest{Queue: "gpu"}, nil},
 		{"teardown beside a file of the administrator's", both, TeardownRequest{Queue: "gpu"}, func(in *remains) { in.file.ours = false }},
 		{"teardown of a slot beside a file of the administrator's", both, TeardownRequest{Queue: "gpu", NodeGroup: "gpu-a"}, func(in *remains) { in.file.ours = false }},
+		{"teardown where Slurm does not answer", both, TeardownRequest{Queue: "gpu"}, func(in *remains) {
+			in.slurm = errNoFence
+			for i := range in.slots {
+				in.slots[i].slurm = SlurmSlot{}
+			}
+		}},
+		{"teardown on EC2 without instances", onEC2, TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}, nil},
+		{"teardown of nothing on EC2", nil, TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}, nil},
 		{"teardown of nothing", nil, TeardownRequest{Queue: "gpu"}, nil},
 		{"teardown on EC2", func(t *testing.T, w *world) {
 			onEC2(t, w)
@@ -182,7 +196,7 @@ func TestPlansInFull(t *testing.T) {
 			c.seen(&in)
 		}
 		p := decideTeardown(in)
-		say(c.name, p.Actions, p.Mismatches, p.Warnings, p.ByHand)
+		say(c.name, p.Done(), p.Actions, p.Mismatches, p.Warnings, p.ByHand)
 	}
 
 	const path = "testdata/plans.txt"
