@@ -74,11 +74,6 @@ func (f *Failure) message() string {
 	return strings.TrimSuffix(f.Message, ".") + "; " + f.Advice
 }
 
-// word is the sentence for the owner of a job.
-func (f *Failure) word(nodes string) string {
-	return hook.OneLine(fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", nodes, f.Code, f.message()))
-}
-
 // maxReason keeps a node's Reason readable in sinfo -R.
 const maxReason = 250
 

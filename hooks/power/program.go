@@ -102,8 +102,6 @@ type site struct {
 	*journal
 	cfg      *config.Config
 	settings capacity.Settings
-	// cluster is the value of our mark on everything that is launched; "" until it is known.
-	cluster string
 	// noState is why there is no state folder: records are lost, and nothing else.
 	noState error
 }
