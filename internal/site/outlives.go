@@ -46,7 +46,7 @@ func lasting(found *Findings, dir string, m state.Mount, replaced bool) {
 	case m.InMemory():
 		found.warn("state-dir", "name a folder on a disk as state_dir", "%s is on %s: %s end with the next boot", dir, m, kept)
 	case !m.Local():
-		found.warn("state-dir", shareIt, "%s is on %s, which is not known to have locks", dir, m)
+		found.warn("state-dir", shareIt, "%s is on %s; locking may not work there", dir, m)
 	case replaced:
 		found.warn("state-dir", shareIt, "%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would end with it", dir, m, kept)
 	default:

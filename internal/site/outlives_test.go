@@ -18,11 +18,11 @@ func TestLasting(t *testing.T) {
 	}{
 		"EFS":               {state.Mount{Point: "/efs", Type: "nfs4", Source: "fs-0.efs.us-east-2.amazonaws.com:/"}, false, OK, "is on nfs4 of fs-0.efs.us-east-2.amazonaws.com:/, and outlives this host"},
 		"FSx for Lustre":    {state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"}, false, OK, "outlives this host"},
-		"a bucket":          {state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}, false, Warn, "not known to have locks"},
+		"a bucket":          {state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}, false, Warn, "locking may not work there"},
 		"memory":            {state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}, true, Warn, "end with the next boot"},
 		"a login node":      {disk, true, Warn, "xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of purchases and the samples of report would end with it"},
 		"a controller":      {disk, false, OK, "ends with this host"},
-		"no mountinfo here": {state.Mount{}, false, Warn, "a file system that is not known"},
+		"no mountinfo here": {state.Mount{}, false, Warn, "an unrecognized file system"},
 	} {
 		var found Findings
 		lasting(&found, "/s", c.mount, c.replaced)

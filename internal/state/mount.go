@@ -79,7 +79,7 @@ func (m Mount) Shared() bool { return slices.Contains(shared, m.Type) }
 // String says what it is.
 func (m Mount) String() string {
 	if m.Point == "" {
-		return "a file system that is not known"
+		return "an unrecognized file system"
 	}
 	if m.Local() {
 		return m.Type + " at " + filepath.Clean(m.Point)
