@@ -227,7 +227,7 @@ func (m *month) pass() (done []Done, err error) {
 	}()
 	m.change = 0
 	snap, report, err := Pass(m.Context(), m.sources)
-	m.clean = err == nil && len(report.Done) == 0
+	m.clean = err == nil && len(report.Done) == 0 && m.fails+m.loses == ""
 	if snap != nil {
 		m.seen = snap
 	}

@@ -33,35 +33,12 @@ const tellsAPass = 200
 type waiter struct {
 	snap *capacity.Snapshot
 	now  time.Time
-	said map[alike]string
-}
-
-// alike is what a judgement of a waiting job depends on.
-type alike struct {
-	partition, account, user, qos, comment, constraint string
-	limit, timeMin                                     capacity.Limit
-	begin, deadline                                    time.Time
-	nodes                                              int
+	said map[asks]string
 }
 
 // judge says why a job of ours waits for ever; "" if it does not.
 func (w *waiter) judge(j capacity.Job) string {
-	key := alike{
-		j.Partition,
-		j.Account,
-		j.User,
-		j.QOS,
-		j.Comment,
-		j.Constraint,
-		j.TimeLimit,
-		j.TimeMin,
-		j.Eligible,
-		j.Deadline,
-		j.NumNodes,
-	}
-	if j.Eligible.Before(w.now.Add(-w.snap.ClockOffset.Duration)) {
-		key.begin = time.Time{} // when it was submitted
-	}
+	key := asksOf(&j, w.now)
 	text, known := w.said[key]
 	if !known {
 		text = w.why(j)
@@ -136,7 +113,7 @@ func tellWaiting(seen Seen, lacking []unfit) []Action {
 	for _, u := range lacking {
 		lacks[u.job.Shown] = true
 	}
-	w := waiter{seen.Snap, seen.Now, map[alike]string{}}
+	w := waiter{seen.Snap, seen.Now, map[asks]string{}}
 	var actions []Action
 	for _, j := range seen.left() {
 		text := ""
@@ -213,21 +190,8 @@ type asks struct {
 }
 
 func asksOf(j *capacity.Job, now time.Time) asks {
-	a := asks{
-		j.Partition,
-		j.Account,
-		j.User,
-		j.QOS,
-		j.Comment,
-		j.Constraint,
-		j.NodeList,
-		j.Exclude,
-		j.TimeLimit,
-		j.TimeMin,
-		j.Eligible,
-		j.Deadline,
-		j.NumNodes,
-	}
+	a := asks{j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.NodeList, j.Exclude, j.TimeLimit, j.TimeMin,
+		j.Eligible, j.Deadline, j.NumNodes}
 	if a.begin.Before(now.Add(-time.Hour)) { // more than any clock error: no verdict depends on it
 		a.begin = time.Time{}
 	}
