@@ -441,7 +441,9 @@ func (m *month) misbehave(rt *rapid.T) {
 		m.down = m.Now().Add(time.Duration(rapid.IntRange(1, 240).Draw(rt, "minutes")) * time.Minute)
 		m.say("AWS is down until %s", model.Clock(m.down))
 	case 2:
-		if slices.ContainsFunc(m.aws.All, func(r capacity.Reservation) bool { return !r.Start.After(m.Now()) && m.Now().Sub(r.Start) <= 10*time.Minute }) {
+		if slices.ContainsFunc(m.aws.All, func(r capacity.Reservation) bool {
+			return !r.Start.After(m.Now()) && m.Now().Sub(r.Start) <= 10*time.Minute
+		}) {
 			rt.Skip() // what has opened stays open
 		}
 		m.aws.OpensLate = time.Duration(rapid.IntRange(0, 10).Draw(rt, "minutes")) * time.Minute
