@@ -111,7 +111,7 @@ func TestRare_R3_OnePurchaseWhereverTheRecordStops(t *testing.T) {
 			}
 		}
 	}
-	if killed < 14 {
+	if killed < 4*len(purchases) { // a purchase writes two files at least, each with an fsync and a rename
 		t.Errorf("only %d runs were killed", killed)
 	}
 }
