@@ -437,6 +437,9 @@ func (m *month) misbehave(rt *rapid.T) {
 	case 0:
 		m.aws.Late = !m.aws.Late
 		m.say("EC2 is late: %t", m.aws.Late)
+		if !m.aws.Late {
+			m.settle() // sync polls: it sees soon what EC2 shows now
+		}
 	case 1:
 		m.down = m.Now().Add(time.Duration(rapid.IntRange(1, 240).Draw(rt, "minutes")) * time.Minute)
 		m.say("AWS is down until %s", model.Clock(m.down))
