@@ -22,7 +22,7 @@ import (
 // this process, until a signal comes. By itself it is a PCS cluster, an open block, and sync.
 type upCmd struct {
 	Mode       string        `enum:"pcs,ec2" default:"pcs" help:"Who launches nodes: pcs, the simulated PCS; ec2, the product's ResumeProgram."`
-	Dir        string        `default:"/tmp/capacity-lab" type:"path" placeholder:"DIR" help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
+	Dir        string        `default:"/tmp/capacity-lab" type:"path" help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
 	Bare       bool          `help:"Leave out the open block (cr-01ab00000000000b1, two p5.48xlarge for two hours), and sync."`
 	Scenario   string        `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in lab scenario."`
 	Bin        string        `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
@@ -132,6 +132,9 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	if bin, err = filepath.Abs(bin); err != nil {
 		return nil, err
 	}
+	if err := ownFolder(dir); err != nil {
+		return nil, err
+	}
 	for _, sub := range []string{"log", "etc/pcs-capacity/conf.d", "hooks", "state-pcs-capacity"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return nil, err
@@ -152,6 +155,23 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		accounting: cmd.Accounting, auth: cmd.Auth, slurm: cmd.Slurm, scenario: scenario,
 		log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo,
 	}, nil
+}
+
+// ownFolder makes a folder, and refuses one that is another user's: who runs the lab evaluates a file of it.
+func ownFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, look := range []func(string) (os.FileInfo, error){os.Lstat, os.Stat} { // the link, if it is one, and the folder
+		info, err := look(dir)
+		if err != nil {
+			return err
+		}
+		if info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
+			return fmt.Errorf("%s belongs to another user; choose another --dir", dir)
+		}
+	}
+	return nil
 }
 
 func (l *lab) start(ctx context.Context) error {

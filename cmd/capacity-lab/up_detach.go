@@ -53,6 +53,9 @@ func (cmd *upCmd) startDetached(out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := ownFolder(dir); err != nil {
+		return err
+	}
 	env := (&lab{dir: dir}).envFile()
 	if _, err := os.Stat(env); err == nil {
 		return fmt.Errorf("a lab is running in %s already, or was killed; stop it and delete %s, or choose another --dir", dir, env)

@@ -25,3 +25,25 @@ func TestDetachWithoutALab(t *testing.T) {
 		t.Errorf("%v: %s", err, said)
 	}
 }
+
+// The shell evaluates a file of the lab's folder: another user's is refused, and so is another user's link.
+func TestFolderOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a folder away")
+	}
+	theirs := filepath.Join(t.TempDir(), "theirs")
+	link := filepath.Join(t.TempDir(), "link")
+	for _, err := range []error{os.Mkdir(theirs, 0o777), os.Chown(theirs, 65534, 65534), os.Symlink(t.TempDir(), link), os.Lchown(link, 65534, 65534)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{theirs, link} {
+		if err := ownFolder(dir); err == nil || !strings.Contains(err.Error(), "belongs to another user; choose another --dir") {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	if err := ownFolder(filepath.Join(t.TempDir(), "new")); err != nil {
+		t.Error(err)
+	}
+}
