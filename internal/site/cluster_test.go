@@ -3,9 +3,7 @@ package site
 import (
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -25,18 +23,7 @@ func TestClusterThatIsNotActive(t *testing.T) {
 		t.Run(status, func(t *testing.T) {
 			scenario := awssim.DefaultScenario()
 			scenario.Regions[0].Clusters[0].Status = status
-			sim, err := awssim.New(scenario, awssim.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { sim.Close() })
-			if err := sim.Serve(t.Setenv); err != nil {
-				t.Fatal(err)
-			}
-			client, err := ec2.New(t.Context(), ec2.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, client := simOf(t, scenario)
 			r := run{Sources: Sources{Config: &config.Config{Cluster: "ml"}, EC2: client, PCS: pcs.From(client.Shared())}}
 			r.pcsCluster(t.Context())
 			if len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0].Fix, fix) || (fix == "") != (r.Findings[0].Fix == "") || !strings.Contains(r.Findings[0].What, "cluster ml is "+status) {
