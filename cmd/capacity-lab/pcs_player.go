@@ -29,7 +29,6 @@ type pcsPlayer struct {
 
 	ctx    context.Context
 	cancel context.CancelFunc
-	wake   chan struct{}
 	done   sync.WaitGroup
 
 	reloading sync.RWMutex // held for writing while slurmctld is away
@@ -49,25 +48,17 @@ type hold struct {
 
 // Times of PCS that AWS does not document; short, so that a rehearsal is.
 const (
-	playerPoll  = time.Second
+	playerPoll  = time.Second / 2
 	holdLength  = 2 * time.Minute  // the user guide's example reservation lasts so long
 	launchRetry = 10 * time.Second // between attempts to launch a static node
 )
-
-func (p *pcsPlayer) changed() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
 
 func (p *pcsPlayer) stop() {
 	p.cancel()
 	p.done.Wait()
 }
 
-// follow compares PCS with Slurm until stop, after every change and every
-// second.
+// follow compares PCS with Slurm, again and again, until stop.
 func (p *pcsPlayer) follow() {
 	p.held, p.powerUp, p.replaced = map[string]hold{}, map[string]time.Time{}, map[string]string{}
 	tick := time.NewTicker(playerPoll)
@@ -80,7 +71,6 @@ func (p *pcsPlayer) follow() {
 		case <-p.ctx.Done():
 			return
 		case <-tick.C:
-		case <-p.wake:
 		}
 	}
 }

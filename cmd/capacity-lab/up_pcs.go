@@ -30,7 +30,7 @@ func (l *lab) startPCS(ctx context.Context) error {
 	}
 	p := &pcsPlayer{
 		sim: l.sim, region: cluster.Region, name: cluster.Name, static: staticGroup(cluster),
-		log: l.log, wake: make(chan struct{}, 1),
+		log: l.log,
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.base = slurmlab.Config{
@@ -49,7 +49,6 @@ func (l *lab) startPCS(ctx context.Context) error {
 	}
 	l.machines = newMachines(l.cluster, l.bootDelay, l.log, p.nodeOf, l.sim.MetadataURL)
 	l.sim.OnInstance(l.machines.observe)
-	l.sim.OnPCS(func(awssim.PCSEvent) { p.changed() })
 	p.done.Go(p.follow)
 	return nil
 }

@@ -13,6 +13,7 @@ const (
 	stateRunning      = "running"
 	stateShuttingDown = "shutting-down"
 	stateTerminated   = "terminated"
+	userShutdown      = "Client.UserInitiatedShutdown" // StateReason
 )
 
 // stateCodes are EC2's numbers of instance states (EC2 API Reference, InstanceState).
@@ -243,7 +244,7 @@ func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, err
 	for _, id := range in.InstanceIds {
 		i := c.region.instances[id]
 		before := i.State
-		s.terminate(c.region, i, "Client.UserInitiatedShutdown")
+		s.terminate(c.region, i, userShutdown)
 		after := i.State
 		if before != stateTerminated {
 			after = stateShuttingDown // EC2's answer, even if it is done at once

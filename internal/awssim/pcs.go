@@ -1,9 +1,13 @@
 package awssim
 
 import (
+	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -19,175 +23,265 @@ type pcsAnswer struct {
 	body   []byte
 }
 
-// pcsCluster is a cluster with all that belongs to it.
-type pcsCluster struct {
-	pcsWireCluster
-	region *region
-	tags   map[string]string
-	groups []*pcsGroup
-	queues []*pcsQueue
-}
+// pcsThing is what clusters, node groups and queues have in common: what List operations show. Like them it is kept as
+// it is on the wire: their exported members have the service model's names.
+type pcsThing struct {
+	Name       string    `json:"name"`
+	ID         string    `json:"id"`
+	ARN        string    `json:"arn"`
+	ClusterID  string    `json:"clusterId,omitempty"`
+	CreatedAt  time.Time `json:"createdAt"`
+	ModifiedAt time.Time `json:"modifiedAt"`
+	Status     string    `json:"status"`
 
-// pcsGroup is a compute node group.
-type pcsGroup struct {
-	pcsWireGroup
-	tags    map[string]string
-	managed string            // id of the launch template that PCS derives from the custom one
-	nodes   map[string]string // Slurm node name to id of the instance behind it
-	replace map[string]bool   // ids of instances from before an update: PCS replaces each when it is idle
-}
-
-type pcsQueue struct {
-	pcsWireQueue
+	kind string // in PCS's exceptions
 	tags map[string]string
 }
 
+const (
+	kindCluster = "CLUSTER"
+	kindGroup   = "COMPUTE_NODE_GROUP"
+	kindQueue   = "QUEUE"
+)
+
 // Statuses of clusters, node groups and queues.
 const (
-	statusCreating = "CREATING"
-	statusActive   = "ACTIVE"
-	statusUpdating = "UPDATING"
-	statusDeleting = "DELETING"
-	statusDeleted  = "DELETED"
+	statusCreating     = "CREATING"
+	statusActive       = "ACTIVE"
+	statusUpdating     = "UPDATING"
+	statusUpdateFailed = "UPDATE_FAILED"
+	statusSuspended    = "SUSPENDED"
+	statusDeleting     = "DELETING"
 )
+
+type pcsHolder interface{ thing() *pcsThing }
+
+func (t *pcsThing) thing() *pcsThing { return t }
+
+// pcsRequest is a request of PCS, but for the members of what it creates or updates. The identifiers are resolved.
+type pcsRequest struct {
+	ClusterID   string            `json:"clusterIdentifier"`
+	GroupID     string            `json:"computeNodeGroupIdentifier"`
+	QueueID     string            `json:"queueIdentifier"`
+	ClusterName string            `json:"clusterName"`
+	GroupName   string            `json:"computeNodeGroupName"`
+	QueueName   string            `json:"queueName"`
+	ARN         string            `json:"resourceArn"`
+	Tags        map[string]string `json:"tags"`
+	TagKeys     []string          `json:"tagKeys"`
+	Token       string            `json:"clientToken"`
+	MaxResults  *int              `json:"maxResults"`
+	NextToken   string            `json:"nextToken"`
+
+	cluster *pcsCluster
+	group   *pcsGroup
+	queue   *pcsQueue
+}
 
 // pcsOperations names every operation of PCS.
 func (s *Sim) pcsOperations() map[string]operation {
-	return map[string]operation{
-		"CreateCluster":          pcsOperation(s.createCluster),
-		"GetCluster":             pcsOperation(s.getCluster),
-		"ListClusters":           pcsOperation(s.listClusters),
-		"UpdateCluster":          pcsOperation(s.updateCluster),
-		"DeleteCluster":          pcsOperation(s.deleteCluster),
-		"CreateComputeNodeGroup": pcsOperation(s.createNodeGroup),
-		"GetComputeNodeGroup":    pcsOperation(s.getNodeGroup),
-		"ListComputeNodeGroups":  pcsOperation(s.listNodeGroups),
-		"UpdateComputeNodeGroup": pcsOperation(s.updateNodeGroup),
-		"DeleteComputeNodeGroup": pcsOperation(s.deleteNodeGroup),
-		"CreateQueue":            pcsOperation(s.createQueue),
-		"GetQueue":               pcsOperation(s.getQueue),
-		"ListQueues":             pcsOperation(s.listQueues),
-		"UpdateQueue":            pcsOperation(s.updateQueue),
-		"DeleteQueue":            pcsOperation(s.deleteQueue),
-		"TagResource":            pcsOperation(s.tagResource),
-		"UntagResource":          pcsOperation(s.untagResource),
-		"ListTagsForResource":    pcsOperation(s.listTagsForResource),
+	operations := map[string]operation{}
+	for name, handle := range map[string]func(*call, *pcsRequest) (any, error){
+		"CreateCluster": s.createCluster,
+		"GetCluster":    func(_ *call, in *pcsRequest) (any, error) { return object{"cluster": in.cluster}, nil },
+		"ListClusters":  func(c *call, in *pcsRequest) (any, error) { return pcsPage(in, "clusters", c.region.pcs.clusters) },
+		"UpdateCluster": s.updateCluster,
+		"DeleteCluster": s.deleteCluster,
 
-		"RegisterComputeNodeGroupInstance": func(*call) ([]byte, error) {
+		"CreateComputeNodeGroup": s.createNodeGroup,
+		"GetComputeNodeGroup":    func(_ *call, in *pcsRequest) (any, error) { return object{"computeNodeGroup": in.group}, nil },
+		"ListComputeNodeGroups":  func(_ *call, in *pcsRequest) (any, error) { return pcsPage(in, "computeNodeGroups", in.cluster.groups) },
+		"UpdateComputeNodeGroup": s.updateNodeGroup,
+		"DeleteComputeNodeGroup": s.deleteNodeGroup,
+
+		"CreateQueue": s.createQueue,
+		"GetQueue":    func(_ *call, in *pcsRequest) (any, error) { return object{"queue": in.queue}, nil },
+		"ListQueues":  func(_ *call, in *pcsRequest) (any, error) { return pcsPage(in, "queues", in.cluster.queues) },
+		"UpdateQueue": s.updateQueue,
+		"DeleteQueue": s.deleteQueue,
+
+		"TagResource":         s.tagResource,
+		"UntagResource":       s.tagResource,
+		"ListTagsForResource": s.tagResource,
+		"RegisterComputeNodeGroupInstance": func(*call, *pcsRequest) (any, error) {
 			return nil, apiErrorf("AccessDeniedException",
 				"the simulator registers no instances: its nodes are launched with Sim.LaunchForNodeGroup")
 		},
+	} {
+		operations[name] = pcsOperation(handle)
 	}
+	return operations
 }
 
-// pcsOperation makes an operation from a handler: it checks the request against the service model, decodes it,
-// answers a client token that was seen before with the first answer, and encodes the result.
-func pcsOperation[In, Out any](handle func(*call, *In) (Out, error)) operation {
+// pcsOperation makes an operation from a handler: it decodes the request, answers a client token that was seen before
+// with the first answer, finds what the request names, and encodes the result.
+func pcsOperation(handle func(*call, *pcsRequest) (any, error)) operation {
 	return func(c *call) ([]byte, error) {
-		var in In
-		if err := json.Unmarshal(c.Body, &in); err != nil {
+		var in pcsRequest
+		var members map[string]any
+		if err := cmp.Or(json.Unmarshal(c.Body, &in), json.Unmarshal(c.Body, &members)); err != nil {
 			return nil, fmt.Errorf("decoding %s: %w", c.Operation, err)
 		}
-		key, params, err := pcsToken(c)
+		if n := len(in.Token); in.Token != "" && (n < 8 || n > 100) { // bounds of SBClientToken in the service model
+			return nil, pcsInvalid("clientToken", "a client token has 8 to 100 characters, not %d", n)
+		}
+		delete(members, "clientToken")
+		rest, err := json.Marshal(members)
 		if err != nil {
 			return nil, err
 		}
-		tokens := c.region.pcs.tokens
-		if first, ok := tokens[key]; ok {
-			if first.params != params {
-				return nil, pcsConflict("", "", "the client token %s was used before with other parameters", key.token)
-			}
+		p, key := &c.region.pcs, tokenKey{c.Region, c.Operation, in.Token}
+		if first, ok := p.tokens[key]; ok && first.params != string(rest) {
+			return nil, pcsConflict(nil, "the client token %s was used before with other parameters", in.Token)
+		} else if ok {
 			return first.body, nil
+		}
+		if err := in.find(p); err != nil {
+			return nil, err
 		}
 		out, err := handle(c, &in)
 		if err != nil {
 			return nil, err
 		}
 		body, err := json.Marshal(out)
-		if err == nil && key.token != "" {
-			tokens[key] = pcsAnswer{params, body}
+		if err == nil && in.Token != "" {
+			p.tokens[key] = pcsAnswer{string(rest), body}
 		}
 		return body, err
 	}
 }
 
-// clientToken takes the token out of a request; the rest of the parameters identifies a repetition. The token is
-// empty for an operation without one.
-func pcsToken(c *call) (key tokenKey, params string, err error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(c.Body, &members); err != nil {
-		return key, "", err
+func (in *pcsRequest) find(p *pcsState) (err error) {
+	if in.ClusterID != "" {
+		in.cluster, err = pcsFind(p.clusters, kindCluster, in.ClusterID)
 	}
-	key = tokenKey{region: c.Region, operation: c.Operation}
-	if raw, ok := members["clientToken"]; ok {
-		if err := json.Unmarshal(raw, &key.token); err != nil {
-			return key, "", err
-		}
-		// Bounds of SBClientToken in the service model.
-		if n := len(key.token); n < 8 || n > 100 {
-			return key, "", pcsInvalid("clientToken", "a client token has 8 to 100 characters, not %d", n)
-		}
-		delete(members, "clientToken")
+	if err == nil && in.GroupID != "" {
+		in.group, err = pcsFind(in.cluster.groups, kindGroup, in.GroupID)
 	}
-	rest, err := json.Marshal(members) // compact, and sorted by name
-	return key, string(rest), err
+	if err == nil && in.QueueID != "" {
+		in.queue, err = pcsFind(in.cluster.queues, kindQueue, in.QueueID)
+	}
+	return err
 }
 
-// newPCSID makes an id such as pcs_0123456789.
-func (s *Sim) newPCSID() string {
-	id := s.newID("pcs")
-	return "pcs_" + id[len(id)-10:]
+// pcsFind finds something by its name or id.
+func pcsFind[T pcsHolder](all []T, kind, identifier string) (found T, err error) {
+	for _, one := range all {
+		if t := one.thing(); t.ID == identifier || t.Name == identifier {
+			return one, nil
+		}
+	}
+	return found, pcsNotFound(kind, identifier)
 }
 
-// after runs f when PCS has taken its time to create, update or delete something.
-func (s *Sim) after(f func()) { s.later(time.Duration(s.scenario.PCSDelay), f) }
+// complete gives a new thing PCS's own members; its ARN follows on that of what it is in.
+func (s *Sim) complete(t *pcsThing, kind, in string) {
+	if t.kind = kind; t.ID == "" {
+		id := s.newID("pcs")
+		t.ID = "pcs_" + id[len(id)-10:]
+	}
+	t.ARN = in + t.ID
+	t.CreatedAt, t.ModifiedAt = s.pcsNow(), s.pcsNow()
+}
+
+// change puts a thing into a status, and has done called when PCS has taken its time.
+func (s *Sim) change(t *pcsThing, status string, done func()) {
+	t.Status, t.ModifiedAt = status, s.pcsNow()
+	s.later(time.Duration(s.scenario.PCSDelay), func() {
+		t.Status, t.ModifiedAt = statusActive, s.pcsNow()
+		done()
+	})
+}
 
 // pcsNow is the time as PCS shows it.
 func (s *Sim) pcsNow() time.Time { return s.now.UTC().Truncate(time.Millisecond) }
 
-// cluster finds a cluster by name or id.
-func (p *pcsState) cluster(identifier string) (*pcsCluster, error) {
-	for _, cl := range p.clusters {
-		if cl.ID == identifier || cl.Name == identifier {
-			return cl, nil
-		}
+// must refuses a change of something that PCS is changing already.
+func (t *pcsThing) must(be ...string) error {
+	if slices.Contains(be, t.Status) {
+		return nil
 	}
-	return nil, pcsNotFound(kindCluster, identifier)
+	return pcsConflict(t, "%s %s is in status %s, not ACTIVE", t.kind, t.ID, t.Status)
 }
 
-func (cl *pcsCluster) group(identifier string) (*pcsGroup, error) {
-	for _, g := range cl.groups {
-		if g.ID == identifier || g.Name == identifier {
-			return g, nil
-		}
-	}
-	return nil, pcsNotFound(kindGroup, identifier)
+// deletable is an error while PCS changes the thing.
+func (t *pcsThing) deletable() error {
+	return t.must(statusActive, "CREATE_FAILED", statusUpdateFailed, "DELETE_FAILED", statusSuspended)
 }
 
-func (cl *pcsCluster) queue(identifier string) (*pcsQueue, error) {
-	for _, q := range cl.queues {
-		if q.ID == identifier || q.Name == identifier {
-			return q, nil
+// pcsPageToken marks the content of a token before it is encoded.
+const pcsPageToken = "after "
+
+// pcsPage is one page of summaries in the order of names. PCS takes 1 to 100 results a page. The token holds the last
+// name shown, so that what is created or deleted between two pages changes nothing else.
+func pcsPage[T pcsHolder](in *pcsRequest, list string, things []T) (any, error) {
+	all := []pcsThing{} // an empty list, not null
+	for _, one := range things {
+		all = append(all, *one.thing())
+	}
+	size := 100
+	if in.MaxResults != nil {
+		if size = *in.MaxResults; size < 1 || size > 100 {
+			return nil, pcsInvalid("maxResults", "%d is not between 1 and 100", size)
 		}
 	}
-	return nil, pcsNotFound(kindQueue, identifier)
-}
-
-// slurmVersion turns "25.05" into 2505, and anything else into 0.
-func slurmVersion(text string) int {
-	var year, month int
-	if n, _ := fmt.Sscanf(text, "%2d.%2d", &year, &month); n != 2 || len(text) != 5 {
-		return 0
+	slices.SortFunc(all, func(a, b pcsThing) int { return strings.Compare(a.Name, b.Name) })
+	if in.NextToken != "" {
+		text, err := base64.RawURLEncoding.DecodeString(in.NextToken)
+		last, ok := strings.CutPrefix(string(text), pcsPageToken)
+		if err != nil || !ok {
+			return nil, pcsInvalid("nextToken", "this is not a token that PCS gave")
+		}
+		all = slices.DeleteFunc(all, func(t pcsThing) bool { return t.Name <= last })
 	}
-	return year*100 + month
+	out := object{list: all[:min(size, len(all))]}
+	if len(all) > size {
+		out["nextToken"] = base64.RawURLEncoding.EncodeToString([]byte(pcsPageToken + all[size-1].Name))
+	}
+	return out, nil
 }
 
-// queuesOf names the queues that use a node group.
-func (cl *pcsCluster) queuesOf(group string) (names []string) {
-	for _, q := range cl.queues {
-		if slices.Contains(q.groupIDs(), group) {
-			names = append(names, q.Name)
+func checkPCSTags(v *pcsValidation, tags map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		switch {
+		case strings.HasPrefix(strings.ToLower(key), "aws:"):
+			v.add("tags", "the key %q starts with aws:, which is for AWS", key)
+		case len(key) < 1 || len(key) > 128:
+			v.add("tags", "the key %q has %d characters, a key has 1 to 128", key, len(key))
+		case len(tags[key]) > 256:
+			v.add("tags", "the value of %q has %d characters, a value has at most 256", key, len(tags[key]))
 		}
 	}
-	return names
+}
+
+// tagResource tags a cluster, node group or queue, takes tags away, or lists them.
+func (s *Sim) tagResource(c *call, in *pcsRequest) (any, error) {
+	var tagged *pcsThing
+	for _, cl := range c.region.pcs.clusters {
+		things := []pcsHolder{cl}
+		for _, g := range cl.groups {
+			things = append(things, g)
+		}
+		for _, q := range cl.queues {
+			things = append(things, q)
+		}
+		for _, one := range things {
+			if one.thing().ARN == in.ARN {
+				tagged = one.thing()
+			}
+		}
+	}
+	if tagged == nil {
+		return nil, pcsNotFound("", in.ARN)
+	}
+	var v pcsValidation
+	if checkPCSTags(&v, in.Tags); v.err() != nil {
+		return nil, v.err()
+	}
+	maps.Copy(tagged.tags, in.Tags)
+	maps.DeleteFunc(tagged.tags, func(key, _ string) bool { return slices.Contains(in.TagKeys, key) })
+	if c.Operation == "ListTagsForResource" {
+		return object{"tags": tagged.tags}, nil
+	}
+	return object{}, nil
 }

@@ -52,7 +52,7 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 
 // checkScaling wants a static group (minimum = maximum) or a dynamic one (minimum 0): AWS PCS User Guide,
 // "Creating a compute node group": PCS does not support a mix of both.
-func checkScaling(v *pcsValidation, scaling pcsWireScaling) {
+func checkScaling(v *pcsValidation, scaling pcsScaling) {
 	switch {
 	case scaling.Min < 0 || scaling.Max < 0:
 		v.add("scalingConfiguration", "the counts cannot be negative")

@@ -1,10 +1,44 @@
 package awssim
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 )
+
+// pcsCluster is a cluster with all that belongs to it.
+type pcsCluster struct {
+	pcsThing
+	Scheduler          pcsScheduler  `json:"scheduler"`
+	Size               string        `json:"size"`
+	Networking         pcsNetworking `json:"networking"`
+	SlurmConfiguration pcsSettings   `json:"slurmConfiguration,omitempty"`
+	Endpoints          []pcsEndpoint `json:"endpoints,omitempty"`
+
+	region *region
+	groups []*pcsGroup
+	queues []*pcsQueue
+}
+
+type pcsScheduler struct {
+	Type    string `json:"type,omitempty"`
+	Version string `json:"version"`
+}
+
+type pcsNetworking struct {
+	SubnetIDs        []string `json:"subnetIds,omitempty"`
+	SecurityGroupIDs []string `json:"securityGroupIds,omitempty"`
+	NetworkType      string   `json:"networkType,omitempty"`
+}
+
+type pcsEndpoint struct {
+	Type      string `json:"type"`
+	PrivateIP string `json:"privateIpAddress"`
+	Port      string `json:"port"`
+}
 
 // Name patterns and lengths are those of the service model: ClusterName, ComputeNodeGroupName, QueueName.
 var pcsName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]+$`)
@@ -26,24 +60,12 @@ var clusterVersions = []string{"24.11", "25.05", "25.11", "26.05"}
 // sizeLimits are the nodes that a cluster size manages, as the sum of maxInstanceCount over its node groups.
 var sizeLimits = map[string]int{"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
 
-type createClusterInput struct {
-	Name               string            `json:"clusterName"`
-	Scheduler          pcsWireScheduler  `json:"scheduler"`
-	Size               string            `json:"size"`
-	Networking         pcsWireNetworking `json:"networking"`
-	SlurmConfiguration pcsSettings       `json:"slurmConfiguration"`
-	Tags               map[string]string `json:"tags"`
-}
-
-type clusterOutput struct {
-	Cluster pcsWireCluster `json:"cluster"`
-}
-
-func (s *Sim) createCluster(c *call, in *createClusterInput) (*clusterOutput, error) {
-	cl := &pcsCluster{region: c.region, tags: copyTags(in.Tags), pcsWireCluster: pcsWireCluster{
-		Name: in.Name, Size: in.Size, Scheduler: in.Scheduler, Networking: in.Networking, Status: statusCreating,
-	}}
-	cl.SlurmConfiguration = in.SlurmConfiguration
+func (s *Sim) createCluster(c *call, in *pcsRequest) (any, error) {
+	cl := &pcsCluster{region: c.region}
+	if err := json.Unmarshal(c.Body, cl); err != nil {
+		return nil, err
+	}
+	cl.Name, cl.tags = in.ClusterName, copyTags(in.Tags)
 	var v pcsValidation
 	checkPCSName(&v, "clusterName", cl.Name, 40)
 	if checkNewCluster(&v, cl); v.err() != nil {
@@ -52,14 +74,14 @@ func (s *Sim) createCluster(c *call, in *createClusterInput) (*clusterOutput, er
 	for _, other := range c.region.pcs.clusters {
 		switch {
 		case other.Name == cl.Name:
-			return nil, pcsConflict(kindCluster, other.ID, "a cluster with the name %q exists", cl.Name)
+			return nil, pcsConflict(&other.pcsThing, "a cluster with the name %q exists", cl.Name)
 		case other.Status == statusCreating:
-			return nil, pcsQuota(kindCluster, other.ID, "only 1 cluster at a time can be in status CREATING, and %q is", other.Name)
+			return nil, pcsQuota(&other.pcsThing, "only 1 cluster at a time can be in status CREATING, and %q is", other.Name)
 		}
 	}
 	s.addCluster(c.region, cl)
-	s.after(func() { s.clusterActive(cl) })
-	return &clusterOutput{cl.pcsWireCluster}, nil
+	s.change(&cl.pcsThing, statusCreating, cl.putEndpoints)
+	return object{"cluster": cl}, nil
 }
 
 func checkNewCluster(v *pcsValidation, cl *pcsCluster) {
@@ -84,11 +106,7 @@ func checkNewCluster(v *pcsValidation, cl *pcsCluster) {
 
 // addCluster completes a cluster with PCS's own choices and adds it to the region.
 func (s *Sim) addCluster(r *region, cl *pcsCluster) {
-	if cl.ID == "" {
-		cl.ID = s.newPCSID()
-	}
-	cl.ARN = s.arn("pcs", r.name, "cluster/"+cl.ID)
-	cl.CreatedAt, cl.ModifiedAt = s.pcsNow(), s.pcsNow()
+	s.complete(&cl.pcsThing, kindCluster, s.arn("pcs", r.name, "cluster/"))
 	cl.Networking.NetworkType = "IPV4"
 	secret := s.arn("secretsmanager", r.name, "secret:pcs!slurm-secret-"+cl.ID+"-AbCdEf")
 	defaults := pcsSettings{
@@ -101,127 +119,79 @@ func (s *Sim) addCluster(r *region, cl *pcsCluster) {
 	r.pcs.clusters = append(r.pcs.clusters, cl)
 }
 
-func (s *Sim) clusterActive(cl *pcsCluster) {
-	cl.Status, cl.ModifiedAt = statusActive, s.pcsNow()
-	cl.Endpoints = cl.endpoints()
-}
-
-// endpoints puts the controller on the tenth address of the cluster's subnet, at the ports that PCS uses.
-func (cl *pcsCluster) endpoints() []pcsWireEndpoint {
+// putEndpoints puts the controller on the tenth address of the cluster's subnet, at the ports that PCS uses.
+func (cl *pcsCluster) putEndpoints() {
 	ip := cl.region.subnet(cl.Networking.SubnetIDs[0]).prefix.Addr()
 	for range 10 {
 		ip = ip.Next()
 	}
-	endpoints := []pcsWireEndpoint{{Type: "SLURMCTLD", PrivateIP: ip.String(), Port: "6817"}}
+	cl.Endpoints = []pcsEndpoint{{"SLURMCTLD", ip.String(), "6817"}}
 	if cl.SlurmConfiguration.mode("accounting") == "STANDARD" {
-		endpoints = append(endpoints, pcsWireEndpoint{Type: "SLURMDBD", PrivateIP: ip.String(), Port: "6819"})
+		cl.Endpoints = append(cl.Endpoints, pcsEndpoint{"SLURMDBD", ip.String(), "6819"})
 	}
 	if cl.SlurmConfiguration.mode("slurmRest") == "STANDARD" {
-		endpoints = append(endpoints, pcsWireEndpoint{Type: "SLURMRESTD", PrivateIP: ip.String(), Port: "6820"})
+		cl.Endpoints = append(cl.Endpoints, pcsEndpoint{"SLURMRESTD", ip.String(), "6820"})
 	}
-	return endpoints
 }
 
-type clusterInput struct {
-	Cluster string `json:"clusterIdentifier"`
-}
-
-func (s *Sim) getCluster(c *call, in *clusterInput) (*clusterOutput, error) {
-	cl, err := c.region.pcs.cluster(in.Cluster)
+// updateCluster is refused while the cluster or any of its node groups and queues is being changed.
+func (s *Sim) updateCluster(c *call, in *pcsRequest) (any, error) {
+	cl := in.cluster
+	err := cl.must(statusActive, statusUpdateFailed, statusSuspended)
+	for _, g := range cl.groups {
+		err = cmp.Or(err, g.must(statusActive))
+	}
+	for _, q := range cl.queues {
+		err = cmp.Or(err, q.must(statusActive))
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &clusterOutput{cl.pcsWireCluster}, nil
-}
-
-type pcsListInput struct {
-	Cluster    string `json:"clusterIdentifier"`
-	MaxResults *int   `json:"maxResults"`
-	NextToken  string `json:"nextToken"`
-}
-
-type listClustersOutput struct {
-	Clusters  []pcsWireSummary `json:"clusters"`
-	NextToken string           `json:"nextToken,omitempty"`
-}
-
-func (s *Sim) listClusters(c *call, in *pcsListInput) (*listClustersOutput, error) {
-	var all []pcsWireSummary
-	for _, cl := range c.region.pcs.clusters {
-		all = append(all, pcsWireSummary{Name: cl.Name, ID: cl.ID, ARN: cl.ARN,
-			CreatedAt: cl.CreatedAt, ModifiedAt: cl.ModifiedAt, Status: cl.Status})
+	var change struct {
+		Scheduler          pcsScheduler `json:"scheduler"`
+		SlurmConfiguration pcsSettings  `json:"slurmConfiguration"`
 	}
-	shown, next, err := pcsPage(all, in.MaxResults, in.NextToken)
-	return &listClustersOutput{shown, next}, err
-}
-
-type updateClusterInput struct {
-	Cluster            string            `json:"clusterIdentifier"`
-	Scheduler          *pcsWireScheduler `json:"scheduler"`
-	SlurmConfiguration pcsSettings       `json:"slurmConfiguration"`
-}
-
-func (s *Sim) updateCluster(c *call, in *updateClusterInput) (*clusterOutput, error) {
-	cl, err := c.region.pcs.cluster(in.Cluster)
-	if err != nil {
-		return nil, err
-	}
-	if err := cl.checkAllActive(); err != nil {
+	if err := json.Unmarshal(c.Body, &change); err != nil {
 		return nil, err
 	}
 	var v pcsValidation
-	if in.Scheduler != nil && slurmVersion(in.Scheduler.Version) <= slurmVersion(cl.Scheduler.Version) {
-		v.add("scheduler.version", "%q is not newer than %s", in.Scheduler.Version, cl.Scheduler.Version)
+	version := change.Scheduler.Version
+	if version != "" && slurmVersion(version) <= slurmVersion(cl.Scheduler.Version) {
+		v.add("scheduler.version", "%q is not newer than %s", version, cl.Scheduler.Version)
 	}
-	checkSettings(&v, in.SlurmConfiguration, clusterParameters, cl)
-	if err := v.err(); err != nil {
-		return nil, err
+	if checkSettings(&v, change.SlurmConfiguration, clusterParameters, cl); v.err() != nil {
+		return nil, v.err()
 	}
-	if in.Scheduler != nil {
-		cl.Scheduler.Version = in.Scheduler.Version
+	if version != "" {
+		cl.Scheduler.Version = version
 	}
-	cl.SlurmConfiguration = cl.SlurmConfiguration.merge(in.SlurmConfiguration)
-	cl.Status, cl.ModifiedAt = statusUpdating, s.pcsNow()
-	answer := &clusterOutput{cl.pcsWireCluster}
-	s.after(func() { s.clusterActive(cl) })
-	return answer, nil
+	cl.SlurmConfiguration = cl.SlurmConfiguration.merge(change.SlurmConfiguration)
+	s.change(&cl.pcsThing, statusUpdating, cl.putEndpoints)
+	return object{"cluster": cl}, nil
 }
 
-// checkAllActive refuses to update a cluster while it or any of its node groups and queues is being changed.
-func (cl *pcsCluster) checkAllActive() error {
-	if cl.Status != statusActive && cl.Status != "UPDATE_FAILED" && cl.Status != "SUSPENDED" {
-		return pcsNotActive(kindCluster, cl.ID, cl.Status)
-	}
-	for _, g := range cl.groups {
-		if g.Status != statusActive {
-			return pcsNotActive(kindGroup, g.ID, g.Status)
-		}
-	}
-	for _, q := range cl.queues {
-		if q.Status != statusActive {
-			return pcsNotActive(kindQueue, q.ID, q.Status)
-		}
-	}
-	return nil
-}
-
-func (s *Sim) deleteCluster(c *call, in *clusterInput) (*pcsNothing, error) {
-	cl, err := c.region.pcs.cluster(in.Cluster)
-	if err != nil {
+func (s *Sim) deleteCluster(c *call, in *pcsRequest) (any, error) {
+	cl := in.cluster
+	if err := cl.deletable(); err != nil {
 		return nil, err
-	}
-	if cl.Status == statusCreating || cl.Status == statusUpdating || cl.Status == statusDeleting {
-		return nil, pcsNotActive(kindCluster, cl.ID, cl.Status)
 	}
 	if len(cl.queues)+len(cl.groups) > 0 {
-		return nil, pcsConflict(kindCluster, cl.ID, "cluster %s still has %d queues and %d compute node groups: delete them first",
+		return nil, pcsConflict(&cl.pcsThing, "cluster %s still has %d queues and %d compute node groups: delete them first",
 			cl.Name, len(cl.queues), len(cl.groups))
 	}
-	cl.Status, cl.ModifiedAt = statusDeleting, s.pcsNow()
-	s.after(func() {
-		cl.Status = statusDeleted
-		pcs := &c.region.pcs
-		pcs.clusters = slices.DeleteFunc(pcs.clusters, func(other *pcsCluster) bool { return other == cl })
-	})
-	return &pcsNothing{}, nil
+	s.change(&cl.pcsThing, statusDeleting, func() { remove(&c.region.pcs.clusters, cl) })
+	return object{}, nil
+}
+
+func remove[T comparable](from *[]T, one T) {
+	*from = slices.DeleteFunc(*from, func(other T) bool { return other == one })
+}
+
+// slurmVersion turns "25.05" into 2505, and anything else into 0.
+func slurmVersion(text string) int {
+	var year, month int
+	if n, _ := fmt.Sscanf(text, "%2d.%2d", &year, &month); n != 2 || len(text) != 5 {
+		return 0
+	}
+	return year*100 + month
 }

@@ -20,7 +20,7 @@ type templateForPCS struct {
 	plainUserData       bool   // there is some, and it is no MIME multi-part archive
 }
 
-func (r *region) templateForPCS(want pcsWireTemplate) (templateForPCS, bool) {
+func (r *region) templateForPCS(want pcsTemplate) (templateForPCS, bool) {
 	t, err := r.template(want.ID, "")
 	if err != nil {
 		return templateForPCS{}, false
@@ -90,13 +90,11 @@ func (s *Sim) updateManagedTemplate(cl *pcsCluster, g *pcsGroup) error {
 	t, err := cl.region.template(g.managed, "")
 	if err != nil {
 		// Somebody deleted what is called do-not-delete.
-		return pcsConflict(kindGroup, g.ID, "the managed launch template %s of compute node group %s is gone", g.managed, g.Name)
+		return pcsConflict(&g.pcsThing, "the managed launch template %s of compute node group %s is gone", g.managed, g.Name)
 	}
 	t.defaultVersion = t.add(s.now, "", data).number
 	return nil
 }
-
-func (s *Sim) deleteManagedTemplate(r *region, g *pcsGroup) { delete(r.templates, g.managed) }
 
 // target is the reservation into which a node group launches, or nil.
 func (g *pcsGroup) target(r *region) *reservation {

@@ -2,14 +2,8 @@ package awssim
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
-)
-
-// Resource types in PCS's exceptions.
-const (
-	kindCluster = "CLUSTER"
-	kindGroup   = "COMPUTE_NODE_GROUP"
-	kindQueue   = "QUEUE"
 )
 
 // pcsValidation collects the fields of a request that are wrong, for one ValidationException.
@@ -44,27 +38,28 @@ func pcsInvalid(field, format string, args ...any) error {
 	return v.err()
 }
 
-func pcsConflict(kind, id, format string, args ...any) error {
-	e := apiErrorf("ConflictException", format, args...)
-	e.Detail = map[string]any{"resourceType": kind, "resourceId": id}
+// pcsConflict is about something that is there; nil for nothing.
+func pcsConflict(about *pcsThing, format string, args ...any) error {
+	return pcsAbout("ConflictException", about, format, args...)
+}
+
+func pcsQuota(about *pcsThing, format string, args ...any) error {
+	e := pcsAbout("ServiceQuotaExceededException", about, format, args...)
+	e.Detail["serviceCode"] = "pcs"
 	return e
 }
 
 func pcsNotFound(kind, id string) error {
-	e := apiErrorf("ResourceNotFoundException", "no %s has the name or id %q", kind, id)
-	e.Detail = map[string]any{"resourceType": kind, "resourceId": id}
-	return e
+	return pcsAbout("ResourceNotFoundException", &pcsThing{kind: kind, ID: id}, "no %s has the name or id %q", kind, id)
 }
 
-func pcsQuota(kind, id, format string, args ...any) error {
-	e := apiErrorf("ServiceQuotaExceededException", format, args...)
-	e.Detail = map[string]any{"serviceCode": "pcs", "resourceType": kind, "resourceId": id}
+func pcsAbout(code string, about *pcsThing, format string, args ...any) *APIError {
+	e := apiErrorf(code, format, args...)
+	e.Detail = map[string]any{}
+	if about != nil {
+		e.Detail["resourceType"], e.Detail["resourceId"] = about.kind, about.ID
+	}
 	return e
-}
-
-// notActive is the answer to a change of something that PCS is changing already.
-func pcsNotActive(kind, id, status string) error {
-	return pcsConflict(kind, id, "%s %s is in status %s, not ACTIVE", kind, id, status)
 }
 
 // pcsError gives an error that arose outside PCS the form of a modelled exception: a fault without a code, a defect of
@@ -82,8 +77,6 @@ func pcsError(e *APIError) *APIError {
 	case "ServiceQuotaExceededException":
 		out.Detail["serviceCode"] = "pcs"
 	}
-	for name, value := range e.Detail {
-		out.Detail[name] = value
-	}
+	maps.Copy(out.Detail, e.Detail)
 	return &out
 }

@@ -1,6 +1,8 @@
 package awssim
 
 import (
+	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -10,78 +12,103 @@ import (
 // Neither can be raised.
 const clusterQuota = 10
 
-type createGroupInput struct {
-	Cluster              string            `json:"clusterIdentifier"`
-	Name                 string            `json:"computeNodeGroupName"`
-	AMI                  string            `json:"amiId"`
-	SubnetIDs            []string          `json:"subnetIds"`
-	PurchaseOption       string            `json:"purchaseOption"`
-	LaunchTemplate       pcsWireTemplate   `json:"customLaunchTemplate"`
-	InstanceProfile      string            `json:"iamInstanceProfileArn"`
-	Scaling              pcsWireScaling    `json:"scalingConfiguration"`
-	Instances            []pcsWireInstance `json:"instanceConfigs"`
-	SpotOptions          pcsSettings       `json:"spotOptions"`
-	SlurmConfiguration   pcsSettings       `json:"slurmConfiguration"`
-	NodeLifecycleActions pcsSettings       `json:"nodeLifecycleActions"`
-	Tags                 map[string]string `json:"tags"`
+// pcsGroup is a compute node group.
+type pcsGroup struct {
+	pcsThing
+	AMI                  string        `json:"amiId,omitempty"`
+	SubnetIDs            []string      `json:"subnetIds"`
+	PurchaseOption       string        `json:"purchaseOption"`
+	LaunchTemplate       pcsTemplate   `json:"customLaunchTemplate"`
+	InstanceProfile      string        `json:"iamInstanceProfileArn"`
+	Scaling              pcsScaling    `json:"scalingConfiguration"`
+	Instances            []pcsInstance `json:"instanceConfigs"`
+	ErrorInfo            []pcsFailure  `json:"errorInfo,omitempty"`
+	SpotOptions          pcsSettings   `json:"spotOptions,omitempty"`
+	SlurmConfiguration   pcsSettings   `json:"slurmConfiguration,omitempty"`
+	NodeLifecycleActions pcsSettings   `json:"nodeLifecycleActions,omitempty"`
+
+	managed string            // id of the launch template that PCS derives from the custom one
+	nodes   map[string]string // Slurm node name to id of the instance behind it
+	replace map[string]bool   // ids of instances from before an update: PCS replaces each when it is idle
 }
 
-type groupOutput struct {
-	Group pcsWireGroup `json:"computeNodeGroup"`
+type pcsTemplate struct {
+	ID      string `json:"id"`
+	Version string `json:"version"`
 }
 
-func (s *Sim) createNodeGroup(c *call, in *createGroupInput) (*groupOutput, error) {
-	cl, err := c.region.pcs.cluster(in.Cluster)
-	if err != nil {
+type pcsScaling struct {
+	Min int `json:"minInstanceCount"`
+	Max int `json:"maxInstanceCount"`
+}
+
+type pcsInstance struct {
+	Type string `json:"instanceType,omitempty"`
+}
+
+// pcsFailure is one ErrorInfo of PCS.
+type pcsFailure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
+	cl := in.cluster
+	if err := cl.must(statusActive); err != nil {
 		return nil, err
 	}
-	if cl.Status != statusActive {
-		return nil, pcsNotActive(kindCluster, cl.ID, cl.Status)
+	if other, err := pcsFind(cl.groups, kindGroup, in.GroupName); err == nil {
+		return nil, pcsConflict(&other.pcsThing, "cluster %s has a compute node group with the name %q", cl.Name, in.GroupName)
 	}
-	if other, err := cl.group(in.Name); err == nil {
-		return nil, pcsConflict(kindGroup, other.ID, "cluster %s has a compute node group with the name %q", cl.Name, in.Name)
-	}
-	g := &pcsGroup{tags: copyTags(in.Tags), nodes: map[string]string{}, replace: map[string]bool{}}
-	g.pcsWireGroup = pcsWireGroup{
-		Name: in.Name, ClusterID: cl.ID, AMI: in.AMI, SubnetIDs: in.SubnetIDs, PurchaseOption: in.PurchaseOption,
-		LaunchTemplate: in.LaunchTemplate, InstanceProfile: in.InstanceProfile, Scaling: in.Scaling,
-		Instances: in.Instances, SpotOptions: in.SpotOptions, SlurmConfiguration: in.SlurmConfiguration,
-		NodeLifecycleActions: in.NodeLifecycleActions, Status: statusCreating,
-	}
-	if g.PurchaseOption == "" {
-		g.PurchaseOption = "ONDEMAND"
-	}
-	if err := checkGroup(cl, g, nil); err != nil {
+	g := &pcsGroup{}
+	if err := json.Unmarshal(c.Body, g); err != nil {
 		return nil, err
 	}
+	g.Name, g.tags = in.GroupName, copyTags(in.Tags)
 	if len(cl.groups) >= clusterQuota {
-		return nil, pcsQuota(kindGroup, cl.ID, "cluster %s has %d compute node groups, and the quota is %d", cl.Name, len(cl.groups), clusterQuota)
-	}
-	if err := cl.checkSize(g); err != nil {
-		return nil, err
+		return nil, pcsQuota(&cl.pcsThing, "cluster %s has %d compute node groups, and the quota is %d", cl.Name, len(cl.groups), clusterQuota)
 	}
 	if err := s.addGroup(cl, g); err != nil {
 		return nil, err
 	}
-	s.after(func() { s.settleGroup(g, "CREATE_FAILED") })
-	return &groupOutput{g.pcsWireGroup}, nil
+	s.change(&g.pcsThing, statusCreating, func() { s.settleGroup(g, "CREATE_FAILED") })
+	return object{"computeNodeGroup": g}, nil
 }
 
-// addGroup completes a node group with PCS's own choices, makes its managed launch template and adds it to the
-// cluster.
-func (s *Sim) addGroup(cl *pcsCluster, g *pcsGroup) error {
-	if g.ID == "" {
-		g.ID = s.newPCSID()
+// addGroup checks a node group, completes it with PCS's own choices, makes its managed launch template and adds it to
+// the cluster.
+func (s *Sim) addGroup(cl *pcsCluster, g *pcsGroup) (err error) {
+	g.PurchaseOption = cmp.Or(g.PurchaseOption, "ONDEMAND")
+	if err := cmp.Or(checkGroup(cl, g, nil), cl.checkSize(g)); err != nil {
+		return err
 	}
+	g.nodes, g.replace = map[string]string{}, map[string]bool{}
+	s.complete(&g.pcsThing, kindGroup, cl.ARN+"/computenodegroup/")
 	g.ClusterID = cl.ID
-	g.ARN = cl.ARN + "/computenodegroup/" + g.ID
-	g.CreatedAt, g.ModifiedAt = s.pcsNow(), s.pcsNow()
-	var err error
 	if g.managed, err = s.makeManagedTemplate(cl, g); err != nil {
 		return err
 	}
 	cl.groups = append(cl.groups, g)
 	return nil
+}
+
+// FailNodeGroups lets the next n creations and updates of compute node groups, which PCS has accepted, end in
+// CREATE_FAILED or UPDATE_FAILED with this errorInfo.
+func (s *Sim) FailNodeGroups(n int, code, message string) {
+	s.do(func() {
+		for range n {
+			s.groupFailures = append(s.groupFailures, pcsFailure{code, message})
+		}
+	})
+}
+
+// settleGroup ends the operation of PCS on a node group: ACTIVE, or failed if that was asked for.
+func (s *Sim) settleGroup(g *pcsGroup, failed string) {
+	g.ErrorInfo = nil
+	if len(s.groupFailures) > 0 {
+		g.Status, g.ErrorInfo = failed, s.groupFailures[:1:1]
+		s.groupFailures = s.groupFailures[1:]
+	}
 }
 
 // checkSize refuses a node group with which the cluster would be larger than its size allows.
@@ -93,176 +120,193 @@ func (cl *pcsCluster) checkSize(g *pcsGroup) error {
 		}
 	}
 	if limit := sizeLimits[cl.Size]; total > limit {
-		return pcsQuota(kindCluster, cl.ID, "the total of maxInstanceCount across all compute node groups of cluster %s would be %d, and a %s cluster has at most %d nodes",
+		return pcsQuota(&cl.pcsThing, "the total of maxInstanceCount across all compute node groups of cluster %s would be %d, and a %s cluster has at most %d nodes",
 			cl.Name, total, cl.Size, limit)
 	}
 	return nil
 }
 
-type groupInput struct {
-	Cluster string `json:"clusterIdentifier"`
-	Group   string `json:"computeNodeGroupIdentifier"`
-}
-
-func (p *pcsState) clusterAndGroup(cluster, group string) (*pcsCluster, *pcsGroup, error) {
-	cl, err := p.cluster(cluster)
-	if err != nil {
-		return nil, nil, err
-	}
-	g, err := cl.group(group)
-	return cl, g, err
-}
-
-func (s *Sim) getNodeGroup(c *call, in *groupInput) (*groupOutput, error) {
-	_, g, err := c.region.pcs.clusterAndGroup(in.Cluster, in.Group)
-	if err != nil {
+// updateNodeGroup replaces what the request gives; the settings of Slurm are merged. Where the nodes themselves change,
+// PCS then replaces running instances, each when it is idle; other subnets and another scaling leave them alone.
+func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
+	cl, g := in.cluster, in.group
+	if err := cmp.Or(cl.must(statusActive), g.must(statusActive, statusUpdateFailed)); err != nil {
 		return nil, err
-	}
-	return &groupOutput{g.pcsWireGroup}, nil
-}
-
-type listGroupsOutput struct {
-	Groups    []pcsWireSummary `json:"computeNodeGroups"`
-	NextToken string           `json:"nextToken,omitempty"`
-}
-
-func (s *Sim) listNodeGroups(c *call, in *pcsListInput) (*listGroupsOutput, error) {
-	cl, err := c.region.pcs.cluster(in.Cluster)
-	if err != nil {
-		return nil, err
-	}
-	var all []pcsWireSummary
-	for _, g := range cl.groups {
-		all = append(all, pcsWireSummary{Name: g.Name, ID: g.ID, ARN: g.ARN, ClusterID: g.ClusterID,
-			CreatedAt: g.CreatedAt, ModifiedAt: g.ModifiedAt, Status: g.Status})
-	}
-	shown, next, err := pcsPage(all, in.MaxResults, in.NextToken)
-	return &listGroupsOutput{shown, next}, err
-}
-
-type updateGroupInput struct {
-	Cluster              string           `json:"clusterIdentifier"`
-	Group                string           `json:"computeNodeGroupIdentifier"`
-	AMI                  string           `json:"amiId"`
-	SubnetIDs            []string         `json:"subnetIds"`
-	PurchaseOption       string           `json:"purchaseOption"`
-	LaunchTemplate       *pcsWireTemplate `json:"customLaunchTemplate"`
-	InstanceProfile      string           `json:"iamInstanceProfileArn"`
-	Scaling              *pcsWireScaling  `json:"scalingConfiguration"`
-	SpotOptions          pcsSettings      `json:"spotOptions"`
-	SlurmConfiguration   pcsSettings      `json:"slurmConfiguration"`
-	NodeLifecycleActions pcsSettings      `json:"nodeLifecycleActions"`
-}
-
-// apply returns the group as it would be after the update.
-func (in *updateGroupInput) apply(g pcsWireGroup) pcsWireGroup {
-	if in.AMI != "" {
-		g.AMI = in.AMI
-	}
-	if in.SubnetIDs != nil {
-		g.SubnetIDs = in.SubnetIDs
-	}
-	if in.PurchaseOption != "" {
-		g.PurchaseOption = in.PurchaseOption
-	}
-	if in.LaunchTemplate != nil {
-		g.LaunchTemplate = *in.LaunchTemplate
-	}
-	if in.InstanceProfile != "" {
-		g.InstanceProfile = in.InstanceProfile
-	}
-	if in.Scaling != nil {
-		g.Scaling = *in.Scaling
-	}
-	if in.SpotOptions != nil {
-		g.SpotOptions = in.SpotOptions
-	}
-	if in.NodeLifecycleActions != nil {
-		g.NodeLifecycleActions = in.NodeLifecycleActions
-	}
-	if in.SlurmConfiguration != nil {
-		g.SlurmConfiguration = g.SlurmConfiguration.merge(in.SlurmConfiguration)
-		if idle, ok := g.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok && idle == -1 {
-			delete(g.SlurmConfiguration, "scaleDownIdleTimeInSeconds") // -1 removes the override of the cluster's value
-		}
-	}
-	return g
-}
-
-// replaces reports whether the update changes the nodes themselves: PCS then replaces running instances, each when it
-// is idle. Other subnets and another scaling leave them alone.
-func (in *updateGroupInput) replaces(g pcsWireGroup) bool {
-	return in.AMI != "" && in.AMI != g.AMI ||
-		in.PurchaseOption != "" && in.PurchaseOption != g.PurchaseOption ||
-		in.LaunchTemplate != nil && *in.LaunchTemplate != g.LaunchTemplate ||
-		in.InstanceProfile != "" && in.InstanceProfile != g.InstanceProfile ||
-		in.NodeLifecycleActions != nil
-}
-
-func (s *Sim) updateNodeGroup(c *call, in *updateGroupInput) (*groupOutput, error) {
-	cl, g, err := c.region.pcs.clusterAndGroup(in.Cluster, in.Group)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case cl.Status != statusActive:
-		return nil, pcsNotActive(kindCluster, cl.ID, cl.Status)
-	case g.Status != statusActive && g.Status != "UPDATE_FAILED":
-		return nil, pcsNotActive(kindGroup, g.ID, g.Status)
 	}
 	updated := *g
-	updated.pcsWireGroup = in.apply(g.pcsWireGroup)
-	if err := checkGroup(cl, &updated, g); err != nil {
+	updated.SubnetIDs, updated.SpotOptions, updated.SlurmConfiguration, updated.NodeLifecycleActions = nil, nil, nil, nil
+	if err := json.Unmarshal(c.Body, &updated); err != nil {
 		return nil, err
 	}
-	if err := cl.checkSize(&updated); err != nil {
-		return nil, err
+	replaces := updated.AMI != g.AMI || updated.PurchaseOption != g.PurchaseOption || updated.LaunchTemplate != g.LaunchTemplate ||
+		updated.InstanceProfile != g.InstanceProfile || updated.NodeLifecycleActions != nil
+	updated.SlurmConfiguration = g.SlurmConfiguration.merge(updated.SlurmConfiguration)
+	if idle, ok := updated.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok && idle == -1 {
+		delete(updated.SlurmConfiguration, "scaleDownIdleTimeInSeconds") // -1 removes the override of the cluster's value
 	}
-	replaces := in.replaces(g.pcsWireGroup)
-	if err := s.updateManagedTemplate(cl, &updated); err != nil {
+	if updated.SubnetIDs == nil {
+		updated.SubnetIDs = g.SubnetIDs
+	}
+	if updated.SpotOptions == nil {
+		updated.SpotOptions = g.SpotOptions
+	}
+	if updated.NodeLifecycleActions == nil {
+		updated.NodeLifecycleActions = g.NodeLifecycleActions
+	}
+	err := cmp.Or(checkGroup(cl, &updated, g), cl.checkSize(&updated))
+	if err == nil {
+		err = s.updateManagedTemplate(cl, &updated)
+	}
+	if err != nil {
 		return nil, err
 	}
 	*g = updated
-	g.Status, g.ModifiedAt = statusUpdating, s.pcsNow()
-	answer := &groupOutput{g.pcsWireGroup}
-	s.after(func() {
-		s.settleGroup(g, "UPDATE_FAILED")
-		if replaces {
-			for _, id := range g.nodes {
-				g.replace[id] = true
-			}
+	s.change(&g.pcsThing, statusUpdating, func() {
+		s.settleGroup(g, statusUpdateFailed)
+		for _, id := range g.nodes {
+			g.replace[id] = g.replace[id] || replaces
 		}
 	})
-	return answer, nil
+	return object{"computeNodeGroup": g}, nil
 }
 
-func (s *Sim) deleteNodeGroup(c *call, in *groupInput) (*pcsNothing, error) {
-	cl, g, err := c.region.pcs.clusterAndGroup(in.Cluster, in.Group)
-	if err != nil {
+func (s *Sim) deleteNodeGroup(c *call, in *pcsRequest) (any, error) {
+	cl, g := in.cluster, in.group
+	if err := g.deletable(); err != nil {
 		return nil, err
 	}
-	if g.Status == statusCreating || g.Status == statusUpdating || g.Status == statusDeleting {
-		return nil, pcsNotActive(kindGroup, g.ID, g.Status)
-	}
 	if queues := cl.queuesOf(g.ID); len(queues) > 0 {
-		return nil, pcsConflict(kindGroup, g.ID, "compute node group %s is in the queue %s: take it out of the queue first",
+		return nil, pcsConflict(&g.pcsThing, "compute node group %s is in the queue %s: take it out of the queue first",
 			g.Name, strings.Join(queues, ", "))
 	}
-	g.Status, g.ModifiedAt = statusDeleting, s.pcsNow()
-	s.after(func() {
-		g.Status = statusDeleted
-		cl.groups = slices.DeleteFunc(cl.groups, func(other *pcsGroup) bool { return other == g })
+	s.change(&g.pcsThing, statusDeleting, func() {
+		remove(&cl.groups, g)
 		s.terminateNodes(cl, g)
-		s.deleteManagedTemplate(cl.region, g)
+		delete(cl.region.templates, g.managed)
 	})
-	return &pcsNothing{}, nil
+	return object{}, nil
 }
 
 // terminateNodes ends every instance of a node group.
 func (s *Sim) terminateNodes(cl *pcsCluster, g *pcsGroup) {
-	ids := slices.Sorted(maps.Values(g.nodes))
-	if len(ids) > 0 {
-		// Instances that are gone are left alone, so there is no error to tell anybody.
-		_ = s.terminateIDs(cl.region.name, ids, "Client.UserInitiatedShutdown")
+	for _, id := range slices.Sorted(maps.Values(g.nodes)) {
+		s.terminate(cl.region, cl.region.instances[id], userShutdown)
 	}
+}
+
+// pcsQueue is a queue.
+type pcsQueue struct {
+	pcsThing
+	Groups             []pcsMember `json:"computeNodeGroupConfigurations"`
+	SlurmConfiguration pcsSettings `json:"slurmConfiguration,omitempty"`
+}
+
+type pcsMember struct {
+	ID string `json:"computeNodeGroupId,omitempty"`
+}
+
+func (q *pcsQueue) has(group string) bool { return slices.Contains(q.Groups, pcsMember{group}) }
+
+// queuesOf names the queues that use a node group.
+func (cl *pcsCluster) queuesOf(group string) (names []string) {
+	for _, q := range cl.queues {
+		if q.has(group) {
+			names = append(names, q.Name)
+		}
+	}
+	return names
+}
+
+func (s *Sim) createQueue(c *call, in *pcsRequest) (any, error) {
+	cl, q := in.cluster, &pcsQueue{}
+	if err := cmp.Or(cl.must(statusActive), json.Unmarshal(c.Body, q)); err != nil {
+		return nil, err
+	}
+	q.Name, q.tags = in.QueueName, copyTags(in.Tags)
+	if other, err := pcsFind(cl.queues, kindQueue, q.Name); err == nil {
+		return nil, pcsConflict(&other.pcsThing, "cluster %s has a queue with the name %q", cl.Name, q.Name)
+	}
+	var v pcsValidation
+	checkPCSName(&v, "queueName", q.Name, 25)
+	checkPCSTags(&v, in.Tags)
+	checkSettings(&v, q.SlurmConfiguration, queueParameters, cl)
+	if err := cmp.Or(v.err(), cl.checkMembers(q.Groups, &pcsQueue{})); err != nil {
+		return nil, err
+	}
+	if len(cl.queues) >= clusterQuota {
+		return nil, pcsQuota(&cl.pcsThing, "cluster %s has %d queues, and the quota is %d", cl.Name, len(cl.queues), clusterQuota)
+	}
+	s.addQueue(cl, q)
+	s.change(&q.pcsThing, statusCreating, func() {})
+	return object{"queue": q}, nil
+}
+
+// addQueue completes a queue with PCS's own choices and adds it to the cluster.
+func (s *Sim) addQueue(cl *pcsCluster, q *pcsQueue) {
+	if q.Groups == nil {
+		q.Groups = []pcsMember{} // a required member, so an empty list and not null
+	}
+	s.complete(&q.pcsThing, kindQueue, cl.ARN+"/queue/")
+	q.ClusterID = cl.ID
+	cl.queues = append(cl.queues, q)
+}
+
+// checkMembers refuses groups that do not exist and those that join a queue without being ACTIVE. Members stay,
+// whatever their status.
+func (cl *pcsCluster) checkMembers(groups []pcsMember, before *pcsQueue) error {
+	seen := map[string]bool{}
+	for _, member := range groups {
+		if member.ID == "" || seen[member.ID] {
+			return pcsInvalid("computeNodeGroupConfigurations", "the id %q is empty or appears twice", member.ID)
+		}
+		seen[member.ID] = true
+		i := slices.IndexFunc(cl.groups, func(g *pcsGroup) bool { return g.ID == member.ID })
+		if i < 0 {
+			return pcsNotFound(kindGroup, member.ID)
+		}
+		if err := cl.groups[i].must(statusActive); err != nil && !before.has(member.ID) {
+			return err
+		}
+	}
+	return nil
+}
+
+// updateQueue replaces the whole list of groups if the request has one, and merges the settings of Slurm.
+func (s *Sim) updateQueue(c *call, in *pcsRequest) (any, error) {
+	cl, q := in.cluster, in.queue
+	if err := cmp.Or(cl.must(statusActive), q.must(statusActive, statusUpdateFailed)); err != nil {
+		return nil, err
+	}
+	var change pcsQueue
+	if err := json.Unmarshal(c.Body, &change); err != nil {
+		return nil, err
+	}
+	var v pcsValidation
+	checkSettings(&v, change.SlurmConfiguration, queueParameters, cl)
+	if err := cmp.Or(v.err(), cl.checkMembers(change.Groups, q)); err != nil {
+		return nil, err
+	}
+	if change.Groups != nil {
+		q.Groups = change.Groups
+	}
+	q.SlurmConfiguration = q.SlurmConfiguration.merge(change.SlurmConfiguration)
+	s.change(&q.pcsThing, statusUpdating, func() {})
+	return object{"queue": q}, nil
+}
+
+func (s *Sim) deleteQueue(c *call, in *pcsRequest) (any, error) {
+	cl, q := in.cluster, in.queue
+	if err := q.deletable(); err != nil {
+		return nil, err
+	}
+	s.change(&q.pcsThing, statusDeleting, func() {
+		remove(&cl.queues, q)
+		// API reference, DeleteQueue: nodes of a group that is in no other queue are terminated.
+		for _, g := range cl.groups {
+			if q.has(g.ID) && len(cl.queuesOf(g.ID)) == 0 {
+				s.terminateNodes(cl, g)
+			}
+		}
+	})
+	return object{}, nil
 }

@@ -39,7 +39,7 @@ func (s *Sim) TerminateNode(cluster, group, node string) (err error) {
 			if err = cl.region.instances[id].protected(); err != nil {
 				return
 			}
-			err = s.terminateIDs(cl.region.name, []string{id}, "Client.UserInitiatedShutdown")
+			s.terminate(cl.region, cl.region.instances[id], userShutdown)
 		}
 	})
 	return err
@@ -48,10 +48,9 @@ func (s *Sim) TerminateNode(cluster, group, node string) (err error) {
 // findNodeGroup looks in every region: the lab has one cluster, and names it without its region.
 func (s *Sim) findNodeGroup(cluster, group string) (*pcsCluster, *pcsGroup, error) {
 	for _, name := range s.order {
-		if cl, err := s.regions[name].pcs.cluster(cluster); err == nil {
-			if g, err := cl.group(group); err == nil {
-				return cl, g, nil
-			}
+		in := pcsRequest{ClusterID: cluster, GroupID: group}
+		if in.find(&s.regions[name].pcs) == nil && in.group != nil {
+			return in.cluster, in.group, nil
 		}
 	}
 	return nil, nil, fmt.Errorf("no PCS cluster %q has a compute node group %q", cluster, group)

@@ -39,9 +39,8 @@ type Sim struct {
 	onInstance    []func(InstanceEvent)
 	instanceHooks []func(InstanceEvent) // in-process services; called with mu held
 	onResponse    []func(service, operation string, status int, body []byte)
-	pending       []func() // calls of listeners that are still to be made
-	pcsWatch      pcsWatch
-	groupFailures []pcsWireError // of the next creations and updates of node groups
+	pending       []func()     // calls of listeners that are still to be made
+	groupFailures []pcsFailure // of the next creations and updates of node groups
 	wake, deliver chan struct{}
 	stop          chan struct{}
 	stopped       sync.WaitGroup
@@ -209,7 +208,6 @@ func (s *Sim) do(f func()) {
 
 // notify tells the goroutines and waiters that the world may have changed. Called with mu held.
 func (s *Sim) notify() {
-	s.tellPCS()
 	close(s.changed)
 	s.changed = make(chan struct{})
 	for _, c := range []chan struct{}{s.wake, s.deliver} {

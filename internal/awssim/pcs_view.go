@@ -2,24 +2,15 @@ package awssim
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 )
-
-// PCSEvent tells that a cluster, one of its node groups, queues or instances, or a reservation that a group launches
-// into, has changed. It carries the whole cluster as it is then: a listener compares that with what it made of the
-// cluster before. What changes at one instant of the clock comes as one event.
-type PCSEvent struct {
-	At      time.Time // simulated
-	Cluster PCSCluster
-}
 
 // PCSCluster is a copy of a cluster: enough to write its slurm.conf.
 type PCSCluster struct {
 	Region       string
 	ID, Name     string
-	Status       string // as in the API; DELETED in the last event
+	Status       string // as in the API
 	Size         string // SMALL, MEDIUM, LARGE
 	SlurmVersion string
 	Settings     map[string]string // slurmCustomSettings
@@ -58,68 +49,16 @@ type PCSQueue struct {
 	NodeGroups []string // names
 }
 
-// pcsWatch is a listener to PCS, with the last event by cluster id.
-type pcsWatch struct {
-	listeners []func(PCSEvent)
-	told      map[string]PCSCluster
-}
-
-// OnPCS registers f, which is called for every existing cluster and then for every change. Calls come in order, one
-// at a time, outside the lock: f may call any method of Sim but Close.
-func (s *Sim) OnPCS(f func(PCSEvent)) {
-	s.do(func() {
-		s.tellPCS()
-		s.pcsWatch.listeners = append(s.pcsWatch.listeners, f)
-		for _, view := range s.pcsClusters() {
-			event := PCSEvent{At: s.now, Cluster: view}
-			s.pending = append(s.pending, func() { f(event) })
-		}
-	})
-}
-
 // PCSClusters lists the clusters of every region as they are now.
 func (s *Sim) PCSClusters() (clusters []PCSCluster) {
-	s.do(func() { clusters = s.pcsClusters() })
-	return clusters
-}
-
-func (s *Sim) pcsClusters() (clusters []PCSCluster) {
-	for _, name := range s.order {
-		for _, cl := range s.regions[name].pcs.clusters {
-			clusters = append(clusters, cl.view())
-		}
-	}
-	return clusters
-}
-
-// tellPCS queues an event for every cluster that differs from its last event. Called with mu held, after anything
-// that may have changed the world.
-func (s *Sim) tellPCS() {
-	now := map[string]PCSCluster{}
-	for _, view := range s.pcsClusters() {
-		now[view.ID] = view
-		if !reflect.DeepEqual(view, s.pcsWatch.told[view.ID]) {
-			s.queuePCS(view)
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(s.pcsWatch.told)) {
-		if _, exists := now[id]; !exists {
-			gone := s.pcsWatch.told[id]
-			gone.Status = statusDeleted
-			s.queuePCS(gone)
-		}
-	}
-	s.pcsWatch.told = now
-}
-
-func (s *Sim) queuePCS(view PCSCluster) {
-	event := PCSEvent{At: s.now, Cluster: view}
-	listeners := slices.Clone(s.pcsWatch.listeners)
-	s.pending = append(s.pending, func() {
-		for _, f := range listeners {
-			f(event)
+	s.do(func() {
+		for _, name := range s.order {
+			for _, cl := range s.regions[name].pcs.clusters {
+				clusters = append(clusters, cl.view())
+			}
 		}
 	})
+	return clusters
 }
 
 func (cl *pcsCluster) view() PCSCluster {
@@ -134,8 +73,8 @@ func (cl *pcsCluster) view() PCSCluster {
 	}
 	for _, q := range cl.queues {
 		queue := PCSQueue{ID: q.ID, Name: q.Name, Status: q.Status, Settings: q.SlurmConfiguration.custom()}
-		for _, id := range q.groupIDs() {
-			queue.NodeGroups = append(queue.NodeGroups, names[id])
+		for _, g := range q.Groups {
+			queue.NodeGroups = append(queue.NodeGroups, names[g.ID])
 		}
 		view.Queues = append(view.Queues, queue)
 	}
