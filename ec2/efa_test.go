@@ -149,7 +149,7 @@ func TestEFATemplateOfTheNextBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := capacity.LaunchTemplateSpec{Name: made.Name, From: made.ID, FromVersion: made.Version, InstanceType: "p5.48xlarge", SubnetID: subnetA, Kind: capacity.OnDemand}
-	if digest, err := c.LaunchTemplateDigest(t.Context(), next); err != nil || digest != made.Digest {
+	if planned, err := c.PlannedTemplate(t.Context(), next); err != nil || planned.Digest != made.Digest {
 		t.Errorf("the same subnet is another template: %v", err)
 	}
 	for _, test := range []struct{ subnet, want string }{{"subnet-2", "subnet-2"}, {"", ""}} {

@@ -144,16 +144,6 @@ func (c *Client) resolvedImage(ctx context.Context, v types.LaunchTemplateVersio
 	return resolved.LaunchTemplateData.ImageId, nil
 }
 
-// LaunchTemplateDigest is the Digest of the version that EnsureLaunchTemplate would
-// leave behind. It changes nothing.
-func (c *Client) LaunchTemplateDigest(ctx context.Context, spec capacity.LaunchTemplateSpec) (string, error) {
-	data, err := c.templateData(ctx, spec)
-	if err != nil {
-		return "", err
-	}
-	return digest(data)
-}
-
 // PlannedTemplate is the version that EnsureLaunchTemplate would leave behind, without an id where
 // there is none yet. It changes nothing.
 func (c *Client) PlannedTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {

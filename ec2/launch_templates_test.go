@@ -48,8 +48,8 @@ func TestEnsureLaunchTemplate(t *testing.T) {
 	if err != nil || back.Version != "3" || back.Digest != made.Digest {
 		t.Errorf("back: %+v, %v", back, err)
 	}
-	if digest, err := c.LaunchTemplateDigest(t.Context(), spec(openBlock)); digest != made.Digest || err != nil {
-		t.Errorf("digest %s, %v; want %s", digest, err, made.Digest)
+	if planned, err := c.PlannedTemplate(t.Context(), spec(openBlock)); planned.Digest != made.Digest || err != nil {
+		t.Errorf("digest %s, %v; want %s", planned.Digest, err, made.Digest)
 	}
 	listed, err := c.LaunchTemplatesByTag(t.Context(), map[string]string{capacity.TagCluster: "ml"})
 	if err != nil || len(listed) != 1 || listed[0].Version != "3" {

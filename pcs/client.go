@@ -11,11 +11,14 @@ package pcs
 
 import (
 	"context"
+	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
+	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/smithy-go"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
@@ -44,3 +47,57 @@ func From(shared *awsconfig.Shared) *Client {
 func (c *Client) Region() string { return c.region }
 
 var str = aws.ToString
+
+// ErrNotDescribed is an answer without the thing asked for; perhaps it does not come from PCS.
+var ErrNotDescribed = errors.New("PCS left it out of its answer")
+
+// ErrInUse is returned when a node group has instances: an update would replace
+// them, and the jobs on them would lose minutes of a paid block.
+var ErrInUse = errors.New("the node group has instances")
+
+// ErrAtWork is returned, with NoWait, while PCS is changing a thing or its cluster. The change goes
+// on, and the same call made later continues from there.
+var ErrAtWork = errors.New("PCS is at work on it")
+
+// ErrNotOurs is returned for things without our tag.
+var ErrNotOurs = errors.New("it does not carry our tag")
+
+// Code is the name of AWS's exception, verbatim ("ConflictException"); "" if err
+// holds no answer of AWS.
+func Code(err error) string {
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		return answer.ErrorCode()
+	}
+	return ""
+}
+
+// NotFound reports whether PCS does not know the thing.
+func NotFound(err error) bool {
+	var absent *types.ResourceNotFoundException
+	return errors.As(err, &absent)
+}
+
+// inConflict reports whether PCS is changing the thing, or has one of that name.
+func inConflict(err error) bool {
+	var conflict *types.ConflictException
+	return errors.As(err, &conflict)
+}
+
+// Calls that PCS can refuse because of a quota or of their parameters.
+var changing = []string{"CreateComputeNodeGroup", "UpdateComputeNodeGroup", "CreateQueue", "UpdateQueue", "UpdateCluster"}
+
+// Remedies are PCS's exceptions that our calls can meet and that need a person;
+// `pcs-capacity explain CODE` shows them. If PCS fails after it has accepted a call, the reason is in the thing's errorInfo
+// instead.
+var Remedies = []awsconfig.Remedy{
+	{Code: "ValidationException", Calls: changing, Means: "PCS does not take the request", Do: "change what the message names"},
+	{Code: "ServiceQuotaExceededException", Calls: changing, Means: "the cluster is full: 10 node groups, 10 queues, and as many nodes as its size allows",
+		Do: "remove a queue that is not used with `pcs-capacity teardown`, or set a lower --max-nodes"},
+	{Code: "ConflictException", Calls: append([]string{"DeleteComputeNodeGroup", "DeleteQueue"}, changing...), Means: "the cluster, node group or queue is being changed all the time; the first 5 minutes are waited for",
+		Do: "see in PCS who changes it, and run this again"},
+	{Code: "ResourceNotFoundException", Calls: []string{"GetCluster"}, Means: "the account has no such cluster in this region", Do: "check cluster in the settings, and the region"},
+	{Code: "AccessDeniedException", Means: "the caller's policy does not allow the call", Do: awsconfig.Allow},
+	{Code: "ThrottlingException", Means: "too many calls in a short time", Do: "others use this account's API calls too; try again in a minute"},
+	{Code: "InternalServerException", Means: "PCS failed", Do: "run this again; if it stays so, open a case with AWS Support"},
+}

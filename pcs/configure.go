@@ -73,12 +73,12 @@ func (p Provisioner) wantedBy(ctx context.Context, r ConfigureRequest, cluster C
 		ImageID: g.AMI, InstanceType: r.Reservation.InstanceType, SubnetID: r.SubnetID,
 		ReservationID: r.Reservation.ID, Kind: r.Reservation.Kind, PlacementGroup: r.Reservation.PlacementGroup, Tags: want.Tags,
 	}
-	digest, err := p.EC2.LaunchTemplateDigest(ctx, spec)
+	planned, err := p.EC2.PlannedTemplate(ctx, spec)
 	if err != nil {
 		return NodeGroup{}, err
 	}
 	now, _, err := p.EC2.LaunchTemplate(ctx, g.TemplateID, g.TemplateVersion)
-	if err != nil || now.Digest == digest {
+	if err != nil || now.Digest == planned.Digest {
 		return want, err
 	}
 	want.TemplateVersion = "" // not made yet

@@ -1,8 +1,10 @@
 package pcs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -61,36 +63,77 @@ func (c *Client) Inventory(ctx context.Context, cluster string) (inv Inventory, 
 	err = sideBySide(func() (err error) { inv.Cluster, err = c.Cluster(ctx, cluster); return err },
 		func() (err error) { inv.Groups, err = c.NodeGroups(ctx, cluster); return err },
 		func() (err error) { inv.Queues, err = c.Queues(ctx, cluster); return err })
-	if err != nil {
-		return Inventory{}, err
-	}
-	return inv, nil
-}
-
-// sideBySide makes some reads at once, and returns the first error in their order, not in time:
-// an outage has one sentence, however often it is met.
-func sideBySide(reads ...func() error) error {
-	var all errgroup.Group
-	errs := make([]error, len(reads))
-	for i, read := range reads {
-		all.Go(func() error { errs[i] = read(); return nil })
-	}
-	_ = all.Wait() // the errors are in errs
-	return first(errs)
-}
-
-func first(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return inv, err
 }
 
 // atOnce is how many things of one kind are read side by side. PCS publishes no rates; a cluster
 // has up to 10 of each.
 const atOnce = 10
+
+// sideBySide makes reads at once, and returns the first error in their order, not in time:
+// an outage has one sentence, however often it is met.
+func sideBySide(reads ...func() error) error {
+	var all errgroup.Group
+	all.SetLimit(atOnce)
+	errs := make([]error, len(reads))
+	for i, read := range reads {
+		all.Go(func() error { errs[i] = read(); return nil })
+	}
+	_ = all.Wait() // the errors are in errs
+	return cmp.Or(errs...)
+}
+
+// readEach reads things side by side, in the order in which they were listed. Those that are gone
+// meanwhile are left out, and after an error those that could not be read.
+func readEach[T any](listed []thing, read func(thing) (T, bool, error)) (all []T, err error) {
+	things, found, reads := make([]T, len(listed)), make([]bool, len(listed)), make([]func() error, len(listed))
+	for i, one := range listed {
+		reads[i] = func() (err error) {
+			things[i], found[i], err = read(one)
+			found[i] = found[i] && err == nil
+			return err
+		}
+	}
+	err = sideBySide(reads...)
+	for i, is := range found {
+		if is {
+			all = append(all, things[i])
+		}
+	}
+	return all, err
+}
+
+// thing is what PCS says of a node group or a queue in a list.
+type thing struct {
+	id, name, arn string
+	status        Status
+}
+
+func (c *Client) listGroups(ctx context.Context, cluster string) (all []thing, err error) {
+	in := &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String(cluster)}
+	for page, err := range awsconfig.Pages(ctx, pcs.NewListComputeNodeGroupsPaginator(c.api, in)) {
+		if err != nil {
+			return nil, fmt.Errorf("listing the compute node groups of %s: %w", cluster, err)
+		}
+		for _, g := range page.ComputeNodeGroups {
+			all = append(all, thing{str(g.Id), str(g.Name), str(g.Arn), Status(g.Status)})
+		}
+	}
+	return all, nil
+}
+
+func (c *Client) listQueues(ctx context.Context, cluster string) (all []thing, err error) {
+	in := &pcs.ListQueuesInput{ClusterIdentifier: aws.String(cluster)}
+	for page, err := range awsconfig.Pages(ctx, pcs.NewListQueuesPaginator(c.api, in)) {
+		if err != nil {
+			return nil, fmt.Errorf("listing the queues of %s: %w", cluster, err)
+		}
+		for _, q := range page.Queues {
+			all = append(all, thing{str(q.Id), str(q.Name), str(q.Arn), Status(q.Status)})
+		}
+	}
+	return all, nil
+}
 
 // NodeGroups reads all compute node groups of a cluster, by its name or id.
 func (c *Client) NodeGroups(ctx context.Context, cluster string) ([]NodeGroup, error) {
@@ -98,105 +141,55 @@ func (c *Client) NodeGroups(ctx context.Context, cluster string) ([]NodeGroup, e
 	if err != nil {
 		return nil, err
 	}
-	return readEach(ctx, listed, func(ctx context.Context, one types.ComputeNodeGroupSummary) (g NodeGroup, found bool, err error) {
-		tags := map[string]string{}
-		found, err = withTags(ctx, func(ctx context.Context) (found bool, err error) {
-			g, found, err = c.describeGroup(ctx, cluster, str(one.Id))
-			return found, err
-		}, func(ctx context.Context) (err error) {
-			tags, err = c.groupTags(ctx, str(one.Name), str(one.Arn))
-			return err
-		})
-		g.Tags = tags
-		return g, found, err
-	})
+	return readEach(listed, func(one thing) (NodeGroup, bool, error) { return c.NodeGroup(ctx, cluster, one.id) })
 }
 
-func (c *Client) listGroups(ctx context.Context, cluster string) (all []types.ComputeNodeGroupSummary, err error) {
-	in := &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String(cluster)}
-	for page, err := range awsconfig.Pages(ctx, pcs.NewListComputeNodeGroupsPaginator(c.api, in)) {
-		if err != nil {
-			return nil, fmt.Errorf("listing the compute node groups of %s: %w", cluster, err)
-		}
-		all = append(all, page.ComputeNodeGroups...)
+// Queues reads all queues of a cluster, by its name or id.
+func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
+	listed, err := c.listQueues(ctx, cluster)
+	if err != nil {
+		return nil, err
 	}
-	return all, nil
+	return readEach(listed, func(one thing) (Queue, bool, error) { return c.Queue(ctx, cluster, one.id) })
 }
 
-// readEach reads things side by side, in the order in which they were listed. Those that are gone
-// meanwhile are left out, and after an error those that could not be read.
-func readEach[S, T any](ctx context.Context, listed []S, read func(context.Context, S) (T, bool, error)) ([]T, error) {
-	things, found := make([]T, len(listed)), make([]bool, len(listed))
-	var reads errgroup.Group
-	reads.SetLimit(atOnce)
-	errs := make([]error, len(listed))
-	for i, one := range listed {
-		reads.Go(func() error { things[i], found[i], errs[i] = read(ctx, one); return nil })
+// tags reads the tags of a thing of a kind. A thing that is gone has none.
+func (c *Client) tags(ctx context.Context, what, name, arn string) (tags map[string]string, found bool, err error) {
+	out, err := c.api.ListTagsForResource(ctx, &pcs.ListTagsForResourceInput{ResourceArn: aws.String(arn)})
+	switch {
+	case NotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("reading the tags of %s %s: %w", what, name, err)
 	}
-	_ = reads.Wait() // the errors are in errs
-	var all []T
-	for i, thing := range things {
-		if found[i] && errs[i] == nil {
-			all = append(all, thing)
-		}
-	}
-	return all, first(errs)
+	return out.Tags, true, nil
 }
 
-// withTags reads a thing and its tags side by side. A thing that is gone has neither.
-func withTags(ctx context.Context, thing func(context.Context) (bool, error), tags func(context.Context) error) (found bool, err error) {
-	err = sideBySide(func() (err error) { found, err = thing(ctx); return err }, func() error { return tags(ctx) })
-	if NotFound(err) {
-		return false, nil
-	}
-	return found && err == nil, err
-}
-
-// NodeGroup reads a compute node group by name or id. The second value is false when
-// there is none.
-func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeGroup, bool, error) {
-	g, found, err := c.describeGroup(ctx, cluster, nameOrID)
-	if err != nil || !found {
-		return NodeGroup{}, false, err
-	}
-	if g.Tags, err = c.groupTags(ctx, g.Name, g.ARN); NotFound(err) {
-		return NodeGroup{}, false, nil
-	}
-	return g, err == nil, err
-}
-
-// describeGroup reads a compute node group without its tags.
-func (c *Client) describeGroup(ctx context.Context, cluster, nameOrID string) (NodeGroup, bool, error) {
+// NodeGroup reads a compute node group by name or id. found is false when there is none.
+func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (g NodeGroup, found bool, err error) {
 	var unknown []string
 	kept := map[string]json.RawMessage{lifecycleMember: nil, "securityGroupIds": nil, "sshKeyName": nil}
 	out, err := c.api.GetComputeNodeGroup(ctx, &pcs.GetComputeNodeGroupInput{
 		ClusterIdentifier: aws.String(cluster), ComputeNodeGroupIdentifier: aws.String(nameOrID),
 	}, collectUnknown[types.ComputeNodeGroup]("computeNodeGroup", &unknown, kept))
-	if NotFound(err) {
-		return NodeGroup{}, false, nil
-	}
 	if err == nil && out.ComputeNodeGroup == nil {
 		err = ErrNotDescribed
 	}
-	if err != nil {
-		return NodeGroup{}, false, fmt.Errorf("reading compute node group %s: %w", nameOrID, err)
+	switch {
+	case NotFound(err) || err == nil && Status(out.ComputeNodeGroup.Status) == Deleted:
+		return g, false, nil
+	case err != nil:
+		return g, false, fmt.Errorf("reading compute node group %s: %w", nameOrID, err)
 	}
-	g := nodeGroup(out.ComputeNodeGroup)
+	g = nodeGroup(out.ComputeNodeGroup)
 	g.Unknown, g.Actions = unknown, lifecycleActions(kept[lifecycleMember])
 	if g.TemplateID == "" { // the SDK has no fields for what stands on the group instead
 		g.Unknown = slices.DeleteFunc(g.Unknown, func(name string) bool { return name == "launchTemplateMode" })
 		_ = json.Unmarshal(kept["securityGroupIds"], &g.SecurityGroupIDs) // of another form there are none, and setup says so
 		_ = json.Unmarshal(kept["sshKeyName"], &g.KeyName)
 	}
-	return g, g.Status != Deleted, nil
-}
-
-func (c *Client) groupTags(ctx context.Context, name, arn string) (map[string]string, error) {
-	tags, err := c.tags(ctx, arn)
-	if err != nil {
-		return nil, fmt.Errorf("reading the tags of compute node group %s: %w", name, err)
-	}
-	return tags, nil
+	g.Tags, found, err = c.tags(ctx, WhatNodeGroup, g.Name, g.ARN)
+	return g, found, err
 }
 
 func nodeGroup(a *types.ComputeNodeGroup) NodeGroup {
@@ -227,77 +220,31 @@ func nodeGroup(a *types.ComputeNodeGroup) NodeGroup {
 	return g
 }
 
-// Queues reads all queues of a cluster, by its name or id.
-func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
-	listed, err := c.listQueues(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
-	return readEach(ctx, listed, func(ctx context.Context, one types.QueueSummary) (q Queue, found bool, err error) {
-		tags := map[string]string{}
-		found, err = withTags(ctx, func(ctx context.Context) (found bool, err error) {
-			q, found, err = c.describeQueue(ctx, cluster, str(one.Id))
-			return found, err
-		}, func(ctx context.Context) (err error) {
-			tags, err = c.queueTags(ctx, str(one.Name), str(one.Arn))
-			return err
-		})
-		q.Tags = tags
-		return q, found, err
-	})
-}
-
-func (c *Client) listQueues(ctx context.Context, cluster string) (all []types.QueueSummary, err error) {
-	in := &pcs.ListQueuesInput{ClusterIdentifier: aws.String(cluster)}
-	for page, err := range awsconfig.Pages(ctx, pcs.NewListQueuesPaginator(c.api, in)) {
-		if err != nil {
-			return nil, fmt.Errorf("listing the queues of %s: %w", cluster, err)
-		}
-		all = append(all, page.Queues...)
-	}
-	return all, nil
-}
-
-// describeQueue reads a queue without its tags.
-func (c *Client) describeQueue(ctx context.Context, cluster, nameOrID string) (Queue, bool, error) {
+// Queue reads a queue by name or id. found is false when there is none.
+func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (q Queue, found bool, err error) {
 	var unknown []string
 	out, err := c.api.GetQueue(ctx, &pcs.GetQueueInput{ClusterIdentifier: aws.String(cluster), QueueIdentifier: aws.String(nameOrID)},
 		collectUnknown[types.Queue]("queue", &unknown, nil))
-	if NotFound(err) {
-		return Queue{}, false, nil
-	}
 	if err == nil && out.Queue == nil {
 		err = ErrNotDescribed
 	}
-	if err != nil {
-		return Queue{}, false, fmt.Errorf("reading queue %s: %w", nameOrID, err)
+	switch {
+	case NotFound(err) || err == nil && Status(out.Queue.Status) == Deleted:
+		return q, false, nil
+	case err != nil:
+		return q, false, fmt.Errorf("reading queue %s: %w", nameOrID, err)
 	}
 	a := out.Queue
-	q := Queue{ID: str(a.Id), Name: str(a.Name), ClusterID: str(a.ClusterId), ARN: str(a.Arn), Status: Status(a.Status),
-		Modified: aws.ToTime(a.ModifiedAt), Failures: failures(a.ErrorInfo), Unknown: unknown}
+	q = Queue{ID: str(a.Id), Name: str(a.Name), ClusterID: str(a.ClusterId), ARN: str(a.Arn), Status: Status(a.Status),
+		Failures: failures(a.ErrorInfo), Unknown: unknown}
 	for _, config := range a.ComputeNodeGroupConfigurations {
 		q.GroupIDs = append(q.GroupIDs, str(config.ComputeNodeGroupId))
 	}
 	if s := a.SlurmConfiguration; s != nil {
 		q.SlurmSettings = settingsMap(s.SlurmCustomSettings)
 	}
-	return q, q.Status != Deleted, nil
-}
-
-func (c *Client) queueTags(ctx context.Context, name, arn string) (map[string]string, error) {
-	tags, err := c.tags(ctx, arn)
-	if err != nil {
-		return nil, fmt.Errorf("reading the tags of queue %s: %w", name, err)
-	}
-	return tags, nil
-}
-
-func (c *Client) tags(ctx context.Context, arn string) (map[string]string, error) {
-	out, err := c.api.ListTagsForResource(ctx, &pcs.ListTagsForResourceInput{ResourceArn: aws.String(arn)})
-	if err != nil {
-		return nil, err
-	}
-	return out.Tags, nil
+	q.Tags, found, err = c.tags(ctx, WhatQueue, q.Name, q.ARN)
+	return q, found, err
 }
 
 func failures(infos []types.ErrorInfo) Failures {
@@ -306,4 +253,81 @@ func failures(infos []types.ErrorInfo) Failures {
 		all = append(all, Failure{Code: str(info.Code), Message: str(info.Message)})
 	}
 	return all
+}
+
+// TemplateName is the name of the launch template of a slot.
+func TemplateName(cluster, slot string) string { return "pcs-capacity-" + cluster + "-" + slot }
+
+// PCS writes these on the instances of a node group: the ids of its cluster and of the
+// node group.
+const (
+	TagClusterID   = "aws:pcs:cluster-id"
+	TagNodeGroupID = "aws:pcs:compute-node-group-id"
+)
+
+// Slots returns the compute node groups of these names that exist, each with the reservation that
+// our tag says it was set up for; "" without the tag of this cluster. It lists the cluster once, and
+// reads the tags of each group found. After an error, groups may be missing.
+func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map[string]string, error) {
+	if cluster == "" {
+		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
+	}
+	var owner Cluster // our mark has its name; cluster may be its id
+	var listed []thing
+	err := sideBySide(func() (err error) { owner, err = c.Cluster(ctx, cluster); return err },
+		func() (err error) { listed, err = c.listGroups(ctx, cluster); return err })
+	if err != nil {
+		return nil, err
+	}
+	listed = slices.DeleteFunc(listed, func(g thing) bool { return g.status == Deleted || !slices.Contains(names, g.name) })
+	found, err := readEach(listed, func(g thing) (slot [2]string, found bool, err error) {
+		tags, found, err := c.tags(ctx, WhatNodeGroup, g.name, g.arn)
+		if slot[0] = g.name; owner.Ours(tags) {
+			slot[1] = tags[capacity.TagReservation]
+		}
+		return slot, found, err
+	})
+	slots := map[string]string{}
+	for _, s := range found {
+		slots[s[0]] = s[1]
+	}
+	return slots, err
+}
+
+// Busy reports whether PCS is at work on a queue, or on a compute node group. Of what is not there
+// it is not.
+func (c *Client) Busy(ctx context.Context, cluster, queue, group string) (bool, error) {
+	q, _, err := c.Queue(ctx, cluster, queue)
+	if err != nil || q.Status.Changing() {
+		return err == nil, err
+	}
+	g, _, err := c.NodeGroup(ctx, cluster, group)
+	return g.Status.Changing(), err
+}
+
+// Made lists the cluster's compute node groups and queues with our tag, without the ones that PCS
+// is deleting. It lists each kind once, and reads the tags of each thing found.
+func (c *Client) Made(ctx context.Context, cluster Cluster) ([]capacity.Made, error) {
+	read := func(what string, listed []thing, err error) ([]capacity.Made, error) {
+		if err != nil {
+			return nil, err
+		}
+		listed = slices.DeleteFunc(listed, func(one thing) bool { return one.status == Deleting || one.status == Deleted })
+		return readEach(listed, func(one thing) (capacity.Made, bool, error) {
+			tags, found, err := c.tags(ctx, what, one.name, one.arn)
+			m := capacity.Made{What: what, Name: one.name, ID: one.id, Queue: one.name}
+			if what == capacity.MadeNodeGroup {
+				m.Slot, m.Queue, m.Reservation = one.name, tags[capacity.TagPartition], tags[capacity.TagReservation]
+			}
+			return m, found && cluster.Ours(tags), err
+		})
+	}
+	listed, err := c.listGroups(ctx, cluster.ID)
+	groups, err := read(capacity.MadeNodeGroup, listed, err)
+	if err != nil {
+		return groups, err
+	}
+	listed, err = c.listQueues(ctx, cluster.ID)
+	queues, err := read(capacity.MadeQueue, listed, err)
+	return append(groups, queues...), err
 }

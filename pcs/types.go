@@ -2,9 +2,14 @@ package pcs
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -127,13 +132,12 @@ type NodeGroup struct {
 
 // Queue is a PCS queue, which is a Slurm partition.
 type Queue struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	ClusterID string    `json:"cluster_id"`
-	ARN       string    `json:"arn"`
-	Status    Status    `json:"status"`
-	Modified  time.Time `json:"modified"`
-	GroupIDs  []string  `json:"group_ids"`
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	ClusterID string   `json:"cluster_id"`
+	ARN       string   `json:"arn"`
+	Status    Status   `json:"status"`
+	GroupIDs  []string `json:"group_ids"`
 	// SlurmSettings are custom settings, such as AllowAccounts and DefaultTime.
 	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
 	// Unknown names settings of the queue that this program does not know.
@@ -169,3 +173,148 @@ func (i Inventory) Queue(name string) (Queue, bool) {
 
 // Ours reports whether tags carry our mark for the cluster (R9).
 func (c Cluster) Ours(tags map[string]string) bool { return tags[capacity.TagCluster] == c.Name }
+
+// Setting is one setting of a node group, as found and as wanted, in words for people.
+type Setting struct {
+	Name      string
+	Now, Want string
+	// Mild: the change replaces no instance and removes no node.
+	Mild bool
+}
+
+// Changed reports whether the setting changes.
+func (s Setting) Changed() bool { return s.Now != s.Want }
+
+// Comparison is a node group compared with the wanted one.
+type Comparison []Setting
+
+// Changed reports whether any setting changes.
+func (c Comparison) Changed() bool { return slices.ContainsFunc(c, Setting.Changed) }
+
+// Disruptive reports whether PCS would replace instances or remove nodes: every change does but
+// more nodes and more subnets.
+func (c Comparison) Disruptive() bool {
+	return slices.ContainsFunc(c, func(s Setting) bool { return s.Changed() && !s.Mild })
+}
+
+// newestVersion stands for a version of a launch template that does not exist yet.
+const newestVersion = "the newest"
+
+// Compare compares a node group with the wanted one. A wanted group without TemplateVersion gets a
+// version that does not exist yet.
+func (g NodeGroup) Compare(want NodeGroup) Comparison {
+	c := Comparison{
+		{"purchase option", g.PurchaseOption.PCSPurchaseOption(), want.PurchaseOption.PCSPurchaseOption(), false},
+		{"nodes", g.Scaling(), want.Scaling(), want.Max >= g.Max && want.Min >= g.Min},
+		{"subnets", sorted(g.SubnetIDs), sorted(want.SubnetIDs), containsAll(want.SubnetIDs, g.SubnetIDs)},
+		{"image", g.AMI, want.AMI, false},
+		{"instance profile", g.InstanceProfile, want.InstanceProfile, false},
+		{"reservation", g.Tags[capacity.TagReservation], want.Tags[capacity.TagReservation], false},
+	}
+	if actions := g.Actions.compared(want.Actions); actions.Now+actions.Want != "" {
+		c = append(c, actions)
+	}
+	if g.TemplateID != want.TemplateID || g.TemplateVersion != want.TemplateVersion {
+		version := want.TemplateVersion
+		if version == "" {
+			version = newestVersion
+		}
+		c = append(c, Setting{"launch template", "version " + g.TemplateVersion, version, false})
+	}
+	if g.Status == UpdateFailed {
+		c = append(c, Setting{"status", fmt.Sprintf("%s (%s)", g.Status, g.Failures), string(Active), true})
+	}
+	return c
+}
+
+// Scaling is the number of nodes in words: "4" if all are up always, else "0 to 4".
+func (g NodeGroup) Scaling() string {
+	if g.Min == g.Max {
+		return strconv.Itoa(g.Max)
+	}
+	return fmt.Sprintf("%d to %d", g.Min, g.Max)
+}
+
+func sorted(ids []string) string {
+	return strings.Join(slices.Sorted(slices.Values(ids)), ", ")
+}
+
+func containsAll(all, some []string) bool {
+	return !slices.ContainsFunc(some, func(id string) bool { return !slices.Contains(all, id) })
+}
+
+// typeSettings describe the hardware of a node, so they go with its instance type.
+var typeSettings = []string{"CpuSpecList", "MemSpecLimit", "Parameters", "RealMemory", "Sockets"}
+
+// Gres is a setting that PCS takes only together with records of gres.conf (gresCustomSettings),
+// which the SDK does not have. Without both, PCS describes the GPUs of a type itself: AWS PCS User
+// Guide, "Configuring custom GRES settings".
+const Gres = "Gres"
+
+// SettingsFor are the group's Slurm settings that suit nodes of an instance type, never Gres;
+// dropped names the settings that describe the hardware of another type.
+func (g NodeGroup) SettingsFor(instanceType string) (kept map[string]string, dropped []string) {
+	kept = maps.Clone(g.SlurmSettings)
+	delete(kept, Gres)
+	if slices.Contains(g.InstanceTypes, instanceType) {
+		return kept, nil
+	}
+	for _, name := range typeSettings {
+		if _, has := kept[name]; has {
+			delete(kept, name)
+			dropped = append(dropped, name)
+		}
+	}
+	return kept, dropped
+}
+
+// SettingsText is Slurm settings in words: "Features=a, Weight=10".
+func SettingsText(settings map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		parts = append(parts, name+"="+settings[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// SettingsLines is Slurm settings as lines of slurm.conf.
+func SettingsLines(settings map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		b.WriteString(name + "=" + settings[name] + "\n")
+	}
+	return b.String()
+}
+
+func settingsMap(list []types.SlurmCustomSetting) map[string]string {
+	if len(list) == 0 {
+		return nil
+	}
+	all := map[string]string{}
+	for _, s := range list {
+		all[str(s.ParameterName)] = str(s.ParameterValue)
+	}
+	return all
+}
+
+func settingsList(settings map[string]string) []types.SlurmCustomSetting {
+	list := []types.SlurmCustomSetting{}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		list = append(list, types.SlurmCustomSetting{ParameterName: aws.String(name), ParameterValue: aws.String(settings[name])})
+	}
+	return list
+}
+
+// withSettings are all Slurm settings of a queue, the wanted ones included; nil if it has them
+// already. PCS only takes the whole list.
+func (q Queue) withSettings(want map[string]string) map[string]string {
+	merged := maps.Clone(q.SlurmSettings)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, want)
+	if maps.Equal(merged, q.SlurmSettings) || len(want) == 0 {
+		return nil
+	}
+	return merged
+}

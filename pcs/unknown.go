@@ -135,3 +135,114 @@ func (p Provisioner) keeps(what, name string, lost []string) error {
 	return fmt.Errorf("%s %s is not updated: %w: %s; change it in PCS",
 		what, name, ErrUnknown, strings.Join(lost, ", "))
 }
+
+// LifecycleActions are the nodeLifecycleActions of a node group, as PCS said them: scripts that
+// mount file systems and install software when a node boots. The SDK has no field for them, so they
+// go over the wire as they came. nil stands for none.
+type LifecycleActions json.RawMessage
+
+// The stages of a node's boot: before slurmd starts, and after it has registered.
+const bootstrapped, ready = "nodeBootstrapped", "nodeReady"
+
+type script struct {
+	Name   string `json:"name"`
+	Source struct {
+		Location string `json:"scriptLocation"`
+	} `json:"scriptSource"`
+}
+
+// scripts are those of a stage; of actions in a form that this version does not know there are none.
+func (a LifecycleActions) scripts(stage string) []script {
+	var said struct {
+		Stages map[string][]script `json:"stages"`
+	}
+	_ = json.Unmarshal(a, &said) // String says that the form is not known
+	return said.Stages[stage]
+}
+
+// FromS3 reports whether nodes fetch a script from Amazon S3.
+func (a LifecycleActions) FromS3() bool {
+	return slices.ContainsFunc(slices.Concat(a.scripts(bootstrapped), a.scripts(ready)), func(s script) bool {
+		return strings.HasPrefix(s.Source.Location, "s3://")
+	})
+}
+
+// lifecycleMember is their name on the wire.
+const lifecycleMember = "nodeLifecycleActions"
+
+// lifecycleActions are nil where PCS says nothing of importance.
+func lifecycleActions(raw json.RawMessage) LifecycleActions {
+	if emptyValue(raw) {
+		return nil
+	}
+	return LifecycleActions(bytes.Clone(raw))
+}
+
+// MarshalJSON writes them as they are.
+func (a LifecycleActions) MarshalJSON() ([]byte, error) { return json.RawMessage(a).MarshalJSON() }
+
+// Equal compares what both say, in any order of members.
+func (a LifecycleActions) Equal(b LifecycleActions) bool {
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return bytes.Equal(a, b)
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// String names the scripts of each stage: "nodeBootstrapped: mount, runtime". It is "" for none.
+func (a LifecycleActions) String() string {
+	if len(a) == 0 {
+		return ""
+	}
+	var stages []string
+	for _, stage := range []string{bootstrapped, ready} {
+		var names []string
+		for _, s := range a.scripts(stage) {
+			names = append(names, s.Name)
+		}
+		if len(names) > 0 {
+			stages = append(stages, stage+": "+strings.Join(names, ", "))
+		}
+	}
+	if stages == nil {
+		return "in a form that this version does not know"
+	}
+	return strings.Join(stages, "; ")
+}
+
+// compared is the setting of a comparison. No actions wanted leaves those that are there.
+func (a LifecycleActions) compared(want LifecycleActions) Setting {
+	if want == nil {
+		want = a
+	}
+	s := Setting{Name: "lifecycle actions", Now: a.String(), Want: want.String()}
+	if !a.Equal(want) && s.Now == s.Want {
+		s.Want += " (changed)"
+	}
+	return s
+}
+
+// sendActions adds lifecycle actions to a request; none leaves it as it is.
+func sendActions(actions LifecycleActions) func(*pcs.Options) {
+	add := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (out middleware.SerializeOutput, m middleware.Metadata, err error) {
+		request := in.Request.(*smithyhttp.Request) // as the SDK's own serializer has made it
+		var members map[string]json.RawMessage
+		if err = json.NewDecoder(request.GetStream()).Decode(&members); err == nil {
+			members[lifecycleMember] = json.RawMessage(actions)
+			body, _ := json.Marshal(members) // what has been decoded can be encoded
+			in.Request, err = request.SetStream(bytes.NewReader(body))
+		}
+		if err != nil {
+			return out, m, fmt.Errorf("adding the lifecycle actions: %w", err)
+		}
+		return next.HandleSerialize(ctx, in)
+	}
+	return func(o *pcs.Options) {
+		if len(actions) > 0 {
+			o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+				return stack.Serialize.Insert(middleware.SerializeMiddlewareFunc("LifecycleActions", add), "OperationSerializer", middleware.After)
+			})
+		}
+	}
+}

@@ -14,14 +14,7 @@ import (
 
 // createGroup leaves the client token to the SDK. The unique name already prevents a second group,
 // and a token made from the request would return the failed group after its deletion.
-func (c *Client) createGroup(ctx context.Context, g NodeGroup) error {
-	if _, err := c.api.CreateComputeNodeGroup(ctx, createGroupInput(g), sendActions(g.Actions)); err != nil {
-		return fmt.Errorf("creating compute node group %s: %w", g.Name, err)
-	}
-	return nil
-}
-
-func createGroupInput(g NodeGroup) *pcs.CreateComputeNodeGroupInput {
+func (p Provisioner) createGroup(ctx context.Context, g NodeGroup) error {
 	in := &pcs.CreateComputeNodeGroupInput{
 		ClusterIdentifier:     aws.String(g.ClusterID),
 		ComputeNodeGroupName:  aws.String(g.Name),
@@ -40,7 +33,11 @@ func createGroupInput(g NodeGroup) *pcs.CreateComputeNodeGroupInput {
 			in.SlurmConfiguration.ScaleDownIdleTimeInSeconds = aws.Int32(int32(*g.IdleSeconds))
 		}
 	}
-	return in
+	p.tell(WhatNodeGroup, g.Name, "create")
+	if _, err := p.PCS.api.CreateComputeNodeGroup(ctx, in, sendActions(g.Actions)); err != nil {
+		return fmt.Errorf("creating compute node group %s: %w", g.Name, err)
+	}
+	return nil
 }
 
 func scaling(g NodeGroup) *types.ScalingConfigurationRequest {
@@ -49,9 +46,10 @@ func scaling(g NodeGroup) *types.ScalingConfigurationRequest {
 
 // updateGroup sends only the differences. The tag comes first: if the run is cut off, the next one
 // finds the slot by its tag and goes on.
-func (c *Client) updateGroup(ctx context.Context, want, now NodeGroup) error {
+func (p Provisioner) updateGroup(ctx context.Context, want, now NodeGroup) error {
+	p.tell(WhatNodeGroup, now.Name, "update")
 	if now.Tags[capacity.TagReservation] != want.Tags[capacity.TagReservation] {
-		if err := c.Tag(ctx, now.ARN, want.Tags); err != nil {
+		if err := p.PCS.Tag(ctx, now.ARN, want.Tags); err != nil {
 			return err
 		}
 	}
@@ -63,7 +61,7 @@ func (c *Client) updateGroup(ctx context.Context, want, now NodeGroup) error {
 	if !changed && actions == nil {
 		return nil
 	}
-	if _, err := c.api.UpdateComputeNodeGroup(ctx, in, sendActions(actions)); err != nil {
+	if _, err := p.PCS.api.UpdateComputeNodeGroup(ctx, in, sendActions(actions)); err != nil {
 		return fmt.Errorf("updating compute node group %s: %w", now.Name, err)
 	}
 	return nil
@@ -102,14 +100,7 @@ func (c *Client) Tag(ctx context.Context, arn string, tags map[string]string) er
 	return nil
 }
 
-func (c *Client) createQueue(ctx context.Context, q Queue) error {
-	if _, err := c.api.CreateQueue(ctx, createQueueInput(q)); err != nil {
-		return fmt.Errorf("creating queue %s: %w", q.Name, err)
-	}
-	return nil
-}
-
-func createQueueInput(q Queue) *pcs.CreateQueueInput {
+func (p Provisioner) createQueue(ctx context.Context, q Queue) error {
 	in := &pcs.CreateQueueInput{
 		ClusterIdentifier:              aws.String(q.ClusterID),
 		QueueName:                      aws.String(q.Name),
@@ -119,13 +110,18 @@ func createQueueInput(q Queue) *pcs.CreateQueueInput {
 	if len(q.SlurmSettings) > 0 {
 		in.SlurmConfiguration = &types.QueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(q.SlurmSettings)}
 	}
-	return in
+	p.tell(WhatQueue, q.Name, "create")
+	if _, err := p.PCS.api.CreateQueue(ctx, in); err != nil {
+		return fmt.Errorf("creating queue %s: %w", q.Name, err)
+	}
+	return nil
 }
 
 // updateQueue replaces the whole list of node groups, as PCS demands, and the whole list of Slurm
 // settings; nil settings stay as they are.
-func (c *Client) updateQueue(ctx context.Context, q Queue, groups []string, settings map[string]string) error {
-	if _, err := c.api.UpdateQueue(ctx, updateQueueInput(q, groups, settings)); err != nil {
+func (p Provisioner) updateQueue(ctx context.Context, q Queue, groups []string, settings map[string]string) error {
+	p.tell(WhatQueue, q.Name, "update")
+	if _, err := p.PCS.api.UpdateQueue(ctx, updateQueueInput(q, groups, settings)); err != nil {
 		return fmt.Errorf("updating queue %s: %w", q.Name, err)
 	}
 	return nil

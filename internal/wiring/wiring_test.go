@@ -398,17 +398,16 @@ func TestSwitchOnWhereAWaitDoesNotHelp(t *testing.T) {
 		cluster, group, queue pcs.Status
 		want, not             string
 	}{
-		{cluster: pcs.Updating, want: "ACTIVE; run this again then"},
+		{cluster: pcs.Updating, want: "ACTIVE; run this again once it is ACTIVE"},
 		{group: pcs.Creating, queue: pcs.Updating, want: "ACTIVE; run this again then"},
 		{group: pcs.Deleting, want: "ACTIVE; run this again then"},
-		{cluster: "RESUMING", want: "ACTIVE; run this again then"},
+		{cluster: "RESUMING", want: "ACTIVE; run this again once it is ACTIVE"},
 		{cluster: pcs.Suspended, want: "ACTIVE; move it to a newer Slurm"},
 		{cluster: pcs.CreateFailed, want: "ACTIVE; name another cluster", not: "run this again"},
 		{cluster: pcs.Deleting, want: "ACTIVE; name another cluster", not: "run this again"},
-		{group: pcs.UpdateFailed, want: "node group g is UPDATE_FAILED (InternalError: no luck), and PCS changes the settings of a cluster only while everything in it is ACTIVE; mend what the update of node group g failed on and update it, or delete it; then run this again"},
-		{group: pcs.CreateFailed, queue: pcs.Updating, want: "ACTIVE; delete node group g; then run this again"},
-		{queue: pcs.CreateFailed, want: "ACTIVE; delete queue q; then run this again"},
-		{queue: pcs.DeleteFailed, want: "ACTIVE; delete queue q; then run this again"},
+		{group: pcs.UpdateFailed, want: "node group g is UPDATE_FAILED (InternalError: no luck), and PCS changes the settings of a cluster only while everything in it is ACTIVE; mend or delete what has failed, and run this again"},
+		{group: pcs.CreateFailed, queue: pcs.Updating, want: "ACTIVE; mend or delete what has failed"},
+		{queue: pcs.DeleteFailed, want: "ACTIVE; mend or delete what has failed"},
 	} {
 		or := func(s, other pcs.Status) pcs.Status {
 			if s == "" {
