@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // partitionLike adds a partition like gpu.
@@ -106,6 +108,188 @@ func TestAdmitAtTheEdges(t *testing.T) {
 			}
 			if !slices.Equal(said, c.says) {
 				t.Errorf("said\n\t%s\nwant\n\t%s", strings.Join(said, "\n\t"), strings.Join(c.says, "\n\t"))
+			}
+		})
+	}
+}
+
+// What a job's --begin and --deadline leave of a block is what its limit has to fit into.
+func TestAdmitBeginAndDeadline(t *testing.T) {
+	fenceA := blockA.End.Add(-40 * time.Minute)
+	endless := func(s *Snapshot) {
+		s.Reservations[0].End, s.Reservations[0].Kind = time.Time{}, ODCR
+		s.Partitions[0].Groups[0].PurchaseOption = ODCR
+	}
+	hour := Minutes(60)
+	for _, c := range []struct {
+		name    string
+		req     Request
+		change  []func(*Snapshot)
+		code    Code
+		refused bool
+		message string
+		edits   Edits
+		both    bool // blocks: else only A
+	}{
+		{name: "begins just in time", req: Request{TimeLimit: hour, Begin: fenceA.Add(-time.Hour)}, code: OK},
+		{name: "begins a minute too late", req: Request{TimeLimit: hour, Begin: fenceA.Add(-59 * time.Minute)}, code: TooLong, refused: true,
+			message: "the job needs 01:00:00, but it begins at 2026-03-03 10:21 UTC (--begin), and jobs on cr-aaaaaaaaaaaaaaaaa in partition gpu must end by 2026-03-03 11:20 UTC. Use --time=00:59:00 or less"},
+		{name: "boot counts after the begin", req: Request{TimeLimit: hour, Begin: fenceA.Add(-time.Hour)}, change: []func(*Snapshot){dynamic}, code: TooLong, refused: true, message: "00:50:00"},
+		{name: "begins after the fence", req: Request{TimeLimit: hour, Begin: fenceA.Add(time.Hour)}, code: TooLong, refused: true,
+			message: "no time is left before that; use an earlier --begin, or wait for the next block"},
+		{name: "a begin that has passed changes nothing", req: Request{TimeLimit: hour, Begin: noon.Add(-time.Hour)}, code: OK},
+		{name: "begins after the fence, no limit", req: Request{Begin: fenceA.Add(time.Hour)}, code: TooLong, refused: true, message: "a job without --time needs at least 00:30:00 (min_time of partition gpu), but it begins at"},
+		{name: "no limit: fitted from the begin on", req: Request{Begin: fenceA.Add(-2 * time.Hour)}, code: OK,
+			edits: Edits{TimeLimit: Minutes(120), TimeMin: Minutes(31)}},
+		{name: "ends by its deadline", req: Request{TimeLimit: hour, Deadline: noon.Add(time.Hour)}, code: OK},
+		{name: "cannot end by its deadline", req: Request{TimeLimit: hour, Deadline: noon.Add(59 * time.Minute)}, code: TooLong, refused: true,
+			message: "its --deadline is 2026-03-01 12:59 UTC. Use --time=00:59:00 or less"},
+		{name: "its deadline has passed", req: Request{TimeLimit: hour, Deadline: noon.Add(-time.Minute)}, code: TooLong, refused: true, message: "use a later --deadline"},
+		{name: "deadline after the fence", req: Request{TimeLimit: Minutes(100 * 60), Deadline: fenceA.Add(200 * time.Hour)}, code: TooLong, refused: true, message: "must end by"},
+		{name: "no limit: fitted to the deadline", req: Request{Deadline: noon.Add(90 * time.Minute)}, code: OK,
+			edits: Edits{TimeLimit: Minutes(90), TimeMin: Minutes(31)}},
+		{name: "begin and deadline", req: Request{TimeLimit: hour, Begin: noon.Add(2 * time.Hour), Deadline: noon.Add(150 * time.Minute)}, code: TooLong, refused: true,
+			message: "it begins at 2026-03-01 14:00 UTC (--begin), and its --deadline is 2026-03-01 14:30 UTC. Use --time=00:30:00 or less"},
+		{name: "no end: only the deadline counts", req: Request{TimeLimit: hour, Deadline: noon.Add(30 * time.Minute)}, change: []func(*Snapshot){endless}, code: TooLong, refused: true, message: "--deadline"},
+		{name: "no end and no deadline", req: Request{TimeLimit: NoLimit, Begin: noon.Add(9999 * time.Hour)}, change: []func(*Snapshot){endless}, code: OK},
+		{name: "deadline before the block opens", req: Request{TimeLimit: hour, Deadline: noon.Add(time.Hour), Comment: "capacity_reservation_id=" + blockB.ID}, both: true, code: TooLong, refused: true,
+			message: "reservation cr-bbbbbbbbbbbbbbbbb of partition gpu opens at 2026-03-04 12:00 UTC, and its --deadline is 2026-03-01 13:00 UTC and no time is left"},
+		{name: "begins in the second block", req: Request{TimeLimit: hour, Begin: fenceA}, both: true, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"}, message: "waits for cr-bbbbbbbbbbbbbbbbb"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.req.Partitions = []string{"gpu"}
+			if !c.both {
+				c.change = append(c.change, onlyA)
+			}
+			v := Admit(c.req, twoBlocks(c.change...), noon)
+			said := v.Message + strings.Join(v.Warnings, "\n")
+			if v.Code != c.code || v.Refused != c.refused || !strings.Contains(said, c.message) {
+				t.Errorf("got %s, refused %v, saying %q; want %s, %v, %q", v.Code, v.Refused, said, c.code, c.refused, c.message)
+			}
+			if v.Edits != c.edits {
+				t.Errorf("edits %+v, want %+v", v.Edits, c.edits)
+			}
+		})
+	}
+}
+
+// Who names a reservation that has ended hears which one is open.
+func TestAdmitNamesWhatIsOpen(t *testing.T) {
+	ended := func(s *Snapshot) { s.Reservations[0].State = StateExpired }
+	opened := func(s *Snapshot) {
+		s.Reservations[1].State, s.Reservations[1].Start = StateActive, noon.Add(-time.Hour)
+	}
+	for _, c := range []struct {
+		name   string
+		change []func(*Snapshot)
+		want   string
+	}{
+		{"the other is open", []func(*Snapshot){ended, opened}, "can no longer be used (cr-aaaaaaaaaaaaaaaaa is expired); name cr-bbbbbbbbbbbbbbbbb, which is open, or none"},
+		{"the other opens later", []func(*Snapshot){ended}, "name cr-bbbbbbbbbbbbbbbbb, which opens at 2026-03-04 12:00 UTC, or none"},
+		{"and one that never gets its turn", []func(*Snapshot){ended, opened, func(s *Snapshot) {
+			never := blockB
+			never.ID, never.Start, never.End = "cr-ccccccccccccccccc", noon.Add(time.Hour), noon.Add(2*time.Hour)
+			s.Reservations = append(s.Reservations, never)
+			slot := &s.Partitions[0].Groups[0].Slots[1]
+			slot.ReservationIDs = append(slot.ReservationIDs, never.ID)
+		}}, "name cr-bbbbbbbbbbbbbbbbb, which is open, or none"},
+		{"and one that EC2 did not describe", []func(*Snapshot){ended, opened, func(s *Snapshot) {
+			slot := &s.Partitions[0].Groups[0].Slots[1]
+			slot.ReservationIDs = append(slot.ReservationIDs, "cr-ddddddddddddddddd")
+		}}, "name cr-bbbbbbbbbbbbbbbbb, which is open, or none"},
+		{"no other", []func(*Snapshot){ended, onlyA}, "no reservation of partition gpu is open or scheduled (cr-aaaaaaaaaaaaaaaaa is expired); ask an administrator"},
+		{"EC2 did not describe the other", []func(*Snapshot){ended, func(s *Snapshot) { s.Reservations = s.Reservations[:1] }}, "ask an administrator"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := Admit(Request{Partitions: []string{"gpu"}, Comment: "capacity_reservation_id=" + blockA.ID}, twoBlocks(c.change...), noon)
+			if v.Code != NoReservation || !v.Refused || !strings.Contains(v.Message, c.want) {
+				t.Errorf("got %+v, want %q", v, c.want)
+			}
+		})
+	}
+}
+
+// Who is known to be in none of the groups is told so; who is not known is left to Slurm.
+func TestAdmitByGroup(t *testing.T) {
+	for name, c := range map[string]struct {
+		groups  []string
+		outside func(string) bool
+		refused bool
+	}{
+		"no allow_groups":  {nil, func(string) bool { return true }, false},
+		"in one of them":   {[]string{"nlp", "law"}, func(g string) bool { return g == "nlp" }, false},
+		"in none":          {[]string{"nlp", "law"}, func(string) bool { return true }, true},
+		"nothing is known": {[]string{"nlp"}, nil, false},
+	} {
+		v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Outside: c.outside}, twoBlocks(onlyA, func(s *Snapshot) { s.Partitions[0].AllowGroups = c.groups }), noon)
+		if v.Refused != c.refused || c.refused && (v.Code != GroupNotAllowed || !strings.Contains(v.Message, "members of group nlp, law")) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// What a job that is too long gets where its partition shortens: gpu has 47 h 20 min left, and 71 h 20 min in the block
+// that follows. Where want is nil, it gets what Admit says.
+func TestAdmitNew(t *testing.T) {
+	const tenDays = 10 * 24 * 60
+	gets := func(says string, minutes int, more ...string) *Verdict {
+		return &Verdict{Code: OK, Warnings: append([]string{says}, more...), Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: Minutes(31)}}
+	}
+	const says = "--time=10-00:00:00 does not fit partition gpu; the job gets 2-23:20:00"
+	second := func(change func(*Partition)) func(*Snapshot) { // a partition big beside gpu, with block B alone
+		return func(s *Snapshot) {
+			onlyA(s)
+			p := twoBlocks().Partitions[0]
+			p.Name, p.TooLong = "big", ShortenTooLong
+			p.Groups[0].Slots = p.Groups[0].Slots[1:]
+			change(&p)
+			s.Partitions = append(s.Partitions, p)
+		}
+	}
+	both := []string{"gpu", "big"}
+	for name, c := range map[string]struct {
+		req    Request
+		change func(*Snapshot)
+		want   *Verdict
+	}{
+		"too long":                   {Request{TimeLimit: Minutes(tenDays)}, nil, gets(says, 4280)},
+		"with a comment":             {Request{TimeLimit: Minutes(tenDays), Comment: "night run"}, nil, gets(says, 4280)},
+		"unlimited":                  {Request{TimeLimit: NoLimit}, nil, gets("--time=UNLIMITED does not fit partition gpu; the job gets 2-23:20:00", 4280)},
+		"by a minute":                {Request{TimeLimit: Minutes(4281)}, nil, gets("--time=2-23:21:00 does not fit partition gpu; the job gets 2-23:20:00", 4280)},
+		"fits":                       {Request{TimeLimit: Minutes(4280)}, nil, nil},
+		"no limit":                   {Request{}, nil, nil},
+		"the default partition":      {Request{Partitions: []string{}, TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.DefaultPartition = "gpu" }, gets(says, 4280)},
+		"too long even so":           {Request{TimeLimit: Minutes(tenDays), TimeMin: Minutes(5000)}, nil, nil},
+		"a --time-min of none":       {Request{TimeLimit: Minutes(tenDays), TimeMin: NoLimit}, nil, gets(says, 4280)},
+		"the partition refuses":      {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.Partitions[0].TooLong = RefuseTooLong }, nil},
+		"less than min_time":         {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.Partitions[0].MinTime = minutes(4281) }, nil},
+		"just min_time":              {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.Partitions[0].MinTime = minutes(4280) }, &Verdict{Code: OK, Warnings: []string{says}, Edits: Edits{TimeLimit: Minutes(4280), TimeMin: Minutes(4280)}}},
+		"accounting allows less":     {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.Walls.QOS = []QOSWall{{Name: NormalQOS, MaxWall: Minutes(29)}} }, nil},
+		"MaxTime":                    {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { s.Partitions[0].MaxTime = Minutes(60) }, gets("--time=10-00:00:00 does not fit partition gpu; the job gets 01:00:00", 60)},
+		"not strict":                 {Request{TimeLimit: Minutes(tenDays)}, lenient, gets(says, 4280)},
+		"old news":                   {Request{TimeLimit: Minutes(tenDays)}, func(s *Snapshot) { stale(s); s.TimeMinCollapses = true }, gets(says, 4280, "what pcs-capacity knows is 1h old (is `pcs-capacity sync --watch` running?): the job may start with only 00:31:00 and is raised once sync runs")},
+		"too large":                  {Request{TimeLimit: Minutes(tenDays), Nodes: 9}, nil, nil},
+		"too large, not strict":      {Request{TimeLimit: Minutes(tenDays), Nodes: 9}, lenient, nil},
+		"both shorten":               {Request{Partitions: both, TimeLimit: Minutes(tenDays)}, second(func(*Partition) {}), gets("--time=10-00:00:00 does not fit partition gpu,big; the job gets 2-23:20:00", 4280)},
+		"one refuses":                {Request{Partitions: both, TimeLimit: Minutes(tenDays)}, second(func(p *Partition) { p.TooLong = "" }), nil},
+		"one takes it":               {Request{Partitions: both, TimeLimit: Minutes(3000)}, second(func(*Partition) {}), nil},
+		"one is too small":           {Request{Partitions: []string{"big", "gpu"}, TimeLimit: Minutes(tenDays), Nodes: 2}, second(func(p *Partition) { p.Groups[0].MaxNodes = 1 }), gets("--time=10-00:00:00 does not fit partition big,gpu; the job gets 1-23:20:00", 2840)},
+		"Slurm may run it elsewhere": {Request{Partitions: []string{"gpu", "cpu"}, TimeLimit: Minutes(tenDays), Comment: "capacity_reservation_id=" + blockA.ID}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := twoBlocks()
+			if s.Partitions[0].TooLong = ShortenTooLong; c.change != nil {
+				c.change(s)
+			}
+			if c.req.Partitions == nil {
+				c.req.Partitions = []string{"gpu"}
+			}
+			want, got := Admit(c.req, s, noon), AdmitNew(c.req, s, noon)
+			if c.want != nil {
+				want, got.Edits.Constraint = *c.want, "" // a matter of its own
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -50,8 +50,7 @@ func TestWhatIsAdmittedCanBePlaced(t *testing.T) {
 	}
 }
 
-// randomGroup is a node group with reservations of all sizes and times, some of which do
-// not go with it.
+// randomGroup is a node group with reservations of all sizes and times, some of which do not go with it.
 func randomGroup(rng *rand.Rand) *world {
 	w := newWorld(1 + rng.IntN(2))
 	w.settings.Timing = Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30)}

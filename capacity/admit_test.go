@@ -13,8 +13,7 @@ import (
 //	cr-aaaaaaaaaaaaaaaaa  4 × p5  now-1d … now+2d        slot gpu-a
 //	cr-bbbbbbbbbbbbbbbbb  8 × p5  now+3d … now+6d        slot gpu-b
 //
-// With a reclaim lead of 30 and a margin of 10 minutes, the fences are 40 minutes
-// before the ends.
+// With a reclaim lead of 30 and a margin of 10 minutes, the fences are 40 minutes before the ends.
 var (
 	noon   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	blockA = Reservation{ID: "cr-aaaaaaaaaaaaaaaaa", Kind: CapacityBlock, State: StateActive, InstanceType: "p5.48xlarge",

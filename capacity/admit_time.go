@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -171,4 +172,70 @@ func refuseLong(needs string, req Request, best candidate, p Partition, boot tim
 		use = leastFit
 	}
 	return refuse(TooLong, fmt.Sprintf(use, needs, where, FormatMinutes(minutes)))
+}
+
+// TooLongRule says what a partition does with a job whose --time fits no window.
+type TooLongRule string
+
+// The values.
+const (
+	RefuseTooLong  TooLongRule = "refuse"
+	ShortenTooLong TooLongRule = "shorten" // to the longest limit that fits
+)
+
+// Known reports whether the value is one of the two.
+func (r TooLongRule) Known() bool { return r == RefuseTooLong || r == ShortenTooLong }
+
+// shortenedTo is the sentence for a job whose limit was shortened; [Sentences] has it too.
+const shortenedTo = "--time=%s does not fit partition %s; the job gets %s"
+
+// AdmitNew is [Admit] for a job that is being submitted. Where all its partitions shorten, a job that is too long is
+// judged as one without --time: it gets the longest limit that fits, at least min_time, and sync may raise that. Its
+// own --time-min stays the least.
+func AdmitNew(req Request, snap *Snapshot, now time.Time) Verdict {
+	v := Admit(req, snap, now)
+	if !v.Refused && v.Code != TooLong {
+		return v
+	}
+	fitted := req
+	fitted.TimeLimit = Limit{}
+	short := Admit(fitted, snap, now)
+	names := req.in(snap)
+	for _, name := range names {
+		p, ours := snap.Partition(name)
+		if !ours || p.TooLong != ShortenTooLong || short.Edits.TimeLimit.Duration() < p.MinTime.Duration {
+			return v
+		}
+	}
+	says := fmt.Sprintf(shortenedTo, req.TimeLimit, strings.Join(names, ","), short.Edits.TimeLimit)
+	short.Warnings = append([]string{says}, short.Warnings...)
+	return short
+}
+
+// ofAWS reports whether a refusal depends on AWS's answers, which may be out of date. A reservation's known end is
+// never out of date: see soften.
+func (c Code) ofAWS() bool {
+	return c == NoMatchingCapacity || c == NoReservation || c == TooManyNodes || c == NodesNotUsable
+}
+
+// Verdict is the answer to a job. Message tells the user what to do; a refusal always has one.
+type Verdict struct {
+	Refused bool   `json:"refused,omitempty"`
+	Code    Code   `json:"code"`
+	Message string `json:"message,omitempty"`
+	// NotBefore is the earliest time at which to try a refused job again; zero if unknown.
+	NotBefore time.Time `json:"not_before,omitzero"`
+	Warnings  []string  `json:"warnings,omitempty"`
+	Edits     Edits     `json:"edits,omitzero"`
+}
+
+// Edits are changes to a job before it is submitted; a zero field changes nothing.
+type Edits struct {
+	TimeLimit  Limit  `json:"time_limit,omitzero"`
+	TimeMin    Limit  `json:"time_min,omitzero"`
+	Constraint string `json:"constraint,omitempty"`
+}
+
+func refuse(code Code, message string) Verdict {
+	return Verdict{Refused: true, Code: code, Message: message}
 }

@@ -106,3 +106,131 @@ func (g GroupSettings) reservations(snap *Snapshot) []string {
 	}
 	return ids
 }
+
+// placement is where reservations already are. While it is live, a reservation in which nodes may run never leaves
+// its slot, whatever begins, ends or joins the settings. A reservation that jobs wait for stays where their
+// constraints point.
+type placement struct {
+	// holds is the reservation that has each slot, by the slot's name.
+	holds map[string]string
+	// slots is the slot of every other reservation, by the reservation's id.
+	slots map[string]string
+}
+
+// placementOf learns where reservations are. On PCS it reads the reservation of each compute node group. With
+// provider ec2 it reads the last snapshot or, if that is lost, the reservations of the nodes' instances. snap has the
+// reservations as they are now.
+func placementOf(s Settings, seen Seen, snap *Snapshot) placement {
+	at := placement{holds: map[string]string{}, slots: map[string]string{}}
+	if seen.Before != nil {
+		for _, p := range slices.Concat(seen.Before.Former, seen.Before.Partitions) {
+			for _, g := range p.Groups {
+				for _, slot := range g.Slots {
+					at.learn(seen, p.Provider, slot, snap)
+				}
+			}
+		}
+	} else {
+		for _, i := range seen.Instances {
+			id := i.Tags[TagReservation]
+			if _, _, slot, ok := s.PlaceOf(i.Tags[TagNode]); ok && id != "" && !i.Ended() {
+				at.holds[slot], at.slots[id] = id, slot
+			}
+		}
+	}
+	for slot, id := range seen.Held {
+		at.holds[slot] = id
+	}
+	return at
+}
+
+// learn adds a slot of the last snapshot.
+func (at placement) learn(seen Seen, p Provider, slot Slot, snap *Snapshot) {
+	before := seen.Before
+	for _, t := range before.Turns(slot) {
+		// A waiting reservation has no nodes, and may move to a slot in which it need not wait.
+		if !t.Waits(before.TakenAt) {
+			at.slots[t.Reservation.ID] = slot.Name
+		}
+	}
+	if p.Configures() {
+		return
+	}
+	// The reservation that had the slot then keeps it while it is live. The next one has had the slot since that one
+	// ended: its fence has opened, and jobs have started behind it.
+	for _, when := range []time.Time{before.TakenAt, seen.Now} {
+		standing := before.Standing(slot, when)
+		if len(standing.Current) == 0 || standing.Current[0].Window.Start.After(when) {
+			continue
+		}
+		id := standing.Current[0].Reservation.ID
+		if r, known := snap.Reservation(id); known && r.LiveAt(when) {
+			at.holds[slot.Name] = id
+			return
+		}
+	}
+}
+
+// fillSlots puts reservations into slots. A reservation that holds a slot keeps it. The others follow in the order of
+// their starts: each stays in its slot if it need not wait there; else it takes the slot in which it begins first,
+// and of several such slots the emptiest.
+func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot) []Slot {
+	slots := make([]Slot, len(names))
+	rest := slices.Clone(ids)
+	for i, name := range names {
+		slots[i].Name = name
+		held := where.holds[name]
+		r, known := snap.Reservation(held)
+		// On PCS the node group itself names its reservation; elsewhere the settings do.
+		if held == "" || !p.Configures() && !(slices.Contains(rest, held) && known && r.State.Live()) {
+			continue
+		}
+		slots[i].Holds, slots[i].ReservationIDs = held, []string{held}
+		slots[i].Unnamed = !slices.Contains(ids, held) && known && r.State.Live()
+		rest = slices.DeleteFunc(rest, func(id string) bool { return id == held })
+	}
+	slices.SortStableFunc(rest, func(a, b string) int {
+		x, _ := snap.Reservation(a)
+		y, _ := snap.Reservation(b)
+		return cmp.Or(rank(!snap.lasts(a))-rank(!snap.lasts(b)), x.Start.Compare(y.Start))
+	})
+	for _, id := range rest {
+		i := snap.bestSlot(slots, id, where.slots[id])
+		slots[i].ReservationIDs = append(slots[i].ReservationIDs, id)
+	}
+	for _, slot := range slots {
+		slices.SortStableFunc(slot.ReservationIDs, func(a, b string) int {
+			x, _ := snap.Reservation(a)
+			y, _ := snap.Reservation(b)
+			ended := func(r Reservation) int { return rank(r.ID != "" && !r.State.Live()) }
+			return cmp.Or(rank(a != slot.Holds)-rank(b != slot.Holds), ended(x)-ended(y),
+				slices.Index(ids, a)-slices.Index(ids, b))
+		})
+	}
+	return slots
+}
+
+// lasts reports whether a reservation still counts when its neighbours are placed: it may exist, or it has ended and
+// its neighbours stay where they are.
+func (s *Snapshot) lasts(id string) bool {
+	r, known := s.Reservation(id)
+	return !known || r.State.Live() || r.State == StateExpired && !r.End.IsZero()
+}
+
+func (s *Snapshot) bestSlot(slots []Slot, id, already string) int {
+	best := 0
+	var first Turn
+	for i, slot := range slots {
+		slot.ReservationIDs = append(slices.Clone(slot.ReservationIDs), id)
+		turns := s.turns(slot, func(r Reservation) bool { return s.lasts(r.ID) })
+		t := turns[slices.IndexFunc(turns, func(t Turn) bool { return t.Reservation.ID == id })]
+		if over := !t.Unknown && !t.Reservation.State.Live(); slot.Name == already && (over || t.Behind == "") {
+			return i
+		}
+		fuller := len(slot.ReservationIDs) - 1 - len(slots[best].ReservationIDs)
+		if i == 0 || cmp.Or(rank(t.Never)-rank(first.Never), t.Window.Start.Compare(first.Window.Start), fuller) < 0 {
+			best, first = i, t
+		}
+	}
+	return best
+}

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,4 +113,117 @@ func subnetZones(subnets []Subnet) string {
 		parts = append(parts, fmt.Sprintf("%s in %s", s.ID, FormatZone(s.AZID, s.AZ)))
 	}
 	return "only " + strings.Join(parts, ", ")
+}
+
+// Need is a request for capacity: Count instances of a type for Duration, finished by By unless that is zero.
+type Need struct {
+	InstanceType string        `json:"instance_type"`
+	Count        int           `json:"count"`
+	Duration     time.Duration `json:"-"`
+	By           time.Time     `json:"by,omitzero"`
+}
+
+// Fitting is one reservation judged for a need. If Code is not OK, Message says what is missing.
+type Fitting struct {
+	Reservation Reservation `json:"reservation"`
+	Code        Code        `json:"code"`
+	Message     string      `json:"message,omitempty"`
+	// Start is the earliest time at which the need could begin.
+	Start time.Time `json:"start,omitzero"`
+	// lack is the missing share of the need's instances or of its time, whichever Code is about; 1 for any other code.
+	lack float64
+}
+
+// Fit judges a need against the reservations of its instance type and sorts them: first those that fit, then by the
+// missing share, the smallest first; then blocks before ODCRs, the earlier start before the later, the smaller
+// reservation before the larger. Admit judges the time, boot time included. If subnets are given, a reservation in
+// none of their Availability Zones does not fit. idle counts our idle nodes in each reservation, by id: their
+// instances are free for the need, although EC2 counts them as used.
+func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[string]int, timing Timing,
+	now time.Time) []Fitting {
+	var all []Fitting
+	for _, r := range reservations {
+		if r.InstanceType == need.InstanceType {
+			all = append(all, fitOne(need, r, subnets, idle[r.ID], timing, now))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Fitting) int {
+		return cmp.Or(
+			rank(a.Code != OK)-rank(b.Code != OK),
+			cmp.Compare(a.lack, b.lack),
+			rank(!a.Reservation.Kind.Bought())-rank(!b.Reservation.Kind.Bought()),
+			a.Start.Compare(b.Start),
+			a.Reservation.Size()-b.Reservation.Size())
+	})
+	return all
+}
+
+func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing, now time.Time) Fitting {
+	f := Fitting{Reservation: r, Code: OK, Start: later(now, r.Start)}
+	say := func(code Code, message string, args ...any) Fitting {
+		f.Code, f.Message, f.lack = code, fmt.Sprintf(message, args...), 1
+		return f
+	}
+	late := func(by time.Duration, message string, args ...any) Fitting {
+		f = say(TooLong, message, args...)
+		f.lack = missing(by.Hours(), need.Duration.Hours())
+		return f
+	}
+	if len(subnets) > 0 && r.AZID == "" {
+		return say(Mismatched, "EC2 does not say yet in which Availability Zone it is")
+	}
+	if len(subnets) > 0 && !slices.ContainsFunc(subnets, func(s Subnet) bool { return s.AZID == r.AZID }) {
+		return say(Mismatched, "it is in %s, where the cluster has no subnet", FormatZone(r.AZID, r.AZ))
+	}
+	const name = "this"
+	group := NodeGroup{Name: name, InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true,
+		Slots: []Slot{{Name: name, ReservationIDs: []string{r.ID}}}}
+	snap := &Snapshot{TakenAt: now, Timing: timing, Submit: Submit{Strict: true, StaleAfter: Duration{time.Hour}},
+		Partitions: []Partition{{Name: name, Groups: []NodeGroup{group}}}, Reservations: []Reservation{r}}
+	v := Admit(Request{Partitions: []string{name}, Nodes: need.Count, TimeLimit: LimitOf(need.Duration)}, snap, now)
+	healthy := r.UsableSize()
+	free := healthy
+	if r.State == StateActive {
+		free = min(free, r.Available+idle)
+	}
+	few := func(has int, message string, args ...any) Fitting {
+		f = say(TooManyNodes, message, append(args, need.Count-has)...)
+		f.lack = missing(float64(need.Count-min(has, free)), float64(need.Count))
+		return f
+	}
+	switch end := f.Start.Add(timing.BootAllowance.Duration + need.Duration); {
+	case v.Code == TooManyNodes:
+		return few(r.Size(), "it has %d instances, %d fewer than asked", r.Size())
+	case v.Code == TooLong:
+		w := timing.Window(r)
+		left := max(0, w.Room(now)-timing.BootAllowance.Duration)
+		return late(need.Duration-left, "its jobs must end by %s, which leaves %s", FormatUTC(w.Fence),
+			FormatDuration(left))
+	case v.Refused:
+		return say(v.Code, "it is %s", r.State)
+	case need.Count > healthy:
+		return few(healthy, "%d of its %d instances are healthy, %d fewer than asked", healthy, r.Size())
+	case need.Count > free && idle > 0:
+		return few(free, "%d of its %d instances are free, idle nodes included, %d fewer than asked", free, r.Size())
+	case need.Count > free:
+		return few(free, "%d of its %d instances are free, %d fewer than asked", free, r.Size())
+	case !need.By.IsZero() && end.After(need.By):
+		return late(end.Sub(need.By), "it could be done by %s at the earliest", FormatUTC(end))
+	}
+	return f
+}
+
+// missing is the missing share of a whole, between 0 and 1.
+func missing(lacks, whole float64) float64 {
+	if lacks <= 0 || whole <= 0 {
+		return 0
+	}
+	return min(1, lacks/whole)
+}
+
+func rank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -121,5 +122,164 @@ func TestSizeOfABlockBeforeItOpens(t *testing.T) {
 	r.Unhealthy = 1
 	if r.Size() != 4 || r.UsableSize() != 3 {
 		t.Errorf("size %d, usable %d; want 4 and 3", r.Size(), r.UsableSize())
+	}
+}
+
+func TestFit(t *testing.T) {
+	odcr := Reservation{ID: "cr-ccccccccccccccccc", Kind: ODCR, State: StateActive, InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: 9, Available: 2}
+	all := []Reservation{odcr, blockB, blockA, {ID: "cr-other", InstanceType: "p4d.24xlarge", State: StateActive, Total: 99}}
+	timing := twoBlocks().Timing
+	for _, c := range []struct {
+		name    string
+		need    Need
+		subnets []Subnet
+		first   string // the best reservation
+		code    Code
+		message string
+	}{
+		{"an open block goes before an ODCR", Need{Count: 2, Duration: 24 * time.Hour}, nil, blockA.ID, OK, ""},
+		{"the time that boot leaves", Need{Count: 2, Duration: 47*time.Hour + 10*time.Minute}, nil, blockA.ID, OK, ""},
+		{"a minute more: the next block", Need{Count: 2, Duration: 47*time.Hour + 11*time.Minute}, nil, blockB.ID, OK, ""},
+		{"longer than any block: the ODCR", Need{Count: 2, Duration: 24 * 30 * time.Hour}, nil, odcr.ID, OK, ""},
+		{"more than the open block has", Need{Count: 5, Duration: time.Hour}, nil, blockB.ID, OK, ""},
+		{"more than anything has: the largest", Need{Count: 20, Duration: time.Hour}, nil, blockB.ID, TooManyNodes, "12 fewer"},
+		{"to be done before the next block", Need{Count: 5, Duration: time.Hour, By: noon.Add(time.Hour)}, nil, blockA.ID, TooManyNodes, "1 fewer"},
+		{"no subnet in the zone", Need{Count: 2, Duration: time.Hour}, []Subnet{{"subnet-0", "use2-az9", "us-east-2c"}}, blockA.ID, Mismatched, "no subnet"},
+		{"a subnet in one zone", Need{Count: 2, Duration: time.Hour}, []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}, blockB.ID, OK, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.need.InstanceType = "p5.48xlarge"
+			got := Fit(c.need, all, c.subnets, nil, timing, noon)
+			if len(got) != 3 {
+				t.Fatalf("%d answers, want one for each reservation of the type", len(got))
+			}
+			if got[0].Reservation.ID != c.first || got[0].Code != c.code || !strings.Contains(got[0].Message, c.message) {
+				t.Errorf("got %s %s %q; want %s %s %q", got[0].Reservation.ID, got[0].Code, got[0].Message, c.first, c.code, c.message)
+			}
+		})
+	}
+	placeless := blockA
+	placeless.AZID = ""
+	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{placeless}, []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}, nil, timing, noon); got[0].Code != Mismatched || !strings.Contains(got[0].Message, "does not say") {
+		t.Errorf("a block whose zone is not known: %+v", got[0])
+	}
+	busy := blockA
+	busy.Available = 1
+	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{busy}, nil, nil, timing, noon); got[0].Code != TooManyNodes || !strings.Contains(got[0].Message, "1 of its 4") {
+		t.Errorf("a block in use: %+v", got[0])
+	}
+}
+
+// What is named as nearest lacks the least part of what is asked for: not a block with 4 minutes
+// left where another one has 2 hours.
+func TestFitNamesTheNearest(t *testing.T) {
+	timing := twoBlocks().Timing
+	used := timing.BootAllowance.Duration + timing.DrainMargin.Duration + timing.ReclaimLead.Duration
+	block := func(id string, total int, left time.Duration) Reservation {
+		return Reservation{ID: id, Kind: CapacityBlock, State: StateActive, InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: total, Available: total,
+			Start: noon.Add(-time.Hour), End: noon.Add(left + used)}
+	}
+	ended := block("cr-ended", 16, 10*time.Hour)
+	ended.State = StateExpired
+	all := []Reservation{ended, block("cr-4m", 4, 4*time.Minute), block("cr-2h", 8, 2*time.Hour), block("cr-1h", 4, time.Hour)}
+	odcr := block("cr-odcr", 4, 3*time.Hour)
+	odcr.Kind = ODCR
+	for name, c := range map[string]struct {
+		need Need
+		all  []Reservation
+		want string
+	}{
+		"too long":                      {Need{Count: 2, Duration: 24 * time.Hour}, all, "cr-2h cr-1h cr-4m cr-ended"},
+		"too long, also for an ODCR":    {Need{Count: 2, Duration: 24 * time.Hour}, append(all[:3:3], odcr), "cr-odcr cr-2h cr-4m cr-ended"},
+		"too many":                      {Need{Count: 9, Duration: time.Minute}, all, "cr-2h cr-4m cr-1h cr-ended"},
+		"a node less, or much too long": {Need{Count: 5, Duration: time.Hour}, all[:2], "cr-4m cr-ended"},
+		"one that fits goes first":      {Need{Count: 2, Duration: 90 * time.Minute}, all, "cr-2h cr-1h cr-4m cr-ended"},
+	} {
+		c.need.InstanceType = "p5.48xlarge"
+		var got []string
+		for _, f := range Fit(c.need, c.all, nil, nil, timing, noon) {
+			got = append(got, f.Reservation.ID)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
+	}
+}
+
+// Idle nodes of our own are places, too.
+func TestFitCountsIdleNodes(t *testing.T) {
+	busy := blockA
+	busy.Available = 1
+	for count, want := range map[int]string{3: "", 4: "3 of its 4 instances are free, idle nodes included, 1 fewer than asked"} {
+		got := Fit(Need{InstanceType: "p5.48xlarge", Count: count, Duration: time.Hour}, []Reservation{busy}, nil, map[string]int{busy.ID: 2}, twoBlocks().Timing, noon)
+		if got[0].Message != want || (got[0].Code == OK) != (want == "") {
+			t.Errorf("%d of a block with 1 free and 2 idle: %s %q, want %q", count, got[0].Code, got[0].Message, want)
+		}
+	}
+}
+
+// A reservation for another platform than the image's is passed over, however it was chosen, and a job that names it is
+// refused with all that is needed to mend it. What nobody knows blocks nothing.
+func TestPlatformOfTheImage(t *testing.T) {
+	const rhel, other = "Red Hat Enterprise Linux", "cr-0000000000000000e"
+	at := func(id, platform string) Reservation {
+		return Reservation{ID: id, Kind: ODCR, State: StateActive, InstanceType: "p5.48xlarge", AZID: "az1", Total: 2, Available: 2, Platform: platform,
+			Start: noon.Add(-time.Hour), Tags: map[string]string{"team": "nlp"}}
+	}
+	seen := Seen{Reservations: []Reservation{at(other, rhel), at("cr-0000000000000000f", LinuxUNIX)}, Subnets: []Subnet{{"subnet-1", "az1", "a"}},
+		Now: noon}
+	linux := map[string]ImagePlatform{"lt-1": {"lt-1:7", LinuxUNIX}}
+	for name, choose := range map[string]func(*GroupSettings){
+		"ids":  func(g *GroupSettings) { g.ReservationIDs = []string{other, "cr-0000000000000000f"} },
+		"tags": func(g *GroupSettings) { g.Select = &Select{Tags: map[string]string{"team": "nlp"}} },
+	} {
+		for _, option := range []Kind{OnDemand, ODCR} {
+			group := GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-1"}, PurchaseOption: option, MaxNodes: 2, LaunchTemplate: "lt-1"}
+			choose(&group)
+			settings := Settings{Submit: Submit{Strict: true, StaleAfter: minutes(10)}, Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{group}}}}
+			decide := func(platforms map[string]ImagePlatform, comment string) (into []string, atLaunch, atSubmission Verdict, snap *Snapshot) {
+				in := seen
+				in.Platforms = platforms
+				snap = Build(settings, in)
+				snap.TakenAt = noon
+				req := Request{Partitions: []string{"gpu"}, Nodes: 1, Comment: comment, TimeLimit: Minutes(10)}
+				p := snap.Partitions[0]
+				admitted, v := AdmitLaunch(req, p, p.Groups[0], p.Groups[0].Slots[0], snap, noon)
+				for _, r := range admitted {
+					into = append(into, r.ID)
+				}
+				return into, v, Admit(req, snap, noon), snap
+			}
+			all := []string{other, "cr-0000000000000000f"}
+			want := all[1:]
+			if option == OnDemand {
+				want, all = append(slices.Clone(want), ""), append(all, "")
+			}
+			into, v, submitted, snap := decide(linux, "")
+			if !slices.Equal(into, want) || v.Refused || submitted.Refused {
+				t.Errorf("%s, %s: into %q, %+v, %+v", name, option, into, v, submitted)
+			}
+			req := Request{Partitions: []string{"gpu"}, Nodes: 1}
+			if passed := PassedOver(req, snap, noon); len(passed) != 1 || passed[0].Code != "platform" || !strings.Contains(passed[0].Sentence, other) {
+				t.Errorf("%s, %s: passed over %v", name, option, passed)
+			}
+			if got := snap.PlatformOf("lt-1:7"); got != LinuxUNIX || snap.PlatformOf("lt-1:8") != "" {
+				t.Errorf("the snapshot has %q", got)
+			}
+			_, v, submitted, _ = decide(linux, "capacity_reservation_id="+other)
+			for _, v := range []Verdict{v, submitted} {
+				for _, says := range []string{other, rhel, "the image of node group gpu is for " + LinuxUNIX, "use an image for " + rhel} {
+					if !v.Refused || v.Code != Mismatched || !strings.Contains(v.Message, says) {
+						t.Errorf("%s, %s: %+v does not say %q", name, option, v, says)
+					}
+				}
+			}
+			if into, v, submitted, snap := decide(nil, ""); !slices.Equal(into, all) || v.Refused || submitted.Refused || len(PassedOver(req, snap, noon)) > 0 {
+				t.Errorf("%s, %s, not known: into %q, %+v, %+v", name, option, into, v, submitted)
+			}
+		}
+	}
+	if (*Snapshot)(nil).PlatformOf("") != "" {
+		t.Error("no snapshot knows a platform")
 	}
 }

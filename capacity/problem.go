@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"context"
 	"fmt"
 	"slices"
 )
@@ -112,4 +113,25 @@ func (s *Said) list(severity Severity) *[]string {
 		return &s.Notes
 	}
 	return &s.Problems
+}
+
+// Subject is what an action or a problem is about; an unused field is "".
+type Subject struct {
+	Partition   string `json:"partition,omitzero"`
+	Slot        string `json:"slot,omitzero"`
+	Node        string `json:"node,omitzero"` // a node, or a hostlist
+	Job         string `json:"job,omitzero"`  // as squeue shows it: 12_3
+	Instance    string `json:"instance,omitzero"`
+	Reservation string `json:"reservation,omitzero"`
+}
+
+// Action is one change, decided and not yet made. W is the world that it is made in: the calls that a use case needs.
+// `--dry-run`, the log, the record and `-o json` show the action itself.
+type Action[W any] struct {
+	Code  string // stable, for scripts: "create-fence"
+	About Subject
+	// Text says for people what is to be done: "place the fence …". It is "" where only our own files change.
+	Text string
+	// Do makes the change by one or a few calls. It checks again what may have changed since the decision.
+	Do func(ctx context.Context, w W) error
 }

@@ -3,6 +3,7 @@ package capacity
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -38,5 +39,190 @@ func TestCodes(t *testing.T) {
 	}
 	if Code("").Severity() != Admin {
 		t.Error("an unknown code needs an administrator")
+	}
+}
+
+// A compute node group may hold a reservation that the settings do not name: it keeps its slot, and no more jobs are
+// admitted to it while it lives.
+func TestUnnamedReservationsOfSlots(t *testing.T) {
+	named, other := blockA, blockB
+	for name, c := range map[string]struct {
+		held     string
+		provider Provider
+		change   func(*Reservation)
+		unnamed  bool
+		holds    string
+	}{
+		"named":                            {held: named.ID, provider: ProviderPCS, holds: named.ID},
+		"another":                          {held: other.ID, provider: ProviderPCS, holds: other.ID, unnamed: true},
+		"another that ended":               {held: other.ID, provider: ProviderPCS, holds: other.ID, change: func(r *Reservation) { r.State = StateExpired }},
+		"one that EC2 forgot":              {held: "cr-0", provider: ProviderPCS, holds: "cr-0"},
+		"another, without PCS":             {held: other.ID, provider: ProviderEC2},
+		"one that EC2 forgot, without PCS": {held: "cr-0", provider: ProviderEC2},
+		"named, without PCS":               {held: named.ID, provider: ProviderEC2, holds: named.ID},
+	} {
+		r := other
+		if c.change != nil {
+			c.change(&r)
+		}
+		slots := fillSlots(c.provider, []string{"gpu-a", "gpu-b"}, []string{named.ID}, placement{holds: map[string]string{"gpu-b": c.held}}, &Snapshot{Reservations: []Reservation{named, r}, Timing: twoBlocks().Timing})
+		if slots[1].Unnamed != c.unnamed || slots[1].Holds != c.holds || slots[0].Unnamed {
+			t.Errorf("%s: %+v", name, slots)
+		}
+	}
+}
+
+// What Build takes from the settings as it stands there.
+func TestBuildTakesTheSettings(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		s := Settings{Reserve: Reserve{Enabled: on}, Partitions: []PartitionSettings{{Provider: ProviderEC2, Groups: []GroupSettings{
+			{Name: "a", PurchaseOption: OnDemand, Reserve: ReservePerJob}, {Name: "b", PurchaseOption: OnDemand, Reserve: "never"}}}}}
+		snap := Build(s, Seen{})
+		if snap.ReserveOff == on || snap.Partitions[0].Groups[0].Reserve != ReservePerJob || snap.Partitions[0].Groups[1].Reserve != "" {
+			t.Errorf("enabled %t: %+v", on, snap)
+		}
+	}
+	// An instance without our tag, or that ends, holds no slot.
+	settings := Settings{Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 2, ReservationIDs: []string{blockA.ID, blockB.ID}}}}}}
+	on := func(node, reservation, state string) Instance {
+		return Instance{State: state, Tags: map[string]string{TagNode: node, TagReservation: reservation}}
+	}
+	for name, c := range map[string]struct {
+		instance Instance
+		want     int
+	}{
+		"runs": {on("gpu-b-1", blockA.ID, "running"), 1}, "ends": {on("gpu-b-1", blockA.ID, "terminated"), 0},
+		"of none": {on("gpu-b-1", "", "running"), 0}, "of another cluster": {on("cpu-1", blockA.ID, "running"), 0},
+	} {
+		if at := placementOf(settings, Seen{Instances: []Instance{c.instance}}, &Snapshot{}); len(at.holds) != c.want || len(at.slots) != c.want {
+			t.Errorf("%s: %+v", name, at)
+		}
+	}
+}
+
+func TestMoneyIsExact(t *testing.T) {
+	for in, want := range map[string]string{
+		"12345.67": "12345.67", "12345.670000000": "12345.67", "0.1": "0.10", "1000000": "1000000.00", "3.1415": "3.1415", "0.000001": "0.000001",
+		"007": "7.00", "0": "0.00", "5.": "5.00", "9223372036854.775807": "9223372036854.775807",
+	} {
+		m, err := ParseMoney(in, USD)
+		if err != nil || m.Amount() != want || m.String() != want+" USD" || m.Currency() != USD {
+			t.Errorf("%q: %s, %v; want %s", in, m, err, want)
+		}
+	}
+	for _, bad := range []string{"", ".", ".5", "1e6", "-1", "12,345.67", "$5", "1.2.3", "1/2", "+1", "0.0000001", "9223372036854.775808", "99999999999999999999"} {
+		if m, err := ParseMoney(bad, USD); err == nil {
+			t.Errorf("%q was read as %s", bad, m)
+		}
+	}
+}
+
+func money(t *testing.T, amount, currency string) Money {
+	t.Helper()
+	m, err := ParseMoney(amount, currency)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Amounts of two currencies have no order, and are never the same.
+func TestMoneyIsComparedWithItsCurrency(t *testing.T) {
+	for _, c := range []struct {
+		a, b Money
+		want int
+		ok   bool
+	}{
+		{money(t, "1", "USD"), money(t, "1.000000", "USD"), 0, true},
+		{money(t, "1", "USD"), money(t, "1.000001", "USD"), -1, true},
+		{money(t, "10", "EUR"), money(t, "9.99", "EUR"), 1, true},
+		{money(t, "1", "USD"), money(t, "1", "EUR"), 0, false},
+		{money(t, "1", "USD"), money(t, "1", ""), 0, false},
+		{money(t, "1", ""), money(t, "1", ""), 0, false},
+		{Money{}, money(t, "0", "USD"), 0, false},
+	} {
+		got, err := c.a.Compare(c.b)
+		if got != c.want || (err == nil) != c.ok {
+			t.Errorf("%s with %s: %d, %v; want %d, %t", c.a, c.b, got, err, c.want, c.ok)
+		}
+	}
+	if money(t, "1", "USD") == money(t, "1", "EUR") {
+		t.Error("1 USD is 1 EUR")
+	}
+}
+
+func TestMoneyPerHour(t *testing.T) {
+	for _, c := range []struct {
+		fee   string
+		count int
+		d     time.Duration
+		want  string
+	}{
+		{"21143.81", 4, 7 * 24 * time.Hour, "31.46 EUR"},
+		{"0.01", 1, 2 * time.Hour, "0.01 EUR"}, // half a cent
+		{"0.01", 1, 2*time.Hour + 1, "0.00 EUR"},
+		{"100", 1, 30 * time.Minute, "200.00 EUR"},
+		{"9223372036854", 1, time.Minute, "0.00"}, // too large to say
+		{"1", 0, time.Hour, "0.00"}, {"1", 1, 0, "0.00"}, {"1", 1, -time.Hour, "0.00"},
+	} {
+		if got := money(t, c.fee, "EUR").PerHour(c.count, c.d).String(); got != c.want {
+			t.Errorf("%s for %d over %s is %s an hour, want %s", c.fee, c.count, c.d, got, c.want)
+		}
+	}
+}
+
+func TestMoneyIsWrittenAndRead(t *testing.T) {
+	for want, m := range map[string]Money{`"12345.678 USD"`: money(t, "12345.678", "USD"), `"1.00"`: money(t, "1", ""), `""`: {}} {
+		text, err := json.Marshal(m)
+		if err != nil || string(text) != want {
+			t.Errorf("%s is written as %s, %v; want %s", m, text, err, want)
+		}
+		back := money(t, "7", "EUR")
+		if err := json.Unmarshal(text, &back); err != nil || back != m {
+			t.Errorf("%s is read as %s, %v", text, back, err)
+		}
+	}
+	var m Money
+	if err := json.Unmarshal([]byte(`"dear"`), &m); err == nil {
+		t.Errorf("read as %s", m)
+	}
+}
+
+func TestFormatDuration(t *testing.T) {
+	const day = 24 * time.Hour
+	for d, want := range map[time.Duration]string{
+		7 * day: "7d", 36 * time.Hour: "1d12h", 90 * time.Minute: "1h30m", 50*time.Hour + time.Minute: "2d2h1m", 40 * time.Minute: "40m",
+		0: "0s", 20*time.Second + 300*time.Millisecond: "20s", 59*time.Second + 600*time.Millisecond: "1m", 89 * time.Second: "1m", 90 * time.Second: "2m",
+		day - time.Second: "1d", -time.Hour: "-1h0m0s", // a mistake of the caller, still legible
+	} {
+		if got := FormatDuration(d); got != want {
+			t.Errorf("%s is written %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestExactDurations(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"0s": 0, "90s": 90 * time.Second, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "36h": 36 * time.Hour, "7d": 7 * day,
+		"2w": 14 * day, "1d12h": 36 * time.Hour, "1w1d": 8 * day, "1-12:00:00": 36 * time.Hour, "0:10:30": 10*time.Minute + 30*time.Second,
+		"10m0s": 10 * time.Minute, "-1.5s": -1500 * time.Millisecond,
+	} {
+		got, err := ParseDuration(text)
+		if err != nil || got != want {
+			t.Errorf("%q is %s, %v; want %s", text, got, err, want)
+		}
+		if back, err := ParseDuration(FormatExact(got)); err != nil || back != got {
+			t.Errorf("%s is written as %s, which is %s, %v", got, FormatExact(got), back, err)
+		}
+	}
+	for _, bad := range []string{"", "-", "7", "d", "7 d", "1.5d", "1h-30m", "--1h", "1d1w", "7days", "99999w", "40000d", "1-2", "1:30", "2562047h", "+1h", "1d+1h"} {
+		if got, err := ParseDuration(bad); err == nil {
+			t.Errorf("%q was read as %s", bad, got)
+		}
+	}
+	for d, want := range map[time.Duration]string{0: "0s", 7 * day: "7d", 36 * time.Hour: "1d12h", 90 * time.Second: "1m30s", -1500 * time.Millisecond: "-1.5s"} {
+		if got := FormatExact(d); got != want {
+			t.Errorf("%s is written as %s, want %s", d, got, want)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package capacity
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -123,4 +125,107 @@ func (r Request) least() Limit {
 		return r.TimeMin
 	}
 	return r.TimeLimit
+}
+
+// ShortOfHosts finds the open reservation in which the job would run now if no host had failed; of several, the one
+// with the most usable hosts. short is false if an open reservation has enough hosts, or if the job waits for other
+// reasons.
+func ShortOfHosts(req Request, snap *Snapshot, now time.Time) (p Prospect, short bool) {
+	open := slices.DeleteFunc(Prospects(req, snap, now), func(p Prospect) bool {
+		return !p.Fits || p.Window.Start.After(now) || p.Reservation.State != StateActive && p.Reservation.ID != ""
+	})
+	if len(open) == 0 || slices.ContainsFunc(open, func(p Prospect) bool { return p.Needs <= p.Usable }) {
+		return Prospect{}, false
+	}
+	return slices.MaxFunc(open, func(a, b Prospect) int { return cmp.Compare(a.Usable, b.Usable) }), true
+}
+
+// FewHosts is the sentence for a job that needs more hosts than are usable.
+func (p Prospect) FewHosts() string {
+	r := p.Reservation
+	return fmt.Sprintf("the job needs %d nodes, and %d of the %d hosts of %s are usable", p.Needs, p.Usable, r.Size(),
+		r.ID)
+}
+
+// Lane is one row of a timeline: the blocks of a partition, or of none.
+type Lane struct {
+	// Partition is "" for reservations that no partition uses.
+	Partition string   `json:"partition"`
+	Blocks    []Block  `json:"blocks"`
+	Gaps      []Period `json:"gaps,omitempty"`
+}
+
+// Block is a reservation on a timeline.
+type Block struct {
+	Reservation Reservation `json:"reservation"`
+	Window      Window      `json:"window"`
+	// Extensions that were bought, oldest first. One whose payment is pending has not moved the end yet.
+	Extensions []Extension `json:"extensions,omitempty"`
+	// Slot is the partition's slot that has the block, Idle the number of its idle nodes; "" and nil if unknown.
+	Slot      string `json:"slot,omitempty"`
+	NodesIdle *int   `json:"nodes_idle,omitempty"`
+}
+
+// Period is a stretch of time, [From, To).
+type Period struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// Timeline arranges a snapshot's reservations into lanes: one for each partition in the order of the configuration,
+// then one for the blocks of no partition. Blocks are sorted by start; dead ones, and those that ended before from,
+// are left out. A block that waits for its slot begins with its turn. A gap is a time after now in which a partition
+// with a later block has none to run in: from one fence to the next start.
+func Timeline(snap *Snapshot, extensions map[string][]Extension, from, now time.Time) []Lane {
+	used := map[string]bool{}
+	var lanes []Lane
+	block := func(r Reservation, w Window) (Block, bool) {
+		shown := r.State.Live() || r.State == StateExpired
+		return Block{Reservation: r, Window: w, Extensions: extensions[r.ID]}, shown && (w.Unbounded() || w.End.After(from))
+	}
+	for _, p := range snap.Partitions {
+		lane := Lane{Partition: p.Name}
+		here := map[string]bool{}
+		for _, c := range candidates(p, snap) {
+			if r := c.reservation; !here[r.ID] {
+				here[r.ID], used[r.ID] = true, true
+				if b, shown := block(r, c.window); shown {
+					lane.Blocks = append(lane.Blocks, b)
+				}
+			}
+		}
+		sortBlocks(lane.Blocks)
+		lane.Gaps = gaps(lane.Blocks, now)
+		lanes = append(lanes, lane)
+	}
+	rest := Lane{}
+	for _, r := range snap.Reservations {
+		if b, shown := block(r, snap.Timing.Window(r)); shown && !used[r.ID] {
+			rest.Blocks = append(rest.Blocks, b)
+		}
+	}
+	if sortBlocks(rest.Blocks); len(rest.Blocks) > 0 {
+		lanes = append(lanes, rest)
+	}
+	return lanes
+}
+
+func sortBlocks(blocks []Block) {
+	slices.SortStableFunc(blocks, func(a, b Block) int { return a.Window.Start.Compare(b.Window.Start) })
+}
+
+// gaps finds the times after now, between sorted blocks, in which no block can be used.
+func gaps(blocks []Block, now time.Time) []Period {
+	var found []Period
+	usableUntil := now
+	for _, b := range blocks {
+		if b.Window.Start.After(usableUntil) {
+			found = append(found, Period{usableUntil, b.Window.Start})
+		}
+		if b.Window.Unbounded() {
+			return found
+		}
+		usableUntil = later(usableUntil, b.Window.Fence)
+	}
+	return found
 }

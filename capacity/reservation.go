@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Kind is the kind of reservation that EC2 sold. A node group's purchase_option has the same values, and adds
-// OnDemand.
+// Kind is the kind of reservation that EC2 sold. A node group's purchase_option has the same values, and adds OnDemand.
 type Kind string
 
 // The kinds of reservation, of which nothing of ours uses InterruptibleODCR; OnDemand for a node group without one.
@@ -109,9 +108,8 @@ type Reservation struct {
 	InstanceType string `json:"instance_type"`
 	Region       string `json:"region"`
 
-	// AZID identifies the Availability Zone in every account (use2-az1); AZ is
-	// only the name that this account has for it. Compare AZID, never AZ.
-	// Both may be empty until EC2 has allocated a scheduled block.
+	// AZID identifies the Availability Zone in every account (use2-az1); AZ is only the name that this account has for
+	// it. Compare AZID, never AZ. Both may be empty until EC2 has allocated a scheduled block.
 	AZID string `json:"az_id"`
 	AZ   string `json:"az"`
 
@@ -193,4 +191,139 @@ func (r Reservation) Used() int {
 		return 0
 	}
 	return max(0, r.Total-r.Available)
+}
+
+// Timing sets the time between the events at the end of a reservation. Package config documents defaults and their
+// sources.
+type Timing struct {
+	// DrainMargin is the time between the fence and EC2's first termination.
+	DrainMargin Duration `json:"drain_margin"`
+	// BootAllowance is the longest time that powering up a node may take. It counts only for node groups whose nodes
+	// start on demand.
+	BootAllowance Duration `json:"boot_allowance"`
+	// ReclaimLead is how long before EndDate EC2 starts to terminate a block's instances; ReclaimLeadUltraServer is the
+	// same for UltraServers.
+	ReclaimLead            Duration `json:"reclaim_lead"`
+	ReclaimLeadUltraServer Duration `json:"reclaim_lead_ultraserver"`
+	// OverTime is how much longer than its limit Slurm lets a job run (OverTimeLimit). It is no setting.
+	OverTime Duration `json:"over_time,omitzero"`
+}
+
+// Window is when a reservation can be used: [Start, Reclaim), with no job left at Fence. In a window without an end,
+// Fence, Reclaim and End are zero.
+type Window struct {
+	Start   time.Time `json:"start,omitzero"`
+	Fence   time.Time `json:"fence,omitzero"`
+	Reclaim time.Time `json:"reclaim,omitzero"`
+	End     time.Time `json:"end,omitzero"`
+}
+
+// Unbounded reports whether the window has no end.
+func (w Window) Unbounded() bool { return w.End.IsZero() }
+
+// Room is the time from the earliest start at or after now until the fence; negative if the fence has passed. Only
+// for bounded windows.
+func (w Window) Room(now time.Time) time.Duration {
+	return w.Fence.Sub(later(now, w.Start))
+}
+
+// Window computes the window of r. What Slurm lets jobs run over their limits is taken off here, and so off every limit
+// that is set or allowed: Slurm itself compares limits with the start of the fence. EC2 terminates a block's instances before its EndDate, but lets an ODCR's
+// instances continue on demand after it, so an ODCR has no reclaim lead.
+func (t Timing) Window(r Reservation) Window {
+	w := Window{Start: r.Start}
+	if r.End.IsZero() {
+		return w
+	}
+	var lead time.Duration
+	if r.Kind.Bought() {
+		lead = t.ReclaimLead.Duration
+		if r.UltraServer {
+			lead = t.ReclaimLeadUltraServer.Duration
+		}
+	}
+	w.End = r.End
+	w.Reclaim = r.End.Add(-lead)
+	w.Fence = w.Reclaim.Add(-t.DrainMargin.Duration - t.OverTime.Duration)
+	return w
+}
+
+// FitLimit is the time limit, in whole minutes, that ends a job at the fence, for a job that has run for elapsed at
+// now: floor((fence - now + elapsed) / minute), at most maxTime. Slurm counts a limit from the job's start, boot not
+// included.
+func FitLimit(now, fence time.Time, elapsed time.Duration, maxTime Limit) int {
+	minutes := max(0, int((fence.Sub(now)+elapsed)/time.Minute))
+	if maxTime.Bounded() {
+		minutes = min(minutes, maxTime.Minutes)
+	}
+	return minutes
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Duration is a time.Duration in the form of FormatExact and ParseDuration: in configuration, in JSON and on the
+// command line.
+type Duration struct{ time.Duration }
+
+// String writes FormatExact's form.
+func (d Duration) String() string { return FormatExact(d.Duration) }
+
+// MarshalText writes FormatExact's form.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what ParseDuration reads.
+func (d *Duration) UnmarshalText(text []byte) (err error) {
+	d.Duration, err = ParseDuration(string(text))
+	return err
+}
+
+// Extension is a purchased extension of a block, from the old end (From) to the new one.
+type Extension struct {
+	OfferingID string
+	From, To   time.Time
+	// State is EC2's state of the payment, one of those below. The block's end moves only once the extension is paid.
+	State     string
+	Purchased time.Time
+	Fee       Money
+}
+
+// The states of an extension.
+const (
+	ExtensionPending = "payment-pending"
+	ExtensionFailed  = "payment-failed"
+	ExtensionPaid    = "payment-succeeded"
+)
+
+// Offering is a Capacity Block that EC2 has for sale.
+type Offering struct {
+	ID           string `json:"id"`
+	InstanceType string `json:"instance_type"`
+	Count        int    `json:"count"`
+	Region       string `json:"region"`
+	// AZ is the buying account's name of the zone; EC2 gives no zone id here, so AZID is looked up.
+	AZ   string `json:"az"`
+	AZID string `json:"az_id"`
+	// Start and End give the exact length; EC2's duration fields only approximate it.
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+	// Fee is the price of the whole block, charged at once.
+	Fee     Money  `json:"fee"`
+	Tenancy string `json:"tenancy,omitempty"`
+	// UltraServerType and UltraServerCount are set only for UltraServer blocks.
+	UltraServerType  string `json:"ultraserver_type,omitempty"`
+	UltraServerCount int    `json:"ultraserver_count,omitempty"`
+}
+
+// Duration is the time from start to end.
+func (o Offering) Duration() time.Duration { return o.End.Sub(o.Start) }
+
+// Reservation is the reservation that the offering becomes once bought and paid.
+func (o Offering) Reservation(id string) Reservation {
+	return Reservation{ID: id, Kind: CapacityBlock, State: StateScheduled, InstanceType: o.InstanceType, Region: o.Region,
+		AZ: o.AZ, AZID: o.AZID, Total: o.Count, UltraServer: o.UltraServerType != "", Start: o.Start, End: o.End}
 }

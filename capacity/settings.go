@@ -3,6 +3,7 @@ package capacity
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
@@ -144,4 +145,177 @@ func (g NodeGroup) ReservationIDs() []string {
 		ids = append(ids, s.ReservationIDs...)
 	}
 	return ids
+}
+
+// SlotNames are the slots of a node group. PCS takes one block per compute node group, and an update replaces its
+// nodes, so on PCS a node group has two slots.
+func SlotNames(p Provider, group string) []string {
+	return GroupSettings{Name: group}.SlotNames(p)
+}
+
+// SlotNames are the slots of the node group: with PCS two; with provider ec2 one, or two if the settings say so.
+func (g GroupSettings) SlotNames(p Provider) []string {
+	if p == ProviderPCS || g.Slots == 2 {
+		return []string{g.Name + "-a", g.Name + "-b"}
+	}
+	return []string{g.Name}
+}
+
+// SlotOf is the slot of a Slurm node that the settings do not list, by the node's name: SLOT-NUMBER. It is false for
+// any other name.
+func SlotOf(node string) (slot string, ok bool) {
+	at := strings.LastIndexByte(node, '-')
+	if at < 1 || at == len(node)-1 || strings.Trim(node[at+1:], "0123456789") != "" {
+		return "", false
+	}
+	return node[:at], true
+}
+
+// PlaceOf finds the partition, node group and slot of a Slurm node by its name alone; false if no settings cover the
+// node.
+func (s Settings) PlaceOf(node string) (p PartitionSettings, g GroupSettings, slot string, ok bool) {
+	byName, named := SlotOf(node)
+	for _, p := range s.Partitions {
+		for _, g := range p.Groups {
+			if len(g.Nodes) > 0 {
+				if _, listed := slices.BinarySearch(g.Nodes, node); listed {
+					return p, g, g.Name, true
+				}
+				continue
+			}
+			if named && slices.Contains(g.SlotNames(p.Provider), byName) {
+				return p, g, byName, true
+			}
+		}
+	}
+	return p, g, "", false
+}
+
+// Astray returns the partition's nodes that the settings have in other partitions only: its jobs would run on those
+// partitions' reservations, past every check.
+func (s Settings) Astray(partition string, nodes []string) []string {
+	var own Settings
+	for _, p := range s.Partitions {
+		if p.Name == partition {
+			own.Partitions = append(own.Partitions, p)
+		}
+	}
+	var astray []string
+	for _, node := range nodes {
+		_, _, _, ours := s.PlaceOf(node)
+		if _, _, _, its := own.PlaceOf(node); ours && !its {
+			astray = append(astray, node)
+		}
+	}
+	return astray
+}
+
+// Provider says who launches a partition's nodes.
+type Provider string
+
+// The providers.
+const (
+	ProviderEC2  Provider = "ec2"  // our ResumeProgram
+	ProviderPCS  Provider = "pcs"  // PCS, from node groups that setup and sync make
+	ProviderNone Provider = "none" // somebody else: we are guests there
+)
+
+// Known reports whether there is such a provider.
+func (p Provider) Known() bool { return p.Launches() || p.Configures() || p.Guest() }
+
+// Launches reports whether our hooks launch the nodes. Only then do they and sync power nodes up and down, set their
+// addresses, and end instances.
+func (p Provider) Launches() bool { return p == ProviderEC2 }
+
+// Configures reports whether setup and sync make the compute node groups that PCS launches from. PCS itself keeps jobs
+// from their nodes until a block opens.
+func (p Provider) Configures() bool { return p == ProviderPCS }
+
+// Guest reports whether the nodes are somebody else's. They are fenced, and their jobs get limits. Nothing launches or
+// ends an instance for them, powers them, or sets their state or address.
+func (p Provider) Guest() bool { return p == ProviderNone }
+
+// GuardFlags are those of our Slurm reservations. Both forms keep jobs out, lie over running jobs and beside other
+// reservations (seen on 22.05 and 24.11). MAINT marks the nodes as in maintenance, which other launchers act
+// on: ParallelCluster 3.8 to 3.15.1 ends a static node in maintenance while it boots. So a guest does without it.
+func (p Provider) GuardFlags() []string {
+	if p.Guest() {
+		return []string{"OVERLAP", "IGNORE_JOBS"}
+	}
+	return []string{"MAINT", "IGNORE_JOBS"}
+}
+
+// Accounting is how far Slurm's accounting checks the accounts of jobs.
+type Accounting int
+
+// NoAccounting: Slurm keeps no accounts. AccountsWritten: a user may name any account.
+// AccountsChecked: a user has only the accounts that Slurm's accounting gives.
+const (
+	NoAccounting Accounting = iota
+	AccountsWritten
+	AccountsChecked
+)
+
+// Unlocked returns what Slurm lacks to enforce a partition's allow_accounts. allow is Slurm's AllowAccounts, empty
+// for every account.
+//
+// The submit filter on a login node does not know a user's default account, and a node that is already up never
+// passes ResumeProgram. Only Slurm's own AllowAccounts locks the partition, so Unlocked checks AllowAccounts.
+func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
+	if len(p.AllowAccounts) == 0 {
+		return nil
+	}
+	if accounting == NoAccounting {
+		// Without accounting, part_policy_valid_acct of 22.05 knows no account; that of 24.11 lets every job in.
+		return []Problem{Problemf(AccountsUnchecked, Subject{},
+			"remove allow_accounts and AllowAccounts, or set AccountingStorageType=accounting_storage/slurmdbd and AccountingStorageEnforce=associations",
+			"allow_accounts has no use, because Slurm keeps no accounting: with AllowAccounts an older Slurm starts no job at all, a newer one starts every job")}
+	}
+	var found []Problem
+	want := strings.Join(p.AllowAccounts, ",")
+	if !slices.Equal(accounts(p.AllowAccounts), accounts(allow)) {
+		shown := "ALL"
+		if len(allow) > 0 {
+			shown = strings.Join(allow, ",")
+		}
+		where := "to its line in slurm.conf"
+		if p.Provider == ProviderPCS {
+			where = "to the Slurm settings of the PCS queue"
+		}
+		found = append(found,
+			Problemf(AllowAccounts, Subject{Partition: p.Name}, fmt.Sprintf("add AllowAccounts=%s %s", want, where),
+				"partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s", p.Name, want, shown))
+	}
+	if accounting == AccountsWritten {
+		found = append(found, Problemf(AccountsUnchecked, Subject{}, "set AccountingStorageEnforce=associations",
+			"allow_accounts has no effect, because Slurm takes any account that a user writes"))
+	}
+	return found
+}
+
+// UnlockedGroups returns where Slurm does not enforce a partition's allow_groups. allow is Slurm's AllowGroups, empty
+// for every group.
+func UnlockedGroups(p Partition, allow []string) []Problem {
+	sorted := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
+	if len(p.AllowGroups) == 0 || slices.Equal(sorted(p.AllowGroups), sorted(allow)) {
+		return nil
+	}
+	shown, want := "ALL", strings.Join(p.AllowGroups, ",")
+	if len(allow) > 0 {
+		shown = strings.Join(allow, ",")
+	}
+	return []Problem{
+		Problemf(AllowGroups, Subject{Partition: p.Name}, fmt.Sprintf("add AllowGroups=%s to its line in slurm.conf", want),
+			"partition %s: allow_groups is %s, but Slurm's AllowGroups is %s", p.Name, want, shown),
+	}
+}
+
+// accounts sorts and lowercases names: Slurm ignores case in account names.
+func accounts(names []string) []string {
+	var all []string
+	for _, n := range names {
+		all = append(all, strings.ToLower(n))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }

@@ -2,8 +2,11 @@ package capacity
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Turn is the time in which a reservation has its slot.
@@ -116,4 +119,102 @@ func (s *Snapshot) Standing(slot Slot, now time.Time) Standing {
 // LiveAt reports whether a reservation is open at a time, or may still open.
 func (r Reservation) LiveAt(now time.Time) bool {
 	return r.State.Live() && (r.End.IsZero() || r.End.After(now))
+}
+
+// Place is a reservation in a slot, with its turn there.
+type Place struct {
+	Turn
+	Partition, Group, Slot string
+	// Slots is the node group's number of slots; Provider launches its nodes.
+	Slots    int
+	Provider Provider
+}
+
+// Places returns the places of all reservations of the partitions.
+func (s *Snapshot) Places() []Place {
+	var all []Place
+	for _, p := range s.Partitions {
+		for _, g := range p.Groups {
+			for _, slot := range g.Slots {
+				for _, t := range s.Turns(slot) {
+					all = append(all, Place{t, p.Name, g.Name, slot.Name, len(g.Slots), p.Provider})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// IdleIn is the least number of idle nodes in each reservation, by id, from the idle nodes of each slot. If several
+// reservations of a slot have instances, only EC2 knows which of them a node runs in, so IdleIn attributes as many
+// idle nodes as possible to the others.
+func (s *Snapshot) IdleIn(idleBySlot map[string]int) map[string]int {
+	used := map[string]int{} // by slot
+	places := s.Places()
+	for _, p := range places {
+		used[p.Slot] += p.Reservation.Used()
+	}
+	idle := map[string]int{}
+	for _, p := range places {
+		own := p.Reservation.Used()
+		idle[p.Reservation.ID] = max(0, min(own, idleBySlot[p.Slot]-(used[p.Slot]-own)))
+	}
+	return idle
+}
+
+// Waiting is a reservation that is, or will be, open while another one has its slot: it is paid for and not used.
+type Waiting struct{ Place }
+
+// Waiting finds the waiting reservations in the snapshot's slots.
+func (s *Snapshot) Waiting(now time.Time) []Waiting {
+	var all []Waiting
+	for _, p := range s.Places() {
+		if p.Waits(now) && p.Reservation.LiveAt(now) {
+			all = append(all, Waiting{p})
+		}
+	}
+	return all
+}
+
+// Until is when the reservation gets its slot, in a few words.
+func (w Waiting) Until() string {
+	if w.Never {
+		return "it never gets its turn"
+	}
+	return "until " + FormatUTC(w.Window.Start)
+}
+
+// String is the text of Problem.
+func (w Waiting) String() string { return w.Problem().Text() }
+
+// Problem says how to use both reservations at once.
+func (w Waiting) Problem() Problem {
+	way := "give it a node group of its own to use both at once"
+	if w.Provider.Launches() && w.Slots == 1 {
+		way = fmt.Sprintf("set slots = 2 for node group %s, or %s", w.Group, way)
+	}
+	return Problemf(SlotTaken, Subject{Partition: w.Partition, Slot: w.Slot, Reservation: w.Reservation.ID}, way,
+		"reservation %s waits for %s, which has slot %s (%s)", w.Reservation.ID, w.Behind, w.Slot, w.Until())
+}
+
+// FenceOf is when jobs on nodes, a hostlist, must be gone: the earliest fence of the partition's slots that contain
+// any of the nodes. It is zero if none of these slots has a reservation with an end.
+func (s *Snapshot) FenceOf(partition string, nodes []string, now time.Time) time.Time {
+	var earliest time.Time
+	p, _ := s.Partition(partition)
+	for _, g := range p.Groups {
+		for _, slot := range g.Slots {
+			has, err := hostlist.Expand(slot.Nodes)
+			known := err == nil && len(has) > 0
+			if known && !slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(has, n) }) {
+				continue
+			}
+			for _, t := range s.Standing(slot, now).Current {
+				if !t.Window.Unbounded() && (earliest.IsZero() || t.Window.Fence.Before(earliest)) {
+					earliest = t.Window.Fence
+				}
+			}
+		}
+	}
+	return earliest
 }

@@ -212,8 +212,7 @@ func TestABlockStaysInItsSlot(t *testing.T) {
 	}
 }
 
-// A block that jobs wait for stays where their constraint sends them, also when the
-// settings forget the one beside it.
+// A block that jobs wait for stays where their constraint sends them, also when the settings forget the one beside it.
 func TestABlockToComeStaysInItsSlot(t *testing.T) {
 	w := newWorld(2)
 	w.add(hours("a", -1, 4))
@@ -225,9 +224,8 @@ func TestABlockToComeStaysInItsSlot(t *testing.T) {
 	}
 }
 
-// Whatever is bought, added to the settings in whatever order, and ends: a reservation
-// that has a slot keeps it until it ends, a slot has one with an end at a time, and none
-// waits while another slot is free for it.
+// Whatever is bought, added to the settings in whatever order, and ends: a reservation that has a slot keeps it until
+// it ends, a slot has one with an end at a time, and none waits while another slot is free for it.
 func TestSlotsWhileTimeGoesOn(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	waited := 0

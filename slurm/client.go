@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,21 +10,26 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// DefaultTimeout bounds one call of a Slurm command. A call to a slurmctld
-// that is down takes about 10 seconds before it fails by itself, and one whose
-// slurm.conf is missing retries for 60.
+// DefaultTimeout bounds one call of a Slurm command. A call to a slurmctld that is down takes about 10 seconds before
+// it fails by itself, and one whose slurm.conf is missing retries for 60.
 const DefaultTimeout = 15 * time.Second
 
 // Client runs Slurm's commands. The zero value works where sinfo would.
 // Its methods may be called from several goroutines.
 type Client struct {
-	// Conf is the path of slurm.conf. Empty: the environment's SLURM_CONF,
-	// and without that Slurm's own default.
+	// Conf is the path of slurm.conf. Empty: the environment's SLURM_CONF, and without that Slurm's own default.
 	Conf string
 	// Dir is the folder of scontrol, squeue and sinfo. Empty: as [Place] decides.
 	Dir string
@@ -39,8 +45,7 @@ type Client struct {
 // New is a client for the cluster of the settings: pcsCluster is one of PCS, "" is self-managed Slurm.
 func New(pcsCluster string) *Client { return &Client{PCS: pcsCluster != ""} }
 
-// What a call can fail with, as far as a caller can act on it. The error
-// itself is always a [*CallError].
+// What a call can fail with, as far as a caller can act on it. The error itself is always a [*CallError].
 var (
 	ErrUnreachable = errors.New("slurmctld does not answer")
 	ErrNoJob       = errors.New("no such job")
@@ -173,9 +178,8 @@ func cause(said string, err error) error {
 	return err
 }
 
-// keptVariables are those that a command may need to find its libraries, its
-// key or its controller. Nothing else is passed on: SQUEUE_STATES, SLURM_CLUSTERS
-// and their like would change what we read.
+// keptVariables are those that a command may need to find its libraries, its key or its controller. Nothing else is
+// passed on: SQUEUE_STATES, SLURM_CLUSTERS and their like would change what we read.
 var keptVariables = []string{"HOME", "USER", "LD_LIBRARY_PATH", "SLURM_CONF", "SLURM_JWT"}
 
 func (c *Client) environment() []string {
@@ -216,3 +220,182 @@ func findIn(folders []string, program string) (string, error) {
 	}
 	return "", fmt.Errorf("%w: no %s in %s", exec.ErrNotFound, program, strings.Join(folders, ", "))
 }
+
+// Version is a release of Slurm, such as 22.05.8.
+type Version struct {
+	Major, Minor, Micro int
+}
+
+// String prints the version as Slurm does: the minor part has two digits.
+func (v Version) String() string { return fmt.Sprintf("%d.%02d.%d", v.Major, v.Minor, v.Micro) }
+
+// Release is the version as AWS PCS names it, such as 25.05.
+func (v Version) Release() string { return fmt.Sprintf("%d.%02d", v.Major, v.Minor) }
+
+// AtLeast is true when v is other or newer.
+func (v Version) AtLeast(major, minor, micro int) bool {
+	return cmp.Or(cmp.Compare(v.Major, major), cmp.Compare(v.Minor, minor), cmp.Compare(v.Micro, micro)) >= 0
+}
+
+// TimeMinCollapses is true when a job with --time-min can start with that minimum as its limit although the whole limit
+// fits: whenever any future Slurm reservation exists in the cluster, even one on other nodes, and on 22.05.8 also
+// without one when the backfill scheduler starts the job. Callers go by the version alone. Fixed in 25.05.3 (Slurm's
+// CHANGELOG).
+func (v Version) TimeMinCollapses() bool { return !v.AtLeast(25, 5, 3) }
+
+// ReservationComments is true when a Slurm reservation can carry a comment. Slurm 22.05 answers "Unknown parameter
+// Comment"; 24.11 takes it. Below the oldest version that was tried, a reservation is known by its name alone.
+func (v Version) ReservationComments() bool { return v.AtLeast(24, 11, 0) }
+
+// NamesCLIFilter is true when CliFilterParameters can name another script than cli_filter.lua beside slurm.conf.
+func (v Version) NamesCLIFilter() bool { return v.AtLeast(25, 11, 0) }
+
+var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+)\.(\d+)\.(\d+)`) })
+
+// ParseVersion finds the version in what a Slurm program prints about itself:
+// "slurm-wlm 24.11.5", "slurm 25.11.0-0rc1", "22.05.8".
+func ParseVersion(text string) (Version, error) {
+	parts := versionText().FindStringSubmatch(text)
+	if parts == nil {
+		return Version{}, fmt.Errorf("no Slurm version in %s", quote(text))
+	}
+	var numbers [3]int
+	for i, part := range parts[1:] {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return Version{}, fmt.Errorf("the Slurm version in %s: %w", quote(text), err)
+		}
+		numbers[i] = n
+	}
+	return Version{numbers[0], numbers[1], numbers[2]}, nil
+}
+
+// Version returns the version of the installed commands, without asking
+// slurmctld. slurmctld's own is in [Config]; it may be newer.
+func (c *Client) Version(ctx context.Context) (Version, error) {
+	out, err := c.run(ctx, "scontrol", "--version")
+	if err != nil {
+		return Version{}, fmt.Errorf("asking for Slurm's version: %w", err)
+	}
+	return ParseVersion(string(out))
+}
+
+// knownVersion is Version, asked for once.
+func (c *Client) knownVersion(ctx context.Context) (Version, error) {
+	if v := c.version.Load(); v != nil {
+		return *v, nil
+	}
+	v, err := c.Version(ctx)
+	if err == nil {
+		c.version.Store(&v)
+	}
+	return v, err
+}
+
+// MaxComment is the most bytes that slurmctld takes in a comment
+// (MAX_COMMENT_LEN in slurmctld's job manager); it refuses longer ones.
+const MaxComment = 1024
+
+// Clean makes text fit for a Slurm field that others read line by line: one
+// line, printable, valid UTF-8, at most limit bytes.
+func Clean(text string, limit int) string {
+	var out strings.Builder
+	for _, word := range strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}) {
+		if out.Len() > 0 {
+			out.WriteByte(' ')
+		}
+		out.WriteString(word)
+	}
+	clean := out.String()
+	if len(clean) <= limit {
+		return clean
+	}
+	for limit > 0 && !utf8.RuneStart(clean[limit]) {
+		limit--
+	}
+	return strings.TrimRight(clean[:limit], " ")
+}
+
+// fields reads one record of "scontrol --oneliner show": Key=value pairs between spaces, "(null)" as empty. It stops
+// before the first key in freeText, whose values may hold anything, and keeps the first of two equal keys. A value with
+// spaces in it (OS=Linux 6.1 …) keeps its first word.
+func fields(line string, freeText ...string) map[string]string {
+	for _, key := range freeText {
+		line, _, _ = strings.Cut(line, " "+key+"=")
+	}
+	pairs := make(map[string]string)
+	for word := range strings.FieldsSeq(line) {
+		key, value, ok := strings.Cut(word, "=")
+		if _, seen := pairs[key]; !ok || seen {
+			continue
+		}
+		if value == "(null)" {
+			value = ""
+		}
+		pairs[key] = value
+	}
+	return pairs
+}
+
+// records cuts the output of "scontrol --oneliner show" into records. A line
+// that does not begin with key is the rest of a text with a newline in it.
+func records(output []byte, key string) []string {
+	var found []string
+	for line := range strings.SplitSeq(string(output), "\n") {
+		if strings.HasPrefix(line, key+"=") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// unread is the first of a record's pairs that cannot be read; text is "" while all can.
+type unread struct {
+	pairs map[string]string
+	text  string
+}
+
+// readKey reads the value of a key: one that cannot be read is zero, and its record goes on.
+func readKey[T any](u *unread, key string, read func(string) (T, error)) T {
+	value, err := read(u.pairs[key])
+	if err != nil && u.text == "" {
+		u.text = fmt.Sprintf("%s: %v", key, err)
+	}
+	return value
+}
+
+func splitList(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}
+
+// checkName refuses what must not become part of a scontrol argument.
+func checkName(what, name string) error {
+	if name == "" {
+		return fmt.Errorf("the name of the %s is empty", what)
+	}
+	if err := hostlist.CheckName(name); err != nil {
+		return fmt.Errorf("%s %q: %w", what, name, err)
+	}
+	return nil
+}
+
+// nodeArgument checks node names and writes them as one hostlist.
+func nodeArgument(nodes []string) (string, error) {
+	if len(nodes) == 0 {
+		return "", errors.New("no nodes are named")
+	}
+	for _, node := range nodes {
+		if err := checkName("node", node); err != nil {
+			return "", err
+		}
+	}
+	return Compress(nodes), nil
+}
+
+// quote shows what is wrong in an error: at most the first 200 bytes.
+func quote(s string) string { return hostlist.Quote(s) }

@@ -38,8 +38,7 @@ func hookEnvironment(t *testing.T, cluster *slurmlab.Cluster, _ *slurm.Client) {
 	}
 }
 
-// userEnvironment: variables that change what Slurm's commands print or
-// ask must not reach them.
+// userEnvironment: variables that change what Slurm's commands print or ask must not reach them.
 func userEnvironment(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	id := submit(t, cluster, "sleep 1000")
 	for name, value := range map[string]string{
@@ -124,8 +123,7 @@ func TestR7_MarkIsNotAnArgument(t *testing.T) {
 	}
 }
 
-// What scontrol is asked to change: Slurm refuses a start for a reservation that has started, see
-// activeReservation.
+// What scontrol is asked to change: Slurm refuses a start for a reservation that has started, see activeReservation.
 func TestUpdateReservationArguments(t *testing.T) {
 	dir := t.TempDir()
 	check(t, os.WriteFile(filepath.Join(dir, "scontrol"), []byte("#!/bin/sh\necho \"$@\" >"+dir+"/arguments\n"), 0o755))

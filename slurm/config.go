@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -226,4 +230,128 @@ func plugins(list, kind string) []string {
 		names[i] = strings.TrimPrefix(name, kind)
 	}
 	return names
+}
+
+// Never is a time that does not come.
+const Never = time.Duration(math.MaxInt64)
+
+// ShortestResumeTimeout is how long a node of the named partitions may take to boot at least.
+func (c Config) ShortestResumeTimeout(partitions []capacity.SlurmPartition, names []string) time.Duration {
+	shortest := Never
+	for _, p := range partitions {
+		if slices.Contains(names, p.Name) {
+			shortest = min(shortest, cmp.Or(p.ResumeTimeout, c.ResumeTimeout))
+		}
+	}
+	if shortest == Never {
+		return c.ResumeTimeout
+	}
+	return shortest
+}
+
+// PowersDown reports whether Slurm powers a node down that is idle for long enough. The
+// longest SuspendTime of its partitions counts, else that of slurm.conf.
+func (c Config) PowersDown(n capacity.Node, partitions []capacity.SlurmPartition) bool {
+	var after time.Duration
+	for _, p := range partitions {
+		if slices.Contains(n.Partitions, p.Name) {
+			after = max(after, p.SuspendTime)
+		}
+	}
+	after = cmp.Or(after, c.SuspendTime)
+	return after > 0 && after != Never && !slices.Contains(c.excludedNodes(), n.Name) &&
+		!slices.ContainsFunc(c.SuspendExcParts, func(name string) bool { return slices.Contains(n.Partitions, name) })
+}
+
+// excludeCount is how many of the nodes before it stay up: slurm.conf(5), SuspendExcNodes.
+var excludeCount = regexp.MustCompile(`:[0-9]+`)
+
+// excludedNodes are those of SuspendExcNodes.
+func (c Config) excludedNodes() []string {
+	names, err := Expand(excludeCount.ReplaceAllString(c.SuspendExcNodes, ""))
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
+// Partitions returns all partitions, hidden ones too.
+func (c *Client) Partitions(ctx context.Context) ([]capacity.SlurmPartition, error) {
+	out, err := c.run(ctx, "scontrol", "--all", "--oneliner", "show", "partition")
+	if err != nil {
+		return nil, fmt.Errorf("listing partitions: %w", err)
+	}
+	return parsePartitions(out), nil
+}
+
+func parsePartitions(output []byte) []capacity.SlurmPartition {
+	var partitions []capacity.SlurmPartition
+	for _, line := range records(output, "PartitionName") {
+		pairs := fields(line)
+		partition := capacity.SlurmPartition{
+			Name:    pairs["PartitionName"],
+			Default: pairs["Default"] == "YES",
+			State:   pairs["State"],
+		}
+		if qos := pairs["QoS"]; qos != "N/A" {
+			partition.QOS = qos
+		}
+		if accounts := pairs["AllowAccounts"]; accounts != "ALL" {
+			partition.AllowAccounts = splitList(accounts)
+		}
+		if groups := pairs["AllowGroups"]; groups != "ALL" {
+			partition.AllowGroups = splitList(groups)
+		}
+		u := unread{pairs: pairs}
+		partition.Nodes = readKey(&u, "Nodes", Expand)
+		partition.MaxTime = readKey(&u, "MaxTime", capacity.ParseLimit)
+		partition.DefaultTime = readKey(&u, "DefaultTime", capacity.ParseLimit)
+		partition.DefaultTime = cmp.Or(partition.DefaultTime, partition.MaxTime) // as Slurm does
+		partition.OverTime = readKey(&u, "OverTimeLimit", overTime)
+		partition.ResumeTimeout = readKey(&u, "ResumeTimeout", partitionSeconds)
+		partition.SuspendTime = readKey(&u, "SuspendTime", partitionSeconds)
+		partition.Unread = u.text
+		partitions = append(partitions, partition)
+	}
+	return partitions
+}
+
+// partitionSeconds reads "30". GLOBAL leaves it to slurm.conf.
+func partitionSeconds(text string) (time.Duration, error) {
+	switch text {
+	case "", "GLOBAL":
+		return 0, nil
+	case "INFINITE":
+		return Never, nil
+	}
+	return configSeconds(text)
+}
+
+// siteWord begins a line of IncludeFile that keeps what the site's slurm.conf says itself of a setting of ours.
+const siteWord = "# slurm.conf itself has "
+
+// SiteLine is the line that keeps the site's value of a setting: ResumeProgram and SuspendProgram of
+// ours call the site's for nodes that are not ours, and lists are merged.
+func SiteLine(setting, value string) string { return siteWord + setting + "=" + value + "\n" }
+
+// SiteValue is the value that a text of IncludeFile keeps for a setting; "" if none.
+func SiteValue(text, setting string) string {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, siteWord+setting+"="); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// SiteProgram is the program that is kept beside the slurm.conf for a setting; "" if none.
+func SiteProgram(conf, setting string) string {
+	if conf == "" {
+		conf = DefaultConf
+	}
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(conf), IncludeFile))
+	if err != nil {
+		return ""
+	}
+	return SiteValue(string(text), setting)
 }

@@ -1,6 +1,5 @@
-// Package slurm is the adapter to a running Slurm: it runs scontrol,
-// squeue and sinfo, and turns what they print into plain Go values. No text of theirs
-// leaves this package.
+// Package slurm is the adapter to a running Slurm: it runs scontrol, squeue and sinfo, and turns what they print into
+// plain Go values. No text of theirs leaves this package.
 //
 // It follows three rules, each learned from a failure:
 //
@@ -14,5 +13,5 @@
 //     an argument is checked first.
 //
 // Works with Slurm 22.05 and newer. Tested with real 22.05, 24.11 and 26.05
-// output; what differs by version is in version.go.
+// output; what differs by version is a method of Version.
 package slurm

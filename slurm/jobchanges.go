@@ -5,24 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Everything here changes jobs, which are named as squeue shows them ([capacity.Job.Shown]):
-// "12", a task "12_3", the pending tasks "12_[4-9%2]", a component "12+1". What an id
-// alone would change besides, see jobName.
+// Everything here changes jobs, which are named as squeue shows them ([capacity.Job.Shown]): "12", a task "12_3", the
+// pending tasks "12_[4-9%2]", a component "12+1". What an id alone would change besides, see jobName.
 //
 // slurmctld can take a change and do something else, so each is read back, unless it says
 // otherwise: a job that is still there and does not have it gives [ErrNoEffect].
 
-// SetTimeLimit sets a job's limit to whole minutes, at least 1. Root may raise
-// the limit of a running job, and Slurm does not check it against reservations
-// or the partition. While a job is configuring, the minutes count from the end
+// SetTimeLimit sets a job's limit to whole minutes, at least 1. Root may raise the limit of a running job, and Slurm
+// does not check it against reservations or the partition. While a job is configuring, the minutes count from the end
 // of its boot.
 func (c *Client) SetTimeLimit(ctx context.Context, job string, minutes int) error {
 	if minutes < 1 || minutes > capacity.MaxMinutes {
@@ -35,10 +35,9 @@ func (c *Client) SetTimeLimit(ctx context.Context, job string, minutes int) erro
 	}, "update", "jobid", "timelimit="+strconv.Itoa(minutes))
 }
 
-// Edit gives pending jobs, by their names, the limits and the constraint of
-// their edits, each as far as it is set. All are read back in one call, because squeue can
-// show a --time-min in no other way. The errors are by job; a job that has started or ended
-// meanwhile is not one of them.
+// Edit gives pending jobs, by their names, the limits and the constraint of their edits, each as far as it is set. All
+// are read back in one call, because squeue can show a --time-min in no other way. The errors are by job; a job that
+// has started or ended meanwhile is not one of them.
 func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error {
 	failed := map[string]error{}
 	for _, job := range slices.Sorted(maps.Keys(edits)) {
@@ -115,11 +114,10 @@ func (c *Client) shows(ctx context.Context, job string, name jobName, what, fiel
 	return nil
 }
 
-// Notify writes a line to the standard error of a running job, or to the
-// terminal of its srun. A pending job gives [ErrRefused]; one that has only just
-// started may miss the message. It is not for a batch job that is configuring:
-// slurmctld then looks for a slurmd that is not there, by the node's name, for a minute
-// and more, and answers nobody else meanwhile (seen on 22.05).
+// Notify writes a line to the standard error of a running job, or to the terminal of its srun. A pending job gives
+// [ErrRefused]; one that has only just started may miss the message. It is not for a batch job that is configuring:
+// slurmctld then looks for a slurmd that is not there, by the node's name, for a minute and more, and answers nobody
+// else meanwhile (seen on 22.05).
 func (c *Client) Notify(ctx context.Context, job, text string) error {
 	text = Clean(text, MaxComment)
 	if text == "" {
@@ -129,9 +127,8 @@ func (c *Client) Notify(ctx context.Context, job, text string) error {
 	return err
 }
 
-// Requeue stops jobs and puts them back in the queue: CONT and TERM, then KILL
-// after KillWait. A job submitted with --no-requeue gives [ErrRefused], one
-// of salloc or srun [ErrNotBatch], a pending one [ErrJobPending]. Of a het job all
+// Requeue stops jobs and puts them back in the queue: CONT and TERM, then KILL after KillWait. A job submitted with
+// --no-requeue gives [ErrRefused], one of salloc or srun [ErrNotBatch], a pending one [ErrJobPending]. Of a het job all
 // components are requeued, whichever is named.
 func (c *Client) Requeue(ctx context.Context, jobs ...string) error {
 	_, err := c.onJobs(ctx, wholeHetJobs(jobs), "requeueing", "requeue", "")
@@ -182,8 +179,7 @@ func (c *Client) AllowRequeue(ctx context.Context, allow bool, jobs ...string) e
 	return err
 }
 
-// Cancel ends jobs. Of a het job all components end, whichever is named. Nothing is read
-// back here.
+// Cancel ends jobs. Of a het job all components end, whichever is named. Nothing is read back here.
 func (c *Client) Cancel(ctx context.Context, jobs ...string) error {
 	var args []string
 	for _, job := range jobs {
@@ -218,10 +214,9 @@ func (c *Client) Hold(ctx context.Context, jobs ...string) error {
 	return c.changeAll(ctx, jobs, "holding", "%Q", isHeld, "hold", "")
 }
 
-// UserHold keeps pending jobs from starting until their owner, or an administrator,
-// releases them. A requeued job has a begin time for some seconds or minutes, and when that
-// has passed Slurm takes the hold for an administrator's (seen on 24.11); so the begin
-// time is taken away first.
+// UserHold keeps pending jobs from starting until their owner, or an administrator, releases them. A requeued job has a
+// begin time for some seconds or minutes, and when that has passed Slurm takes the hold for an administrator's (seen on
+// 24.11); so the begin time is taken away first.
 func (c *Client) UserHold(ctx context.Context, jobs ...string) error {
 	if _, err := c.onJobs(ctx, jobs, "holding", "update", "jobid", "starttime=now"); err != nil {
 		return err
@@ -346,3 +341,41 @@ func (c *Client) onJobs(ctx context.Context, jobs []string, what, verb, key stri
 // partition of a pending job at random, two times out of three, with an error that something
 // else of its thread has left behind; it has changed nothing then.
 const again = 30
+
+// jobName is a job under the name by which scontrol changes it and nothing else. The id alone is not such a name: that
+// of an array's last task is the whole array's, and that of a het job's first component the whole het job's.
+type jobName struct {
+	// base is the id before the task or the component.
+	base string
+	// argument is what scontrol takes.
+	argument string
+	// rows are what squeue --array shows of it: one job, or each task.
+	rows []string
+}
+
+var (
+	oneJob = sync.OnceValue(
+		func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`) },
+	)
+	someTasks = sync.OnceValue(
+		func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`) },
+	)
+)
+
+// parseJobName reads a job's name as squeue shows it: "12", "12_3", "12+1", or the tasks
+// of an array that are still pending together, "12_[1-4,7%2]".
+func parseJobName(shown string) (jobName, error) {
+	if parts := oneJob().FindStringSubmatch(shown); parts != nil {
+		return jobName{base: parts[1], argument: shown, rows: []string{shown}}, nil
+	}
+	if parts := someTasks().FindStringSubmatch(shown); parts != nil {
+		// Without what follows the "%": that is how many may run at a time, which scontrol does not take here.
+		argument := parts[1] + "_" + parts[2] + "]"
+		rows, err := Expand(argument)
+		if err != nil {
+			return jobName{}, fmt.Errorf("job %s: %w", quote(shown), err)
+		}
+		return jobName{base: parts[1], argument: argument, rows: rows}, nil
+	}
+	return jobName{}, fmt.Errorf("job %s: write it as squeue shows it: 12, 12_3, 12+1 or 12_[1-4]", quote(shown))
+}

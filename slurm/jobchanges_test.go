@@ -123,8 +123,7 @@ func changesOfOneJob(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	}
 }
 
-// slurmctld can take a change and make something else of it: a site's job_submit.lua does
-// so here.
+// slurmctld can take a change and make something else of it: a site's job_submit.lua does so here.
 func changesWithoutEffect(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	job := fmt.Sprint(submit(t, cluster, "sleep 1000", "-J", "theirs", "-t", "10"))
 	held := fmt.Sprint(submit(t, cluster, "sleep 1000", "-J", "theirs", "-H"))

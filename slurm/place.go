@@ -13,9 +13,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// pcsPrograms has a folder slurm-X.Y for each release that AWS PCS has installed. It installs
-// several side by side, and its profile puts the oldest first into PATH, which may not
-// understand the settings of a newer one.
+// pcsPrograms has a folder slurm-X.Y for each release that AWS PCS has installed. It installs several side by side, and
+// its profile puts the oldest first into PATH, which may not understand the settings of a newer one.
 var pcsPrograms = "/opt/aws/pcs/scheduler"
 
 // IncludeFile is what `hooks install` writes beside slurm.conf for slurm.conf to include.
@@ -38,9 +37,8 @@ type Place struct {
 // usualFolders are where Slurm's programs are on most hosts.
 var usualFolders = []string{"/usr/bin", "/usr/local/bin", "/opt/slurm/bin"}
 
-// Folders are where to look for Slurm's programs, in this order: those of the PCS cluster's
-// release; PATH; those of the slurmctld whose program this is; what was written down; the
-// usual ones; the newest of PCS.
+// Folders are where to look for Slurm's programs, in this order: those of the PCS cluster's release; PATH; those of the
+// slurmctld whose program this is; what was written down; the usual ones; the newest of PCS.
 func (p Place) Folders() []string {
 	var all []string
 	add := func(folders ...string) {
@@ -75,8 +73,7 @@ func Usual(folder string) bool { return slices.Contains(usualFolders, folder) }
 // noteWord begins the line of IncludeFile that has the folder of Slurm's programs.
 const noteWord = "# Slurm's programs are in "
 
-// Note is the line of IncludeFile that says where Slurm's programs are, for what slurmctld
-// starts without a PATH.
+// Note is the line of IncludeFile that says where Slurm's programs are, for what slurmctld starts without a PATH.
 func Note(folder string) string { return noteWord + folder + "\n" }
 
 // Noted is the folder that IncludeFile beside the slurm.conf names; "" if none.
@@ -122,8 +119,7 @@ func pcsFolders() []string {
 	return found
 }
 
-// PCSFolder is where AWS PCS has installed the programs of a release such as "25.11"; "" if
-// it has not.
+// PCSFolder is where AWS PCS has installed the programs of a release such as "25.11"; "" if it has not.
 func PCSFolder(release string) string {
 	dir := filepath.Join(pcsPrograms, "slurm-"+release, "bin")
 	if _, err := os.Stat(filepath.Join(dir, "scontrol")); err != nil {

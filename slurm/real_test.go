@@ -344,8 +344,7 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 		"gpu-3": address("127.0.1.3"), "gpu-1": address("127.0.1.1"), "gpu-2": address("127.0.1.2"),
 	}))
 	wantError(t, client.SetAddresses(ctx, map[string]netip.Addr{"gpu-4": address("127.9.9.9"), "gpu-9": address("127.9.9.8")}), slurm.ErrNoNode)
-	// What scontrol itself does with lists of unequal length: an error, and
-	// no node is changed.
+	// What scontrol itself does with lists of unequal length: an error, and no node is changed.
 	if _, err := cluster.Command(ctx, "scontrol", "update", "nodename=gpu-[1-2]", "nodeaddr=127.9.9.9"); err == nil {
 		t.Error("two nodes take one address")
 	}
@@ -461,8 +460,7 @@ func jobsOfPartitions(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 	}
 }
 
-// Slurm refuses a start for one that has started, also the one
-// that it has. Its nodes and its end change.
+// Slurm refuses a start for one that has started, also the one that it has. Its nodes and its end change.
 func activeReservation(t *testing.T, _ *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
 	only := func() capacity.SlurmReservation {

@@ -6,8 +6,7 @@ import (
 	"os"
 )
 
-// Resume is what slurmctld tells ResumeProgram in SLURM_RESUME_FILE.
-// The file can be read only while that program runs.
+// Resume is what slurmctld tells ResumeProgram in SLURM_RESUME_FILE. The file can be read only while that program runs.
 type Resume struct {
 	Jobs  []ResumeJob
 	Nodes string // hostlist of all nodes to power up, also those without a job
@@ -37,9 +36,8 @@ func ReadResumeFile(path string) (Resume, error) {
 	return resume, nil
 }
 
-// ParseResumeFile reads the text of a SLURM_RESUME_FILE of any version.
-// Keys that it does not know are ignored; a hostlist that cannot be expanded
-// is an error, so that no caller finds out halfway.
+// ParseResumeFile reads the text of a SLURM_RESUME_FILE of any version. Keys that it does not know are ignored; a
+// hostlist that cannot be expanded is an error, so that no caller finds out halfway.
 func ParseResumeFile(data []byte) (Resume, error) {
 	var file resumeFile
 	if err := json.Unmarshal(data, &file); err != nil {

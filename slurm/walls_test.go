@@ -10,8 +10,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// What Slurm's accounting lets a job have, against what Slurm itself does with jobs of a
-// minute less and more.
+// What Slurm's accounting lets a job have, against what Slurm itself does with jobs of a minute less and more.
 func TestLongAccounting(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "w")

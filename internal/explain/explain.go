@@ -3,10 +3,14 @@
 package explain
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Explanation is one screen.
@@ -89,4 +93,47 @@ func window(id string, w capacity.Window, now time.Time) string {
 		return fmt.Sprintf("%s: jobs had to be gone by %s", id, at(w.Fence, now))
 	}
 	return fmt.Sprintf("%s is open; jobs must be gone by %s", id, at(w.Fence, now))
+}
+
+// OfCode is the page of a code.
+func OfCode(m capacity.Meaning) Explanation {
+	e := Explanation{Subject: "code " + string(m.Code), Code: string(m.Code), Answer: m.Text, Advice: m.Do}
+	var by []string
+	for _, at := range m.At {
+		by = append(by, shownBy[at])
+	}
+	e.fact("who acts", "%s", m.Who())
+	e.fact("shown by", "%s", strings.Join(by, "; "))
+	if m.More != "" {
+		e.fact("more", "docs/%s", m.More)
+	}
+	return e
+}
+
+// shownBy names the programs that show a code.
+var shownBy = map[string]string{
+	"submission": "sbatch, srun and salloc, fit",
+	"launch":     "a node's Reason, a job's AdminComment, resume.log",
+	"pass":       "sync, status",
+	"setup":      "setup, teardown, check",
+	"notice":     "[notify]",
+}
+
+// GuardedNode returns a node, and what the Slurm reservations of ours are for that are active over it;
+// found is false if Slurm does not show it.
+func GuardedNode(
+	ctx context.Context, s *slurm.Client, name string,
+) (node capacity.Node, guards []capacity.Guard, found bool, err error) {
+	nodes, err := s.Nodes(ctx)
+	i := slices.IndexFunc(nodes, func(n capacity.Node) bool { return n.Name == name })
+	if err != nil || i < 0 {
+		return node, nil, false, err
+	}
+	reservations, err := s.Reservations(ctx)
+	for _, r := range reservations {
+		if r.Ours() && r.Active && slices.Contains(r.Nodes, name) {
+			guards = append(guards, r.Guard())
+		}
+	}
+	return nodes[i], guards, true, err
 }

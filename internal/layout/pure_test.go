@@ -19,7 +19,7 @@ func TestDecisionsArePure(t *testing.T) {
 	clock := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 	ours := []string{"capacity", "internal/hook", "internal/hostlist", "internal/metrics", "internal/state"}
 	for folder, c := range map[string]struct{ doing, words, selectors []string }{
-		"internal/lifecycle": {doing: []string{"observe.go", "keep.go", "see.go", "see_slurm.go", "jobs.go", "world.go", "sources.go", "pass.go", "odcrs.go", "rollover.go", "notices.go", "watch.go"},
+		"internal/lifecycle": {doing: []string{"observe.go", "keep.go", "see.go", "jobs.go", "world.go", "pass.go", "odcrs.go", "rollover.go", "notices.go", "watch.go"},
 			words: []string{"pass", "Sources"}},
 		"hooks/power": {doing: []string{"chain.go", "configure.go", "failure.go", "journal.go", "launch.go", "lookup.go", "odcr.go", "program.go", "read.go", "refuse.go", "resume.go",
 			"suspend.go", "takedown.go", "world.go"}, selectors: []string{"hook.Log", "hook.FilterLog", "state.Dir"}},

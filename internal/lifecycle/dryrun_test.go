@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -8,9 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/model"
 )
 
@@ -76,4 +79,59 @@ func (st *stage) files() map[string]string {
 		return nil
 	})
 	return maps.Clone(all)
+}
+
+// decisions are those of a pass that are functions of what was seen alone.
+var decisions = map[string]func(Seen) any{
+	"fences":          func(s Seen) any { a, p := fences(s); return []any{sentences(a), p} },
+	"unfinished":      func(s Seen) any { return sentences(unfinished(s)) },
+	"endings":         func(s Seen) any { return sentences(endings(s)) },
+	"keepMarks":       func(s Seen) any { return sentences(keepMarks(s)) },
+	"limits":          func(s Seen) any { return sentences(limits(s)) },
+	"waiting":         func(s Seen) any { return sentences(waiting(s)) },
+	"endedHolds":      func(s Seen) any { return sentences(endedHolds(s)) },
+	"givenUp":         func(s Seen) any { return sentences(givenUp(s)) },
+	"completing":      func(s Seen) any { return sentences(completing(s)) },
+	"endedBlocks":     func(s Seen) any { return sentences(endedBlocks(s)) },
+	"openings":        func(s Seen) any { return sentences(openings(s)) },
+	"endOrphans":      func(s Seen) any { return sentences(endOrphans(s)) },
+	"forgetMisplaced": func(s Seen) any { return sentences(forgetMisplaced(s)) },
+	"sample":          func(s Seen) any { return sentences(sample(s)) },
+	"rollings":        func(s Seen) any { return rollings(s) },
+	"published":       func(s Seen) any { return sentences(published(s, "elsewhere")) },
+	"problems": func(s Seen) any {
+		return slices.Concat(setbackProblems(s), orphanProblems(s), leftoverProblems(s), unnamedBlocks(s), neverOpens(s), outOfService(s))
+	},
+}
+
+// isPure makes each decision twice, which says the same and leaves what was seen as it was.
+func (st *stage) isPure(seen Seen) {
+	st.Helper()
+	if seen.Cluster == nil || seen.Snap == nil {
+		return
+	}
+	shown := func(v any) string {
+		text, err := json.Marshal([]any{v, seen})
+		if err != nil {
+			st.Error(err)
+		}
+		return string(text)
+	}
+	for name, decide := range decisions {
+		if diff := cmp.Diff(shown(decide(seen)), shown(decide(seen))); diff != "" {
+			st.Errorf("%s says another thing the second time, or changes what was seen: %s", name, diff)
+		}
+	}
+}
+
+// Nodes that get no job are named by what keeps them and why.
+func TestNodesOut(t *testing.T) {
+	cluster := &Cluster{Nodes: []capacity.Node{
+		{Name: "gpu-1", State: "IDLE+DRAIN", Reason: "bad cable"}, {Name: "gpu-2", State: "IDLE"}, {Name: "gpu-3", State: "IDLE+DRAIN", Reason: "bad cable"},
+		{Name: "gpu-4", State: "DOWN", Reason: "Not responding"}, {Name: "cpu-1", State: "FAIL"}}}
+	got := cluster.out([]string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5"})
+	want := []capacity.NodesOut{{Nodes: "gpu-[1,3]", Count: 2, State: "drained", Reason: "bad cable"}, {Nodes: "gpu-4", Count: 1, State: "down", Reason: "Not responding"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// What no other test decides; most of it is that the first of
-// several does not hide the others.
+// What no other test decides; most of it is that the first of several does not hide the others.
 
 // R7: what a job may have counts as it was before its start, as far as a pass has seen that.
 func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {

@@ -15,12 +15,7 @@ import (
 // does not mean gone.
 func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 	var want []capacity.SlurmReservation
-	to := steering{
-		owner: s.Owner,
-		keep:  map[string]bool{},
-		mayGo: s.mayGo,
-		now:   s.SlurmNow(),
-	}
+	to := steering{owner: s.Owner, keep: map[string]bool{}, mayGo: s.mayGo, now: s.SlurmNow()}
 	for _, v := range s.slots() {
 		nodes := s.Cluster.SlotNodes(v.slot.Name)
 		v.owner, v.ownerIs = s.Owner, s.OwnerIs

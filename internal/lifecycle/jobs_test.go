@@ -3,10 +3,13 @@ package lifecycle
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/model"
@@ -128,5 +131,170 @@ func TestWatchLooksElsewhereNowAndThen(t *testing.T) {
 		if want := []string{"solo"}; i%everywhere == 0 && partitions != nil || i%everywhere != 0 && !slices.Equal(partitions, want) {
 			t.Errorf("pass %d asked for jobs of %q", i+1, partitions)
 		}
+	}
+}
+
+// Slurm's own lock is compared for each partition that Slurm has; that accounts are free is said once, after them.
+func TestUnlocked(t *testing.T) {
+	nlp := []string{"nlp"}
+	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "all"}, {Name: "not-in-slurm", AllowAccounts: nlp}, {Name: "locked", AllowAccounts: nlp}, {Name: "open", AllowAccounts: nlp}}}
+	got := unlocked(snap, &Cluster{Config: slurm.Config{Accounts: true}, Partitions: []capacity.SlurmPartition{{Name: "all"}, {Name: "locked", AllowAccounts: nlp}, {Name: "open"}}})
+	if len(got) != 2 || !strings.HasPrefix(got[0].Text(), "partition open: ") || !strings.HasPrefix(got[1].Text(), "allow_accounts has no effect") {
+		t.Errorf("%q", got)
+	}
+}
+
+// What sync takes for the mark, by what lies in slurmctld's folder and in state_dir.
+func TestMarkOfSync(t *testing.T) {
+	const one, two = "0123456789abcdef", "fedcba9876543210"
+	for name, test := range map[string]struct {
+		clusterName, id string // in slurmctld's folder; "" for no file
+		kept            string // in state_dir
+		want            string
+		err             string
+	}{
+		"on the controller":                       {"lab", one, "lab/" + one, "lab/" + one, ""},
+		"state_dir was deleted":                   {"lab", one, "", "lab/" + one, ""},
+		"elsewhere":                               {"", "", "lab/" + one, "lab/" + one, ""},
+		"before the first power-up":               {"lab", "", "", "", "no power-up has made an id"},
+		"slurmctld's state was cleared":           {"lab", "", "lab/" + one, "", "no power-up has made an id"},
+		"state_dir is that of an older version":   {"lab", one, "lab", "lab/" + one, ""},
+		"elsewhere, and of an older version":      {"", "", "lab", "", "of an older version"},
+		"elsewhere, and nothing is kept":          {"", "", "", "", "run sync on Slurm's controller"},
+		"elsewhere, and kept of another name":     {"", "", "lab2/" + one, "", "is not that of cluster lab"},
+		"here was another cluster's controller":   {"lab2", two, "lab/" + one, "lab/" + one, ""},
+		"here was a controller of the same name":  {"lab", two, "lab/" + one, "", "delete"},
+		"a broken id is not passed over silently": {"lab", "x", "lab/" + one, "", "does not have 16 hex digits"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stateSave, dir := t.TempDir(), state.Dir(t.TempDir())
+			for file, text := range map[string]string{filepath.Join(stateSave, "clustername"): test.clusterName,
+				filepath.Join(stateSave, "pcs-capacity-id"): test.id, filepath.Join(string(dir), "mark"): test.kept} {
+				if text == "" {
+					continue
+				}
+				if err := os.WriteFile(file, []byte(text+"\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := markOf(dir, stateSave, "lab")
+			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("%q, %v; want %q, %q", got, err, test.want, test.err)
+			}
+			if hook, err := dir.KnownMark(); (err == nil) != strings.Contains(test.kept, "/") || err == nil && hook != test.kept {
+				t.Errorf("a hook without slurmctld takes %q for the mark", hook)
+			}
+		})
+	}
+}
+
+// No limit is raised past what accounting lets a job of a managed partition have.
+func TestMarksStayWithinAccounting(t *testing.T) {
+	p := passOf(Sources{World: World{State: state.Dir(t.TempDir())}}, Seen{Snap: oneSlot("ec2", nil)})
+	p.seen.Snap.Walls = capacity.NewWalls([]capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(60)}}, nil, nil)
+	p.seen.Snap.Partitions[0].MinTime.Duration = 10 * time.Minute
+	job := func(id, partition, qos string, timeMin, limit int) capacity.Job {
+		return capacity.Job{Shown: id, State: "PENDING", Partition: partition, QOS: qos, TimeMin: capacity.Minutes(timeMin), TimeLimit: capacity.Minutes(limit)}
+	}
+	jobs := []capacity.Job{
+		job("1", "gpu", "short", 11, 90), job("2", "gpu", "short", 5, 90), job("3", "gpu", "short", 5, 30),
+		job("4", "gpu", "long", 11, 90), job("5", "cpu", "short", 11, 90), job("7", "gpu", "short", 5, 60),
+	}
+	p.seen.Jobs = jobs
+	p.seen.Marks = trusted(p.seen)
+	p.carryOut(t.Context(), keepMarks(p.seen))
+	now := withinWalls(p.seen, jobs)
+	want := map[string]state.Mark{"1": {Fit: true, UpTo: 60}, "2": {Fit: true, UpTo: 60}, "3": {Fit: true, UpTo: 30}, "4": {Fit: true}, "7": {Fit: true, UpTo: 60}}
+	if diff := cmp.Diff(want, now); diff != "" || len(p.seen.Snap.Problems) > 0 {
+		t.Errorf("%s\nproblems: %q", diff, p.seen.Snap.Problems)
+	}
+	// What is kept for the next pass is what the users stated.
+	kept, err := p.State.Marks()
+	if err != nil || kept["2"].UpTo != 90 {
+		t.Errorf("%v, kept %+v", err, kept)
+	}
+}
+
+// Marks that cannot be read or kept are told, and those of this pass count.
+func TestMarksWithoutAState(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/state", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := passOf(Sources{World: World{State: state.Dir(dir + "/state")}}, Seen{Snap: oneSlot("ec2", nil)})
+	p.seen.Jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", TimeMin: capacity.Minutes(2)}}
+	p.seen.Marks = trusted(p.seen)
+	p.carryOut(t.Context(), keepMarks(p.seen))
+	if !p.seen.Marks["1"].Fit || len(p.seen.Snap.Problems) != 1 {
+		t.Errorf("%+v, problems %q", p.seen.Marks, p.seen.Snap.Problems)
+	}
+}
+
+// Which pending jobs a pass gives a limit to.
+func TestUnfits(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	snap := func() *capacity.Snapshot {
+		return &capacity.Snapshot{TakenAt: now, ClockOffset: capacity.Duration{Duration: time.Hour},
+			Submit: capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: time.Minute}},
+			Timing: capacity.Timing{DrainMargin: capacity.Duration{Duration: 10 * time.Minute}, ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}},
+			Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderPCS, MinTime: capacity.Duration{Duration: 30 * time.Minute},
+				Groups: []capacity.NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
+					Slots: []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{"cr-0aaaaaaaaaaaaaaa1"}}}}}}},
+			Reservations: []capacity.Reservation{{ID: "cr-0aaaaaaaaaaaaaaa1", Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge",
+				Total: 4, Start: now.Add(-time.Hour), End: now.Add(10*time.Hour + 40*time.Minute)}}}
+	}
+	lenient := func(s *capacity.Snapshot) { s.Submit.Strict = false }
+	open := func(s *capacity.Snapshot) {
+		s.Reservations[0].Kind, s.Reservations[0].End = capacity.ODCR, time.Time{}
+		s.Partitions[0].Groups[0].PurchaseOption = capacity.ODCR
+	}
+	short := func(s *capacity.Snapshot) { s.Reservations[0].End = now.Add(65 * time.Minute) }
+	fit := capacity.Edits{TimeLimit: capacity.Minutes(600), TimeMin: capacity.Minutes(31)}
+	fromLater := fit
+	fromLater.TimeLimit = capacity.Minutes(480)
+	for name, test := range map[string]struct {
+		job    capacity.Job
+		change func(*capacity.Snapshot)
+		edits  capacity.Edits // none: left alone, or never
+		never  string
+	}{
+		"unlimited":               {job: capacity.Job{TimeLimit: capacity.NoLimit}, edits: fit},
+		"not set":                 {job: capacity.Job{}, edits: fit},
+		"the partition's limit":   {job: capacity.Job{TimeLimit: capacity.Minutes(5 * 1440)}, edits: fit},
+		"a limit of its own":      {job: capacity.Job{TimeLimit: capacity.Minutes(5*1440 + 1)}},
+		"the same, and it fits":   {job: capacity.Job{TimeLimit: capacity.Minutes(600)}},
+		"it runs":                 {job: capacity.Job{State: "RUNNING", TimeLimit: capacity.NoLimit}},
+		"another partition too":   {job: capacity.Job{Partition: "gpu,cpu", TimeLimit: capacity.NoLimit}},
+		"another partition":       {job: capacity.Job{Partition: "cpu", TimeLimit: capacity.NoLimit}},
+		"with a comment":          {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "run 7"}, edits: fit},
+		"a --time-min that fits":  {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(90)}},
+		"begins in Slurm's clock": {job: capacity.Job{TimeLimit: capacity.NoLimit, Eligible: now.Add(time.Hour)}, edits: fromLater},
+		"a --time-min too long":   {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}, never: "needs 10:01:00"},
+		"too little is left":      {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: short, never: "a job without --time needs at least 00:30:00 (min_time of partition gpu)"},
+		"of a foreign reservation": {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
+			never: "has no reservation cr-0123456789abcdef0"},
+		"not strict":        {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: lenient, edits: fit},
+		"not strict, never": {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}, change: lenient, never: "needs 10:01:00"},
+		"without an end":    {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: open},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, s := test.job, snap()
+			if test.change != nil {
+				test.change(s)
+			}
+			if j.State == "" {
+				j.State = "PENDING"
+			}
+			if j.Partition == "" {
+				j.Partition = "gpu"
+			}
+			cluster := &Cluster{Partitions: []capacity.SlurmPartition{{Name: "gpu", DefaultTime: capacity.Minutes(5 * 1440)}, {Name: "cpu", DefaultTime: capacity.NoLimit}}}
+			got := unfits(Seen{Snap: s, Cluster: cluster, Now: now, Jobs: []capacity.Job{j}})
+			switch want := test.edits != (capacity.Edits{}) || test.never != ""; {
+			case len(got) == 0 && !want:
+			case len(got) != 1 || !want || got[0].edits != test.edits || !strings.Contains(got[0].why, test.never) || (got[0].why == "") != (test.never == ""):
+				t.Errorf("got %+v, want %+v, %q", got, test.edits, test.never)
+			}
+		})
 	}
 }

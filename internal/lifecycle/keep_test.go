@@ -1,12 +1,15 @@
 package lifecycle
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // A slot that the settings have no more keeps its fence while its reservation is live.
@@ -80,6 +83,191 @@ func TestForgetsAFormerSlotWithoutItsFence(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, p.seen.Snap.Problems); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What sync saw end is no problem when EC2 has forgotten it; an id that it never saw is one.
+func TestEC2ForgetsWhatHasEnded(t *testing.T) {
+	w := newStage(t)
+	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "-1h", capacity.StateExpired))
+	w.sources.State = state.Dir(quickDir(t))
+	for id, said := range map[string]bool{"cr-0": false, "cr-1": true} {
+		o := observation{Sources: w.sources, old: old}
+		o.MachineTime = func() time.Time { return noon }
+		o.missing(capacity.Missing{ID: id, Err: errors.New("InvalidCapacityReservationId.NotFound")})
+		if _, known := capacity.Build(capacity.Settings{}, o.seen).Reservation(id); known == said || len(o.said.Problems) > 0 != said {
+			t.Errorf("%s: known %t, said %q", id, known, o.said.Problems)
+		}
+	}
+}
+
+// What EC2 says of one reservation cannot be read: what was known of it is kept, however long.
+func TestAnAnswerThatCannotBeRead(t *testing.T) {
+	w := newStage(t)
+	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "48h", capacity.StateActive))
+	for id, kept := range map[string]bool{"cr-0": true, "cr-1": false} {
+		o := observation{Sources: w.sources, old: old}
+		o.MachineTime = func() time.Time { return noon.Add(2 * missingFor) }
+		o.missing(capacity.Missing{ID: id, Err: errors.New("EndDate"), Unread: true})
+		_, known := capacity.Build(capacity.Settings{}, o.seen).Reservation(id)
+		if want := "EC2's answer about reservation " + id + " cannot be read: EndDate; what was known of it is kept"; known != kept ||
+			strings.Join(o.said.Problems, "\n") != want || o.absent != nil || o.failed != nil {
+			t.Errorf("%s: known %t, said %q, absent %v, failed %v", id, known, o.said.Problems, o.absent, o.failed)
+		}
+	}
+}
+
+// No slot is set up for a block that is open still but past its fence.
+func TestNothingIsSetUpPastItsFence(t *testing.T) {
+	for end, want := range map[string]int{"39m": 0, "41m": 1} {
+		snap := oneSlot("pcs", []string{"cr-0"}, block("cr-0", "-24h", end, capacity.StateActive))
+		s := Seen{Snap: snap, Now: noon, Cluster: &Cluster{}}
+		part := snap.Partitions[0]
+		if got := s.rollingsOf(part, part.Groups[0]); len(got) != want {
+			t.Errorf("with an end in %s: %+v", end, got)
+		}
+	}
+}
+
+// Nodes that get no job are reported while their reservation is open, unless sync drained them and says so itself.
+func TestOutOfService(t *testing.T) {
+	broken, ours := capacity.NodesOut{Nodes: "gpu-1", Count: 1, State: "drained", Reason: "bad cable"}, capacity.NodesOut{Nodes: "gpu-2", Count: 1, State: "drained", Reason: "pcs-capacity: health command"}
+	endless := capacity.Reservation{ID: "cr-0", Kind: capacity.ODCR, State: capacity.StateActive}
+	formerly := func(s *capacity.Snapshot) { s.Former, s.Partitions = s.Partitions, nil }
+	for name, c := range map[string]struct {
+		r    capacity.Reservation
+		but  func(*capacity.Snapshot)
+		want string // the nodes
+	}{
+		"open":                         {block("cr-0", "-1h", "24h", capacity.StateActive), nil, "gpu-1"},
+		"without an end":               {endless, nil, "gpu-1"},
+		"it opens now":                 {block("cr-0", "0s", "24h", capacity.StateActive), nil, "gpu-1"},
+		"it opens later":               {block("cr-0", "1s", "24h", capacity.StateActive), nil, ""},
+		"EC2 opens it late":            {block("cr-0", "-1s", "24h", capacity.StateScheduled), nil, ""},
+		"at its fence":                 {block("cr-0", "-9h", "40m", capacity.StateActive), nil, ""},
+		"the settings have it no more": {block("cr-0", "-1h", "24h", capacity.StateActive), formerly, ""},
+	} {
+		snap := oneSlot("ec2", []string{"cr-0"}, c.r)
+		group := &snap.Partitions[0].Groups[0]
+		group.Slots[0].Out = []capacity.NodesOut{ours, broken}
+		group.Slots = append([]capacity.Slot{{Name: "empty"}}, group.Slots...)
+		if c.but != nil {
+			group.Slots = group.Slots[1:]
+			c.but(snap)
+		}
+		var got []string
+		for _, p := range outOfService(Seen{Snap: snap, Now: noon}) {
+			got = append(got, p.About.Node)
+		}
+		if nodes := strings.Join(got, " "); nodes != c.want {
+			t.Errorf("%s: %q", name, nodes)
+		}
+	}
+}
+
+// Running jobs read when their reservation ends. Of several in one slot nobody knows which one is a job's.
+func TestFacts(t *testing.T) {
+	endless := func(id string) capacity.Reservation {
+		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: capacity.StateActive}
+	}
+	for name, c := range map[string]struct {
+		rs   []capacity.Reservation
+		want string // the reservation and its fence
+	}{
+		"a block":             {[]capacity.Reservation{block("cr-0", "-1h", "24h", capacity.StateActive)}, "cr-0 2026-11-21 11:20 UTC"},
+		"without an end":      {[]capacity.Reservation{endless("cr-3")}, "cr-3 never"},
+		"two without an end":  {[]capacity.Reservation{endless("cr-3"), endless("cr-4")}, ""},
+		"one after the other": {[]capacity.Reservation{block("cr-0", "-1h", "24h", capacity.StateActive), block("cr-1", "25h", "48h", capacity.StateScheduled)}, "cr-0 2026-11-21 11:20 UTC"},
+		"none is live":        {[]capacity.Reservation{block("cr-9", "-9h", "-1h", capacity.StateExpired)}, ""},
+	} {
+		var ids []string
+		for _, r := range c.rs {
+			ids = append(ids, r.ID)
+		}
+		snap := oneSlot("ec2", ids, c.rs...)
+		group := &snap.Partitions[0].Groups[0]
+		group.Slots = append([]capacity.Slot{{Name: "empty"}}, group.Slots...)
+		got := ""
+		for _, f := range facts(Seen{Snap: snap, Now: noon}) {
+			if got += f.ReservationID + " never"; !f.Fence.IsZero() {
+				got = f.ReservationID + " " + capacity.FormatUTC(f.Fence)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// Instances that another cluster of the same name may own are reported together, by what is known of them.
+func TestTwins(t *testing.T) {
+	instance := func(id, node, address, mark string) capacity.Instance {
+		return capacity.Instance{ID: id, State: "running", PrivateIP: address, Tags: map[string]string{capacity.TagNode: node, capacity.TagCluster: mark}}
+	}
+	const theirs, mine = "lab/fedcba9876543210", "lab/0123456789abcdef"
+	gone := instance("i-0", "gpu-1", "10.0.0.9", theirs)
+	gone.State = "terminated"
+	for name, c := range map[string]struct {
+		others []capacity.Instance
+		err    error
+		want   []string
+	}{
+		"for a node of ours":      {[]capacity.Instance{gone, instance("i-1", "gpu-1", "10.0.0.9", theirs)}, nil, []string{"instance i-1 (gpu-1) has the mark " + theirs + ", this cluster's is " + mine + "; nothing here ends it"}},
+		"for a hidden node":       {[]capacity.Instance{instance("i-1", "gpu-2", "10.0.0.9", theirs)}, nil, []string{"instance i-1 (gpu-2) has the mark " + theirs + ", this cluster's is " + mine + "; nothing here ends it"}},
+		"for no node of ours":     {[]capacity.Instance{instance("i-1", "cpu-1", "10.0.0.9", theirs)}, nil, nil},
+		"at an address of ours":   {[]capacity.Instance{instance("i-1", "", "10.0.0.1", theirs)}, nil, []string{"instance i-1 (no node), at an address of this cluster's nodes, has the mark " + theirs + ", this cluster's is " + mine + "; nothing here ends it"}},
+		"two":                     {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.8", theirs), instance("i-2", "gpu-2", "10.0.0.9", theirs)}, nil, []string{"instances i-1, i-2 (gpu-[1-2]) have the mark " + theirs + ", this cluster's is " + mine + "; nothing here ends them"}},
+		"our mark is not known":   {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.9", theirs)}, errors.New("run sync on the controller"), []string{"instance i-1 (gpu-1) has the mark " + theirs + ", this cluster's is not known, so nothing here ends it: run sync on the controller"}},
+		"a mark without an owner": {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.9", "lab")}, nil, []string{"instance i-1 (gpu-1) has the mark lab, which does not say whose, so nothing here ends it; terminate it, or tag it " + capacity.TagCluster + "=" + mine + " for this cluster"}},
+	} {
+		s := Seen{Cluster: &Cluster{Mark: mine, MarkErr: c.err, Nodes: []capacity.Node{{Name: "gpu-1", Address: "10.0.0.1"}}, Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2"}}}}}
+		if diff := cmp.Diff(c.want, texts(s.twins(c.others))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// An open block that is taken out of the settings keeps its fence, which is said, and no more
+// jobs are admitted to it; on PCS too, where its compute node group still holds it.
+func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
+	const open, next = "cr-0", "cr-1"
+	nodes := []string{"gpu-a-1", "gpu-a-2"}
+	for name, c := range map[string]struct {
+		ids     []string
+		refused bool
+		problem bool
+		slot    string // where jobs are sent
+	}{
+		"named":           {[]string{open}, false, false, ""},
+		"an empty list":   {nil, true, true, ""},
+		"another instead": {[]string{next}, false, true, "gpu-b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := capacity.Settings{Timing: oneSlot("pcs", nil).Timing, Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderPCS,
+				Groups: []capacity.GroupSettings{{Name: "gpu", PurchaseOption: capacity.CapacityBlock, ReservationIDs: c.ids, MaxNodes: 2}}}}}
+			sized := func(r capacity.Reservation) capacity.Reservation { r.Total = 2; return r }
+			snap := capacity.Build(settings, capacity.Seen{Held: map[string]string{"gpu-a": open}, Now: noon, Reservations: []capacity.Reservation{
+				sized(block(open, "-1h", "24h", capacity.StateActive)), sized(block(next, "-1h", "48h", capacity.StateActive))}})
+			for i, feature := range []string{"gpu-a", "gpu-b"} {
+				snap.Partitions[0].Groups[0].Slots[i].Feature = feature
+			}
+			snap.TakenAt, snap.Submit = noon, capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: 1e12}}
+			v := capacity.Admit(capacity.Request{Partitions: []string{"gpu"}, TimeLimit: capacity.Minutes(30)}, snap, noon)
+			if v.Refused != c.refused || v.Edits.Constraint != c.slot {
+				t.Errorf("a job: %+v", v)
+			}
+			slot := views(snap, noon)[0]
+			slot.owner = me
+			fences := slot.wanted(nodes, noon)
+			if len(fences) == 0 || !fences[0].Fences("gpu-a", open) {
+				t.Fatalf("wanted: %+v", fences)
+			}
+			p := passOf(Sources{}, Seen{Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})
+			snap.Add(unnamedBlocks(p.seen)...)
+			if said := strings.Join(snap.Problems, "\n"); strings.Contains(said, "the settings no longer name reservation cr-0 for slot gpu-a; its fence stays") != c.problem {
+				t.Errorf("said: %q", said)
 			}
 		})
 	}

@@ -220,8 +220,7 @@ func due(snap *capacity.Snapshot, report Report, s NoticeSettings, before map[st
 		}
 	}
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
-	all = slices.Concat(notices(snap, cluster, now, s, told), aboutRollOver(report),
-		aboutJobs(report, told))
+	all = slices.Concat(notices(snap, cluster, now, s, told), aboutRollOver(report), aboutJobs(report, told))
 	seen := map[string]bool{}
 	all = slices.DeleteFunc(all, func(n Notice) bool {
 		_, known := told[n.key]

@@ -54,8 +54,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// One block of most scenarios is of 24 hours: its fence is at 23h20m, and jobs are requeued
-// 90 s before, at 23h18m30s.
+// One block of most scenarios is of 24 hours: its fence is at 23h20m, and jobs are requeued 90 s before, at 23h18m30s.
 const (
 	day       = 24 * time.Hour
 	fenceAt   = day - 40*time.Minute

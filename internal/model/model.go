@@ -5,10 +5,17 @@
 package model
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Mark is the mark of the modeled cluster.
@@ -86,4 +93,289 @@ func (w *World) call(c Call, do func() error) error {
 		}
 	}
 	return err
+}
+
+// EC2 is the region's.
+type EC2 struct {
+	*World
+	// All are the reservations that there are. A State of "" goes by the time.
+	All []capacity.Reservation
+	// Instances are those that have not been terminated.
+	Instances []capacity.Instance
+	// Hosts are EC2's words about hosts that it is about to take away, by instance.
+	Hosts map[string]string
+	// OpensLate is how long after its start EC2 opens a block.
+	OpensLate time.Duration
+	// Hidden are reservations that EC2 leaves out of its answers.
+	Hidden []string
+	// Late: what has changed in the last minutes is shown as it was.
+	Late bool
+
+	before map[string]change // by id
+	ids    int
+}
+
+// change is how something was before its last change; nil if it was not there.
+type change struct {
+	at          time.Time
+	reservation *capacity.Reservation
+	instance    *capacity.Instance
+}
+
+// consistent is how long EC2 may show what was: the EC2 Developer Guide names five minutes.
+const consistent = 5 * time.Minute
+
+// errNotFound is EC2's answer about an id that it does not know.
+var errNotFound = errors.New("InvalidCapacityReservationId.NotFound")
+
+// Reserve makes a reservation, which EC2 may show late.
+func (e *EC2) Reserve(r capacity.Reservation) {
+	e.before[r.ID] = change{at: e.Now()}
+	e.All = append(e.All, r)
+}
+
+// Change changes a reservation, which EC2 may show late.
+func (e *EC2) Change(id string, do func(r *capacity.Reservation)) {
+	for i := range e.All {
+		if r := &e.All[i]; r.ID == id {
+			was := *r
+			e.before[id] = change{at: e.Now(), reservation: &was}
+			do(r)
+		}
+	}
+}
+
+// Reservation is what a reservation is now, whatever EC2 shows.
+func (e *EC2) Reservation(id string) (capacity.Reservation, bool) {
+	for _, r := range e.All {
+		if r.ID == id {
+			return e.stated(r), true
+		}
+	}
+	return capacity.Reservation{}, false
+}
+
+// stated is a reservation with its state by the time.
+func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
+	switch {
+	case r.State != "":
+	case !r.Start.IsZero() && e.Now().Before(r.Start.Add(e.OpensLate)):
+		r.State = capacity.StateScheduled
+	case r.End.IsZero() || e.Now().Before(r.End):
+		r.State = capacity.StateActive
+	default:
+		r.State = capacity.StateExpired
+	}
+	return r
+}
+
+// Open reports whether instances of a reservation may run: EC2 takes those of a block back 30 minutes before its end.
+func (e *EC2) Open(id string) bool {
+	r, there := e.Reservation(id)
+	return there && r.State == capacity.StateActive && (r.End.IsZero() || !r.Kind.Bought() || e.Now().Before(r.End.Add(-30*time.Minute)))
+}
+
+// Of counts the instances of a reservation.
+func (e *EC2) Of(id string) (n int) {
+	for _, i := range e.Instances {
+		if i.ReservationID == id {
+			n++
+		}
+	}
+	return n
+}
+
+// Free is how many more instances a reservation has room for.
+func (e *EC2) Free(id string) int {
+	r, _ := e.Reservation(id)
+	if !e.Open(id) {
+		return 0
+	}
+	return r.Total - r.Unhealthy - e.Of(id)
+}
+
+// Launch launches an instance for a node into a reservation.
+func (e *EC2) Launch(id, node string) (capacity.Instance, error) {
+	if e.Free(id) <= 0 {
+		return capacity.Instance{}, errors.New("ReservationCapacityExceeded")
+	}
+	e.ids++
+	i := capacity.Instance{ID: fmt.Sprintf("i-%d", e.ids), PrivateIP: fmt.Sprintf("10.0.%d.%d", e.ids/250, 1+e.ids%250), State: "running", ReservationID: id,
+		Launched: e.Now(), Tags: map[string]string{capacity.TagCluster: Mark, capacity.TagNode: node, capacity.TagReservation: id}}
+	e.before[i.ID] = change{at: e.Now()}
+	e.Instances = append(e.Instances, i)
+	return i, nil
+}
+
+// End terminates instances, whoever asks for it.
+func (e *EC2) End(ids ...string) {
+	e.Instances = slices.DeleteFunc(e.Instances, func(i capacity.Instance) bool {
+		if !slices.Contains(ids, i.ID) {
+			return false
+		}
+		e.before[i.ID] = change{at: e.Now(), instance: &i}
+		return true
+	})
+}
+
+// shows reports whether EC2 shows how something was.
+func (e *EC2) shows(id string) (was change, late bool) {
+	was, changed := e.before[id]
+	return was, e.Late && changed && e.Now().Sub(was.at) < consistent
+}
+
+// known are the reservations as EC2 shows them.
+func (e *EC2) known() (all []capacity.Reservation) {
+	for _, r := range e.All {
+		if was, late := e.shows(r.ID); late && was.reservation == nil || slices.Contains(e.Hidden, r.ID) {
+			continue
+		} else if late {
+			r = *was.reservation
+		}
+		all = append(all, e.stated(r))
+	}
+	return all
+}
+
+// running are the instances as EC2 shows them.
+func (e *EC2) running() (all []capacity.Instance) {
+	for _, i := range e.Instances {
+		if _, late := e.shows(i.ID); !late {
+			all = append(all, i)
+		}
+	}
+	for id, was := range e.before {
+		if _, late := e.shows(id); late && was.instance != nil {
+			all = append(all, *was.instance)
+		}
+	}
+	slices.SortFunc(all, func(a, b capacity.Instance) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+func (e *EC2) read(verb string, do func()) error {
+	return e.call(Call{Verb: verb, EC2: true}, func() error { do(); return nil })
+}
+
+// Region is where it is.
+func (e *EC2) Region() string { return "us-east-2" }
+
+// Offset is AWS's time minus that of the machine, whose clock is Slurm's.
+func (e *EC2) Offset() time.Duration { return -e.Skew }
+
+// Explain has no other words for an error.
+func (e *EC2) Explain(err error) (words string, general bool) { return err.Error(), false }
+
+// Untold is nothing: all is allowed.
+func (e *EC2) Untold() []string { return nil }
+
+// Reservations describes them by id.
+func (e *EC2) Reservations(_ context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error) {
+	err = e.read("describe reservations", func() {
+		all := e.known()
+		for _, id := range ids {
+			if i := slices.IndexFunc(all, func(r capacity.Reservation) bool { return r.ID == id }); i >= 0 {
+				found = append(found, all[i])
+			} else {
+				missing = append(missing, capacity.Missing{ID: id, Err: errNotFound})
+			}
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return found, missing, nil
+}
+
+// ReservationsByTag are those with all of the tags.
+func (e *EC2) ReservationsByTag(_ context.Context, tags map[string]string) (found []capacity.Reservation, err error) {
+	err = e.read("find reservations", func() {
+		for _, r := range e.known() {
+			all := true
+			for key, value := range tags {
+				all = all && r.Tags[key] == value
+			}
+			if all {
+				found = append(found, r)
+			}
+		}
+	})
+	return found, err
+}
+
+// Holds are our ODCRs.
+func (e *EC2) Holds(_ context.Context, cluster string) (found []capacity.Reservation, err error) {
+	err = e.read("find what is held", func() {
+		for _, r := range e.known() {
+			if r.Tags[capacity.TagHold] != "" && r.Tags[capacity.TagCluster] == cluster && r.State.Live() {
+				found = append(found, r)
+			}
+		}
+	})
+	return found, err
+}
+
+// InstancesByTag are those that have for each key one of its values.
+func (e *EC2) InstancesByTag(_ context.Context, tags map[string][]string) (found []capacity.Instance, err error) {
+	err = e.read("find instances", func() {
+		for _, i := range e.running() {
+			all := true
+			for key, values := range tags {
+				all = all && slices.Contains(values, i.Tags[key])
+			}
+			if all {
+				found = append(found, i)
+			}
+		}
+	})
+	return found, err
+}
+
+// InstancesByClusterName are those of any cluster of this name.
+func (e *EC2) InstancesByClusterName(_ context.Context, name string) (found []capacity.Instance, err error) {
+	err = e.read("find instances", func() {
+		for _, i := range e.running() {
+			if of, _ := capacity.CutClusterMark(i.Tags[capacity.TagCluster]); of == name {
+				found = append(found, i)
+			}
+		}
+	})
+	return found, err
+}
+
+// KnownSubnets are all in the one zone.
+func (e *EC2) KnownSubnets(_ context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error) {
+	err = e.read("describe subnets", func() {
+		for _, id := range ids {
+			found = append(found, capacity.Subnet{ID: id, AZID: "use2-az1", AZ: "us-east-2a"})
+		}
+	})
+	return found, nil, err
+}
+
+// ImagePlatform is not known.
+func (e *EC2) ImagePlatform(context.Context, string) (capacity.ImagePlatform, error) {
+	return capacity.ImagePlatform{}, e.read("describe an image", func() {})
+}
+
+// Impaired are the Hosts.
+func (e *EC2) Impaired(context.Context) (said map[string]string, err error) {
+	err = e.read("describe hosts", func() { said = e.Hosts })
+	return said, err
+}
+
+// Terminate ends instances.
+func (e *EC2) Terminate(_ context.Context, ids []string) error {
+	return e.call(Call{Verb: "terminate", Text: strings.Join(ids, ","), Change: true, EC2: true}, func() error {
+		e.End(ids...)
+		return nil
+	})
+}
+
+// CancelODCR cancels an ODCR.
+func (e *EC2) CancelODCR(_ context.Context, id string) error {
+	return e.call(Call{Verb: "cancel reservation", Text: id, Change: true, EC2: true}, func() error {
+		e.Change(id, func(r *capacity.Reservation) { r.State = capacity.StateCancelled })
+		return nil
+	})
 }

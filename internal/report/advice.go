@@ -12,8 +12,7 @@ import (
 // Advice is the next purchase for a partition.
 type Advice struct {
 	Partition string `json:"partition"`
-	// Says is a sentence with its reason; Command finds what it names, "" if there is nothing
-	// to buy.
+	// Says is a sentence with its reason; Command finds what it names, "" if there is nothing to buy.
 	Says    string `json:"says"`
 	Command string `json:"command"`
 }

@@ -90,8 +90,7 @@ func (a *account) nodes() ([]string, error) {
 	return all, nil
 }
 
-// stay divides a time in which nothing was seen to change. It returns the node-seconds in
-// which jobs ran.
+// stay divides a time in which nothing was seen to change. It returns the node-seconds in which jobs ran.
 func (a *account) stay(s stay, all []string) (ran int64, err error) {
 	states, listed := map[string]string{}, 0
 	for what, list := range s.paid.Nodes {

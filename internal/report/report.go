@@ -1,13 +1,14 @@
-// Package report says where the paid node-hours of reservations went: each in exactly one
-// class. It works from the samples that sync keeps and from the runs of Slurm's accounting,
-// and reads and asks nothing itself.
+// Package report says where the paid node-hours of reservations went: each in exactly one class. It works from the
+// samples that sync keeps and from the runs of Slurm's accounting, and reads and asks nothing itself.
 package report
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Class is the use of paid time.
@@ -102,8 +103,7 @@ type Report struct {
 type Reservation struct {
 	ID   string     `json:"id"`
 	Paid state.Paid `json:"paid"` // as it was last seen
-	// Start and End are those of what is paid for, also outside of the report; End is zero
-	// for one without an end.
+	// Start and End are those of what is paid for, also outside of the report; End is zero for one without an end.
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end,omitzero"`
 	Sums  Sums      `json:"node_seconds"`
@@ -115,8 +115,7 @@ type Reservation struct {
 	Measured time.Duration `json:"-"`
 	// Crowded are the node-seconds in which jobs waited while every node had one.
 	Crowded int64 `json:"-"`
-	// Busy is the number of nodes with a job that was not passed in 19 of 20 hours: in
-	// Within of Hours, to be exact.
+	// Busy is the number of nodes with a job that was not passed in 19 of 20 hours: in Within of Hours, to be exact.
 	Busy, Within, Hours int `json:"-"`
 }
 
@@ -215,3 +214,22 @@ func earliest(a, b time.Time) time.Time {
 
 // isBlock: what is paid for in advance, to the end.
 func isBlock(p state.Paid) bool { return p.Kind.Bought() }
+
+// Accounted returns what Slurm's accounting has of a time, which is AWS's, as the samples of sync are.
+// offset is AWS's time minus Slurm's. Without a database the error is [slurm.ErrNoAccounting].
+func Accounted(ctx context.Context, s *slurm.Client, from, until time.Time, offset time.Duration) ([]state.Run, error) {
+	runs, err := s.Runs(ctx, from.Add(-offset), until.Add(-offset))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]state.Run, 0, len(runs))
+	for _, r := range runs {
+		one := state.Run{Job: r.Job, User: r.User, Account: r.Account, Partition: r.Partition, Nodes: r.Nodes,
+			Start: r.Start.Add(offset).Truncate(time.Second), State: r.State}
+		if !r.End.IsZero() {
+			one.End = r.End.Add(offset).Truncate(time.Second)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}

@@ -13,10 +13,9 @@ import (
 	"syscall"
 )
 
-// A state_dir may belong to SlurmUser, whose hooks write there, while root, as `sync`, works in it
-// as well. So every file in it is opened through an os.Root, which follows no symbolic link out of
-// it, and files that root makes are given to the owner of the folder. Only folder's methods open,
-// make and remove.
+// A state_dir may belong to SlurmUser, whose hooks write there, while root, as `sync`, works in it as well. So every
+// file in it is opened through an os.Root, which follows no symbolic link out of it, and files that root makes are
+// given to the owner of the folder. Only folder's methods open, make and remove.
 
 // privateFolder holds the files that only the programs of the service and of the hooks read and
 // lock. No other user can open a file in it, and so none can lock one.
@@ -235,8 +234,7 @@ func (f *folder) writeOnce(name string, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// edit opens a file to be written in place, and makes it if it is missing. Two callers at once get
-// the same file.
+// edit opens a file to be written in place, and makes it if it is missing. Two callers at once get the same file.
 func (f *folder) edit(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	for {
 		file, err := f.root.OpenFile(name, flag|syscall.O_NONBLOCK, 0)

@@ -52,9 +52,8 @@ func deeds() []aDeed {
 	}
 }
 
-// The owner of state_dir, who may be SlurmUser, places a symbolic link where root writes, in the
-// place of a file or of the folder that it is in: nothing is written, made, removed or opened to
-// all where the link leads.
+// The owner of state_dir, who may be SlurmUser, places a symbolic link where root writes, in the place of a file or of
+// the folder that it is in: nothing is written, made, removed or opened to all where the link leads.
 func TestNoLinkLeadsOut(t *testing.T) {
 	for _, a := range deeds() {
 		for _, linked := range append(parents(a.file), a.file) {

@@ -1,7 +1,13 @@
 package state
 
 import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -24,8 +30,7 @@ func (d Dir) Mark() (string, error) {
 	return mark, nil
 }
 
-// KeepMark writes the mark, if it is new, for hooks that find no slurmctld, and for a sync on
-// another machine.
+// KeepMark writes the mark, if it is new, for hooks that find no slurmctld, and for a sync on another machine.
 func (d Dir) KeepMark(mark string) error {
 	if kept, err := d.Mark(); err == nil && kept == mark {
 		return nil
@@ -63,4 +68,126 @@ func (d Dir) LearnMark(stateSave, clusterName string) (mark string, notKept, err
 	}
 	mark = capacity.ClusterMark(clusterName, id)
 	return mark, d.KeepMark(mark), nil
+}
+
+// Two clusters of self-managed Slurm may have the same ClusterName, which Debian's package and many a tutorial suggest.
+// An id in slurmctld's StateSaveLocation distinguishes them: a cluster's controllers share that folder, another cluster
+// never does, and without it Slurm itself has forgotten its nodes.
+
+// idFile is the name of the file with a cluster's id, one line.
+const idFile = "pcs-capacity-id"
+
+// idBytes is the length of an id, which is written in hex.
+const idBytes = 8
+
+// ErrNotSlurms is a folder that is not the StateSaveLocation of a cluster.
+var ErrNotSlurms = errors.New("slurmctld does not keep its state in this folder")
+
+// ClusterID is the id in a cluster's StateSaveLocation. The error wraps ErrNotSlurms if slurmctld has not written its
+// cluster's name there, and fs.ErrNotExist if only the id is missing.
+func ClusterID(stateSave, clusterName string) (string, error) {
+	// Newer versions write NAME|NUMBER. The number is not in older ones, and of few digits.
+	written, err := Dir(stateSave).ReadPublic("clustername")
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("reading the cluster's id in %s: %w", stateSave, ErrNotSlurms)
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the cluster's id: %w", err)
+	}
+	if name, _, _ := strings.Cut(strings.TrimSpace(string(written)), "|"); name != clusterName {
+		return "", fmt.Errorf("reading the cluster's id in %s: %w: it is that of cluster %q", stateSave, ErrNotSlurms, name)
+	}
+	path := filepath.Join(stateSave, idFile)
+	text, err := Dir(stateSave).ReadPublic(idFile)
+	if err != nil {
+		return "", fmt.Errorf("reading the cluster's id: %w", err)
+	}
+	id := strings.TrimSpace(string(text))
+	if raw, err := hex.DecodeString(id); err != nil || len(raw) != idBytes {
+		return "", fmt.Errorf("reading the cluster's id: %s does not have %d hex digits; write back those of the tag of its instances, "+
+			"or delete it for a new id", path, 2*idBytes)
+	}
+	return id, nil
+}
+
+// EnsureClusterID is ClusterID, and makes an id if there is none. Several callers at once all get the same.
+func EnsureClusterID(stateSave, clusterName string) (string, error) {
+	id, err := ClusterID(stateSave, clusterName)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return id, err
+	}
+	raw := make([]byte, idBytes)
+	rand.Read(raw) // never fails
+	if err := Dir(stateSave).createOnce(idFile, []byte(hex.EncodeToString(raw)+"\n")); err != nil {
+		return "", fmt.Errorf("making the cluster's id: %w", err)
+	}
+	return ClusterID(stateSave, clusterName)
+}
+
+// Owner is whose a cluster's Slurm reservations are: settings in a file, with a state_dir.
+type Owner struct {
+	// ID has 8 hex digits. The two paths make it up, so that a host that takes the place of another has the same.
+	ID string
+
+	dir      Dir
+	settings string
+}
+
+// OwnerOf is the owner with the settings at a path and this state_dir.
+func OwnerOf(dir Dir, settings string) Owner {
+	o := Owner{dir: dir, settings: settled(settings)}
+	folder, _ := filepath.Abs(string(dir)) // it may not be there yet, so that links in its path stay
+	sum := sha256.Sum256([]byte(o.settings + "\n" + folder))
+	o.ID = hex.EncodeToString(sum[:4])
+	return o
+}
+
+// settled is an absolute path without symbolic links, as far as it is there.
+func settled(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return path
+}
+
+// String says who it is.
+func (o Owner) String() string {
+	return fmt.Sprintf("settings %s, state_dir %s", o.settings, o.dir)
+}
+
+// hookFile has the last power hook's access to AWS.
+const hookFile = "hook.json"
+
+// HookAccess tells whether a power hook, started by Slurm, had credentials of AWS.
+type HookAccess struct {
+	// Without is why it had none; "" if it had.
+	Without string `json:"without,omitempty"`
+	// Account is theirs, if they or the metadata of the instance say it. Source is where they were found, in
+	// the AWS SDK's words, such as EC2RoleProvider.
+	Account string `json:"account,omitempty"`
+	Source  string `json:"source,omitempty"`
+}
+
+func (d Dir) hook() file[HookAccess] {
+	return file[HookAccess]{dir: d, name: hookFile, public: true, keeping: "keeping what this hook got of AWS"}
+}
+
+// LastHook reads the access of the last hook; the error wraps fs.ErrNotExist if none has run.
+func (d Dir) LastHook() (HookAccess, error) {
+	var a HookAccess
+	if err := d.hook().load(&a); err != nil {
+		return a, fmt.Errorf("reading what the last hook got of AWS: %w", err)
+	}
+	return a, nil
+}
+
+// KeepHook writes it, if it is new.
+func (d Dir) KeepHook(a HookAccess) error {
+	if was, err := d.LastHook(); err == nil && was == a {
+		return nil
+	}
+	return d.hook().write(a)
 }

@@ -21,8 +21,7 @@ func (d Dir) Mount() Mount {
 	return mountOf(string(text), settled(string(d)))
 }
 
-// mountOf finds the mount of a path in the text of /proc/self/mountinfo. The later of two at one
-// point hides the other.
+// mountOf finds the mount of a path in the text of /proc/self/mountinfo. The later of two at one point hides the other.
 func mountOf(mountinfo, path string) (found Mount) {
 	for line := range strings.Lines(mountinfo) {
 		before, after, _ := strings.Cut(line, " - ")
@@ -72,8 +71,7 @@ func (m Mount) Local() bool { return slices.Contains(local, m.Type) || m.InMemor
 // InMemory reports whether the files are gone after a boot.
 func (m Mount) InMemory() bool { return slices.Contains(inMemory, m.Type) }
 
-// Shared reports whether a server keeps the files. A type that is not known is neither shared nor
-// local.
+// Shared reports whether a server keeps the files. A type that is not known is neither shared nor local.
 func (m Mount) Shared() bool { return slices.Contains(shared, m.Type) }
 
 // String says what it is.

@@ -62,9 +62,8 @@ func (d Dir) AppendRecords(records ...Record) error {
 	return nil
 }
 
-// rotateRecords sets a large file aside, replacing the one before it. Only one hook at a time may:
-// a second one would replace the first's many records by the few since then. A hook that cannot get
-// the lock leaves it to the next one.
+// rotateRecords sets a large file aside, replacing the one before it. Only one hook at a time may: a second one would
+// replace the first's many records by the few since then. A hook that cannot get the lock leaves it to the next one.
 func (d Dir) rotateRecords(in *folder) {
 	large := func() bool {
 		info, err := in.root.Stat(recordFile)
@@ -83,8 +82,7 @@ func (d Dir) rotateRecords(in *folder) {
 	}
 }
 
-// Records reads all records, oldest first; none if there is no file. A line that
-// was cut off by a crash is passed over.
+// Records reads all records, oldest first; none if there is no file. A line that was cut off by a crash is passed over.
 func (d Dir) Records() ([]Record, error) {
 	var all []Record
 	for _, name := range []string{recordFile + ".1", recordFile} {

@@ -28,8 +28,7 @@ type Sample struct {
 	Full bool `json:"full,omitempty"`
 	// Paid are the open reservations of the partitions, by id; nil for one that is gone.
 	Paid map[string]*Paid `json:"paid,omitempty"`
-	// Runs are the jobs that have had nodes since the sample before, by job and count of restarts:
-	// 12_3.0.
+	// Runs are the jobs that have had nodes since the sample before, by job and count of restarts: 12_3.0.
 	Runs map[string]Run `json:"runs,omitempty"`
 }
 
@@ -50,8 +49,7 @@ type Paid struct {
 	End   time.Time `json:"end,omitzero"`
 	// Waits: a job waits in the partition, and neither its owner nor an administrator holds it.
 	Waits bool `json:"waits,omitempty"`
-	// Nodes are hostlists by the nodes' state: up, boot, drain or down. Nodes that are powered down
-	// are left out.
+	// Nodes are hostlists by the nodes' state: up, boot, drain or down. Nodes that are powered down are left out.
 	Nodes map[string]string `json:"nodes,omitempty"`
 }
 

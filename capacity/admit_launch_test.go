@@ -1,0 +1,215 @@
+package capacity
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What no other case of AdmitLaunch decides: a slot with some of these reservations, and what is said of it.
+//
+//	A      4 × p5  now-1d … now+2d
+//	B      8 × p5  now+3d … now+6d
+//	later  8 × p5  now+7d … now+9d
+//	small  2 × p5  now+2.5d … now+3d
+//	odcr   2 × p5  without an end
+//	far    8 × p5  without an end, in another zone than the subnets
+func TestAdmitLaunchAtTheEdges(t *testing.T) {
+	as := func(r Reservation, id string, change func(*Reservation)) Reservation {
+		r.ID = id
+		change(&r)
+		return r
+	}
+	small := as(blockB, "cr-00000000000000002", func(r *Reservation) {
+		r.Tags, r.Total, r.Start, r.End = nil, 2, noon.Add(60*time.Hour), noon.Add(72*time.Hour)
+	})
+	odcr := as(blockA, "cr-00000000000000003", func(r *Reservation) { r.Kind, r.Total, r.End = CapacityBlock, 2, time.Time{} })
+	far := as(blockA, "cr-00000000000000004", func(r *Reservation) { r.Total, r.End, r.AZID = 8, time.Time{}, "use2-az9" })
+	inside := as(blockA, "cr-00000000000000005", func(r *Reservation) { r.Total, r.End = 8, noon.Add(24*time.Hour) })
+	expired := as(blockA, "cr-00000000000000006", func(r *Reservation) { r.State, r.Start, r.End = StateExpired, noon.Add(-3*day), noon.Add(-2*day) })
+	early := as(blockA, "cr-00000000000000007", func(r *Reservation) { r.Start = noon.Add(5 * time.Minute) })
+	place := func(id string) string { return "reservation " + id + " has " }
+	for name, c := range map[string]struct {
+		slot  []Reservation
+		other []Reservation // in another slot of the partition
+		nodes int
+		at    time.Duration // from noon on
+		code  Code
+		says  string
+		until time.Time
+		want  []string
+	}{
+		"the next one is large enough": {slot: []Reservation{blockA, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
+			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID + ", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on"},
+		"not one that is too small itself": {slot: []Reservation{blockA, small, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
+			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID + ", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on"},
+		"not one of another slot": {slot: []Reservation{blockA}, other: []Reservation{blockB}, nodes: 6, code: NoPlace,
+			says: place(blockA.ID) + "4 places, and the job needs 6"},
+		"not one that is open and of no use": {slot: []Reservation{odcr, far}, nodes: 6, code: NoPlace,
+			says: place(odcr.ID) + "2 places, and the job needs 6"},
+		"too large for all that it may ever have": {slot: []Reservation{blockA, small}, nodes: 6, code: TooManyNodes,
+			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"},
+		"one that is active before its start": {slot: []Reservation{early}, nodes: 1, code: NotOpen, until: early.Start,
+			says: "reservation " + early.ID + " is active and opens at 2026-03-01 12:05 UTC"},
+		"one that never gets its turn does not count": {slot: []Reservation{blockA, inside}, nodes: 6, code: TooManyNodes,
+			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"},
+		"what comes says more than what has ended": {slot: []Reservation{expired, blockB}, nodes: 1, code: NotOpen, until: blockB.Start,
+			says: "reservation " + blockB.ID + " is scheduled and opens at 2026-03-04 12:00 UTC"},
+		"ended, though EC2 does not say so yet": {slot: []Reservation{blockA}, nodes: 1, at: 48*time.Hour + time.Minute, code: NotOpen,
+			says: "reservation " + blockA.ID + " ended at 2026-03-03 12:00 UTC"},
+		"several without an end": {slot: []Reservation{odcr, as(odcr, "cr-00000000000000007", func(*Reservation) {})}, nodes: 2, code: OK,
+			want: []string{odcr.ID, "cr-00000000000000007"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ids := func(rs []Reservation) (all []string) {
+				for _, r := range rs {
+					all = append(all, r.ID)
+				}
+				return all
+			}
+			snap := twoBlocks(dynamic)
+			snap.Reservations = append(append([]Reservation{}, c.slot...), c.other...)
+			p := snap.Partitions[0]
+			p.Groups[0].Slots = []Slot{{Name: "gpu", ReservationIDs: ids(c.slot)}, {Name: "other", ReservationIDs: ids(c.other)}}
+			got, v := AdmitLaunch(Request{Nodes: c.nodes}, p, p.Groups[0], p.Groups[0].Slots[0], snap, noon.Add(c.at))
+			want := Verdict{Code: c.code, Refused: c.code != OK, Message: c.says, NotBefore: c.until}
+			if diff := cmp.Diff(want, v); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.want, ids(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestLaunchOrder(t *testing.T) {
+	free := func(id string, n int) Reservation { return Reservation{ID: id, Available: n} }
+	admitted := []Reservation{free("a", 1), free("b", 2), free("c", 3)}
+	for name, c := range map[string]struct {
+		nodes int
+		taken map[string]int
+		want  string
+	}{
+		"one":                           {1, nil, "abc"},
+		"two: those that have just two": {2, nil, "bca"},
+		"some are taken since":          {2, map[string]int{"b": 1}, "cab"},
+		"none has room":                 {4, nil, "abc"},
+	} {
+		got := ""
+		for _, r := range LaunchOrder(admitted, c.nodes, c.taken) {
+			got += r.ID
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	if got := LaunchOrder([]Reservation{free("a", 0), {}}, 1, nil); got[0].ID != "" {
+		t.Errorf("on demand has always room: %+v", got)
+	}
+}
+
+func forNLP(s *Snapshot) { s.Partitions[0].AllowAccounts = []string{"nlp", "vision"} }
+
+// An account that is not known is left to Slurm's own AllowAccounts; one that is known counts, also when it is none.
+func TestAdmitAccount(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		req     Request
+		refused bool
+		message string
+	}{
+		{name: "allowed", req: Request{Account: "nlp"}},
+		{name: "not allowed", req: Request{Account: "law"}, refused: true, message: `account "law" may not use the reservations of partition gpu; allowed: nlp, vision`},
+		{name: "not given, default account unknown", req: Request{}},
+		{name: "none", req: Request{AccountKnown: true}, refused: true, message: "a job without an account may not use the reservations of partition gpu; submit with --account=nlp or --account=vision"},
+		{name: "default account", req: Request{Account: "vision", AccountKnown: true}},
+		{name: "default account that is not allowed", req: Request{Account: "law", AccountKnown: true}, refused: true, message: `account "law"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.req.Partitions, c.req.TimeLimit = []string{"gpu"}, Minutes(60)
+			for kind, verdict := range map[string]Verdict{"submitted": Admit(c.req, twoBlocks(onlyA, forNLP), noon), "changed": AdmitChange(c.req, twoBlocks(onlyA, forNLP), noon)} {
+				if verdict.Refused != c.refused || verdict.Refused && verdict.Code != AccountNotAllowed || !strings.Contains(verdict.Message, c.message) {
+					t.Errorf("%s: got %+v, want refused %v: %s", kind, verdict, c.refused, c.message)
+				}
+			}
+		})
+	}
+	if v := Admit(Request{Partitions: []string{"cpu", "gpu"}, Account: "law"}, twoBlocks(onlyA, forNLP), noon); !v.Refused || v.Code != AccountNotAllowed {
+		t.Errorf("a second partition opens one that is not for the account: %+v", v)
+	}
+	if v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), AccountKnown: true}, twoBlocks(onlyA), noon); v.Refused {
+		t.Errorf("a partition for everyone refuses a job without an account: %+v", v)
+	}
+}
+
+// A change is judged by account and comment alone: how long, how large and when is
+// Slurm's to hold back, and what has ended must not keep a comment from being corrected.
+func TestAdmitChange(t *testing.T) {
+	ended := func(s *Snapshot) { s.Reservations[0].State = StateExpired }
+	for _, c := range []struct {
+		name   string
+		req    Request
+		change []func(*Snapshot)
+		code   Code
+	}{
+		{name: "no limit, no edit", code: OK},
+		{name: "too long and too large", req: Request{TimeLimit: NoLimit, Nodes: 99}, code: OK},
+		{name: "ended", change: []func(*Snapshot){ended}, code: OK},
+		{name: "reservation of the partition", req: Request{Comment: "capacity_reservation_id=" + blockA.ID}, code: OK},
+		{name: "reservation of nobody", req: Request{Comment: "capacity_reservation_id=cr-0123456789abcdef0"}, code: UnknownReservation},
+		{name: "cannot be right", req: Request{Comment: "capacity_reservation_id=mine"}, code: BadComment},
+		{name: "another end of a job that runs", req: Request{Comment: "on_end=requeue", Was: "on_end=stop", Started: true}, code: BadComment},
+		{name: "the same end", req: Request{Comment: "run=2 on_end=stop", Was: "on_end=stop", Started: true}, code: OK},
+		{name: "account", req: Request{Account: "law"}, change: []func(*Snapshot){forNLP}, code: AccountNotAllowed},
+		{name: "another partition's reservation, unmanaged partition", req: Request{Partitions: []string{"cpu"}, Comment: "capacity_reservation_id=" + blockA.ID}, code: WrongPartition},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.req.Partitions == nil {
+				c.req.Partitions = []string{"gpu"}
+			}
+			v := AdmitChange(c.req, twoBlocks(append(c.change, onlyA)...), noon)
+			if v.Code != c.code || v.Refused != (c.code != OK) || v.Edits != (Edits{}) {
+				t.Errorf("got %+v, want %s", v, c.code)
+			}
+		})
+	}
+}
+
+// An old snapshot lets through what may have changed in AWS, and nothing else.
+func TestAdmitStale(t *testing.T) {
+	ended := func(s *Snapshot) { s.Reservations[0].State = StateExpired }
+	for _, c := range []struct {
+		name    string
+		req     Request
+		change  []func(*Snapshot)
+		code    Code
+		refused bool
+	}{
+		{"account", Request{Account: "law"}, []func(*Snapshot){forNLP}, AccountNotAllowed, true},
+		{"none", Request{AccountKnown: true}, []func(*Snapshot){forNLP}, AccountNotAllowed, true},
+		{"comment that cannot be right", Request{Comment: "capacity_reservation_id=mine"}, nil, BadComment, true},
+		{"reservation of nobody", Request{Comment: "capacity_reservation_id=cr-0123456789abcdef0"}, nil, UnknownReservation, true},
+		{"a known end", Request{TimeLimit: NoLimit}, nil, TooLong, true},
+		{"nodes", Request{Nodes: 9}, nil, TooManyNodes, false},
+		{"ended", Request{}, []func(*Snapshot){ended}, NoReservation, false},
+		{"subnet", Request{Comment: "subnet_id=subnet-bbbbbbbb"}, nil, NoMatchingCapacity, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.req.Partitions = []string{"gpu"}
+			if !c.req.TimeLimit.Set {
+				c.req.TimeLimit = Minutes(60)
+			}
+			v := Admit(c.req, twoBlocks(append(c.change, onlyA, stale)...), noon)
+			if v.Code != c.code || v.Refused != c.refused {
+				t.Errorf("got %+v, want %s, refused %v", v, c.code, c.refused)
+			}
+			fresh := Admit(c.req, twoBlocks(append(c.change, onlyA)...), noon.Add(time.Second))
+			if fresh.Code != c.code || !fresh.Refused {
+				t.Errorf("with a fresh snapshot: %+v", fresh)
+			}
+		})
+	}
+}

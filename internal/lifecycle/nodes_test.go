@@ -1,0 +1,314 @@
+package lifecycle
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+)
+
+// blockSeen is what a pass sees of a slot with one block from 1h to 24h and three nodes, of which
+// gpu-1 is up; before is when the last pass was.
+func blockSeen(before, now string, was, is capacity.State) Seen {
+	snap := func(taken string, state capacity.State) *capacity.Snapshot {
+		s := oneSlot(capacity.ProviderEC2, []string{"cr-0"}, block("cr-0", "1h", "24h", state))
+		s.TakenAt = at(taken)
+		return s
+	}
+	c := &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3"}},
+		Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE"}, {Name: "gpu-2", State: "IDLE+CLOUD+POWERED_DOWN"}, {Name: "gpu-3", State: "IDLE+CLOUD+POWERED_DOWN"}, {Name: "login", State: "IDLE+CLOUD+POWERED_DOWN"}, {Name: "admin", State: "IDLE"}}}
+	return Seen{Old: snap(before, was), Snap: snap(now, is), Cluster: c, Now: at(now)}
+}
+
+// sentences are what a pass is to do, each with its code.
+func sentences(actions []Action) (all []string) {
+	for _, a := range actions {
+		all = append(all, a.Code+": "+a.Text)
+	}
+	return all
+}
+
+// Nodes of an open block that are off are powered up, whenever they joined it, and again only after a while.
+func TestOpenings(t *testing.T) {
+	const scheduled, active = capacity.StateScheduled, capacity.StateActive
+	opens := []string{"power-up: power gpu-[2-3] up: cr-0 is open since 2026-11-20 13:00 UTC"}
+	poweredUp := func(when string) func(s *Seen) {
+		return func(s *Seen) { s.Old.Partitions[0].Groups[0].Slots[0].PoweredUp = at(when) }
+	}
+	for name, c := range map[string]struct {
+		before, now string
+		was, is     capacity.State
+		but         func(s *Seen)
+		want        []string
+	}{
+		"at its start":                           {"59m", "1h", scheduled, active, nil, opens},
+		"before it":                              {"58m", "59m", scheduled, scheduled, nil, nil},
+		"EC2 is late":                            {"59m", "1h", scheduled, scheduled, nil, nil},
+		"EC2 is early":                           {"58m", "59m", active, active, nil, nil},
+		"it has long been open":                  {"4h", "5h", active, active, nil, opens},
+		"nothing is known of what was":           {"59m", "1h", active, active, func(s *Seen) { s.Old = nil }, opens},
+		"they were powered up just now":          {"1h", "1h1m", active, active, poweredUp("1h"), nil},
+		"they were powered up and are off again": {"1h14m", "1h15m", active, active, poweredUp("1h"), opens},
+		"the fence is nearer than a boot":        {"23h10m", "23h11m", active, active, func(s *Seen) { s.Snap.Timing.BootAllowance.Duration = 10 * time.Minute }, nil},
+		"an administrator has set them DOWN": {"1h", "1h1m", active, active, func(s *Seen) {
+			s.Cluster.Nodes[1].State, s.Cluster.Nodes[2].State = "DOWN+CLOUD+POWERED_DOWN", "IDLE+DRAIN+CLOUD+POWERED_DOWN"
+		}, nil},
+		"PCS keeps up its nodes": {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Partitions[0].Provider = capacity.ProviderPCS }, nil},
+		"a dynamic node group":   {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Partitions[0].Groups[0].Dynamic = true }, nil},
+		"an ODCR":                {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Reservations[0].Kind = capacity.ODCR }, nil},
+		"all nodes are up":       {"59m", "1h", scheduled, active, func(s *Seen) { s.Cluster.Nodes = s.Cluster.Nodes[:1] }, nil},
+		"instances for two nodes": {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Reservations[0].Total = 2 },
+			[]string{"power-up: power gpu-2 up: cr-0 is open since 2026-11-20 13:00 UTC"}},
+		"the settings have it no more": {"59m", "1h", scheduled, active, func(s *Seen) {
+			s.Snap.Former, s.Snap.Partitions = s.Snap.Partitions, nil
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := blockSeen(c.before, c.now, c.was, c.is)
+			if c.but != nil {
+				c.but(&s)
+			}
+			if diff := cmp.Diff(c.want, sentences(openings(s))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Nodes that are up under their fence are powered down, of a block that has ended as well.
+func TestEndedBlocks(t *testing.T) {
+	down := []string{"power-down: power gpu-1 down: the fence was at 2026-11-21 11:20 UTC"}
+	for name, c := range map[string]struct {
+		now  string
+		is   capacity.State
+		but  func(s *Seen)
+		want []string
+	}{
+		"before the fence":    {"23h19m59s", capacity.StateActive, nil, nil},
+		"at the fence":        {"23h20m", capacity.StateActive, nil, down},
+		"the block has ended": {"25h", capacity.StateExpired, nil, down},
+		"PCS does so itself":  {"25h", capacity.StateExpired, func(s *Seen) { s.Snap.Partitions[0].Provider = capacity.ProviderPCS }, nil},
+		"no node is up":       {"25h", capacity.StateExpired, func(s *Seen) { s.Cluster.Nodes = s.Cluster.Nodes[1:] }, nil},
+		"a slot that never ends": {"25h", capacity.StateActive, func(s *Seen) {
+			s.Snap.Reservations[0].End = at("1000h").AddDate(100, 0, 0)
+			s.Snap.Reservations[0].Kind = capacity.ODCR
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := blockSeen("1h", c.now, capacity.StateActive, c.is)
+			if c.but != nil {
+				c.but(&s)
+			}
+			if diff := cmp.Diff(c.want, sentences(endedBlocks(s))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Which instances belong to no node; they are sorted by their ids.
+func TestOrphans(t *testing.T) {
+	cluster := &Cluster{
+		Nodes: []capacity.Node{
+			{Name: "gpu-1", State: "IDLE+CLOUD+POWERED_DOWN", Address: "gpu-1"},
+			{Name: "gpu-2", State: "IDLE", Address: "10.0.0.2"},
+			{Name: "gpu-3", State: "MIXED+CLOUD+NOT_RESPONDING+POWERING_UP", Address: "gpu-3"}, // no address yet
+			{Name: "gpu-5", State: "IDLE+CLOUD+POWERING_DOWN", Address: "10.0.0.5"},
+			{Name: "gpu-6", State: "IDLE+CLOUD+POWERED_DOWN+POWERING_UP", Address: "gpu-6"},
+			{Name: "gpu-7", State: "IDLE+CLOUD+POWERED_DOWN+POWERING_DOWN", Address: "10.0.0.7"},
+		},
+		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}}},
+	}
+	instance := func(id, node, address string, change ...func(*capacity.Instance)) capacity.Instance {
+		i := capacity.Instance{ID: id, State: "running", PrivateIP: address, ReservationID: "cr-0", Launched: at("-1h"), Tags: map[string]string{capacity.TagNode: node}}
+		for _, c := range change {
+			c(&i)
+		}
+		return i
+	}
+	ended := func(i *capacity.Instance) { i.State = "terminated" }
+	young := func(age string) func(*capacity.Instance) {
+		return func(i *capacity.Instance) { i.Launched = at("-" + age) }
+	}
+	down, other, none := "Slurm has powered the node down", "the node is up as another instance", "Slurm has no such node"
+	for name, c := range map[string]struct {
+		instances []capacity.Instance
+		want      map[string]string // why, by instance
+	}{
+		"its node is up":                      {[]capacity.Instance{instance("i-1", "gpu-2", "10.0.0.2")}, nil},
+		"its node is powered down":            {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.1")}, map[string]string{"i-1": down}},
+		"its node is powered down and hidden": {[]capacity.Instance{instance("i-1", "gpu-4", "10.0.0.4")}, map[string]string{"i-1": down}},
+		"Slurm has no such node":              {[]capacity.Instance{instance("i-1", "gpu-9", "10.0.0.9")}, map[string]string{"i-1": none}},
+		"up under another instance":           {[]capacity.Instance{instance("i-2", "gpu-2", "10.0.0.9"), instance("i-1", "gpu-2", "10.0.0.2")}, map[string]string{"i-2": other}},
+		"up at an address of no instance":     {[]capacity.Instance{instance("i-2", "gpu-2", "10.0.0.9")}, nil},
+		"the other has ended":                 {[]capacity.Instance{instance("i-2", "gpu-2", "10.0.0.9"), instance("i-1", "gpu-2", "10.0.0.2", ended)}, nil},
+		"it boots":                            {[]capacity.Instance{instance("i-1", "gpu-3", "10.0.0.3"), instance("i-6", "gpu-6", "10.0.0.6")}, nil},
+		"it is powered down now":              {[]capacity.Instance{instance("i-1", "gpu-5", "10.0.0.5"), instance("i-7", "gpu-7", "10.0.0.7")}, nil},
+		"it has ended":                        {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.1", ended)}, nil},
+		"it is for no node":                   {[]capacity.Instance{instance("i-1", "", "10.0.0.1")}, nil},
+		"too young":                           {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.1", young("4m59s"))}, nil},
+		"just old enough":                     {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.1", young("5m"))}, map[string]string{"i-1": down}},
+		"one that is young hides no other":    {[]capacity.Instance{instance("i-3", "gpu-1", "10.0.0.1", young("1m")), instance("i-2", "gpu-9", ""), instance("i-1", "gpu-1", "")}, map[string]string{"i-1": down, "i-2": none}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]string{}
+			last := ""
+			for _, o := range orphans(c.instances, cluster, noon) {
+				if o.Instance < last || o.Reservation != "cr-0" || !o.Since.Equal(noon) {
+					t.Errorf("after %s: %+v", last, o)
+				}
+				got[o.Instance], last = o.Why, o.Instance
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" && len(c.want)+len(got) > 0 {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRelaunched(t *testing.T) {
+	const booting = "IDLE+CLOUD+MAINTENANCE+POWERING_UP+RESERVED"
+	fence := func(active bool) capacity.SlurmReservation {
+		r := reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1", "gpu-2"}, at("-5m"), time.Time{})
+		r.Active = active
+		return r
+	}
+	// The fence is at 12:00, and EC2 takes the instances from 12:10.
+	for name, c := range map[string]struct {
+		state string
+		fence capacity.SlurmReservation
+		now   string
+		twice bool
+		want  capacity.Severity // "" for nothing
+	}{
+		"boots":                   {state: booting, fence: fence(true), now: "5m", want: capacity.Note},
+		"boots again":             {state: booting, fence: fence(true), now: "5m", twice: true, want: capacity.Admin},
+		"is up":                   {state: "IDLE+CLOUD+MAINTENANCE+RESERVED", fence: fence(true), now: "5m"},
+		"goes down":               {state: "IDLE+CLOUD+MAINTENANCE+POWERING_DOWN+RESERVED", fence: fence(true), now: "5m"},
+		"before the fence":        {state: booting, fence: fence(true), now: "-1m"},
+		"the fence is not active": {state: booting, fence: fence(false), now: "5m"},
+		"the block closes":        {state: booting, fence: fence(true), now: "11m"},
+		"a guest's fence":         {state: booting, fence: asGuest(fence(true))[0], now: "5m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Seen{Snap: oneSlot("pcs", []string{"cr-0"}, block("cr-0", "-5h", "40m", capacity.StateActive)), Now: at(c.now)}
+			s.Cluster = &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}, Nodes: []capacity.Node{{Name: "gpu-1", State: c.state}, {Name: "gpu-2", State: "IDLE+CLOUD"}}}
+			s.Cluster.Reservations = []capacity.SlurmReservation{c.fence}
+			if c.twice {
+				s.Old = oneSlot("pcs", nil)
+				s.Old.Add(relaunched(s)...)
+			}
+			found := relaunched(s)
+			switch {
+			case c.want == "" && len(found) == 0:
+			case len(found) != 1 || found[0].Severity != c.want || found[0].About.Slot != "gpu":
+				t.Errorf("%+v, want %q", found, c.want)
+			}
+		})
+	}
+}
+
+// Which nodes of four take no jobs, by max_nodes and the size of the block.
+func TestSurplus(t *testing.T) {
+	nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}
+	for name, c := range map[string]struct {
+		provider   capacity.Provider
+		most, size int
+		lost       []string
+		want       int
+	}{
+		"as many as there are":                           {"pcs", 4, 4, nil, 0},
+		"max_nodes is smaller":                           {"pcs", 2, 4, nil, 2},
+		"more than there are":                            {"pcs", 8, 8, nil, 0},
+		"EC2 does not say how large the block is":        {"pcs", 2, 0, nil, 0},
+		"which nodes have the instances, PCS alone says": {"pcs", 3, 2, nil, 0},
+		"PCS replaces instances of failed hosts":         {"pcs", 3, 4, nodes[:1], 1},
+		"launched by us, max_nodes is smaller":           {"ec2", 2, 4, nil, 2},
+		"launched by us, the block is smaller":           {"ec2", 3, 1, nil, 3},
+		"launched by us, a host failed":                  {"ec2", 4, 4, nodes[:1], 1},
+	} {
+		snap := oneSlot(c.provider, []string{"cr-0"}, capacity.Reservation{ID: "cr-0", Kind: capacity.ODCR, State: capacity.StateActive, Total: c.size})
+		snap.Partitions[0].Groups[0].MaxNodes = c.most
+		v := views(snap, noon)[0]
+		v.lost = c.lost
+		if got := v.surplus(nodes); len(got) != c.want {
+			t.Errorf("%s: %q, want %d", name, got, c.want)
+		}
+	}
+}
+
+// What a pass makes of reservations that the settings do not want, by their names.
+func TestStepsForWhatNobodyWants(t *testing.T) {
+	there := func(name string) capacity.SlurmReservation {
+		return reservation(name, []string{"gpu-1"}, at("1h"), at("1h").Add(365*24*time.Hour))
+	}
+	fence := reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, at("1h"), time.Time{})
+	over := func(g capacity.Guard) bool { return g.Block == "cr-9" }
+	for name, c := range map[string]struct {
+		want, have []string
+		todo       []string
+	}{
+		"a live block's fence":                  {have: []string{"fence-gpu.cr-1." + me}},
+		"an ended block's":                      {have: []string{"fence-gpu.cr-9." + me}, todo: []string{"delete fence-gpu.cr-9." + me}},
+		"a wait":                                {have: []string{"wait-gpu.cr-1." + me}, todo: []string{"delete wait-gpu.cr-1." + me}},
+		"a live block's beside the one wanted":  {want: []string{"x"}, have: []string{"fence-gpu.cr-0." + me, "fence-gpu.cr-1." + me}},
+		"both names, of a pass that was killed": {want: []string{"x"}, have: []string{"fence-gpu.cr-0." + me, "fence-gpu.cr-0." + me + ".2"}, todo: []string{"delete fence-gpu.cr-0." + me + ".2"}},
+		"both names, of an ended block":         {have: []string{"fence-gpu.cr-9." + me, "fence-gpu.cr-9." + me + ".2"}, todo: []string{"delete fence-gpu.cr-9." + me, "delete fence-gpu.cr-9." + me + ".2"}},
+		"another owner's":                       {have: []string{"fence-gpu.cr-9." + other, "wait-gpu.cr-1." + other}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want, have []capacity.SlurmReservation
+			if c.want != nil {
+				want = append(want, fence)
+			}
+			for _, n := range c.have {
+				have = append(have, there("pcs-capacity-"+n))
+			}
+			todo, _ := steering{owner: me, mayGo: over, now: noon}.steps(want, have)
+			var got []string
+			for _, s := range todo {
+				line := s.do + " " + s.r.Name
+				if s.old != "" {
+					line += " for " + s.old
+				}
+				got = append(got, strings.ReplaceAll(line, "pcs-capacity-", ""))
+			}
+			if diff := cmp.Diff(c.todo, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// An error of EC2 is no end of a block; an id that EC2 has not described for an hour is.
+func TestAFenceOfAnUnknownReservation(t *testing.T) {
+	st := newStage(t)
+	st.openBlock()
+	st.sources.Settings.Partitions = nil
+	st.sources.State = state.Dir(quickDir(t))
+	after := func(what string, hidden bool, err error, wait time.Duration, stays bool) {
+		t.Helper()
+		st.aws.Hidden, st.fails["describe reservations"] = nil, err
+		if hidden {
+			st.aws.Hidden = []string{"cr-1"}
+		}
+		st.GoTo(st.Now().Add(wait))
+		_, _, _ = Pass(t.Context(), st.sources)
+		if there := len(st.slurm.Fences) > 0; there != stays {
+			t.Errorf("%s: there: %t", what, there)
+		}
+	}
+	down := errors.New("503 Service Unavailable")
+	after("an error", false, down, 0, true)
+	after("an error for two hours", false, down, 2*time.Hour, true)
+	after("left out of one answer", true, nil, 0, true)
+	after("described again", false, nil, 50*time.Minute, true)
+	after("left out again", true, nil, 30*time.Minute, true)
+	after("for most of an hour", true, nil, 59*time.Minute, true)
+	after("for an hour", true, nil, 2*time.Minute, false)
+}

@@ -1,0 +1,213 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// A pass says what carries our tag and no settings name, until it is gone or the settings name
+// it. Where it does not ask, or is not answered, that is what the last pass saw.
+func TestLeftoversOfPasses(t *testing.T) {
+	w := newStage(t)
+	left := []capacity.Made{{What: capacity.MadeTemplate, Name: "nodes", ID: "lt-1", Slot: "gpu", Queue: "gpu"},
+		{What: capacity.MadeTemplate, Name: "pcs-capacity-lab-old", ID: "lt-2", Slot: "old", Queue: "old"}}
+	const said = "launch template pcs-capacity-lab-old carries the tag of pcs-capacity, and the settings do not name it, so sync does not manage it; add it to the settings again, or remove it with `pcs-capacity teardown --queue old`"
+	asked, refuse := 0, error(nil)
+	w.sources.Made = func(context.Context, string) ([]capacity.Made, string, error) {
+		if asked++; refuse != nil {
+			return nil, "", refuse
+		}
+		return left, "", nil
+	}
+	told := func(what string, want bool, notes ...string) {
+		t.Helper()
+		w.GoTo(w.Now().Add(time.Minute))
+		snap, report, err := Pass(t.Context(), w.sources)
+		if err != nil || slices.Contains(report.Problems, said) != want {
+			t.Errorf("%s: %v, %v", what, report.Problems, err)
+		}
+		if seen, _, _, _ := Look(t.Context(), w.sources); slices.Contains(seen.Problems, said) != want {
+			t.Errorf("%s: who looks sees %v", what, seen.Problems)
+		}
+		for _, note := range notes {
+			if !slices.ContainsFunc(snap.Notes, func(n string) bool { return strings.Contains(n, note) }) {
+				t.Errorf("%s: %v", what, snap.Notes)
+			}
+		}
+	}
+	told("the first pass", true)
+	refuse = errors.New("it is not allowed")
+	told("not answered", true, "looking for what the settings do not name: it is not allowed")
+	refuse, w.sources.OldLeftovers = nil, true
+	told("not asked", true)
+	if asked != 2 {
+		t.Errorf("asked %d times", asked)
+	}
+	settings := w.sources.Settings
+	w.sources.Settings.Partitions = slices.Clone(settings.Partitions)
+	w.sources.Settings.Partitions[0].Groups = []capacity.GroupSettings{settings.Partitions[0].Groups[0]}
+	w.sources.Settings.Partitions[0].Groups[0].LaunchTemplate = "lt-2:$Latest"
+	told("named again", false)
+	w.sources.Settings = settings
+	told("forgotten since", false)
+	w.sources.OldLeftovers = false
+	told("asked again", true)
+	left = left[:1]
+	told("gone", false)
+}
+
+func TestWatchListsWhatWasMadeNowAndThen(t *testing.T) {
+	w := newStage(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	passes, asked := 0, []int{}
+	sources := w.sources
+	sources.Poll = time.Millisecond
+	sources.Made = func(context.Context, string) ([]capacity.Made, string, error) {
+		asked = append(asked, passes)
+		return nil, "", nil
+	}
+	err := Watch{Say: func(string) {}, Sources: func(context.Context, bool) (Sources, error) {
+		if passes++; passes > 2*listMade {
+			stop()
+		}
+		return sources, nil
+	}}.Run(ctx)
+	if err != nil || !slices.Equal(asked[:2], []int{1, 1 + listMade}) {
+		t.Errorf("asked in passes %v, %v", asked, err)
+	}
+}
+
+// A service that has waited for another one begins with the settings of now, not of when it was started.
+func TestWatchReadsSettingsAgainAfterItsWait(t *testing.T) {
+	w := newStage(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	unlock, err := w.sources.State.Lock(ctx, state.WatchLock, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := w.sources
+	sources.Poll = time.Millisecond
+	var read, passes []bool
+	err = Watch{Say: func(line string) {
+		if strings.HasPrefix(line, "waits: another `sync --watch` runs: process ") {
+			unlock()
+		}
+	}, Alive: func(passed string) {
+		if passed == "" {
+			passes = append(passes, len(read) == 2)
+		}
+	}, Sources: func(_ context.Context, renew bool) (Sources, error) {
+		if read = append(read, renew); len(read) == 3 {
+			stop()
+		}
+		return sources, nil
+	}}.Run(ctx)
+	if err != nil || !slices.Equal(read, []bool{false, true, false}) || len(passes) == 0 || !passes[0] {
+		t.Errorf("read %v, passes %v, %v", read, passes, err)
+	}
+}
+
+// mute is an AWS of which the program has had no answer since its start.
+type mute struct {
+	EC2
+	offset time.Duration
+}
+
+var errMute = errors.New("no answer")
+
+func (m mute) Region() string                   { return "us-east-2" }
+func (m mute) Offset() time.Duration            { return m.offset }
+func (m mute) Explain(err error) (string, bool) { return err.Error(), true }
+func (m mute) Untold() []string                 { return nil }
+func (m mute) KnownSubnets(context.Context, []string) ([]capacity.Subnet, []capacity.Missing, error) {
+	return nil, nil, errMute
+}
+
+// A sync that starts while AWS does not answer goes on by the clock offset of the snapshot; one
+// that AWS has answered before goes by what that said.
+func TestOffsetOutlivesARestart(t *testing.T) {
+	now := time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2,
+		Groups: []capacity.GroupSettings{{Name: "gpu", SubnetIDs: []string{"subnet-1"}}}}}}
+	for name, c := range map[string]struct{ known, want time.Duration }{
+		"after a restart": {0, 7 * time.Minute},
+		"while it runs":   {5 * time.Minute, 5 * time.Minute},
+	} {
+		old := &capacity.Snapshot{TakenAt: now.Add(-time.Hour), ClockOffset: capacity.Duration{Duration: 7 * time.Minute}}
+		s := Sources{Settings: settings, World: World{EC2: mute{offset: c.known}, MachineTime: func() time.Time { return now }}}
+		snap, _, err := s.observe(t.Context(), old)
+		if err == nil || snap.ClockOffset.Duration != c.want || !snap.TakenAt.Equal(old.TakenAt) {
+			t.Errorf("%s: the offset is %s, want %s; taken at %s, %v", name, snap.ClockOffset.Duration, c.want, snap.TakenAt, err)
+		}
+	}
+}
+
+// The nodes of a slot are those that Slurm shows, and those that only its partitions name;
+// in the order of their numbers, each once.
+func TestNodesOfASlot(t *testing.T) {
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu"}}}}}
+	c := &Cluster{
+		Nodes:      []capacity.Node{{Name: "gpu-10", Features: []string{"gpu"}, GPUs: 4}, {Name: "gpu-9", Features: []string{"x", "gpu"}, GPUs: 8}, {Name: "login"}, {Name: "old-1"}},
+		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-9", "gpu-2"}}},
+	}
+	c.assign(settings)
+	if got := c.SlotNodes("gpu"); !slices.Equal(got, []string{"gpu-2", "gpu-9", "gpu-10"}) {
+		t.Errorf("gpu: %v", got)
+	}
+	if got := c.SlotNodes("old"); !slices.Equal(got, []string{"old-1"}) {
+		t.Errorf("a slot that the settings had before: %v", got)
+	}
+	if got := c.feature("gpu", c.SlotNodes("gpu")); got != "gpu" {
+		t.Errorf("every node that is shown has the feature: %q", got)
+	}
+	if got := c.feature("gpu", []string{"gpu-2"}); got != "" {
+		t.Errorf("no node is shown: %q", got)
+	}
+	c.Nodes[0].Features = nil
+	if got := c.feature("gpu", c.SlotNodes("gpu")); got != "" {
+		t.Errorf("a node lacks the feature: %q", got)
+	}
+	if got, _ := c.parts(c.SlotNodes("gpu")); got != 8 {
+		t.Errorf("%d GPUs a node", got)
+	}
+	if got, _ := c.parts([]string{"gpu-2", "login"}); got != 0 {
+		t.Errorf("%d GPUs a node", got)
+	}
+}
+
+// Nodes of a partition that Slurm no longer shows are named: a note, and after another pass a
+// problem. Where Slurm hides what is powered down, nothing is known.
+func TestNodesThatAreGone(t *testing.T) {
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", Slots: 1}}}}}
+	look := func(shows bool, old *capacity.Snapshot) []capacity.Problem {
+		cluster := &Cluster{Config: slurm.Config{Version: slurm.Version{Major: map[bool]int{false: 22, true: 23}[shows], Minor: 5}}, Nodes: []capacity.Node{{Name: "gpu-1"}},
+			Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
+		cluster.assign(settings)
+		p := passOf(Sources{Settings: settings}, Seen{Cluster: cluster, Old: old, Snap: &capacity.Snapshot{}})
+		p.sayGone("gpu", "gpu")
+		return p.seen.Snap.All()
+	}
+	if said := look(false, nil); len(said) > 0 {
+		t.Errorf("Slurm hides nodes: %v", said)
+	}
+	first := look(true, nil)
+	if len(first) != 1 || first[0].Severity != capacity.Note || !strings.HasPrefix(first[0].Sentence, "Slurm no longer shows nodes gpu-[2-3] of partition gpu, ") {
+		t.Fatalf("first: %v", first)
+	}
+	old := &capacity.Snapshot{}
+	old.Add(first...)
+	again := look(true, old)
+	if len(again) != 1 || again[0].Severity != capacity.Admin {
+		t.Errorf("again: %v", again)
+	}
+}

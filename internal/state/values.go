@@ -1,0 +1,393 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Facts are the facts about the reservation behind its nodes that a job may read while it runs.
+// Unlike the job's environment, they follow an extension. Times are AWS's.
+type Facts struct {
+	ReservationID string `json:"reservation_id"`
+	InstanceType  string `json:"instance_type"`
+	Partition     string `json:"partition"`
+	Slot          string `json:"slot"`
+	// Requeue is when jobs are requeued that on_end requeues, Fence when jobs must be gone, Reclaim
+	// when EC2 takes the first instance, End when it has all; all are absent where the reservation has no end. The numbers are the same in
+	// Unix seconds, for shell scripts.
+	Requeue     time.Time `json:"requeue,omitzero"`
+	Fence       time.Time `json:"fence,omitzero"`
+	Reclaim     time.Time `json:"reclaim,omitzero"`
+	End         time.Time `json:"end,omitzero"`
+	RequeueUnix int64     `json:"requeue_unix,omitempty"`
+	FenceUnix   int64     `json:"fence_unix,omitempty"`
+	ReclaimUnix int64     `json:"reclaim_unix,omitempty"`
+	EndUnix     int64     `json:"end_unix,omitempty"`
+}
+
+const factsFolder = "facts"
+
+func factsFile(slot string) string { return filepath.Join(factsFolder, slot+".json") }
+
+// FactsPath is the file of facts of a slot.
+func (d Dir) FactsPath(slot string) string { return d.path(factsFile(slot)) }
+
+// WriteFacts writes the changed files of facts of slots, and removes the files of all other slots.
+// Each file is replaced as a whole: a reader sees the old one or the new one.
+func (d Dir) WriteFacts(bySlot map[string]Facts) error {
+	fail := func(err error) error { return fmt.Errorf("writing facts for jobs: %w", err) }
+	var errs []error
+	for slot, facts := range bySlot {
+		text, err := json.MarshalIndent(facts, "", "  ")
+		if err != nil {
+			return fail(err)
+		}
+		text = append(text, '\n')
+		if was, err := d.ReadPublic(factsFile(slot)); err == nil && bytes.Equal(was, text) {
+			continue
+		}
+		if err := d.WritePublic(factsFile(slot), text); err != nil {
+			errs = append(errs, fail(err))
+		}
+	}
+	names, err := d.listPublic(factsFolder)
+	if err != nil {
+		errs = append(errs, fail(err))
+	}
+	for _, name := range names {
+		slot, ours := strings.CutSuffix(name, ".json")
+		if _, there := bySlot[slot]; !ours || there {
+			continue
+		}
+		if err := d.removePublic(factsFile(slot)); err != nil {
+			errs = append(errs, fail(err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Misplaced is a Prolog's finding that the instance behind its node differs from its slot's
+// reservation. There is a file for each such node, which only root can write.
+type Misplaced struct {
+	Node string `json:"node"`
+	// At is AWS's time.
+	At       time.Time         `json:"at"`
+	Metadata capacity.Metadata `json:"metadata"`
+}
+
+const misplacedFolder = "misplaced"
+
+func (d Dir) misplaced(node string) file[Misplaced] {
+	return file[Misplaced]{dir: d, name: filepath.Join(misplacedFolder, node+".json"), public: true, keeping: "telling sync of a node"}
+}
+
+// KeepMisplaced writes a Prolog's finding, for sync. It makes no state_dir: a missing one is not
+// shared with this machine.
+func (d Dir) KeepMisplaced(m Misplaced) error {
+	if _, err := os.Stat(string(d)); err != nil {
+		return fmt.Errorf("telling sync of a node: %w", err)
+	}
+	return d.misplaced(m.Node).write(m)
+}
+
+// DropMisplaced forgets the finding about a node, if there is one.
+func (d Dir) DropMisplaced(node string) error {
+	if err := d.removePublic(d.misplaced(node).name); err != nil {
+		return fmt.Errorf("forgetting what a Prolog found: %w", err)
+	}
+	return nil
+}
+
+// Misplaced reads the Prologs' findings, in the order of the names of nodes. The error joins the
+// files that cannot be read.
+func (d Dir) Misplaced() ([]Misplaced, error) {
+	names, err := d.listPublic(misplacedFolder)
+	errs := []error{err}
+	var all []Misplaced
+	for _, name := range names {
+		node, ours := strings.CutSuffix(name, ".json")
+		if !ours || strings.HasPrefix(node, ".") {
+			continue // of a Prolog that was killed while it wrote
+		}
+		var m Misplaced
+		err := d.misplaced(node).load(&m)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && m.Node != node {
+			err = fmt.Errorf("%s is about node %q; remove it", d.misplaced(node).path(), m.Node)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, m)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return all, fmt.Errorf("reading what Prologs found: %w", err)
+	}
+	return all, nil
+}
+
+const noticesFile = "notices.json"
+
+func (d Dir) notices() file[map[string]time.Time] {
+	return file[map[string]time.Time]{dir: d, name: noticesFile, reading: "reading what people were told", keeping: "keeping what people were told"}
+}
+
+// Notices is what people have been told, with the times when; none if there is no file.
+func (d Dir) Notices() (map[string]time.Time, error) { return d.notices().read() }
+
+// KeepNotices keeps what people have been told.
+func (d Dir) KeepNotices(told map[string]time.Time) error { return d.notices().write(told) }
+
+const setbacksFile = "setbacks.json"
+
+// Setback is why sync could not go on with the roll over of a node group. Times are AWS's.
+type Setback struct {
+	// Since is when it was met first, Tried when sync tried last.
+	Since time.Time `json:"since"`
+	Tried time.Time `json:"tried"`
+	// Problem is a sentence.
+	Problem string `json:"problem"`
+}
+
+func (d Dir) setbacks() file[map[string]Setback] {
+	f := file[map[string]Setback]{dir: d, name: setbacksFile, indent: true, keeping: "keeping why a roll over waits", mend: "; remove it"}
+	f.reading = "reading why a roll over waits, " + f.path()
+	return f
+}
+
+// Setbacks are the remaining ones, by the step that failed; none if there is no file.
+func (d Dir) Setbacks() (map[string]Setback, error) { return d.setbacks().read() }
+
+// KeepSetbacks keeps them for the next pass.
+func (d Dir) KeepSetbacks(all map[string]Setback) error { return d.setbacks().write(all) }
+
+const tornFile = "torn-down.json"
+
+func (d Dir) tornDown() file[[]string] {
+	f := file[[]string]{dir: d, name: tornFile, keeping: "keeping what was torn down", mend: "; remove it"}
+	f.reading = "reading what was torn down, " + f.path()
+	return f
+}
+
+// TornDown are the queues, and node groups as QUEUE/NAME, that a teardown has begun to remove;
+// none if there is no file.
+func (d Dir) TornDown() ([]string, error) { return d.tornDown().read() }
+
+// KeepTornDown adds a name to them.
+func (d Dir) KeepTornDown(name string) error {
+	names, err := d.TornDown()
+	if err != nil || slices.Contains(names, name) {
+		return err
+	}
+	return d.tornDown().write(append(names, name))
+}
+
+const fullFile = "full.json"
+
+// full is an answer of EC2: the reservation had no room for so many nodes.
+type full struct {
+	Nodes int       `json:"nodes"`
+	Until time.Time `json:"until"`
+}
+
+func (d Dir) full() file[map[string]full] {
+	return file[map[string]full]{dir: d, name: fullFile, reading: "reading which reservations are full", keeping: "noting that a reservation is full"}
+}
+
+func (d Dir) readFull(now time.Time) (map[string]full, error) {
+	found, err := d.full().read()
+	for id, f := range found {
+		if !f.Until.After(now) {
+			delete(found, id)
+		}
+	}
+	return found, err
+}
+
+// Full are the reservations that were full a short while ago, by id, each with the number of
+// nodes that it had no room for.
+func (d Dir) Full(now time.Time) (map[string]int, error) {
+	all, err := d.readFull(now)
+	nodes := map[string]int{}
+	for id, f := range all {
+		nodes[id] = f.Nodes
+	}
+	return nodes, err
+}
+
+// MarkFull notes that a reservation has no room for so many nodes. A note of another program at the
+// same moment can be lost: that program finds out again.
+func (d Dir) MarkFull(id string, nodes int, now, until time.Time) error {
+	all, err := d.readFull(now)
+	if err != nil || all == nil { // a broken file does not prevent a note
+		all = map[string]full{}
+	}
+	if known, ok := all[id]; ok {
+		nodes = min(nodes, known.Nodes)
+	}
+	all[id] = full{nodes, until}
+	return d.full().write(all)
+}
+
+const heldFile = "held.json"
+
+func (d Dir) held() file[[]capacity.Held] {
+	return file[[]capacity.Held]{dir: d, name: heldFile, reading: "reading what is held", keeping: "noting what is held"}
+}
+
+// Held is the ledger of the capacity that the programs of this state folder hold now; none if there
+// is no file. EC2 shows it too, but not at once.
+func (d Dir) Held(now time.Time) ([]capacity.Held, error) {
+	held, err := d.held().read()
+	return slices.DeleteFunc(held, func(h capacity.Held) bool { return !h.Until.After(now) }), err
+}
+
+// Enlist enters an ODCR into the ledger, or completes its entry, and returns the entry. What a token has ordered before
+// keeps its end: EC2 binds a token to it. allowed may refuse one that does not exist yet, and gets it and the others.
+// The entry is durable before Enlist returns: the order may follow.
+func (d Dir) Enlist(h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error) (capacity.Held, error) {
+	err := d.changeHeld(now, func(held []capacity.Held) ([]capacity.Held, error) {
+		if i := slices.IndexFunc(held, func(o capacity.Held) bool { return o.Token == h.Token }); i >= 0 {
+			h.Until = held[i].Until
+			held = slices.Delete(held, i, i+1)
+		}
+		if h.ReservationID == "" {
+			if err := allowed(h, held); err != nil {
+				return nil, err
+			}
+		}
+		return append(held, h), nil
+	})
+	return h, err
+}
+
+// Released removes entries from the ledger, by token or id.
+func (d Dir) Released(now time.Time, names ...string) error {
+	if held, err := d.Held(now); err == nil && len(held) == 0 {
+		return nil // there may be no state folder yet
+	}
+	return d.changeHeld(now, func(held []capacity.Held) ([]capacity.Held, error) {
+		return slices.DeleteFunc(held, func(h capacity.Held) bool {
+			return slices.Contains(names, h.Token) || h.ReservationID != "" && slices.Contains(names, h.ReservationID)
+		}), nil
+	})
+}
+
+// ledgerWait is how long a program waits for others that change the ledger: a part of a hook's time.
+var ledgerWait = 10 * time.Second
+
+// changeHeld lets one program at a time change the ledger; that takes it milliseconds.
+func (d Dir) changeHeld(now time.Time, change func([]capacity.Held) ([]capacity.Held, error)) error {
+	unlock, err := d.Lock(context.Background(), LedgerLock, ledgerWait)
+	if err != nil {
+		return fmt.Errorf("noting what is held: %w", err)
+	}
+	defer unlock()
+	held, err := d.Held(now)
+	if err != nil {
+		return err
+	}
+	if held, err = change(held); err != nil {
+		return err
+	}
+	return d.held().write(held)
+}
+
+const marksFile = "marks.json"
+
+// Mark is the memory of a pass about a job: above all its comment before it started.
+type Mark struct {
+	// Restarts counts the runs before: each start has a mark of its own.
+	Restarts int `json:"restarts,omitempty"`
+	// Fit: the limit is ours to fit to the fence, up to UpTo minutes if that is not 0.
+	Fit  bool `json:"fit,omitempty"`
+	UpTo int  `json:"up_to,omitempty"`
+	// OnEnd is the job's request for the fence; "" leaves it to its partition.
+	OnEnd capacity.OnEnd `json:"on_end,omitempty"`
+	// Told is how many minutes before the fence the job got its last message about it; 0 for none yet.
+	Told int `json:"told,omitempty"`
+	// Ends counts the fences at which the job has been requeued since its owner released it,
+	// EndedAt is the last of them, in Unix seconds of Slurm's clock.
+	Ends    int   `json:"ends,omitempty"`
+	EndedAt int64 `json:"ended_at,omitempty"`
+	// Ending: it is being requeued at a fence, and some steps of that are left.
+	Ending bool `json:"ending,omitempty"`
+	// Release: it is held only while that is done.
+	Release bool `json:"release,omitempty"`
+	// Cut is the limit in minutes to which sync has lowered it, From the one before: -1 for none. Zero while the limit
+	// is the owner's.
+	Cut  int `json:"cut,omitempty"`
+	From int `json:"from,omitempty"`
+}
+
+// EndAt counts a fence at which the job is requeued, once. A job that starts again in front of
+// the same fence, within a minute of it, is not counted again.
+func (m *Mark) EndAt(fence time.Time) {
+	if !m.EndedBy(fence) {
+		m.Ends, m.EndedAt = m.Ends+1, fence.Unix()
+	}
+}
+
+// EndedBy reports whether the fence is the one that was counted last.
+func (m Mark) EndedBy(fence time.Time) bool {
+	return time.Unix(m.EndedAt, 0).Sub(fence).Abs() < time.Minute
+}
+
+// CutTo notes a new limit of a job that had another: what the job had at first counts.
+func (m *Mark) CutTo(minutes int, had capacity.Limit) {
+	if m.From == 0 {
+		if m.From = had.Minutes; !had.Bounded() {
+			m.From = -1
+		}
+	}
+	if m.Cut = minutes; minutes == m.From {
+		m.Cut, m.From = 0, 0
+	}
+}
+
+// Stated is the limit that a job's owner stated, if it has this one now; none where the limit is ours to set.
+func (m Mark) Stated(limit capacity.Limit) capacity.Limit {
+	switch {
+	case m.Fit || m.From < 0:
+		return capacity.Limit{}
+	case m.From > 0:
+		return capacity.Minutes(m.From)
+	}
+	return limit
+}
+
+// Cuts reports whether a limit is the one that sync has set. That of a job that had none may be shorter: Slurm counts it
+// from when the limit was taken off.
+func (m Mark) Cuts(limit capacity.Limit) bool {
+	return m.From != 0 && limit.Bounded() && (limit.Minutes == m.Cut || m.From < 0 && limit.Minutes < m.Cut)
+}
+
+func (d Dir) marks() file[map[string]Mark] {
+	return file[map[string]Mark]{dir: d, name: marksFile, reading: "reading the marks of jobs", keeping: "keeping the marks of jobs"}
+}
+
+// Marks are those that the last pass knew, by job; none if there is no file.
+func (d Dir) Marks() (map[string]Mark, error) { return d.marks().read() }
+
+// KeepMarks writes the marks for the next pass, if they are not those of before.
+func (d Dir) KeepMarks(marks map[string]Mark) error {
+	if before, err := d.Marks(); err == nil && maps.Equal(marks, before) {
+		return nil
+	}
+	return d.marks().write(marks)
+}
