@@ -12,7 +12,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // withSettings gives the world settings with these partitions.
@@ -30,107 +29,6 @@ var (
 	spare   = ec2.Subnet{Subnet: capacity.Subnet{ID: "subnet-0e200000000000a02", AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}
 	distant = ec2.Subnet{Subnet: capacity.Subnet{ID: "subnet-0e200000000000b01", AZID: "use2-az2"}, VPC: "vpc-1", Free: 100}
 )
-
-// TestCombinationsOfRefusals has what one problem does to another: which is said, which is not, and what follows.
-func TestCombinationsOfRefusals(t *testing.T) {
-	was := func(t *testing.T, w *world) { w.setUp(t, askFor(now1)) }
-	wasOnEC2 := func(t *testing.T, w *world) { w.setUp(t, askForOnEC2(now1)) }
-	failed := func(t *testing.T, w *world) {
-		was(t, w)
-		w.group("gpu-a").Status, w.group("gpu-a").Unknown = pcs.CreateFailed, []string{"spare"}
-	}
-	lost := func(t *testing.T, w *world) { was(t, w); w.config = nil }
-	selects := func(g capacity.GroupSettings) func(*testing.T, *world) {
-		g.Name, g.InstanceType, g.SubnetIDs, g.MaxNodes = "gpu", "p5.48xlarge", []string{subnet}, 4
-		return func(_ *testing.T, w *world) { w.withSettings(config.NewPartition("gpu", capacity.ProviderPCS, g)) }
-	}
-	odcr := func(in *inspection) { in.reservation.Kind = capacity.ODCR }
-	four := func(r *Request) { r.MaxNodes = 4 }
-	fourOnEC2 := func(r *Request) { *r = askForOnEC2(r.Reservation); r.MaxNodes = 4 }
-	all := func(changes ...func(*inspection)) func(*inspection) {
-		return func(in *inspection) {
-			for _, change := range changes {
-				change(in)
-			}
-		}
-	}
-	for name, c := range map[string]struct {
-		world       func(*testing.T, *world)
-		reservation string
-		ask         func(*Request)
-		seen        func(*inspection)
-		codes, says string
-		warns       string
-	}{
-		"a zone that is not known yet":          {seen: func(in *inspection) { in.reservation.AZID = "" }, codes: "az-unknown"},
-		"a block that has shrunk, self-managed": {world: wasOnEC2, reservation: now1, ask: fourOnEC2, codes: "size", seen: func(in *inspection) { in.reservation.Total = 2 }},
-		"a smaller block beside another":        {world: was, reservation: next1, ask: four, codes: "size", seen: func(in *inspection) { in.reservation.Total = 2 }},
-
-		"another kind for tags that find nothing else": {world: selects(capacity.GroupSettings{PurchaseOption: capacity.CapacityBlock, Select: &capacity.Select{Tags: map[string]string{"team": "nlp"}}}),
-			seen: all(odcr, func(in *inspection) { in.reservation.Tags = map[string]string{"team": "nlp"} }), codes: "purchase-option", says: "buys capacity-block"},
-		"another kind, alone in its entry": {world: selects(capacity.GroupSettings{PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{now1}}), seen: odcr},
-		"another kind beside the other slot, settings lost": {world: lost, reservation: next1, seen: odcr, codes: "purchase-option",
-			says: "reservation " + next1 + " is of kind odcr, but gpu-a holds " + now1 + " of kind capacity-block"},
-		"another kind beside a slot whose block has ended":  {world: lost, reservation: next1, seen: all(odcr, func(in *inspection) { in.slots[0].live = false })},
-		"another kind, and a file of the administrator's":   {world: was, reservation: next1, seen: all(odcr, func(in *inspection) { in.file.ours = false }), codes: "purchase-option"},
-		"another type beside the other slot, settings lost": {world: lost, reservation: next1, seen: func(in *inspection) { in.reservation.InstanceType = "p4d.24xlarge" }, codes: "instance-type"},
-		"a node group that says no type":                    {world: was, seen: func(in *inspection) { in.slots[0].group.InstanceTypes = nil }},
-
-		"unknown settings of what could not be created": {world: failed, codes: "unknown-settings", says: "could lose them: spare"},
-		"unknown settings of a queue that stays": {world: was, seen: func(in *inspection) {
-			in.inv.Queues = slices.Clone(in.inv.Queues)
-			in.inv.Queues[1].Unknown = []string{"computeNodeGroupConfigurations.weight"}
-		}},
-		"unknown settings of what is copied":              {seen: func(in *inspection) { in.like.Unknown = []string{"spare"} }, warns: "they are not copied: spare"},
-		"unknown settings of what nothing is copied from": {world: was, seen: func(in *inspection) { in.like.Unknown = []string{"spare"} }},
-
-		"slots of others": {seen: func(in *inspection) {
-			in.slots[0].group, in.slots[1].group = &pcs.NodeGroup{Name: "gpu-a"}, &pcs.NodeGroup{Name: "gpu-b"}
-		}, codes: "not-ours not-ours"},
-		"no subnet, self-managed": {ask: func(r *Request) { *r = askForOnEC2(now1); r.SubnetIDs = nil }, seen: func(in *inspection) { in.network = network{} }, codes: "subnets",
-			says: "name subnets of one VPC in use2-az1 with --subnet-ids"},
-		"no subnet is there to name": {seen: func(in *inspection) { in.network.vpc[0].AZID, in.network.unknown = "use2-az9", []string{"subnet-9"} }, codes: "az subnet-unknown",
-			says: "name subnets of the cluster's VPC with --subnet-ids"},
-		"addresses in another zone": {ask: func(r *Request) { r.SubnetIDs = []string{subnet, distant.ID} }, seen: func(in *inspection) {
-			in.network.chosen = append(slices.Clone(in.network.chosen), distant)
-			in.network.chosen[0].Free = 3
-		}, codes: "addresses"},
-		"addresses outside the subnet of the interfaces": {seen: func(in *inspection) {
-			in.names.instanceType = efaType
-			in.network.chosen = append(slices.Clone(in.network.chosen), spare)
-			in.network.chosen[0].Free = 7
-		}, codes: "addresses", says: "a node takes 2 addresses"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			if c.world != nil {
-				c.world(t, w)
-			}
-			if c.reservation == "" {
-				c.reservation = now1
-			}
-			ask := askFor(c.reservation)
-			if c.ask != nil {
-				c.ask(&ask)
-			}
-			in := w.see(ask)
-			if c.seen != nil {
-				c.seen(&in)
-			}
-			p := decide(in)
-			var text []string
-			for _, m := range p.Mismatches {
-				text = append(text, m.String())
-			}
-			if got := codesOf(p.Mismatches); got != c.codes || !strings.Contains(strings.Join(text, "\n"), c.says) || p.Snippet != "" {
-				t.Errorf("%q, want %q with %q:\n%s\n%s", got, c.codes, c.says, strings.Join(text, "\n"), p.Snippet)
-			}
-			if got := strings.Join(p.Warnings, "\n"); !strings.Contains(got, c.warns) || (got == "") != (c.warns == "") {
-				t.Errorf("warnings %q, want %q", got, c.warns)
-			}
-		})
-	}
-}
 
 // TestDetailsOfPlans has details and data of effects that depend on more than one thing.
 func TestDetailsOfPlans(t *testing.T) {

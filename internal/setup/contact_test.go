@@ -117,21 +117,3 @@ func TestCopiesOfALaunchTemplate(t *testing.T) {
 		t.Errorf("%+v: %v", launched, err)
 	}
 }
-
-// EC2 refuses launches with a profile that is not there, or that has no role.
-func TestInstanceProfileOnEC2(t *testing.T) {
-	for name, want := range map[string]string{
-		"nodes": "",
-		"nope":  "IAM has no instance profile nope; take another --like, or make it",
-		"empty": "instance profile empty has no role, so that EC2 refuses each launch; run `aws iam add-role-to-instance-profile --instance-profile-name empty --role-name ROLE`",
-	} {
-		w := newAccount(t, func(s *awssim.Scenario) {
-			s.InstanceProfiles = []awssim.InstanceProfileScenario{{Name: "nodes", Role: "nodes"}, {Name: "empty"}}
-			s.Regions[0].LaunchTemplates[1].InstanceProfile = name
-		})
-		p := w.plan(w.requestOnEC2(openBlock))
-		if (len(p.Mismatches) == 0) != (want == "") || want != "" && p.Mismatches[0].Text() != want {
-			t.Errorf("%s: %v", name, p.Mismatches)
-		}
-	}
-}

@@ -214,77 +214,6 @@ func TestUserDataOnEC2(t *testing.T) {
 	}
 }
 
-func TestMismatchesOnEC2(t *testing.T) {
-	one := sharing{T: t}
-	for name, test := range map[string]struct {
-		change func(*account, *setup.Request)
-		codes  string
-	}{
-		"zone":           {func(_ *account, r *setup.Request) { r.SubnetIDs = []string{subnetB} }, "az"},
-		"no reservation": {func(_ *account, r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, "reservation-unknown"},
-		"no subnet":      {func(_ *account, r *setup.Request) { r.SubnetIDs = nil }, "subnets"},
-		"unknown subnet": {func(_ *account, r *setup.Request) { r.SubnetIDs = []string{"subnet-0fffffffffffffff0", subnetA} }, "subnet-unknown"},
-		"unknown image":  {func(_ *account, r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, "image"},
-		"unknown like":   {func(_ *account, r *setup.Request) { r.Like = "none" }, "like"},
-		"a slot of two entries": {func(w *account, r *setup.Request) {
-			w.write("[[partition]]\nname = \"x\"\nprovider = \"ec2\"\n[[partition.node_group]]\nname = \"gpu\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\n" +
-				"purchase_option = \"odcr\"\nmax_nodes = 4\nslots = 2\nlaunch_template = \"lt\"\n")
-			r.NodeGroup = "gpu-a"
-		}, "settings"},
-		"not our file": {func(w *account, _ *setup.Request) {
-			w.write("[[partition]]\nname = \"gpu\"\nprovider = \"ec2\"\n[[partition.node_group]]\nname = \"x\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\n" +
-				"purchase_option = \"odcr\"\nmax_nodes = 4\nlaunch_template = \"lt\"\n")
-		}, "partition-file"},
-		"another entry's name": {func(w *account, _ *setup.Request) {
-			other := w.requestOnEC2(gpuODCR)
-			other.Queue = "other"
-			w.run(other)
-		}, "node-group-name"},
-		"settings of PCS": {func(w *account, _ *setup.Request) {
-			other := w.request(gpuODCR)
-			other.Queue, other.NodeGroup = "other", "other"
-			w.run(other)
-		}, "config-cluster"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := one.account(t)
-			r := w.requestOnEC2(openBlock)
-			test.change(w, &r)
-			w.written()
-			p := w.plan(r)
-			if got := strings.Join(codes(p), " "); got != test.codes {
-				t.Errorf("%s: %v", got, p.Mismatches)
-			}
-			for _, m := range p.Mismatches {
-				if strings.Contains(m.Text(), "cluster  ") || strings.Contains(m.Text(), "PCS") && name != "settings of PCS" {
-					t.Errorf("said is %s", m)
-				}
-			}
-			if err := w.setup.Apply(t.Context(), p); err == nil || len(w.written()) > 0 {
-				t.Errorf("it is applied: %v", err)
-			}
-		})
-	}
-}
-
-// Of two blocks that are open at the same time the second waits: that is said.
-func TestBlocksOverlapOnEC2(t *testing.T) {
-	w := newAccount(t, func(s *awssim.Scenario) {
-		for i := range s.Regions[0].Reservations {
-			if one := &s.Regions[0].Reservations[i]; one.ID == laterBlock {
-				one.Start = s.Regions[0].Reservations[0].Start
-			}
-		}
-	})
-	w.run(w.requestOnEC2(openBlock))
-	if p := w.plan(w.requestOnEC2(openBlock)); len(p.Warnings) > 0 {
-		t.Errorf("alone: %q", p.Warnings)
-	}
-	if p := w.plan(w.requestOnEC2(laterBlock)); len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "set slots = 2") {
-		t.Errorf("warnings %q", p.Warnings)
-	}
-}
-
 // Instances of the partition are nobody else's, and their addresses are taken already.
 func TestSetupAgainWhileNodesRunOnEC2(t *testing.T) {
 	w := newAccount(t, func(s *awssim.Scenario) { // 31 nodes with 32 addresses each
@@ -418,39 +347,5 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 	}
 	if p := w.planTeardown(request("", false)); !p.Done() {
 		t.Errorf("again: %v", stepsOf(p))
-	}
-}
-
-// A block that is smaller than the one before joins its node group: sync keeps jobs off the nodes
-// that it has no instances for.
-func TestSmallerBlockJoinsOnEC2(t *testing.T) {
-	for name, slots := range map[string]string{"one slot": "", "two slots": "slots = 2\n"} {
-		w := newAccount(t, func(s *awssim.Scenario) {
-			for i := range s.Regions[0].Reservations {
-				if one := &s.Regions[0].Reservations[i]; one.ID == laterBlock {
-					one.Count = 2
-				}
-			}
-		})
-		w.run(w.requestOnEC2(openBlock))
-		path := filepath.Join(filepath.Dir(w.configPath()), "conf.d", "gpu.toml")
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(string(text)+slots), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		for _, most := range []int{0, 4} {
-			r := w.requestOnEC2(laterBlock)
-			r.MaxNodes = most
-			p := w.plan(r)
-			if len(p.Mismatches) > 0 {
-				t.Errorf("%s, --max-nodes %d: %v", name, most, p.Mismatches)
-			}
-			if most > 0 && !slices.ContainsFunc(p.Warnings, func(s string) bool { return strings.Contains(s, "has 2 instances") }) {
-				t.Errorf("%s: warnings %q", name, p.Warnings)
-			}
-		}
 	}
 }

@@ -2,7 +2,6 @@ package setup_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
@@ -52,30 +51,6 @@ func (w *account) before(call string) {
 	for _, reservation := range meeting[call].before {
 		if err := w.apply(reservation, 4); err != nil {
 			w.Fatal(err)
-		}
-	}
-}
-
-// Every exception of PCS is shown, with what to do about it.
-func TestExceptionsOfPCSComeWithAdvice(t *testing.T) {
-	accounts := map[string]*account{} // by call: what fails changes nothing that the next one minds
-	for _, r := range pcs.Remedies {
-		calls := r.Calls
-		if len(calls) == 0 {
-			calls = []string{""}
-		}
-		for _, call := range calls {
-			if accounts[call] == nil {
-				accounts[call] = newAccount(t, nil)
-				accounts[call].before(call)
-			}
-			w := accounts[call]
-			w.sim.ClearFaults()
-			w.fault(awssim.Fault{Service: "pcs", Effect: awssim.FailBefore, Operation: call, Code: r.Code, Message: "PCS says no."})
-			err := meeting[call].run(w)
-			if err == nil || !strings.Contains(err.Error(), r.Code) || awsconfig.Advice(err) != r.Do || !strings.HasSuffix(err.Error(), "; "+r.Do) {
-				t.Errorf("%s of %s: %v, want %q", r.Code, call, err, r.Do)
-			}
 		}
 	}
 }

@@ -75,19 +75,6 @@ func TestGPUImageOfPCS(t *testing.T) {
 	}
 }
 
-// A roll over does not ask about drivers, which the running slot has too; what its image is for is compared.
-func TestImageOfARollOver(t *testing.T) {
-	w := newAccount(t, func(s *awssim.Scenario) {
-		withCPUImage(s)
-		s.Regions[0].Images[len(s.Regions[0].Images)-1].Architecture = "arm64"
-	})
-	w.setup.Unattended = true
-	p := w.plan(w.request(openBlock))
-	if len(p.Mismatches) != 1 || p.Mismatches[0].Code != capacity.WrongArchitecture || strings.Contains(strings.Join(p.Warnings, " "), "drivers") {
-		t.Errorf("problems %v, warnings %q", p.Mismatches, p.Warnings)
-	}
-}
-
 // Where PCS publishes no image, or nobody may ask, it is said with what to do, and nothing is made.
 func TestNoGPUImageOfPCS(t *testing.T) {
 	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].Images[0].Parameter = "" })

@@ -2,7 +2,6 @@ package setup_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -40,62 +39,6 @@ func settingsOf(pairs ...string) (list []pcstypes.SlurmCustomSetting) {
 	return list
 }
 
-// The settings of --like that suit other nodes come along; what describes its hardware
-// does not, and a node group that is there keeps its own.
-func TestLikeKeepsSlurmSettings(t *testing.T) {
-	w := newAccount(t, nil)
-	like := func(pairs ...string) {
-		t.Helper()
-		_, err := w.askPCS().UpdateComputeNodeGroup(t.Context(), &awspcs.UpdateComputeNodeGroupInput{
-			ClusterIdentifier: aws.String("ml"), ComputeNodeGroupIdentifier: aws.String("compute"),
-			SlurmConfiguration: &pcstypes.UpdateComputeNodeGroupSlurmConfigurationRequest{SlurmCustomSettings: settingsOf(pairs...)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	like("Features=site", "Weight=10", "RealMemory=1000")
-	p := w.run(w.request(openBlock))
-	if len(p.Warnings) != 1 || p.Warnings[0] != "Slurm settings of compute describe c7i.4xlarge and are not copied: RealMemory" || detail(p, "Slurm settings") != "Features=site, Weight=10" {
-		t.Errorf("%v, %+v", p.Warnings, p.Steps()[1])
-	}
-	got := w.group("gpu-a").SlurmSettings
-	if len(got) != 2 || got["Features"] != "site" || got["Weight"] != "10" {
-		t.Errorf("settings %v", got)
-	}
-	like("Features=other")
-	r := w.request(openBlock)
-	r.MaxNodes = 5
-	w.run(r)
-	if got := w.group("gpu-a").SlurmSettings; got["Features"] != "site" || got["Weight"] != "10" {
-		t.Errorf("after an update: %v", got)
-	}
-}
-
-// PCS derives the GPUs of a node from its type, and refuses a Gres without a record of
-// gres.conf, which this program cannot write: so Gres is not copied, not even for the same type.
-func TestGresIsLeftToPCS(t *testing.T) {
-	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].Clusters[0].NodeGroups[0].Type = "p5.48xlarge" })
-	set := func(settings string) {
-		t.Helper()
-		w.rewrite = func(operation string, answer []byte) []byte {
-			if operation != "GetComputeNodeGroup" || !bytes.Contains(answer, []byte(`"compute"`)) {
-				return answer
-			}
-			return bytes.Replace(answer, []byte(`"status":`), []byte(`"slurmConfiguration":{"slurmCustomSettings":[`+settings+`]},"status":`), 1)
-		}
-	}
-	set(`{"parameterName":"Gres","parameterValue":"gpu:8"},{"parameterName":"RealMemory","parameterValue":"2000000"}`)
-	p := w.run(w.request(openBlock))
-	want := "Gres=gpu:8 of compute is not copied: it needs records of gres.conf, which this version cannot write; PCS describes the GPUs of p5.48xlarge itself"
-	if !slices.Contains(p.Warnings, want) || detail(p, "Slurm settings") != "RealMemory=2000000" {
-		t.Errorf("%q, %+v", p.Warnings, p.Steps()[1])
-	}
-	w.rewrite = nil
-	if got := w.group("gpu-a").SlurmSettings; len(got) != 1 {
-		t.Errorf("settings %v", got)
-	}
-}
-
 // What belongs to the instance type of --like is left out of the launch template: EC2
 // refuses a launch with it.
 func TestLikeDropsWhatBelongsToItsType(t *testing.T) {
@@ -121,64 +64,6 @@ func TestLikeDropsWhatBelongsToItsType(t *testing.T) {
 	}
 	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
 		t.Errorf("launch: %v", err)
-	}
-}
-
-// PCS says something of a node group that the SDK has no field for. An update sends changed
-// members only, so it loses what lies in one of those, and nothing else.
-func TestUpdateLosesNothingUnknown(t *testing.T) {
-	w := newAccount(t, nil)
-	w.run(w.request(openBlock))
-	actions := `"nodeLifecycleActions":{"stages":{"nodeReady":[{"name":"mount","scriptSource":{"scriptLocation":"s3://bucket/mount.sh"}}]}}`
-	for _, group := range []string{"compute", "gpu-a"} {
-		w.post("UpdateComputeNodeGroup", `{"clusterIdentifier":"ml","computeNodeGroupIdentifier":"`+group+`",`+actions+`}`)
-	}
-	if p := w.plan(w.request(openBlock)); !p.Done() {
-		t.Errorf("nothing to change: %v", p.Mismatches)
-	}
-	r := w.request(openBlock)
-	r.MaxNodes = 6
-	w.run(r)
-	if g := w.group("gpu-a"); g.Max != 6 || len(g.Unknown) > 0 {
-		t.Errorf("node group %+v", g)
-	}
-	if answer := w.post("GetComputeNodeGroup", `{"clusterIdentifier":"ml","computeNodeGroupIdentifier":"gpu-a"}`); !strings.Contains(answer, actions) {
-		t.Errorf("the update lost the actions: %s", answer)
-	}
-	if p := w.plan(w.request(laterBlock)); len(p.Mismatches)+len(p.Warnings) > 0 {
-		t.Errorf("--like: %v, %v", p.Warnings, p.Mismatches)
-	}
-
-	// PCS takes a structure as a whole: what this program cannot express in it is lost with an update that sends it.
-	answers := func(more string, to ...string) {
-		w.rewrite = func(operation string, answer []byte) []byte {
-			if operation != "GetComputeNodeGroup" {
-				return answer
-			}
-			for _, structure := range to {
-				answer = bytes.Replace(answer, []byte(structure), []byte(structure+more), 1)
-			}
-			return answer
-		}
-	}
-	answers(`"launchTemplateMode":"MERGE",`, `"computeNodeGroup":{`)
-	if p := w.plan(w.request(laterBlock)); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.HasSuffix(p.Warnings[0], "they are not copied: launchTemplateMode") {
-		t.Errorf("--like: %v, %v", p.Warnings, p.Mismatches)
-	}
-	r.MaxNodes = 5
-	answers(`"mode":"MERGE",`, `"customLaunchTemplate":{`)
-	if p := w.plan(r); len(p.Mismatches) > 0 {
-		t.Errorf("the launch template stays: %v", p.Mismatches)
-	}
-	answers(`"spare":1,`, `"scalingConfiguration":{`)
-	p := w.plan(r)
-	if !slices.Equal(codes(p), []string{"unknown-settings"}) || !strings.HasSuffix(p.Mismatches[0].Sentence, "this change could lose them: scalingConfiguration.spare") {
-		t.Errorf("scaling: %v", p.Mismatches)
-	}
-	want := w.group("gpu-a")
-	want.Max, want.Min = 5, 5
-	if _, _, err := w.provisioner().EnsureNodeGroup(t.Context(), want, false); !errors.Is(err, pcs.ErrUnknown) || !strings.Contains(err.Error(), "lose them: scalingConfiguration.spare;") {
-		t.Errorf("scaling: %v", err)
 	}
 }
 

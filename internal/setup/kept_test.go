@@ -1,7 +1,6 @@
 package setup_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -110,24 +109,6 @@ func TestSetupKeepsEdits(t *testing.T) {
 				t.Errorf("%s with %s: %+v", test.provider, r.Reservation, p)
 			}
 		}
-	}
-}
-
-// An id in the place of what the settings select would take all of that away.
-func TestSetupKeepsSelect(t *testing.T) {
-	w := newAccount(t, nil)
-	w.run(w.request(openBlock))
-	file := filepath.Join(w.dir, "etc", "conf.d", "gpu.toml")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = bytes.Replace(text, []byte(`capacity_reservation_ids = ["`+openBlock+`"]`), []byte(`select = { tags = { team = "vision" } }`), 1)
-	if err := os.WriteFile(file, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if p := w.plan(w.request(laterBlock)); !slices.Contains(codes(p), "select") {
-		t.Errorf("%v %+v", p.Mismatches, p.Steps())
 	}
 }
 

@@ -118,37 +118,3 @@ func TestBlockDropsThePlacementGroupOfLike(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// PCS takes the role of an instance profile by its name or path, which the profile's ARN
-// does not tell.
-func TestRoleOfTheInstanceProfile(t *testing.T) {
-	const profile = "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes"
-	const fix = "give an instance profile whose role has a name that begins with AWSPCS, or the path /aws-pcs/"
-	for name, c := range map[string]struct {
-		of           awssim.InstanceProfileScenario
-		message, fix string // "": it is fine
-	}{
-		"name":          {awssim.InstanceProfileScenario{Name: "AWSPCS-nodes", Role: "AWSPCS-role"}, "", ""},
-		"path":          {awssim.InstanceProfileScenario{Name: "AWSPCS-nodes", Role: "nodes", RolePath: "/aws-pcs/"}, "", ""},
-		"neither":       {awssim.InstanceProfileScenario{Name: "AWSPCS-nodes", Role: "nodes", RolePath: "/hpc/"}, "PCS does not take role /hpc/nodes of instance profile " + profile + " for nodes", fix},
-		"no role":       {awssim.InstanceProfileScenario{Name: "AWSPCS-nodes"}, "instance profile " + profile + " has no role", fix},
-		"there is none": {awssim.InstanceProfileScenario{Name: "other", Role: "AWSPCS-role"}, "IAM has no instance profile " + profile, "take another --like, or make it"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newAccount(t, func(s *awssim.Scenario) { s.InstanceProfiles = []awssim.InstanceProfileScenario{c.of} })
-			p := w.plan(w.request(openBlock))
-			switch {
-			case c.message == "" && len(p.Mismatches)+len(p.Warnings) > 0:
-				t.Errorf("%v, %v", p.Mismatches, p.Warnings)
-			case c.message != "" && (len(p.Mismatches) != 1 || p.Mismatches[0].Sentence != c.message || p.Mismatches[0].Fix != c.fix || p.Mismatches[0].Code != "instance-profile"):
-				t.Errorf("%v", p.Mismatches)
-			}
-		})
-	}
-	w := newAccount(t, nil)
-	w.fault(awssim.Fault{Operation: "GetInstanceProfile", Effect: awssim.FailBefore, Code: "AccessDenied", Status: 403})
-	p := w.plan(w.request(openBlock))
-	if want := "the role of instance profile " + profile + " was not checked: iam:GetInstanceProfile is not allowed"; len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], want) {
-		t.Errorf("%v, %v", p.Mismatches, p.Warnings)
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +30,7 @@ func TestMismatches(t *testing.T) {
 		"unknown like":                    {request: func(r *setup.Request) { r.Like = "comput" }, codes: "like", says: "use one of compute"},
 		"unknown image":                   {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
 		"unknown subnet":                  {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
+		"unknown like, self-managed":      {request: func(r *setup.Request) { *r = one.last.requestOnEC2(openBlock); r.Like = "none" }, codes: "like"},
 		"unpaid":                          {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "state", says: "payment-failed"},
 		"over, so that EC2 shows no size": {request: func(r *setup.Request) { r.Reservation = pastBlock }, codes: "expired"},
 		"not assessed yet": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].State = "assessing" },
@@ -107,30 +107,9 @@ func TestApplyLooksForInstancesAgain(t *testing.T) {
 
 func TestSettingsOfTheAdministrator(t *testing.T) {
 	w := newAccount(t, nil)
-	write := func(text string) {
-		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(w.configPath()), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(w.configPath(), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("# mine\ncluster = \"other\"\n")
-	if p := w.plan(w.request(openBlock)); !slices.Equal(codes(p), []string{"config-cluster"}) {
-		t.Errorf("another cluster: %v", p.Mismatches)
-	}
-	write("# mine\n")
-	if p := w.plan(w.request(openBlock)); len(p.Mismatches) > 0 || !slices.ContainsFunc(p.Steps(), func(s setup.Step) bool { return s.What == setup.WhatFile && s.Verb == setup.Update }) {
-		t.Errorf("no cluster: %v %v", p.Mismatches, p.Steps())
-	}
-	write("# mine\ncluster = \"ml\"\nregion = \"eu-west-1\"\n")
-	if p := w.plan(w.request(openBlock)); !slices.Equal(codes(p), []string{"config-region"}) {
-		t.Errorf("another region: %v", p.Mismatches)
-	}
 	head := "# mine\ncluster = \"ml\"\n[[partition]]\nname = \"gpu\"\nprovider = \"pcs\"\n"
 	mine := head + "[[partition.node_group]]\nname = \"mine\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\nmax_nodes = 1\n"
-	write(mine)
+	w.write(mine)
 	p := w.plan(w.request(openBlock))
 	if !slices.Equal(codes(p), []string{"partition-file"}) || !strings.HasPrefix(p.Snippet, "[[partition.node_group]]\nname = \"gpu\"\n") {
 		t.Fatalf("own partition: %v, snippet %q", p.Mismatches, p.Snippet)
@@ -139,17 +118,12 @@ func TestSettingsOfTheAdministrator(t *testing.T) {
 		t.Error("it was applied")
 	}
 	// What it asks for is what it takes.
-	write(mine + p.Snippet)
+	w.write(mine + p.Snippet)
 	w.run(w.request(openBlock))
 	if text, err := os.ReadFile(w.configPath()); err != nil || string(text) != mine+p.Snippet {
 		t.Errorf("the file was changed to %s, %v", text, err)
 	}
 	if p := w.plan(w.request(openBlock)); !p.Done() {
 		t.Errorf("again: %s", actions(p))
-	}
-	r := w.request(laterBlock)
-	r.NodeGroup, r.Queue = "gpu", "another"
-	if p := w.plan(r); !slices.Contains(codes(p), "node-group-name") {
-		t.Errorf("the base name in two partitions: %v", p.Mismatches)
 	}
 }

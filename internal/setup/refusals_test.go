@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,25 @@ func TestRefusalsOfSetup(t *testing.T) {
 			w.config.Partitions = []capacity.PartitionSettings{p}
 		}
 	}
+	failed := func(t *testing.T, w *world) {
+		was(t, w)
+		w.group("gpu-a").Status, w.group("gpu-a").Unknown = pcs.CreateFailed, []string{"spare"}
+	}
+	lost := func(t *testing.T, w *world) { was(t, w); w.config = nil }
+	selects := func(g capacity.GroupSettings) func(*testing.T, *world) {
+		g.Name, g.InstanceType, g.SubnetIDs, g.MaxNodes = "gpu", "p5.48xlarge", []string{subnet}, 4
+		return func(_ *testing.T, w *world) { w.withSettings(config.NewPartition("gpu", capacity.ProviderPCS, g)) }
+	}
+	odcr := func(in *inspection) { in.reservation.Kind = capacity.ODCR }
+	four := func(r *Request) { r.MaxNodes = 4 }
+	fourOnEC2 := func(r *Request) { *r = askForOnEC2(r.Reservation); r.MaxNodes = 4 }
+	all := func(changes ...func(*inspection)) func(*inspection) {
+		return func(in *inspection) {
+			for _, change := range changes {
+				change(in)
+			}
+		}
+	}
 	entry := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{next1}, MaxNodes: 4}
 	for name, c := range map[string]struct {
 		world func(t *testing.T, w *world)
@@ -49,6 +69,9 @@ func TestRefusalsOfSetup(t *testing.T) {
 		seen  func(in *inspection)
 		codes string
 		says  string
+		warns string // part of the only warning
+		// reservation is that of askFor; "" for now1.
+		reservation string
 	}{
 		"nothing":                             {},
 		"nothing, self-managed":               {ask: onEC2},
@@ -71,7 +94,6 @@ func TestRefusalsOfSetup(t *testing.T) {
 		"no placement group":                  {seen: func(in *inspection) { in.names.noPlacementGroup = true }, codes: "placement-group"},
 		"an unknown subnet":                   {seen: func(in *inspection) { in.network.unknown = []string{"subnet-9"} }, codes: "subnet-unknown", says: "EC2 has no subnet subnet-9 in us-east-2"},
 		"a subnet elsewhere":                  {seen: func(in *inspection) { in.network.elsewhere = []string{"subnet-9"} }, codes: "subnet-vpc", says: "outside the VPC of cluster ml"},
-		"no subnet, self-managed":             {ask: func(r *Request) { onEC2(r); r.SubnetIDs = nil }, seen: func(in *inspection) { in.network = network{} }, codes: "subnets", says: "no subnet is given"},
 		"another zone":                        {seen: func(in *inspection) { in.reservation.AZID = "use2-az2" }, codes: "az", says: "the VPC has none there, so create one"},
 		"too many nodes":                      {ask: func(r *Request) { r.MaxNodes = 5 }, codes: "size", says: "give --max-nodes 4 or less"},
 		"all nodes":                           {ask: func(r *Request) { r.MaxNodes = 4 }},
@@ -155,10 +177,56 @@ func TestRefusalsOfSetup(t *testing.T) {
 			in.reservation = blockOf("cr-0e2000000000000a3", 12, 19)
 			in.reservation.Kind, in.reservation.InstanceType, in.reservation.Total = capacity.ODCR, "g6.12xlarge", 2
 		}, codes: "instance-type", says: "choose another --node-group"},
+		"a zone that is not known yet":          {seen: func(in *inspection) { in.reservation.AZID = "" }, codes: "az-unknown"},
+		"a block that has shrunk, self-managed": {world: wasOnEC2, reservation: now1, ask: fourOnEC2, codes: "size", seen: func(in *inspection) { in.reservation.Total = 2 }},
+		"a smaller block beside another":        {world: was, reservation: next1, ask: four, codes: "size", seen: func(in *inspection) { in.reservation.Total = 2 }},
+
+		"another kind for tags that find nothing else": {world: selects(capacity.GroupSettings{PurchaseOption: capacity.CapacityBlock, Select: &capacity.Select{Tags: map[string]string{"team": "nlp"}}}),
+			seen: all(odcr, func(in *inspection) { in.reservation.Tags = map[string]string{"team": "nlp"} }), codes: "purchase-option", says: "buys capacity-block"},
+		"another kind, alone in its entry": {world: selects(capacity.GroupSettings{PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{now1}}), seen: odcr},
+		"another kind beside the other slot, settings lost": {world: lost, reservation: next1, seen: odcr, codes: "purchase-option",
+			says: "reservation " + next1 + " is of kind odcr, but gpu-a holds " + now1 + " of kind capacity-block"},
+		"another kind beside a slot whose block has ended":  {world: lost, reservation: next1, seen: all(odcr, func(in *inspection) { in.slots[0].live = false })},
+		"another kind, and a file of the administrator's":   {world: was, reservation: next1, seen: all(odcr, func(in *inspection) { in.file.ours = false }), codes: "purchase-option"},
+		"another type beside the other slot, settings lost": {world: lost, reservation: next1, seen: func(in *inspection) { in.reservation.InstanceType = "p4d.24xlarge" }, codes: "instance-type"},
+		"a node group that says no type":                    {world: was, seen: func(in *inspection) { in.slots[0].group.InstanceTypes = nil }},
+
+		"unknown settings of what could not be created": {world: failed, codes: "unknown-settings", says: "could lose them: spare"},
+		"unknown settings of a queue that stays": {world: was, seen: func(in *inspection) {
+			in.inv.Queues = slices.Clone(in.inv.Queues)
+			in.inv.Queues[1].Unknown = []string{"computeNodeGroupConfigurations.weight"}
+		}},
+		"unknown settings of what is copied":              {seen: func(in *inspection) { in.like.Unknown = []string{"spare"} }, warns: "they are not copied: spare"},
+		"unknown settings of what nothing is copied from": {world: was, seen: func(in *inspection) { in.like.Unknown = []string{"spare"} }},
+
+		"slots of others": {seen: func(in *inspection) {
+			in.slots[0].group, in.slots[1].group = &pcs.NodeGroup{Name: "gpu-a"}, &pcs.NodeGroup{Name: "gpu-b"}
+		}, codes: "not-ours not-ours"},
+		"no subnet, self-managed": {ask: func(r *Request) { *r = askForOnEC2(now1); r.SubnetIDs = nil }, seen: func(in *inspection) { in.network = network{} }, codes: "subnets",
+			says: "name subnets of one VPC in use2-az1 with --subnet-ids"},
+		"no subnet is there to name": {seen: func(in *inspection) { in.network.vpc[0].AZID, in.network.unknown = "use2-az9", []string{"subnet-9"} }, codes: "az subnet-unknown",
+			says: "name subnets of the cluster's VPC with --subnet-ids"},
+		"addresses in another zone": {ask: func(r *Request) { r.SubnetIDs = []string{subnet, distant.ID} }, seen: func(in *inspection) {
+			in.network.chosen = append(slices.Clone(in.network.chosen), distant)
+			in.network.chosen[0].Free = 3
+		}, codes: "addresses"},
+		"addresses outside the subnet of the interfaces": {seen: func(in *inspection) {
+			in.names.instanceType = efaType
+			in.network.chosen = append(slices.Clone(in.network.chosen), spare)
+			in.network.chosen[0].Free = 7
+		}, codes: "addresses", says: "a node takes 2 addresses"},
+		"blocks that overlap, self-managed":   {world: wasOnEC2, reservation: next1, ask: fourOnEC2, seen: func(in *inspection) { in.reservation.Start = in.others[0].Start }, warns: "set slots = 2"},
+		"alone, self-managed":                 {world: wasOnEC2, ask: onEC2},
+		"a smaller block joins, self-managed": {world: wasOnEC2, reservation: next1, ask: fourOnEC2, seen: func(in *inspection) { in.reservation.Total = 2 }, warns: "has 2 instances"},
+		"a roll over":                         {seen: func(in *inspection) { in.unattended, in.launch.Image.Architecture = true, "arm64" }, codes: "architecture"},
+		"settings of the hardware copied": {seen: func(in *inspection) {
+			in.like.SlurmSettings = map[string]string{"Features": "site", "RealMemory": "1000"}
+		}, warns: "Slurm settings of compute describe c7i.4xlarge and are not copied: RealMemory"},
+		"Gres copied":     {seen: func(in *inspection) { in.like.SlurmSettings = map[string]string{"Gres": "gpu:8"} }, warns: "Gres=gpu:8 of compute is not copied: it needs records of gres.conf"},
 		"several at once": {ask: func(r *Request) { r.Queue, r.MaxNodes = "1", 5 }, seen: func(in *inspection) { in.launch.NoKeyPair = true }, codes: "name"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, ask := newWorld(), askFor(now1)
+			w, ask := newWorld(), askFor(cmp.Or(c.reservation, now1))
 			if c.world != nil {
 				c.world(t, w)
 			}
@@ -176,6 +244,9 @@ func TestRefusalsOfSetup(t *testing.T) {
 			}
 			if got := codesOf(p.Mismatches); got != c.codes || !strings.Contains(strings.Join(text, "\n"), c.says) {
 				t.Errorf("%q, want %q with %q:\n%s", got, c.codes, c.says, strings.Join(text, "\n"))
+			}
+			if got := strings.Join(p.Warnings, "\n"); !strings.Contains(got, c.warns) || c.warns != "" && len(p.Warnings) != 1 {
+				t.Errorf("warnings %q, want %q", got, c.warns)
 			}
 			if p.Done() && c.codes != "" {
 				t.Error("it is done")

@@ -183,39 +183,6 @@ func TestR5_TeardownMarksFirst(t *testing.T) {
 	}
 }
 
-func TestTeardownIsRefused(t *testing.T) {
-	w := twoSlots(t)
-	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
-		w.Fatal(err)
-	}
-	w.addToQueue("other", "gpu-b")
-	for name, test := range map[string]struct {
-		request    func(r *setup.TeardownRequest)
-		code, says string
-	}{
-		"an unknown cluster":             {request: func(r *setup.TeardownRequest) { r.Cluster = "mp" }, code: "cluster", says: "use one of ml"},
-		"a queue that is not ours":       {request: func(r *setup.TeardownRequest) { r.Queue = "cpu" }, code: "not-ours", says: "queue cpu does not carry our tag"},
-		"instances, and no Slurm to ask": {request: func(r *setup.TeardownRequest) { r.NodeGroup = "gpu-a" }, code: "slurm", says: "it is not known whether jobs run on these nodes"},
-		"a node group that another queue has too": {request: func(r *setup.TeardownRequest) { r.Force = true }, code: "other-queue",
-			says: "compute node group gpu-b is in queue other as well"},
-		"a node group of another queue": {request: func(r *setup.TeardownRequest) { r.NodeGroup = "other" }, code: "other-queue", says: "compute node group other-a is in queue other"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := w.teardown("")
-			test.request(&r)
-			w.written()
-			p := w.planTeardown(r)
-			if len(p.Mismatches) == 0 || string(p.Mismatches[0].Code) != test.code || !strings.Contains(p.Mismatches[0].Text(), test.says) {
-				t.Errorf("%v", p.Mismatches)
-			}
-			var refusal *setup.Refusal
-			if err := w.setup.Teardown(t.Context(), p); !errors.As(err, &refusal) || len(w.written()) > 0 {
-				t.Errorf("it was done: %v", err)
-			}
-		})
-	}
-}
-
 // addToQueue puts a node group into one more queue.
 func (w *account) addToQueue(queue, group string) {
 	w.Helper()
