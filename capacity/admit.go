@@ -16,8 +16,6 @@ type Request struct {
 	// AccountKnown: the job runs under Account, or under none if Account is "". If false, Account "" stands for the
 	// user's default account, which only slurmctld knows.
 	AccountKnown bool
-	// Outside reports whether the submitting user is known not to be in the Unix group; nil if nobody knows.
-	Outside func(group string) bool
 	// User submits the job; QOS is the job's --qos. Each is "" if not known or not given.
 	User, QOS string
 	Comment   string
@@ -292,13 +290,6 @@ func partitionOf(snap *Snapshot, reservationID string) (Partition, bool) {
 func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]candidate, *Verdict) {
 	if (req.Account != "" || req.AccountKnown) && !p.Allows(req.Account) {
 		v := refuseAccount(req.Account, p)
-		return nil, &v
-	}
-	if req.Outside != nil && len(p.AllowGroups) > 0 &&
-		!slices.ContainsFunc(p.AllowGroups, func(g string) bool { return !req.Outside(g) }) {
-		v := refuse(GroupNotAllowed, fmt.Sprintf(
-			"only members of group %s may use partition %s, and you are in none of them; ask an administrator, or use another partition",
-			strings.Join(p.AllowGroups, ", "), p.Name))
 		return nil, &v
 	}
 	return selectWanted(named(candidates(p, snap)), wish, p, snap)

@@ -28,7 +28,7 @@ func twoBlocks(change ...func(*Snapshot)) *Snapshot {
 	s := &Snapshot{
 		Version: SnapshotVersion, TakenAt: noon, DefaultPartition: "cpu",
 		Submit: Submit{Strict: true, StaleAfter: minutes(10)},
-		Timing: Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30), ReclaimLeadUltraServer: minutes(60)},
+		Timing: Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30)},
 		Partitions: []Partition{{
 			Name: "gpu", Provider: ProviderPCS, MinTime: minutes(30),
 			Groups: []NodeGroup{{

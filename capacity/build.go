@@ -32,7 +32,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 		Cluster:      s.Cluster,
 		Submit:       s.Submit,
 		Timing:       s.Timing,
-		ReserveOff:   !s.Reserve.Enabled,
+		ReserveOff:   s.Reserve.MaxInstances == 0,
 		Partitions:   []Partition{},
 		Reservations: []Reservation{},
 	}
@@ -49,10 +49,8 @@ func Build(s Settings, seen Seen) *Snapshot {
 			Name:          p.Name,
 			Provider:      p.Provider,
 			AllowAccounts: p.AllowAccounts,
-			AllowGroups:   p.AllowGroups,
 			MinTime:       p.MinTime,
 			OnEnd:         p.OnEnd,
-			TooLong:       p.TooLong,
 		}
 		for _, g := range p.Groups {
 			group := NodeGroup{

@@ -74,12 +74,12 @@ func TestUnnamedReservationsOfSlots(t *testing.T) {
 
 // What Build takes from the settings as it stands there.
 func TestBuildTakesTheSettings(t *testing.T) {
-	for _, on := range []bool{true, false} {
-		s := Settings{Reserve: Reserve{Enabled: on}, Partitions: []PartitionSettings{{Provider: ProviderEC2, Groups: []GroupSettings{
+	for _, most := range []int{0, 4} {
+		s := Settings{Reserve: Reserve{MaxInstances: most}, Partitions: []PartitionSettings{{Provider: ProviderEC2, Groups: []GroupSettings{
 			{Name: "a", PurchaseOption: OnDemand, Reserve: ReservePerJob}, {Name: "b", PurchaseOption: OnDemand, Reserve: "never"}}}}}
 		snap := Build(s, Seen{})
-		if snap.ReserveOff == on || snap.Partitions[0].Groups[0].Reserve != ReservePerJob || snap.Partitions[0].Groups[1].Reserve != "" {
-			t.Errorf("enabled %t: %+v", on, snap)
+		if snap.ReserveOff != (most == 0) || snap.Partitions[0].Groups[0].Reserve != ReservePerJob || snap.Partitions[0].Groups[1].Reserve != "" {
+			t.Errorf("%d: %+v", most, snap)
 		}
 	}
 	// An instance without our tag, or that ends, holds no slot.

@@ -16,9 +16,7 @@ type Quick struct {
 	// Floor is the --time-min of a job without a limit; Most is the partition's MaxTime, 0 for none; both in minutes.
 	// Wall is the shortest limit of accounting, 0 for none; Admit decides whether it applies to the job.
 	Floor, Most, Wall int
-	// Shortens: a job that is too long gets the longest limit that fits.
-	Shortens bool
-	Rooms    []QuickRoom
+	Rooms             []QuickRoom
 }
 
 // QuickRoom is a reservation that has not ended, open now or later.
@@ -34,16 +32,16 @@ type QuickRoom struct {
 }
 
 // Quicks returns the snapshot's simple partitions. It omits a partition where more than sizes, accounts and times
-// decides about jobs: where jobs need a constraint, or users' groups must be looked up.
+// decides about jobs: where jobs need a constraint.
 func Quicks(snap *Snapshot) []Quick {
 	var all []Quick
 	for _, p := range snap.Partitions {
 		in := candidates(p, snap)
-		if len(features(in)) > 1 || len(p.AllowGroups) > 0 || p.MaxTime.Bounded() && p.MaxTime.Minutes < 1 {
+		if len(features(in)) > 1 || p.MaxTime.Bounded() && p.MaxTime.Minutes < 1 {
 			continue
 		}
 		q := Quick{Partition: p.Name, Accounts: slices.Clone(p.AllowAccounts), Floor: LimitOf(p.MinTime.Duration).Minutes,
-			Most: p.MaxTime.Minutes, Wall: snap.Walls.shortest().Minutes, Shortens: p.TooLong == ShortenTooLong}
+			Most: p.MaxTime.Minutes, Wall: snap.Walls.shortest().Minutes}
 		for _, c := range named(in) {
 			live := c.onDemand() || c.reservation.State.Live()
 			if c.unknown || c.never || !live || len(c.mismatches()) > 0 {
@@ -103,7 +101,6 @@ func Sentences(snap *Snapshot) []Sentence {
 	all := []Sentence{
 		refusal(TooLong, fmt.Sprintf(longestFit, jobNeeds, "%s"+mustBeFree, "%s")),
 		refusal(TooManyNodes, strings.Replace(tooManyNodes, "%s", largestHas, 1)),
-		{Name: "shortened", Text: shortenedTo},
 		{Name: "begins", Text: beginsAt},
 		{Name: "waits", Text: waitsForNext},
 		{Name: "age", Text: knownFor},

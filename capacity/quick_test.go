@@ -29,9 +29,7 @@ func TestQuicks(t *testing.T) {
 	}{
 		"one block":               {one(nil), full},
 		"a constraint is needed":  {nil, ""},
-		"groups are looked up":    {one(func(s *Snapshot) { s.Partitions[0].AllowGroups = []string{"a"} }), ""},
 		"a MaxTime":               {one(func(s *Snapshot) { s.Partitions[0].MaxTime = Minutes(1) }), strings.Replace(full, "most 0", "most 1", 1)},
-		"it shortens":             {one(func(s *Snapshot) { s.Partitions[0].TooLong = ShortenTooLong }), full + " shortens"},
 		"a MaxTime of nothing":    {one(func(s *Snapshot) { s.Partitions[0].MaxTime = Minutes(0) }), ""},
 		"a wall":                  {one(func(s *Snapshot) { s.Walls.QOS = []QOSWall{{Name: "normal", MaxWall: Minutes(99)}} }), strings.Replace(full, "wall 0", "wall 99", 1)},
 		"booting takes its time":  {one(func(s *Snapshot) { dynamic(s) }), strings.Replace(full, "T12:00 2026-03-03T11:20", "T12:00 2026-03-03T11:10", 1)},
@@ -54,7 +52,7 @@ func TestQuicks(t *testing.T) {
 		}), "gpu nlp floor 30 most 0 wall 0 |  0001-01-01T00:00 0001-01-01T00:00 0001-01-01T00:00 8 of 8 gpus 8"},
 		"behind a partition that is left out": {one(func(s *Snapshot) {
 			p := s.Partitions[0]
-			s.Partitions[0].Name, s.Partitions[0].AllowGroups = "locked", []string{"a"}
+			s.Partitions[0].Name, s.Partitions[0].MaxTime = "locked", Minutes(0)
 			s.Partitions = append(s.Partitions, p)
 		}), full},
 	} {
@@ -68,9 +66,6 @@ func TestQuicks(t *testing.T) {
 			for _, r := range q.Rooms {
 				const form = "2006-01-02T15:04"
 				text += fmt.Sprintf(" | %s %s %s %s %d of %d gpus %d", r.ID, r.From.Format(form), r.Last.Format(form), r.Fence.Format(form), r.Usable, r.Nodes, r.GPUs)
-			}
-			if q.Shortens {
-				text += " shortens"
 			}
 			got = append(got, text)
 		}
@@ -89,7 +84,7 @@ func TestSentences(t *testing.T) {
 		}
 		return strings.Join(all, ", ")
 	}
-	const strict = "too-long true true, too-many-nodes true false, shortened false false, begins false false, waits false false, age false false"
+	const strict = "too-long true true, too-many-nodes true false, begins false false, waits false false, age false false"
 	if got := names(); got != strict {
 		t.Errorf("%s\nwant %s", got, strict)
 	}

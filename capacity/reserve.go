@@ -21,12 +21,8 @@ const (
 // Reserve limits the temporary ODCRs: to hold capacity is to have an On-Demand Capacity Reservation (ODCR) of our own
 // for the minutes of a launch.
 type Reserve struct {
-	// Enabled: if false, no ODCR is ever created.
-	Enabled bool
-	// MaxInstances is the most instances that our ODCRs may hold at once.
+	// MaxInstances is the most instances that our ODCRs may hold at once; with 0 no ODCR is ever created.
 	MaxInstances int
-	// Prices are on-demand prices of an instance for an hour, by type.
-	Prices map[string]Money
 }
 
 // HoldTime is the lifetime after which a temporary ODCR ends by itself. SOCA, which did this first, holds for 5
@@ -73,12 +69,6 @@ func (r Reserve) Allows(more Held, others []Held) error {
 			instances, more.Count, r.MaxInstances)
 	}
 	return nil
-}
-
-// Cost is the on-demand cost of count instances over d; false if the price is unknown.
-func (r Reserve) Cost(instanceType string, count int, d time.Duration) (Money, bool) {
-	price, known := r.Prices[instanceType]
-	return price.Times(count).For(d), known
 }
 
 // Values of TagHold on an ODCR of ours: the jobs it is for, or that it is a probe or was created by hand.

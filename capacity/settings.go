@@ -22,13 +22,9 @@ type PartitionSettings struct {
 	Name          string   `toml:"name"`
 	Provider      Provider `toml:"provider"`
 	AllowAccounts []string `toml:"allow_accounts,omitempty"`
-	// AllowGroups are Unix groups; provider ec2 only.
-	AllowGroups []string `toml:"allow_groups,omitempty"`
-	MinTime     Duration `toml:"min_time"`
+	MinTime       Duration `toml:"min_time"`
 	// OnEnd is for jobs that do not say themselves what happens to them at the fence.
 	OnEnd OnEnd `toml:"on_end"`
-	// TooLong is for jobs whose --time fits no window.
-	TooLong TooLongRule `toml:"too_long"`
 	// RollOver lets sync make the compute node group of the next block, and remove that of one
 	// that has ended; provider pcs only.
 	RollOver bool            `toml:"roll_over,omitempty"`
@@ -291,23 +287,6 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 			"allow_accounts has no effect, because Slurm takes any account that a user writes"))
 	}
 	return found
-}
-
-// UnlockedGroups returns where Slurm does not enforce a partition's allow_groups. allow is Slurm's AllowGroups, empty
-// for every group.
-func UnlockedGroups(p Partition, allow []string) []Problem {
-	sorted := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
-	if len(p.AllowGroups) == 0 || slices.Equal(sorted(p.AllowGroups), sorted(allow)) {
-		return nil
-	}
-	shown, want := "ALL", strings.Join(p.AllowGroups, ",")
-	if len(allow) > 0 {
-		shown = strings.Join(allow, ",")
-	}
-	return []Problem{
-		Problemf(AllowGroups, Subject{Partition: p.Name}, fmt.Sprintf("add AllowGroups=%s to its line in slurm.conf", want),
-			"partition %s: allow_groups is %s, but Slurm's AllowGroups is %s", p.Name, want, shown),
-	}
 }
 
 // accounts sorts and lowercases names: Slurm ignores case in account names.

@@ -122,18 +122,6 @@ func TestUnlocked(t *testing.T) {
 		found := Unlocked(Partition{Name: "gpu", Provider: c.provider, AllowAccounts: c.want}, c.allow, c.accounting)
 		compareProblems(t, name, found, c.codes, c.says)
 	}
-	for name, c := range map[string]struct {
-		want, allow []string
-		codes       []Code
-		says        string
-	}{
-		"no groups":   {allow: []string{"x"}},
-		"the same":    {want: []string{"a", "b", "a"}, allow: []string{"b", "a"}},
-		"every group": {want: []string{"a", "b"}, codes: []Code{AllowGroups}, says: "allow_groups is a,b, but Slurm's AllowGroups is ALL|add AllowGroups=a,b"},
-		"others":      {want: []string{"a"}, allow: []string{"b", "c"}, codes: []Code{AllowGroups}, says: "AllowGroups is b,c|"},
-	} {
-		compareProblems(t, name, UnlockedGroups(Partition{Name: "gpu", AllowGroups: c.want}, c.allow), c.codes, c.says)
-	}
 }
 
 // compareProblems wants problems by their codes, and of the first its sentence and its fix: parts of them, in says.

@@ -69,13 +69,9 @@ type Partition struct {
 	Name          string   `json:"name"`
 	Provider      Provider `json:"provider"`
 	AllowAccounts []string `json:"allow_accounts,omitempty"`
-	// AllowGroups are Unix groups, on self-managed Slurm only: PCS queues have no AllowGroups.
-	AllowGroups []string `json:"allow_groups,omitempty"`
-	MinTime     Duration `json:"min_time"`
+	MinTime       Duration `json:"min_time"`
 	// OnEnd applies to jobs whose comment has no on_end.
 	OnEnd OnEnd `json:"on_end,omitempty"`
-	// TooLong applies to jobs whose --time fits no window; "" stands for RefuseTooLong.
-	TooLong TooLongRule `json:"too_long,omitempty"`
 	// MaxTime is Slurm's MaxTime of the partition; unset if unknown.
 	MaxTime Limit `json:"max_time"`
 	// QOS is the partition's QOS, whose limits apply to all its jobs; "" if it has none.

@@ -173,7 +173,6 @@ type SlurmPartition struct {
 	// OverTime is how much longer than its limit a job may run; unset: that of slurm.conf.
 	OverTime      Limit
 	AllowAccounts []string      // empty: every account
-	AllowGroups   []string      // empty: every Unix group
 	QOS           string        // its limits apply to all jobs; empty: none
 	ResumeTimeout time.Duration // 0: that of slurm.conf
 	SuspendTime   time.Duration // 0: that of slurm.conf; slurm.Never: idle nodes stay up

@@ -250,7 +250,7 @@ func renamed(s *awssim.Scenario, from, to string) {
 func TestUltraServerIsKnownByItsType(t *testing.T) {
 	_, c := newSim(t)
 	half := capacity.Duration{Duration: 30 * time.Minute}
-	timing := capacity.Timing{ReclaimLead: half, ReclaimLeadUltraServer: capacity.Duration{Duration: time.Hour}}
+	timing := capacity.Timing{ReclaimLead: half}
 	for instanceType, lead := range map[string]time.Duration{
 		"trn2u.48xlarge": time.Hour, "p6e-gb200.36xlarge": time.Hour, "trn2.48xlarge": 30 * time.Minute, "p6-b200.48xlarge": 30 * time.Minute, "p5.48xlarge": 30 * time.Minute,
 	} {

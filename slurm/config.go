@@ -299,9 +299,6 @@ func parsePartitions(output []byte) []capacity.SlurmPartition {
 		if accounts := pairs["AllowAccounts"]; accounts != "ALL" {
 			partition.AllowAccounts = splitList(accounts)
 		}
-		if groups := pairs["AllowGroups"]; groups != "ALL" {
-			partition.AllowGroups = splitList(groups)
-		}
 		u := unread{pairs: pairs}
 		partition.Nodes = readKey(&u, "Nodes", Expand)
 		partition.MaxTime = readKey(&u, "MaxTime", capacity.ParseLimit)

@@ -112,7 +112,6 @@ drain_margin = "30s"
 boot_allowance = "30s"
 {{- end}}
 reclaim_lead = "{{.Lead}}"
-reclaim_lead_ultraserver = "{{.LeadUltraServer}}"
 
 [log]
 dir = "{{.LogDir}}"
@@ -124,14 +123,13 @@ func (l *lab) writeProductConfig(cluster, partitions string) error {
 	lead := defaultTo(time.Duration(l.scenario.ReclaimLead), 30*time.Minute)
 	var b strings.Builder
 	err := productConfig.Execute(&b, map[string]any{
-		"Region":          l.region(),
-		"Cluster":         cluster,
-		"StateDir":        l.path("state-pcs-capacity"),
-		"LocalDir":        l.path("local-pcs-capacity"),
-		"LogDir":          l.path("log"),
-		"Lead":            lead,
-		"LeadUltraServer": defaultTo(time.Duration(l.scenario.ReclaimLeadUltraServer), 60*time.Minute),
-		"Short":           lead < 10*time.Minute,
+		"Region":   l.region(),
+		"Cluster":  cluster,
+		"StateDir": l.path("state-pcs-capacity"),
+		"LocalDir": l.path("local-pcs-capacity"),
+		"LogDir":   l.path("log"),
+		"Lead":     lead,
+		"Short":    lead < 10*time.Minute,
 	})
 	if err != nil {
 		return err

@@ -65,6 +65,5 @@ func dollars(flag, value string) (capacity.Money, error) {
 
 // newBuyer is a buyer with the settings' own limits.
 func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, dryRun bool) *market.Buyer {
-	return &market.Buyer{EC2: aws, Customer: customer{t}, StateDir: state.Dir(cfg.StateDir), Cluster: cfg.Cluster,
-		Timeout: cfg.Purchase.Timeout.Duration, Settle: cfg.Purchase.Settle.Duration, DryRun: dryRun}
+	return &market.Buyer{EC2: aws, Customer: customer{t}, StateDir: state.Dir(cfg.StateDir), Cluster: cfg.Cluster, DryRun: dryRun}
 }

@@ -329,7 +329,6 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	}
 
 	if os.Geteuid() == 0 {
-		w.letsGroupsIn()
 	}
 
 	w.hooks("remove")
@@ -341,57 +340,6 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	}
 	if out, err := w.cluster.Command(t.Context(), "sbatch", "--wrap", "true"); err != nil {
 		t.Errorf("a job after all is gone: %v: %s", err, out)
-	}
-}
-
-// letsGroupsIn has Slurm let one group in, by the line that hooks install writes. No script of
-// ours judges here: the lock is Slurm's own.
-func (w *wired) letsGroupsIn() {
-	w.Helper()
-	w.configure(func(text string) string {
-		return strings.Replace(text, `provider = "ec2"`, "provider = \"ec2\"\nallow_groups = [\"daemon\"]", 1)
-	})
-	w.hooks("install")
-	const all = `function slurm_job_submit(desc, partitions, uid) return slurm.SUCCESS end
-function slurm_job_modify(desc, old, partitions, uid) return slurm.SUCCESS end
-function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end
-function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end
-function slurm_cli_post_submit(offset, job, step) return slurm.SUCCESS end
-`
-	for _, name := range []string{"job_submit.lua", "cli_filter.lua"} {
-		path := filepath.Join(w.etc, name)
-		ours, err := os.ReadFile(path)
-		if err != nil {
-			w.Fatal(err)
-		}
-		defer func() { os.WriteFile(path, ours, 0o644) }()
-		if err := os.WriteFile(path, []byte(all), 0o644); err != nil {
-			w.Fatal(err)
-		}
-	}
-	for uid, letIn := range map[uint32]bool{1: true, 65534: false} { // daemon, and nobody
-		cmd := exec.CommandContext(w.Context(), "sbatch", "--parsable", "-p", "gpu", "-N1", "-t", "1", "--hold", "--output=/dev/null", "--wrap=true")
-		cmd.Env, cmd.Dir = w.env, "/"
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-		out, err := cmd.CombinedOutput()
-		said := string(out)
-		if err == nil { // Slurm 24.11 and newer keep the job, unless EnforcePartLimits is set, and do not start it
-			job, err := w.cluster.Command(w.Context(), "scontrol", "show", "job", strings.TrimSpace(said))
-			if err != nil {
-				w.Fatal(err)
-			}
-			_, said, _ = strings.Cut(job, "Reason=")
-			said, _, _ = strings.Cut(said, "\n")
-		}
-		keptOut := strings.Contains(said, "User's group not permitted to use this partition") || strings.Contains(said, "not_in_group_permitted_to_use_this_partition")
-		if keptOut == letIn || letIn && err != nil {
-			w.Errorf("user %d: %v: %s", uid, err, said)
-		}
-	}
-	w.configure(func(text string) string { return text })
-	// hooks remove would not end it
-	if out, err := w.cluster.Command(w.Context(), "scancel", "--partition=gpu"); err != nil {
-		w.Errorf("%v: %s", err, out)
 	}
 }
 
@@ -488,7 +436,6 @@ func (w *wired) breakages() []breakage {
 			return func() { os.Remove(filepath.Join(w.bin, "scontrol")) }
 		}, "slurm-version", site.Fail, "commands here are 20.11.9", "first into PATH", nil},
 		{"a partition that Slurm lacks", set(`name = "gpu"`, `name = "gup"`), "partition", site.Fail, "no partition gup", "hooks install", nil},
-		{"groups that Slurm lets in", set(`provider = "ec2"`, "provider = \"ec2\"\nallow_groups = [\"daemon\"]"), "groups", site.Fail, "AllowGroups is ALL", "AllowGroups=daemon", nil},
 		{"accounts that Slurm does not keep", set(`provider = "ec2"`, "provider = \"ec2\"\nallow_accounts = [\"nlp\"]"), "accounts", site.Fail, "keeps no accounting", "AccountingStorageEnforce=associations", nil},
 		{"ResumeTimeout is too short", set("[submit]", "[timing]\nboot_allowance = \"20m\"\n[submit]"), "resume-timeout", site.Fail, "ResumeTimeout", "ResumeTimeout=1200", nil},
 		{"the filter cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-filter"), 0o644), "filter", site.Fail, "cannot be run", "chmod 755", nil},

@@ -54,7 +54,7 @@ func TestErrorCodesComeWithAdvice(t *testing.T) {
 			}
 			dir := t.TempDir()
 			config := filepath.Join(dir, "config.toml")
-			if err := os.WriteFile(config, fmt.Appendf(nil, "cluster = \"ml\"\nstate_dir = %q\n[reserve]\nenabled = true\n", dir), 0o644); err != nil {
+			if err := os.WriteFile(config, fmt.Appendf(nil, "cluster = \"ml\"\nstate_dir = %q\n[reserve]\nmax_instances = 64\n", dir), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			cmd := exec.CommandContext(t.Context(), "pcs-capacity", append([]string{"--config", config}, args...)...)

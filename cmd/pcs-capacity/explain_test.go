@@ -231,7 +231,6 @@ func TestExplainScreens(t *testing.T) {
 		string(capacity.NotOpen): true, // WaitsToOpen, NextBlock
 		string(capacity.NoPlace): true, // WaitsToOpen: it waits for the larger reservation
 		// The filter alone knows the groups of a user.
-		string(capacity.GroupNotAllowed): true,
 	}
 	for _, s := range screens {
 		shown[s.code] = true

@@ -197,10 +197,6 @@ func newShopper(t *testing.T, args []string) *shopper {
 	settings := fmt.Sprintf(`
 state_dir = %q
 
-[purchase]
-timeout = "1s"
-settle = "1s"
-
 [[partition]]
 name = "gpu"
 provider = "ec2"
@@ -213,7 +209,7 @@ provider = "ec2"
   launch_template = "lt-0e2000000000000a2"
 `, filepath.Join(dir, "state"))
 	if args[0] == "reserve" {
-		settings = "cluster = \"ml\"\n" + settings + "\n[reserve]\nenabled = true\n"
+		settings = "cluster = \"ml\"\n" + settings + "\n[reserve]\nmax_instances = 64\n"
 	}
 	if err := os.WriteFile(c.config, []byte(settings), 0o644); err != nil {
 		t.Fatal(err)
@@ -244,7 +240,7 @@ func (c *shopper) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	c.hit = c.hit || f != nil
 	c.mu.Unlock()
-	c.sim.Clock().Advance(time.Second) // so that the program, which waits for EC2 to settle, comes to an end
+	c.sim.Clock().Advance(time.Minute) // so that the program, which waits for EC2 to settle, comes to an end
 
 	if f != nil && f.interrupt {
 		signal(os.Interrupt)

@@ -47,11 +47,10 @@ type heldRow struct {
 	ReservationID string `json:"capacity_reservation_id,omitempty" col:"RESERVATION"`
 	// End is when EC2 ends it at the earliest.
 	End time.Time `json:"end,omitzero" col:"ENDS"`
-	// HeldSeconds and Cost are those of a probe; the cost is not known without a price.
-	HeldSeconds float64         `json:"held_seconds,omitempty"`
-	Cost        *capacity.Money `json:"cost,omitempty"`
-	Code        string          `json:"code,omitempty" col:"CODE"`
-	Message     string          `json:"message,omitempty" col:"WHY NOT" wrap:"yes"`
+	// HeldSeconds is of a probe.
+	HeldSeconds float64 `json:"held_seconds,omitempty"`
+	Code        string  `json:"code,omitempty" col:"CODE"`
+	Message     string  `json:"message,omitempty" col:"WHY NOT" wrap:"yes"`
 }
 
 // Run says what it may cost, asks, and holds.
@@ -66,10 +65,10 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	if err != nil {
 		return err
 	}
-	if !h.Limits.Enabled {
+	if h.Limits.MaxInstances == 0 {
 		return usage("%w", market.ErrHoldingOff)
 	}
-	t.Say("%s", c.costs(h.Limits))
+	t.Say("%s", c.costs())
 	if !c.Probe {
 		if err := t.Confirm("Hold it?"); err != nil {
 			return err
@@ -79,7 +78,7 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 		market.HoldRequest{InstanceType: c.InstanceType, Platform: c.Platform, Count: c.Count, Subnets: c.SubnetIDs,
 			For: time.Duration(c.For), Probe: c.Probe})
 	if len(answer.Tries) > 0 {
-		if err := t.Rows(c.rows(answer, h.Limits)); err != nil {
+		if err := t.Rows(c.rows(answer)); err != nil {
 			return err
 		}
 	}
@@ -92,8 +91,8 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 		t.Say("No zone has room for %d × %s now.", c.Count, c.InstanceType)
 		return errShown
 	case c.Probe:
-		t.Say("%s has room for %d × %s; it was held for %s and given back%s.", r.AZID, c.Count, c.InstanceType,
-			capacity.FormatExact(answer.Held.Round(time.Second)), cost(", for ", h.Limits, r, answer.Held))
+		t.Say("%s has room for %d × %s; it was held for %s and given back.", r.AZID, c.Count, c.InstanceType,
+			capacity.FormatExact(answer.Held.Round(time.Second)))
 	default:
 		t.Say("%s holds %d × %s in %s until %s. Give it back when it has done its work:\n  pcs-capacity release %s",
 			r.ID, c.Count, c.InstanceType, r.AZID, t.Time(r.End), r.ID)
@@ -102,33 +101,15 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 }
 
 // costs says before what holding costs.
-func (c *ReserveCmd) costs(limits capacity.Reserve) string {
-	each, known := limits.Cost(c.InstanceType, c.Count, time.Hour)
-	price := "its price on demand, which is not in the settings"
-	if known {
-		price = each.String() + " an hour"
-	}
+func (c *ReserveCmd) costs() string {
+	what := fmt.Sprintf("%d × %s cost what they cost on demand", c.Count, c.InstanceType)
 	if c.Probe {
-		return fmt.Sprintf("A probe is paid for the seconds that it takes: %d × %s cost %s.", c.Count, c.InstanceType, price)
+		return "A probe is paid for the seconds that it takes: " + what + "."
 	}
-	return fmt.Sprintf("What is held is paid, used or not: %d × %s cost %s, for up to %s.", c.Count, c.InstanceType,
-		price, capacity.FormatExact(time.Duration(c.For)))
+	return fmt.Sprintf("What is held is paid, used or not: %s, for up to %s.", what, capacity.FormatExact(time.Duration(c.For)))
 }
 
-func cost(before string, limits capacity.Reserve, r capacity.Reservation, d time.Duration) string {
-	m, known := limits.Cost(r.InstanceType, r.Total, d)
-	if !known {
-		return ""
-	}
-	if cent, err := capacity.ParseMoney("0.01", m.Currency()); err == nil {
-		if order, err := m.Compare(cent); err == nil && order < 0 {
-			return before + "less than " + cent.String()
-		}
-	}
-	return before + m.String()
-}
-
-func (c *ReserveCmd) rows(a market.HoldAnswer, limits capacity.Reserve) []heldRow {
+func (c *ReserveCmd) rows(a market.HoldAnswer) []heldRow {
 	var rows []heldRow
 	for _, try := range a.Tries {
 		row := heldRow{SubnetID: try.Subnet.ID, AZID: try.Subnet.AZID, Room: try.Err == nil}
@@ -136,9 +117,6 @@ func (c *ReserveCmd) rows(a market.HoldAnswer, limits capacity.Reserve) []heldRo
 			row.Code, row.Message = ec2.Code(try.Err), ec2.Message(try.Err)
 		} else if c.Probe {
 			row.HeldSeconds = a.Held.Seconds()
-			if m, known := limits.Cost(c.InstanceType, c.Count, a.Held); known {
-				row.Cost = &m
-			}
 		} else {
 			row.ReservationID, row.End = a.Reservation.ID, a.Reservation.End
 		}
@@ -195,15 +173,13 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 
 // unusedRow is a reservation that serves nothing.
 type unusedRow struct {
-	ID           string `json:"id" col:"ID"`
-	InstanceType string `json:"instance_type" col:"TYPE"`
-	AZID         string `json:"az_id" col:"AZ ID"`
-	Count        int    `json:"count" col:"COUNT"`
-	Free         int    `json:"free" col:"FREE" drop:"2"`
-	// PerHour is what the free places cost; nil without a price.
-	PerHour *capacity.Money `json:"per_hour" col:"AN HOUR" drop:"1"`
-	End     time.Time       `json:"end,omitzero" col:"ENDS" drop:"3"`
-	Why     string          `json:"why" col:"WHY" wrap:"yes"`
+	ID           string    `json:"id" col:"ID"`
+	InstanceType string    `json:"instance_type" col:"TYPE"`
+	AZID         string    `json:"az_id" col:"AZ ID"`
+	Count        int       `json:"count" col:"COUNT"`
+	Free         int       `json:"free" col:"FREE" drop:"2"`
+	End          time.Time `json:"end,omitzero" col:"ENDS" drop:"1"`
+	Why          string    `json:"why" col:"WHY" wrap:"yes"`
 	// Released: it is given back.
 	Released bool   `json:"released" col:"GIVEN BACK"`
 	Error    string `json:"error,omitempty" col:"ERROR" wrap:"yes"`
@@ -216,9 +192,6 @@ func (c *ReleaseCmd) unused(ctx context.Context, t *terminal.Terminal, cfg *conf
 	for _, n := range found {
 		row := unusedRow{ID: n.ID, InstanceType: n.InstanceType, AZID: n.AZID, Count: n.Total, Free: n.Available,
 			End: n.End, Why: n.Why, Released: n.Err == nil}
-		if !n.PriceUnknown {
-			row.PerHour = &n.PerHour
-		}
 		if n.Err != nil {
 			row.Error, failed = ec2.Message(n.Err), true
 		}

@@ -202,8 +202,6 @@ func whenText(t *terminal.Terminal, s explain.Start, now time.Time) string {
 	switch {
 	case s.SpareSeconds != nil:
 		text += fmt.Sprintf(", with %s to spare", capacity.FormatUntil(time.Duration(*s.SpareSeconds)*time.Second))
-	case s.Shortened:
-		text += ", shortened to " + s.TimeLimit
 	case s.Fence.IsZero():
 		text += ", without an end"
 	default:

@@ -196,7 +196,7 @@ func TestAdopt(t *testing.T) {
 func holdingFacts() *facts {
 	f := newFacts(onDemand())
 	f.snap.Partitions[0].Groups[0].Reserve = capacity.ReservePerJob
-	f.settings.Reserve = capacity.Reserve{Enabled: true, MaxInstances: 8}
+	f.settings.Reserve = capacity.Reserve{MaxInstances: 8}
 	return f
 }
 
@@ -450,33 +450,25 @@ func TestLetGoStories(t *testing.T) {
 	}
 }
 
-// What an ODCR has cost for nothing is in its record, as far as prices are known.
+// How long an ODCR was held for nothing is in its record.
 func TestRecordsOfHeldCapacity(t *testing.T) {
-	dollars, err := capacity.ParseMoney("10", capacity.USD)
-	if err != nil {
-		t.Fatal(err)
-	}
-	priced := capacity.Reserve{Prices: map[string]capacity.Money{wanted: dollars}}
 	h := odcr{Reservation: capacity.Reservation{ID: one, InstanceType: wanted, AZID: "az1", Total: 2, End: noon.Add(time.Hour)}, token: "t", partition: "gpu", jobs: []string{"1"}, since: noon.Add(-time.Hour)}
 	launched := h
 	launched.launched = noon.Add(-30 * time.Minute)
 	refused := &Failure{Code: "x", EC2Code: "y", Message: "no"}
 	const base = "held 2 × p5.48xlarge in az1 for 1h0m0s, idle for "
-	const left = "; it could not be cancelled: no; EC2 ends it at 2000-01-01 01:00 UTC, or up to an hour later"
+	const left = "; it could not be cancelled: no; EC2 ends it at 2000-01-01 01:00 UTC, or up to an hour later; until then places that are free are paid"
 	for name, c := range map[string]struct {
-		h      odcr
-		prices capacity.Reserve
-		why    *Failure
-		want   string
-		code   string
+		h    odcr
+		why  *Failure
+		want string
+		code string
 	}{
-		"nothing ran":          {h, priced, nil, base + "1h0m0s: 20.00 USD", "ok"},
-		"it was used":          {launched, priced, nil, base + "30m0s: 10.00 USD", "ok"},
-		"without prices":       {h, capacity.Reserve{}, nil, base + "1h0m0s", "ok"},
-		"not cancelled":        {h, capacity.Reserve{}, refused, base + "1h0m0s" + left, "x"},
-		"not cancelled, price": {launched, priced, refused, base + "30m0s: 10.00 USD" + left + "; until then places that are free cost up to 20.00 USD an hour", "x"},
+		"nothing ran":   {h, nil, base + "1h0m0s", "ok"},
+		"it was used":   {launched, nil, base + "30m0s", "ok"},
+		"not cancelled": {h, refused, base + "1h0m0s" + left, "x"},
 	} {
-		if r := c.h.record(noon, c.why, c.prices); r.Message != c.want || r.Code != c.code || r.Reservation != one || r.Partition != "gpu" || r.Jobs[0] != "1" {
+		if r := c.h.record(noon, c.why); r.Message != c.want || r.Code != c.code || r.Reservation != one || r.Partition != "gpu" || r.Jobs[0] != "1" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}

@@ -164,7 +164,7 @@ func (c *call) cancelODCRs(w World, list []odcr) {
 		if failures[i] == nil {
 			c.unlist(w, h.token)
 		}
-		c.record(w, h.record(w.Now(), failures[i], c.settings.Reserve))
+		c.record(w, h.record(w.Now(), failures[i]))
 	}
 }
 
@@ -174,8 +174,8 @@ func (c *call) unlist(w World, token string) {
 	}
 }
 
-// record is what the ODCR has cost, and why it could not be cancelled.
-func (h odcr) record(now time.Time, failure *Failure, prices capacity.Reserve) state.Record {
+// record is how long the ODCR was held, and why it could not be cancelled.
+func (h odcr) record(now time.Time, failure *Failure) state.Record {
 	round := func(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
 	idle := now.Sub(h.since)
 	if !h.launched.IsZero() {
@@ -183,19 +183,13 @@ func (h odcr) record(now time.Time, failure *Failure, prices capacity.Reserve) s
 	}
 	message := fmt.Sprintf("held %d × %s in %s for %s, idle for %s", h.Total, h.InstanceType, h.AZID,
 		round(now.Sub(h.since)), round(idle))
-	if cost, known := prices.Cost(h.InstanceType, h.Total, idle); known {
-		message += ": " + cost.String()
-	}
 	r := state.Record{At: now, Hook: "hold", Partition: h.partition, Jobs: h.jobs, Reservation: h.ID,
 		Code: string(capacity.OK), Message: message}
 	if failure == nil {
 		return r
 	}
-	left := fmt.Sprintf("EC2 ends it at %s, or up to an hour later", capacity.FormatUTC(h.End))
-	if cost, known := prices.Cost(h.InstanceType, h.Total, time.Hour); known { // while it is left over
-		left = fmt.Sprintf("%s; until then places that are free cost up to %s an hour", left, cost)
-	}
 	r.Code, r.EC2Code = failure.Code, failure.EC2Code
-	r.Message = fmt.Sprintf("%s; it could not be cancelled: %s; %s", message, hook.OneLine(failure.message()), left)
+	r.Message = fmt.Sprintf("%s; it could not be cancelled: %s; EC2 ends it at %s, or up to an hour later; until then places that are free are paid",
+		message, hook.OneLine(failure.message()), capacity.FormatUTC(h.End))
 	return r
 }

@@ -77,8 +77,7 @@ provider = "ec2"
 
 # on demand in two zones; for its jobs capacity is held
 [reserve]
-enabled = true
-prices = { "p5.48xlarge" = "55.04" }
+max_instances = 64
 
 [[partition]]
 name = "held"

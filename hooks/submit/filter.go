@@ -93,7 +93,7 @@ func Verdict(req capacity.Request, from string, snap *capacity.Snapshot, machine
 	if from == fromJobModify {
 		return capacity.AdmitChange(req, snap, machineNow.Add(offset))
 	}
-	return capacity.AdmitNew(req, snap, machineNow.Add(offset))
+	return capacity.Admit(req, snap, machineNow.Add(offset))
 }
 
 func answerText(v capacity.Verdict) string {

@@ -3,9 +3,6 @@ package submit
 import (
 	"encoding/hex"
 	"fmt"
-	"os"
-	"os/user"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,9 +67,6 @@ func Request(fields map[string]string) (capacity.Request, error) {
 		QOS:          fields["qos"],
 		Was:          fields["was"],
 		Started:      fields["started"] != "",
-	}
-	if !req.AccountKnown { // the filter runs as the submitting user
-		req.Outside = func(group string) bool { return outside(os.Getuid(), group) }
 	}
 	if text := fields["signal"]; text != "" && text != "0@0" {
 		req.Signal = time.Minute // which sbatch does not show
@@ -151,28 +145,4 @@ func count(text string) int {
 		return 0
 	}
 	return int(n)
-}
-
-// outside reports whether a user is known not to be in the Unix group. Users and groups of a directory service, which
-// this program does not ask, are unknown. root may use every partition: slurm.conf(5), AllowGroups.
-func outside(uid int, group string) bool {
-	g, err := user.LookupGroup(group)
-	if err != nil || uid == 0 {
-		return false
-	}
-	if gid, err := strconv.Atoi(g.Gid); err != nil || has(gid) {
-		return false
-	}
-	who, err := user.LookupId(strconv.Itoa(uid))
-	if err != nil {
-		return false
-	}
-	groups, err := who.GroupIds()
-	return err == nil && !slices.Contains(groups, g.Gid)
-}
-
-// has reports whether this process has a group.
-func has(gid int) bool {
-	groups, err := os.Getgroups()
-	return err != nil || slices.Contains(append(groups, os.Getegid()), gid)
 }

@@ -180,20 +180,13 @@ local function look(job, plan, at, rooms)
   return best, largest, seen
 end
 
--- What follows "quick" or "shorten", and the name of a partition.
-local QUICK = "(%S+) (%d+) (%d+) (%d+) (%d+)"
-
 -- Returns the answer of the plan about a job; nil if there is none, or if it was another a second ago.
 local function decide(fields, plan, now)
   local name = fields.partition ~= "" and fields.partition or plan:match("\ndefault (%S+)\n")
   if not name or name:find("[%s,]") then return nil end
   if fields.from == "job_modify" or fields.nodelist .. fields.exclude ~= "" then return nil end
   if not ({ [""] = true, ["0@0"] = true })[fields.signal] then return nil end
-  local accounts, floor, most, wall, rooms, at = find(plan, "quick", name, QUICK)
-  local shortens = not accounts
-  if shortens then
-    accounts, floor, most, wall, rooms, at = find(plan, "shorten", name, QUICK)
-  end
+  local accounts, floor, most, wall, rooms, at = find(plan, "quick", name, "(%S+) (%d+) (%d+) (%d+) (%d+)")
   local offset, taken, stale = plan:match("\nclock (%-?%d+) (%d+) (%d+)\n")
   if not (accounts and offset) then return nil end
   local allowed = accounts == "-" or fields.from == "cli_filter" and fields.account == "" or
@@ -233,19 +226,12 @@ local function decide(fields, plan, now)
     return asks and refusal("too-many-nodes", largest.needs, name, largest.nodes, largest.nodes) or nil
   end
   local minutes = math.floor(math.min(best.left, 1e9) / 60)
-  local asked -- the limit that is shortened
   if need > 0 and job.seconds > best.left then
     if minutes < 1 then return nil end
     if need == least then return nil end -- --time-min is named
-    if not shortens or least > 0 then
-      local begins = job.start == job.begin and job.begin > best.from
-      begins = begins and sentence(plan, "begins", clock(math.floor(job.begin + job.offset))) or ""
-      return refusal("too-long", limit(need), begins, best.id, name, clock(best.fence), limit(minutes))
-    end
-    asked, need, job.seconds = need, 0, floor * 60
-    local again, _, shorter = look(job, plan, at, rooms)
-    if not again then return nil end
-    seen = shorter
+    local begins = job.start == job.begin and job.begin > best.from
+    begins = begins and sentence(plan, "begins", clock(math.floor(job.begin + job.offset))) or ""
+    return refusal("too-long", limit(need), begins, best.id, name, clock(best.fence), limit(minutes))
   end
   if seen.short and not seen.runs then return nil end
   if best.left == math.huge then return { set = {}, warnings = {} } end
@@ -259,10 +245,7 @@ local function decide(fields, plan, now)
   if minutes < floor or wall > 0 and minutes > wall then return nil end
   local mark = math.min(floor + 1, minutes) -- a --time-min that nobody writes
   local set = { time = string.format("%d", minutes), ["time-min"] = string.format("%d", mark) }
-  local warnings = {}
-  if asked then warnings[1] = sentence(plan, "shortened", limit(asked), name, limit(minutes)) end
-  if old then warnings[#warnings + 1] = sentence(plan, "raised", old, limit(mark)) end
-  return { set = set, warnings = warnings }
+  return { set = set, warnings = { old and sentence(plan, "raised", old, limit(mark)) } }
 end
 
 -- Hex needs no quotes: nothing that a user typed reaches the shell.

@@ -230,7 +230,7 @@ func (s *Sim) followEnd(r *region, res *reservation) {
 // (EC2 User Guide, capacity-blocks-monitor).
 func (s *Sim) reclaimLead(res *reservation) time.Duration {
 	if res.ultraServer != "" {
-		return time.Duration(s.scenario.ReclaimLeadUltraServer)
+		return 2 * time.Duration(s.scenario.ReclaimLead)
 	}
 	return time.Duration(s.scenario.ReclaimLead)
 }

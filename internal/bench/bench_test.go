@@ -199,7 +199,7 @@ func BenchmarkSubmit(b *testing.B) {
 	dir := state.Dir(b.TempDir())
 	err := dir.WriteSnapshot(&capacity.Snapshot{TakenAt: now, TimeMinCollapses: true, Region: "us-east-2", DefaultPartition: "main",
 		Submit: capacity.Submit{Strict: true, StaleAfter: minutes(6000)},
-		Timing: capacity.Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30), ReclaimLeadUltraServer: minutes(60)},
+		Timing: capacity.Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30)},
 		Reservations: []capacity.Reservation{{ID: block, Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge", Region: "us-east-2",
 			AZID: "use2-az1", AZ: "us-east-2a", Total: 4, Available: 4, Platform: "Linux/UNIX", Tenancy: "default", Start: now.Add(-time.Hour), End: now.Add(48 * time.Hour)}},
 		Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, MinTime: minutes(30), Groups: []capacity.NodeGroup{{Name: "gpu",

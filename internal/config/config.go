@@ -28,10 +28,8 @@ type Config struct {
 
 	Submit     Submit                       `toml:"submit"`
 	Timing     Timing                       `toml:"timing"`
-	Purchase   Purchase                     `toml:"purchase"`
 	Reserve    Reserve                      `toml:"reserve"`
 	Log        Log                          `toml:"log"`
-	Metrics    Metrics                      `toml:"metrics"`
 	Notify     Notify                       `toml:"notify"`
 	Partitions []capacity.PartitionSettings `toml:"partition"`
 
@@ -46,41 +44,21 @@ type Submit struct {
 
 // Timing is what happens when around the ends of a reservation.
 type Timing struct {
-	Poll                   capacity.Duration `toml:"poll"`
-	DrainMargin            capacity.Duration `toml:"drain_margin"`
-	BootAllowance          capacity.Duration `toml:"boot_allowance"`
-	ReclaimLead            capacity.Duration `toml:"reclaim_lead"`
-	ReclaimLeadUltraServer capacity.Duration `toml:"reclaim_lead_ultraserver"`
-}
-
-// Purchase is how long the outcome of a purchase or an extension may stay unknown.
-type Purchase struct {
-	// Timeout is how long EC2 may take to answer; then the outcome is unknown.
-	Timeout capacity.Duration `toml:"timeout"`
-	// Settle is how long after an unknown outcome EC2 may take to show what was bought.
-	// What it does not show after that was not bought.
-	Settle capacity.Duration `toml:"settle"`
+	Poll          capacity.Duration `toml:"poll"`
+	DrainMargin   capacity.Duration `toml:"drain_margin"`
+	BootAllowance capacity.Duration `toml:"boot_allowance"`
+	ReclaimLead   capacity.Duration `toml:"reclaim_lead"`
 }
 
 // Reserve is what may be held for jobs while their nodes are launched.
 type Reserve struct {
-	// Enabled: without it nothing is ever held.
-	Enabled bool `toml:"enabled"`
-	// MaxInstances is how many instances may be held at once.
+	// MaxInstances is how many instances may be held at once; 0 holds nothing.
 	MaxInstances int `toml:"max_instances"`
-	// Prices of an instance for an hour on demand in USD, by type.
-	Prices map[string]string `toml:"prices,omitempty"`
 }
 
 // Log is where hooks log to, besides syslog.
 type Log struct {
 	Dir string `toml:"dir"`
-}
-
-// Metrics is where sync writes what monitoring reads.
-type Metrics struct {
-	// File is one for node_exporter's textfile collector; "" writes none.
-	File string `toml:"file"`
 }
 
 // Notify is whom sync tells what people want to know.
@@ -101,19 +79,10 @@ func Default() *Config {
 			Poll:          d(60 * time.Second),
 			DrainMargin:   d(10 * time.Minute),
 			BootAllowance: d(10 * time.Minute),
-			// EC2 begins to terminate the instances of a block 30 minutes before its end,
-			// those of an UltraServer block 60 minutes before: EC2 User Guide, "Capacity Blocks".
-			ReclaimLead:            d(30 * time.Minute),
-			ReclaimLeadUltraServer: d(60 * time.Minute),
+			// EC2 begins to terminate the instances of a block 30 minutes before its end: EC2 User Guide, "Capacity Blocks".
+			ReclaimLead: d(30 * time.Minute),
 		},
-		Purchase: Purchase{
-			Timeout: d(60 * time.Second),
-			// EC2 shows a change everywhere within minutes. For what depends on it, AWS
-			// says to ask again for up to five: EC2 Developer Guide, "Eventual consistency".
-			Settle: d(5 * time.Minute),
-		},
-		Reserve: Reserve{MaxInstances: 64},
-		Log:     Log{Dir: "/var/log/pcs-capacity"},
+		Log: Log{Dir: "/var/log/pcs-capacity"},
 	}
 }
 
@@ -124,9 +93,6 @@ func applyDefaults(p *capacity.PartitionSettings) {
 	}
 	if p.OnEnd == "" {
 		p.OnEnd = capacity.StopAtEnd
-	}
-	if p.TooLong == "" {
-		p.TooLong = capacity.RefuseTooLong
 	}
 	for i := range p.Groups {
 		g := &p.Groups[i]

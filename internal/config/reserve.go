@@ -1,27 +1,10 @@
 package config
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
-
-func (r Reserve) validate(fail func(where, message string, args ...any)) {
-	if r.MaxInstances < 1 {
-		fail("reserve.max_instances", "%d is too few; use at least 1, or enabled = false to hold nothing", r.MaxInstances)
-	}
-	for _, instanceType := range slices.Sorted(maps.Keys(r.Prices)) {
-		if !capacity.IsInstanceType(instanceType) {
-			fail("reserve.prices", "%q is not an instance type", instanceType)
-		}
-		if m, err := capacity.ParseMoney(r.Prices[instanceType], capacity.USD); err != nil {
-			fail("reserve.prices", "%s", err)
-		} else if m.Times(2) == m {
-			fail("reserve.prices", "0 is no price; leave it out")
-		}
-	}
-}
 
 // validateReserve finds what a node group may not have unless it buys on demand, through us.
 func validateReserve(g capacity.GroupSettings, provider capacity.Provider, all Reserve, fail func(message string, args ...any)) {
@@ -29,8 +12,8 @@ func validateReserve(g capacity.GroupSettings, provider capacity.Provider, all R
 	switch {
 	case g.Reserve != "" && g.Reserve != capacity.ReserveNever && g.Reserve != capacity.ReservePerJob:
 		fail("reserve = %q is not known; use \"never\" or \"per-job\"", g.Reserve)
-	case g.Reserve == capacity.ReservePerJob && !all.Enabled:
-		fail("reserve = \"per-job\" holds nothing while [reserve] enabled is false; set it to true")
+	case g.Reserve == capacity.ReservePerJob && all.MaxInstances == 0:
+		fail("reserve = \"per-job\" holds nothing while max_instances of [reserve] is 0; say how many instances may be held at once")
 	case g.Reserve == capacity.ReservePerJob && !onDemand:
 		fail("reserve = \"per-job\" is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
 	}

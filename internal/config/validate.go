@@ -14,9 +14,6 @@ import (
 // slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
 var slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
-// unixGroup is a name that slurm.conf takes without quoting.
-var unixGroup = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
-
 // SlurmName reports whether a name can be that of a partition, or the prefix of nodes.
 func SlurmName(name string) bool { return slurmName.MatchString(name) }
 
@@ -35,19 +32,16 @@ func (c *Config) validate() []error {
 		{"timing.drain_margin", c.Timing.DrainMargin.Duration, 0},
 		{"timing.boot_allowance", c.Timing.BootAllowance.Duration, 0},
 		{"timing.reclaim_lead", c.Timing.ReclaimLead.Duration, 0},
-		{"timing.reclaim_lead_ultraserver", c.Timing.ReclaimLeadUltraServer.Duration, 0},
-		{"purchase.timeout", c.Purchase.Timeout.Duration, time.Second},
-		{"purchase.settle", c.Purchase.Settle.Duration, 0},
 	} {
 		if d.value < d.least {
 			fail(c.Path, d.name, "%s is too short; use at least %s", d.value, d.least)
 		}
 	}
-	c.Reserve.validate(func(where, message string, args ...any) { fail(c.Path, where, message, args...) })
-	for where, path := range map[string]string{"metrics.file": c.Metrics.File, "notify.command": c.Notify.Command} {
-		if path != "" && !filepath.IsAbs(path) {
-			fail(c.Path, where, "%q is not an absolute path", path)
-		}
+	if c.Reserve.MaxInstances < 0 {
+		fail(c.Path, "reserve.max_instances", "%d is too few; use 0 to hold nothing", c.Reserve.MaxInstances)
+	}
+	if path := c.Notify.Command; path != "" && !filepath.IsAbs(path) {
+		fail(c.Path, "notify.command", "%q is not an absolute path", path)
 	}
 	if u, err := url.Parse(c.Notify.Webhook); c.Notify.Webhook != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
 		fail(c.Path, "notify.webhook", "is not a URL; it begins with https://")
@@ -117,22 +111,11 @@ func validatePartition(p capacity.PartitionSettings, fail func(where, message st
 	if !p.OnEnd.Known() {
 		fail(where, "on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
 	}
-	if !p.TooLong.Known() {
-		fail(where, "too_long = %q is not known; use \"refuse\" or \"shorten\"", p.TooLong)
-	}
 	switch {
 	case p.RollOver && p.Provider.Guest():
 		fail(where, "roll_over is for provider pcs; with none, whoever launches the nodes launches them into the next block")
 	case p.RollOver && !p.Provider.Configures():
 		fail(where, "roll_over is for provider pcs; with ec2 nodes are launched into the next block without it")
-	}
-	if len(p.AllowGroups) > 0 && p.Provider.Configures() {
-		fail(where, "allow_groups is for provider ec2; the queues of PCS have no AllowGroups, so use allow_accounts")
-	}
-	for _, g := range p.AllowGroups {
-		if !unixGroup.MatchString(g) {
-			fail(where, "allow_groups: %q cannot be a Unix group in slurm.conf", g)
-		}
 	}
 	if len(p.Groups) == 0 {
 		fail(where, "has no [[partition.node_group]]; add one")

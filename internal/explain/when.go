@@ -33,10 +33,8 @@ type Start struct {
 	// TimeLimit is the limit that the job gets, as --time takes it.
 	TimeLimit string `json:"time_limit,omitempty"`
 	// SpareSeconds is the time between the end of the job's own limit and the fence; nil without such a limit or a fence.
-	SpareSeconds *int64 `json:"spare_seconds,omitempty"`
-	// Shortened: the filter shortens the job's limit to TimeLimit.
-	Shortened bool     `json:"shortened,omitempty"`
-	Warnings  []string `json:"warnings"`
+	SpareSeconds *int64   `json:"spare_seconds,omitempty"`
+	Warnings     []string `json:"warnings"`
 }
 
 // Queue is what Slurm shows of the nodes and of other jobs; nil if it did not answer.
@@ -52,12 +50,11 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	s := Start{Code: string(v.Code), Warnings: append([]string{}, v.Warnings...)}
 	stated := req.TimeLimit
 	if v.Edits.TimeLimit.Set { // the filter chooses the limit
-		s.Shortened = stated.Set
 		req.TimeLimit = capacity.Limit{}
 	}
 	fits := slices.DeleteFunc(capacity.Prospects(req, snap, now), func(p capacity.Prospect) bool { return !p.Fits })
 	if v.Refused || len(fits) == 0 {
-		s.Message, s.Shortened = v.Message, false
+		s.Message = v.Message
 		switch {
 		case v.Refused:
 		case v.Code == capacity.OK || v.Code == capacity.NotManaged:
@@ -79,7 +76,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	if s.Start.Before(now) {
 		s.Start = now
 	}
-	switch own := stated.Bounded() && !s.Shortened; {
+	switch own := stated.Bounded(); {
 	case own && !p.Window.Unbounded():
 		spare := int64((p.Room - stated.Duration()) / time.Second)
 		s.TimeLimit, s.SpareSeconds = stated.String(), &spare

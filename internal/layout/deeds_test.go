@@ -79,7 +79,7 @@ func TestEverySettingIsRead(t *testing.T) {
 			}
 		}
 	}
-	if settings(reflect.TypeFor[config.Config](), ""); keys < 20 {
+	if settings(reflect.TypeFor[config.Config](), ""); keys < 15 {
 		t.Fatalf("only %d settings were found", keys)
 	}
 }

@@ -152,7 +152,7 @@ func TestHeldForNothing(t *testing.T) {
 		refuses error
 		want    []string // what the ledger has then
 	}{{errors.New("no such id"), []string{"t-p", "t-new", "t-old"}}, {nil, []string{"t-new", "t-old"}}} {
-		actions := h.releases(capacity.Settings{})
+		actions := h.releases()
 		if len(actions) != 2 || actions[0].About.Reservation != "cr-p" {
 			t.Fatalf("%+v", sentences(actions))
 		}
@@ -173,7 +173,7 @@ func TestHeldForNothing(t *testing.T) {
 	foreign := h
 	foreign.ODCRs = []capacity.Reservation{probe}
 	foreign.Mark = "other"
-	if got := foreign.needless(capacity.Settings{}); len(got) > 0 {
+	if got := foreign.needless(); len(got) > 0 {
 		t.Errorf("another cluster's: %+v", got)
 	}
 	if time.Hour < capacity.LaunchTime {

@@ -32,7 +32,7 @@ func Clean(ctx context.Context, s Sources) ([]Needless, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := append([]Needless{}, held.needless(s.Settings)...)
+	found := append([]Needless{}, held.needless()...)
 	for i, n := range found {
 		found[i].Err = n.release(ctx, s.World, held)
 	}
@@ -44,12 +44,12 @@ func Clean(ctx context.Context, s Sources) ([]Needless, error) {
 
 // releaseHeld is Clean in a pass.
 func (p *pass) releaseHeld(ctx context.Context) {
-	if !p.Settings.Reserve.Enabled || p.seen.NoAWS || p.seen.Cluster == nil || p.seen.Cluster.MarkErr != nil {
+	if p.Settings.Reserve.MaxInstances == 0 || p.seen.NoAWS || p.seen.Cluster == nil || p.seen.Cluster.MarkErr != nil {
 		return // these failures have been reported
 	}
 	held, err := p.seeHeld(ctx, p.seen.Cluster.Mark)
 	if err == nil {
-		p.carryOut(ctx, held.releases(p.Settings))
+		p.carryOut(ctx, held.releases())
 		err = held.Err
 	}
 	if err != nil {
@@ -138,31 +138,27 @@ type Needless struct {
 	capacity.Reservation
 	// Why says why.
 	Why string
-	// PerHour is the hourly cost of its free places; unknown without a price in the settings.
-	PerHour      capacity.Money
-	PriceUnknown bool
 	// Err is why the cancellation failed.
 	Err error
 }
 
 // needless are the ODCRs that no longer serve a purpose (R4).
-func (h Held) needless(settings capacity.Settings) (all []Needless) {
+func (h Held) needless() (all []Needless) {
 	unheard := map[string]bool{}
 	for _, e := range h.Ledger {
 		unheard[e.Token] = e.ReservationID == ""
 	}
 	for _, r := range h.ODCRs {
 		if why := r.Needless(h.Mark, h.Booting, unheard, h.Now); why != "" {
-			cost, known := settings.Reserve.Cost(r.InstanceType, r.Available, time.Hour)
-			all = append(all, Needless{Reservation: r, Why: why, PerHour: cost, PriceUnknown: !known})
+			all = append(all, Needless{Reservation: r, Why: why})
 		}
 	}
 	return all
 }
 
 // releases cancels the ODCRs that no longer serve a purpose, and takes out of the ledger what is gone.
-func (h Held) releases(settings capacity.Settings) (actions []Action) {
-	for _, n := range h.needless(settings) {
+func (h Held) releases() (actions []Action) {
+	for _, n := range h.needless() {
 		actions = append(actions, action("release", capacity.Subject{Reservation: n.ID}, "give back "+n.String(),
 			func(ctx context.Context, w World) error {
 				if n.Err = n.release(ctx, w, h); n.Err != nil {
@@ -195,12 +191,8 @@ func (n Needless) String() string {
 	return text
 }
 
-// paid says what an ODCR costs that could not be cancelled.
+// paid says until when an ODCR is paid that could not be cancelled.
 func (n Needless) paid() string {
-	cost := "at a price that is not in the settings"
-	if !n.PriceUnknown {
-		cost = "for up to " + n.PerHour.String() + " an hour"
-	}
-	return fmt.Sprintf("it could not be cancelled, so its %d free places are paid %s until EC2 ends it, within an hour of %s",
-		n.Available, cost, capacity.FormatUTC(n.End))
+	return fmt.Sprintf("it could not be cancelled, so its %d free places are paid until EC2 ends it, within an hour of %s",
+		n.Available, capacity.FormatUTC(n.End))
 }

@@ -536,7 +536,7 @@ var scenarios = []struct {
 		st.passes(4*time.Hour, 2)
 	}},
 	{"ODCRs that are held for nothing are given back", func(st *stage) {
-		st.sources.Settings.Reserve.Enabled = true
+		st.sources.Settings.Reserve.MaxInstances = 64
 		st.openBlock()
 		held := func(id, hold string, since time.Duration) {
 			st.aws.All = append(st.aws.All, capacity.Reservation{ID: id, Kind: capacity.ODCR, InstanceType: "p5.48xlarge", AZID: "use2-az1", State: capacity.StateActive,

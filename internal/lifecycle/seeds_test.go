@@ -100,8 +100,8 @@ func newMonth(rt *rapid.T) *month {
 				MaxNodes: 4, LaunchTemplate: "nodes", Slots: slots}}}
 	}
 	m.sources = Sources{
-		Settings: capacity.Settings{Submit: capacity.Submit{Strict: true, StaleAfter: d(10 * time.Minute)}, Reserve: capacity.Reserve{Enabled: true},
-			Timing:     capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute), ReclaimLeadUltraServer: d(time.Hour)},
+		Settings: capacity.Settings{Submit: capacity.Submit{Strict: true, StaleAfter: d(10 * time.Minute)}, Reserve: capacity.Reserve{MaxInstances: 64},
+			Timing:     capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute)},
 			Partitions: []capacity.PartitionSettings{part("gpu", 2, capacity.RequeueAtEnd), part("solo", 1, capacity.StopAtEnd)}},
 		Owner: me, OwnerIs: "settings", Poll: time.Minute,
 		World: World{Slurm: m.slurm, EC2: m.aws, State: state.Dir(m.dir()), MachineTime: func() time.Time { return m.slurm.Now }}}

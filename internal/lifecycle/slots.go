@@ -197,7 +197,7 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 	return problems
 }
 
-// unlocked names the partitions whose allow_accounts or allow_groups Slurm does not enforce.
+// unlocked names the partitions whose allow_accounts Slurm does not enforce.
 func unlocked(snap *capacity.Snapshot, c *Cluster) []capacity.Problem {
 	var problems, last []capacity.Problem
 	for _, p := range snap.Partitions {
@@ -205,7 +205,6 @@ func unlocked(snap *capacity.Snapshot, c *Cluster) []capacity.Problem {
 		if i < 0 {
 			continue
 		}
-		problems = append(problems, capacity.UnlockedGroups(p, c.Partitions[i].AllowGroups)...)
 		for _, m := range capacity.Unlocked(p, c.Partitions[i].AllowAccounts, c.Accounting()) {
 			if m.Code == capacity.AccountsUnchecked { // true of the whole cluster, so reported once
 				last = []capacity.Problem{m}

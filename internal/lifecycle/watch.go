@@ -343,25 +343,23 @@ const (
 // tellTime bounds each delivery of a notice.
 const tellTime = 10 * time.Second
 
-// after is what the settings want to be done after a pass; nil for nothing.
+// after is what follows a pass: the metrics, and notices where the settings want them.
 func after(cfg *config.Config) func(context.Context, *capacity.Snapshot, Report) []error {
-	tells := cfg.Notify.Command != "" || cfg.Notify.Webhook != ""
-	if cfg.Metrics.File == "" && !tells {
-		return nil
-	}
 	return func(ctx context.Context, snap *capacity.Snapshot, report Report) (errs []error) {
-		if tells {
+		dir := state.Dir(cfg.StateDir)
+		if cfg.Notify.Command != "" || cfg.Notify.Webhook != "" {
 			due := NoticeSettings{FenceNear: fenceNear, IdleAfter: idleAfter, Successor: successor, Lost: capacity.StaleAfter}
-			errs = Tell(state.Dir(cfg.StateDir), snap, report, due, func(n Notice) error { return Notify(ctx, cfg, n) })
+			errs = Tell(dir, snap, report, due, func(n Notice) error { return Notify(ctx, cfg, n) })
 		}
-		if cfg.Metrics.File != "" {
-			if err := metrics.Write(cfg.Metrics.File, Metrics(snap, report)); err != nil {
-				errs = append(errs, err)
-			}
+		if err := dir.WritePublic(metricsFile, metrics.Text(Metrics(snap, report))); err != nil {
+			errs = append(errs, fmt.Errorf("writing metrics: %w", err))
 		}
 		return errs
 	}
 }
+
+// metricsFile is for node_exporter's textfile collector, which reads *.prom.
+const metricsFile = "pcs_capacity.prom"
 
 // Notify delivers a notice where the settings want it.
 func Notify(ctx context.Context, cfg *config.Config, n Notice) error {

@@ -22,13 +22,16 @@ type Buyer struct {
 	StateDir state.Dir
 	// Cluster is the value of the purchase's cluster tag; "" for none.
 	Cluster string
-	// Timeout bounds the call that buys. Settle is how long EC2 may then take to show the purchase.
-	Timeout, Settle time.Duration
 	// DryRun buys nothing and writes nothing.
 	DryRun bool
 	// pause is a sleep for tests, in which AWS's time goes on and the machine's does not.
 	pause func(context.Context, time.Duration) bool
 }
+
+// callTimeout bounds the call that buys. EC2 may then take settleTime to show the purchase: it shows a change everywhere
+// within minutes, and for what depends on it AWS says to ask again for up to five (EC2 Developer Guide, "Eventual
+// consistency"). What it does not show by then was not bought.
+const callTimeout, settleTime = time.Minute, 5 * time.Minute
 
 func (b *Buyer) intents() Intents { return Intents{b.StateDir} }
 
@@ -108,11 +111,11 @@ func (d *deal) send(ctx context.Context, i Intent,
 		return i, err
 	}
 	i.Phase, i.At = Sending, d.EC2.Now().UTC()
-	i.SettledAt = i.At.Add(d.Timeout + d.Settle)
+	i.SettledAt = i.At.Add(callTimeout + settleTime)
 	if err := d.intents().Write(i); err != nil {
 		return i, fmt.Errorf("%w; nothing was bought", err)
 	}
-	once, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Timeout)
+	once, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	reservation, err := call(once)
 	switch {
@@ -125,7 +128,7 @@ func (d *deal) send(ctx context.Context, i Intent,
 	}
 	d.Customer.Say("EC2 gave no clear answer, so it is not known yet whether %s was bought: %s", i.Offering.ID,
 		firstLine(err))
-	i.SettledAt = d.EC2.Now().UTC().Add(d.Settle)
+	i.SettledAt = d.EC2.Now().UTC().Add(settleTime)
 	i.Code, i.Message = ec2.Code(err), firstLine(err)
 	d.record(i)
 	if i, settleErr := d.settle(ctx, i); settleErr != nil || i.Phase == Bought {

@@ -55,13 +55,13 @@ type HoldAnswer struct {
 }
 
 // ErrHoldingOff is the error if the settings hold nothing.
-var ErrHoldingOff = errors.New("[reserve] enabled is false in the settings, so nothing is held; set it to true")
+var ErrHoldingOff = errors.New("[reserve] max_instances is 0 in the settings, so nothing is held; say how many instances may be held at once")
 
 // Hold holds capacity in the first of the subnets that has room for all of it, targeted and with an
 // end. It is an error if EC2 could not be asked, or a probe not given back; no room is an answer.
 func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 	var answer HoldAnswer
-	if !h.Limits.Enabled {
+	if h.Limits.MaxInstances == 0 {
 		return answer, ErrHoldingOff
 	}
 	subnets, err := h.EC2.Subnets(ctx, req.Subnets)

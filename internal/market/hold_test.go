@@ -17,7 +17,7 @@ func (w *world) creations() int {
 }
 
 func (w *world) holder() Holder {
-	return Holder{EC2: w.aws, State: w.dir, Limits: capacity.Reserve{Enabled: true, MaxInstances: 4}, Cluster: "ml"}
+	return Holder{EC2: w.aws, State: w.dir, Limits: capacity.Reserve{MaxInstances: 4}, Cluster: "ml"}
 }
 
 // ledger is what is held by our own account of it.
@@ -38,7 +38,7 @@ func TestR4_HoldTriesEachZoneOnce(t *testing.T) {
 	req := HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 2, Subnets: []string{subnetA1, subnetA2, subnetB}, For: time.Hour}
 
 	off := h
-	off.Limits.Enabled = false
+	off.Limits.MaxInstances = 0
 	if _, err := off.Hold(t.Context(), req); !errors.Is(err, ErrHoldingOff) || w.creations() != 0 {
 		t.Errorf("held without leave: %v", err)
 	}

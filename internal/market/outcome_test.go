@@ -79,7 +79,7 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 	}
 	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
 	check("EC2 does not tell", b.Purchase(t.Context(), order), "UnauthorizedOperation")
-	if waited := w.sim.Clock().Now().Sub(opening); waited < b.Timeout+b.Settle || !strings.Contains(w.said(), "asking again: ") {
+	if waited := w.sim.Clock().Now().Sub(opening); waited < callTimeout+settleTime || !strings.Contains(w.said(), "asking again: ") {
 		t.Errorf("given up after %s; said: %s", waited, w.said())
 	}
 	w.sim.ClearFaults()
@@ -304,7 +304,7 @@ func TestR3_IntentIsOnDiskBeforeTheCall(t *testing.T) {
 	defer d.close()
 	_, err = d.send(t.Context(), d.newIntent(BuyBlock), func(context.Context) (string, error) {
 		all, err := d.intents().All()
-		if err != nil || len(all) != 1 || all[0].Phase != Sending || !all[0].SettledAt.Equal(all[0].At.Add(d.Timeout+d.Settle)) {
+		if err != nil || len(all) != 1 || all[0].Phase != Sending || !all[0].SettledAt.Equal(all[0].At.Add(callTimeout+settleTime)) {
 			t.Errorf("%+v, %v", all, err)
 		}
 		folder := filepath.Dir(d.intents().Path("i"))

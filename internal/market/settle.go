@@ -43,7 +43,7 @@ func (d *deal) settleEarlier(ctx context.Context) error {
 // intent's phase is then Bought or Failed; after an error it is still unknown.
 func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 	if i.SettledAt.IsZero() {
-		i.SettledAt = i.At.Add(d.Timeout + d.Settle)
+		i.SettledAt = i.At.Add(callTimeout + settleTime)
 	}
 	progress := d.Customer.Start(
 		fmt.Sprintf("asking EC2 in %s about %s, until %s at the latest", i.Region, i.ID, d.Customer.Time(i.SettledAt)),
@@ -86,7 +86,7 @@ func (d *deal) unknown(i Intent, err error) error {
 
 // look asks EC2 once whether it shows the purchase of an intent, and fills in the reservation.
 func (d *deal) look(ctx context.Context, i *Intent) (found bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	aws := d.EC2.In(i.Region)
 	if i.Kind == ExtendBlock {

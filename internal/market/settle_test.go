@@ -101,17 +101,16 @@ func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
 	o := w.offering("USD")
 	began := w.sim.Clock().Now()
 	b := w.buyer()
-	b.Timeout = time.Minute // of which the call takes none
 	var last Intent
 	w.waiting = func(context.Context) { // a run that is killed now leaves this to the next one
 		all, err := b.intents().All()
-		if last = all[0]; err != nil || last.Phase != Sending || last.SettledAt.After(began.Add(b.Settle+settleWait)) || last.Message == "" {
+		if last = all[0]; err != nil || last.Phase != Sending || last.SettledAt.After(began.Add(settleTime+settleWait)) || last.Message == "" {
 			t.Errorf("while it waits: %v, %+v", err, all)
 		}
 	}
 	var block PurchaseResult
 	err := b.Purchase(t.Context(), w.order(o.ID, Terms{Fee: o.Fee}, &block))
-	if waited := w.sim.Clock().Now().Sub(began); err == nil || !strings.Contains(err.Error(), "was not bought") || waited < b.Settle || waited > b.Settle+settleWait || last.ID == "" {
+	if waited := w.sim.Clock().Now().Sub(began); err == nil || !strings.Contains(err.Error(), "was not bought") || waited < settleTime || waited > settleTime+settleWait || last.ID == "" {
 		t.Errorf("after %s: %v", waited, err)
 	}
 	if want := "it is not known yet whether " + o.ID + " was bought: "; !strings.Contains(w.said(), want) {

@@ -114,7 +114,7 @@ func (w *world) somebodyElse() *world {
 
 // buyer gives up soon: 2 s for the call, and 40 s until EC2 shows what was bought.
 func (w *world) buyer() *Buyer {
-	return &Buyer{EC2: w.aws, Customer: &w.customer, StateDir: w.dir, Timeout: 2 * time.Second, Settle: 40 * time.Second, pause: w.pause}
+	return &Buyer{EC2: w.aws, Customer: &w.customer, StateDir: w.dir, pause: w.pause}
 }
 
 // pause is a moment for the machine. It ends what waits for too long.

@@ -1,4 +1,4 @@
-// Package metrics writes gauges as a file that node_exporter's textfile collector reads, in the
+// Package metrics writes gauges as text that node_exporter's textfile collector reads, in the
 // text format that Prometheus and OpenMetrics share.
 package metrics
 
@@ -6,12 +6,9 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/google/renameio/v2"
 )
 
 // Gauge is a metric with all of its values.
@@ -59,12 +56,4 @@ func Text(gauges []Gauge) []byte {
 	}
 	b.WriteString("# EOF\n")
 	return b.Bytes()
-}
-
-// Write writes the gauges into a file: a reader sees the old ones or the new ones.
-func Write(path string, gauges []Gauge) error {
-	if err := renameio.WriteFile(path, Text(gauges), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(path))); err != nil {
-		return fmt.Errorf("writing metrics: %w; see [metrics] file", err)
-	}
-	return nil
 }

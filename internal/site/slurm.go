@@ -152,8 +152,8 @@ func (r *run) rights(ctx context.Context) {
 	}
 }
 
-// partitions looks for the managed partitions, and for the locks of allow_accounts and
-// allow_groups.
+// partitions looks for the managed partitions, and for the locks of
+// allow_accounts.
 func (r *run) partitions(ctx context.Context) {
 	there, err := r.Slurm.Partitions(ctx)
 	if err != nil {
@@ -182,10 +182,6 @@ func (r *run) partitions(ctx context.Context) {
 			continue
 		}
 		good := true
-		for _, m := range capacity.UnlockedGroups(p, there[at].AllowGroups) {
-			good = false
-			r.problem("groups", Fail, m)
-		}
 		for _, m := range capacity.Unlocked(p, there[at].AllowAccounts, r.slurmConfig.Accounting()) {
 			if good = false; m.Code == capacity.AccountsUnchecked && unchecked {
 				continue // of the cluster, so reported once

@@ -99,11 +99,10 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 //	clock OFFSET TAKEN STALE
 //	says NAME FRESH LATER SENTENCE
 //	quick PARTITION ACCOUNTS FLOOR MOST WALL ROOMS
-//	shorten PARTITION ACCOUNTS FLOOR MOST WALL ROOMS
 //	room ID FROM LAST FENCE NODES USABLE GPUS CPUS
 //
 // "cluster" has Slurm's ClusterName. "requeues" is there if Slurm requeues a job by default. Each line "quick" has its number of rooms
-// below it; see [capacity.Quick]. "shorten" stands in its place for a partition that shortens jobs. OFFSET is how far AWS's clock is ahead of the machine's, TAKEN
+// below it; see [capacity.Quick]. OFFSET is how far AWS's clock is ahead of the machine's, TAKEN
 // the time of the snapshot, STALE the age from which it is old, all in milliseconds. FRESH and
 // LATER are "refuse" or "warn": the effect of the sentence, and its effect when the snapshot is
 // old. "-" stands for every account and for no reservation, 0 for no bound. Lengths are minutes,
@@ -140,11 +139,7 @@ func plan(s *capacity.Snapshot) string {
 		if strings.ContainsAny(q.Partition+accounts, " \t\r\n") {
 			continue
 		}
-		word := "quick"
-		if q.Shortens {
-			word = "shorten"
-		}
-		fmt.Fprintf(&b, "%s %s %s %d %d %d %d\n", word, q.Partition, accounts, q.Floor, q.Most, q.Wall, len(q.Rooms))
+		fmt.Fprintf(&b, "quick %s %s %d %d %d %d\n", q.Partition, accounts, q.Floor, q.Most, q.Wall, len(q.Rooms))
 		for _, r := range q.Rooms {
 			fmt.Fprintf(&b, "room %s %d %d %d %d %d %d %d\n", cmp.Or(r.ID, "-"), seconds(r.From), seconds(r.Last), max(0, r.Fence.Unix()), r.Nodes, r.Usable, r.GPUs, r.CPUs)
 		}

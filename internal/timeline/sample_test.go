@@ -15,7 +15,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 func at(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }
 
 var timing = capacity.Timing{DrainMargin: capacity.Duration{Duration: 10 * time.Minute},
-	ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}, ReclaimLeadUltraServer: capacity.Duration{Duration: time.Hour}}
+	ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}}
 
 // block is a Capacity Block that starts and ends so many hours after noon.
 func block(id string, state capacity.State, start, end float64) capacity.Reservation {

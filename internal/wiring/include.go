@@ -176,9 +176,6 @@ func (in Include) nodes() (text string, notes []string) {
 			if len(p.AllowAccounts) > 0 && strings.HasSuffix(in.Site.value("AccountingStorageType"), "slurmdbd") {
 				text += " AllowAccounts=" + strings.Join(p.AllowAccounts, ",")
 			}
-			if len(p.AllowGroups) > 0 {
-				text += " AllowGroups=" + strings.Join(p.AllowGroups, ",")
-			}
 			text += missing + " State=UP\n"
 		case missing != "":
 			notes = append(notes, fmt.Sprintf("slurm.conf has PartitionName=%s itself: add%s to that line", p.Name, missing))
