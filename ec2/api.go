@@ -2,10 +2,13 @@ package ec2
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // call is one operation of EC2's API.
@@ -88,6 +91,17 @@ func newAPI(c *ec2.Client) *api {
 		DescribeSecurityGroups:                  c.DescribeSecurityGroups,
 		DescribeSubnets:                         c.DescribeSubnets,
 	}
+}
+
+// listed reads what is on all pages of an operation; doing begins the words of an error.
+func listed[In, Out, A any](ctx context.Context, c *Client, doing string, call call[In, Out], in *In, on func(*Out) []A) (all []A, err error) {
+	for page, err := range awsconfig.Pages(ctx, paged(call, in)) {
+		if err != nil {
+			return nil, fmt.Errorf("%s in %s: %w", doing, c.region, err)
+		}
+		all = append(all, on(page)...)
+	}
+	return all, nil
 }
 
 // pager is a paginator of an operation whose input and output have a NextToken.

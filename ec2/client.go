@@ -6,11 +6,14 @@ package ec2
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
@@ -35,11 +38,10 @@ type Client struct {
 	mu sync.Mutex
 	// zoneIDs maps the names of this account's Availability Zones to their ids.
 	zoneIDs map[string]string
-	// launchables are the launch templates read so far, by reference.
-	launchables map[string]launchable
-	// versions are the numbered versions of launch templates read so far, and knownTypes the
-	// instance types: neither changes.
-	versions   map[versionKey]types.LaunchTemplateVersion
+	// versions are those of launch templates read so far, by reference.
+	versions map[string]templateRead
+	pinning  sync.Mutex
+	// knownTypes are the instance types read so far, which do not change.
 	knownTypes map[string]InstanceType
 	// platforms are the platforms of AMIs, by id.
 	platforms map[string]string
@@ -109,8 +111,7 @@ func (s *shared) in(region string) *Client {
 		})),
 		scarce: newScarce(s.refill),
 
-		versions: map[versionKey]types.LaunchTemplateVersion{}, knownTypes: map[string]InstanceType{},
-		launchables: map[string]launchable{}, platforms: map[string]string{}, launched: map[string]time.Time{},
+		versions: map[string]templateRead{}, knownTypes: map[string]InstanceType{}, platforms: map[string]string{}, launched: map[string]time.Time{},
 	}
 	s.regions[region] = c
 	return c
@@ -142,4 +143,67 @@ func (c *Client) without(err error, unknown string) {
 	if !slices.Contains(c.shared.untold, words) {
 		c.shared.untold = append(c.shared.untold, words)
 	}
+}
+
+func tagMap(tags []types.Tag) map[string]string {
+	if len(tags) == 0 {
+		return nil
+	}
+	m := map[string]string{}
+	for _, t := range tags {
+		m[aws.ToString(t.Key)] = aws.ToString(t.Value)
+	}
+	return m
+}
+
+// tagList is in the order of the keys, so that equal requests are equal bytes, as a
+// ClientToken demands.
+func tagList(m map[string]string) []types.Tag {
+	var tags []types.Tag
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		tags = append(tags, types.Tag{Key: aws.String(key), Value: aws.String(m[key])})
+	}
+	return tags
+}
+
+// tagged lists the tags for each kind of resource; nil without tags, since EC2 refuses an empty
+// list.
+func tagged(m map[string]string, kinds ...types.ResourceType) []types.TagSpecification {
+	if len(m) == 0 {
+		return nil
+	}
+	var specs []types.TagSpecification
+	for _, kind := range kinds {
+		specs = append(specs, types.TagSpecification{ResourceType: kind, Tags: tagList(m)})
+	}
+	return specs
+}
+
+// filterEscapes escapes the wildcards in the value of a filter: EC2 User Guide, "List and filter
+// your resources".
+var filterEscapes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`)
+
+// tagFilter matches resources with exactly one of these values for a tag.
+func tagFilter(key string, values ...string) types.Filter {
+	var exact []string
+	for _, v := range values {
+		exact = append(exact, filterEscapes.Replace(v))
+	}
+	return filter("tag:"+key, exact...)
+}
+
+func filter(name string, values ...string) types.Filter {
+	return types.Filter{Name: aws.String(name), Values: values}
+}
+
+// unique drops empty and repeated ids. An empty list must never reach EC2, which
+// would take it for "all".
+func unique(ids []string) []string {
+	var out []string
+	for _, id := range ids {
+		if id != "" && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
 }

@@ -77,11 +77,11 @@ func notAllowed(err error) bool {
 	return false
 }
 
-// noTemplate reports whether EC2 says that a template or version does not exist. The
+// noTemplate reports whether EC2 says that a template or version does not exist, or leaves it out. The
 // codes differ between operations by a suffix.
 func noTemplate(err error) bool {
 	code := Code(err)
-	return strings.HasPrefix(code, "InvalidLaunchTemplate") && strings.Contains(code, "NotFound")
+	return errors.Is(err, ErrNotDescribed) || strings.HasPrefix(code, "InvalidLaunchTemplate") && strings.Contains(code, "NotFound")
 }
 
 // nameTaken reports whether there is a launch template of the name already.

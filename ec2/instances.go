@@ -3,15 +3,19 @@ package ec2
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
@@ -103,18 +107,14 @@ func (c *Client) InstancesInReservation(ctx context.Context, id string) ([]capac
 func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capacity.Instance, error) {
 	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: append(filters,
 		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))}
-	var all []capacity.Instance
-	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeInstances, in)) {
-		if err != nil {
-			return nil, fmt.Errorf("describing instances in %s: %w", c.region, err)
-		}
+	return listed(ctx, c, "describing instances", c.api.DescribeInstances, in, func(page *ec2.DescribeInstancesOutput) (all []capacity.Instance) {
 		for _, launch := range page.Reservations {
 			for _, a := range launch.Instances {
 				all = append(all, instance(a))
 			}
 		}
-	}
-	return all, nil
+		return all
+	})
 }
 
 // Terminate terminates instances. An instance that is gone is no error. EC2 may also deny that a
@@ -190,4 +190,127 @@ func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 		}
 	}
 	return said, nil
+}
+
+// EC2 takes so many ids in one call.
+const (
+	maxInstanceTopologies    = 100
+	maxReservationTopologies = 10
+)
+
+// InstanceTopology locates instances in the network: the ids of network nodes, from the top down,
+// and below them the UltraServer. EC2 leaves out instances that do not run, and types without
+// topology. A bad id never hides the others (R8).
+func (c *Client) InstanceTopology(ctx context.Context, ids []string) (map[string][]string, error) {
+	return topology(ids, maxInstanceTopologies, "InvalidInstanceID", func(ids []string, found map[string][]string) error {
+		out, err := c.api.DescribeInstanceTopology(ctx, &ec2.DescribeInstanceTopologyInput{InstanceIds: ids})
+		if err != nil {
+			return fmt.Errorf("reading where instances are in the network of %s: %w", c.region, err)
+		}
+		for _, i := range out.Instances {
+			path := slices.Clone(i.NetworkNodes)
+			if block := aws.ToString(i.CapacityBlockId); block != "" && len(path) > 0 {
+				path = append(path, block)
+			}
+			found[aws.ToString(i.InstanceId)] = path
+		}
+		return nil
+	})
+}
+
+// ReservationTopology locates reservations in the network: the ids of network nodes, from the top
+// down. EC2 leaves out reservations that are neither active nor pending, and types without
+// topology. A bad id never hides the others (R8).
+func (c *Client) ReservationTopology(ctx context.Context, ids []string) (map[string][]string, error) {
+	return topology(ids, maxReservationTopologies, badReservationID, func(ids []string, found map[string][]string) error {
+		out, err := c.api.DescribeCapacityReservationTopology(ctx, &ec2.DescribeCapacityReservationTopologyInput{CapacityReservationIds: ids})
+		if err != nil {
+			return fmt.Errorf("reading where reservations are in the network of %s: %w", c.region, err)
+		}
+		for _, r := range out.CapacityReservations {
+			found[aws.ToString(r.CapacityReservationId)] = r.NetworkNodes
+		}
+		return nil
+	})
+}
+
+func topology(ids []string, most int, badPrefix string, ask func(ids []string, found map[string][]string) error) (map[string][]string, error) {
+	found := map[string][]string{}
+	for some := range slices.Chunk(unique(ids), most) {
+		if _, err := withoutBad(some, badPrefix, func(ids []string) error { return ask(ids, found) }); err != nil {
+			return nil, err
+		}
+	}
+	maps.DeleteFunc(found, func(_ string, path []string) bool { return len(path) == 0 })
+	return found, nil
+}
+
+// Account is the id, twelve digits, of the account that the credentials belong to. Many credentials
+// carry it; for others it takes one call of AWS STS, which needs no permission, only a way to its
+// endpoint.
+func (c *Client) Account(ctx context.Context) (string, error) {
+	credentials, err := c.shared.Config.Credentials.Retrieve(ctx)
+	if err != nil {
+		return "", fmt.Errorf("reading the AWS credentials: %w", err)
+	}
+	if credentials.AccountID != "" {
+		return credentials.AccountID, nil
+	}
+	caller, err := c.caller(ctx)
+	return caller.AccountID, err
+}
+
+// caller is the principal of the credentials, by one call of AWS STS.
+func (c *Client) caller(ctx context.Context) (arn.ARN, error) {
+	out, err := sts.NewFromConfig(c.shared.Config).GetCallerIdentity(ctx, nil)
+	if err != nil {
+		return arn.ARN{}, fmt.Errorf("asking AWS STS who the caller is: %w", err)
+	}
+	caller, err := arn.Parse(aws.ToString(out.Arn))
+	if err != nil {
+		return caller, fmt.Errorf("reading the caller's ARN %q: %w", aws.ToString(out.Arn), err)
+	}
+	return caller, nil
+}
+
+// Caller names the credentials: by the ARN of their principal, or by their source where AWS STS does not answer.
+func (c *Client) Caller(ctx context.Context) string {
+	caller, err := c.caller(ctx)
+	if err == nil {
+		return caller.String()
+	}
+	if _, source, err := c.shared.Whose(ctx); err == nil && source != "" {
+		return "the credentials of " + source
+	}
+	return "these credentials"
+}
+
+// MetadataTagsByDefault reports whether instances of this account see their tags in their metadata
+// where a launch does not say.
+func (c *Client) MetadataTagsByDefault(ctx context.Context) (bool, error) {
+	out, err := c.api.GetInstanceMetadataDefaults(ctx, &ec2.GetInstanceMetadataDefaultsInput{})
+	if err != nil {
+		return false, fmt.Errorf("asking for the account's defaults of instance metadata in %s: %w", c.region, err)
+	}
+	return out.AccountLevel != nil && out.AccountLevel.InstanceMetadataTags == types.InstanceMetadataTagsStateEnabled, nil
+}
+
+// gaveUp is a line of an instance's console that says why it is no node: of our user data, or of slurmd.
+var gaveUp = regexp.MustCompile(`(pcs-capacity: |slurmd: (fatal|error): )[[:print:]]{1,200}`)
+
+// ConsoleSays is the last line on an instance's console that says why it is no node; "" if there is none.
+func (c *Client) ConsoleSays(ctx context.Context, id string) (string, error) {
+	out, err := c.api.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: &id, Latest: aws.Bool(true)})
+	if err != nil {
+		return "", fmt.Errorf("reading the console of %s: %w", id, err)
+	}
+	text, err := base64.StdEncoding.DecodeString(aws.ToString(out.Output))
+	if err != nil {
+		return "", fmt.Errorf("reading the console of %s: %w", id, err)
+	}
+	last := ""
+	for _, line := range gaveUp.FindAll(text, -1) {
+		last = string(line)
+	}
+	return last, nil
 }

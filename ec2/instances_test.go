@@ -1,7 +1,11 @@
 package ec2
 
 import (
+	"fmt"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -147,5 +151,66 @@ func TestCatalog(t *testing.T) {
 	regions, err := c.Regions(t.Context())
 	if err != nil || !slices.Equal(regions, []string{"eu-west-1", homeRegion, otherRegion}) {
 		t.Errorf("regions %v, %v", regions, err)
+	}
+}
+
+// EC2 lists instances by launch ("reservation" in its words), and page by page: every
+// instance of every launch of every page is found.
+func TestInstancesOfEveryLaunchAndPageAreFound(t *testing.T) {
+	const subnet = "subnet-0e2000000000000ff"
+	scenario := awssim.DefaultScenario()
+	home := &scenario.Regions[0]
+	home.Capacity = append(home.Capacity, awssim.CapacityScenario{Zone: "us-east-2a", Type: "c7i.4xlarge", Count: 5000})
+	home.Subnets = append(home.Subnets, awssim.SubnetScenario{ID: subnet, VPC: home.Subnets[0].VPC, Zone: "us-east-2a", CIDR: "10.2.64.0/20"})
+	sim, c, _ := simOf(t, scenario)
+	var want []string
+	for n, count := range []int{2, 3, pageSize, 4} { // the third goes over the end of a page
+		launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: fmt.Sprint(n), LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnet,
+			Kind: capacity.OnDemand, Count: count, Tags: map[string]string{capacity.TagCluster: "ml"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range launched {
+			want = append(want, i.ID)
+		}
+	}
+	found, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}})
+	var ids []string
+	for _, i := range found {
+		ids = append(ids, i.ID)
+	}
+	slices.Sort(ids)
+	slices.Sort(want)
+	if err != nil || !slices.Equal(ids, want) {
+		t.Errorf("found %d of %d instances, %v", len(found), len(want), err)
+	}
+	if n := calls(sim, "DescribeInstances"); n != 2 {
+		t.Errorf("%d calls for 2 pages", n)
+	}
+}
+
+// A program finds the instance that it runs on by the metadata, and its tags in EC2.
+func TestOwnInstance(t *testing.T) {
+	sim, c := newSim(t)
+	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "x", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 1, Tags: map[string]string{capacity.TagReservation: openBlock}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-aws-ec2-metadata-token-ttl-seconds", "60")
+		_, _ = io.WriteString(w, map[string]string{"/latest/api/token": "tok", "/latest/meta-data/instance-id": launched[0].ID}[r.URL.Path])
+	}))
+	defer metadata.Close()
+	if err := sim.Serve(t.Setenv); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.URL)
+	if c, err = New(t.Context(), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if own, err := c.OwnInstance(t.Context()); err != nil || own.ID != launched[0].ID || own.Tags[capacity.TagReservation] != openBlock {
+		t.Errorf("its own instance is %+v, %v", own, err)
 	}
 }

@@ -41,7 +41,7 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 }
 
 func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunInstancesInput, error) {
-	template, err := c.launchable(ctx, l.LaunchTemplate)
+	template, pin, err := c.launchable(ctx, l.LaunchTemplate)
 	if err != nil {
 		return nil, err
 	}
@@ -49,12 +49,14 @@ func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunIn
 		MinCount:          aws.Int32(int32(cmp.Or(l.Least, l.Count))),
 		MaxCount:          aws.Int32(int32(l.Count)),
 		ClientToken:       aws.String(l.ClientToken),
-		LaunchTemplate:    templateReference(template.pinned),
+		LaunchTemplate:    templateReference(pin),
 		InstanceType:      types.InstanceType(l.InstanceType),
 		TagSpecifications: tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
 	}
-	if err := copyByName(template.interfaces, &in.NetworkInterfaces); err != nil {
-		return nil, fmt.Errorf("copying the network interfaces of launch template %s: %w", l.LaunchTemplate, err)
+	if template.LaunchTemplateData != nil {
+		if err := copyByName(template.LaunchTemplateData.NetworkInterfaces, &in.NetworkInterfaces); err != nil {
+			return nil, fmt.Errorf("copying the network interfaces of launch template %s: %w", l.LaunchTemplate, err)
+		}
 	}
 	if inSubnet(in.NetworkInterfaces, l.SubnetID); len(in.NetworkInterfaces) == 0 {
 		in.SubnetId = aws.String(l.SubnetID)
@@ -114,16 +116,6 @@ var errNotShown = errors.New("EC2 does not show it yet")
 
 func notShown(err error) bool { return errors.Is(err, errNotShown) }
 
-// launchable is one version of a launch template, as far as a launch needs it.
-type launchable struct {
-	// pinned is ID:NUMBER.
-	pinned     string
-	interfaces []types.LaunchTemplateInstanceNetworkInterfaceSpecification
-	// version is EC2's answer; its zero value if the caller may not read it.
-	version types.LaunchTemplateVersion
-	read    time.Time
-}
-
 // pinTime is how long the meaning of $Default or $Latest is kept: all launches of one power-up
 // share it.
 const pinTime = time.Minute
@@ -133,33 +125,24 @@ const pinTime = time.Minute
 // are the same only with the same version. A caller without the permission
 // ec2:DescribeLaunchTemplateVersions gets back what was given.
 func (c *Client) PinTemplate(ctx context.Context, reference string) (string, error) {
-	t, err := c.launchable(ctx, reference)
-	return t.pinned, err
+	_, pin, err := c.launchable(ctx, reference)
+	return pin, err
 }
 
-func (c *Client) launchable(ctx context.Context, reference string) (launchable, error) {
-	c.mu.Lock() // concurrent launches of one power-up ask once
-	defer c.mu.Unlock()
-	known, ok := c.launchables[reference]
-	if ok && (known.pinned == reference || time.Since(known.read) < pinTime) {
-		return known, nil
-	}
-	v, err := c.askVersion(ctx, templateReference(reference), false)
+// launchable is the version of a launch template that is launched from, and its ID:NUMBER. A caller who may not read
+// it gets no version, and what was given.
+func (c *Client) launchable(ctx context.Context, reference string) (v types.LaunchTemplateVersion, pin string, err error) {
+	c.pinning.Lock() // concurrent launches of one power-up ask once
+	defer c.pinning.Unlock()
+	v, err = c.version(ctx, reference, pinTime)
 	switch {
 	case notAllowed(err):
 		c.without(err, "whether launch template "+reference+" has network interfaces is not known, nor its version")
-		return launchable{pinned: reference}, nil
+		return types.LaunchTemplateVersion{}, reference, nil
 	case err != nil:
-		return launchable{}, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, err)
+		return v, "", err
 	}
-	t := launchable{
-		pinned:     aws.ToString(v.LaunchTemplateId) + ":" + numberOf(v),
-		interfaces: v.LaunchTemplateData.NetworkInterfaces,
-		version:    v,
-		read:       time.Now(),
-	}
-	c.launchables[reference], c.launchables[t.pinned] = t, t
-	return t, nil
+	return v, pinned(v), nil
 }
 
 // templateReference reads ID[:VERSION] or NAME[:VERSION]; names have no colon.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -18,25 +19,38 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // ErrNotOurs is returned for a launch template that lacks our tag (R9).
 var ErrNotOurs = errors.New("it does not carry our tag")
 
-// Versions of a launch template that EC2 resolves itself.
+// newest is a version of a launch template that EC2 resolves itself.
 const newest = "$Latest"
 
 // LaunchTemplate reads one version of a launch template, by id or name; an empty
 // version is the newest. The second value is false when there is no such template
 // or version.
-func (c *Client) LaunchTemplate(ctx context.Context, idOrName, version string) (capacity.LaunchTemplate, bool, error) {
-	t, data, found, err := c.readTemplate(ctx, idOrName, version)
-	if err != nil || !found {
-		return capacity.LaunchTemplate{}, false, err
+func (c *Client) LaunchTemplate(ctx context.Context, idOrName, version string) (t capacity.LaunchTemplate, found bool, err error) {
+	if idOrName == "" { // EC2 would describe any
+		return t, false, nil
 	}
-	described, err := c.described(ctx, t, data)
-	return described, err == nil, err
+	in := &ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{idOrName}}
+	if strings.HasPrefix(idOrName, "lt-") {
+		in = &ec2.DescribeLaunchTemplatesInput{LaunchTemplateIds: in.LaunchTemplateNames}
+	}
+	var out *ec2.DescribeLaunchTemplatesOutput
+	var v types.LaunchTemplateVersion
+	reads, readCtx := errgroup.WithContext(ctx)
+	reads.Go(func() (err error) { out, err = c.api.DescribeLaunchTemplates(readCtx, in); return err })
+	reads.Go(func() (err error) { v, err = c.version(readCtx, idOrName+":"+cmp.Or(version, newest), 0); return err })
+	switch err := reads.Wait(); {
+	case noTemplate(err) || err == nil && len(out.LaunchTemplates) == 0:
+		return t, false, nil
+	case err != nil:
+		return t, false, fmt.Errorf("describing launch template %s in %s: %w", idOrName, c.region, err)
+	}
+	t, err = c.described(ctx, out.LaunchTemplates[0], v)
+	return t, err == nil, err
 }
 
 // described is a template with one version, and the AMI that a launch would take now.
@@ -47,7 +61,7 @@ func (c *Client) described(ctx context.Context, t types.LaunchTemplate, v types.
 		if err != nil {
 			return capacity.LaunchTemplate{}, err
 		}
-		d.ImageID = aws.ToString(image)
+		d.ImageID = image
 	}
 	return d, nil
 }
@@ -72,45 +86,48 @@ func (c *Client) LaunchTemplates(ctx context.Context, names []string) (map[strin
 // names the image as the template does. The second value is false when there is no such template or
 // version.
 func (c *Client) TemplateVersion(ctx context.Context, reference string) (capacity.LaunchTemplate, bool, error) {
-	spec := templateReference(reference)
-	v, found, err := c.templateVersion(ctx, aws.ToString(spec.LaunchTemplateId)+aws.ToString(spec.LaunchTemplateName), aws.ToString(spec.Version))
-	if err != nil || !found {
+	if id, _, _ := strings.Cut(reference, ":"); id == "" {
+		return capacity.LaunchTemplate{}, false, nil
+	}
+	v, err := c.version(ctx, reference, 0)
+	if noTemplate(err) {
+		return capacity.LaunchTemplate{}, false, nil
+	}
+	if err != nil {
 		return capacity.LaunchTemplate{}, false, err
 	}
 	return describe(types.LaunchTemplate{LaunchTemplateId: v.LaunchTemplateId, LaunchTemplateName: v.LaunchTemplateName}, v), true, nil
 }
 
-// versionKey is a version of a launch template, by its id and number. It never changes.
-type versionKey struct{ id, number string }
+// templateRead is a version of a launch template, and when it was read.
+type templateRead struct {
+	types.LaunchTemplateVersion
+	at time.Time
+}
 
-// templateVersion reads one version of a launch template, which may be $Latest or $Default. EC2 is
-// asked once for a number. The second value is false when there is none.
-func (c *Client) templateVersion(ctx context.Context, idOrName, version string) (types.LaunchTemplateVersion, bool, error) {
-	if idOrName == "" { // EC2 would describe any
-		return types.LaunchTemplateVersion{}, false, nil
+// version reads the version that a reference means. EC2 is asked once for a number, which never changes; what
+// anything else means is kept for a time.
+func (c *Client) version(ctx context.Context, reference string, keep time.Duration) (types.LaunchTemplateVersion, error) {
+	c.mu.Lock()
+	known, ok := c.versions[reference]
+	c.mu.Unlock()
+	if ok && (pinned(known.LaunchTemplateVersion) == reference || time.Since(known.at) < keep) {
+		return known.LaunchTemplateVersion, nil
+	}
+	v, err := c.askVersion(ctx, templateReference(reference), false)
+	if err != nil {
+		return v, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, err)
 	}
 	c.mu.Lock()
-	known, ok := c.versions[versionKey{idOrName, version}]
-	c.mu.Unlock()
-	if ok {
-		return known, true, nil
-	}
-	v, err := c.askVersion(ctx, templateReference(idOrName+":"+version), false)
-	switch {
-	case noTemplate(err) || errors.Is(err, ErrNotDescribed):
-		return v, false, nil
-	case err != nil:
-		return v, false, fmt.Errorf("reading launch template %s in %s: %w", idOrName, c.region, err)
-	}
-	c.mu.Lock()
-	c.versions[versionKey{aws.ToString(v.LaunchTemplateId), numberOf(v)}] = v
-	c.mu.Unlock()
-	return v, true, nil
+	defer c.mu.Unlock()
+	known = templateRead{v, time.Now()}
+	c.versions[reference], c.versions[pinned(v)] = known, known
+	return v, nil
 }
 
 // askVersion asks EC2 for one version of a launch template. resolved: with the AMI that a launch would take now, which
 // takes the permission ssm:GetParameters.
-func (c *Client) askVersion(ctx context.Context, t *types.LaunchTemplateSpecification, resolved bool) (types.LaunchTemplateVersion, error) {
+func (c *Client) askVersion(ctx context.Context, t *types.LaunchTemplateSpecification, resolved bool) (v types.LaunchTemplateVersion, err error) {
 	in := &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: t.LaunchTemplateId, LaunchTemplateName: t.LaunchTemplateName, Versions: []string{aws.ToString(t.Version)}}
 	if resolved {
 		in.ResolveAlias = aws.Bool(true)
@@ -118,15 +135,20 @@ func (c *Client) askVersion(ctx context.Context, t *types.LaunchTemplateSpecific
 	out, err := c.api.DescribeLaunchTemplateVersions(ctx, in)
 	switch {
 	case err != nil:
-		return types.LaunchTemplateVersion{}, err
+		return v, err
 	case len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil:
-		return types.LaunchTemplateVersion{}, ErrNotDescribed
+		return v, ErrNotDescribed
 	}
 	return out.LaunchTemplateVersions[0], nil
 }
 
 func numberOf(v types.LaunchTemplateVersion) string {
 	return strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)
+}
+
+// pinned is ID:NUMBER of a version.
+func pinned(v types.LaunchTemplateVersion) string {
+	return aws.ToString(v.LaunchTemplateId) + ":" + numberOf(v)
 }
 
 // parameterPrefix begins the ImageId of a launch template whose AMI is named by a
@@ -136,26 +158,18 @@ const parameterPrefix = "resolve:ssm:"
 func isParameter(imageID string) bool { return strings.HasPrefix(imageID, parameterPrefix) }
 
 // resolvedImage is the AMI that a launch from this version would take now.
-func (c *Client) resolvedImage(ctx context.Context, v types.LaunchTemplateVersion) (*string, error) {
-	resolved, err := c.askVersion(ctx, &types.LaunchTemplateSpecification{LaunchTemplateId: v.LaunchTemplateId, Version: aws.String(numberOf(v))}, true)
+func (c *Client) resolvedImage(ctx context.Context, v types.LaunchTemplateVersion) (string, error) {
+	resolved, err := c.askVersion(ctx, templateReference(pinned(v)), true)
 	if err != nil {
-		return nil, fmt.Errorf("resolving image %s of launch template %s: %w", aws.ToString(v.LaunchTemplateData.ImageId), aws.ToString(v.LaunchTemplateName), err)
+		return "", fmt.Errorf("resolving image %s of launch template %s: %w", aws.ToString(v.LaunchTemplateData.ImageId), aws.ToString(v.LaunchTemplateName), err)
 	}
-	return resolved.LaunchTemplateData.ImageId, nil
+	return aws.ToString(resolved.LaunchTemplateData.ImageId), nil
 }
 
 // PlannedTemplate is the version that EnsureLaunchTemplate would leave behind, without an id where
 // there is none yet. It changes nothing.
 func (c *Client) PlannedTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {
-	data, err := c.templateData(ctx, spec)
-	if err != nil {
-		return capacity.LaunchTemplate{}, err
-	}
-	wanted, err := digest(data)
-	if err != nil {
-		return capacity.LaunchTemplate{}, err
-	}
-	written, err := writtenVersion(data, versionDescription(spec, wanted))
+	_, written, err := c.planned(ctx, spec)
 	if err != nil {
 		return capacity.LaunchTemplate{}, err
 	}
@@ -164,86 +178,79 @@ func (c *Client) PlannedTemplate(ctx context.Context, spec capacity.LaunchTempla
 	return t, nil
 }
 
+// planned is the request for a spec, and the first version of its template as EC2 will show it: the answer of
+// CreateLaunchTemplate does not.
+func (c *Client) planned(ctx context.Context, spec capacity.LaunchTemplateSpec) (data *types.RequestLaunchTemplateData, v types.LaunchTemplateVersion, err error) {
+	if data, err = c.templateData(ctx, spec); err != nil {
+		return data, v, err
+	}
+	digest, err := digest(data)
+	if err != nil {
+		return data, v, err
+	}
+	about := fmt.Sprintf("pcs-capacity for %s, sha256:%s", cmp.Or(spec.ReservationID, spec.Tags[capacity.TagPartition]), digest)
+	v = types.LaunchTemplateVersion{VersionNumber: aws.Int64(1), VersionDescription: aws.String(about), LaunchTemplateData: &types.ResponseLaunchTemplateData{}}
+	return data, v, copyByName(data, v.LaunchTemplateData)
+}
+
 // EnsureLaunchTemplate makes the newest version of the template with the spec's name match the
 // spec: it creates the template, adds a version, or does nothing. Versions never change, so the
 // digest in a description identifies the wanted one. A template of that name without the cluster
 // tag of the spec is left alone: ErrNotOurs.
-func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {
-	data, err := c.templateData(ctx, spec)
+func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (t capacity.LaunchTemplate, err error) {
+	data, written, err := c.planned(ctx, spec)
 	if err != nil {
-		return capacity.LaunchTemplate{}, err
-	}
-	wanted, err := digest(data)
-	if err != nil {
-		return capacity.LaunchTemplate{}, err
+		return t, err
 	}
 	there, err := c.LaunchTemplates(ctx, []string{spec.Name})
 	if err != nil {
-		return capacity.LaunchTemplate{}, err
+		return t, err
 	}
 	now, found := there[spec.Name]
 	if !found {
-		created, err := c.createTemplate(ctx, spec, data, wanted)
+		created, err := c.createTemplate(ctx, spec, data, written)
 		if !nameTaken(err) {
 			return created, err
 		}
 		// Somebody was faster, or an earlier run of ours was: names are unique.
-		if now, err = c.shownTemplate(ctx, spec.Name, ""); err != nil {
-			return capacity.LaunchTemplate{}, fmt.Errorf("launch template %s exists: %w; run this again", spec.Name, err)
+		err = c.whenShown(ctx, func() (found bool, err error) {
+			now, found, err = c.LaunchTemplate(ctx, spec.Name, "")
+			return found, err
+		})
+		if err != nil {
+			return t, fmt.Errorf("launch template %s exists: %w; run this again", spec.Name, err)
 		}
 	}
-	if now.Tags[capacity.TagCluster] != spec.Tags[capacity.TagCluster] {
-		return capacity.LaunchTemplate{}, fmt.Errorf("launch template %s (%s): %w", now.Name, now.ID, ErrNotOurs)
-	}
-	if now.Digest == wanted {
+	switch {
+	case now.Tags[capacity.TagCluster] != spec.Tags[capacity.TagCluster]:
+		return t, fmt.Errorf("launch template %s (%s): %w", now.Name, now.ID, ErrNotOurs)
+	case now.Digest == describe(types.LaunchTemplate{}, written).Digest:
 		return now, nil
 	}
-	return c.addVersion(ctx, now, spec, data, wanted)
+	return c.addVersion(ctx, now, spec, data, written)
 }
 
 // createTemplate leaves the ClientToken to the SDK: the unique name already keeps a
 // second template out, while a token made from the spec would, after the template was
 // deleted, give back the deleted one.
-func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, digest string) (capacity.LaunchTemplate, error) {
-	out, err := c.api.CreateLaunchTemplate(ctx, createInput(spec, data, digest))
+func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, written types.LaunchTemplateVersion) (t capacity.LaunchTemplate, err error) {
+	out, err := c.api.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(spec.Name), LaunchTemplateData: data,
+		VersionDescription: written.VersionDescription, TagSpecifications: tagged(spec.Tags, types.ResourceTypeLaunchTemplate)})
 	if err == nil && out.LaunchTemplate == nil {
 		err = ErrNotDescribed
 	}
 	if err != nil {
-		return capacity.LaunchTemplate{}, fmt.Errorf("creating launch template %s in %s: %w", spec.Name, c.region, err)
-	}
-	written, err := writtenVersion(data, versionDescription(spec, digest))
-	if err != nil {
-		return capacity.LaunchTemplate{}, err
+		return t, fmt.Errorf("creating launch template %s in %s: %w", spec.Name, c.region, err)
 	}
 	return c.settled(ctx, describe(*out.LaunchTemplate, written))
-}
-
-func createInput(spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, digest string) *ec2.CreateLaunchTemplateInput {
-	return &ec2.CreateLaunchTemplateInput{
-		LaunchTemplateName: aws.String(spec.Name),
-		LaunchTemplateData: data,
-		VersionDescription: aws.String(versionDescription(spec, digest)),
-		TagSpecifications:  tagged(spec.Tags, types.ResourceTypeLaunchTemplate),
-	}
-}
-
-// writtenVersion is the first version of a template as EC2 will show it: the answer of
-// CreateLaunchTemplate does not.
-func writtenVersion(data *types.RequestLaunchTemplateData, description string) (types.LaunchTemplateVersion, error) {
-	v := types.LaunchTemplateVersion{VersionNumber: aws.Int64(1), VersionDescription: aws.String(description), LaunchTemplateData: &types.ResponseLaunchTemplateData{}}
-	return v, copyByName(data, v.LaunchTemplateData)
 }
 
 // settled returns a template as written, once EC2 shows that version to readers such as PCS, or
 // after settleTime.
 func (c *Client) settled(ctx context.Context, t capacity.LaunchTemplate) (capacity.LaunchTemplate, error) {
-	err := c.againWhile(ctx, notShown, func() error {
-		_, found, err := c.templateVersion(ctx, t.ID, t.Version)
-		if err == nil && !found {
-			err = errNotShown
-		}
-		return err
+	err := c.whenShown(ctx, func() (bool, error) {
+		_, found, err := c.TemplateVersion(ctx, t.ID+":"+t.Version)
+		return found, err
 	})
 	if err != nil && !notShown(err) {
 		return capacity.LaunchTemplate{}, err
@@ -251,44 +258,40 @@ func (c *Client) settled(ctx context.Context, t capacity.LaunchTemplate) (capaci
 	return t, nil
 }
 
-// shownTemplate is LaunchTemplate of a version that exists, which EC2 may not show yet.
-func (c *Client) shownTemplate(ctx context.Context, idOrName, version string) (capacity.LaunchTemplate, error) {
-	var t capacity.LaunchTemplate
-	err := c.againWhile(ctx, notShown, func() (err error) {
-		var found bool
-		if t, found, err = c.LaunchTemplate(ctx, idOrName, version); err == nil && !found {
+// whenShown looks for what exists until EC2 shows it.
+func (c *Client) whenShown(ctx context.Context, look func() (found bool, err error)) error {
+	return c.againWhile(ctx, notShown, func() error {
+		found, err := look()
+		if err == nil && !found {
 			err = errNotShown
 		}
 		return err
 	})
-	return t, err
 }
 
 // addVersion derives the ClientToken from the version that it follows, so that two
 // runs at the same time add one version.
-func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, digest string) (capacity.LaunchTemplate, error) {
+func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, written types.LaunchTemplateVersion) (t capacity.LaunchTemplate, err error) {
 	if now.Tags[capacity.TagReservation] != spec.Tags[capacity.TagReservation] {
 		if err := c.TagLaunchTemplate(ctx, now.ID, spec.Tags); err != nil {
-			return capacity.LaunchTemplate{}, err
+			return t, err
 		}
 		now.Tags = maps.Clone(now.Tags)
 		maps.Copy(now.Tags, spec.Tags)
 	}
 	out, err := c.api.CreateLaunchTemplateVersion(ctx, &ec2.CreateLaunchTemplateVersionInput{
-		LaunchTemplateId:   aws.String(now.ID),
-		LaunchTemplateData: data,
-		VersionDescription: aws.String(versionDescription(spec, digest)),
+		LaunchTemplateId: aws.String(now.ID), LaunchTemplateData: data, VersionDescription: written.VersionDescription,
 		// EC2 takes 64 characters.
-		ClientToken: aws.String(fmt.Sprintf("%s-%s-%.32s", now.ID, now.Version, digest)),
+		ClientToken: aws.String(fmt.Sprintf("%s-%s-%.32s", now.ID, now.Version, describe(types.LaunchTemplate{}, written).Digest)),
 	})
 	if err == nil && out.LaunchTemplateVersion == nil {
 		err = ErrNotDescribed
 	}
 	if err != nil {
-		return capacity.LaunchTemplate{}, fmt.Errorf("adding a version to launch template %s: %w", now.Name, err)
+		return t, fmt.Errorf("adding a version to launch template %s: %w", now.Name, err)
 	}
-	t := types.LaunchTemplate{LaunchTemplateId: aws.String(now.ID), LaunchTemplateName: aws.String(now.Name), Tags: tagList(now.Tags)}
-	return c.settled(ctx, describe(t, *out.LaunchTemplateVersion))
+	of := types.LaunchTemplate{LaunchTemplateId: aws.String(now.ID), LaunchTemplateName: aws.String(now.Name), Tags: tagList(now.Tags)}
+	return c.settled(ctx, describe(of, *out.LaunchTemplateVersion))
 }
 
 // TagLaunchTemplate adds tags to a launch template; its other tags stay.
@@ -326,48 +329,42 @@ func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]strin
 }
 
 // newestVersions lists templates with their newest versions, which are read side by side.
-func (c *Client) newestVersions(ctx context.Context, filters ...types.Filter) ([]capacity.LaunchTemplate, error) {
+func (c *Client) newestVersions(ctx context.Context, filters ...types.Filter) (there []capacity.LaunchTemplate, err error) {
 	listed, err := c.listTemplates(ctx, filters...)
 	if err != nil {
 		return nil, err
 	}
-	all, found := make([]capacity.LaunchTemplate, len(listed)), make([]bool, len(listed))
+	all := make([]capacity.LaunchTemplate, len(listed))
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.SetLimit(templatesAtOnce)
 	for i, t := range listed {
-		reads.Go(func() (err error) {
-			var v types.LaunchTemplateVersion
-			v, found[i], err = c.templateVersion(readCtx, aws.ToString(t.LaunchTemplateId), strconv.FormatInt(aws.ToInt64(t.LatestVersionNumber), 10))
-			if err == nil && found[i] {
+		reads.Go(func() error {
+			v, err := c.version(readCtx, fmt.Sprintf("%s:%d", aws.ToString(t.LaunchTemplateId), aws.ToInt64(t.LatestVersionNumber)), 0)
+			if err == nil {
 				all[i], err = c.described(readCtx, t, v)
+			}
+			if noTemplate(err) { // deleted since
+				return nil
 			}
 			return err
 		})
 	}
-	if err := reads.Wait(); err != nil {
-		return nil, err
-	}
-	var there []capacity.LaunchTemplate
-	for i, t := range all {
-		if found[i] {
+	err = reads.Wait()
+	for _, t := range all {
+		if err == nil && t.ID != "" {
 			there = append(there, t)
 		}
 	}
-	return there, nil
+	return there, err
 }
 
 // templatesAtOnce keeps well below what EC2 takes of one call: 100 at once, then 20 a second (EC2
 // Developer Guide, "Request throttling").
 const templatesAtOnce = 10
 
-func (c *Client) listTemplates(ctx context.Context, filters ...types.Filter) (all []types.LaunchTemplate, err error) {
-	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{Filters: filters})) {
-		if err != nil {
-			return nil, fmt.Errorf("describing launch templates in %s: %w", c.region, err)
-		}
-		all = append(all, page.LaunchTemplates...)
-	}
-	return all, nil
+func (c *Client) listTemplates(ctx context.Context, filters ...types.Filter) ([]types.LaunchTemplate, error) {
+	return listed(ctx, c, "describing launch templates", c.api.DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{Filters: filters},
+		func(page *ec2.DescribeLaunchTemplatesOutput) []types.LaunchTemplate { return page.LaunchTemplates })
 }
 
 // MadeTemplates are the launch templates with our tag for a cluster, by its mark. The name of one that setup made is prefix and slot.
@@ -384,40 +381,6 @@ func (c *Client) MadeTemplates(ctx context.Context, mark, prefix string) ([]capa
 		made = append(made, t)
 	}
 	return made, err
-}
-
-// readTemplate reads a template's tags and one version's data.
-func (c *Client) readTemplate(ctx context.Context, idOrName, version string) (types.LaunchTemplate, types.LaunchTemplateVersion, bool, error) {
-	in := &ec2.DescribeLaunchTemplatesInput{}
-	if idOrName == "" {
-		return types.LaunchTemplate{}, types.LaunchTemplateVersion{}, false, nil
-	}
-	if strings.HasPrefix(idOrName, "lt-") {
-		in.LaunchTemplateIds = []string{idOrName}
-	} else {
-		in.LaunchTemplateNames = []string{idOrName}
-	}
-	if version == "" {
-		version = newest
-	}
-	var out *ec2.DescribeLaunchTemplatesOutput
-	var data types.LaunchTemplateVersion
-	var found bool
-	reads, readCtx := errgroup.WithContext(ctx)
-	reads.Go(func() (err error) {
-		if out, err = c.api.DescribeLaunchTemplates(readCtx, in); noTemplate(err) {
-			out, err = &ec2.DescribeLaunchTemplatesOutput{}, nil
-		}
-		return err
-	})
-	reads.Go(func() (err error) { data, found, err = c.templateVersion(readCtx, idOrName, version); return err })
-	switch err := reads.Wait(); {
-	case err != nil:
-		return types.LaunchTemplate{}, data, false, fmt.Errorf("describing launch template %s in %s: %w", idOrName, c.region, err)
-	case len(out.LaunchTemplates) == 0 || !found:
-		return types.LaunchTemplate{}, data, false, nil
-	}
-	return out.LaunchTemplates[0], data, true, nil
 }
 
 func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {
@@ -479,8 +442,3 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 }
 
 var digestInDescription = regexp.MustCompile(`^pcs-capacity .*sha256:([0-9a-f]{64})`)
-
-func versionDescription(spec capacity.LaunchTemplateSpec, digest string) string {
-	what := cmp.Or(spec.ReservationID, spec.Tags[capacity.TagPartition])
-	return fmt.Sprintf("pcs-capacity for %s, sha256:%s", what, digest)
-}

@@ -5,12 +5,15 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
@@ -151,7 +154,7 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 		if _, err := c.EnsureLaunchTemplate(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
-		_, v, _, err := c.readTemplate(t.Context(), "new", "")
+		v, err := c.version(t.Context(), "new:$Latest", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,5 +168,119 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 		if test.from != "" && (len(d.BlockDeviceMappings) != 2 || *d.BlockDeviceMappings[1].Ebs.VolumeSize != 50) {
 			t.Errorf("volumes %+v", d.BlockDeviceMappings)
 		}
+	}
+}
+
+func TestWhatLaunchesName(t *testing.T) {
+	_, c := newSim(t)
+	groups, err := c.SecurityGroups(t.Context(), []string{"sg-0ffffffffffffffff", "sg-0e2000000000000a1", "x"})
+	if err != nil || len(groups) != 1 || groups["sg-0e2000000000000a1"].VPC != "vpc-0e2000000000000a1" || len(groups["sg-0e2000000000000a1"].Rules) != 3 {
+		t.Errorf("security groups %v, %v", groups, err)
+	}
+	if groups, err := c.SecurityGroups(t.Context(), nil); err != nil || len(groups) > 0 {
+		t.Errorf("no security groups: %v, %v", groups, err)
+	}
+	for name, want := range map[string]bool{"admin": true, "nobody": false} {
+		if has, err := c.HasKeyPair(t.Context(), name); err != nil || has != want {
+			t.Errorf("key pair %s: %v, %v", name, has, err)
+		}
+	}
+	for name, want := range map[string]bool{"ml-cluster": true, "nowhere": false} {
+		if has, err := c.HasPlacementGroup(t.Context(), name); err != nil || has != want {
+			t.Errorf("placement group %s: %v, %v", name, has, err)
+		}
+	}
+}
+
+// A failed question is never "none" (R8).
+func TestR8_WhatCouldNotBeAskedIsAnError(t *testing.T) {
+	sim, c := newSim(t)
+	if _, err := sim.AddFault(awssim.Fault{Effect: awssim.FailBefore, Code: "UnauthorizedOperation"}); err != nil {
+		t.Fatal(err)
+	}
+	_, groups := c.SecurityGroups(t.Context(), []string{"sg-0e2000000000000a1"})
+	_, key := c.HasKeyPair(t.Context(), "admin")
+	_, placement := c.HasPlacementGroup(t.Context(), "ml-cluster")
+	for what, err := range map[string]error{"security groups": groups, "key pair": key, "placement group": placement} {
+		if Code(err) != "UnauthorizedOperation" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// An ODCR in a placement group: launches go there, whatever the copied template says.
+func TestPlacementGroupOfAReservation(t *testing.T) {
+	sim, c := newSim(t)
+	spec := capacity.LaunchTemplateSpec{Name: "t", From: "lt-0e2000000000000a2", FromVersion: "1", InstanceType: "c7i.4xlarge",
+		ReservationID: "cr-0e200000000000a14", Kind: capacity.ODCR, PlacementGroup: "ml-cluster"}
+	data, err := c.templateData(t.Context(), spec)
+	if err != nil || data.Placement == nil || *data.Placement.GroupName != "ml-cluster" {
+		t.Errorf("placement %+v, %v", data.Placement, err)
+	}
+	made, err := sim.Launch(awssim.LaunchRequest{Region: homeRegion, MinCount: 2, MaxCount: 2, InstanceType: "c7i.4xlarge", ImageID: "ami-0e200000000000a01",
+		SubnetID: subnetA, ReservationID: "cr-0e200000000000a14"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := c.InstancesInReservation(t.Context(), "cr-0e200000000000a14")
+	if err != nil || len(found) != 2 || found[0].ID != made[0].ID {
+		t.Errorf("instances in the reservation %+v, %v", found, err)
+	}
+}
+
+// Every field that EC2 can answer with must be in the copy, at every depth, so that
+// --like loses nothing.
+func TestCopyByNameIsComplete(t *testing.T) {
+	from := &types.ResponseLaunchTemplateData{}
+	fill(reflect.ValueOf(from).Elem())
+	to := &types.RequestLaunchTemplateData{}
+	if err := copyByName(from, to); err != nil {
+		t.Fatal(err)
+	}
+	// What can only be answered, never asked for.
+	from.MetadataOptions.State = ""
+	from.NetworkInterfaces[0].Ipv6Addresses[0].IsPrimaryIpv6 = nil
+	from.Operator.HiddenByDefault, from.Operator.Managed = nil, nil
+	if diff := cmp.Diff(tree(t, from), tree(t, to)); diff != "" {
+		t.Errorf("the copy differs (-answered +asked):\n%s", diff)
+	}
+}
+
+func tree(t *testing.T, v any) map[string]any {
+	t.Helper()
+	said, err := awsconfig.Properties(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said
+}
+
+// fill gives every field a value that is not zero.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Unix(1e9, 0)))
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i))
+			}
+		}
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int32, reflect.Int64, reflect.Int:
+		v.SetInt(7)
+	case reflect.Float64:
+		v.SetFloat(7)
 	}
 }

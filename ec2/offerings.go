@@ -3,6 +3,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/time/rate"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -148,4 +150,274 @@ func timeOrNil(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
+}
+
+// EC2 holds each of the four operations around offerings to 10 calls at once and then
+// one in 6.7 s, for each account and region: EC2 API Reference, "Request throttling".
+const (
+	scarceBurst  = 10
+	scarceRefill = 20 * time.Second / 3 // 0.15 a second
+)
+
+// mostThrottled is how often a search is throttled before it gives up: somebody else then uses up
+// the account's calls.
+const mostThrottled = 10
+
+// scarce holds the calls of one region to what EC2 allows.
+type scarce struct {
+	offerings, extensionOfferings, purchases, extensions *rate.Limiter
+}
+
+func newScarce(refill time.Duration) scarce {
+	bucket := func() *rate.Limiter { return rate.NewLimiter(rate.Every(refill), scarceBurst) }
+	return scarce{bucket(), bucket(), bucket(), bucket()}
+}
+
+// Wait describes a call that waits for EC2's request limits.
+type Wait struct {
+	Region string
+	For    time.Duration
+	// Throttled is EC2's code if EC2 refused the call: others use the account's calls too.
+	Throttled string
+}
+
+// OnWait sets the function that is called, from any goroutine, before a call in any region waits
+// for EC2's request limits. Set it before the first call.
+func (c *Client) OnWait(tell func(Wait)) { c.shared.tellWait = tell }
+
+// allowed waits until this process may make one more scarce call.
+func (c *Client) allowed(ctx context.Context, l *rate.Limiter) error {
+	turn := l.Reserve()
+	if d := turn.Delay(); d > 0 {
+		if err := c.sleep(ctx, Wait{Region: c.region, For: d}); err != nil {
+			turn.Cancel()
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Client) sleep(ctx context.Context, w Wait) error {
+	if tell := c.shared.tellWait; tell != nil {
+		tell(w)
+	}
+	select {
+	case <-time.After(w.For):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for EC2's request limits in %s: %w", w.Region, ctx.Err())
+	}
+}
+
+// search makes a scarce call that changes nothing. If EC2 still throttles it, search waits for the
+// next allowed call and asks again.
+func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option func(*ec2.Options)) error) error {
+	// The SDK would retry within a second or so, when the next call is allowed after 6.7 s.
+	option := noRetryAfter(requestLimitExceeded)
+	for refused := 0; ; {
+		if err := c.allowed(ctx, l); err != nil {
+			return err
+		}
+		err := call(option)
+		if !tooFast(err) {
+			return searchError(err)
+		}
+		if refused++; refused == mostThrottled {
+			return err
+		}
+		if err := c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: Code(err)}); err != nil {
+			return err
+		}
+	}
+}
+
+// mostEmpty is how many empty pages in a row a search reads. Each costs 6.7 s, and EC2 was seen to send 72.
+const mostEmpty = 5
+
+// searchPages yields the pages of a search, or an error as the last one; size counts the items of a page. After mostEmpty
+// empty pages in a row it stops, and says so.
+func searchPages[P any](ctx context.Context, c *Client, l *rate.Limiter, what string, pages interface {
+	HasMorePages() bool
+	NextPage(context.Context, ...func(*ec2.Options)) (*P, error)
+}, size func(*P) int) iter.Seq2[*P, error] {
+	return func(yield func(*P, error) bool) {
+		for empty := 0; pages.HasMorePages(); {
+			var page *P
+			err := c.search(ctx, l, func(option func(*ec2.Options)) (err error) {
+				page, err = pages.NextPage(ctx, option)
+				return err
+			})
+			if err != nil {
+				yield(nil, fmt.Errorf("searching %s: %w", what, err))
+				return
+			}
+			if empty++; size(page) > 0 {
+				empty = 0
+			}
+			if !yield(page, nil) {
+				return
+			}
+			if empty == mostEmpty && pages.HasMorePages() {
+				c.without(fmt.Errorf("EC2 sent %d pages with nothing on them and says that there are more; try again later", empty), "there may be more "+what)
+				return
+			}
+		}
+	}
+}
+
+// once sends a call a single time. The purchase operations take no ClientToken, and the SDK's
+// standard retryer would repeat them after a server error or a cut connection: two blocks, paid in
+// advance (R3).
+func once(o *ec2.Options) {
+	o.Retryer = aws.NopRetryer{}
+	o.RetryMaxAttempts = 1
+}
+
+// Purchase buys a block; the tags are written on its reservation. It makes exactly
+// one attempt. After an error for which Refused is false nobody knows whether the
+// block was bought: look for it by its tags before anything else.
+func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags map[string]string) (capacity.Reservation, error) {
+	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
+		return capacity.Reservation{}, fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
+	}
+	out, err := c.api.PurchaseCapacityBlock(ctx, purchaseInput(offeringID, platform, tags), once)
+	if err != nil {
+		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: %w", offeringID, c.region, err)
+	}
+	if out.CapacityReservation == nil {
+		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: EC2's answer names no reservation", offeringID, c.region)
+	}
+	r := c.reservation(*out.CapacityReservation)
+	for _, block := range out.CapacityBlocks {
+		if aws.ToString(block.UltraserverType) != "" {
+			r.UltraServer = true
+		}
+	}
+	return r, nil
+}
+
+func purchaseInput(offeringID, platform string, tags map[string]string) *ec2.PurchaseCapacityBlockInput {
+	return &ec2.PurchaseCapacityBlockInput{
+		CapacityBlockOfferingId: aws.String(offeringID),
+		InstancePlatform:        types.CapacityReservationInstancePlatform(platform),
+		TagSpecifications:       tagged(tags, types.ResourceTypeCapacityReservation),
+	}
+}
+
+// TryPurchase asks EC2 whether it would take the purchase, and buys nothing: nil means
+// that the caller has the permission for it.
+func (c *Client) TryPurchase(ctx context.Context, offeringID, platform string, tags map[string]string) error {
+	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
+		return fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
+	}
+	in := purchaseInput(offeringID, platform, tags)
+	in.DryRun = aws.Bool(true)
+	_, err := c.api.PurchaseCapacityBlock(ctx, in, once)
+	return tried(err, fmt.Sprintf("trying to purchase offering %s in %s", offeringID, c.region))
+}
+
+// ExtensionOfferings lists the offers to extend a block by about d, rounded up to a length that EC2
+// sells. Start and End of an offering are those of the extension alone: Start is the block's
+// present end.
+func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d time.Duration) ([]capacity.Offering, error) {
+	length, err := Length(d)
+	if err != nil {
+		return nil, err
+	}
+	var all []capacity.Offering
+	in := &ec2.DescribeCapacityBlockExtensionOfferingsInput{
+		CapacityReservationId:               aws.String(reservationID),
+		CapacityBlockExtensionDurationHours: aws.Int32(int32(length / time.Hour)),
+	}
+	for page, err := range searchPages(ctx, c, c.scarce.extensionOfferings, "extensions of "+reservationID, paged(c.api.DescribeCapacityBlockExtensionOfferings, in),
+		func(o *ec2.DescribeCapacityBlockExtensionOfferingsOutput) int {
+			return len(o.CapacityBlockExtensionOfferings)
+		}) {
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range page.CapacityBlockExtensionOfferings {
+			fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
+			if err != nil {
+				return nil, fmt.Errorf("extension offering %s: its fee: %w", aws.ToString(a.CapacityBlockExtensionOfferingId), err)
+			}
+			all = append(all, capacity.Offering{
+				ID:           aws.ToString(a.CapacityBlockExtensionOfferingId),
+				InstanceType: aws.ToString(a.InstanceType),
+				Count:        int(aws.ToInt32(a.InstanceCount)),
+				Region:       c.region,
+				AZ:           aws.ToString(a.AvailabilityZone),
+				AZID:         aws.ToString(a.AvailabilityZoneId),
+				Start:        aws.ToTime(a.CapacityBlockExtensionStartDate),
+				End:          aws.ToTime(a.CapacityBlockExtensionEndDate),
+				Fee:          fee,
+				Tenancy:      string(a.Tenancy),
+			})
+		}
+	}
+	return all, nil
+}
+
+// PurchaseExtension buys an extension of a block, in exactly one attempt: see
+// Purchase. Extensions carry no tags; after an unknown outcome look into Extensions.
+func (c *Client) PurchaseExtension(ctx context.Context, offeringID, reservationID string) ([]capacity.Extension, error) {
+	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
+		return nil, fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
+	}
+	out, err := c.api.PurchaseCapacityBlockExtension(ctx, extensionInput(offeringID, reservationID), once)
+	if err != nil {
+		return nil, fmt.Errorf("purchasing extension %s of %s in %s: %w", offeringID, reservationID, c.region, err)
+	}
+	return extensions(out.CapacityBlockExtensions)
+}
+
+func extensionInput(offeringID, reservationID string) *ec2.PurchaseCapacityBlockExtensionInput {
+	return &ec2.PurchaseCapacityBlockExtensionInput{
+		CapacityBlockExtensionOfferingId: aws.String(offeringID),
+		CapacityReservationId:            aws.String(reservationID),
+	}
+}
+
+// TryPurchaseExtension is to PurchaseExtension what TryPurchase is to Purchase.
+func (c *Client) TryPurchaseExtension(ctx context.Context, offeringID, reservationID string) error {
+	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
+		return fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
+	}
+	in := extensionInput(offeringID, reservationID)
+	in.DryRun = aws.Bool(true)
+	_, err := c.api.PurchaseCapacityBlockExtension(ctx, in, once)
+	return tried(err, fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region))
+}
+
+// Extensions lists the extensions bought for a block, paid or not.
+func (c *Client) Extensions(ctx context.Context, reservationID string) ([]capacity.Extension, error) {
+	in := &ec2.DescribeCapacityBlockExtensionHistoryInput{CapacityReservationIds: []string{reservationID}}
+	all, err := listed(ctx, c, "describing the extensions of "+reservationID, c.api.DescribeCapacityBlockExtensionHistory, in,
+		func(page *ec2.DescribeCapacityBlockExtensionHistoryOutput) []types.CapacityBlockExtension {
+			return page.CapacityBlockExtensions
+		})
+	if err != nil {
+		return nil, err
+	}
+	return extensions(all)
+}
+
+func extensions(answers []types.CapacityBlockExtension) ([]capacity.Extension, error) {
+	var all []capacity.Extension
+	for _, a := range answers {
+		id := aws.ToString(a.CapacityBlockExtensionOfferingId)
+		fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
+		if err != nil {
+			return nil, fmt.Errorf("extension %s: its fee: %w", id, err)
+		}
+		all = append(all, capacity.Extension{
+			OfferingID: id,
+			From:       aws.ToTime(a.CapacityBlockExtensionStartDate),
+			To:         aws.ToTime(a.CapacityBlockExtensionEndDate),
+			State:      string(a.CapacityBlockExtensionStatus),
+			Purchased:  aws.ToTime(a.CapacityBlockExtensionPurchaseDate),
+			Fee:        fee,
+		})
+	}
+	return all, nil
 }

@@ -3,6 +3,7 @@ package ec2
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -310,5 +311,112 @@ func TestUltraServersAreKnownByAnySign(t *testing.T) {
 				t.Errorf("%s: UltraServer %t, %v; want %t", r.InstanceType, r.UltraServer, err, c.want)
 			}
 		})
+	}
+}
+
+func ids(rs []capacity.Reservation) []string {
+	var all []string
+	for _, r := range rs {
+		all = append(all, r.ID)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// A region can have more reservations than EC2 puts on one page.
+func TestEveryReservationOfEveryPageIsRead(t *testing.T) {
+	const many = pageSize + 100
+	scenario := awssim.DefaultScenario()
+	home := &scenario.Regions[0]
+	home.Capacity = append(home.Capacity, awssim.CapacityScenario{Zone: "us-east-2a", Type: "c7i.4xlarge", Count: many})
+	var want []string
+	for n := range many {
+		id := fmt.Sprintf("cr-%017x", n+1)
+		want = append(want, id)
+		home.Reservations = append(home.Reservations, awssim.ReservationScenario{ID: id, Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 1, Tags: map[string]string{"many": "yes"}})
+	}
+	sim, c, _ := simOf(t, scenario)
+	listed, err := c.List(t.Context(), ReservationQuery{Tags: map[string]string{"many": "yes"}})
+	if err != nil || !slices.Equal(ids(listed), want) {
+		t.Errorf("listed %d of %d, %v", len(listed), many, err)
+	}
+	if n := calls(sim, "DescribeCapacityReservations"); n != 2 {
+		t.Errorf("%d calls for 2 pages", n)
+	}
+	found, missing, err := c.Reservations(t.Context(), want[:3])
+	if err != nil || len(missing) > 0 || !slices.Equal(ids(found), want[:3]) {
+		t.Errorf("by id: %v, missing %v, %v", ids(found), missing, err)
+	}
+}
+
+func TestAccount(t *testing.T) {
+	sim, c := newSim(t)
+	if id, err := c.Account(t.Context()); id != "111122223333" || err != nil {
+		t.Errorf("account %q, %v", id, err)
+	}
+	t.Setenv("AWS_ACCOUNT_ID", "444455556666")
+	told, err := New(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := told.Account(t.Context()); id != "444455556666" || err != nil {
+		t.Errorf("account %q, %v", id, err)
+	}
+	if n := calls(sim, "GetCallerIdentity"); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+func holdOrder(token string) capacity.HoldOrder {
+	return capacity.HoldOrder{ClientToken: token, InstanceType: "g6.12xlarge", AZID: "use2-az1", Platform: "Linux/UNIX", Count: 1, End: noon.Add(5 * time.Minute),
+		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagHold: "jobs 1/0"}}
+}
+
+// What is held is targeted, has an end, a token and our tags; without them nothing is ordered.
+func TestR4_Hold(t *testing.T) {
+	sim, c := newSim(t)
+	for name, spoil := range map[string]func(*capacity.HoldOrder){
+		"no token":   func(o *capacity.HoldOrder) { o.ClientToken = "" },
+		"no end":     func(o *capacity.HoldOrder) { o.End = time.Time{} },
+		"no cluster": func(o *capacity.HoldOrder) { delete(o.Tags, capacity.TagCluster) },
+		"no purpose": func(o *capacity.HoldOrder) { delete(o.Tags, capacity.TagHold) },
+	} {
+		o := holdOrder("t")
+		spoil(&o)
+		if _, err := c.CreateODCR(t.Context(), o); err == nil || calls(sim, "CreateCapacityReservation") != 0 {
+			t.Errorf("%s: %v, %d calls", name, err, calls(sim, "CreateCapacityReservation"))
+		}
+	}
+	fault(t, sim, awssim.Fault{Operation: "CreateCapacityReservation", Effect: awssim.CutAfter, Count: 1})
+	r, err := c.CreateODCR(t.Context(), holdOrder("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.MatchCriteria != "targeted" || !r.End.Equal(noon.Add(5*time.Minute)) || r.Tags[capacity.TagCluster] != "ml" || r.AZID != "use2-az1" || r.Total != 1 {
+		t.Errorf("%+v", r)
+	}
+	held, err := c.Holds(t.Context(), "ml")
+	if err != nil || len(held) != 1 || held[0].ID != r.ID { // one, though it was asked for twice
+		t.Fatalf("held %+v, %v", held, err)
+	}
+	if others, err := c.Holds(t.Context(), "m"); err != nil || len(others) != 0 {
+		t.Errorf("of another cluster: %+v, %v", others, err)
+	}
+	other := holdOrder("t")
+	other.Count = 2
+	if _, err := c.CreateODCR(t.Context(), other); !errors.Is(err, capacity.ErrTokenUsed) {
+		t.Errorf("another order under the same token: %v", err)
+	}
+	other.ClientToken, other.Count = "u", 1000
+	if _, err := c.CreateODCR(t.Context(), other); !errors.Is(err, capacity.ErrNoRoom) || Code(err) != "InsufficientInstanceCapacity" {
+		t.Errorf("more than there is: %v", err)
+	}
+	for range 2 { // what is gone already is no error
+		if err := c.CancelODCR(t.Context(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held, err := c.Holds(t.Context(), "ml"); err != nil || len(held) != 0 {
+		t.Errorf("held %+v, %v", held, err)
 	}
 }

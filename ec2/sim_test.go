@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,7 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim/awssimtest"
 )
 
 // Things of the simulator's default scenario, in us-east-2.
@@ -104,4 +112,126 @@ func fault(t *testing.T, sim *awssim.Sim, f awssim.Fault) {
 	if _, err := sim.AddFault(f); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestRegionComesFromTheOptionThenFromTheEnvironment(t *testing.T) {
+	_, c := newSim(t)
+	if c.Region() != homeRegion {
+		t.Errorf("region %q, want %q from AWS_REGION", c.Region(), homeRegion)
+	}
+	named, err := New(t.Context(), Options{Region: otherRegion})
+	if err != nil || named.Region() != otherRegion {
+		t.Errorf("New with a region: %q, %v", named.Region(), err)
+	}
+	west := c.In(otherRegion)
+	if west != c.In(otherRegion) || west.In(homeRegion) != c || c.In("") != c {
+		t.Error("the clients of a region are not one")
+	}
+	rs, err := west.AllReservations(t.Context())
+	if err != nil || len(rs) != 1 || rs[0].Region != otherRegion {
+		t.Errorf("reservations of %s: %v, %v", otherRegion, rs, err)
+	}
+}
+
+func TestOffsetIsLearntFromFailedCallsToo(t *testing.T) {
+	sim, c := newSim(t)
+	if c.Offset() != 0 {
+		t.Fatalf("offset before any call: %s", c.Offset())
+	}
+	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Code: "UnauthorizedOperation"})
+	if _, err := c.Regions(t.Context()); Code(err) != "UnauthorizedOperation" {
+		t.Fatalf("error %v, want UnauthorizedOperation", err)
+	}
+	if off := c.Now().Sub(noon); off < -time.Second || off > time.Minute {
+		t.Errorf("Now is %s off AWS's time", off)
+	}
+	if c.In(otherRegion).Offset() != c.Offset() {
+		t.Error("the other region has another offset")
+	}
+}
+
+// A want of capacity has a server error's status, but asking again at once is no use.
+func TestNoCapacityIsNotRetriedButAServerErrorIs(t *testing.T) {
+	for code, want := range map[string]int{"InsufficientInstanceCapacity": 1, "InternalError": 3} {
+		sim, c, attempts := countedSim(t)
+		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "RunInstances", Code: code, Status: 500})
+		_, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Count: 1, Kind: "on-demand"})
+		if Code(err) != code {
+			t.Errorf("error %v, want %s", err, code)
+		}
+		if n := attempts("RunInstances"); n != want {
+			t.Errorf("%s: %d attempts, want %d", code, n, want)
+		}
+	}
+}
+
+// A body that the SDK has closed already is at its end, not broken.
+func TestR3_ClosedBodiesAreNotBrokenConnections(t *testing.T) {
+	_, c := newSim(t)
+	var seen bool
+	look := middleware.FinalizeMiddlewareFunc("Look", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+		middleware.FinalizeOutput, middleware.Metadata, error) {
+		request := in.Request.(*smithyhttp.Request)
+		built := request.Build(ctx)
+		_ = built.Body.Close()
+		// What net/http does to learn whether the body is longer than announced.
+		if _, err := io.Copy(io.Discard, built.Body); err != nil || built.ContentLength <= 0 {
+			t.Errorf("a closed body of %d bytes, a %T, looks like a failed write: %v", built.ContentLength, built.Body, err)
+		}
+		seen = true
+		return next.HandleFinalize(ctx, in)
+	})
+	_, err := c.api.DescribeAvailabilityZones(t.Context(), &ec2.DescribeAvailabilityZonesInput{}, func(o *ec2.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error { return stack.Finalize.Add(look, middleware.After) })
+	})
+	if err != nil || !seen {
+		t.Errorf("seen %v, error %v", seen, err)
+	}
+}
+
+// reads are the calls without an effect.
+func reads(ctx context.Context, c *Client) {
+	_, _ = c.AllReservations(ctx)
+	_, _, _ = c.Reservations(ctx, []string{openBlock})
+	_, _ = c.Offerings(ctx, OfferingQuery{InstanceType: "p5.48xlarge", Count: 1, Duration: 24 * time.Hour})
+	_, _ = c.ExtensionOfferings(ctx, openBlock, 24*time.Hour)
+	_, _ = c.Extensions(ctx, openBlock)
+	_, _ = c.InstancesByTag(ctx, map[string][]string{"team": {"nlp"}})
+	_, _ = c.VPCSubnets(ctx, []string{"subnet-0e200000000000a01"})
+	_, _ = c.InstanceTypes(ctx, []string{"p5.48xlarge"})
+	_, _, _ = c.LaunchTemplate(ctx, "lt-0aaaaaaaaaaaaaaa1", "1")
+	_, _ = c.SecurityGroups(ctx, []string{"sg-01ab0000000000001"})
+	_, _ = c.ReservationTopology(ctx, []string{openBlock})
+	_, _ = c.InstanceTopology(ctx, []string{"i-01234567890abcdef"})
+	_, _ = c.Zones(ctx)
+	_, _ = c.Regions(ctx)
+	if _, err := c.Account(ctx); err != nil {
+		_, _ = c.Explain(err)
+	}
+}
+
+// changes are the calls with an effect.
+func changes(ctx context.Context, c *Client) {
+	tags := map[string]string{capacity.TagCluster: "ml"}
+	_, _ = c.EnsureLaunchTemplate(ctx, capacity.LaunchTemplateSpec{Name: "x", From: "lt-0aaaaaaaaaaaaaaa1", FromVersion: "1", InstanceType: "p5.48xlarge", EFA: capacity.EFAOnly, Tags: tags})
+	_, _ = c.Launch(ctx, capacity.Launch{ClientToken: "x", LaunchTemplate: "lt-0aaaaaaaaaaaaaaa1:1", InstanceType: "p5.48xlarge", ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 1, Tags: tags})
+	_, _ = c.CreateODCR(ctx, capacity.HoldOrder{Tags: tags})
+	_, _ = c.Purchase(ctx, "cb-0123456789abcdef0", "Linux/UNIX", tags)
+	_, _ = c.PurchaseExtension(ctx, "cb-0123456789abcdef0", openBlock)
+	_ = c.Terminate(ctx, []string{"i-01234567890abcdef"})
+	_ = c.CancelODCR(ctx, openBlock)
+	_ = c.DeleteLaunchTemplate(ctx, "x", "ml")
+}
+
+// FuzzAnswers: the client reads or refuses every answer of EC2.
+func FuzzAnswers(f *testing.F) {
+	refusal := `<Response><Errors><Error><Code>RequestLimitExceeded</Code><Message>x</Message></Error></Errors></Response>`
+	awssimtest.FuzzAnswers(f, noon, "text/xml", refusal,
+		func(ctx context.Context, shared *awsconfig.Shared) { reads(ctx, From(shared)) },
+		func(ctx context.Context, shared *awsconfig.Shared) {
+			c := From(shared)
+			c.shared.refill, c.shared.settle = 0, 0
+			reads(ctx, c)
+			changes(ctx, c)
+		})
 }

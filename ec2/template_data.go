@@ -21,12 +21,12 @@ import (
 func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateSpec) (*types.RequestLaunchTemplateData, error) {
 	data := &types.RequestLaunchTemplateData{}
 	if spec.From != "" {
-		source, found, err := c.templateVersion(ctx, spec.From, cmp.Or(spec.FromVersion, newest))
+		source, err := c.version(ctx, spec.From+":"+cmp.Or(spec.FromVersion, newest), 0)
+		if noTemplate(err) {
+			return nil, fmt.Errorf("launch template %s has no version %s to copy", spec.From, spec.FromVersion)
+		}
 		if err != nil {
 			return nil, err
-		}
-		if !found {
-			return nil, fmt.Errorf("launch template %s has no version %s to copy", spec.From, spec.FromVersion)
 		}
 		if err = copyByName(source.LaunchTemplateData, data); err != nil {
 			return nil, fmt.Errorf("copying launch template %s: %w", spec.From, err)

@@ -3,7 +3,9 @@ package ec2
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // Trial is a launch of one node that EC2 is asked about, once for each subnet. Nothing is launched.
@@ -124,14 +127,14 @@ func (c *Client) trialInput(ctx context.Context, t Trial) (launchBuilder, error)
 	case !t.Inline:
 		return func(l capacity.Launch) (*ec2.RunInstancesInput, error) { return c.launchInput(ctx, l) }, nil
 	default:
-		template, err := c.launchable(ctx, t.Launch.LaunchTemplate)
+		template, _, err := c.launchable(ctx, t.Launch.LaunchTemplate)
 		if err != nil {
 			return nil, err
 		}
-		if template.version.LaunchTemplateData == nil {
+		if template.LaunchTemplateData == nil {
 			return nil, fmt.Errorf("reading launch template %s in %s: %w", t.Launch.LaunchTemplate, c.region, ErrNotDescribed)
 		}
-		if err := copyByName(template.version.LaunchTemplateData, data); err != nil {
+		if err := copyByName(template.LaunchTemplateData, data); err != nil {
 			return nil, err
 		}
 	}
@@ -165,4 +168,56 @@ func inlineInput(data *types.RequestLaunchTemplateData, t Trial, l capacity.Laun
 		*has = append(*has, more.Tags...)
 	}
 	return in, nil
+}
+
+// Reads are the actions that TryRead knows.
+var Reads = slices.Sorted(maps.Keys(new(api).dry()))
+
+// dry calls the reads of EC2 with DryRun, by the action that IAM asks for.
+func (a *api) dry() map[string]func(context.Context) error {
+	yes := aws.Bool(true)
+	return map[string]func(context.Context) error{
+		"ec2:DescribeCapacityBlockStatus":    dryRun(a.DescribeCapacityBlockStatus, ec2.DescribeCapacityBlockStatusInput{DryRun: yes}),
+		"ec2:DescribeCapacityBlocks":         dryRun(a.DescribeCapacityBlocks, ec2.DescribeCapacityBlocksInput{DryRun: yes}),
+		"ec2:DescribeCapacityReservations":   dryRun(a.DescribeCapacityReservations, ec2.DescribeCapacityReservationsInput{DryRun: yes}),
+		"ec2:DescribeImages":                 dryRun(a.DescribeImages, ec2.DescribeImagesInput{DryRun: yes, Owners: []string{"self"}}),
+		"ec2:DescribeInstances":              dryRun(a.DescribeInstances, ec2.DescribeInstancesInput{DryRun: yes}),
+		"ec2:DescribeLaunchTemplateVersions": dryRun(a.DescribeLaunchTemplateVersions, ec2.DescribeLaunchTemplateVersionsInput{DryRun: yes, Versions: []string{newest}}),
+		"ec2:DescribeLaunchTemplates":        dryRun(a.DescribeLaunchTemplates, ec2.DescribeLaunchTemplatesInput{DryRun: yes}),
+		"ec2:DescribeSubnets":                dryRun(a.DescribeSubnets, ec2.DescribeSubnetsInput{DryRun: yes}),
+	}
+}
+
+func dryRun[In, Out any](call call[In, Out], in In) func(context.Context) error {
+	return func(ctx context.Context) error { _, err := call(ctx, &in); return err }
+}
+
+// TryRead asks EC2 whether the caller may call one of Reads, and reads nothing: nil means yes.
+func (c *Client) TryRead(ctx context.Context, action string) error {
+	return tried(c.api.dry()[action](ctx), "asking for "+action)
+}
+
+// TryTerminate asks EC2 whether the caller may end an instance, and ends nothing.
+func (c *Client) TryTerminate(ctx context.Context, id string) error {
+	_, err := c.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}, DryRun: aws.Bool(true)})
+	return tried(err, "asking to terminate "+id)
+}
+
+// DeniedAction is the action of EC2 or PCS that the caller has no permission for; "" if err is
+// something else.
+func DeniedAction(err error) string {
+	var d *awsconfig.Denied
+	if errors.As(err, &d) {
+		return d.Action
+	}
+	return ""
+}
+
+// DeniedCaller is the caller of a denied call, as AWS names it; "" if it does not.
+func DeniedCaller(err error) string {
+	var d *awsconfig.Denied
+	if errors.As(err, &d) {
+		return d.Caller
+	}
+	return ""
 }

@@ -104,7 +104,7 @@ func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) (groups, err 
 	reads.Go(func() {
 		if len(n.Subnets) > 0 && n.Subnets[0].VPC == "" {
 			var found []ec2.Subnet
-			found, err = aws.DetailedSubnets(ctx, union(ids(n.Subnets), ids(n.ClusterSubnets)))
+			found, _, err = aws.DetailedSubnets(ctx, union(ids(n.Subnets), ids(n.ClusterSubnets)))
 			known := func(of []ec2.Subnet) []ec2.Subnet {
 				return slices.DeleteFunc(slices.Clone(found), func(one ec2.Subnet) bool { return !slices.Contains(ids(of), one.ID) })
 			}

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Things that a launch template names, and that EC2 looks up only at a launch.
@@ -82,15 +83,14 @@ func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]S
 		return found, nil
 	}
 	// A filter, since one unknown id would make EC2 refuse the whole call.
-	in := &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", unique(ids)...)}}
-	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeSecurityGroups, in)) {
-		if err != nil {
-			return nil, fmt.Errorf("describing security groups in %s: %w", c.region, err)
-		}
-		for _, g := range page.SecurityGroups {
-			id := aws.ToString(g.GroupId)
-			found[id] = SecurityGroup{id, aws.ToString(g.VpcId), append(rules(g.IpPermissions, false), rules(g.IpPermissionsEgress, true)...)}
-		}
+	groups, err := listed(ctx, c, "describing security groups", c.api.DescribeSecurityGroups, &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", unique(ids)...)}},
+		func(page *ec2.DescribeSecurityGroupsOutput) []types.SecurityGroup { return page.SecurityGroups })
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range groups {
+		id := aws.ToString(g.GroupId)
+		found[id] = SecurityGroup{id, aws.ToString(g.VpcId), append(rules(g.IpPermissions, false), rules(g.IpPermissionsEgress, true)...)}
 	}
 	return found, nil
 }
@@ -117,4 +117,80 @@ func (c *Client) HasPlacementGroup(ctx context.Context, name string) (bool, erro
 		return false, fmt.Errorf("describing placement group %s in %s: %w", name, c.region, err)
 	}
 	return true, nil
+}
+
+// reservationPlatforms maps the platform of an AMI to the platform of a reservation where EC2's
+// names differ: EC2 User Guide, "AMI billing information fields"; EC2 API Reference,
+// CreateCapacityReservation. EC2 has none for "Windows BYOL".
+var reservationPlatforms = map[string]string{
+	"Red Hat BYOL Linux":               "Linux/UNIX", // the licence is not EC2's
+	"Red Hat Enterprise Linux with HA": "RHEL with HA",
+
+	"Red Hat Enterprise Linux with SQL Server Standard":          "RHEL with SQL Server Standard",
+	"Red Hat Enterprise Linux with SQL Server Enterprise":        "RHEL with SQL Server Enterprise",
+	"Red Hat Enterprise Linux with SQL Server Web":               "RHEL with SQL Server Web",
+	"Red Hat Enterprise Linux with SQL Server Standard and HA":   "RHEL with HA and SQL Server Standard",
+	"Red Hat Enterprise Linux with SQL Server Enterprise and HA": "RHEL with HA and SQL Server Enterprise",
+
+	"SQL Server Standard":   "Linux with SQL Server Standard",
+	"SQL Server Enterprise": "Linux with SQL Server Enterprise",
+	"SQL Server Web":        "Linux with SQL Server Web",
+}
+
+// reservationPlatform is the platform of an AMI under EC2's name for reservations, mostly the same.
+// It is "" for names that no reservation has in this version of the SDK: nobody knows which
+// reservations would take such an image.
+func reservationPlatform(details string) string {
+	if name, ok := reservationPlatforms[details]; ok {
+		return name
+	}
+	if !slices.Contains(types.CapacityReservationInstancePlatform("").Values(), types.CapacityReservationInstancePlatform(details)) {
+		return ""
+	}
+	return details
+}
+
+// ImagePlatform returns the platform of the image of a launch template, ID[:VERSION] or
+// NAME[:VERSION], and the version that this means now. Without permission, or without an image in
+// the template, the platform is unknown and there is no error. A missing image is an error with
+// EC2's code InvalidAMIID.NotFound; the version is returned even then.
+func (c *Client) ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error) {
+	t, pin, err := c.launchable(ctx, template)
+	found := capacity.ImagePlatform{Template: pin}
+	if err != nil || t.LaunchTemplateData == nil { // that is told
+		return found, err
+	}
+	image := aws.ToString(t.LaunchTemplateData.ImageId)
+	if isParameter(image) {
+		image, err = c.resolvedImage(ctx, t)
+	}
+	if err == nil && image != "" {
+		found.Platform, err = c.platform(ctx, image)
+	}
+	if notAllowed(err) {
+		c.without(err, "what the image of launch template "+template+" runs is not known")
+		return found, nil
+	}
+	if err != nil {
+		return found, fmt.Errorf("reading what launch template %s runs: %w", template, err)
+	}
+	return found, nil
+}
+
+// platform is the platform of an AMI, which never changes.
+func (c *Client) platform(ctx context.Context, image string) (string, error) {
+	c.mu.Lock()
+	known, ok := c.platforms[image]
+	c.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	described, err := c.Image(ctx, image)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	c.platforms[image] = described.Platform
+	c.mu.Unlock()
+	return described.Platform, nil
 }
