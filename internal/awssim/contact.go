@@ -46,7 +46,7 @@ func (r *region) noWayTo(i *instance, service string) string {
 		case e.VPC != sn.vpc || e.Service != service || !strings.EqualFold(e.State, "available"):
 		case e.Type == "Gateway" && slices.Contains(e.RouteTables, table.ID):
 			return ""
-		case e.Type == "Interface" && !e.OwnName && r.open(i.interfaces[0].groups, i.PrivateIP, e.SecurityGroups, r.vpc(e.VPC).address(), httpsPort):
+		case e.Type == "Interface" && r.open(i.interfaces[0].groups, i.PrivateIP, e.SecurityGroups, r.vpc(e.VPC).address(), httpsPort):
 			return ""
 		}
 	}

@@ -194,50 +194,24 @@ func (s *Sim) wireBlocks(r *region, res *reservation) []object {
 	return out
 }
 
-type describeCapacityBlocksInput struct {
-	CapacityBlockIds []string
-	listing
-}
-
-// blockID is that of a block in an answer.
-func blockID(o object) string { return o["CapacityBlockId"].(string) }
-
-func (s *Sim) describeCapacityBlocks(c *call, in *describeCapacityBlocksInput) (any, error) {
-	var all []object
+func (s *Sim) blockObjects(c *call) (all []object) {
 	for _, res := range c.region.shownReservations() {
 		all = append(all, s.wireBlocks(c.region, res)...)
 	}
-	items, err := byID(all, in.CapacityBlockIds, blockID, blockNotFound)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := list(c, in.listing, 1, 1000, len(in.CapacityBlockIds) > 0,
-		"capacity-block-id ultraserver-type availability-zone start-date end-date create-date state tag", items)
-	return object{"CapacityBlocks": part, "NextToken": next}, err
+	return all
 }
 
 func blockNotFound(id string) error {
 	return apiErrorf("InvalidCapacityBlockId.NotFound", "The Capacity Block ID '%s' does not exist", id)
 }
 
-type describeCapacityBlockStatusInput struct {
-	CapacityBlockIds []string
-	listing
-}
-
-func (s *Sim) describeCapacityBlockStatus(c *call, in *describeCapacityBlockStatusInput) (any, error) {
-	var all []object
+func (s *Sim) blockStatuses(c *call) (all []object) {
 	for _, res := range c.region.shownReservations() {
 		for n, id := range res.blockIDs {
 			all = append(all, res.status(n, id))
 		}
 	}
-	items, err := byID(all, in.CapacityBlockIds, blockID, blockNotFound)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := list(c, in.listing, 1, 1000, len(in.CapacityBlockIds) > 0, "interconnect-status", items)
-	return object{"CapacityBlockStatuses": part, "NextToken": next}, err
+	return all
 }
 
 // status is the health of the n-th block of a reservation: nothing unless it is open. Total is the

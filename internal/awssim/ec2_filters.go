@@ -24,6 +24,60 @@ type listing struct {
 	NextToken  string
 }
 
+// describing is a Describe operation of EC2 that lists things.
+type describing struct {
+	items  func(*call) []object // all that are visible, in order
+	answer string               // the member of the answer
+	// id is a member of an item, and the parameter of the request that names some: one that none has fails the whole call,
+	// as in EC2. name is another such parameter.
+	id, name             string
+	noSuchID, noSuchName func(string) error
+	mostIDs, least, most int    // of ids in a request, and of MaxResults; 0: it has no pages
+	filters, more        string // see list; further parameters, which items reads
+}
+
+func (s *Sim) describe(d describing) operation {
+	return func(c *call) ([]byte, error) {
+		items, named := d.items(c), false
+		for parameter, noSuch := range map[string]func(string) error{d.id: d.noSuchID, d.name: d.noSuchName} {
+			ids := c.takeList(parameter)
+			if parameter == "" || len(ids) == 0 {
+				continue
+			}
+			if d.mostIDs > 0 && len(ids) > d.mostIDs {
+				return nil, apiErrorf("InvalidParameterValue", "The maximum number of values of %s is %d", parameter, d.mostIDs)
+			}
+			var err error
+			if items, err = byID(items, ids, func(o object) string { return o[parameter].(string) }, noSuch); err != nil {
+				return nil, err
+			}
+			named = true
+		}
+		for parameter := range strings.FieldsSeq(d.more) {
+			c.form.Del(parameter)
+		}
+		if d.most == 0 {
+			return ec2Op(func(c *call, in *struct{ Filters []filter }) (any, error) {
+				all, _, err := list(c, listing{Filters: in.Filters}, 0, len(items), true, d.filters, items)
+				return object{d.answer: all}, err
+			})(c)
+		}
+		return ec2Op(func(c *call, in *listing) (any, error) {
+			part, next, err := list(c, *in, d.least, d.most, named, d.filters, items)
+			return object{d.answer: part, "NextToken": next}, err
+		})(c)
+	}
+}
+
+// takeList takes the values of a list of strings out of a request.
+func (c *call) takeList(parameter string) (values []string) {
+	for i := 1; c.form.Has(fmt.Sprint(parameter, ".", i)); i++ {
+		values = append(values, c.form.Get(fmt.Sprint(parameter, ".", i)))
+		c.form.Del(fmt.Sprint(parameter, ".", i))
+	}
+	return values
+}
+
 // list filters the items of an answer, and cuts the asked page out of them: see [page]. The names of filters stand
 // apart by spaces: vpc-id is member VpcId of an item; instance-state-name=State.Name is member Name of member State;
 // tag stands for tag:KEY and tag-key. An unknown filter is an error, even without items.

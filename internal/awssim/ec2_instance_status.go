@@ -7,8 +7,7 @@ import (
 
 type describeInstanceStatusInput struct{ listing }
 
-func (s *Sim) describeInstanceStatus(c *call, in *describeInstanceStatusInput) (any, error) {
-	var all []object
+func (s *Sim) statusObjects(c *call) (all []object) {
 	for _, i := range shown(c.region, c.region.byLaunch(), func(i *instance) string { return i.ID }) {
 		if i.State != stateRunning {
 			continue
@@ -22,8 +21,7 @@ func (s *Sim) describeInstanceStatus(c *call, in *describeInstanceStatusInput) (
 		}
 		all = append(all, w)
 	}
-	part, next, err := list(c, in.listing, 5, 1000, false, "system-status.status=SystemStatus.Status event.code=Events.Code", all)
-	return object{"InstanceStatuses": part, "NextToken": next}, err
+	return all
 }
 
 // Retire has EC2 announce that it stops an instance then, because its host is degraded.

@@ -67,14 +67,13 @@ func (s *Sim) terminate(r *region, i *instance, reason string) {
 
 type runInstancesInput struct {
 	launchData
-	MinCount                  int
-	MaxCount                  int
-	SubnetId                  string
-	PrivateIpAddress          string
-	LaunchTemplate            *templateReference
-	TagSpecifications         []tagSpecification
-	ClientToken               string
-	AdditionalInfo, RamdiskId string
+	MinCount          int
+	MaxCount          int
+	SubnetId          string
+	PrivateIpAddress  string
+	LaunchTemplate    *templateReference
+	TagSpecifications []tagSpecification
+	ClientToken       string
 }
 
 // order is what the request asks for, with its launch template.

@@ -7,35 +7,24 @@ import (
 )
 
 // launchData are the parameters of a launch template, and of RunInstances beyond its own parameters. One type reads
-// the request and writes the answer.
+// the request and writes the answer. Rest, here and below, are parameters that are only given back.
 type launchData struct {
-	ImageId                           string
-	InstanceType                      string
-	KeyName                           string
-	UserData                          string
-	KernelId                          string
-	EbsOptimized                      *bool
-	DisableApiTermination             *bool
-	DisableApiStop                    *bool
-	InstanceInitiatedShutdownBehavior string
-	IamInstanceProfile                *instanceProfile
-	Monitoring                        *enabledOption
-	Placement                         *placement
-	InstanceMarketOptions             *marketOptions
-	CapacityReservationSpecification  *reservationSpec
-	CpuOptions                        *cpuOptions
-	CreditSpecification               *creditSpecification
-	EnclaveOptions                    *enabledOption
-	HibernationOptions                *hibernationOptions
-	MetadataOptions                   *metadataOptions
-	MaintenanceOptions                *maintenanceOptions
-	NetworkPerformanceOptions         *networkPerformance
-	PrivateDnsNameOptions             *privateDNSOptions
-	BlockDeviceMappings               []blockDevice
-	NetworkInterfaces                 []networkInterface
-	SecurityGroupIds                  []string
-	SecurityGroups                    []string
-	LicenseSpecifications             []licenseSpecification
+	ImageId                          string
+	InstanceType                     string
+	KeyName                          string
+	UserData                         string
+	DisableApiTermination            *bool
+	IamInstanceProfile               *instanceProfile
+	Placement                        *placement
+	InstanceMarketOptions            *marketOptions
+	CapacityReservationSpecification *reservationSpec
+	CpuOptions                       *cpuOptions
+	CreditSpecification              *creditSpecification
+	MetadataOptions                  *metadataOptions
+	BlockDeviceMappings              []blockDevice
+	NetworkInterfaces                []networkInterface
+	SecurityGroupIds                 []string
+	SecurityGroups                   []string
 }
 
 type instanceProfile struct {
@@ -43,52 +32,21 @@ type instanceProfile struct {
 	Name string
 }
 
-type enabledOption struct {
-	Enabled bool
-}
-
-type hibernationOptions struct {
-	Configured bool
-}
-
-type maintenanceOptions struct {
-	AutoRecovery string
-}
-
-type networkPerformance struct {
-	BandwidthWeighting string
-}
-
 type creditSpecification struct {
 	CpuCredits string
 }
 
-type licenseSpecification struct {
-	LicenseConfigurationArn string
-}
-
 type placement struct {
-	Affinity             string
-	AvailabilityZone     string
-	AvailabilityZoneId   string
-	GroupId              string
-	GroupName            string
-	HostId               string
-	HostResourceGroupArn string
-	PartitionNumber      *int
-	SpreadDomain         string
-	Tenancy              string
+	AvailabilityZone   string
+	AvailabilityZoneId string
+	GroupName          string
+	Tenancy            string
+	Rest               object
 }
 
 type marketOptions struct {
-	MarketType  string
-	SpotOptions *spotOptions
-}
-
-type spotOptions struct {
-	MaxPrice                     string
-	SpotInstanceType             string
-	InstanceInterruptionBehavior string
+	MarketType string
+	Rest       object
 }
 
 type reservationSpec struct {
@@ -102,60 +60,43 @@ type reservationTarget struct {
 }
 
 type cpuOptions struct {
-	CoreCount            *int
-	ThreadsPerCore       *int
-	AmdSevSnp            string
-	NestedVirtualization string
+	CoreCount      *int
+	ThreadsPerCore *int
+	Rest           object
 }
 
 type metadataOptions struct {
-	HttpTokens              string
-	HttpPutResponseHopLimit *int
-	HttpEndpoint            string
-	HttpProtocolIpv6        string
-	InstanceMetadataTags    string
-}
-
-type privateDNSOptions struct {
-	HostnameType                    string
-	EnableResourceNameDnsARecord    *bool
-	EnableResourceNameDnsAAAARecord *bool
+	HttpEndpoint         string
+	InstanceMetadataTags string
+	Rest                 object
 }
 
 type blockDevice struct {
-	DeviceName  string
-	VirtualName string
-	Ebs         *ebsDevice
-	NoDevice    string
+	DeviceName string
+	Ebs        *ebsDevice
+	Rest       object
 }
 
 type ebsDevice struct {
-	Encrypted           *bool
 	DeleteOnTermination *bool
-	Iops                *int
+	Encrypted           *bool
 	KmsKeyId            string
 	SnapshotId          string
 	VolumeSize          *int
 	VolumeType          string
-	Throughput          *int
+	Rest                object
 }
 
 type networkInterface struct {
-	AssociateCarrierIpAddress      *bool
-	AssociatePublicIpAddress       *bool
-	DeleteOnTermination            *bool
-	Description                    string
-	DeviceIndex                    *int
-	Groups                         []string
-	InterfaceType                  string
-	NetworkInterfaceId             string
-	PrivateIpAddress               string
-	SecondaryPrivateIpAddressCount *int
-	SubnetId                       string
-	NetworkCardIndex               *int
-	EnaQueueCount                  *int
-	Ipv6AddressCount               *int
-	PrimaryIpv6                    *bool
+	AssociatePublicIpAddress *bool
+	DeviceIndex              *int
+	Groups                   []string
+	InterfaceType            string
+	NetworkCardIndex         *int
+	NetworkInterfaceId       string
+	PrivateIpAddress         string
+	SubnetId                 string
+	Rest                     object
 }
 
 // override returns d with every parameter that over gives; EC2 replaces a parameter of the launch

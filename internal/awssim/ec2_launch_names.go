@@ -48,51 +48,18 @@ func (r *region) checkNames(o launchOrder) error {
 	return nil
 }
 
-type describeKeyPairsInput struct {
-	KeyNames         []string
-	KeyPairIds       []string
-	Filters          []filter
-	IncludePublicKey bool
-}
-
-func (s *Sim) describeKeyPairs(c *call, in *describeKeyPairsInput) (any, error) {
-	items, err := byID(c.region.keyPairs, in.KeyPairIds, func(k KeyPairScenario) string { return k.ID }, func(id string) error {
-		return apiErrorf("InvalidKeyPair.NotFound", "The key pair ID '%s' does not exist", id)
-	})
-	if err == nil {
-		items, err = byID(items, in.KeyNames, func(k KeyPairScenario) string { return k.Name }, keyPairNotFound)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var all []object
-	for _, k := range items {
+func (s *Sim) keyPairObjects(c *call) (all []object) {
+	for _, k := range c.region.keyPairs {
 		all = append(all, object{"KeyPairId": k.ID, "KeyType": "ed25519", "KeyName": k.Name})
 	}
-	all, _, err = list(c, listing{Filters: in.Filters}, 1, len(all), true, "key-name key-pair-id", all)
-	return object{"KeyPairs": all}, err
+	return all
 }
 
-type describePlacementGroupsInput struct {
-	GroupNames []string
-	GroupIds   []string
-	Filters    []filter
-}
-
-func (s *Sim) describePlacementGroups(c *call, in *describePlacementGroupsInput) (any, error) {
-	items, err := byID(c.region.placementGroups, in.GroupIds, func(g PlacementGroupScenario) string { return g.ID }, placementGroupUnknown)
-	if err == nil {
-		items, err = byID(items, in.GroupNames, func(g PlacementGroupScenario) string { return g.Name }, placementGroupUnknown)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var all []object
-	for _, g := range items {
+func (s *Sim) placementGroupObjects(c *call) (all []object) {
+	for _, g := range c.region.placementGroups {
 		all = append(all, object{"GroupId": g.ID, "GroupName": g.Name, "GroupArn": s.placementGroupARN(c.Region, g.Name), "State": "available", "Strategy": g.Strategy})
 	}
-	all, _, err = list(c, listing{Filters: in.Filters}, 1, len(all), true, "group-name strategy state", all)
-	return object{"PlacementGroups": all}, err
+	return all
 }
 
 func (s *Sim) placementGroupARN(region, name string) string {

@@ -24,11 +24,11 @@ type templateVersion struct {
 	data        templateData
 }
 
-// templateData is launchData with the tags for the things launched.
+// templateData is launchData with the tags for the things launched, and what is only given back.
 type templateData struct {
 	launchData
-	RamDiskId         string
 	TagSpecifications []tagSpecification
+	Rest              object
 }
 
 func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
@@ -140,27 +140,13 @@ func (s *Sim) deleteLaunchTemplate(c *call, in *deleteLaunchTemplateInput) (any,
 	return object{"LaunchTemplate": s.wireTemplate(t)}, nil
 }
 
-type describeLaunchTemplatesInput struct {
-	LaunchTemplateIds   []string
-	LaunchTemplateNames []string
-	listing
-}
-
-func (s *Sim) describeLaunchTemplates(c *call, in *describeLaunchTemplatesInput) (any, error) {
-	id := func(t *launchTemplate) string { return t.id }
-	items, err := byID(shown(c.region, sortedValues(c.region.templates), id), in.LaunchTemplateIds, id, templateNotFound)
-	if err == nil {
-		items, err = byID(items, in.LaunchTemplateNames, func(t *launchTemplate) string { return t.name }, templateNameNotFound)
+func (s *Sim) templateObjects(c *call) (all []object) {
+	for _, t := range sortedValues(c.region.templates) {
+		if c.region.shows(t.id) {
+			all = append(all, s.wireTemplate(t))
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	var all []object
-	for _, t := range items {
-		all = append(all, s.wireTemplate(t))
-	}
-	part, next, err := list(c, in.listing, 1, 200, len(in.LaunchTemplateIds)+len(in.LaunchTemplateNames) > 0, "launch-template-name create-time tag", all)
-	return object{"LaunchTemplates": part, "NextToken": next}, err
+	return all
 }
 
 func (r *region) template(id, name string) (*launchTemplate, error) {

@@ -8,86 +8,34 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-type describeRegionsInput struct {
-	AllRegions  bool
-	RegionNames []string
-	Filters     []filter
-}
-
-func (s *Sim) describeRegions(c *call, in *describeRegionsInput) (any, error) {
-	var all []object
+func (s *Sim) regionObjects(c *call) (all []object) {
 	for _, name := range s.order {
-		r := s.regions[name]
-		named := slices.Contains(in.RegionNames, name)
-		if (len(in.RegionNames) > 0 && !named) || (r.optIn == "not-opted-in" && !in.AllRegions && !named) {
-			continue
-		}
-		all = append(all, object{"RegionName": name, "Endpoint": "ec2." + name + "." + capacity.AWSPartitionOf(name).Domain, "OptInStatus": r.optIn})
-	}
-	for _, name := range in.RegionNames {
-		if s.regions[name] == nil {
-			return nil, apiErrorf("InvalidParameterValue", "Invalid region provided: [%s]", name)
+		if r := s.regions[name]; r.optIn != "not-opted-in" || c.form.Get("AllRegions") == "true" {
+			all = append(all, object{"RegionName": name, "Endpoint": "ec2." + name + "." + capacity.AWSPartitionOf(name).Domain, "OptInStatus": r.optIn})
 		}
 	}
-	all, _, err := list(c, listing{Filters: in.Filters}, 1, len(all), true, "region-name endpoint opt-in-status", all)
-	return object{"Regions": all}, err
+	return all
 }
 
-type describeAvailabilityZonesInput struct {
-	AllAvailabilityZones bool
-	ZoneNames            []string
-	ZoneIds              []string
-	Filters              []filter
-}
-
-func (s *Sim) describeAvailabilityZones(c *call, in *describeAvailabilityZonesInput) (any, error) {
-	var all []object
+func (s *Sim) zoneObjects(c *call) (all []object) {
 	for _, z := range c.region.zones {
-		named := slices.Contains(in.ZoneNames, z.name) || slices.Contains(in.ZoneIds, z.id)
-		if len(in.ZoneNames)+len(in.ZoneIds) > 0 && !named || z.optIn == "not-opted-in" && !in.AllAvailabilityZones {
-			continue
-		}
-		all = append(all, object{"State": "available", "OptInStatus": z.optIn, "RegionName": c.Region, "ZoneName": z.name, "ZoneId": z.id,
-			"GroupName": c.Region, "NetworkBorderGroup": c.Region, "ZoneType": z.kind})
-	}
-	for _, name := range in.ZoneNames {
-		if _, err := c.region.zoneNamed(name); err != nil {
-			return nil, invalidZone(name)
+		if z.optIn != "not-opted-in" || c.form.Get("AllAvailabilityZones") == "true" {
+			all = append(all, object{"State": "available", "OptInStatus": z.optIn, "RegionName": c.Region, "ZoneName": z.name, "ZoneId": z.id,
+				"GroupName": c.Region, "NetworkBorderGroup": c.Region, "ZoneType": z.kind})
 		}
 	}
-	for _, id := range in.ZoneIds {
-		if c.region.zoneByID(id) == nil {
-			return nil, apiErrorf("InvalidParameterValue", "Invalid availability zone-id: [%s]", id)
-		}
-	}
-	all, _, err := list(c, listing{Filters: in.Filters}, 1, len(all), true, "zone-name zone-id zone-type opt-in-status region-name group-name state", all)
-	return object{"AvailabilityZones": all}, err
+	return all
 }
 
-func invalidZone(name string) error {
-	return apiErrorf("InvalidParameterValue", "Invalid availability zone: [%s]", name)
-}
-
-type describeSubnetsInput struct {
-	SubnetIds []string
-	listing
-}
-
-func (s *Sim) describeSubnets(c *call, in *describeSubnetsInput) (any, error) {
-	items, err := byID(c.region.subnets, in.SubnetIds, func(sn *subnet) string { return sn.id }, subnetNotFound)
-	if err != nil {
-		return nil, err
-	}
-	var all []object
-	for _, sn := range items {
+func (s *Sim) subnetObjects(c *call) (all []object) {
+	for _, sn := range c.region.subnets {
 		all = append(all, object{
 			"SubnetId": sn.id, "SubnetArn": s.arn("ec2", c.Region, "subnet/"+sn.id), "VpcId": sn.vpc, "State": "available", "CidrBlock": sn.prefix.String(),
 			"AvailableIpAddressCount": c.region.freeAddresses(sn), "AvailabilityZone": sn.zone.name, "AvailabilityZoneId": sn.zone.id,
 			"DefaultForAz": false, "MapPublicIpOnLaunch": sn.public, "OwnerId": s.scenario.Account, "Tags": c.region.fixedTags[sn.id],
 		})
 	}
-	part, next, err := list(c, in.listing, 5, 1000, len(in.SubnetIds) > 0, "subnet-id vpc-id availability-zone availability-zone-id cidr-block state tag", all)
-	return object{"Subnets": part, "NextToken": next}, err
+	return all
 }
 
 func subnetNotFound(id string) error {
@@ -145,37 +93,18 @@ func (r *region) checkAddress(sn *subnet, address string) error {
 	return nil
 }
 
-type describeSecurityGroupsInput struct {
-	GroupIds   []string
-	GroupNames []string
-	listing
-}
-
-func (s *Sim) describeSecurityGroups(c *call, in *describeSecurityGroupsInput) (any, error) {
-	items, err := byID(c.region.groups, in.GroupIds, func(g SecurityGroupScenario) string { return g.ID }, groupNotFound)
-	if err == nil {
-		items, err = byID(items, in.GroupNames, func(g SecurityGroupScenario) string { return g.Name }, groupNameNotFound)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var all []object
-	for _, g := range items {
+func (s *Sim) securityGroupObjects(c *call) (all []object) {
+	for _, g := range c.region.groups {
 		all = append(all, object{"GroupId": g.ID, "GroupName": g.Name, "Description": g.Name, "VpcId": g.VPC, "OwnerId": s.scenario.Account,
 			"Tags": c.region.fixedTags[g.ID], "IpPermissions": s.permissions(g, false), "IpPermissionsEgress": s.permissions(g, true)})
 	}
-	part, next, err := list(c, in.listing, 5, 1000, len(in.GroupIds)+len(in.GroupNames) > 0, "group-id group-name vpc-id tag", all)
-	return object{"SecurityGroups": part, "NextToken": next}, err
+	return all
 }
 
 func groupNotFound(id string) error {
 	if !wellFormed(id, "sg") {
 		return apiErrorf("InvalidGroupId.Malformed", "Invalid id: \"%s\" (expecting \"sg-...\")", id)
 	}
-	return groupNameNotFound(id)
-}
-
-func groupNameNotFound(id string) error {
 	return apiErrorf("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
 }
 

@@ -43,10 +43,6 @@ func (s *Sim) wireReservation(r *region, res *reservation) object {
 		if s.scenario.ScheduledCount {
 			w["TotalInstanceCount"] = res.count
 		}
-		if s.scenario.HideScheduledZone {
-			delete(w, "AvailabilityZone")
-			delete(w, "AvailabilityZoneId")
-		}
 	}
 	switch res.kind {
 	case kindBlock:
@@ -60,25 +56,11 @@ func (s *Sim) wireReservation(r *region, res *reservation) object {
 	return w
 }
 
-type describeCapacityReservationsInput struct {
-	CapacityReservationIds []string
-	listing
-}
-
-func (s *Sim) describeCapacityReservations(c *call, in *describeCapacityReservationsInput) (any, error) {
-	ids := in.CapacityReservationIds
-	found, err := byID(c.region.shownReservations(), ids, func(res *reservation) string { return res.ID }, reservationNotFound)
-	if err != nil {
-		return nil, err
+func (s *Sim) reservationObjects(c *call) (all []object) {
+	for _, res := range c.region.shownReservations() {
+		all = append(all, s.wireReservation(c.region, res))
 	}
-	items := make([]object, len(found))
-	for i, res := range found {
-		items[i] = s.wireReservation(c.region, res)
-	}
-	// EC2 has no filter for the kind of reservation nor for the zone id.
-	part, next, err := list(c, in.listing, 1, 1000, len(ids) > 0, "instance-type owner-id instance-platform availability-zone tenancy "+
-		"outpost-arn placement-group-arn state start-date end-date end-date-type instance-match-criteria tag", items)
-	return object{"CapacityReservations": part, "NextToken": next}, err
+	return all
 }
 
 type createCapacityReservationInput struct {
@@ -114,17 +96,12 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 		now := s.now.Truncate(time.Second)
 		res := &reservation{
 			ID: s.newID("cr"), kind: kindODCR, Type: in.InstanceType, zone: z, zoneName: z.name, count: in.InstanceCount,
-			state: "pending", platform: in.InstancePlatform, tenancy: cmp.Or(in.Tenancy, "default"),
+			state: "active", platform: in.InstancePlatform, tenancy: cmp.Or(in.Tenancy, "default"),
 			match: cmp.Or(in.InstanceMatchCriteria, "open"), created: now, start: now, end: in.EndDate,
 			owner: s.scenario.Account, tags: tags, placementGroup: groupOfARN(in.PlacementGroupArn),
 		}
 		c.region.reservations[res.ID] = res
 		c.region.hide(res.ID, s.lag.reservations)
-		s.later(time.Duration(s.scenario.PendingDelay), func() {
-			if res.state == "pending" {
-				res.state = "active"
-			}
-		})
 		s.followEnd(c.region, res)
 		return func() (any, error) { return object{"CapacityReservation": s.wireReservation(c.region, res)}, nil }, nil
 	})
@@ -140,7 +117,7 @@ func (r *region) askedZone(name, id string) (*zone, error) {
 			return z, nil
 		}
 	}
-	return nil, invalidZone(cmp.Or(name, id))
+	return nil, apiErrorf("InvalidParameterValue", "Invalid availability zone: [%s]", cmp.Or(name, id))
 }
 
 func (s *Sim) checkODCR(r *region, z *zone, in *createCapacityReservationInput) error {

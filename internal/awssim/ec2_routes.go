@@ -25,13 +25,11 @@ type RouteScenario struct {
 
 // VPCEndpointScenario is a VPC endpoint for a service of AWS.
 type VPCEndpointScenario struct {
-	ID      string `toml:"id"`
-	VPC     string `toml:"vpc"`
-	Service string `toml:"service"` // such as pcs, ec2, s3, logs
-	Type    string `toml:"type"`    // Interface (default), Gateway
-	State   string `toml:"state"`   // default available
-	// OwnName: private DNS is off, so the service's usual name does not lead to the endpoint.
-	OwnName        bool     `toml:"own_name"`
+	ID             string   `toml:"id"`
+	VPC            string   `toml:"vpc"`
+	Service        string   `toml:"service"`         // such as pcs, ec2, s3, logs
+	Type           string   `toml:"type"`            // Interface (default), Gateway
+	State          string   `toml:"state"`           // default available
 	RouteTables    []string `toml:"route_tables"`    // of a gateway
 	Subnets        []string `toml:"subnets"`         // of an interface
 	SecurityGroups []string `toml:"security_groups"` // of an interface
@@ -78,11 +76,6 @@ func (r *region) routesOf(sn *subnet) RouteTableScenario {
 	return main
 }
 
-type describeRouteTablesInput struct {
-	RouteTableIds []string
-	listing
-}
-
 // wire is a route as EC2 shows it.
 func (route RouteScenario) wire() object {
 	w := object{"State": cmp.Or(route.State, "active"), "Origin": "CreateRoute"}
@@ -101,15 +94,8 @@ func (route RouteScenario) wire() object {
 	return w
 }
 
-func (s *Sim) describeRouteTables(c *call, in *describeRouteTablesInput) (any, error) {
-	items, err := byID(c.region.routeTables, in.RouteTableIds, func(t RouteTableScenario) string { return t.ID }, func(id string) error {
-		return apiErrorf("InvalidRouteTableID.NotFound", "The routeTable ID '%s' does not exist", id)
-	})
-	if err != nil {
-		return nil, err
-	}
-	var all []object
-	for _, t := range items {
+func (s *Sim) routeTableObjects(c *call) (all []object) {
+	for _, t := range c.region.routeTables {
 		var associations []object
 		add := func(subnet string, main bool) {
 			associations = append(associations, object{"RouteTableAssociationId": fmt.Sprintf("rtbassoc-%017x", len(associations)), "RouteTableId": t.ID,
@@ -134,32 +120,16 @@ func (s *Sim) describeRouteTables(c *call, in *describeRouteTablesInput) (any, e
 		}
 		all = append(all, object{"RouteTableId": t.ID, "VpcId": t.VPC, "OwnerId": s.scenario.Account, "Associations": associations, "Routes": routes})
 	}
-	part, next, err := list(c, in.listing, 5, 100, len(in.RouteTableIds) > 0, "vpc-id route-table-id association.main=Associations.Main "+
-		"association.subnet-id=Associations.SubnetId", all)
-	return object{"RouteTables": part, "NextToken": next}, err
+	return all
 }
 
-type describeVPCEndpointsInput struct {
-	VpcEndpointIds []string
-	listing
-}
-
-func (s *Sim) describeVPCEndpoints(c *call, in *describeVPCEndpointsInput) (any, error) {
-	items, err := byID(c.region.endpoints, in.VpcEndpointIds, func(e VPCEndpointScenario) string { return e.ID }, func(id string) error {
-		return apiErrorf("InvalidVpcEndpointId.NotFound", "The Vpc Endpoint Id '%s' does not exist", id)
-	})
-	if err != nil {
-		return nil, err
-	}
-	var all []object
-	for _, e := range items {
+func (s *Sim) endpointObjects(c *call) (all []object) {
+	for _, e := range c.region.endpoints {
 		all = append(all, object{
 			"VpcEndpointId": e.ID, "VpcEndpointType": e.Type, "VpcId": e.VPC, "ServiceName": "com.amazonaws." + c.Region + "." + e.Service,
-			"State": e.State, "PrivateDnsEnabled": e.Type == "Interface" && !e.OwnName, "RouteTableIds": e.RouteTables, "SubnetIds": e.Subnets,
+			"State": e.State, "PrivateDnsEnabled": e.Type == "Interface", "RouteTableIds": e.RouteTables, "SubnetIds": e.Subnets,
 			"Groups": c.region.groupObjects(e.SecurityGroups), "OwnerId": s.scenario.Account,
 		})
 	}
-	part, next, err := list(c, in.listing, 1, 1000, len(in.VpcEndpointIds) > 0,
-		"vpc-id vpc-endpoint-id vpc-endpoint-type vpc-endpoint-state=State service-name", all)
-	return object{"VpcEndpoints": part, "NextToken": next}, err
+	return all
 }

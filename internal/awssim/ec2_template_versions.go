@@ -33,6 +33,10 @@ func (s *Sim) createLaunchTemplateVersion(c *call, in *createLaunchTemplateVersi
 				return nil, err
 			}
 			data.launchData = source.data.override(data.launchData)
+			rest := object{}
+			maps.Copy(rest, source.data.Rest)
+			maps.Copy(rest, data.Rest)
+			data.Rest = rest
 			if len(data.TagSpecifications) == 0 {
 				data.TagSpecifications = source.data.TagSpecifications
 			}

@@ -5,27 +5,11 @@ import (
 	"fmt"
 )
 
-type describeReservationTopologyInput struct {
-	CapacityReservationIds []string
-	listing
-}
-
-// mostTopologies are reservations of one call: SDK documentation of DescribeCapacityReservationTopology.
-const mostTopologies = 10
-
-// describeReservationTopology lists the network nodes of reservations, from the top of the network down. Reservations
+// reservationTopologies are the network nodes of reservations, from the top of the network down. Reservations
 // that are neither active nor pending have none. Here reservations of one type and zone share all nodes but the
 // lowest.
-func (s *Sim) describeReservationTopology(c *call, in *describeReservationTopologyInput) (any, error) {
-	if len(in.CapacityReservationIds) > mostTopologies {
-		return nil, apiErrorf("InvalidParameterValue", "The maximum number of Capacity Reservation IDs is %d", mostTopologies)
-	}
-	found, err := byID(c.region.shownReservations(), in.CapacityReservationIds, func(res *reservation) string { return res.ID }, reservationNotFound)
-	if err != nil {
-		return nil, err
-	}
-	var all []object
-	for _, res := range found {
+func (s *Sim) reservationTopologies(c *call) (all []object) {
+	for _, res := range c.region.shownReservations() {
 		w := s.wireReservation(c.region, res)
 		zone, _ := w["AvailabilityZoneId"].(string)
 		one := object{"CapacityReservationId": res.ID, "State": res.state, "InstanceType": res.Type, "AvailabilityZoneId": zone, "AvailabilityZone": w["AvailabilityZone"]}
@@ -34,8 +18,7 @@ func (s *Sim) describeReservationTopology(c *call, in *describeReservationTopolo
 		}
 		all = append(all, one)
 	}
-	part, next, err := list(c, in.listing, 1, mostTopologies, len(in.CapacityReservationIds) > 0, "availability-zone instance-type", all)
-	return object{"CapacityReservations": part, "NextToken": next}, err
+	return all
 }
 
 // networkNode is the id of a node of the network, as EC2 hashes it for each account.

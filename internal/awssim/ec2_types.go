@@ -15,16 +15,12 @@ type instanceType struct {
 func newInstanceType(t InstanceTypeScenario) *instanceType {
 	t.ThreadsPerCore = cmp.Or(t.ThreadsPerCore, 2)
 	t.Architecture = cmp.Or(t.Architecture, "x86_64")
-	t.GPUManufacturer = cmp.Or(t.GPUManufacturer, "NVIDIA")
 	if len(t.UsageClasses) == 0 {
 		t.UsageClasses = []string{"on-demand", "spot"}
 	}
 	made := &instanceType{t, network{cards: 1, perCard: 4}}
 	if known, ok := knownNetworks[t.Name]; ok {
 		made.network = known
-	}
-	if t.NetworkCards > 0 {
-		made.network = network{cards: t.NetworkCards, perCard: 2, efa: t.EFAInterfaces}
 	}
 	return made
 }
@@ -61,26 +57,15 @@ func (r *region) offeredTypes() []*instanceType {
 	return out
 }
 
-type describeInstanceTypesInput struct {
-	InstanceTypes []string
-	listing
-}
-
-func (s *Sim) describeInstanceTypes(c *call, in *describeInstanceTypesInput) (any, error) {
-	items, err := byID(c.region.offeredTypes(), in.InstanceTypes, func(t *instanceType) string { return t.Name }, func(name string) error {
-		return apiErrorf("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
-	})
-	if err != nil {
-		return nil, err
-	}
-	var all []object
-	for _, t := range items {
+func (s *Sim) typeObjects(c *call) (all []object) {
+	for _, t := range c.region.offeredTypes() {
 		all = append(all, t.wire())
 	}
-	part, next, err := list(c, in.listing, 5, 100, len(in.InstanceTypes) > 0, "instance-type current-generation bare-metal "+
-		"supported-usage-class=SupportedUsageClasses vcpu-info.default-vcpus=VCpuInfo.DefaultVCpus "+
-		"processor-info.supported-architecture=ProcessorInfo.SupportedArchitectures", all)
-	return object{"InstanceTypes": part, "NextToken": next}, err
+	return all
+}
+
+func typeNotFound(name string) error {
+	return apiErrorf("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
 }
 
 func (t *instanceType) wire() object {
@@ -111,20 +96,12 @@ func (t *instanceType) wire() object {
 	}
 	if t.GPUs > 0 {
 		w["GpuInfo"] = object{"TotalGpuMemoryInMiB": t.GPUs * t.GPUMemoryMiB, "Gpus": []object{
-			{"Name": t.GPUName, "Manufacturer": t.GPUManufacturer, "Count": t.GPUs, "MemoryInfo": object{"SizeInMiB": t.GPUMemoryMiB}}}}
+			{"Name": t.GPUName, "Manufacturer": "NVIDIA", "Count": t.GPUs, "MemoryInfo": object{"SizeInMiB": t.GPUMemoryMiB}}}}
 	}
 	if t.NeuronDevices > 0 {
 		w["NeuronInfo"] = object{"NeuronDevices": []object{{"Count": t.NeuronDevices, "Name": t.NeuronName}}}
 	}
 	return w
-}
-
-type describeImagesInput struct {
-	ImageIds          []string
-	Owners            []string
-	IncludeDeprecated bool
-	IncludeDisabled   bool
-	listing
 }
 
 // rootDevice is the name of every image's root volume.
@@ -136,19 +113,11 @@ func (i ImageScenario) rootVolume() blockDevice {
 	return blockDevice{DeviceName: rootDevice, Ebs: &ebsDevice{DeleteOnTermination: &on, SnapshotId: "snap-" + strings.TrimPrefix(i.ID, "ami-"), VolumeSize: &size, VolumeType: "gp3"}}
 }
 
-func (s *Sim) describeImages(c *call, in *describeImagesInput) (any, error) {
-	items, err := byID(c.region.images, in.ImageIds, func(i ImageScenario) string { return i.ID }, imageNotFound)
-	if err != nil {
-		return nil, err
-	}
-	if len(in.Owners) > 0 {
-		items = slices.DeleteFunc(slices.Clone(items), func(i ImageScenario) bool {
-			owner := cmp.Or(i.Owner, s.scenario.Account)
-			return !slices.Contains(in.Owners, owner) && !(owner == s.scenario.Account && slices.Contains(in.Owners, "self"))
-		})
-	}
-	var all []object
-	for _, i := range items {
+func (s *Sim) imageObjects(c *call) (all []object) {
+	for _, i := range c.region.images {
+		if c.form.Get("Owner.1") == "self" && i.Owner != "" {
+			continue
+		}
 		owner, alias := cmp.Or(i.Owner, s.scenario.Account), ""
 		if i.Owner == ownedByAWS {
 			owner, alias = accountOfAWS, i.Owner
@@ -160,8 +129,7 @@ func (s *Sim) describeImages(c *call, in *describeImagesInput) (any, error) {
 			"BlockDeviceMappings": []blockDevice{i.rootVolume()}, "Tags": c.region.fixedTags[i.ID],
 		})
 	}
-	part, next, err := list(c, in.listing, 1, 1000, len(in.ImageIds) > 0, "image-id name architecture owner-id state tag", all)
-	return object{"Images": part, "NextToken": next}, err
+	return all
 }
 
 // Owners of images that EC2 names by an alias.

@@ -219,11 +219,7 @@ func (s *Sim) followEnd(r *region, res *reservation) {
 			s.evict(r, res, "Server.CapacityBlockExpired") // EC2 documents no reason code for it
 		}))
 	}
-	late := time.Duration(0)
-	if res.kind == kindODCR {
-		late = time.Duration(s.scenario.EndDelay)
-	}
-	s.at(end.Add(late), unless(func() { s.finish(r, res, "expired") }))
+	s.at(end, unless(func() { s.finish(r, res, "expired") }))
 }
 
 // reclaimLead is how long before the end of a block EC2 begins to terminate its instances

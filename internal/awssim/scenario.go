@@ -26,23 +26,20 @@ type Scenario struct {
 	Account string `toml:"account"` // twelve digits; the account of the caller
 	Home    string `toml:"home"`    // the region that Sim.Env names; default: the first one
 
-	ReclaimLead       Duration `toml:"reclaim_lead"`        // how long before its end EC2 begins to take back a block; 30m
-	PaymentDelay      Duration `toml:"payment_delay"`       // from purchase to payment
-	FailPayments      bool     `toml:"fail_payments"`       // every payment fails
-	BootDelay         Duration `toml:"boot_delay"`          // how long an instance stays pending
-	ShutdownDelay     Duration `toml:"shutdown_delay"`      // how long it stays shutting-down
-	CleanupDelay      Duration `toml:"cleanup_delay"`       // from terminated until its place in a reservation is free
-	PendingDelay      Duration `toml:"pending_delay"`       // how long a new ODCR stays pending
-	EndDelay          Duration `toml:"end_delay"`           // how long after its end an ODCR goes on; EC2 takes up to an hour
-	PCSDelay          Duration `toml:"pcs_delay"`           // how long PCS takes to create, update or delete
-	ScheduledCount    bool     `toml:"scheduled_count"`     // a block that is not open yet reports its size; EC2 may report 0
-	HideScheduledZone bool     `toml:"hide_scheduled_zone"` // a block that is not open yet reports no zone, as EC2 may
-	HideLaunchStatus  bool     `toml:"hide_launch_status"`  // reservations of UltraServers report no launch status
-	Throttle          bool     `toml:"throttle"`            // EC2's request buckets per API and region
-	NewOfferingIDs    bool     `toml:"new_offering_ids"`    // every search shows the blocks for sale under other ids
-	OfferingIDsLast   Duration `toml:"offering_ids_last"`   // how long an id that was shown can be bought; default: as long as the block is for sale
-	PageSize          int      `toml:"page_size"`           // EC2 puts no more on a page, and nothing on the first one; default: as many as are asked for
-	ClockOffset       Duration `toml:"clock_offset"`        // how far its clock is before the one that it was given, such as the machine's
+	ReclaimLead      Duration `toml:"reclaim_lead"`       // how long before its end EC2 begins to take back a block; 30m
+	PaymentDelay     Duration `toml:"payment_delay"`      // from purchase to payment
+	FailPayments     bool     `toml:"fail_payments"`      // every payment fails
+	BootDelay        Duration `toml:"boot_delay"`         // how long an instance stays pending
+	ShutdownDelay    Duration `toml:"shutdown_delay"`     // how long it stays shutting-down
+	CleanupDelay     Duration `toml:"cleanup_delay"`      // from terminated until its place in a reservation is free
+	PCSDelay         Duration `toml:"pcs_delay"`          // how long PCS takes to create, update or delete
+	ScheduledCount   bool     `toml:"scheduled_count"`    // a block that is not open yet reports its size; EC2 may report 0
+	HideLaunchStatus bool     `toml:"hide_launch_status"` // reservations of UltraServers report no launch status
+	Throttle         bool     `toml:"throttle"`           // EC2's request buckets per API and region
+	NewOfferingIDs   bool     `toml:"new_offering_ids"`   // every search shows the blocks for sale under other ids
+	OfferingIDsLast  Duration `toml:"offering_ids_last"`  // how long an id that was shown can be bought; default: as long as the block is for sale
+	PageSize         int      `toml:"page_size"`          // EC2 puts no more on a page, and nothing on the first one; default: as many as are asked for
+	ClockOffset      Duration `toml:"clock_offset"`       // how far its clock is before the one that it was given, such as the machine's
 
 	Lag           Lag                    `toml:"lag"`
 	InstanceTypes []InstanceTypeScenario `toml:"instance_type"`
@@ -53,22 +50,19 @@ type Scenario struct {
 
 // InstanceTypeScenario is one instance type, the same in every region that has capacity of it.
 type InstanceTypeScenario struct {
-	Name            string   `toml:"name"`
-	VCPUs           int      `toml:"vcpus"`
-	ThreadsPerCore  int      `toml:"threads_per_core"` // default 2
-	MemoryMiB       int64    `toml:"memory_mib"`
-	GPUs            int      `toml:"gpus"`
-	GPUName         string   `toml:"gpu_name"`
-	GPUManufacturer string   `toml:"gpu_manufacturer"` // default NVIDIA
-	GPUMemoryMiB    int      `toml:"gpu_memory_mib"`   // of one GPU
-	NeuronDevices   int      `toml:"neuron_devices"`
-	NeuronName      string   `toml:"neuron_name"`
-	Architecture    string   `toml:"architecture"`  // default x86_64
-	UsageClasses    []string `toml:"usage_classes"` // default on-demand and spot
-	NetworkCards    int      `toml:"network_cards"` // default: as in AWS for the types that the simulator knows, else 1 card without EFA
-	CardTypes       bool     `toml:"card_types"`    // DescribeInstanceTypes says which interfaces each network card takes
-	EFAInterfaces   int      `toml:"efa_interfaces"`
-	Price           float64  `toml:"price"` // USD per hour on demand
+	Name           string   `toml:"name"`
+	VCPUs          int      `toml:"vcpus"`
+	ThreadsPerCore int      `toml:"threads_per_core"` // default 2
+	MemoryMiB      int64    `toml:"memory_mib"`
+	GPUs           int      `toml:"gpus"`
+	GPUName        string   `toml:"gpu_name"`
+	GPUMemoryMiB   int      `toml:"gpu_memory_mib"` // of one GPU
+	NeuronDevices  int      `toml:"neuron_devices"`
+	NeuronName     string   `toml:"neuron_name"`
+	Architecture   string   `toml:"architecture"`  // default x86_64
+	UsageClasses   []string `toml:"usage_classes"` // default on-demand and spot
+	CardTypes      bool     `toml:"card_types"`    // DescribeInstanceTypes says which interfaces each network card takes
+	Price          float64  `toml:"price"`         // USD per hour on demand
 }
 
 // RegionScenario is one region.

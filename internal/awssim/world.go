@@ -190,15 +190,6 @@ func (r *region) zoneNamed(name string) (*zone, error) {
 	return nil, fmt.Errorf("no zone %q", name)
 }
 
-func (r *region) zoneByID(id string) *zone {
-	for _, z := range r.zones {
-		if z.id == id {
-			return z
-		}
-	}
-	return nil
-}
-
 func (r *region) vpc(id string) *VPCScenario {
 	for i := range r.vpcs {
 		if r.vpcs[i].ID == id {

@@ -76,7 +76,7 @@ func membersOf(v reflect.Value, into map[string]reflect.Value) bool {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.Anonymous {
+			if f := v.Type().Field(i); f.Anonymous || f.Name == "Rest" {
 				membersOf(v.Field(i), into)
 			} else {
 				keep(f.Name, v.Field(i))
@@ -131,7 +131,7 @@ func escaped(text string) string {
 
 // DecodeForm fills the struct that into points to from the parameters of a request that [CheckForm] has passed. Its
 // fields have the names that the service model gives the members; optional scalars whose zero value means something
-// are pointers. It returns the parameters for which there is no field, sorted.
+// are pointers. A last field Rest, a map, takes the members for which there is no field. It returns the parameters for which there is no field, sorted.
 func DecodeForm(service, operation string, form url.Values, into any) (left []string) {
 	shapes := recordedShapes()[service]
 	d := decoder{checker{shapes: shapes}, maps.Clone(form)}
@@ -166,6 +166,12 @@ func (d *decoder) structure(prefix, typ string, v reflect.Value) {
 			d.structure(prefix, typ, v.Field(i))
 			continue
 		}
+		if f.Name == "Rest" {
+			if rest := d.object(prefix, typ); len(rest) > 0 {
+				v.Field(i).Set(reflect.ValueOf(rest))
+			}
+			continue
+		}
 		member, known := d.shapes.structures[typ].find(func(m memberShape) bool { return m.name == f.Name })
 		if !known {
 			panic(typ + " has no member " + f.Name)
@@ -174,6 +180,33 @@ func (d *decoder) structure(prefix, typ string, v reflect.Value) {
 			d.value(name, member.typ, v.Field(i))
 		}
 	}
+}
+
+// object has the members of a structure that the request gives, and that no field has taken.
+func (d *decoder) object(prefix, typ string) map[string]any {
+	members := map[string]any{}
+	for _, m := range d.shapes.structures[typ].members {
+		if name := prefix + d.formName(m); d.has(name) {
+			members[m.name] = d.any(name, m.typ)
+		}
+	}
+	return members
+}
+
+func (d *decoder) any(name, typ string) any {
+	if d.shapes.structures[typ] != nil {
+		return d.object(name+".", typ)
+	}
+	if list, isList := d.shapes.lists[typ]; isList {
+		var items []any
+		for i := 1; d.has(fmt.Sprintf("%s.%d", name, i)); i++ {
+			items = append(items, d.any(fmt.Sprintf("%s.%d", name, i), list.item))
+		}
+		return items
+	}
+	text := d.rest.Get(name)
+	delete(d.rest, name)
+	return text // which CheckForm has seen to be of the type
 }
 
 func (d *decoder) value(name, typ string, v reflect.Value) {
