@@ -51,68 +51,36 @@ func (p Problem) String() string {
 	return "problem: " + p.Text()
 }
 
-// Said holds problems by the person who has to act: as sentences for people, and as values in Details.
-type Said struct {
-	// Problems need an administrator.
-	Problems []string `json:"problems,omitzero"`
-	// UserProblems need the owner of a job.
-	UserProblems []string `json:"user_problems,omitzero"`
-	// Notes need nobody to act.
-	Notes []string `json:"notes,omitzero"`
-	// Details are all the problems above with their codes. Older versions did not write them.
-	Details []Problem `json:"problem_details,omitzero"`
-}
+// Problems are what people should know, each once.
+type Problems []Problem
 
 // Add appends problems that are not in the list yet.
-func (s *Said) Add(problems ...Problem) {
+func (ps *Problems) Add(problems ...Problem) {
 	for _, p := range problems {
-		list := s.list(p.Severity)
-		if text := p.Text(); !slices.Contains(*list, text) {
-			*list = append(*list, text)
-			s.Details = append(s.Details, p)
+		same := func(o Problem) bool { return o.Severity == p.Severity && o.Sentence == p.Sentence && o.Fix == p.Fix }
+		if !slices.ContainsFunc(*ps, same) {
+			*ps = append(*ps, p)
 		}
 	}
 }
+
+// order is that of All; an unknown severity needs an administrator.
+func (s Severity) order() int { return slices.Index([]Severity{User, Note}, s) }
 
 // All returns the problems, administrators' first.
-func (s *Said) All() []Problem {
-	type key struct {
-		severity Severity
-		text     string
-	}
-	details := map[key]Problem{}
-	for _, p := range s.Details {
-		details[key{p.Severity, p.Text()}] = p
-	}
-	var all []Problem
-	for _, severity := range []Severity{Admin, User, Note} {
-		for _, text := range *s.list(severity) {
-			p, ok := details[key{severity, text}]
-			if !ok {
-				p = Problem{Severity: severity, Sentence: text}
-			}
-			all = append(all, p)
+func (ps Problems) All() Problems {
+	byOrder := func(a, b Problem) int { return a.Severity.order() - b.Severity.order() }
+	return append(Problems{}, slices.SortedStableFunc(slices.Values(ps), byOrder)...)
+}
+
+// Of returns what is said to those who have to act.
+func (ps Problems) Of(severity Severity) (texts []string) {
+	for _, p := range ps {
+		if p.Severity.order() == severity.order() {
+			texts = append(texts, p.Text())
 		}
 	}
-	return all
-}
-
-// Copy is a copy without nil lists, so JSON shows them all.
-func (s *Said) Copy() Said {
-	out := Said{Problems: []string{}, UserProblems: []string{}, Notes: []string{}, Details: []Problem{}}
-	out.Add(s.All()...)
-	return out
-}
-
-// list is the list for a severity; an unknown severity needs an administrator.
-func (s *Said) list(severity Severity) *[]string {
-	switch severity {
-	case User:
-		return &s.UserProblems
-	case Note:
-		return &s.Notes
-	}
-	return &s.Problems
+	return texts
 }
 
 // Subject is what an action or a problem is about; an unused field is "".

@@ -104,12 +104,12 @@ func TestSlice(t *testing.T) {
 	whole := twoBlocks(onlyA, func(s *Snapshot) {
 		s.Partitions = append(s.Partitions, Partition{Name: "other"})
 		s.Reservations[0].Tags = map[string]string{RequestedQuantityTag: "4", "team": "nlp"}
-		s.Former, s.Said.Problems = s.Partitions[1:], []string{"x"}
+		s.Former, s.Problems = s.Partitions[1:], Problems{{Sentence: "x"}}
 		s.Walls.Associations = []Association{{Account: "all"}, {Account: "here", Partition: "gpu"}, {Account: "there", Partition: "other"}}
 	})
 	s := whole.Slice("gpu")
 	if len(s.Partitions) != 1 || s.Partitions[0].Name != "gpu" || len(s.Reservations) != 1 || s.Reservations[0].ID != blockA.ID || len(s.Reservations[0].Tags) != 1 ||
-		s.Reservations[0].Tags[RequestedQuantityTag] != "4" || s.Former != nil || s.Said.Problems != nil || len(s.Walls.Associations) != 2 || s.Walls.Associations[1].Account != "here" {
+		s.Reservations[0].Tags[RequestedQuantityTag] != "4" || s.Former != nil || s.Problems != nil || len(s.Walls.Associations) != 2 || s.Walls.Associations[1].Account != "here" {
 		t.Errorf("%+v", s)
 	}
 	if len(whole.Partitions) != 2 || len(whole.Reservations) != 2 || len(whole.Reservations[0].Tags) != 2 || len(whole.Walls.Associations) != 3 || whole.Former == nil {

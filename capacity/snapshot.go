@@ -54,8 +54,8 @@ type Snapshot struct {
 	Orphans []Orphan `json:"orphans,omitempty"`
 	// Leftovers are things of ours that no settings name, as of the last listing.
 	Leftovers []Leftover `json:"leftovers,omitempty"`
-	// Said is what the pass could not read or do, and what people should know.
-	Said
+	// Problems are what the pass could not read or do, and what people should know.
+	Problems `json:"problems,omitempty"`
 }
 
 // Submit says how strict the submission path is.
@@ -261,7 +261,7 @@ func (s *Snapshot) Slice(partition string) *Snapshot {
 	}
 	out := *s
 	out.Partitions, out.Reservations = []Partition{p}, nil
-	out.Former, out.Missing, out.Orphans, out.Said = nil, nil, nil, Said{}
+	out.Former, out.Missing, out.Orphans, out.Problems = nil, nil, nil, nil
 	out.Walls.Associations = slices.DeleteFunc(slices.Clone(s.Walls.Associations), func(a Association) bool {
 		return a.Partition != "" && a.Partition != partition
 	})

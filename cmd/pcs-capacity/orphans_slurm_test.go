@@ -128,7 +128,7 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	if got, want := seen(snap), ids(older, off, unknown, soonUp); !slices.Equal(got, want) || len(ended) != 0 {
 		t.Fatalf("seen once: %v, want %v; ended %v", snap.Orphans, want, ended)
 	}
-	if text := strings.Join(append(snap.Problems, snap.Notes...), "\n"); !strings.Contains(text, "instance "+off.ID+" (gpu-4) holds a place in "+block+": Slurm has powered the node down") ||
+	if text := strings.Join(append(snap.Of(capacity.Admin), snap.Of(capacity.Note)...), "\n"); !strings.Contains(text, "instance "+off.ID+" (gpu-4) holds a place in "+block+": Slurm has powered the node down") ||
 		!strings.Contains(text, "instance "+unknown.ID+" (gpu-99) on demand: Slurm has no such node") ||
 		!strings.Contains(text, "instance "+older.ID+" (gpu-1) holds a place in "+block+": the node is up as another instance") ||
 		!strings.Contains(text, "instance "+others.ID+" (gpu-4) has the mark lab/0123456789abcdef, this cluster's is "+lab+"; nothing here ends it") ||

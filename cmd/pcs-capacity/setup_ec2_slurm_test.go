@@ -122,7 +122,7 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 	late := launch("b", "lt-0e200000000000a01", "gpu-9")
 	clock.Advance(6 * time.Minute)
 	r.expect()
-	if notes := r.document().Notes; !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, late+" (gpu-9)") }) {
+	if notes := r.document().Of(capacity.Note); !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, late+" (gpu-9)") }) {
 		t.Errorf("status: %q", notes)
 	}
 	clock.Advance(time.Minute)

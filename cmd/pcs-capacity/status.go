@@ -73,7 +73,7 @@ type statusDocument struct {
 	Region     string      `json:"region"`
 	Cluster    string      `json:"cluster,omitempty"`
 	Partitions []statusRow `json:"partitions"`
-	capacity.Said
+	capacity.Problems `json:"problems"`
 }
 
 // Run asks and shows, once or until it is interrupted.
@@ -122,7 +122,7 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 		Region:     snap.Region,
 		Cluster:    snap.Cluster,
 		Partitions: []statusRow{},
-		Said:       snap.Said.Copy(),
+		Problems:   snap.Problems,
 	}
 	doc.Add(lifecycle.Troubles(snap, jobs, records, now)...)
 	if written != nil {
@@ -138,11 +138,12 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 	for _, s := range lifecycle.Slots(snap, now) {
 		doc.Partitions = append(doc.Partitions, newStatusRow(s, cluster, jobs, now))
 	}
+	doc.Problems = doc.All()
 	if err := t.Show(doc, doc.Partitions); err != nil {
 		return err
 	}
 	if t.Format != terminal.JSON && t.Format != terminal.YAML {
-		for _, p := range doc.All() {
+		for _, p := range doc.Problems {
 			t.Say("%s", p)
 		}
 		sayAge(t, snap, written, answers, cluster != nil, now)
@@ -155,7 +156,7 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 
 // outcome is an error where something could not be asked, or needs an administrator.
 func (d *statusDocument) outcome(err error) error {
-	if err != nil || len(d.Problems) > 0 {
+	if err != nil || len(d.Of(capacity.Admin)) > 0 {
 		return errShown
 	}
 	return nil

@@ -20,15 +20,15 @@ func TestStatusIsRedForAdministratorsOnly(t *testing.T) {
 		red  bool
 		json string
 	}{
-		"nothing":                   {json: `{"problems":[],"user_problems":[],"notes":[],"problem_details":[]}`},
-		"what users and nobody do":  {said: []capacity.Problem{note, user}, json: `{"problems":[],"user_problems":["job 7 can never start"],"notes":["cr-9 has ended"],"problem_details":[{"severity":"note","message":"cr-9 has ended"},{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"}]}`},
-		"what an administrator has": {said: []capacity.Problem{user, admin}, red: true, json: `{"problems":["a host has failed; open a case"],"user_problems":["job 7 can never start"],"notes":[],"problem_details":[{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"},{"severity":"admin","message":"a host has failed","fix":"open a case"}]}`},
-		"what could not be asked":   {err: errors.New("no answer"), red: true, json: `{"problems":[],"user_problems":[],"notes":[],"problem_details":[]}`},
-		"one of no known severity":  {said: []capacity.Problem{{Sentence: "x"}}, red: true, json: `{"problems":["x"],"user_problems":[],"notes":[],"problem_details":[{"severity":"","message":"x"}]}`},
+		"nothing":                   {json: `[]`},
+		"what users and nobody do":  {said: []capacity.Problem{note, user}, json: `[{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"},{"severity":"note","message":"cr-9 has ended"}]`},
+		"what an administrator has": {said: []capacity.Problem{user, admin}, red: true, json: `[{"severity":"admin","message":"a host has failed","fix":"open a case"},{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"}]`},
+		"what could not be asked":   {err: errors.New("no answer"), red: true, json: `[]`},
+		"one of no known severity":  {said: []capacity.Problem{{Sentence: "x"}}, red: true, json: `[{"severity":"","message":"x"}]`},
 	} {
-		doc := statusDocument{Said: new(capacity.Said).Copy()}
+		doc := statusDocument{}
 		doc.Add(c.said...)
-		text, err := json.Marshal(doc.Said)
+		text, err := json.Marshal(doc.All())
 		if red := doc.outcome(c.err) != nil; red != c.red || err != nil || string(text) != c.json {
 			t.Errorf("%s: red %t, %s, %v", name, red, text, err)
 		}

@@ -155,8 +155,8 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 			t.Errorf("log: %s", log)
 		}
 		report := p.pass()
-		if !strings.Contains(strings.Join(report.Problems, "\n"), "node gpu-2: its instance "+p.instances()["other-1"].ID+" is in use2-az2") {
-			t.Errorf("problems: %q", report.Problems)
+		if !strings.Contains(strings.Join(report.Of(capacity.Admin), "\n"), "node gpu-2: its instance "+p.instances()["other-1"].ID+" is in use2-az2") {
+			t.Errorf("problems: %q", report.Of(capacity.Admin))
 		}
 		if state := p.nodeState("gpu-2"); strings.Contains(state, "DRAIN") {
 			t.Errorf("gpu-2 is %s", state)
@@ -165,8 +165,8 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 	t.Run("and the right one again", func(t *testing.T) {
 		p.metadata("gpu-2", p.sim.MetadataURL(p.instances()["gpu-2"].ID))
 		p.job(on("gpu-2", "true")...)
-		if report := p.pass(); strings.Contains(strings.Join(report.Problems, "\n"), "gpu-2") {
-			t.Errorf("problems: %q", report.Problems)
+		if report := p.pass(); strings.Contains(strings.Join(report.Of(capacity.Admin), "\n"), "gpu-2") {
+			t.Errorf("problems: %q", report.Of(capacity.Admin))
 		}
 	})
 

@@ -59,7 +59,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		if got := shown(p.seen.Jobs); got != test.jobs {
 			t.Errorf("of ours only: %v, also of %q: jobs %s, not %s", test.oursOnly, test.also, got, test.jobs)
 		}
-		if got := strings.Join(p.seen.Snap.Problems, "\n"); got != "job 11 cannot be read (of ours): its time limit and holds stay as they are" {
+		if got := strings.Join(p.seen.Snap.Of(capacity.Admin), "\n"); got != "job 11 cannot be read (of ours): its time limit and holds stay as they are" {
 			t.Errorf("of ours only: %v, also of %q: %s", test.oursOnly, test.also, got)
 		}
 		if got := shown(p.seen.Elsewhere); got != test.elsewhere {
@@ -94,7 +94,7 @@ func TestOwnerOfTheStateFolder(t *testing.T) {
 		}
 		p.seen.Cluster.slots = map[string][]string{"gpu": {"gpu-1"}}
 		p.addSlurm()
-		if said := strings.Join(p.seen.Snap.Problems, "\n"); strings.Contains(said, "belongs to user 1002, neither root nor SlurmUser") != (uid == 1002) || uid != 1002 && said != "" {
+		if said := strings.Join(p.seen.Snap.Of(capacity.Admin), "\n"); strings.Contains(said, "belongs to user 1002, neither root nor SlurmUser") != (uid == 1002) || uid != 1002 && said != "" {
 			t.Errorf("of user %d: %q", uid, said)
 		}
 	}
@@ -205,8 +205,8 @@ func TestMarksStayWithinAccounting(t *testing.T) {
 	p.carryOut(t.Context(), keepMarks(p.seen))
 	now := withinWalls(p.seen, jobs)
 	want := map[string]state.Mark{"1": {Fit: true, UpTo: 60}, "2": {Fit: true, UpTo: 60}, "3": {Fit: true, UpTo: 30}, "4": {Fit: true}, "7": {Fit: true, UpTo: 60}}
-	if diff := cmp.Diff(want, now); diff != "" || len(p.seen.Snap.Problems) > 0 {
-		t.Errorf("%s\nproblems: %q", diff, p.seen.Snap.Problems)
+	if diff := cmp.Diff(want, now); diff != "" || len(p.seen.Snap.Of(capacity.Admin)) > 0 {
+		t.Errorf("%s\nproblems: %q", diff, p.seen.Snap.Of(capacity.Admin))
 	}
 	// What is kept for the next pass is what the users stated.
 	kept, err := p.State.Marks()
@@ -225,8 +225,8 @@ func TestMarksWithoutAState(t *testing.T) {
 	p.seen.Jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", TimeMin: capacity.Minutes(2)}}
 	p.seen.Marks = trusted(p.seen)
 	p.carryOut(t.Context(), keepMarks(p.seen))
-	if !p.seen.Marks["1"].Fit || len(p.seen.Snap.Problems) != 1 {
-		t.Errorf("%+v, problems %q", p.seen.Marks, p.seen.Snap.Problems)
+	if !p.seen.Marks["1"].Fit || len(p.seen.Snap.Of(capacity.Admin)) != 1 {
+		t.Errorf("%+v, problems %q", p.seen.Marks, p.seen.Snap.Of(capacity.Admin))
 	}
 }
 

@@ -81,7 +81,7 @@ func TestForgetsAFormerSlotWithoutItsFence(t *testing.T) {
 			if c.kept {
 				want = []string{"the settings no longer name reservation cr-0 for slot gpu; its fence stays until it ends at 2026-11-21 12:00 UTC, or until `scontrol delete ReservationName=pcs-capacity-fence-gpu`"}
 			}
-			if diff := cmp.Diff(want, p.seen.Snap.Problems); diff != "" {
+			if diff := cmp.Diff(want, p.seen.Snap.Of(capacity.Admin)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -97,8 +97,8 @@ func TestEC2ForgetsWhatHasEnded(t *testing.T) {
 		o := observation{Sources: w.sources, old: old}
 		o.MachineTime = func() time.Time { return noon }
 		o.missing(capacity.Missing{ID: id, Err: errors.New("InvalidCapacityReservationId.NotFound")})
-		if _, known := capacity.Build(capacity.Settings{}, o.seen).Reservation(id); known == said || len(o.said.Problems) > 0 != said {
-			t.Errorf("%s: known %t, said %q", id, known, o.said.Problems)
+		if _, known := capacity.Build(capacity.Settings{}, o.seen).Reservation(id); known == said || len(o.said.Of(capacity.Admin)) > 0 != said {
+			t.Errorf("%s: known %t, said %q", id, known, o.said.Of(capacity.Admin))
 		}
 	}
 }
@@ -113,8 +113,8 @@ func TestAnAnswerThatCannotBeRead(t *testing.T) {
 		o.missing(capacity.Missing{ID: id, Err: errors.New("EndDate"), Unread: true})
 		_, known := capacity.Build(capacity.Settings{}, o.seen).Reservation(id)
 		if want := "EC2's answer about reservation " + id + " cannot be read: EndDate; what was known of it is kept"; known != kept ||
-			strings.Join(o.said.Problems, "\n") != want || o.absent != nil || o.failed != nil {
-			t.Errorf("%s: known %t, said %q, absent %v, failed %v", id, known, o.said.Problems, o.absent, o.failed)
+			strings.Join(o.said.Of(capacity.Admin), "\n") != want || o.absent != nil || o.failed != nil {
+			t.Errorf("%s: known %t, said %q, absent %v, failed %v", id, known, o.said.Of(capacity.Admin), o.absent, o.failed)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 			}
 			p := passOf(Sources{}, Seen{Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})
 			snap.Add(unnamedBlocks(p.seen)...)
-			if said := strings.Join(snap.Problems, "\n"); strings.Contains(said, "the settings no longer name reservation cr-0 for slot gpu-a; its fence stays") != c.problem {
+			if said := strings.Join(snap.Of(capacity.Admin), "\n"); strings.Contains(said, "the settings no longer name reservation cr-0 for slot gpu-a; its fence stays") != c.problem {
 				t.Errorf("said: %q", said)
 			}
 		})

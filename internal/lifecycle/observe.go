@@ -31,7 +31,7 @@ type observation struct {
 	// named are the reservations that node groups name, ids all others to describe.
 	named  described
 	ids    []string
-	said   capacity.Said
+	said   capacity.Problems
 	failed []error
 	// absent are the ids that EC2 does not describe, each with the time since when.
 	absent map[string]time.Time
@@ -73,7 +73,7 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 		o.waiting(snap)
 	}
 	snap.Region = s.EC2.Region()
-	snap.Said = o.said
+	snap.Problems = o.said
 	snap.TakenAt = o.now().UTC().Truncate(time.Second)
 	snap.ClockOffset.Duration = s.EC2.Offset()
 	if len(o.failed) > 0 {

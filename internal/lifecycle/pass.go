@@ -26,9 +26,8 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 			if errors.As(err, new(*state.LockedError)) {
 				code = capacity.AnotherRuns
 			}
-			var failed capacity.Said
-			failed.Add(capacity.Problemf(code, capacity.Subject{}, "", "%v", err))
-			return nil, Report{At: s.MachineTime(), Done: []Done{}, Said: failed.Copy(), Failed: true}, err
+			failed := capacity.Problems{capacity.Problemf(code, capacity.Subject{}, "", "%v", err)}
+			return nil, Report{At: s.MachineTime(), Done: []Done{}, Problems: failed, Failed: true}, err
 		}
 		defer unlock()
 	}
@@ -209,7 +208,7 @@ func newPass(s Sources) *pass {
 }
 
 func (p *pass) report() Report {
-	return Report{At: p.seen.second(), DryRun: p.DryRun, Done: append([]Done{}, p.done...), Said: p.seen.Snap.Said.Copy(),
+	return Report{At: p.seen.second(), DryRun: p.DryRun, Done: append([]Done{}, p.done...), Problems: p.seen.Snap.All(),
 		NoAWS: p.seen.NoAWS, Failed: len(p.failed) > 0, Cluster: p.seen.Cluster, Jobs: p.seen.Jobs,
 		AlsoOurs: p.alsoOurs(), Rolling: p.seen.Rolling}
 }

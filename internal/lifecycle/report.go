@@ -20,8 +20,8 @@ type Report struct {
 	DryRun bool `json:"dry_run,omitzero"`
 	// Done are the changes in order, made or (DryRun) planned; empty if there were none.
 	Done []Done `json:"done"`
-	// Said is what the pass could not read or do, and what people should know.
-	capacity.Said
+	// Problems are what the pass could not read or do, and what people should know.
+	capacity.Problems `json:"problems"`
 	// NoAWS: some call to AWS was not answered.
 	NoAWS bool `json:"-"`
 	// Failed: the pass did not do all that it had to.
@@ -257,7 +257,7 @@ func Metrics(snap *capacity.Snapshot, report Report) []metrics.Gauge {
 		failed    = gauge("roll_over_failed", "1 if sync could not go on with a roll over of the partition; only with roll_over.")
 		offset    = gauge("clock_offset_seconds", "AWS's clock minus this machine's.")
 	)
-	problems.Add(float64(len(report.Problems)))
+	problems.Add(float64(len(report.Of(capacity.Admin))))
 	type kind struct {
 		code     capacity.Code
 		severity capacity.Severity

@@ -31,15 +31,15 @@ func TestLeftoversOfPasses(t *testing.T) {
 		t.Helper()
 		w.GoTo(w.Now().Add(time.Minute))
 		snap, report, err := Pass(t.Context(), w.sources)
-		if err != nil || slices.Contains(report.Problems, said) != want {
-			t.Errorf("%s: %v, %v", what, report.Problems, err)
+		if err != nil || slices.Contains(report.Of(capacity.Admin), said) != want {
+			t.Errorf("%s: %v, %v", what, report.Of(capacity.Admin), err)
 		}
-		if seen, _, _, _ := Look(t.Context(), w.sources); slices.Contains(seen.Problems, said) != want {
-			t.Errorf("%s: who looks sees %v", what, seen.Problems)
+		if seen, _, _, _ := Look(t.Context(), w.sources); slices.Contains(seen.Of(capacity.Admin), said) != want {
+			t.Errorf("%s: who looks sees %v", what, seen.Of(capacity.Admin))
 		}
 		for _, note := range notes {
-			if !slices.ContainsFunc(snap.Notes, func(n string) bool { return strings.Contains(n, note) }) {
-				t.Errorf("%s: %v", what, snap.Notes)
+			if !slices.ContainsFunc(snap.Of(capacity.Note), func(n string) bool { return strings.Contains(n, note) }) {
+				t.Errorf("%s: %v", what, snap.Of(capacity.Note))
 			}
 		}
 	}

@@ -162,7 +162,7 @@ func TestReadFor(t *testing.T) {
 		return capacity.Partition{Name: name, Groups: []capacity.NodeGroup{{Name: name, Slots: []capacity.Slot{{Name: name, ReservationIDs: []string{id}}}}}}
 	}
 	whole := &capacity.Snapshot{DefaultPartition: "gpu", Partitions: []capacity.Partition{partition("gpu", mine), partition("other", others)},
-		Reservations: []capacity.Reservation{{ID: mine}, {ID: others}}, Said: capacity.Said{Problems: []string{"one"}}}
+		Reservations: []capacity.Reservation{{ID: mine}, {ID: others}}, Problems: capacity.Problems{{Sentence: "one"}}}
 	write := func(t *testing.T, dir Dir, change func(text string) string) {
 		t.Helper()
 		text, err := os.ReadFile(dir.path(slicesFile))
