@@ -61,22 +61,6 @@ func (r Request) in(snap *Snapshot) []string {
 	return r.Partitions
 }
 
-// candidate is a reservation that a job may run in, with its slot. A node group without reservations (on-demand) has
-// one candidate, whose window is unbounded.
-type candidate struct {
-	group NodeGroup
-	slot  Slot
-	// boots: nodes may have to boot for the job. Only static PCS nodes are always up.
-	boots       bool
-	reservation Reservation
-	// window is the reservation's window, from its turn in the slot on; for behind and never see Turn.
-	window Window
-	behind string
-	never  bool
-	// unknown: the reservation is configured, but EC2 did not describe it on the last pass.
-	unknown bool
-}
-
 // Admit decides whether a job may be submitted and which edits it gets. A job whose partitions are all unmanaged is
 // accepted unchanged. A job with several partitions is refused only if all of them refuse it, or if one of them does
 // not allow its account. An unmanaged partition takes every job except one that names a reservation.
@@ -287,7 +271,7 @@ func partitionOf(snap *Snapshot, reservationID string) (Partition, bool) {
 }
 
 // entitled returns the reservations of a partition that the job's account may use and that its comment asks for.
-func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]candidate, *Verdict) {
+func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, *Verdict) {
 	if (req.Account != "" || req.AccountKnown) && !p.Allows(req.Account) {
 		v := refuseAccount(req.Account, p)
 		return nil, &v
@@ -296,9 +280,9 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]candidate,
 }
 
 // named drops candidates that the settings no longer name.
-func named(all []candidate) []candidate {
+func named(all []Turn) []Turn {
 	return slices.DeleteFunc(slices.Clone(all),
-		func(c candidate) bool { return c.slot.Unnamed && c.reservation.ID == c.slot.Holds })
+		func(c Turn) bool { return c.Slot.Unnamed && c.Reservation.ID == c.Slot.Holds })
 }
 
 func refuseAccount(account string, p Partition) Verdict {
@@ -319,7 +303,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	if refusal != nil {
 		return *refusal
 	}
-	known := slices.DeleteFunc(slices.Clone(wanted), func(c candidate) bool { return c.unknown })
+	known := slices.DeleteFunc(slices.Clone(wanted), func(c Turn) bool { return c.Unknown })
 	if len(known) == 0 && len(wanted) > 0 {
 		return Verdict{
 			Code:     ReservationNotKnown,
@@ -327,20 +311,20 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 		}
 	}
 	// One id that EC2 does not know does not hide the other reservations (R8).
-	known = slices.DeleteFunc(known, func(c candidate) bool { return c.never || c.ended(now) })
+	known = slices.DeleteFunc(known, func(c Turn) bool { return c.Never || c.ended(now) })
 	if len(known) == 0 {
 		return refuseEnded(wanted, named(all), wish, p, now)
 	}
-	if matching := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return len(c.mismatches()) > 0 }); len(
+	if matching := slices.DeleteFunc(slices.Clone(known), func(c Turn) bool { return len(c.mismatches()) > 0 }); len(
 		matching,
 	) > 0 {
 		known = matching
 	} else {
 		return refuse(Mismatched, known[0].mismatches()[0].Sentence+"; nothing can be launched for the job: ask an administrator to "+known[0].mismatches()[0].Fix)
 	}
-	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c candidate) bool { return !c.holds(req) })
+	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c Turn) bool { return !c.holds(req) })
 	if len(largeEnough) == 0 {
-		return refuseSize(req, slices.MaxFunc(known, func(a, b candidate) int { return a.size() - b.size() }), p)
+		return refuseSize(req, slices.MaxFunc(known, func(a, b Turn) int { return a.size() - b.size() }), p)
 	}
 	if v := refuseNodes(req, known, all, p); v != nil {
 		return *v
@@ -359,35 +343,23 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	return v
 }
 
-// candidates returns all reservations of a partition, slot by slot, in the order of their turns.
-func candidates(p Partition, snap *Snapshot) []candidate {
-	var all []candidate
-	for _, g := range p.Groups {
-		boots := g.Dynamic || p.Provider.Launches()
-		for _, s := range g.Slots {
-			if !g.PurchaseOption.Reserved() {
-				all = append(all, reused(g, s, boots, snap)...)
-				all = append(all, candidate{group: g, slot: s, boots: boots})
-			}
-			for _, t := range snap.Turns(s) {
-				all = append(all, candidate{
-					group:       g,
-					slot:        s,
-					boots:       boots,
-					reservation: t.Reservation,
-					window:      t.Window,
-					behind:      t.Behind,
-					never:       t.Never,
-					unknown:     t.Unknown,
-				})
-			}
+// candidates returns all reservations of a partition, slot by slot, in the order of their turns. A node group without
+// reservations (on-demand) has one candidate, whose window is unbounded.
+func candidates(p Partition, snap *Snapshot) (all []Turn) {
+	for _, at := range Places([]Partition{p}) {
+		if !at.Group.PurchaseOption.Reserved() {
+			all = append(append(all, reused(at, snap)...), Turn{Place: at})
 		}
+		all = append(all, snap.Turns(at)...)
 	}
 	return all
 }
 
+// boots reports whether nodes may have to boot for the job. Only static PCS nodes are always up.
+func (c Turn) boots() bool { return c.Group.Dynamic || c.Partition.Provider.Launches() }
+
 // selectWanted keeps the candidates that the job's comment asks for; all of them if it asks for none.
-func selectWanted(all []candidate, wish Wish, p Partition, snap *Snapshot) ([]candidate, *Verdict) {
+func selectWanted(all []Turn, wish Wish, p Partition, snap *Snapshot) ([]Turn, *Verdict) {
 	if id := wish.ReservationID; id != "" && !p.Has(id) {
 		v := refuse(UnknownReservation,
 			fmt.Sprintf("partition %s has no reservation %s; it has %s", p.Name, id, orNone(ids(all))))
@@ -401,7 +373,7 @@ func selectWanted(all []candidate, wish Wish, p Partition, snap *Snapshot) ([]ca
 	if v := p.refuseHold(wish, snap); v != nil {
 		return nil, v
 	}
-	wanted := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return !c.suits(wish) })
+	wanted := slices.DeleteFunc(slices.Clone(all), func(c Turn) bool { return !c.suits(wish) })
 	if len(wanted) == 0 && len(all) > 0 {
 		v := refuse(NoMatchingCapacity,
 			fmt.Sprintf("partition %s has nothing that matches%s%s%s%s in --comment; it has %s", p.Name,
@@ -413,8 +385,8 @@ func selectWanted(all []candidate, wish Wish, p Partition, snap *Snapshot) ([]ca
 }
 
 // suits reports whether the candidate matches the wish.
-func (c candidate) suits(w Wish) bool {
-	if w.ReservationID != "" && c.reservation.ID != w.ReservationID {
+func (c Turn) suits(w Wish) bool {
+	if w.ReservationID != "" && c.Reservation.ID != w.ReservationID {
 		return false
 	}
 	if w.Capacity == ReuseCapacity && c.onDemand() {
@@ -426,34 +398,34 @@ func (c candidate) suits(w Wish) bool {
 	if w.SubnetID == "" {
 		return true
 	}
-	return slices.ContainsFunc(c.group.Subnets, func(s Subnet) bool {
-		return s.ID == w.SubnetID && (c.reservation.AZID == "" || s.AZID == c.reservation.AZID)
+	return slices.ContainsFunc(c.Group.Subnets, func(s Subnet) bool {
+		return s.ID == w.SubnetID && (c.Reservation.AZID == "" || s.AZID == c.Reservation.AZID)
 	})
 }
 
 // ended reports whether the candidate can never be used again.
-func (c candidate) ended(now time.Time) bool {
+func (c Turn) ended(now time.Time) bool {
 	if c.onDemand() {
 		return false
 	}
-	return !c.reservation.State.Live() || !c.window.Unbounded() && !c.window.Fence.After(now)
+	return !c.Reservation.State.Live() || !c.Window.Unbounded() && !c.Window.Fence.After(now)
 }
 
 // mismatches returns why EC2 would never accept a launch into the candidate.
-func (c candidate) mismatches() []Problem {
+func (c Turn) mismatches() []Problem {
 	if c.onDemand() {
 		return nil
 	}
-	return slices.DeleteFunc(Lasting(Match(c.reservation, c.group, c.window.Start)), func(m Problem) bool {
-		return m.Code == WrongZone && len(c.group.Subnets) == 0 // nobody knows the subnets' zones
+	return slices.DeleteFunc(Lasting(Match(c.Reservation, *c.Group, c.Window.Start)), func(m Problem) bool {
+		return m.Code == WrongZone && len(c.Group.Subnets) == 0 // nobody knows the subnets' zones
 	})
 }
 
 // size is the number of nodes that one job can have in the candidate.
-func (c candidate) size() int { return atMost(c.group.MaxNodes, c.reservation.Size, c.reservation.ID) }
+func (c Turn) size() int { return atMost(c.Group.MaxNodes, c.Reservation.Size, c.Reservation.ID) }
 
-func (c candidate) healthy() int {
-	return atMost(c.group.MaxNodes, c.reservation.UsableSize, c.reservation.ID)
+func (c Turn) healthy() int {
+	return atMost(c.Group.MaxNodes, c.Reservation.UsableSize, c.Reservation.ID)
 }
 
 // atMost is the reservation's size, at most maxNodes. An on-demand candidate has no reservation; only maxNodes bounds
@@ -470,7 +442,7 @@ func atMost(maxNodes int, size func() int, reservationID string) int {
 
 // constraint is the node feature expression that keeps a job in one of the slots that it may use. It is "" if there is
 // one slot, and if the user's own constraint names slots or is more than features that each node must have.
-func constraint(req Request, usable, all []candidate) string {
+func constraint(req Request, usable, all []Turn) string {
 	may, total := features(usable), features(all)
 	own := strings.Split(req.Constraint, "&")
 	if len(total) < 2 || slices.Contains(may, "") || strings.ContainsAny(req.Constraint, "[]()|*") ||
@@ -484,11 +456,11 @@ func constraint(req Request, usable, all []candidate) string {
 }
 
 // features returns the distinct slot features of the candidates, in order.
-func features(cs []candidate) []string {
+func features(cs []Turn) []string {
 	var fs []string
 	for _, c := range cs {
-		if !slices.Contains(fs, c.slot.Feature) {
-			fs = append(fs, c.slot.Feature)
+		if !slices.Contains(fs, c.Slot.Feature) {
+			fs = append(fs, c.Slot.Feature)
 		}
 	}
 	return fs
@@ -496,15 +468,15 @@ func features(cs []candidate) []string {
 
 // refuseEnded refuses a job whose reservations have all ended. If the job named one, the message names the
 // reservations that it could use instead.
-func refuseEnded(ended, all []candidate, wish Wish, p Partition, now time.Time) Verdict {
+func refuseEnded(ended, all []Turn, wish Wish, p Partition, now time.Time) Verdict {
 	var instead []string
 	for _, c := range all {
 		switch {
-		case c.unknown || c.never || c.ended(now) || c.reservation.ID == "":
-		case c.window.Start.After(now):
-			instead = append(instead, fmt.Sprintf("%s, which opens at %s", c.reservation.ID, FormatUTC(c.window.Start)))
+		case c.Unknown || c.Never || c.ended(now) || c.Reservation.ID == "":
+		case c.Window.Start.After(now):
+			instead = append(instead, fmt.Sprintf("%s, which opens at %s", c.Reservation.ID, FormatUTC(c.Window.Start)))
 		default:
-			instead = append(instead, c.reservation.ID+", which is open")
+			instead = append(instead, c.Reservation.ID+", which is open")
 		}
 	}
 	if wish.ReservationID == "" || len(instead) == 0 {
@@ -517,33 +489,33 @@ func refuseEnded(ended, all []candidate, wish Wish, p Partition, now time.Time) 
 			strings.Join(instead, ", or ")))
 }
 
-func ids(cs []candidate) string {
+func ids(cs []Turn) string {
 	var names []string
 	for _, c := range cs {
-		if c.reservation.ID != "" {
-			names = append(names, c.reservation.ID)
+		if c.Reservation.ID != "" {
+			names = append(names, c.Reservation.ID)
 		}
 	}
 	return strings.Join(names, ", ")
 }
 
 // endedList says why each candidate can no longer be used.
-func endedList(cs []candidate) string {
+func endedList(cs []Turn) string {
 	var parts []string
 	for _, c := range cs {
-		if c.unknown {
-			parts = append(parts, fmt.Sprintf("EC2 does not know %s", c.reservation.ID))
+		if c.Unknown {
+			parts = append(parts, fmt.Sprintf("EC2 does not know %s", c.Reservation.ID))
 			continue
 		}
-		if c.never {
-			parts = append(parts, fmt.Sprintf("%s never gets its turn: %s has slot %s", c.reservation.ID, c.behind, c.slot.Name))
+		if c.Never {
+			parts = append(parts, fmt.Sprintf("%s never gets its turn: %s has slot %s", c.Reservation.ID, c.Behind, c.Slot.Name))
 			continue
 		}
-		if c.reservation.State.Live() { // its fence has passed
-			parts = append(parts, fmt.Sprintf("jobs on %s had to end by %s", c.reservation.ID, FormatUTC(c.window.Fence)))
+		if c.Reservation.State.Live() { // its fence has passed
+			parts = append(parts, fmt.Sprintf("jobs on %s had to end by %s", c.Reservation.ID, FormatUTC(c.Window.Fence)))
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s is %s", c.reservation.ID, c.reservation.State))
+		parts = append(parts, fmt.Sprintf("%s is %s", c.Reservation.ID, c.Reservation.State))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -551,11 +523,11 @@ func endedList(cs []candidate) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-func offers(cs []candidate) string {
+func offers(cs []Turn) string {
 	var parts []string
 	for _, c := range cs {
 		parts = append(parts,
-			strings.TrimSpace(fmt.Sprintf("%s %s %s", c.reservation.ID, c.group.InstanceType, c.reservation.AZID)))
+			strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)))
 	}
 	return strings.Join(parts, ", ")
 }

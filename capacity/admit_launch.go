@@ -15,8 +15,7 @@ import (
 // Partition and account must come from slurmctld; the comment only selects. req.Nodes counts all nodes of the job. A
 // limit that fitted at submission is not held against the job: AdmitLaunch refuses for time only when not even the
 // smaller of the job's limit and the partition's floor fits. sync lowers the limit after boot.
-func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapshot,
-	now time.Time) ([]Reservation, Verdict) {
+func AdmitLaunch(req Request, p Partition, slot string, snap *Snapshot, now time.Time) ([]Reservation, Verdict) {
 	if !p.Allows(req.Account) {
 		return nil, refuseAccount(req.Account, p)
 	}
@@ -30,26 +29,26 @@ func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapsho
 	}
 	// A job too large for every reservation that it may ever use is refused for good.
 	usable := slices.DeleteFunc(slices.Clone(wanted),
-		func(c candidate) bool { return c.unknown || c.never || c.ended(now) })
-	if len(usable) > 0 && !slices.ContainsFunc(usable, func(c candidate) bool { return c.holds(req) }) {
-		return nil, refuseSize(req, slices.MaxFunc(usable, func(a, b candidate) int { return a.size() - b.size() }), p)
+		func(c Turn) bool { return c.Unknown || c.Never || c.ended(now) })
+	if len(usable) > 0 && !slices.ContainsFunc(usable, func(c Turn) bool { return c.holds(req) }) {
+		return nil, refuseSize(req, slices.MaxFunc(usable, func(a, b Turn) int { return a.size() - b.size() }), p)
 	}
 	var admitted []Reservation
 	verdict := refuse(NoReservation,
-		fmt.Sprintf("slot %s has no reservation%s", slot.Name, word(" that the job names: ", wish.ReservationID)))
+		fmt.Sprintf("slot %s has no reservation%s", slot, word(" that the job names: ", wish.ReservationID)))
 	heaviest := -1
 	for _, c := range wanted {
-		if c.slot.Name != slot.Name {
+		if c.Slot.Name != slot {
 			continue
 		}
 		v := c.admitLaunch(req, p, snap, now)
 		if !v.Refused {
-			admitted = append(admitted, c.reservation)
+			admitted = append(admitted, c.Reservation)
 			continue
 		}
 		// Of several refusals, an open reservation's says most and an ended reservation's least.
 		weight := 2
-		if c.ended(now) || c.never {
+		if c.ended(now) || c.Never {
 			weight = 0
 		} else if v.Code == NotOpen {
 			weight = 1
@@ -63,11 +62,11 @@ func AdmitLaunch(req Request, p Partition, g NodeGroup, slot Slot, snap *Snapsho
 	}
 	if verdict.Code == NoPlace {
 		for _, c := range usable {
-			if from := c.window.Start; c.holds(req) && c.slot.Name == slot.Name && from.After(now) &&
+			if from := c.Window.Start; c.holds(req) && c.Slot.Name == slot && from.After(now) &&
 				(verdict.NotBefore.IsZero() || from.Before(verdict.NotBefore)) {
 				verdict.NotBefore = from
-				verdict.Message += fmt.Sprintf("; %s, which is large enough, has slot %s from %s on", c.reservation.ID,
-					slot.Name, FormatUTC(from))
+				verdict.Message += fmt.Sprintf("; %s, which is large enough, has slot %s from %s on", c.Reservation.ID,
+					slot, FormatUTC(from))
 			}
 		}
 	}
@@ -84,31 +83,31 @@ func LaunchOrder(admitted []Reservation, n int, taken map[string]int) []Reservat
 }
 
 // admitLaunch judges this candidate alone.
-func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now time.Time) Verdict {
-	r := c.reservation
+func (c Turn) admitLaunch(req Request, p Partition, snap *Snapshot, now time.Time) Verdict {
+	r := c.Reservation
 	switch {
 	case c.onDemand():
 		return Verdict{Code: OK}
-	case c.unknown:
+	case c.Unknown:
 		return refuse(ReservationNotKnown, fmt.Sprintf("EC2 does not describe reservation %s; check its id and region", r.ID))
-	case r.State != StateActive || c.behind == "" && c.window.Start.After(now):
-		return notOpen(fmt.Sprintf("reservation %s is %s%s", r.ID, r.State, opens(c.window, now)), c.window.Start)
-	case c.never:
-		return refuse(NotOpen, fmt.Sprintf("reservation %s never gets its turn: %s has slot %s", r.ID, c.behind, c.slot.Name))
+	case r.State != StateActive || c.Behind == "" && c.Window.Start.After(now):
+		return notOpen(fmt.Sprintf("reservation %s is %s%s", r.ID, r.State, opens(c.Window, now)), c.Window.Start)
+	case c.Never:
+		return refuse(NotOpen, fmt.Sprintf("reservation %s never gets its turn: %s has slot %s", r.ID, c.Behind, c.Slot.Name))
 	case !r.LiveAt(now): // EC2 changes the state a while later
 		return refuse(NotOpen, fmt.Sprintf("reservation %s ended at %s", r.ID, FormatUTC(r.End)))
-	case c.window.Start.After(now):
+	case c.Window.Start.After(now):
 		return notOpen(
-			fmt.Sprintf("reservation %s waits for %s, which has slot %s until %s", r.ID, c.behind, c.slot.Name,
-				FormatUTC(c.window.Start)), c.window.Start)
+			fmt.Sprintf("reservation %s waits for %s, which has slot %s until %s", r.ID, c.Behind, c.Slot.Name,
+				FormatUTC(c.Window.Start)), c.Window.Start)
 	}
-	if ms := launchMismatches(r, c.group, now); len(ms) > 0 {
+	if ms := launchMismatches(r, *c.Group, now); len(ms) > 0 {
 		return refuse(Mismatched, ms[0].Text())
 	}
 	if !c.holds(req) {
 		return refuse(NoPlace, fmt.Sprintf("reservation %s has %d places, and the job needs %d", r.ID, c.size(), req.Nodes))
 	}
-	if c.window.Unbounded() {
+	if c.Window.Unbounded() {
 		return Verdict{Code: OK}
 	}
 	need := LimitOf(p.MinTime.Duration)
@@ -116,9 +115,9 @@ func (c candidate) admitLaunch(req Request, p Partition, snap *Snapshot, now tim
 		need = req.TimeLimit
 	}
 	boot := snap.Timing.BootAllowance.Duration
-	if now.Add(boot).Add(need.Duration()).After(c.window.Fence) {
+	if now.Add(boot).Add(need.Duration()).After(c.Window.Fence) {
 		return refuse(TooLong, fmt.Sprintf("jobs on %s must end by %s: %s of boot and %s of work no longer fit",
-			r.ID, FormatUTC(c.window.Fence), FormatExact(boot), need))
+			r.ID, FormatUTC(c.Window.Fence), FormatExact(boot), need))
 	}
 	return Verdict{Code: OK}
 }
@@ -143,27 +142,25 @@ func opens(w Window, now time.Time) string {
 }
 
 // onDemand: the candidate has no reservation.
-func (c candidate) onDemand() bool { return c.reservation.ID == "" }
+func (c Turn) onDemand() bool { return c.Reservation.ID == "" }
 
 // types are the instance types that the candidate can give a job.
-func (c candidate) types() []string {
-	if !c.group.PurchaseOption.Reserved() && !c.onDemand() && !c.unknown {
-		return []string{c.reservation.InstanceType}
+func (c Turn) types() []string {
+	if !c.Group.PurchaseOption.Reserved() && !c.onDemand() && !c.Unknown {
+		return []string{c.Reservation.InstanceType}
 	}
-	return c.group.Types()
+	return c.Group.Types()
 }
 
 // reused returns the reservations that an on-demand group uses up first. Their ends do not end jobs: when its ODCR
 // ends, an instance continues on demand.
-func reused(g NodeGroup, s Slot, boots bool, snap *Snapshot) []candidate {
-	var all []candidate
-	for _, id := range g.ReuseIDs {
+func reused(at Place, snap *Snapshot) (all []Turn) {
+	for _, id := range at.Group.ReuseIDs {
 		r, known := snap.Reservation(id)
 		if !known {
 			r = Reservation{ID: id}
 		}
-		all = append(all,
-			candidate{group: g, slot: s, boots: boots, reservation: r, window: Window{Start: r.Start}, unknown: !known})
+		all = append(all, Turn{Place: at, Reservation: r, Window: Window{Start: r.Start}, Unknown: !known})
 	}
 	return all
 }

@@ -73,7 +73,7 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 			snap.Reservations = append(append([]Reservation{}, c.slot...), c.other...)
 			p := snap.Partitions[0]
 			p.Groups[0].Slots = []Slot{{Name: "gpu", ReservationIDs: ids(c.slot)}, {Name: "other", ReservationIDs: ids(c.other)}}
-			got, v := AdmitLaunch(Request{Nodes: c.nodes}, p, p.Groups[0], p.Groups[0].Slots[0], snap, noon.Add(c.at))
+			got, v := AdmitLaunch(Request{Nodes: c.nodes}, p, p.Groups[0].Slots[0].Name, snap, noon.Add(c.at))
 			want := Verdict{Code: c.code, Refused: c.code != OK, Message: c.says, NotBefore: c.until}
 			if diff := cmp.Diff(want, v); diff != "" {
 				t.Error(diff)

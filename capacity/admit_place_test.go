@@ -97,11 +97,9 @@ func (w *world) see(at time.Time, before *Snapshot) *Snapshot {
 // moments are when reservations get their slots.
 func (w *world) moments(snap *Snapshot) []time.Time {
 	var all []time.Time
-	for _, slot := range snap.Partitions[0].Groups[0].Slots {
-		for _, t := range snap.Turns(slot) {
-			if t.Window.Start.After(noon) {
-				all = append(all, t.Window.Start)
-			}
+	for _, t := range snap.AllTurns() {
+		if t.Window.Start.After(noon) {
+			all = append(all, t.Window.Start)
 		}
 	}
 	return all
@@ -114,7 +112,7 @@ func (w *world) placed(job Request, constraint string, snap *Snapshot, at time.T
 		if constraint != "" && !slices.Contains(strings.Split(strings.Trim(constraint, "[]"), "|"), slot.Name) {
 			return false
 		}
-		admitted, _ := AdmitLaunch(job, p, p.Groups[0], slot, snap, at)
+		admitted, _ := AdmitLaunch(job, p, slot.Name, snap, at)
 		return len(admitted) > 0 && LaunchOrder(admitted, job.Nodes, nil)[0].Available >= job.Nodes
 	})
 }
@@ -146,7 +144,7 @@ func TestLaunchGoesWhereThereIsRoom(t *testing.T) {
 			snap := w.see(noon, nil)
 			snap.Reservations[0].Available = c.freeSmall
 			p := snap.Partitions[0]
-			admitted, v := AdmitLaunch(Request{Nodes: c.job}, p, p.Groups[0], p.Groups[0].Slots[0], snap, noon)
+			admitted, v := AdmitLaunch(Request{Nodes: c.job}, p, p.Groups[0].Slots[0].Name, snap, noon)
 			got := ""
 			if len(admitted) > 0 {
 				got = LaunchOrder(admitted, c.nodes, map[string]int{small.ID: c.taken})[0].ID
@@ -183,7 +181,7 @@ func TestLaunchWaitsForTheTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			snap := w.see(noon.Add(c.at), w.see(noon, nil))
 			p := snap.Partitions[0]
-			admitted, v := AdmitLaunch(c.req, p, p.Groups[0], p.Groups[0].Slots[0], snap, noon.Add(c.at))
+			admitted, v := AdmitLaunch(c.req, p, p.Groups[0].Slots[0].Name, snap, noon.Add(c.at))
 			var got string
 			if len(admitted) == 1 {
 				got = admitted[0].ID

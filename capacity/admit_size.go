@@ -12,7 +12,7 @@ import (
 // leastNodes is the least number of nodes on which the job can run in a node group, as far as its request shows. fits
 // is false if no number of nodes is enough, because one node would need more GPUs or CPUs than it has. Where options
 // contradict each other, Slurm itself refuses the job or drops one of them, by version.
-func (r Request) leastNodes(g NodeGroup) (n int, fits bool) {
+func (r Request) leastNodes(g *NodeGroup) (n int, fits bool) {
 	n, tasks, perNode := r.Nodes, r.Tasks, r.TasksPerNode
 	switch {
 	case tasks == 0:
@@ -51,8 +51,8 @@ func (r Request) leastNodes(g NodeGroup) (n int, fits bool) {
 func divideUp(a, b int) int { return (a + b - 1) / b }
 
 // holds reports whether the candidate is large enough for the job.
-func (c candidate) holds(r Request) bool {
-	n, fits := r.leastNodes(c.group)
+func (c Turn) holds(r Request) bool {
+	n, fits := r.leastNodes(c.Group)
 	return fits && n <= c.size()
 }
 
@@ -62,9 +62,9 @@ const (
 	largestHas   = "but the largest reservation of partition %s that it may use has %d"
 )
 
-// refuseSize refuses a job for which even the largest candidate is too small.
-func refuseSize(r Request, largest candidate, p Partition) Verdict {
-	g := largest.group
+// refuseSize refuses a job for which even the largest Turn is too small.
+func refuseSize(r Request, largest Turn, p Partition) Verdict {
+	g := largest.Group
 	n, fits := r.leastNodes(g)
 	if !fits && r.CPUsPerTask > g.CPUs && g.CPUs > 0 {
 		return refuse(TooManyNodes,
@@ -90,7 +90,7 @@ func refuseSize(r Request, largest candidate, p Partition) Verdict {
 }
 
 // whyNodes lists the options that make a job without --nodes need several nodes.
-func (r Request) whyNodes(g NodeGroup) string {
+func (r Request) whyNodes(g *NodeGroup) string {
 	var parts []string
 	tasks := r.Tasks
 	if r.TasksPerNode+r.GPUsPerTask+g.CPUs == 0 {
@@ -122,7 +122,7 @@ type slotNodes struct{ all, usable map[string]bool }
 
 // refuseNodes refuses a job that can never have the nodes of its --nodelist, or whose --exclude leaves too few nodes;
 // nil if neither holds or nobody knows. may are the candidates open to the job, all those of the partition.
-func refuseNodes(r Request, may, all []candidate, p Partition) *Verdict {
+func refuseNodes(r Request, may, all []Turn, p Partition) *Verdict {
 	if r.NodeList == "" && r.Exclude == "" {
 		return nil
 	}
@@ -157,7 +157,7 @@ func refuseNodes(r Request, may, all []candidate, p Partition) *Verdict {
 	}
 	need := 0
 	for _, c := range may {
-		if n, fits := r.leastNodes(c.group); fits && (need == 0 || n < need) {
+		if n, fits := r.leastNodes(c.Group); fits && (need == 0 || n < need) {
 			need = n
 		}
 	}
@@ -196,13 +196,13 @@ func sortedNodes(set map[string]bool) []string {
 // nodesOf returns the nodes of all slots of the partition, by slot; known is false if Slurm has not listed them. A
 // node is usable if a reservation open to the job can have it; with more nodes than instances, the first nodes are
 // usable. With provider pcs there is a node for each instance.
-func nodesOf(may, all []candidate, p Partition) (slots map[string]slotNodes, known bool) {
+func nodesOf(may, all []Turn, p Partition) (slots map[string]slotNodes, known bool) {
 	slots = map[string]slotNodes{}
 	for _, c := range all {
-		if _, seen := slots[c.slot.Name]; seen {
+		if _, seen := slots[c.Slot.Name]; seen {
 			continue
 		}
-		names, err := hostlist.Expand(c.slot.Nodes)
+		names, err := hostlist.Expand(c.Slot.Nodes)
 		if err != nil || len(names) == 0 {
 			return nil, false
 		}
@@ -210,7 +210,7 @@ func nodesOf(may, all []candidate, p Partition) (slots map[string]slotNodes, kno
 		s := slotNodes{map[string]bool{}, map[string]bool{}}
 		places := len(names)
 		if p.Provider.Launches() {
-			places = min(places, placesOf(c.slot.Name, may, all))
+			places = min(places, placesOf(c.Slot.Name, may, all))
 		}
 		for i, n := range names {
 			s.all[n] = true
@@ -218,24 +218,24 @@ func nodesOf(may, all []candidate, p Partition) (slots map[string]slotNodes, kno
 				s.usable[n] = true
 			}
 		}
-		slots[c.slot.Name] = s
+		slots[c.Slot.Name] = s
 	}
 	return slots, true
 }
 
 // placesOf is the most nodes of a slot that can have an instance for the job. Reservations without an end share the
 // slot; the others take turns.
-func placesOf(slot string, may, all []candidate) int {
+func placesOf(slot string, may, all []Turn) int {
 	const any = hostlist.Max
 	most, shared := 0, 0
 	for _, c := range may {
-		if c.slot.Name != slot {
+		if c.Slot.Name != slot {
 			continue
 		}
-		if c.onDemand() || c.reservation.Size() == 0 { // EC2 may report size 0 for a block that has not opened
+		if c.onDemand() || c.Reservation.Size() == 0 { // EC2 may report size 0 for a block that has not opened
 			return any
 		}
-		if c.window.Unbounded() {
+		if c.Window.Unbounded() {
 			shared = 1
 			continue
 		}
@@ -246,13 +246,13 @@ func placesOf(slot string, may, all []candidate) int {
 	}
 	shared = 0
 	for _, c := range all {
-		if c.slot.Name != slot || !c.window.Unbounded() || c.ended(c.window.Start) {
+		if c.Slot.Name != slot || !c.Window.Unbounded() || c.ended(c.Window.Start) {
 			continue
 		}
-		if c.unknown || c.reservation.Size() == 0 {
+		if c.Unknown || c.Reservation.Size() == 0 {
 			return any
 		}
-		shared += c.reservation.Size()
+		shared += c.Reservation.Size()
 	}
 	return max(most, shared)
 }

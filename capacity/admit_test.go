@@ -294,7 +294,7 @@ func TestAdmitLaunch(t *testing.T) {
 				at = noon
 			}
 			p := snap.Partitions[0]
-			r, v := AdmitLaunch(c.req, p, p.Groups[0], p.Groups[0].Slots[0], snap, at)
+			r, v := AdmitLaunch(c.req, p, p.Groups[0].Slots[0].Name, snap, at)
 			var id string
 			if len(r) > 0 {
 				id = r[0].ID

@@ -8,15 +8,15 @@ import (
 )
 
 // admitTime judges the time limit against the windows of the usable candidates.
-func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now time.Time) Verdict {
-	if slices.ContainsFunc(usable, func(c candidate) bool { return c.until(req).IsZero() }) {
+func admitTime(req Request, usable []Turn, p Partition, snap *Snapshot, now time.Time) Verdict {
+	if slices.ContainsFunc(usable, func(c Turn) bool { return c.until(req).IsZero() }) {
 		return Verdict{Code: OK}
 	}
 	boot := snap.Timing.BootAllowance.Duration
 	start := later(now, req.Begin)
 	best := slices.MaxFunc(
 		usable,
-		func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) },
+		func(a, b Turn) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) },
 	)
 	if !req.TimeLimit.Set {
 		return fitTime(req, usable, p, snap.Walls, boot, start)
@@ -30,22 +30,22 @@ func admitTime(req Request, usable []candidate, p Partition, snap *Snapshot, now
 
 // until is when the job must have ended in the candidate: at the fence or at the job's own deadline, whichever is
 // earlier; zero if it has neither.
-func (c candidate) until(req Request) time.Time {
-	if fence := c.window.Fence; req.Deadline.IsZero() || !fence.IsZero() && fence.Before(req.Deadline) {
+func (c Turn) until(req Request) time.Time {
+	if fence := c.Window.Fence; req.Deadline.IsZero() || !fence.IsZero() && fence.Before(req.Deadline) {
 		return fence
 	}
 	return req.Deadline
 }
 
 // span is the time from the job's earliest start to until; negative if until is earlier.
-func (c candidate) span(req Request, start time.Time) time.Duration {
-	return c.until(req).Sub(later(start, c.window.Start))
+func (c Turn) span(req Request, start time.Time) time.Duration {
+	return c.until(req).Sub(later(start, c.Window.Start))
 }
 
 // room is the longest time limit that fits into the candidate, boot included.
-func (c candidate) room(req Request, start time.Time, boot time.Duration) time.Duration {
+func (c Turn) room(req Request, start time.Time, boot time.Duration) time.Duration {
 	room := c.span(req, start)
-	if c.boots {
+	if c.boots() {
 		room -= boot
 	}
 	return room
@@ -53,7 +53,7 @@ func (c candidate) room(req Request, start time.Time, boot time.Duration) time.D
 
 // longest is the longest limit that the candidate, the partition and accounting leave; NoLimit if nothing bounds it.
 // It is zero or less if no time is left.
-func (c candidate) longest(req Request, p Partition, walls Walls, boot time.Duration, start time.Time) Limit {
+func (c Turn) longest(req Request, p Partition, walls Walls, boot time.Duration, start time.Time) Limit {
 	longest := NoLimit
 	if !c.until(req).IsZero() {
 		longest = Minutes(int(c.room(req, start, boot) / time.Minute))
@@ -85,9 +85,9 @@ func (s *Snapshot) Fitted(j Job) bool {
 // The limit never exceeds accounting's: Slurm would hold the job for ever for a limit that the user never asked for.
 // Where accounting limits use over time, the room left depends on the job's nodes and start time. There the job gets
 // that least, and sync raises it once the job runs.
-func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot time.Duration, start time.Time) Verdict {
+func fitTime(req Request, usable []Turn, p Partition, walls Walls, boot time.Duration, start time.Time) Verdict {
 	longest := slices.MaxFunc(usable,
-		func(a, b candidate) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
+		func(a, b Turn) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
 	minutes := longest.longest(req, p, walls, boot, start).Minutes
 	floor := LimitOf(p.MinTime.Duration)
 	if wall := walls.Wall(req.User, req.Account, req.QOS, p); wall.Bounded() {
@@ -116,11 +116,11 @@ func fitTime(req Request, usable []candidate, p Partition, walls Walls, boot tim
 }
 
 // waitsFor accepts the job, and tells the user when only a block that opens later has enough time for it.
-func waitsFor(req Request, need Limit, usable []candidate, best candidate, boot time.Duration,
+func waitsFor(req Request, need Limit, usable []Turn, best Turn, boot time.Duration,
 	start, now time.Time) Verdict {
 	v := Verdict{Code: OK}
-	open := func(c candidate) bool { return !c.window.Start.After(start) }
-	fitsAtOnce := slices.ContainsFunc(usable, func(c candidate) bool {
+	open := func(c Turn) bool { return !c.Window.Start.After(start) }
+	fitsAtOnce := slices.ContainsFunc(usable, func(c Turn) bool {
 		return open(c) && need.Duration() <= c.room(req, start, boot)
 	})
 	if !fitsAtOnce && !open(best) && slices.ContainsFunc(usable, open) {
@@ -128,7 +128,7 @@ func waitsFor(req Request, need Limit, usable []candidate, best candidate, boot 
 		if start.After(now) {
 			when = "when it begins"
 		}
-		v.Warnings = append(v.Warnings, fmt.Sprintf(waitsForNext, when, best.reservation.ID, FormatUTC(best.window.Start)))
+		v.Warnings = append(v.Warnings, fmt.Sprintf(waitsForNext, when, best.Reservation.ID, FormatUTC(best.Window.Start)))
 	}
 	return v
 }
@@ -144,21 +144,21 @@ const (
 )
 
 // refuseLong refuses a job with a sentence of the time that it needs, and the time available.
-func refuseLong(needs string, req Request, best candidate, p Partition, boot time.Duration, start time.Time) Verdict {
+func refuseLong(needs string, req Request, best Turn, p Partition, boot time.Duration, start time.Time) Verdict {
 	var where, wait string
 	switch until := best.until(req); {
-	case until.Equal(best.window.Fence):
-		where = fmt.Sprintf(mustBeFree, best.reservation.ID, p.Name, FormatUTC(until))
+	case until.Equal(best.Window.Fence):
+		where = fmt.Sprintf(mustBeFree, best.Reservation.ID, p.Name, FormatUTC(until))
 		wait = "wait for the next block"
-	case best.window.Start.After(start):
-		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and its --deadline is %s", best.reservation.ID,
-			p.Name, FormatUTC(best.window.Start), FormatUTC(until))
+	case best.Window.Start.After(start):
+		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and its --deadline is %s", best.Reservation.ID,
+			p.Name, FormatUTC(best.Window.Start), FormatUTC(until))
 		wait = "use a later --deadline"
 	default:
 		where = fmt.Sprintf("its --deadline is %s", FormatUTC(until))
 		wait = "use a later --deadline"
 	}
-	if start.Equal(req.Begin) && req.Begin.After(best.window.Start) {
+	if start.Equal(req.Begin) && req.Begin.After(best.Window.Start) {
 		where = fmt.Sprintf(beginsAt, FormatUTC(start)) + where
 		wait = "use an earlier --begin, or " + wait
 	}

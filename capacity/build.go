@@ -121,12 +121,8 @@ type placement struct {
 func placementOf(s Settings, seen Seen, snap *Snapshot) placement {
 	at := placement{holds: map[string]string{}, slots: map[string]string{}}
 	if seen.Before != nil {
-		for _, p := range slices.Concat(seen.Before.Former, seen.Before.Partitions) {
-			for _, g := range p.Groups {
-				for _, slot := range g.Slots {
-					at.learn(seen, p.Provider, slot, snap)
-				}
-			}
+		for _, p := range Places(slices.Concat(seen.Before.Former, seen.Before.Partitions)) {
+			at.learn(seen, p, snap)
 		}
 	} else {
 		for _, i := range seen.Instances {
@@ -143,27 +139,27 @@ func placementOf(s Settings, seen Seen, snap *Snapshot) placement {
 }
 
 // learn adds a slot of the last snapshot.
-func (at placement) learn(seen Seen, p Provider, slot Slot, snap *Snapshot) {
+func (at placement) learn(seen Seen, in Place, snap *Snapshot) {
 	before := seen.Before
-	for _, t := range before.Turns(slot) {
+	for _, t := range before.Turns(in) {
 		// A waiting reservation has no nodes, and may move to a slot in which it need not wait.
 		if !t.Waits(before.TakenAt) {
-			at.slots[t.Reservation.ID] = slot.Name
+			at.slots[t.Reservation.ID] = in.Slot.Name
 		}
 	}
-	if p.Configures() {
+	if in.Partition.Provider.Configures() {
 		return
 	}
 	// The reservation that had the slot then keeps it while it is live. The next one has had the slot since that one
 	// ended: its fence has opened, and jobs have started behind it.
 	for _, when := range []time.Time{before.TakenAt, seen.Now} {
-		standing := before.Standing(slot, when)
-		if len(standing.Current) == 0 || standing.Current[0].Window.Start.After(when) {
+		standing := before.Standing(in, when)
+		id := standing.Reservation.ID
+		if id == "" || standing.Window.Start.After(when) {
 			continue
 		}
-		id := standing.Current[0].Reservation.ID
 		if r, known := snap.Reservation(id); known && r.LiveAt(when) {
-			at.holds[slot.Name] = id
+			at.holds[in.Slot.Name] = id
 			return
 		}
 	}
@@ -220,7 +216,7 @@ func (s *Snapshot) bestSlot(slots []Slot, id, already string) int {
 	var first Turn
 	for i, slot := range slots {
 		slot.ReservationIDs = append(slices.Clone(slot.ReservationIDs), id)
-		turns := s.turns(slot, func(r Reservation) bool { return s.lasts(r.ID) })
+		turns := s.turns(Place{Slot: &slot}, slot.ReservationIDs, func(r Reservation) bool { return s.lasts(r.ID) })
 		t := turns[slices.IndexFunc(turns, func(t Turn) bool { return t.Reservation.ID == id })]
 		if over := !t.Unknown && !t.Reservation.State.Live(); slot.Name == already && (over || t.Behind == "") {
 			return i

@@ -126,19 +126,19 @@ func TestMisplaced(t *testing.T) {
 				}
 			}
 			snap := &Snapshot{Reservations: c.has, Partitions: []Partition{{Groups: []NodeGroup{{Slots: []Slot{{Name: "other"}}}, {Slots: []Slot{{Name: "x"}, slot}}}}}}
-			found, ok := snap.Slot("gpu")
+			found, ok := snap.Place("gpu")
 			if !ok {
 				t.Fatal("the slot is not found")
 			}
-			if first, ok := snap.Slot("other"); !ok || first.Name != "other" {
-				t.Errorf("the first slot of a node group is found as %q", first.Name)
+			if first, ok := snap.Place("other"); !ok || first.Slot.Name != "other" {
+				t.Errorf("the first slot of a node group is found as %q", first.Slot.Name)
 			}
 			if got := snap.Misplaced(found, c.m, noon); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
 	}
-	if _, ok := (&Snapshot{}).Slot("gpu"); ok {
+	if _, ok := (&Snapshot{}).Place("gpu"); ok {
 		t.Error("a slot that is not there is found")
 	}
 }

@@ -244,7 +244,7 @@ func TestPlatformOfTheImage(t *testing.T) {
 				snap.TakenAt = noon
 				req := Request{Partitions: []string{"gpu"}, Nodes: 1, Comment: comment, TimeLimit: Minutes(10)}
 				p := snap.Partitions[0]
-				admitted, v := AdmitLaunch(req, p, p.Groups[0], p.Groups[0].Slots[0], snap, noon)
+				admitted, v := AdmitLaunch(req, p, p.Groups[0].Slots[0].Name, snap, noon)
 				for _, r := range admitted {
 					into = append(into, r.ID)
 				}

@@ -8,13 +8,9 @@ import (
 	"time"
 )
 
-// Prospect is a reservation in which a job may run.
+// Prospect is a reservation in which a job may run, with its turn.
 type Prospect struct {
-	Partition, Slot string
-	// Reservation is zero for nodes that are launched on demand.
-	Reservation Reservation
-	// Window is the reservation's window, from its turn in the slot on.
-	Window Window
+	Turn
 	// Room is the longest time limit that fits, from now or from the opening on; meaningless if the window is unbounded.
 	Room time.Duration
 	// Longest is the longest limit that Room, the partition and accounting leave; NoLimit if nothing bounds it.
@@ -42,18 +38,11 @@ func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
 			continue
 		}
 		for _, c := range wanted {
-			if c.unknown || c.never || c.ended(now) || len(c.mismatches()) > 0 || !c.holds(req) {
+			if c.Unknown || c.Never || c.ended(now) || len(c.mismatches()) > 0 || !c.holds(req) {
 				continue
 			}
-			out := Prospect{
-				Partition:   p.Name,
-				Slot:        c.slot.Name,
-				Reservation: c.reservation,
-				Window:      c.window,
-				Fits:        true,
-				Usable:      c.healthy(),
-			}
-			out.Needs, _ = req.leastNodes(c.group) // it fits
+			out := Prospect{Turn: c, Fits: true, Usable: c.healthy()}
+			out.Needs, _ = req.leastNodes(c.Group) // it fits
 			boot := snap.Timing.BootAllowance.Duration
 			out.Longest = c.longest(req, p, snap.Walls, boot, start)
 			if !c.until(req).IsZero() {
@@ -83,7 +72,7 @@ func PassedOver(req Request, snap *Snapshot, now time.Time) []Problem {
 		}
 		wanted, _ := entitled(req, wish, p, snap)
 		for _, c := range wanted {
-			if c.unknown || c.never || c.ended(now) {
+			if c.Unknown || c.Never || c.ended(now) {
 				continue
 			}
 			if found := c.mismatches(); len(found) > 0 {
@@ -187,9 +176,9 @@ func Timeline(snap *Snapshot, extensions map[string][]Extension, from, now time.
 		lane := Lane{Partition: p.Name}
 		here := map[string]bool{}
 		for _, c := range candidates(p, snap) {
-			if r := c.reservation; !here[r.ID] {
+			if r := c.Reservation; !here[r.ID] {
 				here[r.ID], used[r.ID] = true, true
-				if b, shown := block(r, c.window); shown {
+				if b, shown := block(r, c.Window); shown {
 					lane.Blocks = append(lane.Blocks, b)
 				}
 			}

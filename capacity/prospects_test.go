@@ -59,7 +59,7 @@ func TestProspects(t *testing.T) {
 		var got []string
 		for _, p := range Prospects(c.req, s, noon) {
 			fits := map[bool]string{true: "fits", false: "too short"}[p.Fits]
-			got = append(got, fmt.Sprintf("%s/%s %s, needs %d of %d", p.Partition, p.Slot, fits, p.Needs, p.Usable))
+			got = append(got, fmt.Sprintf("%s/%s %s, needs %d of %d", p.Partition.Name, p.Slot.Name, fits, p.Needs, p.Usable))
 		}
 		if got := strings.Join(got, "; "); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -169,16 +169,17 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 	}
 	g := NodeGroup{InstanceType: "g6.xlarge", OtherTypes: []string{"g5.xlarge"}, PurchaseOption: OnDemand, ReuseIDs: []string{"cr-1", "cr-2"}}
 	s := &Snapshot{Reservations: []Reservation{{ID: "cr-1", InstanceType: "g5.xlarge"}}}
-	all := reused(g, Slot{}, false, s)
+	all := reused(Place{Group: &g}, s)
 	for i, want := range []string{"g5.xlarge", "g6.xlarge g5.xlarge"} { // nobody knows the type of the second
-		if got := strings.Join(all[i].types(), " "); got != want || all[i].unknown != (i == 1) || all[i].reservation.ID != g.ReuseIDs[i] {
+		if got := strings.Join(all[i].types(), " "); got != want || all[i].Unknown != (i == 1) || all[i].Reservation.ID != g.ReuseIDs[i] {
 			t.Errorf("%s has %s: %+v", g.ReuseIDs[i], got, all[i])
 		}
 	}
-	if got := (candidate{group: g}).types(); len(got) != 2 {
+	if got := (Turn{Place: Place{Group: &g}}).types(); len(got) != 2 {
 		t.Errorf("on demand: %v", got)
 	}
-	if got := (candidate{group: NodeGroup{InstanceType: "a", PurchaseOption: CapacityBlock}, reservation: Reservation{ID: "cr-1", InstanceType: "b"}}).types(); got[0] != "a" {
+	of := Place{Group: &NodeGroup{InstanceType: "a", PurchaseOption: CapacityBlock}}
+	if got := (Turn{Place: of, Reservation: Reservation{ID: "cr-1", InstanceType: "b"}}).types(); got[0] != "a" {
 		t.Errorf("a block: %v", got)
 	}
 }

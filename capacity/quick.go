@@ -43,20 +43,20 @@ func Quicks(snap *Snapshot) []Quick {
 		q := Quick{Partition: p.Name, Accounts: slices.Clone(p.AllowAccounts), Floor: LimitOf(p.MinTime.Duration).Minutes,
 			Most: p.MaxTime.Minutes, Wall: snap.Walls.shortest().Minutes}
 		for _, c := range named(in) {
-			live := c.onDemand() || c.reservation.State.Live()
-			if c.unknown || c.never || !live || len(c.mismatches()) > 0 {
+			live := c.onDemand() || c.Reservation.State.Live()
+			if c.Unknown || c.Never || !live || len(c.mismatches()) > 0 {
 				continue
 			}
 			room := QuickRoom{
-				ID:    c.reservation.ID,
-				From:  c.window.Start,
+				ID:    c.Reservation.ID,
+				From:  c.Window.Start,
 				Last:  c.last(snap),
-				Fence: c.window.Fence,
+				Fence: c.Window.Fence,
 				Nodes: c.size(),
-				GPUs:  c.group.GPUs,
-				CPUs:  c.group.CPUs,
+				GPUs:  c.Group.GPUs,
+				CPUs:  c.Group.CPUs,
 			}
-			if c.onDemand() || c.reservation.State == StateActive {
+			if c.onDemand() || c.Reservation.State == StateActive {
 				room.Usable = c.healthy()
 			}
 			q.Rooms = append(q.Rooms, room)
@@ -69,11 +69,11 @@ func Quicks(snap *Snapshot) []Quick {
 }
 
 // last is when a job that starts in the candidate must have ended, boot not counted; zero if the candidate has no end.
-func (c candidate) last(snap *Snapshot) time.Time {
-	if c.boots && !c.window.Fence.IsZero() {
-		return c.window.Fence.Add(-snap.Timing.BootAllowance.Duration)
+func (c Turn) last(snap *Snapshot) time.Time {
+	if c.boots() && !c.Window.Fence.IsZero() {
+		return c.Window.Fence.Add(-snap.Timing.BootAllowance.Duration)
 	}
-	return c.window.Fence
+	return c.Window.Fence
 }
 
 // Sentence is a message to a job from the Lua scripts, the same as from [Admit]: a template for Lua's string.format.

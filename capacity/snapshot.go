@@ -184,11 +184,9 @@ func (s *Snapshot) PlatformOf(template string) string {
 	if s == nil {
 		return ""
 	}
-	for _, p := range s.Partitions {
-		for _, g := range p.Groups {
-			if g.PlatformOf == template {
-				return g.Platform
-			}
+	for _, at := range Places(s.Partitions) {
+		if at.Group.PlatformOf == template {
+			return at.Group.Platform
 		}
 	}
 	return ""
@@ -217,14 +215,8 @@ func (s *Snapshot) PoweredUp(slot string) (at time.Time) {
 	if s == nil {
 		return at
 	}
-	for _, p := range s.Partitions {
-		for _, g := range p.Groups {
-			for _, one := range g.Slots {
-				if one.Name == slot {
-					at = one.PoweredUp
-				}
-			}
-		}
+	if p, found := s.Place(slot); found {
+		at = p.Slot.PoweredUp
 	}
 	return at
 }
@@ -292,27 +284,15 @@ type Metadata struct {
 	ReservationID string `json:"reservation_id,omitempty"`
 }
 
-// Slot finds a slot by name.
-func (s *Snapshot) Slot(name string) (Slot, bool) {
-	for _, p := range s.Partitions {
-		for _, g := range p.Groups {
-			if i := slices.IndexFunc(g.Slots, func(s Slot) bool { return s.Name == name }); i >= 0 {
-				return g.Slots[i], true
-			}
-		}
-	}
-	return Slot{}, false
-}
-
 // Misplaced says how the instance behind a node of a slot differs from the slot's reservation; of several
 // reservations, from the closest. It is "" if nothing differs, or if the slot has no reservation or one that EC2 did
 // not describe. Misplaced does not compare what the metadata leaves out.
-func (s *Snapshot) Misplaced(slot Slot, m Metadata, now time.Time) string {
-	if slices.ContainsFunc(s.Turns(slot), func(t Turn) bool { return t.Unknown }) {
+func (s *Snapshot) Misplaced(at Place, m Metadata, now time.Time) string {
+	if slices.ContainsFunc(s.Turns(at), func(t Turn) bool { return t.Unknown }) {
 		return ""
 	}
 	var least []string
-	for _, t := range s.Standing(slot, now).Current {
+	for _, t := range s.Standing(at, now).Current {
 		differs := m.differs(t.Reservation)
 		if len(differs) == 0 {
 			return ""

@@ -9,12 +9,45 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
+// Place is a slot of a partition. Who writes into it changes the partition.
+type Place struct {
+	Partition *Partition
+	Group     *NodeGroup
+	Slot      *Slot
+}
+
+// Places returns all slots of partitions, in their order.
+func Places(partitions []Partition) (all []Place) {
+	for i := range partitions {
+		p := &partitions[i]
+		for k := range p.Groups {
+			g := &p.Groups[k]
+			for n := range g.Slots {
+				all = append(all, Place{p, g, &g.Slots[n]})
+			}
+		}
+	}
+	return all
+}
+
+// Place finds a slot by name.
+func (s *Snapshot) Place(slot string) (Place, bool) {
+	for _, at := range Places(s.Partitions) {
+		if at.Slot.Name == slot {
+			return at, true
+		}
+	}
+	return Place{}, false
+}
+
 // Turn is the time in which a reservation has its slot.
 //
 // A slot has one reservation with an end at a time, because its nodes have one fence. A reservation that overlaps
 // another waits until the other has ended. Reservations without an end share a slot: none has to end before another
 // begins.
 type Turn struct {
+	Place
+	// Reservation is zero for nodes that are launched on demand.
 	Reservation Reservation
 	// Window is the reservation's window, from when the slot is free for it.
 	Window Window
@@ -34,21 +67,21 @@ func (t Turn) Waits(now time.Time) bool {
 // Turns returns the turns of all reservations of a slot: first the one that holds it, then the others by start, or in
 // the order of the settings if they start together. Reservations that have ended, or that EC2 did not describe, take
 // no time.
-func (s *Snapshot) Turns(slot Slot) []Turn {
-	return s.turns(slot, func(r Reservation) bool { return r.State.Live() })
+func (s *Snapshot) Turns(at Place) []Turn {
+	return s.turns(at, at.Slot.ReservationIDs, Reservation.live)
 }
 
-func (s *Snapshot) turns(slot Slot, takesTime func(Reservation) bool) []Turn {
+func (s *Snapshot) turns(at Place, ids []string, takesTime func(Reservation) bool) []Turn {
 	var turns []Turn
-	for _, id := range slot.ReservationIDs {
+	for _, id := range ids {
 		r, known := s.Reservation(id)
 		if !known {
 			r.ID = id
 		}
-		turns = append(turns, Turn{Reservation: r, Window: s.Timing.Window(r), Unknown: !known})
+		turns = append(turns, Turn{Place: at, Reservation: r, Window: s.Timing.Window(r), Unknown: !known})
 	}
 	slices.SortStableFunc(turns, func(a, b Turn) int {
-		return cmp.Or(rank(a.Reservation.ID != slot.Holds)-rank(b.Reservation.ID != slot.Holds),
+		return cmp.Or(rank(a.Reservation.ID != at.Slot.Holds)-rank(b.Reservation.ID != at.Slot.Holds),
 			a.Window.Start.Compare(b.Window.Start))
 	})
 	var last Turn // of the turns with an end
@@ -79,6 +112,8 @@ func (s *Snapshot) turns(slot Slot, takesTime func(Reservation) bool) []Turn {
 
 // Standing is the state of a slot at a moment.
 type Standing struct {
+	// Turn is the first of Current. Without one it has no reservation, and is Unknown if EC2 did not describe one.
+	Turn
 	// Current are the turns that have the slot, or have it next if none has it: one with an end, or all those without.
 	// It is empty if no reservation of the slot is live.
 	Current []Turn
@@ -87,60 +122,92 @@ type Standing struct {
 	// Last is the window of the reservation that ended last, if none is live; LastID is its id.
 	Last   Window
 	LastID string
-	// Unknown: EC2 did not describe a reservation of the slot, and none is live.
-	Unknown bool
+	// Former: the settings no longer have the slot.
+	Former bool
 }
 
 // Standing returns the state of a slot. Admission, launch and fence all use it.
-func (s *Snapshot) Standing(slot Slot, now time.Time) Standing {
-	var at Standing
-	for _, t := range s.Turns(slot) {
+func (s *Snapshot) Standing(at Place, now time.Time) Standing {
+	return s.standing(at, at.Slot.ReservationIDs, now)
+}
+
+func (s *Snapshot) standing(at Place, ids []string, now time.Time) Standing {
+	out := Standing{Turn: Turn{Place: at}}
+	for _, t := range s.turns(at, ids, Reservation.live) {
 		switch {
 		case t.Unknown:
-			at.Unknown = true
+			out.Unknown = true
 		case !t.Reservation.LiveAt(now):
 			// Its own window: an ended reservation waits for no other.
-			if t.Window.Fence.After(at.Last.Fence) {
-				at.Last, at.LastID = t.Window, t.Reservation.ID
+			if t.Window.Fence.After(out.Last.Fence) {
+				out.Last, out.LastID = t.Window, t.Reservation.ID
 			}
 		case t.Never:
-		case len(at.Current) == 0, t.Window.Unbounded() && at.Current[0].Window.Unbounded():
-			at.Current = append(at.Current, t)
-		case at.Next.Reservation.ID == "":
-			at.Next = t
+		case len(out.Current) == 0, t.Window.Unbounded() && out.Current[0].Window.Unbounded():
+			out.Current = append(out.Current, t)
+		case out.Next.Reservation.ID == "":
+			out.Next = t
 		}
 	}
-	if len(at.Current) > 0 {
-		at.Unknown, at.Last, at.LastID = false, Window{}, ""
+	if len(out.Current) > 0 {
+		out.Turn, out.Last, out.LastID = out.Current[0], Window{}, ""
 	}
-	return at
+	return out
 }
+
+// Standings returns the state of all slots. A PCS compute node group holds the block that it was set up for, which comes
+// first; further ids wait for a free group. A slot whose live reservation has left the settings keeps it too.
+func (s *Snapshot) Standings(now time.Time) (all []Standing) {
+	before := map[string][]string{}
+	for _, at := range Places(s.Former) {
+		before[at.Slot.Name] = append(before[at.Slot.Name], at.Slot.ReservationIDs...)
+	}
+	for _, at := range Places(s.Partitions) {
+		ids := at.Slot.ReservationIDs
+		if at.Partition.Provider.Configures() && len(ids) > 1 {
+			ids = ids[:1]
+		}
+		all = append(all, s.standing(at, slices.Concat(ids, before[at.Slot.Name]), now))
+		delete(before, at.Slot.Name)
+	}
+	for _, at := range Places(s.Former) {
+		if before[at.Slot.Name] != nil {
+			former := s.Standing(at, now)
+			former.Former = true
+			all = append(all, former)
+		}
+	}
+	return all
+}
+
+// Event is the next thing that happens to a slot; zero if nothing does.
+type Event struct {
+	At   time.Time
+	What string
+}
+
+// Event returns the next one after now.
+func (s Standing) Event(now time.Time) Event {
+	w := s.Window
+	for _, e := range []Event{{w.Start, "opens"}, {w.Fence, "fence"}, {w.Reclaim, "EC2 takes instances back"}, {w.End, "ends"}} {
+		if s.Reservation.ID != "" && e.At.After(now) {
+			return e
+		}
+	}
+	return Event{}
+}
+
+func (r Reservation) live() bool { return r.State.Live() }
 
 // LiveAt reports whether a reservation is open at a time, or may still open.
 func (r Reservation) LiveAt(now time.Time) bool {
-	return r.State.Live() && (r.End.IsZero() || r.End.After(now))
+	return r.live() && (r.End.IsZero() || r.End.After(now))
 }
 
-// Place is a reservation in a slot, with its turn there.
-type Place struct {
-	Turn
-	Partition, Group, Slot string
-	// Slots is the node group's number of slots; Provider launches its nodes.
-	Slots    int
-	Provider Provider
-}
-
-// Places returns the places of all reservations of the partitions.
-func (s *Snapshot) Places() []Place {
-	var all []Place
-	for _, p := range s.Partitions {
-		for _, g := range p.Groups {
-			for _, slot := range g.Slots {
-				for _, t := range s.Turns(slot) {
-					all = append(all, Place{t, p.Name, g.Name, slot.Name, len(g.Slots), p.Provider})
-				}
-			}
-		}
+// AllTurns returns the turns in all slots of the partitions.
+func (s *Snapshot) AllTurns() (all []Turn) {
+	for _, at := range Places(s.Partitions) {
+		all = append(all, s.Turns(at)...)
 	}
 	return all
 }
@@ -149,70 +216,50 @@ func (s *Snapshot) Places() []Place {
 // reservations of a slot have instances, only EC2 knows which of them a node runs in, so IdleIn attributes as many
 // idle nodes as possible to the others.
 func (s *Snapshot) IdleIn(idleBySlot map[string]int) map[string]int {
-	used := map[string]int{} // by slot
-	places := s.Places()
-	for _, p := range places {
-		used[p.Slot] += p.Reservation.Used()
+	used, idle := map[string]int{}, map[string]int{} // by slot, by reservation
+	turns := s.AllTurns()
+	for _, t := range turns {
+		used[t.Slot.Name] += t.Reservation.Used()
 	}
-	idle := map[string]int{}
-	for _, p := range places {
-		own := p.Reservation.Used()
-		idle[p.Reservation.ID] = max(0, min(own, idleBySlot[p.Slot]-(used[p.Slot]-own)))
+	for _, t := range turns {
+		own := t.Reservation.Used()
+		idle[t.Reservation.ID] = max(0, min(own, idleBySlot[t.Slot.Name]-(used[t.Slot.Name]-own)))
 	}
 	return idle
 }
 
-// Waiting is a reservation that is, or will be, open while another one has its slot: it is paid for and not used.
-type Waiting struct{ Place }
-
-// Waiting finds the waiting reservations in the snapshot's slots.
-func (s *Snapshot) Waiting(now time.Time) []Waiting {
-	var all []Waiting
-	for _, p := range s.Places() {
-		if p.Waits(now) && p.Reservation.LiveAt(now) {
-			all = append(all, Waiting{p})
-		}
-	}
-	return all
+// Waiting returns the reservations that are, or will be, open while another one has their slot: paid for and not used.
+func (s *Snapshot) Waiting(now time.Time) []Turn {
+	return slices.DeleteFunc(s.AllTurns(), func(t Turn) bool { return !t.Waits(now) || !t.Reservation.LiveAt(now) })
 }
 
-// Until is when the reservation gets its slot, in a few words.
-func (w Waiting) Until() string {
-	if w.Never {
-		return "it never gets its turn"
+// WaitProblem says how to use both reservations at once, of a turn that waits.
+func (t Turn) WaitProblem() Problem {
+	way, until := "give it a node group of its own to use both at once", "until "+FormatUTC(t.Window.Start)
+	if t.Partition.Provider.Launches() && len(t.Group.Slots) == 1 {
+		way = fmt.Sprintf("set slots = 2 for node group %s, or %s", t.Group.Name, way)
 	}
-	return "until " + FormatUTC(w.Window.Start)
-}
-
-// String is the text of Problem.
-func (w Waiting) String() string { return w.Problem().Text() }
-
-// Problem says how to use both reservations at once.
-func (w Waiting) Problem() Problem {
-	way := "give it a node group of its own to use both at once"
-	if w.Provider.Launches() && w.Slots == 1 {
-		way = fmt.Sprintf("set slots = 2 for node group %s, or %s", w.Group, way)
+	if t.Never {
+		until = "it never gets its turn"
 	}
-	return Problemf(SlotTaken, Subject{Partition: w.Partition, Slot: w.Slot, Reservation: w.Reservation.ID}, way,
-		"reservation %s waits for %s, which has slot %s (%s)", w.Reservation.ID, w.Behind, w.Slot, w.Until())
+	about := Subject{Partition: t.Partition.Name, Slot: t.Slot.Name, Reservation: t.Reservation.ID}
+	return Problemf(SlotTaken, about, way, "reservation %s waits for %s, which has slot %s (%s)",
+		t.Reservation.ID, t.Behind, t.Slot.Name, until)
 }
 
 // FenceOf is when jobs on nodes, a hostlist, must be gone: the earliest fence of the partition's slots that contain
 // any of the nodes. It is zero if none of these slots has a reservation with an end.
-func (s *Snapshot) FenceOf(partition string, nodes []string, now time.Time) time.Time {
-	var earliest time.Time
+func (s *Snapshot) FenceOf(partition string, nodes []string, now time.Time) (earliest time.Time) {
 	p, _ := s.Partition(partition)
-	for _, g := range p.Groups {
-		for _, slot := range g.Slots {
-			has, err := hostlist.Expand(slot.Nodes)
-			known := err == nil && len(has) > 0
-			if known && !slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(has, n) }) {
-				continue
-			}
-			for _, t := range s.Standing(slot, now).Current {
-				if !t.Window.Unbounded() && (earliest.IsZero() || t.Window.Fence.Before(earliest)) {
-					earliest = t.Window.Fence
-				}
+	for _, at := range Places([]Partition{p}) {
+		has, err := hostlist.Expand(at.Slot.Nodes)
+		known := err == nil && len(has) > 0
+		if known && !slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(has, n) }) {
+			continue
+		}
+		for _, t := range s.Standing(at, now).Current {
+			if !t.Window.Unbounded() && (earliest.IsZero() || t.Window.Fence.Before(earliest)) {
+				earliest = t.Window.Fence
 			}
 		}
 	}

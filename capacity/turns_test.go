@@ -66,7 +66,7 @@ func TestTurns(t *testing.T) {
 				slot.ReservationIDs = append(slot.ReservationIDs, r.ID)
 			}
 			var turns, current []string
-			for _, turn := range snap.Turns(slot) {
+			for _, turn := range snap.Turns(Place{Slot: &slot}) {
 				text := fmt.Sprintf("%s %v", turn.Reservation.ID, turn.Window.Start.Sub(noon).Hours())
 				if turn.Never {
 					text = fmt.Sprintf("%s %v", turn.Reservation.ID, later(turn.Window.Start, turn.Reservation.Start).Sub(noon).Hours())
@@ -79,7 +79,7 @@ func TestTurns(t *testing.T) {
 				}
 				turns = append(turns, text)
 			}
-			for _, turn := range snap.Standing(slot, noon).Current {
+			for _, turn := range snap.Standing(Place{Slot: &slot}, noon).Current {
 				current = append(current, turn.Reservation.ID)
 			}
 			if got := strings.Join(turns, ", "); got != c.want {
@@ -110,15 +110,12 @@ func TestStanding(t *testing.T) {
 		"next is none that never is": {[]Reservation{hours("a", -1, 9), hours("b", -1, 8), hours("c", 9, 12)}, 0, "a c 0 false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at := (&Snapshot{Reservations: c.reservations}).Standing(slot, noon.Add(time.Duration(c.at)*time.Hour))
-			var current, last string
-			if len(at.Current) > 0 {
-				current = at.Current[0].Reservation.ID
-			}
-			if last = "0"; !at.Last.End.IsZero() {
+			at := (&Snapshot{Reservations: c.reservations}).Standing(Place{Slot: &slot}, noon.Add(time.Duration(c.at)*time.Hour))
+			last := "0"
+			if !at.Last.End.IsZero() {
 				last = fmt.Sprint(at.Last.End.Sub(noon).Hours())
 			}
-			if got := fmt.Sprintf("%s %s %s %t", current, at.Next.Reservation.ID, last, at.Unknown); got != c.want {
+			if got := fmt.Sprintf("%s %s %s %t", at.Reservation.ID, at.Next.Reservation.ID, last, at.Unknown); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -162,9 +159,9 @@ func (w *world) pass(at time.Time, before *Snapshot, instances []Instance) *Snap
 // current is the reservation that has each slot and has begun.
 func current(snap *Snapshot) map[string]string {
 	has := map[string]string{}
-	for _, slot := range snap.Partitions[0].Groups[0].Slots {
-		if at := snap.Standing(slot, snap.TakenAt); len(at.Current) > 0 && !at.Current[0].Window.Start.After(snap.TakenAt) {
-			has[slot.Name] = at.Current[0].Reservation.ID
+	for _, at := range snap.Standings(snap.TakenAt) {
+		if at.Reservation.ID != "" && !at.Window.Start.After(snap.TakenAt) {
+			has[at.Slot.Name] = at.Reservation.ID
 		}
 	}
 	return has
@@ -259,16 +256,16 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 				}
 			}
 			if before != nil {
-				for _, slot := range before.Partitions[0].Groups[0].Slots {
-					next := before.Standing(slot, at).Current // what admission and launch went by until now
-					if len(next) > 0 && !next[0].Window.Start.After(at) && has2[slot.Name] != next[0].Reservation.ID {
-						t.Fatalf("round %d, step %d: %s has got its turn in slot %s, now %q has it\n%+v", round, step, next[0].Reservation.ID, slot.Name, has2[slot.Name], w.all)
+				for _, next := range before.Standings(at) { // what admission and launch went by until now
+					slot, id := next.Slot.Name, next.Reservation.ID
+					if id != "" && !next.Window.Start.After(at) && has2[slot] != id {
+						t.Fatalf("round %d, step %d: %s has got its turn in slot %s, now %q has it\n%+v", round, step, id, slot, has2[slot], w.all)
 					}
 				}
 			}
 			free := w.settings.Partitions[0].Groups[0].SlotNames(ProviderEC2)
-			for _, slot := range snap.Partitions[0].Groups[0].Slots {
-				turns := snap.Turns(slot)
+			for _, in := range snap.Standings(at) {
+				slot, turns := in.Slot, snap.Turns(in.Place)
 				for i, one := range turns {
 					for _, other := range turns[i+1:] {
 						overlap := one.Window.Start.Before(other.Window.End) && other.Window.Start.Before(one.Window.End)
@@ -277,14 +274,14 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 						}
 					}
 				}
-				if len(snap.Standing(slot, at).Current) > 0 {
+				if in.Reservation.ID != "" {
 					free = slices.DeleteFunc(free, func(name string) bool { return name == slot.Name })
 				}
 			}
 			waiting := snap.Waiting(at)
 			waited += len(waiting)
 			if len(waiting) > 0 && len(free) > 0 {
-				t.Fatalf("round %d, step %d: %s, and slot %s is free\n%+v", round, step, waiting[0], free[0], w.all)
+				t.Fatalf("round %d, step %d: %s, and slot %s is free\n%+v", round, step, waiting[0].WaitProblem(), free[0], w.all)
 			}
 			before, has = snap, has2
 		}
@@ -303,7 +300,7 @@ func TestWaitingSaysTheWayOut(t *testing.T) {
 		w.add(hours("a", -1, 10))
 		got := ""
 		for _, one := range w.pass(noon, nil, nil).Waiting(noon) {
-			got += one.String()
+			got += one.WaitProblem().Text()
 		}
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -314,7 +311,7 @@ func TestWaitingSaysTheWayOut(t *testing.T) {
 	w.add(hours("b", -1, 10))
 	w.add(hours("c", 0, 4))
 	all := w.pass(noon, nil, nil).Waiting(noon)
-	if len(all) != 1 || all[0].String() != "reservation c waits for a, which has slot gpu-a (it never gets its turn); give it a node group of its own to use both at once" {
+	if len(all) != 1 || all[0].WaitProblem().Text() != "reservation c waits for a, which has slot gpu-a (it never gets its turn); give it a node group of its own to use both at once" {
 		t.Errorf("%v", all)
 	}
 }

@@ -94,7 +94,7 @@ func newListRow(r *capacity.Reservation, account string, use market.ZoneUse, own
 		row.BlockID = r.CapacityBlockIDs[0]
 	}
 	row.CommittedUntil, row.future = r.CommittedUntil, r.FutureODCR()
-	row.Partition, row.Slot = own.places[r.ID].Partition, own.places[r.ID].Slot
+	row.Partition, row.Slot = own.slotOf(r.ID)
 	row.NodesIdle, row.usedBy = own.idleIn(r.ID), own.usedBy(r.ID)
 	for _, w := range own.waiting {
 		if w.Reservation.ID == r.ID {

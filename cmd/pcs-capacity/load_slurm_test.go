@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -182,7 +181,7 @@ func (r *rehearsal) watchFences(ctx context.Context, y *tally) {
 			continue
 		}
 		now := time.Now()
-		for _, s := range lifecycle.Slots(snap, now) {
+		for _, s := range snap.Standings(now) {
 			if s.Slot.Name != "gpu" || !s.Window.Start.Before(now) || !now.Before(s.Window.Fence) {
 				continue
 			}

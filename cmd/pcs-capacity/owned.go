@@ -42,11 +42,11 @@ func readIdle(ctx context.Context, cfg *maybeConfig) idleNodes {
 
 // owned is what the partitions of the settings have: reservations by id, with their slots.
 type owned struct {
-	places map[string]capacity.Place
+	turns map[string]capacity.Turn
 	// idle is how many nodes of a reservation are idle; without an entry nobody knows.
 	idle map[string]int
 	// waiting are the reservations that another one keeps from their slot.
-	waiting []capacity.Waiting
+	waiting []capacity.Turn
 	// idleErr is why Slurm did not say.
 	idleErr error
 }
@@ -54,7 +54,7 @@ type owned struct {
 // ownedOf finds the slots of reservations as sync does: it goes on from where the last
 // snapshot has them, and takes from it what is not among those that were found.
 func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, slurm idleNodes) owned {
-	o := owned{places: map[string]capacity.Place{}, idle: map[string]int{}, idleErr: slurm.err}
+	o := owned{turns: map[string]capacity.Turn{}, idle: map[string]int{}, idleErr: slurm.err}
 	if len(cfg.Partitions) == 0 {
 		return o
 	}
@@ -78,14 +78,14 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 		}
 	}
 	idle := snap.IdleIn(idleBySlot)
-	for _, p := range snap.Places() {
-		id := p.Reservation.ID
-		if p.Slots > 1 && before == nil {
-			p.Slot = "" // which of them it has, only sync has seen
+	for _, t := range snap.AllTurns() {
+		id := t.Reservation.ID
+		if len(t.Group.Slots) > 1 && before == nil {
+			t.Slot = &capacity.Slot{} // which of them it has, only sync has seen
 		} else if slurm.err == nil {
 			o.idle[id] = idle[id]
 		}
-		o.places[id] = p
+		o.turns[id] = t
 	}
 	o.waiting = snap.Waiting(aws.Now())
 	return o
@@ -100,14 +100,21 @@ func hasReservation(s capacity.Settings, r capacity.Reservation) bool {
 	})
 }
 
-// usedBy is the partition and the slot of a reservation, as gpu/gpu-a; "" for one that no
-// partition has.
-func (o owned) usedBy(id string) string {
-	p, ok := o.places[id]
-	if !ok || p.Slot == "" {
-		return p.Partition
+// slotOf is the partition and the slot of a reservation, as far as they are known.
+func (o owned) slotOf(id string) (partition, slot string) {
+	if t, ours := o.turns[id]; ours {
+		return t.Partition.Name, t.Slot.Name
 	}
-	return p.Partition + "/" + p.Slot
+	return "", ""
+}
+
+// usedBy is both, as gpu/gpu-a.
+func (o owned) usedBy(id string) string {
+	partition, slot := o.slotOf(id)
+	if slot == "" {
+		return partition
+	}
+	return partition + "/" + slot
 }
 
 // idleIn is how many nodes of a reservation are idle; nil where nobody knows.
@@ -123,7 +130,8 @@ func (o owned) addTo(lanes []capacity.Lane) {
 	for _, lane := range lanes {
 		for i := range lane.Blocks {
 			b := &lane.Blocks[i]
-			b.Slot, b.NodesIdle = o.places[b.Reservation.ID].Slot, o.idleIn(b.Reservation.ID)
+			_, b.Slot = o.slotOf(b.Reservation.ID)
+			b.NodesIdle = o.idleIn(b.Reservation.ID)
 		}
 	}
 }
@@ -131,7 +139,7 @@ func (o owned) addTo(lanes []capacity.Lane) {
 // notCounted reports whether a reservation has instances that may be idle nodes of ours,
 // which nobody could count.
 func (o owned) notCounted(r capacity.Reservation) bool {
-	_, ours := o.places[r.ID]
+	_, ours := o.turns[r.ID]
 	return ours && r.Used() > 0 && o.idleIn(r.ID) == nil
 }
 
@@ -148,7 +156,7 @@ func (o owned) sayNotCounted(t *terminal.Terminal) {
 func (o owned) say(t *terminal.Terminal, rows []listRow) {
 	for _, w := range o.waiting {
 		if slices.ContainsFunc(rows, func(r listRow) bool { return r.ID == w.Reservation.ID }) {
-			t.Say("%s", w)
+			t.Say("%s", w.WaitProblem().Text())
 		}
 	}
 	if slices.ContainsFunc(rows, func(r listRow) bool { return r.Partition != "" && r.Used > 0 && r.NodesIdle == nil }) {

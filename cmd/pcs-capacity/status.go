@@ -135,7 +135,7 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 			)
 		}
 	}
-	for _, s := range lifecycle.Slots(snap, now) {
+	for _, s := range snap.Standings(now) {
 		doc.Partitions = append(doc.Partitions, newStatusRow(s, cluster, jobs, now))
 	}
 	doc.Problems = doc.All()
@@ -202,22 +202,26 @@ func partitionNames(cfg *config.Config) string {
 	return strings.Join(names, ", ")
 }
 
-func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []capacity.Job, now time.Time) statusRow {
+func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capacity.Job, now time.Time) statusRow {
+	w, next := s.Window, s.Event(now)
+	if s.Reservation.ID == "" {
+		w = s.Last
+	}
 	row := statusRow{
 		Partition:   s.Partition.Name,
 		Slot:        s.Slot.Name,
 		Reservation: s.Reservation.ID,
 		State:       string(s.Reservation.State),
-		Start:       s.Window.Start,
-		Fence:       s.Window.Fence,
-		End:         s.Window.End,
+		Start:       w.Start,
+		Fence:       w.Fence,
+		End:         w.End,
 		NodeStates:  counts{},
-		Next:        s.Next.What,
-		NextAt:      s.Next.At,
+		Next:        next.What,
+		NextAt:      next.At,
 		NextShown:   "-",
 	}
-	if s.Next.What != "" {
-		row.NextShown = fmt.Sprintf("%s in %s", s.Next.What, capacity.FormatUntil(s.Next.At.Sub(now)))
+	if next.What != "" {
+		row.NextShown = fmt.Sprintf("%s in %s", next.What, capacity.FormatUntil(next.At.Sub(now)))
 	}
 	if row.Reservation == "" {
 		row.State = slotWithout(s)
@@ -258,7 +262,7 @@ func newStatusRow(s lifecycle.SlotStatus, cluster *lifecycle.Cluster, jobs []cap
 }
 
 // slotWithout is the state of a slot that has no live reservation.
-func slotWithout(s lifecycle.SlotStatus) string {
+func slotWithout(s capacity.Standing) string {
 	switch {
 	case !s.Group.PurchaseOption.Reserved():
 		return "on-demand"

@@ -136,7 +136,7 @@ func lookAtReservations(ctx context.Context, cfg *config.Config, aws *ec2.Client
 	})
 	seen := seenReservations{snap: snap, now: aws.Now().UTC().Truncate(time.Second)}
 	for _, w := range snap.Waiting(seen.now) {
-		seen.problems = append(seen.problems, w.String())
+		seen.problems = append(seen.problems, w.WaitProblem().Text())
 	}
 	for _, m := range missing {
 		seen.problems = append(seen.problems,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -48,17 +49,10 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	case err != nil:
 		return err
 	}
-	var slots []slotNodes
+	slots := slices.DeleteFunc(capacity.Places(snap.Partitions), func(at capacity.Place) bool { return !at.Partition.Provider.Launches() })
 	var ids []string
-	for _, p := range snap.Partitions {
-		for _, g := range p.Groups {
-			for _, s := range g.Slots {
-				if p.Provider.Launches() {
-					slots = append(slots, slotNodes{s, nodesOfSlot(g, s)})
-					ids = append(ids, s.ReservationIDs...)
-				}
-			}
-		}
+	for _, at := range slots {
+		ids = append(ids, at.Slot.ReservationIDs...)
 	}
 	if len(slots) == 0 {
 		return errors.New("no partition has provider ec2, and PCS has no setting for topology.conf")
@@ -69,8 +63,8 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	}
 	var leaves []capacity.Leaf
 	for _, s := range slots {
-		leaf := capacity.Leaf{Nodes: s.nodes}
-		for _, r := range snap.Standing(s.Slot, snap.TakenAt).Current {
+		leaf := capacity.Leaf{Nodes: nodesOfSlot(s)}
+		for _, r := range snap.Standing(s, snap.TakenAt).Current {
 			if leaf.Path = found[r.Reservation.ID]; leaf.Path != nil {
 				break
 			}
@@ -78,7 +72,7 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 		if leaf.Path == nil {
 			t.Say(
 				"warning: EC2 does not say where the reservation of %s is in the network; its nodes are behind a switch of their own",
-				s.Name)
+				s.Slot.Name)
 		}
 		leaves = append(leaves, leaf)
 	}
@@ -86,19 +80,14 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	return err
 }
 
-type slotNodes struct {
-	capacity.Slot
-	nodes string
-}
-
 // nodesOfSlot is the hostlist of a slot, also before Slurm has its nodes.
-func nodesOfSlot(g capacity.NodeGroup, s capacity.Slot) string {
-	if s.Nodes != "" {
-		return s.Nodes
+func nodesOfSlot(at capacity.Place) string {
+	if at.Slot.Nodes != "" {
+		return at.Slot.Nodes
 	}
 	var names []string
-	for i := range g.MaxNodes {
-		names = append(names, fmt.Sprintf("%s-%d", s.Name, i+1))
+	for i := range at.Group.MaxNodes {
+		names = append(names, fmt.Sprintf("%s-%d", at.Slot.Name, i+1))
 	}
 	return slurm.Compress(names)
 }

@@ -104,7 +104,7 @@ func TestR8_OneBadSubnetDoesNotHideTheOthers(t *testing.T) {
 func TestPlatformIsWhatSyncFound(t *testing.T) {
 	last := func(age time.Duration, version string) *capacity.Snapshot {
 		return &capacity.Snapshot{TakenAt: noon.Add(-age), Submit: capacity.Submit{StaleAfter: capacity.Duration{Duration: 10 * time.Minute}},
-			Partitions: []capacity.Partition{{Groups: []capacity.NodeGroup{{}, {Platform: "SUSE Linux", PlatformOf: version}}}}}
+			Partitions: []capacity.Partition{{Groups: []capacity.NodeGroup{{}, {Platform: "SUSE Linux", PlatformOf: version, Slots: []capacity.Slot{{}}}}}}}
 	}
 	for name, c := range map[string]struct {
 		last     *capacity.Snapshot

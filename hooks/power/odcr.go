@@ -101,7 +101,7 @@ func ofLedger(err error) *Failure {
 
 // platform is that of the image: an ODCR for another would be paid for in vain. It is Linux if nobody knows.
 func (l *launching) platform(p part) (string, *Failure) {
-	if _, group, _ := l.seen(p.place); group.Platform != "" {
+	if _, group := l.seen(p.place); group.Platform != "" {
 		return group.Platform, nil
 	}
 	image, err := l.ImagePlatform(l.finish, p.template)

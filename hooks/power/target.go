@@ -20,12 +20,12 @@ type target struct {
 // chooseTargets returns the slot's reservations to which every job is admitted, those with enough room first, each
 // with the node group's one subnet in its zone. Nodes without a job may use any reservation that has the slot.
 func (f *facts) chooseTargets(jobs []capacity.Job, at place, nodes int) ([]target, *Failure) {
-	p, g, slot := f.seen(at)
+	p, g := f.seen(at)
 	var common []capacity.Reservation
 	if len(jobs) == 0 {
 		p.AllowAccounts = nil // there is no account to check
 		var v capacity.Verdict
-		if common, v = capacity.AdmitLaunch(capacity.Request{}, p, g, slot, f.snap, f.now); v.Refused {
+		if common, v = capacity.AdmitLaunch(capacity.Request{}, p, at.slot, f.snap, f.now); v.Refused {
 			return nil, refusalOf(v)
 		}
 	}
@@ -74,10 +74,9 @@ func (f *facts) chooseTargets(jobs []capacity.Job, at place, nodes int) ([]targe
 }
 
 // seen returns the snapshot's settings of a place.
-func (f *facts) seen(at place) (capacity.Partition, capacity.NodeGroup, capacity.Slot) {
+func (f *facts) seen(at place) (capacity.Partition, capacity.NodeGroup) {
 	p, _ := f.snap.Partition(at.partition.Name)
-	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
-	return p, g, g.Slots[slices.IndexFunc(g.Slots, func(s capacity.Slot) bool { return s.Name == at.slot })]
+	return p, p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
 }
 
 // asked is what AdmitLaunch reads and what differs between the jobs of a run.
@@ -98,8 +97,8 @@ func (f *facts) admit(j capacity.Job, at place) ([]capacity.Reservation, capacit
 	key := asked{at.slot, j.Account, j.Comment, j.TimeLimit, len(j.Nodes)}
 	a, known := f.admitted[key]
 	if !known {
-		p, g, slot := f.seen(at)
-		a.reservations, a.verdict = capacity.AdmitLaunch(launchRequest(j, p), p, g, slot, f.snap, f.now)
+		p, _ := f.seen(at)
+		a.reservations, a.verdict = capacity.AdmitLaunch(launchRequest(j, p), p, at.slot, f.snap, f.now)
 		f.admitted[key] = a
 	}
 	return a.reservations, a.verdict

@@ -46,8 +46,8 @@ var jobVariables = []string{
 func JobEnvironment(dir state.Dir, snap *capacity.Snapshot, slot string, now time.Time) string {
 	values := map[string]string{}
 	if snap != nil {
-		if found, ok := snap.Slot(slot); ok {
-			if current := snap.Standing(found, now).Current; len(current) == 1 {
+		if at, ok := snap.Place(slot); ok {
+			if current := snap.Standing(at, now).Current; len(current) == 1 {
 				values[jobVariables[0]] = current[0].Reservation.ID
 				values["PCS_CAPACITY_FACTS"] = dir.FactsPath(slot)
 				w := current[0].Window
@@ -93,7 +93,7 @@ func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 		return
 	}
 	now := p.MachineTime().Add(snap.ClockOffset.Duration)
-	found, ok := snap.Slot(slot)
+	at, ok := snap.Place(slot)
 	if !ok || snap.Stale(now) {
 		return
 	}
@@ -104,7 +104,7 @@ func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 		log.Info("the instance is not compared with its reservation", "err", err)
 		return
 	}
-	differs := snap.Misplaced(found, m, now)
+	differs := snap.Misplaced(at, m, now)
 	log = log.With("instance", m.InstanceID, "ms", time.Since(began).Milliseconds())
 	if differs == "" {
 		log.Info("the instance is what its reservation is")

@@ -328,7 +328,7 @@ func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospect
 	case open(fits[0]):
 		where := fits[0].Reservation.ID
 		if where == "" {
-			where = "partition " + fits[0].Partition
+			where = "partition " + fits[0].Partition.Name
 		}
 		if rule(j.Reason) {
 			e.Code, e.Answer = WaitsByRule, fmt.Sprintf("Job %s fits into %s, which is open; Slurm keeps it back: %s.",
@@ -336,7 +336,7 @@ func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospect
 			e.Advice = fmt.Sprintf("See what Slurm has of it: `scontrol show job %s`.", j.Shown)
 			return
 		}
-		if out, few := nodesOut(fits[0], snap); few {
+		if out, few := nodesOut(fits[0]); few {
 			e.Code, e.Answer = NodesOut, fmt.Sprintf(
 				"Job %s fits into %s, which is open, but too few of its nodes get jobs: %s.", j.Shown, where,
 				strings.Join(out, ", "))
@@ -346,7 +346,7 @@ func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospect
 		e.Code, e.Answer = WaitsInQueue, fmt.Sprintf(
 			"Job %s fits into %s, which is open; it waits for free nodes, or for its turn in the queue.", j.Shown,
 			where)
-		e.Advice = fmt.Sprintf("Nothing to do. `squeue -p %s` shows what is before it.", fits[0].Partition)
+		e.Advice = fmt.Sprintf("Nothing to do. `squeue -p %s` shows what is before it.", fits[0].Partition.Name)
 		if j.HetJobID != 0 {
 			e.Answer = fmt.Sprintf("Job %s by itself fits into %s, which is open; it starts together with the other components of job %d.",
 				j.Shown, where, j.HetJobID)
@@ -380,10 +380,9 @@ func rule(reason string) bool {
 }
 
 // nodesOut are the nodes of a reservation's slot that get no job, and whether too few are left.
-func nodesOut(p capacity.Prospect, snap *capacity.Snapshot) (out []string, few bool) {
-	_, slot, _ := slotNamed(snap, p.Partition, p.Slot)
+func nodesOut(p capacity.Prospect) (out []string, few bool) {
 	left := p.Usable
-	for _, o := range slot.Out {
+	for _, o := range p.Slot.Out {
 		out, left = append(out, o.String()), left-o.Count
 	}
 	return out, p.Reservation.ID != "" && len(out) > 0 && left < p.Needs
@@ -391,11 +390,10 @@ func nodesOut(p capacity.Prospect, snap *capacity.Snapshot) (out []string, few b
 
 // lastOver is the reservation before a prospect that jobs can no longer use; "" if there is none.
 func lastOver(p capacity.Prospect, snap *capacity.Snapshot, now time.Time) string {
-	part, _ := snap.Partition(p.Partition)
 	id, fence := "", time.Time{}
 	for _, r := range snap.Reservations {
 		w := snap.Timing.Window(r)
-		if part.Has(r.ID) && !w.Unbounded() && !w.Fence.After(now) && w.Start.Before(now) && w.Fence.After(fence) {
+		if p.Partition.Has(r.ID) && !w.Unbounded() && !w.Fence.After(now) && w.Start.Before(now) && w.Fence.After(fence) {
 			id, fence = r.ID, w.Fence
 		}
 	}

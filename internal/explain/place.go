@@ -18,7 +18,7 @@ func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard
 	state := n.Word()
 	e.fact("state", "%s", state)
 	part, _, named, _ := settings.PlaceOf(n.Name)
-	group, slot, ours := slotNamed(snap, part.Name, named)
+	place, ours := snap.Place(named)
 	guarded := func(kind capacity.GuardKind) bool {
 		return slices.ContainsFunc(guards, func(g capacity.Guard) bool { return g.Kind == kind })
 	}
@@ -28,7 +28,7 @@ func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard
 		return e
 	}
 	e.fact("partition", "%s, slot %s", part.Name, named)
-	standing := snap.Standing(slot, now)
+	standing := snap.Standing(place, now)
 	e.standing(standing, now)
 	e.fact("reason", "%s", n.Reason)
 	failed := false
@@ -40,7 +40,7 @@ func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard
 		}
 	}
 	down := slices.Contains([]string{"powered-down", "powering-down", "power-down"}, state)
-	code, where := slotWords(group, standing, now)
+	code, where := slotWords(standing, now)
 	switch {
 	case strings.HasPrefix(state, "power") && !down:
 		e.Code, e.Answer = Boots, fmt.Sprintf("Node %s is booting.", n.Name)
@@ -78,21 +78,18 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 	e := Explanation{Subject: "partition " + p.Name, Code: NoCapacity, Facts: []Fact{}, Advice: "Nothing to do."}
 	order := []string{Open, WaitsToOpen, Fenced, NodesOut, NotKnown, NoCapacity}
 	where := ""
-	for _, g := range p.Groups {
-		for _, s := range g.Slots {
-			standing := snap.Standing(s, now)
-			code, words := slotWords(g, standing, now)
-			if code == Open && allOut(s) {
-				code, words = NodesOut, words+", and none of its nodes gets jobs"
-			}
-			for _, o := range s.Out {
-				e.fact("nodes", "%s", o)
-			}
-			if where == "" || slices.Index(order, code) < slices.Index(order, e.Code) {
-				e.Code, where = code, words
-			}
-			e.fact("slot "+s.Name, "%s", words)
+	for _, at := range capacity.Places([]capacity.Partition{p}) {
+		code, words := slotWords(snap.Standing(at, now), now)
+		if code == Open && allOut(*at.Slot) {
+			code, words = NodesOut, words+", and none of its nodes gets jobs"
 		}
+		for _, o := range at.Slot.Out {
+			e.fact("nodes", "%s", o)
+		}
+		if where == "" || slices.Index(order, code) < slices.Index(order, e.Code) {
+			e.Code, where = code, words
+		}
+		e.fact("slot "+at.Slot.Name, "%s", words)
 	}
 	switch e.Code {
 	case Open:
@@ -132,24 +129,22 @@ func allOut(slot capacity.Slot) bool {
 	return out > 0 && out >= slot.Count
 }
 
-// slotWords describes the state of a slot of a node group.
-func slotWords(g capacity.NodeGroup, at capacity.Standing, now time.Time) (code, words string) {
+// slotWords describes the state of a slot.
+func slotWords(at capacity.Standing, now time.Time) (code, words string) {
+	w := at.Window
+	words = window(at.Reservation.ID, w, now)
 	switch {
-	case !g.PurchaseOption.Reserved():
+	case !at.Group.PurchaseOption.Reserved():
 		return Open, "nodes are launched on demand"
-	case len(at.Current) == 0 && at.Unknown:
+	case at.Unknown:
 		return NotKnown, "EC2 did not describe its reservation when it was last asked"
-	case len(at.Current) == 0 && at.Last.Unbounded():
+	case at.Reservation.ID == "" && at.Last.Unbounded():
 		return NoCapacity, "it has no reservation"
-	case len(at.Current) == 0:
+	case at.Reservation.ID == "":
 		return NoCapacity, "its last reservation has ended"
-	}
-	t := at.Current[0]
-	words = window(t.Reservation.ID, t.Window, now)
-	switch {
-	case t.Window.Start.After(now):
+	case w.Start.After(now):
 		return WaitsToOpen, words
-	case !t.Window.Unbounded() && !t.Window.Fence.After(now):
+	case !w.Unbounded() && !w.Fence.After(now):
 		if next := at.Next.Reservation.ID; next != "" {
 			words += fmt.Sprintf("; %s opens at %s", next, capacity.FormatUTC(at.Next.Window.Start))
 		}
@@ -166,16 +161,4 @@ func (e *Explanation) standing(s capacity.Standing, now time.Time) {
 	if s.Next.Reservation.ID != "" {
 		e.fact("next", "%s", window(s.Next.Reservation.ID, s.Next.Window, now))
 	}
-}
-
-func slotNamed(snap *capacity.Snapshot, partition, name string) (capacity.NodeGroup, capacity.Slot, bool) {
-	p, _ := snap.Partition(partition)
-	for _, g := range p.Groups {
-		for _, s := range g.Slots {
-			if s.Name == name {
-				return g, s, true
-			}
-		}
-	}
-	return capacity.NodeGroup{}, capacity.Slot{}, false
 }

@@ -71,7 +71,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 			return cmp.Or(cmp.Compare(queue.lacks(b), queue.lacks(a)), cmp.Compare(a.Room, b.Room))
 		})
 	}
-	s.Partition, s.Reservation = p.Partition, p.Reservation.ID
+	s.Partition, s.Reservation = p.Partition.Name, p.Reservation.ID
 	s.Start, s.Fence = p.Window.Start, p.Window.Fence
 	if s.Start.Before(now) {
 		s.Start = now
@@ -96,9 +96,9 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	case queue == nil:
 		s.Code, s.Message = WaitsInQueue, "when nodes are free: Slurm did not answer"
 	case queue.lacks(p) > 0:
-		s.Code, s.Message = WaitsInQueue, fmt.Sprintf("when nodes are free: it needs %d, and %d are idle", needs(p), queue.Idle[p.Slot])
-	case queue.Waiting[p.Partition] > 0:
-		s.Code, s.Message = WaitsInQueue, fmt.Sprintf("when its turn comes: other jobs wait for nodes (%d)", queue.Waiting[p.Partition])
+		s.Code, s.Message = WaitsInQueue, fmt.Sprintf("when nodes are free: it needs %d, and %d are idle", needs(p), queue.Idle[p.Slot.Name])
+	case queue.Waiting[p.Partition.Name] > 0:
+		s.Code, s.Message = WaitsInQueue, fmt.Sprintf("when its turn comes: other jobs wait for nodes (%d)", queue.Waiting[p.Partition.Name])
 	case p.Reservation.ID == "":
 		s.Code, s.Message = OnDemand, "when EC2 has room: its nodes are launched on demand"
 	default:
@@ -121,7 +121,7 @@ func Left(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now
 		return s
 	}
 	p := slices.MaxFunc(open, func(a, b capacity.Prospect) int { return cmp.Compare(length(a.Longest), length(b.Longest)) })
-	return Start{Code: Now, Partition: p.Partition, Reservation: p.Reservation.ID, Start: now, Fence: p.Window.Fence,
+	return Start{Code: Now, Partition: p.Partition.Name, Reservation: p.Reservation.ID, Start: now, Fence: p.Window.Fence,
 		TimeLimit: p.Longest.String(), Warnings: append([]string{}, v.Warnings...)}
 }
 
@@ -138,7 +138,7 @@ func (q *Queue) lacks(p capacity.Prospect) int {
 	if q == nil {
 		return 0
 	}
-	return max(0, needs(p)-q.Idle[p.Slot])
+	return max(0, needs(p)-q.Idle[p.Slot.Name])
 }
 
 // length compares limits.

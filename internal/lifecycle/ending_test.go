@@ -242,11 +242,11 @@ func TestNextBoundary(t *testing.T) {
 		{"23h30m", "24h", "ends"}, {"24h", "30h", "opens"}, {"47h45m", "48h", "ends"},
 	} {
 		got, ok := NextBoundary(snap, at(c.now))
-		if what := Slots(snap, at(c.now))[0].Next.What; !ok || !got.Equal(at(c.next)) || what != c.what {
+		if what := snap.Standings(at(c.now))[0].Event(at(c.now)).What; !ok || !got.Equal(at(c.next)) || what != c.what {
 			t.Errorf("at %s: %s %s, want %s %s", c.now, got, what, at(c.next), c.what)
 		}
 	}
-	if last := Slots(snap, at("49h"))[0]; last.Reservation.ID != "" || !last.Window.End.Equal(at("48h")) || last.Next != (Event{}) {
+	if last := snap.Standings(at("49h"))[0]; last.Reservation.ID != "" || !last.Last.End.Equal(at("48h")) || last.Event(at("49h")) != (capacity.Event{}) {
 		t.Errorf("after the end, people still see when it was: %+v", last)
 	}
 	if got, ok := NextBoundary(snap, at("48h")); ok {

@@ -129,9 +129,7 @@ func TestWanted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			snap := oneSlot(c.provider, c.ids, c.rs...)
-			v := views(snap, noon)[0]
-			v.owner = me
-			got := v.wanted(nodes, noon)
+			got := Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}.wanted(snap.Standings(noon)[0], nodes)
 			for i := range got {
 				got[i].Comment = ""
 			}
@@ -144,11 +142,11 @@ func TestWanted(t *testing.T) {
 
 func TestUnknownReservationLeavesTheSlotAlone(t *testing.T) { // R8
 	snap := oneSlot("ec2", []string{"cr-0"})
-	if v := views(snap, noon)[0]; !v.unknown {
+	if v := snap.Standings(noon)[0]; !v.Unknown {
 		t.Errorf("a reservation that EC2 did not describe: %+v", v)
 	}
 	snap = oneSlot("ec2", []string{"cr-bad", "cr-0"}, block("cr-0", "-1h", "24h", capacity.StateActive))
-	if v := views(snap, noon)[0]; v.unknown || v.current.ID != "cr-0" {
+	if v := snap.Standings(noon)[0]; v.Unknown || v.Reservation.ID != "cr-0" {
 		t.Errorf("a bad id hides a good one: %+v", v)
 	}
 }

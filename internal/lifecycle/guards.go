@@ -17,24 +17,22 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 	var want []capacity.SlurmReservation
 	to := steering{owner: s.Owner, keep: map[string]bool{}, mayGo: s.mayGo, now: s.SlurmNow()}
 	for _, v := range s.slots() {
-		nodes := s.Cluster.SlotNodes(v.slot.Name)
-		v.owner, v.ownerIs = s.Owner, s.OwnerIs
-		if v.current.ID == "" && v.partition.Provider == capacity.ProviderPCS && !s.Cluster.inPartition("", nodes) {
+		nodes := s.Cluster.SlotNodes(v.Slot.Name)
+		if v.Reservation.ID == "" && v.Partition.Provider == capacity.ProviderPCS && !s.Cluster.inPartition("", nodes) {
 			nodes = nil // it is about to be deleted: nothing can start there
 		}
-		if v.unknown || len(nodes) == 0 && v.current.ID != "" {
-			to.keep[v.slot.Name] = true
+		if v.Unknown || len(nodes) == 0 && v.Reservation.ID != "" {
+			to.keep[v.Slot.Name] = true
 			continue
 		}
-		v.lost = s.Cluster.lost(v, nodes[:v.launchable(nodes)])
-		if closed := v.surplus(nodes); !v.partition.Provider.Launches() && v.current.ID != "" && len(closed) > 0 {
+		if closed := s.surplus(v, nodes); !v.Partition.Provider.Launches() && v.Reservation.ID != "" && len(closed) > 0 {
 			problems = append(problems, capacity.Problemf(capacity.NodesUnused,
-				capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Node: hostlist.Compress(closed)},
+				capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name, Node: hostlist.Compress(closed)},
 				fmt.Sprintf("set max_nodes = %d in the settings to use them", len(nodes)),
 				"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s",
-				v.slot.Name, len(nodes), len(nodes)-len(closed), hostlist.Compress(closed)))
+				v.Slot.Name, len(nodes), len(nodes)-len(closed), hostlist.Compress(closed)))
 		}
-		for _, r := range v.wanted(nodes, s.Now) {
+		for _, r := range s.wanted(v, nodes) {
 			want = append(want, r.ByClock(s.toSlurm()))
 		}
 	}
@@ -125,48 +123,42 @@ func aboutNodes(slot string, nodes []string) capacity.Subject {
 // second (HTTP's Date header).
 const sameTime = 5 * time.Second
 
-// guard is the purpose of a Slurm reservation of the slot, for an EC2 reservation.
-func (v slotView) guard(kind capacity.GuardKind, block string) capacity.Guard {
-	return capacity.Guard{Kind: kind, Slot: v.slot.Name, Block: block, Owner: v.owner}
-}
-
-// reservation builds one of our Slurm reservations: root's, over running jobs too.
-func (v slotView) reservation(of capacity.Guard, nodes []string, start, end time.Time) capacity.SlurmReservation {
+// guard is a Slurm reservation of ours over nodes of a slot, for an EC2 reservation: root's, over running jobs too.
+func (s Seen) guard(kind capacity.GuardKind, v capacity.Standing, block string, nodes []string, start, end time.Time) capacity.SlurmReservation {
 	return capacity.SlurmReservation{
-		Name:    of.String(),
+		Name:    capacity.Guard{Kind: kind, Slot: v.Slot.Name, Block: block, Owner: s.Owner}.String(),
 		Nodes:   nodes,
 		Start:   start,
 		End:     end,
-		Flags:   v.partition.Provider.GuardFlags(),
+		Flags:   v.Partition.Provider.GuardFlags(),
 		Users:   []string{"root"},
-		Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + v.ownerIs,
+		Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + s.OwnerIs,
 	}
 }
 
 // wanted returns the Slurm reservations that a slot needs now, in AWS's time. The wait comes before the fence, so
 // there is no gap when one follows the other.
-func (v slotView) wanted(nodes []string, now time.Time) []capacity.SlurmReservation {
-	if len(nodes) == 0 {
+func (s Seen) wanted(v capacity.Standing, nodes []string) (want []capacity.SlurmReservation) {
+	id := v.Reservation.ID
+	switch {
+	case len(nodes) == 0:
 		return nil
+	case id == "":
+		return s.closed(v, nodes)
 	}
-	if v.current.ID == "" {
-		return v.fenced(nodes, now)
+	if !v.Partition.Provider.Configures() && v.Window.Start.After(s.Now) {
+		want = append(want, s.guard(capacity.GuardWait, v, id, nodes, s.Now, v.Window.Start))
 	}
-	id := v.current.ID
-	var want []capacity.SlurmReservation
-	if !v.partition.Provider.Configures() && v.window.Start.After(now) {
-		want = append(want, v.reservation(v.guard("wait", id), nodes, now, v.window.Start))
-	}
-	if !v.window.Unbounded() {
+	if !v.Window.Unbounded() {
 		// The fence lasts until the next turn begins: until then, instances of the old block still terminate.
-		want = append(want, v.reservation(v.guard("fence", id), nodes, v.window.Fence, v.next.Window.Start))
+		want = append(want, s.guard(capacity.GuardFence, v, id, nodes, v.Window.Fence, v.Next.Window.Start))
 	}
 	// The next block is guarded before it opens: nothing may start on its nodes until then.
-	if next := v.next; !next.Window.Unbounded() {
-		want = append(want, v.reservation(v.guard("fence", next.Reservation.ID), nodes, next.Window.Fence, time.Time{}))
+	if next := v.Next; !next.Window.Unbounded() {
+		want = append(want, s.guard(capacity.GuardFence, v, next.Reservation.ID, nodes, next.Window.Fence, time.Time{}))
 	}
-	if surplus := v.surplus(nodes); len(surplus) > 0 {
-		want = append(want, v.reservation(v.guard("surplus", id), surplus, now, time.Time{}))
+	if surplus := s.surplus(v, nodes); len(surplus) > 0 {
+		want = append(want, s.guard(capacity.GuardSurplus, v, id, surplus, s.Now, time.Time{}))
 	}
 	return want
 }
@@ -174,38 +166,51 @@ func (v slotView) wanted(nodes []string, now time.Time) []capacity.SlurmReservat
 // surplus returns the nodes that jobs are kept from: the last ones and, where we launch, those of failed hosts. They
 // stay the same while jobs come and go. Where others launch, only they know which nodes have the instances, so there
 // surplus closes only nodes beyond max_nodes.
-func (v slotView) surplus(nodes []string) []string {
-	if v.partition.Provider.Launches() {
-		return slices.Concat(v.lost, nodes[v.launchable(nodes):])
+func (s Seen) surplus(v capacity.Standing, nodes []string) []string {
+	n := launchable(v, nodes)
+	if v.Partition.Provider.Launches() {
+		return slices.Concat(s.Cluster.lost(v, nodes[:n]), nodes[n:])
 	}
-	if v.group.MaxNodes == 0 || v.places < v.group.MaxNodes {
+	if places, _ := places(v); v.Group.MaxNodes == 0 || places < v.Group.MaxNodes {
 		return nil
 	}
-	return nodes[v.launchable(nodes):]
+	return nodes[n:]
+}
+
+// places is the number of a slot's nodes that have instances, 0 if EC2 does not say, and of those on hosts that have
+// not failed.
+func places(v capacity.Standing) (all, usable int) {
+	for _, t := range v.Current {
+		if t.Reservation.Size() == 0 { // EC2 may report size 0 for a block that has not opened
+			return 0, 0
+		}
+		all, usable = all+t.Reservation.Size(), usable+t.Reservation.UsableSize()
+	}
+	if v.Group.MaxNodes > 0 && all > 0 {
+		all, usable = min(all, v.Group.MaxNodes), min(usable, v.Group.MaxNodes)
+	}
+	return all, usable
 }
 
 // launchable is the number of a slot's nodes, the first ones, that have instances.
-func (v slotView) launchable(nodes []string) int {
-	if v.places == 0 {
-		return len(nodes)
+func launchable(v capacity.Standing, nodes []string) int {
+	if places, _ := places(v); places > 0 {
+		return min(places, len(nodes))
 	}
-	return min(v.places, len(nodes))
+	return len(nodes)
 }
 
-// fenced closes nodes that cannot be launched, so the queue does not start jobs there: the nodes of a slot whose
+// closed closes nodes that cannot be launched, so the queue does not start jobs there: the nodes of a slot whose
 // reservations have all ended, or which never had one.
-func (v slotView) fenced(nodes []string, now time.Time) []capacity.SlurmReservation {
-	start := v.last.Fence
-	if v.last.Unbounded() {
-		if v.partition.Provider.Configures() || !v.group.PurchaseOption.Reserved() {
-			return nil
-		}
-		start = now
+func (s Seen) closed(v capacity.Standing, nodes []string) []capacity.SlurmReservation {
+	start := v.Last.Fence
+	if v.Last.Unbounded() && (v.Partition.Provider.Configures() || !v.Group.PurchaseOption.Reserved()) {
+		return nil
 	}
-	if start.After(now) { // a block that never opened, such as payment-failed
-		start = now
+	if v.Last.Unbounded() || start.After(s.Now) { // a block that never opened, such as payment-failed
+		start = s.Now
 	}
-	return []capacity.SlurmReservation{v.reservation(v.guard("fence", v.lastID), nodes, start, time.Time{})}
+	return []capacity.SlurmReservation{s.guard(capacity.GuardFence, v, v.LastID, nodes, start, time.Time{})}
 }
 
 // steering is what the steps of a pass depend on in addition to the reservations.
@@ -354,8 +359,8 @@ func (s Seen) mayGo(g capacity.Guard) bool {
 		return true
 	}
 	for _, v := range s.slots() {
-		if v.slot.Name == g.Slot {
-			for _, t := range s.Snap.Turns(v.slot) {
+		if v.Slot.Name == g.Slot {
+			for _, t := range s.Snap.Turns(v.Place) {
 				if t.Reservation.ID == g.Block && t.Never {
 					return true
 				}
@@ -363,8 +368,8 @@ func (s Seen) mayGo(g capacity.Guard) bool {
 			continue
 		}
 		// The settings have it in another slot.
-		if !v.former && slices.Contains(v.slot.ReservationIDs, g.Block) &&
-			(v.current.ID == g.Block || v.next.Reservation.ID == g.Block) {
+		if !v.Former && slices.Contains(v.Slot.ReservationIDs, g.Block) &&
+			(v.Reservation.ID == g.Block || v.Next.Reservation.ID == g.Block) {
 			return true
 		}
 	}

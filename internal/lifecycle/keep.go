@@ -150,12 +150,12 @@ func liveSlots(old *capacity.Snapshot, machineTime time.Time) []capacity.Partiti
 	if old == nil {
 		return nil
 	}
-	for _, v := range views(old, machineTime.Add(old.ClockOffset.Duration)) {
-		if v.current.ID == "" || v.slot.Nodes == "" {
+	for _, v := range old.Standings(machineTime.Add(old.ClockOffset.Duration)) {
+		if v.Reservation.ID == "" || v.Slot.Nodes == "" {
 			continue
 		}
-		p, g, s := v.partition, v.group, v.slot
-		s.ReservationIDs = []string{v.current.ID}
+		p, g, s := *v.Partition, *v.Group, *v.Slot
+		s.ReservationIDs = []string{v.Reservation.ID}
 		g.Slots = []capacity.Slot{s}
 		p.Groups = []capacity.NodeGroup{g}
 		live = append(live, p)
@@ -167,12 +167,8 @@ func liveSlots(old *capacity.Snapshot, machineTime time.Time) []capacity.Partiti
 // settings.
 func former(before []capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Partition {
 	listed := map[string][]string{}
-	for _, p := range snap.Partitions {
-		for _, g := range p.Groups {
-			for _, s := range g.Slots {
-				listed[s.Name] = s.ReservationIDs
-			}
-		}
+	for _, at := range capacity.Places(snap.Partitions) {
+		listed[at.Slot.Name] = at.Slot.ReservationIDs
 	}
 	var all []capacity.Partition
 	for _, p := range before {
@@ -187,34 +183,35 @@ func former(before []capacity.Partition, snap *capacity.Snapshot, now time.Time)
 
 // forget drops the former slots whose fence somebody has removed, and names the others.
 func (p *pass) forget() {
-	fenceOf := func(former capacity.Partition) string {
+	p.seen.Snap.Former = slices.DeleteFunc(p.seen.Snap.Former, func(former capacity.Partition) bool {
 		slot := former.Groups[0].Slots[0]
-		i := slices.IndexFunc(p.seen.Cluster.Reservations,
-			func(r capacity.SlurmReservation) bool { return r.Fences(slot.Name, slot.ReservationIDs[0]) })
-		if i < 0 {
-			return ""
+		fence, there := p.seen.Cluster.fence(slot.Name, slot.ReservationIDs[0])
+		if r, _ := p.seen.Snap.Reservation(slot.ReservationIDs[0]); there {
+			p.seen.Snap.Add(unnamed(r, slot.Name, fence.Name))
 		}
-		return p.seen.Cluster.Reservations[i].Name
-	}
-	p.seen.Snap.Former = slices.DeleteFunc(p.seen.Snap.Former,
-		func(former capacity.Partition) bool { return fenceOf(former) == "" })
-	for _, former := range p.seen.Snap.Former {
-		slot := former.Groups[0].Slots[0]
-		r, _ := p.seen.Snap.Reservation(slot.ReservationIDs[0])
-		p.seen.Snap.Add(unnamed(r, slot.Name, fenceOf(former)))
-	}
+		return !there
+	})
 }
 
 // unnamedBlocks names the reservations that PCS compute node groups hold and the settings do not name.
 func unnamedBlocks(s Seen) (problems []capacity.Problem) {
 	for _, v := range s.slots() {
-		i := slices.IndexFunc(s.Cluster.Reservations,
-			func(r capacity.SlurmReservation) bool { return r.Fences(v.slot.Name, v.slot.Holds) })
-		if r, known := s.Snap.Reservation(v.slot.Holds); known && v.slot.Unnamed && i >= 0 && r.LiveAt(s.Now) {
-			problems = append(problems, unnamed(r, v.slot.Name, s.Cluster.Reservations[i].Name))
+		fence, there := s.Cluster.fence(v.Slot.Name, v.Slot.Holds)
+		if r, known := s.Snap.Reservation(v.Slot.Holds); known && v.Slot.Unnamed && there && r.LiveAt(s.Now) {
+			problems = append(problems, unnamed(r, v.Slot.Name, fence.Name))
 		}
 	}
 	return problems
+}
+
+// fence is our fence over a slot for an EC2 reservation.
+func (c *Cluster) fence(slot, block string) (fence capacity.SlurmReservation, there bool) {
+	for _, r := range c.Reservations {
+		if r.Fences(slot, block) {
+			return r, true
+		}
+	}
+	return fence, false
 }
 
 // unnamed reports a fence that stays although the settings do not name its reservation.

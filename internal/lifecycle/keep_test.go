@@ -131,9 +131,9 @@ func TestNothingIsSetUpPastItsFence(t *testing.T) {
 	}
 }
 
-// Nodes that get no job are reported while their reservation is open, unless sync drained them and says so itself.
+// Nodes that get no job are reported while their reservation is open.
 func TestOutOfService(t *testing.T) {
-	broken, ours := capacity.NodesOut{Nodes: "gpu-1", Count: 1, State: "drained", Reason: "bad cable"}, capacity.NodesOut{Nodes: "gpu-2", Count: 1, State: "drained", Reason: "pcs-capacity: health command"}
+	broken := capacity.NodesOut{Nodes: "gpu-1", Count: 1, State: "drained", Reason: "bad cable"}
 	endless := capacity.Reservation{ID: "cr-0", Kind: capacity.ODCR, State: capacity.StateActive}
 	formerly := func(s *capacity.Snapshot) { s.Former, s.Partitions = s.Partitions, nil }
 	for name, c := range map[string]struct {
@@ -151,7 +151,7 @@ func TestOutOfService(t *testing.T) {
 	} {
 		snap := oneSlot("ec2", []string{"cr-0"}, c.r)
 		group := &snap.Partitions[0].Groups[0]
-		group.Slots[0].Out = []capacity.NodesOut{ours, broken}
+		group.Slots[0].Out = []capacity.NodesOut{broken}
 		group.Slots = append([]capacity.Slot{{Name: "empty"}}, group.Slots...)
 		if c.but != nil {
 			group.Slots = group.Slots[1:]
@@ -258,9 +258,7 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 			if v.Refused != c.refused || v.Edits.Constraint != c.slot {
 				t.Errorf("a job: %+v", v)
 			}
-			slot := views(snap, noon)[0]
-			slot.owner = me
-			fences := slot.wanted(nodes, noon)
+			fences := Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}.wanted(snap.Standings(noon)[0], nodes)
 			if len(fences) == 0 || !fences[0].Fences("gpu-a", open) {
 				t.Fatalf("wanted: %+v", fences)
 			}

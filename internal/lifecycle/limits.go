@@ -37,18 +37,18 @@ type fenced struct {
 func fencedNodes(seen Seen) map[string]fenced {
 	byNode := map[string]fenced{}
 	for _, v := range seen.slots() {
-		if v.current.ID == "" || v.window.Unbounded() {
+		if v.Reservation.ID == "" || v.Window.Unbounded() {
 			continue
 		}
 		f := fenced{
-			slot:        v.slot.Name,
-			start:       v.window.Start.Add(seen.toSlurm()),
+			slot:        v.Slot.Name,
+			start:       v.Window.Start.Add(seen.toSlurm()),
 			fence:       placedFence(seen, v),
-			maxTime:     v.partition.MaxTime,
-			reservation: v.current.ID,
-			onEnd:       v.partition.OnEnd,
+			maxTime:     v.Partition.MaxTime,
+			reservation: v.Reservation.ID,
+			onEnd:       v.Partition.OnEnd,
 		}
-		for _, name := range seen.Cluster.SlotNodes(v.slot.Name) {
+		for _, name := range seen.Cluster.SlotNodes(v.Slot.Name) {
 			byNode[name] = f
 		}
 	}
@@ -57,12 +57,10 @@ func fencedNodes(seen Seen) map[string]fenced {
 
 // placedFence is when a slot's fence begins, in Slurm's clock. If Slurm's own time is the same within sameTime, it is
 // used, so the coarse clock offset does not move limits back and forth.
-func placedFence(seen Seen, v slotView) time.Time {
-	fence := v.window.Fence.Add(seen.toSlurm())
-	for _, r := range seen.Cluster.Reservations {
-		if r.Fences(v.slot.Name, v.current.ID) && near(r.Start, fence) {
-			return r.Start
-		}
+func placedFence(seen Seen, v capacity.Standing) time.Time {
+	fence := v.Window.Fence.Add(seen.toSlurm())
+	if r, there := seen.Cluster.fence(v.Slot.Name, v.Reservation.ID); there && near(r.Start, fence) {
+		return r.Start
 	}
 	return fence
 }
@@ -208,10 +206,10 @@ func (s Seen) limitChanges() []limitChange {
 
 // restored gives jobs back the limit that sync has lowered where their reservation no longer ends.
 func (s Seen) restored(jobs []capacity.Job) (changes []limitChange) {
-	open := map[string]slotView{}
+	open := map[string]capacity.Standing{}
 	for _, v := range s.slots() {
-		if v.current.ID != "" && v.window.Unbounded() {
-			for _, name := range s.Cluster.SlotNodes(v.slot.Name) {
+		if v.Reservation.ID != "" && v.Window.Unbounded() {
+			for _, name := range s.Cluster.SlotNodes(v.Slot.Name) {
 				open[name] = v
 			}
 		}
@@ -219,7 +217,7 @@ func (s Seen) restored(jobs []capacity.Job) (changes []limitChange) {
 	for _, j := range jobs {
 		mark := s.Marks[j.Shown]
 		if mark.From == 0 || !j.Running() ||
-			slices.ContainsFunc(j.Nodes, func(name string) bool { return open[name].current.ID == "" }) {
+			slices.ContainsFunc(j.Nodes, func(name string) bool { return open[name].Reservation.ID == "" }) {
 			continue
 		}
 		minutes := mark.From
@@ -227,7 +225,7 @@ func (s Seen) restored(jobs []capacity.Job) (changes []limitChange) {
 			minutes = int(capacity.SlurmInfinite / time.Minute)
 		}
 		v := open[j.Nodes[0]]
-		changes = append(changes, limitChange{job: j, minutes: minutes, slot: v.slot.Name, reservation: v.current.ID})
+		changes = append(changes, limitChange{job: j, minutes: minutes, slot: v.Slot.Name, reservation: v.Reservation.ID})
 	}
 	return changes
 }

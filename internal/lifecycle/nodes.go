@@ -21,14 +21,14 @@ const powerUpAgain = 15 * time.Minute
 // choice). PCS itself keeps static nodes up.
 func openings(s Seen) (actions []Action) {
 	for _, v := range s.slots() {
-		open := v.current.State == capacity.StateActive && !v.window.Start.After(s.Now) &&
-			v.window.Fence.After(s.Now.Add(s.Snap.Timing.BootAllowance.Duration))
-		if v.former || !v.partition.Provider.Launches() || v.group.Dynamic || !v.current.Kind.Bought() || !open ||
-			s.Now.Before(s.Old.PoweredUp(v.slot.Name).Add(powerUpAgain)) {
+		open := v.Reservation.State == capacity.StateActive && !v.Window.Start.After(s.Now) &&
+			v.Window.Fence.After(s.Now.Add(s.Snap.Timing.BootAllowance.Duration))
+		if v.Former || !v.Partition.Provider.Launches() || v.Group.Dynamic || !v.Reservation.Kind.Bought() || !open ||
+			s.Now.Before(s.Old.PoweredUp(v.Slot.Name).Add(powerUpAgain)) {
 			continue
 		}
-		nodes := s.Cluster.SlotNodes(v.slot.Name)
-		nodes = nodes[:v.launchable(nodes)]
+		nodes := s.Cluster.SlotNodes(v.Slot.Name)
+		nodes = nodes[:launchable(v, nodes)]
 		busy := s.Cluster.lost(v, nodes)
 		for _, o := range s.Snap.Orphans { // ended first
 			busy = append(busy, o.Node)
@@ -40,8 +40,8 @@ func openings(s Seen) (actions []Action) {
 			return n.PoweredDown() && n.Base() == "IDLE" && n.Out() == "" && !slices.Contains(busy, n.Name)
 		})
 		if len(nodes) > 0 {
-			actions = append(actions, action("power-up", aboutNodes(v.slot.Name, nodes),
-				fmt.Sprintf("power %s up: %s is open since %s", hostlist.Compress(nodes), v.current.ID, capacity.FormatUTC(v.window.Start)),
+			actions = append(actions, action("power-up", aboutNodes(v.Slot.Name, nodes),
+				fmt.Sprintf("power %s up: %s is open since %s", hostlist.Compress(nodes), v.Reservation.ID, capacity.FormatUTC(v.Window.Start)),
 				func(ctx context.Context, w World) error { return w.Slurm.PowerUp(ctx, nodes) }))
 		}
 	}
@@ -50,15 +50,10 @@ func openings(s Seen) (actions []Action) {
 
 // notePowerUps notes in the snapshot when the nodes of each slot were powered up.
 func notePowerUps(s Seen, ups []Action) {
-	for _, part := range s.Snap.Partitions {
-		for _, g := range part.Groups {
-			for i := range g.Slots {
-				slot := &g.Slots[i]
-				slot.PoweredUp = s.Old.PoweredUp(slot.Name)
-				if slices.ContainsFunc(ups, func(a Action) bool { return a.About.Slot == slot.Name }) {
-					slot.PoweredUp = s.second()
-				}
-			}
+	for _, at := range capacity.Places(s.Snap.Partitions) {
+		at.Slot.PoweredUp = s.Old.PoweredUp(at.Slot.Name)
+		if slices.ContainsFunc(ups, func(a Action) bool { return a.About.Slot == at.Slot.Name }) {
+			at.Slot.PoweredUp = s.second()
 		}
 	}
 }
@@ -67,15 +62,15 @@ func notePowerUps(s Seen, ups []Action) {
 // itself.
 func endedBlocks(s Seen) (actions []Action) {
 	for _, v := range s.slots() {
-		fence := v.window.Fence
-		if v.current.ID == "" {
-			fence = v.last.Fence
+		fence := v.Window.Fence
+		if v.Reservation.ID == "" {
+			fence = v.Last.Fence
 		}
-		if !v.partition.Provider.Launches() || fence.IsZero() || fence.After(s.Now) {
+		if !v.Partition.Provider.Launches() || fence.IsZero() || fence.After(s.Now) {
 			continue
 		}
-		if nodes := s.Cluster.those(s.Cluster.SlotNodes(v.slot.Name), capacity.Node.Up); len(nodes) > 0 {
-			actions = append(actions, action("power-down", aboutNodes(v.slot.Name, nodes),
+		if nodes := s.Cluster.those(s.Cluster.SlotNodes(v.Slot.Name), capacity.Node.Up); len(nodes) > 0 {
+			actions = append(actions, action("power-down", aboutNodes(v.Slot.Name, nodes),
 				fmt.Sprintf("power %s down: the fence was at %s", hostlist.Compress(nodes), capacity.FormatUTC(fence)),
 				func(ctx context.Context, w World) error {
 					return w.Slurm.PowerDown(ctx, nodes, "the reservation ends: powered down under the fence")
@@ -140,18 +135,14 @@ func (s Seen) completing() map[string]string {
 func (s Seen) ofSlots(of func(capacity.Node) bool) iter.Seq2[string, []string] {
 	return func(yield func(slot string, names []string) bool) {
 		done := map[string]bool{} // a slot may be in two partitions
-		for _, part := range s.Snap.Partitions {
-			if !part.Provider.Launches() {
+		for _, at := range capacity.Places(s.Snap.Partitions) {
+			slot := at.Slot.Name
+			if !at.Partition.Provider.Launches() || done[slot] {
 				continue
 			}
-			for _, g := range part.Groups {
-				for _, slot := range g.Slots {
-					names := s.Cluster.those(s.Cluster.SlotNodes(slot.Name), of)
-					if len(names) > 0 && !done[slot.Name] && !yield(slot.Name, names) {
-						return
-					}
-					done[slot.Name] = true
-				}
+			done[slot] = true
+			if names := s.Cluster.those(s.Cluster.SlotNodes(slot), of); len(names) > 0 && !yield(slot, names) {
+				return
 			}
 		}
 	}
@@ -346,12 +337,12 @@ func forgetMisplaced(s Seen) (actions []Action) {
 // ours launches there, and no job can ask for it. Once may be a repair; it is a note at first.
 func relaunched(s Seen) (problems []capacity.Problem) {
 	for _, v := range s.slots() {
-		if v.current.ID == "" || v.window.Unbounded() || v.window.Fence.After(s.Now) || !v.window.Reclaim.After(s.Now) {
+		if v.Reservation.ID == "" || v.Window.Unbounded() || v.Window.Fence.After(s.Now) || !v.Window.Reclaim.After(s.Now) {
 			continue
 		}
 		var boot []string
 		for _, r := range s.Cluster.Reservations {
-			if r.Active && r.Maintenance() && r.Fences(v.slot.Name, v.current.ID) {
+			if r.Active && r.Maintenance() && r.Fences(v.Slot.Name, v.Reservation.ID) {
 				boot = append(boot, s.Cluster.those(r.Nodes, capacity.Node.Boots)...)
 			}
 		}
@@ -359,10 +350,10 @@ func relaunched(s Seen) (problems []capacity.Problem) {
 			continue
 		}
 		p := capacity.Problemf(capacity.FenceActedOn,
-			capacity.Subject{Partition: v.partition.Name, Slot: v.slot.Name, Reservation: v.current.ID},
+			capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name, Reservation: v.Reservation.ID},
 			"see what launches them; with provider = \"none\" fences are without maintenance, which some launchers act on",
 			"nodes %s boot under the fence of slot %s, where nothing may start: something takes nodes in maintenance down and launches them anew, and jobs that run there end",
-			hostlist.Compress(boot), v.slot.Name)
+			hostlist.Compress(boot), v.Slot.Name)
 		p.Severity = capacity.Note
 		if s.Old != nil {
 			for _, before := range s.Old.All() {

@@ -232,11 +232,10 @@ func TestSurplus(t *testing.T) {
 		"launched by us, the block is smaller":           {"ec2", 3, 1, nil, 3},
 		"launched by us, a host failed":                  {"ec2", 4, 4, nodes[:1], 1},
 	} {
-		snap := oneSlot(c.provider, []string{"cr-0"}, capacity.Reservation{ID: "cr-0", Kind: capacity.ODCR, State: capacity.StateActive, Total: c.size})
+		snap := oneSlot(c.provider, []string{"cr-0"}, capacity.Reservation{ID: "cr-0", Kind: capacity.ODCR, State: capacity.StateActive, Total: c.size, Unhealthy: len(c.lost)})
 		snap.Partitions[0].Groups[0].MaxNodes = c.most
-		v := views(snap, noon)[0]
-		v.lost = c.lost
-		if got := v.surplus(nodes); len(got) != c.want {
+		s := Seen{Snap: snap, Now: noon, Cluster: &Cluster{}}
+		if got := s.surplus(snap.Standings(noon)[0], nodes); len(got) != c.want {
 			t.Errorf("%s: %q, want %d", name, got, c.want)
 		}
 	}

@@ -44,42 +44,38 @@ type NoticeSettings struct {
 func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeSettings,
 	told map[string]time.Time) []Notice {
 	var all []Notice
-	add := func(kind capacity.Code, v slotView, id, key, format string, args ...any) {
-		all = append(all, Notice{
-			Kind:        kind,
-			Partition:   v.partition.Name,
-			Slot:        v.slot.Name,
-			Reservation: id,
-			At:          now.UTC().Truncate(time.Second),
-			Message:     fmt.Sprintf(format, args...),
-			key:         string(kind) + " " + key,
-		})
+	add := func(kind capacity.Code, v capacity.Standing, id, key, format string, args ...any) {
+		n := Notice{Kind: kind, Reservation: id, At: now.UTC().Truncate(time.Second), Message: fmt.Sprintf(format, args...), key: string(kind) + " " + key}
+		if v.Slot != nil {
+			n.Partition, n.Slot = v.Partition.Name, v.Slot.Name
+		}
+		all = append(all, n)
 	}
 	if lost := now.Sub(snap.TakenAt); lost > s.Lost {
-		add(capacity.HeartbeatLost, slotView{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
+		add(capacity.HeartbeatLost, capacity.Standing{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
 			"AWS was last asked with success %s ago, at %s; fences stand, but no change of a reservation is seen",
 			capacity.FormatDuration(lost), capacity.FormatUTC(snap.TakenAt))
 	}
-	slots := views(snap, now)
+	slots := snap.Standings(now)
 	for _, v := range slots {
-		for _, id := range v.slot.ReservationIDs {
+		for _, id := range v.Slot.ReservationIDs {
 			r, known := snap.Reservation(id)
 			switch {
 			case !known:
 			case r.State == capacity.StatePaymentFailed:
 				add(capacity.PaymentFailed, v, id, id, "the payment of %s for slot %s has failed: it will not open", id,
-					v.slot.Name)
+					v.Slot.Name)
 			case !r.LiveAt(now) && !told["opened "+id].IsZero():
-				add(capacity.HasClosed, v, id, id, "%s of slot %s is over (%s)", id, v.slot.Name, r.State)
+				add(capacity.HasClosed, v, id, id, "%s of slot %s is over (%s)", id, v.Slot.Name, r.State)
 			}
 		}
-		r, w := v.current, v.window
+		r, w := v.Reservation, v.Window
 		if r.ID == "" || w.Start.After(now) {
 			continue
 		}
 		if r.State == capacity.StateActive {
 			add(capacity.HasOpened, v, r.ID, r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType,
-				v.slot.Name, until(w))
+				v.Slot.Name, until(w))
 		}
 		if r.Unhealthy > 0 {
 			add(capacity.HostFailed, v, r.ID, fmt.Sprintf("%s %d", r.ID, r.Unhealthy),
@@ -95,16 +91,16 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 			add(capacity.FenceNear, v, r.ID, r.ID+" "+ends, "jobs on %s must end by %s, in %s", r.ID,
 				capacity.FormatUTC(w.Fence), capacity.FormatUntil(left))
 		}
-		if left > 0 && left <= s.Successor && v.next.Reservation.ID == "" && !succeeded(v, slots) {
+		if left > 0 && left <= s.Successor && v.Next.Reservation.ID == "" && !succeeded(v, slots) {
 			add(capacity.NoSuccessor, v, r.ID, r.ID+" "+ends,
-				"slot %s has no block after %s, whose last job must be gone by %s", v.slot.Name, r.ID,
+				"slot %s has no block after %s, whose last job must be gone by %s", v.Slot.Name, r.ID,
 				capacity.FormatUTC(w.Fence))
 		}
 		if idle := idleNodes(v, cluster); cluster != nil && left > 0 {
-			since := told["idling "+v.slot.Name]
+			since := told["idling "+v.Slot.Name]
 			if idle > 0 && !since.IsZero() && now.Sub(since) >= s.IdleAfter {
-				add(capacity.NodesIdle, v, r.ID, v.slot.Name+" "+since.UTC().Format(time.RFC3339),
-					"%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, v.slot.Name, r.ID,
+				add(capacity.NodesIdle, v, r.ID, v.Slot.Name+" "+since.UTC().Format(time.RFC3339),
+					"%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, v.Slot.Name, r.ID,
 					capacity.FormatUTC(since))
 			}
 		}
@@ -113,9 +109,9 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 }
 
 // succeeded reports whether another slot of a node group has a block that ends later.
-func succeeded(v slotView, all []slotView) bool {
-	return slices.ContainsFunc(all, func(o slotView) bool {
-		return o.group.Name == v.group.Name && (o.window.End.After(v.window.End) || o.next.Window.End.After(v.window.End))
+func succeeded(v capacity.Standing, all []capacity.Standing) bool {
+	return slices.ContainsFunc(all, func(o capacity.Standing) bool {
+		return o.Group.Name == v.Group.Name && (o.Window.End.After(v.Window.End) || o.Next.Window.End.After(v.Window.End))
 	})
 }
 
@@ -127,11 +123,11 @@ func until(w capacity.Window) string {
 }
 
 // idleNodes counts the nodes of a slot that are up and have no job.
-func idleNodes(v slotView, cluster *Cluster) (n int) {
+func idleNodes(v capacity.Standing, cluster *Cluster) (n int) {
 	if cluster == nil {
 		return 0
 	}
-	for _, node := range cluster.shown(cluster.SlotNodes(v.slot.Name)) {
+	for _, node := range cluster.shown(cluster.SlotNodes(v.Slot.Name)) {
 		if node.Up() && node.Base() == "IDLE" {
 			n++
 		}
@@ -209,11 +205,11 @@ func due(snap *capacity.Snapshot, report Report, s NoticeSettings, before map[st
 	if told = maps.Clone(before); told == nil {
 		told = map[string]time.Time{}
 	}
-	for _, v := range views(snap, now) {
-		key := "idling " + v.slot.Name
+	for _, v := range snap.Standings(now) {
+		key := "idling " + v.Slot.Name
 		switch idle := idleNodes(v, cluster); {
 		case cluster == nil:
-		case idle == 0 || v.current.State != capacity.StateActive:
+		case idle == 0 || v.Reservation.State != capacity.StateActive:
 			delete(told, key)
 		case told[key].IsZero():
 			told[key] = now.UTC().Truncate(time.Second)

@@ -268,9 +268,9 @@ func (o *observation) held(names []string, a answer) (answered bool) {
 func (o *observation) heldBefore(names []string) map[string]string {
 	held := map[string]string{}
 	if o.old != nil {
-		for _, v := range views(o.old, o.now()) {
-			if slices.Contains(names, v.slot.Name) && len(v.slot.ReservationIDs) > 0 {
-				held[v.slot.Name] = v.slot.ReservationIDs[0]
+		for _, v := range o.old.Standings(o.now()) {
+			if slices.Contains(names, v.Slot.Name) && len(v.Slot.ReservationIDs) > 0 {
+				held[v.Slot.Name] = v.Slot.ReservationIDs[0]
 			}
 		}
 	}
@@ -315,10 +315,8 @@ func (o *observation) subnets(ids []string, missing []capacity.Missing, a answer
 			"EC2 does not describe subnet %s: %s", m.ID, words)
 	}
 	if o.old != nil {
-		for _, p := range o.old.Partitions {
-			for _, g := range p.Groups {
-				o.seen.Subnets = append(o.seen.Subnets, g.Subnets...)
-			}
+		for _, at := range capacity.Places(o.old.Partitions) {
+			o.seen.Subnets = append(o.seen.Subnets, at.Group.Subnets...)
 		}
 	}
 }
@@ -361,12 +359,12 @@ func (o *observation) instances(ctx context.Context) {
 // mismatches says why launches into a slot's current reservation would fail.
 func mismatches(snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 	var problems []capacity.Problem
-	for _, v := range views(snap, now) {
-		if v.current.ID == "" || v.former {
+	for _, v := range snap.Standings(now) {
+		if v.Reservation.ID == "" || v.Former {
 			continue
 		}
-		for _, m := range capacity.Lasting(capacity.Match(v.current, v.group, now)) {
-			m.About.Partition, m.About.Slot = v.partition.Name, v.slot.Name
+		for _, m := range capacity.Lasting(capacity.Match(v.Reservation, *v.Group, now)) {
+			m.About.Partition, m.About.Slot = v.Partition.Name, v.Slot.Name
 			problems = append(problems, m)
 		}
 	}

@@ -190,7 +190,7 @@ func (p *pass) look(ctx context.Context) {
 	p.lookForOrphans(ctx)
 	p.lookForImpaired(ctx)
 	for _, w := range p.seen.Snap.Waiting(p.seen.Now) {
-		p.seen.Snap.Add(w.Problem())
+		p.seen.Snap.Add(w.WaitProblem())
 	}
 }
 
@@ -290,4 +290,4 @@ func (s Seen) second() time.Time { return s.Now.UTC().Truncate(time.Second) }
 func (s Seen) atAWS(t time.Time) time.Time { return t.Add(-s.toSlurm()).UTC().Truncate(time.Second) }
 
 // slots are the slots of the snapshot with what counts in them now.
-func (s Seen) slots() []slotView { return views(s.Snap, s.Now) }
+func (s Seen) slots() []capacity.Standing { return s.Snap.Standings(s.Now) }

@@ -290,7 +290,7 @@ func Metrics(snap *capacity.Snapshot, report Report) []metrics.Gauge {
 	for _, name := range slices.Sorted(maps.Keys(setbacks)) {
 		failed.Add(setbacks[name], "partition", name)
 	}
-	for _, s := range Slots(snap, report.At) {
+	for _, s := range snap.Standings(report.At) {
 		slot := []string{"partition", s.Partition.Name, "slot", s.Slot.Name}
 		if r := s.Reservation; r.ID != "" {
 			labels := append(slices.Clone(slot), "reservation", r.ID)

@@ -46,15 +46,15 @@ func (s Seen) pays(paid map[string]*state.Paid) bool {
 func (s Seen) paid() map[string]*state.Paid {
 	all := map[string]*state.Paid{}
 	for _, v := range s.slots() {
-		nodes := s.shown(v.slot.Name)
+		nodes := s.shown(v.Slot.Name)
 		for _, r := range s.openIn(v) {
 			w := s.Snap.Timing.Window(r)
 			paid := &state.Paid{
-				Partition:    v.partition.Name,
-				Slot:         v.slot.Name,
+				Partition:    v.Partition.Name,
+				Slot:         v.Slot.Name,
 				Kind:         r.Kind,
 				InstanceType: r.InstanceType,
-				GPUs:         v.group.GPUs,
+				GPUs:         v.Group.GPUs,
 				Size:         r.Size(),
 				Unhealthy:    r.Unhealthy,
 				Start:        w.Start,
@@ -63,7 +63,7 @@ func (s Seen) paid() map[string]*state.Paid {
 			}
 			// A reservation that waits for its turn has no nodes. If several share a slot, only EC2 knows which node runs
 			// in which: they are filled one after the other.
-			if r.ID == v.current.ID || v.window.Unbounded() && v.current.ID != "" && w.Unbounded() {
+			if r.ID == v.Reservation.ID || v.Window.Unbounded() && v.Reservation.ID != "" && w.Unbounded() {
 				mine := nodes[:min(len(nodes), max(r.Size(), 0))]
 				nodes = nodes[len(mine):]
 				paid.Nodes = s.byState(mine)
@@ -77,9 +77,9 @@ func (s Seen) paid() map[string]*state.Paid {
 }
 
 // openIn are the reservations of a slot that are open, the current one first.
-func (s Seen) openIn(v slotView) []capacity.Reservation {
+func (s Seen) openIn(v capacity.Standing) []capacity.Reservation {
 	var open []capacity.Reservation
-	for _, id := range append([]string{v.current.ID}, v.slot.ReservationIDs...) {
+	for _, id := range append([]string{v.Reservation.ID}, v.Slot.ReservationIDs...) {
 		r, known := s.Snap.Reservation(id)
 		if known && r.State == capacity.StateActive && r.LiveAt(s.Now) && !r.Start.After(s.Now) &&
 			!slices.ContainsFunc(open, func(o capacity.Reservation) bool { return o.ID == id }) {
@@ -146,7 +146,7 @@ func (s Seen) runs(now time.Time) map[string]state.Run {
 	last := s.LastSample
 	ours := map[string]bool{}
 	for _, v := range s.slots() {
-		for _, name := range s.Cluster.SlotNodes(v.slot.Name) {
+		for _, name := range s.Cluster.SlotNodes(v.Slot.Name) {
 			ours[name] = true
 		}
 	}
@@ -254,15 +254,15 @@ func inFolder(setting string, err error) error {
 func facts(s Seen) map[string]state.Facts {
 	all := map[string]state.Facts{}
 	for _, v := range s.slots() {
-		if v.current.ID == "" || len(s.Snap.Standing(v.slot, s.Now).Current) > 1 {
+		if v.Reservation.ID == "" || len(s.Snap.Standing(v.Place, s.Now).Current) > 1 {
 			continue
 		}
-		w := v.window
+		w := v.Window
 		f := state.Facts{
-			ReservationID: v.current.ID,
-			InstanceType:  v.current.InstanceType,
-			Partition:     v.partition.Name,
-			Slot:          v.slot.Name,
+			ReservationID: v.Reservation.ID,
+			InstanceType:  v.Reservation.InstanceType,
+			Partition:     v.Partition.Name,
+			Slot:          v.Slot.Name,
 		}
 		if !w.Unbounded() {
 			f.Requeue = capacity.RequeueAt(w.Fence, s.Snap.KillWait.Duration).UTC()
@@ -270,7 +270,7 @@ func facts(s Seen) map[string]state.Facts {
 			f.RequeueUnix = f.Requeue.Unix()
 			f.FenceUnix, f.ReclaimUnix, f.EndUnix = w.Fence.Unix(), w.Reclaim.Unix(), w.End.Unix()
 		}
-		all[v.slot.Name] = f
+		all[v.Slot.Name] = f
 	}
 	return all
 }

@@ -104,8 +104,8 @@ func (p *pass) lookForMisplaced() {
 		if i >= 0 && !p.seen.Cluster.Nodes[i].PoweredDown() { // else that instance is gone
 			m.up = p.seen.Cluster.Nodes[i].Up()
 			_, _, m.slot, _ = p.Settings.PlaceOf(f.Node)
-			if slot, ok := p.seen.Snap.Slot(m.slot); ok {
-				m.differs = p.seen.Snap.Misplaced(slot, f.Metadata, p.seen.Now)
+			if at, ok := p.seen.Snap.Place(m.slot); ok {
+				m.differs = p.seen.Snap.Misplaced(at, f.Metadata, p.seen.Now)
 			}
 		}
 		p.seen.Misplaced = append(p.seen.Misplaced, m)
@@ -237,7 +237,7 @@ func otherOwners(s Seen) (told []capacity.Problem) {
 
 // lookForImpaired says which nodes of open reservations run on hosts that EC2 is about to take away.
 func (p *pass) lookForImpaired(ctx context.Context) {
-	open := slices.ContainsFunc(p.seen.slots(), func(v slotView) bool { return v.current.State == capacity.StateActive })
+	open := slices.ContainsFunc(p.seen.slots(), func(v capacity.Standing) bool { return v.Reservation.State == capacity.StateActive })
 	if !open || p.seen.NoAWS || p.seen.Cluster == nil {
 		return
 	}
@@ -297,9 +297,6 @@ func (p *pass) addSlurm() {
 			p.say(capacity.SlurmUnread, capacity.Subject{}, "", "Slurm reservation %s cannot be read: %s", r.Name, r.Unread)
 		}
 	}
-	for i := range p.seen.Snap.Former {
-		p.addSlots(&p.seen.Snap.Former[i])
-	}
 	for i := range p.seen.Snap.Partitions {
 		part := &p.seen.Snap.Partitions[i]
 		found := false
@@ -313,21 +310,21 @@ func (p *pass) addSlurm() {
 			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name},
 				"add it, or take it out of the settings", "Slurm has no partition %s", part.Name)
 		}
-		p.addSlots(part)
-		for _, g := range part.Groups {
-			for _, slot := range g.Slots {
-				p.sayGone(part.Name, slot.Name)
-				if !part.Provider.Configures() {
-					p.lacks(part.Provider, g, slot)
-				}
-			}
-		}
+	}
+	for _, at := range capacity.Places(p.seen.Snap.Former) {
+		p.addSlot(at)
+	}
+	for _, at := range capacity.Places(p.seen.Snap.Partitions) {
+		p.addSlot(at)
+		p.sayGone(at)
+		p.lacks(at)
 	}
 }
 
 // sayGone reports nodes of a slot that a Slurm partition lists and Slurm does not show: no job gets them. After one
 // pass it may be a restart of slurmctld, so it is a note at first.
-func (p *pass) sayGone(partition, slot string) {
+func (p *pass) sayGone(at capacity.Place) {
+	partition, slot := at.Partition.Name, at.Slot.Name
 	gone := p.seen.Cluster.gone(p.seen.Cluster.SlotNodes(slot))
 	if len(gone) == 0 {
 		return
@@ -361,7 +358,8 @@ func (c *Cluster) gone(names []string) []string {
 }
 
 // lacks says what slurm.conf lacks for a slot that PCS does not write.
-func (p *pass) lacks(provider capacity.Provider, g capacity.NodeGroup, slot capacity.Slot) {
+func (p *pass) lacks(at capacity.Place) {
+	provider, g, slot := at.Partition.Provider, at.Group, at.Slot
 	named := fmt.Sprintf("%s-1, %[1]s-2, …", slot.Name)
 	if _, settings, _, ok := p.Settings.PlaceOf(slot.Name + "-1"); !ok || settings.Name != g.Name {
 		named = "that its settings list"
@@ -371,6 +369,7 @@ func (p *pass) lacks(provider capacity.Provider, g capacity.NodeGroup, slot capa
 		fix = "list the nodes that `sinfo -N` shows as nodes of the node group in the settings"
 	}
 	switch {
+	case provider.Configures():
 	case slot.Nodes == "":
 		p.say(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, fix, "Slurm has no nodes %s for node group %s",
 			named, g.Name)
@@ -381,20 +380,14 @@ func (p *pass) lacks(provider capacity.Provider, g capacity.NodeGroup, slot capa
 	}
 }
 
-// addSlots copies Slurm's facts about a partition's slots.
-func (p *pass) addSlots(part *capacity.Partition) {
-	for g := range part.Groups {
-		for s := range part.Groups[g].Slots {
-			slot := &part.Groups[g].Slots[s]
-			nodes := p.seen.Cluster.SlotNodes(slot.Name)
-			slot.Nodes = hostlist.Compress(nodes)
-			slot.Feature = p.seen.Cluster.feature(slot.Name, nodes)
-			slot.Count = len(nodes)
-			slot.Out = p.seen.Cluster.out(nodes)
-			gpus, cpus := p.seen.Cluster.parts(nodes)
-			part.Groups[g].GPUs, part.Groups[g].CPUs = max(part.Groups[g].GPUs, gpus), max(part.Groups[g].CPUs, cpus)
-		}
-	}
+// addSlot copies Slurm's facts about a slot.
+func (p *pass) addSlot(at capacity.Place) {
+	nodes := p.seen.Cluster.SlotNodes(at.Slot.Name)
+	at.Slot.Nodes, at.Slot.Count = hostlist.Compress(nodes), len(nodes)
+	at.Slot.Feature = p.seen.Cluster.feature(at.Slot.Name, nodes)
+	at.Slot.Out = p.seen.Cluster.out(nodes)
+	gpus, cpus := p.seen.Cluster.parts(nodes)
+	at.Group.GPUs, at.Group.CPUs = max(at.Group.GPUs, gpus), max(at.Group.CPUs, cpus)
 }
 
 // keepSlurm copies Slurm's facts from the old snapshot into one for which Slurm did not answer.
@@ -405,26 +398,17 @@ func keepSlurm(snap, old *capacity.Snapshot) {
 	snap.DefaultPartition, snap.TimeMinCollapses, snap.Walls, snap.KillWait, snap.NoRequeue = old.DefaultPartition, old.TimeMinCollapses, old.Walls, old.KillWait, old.NoRequeue
 	snap.SlurmCluster = old.SlurmCluster
 	snap.Timing.OverTime = old.Timing.OverTime
-	slots, groups := map[string]capacity.Slot{}, map[string]capacity.NodeGroup{}
-	for _, p := range old.Partitions {
-		for _, g := range p.Groups {
-			groups[g.Name] = g
-			for _, s := range g.Slots {
-				slots[s.Name] = s
-			}
+	for i := range snap.Partitions {
+		if before, ok := old.Partition(snap.Partitions[i].Name); ok {
+			snap.Partitions[i].MaxTime, snap.Partitions[i].QOS = before.MaxTime, before.QOS
 		}
 	}
-	for i := range snap.Partitions {
-		p := &snap.Partitions[i]
-		if before, ok := old.Partition(p.Name); ok {
-			p.MaxTime, p.QOS = before.MaxTime, before.QOS
-		}
-		for g := range p.Groups {
-			was := groups[p.Groups[g].Name]
-			p.Groups[g].GPUs, p.Groups[g].CPUs = was.GPUs, was.CPUs
-			for s := range p.Groups[g].Slots {
-				slot := &p.Groups[g].Slots[s]
-				before := slots[slot.Name]
+	for _, at := range capacity.Places(snap.Partitions) {
+		for _, was := range capacity.Places(old.Partitions) {
+			if was.Group.Name == at.Group.Name {
+				at.Group.GPUs, at.Group.CPUs = was.Group.GPUs, was.Group.CPUs
+			}
+			if slot, before := at.Slot, was.Slot; slot.Name == before.Name {
 				slot.Nodes, slot.Count, slot.Feature, slot.Out = before.Nodes, before.Count, before.Feature, before.Out
 			}
 		}

@@ -194,7 +194,7 @@ func TestNodesThatAreGone(t *testing.T) {
 			Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
 		cluster.assign(settings)
 		p := passOf(Sources{Settings: settings}, Seen{Cluster: cluster, Old: old, Snap: &capacity.Snapshot{}})
-		p.sayGone("gpu", "gpu")
+		p.sayGone(capacity.Place{Partition: &capacity.Partition{Name: "gpu"}, Slot: &capacity.Slot{Name: "gpu"}})
 		return p.seen.Snap.All()
 	}
 	if said := look(false, nil); len(said) > 0 {

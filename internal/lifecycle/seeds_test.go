@@ -181,7 +181,7 @@ func (m *month) before(c model.Call) error {
 // after loses an answer, kills the pass, and looks whether a live block still has a fence.
 func (m *month) after(c model.Call) error {
 	if c.Change && c.Verb == "delete reservation" && m.seen != nil {
-		for _, s := range Slots(m.seen, m.Now()) {
+		for _, s := range m.seen.Standings(m.Now()) {
 			if r, live := m.aws.Reservation(s.Reservation.ID); live && r.LiveAt(m.Now()) && !r.Start.After(m.Now()) && r.ID == m.guarded(c.Text) && !m.fenced("", r.ID) {
 				m.bad("%s has lost its fence", r.ID)
 			}
@@ -248,7 +248,7 @@ func (m *month) resume(slot string) string {
 	if m.seen == nil {
 		return ""
 	}
-	if s, known := m.seen.Slot(slot); known {
+	if s, known := m.seen.Place(slot); known {
 		for _, t := range m.seen.Turns(s) {
 			if m.aws.Open(t.Reservation.ID) {
 				return t.Reservation.ID
@@ -518,7 +518,7 @@ func (m *month) holds(*rapid.T) {
 	if m.seen == nil || m.Now().Before(m.down) || m.aws.Late {
 		return
 	}
-	for _, s := range Slots(m.seen, m.Now()) {
+	for _, s := range m.seen.Standings(m.Now()) {
 		r, known := m.aws.Reservation(s.Reservation.ID)
 		if !known || !r.LiveAt(m.Now()) || !s.Reservation.End.Equal(r.End) {
 			continue
@@ -565,7 +565,7 @@ func (m *month) ends() {
 			m.bad("R5: instance %s is of no node", i.ID)
 		}
 	}
-	for _, s := range Slots(m.seen, m.Now()) {
+	for _, s := range m.seen.Standings(m.Now()) {
 		r := s.Reservation
 		waits := slices.ContainsFunc(m.slurm.Jobs, func(j *model.Job) bool { return j.State == "PENDING" && j.Partition == s.Partition.Name })
 		free := slices.ContainsFunc(m.slurm.All, func(n *model.Node) bool { return n.Slot == s.Slot.Name && n.Job == nil && n.State == model.Idle })

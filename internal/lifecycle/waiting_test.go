@@ -60,7 +60,7 @@ func TestWaitingNote(t *testing.T) {
 func TestLostNodes(t *testing.T) {
 	block := block("cr-0", "-1h", "24h", capacity.StateActive)
 	block.Total, block.Unhealthy = 4, 1
-	v := views(oneSlot("ec2", []string{"cr-0"}, block), noon)[0]
+	v := oneSlot("ec2", []string{"cr-0"}, block).Standings(noon)[0]
 	nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}
 	up, off, broken := capacity.Node{State: "IDLE"}, capacity.Node{State: "IDLE+CLOUD+POWERED_DOWN"}, capacity.Node{State: "IDLE+CLOUD+NOT_RESPONDING"}
 	boots := capacity.Node{State: model.Boots}

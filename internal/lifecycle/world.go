@@ -272,12 +272,8 @@ func setOf(names []string) map[string]bool {
 // share nodes with them or with slots of the previous settings.
 func (c *Cluster) Ours(snap *capacity.Snapshot) []string {
 	var nodes []string
-	for _, p := range slices.Concat(snap.Partitions, snap.Former) {
-		for _, g := range p.Groups {
-			for _, s := range g.Slots {
-				nodes = append(nodes, c.SlotNodes(s.Name)...)
-			}
-		}
+	for _, at := range capacity.Places(slices.Concat(snap.Partitions, snap.Former)) {
+		nodes = append(nodes, c.SlotNodes(at.Slot.Name)...)
 	}
 	var names []string
 	for _, p := range c.Partitions {
