@@ -69,10 +69,10 @@ type statusDocument struct {
 	// TakenAt is when AWS was last asked with success.
 	TakenAt time.Time `json:"taken_at"`
 	// SyncedAt is when sync last asked AWS with success; zero if it never did.
-	SyncedAt   time.Time   `json:"synced_at,omitzero"`
-	Region     string      `json:"region"`
-	Cluster    string      `json:"cluster,omitempty"`
-	Partitions []statusRow `json:"partitions"`
+	SyncedAt          time.Time   `json:"synced_at,omitzero"`
+	Region            string      `json:"region"`
+	Cluster           string      `json:"cluster,omitempty"`
+	Partitions        []statusRow `json:"partitions"`
 	capacity.Problems `json:"problems"`
 }
 

@@ -57,10 +57,6 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	own.addTo(chart.Lanes)
 	notAsked := addExtensions(ctx, aws, chart.Lanes)
 	chart.Fit()
-	if !chart.From.Before(chart.To) {
-		return usage("the picture would end at %s, before it begins at %s; change --from or --until", t.Time(chart.To),
-			t.Time(chart.From))
-	}
 	if err := c.show(t, chart, seen.problems); err != nil {
 		return err
 	}
@@ -90,9 +86,8 @@ func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems 
 		)
 		return nil
 	}
-	screen := terminal.ScreenOf(t.Out, os.Getenv)
-	_, err := fmt.Fprint(t.Out,
-		chart.Text(timeline.Look{Width: screen.Width, Unicode: screen.Unicode}))
+	width := max(terminal.Width(t.Out, os.Getenv), timeline.LeastWidth)
+	_, err := fmt.Fprint(t.Out, terminal.Wrap(chart.Text(width), width))
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 func ascii(cells []Phase) string {
 	var out []rune
 	for _, p := range cells {
-		out = append(out, glyphs[p].ascii)
+		out = append(out, []rune(" .#+?~x-|")[p])
 	}
 	return string(out)
 }
@@ -45,15 +45,15 @@ func TestCells(t *testing.T) {
 		"short at the right edge":    {with(block("", scheduled, 11.2, 11.9)), "            |........#~x"},
 		"cut on the left":            {with(block("", active, -100, -8)), "##~x        |           "},
 		"its end only":               {with(block("", active, -100, -11.9)), "x           |           "},
-		"cut on the right":           {with(block("", scheduled, 9, 100)), "            |........##>"},
-		"after the picture":          {with(block("", scheduled, 20, 100)), "            |..........>"},
+		"cut on the right":           {with(block("", scheduled, 9, 100)), "            |........###"},
+		"after the picture":          {with(block("", scheduled, 20, 100)), "            |..........."},
 		"before the picture":         {with(block("", active, -100, -20)), "            |           "},
 		"not paid":                   {with(block("", capacity.StatePaymentPending, 3, 9)), "            |..????~x   "},
 		"extended":                   {with(block("", active, -10, 8), capacity.Extension{From: at(4), To: at(8), State: capacity.ExtensionPaid}), "  ##########|###++~x    "},
 		"extended twice":             {with(block("", active, -10, 10), capacity.Extension{From: at(3), To: at(6), State: capacity.ExtensionPaid}, capacity.Extension{From: at(6), To: at(10), State: capacity.ExtensionPaid}), "  ##########|##+++++~x  "},
 		"an extension is not paid":   {with(block("", active, -10, 6), capacity.Extension{From: at(6), To: at(9), State: capacity.ExtensionPending}), "  ##########|###~x???   "},
 		"an extension failed":        {with(block("", active, -10, 6), capacity.Extension{From: at(6), To: at(9), State: "payment-failed"}), "  ##########|###~x      "},
-		"ODCR without an end":        {odcr(-5, time.Time{}), "       #####|##########>"},
+		"ODCR without an end":        {odcr(-5, time.Time{}), "       #####|###########"},
 		"ODCR with an end":           {odcr(-5, at(5)), "       #####|###~       "},
 		"the margin is all there is": {with(block("", scheduled, 3, 3.6)), "            |..~x       "},
 	} {
@@ -68,11 +68,10 @@ func TestFit(t *testing.T) {
 		block    capacity.Reservation
 		from, to time.Time
 	}{
-		"two weeks":          {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateScheduled, 1, 2), at(-12), at(14 * 24)},
-		"from the start":     {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateActive, -30, 2), at(-36), at(14 * 24)},
-		"a week back":        {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateActive, -24*60, 2), at(-7*24 - 12), at(14 * 24)},
-		"to the end":         {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateScheduled, 1, 24*40), at(-12), at(24 * 40)},
-		"not further a year": {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateScheduled, 1, 24*400), at(-12), at(24 * 238)},
+		"two weeks":      {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateScheduled, 1, 2), at(-12), at(14 * 24)},
+		"from the start": {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateActive, -30, 2), at(-36), at(14 * 24)},
+		"a week back":    {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateActive, -24*60, 2), at(-7*24 - 12), at(14 * 24)},
+		"to the end":     {block("cr-0aaaaaaaaaaaaaaa1", capacity.StateScheduled, 1, 24*40), at(-12), at(24 * 40)},
 	} {
 		chart := Chart{Now: noon, Zone: time.UTC, Lanes: []capacity.Lane{lane("gpu", c.block)}}
 		chart.Fit()
@@ -94,8 +93,6 @@ func TestTicks(t *testing.T) {
 		most     int
 		want     []string
 	}{
-		"minutes":  {at(0), at(0.5), 7, []string{"13:00", "13:05", "13:10", "13:15", "13:20", "13:25"}},
-		"hours":    {at(0), at(30), 6, []string{"18:00", "Nov 21", "06:00", "12:00", "18:00"}},
 		"days":     {at(0), at(24 * 3), 6, []string{"Nov 21", "Nov 22", "Nov 23"}},
 		"weeks":    {at(0), at(24 * 30), 5, []string{"Nov 23", "Nov 30", "Dec 07", "Dec 14"}},
 		"none":     {at(0), at(24 * 30), 1, nil},
@@ -104,7 +101,7 @@ func TestTicks(t *testing.T) {
 		chart := Chart{Now: noon, From: c.from, To: c.to, Zone: zone}
 		var got []string
 		for _, t := range chart.ticks(c.most) {
-			got = append(got, t.label)
+			got = append(got, t.Format(tickForm))
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
