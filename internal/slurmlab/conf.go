@@ -12,20 +12,17 @@ import (
 	"time"
 )
 
-// writeConfig writes every file that the daemons read. Nothing is changed
-// when the nodes do not fit into the cluster's ports.
+// writeConfig writes every file that the daemons read.
 func (c *Cluster) writeConfig(cfg Config) error {
-	var names []string
-	for _, group := range cfg.groups() {
-		for i := 1; i <= group.Count && !group.NeverBoots; i++ {
-			names = append(names, group.Name(i))
+	for _, name := range cfg.nodes() {
+		if _, has := c.nodePort[name]; !has {
+			c.nodePort[name] = c.ports.first + firstNodePort + len(c.nodePort)
 		}
 	}
-	ports, err := c.ports.assign(names, c.nodePort)
-	if err != nil {
-		return err
+	if len(c.nodePort) > blockSize-firstNodePort {
+		return fmt.Errorf("too many nodes: a cluster has ports for %d", blockSize-firstNodePort)
 	}
-	c.cfg, c.nodePort = cfg, ports
+	c.cfg = cfg
 	if err := c.writeKeys(); err != nil {
 		return err
 	}
@@ -43,17 +40,14 @@ func (c *Cluster) writeConfig(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	files := map[string]string{"slurm.conf": text, "gres.conf": gres}
+	files := map[string]string{"slurm.conf": text, "gres.conf": gres, "cli_filter.lua": cfg.CLIFilterLua, "job_submit.lua": cfg.JobSubmitLua}
 	if c.version >= 2400 { // 22.05 does not know the setting
 		files["cgroup.conf"] = "CgroupPlugin=disabled\n"
 	}
-	if cfg.CLIFilterLua != "" {
-		files["cli_filter.lua"] = cfg.CLIFilterLua
-	}
-	if cfg.JobSubmitLua != "" {
-		files["job_submit.lua"] = cfg.JobSubmitLua
-	}
 	for name, content := range files {
+		if content == "" && name != "gres.conf" {
+			continue
+		}
 		if err := writeFile(filepath.Join(c.dir, "etc", name), content, 0o644); err != nil {
 			return err
 		}
@@ -204,16 +198,12 @@ func (c *Cluster) settings() ([]setting, error) {
 	if resume == "" {
 		resume, suspend = in("bin", "resume"), in("bin", "suspend")
 	}
-	parameters := "idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0"
-	if cfg.Configless {
-		parameters += ",enable_configless"
-	}
 	return append(c.accountingSettings(), []setting{
 		{"ClusterName", clusterName},
 		{"SlurmctldHost", "localhost"},
 		{"SlurmctldPort", fmt.Sprint(c.ports.first + controllerPort)},
 		{"SlurmdPort", fmt.Sprint(c.ports.first + defaultPort)},
-		{"SlurmUser", orDefault(cfg.SlurmUser, me.Username)},
+		{"SlurmUser", me.Username},
 		{"SlurmdUser", me.Username},
 		{"AuthType", auth},
 		{"CredType", cred},
@@ -252,7 +242,7 @@ func (c *Cluster) settings() ([]setting, error) {
 		{"ResumeRate", "0"},
 		{"SuspendRate", "0"},
 		{"TreeWidth", "65533"}, // slurmd must not resolve the names of cloud nodes
-		{"SlurmctldParameters", parameters},
+		{"SlurmctldParameters", "idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0"},
 		{"SlurmctldTimeout", "30"},
 		{"SlurmdTimeout", "30"},
 	}...), nil
@@ -276,35 +266,30 @@ func seconds(d time.Duration) string {
 // writeNodes writes the NodeName lines of a group. Cloud nodes have no
 // address: it is set when a machine is there.
 func (c *Cluster) writeNodes(b *strings.Builder, group NodeGroup) {
-	static := group.Prefix == c.cfg.Static.Prefix
-	all := runs(group, c.nodePort)
 	if group.NeverBoots {
-		all = []portRun{{node: 1, port: 1, count: group.Count}}
+		c.writeNode(b, group, group.Hostlist(), 1)
+		return
 	}
-	for _, run := range all {
-		names, ports := group.Name(run.node), fmt.Sprint(run.port)
-		if run.count > 1 {
-			names = fmt.Sprintf("%s[%d-%d]", group.Prefix, run.node, run.node+run.count-1)
-			ports = fmt.Sprintf("%d-%d", run.port, run.port+run.count-1)
-		}
-		if group.NeverBoots {
-			ports = fmt.Sprint(run.port)
-		}
-		fmt.Fprintf(b, "NodeName=%s Port=%s CPUs=%d RealMemory=%d", names, ports, group.CPUs, group.MemoryMB)
-		if group.GPUs > 0 {
-			fmt.Fprintf(b, " Gres=gpu:%d", group.GPUs)
-		}
-		if group.Features != "" {
-			fmt.Fprintf(b, " Features=%s", group.Features)
-		}
-		if group.Options != "" {
-			b.WriteString(" " + group.Options)
-		}
-		if static {
-			b.WriteString(" NodeAddr=127.0.0.1 State=UNKNOWN\n")
-		} else {
-			b.WriteString(" State=CLOUD\n")
-		}
+	for i := range group.Count {
+		c.writeNode(b, group, group.Name(i+1), c.nodePort[group.Name(i+1)])
+	}
+}
+
+func (c *Cluster) writeNode(b *strings.Builder, group NodeGroup, names string, port int) {
+	fmt.Fprintf(b, "NodeName=%s Port=%d CPUs=%d RealMemory=%d", names, port, group.CPUs, group.MemoryMB)
+	if group.GPUs > 0 {
+		fmt.Fprintf(b, " Gres=gpu:%d", group.GPUs)
+	}
+	if group.Features != "" {
+		fmt.Fprintf(b, " Features=%s", group.Features)
+	}
+	if group.Options != "" {
+		b.WriteString(" " + group.Options)
+	}
+	if group.Prefix == c.cfg.Static.Prefix {
+		b.WriteString(" NodeAddr=127.0.0.1 State=UNKNOWN\n")
+	} else {
+		b.WriteString(" State=CLOUD\n")
 	}
 }
 

@@ -1,6 +1,7 @@
 package slurmlab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,13 +19,6 @@ type Config struct {
 	// installed, else none. Two auth/slurm clusters on one machine clash:
 	// their sockets have fixed paths in /run.
 	Auth string
-
-	// Configless: nodes have no slurm.conf, and a login machine with sackd has none either;
-	// slurmctld hands it out, as on AWS PCS. Auth is "slurm" then. It takes root.
-	Configless bool
-
-	// Login is a script for sh that finishes the login machine of a configless cluster.
-	Login string
 
 	// Accounting runs slurmdbd on a MariaDB of the cluster's own: with
 	// AccountingStorageEnforce=associations a job runs under an account that sacctmgr
@@ -61,10 +55,6 @@ type Config struct {
 	// Text of cli_filter.lua and job_submit.lua; empty: no such plugin.
 	CLIFilterLua string
 	JobSubmitLua string
-
-	// SlurmUser is whom slurmctld and its programs run as; default: who runs the lab. Another
-	// one needs root.
-	SlurmUser string
 
 	// Rounded up to seconds. Defaults: 60 s, 5 s, 300 s.
 	ResumeTimeout  time.Duration // a node that has not registered by then is down
@@ -132,9 +122,6 @@ func (cfg Config) withDefaults() (Config, error) {
 		dir = real
 	}
 	cfg.Dir = dir
-	if cfg.Auth == "" && cfg.Configless {
-		cfg.Auth = "slurm"
-	}
 	if cfg.Auth == "" {
 		cfg.Auth = "none"
 		if _, err := findProgram("munged"); err == nil {
@@ -154,25 +141,17 @@ func (cfg Config) withDefaults() (Config, error) {
 		groups[i] = group.withDefaults()
 	}
 	cfg.CloudGroups = groups
-	cfg.ResumeTimeout = orDefault(cfg.ResumeTimeout, 60*time.Second)
-	cfg.SuspendTimeout = orDefault(cfg.SuspendTimeout, 5*time.Second)
-	cfg.SuspendTime = orDefault(cfg.SuspendTime, 300*time.Second)
+	cfg.ResumeTimeout = cmp.Or(cfg.ResumeTimeout, 60*time.Second)
+	cfg.SuspendTimeout = cmp.Or(cfg.SuspendTimeout, 5*time.Second)
+	cfg.SuspendTime = cmp.Or(cfg.SuspendTime, 300*time.Second)
 	return cfg, cfg.validate()
 }
 
 func (g NodeGroup) withDefaults() NodeGroup {
-	g.Count = orDefault(g.Count, 1)
-	g.CPUs = orDefault(g.CPUs, 4)
-	g.MemoryMB = orDefault(g.MemoryMB, 1000)
+	g.Count = cmp.Or(g.Count, 1)
+	g.CPUs = cmp.Or(g.CPUs, 4)
+	g.MemoryMB = cmp.Or(g.MemoryMB, 1000)
 	return g
-}
-
-func orDefault[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
-	}
-	return value
 }
 
 func (cfg Config) validate() error {
@@ -180,9 +159,6 @@ func (cfg Config) validate() error {
 	case "munge", "none", "slurm":
 	default:
 		return fmt.Errorf("slurmlab: unknown auth %q: use munge, none or slurm", cfg.Auth)
-	}
-	if err := cfg.configlessPossible(); err != nil {
-		return err
 	}
 	seen := map[string]bool{}
 	for _, group := range cfg.groups() {
@@ -203,4 +179,14 @@ func (cfg Config) validate() error {
 // groups are the static group and then the cloud groups.
 func (cfg Config) groups() []NodeGroup {
 	return append([]NodeGroup{cfg.Static}, cfg.CloudGroups...)
+}
+
+// nodes are the names of the nodes that can boot.
+func (cfg Config) nodes() (names []string) {
+	for _, group := range cfg.groups() {
+		for i := 1; i <= group.Count && !group.NeverBoots; i++ {
+			names = append(names, group.Name(i))
+		}
+	}
+	return names
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -139,34 +139,7 @@ func (c *Cluster) startMunged(ctx context.Context) error {
 
 func (c *Cluster) mungeSocket() string { return filepath.Join(c.dir, "run", "munge.socket") }
 
-// giveToSlurmUser gives slurmctld's files to the user that it changes to.
-func (c *Cluster) giveToSlurmUser() error {
-	if c.cfg.SlurmUser == "" {
-		return nil
-	}
-	who, err := user.Lookup(c.cfg.SlurmUser)
-	if err != nil {
-		return err
-	}
-	uid, _ := strconv.Atoi(who.Uid)
-	gid, _ := strconv.Atoi(who.Gid)
-	for _, name := range []string{"state", "run/prolog", "run/power.fifo"} {
-		err = errors.Join(err, os.Chown(filepath.Join(c.dir, name), uid, gid))
-	}
-	for _, name := range []string{"slurmctld", "prologctld", "power"} {
-		log, openErr := os.OpenFile(c.Log(name), os.O_CREATE|os.O_WRONLY, 0o644)
-		if openErr != nil {
-			return openErr
-		}
-		err = errors.Join(err, log.Chown(uid, gid), log.Close())
-	}
-	return err
-}
-
 func (c *Cluster) startController(ctx context.Context) error {
-	if err := c.giveToSlurmUser(); err != nil {
-		return err
-	}
 	d, err := c.startDaemon("slurmctld", "slurmctld", nil, "-D", "-f", c.conf)
 	if err != nil {
 		return err
@@ -198,3 +171,162 @@ func (c *Cluster) stopController() error {
 		return c.withLog("slurmctld", errors.New("slurmctld did not end on SIGTERM within 2 minutes and was killed"))
 	}
 }
+
+// StartNode starts the slurmd of a configured node, as the boot of a machine
+// would. If addr is not empty, the node's address and host name are set to it
+// first; any address in 127/8 reaches this machine. Starting a node that runs
+// is not an error. The node is not registered yet when StartNode returns, which
+// takes up to a second: start several nodes side by side.
+func (c *Cluster) StartNode(ctx context.Context, name, addr string) error {
+	if err := nextSecond(ctx); err != nil {
+		return fmt.Errorf("starting node %s: %w", name, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.startNode(ctx, name, addr)
+}
+
+// nextSecond waits for the clock's next full second. slurmd -b claims to have
+// booted one second ago, and slurmctld ignores a node whose boot is older than
+// the power-up that it asked for, counted in whole seconds ("Still waiting for
+// boot of node"): one that registers within the same second stays POWERING_UP
+// until ResumeTimeout.
+func nextSecond(ctx context.Context) error {
+	now := time.Now()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(now.Truncate(time.Second).Add(time.Second).Sub(now)):
+		return nil
+	}
+}
+
+func (c *Cluster) startNode(ctx context.Context, name, addr string) error {
+	if c.stopped {
+		return errors.New("starting node " + name + ": the cluster is stopped")
+	}
+	if !slices.Contains(c.cfg.nodes(), name) {
+		return fmt.Errorf("starting node %s: no such node in %s", name, c.conf)
+	}
+	if c.running(name) {
+		return nil
+	}
+	if addr != "" {
+		if _, err := c.Command(ctx, "scontrol", "update", "nodename="+name, "nodeaddr="+addr, "nodehostname="+addr); err != nil {
+			return fmt.Errorf("starting node %s: %w", name, err)
+		}
+	}
+	// -b: the machine has just booted, whatever /proc/uptime says.
+	d, err := c.startDaemon("slurmd-"+name, "slurmd", []string{nodeVariable + "=" + name}, "-D", "-N", name, "-b", "-f", c.conf)
+	if err != nil {
+		return err
+	}
+	c.nodes[name] = d
+	return nil
+}
+
+// StopNode ends the slurmd of a node and its jobs at once, as the end of a
+// machine would. Slurm is not told. Stopping a node that does not run is not
+// an error.
+func (c *Cluster) StopNode(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stopNode(name)
+}
+
+func (c *Cluster) stopNode(name string) error {
+	delete(c.nodes, name)
+	// A slurmd whose registration was refused can hang on SIGTERM.
+	if err := stopOwned(c.conf, name, time.Second); err != nil {
+		return fmt.Errorf("stopping node %s: %w", name, err)
+	}
+	return nil
+}
+
+func (c *Cluster) running(name string) bool {
+	d := c.nodes[name]
+	if d == nil {
+		return false
+	}
+	_, ended := d.ended()
+	return !ended
+}
+
+// startStatic starts the static nodes that do not run, and waits until Slurm
+// can use these.
+func (c *Cluster) startStatic(ctx context.Context) error {
+	var started []string
+	for i := 1; i <= c.cfg.Static.Count; i++ {
+		name := c.cfg.Static.Name(i)
+		if c.running(name) {
+			continue
+		}
+		if err := c.startNode(ctx, name, ""); err != nil {
+			return err
+		}
+		started = append(started, name)
+	}
+	for _, name := range started {
+		err := c.await(ctx, c.nodes[name], func() bool {
+			state, err := c.NodeState(ctx, name)
+			return err == nil && strings.HasPrefix(state, "IDLE") && !strings.Contains(state, "NOT_RESPONDING")
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Clusters take their ports in blocks below 32768, where Linux begins to hand
+// out ports for outgoing connections (ip_local_port_range).
+const (
+	firstPort  = 12000
+	portBlocks = 40
+	blockSize  = 500
+
+	controllerPort = 0  // offsets in a block
+	defaultPort    = 1  // SlurmdPort: never bound, every node has its own
+	accountingPort = 2  // slurmdbd's
+	firstNodePort  = 10 // the nodes' own
+)
+
+// portBlock is a range of ports that one cluster on this machine owns.
+type portBlock struct {
+	first int
+	lock  net.Listener
+}
+
+// takePorts takes a block that no other cluster owns and whose ports nobody
+// listens on. An abstract unix socket is the lock: it is no file, and the
+// kernel frees it with the process.
+func takePorts() (*portBlock, error) {
+	for i := range portBlocks {
+		lock, err := net.Listen("unix", fmt.Sprintf("@slurmlab-ports-%d", firstPort+i*blockSize))
+		if err != nil {
+			continue
+		}
+		block := &portBlock{first: firstPort + i*blockSize, lock: lock}
+		if block.free() {
+			return block, nil
+		}
+		block.release()
+	}
+	return nil, errors.New("no free block of ports for a Slurm cluster: are clusters left over on this machine?")
+}
+
+// free tells whether nothing listens in the block, such as a slurmd that a
+// killed program left behind. Ports of programs outside this package are
+// found as well, but only at this moment.
+func (b *portBlock) free() bool {
+	for port := b.first; port < b.first+blockSize; port++ {
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err != nil {
+			return false
+		}
+		l.Close()
+	}
+	return true
+}
+
+func (b *portBlock) release() { b.lock.Close() }

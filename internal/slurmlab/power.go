@@ -80,7 +80,7 @@ func (c *Cluster) writeScripts() error {
 }
 
 // servePower answers what the scripts write, until Stop closes the FIFO.
-func (c *Cluster) servePower() error {
+func (c *Cluster) servePower(context.Context) error {
 	path := filepath.Join(c.dir, "run", "power.fifo")
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

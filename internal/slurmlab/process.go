@@ -16,7 +16,7 @@ import (
 // slurmctld 22.05 that waits for a ResumeProgram would take 10 s.
 const stopGrace = 3 * time.Second
 
-// nodeVariable names the node, or "login", in the environment of its daemon and, because
+// nodeVariable names the node in the environment of its daemon and, because
 // slurmd hands its environment on, of its slurmstepds.
 const nodeVariable = "SLURMLAB_NODE"
 
@@ -94,7 +94,7 @@ func program(pid int) string {
 }
 
 func isDaemon(name string) bool {
-	for _, daemon := range []string{"slurmctld", "slurmd", "slurmstepd", "sackd", "munged", "mariadbd"} {
+	for _, daemon := range []string{"slurmctld", "slurmd", "slurmstepd", "munged", "mariadbd"} {
 		if strings.HasPrefix(name, daemon) {
 			return true
 		}
@@ -158,8 +158,7 @@ func (l looks) belongs(conf, node string) bool {
 		key, value, _ := strings.Cut(variable, "=")
 		switch key {
 		case "SLURM_CONF":
-			// Configless, a node's slurmd and its jobs name what it fetched.
-			configured = value == conf || strings.HasPrefix(value, filepath.Join(filepath.Dir(filepath.Dir(conf)), "spool")+"/")
+			configured = value == conf
 		case "SLURMD_NODENAME", nodeVariable: // set by slurmd for the processes of a job, and by the lab
 			onNode = true
 			itsNode = value

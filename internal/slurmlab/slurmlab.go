@@ -62,12 +62,11 @@ type Cluster struct {
 
 	mu       sync.Mutex // guards what follows, and one change of the daemons at a time
 	cfg      Config
-	nodePort map[string]int // node name to port, kept over Reload
+	nodePort map[string]int // node name to port, kept for good
 	munged   *daemon
 	database *daemon // with Config.Accounting, like dbd
 	dbd      *daemon
 	ctld     *daemon
-	sackd    *daemon // with Config.Configless
 	nodes    map[string]*daemon
 	stopped  bool
 }
@@ -115,22 +114,12 @@ func (c *Cluster) start(ctx context.Context, cfg Config) error {
 	if err := c.writeConfig(cfg); err != nil {
 		return err
 	}
-	if err := c.servePower(); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{c.servePower, c.startMunged, c.startAccounting, c.startController, c.startStatic} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	if err := c.startMunged(ctx); err != nil {
-		return err
-	}
-	if err := c.startAccounting(ctx); err != nil {
-		return err
-	}
-	if err := c.startController(ctx); err != nil {
-		return err
-	}
-	if err := c.startLogin(ctx); err != nil {
-		return err
-	}
-	return c.startStatic(ctx)
+	return nil
 }
 
 // makeFolders takes the folder for this process, ends what an earlier one left
@@ -208,8 +197,8 @@ func (c *Cluster) Stop() error {
 // Reload writes the files of cfg, stops slurmctld cleanly and starts it again
 // (scontrol reconfigure ends slurmctld 22.05 when nodes were added or
 // removed). Running jobs, run-time node addresses and ports of nodes survive;
-// the slurmd of a node that is no longer configured is stopped. Dir, Auth,
-// Accounting and Configless cannot change.
+// the slurmd of a node that is no longer configured is stopped. Dir, Auth
+// and Accounting cannot change.
 func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -220,8 +209,8 @@ func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 	if c.stopped {
 		return errors.New("reload: the cluster is stopped")
 	}
-	if cfg.Dir != c.cfg.Dir || cfg.Auth != c.cfg.Auth || cfg.Accounting != c.cfg.Accounting || cfg.Configless != c.cfg.Configless {
-		return errors.New("reload: Dir, Auth, Accounting and Configless cannot change")
+	if cfg.Dir != c.cfg.Dir || cfg.Auth != c.cfg.Auth || cfg.Accounting != c.cfg.Accounting {
+		return errors.New("reload: Dir, Auth and Accounting cannot change")
 	}
 	if err := c.stopController(); err != nil {
 		return err
@@ -230,20 +219,13 @@ func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 		return err
 	}
 	for name, node := range c.nodes {
-		if _, ok := c.nodePort[name]; !ok {
-			if err := c.stopNode(name); err != nil {
-				return err
-			}
-			continue
-		}
-		if !c.cfg.Configless {
+		if slices.Contains(cfg.nodes(), name) {
 			node.signal(syscall.SIGHUP) // reads the new configuration; its jobs go on
+		} else if err := c.stopNode(name); err != nil {
+			return err
 		}
 	}
 	if err := c.startController(ctx); err != nil {
-		return err
-	}
-	if err := c.fetchAgain(ctx); err != nil {
 		return err
 	}
 	return c.startStatic(ctx) // new ones; those that run are left alone
@@ -262,7 +244,7 @@ func (c *Cluster) Conf() string { return c.conf }
 func (c *Cluster) RegistersAddress() bool { return c.version >= 2300 }
 
 // Log is the path of a daemon's log: "slurmctld", "munged", "slurmdbd", "mariadbd" or
-// "slurmd-NODE". sackd has none: what it prints is in log/sackd.out.
+// "slurmd-NODE".
 func (c *Cluster) Log(name string) string {
 	return filepath.Join(c.dir, "log", name+".log")
 }
