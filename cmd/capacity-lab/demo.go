@@ -2,16 +2,15 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -27,20 +26,6 @@ type demoCmd struct {
 	quirks `embed:""`
 }
 
-// act is a part of the demo, in a lab of its own.
-type act struct {
-	name, title string
-	start       func(t *teller, self, bin, dir string) (stop func() error, err error)
-	play        func(*teller)
-}
-
-// acts are the parts; the first one is for readers.
-var acts = []act{
-	{"pcs", "AWS PCS: a Capacity Block becomes a queue", raiseLab, playPCS},
-	{"aws", "A block is found, compared with the cluster's zones, bought and drawn", serveAWS, playBuying},
-	{"ec2", "Slurm that launches its own nodes: our ResumeProgram launches into the block", raiseLab, playEC2},
-}
-
 // Run is called by kong.
 func (cmd *demoCmd) Run() error {
 	ctx, interrupted := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -51,198 +36,90 @@ func (cmd *demoCmd) Run() error {
 		return err
 	}
 	began := time.Now()
-	out := *terminal.Standard()
+	out := terminal.Standard()
 	if out.OutWidth == 0 || out.OutWidth > widest {
 		out.OutWidth = widest
 	}
 	out.Tell("AWS is simulated and costs nothing; Slurm is real. … stands for lines that are left out.")
-	told := cmd.play(ctx, out, dir)
-	commands, mistakes := 0, 0
-	for _, t := range told {
-		commands += t.commands
-		mistakes += t.mistakes
+	t := &teller{Terminal: out, ctx: ctx, all: cmd.All, env: filepath.Join(dir, "lab", "env"), work: filepath.Join(dir, "work")}
+	lab, err := cmd.raise(t, filepath.Join(dir, "lab"))
+	if err != nil {
+		return errors.Join(fmt.Errorf("the lab did not start: %w", err), os.RemoveAll(dir))
 	}
-	summary := fmt.Sprintf("%d commands in %s", commands, time.Since(began).Round(time.Second))
-	if mistakes > 0 {
-		return errors.Join(fmt.Errorf("demo: %s, but %d things were not as they should be", summary, mistakes), told[0].end(), os.RemoveAll(dir))
+	t.play()
+	end := func(err error) error {
+		_ = lab.Process.Signal(syscall.SIGTERM)
+		err = errors.Join(err, ctx.Err(), lab.Wait())
+		if said, _ := os.ReadFile(filepath.Join(dir, "stderr")); len(said) > 0 {
+			out.Tell("%s", strings.TrimSpace(string(said)))
+		}
+		return errors.Join(err, os.RemoveAll(dir))
 	}
-	out.Tell("\ndemo: %s, all did what they say. Not shown: a block of 24 nodes, a subnet in the wrong zone, and "+
-		"Slurm that launches its own nodes (--all shows them).", summary)
+	summary := fmt.Sprintf("%d commands in %s", t.commands, time.Since(began).Round(time.Second))
+	if t.failed {
+		return end(fmt.Errorf("demo: %s, and the last is not as it should be", summary))
+	}
+	out.Tell("\ndemo: %s, all did what they say (--all shows them).", summary)
 	if !cmd.Keep {
 		out.Tell("To go on in such a lab: capacity-lab demo --keep")
-		return errors.Join(told[0].end(), os.RemoveAll(dir))
+		return end(nil)
 	}
-	out.Tell("Picture: %s", told[0].picture("timeline"))
-	out.Tell("Go on in the same lab:\n  . %s; pcs-capacity status\n  kill %d   # stops it", told[0].env, told[0].lab)
+	out.Tell("Picture: %s", t.picture())
+	out.Tell("Go on in the same lab:\n  . %s; pcs-capacity status\n  kill %d   # stops it", t.env, lab.Process.Pid)
 	return nil
 }
 
-// play plays all acts: one after the other where all is shown, else side by side, since only
-// the first one has something to say. The lab of the first one still runs.
-func (cmd *demoCmd) play(ctx context.Context, out terminal.Terminal, dir string) []*teller {
-	told := make([]*teller, len(acts))
-	said := make([]strings.Builder, len(acts))
-	var playing sync.WaitGroup
-	for i, a := range acts {
-		screen := out
-		t := &teller{Terminal: &screen, ctx: ctx, quirks: cmd.quirks, all: cmd.All}
-		told[i] = t
-		perform := func() {
-			if err := t.act(a, cmd.Bin, filepath.Join(dir, a.name)); err != nil {
-				t.wrong("%s", err)
-			}
-			if i > 0 {
-				if err := t.end(); err != nil {
-					t.wrong("%s", err)
-				}
-			}
-		}
-		switch {
-		case cmd.All:
-			t.title(a.title)
-			perform()
-		case i == 0:
-			playing.Go(perform)
-		default:
-			screen.Out = &said[i]
-			playing.Go(perform)
-		}
-	}
-	playing.Wait()
-	for i := range acts {
-		if said[i].Len() > 0 {
-			told[i].Out = out.Out
-			told[i].title(acts[i].title)
-			fmt.Fprint(out.Out, said[i].String())
-		}
-	}
-	return told
-}
-
-// act plays in a lab of its own, which runs until end is called.
-func (t *teller) act(a act, bin, dir string) error {
+// raise starts a lab in a process of its own, and returns when it is ready.
+func (cmd *demoCmd) raise(t *teller, dir string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if bin == "" {
-		bin = filepath.Dir(self)
-	}
-	t.bin, t.env, t.work = bin, filepath.Join(dir, "env"), filepath.Join(dir, "work")
+	t.bin = cmp.Or(cmd.Bin, filepath.Dir(self))
+	args := append([]string{"up", "--bare", "--dir", dir, "--bin", t.bin, "--boot-delay", "1s"}, cmd.quirks.flags()...)
 	if err := os.MkdirAll(t.work, 0o755); err != nil {
-		return err
+		return nil, err
 	}
-	t.stop, err = a.start(t, self, bin, dir)
-	if err != nil {
-		return fmt.Errorf("the lab did not start: %w", err)
-	}
-	if t.all {
-		t.command(". " + t.env)
-	}
-	a.play(t)
-	return t.ctx.Err()
-}
-
-// end stops the lab of the act.
-func (t *teller) end() error {
-	if t.stop == nil {
-		return nil
-	}
-	return t.stop()
-}
-
-// background starts a command that stays, and returns how it is stopped.
-func (t *teller) background(stdout io.Writer, dir, program string, args ...string) (stop func() error, err error) {
-	c := exec.Command(program, args...)
-	log, err := os.Create(filepath.Join(dir, "stderr"))
+	log, err := os.Create(filepath.Join(filepath.Dir(dir), "stderr"))
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	c.Stdout, c.Stderr = stdout, log
-	// Its own process group: a Ctrl-C at the terminal reaches us first, and we stop it.
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	t.lab = c.Process.Pid
-	return func() error {
-		_ = c.Process.Signal(syscall.SIGTERM)
-		err := c.Wait()
-		if said, _ := os.ReadFile(log.Name()); len(said) > 0 {
-			t.Tell("%s", strings.TrimSpace(string(said)))
-		}
-		return err
-	}, nil
-}
-
-// serveAWS serves simulated AWS alone, a minute of its clock in a second.
-func serveAWS(t *teller, self, bin, dir string) (func() error, error) {
-	env, err := os.Create(t.env)
-	if err != nil {
-		return nil, err
-	}
-	defer env.Close()
-	args := append([]string{"aws", "--speed", "60"}, t.quirks.flags()...)
-	if t.all {
-		t.command(fmt.Sprintf("capacity-lab %s > %s &", strings.Join(args, " "), t.env))
-	}
-	stop, err := t.background(env, dir, self, args...)
-	if err != nil {
-		return nil, err
-	}
-	for t.ctx.Err() == nil {
-		if text, _ := os.ReadFile(t.env); strings.Contains(string(text), "AWS_SECRET_ACCESS_KEY") {
-			return stop, nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return nil, errors.Join(stop(), t.ctx.Err())
-}
-
-// raiseLab runs simulated AWS and a real Slurm together; the folder's name is the mode.
-func raiseLab(t *teller, self, bin, dir string) (func() error, error) {
-	mode := filepath.Base(dir)
-	args := append([]string{"up", "--bare", "--mode", mode, "--dir", dir}, t.quirks.flags()...)
 	if t.all {
 		t.command(fmt.Sprintf("capacity-lab %s &", strings.Join(args, " ")))
 	}
-	read, write, err := os.Pipe()
+	lab := exec.Command(self, args...)
+	lab.Stderr = log
+	// Its own process group: a Ctrl-C at the terminal reaches us first, and we stop it.
+	lab.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ready, err := lab.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	defer read.Close()
-	stop, err := t.background(write, dir, self, append(args, "--bin", bin, "--boot-delay", "1s")...)
-	write.Close()
-	if err != nil {
+	if err := lab.Start(); err != nil {
 		return nil, err
 	}
-	ready, err := bufio.NewReader(read).ReadString('\n')
+	line, err := bufio.NewReader(ready).ReadString('\n')
 	if err != nil {
-		return nil, errors.Join(err, stop())
+		said, _ := os.ReadFile(log.Name())
+		return nil, fmt.Errorf("%w: %s", errors.Join(err, lab.Wait()), said)
 	}
-	t.note("  %s", strings.TrimSpace(ready))
-	return stop, nil
+	t.note("  %s", strings.TrimSpace(line))
+	if t.all {
+		t.command(". " + t.env)
+	}
+	return lab, nil
 }
 
-// playBuying finds a block, compares its zones with the cluster's, buys it, and draws it.
-func playBuying(t *teller) {
-	t.run(`printf 'cluster = "ml"\nstate_dir = "state"\n' > config.toml`, wants{})
-	const cli = "pcs-capacity --config config.toml "
-	t.note("\n# Is there room already for 24 instances, for 3 days?")
-	t.run(cli+"fit --instance-type p5.48xlarge --count 24 --duration 3d", wants{status: 1, output: `cb-[0-9a-f]+`})
-	t.note("\n# No. What is for sale, and in which zones does the cluster have a subnet?")
-	t.run(cli+"offerings --instance-type p5.48xlarge --count 24 --duration 3d", wants{output: `cb-[0-9a-f]+ .* use2-az1 .* USD .* yes`})
-	offering := t.find(`(?m)^(cb-[0-9a-f]+) .* use2-az1 +\d\d-\d\d 11:30 `)
-	fee := strings.ReplaceAll(t.find(`(?m)^`+offering+`.* ([0-9.,]+) USD`), ",", "")
-	t.run(cli+"purchase "+offering+" -t p5.48xlarge -n 24 -d 3d --confirm-fee "+fee, wants{output: `scheduled`})
-	t.run(cli+"timeline", wants{output: `24 x p5.48xlarge, scheduled`})
-}
-
-// playPCS buys a block, makes a queue of it, and submits to it.
-func playPCS(t *teller) {
+// play buys a block, makes a queue of it, and submits to it.
+func (t *teller) play() {
 	t.say("\n# What is for sale?")
-	t.buy("use2-az1", wants{shows: `ID|use2-az1`}, wants{shows: `fence|reclaim|end  |fee  |is scheduled`})
+	t.run("pcs-capacity offerings --instance-type p5.48xlarge --count 2 --duration 1d", wants{output: `cb-[0-9a-f]+ .*use2-az1`, shows: `ID|use2-az1`})
+	offering := t.find(`(?m)^(cb-[0-9a-f]+) .*use2-az1`)
+	price := strings.ReplaceAll(t.find(`(?m)^`+offering+`.* ([0-9.,]+) USD`), ",", "")
+	t.say("\n# Buying cannot be undone, so the fee has to be said.")
+	t.run("pcs-capacity purchase "+offering+" -t p5.48xlarge -n 2 -d 1d --confirm-fee "+price,
+		wants{output: `scheduled|active`, shows: `fence|reclaim|end  |fee  |is scheduled`})
 	block := t.find(`\bcr-[0-9a-f]{17}\b`)
 	setup := "pcs-capacity setup --queue gpu --node-group gpu --reservation " + block + " --like compute --dynamic --yes"
 
@@ -250,7 +127,7 @@ func playPCS(t *teller) {
 	t.run(setup+" --subnet-ids subnet-01ab00000000000b2", wants{status: 1, output: `is in us-east-2a \(use2-az1\)`})
 	t.say("\n# One command makes a queue of it.")
 	t.run(setup, wants{output: `Users can submit`, shows: `^create +(launch|compute|Slurm|queue)|market type|Users can submit|sbatch`})
-	t.run("pcs-capacity sync", wants{})
+	t.waitFor("pcs-capacity sync", wants{}) // the first may come while slurmctld starts again
 	t.run("sinfo", wants{output: `(?m)^gpu +up .* idle~ gpu-a-\[1-2\]`})
 	t.run("pcs-capacity status", wants{output: block})
 
@@ -286,63 +163,9 @@ func playPCS(t *teller) {
 
 	t.say("\n# Where did the paid hours go so far?")
 	t.run("pcs-capacity report", wants{output: `(?s)[1-9][0-9.]*% of them useful.*` + block, shows: "% of them useful|RESERVATION|^cr-"})
-	t.run("pcs-capacity timeline --weeks 1 --svg "+t.picture("timeline"), wants{output: `(?s)gpu.*` + block + `.*extended`})
-	t.run("cat "+t.picture("timeline"), wants{output: `(?s)<svg .*` + block + `.*</svg>`})
+	t.run("pcs-capacity timeline --weeks 1 --svg "+t.picture(), wants{output: `(?s)gpu.*` + block + `.*extended`})
+	t.run("cat "+t.picture(), wants{output: `(?s)<svg .*` + block + `.*</svg>`})
 }
 
-// picture is the file of a picture.
-func (t *teller) picture(name string) string { return filepath.Join(t.work, name+".svg") }
-
-// playEC2 lets Slurm call our ResumeProgram and SuspendProgram.
-func playEC2(t *teller) {
-	t.buy("use2-az1", wants{}, wants{})
-	block := t.find(`\bcr-[0-9a-f]{17}\b`)
-	t.note("\n# The block goes into the settings of the partition; a pass of sync tells Slurm.")
-	t.run(`sed -i 's/capacity_reservation_ids = .*/capacity_reservation_ids = ["`+block+`"]/' "$(pcs-capacity config --path)"`, wants{})
-	t.run("pcs-capacity sync", wants{output: `place the fence`})
-	t.note("\n# The nodes wait until the block opens; then the next pass lets them go.")
-	t.waitFor("pcs-capacity sync; pcs-capacity status", wants{output: block + ` .*active`})
-	t.run("pcs-capacity check", wants{output: `reservation +(ok|warn)`})
-
-	t.note("\n# Slurm powers two nodes up: one RunInstances call into the block, all or nothing.")
-	t.run(`pcs-capacity sync; sbatch --wait -p gpu -N2 -t 10 -o job.out --wrap 'srun hostname >/dev/null && echo "ran on $SLURM_JOB_NODELIST"'`, wants{output: "Submitted batch job"})
-	t.run("cat job.out", wants{output: `ran on gpu-\[1-2\]`})
-	t.run("capacity-lab sim instances", wants{output: `(?s)(running [^\n]*` + block + `.*){2}`})
-
-	t.note("\n# A job that waits is made longer than what is left of the block: the fence holds it back.")
-	t.run(`sbatch -p gpu -w gpu-1 --hold -t 10 -o long.out --wrap 'srun hostname; sleep 300'`, wants{output: "Submitted batch job"})
-	job := t.find(`batch job (\d+)`)
-	t.run("scontrol update jobid="+job+" timelimit=12:00:00 && scontrol release "+job, wants{})
-	t.run("pcs-capacity explain "+job, wants{output: `must end by`})
-	t.note("\n# An extension of the block moves the fence, and lets it go.")
-	t.run("pcs-capacity extend "+block+" --duration 1d --dry-run", wants{output: block})
-	fee := strings.ReplaceAll(t.find(`([0-9][0-9.,]*) USD`), ",", "")
-	t.run("pcs-capacity extend "+block+" --duration 1d --confirm-fee "+fee, wants{output: block})
-	t.waitFor("pcs-capacity sync", wants{output: `move the fence`})
-	t.waitFor("squeue -h -t all -j "+job+" -o 'job %i is %T'", wants{output: `is RUNNING`})
-	t.run("pcs-capacity explain "+job, wants{output: `runs on gpu-1`})
-	t.run("scancel "+job, wants{})
-
-	t.note("\n# SuspendProgram gives the nodes back.")
-	t.run("scontrol update nodename=gpu-[1-2] state=POWER_DOWN", wants{})
-	t.waitFor("capacity-lab sim instances", wants{output: `(?s)terminated.*terminated`})
-
-	t.note("\n# Where did the hours of the block go so far?")
-	t.run("pcs-capacity sync; pcs-capacity report "+block, wants{output: `(?s)useful .*paid .*` + block})
-}
-
-// buy looks for blocks of two instances and buys the first one in the zone.
-func (t *teller) buy(zone string, offers, bought wants) {
-	t.note("\n# What is for sale?")
-	offers.output = `cb-[0-9a-f]+ .*` + zone
-	t.run("pcs-capacity offerings --instance-type p5.48xlarge --count 2 --duration 1d", offers)
-	offering := t.find(`(?m)^(cb-[0-9a-f]+) .*` + zone)
-	fee := strings.ReplaceAll(t.find(`(?m)^`+offering+`.* ([0-9.,]+) USD`), ",", "")
-	say := t.note
-	if bought.shows != "" {
-		say = t.say
-	}
-	say("\n# Buying cannot be undone, so the fee has to be said.")
-	bought.output = `scheduled|active`
-	t.run("pcs-capacity purchase "+offering+" -t p5.48xlarge -n 2 -d 1d --confirm-fee "+fee, bought)
-}
+// picture is the file of the timeline.
+func (t *teller) picture() string { return filepath.Join(t.work, "timeline.svg") }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,122 +10,132 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
-// machines gives simulated instances a life: each boots into a real slurmd
-// under its node's name, which ends when the instance does.
+// machines gives simulated instances a life: each boots, and ends when the instance does.
 type machines struct {
-	cluster   *slurmlab.Cluster
 	bootDelay time.Duration
 	log       *slog.Logger
-	// nodeName is the name that the instance would learn from its metadata; empty if it is no node
-	// of the cluster.
-	nodeName func(context.Context, awssim.Instance) (string, error)
-	// metadataURL is where an instance finds its metadata.
-	metadataURL func(id string) string
+	// boot starts what an instance is on this machine; ctx ends with the instance.
+	boot func(ctx context.Context, instance awssim.Instance) (stop func() error, err error)
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	boots  sync.WaitGroup
 
-	mu      sync.Mutex
-	booting map[string]context.CancelFunc // by instance id
-	node    map[string]string             // instance id to node, once its slurmd was started
-	owner   map[string]string             // node to the instance that runs it
+	mu   sync.Mutex
+	live map[string]*booted // by instance id
 }
 
-func newMachines(cluster *slurmlab.Cluster, delay time.Duration, log *slog.Logger,
-	nodeName func(context.Context, awssim.Instance) (string, error), metadataURL func(id string) string) *machines {
-	m := &machines{
-		cluster: cluster, bootDelay: delay, log: log, nodeName: nodeName, metadataURL: metadataURL,
-		booting: map[string]context.CancelFunc{}, node: map[string]string{}, owner: map[string]string{},
-	}
+// booted is an instance that boots or has booted; stop is nil before.
+type booted struct {
+	cancel context.CancelFunc
+	stop   func() error
+}
+
+// boot boots the instances of the lab from now on.
+func (l *lab) boot(boot func(ctx context.Context, instance awssim.Instance) (stop func() error, err error)) {
+	m := &machines{bootDelay: l.BootDelay, log: l.log, boot: boot, live: map[string]*booted{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	return m
+	l.machines = m
+	l.sim.OnInstance(m.observe)
+}
+
+// observe gets every event of an instance, in order.
+func (m *machines) observe(ev awssim.InstanceEvent) {
+	m.log.Info("instance "+string(ev.Kind), "id", ev.Instance.ID, "type", ev.Instance.Type,
+		"reservation", ev.Instance.ReservationID, "reason", ev.Reason)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id := ev.Instance.ID
+	switch {
+	case ev.Kind != awssim.Launched:
+		if b := m.live[id]; b != nil {
+			delete(m.live, id)
+			b.end(m.log, id)
+		}
+	case ev.Instance.NoContact != "":
+		m.log.Warn("the node never comes up", "id", id, "error", ev.Instance.NoContact)
+	case m.ctx.Err() == nil: // else the lab is about to end
+		ctx, cancel := context.WithCancel(m.ctx)
+		b := &booted{cancel: cancel}
+		m.live[id] = b
+		m.boots.Go(func() { m.start(ctx, b, ev.Instance) })
+	}
+}
+
+func (m *machines) start(ctx context.Context, b *booted, instance awssim.Instance) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(m.bootDelay):
+	}
+	stop, err := m.boot(ctx, instance)
+	if err != nil {
+		m.log.Error("the instance does not boot", "id", instance.ID, "error", err)
+		return
+	}
+	m.log.Info("the instance runs", "id", instance.ID, "address", instance.PrivateIP)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b.stop = stop; ctx.Err() != nil { // terminated meanwhile
+		b.end(m.log, instance.ID)
+	}
+}
+
+func (b *booted) end(log *slog.Logger, id string) {
+	b.cancel()
+	if b.stop == nil {
+		return
+	}
+	if err := b.stop(); err != nil {
+		log.Error("the machine of an instance does not end", "id", id, "error", err)
+	}
+	b.stop = nil
+}
+
+// stopBoots ends boots under way.
+func (m *machines) stopBoots() {
+	m.cancel()
+	m.boots.Wait()
+}
+
+// stop ends what has booted.
+func (m *machines) stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, b := range m.live {
+		b.end(m.log, id)
+	}
 }
 
 // metadataFile is where a node's Prolog reads at which URL the metadata of its instance are.
 // node may be a shell's expression.
 func metadataFile(dir, node string) string { return filepath.Join(dir, "run", "metadata-"+node) }
 
-// observe gets every event of an instance, in order.
-func (m *machines) observe(ev awssim.InstanceEvent) {
-	m.log.Info("instance "+string(ev.Kind), "id", ev.Instance.ID, "type", ev.Instance.Type,
-		"reservation", ev.Instance.ReservationID, "reason", ev.Reason)
-	switch ev.Kind {
-	case awssim.Launched:
-		m.boot(ev.Instance)
-	case awssim.Terminated, awssim.HostFailed:
-		m.end(ev.Instance)
-	}
-}
-
-func (m *machines) boot(instance awssim.Instance) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ctx.Err() != nil {
-		return // the lab is about to end
-	}
-	if instance.NoContact != "" {
-		m.log.Warn("the node never comes up", "id", instance.ID, "error", instance.NoContact)
-		return
-	}
-	ctx, cancel := context.WithCancel(m.ctx)
-	m.booting[instance.ID] = cancel
-	m.boots.Go(func() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(m.bootDelay):
-		}
-		name, err := m.nodeName(ctx, instance)
+// bootNodes has each instance boot into a real slurmd under its node's name, the one that it would learn from its
+// metadata; "" if it is no node of the cluster. A newer instance takes a node over.
+func (l *lab) bootNodes(nodeName func(context.Context, awssim.Instance) (string, error)) {
+	var mu sync.Mutex
+	owner := map[string]string{} // node to the instance that runs it
+	l.boot(func(ctx context.Context, instance awssim.Instance) (func() error, error) {
+		name, err := nodeName(ctx, instance)
 		if err != nil || name == "" {
-			m.log.Warn("instance is no node of the cluster", "id", instance.ID, "error", err)
-			return
+			return nil, errors.Join(errors.New("it is no node of the cluster"), err)
 		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if ctx.Err() != nil {
-			return // terminated meanwhile
+		if err := os.WriteFile(metadataFile(l.Dir, name), []byte(l.sim.MetadataURL(instance.ID)+"\n"), 0o644); err != nil {
+			return nil, err
 		}
-		if err := os.WriteFile(metadataFile(m.cluster.Dir(), name), []byte(m.metadataURL(instance.ID)+"\n"), 0o644); err != nil {
-			m.log.Error("the node does not find its metadata", "id", instance.ID, "node", name, "error", err)
-		}
-		if err := m.cluster.StartNode(ctx, name, ""); err != nil {
-			m.log.Error("slurmd does not start", "id", instance.ID, "node", name, "error", err)
-			return
-		}
-		m.log.Info("slurmd started", "id", instance.ID, "node", name, "address", instance.PrivateIP)
-		m.node[instance.ID] = name
-		m.owner[name] = instance.ID
+		mu.Lock()
+		owner[name] = instance.ID
+		mu.Unlock()
+		return func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if owner[name] != instance.ID {
+				return nil
+			}
+			return l.cluster.StopNode(name)
+		}, l.cluster.StartNode(ctx, name, "")
 	})
-}
-
-func (m *machines) end(instance awssim.Instance) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if cancel := m.booting[instance.ID]; cancel != nil {
-		cancel()
-		delete(m.booting, instance.ID)
-	}
-	name, ok := m.node[instance.ID]
-	delete(m.node, instance.ID)
-	if !ok || m.owner[name] != instance.ID {
-		return
-	}
-	delete(m.owner, name)
-	if err := m.cluster.StopNode(name); err != nil {
-		m.log.Error("slurmd does not end", "id", instance.ID, "node", name, "error", err)
-		return
-	}
-	m.log.Info("slurmd ended", "id", instance.ID, "node", name)
-}
-
-// stop ends boots under way; the slurmds themselves end with the cluster.
-func (m *machines) stop() {
-	m.mu.Lock()
-	m.cancel()
-	m.mu.Unlock()
-	m.boots.Wait()
 }

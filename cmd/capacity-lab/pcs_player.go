@@ -48,7 +48,7 @@ type hold struct {
 
 // Times of PCS that AWS does not document; short, so that a rehearsal is.
 const (
-	playerPoll  = time.Second / 2
+	playerPoll  = time.Second
 	holdLength  = 2 * time.Minute  // the user guide's example reservation lasts so long
 	launchRetry = 10 * time.Second // between attempts to launch a static node
 )
@@ -58,14 +58,16 @@ func (p *pcsPlayer) stop() {
 	p.done.Wait()
 }
 
-// follow compares PCS with Slurm, again and again, until stop.
+// follow compares PCS with Slurm until stop: every second, and soon where a group or queue has changed.
 func (p *pcsPlayer) follow() {
 	p.held, p.powerUp, p.replaced = map[string]hold{}, map[string]time.Time{}, map[string]string{}
-	tick := time.NewTicker(playerPoll)
+	tick := time.NewTicker(playerPoll / 10)
 	defer tick.Stop()
-	for {
-		if err := p.pass(); err != nil && p.ctx.Err() == nil {
-			p.log.Error("playing PCS", "error", err)
+	for n := 0; ; n++ {
+		if cluster, ok := p.cluster(); n%10 == 0 || ok && !reflect.DeepEqual(layoutOf(cluster, p.static), p.layout) {
+			if err := p.pass(); err != nil && p.ctx.Err() == nil {
+				p.log.Error("playing PCS", "error", err)
+			}
 		}
 		select {
 		case <-p.ctx.Done():

@@ -29,18 +29,11 @@ type teller struct {
 	// env is the file to source before each command, work the folder to run it in, bin
 	// where the programs are.
 	env, work, bin string
-	// quirks are the quirks of every simulated AWS.
-	quirks quirks
 	// all shows every command, with all that it printed.
-	all bool
-	// stop stops the lab of the act, lab is its process.
-	stop func() error
-	lab  int
-
+	all      bool
 	last     string // the output of the last command
-	failed   bool   // the act went wrong: the rest of it makes no sense
+	failed   bool   // something went wrong: the rest makes no sense
 	commands int
-	mistakes int
 }
 
 // wants is the expected result of a command: it ends with the status and prints a match of output.
@@ -49,10 +42,6 @@ type wants struct {
 	output string
 	// shows matches the lines that are worth showing; "" if not even the command is.
 	shows string
-}
-
-func (t *teller) title(text string) {
-	t.Tell("\n%s\n%s", text, strings.Repeat("=", len(text)))
 }
 
 func (t *teller) say(format string, args ...any) {
@@ -77,7 +66,6 @@ func (t *teller) command(line string) {
 
 func (t *teller) wrong(format string, args ...any) {
 	t.Tell("✗ "+format, args...)
-	t.mistakes++
 	t.failed = true
 }
 

@@ -67,16 +67,8 @@ func (cmd *upCmd) run(ctx context.Context, out io.Writer) (err error) {
 
 // lab is AWS and Slurm on this machine.
 type lab struct {
-	mode       string
-	isPlain    bool
-	isBare     bool
-	dir        string // absolute
-	bin        string // folder of the product's programs
-	bootDelay  time.Duration
-	accounting bool
-	auth       string // "" for the lab's own choice
-	slurm      string // prefix; "" for the distribution's
-	scenario   *awssim.Scenario
+	upCmd
+	scenario *awssim.Scenario
 
 	log      *slog.Logger
 	logTo    *os.File
@@ -150,11 +142,9 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		logTo.Close()
 		return nil, fmt.Errorf("a lab is running in %s already; stop it, or choose another --dir", dir)
 	}
-	return &lab{
-		mode: cmd.Mode, isPlain: cmd.Plain, isBare: cmd.Bare, dir: dir, bin: bin, bootDelay: cmd.BootDelay,
-		accounting: cmd.Accounting, auth: cmd.Auth, slurm: cmd.Slurm, scenario: scenario,
-		log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo,
-	}, nil
+	l := &lab{upCmd: *cmd, scenario: scenario, log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo}
+	l.Dir, l.Bin = dir, bin
+	return l, nil
 }
 
 // ownFolder makes a folder, and refuses one that is another user's: who runs the lab evaluates a file of it.
@@ -183,9 +173,9 @@ func (l *lab) start(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case l.isPlain:
+	case l.Plain:
 		err = l.startPlain(ctx)
-	case l.mode == "ec2":
+	case l.Mode == "ec2":
 		err = l.startEC2(ctx)
 	default:
 		err = l.startPCS(ctx)
@@ -201,8 +191,8 @@ func (l *lab) start(ctx context.Context) error {
 
 // startSync runs the service, as systemd would: jobs without a limit need it.
 func (l *lab) startSync() error {
-	program := filepath.Join(l.bin, "pcs-capacity")
-	if _, err := os.Stat(program); l.isBare || l.isPlain || err != nil {
+	program := filepath.Join(l.Bin, "pcs-capacity")
+	if _, err := os.Stat(program); l.Bare || l.Plain || err != nil {
 		return nil
 	}
 	log, err := os.Create(l.path("log", "sync.log"))
@@ -228,16 +218,19 @@ func (l *lab) stop() error {
 		_ = l.sync.Wait() // sync.log has what it said
 	}
 	if l.machines != nil {
-		l.machines.stop()
+		l.machines.stopBoots()
 	}
 	if l.pcs != nil {
 		l.pcs.stop()
 	}
-	if l.plain != nil {
-		errs = append(errs, l.plain.stop())
-	}
 	if l.cluster != nil {
 		errs = append(errs, l.cluster.Stop())
+	}
+	if l.machines != nil {
+		l.machines.stop()
+	}
+	if l.plain != nil {
+		errs = append(errs, l.plain.stop())
 	}
 	if l.sim != nil {
 		errs = append(errs, l.sim.Close())
@@ -246,7 +239,7 @@ func (l *lab) stop() error {
 }
 
 func (l *lab) path(parts ...string) string {
-	return filepath.Join(append([]string{l.dir}, parts...)...)
+	return filepath.Join(append([]string{l.Dir}, parts...)...)
 }
 
 func (l *lab) envFile() string { return l.path("env") }

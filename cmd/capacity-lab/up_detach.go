@@ -56,7 +56,7 @@ func (cmd *upCmd) startDetached(out io.Writer) error {
 	if err := ownFolder(dir); err != nil {
 		return err
 	}
-	env := (&lab{dir: dir}).envFile()
+	env := filepath.Join(dir, "env")
 	if _, err := os.Stat(env); err == nil {
 		return fmt.Errorf("a lab is running in %s already, or was killed; stop it and delete %s, or choose another --dir", dir, env)
 	}

@@ -27,9 +27,9 @@ func (l *lab) startEC2(ctx context.Context) error {
 		return err
 	}
 	config := slurmlab.Config{
-		Auth:          l.auth,
-		Dir:           l.dir,
-		Accounting:    l.accounting,
+		Auth:          l.Auth,
+		Dir:           l.Dir,
+		Accounting:    l.Accounting,
 		CloudGroups:   l.ec2Groups(template.Type),
 		SuspendTime:   60 * time.Second,
 		ResumeTimeout: 60 * time.Second,
@@ -50,8 +50,7 @@ func (l *lab) startEC2(ctx context.Context) error {
 	if l.cluster, err = slurmlab.Start(ctx, config); err != nil {
 		return err
 	}
-	l.machines = newMachines(l.cluster, l.bootDelay, l.log, l.taggedNode, l.sim.MetadataURL)
-	l.sim.OnInstance(l.machines.observe)
+	l.bootNodes(l.taggedNode)
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 // environment makes the product find the lab instead of AWS.
 func (l *lab) environment() []string {
 	env := append(l.sim.Env(), "AWS_EC2_METADATA_DISABLED=true") // the machine may be a real instance
-	if l.isPlain {
+	if l.Plain {
 		return env // Slurm is elsewhere
 	}
 	return append(env, "SLURM_CONF="+l.path("etc", "slurm.conf"))
@@ -32,10 +32,10 @@ func (l *lab) writeEnv() error {
 		key, value, _ := strings.Cut(variable, "=")
 		fmt.Fprintf(&b, "export %s=%s\n", key, shellQuote(value))
 	}
-	if l.slurm != "" {
-		fmt.Fprintf(&b, "export PATH=%s:\"$PATH\"\n", shellQuote(filepath.Join(l.slurm, "bin")))
+	if l.Slurm != "" {
+		fmt.Fprintf(&b, "export PATH=%s:\"$PATH\"\n", shellQuote(filepath.Join(l.Slurm, "bin")))
 	}
-	fmt.Fprintf(&b, "export PATH=%s:%s:\"$PATH\"\n", shellQuote(l.path("bin")), shellQuote(l.bin))
+	fmt.Fprintf(&b, "export PATH=%s:%s:\"$PATH\"\n", shellQuote(l.path("bin")), shellQuote(l.Bin))
 	return os.WriteFile(l.envFile(), []byte(b.String()), 0o644)
 }
 
@@ -44,11 +44,11 @@ func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''
 // program is the path of a program that Slurm calls: beside the product's command, or
 // where a package has it.
 func (l *lab) program(name string) string {
-	packaged := filepath.Join(l.bin, "../libexec/pcs-capacity", name)
+	packaged := filepath.Join(l.Bin, "../libexec/pcs-capacity", name)
 	if _, err := os.Stat(packaged); err == nil {
 		return packaged
 	}
-	return filepath.Join(l.bin, name)
+	return filepath.Join(l.Bin, name)
 }
 
 // writeHook writes a wrapper around one of the product's programs. Slurm gives
@@ -84,7 +84,7 @@ func (l *lab) prologs() ([]string, error) {
 	wrapper := l.path("hooks", "pcs-capacity-prolog")
 	text := fmt.Sprintf("#!/bin/sh\n# Stands for the address at which a real instance finds its metadata.\n"+
 		"read -r AWS_EC2_METADATA_SERVICE_ENDPOINT <\"%s\" && export AWS_EC2_METADATA_SERVICE_ENDPOINT\nexec %s\n",
-		metadataFile(l.dir, "$SLURMD_NODENAME"), shellQuote(program))
+		metadataFile(l.Dir, "$SLURMD_NODENAME"), shellQuote(program))
 	// The TaskProlog runs as the job's user, who may not reach a program that was built in
 	// somebody's folder; Slurm fails tasks whose TaskProlog does not start.
 	task := l.path("hooks", "pcs-capacity-taskprolog")

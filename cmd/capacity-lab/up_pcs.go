@@ -34,8 +34,8 @@ func (l *lab) startPCS(ctx context.Context) error {
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.base = slurmlab.Config{
-		Auth: l.auth,
-		Dir:  l.dir, Accounting: l.accounting, CLIFilterLua: cliFilter, ResumeTimeout: 60 * time.Second,
+		Auth: l.Auth,
+		Dir:  l.Dir, Accounting: l.Accounting, CLIFilterLua: cliFilter, ResumeTimeout: 60 * time.Second,
 		Resume: p.resume, Suspend: p.suspend, Extra: prologs,
 	}
 	l.pcs = p
@@ -47,8 +47,7 @@ func (l *lab) startPCS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.machines = newMachines(l.cluster, l.bootDelay, l.log, p.nodeOf, l.sim.MetadataURL)
-	l.sim.OnInstance(l.machines.observe)
+	l.bootNodes(p.nodeOf)
 	p.done.Go(p.follow)
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
@@ -47,28 +46,13 @@ type plainSite struct {
 	head   *machine.Machine
 	static *machine.Machine
 	aws    *http.Server
-
-	ctx    context.Context
-	cancel context.CancelFunc
-	boots  sync.WaitGroup
-
-	mu        sync.Mutex
-	instances map[string]*plainInstance
-	byAddress map[string]string // to instance id
-}
-
-// plainInstance is one that boots or has booted; machine is nil before.
-type plainInstance struct {
-	cancel  context.CancelFunc
-	machine *machine.Machine
 }
 
 func (l *lab) startPlain(ctx context.Context) error {
 	if err := machine.Possible(); err != nil {
 		return err
 	}
-	p := &plainSite{lab: l, instances: map[string]*plainInstance{}, byAddress: map[string]string{}}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p := &plainSite{lab: l}
 	l.plain = p
 	if err := os.MkdirAll(l.path("home"), 0o755); err != nil {
 		return err
@@ -79,7 +63,7 @@ func (l *lab) startPlain(ctx context.Context) error {
 	if err := p.serveAWS(ctx); err != nil {
 		return err
 	}
-	l.sim.OnInstance(p.observe)
+	l.boot(p.boot)
 	l.sim.OnConsole(func(id string) string {
 		text, _ := os.ReadFile(l.path("machines", id, "console.log")) // none before it boots
 		return string(text)
@@ -128,11 +112,11 @@ func (p *plainSite) startHead(ctx context.Context) error {
 // program puts the product where its package has it, unless it is there, or there is none. setUp
 // makes the folders that the package makes.
 func (p *plainSite) program(binds, files map[string]string) (setUp string) {
-	program := filepath.Join(p.lab.bin, "pcs-capacity")
+	program := filepath.Join(p.lab.Bin, "pcs-capacity")
 	if _, err := os.Stat(program); err != nil {
 		return ""
 	}
-	if p.lab.bin == "/usr/bin" { // machines see it there
+	if p.lab.Bin == "/usr/bin" { // machines see it there
 		return plainFile("installed.sh")
 	}
 	const packaged = "/usr/libexec/pcs-capacity"
@@ -190,12 +174,13 @@ func (p *plainSite) serveAWS(ctx context.Context) error {
 	}
 	aws := p.lab.sim.Handler()
 	p.aws = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Host == metadataAddress {
+		if path := r.URL.Path; r.Host == metadataAddress {
 			address, _, _ := strings.Cut(r.RemoteAddr, ":")
-			p.mu.Lock()
-			id := p.byAddress[address]
-			p.mu.Unlock()
-			r.URL.Path = "/_sim/metadata/" + id + r.URL.Path
+			for _, i := range p.lab.sim.Instances("") {
+				if i.PrivateIP == address { // the last one has it now
+					r.URL.Path = "/_sim/metadata/" + i.ID + path
+				}
+			}
 		}
 		aws.ServeHTTP(w, r)
 	})}
@@ -203,50 +188,8 @@ func (p *plainSite) serveAWS(ctx context.Context) error {
 	return nil
 }
 
-// observe gets every event of an instance, in order.
-func (p *plainSite) observe(ev awssim.InstanceEvent) {
-	p.lab.log.Info("instance "+string(ev.Kind), "id", ev.Instance.ID, "type", ev.Instance.Type, "reservation", ev.Instance.ReservationID, "reason", ev.Reason)
-	switch ev.Kind {
-	case awssim.Launched:
-		p.launch(ev.Instance)
-	case awssim.Terminated, awssim.HostFailed:
-		p.end(ev.Instance.ID)
-	}
-}
-
-func (p *plainSite) launch(i awssim.Instance) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ctx.Err() != nil {
-		return // the lab is about to end
-	}
-	ctx, cancel := context.WithCancel(p.ctx)
-	started := &plainInstance{cancel: cancel}
-	p.instances[i.ID], p.byAddress[i.PrivateIP] = started, i.ID
-	p.boots.Go(func() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(p.lab.bootDelay):
-		}
-		m, err := p.boot(ctx, i)
-		if err != nil {
-			p.lab.log.Error("the instance does not boot", "id", i.ID, "error", err)
-			return
-		}
-		p.mu.Lock()
-		ended := ctx.Err() != nil
-		started.machine = m
-		p.mu.Unlock()
-		p.lab.log.Info("the instance runs", "id", i.ID, "address", i.PrivateIP, "log", m.Log())
-		if ended {
-			_ = m.Stop()
-		}
-	})
-}
-
 // boot starts the machine of an instance, which runs its user data as cloud-init would.
-func (p *plainSite) boot(ctx context.Context, i awssim.Instance) (*machine.Machine, error) {
+func (p *plainSite) boot(ctx context.Context, i awssim.Instance) (stop func() error, err error) {
 	scripts, err := bootScripts(i.UserData)
 	if err != nil {
 		return nil, err
@@ -258,26 +201,12 @@ func (p *plainSite) boot(ctx context.Context, i awssim.Instance) (*machine.Machi
 		files[name] = script
 		init += name + "\n"
 	}
-	return machine.Start(ctx, machine.Config{Name: "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-"), Address: i.PrivateIP + prefixLength, Switch: p.head,
+	m, err := machine.Start(ctx, machine.Config{Name: "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-"), Address: i.PrivateIP + prefixLength, Switch: p.head,
 		Folder: p.lab.path("machines", i.ID), Hidden: hidden, Files: files, Binds: p.home(), Init: init})
-}
-
-func (p *plainSite) end(id string) {
-	p.mu.Lock()
-	i := p.instances[id]
-	delete(p.instances, id)
-	if i == nil {
-		p.mu.Unlock()
-		return
+	if err != nil {
+		return nil, err
 	}
-	i.cancel()
-	m := i.machine
-	p.mu.Unlock()
-	if m != nil {
-		if err := m.Stop(); err != nil {
-			p.lab.log.Error("the machine of an instance does not end", "id", id, "error", err)
-		}
-	}
+	return m.Stop, nil
 }
 
 // onHead is the program that runs a command on the controller.
@@ -298,18 +227,7 @@ func (p *plainSite) writeEntrance() error {
 }
 
 func (p *plainSite) stop() error {
-	p.mu.Lock()
-	p.cancel()
-	p.mu.Unlock()
-	p.boots.Wait()
 	var errs []error
-	p.mu.Lock()
-	for _, i := range p.instances {
-		if i.machine != nil {
-			errs = append(errs, i.machine.Stop())
-		}
-	}
-	p.mu.Unlock()
 	if p.aws != nil {
 		_ = p.aws.Close()
 	}
