@@ -13,7 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/table"
+
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
 // simCmd controls a simulator that runs.
@@ -175,4 +178,74 @@ func control(out io.Writer, method, request string, body any) error {
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+type simInstancesCmd struct {
+	Region string `placeholder:"REGION" help:"Only this region."`
+	JSON   bool   `name:"json" help:"Show everything that is known of them."`
+}
+
+// Run is called by kong.
+func (cmd *simInstancesCmd) Run() error {
+	var answer bytes.Buffer
+	if err := control(&answer, http.MethodGet, "instances?region="+url.QueryEscape(cmd.Region), nil); err != nil {
+		return err
+	}
+	if cmd.JSON {
+		_, err := io.Copy(terminal.Stdout, &answer)
+		return err
+	}
+	var instances []awssim.Instance
+	if err := json.Unmarshal(answer.Bytes(), &instances); err != nil {
+		return err
+	}
+	t := table.NewWriter()
+	t.SetOutputMirror(terminal.Stdout)
+	t.SetStyle(table.StyleLight)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", "  "
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(table.Row{"instance", "type", "zone", "state", "capacity reservation", "lifecycle"})
+	for _, i := range instances {
+		t.AppendRow(table.Row{i.ID, i.Type, i.Zone, i.State, i.ReservationID, i.Lifecycle})
+	}
+	t.Render()
+	return nil
+}
+
+type simLagCmd struct {
+	Lag       time.Duration  `arg:"" help:"How long what is created, or tagged, does not show to later calls; 0s ends it."`
+	Purchases *time.Duration `placeholder:"DURATION" help:"The same for blocks and extensions that are bought; default: as it is."`
+}
+
+// Run is called by kong.
+func (cmd *simLagCmd) Run() error {
+	lag := awssim.Duration(cmd.Lag)
+	change := awssim.Lag{Instances: &lag, Templates: &lag, Tags: &lag, Reservations: &lag}
+	if cmd.Purchases != nil {
+		purchases := awssim.Duration(*cmd.Purchases)
+		change.Purchases = &purchases
+	}
+	return control(os.Stdout, http.MethodPost, "lag", change)
+}
+
+type simLimitsCmd struct {
+	Region       string         `placeholder:"REGION" help:"Only this region; default: every one."`
+	BlockQuota   *int           `placeholder:"N" help:"EC2's quota \"Concurrent Capacity Blocks\"; with 0 every search is refused."`
+	Ultraservers *bool          `negatable:"" help:"Whether the account is approved for UltraServers."`
+	SearchPause  *time.Duration `placeholder:"DURATION" help:"Refuse searches that follow each other sooner."`
+}
+
+// Run is called by kong.
+func (cmd *simLimitsCmd) Run() error {
+	limits := awssim.Limits{Region: cmd.Region, BlockQuota: cmd.BlockQuota}
+	if cmd.Ultraservers != nil {
+		refused := !*cmd.Ultraservers
+		limits.NoUltraServers = &refused
+	}
+	if cmd.SearchPause != nil {
+		pause := awssim.Duration(*cmd.SearchPause)
+		limits.SearchPause = &pause
+	}
+	return control(os.Stdout, http.MethodPost, "limits", limits)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -28,18 +29,13 @@ func (l *lab) writeEnv() error {
 	b.WriteString("# Source this to talk to the lab.\n")
 	// Either would send calls elsewhere.
 	b.WriteString("unset AWS_PROFILE AWS_SESSION_TOKEN AWS_IGNORE_CONFIGURED_ENDPOINT_URLS\n")
-	for _, variable := range l.environment() {
-		key, value, _ := strings.Cut(variable, "=")
-		fmt.Fprintf(&b, "export %s=%s\n", key, shellQuote(value))
-	}
+	b.WriteString(exports(l.environment()))
 	if l.Slurm != "" {
 		fmt.Fprintf(&b, "export PATH=%s:\"$PATH\"\n", shellQuote(filepath.Join(l.Slurm, "bin")))
 	}
 	fmt.Fprintf(&b, "export PATH=%s:%s:\"$PATH\"\n", shellQuote(l.path("bin")), shellQuote(l.Bin))
 	return os.WriteFile(l.envFile(), []byte(b.String()), 0o644)
 }
-
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // program is the path of a program that Slurm calls: beside the product's command, or
 // where a package has it.
@@ -59,17 +55,9 @@ func (l *lab) writeHook(program string) (string, error) {
 	if info, err := os.Stat(target); err != nil || info.Mode()&0o111 == 0 {
 		return "", fmt.Errorf("%s is not there or cannot be executed: build the product's programs and name their folder with --bin", target)
 	}
-	var b strings.Builder
-	b.WriteString("#!/bin/sh\n# Stands for the instance role of a real controller.\n")
-	for _, variable := range l.environment() {
-		key, value, _ := strings.Cut(variable, "=")
-		if key != "SLURM_CONF" { // slurmctld sets it
-			fmt.Fprintf(&b, "export %s=%s\n", key, shellQuote(value))
-		}
-	}
-	fmt.Fprintf(&b, "exec %s \"$@\"\n", shellQuote(target))
+	text := "#!/bin/sh\n# Stands for the instance role of a real controller.\n" + exports(l.environment()) + "exec " + shellQuote(target) + " \"$@\"\n"
 	path := l.path("hooks", program)
-	return path, os.WriteFile(path, []byte(b.String()), 0o755)
+	return path, os.WriteFile(path, []byte(text), 0o755)
 }
 
 // prologs are the lines of slurm.conf that make the product's program Prolog and TaskProlog.
@@ -120,7 +108,7 @@ dir = "{{.LogDir}}"
 // writeProductConfig writes config.toml where the product looks first: in
 // pcs-capacity/ beside slurm.conf.
 func (l *lab) writeProductConfig(cluster, partitions string) error {
-	lead := defaultTo(time.Duration(l.scenario.ReclaimLead), 30*time.Minute)
+	lead := cmp.Or(time.Duration(l.scenario.ReclaimLead), 30*time.Minute)
 	var b strings.Builder
 	err := productConfig.Execute(&b, map[string]any{
 		"Region":   l.region(),
@@ -135,13 +123,6 @@ func (l *lab) writeProductConfig(cluster, partitions string) error {
 		return err
 	}
 	return os.WriteFile(l.path("etc", "pcs-capacity", "config.toml"), []byte(b.String()+partitions), 0o644)
-}
-
-func defaultTo(d, fallback time.Duration) time.Duration {
-	if d == 0 {
-		return fallback
-	}
-	return d
 }
 
 // emptyCLIFilter lets every submission through.

@@ -1,6 +1,11 @@
 package awssim
 
 import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -112,4 +117,155 @@ func (c *Clock) Until(t time.Time) (wait time.Duration, ok bool) {
 		return 0, false
 	}
 	return time.Duration(float64(left)/c.speed) + time.Nanosecond, true
+}
+
+// Moment is a time in a scenario, absolute or relative to the start of the simulation:
+//
+//	2026-12-01T11:30:00Z   that time
+//	+90m, -48h             so much after or before the start
+//	+3d 11:30              at this UTC clock time, three days after the start's UTC day
+type Moment struct {
+	absolute time.Time
+	offset   time.Duration
+	days     int
+	hour     time.Duration
+	daily    bool
+	set      bool
+}
+
+var dayMoment = regexp.MustCompile(`^([+-]\d+)d (\d\d):(\d\d)$`)
+
+// UnmarshalText reads one of the three forms.
+func (m *Moment) UnmarshalText(text []byte) error {
+	s := string(text)
+	if s == "" {
+		*m = Moment{}
+		return nil
+	}
+	if p := dayMoment.FindStringSubmatch(s); p != nil {
+		days, _ := strconv.Atoi(p[1])
+		h, _ := strconv.Atoi(p[2])
+		min, _ := strconv.Atoi(p[3])
+		*m = Moment{set: true, daily: true, days: days, hour: time.Duration(h)*time.Hour + time.Duration(min)*time.Minute}
+		return nil
+	}
+	if strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return fmt.Errorf("time %q: want RFC 3339, +90m or +3d 11:30: %w", s, err)
+		}
+		*m = Moment{set: true, offset: d}
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return fmt.Errorf("time %q: want RFC 3339, +90m or +3d 11:30", s)
+	}
+	*m = Moment{set: true, absolute: t}
+	return nil
+}
+
+// IsZero tells whether the scenario left it out.
+func (m Moment) IsZero() bool { return !m.set }
+
+// At is the moment in a simulation that started at start, in whole seconds, as EC2 shows times.
+func (m Moment) At(start time.Time) time.Time {
+	start = start.UTC()
+	switch {
+	case !m.set:
+		return time.Time{}
+	case m.daily:
+		return start.Truncate(24*time.Hour).AddDate(0, 0, m.days).Add(m.hour)
+	case !m.absolute.IsZero():
+		return m.absolute.UTC()
+	}
+	return start.Add(m.offset).Truncate(time.Second)
+}
+
+// Duration is a Go duration in a scenario, such as "30m".
+type Duration time.Duration
+
+// UnmarshalText reads a Go duration.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return err
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText writes a Go duration.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// Lag is EC2's eventual consistency: for how long calls that follow a change do not see it yet, in simulated time.
+// What is not visible is in no list, and a call that names it answers that there is no such thing (EC2 Developer
+// Guide, "Eventual consistency"). POST /_sim/lag takes it; fields left out stay.
+type Lag struct {
+	Instances    *Duration `json:"instances,omitempty" toml:"instances"`       // new instances
+	Templates    *Duration `json:"templates,omitempty" toml:"templates"`       // new launch templates and versions
+	Tags         *Duration `json:"tags,omitempty" toml:"tags"`                 // of CreateTags and DeleteTags; new things have theirs at once
+	Reservations *Duration `json:"reservations,omitempty" toml:"reservations"` // new ODCRs
+	Purchases    *Duration `json:"purchases,omitempty" toml:"purchases"`       // purchased blocks
+}
+
+// lags is Lag with everything set.
+type lags struct{ instances, templates, tags, reservations, purchases time.Duration }
+
+func (l *lags) set(change Lag) {
+	for to, d := range map[*time.Duration]*Duration{&l.instances: change.Instances, &l.templates: change.Templates, &l.tags: change.Tags,
+		&l.reservations: change.Reservations, &l.purchases: change.Purchases} {
+		if d != nil {
+			*to = time.Duration(*d)
+		}
+	}
+}
+
+// SetLag changes how long later changes stay invisible.
+func (s *Sim) SetLag(change Lag) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lag.set(change)
+}
+
+// oldTags are the tags that a resource shows until a change of its tags is visible.
+type oldTags struct {
+	tags  map[string]string
+	until time.Time
+}
+
+// hide keeps a new thing invisible for a while. Called with mu held.
+func (r *region) hide(id string, lag time.Duration) {
+	if lag > 0 {
+		r.hidden[id] = r.sim.now.Add(lag)
+	}
+}
+
+// shows tells whether a thing is visible yet.
+func (r *region) shows(id string) bool { return !r.sim.now.Before(r.hidden[id]) }
+
+// keepTags has a resource show its present tags for a while. Called before they change.
+func (r *region) keepTags(id string, tags map[string]string) {
+	if lag := r.sim.lag.tags; lag > 0 {
+		r.oldTags[id] = oldTags{maps.Clone(r.shownTags(id, tags)), r.sim.now.Add(lag)}
+	}
+}
+
+// shownTags are the tags that a resource with these tags shows.
+func (r *region) shownTags(id string, tags map[string]string) map[string]string {
+	if old, ok := r.oldTags[id]; ok && r.sim.now.Before(old.until) {
+		return old.tags
+	}
+	return tags
+}
+
+// shown keeps the items that are visible.
+func shown[T any](r *region, items []T, id func(T) string) []T {
+	var out []T
+	for _, item := range items {
+		if r.shows(id(item)) {
+			out = append(out, item)
+		}
+	}
+	return out
 }

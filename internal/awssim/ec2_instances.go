@@ -2,6 +2,9 @@ package awssim
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -266,4 +269,83 @@ func instanceNotFound(id string) error {
 		return apiErrorf("InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
 	}
 	return apiErrorf("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+}
+
+type describeInstanceStatusInput struct{ listing }
+
+func (s *Sim) statusObjects(c *call) (all []object) {
+	for _, i := range shown(c.region, c.region.byLaunch(), func(i *instance) string { return i.ID }) {
+		if i.State != stateRunning {
+			continue
+		}
+		w := object{"InstanceId": i.ID, "AvailabilityZone": i.Zone, "InstanceState": stateObject(i.State), "SystemStatus": object{"Status": "ok"}}
+		if i.HostFailed {
+			w["SystemStatus"] = object{"Status": "impaired"}
+		}
+		if !i.retires.IsZero() {
+			w["Events"] = []object{{"Code": "instance-retirement", "Description": "The instance is running on degraded hardware", "NotBefore": i.retires}}
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// Retire has EC2 announce that it stops an instance then, because its host is degraded.
+func (s *Sim) Retire(region, instanceID string, at time.Time) {
+	s.do(func() { s.regions[region].instances[instanceID].retires = at })
+}
+
+type getConsoleOutputInput struct {
+	InstanceId string
+	Latest     bool
+}
+
+func (s *Sim) getConsoleOutput(c *call, in *getConsoleOutputInput) (any, error) {
+	if c.region.instances[in.InstanceId] == nil || !c.region.shows(in.InstanceId) {
+		return nil, instanceNotFound(in.InstanceId)
+	}
+	text := ""
+	if s.console != nil {
+		text = s.console(in.InstanceId)
+	}
+	return object{"InstanceId": in.InstanceId, "Timestamp": s.now, "Output": base64.StdEncoding.EncodeToString([]byte(text))}, nil
+}
+
+// OnConsole has an instance's console say what read returns. It may not call the simulator.
+func (s *Sim) OnConsole(read func(instanceID string) string) { s.do(func() { s.console = read }) }
+
+// instanceTopologies are the network nodes of instances, from the top of the network down. Instances that do
+// not run have none. Here instances of one type and zone share all nodes but the lowest, of which there are two:
+// neighbours by address are behind different ones.
+func (s *Sim) instanceTopologies(c *call) (all []object) {
+	for _, i := range c.region.byLaunch() {
+		zone := i.subnet.zone
+		w := object{"InstanceId": i.ID, "InstanceType": i.Type, "ZoneId": zone.id, "AvailabilityZone": zone.name}
+		if last := i.PrivateIP[len(i.PrivateIP)-1]; i.State == stateRunning {
+			w["NetworkNodes"] = []string{networkNode(zone.id), networkNode(zone.id, i.Type), networkNode(zone.id, i.Type, string('0'+last%2))}
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// reservationTopologies are the network nodes of reservations, from the top of the network down. Reservations
+// that are neither active nor pending have none. Here reservations of one type and zone share all nodes but the
+// lowest.
+func (s *Sim) reservationTopologies(c *call) (all []object) {
+	for _, res := range c.region.shownReservations() {
+		w := s.wireReservation(c.region, res)
+		zone, _ := w["AvailabilityZoneId"].(string)
+		one := object{"CapacityReservationId": res.ID, "State": res.state, "InstanceType": res.Type, "AvailabilityZoneId": zone, "AvailabilityZone": w["AvailabilityZone"]}
+		if res.state == "active" || res.state == "pending" {
+			one["NetworkNodes"] = []string{networkNode(zone), networkNode(zone, res.Type), networkNode(res.ID)}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// networkNode is the id of a node of the network, as EC2 hashes it for each account.
+func networkNode(of ...string) string {
+	return fmt.Sprintf("nn-%.17x", sha256.Sum256(fmt.Append(nil, of)))[:20]
 }

@@ -4,6 +4,9 @@ import (
 	"encoding/base64"
 	"maps"
 	"reflect"
+	"regexp"
+	"slices"
+	"strings"
 )
 
 // launchData are the parameters of a launch template, and of RunInstances beyond its own parameters. One type reads
@@ -171,4 +174,127 @@ func mergeTags(template, call map[string]string) map[string]string {
 	out := copyTags(template)
 	maps.Copy(out, call)
 	return out
+}
+
+// Key pairs and placement groups: EC2 looks them up when it launches, not when a launch template is made. Codes: EC2
+// API Reference, "Error codes".
+
+// KeyPairScenario is one key pair.
+type KeyPairScenario struct {
+	ID   string `toml:"id"`
+	Name string `toml:"name"`
+}
+
+// PlacementGroupScenario is one placement group.
+type PlacementGroupScenario struct {
+	ID       string `toml:"id"`
+	Name     string `toml:"name"`
+	Strategy string `toml:"strategy"` // default cluster
+}
+
+func keyPairNotFound(name string) error {
+	return apiErrorf("InvalidKeyPair.NotFound", "The key pair '%s' does not exist", name)
+}
+
+func placementGroupUnknown(name string) error {
+	return apiErrorf("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name)
+}
+
+func (r *region) placementGroup(name string) *PlacementGroupScenario {
+	i := slices.IndexFunc(r.placementGroups, func(g PlacementGroupScenario) bool { return g.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.placementGroups[i]
+}
+
+// checkNames refuses a launch with a key pair or a placement group that is not there.
+func (r *region) checkNames(o launchOrder) error {
+	if o.KeyName != "" && !slices.ContainsFunc(r.keyPairs, func(k KeyPairScenario) bool { return k.Name == o.KeyName }) {
+		return keyPairNotFound(o.KeyName)
+	}
+	if p := o.Placement; p != nil && p.GroupName != "" && r.placementGroup(p.GroupName) == nil {
+		return placementGroupUnknown(p.GroupName)
+	}
+	return nil
+}
+
+func (s *Sim) keyPairObjects(c *call) (all []object) {
+	for _, k := range c.region.keyPairs {
+		all = append(all, object{"KeyPairId": k.ID, "KeyType": "ed25519", "KeyName": k.Name})
+	}
+	return all
+}
+
+func (s *Sim) placementGroupObjects(c *call) (all []object) {
+	for _, g := range c.region.placementGroups {
+		all = append(all, object{"GroupId": g.ID, "GroupName": g.Name, "GroupArn": s.placementGroupARN(c.Region, g.Name), "State": "available", "Strategy": g.Strategy})
+	}
+	return all
+}
+
+func (s *Sim) placementGroupARN(region, name string) string {
+	return s.arn("ec2", region, "placement-group/"+name)
+}
+
+// groupOfARN is the name in the ARN of a placement group; "" for "".
+func groupOfARN(arn string) string {
+	_, name, _ := strings.Cut(arn, ":placement-group/")
+	return name
+}
+
+// burstable are the types that have CPU credits: t2, t3, t3a, t4g.
+var burstable = regexp.MustCompile(`^t[0-9]`)
+
+// checkOptions refuses options of another instance type. EC2 finds it when it launches, not when a launch template is
+// made.
+func (t *instanceType) checkOptions(o launchOrder) error {
+	if o.CreditSpecification != nil && !burstable.MatchString(t.Name) {
+		return apiErrorf("InstanceCreditSpecification.NotSupported", "The instance type %s does not support specifying CreditSpecification.", t.Name)
+	}
+	cpu := o.CpuOptions
+	if cpu == nil {
+		return nil
+	}
+	if n := number(cpu.CoreCount); n < 0 || n > t.VCPUs/t.ThreadsPerCore {
+		return apiErrorf("InvalidParameterValue", "The core count %d is not supported for the instance type %s.", n, t.Name)
+	}
+	if n := number(cpu.ThreadsPerCore); n < 0 || n > t.ThreadsPerCore {
+		return apiErrorf("InvalidParameterValue", "The threads per core %d is not supported for the instance type %s.", n, t.Name)
+	}
+	return nil
+}
+
+// checkVolumes refuses a root volume that the image does not fit into.
+func (i ImageScenario) checkVolumes(devices []blockDevice) error {
+	least := i.rootVolume().Ebs
+	for _, d := range devices {
+		if d.DeviceName == rootDevice && d.Ebs != nil && d.Ebs.VolumeSize != nil && *d.Ebs.VolumeSize < *least.VolumeSize {
+			return apiErrorf("InvalidBlockDeviceMapping", "Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB", *d.Ebs.VolumeSize, least.SnapshotId, *least.VolumeSize)
+		}
+	}
+	return nil
+}
+
+// reservationPlatforms are the names of platforms in reservations, by what DescribeImages calls them, where the two
+// differ (EC2 User Guide, "AMI billing information fields"; API Reference, CreateCapacityReservation).
+var reservationPlatforms = map[string]string{
+	"Red Hat BYOL Linux":                                         "Linux/UNIX",
+	"Red Hat Enterprise Linux with HA":                           "RHEL with HA",
+	"Red Hat Enterprise Linux with SQL Server Standard":          "RHEL with SQL Server Standard",
+	"Red Hat Enterprise Linux with SQL Server Enterprise":        "RHEL with SQL Server Enterprise",
+	"Red Hat Enterprise Linux with SQL Server Web":               "RHEL with SQL Server Web",
+	"Red Hat Enterprise Linux with SQL Server Standard and HA":   "RHEL with HA and SQL Server Standard",
+	"Red Hat Enterprise Linux with SQL Server Enterprise and HA": "RHEL with HA and SQL Server Enterprise",
+	"SQL Server Standard":                                        "Linux with SQL Server Standard",
+	"SQL Server Enterprise":                                      "Linux with SQL Server Enterprise",
+	"SQL Server Web":                                             "Linux with SQL Server Web",
+}
+
+// reservationPlatform is the platform of an image in the words of a reservation.
+func reservationPlatform(details string) string {
+	if name, ok := reservationPlatforms[details]; ok {
+		return name
+	}
+	return details
 }

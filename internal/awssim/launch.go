@@ -1,6 +1,7 @@
 package awssim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -210,4 +211,135 @@ func (s *Sim) newInstance(r *region, o launchOrder, at site, seat *reservation) 
 		}
 	}
 	return i
+}
+
+// launchInterface is a network interface of an instance, or of one that is being launched.
+type launchInterface struct {
+	subnet       *subnet
+	address      string // "" for efa-only, which has none
+	kind         string // interface, efa, efa-only
+	card, device int
+	groups       []string
+}
+
+// wire is the k-th interface of an instance as EC2 shows it.
+func (n launchInterface) wire(r *region, instanceID string, k int) object {
+	return object{
+		"NetworkInterfaceId": fmt.Sprintf("eni%s%02x", instanceID[1:len(instanceID)-2], k), "SubnetId": n.subnet.id, "VpcId": n.subnet.vpc,
+		"PrivateIpAddress": n.address, "InterfaceType": n.kind, "Groups": r.groupObjects(n.groups),
+		"Attachment": object{"DeviceIndex": n.device, "NetworkCardIndex": n.card, "Status": "attached", "DeleteOnTermination": true},
+	}
+}
+
+// primaryInterface is the one at device index 0 of the first network card.
+func (o launchOrder) primaryInterface() (networkInterface, error) {
+	for _, n := range o.NetworkInterfaces {
+		if number(n.DeviceIndex) == 0 && number(n.NetworkCardIndex) == 0 {
+			return n, nil
+		}
+	}
+	return networkInterface{}, apiErrorf("InvalidParameterCombination", "When specifying network interfaces, you must include a device at index 0.")
+}
+
+// number is the value of an optional integer.
+func number(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// checkInterfaces checks the network interfaces of an order against its instance type, and puts the primary one first.
+// An order without any gets that one.
+func (r *region) checkInterfaces(o launchOrder, at site) ([]launchInterface, error) {
+	if len(o.NetworkInterfaces) == 0 {
+		return []launchInterface{{subnet: at.subnet, kind: "interface", groups: o.SecurityGroupIds}}, nil
+	}
+	var all []launchInterface
+	efas := 0
+	for _, n := range o.NetworkInterfaces {
+		sn, err := r.namedSubnet(n.SubnetId, o)
+		if err != nil {
+			return nil, err
+		}
+		one := launchInterface{subnet: sn, kind: cmp.Or(n.InterfaceType, "interface"), card: number(n.NetworkCardIndex), device: number(n.DeviceIndex), groups: n.Groups}
+		switch one.kind {
+		case "interface":
+		case "efa", "efa-only":
+			efas++
+		default:
+			return nil, apiErrorf("InvalidParameterValue", "Value (%s) for parameter interfaceType is invalid.", one.kind)
+		}
+		if err := one.check(n, all, at, len(o.NetworkInterfaces)); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	if efas > at.kind.network.efa {
+		return nil, apiErrorf("AttachmentLimitExceeded", "EFA interface count %d exceeds the limit for %s", efas, at.kind.Name)
+	}
+	slices.SortStableFunc(all, func(a, b launchInterface) int {
+		return cmp.Or(a.card-b.card, a.device-b.device)
+	})
+	return all, nil
+}
+
+// check refuses an interface that contradicts the ones before it.
+func (n launchInterface) check(asked networkInterface, before []launchInterface, at site, count int) error {
+	if slices.ContainsFunc(before, func(other launchInterface) bool { return other.card == n.card && other.device == n.device }) {
+		return apiErrorf("InvalidParameterValue", "Each network interface requires a unique device index.")
+	}
+	most := at.kind.network.perCard
+	switch {
+	case n.subnet.zone != at.subnet.zone:
+		return apiErrorf("InvalidParameterCombination", "All network interfaces must be in the same availability zone")
+	case n.card < 0 || n.card >= at.kind.network.cards:
+		return apiErrorf("InvalidParameterValue", "Network card index %d is not valid for instance type %s", n.card, at.kind.Name)
+	case n.device < 0 || n.device >= most: // message as in eksctl-io/eksctl, issue 7520
+		return apiErrorf("InvalidParameterValue", "The specified number '%d' for the device index exceeds the maximum number of network interfaces "+
+			"supported by the network card at network card index %d. The maximum devices for this network card is %d. Specify a number from 0 to %d, and try again.",
+			n.device, n.card, most, most-1)
+	case n.kind != "interface" && at.kind.network.efa == 0:
+		return apiErrorf("Unsupported", "%s instances do not support Elastic Fabric Adapters.", at.kind.Name)
+	case n.kind != "interface" && slices.Contains(at.kind.network.enaOnly, n.card):
+		return apiErrorf("InvalidParameterValue", "Network card %d of %s does not support Elastic Fabric Adapters.", n.card, at.kind.Name)
+	case n.kind == "efa-only" && n.card == 0 && n.device == 0:
+		// EC2 User Guide, "efa-acc-inst-types": an EFA-only interface cannot be the primary one.
+		return apiErrorf("InvalidParameterCombination", "The primary network interface cannot be an EFA-only network interface")
+	case count > 1 && asked.AssociatePublicIpAddress != nil && *asked.AssociatePublicIpAddress:
+		return apiErrorf("InvalidParameterCombination", "The associatePublicIPAddress parameter cannot be specified when launching with multiple network interfaces.")
+	}
+	return nil
+}
+
+// takeInterfaces gives each of len(addresses) instances its own interfaces; addresses are those of the primary ones.
+// Every interface but efa-only uses up an address.
+func (r *region) takeInterfaces(at site, addresses []string) ([][]launchInterface, error) {
+	all := make([][]launchInterface, len(addresses))
+	need := map[*subnet]int{}
+	for _, n := range at.interfaces {
+		if n.kind != "efa-only" {
+			need[n.subnet] += len(addresses)
+		}
+	}
+	free := map[*subnet][]string{}
+	for sn, n := range need {
+		some, err := r.takeAddresses(sn, n)
+		if err != nil {
+			return nil, err
+		}
+		free[sn] = slices.DeleteFunc(some, func(a string) bool { return slices.Contains(addresses, a) })
+	}
+	for i := range all {
+		for k, n := range at.interfaces {
+			switch {
+			case k == 0:
+				n.address = addresses[i]
+			case n.kind != "efa-only":
+				n.address, free[n.subnet] = free[n.subnet][0], free[n.subnet][1:]
+			}
+			all[i] = append(all[i], n)
+		}
+	}
+	return all, nil
 }

@@ -1,8 +1,10 @@
 package awssim
 
 import (
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -180,5 +182,216 @@ func checkReservation(v *pcsValidation, r *region, g *pcsGroup, template templat
 	}
 	if !slices.ContainsFunc(subnets, func(sn *subnet) bool { return sn.zone.id == res.zone.id }) {
 		v.add("subnetIds", "none of the subnets is in the Availability Zone %s of %s", res.zone.id, id)
+	}
+}
+
+// The lifecycle actions of a node group are kept and given back as they came. Names, enumerations and required members
+// are checked with the request; what is here are the patterns and bounds of the service model.
+var (
+	actionStages   = []string{"nodeBootstrapped", "nodeReady"}
+	actionName     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 _-]{0,63}$`)
+	scriptLocation = regexp.MustCompile(`^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+|https://([a-zA-Z0-9]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63}(:[0-9]{1,5})?([/?#]\S*)?)$`)
+	scriptChecksum = regexp.MustCompile(`^[a-fA-F0-9]{64}$`)
+)
+
+// actionsAgent is the first agent of PCS that runs lifecycle actions; an older one ignores them: AWS PCS User Guide,
+// "Configure node lifecycle actions in AWS PCS". An image says in its description which agent it has.
+var (
+	actionsAgent = []int{1, 5, 0, 1}
+	imageAgent   = regexp.MustCompile(`PCS Agent: (\d+)\.(\d+)\.(\d+)-(\d+)`)
+)
+
+const maxScripts, maxArguments, maxArgument, maxLocation = 20, 20, 256, 1024
+
+// scripts are those of a stage.
+func (s pcsSettings) scripts(stage string) (all []pcsSettings, there bool) {
+	stages, _ := s["stages"].(map[string]any)
+	list, there := stages[stage].([]any)
+	for _, one := range list {
+		script, _ := one.(map[string]any)
+		all = append(all, script)
+	}
+	return all, there
+}
+
+func (s pcsSettings) text(member string) string {
+	text, _ := s[member].(string)
+	return text
+}
+
+func checkActions(v *pcsValidation, actions pcsSettings) {
+	for _, stage := range actionStages {
+		scripts, there := actions.scripts(stage)
+		field := "nodeLifecycleActions.stages." + stage
+		if there && (len(scripts) < 1 || len(scripts) > maxScripts) {
+			v.add(field, "has %d scripts, a stage has 1 to %d", len(scripts), maxScripts)
+		}
+		names := map[string]bool{}
+		for _, script := range scripts {
+			name := script.text("name")
+			if !actionName.MatchString(name) || names[name] {
+				v.add(field, "%q is not a unique name of up to 64 letters, digits, spaces, underscores and hyphens", name)
+			}
+			names[name] = true
+			source, _ := script["scriptSource"].(map[string]any)
+			location, checksum := pcsSettings(source).text("scriptLocation"), pcsSettings(source).text("checksum")
+			if !scriptLocation.MatchString(location) || len(location) > maxLocation {
+				v.add(field, "%q is neither s3://BUCKET/KEY nor an HTTPS URL", location)
+			}
+			if checksum != "" && !scriptChecksum.MatchString(checksum) {
+				v.add(field, "%q is not a SHA-256 checksum of 64 hexadecimal characters", checksum)
+			}
+			if source["s3VersionId"] != nil && !strings.HasPrefix(location, "s3://") {
+				v.add(field, "s3VersionId is for an Amazon S3 URI, not %q", location)
+			}
+			arguments, _ := script["arguments"].([]any)
+			if len(arguments) > maxArguments {
+				v.add(field, "%q has %d arguments, a script has up to %d", name, len(arguments), maxArguments)
+			}
+			for _, argument := range arguments {
+				if text, _ := argument.(string); len(text) > maxArgument {
+					v.add(field, "an argument of %q has %d characters, of %d", name, len(text), maxArgument)
+				}
+			}
+		}
+	}
+}
+
+// bootActions are the scripts that a node of PCS runs when it boots: "nodeBootstrapped mount".
+func (s *Sim) bootActions(r *region, i *instance) (ran []string) {
+	_, g, err := s.findNodeGroup(i.Tags[tagClusterID], i.Tags[tagGroupID])
+	image := r.image(i.ImageID)
+	if err != nil || image == nil || image.oldAgent() {
+		return nil
+	}
+	for _, stage := range actionStages {
+		scripts, _ := g.NodeLifecycleActions.scripts(stage)
+		for _, script := range scripts {
+			ran = append(ran, stage+" "+script.text("name"))
+		}
+	}
+	return ran
+}
+
+// oldAgent reports whether the image says that its agent runs no lifecycle actions.
+func (i *ImageScenario) oldAgent() bool {
+	var version []int
+	for _, part := range imageAgent.FindStringSubmatch(i.Description) {
+		if n, err := strconv.Atoi(part); err == nil {
+			version = append(version, n)
+		}
+	}
+	return version != nil && slices.Compare(version, actionsAgent) < 0
+}
+
+// pcsSettings is a structure of PCS that the simulator keeps and gives back without reading most of it. Its shape was
+// checked with the request.
+type pcsSettings map[string]any
+
+// merge lays an update over the settings: structures are merged, anything else is replaced.
+func (s pcsSettings) merge(update pcsSettings) pcsSettings {
+	merged := pcsSettings{}
+	maps.Copy(merged, s)
+	for name, value := range update {
+		if value == nil {
+			continue
+		}
+		newer, isStructure := value.(map[string]any)
+		older, wasStructure := merged[name].(map[string]any)
+		if isStructure && wasStructure {
+			value = map[string]any(pcsSettings(older).merge(newer))
+		}
+		merged[name] = value
+	}
+	return merged
+}
+
+// number reads an integer member; ok is false if it is not there.
+func (s pcsSettings) number(name string) (n int, ok bool) {
+	f, ok := s[name].(float64) // as encoding/json decodes numbers
+	return int(f), ok
+}
+
+// custom reads slurmCustomSettings as a map.
+func (s pcsSettings) custom() map[string]string {
+	list, _ := s["slurmCustomSettings"].([]any)
+	custom := map[string]string{}
+	for _, item := range list {
+		setting, _ := item.(map[string]any)
+		name, _ := setting["parameterName"].(string)
+		custom[name], _ = setting["parameterValue"].(string)
+	}
+	return custom
+}
+
+// mode reads the mode of accounting and slurmRest.
+func (s pcsSettings) mode(name string) string {
+	structure, _ := s[name].(map[string]any)
+	mode, _ := structure["mode"].(string)
+	return mode
+}
+
+// Names of Slurm parameters that PCS lets users set: AWS PCS User Guide, "Configuring Slurm settings".
+var (
+	clusterParameters = strings.Fields(`AccountingStorageEnforce AccountingStorageTRES AccountingStoreFlags
+		AuthAltParameters CliFilterParameters CliFilterPlugins CommunicationParameters DefMemPerCPU Epilog
+		EnforcePartLimits FairShareDampeningFactor FirstJobId HealthCheckInterval HealthCheckNodeState
+		HealthCheckProgram JobRequeue LaunchParameters Licenses MetricsType MinJobAge OverTimeLimit
+		PreemptExemptTime PreemptMode PreemptParameters PreemptType PriorityCalcPeriod PriorityDecayHalfLife
+		PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityUsageResetPeriod PriorityWeightAge
+		PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize PriorityWeightPartition
+		PriorityWeightQOS PriorityWeightTRES Prolog PrologFlags RequeueExit RequeueExitHold
+		SchedulerParameters SelectTypeParameters SrunPortRange TaskEpilog TaskPluginParam TaskProlog
+		TrackWCKey UnkillableStepProgram UnkillableStepTimeout`)
+	groupParameters = strings.Fields(`CpuSpecList Features Gres MemSpecLimit Parameters RealMemory Sockets Weight`)
+	queueParameters = strings.Fields(`AllowAccounts AllowQos Default DefaultTime DenyAccounts DenyQos ExclusiveUser
+		GraceTime MaxTime OverSubscribe OverTimeLimit PowerDownOnIdle PreemptMode PriorityJobFactor
+		PriorityTier QOS TRESBillingWeights`)
+)
+
+// checkSettings refuses Slurm parameters that PCS does not know for this kind of resource.
+func checkSettings(v *pcsValidation, s pcsSettings, known []string, cluster *pcsCluster) {
+	const field = "slurmConfiguration.slurmCustomSettings"
+	custom := s.custom()
+	for _, name := range slices.Sorted(maps.Keys(custom)) {
+		if !slices.Contains(known, name) {
+			v.add(field, "the Slurm parameter %q is not supported here", name)
+		}
+	}
+	version := slurmVersion(cluster.Scheduler.Version)
+	if plugin, ok := custom["CliFilterPlugins"]; ok {
+		if plugin != "cli_filter/lua" {
+			v.add(field, "CliFilterPlugins must be cli_filter/lua, not %q", plugin)
+		}
+		if version < 2411 {
+			v.add(field, "CliFilterPlugins needs Slurm 24.11, the cluster has %s", cluster.Scheduler.Version)
+		}
+	}
+	if age, ok := custom["MinJobAge"]; ok {
+		if n, err := strconv.Atoi(age); err != nil || n < 5 {
+			v.add(field, "MinJobAge must be 5 or more, not %q", age)
+		}
+	}
+}
+
+// checkGres refuses a Gres that no record of gres.conf stands behind: AWS PCS User Guide,
+// "Configuring custom GRES settings", "Constraints between gres.conf and the Gres setting". That is so for
+// GPUs too, which PCS derives from the instance type where Gres is not set at all.
+func checkGres(v *pcsValidation, s pcsSettings) {
+	declared := map[string]bool{}
+	records, _ := s["gresCustomSettings"].([]any)
+	for _, item := range records {
+		record, _ := item.(map[string]any)
+		if name, ok := record["Name"].(string); ok {
+			declared[name] = true
+		}
+		if detects, ok := record["AutoDetect"].(string); ok && detects != "off" {
+			declared["gpu"] = true
+		}
+	}
+	for _, entry := range strings.Split(s.custom()["Gres"], ",") {
+		if name, _, _ := strings.Cut(entry, ":"); name != "" && !declared[name] {
+			v.add("slurmConfiguration.slurmCustomSettings", "Gres names %q, which no record of gresCustomSettings declares", name)
+		}
 	}
 }

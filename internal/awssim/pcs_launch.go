@@ -1,9 +1,16 @@
 package awssim
 
 import (
+	"bytes"
+	"encoding/base64"
 	"fmt"
+	"maps"
+	"mime"
+	"net/mail"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Tags that PCS puts on the instances and the launch template of a node group.
@@ -116,4 +123,205 @@ func (s *Sim) forgetInstance(ev InstanceEvent) {
 			delete(g.nodes, node)
 		}
 	}
+}
+
+// Things that PCS reads and makes in EC2.
+
+// templateForPCS is the part of a launch template's version that PCS reads.
+type templateForPCS struct {
+	version             string // number
+	instanceType, image string
+	market              string // InstanceMarketOptions.MarketType
+	reservation         string // CapacityReservationTarget.CapacityReservationId
+	plainUserData       bool   // there is some, and it is no MIME multi-part archive
+}
+
+func (r *region) templateForPCS(want pcsTemplate) (templateForPCS, bool) {
+	t, err := r.template(want.ID, "")
+	if err != nil {
+		return templateForPCS{}, false
+	}
+	v, err := t.version(want.Version)
+	if err != nil {
+		return templateForPCS{}, false
+	}
+	userData, _ := base64.StdEncoding.DecodeString(v.data.UserData) // checked when the version was made
+	return templateForPCS{
+		plainUserData: len(userData) > 0 && !isMultipart(userData),
+		version:       strconv.FormatInt(v.number, 10), instanceType: v.data.InstanceType, image: v.data.ImageId,
+		market: v.data.marketType(), reservation: v.data.target().CapacityReservationId,
+	}, true
+}
+
+// isMultipart tells whether user data is a MIME multi-part archive.
+func isMultipart(data []byte) bool {
+	message, err := mail.ReadMessage(bytes.NewReader(data))
+	if err != nil {
+		return false
+	}
+	kind, _, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	return err == nil && strings.HasPrefix(kind, "multipart/")
+}
+
+// managedData is the content of the launch template that PCS derives for a node group: the custom template, with the
+// reservation target unchanged, and the node group's own settings. PCS gives the subnet and the type at launch.
+func (r *region) managedData(cl *pcsCluster, g *pcsGroup) (templateData, error) {
+	t, err := r.template(g.LaunchTemplate.ID, "")
+	if err != nil {
+		return templateData{}, err
+	}
+	v, err := t.version(g.LaunchTemplate.Version)
+	if err != nil {
+		return templateData{}, err
+	}
+	data := v.data
+	data.IamInstanceProfile = &instanceProfile{Arn: g.InstanceProfile}
+	if g.AMI != "" {
+		data.ImageId = g.AMI
+	}
+	return data, nil
+}
+
+// makeManagedTemplate makes the launch template pcs-ID-do-not-delete of a node group.
+func (s *Sim) makeManagedTemplate(cl *pcsCluster, g *pcsGroup) (id string, err error) {
+	data, err := cl.region.managedData(cl, g)
+	if err != nil {
+		return "", err
+	}
+	t := &launchTemplate{
+		in: cl.region, id: s.newID("lt"), name: "pcs-" + g.ID + "-do-not-delete", created: s.now, defaultVersion: 1,
+		versions: map[int64]*templateVersion{}, tags: map[string]string{tagClusterID: cl.ID, tagGroupID: g.ID},
+	}
+	t.add(s.now, "", data)
+	cl.region.templates[t.id] = t
+	return t.id, nil
+}
+
+// updateManagedTemplate adds the version for an updated node group.
+func (s *Sim) updateManagedTemplate(cl *pcsCluster, g *pcsGroup) error {
+	data, err := cl.region.managedData(cl, g)
+	if err != nil {
+		return err
+	}
+	t, err := cl.region.template(g.managed, "")
+	if err != nil {
+		// Somebody deleted what is called do-not-delete.
+		return pcsConflict(&g.pcsThing, "the managed launch template %s of compute node group %s is gone", g.managed, g.Name)
+	}
+	t.defaultVersion = t.add(s.now, "", data).number
+	return nil
+}
+
+// target is the reservation into which a node group launches, or nil.
+func (g *pcsGroup) target(r *region) *reservation {
+	t := r.templates[g.managed]
+	if t == nil {
+		return nil
+	}
+	v, err := t.version("$Latest")
+	if err != nil {
+		return nil
+	}
+	return r.reservations[v.data.target().CapacityReservationId]
+}
+
+// PCSCluster is a copy of a cluster: enough to write its slurm.conf.
+type PCSCluster struct {
+	Region       string
+	ID, Name     string
+	Status       string // as in the API
+	Size         string // SMALL, MEDIUM, LARGE
+	SlurmVersion string
+	Settings     map[string]string // slurmCustomSettings
+	IdleTime     time.Duration     // scaleDownIdleTimeInSeconds
+	NodeGroups   []PCSNodeGroup    // in the order of creation
+	Queues       []PCSQueue        // in the order of creation
+}
+
+// PCSNodeGroup is a copy of a compute node group. Its Slurm nodes are Name-1 to Name-Max.
+type PCSNodeGroup struct {
+	ID, Name       string
+	Status         string
+	InstanceType   string // the first of the group
+	VCPUs, GPUs    int    // of the instance type
+	MemoryMiB      int64
+	Min, Max       int
+	PurchaseOption string
+	Settings       map[string]string
+	IdleTime       time.Duration // 0: the cluster's
+
+	// What the launch template targets; empty without a reservation. Start and End are the reservation's own; End is zero
+	// for one without an end.
+	ReservationID    string
+	ReservationState string
+	Start, End       time.Time
+
+	Instances map[string]string // Slurm node name to instance id
+	Replace   []string          // node names whose instance is from before an update: to be replaced when idle
+}
+
+// PCSQueue is a copy of a queue.
+type PCSQueue struct {
+	ID, Name   string
+	Status     string
+	Settings   map[string]string
+	NodeGroups []string // names
+}
+
+// PCSClusters lists the clusters of every region as they are now.
+func (s *Sim) PCSClusters() (clusters []PCSCluster) {
+	s.do(func() {
+		for _, name := range s.order {
+			for _, cl := range s.regions[name].pcs.clusters {
+				clusters = append(clusters, cl.view())
+			}
+		}
+	})
+	return clusters
+}
+
+func (cl *pcsCluster) view() PCSCluster {
+	view := PCSCluster{
+		Region: cl.region.name, ID: cl.ID, Name: cl.Name, Status: cl.Status, Size: cl.Size,
+		SlurmVersion: cl.Scheduler.Version, Settings: cl.SlurmConfiguration.custom(), IdleTime: cl.SlurmConfiguration.idleTime(),
+	}
+	names := map[string]string{}
+	for _, g := range cl.groups {
+		names[g.ID] = g.Name
+		view.NodeGroups = append(view.NodeGroups, g.view(cl.region))
+	}
+	for _, q := range cl.queues {
+		queue := PCSQueue{ID: q.ID, Name: q.Name, Status: q.Status, Settings: q.SlurmConfiguration.custom()}
+		for _, g := range q.Groups {
+			queue.NodeGroups = append(queue.NodeGroups, names[g.ID])
+		}
+		view.Queues = append(view.Queues, queue)
+	}
+	return view
+}
+
+func (g *pcsGroup) view(r *region) PCSNodeGroup {
+	view := PCSNodeGroup{
+		ID: g.ID, Name: g.Name, Status: g.Status, InstanceType: g.Instances[0].Type, Min: g.Scaling.Min, Max: g.Scaling.Max,
+		PurchaseOption: g.PurchaseOption, Settings: g.SlurmConfiguration.custom(), IdleTime: g.SlurmConfiguration.idleTime(),
+		Instances: maps.Clone(g.nodes),
+	}
+	if t := r.types[view.InstanceType]; t != nil {
+		view.VCPUs, view.GPUs, view.MemoryMiB = t.VCPUs, t.GPUs, t.MemoryMiB
+	}
+	if target := g.target(r); target != nil {
+		view.ReservationID, view.ReservationState = target.ID, target.state
+		view.Start, view.End = target.start, target.end
+	}
+	for _, node := range slices.Sorted(maps.Keys(g.nodes)) {
+		if g.replace[g.nodes[node]] {
+			view.Replace = append(view.Replace, node)
+		}
+	}
+	return view
+}
+
+func (s pcsSettings) idleTime() time.Duration {
+	seconds, _ := s.number("scaleDownIdleTimeInSeconds")
+	return time.Duration(seconds) * time.Second
 }

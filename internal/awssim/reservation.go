@@ -254,3 +254,83 @@ func (s *Sim) finish(r *region, res *reservation, state string) {
 		}
 	}
 }
+
+// ReservationUse is a Capacity Reservation of any kind with its use.
+type ReservationUse struct {
+	ID, Kind, State, Type, ZoneID, Match string
+	Count                                int
+	Created, Start                       time.Time
+	End                                  time.Time // zero if there is none
+	Closed                               time.Time // when it was cancelled or expired; zero if it was not
+	Launched                             int       // how many instances were ever launched into it
+	Tags                                 map[string]string
+}
+
+// Reservations lists the Capacity Reservations of a region that there ever were, oldest first.
+func (s *Sim) Reservations(regionName string) (all []ReservationUse) {
+	s.do(func() {
+		for _, res := range s.regions[regionName].byCreation() {
+			all = append(all, ReservationUse{ID: res.ID, Kind: res.kind, State: res.state, Type: res.Type, ZoneID: res.zone.id, Match: res.match,
+				Count: res.count, Created: res.created, Start: res.start, End: res.end, Closed: res.closed, Launched: res.launched, Tags: copyTags(res.tags)})
+		}
+	})
+	return all
+}
+
+// SetCapacity changes EC2's capacity of a type in a zone, given by its name.
+func (s *Sim) SetCapacity(regionName, zoneName, instanceType string, count int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.regions[regionName]
+	if r == nil {
+		return fmt.Errorf("no region %q", regionName)
+	}
+	z, err := r.zoneNamed(zoneName)
+	if err != nil {
+		return err
+	}
+	r.capacity[pool{z.id, instanceType}] = count
+	return nil
+}
+
+// FailHost breaks the host of an instance, as a failed system status check does: the instance stays
+// running in EC2's eyes but is dead, and its place stays lost to the reservation after it is terminated.
+func (s *Sim) FailHost(regionName, instanceID string) (err error) {
+	s.do(func() {
+		r := s.regions[regionName]
+		if r == nil {
+			err = fmt.Errorf("no region %q", regionName)
+			return
+		}
+		i := r.instances[instanceID]
+		if i == nil {
+			err = instanceNotFound(instanceID)
+			return
+		}
+		if i.HostFailed {
+			return
+		}
+		i.HostFailed = true
+		if i.seat != nil {
+			i.seat.deadHosts++
+		}
+		s.emit(HostFailed, "", i)
+	})
+	return err
+}
+
+// SetEnd moves the end of an ODCR, as its owner does in EC2's console; to none by the zero time.
+func (s *Sim) SetEnd(regionName, id string, end time.Time) (err error) {
+	s.do(func() {
+		r := s.regions[regionName]
+		if r == nil || r.reservations[id] == nil {
+			err = fmt.Errorf("region %q has no reservation %q", regionName, id)
+			return
+		}
+		r.reservations[id].end = end
+		if !end.IsZero() {
+			s.followEnd(r, r.reservations[id])
+		}
+	})
+	return err
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -12,6 +13,10 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
 )
 
 // call is one request of AWS.
@@ -226,3 +231,125 @@ func waitReal(r *http.Request, d time.Duration) {
 	case <-r.Context().Done():
 	}
 }
+
+// APIError is an error as AWS answers it.
+type APIError struct {
+	Code    string
+	Message string
+	Status  int            // HTTP status; 0 means 400
+	Detail  map[string]any // further members of a PCS exception, such as resourceId
+}
+
+func (e *APIError) Error() string { return e.Code + ": " + e.Message }
+
+func (e *APIError) status() int {
+	if e.Status == 0 {
+		return http.StatusBadRequest
+	}
+	return e.Status
+}
+
+// apiErrorf makes an error with HTTP status 400.
+func apiErrorf(code, format string, args ...any) *APIError {
+	return &APIError{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// checkRequest compares a request with AWS's service model, and refuses what differs in the words of the service.
+func checkRequest(c *call) error {
+	var err error
+	if c.form != nil {
+		err = shapes.CheckForm(c.Service, c.Operation, c.form)
+	} else {
+		err = shapes.CheckJSON(c.Service, c.Operation, c.Body)
+	}
+	var shape *shapes.Error
+	if !errors.As(err, &shape) {
+		return err
+	}
+	switch c.Service {
+	case "pcs":
+		return pcsShapeError(c, shape)
+	case "ec2":
+		return ec2ShapeError(c, shape.Violations)
+	case "ssm":
+		return apiErrorf("ValidationException", "%s", shape.Error())
+	}
+	return &APIError{Code: "ValidationError", Status: http.StatusBadRequest, Message: shape.Error()} // IAM and STS
+}
+
+// ec2ShapeError tells of one parameter, as EC2 does.
+func ec2ShapeError(c *call, all []shapes.Violation) error {
+	switch first := all[0]; first.Kind {
+	case shapes.Unknown:
+		return apiErrorf("UnknownParameter", "The parameter %s is not recognized", first.Path)
+	case shapes.Missing:
+		return apiErrorf("MissingParameter", "The request must contain the parameter %s", first.Path)
+	default:
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter %s is invalid. %s", c.form.Get(first.Path), first.Path, first.Problem)
+	}
+}
+
+func pcsShapeError(c *call, shape *shapes.Error) error {
+	if !json.Valid(c.Body) {
+		return &APIError{Code: "ValidationException", Message: shape.Violations[0].Problem, Detail: map[string]any{"reason": "cannotParse"}}
+	}
+	var v pcsValidation
+	for _, violation := range shape.Violations {
+		v.add(violation.Path, "%s", violation.Problem)
+	}
+	return v.err()
+}
+
+type bucket = rate.Limiter
+
+// limit is a request bucket: how many calls it holds, and how many it gains a second.
+type limit struct {
+	burst  int
+	refill rate.Limit
+}
+
+// limits are EC2's per account, region and API (EC2 Developer Guide, ec2-api-throttling). The four
+// calls around offerings refill with one call in 6.7 seconds.
+var limits = map[string]limit{
+	"DescribeCapacityBlockOfferings":          {10, 0.15},
+	"PurchaseCapacityBlock":                   {10, 0.15},
+	"DescribeCapacityBlockExtensionOfferings": {10, 0.15},
+	"PurchaseCapacityBlockExtension":          {10, 0.15},
+	"RunInstances":                            {5, 2},
+	"TerminateInstances":                      {100, 5},
+	"CreateLaunchTemplateVersion":             {100, 5},
+	"CreateTags":                              {100, 10},
+}
+
+var (
+	describeLimit = limit{100, 20} // every other Describe call
+	mutateLimit   = limit{50, 5}   // every other change
+)
+
+// throttle takes a token from the bucket of the call's API and region. PCS publishes no limits, so
+// it has none. Called with mu held.
+func (s *Sim) throttle(c *call) error {
+	if !s.scenario.Throttle || c.Service != "ec2" {
+		return nil
+	}
+	key := CallKey{c.Service, c.Operation, c.Region}
+	b := s.buckets[key]
+	if b == nil {
+		l, ok := limits[c.Operation]
+		switch {
+		case ok:
+		case isRead(c.Operation):
+			l = describeLimit
+		default:
+			l = mutateLimit
+		}
+		b = rate.NewLimiter(l.refill, l.burst)
+		s.buckets[key] = b
+	}
+	if b.AllowN(s.now, 1) {
+		return nil
+	}
+	return &APIError{Code: "RequestLimitExceeded", Message: "Request limit exceeded.", Status: http.StatusServiceUnavailable}
+}
+
+func isRead(operation string) bool { return strings.HasPrefix(operation, "Describe") }

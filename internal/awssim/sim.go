@@ -1,11 +1,13 @@
 package awssim
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -214,6 +216,162 @@ func (s *Sim) notify() {
 		select {
 		case c <- struct{}{}:
 		default:
+		}
+	}
+}
+
+// timer is something that happens at a time. run must look again whether it still applies, since
+// timers are never removed.
+type timer struct {
+	at     time.Time
+	serial uint64
+	run    func()
+}
+
+type timerHeap []timer
+
+func (h timerHeap) Len() int { return len(h) }
+func (h timerHeap) Less(i, j int) bool {
+	if h[i].at.Equal(h[j].at) {
+		return h[i].serial < h[j].serial
+	}
+	return h[i].at.Before(h[j].at)
+}
+func (h timerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *timerHeap) Push(x any)   { *h = append(*h, x.(timer)) }
+func (h *timerHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}
+
+// at has run called, with mu held and s.now set, when the clock reaches t; a past t means as soon as
+// the world is looked at again.
+func (s *Sim) at(t time.Time, run func()) {
+	s.serial++
+	heap.Push(&s.timers, timer{at: t, serial: s.serial, run: run})
+}
+
+// later has run called after d, or now when d is not positive. Called with mu held.
+func (s *Sim) later(d time.Duration, run func()) {
+	if d <= 0 {
+		run()
+		return
+	}
+	s.at(s.now.Add(d), run)
+}
+
+// settle runs every due timer in the order of time, each at its own time, and leaves s.now at now.
+func (s *Sim) settle(now time.Time) {
+	for len(s.timers) > 0 && !s.timers[0].at.After(now) {
+		t := heap.Pop(&s.timers).(timer)
+		s.now = t.at
+		t.run()
+	}
+	s.now = now
+}
+
+// followClock settles the world at each transition: the effects of time need no request.
+func (s *Sim) followClock() {
+	defer s.stopped.Done()
+	for {
+		clockChanged := s.clock.Changed()
+		s.mu.Lock()
+		if len(s.timers) > 0 && !s.timers[0].at.After(s.clock.Now()) {
+			s.settle(s.clock.Now())
+			s.notify()
+		}
+		var due <-chan time.Time
+		if len(s.timers) > 0 {
+			if wait, ok := s.clock.Until(s.timers[0].at); ok {
+				due = time.After(wait)
+			}
+		}
+		s.mu.Unlock()
+		select {
+		case <-s.stop:
+			return
+		case <-clockChanged:
+		case <-s.wake:
+		case <-due:
+		}
+	}
+}
+
+// InstanceEventKind is the kind of event of an instance.
+type InstanceEventKind string
+
+const (
+	Launched   InstanceEventKind = "launched"    // RunInstances has taken effect; the instance is pending
+	Terminated InstanceEventKind = "terminated"  // it is shutting down, for any reason
+	HostFailed InstanceEventKind = "host-failed" // its host is dead; EC2 still calls it running
+)
+
+// InstanceEvent is a change of one instance.
+type InstanceEvent struct {
+	Kind     InstanceEventKind
+	At       time.Time // simulated
+	Reason   string    // of a termination: EC2's state reason code
+	Instance Instance  // a copy, as it was at the event
+}
+
+// Instance is an instance as listeners and tests see it.
+type Instance struct {
+	ID             string            `json:"id"`
+	Region         string            `json:"region"`
+	Zone           string            `json:"zone"`
+	Type           string            `json:"type"`
+	State          string            `json:"state"` // pending, running, shutting-down, terminated
+	PrivateIP      string            `json:"private_ip"`
+	SubnetID       string            `json:"subnet_id"`
+	ImageID        string            `json:"image_id"`
+	ReservationID  string            `json:"capacity_reservation_id,omitempty"`
+	BlockID        string            `json:"capacity_block_id,omitempty"`
+	Lifecycle      string            `json:"lifecycle,omitempty"` // capacity-block, interruptible-capacity-reservation or empty
+	LaunchID       string            `json:"launch_id"`           // EC2's r-… of the RunInstances call
+	AMILaunchIndex int               `json:"ami_launch_index"`
+	LaunchTime     time.Time         `json:"launch_time"`
+	UserData       string            `json:"user_data,omitempty"` // base64, as in the request
+	Tags           map[string]string `json:"tags,omitempty"`
+	HostFailed     bool              `json:"host_failed,omitempty"`
+	// Actions are the scripts that a node of PCS has run at its boot: "nodeBootstrapped mount".
+	Actions []string `json:"lifecycle_actions,omitempty"`
+	// NoContact is why the node never comes up in Slurm, though EC2 calls the instance running; "" if it does.
+	NoContact string `json:"no_contact,omitempty"`
+}
+
+// emit queues an event for OnInstance and tells the in-process services now. Called with mu held.
+func (s *Sim) emit(kind InstanceEventKind, reason string, i *instance) {
+	ev := InstanceEvent{Kind: kind, At: s.now, Reason: reason, Instance: i.view()}
+	for _, f := range s.instanceHooks {
+		f(ev)
+	}
+	s.pending = append(s.pending, func() {
+		s.mu.Lock()
+		listeners := slices.Clone(s.onInstance)
+		s.mu.Unlock()
+		for _, f := range listeners {
+			f(ev)
+		}
+	})
+}
+
+// deliverEvents calls the listeners, in order, without the lock.
+func (s *Sim) deliverEvents() {
+	defer s.stopped.Done()
+	for {
+		s.mu.Lock()
+		calls := s.pending
+		s.pending = nil
+		s.mu.Unlock()
+		for _, call := range calls {
+			call()
+		}
+		select {
+		case <-s.stop:
+			return
+		case <-s.deliver:
 		}
 	}
 }

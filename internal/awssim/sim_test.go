@@ -2,7 +2,9 @@ package awssim
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
@@ -187,5 +190,84 @@ func TestListenRefusesOtherAddresses(t *testing.T) {
 		if url, err := w.sim.Listen(addr); err == nil {
 			t.Errorf("listens on %s for %q", url, addr)
 		}
+	}
+}
+
+// An endpoint that takes the call and says nothing, until it is told to speak.
+func TestSilence(t *testing.T) {
+	w := newEC2World(t)
+	w.control("POST", "faults", Fault{Effect: Silent, Operation: "DescribeSubnets"}, nil)
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := w.ec2.DescribeSubnets(short, &ec2.DescribeSubnetsInput{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("no answer: %v", err)
+	}
+	do(t, w.ec2.DescribeKeyPairs, &ec2.DescribeKeyPairsInput{}) // only this operation is silent
+	w.control("DELETE", "faults", nil, nil)
+	do(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{})
+}
+
+func TestClockOffset(t *testing.T) {
+	w := worldOf(t, `clock_offset = "90s"`)
+	if got := w.sim.Clock().Now().Sub(noon); got != 90*time.Second {
+		t.Errorf("the clock is %s off", got)
+	}
+	out, err := w.ec2.DescribeRegions(t.Context(), &ec2.DescribeRegionsInput{AllRegions: aws.Bool(true)})
+	if err != nil || len(out.Regions) == 0 {
+		t.Fatal(err)
+	}
+}
+
+func TestClock(t *testing.T) {
+	c := NewClock(noon, 0)
+	if !c.Now().Equal(noon) {
+		t.Errorf("a clock that stands still shows %v, want %v", c.Now(), noon)
+	}
+	c.Advance(time.Hour)
+	if want := noon.Add(time.Hour); !c.Now().Equal(want) {
+		t.Errorf("after Advance %v, want %v", c.Now(), want)
+	}
+	if _, ok := c.Until(noon.Add(2 * time.Hour)); ok {
+		t.Error("a clock that stands still reaches a later time")
+	}
+	if wait, ok := c.Until(noon); !ok || wait != 0 {
+		t.Errorf("a past time is %v away, %v", wait, ok)
+	}
+	changed := c.Changed()
+	c.SetSpeed(3.6)
+	select {
+	case <-changed:
+	default:
+		t.Error("SetSpeed did not tell of the change")
+	}
+	wait, ok := c.Until(c.Now().Add(time.Hour))
+	if !ok || wait > 1001*time.Second || wait < 900*time.Second {
+		t.Errorf("an hour at speed 3.6 is %v away, %v; want 1000 s", wait, ok)
+	}
+	c.SetSpeed(0)
+	c.Set(noon)
+	if !c.Now().Equal(noon) {
+		t.Errorf("%v after Set, want %v", c.Now(), noon)
+	}
+}
+
+// EC2 does not look for what cannot be one of its ids.
+func TestMalformedIDs(t *testing.T) {
+	w := newEC2World(t)
+	for id, code := range map[string]string{"i-xyz": "InvalidInstanceID.Malformed", "cr-1": "InvalidInstanceID.Malformed", "i-0123456789abcdef0": "InvalidInstanceID.NotFound"} {
+		fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}}, code)
+		fails(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{id}}, code)
+	}
+	for id, code := range map[string]string{"default": "InvalidGroupId.Malformed", "sg-": "InvalidGroupId.Malformed", "sg-0123456789abcdef0": "InvalidGroup.NotFound"} {
+		fails(t, w.ec2.DescribeSecurityGroups, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{id}}, code)
+	}
+	for id, code := range map[string]string{"node": "InvalidAMIID.Malformed", "ami-0123456789abcdef0": "InvalidAMIID.NotFound"} {
+		fails(t, w.ec2.DescribeImages, &ec2.DescribeImagesInput{ImageIds: []string{id}}, code)
+	}
+	for id, code := range map[string]string{"lt-gpu": "InvalidLaunchTemplateId.Malformed", "lt-0123456789abcdef0": "InvalidLaunchTemplateId.NotFound"} {
+		fails(t, w.ec2.DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{LaunchTemplateIds: []string{id}}, code)
+	}
+	for id, code := range map[string]string{"cr-gpu": "InvalidCapacityReservationId.Malformed", "cr-0123456789abcdef0": "InvalidCapacityReservationId.NotFound"} {
+		fails(t, w.ec2.DescribeCapacityReservations, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{id}}, code)
 	}
 }
