@@ -1,6 +1,7 @@
 package awssim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -209,23 +210,12 @@ type Lag struct {
 	Purchases    *Duration `json:"purchases,omitempty" toml:"purchases"`       // purchased blocks
 }
 
-// lags is Lag with everything set.
-type lags struct{ instances, templates, tags, reservations, purchases time.Duration }
-
-func (l *lags) set(change Lag) {
-	for to, d := range map[*time.Duration]*Duration{&l.instances: change.Instances, &l.templates: change.Templates, &l.tags: change.Tags,
-		&l.reservations: change.Reservations, &l.purchases: change.Purchases} {
-		if d != nil {
-			*to = time.Duration(*d)
-		}
-	}
-}
-
 // SetLag changes how long later changes stay invisible.
 func (s *Sim) SetLag(change Lag) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lag.set(change)
+	s.lag = Lag{cmp.Or(change.Instances, s.lag.Instances), cmp.Or(change.Templates, s.lag.Templates), cmp.Or(change.Tags, s.lag.Tags),
+		cmp.Or(change.Reservations, s.lag.Reservations), cmp.Or(change.Purchases, s.lag.Purchases)}
 }
 
 // oldTags are the tags that a resource shows until a change of its tags is visible.
@@ -235,9 +225,9 @@ type oldTags struct {
 }
 
 // hide keeps a new thing invisible for a while. Called with mu held.
-func (r *region) hide(id string, lag time.Duration) {
-	if lag > 0 {
-		r.hidden[id] = r.sim.now.Add(lag)
+func (r *region) hide(id string, lag *Duration) {
+	if lag != nil {
+		r.hidden[id] = r.sim.now.Add(time.Duration(*lag))
 	}
 }
 
@@ -246,8 +236,8 @@ func (r *region) shows(id string) bool { return !r.sim.now.Before(r.hidden[id]) 
 
 // keepTags has a resource show its present tags for a while. Called before they change.
 func (r *region) keepTags(id string, tags map[string]string) {
-	if lag := r.sim.lag.tags; lag > 0 {
-		r.oldTags[id] = oldTags{maps.Clone(r.shownTags(id, tags)), r.sim.now.Add(lag)}
+	if lag := r.sim.lag.Tags; lag != nil {
+		r.oldTags[id] = oldTags{maps.Clone(r.shownTags(id, tags)), r.sim.now.Add(time.Duration(*lag))}
 	}
 }
 

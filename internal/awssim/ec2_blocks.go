@@ -1,6 +1,7 @@
 package awssim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -148,7 +149,7 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 	res.tags[quantityTag] = fmt.Sprint(res.count)
 	s.addBlocks(c.region, res, max(o.servers, 1), blockTags)
 	c.region.reservations[res.ID] = res
-	c.region.hide(res.ID, s.lag.purchases)
+	c.region.hide(res.ID, s.lag.Purchases)
 	o.from.sold = append(o.from.sold, res)
 	s.ledger = append(s.ledger, Purchase{
 		At: s.now, Region: c.Region, Kind: "block", OfferingID: o.id, ReservationID: res.ID, InstanceType: res.Type,
@@ -235,17 +236,10 @@ func (res *reservation) status(n int, id string) object {
 
 // Limits keep an account from searching Capacity Blocks; POST /_sim/limits takes them. Fields left out stay.
 type Limits struct {
-	Region         string    `json:"region,omitempty"`          // default: every one
-	BlockQuota     *int      `json:"block_quota,omitempty"`     // EC2's quota "Concurrent Capacity Blocks"; only 0 has an effect
-	NoUltraServers *bool     `json:"no_ultraservers,omitempty"` // the account is not approved for UltraServers
-	SearchPause    *Duration `json:"search_pause,omitempty"`    // searches that follow each other sooner are refused
-}
-
-// searchLimits are the limits of one region.
-type searchLimits struct {
-	noQuota, noUltraServers bool
-	pause                   time.Duration
-	last                    time.Time // of the searches
+	Region         string    `json:"region,omitempty" toml:"-"`                        // default: every one
+	BlockQuota     *int      `json:"block_quota,omitempty" toml:"block_quota"`         // EC2's quota "Concurrent Capacity Blocks"; with 0 every search is refused
+	NoUltraServers *bool     `json:"no_ultraservers,omitempty" toml:"no_ultraservers"` // the account is not approved for UltraServers
+	SearchPause    *Duration `json:"search_pause,omitempty" toml:"search_pause"`       // searches that follow each other sooner are refused
 }
 
 // SetLimits changes the limits of one region, or of all.
@@ -256,17 +250,9 @@ func (s *Sim) SetLimits(l Limits) error {
 		return fmt.Errorf("no region %q", l.Region)
 	}
 	for name, r := range s.regions {
-		if l.Region != "" && l.Region != name {
-			continue
-		}
-		if l.BlockQuota != nil {
-			r.limits.noQuota = *l.BlockQuota == 0
-		}
-		if l.NoUltraServers != nil {
-			r.limits.noUltraServers = *l.NoUltraServers
-		}
-		if l.SearchPause != nil {
-			r.limits.pause = time.Duration(*l.SearchPause)
+		if l.Region == "" || l.Region == name {
+			r.limits = Limits{BlockQuota: cmp.Or(l.BlockQuota, r.limits.BlockQuota), NoUltraServers: cmp.Or(l.NoUltraServers, r.limits.NoUltraServers),
+				SearchPause: cmp.Or(l.SearchPause, r.limits.SearchPause)}
 		}
 	}
 	return nil
@@ -274,16 +260,16 @@ func (s *Sim) SetLimits(l Limits) error {
 
 // checkSearch refuses a search for blocks that live accounts were refused.
 func (s *Sim) checkSearch(r *region, in *describeCapacityBlockOfferingsInput) error {
-	l := &r.limits
-	soon := !l.last.IsZero() && s.now.Sub(l.last) < l.pause
-	l.last = s.now
+	l := r.limits
+	soon := !r.searched.IsZero() && l.SearchPause != nil && s.now.Sub(r.searched) < time.Duration(*l.SearchPause)
+	r.searched = s.now
 	switch {
-	case l.noQuota:
+	case l.BlockQuota != nil && *l.BlockQuota == 0:
 		return apiErrorf("CapacityBlockDescribeLimitExceeded",
 			"Your existing service limits for this AWS account are not sufficient to use EC2 Capacity Blocks. Contact AWS Support to request a limit increase.")
 	case soon: // the code was seen; nobody recorded the message
 		return apiErrorf("CapacityBlockDescribeLimitExceeded", "You have exceeded the rate at which you may describe Capacity Block offerings. Try again later.")
-	case in.UltraserverType != "" && l.noUltraServers:
+	case in.UltraserverType != "" && l.NoUltraServers != nil && *l.NoUltraServers:
 		e := apiErrorf("UnauthorizedOperation", "This account is not authorized to call DescribeCapacityBlockOfferings for UltraServers.")
 		e.Status = 403
 		return e

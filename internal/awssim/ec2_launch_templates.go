@@ -117,7 +117,7 @@ func (s *Sim) createLaunchTemplate(c *call, in *createLaunchTemplateInput) (any,
 		}
 		t.add(s.now, in.VersionDescription, in.LaunchTemplateData)
 		c.region.templates[t.id] = t
-		c.region.hide(t.id, s.lag.templates)
+		c.region.hide(t.id, s.lag.Templates)
 		return func() (any, error) { return object{"LaunchTemplate": s.wireTemplate(t)}, nil }, nil
 	})
 }
@@ -232,7 +232,7 @@ func (s *Sim) createLaunchTemplateVersion(c *call, in *createLaunchTemplateVersi
 			return nil, err
 		}
 		v := t.add(s.now, in.VersionDescription, data)
-		c.region.hide(t.versionKey(v.number), s.lag.templates)
+		c.region.hide(t.versionKey(v.number), s.lag.Templates)
 		return func() (any, error) {
 			return object{"LaunchTemplateVersion": s.wireVersion(t, v)}, nil
 		}, nil

@@ -101,7 +101,7 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 			owner: s.scenario.Account, tags: tags, placementGroup: groupOfARN(in.PlacementGroupArn),
 		}
 		c.region.reservations[res.ID] = res
-		c.region.hide(res.ID, s.lag.reservations)
+		c.region.hide(res.ID, s.lag.Reservations)
 		s.followEnd(c.region, res)
 		return func() (any, error) { return object{"CapacityReservation": s.wireReservation(c.region, res)}, nil }, nil
 	})

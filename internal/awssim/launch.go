@@ -177,9 +177,9 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 	for n, seat := range seats {
 		i := s.newInstance(r, o, at, seat)
 		i.LaunchID, i.AMILaunchIndex, i.PrivateIP, i.interfaces = launchID, n, addresses[n], interfaces[n]
-		i.NoContact, i.Actions = s.noContact(r, i), s.bootActions(r, i)
+		i.NoContact, i.Actions = s.noContact(r, i), s.bootActions(i)
 		r.instances[i.ID] = i
-		r.hide(i.ID, s.lag.instances)
+		r.hide(i.ID, s.lag.Instances)
 		made = append(made, i)
 	}
 	for _, i := range made {

@@ -296,7 +296,7 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 		At: s.now, Region: c.Region, Kind: "extension", OfferingID: o.id, ReservationID: res.ID, InstanceType: res.Type,
 		Count: res.count, Start: o.end, End: end, Fee: o.fee(), Currency: o.currency(),
 	})
-	c.region.hide(e.key(), s.lag.purchases)
+	c.region.hide(e.key(), s.lag.Purchases)
 	out := object{"CapacityBlockExtensions": []object{e.wire()}}
 	s.later(time.Duration(s.scenario.PaymentDelay), func() {
 		if s.unpaid || !res.holds() || res.reclaiming {

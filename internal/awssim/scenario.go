@@ -67,12 +67,10 @@ type InstanceTypeScenario struct {
 
 // RegionScenario is one region.
 type RegionScenario struct {
-	Name            string                   `toml:"name"`
-	OptIn           string                   `toml:"opt_in"`          // opt-in-not-required (default), opted-in, not-opted-in
-	BlockQuota      *int                     `toml:"block_quota"`     // EC2's quota "Concurrent Capacity Blocks"; with 0 every search is refused
-	NoUltraServers  bool                     `toml:"no_ultraservers"` // the account is not approved for UltraServers
-	SearchPause     Duration                 `toml:"search_pause"`    // searches for blocks that follow each other sooner are refused
-	MetadataTags    bool                     `toml:"metadata_tags"`   // the account's default: instances find their tags in their metadata
+	Name  string `toml:"name"`
+	OptIn string `toml:"opt_in"` // opt-in-not-required (default), opted-in, not-opted-in
+	Limits
+	MetadataTags    bool                     `toml:"metadata_tags"` // the account's default: instances find their tags in their metadata
 	Zones           []ZoneScenario           `toml:"zone"`
 	VPCs            []VPCScenario            `toml:"vpc"`
 	Subnets         []SubnetScenario         `toml:"subnet"`

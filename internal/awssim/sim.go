@@ -32,7 +32,7 @@ type Sim struct {
 	faults   []*Fault
 	cleared  chan struct{} // closed and replaced when the faults are cleared
 	unpaid   bool          // payments fail
-	lag      lags
+	lag      Lag
 	callers  map[string]map[string]bool // the operations that each access key has called, such as ec2:RunInstances
 	buckets  map[CallKey]*bucket
 	tokens   map[tokenKey]tokenUse
@@ -63,14 +63,13 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 	}
 	clock.Advance(time.Duration(sc.ClockOffset))
 	s := &Sim{
-		scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments,
+		scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments, lag: sc.Lag,
 		regions: map[string]*region{}, calls: map[CallKey]int{},
 		buckets: map[CallKey]*bucket{}, tokens: map[tokenKey]tokenUse{},
 		callers: map[string]map[string]bool{},
 		cleared: make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
 		stop: make(chan struct{}),
 	}
-	s.lag.set(sc.Lag)
 	s.ec2, s.pcs = s.ec2Operations(), s.pcsOperations()
 	s.instanceHooks = append(s.instanceHooks, s.forgetInstance)
 	if err := s.build(); err != nil {

@@ -27,8 +27,9 @@ type region struct {
 	capacity        map[pool]int                 // EC2's capacity for launches and ODCRs
 	offerings       []*offeringTemplate
 	issued          map[string]*offering // every offering that was shown, by id
-	limits          searchLimits
-	metadataTags    bool // the account's default
+	limits          Limits
+	searched        time.Time // for blocks, last
+	metadataTags    bool      // the account's default
 	sim             *Sim
 	hidden          map[string]time.Time // when a new thing becomes visible, by id
 	oldTags         map[string]oldTags   // by id
@@ -86,9 +87,7 @@ func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*r
 		vpcs: rs.VPCs, groups: slices.Clone(rs.SecurityGroups), images: slices.Clone(rs.Images), types: types,
 		keyPairs: rs.KeyPairs, placementGroups: slices.Clone(rs.PlacementGroups),
 		fixedTags: map[string]map[string]string{}, capacity: map[pool]int{},
-		limits: searchLimits{
-			noQuota: rs.BlockQuota != nil && *rs.BlockQuota == 0, noUltraServers: rs.NoUltraServers, pause: time.Duration(rs.SearchPause),
-		},
+		limits:       rs.Limits,
 		metadataTags: rs.MetadataTags,
 		sim:          s, hidden: map[string]time.Time{}, oldTags: map[string]oldTags{},
 		issued: map[string]*offering{}, extensions: map[string]*extensionOffering{},
