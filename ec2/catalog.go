@@ -148,14 +148,13 @@ const (
 // networkInterfaces are the interfaces of a launch template that use every EFA of an
 // instance type; none for a type without EFA, and in mode capacity.NoEFA.
 //
-// In mode capacity.EFA each card has one interface that is both EFA and ENA: at device index 0 on
-// the first card, at 1 on the others (AWS PCS User Guide, "Create or update an EC2 launch
-// template"), or at 0 where a card takes one interface only. In mode capacity.EFAOnly the first
-// interface is a plain one, and each card has an EFA without an address of its own: at device index
-// 1 on the first card, with the plain one, and at 0 on the others (EC2 User Guide,
-// "efa-acc-inst-types"). Where the first card takes no EFA, as that of p6-b300.48xlarge, the EFAs
-// of the others are at device index 0 (aws/aws-parallelcluster, issue 7143). EC2 shows that in the
-// types of a card; where it names none, a type with one card more than EFAs is taken for one.
+// In mode capacity.EFA each card has one interface that is both EFA and ENA: at device index 0 on the first card, at 1
+// on the others (AWS PCS User Guide, "Create or update an EC2 launch template"), or at 0 where a card takes one
+// interface only. In mode capacity.EFAOnly the first interface is a plain one, and each card has an EFA without an
+// address of its own: at device index 1 on the first card, with the plain one, and at 0 on the others (EC2 User Guide,
+// "efa-acc-inst-types"). Where the first card takes no EFA, as that of p6-b300.48xlarge, the EFAs of the others are at
+// device index 0 (aws/aws-parallelcluster, issue 7143). EC2 shows that in the types of a card; where it names none, a
+// type with one card more than EFAs is taken for one.
 //
 // The security groups, which must let each other in, and the subnet are in every interface: EC2
 // takes neither together with interfaces. Among several, none has a public address: EC2 gives one

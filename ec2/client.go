@@ -45,8 +45,7 @@ type Client struct {
 	knownTypes map[string]InstanceType
 	// platforms are the platforms of AMIs, by id.
 	platforms map[string]string
-	// launched holds the launch times, by AWS's clock, of instances that this client launched or
-	// that Remember named.
+	// launched holds the launch times, by AWS's clock, of instances that this client launched or that Remember named.
 	launched map[string]time.Time
 }
 
@@ -64,8 +63,7 @@ type shared struct {
 	untold  []string // each once
 }
 
-// New makes a client. It calls no AWS service, except for instance metadata when
-// nothing else names the region.
+// New makes a client. It calls no AWS service, except for instance metadata when nothing else names the region.
 func New(ctx context.Context, o Options) (*Client, error) {
 	aws, err := awsconfig.Load(ctx, o)
 	if err != nil {
@@ -74,15 +72,13 @@ func New(ctx context.Context, o Options) (*Client, error) {
 	return From(aws), nil
 }
 
-// From makes a client that shares credentials, clock and deadlines with the clients of other
-// services.
+// From makes a client that shares credentials, clock and deadlines with the clients of other services.
 func From(aws *awsconfig.Shared) *Client {
 	s := &shared{Shared: aws, regions: map[string]*Client{}, refill: scarceRefill, settle: settleTime}
 	return s.in(aws.Config.Region)
 }
 
-// Shared lets a client of another service use the same credentials without a second search for
-// them.
+// Shared lets a client of another service use the same credentials without a second search for them.
 func (c *Client) Shared() *awsconfig.Shared { return c.shared.Shared }
 
 // Region is the region that the client works in.
@@ -120,9 +116,8 @@ func (s *shared) in(region string) *Client {
 // Now is AWS's time: the machine's clock, corrected by Offset.
 func (c *Client) Now() time.Time { return time.Now().Add(c.Offset()) }
 
-// Offset is AWS's time minus the machine's, from the newest answer that had a Date
-// header, whether the call went well or failed; 0 before the first answer. All
-// regions share it.
+// Offset is AWS's time minus the machine's, from the newest answer that had a Date header, whether the call went well
+// or failed; 0 before the first answer. All regions share it.
 func (c *Client) Offset() time.Duration { return c.shared.Shared.Offset() }
 
 // Untold returns what EC2 withheld for lack of permission since the last call of Untold: sentences,
@@ -156,8 +151,7 @@ func tagMap(tags []types.Tag) map[string]string {
 	return m
 }
 
-// tagList is in the order of the keys, so that equal requests are equal bytes, as a
-// ClientToken demands.
+// tagList is in the order of the keys, so that equal requests are equal bytes, as a ClientToken demands.
 func tagList(m map[string]string) []types.Tag {
 	var tags []types.Tag
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -166,8 +160,7 @@ func tagList(m map[string]string) []types.Tag {
 	return tags
 }
 
-// tagged lists the tags for each kind of resource; nil without tags, since EC2 refuses an empty
-// list.
+// tagged lists the tags for each kind of resource; nil without tags, since EC2 refuses an empty list.
 func tagged(m map[string]string, kinds ...types.ResourceType) []types.TagSpecification {
 	if len(m) == 0 {
 		return nil
@@ -179,8 +172,7 @@ func tagged(m map[string]string, kinds ...types.ResourceType) []types.TagSpecifi
 	return specs
 }
 
-// filterEscapes escapes the wildcards in the value of a filter: EC2 User Guide, "List and filter
-// your resources".
+// filterEscapes escapes the wildcards in the value of a filter: EC2 User Guide, "List and filter your resources".
 var filterEscapes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`)
 
 // tagFilter matches resources with exactly one of these values for a tag.
@@ -196,8 +188,7 @@ func filter(name string, values ...string) types.Filter {
 	return types.Filter{Name: aws.String(name), Values: values}
 }
 
-// unique drops empty and repeated ids. An empty list must never reach EC2, which
-// would take it for "all".
+// unique drops empty and repeated ids. An empty list must never reach EC2, which would take it for "all".
 func unique(ids []string) []string {
 	var out []string
 	for _, id := range ids {

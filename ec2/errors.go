@@ -161,8 +161,7 @@ func notYet(err error) bool {
 	return noReservation(err) || code == "ReservationCapacityExceeded" || strings.HasPrefix(code, "InvalidCapacityReservationState")
 }
 
-// retryerExcept is the SDK's retryer, as configured by the environment, but it gives up at once on
-// some codes.
+// retryerExcept is the SDK's retryer, as configured by the environment, but it gives up at once on some codes.
 type retryerExcept struct {
 	aws.RetryerV2
 	codes []string
@@ -258,16 +257,14 @@ func namedIn(message string, ids []string) string {
 // once gives the same answer: the caller decides when to try again.
 var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
 
-// noHold are the codes with which EC2 refuses to hold capacity of one type in one zone where
-// another type or zone may work: the codes of a launch, types that a zone does not offer, and
-// quotas, which are for families of types.
+// noHold are the codes with which EC2 refuses to hold capacity of one type in one zone where another type or zone may
+// work: the codes of a launch, types that a zone does not offer, and quotas, which are for families of types.
 var noHold = []string{"Unsupported", "VcpuLimitExceeded", "InstanceLimitExceeded"}
 
 // unclear are codes of EC2 that say nothing about the effect, whatever status they come with.
 var unclear = []string{"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout"}
 
-// Outcome reads the outcome of a call that makes something from its error. more are further codes
-// for want of room.
+// Outcome reads the outcome of a call that makes something from its error. more are further codes for want of room.
 func Outcome(err error, more ...string) capacity.Outcome {
 	if err == nil {
 		return capacity.Done
@@ -324,8 +321,7 @@ func tokenUsed(err error) bool {
 	return code == tokenTerminated || code == tokenMismatch
 }
 
-// noRoom reports whether EC2 has no room for a launch in its reservation or subnet; another may
-// have.
+// noRoom reports whether EC2 has no room for a launch in its reservation or subnet; another may have.
 func noRoom(err error) bool {
 	code := Code(err)
 	switch code {

@@ -34,8 +34,7 @@ type Image struct {
 	Architecture string
 }
 
-// Image describes an AMI. One that does not exist is an error with EC2's code
-// InvalidAMIID.NotFound.
+// Image describes an AMI. One that does not exist is an error with EC2's code InvalidAMIID.NotFound.
 func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	if isParameter(id) {
 		return Image{}, fmt.Errorf("image %s: EC2 resolves that in launch templates only; name the AMI, which `aws ssm get-parameter --name %s` shows", id, strings.TrimPrefix(id, parameterPrefix))
@@ -137,9 +136,8 @@ var reservationPlatforms = map[string]string{
 	"SQL Server Web":        "Linux with SQL Server Web",
 }
 
-// reservationPlatform is the platform of an AMI under EC2's name for reservations, mostly the same.
-// It is "" for names that no reservation has in this version of the SDK: nobody knows which
-// reservations would take such an image.
+// reservationPlatform is the platform of an AMI under EC2's name for reservations, mostly the same. It is "" for names
+// that no reservation has in this version of the SDK: nobody knows which reservations would take such an image.
 func reservationPlatform(details string) string {
 	if name, ok := reservationPlatforms[details]; ok {
 		return name
@@ -150,10 +148,9 @@ func reservationPlatform(details string) string {
 	return details
 }
 
-// ImagePlatform returns the platform of the image of a launch template, ID[:VERSION] or
-// NAME[:VERSION], and the version that this means now. Without permission, or without an image in
-// the template, the platform is unknown and there is no error. A missing image is an error with
-// EC2's code InvalidAMIID.NotFound; the version is returned even then.
+// ImagePlatform returns the platform of the image of a launch template, ID[:VERSION] or NAME[:VERSION], and the version
+// that this means now. Without permission, or without an image in the template, the platform is unknown and there is no
+// error. A missing image is an error with EC2's code InvalidAMIID.NotFound; the version is returned even then.
 func (c *Client) ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error) {
 	t, pin, err := c.launchable(ctx, template)
 	found := capacity.ImagePlatform{Template: pin}

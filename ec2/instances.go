@@ -218,9 +218,8 @@ func (c *Client) InstanceTopology(ctx context.Context, ids []string) (map[string
 	})
 }
 
-// ReservationTopology locates reservations in the network: the ids of network nodes, from the top
-// down. EC2 leaves out reservations that are neither active nor pending, and types without
-// topology. A bad id never hides the others (R8).
+// ReservationTopology locates reservations in the network: the ids of network nodes, from the top down. EC2 leaves out
+// reservations that are neither active nor pending, and types without topology. A bad id never hides the others (R8).
 func (c *Client) ReservationTopology(ctx context.Context, ids []string) (map[string][]string, error) {
 	return topology(ids, maxReservationTopologies, badReservationID, func(ids []string, found map[string][]string) error {
 		out, err := c.api.DescribeCapacityReservationTopology(ctx, &ec2.DescribeCapacityReservationTopologyInput{CapacityReservationIds: ids})
@@ -245,9 +244,8 @@ func topology(ids []string, most int, badPrefix string, ask func(ids []string, f
 	return found, nil
 }
 
-// Account is the id, twelve digits, of the account that the credentials belong to. Many credentials
-// carry it; for others it takes one call of AWS STS, which needs no permission, only a way to its
-// endpoint.
+// Account is the id, twelve digits, of the account that the credentials belong to. Many credentials carry it; for
+// others it takes one call of AWS STS, which needs no permission, only a way to its endpoint.
 func (c *Client) Account(ctx context.Context) (string, error) {
 	credentials, err := c.shared.Config.Credentials.Retrieve(ctx)
 	if err != nil {

@@ -116,14 +116,12 @@ var errNotShown = errors.New("EC2 does not show it yet")
 
 func notShown(err error) bool { return errors.Is(err, errNotShown) }
 
-// pinTime is how long the meaning of $Default or $Latest is kept: all launches of one power-up
-// share it.
+// pinTime is how long the meaning of $Default or $Latest is kept: all launches of one power-up share it.
 const pinTime = time.Minute
 
-// PinTemplate is the version, as ID:NUMBER, that ID[:VERSION] or NAME[:VERSION] means
-// now; without a version it is the template's default one. A launch and its repetition
-// are the same only with the same version. A caller without the permission
-// ec2:DescribeLaunchTemplateVersions gets back what was given.
+// PinTemplate is the version, as ID:NUMBER, that ID[:VERSION] or NAME[:VERSION] means now; without a version it is the
+// template's default one. A launch and its repetition are the same only with the same version. A caller without the
+// permission ec2:DescribeLaunchTemplateVersions gets back what was given.
 func (c *Client) PinTemplate(ctx context.Context, reference string) (string, error) {
 	_, pin, err := c.launchable(ctx, reference)
 	return pin, err

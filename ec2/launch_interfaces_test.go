@@ -19,9 +19,8 @@ func efaTemplate(t *testing.T, c *Client, cards int32) (id string) {
 	t.Helper()
 	data := &types.RequestLaunchTemplateData{ImageId: aws.String(image)}
 	for card := range cards {
-		data.NetworkInterfaces = append(data.NetworkInterfaces, types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
-			NetworkCardIndex: aws.Int32(card), DeviceIndex: aws.Int32(min(card, 1)), InterfaceType: aws.String("efa"), Groups: []string{groupOfAll},
-		})
+		data.NetworkInterfaces = append(data.NetworkInterfaces,
+			types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{NetworkCardIndex: aws.Int32(card), DeviceIndex: aws.Int32(min(card, 1)), InterfaceType: aws.String("efa"), Groups: []string{groupOfAll}})
 	}
 	out, err := c.api.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("efa-nodes"), LaunchTemplateData: data})
 	if err != nil {
@@ -67,10 +66,8 @@ func TestInterfacesOfATemplateCanAllBeSent(t *testing.T) {
 		}
 	}
 	var sent []types.InstanceNetworkInterfaceSpecification
-	err := copyByName([]types.LaunchTemplateInstanceNetworkInterfaceSpecification{
-		{DeviceIndex: aws.Int32(0), SubnetId: aws.String("subnet-9"), AssociatePublicIpAddress: aws.Bool(false), EnaSrdSpecification: &types.LaunchTemplateEnaSrdSpecification{EnaSrdEnabled: aws.Bool(true)}},
-		{DeviceIndex: aws.Int32(1), NetworkInterfaceId: aws.String("eni-1")},
-	}, &sent)
+	err := copyByName([]types.LaunchTemplateInstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0), SubnetId: aws.String("subnet-9"), AssociatePublicIpAddress: aws.Bool(false), EnaSrdSpecification: &types.LaunchTemplateEnaSrdSpecification{EnaSrdEnabled: aws.Bool(true)}}, {DeviceIndex: aws.Int32(1), NetworkInterfaceId: aws.String("eni-1")}},
+		&sent)
 	if err != nil {
 		t.Fatal(err)
 	}

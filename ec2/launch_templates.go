@@ -27,9 +27,8 @@ var ErrNotOurs = errors.New("it does not carry our tag")
 // newest is a version of a launch template that EC2 resolves itself.
 const newest = "$Latest"
 
-// LaunchTemplate reads one version of a launch template, by id or name; an empty
-// version is the newest. The second value is false when there is no such template
-// or version.
+// LaunchTemplate reads one version of a launch template, by id or name; an empty version is the newest. The second
+// value is false when there is no such template or version.
 func (c *Client) LaunchTemplate(ctx context.Context, idOrName, version string) (t capacity.LaunchTemplate, found bool, err error) {
 	if idOrName == "" { // EC2 would describe any
 		return t, false, nil
@@ -81,10 +80,9 @@ func (c *Client) LaunchTemplates(ctx context.Context, names []string) (map[strin
 	return byName, err
 }
 
-// TemplateVersion reads the version that ID[:VERSION] or NAME[:VERSION] names; by default the
-// default one, as for a launch. It asks for less than LaunchTemplate: the answer has no tags, and
-// names the image as the template does. The second value is false when there is no such template or
-// version.
+// TemplateVersion reads the version that ID[:VERSION] or NAME[:VERSION] names; by default the default one, as for a
+// launch. It asks for less than LaunchTemplate: the answer has no tags, and names the image as the template does. The
+// second value is false when there is no such template or version.
 func (c *Client) TemplateVersion(ctx context.Context, reference string) (capacity.LaunchTemplate, bool, error) {
 	if id, _, _ := strings.Cut(reference, ":"); id == "" {
 		return capacity.LaunchTemplate{}, false, nil
@@ -151,8 +149,7 @@ func pinned(v types.LaunchTemplateVersion) string {
 	return aws.ToString(v.LaunchTemplateId) + ":" + numberOf(v)
 }
 
-// parameterPrefix begins the ImageId of a launch template whose AMI is named by a
-// parameter of AWS Systems Manager.
+// parameterPrefix begins the ImageId of a launch template whose AMI is named by a parameter of AWS Systems Manager.
 const parameterPrefix = "resolve:ssm:"
 
 func isParameter(imageID string) bool { return strings.HasPrefix(imageID, parameterPrefix) }
@@ -193,10 +190,9 @@ func (c *Client) planned(ctx context.Context, spec capacity.LaunchTemplateSpec) 
 	return data, v, copyByName(data, v.LaunchTemplateData)
 }
 
-// EnsureLaunchTemplate makes the newest version of the template with the spec's name match the
-// spec: it creates the template, adds a version, or does nothing. Versions never change, so the
-// digest in a description identifies the wanted one. A template of that name without the cluster
-// tag of the spec is left alone: ErrNotOurs.
+// EnsureLaunchTemplate makes the newest version of the template with the spec's name match the spec: it creates the
+// template, adds a version, or does nothing. Versions never change, so the digest in a description identifies the
+// wanted one. A template of that name without the cluster tag of the spec is left alone: ErrNotOurs.
 func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (t capacity.LaunchTemplate, err error) {
 	data, written, err := c.planned(ctx, spec)
 	if err != nil {
@@ -230,9 +226,8 @@ func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchT
 	return c.addVersion(ctx, now, spec, data, written)
 }
 
-// createTemplate leaves the ClientToken to the SDK: the unique name already keeps a
-// second template out, while a token made from the spec would, after the template was
-// deleted, give back the deleted one.
+// createTemplate leaves the ClientToken to the SDK: the unique name already keeps a second template out, while a token
+// made from the spec would, after the template was deleted, give back the deleted one.
 func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, written types.LaunchTemplateVersion) (t capacity.LaunchTemplate, err error) {
 	out, err := c.api.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(spec.Name), LaunchTemplateData: data,
 		VersionDescription: written.VersionDescription, TagSpecifications: tagged(spec.Tags, types.ResourceTypeLaunchTemplate)})
@@ -245,8 +240,7 @@ func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplat
 	return c.settled(ctx, describe(*out.LaunchTemplate, written))
 }
 
-// settled returns a template as written, once EC2 shows that version to readers such as PCS, or
-// after settleTime.
+// settled returns a template as written, once EC2 shows that version to readers such as PCS, or after settleTime.
 func (c *Client) settled(ctx context.Context, t capacity.LaunchTemplate) (capacity.LaunchTemplate, error) {
 	err := c.whenShown(ctx, func() (bool, error) {
 		_, found, err := c.TemplateVersion(ctx, t.ID+":"+t.Version)

@@ -217,8 +217,7 @@ func TestPlacementGroupOfAReservation(t *testing.T) {
 	if err != nil || data.Placement == nil || *data.Placement.GroupName != "ml-cluster" {
 		t.Errorf("placement %+v, %v", data.Placement, err)
 	}
-	made, err := sim.Launch(awssim.LaunchRequest{Region: homeRegion, MinCount: 2, MaxCount: 2, InstanceType: "c7i.4xlarge", ImageID: "ami-0e200000000000a01",
-		SubnetID: subnetA, ReservationID: "cr-0e200000000000a14"})
+	made, err := sim.Launch(awssim.LaunchRequest{Region: homeRegion, MinCount: 2, MaxCount: 2, InstanceType: "c7i.4xlarge", ImageID: "ami-0e200000000000a01", SubnetID: subnetA, ReservationID: "cr-0e200000000000a14"})
 	if err != nil {
 		t.Fatal(err)
 	}

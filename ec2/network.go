@@ -162,8 +162,7 @@ type Subnet struct {
 	Public bool
 }
 
-// VPCSubnets describes all subnets of the VPCs that the given subnets are in,
-// the given ones too, sorted by id.
+// VPCSubnets describes all subnets of the VPCs that the given subnets are in, the given ones too, sorted by id.
 func (c *Client) VPCSubnets(ctx context.Context, ids []string) ([]Subnet, error) {
 	given, err := c.describeSubnets(ctx, ids)
 	if err != nil || len(given) == 0 {

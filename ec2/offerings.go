@@ -18,8 +18,7 @@ import (
 
 // OfferingQuery selects among the blocks for sale.
 type OfferingQuery struct {
-	// InstanceType is one such as p5.48xlarge, or an UltraServer type such as
-	// u-p6e-gb200x72.
+	// InstanceType is one such as p5.48xlarge, or an UltraServer type such as u-p6e-gb200x72.
 	InstanceType string
 	// Count is the number of instances, or of UltraServers.
 	Count int
@@ -38,9 +37,8 @@ const mostInstances = 64
 // those have no dot in their name, as instance types have.
 func IsUltraServer(name string) bool { return !strings.Contains(name, ".") }
 
-// Lengths are the lengths of blocks that EC2 sells, shortest first: whole days up to 14,
-// then whole weeks up to 26 (EC2 API Reference, DescribeCapacityBlockOfferings,
-// CapacityDurationHours).
+// Lengths are the lengths of blocks that EC2 sells, shortest first: whole days up to 14, then whole weeks up to 26 (EC2
+// API Reference, DescribeCapacityBlockOfferings, CapacityDurationHours).
 func Lengths() []time.Duration {
 	var all []time.Duration
 	for d := day; d <= 14*day; d += day {
@@ -159,8 +157,7 @@ const (
 	scarceRefill = 20 * time.Second / 3 // 0.15 a second
 )
 
-// mostThrottled is how often a search is throttled before it gives up: somebody else then uses up
-// the account's calls.
+// mostThrottled is how often a search is throttled before it gives up: somebody else then uses up the account's calls.
 const mostThrottled = 10
 
 // scarce holds the calls of one region to what EC2 allows.
@@ -265,17 +262,15 @@ func searchPages[P any](ctx context.Context, c *Client, l *rate.Limiter, what st
 	}
 }
 
-// once sends a call a single time. The purchase operations take no ClientToken, and the SDK's
-// standard retryer would repeat them after a server error or a cut connection: two blocks, paid in
-// advance (R3).
+// once sends a call a single time. The purchase operations take no ClientToken, and the SDK's standard retryer would
+// repeat them after a server error or a cut connection: two blocks, paid in advance (R3).
 func once(o *ec2.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.RetryMaxAttempts = 1
 }
 
-// Purchase buys a block; the tags are written on its reservation. It makes exactly
-// one attempt. After an error for which Refused is false nobody knows whether the
-// block was bought: look for it by its tags before anything else.
+// Purchase buys a block; the tags are written on its reservation. It makes exactly one attempt. After an error for
+// which Refused is false nobody knows whether the block was bought: look for it by its tags before anything else.
 func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags map[string]string) (capacity.Reservation, error) {
 	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
 		return capacity.Reservation{}, fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
@@ -316,9 +311,8 @@ func (c *Client) TryPurchase(ctx context.Context, offeringID, platform string, t
 	return tried(err, fmt.Sprintf("trying to purchase offering %s in %s", offeringID, c.region))
 }
 
-// ExtensionOfferings lists the offers to extend a block by about d, rounded up to a length that EC2
-// sells. Start and End of an offering are those of the extension alone: Start is the block's
-// present end.
+// ExtensionOfferings lists the offers to extend a block by about d, rounded up to a length that EC2 sells. Start and
+// End of an offering are those of the extension alone: Start is the block's present end.
 func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d time.Duration) ([]capacity.Offering, error) {
 	length, err := Length(d)
 	if err != nil {

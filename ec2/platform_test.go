@@ -128,8 +128,7 @@ func TestLaunchIntoAReservationWithAPlacementGroup(t *testing.T) {
 	}
 }
 
-// An AMI may be named by a parameter of Systems Manager: a copy keeps the name, whoever has
-// to know the AMI learns it.
+// An AMI may be named by a parameter of Systems Manager: a copy keeps the name, whoever has to know the AMI learns it.
 func TestImageNamedByAParameter(t *testing.T) {
 	scenario := awssim.DefaultScenario()
 	home := &scenario.Regions[0]

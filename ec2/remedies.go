@@ -12,8 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
-// Advice is the remedy for an error of EC2, in one sentence without a full stop; "" where EC2's
-// message suffices.
+// Advice is the remedy for an error of EC2, in one sentence without a full stop; "" where EC2's message suffices.
 func Advice(err error) string { return awsconfig.Advice(err) }
 
 // The calls for which a code has a meaning of its own.
@@ -108,8 +107,7 @@ var Remedies = slices.Concat(
 	// Any call
 	awsconfig.Remedies(nil, "too many calls in a short time", "others use this account's API calls too; try again in a minute",
 		requestLimitExceeded),
-	awsconfig.Remedies(nil, "the caller's policy does not allow the call", awsconfig.Allow,
-		unauthorized, accessDenied),
+	awsconfig.Remedies(nil, "the caller's policy does not allow the call", awsconfig.Allow, unauthorized, accessDenied),
 )
 
 const (
@@ -124,9 +122,8 @@ const (
 	checkReservation = "check the id and the region; `pcs-capacity list` shows what there is"
 )
 
-// Explain puts an error of EC2, or of another AWS service, into words that stay the same when it
-// repeats: without the request's id. An error that every call would meet is general; its words are
-// one sentence with the remedy.
+// Explain puts an error of EC2, or of another AWS service, into words that stay the same when it repeats: without the
+// request's id. An error that every call would meet is general; its words are one sentence with the remedy.
 func (c *Client) Explain(err error) (words string, general bool) {
 	if words := c.trouble(err); words != "" {
 		return words, true

@@ -173,8 +173,7 @@ func (c *Client) List(ctx context.Context, q ReservationQuery) ([]capacity.Reser
 	return all, nil
 }
 
-// describeReservations translates page by page, since EC2's own form takes several
-// times the room.
+// describeReservations translates page by page, since EC2's own form takes several times the room.
 func (c *Client) describeReservations(ctx context.Context, in *ec2.DescribeCapacityReservationsInput) ([]capacity.Reservation, error) {
 	var all []capacity.Reservation
 	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeCapacityReservations, in)) {
@@ -312,8 +311,7 @@ func (b blocks) addUltraServers(live map[string]*capacity.Reservation) {
 	}
 }
 
-// addHealth counts the instances that EC2 reports as unusable. A reservation of several blocks has
-// their sum.
+// addHealth counts the instances that EC2 reports as unusable. A reservation of several blocks has their sum.
 func (b blocks) addHealth(live map[string]*capacity.Reservation) {
 	for _, block := range b.statuses {
 		interconnect := block.InterconnectStatus == types.CapacityBlockInterconnectStatusImpaired
@@ -371,18 +369,15 @@ func (c *Client) CancelODCR(ctx context.Context, id string) error {
 
 // Holds lists the ODCRs that we made for a cluster, by its mark, and that may still cost money.
 func (c *Client) Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error) {
-	held, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize), Filters: []types.Filter{
-		tagFilter(capacity.TagCluster, cluster), filter("tag-key", capacity.TagHold),
-		filter("state", string(capacity.StateActive), string(capacity.StatePending), string(capacity.StateScheduled), string(capacity.StateAssessing), string(capacity.StateDelayed)),
-	}})
+	held, err := c.describeReservations(ctx,
+		&ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize), Filters: []types.Filter{tagFilter(capacity.TagCluster, cluster), filter("tag-key", capacity.TagHold), filter("state", string(capacity.StateActive), string(capacity.StatePending), string(capacity.StateScheduled), string(capacity.StateAssessing), string(capacity.StateDelayed))}})
 	if err != nil {
 		return nil, fmt.Errorf("listing what is held in %s: %w", c.region, err)
 	}
 	return held, nil
 }
 
-// InstanceStates are EC2's states of the instances, by id, without terminated ones and ones that
-// EC2 does not show.
+// InstanceStates are EC2's states of the instances, by id, without terminated ones and ones that EC2 does not show.
 func (c *Client) InstanceStates(ctx context.Context, ids []string) (map[string]string, error) {
 	states := map[string]string{}
 	found, err := c.InstancesByID(ctx, ids)

@@ -246,8 +246,7 @@ func renamed(s *awssim.Scenario, from, to string) {
 	}
 }
 
-// EC2 takes UltraServers back an hour before the end. Where it says nowhere that a block
-// is one, the type does.
+// EC2 takes UltraServers back an hour before the end. Where it says nowhere that a block is one, the type does.
 func TestUltraServerIsKnownByItsType(t *testing.T) {
 	_, c := newSim(t)
 	half := capacity.Duration{Duration: 30 * time.Minute}
@@ -283,8 +282,7 @@ func TestWithoutBadLeavesOutWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// UltraServers are known by any one of three signs: a wrong no would move the fence 30
-// minutes too late.
+// UltraServers are known by any one of three signs: a wrong no would move the fence 30 minutes too late.
 func TestUltraServersAreKnownByAnySign(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	for name, c := range map[string]struct {

@@ -48,8 +48,7 @@ func newSim(t *testing.T) (*awssim.Sim, *Client) {
 	return sim, c
 }
 
-// countedSim also counts the HTTP requests that arrive, by their operation,
-// whatever becomes of them.
+// countedSim also counts the HTTP requests that arrive, by their operation, whatever becomes of them.
 func countedSim(t *testing.T) (*awssim.Sim, *Client, func(operation string) int) {
 	t.Helper()
 	return simOf(t, nil)

@@ -40,9 +40,8 @@ func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateS
 	return data, c.overlayNetwork(ctx, data, spec, sameType)
 }
 
-// copyByName turns an answer of EC2 into a request, or the other way round. The SDK's structures
-// for both name their fields alike at all levels, so a copy by name loses no shared field, and
-// covers fields of later SDKs.
+// copyByName turns an answer of EC2 into a request, or the other way round. The SDK's structures for both name their
+// fields alike at all levels, so a copy by name loses no shared field, and covers fields of later SDKs.
 func copyByName(from, to any) error {
 	text, err := json.Marshal(from)
 	if err != nil {
@@ -70,8 +69,7 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	data.DisableApiTermination = nil
 	data.IamInstanceProfile, data.Operator = profile(spec.InstanceProfile), nil
 	overlayMetadata(data, spec)
-	// A block has its own placement and one Availability Zone; the template of another group could
-	// only be wrong there.
+	// A block has its own placement and one Availability Zone; the template of another group could only be wrong there.
 	data.Placement = nil
 	if spec.PlacementGroup != "" {
 		data.Placement = &types.LaunchTemplatePlacementRequest{GroupName: aws.String(spec.PlacementGroup)}
@@ -110,10 +108,9 @@ func overlayMetadata(data *types.RequestLaunchTemplateData, spec capacity.Launch
 	}
 }
 
-// overlayNetwork writes the interfaces for EFA. Otherwise it keeps a template's interfaces for the
-// same instance type, and only its security groups for another type: the number of network cards
-// goes with the type. EC2 refuses security groups together with interfaces, so they go into the
-// interfaces.
+// overlayNetwork writes the interfaces for EFA. Otherwise it keeps a template's interfaces for the same instance type,
+// and only its security groups for another type: the number of network cards goes with the type. EC2 refuses security
+// groups together with interfaces, so they go into the interfaces.
 func (c *Client) overlayNetwork(ctx context.Context, data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplateSpec, sameType bool) (err error) {
 	groups := data.SecurityGroupIds
 	for _, n := range data.NetworkInterfaces {

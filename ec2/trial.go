@@ -203,8 +203,7 @@ func (c *Client) TryTerminate(ctx context.Context, id string) error {
 	return tried(err, "asking to terminate "+id)
 }
 
-// DeniedAction is the action of EC2 or PCS that the caller has no permission for; "" if err is
-// something else.
+// DeniedAction is the action of EC2 or PCS that the caller has no permission for; "" if err is something else.
 func DeniedAction(err error) string {
 	var d *awsconfig.Denied
 	if errors.As(err, &d) {

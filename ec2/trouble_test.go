@@ -23,8 +23,7 @@ func explained(t *testing.T, ctx context.Context, c *Client) (words string, gene
 	return c.Explain(err)
 }
 
-// TestExplainGeneralTrouble: what every call would meet is one sentence with the remedy,
-// and the same one each time.
+// TestExplainGeneralTrouble: what every call would meet is one sentence with the remedy, and the same one each time.
 func TestExplainGeneralTrouble(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
 	refused := func(code string) func(*testing.T, *awssim.Sim) {

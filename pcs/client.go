@@ -1,10 +1,8 @@
-// Package pcs talks to AWS Parallel Computing Service: clusters, compute node groups and queues.
-// Its API uses the types of package capacity; no type of the AWS SDK leaves it. Callers decide what
-// to make, and from what.
+// Package pcs talks to AWS Parallel Computing Service: clusters, compute node groups and queues. Its API uses the types
+// of package capacity; no type of the AWS SDK leaves it. Callers decide what to make, and from what.
 //
-// A base name such as gpu stands for two compute node groups, the slots gpu-a and gpu-b: a node
-// group has one reservation at a time, and an update replaces its instances, so the next block gets
-// the free slot.
+// A base name such as gpu stands for two compute node groups, the slots gpu-a and gpu-b: a node group has one
+// reservation at a time, and an update replaces its instances, so the next block gets the free slot.
 //
 // Client reads, Provisioner changes. Only what carries our tag is changed (R9).
 package pcs
@@ -62,8 +60,7 @@ var ErrAtWork = errors.New("PCS is at work on it")
 // ErrNotOurs is returned for things without our tag.
 var ErrNotOurs = errors.New("it does not carry our tag")
 
-// Code is the name of AWS's exception, verbatim ("ConflictException"); "" if err
-// holds no answer of AWS.
+// Code is the name of AWS's exception, verbatim ("ConflictException"); "" if err holds no answer of AWS.
 func Code(err error) string {
 	var answer smithy.APIError
 	if errors.As(err, &answer) {
@@ -87,9 +84,8 @@ func inConflict(err error) bool {
 // Calls that PCS can refuse because of a quota or of their parameters.
 var changing = []string{"CreateComputeNodeGroup", "UpdateComputeNodeGroup", "CreateQueue", "UpdateQueue", "UpdateCluster"}
 
-// Remedies are PCS's exceptions that our calls can meet and that need a person;
-// `pcs-capacity explain CODE` shows them. If PCS fails after it has accepted a call, the reason is in the thing's errorInfo
-// instead.
+// Remedies are PCS's exceptions that our calls can meet and that need a person; `pcs-capacity explain CODE` shows them.
+// If PCS fails after it has accepted a call, the reason is in the thing's errorInfo instead.
 var Remedies = []awsconfig.Remedy{
 	{Code: "ValidationException", Calls: changing, Means: "PCS does not take the request", Do: "change what the message names"},
 	{Code: "ServiceQuotaExceededException", Calls: changing, Means: "the cluster is full: 10 node groups, 10 queues, and as many nodes as its size allows",

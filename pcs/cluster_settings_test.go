@@ -9,8 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// Of the cluster's custom settings, of which PCS takes the whole list only, those stay that
-// are not meant.
+// Of the cluster's custom settings, of which PCS takes the whole list only, those stay that are not meant.
 func TestChangeClusterSettings(t *testing.T) {
 	a := newAccount(t)
 	for _, step := range []struct{ change, want map[string]string }{

@@ -23,11 +23,10 @@ type ConfigureRequest struct {
 	Dynamic  bool
 }
 
-// Configure fits an existing node group of ours to a reservation: purchase option, launch template,
-// subnets and scaling; image and instance profile stay. It reports whether it changed anything, and
-// waits until PCS is done. It leaves alone a group whose instances the change would replace
-// (ErrInUse), and any group without our tag (ErrNotOurs). It does not check that reservation and
-// group go together; capacity.Match does.
+// Configure fits an existing node group of ours to a reservation: purchase option, launch template, subnets and
+// scaling; image and instance profile stay. It reports whether it changed anything, and waits until PCS is done. It
+// leaves alone a group whose instances the change would replace (ErrInUse), and any group without our tag (ErrNotOurs).
+// It does not check that reservation and group go together; capacity.Match does.
 func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed bool, err error) {
 	cluster, err := p.PCS.Cluster(ctx, r.Cluster)
 	if err != nil {

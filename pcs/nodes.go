@@ -50,8 +50,7 @@ func (c *Client) GPUImageFor(ctx context.Context, architectures []string) (id, p
 // Role is a role of IAM.
 type Role struct{ Path, Name, ARN string }
 
-// Taken reports whether PCS accepts the role for nodes: AWS PCS User Guide, "IAM instance
-// profiles".
+// Taken reports whether PCS accepts the role for nodes: AWS PCS User Guide, "IAM instance profiles".
 func (r Role) Taken() bool {
 	return strings.HasPrefix(r.Name, "AWSPCS") || strings.HasPrefix(r.Path, "/aws-pcs/")
 }
@@ -99,8 +98,7 @@ func (c *Client) Registers(ctx context.Context, role Role, clusterARN string) (b
 	return false, nil
 }
 
-// boundary separates the parts of user data. It is fixed: the same user data makes the same launch
-// template.
+// boundary separates the parts of user data. It is fixed: the same user data makes the same launch template.
 const boundary = "==pcs-capacity=="
 
 // userDataTypes maps the beginnings of user data to MIME types, as cloud-init does (cloud-init
@@ -153,8 +151,7 @@ func archivePart(plain []byte) ([]byte, error) {
 	return fmt.Appendf(nil, "--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s\n", boundary, kind, plain), nil
 }
 
-// mimeType is the MIME type of user data, by its beginning; "" for user data that cloud-init would
-// ignore.
+// mimeType is the MIME type of user data, by its beginning; "" for user data that cloud-init would ignore.
 func mimeType(plain []byte) string {
 	for _, t := range userDataTypes {
 		if bytes.HasPrefix(plain, []byte(t.begins)) {

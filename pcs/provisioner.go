@@ -93,11 +93,10 @@ func (p Provisioner) until(ctx context.Context, what, name string, step func(to 
 	return fmt.Errorf("%s %s is still not as it should be; somebody else changes it too", what, name)
 }
 
-// EnsureNodeGroup creates or updates the node group of the wanted name, and waits until PCS is
-// done. It makes a group of ours anew that an earlier run could not create. wanted has the
-// cluster's id, and in Tags our mark and the reservation. It reports whether it changed anything. A
-// missing group is an error if it may not be created. A group whose instances the change would
-// replace is left alone (ErrInUse).
+// EnsureNodeGroup creates or updates the node group of the wanted name, and waits until PCS is done. It makes a group
+// of ours anew that an earlier run could not create. wanted has the cluster's id, and in Tags our mark and the
+// reservation. It reports whether it changed anything. A missing group is an error if it may not be created. A group
+// whose instances the change would replace is left alone (ErrInUse).
 func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (g NodeGroup, changed bool, err error) {
 	err = p.until(ctx, WhatNodeGroup, want.Name, func(to *Pace) (done bool, err error) {
 		var found bool
@@ -185,8 +184,7 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 	})
 }
 
-// AwaitNodeGroup waits until PCS has finished with the node group of the wanted name. It changes
-// nothing.
+// AwaitNodeGroup waits until PCS has finished with the node group of the wanted name. It changes nothing.
 func (p Provisioner) AwaitNodeGroup(ctx context.Context, want NodeGroup) (NodeGroup, error) {
 	g, found, err := p.settledGroup(ctx, &Pace{}, want.ClusterID, want.Name)
 	switch {

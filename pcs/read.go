@@ -31,8 +31,7 @@ func (c *Client) Clusters(ctx context.Context) ([]Cluster, error) {
 	return all, nil
 }
 
-// Cluster reads a cluster by name or id. An unknown cluster is an error with Code
-// ResourceNotFoundException.
+// Cluster reads a cluster by name or id. An unknown cluster is an error with Code ResourceNotFoundException.
 func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) {
 	out, err := c.api.GetCluster(ctx, &pcs.GetClusterInput{ClusterIdentifier: aws.String(nameOrID)})
 	if err == nil && out.Cluster == nil {
@@ -66,8 +65,7 @@ func (c *Client) Inventory(ctx context.Context, cluster string) (inv Inventory, 
 	return inv, err
 }
 
-// atOnce is how many things of one kind are read side by side. PCS publishes no rates; a cluster
-// has up to 10 of each.
+// atOnce is how many things of one kind are read side by side. PCS publishes no rates; a cluster has up to 10 of each.
 const atOnce = 10
 
 // sideBySide makes reads at once, and returns the first error in their order, not in time:
@@ -258,8 +256,7 @@ func failures(infos []types.ErrorInfo) Failures {
 // TemplateName is the name of the launch template of a slot.
 func TemplateName(cluster, slot string) string { return "pcs-capacity-" + cluster + "-" + slot }
 
-// PCS writes these on the instances of a node group: the ids of its cluster and of the
-// node group.
+// PCS writes these on the instances of a node group: the ids of its cluster and of the node group.
 const (
 	TagClusterID   = "aws:pcs:cluster-id"
 	TagNodeGroupID = "aws:pcs:compute-node-group-id"
@@ -294,8 +291,7 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map
 	return slots, err
 }
 
-// Busy reports whether PCS is at work on a queue, or on a compute node group. Of what is not there
-// it is not.
+// Busy reports whether PCS is at work on a queue, or on a compute node group. Of what is not there it is not.
 func (c *Client) Busy(ctx context.Context, cluster, queue, group string) (bool, error) {
 	q, _, err := c.Queue(ctx, cluster, queue)
 	if err != nil || q.Status.Changing() {

@@ -58,8 +58,7 @@ func newAccount(t *testing.T) *account {
 	return a
 }
 
-// addGroup makes a node group of ours for the open block, with its launch template, as
-// `pcs-capacity setup` does.
+// addGroup makes a node group of ours for the open block, with its launch template, as `pcs-capacity setup` does.
 func (a *account) addGroup(name string) {
 	a.Helper()
 	compute := a.group("compute")

@@ -7,8 +7,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// All slots of a cluster are read in one go, whatever their number: one list, and the
-// tags of those that are asked for.
+// All slots of a cluster are read in one go, whatever their number: one list, and the tags of those that are asked for.
 func TestSlots(t *testing.T) {
 	a := newAccount(t)
 	for _, name := range []string{"gpu-a", "gpu-b", "other-a"} {

@@ -246,9 +246,8 @@ func containsAll(all, some []string) bool {
 // typeSettings describe the hardware of a node, so they go with its instance type.
 var typeSettings = []string{"CpuSpecList", "MemSpecLimit", "Parameters", "RealMemory", "Sockets"}
 
-// Gres is a setting that PCS takes only together with records of gres.conf (gresCustomSettings),
-// which the SDK does not have. Without both, PCS describes the GPUs of a type itself: AWS PCS User
-// Guide, "Configuring custom GRES settings".
+// Gres is a setting that PCS takes only together with records of gres.conf (gresCustomSettings), which the SDK does not
+// have. Without both, PCS describes the GPUs of a type itself: AWS PCS User Guide, "Configuring custom GRES settings".
 const Gres = "Gres"
 
 // SettingsFor are the group's Slurm settings that suit nodes of an instance type, never Gres;

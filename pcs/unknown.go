@@ -54,9 +54,8 @@ func collectUnknown[T any](member string, names *[]string, kept map[string]json.
 	}
 }
 
-// unknownIn names the members of a JSON value that are set and that an SDK type has no field for.
-// Its fields have the names on the wire but for the first letter. Lists and maps of structures are
-// searched as well.
+// unknownIn names the members of a JSON value that are set and that an SDK type has no field for. Its fields have the
+// names on the wire but for the first letter. Lists and maps of structures are searched as well.
 func unknownIn(t reflect.Type, value json.RawMessage, path string) []string {
 	var names []string
 	switch t.Kind() {

@@ -118,8 +118,11 @@ func Find(given string) string {
 	return SystemPath
 }
 
-// Partition finds a partition by name.
+// Partition finds a partition by name. Where c is nil there is none.
 func (c *Config) Partition(name string) (capacity.PartitionSettings, bool) {
+	if c == nil {
+		return capacity.PartitionSettings{}, false
+	}
 	for _, p := range c.Partitions {
 		if p.Name == name {
 			return p, true

@@ -253,8 +253,7 @@ func (w *account) fault(f awssim.Fault) {
 	}
 }
 
-// buyNextWeek buys 4 × p5.48xlarge in use2-az1 that open in 8 days, and waits for the
-// payment.
+// buyNextWeek buys 4 × p5.48xlarge in use2-az1 that open in 8 days, and waits for the payment.
 func (w *account) buyNextWeek() string {
 	w.Helper()
 	buyer, err := ec2.New(w.Context(), ec2.Options{}) // one client searches a few times a minute

@@ -12,6 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // withSettings gives the world settings with these partitions.
@@ -155,5 +156,188 @@ func TestWhatIsKept(t *testing.T) {
 	want := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.CapacityBlock, SubnetIDs: []string{"a", "b"}, ReservationIDs: []string{"cr-1", "cr-2"}, MaxNodes: 4, InstanceType: "p5.48xlarge"}
 	if diff := cmp.Diff(want, merge(entry, &wanted{partition: with})); diff != "" {
 		t.Errorf("an entry with one more reservation (-want +got):\n%s", diff)
+	}
+}
+
+// Nobody has to name the node group to copy from where one is meant.
+func TestLikeIsFound(t *testing.T) {
+	group := func(name, instanceType string, tags map[string]string) pcs.NodeGroup {
+		return pcs.NodeGroup{ID: "pcs_" + name, Name: name, Status: pcs.Active, InstanceTypes: []string{instanceType}, Tags: tags}
+	}
+	ours := map[string]string{capacity.TagCluster: ourMark}
+	cpu, login := group("cpu", "c7i.4xlarge", nil), group("login", "c7i.large", nil)
+	gone := group("old", "p5.48xlarge", nil)
+	gone.Status = pcs.Deleting
+	for name, c := range map[string]struct {
+		groups []pcs.NodeGroup
+		ask    func(*Request)
+		like   string
+		why    string
+		fix    string
+	}{
+		"the only one":             {groups: []pcs.NodeGroup{cpu}, like: "cpu", why: "the only other node group"},
+		"beside one that goes":     {groups: []pcs.NodeGroup{cpu, gone}, like: "cpu", why: "the only other node group"},
+		"one of the family":        {groups: []pcs.NodeGroup{cpu, login, group("p5", "p5.48xlarge", nil)}, like: "p5", why: "the only one of its family"},
+		"a pair of ours is one":    {groups: []pcs.NodeGroup{cpu, login, group("far-a", "p5.48xlarge", ours), group("far-b", "p5.48xlarge", ours)}, like: "far-a", why: "the only one of its family"},
+		"p5en is another family":   {groups: []pcs.NodeGroup{login, cpu, group("p5en", "p5en.48xlarge", nil)}, like: "cpu", why: "the only one with a queue"},
+		"login nodes have none":    {groups: []pcs.NodeGroup{login, cpu}, like: "cpu", why: "the only one with a queue"},
+		"the other slot":           {groups: []pcs.NodeGroup{cpu, login, group("gpu-b", "p5.48xlarge", ours)}, like: "gpu-b"},
+		"several":                  {groups: []pcs.NodeGroup{group("one", "p5.48xlarge", nil), group("two", "p5.4xlarge", nil)}, fix: "give --like with one of one, two"},
+		"none":                     {},
+		"one is named":             {groups: []pcs.NodeGroup{cpu, login}, ask: func(r *Request) { r.Like = "login" }, like: "login"},
+		"names of others' slots":   {groups: []pcs.NodeGroup{cpu, group("gpu-a", "p5.48xlarge", nil)}, like: "cpu", why: "the only other node group"},
+		"without a family to tell": {groups: []pcs.NodeGroup{group("one", "p4d.24xlarge", nil), group("two", "p4d.24xlarge", nil)}, fix: "give --like with one of one, two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := askFor(now1)
+			if r.Like = ""; c.ask != nil {
+				c.ask(&r)
+			}
+			in := inspection{request: r, reservation: blockOf(now1, 0, 5)}
+			in.inv = pcs.Inventory{Cluster: pcs.Cluster{Name: ourMark}, Groups: c.groups, Queues: []pcs.Queue{{Name: "cpu", GroupIDs: []string{"pcs_cpu"}}}}
+			in.nameSlots()
+			in.chooseLike()
+			if in.like.Name != c.like || in.likeFound != c.why {
+				t.Errorf("like %q, found as %q", in.like.Name, in.likeFound)
+			}
+			fix := ""
+			for _, p := range in.problems {
+				fix += p.Fix
+			}
+			if fix != c.fix {
+				t.Errorf("fix %q", fix)
+			}
+		})
+	}
+	in := inspection{request: askFor(now1), unattended: true, inv: pcs.Inventory{Groups: []pcs.NodeGroup{cpu}}}
+	in.request.Like = ""
+	in.nameSlots()
+	if in.chooseLike(); in.like.Name != "" {
+		t.Errorf("a roll over copies from %s", in.like.Name)
+	}
+}
+
+func TestClusterOfHost(t *testing.T) {
+	clusters := []pcs.Cluster{{ID: "pcs_1", Name: "ml"}, {ID: "pcs_2", Name: "Chem"}}
+	for _, c := range []struct{ slurm, id, name, from string }{
+		{"", "", "", ""},
+		{"other", "pcs_9", "", ""},
+		{"chem", "", "Chem", "ClusterName"},
+		{"PCS_1", "", "ml", "ClusterName"},
+		{"chem", "pcs_1", "ml", "tag aws:pcs:cluster-id"},
+	} {
+		if name, from := clusterOfHost(clusters, c.slurm, c.id); name != c.name || !strings.HasPrefix(from, c.from) || (from == "") != (c.from == "") {
+			t.Errorf("%+v: %q %q", c, name, from)
+		}
+	}
+}
+
+func TestNodeGroupOfAQueue(t *testing.T) {
+	with := func(names ...string) *config.Config {
+		p := capacity.PartitionSettings{Name: "gpu"}
+		for _, name := range names {
+			p.Groups = append(p.Groups, capacity.GroupSettings{Name: name})
+		}
+		return &config.Config{Partitions: []capacity.PartitionSettings{p}}
+	}
+	for _, c := range []struct {
+		cfg  *config.Config
+		want string
+	}{{nil, "gpu"}, {&config.Config{}, "gpu"}, {with("big"), "big"}, {with("big", "gpu"), "gpu"}, {with("one", "two"), ""}} {
+		got, err := NodeGroupOf(c.cfg, "gpu")
+		if got != c.want || (err != nil) != (c.want == "") {
+			t.Errorf("%v: %q, %v", c.cfg, got, err)
+		}
+	}
+}
+
+func TestMissingCluster(t *testing.T) {
+	two := []pcs.Cluster{{Name: "ml"}, {Name: "chem"}}
+	for _, c := range []struct {
+		name     string
+		clusters []pcs.Cluster
+		unread   error
+		sentence string
+		fix      string
+	}{
+		{"", two, nil, "no cluster is given", "name it with --cluster: ml, chem"},
+		{"mp", two, nil, `there is no PCS cluster "mp" in us-east-2 (Gone)`, "use one of ml, chem"},
+		{"", nil, nil, "no cluster is given", "check --region; there is no PCS cluster in us-east-2. For Slurm that you run yourself add --provider ec2"},
+		{"", nil, errNoFence, "no cluster is given", "name one with --cluster; which there are is not known: " + errNoFence.Error()},
+	} {
+		if p := missingCluster(c.name, "us-east-2", "Gone", c.clusters, c.unread); p.Sentence != c.sentence || p.Fix != c.fix {
+			t.Errorf("%+v: %s; %s", c, p.Sentence, p.Fix)
+		}
+	}
+}
+
+// TestUsersOfTheReservation counts who else has instances of a reservation, or is set up for them, each once.
+func TestUsersOfTheReservation(t *testing.T) {
+	instances := func(n int, tags ...string) func(*inspection) {
+		one := capacity.Instance{Tags: map[string]string{}}
+		for i := 0; i < len(tags); i += 2 {
+			one.Tags[tags[i]] = tags[i+1]
+		}
+		return func(in *inspection) {
+			for range n {
+				in.inside = append(in.inside, one)
+			}
+		}
+	}
+	own := func(g capacity.GroupSettings, running int) func(*inspection) {
+		return func(in *inspection) {
+			g.Name, g.MaxNodes = "own", 3
+			p := config.NewPartition("own", capacity.ProviderEC2, g)
+			p.File = "FILE"
+			in.request.Config = &config.Config{Partitions: []capacity.PartitionSettings{p}}
+			in.reservation.Tags = map[string]string{"team": "nlp"}
+			instances(running, capacity.TagCluster, ourMark, capacity.TagPartition, "own")(in)
+		}
+	}
+	group := func(name string, queues ...string) func(*inspection) {
+		return func(in *inspection) {
+			in.inv.Groups = append(in.inv.Groups, pcs.NodeGroup{ID: "pcs_9", Name: name, Max: 4, Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagReservation: now1}})
+			for _, q := range queues {
+				in.inv.Queues = append(in.inv.Queues, pcs.Queue{Name: q, GroupIDs: []string{"pcs_9"}})
+			}
+			instances(2, pcs.TagNodeGroupID, "pcs_9", pcs.TagClusterID, "pcs_ml")(in)
+		}
+	}
+	for name, c := range map[string]struct {
+		seen       func(*inspection)
+		ask        Request
+		who, fix   string
+		own        int
+		warns, not string
+	}{
+		"nobody":                         {seen: func(*inspection) {}},
+		"another queue's node group":     {seen: group("big-a", "big"), who: "4 by compute node group big-a of queue big", fix: "free it first: pcs-capacity teardown --queue big --node-group big-a"},
+		"a node group of two queues":     {seen: group("big-a", "big", "x"), who: "4 by compute node group big-a of queue big, x", fix: "choose another reservation, or free it there first"},
+		"its own slot":                   {seen: group("gpu-b", "gpu")},
+		"its own nodes, self-managed":    {ask: askForOnEC2(now1), seen: instances(2, capacity.TagCluster, ourMark, capacity.TagPartition, "gpu"), own: 2},
+		"nodes of another cluster":       {seen: instances(3, capacity.TagCluster, "linux", capacity.TagPartition, "gpu"), who: "3 by partition gpu of cluster linux", fix: "give --max-nodes 1 or less"},
+		"nodes of another PCS cluster":   {seen: instances(1, pcs.TagClusterID, "pcs_f", pcs.TagNodeGroupID, "pcs_e"), who: "1 by PCS cluster pcs_f"},
+		"instances of nobody":            {seen: instances(1), who: "1 by instances without a tag of ours or of PCS"},
+		"another entry, by id":           {seen: own(capacity.GroupSettings{ReservationIDs: []string{now1}}, 2), who: `3 by partition "own" of FILE`},
+		"another entry, by tag":          {seen: own(capacity.GroupSettings{Select: &capacity.Select{Tags: map[string]string{"team": "nlp"}}}, 0), who: `3 by partition "own" of FILE`},
+		"another entry, that does not":   {seen: own(capacity.GroupSettings{ReservationIDs: []string{next1}}, 0)},
+		"instances that are not shown":   {seen: func(in *inspection) { in.reservation.Available = 1 }, warns: "3 instances of reservation " + now1 + " are taken by what this account does not see"},
+		"a host that failed, and others": {seen: func(in *inspection) { in.reservation.Available, in.reservation.Unhealthy = 2, 2 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.ask.Queue == "" {
+				c.ask = askFor(now1)
+			}
+			in := newWorld().see(c.ask)
+			c.seen(&in)
+			in.addUsers()
+			if _, who := in.taken(); who != c.who || in.slots[0].instances != c.own || !strings.HasPrefix(strings.Join(in.warnings, ""), c.warns) || (c.warns == "") != (in.warnings == nil) {
+				t.Errorf("used by %q, %d of its own, warnings %q", who, in.slots[0].instances, in.warnings)
+			}
+			in.checkUsers(&wanted{partition: capacity.GroupSettings{MaxNodes: 4}})
+			if got := codesOf(in.problems); got != "" && (got != "reservation-in-use" || !strings.HasPrefix(in.problems[0].Fix, c.fix)) || (got == "") != (c.who == "") {
+				t.Errorf("%v", in.problems)
+			}
+		})
 	}
 }

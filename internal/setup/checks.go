@@ -1,7 +1,9 @@
 package setup
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,13 +36,11 @@ func (in *inspection) checkAsked() {
 // checkBound compares the reservation with what its node group is bound to: one instance type, one kind of
 // reservation, and what the settings select.
 func (in *inspection) checkBound() {
-	if c := in.request.Config; c != nil {
-		for _, p := range c.Partitions {
-			if p.Name != in.request.Queue && groupOf(p, in.request.NodeGroup).Name != "" {
-				in.problem(capacity.NodeGroupName, "choose another --node-group", "node_group %q is already in partition %q of %s",
-					in.request.NodeGroup, p.Name, p.File)
-				return
-			}
+	for _, p := range in.partitions() {
+		if p.Name != in.request.Queue && groupOf(p, in.request.NodeGroup).Name != "" {
+			in.problem(capacity.NodeGroupName, "choose another --node-group", "node_group %q is already in partition %q of %s",
+				in.request.NodeGroup, p.Name, p.File)
+			return
 		}
 	}
 	if r, has := in.reservation, in.instanceType(); has != r.InstanceType {
@@ -105,8 +105,7 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 			}
 		}
 		if m.Code == capacity.WrongSize && in.joins() {
-			in.warn(
-				"reservation %s has %d instances, and node group %s has up to %d nodes: sync keeps jobs off the last ones",
+			in.warn("reservation %s has %d instances, and node group %s has up to %d nodes: sync keeps jobs off the last ones",
 				in.reservation.ID, in.reservation.Size(), g.Name, g.MaxNodes)
 			continue
 		}
@@ -135,10 +134,9 @@ func (in *inspection) checkPurchaseOption() {
 	r, g := in.reservation, in.entry()
 	var has []string
 	for _, other := range in.others {
-		if other.ID == r.ID || !slices.Contains(g.ReservationIDs, other.ID) && !g.Select.Matches(other) {
-			continue
+		if other.ID != r.ID && (slices.Contains(g.ReservationIDs, other.ID) || g.Select.Matches(other)) {
+			has = append(has, other.ID)
 		}
-		has = append(has, other.ID)
 	}
 	selected := g.Select.Matches(r)
 	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (len(has) > 0 || selected || !g.PurchaseOption.Reserved()) {
@@ -164,43 +162,41 @@ func forWhat(has []string) string {
 	return " for " + strings.Join(has, ", ")
 }
 
-// entry returns the node group of the settings; zero if they do not have it.
-func (in *inspection) entry() capacity.GroupSettings {
+// partitions are those of the settings, settings is that of the queue, entry its node group; zero if the settings do
+// not have it.
+func (in *inspection) partitions() []capacity.PartitionSettings {
 	if in.request.Config == nil {
-		return capacity.GroupSettings{}
+		return nil
 	}
+	return in.request.Config.Partitions
+}
+
+func (in *inspection) settings() capacity.PartitionSettings {
 	p, _ := in.request.Config.Partition(in.request.Queue)
-	return groupOf(p, in.request.NodeGroup)
+	return p
+}
+
+func (in *inspection) entry() capacity.GroupSettings {
+	return groupOf(in.settings(), in.request.NodeGroup)
 }
 
 // instanceType returns the type that the node group is bound to: PCS never changes the type of a
 // group, and an entry of the settings has one type.
 func (in *inspection) instanceType() string {
 	for _, slot := range in.slots {
-		if slot.ours && len(slot.group.InstanceTypes) > 0 &&
-			slot.group.InstanceTypes[0] != in.reservation.InstanceType {
+		if slot.ours && len(slot.group.InstanceTypes) > 0 && slot.group.InstanceTypes[0] != in.reservation.InstanceType {
 			return slot.group.InstanceTypes[0]
 		}
 	}
-	if in.request.Config != nil {
-		for _, p := range in.request.Config.Partitions {
-			for _, g := range p.Groups {
-				if g.Name == in.request.NodeGroup {
-					return g.InstanceType
-				}
-			}
-		}
-	}
-	return in.reservation.InstanceType
+	return cmp.Or(in.entry().InstanceType, in.reservation.InstanceType)
 }
 
 func (in *inspection) checkQuotas(want *wanted, slot slotState) {
 	if in.onEC2() {
 		return
 	}
-	groups, nodes := 0, want.group.Max
+	groups, nodes := len(in.inv.Groups), want.group.Max
 	for _, g := range in.inv.Groups {
-		groups++
 		if g.Name != want.group.Name {
 			nodes += g.Max
 		}
@@ -243,10 +239,188 @@ func (in *inspection) checkUnused(slot slotState, compared pcs.Comparison) {
 
 // checkFamiliar warns about instance types that AWS does not document for PCS.
 func (in *inspection) checkFamiliar() {
-	family, _, _ := strings.Cut(in.reservation.InstanceType, ".")
 	documented := capacity.FamiliesOfPCS()
-	if in.reservation.Kind.Bought() && !slices.Contains(documented, family) {
+	if in.reservation.Kind.Bought() && !slices.Contains(documented, family(in.reservation.InstanceType)) {
 		in.warn("PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so",
 			strings.Join(documented, ", "), in.reservation.InstanceType)
 	}
+}
+
+// maxUserData is EC2's limit in bytes, before it is encoded.
+const maxUserData = 16 << 10
+
+// checkLaunch finds missing parts of a launch, and parts that EC2 would refuse: most pass in a launch
+// template, and then every launch fails.
+func (in *inspection) checkLaunch() {
+	// Where --like names nothing, all that it would have is missing, too.
+	copies := !slices.ContainsFunc(in.problems, func(m capacity.Problem) bool { return m.Code == capacity.LikeUnknown })
+	if copies && in.ami() == "" && in.request.AMI == "" {
+		in.problem(capacity.BadImage, "give --ami, or --like with "+in.likeWhat()+" that has one",
+			"no image is given for the nodes")
+	}
+	if copies && !in.onEC2() && in.profile() == "" {
+		in.problem(capacity.InstanceProfile, "give --like with a node group that has one",
+			"no instance profile is given for the nodes")
+	}
+	if copies && len(in.source.SecurityGroupIDs) == 0 {
+		in.problem(capacity.SecurityGroups, "give --like with "+in.likeWhat()+" that has some",
+			"no security group is given for the nodes")
+	}
+	if n := len(in.userData); n > maxUserData {
+		in.problem(capacity.BadUserData, "let it fetch the rest from Amazon S3",
+			"the user data has %d bytes as a MIME multi-part archive; EC2 takes %d", n, maxUserData)
+	}
+	if in.names.noPlacementGroup {
+		in.problem(capacity.PlacementGroup, "use another reservation",
+			"reservation %s takes launches in placement group %q only, which this account does not have",
+			in.reservation.ID, in.reservation.PlacementGroup)
+	}
+}
+
+// checkSubnets finds requested subnets that cannot be used.
+func (in *inspection) checkSubnets() {
+	fix := "name subnets of the cluster's VPC with --subnet-ids"
+	if in.onEC2() {
+		fix = fmt.Sprintf("name subnets of one VPC in %s with --subnet-ids", in.reservation.AZID)
+		if len(in.subnetsOnEC2()) == 0 {
+			in.problem(capacity.NoSubnets, fix, "no subnet is given for the nodes")
+		}
+	}
+	if there := in.subnetsThere(); len(there) > 0 {
+		fix = quoted("give --subnet-ids", there)
+	}
+	if ids := in.network.unknown; len(ids) > 0 {
+		in.problem(capacity.SubnetUnknown, fix, "EC2 has no subnet %s in %s", strings.Join(ids, ", "), in.region)
+	}
+	if ids := in.network.elsewhere; len(ids) > 0 {
+		in.problem(capacity.SubnetVPC, fix, "subnet %s is outside the VPC %s", strings.Join(ids, ", "), in.vpcWord())
+	}
+}
+
+// checkAddresses compares free addresses with the nodes that do not run yet.
+func (in *inspection) checkAddresses(want *wanted, slot slotState) {
+	free, there := slot.instances, []string{}
+	for _, s := range in.launchSubnets() {
+		free, there = free+s.Free/in.addressesPerNode(), append(there, s.ID)
+	}
+	if len(there) > 0 && free < want.partition.MaxNodes {
+		fix := "use a larger subnet, free some addresses, or give a smaller --max-nodes"
+		if n := in.addressesPerNode(); n > 1 {
+			fix += fmt.Sprintf("; a node takes %d addresses, and one with --efa efa-only", n)
+		}
+		in.problem(capacity.Addresses, fix, "subnet %s has free addresses for %d nodes, but there are to be %d",
+			strings.Join(there, ", "), max(free, 0), want.partition.MaxNodes)
+	}
+}
+
+// checkUnknown refuses changes that would lose settings unknown to this program, and warns about
+// settings that are not copied. Slurm settings of an existing node group are never changed.
+func (in *inspection) checkUnknown(want *wanted, slot slotState, template, group, queue Step) {
+	if g := slot.group; slot.ours && !slot.failed() && g.TemplateID == "" {
+		in.problem(capacity.UnknownSettings, "choose another --node-group, or delete it in PCS",
+			"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
+		return
+	}
+	switch group.Verb {
+	case Update:
+		in.mayLose("node group", slot.name, slot.group.LostBy(wantedGroup(want, slot, template)))
+	case Replace:
+		in.mayLose("node group", slot.name, slot.group.Unknown)
+	}
+	if q, found := in.inv.Queue(queue.Name); found && queue.Verb == Update {
+		in.mayLose("queue", q.Name, q.LostBy(want.queueWith(q, nil)))
+	}
+	if slot.group != nil && !slot.failed() || in.like.ID == "" {
+		return
+	}
+	if names := in.like.Unknown; len(names) > 0 {
+		in.warn("node group %s has settings that this version of pcs-capacity does not know; they are not copied: %s",
+			in.like.Name, strings.Join(names, ", "))
+	}
+	if gres := in.like.SlurmSettings[pcs.Gres]; gres != "" {
+		in.warn("%s=%s of %s is not copied: it needs records of gres.conf, which this version cannot write; PCS describes the GPUs of %s itself",
+			pcs.Gres, gres, in.like.Name, in.reservation.InstanceType)
+	}
+	if _, dropped := in.like.SettingsFor(in.reservation.InstanceType); len(dropped) > 0 {
+		in.warn("Slurm settings of %s describe %s and are not copied: %s", in.like.Name,
+			strings.Join(in.like.InstanceTypes, ", "), strings.Join(dropped, ", "))
+	}
+}
+
+// lifecycleActions returns the lifecycle actions of the nodes: of the node group named by --like,
+// else of the slot changed last. Thus a change of one slot reaches the other.
+func (in *inspection) lifecycleActions() pcs.LifecycleActions {
+	from := in.like
+	if in.request.Like == "" {
+		for _, slot := range in.slots {
+			if slot.ours && !slot.failed() && slot.group.Modified.After(from.Modified) {
+				from = *slot.group
+			}
+		}
+	}
+	return from.Actions
+}
+
+func (in *inspection) mayLose(what, name string, lost []string) {
+	if len(lost) > 0 {
+		in.problem(capacity.UnknownSettings, "change it in PCS",
+			"%s %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s",
+			what, name, strings.Join(lost, ", "))
+	}
+}
+
+// lock is Slurm's setting of a queue that lets accounts in: the submit filter only tells users, this keeps them out.
+const lock = "AllowAccounts"
+
+// allowAccounts are the accounts that Slurm shall let into the queue: those of the
+// partition's settings, else those asked for.
+func (in *inspection) allowAccounts() []string {
+	if p := in.settings(); len(p.AllowAccounts) > 0 {
+		return p.AllowAccounts
+	}
+	return in.request.AllowAccounts
+}
+
+func (in *inspection) checkAccounts() {
+	asked, has := in.request.AllowAccounts, in.allowAccounts()
+	if len(asked) > 0 && !sameSet(asked, has) {
+		in.problem(capacity.AllowAccounts, "change allow_accounts in "+in.settings().File+", and leave out --allow-accounts",
+			"partition %q lets accounts %s in, not %s", in.request.Queue, strings.Join(has, ","), strings.Join(asked, ","))
+	}
+}
+
+// queueSettings returns the wanted Slurm settings of the queue. now are those that it
+// has; the same accounts in another order are left as they are.
+func (w *wanted) queueSettings(now map[string]string) map[string]string {
+	switch {
+	case len(w.allowAccounts) == 0:
+		return nil
+	case sameAccounts(now[lock], w.allowAccounts):
+		return map[string]string{lock: now[lock]}
+	}
+	return map[string]string{lock: strings.Join(w.allowAccounts, ",")}
+}
+
+// sameAccounts compares as Slurm does, which does not tell capital letters apart.
+func sameAccounts(list string, accounts []string) bool {
+	lower := func(names []string) []string {
+		set := map[string]bool{}
+		for _, name := range names {
+			set[strings.ToLower(strings.TrimSpace(name))] = true
+		}
+		return slices.Sorted(maps.Keys(set))
+	}
+	return list != "" && slices.Equal(lower(strings.Split(list, ",")), lower(accounts))
+}
+
+// addLock adds the lock to the step, and reports whether it changes.
+func (s *Step) addLock(q pcs.Queue, want *wanted) bool {
+	to := want.queueSettings(q.SlurmSettings)[lock]
+	now := q.SlurmSettings[lock]
+	if to != "" && now != to && q.ID != "" {
+		s.add(lock, cmp.Or(now, "none")+" → "+to)
+		return true
+	}
+	s.add(lock, to)
+	return false
 }

@@ -1,8 +1,12 @@
 package setup
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -62,9 +68,8 @@ func TestStepsCarryTheirData(t *testing.T) {
 	}
 }
 
-// TestSetupIsKilledAnywhere ends setup after each of its steps, in each of several worlds: never is
-// a node group in the queue without settings and fence, and the same command goes on from there to
-// the same end.
+// TestSetupIsKilledAnywhere ends setup after each of its steps, in each of several worlds: never is a node group in the
+// queue without settings and fence, and the same command goes on from there to the same end.
 func TestSetupIsKilledAnywhere(t *testing.T) {
 	bigger := askFor(now1)
 	bigger.MaxNodes = 2
@@ -180,5 +185,266 @@ func TestDecisionsArePure(t *testing.T) {
 		if after := fmt.Sprintf("%+v", seen); after != before || seen.problems[:2][1].Code != "" {
 			t.Errorf("teardown changed what it was given:\n%s\n%s", before, after)
 		}
+	}
+}
+
+// slotsNow is a Slurm with one slot, and a list of what it was told.
+type slotsNow struct {
+	slot SlurmSlot
+	told []string
+}
+
+func (s *slotsNow) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]SlurmSlot, int, error) {
+	found := map[string]SlurmSlot{}
+	for name := range nodes {
+		found[name] = s.slot
+	}
+	return found, 0, nil
+}
+
+func (s *slotsNow) Drain(_ context.Context, nodes []string, reason string) error {
+	s.told = append(s.told, "drain "+strings.Join(nodes, ",")+": "+reason)
+	return nil
+}
+
+func (s *slotsNow) DeleteReservation(_ context.Context, name string) error {
+	s.told = append(s.told, "delete "+name)
+	return nil
+}
+
+// TestStepsOnFiles makes the changes of settings, and those in Slurm that go with them: what has changed since the
+// plan was made is left as it is.
+func TestStepsOnFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "etc", "config.toml")
+	file := config.PartitionPath(path, "gpu")
+	group := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{now1}, MaxNodes: 4}
+	part := config.NewPartition("gpu", capacity.ProviderPCS, group)
+	slurm := &slotsNow{slot: SlurmSlot{Nodes: []string{"gpu-a-1"}}}
+	w := clients{Slurm: slurm}
+	settings := func() *config.Config {
+		t.Helper()
+		c, err := config.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	has := func() capacity.PartitionSettings {
+		t.Helper()
+		p, _ := settings().Partition("gpu")
+		return p
+	}
+	place := config.Place{Region: "us-east-2", Cluster: ourMark, ClusterFrom: "the only one"}
+	for range 2 { // the second finds the file of the first
+		if err := writeSettings(w, path, place); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place.Cluster = "other"
+	if err := writeSettings(w, path, place); !errors.Is(err, errChanged) || settings().Cluster != ourMark {
+		t.Errorf("settings of another cluster: %v", err)
+	}
+
+	if err := writePartition(w, path, file, nil, part); err != nil || !slices.Equal(has().Groups[0].ReservationIDs, []string{now1}) {
+		t.Fatal(err)
+	}
+	if err := writePartition(w, path, file, nil, part); !errors.Is(err, errChanged) {
+		t.Errorf("a partition that has come meanwhile: %v", err)
+	}
+	was, bigger := has(), has()
+	group.MaxNodes = 8
+	bigger.Groups = []capacity.GroupSettings{group}
+	if err := writePartition(w, path, file, &was, bigger); err != nil || has().Groups[0].MaxNodes != 8 {
+		t.Errorf("an update: %v", err)
+	}
+	if err := writePartition(w, path, file, &was, bigger); !errors.Is(err, errChanged) {
+		t.Errorf("an update of what has changed meanwhile: %v", err)
+	}
+
+	// Of the fences, those go that are there now.
+	slurm.slot.Reservations = []string{"fence-1", "fence-2"}
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := state.Dir(dir).Create(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := settings()
+	cfg.StateDir = dir
+	going := remains{request: TeardownRequest{Queue: "gpu", Config: cfg}, slots: []slotState{{name: "gpu-a"}}}
+	if err := going.forget(t.Context(), w, &settingsChange{before: was, ours: true}); !errors.Is(err, errChanged) || len(slurm.told) > 0 || len(has().Groups) != 1 {
+		t.Errorf("settings that have changed meanwhile: %v, told %v", err, slurm.told)
+	}
+	fresh := &settingsChange{before: has(), ours: true}
+	unlock, err := state.Dir(dir).Lock(t.Context(), state.PassLock, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := going.forget(ctx, w, fresh); err == nil || len(has().Groups) != 1 || len(slurm.told) > 0 {
+		t.Errorf("beside a pass of sync: %v, told %v", err, slurm.told)
+	}
+	unlock()
+	for range 2 { // the second finds nothing but fences
+		if err := going.forget(t.Context(), w, fresh); err != nil || !slices.Equal(slurm.told, []string{"delete fence-1", "delete fence-2"}) {
+			t.Errorf("%v, told %v", err, slurm.told)
+		}
+		if _, err := os.Stat(file); !os.IsNotExist(err) {
+			t.Errorf("the file stays: %v", err)
+		}
+		slurm.told = nil
+	}
+
+	// Jobs that start before the nodes are drained keep all that follows from being done.
+	nodes := []string{"gpu-a-1"}
+	slurm.slot.Jobs = []string{"12"}
+	if err := drain(t.Context(), w, "gpu", "gpu-a", nodes, false); !errors.Is(err, ErrJobsRun) || !strings.Contains(err.Error(), "12 started on gpu-a meanwhile") || !slices.Equal(slurm.told, []string{"drain gpu-a-1: pcs-capacity teardown"}) {
+		t.Errorf("%v, told %v", err, slurm.told)
+	}
+	if err := drain(t.Context(), w, "gpu", "gpu-a", nodes, true); err != nil {
+		t.Errorf("by force: %v", err)
+	}
+}
+
+// TestSlotsInSlurm has what Slurm says of slots: nodes by their names or by a list, in partitions alone
+// where Slurm hides them; jobs that have nodes; reservations that are ours; the fence for a block.
+func TestSlotsInSlurm(t *testing.T) {
+	guard := func(kind capacity.GuardKind, slot string) capacity.SlurmReservation {
+		return capacity.SlurmReservation{Name: capacity.Guard{Kind: kind, Slot: slot, Block: now1, Owner: "0a1b2c3d"}.String(), Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}
+	}
+	copied := guard(capacity.GuardFence, "gpu-a")
+	copied.Users = []string{"ann"}
+	seen := SlurmSeen{
+		Nodes:        []capacity.Node{{Name: "gpu-a-1"}, {Name: "gpu-b-1"}, {Name: "rack7"}, {Name: "cpu-1"}},
+		Partitions:   []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-a-1", "gpu-a-2"}}},
+		Reservations: []capacity.SlurmReservation{guard(capacity.GuardFence, "gpu-a"), guard(capacity.GuardSurplus, "gpu-b"), copied, {Name: "gpu-a-scheduled"}},
+		Jobs: []capacity.Job{{Shown: "1", State: "RUNNING", Nodes: []string{"gpu-a-2"}}, {Shown: "2", State: "COMPLETED", Nodes: []string{"gpu-a-1"}},
+			{Shown: "3", State: "PENDING", Partition: "gpu"}, {Shown: "4", State: "PENDING", Partition: "cpu"}, {Shown: "5_1", State: "RUNNING", Nodes: []string{"rack7", "cpu-1"}}},
+	}
+	slots, waiting := seen.Slots("gpu", map[string][]string{"gpu-a": nil, "gpu-b": nil, "rack": {"rack7"}})
+	want := map[string]SlurmSlot{
+		"gpu-a": {Nodes: []string{"gpu-a-1", "gpu-a-2"}, Jobs: []string{"1"}, Reservations: []string{fenceOf("gpu-a", now1)}},
+		"gpu-b": {Nodes: []string{"gpu-b-1"}, Reservations: []string{guard(capacity.GuardSurplus, "gpu-b").Name}},
+		"rack":  {Nodes: []string{"rack7"}, Jobs: []string{"5_1"}},
+	}
+	if diff := cmp.Diff(want, slots); diff != "" || waiting != 1 {
+		t.Errorf("%d wait, slots (-want +got):\n%s", waiting, diff)
+	}
+	if !slots["gpu-a"].fenced(now1) || slots["gpu-a"].fenced(next1) || slots["gpu-b"].fenced(now1) {
+		t.Error("a fence is one of that slot and block alone, and nothing else is one")
+	}
+}
+
+// selfManaged has settings of two partitions, of which gpu is asked about.
+func selfManaged() *world {
+	w := newWorld()
+	w.withSettings(capacity.PartitionSettings{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", Nodes: []string{"n-1", "n-2"}}, {Name: "big", Slots: 2}}},
+		capacity.PartitionSettings{Name: "other", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2, Nodes: []string{"o-1"}}}})
+	return w
+}
+
+// TestNodeGroupsThatGo has which node groups and slots of self-managed Slurm go, and which stay.
+func TestNodeGroupsThatGo(t *testing.T) {
+	w := selfManaged()
+	former := []capacity.Partition{{Name: "gpu", Groups: []capacity.NodeGroup{{Name: "former"}}}, {Name: "other", Groups: []capacity.NodeGroup{{Name: "none"}}}}
+	remaining := func(group string) *remains {
+		return &remains{request: TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu", NodeGroup: group, Config: w.config, Former: former}}
+	}
+	templates := []capacity.LaunchTemplate{{Name: pcs.TemplateName(ourMark, "old")}, {Name: "theirs"}}
+	for group, want := range map[string]string{"": "gpu big old former", "gpu": "gpu", "big": "big", "old": "old", "unheard": "unheard", "other-a": ""} {
+		if got := strings.Join(remaining(group).basesOnEC2(templates), " "); got != want {
+			t.Errorf("--node-group %q: %q go, want %q", group, got, want)
+		}
+	}
+	for base, want := range map[string]string{"gpu": "gpu", "big": "big-a big-b", "old": "old-a old-b old", "other": "other", "other-a": "other-a-a other-a-b other-a"} {
+		if got := strings.Join(remaining("").slotsOnEC2(base), " "); got != want {
+			t.Errorf("slots of %s: %s, want %s", base, got, want)
+		}
+	}
+	if got := remaining("").going().Stay; !slices.Equal(got, []string{"gpu", "big-a", "big-b", "other-a", "other-b"}) {
+		t.Errorf("slots of the settings: %v", got)
+	}
+	without := &remains{request: TeardownRequest{Queue: "gpu"}}
+	if got := without.slotsOnEC2("gpu"); !slices.Equal(got, []string{"gpu-a", "gpu-b", "gpu"}) || without.going().Stay != nil {
+		t.Errorf("without settings: slots %v", got)
+	}
+
+	what := going{Slots: map[string][]string{"gpu": {"n-1"}, "old": nil, "login": nil}, All: true, Stay: []string{"other-a"}}
+	one := what
+	one.All = false
+	for node, want := range map[string]struct {
+		slot      string
+		all, goes bool
+	}{
+		"n-1": {"gpu", true, true}, "old-3": {"old", true, true}, "login": {"login", true, true}, "other-a-1": {"other-a", false, false}, "x-1": {"x", true, false},
+	} {
+		slot, goes := what.slotOf(node)
+		if _, too := one.slotOf(node); slot != want.slot || goes != want.all || too != want.goes {
+			t.Errorf("%s is of slot %s and goes: %t, with one node group %t", node, slot, goes, too)
+		}
+	}
+}
+
+// TestTeardownOfGuests: nodes that something else launches stay, and their fences go.
+func TestTeardownOfGuests(t *testing.T) {
+	w := newWorld()
+	w.withSettings(capacity.PartitionSettings{Name: "gpu", Provider: capacity.ProviderNone, Groups: []capacity.GroupSettings{{Name: "gpu", Nodes: []string{"n-1", "n-2"}}}})
+	w.config.StateDir = "/var/lib/pcs-capacity"
+	w.fences["gpu"] = now1
+	s := Setup{Slurm: w}
+	seen := remains{request: TeardownRequest{Provider: capacity.ProviderNone, Queue: "gpu", Config: w.config}, file: w.file}
+	if err := s.findOnEC2(t.Context(), &seen); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen.slots) != 1 || seen.slots[0].name != "gpu" || !slices.Equal(seen.slots[0].slurm.Nodes, []string{"n-1", "n-2"}) {
+		t.Errorf("there are %+v", seen.slots)
+	}
+	p := decideTeardown(seen)
+	want := "delete file /etc/pcs-capacity/conf.d/gpu.toml\ndelete Slurm reservation " + fenceOf("gpu", now1)
+	if diff := cmp.Diff(want, said(p.Actions)); diff != "" || len(p.Mismatches) > 0 {
+		t.Errorf("(-want +got):\n%s%v", diff, p.Mismatches)
+	}
+	seen.request.Config = nil
+	if got := said(decideTeardown(seen).Actions); got != "delete Slurm reservation "+fenceOf("gpu", now1) {
+		t.Errorf("without settings: %s", got)
+	}
+
+	for _, provider := range []capacity.Provider{capacity.ProviderNone, capacity.ProviderEC2} {
+		w := selfManaged()
+		if provider == capacity.ProviderEC2 {
+			w.config.Partitions[0].Provider = capacity.ProviderPCS
+		}
+		seen := remains{request: TeardownRequest{Provider: provider, Queue: "gpu", Config: w.config}, file: w.file}
+		if err := s.findOnEC2(t.Context(), &seen); err != nil || codesOf(seen.problems) != "provider" || len(seen.slots) > 0 {
+			t.Errorf("--provider %s for a partition of another one: %v, %+v", provider, err, seen)
+		}
+	}
+}
+
+// TestTeardownOfNothing has lists that are empty, not missing, for programs.
+func TestTeardownOfNothing(t *testing.T) {
+	p, err := Setup{}.PlanTeardown(t.Context(), TeardownRequest{Provider: capacity.ProviderNone, Queue: "gpu"})
+	if err != nil || !p.Done() {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	text, err := json.Marshal(p)
+	if err != nil || !strings.Contains(string(text), `"steps":[],"mismatches":[],"warnings":[],"by_hand":[]`) || p.Cluster.SubnetIDs == nil {
+		t.Errorf("%s, %v", text, err)
+	}
+	if (&TeardownPlan{Actions: Steps{{}}, Mismatches: []capacity.Problem{{}}}).Done() {
+		t.Error("it is done with a step and a problem")
+	}
+}
+
+// TestWorkOnOwnSettings has what the administrator is to change in a file of his own.
+func TestWorkOnOwnSettings(t *testing.T) {
+	groups := []capacity.GroupSettings{{Name: "gpu", ReservationIDs: []string{"cr-1"}}, {Name: "big", ReservationIDs: []string{"cr-2", "cr-3"}}, {Name: "stays", ReservationIDs: []string{"cr-4"}}}
+	c := settingsChange{before: capacity.PartitionSettings{Name: "gpu", File: "own.toml", Groups: groups},
+		after: capacity.PartitionSettings{Groups: []capacity.GroupSettings{{Name: "big", ReservationIDs: []string{"cr-3"}}, groups[2]}}}
+	want := []string{
+		`remove node_group "gpu" of partition "gpu" from own.toml, which is not ours to change`,
+		`set capacity_reservation_ids = ["cr-3"] for node_group "big" of partition "gpu" in own.toml, which is not ours to change`,
+	}
+	if diff := cmp.Diff(want, c.byHand()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

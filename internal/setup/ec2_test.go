@@ -82,8 +82,7 @@ func TestSetupOnEC2(t *testing.T) {
 	}
 }
 
-// TestNodesFindTheirNames launches nodes from the template, as the hook does, and runs their
-// user data.
+// TestNodesFindTheirNames launches nodes from the template, as the hook does, and runs their user data.
 func TestNodesFindTheirNames(t *testing.T) {
 	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[1].UserData = "#!/bin/sh\ntouch first\n" })
 	r := w.requestOnEC2(openBlock)
@@ -338,8 +337,7 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 	if got := left(); !slices.Equal(got, []string{"gpu-3", "old-7", "other-1"}) {
 		t.Errorf("after node group gpu, left: %v", got)
 	}
-	// Of all the queue nothing is left but the instance of a node group that the settings
-	// lost long ago.
+	// Of all the queue nothing is left but the instance of a node group that the settings lost long ago.
 	drained = nil
 	p = w.tear(request("", false))
 	if got := left(); !slices.Equal(got, []string{"gpu-3", "other-1"}) || !slices.Equal(drained, []string{"old-7"}) {

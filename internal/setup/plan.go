@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -268,4 +270,80 @@ func until(end time.Time) string {
 		return "it is cancelled"
 	}
 	return capacity.FormatUTC(end)
+}
+
+// seen is the nodes' launch, with what was read of it.
+func (in *inspection) seen() site.Launch {
+	l := in.launch
+	l.Provider, l.Group, l.Brief = in.provider(), in.request.NodeGroup, in.unattended
+	l.Template, l.Actions, l.Type = in.planned, in.actions, in.names.instanceType
+	l.Template.ImageID, l.Template.InstanceProfile = in.ami(), in.profile()
+	if !in.onEC2() && !strings.HasPrefix(in.profile(), "arn:") { // PCS wants its ARN, and checkLaunch says so
+		l.Template.InstanceProfile = ""
+	}
+	l.Source, l.ClusterARN = cmp.Or(in.source.Name, in.copied(), l.Template.Name), in.inv.Cluster.ARN
+	n := &l.Network
+	n.Region, n.Nodes = in.region, cmp.Or(in.request.MaxNodes, in.reservation.Size())
+	n.ClusterGroups, n.Subnets, n.ClusterSubnets = in.inv.Cluster.SecurityGroupIDs, in.launchSubnets(), nil
+	for _, s := range in.network.vpc {
+		if slices.Contains(in.inv.Cluster.SubnetIDs, s.ID) {
+			n.ClusterSubnets = append(n.ClusterSubnets, s)
+		}
+	}
+	return l
+}
+
+// judge adds problems and warnings about the parts of a launch.
+func (in *inspection) judge() {
+	if in.source.Protected {
+		in.warn(
+			"launch template %s protects instances from termination, which is not copied: nodes could never be ended",
+			in.source.Name)
+	}
+	if keys := in.planned.VolumeKeys; len(keys) > 0 && !in.unattended {
+		in.warn(
+			"volumes are encrypted with %s: that it is enabled, and that its policy lets nodes use it, was not checked; `aws kms describe-key --region %s --key-id %s` shows its state",
+			strings.Join(keys, " and "), in.region, keys[0])
+	}
+	for _, p := range site.Judge(in.seen()) {
+		if site.Stops(p) {
+			in.problems = append(in.problems, p)
+		} else {
+			in.warnings = append(in.warnings, p.Text())
+		}
+	}
+}
+
+// trial is the launch of one node into each subnet in question.
+func (in *inspection) trial(want *wanted) ec2.Trial {
+	r := in.reservation
+	t := ec2.Trial{
+		Spec:            &want.template,
+		ImageID:         in.ami(),
+		InstanceProfile: in.profile(),
+		Launch: capacity.Launch{
+			InstanceType: r.InstanceType, ReservationID: r.ID, Kind: r.Kind, PlacementGroup: r.PlacementGroup,
+		},
+	}
+	if in.onEC2() {
+		t.Launch.Tags = in.tags()
+	}
+	for _, s := range in.launchSubnets() {
+		t.Subnets = append(t.Subnets, s.ID)
+	}
+	return t
+}
+
+// try asks EC2 about the launch, unless a known problem prevents it: EC2 would only name that again.
+func (s Setup) try(ctx context.Context, p *Plan) {
+	if s.Unattended || len(p.Mismatches) > 0 || len(p.trial.Subnets) == 0 {
+		return
+	}
+	tried, err := s.EC2.TryLaunches(ctx, p.trial)
+	answers := site.Tried(p.Slot, tried, err)
+	p.Mismatches = append(p.Mismatches, answers.Refusals...)
+	if answers.Unasked != "" {
+		p.Warnings = append(p.Warnings, answers.Unasked)
+	}
+	p.DryRun = answers.OK
 }

@@ -74,19 +74,13 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 			}
 		}
 	}
-	return did, unlessAtWork(s.Apply(ctx, plan))
-}
-
-// unlessAtWork drops ErrAtWork: the next pass goes on.
-func unlessAtWork(err error) error {
-	if errors.Is(err, pcs.ErrAtWork) {
-		return nil
+	if err := s.Apply(ctx, plan); !errors.Is(err, pcs.ErrAtWork) { // else the next pass goes on
+		return did, err
 	}
-	return err
+	return did, nil
 }
 
-// slotOf returns the slot of a node group that is set up for a block, completely or in part; "" if
-// none is.
+// slotOf returns the slot of a node group that is set up for a block, completely or in part; "" if none is.
 func slotOf(group capacity.NodeGroup, block capacity.Reservation) string {
 	for _, slot := range group.Slots {
 		if slot.Holds == block.ID {
@@ -115,9 +109,8 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 	}
 	defer end()
 	s := r.unattended(&did)
-	plan, err := s.PlanTeardown(ctx, TeardownRequest{
-		Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: r.Config,
-	})
+	plan, err := s.PlanTeardown(ctx,
+		TeardownRequest{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: r.Config})
 	if err != nil {
 		return nil, err
 	}

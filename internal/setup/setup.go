@@ -9,13 +9,24 @@ package setup
 
 import (
 	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Setup makes reserved capacity usable in a cluster.
@@ -24,21 +35,18 @@ type Setup struct {
 	EC2 *ec2.Client
 	// Slurm is asked by teardown, and by setup on PCS: without it no fence is waited for.
 	Slurm Slurm
-	// Fence places the fences that the settings call for, as a pass of sync does; nil where
-	// passes are made anyway.
+	// Fence places the fences that the settings call for, as a pass of sync does; nil where passes are made anyway.
 	Fence func(ctx context.Context) error
 	// Poll is the time between two polls of PCS; 0 for a growing one.
 	Poll time.Duration
-	// Patience is how long the nodes of a new node group may take to appear in Slurm; 0 for the
-	// default of 5 minutes.
+	// Patience is how long the nodes of a new node group may take to appear in Slurm; 0 for the default of 5 minutes.
 	Patience time.Duration
 	// Unattended is for passes of sync, which never wait for PCS (pcs.ErrAtWork). Settings, Slurm
 	// reservations and launch templates stay when slots go, and so does a node group with
 	// instances. Network interfaces are copied from the template.
 	Unattended bool
 
-	// Progress is called with each change of a thing: create, update, delete, drain, wait, done.
-	// It may be nil.
+	// Progress is called with each change of a thing: create, update, delete, drain, wait, done. It may be nil.
 	Progress func(what, name, status string)
 }
 
@@ -58,9 +66,8 @@ type Request struct {
 	NodeGroup   string
 	Reservation string
 
-	// Like is what to take AMI, instance profile, security groups and user data from: the
-	// name or id of a node group, with provider ec2 a launch template, as ID[:VERSION] or
-	// NAME[:VERSION].
+	// Like is what to take AMI, instance profile, security groups and user data from: the name or id of a node group,
+	// with provider ec2 a launch template, as ID[:VERSION] or NAME[:VERSION].
 	Like string
 	// AMI is an image, or pcs.GPUImage; "" for that of Like.
 	AMI string
@@ -83,8 +90,7 @@ type Request struct {
 	// Dynamic starts nodes for jobs. By default all nodes are up from the first minute.
 	Dynamic bool
 
-	// ConfigPath is where config.toml is or will be. Config is what it says, nil when
-	// there is no such file yet.
+	// ConfigPath is where config.toml is or will be. Config is what it says, nil when there is no such file yet.
 	ConfigPath string
 	Config     *config.Config
 }
@@ -161,4 +167,141 @@ func (r *Refusal) Error() string {
 		parts = append(parts, m.Text())
 	}
 	return strings.Join(parts, "\n")
+}
+
+// NodeGroupOf is the node group of a queue where nobody names one: the one that the settings have,
+// else one of the queue's name. c may be nil.
+func NodeGroupOf(c *config.Config, queue string) (string, error) {
+	if c == nil {
+		return queue, nil
+	}
+	var names []string
+	p, _ := c.Partition(queue)
+	for _, g := range p.Groups {
+		names = append(names, g.Name)
+	}
+	switch {
+	case len(names) == 0 || slices.Contains(names, queue):
+		return queue, nil
+	case len(names) == 1:
+		return names[0], nil
+	}
+	return "", fmt.Errorf("queue %s has several node groups; add --node-group with one of %s", queue, strings.Join(names, ", "))
+}
+
+// hostTime bounds the questions to Slurm and EC2 of which cluster this host is.
+const hostTime = 5 * time.Second
+
+// FindCluster finds the PCS cluster that is meant where nobody names one: the only one of the
+// region, or of several the one of this host. from says how. The problem is for none.
+func (s Setup) FindCluster(ctx context.Context) (name, from string, problem *capacity.Problem, err error) {
+	clusters, err := s.PCS.Clusters(ctx)
+	if err != nil && !denied(err) {
+		return "", "", nil, err
+	}
+	if len(clusters) > 1 {
+		slurmName, id := s.askHost(ctx)
+		name, from = clusterOfHost(clusters, slurmName, id)
+	} else if len(clusters) == 1 {
+		name, from = clusters[0].Name, "the only PCS cluster in "+s.PCS.Region()
+	}
+	if name != "" {
+		return name, from, nil, nil
+	}
+	missing := missingCluster("", s.PCS.Region(), "", clusters, err)
+	return "", "", &missing, nil
+}
+
+// askHost asks Slurm for its ClusterName, and EC2 for the PCS cluster of this instance; "" is not known.
+func (s Setup) askHost(ctx context.Context) (slurmName, clusterID string) {
+	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	defer cancel()
+	var both errgroup.Group
+	both.Go(func() error {
+		running, err := slurm.New("").Config(ctx)
+		slurmName = running.ClusterName
+		return err
+	})
+	both.Go(func() error {
+		instance, err := s.EC2.OwnInstance(ctx)
+		clusterID = instance.Tags[pcs.TagClusterID]
+		return err
+	})
+	_ = both.Wait() // what does not answer is not known
+	return slurmName, clusterID
+}
+
+// clusterOfHost is the cluster that a host is in, by the tag that PCS gives instances, else by
+// ClusterName; "" if neither tells.
+func clusterOfHost(clusters []pcs.Cluster, slurmName, clusterID string) (name, from string) {
+	for _, c := range clusters {
+		if clusterID != "" && c.ID == clusterID {
+			return c.Name, "tag " + pcs.TagClusterID + " of this instance"
+		}
+	}
+	for _, c := range clusters {
+		if slurmName != "" && (strings.EqualFold(c.Name, slurmName) || strings.EqualFold(c.ID, slurmName)) {
+			return c.Name, "ClusterName of this host's Slurm"
+		}
+	}
+	return "", ""
+}
+
+// SlurmMark returns the mark of the self-managed Slurm cluster of this host. If no hook has made the
+// cluster's id yet, create makes it; without create the mark is NAME/new, which no cluster has.
+func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, error) {
+	dir := state.Dir(cfg.StateDir)
+	if mark, err := dir.KnownMark(); err == nil {
+		return mark, nil
+	}
+	if create {
+		if err := dir.Create(); err != nil {
+			return "", err
+		}
+	}
+	running, err := slurm.New("").Config(ctx)
+	if err != nil {
+		return "", fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
+	}
+	if create {
+		mark, notKept, err := dir.LearnMark(running.StateSaveLocation, running.ClusterName)
+		if notKept != nil {
+			slog.Warn("the mark is asked for again", "err", notKept)
+		}
+		return mark, err
+	}
+	id, err := state.ClusterID(running.StateSaveLocation, running.ClusterName)
+	if errors.Is(err, fs.ErrNotExist) {
+		id, err = "new", nil
+	}
+	return capacity.ClusterMark(running.ClusterName, id), err
+}
+
+// installScript installs the package on a node. 'URL' stands for the source.
+//
+//go:embed install.sh
+var installScript string
+
+var (
+	// packageURL matches nothing that could end a quoted string in a shell.
+	packageURL = regexp.MustCompile(
+		`^(https://|s3://|/)[A-Za-z0-9._~/%+=:@,-]+\.(deb|rpm)(\?[A-Za-z0-9._~/%+=:@,&-]*)?$`,
+	)
+	fromLine = regexp.MustCompile(`(?m)^FROM=\$\{1:-'([^']*)'\}`)
+)
+
+// InstallScript returns the script that installs the package on a node, from its first argument or
+// by default from the given place.
+func InstallScript(from string) string { return string(withSource([]byte(installScript), from)) }
+
+// CheckInstallFrom says why a node cannot install a package from a place; "" if it can.
+func CheckInstallFrom(from string) (why string) {
+	if packageURL.MatchString(from) {
+		return ""
+	}
+	return "it is no https:// or s3:// URL, and no path that begins with /, of a .deb or .rpm"
+}
+
+func withSource(script []byte, from string) []byte {
+	return fromLine.ReplaceAllLiteral(script, []byte("FROM=${1:-'"+from+"'}"))
 }

@@ -3,6 +3,8 @@ package setup_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,10 +12,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	awspcs "github.com/aws/aws-sdk-go-v2/service/pcs"
+	pcstypes "github.com/aws/aws-sdk-go-v2/service/pcs/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -218,5 +227,324 @@ func TestR5_UpdateCanFailAtEveryWrite(t *testing.T) {
 			}
 			w.sim.Clock().Advance(5 * 24 * time.Hour) // that block has ended
 		}
+	}
+}
+
+// ask is EC2 itself, for what package ec2 does not show.
+func (w *account) ask() *awsec2.Client {
+	w.Helper()
+	// a fast answer can cut its connection (aws-sdk-go-v2 issue 2737)
+	cfg, err := config.LoadDefaultConfig(w.Context(), config.WithRetryMaxAttempts(5))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return awsec2.NewFromConfig(cfg)
+}
+
+// templateData is what the launch template of a node group says.
+func (w *account) templateData(g pcs.NodeGroup) *types.ResponseLaunchTemplateData {
+	w.Helper()
+	out, err := w.ask().DescribeLaunchTemplateVersions(w.Context(), &awsec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: aws.String(g.TemplateID), Versions: []string{g.TemplateVersion}})
+	if err != nil || len(out.LaunchTemplateVersions) != 1 {
+		w.Fatal(out, err)
+	}
+	return out.LaunchTemplateVersions[0].LaunchTemplateData
+}
+
+// compute, which is copied, has CPU nodes with one interface; what is set up is for p5.48xlarge.
+func TestSetupWritesTheInterfacesOfEFA(t *testing.T) {
+	for _, test := range []struct {
+		mode  capacity.EFAMode
+		kinds string // of the first, the second and the last interface, with their device index
+		count int
+	}{
+		{"", "efa/0 efa/1 efa/1", 32},
+		{capacity.EFA, "efa/0 efa/1 efa/1", 32},
+		{capacity.EFAOnly, "interface/0 efa-only/1 efa-only/0", 33},
+	} {
+		t.Run(string(test.mode), func(t *testing.T) {
+			w := newAccount(t, nil)
+			r := w.request(openBlock)
+			r.EFA = test.mode
+			p := w.run(r)
+			if len(p.Warnings) > 0 || !strings.HasSuffix(detail(p, "network interfaces"), ", no public address") {
+				t.Errorf("warnings %v, step %+v", p.Warnings, p.Steps()[0])
+			}
+			g := w.group("gpu-a")
+			data := w.templateData(g)
+			all := data.NetworkInterfaces
+			if len(all) != test.count || len(data.SecurityGroupIds) > 0 || !slices.Equal(g.SubnetIDs, []string{subnetA}) {
+				t.Fatalf("%d interfaces, security groups %v, subnets %v", len(all), data.SecurityGroupIds, g.SubnetIDs)
+			}
+			var kinds []string
+			for _, n := range []types.LaunchTemplateInstanceNetworkInterfaceSpecification{all[0], all[1], all[len(all)-1]} {
+				kinds = append(kinds, aws.ToString(n.InterfaceType)+"/"+string('0'+rune(aws.ToInt32(n.DeviceIndex))))
+			}
+			if got := strings.Join(kinds, " "); got != test.kinds {
+				t.Errorf("kinds %s", got)
+			}
+			for _, n := range all {
+				if aws.ToString(n.SubnetId) != subnetA || !slices.Equal(n.Groups, []string{"sg-0e2000000000000a1"}) || n.AssociatePublicIpAddress == nil || *n.AssociatePublicIpAddress {
+					t.Errorf("interface %+v", n)
+				}
+			}
+			if launched, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil || launched.SubnetID != subnetA {
+				t.Errorf("launch: %+v, %v", launched, err)
+			}
+			if p := w.plan(r); !p.Done() {
+				t.Errorf("again: %s", actions(p))
+			}
+		})
+	}
+}
+
+// The reservations that have ended leave the file that setup wrote when it is written
+// again; the plan says so. An id that EC2 does not describe stays.
+func TestEndedReservationsLeaveTheSettings(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	w.run(w.request(laterBlock))
+	bought := w.buyNextWeek()
+	file := filepath.Join(filepath.Dir(w.configPath()), "conf.d", "gpu.toml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unknown = "cr-0fffffffffffffff0"
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), `ids = ["cr-`, `ids = ["`+unknown+`", "`+unpaid+`", "cr-`, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.sim.Clock().Advance(6 * 24 * time.Hour)
+	third := w.request(bought)
+	third.MaxNodes = 2
+	p := w.run(third)
+	if got := detail(p, "ended, removed"); got != unpaid+", "+openBlock {
+		t.Errorf("the plan says %q", got)
+	}
+	part, _ := w.config().Partition("gpu")
+	if ids := part.Groups[0].ReservationIDs; !slices.Equal(ids, []string{unknown, laterBlock, bought}) {
+		t.Errorf("left %v", ids)
+	}
+	if p := w.plan(third); !p.Done() {
+		t.Errorf("again: %s", actions(p))
+	}
+
+	// A block that ends later leaves at the next run, whatever that is for.
+	w.sim.Clock().Advance(24 * time.Hour * 6)
+	odcr := w.request(gpuODCR)
+	odcr.Queue, odcr.NodeGroup = "other", "other"
+	w.run(odcr)
+	if part, _ := w.config().Partition("gpu"); len(part.Groups[0].ReservationIDs) != 3 {
+		t.Errorf("another partition's file was written: %+v", part)
+	}
+}
+
+// detail is the value of a detail of any step.
+func detail(p *setup.Plan, key string) string {
+	for _, s := range p.Steps() {
+		for _, d := range s.Details {
+			if d.Key == key {
+				return d.Value
+			}
+		}
+	}
+	return ""
+}
+
+// What users are told by the filter is also locked in Slurm: allow_accounts becomes a
+// setting of the queue, beside those that it has.
+func TestAccountsAreLockedInTheQueue(t *testing.T) {
+	w := newAccount(t, nil)
+	settings := func() map[string]string {
+		t.Helper()
+		q, _ := w.inventory().Queue("gpu")
+		return q.SlurmSettings
+	}
+	r := w.request(openBlock)
+	r.AllowAccounts = []string{"nlp", "vision"}
+	p := w.run(r)
+	if detail(p, "AllowAccounts") != "nlp,vision" || !maps.Equal(settings(), map[string]string{"AllowAccounts": "nlp,vision"}) {
+		t.Errorf("queue %v, steps %+v", settings(), p.Steps())
+	}
+	if part, _ := w.config().Partition("gpu"); !slices.Equal(part.AllowAccounts, r.AllowAccounts) {
+		t.Errorf("settings %+v", part)
+	}
+	// The site adds a setting, and writes the accounts in another order: both stay.
+	change := func(pairs ...string) {
+		t.Helper()
+		_, err := w.askPCS().UpdateQueue(t.Context(), &awspcs.UpdateQueueInput{ClusterIdentifier: aws.String("ml"), QueueIdentifier: aws.String("gpu"),
+			SlurmConfiguration: &pcstypes.UpdateQueueSlurmConfigurationRequest{SlurmCustomSettings: settingsOf(pairs...)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	change("AllowAccounts=Vision,nlp", "DefaultTime=60")
+	if p := w.plan(w.request(openBlock)); !p.Done() {
+		t.Errorf("in another order: %s", actions(p))
+	}
+	// Somebody opens it: locked again, and nothing else lost.
+	change("AllowAccounts=ALL", "DefaultTime=60")
+	p = w.run(w.request(openBlock))
+	if actions(p) != "nothing nothing update nothing nothing" || detail(p, "AllowAccounts") != "ALL → nlp,vision" ||
+		!maps.Equal(settings(), map[string]string{"AllowAccounts": "nlp,vision", "DefaultTime": "60"}) {
+		t.Errorf("%s, queue %v", actions(p), settings())
+	}
+	// The settings say who may use it, not a flag of a later run.
+	r = w.request(openBlock)
+	r.AllowAccounts = []string{"others"}
+	if p := w.plan(r); !slices.Equal(codes(p), []string{"allow-accounts"}) || !strings.Contains(p.Mismatches[0].Sentence, `partition "gpu" lets accounts nlp,vision in, not others`) {
+		t.Errorf("others: %v", p.Mismatches)
+	}
+	// What is written into the settings by hand is locked by the next run.
+	part, _ := w.config().Partition("gpu")
+	text, err := os.ReadFile(part.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(part.File, []byte(strings.Replace(string(text), `["nlp", "vision"]`, `["nlp"]`, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.run(w.request(openBlock))
+	if settings()["AllowAccounts"] != "nlp" {
+		t.Errorf("queue %v", settings())
+	}
+}
+
+// A queue whose settings name nobody is not touched.
+func TestAccountsOfTheSiteStay(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	_, err := w.askPCS().UpdateQueue(t.Context(), &awspcs.UpdateQueueInput{ClusterIdentifier: aws.String("ml"), QueueIdentifier: aws.String("gpu"),
+		SlurmConfiguration: &pcstypes.UpdateQueueSlurmConfigurationRequest{SlurmCustomSettings: settingsOf("AllowAccounts=mine")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(w.request(laterBlock)) // adds a node group to the queue
+	if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 2 || q.SlurmSettings["AllowAccounts"] != "mine" {
+		t.Errorf("queue %+v", q)
+	}
+	r := w.request(laterBlock) // the partition is there, and says nothing yet
+	r.AllowAccounts = []string{"nlp"}
+	if p := w.run(r); actions(p) != "nothing nothing update nothing update" {
+		t.Errorf("%s", actions(p))
+	}
+	if part, _ := w.config().Partition("gpu"); !slices.Equal(part.AllowAccounts, r.AllowAccounts) {
+		t.Errorf("settings %+v", part)
+	}
+}
+
+func TestMismatches(t *testing.T) {
+	one := sharing{T: t}
+	ml := func(s *awssim.Scenario) *awssim.ClusterScenario { return &s.Regions[0].Clusters[0] }
+	for name, test := range map[string]struct {
+		account func(*awssim.Scenario)
+		request func(*setup.Request)
+		codes   string
+		says    string // part of a message or of what to do
+	}{
+		"nothing":                         {codes: ""},
+		"unknown cluster":                 {request: func(r *setup.Request) { r.Cluster = "mp" }, codes: "cluster", says: "use one of ml"},
+		"no cluster":                      {request: func(r *setup.Request) { r.Cluster = "" }, codes: "cluster", says: "name it with --cluster: ml"},
+		"unknown reservation":             {request: func(r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, codes: "reservation-unknown", says: "InvalidCapacityReservationId.NotFound"},
+		"malformed id":                    {request: func(r *setup.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
+		"unknown like":                    {request: func(r *setup.Request) { r.Like = "comput" }, codes: "like", says: "use one of compute"},
+		"unknown image":                   {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
+		"unknown subnet":                  {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
+		"unknown like, self-managed":      {request: func(r *setup.Request) { *r = one.last.requestOnEC2(openBlock); r.Like = "none" }, codes: "like"},
+		"unpaid":                          {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "state", says: "payment-failed"},
+		"over, so that EC2 shows no size": {request: func(r *setup.Request) { r.Reservation = pastBlock }, codes: "expired"},
+		"not assessed yet": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].State = "assessing" },
+			request: func(r *setup.Request) { r.Reservation = gpuODCR }, codes: "state", says: "is in state assessing"},
+		"unknown cluster, and a reservation that failed": {request: func(r *setup.Request) { r.Cluster, r.Reservation = "mp", unpaid }, codes: "cluster state"},
+		"unknown reservation, and all that needs none": {
+			account: func(s *awssim.Scenario) { ml(s).NodeGroups[0].Max = 30 },
+			request: func(r *setup.Request) {
+				r.Reservation, r.Like, r.NodeGroup, r.MaxNodes = "cr-0ffffffffffffffff", "comput", "1", 3
+			},
+			codes: "name reservation-unknown",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := one.account(t)
+			if test.account != nil {
+				w = newAccount(t, test.account)
+			}
+			r := w.request(openBlock)
+			if test.request != nil {
+				test.request(&r)
+			}
+			p := w.plan(r)
+			if got := strings.Join(codes(p), " "); got != test.codes {
+				t.Errorf("codes %q, want %q: %v", got, test.codes, p.Mismatches)
+			}
+			if text := fmt.Sprint(p.Mismatches); !strings.Contains(text, test.says) {
+				t.Errorf("%q is not in %s", test.says, text)
+			}
+			if test.codes == "" {
+				return
+			}
+			var refusal *setup.Refusal
+			if err := w.setup.Apply(t.Context(), p); !errors.As(err, &refusal) || len(w.written()) > 0 {
+				t.Errorf("applied: %v", err)
+			}
+		})
+	}
+}
+
+// The zone's name would match here: the owner of the shared reservation calls
+// use2-az1 "us-east-2c". And the message names what would do.
+func TestR10_ZonesAreComparedByID(t *testing.T) {
+	w := newAccount(t, nil)
+	r := w.request(sharedODCR)
+	r.MaxNodes, r.SubnetIDs = 2, []string{"subnet-0e200000000000c03"} // in us-east-2c of this account
+	p := w.plan(r)
+	if !slices.Equal(codes(p), []string{"az"}) || !strings.Contains(p.Mismatches[0].Sentence, "use2-az1") || !strings.Contains(p.Mismatches[0].Fix, "--subnet-ids "+subnetA) {
+		t.Errorf("mismatches %v", p.Mismatches)
+	}
+	r.SubnetIDs = nil
+	if p := w.plan(r); len(p.Mismatches) > 0 || !slices.Equal(w.run(r).Mismatches, nil) {
+		t.Errorf("with subnets by id: %v", p.Mismatches)
+	}
+	if g := w.group("gpu-a"); !slices.Equal(g.SubnetIDs, []string{subnetA}) {
+		t.Errorf("subnets %v", g.SubnetIDs)
+	}
+}
+
+// Nodes came up between the plan and its application.
+func TestApplyLooksForInstancesAgain(t *testing.T) {
+	w := newAccount(t, nil)
+	w.run(w.request(openBlock))
+	r := w.request(openBlock)
+	r.MaxNodes = 3
+	p := w.plan(r)
+	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.setup.Apply(t.Context(), p); !errors.Is(err, pcs.ErrInUse) || w.group("gpu-a").Max != 4 {
+		t.Errorf("applied: %v", err)
+	}
+}
+
+func TestSettingsOfTheAdministrator(t *testing.T) {
+	w := newAccount(t, nil)
+	head := "# mine\ncluster = \"ml\"\n[[partition]]\nname = \"gpu\"\nprovider = \"pcs\"\n"
+	mine := head + "[[partition.node_group]]\nname = \"mine\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\nmax_nodes = 1\n"
+	w.write(mine)
+	p := w.plan(w.request(openBlock))
+	if !slices.Equal(codes(p), []string{"partition-file"}) || !strings.HasPrefix(p.Snippet, "[[partition.node_group]]\nname = \"gpu\"\n") {
+		t.Fatalf("own partition: %v, snippet %q", p.Mismatches, p.Snippet)
+	}
+	if w.setup.Apply(t.Context(), p) == nil || len(w.written()) > 0 {
+		t.Error("it was applied")
+	}
+	// What it asks for is what it takes.
+	w.write(mine + p.Snippet)
+	w.run(w.request(openBlock))
+	if text, err := os.ReadFile(w.configPath()); err != nil || string(text) != mine+p.Snippet {
+		t.Errorf("the file was changed to %s, %v", text, err)
+	}
+	if p := w.plan(w.request(openBlock)); !p.Done() {
+		t.Errorf("again: %s", actions(p))
 	}
 }

@@ -101,9 +101,8 @@ func (s SlurmSeen) Slots(partition string, more map[string][]string) (slots map[
 	return slots, waiting
 }
 
-// nodesOf are the nodes that Slurm has of a slot: those whose names say so, since the settings may
-// not have it any more, and those of more. Partitions count as well as nodes, of which Slurm may
-// hide those that are powered down.
+// nodesOf are the nodes that Slurm has of a slot: those whose names say so, since the settings may not have it any
+// more, and those of more. Partitions count as well as nodes, of which Slurm may hide those that are powered down.
 func (s SlurmSeen) nodesOf(slot string, more []string) (names []string) {
 	add := func(name string) {
 		of, named := capacity.SlotOf(name)

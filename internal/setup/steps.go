@@ -2,8 +2,12 @@ package setup
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -108,7 +112,7 @@ func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Compariso
 		value := s.Want
 		if s.Changed() {
 			step.Verb = Update
-			value = orNone(s.Now) + " → " + s.Want
+			value = cmp.Or(s.Now, "none") + " → " + s.Want
 		}
 		step.add(s.Name, value)
 	}
@@ -142,8 +146,7 @@ func (in *inspection) queueStep(want *wanted, slot slotState) Step {
 	return step
 }
 
-// fenceStep returns the step of the slot's fence. An existing fence is extended over the nodes of a
-// changed node group.
+// fenceStep returns the step of the slot's fence. An existing fence is extended over the nodes of a changed node group.
 func (in *inspection) fenceStep(want *wanted, slot slotState, group Verb) Step {
 	step := Step{What: WhatFence, Name: slot.name, Verb: Create}
 	switch {
@@ -158,4 +161,234 @@ func (in *inspection) fenceStep(want *wanted, slot slotState, group Verb) Step {
 	}
 	step.add("fence", capacity.FormatUTC(timing.Domain().Window(in.reservation).Fence))
 	return step
+}
+
+// planFiles says which files of the configuration are to be written so that the partition is in it. c is nil when there
+// is no config.toml. The snippet is what the administrator is to add where a file is not ours.
+func planFiles(c *config.Config, want *wanted,
+	there partitionFile) (steps Steps, snippet string, problems []capacity.Problem) {
+	problem := func(code capacity.Code, fix, message string, args ...any) {
+		problems = append(problems, capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
+	}
+	main := Step{What: WhatFile, Name: want.configPath, Verb: Nothing}
+	switch {
+	case c == nil:
+		main.Verb = Create
+		main.addPlace(want.place)
+	case want.provider == capacity.ProviderEC2 && c.Cluster != "":
+		problem(capacity.ConfigCluster, "leave out --provider ec2, or name other settings with --config",
+			"%s is for PCS cluster %q, not for Slurm that you run yourself", want.configPath, c.Cluster)
+	case want.provider == capacity.ProviderEC2:
+		if c.Region != "" && c.Region != want.region {
+			problem(capacity.ConfigRegion, fmt.Sprintf("set region = %q in %s", want.region, want.configPath),
+				"%s is for region %s, but the reservation is in %s", want.configPath, c.Region, want.region)
+		}
+	case c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == want.region): // as the packages bring it
+		main.Verb = Update
+		main.addPlace(want.place)
+	case c.Cluster != want.cluster.Name && c.Cluster != want.cluster.ID:
+		problem(capacity.ConfigCluster, fmt.Sprintf("set cluster = %q in %s", want.cluster.Name, want.configPath),
+			"%s is for cluster %q, not for %s", want.configPath, c.Cluster, want.cluster.Name)
+	case c.Region != "" && c.Region != want.region:
+		problem(capacity.ConfigRegion, fmt.Sprintf("set region = %q in %s", want.region, want.configPath),
+			"%s is for region %s, but the cluster is in %s", want.configPath, c.Region, want.region)
+	}
+	file := Step{What: WhatFile, Name: there.path, Verb: Create}
+	old, wanted := partition(c, want)
+	var ended []string
+	if old != nil && old.File == file.Name && there.ours {
+		ended = endedIn(*old, want)
+	}
+	switch {
+	case there.err != nil:
+		problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
+	case old == nil && !there.ours:
+		problem(capacity.ConfigFile, "choose another --queue, or move that file away",
+			"%s is there, but is not ours and has no partition %q", file.Name, want.queue)
+	case old == nil:
+	case len(ended) == 0 && satisfied(*old, want):
+		file.Name, file.Verb = old.File, Nothing
+	case old.File != file.Name || !there.ours:
+		snippet = nodeGroupText(wanted, want.partition.Name)
+		problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
+			"partition %q is written in %s, which is not ours to change", want.queue, old.File)
+	default:
+		file.Verb = Update
+	}
+	file.add("partition", want.queue)
+	file.add("node_group", want.partition.Name)
+	file.add("capacity_reservation_ids", strings.Join(groupOf(wanted, want.partition.Name).ReservationIDs, ", "))
+	var was capacity.GroupSettings
+	if old != nil {
+		was = groupOf(*old, want.partition.Name)
+	}
+	file.addGroup(was, groupOf(wanted, want.partition.Name))
+	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
+	file.add("ended, removed", strings.Join(ended, ", "))
+	return Steps{
+		main.with(func(_ context.Context, w World) error {
+			switch main.Verb {
+			case Create:
+				return writeSettings(w, want.configPath, want.place)
+			case Update:
+				return w.AddPlace(want.configPath, want.place)
+			}
+			return nil
+		}),
+		file.with(func(_ context.Context, w World) error {
+			if file.Verb == Nothing {
+				return nil
+			}
+			return writePartition(w, want.configPath, file.Name, old, wanted)
+		}),
+	}, snippet, problems
+}
+
+// partitionFile is the file in conf.d for the partition.
+type partitionFile struct {
+	path string
+	// ours: setup wrote it, or may; err is why that is not known.
+	ours bool
+	err  error
+}
+
+func readFile(settings, partition string) partitionFile {
+	f := partitionFile{path: config.PartitionPath(settings, partition)}
+	f.ours, f.err = config.Ours(f.path)
+	return f
+}
+
+// addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.
+func (s *Step) addGroup(was, is capacity.GroupSettings) {
+	s.change("launch_template", was.LaunchTemplate, is.LaunchTemplate)
+	if was.Name == "" {
+		return
+	}
+	for _, one := range []struct{ key, was, is string }{
+		{"purchase_option", string(was.PurchaseOption), string(is.PurchaseOption)},
+		{"subnet_ids", strings.Join(was.SubnetIDs, ", "), strings.Join(is.SubnetIDs, ", ")},
+		{"max_nodes", strconv.Itoa(was.MaxNodes), strconv.Itoa(is.MaxNodes)},
+		{"dynamic", strconv.FormatBool(was.Dynamic), strconv.FormatBool(is.Dynamic)},
+	} {
+		if one.was != one.is {
+			s.change(one.key, one.was, one.is)
+		}
+	}
+}
+
+// addPlace says where the cluster is, and how that was found.
+func (s *Step) addPlace(p config.Place) {
+	add := func(key, value, from string) {
+		if value != "" && from != "" {
+			value += ", " + from
+		}
+		s.add(key, value)
+	}
+	add("region", p.Region, p.RegionFrom)
+	add("cluster", p.Cluster, p.ClusterFrom)
+}
+
+// endedIn are the partition's reservations that have ended.
+func endedIn(p capacity.PartitionSettings, want *wanted) []string {
+	var ids []string
+	for _, g := range p.Groups {
+		for _, id := range g.ReservationIDs {
+			if slices.Contains(want.ended, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// partition returns the present partition, nil for none, and the wanted one: with the reservation,
+// and without ended ones.
+func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, capacity.PartitionSettings) {
+	p, found := c.Partition(want.queue)
+	if !found {
+		created := config.NewPartition(want.queue, want.provider, want.partition)
+		created.AllowAccounts = want.allowAccounts
+		return nil, created
+	}
+	merged := p
+	if len(merged.AllowAccounts) == 0 {
+		merged.AllowAccounts = want.allowAccounts
+	}
+	merged.Groups = slices.Clone(p.Groups)
+	for i := range merged.Groups {
+		merged.Groups[i].ReservationIDs = without(merged.Groups[i].ReservationIDs, want.ended...)
+	}
+	i := slices.IndexFunc(merged.Groups, func(g capacity.GroupSettings) bool { return g.Name == want.partition.Name })
+	if i < 0 {
+		merged.Groups = append(merged.Groups, want.partition)
+	} else {
+		merged.Groups[i] = merge(merged.Groups[i], want)
+	}
+	return &p, merged
+}
+
+// merge adds a reservation to a node group. An entry stands for both slots, so it has the subnets of
+// both and the larger of their sizes. A selected reservation is not listed.
+func merge(g capacity.GroupSettings, want *wanted) capacity.GroupSettings {
+	with, alone := want.partition, false
+	if !g.Select.Matches(want.reservation) {
+		alone = len(g.ReservationIDs) == 0 || slices.Equal(g.ReservationIDs, with.ReservationIDs)
+		g.ReservationIDs, g.Select = union(g.ReservationIDs, with.ReservationIDs), nil
+	}
+	g.SubnetIDs = union(g.SubnetIDs, with.SubnetIDs)
+	if alone {
+		g.SubnetIDs, g.MaxNodes = with.SubnetIDs, with.MaxNodes
+	}
+	g.MaxNodes = max(g.MaxNodes, with.MaxNodes)
+	g.LaunchTemplate = with.LaunchTemplate
+	g.InstanceType, g.Dynamic = with.InstanceType, with.Dynamic
+	g.PurchaseOption = with.PurchaseOption
+	return g
+}
+
+// without is a list without some of its members.
+func without(list []string, some ...string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(one string) bool { return slices.Contains(some, one) })
+}
+
+func union(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, id := range b {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// satisfied reports whether the partition needs no change; an administrator's own file is then left alone.
+func satisfied(p capacity.PartitionSettings, want *wanted) bool {
+	g := groupOf(p, want.partition.Name)
+	merged := merge(g, want)
+	if sameSet(g.SubnetIDs, merged.SubnetIDs) {
+		merged.SubnetIDs = g.SubnetIDs
+	}
+	return p.Provider == want.provider && (len(want.allowAccounts) == 0 || len(p.AllowAccounts) > 0) &&
+		g.Name == want.partition.Name && reflect.DeepEqual(g, merged)
+}
+
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+func groupOf(p capacity.PartitionSettings, name string) capacity.GroupSettings {
+	for _, g := range p.Groups {
+		if g.Name == name {
+			return g
+		}
+	}
+	return capacity.GroupSettings{}
+}
+
+func nodeGroupText(p capacity.PartitionSettings, name string) string {
+	text, err := config.NodeGroupText(groupOf(p, name))
+	if err != nil {
+		return err.Error()
+	}
+	return text
 }

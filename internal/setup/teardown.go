@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -20,8 +21,7 @@ type TeardownRequest struct {
 	// Cluster is a PCS cluster, by name or id; "" takes it from Config.
 	Cluster string
 	Queue   string
-	// NodeGroup is a base name for both slots, or one slot on PCS; "" stands for the queue with
-	// all of its node groups.
+	// NodeGroup is a base name for both slots, or one slot on PCS; "" stands for the queue with all of its node groups.
 	NodeGroup string
 	// Force proceeds while jobs run; jobs end with their nodes.
 	Force bool
@@ -72,8 +72,7 @@ func (p *TeardownPlan) Reservations() (ids []string) {
 	}
 	if change := p.seen.settingsChange(); change != nil {
 		for _, g := range change.before.Groups {
-			left := groupOf(change.after, g.Name).ReservationIDs
-			ids = union(ids, slices.DeleteFunc(slices.Clone(g.ReservationIDs), func(id string) bool { return slices.Contains(left, id) }))
+			ids = union(ids, without(g.ReservationIDs, groupOf(change.after, g.Name).ReservationIDs...))
 		}
 	}
 	return ids
@@ -99,9 +98,8 @@ func (p *TeardownPlan) There() []string {
 // ErrJobsRun is returned if jobs run on nodes to be removed.
 var ErrJobsRun = errors.New("jobs run there")
 
-// PlanTeardown reads the remains of a queue, or of a node group in it, and returns the steps that
-// remove them. It changes nothing. An error is a failed read; obstacles are in
-// TeardownPlan.Mismatches.
+// PlanTeardown reads the remains of a queue, or of a node group in it, and returns the steps that remove them. It
+// changes nothing. An error is a failed read; obstacles are in TeardownPlan.Mismatches.
 func (s Setup) PlanTeardown(ctx context.Context, r TeardownRequest) (*TeardownPlan, error) {
 	t, err := s.findRemains(ctx, r)
 	if err != nil {
@@ -147,8 +145,7 @@ func (t *remains) step(what, name string, verb Verb, slot string) Step {
 	return s
 }
 
-// tags adds the queue's name to things without it: a later run finds them by that tag once queue
-// and settings are gone.
+// tags adds the queue's name to things without it: a later run finds them by that tag once queue and settings are gone.
 func (t *remains) tags() (steps Steps) {
 	queue := map[string]string{capacity.TagPartition: t.request.Queue}
 	tag := func(slot, what, name string) Step {
@@ -173,7 +170,7 @@ func (t *remains) drains() (steps Steps) {
 			step := t.step(WhatNodes, slot.name, Drain, slot.name)
 			step.add("nodes", strconv.Itoa(len(slot.slurm.Nodes)))
 			steps = append(steps, step.with(func(ctx context.Context, w World) error {
-				return drain(ctx, w, t.request.Queue, SlotNodes{slot.name, slot.slurm.Nodes}, t.request.Force)
+				return drain(ctx, w, t.request.Queue, slot.name, slot.slurm.Nodes, t.request.Force)
 			}))
 		}
 	}
@@ -234,4 +231,69 @@ func (t *remains) deletes() (steps Steps) {
 		}
 	}
 	return steps
+}
+
+// settingsChange is a change of a partition's settings.
+type settingsChange struct {
+	before, after capacity.PartitionSettings
+	// ours: setup wrote the file. Any other file is left alone.
+	ours bool
+}
+
+// settingsChange returns the change of the partition's settings; nil for none.
+func (t *remains) settingsChange() *settingsChange {
+	before, found := t.partition()
+	if !found {
+		return nil
+	}
+	c := &settingsChange{before: before, after: before}
+	c.after.Groups = nil
+	for _, g := range before.Groups {
+		if left, stays := t.entryLeft(g); stays {
+			c.after.Groups = append(c.after.Groups, left)
+		}
+	}
+	same := slices.EqualFunc(before.Groups, c.after.Groups, func(a, b capacity.GroupSettings) bool {
+		return a.Name == b.Name && slices.Equal(a.ReservationIDs, b.ReservationIDs)
+	})
+	if same {
+		return nil
+	}
+	c.ours = t.file.ours && before.File == t.file.path
+	return c
+}
+
+// entryLeft returns an entry of the settings without the reservations of removed slots; false if the entry goes.
+func (t *remains) entryLeft(g capacity.GroupSettings) (left capacity.GroupSettings, stays bool) {
+	if t.request.NodeGroup == "" || t.request.NodeGroup == g.Name {
+		return g, false
+	}
+	left = g
+	for _, slot := range t.slots {
+		if slot.group != nil && slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), slot.name) {
+			left.ReservationIDs = without(left.ReservationIDs, slot.group.Tags[capacity.TagReservation])
+		}
+	}
+	return left, true
+}
+
+// byHand lists the administrator's changes of a file that is not ours.
+func (c *settingsChange) byHand() []string {
+	const notOurs = ", which is not ours to change"
+	if len(c.after.Groups) == 0 {
+		return []string{fmt.Sprintf("remove partition %q from %s%s", c.before.Name, c.before.File, notOurs)}
+	}
+	var work []string
+	for _, g := range c.before.Groups {
+		switch left := groupOf(c.after, g.Name); {
+		case left.Name == "":
+			work = append(work,
+				fmt.Sprintf("remove node_group %q of partition %q from %s%s", g.Name, c.before.Name, c.before.File, notOurs))
+		case len(left.ReservationIDs) < len(g.ReservationIDs):
+			work = append(work,
+				fmt.Sprintf("set capacity_reservation_ids = %q for node_group %q of partition %q in %s%s",
+					left.ReservationIDs, g.Name, c.before.Name, c.before.File, notOurs))
+		}
+	}
+	return work
 }

@@ -12,37 +12,48 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// findOnEC2 finds the remains of a partition of self-managed Slurm by the settings, and by our tag
-// with the partition's name on launch templates and instances.
-func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
+// findOnEC2 finds the remains of a partition of self-managed Slurm by the settings, and by our tag with the partition's
+// name on launch templates and instances. Of a partition with somebody else's nodes there is nothing in EC2.
+func (s Setup) findOnEC2(ctx context.Context, t *remains) (err error) {
 	t.inv.Cluster.Name = t.request.Mark
 	if t.anothers() {
 		return nil
 	}
-	templates, err := s.EC2.LaunchTemplatesByTag(ctx,
-		map[string]string{capacity.TagCluster: t.request.Mark, capacity.TagPartition: t.request.Queue})
-	if err != nil {
-		return err
+	var templates []capacity.LaunchTemplate
+	guest := t.request.Provider.Guest()
+	if !guest {
+		templates, err = s.EC2.LaunchTemplatesByTag(ctx,
+			map[string]string{capacity.TagCluster: t.request.Mark, capacity.TagPartition: t.request.Queue})
+		if err != nil {
+			return err
+		}
 	}
 	for _, base := range t.basesOnEC2(templates) {
-		for _, name := range t.slotsOnEC2(base) {
-			t.slots = append(t.slots, remainingSlot{name: name, base: base, nodes: slices.Clone(t.entry(base).Nodes)})
+		names := []string{base}
+		if !guest {
+			names = t.slotsOnEC2(base)
 		}
-		at := slices.IndexFunc(templates,
-			func(lt capacity.LaunchTemplate) bool { return lt.Name == pcs.TemplateName(t.request.Mark, base) })
-		if at >= 0 {
-			t.slots[len(t.slots)-1].template = templates[at]
+		for _, name := range names {
+			t.slots = append(t.slots, slotState{name: name, base: base, nodes: slices.Clone(t.entry(base).Nodes)})
 		}
+		for _, lt := range templates {
+			if lt.Name == pcs.TemplateName(t.request.Mark, base) {
+				t.slots[len(t.slots)-1].template = lt
+			}
+		}
+	}
+	if guest {
+		return s.askSlurm(ctx, t)
 	}
 	instances, err := instancesOnEC2(ctx, s.EC2, t.request.Mark, t.request.Queue, t.going())
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(instances)) {
-		at := slices.IndexFunc(t.slots, func(slot remainingSlot) bool { return slot.name == name })
+		at := slices.IndexFunc(t.slots, func(slot slotState) bool { return slot.name == name })
 		if at < 0 {
 			at = len(t.slots)
-			t.slots = append(t.slots, remainingSlot{name: name, base: name})
+			t.slots = append(t.slots, slotState{name: name, base: name})
 		}
 		t.slots[at].instances = len(instances[name])
 		for _, i := range instances[name] {
@@ -54,17 +65,6 @@ func (s Setup) findOnEC2(ctx context.Context, t *remains) error {
 	}
 	t.byHand = append(t.byHand,
 		"take the nodes out of slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
-	return s.askSlurm(ctx, t)
-}
-
-// findOfGuest finds the remains of a partition with somebody else's nodes in settings and Slurm.
-func (s Setup) findOfGuest(ctx context.Context, t *remains) error {
-	if t.anothers() {
-		return nil
-	}
-	for _, base := range t.basesOnEC2(nil) {
-		t.slots = append(t.slots, remainingSlot{name: base, base: base, nodes: slices.Clone(t.entry(base).Nodes)})
-	}
 	return s.askSlurm(ctx, t)
 }
 
@@ -101,7 +101,8 @@ func instancesOnEC2(ctx context.Context, aws interface {
 
 // going selects the nodes of a partition that are removed.
 type going struct {
-	Slots []SlotNodes
+	// Slots are those of the request, with their known nodes.
+	Slots map[string][]string
 	// All: nodes of unknown slots go too, except slots in Stay.
 	All  bool
 	Stay []string
@@ -121,16 +122,16 @@ func (t *remains) going() going {
 
 // slotOf returns the slot of a node, and whether it goes.
 func (g going) slotOf(node string) (slot string, goes bool) {
-	for _, s := range g.Slots {
-		if slices.Contains(s.Nodes, node) {
-			return s.Name, true
+	for name, nodes := range g.Slots {
+		if slices.Contains(nodes, node) {
+			return name, true
 		}
 	}
 	slot, named := capacity.SlotOf(node)
 	if !named {
 		slot = node
 	}
-	has := slices.ContainsFunc(g.Slots, func(s SlotNodes) bool { return s.Name == slot })
+	_, has := g.Slots[slot]
 	return slot, has || g.All && !slices.Contains(g.Stay, slot)
 }
 
@@ -164,8 +165,7 @@ func (t *remains) basesOnEC2(templates []capacity.LaunchTemplate) []string {
 	return bases
 }
 
-// slotsOnEC2 returns the slots of a node group; if it has left the settings, all that it may have
-// had.
+// slotsOnEC2 returns the slots of a node group; if it has left the settings, all that it may have had.
 func (t *remains) slotsOnEC2(base string) []string {
 	if g := t.entry(base); g.Name != "" {
 		return g.SlotNames(capacity.ProviderEC2)

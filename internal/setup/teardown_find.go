@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,40 +13,22 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// remains is everything left of a queue, or of a node group in it. A killed run may have left any
-// part, so each thing is found independently: by the settings, by the queue, and by our tag with
-// the queue's name.
+// remains is everything left of a queue, or of a node group in it. A killed run may have left any part, so each thing
+// is found independently: by the settings, by the queue, and by our tag with the queue's name.
 type remains struct {
 	request    TeardownRequest
 	unattended bool
 	inv        pcs.Inventory
 	// file is the partition's file in conf.d.
 	file  partitionFile
-	slots []remainingSlot
+	slots []slotState
 	// slurm is the reason why Slurm does not answer; nil if it does.
 	slurm   error
 	waiting int // jobs in the partition
 
-	problems []capacity.Problem
-	warnings []string
-	byHand   []string
-}
+	byHand []string
 
-// remainingSlot is everything of ours that is left of a slot.
-type remainingSlot struct {
-	name string
-	// base is the name of the node group in the settings.
-	base  string
-	group *pcs.NodeGroup // nil if there is none
-	// nodes are the listed nodes of the settings and the nodes of instances.
-	nodes     []string
-	instances int
-	template  capacity.LaunchTemplate // zero if there is none
-	slurm     SlurmSlot
-}
-
-func (t *remains) problem(code capacity.Code, fix, message string, args ...any) {
-	t.problems = append(t.problems, capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
+	notes
 }
 
 func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, error) {
@@ -53,11 +36,8 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 	if r.Config != nil {
 		t.file = readFile(r.Config.Path, r.Queue)
 	}
-	switch {
-	case r.Provider.Launches():
+	if r.Provider.Launches() || r.Provider.Guest() {
 		return t, s.findOnEC2(ctx, t)
-	case r.Provider.Guest():
-		return t, s.findOfGuest(ctx, t)
 	}
 	if r.Config != nil && r.Cluster == "" {
 		t.request.Cluster = r.Config.Cluster
@@ -71,8 +51,7 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 	}
 	t.inv = inv
 	if c := t.request.Config; c != nil && c.Cluster != inv.Cluster.Name && c.Cluster != inv.Cluster.ID {
-		t.warnings = append(t.warnings,
-			fmt.Sprintf("%s is for cluster %q, not for %s, so it is left alone", c.Path, c.Cluster, inv.Cluster.Name))
+		t.warn("%s is for cluster %q, not for %s, so it is left alone", c.Path, c.Cluster, inv.Cluster.Name)
 		t.request.Config = nil
 	}
 	var templates []capacity.LaunchTemplate
@@ -119,9 +98,6 @@ func (t *remains) keepTheRest() {
 
 // partition returns the settings of the queue.
 func (t *remains) partition() (capacity.PartitionSettings, bool) {
-	if t.request.Config == nil {
-		return capacity.PartitionSettings{}, false
-	}
 	return t.request.Config.Partition(t.request.Queue)
 }
 
@@ -178,19 +154,18 @@ func (t *remains) former() (groups []capacity.NodeGroup) {
 
 // addRemaining adds a slot. A node group without our tag stays, with a warning.
 func (t *remains) addRemaining(name string, templates []capacity.LaunchTemplate, running map[string]int) {
-	slot := remainingSlot{name: name, base: name[:len(name)-len("-a")]}
+	slot := slotState{name: name, base: name[:len(name)-len("-a")]}
 	if g, found := t.inv.Group(name); found && g.Name == name {
 		if !t.inv.Cluster.Ours(g.Tags) {
-			t.warnings = append(t.warnings,
-				fmt.Sprintf("compute node group %s does not carry our tag, so it stays", name))
+			t.warn("compute node group %s does not carry our tag, so it stays", name)
 		} else {
 			slot.group, slot.instances = &g, running[g.ID]
 		}
 	}
-	i := slices.IndexFunc(templates,
-		func(lt capacity.LaunchTemplate) bool { return lt.Name == pcs.TemplateName(t.inv.Cluster.Name, name) })
-	if i >= 0 {
-		slot.template = templates[i]
+	for _, lt := range templates {
+		if lt.Name == pcs.TemplateName(t.inv.Cluster.Name, name) {
+			slot.template = lt
+		}
 	}
 	t.slots = append(t.slots, slot)
 }
@@ -235,13 +210,12 @@ func (t *remains) checkQueue() {
 	}
 }
 
-// askSlurm reads nodes, jobs and reservations of the slots. If Slurm does not answer, t.slurm says
-// why.
+// askSlurm reads nodes, jobs and reservations of the slots. If Slurm does not answer, t.slurm says why.
 func (s Setup) askSlurm(ctx context.Context, t *remains) error {
 	if len(t.slots) == 0 {
 		return nil
 	}
-	found, waiting, err := s.Slurm.Slots(ctx, t.request.Queue, byName(t.slotNodes()))
+	found, waiting, err := s.Slurm.Slots(ctx, t.request.Queue, t.slotNodes())
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -252,27 +226,13 @@ func (s Setup) askSlurm(ctx context.Context, t *remains) error {
 	return nil
 }
 
-// SlotNodes is a slot with the nodes that its name does not tell of, or that are to be drained.
-type SlotNodes struct {
-	Name  string
-	Nodes []string
-}
-
-// byName are the nodes of slots.
-func byName(slots []SlotNodes) map[string][]string {
+// slotNodes are the known nodes of the slots.
+func (t *remains) slotNodes() map[string][]string {
 	nodes := map[string][]string{}
-	for _, slot := range slots {
-		nodes[slot.Name] = slot.Nodes
+	for _, slot := range t.slots {
+		nodes[slot.name] = slot.nodes
 	}
 	return nodes
-}
-
-// slotNodes returns the slots with their known nodes.
-func (t *remains) slotNodes() (slots []SlotNodes) {
-	for _, slot := range t.slots {
-		slots = append(slots, SlotNodes{slot.name, slot.nodes})
-	}
-	return slots
 }
 
 // checkJobs refuses to remove nodes with jobs, unless forced.
@@ -297,7 +257,7 @@ func (t *remains) checkJobs() {
 	case len(jobs) > 0 && !t.request.Force:
 		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: "+gone, "%s running on these nodes", named(jobs))
 	case len(jobs) > 0:
-		t.warnings = append(t.warnings, fmt.Sprintf("%s running on these nodes; %s", named(jobs), gone))
+		t.warn("%s running on these nodes; %s", named(jobs), gone)
 	}
 	if t.slurm != nil {
 		// By base name, which leads to the slots when nothing else is left of them.
@@ -310,9 +270,8 @@ func (t *remains) checkJobs() {
 			which = fmt.Sprintf("--provider %s ", p)
 		}
 		for _, base := range bases {
-			t.byHand = append(t.byHand, fmt.Sprintf(
-				"Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown %s--queue %s --node-group %s",
-				which, t.request.Queue, base))
+			t.byHand = append(t.byHand,
+				fmt.Sprintf("Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown %s--queue %s --node-group %s", which, t.request.Queue, base))
 		}
 	}
 	if t.deletesQueue() && t.waiting > 0 {
@@ -320,8 +279,7 @@ func (t *remains) checkJobs() {
 		if t.waiting > 1 {
 			wait = fmt.Sprintf("%d jobs wait", t.waiting)
 		}
-		t.warnings = append(t.warnings, fmt.Sprintf(
-			"partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME", t.request.Queue, wait))
+		t.warn("partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME", t.request.Queue, wait)
 	}
 }
 
@@ -334,8 +292,7 @@ func (t *remains) deletesQueue() bool {
 
 // stays returns the ids of the queue's node groups that stay.
 func (t *remains) stays(q pcs.Queue) []string {
-	going := t.groupIDs()
-	return slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(going, id) })
+	return without(q.GroupIDs, t.groupIDs()...)
 }
 
 func (t *remains) groupIDs() []string {
@@ -366,7 +323,7 @@ func (t *remains) releases() Steps {
 			g, _ := t.inv.Group(id)
 			names = append(names, g.Name)
 		}
-		step.add("node groups", orNone(strings.Join(names, ", ")))
+		step.add("node groups", cmp.Or(strings.Join(names, ", "), "none"))
 	}
 	return Steps{step.with(func(ctx context.Context, w World) error {
 		err := w.ReleaseQueue(ctx, t.inv.Cluster, q.Name, t.groupIDs(), step.Verb == Delete)

@@ -43,8 +43,7 @@ func (in *inspection) addUsers() {
 		in.addInstance(i)
 	}
 	if hidden := in.reservation.Used() - in.reservation.Unhealthy - len(in.inside); hidden > 0 {
-		in.warn(
-			"%d instances of reservation %s are taken by what this account does not see: another account, or instances that ended minutes ago",
+		in.warn("%d instances of reservation %s are taken by what this account does not see: another account, or instances that ended minutes ago",
 			hidden, in.reservation.ID)
 	}
 }
@@ -92,13 +91,9 @@ func denied(err error) bool {
 // addSettings notes other entries of the settings with the reservation, unless their PCS node group
 // has been found already.
 func (in *inspection) addSettings() {
-	if in.request.Config == nil {
-		return
-	}
-	for _, p := range in.request.Config.Partitions {
+	for _, p := range in.partitions() {
 		for _, g := range p.Groups {
-			listed := slices.Contains(g.ReservationIDs, in.reservation.ID) ||
-				g.Select.Matches(in.reservation)
+			listed := slices.Contains(g.ReservationIDs, in.reservation.ID) || g.Select.Matches(in.reservation)
 			if !listed || g.Name == in.request.NodeGroup || in.hasGroup(p, g) {
 				continue
 			}
@@ -123,8 +118,7 @@ func (in *inspection) hasGroup(p capacity.PartitionSettings, g capacity.GroupSet
 	})
 }
 
-// addInstance counts an instance for its user, who may be new. Instances of the slots to set up do
-// not count.
+// addInstance counts an instance for its user, who may be new. Instances of the slots to set up do not count.
 func (in *inspection) addInstance(i capacity.Instance) {
 	one := user{who: "instances without a tag of ours or of PCS", group: i.Tags[pcs.TagNodeGroupID]}
 	cluster, partition := i.Tags[capacity.TagCluster], i.Tags[capacity.TagPartition]
@@ -153,8 +147,7 @@ func (in *inspection) addInstance(i capacity.Instance) {
 	in.users[at].running++
 }
 
-// checkUsers refuses a plan that needs more instances than others leave: launches of both would
-// fail for ever.
+// checkUsers refuses a plan that needs more instances than others leave: launches of both would fail for ever.
 func (in *inspection) checkUsers(want *wanted) {
 	size := in.reservation.Size()
 	taken, who := in.taken()
@@ -171,4 +164,35 @@ func (in *inspection) checkUsers(want *wanted) {
 	}
 	in.problem(capacity.ReservationInUse, fix, "%d of the %d instances of reservation %s are used already: %s",
 		min(taken, size), size, in.reservation.ID, who)
+}
+
+// taken counts the reservation's instances that others use or are set up to use, and names them.
+func (in *inspection) taken() (n int, who string) {
+	var parts []string
+	for _, u := range in.users {
+		n += u.takes()
+		parts = append(parts, fmt.Sprintf("%d by %s", u.takes(), u.who))
+	}
+	return n, strings.Join(parts, ", ")
+}
+
+// mostNodes returns the number of nodes: the requested one, else the present one, else all that
+// others leave of the reservation. The present number is not lowered for others, which would end
+// nodes under their jobs; checkUsers says if it is too large.
+func (in *inspection) mostNodes(slot slotState) int {
+	if in.request.MaxNodes > 0 {
+		return in.request.MaxNodes
+	}
+	size := in.reservation.Size()
+	if has := in.keptNodes(slot); has > 0 {
+		return min(has, size)
+	}
+	n, who := in.taken()
+	left := size - n
+	if n == 0 || left <= 0 {
+		return size
+	}
+	in.warn("%d of the %d instances of reservation %s are for others (%s), so the nodes are the %d that are left", n,
+		size, in.reservation.ID, who, left)
+	return left
 }

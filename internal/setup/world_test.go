@@ -180,11 +180,11 @@ func (w *world) seeRemains(r TeardownRequest) remains {
 	t := remains{request: r, file: w.file}
 	if r.Provider == capacity.ProviderEC2 {
 		t.inv.Cluster.Name = r.Mark
-		t.slots = []remainingSlot{{name: "gpu", base: "gpu", template: w.templates[pcs.TemplateName(r.Mark, "gpu")], instances: len(w.instances)}}
+		t.slots = []slotState{{name: "gpu", base: "gpu", template: w.templates[pcs.TemplateName(r.Mark, "gpu")], instances: len(w.instances)}}
 	} else {
 		t.inv = w.inventory()
 		for _, name := range t.slotNames(slices.Collect(maps.Values(w.templates))) {
-			t.slots = append(t.slots, remainingSlot{name: name, base: strings.TrimRight(name, "-ab"), group: w.group(name), template: w.templates[pcs.TemplateName(ourMark, name)]})
+			t.slots = append(t.slots, slotState{name: name, base: strings.TrimRight(name, "-ab"), group: w.group(name), template: w.templates[pcs.TemplateName(ourMark, name)]})
 		}
 		t.checkQueue()
 	}

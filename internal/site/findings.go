@@ -68,8 +68,7 @@ func (f *Findings) failWords(check, words, fix string) {
 	*f = append(*f, FromWords(check, words, fix))
 }
 
-// FromWords is a failure in words that end with their remedy, "what; fix". fix is the remedy for
-// words without one.
+// FromWords is a failure in words that end with their remedy, "what; fix". fix is the remedy for words without one.
 func FromWords(check, words, fix string) Finding {
 	if at := strings.LastIndex(words, "; "); at >= 0 {
 		words, fix = words[:at], words[at+2:]
@@ -147,9 +146,8 @@ type run struct {
 	// nodeGroups are those of the settings that PCS has; nil until readNodeGroups.
 	nodeGroups    []pcs.NodeGroup
 	nodeGroupsErr error
-	// launched is what the nodes of each group are launched with, trials are launches of a node of each.
-	launched []Launch
-	trials   []ec2.Trial
+	// launched is what the nodes of each group are launched with.
+	launched []*Launch
 	// snap has the reservations of the settings, subnets those that EC2 describes; nil until they are read.
 	snap    capacity.Snapshot
 	subnets []capacity.Subnet

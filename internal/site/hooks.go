@@ -1,14 +1,22 @@
 package site
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Hook is a script of Slurm's on this host, or the settings that slurm.conf includes.
@@ -110,8 +118,7 @@ func (r *run) script(h Hook, on, needed bool) {
 	case h.State == "old":
 		r.warn(h.Name, fix, "%s is not what this version writes for these settings", h.File)
 	case h.State == "foreign" && needed:
-		r.fail(h.Name, fix+", and add the line that it shows",
-			"%s is the site's own and does not load ours", h.File)
+		r.fail(h.Name, fix+", and add the line that it shows", "%s is the site's own and does not load ours", h.File)
 	case h.State == "foreign":
 		r.ok(h.Name, "%s is the site's own", h.File)
 	case !on && (r.slurmConfig != nil || r.cluster != nil):
@@ -150,5 +157,167 @@ func (r *run) runs(check, path string) {
 		r.fail(check, "chmod 755 "+path, "%s cannot be run by everybody: its mode is %04o", path, info.Mode().Perm())
 	default:
 		r.ok(check, "%s", path)
+	}
+}
+
+// Host checks the host that setup runs on: a queue must not be left without settings, fence or filter.
+type Host struct {
+	// Config is the settings, or the defaults where there are none yet.
+	Config *config.Config
+	Slurm  *slurm.Client
+	// Cluster is the PCS cluster; nil on self-managed Slurm, and where it is not known.
+	Cluster *pcs.Cluster
+	// Hooks and Filter are as in Sources.
+	Hooks  []Hook
+	Filter string
+	// NewQueue: the queue is new to users.
+	NewQueue bool
+}
+
+// hostTime is how long slurmctld may take to answer.
+const hostTime = 20 * time.Second
+
+// Missing tries the steps that setup will take on this host, and returns the ones that fail. It
+// changes nothing. For a queue that users already have, a missing filter is only a warning.
+func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings []string) {
+	r := run{Sources: Sources{Config: h.Config, Slurm: h.Slurm, Hooks: h.Hooks, Filter: h.Filter}, cluster: h.Cluster}
+	const another = "run this as a user who may write there, such as root, "
+	if err := config.TryFolder(filepath.Dir(config.PartitionPath(h.Config.Path, "try"))); err != nil {
+		r.lacks(capacity.ConfigFolder, another+"or name other settings with --config", "the settings cannot be written: %s", err)
+	}
+	if err := config.TryFolder(h.Config.StateDir); err != nil {
+		r.lacks(capacity.StateDir, another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	defer cancel()
+	if r.askSlurm(ctx); r.slurmConfig == nil {
+		r.silent()
+	} else {
+		r.rights(ctx)
+	}
+	filter := len(r.Findings)
+	if h.Cluster != nil {
+		r.submitFilter()
+	}
+	for i, f := range r.Findings {
+		switch {
+		case f.Status != Fail:
+		case i >= filter && !h.NewQueue:
+			warnings = append(warnings, f.What+"; "+f.Fix)
+		default:
+			missing = append(missing, capacity.Problemf(cmp.Or(f.Code, capacity.Code(f.Check)), capacity.Subject{}, f.Fix, "%s", f.What))
+		}
+	}
+	return missing, warnings
+}
+
+// submitFilter checks that the filter is on this host, and switched on.
+func (r *run) submitFilter() {
+	r.runs(string(capacity.FilterMissing), r.Filter)
+	there := false
+	on := r.cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" || r.slurmConfig != nil && slices.Contains(r.slurmConfig.CliFilterPlugins, "lua")
+	for _, h := range r.Hooks {
+		if h.Name == string(capacity.ScriptMissing) {
+			r.script(h, on, true)
+			there = true
+		}
+	}
+	if !there {
+		r.lacks(capacity.ScriptMissing, "run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`", "no folder with slurm.conf is here, and so no submit filter")
+	}
+}
+
+// state looks at the files that sync has written, and whether sync runs.
+func (r *run) state(ctx context.Context) {
+	start := "start it: " + r.Watch
+	dir := state.Dir(r.Config.StateDir)
+	info, err := os.Stat(r.Config.StateDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.fail("state-dir", start, "%s is not there yet", dir)
+		return
+	case err != nil:
+		r.fail("state-dir", "mend it, or name another folder as state_dir", "%s", err)
+		return
+	case !info.IsDir():
+		r.fail("state-dir", "name a folder as state_dir", "%s is not a folder", dir)
+		return
+	case info.Mode().Perm()&0o005 != 0o005:
+		r.fail("state-dir", fmt.Sprintf("chmod 755 %s", dir), "%s has mode %04o, so that the commands of users cannot read the snapshot", dir, info.Mode().Perm())
+	default:
+		r.ok("state-dir", "%s can be read by all", dir)
+	}
+	r.outlives(ctx)
+	snap, err := dir.ReadSnapshot()
+	now := time.Now().Add(r.offset)
+	fresh := err == nil && !snap.Stale(now)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.fail("snapshot", start, "%s is not there: every job is let through unchecked", dir.SnapshotPath())
+	case err != nil:
+		r.failWords("snapshot", err.Error(), "run `pcs-capacity sync` to write it anew")
+	case !fresh:
+		r.fail("snapshot", "see `journalctl -u 'pcs-capacity-*'`", "sync last saw AWS %s ago, more than %s", capacity.FormatDuration(now.Sub(snap.TakenAt)), capacity.FormatDuration(snap.Submit.StaleAfter.Duration))
+	default:
+		r.ok("snapshot", "sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
+	}
+	service, runs, err := dir.Watcher()
+	switch {
+	case runs:
+		r.ok("service", "`pcs-capacity sync --watch` runs: %s", service)
+	case err != nil:
+		r.warn("service", "run this as root", "whether `pcs-capacity sync --watch` runs here is not known: %s", err)
+	default:
+		if fresh {
+			r.warn("service", "if no other host runs it, "+start, "`pcs-capacity sync --watch` does not run on this host")
+		} else {
+			r.fail("service", start, "`pcs-capacity sync --watch` does not run")
+		}
+	}
+}
+
+// outlives reports whether state_dir outlives its host.
+func (r *run) outlives(ctx context.Context) {
+	m := state.Dir(r.Config.StateDir).Mount()
+	lasting(&r.Findings, r.Config.StateDir, m, m.Local() && r.onPCS() && r.replaced(ctx))
+	if c := r.slurmConfig; c != nil && len(c.Backups) > 0 && r.onEC2() {
+		backedUp(&r.Findings, r.Config.StateDir, m, strings.Join(c.Backups, ", "))
+	}
+}
+
+// backedUp judges what the backup of slurmctld has of a state_dir. What else it needs cannot be seen from here.
+func backedUp(found *Findings, dir string, m state.Mount, backup string) {
+	if !m.Shared() {
+		found.warn("backup", shareIt, "%s is on %s: when %s takes slurmctld over, its hooks know no reservation, and launch nothing", dir, m, backup)
+		return
+	}
+	found.ok("backup", "%s takes slurmctld over, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, as this host", backup)
+}
+
+// replaced reports whether PCS may have launched this host: metadata and EC2 do not say otherwise.
+func (r *run) replaced(ctx context.Context) bool {
+	if r.EC2 == nil {
+		return true
+	}
+	here, err := r.EC2.OwnInstance(ctx)
+	return err != nil || here.Tags[pcs.TagNodeGroupID] != ""
+}
+
+const shareIt = "put state_dir on a shared file system, such as EFS or FSx: see Two hosts in docs/operations.md"
+
+// lasting judges the file system of a state_dir.
+func lasting(found *Findings, dir string, m state.Mount, replaced bool) {
+	const kept = "the record of purchases and the samples of report"
+	switch {
+	case m.Shared():
+		found.ok("state-dir", "%s is on %s, and outlives this host", dir, m)
+	case m.InMemory():
+		found.warn("state-dir", "name a folder on a disk as state_dir", "%s is on %s: %s end with the next boot", dir, m, kept)
+	case !m.Local():
+		found.warn("state-dir", shareIt, "%s is on %s; locking may not work there", dir, m)
+	case replaced:
+		found.warn("state-dir", shareIt, "%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would end with it", dir, m, kept)
+	default:
+		found.ok("state-dir", "%s is on %s, and ends with this host", dir, m)
 	}
 }

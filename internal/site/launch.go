@@ -1,6 +1,12 @@
 package site
 
 import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -11,11 +17,9 @@ type Launch struct {
 	Provider capacity.Provider
 	// Group is the node group, on PCS the slot.
 	Group string
-	// Source is the name of the launch template to correct: the one that setup copies, else the
-	// nodes' own.
+	// Source is the name of the launch template to correct: the one that setup copies, else the nodes' own.
 	Source string
-	// Template is the nodes' launch template; on PCS with the image and the instance profile of the
-	// node group.
+	// Template is the nodes' launch template; on PCS with the image and the instance profile of the node group.
 	Template capacity.LaunchTemplate
 	// Actions are the lifecycle actions of nodes of PCS.
 	Actions pcs.LifecycleActions
@@ -33,6 +37,8 @@ type Launch struct {
 	Network    Network
 	// Brief: it is launched as another that runs, so that only what the template names is read and judged.
 	Brief bool
+
+	trial ec2.Trial // of a node
 }
 
 // judgements are the checks, independent of each other. EC2 and PCS accept most faults in a template, then refuse
@@ -98,4 +104,196 @@ func Stops(p capacity.Problem) bool { return p.Severity != capacity.Note }
 
 func (s Launch) problem(code capacity.Code, fix, message string, args ...any) []capacity.Problem {
 	return []capacity.Problem{capacity.Problemf(code, capacity.Subject{}, fix, message, args...)}
+}
+
+// architecture compares the image with the instance type.
+func architecture(s Launch) []capacity.Problem {
+	has, runs := s.Image.Architecture, s.Type.Architectures
+	if has == "" || len(runs) == 0 || slices.Contains(runs, has) {
+		return nil
+	}
+	return s.problem(capacity.WrongArchitecture, "give an image for "+strings.Join(runs, " or ")+" with --ami",
+		"image %s is for %s, but %s runs %s", s.Template.ImageID, has, s.Type.Name, strings.Join(runs, " and "))
+}
+
+// driverWords are words for drivers in an image's name, description and tags, by the device files.
+// Images for other devices are not judged.
+var driverWords = map[string][]string{"/dev/nvidia": {"nvidia", "cuda", "gpu", "dlami"}, "/dev/neuron": {"neuron"}}
+
+// saysDrivers reports whether an image claims drivers for the type's devices; true for devices without known words.
+func saysDrivers(image ec2.Image, t ec2.InstanceType) bool {
+	words, known := driverWords[t.GPUFiles]
+	return !known || slices.ContainsFunc(words, func(word string) bool { return strings.Contains(image.Says, word) })
+}
+
+// drivers finds an image without GPU drivers. PCS and `hooks install` configure the type's GPUs in
+// Slurm, which drains nodes that show fewer.
+func drivers(s Launch) []capacity.Problem {
+	if s.Image.ID == "" || s.Brief || s.Type.GPUs == 0 || saysDrivers(s.Image, s.Type) {
+		return nil
+	}
+	maker := driverWords[s.Type.GPUFiles][0]
+	fix := "give another image with --ami"
+	if s.Provider == capacity.ProviderPCS && maker == "nvidia" {
+		fix += " " + pcs.GPUImage
+	}
+	return s.problem(
+		capacity.NoDrivers,
+		fmt.Sprintf(
+			"%s, or say so by a tag if it has them: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`",
+			fix, s.Network.Region, s.Image.ID, maker),
+		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer GPUs than configured",
+		s.Image.ID,
+		s.Image.Name,
+		s.Type.GPUs,
+		cmp.Or(s.Type.GPUName, "GPUs"),
+		s.Type.Name,
+	)
+}
+
+// Profile is IAM's answer about the instance profile; zero if IAM was not asked.
+type Profile struct {
+	// Missing: no instance profile has that name.
+	Missing bool
+	// NoRole: the instance profile has no role. Role is its role.
+	NoRole bool
+	Role   pcs.Role
+	// CannotRegister: the role's policies do not let nodes join a PCS cluster.
+	CannotRegister bool
+}
+
+func profile(s Launch) []capacity.Problem {
+	p, name := s.Profile, s.Template.InstanceProfile
+	const fix = "give an instance profile whose role has a name that begins with AWSPCS, or the path /aws-pcs/"
+	onPCS := s.Provider == capacity.ProviderPCS
+	switch {
+	case p.Missing:
+		return s.problem(capacity.InstanceProfile, "take another --like, or make it",
+			"IAM has no instance profile %s", name)
+	case p.NoRole && onPCS:
+		return s.problem(capacity.InstanceProfile, fix, "instance profile %s has no role", name)
+	case p.NoRole:
+		return s.problem(
+			capacity.InstanceProfile,
+			fmt.Sprintf("run `aws iam add-role-to-instance-profile --instance-profile-name %s --role-name ROLE`",
+				name[strings.LastIndex(name, "/")+1:]),
+			"instance profile %s has no role, so that EC2 refuses each launch",
+			name,
+		)
+	case !onPCS || p.Role.Name == "":
+		return nil
+	case !p.Role.Taken():
+		return s.problem(capacity.InstanceProfile, fix, "PCS does not take role %s%s of instance profile %s for nodes",
+			p.Role.Path, p.Role.Name, name)
+	case p.CannotRegister:
+		partition, _, _ := strings.Cut(strings.TrimPrefix(name, "arn:"), ":")
+		return s.problem(
+			capacity.InstanceProfile,
+			fmt.Sprintf(
+				"run `aws iam attach-role-policy --role-name %s --policy-arn arn:%s:iam::aws:policy/AWSPCSComputeNodePolicy`",
+				p.Role.Name, partition),
+			"role %s of instance profile %s does not allow %s, so that nodes never register",
+			p.Role.Name,
+			name,
+			pcs.Registering,
+		)
+	}
+	return nil
+}
+
+// metadataKey matches the tag keys that EC2 takes if instance metadata shows tags: the key is part of
+// a path there (EC2 User Guide, "View tags for your EC2 instances using instance metadata").
+var metadataKey = regexp.MustCompile(`^[0-9a-zA-Z\-_+=,.@:]{1,255}$`)
+
+// reservedKeys are EC2's own names in that path.
+var reservedKeys = []string{".", "..", "_index"}
+
+// tagKeys finds tag keys that make EC2 refuse every launch.
+func tagKeys(s Launch) []capacity.Problem {
+	shown := s.Template.ShowsTags(s.MetadataTags)
+	if !shown {
+		return nil
+	}
+	var bad []string
+	for _, key := range s.Template.InstanceTagKeys {
+		if !metadataKey.MatchString(key) || slices.Contains(reservedKeys, key) {
+			bad = append(bad, fmt.Sprintf("%q", key))
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	who := "the template"
+	if !s.Template.MetadataTags {
+		who = "the account's default"
+	}
+	fix := "rename the tag in the template with letters, digits and _.:=+-@, only"
+	if s.Provider == capacity.ProviderPCS {
+		fix += ", or set MetadataOptions.InstanceMetadataTags to disabled there"
+	}
+	return s.problem(capacity.TagKey, fix,
+		"launch template %s tags instances with %s, and by %s their metadata shows tags: EC2 refuses every launch for such a key",
+		s.Source, strings.Join(bad, " and "), who)
+}
+
+// Answers are EC2's answers to dry runs of a node group's launches.
+type Answers struct {
+	// Refusals prevent launches.
+	Refusals []capacity.Problem
+	// Unasked is the reason why EC2 was not asked or did not answer; "" if it did.
+	Unasked string
+	// OK names the subnets that EC2 would launch into, and what its answer leaves open; "" for none.
+	OK string
+}
+
+// Tried judges EC2's answers for a node group. err is the reason why nothing was asked.
+func Tried(group string, tried []ec2.Tried, err error) Answers {
+	var a Answers
+	var takes []string
+	aside := false
+	refused := map[string][]string{} // subnets, by EC2's words
+	var words []string
+	silent := func(words string) {
+		a.Unasked = "EC2 did not say whether it would launch a node of " + group + ": " + words
+	}
+	if err != nil {
+		silent(ec2.Message(err))
+	}
+	for _, one := range tried {
+		aside = aside || one.Aside
+		switch one.Verdict {
+		case ec2.Takes:
+			takes = append(takes, one.SubnetID)
+		case ec2.Denied:
+			a.Unasked = fmt.Sprintf("whether EC2 would launch a node of %s was not asked: %s is not allowed here",
+				group, one.Says)
+		case ec2.Silent:
+			silent(one.Says)
+		case ec2.Refuses:
+			text := one.Code + ": " + one.Says
+			if refused[text] == nil {
+				words = append(words, text)
+				fix := cmp.Or(one.Fix, "mend what EC2 names in the launch template or in the flags")
+				a.Refusals = append(a.Refusals, capacity.Problem{
+					Code:     capacity.LaunchRefused,
+					Severity: capacity.LaunchRefused.Severity(),
+					Fix:      fix,
+				})
+			}
+			refused[text] = append(refused[text], one.SubnetID)
+		}
+	}
+	for i, text := range words {
+		a.Refusals[i].Sentence = fmt.Sprintf("EC2 would not launch a node of %s into %s: %s", group,
+			strings.Join(refused[text], " or "), text)
+	}
+	if len(takes) > 0 {
+		without := ""
+		if aside {
+			without = ", tried without the reservation, which takes no launch now"
+		}
+		a.OK = fmt.Sprintf("EC2's dry run would launch a node of %s into %s%s; a dry run says nothing about room",
+			group, strings.Join(takes, " or "), without)
+	}
+	return a
 }

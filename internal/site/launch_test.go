@@ -3,12 +3,14 @@ package site
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // right is a node group with which nothing is wrong.
@@ -109,5 +111,97 @@ func TestTried(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Names and descriptions are those of AWS's images.
+func TestDrivers(t *testing.T) {
+	h100 := ec2.InstanceType{Name: "p5.48xlarge", GPUs: 8, GPUName: "H100", GPUFiles: "/dev/nvidia"}
+	trainium := ec2.InstanceType{Name: "trn2.48xlarge", GPUs: 16, GPUName: "Trainium2", GPUFiles: "/dev/neuron"}
+	for says, c := range map[string]struct {
+		kind ec2.InstanceType
+		fine bool
+	}{
+		"aws-pcs-ready-dlami-base-ubuntu2404-x86_64-20260522 ":                     {h100, true},
+		"deep learning base oss nvidia driver gpu ami (ubuntu 24.04) 20260522 ":    {h100, true},
+		"aws-parallelcluster-3.15.1-al2023 dcv-2025, nvidia-580.105.08, cuda-13.0": {h100, true},
+		"site-7  drivers nvidia":                                                       {h100, true},
+		"aws-pcs-sample_ami-al2023-x86_64-slurm-25.11 ":                                {h100, false},
+		"deep learning ami neuron (ubuntu 24.04) 20260501 ":                            {h100, false},
+		"al2023-ami-2023.9 amazon linux 2023 ami x86_64 hvm kernel-6.1":                {h100, false},
+		"ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20260501 canonical": {h100, false},
+		"deep learning ami neuron (ubuntu 24.04) ":                                     {trainium, true},
+		"deep learning base oss nvidia driver gpu ami ":                                {trainium, false},
+		"al2023 cpu": {ec2.InstanceType{Name: "c7i.4xlarge"}, true},
+		"al2023":     {ec2.InstanceType{Name: "g4ad.xlarge", GPUs: 1, GPUName: "Radeon Pro V520"}, true}, // no word is known for these
+	} {
+		s := Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Says: says}, Type: c.kind}
+		if got := drivers(s); (len(got) == 0) != c.fine || len(got) > 0 && Stops(got[0]) {
+			t.Errorf("%s on %s: %v", says, c.kind.Name, got)
+		}
+	}
+
+	s := Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Name: "al2023", Says: "al2023 "}, Type: h100, Network: Network{Region: "us-east-2"}}
+	const tag = "or say so by a tag if it has them: `aws ec2 create-tags --region us-east-2 --resources ami-1 --tags Key=drivers,Value="
+	for _, c := range []struct {
+		provider capacity.Provider
+		kind     ec2.InstanceType
+		want     string
+	}{
+		{capacity.ProviderPCS, h100, "the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami pcs-dlami, " + tag + "nvidia`"},
+		{capacity.ProviderEC2, h100, "the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami, " + tag + "nvidia`"},
+		{capacity.ProviderPCS, trainium, "the 16 Trainium2 of trn2.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami, " + tag + "neuron`"},
+	} {
+		s.Provider, s.Type = c.provider, c.kind
+		if diff := cmp.Diff("nothing says that image ami-1 (al2023) has drivers for "+c.want, drivers(s)[0].Text()); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// The shapes of launch templates with which PCS launches nothing, or not into the block.
+func TestLaunchedByPCS(t *testing.T) {
+	const id = "cr-0e2000000000000a1"
+	group := pcs.NodeGroup{Name: "gpu-a", PurchaseOption: capacity.CapacityBlock, InstanceTypes: []string{"p5.48xlarge"}, Tags: map[string]string{capacity.TagReservation: id}}
+	good := capacity.LaunchTemplate{ReservationID: id, Market: "capacity-block", InstanceType: "p5.48xlarge"}
+	for name, c := range map[string]struct {
+		change func(*capacity.LaunchTemplate, *pcs.NodeGroup)
+		want   string // the codes
+	}{
+		"good":                        {func(*capacity.LaunchTemplate, *pcs.NodeGroup) {}, ""},
+		"the id beside its structure": {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.ReservationID, t.NoTarget = "", true }, "has a"},
+		"another block":               {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.ReservationID = "cr-1" }, "launches into"},
+		"no market type":              {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.Market = "" }, "has MarketType"},
+		"no type":                     {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.InstanceType = "" }, "has InstanceType"},
+		"all at once":                 {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { *t = capacity.LaunchTemplate{} }, "launches into; has MarketType; has InstanceType"},
+		"an ODCR": {func(t *capacity.LaunchTemplate, g *pcs.NodeGroup) {
+			t.Market, t.InstanceType, g.PurchaseOption = "", "", capacity.ODCR
+		}, ""},
+		"an ODCR, bought as a block": {func(_ *capacity.LaunchTemplate, g *pcs.NodeGroup) { g.PurchaseOption = capacity.ODCR }, "has MarketType"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template, g := good, group
+			c.change(&template, &g)
+			var lacks []string
+			for _, l := range launchedByPCS(template, g) {
+				lacks = append(lacks, strings.Join(strings.Fields(l.what)[:2], " "))
+				if !strings.Contains(l.fix, "--reservation "+id) || !strings.Contains(l.fix, "node group gpu ") {
+					t.Errorf("the fix is %q", l.fix)
+				}
+			}
+			if got := strings.Join(lacks, "; "); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestLaunchedBySlurm(t *testing.T) {
+	group := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.ODCR}
+	if found := launchedBySlurm(capacity.LaunchTemplate{ImageID: "ami-1", MetadataTags: true}, group); found != nil {
+		t.Errorf("%v", found)
+	}
+	if found := launchedBySlurm(capacity.LaunchTemplate{Market: "spot"}, group); len(found) != 3 {
+		t.Errorf("%v", found)
 	}
 }

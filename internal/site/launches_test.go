@@ -4,9 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -71,9 +74,9 @@ func TestWhatNodesAreAttachedTo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := run{Sources: Sources{EC2: client, PCS: aws}, cluster: &cluster}
+			r := run{Sources: Sources{Config: config.Default(), EC2: client, PCS: aws}, cluster: &cluster}
 			for _, name := range []string{"gpu-a", "gpu-b"} { // what both lack is named for both, but for permissions
-				r.nodes(c.provider, name, "p5.48xlarge", c.template, []string{subnet}, 1)
+				r.nodes(c.provider, name, "p5.48xlarge", "", c.template, []string{subnet}, nil, 1).trial = ec2.Trial{}
 			}
 			r.judgeLaunches(t.Context())
 			var got []string
@@ -87,6 +90,91 @@ func TestWhatNodesAreAttachedTo(t *testing.T) {
 			slices.Sort(got)
 			if got := strings.Join(slices.Compact(got), "; "); got != c.want || c.fault.Operation != "" && len(r.Findings) != 1 {
 				t.Errorf("%s, want %s: %+v", got, c.want, r.Findings)
+			}
+		})
+	}
+}
+
+// A denial names whose permission is missing: as AWS does, else by the caller's ARN, else by the source.
+func TestDenialsNameTheCaller(t *testing.T) {
+	const action = "ec2:DescribeSubnets"
+	old := awssim.Fault{Operation: "DescribeSubnets", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation."}
+	named := old
+	named.Message = "You are not authorized to perform this operation. User: arn:aws:iam::111122223333:user/ann is not authorized to perform: " + action + " because no identity-based policy allows the action."
+	noSTS := awssim.Fault{Operation: "GetCallerIdentity", Effect: awssim.FailBefore, Code: "AccessDenied"}
+	for who, faults := range map[string][]awssim.Fault{
+		"arn:aws:iam::111122223333:user/ann":       {named, noSTS},
+		"arn:aws:iam::111122223333:user/simulated": {old},
+		"the credentials of EnvConfigCredentials":  {old, noSTS},
+	} {
+		sim, client := newSim(t)
+		for _, f := range faults {
+			if _, err := sim.AddFault(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg := config.Default()
+		r := run{Sources: Sources{Config: cfg, EC2: client}, settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}}
+		r.permissions(t.Context())
+		said := 0
+		for _, f := range r.Findings {
+			if strings.Contains(f.What, action) {
+				if said++; !strings.Contains(f.What, action+" is not allowed for "+who) {
+					t.Errorf("%s, want %s", f.What, who)
+				}
+			}
+		}
+		if said != 1 {
+			t.Errorf("%s: %+v", who, r.Findings)
+		}
+	}
+}
+
+// newSim is the simulator's default world, and a client of it.
+func newSim(t *testing.T) (*awssim.Sim, *ec2.Client) {
+	t.Helper()
+	return simOf(t, awssim.DefaultScenario())
+}
+
+func simOf(t *testing.T, scenario *awssim.Scenario) (*awssim.Sim, *ec2.Client) {
+	t.Helper()
+	sim, err := awssim.New(scenario, awssim.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sim.Close() })
+	if err := sim.Serve(t.Setenv); err != nil {
+		t.Fatal(err)
+	}
+	client, err := ec2.New(t.Context(), ec2.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sim, client
+}
+
+// A suspended cluster does not become ACTIVE by waiting.
+func TestClusterThatIsNotActive(t *testing.T) {
+	for status, fix := range map[string]string{
+		"ACTIVE":        "",
+		"UPDATING":      "run this again once it is ACTIVE",
+		"RESUMING":      "run this again once it is ACTIVE",
+		"SUSPENDING":    "move it to a newer Slurm",
+		"SUSPENDED":     "move it to a newer Slurm",
+		"UPDATE_FAILED": "mend what the update failed on",
+		"DELETE_FAILED": "name another cluster",
+	} {
+		t.Run(status, func(t *testing.T) {
+			scenario := awssim.DefaultScenario()
+			scenario.Regions[0].Clusters[0].Status = status
+			_, client := simOf(t, scenario)
+			r := run{Sources: Sources{Config: &config.Config{Cluster: "ml"}, EC2: client, PCS: pcs.From(client.Shared())}}
+			r.pcsCluster(t.Context())
+			if len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0].Fix, fix) || (fix == "") != (r.Findings[0].Fix == "") || !strings.Contains(r.Findings[0].What, "cluster ml is "+status) {
+				t.Errorf("said %+v, want the advice %q", r.Findings, fix)
+			}
+			if r.cluster == nil || r.cluster.Name != "ml" {
+				t.Errorf("the cluster is not known to the checks after this one: %v", r.cluster)
 			}
 		})
 	}

@@ -152,8 +152,7 @@ func (r *run) rights(ctx context.Context) {
 	}
 }
 
-// partitions looks for the managed partitions, and for the locks of
-// allow_accounts.
+// partitions looks for the managed partitions, and for the locks of allow_accounts.
 func (r *run) partitions(ctx context.Context) {
 	there, err := r.Slurm.Partitions(ctx)
 	if err != nil {
@@ -221,8 +220,7 @@ func (r *run) astray(there []capacity.SlurmPartition) {
 	}
 }
 
-// staticNodes looks for foreign nodes that Slurm powers down with our program, which cannot power
-// them up again.
+// staticNodes looks for foreign nodes that Slurm powers down with our program, which cannot power them up again.
 func (r *run) staticNodes(ctx context.Context, partitions []capacity.SlurmPartition) {
 	if filepath.Base(r.slurmConfig.SuspendProgram) != "pcs-capacity-suspend" || slurm.SiteProgram(r.slurmConfig.ConfPath, "SuspendProgram") != "" {
 		return // it calls the site's program for them

@@ -3,13 +3,18 @@ package site
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -126,6 +131,184 @@ func TestVersionsOfCommands(t *testing.T) {
 		r.versions(c.commands)
 		if len(r.Findings) != 1 || r.Findings[0].Status != c.want {
 			t.Errorf("%+v: %+v", c, r.Findings)
+		}
+	}
+}
+
+// srun of 22.05 gives up by the times of the cluster, which hooks install leaves alone.
+func TestShortWaits(t *testing.T) {
+	for _, c := range []struct {
+		version         string
+		resume, suspend time.Duration
+		found           int
+	}{
+		{"slurm 22.05.8", time.Minute, 30 * time.Second, 1},
+		{"slurm 22.05.8", 3 * time.Minute, 30 * time.Second, 0},
+		{"slurm 24.11.5", time.Minute, 30 * time.Second, 0},
+	} {
+		version, err := slurm.ParseVersion(c.version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := run{settings: capacity.Settings{Timing: capacity.Timing{BootAllowance: capacity.Duration{Duration: 15 * time.Minute}}},
+			slurmConfig: &slurm.Config{Version: version, ResumeTimeout: c.resume, SuspendTimeout: c.suspend}}
+		if r.shortWaits(); len(r.Findings) != c.found || c.found > 0 && !strings.Contains(r.Findings[0].What, "450 s") {
+			t.Errorf("%+v: %+v", c, r.Findings)
+		}
+	}
+}
+
+// templates asks for each template that slurmctld launches from.
+func TestTemplatesAskForConfigless(t *testing.T) {
+	scenario := awssim.DefaultScenario()
+	home := &scenario.Regions[slices.IndexFunc(scenario.Regions, func(r awssim.RegionScenario) bool { return r.Name == "us-east-2" })]
+	at := slices.IndexFunc(home.LaunchTemplates, func(l awssim.LaunchTemplateScenario) bool { return l.Name == "ec2-nodes" })
+	home.LaunchTemplates[at].UserData = "#!/bin/sh\nexec slurmd --conf-server head\n"
+	_, client := simOf(t, scenario)
+	r := run{Sources: Sources{Config: config.Default(), EC2: client}, slurmConfig: &slurm.Config{}, settings: capacity.Settings{Partitions: []capacity.PartitionSettings{
+		{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", LaunchTemplate: "ec2-nodes"}}}}}}
+	r.templates(t.Context())
+	if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == "configless" && f.Status == Fail }) {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// Nodes that ask slurmctld for slurm.conf get it only if it hands it out.
+func TestConfigless(t *testing.T) {
+	asks := capacity.LaunchTemplate{Name: "gpu", UserData: []byte("exec slurmd --conf-server head\n")}
+	for _, c := range []struct {
+		template capacity.LaunchTemplate
+		running  *slurm.Config
+		found    int
+	}{
+		{asks, &slurm.Config{}, 1},
+		{asks, &slurm.Config{SlurmctldParameters: []string{"idle_on_node_suspend", "enable_configless"}}, 0},
+		{asks, nil, 0},
+		{capacity.LaunchTemplate{}, &slurm.Config{}, 0},
+	} {
+		r := run{slurmConfig: c.running}
+		if r.configless(c.template); len(r.Findings) != c.found {
+			t.Errorf("%+v: %+v", c, r.Findings)
+		}
+	}
+}
+
+func TestParallelClusterFences(t *testing.T) {
+	const cookbook, static, dynamic = "aws-parallelcluster-cookbook-", "gpu-st-p5-1", "gpu-dy-p5-1"
+	for name, c := range map[string]struct {
+		version, resume string
+		provider        capacity.Provider
+		node            string
+		want            Status // "" for nothing
+		says            string
+	}{
+		"no ParallelCluster":        {"", "/usr/libexec/pcs-capacity/pcs-capacity-resume", "ec2", static, "", ""},
+		"before Capacity Blocks":    {cookbook + "3.7.2", "", "ec2", static, OK, "ParallelCluster 3.7.2"},
+		"the first":                 {cookbook + "3.8.0\n", "", "ec2", static, Fail, "ParallelCluster 3.8.0 ends a static node that boots under a fence of partition gpu"},
+		"in between":                {cookbook + "3.10.1", "", "ec2", static, Fail, "for ever: gpu-st-p5-1"},
+		"the last":                  {cookbook + "3.15.1", "", "ec2", static, Fail, ""},
+		"mended":                    {cookbook + "3.15.2", "", "ec2", static, OK, ""},
+		"later":                     {cookbook + "3.16.0", "", "ec2", static, OK, ""},
+		"dynamic nodes":             {cookbook + "3.10.1", "", "ec2", dynamic, OK, ""},
+		"a guest":                   {cookbook + "3.10.1", "", "none", static, OK, "ParallelCluster 3.10.1 leaves nodes under our fences alone"},
+		"a version that is not one": {"yes", "", "ec2", static, Warn, "of an unknown version"},
+		"only slurmctld says so":    {"", "/opt/parallelcluster/scripts/slurm/slurm_resume", "ec2", static, Warn, "of an unknown version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			if c.version != "" {
+				path := filepath.Join(root, parallelClusterVersion)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(c.version), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := run{
+				Sources:     Sources{Root: root},
+				settings:    capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: c.provider}}},
+				slurmConfig: &slurm.Config{ResumeProgram: c.resume},
+			}
+			r.parallelClusterFences([]capacity.SlurmPartition{{Name: "gpu", Nodes: []string{c.node}}})
+			switch {
+			case c.want == "" && len(r.Findings) == 0:
+			case len(r.Findings) != 1 || r.Findings[0].Status != c.want || !strings.Contains(r.Findings[0].What, c.says):
+				t.Errorf("%+v", r.Findings)
+			case c.want != OK && !strings.Contains(r.Findings[0].Fix, `provider = "none"`):
+				t.Errorf("the fix is %q", r.Findings[0].Fix)
+			}
+		})
+	}
+}
+
+// TestLasting: what check says of the file system of state_dir.
+func TestLasting(t *testing.T) {
+	disk := state.Mount{Point: "/", Type: "xfs", Source: "/dev/nvme0n1p1"}
+	for name, c := range map[string]struct {
+		mount    state.Mount
+		replaced bool
+		status   Status
+		says     string
+	}{
+		"EFS":               {state.Mount{Point: "/efs", Type: "nfs4", Source: "fs-0.efs.us-east-2.amazonaws.com:/"}, false, OK, "is on nfs4 of fs-0.efs.us-east-2.amazonaws.com:/, and outlives this host"},
+		"FSx for Lustre":    {state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"}, false, OK, "outlives this host"},
+		"a bucket":          {state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}, false, Warn, "locking may not work there"},
+		"memory":            {state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}, true, Warn, "end with the next boot"},
+		"a login node":      {disk, true, Warn, "xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of purchases and the samples of report would end with it"},
+		"a controller":      {disk, false, OK, "ends with this host"},
+		"no mountinfo here": {state.Mount{}, false, Warn, "an unrecognized file system"},
+	} {
+		var found Findings
+		lasting(&found, "/s", c.mount, c.replaced)
+		if len(found) != 1 || found[0].Status != c.status || !strings.Contains(found[0].What, c.says) || (found[0].Fix == "") != (c.status == OK) {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
+
+// A backup of slurmctld sees state_dir only on a shared file system.
+func TestBackedUp(t *testing.T) {
+	for fix, m := range map[string]state.Mount{shareIt: {Point: "/", Type: "xfs", Source: "/dev/nvme0n1p1"}, "": {Point: "/efs", Type: "nfs4", Source: "efs:/"}} {
+		var found Findings
+		backedUp(&found, "/s", m, "head2")
+		if len(found) != 1 || found[0].Fix != fix || !strings.Contains(found[0].What, "head2 takes slurmctld over") {
+			t.Errorf("%s: %+v", m, found)
+		}
+	}
+}
+
+// What the shell of whoever runs check has of AWS tells nothing about hooks.
+func TestHookAccess(t *testing.T) {
+	cfg := config.Default()
+	cfg.Path, cfg.StateDir = "/etc/pcs-capacity/config.toml", t.TempDir()
+	for _, c := range []struct {
+		last    *state.HookAccess
+		account string // of whoever runs check
+		want    Status
+		says    string
+	}{
+		{nil, "", "", ""},
+		{&state.HookAccess{Without: "there are no AWS credentials"}, "111122223333", Fail, "had no AWS credentials"},
+		{&state.HookAccess{}, "111122223333", OK, "had AWS credentials"},
+		{&state.HookAccess{Source: "EC2RoleProvider"}, "111122223333", OK, "(EC2RoleProvider)"},
+		{&state.HookAccess{Account: "111122223333", Source: "EnvConfigCredentials"}, "111122223333", OK, "of account 111122223333 (EnvConfigCredentials)"},
+		{&state.HookAccess{Account: "111122223333"}, "", OK, "of account 111122223333"},
+		{&state.HookAccess{Account: "444455556666", Source: "EC2RoleProvider"}, "111122223333", Warn, "of account 444455556666 (EC2RoleProvider), and this command those of account 111122223333"},
+	} {
+		if c.last != nil {
+			if err := state.Dir(cfg.StateDir).KeepHook(*c.last); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := run{Sources: Sources{Config: cfg}, account: c.account, settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}}
+		r.hooks()
+		switch {
+		case c.want == "" && len(r.Findings) == 0:
+		case len(r.Findings) != 1 || r.Findings[0].Status != c.want || !strings.Contains(r.Findings[0].What, c.says):
+			t.Errorf("%+v: %+v", c.last, r.Findings)
+		case c.want == Fail && !strings.Contains(r.Findings[0].Fix, "/etc/pcs-capacity/environment"):
+			t.Errorf("the fix is %s", r.Findings[0].Fix)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (in *inspection) chooseLike() {
 	default:
 		g, found := in.inv.Group(name)
 		if !found {
-			in.problem(capacity.LikeUnknown, "use one of "+orNone(groupNames(in.inv.Groups)),
+			in.problem(capacity.LikeUnknown, "use one of "+cmp.Or(groupNames(in.inv.Groups), "none"),
 				"cluster %s has no compute node group %q to copy from (--like)", in.inv.Cluster.Name, name)
 		}
 		in.like = g
@@ -180,8 +180,7 @@ func (s Setup) readSubnets(ctx context.Context, in *inspection, _ *notes) error 
 		}
 		in.network.unknown = append(in.network.unknown, m.ID)
 	}
-	in.network.elsewhere = slices.DeleteFunc(others,
-		func(id string) bool { return slices.Contains(in.network.unknown, id) })
+	in.network.elsewhere = without(others, in.network.unknown...)
 	return nil
 }
 
@@ -237,13 +236,12 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 	return cmp.Or(ctx.Err(), not.Image, not.Names, not.Network, not.Defaults)
 }
 
-// ami returns the image of the nodes: the requested one, else the copied node group's, else its
-// launch template's.
+// ami returns the image of the nodes: the requested one, else the copied node group's, else its launch template's.
 func (in *inspection) ami() string {
 	if in.request.AMI == pcs.GPUImage {
 		return in.names.gpuImage
 	}
-	return first(in.request.AMI, in.like.AMI, in.source.ImageID)
+	return cmp.Or(in.request.AMI, in.like.AMI, in.source.ImageID)
 }
 
 func (in *inspection) profile() string {
@@ -272,13 +270,46 @@ func subnets(detailed []ec2.Subnet) []capacity.Subnet {
 	return all
 }
 
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
+func quoted(flag string, ids []string) string { return flag + " " + strings.Join(ids, " or ") }
+
+// readGPUImage asks which image PCS publishes for the instance type.
+func (s Setup) readGPUImage(ctx context.Context, in *inspection, n *notes) error {
+	image, parameter, err := s.PCS.GPUImageFor(ctx, in.names.instanceType.Architectures)
+	if pcs.Code(err) == "ParameterNotFound" {
+		n.problem(capacity.BadImage,
+			"give an image by its id with --ami; `aws ec2 describe-images --region "+in.region+" --owners amazon --filters 'Name=name,Values=aws-pcs-ready-dlami-*'` lists those of PCS",
+			"PCS publishes no image for %s in %s: Systems Manager has no parameter %s there (%s)",
+			strings.Join(in.names.instanceType.Architectures, " and "), in.region, parameter, pcs.Code(err))
+		return nil
+	}
+	in.names.gpuImage = image
+	return err
+}
+
+// readKeptImage keeps an older image of PCS that a slot has: PCS would replace its nodes for a newer one.
+func (s Setup) readKeptImage(ctx context.Context, in *inspection, n *notes) error {
+	kept, newest := in.keptImage(), in.names.gpuImage
+	if in.request.AMI != pcs.GPUImage || kept == "" || kept == newest {
+		return nil
+	}
+	has, err := s.EC2.Image(ctx, kept)
+	switch {
+	case absent(err):
+		return nil
+	case err == nil && pcs.IsGPUImage(has.Name, has.Owner):
+		n.warn("the nodes keep image %s (%s), since a change would replace them; by now PCS publishes %s, which --ami %[3]s takes",
+			has.ID, has.Name, newest)
+		in.names.gpuImage = has.ID
+	}
+	return err
+}
+
+// keptImage is that of the node group in the reservation; "" if none is.
+func (in *inspection) keptImage() string {
+	for _, slot := range in.slots {
+		if slot.group != nil && slot.launchesInto(in.reservation.ID) {
+			return cmp.Or(slot.group.AMI, slot.uses.ImageID)
 		}
 	}
 	return ""
 }
-
-func quoted(flag string, ids []string) string { return flag + " " + strings.Join(ids, " or ") }

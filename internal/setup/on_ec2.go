@@ -48,8 +48,7 @@ const nodeScriptMark = "# pcs-capacity: "
 // confServerOption is the source of slurm.conf in nodeScript.
 var confServerOption = regexp.MustCompile(`(?m) --conf-server (\S+)$`)
 
-// NodeScript returns the user data of nodes of provider ec2. confServer is "" for nodes with a
-// slurm.conf of their own.
+// NodeScript returns the user data of nodes of provider ec2. confServer is "" for nodes with a slurm.conf of their own.
 func NodeScript(confServer string) string {
 	option := ""
 	if confServer != "" {
@@ -100,15 +99,14 @@ func isNodeScript(data []byte) bool {
 // subnetsOnEC2 returns the requested subnets, else the node group's in the settings, else those of
 // the partition's other node groups.
 func (in *inspection) subnetsOnEC2() []string {
-	if len(in.request.SubnetIDs) > 0 || in.request.Config == nil {
+	if len(in.request.SubnetIDs) > 0 {
 		return in.request.SubnetIDs
 	}
-	p, _ := in.request.Config.Partition(in.request.Queue)
-	if own := groupOf(p, in.request.NodeGroup); own.Name != "" {
+	if own := in.entry(); own.Name != "" {
 		return own.SubnetIDs
 	}
 	var ids []string
-	for _, g := range p.Groups {
+	for _, g := range in.settings().Groups {
 		ids = union(ids, g.SubnetIDs)
 	}
 	return ids
@@ -130,21 +128,18 @@ func (in *inspection) checkEntry(want *wanted) {
 	if in.request.Config == nil || !in.onEC2() {
 		return
 	}
-	p, _ := in.request.Config.Partition(in.request.Queue)
 	if _, wanted := partition(in.request.Config, want); len(in.problems) == 0 {
 		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
 			in.problem(capacity.BadSettings, "choose another --node-group, or mend the settings", "%s", err)
 		}
 	}
-	g := groupOf(p, in.request.NodeGroup)
-	left := slices.DeleteFunc(slices.Clone(g.ReservationIDs),
-		func(id string) bool { return slices.Contains(in.ended, id) || id == in.reservation.ID })
+	p, g := in.settings(), in.entry()
+	left := without(g.ReservationIDs, append(slices.Clone(in.ended), in.reservation.ID)...)
 	if r := in.reservation; g.Slots < 2 && !r.End.IsZero() {
 		for _, other := range in.others {
 			if slices.Contains(left, other.ID) && !other.End.IsZero() && other.Start.Before(r.End) &&
 				r.Start.Before(other.End) {
-				in.warn(
-					"reservations %s and %s are open at the same time, and node_group %q uses one at a time: choose another --node-group, or set slots = 2",
+				in.warn("reservations %s and %s are open at the same time, and node_group %q uses one at a time: choose another --node-group, or set slots = 2",
 					r.ID, other.ID, g.Name)
 			}
 		}

@@ -26,8 +26,7 @@ type inspection struct {
 	now      time.Time
 	region   string
 
-	// found: the cluster is known. On self-managed Slurm inv has nothing but the mark, as the
-	// cluster's name.
+	// found: the cluster is known. On self-managed Slurm inv has nothing but the mark, as the cluster's name.
 	found       bool
 	inv         pcs.Inventory
 	reservation capacity.Reservation
@@ -83,10 +82,10 @@ type notes struct {
 	warnings []string
 }
 
-// slotState is a slot with everything that decides whether it is free.
+// slotState is a slot with everything of ours that is there: setup asks whether it is free, teardown removes it.
 type slotState struct {
-	// name is the name of the node group and of its nodes' Slurm feature.
-	name string
+	// name is the name of the node group and of its nodes' Slurm feature, base that of the node group in the settings.
+	name, base string
 	// group is nil while the slot has no node group.
 	group *pcs.NodeGroup
 	// reservationID is the value of our tag; "" if there is none.
@@ -101,6 +100,9 @@ type slotState struct {
 	// template is the launch template of the slot's name, zero if there is none; uses is what a
 	// node group of ours launches with.
 	template, uses capacity.LaunchTemplate
+	// nodes are those that the settings list, and those of instances; slurm is what Slurm has of the slot.
+	nodes []string
+	slurm SlurmSlot
 }
 
 func (n *notes) problem(code capacity.Code, fix, message string, args ...any) {
@@ -145,8 +147,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}
-	if err := in.sideBySide(ctx, s.readCluster, s.readReservation,
-		s.readInside); err != nil {
+	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readInside); err != nil {
 		return nil, err
 	}
 	if len(in.problems) > 0 {
@@ -238,8 +239,7 @@ func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory
 	return inv, &no, nil
 }
 
-// missingCluster says that there is no such cluster, and which there are; unread is why that is not
-// known.
+// missingCluster says that there is no such cluster, and which there are; unread is why that is not known.
 func missingCluster(cluster, region, code string, clusters []pcs.Cluster, unread error) capacity.Problem {
 	var names []string
 	for _, c := range clusters {
@@ -264,33 +264,34 @@ func missingCluster(cluster, region, code string, clusters []pcs.Cluster, unread
 	return missing
 }
 
+// listedIDs are the reservations that the settings name for the queue.
+func (in *inspection) listedIDs() (ids []string) {
+	for _, g := range in.settings().Groups {
+		ids = append(ids, g.ReservationIDs...)
+	}
+	return ids
+}
+
 // readReservation reads the reservation, and beside it those that the settings name.
 func (s Setup) readReservation(ctx context.Context, in *inspection, n *notes) error {
-	ids := []string{in.request.Reservation}
-	if in.request.Config != nil {
-		p, _ := in.request.Config.Partition(in.request.Queue)
-		for _, g := range p.Groups {
-			ids = append(ids, g.ReservationIDs...)
-		}
-	}
-	if in.request.Reservation == "" {
+	id := in.request.Reservation
+	if id == "" {
 		return errors.New("no reservation is named")
 	}
-	err := s.addReservations(ctx, in, ids)
+	err := s.addReservations(ctx, in, append([]string{id}, in.listedIDs()...))
 	in.now = s.EC2.Now() // not before EC2's answer, which tells the time
 	if err != nil {
 		return err
 	}
 	var is bool
-	in.reservation, is = in.known[in.request.Reservation]
-	err = in.unknown[in.request.Reservation]
-	if !is && !absent(err) {
-		return fmt.Errorf("describing %s in %s: %w", in.request.Reservation, in.region, err)
+	if in.reservation, is = in.known[id]; is {
+		return nil
 	}
-	if !is {
-		n.problem(capacity.ReservationUnknown, ec2.Advice(err), "EC2 has no reservation %q in %s (%s)",
-			in.request.Reservation, in.region, ec2.Code(err))
+	err = in.unknown[id]
+	if !absent(err) {
+		return fmt.Errorf("describing %s in %s: %w", id, in.region, err)
 	}
+	n.problem(capacity.ReservationUnknown, ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", id, in.region, ec2.Code(err))
 	return nil
 }
 
@@ -355,8 +356,7 @@ func (s Setup) readSlots(ctx context.Context, in *inspection, _ *notes) error {
 	return reads.Wait()
 }
 
-// seeSlots notes what EC2 says of the slots. The launch template of provider ec2 is what its node
-// group uses, too.
+// seeSlots notes what EC2 says of the slots. The launch template of provider ec2 is what its node group uses, too.
 func (in *inspection) seeSlots() {
 	for i := range in.slots {
 		slot := &in.slots[i]
@@ -382,8 +382,7 @@ func (s slotState) holds(reservationID string) bool {
 	return s.ours && reservationID != "" && s.reservationID == reservationID
 }
 
-// failed reports whether PCS could not create the node group in an earlier run of ours:
-// then it is made anew.
+// failed reports whether PCS could not create the node group in an earlier run of ours: then it is made anew.
 func (s slotState) failed() bool { return s.ours && s.group.Status == pcs.CreateFailed }
 
 // readFence looks for the reservation's fence. Where Slurm does not answer, none is known.
@@ -400,20 +399,14 @@ func (s Setup) readFence(ctx context.Context, in *inspection, _ *notes) error {
 	return ctx.Err()
 }
 
-// readOthers reads the reservations of the slots and of the groups that the settings select, and
-// finds those of the partition that are over. One that EC2 does not describe is not among them: it
-// may only be missing from this answer.
+// readOthers reads the reservations of the slots and of the groups that the settings select, and finds those of the
+// partition that are over. One that EC2 does not describe is not among them: it may only be missing from this answer.
 func (s Setup) readOthers(ctx context.Context, in *inspection, _ *notes) error {
-	var held, ids []string
+	var held []string
 	for _, slot := range in.slots {
 		held = append(held, slot.reservationID)
 	}
-	if in.request.Config != nil {
-		p, _ := in.request.Config.Partition(in.request.Queue)
-		for _, g := range p.Groups {
-			ids = append(ids, g.ReservationIDs...)
-		}
-	}
+	ids := in.listedIDs()
 	if err := s.addReservations(ctx, in, slices.Concat(held, ids)); err != nil {
 		return err
 	}
@@ -456,41 +449,18 @@ func (s Setup) instances(ctx context.Context, groups []string) (map[string]int, 
 // templateSpec is the launch template of a slot. That of provider ec2 is for all of a node
 // group: each launch says reservation, subnet and placement itself.
 func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
+	r := in.reservation
+	spec := capacity.LaunchTemplateSpec{Name: pcs.TemplateName(in.inv.Cluster.Name, slot), From: in.source.ID, FromVersion: in.source.Version,
+		ImageID: in.ami(), UserData: in.userData, InstanceType: r.InstanceType, EFA: in.efa(), Tags: in.tags()}
 	if in.onEC2() {
-		return capacity.LaunchTemplateSpec{
-			Name:            pcs.TemplateName(in.request.Mark, slot),
-			From:            in.source.ID,
-			FromVersion:     in.source.Version,
-			ImageID:         in.ami(),
-			InstanceProfile: in.profile(),
-			UserData:        in.userData,
-			InstanceType:    in.reservation.InstanceType,
-			EFA:             in.efa(),
-			MetadataTags:    true,
-			Kind:            capacity.OnDemand,
-			Tags:            in.tags(),
-		}
+		spec.InstanceProfile, spec.MetadataTags, spec.Kind = in.profile(), true, capacity.OnDemand
+		return spec
 	}
-	var groups []string
-	key := ""
 	if in.source.ID == "" { // else they are copied
-		groups, key = in.source.SecurityGroupIDs, in.source.KeyName
+		spec.SecurityGroupIDs, spec.KeyName = in.source.SecurityGroupIDs, in.source.KeyName
 	}
-	return capacity.LaunchTemplateSpec{
-		SecurityGroupIDs: groups, KeyName: key,
-		Name:           pcs.TemplateName(in.inv.Cluster.Name, slot),
-		From:           in.source.ID,
-		FromVersion:    in.source.Version,
-		ImageID:        in.ami(),
-		UserData:       in.userData,
-		InstanceType:   in.reservation.InstanceType,
-		EFA:            in.efa(),
-		SubnetID:       in.interfaceSubnet(),
-		ReservationID:  in.reservation.ID,
-		Kind:           in.reservation.Kind,
-		PlacementGroup: in.reservation.PlacementGroup,
-		Tags:           in.tags(),
-	}
+	spec.SubnetID, spec.ReservationID, spec.Kind, spec.PlacementGroup = in.interfaceSubnet(), r.ID, r.Kind, r.PlacementGroup
+	return spec
 }
 
 func (in *inspection) tags() map[string]string {
@@ -510,11 +480,4 @@ func groupNames(groups []pcs.NodeGroup) string {
 		names = append(names, g.Name)
 	}
 	return strings.Join(names, ", ")
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }
