@@ -102,7 +102,7 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 		r := &made.Reservations[i]
 		r.Cost = r.Costs(fees[r.ID].paid, onDemand[r.Paid.InstanceType])
 	}
-	doc.Report, doc.Advice = made, emptyIfNil(made.Advise(snap, now))
+	doc.Report = made
 	return c.show(t, doc)
 }
 
@@ -190,12 +190,6 @@ func (c *ReportCmd) show(t *terminal.Terminal, doc reportDocument) error {
 	}
 	for _, w := range doc.Warnings {
 		t.Say("Warning: %s.", strings.TrimSuffix(w, "."))
-	}
-	for _, a := range doc.Advice {
-		t.Say("Next: %s.", a.Says)
-		if a.Command != "" {
-			t.Say("  %s", a.Command)
-		}
 	}
 	return nil
 }

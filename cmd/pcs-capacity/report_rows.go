@@ -19,8 +19,7 @@ type reportDocument struct {
 	// Accounting: the jobs are those of Slurm's accounting, not only those that sync saw.
 	Accounting bool `json:"accounting"`
 	report.Report
-	Advice   []report.Advice `json:"advice"`
-	Warnings []string        `json:"warnings"`
+	Warnings []string `json:"warnings"`
 }
 
 // reportRow is one line of the CSV form: what is reservation, day, account, user or job.

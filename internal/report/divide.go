@@ -21,14 +21,12 @@ type account struct {
 	book  *book
 	sums  Sums
 	gaps  []Gap
-	// by hour since 1970, up to the fence: node-seconds with a job, and seconds in which sync ran
-	busy, seen map[int64]int64
 }
 
 // divide puts every paid second of every instance in one class.
 func (a *account) divide(b *book) (Reservation, error) {
 	h := a.history
-	a.book, a.sums, a.busy, a.seen = b, Sums{}, map[int64]int64{}, map[int64]int64{}
+	a.book, a.sums = b, Sums{}
 	a.fence = h.last().Fence
 	if end := h.end(); !a.fence.IsZero() && end.Before(a.fence) {
 		a.fence = time.Time{}
@@ -39,24 +37,12 @@ func (a *account) divide(b *book) (Reservation, error) {
 		return one, err
 	}
 	for _, s := range h.within(a.from, a.to) {
-		ran, err := a.stay(s, all)
-		if err != nil {
+		if err := a.stay(s, all); err != nil {
 			return one, err
-		}
-		length := seconds(s.from, s.to)
-		if s.known {
-			a.measured(a.seen, s.from, s.to)
-		}
-		if s.known && s.paid.Waits && ran >= int64(s.paid.Size)*length {
-			one.Crowded += int64(s.paid.Size) * max(0, seconds(s.from, a.beforeFence(s.to)))
 		}
 	}
 	for _, s := range h.within(h.start, h.paidUntil(a.wholeEnd())) {
 		one.Whole += int64(s.paid.Size) * seconds(s.from, s.to)
-	}
-	one.Busy, one.Within, one.Hours = a.oftenBusy()
-	for _, n := range a.seen {
-		one.Measured += time.Duration(n) * time.Second
 	}
 	return one, nil
 }
@@ -90,13 +76,13 @@ func (a *account) nodes() ([]string, error) {
 	return all, nil
 }
 
-// stay divides a time in which nothing was seen to change. It returns the node-seconds in which jobs ran.
-func (a *account) stay(s stay, all []string) (ran int64, err error) {
+// stay divides a time in which nothing was seen to change.
+func (a *account) stay(s stay, all []string) error {
 	states, listed := map[string]string{}, 0
 	for what, list := range s.paid.Nodes {
 		names, err := a.expand(list)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		for _, name := range names {
 			states[name] = what
@@ -116,7 +102,6 @@ func (a *account) stay(s stay, all []string) (ran int64, err error) {
 			continue
 		}
 		for _, p := range a.pieces(s, name, what) {
-			length := seconds(p.from, p.to)
 			switch {
 			case len(p.runs) > 0 && !on:
 				if most(taken, p) >= free-failed {
@@ -124,17 +109,15 @@ func (a *account) stay(s stay, all []string) (ran int64, err error) {
 				}
 				taken = append(taken, p)
 				a.put(s, p.from, p.to, -1, a.idle(s))
-				a.give(s, p)
-				ran += length
+				a.give(p)
 			case len(p.runs) > 0:
-				a.give(s, p)
-				ran += length
+				a.give(p)
 			case on:
 				a.put(s, p.from, p.to, 1, p.class)
 			}
 		}
 	}
-	return ran, nil
+	return nil
 }
 
 // most is how many of some pieces are at the same time within another one.
@@ -235,11 +218,8 @@ func (a *account) idle(s stay) Class {
 
 // give divides a time of a node among the runs that share it, in equal parts: Slurm does not
 // say which of them needs the instance.
-func (a *account) give(s stay, p piece) {
+func (a *account) give(p piece) {
 	length := seconds(p.from, p.to)
-	if s.known {
-		a.measured(a.busy, p.from, p.to)
-	}
 	each, rest := length/int64(len(p.runs)), length%int64(len(p.runs))
 	at := p.from
 	for _, r := range p.runs {
@@ -300,47 +280,5 @@ func (a *account) gap(s stay, from, to time.Time, nodes int) {
 	a.gaps[len(a.gaps)-1].NodeSeconds += int64(nodes) * seconds(from, to)
 }
 
-// measured adds a time, as far as it is before the fence, to the hours that it is in.
-func (a *account) measured(by map[int64]int64, from, to time.Time) {
-	for hour, n := range hours(from, a.beforeFence(to)) {
-		by[hour] += n
-	}
-}
-
-func (a *account) beforeFence(t time.Time) time.Time {
-	if a.fence.IsZero() {
-		return t
-	}
-	return earliest(t, a.fence)
-}
-
-// oftenBusy is how many nodes had a job, or fewer, in 19 of 20 of the hours that were seen; and
-// in how many hours it was so, of how many.
-func (a *account) oftenBusy() (nodes, within, of int) {
-	var means []int64
-	for hour, n := range a.seen {
-		means = append(means, (a.busy[hour]+n-1)/n)
-	}
-	if len(means) == 0 {
-		return 0, 0, 0
-	}
-	slices.Sort(means)
-	most := means[min(len(means)*19/20, len(means)-1)]
-	within, _ = slices.BinarySearch(means, most+1)
-	return int(most), within, len(means)
-}
-
 // seconds is how many there are between two times.
 func seconds(from, to time.Time) int64 { return to.Unix() - from.Unix() }
-
-// hours are the seconds of a time in each hour since 1970.
-func hours(from, to time.Time) map[int64]int64 {
-	all := map[int64]int64{}
-	for at, end := from.Unix(), to.Unix(); at < end; {
-		hour := at / 3600
-		next := min((hour+1)*3600, end)
-		all[hour] += next - at
-		at = next
-	}
-	return all
-}

@@ -111,12 +111,6 @@ type Reservation struct {
 	Cost Cost `json:"cost"`
 	// Whole are the node-seconds from Start to End, or to Until where it has no end.
 	Whole int64 `json:"-"`
-	// Measured is for how long sync saw it, up to the fence; what follows is about that time.
-	Measured time.Duration `json:"-"`
-	// Crowded are the node-seconds in which jobs waited while every node had one.
-	Crowded int64 `json:"-"`
-	// Busy is the number of nodes with a job that was not passed in 19 of 20 hours: in Within of Hours, to be exact.
-	Busy, Within, Hours int `json:"-"`
 }
 
 // Day is a part of the report's time.
