@@ -17,35 +17,43 @@ import (
 // shortest block lasts a day.
 const missingFor = time.Hour
 
-// described is EC2's answer about reservations by id.
-type described struct {
-	ids     []string
-	found   []capacity.Reservation
-	missing []capacity.Missing
-	answer  answer
-}
-
-// ask describes the reservations.
-func (d *described) ask(aws EC2) func(context.Context) error {
-	return func(ctx context.Context) (err error) {
-		d.found, d.missing, err = aws.Reservations(ctx, d.ids)
+// describe asks about reservations by id. Those that EC2 does not tell of are as they were.
+func (o *observation) describe(ids []string) []question {
+	if len(ids) == 0 {
+		return nil
+	}
+	var found []capacity.Reservation
+	var missing []capacity.Missing
+	return []question{{func(ctx context.Context) (err error) {
+		found, missing, err = o.EC2.Reservations(ctx, ids)
 		return err
-	}
+	}, func(a answer) {
+		answered := o.need("describing reservations "+strings.Join(ids, ", "), a)
+		for _, r := range found {
+			if !o.known(r.ID) {
+				o.seen.Reservations = append(o.seen.Reservations, r)
+			}
+		}
+		for _, id := range ids {
+			if r, ok := o.before(id); !answered && ok && !o.known(id) {
+				o.seen.Reservations = append(o.seen.Reservations, r)
+			}
+		}
+		for _, m := range missing {
+			if !o.known(m.ID) {
+				o.missing(m)
+			}
+		}
+	}}}
 }
 
-// reservations takes the answer about the reservations that node groups name, and describes the others: those that
-// AWS's other answers name, and those that were live before.
+// reservations describes the reservations that no node group names: those that AWS's other answers name, and those that
+// were live before.
 func (o *observation) reservations(ctx context.Context) {
-	o.takeDescribed(o.named)
 	slices.Sort(o.ids)
-	others := described{ids: slices.DeleteFunc(slices.Compact(o.ids), func(id string) bool {
-		return o.known(id) || slices.Contains(o.named.ids, id)
-	})}
-	if len(others.ids) > 0 {
-		others.answer = o.together(ctx, others.ask(o.EC2))[0]
-		o.takeDescribed(others)
-	}
-	if len(o.named.ids)+len(others.ids) == 0 {
+	others := slices.DeleteFunc(slices.Compact(o.ids), func(id string) bool { return o.known(id) || slices.Contains(o.named, id) })
+	o.together(ctx, o.describe(others)...)
+	if len(o.named)+len(others) == 0 {
 		return
 	}
 	for _, words := range o.EC2.Untold() {
@@ -54,26 +62,12 @@ func (o *observation) reservations(ctx context.Context) {
 	o.keepInspected()
 }
 
-// takeDescribed takes an answer about reservations, or else what was known before. The tags may have found some already.
-func (o *observation) takeDescribed(d described) {
-	answered := len(d.ids) == 0 || o.need("describing reservations "+strings.Join(d.ids, ", "), d.answer)
-	for _, r := range d.found {
-		if !o.known(r.ID) {
-			o.seen.Reservations = append(o.seen.Reservations, r)
-		}
+// before is a reservation in the last snapshot.
+func (o *observation) before(id string) (r capacity.Reservation, ok bool) {
+	if o.old != nil {
+		r, ok = o.old.Reservation(id)
 	}
-	if !answered && o.old != nil {
-		for _, id := range d.ids {
-			if r, ok := o.old.Reservation(id); ok && !o.known(id) {
-				o.seen.Reservations = append(o.seen.Reservations, r)
-			}
-		}
-	}
-	for _, m := range d.missing {
-		if !o.known(m.ID) {
-			o.missing(m)
-		}
-	}
+	return r, ok
 }
 
 func (o *observation) known(id string) bool {
@@ -83,17 +77,11 @@ func (o *observation) known(id string) bool {
 // keepInspected keeps what EC2 said about a block before it stopped answering questions about blocks. A block never
 // turns into an UltraServer or back.
 func (o *observation) keepInspected() {
-	if o.old == nil {
-		return
-	}
 	for i := range o.seen.Reservations {
 		r := &o.seen.Reservations[i]
-		before, ok := o.old.Reservation(r.ID)
-		if !ok {
-			continue
-		}
+		before, ok := o.before(r.ID)
 		r.UltraServer = r.UltraServer || before.UltraServer
-		if r.HealthUnknown {
+		if ok && r.HealthUnknown {
 			r.Unhealthy = before.Unhealthy
 		}
 	}
@@ -103,14 +91,16 @@ func (o *observation) keepInspected() {
 func (o *observation) missing(m capacity.Missing) {
 	words, _ := o.EC2.Explain(m.Err)
 	now := o.now()
-	if m.Unread {
-		if o.old != nil {
-			if r, ok := o.old.Reservation(m.ID); ok {
-				o.seen.Reservations = append(o.seen.Reservations, r)
-			}
-		}
+	r, ok := o.before(m.ID)
+	if ok && (m.Unread || !r.LiveAt(now)) { // EC2 forgets what ended long ago
+		o.seen.Reservations = append(o.seen.Reservations, r)
+	}
+	switch {
+	case m.Unread:
 		o.problem(capacity.AWSUnanswered, capacity.Subject{Reservation: m.ID}, "",
 			"EC2's answer about reservation %s cannot be read: %s; what was known of it is kept", m.ID, words)
+		return
+	case ok && !r.LiveAt(now):
 		return
 	}
 	since := now.UTC().Truncate(time.Second)
@@ -118,22 +108,17 @@ func (o *observation) missing(m capacity.Missing) {
 		if was, told := o.old.Missing[m.ID]; told {
 			since = was
 		}
-		r, ok := o.old.Reservation(m.ID)
-		if ok && !r.LiveAt(now) { // EC2 forgets what ended long ago
-			o.seen.Reservations = append(o.seen.Reservations, r)
-			return
-		}
-		if r.MissingSince.IsZero() {
-			r.MissingSince = since
-		}
-		since = r.MissingSince
-		if ok && r.LiveAt(now) && now.Before(r.MissingSince.Add(missingFor)) {
-			o.seen.Reservations = append(o.seen.Reservations, r)
-			o.problem(capacity.ReservationMissing, capacity.Subject{Reservation: r.ID}, "",
-				"EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s", r.ID,
-				capacity.FormatUTC(r.MissingSince), words, capacity.FormatUTC(r.MissingSince.Add(missingFor)))
-			return
-		}
+	}
+	if r.MissingSince.IsZero() {
+		r.MissingSince = since
+	}
+	since = r.MissingSince
+	if ok && now.Before(since.Add(missingFor)) {
+		o.seen.Reservations = append(o.seen.Reservations, r)
+		o.problem(capacity.ReservationMissing, capacity.Subject{Reservation: r.ID}, "",
+			"EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s", r.ID,
+			capacity.FormatUTC(since), words, capacity.FormatUTC(since.Add(missingFor)))
+		return
 	}
 	if o.absent == nil {
 		o.absent = map[string]time.Time{}

@@ -29,7 +29,7 @@ type observation struct {
 	old  *capacity.Snapshot // nil if there is none
 	seen capacity.Seen
 	// named are the reservations that node groups name, ids all others to describe.
-	named  described
+	named  []string
 	ids    []string
 	said   capacity.Problems
 	failed []error
@@ -113,46 +113,54 @@ type answer struct {
 // (EC2 API Reference, "Request throttling").
 const sideBySide = 8
 
-// together makes calls to AWS side by side. An error that every call would meet is reported once and stops further
-// calls.
-func (o *observation) together(ctx context.Context, questions ...func(ctx context.Context) error) []answer {
-	answers := make([]answer, len(questions))
+// question is a call to AWS, and what takes its answer.
+type question struct {
+	ask  func(ctx context.Context) error
+	take func(answer)
+}
+
+// together makes calls to AWS side by side, and takes the answers in order. An error that every call would meet is
+// reported once and stops further calls.
+func (o *observation) together(ctx context.Context, questions ...question) {
 	o.answers.Questions += len(questions)
-	if o.down {
-		return answers
-	}
-	limit := allAnswers
-	if !o.asked {
-		limit = firstAnswer
-	}
-	o.asked = o.asked || len(questions) > 0
 	errs := make([]error, len(questions))
-	var group errgroup.Group
-	group.SetLimit(sideBySide)
-	for i, question := range questions {
-		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, limit)
-			defer cancel()
-			errs[i] = question(ctx)
-			return nil
-		})
+	silent := o.down
+	if !silent {
+		limit := allAnswers
+		if !o.asked {
+			limit = firstAnswer
+		}
+		o.asked = o.asked || len(questions) > 0
+		var group errgroup.Group
+		group.SetLimit(sideBySide)
+		for i, q := range questions {
+			group.Go(func() error {
+				ctx, cancel := context.WithTimeout(ctx, limit)
+				defer cancel()
+				errs[i] = q.ask(ctx)
+				return nil
+			})
+		}
+		_ = group.Wait() // the errors are in errs
 	}
-	_ = group.Wait() // the errors are in errs
-	for i, err := range errs {
-		if err == nil {
-			answers[i].answered = true
+	for i, q := range questions {
+		var a answer
+		switch err := errs[i]; {
+		case silent:
+		case err == nil:
+			a.answered = true
 			o.answers.Answered++
-			continue
+		default:
+			words, general := o.EC2.Explain(err)
+			if !general {
+				a.words = words
+			} else if !o.down {
+				o.down = true
+				o.fail(words)
+			}
 		}
-		words, general := o.EC2.Explain(err)
-		if !general {
-			answers[i].words = words
-		} else if !o.down {
-			o.down = true
-			o.fail(words)
-		}
+		q.take(a)
 	}
-	return answers
 }
 
 // fail notes a call that was not answered at all.
@@ -166,12 +174,11 @@ func (o *observation) fail(words string) {
 // whether PCS was called and answered.
 func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 	var subnets, groups []string
-	templates := o.Settings.LaunchTemplates()
 	var selects []capacity.GroupSettings
 	for _, p := range o.Settings.Partitions {
 		for _, g := range p.Groups {
 			subnets = append(subnets, g.SubnetIDs...)
-			o.named.ids = append(o.named.ids, g.ReservationIDs...)
+			o.named = append(o.named, g.ReservationIDs...)
 			if g.Select != nil {
 				selects = append(selects, g)
 			}
@@ -183,57 +190,52 @@ func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 	slices.Sort(subnets)
 	subnets = slices.Compact(subnets)
 
-	var missing []capacity.Missing
-	found := make([][]capacity.Reservation, len(selects))
-	var questions []func(context.Context) error
-	for i, g := range selects {
-		questions = append(questions, func(ctx context.Context) (err error) {
-			found[i], err = o.EC2.ReservationsByTag(ctx, g.Select.Tags)
+	slices.Sort(o.named)
+	o.named = slices.Compact(o.named)
+	var questions []question
+	for _, g := range selects {
+		var found []capacity.Reservation
+		questions = append(questions, question{func(ctx context.Context) (err error) {
+			found, err = o.EC2.ReservationsByTag(ctx, g.Select.Tags)
 			return err
-		})
+		}, func(a answer) {
+			o.seen.Reservations = append(o.seen.Reservations, found...)
+			if !o.need(fmt.Sprintf("finding the reservations of node group %s by tag", g.Name), a) {
+				o.ids = append(o.ids, o.selectedBefore(g)...)
+			}
+		}})
 	}
-	images := make([]capacity.ImagePlatform, len(templates))
-	for i, t := range templates {
-		questions = append(questions, func(ctx context.Context) (err error) {
-			images[i], err = o.EC2.ImagePlatform(ctx, t)
+	o.seen.Platforms = map[string]capacity.ImagePlatform{}
+	for _, t := range o.Settings.LaunchTemplates() {
+		var image capacity.ImagePlatform
+		questions = append(questions, question{func(ctx context.Context) (err error) {
+			image, err = o.EC2.ImagePlatform(ctx, t)
 			return err
-		})
+		}, func(a answer) {
+			if image.Platform == "" { // a version never changes, so earlier answers stay true
+				image.Platform = o.old.PlatformOf(image.Template)
+			}
+			if o.seen.Platforms[t] = image; a.words != "" {
+				o.problem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", a.words)
+			}
+		}})
 	}
 	if len(subnets) > 0 {
-		questions = append(questions, func(ctx context.Context) (err error) {
+		var missing []capacity.Missing
+		questions = append(questions, question{func(ctx context.Context) (err error) {
 			o.seen.Subnets, missing, err = o.EC2.KnownSubnets(ctx, subnets)
 			return err
-		})
+		}, func(a answer) { o.subnets(subnets, missing, a) }})
 	}
 	if len(groups) > 0 {
-		questions = append(questions, func(ctx context.Context) (err error) {
+		questions = append(questions, question{func(ctx context.Context) (err error) {
 			o.seen.Held, err = o.Held(ctx, groups)
 			return err
-		})
+		}, func(a answer) { pcsKnown = o.held(groups, a) }})
 	}
-	slices.Sort(o.named.ids)
-	if o.named.ids = slices.Compact(o.named.ids); len(o.named.ids) > 0 {
-		questions = append(questions, o.named.ask(o.EC2))
-	}
-	answers := o.together(ctx, questions...)
-	if len(o.named.ids) > 0 {
-		o.named.answer = answers[len(answers)-1]
-	}
-	for i, g := range selects {
-		o.seen.Reservations = append(o.seen.Reservations, found[i]...)
-		if !o.need(fmt.Sprintf("finding the reservations of node group %s by tag", g.Name), answers[i]) {
-			o.ids = append(o.ids, o.selectedBefore(g)...)
-		}
-	}
-	answers = answers[len(selects):]
-	o.platforms(templates, images, answers)
-	answers = answers[len(templates):]
-	var zones answer
-	if len(subnets) > 0 {
-		zones, answers = answers[0], answers[1:]
-	}
-	o.subnets(subnets, missing, zones)
-	return len(groups) > 0 && o.held(groups, answers[0])
+	// Last: the tags may find some already.
+	o.together(ctx, append(questions, o.describe(o.named)...)...)
+	return pcsKnown
 }
 
 func (o *observation) selectedBefore(g capacity.GroupSettings) []string {
@@ -321,21 +323,6 @@ func (o *observation) subnets(ids []string, missing []capacity.Missing, a answer
 	}
 }
 
-// platforms takes EC2's answers about the images of launch templates. A version never changes, so earlier answers
-// stay true.
-func (o *observation) platforms(templates []string, images []capacity.ImagePlatform, answers []answer) {
-	o.seen.Platforms = map[string]capacity.ImagePlatform{}
-	for i, t := range templates {
-		if images[i].Platform == "" {
-			images[i].Platform = o.old.PlatformOf(images[i].Template)
-		}
-		o.seen.Platforms[t] = images[i]
-		if answers[i].words != "" {
-			o.problem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", answers[i].words)
-		}
-	}
-}
-
 // instances finds the instances in the reservations, which show the reservations' slots when no snapshot does.
 func (o *observation) instances(ctx context.Context) {
 	var ids []string
@@ -345,15 +332,16 @@ func (o *observation) instances(ctx context.Context) {
 	if len(ids) == 0 {
 		return
 	}
-	a := o.together(ctx, func(ctx context.Context) error {
+	o.together(ctx, question{func(ctx context.Context) error {
 		found, err := o.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagReservation: ids})
 		o.seen.Instances = capacity.WithNodes(found, hostlist.Expand)
 		return err
-	})[0]
-	if a.words != "" {
-		o.problem(capacity.SlotsNotKnown, capacity.Subject{}, "",
-			"asking EC2 which slots the reservations have: %s; they may be taken for others than before", a.words)
-	}
+	}, func(a answer) {
+		if a.words != "" {
+			o.problem(capacity.SlotsNotKnown, capacity.Subject{}, "",
+				"asking EC2 which slots the reservations have: %s; they may be taken for others than before", a.words)
+		}
+	}})
 }
 
 // mismatches says why launches into a slot's current reservation would fail.
