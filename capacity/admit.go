@@ -78,10 +78,8 @@ func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
 		}
 	}
 	return admit(req, snap, now, func(req Request, wish Wish, p Partition, snap *Snapshot, _ time.Time) Verdict {
-		if _, refusal := entitled(req, wish, p, snap); refusal != nil {
-			return *refusal
-		}
-		return Verdict{Code: OK}
+		_, v := entitled(req, wish, p, snap)
+		return v
 	})
 }
 
@@ -106,7 +104,7 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 		return soften(admitUnmanaged(wish, snap, names), snap, now)
 	}
 	if len(problems) > 0 {
-		return soften(refuse(BadComment, strings.Join(problems, "; ")), snap, now)
+		return soften(refuse(BadComment, "%s", strings.Join(problems, "; ")), snap, now)
 	}
 	v := combine(verdicts, len(names), wish.ReservationID != "")
 	if len(names) > 1 && !v.Refused {
@@ -213,7 +211,7 @@ func inOneBlock(v Verdict, verdicts []Verdict, parts []Partition, foreign []stri
 	switch ours, theirs := strings.Join(several, ","), strings.Join(out, ","); {
 	case len(several) == 0 || req.OneNode:
 	case len(out) > 0:
-		return refuse(WrongPartition, fmt.Sprintf(leaveOut, ours, theirs, theirs))
+		return refuse(WrongPartition, leaveOut, ours, theirs, theirs)
 	default:
 		v.Edits.Constraint = "[" + strings.Join(slots, "|") + "]"
 	}
@@ -252,9 +250,8 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 		return v
 	}
 	if p, ok := partitionOf(snap, wish.ReservationID); ok {
-		return refuse(WrongPartition,
-			fmt.Sprintf("reservation %s belongs to partition %s, not to %s; submit with --partition=%s",
-				wish.ReservationID, p.Name, strings.Join(names, ","), p.Name))
+		return refuse(WrongPartition, "reservation %s belongs to partition %s, not to %s; submit with --partition=%s",
+			wish.ReservationID, p.Name, strings.Join(names, ","), p.Name)
 	}
 	v.Warnings = []string{
 		fmt.Sprintf("reservation %s belongs to no partition here; the job runs without it", wish.ReservationID),
@@ -271,10 +268,9 @@ func partitionOf(snap *Snapshot, reservationID string) (Partition, bool) {
 }
 
 // entitled returns the reservations of a partition that the job's account may use and that its comment asks for.
-func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, *Verdict) {
+func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verdict) {
 	if (req.Account != "" || req.AccountKnown) && !p.Allows(req.Account) {
-		v := refuseAccount(req.Account, p)
-		return nil, &v
+		return nil, refuseAccount(req.Account, p)
 	}
 	return selectWanted(named(candidates(p, snap)), wish, p, snap)
 }
@@ -288,20 +284,18 @@ func named(all []Turn) []Turn {
 func refuseAccount(account string, p Partition) Verdict {
 	allowed := strings.Join(p.AllowAccounts, ", ")
 	if account == "" {
-		return refuse(AccountNotAllowed,
-			fmt.Sprintf("a job without an account may not use the reservations of partition %s; submit with --account=%s",
-				p.Name, strings.ReplaceAll(allowed, ", ", " or --account=")))
+		return refuse(AccountNotAllowed, "a job without an account may not use the reservations of partition %s; submit with --account=%s",
+			p.Name, strings.ReplaceAll(allowed, ", ", " or --account="))
 	}
-	return refuse(AccountNotAllowed,
-		fmt.Sprintf("account %q may not use the reservations of partition %s; allowed: %s", clip(account), p.Name, allowed))
+	return refuse(AccountNotAllowed, "account %q may not use the reservations of partition %s; allowed: %s", clip(account), p.Name, allowed)
 }
 
 // admitPartition judges a job in one managed partition.
 func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict {
 	all := candidates(p, snap)
-	wanted, refusal := entitled(req, wish, p, snap)
-	if refusal != nil {
-		return *refusal
+	wanted, v := entitled(req, wish, p, snap)
+	if v.Refused {
+		return v
 	}
 	known := slices.DeleteFunc(slices.Clone(wanted), func(c Turn) bool { return c.Unknown })
 	if len(known) == 0 && len(wanted) > 0 {
@@ -320,17 +314,17 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	) > 0 {
 		known = matching
 	} else {
-		return refuse(Mismatched, known[0].mismatches()[0].Sentence+"; nothing can be launched for the job: ask an administrator to "+known[0].mismatches()[0].Fix)
+		m := known[0].mismatches()[0]
+		return refuse(Mismatched, "%s; nothing can be launched for the job: ask an administrator to %s", m.Sentence, m.Fix)
 	}
 	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c Turn) bool { return !c.holds(req) })
 	if len(largeEnough) == 0 {
 		return refuseSize(req, slices.MaxFunc(known, func(a, b Turn) int { return a.size() - b.size() }), p)
 	}
-	if v := refuseNodes(req, known, all, p); v != nil {
-		return *v
+	if v = refuseNodes(req, known, all, p); v.Refused {
+		return v
 	}
-	v := admitTime(req, largeEnough, p, snap, now)
-	if v.Refused {
+	if v = admitTime(req, largeEnough, p, snap, now); v.Refused {
 		return v
 	}
 	v.Edits.Constraint = constraint(req, largeEnough, all)
@@ -359,29 +353,25 @@ func candidates(p Partition, snap *Snapshot) (all []Turn) {
 func (c Turn) boots() bool { return c.Group.Dynamic || c.Partition.Provider.Launches() }
 
 // selectWanted keeps the candidates that the job's comment asks for; all of them if it asks for none.
-func selectWanted(all []Turn, wish Wish, p Partition, snap *Snapshot) ([]Turn, *Verdict) {
+func selectWanted(all []Turn, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verdict) {
 	if id := wish.ReservationID; id != "" && !p.Has(id) {
-		v := refuse(UnknownReservation,
-			fmt.Sprintf("partition %s has no reservation %s; it has %s", p.Name, id, orNone(ids(all))))
+		v := refuse(UnknownReservation, "partition %s has no reservation %s; it has %s", p.Name, id, orNone(ids(all)))
 		if other, ok := partitionOf(snap, id); ok {
-			v = refuse(WrongPartition,
-				fmt.Sprintf("reservation %s belongs to partition %s, not to %s; submit with --partition=%s", id,
-					other.Name, p.Name, other.Name))
+			v = refuse(WrongPartition, "reservation %s belongs to partition %s, not to %s; submit with --partition=%s", id,
+				other.Name, p.Name, other.Name)
 		}
-		return nil, &v
+		return nil, v
 	}
-	if v := p.refuseHold(wish, snap); v != nil {
+	if v := p.refuseHold(wish, snap); v.Refused {
 		return nil, v
 	}
 	wanted := slices.DeleteFunc(slices.Clone(all), func(c Turn) bool { return !c.suits(wish) })
 	if len(wanted) == 0 && len(all) > 0 {
-		v := refuse(NoMatchingCapacity,
-			fmt.Sprintf("partition %s has nothing that matches%s%s%s%s in --comment; it has %s", p.Name,
-				word(" capacity=", string(wish.Capacity)), word(" capacity_reservation_id=", wish.ReservationID),
-				word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all)))
-		return nil, &v
+		return nil, refuse(NoMatchingCapacity, "partition %s has nothing that matches%s%s%s%s in --comment; it has %s", p.Name,
+			word(" capacity=", string(wish.Capacity)), word(" capacity_reservation_id=", wish.ReservationID),
+			word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all))
 	}
-	return wanted, nil
+	return wanted, Verdict{Code: OK}
 }
 
 // suits reports whether the candidate matches the wish.
@@ -480,13 +470,11 @@ func refuseEnded(ended, all []Turn, wish Wish, p Partition, now time.Time) Verdi
 		}
 	}
 	if wish.ReservationID == "" || len(instead) == 0 {
-		return refuse(NoReservation, fmt.Sprintf(
-			"no reservation of partition %s is open or scheduled%s; ask an administrator for the next block",
-			p.Name, endedList(ended)))
+		return refuse(NoReservation, "no reservation of partition %s is open or scheduled%s; ask an administrator for the next block",
+			p.Name, endedList(ended))
 	}
-	return refuse(NoReservation,
-		fmt.Sprintf("the reservation that the job names can no longer be used%s; name %s, or none", endedList(ended),
-			strings.Join(instead, ", or ")))
+	return refuse(NoReservation, "the reservation that the job names can no longer be used%s; name %s, or none", endedList(ended),
+		strings.Join(instead, ", or "))
 }
 
 func ids(cs []Turn) string {

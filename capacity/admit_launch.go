@@ -21,11 +21,11 @@ func AdmitLaunch(req Request, p Partition, slot string, snap *Snapshot, now time
 	}
 	wish, problems := req.Wish()
 	if len(problems) > 0 {
-		return nil, refuse(BadComment, strings.Join(problems, "; "))
+		return nil, refuse(BadComment, "%s", strings.Join(problems, "; "))
 	}
-	wanted, refusal := selectWanted(candidates(p, snap), wish, p, snap)
-	if refusal != nil {
-		return nil, *refusal
+	wanted, verdict := selectWanted(candidates(p, snap), wish, p, snap)
+	if verdict.Refused {
+		return nil, verdict
 	}
 	// A job too large for every reservation that it may ever use is refused for good.
 	usable := slices.DeleteFunc(slices.Clone(wanted),
@@ -34,8 +34,7 @@ func AdmitLaunch(req Request, p Partition, slot string, snap *Snapshot, now time
 		return nil, refuseSize(req, slices.MaxFunc(usable, func(a, b Turn) int { return a.size() - b.size() }), p)
 	}
 	var admitted []Reservation
-	verdict := refuse(NoReservation,
-		fmt.Sprintf("slot %s has no reservation%s", slot, word(" that the job names: ", wish.ReservationID)))
+	verdict = refuse(NoReservation, "slot %s has no reservation%s", slot, word(" that the job names: ", wish.ReservationID))
 	heaviest := -1
 	for _, c := range wanted {
 		if c.Slot.Name != slot {
@@ -89,23 +88,22 @@ func (c Turn) admitLaunch(req Request, p Partition, snap *Snapshot, now time.Tim
 	case c.onDemand():
 		return Verdict{Code: OK}
 	case c.Unknown:
-		return refuse(ReservationNotKnown, fmt.Sprintf("EC2 does not describe reservation %s; check its id and region", r.ID))
+		return refuse(ReservationNotKnown, "EC2 does not describe reservation %s; check its id and region", r.ID)
 	case r.State != StateActive || c.Behind == "" && c.Window.Start.After(now):
-		return notOpen(fmt.Sprintf("reservation %s is %s%s", r.ID, r.State, opens(c.Window, now)), c.Window.Start)
+		return notOpen(c.Window.Start, "reservation %s is %s%s", r.ID, r.State, opens(c.Window, now))
 	case c.Never:
-		return refuse(NotOpen, fmt.Sprintf("reservation %s never gets its turn: %s has slot %s", r.ID, c.Behind, c.Slot.Name))
+		return refuse(NotOpen, "reservation %s never gets its turn: %s has slot %s", r.ID, c.Behind, c.Slot.Name)
 	case !r.LiveAt(now): // EC2 changes the state a while later
-		return refuse(NotOpen, fmt.Sprintf("reservation %s ended at %s", r.ID, FormatUTC(r.End)))
+		return refuse(NotOpen, "reservation %s ended at %s", r.ID, FormatUTC(r.End))
 	case c.Window.Start.After(now):
-		return notOpen(
-			fmt.Sprintf("reservation %s waits for %s, which has slot %s until %s", r.ID, c.Behind, c.Slot.Name,
-				FormatUTC(c.Window.Start)), c.Window.Start)
+		return notOpen(c.Window.Start, "reservation %s waits for %s, which has slot %s until %s", r.ID, c.Behind, c.Slot.Name,
+			FormatUTC(c.Window.Start))
 	}
 	if ms := launchMismatches(r, *c.Group, now); len(ms) > 0 {
-		return refuse(Mismatched, ms[0].Text())
+		return refuse(Mismatched, "%s", ms[0].Text())
 	}
 	if !c.holds(req) {
-		return refuse(NoPlace, fmt.Sprintf("reservation %s has %d places, and the job needs %d", r.ID, c.size(), req.Nodes))
+		return refuse(NoPlace, "reservation %s has %d places, and the job needs %d", r.ID, c.size(), req.Nodes)
 	}
 	if c.Window.Unbounded() {
 		return Verdict{Code: OK}
@@ -116,14 +114,14 @@ func (c Turn) admitLaunch(req Request, p Partition, snap *Snapshot, now time.Tim
 	}
 	boot := snap.Timing.BootAllowance.Duration
 	if now.Add(boot).Add(need.Duration()).After(c.Window.Fence) {
-		return refuse(TooLong, fmt.Sprintf("jobs on %s must end by %s: %s of boot and %s of work no longer fit",
-			r.ID, FormatUTC(c.Window.Fence), FormatExact(boot), need))
+		return refuse(TooLong, "jobs on %s must end by %s: %s of boot and %s of work no longer fit",
+			r.ID, FormatUTC(c.Window.Fence), FormatExact(boot), need)
 	}
 	return Verdict{Code: OK}
 }
 
-func notOpen(message string, until time.Time) Verdict {
-	v := refuse(NotOpen, message)
+func notOpen(until time.Time, format string, args ...any) Verdict {
+	v := refuse(NotOpen, format, args...)
 	v.NotBefore = until
 	return v
 }
@@ -165,23 +163,21 @@ func reused(at Place, snap *Snapshot) (all []Turn) {
 	return all
 }
 
-// refuseHold refuses a job that asks for an ODCR where none may be created; nil for other jobs.
-func (p Partition) refuseHold(w Wish, snap *Snapshot) *Verdict {
+// refuseHold refuses a job that asks for an ODCR where none may be created; zero for other jobs.
+func (p Partition) refuseHold(w Wish, snap *Snapshot) Verdict {
 	if w.Capacity != ReserveCapacity {
-		return nil
+		return Verdict{}
 	}
 	holds := p.Provider.Launches() &&
 		slices.ContainsFunc(p.Groups, func(g NodeGroup) bool { return !g.PurchaseOption.Reserved() })
 	if holds && !snap.ReserveOff {
-		return nil
+		return Verdict{}
 	}
 	why := "its nodes are not launched on demand"
 	if holds {
 		why = "that is switched off here"
 	}
-	v := refuse(CannotHold,
-		fmt.Sprintf("partition %s holds no capacity for jobs: %s; leave capacity=reserve out", p.Name, why))
-	return &v
+	return refuse(CannotHold, "partition %s holds no capacity for jobs: %s; leave capacity=reserve out", p.Name, why)
 }
 
 // Holds reports whether an ODCR is created for a job that launches on demand in the group.

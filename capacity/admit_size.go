@@ -67,26 +67,24 @@ func refuseSize(r Request, largest Turn, p Partition) Verdict {
 	g := largest.Group
 	n, fits := r.leastNodes(g)
 	if !fits && r.CPUsPerTask > g.CPUs && g.CPUs > 0 {
-		return refuse(TooManyNodes,
-			fmt.Sprintf("the job asks for %d CPUs for a task, but the nodes of partition %s (%s) have %d; ask for %d or less",
-				r.CPUsPerTask, p.Name, g.InstanceType, g.CPUs, g.CPUs))
+		return refuse(TooManyNodes, "the job asks for %d CPUs for a task, but the nodes of partition %s (%s) have %d; ask for %d or less",
+			r.CPUsPerTask, p.Name, g.InstanceType, g.CPUs, g.CPUs)
 	}
 	if !fits {
-		return refuse(TooManyNodes,
-			fmt.Sprintf("the job asks for %d GPUs on one node, but those of partition %s (%s) have %d; ask for %d or less",
-				max(r.GPUsPerNode, r.GPUsPerTask), p.Name, g.InstanceType, g.GPUs, g.GPUs))
+		return refuse(TooManyNodes, "the job asks for %d GPUs on one node, but those of partition %s (%s) have %d; ask for %d or less",
+			max(r.GPUsPerNode, r.GPUsPerTask), p.Name, g.InstanceType, g.GPUs, g.GPUs)
 	}
 	has := fmt.Sprintf(largestHas, p.Name, largest.size())
 	asked := r.Nodes == n && !r.Counted
 	r.Nodes = 0 // sbatch may have derived it from the other options
 	if other, _ := r.leastNodes(g); asked && other < n {
-		return refuse(TooManyNodes, fmt.Sprintf(tooManyNodes, n, has, largest.size()))
+		return refuse(TooManyNodes, tooManyNodes, n, has, largest.size())
 	}
 	why := r.whyNodes(g)
 	if why != "" {
 		why = " (" + why + ")"
 	}
-	return refuse(TooManyNodes, fmt.Sprintf("the job needs %d nodes%s, %s; ask for less", n, why, has))
+	return refuse(TooManyNodes, "the job needs %d nodes%s, %s; ask for less", n, why, has)
 }
 
 // whyNodes lists the options that make a job without --nodes need several nodes.
@@ -121,22 +119,22 @@ func ByNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.
 type slotNodes struct{ all, usable map[string]bool }
 
 // refuseNodes refuses a job that can never have the nodes of its --nodelist, or whose --exclude leaves too few nodes;
-// nil if neither holds or nobody knows. may are the candidates open to the job, all those of the partition.
-func refuseNodes(r Request, may, all []Turn, p Partition) *Verdict {
+// zero if neither holds or nobody knows. may are the candidates open to the job, all those of the partition.
+func refuseNodes(r Request, may, all []Turn, p Partition) Verdict {
 	if r.NodeList == "" && r.Exclude == "" {
-		return nil
+		return Verdict{}
 	}
 	required, err := hostlist.Expand(r.NodeList)
 	if err != nil {
-		return nil // a file, which sbatch reads later, or a list that Slurm itself refuses
+		return Verdict{} // a file, which sbatch reads later, or a list that Slurm itself refuses
 	}
 	excluded, err := hostlist.Expand(r.Exclude)
 	if err != nil {
-		return nil
+		return Verdict{}
 	}
 	slots, known := nodesOf(may, all, p)
 	if !known {
-		return nil
+		return Verdict{}
 	}
 	ours, usable := map[string]bool{}, map[string]bool{}
 	for _, s := range slots {
@@ -150,10 +148,8 @@ func refuseNodes(r Request, may, all []Turn, p Partition) *Verdict {
 	has := hostlist.Compress(sortedNodes(usable))
 	never := slices.DeleteFunc(required, func(n string) bool { return !ours[n] || usable[n] })
 	if len(never) > 0 {
-		v := refuse(NodesNotUsable, fmt.Sprintf(
-			"no instance is ever launched for %s that this job can use; it can use %s of partition %s: change --nodelist",
-			hostlist.Compress(never), has, p.Name))
-		return &v
+		return refuse(NodesNotUsable, "no instance is ever launched for %s that this job can use; it can use %s of partition %s: change --nodelist",
+			hostlist.Compress(never), has, p.Name)
 	}
 	need := 0
 	for _, c := range may {
@@ -169,12 +165,10 @@ func refuseNodes(r Request, may, all []Turn, p Partition) *Verdict {
 		}
 	}
 	if len(excluded) > 0 && left < need {
-		v := refuse(NodesNotUsable,
-			fmt.Sprintf("the job needs %s of %s of partition %s, and --exclude leaves %d; leave out fewer",
-				countOf(need, "node"), has, p.Name, left))
-		return &v
+		return refuse(NodesNotUsable, "the job needs %s of %s of partition %s, and --exclude leaves %d; leave out fewer",
+			countOf(need, "node"), has, p.Name, left)
 	}
-	return nil
+	return Verdict{}
 }
 
 func countOf(n int, what string) string {

@@ -116,8 +116,7 @@ func fitTime(req Request, usable []Turn, p Partition, walls Walls, boot time.Dur
 }
 
 // waitsFor accepts the job, and tells the user when only a block that opens later has enough time for it.
-func waitsFor(req Request, need Limit, usable []Turn, best Turn, boot time.Duration,
-	start, now time.Time) Verdict {
+func waitsFor(req Request, need Limit, usable []Turn, best Turn, boot time.Duration, start, now time.Time) Verdict {
 	v := Verdict{Code: OK}
 	open := func(c Turn) bool { return !c.Window.Start.After(start) }
 	fitsAtOnce := slices.ContainsFunc(usable, func(c Turn) bool {
@@ -164,13 +163,13 @@ func refuseLong(needs string, req Request, best Turn, p Partition, boot time.Dur
 	}
 	minutes := int(best.room(req, start, boot) / time.Minute)
 	if minutes < 1 {
-		return refuse(TooLong, fmt.Sprintf("%s, but %s and no time is left before that; %s", needs, where, wait))
+		return refuse(TooLong, "%s, but %s and no time is left before that; %s", needs, where, wait)
 	}
 	use := longestFit
 	if least := req.least(); least.Set && least == req.TimeMin {
 		use = leastFit
 	}
-	return refuse(TooLong, fmt.Sprintf(use, needs, where, FormatMinutes(minutes)))
+	return refuse(TooLong, use, needs, where, FormatMinutes(minutes))
 }
 
 // ofAWS reports whether a refusal depends on AWS's answers, which may be out of date. A reservation's known end is
@@ -197,6 +196,6 @@ type Edits struct {
 	Constraint string `json:"constraint,omitempty"`
 }
 
-func refuse(code Code, message string) Verdict {
-	return Verdict{Refused: true, Code: code, Message: message}
+func refuse(code Code, format string, args ...any) Verdict {
+	return Verdict{Refused: true, Code: code, Message: fmt.Sprintf(format, args...)}
 }

@@ -33,8 +33,8 @@ func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
 		if !ours {
 			continue
 		}
-		wanted, refusal := entitled(req, wish, p, snap)
-		if refusal != nil {
+		wanted, v := entitled(req, wish, p, snap)
+		if v.Refused {
 			continue
 		}
 		for _, c := range wanted {

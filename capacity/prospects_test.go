@@ -163,7 +163,7 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 		"on PCS":       {ProviderPCS, []NodeGroup{onDemand}, ReserveCapacity, false, "not launched on demand"},
 	} {
 		v := Partition{Name: "gpu", Provider: c.provider, Groups: c.groups}.refuseHold(Wish{Capacity: c.wish}, &Snapshot{ReserveOff: c.off})
-		if (v == nil) != (c.says == "") || v != nil && (v.Code != CannotHold || !strings.Contains(v.Message, c.says)) {
+		if v.Refused != (c.says != "") || v.Refused && (v.Code != CannotHold || !strings.Contains(v.Message, c.says)) {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}

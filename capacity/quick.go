@@ -90,7 +90,7 @@ type Sentence struct {
 func Sentences(snap *Snapshot) []Sentence {
 	later := snap.TakenAt.Add(snap.Submit.StaleAfter.Duration + 1)
 	refusal := func(code Code, text string) Sentence {
-		v := refuse(code, text)
+		v := refuse(code, "%s", text)
 		return Sentence{
 			Name:         string(code),
 			Refuses:      soften(v, snap, snap.TakenAt).Refused,
