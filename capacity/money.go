@@ -93,12 +93,17 @@ func (m Money) PerHour(count int, d time.Duration) Money {
 	if count < 1 || d < 1 {
 		return Money{}
 	}
-	const cent = 10_000 // micros
 	thingHours := new(big.Int).Mul(big.NewInt(int64(count)), big.NewInt(int64(d)))
-	thingHours.Mul(thingHours, big.NewInt(cent))
-	cents := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(int64(time.Hour)))
+	return m.share(int64(time.Hour), thingHours)
+}
+
+// share is m times n divided by whole, to the nearest cent.
+func (m Money) share(n int64, whole *big.Int) Money {
+	const cent = 10_000 // micros
+	whole = new(big.Int).Mul(whole, big.NewInt(cent))
+	cents := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(n))
 	// Adding half a cent makes the division round to the nearest cent.
-	cents.Add(cents, new(big.Int).Rsh(thingHours, 1)).Div(cents, thingHours)
+	cents.Add(cents, new(big.Int).Rsh(whole, 1)).Div(cents, whole)
 	micros := cents.Mul(cents, big.NewInt(cent))
 	if !micros.IsInt64() {
 		return Money{}
@@ -129,15 +134,7 @@ func (m Money) Part(n, total int64) Money {
 	if n < 0 || total < 1 {
 		return Money{}
 	}
-	const cent = 10_000 // micros
-	parts := new(big.Int).Mul(big.NewInt(total), big.NewInt(cent))
-	cents := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(n))
-	cents.Add(cents, new(big.Int).Rsh(parts, 1)).Div(cents, parts)
-	micros := cents.Mul(cents, big.NewInt(cent))
-	if !micros.IsInt64() {
-		return Money{}
-	}
-	return Money{micros.Int64(), m.currency}
+	return m.share(n, big.NewInt(total))
 }
 
 // MarshalText writes String's form; nothing for the zero value.

@@ -146,11 +146,11 @@ func (c *Client) RequeueHold(ctx context.Context, jobs ...string) error {
 // until it is released, and reads it back: an exit status says little. before is the job as it was
 // seen. after is what became of it, without an id if Slurm has forgotten it.
 func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error) {
-	requeue := c.Requeue
 	if hold {
-		requeue = c.RequeueHold
+		err = c.RequeueHold(ctx, before.Shown)
+	} else {
+		err = c.Requeue(ctx, before.Shown)
 	}
-	err = requeue(ctx, before.Shown)
 	after, read := c.Job(ctx, before.Shown)
 	switch {
 	case read != nil:

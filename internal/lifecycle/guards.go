@@ -43,13 +43,14 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 		if g.do == "delete" && s.NoAWS {
 			continue
 		}
-		actions = append(actions, action(g.do+"-"+string(g.r.Guard().Kind), aboutNodes(g.slot, g.r.Nodes), g.text(-s.toSlurm()),
+		of := g.r.Guard()
+		actions = append(actions, action(g.do+"-"+string(of.Kind), aboutNodes(of.Slot, g.r.Nodes), g.text(-s.toSlurm()),
 			func(ctx context.Context, w World) error {
-				if g.do == "delete" && open[g.slot] {
+				if g.do == "delete" && open[of.Slot] {
 					return errMoot
 				}
 				err := g.carryOut(ctx, w)
-				open[g.slot] = open[g.slot] || err != nil
+				open[of.Slot] = open[of.Slot] || err != nil
 				return err
 			}))
 	}
@@ -58,9 +59,8 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 
 // guardChange changes a Slurm reservation of ours: a fence, a wait, or the guard over surplus nodes.
 type guardChange struct {
-	do   string // create, update, replace, delete
-	r    capacity.SlurmReservation
-	slot string
+	do string // create, update, replace, delete
+	r  capacity.SlurmReservation
 	// old is the name to delete once its replacement exists. occupied: the replacement's name must be freed first.
 	old      string
 	occupied bool
@@ -243,34 +243,21 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []guardCha
 			places = append(places, g.Place())
 		}
 	}
-	drop := func(r capacity.SlurmReservation) {
-		todo = append(todo, guardChange{do: "delete", r: r, slot: r.Guard().Slot})
-	}
 	for _, w := range want {
 		place := w.Guard().Place()
 		all := mine[place]
 		delete(mine, place)
-		if len(all) == 0 {
-			if !taken[w.Name] {
-				todo = append(todo, guardChange{do: "create", r: w, slot: place.Slot})
-			}
-			continue
-		}
-		st, rest := s.change(w, all, taken)
-		if st.do != "" {
-			todo = append(todo, st)
-		}
-		for _, r := range rest {
-			drop(r)
+		switch {
+		case len(all) > 0:
+			todo = append(todo, s.change(w, all, taken)...)
+		case !taken[w.Name]:
+			todo = append(todo, guardChange{do: "create", r: w})
 		}
 	}
 	for _, place := range places {
-		if s.keep[place.Slot] {
-			continue
-		}
 		for _, r := range mine[place] {
-			if place.Kind != "fence" || s.mayGo(place) {
-				drop(r)
+			if !s.keep[place.Slot] && (place.Kind != "fence" || s.mayGo(place)) {
+				todo = append(todo, guardChange{do: "delete", r: r})
 			}
 		}
 		delete(mine, place)
@@ -282,42 +269,39 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []guardCha
 	return todo, left
 }
 
-// change picks, of several Slurm reservations for one place, the one that needs the smallest change; rest are deleted
-// after that.
-func (s steering) change(w capacity.SlurmReservation, all []capacity.SlurmReservation,
-	taken map[string]bool) (st guardChange, rest []capacity.SlurmReservation) {
-	best, do := 0, ""
-	for i, r := range all {
-		d := difference(w, r, true, s.now)
-		if easier := []string{"", "update", "replace"}; i == 0 || slices.Index(easier, d) < slices.Index(easier, do) {
-			best, do = i, d
+// change picks, of several Slurm reservations for one place, the one that needs the smallest change; the rest are
+// deleted after that.
+func (s steering) change(w capacity.SlurmReservation, all []capacity.SlurmReservation, taken map[string]bool) (todo []guardChange) {
+	easier := []string{"", "update", "replace"}
+	cost := func(r capacity.SlurmReservation) int { return slices.Index(easier, difference(w, r, s.now)) }
+	there := slices.MinFunc(all, func(a, b capacity.SlurmReservation) int { return cost(a) - cost(b) })
+	st := guardChange{do: easier[cost(there)], r: w}
+	st.r.Active, st.r.Name = there.Active, there.Name
+	if st.do == "replace" {
+		g := w.Guard()
+		g.Second = there.Name == w.Name
+		if st.r.Name, st.old = g.String(), there.Name; taken[st.r.Name] {
+			return nil
 		}
 	}
-	there := all[best]
-	rest = slices.Delete(slices.Clone(all), best, best+1)
-	st = guardChange{do: do, r: w, slot: w.Guard().Slot}
-	st.r.Active = there.Active
-	if do != "replace" {
-		st.r.Name = there.Name
-		return st, rest
+	for _, r := range all {
+		switch {
+		case r.Name == there.Name:
+		case st.old != "" && r.Name == st.r.Name:
+			st.occupied = true
+		default:
+			todo = append(todo, guardChange{do: "delete", r: r})
+		}
 	}
-	g := w.Guard()
-	g.Second = there.Name == w.Name
-	st.r.Name, st.old = g.String(), there.Name
-	if taken[st.r.Name] {
-		return guardChange{}, nil
+	if st.do != "" {
+		todo = append(todo, st)
 	}
-	occupies := func(r capacity.SlurmReservation) bool { return r.Name == st.r.Name }
-	st.occupied = slices.ContainsFunc(rest, occupies)
-	return st, slices.DeleteFunc(rest, occupies)
+	return todo
 }
 
 // difference is the change that a reservation needs; "" for none. One that has started cannot get another start
 // ("Reservation already started"), and not reliably other nodes: it is deleted and created again.
-func difference(want, have capacity.SlurmReservation, exists bool, now time.Time) string {
-	if !exists {
-		return "create"
-	}
+func difference(want, have capacity.SlurmReservation, now time.Time) string {
 	if !have.End.IsZero() && !have.End.After(now) {
 		return "replace" // ended; Slurm still lists it for a while
 	}

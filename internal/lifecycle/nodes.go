@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -230,30 +229,17 @@ func withoutEnded(orphans []capacity.Orphan, ended []Action) []capacity.Orphan {
 // orphanProblems reports the orphans, those of one reservation together.
 func orphanProblems(s Seen) (problems []capacity.Problem) {
 	type kind struct{ reservation, why string }
-	var kinds []kind
-	ids, nodes := map[kind][]string{}, map[kind][]string{}
-	for _, o := range s.Snap.Orphans {
-		k := kind{o.Reservation, o.Why}
-		if ids[k] == nil {
-			kinds = append(kinds, k)
+	for k, all := range grouped(s.Snap.Orphans, func(o capacity.Orphan) kind { return kind{o.Reservation, o.Why} }) {
+		var ids, nodes []string
+		for _, o := range all {
+			ids, nodes = append(ids, o.Instance), append(nodes, o.Node)
 		}
-		ids[k], nodes[k] = append(ids[k], o.Instance), append(nodes[k], o.Node)
-	}
-	for _, k := range kinds {
-		who, holds := fmt.Sprintf("instance %s (%s)", ids[k][0], nodes[k][0]), "holds a place"
-		if n := len(ids[k]); n > 1 {
-			who, holds = fmt.Sprintf(
-				"instances %s (%s)",
-				strings.Join(ids[k], ", "),
-				hostlist.Compress(nodes[k]),
-			), fmt.Sprintf("hold %d places", n)
-		}
+		who, holds := named(ids, nodes, "holds a place", fmt.Sprintf("hold %d places", len(ids)))
 		if k.reservation == "" {
 			holds = "on demand"
 		}
-		problems = append(problems,
-			capacity.Problemf(capacity.OrphanFound, capacity.Subject{Reservation: k.reservation}, "",
-				"%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why))
+		problems = append(problems, capacity.Problemf(capacity.OrphanFound, capacity.Subject{Reservation: k.reservation}, "",
+			"%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why))
 	}
 	return problems
 }
@@ -265,26 +251,20 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 		mark  string
 		there bool // at the address of a node of ours
 	}
-	var kinds []kind
-	ids, nodes := map[kind][]string{}, map[kind][]string{}
-	for _, i := range others {
-		node := i.Node(hostlist.Expand)
+	kindOf := func(i capacity.Instance) kind {
 		there := slices.ContainsFunc(s.Cluster.Nodes, func(n capacity.Node) bool { return n.Address == i.PrivateIP })
-		if i.Ended() || !there && !s.Cluster.has(node) {
-			continue
-		}
-		k := kind{i.Tags[capacity.TagCluster], there}
-		if ids[k] == nil {
-			kinds = append(kinds, k)
-		}
-		ids[k], nodes[k] = append(ids[k], i.ID), append(nodes[k], cmp.Or(node, "no node"))
+		return kind{i.Tags[capacity.TagCluster], there}
 	}
-	for _, k := range kinds {
-		who, has, them := fmt.Sprintf("instance %s (%s)", ids[k][0], nodes[k][0]), "has", "it"
-		if len(ids[k]) > 1 {
-			who, has, them = fmt.Sprintf("instances %s (%s)", strings.Join(ids[k], ", "),
-				hostlist.Compress(nodes[k])), "have", "them"
+	others = slices.DeleteFunc(slices.Clone(others), func(i capacity.Instance) bool {
+		return i.Ended() || !kindOf(i).there && !s.Cluster.has(i.Node(hostlist.Expand))
+	})
+	for k, all := range grouped(others, kindOf) {
+		var ids, nodes []string
+		for _, i := range all {
+			ids, nodes = append(ids, i.ID), append(nodes, cmp.Or(i.Node(hostlist.Expand), "no node"))
 		}
+		who, has := named(ids, nodes, "has", "have")
+		them := map[string]string{"has": "it", "have": "them"}[has]
 		if k.there {
 			who += ", at an address of this cluster's nodes,"
 		}

@@ -137,28 +137,21 @@ func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capac
 
 // failedLaunches reports the last launch of each set of nodes, if it failed.
 func failedLaunches(p capacity.Partition, records []state.Record, now time.Time) []capacity.Problem {
-	last := map[string]state.Record{}
-	var order []string
-	for _, r := range records {
-		if r.Hook != "resume" || r.Partition != p.Name || now.Sub(r.At) > recently {
+	recent := slices.DeleteFunc(slices.Clone(records), func(r state.Record) bool {
+		return r.Hook != "resume" || r.Partition != p.Name || now.Sub(r.At) > recently
+	})
+	var all []capacity.Problem
+	for nodes, of := range grouped(recent, func(r state.Record) string { return r.Nodes }) {
+		r := of[len(of)-1]
+		if r.Code == string(capacity.OK) {
 			continue
 		}
-		if _, seen := last[r.Nodes]; !seen {
-			order = append(order, r.Nodes)
+		failed := capacity.Problemf(capacity.LaunchFailed, capacity.Subject{Partition: p.Name, Node: nodes}, "",
+			"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code, r.Message)
+		if capacity.Code(r.Code).Severity() == capacity.User {
+			failed.Severity = capacity.User
 		}
-		last[r.Nodes] = r
-	}
-	var all []capacity.Problem
-	for _, nodes := range order {
-		if r := last[nodes]; r.Code != string(capacity.OK) {
-			failed := capacity.Problemf(capacity.LaunchFailed, capacity.Subject{Partition: p.Name, Node: nodes}, "",
-				"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At),
-				r.Code, r.Message)
-			if capacity.Code(r.Code).Severity() == capacity.User {
-				failed.Severity = capacity.User
-			}
-			all = append(all, failed)
-		}
+		all = append(all, failed)
 	}
 	return all
 }
@@ -262,16 +255,8 @@ func Metrics(snap *capacity.Snapshot, report Report) []metrics.Gauge {
 		code     capacity.Code
 		severity capacity.Severity
 	}
-	counts := map[kind]float64{}
-	var kinds []kind // in the order of the report
-	for _, p := range report.All() {
-		k := kind{p.Code, p.Severity}
-		if counts[k]++; counts[k] == 1 {
-			kinds = append(kinds, k)
-		}
-	}
-	for _, k := range kinds {
-		byCode.Add(counts[k], "code", string(k.code), "severity", string(k.severity))
+	for k, all := range grouped(report.All(), func(p capacity.Problem) kind { return kind{p.Code, p.Severity} }) {
+		byCode.Add(float64(len(all)), "code", string(k.code), "severity", string(k.severity))
 	}
 	passed.Add(unix(report.At))
 	aws.Add(unix(snap.TakenAt))

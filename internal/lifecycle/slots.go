@@ -2,7 +2,9 @@ package lifecycle
 
 import (
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -67,26 +69,41 @@ func (c *Cluster) lost(v capacity.Standing, nodes []string) []string {
 
 // out returns the nodes to which Slurm gives no job, by state and reason.
 func (c *Cluster) out(names []string) []capacity.NodesOut {
-	type kind struct{ state, reason string }
-	var kinds []kind
-	nodes := map[kind][]string{}
 	byName := c.byName()
-	for _, name := range names {
-		n := byName[name]
-		if n.Out() == "" {
-			continue
-		}
-		k := kind{n.Out(), n.Reason}
-		if nodes[k] == nil {
-			kinds = append(kinds, k)
-		}
-		nodes[k] = append(nodes[k], name)
-	}
+	down := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return byName[name].Out() == "" })
+	type kind struct{ state, reason string }
 	var all []capacity.NodesOut
-	for _, k := range kinds {
-		all = append(all, capacity.NodesOut{Nodes: hostlist.Compress(nodes[k]), Count: len(nodes[k]), State: k.state, Reason: k.reason})
+	for k, names := range grouped(down, func(name string) kind { return kind{byName[name].Out(), byName[name].Reason} }) {
+		all = append(all, capacity.NodesOut{Nodes: hostlist.Compress(names), Count: len(names), State: k.state, Reason: k.reason})
 	}
 	return all
+}
+
+// grouped yields those of all with the same key, in the order of the first of each.
+func grouped[K comparable, T any](all []T, key func(T) K) iter.Seq2[K, []T] {
+	return func(yield func(K, []T) bool) {
+		groups, order := map[K][]T{}, []K{}
+		for _, one := range all {
+			k := key(one)
+			if groups[k] == nil {
+				order = append(order, k)
+			}
+			groups[k] = append(groups[k], one)
+		}
+		for _, k := range order {
+			if !yield(k, groups[k]) {
+				return
+			}
+		}
+	}
+}
+
+// named names instances with their nodes, and chooses a word for one or for several.
+func named(instances, nodes []string, one, several string) (who, word string) {
+	if len(instances) == 1 {
+		return fmt.Sprintf("instance %s (%s)", instances[0], nodes[0]), one
+	}
+	return fmt.Sprintf("instances %s (%s)", strings.Join(instances, ", "), hostlist.Compress(nodes)), several
 }
 
 // outOfService reports the nodes of open reservations that are paid for and get no job.
