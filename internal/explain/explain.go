@@ -64,6 +64,12 @@ func (e *Explanation) fact(name, format string, args ...any) {
 	}
 }
 
+func (e *Explanation) say(code, format string, args ...any) {
+	e.Code, e.Answer = code, fmt.Sprintf(format, args...)
+}
+
+func (e *Explanation) advise(format string, args ...any) { e.Advice = fmt.Sprintf(format, args...) }
+
 // age says how old a stale snapshot is.
 func (e *Explanation) age(snap *capacity.Snapshot, now time.Time) {
 	if age := now.Sub(snap.TakenAt); snap.Stale(now) {

@@ -40,11 +40,11 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	case j.State == "RUNNING" || j.State == "SUSPENDED":
 		e.runs(j, snap, now)
 	case j.State != "PENDING":
-		e.Code, e.Answer = Ended, fmt.Sprintf("Job %s is over: %s.", j.Shown, j.State)
-		e.Advice = fmt.Sprintf("See `sacct -j %s` for how it went.", j.Shown)
+		e.say(Ended, "Job %s is over: %s.", j.Shown, j.State)
+		e.advise("See `sacct -j %s` for how it went.", j.Shown)
 	case !managed:
-		e.Code, e.Answer = Unmanaged, fmt.Sprintf("Job %s waits in a partition that pcs-capacity does not manage.", j.Shown)
-		e.Advice = fmt.Sprintf("Ask Slurm: `scontrol show job %s`.", j.Shown)
+		e.say(Unmanaged, "Job %s waits in a partition that pcs-capacity does not manage.", j.Shown)
+		e.advise("Ask Slurm: `scontrol show job %s`.", j.Shown)
 	default:
 		e.waits(j, req, prospects, snap, records, now)
 	}
@@ -121,14 +121,13 @@ func beginOf(j capacity.Job) string {
 }
 
 func (e *Explanation) boots(j capacity.Job) {
-	e.Code, e.Answer = Boots, fmt.Sprintf("Job %s has its nodes, %s, and waits until they have booted.", j.Shown,
-		j.Hostlist())
+	e.say(Boots, "Job %s has its nodes, %s, and waits until they have booted.", j.Shown, j.Hostlist())
 	e.Advice = "Nothing to do."
 }
 
 func (e *Explanation) runs(j capacity.Job, snap *capacity.Snapshot, now time.Time) {
 	on := j.Hostlist()
-	e.Code, e.Answer = Runs, fmt.Sprintf("Job %s runs on %s.", j.Shown, on)
+	e.say(Runs, "Job %s runs on %s.", j.Shown, on)
 	if !j.End.IsZero() && j.TimeLimit.Bounded() {
 		e.Answer = fmt.Sprintf("Job %s runs on %s until %s at the latest.", j.Shown, on, at(j.End, now))
 	}
@@ -185,36 +184,32 @@ func (e *Explanation) waits(j capacity.Job, req capacity.Request, prospects []ca
 	}
 	switch {
 	case j.Held && ourHold && until.After(now):
-		e.Code, e.Answer = HeldLonger, fmt.Sprintf(
-			"Job %s was refused and is held; you can release it in %s, from %s on.", j.Shown,
+		e.say(HeldLonger, "Job %s was refused and is held; you can release it in %s, from %s on.", j.Shown,
 			capacity.FormatUntil(until.Sub(now)), capacity.FormatUTC(until))
 		e.Advice = "Change what the reason names, and release it then: " + release + "."
 	case j.Held && (ourHold || strings.HasPrefix(j.AdminComment, ourWord)):
 		if !ourHold {
 			why = j.AdminComment
 		}
-		e.Code, e.Answer = Held, fmt.Sprintf("Job %s is held: %s.", j.Shown, sentence(strings.TrimPrefix(why, ourWord)))
+		e.say(Held, "Job %s is held: %s.", j.Shown, sentence(strings.TrimPrefix(why, ourWord)))
 		e.Advice = "To let it go on: " + release + "."
 	case j.Held && j.Reason == "JobHeldAdmin":
-		e.Code, e.Answer = Held, fmt.Sprintf("Job %s is held, and only an administrator can release it.", j.Shown)
+		e.say(Held, "Job %s is held, and only an administrator can release it.", j.Shown)
 		e.Advice = "Administrators: " + release + "."
 	case j.Held:
-		e.Code, e.Answer = Held, fmt.Sprintf("Job %s is held, by its owner or by an administrator.", j.Shown)
+		e.say(Held, "Job %s is held, by its owner or by an administrator.", j.Shown)
 		e.Advice = "Release it: " + release + "."
 	case strings.HasPrefix(j.Reason, accountNotKnown):
-		e.Code, e.Answer = string(capacity.AccountNotAllowed), fmt.Sprintf(
-			"Job %s can never start as it is: Slurm knows no account of it, and its partition is for certain accounts only.",
+		e.say(string(capacity.AccountNotAllowed), "Job %s can never start as it is: Slurm knows no account of it, and its partition is for certain accounts only.",
 			j.Shown)
 		e.Advice = "Administrators: give its user an account (`sacctmgr add user`); a Slurm without accounting knows none: there take allow_accounts out of the settings, and AllowAccounts off the partition."
 	case verdict.Refused:
 		e.never(j, req, verdict, snap, now)
 	case short:
 		r := few.Reservation
-		e.Code, e.Answer = WaitsForHost, fmt.Sprintf(
-			"Job %s asks for %d nodes, but only %d of the %d hosts of %s are usable.", j.Shown, few.Needs, few.Usable,
+		e.say(WaitsForHost, "Job %s asks for %d nodes, but only %d of the %d hosts of %s are usable.", j.Shown, few.Needs, few.Usable,
 			r.Size(), r.ID)
-		e.Advice = fmt.Sprintf(
-			"Wait until the others are back, or ask for fewer: `scontrol update jobid=%s numnodes=%d`.", j.Shown,
+		e.advise("Wait until the others are back, or ask for fewer: `scontrol update jobid=%s numnodes=%d`.", j.Shown,
 			few.Usable)
 	case notLaunched || hasFailed && strings.HasPrefix(j.AdminComment, ourWord):
 		e.Code = LaunchFailed
@@ -239,9 +234,8 @@ func (e *Explanation) waits(j capacity.Job, req capacity.Request, prospects []ca
 		if j.Restarts > 0 {
 			why = "Slurm's pause after a requeue, or --begin"
 		}
-		e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s may not start before %s (%s).", j.Shown,
-			at(j.Eligible, now), why)
-		e.Advice = fmt.Sprintf("Nothing to do, or `scontrol update jobid=%s starttime=now`.", j.Shown)
+		e.say(WaitsToBegin, "Job %s may not start before %s (%s).", j.Shown, at(j.Eligible, now), why)
+		e.advise("Nothing to do, or `scontrol update jobid=%s starttime=now`.", j.Shown)
 	default:
 		e.forCapacity(j, req, prospects, verdict, snap, now)
 		if requeued && strings.HasPrefix(whyRequeued, "EC2 ") {
@@ -261,8 +255,7 @@ func toldThat(adminComment, verb string) (why string, ours bool) {
 
 // again explains a job that sync has requeued and that may not start yet.
 func (e *Explanation) again(j capacity.Job, why string, prospects []capacity.Prospect, now time.Time) {
-	e.Code, e.Answer = WaitsToBegin, fmt.Sprintf("Job %s was requeued: %s. It may start again at %s.", j.Shown, why,
-		at(j.Eligible, now))
+	e.say(WaitsToBegin, "Job %s was requeued: %s. It may start again at %s.", j.Shown, why, at(j.Eligible, now))
 	e.Advice = "Nothing to do: Slurm starts it then."
 	for _, p := range prospects {
 		if p.Fits && p.Window.Start.After(j.Eligible) {
@@ -279,15 +272,14 @@ func (e *Explanation) again(j capacity.Job, why string, prospects []capacity.Pro
 // never explains a job that would be refused today.
 func (e *Explanation) never(j capacity.Job, req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot,
 	now time.Time) {
-	e.Code, e.Answer = string(v.Code), fmt.Sprintf("Job %s can never start as it is: %s.", j.Shown, sentence(v.Message))
-	e.Advice = fmt.Sprintf("Cancel it, `scancel %s`, and submit it as the first line says.", j.Shown)
+	e.say(string(v.Code), "Job %s can never start as it is: %s.", j.Shown, sentence(v.Message))
+	e.advise("Cancel it, `scancel %s`, and submit it as the first line says.", j.Shown)
 	req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
 	switch fits := capacity.Admit(req, snap, now); {
 	case v.Code == capacity.TooLong && fits.Edits.TimeLimit.Bounded():
-		e.Advice = fmt.Sprintf("Shorten it: `scontrol update jobid=%s timelimit=%s`.", j.Shown, fits.Edits.TimeLimit)
+		e.advise("Shorten it: `scontrol update jobid=%s timelimit=%s`.", j.Shown, fits.Edits.TimeLimit)
 	case v.Code == capacity.AccountNotAllowed:
-		e.Advice = fmt.Sprintf(
-			"Give it an account that may: `scontrol update jobid=%s account=NAME`; or ask an administrator.", j.Shown)
+		e.advise("Give it an account that may: `scontrol update jobid=%s account=NAME`; or ask an administrator.", j.Shown)
 	case v.Code == capacity.TooLong, v.Code == capacity.NoReservation:
 		e.Advice = "Leave it until an administrator has the next block, or cancel it: `scancel " + j.Shown + "`."
 	case v.Code == capacity.Mismatched:
@@ -313,14 +305,12 @@ func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospect
 		func(p capacity.Prospect) bool { return !p.Fits || p.Reservation.ID == "" })
 	switch {
 	case len(fits) == 0 && len(elsewhere) > 0:
-		e.Code, e.Answer = Constrained, fmt.Sprintf(
-			"Job %s has the constraint %s, and no reservation of those nodes takes it now; %s would.", j.Shown,
+		e.say(Constrained, "Job %s has the constraint %s, and no reservation of those nodes takes it now; %s would.", j.Shown,
 			j.Constraint, elsewhere[0].Reservation.ID)
-		e.Advice = fmt.Sprintf(
-			"Leave it until those nodes have their next block, or let it run elsewhere: `scontrol update jobid=%s features=`.",
+		e.advise("Leave it until those nodes have their next block, or let it run elsewhere: `scontrol update jobid=%s features=`.",
 			j.Shown)
 	case len(fits) == 0:
-		e.Code, e.Answer = NotKnown, fmt.Sprintf("Job %s waits, and nothing is known of a reservation for it.", j.Shown)
+		e.say(NotKnown, "Job %s waits, and nothing is known of a reservation for it.", j.Shown)
 		e.Advice = "Ask an administrator to look at `pcs-capacity status`."
 		for _, w := range v.Warnings {
 			e.fact("warning", "%s", w)
@@ -331,42 +321,38 @@ func (e *Explanation) forCapacity(j capacity.Job, req capacity.Request, prospect
 			where = "partition " + fits[0].Partition.Name
 		}
 		if rule(j.Reason) {
-			e.Code, e.Answer = WaitsByRule, fmt.Sprintf("Job %s fits into %s, which is open; Slurm keeps it back: %s.",
-				j.Shown, where, j.Reason)
-			e.Advice = fmt.Sprintf("See what Slurm has of it: `scontrol show job %s`.", j.Shown)
+			e.say(WaitsByRule, "Job %s fits into %s, which is open; Slurm keeps it back: %s.", j.Shown, where, j.Reason)
+			e.advise("See what Slurm has of it: `scontrol show job %s`.", j.Shown)
 			return
 		}
 		if out, few := nodesOut(fits[0]); few {
-			e.Code, e.Answer = NodesOut, fmt.Sprintf(
-				"Job %s fits into %s, which is open, but too few of its nodes get jobs: %s.", j.Shown, where,
+			e.say(NodesOut, "Job %s fits into %s, which is open, but too few of its nodes get jobs: %s.", j.Shown, where,
 				strings.Join(out, ", "))
 			e.Advice = "Ask an administrator; `pcs-capacity status` has the command that gives them back."
 			return
 		}
-		e.Code, e.Answer = WaitsInQueue, fmt.Sprintf(
-			"Job %s fits into %s, which is open; it waits for free nodes, or for its turn in the queue.", j.Shown,
+		e.say(WaitsInQueue, "Job %s fits into %s, which is open; it waits for free nodes, or for its turn in the queue.", j.Shown,
 			where)
-		e.Advice = fmt.Sprintf("Nothing to do. `squeue -p %s` shows what is before it.", fits[0].Partition.Name)
+		e.advise("Nothing to do. `squeue -p %s` shows what is before it.", fits[0].Partition.Name)
 		if j.HetJobID != 0 {
 			e.Answer = fmt.Sprintf("Job %s by itself fits into %s, which is open; it starts together with the other components of job %d.",
 				j.Shown, where, j.HetJobID)
-			e.Advice = fmt.Sprintf("See that there is room for all at once: `squeue -j %d`. What keeps them back is Slurm's reason above.", j.HetJobID)
+			e.advise("See that there is room for all at once: `squeue -j %d`. What keeps them back is Slurm's reason above.", j.HetJobID)
 		}
 	case len(here) > 0:
 		h := slices.MaxFunc(here,
 			func(a, b capacity.Prospect) int { return int(a.Room/time.Second) - int(b.Room/time.Second) })
-		e.Code, e.Answer = BehindFence, fmt.Sprintf(
-			"Job %s is too long for what is left of %s; it waits for %s, which opens at %s.", j.Shown, h.Reservation.ID,
+		e.say(BehindFence, "Job %s is too long for what is left of %s; it waits for %s, which opens at %s.", j.Shown, h.Reservation.ID,
 			fits[0].Reservation.ID, at(fits[0].Window.Start, now))
 		if minutes := int(h.Room / time.Minute); minutes > 0 {
-			e.Advice = fmt.Sprintf("Nothing to do; or shorten it, to run now: `scontrol update jobid=%s timelimit=%s`.",
+			e.advise("Nothing to do; or shorten it, to run now: `scontrol update jobid=%s timelimit=%s`.",
 				j.Shown, capacity.FormatMinutes(minutes))
 		}
 	default:
-		e.Code, e.Answer = WaitsToOpen, fmt.Sprintf("Job %s waits for %s, which opens at %s.", j.Shown,
+		e.say(WaitsToOpen, "Job %s waits for %s, which opens at %s.", j.Shown,
 			fits[0].Reservation.ID, at(fits[0].Window.Start, now))
 		if over := lastOver(fits[0], snap, now); over != "" {
-			e.Code, e.Answer = NextBlock, fmt.Sprintf("Job %s waits for the next block, %s, which opens at %s: %s is over.",
+			e.say(NextBlock, "Job %s waits for the next block, %s, which opens at %s: %s is over.",
 				j.Shown, fits[0].Reservation.ID, at(fits[0].Window.Start, now), over)
 		}
 	}

@@ -23,8 +23,8 @@ func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard
 		return slices.ContainsFunc(guards, func(g capacity.Guard) bool { return g.Kind == kind })
 	}
 	if !ours {
-		e.Code, e.Answer = Unmanaged, fmt.Sprintf("Node %s belongs to no partition that pcs-capacity manages.", n.Name)
-		e.Advice = fmt.Sprintf("Ask Slurm: `scontrol show node %s`.", n.Name)
+		e.say(Unmanaged, "Node %s belongs to no partition that pcs-capacity manages.", n.Name)
+		e.advise("Ask Slurm: `scontrol show node %s`.", n.Name)
 		return e
 	}
 	e.fact("partition", "%s, slot %s", part.Name, named)
@@ -43,27 +43,25 @@ func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard
 	code, where := slotWords(standing, now)
 	switch {
 	case strings.HasPrefix(state, "power") && !down:
-		e.Code, e.Answer = Boots, fmt.Sprintf("Node %s is booting.", n.Name)
+		e.say(Boots, "Node %s is booting.", n.Name)
 	case !n.Up() && !down:
-		e.Code, e.Answer = Broken, fmt.Sprintf("Node %s takes no jobs: its state is %s.", n.Name, state)
-		e.Advice = fmt.Sprintf("Repair what the reason names, then run `%s`.", capacity.GiveBack(n.Name, n.Out(), part.Provider))
+		e.say(Broken, "Node %s takes no jobs: its state is %s.", n.Name, state)
+		e.advise("Repair what the reason names, then run `%s`.", capacity.GiveBack(n.Name, n.Out(), part.Provider))
 		if strings.HasPrefix(n.Reason, "Not responding") || strings.HasPrefix(n.Reason, "Node unexpectedly rebooted") {
 			e.Answer = fmt.Sprintf("Node %s takes no jobs: its slurmd has died, or its instance has.", n.Name)
-			e.Advice = fmt.Sprintf("See `journalctl -u pcs-capacity-slurmd` there, or have it launched anew: `%s`.", capacity.GiveBack(n.Name, n.Out(), part.Provider))
+			e.advise("See `journalctl -u pcs-capacity-slurmd` there, or have it launched anew: `%s`.", capacity.GiveBack(n.Name, n.Out(), part.Provider))
 		}
 	case code != Open:
-		e.Code, e.Answer = code, fmt.Sprintf("Node %s takes no jobs: %s.", n.Name, where)
+		e.say(code, "Node %s takes no jobs: %s.", n.Name, where)
 	case guarded(capacity.GuardSurplus):
-		e.Code, e.Answer = Surplus, fmt.Sprintf(
-			"Node %s takes no jobs: its slot has more nodes than instances, or than `max_nodes`.", n.Name)
+		e.say(Surplus, "Node %s takes no jobs: its slot has more nodes than instances, or than `max_nodes`.", n.Name)
 	case down && failed:
-		e.Code, e.Answer = LaunchFailed, fmt.Sprintf(
-			"Node %s is powered down: its last launch failed. It is launched again when a job needs it.", n.Name)
+		e.say(LaunchFailed, "Node %s is powered down: its last launch failed. It is launched again when a job needs it.", n.Name)
 		e.Advice = "Nothing to do yet. If it fails again and again, see `pcs-capacity status`."
 	case down:
-		e.Code, e.Answer = PoweredDown, fmt.Sprintf("Node %s is powered down; it is launched when a job needs it.", n.Name)
+		e.say(PoweredDown, "Node %s is powered down; it is launched when a job needs it.", n.Name)
 	default:
-		e.Code, e.Answer = Runs, fmt.Sprintf("Node %s is up and takes jobs.", n.Name)
+		e.say(Runs, "Node %s is up and takes jobs.", n.Name)
 	}
 	if e.Code == NoCapacity {
 		e.Advice = "Give the node group its next reservation in the settings, or take the partition out of them."
