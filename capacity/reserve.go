@@ -22,7 +22,7 @@ const (
 // for the minutes of a launch.
 type Reserve struct {
 	// MaxInstances is the most instances that our ODCRs may hold at once; with 0 no ODCR is ever created.
-	MaxInstances int
+	MaxInstances int `toml:"max_instances"`
 }
 
 // HoldTime is the lifetime after which a temporary ODCR ends by itself. SOCA, which did this first, holds for 5

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
@@ -247,7 +246,7 @@ func TestCopyByNameIsComplete(t *testing.T) {
 
 func tree(t *testing.T, v any) map[string]any {
 	t.Helper()
-	said, err := awsconfig.Properties(v)
+	said, err := properties(v)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -14,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // templateData translates a spec for EC2.
@@ -145,7 +145,7 @@ func (c *Client) overlayNetwork(ctx context.Context, data *types.RequestLaunchTe
 
 // digest is the SHA-256 of the data without empty fields: fields of later SDKs change nothing.
 func digest(data *types.RequestLaunchTemplateData) (string, error) {
-	said, err := awsconfig.Properties(data)
+	said, err := properties(data)
 	if err != nil {
 		return "", fmt.Errorf("digest of a launch template: %w", err)
 	}
@@ -155,4 +155,50 @@ func digest(data *types.RequestLaunchTemplateData) (string, error) {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// properties are what a structure of the SDK says, by the names of its fields: without nulls,
+// empty strings and what holds nothing else. false and 0 stay: they say something.
+func properties(structure any) (map[string]any, error) {
+	text, err := json.Marshal(structure)
+	if err != nil {
+		return nil, fmt.Errorf("the fields of %T: %w", structure, err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, fmt.Errorf("the fields of %T: %w", structure, err)
+	}
+	said, _ := withoutEmpty(tree).(map[string]any)
+	return said, nil
+}
+
+// withoutEmpty is nil if nothing is left.
+func withoutEmpty(tree any) any {
+	switch v := tree.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if value = withoutEmpty(value); value == nil {
+				delete(v, key)
+			} else {
+				v[key] = value
+			}
+		}
+		if len(v) == 0 {
+			return nil
+		}
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+		for i := range v {
+			v[i] = withoutEmpty(v[i])
+		}
+	case string:
+		if v == "" {
+			return nil
+		}
+	}
+	return tree
 }

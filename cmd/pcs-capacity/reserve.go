@@ -224,7 +224,7 @@ func newHolder(ctx context.Context, cfg *config.Config, aws *ec2.Client) (market
 	if err != nil {
 		return market.Holder{}, err
 	}
-	return market.Holder{EC2: aws, State: state.Dir(cfg.StateDir), Limits: cfg.Reserve.Domain(), Cluster: mark}, nil
+	return market.Holder{EC2: aws, State: state.Dir(cfg.StateDir), Limits: cfg.Reserve, Cluster: mark}, nil
 }
 
 // clusterMark is the mark of the settings' cluster.

@@ -3,6 +3,9 @@ package awsconfig
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -89,5 +92,55 @@ func (c *Call) describe(err error) {
 		c.Code = refused.ErrorCode()
 	} else {
 		c.Failure = err.Error()
+	}
+}
+
+// plainBody sends request bodies without their WriteTo method, so that a fast answer
+// is not taken for a broken connection.
+//
+// The SDK closes the body as soon as the head of the answer is there. net/http may still look whether the body is
+// longer than announced, and a closed body answers io.EOF to WriteTo, which net/http takes for a failed write: it cuts
+// the connection in the middle of the answer. Read answers io.EOF too, where it means the end. The SDK retries such a
+// call (aws-sdk-go-v2 issue 2737); a purchase, which is sent once, would end with an unknown outcome.
+func plainBody(stack *middleware.Stack) error {
+	hide := middleware.BuildMiddlewareFunc("PlainBody", func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (
+		middleware.BuildOutput, middleware.Metadata, error) {
+		request, ok := in.Request.(*smithyhttp.Request)
+		if !ok {
+			return next.HandleBuild(ctx, in)
+		}
+		if body, ok := request.GetStream().(io.ReadSeeker); ok {
+			plain, err := request.SetStream(struct{ io.ReadSeeker }{body})
+			if err != nil {
+				return middleware.BuildOutput{}, middleware.Metadata{}, fmt.Errorf("preparing the body of the request: %w", err)
+			}
+			in.Request = plain
+		}
+		return next.HandleBuild(ctx, in)
+	})
+	return stack.Build.Add(hide, middleware.After)
+}
+
+// mostPages bounds a listing. A page has up to 1,000 items, and nobody has a million.
+const mostPages = 1000
+
+// paginator is one of the SDK's; O are the options of its client.
+type paginator[P, O any] interface {
+	HasMorePages() bool
+	NextPage(ctx context.Context, options ...func(*O)) (*P, error)
+}
+
+// Pages are the pages of a listing, or an error as the last one.
+func Pages[P, O any](ctx context.Context, pages paginator[P, O]) iter.Seq2[*P, error] {
+	return func(yield func(*P, error) bool) {
+		for n := 0; pages.HasMorePages(); n++ {
+			if n == mostPages {
+				yield(nil, fmt.Errorf("AWS sent %d pages and says that there are more", n))
+				return
+			}
+			if page, err := pages.NextPage(ctx); !yield(page, err) || err != nil {
+				return
+			}
+		}
 	}
 }

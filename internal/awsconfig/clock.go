@@ -27,8 +27,7 @@ type clock struct {
 // requests that are signed at a time more than 5 minutes off, S3 those of more than 15; the next one tells.
 const plausible = 15 * time.Minute
 
-// reading is the machine's time, and how long this program runs: that goes on evenly when the
-// machine's clock is set.
+// reading is the machine's time, and how long this program runs: that goes on evenly when the machine's clock is set.
 type reading struct {
 	wall time.Time
 	runs time.Duration

@@ -1,16 +1,19 @@
-// Package awsconfig reads the configuration of AWS once, for the clients of all its
-// services: they have the same credentials, looked for once; the same clock; and deadlines,
-// which the SDK has none of its own for.
+// Package awsconfig reads the configuration of AWS once, for the clients of all its services: they have the same
+// credentials, looked for once; the same clock; and deadlines, which the SDK has none of its own for.
 package awsconfig
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/smithy-go/logging"
 )
@@ -28,8 +31,7 @@ type Options struct {
 	Called func(Call)
 }
 
-// Shared is what the clients of one program have in common. It is safe for use by several
-// goroutines.
+// Shared is what the clients of one program have in common. It is safe for use by several goroutines.
 type Shared struct {
 	// Config has the region, and everything that this package adds.
 	Config aws.Config
@@ -41,9 +43,8 @@ type Shared struct {
 	limits   *limits
 }
 
-// metadataTime is how long the metadata of the instance may take to answer, which takes
-// milliseconds where there is any. Elsewhere the SDK would try for 3 s, and for each
-// attempt of each call again.
+// metadataTime is how long the metadata of the instance may take to answer, which takes milliseconds where there is
+// any. Elsewhere the SDK would try for 3 s, and for each attempt of each call again.
 const metadataTime = 1500 * time.Millisecond
 
 // quiet has the SDK's own lines in the log of debugging, where nobody takes them for ours.
@@ -78,7 +79,116 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 	return s, nil
 }
 
-// Offset is AWS's time minus the machine's as it is now, from the newest answer of any service and
-// region that had a Date header, whether the call went well or failed; 0 before the first
-// answer.
+// Offset is AWS's time minus the machine's as it is now, from the newest answer of any service and region that had a
+// Date header, whether the call went well or failed; 0 before the first answer.
 func (s *Shared) Offset() time.Duration { return s.clock.offset() }
+
+// keepVerdict is how long credentials that could not be had are not looked for again. It
+// covers a pass of sync, and every command.
+const keepVerdict = 30 * time.Second
+
+// credentials are those of the AWS SDK's chain. That there are none is found out once.
+type credentials struct {
+	chain aws.CredentialsProvider
+	// metadata: the chain has come to its end, which is to ask the metadata of the instance.
+	metadata bool
+
+	mu    sync.Mutex
+	none  *NoCredentials
+	until time.Time
+}
+
+func newCredentials(chain aws.CredentialsProvider) *credentials {
+	return &credentials{chain: chain, metadata: aws.IsCredentialsProvider(chain, (*ec2rolecreds.Provider)(nil))}
+}
+
+// Retrieve is that of the chain. Its errors have no type of their own, and may hold the
+// answers of other services: they are *NoCredentials here.
+func (c *credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	c.mu.Lock() // who asks meanwhile waits for the same answer
+	defer c.mu.Unlock()
+	if c.none != nil && time.Now().Before(c.until) {
+		return aws.Credentials{}, c.none
+	}
+	look := ctx
+	if c.metadata {
+		var cancel context.CancelFunc
+		look, cancel = context.WithTimeout(ctx, metadataTime)
+		defer cancel()
+	}
+	found, err := c.chain.Retrieve(look)
+	c.none = nil
+	if err != nil {
+		none := &NoCredentials{err, c.metadata}
+		if ctx.Err() == nil { // the caller's own haste is no verdict
+			c.none, c.until = none, time.Now().Add(keepVerdict)
+		}
+		return aws.Credentials{}, none
+	}
+	return found, nil
+}
+
+// Whose are the account of the credentials, "" if it is not known, and their source in the SDK's words. No AWS service
+// is asked; those of an instance profile do not say their account, and the metadata of the instance is asked once.
+func (s *Shared) Whose(ctx context.Context) (account, source string, err error) {
+	found, err := s.Config.Credentials.Retrieve(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	if found.AccountID == "" && found.Source == ec2rolecreds.ProviderName {
+		found.AccountID = s.profileAccount(ctx)
+	}
+	return found.AccountID, found.Source, nil
+}
+
+// profileAccount is the account of the machine's instance profile; "" if metadata does not say it.
+func (s *Shared) profileAccount(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, metadataTime)
+	defer cancel()
+	info, err := s.metadata.GetIAMInfo(ctx, nil, func(o *imds.Options) { o.Retryer = aws.NopRetryer{} })
+	if err != nil {
+		return ""
+	}
+	profile, err := arn.Parse(info.InstanceProfileArn)
+	if err != nil {
+		return ""
+	}
+	return profile.AccountID
+}
+
+// InstanceID is the id of the instance that this program runs on, by the metadata of the instance.
+func (s *Shared) InstanceID(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, metadataTime)
+	defer cancel()
+	out, err := s.metadata.GetMetadata(ctx, &imds.GetMetadataInput{Path: "instance-id"}, func(o *imds.Options) { o.Retryer = aws.NopRetryer{} })
+	if err != nil {
+		return "", err
+	}
+	defer out.Content.Close()
+	id, err := io.ReadAll(io.LimitReader(out.Content, 64))
+	return string(id), err
+}
+
+// NoCredentials says that there are no credentials, and why.
+type NoCredentials struct {
+	err error
+	// metadata: nothing names credentials, and the machine's instance metadata has none.
+	metadata bool
+}
+
+func (n *NoCredentials) Error() string { return n.Words(error.Error) }
+
+// Words are the error in a sentence with the remedy; in words what is wrong with credentials that are named.
+func (n *NoCredentials) Words(in func(error) string) string {
+	why := ""
+	if !n.metadata {
+		why = " (" + in(n.err) + ")"
+	}
+	return "there are no AWS credentials" + why + "; give the machine an instance profile, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+}
+
+// Unwrap is the error of the chain.
+func (n *NoCredentials) Unwrap() error { return n.err }
+
+// RetryableError tells the SDK that to ask again at once is no use: the chain has tried.
+func (n *NoCredentials) RetryableError() bool { return false }

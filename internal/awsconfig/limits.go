@@ -13,9 +13,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// How long AWS may take to answer. The largest pages of Describe calls take a few seconds,
-// launches and changes of PCS up to half a minute. A purchase has no limit here: its caller
-// gives it one.
+// How long AWS may take to answer. The largest pages of Describe calls take a few seconds, launches and changes of PCS
+// up to half a minute. A purchase has no limit here: its caller gives it one.
 const (
 	readTime   = 15 * time.Second
 	changeTime = time.Minute
@@ -62,8 +61,7 @@ func (n *NoAnswer) Is(target error) bool { return target == context.DeadlineExce
 // RetryableError tells the SDK to give up: who waits has waited long enough.
 func (n *NoAnswer) RetryableError() bool { return false }
 
-// middleware comes before all others that deal with an answer, so that the deadline holds
-// until the answer is read.
+// middleware comes before all others that deal with an answer, so that the deadline holds until the answer is read.
 func (l *limits) middleware(stack *middleware.Stack) error {
 	bound := middleware.DeserializeMiddlewareFunc("BoundAttempt", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 		middleware.DeserializeOutput, middleware.Metadata, error) {

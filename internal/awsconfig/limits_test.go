@@ -14,8 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
-// silentWorld has limits that are short enough for a test, and a client of a host that
-// answers only when it is told to.
+// silentWorld has limits that are short enough for a test, and a client of a host that answers only when it is told to.
 func silentWorld(t *testing.T) (*limits, *ec2.Client, func(answering bool)) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "x")

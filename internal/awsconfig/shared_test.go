@@ -13,8 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// noFiles keeps the machine's own configuration out, and has the SDK look for metadata at
-// an address.
+// noFiles keeps the machine's own configuration out, and has the SDK look for metadata at an address.
 func noFiles(t *testing.T, metadata string) {
 	t.Helper()
 	for key, value := range map[string]string{

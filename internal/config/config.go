@@ -1,6 +1,5 @@
-// Package config reads pcs-capacity's settings: config.toml and, beside it,
-// conf.d/*.toml, which may add partitions and nothing else. Every setting has its
-// default here, once. Decoding is strict: a key that is not known is an error that
+// Package config reads pcs-capacity's settings: config.toml and, beside it, conf.d/*.toml, which may add partitions and
+// nothing else. Every setting has its default here, once. Decoding is strict: a key that is not known is an error that
 // names the file, the line and the nearest known key, and all errors come at once.
 package config
 
@@ -28,7 +27,7 @@ type Config struct {
 
 	Submit     Submit                       `toml:"submit"`
 	Timing     Timing                       `toml:"timing"`
-	Reserve    Reserve                      `toml:"reserve"`
+	Reserve    capacity.Reserve             `toml:"reserve"`
 	Log        Log                          `toml:"log"`
 	Notify     Notify                       `toml:"notify"`
 	Partitions []capacity.PartitionSettings `toml:"partition"`
@@ -48,12 +47,6 @@ type Timing struct {
 	DrainMargin   capacity.Duration `toml:"drain_margin"`
 	BootAllowance capacity.Duration `toml:"boot_allowance"`
 	ReclaimLead   capacity.Duration `toml:"reclaim_lead"`
-}
-
-// Reserve is what may be held for jobs while their nodes are launched.
-type Reserve struct {
-	// MaxInstances is how many instances may be held at once; 0 holds nothing.
-	MaxInstances int `toml:"max_instances"`
 }
 
 // Log is where hooks log to, besides syslog.
@@ -102,9 +95,8 @@ func applyDefaults(p *capacity.PartitionSettings) {
 	}
 }
 
-// Find is where the settings are: the file given, if any; else
-// pcs-capacity/config.toml beside the file that SLURM_CONF names, if it is there
-// (Slurm gives hooks no arguments of ours); else SystemPath.
+// Find is where the settings are: the file given, if any; else pcs-capacity/config.toml beside the file that SLURM_CONF
+// names, if it is there (Slurm gives hooks no arguments of ours); else SystemPath.
 func Find(given string) string {
 	if given != "" {
 		return given
@@ -129,4 +121,15 @@ func (c *Config) Partition(name string) (capacity.PartitionSettings, bool) {
 		}
 	}
 	return capacity.PartitionSettings{}, false
+}
+
+// Domain is the settings that decisions depend on.
+func (c *Config) Domain() capacity.Settings {
+	return capacity.Settings{Cluster: c.Cluster, Timing: c.Timing.Domain(), Reserve: c.Reserve,
+		Submit: capacity.Submit{Strict: c.Submit.Strict, StaleAfter: capacity.Duration{Duration: capacity.StaleAfter}}, Partitions: c.Partitions}
+}
+
+// Domain is the timing that decisions depend on.
+func (t Timing) Domain() capacity.Timing {
+	return capacity.Timing{DrainMargin: t.DrainMargin, BootAllowance: t.BootAllowance, ReclaimLead: t.ReclaimLead}
 }

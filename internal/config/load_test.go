@@ -156,8 +156,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The example of the documentation is read as it is printed there, so that it
-// cannot name a setting that is not there.
+// The example of the documentation is read as it is printed there, so that it cannot name a setting that is not there.
 func TestDocumentedExampleLoads(t *testing.T) {
 	c, err := Load(write(t, map[string]string{"config.toml": documented(t)}))
 	if err != nil {
@@ -167,5 +166,63 @@ func TestDocumentedExampleLoads(t *testing.T) {
 	want.Path, want.Region, want.Cluster, want.Partitions = c.Path, "us-east-2", "ml", c.Partitions
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("the example shows other values than the defaults:\n%s", diff)
+	}
+}
+
+// A tag may have a value that looks like the head of a table.
+func TestSelectedTagIsReadBack(t *testing.T) {
+	want := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"}, PurchaseOption: capacity.ODCR,
+		Select: &capacity.Select{Tags: map[string]string{"team": "[select.tags]", "[select": "\n[select]"}}, MaxNodes: 4}
+	text, err := NodeGroupText(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(path, []byte("[[partition]]\nname = \"gpu\"\nprovider = \"pcs\"\n"+text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(path)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if diff := cmp.Diff([]capacity.GroupSettings{want}, c.Partitions[0].Groups); diff != "" {
+		t.Errorf("%s\n%s", diff, text)
+	}
+}
+
+func TestLoadEnvironment(t *testing.T) {
+	path := EnvironmentPath(filepath.Join(t.TempDir(), "config.toml"))
+	if err := LoadEnvironment(path); err != nil {
+		t.Errorf("no file: %v", err)
+	}
+	t.Setenv("PCS_TEST_SET", "caller")
+	for _, name := range []string{"PCS_TEST_PROFILE", "PCS_TEST_QUOTED"} {
+		t.Setenv(name, "")
+		os.Unsetenv(name)
+	}
+	for _, c := range []struct {
+		text string
+		mode os.FileMode
+		want string // of the error
+	}{
+		{"# a comment\n\nPCS_TEST_PROFILE=capacity\nPCS_TEST_QUOTED=\"a b\"\nPCS_TEST_SET=file\n", 0o640, ""},
+		{"PCS_TEST_PROFILE=other\n", 0o666, "everyone can write it"},
+		{"\nexport PCS_TEST_PROFILE=other\n", 0o600, "line 2 of"},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), c.mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		err := LoadEnvironment(path)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q, mode %o: %v, want %q", c.text, c.mode, err, c.want)
+		}
+	}
+	for name, want := range map[string]string{"PCS_TEST_PROFILE": "capacity", "PCS_TEST_QUOTED": "a b", "PCS_TEST_SET": "caller"} {
+		if got := os.Getenv(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
 	}
 }

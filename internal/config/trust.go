@@ -6,14 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 )
 
-// The settings name commands that root's service runs. So, as sshd does with its files, we read
-// none that others own or can write, nor any where others could put one in its place: in its
-// folder, or in one that leads there.
+// The settings name commands that root's service runs. So, as sshd does with its files, we read none that others own or
+// can write, nor any where others could put one in its place: in its folder, or in one that leads there.
 
 // trust looks at the file of settings, at the files in conf.d, and at all that leads to them.
 func trust(path string, more []string) (errs []error) {
@@ -89,9 +89,8 @@ func way(path string) []string {
 	return all
 }
 
-// trusted is an error where others own a file, a folder or a symbolic link on the way to settings,
-// or can write it. In a sticky folder only owners can replace what is there; holds says that
-// settings may be added to a folder.
+// trusted is an error where others own a file, a folder or a symbolic link on the way to settings, or can write it. In
+// a sticky folder only owners can replace what is there; holds says that settings may be added to a folder.
 func trusted(path string, info fs.FileInfo, holds bool, owners []int) error {
 	link := info.Mode()&fs.ModeSymlink != 0
 	if !info.IsDir() && !link && !info.Mode().IsRegular() { // /dev/null has no settings
@@ -125,9 +124,58 @@ func trusted(path string, info fs.FileInfo, holds bool, owners []int) error {
 	return fmt.Errorf("%s has mode %04o: %s can %s; chmod %s %s", path, mode, who, can, may, path)
 }
 
-// ownGroup reports whether a file's group is root's, or that of its owner alone, which has the
-// owner's number.
+// ownGroup reports whether a file's group is root's, or that of its owner alone, which has the owner's number.
 func ownGroup(info fs.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (s.Gid == 0 || s.Gid == s.Uid)
+}
+
+// EnvironmentPath is the file beside the settings that has the environment of hooks: Slurm hands them none of its own.
+func EnvironmentPath(settings string) string {
+	return filepath.Join(filepath.Dir(settings), "environment")
+}
+
+// variable is a line of that file, as systemd's EnvironmentFile= takes it, without continuation.
+var variable = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
+
+// LoadEnvironment sets the variables that the file at path has and this process has not. No file
+// is no error. As with settings, one that others can write is not read.
+func LoadEnvironment(path string) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if errs := trust(path, nil); len(errs) > 0 {
+		return fmt.Errorf("%s is not read: %w", path, errors.Join(errs...))
+	}
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
+			continue
+		}
+		pair := variable.FindStringSubmatch(line)
+		if pair == nil {
+			return fmt.Errorf("line %d of %s is not KEY=VALUE", number, path)
+		}
+		if _, has := os.LookupEnv(pair[1]); has {
+			continue
+		}
+		if err := os.Setenv(pair[1], unquoted(pair[2])); err != nil {
+			return fmt.Errorf("line %d of %s: %w", number, path, err)
+		}
+	}
+	return nil
+}
+
+// unquoted is a value without the quotes around it.
+func unquoted(value string) string {
+	if n := len(value); n > 1 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+		return value[1 : n-1]
+	}
+	return value
 }

@@ -188,9 +188,8 @@ func validateSlots(g capacity.GroupSettings, provider capacity.Provider, fail fu
 	}
 }
 
-// PCSBaseName says what is wrong with the base name of a pair of PCS compute node
-// groups; "" if nothing. PCS takes 3 to 25 letters, digits and hyphens, starting
-// with a letter and not with pcs_; the slots add "-a" and "-b".
+// PCSBaseName says what is wrong with the base name of a pair of PCS compute node groups; "" if nothing. PCS takes 3 to
+// 25 letters, digits and hyphens, starting with a letter and not with pcs_; the slots add "-a" and "-b".
 func PCSBaseName(name string) string {
 	most := 25 - len(capacity.SlotNames(capacity.ProviderPCS, "")[0])
 	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`).MatchString(name) {
@@ -200,4 +199,31 @@ func PCSBaseName(name string) string {
 		return fmt.Sprintf("%q has %d characters; PCS takes 25 and the slots add 2, so use at most %d", name, len(name), most)
 	}
 	return ""
+}
+
+// validateReserve finds what a node group may not have unless it buys on demand, through us.
+func validateReserve(g capacity.GroupSettings, provider capacity.Provider, all capacity.Reserve, fail func(message string, args ...any)) {
+	onDemand := provider == capacity.ProviderEC2 && !g.PurchaseOption.Reserved()
+	switch {
+	case g.Reserve != "" && g.Reserve != capacity.ReserveNever && g.Reserve != capacity.ReservePerJob:
+		fail("reserve = %q is not known; use \"never\" or \"per-job\"", g.Reserve)
+	case g.Reserve == capacity.ReservePerJob && all.MaxInstances == 0:
+		fail("reserve = \"per-job\" holds nothing while max_instances of [reserve] is 0; say how many instances may be held at once")
+	case g.Reserve == capacity.ReservePerJob && !onDemand:
+		fail("reserve = \"per-job\" is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
+	}
+	if len(g.OtherTypes) > 0 && g.Reserve == capacity.ReservePerJob {
+		fail("other_instance_types cannot be together with reserve = \"per-job\": a job's nodes are to be alike; give each type a node_group of its own")
+	}
+	if len(g.OtherTypes) > 0 && !onDemand {
+		fail("other_instance_types is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
+	}
+	for i, t := range g.OtherTypes {
+		switch {
+		case !capacity.IsInstanceType(t):
+			fail("other_instance_types: %q is not an instance type", t)
+		case t == g.InstanceType || slices.Contains(g.OtherTypes[:i], t):
+			fail("other_instance_types: %s is there twice; keep one of them", t)
+		}
+	}
 }

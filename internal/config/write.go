@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,8 +36,7 @@ func Ours(file string) (bool, error) {
 	return strings.HasPrefix(string(text), mark), nil
 }
 
-// NewPartition is a partition with one node group, and the defaults for everything
-// that is left out.
+// NewPartition is a partition with one node group, and the defaults for everything that is left out.
 func NewPartition(name string, provider capacity.Provider, g capacity.GroupSettings) capacity.PartitionSettings {
 	p := capacity.PartitionSettings{Name: name, Provider: provider, Groups: []capacity.GroupSettings{g}}
 	applyDefaults(&p)
@@ -47,16 +45,8 @@ func NewPartition(name string, provider capacity.Provider, g capacity.GroupSetti
 
 // PartitionText is the partition as TOML, the whole content of its own file.
 func PartitionText(p capacity.PartitionSettings) (string, error) {
-	var b bytes.Buffer
-	b.WriteString(mark + "\n# It keeps settings that you change here, but no comments. To have them your own way,\n# move the partition to config.toml.\n\n")
-	encoder := toml.NewEncoder(&b)
-	err := encoder.Encode(struct {
-		Partitions []capacity.PartitionSettings `toml:"partition"`
-	}{[]capacity.PartitionSettings{p}})
-	if err != nil {
-		return "", fmt.Errorf("writing partition %q: %w", p.Name, err)
-	}
-	return b.String(), nil
+	text, err := tables("  ", p)
+	return mark + "\n# It keeps settings that you change here, but no comments. To have them your own way,\n# move the partition to config.toml.\n\n" + text, err
 }
 
 // NodeGroupText is a [[partition.node_group]] as TOML, to be added to a file by hand.
@@ -64,52 +54,61 @@ func NodeGroupText(g capacity.GroupSettings) (string, error) {
 	type partition struct {
 		Groups []capacity.GroupSettings `toml:"node_group"`
 	}
-	whole := struct {
-		Partitions []partition `toml:"partition"`
-	}{[]partition{{[]capacity.GroupSettings{g}}}}
+	text, err := tables("", partition{[]capacity.GroupSettings{g}})
+	_, text, _ = strings.Cut(text, "[[partition]]\n")
+	return strings.TrimLeft(text, "\n"), err
+}
+
+// tables has one [[partition]].
+func tables[P any](indent string, p P) (string, error) {
 	var b strings.Builder
 	encoder := toml.NewEncoder(&b)
-	encoder.Indent = ""
-	if err := encoder.Encode(whole); err != nil {
-		return "", fmt.Errorf("writing node_group %q: %w", g.Name, err)
+	encoder.Indent = indent
+	err := encoder.Encode(map[string][]P{"partition": {p}})
+	if err != nil {
+		err = fmt.Errorf("writing partitions: %w", err)
 	}
-	_, text, _ := strings.Cut(b.String(), "[[partition]]\n")
-	return strings.TrimLeft(text, "\n"), nil
+	return b.String(), err
+}
+
+// notForeign is an error for a file that WritePartition did not write.
+func notForeign(file string) error {
+	ours, err := Ours(file)
+	if err == nil && !ours {
+		err = fmt.Errorf("%s was not written by pcs-capacity setup; it is left as it is", file)
+	}
+	return err
+}
+
+// writing is an error of writing settings.
+func writing(err error) error {
+	if err != nil {
+		err = fmt.Errorf("writing settings: %w", err)
+	}
+	return err
 }
 
 // WritePartition writes a partition to its own file, whole or not at all. It refuses
 // to replace a file that it did not write.
 func WritePartition(file string, p capacity.PartitionSettings) error {
-	ours, err := Ours(file)
-	if err != nil {
+	if err := notForeign(file); err != nil {
 		return err
-	}
-	if !ours {
-		return fmt.Errorf("%s was not written by pcs-capacity setup; it is left as it is", file)
 	}
 	text, err := PartitionText(p)
 	if err != nil {
 		return err
 	}
 	if err := makeFolder(filepath.Dir(file)); err != nil {
-		return fmt.Errorf("writing settings: %w", err)
+		return writing(err)
 	}
 	// Users' commands read it, so that it is 0644 whatever the umask is.
-	if err := renameio.WriteFile(file, []byte(text), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(file))); err != nil {
-		return fmt.Errorf("writing settings: %w", err)
-	}
-	return nil
+	return writing(renameio.WriteFile(file, []byte(text), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(file))))
 }
 
-// RemovePartition deletes the file of a partition, which WritePartition wrote. One that
-// is gone already is no error.
+// RemovePartition deletes the file of a partition, which WritePartition wrote. One that is gone already is no error.
 func RemovePartition(file string) error {
-	ours, err := Ours(file)
-	if err != nil {
+	if err := notForeign(file); err != nil {
 		return err
-	}
-	if !ours {
-		return fmt.Errorf("%s was not written by pcs-capacity setup; it is left as it is", file)
 	}
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing settings: %w", err)
@@ -174,22 +173,19 @@ func (p Place) lines(there *Config) string {
 // default. A file that is there already is an error that wraps fs.ErrExist.
 func WriteNew(path string, place Place) error {
 	if err := makeFolder(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("writing settings: %w", err)
+		return writing(err)
 	}
 	pending, err := renameio.TempFile(filepath.Dir(path), path)
 	if err != nil {
-		return fmt.Errorf("writing settings: %w", err)
+		return writing(err)
 	}
 	defer pending.Cleanup() //nolint:errcheck // only removes the temporary file
 	_, err = pending.WriteString("# Settings of pcs-capacity. `pcs-capacity config` shows all of them with their values.\n" + place.lines(Default()))
 	if err := errors.Join(err, pending.Chmod(0o644), pending.Sync()); err != nil {
-		return fmt.Errorf("writing settings: %w", err)
+		return writing(err)
 	}
 	// A link, unlike a rename, does not replace a file that appeared meanwhile.
-	if err := os.Link(pending.Name(), path); err != nil {
-		return fmt.Errorf("writing settings: %w", err)
-	}
-	return nil
+	return writing(os.Link(pending.Name(), path))
 }
 
 // AddPlace adds to a config.toml where the cluster is, below the comment that it begins with, and
@@ -197,7 +193,7 @@ func WriteNew(path string, place Place) error {
 func AddPlace(path string, place Place) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return fmt.Errorf("writing settings: %w", err)
+		return writing(err)
 	}
 	now, err := Load(path)
 	if err != nil {
@@ -210,15 +206,42 @@ func AddPlace(path string, place Place) error {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("writing settings: %w", err)
+		return writing(err)
 	}
 	head, rest := "", string(text)
 	for strings.HasPrefix(rest, "#") {
 		line, after, _ := strings.Cut(rest, "\n")
 		head, rest = head+line+"\n", after
 	}
-	if err := renameio.WriteFile(path, []byte(head+place.lines(now)+rest), 0o644, renameio.WithExistingPermissions(), renameio.WithTempDir(filepath.Dir(path))); err != nil {
-		return fmt.Errorf("writing settings: %w", err)
+	return writing(renameio.WriteFile(path, []byte(head+place.lines(now)+rest), 0o644, renameio.WithExistingPermissions(), renameio.WithTempDir(filepath.Dir(path))))
+}
+
+// tried is how much is written on trial: files of settings and state are a few KB.
+const tried = 16 << 10
+
+// TryFolder reports whether files can be written into a folder, which is made when they are:
+// it writes one there, or into the folder that is to have it, and removes it.
+func TryFolder(dir string) error {
+	for {
+		info, err := os.Stat(dir)
+		if err == nil {
+			if !info.IsDir() {
+				return fmt.Errorf("%s is no folder", dir)
+			}
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if _, err := os.Lstat(dir); err == nil {
+			return fmt.Errorf("%s is a symbolic link to nothing", dir)
+		}
+		dir = filepath.Dir(dir)
 	}
-	return nil
+	f, err := os.CreateTemp(dir, ".pcs-capacity-try-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, tried))
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 }

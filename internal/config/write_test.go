@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -25,10 +27,8 @@ func TestWrittenSettingsAreReadBack(t *testing.T) {
 	if err := WriteNew(path, Place{Region: "eu-west-1", Cluster: "other"}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second time: %v", err)
 	}
-	want := NewPartition("gpu", capacity.ProviderPCS, capacity.GroupSettings{
-		Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aa00000000000000"}, PurchaseOption: capacity.CapacityBlock,
-		ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 4, Dynamic: true,
-	})
+	want := NewPartition("gpu", capacity.ProviderPCS,
+		capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aa00000000000000"}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 4, Dynamic: true})
 	want.AllowAccounts = []string{"nlp"}
 	file := PartitionPath(path, "gpu")
 	for range 2 { // the second time over our own file
@@ -103,5 +103,81 @@ func TestPlaceIsAddedToSettings(t *testing.T) {
 		if err != nil || string(text) != c.is || info.Mode() != 0o640 {
 			t.Errorf("%s: %v, %v, %s", c.name, err, info.Mode(), text)
 		}
+	}
+}
+
+// fill sets every field of a struct to something.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("1")
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	default:
+		panic(v.Kind())
+	}
+}
+
+// zero names the fields that are not set.
+func zero(name string, v reflect.Value) []string {
+	var all []string
+	switch {
+	case v.IsZero():
+		return []string{name}
+	case v.Kind() == reflect.Slice:
+		return zero(name, v.Index(0))
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			all = append(all, zero(name+"."+v.Type().Field(i).Name, v.Field(i))...)
+		}
+	}
+	return all
+}
+
+// TestDomainLeavesNothingOut: whatever decisions depend on comes from a setting.
+func TestDomainLeavesNothingOut(t *testing.T) {
+	var c Config
+	fill(reflect.ValueOf(&c).Elem())
+	domain := c.Domain()
+	domain.Timing.OverTime.Duration = 1 // Slurm's
+	if missing := zero("settings", reflect.ValueOf(domain)); len(missing) > 0 {
+		t.Errorf("not set: %v", missing)
+	}
+}
+
+// TestPartitionIsWrittenWhole: whatever settings a partition has, its own file keeps.
+func TestPartitionIsWrittenWhole(t *testing.T) {
+	var want capacity.PartitionSettings
+	fill(reflect.ValueOf(&want).Elem())
+	want.Groups[0].Select.Tags = map[string]string{"team": "nlp"}
+	want.Groups[0].Nodes = capacity.NodeNames{"gpu1", "gpu10", "gpu2"}
+	if missing := zero("partition", reflect.ValueOf(want)); len(missing) > 0 {
+		t.Fatalf("not set: %v", missing)
+	}
+	want.File = ""
+	text, err := PartitionText(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Config
+	if errs := decodeText("gpu.toml", text, &got); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if diff := cmp.Diff([]capacity.PartitionSettings{want}, got.Partitions); diff != "" || !strings.Contains(text, `nodes = "gpu[1-2,10]"`) {
+		t.Errorf("(-written +read):\n%s\n%s", diff, text)
 	}
 }

@@ -30,8 +30,7 @@ const (
 	leastResumeTimeout = 900 * time.Second
 	// suspendTimeout is more than SuspendProgram tries to end an instance.
 	suspendTimeout = 120 * time.Second
-	// suspendTime is after how long an idle node of ours is powered down, where the site does
-	// not say.
+	// suspendTime is after how long an idle node of ours is powered down, where the site does not say.
 	suspendTime = 600 * time.Second
 	// usableMemory is the share of an instance's memory that its system leaves to jobs. A
 	// node that has less than its line says is drained.
@@ -150,8 +149,7 @@ func (in Include) prologs(line func(key, value string)) (notes []string) {
 	return notes
 }
 
-// nodes are the lines of nodes and partitions that the site does not have itself, and what is left to
-// a person.
+// nodes are the lines of nodes and partitions that the site does not have itself, and what is left to a person.
 func (in Include) nodes() (text string, notes []string) {
 	for _, g := range groups(in.Settings) {
 		sets := sets(g)

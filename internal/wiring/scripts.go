@@ -118,8 +118,7 @@ func (p *Plan) Remove(s Script, off func(context.Context) error) error {
 	return p.remove(s.beside(), off)
 }
 
-// pluginKeys are the settings that have Slurm run a script, and what stands before the name
-// of a plugin there.
+// pluginKeys are the settings that have Slurm run a script, and what stands before the name of a plugin there.
 var pluginKeys = map[string]struct{ key, kind string }{
 	CLIFilter: {"CliFilterPlugins", "cli_filter/"},
 	JobSubmit: {"JobSubmitPlugins", "job_submit/"},
@@ -147,9 +146,8 @@ func (s Site) StillOn(hook string, running *slurm.Config) error {
 	return fmt.Errorf("%s, and Slurm refuses every submission without the script; take lua out first (`pcs-capacity hooks remove settings` does, if install wrote it), and restart slurmctld", who)
 }
 
-// ScriptPaths are where Slurm reads the script of a hook on this host, of which the folders of
-// slurm.conf are given. running is what slurmctld says, nil if it does not answer; then
-// slurm.conf counts.
+// ScriptPaths are where Slurm reads the script of a hook on this host, of which the folders of slurm.conf are given.
+// running is what slurmctld says, nil if it does not answer; then slurm.conf counts.
 func ScriptPaths(hook string, running *slurm.Config, dirs []string) (paths []string) {
 	for _, dir := range dirs {
 		path, named := filepath.Join(dir, hook+".lua"), ""
@@ -168,14 +166,12 @@ func ScriptPaths(hook string, running *slurm.Config, dirs []string) (paths []str
 	return paths
 }
 
-// pcsRoot has a folder for each version of Slurm that AWS PCS has installed. From 25.11 on
-// Slurm reads its script in the one without a version, which newer agents of PCS link: AWS
-// PCS User Guide, "Slurm CLI filter plugins".
+// pcsRoot has a folder for each version of Slurm that AWS PCS has installed. From 25.11 on Slurm reads its script in
+// the one without a version, which newer agents of PCS link: AWS PCS User Guide, "Slurm CLI filter plugins".
 const pcsRoot = "/etc/aws/pcs/scheduler"
 
-// Folders are where Slurm looks for its scripts on this host: the one given; else that of
-// SLURM_CONF; else those of all versions of AWS PCS that are installed, since each reads its
-// own; else /etc/slurm.
+// Folders are where Slurm looks for its scripts on this host: the one given; else that of SLURM_CONF; else those of all
+// versions of AWS PCS that are installed, since each reads its own; else /etc/slurm.
 func Folders(given string) []string {
 	if given != "" {
 		return []string{given}

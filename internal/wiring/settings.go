@@ -30,8 +30,7 @@ type Settings struct {
 	Systemctl func(ctx context.Context, args ...string) error
 }
 
-// State reports whether slurm.conf includes our settings, and what it says otherwise than when they
-// were written.
+// State reports whether slurm.conf includes our settings, and what it says otherwise than when they were written.
 func (s Site) State() (state State, wrong []string, err error) {
 	ours, there, err := read(s.beside(IncludeFile))
 	switch {

@@ -84,9 +84,8 @@ func parse(all []string) (Site, error) {
 	return s, nil
 }
 
-// lines are those of a file of Slurm's configuration, a blank between two words, with those of the
-// files that it includes, but for ours, which is before the line at; -1 if it is not included. A missing
-// one is Slurm's to report.
+// lines are those of a file of Slurm's configuration, a blank between two words, with those of the files that it
+// includes, but for ours, which is before the line at; -1 if it is not included. A missing one is Slurm's to report.
 func lines(conf, ours string) (all []string, at int, err error) {
 	at = -1
 	var add func(path string, depth int) error

@@ -1,8 +1,7 @@
-// Package wiring tells Slurm to run our hooks: the Lua scripts, and the settings that name
-// them. What is to be written is shown as a plan first. It can be killed at any point and
-// run again (R5): a script is there before the setting that needs it, and goes after it.
-// Only files with Mark in their first line are changed or removed (R9), and one line at the
-// end of the site's slurm.conf and gres.conf is ours.
+// Package wiring tells Slurm to run our hooks: the Lua scripts, and the settings that name them. What is to be written
+// is shown as a plan first. It can be killed at any point and run again (R5): a script is there before the setting that
+// needs it, and goes after it. Only files with Mark in their first line are changed or removed (R9), and one line at
+// the end of the site's slurm.conf and gres.conf is ours.
 package wiring
 
 import (
@@ -17,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // Mark begins the first line of all that we write into the folder of slurm.conf; what
@@ -137,9 +138,8 @@ func (p *Plan) remove(path string, off func(context.Context) error) error {
 	return nil
 }
 
-// replace writes a file whole or not at all, with the mode and the owner that it had; a
-// link stays one. A file without text goes. It fails if the file is no longer what the plan
-// was made from.
+// replace writes a file whole or not at all, with the mode and the owner that it had; a link stays one. A file without
+// text goes. It fails if the file is no longer what the plan was made from.
 func replace(path, before, text string) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -186,4 +186,62 @@ func diff(before, after string) (text string) {
 	without("-", before, after)
 	without("+", after, before)
 	return text
+}
+
+// Cluster is a PCS cluster, whose settings PCS keeps.
+type Cluster struct {
+	pcs.Inventory
+	Change func(ctx context.Context, change map[string]string) error
+}
+
+// pluginKey and pluginValue switch cli_filter.lua on: AWS PCS User Guide, "Slurm CLI filter plugins".
+const pluginKey, pluginValue = "CliFilterPlugins", "cli_filter/lua"
+
+// On reports whether the cluster runs cli_filter.lua.
+func (c Cluster) On() bool {
+	return runsLua(strings.Split(c.Cluster.SlurmSettings[pluginKey], ","), "cli_filter/")
+}
+
+// SwitchOn plans the settings of the cluster. programs is the folder of pcs-capacity-prolog,
+// "" to leave Prolog and TaskProlog as they are.
+func (p *Plan) SwitchOn(c Cluster, programs string) error {
+	change := map[string]string{pluginKey: pluginValue}
+	for _, key := range []string{"Prolog", "TaskProlog"} {
+		if programs == "" {
+			continue
+		}
+		path := filepath.Join(programs, "pcs-capacity-prolog")
+		if theirs := c.Cluster.SlurmSettings[key]; theirs != "" && theirs != path {
+			p.byHand("%s is your own, %s: let it call %s", key, theirs, path)
+		} else {
+			change[key] = path
+		}
+	}
+	return p.set(c, change)
+}
+
+// SwitchOff plans the removal of the settings of SwitchOn.
+func (p *Plan) SwitchOff(c Cluster, programs string) error {
+	change := map[string]string{}
+	if c.On() {
+		change[pluginKey] = ""
+	}
+	for _, key := range []string{"Prolog", "TaskProlog"} {
+		if c.Cluster.SlurmSettings[key] == filepath.Join(programs, "pcs-capacity-prolog") {
+			change[key] = ""
+		}
+	}
+	return p.set(c, change)
+}
+
+func (p *Plan) set(c Cluster, change map[string]string) error {
+	before, after := pcs.SettingsLines(c.Cluster.SlurmSettings), pcs.SettingsLines(pcs.ChangedSettings(c.Cluster.SlurmSettings, change))
+	if before == after && c.Cluster.Status == pcs.Active {
+		return nil
+	}
+	if why, fix := c.NotSettled(); why != "" {
+		return fmt.Errorf("%s, and PCS changes the settings of a cluster only while everything in it is ACTIVE; %s", why, fix)
+	}
+	p.Changes = append(p.Changes, Change{"set", "PCS cluster " + c.Cluster.Name, diff(before, after), func(ctx context.Context) error { return c.Change(ctx, change) }})
+	return nil
 }
