@@ -288,21 +288,6 @@ func TestTargetsInAReservation(t *testing.T) {
 	if got, err := u.chooseTargets([]capacity.Job{named}, u.place(t, "gpu-1"), 1); err != nil || len(got) != 1 || got[0].reservationID != one {
 		t.Errorf("%v, %+v", err, got)
 	}
-	named.Account = "vision"
-	if why := u.refusedForGood(named, u.place(t, "gpu-1")); why == nil || why.Code != string(capacity.AccountNotAllowed) || why.Error() != why.Code+": "+why.Message {
-		t.Errorf("%+v", why)
-	}
-	named.Account = "nlp"
-	if why := u.refusedForGood(named, u.place(t, "gpu-1")); why != nil {
-		t.Errorf("a job that is admitted: %+v", why)
-	}
-	for i := range snap.Reservations {
-		snap.Reservations[i].State = capacity.StatePending
-	}
-	u = newFacts(snap)
-	if why := u.refusedForGood(named, u.place(t, "gpu-1")); why != nil {
-		t.Errorf("for what time changes: %+v", why)
-	}
 }
 
 // A reservation that had no room for so many nodes a short while ago comes last.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,61 +50,6 @@ func TestHookKeepsItsAccount(t *testing.T) {
 	s.keepAccess(t.Context())
 	if last, err := s.LastHook(); err != nil || last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
 		t.Errorf("%+v, %v", last, err)
-	}
-}
-
-// The credentials of an instance profile do not say their account; the metadata of the instance does, and is asked
-// once. Metadata that says nothing more keeps no hook.
-func TestHookKeepsTheAccountOfItsInstanceProfile(t *testing.T) {
-	for name, c := range map[string]struct {
-		info, account string
-	}{
-		"an instance profile": {`{"Code": "Success", "InstanceProfileArn": "arn:aws:iam::444455556666:instance-profile/head"}`, "444455556666"},
-		"another form":        {`{"Code": "Success", "InstanceProfileArn": "head"}`, ""},
-		"an error":            {"", ""},
-		"silence":             {"silence", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			asked := 0
-			metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				switch r.URL.Path {
-				case "/latest/api/token":
-					w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", r.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds"))
-					fmt.Fprint(w, "token")
-				case "/latest/meta-data/iam/security-credentials/":
-					fmt.Fprint(w, "head")
-				case "/latest/meta-data/iam/security-credentials/head":
-					fmt.Fprintf(w, `{"Code": "Success", "AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret", "Token": "token", "Expiration": %q}`,
-						time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-				case "/latest/meta-data/iam/info":
-					if asked++; c.info == "silence" {
-						<-r.Context().Done()
-					}
-					if c.info == "" {
-						w.WriteHeader(http.StatusInternalServerError)
-					}
-					fmt.Fprint(w, c.info)
-				default:
-					w.WriteHeader(http.StatusNotFound)
-				}
-			}))
-			defer metadata.Close()
-			none := filepath.Join(t.TempDir(), "none")
-			for key, value := range map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "", "AWS_ACCOUNT_ID": "", "AWS_CONFIG_FILE": none,
-				"AWS_SHARED_CREDENTIALS_FILE": none, "AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.URL} {
-				t.Setenv(key, value)
-			}
-			cfg := config.Default()
-			cfg.Region, cfg.StateDir = "us-east-2", t.TempDir()
-			s := newTestSite(t, cfg)
-			s.keepAccess(t.Context())
-			if last, err := s.LastHook(); err != nil || last != (state.HookAccess{Account: c.account, Source: "EC2RoleProvider"}) {
-				t.Errorf("%+v, %v", last, err)
-			}
-			if asked != 1 {
-				t.Errorf("metadata was asked %d times", asked)
-			}
-		})
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -11,7 +13,12 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // EC2 takes 5 RunInstances calls at once and then 2 a second (EC2 API Reference, "Request throttling"). It rejects
@@ -207,4 +214,149 @@ func (c *call) poweringUp() ([]string, error) {
 		"`scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
 	c.Error("not launched", "err", err)
 	return launch, err
+}
+
+// World is what the power hooks act on: Slurm, EC2, PCS and the files in state_dir. Each verb is one call.
+type World interface {
+	BriefJobs(ctx context.Context) ([]capacity.Job, error)
+	Nodes(ctx context.Context, names ...string) ([]capacity.Node, error)
+	SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error
+	PowerDownForce(ctx context.Context, nodes []string, reason string) error
+	Begin(ctx context.Context, job string, at time.Time) error
+	SetAdminComments(ctx context.Context, text string, jobs ...string) error
+	Notify(ctx context.Context, job, text string) error
+	AllowRequeue(ctx context.Context, allow bool, jobs ...string) error
+	RequeueHold(ctx context.Context, jobs ...string) error
+	Cancel(ctx context.Context, jobs ...string) error
+	Hold(ctx context.Context, jobs ...string) error
+	UserHold(ctx context.Context, jobs ...string) error
+	SetPartition(ctx context.Context, job, partitions, adminComment string) error
+	Release(ctx context.Context, job string) error
+
+	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
+	Terminate(ctx context.Context, ids []string) error
+	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
+	CancelODCR(ctx context.Context, id string) error
+	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	ConsoleSays(ctx context.Context, id string) (string, error)
+	InstanceStates(ctx context.Context, ids []string) (map[string]string, error)
+	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
+	// Remember tells the launch time of an instance that only our records name: EC2 may deny that it exists.
+	Remember(id string, launched time.Time)
+	// Now is AWS's time; Offset is AWS's time minus the machine's.
+	Now() time.Time
+	Offset() time.Duration
+
+	Configure(ctx context.Context, r pcs.ConfigureRequest) (changed bool, err error)
+
+	Enlist(h capacity.Held, now time.Time,
+		allowed func(more capacity.Held, others []capacity.Held) error) (capacity.Held, error)
+	Released(now time.Time, names ...string) error
+	MarkFull(reservation string, nodes int, now, until time.Time) error
+	Records() ([]state.Record, error)
+	AppendRecords(records ...state.Record) error
+}
+
+// machineNow is the machine's time.
+func machineNow(w World) time.Time { return w.Now().Add(-w.Offset()) }
+
+type (
+	slurmClient = slurm.Client
+	ec2Client   = ec2.Client
+)
+
+// adapters are the World.
+type adapters struct {
+	*slurmClient
+	*ec2Client
+	state.Dir
+	pcs.Provisioner
+}
+
+// configureBudget is the time for changes of compute node groups: PCS replaces a launch
+// template in minutes, and Slurm's ResumeTimeout does not wait for it.
+const configureBudget = 15 * time.Minute
+
+// configureSlots makes the compute node groups of slots match their reservations. PCS itself launches the nodes;
+// nothing is taken down here.
+func (s *site) configureSlots(ctx context.Context, slots map[string]place, last *capacity.Snapshot) error {
+	ctx, cancel := context.WithTimeout(ctx, configureBudget)
+	defer cancel()
+	partitions := map[string]bool{}
+	for _, at := range slots {
+		partitions[at.partition.Name] = true
+	}
+	names := slices.Sorted(maps.Keys(slots))
+	held, err := s.Provisioner.PCS.Slots(ctx, s.cfg.Cluster, names)
+	if err != nil {
+		return err
+	}
+	seen, err := s.freshFacts(ctx, partitions, last)
+	if err != nil {
+		return err
+	}
+	seen.Held = held
+	snap := capacity.Build(s.settings, seen)
+	snap.TakenAt = s.Now()
+	var errs []error
+	for _, slot := range names {
+		if failure := configure(ctx, s, s.journal, s.cfg.Cluster, slots[slot], held[slot], snap); failure != nil {
+			errs = append(errs, failure)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// configure makes a compute node group match the reservation that it was set up for, "" for none, and records it.
+func configure(ctx context.Context, w World, j *journal, cluster string, at place, reservation string,
+	snap *capacity.Snapshot) *Failure {
+	record := state.Record{At: w.Now(), Hook: "resume", Partition: at.partition.Name, Reservation: reservation,
+		Code: string(capacity.OK), Message: "compute node group " + at.slot + " is as it should be"}
+	request, failure := configuration(cluster, at, reservation, snap, w.Now())
+	if failure == nil {
+		changed, err := w.Configure(ctx, request)
+		if err != nil {
+			failure = failureOf(fmt.Errorf("configuring compute node group %s: %w", at.slot, err))
+		}
+		if changed {
+			record.Message = "configured compute node group " + at.slot
+		}
+	}
+	if failure != nil {
+		record.Code, record.EC2Code, record.Message = failure.Code, failure.EC2Code, hook.OneLine(failure.message())
+	}
+	j.record(w, record)
+	return failure
+}
+
+// configuration is what a compute node group must match: the reservation, and the subnets in its zone.
+func configuration(cluster string, at place, reservation string, snap *capacity.Snapshot,
+	now time.Time) (pcs.ConfigureRequest, *Failure) {
+	request := pcs.ConfigureRequest{Cluster: cluster, Group: at.slot}
+	if reservation == "" {
+		return request, failed("compute node group %s was set up for no reservation; run `pcs-capacity setup`", at.slot)
+	}
+	p, _ := snap.Partition(at.partition.Name)
+	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
+	r, known := snap.Reservation(reservation)
+	if !known {
+		return request, refusal(capacity.ReservationNotKnown,
+			"reservation %s of compute node group %s is not in the settings of partition %s, or EC2 does not describe it",
+			reservation, at.slot, p.Name)
+	}
+	for _, m := range capacity.Match(r, g, now) {
+		if m.Code != capacity.WrongSize { // a group may be smaller or larger than its block
+			return request, refusal(capacity.Mismatched, "%s", m.Text())
+		}
+	}
+	request.Reservation, request.MaxNodes, request.Dynamic = r, g.MaxNodes, g.Dynamic
+	for _, s := range g.Subnets {
+		if s.AZID == r.AZID {
+			request.SubnetIDs = append(request.SubnetIDs, s.ID)
+		}
+	}
+	if len(request.SubnetIDs) == 1 {
+		request.SubnetID = request.SubnetIDs[0]
+	}
+	return request, nil
 }
