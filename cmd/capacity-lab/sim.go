@@ -27,9 +27,6 @@ type simCmd struct {
 	Ledger    simLedgerCmd    `cmd:"" help:"List the purchases that took effect."`
 	Calls     simCallsCmd     `cmd:"" help:"Count the calls that were made."`
 	Instances simInstancesCmd `cmd:"" help:"List the instances."`
-	FailHost  simFailHostCmd  `cmd:"" help:"Break the host of an instance."`
-	FailGroup simFailGroupCmd `cmd:"" help:"Let PCS fail to create or update compute node groups."`
-	Payments  simPaymentsCmd  `cmd:"" help:"Let the payments of blocks fail, or succeed again."`
 	Lag       simLagCmd       `cmd:"" help:"Let what is created show late."`
 	Limits    simLimitsCmd    `cmd:"" help:"Refuse searches for blocks as live accounts were refused."`
 }
@@ -101,36 +98,6 @@ type simCallsCmd struct {
 
 // Run is called by kong.
 func (cmd *simCallsCmd) Run() error { return control(os.Stdout, readOrClear(cmd.Reset), "calls", nil) }
-
-type simFailHostCmd struct {
-	Instance string `arg:"" help:"Instance id."`
-	Region   string `placeholder:"REGION" help:"Region of the instance; default: the scenario's own."`
-}
-
-// Run is called by kong.
-func (cmd *simFailHostCmd) Run() error {
-	return control(os.Stdout, http.MethodPost, "host-failure", awssim.HostFailure{Region: cmd.Region, Instance: cmd.Instance})
-}
-
-type simFailGroupCmd struct {
-	Code    string `arg:"" help:"Code of the errorInfo, such as InsufficientInstanceCapacity."`
-	Message string `arg:"" help:"Its message."`
-	Count   int    `default:"1" placeholder:"N" help:"How many creations and updates end so."`
-}
-
-// Run is called by kong.
-func (cmd *simFailGroupCmd) Run() error {
-	return control(os.Stdout, http.MethodPost, "group-failures", awssim.GroupFailures{Count: cmd.Count, Code: cmd.Code, Message: cmd.Message})
-}
-
-type simPaymentsCmd struct {
-	Outcome string `arg:"" enum:"fail,succeed" help:"What happens to payments from now on, pending ones too: fail or succeed."`
-}
-
-// Run is called by kong.
-func (cmd *simPaymentsCmd) Run() error {
-	return control(os.Stdout, http.MethodPost, "payments", awssim.Payments{Fail: cmd.Outcome == "fail"})
-}
 
 func readOrClear(clear bool) string {
 	if clear {

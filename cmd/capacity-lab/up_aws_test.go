@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,8 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/pcs"
-	pcstypes "github.com/aws/aws-sdk-go-v2/service/pcs/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -106,7 +103,7 @@ func TestLongUpEC2InstancesBecomeNodes(t *testing.T) {
 	if _, err := api.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids}); err != nil {
 		t.Fatal(err)
 	}
-	p.until(t, "cat log/capacity-lab.log", func(log string) bool { return strings.Count(log, "slurmd ended") == 2 })
+	p.until(t, "cat log/capacity-lab.log", func(log string) bool { return strings.Count(log, "the instance has ended") == 2 })
 	for _, process := range processesOf(p.dir) {
 		if strings.Contains(process, "-N gpu-") {
 			t.Errorf("the slurmd of a terminated instance runs: %s", process)
@@ -131,97 +128,4 @@ func TestLongUpEC2InstancesBecomeNodes(t *testing.T) {
 	}
 	second.jobState(t, second.sh(t, "sbatch --parsable -o /dev/null --wrap true"), "COMPLETED") // in the default partition
 	second.end(t, syscall.SIGINT, before)
-}
-
-// labGroup makes a compute node group of the lab's PCS cluster and a queue of
-// the same name, and waits until Slurm has them.
-func (p *upProcess) labGroup(t *testing.T, api *pcs.Client, name, template, version, instanceType string,
-	option pcstypes.PurchaseOption, least, most int32) (group, queue string) {
-	t.Helper()
-	created, err := api.CreateComputeNodeGroup(t.Context(), &pcs.CreateComputeNodeGroupInput{
-		ClusterIdentifier: aws.String("lab"), ComputeNodeGroupName: aws.String(name),
-		AmiId: aws.String("ami-0aaaaaaaaaaaaaaaa"), SubnetIds: []string{"subnet-0aaaaaaaaaaaaaaaa"},
-		IamInstanceProfileArn: aws.String("arn:aws:iam::111122223333:instance-profile/AWSPCS-lab"),
-		CustomLaunchTemplate:  &pcstypes.CustomLaunchTemplate{Id: &template, Version: &version},
-		InstanceConfigs:       []pcstypes.InstanceConfig{{InstanceType: &instanceType}},
-		PurchaseOption:        option,
-		ScalingConfiguration:  &pcstypes.ScalingConfigurationRequest{MinInstanceCount: least, MaxInstanceCount: most},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	group = *created.ComputeNodeGroup.Id
-	p.until(t, "scontrol -o show node || true", func(out string) bool { return strings.Contains(out, "NodeName="+name+"-1 ") })
-	made, err := api.CreateQueue(t.Context(), &pcs.CreateQueueInput{
-		ClusterIdentifier: aws.String("lab"), QueueName: aws.String(name),
-		ComputeNodeGroupConfigurations: []pcstypes.ComputeNodeGroupConfiguration{{ComputeNodeGroupId: &group}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.until(t, "scontrol -o show partition || true", func(out string) bool { return strings.Contains(out, "PartitionName="+name+" ") })
-	return group, *made.Queue.Id
-}
-
-// launchFailure: a node whose instance cannot be launched has EC2's code as its Reason.
-func (p *upProcess) launchFailure(t *testing.T, api *pcs.Client) {
-	t.Helper()
-	p.labGroup(t, api, "cpu", "lt-0cccccccccccccccc", "1", "c5.large", pcstypes.PurchaseOptionOndemand, 0, 3)
-	first := p.sh(t, "sbatch --parsable -p cpu -w cpu-1 -o job.out --wrap 'sleep 300'")
-	p.jobState(t, first, "RUNNING") // takes the zone's only instance
-	p.sh(t, "sbatch --parsable -p cpu -w cpu-2 -o job.out --wrap 'true'")
-	p.until(t, "scontrol -o show node cpu-2", func(out string) bool {
-		return strings.Contains(out, "Reason=Failed to launch backing instance (Error Code: InsufficientInstanceCapacity)")
-	})
-}
-
-// blockTemplate makes a version of the launch template gpu that launches into
-// a block.
-func blockTemplate(t *testing.T, api *ec2.Client, reservation string) (version string) {
-	t.Helper()
-	made, err := api.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{
-		LaunchTemplateId: aws.String("lt-0aaaaaaaaaaaaaaaa"), SourceVersion: aws.String("1"),
-		LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
-			InstanceMarketOptions: &ec2types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: ec2types.MarketTypeCapacityBlock},
-			CapacityReservationSpecification: &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{
-				CapacityReservationTarget: &ec2types.CapacityReservationTarget{CapacityReservationId: &reservation},
-			},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strconv.FormatInt(*made.LaunchTemplateVersion.VersionNumber, 10)
-}
-
-func TestLongUpPCSReplacesNodes(t *testing.T) {
-	p := startUp(t, "", nil, "--mode", "pcs", "--scenario", scenario, "--boot-delay", "100ms")
-	p.waitReady(t)
-	cfg := p.awsConfig(t)
-	pcsAPI := pcs.NewFromConfig(cfg)
-	version := blockTemplate(t, ec2.NewFromConfig(cfg), "cr-0aaaaaaaaaaaaaaaa")
-	group, _ := p.labGroup(t, pcsAPI, "gpu-a", "lt-0aaaaaaaaaaaaaaaa", version, "p5.48xlarge", pcstypes.PurchaseOptionCapacityBlock, 2, 2)
-	up := func(state string) bool { return state == "IDLE+CLOUD" }
-	p.nodeState(t, "gpu-a-1", up)
-	p.nodeState(t, "gpu-a-2", up)
-	busy := p.sh(t, "sbatch --parsable -p gpu-a -w gpu-a-1 -o job.out --wrap 'while [ ! -e go ]; do sleep 0.1; done'")
-	p.jobState(t, busy, "RUNNING")
-
-	again := blockTemplate(t, ec2.NewFromConfig(cfg), "cr-0aaaaaaaaaaaaaaaa")
-	if _, err := pcsAPI.UpdateComputeNodeGroup(t.Context(), &pcs.UpdateComputeNodeGroupInput{
-		ClusterIdentifier: aws.String("lab"), ComputeNodeGroupIdentifier: &group,
-		CustomLaunchTemplate: &pcstypes.CustomLaunchTemplate{Id: aws.String("lt-0aaaaaaaaaaaaaaaa"), Version: &again},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	// The idle node is another instance soon, the busy one only after its job.
-	log := "cat log/capacity-lab.log"
-	p.until(t, log, func(out string) bool { return strings.Count(out, `msg="slurmd started"`) == 3 })
-	p.nodeState(t, "gpu-a-2", up)
-	p.jobState(t, busy, "RUNNING")
-	p.sh(t, "touch go")
-	p.jobState(t, busy, "COMPLETED")
-	p.until(t, log, func(out string) bool { return strings.Count(out, `msg="slurmd started"`) == 4 })
-	p.nodeState(t, "gpu-a-1", up)
-	p.launchFailure(t, pcsAPI)
 }

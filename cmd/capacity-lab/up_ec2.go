@@ -212,8 +212,9 @@ func (b *booted) end(log *slog.Logger, id string) {
 		return
 	}
 	if err := b.stop(); err != nil {
-		log.Error("the machine of an instance does not end", "id", id, "error", err)
+		log.Error("the instance does not end", "id", id, "error", err)
 	}
+	log.Info("the instance has ended", "id", id)
 	b.stop = nil
 }
 

@@ -30,25 +30,6 @@ type CallCount struct {
 	Count int `json:"count"`
 }
 
-// HostFailure is the body of POST /_sim/host-failure.
-type HostFailure struct {
-	Region   string `json:"region"` // default: the home region
-	Instance string `json:"instance"`
-}
-
-// Payments is the body of POST /_sim/payments.
-type Payments struct {
-	Fail bool `json:"fail"`
-}
-
-// GroupFailures is the body of POST /_sim/group-failures: so many creations and updates of compute node groups end
-// with this errorInfo.
-type GroupFailures struct {
-	Count   int    `json:"count"`
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
 // routeControl adds the control requests under /_sim/. All bodies are JSON.
 func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("GET /_sim/clock", func(w http.ResponseWriter, r *http.Request) { reply(w, s.clockState()) })
@@ -62,14 +43,6 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 		s.ClearFaults()
 		reply(w, s.Faults())
 	})
-	mux.HandleFunc("POST /_sim/payments", accept(func(p Payments) (any, error) {
-		s.FailPayments(p.Fail)
-		return p, nil
-	}))
-	mux.HandleFunc("POST /_sim/group-failures", accept(func(f GroupFailures) (any, error) {
-		s.FailNodeGroups(f.Count, f.Code, f.Message)
-		return f, nil
-	}))
 	mux.HandleFunc("POST /_sim/limits", accept(func(l Limits) (any, error) { return l, s.SetLimits(l) }))
 	mux.HandleFunc("POST /_sim/lag", accept(func(l Lag) (any, error) {
 		s.SetLag(l)
@@ -84,9 +57,6 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("GET /_sim/instances", func(w http.ResponseWriter, r *http.Request) {
 		reply(w, s.Instances(r.URL.Query().Get("region")))
 	})
-	mux.HandleFunc("POST /_sim/host-failure", accept(func(h HostFailure) (any, error) {
-		return h, s.FailHost(cmp.Or(h.Region, s.homeRegion()), h.Instance)
-	}))
 	mux.HandleFunc("/_sim/", func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no control request "+r.Method+" "+r.URL.Path, http.StatusNotFound)
 	})

@@ -1,7 +1,6 @@
 package awssim
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -119,19 +118,6 @@ func TestPurchaseIsNotIdempotent(t *testing.T) {
 	}
 }
 
-func TestPaymentFails(t *testing.T) {
-	w := newEC2World(t)
-	w.sim.FailPayments(true)
-	bought, err := w.purchase(*w.offerings(1, 1)[1].CapacityBlockOfferingId)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.sim.Clock().Advance(48 * time.Hour)
-	if state := w.reservation(*bought.CapacityReservation.CapacityReservationId).State; state != "payment-failed" {
-		t.Errorf("state %s, want payment-failed", state)
-	}
-}
-
 func TestUltraServers(t *testing.T) {
 	w := newEC2World(t)
 	offers := do(t, w.ec2.DescribeCapacityBlockOfferings, &ec2.DescribeCapacityBlockOfferingsInput{
@@ -172,53 +158,6 @@ func TestUltraServers(t *testing.T) {
 func worldOf(t *testing.T, lines string) *ec2World {
 	sim, endpoint := wireSim(t, lines+"\n"+string(defaultTOML))
 	return &ec2World{t, sim, ec2Client(endpoint), endpoint}
-}
-
-// What was bought shows only after a while: until then no call knows it, by its id, its tag or its
-// block's history.
-func TestPurchasesShowLate(t *testing.T) {
-	w := worldOf(t, `lag = { purchases = "20s" }`)
-	bought, err := w.purchase(*w.offerings(2, 1)[1].CapacityBlockOfferingId)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := *bought.CapacityReservation.CapacityReservationId
-	if n := len(do(t, w.ec2.PurchaseCapacityBlockExtension, extend(openBlock, w.extensionOffering(openBlock, 1))).CapacityBlockExtensions); n != 1 {
-		t.Fatalf("%d extensions bought", n)
-	}
-	seen := func() (byTag, blocks, statuses, extensions int) {
-		tagged := do(t, w.ec2.DescribeCapacityReservations, &ec2.DescribeCapacityReservationsInput{Filters: []types.Filter{{Name: aws.String("tag:team"), Values: []string{"nlp"}}}})
-		for _, r := range tagged.CapacityReservations {
-			if *r.CapacityReservationId == id {
-				byTag++
-			}
-		}
-		for _, b := range do(t, w.ec2.DescribeCapacityBlocks, &ec2.DescribeCapacityBlocksInput{}).CapacityBlocks {
-			if strings.Join(b.CapacityReservationIds, " ") == id {
-				blocks++
-			}
-		}
-		for _, s := range do(t, w.ec2.DescribeCapacityBlockStatus, &ec2.DescribeCapacityBlockStatusInput{}).CapacityBlockStatuses {
-			if *s.CapacityReservationStatuses[0].CapacityReservationId == id {
-				statuses++
-			}
-		}
-		history := do(t, w.ec2.DescribeCapacityBlockExtensionHistory, &ec2.DescribeCapacityBlockExtensionHistoryInput{CapacityReservationIds: []string{openBlock}})
-		return byTag, blocks, statuses, len(history.CapacityBlockExtensions)
-	}
-	for _, step := range []struct {
-		wait time.Duration
-		want int
-	}{{19 * time.Second, 0}, {time.Second, 1}} {
-		w.sim.Clock().Advance(step.wait)
-		if byTag, blocks, statuses, extensions := seen(); byTag != step.want || blocks != step.want || statuses != step.want || extensions != step.want {
-			t.Errorf("after %s: %d by its tag, %d blocks, %d statuses, %d extensions; want %d of each", step.wait, byTag, blocks, statuses, extensions, step.want)
-		}
-		if step.want == 0 {
-			fails(t, w.ec2.DescribeCapacityReservations, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{id}}, "InvalidCapacityReservationId.NotFound")
-		}
-	}
-	w.reservation(id)
 }
 
 func (w *ec2World) extensionOffering(id string, days int32) string {
@@ -266,35 +205,4 @@ func TestExtension(t *testing.T) {
 		t.Errorf("ledger %+v", ledger)
 	}
 	fails(t, w.ec2.PurchaseCapacityBlockExtension, extend(endingBlock, offering), "InvalidCapacityReservationState") // under an hour left
-}
-
-func TestExtensionThatIsNotPaid(t *testing.T) {
-	w := newEC2World(t)
-	w.sim.FailPayments(true)
-	end := *w.reservation(openBlock).EndDate
-	do(t, w.ec2.PurchaseCapacityBlockExtension, extend(openBlock, w.extensionOffering(openBlock, 1)))
-	w.sim.Clock().Advance(time.Hour)
-	if got := w.reservation(openBlock).EndDate; !got.Equal(end) {
-		t.Errorf("end %v, want the old %v", got, end)
-	}
-	history := do(t, w.ec2.DescribeCapacityBlockExtensionHistory, &ec2.DescribeCapacityBlockExtensionHistoryInput{
-		CapacityReservationIds: []string{openBlock}, Filters: []types.Filter{{Name: aws.String("capacity-block-extension-status"), Values: []string{"payment-failed"}}}}).CapacityBlockExtensions
-	if len(history) != 1 {
-		t.Errorf("history %+v, want the failed payment", history)
-	}
-}
-
-func TestExtensionRefusals(t *testing.T) {
-	w := newEC2World(t)
-	ask := func(id string, hours int32) *ec2.DescribeCapacityBlockExtensionOfferingsInput {
-		return &ec2.DescribeCapacityBlockExtensionOfferingsInput{CapacityReservationId: aws.String(id), CapacityBlockExtensionDurationHours: aws.Int32(hours)}
-	}
-	fails(t, w.ec2.DescribeCapacityBlockExtensionOfferings, ask(gpuODCR, 24), "InvalidParameterValue")
-	fails(t, w.ec2.DescribeCapacityBlockExtensionOfferings, ask(openBlock, 25), "InvalidParameterValue")
-	fails(t, w.ec2.DescribeCapacityBlockExtensionOfferings, ask(pastBlock, 24), "InvalidCapacityReservationState")
-	if n := len(do(t, w.ec2.DescribeCapacityBlockExtensionOfferings, ask(openBlock, 182*24)).CapacityBlockExtensionOfferings); n != 0 {
-		t.Errorf("%d extensions beyond 182 days in all", n)
-	}
-	offering := w.extensionOffering(openBlock, 1)
-	fails(t, w.ec2.PurchaseCapacityBlockExtension, extend(endingBlock, offering), "InvalidCapacityBlockExtensionOfferingIdNotFound")
 }

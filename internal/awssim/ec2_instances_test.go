@@ -2,7 +2,6 @@ package awssim
 
 import (
 	"encoding/base64"
-	"sync"
 	"testing"
 	"time"
 
@@ -94,25 +93,6 @@ func TestLaunchRefusals(t *testing.T) {
 
 func inGroup(name string) func(*runInput) {
 	return func(in *runInput) { in.Placement = &types.Placement{GroupName: aws.String(name)} }
-}
-
-// An ODCR that was made in a cluster placement group takes launches in that group only.
-func TestReservationInAPlacementGroup(t *testing.T) {
-	w := newEC2World(t)
-	group := do(t, w.ec2.DescribePlacementGroups, &ec2.DescribePlacementGroupsInput{GroupNames: []string{"ml-cluster"}}).PlacementGroups[0]
-	if group.Strategy != types.PlacementStrategyCluster || group.State != types.PlacementGroupStateAvailable {
-		t.Errorf("placement group %+v", group)
-	}
-	made := do(t, w.ec2.CreateCapacityReservation, &ec2.CreateCapacityReservationInput{InstanceType: aws.String("c7i.4xlarge"), InstancePlatform: "Linux/UNIX",
-		InstanceCount: aws.Int32(2), AvailabilityZone: aws.String("us-east-2a"), InstanceMatchCriteria: "targeted", PlacementGroupArn: group.GroupArn}).CapacityReservation
-	if aws.ToString(made.PlacementGroupArn) != *group.GroupArn {
-		t.Errorf("made %+v", made)
-	}
-	id := *made.CapacityReservationId
-	fails(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, into(id)), "ReservationCapacityExceeded")
-	do(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, into(id), inGroup("ml-cluster"), func(in *runInput) { in.KeyName = aws.String("admin") }))
-	fails(t, w.ec2.CreateCapacityReservation, &ec2.CreateCapacityReservationInput{InstanceType: aws.String("c7i.4xlarge"), InstancePlatform: "Linux/UNIX",
-		InstanceCount: aws.Int32(2), AvailabilityZone: aws.String("us-east-2a"), PlacementGroupArn: aws.String(*group.GroupArn + "x")}, "InvalidPlacementGroup.Unknown")
 }
 
 func address(ip string) func(*runInput) {
@@ -233,17 +213,6 @@ func TestClientTokenOfALaunch(t *testing.T) {
 	fails(t, w.ec2.RunInstances, run(2, "c7i.4xlarge", defSubnetA, token), "IdempotentInstanceTerminated")
 }
 
-func TestDryRunHasNoEffect(t *testing.T) {
-	w := newEC2World(t)
-	fails(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) { in.DryRun = aws.Bool(true) }), "DryRunOperation")
-	fails(t, w.ec2.PurchaseCapacityBlock, &ec2.PurchaseCapacityBlockInput{
-		CapacityBlockOfferingId: w.offerings(1, 1)[0].CapacityBlockOfferingId, InstancePlatform: "Linux/UNIX", DryRun: aws.Bool(true),
-	}, "DryRunOperation")
-	if len(w.instances())+len(w.sim.Ledger()) != 0 {
-		t.Error("a dry run had an effect")
-	}
-}
-
 // A dry run is refused as the launch would be, and says nothing about room. It binds no token.
 func TestDryRunOfALaunch(t *testing.T) {
 	w := newEC2World(t)
@@ -271,26 +240,5 @@ func TestDryRunOfALaunch(t *testing.T) {
 	}
 	if n := len(w.instances()); n != 4 {
 		t.Errorf("%d instances", n)
-	}
-}
-
-// Many clients at once never get more than a reservation has.
-func TestConcurrentLaunches(t *testing.T) {
-	w := newEC2World(t)
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	codes := map[string]int{}
-	for range 40 {
-		wg.Go(func() {
-			_, err := w.ec2.RunInstances(t.Context(), run(1, "p5.48xlarge", defSubnetA, intoBlock(openBlock)))
-			mu.Lock()
-			defer mu.Unlock()
-			codes[code(err)]++
-		})
-		wg.Go(func() { w.sim.Clock().Advance(time.Second) })
-	}
-	wg.Wait()
-	if codes[""] != 16 || codes["ReservationCapacityExceeded"] != 24 {
-		t.Errorf("results %v, want 16 launches and 24 × ReservationCapacityExceeded", codes)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// launchData are the parameters of a launch template, and of RunInstances beyond its own parameters. One type reads
-// the request and writes the answer. Rest, here and below, are parameters that are only given back.
+// launchData are the parameters of a launch that the simulator reads: of a launch template, and of RunInstances beyond
+// its own parameters.
 type launchData struct {
 	ImageId                          string
 	InstanceType                     string
@@ -44,12 +44,10 @@ type placement struct {
 	AvailabilityZoneId string
 	GroupName          string
 	Tenancy            string
-	Rest               object
 }
 
 type marketOptions struct {
 	MarketType string
-	Rest       object
 }
 
 type reservationSpec struct {
@@ -65,19 +63,16 @@ type reservationTarget struct {
 type cpuOptions struct {
 	CoreCount      *int
 	ThreadsPerCore *int
-	Rest           object
 }
 
 type metadataOptions struct {
 	HttpEndpoint         string
 	InstanceMetadataTags string
-	Rest                 object
 }
 
 type blockDevice struct {
 	DeviceName string
 	Ebs        *ebsDevice
-	Rest       object
 }
 
 type ebsDevice struct {
@@ -87,7 +82,6 @@ type ebsDevice struct {
 	SnapshotId          string
 	VolumeSize          *int
 	VolumeType          string
-	Rest                object
 }
 
 type networkInterface struct {
@@ -99,7 +93,6 @@ type networkInterface struct {
 	NetworkInterfaceId       string
 	PrivateIpAddress         string
 	SubnetId                 string
-	Rest                     object
 }
 
 // override returns d with every parameter that over gives; EC2 replaces a parameter of the launch

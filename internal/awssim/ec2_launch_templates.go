@@ -27,18 +27,27 @@ type templateVersion struct {
 	data        templateData
 }
 
-// templateData is launchData with the tags for the things launched, and what is only given back.
-type templateData struct {
+// templateData is the content of a version, which is given back as it came.
+type templateData object
+
+// templateView is what the simulator reads of it.
+type templateView struct {
 	launchData
 	TagSpecifications []tagSpecification
-	Rest              object
+}
+
+func (d templateData) read() (v templateView) {
+	if err := fill(&v, d); err != nil {
+		panic(err) // it has the shape
+	}
+	return v
 }
 
 func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	if lt.ID == "" || lt.Name == "" {
 		return fmt.Errorf("it needs an id and a name")
 	}
-	data := templateData{launchData: launchData{
+	data := templateView{launchData: launchData{
 		ImageId: lt.Image, InstanceType: lt.Type, KeyName: lt.KeyName, SecurityGroupIds: lt.SecurityGroups,
 	}}
 	for _, n := range lt.Interfaces {
@@ -71,9 +80,13 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	if lt.InstanceProfile != "" {
 		data.IamInstanceProfile = &instanceProfile{Arn: lt.InstanceProfile}
 	}
+	var raw templateData
+	if err := fill(&raw, data); err != nil {
+		return err
+	}
 	r.templates[lt.ID] = &launchTemplate{
 		in: r, id: lt.ID, name: lt.Name, created: s.now, defaultVersion: 1, latest: 1, tags: copyTags(lt.Tags),
-		versions: map[int64]*templateVersion{1: {number: 1, created: s.now, data: data}},
+		versions: map[int64]*templateVersion{1: {number: 1, created: s.now, data: raw}},
 	}
 	return nil
 }
@@ -104,7 +117,7 @@ func (s *Sim) createLaunchTemplate(c *call, in *createLaunchTemplateInput) (any,
 		if c.region.hasTemplate(in.LaunchTemplateName) {
 			return nil, apiErrorf("InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
 		}
-		if err := in.LaunchTemplateData.check(); err != nil {
+		if err := in.LaunchTemplateData.read().check(); err != nil {
 			return nil, err
 		}
 		tags, err := specifiedTags(in.TagSpecifications, "launch-template")
@@ -219,16 +232,10 @@ func (s *Sim) createLaunchTemplateVersion(c *call, in *createLaunchTemplateVersi
 			if err != nil {
 				return nil, err
 			}
-			data.launchData = source.data.override(data.launchData)
-			rest := object{}
-			maps.Copy(rest, source.data.Rest)
-			maps.Copy(rest, data.Rest)
-			data.Rest = rest
-			if len(data.TagSpecifications) == 0 {
-				data.TagSpecifications = source.data.TagSpecifications
-			}
+			data = maps.Clone(source.data)
+			maps.Copy(data, in.LaunchTemplateData)
 		}
-		if err := data.check(); err != nil {
+		if err := data.read().check(); err != nil {
 			return nil, err
 		}
 		v := t.add(s.now, in.VersionDescription, data)
@@ -257,8 +264,9 @@ func (s *Sim) describeLaunchTemplateVersions(c *call, in *describeLaunchTemplate
 	var all []object
 	for _, f := range found {
 		v := *f.version
-		if image := c.region.image(v.data.ImageId); in.ResolveAlias && image != nil {
-			v.data.ImageId = image.ID
+		if image := c.region.image(v.data.read().ImageId); in.ResolveAlias && image != nil {
+			v.data = maps.Clone(v.data)
+			v.data["ImageId"] = image.ID
 		}
 		all = append(all, s.wireVersion(f.template, &v))
 	}

@@ -13,7 +13,7 @@ import (
 
 func (s *Sim) regionObjects(c *call) (all []object) {
 	for _, name := range s.order {
-		if r := s.regions[name]; r.optIn != "not-opted-in" || c.form.Get("AllRegions") == "true" {
+		if r := s.regions[name]; r.optIn != "not-opted-in" || c.in["AllRegions"] == true {
 			all = append(all, object{"RegionName": name, "Endpoint": "ec2." + name + "." + capacity.AWSPartitionOf(name).Domain, "OptInStatus": r.optIn})
 		}
 	}
@@ -22,7 +22,7 @@ func (s *Sim) regionObjects(c *call) (all []object) {
 
 func (s *Sim) zoneObjects(c *call) (all []object) {
 	for _, z := range c.region.zones {
-		if z.optIn != "not-opted-in" || c.form.Get("AllAvailabilityZones") == "true" {
+		if z.optIn != "not-opted-in" || c.in["AllAvailabilityZones"] == true {
 			all = append(all, object{"State": "available", "OptInStatus": z.optIn, "RegionName": c.Region, "ZoneName": z.name, "ZoneId": z.id,
 				"GroupName": c.Region, "NetworkBorderGroup": c.Region, "ZoneType": z.kind})
 		}

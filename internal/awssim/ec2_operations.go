@@ -1,11 +1,14 @@
 package awssim
 
 import (
+	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +35,7 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeSecurityGroups": s.describe(describing{items: s.securityGroupObjects, answer: "SecurityGroups", id: "GroupId", noSuchID: groupNotFound,
 			least: 5, most: 1000, filters: "group-id group-name vpc-id tag"}),
 		"DescribeImages": s.describe(describing{items: s.imageObjects, answer: "Images", id: "ImageId", noSuchID: imageNotFound, least: 1, most: 1000,
-			filters: "image-id name architecture owner-id state tag", more: "Owner.1 IncludeDeprecated IncludeDisabled"}),
+			filters: "image-id name architecture owner-id state tag", more: "Owners IncludeDeprecated IncludeDisabled"}),
 		"DescribeKeyPairs": s.describe(describing{items: s.keyPairObjects, answer: "KeyPairs", id: "KeyName", noSuchID: keyPairNotFound, filters: "key-name key-pair-id"}),
 		"DescribePlacementGroups": s.describe(describing{items: s.placementGroupObjects, answer: "PlacementGroups", id: "GroupName", noSuchID: placementGroupUnknown,
 			filters: "group-name strategy state"}),
@@ -89,10 +92,16 @@ func ec2Op[In any](run func(*call, *In) (any, error)) operation {
 		if v := c.form.Get("Version"); v != ec2Version {
 			return nil, apiErrorf("NoSuchVersion", "The requested version (%s) of service AmazonEC2 does not exist", v)
 		}
-		dryRun, _ := strconv.ParseBool(c.form.Get("DryRun"))
-		delete(c.form, "DryRun")
+		dryRun := c.in["DryRun"] == true
+		delete(c.in, "DryRun")
 		var in In
-		if err := decodeForm(c, &in); err != nil {
+		fields := reflect.VisibleFields(reflect.TypeFor[In]())
+		for name := range c.in { // no parameter of AWS's is silently passed over
+			if !slices.ContainsFunc(fields, func(f reflect.StructField) bool { return f.Name == name }) {
+				return nil, apiErrorf("UnknownParameter", "The simulator does not take the parameter %s", name)
+			}
+		}
+		if err := fill(&in, c.in); err != nil {
 			return nil, err
 		}
 		if try, checks := any(&in).(dryRunner); dryRun && checks {
@@ -155,8 +164,8 @@ type listing struct {
 type describing struct {
 	items  func(*call) []object // all that are visible, in order
 	answer string               // the member of the answer
-	// id is a member of an item, and the parameter of the request that names some: one that none has fails the whole call,
-	// as in EC2. name is another such parameter.
+	// id is a member of an item, whose plural is the member of the request that names some: one that none has fails the
+	// whole call, as in EC2. name is another one.
 	id, name             string
 	noSuchID, noSuchName func(string) error
 	mostIDs, least, most int    // of ids in a request, and of MaxResults; 0: it has no pages
@@ -167,8 +176,8 @@ func (s *Sim) describe(d describing) operation {
 	return func(c *call) ([]byte, error) {
 		items, named := d.items(c), false
 		for parameter, noSuch := range map[string]func(string) error{d.id: d.noSuchID, d.name: d.noSuchName} {
-			ids := c.takeList(parameter)
-			if parameter == "" || len(ids) == 0 {
+			ids := c.takeList(parameter + "s")
+			if len(ids) == 0 {
 				continue
 			}
 			if d.mostIDs > 0 && len(ids) > d.mostIDs {
@@ -181,7 +190,7 @@ func (s *Sim) describe(d describing) operation {
 			named = true
 		}
 		for parameter := range strings.FieldsSeq(d.more) {
-			c.form.Del(parameter)
+			delete(c.in, parameter)
 		}
 		if d.most == 0 {
 			return ec2Op(func(c *call, in *struct{ Filters []filter }) (any, error) {
@@ -196,11 +205,12 @@ func (s *Sim) describe(d describing) operation {
 	}
 }
 
-// takeList takes the values of a list of strings out of a request.
-func (c *call) takeList(parameter string) (values []string) {
-	for i := 1; c.form.Has(fmt.Sprint(parameter, ".", i)); i++ {
-		values = append(values, c.form.Get(fmt.Sprint(parameter, ".", i)))
-		c.form.Del(fmt.Sprint(parameter, ".", i))
+// takeList takes a list of strings out of a request.
+func (c *call) takeList(member string) (values []string) {
+	list, _ := c.in[member].([]any)
+	delete(c.in, member)
+	for _, value := range list {
+		values = append(values, value.(string))
 	}
 	return values
 }
@@ -371,12 +381,15 @@ func ec2ErrorBody(c *call, e *APIError) []byte {
 	return append([]byte(xml.Header), body...)
 }
 
-// decodeForm fills an input. No parameter of AWS's is silently passed over.
-func decodeForm(c *call, in any) error {
-	if left := shapes.DecodeForm("ec2", c.Operation, c.form, in); len(left) > 0 {
-		return apiErrorf("UnknownParameter", "The simulator does not take the parameter %s", strings.Join(left, ", "))
+// fill reads a struct from what has the names of the service model.
+func fill(into, from any) error {
+	text, err := json.Marshal(from)
+	if err != nil {
+		return err
 	}
-	return nil
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(into)
 }
 
 // wireTime is a time as EC2 writes it; the zero time is "".

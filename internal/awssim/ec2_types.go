@@ -115,7 +115,7 @@ func (i ImageScenario) rootVolume() blockDevice {
 
 func (s *Sim) imageObjects(c *call) (all []object) {
 	for _, i := range c.region.images {
-		if c.form.Get("Owner.1") == "self" && i.Owner != "" {
+		if owners, _ := c.in["Owners"].([]any); slices.Contains(owners, "self") && i.Owner != "" {
 			continue
 		}
 		owner, alias := cmp.Or(i.Owner, s.scenario.Account), ""

@@ -138,8 +138,9 @@ func (o *launchOrder) template(r *region, ref templateReference) error {
 	if err != nil {
 		return err
 	}
-	o.launchData = v.data.launchData.override(o.launchData)
-	tags, err := specifiedTags(v.data.TagSpecifications, "instance", launchTaggable...)
+	data := v.data.read()
+	o.launchData = data.override(o.launchData)
+	tags, err := specifiedTags(data.TagSpecifications, "instance", launchTaggable...)
 	if err != nil {
 		return err
 	}

@@ -145,11 +145,12 @@ func (r *region) templateForPCS(want pcsTemplate) (templateForPCS, bool) {
 	if err != nil {
 		return templateForPCS{}, false
 	}
-	userData, _ := base64.StdEncoding.DecodeString(v.data.UserData) // checked when the version was made
+	data := v.data.read()
+	userData, _ := base64.StdEncoding.DecodeString(data.UserData) // checked when the version was made
 	return templateForPCS{
 		plainUserData: len(userData) > 0 && !isMultipart(userData),
-		version:       strconv.FormatInt(v.number, 10), instanceType: v.data.InstanceType, image: v.data.ImageId,
-		market: v.data.marketType(), reservation: v.data.target().CapacityReservationId,
+		version:       strconv.FormatInt(v.number, 10), instanceType: data.InstanceType, image: data.ImageId,
+		market: data.marketType(), reservation: data.target().CapacityReservationId,
 	}, true
 }
 
@@ -168,16 +169,16 @@ func isMultipart(data []byte) bool {
 func (r *region) managedData(cl *pcsCluster, g *pcsGroup) (templateData, error) {
 	t, err := r.template(g.LaunchTemplate.ID, "")
 	if err != nil {
-		return templateData{}, err
+		return nil, err
 	}
 	v, err := t.version(g.LaunchTemplate.Version)
 	if err != nil {
-		return templateData{}, err
+		return nil, err
 	}
-	data := v.data
-	data.IamInstanceProfile = &instanceProfile{Arn: g.InstanceProfile}
+	data := maps.Clone(v.data)
+	data["IamInstanceProfile"] = object{"Arn": g.InstanceProfile}
 	if g.AMI != "" {
-		data.ImageId = g.AMI
+		data["ImageId"] = g.AMI
 	}
 	return data, nil
 }
@@ -222,7 +223,7 @@ func (g *pcsGroup) target(r *region) *reservation {
 	if err != nil {
 		return nil
 	}
-	return r.reservations[v.data.target().CapacityReservationId]
+	return r.reservations[v.data.read().target().CapacityReservationId]
 }
 
 // PCSCluster is a copy of a cluster: enough to write its slurm.conf.

@@ -28,6 +28,7 @@ type call struct {
 	Body      []byte
 	requestID string
 	form      url.Values // of EC2 requests
+	in        object     // what the form says, by the names of the service model
 	region    *region
 }
 
@@ -258,7 +259,7 @@ func apiErrorf(code, format string, args ...any) *APIError {
 func checkRequest(c *call) error {
 	var err error
 	if c.form != nil {
-		err = shapes.CheckForm(c.Service, c.Operation, c.form)
+		c.in, err = shapes.CheckForm(c.Service, c.Operation, c.form)
 	} else {
 		err = shapes.CheckJSON(c.Service, c.Operation, c.Body)
 	}

@@ -1,9 +1,7 @@
 package awssim
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -12,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
@@ -58,61 +55,6 @@ func TestFaultsAroundAPurchase(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The SDK's own retries buy three blocks when answers are lost: what a client has to guard against.
-func TestRetriesBuyTwice(t *testing.T) {
-	w := newEC2World(t)
-	o := w.ec2.Options()
-	o.Retryer = nil // the SDK's default, three attempts
-	o.RetryMaxAttempts = 3
-	retrying := ec2.New(o)
-	offer := w.offerings(1, 1)[0].CapacityBlockOfferingId
-	w.addFault(Fault{Effect: FailAfter, Operation: "PurchaseCapacityBlock", Count: 2})
-	if _, err := retrying.PurchaseCapacityBlock(t.Context(), &ec2.PurchaseCapacityBlockInput{
-		CapacityBlockOfferingId: offer, InstancePlatform: "Linux/UNIX"}); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(w.sim.Ledger()); n != 3 {
-		t.Errorf("%d purchases, want 3", n)
-	}
-}
-
-func TestDateHeaderShowsTheClock(t *testing.T) {
-	w := newEC2World(t)
-	w.sim.Clock().Set(time.Date(2030, 2, 3, 4, 5, 6, 0, time.UTC))
-	resp, err := http.Get(w.endpoint + "/_sim/clock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if got := resp.Header.Get("Date"); got != "Sun, 03 Feb 2030 04:05:06 GMT" {
-		t.Errorf("Date: %s", got)
-	}
-}
-
-// control sends a control request and decodes its answer.
-func (w *ec2World) control(method, path string, body, into any) int {
-	w.Helper()
-	data, err := json.Marshal(body)
-	if err != nil {
-		w.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(w.Context(), method, w.endpoint+"/_sim/"+path, bytes.NewReader(data))
-	if err != nil {
-		w.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if into != nil {
-		if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-			w.Fatalf("%s %s: %v", method, path, err)
-		}
-	}
-	return resp.StatusCode
 }
 
 // post sends a raw request with a credential scope.
@@ -196,59 +138,15 @@ func TestListenRefusesOtherAddresses(t *testing.T) {
 // An endpoint that takes the call and says nothing, until it is told to speak.
 func TestSilence(t *testing.T) {
 	w := newEC2World(t)
-	w.control("POST", "faults", Fault{Effect: Silent, Operation: "DescribeSubnets"}, nil)
+	w.addFault(Fault{Effect: Silent, Operation: "DescribeSubnets"})
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := w.ec2.DescribeSubnets(short, &ec2.DescribeSubnetsInput{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no answer: %v", err)
 	}
 	do(t, w.ec2.DescribeKeyPairs, &ec2.DescribeKeyPairsInput{}) // only this operation is silent
-	w.control("DELETE", "faults", nil, nil)
+	w.sim.ClearFaults()
 	do(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{})
-}
-
-func TestClockOffset(t *testing.T) {
-	w := worldOf(t, `clock_offset = "90s"`)
-	if got := w.sim.Clock().Now().Sub(noon); got != 90*time.Second {
-		t.Errorf("the clock is %s off", got)
-	}
-	out, err := w.ec2.DescribeRegions(t.Context(), &ec2.DescribeRegionsInput{AllRegions: aws.Bool(true)})
-	if err != nil || len(out.Regions) == 0 {
-		t.Fatal(err)
-	}
-}
-
-func TestClock(t *testing.T) {
-	c := NewClock(noon, 0)
-	if !c.Now().Equal(noon) {
-		t.Errorf("a clock that stands still shows %v, want %v", c.Now(), noon)
-	}
-	c.Advance(time.Hour)
-	if want := noon.Add(time.Hour); !c.Now().Equal(want) {
-		t.Errorf("after Advance %v, want %v", c.Now(), want)
-	}
-	if _, ok := c.Until(noon.Add(2 * time.Hour)); ok {
-		t.Error("a clock that stands still reaches a later time")
-	}
-	if wait, ok := c.Until(noon); !ok || wait != 0 {
-		t.Errorf("a past time is %v away, %v", wait, ok)
-	}
-	changed := c.Changed()
-	c.SetSpeed(3.6)
-	select {
-	case <-changed:
-	default:
-		t.Error("SetSpeed did not tell of the change")
-	}
-	wait, ok := c.Until(c.Now().Add(time.Hour))
-	if !ok || wait > 1001*time.Second || wait < 900*time.Second {
-		t.Errorf("an hour at speed 3.6 is %v away, %v; want 1000 s", wait, ok)
-	}
-	c.SetSpeed(0)
-	c.Set(noon)
-	if !c.Now().Equal(noon) {
-		t.Errorf("%v after Set, want %v", c.Now(), noon)
-	}
 }
 
 // EC2 does not look for what cannot be one of its ids.

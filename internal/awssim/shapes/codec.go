@@ -5,10 +5,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"maps"
-	"net/url"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -76,7 +74,7 @@ func membersOf(v reflect.Value, into map[string]reflect.Value) bool {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.Anonymous || f.Name == "Rest" {
+			if f := v.Type().Field(i); f.Anonymous {
 				membersOf(v.Field(i), into)
 			} else {
 				keep(f.Name, v.Field(i))
@@ -127,120 +125,4 @@ func escaped(text string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(text)) // a Builder does not fail
 	return b.String()
-}
-
-// DecodeForm fills the struct that into points to from the parameters of a request that [CheckForm] has passed. Its
-// fields have the names that the service model gives the members; optional scalars whose zero value means something
-// are pointers. A last field Rest, a map, takes the members for which there is no field. It returns the parameters for which there is no field, sorted.
-func DecodeForm(service, operation string, form url.Values, into any) (left []string) {
-	shapes := recordedShapes()[service]
-	d := decoder{checker{shapes: shapes}, maps.Clone(form)}
-	d.structure("", shapes.operations[operation].input, reflect.ValueOf(into).Elem())
-	delete(d.rest, "Action")
-	delete(d.rest, "Version")
-	return slices.Sorted(maps.Keys(d.rest))
-}
-
-type decoder struct {
-	checker
-	rest url.Values
-}
-
-// has tells whether the request gives name itself or a member of it.
-func (d *decoder) has(name string) bool {
-	for k := range d.rest {
-		if k == name || strings.HasPrefix(k, name+".") {
-			return true
-		}
-	}
-	return false
-}
-
-func (d *decoder) structure(prefix, typ string, v reflect.Value) {
-	if typ == "-" {
-		return
-	}
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.Anonymous {
-			d.structure(prefix, typ, v.Field(i))
-			continue
-		}
-		if f.Name == "Rest" {
-			if rest := d.object(prefix, typ); len(rest) > 0 {
-				v.Field(i).Set(reflect.ValueOf(rest))
-			}
-			continue
-		}
-		member, known := d.shapes.structures[typ].find(func(m memberShape) bool { return m.name == f.Name })
-		if !known {
-			panic(typ + " has no member " + f.Name)
-		}
-		if name := prefix + d.formName(member); d.has(name) {
-			d.value(name, member.typ, v.Field(i))
-		}
-	}
-}
-
-// object has the members of a structure that the request gives, and that no field has taken.
-func (d *decoder) object(prefix, typ string) map[string]any {
-	members := map[string]any{}
-	for _, m := range d.shapes.structures[typ].members {
-		if name := prefix + d.formName(m); d.has(name) {
-			members[m.name] = d.any(name, m.typ)
-		}
-	}
-	return members
-}
-
-func (d *decoder) any(name, typ string) any {
-	if d.shapes.structures[typ] != nil {
-		return d.object(name+".", typ)
-	}
-	if list, isList := d.shapes.lists[typ]; isList {
-		var items []any
-		for i := 1; d.has(fmt.Sprintf("%s.%d", name, i)); i++ {
-			items = append(items, d.any(fmt.Sprintf("%s.%d", name, i), list.item))
-		}
-		return items
-	}
-	text := d.rest.Get(name)
-	delete(d.rest, name)
-	return text // which CheckForm has seen to be of the type
-}
-
-func (d *decoder) value(name, typ string, v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		d.value(name, typ, v.Elem())
-		return
-	case reflect.Slice:
-		for i := 1; d.has(fmt.Sprintf("%s.%d", name, i)); i++ {
-			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
-			d.value(fmt.Sprintf("%s.%d", name, i), d.shapes.lists[typ].item, v.Index(i-1))
-		}
-		return
-	}
-	if _, isTime := v.Interface().(time.Time); v.Kind() == reflect.Struct && !isTime {
-		d.structure(name+".", typ, v)
-		return
-	}
-	text, there := d.rest.Get(name), d.rest.Has(name)
-	if delete(d.rest, name); !there {
-		return
-	}
-	// CheckForm has seen that the text is of the type.
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(text)
-	case reflect.Bool:
-		v.SetBool(text == "true")
-	case reflect.Int, reflect.Int64:
-		n, _ := strconv.ParseInt(text, 10, 64)
-		v.SetInt(n)
-	default:
-		t, _ := time.Parse(time.RFC3339, text)
-		v.Set(reflect.ValueOf(t.UTC()))
-	}
 }

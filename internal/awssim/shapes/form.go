@@ -1,6 +1,7 @@
 package shapes
 
 import (
+	"encoding/json"
 	"maps"
 	"net/url"
 	"slices"
@@ -9,9 +10,10 @@ import (
 )
 
 // CheckForm compares a request of EC2's protocol, or of the older one that IAM and STS speak, with the service model:
-// every parameter must be known and of the right type, and required ones must be there.
-func CheckForm(service, operation string, form url.Values) error {
-	return check(service, operation, func(op *operationShape, c *checker) {
+// every parameter must be known and of the right type, and required ones must be there. It returns them by the names
+// that the model gives the members, as encoding/json would with numbers as [json.Number].
+func CheckForm(service, operation string, form url.Values) (request map[string]any, err error) {
+	return request, check(service, operation, func(op *operationShape, c *checker) {
 		if op == nil {
 			c.unknownOperation()
 			return
@@ -26,7 +28,7 @@ func CheckForm(service, operation string, form url.Values) error {
 			c.unknownParameters("", root, "the operation has no input")
 			return
 		}
-		c.formStructure("", op.input, root)
+		request = c.formStructure("", op.input, root)
 	})
 }
 
@@ -59,32 +61,36 @@ func (c *checker) unknownParameters(path string, p *parameter, why string) {
 	}
 }
 
-func (c *checker) formValue(path, typ string, p *parameter) {
+func (c *checker) formValue(path, typ string, p *parameter) any {
 	if _, ok := c.shapes.structures[typ]; ok {
-		c.formStructure(path, typ, p)
-		return
+		return c.formStructure(path, typ, p)
 	}
 	if list, ok := c.shapes.lists[typ]; ok {
-		c.formList(path, list, p)
-		return
+		return c.formList(path, list, p)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.members)) {
 		c.unknownParameters(within(path, name), p.members[name], "is below a value of type "+typ)
 	}
-	switch len(p.values) {
-	case 0:
-	case 1:
-		if typ == "InstanceType" {
-			return // there are new ones every week, and services have words of their own for others
-		}
-		c.scalar(path, typ, p.values[0])
-	default:
-		c.report(path, "appears %d times", len(p.values))
+	if len(p.values) == 0 {
+		return nil
 	}
+	text := p.values[0]
+	if len(p.values) > 1 {
+		c.report(path, "appears %d times", len(p.values))
+	} else if typ != "InstanceType" { // there are new ones every week, and services have words of their own for others
+		c.scalar(path, typ, text)
+	}
+	switch typ {
+	case "boolean":
+		return text == "true"
+	case "integer", "long", "float", "double":
+		return json.Number(text)
+	}
+	return text
 }
 
-func (c *checker) formStructure(path, typ string, p *parameter) {
-	structure := c.shapes.structures[typ]
+func (c *checker) formStructure(path, typ string, p *parameter) map[string]any {
+	structure, members := c.shapes.structures[typ], map[string]any{}
 	if p.values != nil {
 		c.add(Unknown, path, "is the structure %s and has no value", typ)
 	}
@@ -94,17 +100,18 @@ func (c *checker) formStructure(path, typ string, p *parameter) {
 			c.unknownParameters(within(path, name), p.members[name], "unknown member of "+typ)
 			continue
 		}
-		c.formValue(within(path, name), member.typ, p.members[name])
+		members[member.name] = c.formValue(within(path, name), member.typ, p.members[name])
 	}
 	for _, member := range structure.members {
 		if name := c.formName(member); member.required && p.members[name] == nil {
 			c.missing(within(path, name), typ)
 		}
 	}
+	return members
 }
 
 // formList checks Name.1, Name.2, …, or, in the older protocol, Name.member.1, ….
-func (c *checker) formList(path string, list listShape, p *parameter) {
+func (c *checker) formList(path string, list listShape, p *parameter) (values []any) {
 	older := c.shapes.protocol != ec2Protocol
 	if empty := older && slices.Equal(p.values, []string{""}); p.values != nil && !empty {
 		c.add(Unknown, path, "is a list and has no value")
@@ -123,7 +130,7 @@ func (c *checker) formList(path string, list listShape, p *parameter) {
 	}
 	for i := range len(items) {
 		if name := strconv.Itoa(i + 1); items[name] != nil {
-			c.formValue(within(path, name), list.item, items[name])
+			values = append(values, c.formValue(within(path, name), list.item, items[name]))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(items)) {
@@ -131,6 +138,7 @@ func (c *checker) formList(path string, list listShape, p *parameter) {
 			c.unknownParameters(within(path, name), items[name], "is not one of the "+strconv.Itoa(len(items))+" items of the list")
 		}
 	}
+	return values
 }
 
 // ec2Protocol is the name of EC2's own protocol. It numbers lists without a word between,

@@ -47,7 +47,8 @@ func TestCheckForm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareViolations(t, CheckForm(test.service, test.operation, form), test.want)
+			_, err = CheckForm(test.service, test.operation, form)
+			compareViolations(t, err, test.want)
 		})
 	}
 }
