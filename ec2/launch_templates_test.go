@@ -128,6 +128,18 @@ func TestR5_EnsureLaunchTemplateAfterFailures(t *testing.T) {
 				t.Errorf("%s of %s, then: %+v, %v", effect, operation, made, err)
 			}
 		}
+		for _, operation := range []string{"CreateTags", "CreateLaunchTemplateVersion"} {
+			sim, c := newSim(t)
+			if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); err != nil {
+				t.Fatal(err)
+			}
+			fault(t, sim, awssim.Fault{Effect: effect, Operation: operation, Count: 1})
+			_, _ = c.EnsureLaunchTemplate(t.Context(), spec(laterBlock))
+			next, err := c.EnsureLaunchTemplate(t.Context(), spec(laterBlock))
+			if err != nil || next.Version != "2" || next.ReservationID != laterBlock || next.Tags[capacity.TagReservation] != laterBlock {
+				t.Errorf("%s of %s, then: %+v, %v", effect, operation, next, err)
+			}
+		}
 	}
 }
 

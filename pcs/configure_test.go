@@ -10,6 +10,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -118,5 +119,118 @@ func TestConfigureLosesNothingUnknown(t *testing.T) {
 	mode = ""
 	if changed, err := a.provisioner.Configure(t.Context(), a.request(laterBlock)); !changed || err != nil {
 		t.Errorf("without it: %v, %v", changed, err)
+	}
+}
+
+// PCS takes no change of what is being changed; that is waited for, within reason.
+func TestConflictsAreWaitedFor(t *testing.T) {
+	a := newAccount(t)
+	a.addGroup("gpu-a")
+	p, cluster := a.provisioner, pcs.Cluster{ID: a.group("gpu-a").ClusterID, Name: "ml"}
+	queue := pcs.Queue{Name: "gpu", ClusterID: cluster.ID, Tags: map[string]string{capacity.TagCluster: "ml"}}
+	with := func(group string) pcs.Queue {
+		q := queue
+		q.GroupIDs = []string{a.group(group).ID}
+		return q
+	}
+	for _, c := range []struct {
+		call string
+		do   func() error
+	}{
+		{"CreateComputeNodeGroup", func() error { a.addGroup("gpu-b"); return nil }},
+		{"CreateQueue", func() error { return p.EnsureQueue(t.Context(), with("gpu-a")) }},
+		{"UpdateQueue", func() error { return p.EnsureQueue(t.Context(), with("gpu-b")) }},
+		{"UpdateComputeNodeGroup", func() error { _, err := p.Configure(t.Context(), a.request(laterBlock)); return err }},
+		{"UpdateCluster", func() error { return p.ChangeClusterSettings(t.Context(), "ml", map[string]string{"Prolog": "/x"}) }},
+		{"DeleteQueue", func() error {
+			return p.ReleaseQueue(t.Context(), cluster, "gpu", append(with("gpu-a").GroupIDs, with("gpu-b").GroupIDs...), true)
+		}},
+		{"DeleteComputeNodeGroup", func() error { return p.DeleteNodeGroup(t.Context(), cluster, "gpu-a") }},
+	} {
+		if _, err := a.sim.AddFault(awssim.Fault{Service: "pcs", Effect: awssim.FailBefore, Operation: c.call, Code: "ConflictException", Count: 20}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.do(); err != nil {
+			t.Errorf("%s: %v", c.call, err)
+		}
+	}
+	if _, err := a.sim.AddFault(awssim.Fault{Service: "pcs", Effect: awssim.FailBefore, Operation: "UpdateCluster", Code: "ConflictException"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ChangeClusterSettings(t.Context(), "ml", map[string]string{"Prolog": "/y"}); pcs.Code(err) != "ConflictException" {
+		t.Errorf("for ever: %v", err)
+	}
+}
+
+// What lacks our tag, by the time that it is to be changed, is left as it is.
+func TestR9_OthersAreLeftAlone(t *testing.T) {
+	a := newAccount(t)
+	a.addGroup("gpu-a")
+	p, g, ctx := a.provisioner, a.group("gpu-a"), t.Context()
+	cluster := pcs.Cluster{ID: g.ClusterID, Name: "ml"}
+	queue := pcs.Queue{Name: "gpu", ClusterID: cluster.ID, GroupIDs: []string{g.ID}, Tags: map[string]string{capacity.TagCluster: "ml"}}
+	if err := p.EnsureQueue(ctx, queue); err != nil {
+		t.Fatal(err)
+	}
+	inv, err := p.PCS.Inventory(ctx, "ml")
+	q, _ := inv.Queue("gpu")
+	other := map[string]string{capacity.TagCluster: "other"}
+	if err := errors.Join(err, p.PCS.Tag(ctx, g.ARN, other), p.PCS.Tag(ctx, q.ARN, other)); err != nil {
+		t.Fatal(err)
+	}
+	before := a.writes()
+	bigger := g
+	bigger.Max, queue.GroupIDs = 6, []string{a.group("compute").ID}
+	for what, do := range map[string]func() error{
+		"update a group": func() error { _, _, err := p.EnsureNodeGroup(ctx, bigger, true); return err },
+		"await a group":  func() error { _, err := p.AwaitNodeGroup(ctx, g); return err },
+		"delete a group": func() error { return p.DeleteNodeGroup(ctx, cluster, "gpu-a") },
+		"update a queue": func() error { return p.EnsureQueue(ctx, queue) },
+		"release it":     func() error { return p.ReleaseQueue(ctx, cluster, "gpu", []string{g.ID}, true) },
+	} {
+		if err := do(); !errors.Is(err, pcs.ErrNotOurs) || a.writes() != before {
+			t.Errorf("%s: %v, %d writes", what, err, a.writes()-before)
+		}
+	}
+}
+
+// Whatever becomes of an answer, the same again comes to the same end.
+func TestR5_ChangesThatFail(t *testing.T) {
+	for _, call := range []string{"CreateComputeNodeGroup", "CreateQueue", "TagResource", "UpdateComputeNodeGroup", "UpdateQueue", "DeleteQueue", "DeleteComputeNodeGroup"} {
+		for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.FailAfter, awssim.CutBefore, awssim.CutAfter} {
+			a := newAccount(t)
+			a.addGroup("gpu-b")
+			one := a.group("gpu-b")
+			one.Name, one.ID, one.ARN = "gpu-a", "", ""
+			cluster := pcs.Cluster{ID: one.ClusterID, Name: "ml"}
+			if _, err := a.sim.AddFault(awssim.Fault{Service: "pcs", Operation: call, Effect: effect, Count: 1, Code: "AccessDeniedException"}); err != nil {
+				t.Fatal(err)
+			}
+			until := func(what string, do func() error) {
+				t.Helper()
+				if err := do(); err != nil {
+					if err = do(); err != nil {
+						t.Errorf("%s of %s, %s again: %v", effect, call, what, err)
+					}
+				}
+			}
+			p, ctx := a.provisioner, t.Context()
+			until("made", func() error { _, _, err := p.EnsureNodeGroup(ctx, one, true); return err })
+			ids := []string{a.group("gpu-a").ID, a.group("gpu-b").ID}
+			for _, id := range ids {
+				until("queued", func() error {
+					return p.EnsureQueue(ctx, pcs.Queue{Name: "gpu", ClusterID: cluster.ID, GroupIDs: []string{id}, Tags: map[string]string{capacity.TagCluster: "ml"}})
+				})
+			}
+			until("another block", func() error { _, err := p.Configure(ctx, a.request(laterBlock)); return err })
+			if g := a.group("gpu-a"); g.Tags[capacity.TagReservation] != laterBlock || g.TemplateVersion != "2" && g.TemplateID == one.TemplateID {
+				t.Errorf("%s of %s: %+v", effect, call, g)
+			}
+			until("released", func() error { return p.ReleaseQueue(ctx, cluster, "gpu", ids, true) })
+			until("deleted", func() error { return p.DeleteNodeGroup(ctx, cluster, "gpu-a") })
+			if inv, err := p.PCS.Inventory(ctx, "ml"); err != nil || len(inv.Groups) != 2 || len(inv.Queues) != 1 {
+				t.Errorf("%s of %s: left are %+v, %v", effect, call, inv, err)
+			}
+		}
 	}
 }

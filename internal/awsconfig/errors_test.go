@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // Messages of AWS, as seen in public issues and in the IAM User Guide, "Troubleshoot access denied error messages".
@@ -78,20 +77,10 @@ func TestTroubleIsNamed(t *testing.T) {
 		_, err = ec2.NewFromConfig(s.Config, func(o *ec2.Options) { o.BaseEndpoint = &dead.URL }).DescribeRegions(ctx, &ec2.DescribeRegionsInput{})
 		return err
 	}
-	const operation = "operation error EC2: DescribeRegions, "
-	err := ask(t.Context())
-	var unsent *smithyhttp.RequestSendError
-	if want := operation + "AWS cannot be reached at " + strings.TrimPrefix(dead.URL, "http://") + " (connection refused)" + remedy; err == nil || err.Error() != want || !errors.As(err, &unsent) {
-		t.Errorf("%v, want %s", err, want)
-	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	if err := ask(stopped); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("interrupted: %v", err)
-	}
-	t.Setenv("AWS_ACCESS_KEY_ID", "")
-	if err, want := ask(t.Context()), operation+(&NoCredentials{metadata: true}).Error(); err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
 	}
 	t.Setenv("AWS_PROFILE", "nosuch")
 	if err := ask(t.Context()); err == nil || !strings.Contains(err.Error(), `there is no AWS profile "nosuch"`) || !strings.Contains(err.Error(), "aws configure list-profiles") {

@@ -448,3 +448,59 @@ func TestWorkOnOwnSettings(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// slow is a world whose nodes show some looks after PCS has them, and whose passes may fail.
+type slow struct {
+	*world
+	hidden        int
+	refused, stop error // of a pass, and of waiting
+}
+
+func (s *slow) Slots(ctx context.Context, queue string, nodes map[string][]string) (map[string]SlurmSlot, int, error) {
+	if s.hidden--; s.hidden >= 0 {
+		return map[string]SlurmSlot{}, 0, nil
+	}
+	return s.world.Slots(ctx, queue, nodes)
+}
+
+func (s *slow) PlaceFences(ctx context.Context) error {
+	if s.refused != nil {
+		return s.refused
+	}
+	return s.world.PlaceFences(ctx)
+}
+
+func (s *slow) Pause(ctx context.Context, to *pcs.Pace) error {
+	if s.stop != nil {
+		return s.stop
+	}
+	return s.world.Pause(ctx, to)
+}
+
+// TestNoQueueWithoutItsFence: a node group comes into the queue when its fence stands, and not before.
+func TestNoQueueWithoutItsFence(t *testing.T) {
+	for name, c := range map[string]struct {
+		slow slow
+		want string // of the error
+	}{
+		"no trouble":            {},
+		"the nodes show late":   {slow: slow{hidden: 4}},
+		"the nodes never show":  {slow: slow{hidden: 1 << 30}, want: "Slurm shows no nodes of compute node group gpu-a after 5m, so no fence can stand on them, and they are not put into queue gpu"},
+		"the pass fails":        {slow: slow{refused: errors.New("Access/permission denied")}, want: "no fence could be placed on the nodes of gpu-a, so they are not put into queue gpu: Access/permission denied"},
+		"a roll over goes on":   {slow: slow{stop: pcs.ErrAtWork}},
+		"a roll over must wait": {slow: slow{hidden: 1, stop: pcs.ErrAtWork}, want: "no fence stands on the nodes of gpu-a yet"},
+		"an interrupt":          {slow: slow{hidden: 1, stop: context.Canceled}, want: "context canceled"},
+	} {
+		w := newWorld()
+		c.slow.world = w
+		var err error
+		for _, step := range decide(w.see(askFor(now1))).Actions {
+			if err = step.Do(t.Context(), &c.slow); err != nil {
+				break
+			}
+		}
+		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) || (w.queue("gpu") == nil) != (c.want != "") || w.unsafe() != "" {
+			t.Errorf("%s: %v, %s", name, err, w.unsafe())
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package setup_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -123,21 +122,6 @@ func TestSetupWaits(t *testing.T) {
 	}
 }
 
-func TestSetupGivesUpWhenItsCallerDoes(t *testing.T) {
-	w := newAccount(t, func(s *awssim.Scenario) { s.PCSDelay = awssim.Duration(time.Minute) })
-	p := w.plan(w.request(openBlock))
-	ctx, cancel := context.WithCancel(t.Context())
-	w.setup.Progress = func(_, _, status string) {
-		if status == "wait" {
-			cancel()
-		}
-	}
-	err := w.setup.Apply(ctx, p)
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "CREATING") {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestSetupRepairsWhatPCSCouldNotCreate(t *testing.T) {
 	w := newAccount(t, nil)
 	w.sim.FailNodeGroups(2, "InternalError", "the block is gone")
@@ -199,37 +183,6 @@ func TestPlanWritesNothing(t *testing.T) {
 	}
 }
 
-// An in-place change that is cut off goes on, too: here the slot of an ended block gets another one,
-// time and again, with a fault at another call each time.
-func TestR5_UpdateCanFailAtEveryWrite(t *testing.T) {
-	w := newAccount(t, nil)
-	w.run(w.request(openBlock))
-	second := w.request(gpuODCR)
-	second.Queue, second.NodeGroup = "other", "other"
-	w.run(second)
-	w.run(w.request(laterBlock))
-	for _, operation := range []string{"CreateTags", "CreateLaunchTemplateVersion", "TagResource", "UpdateComputeNodeGroup"} {
-		for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.FailAfter, awssim.CutBefore, awssim.CutAfter} {
-			next := w.request(w.buyNextWeek())
-			w.sim.Clock().Advance(6 * 24 * time.Hour) // gpu-a is free
-			if next.MaxNodes = 2; effect == awssim.FailAfter || effect == awssim.CutAfter {
-				next.MaxNodes = 3
-			}
-			w.fault(awssim.Fault{Effect: effect, Operation: operation, Count: 1, Code: "AccessDeniedException"})
-			_ = w.setup.Apply(t.Context(), w.plan(next))
-			w.sim.ClearFaults()
-			w.run(next)
-			if p := w.plan(next); !p.Done() || p.Slot != "gpu-a" {
-				t.Errorf("%s %s: slot %s, %s, %v", operation, effect, p.Slot, actions(p), p.Mismatches)
-			}
-			if a := w.group("gpu-a"); w.template(a).ReservationID != next.Reservation || a.Max != next.MaxNodes {
-				t.Errorf("%s %s: node group %+v", operation, effect, a)
-			}
-			w.sim.Clock().Advance(5 * 24 * time.Hour) // that block has ended
-		}
-	}
-}
-
 // ask is EC2 itself, for what package ec2 does not show.
 func (w *account) ask() *awsec2.Client {
 	w.Helper()
@@ -250,53 +203,6 @@ func (w *account) templateData(g pcs.NodeGroup) *types.ResponseLaunchTemplateDat
 		w.Fatal(out, err)
 	}
 	return out.LaunchTemplateVersions[0].LaunchTemplateData
-}
-
-// compute, which is copied, has CPU nodes with one interface; what is set up is for p5.48xlarge.
-func TestSetupWritesTheInterfacesOfEFA(t *testing.T) {
-	for _, test := range []struct {
-		mode  capacity.EFAMode
-		kinds string // of the first, the second and the last interface, with their device index
-		count int
-	}{
-		{"", "efa/0 efa/1 efa/1", 32},
-		{capacity.EFA, "efa/0 efa/1 efa/1", 32},
-		{capacity.EFAOnly, "interface/0 efa-only/1 efa-only/0", 33},
-	} {
-		t.Run(string(test.mode), func(t *testing.T) {
-			w := newAccount(t, nil)
-			r := w.request(openBlock)
-			r.EFA = test.mode
-			p := w.run(r)
-			if len(p.Warnings) > 0 || !strings.HasSuffix(detail(p, "network interfaces"), ", no public address") {
-				t.Errorf("warnings %v, step %+v", p.Warnings, p.Steps()[0])
-			}
-			g := w.group("gpu-a")
-			data := w.templateData(g)
-			all := data.NetworkInterfaces
-			if len(all) != test.count || len(data.SecurityGroupIds) > 0 || !slices.Equal(g.SubnetIDs, []string{subnetA}) {
-				t.Fatalf("%d interfaces, security groups %v, subnets %v", len(all), data.SecurityGroupIds, g.SubnetIDs)
-			}
-			var kinds []string
-			for _, n := range []types.LaunchTemplateInstanceNetworkInterfaceSpecification{all[0], all[1], all[len(all)-1]} {
-				kinds = append(kinds, aws.ToString(n.InterfaceType)+"/"+string('0'+rune(aws.ToInt32(n.DeviceIndex))))
-			}
-			if got := strings.Join(kinds, " "); got != test.kinds {
-				t.Errorf("kinds %s", got)
-			}
-			for _, n := range all {
-				if aws.ToString(n.SubnetId) != subnetA || !slices.Equal(n.Groups, []string{"sg-0e2000000000000a1"}) || n.AssociatePublicIpAddress == nil || *n.AssociatePublicIpAddress {
-					t.Errorf("interface %+v", n)
-				}
-			}
-			if launched, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil || launched.SubnetID != subnetA {
-				t.Errorf("launch: %+v, %v", launched, err)
-			}
-			if p := w.plan(r); !p.Done() {
-				t.Errorf("again: %s", actions(p))
-			}
-		})
-	}
 }
 
 // The reservations that have ended leave the file that setup wrote when it is written
@@ -328,15 +234,6 @@ func TestEndedReservationsLeaveTheSettings(t *testing.T) {
 	}
 	if p := w.plan(third); !p.Done() {
 		t.Errorf("again: %s", actions(p))
-	}
-
-	// A block that ends later leaves at the next run, whatever that is for.
-	w.sim.Clock().Advance(24 * time.Hour * 6)
-	odcr := w.request(gpuODCR)
-	odcr.Queue, odcr.NodeGroup = "other", "other"
-	w.run(odcr)
-	if part, _ := w.config().Partition("gpu"); len(part.Groups[0].ReservationIDs) != 3 {
-		t.Errorf("another partition's file was written: %+v", part)
 	}
 }
 
@@ -389,48 +286,6 @@ func TestAccountsAreLockedInTheQueue(t *testing.T) {
 	if actions(p) != "nothing nothing update nothing nothing" || detail(p, "AllowAccounts") != "ALL → nlp,vision" ||
 		!maps.Equal(settings(), map[string]string{"AllowAccounts": "nlp,vision", "DefaultTime": "60"}) {
 		t.Errorf("%s, queue %v", actions(p), settings())
-	}
-	// The settings say who may use it, not a flag of a later run.
-	r = w.request(openBlock)
-	r.AllowAccounts = []string{"others"}
-	if p := w.plan(r); !slices.Equal(codes(p), []string{"allow-accounts"}) || !strings.Contains(p.Mismatches[0].Sentence, `partition "gpu" lets accounts nlp,vision in, not others`) {
-		t.Errorf("others: %v", p.Mismatches)
-	}
-	// What is written into the settings by hand is locked by the next run.
-	part, _ := w.config().Partition("gpu")
-	text, err := os.ReadFile(part.File)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(part.File, []byte(strings.Replace(string(text), `["nlp", "vision"]`, `["nlp"]`, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	w.run(w.request(openBlock))
-	if settings()["AllowAccounts"] != "nlp" {
-		t.Errorf("queue %v", settings())
-	}
-}
-
-// A queue whose settings name nobody is not touched.
-func TestAccountsOfTheSiteStay(t *testing.T) {
-	w := newAccount(t, nil)
-	w.run(w.request(openBlock))
-	_, err := w.askPCS().UpdateQueue(t.Context(), &awspcs.UpdateQueueInput{ClusterIdentifier: aws.String("ml"), QueueIdentifier: aws.String("gpu"),
-		SlurmConfiguration: &pcstypes.UpdateQueueSlurmConfigurationRequest{SlurmCustomSettings: settingsOf("AllowAccounts=mine")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.run(w.request(laterBlock)) // adds a node group to the queue
-	if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 2 || q.SlurmSettings["AllowAccounts"] != "mine" {
-		t.Errorf("queue %+v", q)
-	}
-	r := w.request(laterBlock) // the partition is there, and says nothing yet
-	r.AllowAccounts = []string{"nlp"}
-	if p := w.run(r); actions(p) != "nothing nothing update nothing update" {
-		t.Errorf("%s", actions(p))
-	}
-	if part, _ := w.config().Partition("gpu"); !slices.Equal(part.AllowAccounts, r.AllowAccounts) {
-		t.Errorf("settings %+v", part)
 	}
 }
 

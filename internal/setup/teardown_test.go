@@ -10,14 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -237,35 +232,6 @@ func TestR9_TeardownLeavesWhatIsNotOurs(t *testing.T) {
 			t.Errorf("queue %+v", q)
 		}
 	})
-	for name, test := range map[string]struct {
-		lose   func(w *account) error
-		writes string // the last
-	}{
-		"the queue": {func(w *account) error {
-			q, _ := w.inventory().Queue("gpu")
-			return w.setup.PCS.Tag(w.Context(), q.ARN, ofAnother)
-		}, ""},
-		"a node group": {func(w *account) error { return w.setup.PCS.Tag(w.Context(), w.group("gpu-a").ARN, ofAnother) }, "DeleteQueue"},
-		"a launch template": {func(w *account) error {
-			return w.ec2.TagLaunchTemplate(w.Context(), w.group("gpu-a").TemplateID, ofAnother)
-		}, "DeleteComputeNodeGroup"},
-	} {
-		t.Run(name+" loses our tag after the plan", func(t *testing.T) {
-			w := twoSlots(t)
-			p := w.planTeardown(w.teardown(""))
-			if err := test.lose(w); err != nil {
-				t.Fatal(err)
-			}
-			w.written()
-			if err := w.setup.Teardown(t.Context(), p); err == nil || !strings.Contains(err.Error(), "it does not carry our tag") {
-				t.Errorf("torn down: %v", err)
-			}
-			writes := w.written()
-			if last := append([]string{""}, writes...)[len(writes)]; last != test.writes {
-				t.Errorf("it sent %v", writes)
-			}
-		})
-	}
 }
 
 // Settings of another cluster that happen to have a partition of that name stay.
@@ -283,134 +249,6 @@ func TestTeardownBesideOtherSettings(t *testing.T) {
 	slices.Sort(want)
 	if diff := cmp.Diff(want, w.left()); diff != "" || !slices.Contains(p.Warnings, w.configPath()+` is for cluster "linux", not for ml, so it is left alone`) {
 		t.Errorf("warnings %q, left (-want +got):\n%s", p.Warnings, diff)
-	}
-}
-
-// meeting are calls of PCS with what comes before them and what makes them; the empty call stands for any.
-var meeting = map[string]struct {
-	before []string
-	run    func(w *account) error
-}{
-	"": {nil, func(w *account) error { return w.apply(openBlock, 4) }},
-	// Setup itself says which clusters there are.
-	"GetCluster":             {nil, func(w *account) error { _, err := w.setup.PCS.Cluster(w.Context(), "ml"); return err }},
-	"CreateComputeNodeGroup": {nil, func(w *account) error { return w.apply(openBlock, 4) }},
-	"CreateQueue":            {nil, func(w *account) error { return w.apply(openBlock, 4) }},
-	"UpdateComputeNodeGroup": {[]string{openBlock}, func(w *account) error { return w.apply(openBlock, 5) }},
-	"UpdateQueue":            {[]string{openBlock}, func(w *account) error { return w.apply(laterBlock, 4) }},
-	"UpdateCluster": {nil, func(w *account) error {
-		return pcs.Provisioner{PCS: w.setup.PCS, EC2: w.ec2, Poll: w.setup.Poll}.ChangeClusterSettings(w.Context(), "ml", map[string]string{"Prolog": "/x"})
-	}},
-	"DeleteQueue":            {[]string{openBlock}, (*account).tearAll},
-	"DeleteComputeNodeGroup": {[]string{openBlock}, (*account).tearAll},
-}
-
-func (w *account) apply(reservation string, nodes int) error {
-	r := w.request(reservation)
-	r.MaxNodes = nodes
-	p, err := w.setup.Plan(w.Context(), r)
-	if err != nil {
-		return err
-	}
-	return w.setup.Apply(w.Context(), p)
-}
-
-func (w *account) tearAll() error {
-	p, err := w.setup.PlanTeardown(w.Context(), w.teardown(""))
-	if err != nil {
-		return err
-	}
-	return w.setup.Teardown(w.Context(), p)
-}
-
-func (w *account) before(call string) {
-	for _, reservation := range meeting[call].before {
-		if err := w.apply(reservation, 4); err != nil {
-			w.Fatal(err)
-		}
-	}
-}
-
-// PCS takes no change of what is being changed; that is waited for, however long it takes
-// within reason, whatever the change is.
-func TestConflictsAreWaitedFor(t *testing.T) {
-	i := slices.IndexFunc(pcs.Remedies, func(r awsconfig.Remedy) bool { return r.Code == "ConflictException" })
-	for _, call := range pcs.Remedies[i].Calls {
-		w := newAccount(t, nil)
-		w.before(call)
-		w.fault(awssim.Fault{Service: "pcs", Effect: awssim.FailBefore, Operation: call, Code: "ConflictException", Count: 20})
-		if err := meeting[call].run(w); err != nil {
-			t.Errorf("%s: %v", call, err)
-		}
-	}
-}
-
-// Between the plan and its application a thing loses our tag, or appears without it.
-// Apply asks again before it changes anything, and leaves it as it is.
-func TestR9_ApplyAsksAgainWhatIsOurs(t *testing.T) {
-	ofAnother := map[string]string{capacity.TagCluster: "other"}
-	bigger := func(r setup.Request) setup.Request { r.MaxNodes = 6; return r }
-	withoutEFA := func(r setup.Request) setup.Request { r.EFA = capacity.NoEFA; return r }
-	for name, test := range map[string]struct {
-		made    string // the reservation that is set up before; "" for none
-		request func(w *account) setup.Request
-		between func(w *account) error
-		writes  []string // of Apply
-	}{
-		"a node group loses it": {openBlock, func(w *account) setup.Request { return bigger(w.request(openBlock)) },
-			func(w *account) error { return w.setup.PCS.Tag(w.Context(), w.group("gpu-a").ARN, ofAnother) }, nil},
-		"a node group appears without it": {"", func(w *account) setup.Request { return w.request(openBlock) },
-			func(w *account) error {
-				foreign := w.group("compute")
-				foreign.Name, foreign.Tags = "gpu-a", nil
-				_, _, err := w.provisioner().EnsureNodeGroup(w.Context(), foreign, true)
-				return err
-			}, []string{"CreateLaunchTemplate"}},
-		"a queue loses it": {openBlock, func(w *account) setup.Request { return w.request(laterBlock) },
-			func(w *account) error {
-				q, _ := w.inventory().Queue("gpu")
-				return w.setup.PCS.Tag(w.Context(), q.ARN, ofAnother)
-			}, []string{"CreateLaunchTemplate", "CreateComputeNodeGroup"}},
-		"a queue appears without it": {"", func(w *account) setup.Request { return w.request(openBlock) },
-			func(w *account) error {
-				return w.provisioner().EnsureQueue(w.Context(), pcs.Queue{Name: "gpu", ClusterID: w.inventory().Cluster.ID, GroupIDs: []string{w.group("compute").ID}})
-			}, []string{"CreateLaunchTemplate", "CreateComputeNodeGroup"}},
-		"a launch template loses it": {openBlock, func(w *account) setup.Request { return withoutEFA(w.request(openBlock)) },
-			func(w *account) error {
-				cfg, err := config.LoadDefaultConfig(w.Context()) // somebody else, in the same account
-				if err != nil {
-					return err
-				}
-				_, err = awsec2.NewFromConfig(cfg).CreateTags(w.Context(), &awsec2.CreateTagsInput{Resources: []string{w.group("gpu-a").TemplateID},
-					Tags: []types.Tag{{Key: aws.String(capacity.TagCluster), Value: aws.String(ofAnother[capacity.TagCluster])}}})
-				return err
-			}, nil},
-		"a launch template appears without it": {"", func(w *account) setup.Request { return w.request(openBlock) },
-			func(w *account) error {
-				_, err := w.ec2.EnsureLaunchTemplate(w.Context(), capacity.LaunchTemplateSpec{Name: "pcs-capacity-ml-gpu-a", InstanceType: "p5.48xlarge"})
-				return err
-			}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newAccount(t, nil)
-			if test.made != "" {
-				w.run(w.request(test.made))
-			}
-			p := w.plan(test.request(w))
-			if len(p.Mismatches) > 0 || p.Done() {
-				t.Fatalf("the plan is of no use here: %s, %v", actions(p), p.Mismatches)
-			}
-			if err := test.between(w); err != nil {
-				t.Fatal(err)
-			}
-			w.written()
-			if err := w.setup.Apply(t.Context(), p); err == nil || !strings.Contains(err.Error(), "it does not carry our tag") {
-				t.Errorf("applied: %v", err)
-			}
-			if writes := w.written(); !slices.Equal(writes, test.writes) {
-				t.Errorf("it sent %v, want %v", writes, test.writes)
-			}
-		})
 	}
 }
 
