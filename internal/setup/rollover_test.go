@@ -96,7 +96,7 @@ func TestRollOver(t *testing.T) {
 	did, err = r.next(false)
 	fails("not allowed", did, err, "pcs:CreateComputeNodeGroup is not allowed")
 	r.sim.ClearFaults()
-	r.sim.FailNodeGroups(1, "InsufficientAddresses", "no address is left")
+	r.failGroups("gpu-b", 1, "InsufficientAddresses", "no address is left")
 	unused := "warning: 12 of the 16 instances of " + laterBlock + " stay unused: max_nodes of node group gpu is 4"
 	did, err = r.next(false)
 	expect("first pass", did, err, unused, "create compute node group gpu-b")

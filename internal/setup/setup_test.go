@@ -124,7 +124,7 @@ func TestSetupWaits(t *testing.T) {
 
 func TestSetupRepairsWhatPCSCouldNotCreate(t *testing.T) {
 	w := newAccount(t, nil)
-	w.sim.FailNodeGroups(2, "InternalError", "the block is gone")
+	w.failGroups("gpu-a", 2, "InternalError", "the block is gone")
 	for range 2 { // the second failure is that of making it anew
 		err := w.setup.Apply(t.Context(), w.plan(w.request(openBlock)))
 		if err == nil || !strings.Contains(err.Error(), "PCS could not create node group gpu-a: InternalError: the block is gone") {
@@ -149,7 +149,7 @@ func TestSetupRepairsWhatPCSCouldNotCreate(t *testing.T) {
 func TestSetupRepairsWhatPCSCouldNotUpdate(t *testing.T) {
 	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
-	w.sim.FailNodeGroups(1, "InternalError", "no luck")
+	w.failGroups("gpu-a", 1, "InternalError", "no luck")
 	r := w.request(openBlock)
 	r.MaxNodes = 6
 	if err := w.setup.Apply(t.Context(), w.plan(r)); err == nil || !strings.Contains(err.Error(), "PCS could not update node group gpu-a: InternalError: no luck") {
