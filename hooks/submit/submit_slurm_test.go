@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
@@ -144,9 +145,44 @@ func TestSlurm_CLIFilter(t *testing.T) {
 // In slurmctld.
 func TestSlurm_JobSubmit(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, "job_submit", nil)
+	s := startSite(t, "job_submit", func(cfg *slurmlab.Config) { cfg.CLIFilterLua = emptyCLIFilter })
 	testShim(t, s)
+	t.Run("both scripts", func(t *testing.T) { testBoth(t, s) })
 	t.Run("R6 something hangs", func(t *testing.T) { testHangs(t, s) })
+}
+
+const emptyCLIFilter = `function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end
+function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end
+function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end
+`
+
+// A job that both scripts see is told each thing once.
+func testBoth(t *testing.T, s site) {
+	defer s.restore(t)
+	cliFilter := filepath.Join(s.cluster.Dir(), "etc", "cli_filter.lua")
+	none, err := os.ReadFile(cliFilter)
+	if err == nil {
+		err = os.WriteFile(cliFilter, []byte(submit.CLIFilter(s.state.PlanPath(), string(s.state), s.filter)), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.WriteFile(cliFilter, none, 0o644)
+	snap := hookstest.Snapshot(time.Now())
+	snap.Partitions = snap.Partitions[:1]
+	snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = []string{hookstest.BlockID, hookstest.OtherID}
+	next := &snap.Reservations[1]
+	next.State, next.Start, next.End = capacity.StateScheduled, time.Now().Add(12*time.Hour), time.Now().Add(60*time.Hour)
+	if err := s.state.WriteSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	s.forget(t)
+	for options, says := range map[string]string{"--time=1-0": "waits for " + hookstest.OtherID, "--time=5-0": "Use --time="} {
+		out, _, err := s.submit(t, append([]string{"--partition=gpu"}, strings.Fields(options)...)...)
+		if (err != nil) != (options == "--time=5-0") || strings.Count(out, says) != 1 {
+			t.Errorf("%s: %v: %s", options, err, out)
+		}
+	}
 }
 
 func testShim(t *testing.T, s site) {
