@@ -112,7 +112,7 @@ func layoutOf(cluster awssim.PCSCluster, static string) layout {
 		}
 	}
 	for _, queue := range cluster.Queues {
-		if !inSlurm(queue.Status) {
+		if !inSlurm(queue.Status) && queue.Status != "CREATING" { // jobs can be submitted as soon as it is ACTIVE
 			continue
 		}
 		partition := slurmlab.Partition{Name: queue.Name, Options: options(queue.Settings)}
