@@ -153,6 +153,17 @@ func TestUnhealthyHostsOfAnOpenBlock(t *testing.T) {
 	}
 }
 
+func TestImpairedInterconnect(t *testing.T) {
+	for status, want := range map[types.CapacityBlockInterconnectStatus]bool{"impaired": true, "ok": false, "": false} {
+		r := capacity.Reservation{}
+		blocks{statuses: []types.CapacityBlockStatus{{InterconnectStatus: status, CapacityReservationStatuses: []types.CapacityReservationStatus{
+			{CapacityReservationId: aws.String("cr-0")}}}}}.addHealth(map[string]*capacity.Reservation{"cr-0": &r})
+		if r.Interconnect != want {
+			t.Errorf("%q: %t", status, r.Interconnect)
+		}
+	}
+}
+
 // A caller who may describe reservations only still gets them, and the longer lead of
 // an UltraServer, which its type gives away.
 func TestBlocksWithoutPermissionForTheirStatus(t *testing.T) {

@@ -310,6 +310,8 @@ func TestTroubles(t *testing.T) {
 	short.End = at("40m30s")
 	hurt := now
 	hurt.Unhealthy = 1
+	impaired := now
+	impaired.Interconnect = true
 	over := block("cr-9", "-48h", "-1h", capacity.StateExpired)
 	over.Unhealthy = 1
 	unpaid := block("cr-9", "-1h", "24h", capacity.StatePaymentFailed)
@@ -337,6 +339,7 @@ func TestTroubles(t *testing.T) {
 	}{
 		"none":               {rs: []capacity.Reservation{now, elsewhere}},
 		"a host has failed":  {rs: []capacity.Reservation{hurt}, want: []capacity.Problem{{Code: capacity.HostFailed, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu", Reservation: "cr-0"}, Sentence: "partition gpu: 1 of 4 hosts of cr-0 have failed, 3 are usable", Fix: "open a case with AWS Support"}}},
+		"its network is ill": {rs: []capacity.Reservation{impaired}, want: []capacity.Problem{{Code: capacity.HostImpaired, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu", Reservation: "cr-0"}, Sentence: "partition gpu: EC2 calls the network between the instances of cr-0 impaired", Fix: "open a case with AWS Support"}}},
 		"one of two is over": {rs: []capacity.Reservation{now, over}, want: []capacity.Problem{{Code: capacity.ReservationEnded, Severity: capacity.Note, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations have ended; the settings need them no more: cr-9 (expired)"}}},
 		"a payment failed": {rs: []capacity.Reservation{now, unpaid}, want: []capacity.Problem{
 			{Code: capacity.NeverOpens, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations never open; take them out of the settings: cr-9 (payment-failed)"}}},
