@@ -154,7 +154,7 @@ func TestWhatIsKept(t *testing.T) {
 	entry := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.ODCR, SubnetIDs: []string{"a"}, ReservationIDs: []string{"cr-1"}, MaxNodes: 4}
 	with := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.CapacityBlock, SubnetIDs: []string{"b"}, ReservationIDs: []string{"cr-2"}, MaxNodes: 2, InstanceType: "p5.48xlarge"}
 	want := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.CapacityBlock, SubnetIDs: []string{"a", "b"}, ReservationIDs: []string{"cr-1", "cr-2"}, MaxNodes: 4, InstanceType: "p5.48xlarge"}
-	if diff := cmp.Diff(want, merge(entry, &wanted{partition: with})); diff != "" {
+	if diff := cmp.Diff(want, merge(entry, &wanted{inspection: &inspection{}, partition: with})); diff != "" {
 		t.Errorf("an entry with one more reservation (-want +got):\n%s", diff)
 	}
 }

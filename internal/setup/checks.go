@@ -206,7 +206,7 @@ func (in *inspection) checkQuotas(want *wanted, slot slotState) {
 			"cluster %s has %d compute node groups, and PCS allows no more than %d: %s", in.inv.Cluster.Name, groups,
 			maxGroups, groupNames(in.inv.Groups))
 	}
-	if _, found := in.inv.Queue(want.queue); !found && len(in.inv.Queues)+1 > maxQueues {
+	if _, found := in.inv.Queue(want.request.Queue); !found && len(in.inv.Queues)+1 > maxQueues {
 		in.problem(capacity.QuotaQueues, "use one of them, or delete one",
 			"cluster %s has %d queues, and PCS allows no more than %d", in.inv.Cluster.Name, len(in.inv.Queues),
 			maxQueues)
@@ -392,13 +392,14 @@ func (in *inspection) checkAccounts() {
 // queueSettings returns the wanted Slurm settings of the queue. now are those that it
 // has; the same accounts in another order are left as they are.
 func (w *wanted) queueSettings(now map[string]string) map[string]string {
+	accounts := w.allowAccounts()
 	switch {
-	case len(w.allowAccounts) == 0:
+	case len(accounts) == 0:
 		return nil
-	case sameAccounts(now[lock], w.allowAccounts):
+	case sameAccounts(now[lock], accounts):
 		return map[string]string{lock: now[lock]}
 	}
-	return map[string]string{lock: strings.Join(w.allowAccounts, ",")}
+	return map[string]string{lock: strings.Join(accounts, ",")}
 }
 
 // sameAccounts compares as Slurm does, which does not tell capital letters apart.

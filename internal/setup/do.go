@@ -163,7 +163,7 @@ var errNoFence = errors.New("see what `pcs-capacity sync` says")
 
 // placeFence waits until Slurm shows the nodes of a slot, has a pass of sync place the fence, and waits until
 // Slurm shows it. An existing fence is placed again, over all nodes.
-func placeFence(ctx context.Context, w World, queue, slot, reservation string, patience time.Duration) error {
+func placeFence(ctx context.Context, w World, queue, slot, reservation string) error {
 	look := func() (SlurmSlot, error) {
 		slots, _, err := w.Slots(ctx, queue, map[string][]string{slot: nil})
 		return slots[slot], err
@@ -184,7 +184,7 @@ func placeFence(ctx context.Context, w World, queue, slot, reservation string, p
 			return ctx.Err()
 		case err == nil && placed && in.fenced(reservation):
 			return nil
-		case to.Waited() < cmp.Or(patience, fencePatience):
+		case to.Waited() < fencePatience:
 		case err == nil && len(in.Nodes) == 0:
 			return fmt.Errorf(
 				"Slurm shows no nodes of compute node group %s after %s, so no fence can stand on them, and they are not put into queue %s; see that slurmctld of the cluster runs (`scontrol show nodes`)",

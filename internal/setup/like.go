@@ -229,7 +229,7 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 		in.warn("whether nodes reach AWS was not checked: %s is not allowed", action)
 		not.Network = nil
 	}
-	if denied(not.Defaults) {
+	if ec2.DeniedAction(not.Defaults) != "" {
 		in.warn("whether instance metadata shows tags by the account's default is not known: %s", ec2.Message(not.Defaults))
 		not.Defaults = nil
 	}

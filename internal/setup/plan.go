@@ -15,25 +15,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// wanted is the result of a plan.
+// wanted is the result of a plan, beside what was read for it.
 type wanted struct {
-	provider capacity.Provider
-	cluster  pcs.Cluster
-	region   string
-	// place is what the settings say of where the cluster is.
-	place    config.Place
-	template capacity.LaunchTemplateSpec
-	group    pcs.NodeGroup // without ID, status and template
-	queue    string
-	// allowAccounts are the Slurm accounts that may use the queue; empty for all.
-	allowAccounts []string
-
-	configPath string
-	partition  capacity.GroupSettings
-	// ended are the partition's reservations that have ended.
-	ended []string
-	// reservation is what `select` is matched against.
-	reservation capacity.Reservation
+	*inspection
+	template  capacity.LaunchTemplateSpec
+	group     pcs.NodeGroup // without ID, status and template
+	partition capacity.GroupSettings
 }
 
 // decide returns the steps from what was read, or what prevents them. It checks in stages, and a stage
@@ -65,9 +52,7 @@ func decide(read inspection) *Plan {
 			p.Slot = slot.name
 			var files Steps
 			if !in.unattended {
-				var problems []capacity.Problem
-				files, p.Snippet, problems = planFiles(in.request.Config, want, in.file)
-				in.problems = append(in.problems, problems...)
+				files, p.Snippet = want.files()
 			}
 			made := in.onAWS(want, slot)
 			if in.onEC2() { // the settings name the template, and slurm.conf has no node before them
@@ -119,11 +104,11 @@ func (in *inspection) onAWS(want *wanted, slot slotState) Steps {
 	in.checkUnused(slot, compared)
 	if in.slurm && !in.reservation.End.IsZero() {
 		steps = append(steps, in.fenceStep(want, slot, group.Verb).with(func(ctx context.Context, w World) error {
-			return placeFence(ctx, w, want.queue, slot.name, in.reservation.ID, in.patience)
+			return placeFence(ctx, w, want.request.Queue, slot.name, in.reservation.ID)
 		}))
 	}
 	queue := in.queueStep(want, slot)
-	now, _ := in.inv.Queue(want.queue)
+	now, _ := in.inv.Queue(want.request.Queue)
 	steps = append(steps, queue.with(func(ctx context.Context, w World) error {
 		if queue.Verb == Nothing {
 			return nil
@@ -187,22 +172,13 @@ func (in *inspection) want(slot slotState) *wanted {
 		launchTemplate = in.keptEntryTemplate(slot)
 	}
 	return &wanted{
-		provider: in.provider(),
-		cluster:  in.inv.Cluster,
-		region:   in.region,
-		place:    in.place(),
-		template: in.templateSpec(slot.name),
-		queue:    in.request.Queue,
-
-		allowAccounts: in.allowAccounts(),
+		inspection: in,
+		template:   in.templateSpec(slot.name),
 		group: pcs.NodeGroup{
 			Name: slot.name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets,
 			ClusterID: in.inv.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),
 			SlurmSettings: settings, IdleSeconds: in.like.IdleSeconds, Actions: in.actions,
 		},
-		configPath:  in.request.ConfigPath,
-		ended:       in.ended,
-		reservation: r,
 		partition: capacity.GroupSettings{
 			Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
 			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic, LaunchTemplate: launchTemplate,
@@ -221,17 +197,17 @@ func (in *inspection) place() config.Place {
 
 // about is the subject of all effects of the plan.
 func (w *wanted) about() capacity.Subject {
-	return capacity.Subject{Partition: w.queue, Slot: w.group.Name, Reservation: w.reservation.ID}
+	return capacity.Subject{Partition: w.request.Queue, Slot: w.group.Name, Reservation: w.reservation.ID}
 }
 
 // queueWith is the wanted queue with these node groups; now is the queue as it is.
 func (w *wanted) queueWith(now pcs.Queue, groups []string) pcs.Queue {
 	return pcs.Queue{
-		Name:          w.queue,
-		ClusterID:     w.cluster.ID,
+		Name:          w.request.Queue,
+		ClusterID:     w.inv.Cluster.ID,
 		GroupIDs:      groups,
 		SlurmSettings: w.queueSettings(now.SlurmSettings),
-		Tags:          map[string]string{capacity.TagCluster: w.cluster.Name},
+		Tags:          map[string]string{capacity.TagCluster: w.inv.Cluster.Name},
 	}
 }
 

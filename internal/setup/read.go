@@ -21,10 +21,8 @@ import (
 type inspection struct {
 	request    Request
 	unattended bool
-	// patience is how long nodes may take to appear in Slurm; 0 for the default.
-	patience time.Duration
-	now      time.Time
-	region   string
+	now        time.Time
+	region     string
 
 	// found: the cluster is known. On self-managed Slurm inv has nothing but the mark, as the cluster's name.
 	found       bool
@@ -139,7 +137,6 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	in := &inspection{
 		request:    r,
 		unattended: s.Unattended,
-		patience:   s.Patience,
 		region:     s.PCS.Region(),
 		slurm:      s.Slurm != nil,
 		file:       readFile(r.ConfigPath, r.Queue),
@@ -232,7 +229,7 @@ func (s Setup) inventory(ctx context.Context, cluster string) (inv pcs.Inventory
 		}
 	}
 	clusters, unread := s.PCS.Clusters(ctx)
-	if unread != nil && !denied(unread) {
+	if unread != nil && ec2.DeniedAction(unread) == "" {
 		return inv, nil, unread
 	}
 	no := missingCluster(cluster, s.PCS.Region(), pcs.Code(err), clusters, unread)

@@ -39,8 +39,6 @@ type Setup struct {
 	Fence func(ctx context.Context) error
 	// Poll is the time between two polls of PCS; 0 for a growing one.
 	Poll time.Duration
-	// Patience is how long the nodes of a new node group may take to appear in Slurm; 0 for the default of 5 minutes.
-	Patience time.Duration
 	// Unattended is for passes of sync, which never wait for PCS (pcs.ErrAtWork). Settings, Slurm
 	// reservations and launch templates stay when slots go, and so does a node group with
 	// instances. Network interfaces are copied from the template.
@@ -196,7 +194,7 @@ const hostTime = 5 * time.Second
 // region, or of several the one of this host. from says how. The problem is for none.
 func (s Setup) FindCluster(ctx context.Context) (name, from string, problem *capacity.Problem, err error) {
 	clusters, err := s.PCS.Clusters(ctx)
-	if err != nil && !denied(err) {
+	if err != nil && ec2.DeniedAction(err) == "" {
 		return "", "", nil, err
 	}
 	if len(clusters) > 1 {

@@ -120,8 +120,8 @@ func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Compariso
 }
 
 func (in *inspection) queueStep(want *wanted, slot slotState) Step {
-	step := Step{What: WhatQueue, Name: want.queue, Verb: Create}
-	if q, found := in.inv.Queue(want.queue); found {
+	step := Step{What: WhatQueue, Name: want.request.Queue, Verb: Create}
+	if q, found := in.inv.Queue(want.request.Queue); found {
 		if !in.ours(q.Tags) {
 			in.notOurs("queue", q.Name, q.ARN)
 		}
@@ -163,35 +163,27 @@ func (in *inspection) fenceStep(want *wanted, slot slotState, group Verb) Step {
 	return step
 }
 
-// planFiles says which files of the configuration are to be written so that the partition is in it. c is nil when there
-// is no config.toml. The snippet is what the administrator is to add where a file is not ours.
-func planFiles(c *config.Config, want *wanted,
-	there partitionFile) (steps Steps, snippet string, problems []capacity.Problem) {
-	problem := func(code capacity.Code, fix, message string, args ...any) {
-		problems = append(problems, capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
-	}
-	main := Step{What: WhatFile, Name: want.configPath, Verb: Nothing}
+// files are the steps for the files of the configuration, so that the partition is in it. The snippet is what the
+// administrator is to add where a file is not ours.
+func (want *wanted) files() (steps Steps, snippet string) {
+	c, there, path, region, cluster := want.request.Config, want.file, want.request.ConfigPath, want.region, want.inv.Cluster
+	main := Step{What: WhatFile, Name: path, Verb: Nothing}
 	switch {
 	case c == nil:
 		main.Verb = Create
-		main.addPlace(want.place)
-	case want.provider == capacity.ProviderEC2 && c.Cluster != "":
-		problem(capacity.ConfigCluster, "leave out --provider ec2, or name other settings with --config",
-			"%s is for PCS cluster %q, not for Slurm that you run yourself", want.configPath, c.Cluster)
-	case want.provider == capacity.ProviderEC2:
-		if c.Region != "" && c.Region != want.region {
-			problem(capacity.ConfigRegion, fmt.Sprintf("set region = %q in %s", want.region, want.configPath),
-				"%s is for region %s, but the reservation is in %s", want.configPath, c.Region, want.region)
-		}
-	case c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == want.region): // as the packages bring it
+		main.addPlace(want.place())
+	case want.onEC2() && c.Cluster != "":
+		want.problem(capacity.ConfigCluster, "leave out --provider ec2, or name other settings with --config",
+			"%s is for PCS cluster %q, not for Slurm that you run yourself", path, c.Cluster)
+	case !want.onEC2() && c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == region): // as the packages bring it
 		main.Verb = Update
-		main.addPlace(want.place)
-	case c.Cluster != want.cluster.Name && c.Cluster != want.cluster.ID:
-		problem(capacity.ConfigCluster, fmt.Sprintf("set cluster = %q in %s", want.cluster.Name, want.configPath),
-			"%s is for cluster %q, not for %s", want.configPath, c.Cluster, want.cluster.Name)
-	case c.Region != "" && c.Region != want.region:
-		problem(capacity.ConfigRegion, fmt.Sprintf("set region = %q in %s", want.region, want.configPath),
-			"%s is for region %s, but the cluster is in %s", want.configPath, c.Region, want.region)
+		main.addPlace(want.place())
+	case !want.onEC2() && c.Cluster != cluster.Name && c.Cluster != cluster.ID:
+		want.problem(capacity.ConfigCluster, fmt.Sprintf("set cluster = %q in %s", cluster.Name, path),
+			"%s is for cluster %q, not for %s", path, c.Cluster, cluster.Name)
+	case c.Region != "" && c.Region != region:
+		want.problem(capacity.ConfigRegion, fmt.Sprintf("set region = %q in %s", region, path),
+			"%s is for region %s, but the reservation is in %s", path, c.Region, region)
 	}
 	file := Step{What: WhatFile, Name: there.path, Verb: Create}
 	old, wanted := partition(c, want)
@@ -201,21 +193,21 @@ func planFiles(c *config.Config, want *wanted,
 	}
 	switch {
 	case there.err != nil:
-		problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
+		want.problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
 	case old == nil && !there.ours:
-		problem(capacity.ConfigFile, "choose another --queue, or move that file away",
-			"%s is there, but is not ours and has no partition %q", file.Name, want.queue)
+		want.problem(capacity.ConfigFile, "choose another --queue, or move that file away",
+			"%s is there, but is not ours and has no partition %q", file.Name, want.request.Queue)
 	case old == nil:
 	case len(ended) == 0 && satisfied(*old, want):
 		file.Name, file.Verb = old.File, Nothing
 	case old.File != file.Name || !there.ours:
 		snippet = nodeGroupText(wanted, want.partition.Name)
-		problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
-			"partition %q is written in %s, which is not ours to change", want.queue, old.File)
+		want.problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
+			"partition %q is written in %s, which is not ours to change", want.request.Queue, old.File)
 	default:
 		file.Verb = Update
 	}
-	file.add("partition", want.queue)
+	file.add("partition", want.request.Queue)
 	file.add("node_group", want.partition.Name)
 	file.add("capacity_reservation_ids", strings.Join(groupOf(wanted, want.partition.Name).ReservationIDs, ", "))
 	var was capacity.GroupSettings
@@ -229,9 +221,9 @@ func planFiles(c *config.Config, want *wanted,
 		main.with(func(_ context.Context, w World) error {
 			switch main.Verb {
 			case Create:
-				return writeSettings(w, want.configPath, want.place)
+				return writeSettings(w, path, want.place())
 			case Update:
-				return w.AddPlace(want.configPath, want.place)
+				return w.AddPlace(path, want.place())
 			}
 			return nil
 		}),
@@ -239,9 +231,9 @@ func planFiles(c *config.Config, want *wanted,
 			if file.Verb == Nothing {
 				return nil
 			}
-			return writePartition(w, want.configPath, file.Name, old, wanted)
+			return writePartition(w, path, file.Name, old, wanted)
 		}),
-	}, snippet, problems
+	}, snippet
 }
 
 // partitionFile is the file in conf.d for the partition.
@@ -304,15 +296,15 @@ func endedIn(p capacity.PartitionSettings, want *wanted) []string {
 // partition returns the present partition, nil for none, and the wanted one: with the reservation,
 // and without ended ones.
 func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, capacity.PartitionSettings) {
-	p, found := c.Partition(want.queue)
+	p, found := c.Partition(want.request.Queue)
 	if !found {
-		created := config.NewPartition(want.queue, want.provider, want.partition)
-		created.AllowAccounts = want.allowAccounts
+		created := config.NewPartition(want.request.Queue, want.provider(), want.partition)
+		created.AllowAccounts = want.allowAccounts()
 		return nil, created
 	}
 	merged := p
 	if len(merged.AllowAccounts) == 0 {
-		merged.AllowAccounts = want.allowAccounts
+		merged.AllowAccounts = want.allowAccounts()
 	}
 	merged.Groups = slices.Clone(p.Groups)
 	for i := range merged.Groups {
@@ -368,7 +360,7 @@ func satisfied(p capacity.PartitionSettings, want *wanted) bool {
 	if sameSet(g.SubnetIDs, merged.SubnetIDs) {
 		merged.SubnetIDs = g.SubnetIDs
 	}
-	return p.Provider == want.provider && (len(want.allowAccounts) == 0 || len(p.AllowAccounts) > 0) &&
+	return p.Provider == want.provider() && (len(want.allowAccounts()) == 0 || len(p.AllowAccounts) > 0) &&
 		g.Name == want.partition.Name && reflect.DeepEqual(g, merged)
 }
 

@@ -82,12 +82,6 @@ func queuesOf(inv pcs.Inventory, groupID string) []string {
 	return names
 }
 
-// denied reports whether AWS refused a call for lack of permission.
-func denied(err error) bool {
-	code := pcs.Code(err)
-	return strings.HasPrefix(code, "AccessDenied") || strings.HasPrefix(code, "Unauthorized")
-}
-
 // addSettings notes other entries of the settings with the reservation, unless their PCS node group
 // has been found already.
 func (in *inspection) addSettings() {
