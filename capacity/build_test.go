@@ -78,83 +78,6 @@ func TestBuildTakesTheSubnetsInTheOrderOfTheSettings(t *testing.T) {
 
 // What no other test decides.
 
-func TestFitAtTheEdges(t *testing.T) {
-	timing := twoBlocks().Timing
-	need := Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}
-	changed := func(change func(*Reservation)) []Reservation {
-		r := blockA
-		change(&r)
-		return []Reservation{r}
-	}
-	for name, c := range map[string]struct {
-		need         Need
-		reservations []Reservation
-		message      string
-	}{
-		"without subnets the zone is all one":    {need, changed(func(r *Reservation) { r.AZID = "" }), ""},
-		"done just in time, boot counted":        {Need{need.InstanceType, 2, time.Hour, noon.Add(70 * time.Minute)}, changed(func(*Reservation) {}), ""},
-		"done a minute late":                     {Need{need.InstanceType, 2, time.Hour, noon.Add(69 * time.Minute)}, changed(func(*Reservation) {}), "it could be done by 2026-03-01 13:10 UTC at the earliest"},
-		"too long, boot counted":                 {Need{need.InstanceType, 2, 48 * time.Hour, time.Time{}}, changed(func(*Reservation) {}), "its jobs must end by 2026-03-03 11:20 UTC, which leaves 1d23h10m"},
-		"too long, and not even boot would fit":  {need, changed(func(r *Reservation) { r.End = noon.Add(45 * time.Minute) }), "its jobs must end by 2026-03-01 12:05 UTC, which leaves 0s"},
-		"one less is free":                       {need, changed(func(r *Reservation) { r.Available = 1 }), "1 of its 4 instances are free, 1 fewer than asked"},
-		"none is healthy":                        {need, changed(func(r *Reservation) { r.Unhealthy = 5 }), "0 of its 4 instances are healthy, 2 fewer than asked"},
-		"a block that is not open yet is free":   {need, changed(func(r *Reservation) { r.State, r.Start, r.Available = StateScheduled, noon.Add(time.Hour), 0 }), ""},
-		"a reservation in a state of no use":     {need, changed(func(r *Reservation) { r.State = StatePaymentFailed }), "it is payment-failed"},
-		"free places that are not healthy count": {need, changed(func(r *Reservation) { r.Available, r.Unhealthy = 4, 2 }), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := Fit(c.need, c.reservations, nil, nil, timing, noon)
-			if len(got) != 1 || got[0].Message != c.message || (got[0].Code == OK) != (c.message == "") {
-				t.Errorf("got %+v, want %q", got, c.message)
-			}
-		})
-	}
-	// Of two that start together the smaller comes first, and leaves the larger for others.
-	large, small := blockA, blockA
-	large.ID, large.Total, large.Available = "cr-large", 8, 8
-	if got := Fit(need, []Reservation{large, small}, nil, nil, timing, noon); got[0].Reservation.ID != small.ID {
-		t.Errorf("%s comes first", got[0].Reservation.ID)
-	}
-}
-
-func TestMatchAtTheEdges(t *testing.T) {
-	g := NodeGroup{Name: "gpu-a", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 4, Subnets: []Subnet{{"subnet-aaaaaaaa", "use2-az1", "us-east-2a"}}}
-	for _, platforms := range [][2]string{{"", ""}, {"Linux/UNIX", ""}, {"", "Windows"}, {"Windows", "Windows"}} {
-		g, r := g, blockA
-		g.Platform, r.Platform = platforms[0], platforms[1]
-		if got := Match(r, g, noon); len(got) > 0 {
-			t.Errorf("image %q, reservation %q: %v", platforms[0], platforms[1], got)
-		}
-	}
-	for state, want := range map[State]string{
-		StateScheduled: "", StateActive: "",
-		StatePaymentPending: "the payment of reservation cr-aaaaaaaaaaaaaaaaa is still pending; run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours",
-		StatePending:        "reservation cr-aaaaaaaaaaaaaaaaa is in state pending; run this again once its state is scheduled or active",
-		StateDelayed:        "reservation cr-aaaaaaaaaaaaaaaaa is in state delayed; run this again once its state is scheduled or active",
-		StateCancelled:      "reservation cr-aaaaaaaaaaaaaaaaa is cancelled; choose a reservation that is scheduled or active",
-		StateExpired:        "reservation cr-aaaaaaaaaaaaaaaaa is expired; choose a reservation that is scheduled or active",
-		StatePaymentFailed:  "reservation cr-aaaaaaaaaaaaaaaaa is in state payment-failed, which cannot be used; choose a reservation that is scheduled or active",
-	} {
-		r, got := blockA, ""
-		r.State = state
-		if m := StateMismatch(r, noon); m != nil {
-			got = m.Text()
-		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", state, got, want)
-		}
-	}
-	r := blockA
-	r.AZID, r.AZ = "use2-az3", "us-east-2c"
-	if got := Match(r, g, noon); len(got) != 1 || !strings.Contains(got[0].Sentence, "has only subnet-aaaaaaaa in us-east-2a (use2-az1)") {
-		t.Errorf("another zone: %v", got)
-	}
-	g.Subnets = nil
-	if got := Match(r, g, noon); len(got) != 1 || !strings.HasSuffix(got[0].Sentence, "has no subnet") {
-		t.Errorf("no subnet: %v", got)
-	}
-}
-
 func TestParseTime(t *testing.T) {
 	zone := time.FixedZone("here", -5*60*60)
 	now := time.Date(2026, 12, 31, 22, 30, 15, 0, zone)
@@ -192,49 +115,6 @@ func TestNodeOfAnInstance(t *testing.T) {
 	broken := func(string) ([]string, error) { return []string{"gpu-1"}, errors.New("broken") }
 	if got := (Instance{Tags: launched}).Node(broken); got != "" {
 		t.Errorf("a hostlist that cannot be read: %q", got)
-	}
-}
-
-// What squeue shows of a job, and what it means.
-func TestJobStates(t *testing.T) {
-	batch := Job{State: "RUNNING", Batch: true, Requeue: true}
-	for name, c := range map[string]struct {
-		job  Job
-		want string // what is true of it
-	}{
-		"pending":                {Job{State: "PENDING"}, "pending settled active"},
-		"requeued, in cleanup":   {Job{State: "PENDING", StateFlag: "COMPLETING", Reason: "Cleaning"}, "pending completing active"},
-		"in cleanup since 22.05": {Job{State: "PENDING", Held: true, Start: noon}, "pending admin-held active"},
-		"held by its user":       {Job{State: "PENDING", Held: true, Reason: "JobHeldUser"}, "pending settled active"},
-		"held by us":             {Job{State: "PENDING", Held: true, Reason: "JobHeldAdmin"}, "pending settled admin-held active"},
-		"requeued held":          {Job{State: "PENDING", Held: true, Reason: "job_requeued_in_held_state"}, "pending settled admin-held untold active"},
-		"told, not held":         {Job{State: "PENDING", Reason: "job requeued in held state"}, "pending settled active"},
-		"estimated":              {Job{State: "PENDING", Start: noon}, "pending settled active"},
-		"booting":                {Job{State: "RUNNING", StateFlag: "CONFIGURING"}, "configuring allocated active"},
-		"running":                {Job{State: "RUNNING"}, "running allocated active"},
-		"suspended":              {Job{State: "SUSPENDED"}, "allocated active"},
-		"batch":                  {batch, "running allocated active requeues"},
-		"batch, --no-requeue":    {Job{State: "RUNNING", Batch: true}, "running allocated active"},
-		"srun":                   {Job{State: "RUNNING", Requeue: true}, "running allocated active"},
-		"completing":             {Job{State: "COMPLETED", StateFlag: "COMPLETING"}, "completing active"},
-		"completed":              {Job{State: "COMPLETED"}, "ended"},
-		"timed out":              {Job{State: "TIMEOUT"}, "ended"},
-		"unknown":                {Job{State: "PONDERING"}, ""},
-	} {
-		j := c.job
-		got := ""
-		for _, is := range []struct {
-			what string
-			true bool
-		}{{"pending", j.Pending()}, {"completing", j.Completing()}, {"settled", j.Settled()}, {"admin-held", j.AdminHeld()}, {"untold", j.HoldUntold()},
-			{"configuring", j.Configuring()}, {"running", j.Running()}, {"allocated", j.Allocated()}, {"active", j.Active()}, {"ended", j.Ended()}, {"requeues", j.Requeues()}} {
-			if is.true {
-				got += " " + is.what
-			}
-		}
-		if want := c.want; got != want && got != " "+want {
-			t.Errorf("%s:%s, want %s", name, got, want)
-		}
 	}
 }
 

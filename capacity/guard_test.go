@@ -68,19 +68,6 @@ func TestReservationsOfSlurmThatAreOurs(t *testing.T) {
 	}
 }
 
-// Slurm stores a year for a reservation without an end, and may move the start.
-func TestReservationOfSlurmWithoutAnEnd(t *testing.T) {
-	const day = 24 * time.Hour
-	for length, want := range map[time.Duration]bool{SlurmInfinite: true, 300 * day: true, 300*day - 1: false, day: false} {
-		if got := (SlurmReservation{Start: noon, End: noon.Add(length)}).Infinite(); got != want {
-			t.Errorf("%s: %t", length, got)
-		}
-	}
-	if !(SlurmReservation{Start: noon}).Infinite() {
-		t.Error("no end is one")
-	}
-}
-
 // The fence of a job is the earliest one of the slots that have a node of it.
 func TestFenceOf(t *testing.T) {
 	fenceA := noon.Add(48*time.Hour - 40*time.Minute)

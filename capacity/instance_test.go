@@ -1,32 +1,12 @@
 package capacity
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
-
-// What a call that creates has come to is in its error.
-func TestOutcomeOf(t *testing.T) {
-	for err, want := range map[error]Outcome{nil: Done, fmt.Errorf("x: %w", ErrNoRoom): NoRoom, fmt.Errorf("x: %w", ErrTokenUsed): TokenUsed,
-		fmt.Errorf("x: %w", ErrRefused): Refused, errors.New("x"): Unknown} {
-		if got := OutcomeOf(err); got != want {
-			t.Errorf("%v: %d, want %d", err, got, want)
-		}
-	}
-	for o, want := range map[Outcome]bool{Done: false, NoRoom: true, TokenUsed: true, Refused: true, Unknown: false, NotTried: true} {
-		if o.Nothing() != want {
-			t.Errorf("%d created nothing: %t", o, !want)
-		}
-	}
-}
 
 // The hostlist of a launch is expanded once, and the tags of the instances that were given stay as they are.
 func TestWithNodes(t *testing.T) {
@@ -144,35 +124,6 @@ func TestAWSPartitionOf(t *testing.T) {
 		if got := AWSPartitionOf(region); got.Name != want {
 			t.Errorf("%s is in %s, want %s", region, got.Name, want)
 		}
-	}
-}
-
-// The table is that of the SDK which go.mod has, which exports none.
-func TestAWSPartitionsOfTheSDK(t *testing.T) {
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/aws/aws-sdk-go-v2").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(strings.TrimSpace(string(dir)) + "/internal/endpoints/awsrulesfn/partitions.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sdk struct {
-		Partitions []struct {
-			ID, RegionRegex string
-			Outputs         struct{ ImplicitGlobalRegion, DNSSuffix string }
-		}
-	}
-	if err := json.Unmarshal(text, &sdk); err != nil {
-		t.Fatal(err)
-	}
-	var want []AWSPartition
-	for _, p := range sdk.Partitions {
-		want = append(want, AWSPartition{p.ID, p.Outputs.ImplicitGlobalRegion, p.Outputs.DNSSuffix, p.RegionRegex})
-	}
-	byName := cmpopts.SortSlices(func(a, b AWSPartition) bool { return a.Name < b.Name })
-	if diff := cmp.Diff(want, awsPartitions, byName, cmp.AllowUnexported(AWSPartition{})); diff != "" {
-		t.Errorf("(-SDK +ours):\n%s", diff)
 	}
 }
 

@@ -64,34 +64,6 @@ func TestUnnamedReservationsOfSlots(t *testing.T) {
 	}
 }
 
-// What Build takes from the settings as it stands there.
-func TestBuildTakesTheSettings(t *testing.T) {
-	for _, most := range []int{0, 4} {
-		s := Settings{Reserve: Reserve{MaxInstances: most}, Partitions: []PartitionSettings{{Provider: ProviderEC2, Groups: []GroupSettings{
-			{Name: "a", PurchaseOption: OnDemand, Reserve: ReservePerJob}, {Name: "b", PurchaseOption: OnDemand, Reserve: "never"}}}}}
-		snap := Build(s, Seen{})
-		if snap.ReserveOff != (most == 0) || snap.Partitions[0].Groups[0].Reserve != ReservePerJob || snap.Partitions[0].Groups[1].Reserve != "" {
-			t.Errorf("%d: %+v", most, snap)
-		}
-	}
-	// An instance without our tag, or that ends, holds no slot.
-	settings := Settings{Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 2, ReservationIDs: []string{blockA.ID, blockB.ID}}}}}}
-	on := func(node, reservation, state string) Instance {
-		return Instance{State: state, Tags: map[string]string{TagNode: node, TagReservation: reservation}}
-	}
-	for name, c := range map[string]struct {
-		instance Instance
-		want     int
-	}{
-		"runs": {on("gpu-b-1", blockA.ID, "running"), 1}, "ends": {on("gpu-b-1", blockA.ID, "terminated"), 0},
-		"of none": {on("gpu-b-1", "", "running"), 0}, "of another cluster": {on("cpu-1", blockA.ID, "running"), 0},
-	} {
-		if at := placementOf(settings, Seen{Instances: []Instance{c.instance}}, &Snapshot{}); len(at.holds) != c.want || len(at.slots) != c.want {
-			t.Errorf("%s: %+v", name, at)
-		}
-	}
-}
-
 func TestMoneyIsExact(t *testing.T) {
 	for in, want := range map[string]string{
 		"12345.67": "12345.67", "12345.670000000": "12345.67", "0.1": "0.10", "1000000": "1000000.00", "3.1415": "3.1415", "0.000001": "0.000001",

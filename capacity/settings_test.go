@@ -1,30 +1,9 @@
 package capacity
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
-
-// What the settings say of all their partitions.
-func TestSettingsOfAllPartitions(t *testing.T) {
-	s := Settings{Partitions: []PartitionSettings{
-		{Name: "pcs", Provider: ProviderPCS, Groups: []GroupSettings{{Name: "p", LaunchTemplate: "lt-pcs"}}},
-		{Name: "gpu", Provider: ProviderEC2, RollOver: true, Groups: []GroupSettings{{Name: "a", LaunchTemplate: "lt-1"}, {Name: "b"},
-			{Name: "c", LaunchTemplate: "lt-1", Select: &Select{Tags: map[string]string{"team": "x"}}}, {Name: "d", LaunchTemplate: "lt-2"}}},
-	}}
-	for partition, want := range map[string]bool{"": true, "gpu": true, "pcs": false, "none": false} {
-		if got := s.RollsOver(partition); got != want {
-			t.Errorf("%q rolls over: %t", partition, got)
-		}
-	}
-	if (Settings{Partitions: s.Partitions[:1]}).RollsOver("") {
-		t.Error("rolls over without the setting")
-	}
-	if got := strings.Join(s.LaunchTemplates(), " "); got != "lt-1 lt-2" {
-		t.Errorf("launch templates %s", got)
-	}
-}
 
 func TestNodeNames(t *testing.T) {
 	var n NodeNames
@@ -73,31 +52,6 @@ func TestPlaceOf(t *testing.T) {
 	}
 }
 
-func TestProviders(t *testing.T) {
-	for _, c := range []struct {
-		of                                  Provider
-		known, launches, configures, guests bool
-	}{
-		{ProviderEC2, true, true, false, false},
-		{ProviderPCS, true, false, true, false},
-		{ProviderNone, true, false, false, true},
-		{"", false, false, false, false},
-		{"gcp", false, false, false, false},
-	} {
-		if c.of.Known() != c.known || c.of.Launches() != c.launches || c.of.Configures() != c.configures || c.of.Guest() != c.guests {
-			t.Errorf("%q: known %t, launches %t, configures %t, guest %t", c.of, c.of.Known(), c.of.Launches(), c.of.Configures(), c.of.Guest())
-		}
-		r := SlurmReservation{Name: "pcs-capacity-fence-gpu", Users: []string{"root"}, Flags: append(c.of.GuardFlags(), "SPEC_NODES")}
-		if !r.Ours() || r.Maintenance() == c.guests {
-			t.Errorf("%q: %+v", c.of, r)
-		}
-	}
-	plain := SlurmReservation{Name: "pcs-capacity-fence-gpu", Users: []string{"root"}, Flags: []string{"IGNORE_JOBS", "SPEC_NODES"}}
-	if plain.Ours() {
-		t.Errorf("%+v", plain)
-	}
-}
-
 // What Slurm lacks to enforce the accounts and groups of a partition.
 func TestUnlocked(t *testing.T) {
 	const mismatch, unchecked = AllowAccounts, AccountsUnchecked
@@ -134,48 +88,6 @@ func compareProblems(t *testing.T, name string, found []Problem, codes []Code, s
 	}
 	if !same || len(found) > 0 && (!strings.Contains(found[0].Sentence+found[0].Fix, sentence) || !strings.Contains(found[0].Fix, fix)) {
 		t.Errorf("%s: %v, want %v: %s", name, found, codes, says)
-	}
-}
-
-// What AWS documents of a family is in one table, and of a new one it says that it is new.
-func TestFamilies(t *testing.T) {
-	for instanceType, want := range map[string][2]bool{"p5.48xlarge": {false, true}, "p6-b300.48xlarge": {false, true}, "trn2.48xlarge": {false, true}, "trn2u.48xlarge": {true, true},
-		"p6e-gb200.36xlarge": {true, true}, "p7.48xlarge": {false, false}, "": {false, false}} {
-		if only, known := OnlyInUltraServers(instanceType); only != want[0] || known != want[1] {
-			t.Errorf("%s: only in UltraServers %t, known %t", instanceType, only, known)
-		}
-	}
-	if got := FamiliesOfPCS(); !slices.Equal(got, []string{"p6-b300", "p6-b200", "p5en", "p5e", "p5", "p4d"}) {
-		t.Errorf("of PCS: %s", got)
-	}
-}
-
-// What each kind is to EC2 and PCS; a kind that is new to this table is noticed.
-func TestKinds(t *testing.T) {
-	for _, k := range PurchaseOptions {
-		got := []any{k.Bought(), k.Reserved(), k.Market(), k.PCSPurchaseOption()}
-		want, known := map[Kind][]any{
-			CapacityBlock: {true, true, "capacity-block", "CAPACITY_BLOCK"},
-			ODCR:          {false, true, "", "ONDEMAND"},
-			OnDemand:      {false, false, "", "ONDEMAND"},
-		}[k]
-		for i := range want {
-			known = known && got[i] == want[i]
-		}
-		if !known {
-			t.Errorf("%s: %v, want %v", k, got, want)
-		}
-	}
-	for _, k := range PurchaseOptions {
-		if option := k.PCSPurchaseOption(); option != "" && KindOfPCS(option).PCSPurchaseOption() != option {
-			t.Errorf("%s of PCS, the option of %s, is read as %s", option, k, KindOfPCS(option))
-		}
-	}
-	for option, want := range map[string]Kind{"CAPACITY_BLOCK": CapacityBlock, "INTERRUPTIBLE_CAPACITY_RESERVATION": "INTERRUPTIBLE_CAPACITY_RESERVATION",
-		"ONDEMAND": OnDemand, "": OnDemand, "SPOT": "SPOT"} {
-		if got := KindOfPCS(option); got != want {
-			t.Errorf("%s of PCS: %s, want %s", option, got, want)
-		}
 	}
 }
 

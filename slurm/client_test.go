@@ -88,21 +88,6 @@ func TestCommandNotFound(t *testing.T) {
 	}
 }
 
-func TestCallErrorSaysEverything(t *testing.T) {
-	dir := t.TempDir()
-	check(t, os.WriteFile(filepath.Join(dir, "squeue"), []byte("#!/bin/sh\necho 'squeue: error: it\n is broken' >&2\nexit 3\n"), 0o700))
-	_, err := (&slurm.Client{Dir: dir}).Jobs(context.Background())
-	var call *slurm.CallError
-	if !errors.As(err, &call) || call.Exit != 3 || call.Stderr != "squeue: error: it is broken" || call.Command[0] != filepath.Join(dir, "squeue") {
-		t.Fatalf("%#v", err)
-	}
-	for _, part := range []string{"listing jobs", "squeue --all --noheader", "exit status 3", "it is broken"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("no %q in %v", part, err)
-		}
-	}
-}
-
 // R7: other users of the machine can read the arguments of squeue, and change a comment of
 // theirs before slurmctld answers. What their comment may not hold is in the environment.
 func TestR7_MarkIsNotAnArgument(t *testing.T) {

@@ -115,27 +115,3 @@ func TestHookFolder(t *testing.T) {
 		t.Errorf("a hook's client: %q, %v", got, err)
 	}
 }
-
-// The settings that name a script of the site's, and that let jobs start through fences.
-func TestConfigParameters(t *testing.T) {
-	c, err := parseConfig([]byte("CliFilterParameters = cli_filter_lua_path=/site/filter.lua\nSchedulerParameters = bf_continue,time_min_as_soft_limit\nSLURM_VERSION = 25.11.7\n"))
-	if err != nil || c.CliFilterScript != "/site/filter.lua" || !c.CrossesFences() || !c.ShowsPoweredDown() {
-		t.Errorf("%+v, %v", c, err)
-	}
-	if c, err = parseConfig([]byte("SLURM_VERSION = 22.05.8\nPrivateData = none\n")); err != nil || c.CliFilterScript != "" || c.CrossesFences() || c.ShowsPoweredDown() {
-		t.Errorf("%+v, %v", c, err)
-	}
-}
-
-// slurmd gets slurm.conf from where slurmctld listens.
-func TestConfServer(t *testing.T) {
-	for text, want := range map[string]string{
-		"SlurmctldHost[0] = head\nSlurmctldPort = 6817":           "head",
-		"SlurmctldHost[0] = head(10.0.0.5)\nSlurmctldPort = 7000": "10.0.0.5:7000",
-		"SlurmctldHost[0] = head\nSlurmctldPort = 6820-6823":      "head",
-	} {
-		if c, err := parseConfig([]byte("SLURM_VERSION = 25.11.7\n" + text + "\n")); err != nil || c.ConfServer != want {
-			t.Errorf("%q: %q, %v, want %q", text, c.ConfServer, err, want)
-		}
-	}
-}

@@ -1,11 +1,12 @@
 package slurm
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // The files are what slurmctld of each version wrote.
@@ -42,15 +43,62 @@ func TestParseResumeFile(t *testing.T) {
 	}
 }
 
-func TestReadResumeFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "resume")
-	if _, err := ReadResumeFile(path); err == nil {
-		t.Error("a missing file is not an error")
+// The longest SuspendTime of a node's partitions counts, else that of slurm.conf.
+func TestPowersDown(t *testing.T) {
+	partitions := []capacity.SlurmPartition{{Name: "cpu"}, {Name: "gpu", SuspendTime: time.Minute}, {Name: "up", SuspendTime: Never}}
+	for _, c := range []struct {
+		node   capacity.Node
+		config Config
+		want   bool
+	}{
+		{capacity.Node{Name: "cpu-1", Partitions: []string{"cpu"}}, Config{}, false},
+		{capacity.Node{Name: "cpu-1", Partitions: []string{"cpu"}}, Config{SuspendTime: time.Hour}, true},
+		{capacity.Node{Name: "cpu-1", Partitions: []string{"cpu"}}, Config{SuspendTime: time.Hour, SuspendExcNodes: "gpu-1,cpu-[1-4]:2"}, false},
+		{capacity.Node{Name: "cpu-1", Partitions: []string{"cpu"}}, Config{SuspendTime: time.Hour, SuspendExcParts: []string{"cpu"}}, false},
+		{capacity.Node{Name: "gpu-1", Partitions: []string{"cpu", "gpu"}}, Config{}, true},
+		{capacity.Node{Name: "gpu-1", Partitions: []string{"up", "gpu"}}, Config{SuspendTime: time.Hour}, false},
+		{capacity.Node{Name: "cpu-1"}, Config{SuspendTime: time.Hour}, true},
+	} {
+		if got := c.config.PowersDown(c.node, partitions); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
 	}
-	if err := os.WriteFile(path, []byte(`{"all_nodes":"cloud1"}`), 0o600); err != nil {
-		t.Fatal(err)
+}
+
+// A node boots within the ResumeTimeout of its partition, where that has one.
+func TestShortestResumeTimeout(t *testing.T) {
+	config := Config{ResumeTimeout: time.Minute}
+	partitions := []capacity.SlurmPartition{{Name: "cpu"}, {Name: "gpu", ResumeTimeout: 15 * time.Minute}, {Name: "big", ResumeTimeout: time.Hour}}
+	for _, c := range []struct {
+		names []string
+		want  time.Duration
+	}{
+		{[]string{"gpu"}, 15 * time.Minute}, {[]string{"big", "gpu"}, 15 * time.Minute}, {[]string{"gpu", "cpu"}, time.Minute}, {nil, time.Minute}, {[]string{"gone"}, time.Minute},
+	} {
+		if got := config.ShortestResumeTimeout(partitions, c.names); got != c.want {
+			t.Errorf("%v: %s", c.names, got)
+		}
 	}
-	if got, err := ReadResumeFile(path); err != nil || got.Nodes != "cloud1" {
-		t.Errorf("got %+v, %v", got, err)
+}
+
+// A job is where its state says, or the flag that squeue shows instead.
+func TestSplitState(t *testing.T) {
+	for word, want := range map[string]string{
+		"PENDING": "PENDING", "RUNNING": "RUNNING", "SUSPENDED": "SUSPENDED", "COMPLETED": "COMPLETED", "CANCELLED": "CANCELLED", "FAILED": "FAILED",
+		"TIMEOUT": "TIMEOUT", "NODE_FAIL": "NODE_FAIL", "PREEMPTED": "PREEMPTED", "BOOT_FAIL": "BOOT_FAIL", "DEADLINE": "DEADLINE", "OUT_OF_MEMORY": "OUT_OF_MEMORY",
+	} {
+		if base, flag := splitState(word); base != want || flag != "" {
+			t.Errorf("%s: %s %v", word, base, flag)
+		}
+	}
+	for flag, want := range map[string]string{
+		"CONFIGURING": "RUNNING", "RESIZING": "RUNNING", "SIGNALING": "RUNNING", "STAGE_OUT": "RUNNING", "STOPPED": "RUNNING",
+		"REQUEUED": "PENDING", "REQUEUE_FED": "PENDING", "REQUEUE_HOLD": "PENDING", "RESV_DEL_HOLD": "PENDING", "SPECIAL_EXIT": "PENDING",
+		"EXPEDITING": "PENDING",                            // from 25.11, after a requeue with --requeue=expedite
+		"COMPLETING": "COMPLETING", "LAUNCHED": "LAUNCHED", // which of the states it is nobody knows
+	} {
+		if base, got := splitState(flag); base != want || got != flag {
+			t.Errorf("%s: %s %v", flag, base, got)
+		}
 	}
 }

@@ -3,10 +3,14 @@ package lifecycle
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -94,6 +98,158 @@ func TestR2AfterOnePass(t *testing.T) {
 		}
 		if again := limitChanges([]capacity.Job{j}, byNode, marks, noon); len(again) > 0 {
 			t.Fatalf("%s: a second pass changes the limit again, to %d", before, again[0].minutes)
+		}
+	}
+}
+
+// What the owners of waiting jobs are told, and when it is taken back.
+func TestWaitingNote(t *testing.T) {
+	block := block("cr-0aaaaaaaaaaaaaaa1", "-1h", "24h", capacity.StateActive)
+	block.Total, block.Unhealthy = 4, 1
+	snap := oneSlot("ec2", []string{block.ID}, block)
+	snap.Partitions[0].Groups[0].PurchaseOption = capacity.CapacityBlock
+	snap.Submit.Strict, snap.TakenAt = true, noon
+	snap.Submit.StaleAfter.Duration = 600e9
+	job := func(nodes int, change func(*capacity.Job)) capacity.Job {
+		j := capacity.Job{Shown: "7", Partition: "gpu", State: "PENDING", NumNodes: nodes, TimeLimit: capacity.Minutes(60)}
+		if change != nil {
+			change(&j)
+		}
+		return j
+	}
+	says := func(text string) func(*capacity.Job) { return func(j *capacity.Job) { j.AdminComment = text } }
+	short := fewHosts + "the job needs 4 nodes, and 3 of the 4 hosts of " + block.ID + " are usable; to start now ask for fewer: scontrol update numnodes=3 jobid=7"
+	for name, c := range map[string]struct {
+		job  capacity.Job
+		want string // "": nothing; else how it begins
+	}{
+		"as many nodes as are usable":     {job(3, nil), ""},
+		"one more":                        {job(4, nil), short},
+		"told already":                    {job(4, says(short)), ""},
+		"other numbers now":               {job(4, says(strings.Replace(short, "3 of", "2 of", 1))), short},
+		"the hosts are back":              {job(3, says(short)), again},
+		"that is told already":            {job(3, says(again)), ""},
+		"never":                           {job(5, nil), neverStarts + "the job needs 5 nodes"},
+		"never, told in other words":      {job(5, says(neverStarts+"something else")), ""},
+		"never any more":                  {job(5, says(short)), neverStarts},
+		"never, but elsewhere":            {job(5, func(j *capacity.Job) { j.Partition = "gpu,cpu" }), ""},
+		"a launch failed before":          {job(4, says("pcs-capacity: nodes gpu-1 were not launched: X: y")), short},
+		"somebody else's words":           {job(4, says("ask bob")), ""},
+		"another reason of ours":          {job(4, says("pcs-capacity: requeued at noon")), ""},
+		"held":                            {job(4, func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldAdmin" }), ""},
+		"it runs":                         {job(4, func(j *capacity.Job) { j.State = "RUNNING" }), ""},
+		"too long for what is left":       {job(4, func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(9999) }), neverStarts + "the job needs"},
+		"of a partition that is not ours": {job(4, func(j *capacity.Job) { j.Partition = "cpu" }), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := (&waiter{snap, noon, map[asks]string{}}).note(c.job)
+			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Nodes of failed hosts are those that take no jobs; the same ones, as long as they do not.
+func TestLostNodes(t *testing.T) {
+	block := block("cr-0", "-1h", "24h", capacity.StateActive)
+	block.Total, block.Unhealthy = 4, 1
+	v := oneSlot("ec2", []string{"cr-0"}, block).Standings(noon)[0]
+	nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}
+	up, off, broken := capacity.Node{State: "IDLE"}, capacity.Node{State: "IDLE+CLOUD+POWERED_DOWN"}, capacity.Node{State: "IDLE+CLOUD+NOT_RESPONDING"}
+	boots := capacity.Node{State: model.Boots}
+	for name, c := range map[string]struct {
+		nodes  []capacity.Node
+		before string
+		want   string
+	}{
+		"all are up":                      {[]capacity.Node{up, up, up, up}, "", ""},
+		"one does not answer":             {[]capacity.Node{up, broken, up, up}, "", "gpu-2"},
+		"all are off":                     {[]capacity.Node{off, off, off, off}, "", "gpu-4"},
+		"one is off, one is broken":       {[]capacity.Node{up, broken, up, off}, "", "gpu-2"},
+		"one boots":                       {[]capacity.Node{up, up, off, boots}, "", "gpu-3"},
+		"it was another one":              {[]capacity.Node{off, off, off, off}, "gpu-2", "gpu-2"},
+		"that one is up":                  {[]capacity.Node{off, up, off, off}, "gpu-2", "gpu-4"},
+		"the broken one is off meanwhile": {[]capacity.Node{off, off, up, broken}, "gpu-2", "gpu-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &Cluster{}
+			for i, n := range c.nodes {
+				n.Name = nodes[i]
+				cluster.Nodes = append(cluster.Nodes, n)
+			}
+			if c.before != "" {
+				cluster.Reservations = []capacity.SlurmReservation{reservation("pcs-capacity-surplus-gpu", []string{c.before}, noon, noon)}
+			}
+			if got := strings.Join(cluster.lost(v, nodes), ","); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// What no other test decides; most of it is that the first of several does not hide the others.
+
+// R7: what a job may have counts as it was before its start, as far as a pass has seen that.
+func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
+	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", MinTime: capacity.Duration{Duration: 30 * time.Minute}}}}
+	job := func(shown, jobState string, timeMin, limit, restarts int) capacity.Job {
+		return capacity.Job{Shown: shown, State: jobState, Partition: "gpu,cpu", Comment: "on_end=hold", Restarts: restarts,
+			TimeMin: capacity.Minutes(timeMin), TimeLimit: capacity.Minutes(limit)}
+	}
+	hold := state.Mark{OnEnd: capacity.HoldAtEnd}
+	fitted, upTo := state.Mark{Fit: true, OnEnd: capacity.HoldAtEnd}, state.Mark{Fit: true, UpTo: 90, OnEnd: capacity.HoldAtEnd}
+	again := func(m state.Mark) state.Mark { m.Restarts = 1; return m }
+	before := map[string]state.Mark{"3": {}, "4": upTo, "5": upTo, "12_": {}, "13_2": again(upTo), "13_": fitted,
+		"15": {Told: 15, Ends: 2, EndedAt: 9}, "16": {Told: 15, Ends: 2, EndedAt: 9}}
+	jobs := []capacity.Job{
+		job("1", "PENDING", 30, 90, 0), job("2", "PENDING", 31, 90, 0), job("8", "PENDING", 90, 90, 0),
+		job("3", "RUNNING", 31, 90, 0), job("4", "SUSPENDED", 10, 30, 0),
+		job("5", "RUNNING", 31, 90, 1),    // requeued since: another start
+		job("6", "RUNNING", 31, 90, 0),    // first seen running
+		job("9", "RUNNING", 30, 90, 0),    // so, and nobody knows what it stated
+		job("12_3", "RUNNING", 31, 90, 0), // waited with the others of its array
+		job("13_2", "RUNNING", 31, 90, 0), // what is known of it is of another start
+		job("14_[1-4]", "PENDING", 31, 90, 0), job("7", "COMPLETED", 31, 90, 0),
+		job("15", "RUNNING", 30, 90, 0), job("16", "PENDING", 30, 90, 1)} // what a pass remembers itself, warnings of a run with it
+	want := map[string]state.Mark{"1": upTo, "2": fitted, "8": hold, "3": {}, "4": upTo, "5": again(fitted), "6": fitted, "9": hold, "12_3": {},
+		"13_2": fitted, "14_": fitted, "15": before["15"], "16": {Restarts: 1, Fit: true, UpTo: 90, OnEnd: capacity.HoldAtEnd, Ends: 2, EndedAt: 9}}
+	if diff := cmp.Diff(want, trustedMarks(snap, jobs, before)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Slurm cannot move a reservation that has begun: the new one is made under the other of its two names, and under a name
+// that is taken by one of ours in its place.
+func TestChangesUnderTheSecondName(t *testing.T) {
+	const first, second = "pcs-capacity-fence-gpu.cr-0." + me, "pcs-capacity-fence-gpu.cr-0." + me + ".2"
+	fence := func(name, start string) capacity.SlurmReservation {
+		return reservation(name, []string{"gpu-1"}, at(start), at(start).AddDate(1, 0, 0))
+	}
+	for name, c := range map[string]struct {
+		have []capacity.SlurmReservation
+		want []string
+	}{
+		"the second is not active":     {[]capacity.SlurmReservation{fence(second, "2h")}, []string{"update " + second + " for "}},
+		"the first is active":          {[]capacity.SlurmReservation{fence(first, "-1m")}, []string{"replace " + second + " for " + first}},
+		"the second is active":         {[]capacity.SlurmReservation{fence(second, "-1m")}, []string{"replace " + first + " for " + second}},
+		"both are active":              {[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "-1m")}, []string{"replace " + second + " for " + first + ", in its place"}},
+		"both are, the other first":    {[]capacity.SlurmReservation{fence(second, "-1m"), fence(first, "-1m")}, []string{"replace " + first + " for " + second + ", in its place"}},
+		"one is active, one can move":  {[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "2h")}, []string{"update " + second + " for ", "delete " + first + " for "}},
+		"one is active, one is right":  {[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "1h")}, []string{"delete " + first + " for "}},
+		"one can move, the other, too": {[]capacity.SlurmReservation{fence(first, "2h"), fence(second, "2h")}, []string{"update " + first + " for ", "delete " + second + " for "}},
+	} {
+		todo, _ := steps([]capacity.SlurmReservation{reservation(first, []string{"gpu-1"}, at("1h"), time.Time{})}, c.have, nil, noon)
+		var got []string
+		for _, s := range todo {
+			line := s.do + " " + s.r.Name + " for " + s.old
+			if s.occupied {
+				line += ", in its place"
+			}
+			got = append(got, line)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }

@@ -103,20 +103,6 @@ func TestSamplesAfterACrash(t *testing.T) {
 	}
 }
 
-// What LastSample cannot read begins a new file, which begins with all.
-func TestSamplesWithoutTheLast(t *testing.T) {
-	dir := Dir(t.TempDir())
-	appendTo(t, dir, sampleAt(0, 4, "7"))
-	if err := os.WriteFile(dir.PrivatePath(lastSampleFile), []byte("{"), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	appendTo(t, dir, sampleAt(1, 4, "7"))
-	all, err := dir.Samples(opens.Add(time.Minute))
-	if err != nil || len(samplePaths(dir)) != 2 || len(all) != 1 || !all[0].Full || all[0].Paid["cr-1"] == nil || len(all[0].Runs) != 1 {
-		t.Errorf("%v: %v, %+v", err, samplePaths(dir), all)
-	}
-}
-
 // A full file is followed by another one, which begins with all; the oldest go.
 func TestSamplesRotate(t *testing.T) {
 	dir := Dir(t.TempDir())

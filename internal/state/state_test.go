@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -55,31 +54,6 @@ func TestSnapshotOfAnotherVersionIsRefused(t *testing.T) {
 		if _, err := dir.ReadSnapshot(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
-	}
-}
-
-func TestRecordsOfManyWritersAreWhole(t *testing.T) {
-	dir := Dir(t.TempDir())
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			for range 50 {
-				if err := dir.AppendRecords(Record{Hook: "resume", Message: strings.Repeat("x", 500)}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	f, err := os.OpenFile(dir.PrivatePath(recordFile), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = f.WriteString(`{"hook":"cut o`)
-	_ = f.Close()
-	got, err := dir.Records()
-	if err != nil || len(got) != 1000 {
-		t.Errorf("%d records, %v; want 1000", len(got), err)
 	}
 }
 
