@@ -83,7 +83,6 @@ func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
 	})
 }
 
-// judge decides about a job in one managed partition.
 type judge func(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict
 
 func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
@@ -290,7 +289,6 @@ func refuseAccount(account string, p Partition) Verdict {
 	return refuse(AccountNotAllowed, "account %q may not use the reservations of partition %s; allowed: %s", clip(account), p.Name, allowed)
 }
 
-// admitPartition judges a job in one managed partition.
 func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict {
 	all := candidates(p, snap)
 	wanted, v := entitled(req, wish, p, snap)
@@ -374,7 +372,6 @@ func selectWanted(all []Turn, wish Wish, p Partition, snap *Snapshot) ([]Turn, V
 	return wanted, Verdict{Code: OK}
 }
 
-// suits reports whether the candidate matches the wish.
 func (c Turn) suits(w Wish) bool {
 	if w.ReservationID != "" && c.Reservation.ID != w.ReservationID {
 		return false

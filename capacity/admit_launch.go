@@ -81,7 +81,6 @@ func LaunchOrder(admitted []Reservation, n int, taken map[string]int) []Reservat
 	return ordered
 }
 
-// admitLaunch judges this candidate alone.
 func (c Turn) admitLaunch(req Request, p Partition, snap *Snapshot, now time.Time) Verdict {
 	r := c.Reservation
 	switch {
@@ -139,7 +138,6 @@ func opens(w Window, now time.Time) string {
 	return ""
 }
 
-// onDemand: the candidate has no reservation.
 func (c Turn) onDemand() bool { return c.Reservation.ID == "" }
 
 // types are the instance types that the candidate can give a job.

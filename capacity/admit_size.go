@@ -50,7 +50,6 @@ func (r Request) leastNodes(g *NodeGroup) (n int, fits bool) {
 
 func divideUp(a, b int) int { return (a + b - 1) / b }
 
-// holds reports whether the candidate is large enough for the job.
 func (c Turn) holds(r Request) bool {
 	n, fits := r.leastNodes(c.Group)
 	return fits && n <= c.size()

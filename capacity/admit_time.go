@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// admitTime judges the time limit against the windows of the usable candidates.
 func admitTime(req Request, usable []Turn, p Partition, snap *Snapshot, now time.Time) Verdict {
 	if slices.ContainsFunc(usable, func(c Turn) bool { return c.until(req).IsZero() }) {
 		return Verdict{Code: OK}

@@ -19,7 +19,6 @@ type Money struct {
 	currency string
 }
 
-// decimals is the number of decimals of a micro.
 const decimals = 6
 
 // ParseMoney reads a decimal number such as "12345.67", without sign or exponent, in a currency such as USD ("" if

@@ -109,7 +109,6 @@ func (w *Wish) set(key, value string) string {
 	return "not ours"
 }
 
-// clip shortens a user's text for a message.
 func clip(s string) string {
 	const most = 40
 	if len(s) > most {

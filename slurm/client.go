@@ -109,7 +109,6 @@ func (e *CallError) Error() string {
 
 func (e *CallError) Unwrap() error { return e.Err }
 
-// run executes one Slurm command and returns its standard output.
 func (c *Client) run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	var out bytes.Buffer
 	if err := c.runInto(ctx, &out, nil, program, args...); err != nil {

@@ -76,7 +76,6 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 	return failed
 }
 
-// has reports whether a job has what edits set.
 func has(j capacity.Job, e capacity.Edits) bool {
 	return (!e.TimeLimit.Bounded() || j.TimeLimit == e.TimeLimit) && (!e.TimeMin.Bounded() || j.TimeMin == e.TimeMin) &&
 		(e.Constraint == "" || j.Constraint == e.Constraint)
@@ -255,7 +254,6 @@ func (c *Client) Release(ctx context.Context, job string) error {
 	return c.change(ctx, job, "releasing", "%Q", func(p string) bool { return !isHeld(p) }, "release", "")
 }
 
-// change is changeAll for one job.
 func (c *Client) change(ctx context.Context, job, what, field string, took func(text string) bool, verb, key string,
 	args ...string) error {
 	return c.changeAll(ctx, []string{job}, what, field, took, verb, key, args...)
@@ -299,7 +297,6 @@ func (c *Client) changeAll(ctx context.Context, jobs []string, what, field strin
 	return nil
 }
 
-// onJob is onJobs for one job.
 func (c *Client) onJob(ctx context.Context, job, what, verb, key string, args ...string) (jobName, error) {
 	names, err := c.onJobs(ctx, []string{job}, what, verb, key, args...)
 	if len(names) == 0 {

@@ -329,7 +329,6 @@ func (r *jobReader) cut(text []byte) (rest []byte, whole bool) {
 	return text, len(text) > 0
 }
 
-// read reads the fields.
 func (r *jobReader) read() capacity.Job {
 	r.last, r.job = r.job, capacity.Job{}
 	plain := string(r.texts[0])

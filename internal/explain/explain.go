@@ -70,7 +70,6 @@ func (e *Explanation) say(code, format string, args ...any) {
 
 func (e *Explanation) advise(format string, args ...any) { e.Advice = fmt.Sprintf(format, args...) }
 
-// age says how old a stale snapshot is.
 func (e *Explanation) age(snap *capacity.Snapshot, now time.Time) {
 	if age := now.Sub(snap.TakenAt); snap.Stale(now) {
 		e.fact("as of", "%s, %s ago: is `pcs-capacity sync --watch` running?", capacity.FormatUTC(snap.TakenAt),
@@ -78,7 +77,6 @@ func (e *Explanation) age(snap *capacity.Snapshot, now time.Time) {
 	}
 }
 
-// at is a time, and how far away it is.
 func at(t, now time.Time) string {
 	if t.Before(now) {
 		return fmt.Sprintf("%s, %s ago", capacity.FormatUTC(t), capacity.FormatUntil(now.Sub(t)))
@@ -86,7 +84,6 @@ func at(t, now time.Time) string {
 	return fmt.Sprintf("%s, in %s", capacity.FormatUTC(t), capacity.FormatUntil(t.Sub(now)))
 }
 
-// window describes a reservation and its remaining time.
 func window(id string, w capacity.Window, now time.Time) string {
 	switch {
 	case w.Start.After(now) && w.Unbounded():

@@ -253,7 +253,6 @@ func toldThat(adminComment, verb string) (why string, ours bool) {
 	return why, ours && found
 }
 
-// again explains a job that sync has requeued and that may not start yet.
 func (e *Explanation) again(j capacity.Job, why string, prospects []capacity.Prospect, now time.Time) {
 	e.say(WaitsToBegin, "Job %s was requeued: %s. It may start again at %s.", j.Shown, why, at(j.Eligible, now))
 	e.Advice = "Nothing to do: Slurm starts it then."
@@ -269,7 +268,6 @@ func (e *Explanation) again(j capacity.Job, why string, prospects []capacity.Pro
 	}
 }
 
-// never explains a job that would be refused today.
 func (e *Explanation) never(j capacity.Job, req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot,
 	now time.Time) {
 	e.say(string(v.Code), "Job %s can never start as it is: %s.", j.Shown, sentence(v.Message))
@@ -396,5 +394,4 @@ func lastFailure(shown string, records []state.Record) (state.Record, bool) {
 	return state.Record{}, false
 }
 
-// sentence is a text without the full stop at its end.
 func sentence(s string) string { return strings.TrimSuffix(strings.TrimSpace(s), ".") }

@@ -118,7 +118,6 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 	return e
 }
 
-// allOut reports whether no node of a slot gets a job.
 func allOut(slot capacity.Slot) bool {
 	out := 0
 	for _, o := range slot.Out {
@@ -127,7 +126,6 @@ func allOut(slot capacity.Slot) bool {
 	return out > 0 && out >= slot.Count
 }
 
-// slotWords describes the state of a slot.
 func slotWords(at capacity.Standing, now time.Time) (code, words string) {
 	w := at.Window
 	words = window(at.Reservation.ID, w, now)
@@ -151,7 +149,6 @@ func slotWords(at capacity.Standing, now time.Time) (code, words string) {
 	return Open, words
 }
 
-// standing notes the reservations of a slot.
 func (e *Explanation) standing(s capacity.Standing, now time.Time) {
 	for _, t := range s.Current {
 		e.fact("reservation", "%s", window(t.Reservation.ID, t.Window, now))

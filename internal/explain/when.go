@@ -130,7 +130,6 @@ func isOpen(p capacity.Prospect, now time.Time) bool {
 	return !p.Window.Start.After(now) && (p.Reservation.ID == "" || p.Reservation.State == capacity.StateActive)
 }
 
-// needs is the number of nodes that a job takes.
 func needs(p capacity.Prospect) int { return max(1, p.Needs) }
 
 // lacks is the number of idle nodes that a job lacks; 0 if Slurm did not answer.
@@ -141,7 +140,6 @@ func (q *Queue) lacks(p capacity.Prospect) int {
 	return max(0, needs(p)-q.Idle[p.Slot.Name])
 }
 
-// length compares limits.
 func length(l capacity.Limit) int {
 	if l.Unlimited {
 		return math.MaxInt

@@ -223,7 +223,6 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []Action {
 		})}
 }
 
-// requeueNote tells the owner where the job goes on after its fence.
 func requeueNote(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) string {
 	req, next, fence := nextRun(seen, j, f, mark)
 	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s", capacity.FormatUTC(seen.Now), f.reservation,

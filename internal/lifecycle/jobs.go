@@ -103,7 +103,6 @@ func (p *pass) alsoOurs() []string {
 	return names
 }
 
-// mayChangeJobs reports whether a job can be too long, or held by us.
 func mayChangeJobs(seen Seen) bool {
 	return len(fencedNodes(seen)) > 0 || seen.launches() ||
 		slices.ContainsFunc(seen.Snap.Reservations, func(r capacity.Reservation) bool { return !r.End.IsZero() })

@@ -62,7 +62,6 @@ func (o *observation) reservations(ctx context.Context) {
 	o.keepInspected()
 }
 
-// before is a reservation in the last snapshot.
 func (o *observation) before(id string) (r capacity.Reservation, ok bool) {
 	if o.old != nil {
 		r, ok = o.old.Reservation(id)
@@ -189,7 +188,6 @@ func unnamedBlocks(s Seen) (problems []capacity.Problem) {
 	return problems
 }
 
-// fence is our fence over a slot for an EC2 reservation.
 func (c *Cluster) fence(slot, block string) (fence capacity.SlurmReservation, there bool) {
 	for _, r := range c.Reservations {
 		if r.Fences(slot, block) {

@@ -12,7 +12,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// limitChange is a new time limit for a running job.
 type limitChange struct {
 	job     capacity.Job
 	minutes int
@@ -148,7 +147,6 @@ func (c limitChange) note(by time.Time) string {
 	return fmt.Sprintf("%s, not %s: jobs on %s must end by %s", text, c.job.TimeLimit, c.reservation, capacity.FormatUTC(by))
 }
 
-// limits returns the new time limits of running jobs.
 func limits(seen Seen) (actions []Action) {
 	cuts := map[string]state.Mark{}
 	for _, c := range seen.limitChanges() {
@@ -301,7 +299,6 @@ func trusted(seen Seen) map[string]state.Mark {
 	return marks
 }
 
-// keepMarks saves the marks for the next pass.
 func keepMarks(seen Seen) []Action {
 	return []Action{action("keep-marks", capacity.Subject{}, "",
 		func(_ context.Context, w World) error { return w.State.KeepMarks(seen.Marks) })}

@@ -47,7 +47,6 @@ func openings(s Seen) (actions []Action) {
 	return actions
 }
 
-// notePowerUps notes in the snapshot when the nodes of each slot were powered up.
 func notePowerUps(s Seen, ups []Action) {
 	for _, at := range capacity.Places(s.Snap.Partitions) {
 		at.Slot.PoweredUp = s.Old.PoweredUp(at.Slot.Name)
@@ -202,7 +201,6 @@ func (c *Cluster) without(byName map[string]capacity.Node, node, address string,
 	return "Slurm has no such node"
 }
 
-// endOrphans terminates the orphans that this pass and an earlier one have seen.
 func endOrphans(s Seen) (actions []Action) {
 	if !s.OrphansSeen {
 		return nil
@@ -219,7 +217,6 @@ func endOrphans(s Seen) (actions []Action) {
 	return actions
 }
 
-// withoutEnded returns the remaining orphans.
 func withoutEnded(orphans []capacity.Orphan, ended []Action) []capacity.Orphan {
 	return slices.DeleteFunc(slices.Clone(orphans), func(o capacity.Orphan) bool {
 		return slices.ContainsFunc(ended, func(a Action) bool { return a.About.Instance == o.Instance })
@@ -284,7 +281,6 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 	return problems
 }
 
-// in says where an orphan is.
 func in(reservation string) string {
 	if reservation == "" {
 		return ""
@@ -299,7 +295,6 @@ type misplaced struct {
 	up            bool
 }
 
-// forgetMisplaced forgets findings that no longer hold.
 func forgetMisplaced(s Seen) (actions []Action) {
 	if s.NoAWS {
 		return nil

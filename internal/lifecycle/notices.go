@@ -122,7 +122,6 @@ func until(w capacity.Window) string {
 	return ", free of jobs by " + capacity.FormatUTC(w.Fence)
 }
 
-// idleNodes counts the nodes of a slot that are up and have no job.
 func idleNodes(v capacity.Standing, cluster *Cluster) (n int) {
 	if cluster == nil {
 		return 0

@@ -122,7 +122,6 @@ func (p *pass) carryOut(ctx context.Context, actions []Action) (done []Action) {
 	return done
 }
 
-// did notes a change, or an attempted one.
 func (p *pass) did(a Action, text string, err error) {
 	d := Done{Do: a.Code, Slot: a.About.Slot, Job: a.About.Job, Message: text}
 	if p.DryRun {
@@ -194,7 +193,6 @@ func (p *pass) look(ctx context.Context) {
 	}
 }
 
-// pass is one pass while it runs: what it saw, and what it did.
 type pass struct {
 	Sources
 	seen    Seen
@@ -219,7 +217,6 @@ func (p *pass) fail(err error) {
 	}
 }
 
-// sayAll adds what people should know.
 func (p *pass) sayAll(problems ...func(Seen) []capacity.Problem) {
 	for _, of := range problems {
 		p.seen.Snap.Add(of(p.seen)...)
@@ -283,11 +280,9 @@ func (s Seen) toSlurm() time.Duration { return -s.Snap.ClockOffset.Duration }
 // SlurmNow is the time by Slurm's clock.
 func (s Seen) SlurmNow() time.Time { return s.Now.Add(s.toSlurm()) }
 
-// second is AWS's time to the second, as it is written to files.
 func (s Seen) second() time.Time { return s.Now.UTC().Truncate(time.Second) }
 
 // atAWS converts a time of Slurm's to AWS's clock.
 func (s Seen) atAWS(t time.Time) time.Time { return t.Add(-s.toSlurm()).UTC().Truncate(time.Second) }
 
-// slots are the slots of the snapshot with what counts in them now.
 func (s Seen) slots() []capacity.Standing { return s.Snap.Standings(s.Now) }

@@ -97,7 +97,6 @@ func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []c
 	return all
 }
 
-// neverOpens reports the reservations of all partitions that never open.
 func neverOpens(s Seen) (problems []capacity.Problem) {
 	for _, part := range s.Snap.Partitions {
 		problems = append(problems, neverOpen(part, s.Snap, s.Now)...)
@@ -207,7 +206,6 @@ func cannotStart(j *capacity.Job, snap *capacity.Snapshot, now time.Time) cannot
 	return why
 }
 
-// leftoverProblems reports things with our tag that the settings do not name.
 func leftoverProblems(s Seen) []capacity.Problem { return capacity.OfLeftovers(s.Snap.Leftovers) }
 
 // nodeStates are the values of the label state, so that there are as many for every cluster.

@@ -109,7 +109,6 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 	return all
 }
 
-// setbackProblems reports setbacks; Look uses it too.
 func setbackProblems(s Seen) (problems []capacity.Problem) {
 	for _, r := range s.Rolling {
 		if r.Setback.Problem != "" {
@@ -146,7 +145,6 @@ func (p *pass) rollOver(ctx context.Context) {
 	}
 }
 
-// goOn takes the next steps of a roll over.
 func (p *pass) goOn(ctx context.Context, r *Rolling) {
 	a := Action{Code: "set-up-slot", About: r.about()}
 	text := fmt.Sprintf("set up %s in partition %s", r.Block.ID, r.Partition)

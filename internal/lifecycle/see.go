@@ -148,7 +148,6 @@ func (p *pass) lookForLeftovers(ctx context.Context) {
 	}
 }
 
-// seeSample reads what the report needs.
 func (p *pass) seeSample(ctx context.Context) {
 	p.seen.LastSample = p.State.LastSample()
 	if s := p.seen; p.seen.Jobs == nil && s.pays(s.paid()) {
@@ -263,7 +262,6 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 	}
 }
 
-// addSlurm copies Slurm's facts into the snapshot.
 func (p *pass) addSlurm() {
 	p.seen.Snap.TimeMinCollapses, p.seen.Snap.NoRequeue = p.seen.Cluster.Version.TimeMinCollapses(), p.seen.Cluster.NoRequeue
 	p.seen.Snap.SlurmCluster = p.seen.Cluster.ClusterName
@@ -380,7 +378,6 @@ func (p *pass) lacks(at capacity.Place) {
 	}
 }
 
-// addSlot copies Slurm's facts about a slot.
 func (p *pass) addSlot(at capacity.Place) {
 	nodes := p.seen.Cluster.SlotNodes(at.Slot.Name)
 	at.Slot.Nodes, at.Slot.Count = hostlist.Compress(nodes), len(nodes)

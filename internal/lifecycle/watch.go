@@ -147,7 +147,6 @@ func (w Watch) done(report Report) (problems []capacity.Problem) {
 	return append(problems, report.All()...)
 }
 
-// wrong reports whether somebody has to act on a problem.
 func wrong(p capacity.Problem) bool { return p.Severity != capacity.Note }
 
 // listMade: Watch lists the things with our tag in every 15th pass, because it takes up to 30 calls.
@@ -162,7 +161,6 @@ func (w Watch) alive(passed string) {
 	}
 }
 
-// status describes a pass in one line.
 func status(report Report, problems []capacity.Problem) string {
 	text := "last pass at " + capacity.FormatUTC(report.At)
 	admin := 0

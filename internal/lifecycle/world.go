@@ -127,7 +127,6 @@ type Cluster struct {
 // wallsTimeout is how long slurmdbd may take to answer: a pass does without.
 const wallsTimeout = 5 * time.Second
 
-// cluster reads the state of the cluster.
 func (s Sources) cluster(ctx context.Context) (*Cluster, error) {
 	// Side by side: each is a process, which takes longer to start than slurmctld to answer.
 	c := &Cluster{}
@@ -215,7 +214,6 @@ func (c *Cluster) assign(settings capacity.Settings) {
 // SlotNodes are the names of a slot's nodes, by their numbers.
 func (c *Cluster) SlotNodes(slot string) []string { return c.slots[slot] }
 
-// byName are the nodes that Slurm shows, by their names.
 func (c *Cluster) byName() map[string]capacity.Node {
 	nodes := make(map[string]capacity.Node, len(c.Nodes))
 	for _, n := range c.Nodes {
@@ -235,7 +233,6 @@ func (c *Cluster) those(names []string, of func(capacity.Node) bool) (found []st
 	return found
 }
 
-// shown are those of the nodes that Slurm shows.
 func (c *Cluster) shown(names []string) (shown []capacity.Node) {
 	of := setOf(names)
 	for _, n := range c.Nodes {

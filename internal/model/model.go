@@ -75,7 +75,6 @@ func (w *World) MarkIn(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "pcs-capacity-id"), []byte(Mark[len("lab/"):]+"\n"), 0o644)
 }
 
-// call is one call of the product.
 func (w *World) call(c Call, do func() error) error {
 	if w.Before != nil {
 		if err := w.Before(c); err != nil {
@@ -155,7 +154,6 @@ func (e *EC2) Reservation(id string) (capacity.Reservation, bool) {
 	return capacity.Reservation{}, false
 }
 
-// stated is a reservation with its state by the time.
 func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 	switch {
 	case r.State != "":
@@ -218,13 +216,11 @@ func (e *EC2) End(ids ...string) {
 	})
 }
 
-// shows reports whether EC2 shows how something was.
 func (e *EC2) shows(id string) (was change, late bool) {
 	was, changed := e.before[id]
 	return was, e.Late && changed && e.Now().Sub(was.at) < consistent
 }
 
-// known are the reservations as EC2 shows them.
 func (e *EC2) known() (all []capacity.Reservation) {
 	for _, r := range e.All {
 		if was, late := e.shows(r.ID); late && was.reservation == nil || slices.Contains(e.Hidden, r.ID) {
@@ -237,7 +233,6 @@ func (e *EC2) known() (all []capacity.Reservation) {
 	return all
 }
 
-// running are the instances as EC2 shows them.
 func (e *EC2) running() (all []capacity.Instance) {
 	for _, i := range e.Instances {
 		if _, late := e.shows(i.ID); !late {

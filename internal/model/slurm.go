@@ -178,7 +178,6 @@ func (s *Slurm) happen() {
 	}
 }
 
-// blockOf is the reservation of an instance.
 func (s *Slurm) blockOf(instance string) string {
 	for _, i := range s.EC2.Instances {
 		if i.ID == instance {
@@ -188,7 +187,6 @@ func (s *Slurm) blockOf(instance string) string {
 	return ""
 }
 
-// free takes the nodes of a job away.
 func (s *Slurm) free(j *Job, how string) {
 	if s.Ran != nil && len(j.Nodes) > 0 {
 		s.Ran(j, how)
@@ -282,7 +280,6 @@ func (s *Slurm) powerUp(n *Node, block string) {
 	}
 }
 
-// suspend powers a node down.
 func (s *Slurm) suspend(n *Node) {
 	if s.Suspend == nil || s.Suspend(n) {
 		s.EC2.End(n.InstanceID)
@@ -323,12 +320,10 @@ func (s *Slurm) read(verb string, do func()) error {
 	return s.call(Call{Verb: verb}, func() error { do(); return nil })
 }
 
-// change is a change; text says what it is to do.
 func (s *Slurm) change(verb, text string, do func() error) error {
 	return s.call(Call{Verb: verb, Text: text, Change: true}, do)
 }
 
-// onJob is a change of a job.
 func (s *Slurm) onJob(verb, job, text string, do func(j *Job)) error {
 	return s.change(verb, text, func() error {
 		j, err := s.find(job)
@@ -461,7 +456,6 @@ func (s *Slurm) Job(_ context.Context, shown string) (found capacity.Job, err er
 	return found, err
 }
 
-// span is what a call says of a reservation.
 func span(r Reservation) string {
 	text := fmt.Sprintf("%s %s from %s to %s", r.Name, hostlist.Compress(r.Nodes), Clock(r.Start), Clock(r.End))
 	if len(r.Flags) > 0 {

@@ -12,7 +12,6 @@ import (
 // hourlyBelow is the length of a report from which on it is by days.
 const hourlyBelow = 72 * time.Hour
 
-// book adds up the totals of a report's reservations.
 type book struct {
 	days   []Day
 	hourly bool

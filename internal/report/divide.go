@@ -9,7 +9,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// account divides the paid time of one reservation.
 type account struct {
 	history  *history
 	runs     map[string][]*run // by node
@@ -280,5 +279,4 @@ func (a *account) gap(s stay, from, to time.Time, nodes int) {
 	a.gaps[len(a.gaps)-1].NodeSeconds += int64(nodes) * seconds(from, to)
 }
 
-// seconds is how many there are between two times.
 func seconds(from, to time.Time) int64 { return to.Unix() - from.Unix() }

@@ -82,7 +82,6 @@ func (h *history) add(s stay) {
 	h.stays = append(h.stays, s)
 }
 
-// last is the reservation as it was last seen.
 func (h *history) last() *state.Paid { return h.stays[len(h.stays)-1].paid }
 
 // end is when it ends or ended; zero if it has no end. A block is paid for to its end whatever happens.

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 )
 
-// within opens a folder, works in it and closes it.
 func within[T any](open func() (*folder, error), work func(*folder) (T, error)) (T, error) {
 	in, err := open()
 	if err != nil {
@@ -20,13 +19,11 @@ func within[T any](open func() (*folder, error), work func(*folder) (T, error)) 
 	return work(in)
 }
 
-// do is within, for work that returns only an error.
 func do(open func() (*folder, error), work func(*folder) error) error {
 	_, err := within(open, func(in *folder) (struct{}, error) { return struct{}{}, work(in) })
 	return err
 }
 
-// read reads a file of a folder.
 func read(open func() (*folder, error), name string) ([]byte, error) {
 	return within(open, func(in *folder) ([]byte, error) { return in.read(name) })
 }
@@ -144,7 +141,6 @@ func (f file[T]) path() string {
 	return f.dir.PrivatePath(f.name)
 }
 
-// load reads into a value. The error wraps fs.ErrNotExist if there is no file.
 func (f file[T]) load(into any) error {
 	read := f.dir.ReadPrivate
 	if f.public {
@@ -157,7 +153,6 @@ func (f file[T]) load(into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// read reads the value; the zero one if there is no file.
 func (f file[T]) read() (T, error) {
 	var value, none T
 	err := f.load(&value)
@@ -170,7 +165,6 @@ func (f file[T]) read() (T, error) {
 	return value, nil
 }
 
-// write writes the value.
 func (f file[T]) write(value T) error {
 	marshal, write := json.Marshal, f.dir.writePrivate
 	if f.indent {

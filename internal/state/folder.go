@@ -34,7 +34,6 @@ func (d Dir) PrivatePath(name string) string {
 	return filepath.Join(string(d), privateFolder, name)
 }
 
-// open opens the state_dir, which must be there.
 func (d Dir) open() (*folder, error) {
 	root, err := os.OpenRoot(string(d))
 	if err != nil {
@@ -71,7 +70,6 @@ func (d Dir) OwnerUID() (int, error) {
 	return uid, nil
 }
 
-// linksOf is how many names a file has.
 func linksOf(info fs.FileInfo) int {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(s.Nlink)
@@ -274,7 +272,6 @@ func (f *folder) single(name string, file *os.File) (*os.File, error) {
 	return file, nil
 }
 
-// read reads a regular file.
 func (f *folder) read(name string) ([]byte, error) {
 	file, info, err := f.regular(name)
 	if err != nil {
@@ -304,7 +301,6 @@ func (f *folder) regular(name string) (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-// remove removes a file, if it is there.
 func (f *folder) remove(name string) error {
 	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return f.at(name, err)
@@ -349,7 +345,6 @@ func (f *folder) make(name string, mode fs.FileMode) error {
 	return f.at(name, err)
 }
 
-// sync puts the names that a folder holds on disk.
 func (f *folder) sync(name string) error {
 	dir, err := f.root.Open(name)
 	if err != nil {

@@ -91,7 +91,6 @@ const (
 	sampleName = "samples-20060102T150405Z.jsonl"
 )
 
-// sampleFiles are the names of the files of samples, oldest first.
 func (f *folder) sampleFiles() ([]string, error) {
 	names, err := f.list(".")
 	return slices.DeleteFunc(names, func(name string) bool { return begins(name).IsZero() }), err
