@@ -24,60 +24,45 @@ type Prospect struct {
 
 // Prospects returns the reservations in which a job may run, in the order of their opening. Admit decides by the same
 // ones.
-func Prospects(req Request, snap *Snapshot, now time.Time) []Prospect {
-	wish, _ := req.Wish()
-	start := later(now, req.Begin)
-	var all []Prospect
-	for _, name := range req.Partitions {
-		p, ours := snap.Partition(name)
-		if !ours {
+func Prospects(req Request, snap *Snapshot, now time.Time) (all []Prospect) {
+	start, boot := later(now, req.Begin), snap.Timing.BootAllowance.Duration
+	for _, c := range usable(req, snap, now) {
+		if len(c.mismatches()) > 0 || !c.holds(req) {
 			continue
 		}
-		wanted, v := entitled(req, wish, p, snap)
-		if v.Refused {
-			continue
-		}
-		for _, c := range wanted {
-			if c.Unknown || c.Never || c.ended(now) || len(c.mismatches()) > 0 || !c.holds(req) {
-				continue
+		out := Prospect{Turn: c, Fits: true, Usable: c.healthy(), Longest: c.longest(req, *c.Partition, snap.Walls, boot, start)}
+		out.Needs, _ = req.leastNodes(c.Group) // it fits
+		if !c.until(req).IsZero() {
+			need := req.least()
+			if !need.Set {
+				need = LimitOf(c.Partition.MinTime.Duration)
 			}
-			out := Prospect{Turn: c, Fits: true, Usable: c.healthy()}
-			out.Needs, _ = req.leastNodes(c.Group) // it fits
-			boot := snap.Timing.BootAllowance.Duration
-			out.Longest = c.longest(req, p, snap.Walls, boot, start)
-			if !c.until(req).IsZero() {
-				need := req.least()
-				if !need.Set {
-					need = LimitOf(p.MinTime.Duration)
-				}
-				out.Room = c.room(req, start, boot)
-				out.Fits = need.Bounded() && need.Duration() <= out.Room
-			}
-			all = append(all, out)
+			out.Room = c.room(req, start, boot)
+			out.Fits = need.Bounded() && need.Duration() <= out.Room
 		}
+		all = append(all, out)
 	}
 	slices.SortStableFunc(all, func(a, b Prospect) int { return a.Window.Start.Compare(b.Window.Start) })
 	return all
 }
 
+// usable returns the live reservations that a job may use, whatever it needs.
+func usable(req Request, snap *Snapshot, now time.Time) (all []Turn) {
+	wish, _ := req.Wish()
+	for _, name := range req.Partitions {
+		p, _ := snap.Partition(name)
+		wanted, _ := entitled(req, wish, p, snap)
+		all = append(all, slices.DeleteFunc(wanted, func(c Turn) bool { return c.Unknown || c.Never || c.ended(now) })...)
+	}
+	return all
+}
+
 // PassedOver says why a job gets no nodes in live reservations that it may use: for each, one reason that somebody
 // has to fix.
-func PassedOver(req Request, snap *Snapshot, now time.Time) []Problem {
-	wish, _ := req.Wish()
-	var all []Problem
-	for _, name := range req.Partitions {
-		p, ours := snap.Partition(name)
-		if !ours {
-			continue
-		}
-		wanted, _ := entitled(req, wish, p, snap)
-		for _, c := range wanted {
-			if c.Unknown || c.Never || c.ended(now) {
-				continue
-			}
-			if found := c.mismatches(); len(found) > 0 {
-				all = append(all, found[0])
-			}
+func PassedOver(req Request, snap *Snapshot, now time.Time) (all []Problem) {
+	for _, c := range usable(req, snap, now) {
+		if found := c.mismatches(); len(found) > 0 {
+			all = append(all, found[0])
 		}
 	}
 	return all

@@ -89,13 +89,7 @@ func (w Walls) association(user, account, partition string) Association {
 		if a.Account != account || a.User != "" && a.User != user || a.Partition != "" && a.Partition != partition {
 			continue
 		}
-		special := 0
-		if a.User != "" {
-			special++
-		}
-		if a.Partition != "" {
-			special++
-		}
+		special := rank(a.User != "") + rank(a.Partition != "")
 		if special > weight {
 			best, weight = a, special
 		}

@@ -167,7 +167,7 @@ func TestDoLooksAgain(t *testing.T) {
 		s.Jobs, s.Marks = []capacity.Job{j}, map[string]state.Mark{"7": {Ending: true, Release: true, EndedAt: later.Unix()}}
 		return unfinished(s)[0]
 	}
-	limit := limitChange{job: job, minutes: 90, fence: later}
+	limit := limitChange{fenced{fence: later}, job, 90}
 	limits := onJob("lower-limit", "gpu", job, "lower it", inRun, limit.set)
 	fit := func() Action {
 		return fitAll([]unfit{{job: waits, edits: capacity.Edits{TimeLimit: capacity.Minutes(90)}}})[0]

@@ -13,55 +13,38 @@ import (
 )
 
 type limitChange struct {
+	fenced
 	job     capacity.Job
 	minutes int
-	slot    string
-	fence   time.Time // in Slurm's clock; zero if there is none any more
-	// reservation is the one that ends.
-	reservation string
 }
 
-// fenced is a slot whose jobs must end by the fence.
+// fenced is a slot whose jobs must end by the fence. Times are in Slurm's clock.
 type fenced struct {
-	slot    string
-	start   time.Time // of the slot's turn, in Slurm's clock; zero if it always had it
-	fence   time.Time // in Slurm's clock
-	maxTime capacity.Limit
-	// reservation is the one that ends. onEnd applies to jobs whose comment has no on_end.
-	reservation string
-	onEnd       capacity.OnEnd
+	slot, reservation string    // that ends
+	start             time.Time // of the slot's turn; zero if it always had it
+	fence             time.Time // zero if there is none any more
+	maxTime           capacity.Limit
+	onEnd             capacity.OnEnd // of jobs whose comment has none
 }
 
-// fencedNodes names the fenced slot of each node that has one.
+// fencedNodes names the fenced slot of each node that has one. If Slurm's own time of a fence is the same within
+// sameTime, it is used, so the coarse clock offset does not move limits back and forth.
 func fencedNodes(seen Seen) map[string]fenced {
 	byNode := map[string]fenced{}
 	for _, v := range seen.slots() {
 		if v.Reservation.ID == "" || v.Window.Unbounded() {
 			continue
 		}
-		f := fenced{
-			slot:        v.Slot.Name,
-			start:       v.Window.Start.Add(seen.toSlurm()),
-			fence:       placedFence(seen, v),
-			maxTime:     v.Partition.MaxTime,
-			reservation: v.Reservation.ID,
-			onEnd:       v.Partition.OnEnd,
+		f := fenced{v.Slot.Name, v.Reservation.ID, v.Window.Start.Add(seen.toSlurm()), v.Window.Fence.Add(seen.toSlurm()),
+			v.Partition.MaxTime, v.Partition.OnEnd}
+		if r, there := seen.Cluster.fence(v.Slot.Name, v.Reservation.ID); there && near(r.Start, f.fence) {
+			f.fence = r.Start
 		}
 		for _, name := range seen.Cluster.SlotNodes(v.Slot.Name) {
 			byNode[name] = f
 		}
 	}
 	return byNode
-}
-
-// placedFence is when a slot's fence begins, in Slurm's clock. If Slurm's own time is the same within sameTime, it is
-// used, so the coarse clock offset does not move limits back and forth.
-func placedFence(seen Seen, v capacity.Standing) time.Time {
-	fence := v.Window.Fence.Add(seen.toSlurm())
-	if r, there := seen.Cluster.fence(v.Slot.Name, v.Reservation.ID); there && near(r.Start, fence) {
-		return r.Start
-	}
-	return fence
 }
 
 // limitChanges finds the running jobs whose time limit does not end where it should; byNode names the fenced slot of
@@ -97,7 +80,7 @@ func limitChanges(jobs []capacity.Job, byNode map[string]fenced, marks map[strin
 		former := j.Start.Before(f.start.Add(-startSlack))
 		raise := !crosses && !former && short && minutes > j.TimeLimit.Minutes
 		if lower || raise {
-			changes = append(changes, limitChange{job: j, minutes: minutes, slot: f.slot, fence: f.fence, reservation: f.reservation})
+			changes = append(changes, limitChange{f, j, minutes})
 		}
 	}
 	return changes
@@ -223,7 +206,7 @@ func (s Seen) restored(jobs []capacity.Job) (changes []limitChange) {
 			minutes = int(capacity.SlurmInfinite / time.Minute)
 		}
 		v := open[j.Nodes[0]]
-		changes = append(changes, limitChange{job: j, minutes: minutes, slot: v.Slot.Name, reservation: v.Reservation.ID})
+		changes = append(changes, limitChange{fenced{slot: v.Slot.Name, reservation: v.Reservation.ID}, j, minutes})
 	}
 	return changes
 }

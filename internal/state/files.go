@@ -122,16 +122,11 @@ func AppendTo(dir, name string) (*os.File, error) {
 	})
 }
 
-// file is a file of JSON with one value, which is replaced as a whole.
+// file is a file of JSON with one value, what, which is replaced as a whole.
 type file[T any] struct {
-	dir  Dir
-	name string
-	// public: all may read it; else only our own programs.
-	public bool
-	// indent: people read it, too.
-	indent bool
-	// reading and keeping begin the errors; mend ends that of reading.
-	reading, keeping, mend string
+	dir        Dir
+	name, what string
+	public     bool // all may read it; else only our own programs
 }
 
 func (f file[T]) path() string {
@@ -153,32 +148,28 @@ func (f file[T]) load(into any) error {
 	return json.Unmarshal(text, into)
 }
 
-func (f file[T]) read() (T, error) {
-	var value, none T
-	err := f.load(&value)
-	if errors.Is(err, fs.ErrNotExist) {
-		return none, nil
+func (f file[T]) read() (value T, err error) {
+	if err = f.load(&value); err != nil {
+		var none T
+		if value = none; errors.Is(err, fs.ErrNotExist) {
+			return none, nil
+		}
+		err = fmt.Errorf("reading %s: %w; if %s is damaged, remove it", f.what, err, f.path())
 	}
-	if err != nil {
-		return none, fmt.Errorf("%s: %w%s", f.reading, err, f.mend)
-	}
-	return value, nil
+	return value, err
 }
 
 func (f file[T]) write(value T) error {
-	marshal, write := json.Marshal, f.dir.writePrivate
-	if f.indent {
-		marshal = func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "  ") }
-	}
+	write := f.dir.writePrivate
 	if f.public {
 		write = f.dir.WritePublic
 	}
-	text, err := marshal(value)
+	text, err := json.Marshal(value)
 	if err == nil {
 		err = write(f.name, append(text, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.keeping, err)
+		return fmt.Errorf("keeping %s: %w", f.what, err)
 	}
 	return nil
 }

@@ -158,9 +158,6 @@ func (o Owner) String() string {
 	return fmt.Sprintf("settings %s, state_dir %s", o.settings, o.dir)
 }
 
-// hookFile has the last power hook's access to AWS.
-const hookFile = "hook.json"
-
 // HookAccess tells whether a power hook, started by Slurm, had credentials of AWS.
 type HookAccess struct {
 	// Without is why it had none; "" if it had.
@@ -172,7 +169,7 @@ type HookAccess struct {
 }
 
 func (d Dir) hook() file[HookAccess] {
-	return file[HookAccess]{dir: d, name: hookFile, public: true, keeping: "keeping what this hook got of AWS"}
+	return file[HookAccess]{d, "hook.json", "what this hook got of AWS", true}
 }
 
 // LastHook reads the access of the last hook; the error wraps fs.ErrNotExist if none has run.

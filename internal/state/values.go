@@ -90,7 +90,7 @@ type Misplaced struct {
 const misplacedFolder = "misplaced"
 
 func (d Dir) misplaced(node string) file[Misplaced] {
-	return file[Misplaced]{dir: d, name: filepath.Join(misplacedFolder, node+".json"), public: true, keeping: "telling sync of a node"}
+	return file[Misplaced]{d, filepath.Join(misplacedFolder, node+".json"), "what a Prolog found", true}
 }
 
 // KeepMisplaced writes a Prolog's finding, for sync. It makes no state_dir: a missing one is not
@@ -141,10 +141,8 @@ func (d Dir) Misplaced() ([]Misplaced, error) {
 	return all, nil
 }
 
-const noticesFile = "notices.json"
-
 func (d Dir) notices() file[map[string]time.Time] {
-	return file[map[string]time.Time]{dir: d, name: noticesFile, reading: "reading what people were told", keeping: "keeping what people were told"}
+	return file[map[string]time.Time]{d, "notices.json", "what people were told", false}
 }
 
 // Notices is what people have been told, with the times when; none if there is no file.
@@ -152,8 +150,6 @@ func (d Dir) Notices() (map[string]time.Time, error) { return d.notices().read()
 
 // KeepNotices keeps what people have been told.
 func (d Dir) KeepNotices(told map[string]time.Time) error { return d.notices().write(told) }
-
-const setbacksFile = "setbacks.json"
 
 // Setback is why sync could not go on with the roll over of a node group. Times are AWS's.
 type Setback struct {
@@ -165,9 +161,7 @@ type Setback struct {
 }
 
 func (d Dir) setbacks() file[map[string]Setback] {
-	f := file[map[string]Setback]{dir: d, name: setbacksFile, indent: true, keeping: "keeping why a roll over waits", mend: "; remove it"}
-	f.reading = "reading why a roll over waits, " + f.path()
-	return f
+	return file[map[string]Setback]{d, "setbacks.json", "why a roll over waits", false}
 }
 
 // Setbacks are the remaining ones, by the step that failed; none if there is no file.
@@ -176,12 +170,8 @@ func (d Dir) Setbacks() (map[string]Setback, error) { return d.setbacks().read()
 // KeepSetbacks keeps them for the next pass.
 func (d Dir) KeepSetbacks(all map[string]Setback) error { return d.setbacks().write(all) }
 
-const tornFile = "torn-down.json"
-
 func (d Dir) tornDown() file[[]string] {
-	f := file[[]string]{dir: d, name: tornFile, keeping: "keeping what was torn down", mend: "; remove it"}
-	f.reading = "reading what was torn down, " + f.path()
-	return f
+	return file[[]string]{d, "torn-down.json", "what was torn down", false}
 }
 
 // TornDown are the queues, and node groups as QUEUE/NAME, that a teardown has begun to remove;
@@ -206,7 +196,7 @@ type full struct {
 }
 
 func (d Dir) full() file[map[string]full] {
-	return file[map[string]full]{dir: d, name: fullFile, reading: "reading which reservations are full", keeping: "noting that a reservation is full"}
+	return file[map[string]full]{d, fullFile, "which reservations are full", false}
 }
 
 func (d Dir) readFull(now time.Time) (map[string]full, error) {
@@ -247,7 +237,7 @@ func (d Dir) MarkFull(id string, nodes int, now, until time.Time) error {
 const heldFile = "held.json"
 
 func (d Dir) held() file[[]capacity.Held] {
-	return file[[]capacity.Held]{dir: d, name: heldFile, reading: "reading what is held", keeping: "noting what is held"}
+	return file[[]capacity.Held]{d, heldFile, "what is held", false}
 }
 
 // Held is the ledger of the capacity that the programs of this state folder hold now; none if there
@@ -378,7 +368,7 @@ func (m Mark) Cuts(limit capacity.Limit) bool {
 }
 
 func (d Dir) marks() file[map[string]Mark] {
-	return file[map[string]Mark]{dir: d, name: marksFile, reading: "reading the marks of jobs", keeping: "keeping the marks of jobs"}
+	return file[map[string]Mark]{d, marksFile, "the marks of jobs", false}
 }
 
 // Marks are those that the last pass knew, by job; none if there is no file.
