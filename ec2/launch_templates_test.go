@@ -221,14 +221,14 @@ func TestR8_WhatCouldNotBeAskedIsAnError(t *testing.T) {
 
 // An ODCR in a placement group: launches go there, whatever the copied template says.
 func TestPlacementGroupOfAReservation(t *testing.T) {
-	sim, c := newSim(t)
+	_, c := newSim(t)
 	spec := capacity.LaunchTemplateSpec{Name: "t", From: "lt-0e2000000000000a2", FromVersion: "1", InstanceType: "c7i.4xlarge",
 		ReservationID: "cr-0e200000000000a14", Kind: capacity.ODCR, PlacementGroup: "ml-cluster"}
 	data, err := c.templateData(t.Context(), spec)
 	if err != nil || data.Placement == nil || *data.Placement.GroupName != "ml-cluster" {
 		t.Errorf("placement %+v, %v", data.Placement, err)
 	}
-	made, err := sim.Launch(awssim.LaunchRequest{Region: homeRegion, MinCount: 2, MaxCount: 2, InstanceType: "c7i.4xlarge", ImageID: "ami-0e200000000000a01", SubnetID: subnetA, ReservationID: "cr-0e200000000000a14"})
+	made, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, ReservationID: "cr-0e200000000000a14", Kind: capacity.ODCR, Count: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,7 +125,7 @@ func layoutOf(cluster awssim.PCSCluster, static string) layout {
 		}
 		y.partitions = append(y.partitions, partition)
 	}
-	for _, key := range sortedKeys(cluster.Settings) {
+	for _, key := range slices.Sorted(maps.Keys(cluster.Settings)) {
 		if key != "CliFilterPlugins" { // the lab sets it with the script
 			y.extra = append(y.extra, key+"="+cluster.Settings[key])
 		}
@@ -162,19 +163,10 @@ func nodesOf(group awssim.PCSNodeGroup) slurmlab.NodeGroup {
 
 func options(settings map[string]string) string {
 	var words []string
-	for _, key := range sortedKeys(settings) {
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		words = append(words, key+"="+settings[key])
 	}
 	return strings.Join(words, " ")
-}
-
-func sortedKeys(m map[string]string) []string {
-	var keys []string
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // groupOf is the node group of a node: names are GROUP-N.

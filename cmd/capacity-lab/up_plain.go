@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/machine"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
 // plainFiles are the files of a site that nobody prepared for the product.
@@ -93,9 +95,7 @@ func image(more map[string]string) map[string]string {
 		"/etc/hosts":           headAddress + " head\n" + staticAddress + " cpu-1\n",
 		"/etc/munge/munge.key": strings.Repeat("a key that all machines of the lab have. ", 4),
 	}
-	for name, text := range more {
-		files[name] = text
-	}
+	maps.Copy(files, more)
 	return files
 }
 
@@ -139,19 +139,17 @@ func (p *plainSite) startStatic(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for {
-		out, err := p.head.Run(ctx, "sinfo --noheader --format=%T --nodes cpu-1")
-		if err == nil && strings.HasPrefix(out, "idle\n") {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("slurmctld or slurmd of cpu-1 does not start: %s: %w; see %s", out, errors.Join(err, ctx.Err()), p.head.Log())
-		case <-time.After(100 * time.Millisecond):
-		}
+	var said string
+	err = slurmlab.Until(ctx, func() bool {
+		said, _ = p.head.Run(ctx, "sinfo --noheader --format=%T --nodes cpu-1")
+		return strings.HasPrefix(said, "idle\n")
+	})
+	if err != nil {
+		return fmt.Errorf("slurmctld or slurmd of cpu-1 does not start: %s: %w; see %s", said, err, p.head.Log())
 	}
+	return nil
 }
 
 // environment makes the SDK take simulated AWS for AWS.

@@ -97,15 +97,6 @@ func shown(jobs []capacity.Job) (ids []string) {
 	return ids
 }
 
-// setOf is a set of names.
-func setOf(names []string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, n := range names {
-		set[n] = true
-	}
-	return set
-}
-
 // without is a list without some of its names.
 func without(names []string, gone func(name string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(names), gone)

@@ -93,9 +93,8 @@ func (p part) in(azID string) []target {
 
 // jobsOf are the jobs of groups that have any of the nodes.
 func (u unit) jobsOf(nodes []string) (jobs []capacity.Job) {
-	among := setOf(nodes)
 	for _, g := range u.groups {
-		if slices.ContainsFunc(g.nodes, func(n string) bool { return among[n] }) {
+		if slices.ContainsFunc(g.nodes, func(n string) bool { return slices.Contains(nodes, n) }) {
 			jobs = append(jobs, g.jobs...)
 		}
 	}

@@ -158,7 +158,6 @@ func (j refusedJob) name() string {
 // refusedJobs returns the jobs on the nodes that are refused for good, each judged alone. If one component of a het job
 // is refused, all are: Slurm starts them together or not at all.
 func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
-	among := setOf(nodes)
 	for _, j := range c.jobs {
 		if !j.Allocated() {
 			continue
@@ -166,7 +165,7 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 		asked := map[string]bool{}
 		for _, n := range j.Nodes {
 			at, ours := placeOf(c.settings, n)
-			if !ours || asked[at.slot] || !among[n] {
+			if !ours || asked[at.slot] || !slices.Contains(nodes, n) {
 				continue
 			}
 			asked[at.slot] = true

@@ -37,7 +37,7 @@ type instance struct {
 	clientToken  string
 	reason       string // StateReason code
 	interfaces   []launchInterface
-	sessions     []session // with its metadata service
+	sessions     []string  // tokens, with its metadata service
 	retires      time.Time // when EC2 stops it for its host; zero if it does not
 }
 

@@ -194,11 +194,7 @@ func placementGroupUnknown(name string) error {
 }
 
 func (r *region) placementGroup(name string) *PlacementGroupScenario {
-	i := slices.IndexFunc(r.placementGroups, func(g PlacementGroupScenario) bool { return g.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &r.placementGroups[i]
+	return find(r.placementGroups, func(g *PlacementGroupScenario) bool { return g.Name == name })
 }
 
 // checkNames refuses a launch with a key pair or a placement group that is not there.

@@ -7,41 +7,6 @@ import (
 	"time"
 )
 
-// LaunchRequest asks for instances as a service of AWS would, in the process.
-type LaunchRequest struct {
-	Region                string
-	MinCount, MaxCount    int    // MinCount instances or none
-	LaunchTemplateID      string // optional; the fields below that are set override it
-	LaunchTemplateVersion string // number, $Latest or $Default (the default)
-	InstanceType          string
-	ImageID               string
-	SubnetID              string
-	MarketType            string // capacity-block, interruptible-capacity-reservation or empty
-	ReservationID         string // targeted reservation
-	InstanceProfileARN    string
-	UserData              string            // base64
-	Tags                  map[string]string // of the instances; services may set aws: tags
-}
-
-// Launch runs instances. An error is an *APIError with EC2's code.
-func (s *Sim) Launch(req LaunchRequest) (launched []Instance, err error) {
-	s.do(func() {
-		var made []*instance
-		made, err = s.launch(req)
-		for _, i := range made {
-			launched = append(launched, i.view())
-		}
-	})
-	return launched, err
-}
-
-// Terminate ends instances; those that are terminated already are left alone. Reason is the code
-// that StateReason shows, such as Server.InternalError.
-func (s *Sim) Terminate(regionName string, ids []string, reason string) (err error) {
-	s.do(func() { err = s.terminateIDs(regionName, ids, reason) })
-	return err
-}
-
 // Instances lists the instances of a region, or of all with an empty name, in the order of launch.
 // Terminated ones stay in the list for an hour.
 func (s *Sim) Instances(regionName string) []Instance {
@@ -57,59 +22,6 @@ func (s *Sim) Instances(regionName string) []Instance {
 		}
 	})
 	return out
-}
-
-// launch is Launch for callers that hold mu.
-func (s *Sim) launch(req LaunchRequest) ([]*instance, error) {
-	r := s.regions[req.Region]
-	if r == nil {
-		return nil, fmt.Errorf("launch: no region %q", req.Region)
-	}
-	data := launchData{ImageId: req.ImageID, InstanceType: req.InstanceType, UserData: req.UserData}
-	if req.InstanceProfileARN != "" {
-		data.IamInstanceProfile = &instanceProfile{Arn: req.InstanceProfileARN}
-	}
-	if req.MarketType != "" {
-		data.InstanceMarketOptions = &marketOptions{MarketType: req.MarketType}
-	}
-	if req.ReservationID != "" {
-		data.CapacityReservationSpecification = &reservationSpec{
-			CapacityReservationTarget: &reservationTarget{CapacityReservationId: req.ReservationID},
-		}
-	}
-	order := launchOrder{min: req.MinCount, max: req.MaxCount, subnet: req.SubnetID, launchData: data, tags: req.Tags}
-	if req.LaunchTemplateID != "" {
-		err := order.template(r, templateReference{LaunchTemplateId: req.LaunchTemplateID, Version: req.LaunchTemplateVersion})
-		if err != nil {
-			return nil, err
-		}
-	}
-	if len(order.NetworkInterfaces) > 0 && order.subnet != "" {
-		// Services launch with CreateFleet, whose subnet applies to the network interfaces of the template.
-		order.NetworkInterfaces = slices.Clone(order.NetworkInterfaces)
-		for i := range order.NetworkInterfaces {
-			order.NetworkInterfaces[i].SubnetId = order.subnet
-		}
-		order.subnet = ""
-	}
-	return s.run(r, order)
-}
-
-// terminateIDs is Terminate for callers that hold mu.
-func (s *Sim) terminateIDs(regionName string, ids []string, reason string) error {
-	r := s.regions[regionName]
-	if r == nil {
-		return fmt.Errorf("terminate: no region %q", regionName)
-	}
-	for _, id := range ids {
-		if r.instances[id] == nil {
-			return instanceNotFound(id)
-		}
-	}
-	for _, id := range ids {
-		s.terminate(r, r.instances[id], reason)
-	}
-	return nil
 }
 
 // launchOrder is a launch with the launch template already merged in.

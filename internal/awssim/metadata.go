@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // The instance metadata service, version 2 (EC2 User Guide, "Use the Instance Metadata
@@ -77,7 +76,7 @@ func (s *Sim) metadata(i *instance, r *http.Request, path string) (string, int) 
 	if r.Method != http.MethodGet {
 		return "", http.StatusMethodNotAllowed
 	}
-	if !s.tokenHolds(i, r.Header.Get("X-aws-ec2-metadata-token")) {
+	if !slices.Contains(i.sessions, r.Header.Get("X-aws-ec2-metadata-token")) {
 		return "", http.StatusUnauthorized
 	}
 	item, ok := strings.CutPrefix(path, "meta-data/")
@@ -106,7 +105,7 @@ func (s *Sim) metadata(i *instance, r *http.Request, path string) (string, int) 
 	return "", http.StatusNotFound
 }
 
-// metadataToken opens a session, which lasts as long as the instance asks for.
+// metadataToken opens a session, which lasts as long as the instance.
 func (s *Sim) metadataToken(i *instance, r *http.Request) (string, int) {
 	seconds, err := strconv.Atoi(r.Header.Get(tokenTTL))
 	switch {
@@ -118,18 +117,8 @@ func (s *Sim) metadataToken(i *instance, r *http.Request) (string, int) {
 		return "", http.StatusBadRequest
 	}
 	token := s.newID("imds")
-	i.sessions = append(i.sessions, session{token, time.Now().Add(time.Duration(seconds) * time.Second)})
+	i.sessions = append(i.sessions, token)
 	return token, http.StatusOK
-}
-
-// session is one of an instance with its metadata service. It ends by real time.
-type session struct {
-	token string
-	ends  time.Time
-}
-
-func (s *Sim) tokenHolds(i *instance, token string) bool {
-	return slices.ContainsFunc(i.sessions, func(open session) bool { return open.token == token && time.Now().Before(open.ends) })
 }
 
 // showsTags tells whether an instance finds its tags in its metadata: the launch says so, else the account's default

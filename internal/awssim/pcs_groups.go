@@ -22,6 +22,7 @@ type pcsGroup struct {
 	InstanceProfile      string        `json:"iamInstanceProfileArn"`
 	Scaling              pcsScaling    `json:"scalingConfiguration"`
 	Instances            []pcsInstance `json:"instanceConfigs"`
+	ErrorInfo            []pcsFailure  `json:"errorInfo,omitempty"`
 	SpotOptions          pcsSettings   `json:"spotOptions,omitempty"`
 	SlurmConfiguration   pcsSettings   `json:"slurmConfiguration,omitempty"`
 	NodeLifecycleActions pcsSettings   `json:"nodeLifecycleActions,omitempty"`
@@ -64,7 +65,7 @@ func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
 	if err := s.addGroup(cl, g); err != nil {
 		return nil, err
 	}
-	s.change(&g.pcsThing, statusCreating, func() {})
+	s.change(&g.pcsThing, statusCreating, func() { s.settleGroup(g, "CREATE_FAILED") })
 	return object{"computeNodeGroup": g}, nil
 }
 
@@ -83,6 +84,31 @@ func (s *Sim) addGroup(cl *pcsCluster, g *pcsGroup) (err error) {
 	}
 	cl.groups = append(cl.groups, g)
 	return nil
+}
+
+// pcsFailure is one ErrorInfo of PCS.
+type pcsFailure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// FailNodeGroups lets the next n creations and updates of compute node groups, which PCS has accepted, end in
+// CREATE_FAILED or UPDATE_FAILED with this errorInfo.
+func (s *Sim) FailNodeGroups(n int, code, message string) {
+	s.do(func() {
+		for range n {
+			s.groupFailures = append(s.groupFailures, pcsFailure{code, message})
+		}
+	})
+}
+
+// settleGroup ends the operation of PCS on a node group: ACTIVE, or failed if that was asked for.
+func (s *Sim) settleGroup(g *pcsGroup, failed string) {
+	g.ErrorInfo = nil
+	if len(s.groupFailures) > 0 {
+		g.Status, g.ErrorInfo = failed, s.groupFailures[:1:1]
+		s.groupFailures = s.groupFailures[1:]
+	}
 }
 
 // checkSize refuses a node group with which the cluster would be larger than its size allows.
@@ -136,6 +162,7 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 	}
 	*g = updated
 	s.change(&g.pcsThing, statusUpdating, func() {
+		s.settleGroup(g, statusUpdateFailed)
 		for _, id := range g.nodes {
 			g.replace[id] = g.replace[id] || replaces
 		}

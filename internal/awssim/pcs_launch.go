@@ -78,11 +78,7 @@ func (s *Sim) launchNode(cl *pcsCluster, g *pcsGroup, node string) (Instance, er
 			continue
 		}
 		for _, config := range g.Instances {
-			launched, err := s.launch(LaunchRequest{
-				Region: cl.region.name, MinCount: 1, MaxCount: 1,
-				LaunchTemplateID: g.managed, LaunchTemplateVersion: "$Latest", InstanceType: config.Type, SubnetID: id,
-				Tags: map[string]string{tagClusterID: cl.ID, tagGroupID: g.ID},
-			})
+			launched, err := s.launchInto(cl, g, sn, config.Type)
 			if err == nil {
 				g.nodes[node] = launched[0].ID
 				return launched[0].view(), nil
@@ -94,6 +90,19 @@ func (s *Sim) launchNode(cl *pcsCluster, g *pcsGroup, node string) (Instance, er
 		return Instance{}, fmt.Errorf("launching %s: no subnet of %s is in zone %s of %s", node, g.Name, target.zone.id, target.ID)
 	}
 	return Instance{}, lastErr
+}
+
+// launchInto launches an instance as CreateFleet does, whose subnet applies to the network interfaces of the template.
+func (s *Sim) launchInto(cl *pcsCluster, g *pcsGroup, sn *subnet, instanceType string) ([]*instance, error) {
+	order := launchOrder{min: 1, max: 1, subnet: sn.id, launchData: launchData{InstanceType: instanceType},
+		tags: map[string]string{tagClusterID: cl.ID, tagGroupID: g.ID}}
+	if err := order.template(cl.region, templateReference{LaunchTemplateId: g.managed, Version: "$Latest"}); err != nil {
+		return nil, err
+	}
+	for i := range order.NetworkInterfaces {
+		order.NetworkInterfaces[i].SubnetId, order.subnet = sn.id, ""
+	}
+	return s.run(cl.region, order)
 }
 
 // checkNode wants one of the names that PCS gives to the group's nodes, without an instance behind it.

@@ -41,7 +41,8 @@ type Sim struct {
 	onInstance    []func(InstanceEvent)
 	instanceHooks []func(InstanceEvent) // in-process services; called with mu held
 	onResponse    []func(service, operation string, status int, body []byte)
-	pending       []func() // calls of listeners that are still to be made
+	pending       []func()     // calls of listeners that are still to be made
+	groupFailures []pcsFailure // of the next creations and updates of node groups
 	wake, deliver chan struct{}
 	stop          chan struct{}
 	stopped       sync.WaitGroup

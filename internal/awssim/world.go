@@ -181,28 +181,19 @@ func (r *region) buildCapacity(rs RegionScenario) error {
 }
 
 func (r *region) zoneNamed(name string) (*zone, error) {
-	for _, z := range r.zones {
-		if z.name == name {
-			return z, nil
-		}
+	if z := find(r.zones, func(z **zone) bool { return (*z).name == name }); z != nil {
+		return *z, nil
 	}
 	return nil, fmt.Errorf("no zone %q", name)
 }
 
 func (r *region) vpc(id string) *VPCScenario {
-	for i := range r.vpcs {
-		if r.vpcs[i].ID == id {
-			return &r.vpcs[i]
-		}
-	}
-	return nil
+	return find(r.vpcs, func(v *VPCScenario) bool { return v.ID == id })
 }
 
 func (r *region) subnet(id string) *subnet {
-	for _, sn := range r.subnets {
-		if sn.id == id {
-			return sn
-		}
+	if sn := find(r.subnets, func(sn **subnet) bool { return (*sn).id == id }); sn != nil {
+		return *sn
 	}
 	return nil
 }
@@ -210,18 +201,18 @@ func (r *region) subnet(id string) *subnet {
 // image finds an image by its id, or by the parameter that names it.
 func (r *region) image(id string) *ImageScenario {
 	parameter, named := strings.CutPrefix(id, "resolve:ssm:")
-	for i := range r.images {
-		if r.images[i].ID == id || named && r.images[i].Parameter == parameter {
-			return &r.images[i]
-		}
-	}
-	return nil
+	return find(r.images, func(i *ImageScenario) bool { return i.ID == id || named && i.Parameter == parameter })
 }
 
 func (r *region) group(id string) *SecurityGroupScenario {
-	for i := range r.groups {
-		if r.groups[i].ID == id {
-			return &r.groups[i]
+	return find(r.groups, func(g *SecurityGroupScenario) bool { return g.ID == id })
+}
+
+// find is the first item that is wanted, or nil.
+func find[T any](items []T, wanted func(*T) bool) *T {
+	for i := range items {
+		if wanted(&items[i]) {
+			return &items[i]
 		}
 	}
 	return nil

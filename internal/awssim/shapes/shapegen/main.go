@@ -37,43 +37,16 @@ var services = []service{
 }
 
 // ec2Operations are the operations of EC2 that the simulator answers.
-var ec2Operations = []string{
-	"CancelCapacityReservation",
-	"CreateCapacityReservation",
-	"CreateLaunchTemplate",
-	"CreateLaunchTemplateVersion",
-	"CreateTags",
-	"DeleteLaunchTemplate",
-	"DeleteTags",
-	"DescribeAvailabilityZones",
-	"DescribeCapacityBlockExtensionHistory",
-	"DescribeCapacityBlockExtensionOfferings",
-	"DescribeCapacityBlockOfferings",
-	"DescribeCapacityBlockStatus",
-	"DescribeCapacityBlocks",
-	"DescribeCapacityReservationTopology",
-	"DescribeCapacityReservations",
-	"DescribeImages",
-	"DescribeInstanceStatus",
-	"DescribeInstanceTopology",
-	"DescribeInstanceTypes",
-	"DescribeInstances",
-	"DescribeKeyPairs",
-	"DescribeLaunchTemplateVersions",
-	"DescribeLaunchTemplates",
-	"DescribePlacementGroups",
-	"DescribeRegions",
-	"DescribeRouteTables",
-	"DescribeSecurityGroups",
-	"DescribeSubnets",
-	"DescribeVpcEndpoints",
-	"GetConsoleOutput",
-	"GetInstanceMetadataDefaults",
-	"PurchaseCapacityBlock",
-	"PurchaseCapacityBlockExtension",
-	"RunInstances",
-	"TerminateInstances",
-}
+var ec2Operations = strings.Fields(`
+	CancelCapacityReservation CreateCapacityReservation CreateLaunchTemplate CreateLaunchTemplateVersion
+	CreateTags DeleteLaunchTemplate DeleteTags DescribeAvailabilityZones DescribeCapacityBlockExtensionHistory
+	DescribeCapacityBlockExtensionOfferings DescribeCapacityBlockOfferings DescribeCapacityBlockStatus
+	DescribeCapacityBlocks DescribeCapacityReservationTopology DescribeCapacityReservations DescribeImages
+	DescribeInstanceStatus DescribeInstanceTopology DescribeInstanceTypes DescribeInstances DescribeKeyPairs
+	DescribeLaunchTemplateVersions DescribeLaunchTemplates DescribePlacementGroups DescribeRegions
+	DescribeRouteTables DescribeSecurityGroups DescribeSubnets DescribeVpcEndpoints GetConsoleOutput
+	GetInstanceMetadataDefaults PurchaseCapacityBlock PurchaseCapacityBlockExtension RunInstances
+	TerminateInstances`)
 
 const header = `# Wire shapes of the operations that the simulator answers, made by internal/awssim/shapes/shapegen. Do not edit.
 # Source: the service models in botocore, https://github.com/boto/botocore, Copyright Amazon.com, Inc. or its
