@@ -53,7 +53,7 @@ func endsAnyway(req Request, wish Wish, snap *Snapshot) string {
 }
 
 // lateSignal is the sentence for a job whose signal would come after its requeue; "" for others. A job with a limit of its
-// own is requeued only where that is lowered.
+// own and no --time-min is requeued only where that is lowered.
 func lateSignal(req Request, wish Wish, snap *Snapshot) string {
 	requeues := wish.OnEnd
 	for _, name := range req.in(snap) {
@@ -62,7 +62,7 @@ func lateSignal(req Request, wish Wish, snap *Snapshot) string {
 		}
 	}
 	lead := snap.KillWait.Duration + requeueMargin + time.Minute // limits are in whole minutes
-	if req.Signal == 0 || req.Signal >= lead || req.TimeLimit.Set || req.Requeue == RequeueNo || req.Requeue == RequeueNever ||
+	if req.Signal == 0 || req.Signal >= lead || req.TimeLimit.Set && !req.TimeMin.Set || req.Requeue == RequeueNo || req.Requeue == RequeueNever ||
 		requeues != RequeueAtEnd && requeues != HoldAtEnd {
 		return ""
 	}

@@ -104,6 +104,7 @@ func TestLateSignal(t *testing.T) {
 		"in time":              {func(r *Request, _ *Snapshot) { r.Signal = 150 * time.Second }, false},
 		"no signal":            {func(r *Request, _ *Snapshot) { r.Signal = 0 }, false},
 		"it states a limit":    {func(r *Request, _ *Snapshot) { r.TimeLimit = Minutes(60) }, false},
+		"with a --time-min":    {func(r *Request, _ *Snapshot) { r.TimeLimit, r.TimeMin = Minutes(60), Minutes(30) }, true},
 		"it is stopped":        {func(r *Request, _ *Snapshot) { r.Comment = "on_end=stop" }, false},
 		"it is held":           {func(r *Request, _ *Snapshot) { r.Comment = "on_end=hold" }, true},
 		"of the partition":     {func(r *Request, s *Snapshot) { r.Comment, s.Partitions[0].OnEnd = "", RequeueAtEnd }, true},
