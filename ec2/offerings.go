@@ -118,7 +118,9 @@ func (c *Client) bound(in *ec2.DescribeCapacityBlockOfferingsInput, q OfferingQu
 	if q.StartAfter.After(now.Add(time.Minute)) {
 		in.StartDateRange = aws.Time(q.StartAfter)
 	}
-	in.EndDateRange = timeOrNil(q.EndBy)
+	if !q.EndBy.IsZero() {
+		in.EndDateRange = aws.Time(q.EndBy)
+	}
 	return nil
 }
 
@@ -141,13 +143,6 @@ func (c *Client) offering(a types.CapacityBlockOffering, zones map[string]string
 		UltraServerType:  aws.ToString(a.UltraserverType),
 		UltraServerCount: int(aws.ToInt32(a.UltraserverCount)),
 	}, nil
-}
-
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // EC2 holds each of the four operations around offerings to 10 calls at once and then

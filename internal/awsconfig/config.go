@@ -55,7 +55,7 @@ var quiet = logging.LoggerFunc(func(class logging.Classification, format string,
 // Load reads the configuration. It calls no AWS service, except for instance metadata
 // when nothing else names the region.
 func Load(ctx context.Context, o Options) (*Shared, error) {
-	s := &Shared{limits: newLimits()}
+	s := &Shared{limits: &limits{read: readTime, change: changeTime, silent: silentTime, until: map[string]time.Time{}}}
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(o.Region), config.WithSharedConfigProfile(o.Profile), config.WithLogger(quiet))
 	if err != nil {
 		return nil, unread(err)

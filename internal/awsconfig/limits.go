@@ -32,10 +32,6 @@ type limits struct {
 	until map[string]time.Time
 }
 
-func newLimits() *limits {
-	return &limits{read: readTime, change: changeTime, silent: silentTime, until: map[string]time.Time{}}
-}
-
 // NoAnswer is an attempt that a host of AWS did not answer in time.
 type NoAnswer struct {
 	Host string

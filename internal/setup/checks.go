@@ -140,10 +140,14 @@ func (in *inspection) checkPurchaseOption() {
 	}
 	selected := g.Select.Matches(r)
 	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (len(has) > 0 || selected || !g.PurchaseOption.Reserved()) {
+		what := ""
+		if len(has) > 0 {
+			what = " for " + strings.Join(has, ", ")
+		}
 		in.problem(capacity.WrongPurchase,
 			fmt.Sprintf("set purchase_option = %q there, or choose another --node-group", r.Kind),
 			"reservation %s is of kind %s, but node_group %q of the settings buys %s%s", r.ID, r.Kind, g.Name,
-			g.PurchaseOption, forWhat(has))
+			g.PurchaseOption, what)
 		return
 	}
 	for _, other := range in.slots {
@@ -153,13 +157,6 @@ func (in *inspection) checkPurchaseOption() {
 				r.Kind, other.name, other.reservationID, other.group.PurchaseOption)
 		}
 	}
-}
-
-func forWhat(has []string) string {
-	if len(has) == 0 {
-		return ""
-	}
-	return " for " + strings.Join(has, ", ")
 }
 
 // partitions are those of the settings, settings is that of the queue, entry its node group; zero if the settings do

@@ -103,8 +103,7 @@ func (in *inspection) otherGroups() []pcs.NodeGroup {
 		}
 		others = append(others, g)
 		if base, is := strings.CutSuffix(g.Name, "-a"); is && in.ours(g.Tags) {
-			pair := capacity.SlotNames(capacity.ProviderPCS, base)
-			skip = append(skip, pair[:]...)
+			skip = append(skip, capacity.SlotNames(capacity.ProviderPCS, base)...)
 		}
 	}
 	return others

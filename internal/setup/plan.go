@@ -61,7 +61,7 @@ func decide(read inspection) *Plan {
 				p.Actions = append(files, made...)
 			}
 			for i := range p.Actions {
-				p.Actions[i].About = want.about()
+				p.Actions[i].About = capacity.Subject{Partition: in.request.Queue, Slot: slot.name, Reservation: in.reservation.ID}
 			}
 			p.Warnings, p.trial = in.warnings, in.trial(want)
 		},
@@ -193,11 +193,6 @@ func (in *inspection) place() config.Place {
 		p.Cluster, p.ClusterFrom = in.inv.Cluster.Name, in.request.ClusterFrom
 	}
 	return p
-}
-
-// about is the subject of all effects of the plan.
-func (w *wanted) about() capacity.Subject {
-	return capacity.Subject{Partition: w.request.Queue, Slot: w.group.Name, Reservation: w.reservation.ID}
 }
 
 // queueWith is the wanted queue with these node groups; now is the queue as it is.

@@ -144,7 +144,11 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if r.Config != nil && in.request.Cluster == "" {
 		in.request.Cluster = r.Config.Cluster
 	}
-	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readInside); err != nil {
+	inside := func(ctx context.Context, in *inspection, _ *notes) (err error) {
+		in.inside, err = s.EC2.InstancesInReservation(ctx, r.Reservation)
+		return err
+	}
+	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, inside); err != nil {
 		return nil, err
 	}
 	if len(in.problems) > 0 {
@@ -217,8 +221,7 @@ func (in *inspection) slotNames() []string {
 	if in.onEC2() {
 		return []string{in.request.NodeGroup}
 	}
-	names := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
-	return names[:]
+	return capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
 }
 
 // inventory reads a cluster by name or id, or says what is wrong with that.

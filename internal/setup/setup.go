@@ -2,7 +2,7 @@
 // compute node group, a queue and the settings. For self-managed Slurm it makes a launch
 // template and the settings; what slurm.conf has to say follows from these.
 //
-// Plan reads AWS, Slurm and settings (inspect.go), and returns the missing steps and every
+// Plan reads AWS, Slurm and settings (read.go), and returns the missing steps and every
 // obstacle; it changes nothing. Apply carries out a plan; it can be killed and run again at
 // any point (R5). Only things with our tag are changed (R9).
 package setup
@@ -290,7 +290,9 @@ var (
 
 // InstallScript returns the script that installs the package on a node, from its first argument or
 // by default from the given place.
-func InstallScript(from string) string { return string(withSource([]byte(installScript), from)) }
+func InstallScript(from string) string {
+	return fromLine.ReplaceAllLiteralString(installScript, "FROM=${1:-'"+from+"'}")
+}
 
 // CheckInstallFrom says why a node cannot install a package from a place; "" if it can.
 func CheckInstallFrom(from string) (why string) {
@@ -298,8 +300,4 @@ func CheckInstallFrom(from string) (why string) {
 		return ""
 	}
 	return "it is no https:// or s3:// URL, and no path that begins with /, of a .deb or .rpm"
-}
-
-func withSource(script []byte, from string) []byte {
-	return fromLine.ReplaceAllLiteral(script, []byte("FROM=${1:-'"+from+"'}"))
 }

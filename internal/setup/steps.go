@@ -201,7 +201,7 @@ func (want *wanted) files() (steps Steps, snippet string) {
 	case len(ended) == 0 && satisfied(*old, want):
 		file.Name, file.Verb = old.File, Nothing
 	case old.File != file.Name || !there.ours:
-		snippet = nodeGroupText(wanted, want.partition.Name)
+		snippet, _ = config.NodeGroupText(groupOf(wanted, want.partition.Name)) // what is read can be written
 		want.problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
 			"partition %q is written in %s, which is not ours to change", want.request.Queue, old.File)
 	default:
@@ -375,12 +375,4 @@ func groupOf(p capacity.PartitionSettings, name string) capacity.GroupSettings {
 		}
 	}
 	return capacity.GroupSettings{}
-}
-
-func nodeGroupText(p capacity.PartitionSettings, name string) string {
-	text, err := config.NodeGroupText(groupOf(p, name))
-	if err != nil {
-		return err.Error()
-	}
-	return text
 }

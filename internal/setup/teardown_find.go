@@ -82,18 +82,13 @@ func (s Setup) findRemains(ctx context.Context, r TeardownRequest) (*remains, er
 	}
 	t.checkQueue()
 	err = s.askSlurm(ctx, t)
-	if s.Unattended {
-		t.keepTheRest()
+	if s.Unattended { // sync removes node groups and their places in queues, and nothing else
+		t.request.Config = nil
+		for i := range t.slots {
+			t.slots[i].template, t.slots[i].slurm.Reservations = capacity.LaunchTemplate{}, nil
+		}
 	}
 	return t, err
-}
-
-// keepTheRest limits a plan to what sync may remove: node groups, and their places in queues.
-func (t *remains) keepTheRest() {
-	t.request.Config = nil
-	for i := range t.slots {
-		t.slots[i].template, t.slots[i].slurm.Reservations = capacity.LaunchTemplate{}, nil
-	}
 }
 
 // partition returns the settings of the queue.
@@ -113,13 +108,11 @@ func (t *remains) slotNames(templates []capacity.LaunchTemplate) []string {
 				return []string{name}
 			}
 		}
-		names := capacity.SlotNames(capacity.ProviderPCS, name)
-		return names[:]
+		return capacity.SlotNames(capacity.ProviderPCS, name)
 	}
 	var names []string
 	for _, g := range p.Groups {
-		slots := capacity.SlotNames(capacity.ProviderPCS, g.Name)
-		names = union(names, slots[:])
+		names = union(names, capacity.SlotNames(capacity.ProviderPCS, g.Name))
 	}
 	q, _ := t.inv.Queue(t.request.Queue)
 	for _, g := range t.inv.Groups {

@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,12 +23,6 @@ type user struct {
 }
 
 func (u user) takes() int { return max(u.most, u.running) }
-
-// readInside reads the instances in the reservation.
-func (s Setup) readInside(ctx context.Context, in *inspection, _ *notes) (err error) {
-	in.inside, err = s.EC2.InstancesInReservation(ctx, in.request.Reservation)
-	return err
-}
 
 // addUsers notes all other users of the reservation: our other compute node groups, other entries of
 // the settings, and owners of running instances.
@@ -68,8 +61,7 @@ func (in *inspection) addGroups() {
 
 // ownSlot reports whether a node group is one of the two slots to set up.
 func (in *inspection) ownSlot(name string) bool {
-	names := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
-	return slices.Contains(names[:], name)
+	return slices.Contains(capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup), name)
 }
 
 func queuesOf(inv pcs.Inventory, groupID string) []string {
@@ -108,7 +100,7 @@ func (in *inspection) hasGroup(p capacity.PartitionSettings, g capacity.GroupSet
 	names := capacity.SlotNames(capacity.ProviderPCS, g.Name)
 	return p.Provider == capacity.ProviderPCS && slices.ContainsFunc(in.users, func(u user) bool {
 		found, ok := in.inv.Group(u.group)
-		return ok && slices.Contains(names[:], found.Name)
+		return ok && slices.Contains(names, found.Name)
 	})
 }
 

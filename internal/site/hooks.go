@@ -32,6 +32,7 @@ type Hook struct {
 // hooks compares the files with the plugins and programs in Slurm's settings.
 func (r *run) hooks() {
 	plugins := map[string][]string{}
+	byHand := r.slurmConfig != nil && filepath.Base(r.slurmConfig.ResumeProgram) == "pcs-capacity-resume" // slurm.conf says itself what our file would
 	needed := map[string]bool{"cli_filter": r.onPCS(), "job_submit": r.onEC2()}
 	if c := r.slurmConfig; c != nil {
 		plugins["cli_filter"], plugins["job_submit"] = c.CliFilterPlugins, c.JobSubmitPlugins
@@ -59,7 +60,7 @@ func (r *run) hooks() {
 			}
 		case h.State == "foreign":
 			r.fail("slurm.conf", "rename it, and run `pcs-capacity hooks install`", "%s was not written by pcs-capacity", h.File)
-		case h.State == "missing" && needed["job_submit"] && !r.wiredByHand():
+		case h.State == "missing" && needed["job_submit"] && !byHand:
 			r.fail("slurm.conf", "run `pcs-capacity hooks install` on the controller", "slurm.conf does not include %s", h.File)
 		case h.State == "installed" && h.Wrong == nil:
 			r.ok("slurm.conf", "%s is installed", h.File)
@@ -71,11 +72,6 @@ func (r *run) hooks() {
 	if r.onEC2() {
 		r.hookAccess()
 	}
-}
-
-// wiredByHand reports whether slurm.conf says itself what our file would.
-func (r *run) wiredByHand() bool {
-	return r.slurmConfig != nil && filepath.Base(r.slurmConfig.ResumeProgram) == "pcs-capacity-resume"
 }
 
 // hookAccess checks the last hook's access to AWS. It differs from the access of the user who runs
