@@ -15,21 +15,6 @@
 // A pass keeps nothing in memory. It can be killed at any point and run again: it compares the actual with the wanted
 // state and sends only the difference (R5). A failed read never counts as "nothing there" (R8).
 //
-// The words of the code, where those of docs/ and of messages differ:
-//
-//   - window: from a reservation's start until EC2 begins to reclaim its instances;
-//   - fence: the drain margin before the reclaim; users read "jobs must end by";
-//   - slot: nodes that one reservation with an end at a time stands behind. A PCS node group of the settings has two,
-//     the compute node groups NAME-a and NAME-b; one of self-managed Slurm has one, or two with slots = 2. Readers see
-//     the node group's name. Reservations without an end share a slot;
-//   - turn: when a reservation has its slot (capacity.Turns). Admission, fence and launch go by the same turns, and a
-//     reservation that has a slot keeps it until it ends;
-//   - wall: the longest limit that accounting allows a job;
-//   - wish: what a job asks for in --comment;
-//   - mark: the value of the tag pcs-capacity:cluster, on PCS the cluster's name, else ClusterName/ID;
-//   - owner: a settings file with its state_dir, in the names of the Slurm reservations;
-//   - plan, slice: what the Lua scripts, and the filter, read of the snapshot.
-//
 // Windows are in AWS's time; everything that Slurm reads or writes is in the controller's. [Sources] says where the
 // times are converted.
 package lifecycle
