@@ -2,8 +2,6 @@ package awssim
 
 import (
 	"container/heap"
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -36,7 +34,6 @@ type Sim struct {
 	callers  map[string]map[string]bool // the operations that each access key has called, such as ec2:RunInstances
 	buckets  map[CallKey]*bucket
 	tokens   map[tokenKey]tokenUse
-	changed  chan struct{} // closed and replaced after each change
 
 	onInstance    []func(InstanceEvent)
 	instanceHooks []func(InstanceEvent) // in-process services; called with mu held
@@ -67,7 +64,7 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 		regions: map[string]*region{}, calls: map[CallKey]int{},
 		buckets: map[CallKey]*bucket{}, tokens: map[tokenKey]tokenUse{},
 		callers: map[string]map[string]bool{},
-		cleared: make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
+		cleared: make(chan struct{}), wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1),
 		stop: make(chan struct{}),
 	}
 	s.ec2, s.pcs = s.ec2Operations(), s.pcsOperations()
@@ -174,30 +171,6 @@ func (s *Sim) OnResponse(f func(service, operation string, status int, body []by
 	s.onResponse = append(s.onResponse, f)
 }
 
-// Changed is closed when something in the world has changed.
-func (s *Sim) Changed() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changed
-}
-
-// Wait returns when ok does, asking it again after each change of the world. ok runs outside the lock.
-func (s *Sim) Wait(ctx context.Context, ok func() bool) error {
-	for {
-		changed := s.Changed()
-		if ok() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.stop:
-			return errors.New("simulator closed")
-		}
-	}
-}
-
 // do runs f with the lock held and the world brought up to the clock's time.
 func (s *Sim) do(f func()) {
 	s.mu.Lock()
@@ -207,10 +180,8 @@ func (s *Sim) do(f func()) {
 	s.notify()
 }
 
-// notify tells the goroutines and waiters that the world may have changed. Called with mu held.
+// notify tells the goroutines that the world may have changed. Called with mu held.
 func (s *Sim) notify() {
-	close(s.changed)
-	s.changed = make(chan struct{})
 	for _, c := range []chan struct{}{s.wake, s.deliver} {
 		select {
 		case c <- struct{}{}:
