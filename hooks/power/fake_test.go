@@ -296,10 +296,6 @@ func (w *fake) Released(_ time.Time, names ...string) error {
 	return w.do(func(string) { delete(w.ledger, names[0]) }, "unlist %s", w.token(names[0]))
 }
 
-func (w *fake) MarkFull(reservation string, nodes int, _, _ time.Time) error {
-	return w.do(nil, "mark-full %s %d", reservation, nodes)
-}
-
 func (w *fake) AppendRecords(records ...state.Record) error {
 	line := "record"
 	for _, r := range records {

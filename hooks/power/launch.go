@@ -18,9 +18,6 @@ import (
 const (
 	// mostAttempts is how many launches may have the same circumstances: see launchToken.
 	mostAttempts = 10
-	// fullTime is how long a reservation that EC2 found full is tried last: about the time until the places of ended
-	// instances are free again.
-	fullTime = 30 * time.Second
 	// addressOfBudget is the share of the budget for attempts to set addresses, a quarter: a launched node without its
 	// address is lost.
 	addressOfBudget = 4
@@ -74,7 +71,6 @@ func (l *launching) launchParts(zone string) *Failure {
 				missing = without(missing, func(n string) bool { _, ok := found[n]; return ok })
 				if failure.is(capacity.NoRoom) {
 					full = cmp.Or(full, failure)
-					l.markFull(t, len(missing), failure)
 					break
 				}
 				if failure != nil {
@@ -110,16 +106,6 @@ func (l *launching) launchInto(p part, t target, nodes []string) (map[string]cap
 	}
 	l.odcrs = append(l.odcrs, held)
 	return found, failure
-}
-
-// markFull has the next launches of so many nodes try a full reservation last.
-func (l *launching) markFull(t target, nodes int, answer *Failure) {
-	if t.reservationID == "" || answer.EC2Code == "" { // a query that failed says nothing
-		return
-	}
-	now := l.Now()
-	_ = l.did(l.MarkFull(t.reservationID, nodes, now, now.Add(fullTime)), "mark a reservation full", "reservation",
-		t.reservationID, "nodes", nodes)
 }
 
 // adopt takes over, for each node, the one living instance that this power-up launched for it in one of the targets,

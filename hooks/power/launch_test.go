@@ -58,9 +58,7 @@ const done = `
 func TestLaunchStories(t *testing.T) {
 	const both = `
 		launch gpu-[1-2] ` + two + ` 2 A → no room
-		mark-full ` + two + ` 2
-		launch gpu-[1-2] ` + one + ` 1 B → no room
-		mark-full ` + one + ` 2`
+		launch gpu-[1-2] ` + one + ` 1 B → no room`
 	for name, c := range map[string]struct {
 		change func(*fake, *facts)
 		script string
@@ -69,7 +67,6 @@ func TestLaunchStories(t *testing.T) {
 		"it is done": {nil, `launch gpu-[1-2] ` + two + ` 2 A` + done, "gpu-1,gpu-2"},
 		"the first reservation is full": {nil, `
 			launch gpu-[1-2] ` + two + ` 2 A → no room
-			mark-full ` + two + ` 2
 			launch gpu-[1-2] ` + one + ` 1 B` + done, "gpu-1,gpu-2"},
 		"both are": {nil, both, " InsufficientInstanceCapacity"},
 		"nobody knows whether it is full": {nil, `
@@ -136,7 +133,6 @@ func TestLaunchOfSharedCalls(t *testing.T) {
 	story(t, `
 		launch gpu-[1-2] `+two+` 2 A → one
 		launch gpu-2 `+two+` 2 B → no room
-		mark-full `+two+` 1
 		launch gpu-2 `+one+` 1 C → refused
 		address gpu-1
 		record resume ok gpu-1;`, func(t *testing.T, w *fake) {

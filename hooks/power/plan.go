@@ -24,8 +24,6 @@ type facts struct {
 	live map[string][]capacity.Instance
 	// taken counts the places in reservations that this call's launches will use.
 	taken map[string]int
-	// full are the reservations that were full a short while ago: see chooseTargets.
-	full map[string]int
 	// templates are the current versions of the settings' launch templates.
 	templates map[string]template
 	// admitted caches AdmitLaunch's answers: see admit.

@@ -290,17 +290,6 @@ func TestTargetsInAReservation(t *testing.T) {
 	}
 }
 
-// A reservation that had no room for so many nodes a short while ago comes last.
-func TestFullReservationsComeLast(t *testing.T) {
-	for nodes, first := range map[int]string{1: two, 2: one} {
-		f := newFacts(twoReservations())
-		f.full = map[string]int{two: 2}
-		if got, err := f.chooseTargets(nil, f.place(t, "gpu-1"), nodes); err != nil || len(got) != 2 || got[0].reservationID != first {
-			t.Errorf("%d nodes: %v, %+v", nodes, err, got)
-		}
-	}
-}
-
 // What counts as a failure of a job is a power-up that failed within two hours, for what its
 // owner cannot change; the rest counts as a refusal, by the partition that refuses.
 func TestFailuresAreCounted(t *testing.T) {

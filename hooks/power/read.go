@@ -117,10 +117,6 @@ func (s *site) readFacts(ctx context.Context, cluster string, nodes []string, la
 	f.snap = capacity.Build(s.settings, seen)
 	f.snap.TakenAt = f.now
 	f.see(ours)
-	var err error
-	if f.full, err = s.Full(f.now); err != nil {
-		s.Warn("reservations that were full are tried again", "err", err)
-	}
 	return f, nil
 }
 

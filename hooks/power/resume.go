@@ -252,7 +252,6 @@ type World interface {
 	Enlist(h capacity.Held, now time.Time,
 		allowed func(more capacity.Held, others []capacity.Held) error) (capacity.Held, error)
 	Released(now time.Time, names ...string) error
-	MarkFull(reservation string, nodes int, now, until time.Time) error
 	Records() ([]state.Record, error)
 	AppendRecords(records ...state.Record) error
 }

@@ -65,11 +65,6 @@ func (f *facts) chooseTargets(jobs []capacity.Job, at place, nodes int) ([]targe
 	if len(targets) == 0 {
 		return nil, none
 	}
-	// Those that were full a short while ago come last.
-	sortLast(targets, func(t target) bool {
-		least, marked := f.full[t.reservationID]
-		return marked && nodes >= least
-	})
 	return targets, nil
 }
 

@@ -34,7 +34,6 @@ func deeds() []aDeed {
 			_, err := d.Enlist(capacity.Held{Token: "t", Until: now.Add(time.Hour)}, now, func(capacity.Held, []capacity.Held) error { return nil })
 			return err
 		}},
-		{"private/" + fullFile, func(d Dir) error { return d.MarkFull("cr-1", 1, now, now.Add(time.Hour)) }},
 		{"private/" + marksFile, func(d Dir) error { return d.KeepMarks(map[string]Mark{"1": {}}) }},
 		{"private/notices.json", func(d Dir) error { return d.KeepNotices(map[string]time.Time{"a": now}) }},
 		{"private/torn-down.json", func(d Dir) error { return d.KeepTornDown("gpu") }},
