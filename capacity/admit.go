@@ -443,8 +443,7 @@ func constraint(req Request, usable, all []Turn) string {
 }
 
 // features returns the distinct slot features of the candidates, in order.
-func features(cs []Turn) []string {
-	var fs []string
+func features(cs []Turn) (fs []string) {
 	for _, c := range cs {
 		if !slices.Contains(fs, c.Slot.Feature) {
 			fs = append(fs, c.Slot.Feature)

@@ -95,8 +95,7 @@ func (w *world) see(at time.Time, before *Snapshot) *Snapshot {
 }
 
 // moments are when reservations get their slots.
-func (w *world) moments(snap *Snapshot) []time.Time {
-	var all []time.Time
+func (w *world) moments(snap *Snapshot) (all []time.Time) {
 	for _, t := range snap.AllTurns() {
 		if t.Window.Start.After(noon) {
 			all = append(all, t.Window.Start)

@@ -177,8 +177,7 @@ func countOf(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func sortedNodes(set map[string]bool) []string {
-	var names []string
+func sortedNodes(set map[string]bool) (names []string) {
 	for n := range set {
 		names = append(names, n)
 	}

@@ -170,8 +170,7 @@ func OnlyInUltraServers(instanceType string) (only, known bool) {
 }
 
 // FamiliesOfPCS are the families that PCS documents for Capacity Blocks. Others have been seen to work.
-func FamiliesOfPCS() []string {
-	var names []string
+func FamiliesOfPCS() (names []string) {
 	for _, f := range families {
 		if f.pcs {
 			names = append(names, f.name)

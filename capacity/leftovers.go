@@ -96,8 +96,7 @@ func (s Settings) removal(m Made, cluster string, keeps bool) string {
 }
 
 // OfLeftovers returns the problems of leftovers, one for all that the same command removes.
-func OfLeftovers(left []Leftover) []Problem {
-	var all []Problem
+func OfLeftovers(left []Leftover) (all []Problem) {
 	for i, l := range left {
 		if slices.ContainsFunc(left[:i], func(before Leftover) bool { return before.Remove == l.Remove }) {
 			continue

@@ -11,8 +11,7 @@ import (
 // Match compares a reservation with the node group that is to launch into it and returns every mismatch. Without a
 // mismatch, EC2 accepts launches from the reservation's start on. Match compares Availability Zones by id: the same
 // name can be another zone in another account.
-func Match(r Reservation, g NodeGroup, now time.Time) []Problem {
-	var found []Problem
+func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 	add := func(code Code, fix, message string, args ...any) {
 		found = append(found, Problemf(code, about(r), fix, message, args...))
 	}

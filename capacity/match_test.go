@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-func codes(ms []Problem) []string {
-	var cs []string
+func codes(ms []Problem) (cs []string) {
 	for _, m := range ms {
 		cs = append(cs, string(m.Code))
 	}

@@ -189,8 +189,7 @@ func sortBlocks(blocks []Block) {
 }
 
 // gaps finds the times after now, between sorted blocks, in which no block can be used.
-func gaps(blocks []Block, now time.Time) []Period {
-	var found []Period
+func gaps(blocks []Block, now time.Time) (found []Period) {
 	usableUntil := now
 	for _, b := range blocks {
 		if b.Window.Start.After(usableUntil) {

@@ -33,8 +33,7 @@ type QuickRoom struct {
 
 // Quicks returns the snapshot's simple partitions. It omits a partition where more than sizes, accounts and times
 // decides about jobs: where jobs need a constraint.
-func Quicks(snap *Snapshot) []Quick {
-	var all []Quick
+func Quicks(snap *Snapshot) (all []Quick) {
 	for _, p := range snap.Partitions {
 		in := candidates(p, snap)
 		if len(features(in)) > 1 || p.MaxTime.Bounded() && p.MaxTime.Minutes < 1 {

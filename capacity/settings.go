@@ -122,8 +122,7 @@ func (s Settings) Guest() bool {
 }
 
 // LaunchTemplates returns the launch templates of the node groups that we launch, as the settings name them, each once.
-func (s Settings) LaunchTemplates() []string {
-	var names []string
+func (s Settings) LaunchTemplates() (names []string) {
 	for _, p := range s.Partitions {
 		for _, g := range p.Groups {
 			if p.Provider.Launches() && g.LaunchTemplate != "" && !slices.Contains(names, g.LaunchTemplate) {
@@ -290,8 +289,7 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 }
 
 // accounts sorts and lowercases names: Slurm ignores case in account names.
-func accounts(names []string) []string {
-	var all []string
+func accounts(names []string) (all []string) {
 	for _, n := range names {
 		all = append(all, strings.ToLower(n))
 	}

@@ -307,8 +307,7 @@ func (s *Snapshot) Misplaced(at Place, m Metadata, now time.Time) string {
 	return fmt.Sprintf("its instance %s %s", m.InstanceID, strings.Join(least, "; it "))
 }
 
-func (m Metadata) differs(r Reservation) []string {
-	var all []string
+func (m Metadata) differs(r Reservation) (all []string) {
 	if m.InstanceType != "" && m.InstanceType != r.InstanceType {
 		all = append(all, fmt.Sprintf("is a %s, but reservation %s is for %s", m.InstanceType, r.ID, r.InstanceType))
 	}

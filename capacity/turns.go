@@ -71,8 +71,7 @@ func (s *Snapshot) Turns(at Place) []Turn {
 	return s.turns(at, at.Slot.ReservationIDs, Reservation.live)
 }
 
-func (s *Snapshot) turns(at Place, ids []string, takesTime func(Reservation) bool) []Turn {
-	var turns []Turn
+func (s *Snapshot) turns(at Place, ids []string, takesTime func(Reservation) bool) (turns []Turn) {
 	for _, id := range ids {
 		r, known := s.Reservation(id)
 		if !known {

@@ -123,8 +123,7 @@ var wishKeys = []string{"capacity_reservation_id", "instance_type", "subnet_id",
 // nearKeys returns a sentence for each word of a comment that was probably meant for us but is none of our keys:
 // Capacity_Reservation_Id=…, capacity_reservation=…, id=cr-…, or a key without a value ("on_end requeue"; not
 // "capacity", a common word). Such a word has no effect, and its author should know.
-func nearKeys(comment string) []string {
-	var warnings []string
+func nearKeys(comment string) (warnings []string) {
 	for _, word := range wishWords(comment) {
 		key, value, ok := strings.Cut(word, "=")
 		if known := strings.ToLower(word); !ok && strings.Contains(word, "_") && slices.Contains(wishKeys, known) {

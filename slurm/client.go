@@ -340,8 +340,7 @@ func fields(line string, freeText ...string) map[string]string {
 
 // records cuts the output of "scontrol --oneliner show" into records. A line
 // that does not begin with key is the rest of a text with a newline in it.
-func records(output []byte, key string) []string {
-	var found []string
+func records(output []byte, key string) (found []string) {
 	for line := range strings.SplitSeq(string(output), "\n") {
 		if strings.HasPrefix(line, key+"=") {
 			found = append(found, line)

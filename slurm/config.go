@@ -284,8 +284,7 @@ func (c *Client) Partitions(ctx context.Context) ([]capacity.SlurmPartition, err
 	return parsePartitions(out), nil
 }
 
-func parsePartitions(output []byte) []capacity.SlurmPartition {
-	var partitions []capacity.SlurmPartition
+func parsePartitions(output []byte) (partitions []capacity.SlurmPartition) {
 	for _, line := range records(output, "PartitionName") {
 		pairs := fields(line)
 		partition := capacity.SlurmPartition{

@@ -85,8 +85,7 @@ const nodeStatesFormat = "StateComplete:|,NodeList:|"
 
 // parseNodeStates reads lines such as "idle+cloud+powering_up|gpu-[1-4]|", and leaves out others.
 // A node in two partitions is there once.
-func parseNodeStates(output []byte) []capacity.Node {
-	var nodes []capacity.Node
+func parseNodeStates(output []byte) (nodes []capacity.Node) {
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(output)) {
 		parts := strings.Split(strings.TrimSuffix(line, "\n"), "|")
@@ -111,8 +110,7 @@ var nodeReason = sync.OnceValue(
 
 // parseNodes reads one-line records. Reason, Comment and Extra may hold anything, newlines too, but come after all that
 // is read here; a line that is no full record, or repeats a node, is part of such a text.
-func parseNodes(output []byte) []capacity.Node {
-	var nodes []capacity.Node
+func parseNodes(output []byte) (nodes []capacity.Node) {
 	seen := make(map[string]bool)
 	for _, line := range records(output, "NodeName") {
 		pairs := fields(line, "Reason", "Comment", "Extra")
@@ -226,8 +224,7 @@ func (c *Client) Reservations(ctx context.Context) ([]capacity.SlurmReservation,
 
 // parseReservations reads one-line records with times in seconds since 1970.
 // Operators alone write them; the comment comes last and may hold anything.
-func parseReservations(output []byte) []capacity.SlurmReservation {
-	var reservations []capacity.SlurmReservation
+func parseReservations(output []byte) (reservations []capacity.SlurmReservation) {
 	for _, line := range records(output, "ReservationName") {
 		pairs := fields(line, "Comment")
 		reservation := capacity.SlurmReservation{

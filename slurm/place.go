@@ -39,8 +39,7 @@ var usualFolders = []string{"/usr/bin", "/usr/local/bin", "/opt/slurm/bin"}
 
 // Folders are where to look for Slurm's programs, in this order: those of the PCS cluster's release; PATH; those of the
 // slurmctld whose program this is; what was written down; the usual ones; the newest of PCS.
-func (p Place) Folders() []string {
-	var all []string
+func (p Place) Folders() (all []string) {
 	add := func(folders ...string) {
 		for _, folder := range folders {
 			if filepath.IsAbs(folder) && !slices.Contains(all, folder) { // a relative one would depend on where we run

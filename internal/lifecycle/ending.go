@@ -24,8 +24,7 @@ const mostEnds = 5
 // pass after a killed one knows what is left to do. A suspended job is resumed, so that the next pass, or its limit, can
 // end it like others: a signal does not reach it, its limit does not run out, and Slurm keeps its priority at 0, which a
 // requeue would take along as a hold.
-func endings(seen Seen) []Action {
-	var actions []Action
+func endings(seen Seen) (actions []Action) {
 	byNode := fencedNodes(seen)
 	ending := map[string]state.Mark{}
 	requeued := map[string]bool{}

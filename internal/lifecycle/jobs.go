@@ -91,8 +91,7 @@ func (p *pass) onOurs(j capacity.Job) bool {
 }
 
 // alsoOurs are the partitions of jobs that have nodes of ours.
-func (p *pass) alsoOurs() []string {
-	var names []string
+func (p *pass) alsoOurs() (names []string) {
 	for _, jobs := range [][]capacity.Job{p.seen.Jobs, p.seen.Unread} {
 		for _, j := range jobs {
 			if !slices.Contains(names, j.Partition) && p.onOurs(j) {

@@ -129,8 +129,7 @@ func (o *observation) missing(m capacity.Missing) {
 
 // liveSlots returns the last snapshot's slots that have nodes and a live reservation, each alone in a partition and
 // with only that reservation.
-func liveSlots(old *capacity.Snapshot, machineTime time.Time) []capacity.Partition {
-	var live []capacity.Partition
+func liveSlots(old *capacity.Snapshot, machineTime time.Time) (live []capacity.Partition) {
 	if old == nil {
 		return nil
 	}

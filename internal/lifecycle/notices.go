@@ -135,8 +135,7 @@ func idleNodes(v capacity.Standing, cluster *Cluster) (n int) {
 }
 
 // aboutRollOver reports the blocks that sync has set up, and its setbacks.
-func aboutRollOver(report Report) []Notice {
-	var all []Notice
+func aboutRollOver(report Report) (all []Notice) {
 	for _, r := range report.Rolling {
 		var n Notice
 		switch {

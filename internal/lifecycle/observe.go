@@ -238,8 +238,7 @@ func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 	return pcsKnown
 }
 
-func (o *observation) selectedBefore(g capacity.GroupSettings) []string {
-	var ids []string
+func (o *observation) selectedBefore(g capacity.GroupSettings) (ids []string) {
 	if o.old != nil {
 		for _, r := range o.old.Reservations {
 			if g.Select.Matches(r) {
@@ -345,8 +344,7 @@ func (o *observation) instances(ctx context.Context) {
 }
 
 // mismatches says why launches into a slot's current reservation would fail.
-func mismatches(snap *capacity.Snapshot, now time.Time) []capacity.Problem {
-	var problems []capacity.Problem
+func mismatches(snap *capacity.Snapshot, now time.Time) (problems []capacity.Problem) {
 	for _, v := range snap.Standings(now) {
 		if v.Reservation.ID == "" || v.Former {
 			continue

@@ -80,8 +80,7 @@ func reservationsOf(p capacity.Partition, snap *capacity.Snapshot) []capacity.Re
 	return slices.DeleteFunc(slices.Clone(snap.Reservations), func(r capacity.Reservation) bool { return !p.Has(r.ID) })
 }
 
-func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
-	var all []capacity.Problem
+func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) (all []capacity.Problem) {
 	for _, r := range reservationsOf(p, snap) {
 		if r.LiveAt(now) && r.Unhealthy > 0 {
 			all = append(all,

@@ -46,8 +46,7 @@ func (r Rolling) about() capacity.Subject {
 
 // rollings returns the node groups of partitions that roll over by themselves, if there is something to do or to
 // report.
-func rollings(s Seen) []Rolling {
-	var all []Rolling
+func rollings(s Seen) (all []Rolling) {
 	for _, settings := range s.Settings.Partitions {
 		part, _ := s.Snap.Partition(settings.Name)
 		if !settings.RollOver {

@@ -77,8 +77,7 @@ func (s Seen) paid() map[string]*state.Paid {
 }
 
 // openIn are the reservations of a slot that are open, the current one first.
-func (s Seen) openIn(v capacity.Standing) []capacity.Reservation {
-	var open []capacity.Reservation
+func (s Seen) openIn(v capacity.Standing) (open []capacity.Reservation) {
 	for _, id := range append([]string{v.Reservation.ID}, v.Slot.ReservationIDs...) {
 		r, known := s.Snap.Reservation(id)
 		if known && r.State == capacity.StateActive && r.LiveAt(s.Now) && !r.Start.After(s.Now) &&

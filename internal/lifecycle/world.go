@@ -267,8 +267,7 @@ func setOf(names []string) map[string]bool {
 
 // Ours returns the Slurm partitions whose jobs can have our nodes: the partitions of the settings, and others that
 // share nodes with them or with slots of the previous settings.
-func (c *Cluster) Ours(snap *capacity.Snapshot) []string {
-	var nodes []string
+func (c *Cluster) Ours(snap *capacity.Snapshot) (nodes []string) {
 	for _, at := range capacity.Places(slices.Concat(snap.Partitions, snap.Former)) {
 		nodes = append(nodes, c.SlotNodes(at.Slot.Name)...)
 	}

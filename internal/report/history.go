@@ -103,8 +103,7 @@ func (h *history) paidUntil(now time.Time) time.Time {
 
 // within are the stays from a time to another without a hole: what no sample saw is not
 // known, and as it was before, or, if it was not seen before, after.
-func (h *history) within(from, to time.Time) []stay {
-	var whole []stay
+func (h *history) within(from, to time.Time) (whole []stay) {
 	at := from
 	before := h.stays[0].paid
 	for _, s := range h.stays {
