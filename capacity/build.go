@@ -28,14 +28,8 @@ type Seen struct {
 // Build makes the snapshot from the settings and what was seen of AWS. The caller adds Slurm's facts, the region and
 // the times.
 func Build(s Settings, seen Seen) *Snapshot {
-	snap := &Snapshot{
-		Cluster:      s.Cluster,
-		Submit:       s.Submit,
-		Timing:       s.Timing,
-		ReserveOff:   s.Reserve.MaxInstances == 0,
-		Partitions:   []Partition{},
-		Reservations: []Reservation{},
-	}
+	snap := &Snapshot{Cluster: s.Cluster, Submit: s.Submit, Timing: s.Timing,
+		ReserveOff: s.Reserve.MaxInstances == 0, Partitions: []Partition{}, Reservations: []Reservation{}}
 	there := map[string]bool{}
 	for _, r := range seen.Reservations {
 		if !there[r.ID] {
@@ -45,23 +39,12 @@ func Build(s Settings, seen Seen) *Snapshot {
 	}
 	where := placementOf(s, seen, snap)
 	for _, p := range s.Partitions {
-		out := Partition{
-			Name:          p.Name,
-			Provider:      p.Provider,
-			AllowAccounts: p.AllowAccounts,
-			MinTime:       p.MinTime,
-			OnEnd:         p.OnEnd,
-		}
+		out := Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts,
+			MinTime: p.MinTime, OnEnd: p.OnEnd}
 		for _, g := range p.Groups {
-			group := NodeGroup{
-				Name:           g.Name,
-				InstanceType:   g.InstanceType,
-				OtherTypes:     g.OtherTypes,
-				PurchaseOption: g.PurchaseOption,
-				MaxNodes:       g.MaxNodes,
-				Dynamic:        g.Dynamic,
-				Subnets:        []Subnet{},
-			}
+			group := NodeGroup{Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes,
+				PurchaseOption: g.PurchaseOption, MaxNodes: g.MaxNodes, Dynamic: g.Dynamic,
+				Subnets: []Subnet{}}
 			if p.Provider.Launches() { // on PCS setup has compared it, and only PCS launches
 				image := seen.Platforms[g.LaunchTemplate]
 				group.Platform, group.PlatformOf = image.Platform, image.Template

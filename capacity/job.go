@@ -132,23 +132,10 @@ func (j Job) Hostlist() string { return hostlist.Compress(j.Nodes) }
 // Request is the job as Admit takes it, with times in AWS's clock.
 func (s *Snapshot) Request(j Job) Request {
 	j = j.ByClock(s.ClockOffset.Duration)
-	return Request{
-		Partitions:   j.Partitions(),
-		Account:      j.Account,
-		AccountKnown: true,
-		User:         j.User,
-		QOS:          j.QOS,
-		Comment:      j.Comment,
-		TimeLimit:    j.TimeLimit,
-		TimeMin:      j.TimeMin,
-		Begin:        j.Eligible,
-		Deadline:     j.Deadline,
-		Nodes:        j.NumNodes,
-		Counted:      true,
-		Constraint:   j.Constraint,
-		NodeList:     j.NodeList,
-		Exclude:      j.Exclude,
-	}
+	return Request{Partitions: j.Partitions(), Account: j.Account, AccountKnown: true, User: j.User,
+		QOS: j.QOS, Comment: j.Comment, TimeLimit: j.TimeLimit, TimeMin: j.TimeMin,
+		Begin: j.Eligible, Deadline: j.Deadline, Nodes: j.NumNodes, Counted: true,
+		Constraint: j.Constraint, NodeList: j.NodeList, Exclude: j.Exclude}
 }
 
 // ByClock is the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.

@@ -147,11 +147,8 @@ func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[strin
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Fitting) int {
-		return cmp.Or(
-			rank(a.Code != OK)-rank(b.Code != OK),
-			cmp.Compare(a.lack, b.lack),
-			rank(!a.Reservation.Kind.Bought())-rank(!b.Reservation.Kind.Bought()),
-			a.Start.Compare(b.Start),
+		return cmp.Or(rank(a.Code != OK)-rank(b.Code != OK), cmp.Compare(a.lack, b.lack),
+			rank(!a.Reservation.Kind.Bought())-rank(!b.Reservation.Kind.Bought()), a.Start.Compare(b.Start),
 			a.Reservation.Size()-b.Reservation.Size())
 	})
 	return all

@@ -46,15 +46,8 @@ func Quicks(snap *Snapshot) (all []Quick) {
 			if c.Unknown || c.Never || !live || len(c.mismatches()) > 0 {
 				continue
 			}
-			room := QuickRoom{
-				ID:    c.Reservation.ID,
-				From:  c.Window.Start,
-				Last:  c.last(snap),
-				Fence: c.Window.Fence,
-				Nodes: c.size(),
-				GPUs:  c.Group.GPUs,
-				CPUs:  c.Group.CPUs,
-			}
+			room := QuickRoom{ID: c.Reservation.ID, From: c.Window.Start, Last: c.last(snap),
+				Fence: c.Window.Fence, Nodes: c.size(), GPUs: c.Group.GPUs, CPUs: c.Group.CPUs}
 			if c.onDemand() || c.Reservation.State == StateActive {
 				room.Usable = c.healthy()
 			}
@@ -90,12 +83,8 @@ func Sentences(snap *Snapshot) []Sentence {
 	later := snap.TakenAt.Add(snap.Submit.StaleAfter.Duration + 1)
 	refusal := func(code Code, text string) Sentence {
 		v := refuse(code, "%s", text)
-		return Sentence{
-			Name:         string(code),
-			Refuses:      soften(v, snap, snap.TakenAt).Refused,
-			RefusesLater: soften(v, snap, later).Refused,
-			Text:         text,
-		}
+		return Sentence{Name: string(code), Refuses: soften(v, snap, snap.TakenAt).Refused,
+			RefusesLater: soften(v, snap, later).Refused, Text: text}
 	}
 	all := []Sentence{
 		refusal(TooLong, fmt.Sprintf(longestFit, jobNeeds, "%s"+mustBeFree, "%s")),

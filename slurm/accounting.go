@@ -71,13 +71,8 @@ func parseRuns(text, mark string) ([]Run, error) {
 	var runs []Run
 	fields := strings.Split(text, mark)
 	for ; len(fields) > len(runFields); fields = fields[len(runFields):] {
-		r := Run{
-			Job:       strings.TrimPrefix(fields[0], "\n"),
-			User:      fields[1],
-			Partition: fields[2],
-			Nodes:     fields[6],
-			Account:   fields[7],
-		}
+		r := Run{Job: strings.TrimPrefix(fields[0], "\n"), User: fields[1], Partition: fields[2],
+			Nodes: fields[6], Account: fields[7]}
 		r.State, _, _ = strings.Cut(fields[5], " ") // CANCELLED by 1001
 		started, ok := accountedTime(fields[3])
 		if !ok || r.Nodes == "" || strings.HasPrefix(r.Nodes, "None") {

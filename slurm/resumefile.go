@@ -46,14 +46,9 @@ func ParseResumeFile(data []byte) (Resume, error) {
 	resume := Resume{Nodes: firstOf(file.AllNodesResume, file.AllNodes)}
 	for _, job := range file.Jobs {
 		resumed := firstOf(job.NodesResume, job.Nodes)
-		resume.Jobs = append(resume.Jobs, ResumeJob{
-			ID:          job.ID,
-			ResumeNodes: resumed,
-			AllocNodes:  firstOf(job.NodesAlloc, resumed),
-			Partition:   job.Partition,
-			Features:    job.Features,
-			Reservation: job.Reservation,
-		})
+		resume.Jobs = append(resume.Jobs, ResumeJob{ID: job.ID, ResumeNodes: resumed,
+			AllocNodes: firstOf(job.NodesAlloc, resumed), Partition: job.Partition, Features: job.Features,
+			Reservation: job.Reservation})
 	}
 	return resume, resume.check()
 }

@@ -49,18 +49,9 @@ func (s Seen) paid() map[string]*state.Paid {
 		nodes := s.shown(v.Slot.Name)
 		for _, r := range s.openIn(v) {
 			w := s.Snap.Timing.Window(r)
-			paid := &state.Paid{
-				Partition:    v.Partition.Name,
-				Slot:         v.Slot.Name,
-				Kind:         r.Kind,
-				InstanceType: r.InstanceType,
-				GPUs:         v.Group.GPUs,
-				Size:         r.Size(),
-				Unhealthy:    r.Unhealthy,
-				Start:        w.Start,
-				Fence:        w.Fence,
-				End:          w.End,
-			}
+			paid := &state.Paid{Partition: v.Partition.Name, Slot: v.Slot.Name, Kind: r.Kind,
+				InstanceType: r.InstanceType, GPUs: v.Group.GPUs, Size: r.Size(),
+				Unhealthy: r.Unhealthy, Start: w.Start, Fence: w.Fence, End: w.End}
 			// A reservation that waits for its turn has no nodes. If several share a slot, only EC2 knows which node runs
 			// in which: they are filled one after the other.
 			if r.ID == v.Reservation.ID || v.Window.Unbounded() && v.Reservation.ID != "" && w.Unbounded() {
@@ -207,14 +198,8 @@ func (s Seen) runs(now time.Time) map[string]state.Run {
 func runID(j capacity.Job) string { return j.Shown + "." + strconv.Itoa(j.Restarts) }
 
 func (s Seen) run(j capacity.Job) state.Run {
-	return state.Run{
-		Job:       j.Shown,
-		User:      j.User,
-		Account:   j.Account,
-		Partition: j.Partition,
-		Nodes:     hostlist.Compress(j.Nodes),
-		Start:     s.atAWS(j.Start),
-	}
+	return state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition,
+		Nodes: hostlist.Compress(j.Nodes), Start: s.atAWS(j.Start)}
 }
 
 // clockSlack is the tolerated difference after a time was converted by a clock offset that is known to the second.
@@ -257,12 +242,8 @@ func facts(s Seen) map[string]state.Facts {
 			continue
 		}
 		w := v.Window
-		f := state.Facts{
-			ReservationID: v.Reservation.ID,
-			InstanceType:  v.Reservation.InstanceType,
-			Partition:     v.Partition.Name,
-			Slot:          v.Slot.Name,
-		}
+		f := state.Facts{ReservationID: v.Reservation.ID, InstanceType: v.Reservation.InstanceType,
+			Partition: v.Partition.Name, Slot: v.Slot.Name}
 		if !w.Unbounded() {
 			f.Requeue = capacity.RequeueAt(w.Fence, s.Snap.KillWait.Duration).UTC()
 			f.Fence, f.Reclaim, f.End = w.Fence.UTC(), w.Reclaim.UTC(), w.End.UTC()
