@@ -148,6 +148,8 @@ func TestR5_EnsureLaunchTemplateAfterFailures(t *testing.T) {
 func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 	_, c := newSim(t)
 	old := &types.RequestLaunchTemplateData{
+		InstanceType: "m7i.large", CpuOptions: &types.LaunchTemplateCpuOptionsRequest{CoreCount: aws.Int32(1)}, CreditSpecification: &types.CreditSpecificationRequest{CpuCredits: aws.String("unlimited")},
+		DisableApiTermination: aws.Bool(true), Placement: &types.LaunchTemplatePlacementRequest{GroupName: aws.String("ml-cluster")},
 		MetadataOptions: &types.LaunchTemplateInstanceMetadataOptionsRequest{HttpTokens: "optional", HttpEndpoint: "disabled", HttpPutResponseHopLimit: aws.Int32(2)},
 		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{
 			{DeviceName: aws.String("/dev/sdb"), VirtualName: aws.String("ephemeral0")},
@@ -172,6 +174,9 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 		d := v.LaunchTemplateData
 		if m := d.MetadataOptions; m.HttpTokens != "required" || m.HttpEndpoint != "enabled" || m.InstanceMetadataTags != "enabled" || !reflect.DeepEqual(m.HttpPutResponseHopLimit, test.hops) {
 			t.Errorf("metadata %+v", m)
+		}
+		if d.CpuOptions != nil || d.CreditSpecification != nil || d.Placement != nil || d.DisableApiTermination != nil {
+			t.Errorf("what is of another type, or keeps nodes from being ended, is copied: %+v", d)
 		}
 		if p := d.IamInstanceProfile; p == nil || aws.ToString(p.Name) != "nodes" {
 			t.Errorf("instance profile %+v", p)

@@ -151,6 +151,19 @@ func TestWhatIsKept(t *testing.T) {
 		}
 	}
 
+	// What the site has set in the file that setup has written stays, with the next block too.
+	w = newWorld()
+	w.setUp(t, askForOnEC2(now1))
+	p := &w.config.Partitions[0]
+	p.MinTime.Duration, p.Groups[0].Slots, p.Groups[0].LaunchTemplate = 2*time.Hour, 2, pcs.TemplateName(ourMark, "gpu")+":1"
+	kept := *p
+	w.setUp(t, askForOnEC2(next1))
+	now, _ := w.partition()
+	kept.Groups[0].ReservationIDs = []string{now1, next1}
+	if diff := cmp.Diff(kept, now); diff != "" {
+		t.Errorf("edits of the site (-want +got):\n%s", diff)
+	}
+
 	entry := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.ODCR, SubnetIDs: []string{"a"}, ReservationIDs: []string{"cr-1"}, MaxNodes: 4}
 	with := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.CapacityBlock, SubnetIDs: []string{"b"}, ReservationIDs: []string{"cr-2"}, MaxNodes: 2, InstanceType: "p5.48xlarge"}
 	want := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.CapacityBlock, SubnetIDs: []string{"a", "b"}, ReservationIDs: []string{"cr-1", "cr-2"}, MaxNodes: 4, InstanceType: "p5.48xlarge"}

@@ -213,32 +213,6 @@ func TestUserDataOnEC2(t *testing.T) {
 	}
 }
 
-// Instances of the partition are nobody else's, and their addresses are taken already.
-func TestSetupAgainWhileNodesRunOnEC2(t *testing.T) {
-	w := newAccount(t, func(s *awssim.Scenario) { // 31 nodes with 32 addresses each
-		for i := range s.Regions[0].Subnets {
-			if one := &s.Regions[0].Subnets[i]; one.ID == subnetA {
-				one.CIDR = strings.Replace(one.CIDR, "/20", "/22", 1)
-			}
-		}
-	})
-	r := w.requestOnEC2(openBlock)
-	r.MaxNodes = 16
-	w.run(r)
-	if _, err := w.ec2.Launch(t.Context(), capacity.Launch{LaunchTemplate: templateName + ":$Latest", InstanceType: "p5.48xlarge", SubnetID: subnetA, ReservationID: openBlock,
-		Kind: capacity.CapacityBlock, Count: 16, ClientToken: "t", Tags: map[string]string{capacity.TagCluster: mark, capacity.TagPartition: "gpu"}}); err != nil {
-		t.Fatal(err)
-	}
-	if p := w.plan(r); !p.Done() || len(p.Warnings) > 0 {
-		t.Errorf("%+v, %v, %q", p.Steps(), p.Mismatches, p.Warnings)
-	}
-	r.Mark, r.ConfigPath = "linux/fedcba9876543210", filepath.Join(w.dir, "twin", "config.toml")
-	p, err := w.setup.Plan(t.Context(), r)
-	if err != nil || !slices.Equal(codes(p), []string{"addresses", "reservation-in-use"}) {
-		t.Errorf("a cluster of the same name: %v, %v", p.Mismatches, err)
-	}
-}
-
 // write writes config.toml.
 func (w *account) write(text string) {
 	w.Helper()

@@ -3,8 +3,6 @@ package setup_test
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,8 +11,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
-	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
-	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awspcs "github.com/aws/aws-sdk-go-v2/service/pcs"
 	pcstypes "github.com/aws/aws-sdk-go-v2/service/pcs/types"
 
@@ -40,28 +36,6 @@ func settingsOf(pairs ...string) (list []pcstypes.SlurmCustomSetting) {
 		list = append(list, pcstypes.SlurmCustomSetting{ParameterName: aws.String(name), ParameterValue: aws.String(value)})
 	}
 	return list
-}
-
-// What belongs to the instance type of --like is left out of the launch template: EC2 refuses a launch with it.
-func TestLikeDropsWhatBelongsToItsType(t *testing.T) {
-	w := newAccount(t, nil)
-	_, err := w.ask().CreateLaunchTemplateVersion(t.Context(),
-		&awsec2.CreateLaunchTemplateVersionInput{LaunchTemplateName: aws.String("ml-compute"), SourceVersion: aws.String("1"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{CpuOptions: &ec2types.LaunchTemplateCpuOptionsRequest{CoreCount: aws.Int32(8), ThreadsPerCore: aws.Int32(1)}, CreditSpecification: &ec2types.CreditSpecificationRequest{CpuCredits: aws.String("unlimited")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = w.askPCS().UpdateComputeNodeGroup(t.Context(),
-		&awspcs.UpdateComputeNodeGroupInput{ClusterIdentifier: aws.String("ml"), ComputeNodeGroupIdentifier: aws.String("compute"), CustomLaunchTemplate: &pcstypes.CustomLaunchTemplate{Id: aws.String(w.group("compute").TemplateID), Version: aws.String("2")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.run(w.request(openBlock))
-	if data := w.templateData(w.group("gpu-a")); data.CpuOptions != nil || data.CreditSpecification != nil {
-		t.Errorf("template %+v", data)
-	}
-	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
-		t.Errorf("launch: %v", err)
-	}
 }
 
 // TestLifecycleActions: what nodes run at their boot is copied as PCS says it, though the SDK has no field for it:
@@ -224,46 +198,6 @@ func TestSetupKeeps(t *testing.T) {
 					}
 				}
 			})
-		}
-	}
-}
-
-// What the site has set in the file that setup has written stays, with the next block too.
-func TestSetupKeepsEdits(t *testing.T) {
-	for _, test := range []struct {
-		provider      capacity.Provider
-		top, ofGroup  string
-		template      string
-		wantsTemplate string
-	}{
-		{provider: capacity.ProviderPCS, top: "roll_over = true\nmin_time = \"2h\"\n"},
-		{provider: capacity.ProviderEC2, top: "min_time = \"2h\"\n", ofGroup: "slots = 2\n", template: templateName + ":1", wantsTemplate: templateName + ":1"},
-	} {
-		w := newAccount(t, nil)
-		first, next := w.request(openBlock), w.request(laterBlock)
-		if test.provider == capacity.ProviderEC2 {
-			first, next = w.requestOnEC2(openBlock), w.requestOnEC2(laterBlock)
-		}
-		w.run(first)
-		file := filepath.Join(w.dir, "etc", "conf.d", "gpu.toml")
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		edited := regexp.MustCompile(`(?m)^ *(min_time|roll_over) = .*\n`).ReplaceAllString(string(text), "")
-		edited = strings.Replace(edited, "[[partition]]\n", "[[partition]]\n"+test.top, 1)
-		edited = strings.Replace(edited, "[[partition.node_group]]\n", "[[partition.node_group]]\n"+test.ofGroup, 1)
-		edited = strings.Replace(edited, templateName+":$Latest", test.template, 1)
-		if err := os.WriteFile(file, []byte(edited), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range []setup.Request{first, next} {
-			w.run(r)
-			p, _ := w.config().Partition("gpu")
-			g := p.Groups[0]
-			if p.RollOver != (test.provider == capacity.ProviderPCS) || p.MinTime.Duration != 2*time.Hour || g.LaunchTemplate != test.wantsTemplate || (g.Slots == 2) != (test.ofGroup != "") {
-				t.Errorf("%s with %s: %+v", test.provider, r.Reservation, p)
-			}
 		}
 	}
 }

@@ -80,23 +80,6 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 	}
 }
 
-// A key pair that exists is copied, and an ODCR in a placement group is launched into in that group.
-func TestLaunchIntoAPlacementGroup(t *testing.T) {
-	const placedODCR = "cr-0e200000000000f01"
-	w := newAccount(t, func(s *awssim.Scenario) {
-		s.Regions[0].LaunchTemplates[0].KeyName, s.Regions[0].LaunchTemplates[0].PlacementGroup = "admin", "of-compute"
-		s.Regions[0].Reservations = append(s.Regions[0].Reservations, awssim.ReservationScenario{ID: placedODCR, Type: "p5.48xlarge", Zone: "us-east-2a",
-			Count: 4, PlacementGroup: "ml-cluster"})
-	})
-	w.run(w.request(placedODCR))
-	if template := w.template(w.group("gpu-a")); template.KeyName != "admin" {
-		t.Errorf("launch template %+v", template)
-	}
-	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
-		t.Error(err)
-	}
-}
-
 // What keeps nodes from ever coming up is found before anything is created: here it is set up all the same, and EC2
 // launches an instance that PCS never hears of. What is wrong is named with the command that mends it.
 func TestNodesThatNeverComeUp(t *testing.T) {
@@ -175,24 +158,6 @@ func TestNetworkThatNobodyMayAsk(t *testing.T) {
 		if p := w.plan(w.request(openBlock)); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], want) {
 			t.Errorf("%s: %v, %v", operation, p.Mismatches, p.Warnings)
 		}
-	}
-}
-
-// Termination protection is not copied: nodes could never be ended. Keys of volumes are, and nobody asks KMS.
-func TestCopiesOfALaunchTemplate(t *testing.T) {
-	w := newAccount(t, func(s *awssim.Scenario) {
-		s.Regions[0].LaunchTemplates[0].Protected, s.Regions[0].LaunchTemplates[0].VolumeKey = true, "arn:aws:kms:us-east-2:111122223333:key/1"
-	})
-	p := w.run(w.request(openBlock))
-	if got := strings.Join(p.Warnings, "\n"); !strings.Contains(got, "launch template ml-compute protects instances from termination, which is not copied") || !strings.Contains(got, "aws kms describe-key --region us-east-2 --key-id arn:aws:kms:us-east-2:111122223333:key/1") {
-		t.Error(got)
-	}
-	launched, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1")
-	if err == nil {
-		err = w.sim.TerminateNode("ml", "gpu-a", "gpu-a-1")
-	}
-	if err != nil {
-		t.Errorf("%+v: %v", launched, err)
 	}
 }
 

@@ -222,8 +222,10 @@ func TestRefusalsOfSetup(t *testing.T) {
 		"settings of the hardware copied": {seen: func(in *inspection) {
 			in.like.SlurmSettings = map[string]string{"Features": "site", "RealMemory": "1000"}
 		}, warns: "Slurm settings of compute describe c7i.4xlarge and are not copied: RealMemory"},
-		"Gres copied":     {seen: func(in *inspection) { in.like.SlurmSettings = map[string]string{"Gres": "gpu:8"} }, warns: "Gres=gpu:8 of compute is not copied: it needs records of gres.conf"},
-		"several at once": {ask: func(r *Request) { r.Queue, r.MaxNodes = "1", 5 }, seen: func(in *inspection) { in.launch.NoKeyPair = true }, codes: "name"},
+		"protection copied":  {seen: func(in *inspection) { in.source.Protected = true }, warns: "protects instances from termination, which is not copied"},
+		"volume keys copied": {seen: func(in *inspection) { in.planned.VolumeKeys = []string{"key/1"} }, warns: "`aws kms describe-key --region us-east-2 --key-id key/1`"},
+		"Gres copied":        {seen: func(in *inspection) { in.like.SlurmSettings = map[string]string{"Gres": "gpu:8"} }, warns: "Gres=gpu:8 of compute is not copied: it needs records of gres.conf"},
+		"several at once":    {ask: func(r *Request) { r.Queue, r.MaxNodes = "1", 5 }, seen: func(in *inspection) { in.launch.NoKeyPair = true }, codes: "name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, ask := newWorld(), askFor(cmp.Or(c.reservation, now1))

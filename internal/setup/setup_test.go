@@ -12,9 +12,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awspcs "github.com/aws/aws-sdk-go-v2/service/pcs"
 	pcstypes "github.com/aws/aws-sdk-go-v2/service/pcs/types"
 	"github.com/google/go-cmp/cmp"
@@ -122,30 +119,6 @@ func TestSetupWaits(t *testing.T) {
 	}
 }
 
-func TestSetupRepairsWhatPCSCouldNotCreate(t *testing.T) {
-	w := newAccount(t, nil)
-	w.failGroups("gpu-a", 2, "InternalError", "the block is gone")
-	for range 2 { // the second failure is that of making it anew
-		err := w.setup.Apply(t.Context(), w.plan(w.request(openBlock)))
-		if err == nil || !strings.Contains(err.Error(), "PCS could not create node group gpu-a: InternalError: the block is gone") {
-			t.Errorf("error %v", err)
-		}
-	}
-	if g := w.group("gpu-a"); g.Status != pcs.CreateFailed {
-		t.Fatalf("node group %+v", g)
-	}
-	p := w.run(w.request(openBlock))
-	if actions(p) != "nothing replace create nothing nothing" || detail(p, "could not be created") != "InternalError: the block is gone" {
-		t.Errorf("%s: %+v", actions(p), p.Steps())
-	}
-	if g := w.group("gpu-a"); g.Status != pcs.Active || len(w.inventory().Groups) != 2 {
-		t.Errorf("node group %+v", g)
-	}
-	if p := w.plan(w.request(openBlock)); !p.Done() {
-		t.Errorf("again: %s, %v", actions(p), p.Mismatches)
-	}
-}
-
 func TestSetupRepairsWhatPCSCouldNotUpdate(t *testing.T) {
 	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
@@ -181,28 +154,6 @@ func TestPlanWritesNothing(t *testing.T) {
 	if !strings.Contains(strings.Join(p.Warnings, "\n"), "whether EC2 would launch a node of gpu-a was not asked") || p.DryRun != "" {
 		t.Errorf("without the right to ask: %q, %v", p.DryRun, p.Warnings)
 	}
-}
-
-// ask is EC2 itself, for what package ec2 does not show.
-func (w *account) ask() *awsec2.Client {
-	w.Helper()
-	// a fast answer can cut its connection (aws-sdk-go-v2 issue 2737)
-	cfg, err := config.LoadDefaultConfig(w.Context(), config.WithRetryMaxAttempts(5))
-	if err != nil {
-		w.Fatal(err)
-	}
-	return awsec2.NewFromConfig(cfg)
-}
-
-// templateData is what the launch template of a node group says.
-func (w *account) templateData(g pcs.NodeGroup) *types.ResponseLaunchTemplateData {
-	w.Helper()
-	out, err := w.ask().DescribeLaunchTemplateVersions(w.Context(), &awsec2.DescribeLaunchTemplateVersionsInput{
-		LaunchTemplateId: aws.String(g.TemplateID), Versions: []string{g.TemplateVersion}})
-	if err != nil || len(out.LaunchTemplateVersions) != 1 {
-		w.Fatal(out, err)
-	}
-	return out.LaunchTemplateVersions[0].LaunchTemplateData
 }
 
 // The reservations that have ended leave the file that setup wrote when it is written
@@ -363,21 +314,6 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 	}
 	if g := w.group("gpu-a"); !slices.Equal(g.SubnetIDs, []string{subnetA}) {
 		t.Errorf("subnets %v", g.SubnetIDs)
-	}
-}
-
-// Nodes came up between the plan and its application.
-func TestApplyLooksForInstancesAgain(t *testing.T) {
-	w := newAccount(t, nil)
-	w.run(w.request(openBlock))
-	r := w.request(openBlock)
-	r.MaxNodes = 3
-	p := w.plan(r)
-	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.setup.Apply(t.Context(), p); !errors.Is(err, pcs.ErrInUse) || w.group("gpu-a").Max != 4 {
-		t.Errorf("applied: %v", err)
 	}
 }
 
