@@ -20,7 +20,7 @@ import (
 type ReserveCmd struct {
 	InstanceType string   `required:"" short:"t" help:"Instance type, such as p5.48xlarge."`
 	Count        int      `required:"" short:"n" help:"Number of instances, all in one zone."`
-	SubnetIDs    []string `required:"" name:"subnet-ids" aliases:"subnets" help:"Subnets whose zones are tried, in this order."`
+	SubnetIDs    []string `required:"" name:"subnet-ids" help:"Subnets whose zones are tried, in this order."`
 	Probe        bool     `help:"Give it back at once: only tell which zone has room."`
 	For          span     `help:"How long it is held at most, such as 30m or 2h." placeholder:"2h"`
 	Platform     string   `help:"Platform of the image that will run." default:"Linux/UNIX"`
