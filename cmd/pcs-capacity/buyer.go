@@ -39,7 +39,7 @@ func (c customer) ConfirmFee(o capacity.Offering) error {
 // feeFlags are how a person or a script accepts a fee.
 type feeFlags struct {
 	ConfirmFee string `help:"The fee in USD that you accept. Refused when EC2 now asks for another." placeholder:"USD"`
-	MaxPrice   string `help:"Refuse a higher fee. It does not accept a lower one." placeholder:"USD"`
+	MaxPrice   string `help:"Refuse a higher fee. It does not confirm a lower one." placeholder:"USD"`
 }
 
 // terms reads the flags.

@@ -16,7 +16,7 @@ type ExtendCmd struct {
 	Duration    span   `required:"" short:"d" help:"By how much, such as 7d. EC2 sells 1 to 14 days, then whole weeks; it is rounded up."`
 
 	feeFlags `embed:""`
-	Again    bool `help:"Extend by the same length once more, though that was bought less than a day ago."`
+	Again    bool `help:"Extend by the same length again, even if that was bought less than a day ago."`
 	DryRun   bool `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
 	Wait     bool `help:"Follow the payment until the end has moved." default:"true" negatable:""`
 }

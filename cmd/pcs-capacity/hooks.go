@@ -24,7 +24,7 @@ import (
 type HooksCmd struct {
 	Print   HooksPrintCmd   `cmd:"" help:"Print a hook's script, the settings, or the user data of nodes."`
 	Install HooksInstallCmd `cmd:"" help:"Write scripts and settings where Slurm looks for them."`
-	Remove  HooksRemoveCmd  `cmd:"" help:"Take back what install wrote."`
+	Remove  HooksRemoveCmd  `cmd:"" help:"Remove what install wrote."`
 }
 
 // settingsHook stands for the settings that name the hooks: on self-managed Slurm those in
@@ -40,7 +40,7 @@ type programFlags struct {
 
 // forceFlag is for sites whose blocks leave no time between them, and for nodes that go.
 type forceFlag struct {
-	Force bool `help:"Go on while jobs run on nodes that go, or wait in partitions that go; they end with them. On PCS: change the cluster's settings while a block is open, too. PCS restarts slurmctld; jobs go on."`
+	Force bool `help:"Continue even if jobs run on nodes that go, or wait in partitions that go; they end with them. On PCS: change the cluster's settings while a block is open, too. PCS restarts slurmctld; jobs go on."`
 }
 
 // script is what the hook's file is to be with these settings.
@@ -217,7 +217,7 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 // HooksPrintCmd prints a script.
 type HooksPrintCmd struct {
 	Hook string `arg:"" enum:"cli_filter,job_submit,settings,user-data,install" help:"cli_filter, job_submit or settings; or user-data, the script that starts slurmd on nodes of provider ec2; or install, the script that installs the package on a node."`
-	From string `help:"With install: the package, as setup --install-from takes it. Default: the script's first argument." placeholder:"URL"`
+	From string `help:"With install: path or URL of the package. Default: the script's first argument." placeholder:"URL"`
 	programFlags
 }
 

@@ -44,12 +44,12 @@ type CLI struct {
 	Globals
 
 	List      ListCmd       `cmd:"" group:"buy" help:"List reservations, in one region or all."`
-	Fit       FitCmd        `cmd:"" group:"buy" help:"Tell whether there is capacity for something, or what would fill it."`
+	Fit       FitCmd        `cmd:"" group:"buy" help:"Tell whether there is capacity for a job, or what to buy."`
 	Offerings OfferingsCmd  `cmd:"" group:"buy" help:"List Capacity Blocks for sale."`
 	Purchase  PurchaseCmd   `cmd:"" group:"buy" help:"Buy a Capacity Block that offerings listed, at most once."`
 	Extend    ExtendCmd     `cmd:"" group:"buy" help:"Extend a Capacity Block."`
 	Reserve   ReserveCmd    `cmd:"" group:"buy" help:"Hold capacity on demand for a while, or probe whether there is room."`
-	Release   ReleaseCmd    `cmd:"" group:"buy" help:"Give back what is held."`
+	Release   ReleaseCmd    `cmd:"" group:"buy" help:"Release held capacity."`
 	Setup     SetupCmd      `cmd:"" group:"use" help:"Make a reservation usable: launch template, node group, queue, settings."`
 	Teardown  TeardownCmd   `cmd:"" group:"use" help:"Remove what setup made for a queue, or for a node group in it."`
 	Hooks     HooksCmd      `cmd:"" group:"use" help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`
@@ -58,11 +58,11 @@ type CLI struct {
 	When      WhenCmd       `cmd:"" group:"run" help:"Say when a job could start: now, in the next block, or never as it is."`
 	Left      LeftCmd       `cmd:"" group:"run" help:"Print the longest time limit that fits now, for sbatch --time."`
 	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
-	Check     CheckCmd      `cmd:"" group:"run" help:"Look for everything that is wrong, and say how to correct it."`
-	Notify    NotifyCmd     `cmd:"" group:"run" help:"See that people get what sync tells them."`
+	Check     CheckCmd      `cmd:"" group:"run" help:"Check everything, and say how to fix what is wrong."`
+	Notify    NotifyCmd     `cmd:"" group:"run" help:"Test notifications."`
 	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
 	Report    ReportCmd     `cmd:"" group:"run" help:"Say where every paid node-hour went, what it cost, and what to buy next."`
-	Topology  TopologyCmd   `cmd:"" group:"other" help:"Print topology.conf from where the reservations are in EC2's network."`
+	Topology  TopologyCmd   `cmd:"" group:"other" help:"Print topology.conf from where EC2 says the reservations are in its network."`
 	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
 	Settings  ConfigCmd     `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
 	Complete  CompletionCmd `cmd:"" group:"other" name:"completion" help:"Print the completion script of a shell."`
@@ -76,7 +76,7 @@ type Globals struct {
 	Region   string          `group:"global" help:"AWS region. Default: the settings, then the AWS SDK's own chain."`
 	Profile  string          `group:"global" help:"AWS profile of the shared configuration files."`
 	Output   terminal.Format `group:"global" short:"o" help:"Output format: ${enum}." enum:"table,json,yaml,csv" default:"table"`
-	Wide     bool            `group:"global" help:"Show every column of a table, whatever the terminal's width. A pipe gets them all."`
+	Wide     bool            `group:"global" help:"Show every column of a table, however wide. A pipe gets them all."`
 	UTC      bool            `group:"global" name:"utc" help:"Show times in tables in UTC instead of local time."`
 	Yes      bool            `group:"global" short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`
 	LogLevel slog.Level      `group:"global" help:"Log to stderr from this level on: debug, info, warn or error." default:"warn"`

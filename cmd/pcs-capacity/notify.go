@@ -14,7 +14,7 @@ import (
 
 // NotifyCmd is about what people are told.
 type NotifyCmd struct {
-	Test NotifyTestCmd `cmd:"" help:"Deliver a message, to see that people get it."`
+	Test NotifyTestCmd `cmd:"" help:"Send a test message."`
 }
 
 // NotifyTestCmd delivers one message.

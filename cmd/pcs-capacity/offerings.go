@@ -20,7 +20,7 @@ type OfferingsCmd struct {
 	length
 	StartAfter moment `help:"Earliest start, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
 	EndBy      moment `help:"Latest end, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
-	MaxPrice   string `help:"Most that the whole block may cost, in USD." placeholder:"USD"`
+	MaxPrice   string `help:"Highest price for the whole block, in USD." placeholder:"USD"`
 	Sort       string `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
 	asking
 }

@@ -17,14 +17,14 @@ type PurchaseCmd struct {
 
 	feeFlags     `embed:""`
 	Platform     string `help:"Platform of the image that will run. Default: Linux/UNIX."`
-	InstanceType string `short:"t" help:"As in the question that offerings was asked."`
-	Count        int    `short:"n" help:"As in the question that offerings was asked."`
-	Duration     span   `short:"d" help:"As in the question that offerings was asked."`
+	InstanceType string `short:"t" help:"Same as for offerings."`
+	Count        int    `short:"n" help:"Same as for offerings."`
+	Duration     span   `short:"d" help:"Same as for offerings."`
 	StartAfter   moment `help:"Earliest start." placeholder:"TIME"`
 	EndBy        moment `help:"Latest end." placeholder:"TIME"`
-	Zone         string `help:"AZ id of the block. The block there from --start-after to --end-by is bought though its id has changed." placeholder:"AZ-ID"`
-	Again        bool   `help:"Buy one more where the same offering was bought before."`
-	AnyZone      bool   `help:"Buy also where the cluster has no subnet in the block's zone, or where that cannot be asked."`
+	Zone         string `help:"AZ id of the block. The block there from --start-after to --end-by is bought even if its id has changed." placeholder:"AZ-ID"`
+	Again        bool   `help:"Buy another one even if the same offering was bought before."`
+	AnyZone      bool   `help:"Buy even if the cluster has no subnet in the block's zone, or if that is unknown."`
 	DryRun       bool   `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
 	Wait         bool   `help:"Follow the payment until the block is scheduled." default:"true" negatable:""`
 	Fee          string `help:"Buy nothing: record what a block that was bought elsewhere has cost." placeholder:"USD"`

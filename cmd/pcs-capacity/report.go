@@ -20,7 +20,7 @@ import (
 
 // ReportCmd says where paid hours went.
 type ReportCmd struct {
-	Reservations []string          `arg:"" optional:"" predictor:"reservation" name:"reservation" help:"Report these alone, cr-…, each from its start. Default: all of the last 30 days."`
+	Reservations []string          `arg:"" optional:"" predictor:"reservation" name:"reservation" help:"Report only these reservations (cr-…), each from its start. Default: all of the last 30 days."`
 	From         moment            `help:"Begin here, such as 2026-12-01." placeholder:"TIME"`
 	Until        moment            `help:"End here, such as 2026-12-31. Default: now." placeholder:"TIME"`
 	OnDemand     map[string]string `help:"What an instance of a type costs for an hour on demand, to compare with; also what an ODCR costs. Can be given several times." placeholder:"TYPE=USD"`

@@ -21,8 +21,8 @@ type ReserveCmd struct {
 	InstanceType string   `required:"" short:"t" help:"Instance type, such as p5.48xlarge."`
 	Count        int      `required:"" short:"n" help:"Number of instances, all in one zone."`
 	SubnetIDs    []string `required:"" name:"subnet-ids" help:"Subnets whose zones are tried, in this order."`
-	Probe        bool     `help:"Give it back at once: only tell which zone has room."`
-	For          span     `help:"How long it is held at most, such as 30m or 2h." placeholder:"2h"`
+	Probe        bool     `help:"Release it at once; only show which zone has room."`
+	For          span     `help:"Hold it for at most this long, such as 30m or 2h." placeholder:"2h"`
 	Platform     string   `help:"Platform of the image that will run." default:"Linux/UNIX"`
 }
 
@@ -127,8 +127,8 @@ func (c *ReserveCmd) rows(a market.HoldAnswer) []heldRow {
 
 // ReleaseCmd gives back what is held.
 type ReleaseCmd struct {
-	Reservations []string `arg:"" optional:"" name:"reservation" help:"What to give back (cr-…)."`
-	Unused       bool     `help:"Give back what serves no job."`
+	Reservations []string `arg:"" optional:"" name:"reservation" help:"Reservations to release (cr-…)."`
+	Unused       bool     `help:"Release everything that no job needs."`
 }
 
 // Help is shown below the flags.

@@ -34,7 +34,7 @@ type SetupCmd struct {
 	SubnetIDs     []string `name:"subnet-ids" help:"Subnets. Default: those of the node group, else those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings." placeholder:"SUBNET"`
 	EFA           string   `name:"efa" enum:"efa,efa-only,none," default:"" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA. Default: that of the node group, else efa." placeholder:"MODE"`
 	MaxNodes      *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else all of it." placeholder:"N"`
-	AllowAccounts []string `help:"Slurm accounts that may use the queue, for one whose settings do not say yet." placeholder:"ACCOUNT"`
+	AllowAccounts []string `help:"Slurm accounts that may use the queue, if its settings do not name them yet." placeholder:"ACCOUNT"`
 	Dynamic       *bool    `negatable:"" help:"Start nodes for jobs. Default: what the settings say of the node group, else all nodes of a paid block are up from the first minute."`
 	DryRun        bool     `help:"Show the plan, try what can be tried on this host, and change nothing."`
 

@@ -18,8 +18,8 @@ import (
 
 // StatusCmd shows what there is.
 type StatusCmd struct {
-	Partition string `arg:"" optional:"" predictor:"partition" help:"Show this partition alone."`
-	Watch     bool   `help:"Stay, and show it again every 30 seconds."`
+	Partition string `arg:"" optional:"" predictor:"partition" help:"Show only this partition."`
+	Watch     bool   `help:"Keep running, and refresh every 30 seconds."`
 }
 
 // statusEvery is how often --watch asks AWS and Slurm.

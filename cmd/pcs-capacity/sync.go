@@ -14,7 +14,7 @@ import (
 // SyncCmd is the control loop.
 type SyncCmd struct {
 	DryRun bool `help:"Show what a pass would change, and why; change nothing, and write nothing."`
-	Watch  bool `help:"Stay, and make a pass at each [timing] poll and whenever a block opens, meets its fence or ends."`
+	Watch  bool `help:"Keep running: make a pass every [timing] poll, and whenever a block opens, reaches its fence or ends."`
 }
 
 // Help is shown below the flags.

@@ -22,7 +22,7 @@ type TeardownCmd struct {
 	Cluster   string            `help:"PCS cluster, by name or id. Default: the settings."`
 	Queue     string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition."`
 	NodeGroup string            `predictor:"node-group" help:"Only this node group: a base name (NAME), or on PCS one of its two (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
-	Force     bool              `help:"Go on while jobs run there. They end with their nodes."`
+	Force     bool              `help:"Continue even if jobs run there; they end with their nodes."`
 	DryRun    bool              `help:"Show the plan, and change nothing."`
 }
 

@@ -30,7 +30,7 @@ type WhenCmd struct {
 // jobSize is what else decides where a job fits.
 type jobSize struct {
 	Partition string    `short:"p" predictor:"partition" help:"Partitions, as for sbatch. Default: Slurm's default partition." placeholder:"NAMES"`
-	Nodes     nodeCount `short:"N" help:"Least number of nodes." default:"1" placeholder:"1"`
+	Nodes     nodeCount `short:"N" help:"Minimum number of nodes." default:"1" placeholder:"1"`
 	Account   string    `short:"A" help:"Account of the job. Without one, accounts are not checked." placeholder:"NAME"`
 }
 
