@@ -111,15 +111,8 @@ type purchaseCapacityBlockInput struct {
 	TagSpecifications       []tagSpecification
 }
 
-func (in *purchaseCapacityBlockInput) dryRun(c *call) error {
-	return nil
-}
-
 // purchaseCapacityBlock sells a block. As in EC2 there is no client token: two calls buy two blocks.
 func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (any, error) {
-	if err := in.dryRun(c); err != nil {
-		return nil, err
-	}
 	o, err := s.forSale(c.region, in.CapacityBlockOfferingId)
 	if err != nil {
 		return nil, err

@@ -237,11 +237,7 @@ func (g *pcsGroup) target(r *region) *reservation {
 
 // PCSCluster is a copy of a cluster: enough to write its slurm.conf.
 type PCSCluster struct {
-	Region       string
-	ID, Name     string
-	Status       string // as in the API
-	Size         string // SMALL, MEDIUM, LARGE
-	SlurmVersion string
+	Region, Name string
 	Settings     map[string]string // slurmCustomSettings
 	IdleTime     time.Duration     // scaleDownIdleTimeInSeconds
 	NodeGroups   []PCSNodeGroup    // in the order of creation
@@ -258,7 +254,6 @@ type PCSNodeGroup struct {
 	Min, Max       int
 	PurchaseOption string
 	Settings       map[string]string
-	IdleTime       time.Duration // 0: the cluster's
 
 	// What the launch template targets; empty without a reservation. Start and End are the reservation's own; End is zero
 	// for one without an end.
@@ -291,10 +286,7 @@ func (s *Sim) PCSClusters() (clusters []PCSCluster) {
 }
 
 func (cl *pcsCluster) view() PCSCluster {
-	view := PCSCluster{
-		Region: cl.region.name, ID: cl.ID, Name: cl.Name, Status: cl.Status, Size: cl.Size,
-		SlurmVersion: cl.Scheduler.Version, Settings: cl.SlurmConfiguration.custom(), IdleTime: cl.SlurmConfiguration.idleTime(),
-	}
+	view := PCSCluster{Region: cl.region.name, Name: cl.Name, Settings: cl.SlurmConfiguration.custom(), IdleTime: cl.SlurmConfiguration.idleTime()}
 	names := map[string]string{}
 	for _, g := range cl.groups {
 		names[g.ID] = g.Name
@@ -313,7 +305,7 @@ func (cl *pcsCluster) view() PCSCluster {
 func (g *pcsGroup) view(r *region) PCSNodeGroup {
 	view := PCSNodeGroup{
 		ID: g.ID, Name: g.Name, Status: g.Status, InstanceType: g.Instances[0].Type, Min: g.Scaling.Min, Max: g.Scaling.Max,
-		PurchaseOption: g.PurchaseOption, Settings: g.SlurmConfiguration.custom(), IdleTime: g.SlurmConfiguration.idleTime(),
+		PurchaseOption: g.PurchaseOption, Settings: g.SlurmConfiguration.custom(),
 		Instances: maps.Clone(g.nodes),
 	}
 	if t := r.types[view.InstanceType]; t != nil {
