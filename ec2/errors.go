@@ -26,13 +26,7 @@ var ErrNotSent = errors.New("not sent")
 var ErrNotDescribed = errors.New("EC2 left it out of its answer")
 
 // Code is EC2's error code, verbatim; "" if err holds no answer of AWS.
-func Code(err error) string {
-	var answer smithy.APIError
-	if errors.As(err, &answer) {
-		return answer.ErrorCode()
-	}
-	return ""
-}
+func Code(err error) string { return awsconfig.Code(err) }
 
 // Message is EC2's message without the SDK's words around it; for a denied call, the denied action
 // and its remedy; the error's own text if err holds no answer of AWS.

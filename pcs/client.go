@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
 	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
-	"github.com/aws/smithy-go"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
@@ -61,13 +60,7 @@ var ErrAtWork = errors.New("PCS is at work on it")
 var ErrNotOurs = errors.New("it does not carry our tag")
 
 // Code is the name of AWS's exception, verbatim ("ConflictException"); "" if err holds no answer of AWS.
-func Code(err error) string {
-	var answer smithy.APIError
-	if errors.As(err, &answer) {
-		return answer.ErrorCode()
-	}
-	return ""
-}
+func Code(err error) string { return awsconfig.Code(err) }
 
 // NotFound reports whether PCS does not know the thing.
 func NotFound(err error) bool {

@@ -249,6 +249,15 @@ func (a *Advised) Error() string { return strings.TrimSuffix(a.err.Error(), ".")
 // Unwrap is AWS's error.
 func (a *Advised) Unwrap() error { return a.err }
 
+// Code is AWS's error code, verbatim; "" if err holds no answer of AWS.
+func Code(err error) string {
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		return answer.ErrorCode()
+	}
+	return ""
+}
+
 // Advice is what to do about an error of AWS; "" where AWS's message says it all.
 func Advice(err error) string {
 	var advised *Advised

@@ -60,7 +60,6 @@ type account struct {
 
 	mu     sync.Mutex
 	writes []string
-	wrote  bool              // anything, ever
 	bodies map[string]string // of the newest writing calls, by operation
 	// rewrite changes PCS's answers; nil leaves them.
 	rewrite func(operation string, answer []byte) []byte
@@ -95,21 +94,6 @@ func newAccount(t *testing.T, change func(*awssim.Scenario)) *account {
 	return w
 }
 
-// sharing gives the cases of a table one account, a new one after each case that has changed it.
-type sharing struct {
-	*testing.T
-	last *account
-}
-
-func (s *sharing) account(t *testing.T) *account {
-	t.Helper()
-	if s.last == nil || s.last.wrote || s.last.config() != nil {
-		s.last = newAccount(s.T, nil)
-	}
-	s.last.T = t
-	return s.last
-}
-
 // ServeHTTP notes which operations write, and hands the request to the simulator.
 func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -125,7 +109,7 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	}
 	w.mu.Lock()
 	if !slices.ContainsFunc([]string{"Describe", "Get", "List", "Simulate"}, func(reads string) bool { return strings.HasPrefix(operation, reads) }) && !strings.Contains(string(body), "DryRun=true") {
-		w.writes, w.wrote = append(w.writes, operation), true
+		w.writes = append(w.writes, operation)
 		if w.bodies == nil {
 			w.bodies = map[string]string{}
 		}

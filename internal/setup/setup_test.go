@@ -241,7 +241,6 @@ func TestAccountsAreLockedInTheQueue(t *testing.T) {
 }
 
 func TestMismatches(t *testing.T) {
-	one := sharing{T: t}
 	ml := func(s *awssim.Scenario) *awssim.ClusterScenario { return &s.Regions[0].Clusters[0] }
 	for name, test := range map[string]struct {
 		account func(*awssim.Scenario)
@@ -249,15 +248,17 @@ func TestMismatches(t *testing.T) {
 		codes   string
 		says    string // part of a message or of what to do
 	}{
-		"nothing":                         {codes: ""},
-		"unknown cluster":                 {request: func(r *setup.Request) { r.Cluster = "mp" }, codes: "cluster", says: "use one of ml"},
-		"no cluster":                      {request: func(r *setup.Request) { r.Cluster = "" }, codes: "cluster", says: "name it with --cluster: ml"},
-		"unknown reservation":             {request: func(r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, codes: "reservation-unknown", says: "InvalidCapacityReservationId.NotFound"},
-		"malformed id":                    {request: func(r *setup.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
-		"unknown like":                    {request: func(r *setup.Request) { r.Like = "comput" }, codes: "like", says: "use one of compute"},
-		"unknown image":                   {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
-		"unknown subnet":                  {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
-		"unknown like, self-managed":      {request: func(r *setup.Request) { *r = one.last.requestOnEC2(openBlock); r.Like = "none" }, codes: "like"},
+		"nothing":             {codes: ""},
+		"unknown cluster":     {request: func(r *setup.Request) { r.Cluster = "mp" }, codes: "cluster", says: "use one of ml"},
+		"no cluster":          {request: func(r *setup.Request) { r.Cluster = "" }, codes: "cluster", says: "name it with --cluster: ml"},
+		"unknown reservation": {request: func(r *setup.Request) { r.Reservation = "cr-0ffffffffffffffff" }, codes: "reservation-unknown", says: "InvalidCapacityReservationId.NotFound"},
+		"malformed id":        {request: func(r *setup.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
+		"unknown like":        {request: func(r *setup.Request) { r.Like = "comput" }, codes: "like", says: "use one of compute"},
+		"unknown image":       {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
+		"unknown subnet":      {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
+		"unknown like, self-managed": {request: func(r *setup.Request) {
+			r.Provider, r.Mark, r.Cluster, r.Like, r.SubnetIDs = capacity.ProviderEC2, mark, "", "none", []string{subnetA}
+		}, codes: "like"},
 		"unpaid":                          {request: func(r *setup.Request) { r.Reservation = unpaid }, codes: "state", says: "payment-failed"},
 		"over, so that EC2 shows no size": {request: func(r *setup.Request) { r.Reservation = pastBlock }, codes: "expired"},
 		"not assessed yet": {account: func(s *awssim.Scenario) { s.Regions[0].Reservations[6].State = "assessing" },
@@ -272,10 +273,7 @@ func TestMismatches(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := one.account(t)
-			if test.account != nil {
-				w = newAccount(t, test.account)
-			}
+			w := newAccount(t, test.account)
 			r := w.request(openBlock)
 			if test.request != nil {
 				test.request(&r)
