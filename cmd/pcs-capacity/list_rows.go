@@ -25,47 +25,49 @@ type listDocument struct {
 	rows []listRow
 }
 
-// listRow is one reservation, for programs.
+// listRow is one reservation.
 type listRow struct {
-	ID           string         `json:"id"`
-	Kind         capacity.Kind  `json:"kind"`
-	State        capacity.State `json:"state"`
-	InstanceType string         `json:"instance_type"`
-	Region       string         `json:"region"`
-	AZID         string         `json:"az_id"`
-	AZ           string         `json:"az"`
+	ID           string        `json:"id" col:"ID"`
+	Kind         capacity.Kind `json:"kind"`
+	InstanceType string        `json:"instance_type" col:"TYPE"`
 	// Count is what was bought, also before a block opens; nil where EC2 does not say any
 	// more, as of an expired block.
-	Count         *int      `json:"count"`
-	Available     int       `json:"available"`
-	Used          int       `json:"used"`
-	Start         time.Time `json:"start,omitzero"`
-	End           time.Time `json:"end,omitzero"`
-	Seconds       *int      `json:"duration_seconds,omitempty"`
-	Platform      string    `json:"platform"`
-	Tenancy       string    `json:"tenancy"`
-	MatchCriteria string    `json:"match_criteria"`
-	UltraServer   bool      `json:"ultraserver"`
-	// Shared is nil when nobody knows whose account this is.
-	Shared     *bool             `json:"shared"`
-	OwnerID    string            `json:"owner_id"`
-	Subnets    []string          `json:"subnets"`
-	Neighbours []string          `json:"neighbour_subnets"`
-	Tags       map[string]string `json:"tags"`
+	Count     *int           `json:"count" col:"COUNT"`
+	Available int            `json:"available" col:"FREE" drop:"10"`
+	Region    string         `json:"region" col:"REGION" drop:"3"`
+	AZID      string         `json:"az_id" col:"AZ ID" drop:"11"`
+	AZ        string         `json:"az" col:"AZ" drop:"4"`
+	Start     time.Time      `json:"start,omitzero" col:"START"`
+	End       time.Time      `json:"end,omitzero" col:"END"`
+	Length    string         `json:"-" col:"LASTS" drop:"5"`
+	Seconds   *int           `json:"duration_seconds,omitempty"`
+	State     capacity.State `json:"state" col:"STATE"`
+	Used      int            `json:"used" col:"USED" drop:"6"`
+	// NodesIdle is nil where Slurm does not say, or no partition has it.
+	NodesIdle *int `json:"nodes_idle" col:"IDLE" drop:"8"`
 	// Partition and Slot have it; "" where no partition does, or nobody knows the slot.
-	Partition string `json:"partition"`
-	Slot      string `json:"slot"`
+	Partition     string `json:"partition"`
+	Slot          string `json:"slot"`
+	UsedBy        string `json:"-" col:"USED BY" drop:"9"`
+	Platform      string `json:"platform"`
+	Tenancy       string `json:"tenancy"`
+	MatchCriteria string `json:"match_criteria"`
+	UltraServer   bool   `json:"ultraserver"`
+	// Shared is nil when nobody knows whose account this is.
+	Shared      *bool             `json:"shared"`
+	OwnerID     string            `json:"owner_id"`
+	SubnetWord  string            `json:"-" col:"SUBNET" drop:"7"`
+	SubnetShown string            `json:"-" col:"SUBNET ID" drop:"1"`
+	Subnets     []string          `json:"subnets"`
+	Neighbours  []string          `json:"neighbour_subnets"`
+	Tags        map[string]string `json:"tags"`
 	// WaitsFor is the reservation that has the slot in its place.
 	WaitsFor string `json:"waits_for,omitempty"`
-	// NodesIdle is nil where Slurm does not say, or no partition has it.
-	NodesIdle *int `json:"nodes_idle"`
 	// CommittedUntil is of future-dated ODCRs only.
 	CommittedUntil time.Time `json:"committed_until,omitzero"`
 	// BlockID is EC2's id of the block, cb-…; of an UltraServer purchase the first one.
 	BlockID string `json:"capacity_block_id,omitempty"`
-
-	usedBy string
-	future bool
+	Marks   string `json:"-" col:"MARKS" drop:"2"`
 }
 
 func newListRow(r *capacity.Reservation, account string, use market.ZoneUse, own owned) listRow {
@@ -88,14 +90,16 @@ func newListRow(r *capacity.Reservation, account string, use market.ZoneUse, own
 		OwnerID:       r.OwnerID,
 		Subnets:       use.Subnets,
 		Neighbours:    use.Neighbours,
+		SubnetWord:    subnetWord(use),
+		SubnetShown:   subnetCell(use),
 		Tags:          r.Tags,
 	}
 	if len(r.CapacityBlockIDs) > 0 {
 		row.BlockID = r.CapacityBlockIDs[0]
 	}
-	row.CommittedUntil, row.future = r.CommittedUntil, r.FutureODCR()
+	row.CommittedUntil = r.CommittedUntil
 	row.Partition, row.Slot = own.slotOf(r.ID)
-	row.NodesIdle, row.usedBy = own.idleIn(r.ID), own.usedBy(r.ID)
+	row.NodesIdle, row.UsedBy = own.idleIn(r.ID), own.usedBy(r.ID)
 	for _, w := range own.waiting {
 		if w.Reservation.ID == r.ID {
 			row.WaitsFor = w.Behind
@@ -115,19 +119,21 @@ func newListRow(r *capacity.Reservation, account string, use market.ZoneUse, own
 		row.Count = &size
 	}
 	if !r.Start.IsZero() && !r.End.IsZero() {
-		seconds := int(r.End.Sub(r.Start).Seconds())
-		row.Seconds = &seconds
+		length := r.End.Sub(r.Start)
+		seconds := int(length.Seconds())
+		row.Seconds, row.Length = &seconds, capacity.FormatDuration(length)
 	}
+	row.Marks = row.marks(r.FutureODCR())
 	return row
 }
 
 // marks are what a table says beside the columns.
-func (r listRow) marks() string {
+func (r listRow) marks(future bool) string {
 	var all []string
 	if r.UltraServer {
 		all = append(all, "UltraServer")
 	}
-	if r.future {
+	if future {
 		all = append(all, "opens "+capacity.FormatUTC(r.Start))
 	}
 	if !r.CommittedUntil.IsZero() {
@@ -137,43 +143,6 @@ func (r listRow) marks() string {
 		all = append(all, "shared by "+r.OwnerID)
 	}
 	return strings.Join(all, ", ")
-}
-
-// blockRow and odcrRow are the lines of the two tables.
-type blockRow struct {
-	ID     string         `col:"BLOCK"`
-	Type   string         `col:"TYPE"`
-	Count  *int           `col:"COUNT"`
-	AZID   string         `col:"AZ ID"`
-	AZ     string         `col:"AZ" drop:"3"`
-	Start  time.Time      `col:"START"`
-	End    time.Time      `col:"END"`
-	Length string         `col:"LASTS" drop:"4"`
-	State  capacity.State `col:"STATE"`
-	Used   int            `col:"USED" drop:"5"`
-	Idle   *int           `col:"IDLE" drop:"7"`
-	UsedBy string         `col:"USED BY" drop:"8"`
-	Usable string         `col:"SUBNET" drop:"6"`
-	Subnet string         `col:"SUBNET ID" drop:"1"`
-	Marks  string         `col:"MARKS" drop:"2"`
-}
-
-type odcrRow struct {
-	ID        string         `col:"ODCR"`
-	Type      string         `col:"TYPE"`
-	Region    string         `col:"REGION" drop:"3"`
-	AZID      string         `col:"AZ ID"`
-	AZ        string         `col:"AZ" drop:"4"`
-	Total     int            `col:"TOTAL"`
-	Available int            `col:"FREE"`
-	Used      int            `col:"USED" drop:"5"`
-	Idle      *int           `col:"IDLE" drop:"6"`
-	UsedBy    string         `col:"USED BY" drop:"7"`
-	State     capacity.State `col:"STATE"`
-	End       time.Time      `col:"END"`
-	Usable    string         `col:"SUBNET" drop:"6"`
-	Subnet    string         `col:"SUBNET ID" drop:"1"`
-	Marks     string         `col:"MARKS" drop:"2"`
 }
 
 // listSummary stands above the tables.
@@ -278,37 +247,8 @@ func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool)
 	if t.Format != terminal.Table {
 		return terminal.List(t, d, "reservations", d.rows)
 	}
-	var blocks []blockRow
-	var odcrs []odcrRow
-	for _, r := range d.rows {
-		use := market.ZoneUse{Subnets: r.Subnets, Neighbours: r.Neighbours}
-		usable, subnet := subnetWord(use), subnetCell(use)
-		if r.Kind.Bought() {
-			length := ""
-			if r.Seconds != nil {
-				length = capacity.FormatDuration(seconds(*r.Seconds))
-			}
-			blocks = append(blocks, blockRow{
-				r.ID,
-				r.InstanceType,
-				r.Count,
-				r.AZID,
-				r.AZ,
-				r.Start,
-				r.End,
-				length,
-				r.State,
-				r.Used,
-				r.NodesIdle,
-				r.usedBy,
-				usable,
-				subnet,
-				r.marks(),
-			})
-		} else {
-			odcrs = append(odcrs, odcrRow{r.ID, r.InstanceType, r.Region, r.AZID, r.AZ, value(r.Count), r.Available, r.Used, r.NodesIdle, r.usedBy, r.State, r.End, usable, subnet, r.marks()})
-		}
-	}
+	blocks := slices.DeleteFunc(slices.Clone(d.rows), func(r listRow) bool { return !r.Kind.Bought() })
+	odcrs := slices.DeleteFunc(slices.Clone(d.rows), func(r listRow) bool { return r.Kind.Bought() })
 	// With a region missing, none is only what the others have.
 	partly := ""
 	if len(d.FailedRegions) > 0 {
