@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -353,7 +354,7 @@ func (c Turn) boots() bool { return c.Group.Dynamic || c.Partition.Provider.Laun
 // selectWanted keeps the candidates that the job's comment asks for; all of them if it asks for none.
 func selectWanted(all []Turn, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verdict) {
 	if id := wish.ReservationID; id != "" && !p.Has(id) {
-		v := refuse(UnknownReservation, "partition %s has no reservation %s; it has %s", p.Name, id, orNone(ids(all)))
+		v := refuse(UnknownReservation, "partition %s has no reservation %s; it has %s", p.Name, id, cmp.Or(ids(all), "none"))
 		if other, ok := partitionOf(snap, id); ok {
 			v = refuse(WrongPartition, "reservation %s belongs to partition %s, not to %s; submit with --partition=%s", id,
 				other.Name, p.Name, other.Name)
@@ -514,13 +515,6 @@ func offers(cs []Turn) string {
 			strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }
 
 func word(key, value string) string {

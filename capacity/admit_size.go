@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -114,9 +115,6 @@ func (r Request) whyNodes(g *NodeGroup) string {
 // ByNumber compares two nodes of a slot by their numbers.
 func ByNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// slotNodes are all nodes of a slot, and the usable ones: those that can ever have an instance for a job.
-type slotNodes struct{ all, usable map[string]bool }
-
 // refuseNodes refuses a job that can never have the nodes of its --nodelist, or whose --exclude leaves too few nodes;
 // zero if neither holds or nobody knows. may are the candidates open to the job, all those of the partition.
 func refuseNodes(r Request, may, all []Turn, p Partition) Verdict {
@@ -131,21 +129,13 @@ func refuseNodes(r Request, may, all []Turn, p Partition) Verdict {
 	if err != nil {
 		return Verdict{}
 	}
-	slots, known := nodesOf(may, all, p)
+	usable, known := nodesOf(may, all, p) // by every node of the partition
 	if !known {
 		return Verdict{}
 	}
-	ours, usable := map[string]bool{}, map[string]bool{}
-	for _, s := range slots {
-		for n := range s.all {
-			ours[n] = true
-		}
-		for n := range s.usable {
-			usable[n] = true
-		}
-	}
-	has := hostlist.Compress(sortedNodes(usable))
-	never := slices.DeleteFunc(required, func(n string) bool { return !ours[n] || usable[n] })
+	can := slices.DeleteFunc(slices.SortedFunc(maps.Keys(usable), ByNumber), func(n string) bool { return !usable[n] })
+	has, left := hostlist.Compress(can), len(can)
+	never := slices.DeleteFunc(required, func(n string) bool { may, ours := usable[n]; return !ours || may })
 	if len(never) > 0 {
 		return refuse(NodesNotUsable, "no instance is ever launched for %s that this job can use; it can use %s of partition %s: change --nodelist",
 			hostlist.Compress(never), has, p.Name)
@@ -157,7 +147,6 @@ func refuseNodes(r Request, may, all []Turn, p Partition) Verdict {
 		}
 	}
 	need = max(need, 1)
-	left := len(usable)
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(excluded))) {
 		if usable[n] {
 			left--
@@ -177,42 +166,26 @@ func countOf(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func sortedNodes(set map[string]bool) (names []string) {
-	for n := range set {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, ByNumber)
-	return names
-}
-
-// nodesOf returns the nodes of all slots of the partition, by slot; known is false if Slurm has not listed them. A
-// node is usable if a reservation open to the job can have it; with more nodes than instances, the first nodes are
+// nodesOf tells of each node of the partition whether it is usable; known is false if Slurm has not listed them. A node
+// is usable if a reservation open to the job can have it; with more nodes than instances, the first nodes are
 // usable. With provider pcs there is a node for each instance.
-func nodesOf(may, all []Turn, p Partition) (slots map[string]slotNodes, known bool) {
-	slots = map[string]slotNodes{}
+func nodesOf(may, all []Turn, p Partition) (usable map[string]bool, known bool) {
+	usable = map[string]bool{}
 	for _, c := range all {
-		if _, seen := slots[c.Slot.Name]; seen {
-			continue
-		}
 		names, err := hostlist.Expand(c.Slot.Nodes)
 		if err != nil || len(names) == 0 {
 			return nil, false
 		}
 		slices.SortFunc(names, ByNumber)
-		s := slotNodes{map[string]bool{}, map[string]bool{}}
 		places := len(names)
 		if p.Provider.Launches() {
 			places = min(places, placesOf(c.Slot.Name, may, all))
 		}
 		for i, n := range names {
-			s.all[n] = true
-			if i < places {
-				s.usable[n] = true
-			}
+			usable[n] = usable[n] || i < places
 		}
-		slots[c.Slot.Name] = s
 	}
-	return slots, true
+	return usable, true
 }
 
 // placesOf is the most nodes of a slot that can have an instance for the job. Reservations without an end share the

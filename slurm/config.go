@@ -149,8 +149,8 @@ func parseConfig(output []byte) (Config, error) {
 		SchedulerParameters: splitList(values["SchedulerParameters"]),
 		CliFilterScript:     CLIFilterScript(values["CliFilterParameters"]),
 		// Newer versions number them.
-		Prolog:      firstOf(values["Prolog"], values["Prolog[0]"]),
-		TaskProlog:  firstOf(values["TaskProlog"], values["TaskProlog[0]"]),
+		Prolog:      cmp.Or(values["Prolog"], values["Prolog[0]"]),
+		TaskProlog:  cmp.Or(values["TaskProlog"], values["TaskProlog[0]"]),
 		PrivateData: splitList(values["PrivateData"]),
 
 		NoRequeue: values["JobRequeue"] == "0",

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -435,5 +436,5 @@ func splitState(word string) (base, flag string) {
 		return baseStates[i], ""
 	}
 	word = strings.Clone(word)
-	return firstOf(impliedState[word], word), word
+	return cmp.Or(impliedState[word], word), word
 }

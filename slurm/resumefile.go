@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -43,11 +44,11 @@ func ParseResumeFile(data []byte) (Resume, error) {
 	if err := json.Unmarshal(data, &file); err != nil {
 		return Resume{}, fmt.Errorf("not the JSON that slurmctld writes: %w", err)
 	}
-	resume := Resume{Nodes: firstOf(file.AllNodesResume, file.AllNodes)}
+	resume := Resume{Nodes: cmp.Or(file.AllNodesResume, file.AllNodes)}
 	for _, job := range file.Jobs {
-		resumed := firstOf(job.NodesResume, job.Nodes)
+		resumed := cmp.Or(job.NodesResume, job.Nodes)
 		resume.Jobs = append(resume.Jobs, ResumeJob{ID: job.ID, ResumeNodes: resumed,
-			AllocNodes: firstOf(job.NodesAlloc, resumed), Partition: job.Partition, Features: job.Features,
+			AllocNodes: cmp.Or(job.NodesAlloc, resumed), Partition: job.Partition, Features: job.Features,
 			Reservation: job.Reservation})
 	}
 	return resume, resume.check()
@@ -84,13 +85,4 @@ type resumeFile struct {
 	} `json:"jobs"`
 	AllNodes       string `json:"all_nodes"`
 	AllNodesResume string `json:"all_nodes_resume"`
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }

@@ -160,21 +160,17 @@ func (p *pass) seeSample(ctx context.Context) {
 // askGuarded asks EC2 about reservations that only our fences name, provided EC2 has answered before.
 func (p *pass) askGuarded(ctx context.Context) {
 	p.seen.Guarded, p.seen.Gone = map[string]capacity.Reservation{}, map[string]bool{}
-	before := map[string]time.Time{}
-	if p.seen.Old != nil {
-		before = p.seen.Old.Missing
-	}
-	ids := map[string]bool{}
+	var ids []string
 	for _, r := range p.seen.Cluster.Reservations {
 		g := r.Guard()
-		if _, told := p.seen.Snap.Reservation(g.Block); r.Ours() && g.Kind == "fence" && g.Block != "" && !told {
-			ids[g.Block] = true
+		_, told := p.seen.Snap.Reservation(g.Block)
+		if told || !r.Ours() || g.Kind != capacity.GuardFence || g.Block == "" || slices.Contains(ids, g.Block) {
+			continue
 		}
-	}
-	for id := range ids {
-		if since, told := p.seen.Snap.Missing[id]; told { // it was asked about in this pass
-			p.seen.Gone[id] = p.seen.Now.Sub(since) >= missingFor
-			delete(ids, id)
+		if since, asked := p.seen.Snap.Missing[g.Block]; asked { // in this pass
+			p.seen.Gone[g.Block] = p.seen.Now.Sub(since) >= missingFor
+		} else {
+			ids = append(ids, g.Block)
 		}
 	}
 	if len(ids) == 0 {
@@ -183,20 +179,20 @@ func (p *pass) askGuarded(ctx context.Context) {
 	if p.seen.Snap.Missing == nil {
 		p.seen.Snap.Missing = map[string]time.Time{}
 	}
-	for id := range ids {
-		if since, was := before[id]; was {
-			p.seen.Snap.Missing[id] = since
+	for _, id := range ids {
+		if p.seen.Old != nil && !p.seen.Old.Missing[id].IsZero() {
+			p.seen.Snap.Missing[id] = p.seen.Old.Missing[id]
 		}
 	}
 	if p.seen.NoAWS {
 		return
 	}
-	all := slices.Sorted(maps.Keys(ids))
-	found, missing, err := p.EC2.Reservations(ctx, all)
+	slices.Sort(ids)
+	found, missing, err := p.EC2.Reservations(ctx, ids)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
 		p.say(capacity.FenceNotKnown, capacity.Subject{}, "",
-			"describing %s, which fences are named after: %s; the fences stay", strings.Join(all, ", "), words)
+			"describing %s, which fences are named after: %s; the fences stay", strings.Join(ids, ", "), words)
 		return
 	}
 	for _, r := range found {

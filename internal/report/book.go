@@ -119,7 +119,7 @@ func (r Reservation) Costs(fee, onDemand capacity.Money) Cost {
 	c.OnDemand = onDemand.PerHour(each, time.Hour)
 	paid, used := r.Sums.Total(), r.Sums[Useful]
 	switch {
-	case !isBlock(r.Paid) && onDemand != capacity.Money{}:
+	case !r.Paid.Kind.Bought() && onDemand != capacity.Money{}:
 		// Used or not, each of its hours costs what one on demand does.
 		c.PerPaid = c.OnDemand
 		c.InReport = onDemand.Part(paid, int64(time.Hour/time.Second))

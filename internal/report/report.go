@@ -206,9 +206,6 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// isBlock: what is paid for in advance, to the end.
-func isBlock(p state.Paid) bool { return p.Kind.Bought() }
-
 // Accounted returns what Slurm's accounting has of a time, which is AWS's, as the samples of sync are.
 // offset is AWS's time minus Slurm's. Without a database the error is [slurm.ErrNoAccounting].
 func Accounted(ctx context.Context, s *slurm.Client, from, until time.Time, offset time.Duration) ([]state.Run, error) {

@@ -163,7 +163,7 @@ func (d Dir) appendSample(now Sample, last *Sample, poll time.Duration) error {
 	if files, err = in.sampleFiles(); err != nil {
 		return err
 	}
-	for _, old := range oldest(files, keptSamples) {
+	for _, old := range files[:max(0, len(files)-keptSamples)] {
 		if err := in.remove(old); err != nil {
 			return err
 		}
@@ -222,13 +222,6 @@ func (f *folder) appendLine(name string, line Sample) error {
 		err = file.Sync() // before samples.json says that it is there
 	}
 	return errors.Join(err, file.Close())
-}
-
-func oldest(paths []string, kept int) []string {
-	if len(paths) <= kept {
-		return nil
-	}
-	return paths[:len(paths)-kept]
 }
 
 // Samples are the lines from a time on, oldest first, and the lines before them that give the
