@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -94,27 +93,6 @@ func TestParseTime(t *testing.T) {
 		if got, err := ParseTime(text, now); err == nil {
 			t.Errorf("%q is read as %s", text, got)
 		}
-	}
-}
-
-func TestNodeOfAnInstance(t *testing.T) {
-	expand := func(hostlist string) ([]string, error) { return strings.Fields(hostlist), nil }
-	launched := map[string]string{TagNodes: "gpu-1 gpu-2"}
-	for name, c := range map[string]struct {
-		tags  map[string]string
-		index int
-		want  string
-	}{
-		"by the launch": {launched, 0, "gpu-1"}, "the last of it": {launched, 1, "gpu-2"}, "past the end": {launched, 2, ""},
-		"its own tag": {map[string]string{TagNode: "gpu-7", TagNodes: "gpu-1"}, 0, "gpu-7"}, "no tags": {nil, 0, ""},
-	} {
-		if got := (Instance{Tags: c.tags, LaunchIndex: c.index}).Node(expand); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-	broken := func(string) ([]string, error) { return []string{"gpu-1"}, errors.New("broken") }
-	if got := (Instance{Tags: launched}).Node(broken); got != "" {
-		t.Errorf("a hostlist that cannot be read: %q", got)
 	}
 }
 

@@ -90,31 +90,6 @@ func money(t *testing.T, amount, currency string) Money {
 	return m
 }
 
-// Amounts of two currencies have no order, and are never the same.
-func TestMoneyIsComparedWithItsCurrency(t *testing.T) {
-	for _, c := range []struct {
-		a, b Money
-		want int
-		ok   bool
-	}{
-		{money(t, "1", "USD"), money(t, "1.000000", "USD"), 0, true},
-		{money(t, "1", "USD"), money(t, "1.000001", "USD"), -1, true},
-		{money(t, "10", "EUR"), money(t, "9.99", "EUR"), 1, true},
-		{money(t, "1", "USD"), money(t, "1", "EUR"), 0, false},
-		{money(t, "1", "USD"), money(t, "1", ""), 0, false},
-		{money(t, "1", ""), money(t, "1", ""), 0, false},
-		{Money{}, money(t, "0", "USD"), 0, false},
-	} {
-		got, err := c.a.Compare(c.b)
-		if got != c.want || (err == nil) != c.ok {
-			t.Errorf("%s with %s: %d, %v; want %d, %t", c.a, c.b, got, err, c.want, c.ok)
-		}
-	}
-	if money(t, "1", "USD") == money(t, "1", "EUR") {
-		t.Error("1 USD is 1 EUR")
-	}
-}
-
 func TestMoneyPerHour(t *testing.T) {
 	for _, c := range []struct {
 		fee   string

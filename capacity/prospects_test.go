@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,32 +69,6 @@ func TestProspects(t *testing.T) {
 	}
 	if passed := PassedOver(Request{Partitions: []string{"cpu", "gpu"}}, twoBlocks(func(s *Snapshot) { s.Reservations[0].InstanceType = "p4d.24xlarge" }), noon); len(passed) != 1 {
 		t.Errorf("behind an unmanaged partition: %v", passed)
-	}
-}
-
-// A constraint that names slots alone leaves the others out; any other constraint says nothing about slots.
-func TestWithin(t *testing.T) {
-	for constraint, want := range map[string]string{
-		"": "gpu-a gpu-b", "gpu-a": "gpu-a", "[gpu-a|gpu-b]": "gpu-a gpu-b", "(gpu-b)": "gpu-b", "gpu-a&fast": "gpu-a gpu-b", "gpu-a|fast": "gpu-a gpu-b",
-	} {
-		s := twoBlocks(func(s *Snapshot) {
-			s.Partitions[0].Groups[0].Slots = append(s.Partitions[0].Groups[0].Slots, Slot{Name: "plain"})
-		})
-		var got []string
-		for _, slot := range s.Within(constraint).Partitions[0].Groups[0].Slots {
-			if slot.Feature != "" {
-				got = append(got, slot.Name)
-			}
-		}
-		if strings.Join(got, " ") != want || len(s.Partitions[0].Groups[0].Slots) != 3 {
-			t.Errorf("%q: %v, want %s", constraint, got, want)
-		}
-	}
-	twice := twoBlocks(func(s *Snapshot) {
-		s.Partitions = append(s.Partitions, Partition{Name: "all", Groups: []NodeGroup{{Slots: slices.Clone(s.Partitions[0].Groups[0].Slots[1:])}}})
-	})
-	if in := twice.Within("gpu-a"); len(in.Partitions[0].Groups[0].Slots) != 1 || len(in.Partitions[1].Groups[0].Slots) != 0 || len(twice.Partitions[1].Groups[0].Slots) != 1 {
-		t.Errorf("in two partitions: %+v", in.Partitions)
 	}
 }
 
