@@ -13,5 +13,5 @@
 // Under /_sim/ the same server takes control requests: clock, faults, ledger, calls, instances.
 //
 // A request that the simulator does not understand is an error that names the operation or the
-// parameter; nothing is ignored silently.
+// parameter. A launch template keeps what it does not understand.
 package awssim

@@ -66,13 +66,15 @@ type cpuOptions struct {
 }
 
 type metadataOptions struct {
+	HttpTokens           string // accepted, and without effect
 	HttpEndpoint         string
 	InstanceMetadataTags string
 }
 
 type blockDevice struct {
-	DeviceName string
-	Ebs        *ebsDevice
+	DeviceName  string
+	VirtualName string // accepted, and without effect
+	Ebs         *ebsDevice
 }
 
 type ebsDevice struct {

@@ -37,7 +37,7 @@ type templateView struct {
 }
 
 func (d templateData) read() (v templateView) {
-	if err := fill(&v, d); err != nil {
+	if err := fill(&v, d, false); err != nil {
 		panic(err) // it has the shape
 	}
 	return v
@@ -81,7 +81,7 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 		data.IamInstanceProfile = &instanceProfile{Arn: lt.InstanceProfile}
 	}
 	var raw templateData
-	if err := fill(&raw, data); err != nil {
+	if err := fill(&raw, data, false); err != nil {
 		return err
 	}
 	r.templates[lt.ID] = &launchTemplate{

@@ -101,7 +101,7 @@ func ec2Op[In any](run func(*call, *In) (any, error)) operation {
 				return nil, apiErrorf("UnknownParameter", "The simulator does not take the parameter %s", name)
 			}
 		}
-		if err := fill(&in, c.in); err != nil {
+		if err := fill(&in, c.in, true); err != nil {
 			return nil, err
 		}
 		if try, checks := any(&in).(dryRunner); dryRun && checks {
@@ -381,14 +381,17 @@ func ec2ErrorBody(c *call, e *APIError) []byte {
 	return append([]byte(xml.Header), body...)
 }
 
-// fill reads a struct from what has the names of the service model.
-func fill(into, from any) error {
+// fill reads a struct from what has the names of the service model. If it is strict, a member that the struct has not
+// is an error.
+func fill(into, from any, strict bool) error {
 	text, err := json.Marshal(from)
 	if err != nil {
 		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
+	if d.UseNumber(); strict {
+		d.DisallowUnknownFields()
+	}
 	return d.Decode(into)
 }
 
