@@ -155,11 +155,6 @@ func (p *upProcess) until(t *testing.T, command string, ok func(string) bool) st
 	return out
 }
 
-func (p *upProcess) nodeState(t *testing.T, node string, ok func(state string) bool) {
-	t.Helper()
-	p.until(t, "scontrol -o show node "+node+" | sed -E 's/.* State=([^ ]+).*/\\1/'", ok)
-}
-
 func (p *upProcess) jobState(t *testing.T, id, want string) {
 	t.Helper()
 	p.until(t, "scontrol -o show job "+id, func(out string) bool {

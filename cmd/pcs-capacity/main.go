@@ -61,7 +61,7 @@ type CLI struct {
 	Check     CheckCmd      `cmd:"" group:"run" help:"Check everything, and say how to fix what is wrong."`
 	Notify    NotifyCmd     `cmd:"" group:"run" help:"Test notifications."`
 	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
-	Report    ReportCmd     `cmd:"" group:"run" help:"Say where every paid node-hour went, what it cost, and what to buy next."`
+	Report    ReportCmd     `cmd:"" group:"run" help:"Say where every paid node-hour went, and what it cost."`
 	Topology  TopologyCmd   `cmd:"" group:"other" help:"Print topology.conf from where EC2 says the reservations are in its network."`
 	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
 	Settings  ConfigCmd     `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`

@@ -154,12 +154,6 @@ func TestUltraServers(t *testing.T) {
 	}
 }
 
-// worldOf is a world of the default scenario with lines before it.
-func worldOf(t *testing.T, lines string) *ec2World {
-	sim, endpoint := wireSim(t, lines+"\n"+string(defaultTOML))
-	return &ec2World{t, sim, ec2Client(endpoint), endpoint}
-}
-
 func (w *ec2World) extensionOffering(id string, days int32) string {
 	w.Helper()
 	offers := do(w, w.ec2.DescribeCapacityBlockExtensionOfferings, &ec2.DescribeCapacityBlockExtensionOfferingsInput{
