@@ -3,14 +3,80 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
+
+// readSubnets asks for the subnets of the settings and, on PCS, for those of the cluster
+// and its VPC, as setup does. They are in the settings' region.
+func readSubnets(ctx context.Context, cfg *maybeConfig, aws *ec2.Client) market.Subnets {
+	ids := subnetIDs(cfg.Config)
+	if cfg.Cluster != "" {
+		cluster, err := newPCS(aws).Cluster(ctx, cfg.Cluster)
+		if err != nil {
+			return market.Subnets{Err: err}
+		}
+		ids = append(ids, cluster.SubnetIDs...)
+	}
+	return market.ReadSubnets(ctx, aws.In(cfg.Region), ids, cfg.Cluster != "")
+}
+
+// subnetIDs are the subnets that the settings name.
+func subnetIDs(cfg *config.Config) []string {
+	var ids []string
+	for _, p := range cfg.Partitions {
+		for _, g := range p.Groups {
+			ids = append(ids, g.SubnetIDs...)
+		}
+	}
+	return ids
+}
+
+// subnetWord says in a table whether the cluster can run nodes in a zone: it has a subnet
+// there, or only its VPC has one, which setup --subnet-ids takes.
+func subnetWord(use market.ZoneUse) string {
+	switch {
+	case use.Subnets == nil:
+		return "?"
+	case len(use.Subnets) > 0:
+		return "yes"
+	case len(use.Neighbours) > 0:
+		return "in VPC"
+	}
+	return "no"
+}
+
+// subnetCell names the subnets: neighbours are in parentheses.
+func subnetCell(use market.ZoneUse) string {
+	switch {
+	case use.Subnets == nil:
+		return "?"
+	case len(use.Subnets) > 0:
+		return use.Subnets[0] + more(len(use.Subnets))
+	case len(use.Neighbours) > 0:
+		return "(" + use.Neighbours[0] + more(len(use.Neighbours)) + ")"
+	}
+	return ""
+}
+
+func more(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return ", …"
+}
 
 // clusterChange is a command that changes a cluster's set-up. One with a state_dir runs at a time: it has a
 // lock from reading to the end, but not while a person is asked.
@@ -110,3 +176,43 @@ func (c clusterChange[P]) locked(ctx context.Context, g *Globals, t *terminal.Te
 }
 
 const changedMeanwhile = "Something has changed meanwhile. What is to be done now:"
+
+const (
+	// serviceUnit is there where a package is installed.
+	serviceUnit = "/usr/lib/systemd/system/pcs-capacity-sync.service"
+	// watchEnvironment lasts as long as the unit of systemd-run: until the next boot.
+	watchEnvironment = "/run/pcs-capacity-watch.env"
+)
+
+// watchCommand keeps `sync --watch` running, in lines of shell: by the package's service, or,
+// where there is none or it has other settings, until the next boot.
+func watchCommand(g *Globals, cfg *config.Config) []string {
+	_, err := os.Stat(serviceUnit)
+	path, absErr := filepath.Abs(cfg.Path)
+	if absErr != nil {
+		path = cfg.Path
+	}
+	return watching(err == nil, path, g, os.Environ())
+}
+
+// watching is watchCommand by what it depends on. A service has nothing of the shell's environment,
+// and every user can read the variables that systemd-run gives it, but not those of a file.
+func watching(packaged bool, path string, g *Globals, environment []string) []string {
+	if packaged && path == config.SystemPath {
+		return []string{"systemctl enable --now pcs-capacity-sync"}
+	}
+	var lines []string
+	run := "systemd-run --unit=pcs-capacity-watch -p Restart=always"
+	if slices.ContainsFunc(environment,
+		func(v string) bool { return strings.HasPrefix(v, "SLURM_CONF=") || strings.HasPrefix(v, "AWS_") }) {
+		lines = append(lines, "(umask 077; env | grep -E '^(SLURM_CONF=|AWS_)' >"+watchEnvironment+")")
+		run += " -p EnvironmentFile=" + watchEnvironment
+	}
+	run += " pcs-capacity"
+	for _, flag := range []struct{ name, value string }{{"--config", path}, {"--region", g.Region}, {"--profile", g.Profile}} {
+		if flag.value != "" && flag.value != config.SystemPath {
+			run += " " + flag.name + " " + flag.value
+		}
+	}
+	return append(lines, run+" sync --watch")
+}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,12 +19,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/hooks/prolog"
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
 func TestMain(m *testing.M) {
@@ -305,4 +311,236 @@ func widest(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%d columns: %s", n, line)
 		}
 	}
+}
+
+func TestExitStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		status int
+		text   string
+	}{
+		"done":                  {nil, 0, ""},
+		"failed":                {errors.New("describing x: no"), 1, "pcs-capacity: describing x: no\n"},
+		"said already":          {errShown, 1, ""},
+		"a mistake in use":      {fmt.Errorf("setup: %w", usage("--count=0: use at least 1")), 2, "pcs-capacity: setup: --count=0: use at least 1\n"},
+		"several, a line each":  {errors.Join(errors.New("one"), errors.New("two")), 1, "pcs-capacity: one\npcs-capacity: two\n"},
+		"settings with mistake": {usageError{errors.Join(errors.New("a.toml:1: x"), errors.New("a.toml:2: y"))}, 2, "pcs-capacity: a.toml:1: x\npcs-capacity: a.toml:2: y\n"},
+	} {
+		var out strings.Builder
+		if status := exitStatus(&terminal.Terminal{Err: &out}, c.err); status != c.status || out.String() != c.text {
+			t.Errorf("%s: status %d and %q, want %d and %q", name, status, out.String(), c.status, c.text)
+		}
+	}
+	for _, args := range [][]string{{"offering"}, {"offerings"}, {"--output=xml", "list"}, {"--config", filepath.Join(t.TempDir(), "none.toml"), "sync"}} {
+		if status := run(args); status != 2 {
+			t.Errorf("%q: exit status %d, want 2", args, status)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{
+		"7d": 7 * day, "36h": 36 * time.Hour, "2w": 14 * day, "1d12h": 36 * time.Hour, "1w1d30m": 8*day + 30*time.Minute, "90m": 90 * time.Minute,
+		"": 0, "7": 0, "0d": 0, "-1d": 0, "d": 0, "1d-2h": 0, "7days": 0, "1h1d": 0, "99999999d": 0,
+	} {
+		var s span
+		err := s.UnmarshalText([]byte(text))
+		if time.Duration(s) != want || (err != nil) != (want == 0) {
+			t.Errorf("%q: %v, %v", text, time.Duration(s), err)
+		}
+	}
+}
+
+// ownProcessOf names, to a test program, the test that it was started for.
+const ownProcessOf = "PCS_CAPACITY_TEST_PROCESS"
+
+// ownProcess runs a test in a process of its own, beside others: SLURM_CONF and AWS's endpoint,
+// which it sets, are the whole process's. The answer is whether this is that process; where it is
+// not, the test has been run, and there is nothing left to do.
+func ownProcess(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(ownProcessOf) == t.Name() {
+		return true
+	}
+	t.Parallel()
+	var pattern []string
+	for _, name := range strings.Split(t.Name(), "/") {
+		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", strings.Join(pattern, "/"), "-test.v", "-test.timeout", "10m")
+	c.Env = append(os.Environ(), ownProcessOf+"="+t.Name())
+	out, err := c.CombinedOutput()
+	switch said := string(out); {
+	case err != nil:
+		t.Errorf("%v\n%s", err, said)
+	case strings.Contains(said, "--- SKIP: "+t.Name()+" "):
+		t.Skipf("%s", said)
+	case !strings.Contains(said, "--- PASS: "+t.Name()+" "):
+		t.Errorf("it was not run:\n%s", said)
+	}
+	return false
+}
+
+// TestFutureTranscripts runs testdata/future/*.txtar: ODCRs for later, which EC2 has promised.
+func TestFutureTranscripts(t *testing.T) {
+	moment := func(text string) (m awssim.Moment) {
+		if err := m.UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	runTranscripts(t, "testdata/future", func() (*awssim.Scenario, error) {
+		scenario, err := awssim.LoadScenario(simWorld)
+		if err == nil {
+			odcr := awssim.ReservationScenario{ID: "cr-00000000000000001", Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 4, Start: moment("+1440h"), Committed: moment("+2160h")}
+			assessed, now := odcr, odcr
+			assessed.ID, assessed.State, assessed.Committed = "cr-00000000000000002", "assessing", awssim.Moment{}
+			now.ID, now.Start, now.Committed = "cr-00000000000000003", awssim.Moment{}, awssim.Moment{}
+			scenario.Regions[0].Reservations = []awssim.ReservationScenario{odcr, assessed, now}
+		}
+		return scenario, err
+	})
+}
+
+// What the commands with the longest messages say is whole at a terminal of 100 columns: no
+// line is longer, and none ends within a word. In a pipe a sentence is one line.
+func TestFitsATerminal(t *testing.T) {
+	const block, offering = "cr-0e2000000000000a1", "cb-0d05ecddf72412d79"
+	setup := []string{"setup", "--reservation", block, "--cluster", "ml", "--queue", "gpu", "--node-group", "gpu", "--like", "compute"}
+	between := func(r rune) bool { return r == ' ' || r == '\n' || r == '/' } // a path may be broken after a slash
+	for name, c := range map[string]struct {
+		args []string
+		line string // in a pipe
+	}{
+		"a mistake": {[]string{"reserve", "-t", "p5.48xlarge", "-n", "4", "--subnet-ids", "subnet-0e200000000000a01"}, "pcs-capacity: give --probe, to give it back at once, or --for TIME, to hold it"},
+		"an error":  {append(slices.Clone(setup), "--yes", "--subnet-ids", "subnet-0e200000000000b02"), "pcs-capacity: reservation cr-0e2000000000000a1 is in us-east-2a (use2-az1), but node group gpu-a has only subnet-0e200000000000b02 in us-east-2b (use2-az2)"},
+		"fit":       {[]string{"fit", "-t", "p5.48xlarge", "-n", "24", "-d", "3d"}, "24 x p5.48xlarge for 3d: nothing fits. Nearest is cr-0e2000000000000a1: it has 4 instances, 20 fewer than asked."},
+		"extend":    {[]string{"extend", block, "--duration", "7d", "--dry-run"}, "cr-0e2000000000000a1: 4 x p5.48xlarge in us-east-2a (use2-az1), region us-east-2, account 111122223333, active"},
+		"setup":     {append(slices.Clone(setup), "--yes"), "Start the service on one host. Without it, fences do not follow extensions:"},
+		"help":      {[]string{"--help"}, "Reserved GPU capacity, made native to Slurm."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, c.args...)
+			s.exitStatus()
+			// the pattern is valid
+			fences, _ := filepath.Glob(filepath.Join(filepath.Dir(string(s.state)), "slurm", "reservation-*"))
+			// so that it is said again
+			for _, fence := range fences {
+				if err := os.Remove(fence); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pipe := exec.Command(s.cmd.Path, s.cmd.Args[1:]...)
+			pipe.Env = s.cmd.Env
+			text, _ := pipe.CombinedOutput() // some fail, as they should
+			piped := string(text)
+			if !slices.Contains(strings.Split(piped, "\n"), c.line) {
+				t.Errorf("a pipe does not get the line %q:\n%s", c.line, piped)
+			}
+			words := strings.FieldsFunc(piped, between)
+			for line := range strings.SplitSeq(s.text(), "\r\n") {
+				line = strings.TrimPrefix(line[strings.LastIndex(line, "\r")+1:], "\x1b[K") // of one that was kept current
+				if n := utf8.RuneCountInString(line); n > columns {
+					t.Errorf("%d columns: %s", n, line)
+				}
+				if own := strings.FieldsFunc(strings.TrimSuffix(line, " \\"), between); len(own) > 0 && !slices.Contains(words, own[len(own)-1]) && !ofAName(own[len(own)-1], words) {
+					t.Errorf("it breaks a word: %s", line)
+				}
+			}
+		})
+	}
+}
+
+// ofAName tells whether part ends, after a dash, within a word that is wider than a column of a
+// table: the name of an image. Such a word has to be broken somewhere.
+func ofAName(part string, words []string) bool {
+	const widest = 44 // DETAILS of the checks' table
+	return strings.HasSuffix(part, "-") && slices.ContainsFunc(words, func(w string) bool {
+		return strings.HasPrefix(w, part) && utf8.RuneCountInString(w) > widest
+	})
+}
+
+// asksFor are commands that make a call; the empty call stands for any.
+var asksFor = map[string][]string{
+	"":                                        {"list"},
+	"DescribeCapacityReservations":            {"list", "cr-0e2000000000000a1"},
+	"DescribeCapacityBlockOfferings":          {"offerings", "--instance-type=p5.48xlarge", "--count=4", "--duration=7d"},
+	"PurchaseCapacityBlock":                   purchases["purchase"],
+	"PurchaseCapacityBlockExtension":          purchases["extend"],
+	"DescribeCapacityBlockExtensionOfferings": purchases["extend"],
+	"CreateCapacityReservation":               {"reserve", "--probe", "-t", "g6.12xlarge", "-n", "1", "--subnet-ids", "subnet-0e200000000000a01"},
+}
+
+// Every code of EC2 that a command can meet is shown, with what to do about it. Those of
+// launches are shown by Slurm, those of PCS by setup
+// and teardown (TestExceptionsOfPCSComeWithAdvice).
+func TestErrorCodesComeWithAdvice(t *testing.T) {
+	_, sim := simulatedEC2(t, `payment_delay = "0s"`)
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	for _, r := range slices.Concat(ec2.Remedies, awsconfig.General) {
+		if slices.Contains(r.Calls, "RunInstances") {
+			continue
+		}
+		if r.Code == "CapacityBlockDescribeLimitExceeded" && r.Says == "" {
+			continue // waits for a minute before it is shown: package ec2, TestBackToBackSearches
+		}
+		calls := r.Calls
+		if len(calls) == 0 {
+			calls = []string{""}
+		}
+		for _, call := range calls {
+			args, known := asksFor[call]
+			if !known {
+				t.Errorf("%s of %s: no command is known to meet it", r.Code, call)
+				continue
+			}
+			sim.ClearFaults()
+			if _, err := sim.AddFault(awssim.Fault{Service: "ec2", Operation: call, Effect: awssim.FailBefore, Code: r.Code, Message: "EC2 says: " + r.Says + "."}); err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			config := filepath.Join(dir, "config.toml")
+			if err := os.WriteFile(config, fmt.Appendf(nil, "cluster = \"ml\"\nstate_dir = %q\n[reserve]\nmax_instances = 64\n", dir), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "pcs-capacity", append([]string{"--config", config}, args...)...)
+			said, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(said), r.Code) || !strings.Contains(string(said), r.Do) {
+				t.Errorf("%s of %s: %v, want %q:\n%s", r.Code, call, err, r.Do, said)
+			}
+		}
+	}
+}
+
+// TestR4_CleanTranscripts runs testdata/clean/*.txtar: ten probes that were never given back,
+// and four ODCRs of others and of people that look like them, on pages of two.
+func TestR4_CleanTranscripts(t *testing.T) {
+	runTranscripts(t, "testdata/clean", func() (*awssim.Scenario, error) {
+		scenario, err := awssim.LoadScenario(simWorld)
+		if err != nil {
+			return nil, err
+		}
+		var end awssim.Moment
+		if err := end.UnmarshalText([]byte("+1h")); err != nil {
+			return nil, err
+		}
+		all := make([]awssim.ReservationScenario, 14)
+		for n := range all {
+			tags := map[string]string{capacity.TagCluster: "ml", capacity.TagHold: capacity.HoldProbe}
+			switch n {
+			case 3:
+				tags[capacity.TagCluster] = "other"
+			case 5:
+				delete(tags, capacity.TagHold)
+			case 7:
+				delete(tags, capacity.TagCluster)
+			case 9:
+				tags[capacity.TagHold] = capacity.HoldByHand
+			}
+			all[n] = awssim.ReservationScenario{ID: fmt.Sprintf("cr-%017d", n), Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 2, End: end, Tags: tags}
+		}
+		scenario.PageSize, scenario.Regions[0].Reservations = 2, all
+		return scenario, nil
+	})
 }

@@ -1,11 +1,21 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
 )
 
 // Behind its fence a reservation takes no job, and setup sends nobody there.
@@ -30,5 +40,156 @@ func TestWhatUsersCan(t *testing.T) {
 		if got := whatUsersCan(c.r, timing, "gpu", 4, name != "not in Slurm", c.now); !strings.HasPrefix(got, c.says) {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// What --dynamic does not say stays as the settings have it.
+func TestSetupKeepsDynamic(t *testing.T) {
+	cfg := &maybeConfig{&config.Config{Cluster: "ml", Partitions: []capacity.PartitionSettings{{Name: "gpu", Groups: []capacity.GroupSettings{
+		{Name: "on", Dynamic: true}, {Name: "off"}}}}}, true}
+	yes := true
+	for _, test := range []struct {
+		group   string
+		dynamic *bool
+		want    bool
+	}{
+		{"on", nil, true}, {"on", new(bool), false}, {"off", nil, false}, {"off", &yes, true}, {"new", nil, false}, {"new", &yes, true},
+	} {
+		r, err := (&SetupCmd{Queue: "gpu", NodeGroup: test.group, Dynamic: test.dynamic}).request(t.Context(), cfg)
+		if err != nil || r.Dynamic != test.want {
+			t.Errorf("%+v: dynamic %t, %v", test, r.Dynamic, err)
+		}
+	}
+}
+
+func TestSubnetCell(t *testing.T) {
+	for want, use := range map[string]market.ZoneUse{
+		"subnet-1, …": {Subnets: []string{"subnet-1", "subnet-2"}, Neighbours: []string{}},
+		"subnet-1":    {Subnets: []string{"subnet-1"}, Neighbours: []string{"subnet-3"}},
+		"(subnet-3)":  {Subnets: []string{}, Neighbours: []string{"subnet-3"}},
+		"":            {Subnets: []string{}, Neighbours: []string{}},
+		"?":           {},
+	} {
+		if got := subnetCell(use); got != want {
+			t.Errorf("%+v is shown as %q, want %q", use, got, want)
+		}
+	}
+}
+
+// With its nodes up, a block has no free instance for EC2. Those that Slurm has idle are free all the
+// same, for fit, list and timeline; those that are down, or have a job, are not.
+func TestIdleNodes(t *testing.T) {
+	dir := t.TempDir()
+	path := fakeSlurmFor(t, dir)
+	var nodes string
+	for i, state := range []string{"IDLE+CLOUD", "MIXED+CLOUD", "ALLOCATED+CLOUD", "IDLE+CLOUD+POWERED_DOWN", "IDLE+CLOUD+POWERING_UP", "IDLE+CLOUD"} {
+		nodes += fmt.Sprintf("NodeName=gpu-%d CPUTot=192 NodeAddr=gpu-%[1]d State=%s Partitions=gpu\n", i+1, state)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "nodes"), []byte(nodes), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", strings.TrimPrefix(path, "PATH="))
+	cfg := &maybeConfig{&config.Config{Partitions: []capacity.PartitionSettings{{Name: "gpu"}}}, true}
+	if idle := readIdle(t.Context(), cfg); idle.err != nil || !slices.Equal(idle.names, []string{"gpu-1", "gpu-6"}) {
+		t.Errorf("idle are %v (%v)", idle.names, idle.err)
+	}
+}
+
+// TestPurchaseTranscripts runs testdata/purchase/*.txtar: blocks and extensions bought,
+// refused, lost and found again.
+func TestPurchaseTranscripts(t *testing.T) {
+	t.Parallel()
+	world, err := os.ReadFile(simWorld)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runTranscripts(t, "testdata/purchase", func() (*awssim.Scenario, error) { return awssim.ParseScenario(simWorld, world) })
+}
+
+// TestExpiringOfferingTranscripts runs testdata/expiring/*.txtar: every search shows the
+// blocks for sale under other ids, and an id that was shown is good for a minute.
+func TestExpiringOfferingTranscripts(t *testing.T) {
+	world, err := os.ReadFile(simWorld)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runTranscripts(t, "testdata/expiring", func() (*awssim.Scenario, error) {
+		scenario, err := awssim.ParseScenario(simWorld, world)
+		if err == nil {
+			scenario.NewOfferingIDs, scenario.OfferingIDsLast = true, awssim.Duration(time.Minute)
+		}
+		return scenario, err
+	})
+}
+
+// Only what needs an administrator makes the exit status of `status` 1, and programs see
+// who has to act.
+func TestStatusIsRedForAdministratorsOnly(t *testing.T) {
+	user := capacity.Problem{Code: capacity.NeverStarts, About: capacity.Subject{Job: "7"}, Severity: capacity.User, Sentence: "job 7 can never start"}
+	note := capacity.Problem{Severity: capacity.Note, Sentence: "cr-9 has ended"}
+	admin := capacity.Problem{Severity: capacity.Admin, Sentence: "a host has failed", Fix: "open a case"}
+	for name, c := range map[string]struct {
+		said []capacity.Problem
+		err  error
+		red  bool
+		json string
+	}{
+		"nothing":                   {json: `[]`},
+		"what users and nobody do":  {said: []capacity.Problem{note, user}, json: `[{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"},{"severity":"note","message":"cr-9 has ended"}]`},
+		"what an administrator has": {said: []capacity.Problem{user, admin}, red: true, json: `[{"severity":"admin","message":"a host has failed","fix":"open a case"},{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"}]`},
+		"what could not be asked":   {err: errors.New("no answer"), red: true, json: `[]`},
+		"one of no known severity":  {said: []capacity.Problem{{Sentence: "x"}}, red: true, json: `[{"severity":"","message":"x"}]`},
+	} {
+		doc := statusDocument{}
+		doc.Add(c.said...)
+		text, err := json.Marshal(doc.All())
+		if red := doc.outcome(c.err) != nil; red != c.red || err != nil || string(text) != c.json {
+			t.Errorf("%s: red %t, %s, %v", name, red, text, err)
+		}
+	}
+}
+
+// The advice of setup and check keeps SLURM_CONF and what AWS is asked with, and shows no secret.
+func TestWatchCommand(t *testing.T) {
+	const run = "systemd-run --unit=pcs-capacity-watch -p Restart=always "
+	keep := "(umask 077; env | grep -E '^(SLURM_CONF=|AWS_)' >/run/pcs-capacity-watch.env)"
+	for name, test := range map[string]struct {
+		packaged    bool
+		path        string
+		globals     Globals
+		environment []string
+		want        []string
+	}{
+		"the package's service":          {true, config.SystemPath, Globals{}, []string{"HOME=/root"}, []string{"systemctl enable --now pcs-capacity-sync"}},
+		"no package":                     {false, config.SystemPath, Globals{}, []string{"HOME=/root"}, []string{run + "pcs-capacity sync --watch"}},
+		"the service has other settings": {true, "/c.toml", Globals{}, nil, []string{run + "pcs-capacity --config /c.toml sync --watch"}},
+		"region and profile":             {false, "/c.toml", Globals{Region: "us-east-2", Profile: "hpc"}, nil, []string{run + "pcs-capacity --config /c.toml --region us-east-2 --profile hpc sync --watch"}},
+		"slurm.conf elsewhere": {false, "/c.toml", Globals{}, []string{"SLURM_CONF=/s/slurm.conf"},
+			[]string{keep, run + "-p EnvironmentFile=/run/pcs-capacity-watch.env pcs-capacity --config /c.toml sync --watch"}},
+		"credentials": {false, "/c.toml", Globals{}, []string{"AWS_ACCESS_KEY_ID=AKIA", "AWS_SECRET_ACCESS_KEY=hush"},
+			[]string{keep, run + "-p EnvironmentFile=/run/pcs-capacity-watch.env pcs-capacity --config /c.toml sync --watch"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := watching(test.packaged, test.path, &test.globals, test.environment); !slices.Equal(got, test.want) {
+				t.Errorf("got  %q\nwant %q", got, test.want)
+			}
+		})
+	}
+
+	// The line as a shell runs it.
+	file := filepath.Join(t.TempDir(), "env")
+	sh := exec.Command("sh", "-c", strings.Replace(keep, watchEnvironment, file, 1))
+	sh.Env = []string{"PATH=" + os.Getenv("PATH"), "SLURM_CONF=/s/slurm.conf", "AWS_SECRET_ACCESS_KEY=hush", "MY_AWS_THING=no"}
+	if out, err := sh.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Fields(string(text))
+	slices.Sort(lines)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || !slices.Equal(lines, []string{"AWS_SECRET_ACCESS_KEY=hush", "SLURM_CONF=/s/slurm.conf"}) {
+		t.Errorf("%v, %v: %q", err, info.Mode(), lines)
 	}
 }

@@ -271,8 +271,6 @@ func instanceNotFound(id string) error {
 	return apiErrorf("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 }
 
-type describeInstanceStatusInput struct{ listing }
-
 func (s *Sim) statusObjects(c *call) (all []object) {
 	for _, i := range shown(c.region, c.region.byLaunch(), func(i *instance) string { return i.ID }) {
 		if i.State != stateRunning {

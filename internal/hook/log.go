@@ -6,8 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -88,4 +90,23 @@ func (s *syslog) Write(p []byte) (int, error) {
 	message := fmt.Sprintf("<%d>%s %s[%d]: %s", s.facility*8+severityInfo, stamp, s.name, os.Getpid(), p)
 	_ = syscall.Sendto(fd, []byte(message), 0, &syscall.SockaddrUnix{Name: syslogSocket})
 	return len(p), nil
+}
+
+// OneLine makes text safe to show on a terminal, in a log and in a Reason: one line
+// without control characters, valid UTF-8.
+func OneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+}
+
+// Clip cuts text to at most n bytes, between two characters.
+func Clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
 }

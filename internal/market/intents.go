@@ -2,6 +2,7 @@ package market
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -84,4 +87,136 @@ func (f Intents) All() ([]Intent, error) {
 // wait: another buyer is an error.
 func (f Intents) Lock() (unlock func(), err error) {
 	return f.StateDir.Lock(context.Background(), state.PurchaseLock, 0)
+}
+
+// IntentKind is the kind of an intent.
+type IntentKind string
+
+// The kinds of intent. RecordedFee is no intent to buy: it holds the fee of a reservation that was
+// bought elsewhere.
+const (
+	BuyBlock    IntentKind = "purchase"
+	ExtendBlock IntentKind = "extension"
+	RecordedFee IntentKind = "recorded"
+)
+
+// Phase is the progress of an intent.
+type Phase string
+
+// The phases.
+const (
+	// Sending: the outcome is unknown. The call may or may not have reached EC2, and EC2
+	// must be asked before anything is bought.
+	Sending Phase = "sending"
+	// Bought: EC2 has made it, but the command was killed before its end, and nobody may know. The
+	// next run takes it up.
+	Bought Phase = "bought"
+	// Done: bought, and reported.
+	Done Phase = "done"
+	// Failed: refused by EC2, never made, or not paid for. Code and Message have the reason.
+	Failed Phase = "failed"
+)
+
+// Intent is a decision to buy or extend a Capacity Block. It is on disk before the call is sent: whatever
+// happens then, the next run knows that money may have been spent.
+type Intent struct {
+	// ID is unique; a purchased reservation carries it as a tag.
+	ID    string     `json:"id"`
+	Kind  IntentKind `json:"kind"`
+	Phase Phase      `json:"phase"`
+	// At is AWS's time of the decision, taken just before the call.
+	At time.Time `json:"at"`
+	// SettledAt is AWS's time after which a purchase that EC2 does not show was not made.
+	SettledAt time.Time `json:"settled_at,omitzero"`
+	// Account is the id of the AWS account; "" if unknown.
+	Account string `json:"account,omitempty"`
+	Region  string `json:"region"`
+	// Offering is the offering bought.
+	Offering capacity.Offering `json:"offering,omitzero"`
+	// OrderedAs is the requested id, if EC2 sold the same block under another one, Offering's; "" else.
+	OrderedAs string `json:"ordered_as,omitempty"`
+	// Platform is the platform of the image that will run; "" for an extension.
+	Platform string         `json:"platform,omitempty"`
+	Fee      capacity.Money `json:"fee"`
+	// Reservation is the reservation bought or extended.
+	Reservation string `json:"reservation,omitempty"`
+	// Asked is the requested length of an extension, which EC2 does not always sell.
+	Asked capacity.Duration `json:"asked,omitzero"`
+	// OldEnd and NewEnd are an extension's: the block's end without and with it.
+	OldEnd time.Time `json:"old_end,omitzero"`
+	NewEnd time.Time `json:"new_end,omitzero"`
+	// Code is EC2's error code when the call failed; Message has the details.
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// String returns the intent in a sentence.
+func (i Intent) String() string {
+	if i.Kind == ExtendBlock {
+		return fmt.Sprintf("extension %s of %s by offering %s", i.ID, i.Reservation, i.Offering.ID)
+	}
+	return fmt.Sprintf("%s %s of %s", i.Kind, i.ID, i.what())
+}
+
+// what names the thing bought.
+func (i Intent) what() string {
+	return "offering " + i.Offering.ID
+}
+
+// ordered is the id of the offering under which the purchase was ordered.
+func (i Intent) ordered() string { return cmp.Or(i.OrderedAs, i.Offering.ID) }
+
+// alias names, after the offering's id, the other id under which somebody ordered the same block.
+func (i Intent) alias(id string) string {
+	if id == i.Offering.ID {
+		return ""
+	}
+	return fmt.Sprintf(" (the same block as %s)", id)
+}
+
+// boughtAs names the purchase made under it.
+func (i Intent) boughtAs() string {
+	if i.Kind == ExtendBlock {
+		return "and extends " + i.Reservation
+	}
+	return "as " + i.Reservation
+}
+
+// RecordFee records the fee of a block that was bought elsewhere, in place of an earlier record.
+// EC2 shows a fee only at the purchase.
+func (b *Buyer) RecordFee(ctx context.Context, reservation string, fee capacity.Money) (Intent, error) {
+	unlock, err := b.intents().Lock()
+	if err != nil {
+		return Intent{}, fmt.Errorf("%w; the fee is recorded in state_dir (%s)", err, b.StateDir)
+	}
+	defer unlock()
+	intents, err := b.intents().All()
+	if err != nil {
+		return Intent{}, err
+	}
+	for _, i := range intents {
+		if i.Reservation != reservation {
+			continue
+		}
+		switch {
+		case i.Kind == BuyBlock && (i.Phase == Bought || i.Phase == Done):
+			return Intent{}, fmt.Errorf(
+				"%s was bought here at %s, for %s, which is recorded already; nothing was changed", reservation,
+				b.Customer.Time(i.At), i.Fee)
+		case i.Kind == RecordedFee:
+			b.Customer.Say("Before, %s was recorded at %s; it is replaced.", i.Fee, b.Customer.Time(i.At))
+		}
+	}
+	r, err := b.EC2.Reservation(ctx, reservation)
+	if err != nil {
+		return Intent{}, fmt.Errorf("nothing was recorded: %w", err)
+	}
+	if !r.Kind.Bought() {
+		return Intent{}, fmt.Errorf(
+			"%s is an On-Demand Capacity Reservation, which is billed by the hour and has no fee; nothing was recorded",
+			r.ID)
+	}
+	i := Intent{ID: "fee-" + r.ID, Kind: RecordedFee, Phase: Done, At: b.EC2.Now().UTC().Truncate(time.Second),
+		Region: b.EC2.Region(), Fee: fee, Reservation: r.ID}
+	return i, b.intents().Write(i)
 }

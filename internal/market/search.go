@@ -9,7 +9,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -269,4 +272,221 @@ func compareFees(a, b capacity.Money) int {
 		return order
 	}
 	return strings.Compare(a.Currency(), b.Currency())
+}
+
+// RegionFailure is a region that did not answer, and why.
+type RegionFailure struct {
+	Region string `json:"region"`
+	// Code is EC2's, verbatim; "" without an answer.
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message"`
+}
+
+// Reason returns the code with the message.
+func (f RegionFailure) Reason() string {
+	if f.Code == "" {
+		return f.Message
+	}
+	return f.Code + ": " + f.Message
+}
+
+// ChooseRegions returns the regions to ask: the given ones, for "all" every region of the account,
+// for none the client's own.
+func ChooseRegions(ctx context.Context, aws *ec2.Client, given []string) ([]string, error) {
+	switch {
+	case len(given) == 0:
+		return []string{aws.Region()}, nil
+	case slices.Contains(given, "all"):
+		return aws.Regions(ctx)
+	}
+	given = slices.Clone(given)
+	slices.Sort(given)
+	return slices.Compact(given), nil
+}
+
+// atOnce is how many regions are asked at the same time. More answers would fill memory while the
+// machine decodes them.
+const atOnce = 8
+
+// AskRegions asks regions at the same time and returns their answers, in the order of the regions.
+// A region that fails leaves the zero value and a RegionFailure; it is an error only when all fail.
+func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, regions []string,
+	ask func(context.Context, *ec2.Client) (T, error)) ([]T, []RegionFailure, error) {
+	answers, errs := make([]T, len(regions)), make([]error, len(regions))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	var answered atomic.Int32
+	progress.Now(fmt.Sprintf("asking %d regions", len(regions)))
+	for i, region := range regions {
+		group.Go(func() error {
+			answers[i], errs[i] = ask(ctx, aws.In(region))
+			progress.Now(fmt.Sprintf("asked %d of %d regions", answered.Add(1), len(regions)))
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil, nil, ctx.Err()
+	}
+	var failed []RegionFailure
+	for i, err := range errs {
+		if err != nil {
+			failed = append(failed, newRegionFailure(regions[i], err))
+		}
+	}
+	switch len(failed) {
+	case 0:
+		return answers, nil, nil
+	case 1:
+		if len(regions) == 1 {
+			return nil, failed, errs[0]
+		}
+	case len(regions):
+		return nil, failed, fmt.Errorf("none of the %d regions could be asked:\n%w", len(regions), errors.Join(errs...))
+	}
+	return answers, failed, nil
+}
+
+// newRegionFailure has EC2's message with its remedy or, without an answer of EC2, the other error.
+func newRegionFailure(region string, err error) RegionFailure {
+	f := RegionFailure{region, ec2.Code(err), firstLine(err)}
+	if f.Code != "" {
+		f.Message = ec2.Message(err)
+	}
+	return f
+}
+
+// unionOfFailures adds the regions of more that are not in failed yet.
+func unionOfFailures(failed, more []RegionFailure) []RegionFailure {
+	for _, m := range more {
+		if !slices.ContainsFunc(failed, func(f RegionFailure) bool { return f.Region == m.Region }) {
+			failed = append(failed, m)
+		}
+	}
+	return failed
+}
+
+// Subnets are the subnets for a cluster's nodes.
+type Subnets struct {
+	// Own are the subnets that the cluster uses.
+	Own []capacity.Subnet
+	// byZone and nearByZone are ids by Availability Zone id (R10): own ones, and others of
+	// the same VPCs, which the cluster could use.
+	byZone, nearByZone map[string][]string
+	// Err is set if they are unknown.
+	Err error
+}
+
+// ReadSubnets describes the subnets of a cluster in the client's region and, on request, the other
+// subnets of their VPCs. An error is in the answer.
+func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours bool) Subnets {
+	var s Subnets
+	if s.Own, s.Err = aws.Subnets(ctx, ids); s.Err != nil {
+		return s
+	}
+	s.byZone, s.nearByZone = map[string][]string{}, map[string][]string{}
+	isOwn := map[string]bool{}
+	for _, n := range s.Own {
+		isOwn[n.ID] = true
+		s.byZone[n.AZID] = append(s.byZone[n.AZID], n.ID)
+	}
+	if !neighbours {
+		return s
+	}
+	near, err := aws.VPCSubnets(ctx, ids)
+	s.Err = err
+	for _, n := range near {
+		if !isOwn[n.ID] {
+			s.nearByZone[n.AZID] = append(s.nearByZone[n.AZID], n.ID)
+		}
+	}
+	return s
+}
+
+// ZoneUse holds a cluster's subnets in one zone; its lists are nil if they are unknown.
+type ZoneUse struct {
+	Subnets []string
+	// Neighbours are subnets of the cluster's VPC that the cluster does not use yet.
+	Neighbours []string
+}
+
+// In returns the cluster's subnets in a zone. They are unknown until EC2 shows the zone, which can
+// take until a block opens.
+func (s Subnets) In(azID string) ZoneUse {
+	if s.Err != nil || azID == "" {
+		return ZoneUse{}
+	}
+	return ZoneUse{append([]string{}, s.byZone[azID]...), append([]string{}, s.nearByZone[azID]...)}
+}
+
+// Rank sorts zones: with a subnet, with a neighbour, without.
+func (u ZoneUse) Rank() int {
+	switch {
+	case len(u.Subnets) > 0:
+		return 0
+	case len(u.Neighbours) > 0:
+		return 1
+	}
+	return 2
+}
+
+// sameBlock reports whether two offerings are of one block, whatever their ids and fees:
+// the ids of offerings expire soon, and EC2 then shows the block under another one.
+func sameBlock(a, b capacity.Offering) bool {
+	return a.Region == b.Region && a.AZID == b.AZID && soldType(a) == soldType(b) && SoldCount(a) == SoldCount(b) &&
+		!a.Start.IsZero() && a.Start.Equal(b.Start) && a.End.Equal(b.End)
+}
+
+// soldType is the type by which EC2 sells a block: of its UltraServers, else of its instances.
+func soldType(o capacity.Offering) string { return cmp.Or(o.UltraServerType, o.InstanceType) }
+
+// SoldCount is the number of UltraServers of a block, else of its instances.
+func SoldCount(o capacity.Offering) int { return cmp.Or(o.UltraServerCount, o.Count) }
+
+// findOffering asks EC2 anew, for today's fee. If EC2 no longer has the id, another offering of the
+// same block stands for it: of several, one with the same fee, else the cheapest.
+func findOffering(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery, id string,
+	known capacity.Offering) (capacity.Offering, error) {
+	found, err := aws.Offerings(ctx, q)
+	if err != nil {
+		return capacity.Offering{}, err
+	}
+	o, there := pickOffering(found, id, known)
+	if !there {
+		return o, fmt.Errorf("offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again, and use the whole command that it prints",
+			id, aws.Region())
+	}
+	return o, nil
+}
+
+// pickOffering is findOffering's choice among the offerings.
+func pickOffering(found []capacity.Offering, id string, known capacity.Offering) (capacity.Offering, bool) {
+	if i := slices.IndexFunc(found, func(o capacity.Offering) bool { return o.ID == id }); i >= 0 {
+		return found[i], true
+	}
+	same := slices.DeleteFunc(found, func(o capacity.Offering) bool { return !sameBlock(o, known) })
+	if len(same) == 0 {
+		return capacity.Offering{}, false
+	}
+	if i := slices.IndexFunc(same, func(o capacity.Offering) bool { return o.Fee == known.Fee }); i >= 0 {
+		return same[i], true
+	}
+	return slices.MinFunc(same, func(x, y capacity.Offering) int { return compareFees(x.Fee, y.Fee) }), true
+}
+
+// afterTyping finds an offering once more after somebody has typed its fee: its id may have expired
+// meanwhile. The typed fee accepts that very fee.
+func (d *deal) afterTyping(ctx context.Context, q ec2.OfferingQuery,
+	typed capacity.Offering) (capacity.Offering, error) {
+	now, err := findOffering(ctx, d.EC2, q, typed.ID, typed)
+	switch {
+	case err != nil:
+		return now, fmt.Errorf("%w; nothing was bought", err)
+	case now.Fee != typed.Fee:
+		return now, fmt.Errorf("offering %s: its fee is %s now, not the %s that you typed; nothing was bought", now.ID,
+			now.Fee, typed.Fee)
+	case now.ID != typed.ID:
+		d.Customer.Say("EC2 has %s under the id %s now, for the same fee.", typed.ID, now.ID)
+	}
+	return now, nil
 }

@@ -3,6 +3,8 @@ package market
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,5 +200,176 @@ func TestUltraServers(t *testing.T) {
 	found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: ec2.OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day}}.Run(t.Context())
 	if err != nil || len(found.Offers) != 1 || found.Offers[0].InstanceType != "trn2u.48xlarge" || found.Offers[0].GPUs != 16 {
 		t.Errorf("%v, %+v", err, found)
+	}
+}
+
+// A region that fails hides none of the others; only when all fail there is an error (R8).
+func TestR8_AskRegions(t *testing.T) {
+	w := newWorld(t, nil)
+	regions := []string{"eu-north-1", "us-east-1", "us-east-2"}
+	ask := func(failing ...string) ([]string, []RegionFailure, error) {
+		return AskRegions(t.Context(), &w.customer, w.aws, regions, func(_ context.Context, aws *ec2.Client) (string, error) {
+			if slices.Contains(failing, aws.Region()) {
+				return "", fmt.Errorf("%s is down\nfor good", aws.Region())
+			}
+			return "from " + aws.Region(), nil
+		})
+	}
+	all := []string{"from eu-north-1", "from us-east-1", "from us-east-2"}
+	if got, failed, err := ask(); err != nil || failed != nil || !slices.Equal(got, all) {
+		t.Errorf("%v, %v, %v", got, failed, err)
+	}
+	if !strings.Contains(w.said(), "asked 3 of 3 regions") {
+		t.Errorf("said: %s", w.said())
+	}
+	got, failed, err := ask("us-east-1")
+	if err != nil || !slices.Equal(got, []string{all[0], "", all[2]}) || !slices.Equal(failed, []RegionFailure{{Region: "us-east-1", Message: "us-east-1 is down"}}) {
+		t.Errorf("%v, %v, %v", got, failed, err)
+	}
+	got, failed, err = ask(regions...)
+	if err == nil || !strings.Contains(err.Error(), "none of the 3 regions") || got != nil || len(failed) != 3 {
+		t.Errorf("%v, %v, %v", got, failed, err)
+	}
+	regions = regions[:1]
+	if got, failed, err := ask(regions...); err == nil || err.Error() != "eu-north-1 is down\nfor good" || got != nil || len(failed) != 1 {
+		t.Errorf("the only one: %v, %v, %v", got, failed, err)
+	}
+	if got, failed, err := ask(); err != nil || failed != nil || len(got) != 1 {
+		t.Errorf("the only one: %v, %v, %v", got, failed, err)
+	}
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := AskRegions(stopped, &w.customer, w.aws, regions, func(context.Context, *ec2.Client) (int, error) { return 1, nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+func TestRegionFailure(t *testing.T) {
+	if got := (RegionFailure{Region: "us-east-2", Message: "timeout"}).Reason(); got != "timeout" {
+		t.Errorf("without a code: %q", got)
+	}
+	if got := (RegionFailure{Code: "AuthFailure", Message: "who are you"}).Reason(); got != "AuthFailure: who are you" {
+		t.Errorf("with a code: %q", got)
+	}
+	w := newWorld(t, nil)
+	w.fault(awssim.Fault{Operation: "DescribeSubnets", Effect: awssim.FailBefore, Code: "AuthFailure", Message: "who are you", Status: 401})
+	_, err := w.aws.Subnets(t.Context(), []string{subnetA1})
+	if f := newRegionFailure("us-east-2", err); f.Code != "AuthFailure" || !strings.Contains(f.Message, "who are you") || strings.Contains(f.Message, "describ") {
+		t.Errorf("%+v of %v", f, err)
+	}
+	one, two := RegionFailure{Region: "a", Message: "first"}, RegionFailure{Region: "b"}
+	if diff := cmp.Diff([]RegionFailure{one, two}, unionOfFailures([]RegionFailure{one}, []RegionFailure{{Region: "a", Message: "again"}, two})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestChooseRegions(t *testing.T) {
+	w := newWorld(t, nil)
+	given := []string{"us-west-2", "eu-north-1", "us-west-2"}
+	for name, c := range map[string]struct{ given, want []string }{
+		"none":  {nil, []string{"us-east-2"}},
+		"some":  {given, []string{"eu-north-1", "us-west-2"}},
+		"all":   {[]string{"eu-north-1", "all"}, []string{"us-east-2"}}, // the world has one
+		"alone": {[]string{"eu-north-1"}, []string{"eu-north-1"}},
+	} {
+		if got, err := ChooseRegions(t.Context(), w.aws, c.given); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	if given[0] != "us-west-2" {
+		t.Errorf("what was given is changed: %v", given)
+	}
+}
+
+// R10: zones are compared by id; and what is not known is not shown as none.
+func TestR10_SubnetsOfAZone(t *testing.T) {
+	s := Subnets{byZone: map[string][]string{"use2-az1": {"subnet-1", "subnet-2"}}, nearByZone: map[string][]string{"use2-az2": {"subnet-3"}}}
+	for zone, want := range map[string]struct {
+		own, near []string
+		rank      int
+	}{
+		"use2-az1": {[]string{"subnet-1", "subnet-2"}, []string{}, 0}, "use2-az2": {[]string{}, []string{"subnet-3"}, 1},
+		"use2-az3": {[]string{}, []string{}, 2}, "us-east-2a": {[]string{}, []string{}, 2},
+		"": {nil, nil, 2}, // EC2 may show no zone until a block opens
+	} {
+		use := s.In(zone)
+		if !slices.Equal(use.Subnets, want.own) || !slices.Equal(use.Neighbours, want.near) || (use.Subnets == nil) != (want.own == nil) || use.Rank() != want.rank {
+			t.Errorf("zone %q: %+v with rank %d, want %+v", zone, use, use.Rank(), want)
+		}
+	}
+	s.Err = errors.New("access denied")
+	if use := s.In("use2-az1"); use.Subnets != nil || use.Neighbours != nil {
+		t.Errorf("it is not known, and still %+v", use)
+	}
+}
+
+// A fee that was typed is good for this fee only, whatever id the block has by then.
+func TestR3_AnotherFeeAfterTyping(t *testing.T) {
+	w := newWorld(t, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
+	shown := w.offering("USD")
+	query := ec2.OfferingQuery{InstanceType: shown.InstanceType, Count: shown.Count, Duration: day}
+	d := &deal{Buyer: w.buyer(), close: func() {}}
+	now, err := d.afterTyping(t.Context(), query, shown)
+	if err != nil || now.ID == shown.ID || !sameBlock(now, shown) || now.Fee != shown.Fee {
+		t.Fatalf("%+v became %+v: %v", shown, now, err)
+	}
+	typed := shown
+	typed.Fee = usd(t, "1.00")
+	if _, err := d.afterTyping(t.Context(), query, typed); err == nil || !strings.Contains(err.Error(), "not the 1.00 USD that you typed; nothing was bought") {
+		t.Errorf("typed for another fee: %v", err)
+	}
+}
+
+func TestSameBlock(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	one := capacity.Offering{ID: "cb-1", Region: "r", AZID: "z", InstanceType: "t", Count: 4, UltraServerType: "u", UltraServerCount: 2, Start: noon, End: noon.Add(day), Fee: usd(t, "5.00")}
+	other := one
+	other.ID, other.Fee = "cb-2", usd(t, "6.00")
+	if !sameBlock(one, other) {
+		t.Error("an id and a fee make it another block")
+	}
+	for what, change := range map[string]func(*capacity.Offering){
+		"region":              func(o *capacity.Offering) { o.Region = "q" },
+		"zone":                func(o *capacity.Offering) { o.AZID = "y" },
+		"type":                func(o *capacity.Offering) { o.InstanceType, o.UltraServerType = "s", "" },
+		"count":               func(o *capacity.Offering) { o.Count, o.UltraServerCount = 5, 0 },
+		"type of UltraServer": func(o *capacity.Offering) { o.UltraServerType = "v" },
+		"UltraServers":        func(o *capacity.Offering) { o.UltraServerCount = 3 },
+		"start":               func(o *capacity.Offering) { o.Start = noon.Add(time.Second) },
+		"end":                 func(o *capacity.Offering) { o.End = noon },
+	} {
+		other := one
+		change(&other)
+		if sameBlock(one, other) || sameBlock(other, one) {
+			t.Errorf("another %s is the same block", what)
+		}
+	}
+	if never := (capacity.Offering{}); sameBlock(never, never) {
+		t.Error("what nobody knows is the same as what nobody knows")
+	}
+}
+
+func TestPickOffering(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	offering := func(id, fee string, start time.Time) capacity.Offering {
+		return capacity.Offering{ID: id, Fee: usd(t, fee), Start: start, End: start.Add(day)}
+	}
+	known := offering("cb-0", "5.00", noon)
+	for name, c := range map[string]struct {
+		id, want string
+		found    []capacity.Offering
+	}{
+		"its id first":           {"cb-0", "cb-0", []capacity.Offering{known, offering("cb-1", "4.00", noon)}},
+		"its id last":            {"cb-0", "cb-0", []capacity.Offering{offering("cb-1", "5.00", noon), known}},
+		"the same fee":           {"cb-0", "cb-3", []capacity.Offering{offering("cb-1", "4.00", noon), offering("cb-2", "6.00", noon), offering("cb-3", "5.00", noon)}},
+		"the same fee, first":    {"cb-0", "cb-3", []capacity.Offering{offering("cb-3", "5.00", noon), offering("cb-1", "4.00", noon)}},
+		"the cheapest":           {"cb-0", "cb-2", []capacity.Offering{offering("cb-1", "9.00", noon), offering("cb-2", "6.00", noon), offering("cb-3", "7.00", noon)}},
+		"no other block":         {"cb-0", "", []capacity.Offering{offering("cb-1", "5.00", noon.Add(day))}},
+		"nothing":                {"cb-0", "", nil},
+		"the other has that fee": {"cb-0", "cb-2", []capacity.Offering{offering("cb-1", "5.00", noon.Add(day)), offering("cb-2", "6.00", noon)}},
+	} {
+		if got, there := pickOffering(c.found, c.id, known); got.ID != c.want || there != (c.want != "") {
+			t.Errorf("%s: %q, %t", name, got.ID, there)
+		}
 	}
 }

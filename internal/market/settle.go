@@ -2,8 +2,10 @@ package market
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -131,3 +133,188 @@ func (i Intent) extension(history []capacity.Extension) (newest capacity.Extensi
 // shown yet, far below EC2's request limits; up to half a minute for a payment, which takes minutes
 // to hours.
 const firstWait, settleWait, paymentWait = 100 * time.Millisecond, 5 * time.Second, 30 * time.Second
+
+// errNotPaid is a failed payment: there is no block or extension.
+var errNotPaid = errors.New("the payment failed")
+
+// followPayment waits until a block is paid. Stopping it changes nothing. The state of r
+// is "" until EC2 shows the block.
+func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capacity.Reservation, error) {
+	what, wait := fmt.Sprintf("%s is %s", r.ID, r.State), firstWait
+	if r.State == "" {
+		what, wait = "waiting for the payment of "+r.ID, 0
+	}
+	progress := d.Customer.Start(what)
+	defer progress.Done()
+	for ; ; wait = min(max(2*wait, firstWait), paymentWait) {
+		switch {
+		case r.State == capacity.StateScheduled || r.State == capacity.StateActive:
+			return r, nil
+		case r.State != "" && !r.State.Live():
+			return r, fmt.Errorf("reservation %s is %s: %w, so there is no block; see AWS Billing, then buy another",
+				r.ID, r.State, errNotPaid)
+		}
+		if !d.sleep(ctx, wait) {
+			return r, fmt.Errorf(
+				"reservation %s is bought and %s, and its payment is no longer followed; run this again to follow it",
+				r.ID, stateInWords(r.State))
+		}
+		found, missing, err := askReservation(ctx, d.EC2, r.ID)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			progress.Now(fmt.Sprintf("%s was %s; asking again: %s", r.ID, stateInWords(r.State), firstLine(err)))
+		case len(found) == 1:
+			r = found[0]
+			progress.Now(fmt.Sprintf("%s is %s", r.ID, r.State))
+		case len(missing) == 1:
+			progress.Now(fmt.Sprintf("%s does not show yet: %s", r.ID, firstLine(missing[0].Err)))
+		}
+	}
+}
+
+// followExtension waits until an extension is paid and the block's end has moved.
+func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extension, capacity.Reservation, error) {
+	aws := d.EC2.In(i.Region)
+	progress := d.Customer.Start(fmt.Sprintf("the extension of %s is bought", i.Reservation))
+	defer progress.Done()
+	for wait := firstWait; ; wait = min(2*wait, paymentWait) {
+		e, found, err := askExtension(ctx, aws, i)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			progress.Now("asking again: " + firstLine(err))
+		case err == nil && !found:
+			progress.Now("EC2 does not show the extension yet")
+		case err == nil && e.State == capacity.ExtensionFailed:
+			return e, capacity.Reservation{}, fmt.Errorf(
+				"extension %s of %s is %s: %w, so the block still ends at %s; see AWS Billing, then run this again",
+				i.Offering.ID, i.Reservation, e.State, errNotPaid, d.Customer.Time(i.OldEnd))
+		case err == nil && e.State == capacity.ExtensionPaid:
+			r, _, err := askReservation(ctx, aws, i.Reservation)
+			if err == nil && len(r) == 1 && !r[0].End.Before(i.NewEnd) {
+				return e, r[0], nil
+			}
+			progress.Now("paid; waiting for EC2 to show the new end")
+		case err == nil:
+			progress.Now(fmt.Sprintf("the extension of %s is %s", i.Reservation, e.State))
+		}
+		if !d.sleep(ctx, wait) {
+			return e, capacity.Reservation{}, fmt.Errorf(
+				"the extension of %s to %s is bought, and its payment is no longer followed; run this again to follow it",
+				i.Reservation, d.Customer.Time(i.NewEnd))
+		}
+	}
+}
+
+// askTimeout bounds one question of many: a later one may be answered.
+const askTimeout = time.Minute
+
+func askReservation(ctx context.Context, aws *ec2.Client,
+	id string) ([]capacity.Reservation, []capacity.Missing, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return aws.Reservations(ctx, []string{id})
+}
+
+func askExtension(ctx context.Context, aws *ec2.Client, i Intent) (capacity.Extension, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return extensionOf(ctx, aws, i)
+}
+
+func stateInWords(s capacity.State) string {
+	if s == "" {
+		return "not shown by EC2 yet"
+	}
+	return string(s)
+}
+
+// boughtBefore finds the newest purchase of a kind and an offering that neither its payment nor EC2
+// has undone: among the intents, and among the tags of EC2's reservations, which show purchases of
+// other machines. EC2's answer takes precedence over an intent. A purchase in phase Bought goes
+// first: its run was cut off. An intent of the same block as known, perhaps under another id,
+// counts too. If there is none, everything learned must be on disk.
+func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering string,
+	known capacity.Offering) (Intent, bool, error) {
+	tagged, err := d.EC2.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}})
+	if err != nil {
+		return Intent{}, false, fmt.Errorf("looking whether %s was bought before: %w",
+			Intent{Kind: kind, Offering: capacity.Offering{ID: offering}}.what(), err)
+	}
+	intents, err := d.intents().All()
+	if err != nil {
+		return Intent{}, false, err
+	}
+	var bought []Intent
+	recorded := map[string]bool{}
+	for _, i := range intents {
+		same := i.Offering.ID == offering || i.ordered() == offering || sameBlock(i.Offering, known)
+		if i.Kind != kind || !same || i.Region != d.EC2.Region() || !d.ours(i) {
+			continue
+		}
+		recorded[i.ID] = true
+		if r, shown := i.shownBy(tagged); shown && (i.Phase == Sending || i.Phase == Failed) {
+			i.Phase, i.Reservation = Bought, r.ID // even if the file differs: EC2 has it
+		}
+		at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.ID == i.Reservation })
+		gone := at >= 0 && undone(tagged[at])
+		if gone && i.Phase == Done {
+			why := "its payment failed"
+			if tagged[at].State != capacity.StatePaymentFailed {
+				why = "it is " + string(tagged[at].State)
+			}
+			d.Customer.Say("%s was bought at %s, as %s, but %s.", capitalized(i.what()), d.Customer.Time(i.At),
+				i.Reservation, why)
+		}
+		if i.Phase == Bought || i.Phase == Done && !gone {
+			bought = append(bought, i)
+		}
+	}
+	for _, r := range tagged {
+		if !recorded[r.Tags[capacity.TagPurchase]] && !undone(r) {
+			bought = append(bought, purchaseOfTags(kind, r))
+		}
+	}
+	if len(bought) == 0 {
+		return Intent{}, false, d.recorded()
+	}
+	slices.SortFunc(bought, func(x, y Intent) int { return y.At.Compare(x.At) })
+	if cutOff := slices.IndexFunc(bought, func(i Intent) bool { return i.Phase == Bought }); cutOff > 0 {
+		return bought[cutOff], true, nil
+	}
+	return bought[0], true, nil
+}
+
+// shownBy finds the purchase of an intent among reservations: one of its kind with its tag.
+func (i Intent) shownBy(tagged []capacity.Reservation) (capacity.Reservation, bool) {
+	at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool {
+		return r.Tags[capacity.TagPurchase] == i.ID && r.Kind == capacity.CapacityBlock && !undone(r)
+	})
+	if at < 0 {
+		return capacity.Reservation{}, false
+	}
+	return tagged[at], true
+}
+
+func capitalized(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// undone reports whether a purchase never came to be, or was given back.
+func undone(r capacity.Reservation) bool {
+	switch r.State {
+	case capacity.StatePaymentFailed, capacity.StateUnsupported, capacity.StateFailed, capacity.StateCancelled:
+		return true
+	}
+	return false
+}
+
+// purchaseOfTags reads a purchase of another machine from the tags of a reservation. It has no id,
+// since it is not ours to record; and the offering has neither times, which an extension may have
+// moved, nor a number of UltraServers.
+func purchaseOfTags(kind IntentKind, r capacity.Reservation) Intent {
+	i := Intent{Kind: kind, Phase: Done, At: r.Created, Region: r.Region, Reservation: r.ID, Platform: r.Platform}
+	i.Offering = capacity.Offering{ID: r.Tags[capacity.TagOffering], Region: r.Region}
+	if !r.UltraServer {
+		i.Offering.InstanceType, i.Offering.Count = r.InstanceType, r.Size()
+	}
+	_ = i.Fee.UnmarshalText([]byte(r.Tags[capacity.TagFee])) // a tag that somebody has changed has no fee
+	return i
+}

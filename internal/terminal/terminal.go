@@ -12,8 +12,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -144,4 +148,128 @@ func (t *Terminal) Clear() {
 		return
 	}
 	fmt.Fprintln(t.Out)
+}
+
+// widthOffTerminal is that of a pipe or a file, where nothing else says.
+const widthOffTerminal = 80
+
+// Width is how many columns a stream has: COLUMNS goes before the terminal's own width.
+func Width(out io.Writer, getenv func(string) string) int {
+	if width, err := strconv.Atoi(getenv("COLUMNS")); err == nil && width > 0 {
+		return width
+	}
+	if fd, yes := isTerminal(out); yes {
+		if width, _, err := term.GetSize(fd); err == nil && width > 0 {
+			return width
+		}
+	}
+	return widthOffTerminal
+}
+
+// widthOf is how wide a line that a person reads there may be; 0, no bound, off a terminal.
+func widthOf(stream *os.File, getenv func(string) string) int {
+	if !term.IsTerminal(int(stream.Fd())) {
+		return 0
+	}
+	return Width(stream, getenv)
+}
+
+// resultWidth is that of tables and pages: COLUMNS bounds it in a pipe too.
+func resultWidth(stdout *os.File, getenv func(string) string) int {
+	if getenv("COLUMNS") != "" {
+		return Width(stdout, getenv)
+	}
+	return widthOf(stdout, getenv)
+}
+
+// Page writes an answer to stdout: its first line, what it rests on as names and values, and
+// its last line.
+func (t *Terminal) Page(first string, facts [][2]string, last string) {
+	width := 0
+	for _, f := range facts {
+		width = max(width, utf8.RuneCountInString(f[0]))
+	}
+	fmt.Fprintln(t.Out, t.block(t.Zoned(first), 0))
+	fmt.Fprintln(t.Out)
+	for _, f := range facts {
+		fmt.Fprintf(t.Out, "  %-*s  %s\n", width, f[0], t.block(t.Zoned(f[1]), width+4))
+	}
+	fmt.Fprintln(t.Out)
+	fmt.Fprintln(t.Out, t.block(t.Zoned(last), 0))
+}
+
+// utcTime is how sentences name a time.
+var utcTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`)
+
+// Zoned has the times of a text in the zone that tables show.
+func (t *Terminal) Zoned(text string) string {
+	return utcTime.ReplaceAllStringFunc(text, func(written string) string {
+		at, err := time.Parse("2006-01-02 15:04 UTC", written)
+		if err != nil {
+			return written
+		}
+		return t.Time(at)
+	})
+}
+
+// block breaks a text that begins at a column: all of its lines begin there.
+func (t *Terminal) block(text string, column int) string {
+	return fill(strings.SplitAfter(oneLineOf(text), " "), "", column, column, t.Width)
+}
+
+// oneLineOf makes one printable line of a text from others.
+func oneLineOf(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }), " ")
+}
+
+// Stdout is that of this process. It keeps the first error of a write, since most who write
+// there do not look, and a script has to learn that its file is not whole: see Lost.
+//
+// A pipe whose reader is gone ends the process by SIGPIPE, as with any other write of Go to
+// stdout. Where stdout was closed, Go's runtime has opened /dev/null in its place before main,
+// and nothing tells that from a caller that did so; then there is no error.
+var Stdout io.Writer = &stdout{file: os.Stdout}
+
+// stdout has no method of os.File that writes but Write, so that none goes past it.
+type stdout struct {
+	file *os.File
+	mu   sync.Mutex
+	err  error
+}
+
+func (s *stdout) Write(p []byte) (int, error) {
+	n, err := s.file.Write(p)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.err == nil {
+			s.err = err
+		}
+		return n, s.err
+	}
+	return n, nil
+}
+
+// Fd is for those who ask whether it is a terminal.
+func (s *stdout) Fd() uintptr { return s.file.Fd() }
+
+// Lost is why not everything was written to stdout; nil if it was.
+func (t *Terminal) Lost() error {
+	s, ok := t.Out.(*stdout)
+	if !ok {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// isTerminal reports whether a stream is one.
+func isTerminal(stream any) (fd int, yes bool) {
+	f, ok := stream.(interface{ Fd() uintptr })
+	if !ok {
+		return 0, false
+	}
+	fd = int(f.Fd())
+	return fd, term.IsTerminal(fd)
 }

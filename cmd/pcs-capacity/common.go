@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// asking is the part of a command that asks regions.
+type asking struct {
+	Regions []string `help:"Regions to ask, or all." placeholder:"REGION"`
+}
+
+// chosen are the regions to ask.
+func (a asking) chosen(ctx context.Context, aws *ec2.Client) ([]string, error) {
+	return market.ChooseRegions(ctx, aws, a.Regions)
+}
+
+// length is how long capacity is wanted.
+type length struct {
+	Duration span `required:"" short:"d" help:"How long, such as 7d or 36h."`
+}
+
+// span is a length of time on the command line, as capacity.ParseDuration reads it: 7d,
+// 36h, 1-12:00:00. It is longer than nothing.
+type span time.Duration
+
+func (s span) String() string { return capacity.FormatDuration(time.Duration(s)) }
+
+// UnmarshalText reads a span.
+func (s *span) UnmarshalText(text []byte) error {
+	d, err := capacity.ParseDuration(string(text))
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("%q is not positive; write it like 90s, 10m, 36h, 7d or 1-12:00:00", text)
+	}
+	if err != nil {
+		return err
+	}
+	*s = span(d)
+	return nil
+}
+
+// moment is a time on the command line, as capacity.ParseTime reads it, in the machine's
+// zone: 2026-12-01, "2026-12-01 08:00", tomorrow, or RFC 3339.
+type moment struct{ time.Time }
+
+// UnmarshalText reads a moment.
+func (m *moment) UnmarshalText(text []byte) (err error) {
+	m.Time, err = capacity.ParseTime(string(text), time.Now())
+	return err
+}
+
+// What the linker sets in packages; elsewhere the build information says what it knows.
+var version, commit, date = "", "", ""
+
+// versionLine has the version, the commit and the commit's date, in UTC.
+func versionLine() string {
+	revision, at := commit, date
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				revision = cmp.Or(revision, s.Value)
+			case "vcs.time":
+				at = cmp.Or(at, s.Value)
+			}
+		}
+	}
+	return fmt.Sprintf("pcs-capacity %s (commit %s, %s)", cmp.Or(version, "devel"), cmp.Or(revision, "unknown"), cmp.Or(at, "unknown"))
+}
+
+// tellSystemd tells systemd, where it started the program as a service, that the program is
+// alive; and that it is ready, from the first pass on.
+func tellSystemd(passed string) {
+	words := daemon.SdNotifyWatchdog
+	if passed != "" {
+		words += "\n" + daemon.SdNotifyReady + "\nSTATUS=" + passed
+	}
+	_, _ = daemon.SdNotify(false, words) // nobody else could be told
+}
+
+// readConfig is the settings for commands that cannot do without.
+func readConfig(g *Globals) (*config.Config, error) {
+	c, err := config.Load(config.Find(g.Config))
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return c, nil
+}
+
+// maybeConfig is the settings for commands that also work where there are none yet, as
+// on a laptop: then they are the defaults, and Found is false.
+type maybeConfig struct {
+	*config.Config
+	Found bool
+}
+
+func readConfigIfAny(g *Globals) (*maybeConfig, error) {
+	path := config.Find(g.Config)
+	c, err := config.Load(path)
+	switch {
+	case (g.Config == "" || g.WritesConfig) && errors.Is(err, fs.ErrNotExist):
+		c = config.Default()
+		c.Path = path
+		return &maybeConfig{c, false}, nil
+	case err != nil:
+		return nil, usageError{err}
+	}
+	return &maybeConfig{c, true}, nil
+}
+
+// region is where AWS is asked; "" leaves it to the SDK.
+func (g *Globals) region(c *config.Config) string {
+	if g.Region != "" {
+		return g.Region
+	}
+	return c.Region
+}
+
+func newEC2(ctx context.Context, g *Globals, c *maybeConfig) (client *ec2.Client, err error) {
+	g.aws, err = ec2.New(ctx, ec2.Options{Region: g.region(c.Config), Profile: g.Profile})
+	return g.aws, err
+}
+
+func newPCS(aws *ec2.Client) *pcs.Client { return pcs.From(aws.Shared()) }
+
+// sourcesIfAny are what the control loop reads, for a command that also shows what is
+// known without AWS.
+func sourcesIfAny(ctx context.Context, g *Globals, cfg *config.Config) lifecycle.Sources {
+	aws, err := ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile})
+	if err != nil {
+		return lifecycle.WithoutAWS(cfg, g.region(cfg), err)
+	}
+	return lifecycle.From(cfg, aws, newPCS(aws))
+}

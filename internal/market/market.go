@@ -1,0 +1,94 @@
+// Package market is the use case of finding and buying capacity.
+//
+//   - Search asks for blocks for sale, in one region or several, and for alternatives
+//     instead; FitQuestion asks first whether there is a reservation already.
+//   - Buyer buys blocks and extensions, each at most once (R3). Each purchase is
+//     an Intent, on disk before the call is sent. The call is sent a single time, and as
+//     long as the outcome of an earlier run is not known, nothing is bought.
+//
+// It knows no command line and no terminal: it takes plain parameters, reports its progress to a
+// Teller, and returns its findings. Errors of the caller, not of AWS, are a Mistake. Its messages
+// name the flags of pcs-capacity.
+package market
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// Teller shows progress to a person, in sentences.
+type Teller interface {
+	Say(format string, args ...any)
+	// Time writes a time as the reader wants it.
+	Time(at time.Time) string
+	// Start begins the report on work that may take long.
+	Start(what string) Progress
+}
+
+// Progress reports the progress of some work. Goroutines may share it.
+type Progress interface {
+	// Now shows the current step; Say adds a sentence that stays.
+	Now(what string)
+	Say(format string, args ...any)
+	// Done ends it.
+	Done()
+}
+
+// Customer is who buys.
+type Customer interface {
+	Teller
+	// ConfirmFee asks whether the fee of an offering is accepted; nil means yes.
+	ConfirmFee(o capacity.Offering) error
+}
+
+// Mistake is an error in the request: nothing was sent, and the same request will fail again.
+type Mistake struct{ error }
+
+func (m Mistake) Unwrap() error { return m.error }
+
+func mistake(format string, args ...any) error { return Mistake{fmt.Errorf(format, args...)} }
+
+// firstLine returns an error in one line; some of the SDK's errors have several.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// Terms are the fees that somebody accepts. Zero values are terms that were not given.
+type Terms struct {
+	// Fee is the only accepted fee. Without it the customer is asked.
+	Fee capacity.Money
+	// MaxPrice refuses a higher fee. It accepts none.
+	MaxPrice capacity.Money
+}
+
+// accept makes sure that the fee of an offering is not too high, and that somebody has
+// accepted this very fee. In a dry run nobody has to.
+func (t Terms) accept(c Customer, o capacity.Offering, dryRun bool) error {
+	if t.MaxPrice != (capacity.Money{}) {
+		order, err := o.Fee.Compare(t.MaxPrice)
+		if err != nil {
+			return fmt.Errorf(
+				"offering %s: its fee is %s, which cannot be compared with the %s of --max-price; nothing was bought",
+				o.ID, o.Fee, t.MaxPrice)
+		}
+		if order > 0 {
+			return fmt.Errorf("offering %s: its fee is %s, more than the %s of --max-price; nothing was bought", o.ID,
+				o.Fee, t.MaxPrice)
+		}
+	}
+	switch {
+	case t.Fee != (capacity.Money{}):
+		if t.Fee != o.Fee { // the currency too
+			return fmt.Errorf("offering %s: its fee is %s, not the %s of --confirm-fee; nothing was bought", o.ID,
+				o.Fee, t.Fee)
+		}
+		return nil
+	case dryRun:
+		return nil
+	}
+	return c.ConfirmFee(o)
+}
