@@ -15,7 +15,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// CheckCmd looks for everything that is wrong.
+// CheckCmd reports everything that is wrong.
 type CheckCmd struct {
 	Filter string `help:"Path of pcs-capacity-filter. Default: as for hooks install." type:"path" placeholder:"FILE" predictor:"file"`
 	Dir    string `help:"Folder of slurm.conf. Default: as for hooks install." type:"existingdir" predictor:"file"`

@@ -15,7 +15,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
-// ListCmd lists the reservations that there are.
+// ListCmd lists reservations.
 type ListCmd struct {
 	IDs           []string `arg:"" optional:"" name:"id" predictor:"reservation" help:"Only these reservations, cr-…."`
 	Blocks        bool     `help:"Only Capacity Blocks."`
@@ -138,8 +138,7 @@ func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (regionList, error) 
 	return list, err
 }
 
-// withGPUs keeps the reservations of types with GPUs, and of types that EC2 does not
-// describe: of those nobody knows.
+// withGPUs keeps reservations of types with GPUs. A type that EC2 does not describe may have some.
 func withGPUs(ctx context.Context, aws *ec2.Client, all []capacity.Reservation) ([]capacity.Reservation, error) {
 	types, err := aws.InstanceTypes(ctx, typesOf(all))
 	return slices.DeleteFunc(all, func(r capacity.Reservation) bool {

@@ -38,7 +38,7 @@ type SetupCmd struct {
 	Dynamic       *bool    `negatable:"" help:"Start nodes for jobs. Default: what the settings say of the node group, else all nodes of a paid block are up from the first minute."`
 	DryRun        bool     `help:"Show the plan, try what can be tried on this host, and change nothing."`
 
-	// clusterFrom says how Cluster was found where nobody named it.
+	// clusterFrom says how Cluster was found if it was not named.
 	clusterFrom string
 }
 
@@ -161,7 +161,7 @@ func isDynamic(cfg *config.Config, queue, group string) bool {
 	return at >= 0 && p.Groups[at].Dynamic
 }
 
-// find fills in what nobody has named: who launches the nodes, the cluster, and the node group.
+// find fills in what was not named: who launches the nodes, the cluster, the node group.
 func (c *SetupCmd) find(ctx context.Context, cfg *maybeConfig, s setup.Setup) (err error) {
 	queue, known := cfg.Partition(c.Queue)
 	if c.Provider == "" {

@@ -11,7 +11,7 @@ local function is_step(options)
   return os.getenv("SLURM_JOB_ID") or os.getenv("SLURM_JOBID") or id > 0 and id < 4294967294 -- NO_VAL
 end
 
--- A job for other clusters is none of this one's.
+-- A job for other clusters only is not ours.
 local function goes_elsewhere(options, plan)
   local clusters, here = (options.clusters or ""):lower(), plan:match("\ncluster (%S+)\n")
   return clusters ~= "" and here and not ("," .. clusters .. ","):find("," .. here:lower() .. ",", 1, true)

@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// probeTime is the lifetime of a probe that nobody releases: as short as SOCA's.
+// probeTime is when EC2 ends a probe that was not released: as early as SOCA's.
 const probeTime = 2 * time.Minute
 
 // releaseTime is for giving back, also after an interrupt.
