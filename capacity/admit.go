@@ -218,22 +218,17 @@ func inOneBlock(v Verdict, verdicts []Verdict, parts []Partition, foreign []stri
 	return v
 }
 
-// Sentences for a job that is judged by a stale snapshot; [Sentences] has them too.
-const (
-	knownFor    = "what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)"
-	raisedLater = "%s: the job may start with only %s and is raised once sync runs"
-)
-
 // soften turns a refusal into a warning where the settings or the snapshot's age require it. A stale snapshot still
 // refuses a job that crosses a known end, and a job that is refused for reasons outside AWS, such as its account.
 func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 	stale := snap.Stale(now)
-	age := fmt.Sprintf(knownFor, FormatDuration(now.Sub(snap.TakenAt)))
+	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)", FormatDuration(now.Sub(snap.TakenAt)))
 	switch {
 	case v.Refused && (!snap.Submit.Strict || stale && v.Code.ofAWS()):
 		v = Verdict{Code: v.Code, Warnings: append(v.Warnings, v.Message)}
 	case stale && v.Edits.TimeMin.Set && snap.TimeMinCollapses:
-		v.Warnings = append(v.Warnings, fmt.Sprintf(raisedLater, age, v.Edits.TimeMin))
+		v.Warnings = append(v.Warnings,
+			fmt.Sprintf("%s: the job may start with only %s and is raised once sync runs", age, v.Edits.TimeMin))
 		return v
 	}
 	if stale && v.Code != OK && v.Code != NotManaged {

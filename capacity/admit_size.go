@@ -56,12 +56,6 @@ func (c Turn) holds(r Request) bool {
 	return fits && n <= c.size()
 }
 
-// Sentences for a job that asks for too many nodes; [Sentences] has them too.
-const (
-	tooManyNodes = "the job asks for %d nodes, %s; use --nodes=%d"
-	largestHas   = "but the largest reservation of partition %s that it may use has %d"
-)
-
 // refuseSize refuses a job for which even the largest Turn is too small.
 func refuseSize(r Request, largest Turn, p Partition) Verdict {
 	g := largest.Group
@@ -74,11 +68,11 @@ func refuseSize(r Request, largest Turn, p Partition) Verdict {
 		return refuse(TooManyNodes, "the job asks for %d GPUs on one node, but those of partition %s (%s) have %d; ask for %d or less",
 			max(r.GPUsPerNode, r.GPUsPerTask), p.Name, g.InstanceType, g.GPUs, g.GPUs)
 	}
-	has := fmt.Sprintf(largestHas, p.Name, largest.size())
+	has := fmt.Sprintf("but the largest reservation of partition %s that it may use has %d", p.Name, largest.size())
 	asked := r.Nodes == n && !r.Counted
 	r.Nodes = 0 // sbatch may have derived it from the other options
 	if other, _ := r.leastNodes(g); asked && other < n {
-		return refuse(TooManyNodes, tooManyNodes, n, has, largest.size())
+		return refuse(TooManyNodes, "the job asks for %d nodes, %s; use --nodes=%d", n, has, largest.size())
 	}
 	why := r.whyNodes(g)
 	if why != "" {

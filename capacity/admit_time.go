@@ -22,7 +22,7 @@ func admitTime(req Request, usable []Turn, p Partition, snap *Snapshot, now time
 	}
 	need := req.least()
 	if !need.Bounded() || need.Duration() > best.room(req, start, boot) {
-		return refuseLong(fmt.Sprintf(jobNeeds, need), req, best, p, boot, start)
+		return refuseLong("the job needs "+need.String(), req, best, p, boot, start)
 	}
 	return waitsFor(req, need, usable, best, boot, start, now)
 }
@@ -95,7 +95,7 @@ func fitTime(req Request, usable []Turn, p Partition, walls Walls, boot time.Dur
 	timeMin := p.FitMark()
 	needs := fmt.Sprintf("a job without --time needs at least %s (min_time of partition %s)", floor, p.Name)
 	if req.TimeMin.Bounded() {
-		floor, timeMin, needs = req.TimeMin, req.TimeMin, fmt.Sprintf(jobNeeds, req.TimeMin)
+		floor, timeMin, needs = req.TimeMin, req.TimeMin, "the job needs "+req.TimeMin.String()
 	}
 	if floor.Minutes > minutes {
 		return refuseLong(needs, req, longest, p, boot, start)
@@ -126,27 +126,18 @@ func waitsFor(req Request, need Limit, usable []Turn, best Turn, boot time.Durat
 		if start.After(now) {
 			when = "when it begins"
 		}
-		v.Warnings = append(v.Warnings, fmt.Sprintf(waitsForNext, when, best.Reservation.ID, FormatUTC(best.Window.Start)))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the job no longer fits into what is open %s; it waits for %s, which opens at %s",
+			when, best.Reservation.ID, FormatUTC(best.Window.Start)))
 	}
 	return v
 }
-
-// Sentences for a job whose limit fits no window, now or ever; [Sentences] has them too.
-const (
-	jobNeeds     = "the job needs %s"
-	waitsForNext = "the job no longer fits into what is open %s; it waits for %s, which opens at %s"
-	beginsAt     = "it begins at %s (--begin), and "
-	mustBeFree   = "jobs on %s in partition %s must end by %s"
-	longestFit   = "%s, but %s. Use --time=%s or less"
-	leastFit     = "%s, but %s. Use --time-min=%s or less"
-)
 
 // refuseLong refuses a job with a sentence of the time that it needs, and the time available.
 func refuseLong(needs string, req Request, best Turn, p Partition, boot time.Duration, start time.Time) Verdict {
 	var where, wait string
 	switch until := best.until(req); {
 	case until.Equal(best.Window.Fence):
-		where = fmt.Sprintf(mustBeFree, best.Reservation.ID, p.Name, FormatUTC(until))
+		where = fmt.Sprintf("jobs on %s in partition %s must end by %s", best.Reservation.ID, p.Name, FormatUTC(until))
 		wait = "wait for the next block"
 	case best.Window.Start.After(start):
 		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and its --deadline is %s", best.Reservation.ID,
@@ -157,18 +148,18 @@ func refuseLong(needs string, req Request, best Turn, p Partition, boot time.Dur
 		wait = "use a later --deadline"
 	}
 	if start.Equal(req.Begin) && req.Begin.After(best.Window.Start) {
-		where = fmt.Sprintf(beginsAt, FormatUTC(start)) + where
+		where = fmt.Sprintf("it begins at %s (--begin), and %s", FormatUTC(start), where)
 		wait = "use an earlier --begin, or " + wait
 	}
 	minutes := int(best.room(req, start, boot) / time.Minute)
 	if minutes < 1 {
 		return refuse(TooLong, "%s, but %s and no time is left before that; %s", needs, where, wait)
 	}
-	use := longestFit
+	option := "--time"
 	if least := req.least(); least.Set && least == req.TimeMin {
-		use = leastFit
+		option = "--time-min"
 	}
-	return refuse(TooLong, use, needs, where, FormatMinutes(minutes))
+	return refuse(TooLong, "%s, but %s. Use %s=%s or less", needs, where, option, FormatMinutes(minutes))
 }
 
 // ofAWS reports whether a refusal depends on AWS's answers, which may be out of date. A reservation's known end is

@@ -137,7 +137,7 @@ func TestFitsWithinWall(t *testing.T) {
 }
 
 // Where accounting counts what jobs use, a limit that we choose is the floor, and the user is
-// told; the Lua shims leave such jobs to us.
+// told.
 func TestFitsTheFloorWhereUseIsLimited(t *testing.T) {
 	metered := []Association{{Account: "nlp", Metered: true}, {Account: "nlp", User: "ann", Metered: true}, {Account: "vis"}}
 	for name, c := range map[string]struct {
@@ -158,11 +158,6 @@ func TestFitsTheFloorWhereUseIsLimited(t *testing.T) {
 		told := len(v.Warnings) == 1 && strings.Contains(v.Warnings[0], "limits what you may use over time")
 		if v.Refused || (v.Edits.TimeLimit == v.Edits.TimeMin) != c.floor || told != c.floor || v.Edits.TimeMin.Minutes != 31 {
 			t.Errorf("%s: %+v", name, v)
-		}
-		for _, fit := range Quicks(snap) {
-			if fit.Wall != 1 && c.floor {
-				t.Errorf("%s: the shims fit up to %d minutes themselves", name, fit.Wall)
-			}
 		}
 	}
 }

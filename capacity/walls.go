@@ -134,27 +134,6 @@ func (w Walls) qos(name string) QOSWall {
 	return QOSWall{Name: name}
 }
 
-// shortest is the shortest of all limits; unset if there is none. With metered limits it is the least possible.
-func (w Walls) shortest() Limit {
-	if w.Unknown || slices.ContainsFunc(w.QOS, func(q QOSWall) bool { return q.Metered }) ||
-		slices.ContainsFunc(w.Associations, func(a Association) bool { return a.Metered }) {
-		return Minutes(1)
-	}
-	var least Limit
-	take := func(l Limit) {
-		if l.Bounded() && (!least.Set || l.Minutes < least.Minutes) {
-			least = l
-		}
-	}
-	for _, q := range w.QOS {
-		take(q.MaxWall)
-	}
-	for _, a := range w.Associations {
-		take(a.MaxWall)
-	}
-	return least
-}
-
 // SlurmPartition is a partition as Slurm shows it; PCS calls it a queue. A [Partition] is one of our settings.
 type SlurmPartition struct {
 	Name    string

@@ -1,7 +1,7 @@
 -- Written by `pcs-capacity hooks install`; do not edit, it is written anew.
 -- sbatch, srun and salloc run this, on Lua 5.1 to 5.4, before they submit a job.
 
--- @JUDGE@
+-- @ASK@
 
 -- srun starts a step in an allocation that was judged when it was submitted; sbatch and salloc inside
 -- a job ask for a new one.
@@ -41,9 +41,7 @@ local function check(options, offset)
     if name == "ntasks" and value == "1" and not slurm.json_cli_options(options):find('"ntasks"', 1, true) then return nil end
     return value -- of ntasks: what the user gave
   end })
-  local answer, fields = judge(job, plan, os.time())
-  answer = answer or ask(fields, "exec")
-  if not answer then return slurm.SUCCESS end
+  local answer = ask(job, "exec")
   for _, warning in ipairs(answer.warnings) do say(options, "pcs-capacity: %s", warning) end
   if answer.refusal then
     slurm.log_error("pcs-capacity: %s", answer.refusal)

@@ -143,8 +143,8 @@ func localTimes(text string, zone *time.Location) string {
 }
 
 var (
-	//go:embed judge.lua
-	judgeLua string
+	//go:embed ask.lua
+	askLua string
 	//go:embed cli_filter.lua
 	cliFilterLua string
 	//go:embed job_submit.lua
@@ -170,9 +170,9 @@ func JobSubmit(planPath, stateDir, filterPath string) string {
 // works alone.
 func LoadLine(path string) string { return "pcall(dofile, " + luaString(path) + ")" }
 
-// script puts the shared judgement and the paths into a script.
+// script puts the shared part and the paths into a script.
 func script(text, planPath, stateDir, filterPath string) string {
-	text = strings.Replace(text, "-- @JUDGE@\n", judgeLua, 1)
+	text = strings.Replace(text, "-- @ASK@\n", askLua, 1)
 	return strings.NewReplacer(
 		"@PLAN@", luaString(planPath),
 		"@QUOTED_PLAN@", luaString(shellWord(planPath)),

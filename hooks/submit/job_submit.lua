@@ -2,7 +2,7 @@
 -- slurmctld runs this, on Lua 5.1 to 5.4, for each job that is submitted or changed. It answers nobody
 -- else meanwhile, so nothing here may wait.
 
--- @JUDGE@
+-- @ASK@
 
 local QUOTED_PLAN = @QUOTED_PLAN@
 
@@ -52,10 +52,8 @@ local function answer_in_time(job)
   local ours = concerns_us(job, known)
   if denied and (ours or known == "") then error(PLAN .. ": Permission denied", 0) end
   if not ours then return nil end
-  local answer, fields = judge(job, known, now)
-  if answer then return answer end
   if resting(now, filter_rests_until) then error(FILTER .. " hung a moment ago", 0) end
-  local ok, said = pcall(ask, fields, "exec timeout -s KILL " .. FILTER_SECONDS)
+  local ok, said = pcall(ask, job, "exec timeout -s KILL " .. FILTER_SECONDS)
   if ok then return said end
   if os.time() - now >= FILTER_SECONDS then filter_rests_until = os.time() + REST_SECONDS end
   error(said, 0)

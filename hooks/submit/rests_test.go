@@ -30,7 +30,7 @@ dofile(arg[1])
 -- submits after so many seconds, and says what was started for it.
 local function submit(seconds)
   clock, started, said = clock + seconds, {}, ""
-  assert(slurm_job_submit({ partition = "gpu", comment = "x=1" }, 0, 0) == 0)
+  assert(slurm_job_submit({ partition = "gpu" }, 0, 0) == 0)
   return table.concat(started, " ")
 end
 local function expect(what, want) assert(what == want, ("%q, want %q; %s"):format(what, want, said)) end

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -177,10 +176,13 @@ func testBoth(t *testing.T, s site) {
 		t.Fatal(err)
 	}
 	s.forget(t)
-	for options, says := range map[string]string{"--time=1-0": "waits for " + hookstest.OtherID, "--time=5-0": "Use --time="} {
-		out, _, err := s.submit(t, append([]string{"--partition=gpu"}, strings.Fields(options)...)...)
+	for options, says := range map[string]string{"": "job ", "--time=1-0": "waits for " + hookstest.OtherID, "--time=5-0": "Use --time="} {
+		out, id, err := s.submit(t, append([]string{"--partition=gpu"}, strings.Fields(options)...)...)
 		if (err != nil) != (options == "--time=5-0") || strings.Count(out, says) != 1 {
 			t.Errorf("%s: %v: %s", options, err, out)
+		}
+		if options == "" && (out != "Submitted batch job "+id || s.job(t, id)["TimeMin"] != "00:31:00") {
+			t.Errorf("a job without a limit: %s", out)
 		}
 	}
 }
@@ -215,28 +217,6 @@ func testSubmission(t *testing.T, s site) {
 		}
 		if job := s.job(t, id); job["TimeLimit"] != "01:00:00" || job["TimeMin"] != "N/A" {
 			t.Errorf("changed: %v", job)
-		}
-	})
-	t.Run("the filter is asked rarely", func(t *testing.T) {
-		defer s.restore(t)
-		if err := os.Remove(s.filter); err != nil {
-			t.Fatal(err)
-		}
-		id := "capacity_reservation_id=" + hookstest.BlockID
-		for options, says := range map[string]string{
-			"": "", "--time=60": "", "--time=60 --nodes=1-2": "", "--time=5:00:00 --nodes=2 --ntasks-per-node=8 --gpus-per-node=8 --comment=mine": "",
-			"--time=60 --gres=gpu:h100:8": "", "--time=60 --gpus=16": "", "--time=60 --begin=now+1hour": "", "--begin=now+8hours --comment=on_end=requeue": "",
-			"--time=60 --comment=" + id: "", "--time=60 --nodes=5": "use --nodes=4", "--time=60 --gpus=40 --nodes=5": "unchecked",
-			"--time=60 --begin=now+570minutes": "(--begin), and jobs on", "--time=1-0": "Use --time=",
-			"--time=60 --nodelist=gpu-1": "unchecked", "--time=60 --exclude=gpu-1": "unchecked", "--partition=gpu,static": "unchecked", "--time=60 --comment=capacity=any": "unchecked",
-		} {
-			out, _, err := s.submit(t, append([]string{"--partition=gpu"}, strings.Fields(options)...)...)
-			if s.shim == "job_submit" && says == "unchecked" { // slurmctld's log has it
-				says = ""
-			}
-			if refused := says != "" && says != "unchecked"; (err != nil) != refused || !strings.Contains(out, says) || strings.Contains(out, "pcs-capacity") != (says != "") {
-				t.Errorf("%s: %v: %s", options, err, out)
-			}
 		}
 	})
 	for name, test := range map[string]struct {
@@ -289,8 +269,7 @@ func testSubmission(t *testing.T, s site) {
 	})
 }
 
-// Whatever of ours is missing or broken, jobs are submitted as if we were not there, but for what
-// the plan alone says of them.
+// Whatever of ours is missing or broken, jobs are submitted as if we were not there.
 func testWithoutUs(t *testing.T, s site) {
 	write := func(t *testing.T, path, text string, mode os.FileMode) {
 		t.Helper()
@@ -327,14 +306,10 @@ func testWithoutUs(t *testing.T, s site) {
 			write(t, s.filter, "#!/bin/sh\necho set time zz; echo set; echo warn; echo end\n", 0o755)
 		},
 	}
-	// With a job that we would refuse, one that we would edit, and those that Lua judges by the plan.
 	jobs := map[string][]string{
-		"fitted":    {"--partition=gpu"},
-		"as edited": {"--partition=gpu", "--time=300", "--time-min=31"}, // by cli_filter.lua
 		"unmanaged": {"--time=60"},
-		"too long":  {"--partition=gpu", "--time=5-00:00:00"},
-		"refused":   {"--partition=gpu", "--time=5-00:00:00", "--comment=capacity=any"}, // which Lua leaves to the filter
-		"edited":    {"--partition=gpu", "--comment=capacity=any"},
+		"refused":   {"--partition=gpu", "--time=5-00:00:00"},
+		"edited":    {"--partition=gpu", "--comment=mine"},
 	}
 	for name, damage := range breakages {
 		t.Run(name, func(t *testing.T) {
@@ -345,28 +320,16 @@ func testWithoutUs(t *testing.T, s site) {
 				out, id, err := s.submit(t, args...)
 				// Without a plan nobody knows which partitions are ours.
 				planless := strings.HasPrefix(name, "plan ") || name == "state_dir missing"
-				if kind == "too long" && !planless {
-					if err == nil || !strings.Contains(out, "pcs-capacity: the job needs 5-00:00:00, but jobs on "+hookstest.BlockID) {
-						t.Errorf("not refused: %v: %s", err, out)
-					}
-					continue
-				}
 				if err != nil {
 					t.Errorf("%s: %s", kind, out)
 					continue
 				}
 				job := s.job(t, id)
-				if kind == "edited" && (job["TimeLimit"] != "UNLIMITED" || job["TimeMin"] != "N/A" || job["Comment"] != "capacity=any") {
+				if kind == "edited" && (job["TimeLimit"] != "UNLIMITED" || job["TimeMin"] != "N/A" || job["Comment"] != "mine") {
 					t.Errorf("edited without us: %v", job)
 				}
 				if kind == "unmanaged" && out != "Submitted batch job "+id {
 					t.Errorf("an unmanaged job hears of us: %s", out)
-				}
-				if kind == "fitted" || kind == "as edited" {
-					if fitted := job["TimeMin"] == "00:31:00"; kind == "fitted" && fitted == planless || out != "Submitted batch job "+id {
-						t.Errorf("fitted %t: %s: %v", fitted, out, job)
-					}
-					continue
 				}
 				warned := strings.Contains(out, "pcs-capacity: ") && strings.Contains(out, "; the job is let through unchecked; tell an administrator")
 				if kind != "unmanaged" && warned != (s.shim == "cli_filter" && !planless) {
@@ -374,17 +337,6 @@ func testWithoutUs(t *testing.T, s site) {
 				}
 			}
 		})
-	}
-	s.restore(t)
-	// A sentence that is no template is left to the filter.
-	plan, err := os.ReadFile(s.state.PlanPath())
-	damaged := regexp.MustCompile(`(?m)^(says too-long \w+ \w+) .*$`).ReplaceAllString(string(plan), "$1 %d")
-	if err != nil || damaged == string(plan) {
-		t.Fatalf("%v: %s", err, plan)
-	}
-	write(t, s.state.PlanPath(), damaged, 0o644)
-	if out, _, err := s.submit(t, jobs["too long"]...); err == nil || !strings.Contains(out, "pcs-capacity: the job needs 5-00:00:00, but") {
-		t.Errorf("not refused: %v: %s", err, out)
 	}
 	s.restore(t)
 	if out, _, err := s.submit(t, jobs["refused"]...); err == nil {
@@ -606,7 +558,7 @@ func testHangs(t *testing.T, s site) {
 				if out, id, err := s.submit(t, "--time=60"); err != nil || out != "Submitted batch job "+id {
 					t.Fatalf("unmanaged: %v: %s", err, out)
 				}
-				out, id, err := s.submit(t, "--partition=gpu", "--comment=capacity=any") // which Lua leaves to the filter
+				out, id, err := s.submit(t, "--partition=gpu")
 				if err != nil {
 					t.Fatalf("managed: %v: %s", err, out)
 				}

@@ -185,8 +185,6 @@ var kinds = []struct {
 	{"fits", []string{"-p", "gpu", "-N2", "-t", "60"}},
 	{"limit fitted", []string{"-p", "gpu", "-N2"}},
 	{"refused", []string{"-p", "gpu", "-N2", "-t", "30-0"}},
-	{"fits, begins later", []string{"-p", "gpu", "-N2", "-t", "60", "-b", "now+1hour"}},
-	{"left to the filter", []string{"-p", "gpu", "-N2", "-t", "60", "--comment=capacity=any"}},
 }
 
 // BenchmarkSubmit times sbatch with each of the Lua scripts, beside an empty one in its place.

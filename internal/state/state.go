@@ -7,7 +7,6 @@ package state
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -95,18 +93,8 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 //	cluster NAME
 //	default PARTITION
 //	partition NAME
-//	requeues
-//	clock OFFSET TAKEN STALE
-//	says NAME FRESH LATER SENTENCE
-//	quick PARTITION ACCOUNTS FLOOR MOST WALL ROOMS
-//	room ID FROM LAST FENCE NODES USABLE GPUS CPUS
 //
-// "cluster" has Slurm's ClusterName. "requeues" is there if Slurm requeues a job by default. Each line "quick" has its number of rooms
-// below it; see [capacity.Quick]. OFFSET is how far AWS's clock is ahead of the machine's, TAKEN
-// the time of the snapshot, STALE the age from which it is old, all in milliseconds. FRESH and
-// LATER are "refuse" or "warn": the effect of the sentence, and its effect when the snapshot is
-// old. "-" stands for every account and for no reservation, 0 for no bound. Lengths are minutes,
-// times are seconds of the machine's clock, but FENCE is AWS's time, since it is shown.
+// "cluster" has Slurm's ClusterName.
 func plan(s *capacity.Snapshot) string {
 	var b strings.Builder
 	b.WriteString("version 1\n")
@@ -118,31 +106,6 @@ func plan(s *capacity.Snapshot) string {
 	}
 	for _, p := range s.Partitions {
 		fmt.Fprintf(&b, "partition %s\n", p.Name)
-	}
-	if !s.NoRequeue {
-		b.WriteString("requeues\n")
-	}
-	here := func(t time.Time) time.Time { return t.Add(-s.ClockOffset.Duration) }
-	seconds := func(t time.Time) int64 {
-		if t.IsZero() {
-			return 0
-		}
-		return max(0, here(t).Unix())
-	}
-	fmt.Fprintf(&b, "clock %d %d %d\n", s.ClockOffset.Milliseconds(), max(0, here(s.TakenAt).UnixMilli()), s.Submit.StaleAfter.Milliseconds())
-	does := map[bool]string{true: "refuse", false: "warn"}
-	for _, says := range capacity.Sentences(s) {
-		fmt.Fprintf(&b, "says %s %s %s %s\n", says.Name, does[says.Refuses], does[says.RefusesLater], says.Text)
-	}
-	for _, q := range capacity.Quicks(s) {
-		accounts := cmp.Or(strings.Join(q.Accounts, ","), "-")
-		if strings.ContainsAny(q.Partition+accounts, " \t\r\n") {
-			continue
-		}
-		fmt.Fprintf(&b, "quick %s %s %d %d %d %d\n", q.Partition, accounts, q.Floor, q.Most, q.Wall, len(q.Rooms))
-		for _, r := range q.Rooms {
-			fmt.Fprintf(&b, "room %s %d %d %d %d %d %d %d\n", cmp.Or(r.ID, "-"), seconds(r.From), seconds(r.Last), max(0, r.Fence.Unix()), r.Nodes, r.Usable, r.GPUs, r.CPUs)
-		}
 	}
 	return b.String()
 }

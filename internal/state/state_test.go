@@ -35,7 +35,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if text, _ := os.ReadFile(dir.PlanPath()); !strings.HasPrefix(string(text), "version 1\ndefault cpu\npartition gpu\npartition big\nrequeues\nclock -3000 1772366403000 0\nsays too-long warn warn the job needs ") {
+	if text, _ := os.ReadFile(dir.PlanPath()); string(text) != "version 1\ndefault cpu\npartition gpu\npartition big\n" {
 		t.Errorf("plan is %q", text)
 	}
 	for _, path := range []string{dir.SnapshotPath(), dir.PlanPath()} {

@@ -1,0 +1,74 @@
+-- What cli_filter.lua and job_submit.lua share. Both read the plan, a text file in which `pcs-capacity sync` names the
+-- managed partitions. pcs-capacity-filter decides about their jobs, and about those whose comment names capacity.
+
+local PLAN = @PLAN@
+local STATE_DIR = @STATE_DIR@
+local FILTER, QUOTED_FILTER = @FILTER@, @QUOTED_FILTER@
+local MAX_PLAN, MAX_COMMENT = 256 * 1024, 1024
+local MAX_COMMAND = 100 * 1024 -- of io.popen; Linux takes 128 KB
+local UNCHECKED = "pcs-capacity: %s; the job is let through unchecked; tell an administrator"
+
+-- What the filter gets of a job.
+local FIELDS = {
+  "from", "partition", "account", "comment", "was", "started", "user", "qos", "time", "time-min", "begin", "deadline", "nodes",
+  "ntasks", "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task", "cpus-per-task",
+  "overcommit", "constraint", "component", "requeue", "nodelist", "exclude", "signal",
+}
+
+-- The keys of a comment that name capacity.
+local KEYS = { capacity_reservation_id = true, instance_type = true, subnet_id = true, capacity = true }
+
+-- Returns whether one of a job's partitions is in the plan, or its comment names capacity.
+local function concerns_us(job, plan)
+  local partition, comment = job.partition, job.comment or ""
+  if #comment > MAX_COMMENT or not plan:find("^version 1\n") then return false end -- Slurm refuses a longer one
+  if not partition or partition == "" then partition = plan:match("\ndefault (%S+)\n") or "" end
+  for name in partition:gmatch("[^,]+") do
+    if plan:find("\npartition " .. name .. "\n", 1, true) then return true end
+  end
+  for word in comment:gmatch("[^%s,]+") do
+    if KEYS[word:match("^([%l_]+)=")] then return true end
+  end
+  return false
+end
+
+-- Hex needs no quotes: nothing that a user typed reaches the shell.
+local function hex(text)
+  return (text:gsub(".", function(c) return string.format("%02x", c:byte()) end))
+end
+
+local function unhex(text)
+  return (text:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end))
+end
+
+-- Asks the filter; run starts it. An answer counts if it ends with "end", else it was cut off, and if
+-- each of its lines is known: another may be a refusal.
+local function ask(job, run)
+  local command = { run, QUOTED_FILTER, "state-dir=" .. hex(STATE_DIR) }
+  for _, name in ipairs(FIELDS) do
+    local value = job[name] or ""
+    if type(value) == "number" then value = string.format("%.0f", value) end
+    if value ~= "" then command[#command + 1] = name .. "=" .. hex(value) end
+  end
+  command = table.concat(command, " ") .. " </dev/null 2>/dev/null" -- `sbatch < script` has the script there
+  if #command > MAX_COMMAND then return { set = {}, warnings = {} } end
+  local pipe = assert(io.popen(command, "r"))
+  local text = pipe:read("*a") or ""
+  pipe:close()
+  local answer, known = { set = {}, warnings = {} }, text:find("end\n$")
+  for line in text:gsub("end\n$", ""):gmatch("([^\n]*)\n") do
+    local word, field, value = line:match("^(%l+) ?([%l-]*) (%x*)$")
+    if word == "set" and field ~= "" then
+      answer.set[field] = unhex(value)
+    elseif word == "warn" and field == "" then
+      answer.warnings[#answer.warnings + 1] = unhex(value)
+    elseif word == "refuse" and field == "" then
+      answer.refusal = unhex(value)
+    elseif line:find("^code ") then
+      answer.code = line:sub(6)
+    else
+      known = false
+    end
+  end
+  return known and answer or error(FILTER .. " gave no answer that this script knows", 0)
+end
