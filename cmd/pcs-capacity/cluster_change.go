@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
@@ -80,15 +79,13 @@ func more(n int) string {
 
 // clusterChange is a command that changes a cluster's set-up. One with a state_dir runs at a time: it has a
 // lock from reading to the end, but not while a person is asked.
-type clusterChange[P any] struct {
+type clusterChange struct {
 	question string
 	// plan reads everything, from the settings as they are now.
-	plan func(ctx context.Context, cfg *maybeConfig) (P, error)
+	plan func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error)
 	// show shows it, and reports whether there is anything to do.
-	show func(P) (todo bool, err error)
-	// parts are what is compared of two plans.
-	parts func(P) (setup.Steps, []capacity.Problem)
-	do    func(context.Context, P) error
+	show func(*setup.Plan) (todo bool, err error)
+	do   func(context.Context, *setup.Plan) error
 }
 
 // changeWait is how long a command waits for another one, which waits for PCS.
@@ -105,7 +102,7 @@ func lockChanges(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig) (u
 
 // run plans, shows, asks and does. What a person has agreed to is planned again under the lock;
 // another plan is shown, and asked for, again.
-func (c clusterChange[P]) run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig) error {
+func (c clusterChange) run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig) error {
 	if t.Yes {
 		unlock, lockErr := lockChanges(ctx, t, cfg)
 		switch {
@@ -152,8 +149,8 @@ func (c clusterChange[P]) run(ctx context.Context, g *Globals, t *terminal.Termi
 }
 
 // locked does what was agreed to, unless it is another plan by now.
-func (c clusterChange[P]) locked(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig,
-	agreed *P) (same bool, err error) {
+func (c clusterChange) locked(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig,
+	agreed **setup.Plan) (same bool, err error) {
 	unlock, err := lockChanges(ctx, t, cfg)
 	if err != nil {
 		return false, err
@@ -166,10 +163,9 @@ func (c clusterChange[P]) locked(ctx context.Context, g *Globals, t *terminal.Te
 	if err != nil {
 		return false, err
 	}
-	effects, mismatches := c.parts(*agreed)
-	nowEffects, nowMismatches := c.parts(now)
+	before := *agreed
 	*agreed = now
-	if !reflect.DeepEqual(effects, nowEffects) || !reflect.DeepEqual(mismatches, nowMismatches) {
+	if !reflect.DeepEqual(before.Steps(), now.Steps()) || !reflect.DeepEqual(before.Mismatches, now.Mismatches) {
 		return false, nil
 	}
 	return true, c.do(ctx, now)

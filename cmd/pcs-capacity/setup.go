@@ -116,14 +116,13 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		}
 		return err
 	}
-	change := clusterChange[*setup.Plan]{
+	change := clusterChange{
 		question: "Apply this plan?",
 		plan:     look,
 		show:     show,
-		parts:    func(p *setup.Plan) (setup.Steps, []capacity.Problem) { return p.Steps(), p.Mismatches },
 		do: func(ctx context.Context, p *setup.Plan) error {
 			made = p
-			return apply(ctx, t, s, p)
+			return apply(ctx, t, s, p, "applying the plan")
 		},
 	}
 	if err := change.run(ctx, g, t, cfg); err != nil {
@@ -303,8 +302,8 @@ func showMismatches(t *terminal.Terminal, mismatches []capacity.Problem, outcome
 	t.Say("%d %s found; %s.", len(mismatches), problems, outcome)
 }
 
-func apply(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup.Plan) error {
-	progress := t.Start("applying the plan")
+func apply(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup.Plan, what string) error {
+	progress := t.Start(what)
 	s.Progress = func(what, name, status string) { progress.Now(fmt.Sprintf("%s %s: %s", what, name, status)) }
 	err := s.Apply(ctx, plan)
 	progress.Done("")

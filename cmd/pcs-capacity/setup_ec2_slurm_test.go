@@ -80,9 +80,9 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 	}
 	first := launch("a", "pcs-capacity-"+made+"-gpu", "gpu-1")
 
-	tear := func(force bool) *setup.TeardownPlan {
+	tear := func(force bool) *setup.Plan {
 		t.Helper()
-		plan, err := s.PlanTeardown(r.ctx, setup.TeardownRequest{Provider: capacity.ProviderEC2, Mark: made, Queue: "gpu", Config: r.cfg, Force: force})
+		plan, err := s.PlanTeardown(r.ctx, setup.Request{Provider: capacity.ProviderEC2, Mark: made, Queue: "gpu", Config: r.cfg, Force: force})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 	}
 	r.cancel(job.Shown)
 	r.until("the job is gone", func() bool { return len(tear(false).Mismatches) == 0 })
-	if err := s.Teardown(r.ctx, tear(false)); err != nil {
+	if err := s.Apply(r.ctx, tear(false)); err != nil {
 		t.Fatal(err)
 	}
 	load()

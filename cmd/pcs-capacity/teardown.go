@@ -41,8 +41,8 @@ It can be killed and run again at any time.`
 func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client,
 	pcsClient *pcs.Client) error {
 	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)}}
-	var plan *setup.TeardownPlan
-	look := func(ctx context.Context, cfg *maybeConfig) (*setup.TeardownPlan, error) {
+	var plan *setup.Plan
+	look := func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
 		request, err := c.request(ctx, cfg)
 		if err != nil {
 			return nil, err
@@ -53,7 +53,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		}
 		return plan, err
 	}
-	show := func(p *setup.TeardownPlan) (todo bool, err error) {
+	show := func(p *setup.Plan) (todo bool, err error) {
 		plan = p
 		if err := showSteps(t, p, p.Steps(), p.Warnings); err != nil {
 			return false, err
@@ -74,24 +74,16 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		return true, nil
 	}
 	torn := false
-	change := clusterChange[*setup.TeardownPlan]{
+	change := clusterChange{
 		question: "Tear this down?",
 		plan:     look,
 		show:     show,
-		parts:    func(p *setup.TeardownPlan) (setup.Steps, []capacity.Problem) { return p.Steps(), p.Mismatches },
-		do: func(ctx context.Context, p *setup.TeardownPlan) error {
+		do: func(ctx context.Context, p *setup.Plan) error {
 			plan, torn = p, true
 			if err := state.Dir(cfg.StateDir).KeepTornDown(c.name()); err != nil {
 				t.Say("warning: %s", err) // a repeat will not know the name
 			}
-			progress := t.Start("tearing down")
-			s.Progress = func(what, name, status string) { progress.Now(fmt.Sprintf("%s %s: %s", what, name, status)) }
-			err := s.Teardown(ctx, p)
-			progress.Done("")
-			if err != nil {
-				return fmt.Errorf("%w; run the same command again to go on from here", err)
-			}
-			return nil
+			return apply(ctx, t, s, p, "tearing down")
 		},
 	}
 	var err error
@@ -148,7 +140,7 @@ func (c *TeardownCmd) tornDown(cfg *maybeConfig) bool {
 	return err == nil && (slices.Contains(names, c.name()) || slices.Contains(names, c.Queue))
 }
 
-func (c *TeardownCmd) unknown(p *setup.TeardownPlan) error {
+func (c *TeardownCmd) unknown(p *setup.Plan) error {
 	what, there := "queue "+c.Queue, "none"
 	if c.NodeGroup != "" {
 		what = "node group " + c.NodeGroup + " of " + what
@@ -161,8 +153,8 @@ func (c *TeardownCmd) unknown(p *setup.TeardownPlan) error {
 }
 
 // request is what is asked for, from the settings.
-func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.TeardownRequest, error) {
-	request := setup.TeardownRequest{
+func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
+	request := setup.Request{
 		Provider:  c.Provider,
 		Cluster:   c.Cluster,
 		Queue:     c.Queue,

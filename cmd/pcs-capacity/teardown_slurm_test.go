@@ -212,7 +212,7 @@ func TestLong_Teardown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := setup.Setup{PCS: d.pcs, EC2: d.ec2, Slurm: setup.InSlurm{Client: &slurm.Client{}}, Poll: time.Millisecond}
-	plan, err := s.PlanTeardown(d.ctx, setup.TeardownRequest{Queue: "gpu", Config: cfg})
+	plan, err := s.PlanTeardown(d.ctx, setup.Request{Queue: "gpu", Config: cfg})
 	if err != nil || len(plan.Mismatches) > 0 {
 		t.Fatal(err, plan.Mismatches)
 	}
@@ -220,7 +220,7 @@ func TestLong_Teardown(t *testing.T) {
 	if _, err := d.cluster.WaitJob(d.ctx, job, "RUNNING"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Teardown(d.ctx, plan); !errors.Is(err, setup.ErrJobsRun) || !strings.Contains(err.Error(), job+" started on gpu-a meanwhile") {
+	if err := s.Apply(d.ctx, plan); !errors.Is(err, setup.ErrJobsRun) || !strings.Contains(err.Error(), job+" started on gpu-a meanwhile") {
 		t.Errorf("with job %s: %v", job, err)
 	}
 	if n := d.node("gpu-a-2"); !n.Has("DRAIN") || n.Reason != "pcs-capacity teardown" || !slices.Contains(d.groups(), "gpu-a") || !slices.Contains(d.slurmReservations(), fence) {
@@ -229,11 +229,11 @@ func TestLong_Teardown(t *testing.T) {
 
 	// A job that waits is no obstacle, but it is said.
 	d.submit("--begin=now+1hour")
-	plan, err = s.PlanTeardown(d.ctx, setup.TeardownRequest{Queue: "gpu", Force: true, Config: cfg})
+	plan, err = s.PlanTeardown(d.ctx, setup.Request{Queue: "gpu", Force: true, Config: cfg})
 	if err != nil || len(plan.Warnings) != 2 || plan.Warnings[0] != "job "+job+" is running on these nodes; jobs end with their nodes" || !strings.Contains(plan.Warnings[1], "1 job waits in it") {
 		t.Errorf("by force: %v, %q", err, plan.Warnings)
 	}
-	if err := s.Teardown(d.ctx, plan); err != nil { // not the command, whose pass of sync might hide a fence that is left
+	if err := s.Apply(d.ctx, plan); err != nil { // not the command, whose pass of sync might hide a fence that is left
 		t.Error(err)
 	}
 	if got := d.slurmReservations(); !slices.Equal(got, theirs) || slices.Contains(d.groups(), "gpu-a") {

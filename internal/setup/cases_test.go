@@ -12,6 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -46,28 +47,28 @@ func TestDetailsOfPlans(t *testing.T) {
 	w := newWorld()
 	in := w.see(askFor(now1))
 	in.reservation.PlacementGroup = "pg"
-	in.slots[0].template = capacity.LaunchTemplate{ID: "lt-9", ReservationID: "cr-9"}
-	p := decide(in)
+	in.Slots[0].Template = capacity.LaunchTemplate{ID: "lt-9", ReservationID: "cr-9"}
+	p := plan(in)
 	if got := value(p, WhatTemplate, "placement group") + " " + value(p, WhatTemplate, "reservation"); got != "pg "+now1 {
 		t.Errorf("a launch template of others: %s", got)
 	}
 	if p.trial.Launch.Tags != nil || !slices.Equal(p.trial.Subnets, []string{subnet}) || p.trial.Launch.PlacementGroup != "pg" {
 		t.Errorf("the trial launch is %+v", p.trial)
 	}
-	if tags := decide(w.see(askForOnEC2(now1))).trial.Launch.Tags; tags[capacity.TagPartition] != "gpu" {
+	if tags := plan(w.see(askForOnEC2(now1))).trial.Launch.Tags; tags[capacity.TagPartition] != "gpu" {
 		t.Errorf("on EC2 the trial launch has tags %v", tags)
 	}
 
 	w.withSettings()
 	w.config.Timing.DrainMargin.Duration += time.Hour
-	p = decide(w.see(askFor(now1)))
+	p = plan(w.see(askFor(now1)))
 	if got := value(p, WhatFence, "fence"); got != "2026-11-25 10:20 UTC" {
 		t.Errorf("with another margin the fence is at %s", got)
 	}
 
 	w = newWorld()
 	w.setUp(t, askFor(now1))
-	p = decide(w.see(askFor(now1)))
+	p = plan(w.see(askFor(now1)))
 	if err := w.carryOut(p.Actions, -1, func(Step) {}); err != nil || !slices.Equal(w.queue("gpu").GroupIDs, []string{w.group("gpu-a").ID}) {
 		t.Errorf("again: %v, the queue has %v", err, w.queue("gpu").GroupIDs)
 	}
@@ -90,13 +91,13 @@ func TestSubnetsOfLaunches(t *testing.T) {
 		"without EFA":               {ask: askFor(next1), wanted: []string{subnet, spare.ID}, launched: subnet + " " + spare.ID},
 		"with EFA":                  {ask: askFor(next1), seen: func(in *inspection) { in.request.EFA = capacity.EFA }, wanted: []string{subnet}, launched: subnet, in: subnet},
 		"with EFA, self-managed":    {ask: askForOnEC2(next1), seen: func(in *inspection) { in.request.EFA, in.request.SubnetIDs = capacity.EFA, nil }, wanted: []string{subnet, spare.ID}, launched: subnet + " " + spare.ID},
-		"EFA that is there already": {ask: askFor(now1), seen: func(in *inspection) { in.slots[0].uses.NetworkInterfaces = []capacity.Interface{{Type: "efa"}} }, wanted: []string{subnet, spare.ID, distant.ID}, launched: subnet, in: subnet},
+		"EFA that is there already": {ask: askFor(now1), seen: func(in *inspection) { in.Slots[0].Uses.NetworkInterfaces = []capacity.Interface{{Type: "efa"}} }, wanted: []string{subnet, spare.ID, distant.ID}, launched: subnet, in: subnet},
 		"EFA that is new":           {ask: askFor(now1), seen: func(in *inspection) { in.request.EFA = capacity.EFA }, wanted: []string{subnet}, launched: subnet, in: subnet},
 	} {
 		read := w.see(c.ask)
 		in := &read
-		in.names.instanceType = efaType
-		in.network.chosen = append(slices.Clone(in.network.chosen), spare, distant)
+		in.instanceType = efaType
+		in.chosen = append(slices.Clone(in.chosen), spare, distant)
 		if in.request.EFA = capacity.NoEFA; c.seen != nil {
 			in.request.EFA = ""
 			c.seen(in)
@@ -110,11 +111,11 @@ func TestSubnetsOfLaunches(t *testing.T) {
 		}
 	}
 	in := w.see(askFor(next1))
-	in.network.vpc = append(slices.Clone(in.network.vpc), spare)
+	in.VPC = append(slices.Clone(in.VPC), spare)
 	if n := in.seen().Network; len(n.ClusterSubnets) != 1 || n.ClusterSubnets[0].ID != subnet || len(n.Subnets) != 1 {
 		t.Errorf("attached to %+v", n)
 	}
-	in.names.instanceType = ec2.InstanceType{EFAInterfaces: 1, Cards: make([]ec2.NetworkCard, 1)}
+	in.instanceType = ec2.InstanceType{EFAInterfaces: 1, Cards: make([]ec2.NetworkCard, 1)}
 	for mode, want := range map[capacity.EFAMode]string{capacity.EFA: "1 × efa", capacity.EFAOnly: "1 × efa-only, no public address", capacity.NoEFA: "without EFA", "": ""} {
 		if got := in.efaWord(mode); got != want {
 			t.Errorf("%q of one card: %q", mode, got)
@@ -124,19 +125,19 @@ func TestSubnetsOfLaunches(t *testing.T) {
 
 // TestWhatIsKept has what a node group has of an earlier run.
 func TestWhatIsKept(t *testing.T) {
-	into := func(id, reservation string, ours bool) slotState {
-		return slotState{ours: ours, uses: capacity.LaunchTemplate{ID: id, ReservationID: reservation}}
+	into := func(id, reservation string, ours bool) site.Slot {
+		return site.Slot{Ours: ours, Uses: capacity.LaunchTemplate{ID: id, ReservationID: reservation}}
 	}
-	if into("lt-1", now1, false).launchesInto(now1) || into("lt-1", "", true).launchesInto("") || !into("lt-1", now1, true).launchesInto(now1) {
+	if into("lt-1", now1, false).LaunchesInto(now1) || into("lt-1", "", true).LaunchesInto("") || !into("lt-1", now1, true).LaunchesInto(now1) {
 		t.Error("a slot launches into what it is not set up for")
 	}
-	for want, slots := range map[string][]slotState{
+	for want, slots := range map[string][]site.Slot{
 		"":     {{}, {}},
 		"lt-1": {into("lt-1", now1, true), into("lt-2", next1, true)},
 		"lt-2": {into("lt-1", next1, true), into("lt-2", now1, true)},
 		"lt-3": {{}, into("lt-3", next1, true)},
 	} {
-		in := inspection{slots: slots, reservation: capacity.Reservation{ID: now1}}
+		in := inspection{Site: site.Site{Slots: slots}, reservation: capacity.Reservation{ID: now1}}
 		if got := in.keptTemplate().ID; got != want {
 			t.Errorf("kept is %q, want %q", got, want)
 		}
@@ -207,7 +208,7 @@ func TestLikeIsFound(t *testing.T) {
 				c.ask(&r)
 			}
 			in := inspection{request: r, reservation: blockOf(now1, 0, 5)}
-			in.inv = pcs.Inventory{Cluster: pcs.Cluster{Name: ourMark}, Groups: c.groups, Queues: []pcs.Queue{{Name: "cpu", GroupIDs: []string{"pcs_cpu"}}}}
+			in.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: ourMark}, Groups: c.groups, Queues: []pcs.Queue{{Name: "cpu", GroupIDs: []string{"pcs_cpu"}}}}
 			in.nameSlots()
 			in.chooseLike()
 			if in.like.Name != c.like || in.likeFound != c.why {
@@ -222,7 +223,7 @@ func TestLikeIsFound(t *testing.T) {
 			}
 		})
 	}
-	in := inspection{request: askFor(now1), unattended: true, inv: pcs.Inventory{Groups: []pcs.NodeGroup{cpu}}}
+	in := inspection{request: askFor(now1), unattended: true, Site: site.Site{Inventory: pcs.Inventory{Groups: []pcs.NodeGroup{cpu}}}}
 	in.request.Like = ""
 	in.nameSlots()
 	if in.chooseLike(); in.like.Name != "" {
@@ -232,15 +233,9 @@ func TestLikeIsFound(t *testing.T) {
 
 func TestClusterOfHost(t *testing.T) {
 	clusters := []pcs.Cluster{{ID: "pcs_1", Name: "ml"}, {ID: "pcs_2", Name: "Chem"}}
-	for _, c := range []struct{ slurm, id, name, from string }{
-		{"", "", "", ""},
-		{"other", "pcs_9", "", ""},
-		{"chem", "", "Chem", "ClusterName"},
-		{"PCS_1", "", "ml", "ClusterName"},
-		{"chem", "pcs_1", "ml", "tag aws:pcs:cluster-id"},
-	} {
-		if name, from := clusterOfHost(clusters, c.slurm, c.id); name != c.name || !strings.HasPrefix(from, c.from) || (from == "") != (c.from == "") {
-			t.Errorf("%+v: %q %q", c, name, from)
+	for name, want := range map[string]string{"": "", "other": "", "chem": "Chem", "PCS_1": "ml"} {
+		if got := clusterOfHost(clusters, name); got != want {
+			t.Errorf("ClusterName=%s: %q", name, got)
 		}
 	}
 }
@@ -278,7 +273,7 @@ func TestMissingCluster(t *testing.T) {
 		{"", nil, nil, "no cluster is given", "check --region; there is no PCS cluster in us-east-2. For Slurm that you run yourself add --provider ec2"},
 		{"", nil, errNoFence, "no cluster is given", "name one with --cluster; which there are is not known: " + errNoFence.Error()},
 	} {
-		if p := missingCluster(c.name, "us-east-2", "Gone", c.clusters, c.unread); p.Sentence != c.sentence || p.Fix != c.fix {
+		if p := site.MissingCluster(c.name, "us-east-2", "Gone", c.clusters, c.unread); p.Sentence != c.sentence || p.Fix != c.fix {
 			t.Errorf("%+v: %s; %s", c, p.Sentence, p.Fix)
 		}
 	}
@@ -293,7 +288,7 @@ func TestUsersOfTheReservation(t *testing.T) {
 		}
 		return func(in *inspection) {
 			for range n {
-				in.inside = append(in.inside, one)
+				in.Inside = append(in.Inside, one)
 			}
 		}
 	}
@@ -309,9 +304,9 @@ func TestUsersOfTheReservation(t *testing.T) {
 	}
 	group := func(name string, queues ...string) func(*inspection) {
 		return func(in *inspection) {
-			in.inv.Groups = append(in.inv.Groups, pcs.NodeGroup{ID: "pcs_9", Name: name, Max: 4, Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagReservation: now1}})
+			in.Groups = append(in.Groups, pcs.NodeGroup{ID: "pcs_9", Name: name, Max: 4, Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagReservation: now1}})
 			for _, q := range queues {
-				in.inv.Queues = append(in.inv.Queues, pcs.Queue{Name: q, GroupIDs: []string{"pcs_9"}})
+				in.Queues = append(in.Queues, pcs.Queue{Name: q, GroupIDs: []string{"pcs_9"}})
 			}
 			instances(2, pcs.TagNodeGroupID, "pcs_9", pcs.TagClusterID, "pcs_ml")(in)
 		}
@@ -344,8 +339,8 @@ func TestUsersOfTheReservation(t *testing.T) {
 			in := newWorld().see(c.ask)
 			c.seen(&in)
 			in.addUsers()
-			if _, who := in.taken(); who != c.who || in.slots[0].instances != c.own || !strings.HasPrefix(strings.Join(in.warnings, ""), c.warns) || (c.warns == "") != (in.warnings == nil) {
-				t.Errorf("used by %q, %d of its own, warnings %q", who, in.slots[0].instances, in.warnings)
+			if _, who := in.taken(); who != c.who || in.Slots[0].Instances != c.own || !strings.HasPrefix(strings.Join(in.warnings, ""), c.warns) || (c.warns == "") != (in.warnings == nil) {
+				t.Errorf("used by %q, %d of its own, warnings %q", who, in.Slots[0].Instances, in.warnings)
 			}
 			in.checkUsers(&wanted{partition: capacity.GroupSettings{MaxNodes: 4}})
 			if got := codesOf(in.problems); got != "" && (got != "reservation-in-use" || !strings.HasPrefix(in.problems[0].Fix, c.fix)) || (got == "") != (c.who == "") {

@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -25,10 +27,10 @@ var queueName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,24}$`)
 // checkAsked finds what is wrong with what is asked for: names, the cluster, and the reservation's state.
 func (in *inspection) checkAsked() {
 	in.checkNames()
-	if in.found && !in.onEC2() {
+	if in.Cluster.ID != "" && !in.OnEC2() {
 		in.checkCluster()
 	}
-	if m := capacity.StateMismatch(in.reservation, in.now); in.reservation.ID != "" && m != nil {
+	if m := capacity.StateMismatch(in.reservation, in.Now); in.reservation.ID != "" && m != nil {
 		in.problems = append(in.problems, *m)
 	}
 }
@@ -43,7 +45,7 @@ func (in *inspection) checkBound() {
 			return
 		}
 	}
-	if r, has := in.reservation, in.instanceType(); has != r.InstanceType {
+	if r, has := in.reservation, in.boundType(); has != r.InstanceType {
 		in.problem(capacity.WrongType, "choose another --node-group, or another reservation",
 			"reservation %s is for %s, but node group %s launches %s", r.ID, r.InstanceType, in.request.NodeGroup, has)
 		return
@@ -53,7 +55,7 @@ func (in *inspection) checkBound() {
 }
 
 func (in *inspection) checkNames() {
-	if in.onEC2() {
+	if in.OnEC2() {
 		for _, n := range []struct{ flag, name string }{{"--queue", in.request.Queue}, {"--node-group", in.request.NodeGroup}} {
 			if !config.SlurmName(n.name) {
 				in.problem(capacity.BadName, "choose another "+n.flag,
@@ -74,7 +76,7 @@ func (in *inspection) checkNames() {
 }
 
 func (in *inspection) checkCluster() {
-	c := in.inv.Cluster
+	c := in.Cluster
 	if what, fix := c.NotActive(); what != "" {
 		in.problem(capacity.ClusterStatus, fix, "%s", what)
 	}
@@ -86,17 +88,17 @@ func (in *inspection) checkCluster() {
 }
 
 // checkMatch compares the reservation with the node group that will launch into it.
-func (in *inspection) checkMatch(want *wanted, slot slotState) {
+func (in *inspection) checkMatch(want *wanted, slot site.Slot) {
 	g := capacity.NodeGroup{
-		Name: slot.name, InstanceType: in.reservation.InstanceType, PurchaseOption: in.reservation.Kind,
-		MaxNodes: want.partition.MaxNodes, Platform: in.launch.Image.Platform, Subnets: subnets(in.network.chosen),
+		Name: slot.Name, InstanceType: in.reservation.InstanceType, PurchaseOption: in.reservation.Kind,
+		MaxNodes: want.partition.MaxNodes, Platform: in.launch.Image.Platform, Subnets: subnets(in.chosen),
 	}
-	for _, m := range capacity.Match(in.reservation, g, in.now) {
+	for _, m := range capacity.Match(in.reservation, g, in.Now) {
 		if m.Code == capacity.WrongSize && in.reservation.Size() == 0 {
 			continue // below
 		}
 		if m.Code == capacity.WrongZone {
-			if len(in.network.chosen) == 0 {
+			if len(in.chosen) == 0 {
 				continue // checkSubnets says why
 			}
 			m.Fix += "; the VPC has none there, so create one"
@@ -124,7 +126,7 @@ func (in *inspection) checkMatch(want *wanted, slot slotState) {
 // requested number of nodes. All nodes stay, and sync keeps jobs off nodes without an instance.
 func (in *inspection) joins() bool {
 	g := in.entry()
-	return in.onEC2() && g.MaxNodes >= in.request.MaxNodes &&
+	return in.OnEC2() && g.MaxNodes >= in.request.MaxNodes &&
 		slices.ContainsFunc(g.ReservationIDs, func(id string) bool { return id != in.reservation.ID })
 }
 
@@ -150,76 +152,58 @@ func (in *inspection) checkPurchaseOption() {
 			g.PurchaseOption, what)
 		return
 	}
-	for _, other := range in.slots {
-		if other.ours && other.live && !other.holds(r.ID) &&
-			other.group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
+	for _, other := range in.Slots {
+		if other.Ours && other.Live && !other.Holds(r.ID) &&
+			other.Group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
 			in.problem(capacity.WrongPurchase, "choose another --node-group", "reservation %s is of kind %s, but %s holds %s of kind %s", r.ID,
-				r.Kind, other.name, other.reservationID, other.group.PurchaseOption)
+				r.Kind, other.Name, other.ReservationID, other.Group.PurchaseOption)
 		}
 	}
 }
 
-// partitions are those of the settings, settings is that of the queue, entry its node group; zero if the settings do
-// not have it.
-func (in *inspection) partitions() []capacity.PartitionSettings {
-	if in.request.Config == nil {
-		return nil
-	}
-	return in.request.Config.Partitions
-}
-
-func (in *inspection) settings() capacity.PartitionSettings {
-	p, _ := in.request.Config.Partition(in.request.Queue)
-	return p
-}
-
-func (in *inspection) entry() capacity.GroupSettings {
-	return groupOf(in.settings(), in.request.NodeGroup)
-}
-
-// instanceType returns the type that the node group is bound to: PCS never changes the type of a
+// boundType returns the type that the node group is bound to: PCS never changes the type of a
 // group, and an entry of the settings has one type.
-func (in *inspection) instanceType() string {
-	for _, slot := range in.slots {
-		if slot.ours && len(slot.group.InstanceTypes) > 0 && slot.group.InstanceTypes[0] != in.reservation.InstanceType {
-			return slot.group.InstanceTypes[0]
+func (in *inspection) boundType() string {
+	for _, slot := range in.Slots {
+		if slot.Ours && len(slot.Group.InstanceTypes) > 0 && slot.Group.InstanceTypes[0] != in.reservation.InstanceType {
+			return slot.Group.InstanceTypes[0]
 		}
 	}
 	return cmp.Or(in.entry().InstanceType, in.reservation.InstanceType)
 }
 
-func (in *inspection) checkQuotas(want *wanted, slot slotState) {
-	if in.onEC2() {
+func (in *inspection) checkQuotas(want *wanted, slot site.Slot) {
+	if in.OnEC2() {
 		return
 	}
-	groups, nodes := len(in.inv.Groups), want.group.Max
-	for _, g := range in.inv.Groups {
+	groups, nodes := len(in.Groups), want.group.Max
+	for _, g := range in.Groups {
 		if g.Name != want.group.Name {
 			nodes += g.Max
 		}
 	}
-	if slot.group == nil && groups+1 > maxGroups {
+	if slot.Group == nil && groups+1 > maxGroups {
 		in.problem(capacity.QuotaNodeGroups, "delete one whose block has ended",
-			"cluster %s has %d compute node groups, and PCS allows no more than %d: %s", in.inv.Cluster.Name, groups,
-			maxGroups, groupNames(in.inv.Groups))
+			"cluster %s has %d compute node groups, and PCS allows no more than %d: %s", in.Cluster.Name, groups,
+			maxGroups, groupNames(in.Groups))
 	}
-	if _, found := in.inv.Queue(want.request.Queue); !found && len(in.inv.Queues)+1 > maxQueues {
+	if _, found := in.Queue(want.request.Queue); !found && len(in.Queues)+1 > maxQueues {
 		in.problem(capacity.QuotaQueues, "use one of them, or delete one",
-			"cluster %s has %d queues, and PCS allows no more than %d", in.inv.Cluster.Name, len(in.inv.Queues),
+			"cluster %s has %d queues, and PCS allows no more than %d", in.Cluster.Name, len(in.Queues),
 			maxQueues)
 	}
-	if limit, known := sizeLimits[in.inv.Cluster.Size]; known && nodes > limit {
+	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {
 		in.problem(capacity.ClusterSize,
 			fmt.Sprintf("give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster",
 				max(0, want.group.Max-(nodes-limit))),
 			"cluster %s is %s and may have %d nodes; with %d in %s the maxima of its node groups add up to %d",
-			in.inv.Cluster.Name, in.inv.Cluster.Size, limit, want.group.Max, want.group.Name, nodes)
+			in.Cluster.Name, in.Cluster.Size, limit, want.group.Max, want.group.Name, nodes)
 	}
 }
 
 // checkUnused refuses a change that would replace running nodes.
-func (in *inspection) checkUnused(slot slotState, compared pcs.Comparison) {
-	if !slot.ours || slot.instances == 0 || !compared.Disruptive() {
+func (in *inspection) checkUnused(slot site.Slot, compared pcs.Comparison) {
+	if !slot.Ours || slot.Instances == 0 || !compared.Disruptive() {
 		return
 	}
 	var changed []string
@@ -229,9 +213,9 @@ func (in *inspection) checkUnused(slot slotState, compared pcs.Comparison) {
 		}
 	}
 	in.problem(capacity.NodesInUse,
-		fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", slot.name),
-		"node group %s has %d instances, which this change would replace under their jobs: %s", slot.name,
-		slot.instances, strings.Join(changed, ", "))
+		fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", slot.Name),
+		"node group %s has %d instances, which this change would replace under their jobs: %s", slot.Name,
+		slot.Instances, strings.Join(changed, ", "))
 }
 
 // checkFamiliar warns about instance types that AWS does not document for PCS.
@@ -255,7 +239,7 @@ func (in *inspection) checkLaunch() {
 		in.problem(capacity.BadImage, "give --ami, or --like with "+in.likeWhat()+" that has one",
 			"no image is given for the nodes")
 	}
-	if copies && !in.onEC2() && in.profile() == "" {
+	if copies && !in.OnEC2() && in.profile() == "" {
 		in.problem(capacity.InstanceProfile, "give --like with a node group that has one",
 			"no instance profile is given for the nodes")
 	}
@@ -267,7 +251,7 @@ func (in *inspection) checkLaunch() {
 		in.problem(capacity.BadUserData, "let it fetch the rest from Amazon S3",
 			"the user data has %d bytes as a MIME multi-part archive; EC2 takes %d", n, maxUserData)
 	}
-	if in.names.noPlacementGroup {
+	if in.noPlacementGroup {
 		in.problem(capacity.PlacementGroup, "use another reservation",
 			"reservation %s takes launches in placement group %q only, which this account does not have",
 			in.reservation.ID, in.reservation.PlacementGroup)
@@ -277,7 +261,7 @@ func (in *inspection) checkLaunch() {
 // checkSubnets finds requested subnets that cannot be used.
 func (in *inspection) checkSubnets() {
 	fix := "name subnets of the cluster's VPC with --subnet-ids"
-	if in.onEC2() {
+	if in.OnEC2() {
 		fix = fmt.Sprintf("name subnets of one VPC in %s with --subnet-ids", in.reservation.AZID)
 		if len(in.subnetsOnEC2()) == 0 {
 			in.problem(capacity.NoSubnets, fix, "no subnet is given for the nodes")
@@ -286,17 +270,17 @@ func (in *inspection) checkSubnets() {
 	if there := in.subnetsThere(); len(there) > 0 {
 		fix = quoted("give --subnet-ids", there)
 	}
-	if ids := in.network.unknown; len(ids) > 0 {
-		in.problem(capacity.SubnetUnknown, fix, "EC2 has no subnet %s in %s", strings.Join(ids, ", "), in.region)
+	if ids := in.unknownSubnets; len(ids) > 0 {
+		in.problem(capacity.SubnetUnknown, fix, "EC2 has no subnet %s in %s", strings.Join(ids, ", "), in.Region)
 	}
-	if ids := in.network.elsewhere; len(ids) > 0 {
+	if ids := in.elsewhere; len(ids) > 0 {
 		in.problem(capacity.SubnetVPC, fix, "subnet %s is outside the VPC %s", strings.Join(ids, ", "), in.vpcWord())
 	}
 }
 
 // checkAddresses compares free addresses with the nodes that do not run yet.
-func (in *inspection) checkAddresses(want *wanted, slot slotState) {
-	free, there := slot.instances, []string{}
+func (in *inspection) checkAddresses(want *wanted, slot site.Slot) {
+	free, there := slot.Instances, []string{}
 	for _, s := range in.launchSubnets() {
 		free, there = free+s.Free/in.addressesPerNode(), append(there, s.ID)
 	}
@@ -312,22 +296,22 @@ func (in *inspection) checkAddresses(want *wanted, slot slotState) {
 
 // checkUnknown refuses changes that would lose settings unknown to this program, and warns about
 // settings that are not copied. Slurm settings of an existing node group are never changed.
-func (in *inspection) checkUnknown(want *wanted, slot slotState, template, group, queue Step) {
-	if g := slot.group; slot.ours && !slot.failed() && g.TemplateID == "" {
+func (in *inspection) checkUnknown(want *wanted, slot site.Slot, template, group, queue Step) {
+	if g := slot.Group; slot.Ours && !slot.Failed() && g.TemplateID == "" {
 		in.problem(capacity.UnknownSettings, "choose another --node-group, or delete it in PCS",
 			"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
 		return
 	}
 	switch group.Verb {
 	case Update:
-		in.mayLose("node group", slot.name, slot.group.LostBy(wantedGroup(want, slot, template)))
+		in.mayLose("node group", slot.Name, slot.Group.LostBy(wantedGroup(want, slot, template)))
 	case Replace:
-		in.mayLose("node group", slot.name, slot.group.Unknown)
+		in.mayLose("node group", slot.Name, slot.Group.Unknown)
 	}
-	if q, found := in.inv.Queue(queue.Name); found && queue.Verb == Update {
+	if q, found := in.Queue(queue.Name); found && queue.Verb == Update {
 		in.mayLose("queue", q.Name, q.LostBy(want.queueWith(q, nil)))
 	}
-	if slot.group != nil && !slot.failed() || in.like.ID == "" {
+	if slot.Group != nil && !slot.Failed() || in.like.ID == "" {
 		return
 	}
 	if names := in.like.Unknown; len(names) > 0 {
@@ -342,20 +326,6 @@ func (in *inspection) checkUnknown(want *wanted, slot slotState, template, group
 		in.warn("Slurm settings of %s describe %s and are not copied: %s", in.like.Name,
 			strings.Join(in.like.InstanceTypes, ", "), strings.Join(dropped, ", "))
 	}
-}
-
-// lifecycleActions returns the lifecycle actions of the nodes: of the node group named by --like,
-// else of the slot changed last. Thus a change of one slot reaches the other.
-func (in *inspection) lifecycleActions() pcs.LifecycleActions {
-	from := in.like
-	if in.request.Like == "" {
-		for _, slot := range in.slots {
-			if slot.ours && !slot.failed() && slot.group.Modified.After(from.Modified) {
-				from = *slot.group
-			}
-		}
-	}
-	return from.Actions
 }
 
 func (in *inspection) mayLose(what, name string, lost []string) {
@@ -411,14 +381,77 @@ func sameAccounts(list string, accounts []string) bool {
 	return list != "" && slices.Equal(lower(strings.Split(list, ",")), lower(accounts))
 }
 
-// addLock adds the lock to the step, and reports whether it changes.
-func (s *Step) addLock(q pcs.Queue, want *wanted) bool {
-	to := want.queueSettings(q.SlurmSettings)[lock]
-	now := q.SlurmSettings[lock]
-	if to != "" && now != to && q.ID != "" {
-		s.add(lock, cmp.Or(now, "none")+" → "+to)
-		return true
+// checkSelect refuses a reservation that the node group's settings do not select: its id would
+// replace the `select`, and with it all selected reservations.
+func (in *inspection) checkSelect() {
+	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation) {
+		in.problem(capacity.NotSelected,
+			"tag it as `select` there says, or choose another --node-group",
+			"node_group %q of the settings selects its reservations, and %s is none of them", g.Name, in.reservation.ID)
 	}
-	s.add(lock, to)
-	return false
 }
+
+// checkEFA warns where nodes come up without EFA, although people may expect it.
+func (in *inspection) checkEFA() {
+	t := in.instanceType
+	n := len(in.source.NetworkInterfaces)
+	dropped := n > 0 && in.source.InstanceType != in.reservation.InstanceType
+	switch {
+	case in.request.EFA == capacity.EFAOnly && t.EFAInterfaces == 0 && t.Name != "":
+		in.problem(capacity.TypeWithoutEFA, "leave out --efa",
+			"%s has no EFA, so there is none to set up with --efa %s", t.Name, in.request.EFA)
+	case in.efa() != "" && in.efa() != capacity.NoEFA:
+	case dropped:
+		in.warn("the launch template of %s describes %d network interfaces for %s; they are not copied for %s, so the nodes come up with one and without EFA",
+			in.copied(), n, cmp.Or(in.source.InstanceType, "none"), in.reservation.InstanceType)
+	case t.GPUs > 0 && t.EFAInterfaces == 0:
+		in.warn("%s has no EFA, so jobs on several nodes talk over plain TCP", t.Name)
+	case t.GPUs > 0:
+		in.warn("the nodes come up without EFA (--efa none), so jobs on several nodes talk over plain TCP")
+	}
+}
+
+// checkEntry compares a reservation with the entry of the settings that it joins.
+func (in *inspection) checkEntry(want *wanted) {
+	if in.request.Config == nil || !in.OnEC2() {
+		return
+	}
+	if _, wanted := partition(in.request.Config, want); len(in.problems) == 0 {
+		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
+			in.problem(capacity.BadSettings, "choose another --node-group, or mend the settings", "%s", err)
+		}
+	}
+	p, g := in.settings(), in.entry()
+	left := without(g.ReservationIDs, append(slices.Clone(in.ended), in.reservation.ID)...)
+	if r := in.reservation; g.Slots < 2 && !r.End.IsZero() {
+		for _, other := range in.others {
+			if slices.Contains(left, other.ID) && !other.End.IsZero() && other.Start.Before(r.End) &&
+				r.Start.Before(other.End) {
+				in.warn("reservations %s and %s are open at the same time, and node_group %q uses one at a time: choose another --node-group, or set slots = 2",
+					r.ID, other.ID, g.Name)
+			}
+		}
+	}
+	if p.Name != "" && p.Provider != capacity.ProviderEC2 {
+		in.problem(capacity.WrongProvider, "choose another --queue", "partition %q of %s has provider %q", p.Name,
+			p.File, p.Provider)
+	}
+}
+
+// vpcWord says what ties nodes to a VPC.
+func (in *inspection) vpcWord() string {
+	if in.OnEC2() {
+		return "of " + in.chosen[0].ID
+	}
+	return "of cluster " + in.Cluster.Name
+}
+
+func subnets(detailed []ec2.Subnet) []capacity.Subnet {
+	var all []capacity.Subnet
+	for _, s := range detailed {
+		all = append(all, s.Subnet)
+	}
+	return all
+}
+
+func quoted(flag string, ids []string) string { return flag + " " + strings.Join(ids, " or ") }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -35,7 +36,7 @@ func TestStepsCarryTheirData(t *testing.T) {
 	w := newWorld()
 	ask := askFor(now1)
 	ask.AllowAccounts, ask.MaxNodes, ask.Dynamic = []string{"nlp"}, 3, true
-	p := decide(w.see(ask))
+	p := plan(w.see(ask))
 	if err := w.carryOut(p.Actions, -1, func(Step) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 				begin.group("gpu-a").Status = pcs.CreateFailed
 				begin.queue("gpu").GroupIDs = nil // PCS deletes nothing that is in a queue
 			}
-			n := len(decide(begin.see(c.ask)).Actions)
+			n := len(plan(begin.see(c.ask)).Actions)
 			for most := range n + 1 {
 				w := begin.clone()
 				safe := func(e Step) {
@@ -100,18 +101,18 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 						t.Errorf("killed after %d: after %q, %s", most, e.Text, what)
 					}
 				}
-				first := decide(w.see(c.ask))
+				first := plan(w.see(c.ask))
 				if err := w.carryOut(first.Actions, most, safe); err != nil && err != errKilled { //nolint:errorlint // ours
 					t.Fatal(err)
 				}
-				again := decide(w.see(c.ask))
+				again := plan(w.see(c.ask))
 				if len(again.Mismatches) > 0 {
 					t.Fatalf("killed after %d: %v", most, again.Mismatches)
 				}
 				if err := w.carryOut(again.Actions, -1, safe); err != nil {
 					t.Errorf("killed after %d: %v", most, err)
 				}
-				if p := decide(w.see(c.ask)); !p.Done() {
+				if p := plan(w.see(c.ask)); !p.Done() {
 					t.Errorf("killed after %d, there is more to do:\n%s", most, said(p.Actions))
 				}
 			}
@@ -122,8 +123,8 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 // TestTeardownIsKilledAnywhere ends teardown after each of its steps: nothing is left in the queue
 // without its fence, and the same command goes on from there until nothing is left.
 func TestTeardownIsKilledAnywhere(t *testing.T) {
-	ec2Ask := TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}
-	for name, ask := range map[string]TeardownRequest{"a queue": {Queue: "gpu"}, "a slot": {Queue: "gpu", NodeGroup: "gpu-a"}, "self-managed": ec2Ask} {
+	ec2Ask := Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}
+	for name, ask := range map[string]Request{"a queue": {Queue: "gpu"}, "a slot": {Queue: "gpu", NodeGroup: "gpu-a"}, "self-managed": ec2Ask} {
 		begin := newWorld()
 		if ask.Provider == capacity.ProviderEC2 {
 			begin.setUp(t, askForOnEC2(now1))
@@ -134,7 +135,7 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 			tags := map[string]string{capacity.TagCluster: ourMark, capacity.TagReservation: now1} // of an older release
 			begin.group("gpu-a").Tags = tags
 		}
-		n := len(decideTeardown(begin.seeRemains(ask)).Actions)
+		n := len(planTeardown(begin.seeRemains(ask)).Actions)
 		for most := range n + 1 {
 			w := begin.clone()
 			drained := func(e Step) {
@@ -142,13 +143,13 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 					t.Errorf("%s: the fence goes before jobs are kept off", name)
 				}
 			}
-			if err := w.carryOut(decideTeardown(w.seeRemains(ask)).Actions, most, drained); err != nil && err != errKilled { //nolint:errorlint // ours
+			if err := w.carryOut(planTeardown(w.seeRemains(ask)).Actions, most, drained); err != nil && err != errKilled { //nolint:errorlint // ours
 				t.Fatal(name, err)
 			}
-			if err := w.carryOut(decideTeardown(w.seeRemains(ask)).Actions, -1, func(Step) {}); err != nil {
+			if err := w.carryOut(planTeardown(w.seeRemains(ask)).Actions, -1, func(Step) {}); err != nil {
 				t.Errorf("%s, killed after %d: %v", name, most, err)
 			}
-			if p := decideTeardown(w.seeRemains(ask)); !p.Done() {
+			if p := planTeardown(w.seeRemains(ask)); !p.Done() {
 				t.Errorf("%s, killed after %d, there is more to do:\n%s%v", name, most, said(p.Actions), p.Mismatches)
 			}
 			part, found := w.partition()
@@ -168,18 +169,18 @@ func TestDecisionsArePure(t *testing.T) {
 	in.problems, in.warnings = append(make([]capacity.Problem, 0, 8), capacity.Problem{Code: "x"}), append(make([]string, 0, 8), "x")
 	in.reservation.State, in.request.Queue = capacity.StateExpired, "7"
 	before := fmt.Sprintf("%+v", in)
-	if one, two := decide(in), decide(in); !reflect.DeepEqual(one.Actions.Shown(), two.Actions.Shown()) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) < 3 {
+	if one, two := plan(in), plan(in); !reflect.DeepEqual(one.Actions.Shown(), two.Actions.Shown()) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) < 3 {
 		t.Errorf("setup: %+v\n%+v", one, two)
 	}
 	if after := fmt.Sprintf("%+v", in); after != before || in.problems[:2][1].Code != "" {
 		t.Errorf("setup changed what it was given:\n%s\n%s", before, after)
 	}
-	for _, ask := range []TeardownRequest{{Queue: "gpu"}, {Queue: "gpu", NodeGroup: "gpu-a"}} {
+	for _, ask := range []Request{{Queue: "gpu"}, {Queue: "gpu", NodeGroup: "gpu-a"}} {
 		seen := w.seeRemains(ask)
-		seen.slots[0].slurm.Jobs = []string{"12"}
+		seen.Slots[0].Slurm.Jobs = []string{"12"}
 		seen.problems = append(make([]capacity.Problem, 0, 8), capacity.Problem{Code: "x"})
 		before := fmt.Sprintf("%+v", seen)
-		if one, two := decideTeardown(seen), decideTeardown(seen); !reflect.DeepEqual(one.Actions.Shown(), two.Actions.Shown()) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) != 2 {
+		if one, two := planTeardown(seen), planTeardown(seen); !reflect.DeepEqual(one.Actions.Shown(), two.Actions.Shown()) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) != 2 {
 			t.Errorf("teardown: %+v\n%+v", one, two)
 		}
 		if after := fmt.Sprintf("%+v", seen); after != before || seen.problems[:2][1].Code != "" {
@@ -190,12 +191,12 @@ func TestDecisionsArePure(t *testing.T) {
 
 // slotsNow is a Slurm with one slot, and a list of what it was told.
 type slotsNow struct {
-	slot SlurmSlot
+	slot site.SlurmSlot
 	told []string
 }
 
-func (s *slotsNow) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]SlurmSlot, int, error) {
-	found := map[string]SlurmSlot{}
+func (s *slotsNow) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
+	found := map[string]site.SlurmSlot{}
 	for name := range nodes {
 		found[name] = s.slot
 	}
@@ -207,7 +208,7 @@ func (s *slotsNow) Drain(_ context.Context, nodes []string, reason string) error
 	return nil
 }
 
-func (s *slotsNow) DeleteReservation(_ context.Context, name string) error {
+func (s *slotsNow) DropReservation(_ context.Context, name string) error {
 	s.told = append(s.told, "delete "+name)
 	return nil
 }
@@ -219,7 +220,7 @@ func TestStepsOnFiles(t *testing.T) {
 	file := config.PartitionPath(path, "gpu")
 	group := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{now1}, MaxNodes: 4}
 	part := config.NewPartition("gpu", capacity.ProviderPCS, group)
-	slurm := &slotsNow{slot: SlurmSlot{Nodes: []string{"gpu-a-1"}}}
+	slurm := &slotsNow{slot: site.SlurmSlot{Nodes: []string{"gpu-a-1"}}}
 	w := clients{Slurm: slurm}
 	settings := func() *config.Config {
 		t.Helper()
@@ -269,7 +270,7 @@ func TestStepsOnFiles(t *testing.T) {
 	}
 	cfg := settings()
 	cfg.StateDir = dir
-	going := remains{request: TeardownRequest{Queue: "gpu", Config: cfg}, slots: []slotState{{name: "gpu-a"}}}
+	going := inspection{request: Request{Queue: "gpu", Config: cfg}, Site: site.Site{Slots: []site.Slot{{Name: "gpu-a"}}}}
 	if err := going.forget(t.Context(), w, &settingsChange{before: was, ours: true}); !errors.Is(err, errChanged) || len(slurm.told) > 0 || len(has().Groups) != 1 {
 		t.Errorf("settings that have changed meanwhile: %v, told %v", err, slurm.told)
 	}
@@ -313,7 +314,7 @@ func TestSlotsInSlurm(t *testing.T) {
 	}
 	copied := guard(capacity.GuardFence, "gpu-a")
 	copied.Users = []string{"ann"}
-	seen := SlurmSeen{
+	seen := site.SlurmSeen{
 		Nodes:        []capacity.Node{{Name: "gpu-a-1"}, {Name: "gpu-b-1"}, {Name: "rack7"}, {Name: "cpu-1"}},
 		Partitions:   []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-a-1", "gpu-a-2"}}},
 		Reservations: []capacity.SlurmReservation{guard(capacity.GuardFence, "gpu-a"), guard(capacity.GuardSurplus, "gpu-b"), copied, {Name: "gpu-a-scheduled"}},
@@ -321,7 +322,7 @@ func TestSlotsInSlurm(t *testing.T) {
 			{Shown: "3", State: "PENDING", Partition: "gpu"}, {Shown: "4", State: "PENDING", Partition: "cpu"}, {Shown: "5_1", State: "RUNNING", Nodes: []string{"rack7", "cpu-1"}}},
 	}
 	slots, waiting := seen.Slots("gpu", map[string][]string{"gpu-a": nil, "gpu-b": nil, "rack": {"rack7"}})
-	want := map[string]SlurmSlot{
+	want := map[string]site.SlurmSlot{
 		"gpu-a": {Nodes: []string{"gpu-a-1", "gpu-a-2"}, Jobs: []string{"1"}, Reservations: []string{fenceOf("gpu-a", now1)}},
 		"gpu-b": {Nodes: []string{"gpu-b-1"}, Reservations: []string{guard(capacity.GuardSurplus, "gpu-b").Name}},
 		"rack":  {Nodes: []string{"rack7"}, Jobs: []string{"5_1"}},
@@ -329,7 +330,7 @@ func TestSlotsInSlurm(t *testing.T) {
 	if diff := cmp.Diff(want, slots); diff != "" || waiting != 1 {
 		t.Errorf("%d wait, slots (-want +got):\n%s", waiting, diff)
 	}
-	if !slots["gpu-a"].fenced(now1) || slots["gpu-a"].fenced(next1) || slots["gpu-b"].fenced(now1) {
+	if !slots["gpu-a"].Fenced(now1) || slots["gpu-a"].Fenced(next1) || slots["gpu-b"].Fenced(now1) {
 		t.Error("a fence is one of that slot and block alone, and nothing else is one")
 	}
 }
@@ -346,8 +347,10 @@ func selfManaged() *world {
 func TestNodeGroupsThatGo(t *testing.T) {
 	w := selfManaged()
 	former := []capacity.Partition{{Name: "gpu", Groups: []capacity.NodeGroup{{Name: "former"}}}, {Name: "other", Groups: []capacity.NodeGroup{{Name: "none"}}}}
-	remaining := func(group string) *remains {
-		return &remains{request: TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu", NodeGroup: group, Config: w.config, Former: former}}
+	remaining := func(group string) *inspection {
+		in := Setup{}.begin(Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu", NodeGroup: group, Config: w.config, Former: former})
+		in.Cluster.Name = ourMark
+		return in
 	}
 	templates := []capacity.LaunchTemplate{{Name: pcs.TemplateName(ourMark, "old")}, {Name: "theirs"}}
 	for group, want := range map[string]string{"": "gpu big old former", "gpu": "gpu", "big": "big", "old": "old", "unheard": "unheard", "other-a": ""} {
@@ -360,24 +363,23 @@ func TestNodeGroupsThatGo(t *testing.T) {
 			t.Errorf("slots of %s: %s, want %s", base, got, want)
 		}
 	}
-	if got := remaining("").going().Stay; !slices.Equal(got, []string{"gpu", "big-a", "big-b", "other-a", "other-b"}) {
+	if got := remaining("").stay(); !slices.Equal(got, []string{"gpu", "big-a", "big-b", "other-a", "other-b"}) {
 		t.Errorf("slots of the settings: %v", got)
 	}
-	without := &remains{request: TeardownRequest{Queue: "gpu"}}
-	if got := without.slotsOnEC2("gpu"); !slices.Equal(got, []string{"gpu-a", "gpu-b", "gpu"}) || without.going().Stay != nil {
+	without := &inspection{request: Request{Queue: "gpu"}}
+	if got := without.slotsOnEC2("gpu"); !slices.Equal(got, []string{"gpu-a", "gpu-b", "gpu"}) || without.stay() != nil {
 		t.Errorf("without settings: slots %v", got)
 	}
-
-	what := going{Slots: map[string][]string{"gpu": {"n-1"}, "old": nil, "login": nil}, All: true, Stay: []string{"other-a"}}
-	one := what
-	one.All = false
 	for node, want := range map[string]struct {
 		slot      string
 		all, goes bool
 	}{
 		"n-1": {"gpu", true, true}, "old-3": {"old", true, true}, "login": {"login", true, true}, "other-a-1": {"other-a", false, false}, "x-1": {"x", true, false},
 	} {
-		slot, goes := what.slotOf(node)
+		all, one := remaining(""), remaining("old")
+		all.Slots = []site.Slot{{Name: "gpu", Nodes: []string{"n-1"}}, {Name: "old"}, {Name: "login"}}
+		one.Slots = all.Slots
+		slot, goes := all.slotOf(node)
 		if _, too := one.slotOf(node); slot != want.slot || goes != want.all || too != want.goes {
 			t.Errorf("%s is of slot %s and goes: %t, with one node group %t", node, slot, goes, too)
 		}
@@ -391,20 +393,22 @@ func TestTeardownOfGuests(t *testing.T) {
 	w.config.StateDir = "/var/lib/pcs-capacity"
 	w.fences["gpu"] = now1
 	s := Setup{Slurm: w}
-	seen := remains{request: TeardownRequest{Provider: capacity.ProviderNone, Queue: "gpu", Config: w.config}, file: w.file}
-	if err := s.findOnEC2(t.Context(), &seen); err != nil {
+	read, err := s.findRemains(t.Context(), Request{Provider: capacity.ProviderNone, Queue: "gpu", Config: w.config})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if len(seen.slots) != 1 || seen.slots[0].name != "gpu" || !slices.Equal(seen.slots[0].slurm.Nodes, []string{"n-1", "n-2"}) {
-		t.Errorf("there are %+v", seen.slots)
+	seen := *read
+	seen.file = w.file
+	if len(seen.Slots) != 1 || seen.Slots[0].Name != "gpu" || !slices.Equal(seen.Slots[0].Slurm.Nodes, []string{"n-1", "n-2"}) {
+		t.Errorf("there are %+v", seen.Slots)
 	}
-	p := decideTeardown(seen)
+	p := planTeardown(seen)
 	want := "delete file /etc/pcs-capacity/conf.d/gpu.toml\ndelete Slurm reservation " + fenceOf("gpu", now1)
 	if diff := cmp.Diff(want, said(p.Actions)); diff != "" || len(p.Mismatches) > 0 {
 		t.Errorf("(-want +got):\n%s%v", diff, p.Mismatches)
 	}
 	seen.request.Config = nil
-	if got := said(decideTeardown(seen).Actions); got != "delete Slurm reservation "+fenceOf("gpu", now1) {
+	if got := said(planTeardown(seen).Actions); got != "delete Slurm reservation "+fenceOf("gpu", now1) {
 		t.Errorf("without settings: %s", got)
 	}
 
@@ -413,8 +417,8 @@ func TestTeardownOfGuests(t *testing.T) {
 		if provider == capacity.ProviderEC2 {
 			w.config.Partitions[0].Provider = capacity.ProviderPCS
 		}
-		seen := remains{request: TeardownRequest{Provider: provider, Queue: "gpu", Config: w.config}, file: w.file}
-		if err := s.findOnEC2(t.Context(), &seen); err != nil || codesOf(seen.problems) != "provider" || len(seen.slots) > 0 {
+		seen, err := s.findRemains(t.Context(), Request{Provider: provider, Queue: "gpu", Config: w.config})
+		if err != nil || codesOf(seen.problems) != "provider" || len(seen.Slots) > 0 {
 			t.Errorf("--provider %s for a partition of another one: %v, %+v", provider, err, seen)
 		}
 	}
@@ -422,7 +426,7 @@ func TestTeardownOfGuests(t *testing.T) {
 
 // TestTeardownOfNothing has lists that are empty, not missing, for programs.
 func TestTeardownOfNothing(t *testing.T) {
-	p, err := Setup{}.PlanTeardown(t.Context(), TeardownRequest{Provider: capacity.ProviderNone, Queue: "gpu"})
+	p, err := Setup{}.PlanTeardown(t.Context(), Request{Provider: capacity.ProviderNone, Queue: "gpu"})
 	if err != nil || !p.Done() {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -430,7 +434,7 @@ func TestTeardownOfNothing(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `"steps":[],"mismatches":[],"warnings":[],"by_hand":[]`) || p.Cluster.SubnetIDs == nil {
 		t.Errorf("%s, %v", text, err)
 	}
-	if (&TeardownPlan{Actions: Steps{{}}, Mismatches: []capacity.Problem{{}}}).Done() {
+	if (&Plan{Actions: Steps{{}}, Mismatches: []capacity.Problem{{}}}).Done() {
 		t.Error("it is done with a step and a problem")
 	}
 }
@@ -456,9 +460,9 @@ type slow struct {
 	refused, stop error // of a pass, and of waiting
 }
 
-func (s *slow) Slots(ctx context.Context, queue string, nodes map[string][]string) (map[string]SlurmSlot, int, error) {
+func (s *slow) Slots(ctx context.Context, queue string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
 	if s.hidden--; s.hidden >= 0 {
-		return map[string]SlurmSlot{}, 0, nil
+		return map[string]site.SlurmSlot{}, 0, nil
 	}
 	return s.world.Slots(ctx, queue, nodes)
 }
@@ -494,7 +498,7 @@ func TestNoQueueWithoutItsFence(t *testing.T) {
 		w := newWorld()
 		c.slow.world = w
 		var err error
-		for _, step := range decide(w.see(askFor(now1))).Actions {
+		for _, step := range plan(w.see(askFor(now1))).Actions {
 			if err = step.Do(t.Context(), &c.slow); err != nil {
 				break
 			}

@@ -11,37 +11,30 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Apply carries out a plan of setup. It can be killed at any point, then planned and applied again: names are unique in
+// Apply carries out a plan of setup or teardown. It can be killed at any point, then planned and applied again: names are unique in
 // EC2 and PCS, so a later run finds everything by name. A plan with mismatches is refused (*Refusal).
 func (s Setup) Apply(ctx context.Context, p *Plan) error {
-	return s.carryOut(ctx, p.Actions, p.Mismatches)
-}
-
-// Teardown carries out a plan of teardown. It can be killed at any point, then planned and carried
-// out again. A plan with mismatches is refused (*Refusal).
-func (s Setup) Teardown(ctx context.Context, p *TeardownPlan) error {
-	return s.carryOut(ctx, p.Actions, p.Mismatches)
-}
-
-func (s Setup) carryOut(ctx context.Context, steps Steps, mismatches []capacity.Problem) error {
-	if len(mismatches) > 0 {
-		return &Refusal{Mismatches: mismatches}
+	if len(p.Mismatches) > 0 {
+		return &Refusal{Mismatches: p.Mismatches}
 	}
 	tell := s.Progress
 	if tell == nil {
 		tell = func(string, string, string) {}
 	}
 	w := clients{Provisioner: pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, NoWait: s.Unattended, Progress: s.Progress}, Client: s.EC2, Slurm: s.Slurm, fence: s.Fence}
-	for _, step := range steps {
+	for _, step := range p.Actions {
 		inPCS := step.What == WhatNodeGroup || step.What == WhatQueue // Provisioner tells what it does
 		fence := step.What == WhatFence && step.Verb != Delete
 		switch {
@@ -164,7 +157,7 @@ var errNoFence = errors.New("see what `pcs-capacity sync` says")
 // placeFence waits until Slurm shows the nodes of a slot, has a pass of sync place the fence, and waits until
 // Slurm shows it. An existing fence is placed again, over all nodes.
 func placeFence(ctx context.Context, w World, queue, slot, reservation string) error {
-	look := func() (SlurmSlot, error) {
+	look := func() (site.SlurmSlot, error) {
 		slots, _, err := w.Slots(ctx, queue, map[string][]string{slot: nil})
 		return slots[slot], err
 	}
@@ -182,7 +175,7 @@ func placeFence(ctx context.Context, w World, queue, slot, reservation string) e
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err == nil && placed && in.fenced(reservation):
+		case err == nil && placed && in.Fenced(reservation):
 			return nil
 		case to.Waited() < fencePatience:
 		case err == nil && len(in.Nodes) == 0:
@@ -220,8 +213,8 @@ func drain(ctx context.Context, w World, queue, slot string, nodes []string, for
 
 // forget removes the settings of what goes, if they say of the partition what they said before, and its Slurm
 // reservations that there are now. It keeps passes out: one between the two would place the fence again.
-func (t *remains) forget(ctx context.Context, w World, settings *settingsChange) error {
-	if c := t.request.Config; c != nil && t.slurm == nil {
+func (t *inspection) forget(ctx context.Context, w World, settings *settingsChange) error {
+	if c := t.request.Config; c != nil && t.SlurmErr == nil {
 		unlock, err := w.LockPasses(ctx, c.StateDir)
 		if err != nil {
 			return err
@@ -236,17 +229,17 @@ func (t *remains) forget(ctx context.Context, w World, settings *settingsChange)
 	return t.forgetFences(ctx, w)
 }
 
-func (t *remains) forgetFences(ctx context.Context, w World) error {
-	if t.slurm != nil {
+func (t *inspection) forgetFences(ctx context.Context, w World) error {
+	if t.SlurmErr != nil {
 		return nil
 	}
-	now, _, err := w.Slots(ctx, t.request.Queue, t.slotNodes())
+	now, _, err := w.Slots(ctx, t.request.Queue, t.SlotNodes())
 	if err != nil {
 		return err
 	}
-	for _, slot := range t.slots {
-		for _, name := range now[slot.name].Reservations {
-			if err := w.DeleteReservation(ctx, name); err != nil {
+	for _, slot := range t.Slots {
+		for _, name := range now[slot.Name].Reservations {
+			if err := w.DropReservation(ctx, name); err != nil {
 				return err
 			}
 		}
@@ -275,8 +268,8 @@ func forgetSettings(w World, path string, change settingsChange) error {
 }
 
 // terminate ends the instances that we launched for what goes, also those that came after the plan was made.
-func (t *remains) terminate(ctx context.Context, w World) error {
-	instances, err := instancesOnEC2(ctx, w, t.request.Mark, t.request.Queue, t.going())
+func (t *inspection) terminate(ctx context.Context, w World) error {
+	instances, err := t.instancesOnEC2(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -292,9 +285,38 @@ func (t *remains) terminate(ctx context.Context, w World) error {
 	return nil
 }
 
+// Slurm is slurmctld, as setup and teardown need it.
+type Slurm interface {
+	site.SlotReader
+	// Drain keeps new jobs off the nodes; running jobs go on.
+	Drain(ctx context.Context, nodes []string, reason string) error
+	// DropReservation succeeds, too, if there is no reservation of this name.
+	DropReservation(ctx context.Context, name string) error
+}
+
+// InSlurm is the Slurm of a cluster.
+type InSlurm struct{ *slurm.Client }
+
+// Slots reads the slots.
+func (s InSlurm) Slots(ctx context.Context, partition string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
+	// Side by side: each is a process that takes longer to start than slurmctld to answer.
+	var seen site.SlurmSeen
+	var errs [4]error
+	var reads sync.WaitGroup
+	reads.Go(func() { seen.Nodes, errs[0] = s.Nodes(ctx) })
+	reads.Go(func() { seen.Partitions, errs[1] = s.Partitions(ctx) })
+	reads.Go(func() { seen.Reservations, errs[2] = s.Reservations(ctx) })
+	reads.Go(func() { seen.Jobs, errs[3] = s.Jobs(ctx) })
+	reads.Wait()
+	if err := cmp.Or(errs[:]...); err != nil {
+		return nil, 0, err
+	}
+	slots, waiting := seen.Slots(partition, nodes)
+	return slots, waiting, nil
+}
+
 // World is what setup and teardown change, and look at again before they do.
 type World interface {
-	// Slurm.
 	Slurm
 	PlaceFences(ctx context.Context) error
 	// Pause waits until the next look at Slurm; without, nothing is waited for.
@@ -410,9 +432,9 @@ func (s Steps) Shown() Steps {
 
 // MarshalJSON writes the lines.
 func (s Steps) MarshalJSON() ([]byte, error) {
-	lines := listed([]Step(s.Shown()))
+	lines := append([]Step{}, s.Shown()...)
 	for i := range lines {
-		lines[i].Details = listed(lines[i].Details)
+		lines[i].Details = append([]Detail{}, lines[i].Details...)
 	}
 	return json.Marshal(lines)
 }

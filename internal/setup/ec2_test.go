@@ -15,6 +15,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -243,9 +244,9 @@ func TestR9_SetupOnEC2LeavesForeignTemplates(t *testing.T) {
 	}
 }
 
-func (w *account) teardownOnEC2() setup.TeardownRequest {
+func (w *account) teardownOnEC2() setup.Request {
 	w.setup.Slurm = slurmAway{}
-	return setup.TeardownRequest{Provider: capacity.ProviderEC2, Mark: mark, Queue: "gpu", Config: w.config()}
+	return setup.Request{Provider: capacity.ProviderEC2, Mark: mark, Queue: "gpu", Config: w.config()}
 }
 
 // launch starts an instance as ResumeProgram does.
@@ -284,8 +285,8 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 		return nodes
 	}
 	var drained []string
-	slurm := slurmOf{slots: map[string]setup.SlurmSlot{"gpu": {Jobs: []string{"12"}}}, drained: &drained}
-	request := func(group string, force bool) setup.TeardownRequest {
+	slurm := slurmOf{slots: map[string]site.SlurmSlot{"gpu": {Jobs: []string{"12"}}}, drained: &drained}
+	request := func(group string, force bool) setup.Request {
 		r := w.teardownOnEC2()
 		w.setup.Slurm, r.NodeGroup, r.Force = slurm, group, force
 		return r
@@ -302,7 +303,7 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 	}
 	names[w.launch(mark, "gpu", "gpu-4")] = "gpu-4"
 	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "TerminateInstances", Count: 1, Code: "UnauthorizedOperation"})
-	if err := w.setup.Teardown(t.Context(), p); err == nil {
+	if err := w.setup.Apply(t.Context(), p); err == nil {
 		t.Error("the failure is not told")
 	}
 	w.sim.ClearFaults()

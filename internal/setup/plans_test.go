@@ -12,6 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -81,10 +82,10 @@ func TestPlansInFull(t *testing.T) {
 		}), nil},
 		{"user data of the copy", nil, askFor(now1), func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }},
 		{"other user data", first, askFor(now1), func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }},
-		{"with EFA", nil, pcsAsk(func(r *Request) { r.EFA = capacity.EFAOnly }), func(in *inspection) { in.names.instanceType = efa }},
-		{"with EFA by default", nil, askFor(now1), func(in *inspection) { in.names.instanceType = efa }},
-		{"without EFA", nil, pcsAsk(func(r *Request) { r.EFA = capacity.NoEFA }), func(in *inspection) { in.names.instanceType = efa }},
-		{"EFA on what was without", first, pcsAsk(func(r *Request) { r.EFA = capacity.EFA }), func(in *inspection) { in.names.instanceType = efa }},
+		{"with EFA", nil, pcsAsk(func(r *Request) { r.EFA = capacity.EFAOnly }), func(in *inspection) { in.instanceType = efa }},
+		{"with EFA by default", nil, askFor(now1), func(in *inspection) { in.instanceType = efa }},
+		{"without EFA", nil, pcsAsk(func(r *Request) { r.EFA = capacity.NoEFA }), func(in *inspection) { in.instanceType = efa }},
+		{"EFA on what was without", first, pcsAsk(func(r *Request) { r.EFA = capacity.EFA }), func(in *inspection) { in.instanceType = efa }},
 		{"EFA that the type has not", nil, pcsAsk(func(r *Request) { r.EFA = capacity.EFAOnly }), nil},
 		{"with interfaces to copy", nil, askFor(now1), func(in *inspection) {
 			in.source.NetworkInterfaces, in.source.InstanceType = make([]capacity.Interface, 2), "p4d.24xlarge"
@@ -121,16 +122,16 @@ func TestPlansInFull(t *testing.T) {
 			in.users = []user{{who: "queue x", most: 2, running: 1}, {who: "instances", running: 1}}
 		}},
 		{"beside others, who have all of it", nil, askFor(now1), func(in *inspection) { in.users = []user{{who: "queue x", most: 4}} }},
-		{"in an old cluster", nil, askFor(now1), func(in *inspection) { in.inv.Cluster.SlurmVersion = "23.11" }},
-		{"in the oldest cluster that will do", nil, askFor(now1), func(in *inspection) { in.inv.Cluster.SlurmVersion = "24.05" }},
-		{"with few addresses", nil, askFor(now1), func(in *inspection) { in.network.vpc[0].Free, in.network.chosen[0].Free = 3, 3 }},
-		{"with just enough addresses", nil, askFor(now1), func(in *inspection) { in.network.vpc[0].Free, in.network.chosen[0].Free = 4, 4 }},
+		{"in an old cluster", nil, askFor(now1), func(in *inspection) { in.Cluster.SlurmVersion = "23.11" }},
+		{"in the oldest cluster that will do", nil, askFor(now1), func(in *inspection) { in.Cluster.SlurmVersion = "24.05" }},
+		{"with few addresses", nil, askFor(now1), func(in *inspection) { in.VPC[0].Free, in.chosen[0].Free = 3, 3 }},
+		{"with just enough addresses", nil, askFor(now1), func(in *inspection) { in.VPC[0].Free, in.chosen[0].Free = 4, 4 }},
 		{"with few addresses for EFA", nil, askFor(now1), func(in *inspection) {
-			in.names.instanceType, in.network.vpc[0].Free, in.network.chosen[0].Free = efa, 7, 7
+			in.instanceType, in.VPC[0].Free, in.chosen[0].Free = efa, 7, 7
 		}},
-		{"in another zone", nil, askFor(now1), func(in *inspection) { in.network.chosen[0].AZID, in.network.vpc[0].AZID = "use2-az9", "use2-az9" }},
+		{"in another zone", nil, askFor(now1), func(in *inspection) { in.chosen[0].AZID, in.VPC[0].AZID = "use2-az9", "use2-az9" }},
 		{"for another architecture", nil, askFor(now1), func(in *inspection) { in.launch.Image.Architecture = "arm64" }},
-		{"for an unknown architecture", nil, askFor(now1), func(in *inspection) { in.names.instanceType.Architectures = nil }},
+		{"for an unknown architecture", nil, askFor(now1), func(in *inspection) { in.instanceType.Architectures = nil }},
 		{"the first block on EC2", nil, askForOnEC2(now1), nil},
 		{"again on EC2", onEC2, askForOnEC2(now1), nil},
 		{"the next block on EC2", onEC2, askForOnEC2(next1), nil},
@@ -139,9 +140,9 @@ func TestPlansInFull(t *testing.T) {
 			in.source = capacity.LaunchTemplate{ID: "lt-9", Name: "theirs", Version: "3", ImageID: "ami-1"}
 		}},
 		{"a fence that is gone", func(t *testing.T, w *world) { first(t, w); clear(w.fences) }, askFor(now1), nil},
-		{"where nobody waits for Slurm", nil, askFor(now1), func(in *inspection) { in.slurm = false }},
+		{"where nobody waits for Slurm", nil, askFor(now1), func(in *inspection) { in.waits = false }},
 		{"by sync, which writes no settings", nil, askFor(now1), func(in *inspection) { in.unattended = true }},
-		{"a copy of itself on EC2", onEC2, askForOnEC2(now1), func(in *inspection) { in.source = in.slots[0].template }},
+		{"a copy of itself on EC2", onEC2, askForOnEC2(now1), func(in *inspection) { in.source = in.Slots[0].Template }},
 	} {
 		w := newWorld()
 		if c.world != nil {
@@ -152,40 +153,40 @@ func TestPlansInFull(t *testing.T) {
 			c.seen(&in)
 			in.planned = templateOf(in.templateSpec(""))
 		}
-		p := decide(in)
+		p := plan(in)
 		say(c.name, p.Done(), p.Actions, p.Mismatches, p.Warnings)
 	}
 	for _, c := range []struct {
 		name  string
 		world func(t *testing.T, w *world)
-		ask   TeardownRequest
-		seen  func(in *remains)
+		ask   Request
+		seen  func(in *inspection)
 	}{
-		{"teardown", both, TeardownRequest{Queue: "gpu"}, nil},
-		{"teardown of a slot", both, TeardownRequest{Queue: "gpu", NodeGroup: "gpu-a"}, nil},
-		{"teardown with instances and jobs", both, TeardownRequest{Queue: "gpu"}, func(in *remains) {
-			in.slots[0].instances, in.slots[0].slurm.Jobs = 3, []string{"12"}
+		{"teardown", both, Request{Queue: "gpu"}, nil},
+		{"teardown of a slot", both, Request{Queue: "gpu", NodeGroup: "gpu-a"}, nil},
+		{"teardown with instances and jobs", both, Request{Queue: "gpu"}, func(in *inspection) {
+			in.Slots[0].Instances, in.Slots[0].Slurm.Jobs = 3, []string{"12"}
 		}},
 		{"teardown of what has no name of its queue", func(t *testing.T, w *world) {
 			both(t, w)
 			delete(w.group("gpu-a").Tags, capacity.TagPartition)
 			delete(w.templates["pcs-capacity-ml-gpu-a"].Tags, capacity.TagPartition)
-		}, TeardownRequest{Queue: "gpu"}, nil},
-		{"teardown beside a file of the administrator's", both, TeardownRequest{Queue: "gpu"}, func(in *remains) { in.file.ours = false }},
-		{"teardown of a slot beside a file of the administrator's", both, TeardownRequest{Queue: "gpu", NodeGroup: "gpu-a"}, func(in *remains) { in.file.ours = false }},
-		{"teardown where Slurm does not answer", both, TeardownRequest{Queue: "gpu"}, func(in *remains) {
-			in.slurm = errNoFence
-			for i := range in.slots {
-				in.slots[i].slurm = SlurmSlot{}
+		}, Request{Queue: "gpu"}, nil},
+		{"teardown beside a file of the administrator's", both, Request{Queue: "gpu"}, func(in *inspection) { in.file.ours = false }},
+		{"teardown of a slot beside a file of the administrator's", both, Request{Queue: "gpu", NodeGroup: "gpu-a"}, func(in *inspection) { in.file.ours = false }},
+		{"teardown where Slurm does not answer", both, Request{Queue: "gpu"}, func(in *inspection) {
+			in.SlurmErr = errNoFence
+			for i := range in.Slots {
+				in.Slots[i].Slurm = site.SlurmSlot{}
 			}
 		}},
-		{"teardown on EC2 without instances", onEC2, TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}, nil},
-		{"teardown of nothing on EC2", nil, TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}, nil},
-		{"teardown of nothing", nil, TeardownRequest{Queue: "gpu"}, nil},
+		{"teardown on EC2 without instances", onEC2, Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}, nil},
+		{"teardown of nothing on EC2", nil, Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}, nil},
+		{"teardown of nothing", nil, Request{Queue: "gpu"}, nil},
 		{"teardown on EC2", func(t *testing.T, w *world) {
 			onEC2(t, w)
 			w.instances["i-1"], w.fences["gpu"] = "gpu", now1
-		}, TeardownRequest{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}, nil},
+		}, Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}, nil},
 	} {
 		w := newWorld()
 		if c.world != nil {
@@ -195,7 +196,7 @@ func TestPlansInFull(t *testing.T) {
 		if c.seen != nil {
 			c.seen(&in)
 		}
-		p := decideTeardown(in)
+		p := planTeardown(in)
 		say(c.name, p.Done(), p.Actions, p.Mismatches, p.Warnings, p.ByHand)
 	}
 
@@ -220,7 +221,7 @@ func TestGroupsOfTheSettings(t *testing.T) {
 	cfg.Partitions = []capacity.PartitionSettings{{Name: "gpu", Groups: []capacity.GroupSettings{{Name: "gpu"}, {Name: "big"}}}, {Name: "cpu", Groups: []capacity.GroupSettings{{Name: "cpu"}}}}
 	queues := pcs.Inventory{Cluster: pcs.Cluster{Name: ourMark}, Queues: []pcs.Queue{{Name: "old", Tags: map[string]string{capacity.TagCluster: ourMark}}, {Name: "theirs"}}}
 	for asked, want := range map[string]bool{"": true, "gpu": true, "big": true, "gpu-a": true, "gpu-b": true, "gpu-c": false, "cpu": false} {
-		p := TeardownPlan{seen: &remains{request: TeardownRequest{Queue: "gpu", NodeGroup: asked, Config: cfg}, inv: queues}}
+		p := Plan{seen: &inspection{request: Request{Queue: "gpu", NodeGroup: asked, Config: cfg}, Site: site.Site{Inventory: queues}}}
 		if got := p.Known(); got != want {
 			t.Errorf("%q is known: %t", asked, got)
 		}
@@ -228,10 +229,10 @@ func TestGroupsOfTheSettings(t *testing.T) {
 			t.Errorf("there are %s", got)
 		}
 	}
-	if p := (TeardownPlan{seen: &remains{request: TeardownRequest{Queue: "none", Config: cfg}}}); p.Known() {
+	if p := (Plan{seen: &inspection{request: Request{Queue: "none", Config: cfg}}}); p.Known() {
 		t.Error("a queue that the settings do not have is known")
 	}
-	if p := (TeardownPlan{seen: &remains{inv: queues}}); strings.Join(p.There(), " ") != "old" {
+	if p := (Plan{seen: &inspection{Site: site.Site{Inventory: queues}}}); strings.Join(p.There(), " ") != "old" {
 		t.Errorf("without settings there are %s", p.There())
 	}
 }

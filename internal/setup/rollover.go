@@ -110,7 +110,7 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 	defer end()
 	s := r.unattended(&did)
 	plan, err := s.PlanTeardown(ctx,
-		TeardownRequest{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: r.Config})
+		Request{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: r.Config})
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 		}
 		return nil, errors.New(strings.Join(words, "; "))
 	}
-	if err := s.Teardown(ctx, plan); !errors.Is(err, pcs.ErrAtWork) && !errors.Is(err, ErrJobsRun) {
+	if err := s.Apply(ctx, plan); !errors.Is(err, pcs.ErrAtWork) && !errors.Is(err, ErrJobsRun) {
 		return did, err
 	}
 	return did, nil

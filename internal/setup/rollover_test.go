@@ -11,6 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -113,7 +114,7 @@ func TestRollOver(t *testing.T) {
 		t.Errorf("in the end: %q, %v", did, err)
 	}
 
-	r.slurm.slots = map[string]setup.SlurmSlot{"gpu-a": {Nodes: []string{"gpu-a-1"}, Jobs: []string{"12"}}}
+	r.slurm.slots = map[string]site.SlurmSlot{"gpu-a": {Nodes: []string{"gpu-a-1"}, Jobs: []string{"12"}}}
 	did, err = r.remove()
 	expect("while a job runs", did, err)
 	r.slurm.slots = nil

@@ -19,11 +19,10 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -48,7 +47,7 @@ type Setup struct {
 	Progress func(what, name, status string)
 }
 
-// Request holds the arguments of setup.
+// Request holds the arguments of setup and teardown.
 type Request struct {
 	// Provider launches the nodes; "" stands for PCS.
 	Provider capacity.Provider
@@ -60,7 +59,8 @@ type Request struct {
 	RegionFrom, ClusterFrom string
 	// Queue is the PCS queue or Slurm partition.
 	Queue string
-	// NodeGroup is the base name of the slots, or the prefix of the Slurm node names.
+	// NodeGroup is the base name of the slots, or the prefix of the Slurm node names. Teardown takes one slot, too, and ""
+	// for the queue with all of its node groups.
 	NodeGroup   string
 	Reservation string
 
@@ -88,18 +88,25 @@ type Request struct {
 	// Dynamic starts nodes for jobs. By default all nodes are up from the first minute.
 	Dynamic bool
 
+	// Force has teardown go on while jobs run, which end with their nodes.
+	Force bool
+	// Former are slots that left the settings while their fences stayed: a teardown without an answer of Slurm leaves such.
+	Former []capacity.Partition
+
 	// ConfigPath is where config.toml is or will be. Config is what it says, nil when there is no such file yet.
 	ConfigPath string
 	Config     *config.Config
 }
 
-// Plan holds the steps of setup.
+// Plan holds the steps of setup or teardown.
 type Plan struct {
 	// Cluster is the PCS cluster; for self-managed Slurm only its name is set, to the mark.
 	Cluster pcs.Cluster `json:"cluster"`
+	// Queue and ByHand are teardown's, Slot and Reservation setup's.
+	Queue string `json:"queue,omitempty"`
 	// Slot is the node group for the reservation.
 	Slot        string               `json:"slot,omitempty"`
-	Reservation capacity.Reservation `json:"reservation"`
+	Reservation capacity.Reservation `json:"reservation,omitzero"`
 	Actions     Steps                `json:"steps"`
 	// DryRun is EC2's answer to a dry run of a launch that it would take; "" if there was none.
 	DryRun string `json:"dry_run,omitempty"`
@@ -109,8 +116,12 @@ type Plan struct {
 	Mismatches []capacity.Problem `json:"mismatches"`
 	// Warnings stop nothing.
 	Warnings []string `json:"warnings"`
+	// ByHand lists work left for the administrator, a sentence each.
+	ByHand []string `json:"by_hand,omitzero"`
 	// Snippet is the [[partition.node_group]] to add by hand, if the partition's file is not ours.
 	Snippet string `json:"snippet,omitempty"`
+
+	seen *inspection // by teardown
 }
 
 // Steps are the lines of the plan.
@@ -118,12 +129,7 @@ func (p *Plan) Steps() Steps { return p.Actions.Shown() }
 
 // Done reports whether no step is left.
 func (p *Plan) Done() bool {
-	for _, s := range p.Steps() {
-		if s.Verb != Nothing {
-			return false
-		}
-	}
-	return len(p.Mismatches) == 0
+	return len(p.Mismatches) == 0 && !slices.ContainsFunc(p.Steps(), func(s Step) bool { return s.Verb != Nothing })
 }
 
 // Plan reads AWS, Slurm and settings, and returns the steps. It changes nothing. An error is a
@@ -133,27 +139,18 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := decide(*in)
+	p := plan(*in)
 	s.try(ctx, p)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	p.Cluster = listedCluster(p.Cluster)
-	p.Mismatches, p.Warnings = listed(p.Mismatches), listed(p.Warnings)
-	return p, nil
+	return p.listed(), ctx.Err()
 }
 
-// listed turns nil into an empty list, which JSON shows as []: null would mean "unknown".
-func listed[T any](list []T) []T {
-	if list == nil {
-		return []T{}
+// listed is the plan with empty lists in place of nil ones: null would mean "unknown" in JSON.
+func (p *Plan) listed() *Plan {
+	for _, list := range []*[]string{&p.Cluster.SubnetIDs, &p.Cluster.SecurityGroupIDs, &p.Warnings} {
+		*list = append([]string{}, *list...)
 	}
-	return list
-}
-
-func listedCluster(c pcs.Cluster) pcs.Cluster {
-	c.SubnetIDs, c.SecurityGroupIDs, c.Failures = listed(c.SubnetIDs), listed(c.SecurityGroupIDs), listed(c.Failures)
-	return c
+	p.Mismatches, p.Cluster.Failures = append([]capacity.Problem{}, p.Mismatches...), append(pcs.Failures{}, p.Cluster.Failures...)
+	return p
 }
 
 // Refusal is the error of Apply for a plan with mismatches.
@@ -187,62 +184,39 @@ func NodeGroupOf(c *config.Config, queue string) (string, error) {
 	return "", fmt.Errorf("queue %s has several node groups; add --node-group with one of %s", queue, strings.Join(names, ", "))
 }
 
-// hostTime bounds the questions to Slurm and EC2 of which cluster this host is.
-const hostTime = 5 * time.Second
-
 // FindCluster finds the PCS cluster that is meant where nobody names one: the only one of the
-// region, or of several the one of this host. from says how. The problem is for none.
+// region, or of several the one of this host, by ClusterName. from says how. The problem is for none.
 func (s Setup) FindCluster(ctx context.Context) (name, from string, problem *capacity.Problem, err error) {
 	clusters, err := s.PCS.Clusters(ctx)
 	if err != nil && ec2.DeniedAction(err) == "" {
 		return "", "", nil, err
 	}
+	if len(clusters) == 1 {
+		return clusters[0].Name, "the only PCS cluster in " + s.PCS.Region(), nil, nil
+	}
 	if len(clusters) > 1 {
-		slurmName, id := s.askHost(ctx)
-		name, from = clusterOfHost(clusters, slurmName, id)
-	} else if len(clusters) == 1 {
-		name, from = clusters[0].Name, "the only PCS cluster in "+s.PCS.Region()
+		ctx, cancel := context.WithTimeout(ctx, hostTime)
+		defer cancel()
+		running, _ := slurm.New("").Config(ctx) // what does not answer is not known
+		if name := clusterOfHost(clusters, running.ClusterName); name != "" {
+			return name, "ClusterName of this host's Slurm", nil, nil
+		}
 	}
-	if name != "" {
-		return name, from, nil, nil
-	}
-	missing := missingCluster("", s.PCS.Region(), "", clusters, err)
+	missing := site.MissingCluster("", s.PCS.Region(), "", clusters, err)
 	return "", "", &missing, nil
 }
 
-// askHost asks Slurm for its ClusterName, and EC2 for the PCS cluster of this instance; "" is not known.
-func (s Setup) askHost(ctx context.Context) (slurmName, clusterID string) {
-	ctx, cancel := context.WithTimeout(ctx, hostTime)
-	defer cancel()
-	var both errgroup.Group
-	both.Go(func() error {
-		running, err := slurm.New("").Config(ctx)
-		slurmName = running.ClusterName
-		return err
-	})
-	both.Go(func() error {
-		instance, err := s.EC2.OwnInstance(ctx)
-		clusterID = instance.Tags[pcs.TagClusterID]
-		return err
-	})
-	_ = both.Wait() // what does not answer is not known
-	return slurmName, clusterID
-}
+// hostTime bounds the question to Slurm of which cluster this host is.
+const hostTime = 5 * time.Second
 
-// clusterOfHost is the cluster that a host is in, by the tag that PCS gives instances, else by
-// ClusterName; "" if neither tells.
-func clusterOfHost(clusters []pcs.Cluster, slurmName, clusterID string) (name, from string) {
-	for _, c := range clusters {
-		if clusterID != "" && c.ID == clusterID {
-			return c.Name, "tag " + pcs.TagClusterID + " of this instance"
-		}
-	}
+// clusterOfHost is the cluster with Slurm's ClusterName; "" if there is none.
+func clusterOfHost(clusters []pcs.Cluster, slurmName string) string {
 	for _, c := range clusters {
 		if slurmName != "" && (strings.EqualFold(c.Name, slurmName) || strings.EqualFold(c.ID, slurmName)) {
-			return c.Name, "ClusterName of this host's Slurm"
+			return c.Name
 		}
 	}
-	return "", ""
+	return ""
 }
 
 // SlurmMark returns the mark of the self-managed Slurm cluster of this host. If no hook has made the

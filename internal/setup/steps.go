@@ -12,21 +12,23 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-func (in *inspection) templateStep(want *wanted, slot slotState) Step {
+// templateStep leaves what it has written in want.
+func (in *inspection) templateStep(want *wanted, slot site.Slot) Step {
 	step := Step{What: WhatTemplate, Name: want.template.Name, Verb: Create}
 	switch {
-	case slot.template.ID == "":
-	case !in.ours(slot.template.Tags):
-		in.notOurs("launch template", slot.template.Name, slot.template.ID)
-	case slot.template.Digest == in.planned.Digest:
+	case slot.Template.ID == "":
+	case !in.Ours(slot.Template.Tags):
+		in.notOurs("launch template", slot.Template.Name, slot.Template.ID)
+	case slot.Template.Digest == in.planned.Digest:
 		step.Verb = Nothing
 	default:
 		step.Verb = Update
 	}
-	now := slot.template
+	now := slot.Template
 	if step.Verb != Update {
 		now = capacity.LaunchTemplate{}
 	}
@@ -46,7 +48,7 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	step.change("security groups", strings.Join(now.SecurityGroupIDs, ", "), strings.Join(in.source.SecurityGroupIDs, ", "))
 	script := ""
 	switch {
-	case in.onEC2():
+	case in.OnEC2():
 		step.change("instance profile", now.InstanceProfile, want.template.InstanceProfile)
 		script = in.nodeScript
 	case len(in.userData) > 0:
@@ -59,13 +61,18 @@ func (in *inspection) templateStep(want *wanted, slot slotState) Step {
 	switch {
 	case in.like.ID != "" && in.like.TemplateID == "":
 		step.add("copied from", "node group "+in.likeWords())
-	case in.source.ID == "" || in.onEC2() && in.source.ID == slot.template.ID:
-	case in.onEC2():
+	case in.source.ID == "" || in.OnEC2() && in.source.ID == slot.Template.ID:
+	case in.OnEC2():
 		step.add("copied from", fmt.Sprintf("%s version %s", in.source.Name, in.source.Version))
 	default:
 		step.add("copied from", fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.likeWords()))
 	}
-	return step
+	return step.with(func(ctx context.Context, w World) (err error) {
+		if step.Verb != Nothing {
+			want.written, err = w.EnsureLaunchTemplate(ctx, want.template)
+		}
+		return err
+	})
 }
 
 // likeWords name the node group that is copied, and say why where nobody named it.
@@ -78,23 +85,25 @@ func (in *inspection) likeWords() string {
 
 // wantedGroup returns the wanted node group with its launch template, whose version is unknown
 // until the template's step is carried out.
-func wantedGroup(want *wanted, slot slotState, template Step) pcs.NodeGroup {
+func wantedGroup(want *wanted, slot site.Slot, template Step) pcs.NodeGroup {
 	g := want.group
 	if template.Verb == Nothing {
-		g.TemplateID, g.TemplateVersion = slot.template.ID, slot.template.Version
+		g.TemplateID, g.TemplateVersion = slot.Template.ID, slot.Template.Version
 	}
 	return g
 }
 
-// groupStep returns the node group's step, and compares an existing node group with the wanted one.
-func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Comparison) {
-	g := want.group
+// groupStep returns the node group's step, and compares an existing node group with the wanted one. It leaves the node
+// group that there is then in want.
+func (w *wanted) groupStep(slot site.Slot, template Step) (Step, pcs.Comparison) {
+	g := wantedGroup(w, slot, template)
 	step := Step{What: WhatNodeGroup, Name: g.Name, Verb: Create}
-	if slot.failed() {
+	var compared pcs.Comparison
+	if slot.Failed() {
 		step.Verb = Replace
-		step.add("could not be created", slot.group.Failures.String())
+		step.add("could not be created", slot.Group.Failures.String())
 	}
-	if slot.group == nil || slot.failed() {
+	if slot.Group == nil || slot.Failed() {
 		step.add("purchase option", g.PurchaseOption.PCSPurchaseOption())
 		step.add("instance type", strings.Join(g.InstanceTypes, ", "))
 		step.add("nodes", g.Scaling())
@@ -104,55 +113,71 @@ func groupStep(want *wanted, slot slotState, template Step) (Step, pcs.Compariso
 		step.add("reservation", g.Tags[capacity.TagReservation])
 		step.add("Slurm settings", pcs.SettingsText(g.SlurmSettings))
 		step.add("lifecycle actions", g.Actions.String())
-		return step, nil
-	}
-	compared := slot.group.Compare(wantedGroup(want, slot, template))
-	step.Verb = Nothing
-	for _, s := range compared {
-		value := s.Want
-		if s.Changed() {
-			step.Verb = Update
-			value = cmp.Or(s.Now, "none") + " → " + s.Want
+	} else {
+		compared = slot.Group.Compare(g)
+		step.Verb = Nothing
+		for _, s := range compared {
+			value := s.Want
+			if s.Changed() {
+				step.Verb = Update
+				value = cmp.Or(s.Now, "none") + " → " + s.Want
+			}
+			step.add(s.Name, value)
 		}
-		step.add(s.Name, value)
 	}
-	return step, compared
+	return step.with(func(ctx context.Context, world World) (err error) {
+		if step.Verb == Nothing {
+			w.made, err = world.AwaitNodeGroup(ctx, g)
+			return err
+		}
+		if g.TemplateVersion == "" {
+			g.TemplateID, g.TemplateVersion = w.written.ID, w.written.Version
+		}
+		w.made, _, err = world.EnsureNodeGroup(ctx, g, true)
+		return err
+	}), compared
 }
 
-func (in *inspection) queueStep(want *wanted, slot slotState) Step {
+func (in *inspection) queueStep(want *wanted, slot site.Slot) Step {
 	step := Step{What: WhatQueue, Name: want.request.Queue, Verb: Create}
-	if q, found := in.inv.Queue(want.request.Queue); found {
-		if !in.ours(q.Tags) {
+	q, found := in.Queue(want.request.Queue)
+	names := []string{}
+	if found {
+		if !in.Ours(q.Tags) {
 			in.notOurs("queue", q.Name, q.ARN)
 		}
 		step.Verb = Update
-		if slot.group != nil && !slot.failed() && slices.Contains(q.GroupIDs, slot.group.ID) {
+		if slot.Group != nil && !slot.Failed() && slices.Contains(q.GroupIDs, slot.Group.ID) {
 			step.Verb = Nothing
 		}
-		if step.addLock(q, want) {
-			step.Verb = Update
-		}
-		var names []string
 		for _, id := range q.GroupIDs {
-			if g, ok := in.inv.Group(id); ok && g.Name != slot.name {
+			if g, ok := in.Group(id); ok && g.Name != slot.Name {
 				names = append(names, g.Name)
 			}
 		}
-		step.add("node groups", strings.Join(append(names, slot.name), ", "))
-		return step
 	}
-	step.add("node groups", slot.name)
-	step.addLock(pcs.Queue{}, want)
-	return step
+	step.add("node groups", strings.Join(append(names, slot.Name), ", "))
+	if to, now := want.queueSettings(q.SlurmSettings)[lock], q.SlurmSettings[lock]; to != "" && now != to && found {
+		step.Verb = Update
+		step.add(lock, cmp.Or(now, "none")+" → "+to)
+	} else {
+		step.add(lock, to)
+	}
+	return step.with(func(ctx context.Context, w World) error {
+		if step.Verb == Nothing {
+			return nil
+		}
+		return w.EnsureQueue(ctx, want.queueWith(q, []string{want.made.ID}))
+	})
 }
 
 // fenceStep returns the step of the slot's fence. An existing fence is extended over the nodes of a changed node group.
-func (in *inspection) fenceStep(want *wanted, slot slotState, group Verb) Step {
-	step := Step{What: WhatFence, Name: slot.name, Verb: Create}
+func (in *inspection) fenceStep(slot site.Slot, group Verb) Step {
+	step := Step{What: WhatFence, Name: slot.Name, Verb: Create}
 	switch {
-	case in.fence.fenced(in.reservation.ID) && group == Nothing:
+	case slot.Slurm.Fenced(in.reservation.ID) && group == Nothing:
 		step.Verb = Nothing
-	case in.fence.fenced(in.reservation.ID):
+	case slot.Slurm.Fenced(in.reservation.ID):
 		step.Verb = Update
 	}
 	timing := config.Default().Timing
@@ -160,25 +185,27 @@ func (in *inspection) fenceStep(want *wanted, slot slotState, group Verb) Step {
 		timing = in.request.Config.Timing
 	}
 	step.add("fence", capacity.FormatUTC(timing.Domain().Window(in.reservation).Fence))
-	return step
+	return step.with(func(ctx context.Context, w World) error {
+		return placeFence(ctx, w, in.request.Queue, slot.Name, in.reservation.ID)
+	})
 }
 
 // files are the steps for the files of the configuration, so that the partition is in it. The snippet is what the
 // administrator is to add where a file is not ours.
 func (want *wanted) files() (steps Steps, snippet string) {
-	c, there, path, region, cluster := want.request.Config, want.file, want.request.ConfigPath, want.region, want.inv.Cluster
+	c, there, path, region, cluster := want.request.Config, want.file, want.request.ConfigPath, want.Region, want.Cluster
 	main := Step{What: WhatFile, Name: path, Verb: Nothing}
 	switch {
 	case c == nil:
 		main.Verb = Create
 		main.addPlace(want.place())
-	case want.onEC2() && c.Cluster != "":
+	case want.OnEC2() && c.Cluster != "":
 		want.problem(capacity.ConfigCluster, "leave out --provider ec2, or name other settings with --config",
 			"%s is for PCS cluster %q, not for Slurm that you run yourself", path, c.Cluster)
-	case !want.onEC2() && c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == region): // as the packages bring it
+	case !want.OnEC2() && c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == region): // as the packages bring it
 		main.Verb = Update
 		main.addPlace(want.place())
-	case !want.onEC2() && c.Cluster != cluster.Name && c.Cluster != cluster.ID:
+	case !want.OnEC2() && c.Cluster != cluster.Name && c.Cluster != cluster.ID:
 		want.problem(capacity.ConfigCluster, fmt.Sprintf("set cluster = %q in %s", cluster.Name, path),
 			"%s is for cluster %q, not for %s", path, c.Cluster, cluster.Name)
 	case c.Region != "" && c.Region != region:
@@ -236,20 +263,6 @@ func (want *wanted) files() (steps Steps, snippet string) {
 	}, snippet
 }
 
-// partitionFile is the file in conf.d for the partition.
-type partitionFile struct {
-	path string
-	// ours: setup wrote it, or may; err is why that is not known.
-	ours bool
-	err  error
-}
-
-func readFile(settings, partition string) partitionFile {
-	f := partitionFile{path: config.PartitionPath(settings, partition)}
-	f.ours, f.err = config.Ours(f.path)
-	return f
-}
-
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.
 func (s *Step) addGroup(was, is capacity.GroupSettings) {
 	s.change("launch_template", was.LaunchTemplate, is.LaunchTemplate)
@@ -298,7 +311,7 @@ func endedIn(p capacity.PartitionSettings, want *wanted) []string {
 func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, capacity.PartitionSettings) {
 	p, found := c.Partition(want.request.Queue)
 	if !found {
-		created := config.NewPartition(want.request.Queue, want.provider(), want.partition)
+		created := config.NewPartition(want.request.Queue, want.Provider, want.partition)
 		created.AllowAccounts = want.allowAccounts()
 		return nil, created
 	}
@@ -360,7 +373,7 @@ func satisfied(p capacity.PartitionSettings, want *wanted) bool {
 	if sameSet(g.SubnetIDs, merged.SubnetIDs) {
 		merged.SubnetIDs = g.SubnetIDs
 	}
-	return p.Provider == want.provider() && (len(want.allowAccounts()) == 0 || len(p.AllowAccounts) > 0) &&
+	return p.Provider == want.Provider && (len(want.allowAccounts()) == 0 || len(p.AllowAccounts) > 0) &&
 		g.Name == want.partition.Name && reflect.DeepEqual(g, merged)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -23,21 +24,21 @@ type slurmAway struct{}
 
 var errAway = errors.New("no scontrol here")
 
-func (slurmAway) Slots(context.Context, string, map[string][]string) (map[string]setup.SlurmSlot, int, error) {
+func (slurmAway) Slots(context.Context, string, map[string][]string) (map[string]site.SlurmSlot, int, error) {
 	return nil, 0, errAway
 }
-func (slurmAway) Drain(context.Context, []string, string) error   { return errAway }
-func (slurmAway) DeleteReservation(context.Context, string) error { return errAway }
+func (slurmAway) Drain(context.Context, []string, string) error { return errAway }
+func (slurmAway) DropReservation(context.Context, string) error { return errAway }
 
 // slurmOf is a Slurm whose slots have nodes and jobs.
 type slurmOf struct {
 	slurmAway
-	slots   map[string]setup.SlurmSlot
+	slots   map[string]site.SlurmSlot
 	drained *[]string
 }
 
-func (s slurmOf) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]setup.SlurmSlot, int, error) {
-	slots := map[string]setup.SlurmSlot{}
+func (s slurmOf) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
+	slots := map[string]site.SlurmSlot{}
 	for name, more := range nodes {
 		slot := s.slots[name]
 		slot.Nodes = append(slices.Clone(slot.Nodes), more...)
@@ -51,12 +52,12 @@ func (s slurmOf) Drain(_ context.Context, nodes []string, _ string) error {
 	return nil
 }
 
-func (w *account) teardown(group string) setup.TeardownRequest {
+func (w *account) teardown(group string) setup.Request {
 	w.setup.Slurm = slurmAway{}
-	return setup.TeardownRequest{Cluster: "ml", Queue: "gpu", NodeGroup: group, Config: w.config()}
+	return setup.Request{Cluster: "ml", Queue: "gpu", NodeGroup: group, Config: w.config()}
 }
 
-func (w *account) planTeardown(r setup.TeardownRequest) *setup.TeardownPlan {
+func (w *account) planTeardown(r setup.Request) *setup.Plan {
 	w.Helper()
 	p, err := w.setup.PlanTeardown(w.Context(), r)
 	if err != nil {
@@ -65,16 +66,16 @@ func (w *account) planTeardown(r setup.TeardownRequest) *setup.TeardownPlan {
 	return p
 }
 
-func (w *account) tear(r setup.TeardownRequest) *setup.TeardownPlan {
+func (w *account) tear(r setup.Request) *setup.Plan {
 	w.Helper()
 	p := w.planTeardown(r)
-	if err := w.setup.Teardown(w.Context(), p); err != nil {
+	if err := w.setup.Apply(w.Context(), p); err != nil {
 		w.Fatal(err)
 	}
 	return p
 }
 
-func stepsOf(p *setup.TeardownPlan) []string {
+func stepsOf(p *setup.Plan) []string {
 	var all []string
 	for _, s := range p.Steps() {
 		all = append(all, string(s.Verb)+" "+s.What+" "+filepath.Base(s.Name))
@@ -146,7 +147,7 @@ func TestTeardownOfAQueue(t *testing.T) {
 	if writes := w.written(); len(writes) > 0 {
 		t.Errorf("a plan sends %v", writes)
 	}
-	if err := w.setup.Teardown(t.Context(), p); err != nil {
+	if err := w.setup.Apply(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(beside, w.left()); diff != "" {
@@ -173,7 +174,7 @@ func TestR5_TeardownMarksFirst(t *testing.T) {
 	}
 	for _, operation := range []string{"DeleteComputeNodeGroup", "DeleteLaunchTemplate"} {
 		w.fault(awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "AccessDeniedException", Count: 1})
-		if err := w.setup.Teardown(t.Context(), w.planTeardown(w.teardown(""))); err == nil {
+		if err := w.setup.Apply(t.Context(), w.planTeardown(w.teardown(""))); err == nil {
 			t.Error("the failure is not told")
 		}
 	}
@@ -211,7 +212,7 @@ func TestR9_TeardownLeavesWhatIsNotOurs(t *testing.T) {
 		w := twoSlots(t)
 		p := w.planTeardown(w.teardown(""))
 		w.addToQueue("gpu", "compute")
-		if err := w.setup.Teardown(t.Context(), p); err != nil {
+		if err := w.setup.Apply(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 		if q, found := w.inventory().Queue("gpu"); !found || !slices.Equal(q.GroupIDs, []string{w.group("compute").ID}) {

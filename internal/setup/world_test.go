@@ -15,6 +15,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -130,73 +131,65 @@ func askForOnEC2(reservation string) Request {
 // see is what setup reads of the world.
 func (w *world) see(r Request) inspection {
 	r.Config = w.config
-	in := inspection{request: r, now: today, region: "us-east-2", found: true, inv: w.inventory(), reservation: w.reservations[r.Reservation], slurm: true, file: w.file}
-	in.network.vpc = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
-	in.network.chosen = in.network.vpc
-	in.names.instanceType = ec2.InstanceType{Name: "p5.48xlarge", Architectures: []string{"x86_64"}}
+	in := Setup{}.begin(r)
+	in.Now, in.Region, in.Inventory, in.reservation, in.waits, in.file = today, "us-east-2", w.inventory(), w.reservations[r.Reservation], true, w.file
+	in.VPC = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
+	in.chosen, in.Known = in.VPC, w.reservations
+	in.instanceType = ec2.InstanceType{Name: "p5.48xlarge", Architectures: []string{"x86_64"}}
 	in.launch.Image = ec2.Image{Platform: "Linux/UNIX", Architecture: "x86_64"}
 	in.launch.Network.Groups = map[string]ec2.SecurityGroup{"sg-1": {ID: "sg-1", VPC: "vpc-1", Rules: []ec2.Rule{{Protocol: "-1", Peer: "sg-1"}, {Out: true, Protocol: "-1", Peer: "sg-1"}}}}
-	if in.onEC2() {
-		in.inv = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
-		t := w.templates[pcs.TemplateName(r.Mark, r.NodeGroup)]
-		in.source = w.templateByID("lt-0")
-		in.slots = []slotState{{name: r.NodeGroup, template: t, uses: t}}
+	in.source = w.templateByID("lt-0")
+	if in.OnEC2() {
+		in.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
 	} else {
-		in.like, in.source = w.groups[0], w.templateByID("lt-0")
-		for _, name := range capacity.SlotNames(capacity.ProviderPCS, r.NodeGroup) {
-			slot := slotState{name: name, group: w.group(name), template: w.templates[pcs.TemplateName(ourMark, name)]}
-			if slot.group != nil {
-				g := *slot.group
-				slot.group, slot.ours, slot.reservationID = &g, in.ours(g.Tags), g.Tags[capacity.TagReservation]
-				slot.uses = w.templateByID(g.TemplateID)
-				one := w.reservations[slot.reservationID]
-				slot.live, slot.until = open(one, in.now), one.End
-				if slot.holds(r.Reservation) && w.fences[name] != "" {
-					in.fence.Reservations = []string{fenceOf(name, w.fences[name])}
-				}
-			}
-			in.slots = append(in.slots, slot)
+		in.like = w.groups[0]
+	}
+	in.nameSlots()
+	for i := range in.Slots {
+		slot := &in.Slots[i]
+		slot.Template = w.templates[pcs.TemplateName(in.Cluster.Name, slot.Name)]
+		if slot.Group != nil {
+			slot.Uses = w.templateByID(slot.Group.TemplateID)
+		}
+		if of := w.fences[slot.Name]; of != "" {
+			slot.Slurm.Reservations = []string{fenceOf(slot.Name, of)}
 		}
 	}
-	if w.config != nil {
-		p, _ := w.config.Partition(r.Queue)
-		for _, g := range p.Groups {
-			for _, id := range g.ReservationIDs {
-				if one := w.reservations[id]; open(one, in.now) {
-					in.others = append(in.others, one)
-				} else {
-					in.ended = append(in.ended, id)
-				}
-			}
+	in.seeSlots()
+	for _, id := range in.listedIDs() {
+		if one := w.reservations[id]; site.Open(one, in.Now) {
+			in.others = append(in.others, one)
+		} else {
+			in.ended = append(in.ended, id)
 		}
 	}
 	in.planned = templateOf(in.templateSpec(""))
-	return in
+	return *in
 }
 
 // seeRemains is what teardown reads of the world.
-func (w *world) seeRemains(r TeardownRequest) remains {
+func (w *world) seeRemains(r Request) inspection {
 	r.Config = w.config
-	t := remains{request: r, file: w.file}
-	if r.Provider == capacity.ProviderEC2 {
-		t.inv.Cluster.Name = r.Mark
-		t.slots = []slotState{{name: "gpu", base: "gpu", template: w.templates[pcs.TemplateName(r.Mark, "gpu")], instances: len(w.instances)}}
-	} else {
-		t.inv = w.inventory()
-		for _, name := range t.slotNames(slices.Collect(maps.Values(w.templates))) {
-			t.slots = append(t.slots, slotState{name: name, base: strings.TrimRight(name, "-ab"), group: w.group(name), template: w.templates[pcs.TemplateName(ourMark, name)]})
-		}
-		t.checkQueue()
+	t := Setup{}.begin(r)
+	t.file, t.Inventory = w.file, w.inventory()
+	if t.OnEC2() {
+		t.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
 	}
-	for i, slot := range t.slots {
-		if slot.group != nil || len(w.instances) > 0 {
-			t.slots[i].slurm.Nodes = []string{slot.name + "-1"}
+	t.nameRemains(slices.Collect(maps.Values(w.templates)))
+	if t.OnEC2() {
+		instances, _ := t.instancesOnEC2(context.Background(), w)
+		t.addInstances(instances)
+	}
+	for i := range t.Slots {
+		slot := &t.Slots[i]
+		if slot.Group != nil || len(w.instances) > 0 {
+			slot.Slurm.Nodes = []string{slot.Name + "-1"}
 		}
-		if of := w.fences[slot.name]; of != "" {
-			t.slots[i].slurm.Reservations = []string{fenceOf(slot.name, of)}
+		if of := w.fences[slot.Name]; of != "" {
+			slot.Slurm.Reservations = []string{fenceOf(slot.Name, of)}
 		}
 	}
-	return t
+	return *t
 }
 
 // What setup and teardown do to the world: the methods of World.
@@ -223,10 +216,10 @@ func (w *world) RemovePartition(path string) error {
 
 func (w *world) LockPasses(context.Context, string) (func(), error) { return func() {}, nil }
 
-func (w *world) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]SlurmSlot, int, error) {
-	slots := map[string]SlurmSlot{}
+func (w *world) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
+	slots := map[string]site.SlurmSlot{}
 	for name, listed := range nodes {
-		slot := SlurmSlot{Nodes: listed}
+		slot := site.SlurmSlot{Nodes: listed}
 		if w.group(name) != nil || len(w.instances) > 0 {
 			slot.Nodes = union(listed, []string{name + "-1"})
 		}
@@ -245,7 +238,7 @@ func (w *world) Drain(_ context.Context, nodes []string, _ string) error {
 	return nil
 }
 
-func (w *world) DeleteReservation(_ context.Context, name string) error {
+func (w *world) DropReservation(_ context.Context, name string) error {
 	g, _ := capacity.ParseGuard(name)
 	delete(w.fences, g.Slot)
 	return nil
@@ -422,7 +415,7 @@ var errKilled = errors.New("killed")
 // setUp carries out setup to its end.
 func (w *world) setUp(t *testing.T, r Request) {
 	t.Helper()
-	p := decide(w.see(r))
+	p := plan(w.see(r))
 	if len(p.Mismatches) > 0 {
 		t.Fatal(p.Mismatches)
 	}

@@ -1,0 +1,504 @@
+package setup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// inspection is the site as read for a request, and what the request leads to. A thing that was not found is zero, with
+// a problem; a failed read is an error, and there is no inspection.
+type inspection struct {
+	site.Site
+	request    Request
+	unattended bool
+	// waits: setup waits for fences.
+	waits bool
+	// file is the partition's file in conf.d.
+	file partitionFile
+
+	reservation capacity.Reservation
+	like        pcs.NodeGroup
+	// likeFound says why like was chosen where nothing named it; "" else.
+	likeFound string
+	// source is the launch template of like, zero without one.
+	source capacity.LaunchTemplate
+	// chosen are the requested subnets, or the candidates; unknownSubnets are requested ids that no subnet has,
+	// elsewhere requested subnets outside the VPC.
+	chosen                    []ec2.Subnet
+	unknownSubnets, elsewhere []string
+	// gpuImage is PCS's own image, where that is asked for: the newest, or the one that the slot has.
+	gpuImage string
+	// instanceType is the reservation's; zero if EC2 did not describe it.
+	instanceType ec2.InstanceType
+	// noPlacementGroup: that of the reservation does not exist.
+	noPlacementGroup bool
+	// ended are the partition's reservations that have ended, according to EC2, others those that have not.
+	ended  []string
+	others []capacity.Reservation
+	// users are the other users of the reservation.
+	users []user
+	// userData is in the form that PCS wants; nil if there is none. nodeScript describes it for provider ec2.
+	userData   []byte
+	nodeScript string
+	// actions are the nodes' lifecycle actions; nil for none.
+	actions pcs.LifecycleActions
+	// planned is the wanted launch template, without an id; zero if there is none to plan.
+	planned capacity.LaunchTemplate
+	// launch is what was read of the nodes' launch.
+	launch site.Launch
+
+	notes
+}
+
+// notes are problems, warnings and work by hand, found while reading or deciding.
+type notes struct {
+	problems         []capacity.Problem
+	warnings, byHand []string
+}
+
+func (n *notes) problem(code capacity.Code, fix, message string, args ...any) {
+	n.problems = append(n.problems, capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
+}
+
+func (n *notes) warn(message string, args ...any) {
+	n.warnings = append(n.warnings, fmt.Sprintf(message, args...))
+}
+
+// fresh are notes whose lists can be added to without a change of these.
+func (n notes) fresh() notes {
+	return notes{slices.Clip(n.problems), slices.Clip(n.warnings), slices.Clip(n.byHand)}
+}
+
+// read reads one part of an inspection, and notes what it finds wrong. Those of one stage run side
+// by side: each writes fields of its own, and reads only what earlier stages have written.
+type read func(ctx context.Context, in *inspection, n *notes) error
+
+// sideBySide makes the reads of a stage. Their notes come in the order of the reads.
+func (in *inspection) sideBySide(ctx context.Context, stage ...read) error {
+	said := make([]notes, len(stage))
+	reads, readCtx := errgroup.WithContext(ctx)
+	for i, one := range stage {
+		reads.Go(func() error { return one(readCtx, in, &said[i]) })
+	}
+	if err := reads.Wait(); err != nil {
+		return err
+	}
+	for _, n := range said {
+		in.problems, in.warnings = append(in.problems, n.problems...), append(in.warnings, n.warnings...)
+	}
+	return nil
+}
+
+// begin is an inspection with what the request says.
+func (s Setup) begin(r Request) *inspection {
+	in := &inspection{request: r, unattended: s.Unattended, waits: s.Slurm != nil, file: readFile(r)}
+	in.Provider = cmp.Or(r.Provider, capacity.ProviderPCS)
+	if r.Config != nil && r.Cluster == "" {
+		in.request.Cluster = r.Config.Cluster
+	}
+	return in
+}
+
+// inspect reads what setup goes by. It sends reading calls only, in stages: what the request names, what that names,
+// and what is launched with.
+func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
+	in := s.begin(r)
+	in.Region = s.PCS.Region()
+	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readInside); err != nil {
+		return nil, err
+	}
+	if len(in.problems) > 0 {
+		return in, nil // decide says them, and what is wrong beside them
+	}
+	in.nameSlots()
+	in.chooseLike()
+	if err := in.sideBySide(ctx, s.readSlots, s.readLike, s.readType, s.readOthers, s.readVPC); err != nil {
+		return nil, err
+	}
+	in.seeSlots()
+	in.chooseUserData()
+	in.actions = in.lifecycleActions()
+	in.addUsers()
+	if err := in.sideBySide(ctx, s.readSubnets, s.readKeptImage, s.readFences); err != nil || len(in.problems) > 0 {
+		return in, err
+	}
+	return in, s.readLaunch(ctx, in)
+}
+
+// readCluster reads the PCS cluster with its node groups and queues. Self-managed Slurm has none.
+func (s Setup) readCluster(ctx context.Context, in *inspection, n *notes) error {
+	if in.Provider != capacity.ProviderPCS {
+		in.Cluster.Name = in.request.Mark
+		return nil
+	}
+	missing, err := in.ReadCluster(ctx, s.PCS, in.request.Cluster)
+	if missing != nil {
+		n.problems = append(n.problems, *missing)
+	}
+	return err
+}
+
+// listedIDs are the reservations that the settings name for the queue.
+func (in *inspection) listedIDs() (ids []string) {
+	for _, g := range in.settings().Groups {
+		ids = append(ids, g.ReservationIDs...)
+	}
+	return ids
+}
+
+// readReservation reads the reservation, and beside it those that the settings name.
+func (s Setup) readReservation(ctx context.Context, in *inspection, n *notes) error {
+	id := in.request.Reservation
+	if id == "" {
+		return errors.New("no reservation is named")
+	}
+	if err := in.ReadReservations(ctx, s.EC2, append([]string{id}, in.listedIDs()...)); err != nil {
+		return err
+	}
+	in.reservation = in.Known[id]
+	switch err := in.Unknown[id]; {
+	case site.Absent(err):
+		n.problem(capacity.ReservationUnknown, ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", id, in.Region, ec2.Code(err))
+	case in.reservation.ID == "":
+		return fmt.Errorf("describing %s in %s: %w", id, in.Region, err)
+	}
+	return nil
+}
+
+func (s Setup) readInside(ctx context.Context, in *inspection, _ *notes) (err error) {
+	in.Inside, err = s.EC2.InstancesInReservation(ctx, in.request.Reservation)
+	return err
+}
+
+// slotNames are those of the node group. One of provider ec2 stands for its slots.
+func (in *inspection) slotNames() []string {
+	if in.OnEC2() {
+		return []string{in.request.NodeGroup}
+	}
+	return capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
+}
+
+// nameSlots notes what the inventory says of the slots.
+func (in *inspection) nameSlots() {
+	for _, name := range in.slotNames() {
+		slot := site.Slot{Name: name}
+		if g, found := in.Group(name); found {
+			slot.Group, slot.Ours = &g, in.Ours(g.Tags)
+			if slot.Ours {
+				slot.ReservationID = g.Tags[capacity.TagReservation]
+			}
+		}
+		in.Slots = append(in.Slots, slot)
+	}
+}
+
+// readSlots reads the launch templates of the slots, what their node groups launch with, and how many instances they have.
+func (s Setup) readSlots(ctx context.Context, in *inspection, _ *notes) error {
+	var ids, names []string
+	reads, ctx := errgroup.WithContext(ctx)
+	for i := range in.Slots {
+		slot := &in.Slots[i]
+		names = append(names, pcs.TemplateName(in.Cluster.Name, slot.Name))
+		if slot.Group != nil {
+			ids = append(ids, slot.Group.ID)
+		}
+		if slot.Ours {
+			reads.Go(func() (err error) {
+				slot.Uses, _, err = s.EC2.TemplateVersion(ctx, slot.Group.TemplateID+":"+slot.Group.TemplateVersion)
+				return err
+			})
+		}
+	}
+	reads.Go(func() error { return in.ReadRunning(ctx, s.EC2, ids) })
+	reads.Go(func() error {
+		templates, err := s.EC2.LaunchTemplates(ctx, names)
+		for i, name := range names {
+			in.Slots[i].Template = templates[name]
+		}
+		return err
+	})
+	return reads.Wait()
+}
+
+// seeSlots notes what EC2 says of the slots. The launch template of provider ec2 is what its node group uses, and where
+// nobody names another one what is copied, too.
+func (in *inspection) seeSlots() {
+	for i := range in.Slots {
+		slot := &in.Slots[i]
+		if in.OnEC2() && in.Ours(slot.Template.Tags) {
+			slot.Uses = slot.Template
+		}
+		if in.OnEC2() && in.request.Like == "" { // one that is not ours is refused
+			in.source = slot.Template
+		}
+		if slot.Group != nil {
+			slot.Instances = in.Running[slot.Group.ID]
+		}
+		if r, is := in.Known[slot.ReservationID]; is {
+			slot.Live, slot.Until = site.Open(r, in.Now), r.End
+		}
+	}
+}
+
+// readFences looks for the fences of the slots. Where Slurm does not answer, none is known.
+func (s Setup) readFences(ctx context.Context, in *inspection, _ *notes) error {
+	holds := func(slot site.Slot) bool { return slot.Holds(in.reservation.ID) }
+	if in.OnEC2() || !in.waits || in.reservation.End.IsZero() || !slices.ContainsFunc(in.Slots, holds) {
+		return nil
+	}
+	return in.ReadSlurm(ctx, s.Slurm, in.request.Queue)
+}
+
+// readOthers reads the reservations of the slots and of the groups that the settings select, and finds those of the
+// partition that are over. One that EC2 does not describe is not among them: it may only be missing from this answer.
+func (s Setup) readOthers(ctx context.Context, in *inspection, _ *notes) error {
+	var held []string
+	for _, slot := range in.Slots {
+		held = append(held, slot.ReservationID)
+	}
+	if err := in.ReadReservations(ctx, s.EC2, held); err != nil {
+		return err
+	}
+	for _, id := range held {
+		if err := in.Unknown[id]; err != nil && !site.Absent(err) {
+			return fmt.Errorf("describing %s in %s: %w", id, in.Region, err)
+		}
+	}
+	for _, id := range union(nil, in.listedIDs()) {
+		if r, is := in.Known[id]; is && !site.Open(r, in.Now) {
+			in.ended = append(in.ended, id)
+		} else if is {
+			in.others = append(in.others, r)
+		}
+	}
+	return nil
+}
+
+// readVPC reads the subnets of the nodes' VPC.
+func (s Setup) readVPC(ctx context.Context, in *inspection, _ *notes) (err error) {
+	home := in.Cluster.SubnetIDs
+	if in.OnEC2() {
+		home, err = s.oneOf(ctx, in.subnetsOnEC2())
+	}
+	if err == nil {
+		in.VPC, err = s.EC2.VPCSubnets(ctx, home)
+	}
+	return err
+}
+
+// subnetsOnEC2 returns the requested subnets, else the node group's in the settings, else those of
+// the partition's other node groups.
+func (in *inspection) subnetsOnEC2() (ids []string) {
+	if len(in.request.SubnetIDs) > 0 {
+		return in.request.SubnetIDs
+	}
+	if own := in.entry(); own.Name != "" {
+		return own.SubnetIDs
+	}
+	for _, g := range in.settings().Groups {
+		ids = union(ids, g.SubnetIDs)
+	}
+	return ids
+}
+
+// oneOf returns the first existing subnet: the nodes are in its VPC.
+func (s Setup) oneOf(ctx context.Context, ids []string) ([]string, error) {
+	for _, id := range ids {
+		_, err := s.EC2.Subnets(ctx, []string{id})
+		if err == nil || !site.Absent(err) {
+			return []string{id}, err
+		}
+	}
+	return nil, nil
+}
+
+// readSubnets finds the candidates among the VPC's subnets.
+func (s Setup) readSubnets(ctx context.Context, in *inspection, _ *notes) error {
+	ids := in.request.SubnetIDs
+	switch {
+	case in.OnEC2():
+		ids = in.subnetsOnEC2()
+	case len(ids) > 0:
+	case len(in.keptSubnets()) > 0:
+		ids = in.keptSubnets()
+	default:
+		ids = slices.Concat(in.like.SubnetIDs, in.Cluster.SubnetIDs)
+	}
+	var others []string
+	for _, id := range union(nil, ids) {
+		if i := slices.IndexFunc(in.VPC, func(s ec2.Subnet) bool { return s.ID == id }); i >= 0 {
+			in.chosen = append(in.chosen, in.VPC[i])
+		} else {
+			others = append(others, id)
+		}
+	}
+	_, missing, err := s.EC2.KnownSubnets(ctx, others)
+	for _, m := range missing {
+		if !site.Absent(m.Err) {
+			return m.Err
+		}
+		in.unknownSubnets = append(in.unknownSubnets, m.ID)
+	}
+	in.elsewhere = without(others, in.unknownSubnets...)
+	return err
+}
+
+// readLike reads the launch template to copy: that of the node group, with provider ec2 the requested one.
+func (s Setup) readLike(ctx context.Context, in *inspection, n *notes) error {
+	name, version, fix := in.like.TemplateID, in.like.TemplateVersion, "give --like with another node group"
+	missing := fmt.Sprintf("node group %s names launch template %s version %s, which EC2 does not have", in.like.Name, name, version)
+	if in.OnEC2() {
+		name, version, _ = strings.Cut(in.request.Like, ":")
+		fix, missing = "name another one", fmt.Sprintf("EC2 has no launch template %s in %s to copy from (--like)", in.request.Like, in.Region)
+	}
+	if name == "" {
+		if in.like.ID != "" {
+			in.source = capacity.LaunchTemplate{SecurityGroupIDs: in.like.SecurityGroupIDs, KeyName: in.like.KeyName}
+			n.warn("node group %s has no launch template of its own; image, instance profile and security groups are taken from the group", in.like.Name)
+		}
+		return nil
+	}
+	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)
+	if err == nil && !found {
+		n.problem(capacity.LikeUnknown, fix, "%s", missing)
+	}
+	in.source = source
+	return err
+}
+
+// readType reads the instance type and the placement group of the reservation.
+func (s Setup) readType(ctx context.Context, in *inspection, n *notes) error {
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.Go(func() error {
+		types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
+		in.instanceType = types[in.reservation.InstanceType]
+		if err == nil && in.request.AMI == pcs.GPUImage && in.instanceType.Name != "" {
+			err = s.readGPUImage(ctx, in, n)
+		}
+		return err
+	})
+	if name := in.reservation.PlacementGroup; name != "" {
+		reads.Go(func() error {
+			has, err := s.EC2.HasPlacementGroup(ctx, name)
+			in.noPlacementGroup = !has
+			return err
+		})
+	}
+	return reads.Wait()
+}
+
+// readGPUImage asks which image PCS publishes for the instance type.
+func (s Setup) readGPUImage(ctx context.Context, in *inspection, n *notes) error {
+	image, parameter, err := s.PCS.GPUImageFor(ctx, in.instanceType.Architectures)
+	if pcs.Code(err) == "ParameterNotFound" {
+		n.problem(capacity.BadImage,
+			"give an image by its id with --ami; `aws ec2 describe-images --region "+in.Region+" --owners amazon --filters 'Name=name,Values=aws-pcs-ready-dlami-*'` lists those of PCS",
+			"PCS publishes no image for %s in %s: Systems Manager has no parameter %s there (%s)",
+			strings.Join(in.instanceType.Architectures, " and "), in.Region, parameter, pcs.Code(err))
+		return nil
+	}
+	in.gpuImage = image
+	return err
+}
+
+// readKeptImage keeps an older image of PCS that a slot has: PCS would replace its nodes for a newer one.
+func (s Setup) readKeptImage(ctx context.Context, in *inspection, n *notes) error {
+	slot := in.keptSlot()
+	kept := slot.Uses.ImageID
+	if slot.Group != nil {
+		kept = cmp.Or(slot.Group.AMI, kept)
+	}
+	if in.request.AMI != pcs.GPUImage || kept == "" || kept == in.gpuImage {
+		return nil
+	}
+	has, err := s.EC2.Image(ctx, kept)
+	if site.Absent(err) {
+		return nil
+	}
+	if err == nil && pcs.IsGPUImage(has.Name, has.Owner) {
+		n.warn("the nodes keep image %s (%s), since a change would replace them; by now PCS publishes %s, which --ami %[3]s takes",
+			has.ID, has.Name, in.gpuImage)
+		in.gpuImage = has.ID
+	}
+	return err
+}
+
+// readLaunch reads what nodes will be launched with.
+func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
+	if in.planned, err = s.EC2.PlannedTemplate(ctx, in.templateSpec("")); err != nil {
+		return err
+	}
+	var not site.Unread
+	in.launch, not = in.seen().Read(ctx, s.EC2, s.PCS)
+	if site.Absent(not.Image) {
+		in.problem(capacity.BadImage, "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", in.ami(),
+			in.Region, ec2.Code(not.Image))
+		not.Image = nil
+	}
+	switch {
+	case not.Profile == nil || ctx.Err() != nil:
+	case not.NotSimulated:
+		in.warn("whether role %s allows %s was not checked: %s", in.launch.Profile.Role.Name, pcs.Registering, ec2.Message(not.Profile))
+	default:
+		in.warn("the role of instance profile %s was not checked: %s", in.profile(), ec2.Message(not.Profile))
+	}
+	if action := ec2.DeniedAction(not.Network); action != "" {
+		in.warn("whether nodes reach AWS was not checked: %s is not allowed", action)
+		not.Network = nil
+	}
+	if ec2.DeniedAction(not.Defaults) != "" {
+		in.warn("whether instance metadata shows tags by the account's default is not known: %s", ec2.Message(not.Defaults))
+		not.Defaults = nil
+	}
+	return cmp.Or(ctx.Err(), not.Image, not.Names, not.Network, not.Defaults)
+}
+
+// partitions are those of the settings, settings is that of the queue, entry its node group; zero if the settings do
+// not have it.
+func (in *inspection) partitions() []capacity.PartitionSettings {
+	if in.request.Config == nil {
+		return nil
+	}
+	return in.request.Config.Partitions
+}
+
+func (in *inspection) settings() capacity.PartitionSettings {
+	p, _ := in.request.Config.Partition(in.request.Queue)
+	return p
+}
+
+func (in *inspection) entry() capacity.GroupSettings {
+	return groupOf(in.settings(), in.request.NodeGroup)
+}
+
+// partitionFile is the file in conf.d for the partition.
+type partitionFile struct {
+	path string
+	// ours: setup wrote it, or may; err is why that is not known.
+	ours bool
+	err  error
+}
+
+func readFile(r Request) (f partitionFile) {
+	path := r.ConfigPath
+	if path == "" && r.Config != nil {
+		path = r.Config.Path
+	}
+	if path != "" {
+		f.path = config.PartitionPath(path, r.Queue)
+		f.ours, f.err = config.Ours(f.path)
+	}
+	return f
+}

@@ -1,0 +1,454 @@
+package setup
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// What setup wants: what the request says, else what an earlier run left, else what is copied.
+
+// wanted is the result of a plan, beside what was read for it.
+type wanted struct {
+	*inspection
+	template  capacity.LaunchTemplateSpec
+	group     pcs.NodeGroup // without ID, status and template
+	partition capacity.GroupSettings
+	// written and made are what the steps have made so far.
+	written capacity.LaunchTemplate
+	made    pcs.NodeGroup
+}
+
+// want returns the result of the plan.
+func (in *inspection) want(slot site.Slot) *wanted {
+	r := in.reservation
+	most := in.mostNodes(slot)
+	least := most
+	if in.request.Dynamic {
+		least = 0
+	}
+	subnets := in.wantedSubnets()
+	settings, _ := in.like.SettingsFor(r.InstanceType)
+	launchTemplate := ""
+	if in.OnEC2() {
+		launchTemplate = in.keptEntryTemplate(slot)
+	}
+	return &wanted{
+		inspection: in,
+		template:   in.templateSpec(slot.Name),
+		group: pcs.NodeGroup{
+			Name: slot.Name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets,
+			ClusterID: in.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),
+			SlurmSettings: settings, IdleSeconds: in.like.IdleSeconds, Actions: in.actions,
+		},
+		partition: capacity.GroupSettings{
+			Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
+			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic, LaunchTemplate: launchTemplate,
+		},
+	}
+}
+
+// templateSpec is the launch template of a slot. That of provider ec2 is for all of a node
+// group: each launch says reservation, subnet and placement itself.
+func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
+	r := in.reservation
+	spec := capacity.LaunchTemplateSpec{Name: pcs.TemplateName(in.Cluster.Name, slot), From: in.source.ID, FromVersion: in.source.Version,
+		ImageID: in.ami(), UserData: in.userData, InstanceType: r.InstanceType, EFA: in.efa(), Tags: in.tags()}
+	if in.OnEC2() {
+		spec.InstanceProfile, spec.MetadataTags, spec.Kind = in.profile(), true, capacity.OnDemand
+		return spec
+	}
+	if in.source.ID == "" { // else they are copied
+		spec.SecurityGroupIDs, spec.KeyName = in.source.SecurityGroupIDs, in.source.KeyName
+	}
+	spec.SubnetID, spec.ReservationID, spec.Kind, spec.PlacementGroup = in.interfaceSubnet(), r.ID, r.Kind, r.PlacementGroup
+	return spec
+}
+
+func (in *inspection) tags() map[string]string {
+	tags := map[string]string{capacity.TagCluster: in.Cluster.Name, capacity.TagPartition: in.request.Queue}
+	if !in.OnEC2() {
+		tags[capacity.TagReservation] = in.reservation.ID
+	}
+	return tags
+}
+
+// place is where the cluster is; self-managed Slurm has no name in the settings.
+func (in *inspection) place() config.Place {
+	p := config.Place{Region: in.Region, RegionFrom: in.request.RegionFrom}
+	if !in.OnEC2() {
+		p.Cluster, p.ClusterFrom = in.Cluster.Name, in.request.ClusterFrom
+	}
+	return p
+}
+
+// queueWith is the wanted queue with these node groups; now is the queue as it is.
+func (w *wanted) queueWith(now pcs.Queue, groups []string) pcs.Queue {
+	return pcs.Queue{
+		Name: w.request.Queue, ClusterID: w.Cluster.ID, GroupIDs: groups, SlurmSettings: w.queueSettings(now.SlurmSettings),
+		Tags: map[string]string{capacity.TagCluster: w.Cluster.Name},
+	}
+}
+
+// listed reports whether the settings have the reservation for the node group.
+func (in *inspection) listed() bool { return lists(in.entry(), in.reservation) }
+
+// lists reports whether an entry of the settings has a reservation, by id or by tag.
+func lists(g capacity.GroupSettings, r capacity.Reservation) bool {
+	return slices.Contains(g.ReservationIDs, r.ID) || g.Select.Matches(r)
+}
+
+// keptSlot is the slot that launches into the reservation already; zero if none does.
+func (in *inspection) keptSlot() (kept site.Slot) {
+	for _, slot := range in.Slots {
+		if kept.Name == "" && slot.LaunchesInto(in.reservation.ID) {
+			kept = slot
+		}
+	}
+	return kept
+}
+
+// keptTemplate returns the launch template of the slot for the reservation, else of another slot;
+// zero if no slot has a node group.
+func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
+	for _, slot := range in.Slots {
+		if slot.Uses.ID != "" && (t.ID == "" || slot.LaunchesInto(in.reservation.ID)) {
+			t = slot.Uses
+		}
+	}
+	return t
+}
+
+// keptSubnets returns the present subnets of the nodes in the reservation.
+func (in *inspection) keptSubnets() []string {
+	if slot := in.keptSlot(); slot.Group != nil {
+		return slot.Group.SubnetIDs
+	}
+	if in.OnEC2() && in.listed() {
+		return in.entry().SubnetIDs
+	}
+	return nil
+}
+
+// keptEntryTemplate returns the launch template for the settings: the site's choice of a version
+// stays until a newer one is written.
+func (in *inspection) keptEntryTemplate(slot site.Slot) string {
+	name, has := pcs.TemplateName(in.request.Mark, slot.Name), in.entry().LaunchTemplate
+	if was, _, _ := strings.Cut(has, ":"); was == name && slot.Template.Digest == in.planned.Digest {
+		return has
+	}
+	return name + ":$Latest"
+}
+
+// mostNodes returns the number of nodes: the requested one, else the present one, else all that
+// others leave of the reservation. The present number is not lowered for others, which would end
+// nodes under their jobs; checkUsers says if it is too large.
+func (in *inspection) mostNodes(slot site.Slot) int {
+	size := in.reservation.Size()
+	n, who := in.taken()
+	left := size - n
+	switch {
+	case in.request.MaxNodes > 0:
+		return in.request.MaxNodes
+	case slot.LaunchesInto(in.reservation.ID) && slot.Group != nil && slot.Group.Max > 0:
+		return min(slot.Group.Max, size)
+	case in.listed() && in.entry().MaxNodes > 0:
+		return min(in.entry().MaxNodes, size)
+	case n == 0 || left <= 0:
+		return size
+	}
+	in.warn("%d of the %d instances of reservation %s are for others (%s), so the nodes are the %d that are left", n,
+		size, in.reservation.ID, who, left)
+	return left
+}
+
+// wantedSubnets returns the requested or kept subnets; else the candidates in the reservation's
+// zone, since no other takes a launch into it.
+func (in *inspection) wantedSubnets() []string {
+	var ids []string
+	said := len(in.request.SubnetIDs) > 0
+	stays := !said && len(in.keptSubnets()) > 0
+	if only := in.interfaceSubnet(); only != "" && !said && (!stays || in.efa() != efaOf(in.keptTemplate())) {
+		return []string{only}
+	}
+	for _, s := range in.chosen {
+		if (said || stays || s.AZID == in.reservation.AZID) && !slices.Contains(ids, s.ID) {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// launchSubnets returns the subnets of launches: the candidates in the reservation's zone, or the
+// one inside the network interfaces.
+func (in *inspection) launchSubnets() (subnets []ec2.Subnet) {
+	only := in.interfaceSubnet()
+	for _, s := range in.chosen {
+		if s.AZID == in.reservation.AZID && (only == "" || only == s.ID) {
+			subnets = append(subnets, s)
+		}
+	}
+	return subnets
+}
+
+// subnetsThere returns the subnets of the cluster's VPC in the reservation's zone.
+func (in *inspection) subnetsThere() (ids []string) {
+	for _, s := range in.VPC {
+		if s.AZID == in.reservation.AZID {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// ami returns the image of the nodes: the requested one, else the copied node group's, else its launch template's.
+func (in *inspection) ami() string {
+	if in.request.AMI == pcs.GPUImage {
+		return in.gpuImage
+	}
+	return cmp.Or(in.request.AMI, in.like.AMI, in.source.ImageID)
+}
+
+func (in *inspection) profile() string {
+	if in.OnEC2() {
+		return in.source.InstanceProfile
+	}
+	return in.like.InstanceProfile
+}
+
+// copied names the source of copied settings, and likeWhat is the kind of thing that --like names.
+func (in *inspection) copied() string {
+	if in.OnEC2() {
+		return in.source.Name
+	}
+	return in.like.Name
+}
+
+func (in *inspection) likeWhat() string {
+	if in.OnEC2() {
+		return "a launch template"
+	}
+	return "a node group"
+}
+
+// chooseLike finds the node group to copy from: the requested one, else the slot that has the
+// reservation already, else the other slot, else the one that the cluster suggests.
+func (in *inspection) chooseLike() {
+	name := in.request.Like
+	switch {
+	case in.OnEC2():
+	case name == "":
+		for _, slot := range in.Slots {
+			if slot.Ours && (in.like.ID == "" || slot.Holds(in.request.Reservation)) {
+				in.like = *slot.Group
+			}
+		}
+		if in.like.ID == "" && !in.unattended {
+			in.findLike()
+		}
+	default:
+		g, found := in.Group(name)
+		if !found {
+			in.problem(capacity.LikeUnknown, "use one of "+cmp.Or(groupNames(in.Groups), "none"),
+				"cluster %s has no compute node group %q to copy from (--like)", in.Cluster.Name, name)
+		}
+		in.like = g
+	}
+}
+
+// findLike finds the node group to copy from where nothing names one. Of a pair of ours only the first is looked at.
+func (in *inspection) findLike() {
+	skip := slices.Clone(in.slotNames())
+	var others []pcs.NodeGroup
+	for _, g := range in.Groups {
+		if slices.Contains(skip, g.Name) || g.Status == pcs.Deleting || g.Status == pcs.CreateFailed {
+			continue
+		}
+		others = append(others, g)
+		if base, is := strings.CutSuffix(g.Name, "-a"); is && in.Ours(g.Tags) {
+			skip = append(skip, capacity.SlotNames(capacity.ProviderPCS, base)...)
+		}
+	}
+	for _, way := range []struct {
+		why   string
+		means func(pcs.NodeGroup) bool
+	}{
+		{"the only other node group", func(pcs.NodeGroup) bool { return true }},
+		{"the only one of its family", func(g pcs.NodeGroup) bool {
+			return slices.ContainsFunc(g.InstanceTypes, func(t string) bool { return family(t) == family(in.reservation.InstanceType) })
+		}},
+		{"the only one with a queue", func(g pcs.NodeGroup) bool { return len(queuesOf(in.Inventory, g.ID)) > 0 }},
+	} {
+		meant := slices.DeleteFunc(slices.Clone(others), func(g pcs.NodeGroup) bool { return !way.means(g) })
+		if len(meant) == 1 {
+			in.like, in.likeFound = meant[0], way.why
+			return
+		}
+	}
+	if len(others) > 0 {
+		in.problem(capacity.LikeUnknown, "give --like with one of "+groupNames(others),
+			"cluster %s has %d node groups to copy image, instance profile and security groups from, and none is named",
+			in.Cluster.Name, len(others))
+	}
+}
+
+func groupNames(groups []pcs.NodeGroup) string {
+	var names []string
+	for _, g := range groups {
+		names = append(names, g.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// family is that of an instance type: p5 of p5.48xlarge.
+func family(instanceType string) string {
+	name, _, _ := strings.Cut(instanceType, ".")
+	return name
+}
+
+// lifecycleActions returns the lifecycle actions of the nodes: of the node group named by --like,
+// else of the slot changed last. Thus a change of one slot reaches the other.
+func (in *inspection) lifecycleActions() pcs.LifecycleActions {
+	from := in.like
+	if in.request.Like == "" {
+		for _, slot := range in.Slots {
+			if slot.Ours && !slot.Failed() && slot.Group.Modified.After(from.Modified) {
+				from = *slot.Group
+			}
+		}
+	}
+	return from.Actions
+}
+
+// efa selects the network interfaces of the launch template; "" for a type without EFA, whose interfaces are copied.
+func (in *inspection) efa() capacity.EFAMode {
+	switch kept := in.keptTemplate(); {
+	case in.instanceType.EFAInterfaces == 0:
+		return ""
+	case in.request.EFA != "":
+		return in.request.EFA
+	case kept.ID != "":
+		return efaOf(kept)
+	case in.unattended:
+		return efaOf(in.source)
+	}
+	return capacity.EFA // as AWS PCS documents it
+}
+
+// efaOf returns the mode of an existing launch template.
+func efaOf(t capacity.LaunchTemplate) capacity.EFAMode {
+	mode := capacity.NoEFA
+	for _, one := range t.NetworkInterfaces {
+		switch capacity.EFAMode(one.Type) {
+		case capacity.EFA: // on each interface, so none is EFA only
+			return capacity.EFA
+		case capacity.EFAOnly:
+			mode = capacity.EFAOnly
+		}
+	}
+	return mode
+}
+
+// interfaceSubnet returns the subnet inside the network interfaces, where setup writes those: the first candidate in the
+// reservation's zone. All nodes are in that one. On EC2 each launch names its subnet.
+func (in *inspection) interfaceSubnet() string {
+	if efa := in.efa(); efa == "" || efa == capacity.NoEFA || in.OnEC2() {
+		return ""
+	}
+	for _, s := range in.chosen {
+		if s.AZID == in.reservation.AZID {
+			return s.ID
+		}
+	}
+	return ""
+}
+
+// efaWord describes the interfaces of a mode in the plan.
+func (in *inspection) efaWord(mode capacity.EFAMode) string {
+	t := in.instanceType
+	switch {
+	case t.EFAInterfaces == 0:
+	case mode == capacity.EFA && len(t.Cards) == 1: // the subnet says whether it gets a public address
+		return "1 × efa"
+	case mode == capacity.EFA || mode == capacity.EFAOnly:
+		return fmt.Sprintf("%d × %s, no public address", t.EFAInterfaces, mode)
+	case mode == capacity.NoEFA:
+		return "without EFA"
+	}
+	return ""
+}
+
+// addressesPerNode returns how many addresses of its subnet a node takes: one for each interface that is not EFA only.
+func (in *inspection) addressesPerNode() int {
+	if in.efa() == capacity.EFA {
+		return len(in.instanceType.Cards)
+	}
+	return 1
+}
+
+// nodeScript runs on nodes of provider ec2: it finds the node's name and starts slurmd. CONF_SERVER
+// stands for slurmd's option.
+//
+//go:embed node.sh
+var nodeScript string
+
+// nodeScriptMark is in nodeScript only.
+const nodeScriptMark = "# pcs-capacity: "
+
+// confServerOption is the source of slurm.conf in nodeScript.
+var confServerOption = regexp.MustCompile(`(?m) --conf-server (\S+)$`)
+
+// NodeScript returns the user data of nodes of provider ec2. confServer is "" for nodes with a slurm.conf of their own.
+func NodeScript(confServer string) string {
+	option := ""
+	if confServer != "" {
+		option = " --conf-server " + confServer
+	}
+	return strings.Replace(nodeScript, " CONF_SERVER", option, 1)
+}
+
+// chooseUserData brings the copied user data into the form that PCS wants; on provider ec2 the start of slurmd is added.
+func (in *inspection) chooseUserData() {
+	var err error
+	if in.OnEC2() {
+		in.userData, in.nodeScript, err = in.nodeUserData()
+	} else {
+		in.userData, err = pcs.UserData(in.source.UserData)
+	}
+	if err != nil {
+		in.problem(capacity.BadUserData, "correct it in its launch template, or give another --like", "the user data of %s cannot be used: %s", in.copied(), err)
+	}
+}
+
+// nodeUserData is the copied user data with the start of slurmd, and what the plan says of it.
+func (in *inspection) nodeUserData() (data []byte, what string, err error) {
+	server, site := in.request.ConfServer, in.source.UserData
+	if found := confServerOption.FindSubmatch(in.keptTemplate().UserData); found != nil {
+		server = string(found[1])
+	}
+	begin, _, _ := strings.Cut(nodeScript, nodeScriptMark)
+	alone := bytes.HasPrefix(site, []byte(begin+nodeScriptMark)) // nothing but the script, of any version
+	script := []byte(NodeScript(server))
+	what = "starts slurmd"
+	if server != "" {
+		what += " with slurm.conf of " + server
+	}
+	switch {
+	case alone && server == "", !alone && bytes.Contains(site, []byte(nodeScriptMark)): // as the run before had it
+		return site, "as it is", nil
+	case alone || len(site) == 0:
+		return script, what, nil
+	}
+	data, err = pcs.Archive(site, script)
+	return data, "after that of " + in.copied() + ", " + what, err
+}

@@ -1,0 +1,256 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// Site is what was read of a cluster. What was not found is zero; what could not be read has its error.
+type Site struct {
+	// Provider launches the nodes in question; "" stands for PCS.
+	Provider capacity.Provider
+	Region   string
+	// Now is AWS's time.
+	Now time.Time
+	// Inventory is the PCS cluster with its node groups and queues. On self-managed Slurm it has the mark alone, as the
+	// cluster's name.
+	pcs.Inventory
+	// Known are the reservations that EC2 described, Unknown its errors for others.
+	Known   map[string]capacity.Reservation
+	Unknown map[string]error
+	// Running counts the instances of node groups, by their id.
+	Running map[string]int
+	// Inside are the instances in the reservation in question.
+	Inside []capacity.Instance
+	// VPC are all subnets of the nodes' VPC.
+	VPC []ec2.Subnet
+	// Slots are those of the queue in question.
+	Slots []Slot
+	// Waiting counts the jobs that wait in the queue; SlurmErr is why Slurm does not tell.
+	Waiting  int
+	SlurmErr error
+}
+
+// Slot is a slot with everything of ours that is there: setup asks whether it is free, teardown removes it.
+type Slot struct {
+	// Name is that of the node group and of its nodes' Slurm feature, Base that of the node group in the settings.
+	Name, Base string
+	// Group is nil while the slot has no node group.
+	Group *pcs.NodeGroup
+	// ReservationID is the value of our tag; "" if there is none.
+	ReservationID string
+	// Ours is false for a node group of that name without our tag.
+	Ours bool
+	// Live is set while the slot's reservation is open or may still open; Until is its end.
+	Live  bool
+	Until time.Time
+	// Instances counts the node group's instances.
+	Instances int
+	// Template is the launch template of the slot's name, zero if there is none; Uses is what a node group of ours launches with.
+	Template, Uses capacity.LaunchTemplate
+	// Nodes are those that the settings list, and those of instances; Slurm is what Slurm has of the slot.
+	Nodes []string
+	Slurm SlurmSlot
+}
+
+// OnEC2 reports whether the cluster is self-managed Slurm, where our ResumeProgram launches nodes.
+func (s *Site) OnEC2() bool { return s.Provider.Launches() }
+
+// Ours reports whether tags carry our mark for the cluster (R9).
+func (s *Site) Ours(tags map[string]string) bool { return s.Cluster.Ours(tags) }
+
+// ReadCluster reads the PCS cluster by name or id, or says what is wrong with that.
+func (s *Site) ReadCluster(ctx context.Context, aws *pcs.Client, cluster string) (missing *capacity.Problem, err error) {
+	if cluster != "" {
+		if s.Inventory, err = aws.Inventory(ctx, cluster); err == nil || !pcs.NotFound(err) {
+			return nil, err
+		}
+	}
+	clusters, unread := aws.Clusters(ctx)
+	if unread != nil && ec2.DeniedAction(unread) == "" {
+		return nil, unread
+	}
+	no := MissingCluster(cluster, aws.Region(), pcs.Code(err), clusters, unread)
+	return &no, nil
+}
+
+// MissingCluster says that there is no such cluster, and which there are; unread is why that is not known.
+func MissingCluster(cluster, region, code string, clusters []pcs.Cluster, unread error) capacity.Problem {
+	var names []string
+	for _, c := range clusters {
+		names = append(names, c.Name)
+	}
+	missing := capacity.Problemf(capacity.NoCluster, capacity.Subject{}, "name it with --cluster: "+strings.Join(names, ", "), "no cluster is given")
+	if cluster != "" {
+		missing.Sentence = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, region, code)
+		missing.Fix = "use one of " + strings.Join(names, ", ")
+	}
+	switch {
+	case unread != nil:
+		missing.Fix = "name one with --cluster; which there are is not known: " + ec2.Message(unread)
+	case len(names) == 0:
+		missing.Fix = "check --region; there is no PCS cluster in " + region + ". For Slurm that you run yourself add --provider ec2"
+	}
+	return missing
+}
+
+// ReadReservations reads those reservations that were not read yet, and the time.
+func (s *Site) ReadReservations(ctx context.Context, aws *ec2.Client, ids []string) error {
+	if s.Known == nil {
+		s.Known, s.Unknown = map[string]capacity.Reservation{}, map[string]error{}
+	}
+	found, missing, err := aws.Reservations(ctx, slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		_, is := s.Known[id]
+		return is || id == "" || s.Unknown[id] != nil
+	}))
+	for _, r := range found {
+		s.Known[r.ID] = r
+	}
+	for _, m := range missing {
+		s.Unknown[m.ID] = m.Err
+	}
+	s.Now = aws.Now() // not before EC2's answer, which tells the time
+	return err
+}
+
+// ReadRunning counts the instances of node groups by the tag that PCS writes on them.
+func (s *Site) ReadRunning(ctx context.Context, aws *ec2.Client, groups []string) error {
+	s.Running = map[string]int{}
+	if len(groups) == 0 {
+		return nil
+	}
+	found, err := aws.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: groups})
+	if err != nil {
+		return fmt.Errorf("looking for instances of node groups %s: %w", strings.Join(groups, ", "), err)
+	}
+	for _, i := range found {
+		s.Running[i.Tags[pcs.TagNodeGroupID]]++
+	}
+	return nil
+}
+
+// ReadSlurm reads what Slurm has of the slots. If it does not answer, SlurmErr says why.
+func (s *Site) ReadSlurm(ctx context.Context, slurm SlotReader, queue string) error {
+	if len(s.Slots) == 0 {
+		return nil
+	}
+	found, waiting, err := slurm.Slots(ctx, queue, s.SlotNodes())
+	s.SlurmErr, s.Waiting = err, waiting
+	for i := range s.Slots {
+		s.Slots[i].Slurm = found[s.Slots[i].Name]
+	}
+	return ctx.Err()
+}
+
+// SlotNodes are the known nodes of the slots.
+func (s *Site) SlotNodes() map[string][]string {
+	nodes := map[string][]string{}
+	for _, slot := range s.Slots {
+		nodes[slot.Name] = slot.Nodes
+	}
+	return nodes
+}
+
+// Absent reports whether EC2 says that an id is of nothing, or cannot be one.
+func Absent(err error) bool {
+	code := ec2.Code(err)
+	return strings.HasPrefix(code, "Invalid") &&
+		(strings.Contains(code, "NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
+}
+
+// Open reports whether a reservation is open or may still open.
+func Open(r capacity.Reservation, now time.Time) bool {
+	return r.State.Live() && (r.End.IsZero() || r.End.After(now))
+}
+
+// Holds reports whether the slot was set up for the reservation, or half of it was before a run was cut off: the tag is
+// written first, the template follows.
+func (s Slot) Holds(reservationID string) bool {
+	return s.Ours && reservationID != "" && s.ReservationID == reservationID
+}
+
+// LaunchesInto reports whether the node group's launch template has the reservation. The tag alone proves nothing: a
+// killed run may have written it first.
+func (s Slot) LaunchesInto(reservationID string) bool {
+	return s.Ours && reservationID != "" && s.Uses.ReservationID == reservationID
+}
+
+// Failed reports whether PCS could not create the node group in an earlier run of ours: then it is made anew.
+func (s Slot) Failed() bool { return s.Ours && s.Group.Status == pcs.CreateFailed }
+
+// SlurmSlot is a slot in Slurm.
+type SlurmSlot struct {
+	Nodes []string
+	// Jobs are the ids of jobs on nodes of the slot, as squeue shows them.
+	Jobs []string
+	// Reservations are the names of our Slurm reservations for the slot.
+	Reservations []string
+}
+
+// Fenced reports whether the fence for an EC2 reservation stands on the slot.
+func (s SlurmSlot) Fenced(reservationID string) bool {
+	return slices.ContainsFunc(s.Reservations, func(name string) bool {
+		g, ours := capacity.ParseGuard(name)
+		return ours && g.Kind == capacity.GuardFence && g.Block == reservationID
+	})
+}
+
+// SlotReader reads nodes, jobs and reservations of slots by name, and the number of jobs that wait in a partition. nodes
+// are nodes of a slot whose names do not show it.
+type SlotReader interface {
+	Slots(ctx context.Context, partition string, nodes map[string][]string) (slots map[string]SlurmSlot, waiting int, err error)
+}
+
+// SlurmSeen is the state of a cluster in Slurm.
+type SlurmSeen struct {
+	Nodes        []capacity.Node
+	Partitions   []capacity.SlurmPartition
+	Reservations []capacity.SlurmReservation
+	Jobs         []capacity.Job
+}
+
+// Slots are the slots by name, each with the nodes whose names tell it, and more that do not; and how many jobs wait in
+// a partition. Partitions count as well as nodes, of which Slurm may hide those that are powered down.
+func (s SlurmSeen) Slots(partition string, more map[string][]string) (slots map[string]SlurmSlot, waiting int) {
+	var names []string
+	for _, n := range s.Nodes {
+		names = append(names, n.Name)
+	}
+	for _, p := range s.Partitions {
+		names = append(names, p.Nodes...)
+	}
+	slots = map[string]SlurmSlot{}
+	for name, nodes := range more {
+		slot := SlurmSlot{}
+		for _, node := range names {
+			of, named := capacity.SlotOf(node)
+			if (named && of == name || slices.Contains(nodes, node)) && !slices.Contains(slot.Nodes, node) {
+				slot.Nodes = append(slot.Nodes, node)
+			}
+		}
+		for _, r := range s.Reservations {
+			if r.Ours() && r.Guard().Slot == name {
+				slot.Reservations = append(slot.Reservations, r.Name)
+			}
+		}
+		for _, j := range s.Jobs {
+			if j.Active() && !j.Pending() && slices.ContainsFunc(j.Nodes, func(node string) bool { return slices.Contains(slot.Nodes, node) }) {
+				slot.Jobs = append(slot.Jobs, j.Shown)
+			}
+		}
+		slots[name] = slot
+	}
+	for _, j := range s.Jobs {
+		if j.Pending() && j.Partition == partition {
+			waiting++
+		}
+	}
+	return slots, waiting
+}
