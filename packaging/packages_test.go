@@ -48,7 +48,7 @@ var files = []string{
 	"usr/bin/pcs-capacity", "usr/libexec/pcs-capacity/pcs-capacity-filter", "usr/libexec/pcs-capacity/pcs-capacity-prolog", "usr/libexec/pcs-capacity/pcs-capacity-resume", "usr/libexec/pcs-capacity/pcs-capacity-suspend",
 	"usr/lib/systemd/system/pcs-capacity-sync.service", "usr/lib/tmpfiles.d/pcs-capacity.conf",
 	"usr/share/bash-completion/completions/pcs-capacity", "usr/share/fish/vendor_completions.d/pcs-capacity.fish",
-	"usr/share/doc/pcs-capacity/sbom.cdx.json", "usr/share/man/man5/pcs-capacity-config.toml.5.gz", "usr/share/pcs-capacity/motd",
+	"usr/share/doc/pcs-capacity/sbom.cdx.json", "usr/share/man/man5/pcs-capacity-config.toml.5.gz",
 }
 
 // installation is a root file system with a shell in it, a Slurm outside, and a package.
@@ -273,7 +273,7 @@ func (i *installation) hasFiles(name string) {
 				return nil
 			}
 			mode := fs.FileMode(0o644)
-			if entry.IsDir() || strings.HasPrefix(path, "usr/bin/") || strings.HasPrefix(path, "usr/libexec/") || path == "usr/share/pcs-capacity/motd" {
+			if entry.IsDir() || strings.HasPrefix(path, "usr/bin/") || strings.HasPrefix(path, "usr/libexec/") {
 				mode = 0o755
 			}
 			if info.Mode().Perm() != mode {

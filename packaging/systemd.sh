@@ -76,7 +76,7 @@ dpkg -i dist/pcs-capacity_*.deb >/dev/null
 another "$pid"
 
 say "with settings that are wrong, it says so and is not started again and again"
-settings=$(pcs-capacity config --path)
+settings=$(pcs-capacity config | sed -n '1s/# //p')
 cp "$settings" /settings
 echo 'no_such_key = 1' | cat - /settings >"$settings"
 restarts=$(shows NRestarts)

@@ -36,19 +36,9 @@ func (c customer) ConfirmFee(o capacity.Offering) error {
 	return c.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", fee), fee)
 }
 
-// feeFlags are how a person or a script accepts a fee.
-type feeFlags struct {
+// feeFlag is how a script accepts a fee.
+type feeFlag struct {
 	ConfirmFee string `help:"The fee in USD that you accept. Refused when EC2 now asks for another." placeholder:"USD"`
-	MaxPrice   string `help:"Refuse a higher fee. It does not confirm a lower one." placeholder:"USD"`
-}
-
-// terms reads the flags.
-func (f feeFlags) terms() (terms market.Terms, err error) {
-	if terms.Fee, err = dollars("--confirm-fee", f.ConfirmFee); err != nil {
-		return terms, err
-	}
-	terms.MaxPrice, err = dollars("--max-price", f.MaxPrice)
-	return terms, err
 }
 
 // dollars reads the value of a flag; the zero value if it is not given.

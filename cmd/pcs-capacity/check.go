@@ -16,10 +16,7 @@ import (
 )
 
 // CheckCmd reports everything that is wrong.
-type CheckCmd struct {
-	Filter string `help:"Path of pcs-capacity-filter. Default: as for hooks install." type:"path" placeholder:"FILE" predictor:"file"`
-	Dir    string `help:"Folder of slurm.conf. Default: as for hooks install." type:"existingdir" predictor:"file"`
-}
+type CheckCmd struct{}
 
 // Help is shown below the flags.
 func (CheckCmd) Help() string {
@@ -58,22 +55,22 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 	if sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile}); sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
 	}
-	sources.Hooks, err = hooksHere(ctx, programFlags{Filter: c.Filter, Dir: c.Dir}, &maybeConfig{cfg, true})
+	sources.Hooks, err = hooksHere(ctx, &maybeConfig{cfg, true})
 	if err != nil {
 		return err
 	}
-	sources.Filter = likelyFilter(c.Filter)
+	sources.Filter = likelyFilter()
 	return c.show(t, sources.Run(ctx))
 }
 
 // hooksHere looks at the scripts of this host, and at the settings of self-managed Slurm. Without settings
 // of ours, or without the filter, nobody knows what is old.
-func hooksHere(ctx context.Context, f programFlags, cfg *maybeConfig) (hooks []site.Hook, err error) {
-	dirs := wiring.Folders(f.Dir)
+func hooksHere(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err error) {
+	dirs := wiring.Folders()
 	for _, hook := range []string{wiring.CLIFilter, wiring.JobSubmit} {
 		for _, path := range scriptPaths(ctx, cfg.Config, hook, dirs) {
 			s := wiring.Script{Hook: hook, Path: path}
-			if full, err := f.script(cfg.Config, hook, path); err == nil && cfg.Found {
+			if full, err := script(cfg.Config, hook, path); err == nil && cfg.Found {
 				s = full
 			}
 			now, err := s.State()
@@ -109,11 +106,14 @@ func hooksHere(ctx context.Context, f programFlags, cfg *maybeConfig) (hooks []s
 }
 
 // likelyFilter is the filter, or where it should be.
-func likelyFilter(given string) string {
-	if path, err := findFilter(given); err == nil {
-		return path
+func likelyFilter() string {
+	places := filterPlaces()
+	for _, path := range places {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
 	}
-	return filterPlaces(given)[0]
+	return places[0]
 }
 
 func (c *CheckCmd) show(t *terminal.Terminal, found site.Findings) error {

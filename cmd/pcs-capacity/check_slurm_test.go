@@ -118,6 +118,15 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		}
 		w.program(name, "export AWS_ACCESS_KEY_ID=AKIDSIMULATED AWS_SECRET_ACCESS_KEY=x "+strings.Join(w.sim.Env(), " ")+"\nexec "+path+` "$@"`)
 	}
+	// The hooks are those beside the program that installs them.
+	data, err := os.ReadFile(program)
+	if err == nil {
+		w.restricted.program = filepath.Join(w.bin, "pcs-capacity")
+		err = os.WriteFile(w.restricted.program, data, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	// The first node has its line already, so that it can be started here.
 	first := slurmlab.NodeGroup{Prefix: "gpu-", CPUs: 1, Features: "gpu", AlwaysOn: true}
 	cfg := slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{first}, ResumeProgram: filepath.Join(w.bin, "pcs-capacity-resume"), SuspendProgram: filepath.Join(w.bin, "pcs-capacity-suspend")}
@@ -205,7 +214,7 @@ func (w *wired) configure(change func(string) string) {
 func (w *wired) hooks(args ...string) {
 	w.Helper()
 	w.said = ""
-	if status := w.admin(append([]string{"hooks"}, append(args, "--filter", filepath.Join(w.bin, "pcs-capacity-filter"))...)...); status != 0 {
+	if status := w.admin(append([]string{"hooks"}, args...)...); status != 0 {
 		w.Fatalf("hooks %q: %d\n%s", args, status, w.said)
 	}
 }
@@ -213,7 +222,7 @@ func (w *wired) hooks(args ...string) {
 // check runs the command.
 func (w *wired) check(more ...string) (status int, found site.Findings) {
 	w.Helper()
-	command := exec.CommandContext(w.Context(), "pcs-capacity", "--config", w.settings, "-o", "json", "check", "--filter", filepath.Join(w.bin, "pcs-capacity-filter"))
+	command := exec.CommandContext(w.Context(), w.restricted.program, "--config", w.settings, "-o", "json", "check")
 	command.Dir, command.Env = w.dir, append(slices.Clone(w.env), more...)
 	if w.uid != 0 {
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: w.uid, Gid: w.uid}}

@@ -6,21 +6,14 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
 // ConfigCmd shows the settings in effect.
-type ConfigCmd struct {
-	Path bool `help:"Show only where the settings file is."`
-}
+type ConfigCmd struct{}
 
 // Run checks the settings, all files of them, and shows them with every default.
 func (c *ConfigCmd) Run(g *Globals, t *terminal.Terminal) error {
-	if c.Path {
-		_, err := fmt.Fprintln(t.Out, config.Find(g.Config))
-		return err
-	}
 	cfg, err := readConfig(g)
 	if err != nil {
 		return err

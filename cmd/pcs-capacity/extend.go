@@ -15,10 +15,10 @@ type ExtendCmd struct {
 	Reservation string `arg:"" predictor:"reservation" help:"Block to extend, cr-…."`
 	Duration    span   `required:"" short:"d" help:"By how much, such as 7d. EC2 sells 1 to 14 days, then whole weeks; it is rounded up."`
 
-	feeFlags `embed:""`
-	Again    bool `help:"Extend by the same length again, even if that was bought less than a day ago."`
-	DryRun   bool `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
-	Wait     bool `help:"Follow the payment until the end has moved." default:"true" negatable:""`
+	feeFlag `embed:""`
+	Again   bool `help:"Extend by the same length again, even if that was bought less than a day ago."`
+	DryRun  bool `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
+	Wait    bool `help:"Follow the payment until the end has moved." default:"true" negatable:""`
 }
 
 // Help is shown below the flags.
@@ -39,7 +39,7 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 			"%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` shows those that there are",
 			c.Reservation)
 	}
-	terms, err := c.terms()
+	fee, err := dollars("--confirm-fee", c.ConfirmFee)
 	if err != nil {
 		return err
 	}
@@ -49,5 +49,5 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 	}
 	show := extensionView{t, cfg}
 	return newBuyer(t, cfg, aws, c.DryRun).Extend(ctx, market.ExtensionOrder{ReservationID: c.Reservation, Length: length,
-		Terms: terms, Again: c.Again, Wait: c.Wait, Show: show.preview, Tell: show.result})
+		Fee: fee, Again: c.Again, Wait: c.Wait, Show: show.preview, Tell: show.result})
 }

@@ -33,11 +33,9 @@ type HooksCmd struct {
 // a file that slurm.conf includes, on PCS custom settings of the cluster.
 const settingsHook = "settings"
 
-// programFlags say where the programs are.
-type programFlags struct {
-	Filter string `help:"Path of pcs-capacity-filter; the other programs are beside it. Default: in ../libexec/pcs-capacity, else beside this program." type:"path" placeholder:"FILE" predictor:"file"`
-	Dir    string `help:"Folder of slurm.conf. Default: that of SLURM_CONF, else every /etc/aws/pcs/scheduler/slurm-*, else /etc/slurm." type:"existingdir" predictor:"file"`
-	Prolog bool   `help:"With the settings: Prolog and TaskProlog too. The programs have to be on every compute node."`
+// prologFlag is for sites that have the programs on every compute node.
+type prologFlag struct {
+	Prolog bool `help:"With the settings: Prolog and TaskProlog too. The programs have to be on every compute node."`
 }
 
 // forceFlag is for sites whose blocks leave no time between them, and for nodes that go.
@@ -46,12 +44,20 @@ type forceFlag struct {
 }
 
 // script is what the hook's file is to be with these settings.
-func (f programFlags) script(cfg *config.Config, hook, path string) (wiring.Script, error) {
-	filter, err := findFilter(f.Filter)
+func script(cfg *config.Config, hook, path string) (wiring.Script, error) {
+	filter, err := findFilter()
 	if err != nil {
 		return wiring.Script{}, err
 	}
-	return scriptWith(cfg, hook, path, filter)
+	text, folder := submit.CLIFilter, cfg.StateDir
+	if hook == wiring.JobSubmit { // runs inside slurmctld, which must not wait for a file server
+		text, folder = submit.JobSubmit, cfg.LocalDir
+	}
+	from, err := filepath.Abs(folder)
+	if err != nil {
+		return wiring.Script{}, err
+	}
+	return wiring.Script{Hook: hook, Path: path, Text: text(state.Dir(from).PlanPath(), from, filter)}, nil
 }
 
 // scriptPaths are where Slurm reads the hook's script on this host.
@@ -66,23 +72,8 @@ func scriptPaths(ctx context.Context, cfg *config.Config, hook string, dirs []st
 	return wiring.ScriptPaths(hook, running, dirs)
 }
 
-func scriptWith(cfg *config.Config, hook, path, filter string) (wiring.Script, error) {
-	text, folder := submit.CLIFilter, cfg.StateDir
-	if hook == wiring.JobSubmit { // runs inside slurmctld, which must not wait for a file server
-		text, folder = submit.JobSubmit, cfg.LocalDir
-	}
-	from, err := filepath.Abs(folder)
-	if err != nil {
-		return wiring.Script{}, err
-	}
-	return wiring.Script{Hook: hook, Path: path, Text: text(state.Dir(from).PlanPath(), from, filter)}, nil
-}
-
 // filterPlaces are where the program can be that the scripts call, the likeliest first.
-func filterPlaces(given string) []string {
-	if given != "" {
-		return []string{given}
-	}
+func filterPlaces() []string {
 	self, err := os.Executable()
 	if err != nil {
 		self = "/usr/bin/pcs-capacity"
@@ -95,14 +86,14 @@ func filterPlaces(given string) []string {
 }
 
 // findFilter finds the program that the scripts call; it must be there and run.
-func findFilter(given string) (string, error) {
-	places := filterPlaces(given)
+func findFilter() (string, error) {
+	places := filterPlaces()
 	for _, path := range places {
 		if runs(path) {
 			return path, nil
 		}
 	}
-	return "", usage("no program at %s: the script would have nothing to call; name it with --filter",
+	return "", usage("no program at %s: the script would have nothing to call; install the package",
 		strings.Join(places, " or "))
 }
 
@@ -112,10 +103,10 @@ func runs(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-func (f programFlags) folders() ([]string, error) {
-	dirs := wiring.Folders(f.Dir)
+func folders() ([]string, error) {
+	dirs := wiring.Folders()
 	if len(dirs) == 0 {
-		return nil, usage("no folder with slurm.conf was found; name it with --dir")
+		return nil, usage("no folder with slurm.conf was found; name the file with SLURM_CONF")
 	}
 	return dirs, nil
 }
@@ -128,11 +119,11 @@ type included struct {
 	notes      []string
 }
 
-func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Config) (in included, err error) {
-	if in.site, err = f.site(); err != nil {
+func (f prologFlag) include(ctx context.Context, g *Globals, cfg *config.Config) (in included, err error) {
+	if in.site, err = readSite(); err != nil {
 		return in, err
 	}
-	filter, err := findFilter(f.Filter)
+	filter, err := findFilter()
 	if err != nil {
 		return in, err
 	}
@@ -143,7 +134,7 @@ func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Confi
 	for _, program := range programs {
 		if path := filepath.Join(filepath.Dir(filter), program); !runs(path) {
 			return in, fmt.Errorf(
-				"no program at %s, which Slurm would have to run; install the package, or name the filter beside it with --filter",
+				"no program at %s, which Slurm would have to run; install the package",
 				path)
 		}
 	}
@@ -165,9 +156,9 @@ func (f programFlags) include(ctx context.Context, g *Globals, cfg *config.Confi
 	return included{in.site, text, gres, slices.Concat(notes, more, unread, unswitched)}, err
 }
 
-// site is what slurm.conf says.
-func (f programFlags) site() (wiring.Site, error) {
-	dirs, err := f.folders()
+// readSite is what slurm.conf says.
+func readSite() (wiring.Site, error) {
+	dirs, err := folders()
 	if err != nil {
 		return wiring.Site{}, err
 	}
@@ -220,7 +211,7 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 type HooksPrintCmd struct {
 	Hook string `arg:"" enum:"cli_filter,job_submit,settings,user-data,install" help:"cli_filter, job_submit or settings; or user-data, the script that starts slurmd on nodes of provider ec2; or install, the script that installs the package on a node."`
 	From string `help:"With install: path or URL of the package. Default: the script's first argument." placeholder:"URL"`
-	programFlags
+	prologFlag
 }
 
 // Run prints the script with this site's paths, or the settings.
@@ -237,7 +228,7 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 	case c.Hook == "install":
 		text = setup.InstallScript(c.From)
 	case c.Hook != settingsHook:
-		s, err := c.script(cfg, c.Hook, "")
+		s, err := script(cfg, c.Hook, "")
 		if err != nil {
 			return err
 		}
@@ -268,11 +259,11 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 }
 
 // prologs is the folder of the Prolog if it is to be wired; "" if not.
-func (f programFlags) prologs() string {
+func (f prologFlag) prologs() string {
 	if !f.Prolog {
 		return ""
 	}
-	filter, err := findFilter(f.Filter)
+	filter, err := findFilter()
 	if err != nil {
 		return ""
 	}
@@ -282,7 +273,7 @@ func (f programFlags) prologs() string {
 const there = "Everything is there already"
 
 // apply shows the plan, asks where it changes settings, and does it.
-func (programFlags) apply(ctx context.Context, t *terminal.Terminal, plan wiring.Plan, nothing string, ask bool,
+func applyPlan(ctx context.Context, t *terminal.Terminal, plan wiring.Plan, nothing string, ask bool,
 	question string, dryRun bool) error {
 	if ask || dryRun {
 		for _, change := range plan.Changes {

@@ -11,7 +11,7 @@ import (
 // HooksInstallCmd writes scripts and settings.
 type HooksInstallCmd struct {
 	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter: on every host where users submit. job_submit: on slurmctld's, where you run that yourself. settings: of slurm.conf, or of the PCS cluster. Default: all that the cluster needs."`
-	programFlags
+	prologFlag
 	forceFlag
 	DryRun bool `help:"Show what would be done, and change nothing."`
 }
@@ -31,24 +31,24 @@ that loads it is shown. Yours then runs first.`
 
 // Run plans, shows, asks and writes.
 func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
-	dirs, err := c.folders()
+	dirs, err := folders()
 	if err != nil {
 		return err
 	}
 	var plan wiring.Plan
-	script := wiring.JobSubmit
+	hook := wiring.JobSubmit
 	if cfg.Cluster != "" {
-		script = wiring.CLIFilter
+		hook = wiring.CLIFilter
 	}
 	if c.Hook != "" {
-		script = c.Hook
+		hook = c.Hook
 	}
 	var paths []string
 	if c.Hook != settingsHook {
-		paths = scriptPaths(ctx, cfg, script, dirs)
+		paths = scriptPaths(ctx, cfg, hook, dirs)
 	}
 	for _, path := range paths {
-		s, err := c.script(cfg, script, path)
+		s, err := script(cfg, hook, path)
 		if err == nil {
 			err = plan.Install(s)
 		}
@@ -65,7 +65,7 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 	if cfg.Cluster != "" {
 		question = "Is cli_filter.lua on every login and compute node, and are these settings right?"
 	}
-	err = c.apply(ctx, t, plan, there, c.Hook == "" || c.Hook == settingsHook, question, c.DryRun)
+	err = applyPlan(ctx, t, plan, there, c.Hook == "" || c.Hook == settingsHook, question, c.DryRun)
 	if err == nil && plan.Restarts() && !c.DryRun {
 		err = restarted(ctx, cfg, true)
 	}

@@ -17,7 +17,6 @@ import (
 // HooksRemoveCmd takes back what install wrote.
 type HooksRemoveCmd struct {
 	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter, job_submit or settings. Default: all."`
-	programFlags
 	forceFlag
 	DryRun bool `help:"Show what would be done, and change nothing."`
 }
@@ -32,7 +31,7 @@ the setting is off.`
 
 // Run plans, shows, asks and removes.
 func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
-	dirs, err := c.folders()
+	dirs, err := folders()
 	if err != nil {
 		return err
 	}
@@ -46,7 +45,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		if err != nil {
 			return err
 		}
-		filter, _ := findFilter(c.Filter) // without programs there is no Prolog of ours
+		filter, _ := findFilter() // without programs there is no Prolog of ours
 		if err := plan.SwitchOff(cluster.Cluster, filepath.Dir(filter)); err != nil {
 			return err
 		}
@@ -57,7 +56,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 			}
 		}
 	case all:
-		site, err := c.site()
+		site, err := readSite()
 		if err != nil {
 			return err
 		}
@@ -79,7 +78,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 			return err
 		}
 	}
-	err = c.apply(ctx, t, plan, "Nothing of ours is there", true, "Remove this?", c.DryRun)
+	err = applyPlan(ctx, t, plan, "Nothing of ours is there", true, "Remove this?", c.DryRun)
 	if err == nil && plan.Restarts() && !c.DryRun {
 		err = restarted(ctx, cfg, false)
 	}

@@ -22,11 +22,10 @@ type ListCmd struct {
 	ODCR          bool     `name:"odcr" help:"Only On-Demand Capacity Reservations."`
 	InstanceTypes []string `help:"Only these instance types." placeholder:"TYPE"`
 	asking
-	GPUOnly       bool              `name:"gpu-only" help:"Only types that have GPUs or Neuron devices."`
-	AvailableOnly bool              `help:"Only reservations with a free instance now."`
-	ActiveOnly    bool              `help:"Only reservations that are open now."`
-	MinCapacity   int               `help:"Only reservations of at least N instances, free or not; with --available-only N free ones." placeholder:"N"`
-	Tag           map[string]string `help:"Only reservations with this tag." placeholder:"KEY=VALUE"`
+	GPUOnly       bool `name:"gpu-only" help:"Only types that have GPUs or Neuron devices."`
+	AvailableOnly bool `help:"Only reservations with a free instance now."`
+	ActiveOnly    bool `help:"Only reservations that are open now."`
+	MinCapacity   int  `help:"Only reservations of at least N instances, free or not; with --available-only N free ones." placeholder:"N"`
 }
 
 // Help is shown below the flags.
@@ -129,7 +128,7 @@ func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (regionList, error) 
 	if len(c.IDs) > 0 {
 		list.found, list.missing, err = aws.Reservations(ctx, c.IDs)
 	} else {
-		list.found, err = aws.List(ctx, ec2.ReservationQuery{InstanceTypes: c.InstanceTypes, Tags: c.Tag, ActiveOnly: c.ActiveOnly})
+		list.found, err = aws.List(ctx, ec2.ReservationQuery{InstanceTypes: c.InstanceTypes, ActiveOnly: c.ActiveOnly})
 	}
 	if err != nil || !c.GPUOnly {
 		return list, err
@@ -210,15 +209,7 @@ func (c *ListCmd) keeps(r *capacity.Reservation) bool {
 	}
 	return c.wants(r.Kind) && size >= c.MinCapacity && (!c.AvailableOnly || size > 0) &&
 		(!c.ActiveOnly || r.State == capacity.StateActive) &&
-		(len(c.IDs) == 0 || c.bounds(r))
-}
-
-// bounds does for reservations that were asked for by id what EC2 does for a list.
-func (c *ListCmd) bounds(r *capacity.Reservation) bool {
-	if tagged := (&capacity.Select{Tags: c.Tag}); len(c.Tag) > 0 && !tagged.Matches(*r) {
-		return false
-	}
-	return len(c.InstanceTypes) == 0 || slices.Contains(c.InstanceTypes, r.InstanceType)
+		(len(c.IDs) == 0 || len(c.InstanceTypes) == 0 || slices.Contains(c.InstanceTypes, r.InstanceType))
 }
 
 // missingReservation is an id that EC2 does not know.
@@ -267,12 +258,12 @@ func missingIDs(answers []regionList, someFailed bool) []missingReservation {
 }
 
 // missingInSettings are reservations of the settings that EC2 left out of a list of the
-// whole region. A list that EC2 cut by type, tag or state cannot tell.
+// whole region. A list that EC2 cut by type or state cannot tell.
 func (c *ListCmd) missingInSettings(cfg *maybeConfig, aws *ec2.Client, regions []string, answers []regionList,
 	failed []market.RegionFailure) []missingReservation {
 	home := aws.In(cfg.Region).Region()
 	i := slices.Index(regions, home)
-	if i < 0 || len(c.IDs)+len(c.InstanceTypes)+len(c.Tag) > 0 || c.ActiveOnly || c.GPUOnly ||
+	if i < 0 || len(c.IDs)+len(c.InstanceTypes) > 0 || c.ActiveOnly || c.GPUOnly ||
 		slices.ContainsFunc(failed, func(f market.RegionFailure) bool { return f.Region == home }) {
 		return nil
 	}

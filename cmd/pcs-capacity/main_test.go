@@ -119,10 +119,6 @@ func TestRareTranscripts(t *testing.T) {
 func defaultScenario() (*awssim.Scenario, error) { return awssim.DefaultScenario(), nil }
 
 func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenario, error)) {
-	motd, err := filepath.Abs("../../packaging/motd")
-	if err != nil {
-		t.Fatal(err)
-	}
 	commands := map[string]func(*testscript.TestScript, bool, []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow, "widest": widest, "slurm": slurmCommand}
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
@@ -148,7 +144,6 @@ func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenar
 			env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are for good; no need to wait for retries
 			env.Setenv("TZ", "UTC")
 			env.Setenv("OWNER", state.OwnerOf(state.Dir(filepath.Join(env.WorkDir, "state")), filepath.Join(env.WorkDir, "etc", "config.toml")).ID)
-			env.Setenv("MOTD", motd)
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return slurmThatIsDown(env)
 		},

@@ -13,9 +13,9 @@ import (
 
 // PurchaseCmd buys a block.
 type PurchaseCmd struct {
-	Offering string `arg:"" help:"Id of the offering, cb-…, as offerings shows it. With --fee: a reservation, cr-…."`
+	Offering string `arg:"" help:"Id of the offering, cb-…, as offerings shows it."`
 
-	feeFlags     `embed:""`
+	feeFlag      `embed:""`
 	Platform     string `help:"Platform of the image that will run. Default: Linux/UNIX."`
 	InstanceType string `short:"t" help:"Same as for offerings."`
 	Count        int    `short:"n" help:"Same as for offerings."`
@@ -27,7 +27,6 @@ type PurchaseCmd struct {
 	AnyZone      bool   `help:"Buy even if the cluster has no subnet in the block's zone, or if that is unknown."`
 	DryRun       bool   `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
 	Wait         bool   `help:"Follow the payment until the block is scheduled." default:"true" negatable:""`
-	Fee          string `help:"Buy nothing: record what a block that was bought elsewhere has cost." placeholder:"USD"`
 }
 
 // Help is shown below the flags.
@@ -39,25 +38,15 @@ there. EC2 bills within 5 minutes to 12 hours; until then the block is payment-p
 EC2 cannot look up an offering by its id, so the question is asked again: offerings prints
 the whole command.
 
-  pcs-capacity purchase cb-0123456789abcdef0 -t p5.48xlarge -n 4 -d 7d --confirm-fee 31464.00
-  pcs-capacity purchase cr-0123456789abcdef0 --fee 31464.00`
+  pcs-capacity purchase cb-0123456789abcdef0 -t p5.48xlarge -n 4 -d 7d --confirm-fee 31464.00`
 }
 
 // check finds mistakes in the arguments before EC2 is asked anything.
 func (c *PurchaseCmd) check() error {
 	switch {
-	case c.Fee != "":
-		if !capacity.IsReservationID(c.Offering) {
-			return usage(
-				"--fee records what a reservation has cost, and %q is not the id of one (cr-…); to accept the fee of an offering, use --confirm-fee",
-				c.Offering)
-		}
-		if c.Again || c.AnyZone || c.DryRun || c.feeFlags != (feeFlags{}) {
-			return usage("--fee records what a reservation has cost and buys nothing; leave out the flags for buying")
-		}
 	case capacity.IsReservationID(c.Offering):
 		return usage(
-			"%s is a reservation, which is bought already: add --fee USD to record what it has cost, or use `pcs-capacity extend %s --duration 7d`",
+			"%s is a reservation, which is bought already; to extend it, use `pcs-capacity extend %s --duration 7d`",
 			c.Offering, c.Offering)
 	case !capacity.IsOfferingID(c.Offering):
 		return usage("%q is not the id of an offering (cb-…); `pcs-capacity offerings` lists what is for sale", c.Offering)
@@ -67,36 +56,19 @@ func (c *PurchaseCmd) check() error {
 	return nil
 }
 
-// Run buys, or records a fee.
+// Run buys.
 func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	buyer := newBuyer(t, cfg, aws, c.DryRun)
-	if c.Fee != "" {
-		fee, err := dollars("--fee", c.Fee)
-		if err != nil {
-			return err
-		}
-		i, err := buyer.RecordFee(ctx, c.Offering, fee)
-		if err != nil {
-			return err
-		}
-		return t.Rows([]feeRow{newFeeRow(i)})
-	}
-	terms, err := c.terms()
+	fee, err := dollars("--confirm-fee", c.ConfirmFee)
 	if err != nil {
 		return err
 	}
-	show := purchaseView{
-		t,
-		cfg,
-		c.AnyZone,
-		c.DryRun,
-		sync.OnceValue(func() market.Subnets { return readSubnets(ctx, cfg, aws) }),
-	}
+	subnets := sync.OnceValue(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
+	show := purchaseView{t, cfg, c.AnyZone, c.DryRun, subnets}
 	query := ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration),
 		StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time}
-	return buyer.Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, Query: query, Zone: c.Zone, Platform: c.Platform,
-		Terms: terms, Again: c.Again, Wait: c.Wait, Show: show.preview, Tell: show.result})
+	return newBuyer(t, cfg, aws, c.DryRun).Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, Query: query, Zone: c.Zone, Platform: c.Platform,
+		Fee: fee, Again: c.Again, Wait: c.Wait, Show: show.preview, Tell: show.result})
 }

@@ -63,19 +63,6 @@ func newPurchaseRow(cfg *maybeConfig, p market.PurchaseResult) purchaseRow {
 	return row
 }
 
-// feeRow is the result of recording a fee.
-type feeRow struct {
-	ID         string    `json:"id" col:"RESERVATION"`
-	Fee        string    `json:"fee"`
-	FeeShown   string    `json:"-" col:"FEE" align:"right"`
-	Currency   string    `json:"currency"`
-	RecordedAt time.Time `json:"recorded_at" col:"RECORDED"`
-}
-
-func newFeeRow(i market.Intent) feeRow {
-	return feeRow{i.Reservation, i.Fee.Amount(), i.Fee.Grouped(), i.Fee.Currency(), i.At}
-}
-
 // purchaseView shows a purchase at the terminal.
 type purchaseView struct {
 	t   *terminal.Terminal

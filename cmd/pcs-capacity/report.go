@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ type ReportCmd struct {
 	Reservations []string          `arg:"" optional:"" predictor:"reservation" name:"reservation" help:"Report only these reservations (cr-…), each from its start. Default: all of the last 30 days."`
 	From         moment            `help:"Begin here, such as 2026-12-01." placeholder:"TIME"`
 	Until        moment            `help:"End here, such as 2026-12-31. Default: now." placeholder:"TIME"`
-	OnDemand     map[string]string `help:"What an instance of a type costs for an hour on demand, to compare with; also what an ODCR costs. Can be given several times." placeholder:"TYPE=USD"`
+	Price        map[string]string `help:"What an instance of a type costs for an hour on demand, to compare with, and what an ODCR costs; or the whole fee of a block that was bought elsewhere, cr-…=USD. Can be given several times." placeholder:"TYPE=USD"`
 }
 
 // Help is shown below the flags.
@@ -31,10 +32,10 @@ func (ReportCmd) Help() string {
 	return `Each paid hour of each instance of a reservation is in exactly one class: a job used it, it was
 lost to a requeue, a time limit or a failure, or nothing ran. It reads what sync has seen and
 Slurm's accounting where there is one; it asks nothing of AWS. Times at which sync did not
-run are shown as unknown. Fees are those that purchase and extend have recorded; of a block
-that was bought elsewhere, record it: purchase cr-… --fee USD.
+run are shown as unknown. Fees are those that purchase and extend have recorded, and those
+of --price.
 
-  pcs-capacity report --from 2026-12-01 --on-demand p5.48xlarge=55.04`
+  pcs-capacity report --from 2026-12-01 --price p5.48xlarge=55.04`
 }
 
 // lookBack is how far a report goes back that is told nothing else.
@@ -42,7 +43,7 @@ const lookBack = 30 * 24 * time.Hour
 
 // Run reads and shows.
 func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
-	onDemand, err := c.check()
+	prices, err := c.check()
 	if err != nil {
 		return err
 	}
@@ -100,14 +101,14 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	}
 	for i := range made.Reservations {
 		r := &made.Reservations[i]
-		r.Cost = r.Costs(fees[r.ID].paid, onDemand[r.Paid.InstanceType])
+		r.Cost = r.Costs(cmp.Or(prices[r.ID], fees[r.ID].paid), prices[r.Paid.InstanceType])
 	}
 	doc.Report = made
 	return c.show(t, doc)
 }
 
 // check reads what is written as text.
-func (c *ReportCmd) check() (onDemand map[string]capacity.Money, err error) {
+func (c *ReportCmd) check() (prices map[string]capacity.Money, err error) {
 	for _, id := range c.Reservations {
 		if !capacity.IsReservationID(id) {
 			return nil, usage("%q is not the id of a reservation (cr-…)", id)
@@ -116,13 +117,13 @@ func (c *ReportCmd) check() (onDemand map[string]capacity.Money, err error) {
 	if !c.From.IsZero() && !c.Until.IsZero() && !c.From.Before(c.Until.Time) {
 		return nil, usage("--until=%s is not after --from=%s", c.Until.Format(time.RFC3339), c.From.Format(time.RFC3339))
 	}
-	onDemand = map[string]capacity.Money{}
-	for name, amount := range c.OnDemand {
-		if onDemand[name], err = dollars("--on-demand "+name, amount); err != nil {
+	prices = map[string]capacity.Money{}
+	for name, amount := range c.Price {
+		if prices[name], err = dollars("--price "+name, amount); err != nil {
 			return nil, err
 		}
 	}
-	return onDemand, nil
+	return prices, nil
 }
 
 // period is the time of the report; from is zero where reservations are named.

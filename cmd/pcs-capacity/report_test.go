@@ -86,7 +86,7 @@ func TestReportForms(t *testing.T) {
 	run := func(form terminal.Format) (out, said string) {
 		t.Helper()
 		var stdout, stderr strings.Builder
-		c := ReportCmd{Reservations: []string{id}, OnDemand: map[string]string{"p5.48xlarge": "55.04"}}
+		c := ReportCmd{Reservations: []string{id}, Price: map[string]string{"p5.48xlarge": "55.04"}}
 		if err := c.Run(t.Context(), &terminal.Terminal{Out: &stdout, Err: &stderr, Format: form, UTC: true, Width: 100}, cfg); err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestReportRefuses(t *testing.T) {
 	for want, c := range map[string]ReportCmd{
 		"is not the id of a reservation": {Reservations: []string{"gpu"}},
 		"has no samples":                 {},
-		"--on-demand p5: ":               {OnDemand: map[string]string{"p5": "much"}},
+		"--price p5: ":                   {Price: map[string]string{"p5": "much"}},
 	} {
 		err := c.Run(t.Context(), &terminal.Terminal{Out: io.Discard, Err: io.Discard}, cfg)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -24,6 +24,8 @@ type restricted struct {
 	dir string
 	// settings is the path of config.toml, slurm the PATH of a Slurm that answers.
 	settings, slurm string
+	// program is pcs-capacity, by whose side its hooks are.
+	program string
 	// said is all that the programs wrote.
 	said string
 }
@@ -61,7 +63,7 @@ func newRestricted(t *testing.T, clock *awssim.Clock) *restricted {
 		}
 	}
 	region.Reservations[chips].Type, region.Reservations[chips].Tags = "trn1.32xlarge", map[string]string{"team": "chips"}
-	r := &restricted{T: t, dir: t.TempDir()}
+	r := &restricted{T: t, dir: t.TempDir(), program: "pcs-capacity"}
 	var err error
 	if r.sim, err = awssim.New(scenario, clock); err != nil {
 		t.Fatal(err)
@@ -109,7 +111,7 @@ func (r *restricted) run(name string, args ...string) (status int) {
 // admin runs a command of the administrator.
 func (r *restricted) admin(args ...string) int {
 	r.Helper()
-	return r.run("pcs-capacity", append([]string{"--config", r.settings, "--yes"}, args...)...)
+	return r.run(r.program, append([]string{"--config", r.settings, "--yes"}, args...)...)
 }
 
 // mustAdmin does so before anybody has a policy.

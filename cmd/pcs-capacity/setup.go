@@ -133,7 +133,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 
 // tryHost adds to a plan what keeps it from being carried out on this host.
 func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Plan) error {
-	hooks, err := hooksHere(ctx, programFlags{}, cfg)
+	hooks, err := hooksHere(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 		Config: cfg.Config,
 		Slurm:  slurm.New(cfg.Cluster),
 		Hooks:  hooks,
-		Filter: likelyFilter(""),
+		Filter: likelyFilter(),
 	}
 	if c.Provider == capacity.ProviderPCS && plan.Cluster.ID != "" {
 		host.Cluster = &plan.Cluster

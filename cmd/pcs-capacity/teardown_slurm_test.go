@@ -50,7 +50,7 @@ func newTornDown(t *testing.T, change ...func(*slurmlab.Config)) *tornDown {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	if d.filter, err = exec.LookPath("pcs-capacity-filter"); err == nil { // setup looks for it beside the program
-		err = os.Symlink(d.filter, filterPlaces("")[1])
+		err = os.Symlink(d.filter, filterPlaces()[1])
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -238,8 +237,6 @@ type startRow struct {
 
 // LeftCmd says how long a job may run that starts now.
 type LeftCmd struct {
-	Motd bool `help:"Print a line for each partition, or for that of --partition: until when it is open, and from when next."`
-
 	jobSize `embed:""`
 }
 
@@ -247,7 +244,7 @@ type LeftCmd struct {
 func (LeftCmd) Help() string {
 	return `Prints the longest time limit that fits now, less a minute for the submission, in a form
 that sbatch takes. It needs no AWS credentials. If none fits, stdout stays empty and the exit
-status is 1. --motd is for the screen after login; docs/submitting-jobs.md says how.
+status is 1.
 
   sbatch -p gpu --time=$(pcs-capacity left -p gpu) train.sh`
 }
@@ -257,9 +254,6 @@ func (c *LeftCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 	snap, now, err := lastPass(cfg)
 	if err != nil {
 		return err
-	}
-	if c.Motd {
-		return c.motd(t, snap, now)
 	}
 	req, verdict, err := c.judge(capacity.Limit{}, snap, now)
 	if err != nil {
@@ -277,48 +271,4 @@ func (c *LeftCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 	}
 	t.Say("No time limit fits now: %s.", t.Zoned(left.Message))
 	return errShown
-}
-
-// openingRow is a partition with its line.
-type openingRow struct {
-	Partition string    `json:"partition" col:"PARTITION"`
-	Open      bool      `json:"open" col:"OPEN"`
-	Fence     time.Time `json:"fence" col:"FENCE"`
-	Next      time.Time `json:"next" col:"NEXT"`
-}
-
-func (c *LeftCmd) motd(t *terminal.Terminal, snap *capacity.Snapshot, now time.Time) error {
-	all := explain.Openings(snap, now)
-	if c.Partition != "" {
-		all = slices.DeleteFunc(all, func(o explain.Opening) bool { return o.Partition != c.Partition })
-	}
-	if len(all) == 0 {
-		return usage("%q is no partition of the last pass of sync", c.Partition)
-	}
-	if t.Format != terminal.Table {
-		rows := []openingRow{}
-		for _, o := range all {
-			rows = append(rows, openingRow(o))
-		}
-		return t.Show(all, rows)
-	}
-	for _, o := range all {
-		var parts []string
-		switch {
-		case !o.Open:
-			parts = append(parts, "closed")
-		case o.Fence.IsZero():
-			parts = append(parts, "open")
-		default:
-			parts = append(parts, "open until "+t.Soon(o.Fence, now))
-		}
-		if !o.Next.IsZero() {
-			parts = append(parts, "next block "+t.Soon(o.Next, now))
-		}
-		if snap.Stale(now) {
-			parts = append(parts, "as of "+t.Soon(snap.TakenAt, now))
-		}
-		fmt.Fprintf(t.Out, "%s: %s\n", o.Partition, strings.Join(parts, ", "))
-	}
-	return nil
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/explain"
@@ -84,36 +81,6 @@ func TestWhen(t *testing.T) {
 				t.Errorf("a minute later %s is %s", left.TimeLimit, start.Code)
 			}
 		})
-	}
-}
-
-// The lines for the screen after login.
-func TestMotd(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*capacity.Snapshot)
-		at     time.Duration
-		want   string
-	}{
-		"open":           {nil, 0, "gpu: open until Fri 17:20, next block Fri 22:00\n"},
-		"between":        {func(s *capacity.Snapshot) { s.Reservations[0].State = capacity.StateExpired }, 7 * time.Hour, "gpu: closed, next block Fri 22:00\n"},
-		"the last one":   {func(s *capacity.Snapshot) { s.Reservations = s.Reservations[:1] }, 0, "gpu: open until Fri 17:20\n"},
-		"none":           {func(s *capacity.Snapshot) { s.Reservations = nil }, 0, "gpu: closed\n"},
-		"without an end": {func(s *capacity.Snapshot) { s.Reservations[0].End = time.Time{} }, 0, "gpu: open\n"},
-		"far away": {func(s *capacity.Snapshot) {
-			s.Reservations[1].Start, s.Reservations[1].End = simStart.AddDate(0, 0, 9), simStart.AddDate(0, 0, 10)
-		}, 0, "gpu: open until Fri 17:20, next block Sun 2026-11-29 12:00\n"},
-		"old": {func(s *capacity.Snapshot) { s.TakenAt = simStart.Add(-2 * time.Hour) }, 0, "gpu: open until Fri 17:20, next block Fri 22:00, as of Fri 10:00\n"},
-	} {
-		snap, now := explainWorld(t), simStart.Add(c.at)
-		snap.TakenAt = now
-		if c.change != nil {
-			c.change(snap)
-		}
-		var out strings.Builder
-		err := (&LeftCmd{Motd: true}).motd(&terminal.Terminal{Out: &out, Format: terminal.Table, UTC: true}, snap, now)
-		if diff := cmp.Diff(c.want, out.String()); err != nil || diff != "" {
-			t.Errorf("%s: %v %s", name, err, diff)
-		}
 	}
 }
 

@@ -146,38 +146,3 @@ func length(l capacity.Limit) int {
 	}
 	return l.Minutes
 }
-
-// Opening is when jobs can run in a partition: until when now, and from when next.
-type Opening struct {
-	Partition string `json:"partition"`
-	Open      bool   `json:"open"`
-	// Fence is when jobs must have ended in what is open; zero if it has no end. Next is when the next reservation opens;
-	// zero if none is known.
-	Fence time.Time `json:"fence,omitzero"`
-	Next  time.Time `json:"next,omitzero"`
-}
-
-// Openings says it of each partition, for anybody's jobs.
-func Openings(snap *capacity.Snapshot, now time.Time) []Opening {
-	all := []Opening{}
-	for _, part := range snap.Partitions {
-		o := Opening{Partition: part.Name}
-		endless := false
-		for _, p := range capacity.Prospects(capacity.Request{Partitions: []string{part.Name}}, snap, now) {
-			switch {
-			case isOpen(p, now):
-				o.Open, endless = true, endless || p.Window.Unbounded()
-				if p.Window.Fence.After(o.Fence) {
-					o.Fence = p.Window.Fence
-				}
-			case p.Window.Start.After(now) && o.Next.IsZero():
-				o.Next = p.Window.Start
-			}
-		}
-		if endless {
-			o.Fence = time.Time{}
-		}
-		all = append(all, o)
-	}
-	return all
-}

@@ -33,7 +33,7 @@ func TestR3_BoughtOnAnotherMachine(t *testing.T) {
 			}
 		})
 		var told PurchaseResult
-		if err := w.buyer().Purchase(t.Context(), w.order(offering.ID, Terms{Fee: offering.Fee}, &told)); err != nil {
+		if err := w.buyer().Purchase(t.Context(), w.order(offering.ID, offering.Fee, &told)); err != nil {
 			t.Fatal(err)
 		}
 		switch bought := w.sim.Ledger(); {

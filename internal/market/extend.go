@@ -18,7 +18,8 @@ type ExtensionOrder struct {
 	// Length is a length that EC2 sells: ec2.Length.
 	Length time.Duration
 
-	Terms
+	// Fee is the only accepted fee; without it the customer is asked.
+	Fee capacity.Money
 	// Again extends by the same length once more, even shortly after the last time.
 	Again bool
 	// Wait follows the payment until the end has moved.
@@ -85,7 +86,7 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 		return err
 	}
 	o.Show(ExtensionPreview{r, history, offering, d.account})
-	if err := o.accept(b.Customer, offering, b.DryRun); err != nil {
+	if err := accept(b.Customer, o.Fee, offering, b.DryRun); err != nil {
 		return err
 	}
 	intent := d.newIntent(ExtendBlock)

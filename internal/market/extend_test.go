@@ -16,7 +16,7 @@ func TestExtension(t *testing.T) {
 	b := w.buyer()
 	var preview ExtensionPreview
 	var bought ExtensionResult
-	order := w.extension(dollarBlock, Terms{Fee: usd(t, "960")}, &bought)
+	order := w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Show = func(p ExtensionPreview) { preview = p }
 
 	try := *b
@@ -65,12 +65,12 @@ func TestCutOffExtensionIsTakenUp(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
 	var bought ExtensionResult
-	order := w.extension(dollarBlock, Terms{Fee: usd(t, "960")}, &bought)
+	order := w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Tell = func(ExtensionResult) error { return errDeclined } // nobody hears of it
 	if err := b.Extend(t.Context(), order); err == nil {
 		t.Fatal("it was not cut off")
 	}
-	order = w.extension(dollarBlock, Terms{}, &bought)
+	order = w.extension(dollarBlock, capacity.Money{}, &bought)
 	order.Length, order.Again = 2*day, true
 	err := b.Extend(t.Context(), order)
 	if err == nil || !strings.Contains(err.Error(), "was extended by 1d, not by the 2d asked for now") || bought.BoughtNow || bought.Reservation.ID != dollarBlock || len(w.sim.Ledger()) != 1 {
@@ -88,19 +88,19 @@ func TestCutOffExtensionIsTakenUp(t *testing.T) {
 func TestExtensionWithoutWaiting(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(time.Hour) })
 	var bought ExtensionResult
-	order := w.extension(dollarBlock, Terms{Fee: usd(t, "960")}, &bought)
+	order := w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Wait = false
 	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Extension.State != capacity.ExtensionPending || bought.Extension.OfferingID == "" || !w.sim.Clock().Now().Equal(opening) {
 		t.Errorf("%v, %+v", err, bought)
 	}
 	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockExtensionHistory", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1})
-	order = w.extension(yuanBlock, Terms{Fee: money(t, "480", "CNY")}, &bought)
+	order = w.extension(yuanBlock, money(t, "480", "CNY"), &bought)
 	order.Wait = false
 	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Reservation.ID != yuanBlock || bought.Extension.State != capacity.ExtensionPending || bought.Extension.OfferingID != "" {
 		t.Errorf("nobody can see it: %v, %+v", err, bought)
 	}
 	w = newWorld(t, showLate)
-	order = w.extension(dollarBlock, Terms{Fee: usd(t, "960")}, &bought)
+	order = w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Wait = false
 	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Extension.State != capacity.ExtensionPending || bought.Extension.OfferingID != "" {
 		t.Errorf("it does not show yet: %v, %+v", err, bought)
@@ -128,7 +128,7 @@ func TestNothingToExtend(t *testing.T) {
 			w.fault(c.fault)
 		}
 		var bought ExtensionResult
-		order := w.extension(c.id, Terms{Fee: usd(t, "960")}, &bought)
+		order := w.extension(c.id, usd(t, "960"), &bought)
 		if c.code == "" {
 			order.Length = 15 * day // EC2 sells 14 and 21
 		}
@@ -248,7 +248,7 @@ func TestExtensionIsFollowedToItsEnd(t *testing.T) {
 		}
 		b := w.buyer()
 		var bought ExtensionResult
-		err = b.Extend(t.Context(), w.extension(dollarBlock, Terms{Fee: usd(t, "960")}, &bought))
+		err = b.Extend(t.Context(), w.extension(dollarBlock, usd(t, "960"), &bought))
 		all, intentsErr := b.intents().All()
 		if intentsErr != nil || len(all) != 1 {
 			t.Fatalf("%v, %+v", intentsErr, all)

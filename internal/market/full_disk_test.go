@@ -87,14 +87,14 @@ var sellers = map[IntentKind]struct {
 }{
 	BuyBlock: {"PurchaseCapacityBlock", func(w *world, asked func()) (string, bool, error) {
 		var block PurchaseResult
-		o := w.order(w.offering("USD").ID, Terms{Fee: usd(w.T, "960")}, &block)
+		o := w.order(w.offering("USD").ID, usd(w.T, "960"), &block)
 		o.Show = func(PurchasePreview) error { asked(); return nil }
 		err := w.buyer().Purchase(w.Context(), o)
 		return block.Reservation.ID, block.BoughtNow, err
 	}},
 	ExtendBlock: {"PurchaseCapacityBlockExtension", func(w *world, asked func()) (string, bool, error) {
 		var extension ExtensionResult
-		o := w.extension(dollarBlock, Terms{Fee: usd(w.T, "960")}, &extension)
+		o := w.extension(dollarBlock, usd(w.T, "960"), &extension)
 		o.Show = func(ExtensionPreview) { asked() }
 		err := w.buyer().Extend(w.Context(), o)
 		return extension.Reservation.ID, extension.BoughtNow, err

@@ -57,34 +57,14 @@ func firstLine(err error) string {
 	return line
 }
 
-// Terms are the fees that somebody accepts. Zero values are terms that were not given.
-type Terms struct {
-	// Fee is the only accepted fee. Without it the customer is asked.
-	Fee capacity.Money
-	// MaxPrice refuses a higher fee. It accepts none.
-	MaxPrice capacity.Money
-}
-
-// accept makes sure that the fee of an offering is not too high, and that somebody has
-// accepted this very fee. In a dry run nobody has to.
-func (t Terms) accept(c Customer, o capacity.Offering, dryRun bool) error {
-	if t.MaxPrice != (capacity.Money{}) {
-		order, err := o.Fee.Compare(t.MaxPrice)
-		if err != nil {
-			return fmt.Errorf(
-				"offering %s: its fee is %s, which cannot be compared with the %s of --max-price; nothing was bought",
-				o.ID, o.Fee, t.MaxPrice)
-		}
-		if order > 0 {
-			return fmt.Errorf("offering %s: its fee is %s, more than the %s of --max-price; nothing was bought", o.ID,
-				o.Fee, t.MaxPrice)
-		}
-	}
+// accept makes sure that somebody has accepted the very fee of an offering: fee, else the customer, who
+// is asked. In a dry run nobody has to.
+func accept(c Customer, fee capacity.Money, o capacity.Offering, dryRun bool) error {
 	switch {
-	case t.Fee != (capacity.Money{}):
-		if t.Fee != o.Fee { // the currency too
+	case fee != (capacity.Money{}):
+		if fee != o.Fee { // the currency too
 			return fmt.Errorf("offering %s: its fee is %s, not the %s of --confirm-fee; nothing was bought", o.ID,
-				o.Fee, t.Fee)
+				o.Fee, fee)
 		}
 		return nil
 	case dryRun:

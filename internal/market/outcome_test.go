@@ -23,7 +23,7 @@ func TestR3_RefusedPurchase(t *testing.T) {
 		shown := w.offering("USD")
 		w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: effect, Code: "UnauthorizedOperation", Status: 403})
 		var block PurchaseResult
-		order := w.order(shown.ID, Terms{Fee: shown.Fee}, &block)
+		order := w.order(shown.ID, shown.Fee, &block)
 		order.Tell = func(r PurchaseResult) error {
 			block = r
 			if told, err := b.intents().All(); err != nil || len(told) != 1 || told[0].Phase != Bought || r.Intent.Phase != Bought {
@@ -47,7 +47,7 @@ func TestR3_RefusedPurchase(t *testing.T) {
 		}
 		try := *b
 		try.DryRun = true
-		if err := try.Purchase(t.Context(), w.order(shown.ID, Terms{Fee: shown.Fee}, &block)); err == nil || !strings.Contains(err.Error(), "nothing was bought") {
+		if err := try.Purchase(t.Context(), w.order(shown.ID, shown.Fee, &block)); err == nil || !strings.Contains(err.Error(), "nothing was bought") {
 			t.Errorf("a dry run: %v", err)
 		}
 	}
@@ -59,9 +59,9 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 	b := w.buyer()
 	shown := w.offering("USD")
 	var block PurchaseResult
-	order := w.order(shown.ID, Terms{Fee: shown.Fee}, &block)
+	order := w.order(shown.ID, shown.Fee, &block)
 	cutOff := Intent{ID: "buy-0000000000000001", Kind: BuyBlock, Phase: Sending, At: w.aws.Now(), Region: "us-east-2", Offering: shown, Fee: shown.Fee}
-	before := Intent{ID: "fee-1", Kind: RecordedFee, Phase: Done, At: cutOff.At.Add(-day)}
+	before := Intent{ID: "extend-1", Kind: ExtendBlock, Phase: Done, At: cutOff.At.Add(-day)}
 	unlock, err := b.intents().Lock() // makes the folder
 	if err == nil {
 		err = errors.Join(b.intents().Write(cutOff), b.intents().Write(before))
@@ -147,7 +147,7 @@ func TestPaymentIsFollowed(t *testing.T) {
 	w.patience = 5 * time.Minute
 	shown := w.offering("USD")
 	var block PurchaseResult
-	order := w.order(shown.ID, Terms{Fee: shown.Fee}, &block)
+	order := w.order(shown.ID, shown.Fee, &block)
 	err := w.buyer().Purchase(t.Context(), order)
 	if err == nil || !strings.Contains(err.Error(), "is bought and payment-pending, and its payment is no longer followed") {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestExtensionIsFollowed(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 	w.patience = 5 * time.Minute
 	var bought ExtensionResult
-	order := w.extension(dollarBlock, Terms{Fee: usd(t, "960")}, &bought)
+	order := w.extension(dollarBlock, usd(t, "960"), &bought)
 	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockExtensionHistory", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1, Count: 1})
 	err := w.buyer().Extend(t.Context(), order)
 	if err == nil || !strings.Contains(err.Error(), "is bought, and its payment is no longer followed") || !strings.Contains(w.said(), "asking again: ") {
@@ -220,7 +220,7 @@ func TestTakeUpAsksEC2(t *testing.T) {
 	b := w.buyer()
 	shown := w.offering("USD")
 	var block PurchaseResult
-	order := w.order(shown.ID, Terms{Fee: shown.Fee}, &block)
+	order := w.order(shown.ID, shown.Fee, &block)
 	if err := b.Purchase(t.Context(), order); err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +367,7 @@ func TestTakeUpWhatIsPending(t *testing.T) {
 	b := w.buyer()
 	shown := w.offering("USD")
 	var block PurchaseResult
-	order := w.order(shown.ID, Terms{Fee: shown.Fee}, &block)
+	order := w.order(shown.ID, shown.Fee, &block)
 	order.Wait = false
 	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.State != capacity.StatePaymentPending {
 		t.Fatalf("%v, %+v", err, block)
@@ -389,7 +389,7 @@ func TestExtensionWaitsForTheNewEnd(t *testing.T) {
 		w := newWorld(t, showLate)
 		w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: code, Status: 400, Skip: 1, Count: 1})
 		var bought ExtensionResult
-		if err := w.buyer().Extend(t.Context(), w.extension(dollarBlock, Terms{Fee: usd(t, "960")}, &bought)); err != nil || bought.Reservation.ID != dollarBlock {
+		if err := w.buyer().Extend(t.Context(), w.extension(dollarBlock, usd(t, "960"), &bought)); err != nil || bought.Reservation.ID != dollarBlock {
 			t.Errorf("%s: %v, %+v", code, err, bought)
 		}
 		for _, want := range []string{"EC2 does not show the extension yet", "paid; waiting for EC2 to show the new end"} {

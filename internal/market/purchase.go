@@ -20,7 +20,8 @@ type PurchaseOrder struct {
 	// Platform of the image that will run; "" is Linux.
 	Platform string
 
-	Terms
+	// Fee is the only accepted fee; without it the customer is asked.
+	Fee capacity.Money
 	// Again buys one more after a purchase of the same offering.
 	Again bool
 	// Wait follows the payment until the block is scheduled.
@@ -83,7 +84,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	if err := o.Show(preview); err != nil {
 		return err
 	}
-	if err := o.accept(b.Customer, offering, b.DryRun); err != nil {
+	if err := accept(b.Customer, o.Fee, offering, b.DryRun); err != nil {
 		return err
 	}
 	if typed := o.Fee == (capacity.Money{}) && !b.DryRun; typed {

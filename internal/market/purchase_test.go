@@ -16,7 +16,7 @@ func TestPurchase(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
 	shown := w.offering("USD")
-	terms := Terms{Fee: shown.Fee}
+	terms := shown.Fee
 	var preview PurchasePreview
 	var bought PurchaseResult
 	order := w.order(shown.ID, terms, &bought)
@@ -73,12 +73,12 @@ func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 	b := w.buyer()
 	shown := w.offering("USD")
 	var bought PurchaseResult
-	order := w.order(shown.ID, Terms{Fee: shown.Fee}, &bought)
+	order := w.order(shown.ID, shown.Fee, &bought)
 	order.Tell = func(PurchaseResult) error { return errDeclined } // nobody hears of it
 	if err := b.Purchase(t.Context(), order); err == nil {
 		t.Fatal("it was not cut off")
 	}
-	order = w.order(shown.ID, Terms{Fee: shown.Fee}, &bought)
+	order = w.order(shown.ID, shown.Fee, &bought)
 	order.Again = true
 	try := *b
 	try.DryRun = true
@@ -110,7 +110,7 @@ func TestDryRunBesideAPurchase(t *testing.T) {
 	defer unlock()
 	shown := w.offering("USD")
 	var bought PurchaseResult
-	order := w.order(shown.ID, Terms{Fee: shown.Fee}, &bought)
+	order := w.order(shown.ID, shown.Fee, &bought)
 	if err := b.Purchase(t.Context(), order); err == nil || !strings.Contains(err.Error(), "another purchase") || len(w.sim.Ledger()) != 0 {
 		t.Errorf("two at once: %v", err)
 	}
@@ -132,7 +132,7 @@ func TestPaymentThatFails(t *testing.T) {
 	b := w.buyer()
 	shown := w.offering("USD")
 	var bought PurchaseResult
-	order := w.order(shown.ID, Terms{Fee: shown.Fee}, &bought)
+	order := w.order(shown.ID, shown.Fee, &bought)
 	err := b.Purchase(t.Context(), order)
 	if err == nil || !strings.Contains(err.Error(), "the payment failed") || bought.Intent.ID != "" {
 		t.Fatalf("%v, %+v", err, bought)
@@ -164,9 +164,9 @@ func TestABlockUnderAnotherID(t *testing.T) {
 		b.Customer, b.DryRun = accepting{&w.customer}, c.dry
 		shown := w.offering("USD")
 		before := w.searches()
-		terms := Terms{Fee: shown.Fee}
+		terms := shown.Fee
 		if c.typed {
-			terms = Terms{}
+			terms = capacity.Money{}
 		}
 		var bought PurchaseResult
 		order := w.order(shown.ID, terms, &bought)
@@ -198,7 +198,7 @@ func TestR3_OnePurchaseUnderTwoIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told PurchaseResult
-	if err := b.Purchase(t.Context(), w.order(shown.ID, Terms{Fee: shown.Fee}, &told)); err != nil || told.BoughtNow || told.Intent.ID != i.ID || len(w.sim.Ledger()) != 0 {
+	if err := b.Purchase(t.Context(), w.order(shown.ID, shown.Fee, &told)); err != nil || told.BoughtNow || told.Intent.ID != i.ID || len(w.sim.Ledger()) != 0 {
 		t.Errorf("%v, %+v", err, told)
 	}
 }

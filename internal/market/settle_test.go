@@ -22,11 +22,11 @@ func TestR3_WhatShowsLateIsNotDeclaredNotBought(t *testing.T) {
 	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.CutAfter})
 	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlockExtension", Effect: awssim.CutAfter})
 	var block PurchaseResult
-	if err := w.buyer().Purchase(t.Context(), w.order(w.offering("USD").ID, Terms{Fee: usd(t, "960")}, &block)); err != nil {
+	if err := w.buyer().Purchase(t.Context(), w.order(w.offering("USD").ID, usd(t, "960"), &block)); err != nil {
 		t.Errorf("purchase: %v", err)
 	}
 	var extension ExtensionResult
-	if err := w.buyer().Extend(t.Context(), w.extension(dollarBlock, Terms{Fee: usd(t, "960")}, &extension)); err != nil {
+	if err := w.buyer().Extend(t.Context(), w.extension(dollarBlock, usd(t, "960"), &extension)); err != nil {
 		t.Errorf("extension: %v", err)
 	}
 	bought := w.sim.Ledger()
@@ -52,7 +52,7 @@ func TestR3_TheNextRunWaitsForWhatShowsLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var block PurchaseResult
-	if err := w.buyer().Purchase(t.Context(), w.order(o.ID, Terms{Fee: o.Fee}, &block)); err != nil {
+	if err := w.buyer().Purchase(t.Context(), w.order(o.ID, o.Fee, &block)); err != nil {
 		t.Error(err)
 	}
 	if bought := w.sim.Ledger(); len(bought) != 1 || block.Reservation.ID != bought[0].ReservationID || block.BoughtNow {
@@ -109,7 +109,7 @@ func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
 		}
 	}
 	var block PurchaseResult
-	err := b.Purchase(t.Context(), w.order(o.ID, Terms{Fee: o.Fee}, &block))
+	err := b.Purchase(t.Context(), w.order(o.ID, o.Fee, &block))
 	if waited := w.sim.Clock().Now().Sub(began); err == nil || !strings.Contains(err.Error(), "was not bought") || waited < settleTime || waited > settleTime+settleWait || last.ID == "" {
 		t.Errorf("after %s: %v", waited, err)
 	}

@@ -18,24 +18,21 @@ func TestNothingIsBoughtForAnotherFee(t *testing.T) {
 	for name, c := range map[string]struct {
 		offering capacity.Offering
 		block    string // the extension of this one has the same fee
-		terms    Terms
+		fee      capacity.Money
 		says     string
 	}{
-		"a lower fee":               {dollars, dollarBlock, Terms{Fee: usd(t, "959.99")}, "its fee is 960.00 USD, not the 959.99 USD of --confirm-fee"},
-		"a higher fee":              {dollars, dollarBlock, Terms{Fee: usd(t, "960.01")}, "its fee is 960.00 USD, not the 960.01 USD of --confirm-fee"},
-		"another currency":          {yuan, yuanBlock, Terms{Fee: usd(t, "480")}, "its fee is 480.00 CNY, not the 480.00 USD of --confirm-fee"},
-		"above the highest price":   {dollars, dollarBlock, Terms{Fee: usd(t, "960"), MaxPrice: usd(t, "959.99")}, "more than the 959.99 USD of --max-price"},
-		"not comparable with it":    {yuan, yuanBlock, Terms{Fee: money(t, "480", "CNY"), MaxPrice: usd(t, "1000000")}, "480.00 CNY, which cannot be compared with the 1000000.00 USD of --max-price"},
-		"nobody has accepted it":    {dollars, dollarBlock, Terms{}, "declined"},
-		"a price alone accepts not": {dollars, dollarBlock, Terms{MaxPrice: usd(t, "960")}, "declined"},
+		"a lower fee":            {dollars, dollarBlock, usd(t, "959.99"), "its fee is 960.00 USD, not the 959.99 USD of --confirm-fee"},
+		"a higher fee":           {dollars, dollarBlock, usd(t, "960.01"), "its fee is 960.00 USD, not the 960.01 USD of --confirm-fee"},
+		"another currency":       {yuan, yuanBlock, usd(t, "480"), "its fee is 480.00 CNY, not the 480.00 USD of --confirm-fee"},
+		"nobody has accepted it": {dollars, dollarBlock, capacity.Money{}, "declined"},
 	} {
 		var block PurchaseResult
-		err := w.buyer().Purchase(t.Context(), w.order(c.offering.ID, c.terms, &block))
+		err := w.buyer().Purchase(t.Context(), w.order(c.offering.ID, c.fee, &block))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: purchase: %v, want %q", name, err, c.says)
 		}
 		var extension ExtensionResult
-		err = w.buyer().Extend(t.Context(), w.extension(c.block, c.terms, &extension))
+		err = w.buyer().Extend(t.Context(), w.extension(c.block, c.fee, &extension))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: extension: %v, want %q", name, err, c.says)
 		}

@@ -143,14 +143,14 @@ func (w *world) offering(currency string) capacity.Offering {
 }
 
 // order is an order of 4 instances for a day. What was bought goes to bought.
-func (w *world) order(offeringID string, terms Terms, bought *PurchaseResult) PurchaseOrder {
-	return PurchaseOrder{OfferingID: offeringID, Query: fourForADay, Terms: terms, Wait: true,
+func (w *world) order(offeringID string, fee capacity.Money, bought *PurchaseResult) PurchaseOrder {
+	return PurchaseOrder{OfferingID: offeringID, Query: fourForADay, Fee: fee, Wait: true,
 		Show: func(PurchasePreview) error { return nil }, Tell: func(r PurchaseResult) error { *bought = r; return nil }}
 }
 
 // extension is an order of one more day. What was bought goes to bought.
-func (w *world) extension(reservationID string, terms Terms, bought *ExtensionResult) ExtensionOrder {
-	return ExtensionOrder{ReservationID: reservationID, Length: day, Terms: terms, Wait: true,
+func (w *world) extension(reservationID string, fee capacity.Money, bought *ExtensionResult) ExtensionOrder {
+	return ExtensionOrder{ReservationID: reservationID, Length: day, Fee: fee, Wait: true,
 		Show: func(ExtensionPreview) {}, Tell: func(r ExtensionResult) error { *bought = r; return nil }}
 }
 

@@ -48,7 +48,7 @@ fi
 rm -rf "$DIR"
 for FOLDER in "$PCS"/slurm-*; do
   if [ ! -d "$FOLDER" ] || [ -e "$FOLDER/cli_filter.lua" ]; then continue; fi
-  pcs-capacity --yes hooks install cli_filter --dir "$FOLDER" && continue
+  SLURM_CONF=$FOLDER/slurm.conf pcs-capacity --yes hooks install cli_filter && continue
   say "$FOLDER/cli_filter.lua lets every job through"
   cat >"$FOLDER/cli_filter.lua.new" <<'LUA' && mv "$FOLDER/cli_filter.lua.new" "$FOLDER/cli_filter.lua"
 -- Written by pcs-capacity-install, where the package could not be installed.

@@ -170,12 +170,9 @@ func ScriptPaths(hook string, running *slurm.Config, dirs []string) (paths []str
 // the one without a version, which newer agents of PCS link: AWS PCS User Guide, "Slurm CLI filter plugins".
 const pcsRoot = "/etc/aws/pcs/scheduler"
 
-// Folders are where Slurm looks for its scripts on this host: the one given; else that of SLURM_CONF; else those of all
+// Folders are where Slurm looks for its scripts on this host: that of SLURM_CONF; else those of all
 // versions of AWS PCS that are installed, since each reads its own; else /etc/slurm.
-func Folders(given string) []string {
-	if given != "" {
-		return []string{given}
-	}
+func Folders() []string {
 	if conf := os.Getenv("SLURM_CONF"); conf != "" {
 		return []string{filepath.Dir(conf)}
 	}
