@@ -156,8 +156,6 @@ type Subnet struct {
 	VPC string
 	// Free counts the addresses that no network interface has.
 	Free int
-	// CIDR is the block of its IPv4 addresses.
-	CIDR string
 	// Public: an instance with one network interface gets a public address, where its launch does not say.
 	Public bool
 }
@@ -204,7 +202,7 @@ func detailed(answers []types.Subnet) []Subnet {
 	all := make([]Subnet, len(answers))
 	for i, s := range subnets(answers) {
 		a := answers[i]
-		all[i] = Subnet{s, aws.ToString(a.VpcId), int(aws.ToInt32(a.AvailableIpAddressCount)), aws.ToString(a.CidrBlock), aws.ToBool(a.MapPublicIpOnLaunch)}
+		all[i] = Subnet{s, aws.ToString(a.VpcId), int(aws.ToInt32(a.AvailableIpAddressCount)), aws.ToBool(a.MapPublicIpOnLaunch)}
 	}
 	return all
 }

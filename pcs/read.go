@@ -301,29 +301,21 @@ func (c *Client) Busy(ctx context.Context, cluster, queue, group string) (bool, 
 	return g.Status.Changing(), err
 }
 
-// Made lists the cluster's compute node groups and queues with our tag, without the ones that PCS
-// is deleting. It lists each kind once, and reads the tags of each thing found.
-func (c *Client) Made(ctx context.Context, cluster Cluster) ([]capacity.Made, error) {
-	read := func(what string, listed []thing, err error) ([]capacity.Made, error) {
-		if err != nil {
-			return nil, err
+// Made are the compute node groups and queues with our tag, without the ones that PCS is deleting.
+func (inv Inventory) Made() (made []capacity.Made) {
+	goes := func(s Status, tags map[string]string) bool {
+		return s == Deleting || s == Deleted || !inv.Cluster.Ours(tags)
+	}
+	for _, g := range inv.Groups {
+		if !goes(g.Status, g.Tags) {
+			made = append(made, capacity.Made{What: capacity.MadeNodeGroup, Name: g.Name, ID: g.ID, Slot: g.Name,
+				Queue: g.Tags[capacity.TagPartition], Reservation: g.Tags[capacity.TagReservation]})
 		}
-		listed = slices.DeleteFunc(listed, func(one thing) bool { return one.status == Deleting || one.status == Deleted })
-		return readEach(listed, func(one thing) (capacity.Made, bool, error) {
-			tags, found, err := c.tags(ctx, what, one.name, one.arn)
-			m := capacity.Made{What: what, Name: one.name, ID: one.id, Queue: one.name}
-			if what == capacity.MadeNodeGroup {
-				m.Slot, m.Queue, m.Reservation = one.name, tags[capacity.TagPartition], tags[capacity.TagReservation]
-			}
-			return m, found && cluster.Ours(tags), err
-		})
 	}
-	listed, err := c.listGroups(ctx, cluster.ID)
-	groups, err := read(capacity.MadeNodeGroup, listed, err)
-	if err != nil {
-		return groups, err
+	for _, q := range inv.Queues {
+		if !goes(q.Status, q.Tags) {
+			made = append(made, capacity.Made{What: capacity.MadeQueue, Name: q.Name, ID: q.ID, Queue: q.Name})
+		}
 	}
-	listed, err = c.listQueues(ctx, cluster.ID)
-	queues, err := read(capacity.MadeQueue, listed, err)
-	return append(groups, queues...), err
+	return made
 }

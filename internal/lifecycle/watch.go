@@ -261,21 +261,18 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 // made is what carries our tag for the cluster of the settings, with the id of one of PCS. With an error it is nil.
 func made(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client,
 	mark string) (all []capacity.Made, id string, err error) {
+	var inv pcs.Inventory
 	if cfg.Cluster != "" {
-		cluster, err := pcsClient.Cluster(ctx, cfg.Cluster)
-		if err != nil {
+		if inv, err = pcsClient.Inventory(ctx, cfg.Cluster); err != nil {
 			return nil, "", err
 		}
-		mark, id = cluster.Name, cluster.ID // the settings may have the id
-		if all, err = pcsClient.Made(ctx, cluster); err != nil {
-			return nil, "", err
-		}
+		mark = inv.Cluster.Name // the settings may have the id
 	}
 	templates, err := aws.MadeTemplates(ctx, mark, pcs.TemplateName(mark, ""))
-	if err != nil || cfg.Cluster == "" {
-		return templates, id, err
+	if err != nil {
+		return nil, "", err
 	}
-	return append(all, templates...), id, nil
+	return append(inv.Made(), templates...), inv.Cluster.ID, nil
 }
 
 // WithoutAWS are the sources of a machine that cannot ask AWS at all, for the reason.

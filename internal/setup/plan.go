@@ -129,12 +129,7 @@ func (in *inspection) seen() site.Launch {
 	l.Source, l.ClusterARN = cmp.Or(in.source.Name, in.copied(), l.Template.Name), in.Cluster.ARN
 	n := &l.Network
 	n.Region, n.Nodes = in.Region, cmp.Or(in.request.MaxNodes, in.reservation.Size())
-	n.ClusterGroups, n.Subnets, n.ClusterSubnets = in.Cluster.SecurityGroupIDs, in.launchSubnets(), nil
-	for _, s := range in.VPC {
-		if slices.Contains(in.Cluster.SubnetIDs, s.ID) {
-			n.ClusterSubnets = append(n.ClusterSubnets, s)
-		}
-	}
+	n.ClusterGroups, n.Subnets = in.Cluster.SecurityGroupIDs, in.launchSubnets()
 	return l
 }
 

@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -78,16 +79,17 @@ func (r *run) pcsCluster(ctx context.Context) {
 	if !r.onPCS() {
 		return
 	}
-	cluster, err := r.PCS.Cluster(ctx, r.Config.Cluster)
-	if err != nil {
+	missing, err := r.ReadCluster(ctx, r.PCS, r.Config.Cluster)
+	r.clusterErr = err
+	switch what, fix := r.Cluster.NotActive(); {
+	case missing != nil:
+		r.problem("cluster", Fail, *missing)
+	case r.Cluster.ID == "":
 		r.unread(ctx, "cluster", "PCS cluster "+r.Config.Cluster, err)
-		return
-	}
-	r.cluster = &cluster
-	if what, fix := cluster.NotActive(); what != "" {
+	case what != "":
 		r.fail("cluster", fix, "PCS %s", what)
-	} else {
-		r.ok("cluster", "PCS cluster %s is ACTIVE, with Slurm %s", cluster.Name, cluster.SlurmVersion)
+	default:
+		r.ok("cluster", "PCS cluster %s is ACTIVE, with Slurm %s", r.Cluster.Name, r.Cluster.SlurmVersion)
 	}
 }
 
@@ -108,15 +110,14 @@ func (r *run) reservations(ctx context.Context) {
 		}
 	}
 	sort := func(ids []string) []string { slices.Sort(ids); return slices.Compact(ids) }
-	found, missing, err := r.EC2.Reservations(ctx, sort(ids))
-	if err != nil {
+	if err := r.ReadReservations(ctx, r.EC2, sort(ids)); err != nil {
 		r.unread(ctx, "reservation", strings.Join(ids, ", "), err)
 		return
 	}
-	seen.Reservations = append(seen.Reservations, found...)
-	for _, m := range missing {
+	seen.Reservations = slices.AppendSeq(seen.Reservations, maps.Values(r.Known))
+	for _, id := range slices.Sorted(maps.Keys(r.Unknown)) {
 		r.fail("reservation", fmt.Sprintf("check the id, the region (%s) and the account, or take it out of the settings", r.EC2.Region()),
-			"EC2 does not describe reservation %s", m.ID)
+			"EC2 does not describe reservation %s", id)
 	}
 	subnets, unknown, err := r.EC2.KnownSubnets(ctx, sort(subnetIDs))
 	if err != nil {
@@ -195,16 +196,7 @@ func (r *run) permissions(ctx context.Context) {
 	for _, action := range ec2.Reads {
 		r.asked(ctx, r.EC2.TryRead(ctx, action))
 	}
-	if r.onPCS() {
-		if r.cluster == nil {
-			_, err := r.PCS.Inventory(ctx, r.Config.Cluster)
-			r.asked(ctx, err)
-		} else {
-			r.made, r.madeErr = r.PCS.Made(ctx, *r.cluster)
-			r.asked(ctx, r.madeErr)
-			r.asked(ctx, r.readNodeGroups(ctx))
-		}
-	}
+	r.asked(ctx, r.clusterErr)
 	if name := r.clusterName(); r.onEC2() && name != "" {
 		// Only an instance of ours decides: the policy covers no others.
 		if ours, err := r.EC2.InstancesByClusterName(ctx, name); err == nil && len(ours) > 0 {
@@ -291,23 +283,19 @@ func (r *run) mark() string {
 
 // leftovers looks for things that setup made and that the settings do not name.
 func (r *run) leftovers(ctx context.Context) {
-	made, err, cluster := r.made, r.madeErr, ""
 	mark, _ := state.Dir(r.Config.StateDir).Mark() // without one, setup has made nothing
 	if r.onPCS() {
-		if r.cluster == nil {
-			return
-		}
-		mark, cluster = r.cluster.Name, r.cluster.ID
+		mark = r.Cluster.Name
 	}
+	var made []capacity.Made
+	err := r.clusterErr
 	if mark != "" && err == nil {
-		var templates []capacity.Made
-		templates, err = r.EC2.MadeTemplates(ctx, mark, pcs.TemplateName(mark, ""))
-		made = append(made, templates...)
+		made, err = r.EC2.MadeTemplates(ctx, mark, pcs.TemplateName(mark, ""))
 	}
-	if err != nil {
+	if err != nil && mark != "" {
 		r.unread(ctx, "leftover", "what the settings do not name", err)
 	}
-	for _, m := range capacity.OfLeftovers(capacity.Leftovers(made, r.settings, cluster)) {
+	for _, m := range capacity.OfLeftovers(capacity.Leftovers(append(r.Made(), made...), r.settings, r.Cluster.ID)) {
 		r.problem("leftover", Fail, m)
 	}
 }

@@ -128,9 +128,10 @@ func (s Sources) Run(ctx context.Context) Findings {
 type run struct {
 	Sources
 	Findings
-	settings capacity.Settings
-	// cluster is the PCS cluster, if one is named and answers.
-	cluster *pcs.Cluster
+	// Site is what AWS says; clusterErr is why a part of the PCS cluster is not known.
+	Site
+	clusterErr error
+	settings   capacity.Settings
 	// offset is AWS's time minus the machine's; 0 if AWS did not answer.
 	offset time.Duration
 	// account is that of the credentials of this command; "" if it is not known.
@@ -140,12 +141,6 @@ type run struct {
 	// denied are actions that are not allowed; missing: those, or some of which that is not known.
 	denied  []string
 	missing bool
-	// made are the things with our tag in the PCS cluster.
-	made    []capacity.Made
-	madeErr error
-	// nodeGroups are those of the settings that PCS has; nil until readNodeGroups.
-	nodeGroups    []pcs.NodeGroup
-	nodeGroupsErr error
 	// launched is what the nodes of each group are launched with.
 	launched []*Launch
 	// snap has the reservations of the settings, subnets those that EC2 describes; nil until they are read.

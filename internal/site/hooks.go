@@ -42,7 +42,7 @@ func (r *run) hooks() {
 			}
 		}
 	}
-	if r.cluster != nil && r.cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" {
+	if r.Cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" {
 		plugins["cli_filter"] = []string{"lua"}
 	}
 	if r.Filter != "" {
@@ -117,7 +117,7 @@ func (r *run) script(h Hook, on, needed bool) {
 		r.fail(h.Name, fix+", and add the line that it shows", "%s is the site's own and does not load ours", h.File)
 	case h.State == "foreign":
 		r.ok(h.Name, "%s is the site's own", h.File)
-	case !on && (r.slurmConfig != nil || r.cluster != nil):
+	case !on && (r.slurmConfig != nil || r.Cluster.ID != ""):
 		r.fail(h.Name, "run `pcs-capacity hooks install settings`", "%s is there, but Slurm is not told to run it", h.File)
 	default:
 		r.ok(h.Name, "%s is %s", h.File, h.State)
@@ -176,7 +176,10 @@ const hostTime = 20 * time.Second
 // Missing tries the steps that setup will take on this host, and returns the ones that fail. It
 // changes nothing. For a queue that users already have, a missing filter is only a warning.
 func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings []string) {
-	r := run{Sources: Sources{Config: h.Config, Slurm: h.Slurm, Hooks: h.Hooks, Filter: h.Filter}, cluster: h.Cluster}
+	r := run{Sources: Sources{Config: h.Config, Slurm: h.Slurm, Hooks: h.Hooks, Filter: h.Filter}}
+	if h.Cluster != nil {
+		r.Cluster = *h.Cluster
+	}
 	const another = "run this as a user who may write there, such as root, "
 	if err := config.TryFolder(filepath.Dir(config.PartitionPath(h.Config.Path, "try"))); err != nil {
 		r.lacks(capacity.ConfigFolder, another+"or name other settings with --config", "the settings cannot be written: %s", err)
@@ -211,7 +214,7 @@ func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings
 func (r *run) submitFilter() {
 	r.runs(string(capacity.FilterMissing), r.Filter)
 	there := false
-	on := r.cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" || r.slurmConfig != nil && slices.Contains(r.slurmConfig.CliFilterPlugins, "lua")
+	on := r.Cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" || r.slurmConfig != nil && slices.Contains(r.slurmConfig.CliFilterPlugins, "lua")
 	for _, h := range r.Hooks {
 		if h.Name == string(capacity.ScriptMissing) {
 			r.script(h, on, true)

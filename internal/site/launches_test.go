@@ -74,7 +74,7 @@ func TestWhatNodesAreAttachedTo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := run{Sources: Sources{Config: config.Default(), EC2: client, PCS: aws}, cluster: &cluster}
+			r := run{Sources: Sources{Config: config.Default(), EC2: client, PCS: aws}, Site: Site{Inventory: pcs.Inventory{Cluster: cluster}}}
 			for _, name := range []string{"gpu-a", "gpu-b"} { // what both lack is named for both, but for permissions
 				r.nodes(c.provider, name, "p5.48xlarge", "", c.template, []string{subnet}, nil, 1).trial = ec2.Trial{}
 			}
@@ -173,8 +173,8 @@ func TestClusterThatIsNotActive(t *testing.T) {
 			if len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0].Fix, fix) || (fix == "") != (r.Findings[0].Fix == "") || !strings.Contains(r.Findings[0].What, "cluster ml is "+status) {
 				t.Errorf("said %+v, want the advice %q", r.Findings, fix)
 			}
-			if r.cluster == nil || r.cluster.Name != "ml" {
-				t.Errorf("the cluster is not known to the checks after this one: %v", r.cluster)
+			if r.Cluster.Name != "ml" {
+				t.Errorf("the cluster is not known to the checks after this one: %v", r.Cluster)
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package site
 
 import (
 	"fmt"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,9 +23,8 @@ type Network struct {
 	Endpoints []ec2.Endpoint
 	// Groups are the security groups of the nodes, of the cluster and of its endpoints, by id.
 	Groups map[string]ec2.SecurityGroup
-	// ClusterGroups are the PCS cluster's security groups, ClusterSubnets its subnets.
-	ClusterGroups  []string
-	ClusterSubnets []ec2.Subnet
+	// ClusterGroups are the PCS cluster's security groups.
+	ClusterGroups []string
 }
 
 // names are the common names of services.
@@ -208,53 +206,35 @@ var (
 
 type ports struct{ from, to int }
 
-// side is one end of a connection: members of security groups, with addresses in CIDR blocks.
-type side struct {
-	groups, blocks []string
-}
-
-// connection is a connection that nodes need, and its purpose.
+// connection is one that nodes need, between members of security groups, and its purpose.
 type connection struct {
-	from, to side
+	from, to []string
 	ports    ports
 	what     string
-}
-
-func (n Network) side(groups []string, subnets []ec2.Subnet) side {
-	s := side{groups: groups}
-	for _, one := range subnets {
-		if one.CIDR != "" {
-			s.blocks = append(s.blocks, one.CIDR)
-		}
-	}
-	return s
 }
 
 // connections returns the connections that nodes need. On self-managed Slurm the security groups of
 // slurmctld and the ports of srun are unknown.
 func (s Launch) connections() []connection {
-	n := s.Network
-	nodes, cluster := n.side(s.Template.SecurityGroupIDs, n.Subnets), n.side(n.ClusterGroups, n.ClusterSubnets)
+	n, nodes := s.Network, s.Template.SecurityGroupIDs
+	onPCS := s.Provider == capacity.ProviderPCS
 	var need []connection
-	if s.Provider == capacity.ProviderPCS && len(n.ClusterGroups) > 0 {
-		need = append(need, connection{nodes, cluster, slurmctld, "nodes connect to slurmctld"},
-			connection{cluster, nodes, slurmd, "slurmctld connects to slurmd"})
-		if s.UsesEndpoints() {
-			if e := n.endpoint("pcs"); len(e.SecurityGroups) > 0 {
-				need = append(need,
-					connection{nodes, side{groups: e.SecurityGroups}, https, "nodes connect to endpoint " + e.ID})
-			}
+	if onPCS && len(n.ClusterGroups) > 0 {
+		need = append(need, connection{nodes, n.ClusterGroups, slurmctld, "nodes connect to slurmctld"},
+			connection{n.ClusterGroups, nodes, slurmd, "slurmctld connects to slurmd"})
+		if e := n.endpoint("pcs"); len(e.SecurityGroups) > 0 && s.UsesEndpoints() {
+			need = append(need, connection{nodes, e.SecurityGroups, https, "nodes connect to endpoint " + e.ID})
 		}
 	}
-	if n.Nodes == 1 {
+	efa := func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") }
+	switch {
+	case n.Nodes == 1:
 		return need
-	}
-	if slices.ContainsFunc(s.Template.NetworkInterfaces,
-		func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") }) {
+	case slices.ContainsFunc(s.Template.NetworkInterfaces, efa):
 		return append(need, connection{nodes, nodes, all, "nodes connect to each other by EFA"})
 	}
 	need = append(need, connection{nodes, nodes, slurmd, "nodes connect to each other's slurmd"})
-	if s.Provider == capacity.ProviderPCS {
+	if onPCS {
 		need = append(need, connection{nodes, nodes, srun, "srun connects nodes"})
 	}
 	return need
@@ -286,21 +266,18 @@ func missingRules(s Launch) []capacity.Problem {
 	return found
 }
 
-// lets reports whether the groups of one side let the other side in, or let themselves out to it.
-// Unknown rules count as open.
-func (n Network) lets(out bool, own, other side, p ports) bool {
-	if len(own.groups) == 0 || len(other.groups) == 0 {
+// lets reports whether the groups of one side let the other side in, or let themselves out to it. Unknown rules count as
+// open, and so do rules for addresses, but for EFA, which is not IP.
+func (n Network) lets(out bool, own, other []string, p ports) bool {
+	if len(own) == 0 || len(other) == 0 {
 		return true
 	}
-	for _, id := range own.groups {
+	return slices.ContainsFunc(own, func(id string) bool {
 		g, known := n.Groups[id]
-		if !known ||
-			slices.ContainsFunc(g.Rules,
-				func(r ec2.Rule) bool { return r.Out == out && p.within(r) && other.matches(r.Peer, p == all) }) {
-			return true
-		}
-	}
-	return false
+		return !known || slices.ContainsFunc(g.Rules, func(r ec2.Rule) bool {
+			return r.Out == out && p.within(r) && (slices.Contains(other, r.Peer) || p != all && !strings.HasPrefix(r.Peer, "sg-"))
+		})
+	})
 }
 
 // elsewhere reports whether a group is in another VPC, where nodes cannot use it.
@@ -313,37 +290,16 @@ func (p ports) within(r ec2.Rule) bool {
 		p != all && (r.Protocol == "tcp" || r.Protocol == "6") && r.From <= p.from && p.to <= r.To
 }
 
-// matches reports whether a rule's peer is this side. EFA matches groups only. The contents of
-// prefix lists and the holders of IPv6 addresses are unknown.
-func (s side) matches(peer string, groupsAlone bool) bool {
-	switch {
-	case slices.Contains(s.groups, peer):
-		return true
-	case groupsAlone || strings.HasPrefix(peer, "sg-"):
-		return false
-	}
-	open, err := netip.ParsePrefix(peer)
-	if err != nil || open.Addr().Is6() || len(s.blocks) == 0 {
-		return true
-	}
-	for _, block := range s.blocks {
-		if b, err := netip.ParsePrefix(block); err == nil && (b.Bits() < open.Bits() || !open.Contains(b.Addr())) {
-			return false
-		}
-	}
-	return true
-}
-
 // missing returns the problem of a blocked connection, with the command that adds the rule.
-func (n Network) missing(s Launch, out bool, own, other side, c connection) []capacity.Problem {
-	id, peer := own.groups[0], other.groups[0]
-	if slices.Contains(own.groups, peer) {
+func (n Network) missing(s Launch, out bool, own, other []string, c connection) []capacity.Problem {
+	id, peer := own[0], other[0]
+	if slices.Contains(own, peer) {
 		peer = id
 	}
 	return s.problem(capacity.RuleMissing,
 		"run "+n.addRule(out, id, fmt.Sprintf("UserIdGroupPairs=[{GroupId=%s}]", peer), c.ports),
-		"security group %s has no rule by which %s: %s", strings.Join(own.groups, ", "), c.what,
-		c.ports.words(out, slices.Contains(own.groups, peer), peer))
+		"security group %s has no rule by which %s: %s", strings.Join(own, ", "), c.what,
+		c.ports.words(out, slices.Contains(own, peer), peer))
 }
 
 // closed returns the problem that nothing can connect to slurmd of self-managed Slurm.

@@ -106,12 +106,11 @@ func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) (groups, err 
 	})
 	reads.Go(func() {
 		if len(n.Subnets) > 0 && n.Subnets[0].VPC == "" {
-			var found []ec2.Subnet
-			found, _, err = aws.DetailedSubnets(ctx, union(ids(n.Subnets), ids(n.ClusterSubnets)))
-			known := func(of []ec2.Subnet) []ec2.Subnet {
-				return slices.DeleteFunc(slices.Clone(found), func(one ec2.Subnet) bool { return !slices.Contains(ids(of), one.ID) })
+			var ids []string
+			for _, one := range n.Subnets {
+				ids = append(ids, one.ID)
 			}
-			n.Subnets, n.ClusterSubnets = known(n.Subnets), known(n.ClusterSubnets)
+			n.Subnets, _, err = aws.DetailedSubnets(ctx, ids)
 		}
 		if err == nil && len(n.Subnets) > 0 && !l.Brief && l.CallsAWS() {
 			n.Tables, err = aws.RouteTables(ctx, n.Subnets[0].VPC)
@@ -134,13 +133,6 @@ func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) (groups, err 
 	return groups, err
 }
 
-func ids(subnets []ec2.Subnet) (all []string) {
-	for _, one := range subnets {
-		all = append(all, one.ID)
-	}
-	return all
-}
-
 func union(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
@@ -153,8 +145,8 @@ func (r *run) nodes(p capacity.Provider, group, instanceType, reference string, 
 	n := Network{Nodes: most, Subnets: named(subnetIDs)}
 	arn := ""
 	if p == capacity.ProviderPCS {
-		arn = r.cluster.ARN
-		n.ClusterGroups, n.ClusterSubnets = r.cluster.SecurityGroupIDs, named(r.cluster.SubnetIDs)
+		arn = r.Cluster.ARN
+		n.ClusterGroups = r.Cluster.SecurityGroupIDs
 	}
 	l := &Launch{Provider: p, Group: group, Source: t.Name, Template: t, ClusterARN: arn, Network: n}
 	l.trial = r.trial(*l, reference, subnetIDs, reservations)
@@ -302,14 +294,14 @@ func (r *run) templates(ctx context.Context) {
 			}
 		}
 	}
-	if r.cluster == nil {
-		return
+	if r.Cluster.ID != "" && r.clusterErr != nil {
+		r.unread(ctx, "launch-template", "that of the PCS node groups", r.clusterErr)
 	}
-	if err := r.readNodeGroups(ctx); err != nil {
-		r.unread(ctx, "launch-template", "that of the PCS node groups", err)
-	}
-	for _, g := range r.nodeGroups {
+	for _, g := range r.Groups {
 		name := g.Name
+		if !r.Ours(g.Tags) || !slices.Contains(r.slots(), name) {
+			continue
+		}
 		if g.Status != pcs.Active && !g.Status.Changing() {
 			r.fail("node-group", "run `pcs-capacity setup` for it again", "PCS node group %s is %s: %s", name, g.Status, g.Failures)
 		}
@@ -324,21 +316,6 @@ func (r *run) templates(ctx context.Context) {
 				[]string{g.Tags[capacity.TagReservation]}, g.Max).Actions = g.Actions
 		}
 	}
-}
-
-// readNodeGroups reads the compute node groups of the settings that carry our tag, once. With an error it has the others.
-func (r *run) readNodeGroups(ctx context.Context) error {
-	if r.nodeGroups == nil {
-		r.nodeGroups = []pcs.NodeGroup{}
-		var all []pcs.NodeGroup
-		all, r.nodeGroupsErr = r.PCS.NodeGroups(ctx, r.cluster.ID)
-		for _, g := range all {
-			if r.cluster.Ours(g.Tags) && slices.Contains(r.slots(), g.Name) {
-				r.nodeGroups = append(r.nodeGroups, g)
-			}
-		}
-	}
-	return r.nodeGroupsErr
 }
 
 // configless checks that slurmctld serves slurm.conf to nodes that ask for it.

@@ -91,8 +91,8 @@ func (r *run) versions(commands slurm.Version) {
 	case r.slurmConfig != nil:
 		of = "slurmctld"
 		want = r.slurmConfig.Version.Release()
-	case r.cluster != nil && r.cluster.SlurmVersion != "":
-		want = r.cluster.SlurmVersion
+	case r.Cluster.SlurmVersion != "":
+		want = r.Cluster.SlurmVersion
 	default:
 		return
 	}
@@ -132,7 +132,7 @@ const noReservation = "pcs-capacity-check"
 // silent reports a slurmctld that does not answer.
 func (r *run) silent() {
 	fix := "see `systemctl status slurmctld` and its log on the controller, or run this on a host where `scontrol ping` answers"
-	if r.onPCS() || r.cluster != nil {
+	if r.onPCS() || r.Cluster.ID != "" {
 		fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
 	}
 	r.lacks(capacity.SlurmctldSilent, fix, "slurmctld does not answer here, so no fence can be placed: %s", r.slurmErr)

@@ -127,7 +127,7 @@ func TestVersionsOfCommands(t *testing.T) {
 		{old, nil, Fail},
 		{new, nil, OK},
 	} {
-		r := run{cluster: cluster, slurmConfig: c.running}
+		r := run{Site: Site{Inventory: pcs.Inventory{Cluster: *cluster}}, slurmConfig: c.running}
 		r.versions(c.commands)
 		if len(r.Findings) != 1 || r.Findings[0].Status != c.want {
 			t.Errorf("%+v: %+v", c, r.Findings)
