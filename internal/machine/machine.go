@@ -188,7 +188,7 @@ func (m *Machine) Log() string { return filepath.Join(m.folder, "console.log") }
 // Enter are the words before a command that run it on the machine, as root in a short
 // environment to which more is added.
 func (m *Machine) Enter(environment ...string) []string {
-	words := []string{"nsenter", "--target", fmt.Sprint(m.cmd.Process.Pid), "--mount", "--uts", "--ipc", "--net", "--pid", "env", "-i",
+	words := []string{"nsenter", "--target", fmt.Sprint(m.cmd.Process.Pid), "--mount", "--root", "--wd", "--uts", "--ipc", "--net", "--pid", "env", "-i",
 		"HOME=/root", "TERM=dumb", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	return append(words, environment...)
 }
