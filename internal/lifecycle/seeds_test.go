@@ -4,7 +4,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -37,14 +41,26 @@ type month struct {
 	sources Sources
 	seen    *capacity.Snapshot // of the last pass
 	ids     int
+	said    map[string]int // how often, by its format
 	// In the pass that comes: the call that fails, with or without its effect, and the change that the pass is killed at.
 	fails, loses  string
+	hit           bool
 	dieAt, change int
 	dieAfter      bool
-	down          time.Time // until when AWS answers nothing
-	leaks         int       // instances that SuspendProgram fails to end
-	quiet         bool      // a pass may change nothing
-	clean         bool      // the last pass had nothing to do
+	meetsAt       int    // before this change it meets somebody
+	meets         func() // who acts in the middle of it
+	met           int
+	dies          bool                    // the other is killed where the pass ends
+	turns         []int                   // how many changes another pass makes before each of its own
+	next          func() (struct{}, bool) // lets the other make one
+	stop          func()                  // kills the other
+	wait          func() bool             // ends the turn of the other; false kills it
+	turn          bool                    // the other has its turn
+	half          int                     // so many of its last files are not written
+	down          time.Time               // until when AWS answers nothing
+	leaks         int                     // instances that SuspendProgram fails to end
+	quiet         bool                    // a pass may change nothing
+	clean         bool                    // the last pass had nothing to do
 }
 
 var monthBegins = time.Date(2027, 1, 1, 8, 0, 0, 0, time.UTC)
@@ -57,17 +73,25 @@ var errFault = errors.New("503 Service Unavailable")
 // any two changes, and of settings that change.
 func TestSeeds(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // memory is not what is short here
+	said := map[string]int{}
+	defer func() {
+		for _, what := range slices.Sorted(maps.Keys(said)) {
+			t.Logf("%7d %s", said[what], what)
+		}
+	}()
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newMonth(rt)
+		m := newMonth(rt, said)
 		events := map[string]func(*rapid.T){
 			"nothing happens": func(*rapid.T) {}, "a user does something": m.user, "a block is bought": m.buy,
 			"a block is extended": m.extend, "a host fails": m.hostFails, "AWS misbehaves": m.misbehave, "a call fails": m.fault,
-			"a pass is killed": m.kill, "a hook is killed": m.hookKilled, "something is lost": m.lose,
+			"a pass is killed": m.kill, "a hook is killed": m.hookKilled, "something is lost": m.lose, "files are half written": m.halfWritten,
+			"a pass meets another": m.meetAnother, "a pass meets a hook": m.meetHook,
 		}
 		steps := map[string]func(*rapid.T){"": m.holds}
 		for name, happens := range events {
 			steps[name] = func(rt *rapid.T) {
 				happens(rt)
+				said["step: "+name]++
 				m.submit(rt)
 				m.goOn(rt)
 			}
@@ -77,9 +101,9 @@ func TestSeeds(t *testing.T) {
 	})
 }
 
-func newMonth(rt *rapid.T) *month {
+func newMonth(rt *rapid.T, said map[string]int) *month {
 	w := model.New(monthBegins)
-	m := &month{T: rt, World: w, slurm: w.Slurm, aws: w.EC2}
+	m := &month{T: rt, said: said, World: w, slurm: w.Slurm, aws: w.EC2}
 	m.Skew = rapid.SampledFrom([]time.Duration{0, 3 * time.Minute, -20 * time.Second}).Draw(rt, "skew")
 	m.slurm.Old = rapid.Bool().Draw(rt, "old Slurm")
 	m.slurm.Add("gpu", "gpu-a", 4)
@@ -125,6 +149,7 @@ func (m *month) dir() string {
 }
 
 func (m *month) say(format string, args ...any) {
+	m.said[format]++
 	m.Logf("%s %s", model.Clock(m.Now()), fmt.Sprintf(format, args...))
 }
 
@@ -151,6 +176,7 @@ func (m *month) shows() string {
 
 // before fails a call, kills the pass, and holds each change against what is not ours (R4, R9).
 func (m *month) before(c model.Call) error {
+	m.hit = m.hit || c.Verb == m.fails || c.Verb == m.loses
 	if c.Verb == m.fails || c.EC2 && m.Now().Before(m.down) {
 		return errFault
 	}
@@ -170,7 +196,22 @@ func (m *month) before(c model.Call) error {
 			m.bad("R9: %s %s", c.Verb, c.Text)
 		}
 	}
-	if m.change++; m.change == m.dieAt && !m.dieAfter {
+	if m.turn {
+		if m.say("  the other: %s %s", c.Verb, c.Text); !m.wait() {
+			m.say("the other is killed")
+			panic(killed{})
+		}
+		return nil
+	}
+	if m.change++; m.change == m.meetsAt {
+		m.met++
+		m.meets()
+	}
+	if len(m.turns) > 0 {
+		m.goesOn(m.turns[0])
+		m.turns = m.turns[1:]
+	}
+	if m.change == m.dieAt && !m.dieAfter {
 		m.say("killed before: %s %s", c.Verb, c.Text)
 		panic(killed{})
 	}
@@ -187,7 +228,7 @@ func (m *month) after(c model.Call) error {
 			}
 		}
 	}
-	if c.Change && m.change == m.dieAt && m.dieAfter {
+	if c.Change && m.change == m.dieAt && m.dieAfter && !m.turn {
 		m.say("killed")
 		panic(killed{})
 	}
@@ -214,10 +255,33 @@ func (m *month) fenced(slot, block string) bool {
 	return false
 }
 
-// pass makes a pass, as it is to be: killed, or with a call that fails.
+// pass makes a pass, as it is to be: killed, with a call that fails, or not alone.
 func (m *month) pass() (done []Done, err error) {
+	met, before := m.met, m.files()
+	m.change = 0
+	done, err = m.alive(m.sources)
+	if m.change >= m.dieAt && m.dieAt > 0 || m.met > met {
+		m.dieAt, m.meetsAt, m.clean = 0, 0, false
+	}
+	if m.stop != nil {
+		if !m.dies {
+			m.goesOn(1000)
+		}
+		m.stop()
+		m.turns, m.next, m.stop = nil, nil, nil
+	}
+	if m.half > 0 {
+		m.unwrite(before)
+	}
+	if m.half = 0; m.hit {
+		m.fails, m.loses, m.hit = "", "", false
+	}
+	return done, err
+}
+
+// alive makes a pass until it is killed.
+func (m *month) alive(of Sources) (done []Done, err error) {
 	defer func() {
-		m.dieAt, m.fails, m.loses = 0, "", ""
 		if r := recover(); r != nil {
 			if _, dead := r.(killed); !dead {
 				panic(r)
@@ -225,9 +289,9 @@ func (m *month) pass() (done []Done, err error) {
 			err = errFault
 		}
 	}()
-	m.change = 0
-	snap, report, err := Pass(m.Context(), m.sources)
-	m.clean = err == nil && len(report.Done) == 0 && m.fails+m.loses == ""
+	m.said["pass"]++
+	snap, report, err := Pass(m.Context(), of)
+	m.clean = err == nil && len(report.Done) == 0 && !m.hit && m.half == 0
 	if snap != nil {
 		m.seen = snap
 	}
@@ -276,9 +340,12 @@ func (m *month) ran(j *model.Job, how string) {
 	}
 }
 
-// goOn lets time pass: up to the next moment at which something is due, as sync --watch waits, or for some hours.
 func (m *month) goOn(rt *rapid.T) {
-	next := m.Now().Add(time.Duration(rapid.IntRange(1, 120*60).Draw(rt, "minutes")) * time.Minute)
+	m.until(m.Now().Add(time.Duration(rapid.SampledFrom([]int{3, 40, 200, 1000, 2000, 4000}).Draw(rt, "minutes")) * time.Minute))
+}
+
+// until lets time pass, with a pass at each moment at which something is due, as sync --watch waits.
+func (m *month) until(next time.Time) {
 	seen := m.Now().Add(6 * time.Minute) // what EC2 showed late
 	for m.Now().Before(next) {
 		to := next
@@ -323,9 +390,13 @@ func (m *month) submit(rt *rapid.T) {
 	m.GoTo(m.Now())
 }
 
+func (m *month) live() []*model.Job {
+	return slices.DeleteFunc(slices.Clone(m.slurm.Jobs), func(j *model.Job) bool { return j.Over != "" })
+}
+
 // user changes, cancels, requeues, holds or releases a job.
 func (m *month) user(rt *rapid.T) {
-	live := slices.DeleteFunc(slices.Clone(m.slurm.Jobs), func(j *model.Job) bool { return j.Over != "" })
+	live := m.live()
 	if len(live) == 0 {
 		rt.Skip()
 	}
@@ -408,8 +479,7 @@ func (m *month) extend(rt *rapid.T) {
 	}
 	if rapid.Bool().Draw(rt, "under its fence") { // which has begun then, and is replaced
 		if r, _ := m.aws.Reservation(id); fence(r).After(m.Now()) && r.Start.Before(m.Now()) && m.Now().After(m.down) {
-			m.GoTo(fence(r).Add(time.Second))
-			m.settle()
+			m.until(fence(r).Add(time.Second))
 		}
 	}
 	m.say("%s is extended", id)
@@ -467,7 +537,113 @@ func (m *month) fault(rt *rapid.T) {
 }
 
 func (m *month) kill(rt *rapid.T) {
-	m.dieAt, m.dieAfter = rapid.IntRange(1, 6).Draw(rt, "change"), rapid.Bool().Draw(rt, "after its effect")
+	m.dieAt, m.dieAfter = rapid.IntRange(1, 4).Draw(rt, "change"), rapid.Bool().Draw(rt, "after its effect")
+}
+
+// lastFiles are what a pass writes at its end, in this order.
+var lastFiles = []string{"private/samples-", "private/samples.json", "snapshot.json", "partitions", "plan", "facts/"}
+
+// halfWritten kills a pass between its last files: they are as they were before.
+func (m *month) halfWritten(rt *rapid.T) {
+	m.half = rapid.IntRange(1, len(lastFiles)).Draw(rt, "files")
+}
+
+func (m *month) files() map[string]string {
+	if m.half == 0 {
+		return nil
+	}
+	all, dir := map[string]string{}, os.DirFS(string(m.sources.State))
+	_ = fs.WalkDir(dir, ".", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			text, _ := fs.ReadFile(dir, name)
+			all[name] = string(text)
+		}
+		return err
+	})
+	return all
+}
+
+func (m *month) unwrite(before map[string]string) {
+	for name, now := range m.files() {
+		was, there := before[name]
+		if now == was || !slices.ContainsFunc(lastFiles[len(lastFiles)-m.half:], func(last string) bool { return strings.HasPrefix(name, last) }) {
+			continue
+		}
+		m.say("killed before it writes %s", name)
+		path := filepath.Join(string(m.sources.State), name)
+		if err := os.Remove(path); err != nil {
+			m.Fatal(err)
+		}
+		if there {
+			if err := os.WriteFile(path, []byte(was), 0o600); err != nil {
+				m.Fatal(err)
+			}
+		}
+	}
+}
+
+// meetAnother has another pass begin in the middle of one, and both go on in turns: state_dir is lost meanwhile, or its
+// file system has no locks.
+func (m *month) meetAnother(rt *rapid.T) {
+	m.meetsAt, m.dies = rapid.IntRange(1, 3).Draw(rt, "change"), rapid.Bool().Draw(rt, "the other is killed")
+	turns, lost := rapid.SliceOfN(rapid.IntRange(0, 3), 6, 6).Draw(rt, "turns"), rapid.Bool().Draw(rt, "state_dir is lost")
+	m.meets = func() {
+		m.say("another pass begins, state_dir is lost: %t", lost)
+		if lost {
+			m.sources.State = state.Dir(m.dir())
+		} else if err := os.Remove(m.sources.State.PrivatePath(string(state.PassLock))); err != nil {
+			m.Fatal(err)
+		}
+		m.turns = turns
+		m.next, m.stop = iter.Pull(func(yield func(struct{}) bool) {
+			m.wait = func() bool { return yield(struct{}{}) }
+			_, _ = m.alive(m.sources)
+		})
+	}
+}
+
+// goesOn lets the other pass make its next changes.
+func (m *month) goesOn(changes int) {
+	m.turn = true
+	for more := true; more && changes > 0; changes-- {
+		_, more = m.next()
+	}
+	m.turn = false
+}
+
+// meetHook has something happen in the middle of a pass.
+func (m *month) meetHook(rt *rapid.T) {
+	m.meetsAt = rapid.IntRange(1, 3).Draw(rt, "change")
+	what := rapid.SampledFrom([]string{"time", "user", "hook", "extension"}).Draw(rt, "what")
+	dies, later := rapid.Bool().Draw(rt, "the hook is killed"), time.Duration(rapid.IntRange(1, 120).Draw(rt, "seconds"))*time.Second
+	m.meets = func() {
+		live := m.live()
+		switch {
+		case what == "time":
+			m.say("%s pass in the middle of the pass", later)
+			m.GoTo(m.Now().Add(later))
+		case what == "user" && len(live) > 0:
+			m.user(rt)
+		case what == "extension":
+			for _, id := range m.bought() {
+				if r, _ := m.aws.Reservation(id); m.Now().Before(r.End.Add(-35 * time.Minute)) {
+					m.say("%s is extended in the middle of the pass", id)
+					m.aws.Change(id, func(r *capacity.Reservation) { r.End = r.End.Add(24 * time.Hour) })
+					break
+				}
+			}
+		}
+		for _, j := range live {
+			if what == "hook" && j.State == "RUNNING" && j.Requeue && j.Partition != "cpu" {
+				m.say("a hook holds job %s, and is killed: %t", j.Shown, dies)
+				if j.AdminComment = capacity.HoldNote(m.slurm.Now.Add(later), "refused"); !dies {
+					m.slurm.Requeue(j, "REQUEUED")
+					j.Stays, j.Held, j.Reason = true, true, "JobHeldAdmin"
+				}
+				return
+			}
+		}
+	}
 }
 
 // hookKilled leaves behind what a hook could not clean up: an instance, or an ODCR (R4).
@@ -532,9 +708,10 @@ func (m *month) holds(*rapid.T) {
 			}
 		}
 	}
-	if m.fails+m.loses != "" || m.dieAt > 0 {
-		return
-	}
+	defer func(was month) {
+		m.dieAt, m.meetsAt, m.half, m.fails, m.loses = was.dieAt, was.meetsAt, was.half, was.fails, was.loses
+	}(*m)
+	m.dieAt, m.meetsAt, m.half, m.fails, m.loses = 0, 0, 0, "", ""
 	// R5, R8: the world is as passes want it, at the latest after another one.
 	if !m.clean {
 		if _, err := m.pass(); err != nil {
@@ -550,7 +727,7 @@ func (m *month) holds(*rapid.T) {
 
 // ends lets the world become quiet: nothing is left behind, and a job that can run runs.
 func (m *month) ends() {
-	m.aws.Late, m.aws.OpensLate, m.down, m.leaks, m.fails, m.loses, m.dieAt = false, 0, time.Time{}, 0, "", "", 0
+	m.aws.Late, m.aws.OpensLate, m.down, m.leaks, m.fails, m.loses, m.dieAt, m.meetsAt = false, 0, time.Time{}, 0, "", "", 0, 0
 	for range 4 {
 		m.GoTo(m.Now().Add(6 * time.Minute))
 		m.settle()

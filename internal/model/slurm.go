@@ -50,6 +50,7 @@ type Reservation = capacity.SlurmReservation
 // The states of nodes.
 const (
 	Idle  = "IDLE+CLOUD"
+	Busy  = "ALLOCATED+CLOUD"
 	Off   = "IDLE+CLOUD+POWERED_DOWN"
 	Boots = "ALLOCATED+CLOUD+POWERING_UP"
 )
@@ -104,6 +105,13 @@ func (s *Slurm) Submit(j Job) *Job {
 	return &j
 }
 
+// ends sets the end of a job that has its nodes, by its limit.
+func (j *Job) ends() {
+	if j.End = j.Start.Add(capacity.SlurmInfinite); j.TimeLimit.Bounded() {
+		j.End = j.Start.Add(j.TimeLimit.Duration())
+	}
+}
+
 // End ends a job, as scancel does, or as its own end.
 func (s *Slurm) End(j *Job, how string) {
 	s.free(j, how)
@@ -153,6 +161,9 @@ func (s *Slurm) happen() {
 			s.off(n)
 		case n.State == Boots && !n.Booted.After(s.Now) && !n.Dead: // else until somebody powers it down
 			n.State = Idle
+			if n.Job != nil {
+				n.State = Busy
+			}
 		}
 	}
 	for _, j := range s.Jobs {
@@ -161,7 +172,8 @@ func (s *Slurm) happen() {
 		}
 		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !s.Node(n).Up() }); j.Configuring() && ready {
 			// The limit counts from when all nodes are up, and no reservation is looked at again.
-			j.StateFlag, j.Start, j.End = "", s.Now, s.Now.Add(j.TimeLimit.Duration())
+			j.StateFlag, j.Start = "", s.Now
+			j.ends()
 		}
 		switch {
 		case j.Configuring():
@@ -195,6 +207,7 @@ func (s *Slurm) free(j *Job, how string) {
 		n := s.Node(name)
 		if n.Job == j {
 			n.Job = nil
+			n.State = strings.Replace(n.State, Busy, Idle, 1)
 		}
 		if n.down {
 			s.suspend(n)
@@ -230,11 +243,14 @@ func (s *Slurm) start(j *Job) {
 			j.Eligible = s.Now.Add(15 * time.Minute) // EC2 refuses, and the job goes back into the queue
 			return
 		}
-		j.State, j.Nodes, j.TimeLimit, j.Start = "RUNNING", nil, capacity.Minutes(room[n.Slot]), s.Now
-		j.End = s.Now.Add(j.TimeLimit.Duration())
+		j.State, j.Nodes, j.Start = "RUNNING", nil, s.Now
+		if j.TimeLimit.Bounded() {
+			j.TimeLimit = capacity.Minutes(room[n.Slot])
+		}
+		j.ends()
 		for _, n := range nodes[n.Slot] {
 			n.Job, j.Nodes = j, append(j.Nodes, n.Name)
-			if n.PoweredDown() {
+			if n.State = strings.Replace(n.State, Idle, Busy, 1); n.PoweredDown() {
 				s.powerUp(n, block)
 				j.StateFlag = "CONFIGURING"
 			}
@@ -253,10 +269,10 @@ func (s *Slurm) limit(j *Job, node string) (minutes int, fits bool) {
 		least = j.TimeMin.Minutes
 	}
 	room := capacity.MaxMinutes
+	if s.Old && j.TimeMin.Bounded() {
+		want = least
+	}
 	for _, r := range s.Fences {
-		if s.Old && j.TimeMin.Bounded() && r.Start.After(s.Now) {
-			want = least
-		}
 		if slices.Contains(r.Nodes, node) {
 			room = min(room, int(r.Start.Sub(s.Now)/time.Minute))
 		}
@@ -274,7 +290,7 @@ func (s *Slurm) resumes(slot string) string {
 }
 
 func (s *Slurm) powerUp(n *Node, block string) {
-	n.State, n.Booted = Boots, s.Now.Add(s.Boot)
+	n.State, n.Booted, n.Reason = Boots, s.Now.Add(s.Boot), ""
 	if i, err := s.EC2.Launch(block, n.Name); err == nil {
 		n.InstanceID, n.Address = i.ID, i.PrivateIP
 	}
@@ -289,7 +305,7 @@ func (s *Slurm) suspend(n *Node) {
 
 // off is a node without an instance. A job on it ends.
 func (s *Slurm) off(n *Node) {
-	n.State, n.InstanceID, n.Address, n.down, n.Dead, n.Reason = Off, "", "", false, false, ""
+	n.State, n.InstanceID, n.Address, n.down, n.Dead = Off, "", "", false, false
 	if j := n.Job; j != nil {
 		if n.Job = nil; j.Requeue && j.Batch {
 			s.Requeue(j, "NODE_FAIL")
@@ -327,6 +343,19 @@ func (s *Slurm) change(verb, text string, do func() error) error {
 func (s *Slurm) onJob(verb, job, text string, do func(j *Job)) error {
 	return s.change(verb, text, func() error {
 		j, err := s.find(job)
+		if err == nil {
+			do(j)
+		}
+		return err
+	})
+}
+
+func (s *Slurm) onPending(verb, job, text string, do func(j *Job)) error {
+	return s.change(verb, text, func() error {
+		j, err := s.find(job)
+		if err == nil && j.State != "PENDING" {
+			err = errors.New("job is no longer pending execution")
+		}
 		if err == nil {
 			do(j)
 		}
@@ -527,7 +556,7 @@ func (s *Slurm) SetTimeLimit(_ context.Context, job string, minutes int) error {
 	return s.onJob("set time limit", job, fmt.Sprintf("of job %s to %s", job, capacity.FormatMinutes(minutes)), func(j *Job) {
 		j.TimeLimit = capacity.Minutes(minutes)
 		if j.State == "RUNNING" {
-			j.End = j.Start.Add(j.TimeLimit.Duration())
+			j.ends()
 		}
 	})
 }
@@ -537,10 +566,8 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 	failed := map[string]error{}
 	for _, job := range slices.Sorted(maps.Keys(edits)) {
 		e := edits[job]
-		err := s.onJob("edit", job, fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin), func(j *Job) {
-			if j.State == "PENDING" {
-				j.TimeLimit, j.TimeMin = e.TimeLimit, e.TimeMin
-			}
+		err := s.onPending("edit", job, fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin), func(j *Job) {
+			j.TimeLimit, j.TimeMin = e.TimeLimit, e.TimeMin
 		})
 		if err != nil {
 			failed[job] = err
@@ -580,18 +607,18 @@ func (s *Slurm) ResumeJob(_ context.Context, job string) error {
 
 // Begin lets a job start no earlier.
 func (s *Slurm) Begin(_ context.Context, job string, at time.Time) error {
-	return s.onJob("begin", job, fmt.Sprintf("of job %s not before %s", job, Clock(at)), func(j *Job) { j.Eligible = at })
+	return s.onPending("begin", job, fmt.Sprintf("of job %s not before %s", job, Clock(at)), func(j *Job) { j.Eligible = at })
 }
 
 // UserHold gives a hold to the owner of the job.
 func (s *Slurm) UserHold(_ context.Context, jobs ...string) error {
 	job := strings.Join(jobs, ",")
-	return s.onJob("user hold", job, "of job "+job, func(j *Job) { j.Reason = "JobHeldUser" })
+	return s.onPending("user hold", job, "of job "+job, func(j *Job) { j.Stays, j.Held, j.Reason = true, true, "JobHeldUser" })
 }
 
 // Release ends a hold.
 func (s *Slurm) Release(_ context.Context, job string) error {
-	return s.onJob("release", job, "job "+job, func(j *Job) { j.Stays, j.Held, j.Reason = false, false, "" })
+	return s.onPending("release", job, "job "+job, func(j *Job) { j.Stays, j.Held, j.Reason = false, false, "" })
 }
 
 // SetAdminComment writes a note.
@@ -621,7 +648,8 @@ func (s *Slurm) PowerUp(_ context.Context, nodes []string) error {
 func (s *Slurm) PowerDown(_ context.Context, nodes []string, reason string) error {
 	return s.change("power down", hostlist.Compress(nodes)+": "+reason, func() error {
 		for _, name := range nodes {
-			if n := s.Node(name); n.Job != nil {
+			n := s.Node(name)
+			if n.Reason = reason; n.Job != nil {
 				n.down, n.State = true, n.State+"+POWER_DOWN"
 			} else {
 				s.suspend(n)
@@ -635,7 +663,9 @@ func (s *Slurm) PowerDown(_ context.Context, nodes []string, reason string) erro
 func (s *Slurm) PowerDownForce(_ context.Context, nodes []string, reason string) error {
 	return s.change("power down by force", hostlist.Compress(nodes)+": "+reason, func() error {
 		for _, name := range nodes {
-			s.suspend(s.Node(name))
+			n := s.Node(name)
+			n.Reason = reason
+			s.suspend(n)
 		}
 		return nil
 	})
