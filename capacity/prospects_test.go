@@ -72,39 +72,6 @@ func TestProspects(t *testing.T) {
 	}
 }
 
-// A slice has what decides about one partition's jobs, and nothing of the others; what it is cut from stays whole.
-func TestSlice(t *testing.T) {
-	whole := twoBlocks(onlyA, func(s *Snapshot) {
-		s.Partitions = append(s.Partitions, Partition{Name: "other"})
-		s.Reservations[0].Tags = map[string]string{RequestedQuantityTag: "4", "team": "nlp"}
-		s.Former, s.Problems = s.Partitions[1:], Problems{{Sentence: "x"}}
-		s.Walls.Associations = []Association{{Account: "all"}, {Account: "here", Partition: "gpu"}, {Account: "there", Partition: "other"}}
-	})
-	s := whole.Slice("gpu")
-	if len(s.Partitions) != 1 || s.Partitions[0].Name != "gpu" || len(s.Reservations) != 1 || s.Reservations[0].ID != blockA.ID || len(s.Reservations[0].Tags) != 1 ||
-		s.Reservations[0].Tags[RequestedQuantityTag] != "4" || s.Former != nil || s.Problems != nil || len(s.Walls.Associations) != 2 || s.Walls.Associations[1].Account != "here" {
-		t.Errorf("%+v", s)
-	}
-	if len(whole.Partitions) != 2 || len(whole.Reservations) != 2 || len(whole.Reservations[0].Tags) != 2 || len(whole.Walls.Associations) != 3 || whole.Former == nil {
-		t.Errorf("the whole is %+v", whole)
-	}
-	if whole.Slice("cpu") != nil {
-		t.Error("a partition that is not ours has a slice")
-	}
-	for name, c := range map[string]struct {
-		req  Request
-		want bool
-	}{
-		"here": {Request{Partitions: []string{"gpu"}}, true}, "by default": {Request{}, true}, "in two": {Request{Partitions: []string{"gpu", "other"}}, false},
-		"its block": {Request{Partitions: []string{"gpu"}, Comment: "capacity_reservation_id=" + blockA.ID}, true},
-		"another":   {Request{Partitions: []string{"gpu"}, Comment: "capacity_reservation_id=" + blockB.ID}, false},
-	} {
-		if got := s.Decides(c.req); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
 // Where an ODCR is created for a job, and where a job that asks for one is refused.
 func TestWhereCapacityIsHeld(t *testing.T) {
 	onDemand, block := NodeGroup{PurchaseOption: OnDemand}, NodeGroup{PurchaseOption: CapacityBlock}

@@ -73,7 +73,7 @@ func judge(args []string, machineNow time.Time) (capacity.Verdict, error) {
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
-	snap, err := state.Dir(fields["state-dir"]).ReadFor(req)
+	snap, err := state.Dir(fields["state-dir"]).ReadSnapshot()
 	if errors.Is(err, fs.ErrNotExist) {
 		return capacity.Verdict{}, fmt.Errorf("%w; `pcs-capacity sync` writes it", err)
 	}

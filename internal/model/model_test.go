@@ -140,12 +140,11 @@ func (p *program) shows(v verbs) (all []string) {
 		p.Fatal(err)
 	}
 	for _, j := range jobs {
-		hold := ""
-		if j.Held {
-			hold = j.Reason
+		if j.TimeMin.Bounded() { // an old Slurm starts it with any limit from there on
+			j.TimeLimit = j.TimeMin
 		}
-		all = append(all, fmt.Sprintf("job %s %s %s on %d of %d nodes, limit %s, at least %s, %s, run %d, %q", j.Shown, j.State, j.StateFlag, len(j.Nodes), j.NumNodes,
-			j.TimeLimit, j.TimeMin, hold, j.Restarts, j.AdminComment))
+		all = append(all, fmt.Sprintf("job %s %s %s on %d of %d nodes, limit %s, at least %s, held %t, by an admin %t, run %d, %q", j.Shown, j.State, j.StateFlag, len(j.Nodes), j.NumNodes,
+			j.TimeLimit, j.TimeMin, j.Held, j.AdminHeld() || j.HoldUntold(), j.Restarts, j.AdminComment))
 	}
 	for _, n := range nodes {
 		all = append(all, fmt.Sprintf("node %s %s up %t off %t reason %q", n.Name, n.Base(), n.Up(), n.PoweredDown(), n.Reason))

@@ -584,7 +584,7 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 	}
 	err = s.change(verb, "job "+before.Shown, func() error {
 		j, err := s.find(before.Shown)
-		if err != nil || j.State != "RUNNING" && j.State != "SUSPENDED" {
+		if err != nil || !j.Requeue || !j.Batch || j.State != "RUNNING" && j.State != "SUSPENDED" {
 			return errors.New("not running")
 		}
 		s.Requeue(j, "REQUEUED")
@@ -618,7 +618,7 @@ func (s *Slurm) UserHold(_ context.Context, jobs ...string) error {
 
 // Release ends a hold.
 func (s *Slurm) Release(_ context.Context, job string) error {
-	return s.onPending("release", job, "job "+job, func(j *Job) { j.Stays, j.Held, j.Reason = false, false, "" })
+	return s.onJob("release", job, "job "+job, func(j *Job) { j.Stays, j.Held, j.Reason = false, false, "" })
 }
 
 // SetAdminComment writes a note.

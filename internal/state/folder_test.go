@@ -25,7 +25,6 @@ func deeds() []aDeed {
 	sample := Sample{At: now, Paid: map[string]*Paid{"cr-1": {}}}
 	return []aDeed{
 		{snapshotFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
-		{slicesFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
 		{planFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
 		{factsFolder + "/gpu.json", func(d Dir) error { return d.WriteFacts(map[string]Facts{"gpu": {}}) }},
 		{markFile, func(d Dir) error { return d.KeepMark("a") }},
