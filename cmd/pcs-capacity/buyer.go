@@ -16,13 +16,7 @@ type customer struct{ *terminal.Terminal }
 var _ market.Customer = customer{}
 
 // Start begins to tell about something that can take long.
-func (c customer) Start(what string) market.Progress { return progress{c.Terminal.Start(what)} }
-
-// progress leaves no line of its own when it is done.
-type progress struct{ *terminal.Progress }
-
-func (p progress) Say(format string, args ...any) { p.Above(format, args...) }
-func (p progress) Done()                          { p.Progress.Done("") }
+func (c customer) Start(what string) market.Progress { return c.Terminal.Start(what) }
 
 // ConfirmFee has the fee typed; --yes is not enough.
 func (c customer) ConfirmFee(o capacity.Offering) error {

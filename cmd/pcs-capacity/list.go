@@ -86,7 +86,7 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	for _, m := range doc.Missing {
 		t.Say("%s", m)
 	}
-	own.say(t, doc.rows)
+	own.say(t, doc.Reservations)
 	if len(failed)+len(doc.Missing) > 0 {
 		return errShown
 	}

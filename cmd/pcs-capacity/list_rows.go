@@ -20,9 +20,7 @@ type listDocument struct {
 	Missing []missingReservation `json:"missing"`
 	// FailedRegions did not answer: what they have is not in the list.
 	FailedRegions []market.RegionFailure `json:"failed_regions"`
-
-	// rows follow as "reservations".
-	rows []listRow
+	Reservations  []listRow              `json:"reservations"`
 }
 
 // listRow is one reservation.
@@ -172,11 +170,11 @@ type odcrSummary struct {
 
 func newListDocument(all []*capacity.Reservation, account string, subnets market.Subnets, own owned,
 	now time.Time) listDocument {
-	doc := listDocument{TakenAt: now.UTC().Truncate(time.Second), rows: make([]listRow, 0, len(all))}
+	doc := listDocument{TakenAt: now.UTC().Truncate(time.Second), Reservations: make([]listRow, 0, len(all))}
 	blockTypes, odcrTypes := map[string]bool{}, map[string]bool{}
 	for _, reservation := range all {
 		r := newListRow(reservation, account, subnets.In(reservation.AZID), own)
-		doc.rows = append(doc.rows, r)
+		doc.Reservations = append(doc.Reservations, r)
 		if r.Kind.Bought() {
 			blockTypes[r.InstanceType] = true
 			doc.Summary.Blocks.add(r)
@@ -245,10 +243,10 @@ func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 // show writes the document, or a summary and a table for each kind that was asked for.
 func (d listDocument) show(t *terminal.Terminal, wants func(capacity.Kind) bool) error {
 	if t.Format != terminal.Table {
-		return terminal.List(t, d, "reservations", d.rows)
+		return t.Show(d, d.Reservations)
 	}
-	blocks := slices.DeleteFunc(slices.Clone(d.rows), func(r listRow) bool { return !r.Kind.Bought() })
-	odcrs := slices.DeleteFunc(slices.Clone(d.rows), func(r listRow) bool { return r.Kind.Bought() })
+	blocks := slices.DeleteFunc(slices.Clone(d.Reservations), func(r listRow) bool { return !r.Kind.Bought() })
+	odcrs := slices.DeleteFunc(slices.Clone(d.Reservations), func(r listRow) bool { return r.Kind.Bought() })
 	// With a region missing, none is only what the others have.
 	partly := ""
 	if len(d.FailedRegions) > 0 {

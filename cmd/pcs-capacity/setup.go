@@ -306,7 +306,7 @@ func apply(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup
 	progress := t.Start(what)
 	s.Progress = func(what, name, status string) { progress.Now(fmt.Sprintf("%s %s: %s", what, name, status)) }
 	err := s.Apply(ctx, plan)
-	progress.Done("")
+	progress.Done()
 	if err != nil {
 		return fmt.Errorf("%w; run the same command again to go on from here", err)
 	}

@@ -566,8 +566,10 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 	failed := map[string]error{}
 	for _, job := range slices.Sorted(maps.Keys(edits)) {
 		e := edits[job]
-		err := s.onPending("edit", job, fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin), func(j *Job) {
-			j.TimeLimit, j.TimeMin = e.TimeLimit, e.TimeMin
+		err := s.onJob("edit", job, fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin), func(j *Job) {
+			if j.TimeLimit, j.TimeMin = e.TimeLimit, e.TimeMin; j.State == "RUNNING" {
+				j.ends()
+			}
 		})
 		if err != nil {
 			failed[job] = err

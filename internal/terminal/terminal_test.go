@@ -1,11 +1,13 @@
 package terminal_test
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,39 +90,6 @@ cr-22,128,,false,,
 	}
 }
 
-// A list is the same document whether it is held or written entry by entry.
-func TestList(t *testing.T) {
-	type head struct {
-		Region string `json:"region"`
-	}
-	for _, n := range []int{0, 2, 20_000} {
-		var out strings.Builder
-		term := &terminal.Terminal{Out: &out, Format: terminal.JSON}
-		if err := terminal.List(term, head{"us-east-2"}, "rows", make([]row, n)); err != nil {
-			t.Fatal(err)
-		}
-		var back struct {
-			head
-			Rows []row `json:"rows"`
-		}
-		if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back.Region != "us-east-2" || back.Rows == nil || len(back.Rows) != n {
-			t.Errorf("%d of %d rows, %v", len(back.Rows), n, err)
-		}
-		if lines := strings.Count(out.String(), "\n"); n == 20_000 && lines != n+2 {
-			t.Errorf("%d lines for %d rows", lines, n)
-		}
-	}
-	for format, want := range map[terminal.Format]string{
-		terminal.JSON: "{\n  \"region\": \"<a>\",\n  \"rows\": []\n}\n", terminal.YAML: "region: <a>\nrows: []\n", terminal.CSV: "id,count,start,open,note,tags\n",
-	} {
-		var out strings.Builder
-		term := &terminal.Terminal{Out: &out, Format: format}
-		if err := terminal.List(term, head{"<a>"}, "rows", []row(nil)); err != nil || out.String() != want {
-			t.Errorf("%s: %q, %v", format, out.String(), err)
-		}
-	}
-}
-
 func TestTagsInCSVAreInOrder(t *testing.T) {
 	var out strings.Builder
 	term := &terminal.Terminal{Out: &out, Format: terminal.CSV}
@@ -185,8 +154,8 @@ func TestProgressOffATerminalIsLines(t *testing.T) {
 	p := (&terminal.Terminal{Err: &err}).Start("waiting for payment")
 	p.Now("waiting for payment")
 	p.Now("scheduled")
-	p.Done("bought")
-	if got := err.String(); got != "waiting for payment\nscheduled\nbought\n" {
+	p.Done()
+	if got := err.String(); got != "waiting for payment\nscheduled\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -250,5 +219,81 @@ func TestTableFitsTheTerminal(t *testing.T) {
 		if err := (&terminal.Terminal{Out: &out, Format: terminal.Table, Width: width}).Rows(rows); err != nil || out.String() != want {
 			t.Errorf("%d columns:\n%s\nwant\n%s%v", width, out.String(), want, err)
 		}
+	}
+}
+
+func TestWidthOfATerminal(t *testing.T) {
+	file, err := os.CreateTemp(t.TempDir(), "out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for name, c := range map[string]struct {
+		env  map[string]string
+		want int
+	}{
+		"nothing is known":        {nil, 80},
+		"COLUMNS":                 {map[string]string{"COLUMNS": "132"}, 132},
+		"COLUMNS is not a number": {map[string]string{"COLUMNS": "wide"}, 80},
+		"COLUMNS is 0":            {map[string]string{"COLUMNS": "0"}, 80},
+	} {
+		getenv := func(name string) string { return c.env[name] }
+		if got := terminal.Width(file, getenv); got != c.want {
+			t.Errorf("%s: to a file: %d, want %d", name, got, c.want)
+		}
+		if got := terminal.Width(new(strings.Builder), getenv); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// screen is a stderr that several goroutines write.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func TestSlowShowsOnATerminalAfterASecond(t *testing.T) { synctest.Test(t, slowShows) }
+
+func slowShows(t *testing.T) {
+	var err screen
+	s := (&terminal.Terminal{Err: &err, CanDraw: true}).Slow("asking 17 regions")
+	s.Now("asked 1 of 17 regions")
+	if got := err.String(); got != "" {
+		t.Errorf("at once: %q", got)
+	}
+	time.Sleep(1100 * time.Millisecond) // of the bubble
+	if got := err.String(); !strings.Contains(got, "asked 1 of 17 regions (1s)") {
+		t.Fatalf("after a second: %q", got)
+	}
+	s.Now("asked 2 of 17 regions")
+	s.Say("a sentence")
+	s.Done()
+	s.Done()
+	if got := err.String(); !strings.HasSuffix(got, "\r\033[Ka sentence\n") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestSlowIsSilentOffATerminal(t *testing.T) {
+	var err screen
+	s := (&terminal.Terminal{Err: &err}).Slow("asking")
+	s.Now("still asking")
+	s.Say("a sentence")
+	s.Done()
+	if got := err.String(); got != "a sentence\n" {
+		t.Errorf("%q", got)
 	}
 }
