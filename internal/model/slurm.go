@@ -567,8 +567,10 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 	for _, job := range slices.Sorted(maps.Keys(edits)) {
 		e := edits[job]
 		err := s.onJob("edit", job, fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin), func(j *Job) {
-			if j.TimeLimit, j.TimeMin = e.TimeLimit, e.TimeMin; j.State == "RUNNING" {
+			if j.TimeLimit = e.TimeLimit; j.State == "RUNNING" {
 				j.ends()
+			} else {
+				j.TimeMin = e.TimeMin
 			}
 		})
 		if err != nil {
