@@ -164,8 +164,30 @@ func (p *plain) quickStart() {
 	}
 }
 
-// TestLongQuickStart: on a Slurm that nobody prepared.
+// TestLongQuickStart: on a Slurm that nobody prepared. Then GPUs are asked for with their type and without, and the
+// site takes topology/tree: check names the line without which Slurm refuses each job, and with it jobs run.
 func TestLongQuickStart(t *testing.T) {
 	t.Parallel()
-	startPlain(t).quickStart()
+	p := startPlain(t)
+	p.quickStart()
+	for _, gpus := range []string{"gpu:8", "gpu:h100:8"} {
+		if out := p.do("srun -p gpu --gres=" + gpus + " hostname"); !strings.Contains(out, "ip-10-0-1-") {
+			t.Errorf("--gres=%s: %s", gpus, out)
+		}
+	}
+	restart := func(add string) {
+		p.do(add + " && systemctl restart slurmctld")
+		p.until("sinfo --noheader --format=%T --nodes cpu-1", "idle")
+	}
+	const submit, fix = "sbatch -p gpu -N2 --output=/dev/null --wrap hostname", "SwitchName=pcs-capacity Nodes=gpu-[1-4]"
+	restart("echo TopologyPlugin=topology/tree >>/etc/slurm/slurm.conf && echo SwitchName=site Nodes=cpu-1 >/etc/slurm/topology.conf")
+	if out, err := p.on(submit); err == nil || !strings.Contains(out, " configuration is not available") {
+		t.Errorf("without a switch for its nodes: %v %s", err, out)
+	}
+	if out := p.do("pcs-capacity check --output csv || :"); !strings.Contains(out, "add the line `"+fix+"`") {
+		t.Errorf("check does not name the line:\n%s", out)
+	}
+	restart("echo '" + fix + "' >>/etc/slurm/topology.conf")
+	p.do(submit)
+	p.until("squeue --noheader --states=all --name=wrap --format=%T", "COMPLETED")
 }
