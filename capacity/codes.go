@@ -56,7 +56,6 @@ const (
 	FenceNotKnown        Code = "fence-not-known"
 	InstancesNotKnown    Code = "instances-not-known"
 	HeldNotKnown         Code = "held-not-known"
-	LeftoversNotKnown    Code = "leftovers-not-known"
 	LeftoverMade         Code = "leftover"
 	NoNodeGroup          Code = "no-node-group"
 	RollOverDue          Code = "roll-over-due"

@@ -26,33 +26,38 @@ type Made struct {
 	Reservation string `json:"reservation,omitempty"`
 }
 
-// Leftover is a thing with our tag that no settings name: sync does not manage it, but a queue may still send it jobs.
-type Leftover struct {
-	Made
-	// Remove is the command that removes it.
-	Remove string `json:"remove"`
-}
-
-// Leftovers returns the things that the settings do not name. cluster is the id of the PCS cluster, "" for
-// self-managed Slurm.
-func Leftovers(made []Made, settings Settings, cluster string) []Leftover {
+// Leftovers says which things no settings name, those together that the same command removes: sync does not manage them,
+// but a queue may still send them jobs. cluster is the id of the PCS cluster, "" for self-managed Slurm.
+func Leftovers(made []Made, settings Settings, cluster string) (all []Problem) {
 	keeps := map[string]bool{} // queues for which something in the settings was made
 	for _, m := range made {
-		if m.What != MadeQueue && settings.Names(m) {
-			keeps[m.Queue] = true
-		}
+		keeps[m.Queue] = keeps[m.Queue] || m.What != MadeQueue && settings.names(m)
 	}
-	var left []Leftover
+	var commands []string
+	removes := map[string][]string{}
 	for _, m := range made {
-		if !settings.Names(m) {
-			left = append(left, Leftover{m, settings.removal(m, cluster, keeps[m.Queue])})
+		if settings.names(m) {
+			continue
 		}
+		command := settings.removal(m, cluster, keeps[m.Queue])
+		if removes[command] == nil {
+			commands = append(commands, command)
+		}
+		removes[command] = append(removes[command], m.String())
 	}
-	return left
+	for _, command := range commands {
+		has, them := "carries", "it"
+		if len(removes[command]) > 1 {
+			has, them = "carry", "them"
+		}
+		all = append(all, Problemf(LeftoverMade, Subject{}, fmt.Sprintf("add %s to the settings again, or remove %[1]s with `%s`", them, command),
+			"%s %s the tag of pcs-capacity, and the settings do not name %s, so sync does not manage %[3]s", strings.Join(removes[command], " and "), has, them))
+	}
+	return all
 }
 
-// Names reports whether the settings name the thing.
-func (s Settings) Names(m Made) bool {
+// names reports whether the settings name the thing.
+func (s Settings) names(m Made) bool {
 	return slices.ContainsFunc(s.Partitions, func(p PartitionSettings) bool {
 		if m.What == MadeQueue {
 			return p.Provider == ProviderPCS && p.Name == m.Name
@@ -93,33 +98,6 @@ func (s Settings) removal(m Made, cluster string, keeps bool) string {
 	}
 	return fmt.Sprintf("aws pcs delete-compute-node-group --cluster-identifier %s --compute-node-group-identifier %s",
 		cluster, m.ID)
-}
-
-// OfLeftovers returns the problems of leftovers, one for all that the same command removes.
-func OfLeftovers(left []Leftover) (all []Problem) {
-	for i, l := range left {
-		if slices.ContainsFunc(left[:i], func(before Leftover) bool { return before.Remove == l.Remove }) {
-			continue
-		}
-		var names []string
-		for _, other := range left[i:] {
-			if other.Remove == l.Remove {
-				names = append(names, other.String())
-			}
-		}
-		has, them := "carries", "it"
-		if len(names) > 1 {
-			has, them = "carry", "them"
-		}
-		all = append(
-			all,
-			Problemf(LeftoverMade, Subject{},
-				fmt.Sprintf("add %s to the settings again, or remove %[1]s with `%s`", them, l.Remove),
-				"%s %s the tag of pcs-capacity, and the settings do not name %s, so sync does not manage %[3]s",
-				strings.Join(names, " and "), has, them),
-		)
-	}
-	return all
 }
 
 // String names a thing: "compute node group gpu-a (cr-…)".

@@ -51,8 +51,6 @@ type Snapshot struct {
 	Walls Walls `json:"walls,omitzero"`
 	// Orphans are instances of ours without a node.
 	Orphans []Orphan `json:"orphans,omitempty"`
-	// Leftovers are things of ours that no settings name, as of the last listing.
-	Leftovers []Leftover `json:"leftovers,omitempty"`
 	// Problems are what the pass could not read or do, and what people should know.
 	Problems `json:"problems,omitempty"`
 }

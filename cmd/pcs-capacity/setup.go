@@ -320,7 +320,7 @@ func placeFences(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pc
 		return fmt.Errorf("reading the new settings: %w", err)
 	}
 	sources := lifecycle.From(cfg, aws, pcsClient)
-	sources.RollOver, sources.OldLeftovers = nil, true
+	sources.RollOver = nil
 	_, _, err = lifecycle.Pass(ctx, sources)
 	return err
 }
@@ -332,7 +332,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	next := func(p capacity.Problem) bool {
 		return c.Provider == capacity.ProviderEC2 && (p.Code == capacity.NoPartition && p.About.Partition == c.Queue || p.Code == capacity.NoNodes)
 	}
-	report, complete, err := firstPass(ctx, g, t, aws, pcsClient, true, next)
+	report, complete, err := firstPass(ctx, g, t, aws, pcsClient, next)
 	if err != nil {
 		return err
 	}
@@ -403,17 +403,15 @@ func watched(cfg *config.Config) bool {
 }
 
 // firstPass makes a pass with the settings as they are now. What it could not do is said; complete
-// is false then. With oldLeftovers it does not look for things that the settings no longer name. What is
-// expected is not said; it may be nil.
+// is false then. What is expected is not said; it may be nil.
 func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client,
-	oldLeftovers bool, expected func(capacity.Problem) bool) (report lifecycle.Report, complete bool, err error) {
+	expected func(capacity.Problem) bool) (report lifecycle.Report, complete bool, err error) {
 	cfg, err := readConfig(g)
 	if err != nil {
 		return report, false, fmt.Errorf("reading the new settings: %w", err)
 	}
 	sayUntold(t, aws) // a pass has its own
 	sources := lifecycle.From(cfg, aws, pcsClient)
-	sources.OldLeftovers = oldLeftovers
 	_, report, err = lifecycle.Pass(ctx, sources)
 	for _, d := range report.Done {
 		t.Say("%s", d)

@@ -95,7 +95,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		err = change.run(ctx, g, t, cfg)
 	}
 	if err == nil && torn && cfg.Found {
-		_, _, err = firstPass(ctx, g, t, aws, pcsClient, false, nil)
+		_, _, err = firstPass(ctx, g, t, aws, pcsClient, nil)
 	}
 	if err != nil {
 		return err

@@ -62,10 +62,9 @@ func (p *pass) run(ctx context.Context) {
 		p.carryOut(ctx, forgetMisplaced(p.seen))
 		p.seeSample(ctx)
 		p.carryOut(ctx, sample(p.seen))
-		p.lookForLeftovers(ctx)
 		p.rollOver(ctx)
 	}
-	p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
+	p.sayAll(setbackProblems, orphanProblems)
 	p.carryOut(ctx, published(p.seen, p.Local))
 }
 
@@ -145,7 +144,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 				"reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition)
 		}
 	}
-	p.sayAll(setbackProblems, orphanProblems, leftoverProblems)
+	p.sayAll(setbackProblems, orphanProblems)
 	return p.seen.Snap, p.seen.Cluster, p.answers, errors.Join(p.failed...)
 }
 
@@ -180,7 +179,6 @@ func (p *pass) look(ctx context.Context) {
 		p.sayAll(unnamedBlocks, otherOwners)
 	}
 	p.sayAll(neverOpens)
-	p.keepLeftovers()
 	if p.seen.Cluster != nil {
 		p.sayAll(outOfService, relaunched)
 	}

@@ -205,8 +205,6 @@ func cannotStart(j *capacity.Job, snap *capacity.Snapshot, now time.Time) cannot
 	return why
 }
 
-func leftoverProblems(s Seen) []capacity.Problem { return capacity.OfLeftovers(s.Snap.Leftovers) }
-
 // nodeStates are the values of the label state, so that there are as many for every cluster.
 var nodeStates = []string{"busy", "idle", "booting", "off", "unusable"}
 

@@ -116,38 +116,6 @@ func (p *pass) lookForMisplaced() {
 	}
 }
 
-// leftoversTime is the time for listing what setup has created.
-const leftoversTime = 30 * time.Second
-
-// keepLeftovers keeps what the last listing has shown, except leftovers that the settings name again.
-func (p *pass) keepLeftovers() {
-	if p.seen.Old == nil {
-		return
-	}
-	for _, l := range p.seen.Old.Leftovers {
-		if !p.Settings.Names(l.Made) {
-			p.seen.Snap.Leftovers = append(p.seen.Snap.Leftovers, l)
-		}
-	}
-}
-
-// lookForLeftovers lists the things with our tag. A failed read is no failure of the pass: no job depends on it.
-func (p *pass) lookForLeftovers(ctx context.Context) {
-	if p.Made == nil || p.OldLeftovers || p.seen.NoAWS || p.seen.Cluster.Mark == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, leftoversTime)
-	defer cancel()
-	made, cluster, err := p.Made(ctx, p.seen.Cluster.Mark)
-	if err != nil {
-		words, _ := p.EC2.Explain(err)
-		p.say(capacity.LeftoversNotKnown, capacity.Subject{}, "", "looking for what the settings do not name: %s", words)
-	}
-	if err == nil || made != nil {
-		p.seen.Snap.Leftovers = capacity.Leftovers(made, p.Settings, cluster)
-	}
-}
-
 func (p *pass) seeSample(ctx context.Context) {
 	p.seen.LastSample = p.State.LastSample()
 	if s := p.seen; p.seen.Jobs == nil && s.pays(s.paid()) {

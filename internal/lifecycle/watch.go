@@ -69,7 +69,6 @@ func (w Watch) Run(ctx context.Context) error {
 		}
 		w.alive("")
 		sources.OursOnly, sources.AlsoOurs = pass%everywhere != 0 && last.Jobs != nil, last.AlsoOurs
-		sources.OldLeftovers = pass%listMade != 0
 		snap, report, _ := Pass(ctx, sources)
 		last = report
 		if ctx.Err() != nil {
@@ -149,9 +148,6 @@ func (w Watch) done(report Report) (problems []capacity.Problem) {
 
 func wrong(p capacity.Problem) bool { return p.Severity != capacity.Note }
 
-// listMade: Watch lists the things with our tag in every 15th pass, because it takes up to 30 calls.
-const listMade = 15
-
 // aliveEvery is how often Watch calls Alive while it waits.
 const aliveEvery = time.Minute
 
@@ -204,10 +200,6 @@ type Sources struct {
 	AlsoOurs []string
 	// RollOver sets up and removes slots on PCS; nil if no partition rolls over by itself, and for a Look.
 	RollOver RollOver
-	// Made lists the things with our tag for a cluster, by its mark, and the cluster's id if it is on PCS; nil for
-	// none. With OldLeftovers this pass does not call it.
-	Made         func(ctx context.Context, mark string) (made []capacity.Made, cluster string, err error)
-	OldLeftovers bool
 	// Owner marks the Slurm reservations of these settings, and OwnerIs describes it for people.
 	Owner, OwnerIs string
 	// Offline is why AWS cannot be asked at all; nil if it can.
@@ -246,9 +238,6 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	s.Held = func(ctx context.Context, groups []string) (map[string]string, error) {
 		return pcsClient.Slots(ctx, cfg.Cluster, groups)
 	}
-	s.Made = func(ctx context.Context, mark string) ([]capacity.Made, string, error) {
-		return made(ctx, cfg, aws, pcsClient, mark)
-	}
 	if s.Settings.RollsOver("") {
 		s.RollOver = &setup.RollOver{
 			Setup:  setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: client}},
@@ -258,27 +247,10 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	return s
 }
 
-// made is what carries our tag for the cluster of the settings, with the id of one of PCS. With an error it is nil.
-func made(ctx context.Context, cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client,
-	mark string) (all []capacity.Made, id string, err error) {
-	var inv pcs.Inventory
-	if cfg.Cluster != "" {
-		if inv, err = pcsClient.Inventory(ctx, cfg.Cluster); err != nil {
-			return nil, "", err
-		}
-		mark = inv.Cluster.Name // the settings may have the id
-	}
-	templates, err := aws.MadeTemplates(ctx, mark, pcs.TemplateName(mark, ""))
-	if err != nil {
-		return nil, "", err
-	}
-	return append(inv.Made(), templates...), inv.Cluster.ID, nil
-}
-
 // WithoutAWS are the sources of a machine that cannot ask AWS at all, for the reason.
 func WithoutAWS(cfg *config.Config, region string, reason error) Sources {
 	s := From(cfg, nil, nil)
-	s.Offline, s.EC2, s.RollOver, s.Made = reason, offline{region: region}, nil, nil
+	s.Offline, s.EC2, s.RollOver = reason, offline{region: region}, nil
 	return s
 }
 

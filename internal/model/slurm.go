@@ -588,6 +588,10 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 	}
 	err = s.change(verb, "job "+before.Shown, func() error {
 		j, err := s.find(before.Shown)
+		if err == nil && j.State == "PENDING" {
+			after = j.Job // it is where it is to be
+			return nil
+		}
 		if err != nil || !j.Requeue || !j.Batch || j.State != "RUNNING" && j.State != "SUSPENDED" {
 			return errors.New("not running")
 		}

@@ -295,7 +295,7 @@ func (r *run) leftovers(ctx context.Context) {
 	if err != nil && mark != "" {
 		r.unread(ctx, "leftover", "what the settings do not name", err)
 	}
-	for _, m := range capacity.OfLeftovers(capacity.Leftovers(append(r.Made(), made...), r.settings, r.Cluster.ID)) {
+	for _, m := range capacity.Leftovers(append(r.Made(), made...), r.settings, r.Cluster.ID) {
 		r.problem("leftover", Fail, m)
 	}
 }
