@@ -179,10 +179,6 @@ func (in Include) nodes() (text string, notes []string) {
 			notes = append(notes, fmt.Sprintf("slurm.conf has PartitionName=%s itself: add%s to that line", p.Name, missing))
 		}
 	}
-	if hosts := in.Site.controllers; len(hosts) > 1 {
-		notes = append(notes, fmt.Sprintf("slurmctld has a backup, %s: it needs the package, the settings, a shared state_dir, AWS credentials, and job_submit.lua, %s and %s, as this host",
-			strings.Join(hosts[1:], ", "), IncludeFile, GresFile))
-	}
 	return text, notes
 }
 

@@ -64,10 +64,8 @@ func (p *Plan) InstallSettings(ctx context.Context, s Settings, text, gres strin
 	if err := p.includes(s.beside("gres.conf"), GresFile, gres != ""); err != nil {
 		return err
 	}
-	if !s.Included || s.overridden(text) {
-		if err := p.includes(s.Conf, IncludeFile, true); err != nil {
-			return err
-		}
+	if err := p.includes(s.Conf, IncludeFile, true); err != nil {
+		return err
 	}
 	if len(p.Changes) > before || s.Pending {
 		p.restart(ctx, s)

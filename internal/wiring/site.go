@@ -25,11 +25,8 @@ type Site struct {
 	// gresNodes have a line in gres.conf; gresAll: one has GPUs for every node.
 	gresNodes map[string]bool
 	gresAll   bool
-	// controllers are the hosts of slurmctld, the first one and its backups.
-	controllers []string
-	// Included: slurm.conf includes our file. behind are the lines after that.
+	// Included: slurm.conf includes our file.
 	Included bool
-	behind   []string
 }
 
 // ReadSite reads slurm.conf at a path, the gres.conf beside it if there is one, and what they
@@ -38,7 +35,7 @@ func ReadSite(conf string) (Site, error) {
 	if _, err := os.Stat(conf); err != nil {
 		return Site{}, err
 	}
-	all, at, err := lines(conf, IncludeFile)
+	all, included, err := lines(conf, IncludeFile)
 	if err != nil {
 		return Site{}, err
 	}
@@ -46,9 +43,7 @@ func ReadSite(conf string) (Site, error) {
 	if err != nil {
 		return s, err
 	}
-	if s.Conf, s.Included = conf, at >= 0; s.Included {
-		s.behind = all[at:]
-	}
+	s.Conf, s.Included = conf, included
 	gres, _, err := lines(s.beside("gres.conf"), GresFile)
 	for _, line := range gres {
 		nodes, gpu := option(line, "nodename"), option(line, "name") == "gpu"
@@ -72,9 +67,6 @@ func parse(all []string) (Site, error) {
 			if err := expand(first, s.nodes); err != nil {
 				return s, err
 			}
-		case "slurmctldhost":
-			host, _, _ := strings.Cut(first, "(") // its address
-			s.controllers = append(s.controllers, host)
 		case "partitionname":
 			s.partitions[first] = strings.ToLower(rest)
 		default:
@@ -85,9 +77,8 @@ func parse(all []string) (Site, error) {
 }
 
 // lines are those of a file of Slurm's configuration, a blank between two words, with those of the files that it
-// includes, but for ours, which is before the line at; -1 if it is not included. A missing one is Slurm's to report.
-func lines(conf, ours string) (all []string, at int, err error) {
-	at = -1
+// includes, but for ours. A missing one is Slurm's to report.
+func lines(conf, ours string) (all []string, included bool, err error) {
 	var add func(path string, depth int) error
 	add = func(path string, depth int) error {
 		text, _, err := read(path)
@@ -99,7 +90,7 @@ func lines(conf, ours string) (all []string, at int, err error) {
 			case len(words) == 1 || !strings.EqualFold(words[0], "include"):
 				all = append(all, strings.Join(words, " "))
 			case filepath.Base(words[1]) == ours:
-				at = len(all)
+				included = true
 			case depth < 8:
 				name := words[1]
 				if !filepath.IsAbs(name) {
@@ -113,7 +104,7 @@ func lines(conf, ours string) (all []string, at int, err error) {
 		return err
 	}
 	err = add(conf, 0)
-	return all, at, err
+	return all, included, err
 }
 
 // option is the value of a key in a line, "" if it is not there.
@@ -182,17 +173,6 @@ func ourKeys(text string, do func(key, value string)) {
 			do(key, value)
 		}
 	}
-}
-
-// overridden reports whether slurm.conf has a setting of ours behind our file, so that ours does not count.
-func (s Site) overridden(text string) (is bool) {
-	ourKeys(text, func(key, _ string) {
-		is = is || slices.ContainsFunc(s.behind, func(line string) bool {
-			first, _, _ := strings.Cut(line, "=")
-			return strings.EqualFold(strings.TrimSpace(first), key)
-		})
-	})
-	return is
 }
 
 // record are the lines for our file that keep what slurm.conf says itself of the keys in a text of ours.
