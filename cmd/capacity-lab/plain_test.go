@@ -164,7 +164,7 @@ func (p *plain) quickStart() {
 	}
 }
 
-// TestLongQuickStart: on a Slurm that nobody prepared. Then GPUs are asked for with their type and without, and the
+// TestLongQuickStart: on a Slurm that nobody prepared. Then GPUs are asked for with their type and without, slurmd is killed, and the
 // site takes topology/tree: check names the line without which Slurm refuses each job, and with it jobs run.
 func TestLongQuickStart(t *testing.T) {
 	t.Parallel()
@@ -174,6 +174,12 @@ func TestLongQuickStart(t *testing.T) {
 		if out := p.do("srun -p gpu --gres=" + gpus + " hostname"); !strings.Contains(out, "ip-10-0-1-") {
 			t.Errorf("--gres=%s: %s", gpus, out)
 		}
+	}
+	// slurmd that dies is started again, and its job goes on.
+	slurmd := p.do("srun -p gpu -w gpu-1 pgrep -o -x slurmd")
+	p.do("srun -p gpu -w gpu-1 sh -c 'pkill -KILL -x slurmd; until pgrep -x slurmd; do sleep 1; done'")
+	if again := p.do("srun -p gpu -w gpu-1 pgrep -o -x slurmd"); again == slurmd {
+		t.Errorf("slurmd is %s still", again)
 	}
 	restart := func(add string) {
 		p.do(add + " && systemctl restart slurmctld")

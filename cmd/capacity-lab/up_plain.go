@@ -99,13 +99,17 @@ func image(more map[string]string) map[string]string {
 	return files
 }
 
+// systemd adds what plays it.
+func systemd(files map[string]string) map[string]string {
+	files["/usr/bin/systemctl"], files["/run/systemd/system/.keep"] = plainFile("systemctl"), ""
+	return files
+}
+
 func (p *plainSite) startHead(ctx context.Context) error {
-	files := image(map[string]string{
+	files := systemd(image(map[string]string{
 		"/etc/slurm/slurm.conf":         plainFile("slurm.conf"),
-		"/usr/bin/systemctl":            plainFile("systemctl"),
-		"/run/systemd/system/.keep":     "",
 		"/etc/pcs-capacity/environment": "# Stands for the role of a real controller's instance.\n" + strings.Join(p.environment(), "\n") + "\n",
-	})
+	}))
 	binds := p.home()
 	before := p.program(binds, files)
 	var err error
@@ -197,7 +201,7 @@ func (p *plainSite) boot(ctx context.Context, i awssim.Instance) (stop func() er
 	if err != nil {
 		return nil, err
 	}
-	files := image(nil)
+	files := systemd(image(nil))
 	init := plainFile("image.sh") + plainFile("gpus.sh")
 	for n, script := range scripts {
 		name := fmt.Sprintf("/var/lib/cloud/instance/scripts/part-%03d", n+1)
