@@ -35,7 +35,6 @@ const (
 	JobGone               Code = "job-gone"
 	NoTime                Code = "interrupted"
 	SharedWithRefused     Code = "shared-with-refused"
-	NoCommonZone          Code = "no-common-zone"
 	NotBooted             Code = "not-booted"
 	ReserveLimit          Code = "reserve-limit"
 	FailedOtherwise       Code = "failed"

@@ -168,16 +168,6 @@ func (c *Client) ResumeJob(ctx context.Context, job string) error {
 	return err
 }
 
-// AllowRequeue changes what --requeue and --no-requeue said. Nothing is read back here.
-func (c *Client) AllowRequeue(ctx context.Context, allow bool, jobs ...string) error {
-	value := "requeue=0"
-	if allow {
-		value = "requeue=1"
-	}
-	_, err := c.onJobs(ctx, jobs, "allowing a requeue", "update", "jobid", value)
-	return err
-}
-
 // Cancel ends jobs. Of a het job all components end, whichever is named. Nothing is read back here.
 func (c *Client) Cancel(ctx context.Context, jobs ...string) error {
 	var args []string
@@ -208,11 +198,6 @@ func wholeHetJobs(jobs []string) []string {
 	return whole
 }
 
-// Hold keeps pending jobs from starting until an administrator releases them.
-func (c *Client) Hold(ctx context.Context, jobs ...string) error {
-	return c.changeAll(ctx, jobs, "holding", "%Q", isHeld, "hold", "")
-}
-
 // UserHold keeps pending jobs from starting until their owner, or an administrator, releases them. A requeued job has a
 // begin time for some seconds or minutes, and when that has passed Slurm takes the hold for an administrator's (seen on
 // 24.11); so the begin time is taken away first.
@@ -236,20 +221,7 @@ func (c *Client) Begin(ctx context.Context, job string, at time.Time) error {
 	return c.shows(ctx, job, name, "the begin time", fmt.Sprintf("EligibleTime=%d", at.Unix()))
 }
 
-// SetPartition says in which partitions, separated by commas, a pending job may run, and with the same call its
-// AdminComment, unless that is "".
-func (c *Client) SetPartition(ctx context.Context, job, partitions, comment string) error {
-	args := []string{"partition=" + partitions}
-	if comment != "" {
-		args = append(args, "admincomment="+Clean(comment, MaxComment))
-	}
-	sorted := func(list string) []string { return slices.Sorted(slices.Values(strings.Split(list, ","))) }
-	return c.change(ctx, job, "setting the partition", "%P", func(text string) bool {
-		return slices.Equal(sorted(text), sorted(partitions))
-	}, "update", "jobid", args...)
-}
-
-// Release undoes [Client.Hold] and [Client.RequeueHold].
+// Release undoes [Client.UserHold] and [Client.RequeueHold].
 func (c *Client) Release(ctx context.Context, job string) error {
 	return c.change(ctx, job, "releasing", "%Q", func(p string) bool { return !isHeld(p) }, "release", "")
 }

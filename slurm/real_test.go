@@ -278,7 +278,7 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	if job.TimeLimit.Minutes != 25 || len(job.Nodes) > 0 {
 		t.Errorf("requeued: %+v", job)
 	}
-	check(t, client.Hold(ctx, hostile))
+	check(t, client.UserHold(ctx, hostile))
 	waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Held })
 	check(t, client.Release(ctx, hostile))
 	waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Running() })
@@ -290,7 +290,7 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	wantError(t, client.Requeue(ctx, array), slurm.ErrJobPending)
 	wantError(t, client.Notify(ctx, array, "x"), slurm.ErrRefused)
 	for _, err := range []error{
-		client.Requeue(ctx, "99999"), client.Hold(ctx, "99999"), client.Notify(ctx, "99999", "x"),
+		client.Requeue(ctx, "99999"), client.UserHold(ctx, "99999"), client.Notify(ctx, "99999", "x"),
 		client.SetTimeLimit(ctx, "99999", 5), client.SetAdminComment(ctx, "99999", "x"),
 	} {
 		wantError(t, err, slurm.ErrNoJob)
@@ -363,7 +363,7 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 	waitJob(t, client, id, capacity.Job.Configuring)
 	check(t, client.PowerDownForce(ctx, []string{"gpu-4", "gpu-4"}, "InsufficientInstanceCapacity: State=DOWN\nComment=x"))
 	waitJob(t, client, id, func(j capacity.Job) bool { return j.Pending() && j.Restarts == 1 })
-	check(t, client.Hold(ctx, strconv.Itoa(id)))
+	check(t, client.UserHold(ctx, strconv.Itoa(id)))
 	node = waitNode(t, client, "gpu-4", capacity.Node.PoweredDown)
 	// 26.05 adds that the node does not answer.
 	if strings.TrimSuffix(node.Reason, " : Not responding") != "InsufficientInstanceCapacity: State=DOWN Comment=x" || node.Base() != "IDLE" {

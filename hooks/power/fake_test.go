@@ -162,23 +162,15 @@ func (w *fake) SetAdminComments(_ context.Context, text string, jobs ...string) 
 }
 
 func (w *fake) Notify(_ context.Context, job, _ string) error { return w.do(nil, "notify %s", job) }
-func (w *fake) AllowRequeue(_ context.Context, allow bool, jobs ...string) error {
-	return w.do(nil, "allow-requeue %s %t", list(jobs), allow)
-}
 func (w *fake) RequeueHold(_ context.Context, jobs ...string) error {
 	return w.do(nil, "requeue %s", list(jobs))
 }
 func (w *fake) Cancel(_ context.Context, jobs ...string) error {
 	return w.do(nil, "cancel %s", list(jobs))
 }
-func (w *fake) Hold(_ context.Context, jobs ...string) error { return w.do(nil, "hold %s", list(jobs)) }
 func (w *fake) UserHold(_ context.Context, jobs ...string) error {
 	return w.do(nil, "user-hold %s", list(jobs))
 }
-func (w *fake) SetPartition(_ context.Context, job, partitions, _ string) error {
-	return w.do(nil, "partition %s %s", job, partitions)
-}
-func (w *fake) Release(_ context.Context, job string) error { return w.do(nil, "release %s", job) }
 
 func (w *fake) Launch(_ context.Context, l capacity.Launch) (launched []capacity.Instance, err error) {
 	nodes, _ := hostlist.Expand(capacity.LaunchedNodes(l.Tags))
@@ -196,7 +188,7 @@ func (w *fake) Launch(_ context.Context, l capacity.Launch) (launched []capacity
 			if w.instances[id] == nil {
 				tags := maps.Clone(l.Tags)
 				tags[capacity.TagNode] = n
-				w.instances[id] = &capacity.Instance{ID: id, PrivateIP: fmt.Sprintf("10.0.0.%d", len(w.instances)), State: stateRunning, Launched: w.Now().Truncate(time.Second),
+				w.instances[id] = &capacity.Instance{ID: id, PrivateIP: fmt.Sprintf("10.0.0.%d", len(w.instances)), State: "running", Launched: w.Now().Truncate(time.Second),
 					Type: l.InstanceType, SubnetID: l.SubnetID, ReservationID: l.ReservationID, LaunchIndex: i, Tags: tags}
 			}
 			in := *w.instances[id]
@@ -304,9 +296,9 @@ func (w *fake) AppendRecords(records ...state.Record) error {
 	return w.do(func(string) { w.records = append(w.records, records...) }, "%s", line)
 }
 
-// begun is a call that has begun, unless the World has stopped.
-func begun(w *fake, f *facts) *call {
-	c := &call{journal: logless(), facts: f, budget: 118 * time.Second} // no deadline is a whole second
+// begun is the call after it has begun in the World, unless that has stopped.
+func begun(w *fake, c *call) *call {
+	c.World, c.journal, c.budget = w, logless(), 118*time.Second // no deadline is a whole second
 	c.begin(w.ctx)
 	return c
 }

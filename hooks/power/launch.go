@@ -3,123 +3,237 @@ package power
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
-	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
+// EC2 takes 5 RunInstances calls at once and then 2 a second (EC2 API Reference, "Request throttling"). It rejects
+// calls beyond that, which costs more time than waiting; one is left for other launches in the account. It takes 50
+// CreateCapacityReservation calls at once and then 5 a second, its default for mutating calls.
 const (
-	// mostAttempts is how many launches may have the same circumstances: see launchToken.
-	mostAttempts = 10
+	launchBurst     = 4
+	launchesASecond = 2
+	holdBurst       = 40
+	holdsASecond    = 5
+)
+
+const (
+	// mostBudget is the longest time for a power-up.
+	mostBudget = 2 * time.Minute
+	// failuresOfBudget is the share of the budget for handling failures, counted from each launch: a third.
+	failuresOfBudget = 3
 	// addressOfBudget is the share of the budget for attempts to set addresses, a quarter: a launched node without its
 	// address is lost.
 	addressOfBudget = 4
+	// mostAttempts is how many launches may have the same circumstances: see launchToken.
+	mostAttempts = 10
 )
 
-// launching is a unit while it is launched.
-type launching struct {
-	World
-	*call
-	unit
-	got   map[string]launched // by node
-	ended map[string]bool     // instances that this launch has terminated
-	odcrs []odcr              // that were launched into
+// resumeBudget is the time for a power-up, well below Slurm's ResumeTimeout: the nodes have to boot in the rest.
+func resumeBudget(resumeTimeout time.Duration) time.Duration {
+	return min(resumeTimeout*3/4, mostBudget)
 }
 
-// launch launches a unit: part by part, each in its targets in order; zone by zone if all parts have to share one. If
-// one part of a group fails, the whole group fails, and powering its nodes down terminates what was launched. It
-// returns what came of each group, and the ODCRs that are cancelled when their instances run: see letGo.
-func launch(w World, c *call, u unit) ([]outcome, []odcr) {
-	l := &launching{World: w, call: c, unit: u, got: map[string]launched{}, ended: map[string]bool{}}
-	var why, first *Failure
-	for i, zone := range u.zones() {
-		if i > 0 && len(l.got) > 0 {
-			if why = l.terminate(l.instances(), "the rest of the job has no room in the zone"); why != nil {
+// resume launches nodes, group by group, side by side: all of a group or nothing. Groups for which that fails are taken
+// down, jobs that are refused for good are held. When ctx ends (SIGTERM) no further launch begins, but a running one is
+// completed, so its nodes are known to Slurm or taken down.
+func (c *call) resume(ctx context.Context, waits []wait) error {
+	defer c.begin(ctx)()
+	nodes, err := c.poweringUp()
+	if len(nodes) == 0 {
+		return err
+	}
+	// A run by hand has no SLURM_RESUME_FILE.
+	groups := launchGroups(nodes, append(waits, waiting(c.jobs)...), c.jobs)
+	unread := c.factsErr
+	if c.jobsErr != nil { // nothing is launched without Slurm's answer about accounts
+		unread = fmt.Errorf("asking Slurm for its jobs: %w", c.jobsErr)
+	}
+	if unread != nil {
+		var all []failed
+		for _, g := range groups {
+			all = append(all, failed{group: g, why: unread})
+		}
+		return errors.Join(err, c.takeDown(all...))
+	}
+	refused := c.refusedJobs(nodes)
+	groups, shared := withoutRefused(groups, refused)
+	groups, unplaced := c.plan(groups)
+
+	errs := make([]error, len(groups)+1)
+	var all sync.WaitGroup
+	all.Go(func() {
+		c.holdJobs(refused)
+		errs[0] = c.takeDown(append(shared, unplaced...)...)
+	})
+	for i, g := range groups {
+		all.Go(func() { errs[i+1] = c.launch(g) })
+	}
+	all.Wait()
+	c.letGo() // last: it waits for the instances
+	return errors.Join(append(errs, err)...)
+}
+
+// begin begins the time for the call: after two thirds of the budget nothing new is launched, and failures are handled
+// in another third.
+func (c *call) begin(ctx context.Context) (stop func()) {
+	c.last = context.WithoutCancel(ctx)
+	var stopWork, stopFinish context.CancelFunc
+	c.work, stopWork = context.WithDeadline(ctx, c.began.Add(c.budget*2/3))
+	c.finish, stopFinish = context.WithDeadline(c.last, c.began.Add(c.budget))
+	c.launches, c.holds = rate.NewLimiter(launchesASecond, launchBurst), rate.NewLimiter(holdsASecond, holdBurst)
+	return func() { stopWork(); stopFinish() }
+}
+
+// poweringUp returns the nodes that Slurm waits for. A node that is up belongs to jobs. A node that Slurm does not
+// wait for would get a paid instance without use; the error names such nodes.
+func (c *call) poweringUp() ([]string, error) {
+	if c.shownErr != nil {
+		return nil, fmt.Errorf("asking Slurm for the nodes' states, without which nothing is launched: %w", c.shownErr)
+	}
+	known := map[string]capacity.Node{}
+	for _, n := range c.shown {
+		known[n.Name] = n
+	}
+	var launch, up, down []string
+	for _, name := range c.nodes {
+		switch n, is := known[name]; {
+		case is && n.PoweringUp():
+			launch = append(launch, name)
+		case is && !n.PoweredDown() && !n.PoweringDown():
+			up = append(up, name)
+		default:
+			down = append(down, name)
+		}
+	}
+	if len(up) > 0 {
+		c.Info("up already, so left alone", "nodes", hostlist.Compress(up))
+	}
+	if len(down) == 0 {
+		return launch, nil
+	}
+	list := hostlist.Compress(down)
+	err := fmt.Errorf("nodes %s are not powered up by Slurm, or Slurm does not have them: nothing is launched for them; "+
+		"`scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
+	c.Error("not launched", "err", err)
+	return launch, err
+}
+
+// launching is a group while it is launched.
+type launching struct {
+	*call
+	group
+	got map[string]launched // by node
+}
+
+// launched is the instance of a node, and the reservation that it was launched into. The address is not valid if the
+// instance has none.
+type launched struct {
+	instance    capacity.Instance
+	reservation string
+	address     netip.Addr
+}
+
+// launch launches a group, part by part, each in its targets in order, and tells Slurm where the nodes are. What fails
+// is taken down: the whole group, or those of its nodes that are launched each by itself. That terminates what was
+// launched for it. The error is for nodes that Slurm has still.
+func (c *call) launch(g group) error {
+	l := &launching{c, g, map[string]launched{}}
+	why := l.launchParts()
+	done := without(g.nodes, func(n string) bool { return !l.got[n].address.IsValid() })
+	if why != nil && !g.each {
+		done = nil
+	}
+	if len(done) > 0 {
+		if err := l.setAddresses(done); err != nil {
+			done, why = nil, err
+		}
+	}
+	if len(done) > 0 {
+		l.record(l.World, l.records(done)...)
+	}
+	if why == nil {
+		return nil
+	}
+	rest := without(g.nodes, func(n string) bool { return slices.Contains(done, n) })
+	g.jobs, g.nodes = g.on(rest), rest
+	return c.takeDown(failed{g, why, l.got})
+}
+
+// launchParts launches the nodes that have no instance of this power-up, in one target after the other.
+func (l *launching) launchParts() error {
+	for _, p := range l.parts {
+		missing, err := l.adopt(p)
+		if err != nil {
+			return err
+		}
+		var full error // EC2's first answer for lack of room
+		for _, t := range p.targets {
+			for err = nil; err == nil && len(missing) > 0; {
+				missing, err = l.launchInto(p, t, missing)
+			}
+			if !errors.Is(err, capacity.ErrNoRoom) {
 				break
 			}
-			clear(l.got)
+			full = cmp.Or(full, err)
+			err = full
 		}
-		why = l.launchParts(zone)
-		if first = cmp.Or(first, why); !why.is(capacity.NoRoom) {
-			break
-		}
-		why = first
-	}
-	return l.settle(why), l.odcrs
-}
-
-// launchParts launches the nodes that have no instance of this power-up, in one target after the other: all nodes of a
-// part or none; of one-node groups, as many as fit.
-func (l *launching) launchParts(zone string) *Failure {
-	for _, p := range l.parts {
-		targets := p.in(zone)
-		missing, failure := l.adopt(p, targets)
-		if failure != nil {
-			return failure
-		}
-		var full *Failure // EC2's first answer for lack of room
-		for _, t := range targets {
-			for len(missing) > 0 {
-				found, failure := l.launchInto(p, t, missing)
-				missing = without(missing, func(n string) bool { _, ok := found[n]; return ok })
-				if failure.is(capacity.NoRoom) {
-					full = cmp.Or(full, failure)
-					break
-				}
-				if failure != nil {
-					return failure
-				}
-			}
-		}
-		if len(missing) > 0 {
-			return nowhere(p, targets, full)
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// launchInto launches nodes into a target, or into an ODCR that it creates there, which is cancelled if nothing runs in
-// it.
-func (l *launching) launchInto(p part, t target, nodes []string) (map[string]capacity.Instance, *Failure) {
+// launchInto launches nodes into a target, or into an ODCR that it creates there, which is cancelled if that fails. It
+// returns the nodes for which there was no room.
+func (l *launching) launchInto(p part, t target, nodes []string) (missing []string, err error) {
 	if !t.hold {
 		return l.runInstances(p, t, t.reservationID, nodes)
 	}
-	held, failure := l.createODCR(p, t, nodes)
-	if failure != nil {
-		return nil, failure
+	held, err := l.createODCR(p, t, nodes)
+	if err != nil {
+		return nodes, err
 	}
-	found, failure := l.runInstances(p, t, held.ID, nodes)
-	if len(found) == 0 {
-		l.cancelODCRs(l.World, []odcr{held})
-		return nil, failure
+	missing, err = l.runInstances(p, t, held.ID, nodes)
+	if err != nil {
+		l.cancelODCRs(held)
+		return missing, err
 	}
 	held.launched = l.Now()
-	for _, n := range slices.Sorted(maps.Keys(found)) {
-		held.instances = append(held.instances, found[n].ID)
+	for _, n := range nodes {
+		held.instances = append(held.instances, l.got[n].instance.ID)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.odcrs = append(l.odcrs, held)
-	return found, failure
+	return missing, nil
 }
 
 // adopt takes over, for each node, the one living instance that this power-up launched for it in one of the targets,
 // and returns the other nodes. Slurm powers up only nodes that it considers powered down, so an instance of an older
 // power-up is useless and would keep the new one out of the block. Of two instances nobody knows which one Slurm waits
 // for, so both are terminated.
-func (l *launching) adopt(p part, targets []target) (missing []string, failure *Failure) {
+func (l *launching) adopt(p part) (missing []string, err error) {
 	var adopted, stale []string
 	for _, n := range p.nodes {
-		live := slices.DeleteFunc(slices.Clone(l.live[n]), func(i capacity.Instance) bool { return l.ended[i.ID] })
+		live := l.live[n]
 		if len(live) == 1 && !live[0].Launched.Before(l.since) {
 			reservation := live[0].Tags[capacity.TagReservation]
-			if slices.ContainsFunc(targets, func(t target) bool { return t.reservationID == reservation }) {
-				l.got[n] = launched{live[0], reservation}
+			if slices.ContainsFunc(p.targets, func(t target) bool { return t.reservationID == reservation }) {
+				if err := l.has(n, live[0], reservation); err != nil {
+					return nil, err
+				}
 				adopted = append(adopted, n)
 				continue
 			}
@@ -133,171 +247,109 @@ func (l *launching) adopt(p part, targets []target) (missing []string, failure *
 		l.Info("adopted what an earlier run launched", "nodes", hostlist.Compress(adopted))
 	}
 	if len(stale) > 0 {
-		failure = l.terminate(stale, "of an older launch")
+		err = l.did(l.Terminate(l.finish, stale), "terminate instances of an older launch", "instances", stale)
 	}
-	return missing, failure
+	return missing, err
 }
 
-// terminate terminates instances.
-func (l *launching) terminate(ids []string, why string) *Failure {
-	for _, id := range ids {
-		l.ended[id] = true
+// has notes the instance of a node.
+func (l *launching) has(node string, i capacity.Instance, reservation string) (err error) {
+	got := launched{instance: i, reservation: reservation}
+	if got.address, err = netip.ParseAddr(i.PrivateIP); err != nil {
+		err = fmt.Errorf("instance %s has no private address: %w", i.ID, err)
 	}
-	return failureOf(l.did(l.Terminate(l.finish, ids), "terminate instances "+why, "instances", ids))
+	l.got[node] = got
+	return err
 }
 
-// instances are those of the launched nodes.
-func (l *launching) instances() (ids []string) {
-	for _, n := range slices.Sorted(maps.Keys(l.got)) {
-		ids = append(ids, l.got[n].instance.ID)
-	}
-	return ids
-}
-
-// runInstances is one RunInstances for nodes: all of them or none, or as many one-node groups as fit. If its token is
-// used, or its instances have ended already, the next attempt has another token. The reservation is the target's, or
-// the ODCR that was created there and backs nothing soon.
-func (l *launching) runInstances(p part, t target, reservation string,
-	nodes []string) (map[string]capacity.Instance, *Failure) {
-	jobs := l.jobsOf(nodes)
+// runInstances is one RunInstances for nodes: all of them or none, or as many one-node groups as fit; it returns the
+// others. If its token is used, or its instances have ended already, the next attempt has another token. The
+// reservation is the target's, or the ODCR that was created there and backs nothing soon.
+func (l *launching) runInstances(p part, t target, reservation string, nodes []string) (missing []string, err error) {
+	jobs := l.on(nodes)
 	order := capacity.Launch{LaunchTemplate: p.template, InstanceType: t.instanceType, SubnetID: t.subnetID,
 		ReservationID: reservation, Kind: t.kind, PlacementGroup: t.placementGroup, Fresh: t.hold, Count: len(nodes),
-		Least: len(nodes),
-		Tags:  l.tags(jobs, p.place.partition.Name, nodes, t.reservationID)}
-	if len(l.groups) > 1 {
+		Least: len(nodes), Tags: l.tags(jobs, p.place.partition.Name, nodes, t.reservationID)}
+	if l.each {
 		order.Least = 1
 	}
-	var used *Failure
 	for attempt := range mostAttempts {
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, reservation, t.subnetID, t.instanceType, p.template)
 		if l.launches.Wait(l.work) != nil {
-			return nil, errNoTime
+			return nodes, errNoTime
 		}
-		instances, err := l.Launch(l.finish, order)
-		failure := failureOf(err)
+		var instances []capacity.Instance
+		instances, err = l.Launch(l.finish, order)
 		switch {
-		case failure.is(capacity.TokenUsed):
-			used = failure
-		case failure != nil:
-			return nil, failure
-		case !slices.ContainsFunc(instances, capacity.Instance.Ended):
-			found, failure := byNode(nodes, instances, order.Least)
-			for n, i := range found {
-				l.got[n] = launched{i, cmp.Or(t.reservationID, i.ReservationID)}
-			}
-			return found, failure
+		case errors.Is(err, capacity.ErrTokenUsed):
+		case err != nil:
+			return nodes, err
+		case slices.ContainsFunc(instances, capacity.Instance.Ended):
+			err = fmt.Errorf("%d launches of %s have ended already", mostAttempts, hostlist.Compress(nodes))
+		default:
+			return l.byIndex(t, nodes, instances, order.Least)
 		}
 	}
-	return nil, cmp.Or(used, failed("%d launches of %s have ended already", mostAttempts, hostlist.Compress(nodes)))
+	return nodes, err
 }
 
-// byNode maps instances to sorted nodes by their launch index; least is the lowest acceptable number.
-func byNode(nodes []string, instances []capacity.Instance, least int) (map[string]capacity.Instance, *Failure) {
-	found := map[string]capacity.Instance{}
+// byIndex gives the instances of a call to its nodes by their launch index, and returns the nodes that have none; least
+// is the lowest acceptable number of instances.
+func (l *launching) byIndex(t target, nodes []string, instances []capacity.Instance, least int) ([]string, error) {
+	var errs error
 	for _, i := range instances {
 		if i.LaunchIndex < 0 || i.LaunchIndex >= len(nodes) {
-			return found, failed("instance %s has launch index %d in a launch of %d", i.ID, i.LaunchIndex, len(nodes))
+			return nodes, fmt.Errorf("instance %s has launch index %d in a launch of %d", i.ID, i.LaunchIndex, len(nodes))
 		}
-		found[nodes[i.LaunchIndex]] = i
+		errs = cmp.Or(errs, l.has(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
 	}
-	if len(found) < least {
-		return found, failed("EC2 launched %d instances for %d nodes", len(found), len(nodes))
+	missing := without(nodes, func(n string) bool { return l.got[n].instance.ID != "" })
+	if len(nodes)-len(missing) < least {
+		return missing, fmt.Errorf("EC2 launched %d instances for %d nodes", len(nodes)-len(missing), len(nodes))
 	}
-	return found, nil
+	return missing, errs
 }
 
-// nowhere is EC2's first answer, with the places where capacity could not be held.
-func nowhere(p part, targets []target, first *Failure) *Failure {
-	if !p.holds() || first.EC2Code == "" {
-		return first
-	}
-	var tried []string
-	for _, t := range targets {
-		at := t.instanceType + " in " + t.azID
-		if t.hold && !slices.Contains(tried, at) {
-			tried = append(tried, at)
-		}
-	}
-	f := *first
-	f.Message = fmt.Sprintf("nothing could be held for all %d nodes at once in %s: %s", len(p.nodes),
-		strings.Join(tried, ", "), f.Message)
-	return &f
-}
-
-// settle tells Slurm where the launched nodes are, and records the launches. A group fails with why if one of its
-// nodes is missing, and with Slurm's answer if the addresses cannot be set.
-func (l *launching) settle(why *Failure) (outcomes []outcome) {
-	addresses := map[string]netip.Addr{}
-	for _, g := range l.groups {
-		o := outcome{group: g, launched: map[string]launched{}}
-		own := map[string]netip.Addr{}
-		for _, n := range g.nodes {
-			got, ok := l.got[n]
-			if !ok {
-				o.failure = why
-				continue
-			}
-			o.launched[n] = got
-			ip, err := netip.ParseAddr(got.instance.PrivateIP)
-			if err != nil {
-				o.failure = cmp.Or(o.failure, failed("instance %s has no private address: %v", got.instance.ID, err))
-			}
-			own[n] = ip
-		}
-		if o.failure == nil {
-			maps.Copy(addresses, own)
-		}
-		outcomes = append(outcomes, o)
-	}
-	if len(addresses) == 0 {
-		return outcomes
-	}
-	if failure := l.setAddresses(addresses); failure != nil {
-		for i := range outcomes {
-			outcomes[i].failure = cmp.Or(outcomes[i].failure, failure)
-		}
-	}
-	l.record(l.World, l.records(outcomes)...)
-	return outcomes
-}
-
-// setAddresses tries while there is time.
-func (l *launching) setAddresses(addresses map[string]netip.Addr) *Failure {
+// setAddresses tells Slurm where nodes are, while there is time.
+func (l *launching) setAddresses(nodes []string) error {
 	ctx, cancel := context.WithTimeout(l.last, l.budget/addressOfBudget)
 	defer cancel()
-	nodes := hostlist.Compress(slices.Collect(maps.Keys(addresses)))
+	addresses := map[string]netip.Addr{}
+	for _, n := range nodes {
+		addresses[n] = l.got[n].address
+	}
 	for {
-		err := l.did(l.SetAddresses(ctx, addresses), "set the addresses of nodes", "nodes", nodes)
+		err := l.did(l.SetAddresses(ctx, addresses), "set the addresses of nodes", "nodes", hostlist.Compress(nodes))
 		if err == nil {
 			return nil
 		}
 		if sleep(ctx, time.Second); ctx.Err() != nil {
-			return failureOf(err)
+			return err
 		}
 	}
 }
 
-// records are one for each reservation of a group that was launched, with the instances in the order of the nodes.
-func (l *launching) records(outcomes []outcome) (all []state.Record) {
-	for _, o := range outcomes {
-		if o.failure != nil {
-			continue
+// records are one for each reservation that nodes were launched into, of one-node groups one for each node, with the
+// instances in the order of the nodes.
+func (l *launching) records(nodes []string) (all []state.Record) {
+	of := map[string][]string{}
+	for _, n := range nodes {
+		key := l.got[n].reservation
+		if l.each {
+			key = n
 		}
-		nodes := map[string][]string{} // by reservation
-		for _, n := range o.nodes {
-			nodes[o.launched[n].reservation] = append(nodes[o.launched[n].reservation], n)
-		}
-		for _, reservation := range slices.Sorted(maps.Keys(nodes)) {
-			at, _ := placeOf(l.settings, nodes[reservation][0])
-			r := state.Record{At: l.Now(), Hook: "resume", Partition: at.partition.Name,
-				Nodes: hostlist.Compress(nodes[reservation]), Jobs: shown(o.jobs), Reservation: reservation,
-				Code: string(capacity.OK), Message: "launched"}
-			for _, n := range nodes[reservation] {
-				r.Instances = append(r.Instances, o.launched[n].instance.ID)
-			}
-			all = append(all, r)
-		}
+		of[key] = append(of[key], n)
 	}
+	for _, nodes := range of {
+		at, _ := placeOf(l.settings, nodes[0])
+		r := state.Record{At: l.Now(), Hook: "resume", Partition: at.partition.Name, Nodes: hostlist.Compress(nodes),
+			Jobs: shown(l.on(nodes)), Reservation: l.got[nodes[0]].reservation, Code: string(capacity.OK), Message: "launched"}
+		for _, n := range nodes {
+			r.Instances = append(r.Instances, l.got[n].instance.ID)
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b state.Record) int { return cmp.Compare(a.Nodes, b.Nodes) })
 	return all
 }
 

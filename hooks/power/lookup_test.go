@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -99,38 +98,14 @@ func TestR8_OneBadSubnetDoesNotHideTheOthers(t *testing.T) {
 	}
 }
 
-// The resume hook knows of an image what the last pass of sync found of the version that is
-// launched now, unless that is too long ago. It never asks.
-func TestPlatformIsWhatSyncFound(t *testing.T) {
-	last := func(age time.Duration, version string) *capacity.Snapshot {
-		return &capacity.Snapshot{TakenAt: noon.Add(-age), Submit: capacity.Submit{StaleAfter: capacity.Duration{Duration: 10 * time.Minute}},
-			Partitions: []capacity.Partition{{Groups: []capacity.NodeGroup{{}, {Platform: "SUSE Linux", PlatformOf: version, Slots: []capacity.Slot{{}}}}}}}
-	}
-	for name, c := range map[string]struct {
-		last     *capacity.Snapshot
-		template template
-		want     string
-	}{
-		"sync has asked":      {last(time.Minute, "lt-1:1"), template{version: "lt-1:1"}, "SUSE Linux"},
-		"of an older version": {last(time.Minute, "lt-1:0"), template{version: "lt-1:1"}, ""},
-		"long ago":            {last(time.Hour, "lt-1:1"), template{version: "lt-1:1"}, ""},
-		"no sync":             {nil, template{version: "lt-1:1"}, ""},
-		"no such template":    {last(time.Minute, ""), template{failure: errNoTime}, ""},
-	} {
-		if got := imagePlatform(c.template, c.last, noon); got.Platform != c.want {
-			t.Errorf("%s: %+v, want %q", name, got, c.want)
-		}
-	}
-}
-
 // Where EC2 does not answer, the nodes can still be taken down: that takes the settings.
 func TestFactsWithoutEC2(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	group := capacity.GroupSettings{Name: "gpu", MaxNodes: 8, SubnetIDs: []string{"subnet-0e200000000000a01"}, ReservationIDs: []string{"cr-0e2000000000000a1"}}
 	s := reading(simulatedEC2(t), group)
-	f, err := s.readFacts(ctx, "ml", []string{"gpu-1"}, nil)
-	if err == nil {
+	c := &call{settings: s.settings, cluster: "ml", nodes: []string{"gpu-1"}, jobs: single(1).jobs, shown: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}}}
+	if c.factsErr = c.readFacts(ctx, s, nil); c.factsErr == nil {
 		t.Fatal("EC2 answers")
 	}
 	story(t, `
@@ -138,9 +113,7 @@ func TestFactsWithoutEC2(t *testing.T) {
 		notify 1
 		down gpu-1
 		comment 1`, func(t *testing.T, w *fake) {
-		c := &call{journal: logless(), facts: f, factsErr: err, nodes: []string{"gpu-1"}, jobs: single(1).jobs, budget: mostBudget,
-			shown: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}}}
-		if err := resume(w.ctx, w, c, nil); err != nil || w.records[0].Partition != "gpu" {
+		if err := begun(w, c).resume(w.ctx, nil); err != nil || w.records[0].Partition != "gpu" {
 			t.Errorf("%v, %+v", err, w.records)
 		}
 	})

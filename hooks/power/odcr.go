@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,9 +20,6 @@ import (
 // cancelTime bounds the cancellation of ODCRs; one that is not cancelled by then ends at its EndDate.
 const cancelTime = 15 * time.Second
 
-// stateRunning is EC2's word.
-const stateRunning = "running"
-
 // odcr is the ODCR of a launch.
 type odcr struct {
 	capacity.Reservation
@@ -36,12 +32,16 @@ type odcr struct {
 
 // createODCR creates an ODCR for nodes, in the target's zone. It is in the ledger before it is ordered, and until it
 // is certain that it does not exist.
-func (l *launching) createODCR(p part, t target, nodes []string) (odcr, *Failure) {
-	platform, failure := l.platform(p)
-	if failure != nil {
-		return odcr{}, failure
+func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
+	image, err := l.ImagePlatform(l.finish, p.template) // an ODCR for another platform would be paid for in vain
+	if err != nil {
+		return odcr{}, err
 	}
-	jobs := l.jobsOf(nodes)
+	if image.Platform == "" {
+		image.Platform = capacity.LinuxUNIX
+		l.Warn("capacity is held for "+image.Platform+", since nobody knows what the image runs", "template", p.template)
+	}
+	jobs := l.on(nodes)
 	var runs []capacity.JobRun
 	for _, j := range jobs {
 		runs = append(runs, capacity.JobRun{ID: j.ID, Restarts: j.Restarts})
@@ -49,21 +49,23 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, *Failure
 	tags := l.tags(jobs, p.place.partition.Name, nodes, "")
 	tags[capacity.TagHold] = capacity.HoldJobs(runs)
 	tags[capacity.TagName] = "held for " + hook.Clip(tags[capacity.TagName], capacity.MaxTagValue-10)
-	order := capacity.HoldOrder{InstanceType: t.instanceType, AZID: t.azID, Platform: platform, Count: len(nodes),
+	order := capacity.HoldOrder{InstanceType: t.instanceType, AZID: t.azID, Platform: image.Platform, Count: len(nodes),
 		Tags: tags, End: l.now.Add(capacity.HoldTime).Truncate(time.Second)} // EC2 takes whole seconds
 	for attempt := range mostAttempts {
-		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, platform)
-		entry := capacity.Held{Token: order.ClientToken, InstanceType: t.instanceType, Count: len(nodes), Since: l.Now(),
-			Until: order.End}
-		entry, err := l.Enlist(entry, l.Now(), l.settings.Reserve.Allows)
+		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, image.Platform)
+		if l.holds.Wait(l.work) != nil {
+			return odcr{}, errNoTime
+		}
+		entry, err := l.Enlist(capacity.Held{Token: order.ClientToken, InstanceType: t.instanceType, Count: len(nodes),
+			Since: l.Now(), Until: order.End}, l.Now(), l.settings.Reserve.Allows)
+		if errors.Is(err, capacity.ErrReserveLimit) { // another place may take less
+			return odcr{}, &refusal{capacity.Verdict{Code: capacity.ReserveLimit, Message: err.Error()}, capacity.ErrNoRoom}
+		}
 		if err != nil { // without the ledger nobody knows how much is held
-			return odcr{}, ofLedger(err)
+			return odcr{}, err
 		}
 		order.End = entry.Until // that of an earlier run: EC2 binds a token to it
-		r, err := capacity.Reservation{}, error(errNoTime)
-		if l.holds.Wait(l.work) == nil {
-			r, err = l.CreateODCR(l.finish, order)
-		}
+		r, err := l.CreateODCR(l.finish, order)
 		if err == nil && r.State.Live() {
 			entry.ReservationID = r.ID
 			_, err := l.Enlist(entry, l.Now(), l.settings.Reserve.Allows)
@@ -73,123 +75,76 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, *Failure
 			return odcr{Reservation: r, token: order.ClientToken, partition: p.place.partition.Name, jobs: shown(jobs),
 				since: l.Now()}, nil
 		}
-		used := failureOf(err)
-		gone := err == nil // the answer of an ODCR that has been cancelled since
-		if gone {
-			used = failed("%v", capacity.ErrTokenUsed)
-			used.Outcome = capacity.TokenUsed
+		used := err == nil || errors.Is(err, capacity.ErrTokenUsed)   // EC2 answers with one that has been cancelled since
+		if err == nil || !used && capacity.OutcomeOf(err).Nothing() { // otherwise it may exist and cost money
+			l.unlist(order.ClientToken)
 		}
-		if gone || used.Outcome.Nothing() && !used.is(capacity.TokenUsed) { // otherwise it may exist and cost money
-			l.unlist(l.World, order.ClientToken)
-		}
-		if failure = used; !used.is(capacity.TokenUsed) {
-			break
+		if !used {
+			return odcr{}, err
 		}
 	}
-	return odcr{}, failure
+	return odcr{}, capacity.ErrTokenUsed
 }
 
-// ofLedger is why nothing may be held: another place may cost less.
-func ofLedger(err error) *Failure {
-	if !errors.Is(err, capacity.ErrReserveLimit) {
-		return failureOf(err)
+// letGo cancels the ODCRs of launches when all their instances run, or have ended, or time runs out.
+func (c *call) letGo() {
+	var boots []string
+	for _, o := range c.odcrs {
+		boots = append(boots, o.instances...)
 	}
-	full := refusal(capacity.ReserveLimit, "%v", err)
-	full.Outcome = capacity.NoRoom
-	return full
-}
-
-// platform is that of the image: an ODCR for another would be paid for in vain. It is Linux if nobody knows.
-func (l *launching) platform(p part) (string, *Failure) {
-	if _, group := l.seen(p.place); group.Platform != "" {
-		return group.Platform, nil
-	}
-	image, err := l.ImagePlatform(l.finish, p.template)
-	if err == nil && image.Platform == "" {
-		image.Platform = capacity.LinuxUNIX
-		l.Warn("capacity is held for "+image.Platform+", since nobody knows what the image runs", "template", p.template)
-	}
-	return image.Platform, failureOf(err)
-}
-
-// letGo cancels the ODCRs of launches: each when its instances run or one of them is gone, and at the latest when time
-// runs out.
-func (c *call) letGo(w World, waiting []odcr) {
-	seen := map[string]bool{} // instances
-	for len(waiting) > 0 {
-		var ids []string
-		for _, h := range waiting {
-			ids = append(ids, h.instances...)
-		}
-		states, err := w.InstanceStates(c.work, ids)
-		over := c.work.Err() != nil
-		ready := func(h odcr) bool {
-			gone := func(id string) bool {
-				now, shown := states[id]
-				return err == nil && seen[id] && !shown || capacity.Instance{State: now}.Ended()
-			}
-			runs := !slices.ContainsFunc(h.instances, func(id string) bool { return states[id] != stateRunning })
-			return over || runs || slices.ContainsFunc(h.instances, gone)
-		}
-		var left, done []odcr
-		for _, h := range waiting {
-			if ready(h) {
-				done = append(done, h)
-			} else {
-				left = append(left, h)
-			}
-		}
-		for id := range states {
-			seen[id] = true
-		}
-		c.cancelODCRs(w, done)
-		if waiting = left; len(waiting) > 0 {
+	for len(boots) > 0 && c.work.Err() == nil {
+		states, _ := c.InstanceStates(c.work, boots)
+		boots = without(boots, func(id string) bool {
+			return states[id] == "running" || capacity.Instance{State: states[id]}.Ended()
+		})
+		if len(boots) > 0 {
 			sleep(c.work, time.Second)
 		}
 	}
+	c.cancelODCRs(c.odcrs...)
 }
 
 // cancelODCRs cancels ODCRs side by side, so that a slow call does not delay the others, and records what each has cost
 // while it was idle. Their instances continue.
-func (c *call) cancelODCRs(w World, list []odcr) {
+func (c *call) cancelODCRs(list ...odcr) {
 	ctx, cancel := context.WithTimeout(c.last, cancelTime)
 	defer cancel()
-	failures := make([]*Failure, len(list))
+	errs := make([]error, len(list))
 	var all sync.WaitGroup
-	for i, h := range list {
-		all.Go(func() { failures[i] = failureOf(w.CancelODCR(ctx, h.ID)) })
+	for i, o := range list {
+		all.Go(func() { errs[i] = c.CancelODCR(ctx, o.ID) })
 	}
 	all.Wait()
-	for i, h := range list {
-		if failures[i] == nil {
-			c.unlist(w, h.token)
+	for i, o := range list {
+		if errs[i] == nil {
+			c.unlist(o.token)
 		}
-		c.record(w, h.record(w.Now(), failures[i]))
+		c.record(c.World, o.record(c.Now(), errs[i]))
 	}
 }
 
-func (c *call) unlist(w World, token string) {
-	if err := w.Released(w.Now(), token); err != nil {
+func (c *call) unlist(token string) {
+	if err := c.Released(c.Now(), token); err != nil {
 		c.Warn("the ledger keeps what is not held any more", "err", err)
 	}
 }
 
 // record is how long the ODCR was held, and why it could not be cancelled.
-func (h odcr) record(now time.Time, failure *Failure) state.Record {
+func (o odcr) record(now time.Time, err error) state.Record {
 	round := func(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
-	idle := now.Sub(h.since)
-	if !h.launched.IsZero() {
-		idle = h.launched.Sub(h.since)
+	idle := now.Sub(o.since)
+	if !o.launched.IsZero() {
+		idle = o.launched.Sub(o.since)
 	}
-	message := fmt.Sprintf("held %d × %s in %s for %s, idle for %s", h.Total, h.InstanceType, h.AZID,
-		round(now.Sub(h.since)), round(idle))
-	r := state.Record{At: now, Hook: "hold", Partition: h.partition, Jobs: h.jobs, Reservation: h.ID,
+	message := fmt.Sprintf("held %d × %s in %s for %s, idle for %s", o.Total, o.InstanceType, o.AZID,
+		round(now.Sub(o.since)), round(idle))
+	r := state.Record{At: now, Hook: "hold", Partition: o.partition, Jobs: o.jobs, Reservation: o.ID,
 		Code: string(capacity.OK), Message: message}
-	if failure == nil {
-		return r
+	if err != nil {
+		p, code := problem(err)
+		r.Code, r.EC2Code = string(p.Code), code
+		r.Message = hook.OneLine(fmt.Sprintf("%s; it could not be cancelled: %s; EC2 ends it at %s, or up to an hour later; until then places that are free are paid",
+			message, p.Text(), capacity.FormatUTC(o.End)))
 	}
-	r.Code, r.EC2Code = failure.Code, failure.EC2Code
-	r.Message = fmt.Sprintf("%s; it could not be cancelled: %s; EC2 ends it at %s, or up to an hour later; until then places that are free are paid",
-		message, hook.OneLine(failure.message()), capacity.FormatUTC(h.End))
 	return r
 }

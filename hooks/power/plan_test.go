@@ -1,9 +1,7 @@
 package power
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -43,10 +41,10 @@ func twoReservations() *capacity.Snapshot {
 	}
 }
 
-// newFacts are those for the nodes gpu-1 to gpu-8 of the slot.
-func newFacts(snap *capacity.Snapshot) *facts {
+// newCall is a power-up of nodes gpu-1 to gpu-8 of the slot.
+func newCall(snap *capacity.Snapshot) *call {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 8}}}}}
-	return &facts{settings: settings, cluster: "ml", snap: snap, now: noon, since: noon.Add(-clockSlack), taken: map[string]int{}, admitted: map[asked]admitted{}, live: map[string][]capacity.Instance{},
+	return &call{settings: settings, cluster: "ml", snap: snap, now: noon, since: noon.Add(-clockSlack), taken: map[string]int{}, live: map[string][]capacity.Instance{},
 		templates: map[string]template{"": {version: "lt-1:1"}}}
 }
 
@@ -67,12 +65,12 @@ func TestPlan(t *testing.T) {
 		{nodes: []string{"gpu-5"}, lost: []int{7}},
 		{nodes: []string{"gpu-6"}},
 	}
-	u := newFacts(twoReservations())
-	units, refused := u.plan(groups)
+	u := newCall(twoReservations())
+	ready, refused := u.plan(groups)
 	var got []string
-	for _, unit := range units {
-		text := fmt.Sprintf("%d of ", len(unit.groups))
-		for _, p := range unit.parts {
+	for _, g := range ready {
+		text := fmt.Sprintf("%t: ", g.each)
+		for _, p := range g.parts {
 			text += strings.Join(p.nodes, ",") + " in " + p.place.slot + ":"
 			for _, target := range p.targets {
 				text += " " + target.reservationID
@@ -81,16 +79,17 @@ func TestPlan(t *testing.T) {
 		got = append(got, text)
 	}
 	want := []string{
-		"1 of gpu-3,gpu-4 in gpu: " + two + " " + one, // the first of the settings is full with them
-		"2 of gpu-1,gpu-2 in gpu: " + one + " " + two,
-		"1 of gpu-6 in gpu: " + two + " " + one, // now both are full
+		"false: gpu-3,gpu-4 in gpu: " + two + " " + one, // the first of the settings is full with them
+		"true: gpu-1,gpu-2 in gpu: " + one + " " + two,
+		"true: gpu-6 in gpu: " + two + " " + one, // now both are full
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	var codes []string
 	for _, r := range refused {
-		codes = append(codes, r.nodes[0]+" "+r.failure.Code)
+		p, _ := problem(r.why)
+		codes = append(codes, r.nodes[0]+" "+string(p.Code))
 	}
 	if diff := cmp.Diff([]string{"gpu-8 account-not-allowed", "gpu-5 job-gone"}, codes); diff != "" {
 		t.Errorf("refused (-want +got)\n%s", diff)
@@ -106,13 +105,13 @@ func TestPlanOfHeldNodes(t *testing.T) {
 	g := &snap.Partitions[0].Groups[0]
 	g.PurchaseOption, g.Slots[0].ReservationIDs, g.Reserve = capacity.OnDemand, nil, capacity.ReservePerJob
 	groups := []group{{nodes: []string{"gpu-1"}, jobs: []capacity.Job{nlp(1, "gpu-1")}}, {nodes: []string{"gpu-2"}, jobs: []capacity.Job{nlp(2, "gpu-2")}}, {nodes: []string{"gpu-3"}}, {nodes: []string{"gpu-4"}}}
-	units, refused := newFacts(snap).plan(groups)
+	ready, refused := newCall(snap).plan(groups)
 	var sizes []int
-	for _, unit := range units {
-		sizes = append(sizes, len(unit.groups))
+	for _, g := range ready {
+		sizes = append(sizes, len(g.nodes))
 	}
-	if len(refused) != 0 || !slices.Equal(sizes, []int{1, 1, 2}) || !units[0].parts[0].holds() || units[2].parts[0].holds() {
-		t.Errorf("%v, %+v", refused, units)
+	if len(refused) != 0 || !slices.Equal(sizes, []int{1, 1, 2}) || ready[0].each || !ready[0].parts[0].targets[0].hold || ready[2].parts[0].targets[0].hold {
+		t.Errorf("%v, %+v", refused, ready)
 	}
 }
 
@@ -121,17 +120,17 @@ func TestPartsOfTwoSlots(t *testing.T) {
 	snap := twoReservations()
 	g := &snap.Partitions[0].Groups[0]
 	g.Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
-	u := newFacts(snap)
+	u := newCall(snap)
 	u.settings.Partitions[0].Groups[0].Slots = 2
 	nodes := []string{"gpu-a-1", "gpu-a-2", "gpu-b-1"}
-	parts, err := u.parts(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
+	parts, err := u.divide(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
 	if err != nil || len(parts) != 2 || len(parts[0].nodes) != 2 || parts[0].targets[0].reservationID != one || len(parts[1].nodes) != 1 || parts[1].targets[0].reservationID != two {
 		t.Errorf("%v, %+v", err, parts)
 	}
 	snap.Reservations[1].State = capacity.StateCancelled
-	u = newFacts(snap)
+	u = newCall(snap)
 	u.settings.Partitions[0].Groups[0].Slots = 2
-	if parts, err := u.parts(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}); err == nil || len(u.taken) != 0 {
+	if parts, err := u.divide(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}); err == nil || len(u.taken) != 0 {
 		t.Errorf("without one of them: %+v, taken %v", parts, u.taken)
 	}
 }
@@ -142,7 +141,7 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 	snap.Reservations[0].End = noon.Add(time.Hour)
 	snap.Partitions[0].MinTime = capacity.Duration{Duration: 2 * time.Hour}
 	snap.Partitions[0].Groups[0].Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
-	u := newFacts(snap)
+	u := newCall(snap)
 	u.settings.Partitions[0].Groups[0].Slots = 2
 	alike := nlp(1, "gpu-b-1")
 	job := func(change func(*capacity.Job)) capacity.Job {
@@ -162,36 +161,13 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 		"a comment": {job(func(j *capacity.Job) { j.Comment = "capacity_reservation_id=cr-0aaaaaaaaaaaaaaa9" }), "gpu-b-1", capacity.UnknownReservation},
 		"a size":    {job(func(j *capacity.Job) { j.Nodes = slices.Repeat(j.Nodes, 5) }), "gpu-b-1", capacity.TooManyNodes},
 	} {
-		for range 2 {
-			if _, v := u.admit(c.job, u.place(t, c.node)); v.Code != c.want {
-				t.Errorf("%s: %+v", name, v)
-			}
-		}
-	}
-	if len(u.admitted) != 6 {
-		t.Errorf("%d answers", len(u.admitted))
-	}
-}
-
-// Nodes go where the other nodes of their job run already, full or not; what of those nodes
-// is launched again now counts for nothing.
-func TestTargetsBesideOtherNodes(t *testing.T) {
-	for name, c := range map[string]struct {
-		runs  string // a node of the job, in reservation one
-		first string
-	}{"no other node": {"", two}, "another node": {"gpu-3", one}, "the same node": {"gpu-1", two}, "a node of another job": {"gpu-5", two}} {
-		u := newFacts(twoReservations())
-		u.live[c.runs] = []capacity.Instance{{ID: "i-1", ReservationID: one}}
-		job := nlp(1, "gpu-1", "gpu-2", "gpu-3")
-		nodes := []string{"gpu-1", "gpu-2"}
-		targets, err := u.inOrder([]capacity.Job{job}, part{place: u.place(t, "gpu-1"), nodes: nodes})
-		if err != nil || len(targets) != 2 || targets[0].reservationID != c.first {
-			t.Errorf("%s: %v, %+v", name, err, targets)
+		if _, v := u.admit(c.job, u.place(t, c.node)); v.Code != c.want {
+			t.Errorf("%s: %+v", name, v)
 		}
 	}
 }
 
-func (u *facts) place(t *testing.T, node string) place {
+func (u *call) place(t *testing.T, node string) place {
 	t.Helper()
 	at, ok := placeOf(u.settings, node)
 	if !ok {
@@ -200,36 +176,9 @@ func (u *facts) place(t *testing.T, node string) place {
 	return at
 }
 
-// What is said of many jobs at once is a line of the log, and a record for each of them.
-func TestRecordsShareALine(t *testing.T) {
-	var log bytes.Buffer
-	dir := state.Dir(t.TempDir())
-	j := &journal{Logger: slog.New(slog.NewJSONHandler(&log, nil))}
-	var records []state.Record
-	for i := range 3 {
-		records = append(records, state.Record{Message: "launched", Reservation: one, Nodes: fmt.Sprintf("gpu-%d", i+1), Jobs: []string{fmt.Sprint(i)}, Instances: []string{fmt.Sprintf("i-%d", i)}})
-	}
-	records[1].Reservation = two
-	j.record(&adapters{Dir: dir}, records...)
-	var said []string
-	for line := range strings.Lines(log.String()) {
-		_, what, _ := strings.Cut(line, `"msg":`)
-		said = append(said, strings.TrimSpace(what))
-	}
-	if diff := cmp.Diff([]string{
-		`"launched","nodes":"gpu-[1,3]","jobs":["0","2"],"reservation":"` + one + `","code":"","aws_code":"","instances":["i-0","i-2"]}`,
-		`"launched","nodes":"gpu-2","jobs":["1"],"reservation":"` + two + `","code":"","aws_code":"","instances":["i-1"]}`,
-	}, said); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	if kept, err := dir.Records(); err != nil || !cmp.Equal(kept, records) {
-		t.Errorf("%v, %+v", err, kept)
-	}
-}
-
 // The tags of a launch say whose it is, what for, and which nodes.
 func TestTagsOfALaunch(t *testing.T) {
-	r := newFacts(nil)
+	r := newCall(nil)
 	jobs := func(shown ...string) (all []capacity.Job) {
 		for _, s := range shown {
 			all = append(all, capacity.Job{Shown: s})
@@ -270,54 +219,43 @@ func TestTargetsInAReservation(t *testing.T) {
 	r := snap.Reservations[1]
 	r.PlacementGroup = "pg"
 	want := []target{{reservationID: two, subnetID: subnet2, azID: "az2", instanceType: wanted, kind: capacity.ODCR, placementGroup: "pg"}}
-	if got, err := targetsIn(g, r, nil); err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %+v", err, got)
+	if got := targetsIn(g, r, nil); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
 	}
 	want[0].instanceType, r.InstanceType = unlikelyType, unlikelyType
-	if got, err := targetsIn(g, r, nil); err != nil || !slices.Equal(got, want) {
-		t.Errorf("its type is the second: %v, %+v", err, got)
+	if got := targetsIn(g, r, nil); !slices.Equal(got, want) {
+		t.Errorf("its type is the second: %+v", got)
 	}
 	r.AZID = "az3"
-	if got, err := targetsIn(g, r, []capacity.Wish{{SubnetID: subnet1}}); err == nil || len(got) != 0 || err.Code != string(capacity.Mismatched) || !strings.Contains(err.Error(), "zone az3 that the jobs ["+subnet1+"] ask for") {
-		t.Errorf("%v, %+v", err, got)
+	if got := targetsIn(g, r, []capacity.Wish{{SubnetID: subnet1}}); len(got) != 0 {
+		t.Errorf("%+v", got)
 	}
 	// Another reservation, in whose zone the named subnet is, stays.
 	named := nlp(1, "gpu-1")
 	named.Comment = "subnet_id=" + subnet1
-	u := newFacts(snap)
-	if got, err := u.chooseTargets([]capacity.Job{named}, u.place(t, "gpu-1"), 1); err != nil || len(got) != 1 || got[0].reservationID != one {
+	u := newCall(snap)
+	if got, err := u.targets([]capacity.Job{named}, u.place(t, "gpu-1"), 1); err != nil || len(got) != 1 || got[0].reservationID != one {
 		t.Errorf("%v, %+v", err, got)
 	}
 }
 
-// What counts as a failure of a job is a power-up that failed within two hours, for what its
-// owner cannot change; the rest counts as a refusal, by the partition that refuses.
+// What counts as a failure of a job is a run of it that failed within two hours; several power-ups of one run, each for
+// some of its nodes, are one.
 func TestFailuresAreCounted(t *testing.T) {
-	failed := func(ago time.Duration, code string, jobs ...string) state.Record {
-		return state.Record{At: noon.Add(-ago), Hook: "resume", Partition: "gpu", Code: code, Jobs: jobs}
+	failed := func(ago time.Duration, code string, restarts int, jobs ...string) state.Record {
+		return state.Record{At: noon.Add(-ago), Hook: "resume", Code: code, Jobs: jobs, Restarts: slices.Repeat([]int{restarts}, len(jobs))}
 	}
-	suspend, elsewhere := failed(time.Hour, "not-open", "1"), failed(time.Hour, string(capacity.BadComment), "2")
-	suspend.Hook, elsewhere.Partition = "suspend", "big"
-	records := []state.Record{failed(failureMemory+time.Second, "not-open", "1"), failed(failureMemory, "not-open", "1"), failed(time.Hour, "not-open", "1", "2"),
-		failed(0, string(capacity.OK), "1"), suspend, failed(0, string(capacity.BadComment), "2"), elsewhere, elsewhere}
-	if diff := cmp.Diff(map[string]int{"1": 2, "2": 1, "3": 1}, failuresOf(records, []capacity.Job{{Shown: "1"}, {Shown: "3"}}, noon)); diff != "" {
-		t.Errorf("failures (-want +got)\n%s", diff)
+	suspend, refused := failed(time.Hour, "not-open", 7, "1"), failed(time.Hour, string(capacity.BadComment), 8, "2")
+	suspend.Hook, refused.Restarts = "suspend", nil
+	records := []state.Record{failed(failureMemory+time.Second, "not-open", 0, "1"), failed(failureMemory, "not-open", 1, "1"), failed(time.Hour, "not-open", 2, "1", "2"),
+		failed(time.Hour, "no-place", 2, "2"), failed(0, string(capacity.OK), 3, "1"), suspend, refused}
+	if diff := cmp.Diff(map[string]int{"1": 2, "2": 1}, failuresOf(records, noon)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(runs{"2": {-6: true}}, refusedRuns(records, "gpu", noon)); diff != "" {
-		t.Errorf("refusals (-want +got)\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]int{"1": 1}, failuresOf(nil, []capacity.Job{{Shown: "1"}}, noon)); diff != "" {
-		t.Errorf("without records (-want +got)\n%s", diff)
-	}
-	// Several power-ups of one run, each for some of its nodes, are one failure.
-	run := func(restarts ...int) state.Record {
-		r := failed(0, string(capacity.BadComment), "4+0", "4+1")
-		r.Restarts = restarts
-		return r
-	}
-	twice := refusedRuns([]state.Record{run(0, 0), run(0, 0), run(1, 1)}, "gpu", noon)
-	if first, next := twice.others(capacity.Job{Shown: "4+1", Restarts: 1}), twice.others(capacity.Job{Shown: "4+1", Restarts: 2}); first != 1 || next != 2 {
-		t.Errorf("refused before: %d, %d times", first, next)
+	for failures, want := range map[int]time.Duration{0: 0, 1: 0, 2: firstPause, 3: 2 * firstPause, 6: 8 * time.Minute, 7: longestWait, 99: longestWait} {
+		if got := pause(failures); got != want {
+			t.Errorf("after %d failures %s, want %s", failures, got, want)
+		}
 	}
 }
 
@@ -379,7 +317,7 @@ func TestLaunchToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return (&facts{cluster: cluster, now: noon.Add(after)}).launchToken(jobs, names, attempt, strings.Fields(what)...)
+		return (&call{cluster: cluster, now: noon.Add(after)}).launchToken(jobs, names, attempt, strings.Fields(what)...)
 	}
 	const what = "cr-1 subnet-1 p5.48xlarge lt-1:1"
 	base, none := token("lab", 0, job, "gpu-[1-2]", 0, what), token("lab", 0, nil, "gpu-[1-2]", 0, what)
@@ -433,14 +371,15 @@ func TestChooseTargets(t *testing.T) {
 		"too large for all":       {[]capacity.Job{{ID: 7, Account: "nlp", Nodes: make([]string, 5)}}, 5, nil, "too-many-nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := (&facts{snap: snap, now: noon, taken: test.taken, admitted: map[asked]admitted{}}).chooseTargets(test.jobs, at, test.nodes)
+			got, err := (&call{snap: snap, now: noon, taken: test.taken}).targets(test.jobs, at, test.nodes)
 			var words []string
 			for _, g := range got {
 				words = append(words, g.reservationID, g.subnetID)
 			}
 			text := strings.Join(words, " ")
 			if err != nil {
-				text = err.Code
+				p, _ := problem(err)
+				text = string(p.Code)
 			}
 			if text != test.want {
 				t.Errorf("got %q (%v), want %q", text, err, test.want)
@@ -474,7 +413,7 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 			for n, comment := range test.comments {
 				jobs = append(jobs, capacity.Job{ID: n + 1, Comment: comment})
 			}
-			targets, err := (&facts{snap: snap, admitted: map[asked]admitted{}}).chooseTargets(jobs, at, 2)
+			targets, err := (&call{snap: snap}).targets(jobs, at, 2)
 			var words []string
 			for _, g := range targets {
 				word := strings.TrimSuffix(g.instanceType, ".48xlarge") + "/" + g.azID
@@ -485,7 +424,8 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 			}
 			got := strings.Join(words, " ")
 			if err != nil {
-				got = err.Code
+				p, _ := problem(err)
+				got = string(p.Code)
 			}
 			if got != test.want {
 				t.Errorf("%s, %v, want %s", got, err, test.want)

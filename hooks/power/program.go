@@ -3,8 +3,8 @@
 //
 //	program    program.go: settings, the site's own program, the log
 //	read       read.go: side by side
-//	decide     groups.go plan.go target.go pace.go: groups, where each can go, when a job is tried again
-//	act        resume.go launch.go odcr.go takedown.go suspend.go failure.go, on the [World] of resume.go
+//	decide     group.go: groups, and where each can go
+//	act        launch.go odcr.go takedown.go suspend.go configure.go, on the [World]
 //
 // slurmctld calls the programs with a hostlist and an environment of SLURM_CONF and, for the former, SLURM_RESUME_FILE
 // only, and discards what they print: they log to resume.log and suspend.log in `[log] dir` and to syslog. Each may be
@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -111,6 +112,55 @@ names, and syslog.
 	return j.end(theirs.wait(errors.Join(err, made)), p.advice)
 }
 
+// World is what the power hooks act on: Slurm, EC2, PCS and the files in state_dir. Each verb is one call.
+type World interface {
+	BriefJobs(ctx context.Context) ([]capacity.Job, error)
+	Nodes(ctx context.Context, names ...string) ([]capacity.Node, error)
+	SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error
+	PowerDownForce(ctx context.Context, nodes []string, reason string) error
+	Begin(ctx context.Context, job string, at time.Time) error
+	SetAdminComments(ctx context.Context, text string, jobs ...string) error
+	Notify(ctx context.Context, job, text string) error
+	RequeueHold(ctx context.Context, jobs ...string) error
+	Cancel(ctx context.Context, jobs ...string) error
+	UserHold(ctx context.Context, jobs ...string) error
+
+	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
+	Terminate(ctx context.Context, ids []string) error
+	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
+	CancelODCR(ctx context.Context, id string) error
+	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	ConsoleSays(ctx context.Context, id string) (string, error)
+	InstanceStates(ctx context.Context, ids []string) (map[string]string, error)
+	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
+	// Remember tells the launch time of an instance that only our records name: EC2 may deny that it exists.
+	Remember(id string, launched time.Time)
+	// Now is AWS's time; Offset is AWS's time minus the machine's.
+	Now() time.Time
+	Offset() time.Duration
+
+	Configure(ctx context.Context, r pcs.ConfigureRequest) (changed bool, err error)
+
+	Enlist(h capacity.Held, now time.Time,
+		allowed func(more capacity.Held, others []capacity.Held) error) (capacity.Held, error)
+	Released(now time.Time, names ...string) error
+	Records() ([]state.Record, error)
+	AppendRecords(records ...state.Record) error
+}
+
+type (
+	slurmClient = slurm.Client
+	ec2Client   = ec2.Client
+)
+
+// adapters are the World.
+type adapters struct {
+	*slurmClient
+	*ec2Client
+	state.Dir
+	pcs.Provisioner
+}
+
 // site is the cluster and the account that a hook works in.
 type site struct {
 	adapters
@@ -138,6 +188,64 @@ func newSite(ctx context.Context, cfg *config.Config, j *journal) (*site, error)
 		j.Warn("there is no state folder; records are lost", "err", s.noState)
 	}
 	return s, nil
+}
+
+// powerUp is what pcs-capacity-resume does. With provider ec2 it launches the nodes. With provider pcs, where PCS
+// launches them, it makes their compute node groups match the reservations.
+//
+// Every node that Slurm powers up is launched, or goes through POWER_DOWN_FORCE, after which Slurm requeues its job.
+// A node that is up is left alone. The error is for nodes that could not be handled: Slurm leaves them to
+// ResumeTimeout, or does not wait for them. Running again with the same nodes is harmless: launches carry a
+// ClientToken, and the instances of an earlier run are adopted.
+func powerUp(ctx context.Context, s *site) error {
+	waits, byHand := s.waits() // first: the file is there only for a while
+	last, err := s.ReadSnapshot()
+	if err != nil {
+		s.Info("going on without the last snapshot", "err", err)
+	}
+	names, err := hostlist.Expand(s.list)
+	if err == nil {
+		names, err = hostlist.Expand(hostlist.Compress(names)) // sorted, once each
+	}
+	if err != nil {
+		return fmt.Errorf("reading the nodes to power up: %w", err)
+	}
+	var nodes, foreign []string
+	slots := map[string]place{}
+	for _, n := range names {
+		at, ours := placeOf(s.settings, n)
+		switch {
+		case !ours:
+			foreign = append(foreign, n)
+		case at.partition.Provider == capacity.ProviderPCS:
+			slots[at.slot] = at
+		default:
+			nodes = append(nodes, n)
+		}
+	}
+	if len(foreign) > 0 {
+		s.Warn("no node_group of the settings has these nodes; they are left alone", "nodes", hostlist.Compress(foreign))
+	}
+	// Side by side: PCS takes minutes to change a compute node group.
+	var configured, launched error
+	var both sync.WaitGroup
+	if len(slots) > 0 {
+		both.Go(func() { configured = s.configureSlots(ctx, slots, last) })
+	}
+	if len(nodes) > 0 {
+		both.Go(func() {
+			c, err := s.read(ctx, nodes, last, byHand)
+			if err == nil {
+				err = c.resume(ctx, waits)
+			}
+			launched = err
+		})
+	}
+	both.Wait()
+	for _, words := range s.Untold() {
+		s.Warn("EC2 does not say all", "untold", words)
+	}
+	return errors.Join(configured, launched)
 }
 
 // keepAccess writes down, for `check`, whether this hook had credentials of AWS, and whose. They have been looked for
@@ -284,31 +392,11 @@ func (j *journal) aws(a ec2.Call) {
 	j.requests, j.refused = append(j.requests, a.RequestID), append(j.refused, a.Code)
 }
 
-// record writes records. Those that differ only in nodes, jobs and instances share a line of the log: one call
-// launches a thousand jobs of one node each.
+// record writes records.
 func (j *journal) record(w World, records ...state.Record) {
-	if len(records) == 0 {
-		return
-	}
-	var lines []state.Record
 	for _, r := range records {
-		i := slices.IndexFunc(lines, func(l state.Record) bool {
-			return l.Message == r.Message && l.Reservation == r.Reservation && l.Code == r.Code && l.EC2Code == r.EC2Code
-		})
-		if i < 0 {
-			i, lines = len(lines), append(lines, state.Record{Message: r.Message, Reservation: r.Reservation, Code: r.Code,
-				EC2Code: r.EC2Code})
-		}
-		l := &lines[i]
-		l.Nodes, l.Jobs, l.Instances = l.Nodes+","+r.Nodes, append(l.Jobs, r.Jobs...), append(l.Instances, r.Instances...)
-	}
-	for _, l := range lines {
-		nodes := strings.Trim(l.Nodes, ",")
-		if names, err := hostlist.Expand(nodes); err == nil {
-			nodes = hostlist.Compress(names)
-		}
-		j.Info(l.Message, "nodes", nodes, "jobs", l.Jobs, "reservation", l.Reservation, "code", l.Code, "aws_code", l.EC2Code,
-			"instances", l.Instances)
+		j.Info(r.Message, "nodes", r.Nodes, "jobs", r.Jobs, "reservation", r.Reservation, "code", r.Code, "aws_code", r.EC2Code,
+			"instances", r.Instances)
 	}
 	j.mu.Lock()
 	j.kept = append(j.kept, records...)

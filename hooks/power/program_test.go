@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -217,7 +216,6 @@ func TestResumeStories(t *testing.T) {
 			record resume account-not-allowed gpu-3;
 			comment 3
 			requeue 3
-			ask-jobs
 			user-hold 3
 			record resume account-not-allowed gpu-3;
 			down gpu-3`, false},
@@ -229,7 +227,7 @@ func TestResumeStories(t *testing.T) {
 			notify 1
 			down gpu-[1-2]
 			comment 1`, false},
-		"the template is not known": {func(c *call) { c.templates = map[string]template{"": {failure: failureOf(answers["refused"])}} }, `
+		"the template is not known": {func(c *call) { c.templates = map[string]template{"": {err: answers["refused"]}} }, `
 			record resume UnauthorizedOperation gpu-[1-2];
 			notify 1
 			down gpu-[1-2]
@@ -237,9 +235,6 @@ func TestResumeStories(t *testing.T) {
 		"the job is gone": {func(c *call) { c.jobs = nil }, `
 			record resume job-gone gpu-[1-2];
 			down gpu-[1-2]`, false},
-		"the job has other nodes, which run elsewhere": {func(c *call) {
-			c.jobs = []capacity.Job{nlp(1, "gpu-1", "gpu-2", "gpu-5")}
-		}, "launch gpu-[1-2] " + one + " 1 A" + done, false},
 		"Slurm keeps the nodes": {nil, "launch gpu-[1-2] " + two + ` 2 A → refused
 			record resume UnauthorizedOperation gpu-[1-2];
 			notify 1
@@ -248,9 +243,8 @@ func TestResumeStories(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
-				f := newFacts(twoReservations())
-				w.has(f, "i-5", "gpu-5", -time.Hour, one)
-				up := &call{journal: logless(), facts: f, nodes: pair().nodes, jobs: pair().jobs, budget: mostBudget}
+				up := begun(w, newCall(twoReservations()))
+				up.nodes, up.jobs = pair().nodes, pair().jobs
 				if c.change != nil {
 					c.change(up)
 				}
@@ -258,10 +252,7 @@ func TestResumeStories(t *testing.T) {
 					up.shown = append(up.shown, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
 				}
 				waiting := []wait{{1, []string{"gpu-1", "gpu-2"}}}
-				if len(up.nodes) == 1 {
-					w.jobs = []capacity.Job{{ID: 3, Shown: "3", Partition: "gpu", State: "PENDING", Batch: true}}
-				}
-				if err := resume(w.ctx, w, up, waiting); (err != nil) != c.fails {
+				if err := up.resume(w.ctx, waiting); (err != nil) != c.fails {
 					t.Error(err)
 				}
 			})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
@@ -19,6 +20,43 @@ import (
 // headStart is how long only squeue runs next to the calls to AWS. Slurm's other programs would delay them by more,
 // and AWS's answers take longest. Measured on two cores.
 const headStart = 4 * time.Millisecond
+
+// call is one power-up of nodes that we launch, with what was read for it.
+type call struct {
+	World
+	*journal
+	settings capacity.Settings
+	cluster  string // the value of our mark
+	nodes    []string
+	shown    []capacity.Node // those that Slurm shows
+	jobs     []capacity.Job
+	// factsErr is why EC2's part is not known, the rest of the fields but one.
+	factsErr, shownErr, jobsErr error
+
+	snap *capacity.Snapshot
+	now  time.Time
+	// live are our instances by the node that they were launched for.
+	live map[string][]capacity.Instance
+	// templates are the current versions of the settings' launch templates.
+	templates map[string]template
+	// since is AWS's time before which this power-up cannot have launched anything.
+	since time.Time
+	// taken counts the places in reservations that this call's launches will use.
+	taken map[string]int
+	odcrs []odcr // that were launched into
+
+	budget time.Duration
+	// work ends when no further launch may begin, finish when no launch may continue. last never ends: what must happen
+	// even then has a time limit of its own.
+	work, finish, last context.Context
+	launches, holds    *rate.Limiter
+}
+
+// template is a launch template's version, or why it is unknown.
+type template struct {
+	version string
+	err     error
+}
 
 // waits are the jobs and nodes of SLURM_RESUME_FILE, which is there only for a while. Without it, as in a run by hand,
 // the jobs are those that squeue shows on the nodes.
@@ -45,9 +83,9 @@ func (j *journal) waits() (waits []wait, byHand bool) {
 // read reads what a power-up needs, all side by side: it waits only for the slowest answer. The error is for a cluster
 // that is unknown: then nothing can be launched.
 func (s *site) read(ctx context.Context, nodes []string, last *capacity.Snapshot, byHand bool) (*call, error) {
-	c := &call{journal: s.journal, nodes: nodes}
-	began, guess := time.Now(), s.known()
-	since := s.began // the power-up cannot have begun before
+	c := &call{World: s, journal: s.journal, settings: s.settings, nodes: nodes, taken: map[string]int{}}
+	began := time.Now()
+	c.cluster = s.known()
 	ctx, stop := context.WithTimeout(ctx, mostBudget*2/3)
 	defer stop()
 	var cluster string
@@ -55,8 +93,8 @@ func (s *site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	var unknown error
 	var reads sync.WaitGroup
 	reads.Go(func() { c.jobs, c.jobsErr = s.BriefJobs(ctx) }) // of many jobs it takes longest
-	if guess != "" {
-		reads.Go(func() { c.facts, c.factsErr = s.readFacts(ctx, guess, nodes, last) })
+	if c.cluster != "" {
+		reads.Go(func() { c.factsErr = c.readFacts(ctx, s, last) })
 		time.Sleep(headStart)
 	}
 	reads.Go(func() {
@@ -69,83 +107,64 @@ func (s *site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	if unknown != nil {
 		return nil, unknown
 	}
-	if cluster != guess { // the facts are about another cluster's instances
-		c.facts, c.factsErr = s.readFacts(ctx, cluster, nodes, last)
+	if cluster != c.cluster { // the facts are about another cluster's instances
+		c.cluster = cluster
+		c.factsErr = c.readFacts(ctx, s, last)
 	}
-	if byHand { // Slurm may have waited for the nodes as long
+	since := s.began // the power-up cannot have begun before
+	if byHand {      // Slurm may have waited for the nodes as long
 		since = since.Add(-timeout)
 	}
 	c.since = since.Add(s.Offset()).Add(-clockSlack)
 	return c, nil
 }
 
-// readFacts reads what launches are decided on, side by side. last is the last snapshot; nil if there is none. With an
-// error the facts have the settings alone.
-func (s *site) readFacts(ctx context.Context, cluster string, nodes []string, last *capacity.Snapshot) (*facts, error) {
-	partitions, templates := map[string]bool{}, map[string]bool{}
-	for _, n := range nodes {
-		at, _ := placeOf(s.settings, n)
-		partitions[at.partition.Name], templates[at.group.LaunchTemplate] = true, true
+// readFacts reads what launches are decided on, side by side. last is the last snapshot; nil if there is none.
+func (c *call) readFacts(ctx context.Context, s *site, last *capacity.Snapshot) error {
+	partitions := map[string]bool{}
+	c.templates = map[string]template{}
+	for _, n := range c.nodes {
+		at, _ := placeOf(c.settings, n)
+		partitions[at.partition.Name], c.templates[at.group.LaunchTemplate] = true, template{}
 	}
-	f := &facts{settings: s.settings, cluster: cluster, live: map[string][]capacity.Instance{},
-		templates: map[string]template{}, taken: map[string]int{}, admitted: map[asked]admitted{}}
 	var ours []capacity.Instance
 	var seen capacity.Seen
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
-		ours, err = ourInstances(readCtx, s, cluster)
+		ours, err = ourInstances(readCtx, s, c.cluster)
 		return err
 	})
 	reads.Go(func() (err error) {
 		seen, err = s.freshFacts(readCtx, partitions, last)
 		return err
 	})
-	names := slices.Sorted(maps.Keys(templates))
-	pinned := make([]template, len(names))
-	for i, name := range names {
-		reads.Go(func() error { pinned[i] = s.pin(readCtx, name); return nil })
+	var mu sync.Mutex
+	for _, name := range slices.Collect(maps.Keys(c.templates)) {
+		reads.Go(func() error {
+			version, err := s.PinTemplate(readCtx, name)
+			mu.Lock()
+			defer mu.Unlock()
+			c.templates[name] = template{version, err}
+			return nil
+		})
 	}
 	if err := reads.Wait(); err != nil {
-		return f, err
+		return err
 	}
-	f.now = s.Now()
-	seen.Platforms = map[string]capacity.ImagePlatform{}
-	for i, name := range names {
-		f.templates[name], seen.Platforms[name] = pinned[i], imagePlatform(pinned[i], last, f.now)
-	}
-	seen.Before, seen.Instances, seen.Now = last, ours, f.now
-	f.snap = capacity.Build(s.settings, seen)
-	f.snap.TakenAt = f.now
-	f.see(ours)
-	return f, nil
-}
-
-// pin resolves a launch template to a version, with one retry: nothing is launched without it.
-func (s *site) pin(ctx context.Context, name string) template {
-	version, err := s.PinTemplate(ctx, name)
-	if err != nil {
-		version, err = s.PinTemplate(ctx, name)
-	}
-	return template{version, failureOf(err)}
-}
-
-// imagePlatform is the platform of the launch template's image, if sync's last pass read it for the version that is
-// launched now. It is unknown after a change of the template, and if sync has not run for long, because a Systems
-// Manager parameter may name another image by then. EC2 is not asked: that would add a sequential call to each such
-// power-up. An unknown platform blocks no launch, and EC2 itself refuses a launch of another platform into a
-// reservation.
-func imagePlatform(t template, last *capacity.Snapshot, now time.Time) capacity.ImagePlatform {
-	if t.failure != nil || last == nil || last.Stale(now) {
-		return capacity.ImagePlatform{}
-	}
-	return capacity.ImagePlatform{Template: t.version, Platform: last.PlatformOf(t.version)}
+	c.now = s.Now()
+	seen.Before, seen.Instances, seen.Now = last, ours, c.now
+	c.snap = capacity.Build(c.settings, seen)
+	c.snap.TakenAt = c.now
+	c.see(ours)
+	return nil
 }
 
 // see files instances by their nodes.
-func (f *facts) see(ours []capacity.Instance) {
+func (c *call) see(ours []capacity.Instance) {
+	c.live = map[string][]capacity.Instance{}
 	for _, i := range ours {
 		if node := i.Tags[capacity.TagNode]; node != "" && !i.Ended() {
-			f.live[node] = append(f.live[node], i)
+			c.live[node] = append(c.live[node], i)
 		}
 	}
 }

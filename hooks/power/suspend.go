@@ -50,12 +50,9 @@ func powerDown(ctx context.Context, s *site) error {
 	}
 	var both sync.WaitGroup
 	both.Go(func() { giveBack(ctx, s, s.journal, nodes) })
-	failure := terminate(ctx, s, s.journal, mark, nodes)
+	err = terminate(ctx, s, s.journal, mark, nodes)
 	both.Wait()
-	if failure != nil {
-		return failure
-	}
-	return nil
+	return err
 }
 
 // insist tries again until it succeeds or ctx ends.
@@ -78,7 +75,7 @@ func (j *journal) insist(ctx context.Context, what string, try func() error) err
 // A slow call must not hit a newer launch of the same nodes. Slurm powers a node up again no earlier than
 // SuspendTimeout (30 s by default) after it called SuspendProgram, and only if it considers the node powered down. So
 // an instance launched after this call belongs to a newer launch and is left alone.
-func terminate(ctx context.Context, w World, j *journal, cluster string, nodes []string) *Failure {
+func terminate(ctx context.Context, w World, j *journal, cluster string, nodes []string) error {
 	records, err := w.Records()
 	if err != nil {
 		j.Warn("instances are found by their tags alone", "err", err)
@@ -97,12 +94,12 @@ func terminate(ctx context.Context, w World, j *journal, cluster string, nodes [
 	}
 	record := state.Record{At: called, Hook: "suspend", Nodes: hostlist.Compress(nodes), Instances: ids,
 		Code: string(capacity.OK), Message: "terminated"}
-	failure := failureOf(err)
-	if failure != nil {
-		record.Code, record.EC2Code, record.Message = string(capacity.FailedOtherwise), failure.EC2Code, failure.message()
+	if err != nil {
+		p, code := problem(err)
+		record.Code, record.EC2Code, record.Message = string(capacity.FailedOtherwise), code, p.Text()
 	}
 	j.record(w, record)
-	return failure
+	return err
 }
 
 // toTerminate chooses the instances of nodes that a power-down terminates.
@@ -175,27 +172,28 @@ func giveBack(ctx context.Context, w World, j *journal, nodes []string) {
 	err = j.insist(ctx, "power nodes down", func() error {
 		return w.PowerDownForce(ctx, lost, "ResumeTimeout reached: the instance did not register in time")
 	})
-	records, unknown := w.Records()
-	names := launchedFor(lost, records)
-	if err != nil || len(names) == 0 {
-		if err := errors.Join(err, unknown); err != nil {
-			j.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)
-		}
+	if err != nil {
 		return
 	}
-	jobs, err := w.BriefJobs(ctx)
-	if err != nil {
+	records, unknown := w.Records()
+	jobs, unasked := w.BriefJobs(ctx)
+	if err := errors.Join(unknown, unasked); err != nil {
 		j.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)
 		return
 	}
+	last := lastLaunches(lost, records)
 	jobs = slices.DeleteFunc(jobs, func(job capacity.Job) bool {
-		return !job.Pending() || !slices.Contains(names, job.Shown)
+		had := func(l lastLaunch) bool { return slices.Contains(l.Jobs, job.Shown) }
+		return !job.Pending() || !slices.ContainsFunc(slices.Collect(maps.Values(last)), had)
 	})
+	if len(jobs) == 0 {
+		return
+	}
 	now := j.began.Add(w.Offset())
 	record := state.Record{At: now, Hook: "resume", Nodes: hostlist.Compress(lost), Jobs: shown(jobs),
 		Code:    string(capacity.NotBooted),
 		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken"}
-	if id := launchedInstance(lost[0], records); id != "" {
+	if id := last[lost[0]].instance; id != "" {
 		const late = "the instance did not register with Slurm within ResumeTimeout; its console says"
 		record.Message = fmt.Sprintf(late+" why: `aws ec2 get-console-output --latest --output text --instance-id %s`", id)
 		if says, err := w.ConsoleSays(ctx, id); err != nil {
@@ -208,49 +206,34 @@ func giveBack(ctx context.Context, w World, j *journal, nodes []string) {
 		record.Restarts = append(record.Restarts, job.Restarts-1)
 	}
 	j.record(w, record)
-	failures, begin, words := failuresOf(append(records, record), jobs, now), map[string]time.Time{}, map[string]string{}
+	failures, begin, words := failuresOf(append(records, record), now), map[string]time.Time{}, map[string]string{}
 	for _, job := range jobs {
-		n := failures[job.Shown]
-		begin[job.Shown] = until(n, j.began, time.Time{})
-		words[job.Shown] = fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message,
-			tried(n, begin[job.Shown], j.began))
+		at, tried := again(failures[job.Shown], j.began, time.Time{})
+		begin[job.Shown] = at
+		words[job.Shown] = fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message, tried)
 	}
-	j.delay(ctx, w, jobs, begin, nil)
+	j.delay(ctx, w, jobs, begin)
 	j.comment(ctx, w, words)
 }
 
-// lastLaunches are the records of the last launch of each node, of those that came to something.
-func lastLaunches(nodes []string, records []state.Record) map[string]state.Record {
-	last := map[string]state.Record{}
+// lastLaunch is the record of the last launch of a node that came to something, and its instance.
+type lastLaunch struct {
+	state.Record
+	instance string
+}
+
+func lastLaunches(nodes []string, records []state.Record) map[string]lastLaunch {
+	last := map[string]lastLaunch{}
 	for _, r := range records {
 		of, err := hostlist.Expand(r.Nodes)
-		if r.Hook != "resume" || r.Code != string(capacity.OK) || err != nil {
+		if r.Hook != "resume" || r.Code != string(capacity.OK) || err != nil || len(of) != len(r.Instances) {
 			continue
 		}
-		for _, n := range of {
+		for i, n := range of {
 			if slices.Contains(nodes, n) {
-				last[n] = r
+				last[n] = lastLaunch{r, r.Instances[i]}
 			}
 		}
 	}
 	return last
-}
-
-// launchedInstance is the instance of the last launch of a node; "" where the records do not say.
-func launchedInstance(node string, records []state.Record) string {
-	r := lastLaunches([]string{node}, records)[node]
-	of, _ := hostlist.Expand(r.Nodes)
-	if i := slices.Index(of, node); i >= 0 && len(r.Instances) == len(of) {
-		return r.Instances[i]
-	}
-	return ""
-}
-
-// launchedFor returns the jobs that the records name for the last launch of nodes.
-func launchedFor(nodes []string, records []state.Record) (jobs []string) {
-	last := lastLaunches(nodes, records)
-	for _, n := range slices.Sorted(maps.Keys(last)) {
-		jobs = append(jobs, last[n].Jobs...)
-	}
-	return eachOnce(jobs)
 }

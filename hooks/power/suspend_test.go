@@ -1,6 +1,7 @@
 package power
 
 import (
+	"cmp"
 	"log/slog"
 	"strings"
 	"testing"
@@ -83,7 +84,7 @@ func TestTerminateStories(t *testing.T) {
 // Nodes that did not boot are given back to Slurm, and their jobs wait longer each time.
 func TestGiveBackStories(t *testing.T) {
 	launch := state.Record{At: noon, Hook: "resume", Code: "ok", Nodes: "gpu-1", Jobs: []string{"1", "2"}, Instances: []string{"i-1"}}
-	again := state.Record{At: noon, Hook: "resume", Code: "not-booted", Nodes: "gpu-1", Jobs: []string{"1"}}
+	again := state.Record{At: noon, Hook: "resume", Code: "not-booted", Nodes: "gpu-1", Jobs: []string{"1"}, Restarts: []int{7}}
 	lost := []capacity.Node{{Name: "gpu-1", State: "DOWN+CLOUD+POWERED_DOWN"}, {Name: "gpu-2", State: "IDLE+CLOUD"}, {Name: "gpu-3", State: "DOWN+CLOUD+POWERED_DOWN"}}
 	const told = `
 			ask-nodes
@@ -98,8 +99,8 @@ func TestGiveBackStories(t *testing.T) {
 		"all are up":          {lost[1:2], nil, "ask-nodes"},
 		"Slurm does not say":  {lost, nil, strings.Repeat("ask-nodes → unknown\n", 9)},
 		"Slurm keeps them":    {lost, nil, "ask-nodes" + strings.Repeat("\ndown gpu-1 → unknown", 9)},
-		"Slurm answers late":  {lost, nil, "ask-nodes → unknown\nask-nodes\ndown gpu-1 → unknown\ndown gpu-1"},
-		"nobody had them":     {lost, nil, "ask-nodes\ndown gpu-1"},
+		"Slurm answers late":  {lost, nil, "ask-nodes → unknown\nask-nodes\ndown gpu-1 → unknown\ndown gpu-1\nask-jobs"},
+		"nobody had them":     {lost, nil, "ask-nodes\ndown gpu-1\nask-jobs"},
 		"Slurm has forgotten": {lost, []state.Record{launch}, "ask-nodes\ndown gpu-1\nask-jobs → unknown"},
 		"the first time":      {lost, []state.Record{launch}, told + "\ncomment 1"},
 		"the second time":     {lost, []state.Record{launch, again}, told + "\nbegin 1 30s\ncomment 1"},
@@ -135,16 +136,16 @@ func TestConfigureStories(t *testing.T) {
 	}{
 		"it was not right": {two, right + " → changed\nrecord resume ok ;", "", "configured compute node group gpu"},
 		"it is right":      {two, right + "\nrecord resume ok ;", "", "compute node group gpu is as it should be"},
-		"PCS refuses":      {two, right + " → refused\nrecord resume UnauthorizedOperation ;", "UnauthorizedOperation", "You may not."},
-		"for none":         {"", "record resume failed ;", "failed", "compute node group gpu was set up for no reservation; run `pcs-capacity setup`"},
+		"PCS refuses":      {two, right + " → refused\nrecord resume UnauthorizedOperation ;", "UnauthorizedOperation", "You may not"},
+		"for none":         {"", "record resume failed ;", "failed", "compute node group gpu: it was set up for no reservation; run `pcs-capacity setup`"},
 		"for another":      {"cr-0fffffffffffffff0", "record resume reservation-not-known ;", "reservation-not-known", "is not in the settings of partition gpu"},
 		"for what is over": {ended, "record resume mismatch ;", "mismatch", ended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
 				snap := twoReservations()
-				failure := configure(t.Context(), w, logless(), "ml", newFacts(snap).place(t, "gpu-1"), c.reservation, snap)
-				if (failure == nil) != (c.code == "") || failure != nil && failure.Code != c.code {
+				failure := configure(t.Context(), w, logless(), "ml", newCall(snap).place(t, "gpu-1"), c.reservation, snap)
+				if (failure == nil) != (c.code == "") || w.records[0].Code != cmp.Or(c.code, "ok") {
 					t.Error(failure)
 				}
 				if r := w.records[0]; !strings.Contains(r.Message, c.says) || r.Partition != "gpu" || r.Reservation != c.reservation {
@@ -164,12 +165,10 @@ func TestLastLaunch(t *testing.T) {
 	records := []state.Record{record("resume", "ok", "gpu-[1-2]", "1 2", "i-1", "i-2"), record("resume", "failed", "gpu-1", "3"), record("resume", "ok", "gpu-[", "4"),
 		record("resume", "ok", "gpu-[2-4]", "2 5", "i-3", "i-4", "i-5"), record("suspend", "ok", "gpu-2", "6", "i-9")}
 	for node, want := range map[string]string{"gpu-1": "i-1 1 2", "gpu-2": "i-3 2 5", "gpu-4": "i-5 2 5", "gpu-9": ""} {
-		if got := strings.TrimSpace(launchedInstance(node, records) + " " + strings.Join(launchedFor([]string{node}, records), " ")); got != want {
+		last := lastLaunches([]string{node}, records)[node]
+		if got := strings.TrimSpace(last.instance + " " + strings.Join(last.Jobs, " ")); got != want {
 			t.Errorf("%s: %q, want %q", node, got, want)
 		}
-	}
-	if got := strings.Join(launchedFor([]string{"gpu-1", "gpu-3"}, records), " "); got != "1 2 5" {
-		t.Errorf("of two nodes: %q", got)
 	}
 }
 
@@ -198,10 +197,10 @@ func TestTwoClocks(t *testing.T) {
 		begin 1 10m0s
 		comment 1`, func(t *testing.T, w *fake) {
 		w.ahead, w.jobs = ahead, []capacity.Job{queued(1)}
-		notOpen := &Failure{Code: string(capacity.NotOpen), Message: "It opens later.", NotBefore: aws.Add(10 * time.Minute)}
+		notOpen := &refusal{Verdict: capacity.Verdict{Code: capacity.NotOpen, Message: "It opens later.", NotBefore: aws.Add(10 * time.Minute)}}
 		g := pair()
 		g.jobs[0] = batch(g.jobs[0])
-		if err := takeDown(w, begun(w, newFacts(nil)), []outcome{{group: g, failure: notOpen}}); err != nil || !w.records[0].At.Equal(aws) {
+		if err := begun(w, newCall(nil)).takeDown(failed{group: g, why: notOpen}); err != nil || !w.records[0].At.Equal(aws) {
 			t.Errorf("%v, %+v", err, w.records)
 		}
 	})

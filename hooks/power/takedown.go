@@ -11,91 +11,200 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/hook"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// notifyTime bounds the messages to the jobs of a group. They are sent before the nodes are taken away, which must not
-// wait for long.
-const notifyTime = 3 * time.Second
+// refusal is our own reason not to launch; same is what it counts as, if anything.
+type refusal struct {
+	capacity.Verdict
+	same error
+}
 
-// takeDown handles groups that failed, those of one reason together. The error is for nodes that Slurm has still.
-func takeDown(w World, c *call, outcomes []outcome) error {
-	var errs []error
-	for len(outcomes) > 0 {
-		why := outcomes[0].failure
-		var same, others []outcome
-		for _, o := range outcomes {
-			if o.failure == why {
-				same = append(same, o)
-			} else {
-				others = append(others, o)
+func (r *refusal) Error() string { return string(r.Code) + ": " + r.Message }
+func (r *refusal) Unwrap() error { return r.same }
+
+func refuse(code capacity.Code, format string, args ...any) error {
+	return &refusal{Verdict: capacity.Verdict{Code: code, Message: fmt.Sprintf(format, args...)}}
+}
+
+// errNoTime is why something is not begun.
+var errNoTime = refuse(capacity.NoTime, "there was no time left to launch")
+
+// problem is what an error says to people: with AWS's code and message as they are and what to do about it, or with a
+// code of ours. ec2Code is AWS's alone.
+func problem(err error) (p capacity.Problem, ec2Code string) {
+	var ours *refusal
+	var answer interface {
+		ErrorCode() string
+		ErrorMessage() string
+	}
+	switch {
+	case errors.As(err, &ours):
+		p.Code, p.Sentence = ours.Code, ours.Message
+	case errors.As(err, &answer):
+		ec2Code = answer.ErrorCode()
+		p.Code, p.Sentence, p.Fix = capacity.Code(ec2Code), answer.ErrorMessage(), ec2.Advice(err)
+	default:
+		p.Code, p.Sentence = capacity.FailedOtherwise, err.Error()
+	}
+	p.Sentence = strings.TrimSuffix(p.Sentence, ".") // more may follow
+	return p, ec2Code
+}
+
+// maxReason keeps a node's Reason readable in sinfo -R.
+const maxReason = 250
+
+// reason is the node's Reason, which every user of the cluster sees. If it must be cut, the fix stays.
+func reason(p capacity.Problem) string {
+	fix := ""
+	if p.Fix != "" {
+		fix = "; " + p.Fix
+	}
+	return hook.OneLine(hook.Clip(string(p.Code)+": "+p.Sentence, maxReason-len(fix)) + fix)
+}
+
+// A job that could not be launched waits longer after each failure. Slurm would try again within seconds or minutes, for
+// ever, which keeps other jobs from the nodes and uses up EC2's request limits. It waits firstPause after its second
+// failure in a row, twice as long after each further one, up to longestWait. After the first failure Slurm's own delay
+// is enough, because most failures do not recur. A failure counts for failureMemory.
+const (
+	firstPause    = 30 * time.Second
+	longestWait   = 15 * time.Minute
+	failureMemory = 2 * time.Hour
+)
+
+// pause is how long a job waits after so many failures.
+func pause(failures int) time.Duration {
+	if failures < 2 {
+		return 0
+	}
+	return min(firstPause<<min(failures-2, 10), longestWait)
+}
+
+// failuresOf counts the runs of jobs, by their shown names, that failed since a while before now, in AWS's time. Several
+// power-ups may record one run, each for some of its nodes.
+func failuresOf(records []state.Record, now time.Time) map[string]int {
+	type run struct {
+		job      string
+		restarts int
+	}
+	runs, failures := map[run]bool{}, map[string]int{}
+	for _, r := range records {
+		if r.Hook != "resume" || r.Code == string(capacity.OK) || r.At.Before(now.Add(-failureMemory)) {
+			continue
+		}
+		for i, restarts := range r.Restarts {
+			if one := (run{r.Jobs[i], restarts}); !runs[one] {
+				runs[one] = true
+				failures[one.job]++
 			}
 		}
-		errs = append(errs, takeDownFor(w, c, why, same))
-		outcomes = others
+	}
+	return failures
+}
+
+// again returns when a job with this many failures may start again, in the controller's clock, and the words for its
+// owner; notBefore is the time before which a retry is useless.
+func again(failures int, now, notBefore time.Time) (at time.Time, words string) {
+	if at = now.Add(pause(failures)); notBefore.After(at) {
+		at = notBefore
+	}
+	switch {
+	case !at.After(now):
+		return at, ""
+	case failures < 2:
+		return at, "; Slurm tries again at " + capacity.FormatUTC(at)
+	}
+	return at, fmt.Sprintf("; tried %d times, Slurm tries again at %s", failures, capacity.FormatUTC(at))
+}
+
+// failed is a group that is not launched, and why. got is what was launched for it.
+type failed struct {
+	group
+	why error
+	got map[string]launched
+}
+
+// takeDown powers down the nodes of groups that failed, those of one reason together, which requeues the jobs and
+// terminates the launched instances. It records why, and tells the jobs' owners. The error is for nodes that Slurm has
+// still.
+func (c *call) takeDown(all ...failed) error {
+	var errs []error
+	for len(all) > 0 {
+		why := all[0].why
+		other := func(f failed) bool { return f.why.Error() != why.Error() }
+		same := slices.DeleteFunc(slices.Clone(all), other)
+		all = slices.DeleteFunc(all, func(f failed) bool { return !other(f) })
+		errs = append(errs, c.takeDownFor(why, same))
 	}
 	return errors.Join(errs...)
 }
 
-// takeDownFor records why the groups failed, tells the jobs' owners, and powers the nodes down, which requeues the jobs
-// and terminates the launched instances. The jobs wait longer after each failure. Launches leave time for it.
-func takeDownFor(w World, c *call, why *Failure, outcomes []outcome) error {
+// takeDownFor takes down groups for one reason. The jobs wait longer after each failure. Launches leave time for it.
+func (c *call) takeDownFor(why error, groups []failed) error {
 	ctx, cancel := context.WithTimeout(c.last, c.budget/failuresOfBudget)
 	defer cancel()
+	p, code := problem(why)
+	record := state.Record{At: c.Now(), Hook: "resume", Code: string(p.Code), EC2Code: code, Message: hook.OneLine(p.Text())}
 	var nodes []string
 	var jobs []capacity.Job
-	behind := map[string]bool{}
-	record := state.Record{At: w.Now(), Hook: "resume", Code: why.Code, EC2Code: why.EC2Code,
-		Message: hook.OneLine(why.message())}
-	for _, o := range outcomes {
-		nodes, jobs = append(nodes, o.nodes...), append(jobs, o.jobs...)
-		maps.Copy(behind, youngerOthers(o.jobs))
-		for _, n := range o.nodes {
-			if l, ok := o.launched[n]; ok {
+	for _, g := range groups {
+		nodes, jobs = append(nodes, g.nodes...), append(jobs, g.jobs...)
+		for _, n := range g.nodes {
+			if l, ok := g.got[n]; ok {
 				record.Reservation, record.Instances = l.reservation, append(record.Instances, l.instance.ID)
 			}
 		}
 	}
-	list := hostlist.Compress(nodes)
 	at, _ := placeOf(c.settings, nodes[0])
-	record.Partition, record.Nodes, record.Jobs, record.Restarts = at.partition.Name, list, shown(jobs), restarts(jobs)
-
-	records, err := w.Records()
+	record.Partition, record.Nodes, record.Jobs = at.partition.Name, hostlist.Compress(nodes), shown(jobs)
+	for _, j := range jobs {
+		record.Restarts = append(record.Restarts, j.Restarts)
+	}
+	records, err := c.Records()
 	if err != nil {
 		c.Warn("how often the jobs failed before is not known", "err", err)
 	}
-	failures := failuresOf(append(records, record), jobs, record.At)
-	c.record(w, record)
-	word := hook.OneLine(fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", list, why.Code, why.message()))
-	c.notify(ctx, w, word, jobs) // jobs lose their terminals with their nodes
-	down := c.did(w.PowerDownForce(ctx, nodes, why.reason()), "power nodes down", "nodes", list, "reason", why.reason())
-	now := machineNow(w)
+	failures := failuresOf(append(records, record), record.At)
+	c.record(c.World, record)
+	word := hook.OneLine(fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, p.Code, p.Text()))
+	c.notify(ctx, c.World, word, jobs...) // jobs lose their terminals with their nodes
+	down := c.did(c.PowerDownForce(ctx, nodes, reason(p)), "power nodes down", "nodes", record.Nodes, "reason", reason(p))
+	var notBefore time.Time
+	if ours := (*refusal)(nil); errors.As(why, &ours) {
+		notBefore = ours.NotBefore.Add(-c.Offset())
+	}
+	now := c.Now().Add(-c.Offset())
 	begin, words := map[string]time.Time{}, map[string]string{}
 	for _, j := range jobs {
 		words[j.Shown] = word
 		if j.Batch && down == nil {
-			begin[j.Shown] = until(failures[j.Shown], now, why.NotBefore.Add(-w.Offset()))
-			words[j.Shown] += tried(failures[j.Shown], begin[j.Shown], now)
+			at, tried := again(failures[j.Shown], now, notBefore)
+			begin[j.Shown], words[j.Shown] = at, word+tried
 		}
 	}
 	if len(begin) > 0 {
-		queue, err := w.BriefJobs(ctx)
+		queue, err := c.BriefJobs(ctx)
 		if err != nil {
 			c.Warn("jobs start as early as Slurm lets them", "err", err)
 		}
-		c.delay(ctx, w, queue, begin, behind)
+		c.delay(ctx, c.World, queue, begin)
 	}
-	c.comment(ctx, w, words)
+	c.comment(ctx, c.World, words)
 	if down != nil {
-		return fmt.Errorf("nodes %s are left to ResumeTimeout: %w", list, down)
+		return fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, down)
 	}
 	return nil
 }
 
+// notifyTime bounds the messages to jobs. They are sent before the nodes are taken away, which must not wait for long.
+const notifyTime = 3 * time.Second
+
 // notify tells the jobs that sbatch did not submit: they have a terminal. A message whose reader has gone is lost.
-func (j *journal) notify(ctx context.Context, w World, text string, jobs []capacity.Job) {
+func (j *journal) notify(ctx context.Context, w World, text string, jobs ...capacity.Job) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
 	for _, job := range jobs {
@@ -109,16 +218,10 @@ func (j *journal) notify(ctx context.Context, w World, text string, jobs []capac
 }
 
 // delay sets the begin times, by shown names, of jobs that Slurm has requeued; jobs are the current ones. It leaves
-// alone a job that Slurm starts later anyway: Slurm's own delay lets the credentials of the last run expire. Jobs of
-// behind start one pause later, or Slurm would give them the same nodes as the others again.
-func (j *journal) delay(ctx context.Context, w World, jobs []capacity.Job, begin map[string]time.Time,
-	behind map[string]bool) {
+// alone a job that Slurm starts later anyway: Slurm's own delay lets the credentials of the last run expire.
+func (j *journal) delay(ctx context.Context, w World, jobs []capacity.Job, begin map[string]time.Time) {
 	for _, job := range jobs {
-		at, ours := begin[job.Shown]
-		if after := job.Eligible.Add(firstPause); behind[job.Shown] && after.After(at) {
-			at = after
-		}
-		if ours && job.Pending() && job.Eligible.Before(at) {
+		if at := begin[job.Shown]; job.Pending() && job.Eligible.Before(at) {
 			_ = j.did(w.Begin(ctx, job.Shown, at), "let the job begin later", "job", job.Shown, "at", at)
 		}
 	}
@@ -131,71 +234,46 @@ func (j *journal) comment(ctx context.Context, w World, words map[string]string)
 		text := hook.Clip(hook.OneLine(words[job]), capacity.MaxComment)
 		of[text] = append(of[text], job)
 	}
-	for _, jobs := range slices.SortedFunc(maps.Values(of), slices.Compare) {
-		text := hook.Clip(hook.OneLine(words[jobs[0]]), capacity.MaxComment)
-		_ = j.did(w.SetAdminComments(ctx, text, jobs...), "write the AdminComment", "jobs", jobs, "text", text)
+	for _, text := range slices.Sorted(maps.Keys(of)) {
+		_ = j.did(w.SetAdminComments(ctx, text, of[text]...), "write the AdminComment", "jobs", of[text], "text", text)
 	}
 }
 
-// refusedJob is a job with nodes that it may never have.
+// refusedJob is a job with nodes that it may never have: only its owner can lift the refusal.
 type refusedJob struct {
-	capacity.Job
-	// partition is the managed partition that refuses the job.
-	partition string
-	why       *Failure
-	// times counts the partition's recent refusals of the job, this one included.
-	times int
+	name      string         // Slurm's for the job, or for a het job as a whole
+	jobs      []capacity.Job // its components
+	partition string         // which refuses it
+	why       error
 }
 
-// name names the job to Slurm, and a het job as a whole.
-func (j refusedJob) name() string {
-	if j.HetJobID != 0 {
-		return strconv.Itoa(j.HetJobID)
-	}
-	return j.Shown
-}
+// ofOwner are the codes of refusals for good.
+var ofOwner = []capacity.Code{capacity.AccountNotAllowed, capacity.BadComment, capacity.WrongPartition,
+	capacity.UnknownReservation, capacity.NoMatchingCapacity, capacity.TooManyNodes}
 
 // refusedJobs returns the jobs on the nodes that are refused for good, each judged alone. If one component of a het job
 // is refused, all are: Slurm starts them together or not at all.
 func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 	for _, j := range c.jobs {
-		if !j.Allocated() {
+		r := refusedJob{name: j.Shown, jobs: []capacity.Job{j}}
+		if j.HetJobID != 0 {
+			r.name = strconv.Itoa(j.HetJobID)
+			r.jobs = slices.DeleteFunc(slices.Clone(c.jobs), func(o capacity.Job) bool { return o.HetJobID != j.HetJobID })
+		}
+		if !j.Allocated() || slices.ContainsFunc(refused, func(o refusedJob) bool { return o.name == r.name }) {
 			continue
 		}
-		asked := map[string]bool{}
+		asked := ""
 		for _, n := range j.Nodes {
 			at, ours := placeOf(c.settings, n)
-			if !ours || asked[at.slot] || !slices.Contains(nodes, n) {
+			if !ours || at.slot == asked || !slices.Contains(nodes, n) {
 				continue
 			}
-			asked[at.slot] = true
-			if why := c.refusedForGood(j, at); why != nil {
-				refused = append(refused, refusedJob{Job: j, partition: at.partition.Name, why: why})
+			asked = at.slot
+			if _, v := c.admit(j, at); v.Refused && slices.Contains(ofOwner, v.Code) {
+				r.partition, r.why = at.partition.Name, &refusal{Verdict: v}
+				refused = append(refused, r)
 				break
-			}
-		}
-	}
-	return wholeHetJobs(refused, c.jobs)
-}
-
-// wholeHetJobs adds the other components of het jobs.
-func wholeHetJobs(refused []refusedJob, jobs []capacity.Job) []refusedJob {
-	for _, r := range refused {
-		if r.HetJobID == 0 {
-			continue
-		}
-		leader := slices.IndexFunc(jobs, func(j capacity.Job) bool { return j.ID == r.HetJobID })
-		for _, j := range jobs {
-			if j.HetJobID != r.HetJobID || !j.Allocated() {
-				continue
-			}
-			known := slices.IndexFunc(refused, func(o refusedJob) bool { return o.ID == j.ID })
-			if known < 0 {
-				known = len(refused)
-				refused = append(refused, refusedJob{Job: j, partition: r.partition, why: r.why})
-			}
-			if leader >= 0 { // Slurm keeps there what sort of job it is
-				refused[known].Batch, refused[known].Requeue = jobs[leader].Batch, jobs[leader].Requeue
 			}
 		}
 	}
@@ -204,126 +282,67 @@ func wholeHetJobs(refused []refusedJob, jobs []capacity.Job) []refusedJob {
 
 // withoutRefused divides groups into those without a refused job, and the others: for these nothing is launched. The
 // refused jobs leave their groups, whose other jobs Slurm requeues with the nodes.
-func withoutRefused(groups []group, refused []refusedJob) (without []group, failed []outcome) {
-	find := func(j capacity.Job) int {
-		return slices.IndexFunc(refused, func(r refusedJob) bool { return r.ID == j.ID })
+func withoutRefused(groups []group, refused []refusedJob) (without []group, shared []failed) {
+	of := map[int]refusedJob{}
+	for _, r := range refused {
+		for _, j := range r.jobs {
+			of[j.ID] = r
+		}
 	}
-	isRefused := func(j capacity.Job) bool { return find(j) >= 0 }
+	isRefused := func(j capacity.Job) bool { return of[j.ID].why != nil }
 	for _, g := range groups {
 		i := slices.IndexFunc(g.jobs, isRefused)
 		if i < 0 {
 			without = append(without, g)
 			continue
 		}
-		r := refused[find(g.jobs[i])]
-		why := refusal(capacity.Code(r.why.Code), "job %s, for which they were powered up, is refused", r.Shown)
+		p, _ := problem(of[g.jobs[i].ID].why)
+		name := g.jobs[i].Shown
+		why := refuse(p.Code, "job %s, for which they were powered up, is refused", name)
 		if g.jobs = slices.DeleteFunc(slices.Clone(g.jobs), isRefused); len(g.jobs) > 0 {
-			why = refusal(capacity.SharedWithRefused, "job %s, which shares these nodes, is refused", r.Shown)
+			why = refuse(capacity.SharedWithRefused, "job %s, which shares these nodes, is refused", name)
 		}
-		failed = append(failed, outcome{group: g, failure: why})
+		shared = append(shared, failed{group: g, why: why})
 	}
-	return without, failed
+	return without, shared
 }
 
-func (j refusedJob) reason() string {
-	return fmt.Sprintf("partition %s refuses this job: %s: %s", j.partition, j.why.Code, j.why.message())
-}
-
-// note is the AdminComment of the job, which is held from now, the machine's time, on: longer each time that it is
-// released and refused again.
-func (j refusedJob) note(now time.Time) string {
-	text := "pcs-capacity: " + j.reason()
-	if j.Batch {
-		text = j.reason() + "; change it before you release it"
-		if j.times > 1 {
-			text = fmt.Sprintf("refused %d times; %s", j.times, text)
-		}
-		text = capacity.HoldNote(now.Add(pause(j.times)), text)
-	}
-	return text
-}
-
-// holdJobs puts refused jobs back into the queue, held; a job that Slurm cannot requeue is cancelled. The owners are
-// told first, so a held job has its reason even if the hook is killed. A job is held the first time until its owner
-// releases it, later until sync allows the owner to. One with partitions that have not refused it goes on there.
-func holdJobs(w World, c *call, refused []refusedJob) {
-	if len(refused) == 0 {
-		return
-	}
+// holdJobs holds refused jobs, one after the other.
+func (c *call) holdJobs(refused []refusedJob) {
 	ctx, cancel := context.WithTimeout(c.last, c.budget/failuresOfBudget)
 	defer cancel()
-	records, err := w.Records()
-	if err != nil {
-		c.Warn("how often jobs were refused before is not known", "err", err)
-	}
-	var held, once, others []string
-	for i := range refused {
-		r := &refused[i]
-		r.times = refusedRuns(records, r.partition, w.Now()).others(r.Job) + 1
-		c.record(w, state.Record{At: w.Now(), Hook: "resume", Partition: r.partition, Nodes: hostlist.Compress(r.Nodes),
-			Jobs: []string{r.Shown}, Restarts: []int{r.Restarts}, Code: r.why.Code, EC2Code: r.why.EC2Code,
-			Message: hook.OneLine(r.why.message())})
-		c.notify(ctx, w, "pcs-capacity: "+r.reason(), []capacity.Job{r.Job})
-		c.comment(ctx, w, map[string]string{r.Shown: r.note(machineNow(w))})
-		if !r.Batch {
-			others = append(others, r.name())
-			continue
-		}
-		held = append(held, r.name())
-		if !r.Requeue {
-			once = append(once, r.Shown)
-		}
-	}
-	do := func(what string, jobs []string, verb func(ctx context.Context, jobs ...string) error) {
-		if jobs = eachOnce(jobs); len(jobs) > 0 {
-			_ = c.did(verb(ctx, jobs...), what, "jobs", jobs)
-		}
-	}
-	requeues := func(allow bool) func(ctx context.Context, jobs ...string) error {
-		return func(ctx context.Context, jobs ...string) error { return w.AllowRequeue(ctx, allow, jobs...) }
-	}
-	do("allow a requeue", once, requeues(true)) // their programs have not begun
-	do("requeue and hold", held, w.RequeueHold)
-	do("allow no further requeue", once, requeues(false))
-	do("cancel", others, w.Cancel)
-	// A call for many jobs fails if one of them fails, so Slurm's view of each job counts.
-	jobs, err := w.BriefJobs(ctx)
-	if err != nil {
-		c.Warn("refused jobs stay held until an administrator releases them", "err", err)
-	}
-	var byAdmin, byOwner []string
 	for _, r := range refused {
-		i := slices.IndexFunc(jobs, func(j capacity.Job) bool { return j.ID == r.ID })
-		if i < 0 || !r.Batch {
-			continue
-		}
-		rest := strings.Join(without(strings.Split(jobs[i].Partition, ","),
-			func(p string) bool { return p == r.Partition }), ",")
-		switch {
-		case jobs[i].Allocated() && jobs[i].Restarts == r.Restarts:
-			c.Warn("a refused job still has its nodes", "job", r.Shown)
-		case r.times > 1:
-			byAdmin = append(byAdmin, r.name())
-		case rest != "" && r.HetJobID == 0:
-			c.goOn(ctx, w, r, rest)
-		default:
-			byOwner = append(byOwner, r.name())
-		}
+		c.holdJob(ctx, r)
 	}
-	do("hold until an administrator releases them", byAdmin, w.Hold)
-	byOwner = without(byOwner, func(name string) bool { return slices.Contains(byAdmin, name) })
-	do("hold until their owners release them", byOwner, w.UserHold)
 }
 
-// goOn lets a held job start in its other partitions. Its AdminComment comes before the release: a launch that refuses
-// the job there writes the next one.
-func (c *call) goOn(ctx context.Context, w World, r refusedJob, partitions string) {
-	text := capacity.GoOnNote(partitions, machineNow(w), r.reason())
-	err := w.SetPartition(ctx, r.Shown, partitions, hook.Clip(hook.OneLine(text), capacity.MaxComment))
+// holdJob puts a refused job back into the queue, held until its owner releases it; a job that Slurm cannot requeue is
+// cancelled. Its owner is told first, so a held job has its reason even if the hook is killed.
+func (c *call) holdJob(ctx context.Context, r refusedJob) {
+	p, _ := problem(r.why)
+	text := fmt.Sprintf("partition %s refuses this job: %s: %s", r.partition, p.Code, p.Text())
+	note := "pcs-capacity: " + text
+	// Slurm keeps with the first component of a het job what sort of job it is.
+	requeues := slices.ContainsFunc(r.jobs, func(j capacity.Job) bool { return j.Batch && j.Requeue })
+	if requeues {
+		note = capacity.HoldNote(c.Now().Add(-c.Offset()), text+"; change it before you release it")
+	}
+	var nodes []string
+	words := map[string]string{}
+	for _, j := range r.jobs {
+		nodes, words[j.Shown] = append(nodes, j.Nodes...), note
+	}
+	c.record(c.World, state.Record{At: c.Now(), Hook: "resume", Partition: r.partition, Nodes: hostlist.Compress(nodes),
+		Jobs: shown(r.jobs), Code: string(p.Code), Message: hook.OneLine(p.Text())})
+	c.notify(ctx, c.World, "pcs-capacity: "+text, r.jobs...)
+	c.comment(ctx, c.World, words)
+	if !requeues {
+		_ = c.did(c.Cancel(ctx, r.name), "cancel", "job", r.name)
+		return
+	}
+	err := c.RequeueHold(ctx, r.name)
 	if err == nil {
-		err = w.Release(ctx, r.Shown)
+		err = c.UserHold(ctx, r.name)
 	}
-	_ = c.did(err, "let the job go on in its other partitions", "job", r.Shown, "partitions", partitions)
+	_ = c.did(err, "requeue and hold until its owner releases it", "job", r.name)
 }
-
-func eachOnce(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }

@@ -38,17 +38,16 @@ func chance(seed uint64) func(line string) string {
 
 // run is a power-up of gpu-1 to gpu-4 for a job of two nodes, and two of one, with what is in the World by now; false if
 // it was killed.
-func (w *fake) run(f *facts) bool {
-	f.now, f.live = w.Now(), map[string][]capacity.Instance{}
-	f.see(w.all())
-	c := &call{journal: logless(), facts: f, nodes: []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}, budget: 118 * time.Second,
-		jobs: []capacity.Job{nlp(1, "gpu-1", "gpu-2"), batch(nlp(3, "gpu-3")), batch(nlp(4, "gpu-4"))}}
+func (w *fake) run(c *call) bool {
+	c.World, c.journal, c.now, c.budget = w, logless(), w.Now(), 118*time.Second
+	c.see(w.all())
+	c.nodes, c.jobs = []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}, []capacity.Job{nlp(1, "gpu-1", "gpu-2"), batch(nlp(3, "gpu-3")), batch(nlp(4, "gpu-4"))}
 	for _, n := range c.nodes {
 		c.shown = append(c.shown, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
 	}
 	w.jobs = c.jobs
 	var hook sync.WaitGroup
-	hook.Go(func() { _ = resume(context.Background(), w, c, nil) })
+	hook.Go(func() { _ = c.resume(context.Background(), nil) })
 	hook.Wait()
 	return w.kill == 0 || w.verbs < w.kill
 }
@@ -63,11 +62,11 @@ func TestR5_Walks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newFake()
 			w.word = chance(seed)
-			f := func() *facts {
+			f := func() *call {
 				if seed%2 == 0 {
-					return holdingFacts()
+					return holdingCall()
 				}
-				return newFacts(twoReservations())
+				return newCall(twoReservations())
 			}
 			if seed%3 > 0 {
 				w.kill = 1 + int(seed)%23

@@ -21,7 +21,7 @@ func TestDecisionsArePure(t *testing.T) {
 	for folder, c := range map[string]struct{ doing, words, selectors []string }{
 		"internal/lifecycle": {doing: []string{"observe.go", "keep.go", "see.go", "jobs.go", "world.go", "pass.go", "odcrs.go", "rollover.go", "notices.go", "watch.go"},
 			words: []string{"pass", "Sources"}},
-		"hooks/power": {doing: []string{"failure.go", "launch.go", "odcr.go", "program.go", "read.go", "resume.go", "suspend.go", "takedown.go"}, selectors: []string{"hook.Log", "hook.FilterLog", "state.Dir"}},
+		"hooks/power": {doing: []string{"configure.go", "launch.go", "odcr.go", "program.go", "read.go", "suspend.go", "takedown.go"}, selectors: []string{"hook.Log", "hook.FilterLog", "state.Dir"}},
 	} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 		if err != nil {
@@ -70,7 +70,7 @@ func TestDecisionsArePure(t *testing.T) {
 				return true
 			})
 		}
-		if decide < 4 || len(c.doing) > 0 {
+		if decide == 0 || len(c.doing) > 0 {
 			t.Errorf("%s: %d files decide; there is no %q", folder, decide, c.doing)
 		}
 	}

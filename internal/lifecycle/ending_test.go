@@ -156,7 +156,6 @@ func TestDoLooksAgain(t *testing.T) {
 	waits.State, held.State = "PENDING", "PENDING"
 	held.AdminComment = capacity.HoldNote(noon, "refused")
 	again := capacity.HoldNote(later, "refused again")
-	goesOn := capacity.GoOnNote("big", noon, "refused")
 	const over = "pcs-capacity: over"
 	seen := Seen{Snap: &capacity.Snapshot{}, Now: noon, Marks: map[string]state.Mark{"7": {Ending: true}}}
 	rest := remaining{limit: 90, fence: later, held: true}
@@ -213,7 +212,6 @@ func TestDoLooksAgain(t *testing.T) {
 		"an owner whose job was released":          {action: tellOwner(waits, over, "tell"), now: but(waits, func(j *capacity.Job) { j.Held = false }), err: errMoot.Error()},
 		"a hold that its owner gets":               {action: end, now: waits, want: []string{"uhold", "comment " + over}},
 		"a hold that its owner cannot get":         {action: end, now: waits, fails: "uhold", want: []string{"uhold"}, err: "no"},
-		"a hold of a job that goes on by now":      {action: end, now: waits, then: goesOn, want: []string{"uhold", "release"}},
 		"a hold that a hook renews meanwhile":      {action: end, now: waits, then: again, want: []string{"uhold"}},
 		"a hold of a job that Slurm has forgotten": {action: end, err: errMoot.Error()},
 		"a hold of a job that has run meanwhile":   {action: end, now: but(waits, func(j *capacity.Job) { j.Restarts = 1 }), err: errMoot.Error()},

@@ -334,9 +334,6 @@ func endHold(j capacity.Job, admin, over bool, rest string) Action {
 			switch changed := now.AdminComment != j.AdminComment; {
 			case err != nil:
 				return err
-			case changed && now.Pending() && now.Held && capacity.GoesOn(now.AdminComment):
-				// A launch released the job to go on elsewhere after it was read: our hold came too late.
-				return w.Slurm.Release(ctx, j.Shown)
 			case changed:
 				return nil
 			}

@@ -1,0 +1,99 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// configureBudget is the time for changes of compute node groups: PCS replaces a launch
+// template in minutes, and Slurm's ResumeTimeout does not wait for it.
+const configureBudget = 15 * time.Minute
+
+// configureSlots makes the compute node groups of slots match their reservations. PCS itself launches the nodes;
+// nothing is taken down here.
+func (s *site) configureSlots(ctx context.Context, slots map[string]place, last *capacity.Snapshot) error {
+	ctx, cancel := context.WithTimeout(ctx, configureBudget)
+	defer cancel()
+	partitions := map[string]bool{}
+	for _, at := range slots {
+		partitions[at.partition.Name] = true
+	}
+	names := slices.Sorted(maps.Keys(slots))
+	held, err := s.Provisioner.PCS.Slots(ctx, s.cfg.Cluster, names)
+	if err != nil {
+		return err
+	}
+	seen, err := s.freshFacts(ctx, partitions, last)
+	if err != nil {
+		return err
+	}
+	seen.Held = held
+	snap := capacity.Build(s.settings, seen)
+	snap.TakenAt = s.Now()
+	var errs []error
+	for _, slot := range names {
+		errs = append(errs, configure(ctx, s, s.journal, s.cfg.Cluster, slots[slot], held[slot], snap))
+	}
+	return errors.Join(errs...)
+}
+
+// configure makes a compute node group match the reservation that it was set up for, "" for none, and records it.
+func configure(ctx context.Context, w World, j *journal, cluster string, at place, reservation string,
+	snap *capacity.Snapshot) error {
+	record := state.Record{At: w.Now(), Hook: "resume", Partition: at.partition.Name, Reservation: reservation,
+		Code: string(capacity.OK), Message: "compute node group " + at.slot + " is as it should be"}
+	request, err := configuration(cluster, at, reservation, snap, w.Now())
+	if err == nil {
+		var changed bool
+		if changed, err = w.Configure(ctx, request); changed {
+			record.Message = "configured compute node group " + at.slot
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("compute node group %s: %w", at.slot, err)
+		p, code := problem(err)
+		record.Code, record.EC2Code, record.Message = string(p.Code), code, hook.OneLine(p.Text())
+	}
+	j.record(w, record)
+	return err
+}
+
+// configuration is what a compute node group must match: the reservation, and the subnets in its zone.
+func configuration(cluster string, at place, reservation string, snap *capacity.Snapshot,
+	now time.Time) (pcs.ConfigureRequest, error) {
+	request := pcs.ConfigureRequest{Cluster: cluster, Group: at.slot}
+	if reservation == "" {
+		return request, errors.New("it was set up for no reservation; run `pcs-capacity setup`")
+	}
+	p, _ := snap.Partition(at.partition.Name)
+	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
+	r, known := snap.Reservation(reservation)
+	if !known {
+		return request, refuse(capacity.ReservationNotKnown,
+			"reservation %s is not in the settings of partition %s, or EC2 does not describe it", reservation, p.Name)
+	}
+	for _, m := range capacity.Match(r, g, now) {
+		if m.Code != capacity.WrongSize { // a group may be smaller or larger than its block
+			return request, refuse(capacity.Mismatched, "%s", m.Text())
+		}
+	}
+	request.Reservation, request.MaxNodes, request.Dynamic = r, g.MaxNodes, g.Dynamic
+	for _, s := range g.Subnets {
+		if s.AZID == r.AZID {
+			request.SubnetIDs = append(request.SubnetIDs, s.ID)
+		}
+	}
+	if len(request.SubnetIDs) == 1 {
+		request.SubnetID = request.SubnetIDs[0]
+	}
+	return request, nil
+}

@@ -1,0 +1,344 @@
+package power
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hook"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+)
+
+// group is a set of nodes that is launched whole or not at all: the nodes of one job, and of every job that shares a
+// node with it.
+type group struct {
+	// nodes in the order of Slurm's hostlists.
+	nodes []string
+	// jobs that wait for a node of the group and still hold it, by id; none for nodes that sync or an administrator
+	// powered up.
+	jobs []capacity.Job
+	// lost are jobs that ended between the power-up and this hook.
+	lost []int
+	// each: these are groups of one node that share a call, and as many are launched as fit.
+	each bool
+	// parts are set by plan.
+	parts []part
+}
+
+// part is the nodes of a group that are in one slot, sorted.
+type part struct {
+	place    place
+	template string // with its version
+	nodes    []string
+	targets  []target // in the order in which they are tried
+}
+
+// place is where a node belongs, by the node's name alone. Nodes of guests belong nowhere: see capacity.Provider.
+type place struct {
+	partition capacity.PartitionSettings
+	group     capacity.GroupSettings
+	slot      string
+}
+
+func placeOf(s capacity.Settings, node string) (at place, ok bool) {
+	at.partition, at.group, at.slot, ok = s.PlaceOf(node)
+	return at, ok && !at.partition.Provider.Guest()
+}
+
+// target is a place to launch into; reservationID is "" for on-demand capacity.
+type target struct {
+	reservationID, subnetID, instanceType string
+	kind                                  capacity.Kind
+	placementGroup                        string
+	// hold: first create an ODCR, in the subnet's zone azID.
+	hold bool
+	azID string
+}
+
+// wait is a job and nodes that are powered up for it.
+type wait struct {
+	job   int
+	nodes []string
+}
+
+// waiting are the nodes that jobs have.
+func waiting(jobs []capacity.Job) (waits []wait) {
+	for _, j := range jobs {
+		if j.Allocated() {
+			waits = append(waits, wait{j.ID, j.Nodes})
+		}
+	}
+	return waits
+}
+
+// launchGroups divides nodes into groups, in the order of their first nodes. nodes are sorted; other nodes of the
+// jobs are ignored.
+func launchGroups(nodes []string, waits []wait, known []capacity.Job) (groups []group) {
+	holds := map[int]capacity.Job{} // of those that have their nodes
+	for _, j := range known {
+		if j.Allocated() {
+			holds[j.ID] = j
+		}
+	}
+	of := map[string]*group{} // by node
+	for _, n := range nodes {
+		of[n] = &group{}
+	}
+	for _, w := range waits {
+		var g *group
+		for _, n := range w.nodes {
+			other := of[n]
+			switch {
+			case other == nil || other == g:
+			case g == nil:
+				g = other
+			default: // the job joins them
+				g.jobs, g.lost = append(g.jobs, other.jobs...), append(g.lost, other.lost...)
+				for n, its := range of {
+					if its == other {
+						of[n] = g
+					}
+				}
+			}
+		}
+		if g == nil {
+			continue
+		}
+		job, has := holds[w.job]
+		switch {
+		case !has:
+			g.lost = append(g.lost, w.job)
+		case !slices.ContainsFunc(g.jobs, func(j capacity.Job) bool { return j.ID == w.job }):
+			g.jobs = append(g.jobs, job)
+		}
+	}
+	var order []*group
+	for _, n := range nodes {
+		g := of[n]
+		if len(g.nodes) == 0 {
+			order = append(order, g)
+			slices.SortFunc(g.jobs, func(a, b capacity.Job) int { return a.ID - b.ID })
+		}
+		g.nodes = append(g.nodes, n)
+	}
+	for _, g := range order {
+		groups = append(groups, *g)
+	}
+	return groups
+}
+
+// plan decides everything before the first launch: the largest groups first, because they find room in the fewest
+// places. It returns separately the groups for which nothing is launched.
+func (c *call) plan(groups []group) (ready []group, unplaced []failed) {
+	largest := slices.Clone(groups)
+	slices.SortStableFunc(largest, func(a, b group) int { return len(b.nodes) - len(a.nodes) })
+	for _, g := range largest {
+		var err error
+		if g.parts, err = c.divide(g); err != nil {
+			unplaced = append(unplaced, failed{group: g, why: err})
+			continue
+		}
+		first := &g.parts[0]
+		if g.each = len(g.nodes) == 1 && !first.targets[0].hold; g.each {
+			i := slices.IndexFunc(ready, func(o group) bool {
+				return o.each && o.parts[0].place.slot == first.place.slot && slices.Equal(o.parts[0].targets, first.targets)
+			})
+			if i >= 0 {
+				o := &ready[i]
+				o.nodes, o.jobs = append(o.nodes, g.nodes...), append(o.jobs, g.jobs...)
+				o.parts[0].nodes = o.nodes
+				continue
+			}
+		}
+		ready = append(ready, g)
+	}
+	return ready, unplaced
+}
+
+// divide divides a group by slot, each part with its targets.
+func (c *call) divide(g group) (parts []part, err error) {
+	if len(g.jobs) == 0 && len(g.lost) > 0 {
+		return nil, refuse(capacity.JobGone, "job %d ended before its nodes were launched", g.lost[0])
+	}
+	for _, n := range g.nodes {
+		at, _ := placeOf(c.settings, n)
+		i := slices.IndexFunc(parts, func(p part) bool { return p.place.slot == at.slot })
+		if i < 0 {
+			template := c.templates[at.group.LaunchTemplate]
+			if template.err != nil {
+				return nil, template.err
+			}
+			i = len(parts)
+			parts = append(parts, part{place: at, template: template.version})
+		}
+		parts[i].nodes = append(parts[i].nodes, n)
+	}
+	for i, p := range parts {
+		if parts[i].targets, err = c.targets(g.jobs, p.place, len(p.nodes)); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range parts {
+		c.taken[p.targets[0].reservationID] += len(p.nodes)
+	}
+	return parts, nil
+}
+
+// targets returns the slot's reservations to which every job is admitted, those with enough room first, each with the
+// node group's one subnet in its zone. Nodes without a job may use any reservation that has the slot.
+func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, err error) {
+	p, g := c.seen(at)
+	var common []capacity.Reservation
+	if len(jobs) == 0 {
+		p.AllowAccounts = nil // there is no account to check
+		var v capacity.Verdict
+		if common, v = capacity.AdmitLaunch(capacity.Request{}, p, at.slot, c.snap, c.now); v.Refused {
+			return nil, &refusal{Verdict: v}
+		}
+	}
+	var wishes []capacity.Wish
+	for i, j := range jobs {
+		wish, _ := j.Wish()
+		wishes = append(wishes, wish)
+		admitted, v := c.admit(j, at)
+		if v.Refused {
+			return nil, &refusal{Verdict: v}
+		}
+		if i == 0 {
+			common = admitted
+		}
+		common = slices.DeleteFunc(slices.Clone(common), func(r capacity.Reservation) bool {
+			return !slices.ContainsFunc(admitted, func(a capacity.Reservation) bool { return a.ID == r.ID })
+		})
+	}
+	if len(common) == 0 {
+		return nil, refuse(capacity.DifferentReservations, "the jobs that share these nodes ask for different reservations")
+	}
+	for _, r := range capacity.LaunchOrder(common, nodes, c.taken) {
+		some := targetsIn(g, r, wishes)
+		if len(some) == 0 {
+			err = refuse(capacity.Mismatched, "node group %s has no subnet and type in %s that the jobs ask for together", g.Name,
+				cmp.Or(r.AZID, "any zone"))
+		}
+		for _, t := range some {
+			if r.ID == "" && g.Holds(wishes, c.snap) {
+				t.hold, t.kind = true, capacity.ODCR
+			}
+			all = append(all, t)
+		}
+	}
+	if len(all) == 0 {
+		return nil, err
+	}
+	return all, nil
+}
+
+// seen returns the snapshot's settings of a place.
+func (c *call) seen(at place) (capacity.Partition, capacity.NodeGroup) {
+	p, _ := c.snap.Partition(at.partition.Name)
+	return p, p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
+}
+
+func (c *call) admit(j capacity.Job, at place) ([]capacity.Reservation, capacity.Verdict) {
+	p, _ := c.seen(at)
+	request := capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit,
+		Nodes: len(j.Nodes)}
+	return capacity.AdmitLaunch(request, p, at.slot, c.snap, c.now)
+}
+
+// targetsIn returns the targets in a reservation, in the order to try: one, in the group's subnet in its zone,
+// compared by zone id, or in the subnet that a job names. For on-demand capacity it returns every type of the group
+// in every subnet, unless a job names others.
+func targetsIn(g capacity.NodeGroup, r capacity.Reservation, wishes []capacity.Wish) (targets []target) {
+	refused := func(instanceType, subnet string) bool {
+		return slices.ContainsFunc(wishes, func(w capacity.Wish) bool {
+			return w.InstanceType != "" && w.InstanceType != instanceType || w.SubnetID != "" && w.SubnetID != subnet
+		})
+	}
+	for _, instanceType := range g.Types() {
+		for _, s := range g.Subnets {
+			switch {
+			case refused(instanceType, s.ID):
+			case r.ID == "":
+				targets = append(targets, target{subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: capacity.OnDemand})
+			case s.AZID == r.AZID && instanceType == r.InstanceType:
+				return []target{{reservationID: r.ID, subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: r.Kind,
+					placementGroup: r.PlacementGroup}}
+			}
+		}
+	}
+	return targets
+}
+
+// launchToken is the ClientToken of a launch: the same when the same power-up is repeated, another for a requeued
+// job. what is the whole request except the nodes: EC2 binds a token to the parameters of its first use, even of a
+// failed one. Nodes without a job have nothing but time to tell two power-ups apart, so their token lasts for ten
+// seconds of AWS's clock. attempt counts earlier launches under the same circumstances whose instances have ended:
+// EC2 launches nothing under their tokens.
+func (c *call) launchToken(jobs []capacity.Job, nodes []string, attempt int, what ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q %q %q %d", c.cluster, hostlist.Compress(nodes), what, attempt)
+	for _, j := range jobs {
+		fmt.Fprintf(&b, " %d/%d", j.ID, j.Restarts)
+	}
+	if len(jobs) == 0 {
+		fmt.Fprintf(&b, " %d", c.now.Unix()/10)
+	}
+	// 64 hexadecimal digits: the longest token that EC2 takes.
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(b.String())))
+}
+
+// tags tell whose a launch is, what for, and for which nodes: hostlists short enough for a tag, in node order.
+func (c *call) tags(jobs []capacity.Job, partition string, nodes []string, reservation string) map[string]string {
+	var split func(nodes []string) []string
+	split = func(nodes []string) []string {
+		list := hostlist.Compress(nodes)
+		if len(list) <= capacity.MaxTagValue || len(nodes) == 1 {
+			return []string{list}
+		}
+		half := len(nodes) / 2
+		return append(split(nodes[:half]), split(nodes[half:])...)
+	}
+	tags := capacity.NodesTags(split(nodes))
+	tags[capacity.TagCluster], tags[capacity.TagPartition] = c.cluster, partition
+	// One call gives all its instances the same tags. Of several nodes, the launch index picks one, and the console
+	// shows it next to the name.
+	tags[capacity.TagName] = hook.Clip(hostlist.Compress(nodes), capacity.MaxTagValue)
+	if len(nodes) == 1 {
+		tags[capacity.TagNode] = nodes[0]
+	}
+	if reservation != "" {
+		tags[capacity.TagReservation] = reservation
+	}
+	if len(jobs) > 0 {
+		// As short as possible: EC2 returns it with each instance.
+		tags[capacity.TagJob] = hook.Clip(hostlist.Compress(shown(jobs)), capacity.MaxTagValue)
+	}
+	return tags
+}
+
+// on are the group's jobs that have any of the nodes.
+func (g group) on(nodes []string) []capacity.Job {
+	if !g.each {
+		return g.jobs
+	}
+	return slices.DeleteFunc(slices.Clone(g.jobs), func(j capacity.Job) bool {
+		return !slices.ContainsFunc(j.Nodes, func(n string) bool { return slices.Contains(nodes, n) })
+	})
+}
+
+// shown are the jobs' ids as squeue shows them.
+func shown(jobs []capacity.Job) (ids []string) {
+	for _, j := range jobs {
+		ids = append(ids, j.Shown)
+	}
+	return ids
+}
+
+// without is a list without some of its names.
+func without(names []string, gone func(name string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(names), gone)
+}
