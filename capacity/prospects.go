@@ -132,7 +132,9 @@ type Lane struct {
 // Block is a reservation on a timeline.
 type Block struct {
 	Reservation Reservation `json:"reservation"`
-	Window      Window      `json:"window"`
+	// Count is the reservation's size, also before it opens.
+	Count  int    `json:"count"`
+	Window Window `json:"window"`
 	// Extensions that were bought, oldest first. One whose payment is pending has not moved the end yet.
 	Extensions []Extension `json:"extensions,omitempty"`
 	// Slot is the partition's slot that has the block, Idle the number of its idle nodes; "" and nil if unknown.
@@ -155,10 +157,10 @@ func Timeline(snap *Snapshot, extensions map[string][]Extension, from, now time.
 	var lanes []Lane
 	block := func(r Reservation, w Window) (Block, bool) {
 		shown := r.State.Live() || r.State == StateExpired
-		return Block{Reservation: r, Window: w, Extensions: extensions[r.ID]}, shown && (w.Unbounded() || w.End.After(from))
+		return Block{Reservation: r, Count: r.Size(), Window: w, Extensions: extensions[r.ID]}, shown && (w.Unbounded() || w.End.After(from))
 	}
 	for _, p := range snap.Partitions {
-		lane := Lane{Partition: p.Name}
+		lane := Lane{Partition: p.Name, Blocks: []Block{}}
 		here := map[string]bool{}
 		for _, c := range candidates(p, snap) {
 			if r := c.Reservation; !here[r.ID] {

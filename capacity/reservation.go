@@ -283,12 +283,13 @@ func (d *Duration) UnmarshalText(text []byte) (err error) {
 
 // Extension is a purchased extension of a block, from the old end (From) to the new one.
 type Extension struct {
-	OfferingID string
-	From, To   time.Time
+	OfferingID string    `json:"offering_id"`
+	From       time.Time `json:"from"`
+	To         time.Time `json:"to"`
 	// State is EC2's state of the payment, one of those below. The block's end moves only once the extension is paid.
-	State     string
-	Purchased time.Time
-	Fee       Money
+	State     string    `json:"state"`
+	Purchased time.Time `json:"purchased"`
+	Fee       Money     `json:"fee"`
 }
 
 // The states of an extension.

@@ -74,9 +74,8 @@ func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems 
 		}
 		t.Say("Wrote %s.", c.SVG)
 	}
-	doc := newTimelineDocument(chart, problems)
 	if t.Format != terminal.Table {
-		return t.Show(doc, doc.rows())
+		return t.Show(timelineDocument{chart, emptyIfNil(problems)}, timelineRows(chart.Lanes))
 	}
 	if !slices.ContainsFunc(chart.Lanes, func(l capacity.Lane) bool { return len(l.Blocks) > 0 }) {
 		t.Say(
@@ -176,4 +175,51 @@ func latestOf(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// timelineDocument is the JSON form. Problems are reservations of the settings that EC2 would not describe.
+type timelineDocument struct {
+	timeline.Chart
+	Problems []string `json:"problems"`
+}
+
+// timelineRow is one line of the CSV form: what is block, extension or gap. A gap
+// has no id; start and end are those of the block, the extension or the gap.
+type timelineRow struct {
+	Partition    string         `json:"partition"`
+	What         string         `json:"what"`
+	ID           string         `json:"id"`
+	Kind         capacity.Kind  `json:"kind"`
+	State        capacity.State `json:"state"`
+	InstanceType string         `json:"instance_type"`
+	Count        *int           `json:"count"`
+	AZID         string         `json:"az_id"`
+	Start        time.Time      `json:"start"`
+	Fence        time.Time      `json:"fence"`
+	Reclaim      time.Time      `json:"reclaim"`
+	End          time.Time      `json:"end"`
+	Slot         string         `json:"slot"`
+	NodesIdle    *int           `json:"nodes_idle"`
+}
+
+func timelineRows(lanes []capacity.Lane) []timelineRow {
+	rows := []timelineRow{}
+	for _, lane := range lanes {
+		for _, b := range lane.Blocks {
+			r, count := b.Reservation, b.Reservation.Size()
+			block := timelineRow{lane.Partition, "block", r.ID, r.Kind, r.State, r.InstanceType, &count, r.AZID,
+				b.Window.Start, b.Window.Fence, b.Window.Reclaim, b.Window.End, b.Slot, b.NodesIdle}
+			rows = append(rows, block)
+			for _, e := range b.Extensions {
+				extension := block
+				extension.What, extension.State = "extension", capacity.State(e.State)
+				extension.Start, extension.Fence, extension.Reclaim, extension.End = e.From, time.Time{}, time.Time{}, e.To
+				rows = append(rows, extension)
+			}
+		}
+		for _, g := range lane.Gaps {
+			rows = append(rows, timelineRow{Partition: lane.Partition, What: "gap", Start: g.From, End: g.To})
+		}
+	}
+	return rows
 }

@@ -18,10 +18,12 @@ import (
 
 // Chart is what is drawn: the time from From to To, with times in Zone.
 type Chart struct {
-	Region        string
-	Now, From, To time.Time
-	Lanes         []capacity.Lane
-	Zone          *time.Location
+	Region string          `json:"region"`
+	Now    time.Time       `json:"now"`
+	From   time.Time       `json:"from"`
+	To     time.Time       `json:"to"`
+	Lanes  []capacity.Lane `json:"lanes"`
+	Zone   *time.Location  `json:"-"`
 }
 
 // Phase is what is true of a block, or of a partition, for some time.
