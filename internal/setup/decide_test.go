@@ -439,20 +439,6 @@ func TestTeardownOfNothing(t *testing.T) {
 	}
 }
 
-// TestWorkOnOwnSettings has what the administrator is to change in a file of his own.
-func TestWorkOnOwnSettings(t *testing.T) {
-	groups := []capacity.GroupSettings{{Name: "gpu", ReservationIDs: []string{"cr-1"}}, {Name: "big", ReservationIDs: []string{"cr-2", "cr-3"}}, {Name: "stays", ReservationIDs: []string{"cr-4"}}}
-	c := settingsChange{before: capacity.PartitionSettings{Name: "gpu", File: "own.toml", Groups: groups},
-		after: capacity.PartitionSettings{Groups: []capacity.GroupSettings{{Name: "big", ReservationIDs: []string{"cr-3"}}, groups[2]}}}
-	want := []string{
-		`remove node_group "gpu" of partition "gpu" from own.toml, which is not ours to change`,
-		`set capacity_reservation_ids = ["cr-3"] for node_group "big" of partition "gpu" in own.toml, which is not ours to change`,
-	}
-	if diff := cmp.Diff(want, c.byHand()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 // slow is a world whose nodes show some looks after PCS has them, and whose passes may fail.
 type slow struct {
 	*world

@@ -3,7 +3,6 @@ package setup_test
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awspcs "github.com/aws/aws-sdk-go-v2/service/pcs"
-	pcstypes "github.com/aws/aws-sdk-go-v2/service/pcs/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -21,85 +17,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
-
-func TestSetupOfABlock(t *testing.T) {
-	w := newAccount(t, nil)
-	p := w.run(w.request(openBlock))
-	if p.Slot != "gpu-a" || actions(p) != "create create create create create" || len(p.Warnings) > 0 {
-		t.Errorf("slot %s, %s, warnings %v", p.Slot, actions(p), p.Warnings)
-	}
-	g := w.group("gpu-a")
-	if g.Status != pcs.Active || g.PurchaseOption != capacity.CapacityBlock || g.Min != 4 || g.Max != 4 || !slices.Equal(g.SubnetIDs, []string{subnetA}) ||
-		g.AMI != image || g.InstanceProfile != "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes" ||
-		g.Tags[capacity.TagReservation] != openBlock || g.Tags[capacity.TagCluster] != "ml" || !slices.Equal(g.InstanceTypes, []string{"p5.48xlarge"}) {
-		t.Errorf("node group %+v", g)
-	}
-	template := w.template(g)
-	if template.Name != "pcs-capacity-ml-gpu-a" || template.ReservationID != openBlock || template.InstanceType != "p5.48xlarge" || len(template.UserData) == 0 || len(template.SecurityGroupIDs) != 1 {
-		t.Errorf("launch template %+v", template)
-	}
-	q, found := w.inventory().Queue("gpu")
-	if !found || !slices.Equal(q.GroupIDs, []string{g.ID}) || q.Tags[capacity.TagCluster] != "ml" {
-		t.Errorf("queue %+v", q)
-	}
-	c := w.config()
-	part, _ := c.Partition("gpu")
-	if c.Cluster != "ml" || c.Region != region || part.File != filepath.Join(w.dir, "etc", "conf.d", "gpu.toml") {
-		t.Errorf("settings %+v", c)
-	}
-	want := []capacity.GroupSettings{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnetA}, PurchaseOption: capacity.CapacityBlock,
-		ReservationIDs: []string{openBlock}, MaxNodes: 4}}
-	if diff := cmp.Diff(want, part.Groups); diff != "" {
-		t.Errorf("node groups (-want +got):\n%s", diff)
-	}
-	if _, found := w.inventory().Group("gpu-b"); found {
-		t.Error("the other slot was filled too")
-	}
-}
-
-// The next block goes into the other slot, and a third one into the slot whose block
-// has ended; all share one queue and one entry of the settings.
-func TestSetupOfTheNextBlocks(t *testing.T) {
-	w := newAccount(t, nil)
-	w.run(w.request(openBlock))
-	second := w.request(laterBlock)
-	second.Like, second.MaxNodes = "", 6 // the other slot serves
-	if p := w.run(second); p.Slot != "gpu-b" || actions(p) != "create create update nothing update" {
-		t.Errorf("second: slot %s, %s", p.Slot, actions(p))
-	}
-	if b := w.group("gpu-b"); b.AMI != image || w.template(b).ReservationID != laterBlock {
-		t.Errorf("second %+v", b)
-	}
-	if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 2 {
-		t.Errorf("queue %+v", q)
-	}
-	part, _ := w.config().Partition("gpu")
-	if len(part.Groups) != 1 || !slices.Equal(part.Groups[0].ReservationIDs, []string{openBlock, laterBlock}) || part.Groups[0].MaxNodes != 6 {
-		t.Errorf("settings %+v", part)
-	}
-	bought := w.buyNextWeek()
-	third := w.request(bought)
-	third.MaxNodes = 2
-	if p := w.plan(third); !slices.Equal(codes(p), []string{"slots-taken"}) || !strings.Contains(p.Mismatches[0].Sentence, "gpu-a has "+openBlock+" until 2026-11-25 11:30 UTC") {
-		t.Errorf("third: %v", p.Mismatches)
-	}
-	w.sim.Clock().Advance(6 * 24 * time.Hour)
-	p := w.run(third)
-	if p.Slot != "gpu-a" || actions(p) != "update update nothing nothing update" {
-		t.Errorf("third: slot %s, %s", p.Slot, actions(p))
-	}
-	a := w.group("gpu-a")
-	if template := w.template(a); a.Max != 2 || a.Tags[capacity.TagReservation] != bought || template.ReservationID != bought || template.Version != "2" {
-		t.Errorf("third: %+v with %+v", a, template)
-	}
-	// One entry stands for both slots, so it has the larger size.
-	if part, _ := w.config().Partition("gpu"); part.Groups[0].MaxNodes != 6 {
-		t.Errorf("settings %+v", part)
-	}
-	if p := w.plan(third); !p.Done() {
-		t.Errorf("again: %s", actions(p))
-	}
-}
 
 // PCS takes a minute for each thing; the run tells that it waits.
 func TestSetupWaits(t *testing.T) {
@@ -198,46 +115,6 @@ func detail(p *setup.Plan, key string) string {
 		}
 	}
 	return ""
-}
-
-// What users are told by the filter is also locked in Slurm: allow_accounts becomes a
-// setting of the queue, beside those that it has.
-func TestAccountsAreLockedInTheQueue(t *testing.T) {
-	w := newAccount(t, nil)
-	settings := func() map[string]string {
-		t.Helper()
-		q, _ := w.inventory().Queue("gpu")
-		return q.SlurmSettings
-	}
-	r := w.request(openBlock)
-	r.AllowAccounts = []string{"nlp", "vision"}
-	p := w.run(r)
-	if detail(p, "AllowAccounts") != "nlp,vision" || !maps.Equal(settings(), map[string]string{"AllowAccounts": "nlp,vision"}) {
-		t.Errorf("queue %v, steps %+v", settings(), p.Steps())
-	}
-	if part, _ := w.config().Partition("gpu"); !slices.Equal(part.AllowAccounts, r.AllowAccounts) {
-		t.Errorf("settings %+v", part)
-	}
-	// The site adds a setting, and writes the accounts in another order: both stay.
-	change := func(pairs ...string) {
-		t.Helper()
-		_, err := w.askPCS().UpdateQueue(t.Context(), &awspcs.UpdateQueueInput{ClusterIdentifier: aws.String("ml"), QueueIdentifier: aws.String("gpu"),
-			SlurmConfiguration: &pcstypes.UpdateQueueSlurmConfigurationRequest{SlurmCustomSettings: settingsOf(pairs...)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	change("AllowAccounts=Vision,nlp", "DefaultTime=60")
-	if p := w.plan(w.request(openBlock)); !p.Done() {
-		t.Errorf("in another order: %s", actions(p))
-	}
-	// Somebody opens it: locked again, and nothing else lost.
-	change("AllowAccounts=ALL", "DefaultTime=60")
-	p = w.run(w.request(openBlock))
-	if actions(p) != "nothing nothing update nothing nothing" || detail(p, "AllowAccounts") != "ALL → nlp,vision" ||
-		!maps.Equal(settings(), map[string]string{"AllowAccounts": "nlp,vision", "DefaultTime": "60"}) {
-		t.Errorf("%s, queue %v", actions(p), settings())
-	}
 }
 
 func TestMismatches(t *testing.T) {

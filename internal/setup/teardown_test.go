@@ -133,35 +133,6 @@ func (w *account) left() []string {
 // What stands beside the queue gpu, and must stay.
 var beside = []string{"file other.toml", "group compute", "group other-a", "queue cpu [compute]", "queue other [other-a]", "template pcs-capacity-ml-other-a"}
 
-func TestTeardownOfAQueue(t *testing.T) {
-	w := twoSlots(t)
-	p := w.planTeardown(w.teardown(""))
-	want := []string{"delete file gpu.toml", "delete queue gpu", "delete compute node group gpu-a", "delete compute node group gpu-b",
-		"delete launch template pcs-capacity-ml-gpu-a", "delete launch template pcs-capacity-ml-gpu-b"}
-	if diff := cmp.Diff(want, stepsOf(p)); diff != "" || len(p.Mismatches) > 0 {
-		t.Errorf("steps (-want +got):\n%s%v", diff, p.Mismatches)
-	}
-	if len(p.ByHand) != 1 || !strings.HasSuffix(p.ByHand[0], "pcs-capacity teardown --queue gpu --node-group gpu") {
-		t.Errorf("left to do: %q", p.ByHand)
-	}
-	if writes := w.written(); len(writes) > 0 {
-		t.Errorf("a plan sends %v", writes)
-	}
-	if err := w.setup.Apply(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(beside, w.left()); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
-	}
-	// Nothing is left to do, and the same can be set up again.
-	if p := w.planTeardown(w.teardown("")); !p.Done() {
-		t.Errorf("again: %v", stepsOf(p))
-	}
-	if p := w.run(w.request(openBlock)); p.Slot != "gpu-a" {
-		t.Errorf("set up again: slot %s", p.Slot)
-	}
-}
-
 // What an older release set up lacks the queue's name. It is marked before the queue
 // and the settings go, which lead to it until then.
 func TestR5_TeardownMarksFirst(t *testing.T) {

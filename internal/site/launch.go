@@ -137,18 +137,10 @@ func drivers(s Launch) []capacity.Problem {
 	if s.Provider == capacity.ProviderPCS && maker == "nvidia" {
 		fix += " " + pcs.GPUImage
 	}
-	return s.problem(
-		capacity.NoDrivers,
-		fmt.Sprintf(
-			"%s, or say so by a tag if it has them: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`",
-			fix, s.Network.Region, s.Image.ID, maker),
+	return s.problem(capacity.NoDrivers,
+		fmt.Sprintf("%s, or say so by a tag if it has them: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`", fix, s.Network.Region, s.Image.ID, maker),
 		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer GPUs than configured",
-		s.Image.ID,
-		s.Image.Name,
-		s.Type.GPUs,
-		cmp.Or(s.Type.GPUName, "GPUs"),
-		s.Type.Name,
-	)
+		s.Image.ID, s.Image.Name, s.Type.GPUs, cmp.Or(s.Type.GPUName, "GPUs"), s.Type.Name)
 }
 
 // Profile is IAM's answer about the instance profile; zero if IAM was not asked.
@@ -173,13 +165,9 @@ func profile(s Launch) []capacity.Problem {
 	case p.NoRole && onPCS:
 		return s.problem(capacity.InstanceProfile, fix, "instance profile %s has no role", name)
 	case p.NoRole:
-		return s.problem(
-			capacity.InstanceProfile,
-			fmt.Sprintf("run `aws iam add-role-to-instance-profile --instance-profile-name %s --role-name ROLE`",
-				name[strings.LastIndex(name, "/")+1:]),
-			"instance profile %s has no role, so that EC2 refuses each launch",
-			name,
-		)
+		return s.problem(capacity.InstanceProfile,
+			fmt.Sprintf("run `aws iam add-role-to-instance-profile --instance-profile-name %s --role-name ROLE`", name[strings.LastIndex(name, "/")+1:]),
+			"instance profile %s has no role, so that EC2 refuses each launch", name)
 	case !onPCS || p.Role.Name == "":
 		return nil
 	case !p.Role.Taken():
@@ -187,16 +175,9 @@ func profile(s Launch) []capacity.Problem {
 			p.Role.Path, p.Role.Name, name)
 	case p.CannotRegister:
 		partition, _, _ := strings.Cut(strings.TrimPrefix(name, "arn:"), ":")
-		return s.problem(
-			capacity.InstanceProfile,
-			fmt.Sprintf(
-				"run `aws iam attach-role-policy --role-name %s --policy-arn arn:%s:iam::aws:policy/AWSPCSComputeNodePolicy`",
-				p.Role.Name, partition),
-			"role %s of instance profile %s does not allow %s, so that nodes never register",
-			p.Role.Name,
-			name,
-			pcs.Registering,
-		)
+		return s.problem(capacity.InstanceProfile,
+			fmt.Sprintf("run `aws iam attach-role-policy --role-name %s --policy-arn arn:%s:iam::aws:policy/AWSPCSComputeNodePolicy`", p.Role.Name, partition),
+			"role %s of instance profile %s does not allow %s, so that nodes never register", p.Role.Name, name, pcs.Registering)
 	}
 	return nil
 }
@@ -250,14 +231,13 @@ type Answers struct {
 func Tried(group string, tried []ec2.Tried, err error) Answers {
 	var a Answers
 	var takes []string
+	var refusals []ec2.Tried
 	aside := false
 	refused := map[string][]string{} // subnets, by EC2's words
-	var words []string
-	silent := func(words string) {
-		a.Unasked = "EC2 did not say whether it would launch a node of " + group + ": " + words
-	}
+	says := func(one ec2.Tried) string { return one.Code + ": " + one.Says }
+	silent := "EC2 did not say whether it would launch a node of " + group + ": "
 	if err != nil {
-		silent(ec2.Message(err))
+		a.Unasked = silent + ec2.Message(err)
 	}
 	for _, one := range tried {
 		aside = aside || one.Aside
@@ -265,27 +245,20 @@ func Tried(group string, tried []ec2.Tried, err error) Answers {
 		case ec2.Takes:
 			takes = append(takes, one.SubnetID)
 		case ec2.Denied:
-			a.Unasked = fmt.Sprintf("whether EC2 would launch a node of %s was not asked: %s is not allowed here",
-				group, one.Says)
+			a.Unasked = fmt.Sprintf("whether EC2 would launch a node of %s was not asked: %s is not allowed here", group, one.Says)
 		case ec2.Silent:
-			silent(one.Says)
+			a.Unasked = silent + one.Says
 		case ec2.Refuses:
-			text := one.Code + ": " + one.Says
-			if refused[text] == nil {
-				words = append(words, text)
-				fix := cmp.Or(one.Fix, "mend what EC2 names in the launch template or in the flags")
-				a.Refusals = append(a.Refusals, capacity.Problem{
-					Code:     capacity.LaunchRefused,
-					Severity: capacity.LaunchRefused.Severity(),
-					Fix:      fix,
-				})
+			if refused[says(one)] == nil {
+				refusals = append(refusals, one)
 			}
-			refused[text] = append(refused[text], one.SubnetID)
+			refused[says(one)] = append(refused[says(one)], one.SubnetID)
 		}
 	}
-	for i, text := range words {
-		a.Refusals[i].Sentence = fmt.Sprintf("EC2 would not launch a node of %s into %s: %s", group,
-			strings.Join(refused[text], " or "), text)
+	for _, one := range refusals {
+		a.Refusals = append(a.Refusals, capacity.Problemf(capacity.LaunchRefused, capacity.Subject{},
+			cmp.Or(one.Fix, "mend what EC2 names in the launch template or in the flags"),
+			"EC2 would not launch a node of %s into %s: %s", group, strings.Join(refused[says(one)], " or "), says(one)))
 	}
 	if len(takes) > 0 {
 		without := ""

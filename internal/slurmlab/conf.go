@@ -142,8 +142,11 @@ func (c *Cluster) slurmConf() (string, error) {
 			fmt.Fprintf(&b, "%s=%s\n", s.key, s.value)
 		}
 	}
+	var last []string // as those who add one write it
 	for _, line := range cfg.Extra {
-		if !strings.HasSuffix(line, "=") {
+		if strings.HasPrefix(line, "Include ") {
+			last = append(last, line+"\n")
+		} else if !strings.HasSuffix(line, "=") {
 			fmt.Fprintln(&b, line)
 		}
 	}
@@ -153,7 +156,7 @@ func (c *Cluster) slurmConf() (string, error) {
 	for _, partition := range cfg.partitions() {
 		fmt.Fprintln(&b, partition)
 	}
-	return b.String(), nil
+	return b.String() + strings.Join(last, ""), nil
 }
 
 type setting struct{ key, value string }
