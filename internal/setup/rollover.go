@@ -24,11 +24,7 @@ type RollOver struct {
 // SetUp goes on to set up a block in the free slot of a node group, within its settings.
 func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation,
 	anew bool) (did []string, err error) {
-	slot := slotOf(group, block)
-	if busy, err := r.busy(ctx, partition, slot); err != nil || busy {
-		return nil, err
-	}
-	r, end, err := r.alone(ctx, partition)
+	r, end, err := r.alone(ctx, partition, slotOf(group, block))
 	if err != nil || end == nil {
 		return nil, err
 	}
@@ -90,20 +86,9 @@ func slotOf(group capacity.NodeGroup, block capacity.Reservation) string {
 	return ""
 }
 
-// busy reports whether PCS still works on a change of an earlier pass.
-func (r RollOver) busy(ctx context.Context, partition, slot string) (bool, error) {
-	if slot == "" {
-		return false, nil
-	}
-	return r.Setup.PCS.Busy(ctx, r.Config.Cluster, partition, slot)
-}
-
 // Remove goes on to remove a slot. While instances or jobs are there it does nothing.
 func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []string, err error) {
-	if busy, err := r.busy(ctx, partition, slot); err != nil || busy {
-		return nil, err
-	}
-	r, end, err := r.alone(ctx, partition)
+	r, end, err := r.alone(ctx, partition, slot)
 	if err != nil || end == nil {
 		return nil, err
 	}
@@ -133,8 +118,13 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 }
 
 // alone keeps out setup and teardown, and reads the settings again: they may have changed since the pass began. end is nil while another
-// one is at work, and where the settings have no such partition any more; the next pass goes on.
-func (r RollOver) alone(ctx context.Context, partition string) (now RollOver, end func(), err error) {
+// one, or PCS with a change of an earlier pass, is at work, and where the settings have no such partition any more; the next pass goes on.
+func (r RollOver) alone(ctx context.Context, partition, slot string) (now RollOver, end func(), err error) {
+	if slot != "" {
+		if busy, err := r.Setup.PCS.Busy(ctx, r.Config.Cluster, partition, slot); err != nil || busy {
+			return r, nil, err
+		}
+	}
 	unlock, err := state.Dir(r.Config.StateDir).Lock(ctx, state.SetupLock, 0)
 	if errors.Is(err, state.ErrLocked) {
 		return r, nil, nil
