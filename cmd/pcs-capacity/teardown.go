@@ -80,7 +80,12 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		show:     show,
 		do: func(ctx context.Context, p *setup.Plan) error {
 			plan, torn = p, true
-			if err := state.Dir(cfg.StateDir).KeepTornDown(c.name()); err != nil {
+			names := state.Dir(cfg.StateDir).TornDown()
+			known, err := names.Read()
+			if err == nil && !slices.Contains(known, c.name()) {
+				err = names.Keep(append(known, c.name()))
+			}
+			if err != nil {
 				t.Say("warning: %s", err) // a repeat will not know the name
 			}
 			return apply(ctx, t, s, p, "tearing down")
@@ -136,7 +141,7 @@ func (c *TeardownCmd) name() string {
 
 // tornDown reports whether a teardown of it, or of its queue, has been begun here.
 func (c *TeardownCmd) tornDown(cfg *maybeConfig) bool {
-	names, err := state.Dir(cfg.StateDir).TornDown()
+	names, err := state.Dir(cfg.StateDir).TornDown().Read()
 	return err == nil && (slices.Contains(names, c.name()) || slices.Contains(names, c.Queue))
 }
 

@@ -259,7 +259,7 @@ func (s *site) keepAccess(ctx context.Context) {
 	if a.Account, a.Source, err = s.Shared().Whose(context.WithoutCancel(ctx)); err != nil {
 		a.Without = err.Error()
 	}
-	if err := s.KeepHook(a); err != nil {
+	if err := s.Hook().Keep(&a); err != nil {
 		s.Warn("check cannot tell what this hook had of AWS", "err", err)
 	}
 }

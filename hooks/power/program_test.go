@@ -47,7 +47,7 @@ func TestHookKeepsItsAccount(t *testing.T) {
 	cfg.Region, cfg.StateDir = "us-east-2", t.TempDir()
 	s := newTestSite(t, cfg)
 	s.keepAccess(t.Context())
-	if last, err := s.LastHook(); err != nil || last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
+	if last, err := s.Hook().Read(); err != nil || *last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
 		t.Errorf("%+v, %v", last, err)
 	}
 }

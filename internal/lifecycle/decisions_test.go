@@ -110,7 +110,7 @@ func TestRollOver(t *testing.T) {
 			if diff := cmp.Diff(c.did, did); diff != "" {
 				t.Error(diff)
 			}
-			kept, err := p.State.Setbacks()
+			kept, err := p.State.Setbacks().Read()
 			if got := p.seen.Rolling[0].Setback; got != c.setback || err != nil || len(kept) == 0 != (got.Problem == "") || len(p.failed) > 0 {
 				t.Errorf("setback %+v, kept %v, %v, failed %v", got, kept, err, p.failed)
 			}

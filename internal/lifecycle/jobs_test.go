@@ -209,7 +209,7 @@ func TestMarksStayWithinAccounting(t *testing.T) {
 		t.Errorf("%s\nproblems: %q", diff, p.seen.Snap.Of(capacity.Admin))
 	}
 	// What is kept for the next pass is what the users stated.
-	kept, err := p.State.Marks()
+	kept, err := p.State.Marks().Read()
 	if err != nil || kept["2"].UpTo != 90 {
 		t.Errorf("%v, kept %+v", err, kept)
 	}

@@ -284,7 +284,7 @@ func trusted(seen Seen) map[string]state.Mark {
 
 func keepMarks(seen Seen) []Action {
 	return []Action{action("keep-marks", capacity.Subject{}, "",
-		func(_ context.Context, w World) error { return w.State.KeepMarks(seen.Marks) })}
+		func(_ context.Context, w World) error { return w.State.Marks().Keep(seen.Marks) })}
 }
 
 // keepChanged changes marks and saves them, above all before what they are about: the pass after a killed one knows what
@@ -295,7 +295,7 @@ func keepChanged(seen Seen, changed map[string]state.Mark) []Action {
 	}
 	return []Action{action("keep-marks", capacity.Subject{}, "", func(_ context.Context, w World) error {
 		maps.Copy(seen.Marks, changed)
-		return w.State.KeepMarks(seen.Marks)
+		return w.State.Marks().Keep(seen.Marks)
 	})}
 }
 

@@ -231,7 +231,7 @@ const keepNotices = 400 * 24 * time.Hour
 // with it. So it does with one whose program was killed before it recorded the delivery. The errors are those of the
 // delivery and of the file in state_dir.
 func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSettings, deliver func(Notice) error) []error {
-	before, err := dir.Notices()
+	before, err := dir.Notices().Read()
 	if err != nil {
 		return []error{err}
 	}
@@ -243,14 +243,12 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSetting
 			break
 		}
 		told[n.key] = n.At
-		if err := dir.KeepNotices(told); err != nil { // one by one, so a kill repeats at most one
+		if err := dir.Notices().Keep(told); err != nil { // one by one, so a kill repeats at most one
 			return append(errs, err)
 		}
 	}
-	if !maps.Equal(told, before) {
-		if err := dir.KeepNotices(told); err != nil {
-			errs = append(errs, err)
-		}
+	if err := dir.Notices().Keep(told); err != nil {
+		errs = append(errs, err)
 	}
 	return slices.Clip(errs)
 }

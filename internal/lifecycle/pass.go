@@ -75,7 +75,7 @@ func (p *pass) changeJobs(ctx context.Context) {
 		return
 	}
 	var err error
-	if p.seen.MarksFile, err = p.State.Marks(); err != nil {
+	if p.seen.MarksFile, err = p.State.Marks().Read(); err != nil {
 		p.problem(capacity.StateFile, err)
 	}
 	if err := p.readJobs(ctx); err != nil {

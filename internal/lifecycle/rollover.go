@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -136,8 +135,8 @@ func (p *pass) rollOver(ctx context.Context) {
 			left[r.key()] = r.Setback
 		}
 	}
-	if !p.DryRun && !maps.Equal(left, p.seen.Setbacks) {
-		if err := p.State.KeepSetbacks(left); err != nil {
+	if !p.DryRun && len(left)+len(p.seen.Setbacks) > 0 {
+		if err := p.State.Setbacks().Keep(left); err != nil {
 			p.problem(capacity.StateFile, err)
 			p.fail(err)
 		}

@@ -91,7 +91,7 @@ func (st *stage) requeues(comment string, change func(*model.Job)) *model.Job {
 
 // marks are those that the last pass kept.
 func (st *stage) marks() string {
-	marks, err := st.sources.State.Marks()
+	marks, err := st.sources.State.Marks().Read()
 	if err != nil {
 		st.Fatal(err)
 	}
@@ -308,7 +308,7 @@ var scenarios = []struct {
 	{"the sixth requeue holds the job", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 		st.requeues("fitted", func(j *model.Job) {
-			if err := st.sources.State.KeepMarks(map[string]state.Mark{"1": {Fit: true, Ends: 5, EndedAt: 7}}); err != nil {
+			if err := st.sources.State.Marks().Keep(map[string]state.Mark{"1": {Fit: true, Ends: 5, EndedAt: 7}}); err != nil {
 				st.Fatal(err)
 			}
 		})

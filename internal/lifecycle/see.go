@@ -22,7 +22,7 @@ func (p *pass) lookForRollOver() {
 	if p.seen.Cluster == nil {
 		return
 	}
-	setbacks, err := p.State.Setbacks()
+	setbacks, err := p.State.Setbacks().Read()
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // a reader of status may have no right to the file
 		p.problem(capacity.StateFile, err)
 	}

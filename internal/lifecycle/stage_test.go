@@ -205,7 +205,7 @@ func (st *stage) job(limit int, comment string, nodes ...string) *model.Job {
 	j := st.slurm.Submit(model.Job{Job: capacity.Job{Partition: "solo", User: "alice", Account: "nlp", Batch: true, Requeue: true, NumNodes: max(1, len(nodes)),
 		TimeLimit: capacity.Minutes(limit), Comment: comment}, Work: 1000 * time.Hour})
 	if isFitted {
-		marks, err := st.sources.State.Marks()
+		marks, err := st.sources.State.Marks().Read()
 		if err != nil {
 			st.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func (st *stage) job(limit int, comment string, nodes ...string) *model.Job {
 		maps.Copy(all, marks)
 		upTo, _ := strconv.Atoi(strings.TrimPrefix(fitted, "fitted:"))
 		all[j.Shown] = state.Mark{Fit: true, UpTo: upTo}
-		if err := st.sources.State.KeepMarks(all); err != nil {
+		if err := st.sources.State.Marks().Keep(all); err != nil {
 			st.Fatal(err)
 		}
 	}

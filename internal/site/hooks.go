@@ -77,19 +77,19 @@ func (r *run) hooks() {
 // hookAccess checks the last hook's access to AWS. It differs from the access of the user who runs
 // check: Slurm hands no environment on.
 func (r *run) hookAccess() {
-	last, err := state.Dir(r.Config.StateDir).LastHook()
+	last, err := state.Dir(r.Config.StateDir).Hook().Read()
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // none has run
 	case err != nil:
 		r.failWords("hook-credentials", err.Error(), "delete it; the next power-up writes it anew")
+	case last == nil: // none has run
 	case last.Without != "":
 		r.fail("hook-credentials", "give the controller an instance profile, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(r.Config.Path),
 			"the last hook that slurmctld started had no AWS credentials, so that nothing is launched or terminated: %s", last.Without)
 	case last.Account != "" && r.account != "" && last.Account != r.account:
 		r.warn("hook-credentials", "run check with the hooks' credentials, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(r.Config.Path),
-			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what is said here of AWS is not what hooks find", whose(last), r.account)
+			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what is said here of AWS is not what hooks find", whose(*last), r.account)
 	default:
-		r.ok("hook-credentials", "the last hook that slurmctld started had AWS credentials%s", whose(last))
+		r.ok("hook-credentials", "the last hook that slurmctld started had AWS credentials%s", whose(*last))
 	}
 }
 

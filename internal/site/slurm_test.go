@@ -297,7 +297,7 @@ func TestHookAccess(t *testing.T) {
 		{&state.HookAccess{Account: "444455556666", Source: "EC2RoleProvider"}, "111122223333", Warn, "of account 444455556666 (EC2RoleProvider), and this command those of account 111122223333"},
 	} {
 		if c.last != nil {
-			if err := state.Dir(cfg.StateDir).KeepHook(*c.last); err != nil {
+			if err := state.Dir(cfg.StateDir).Hook().Keep(c.last); err != nil {
 				t.Fatal(err)
 			}
 		}

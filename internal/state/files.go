@@ -7,13 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 )
 
-func within[T any](open func() (*folder, error), work func(*folder) (T, error)) (T, error) {
+// within works in a folder, which it opens.
+func within[T any](open func() (*folder, error), work func(*folder) (T, error)) (value T, err error) {
 	in, err := open()
 	if err != nil {
-		var none T
-		return none, err
+		return value, err
 	}
 	defer in.close()
 	return work(in)
@@ -22,10 +23,6 @@ func within[T any](open func() (*folder, error), work func(*folder) (T, error)) 
 func do(open func() (*folder, error), work func(*folder) error) error {
 	_, err := within(open, func(in *folder) (struct{}, error) { return struct{}{}, work(in) })
 	return err
-}
-
-func read(open func() (*folder, error), name string) ([]byte, error) {
-	return within(open, func(in *folder) ([]byte, error) { return in.read(name) })
 }
 
 // list are the names in a folder, sorted; none if it is not there.
@@ -39,56 +36,33 @@ func list(open func() (*folder, error), name string) ([]string, error) {
 
 // ours opens the private folder to read in it. There may be none: fs.ErrNotExist.
 func (d Dir) ours() (*folder, error) {
-	top, err := d.open()
-	if err != nil {
-		return nil, err
-	}
-	defer top.close()
-	return top.own(privateFolder)
+	return within(d.open, func(top *folder) (*folder, error) { return top.own(privateFolder) })
 }
 
 // ReadPublic reads a file of the state_dir.
-func (d Dir) ReadPublic(name string) ([]byte, error) { return read(d.open, name) }
+func (d Dir) ReadPublic(name string) ([]byte, error) {
+	return within(d.open, func(in *folder) ([]byte, error) { return in.read(name) })
+}
 
 // ReadPrivate reads a file that only our own programs may read.
-func (d Dir) ReadPrivate(name string) ([]byte, error) { return read(d.ours, name) }
-
-func (d Dir) listPublic(name string) ([]string, error) { return list(d.open, name) }
+func (d Dir) ReadPrivate(name string) ([]byte, error) {
+	return within(d.ours, func(in *folder) ([]byte, error) { return in.read(name) })
+}
 
 // ListPrivate returns the names in a folder that only our own programs may read, sorted; none if it is not there.
 func (d Dir) ListPrivate(name string) ([]string, error) { return list(d.ours, name) }
 
-// makePublic makes the state_dir, and a folder in it.
-func (d Dir) makePublic(name string) error {
+// WritePublic replaces a file that all may read.
+func (d Dir) WritePublic(name string, text []byte) error {
 	if err := d.Create(); err != nil {
 		return err
 	}
-	return do(d.open, func(in *folder) error { return in.make(name, 0o755) })
-}
-
-// WritePublic replaces a file that all may read.
-func (d Dir) WritePublic(name string, text []byte) error {
-	if err := d.makePublic(filepath.Dir(name)); err != nil {
-		return err
-	}
-	return do(d.open, func(in *folder) error { return in.write(name, text, 0o644) })
-}
-
-func (d Dir) removePublic(name string) error {
-	err := do(d.open, func(in *folder) error { return in.remove(name) })
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// createOnce writes a whole file that all may read, unless another program is faster.
-func (d Dir) createOnce(name string, text []byte) error {
-	return do(d.open, func(in *folder) error { return in.writeOnce(name, text, 0o644) })
-}
-
-func (d Dir) writePrivate(name string, text []byte) error {
-	return do(d.private, func(in *folder) error { return in.write(name, text, 0o600) })
+	return do(d.open, func(in *folder) error {
+		if err := in.make(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		return in.write(name, text, 0o644)
+	})
 }
 
 // WritePrivate replaces a file that only our own programs may read. Its text and its name are
@@ -102,16 +76,21 @@ func (d Dir) WritePrivate(name string, text []byte) error {
 		if err := in.write(name, text, 0o600); err != nil {
 			return err
 		}
-		// The file is on disk; so must be its name, which the folder holds.
-		if err := in.sync(dir); err != nil {
-			return err
-		}
-		return in.sync(".")
+		return errors.Join(in.sync(dir), in.sync(".")) // the folders hold its name
 	})
 	if err != nil {
 		return err
 	}
 	return do(d.open, func(top *folder) error { return top.sync(".") })
+}
+
+// remove removes a file that all may read, if it is there.
+func (d Dir) remove(name string) error {
+	err := do(d.open, func(in *folder) error { return in.remove(name) })
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // AppendTo opens a file of a folder to append to it, and makes it if it is not there. The
@@ -122,45 +101,43 @@ func AppendTo(dir, name string) (*os.File, error) {
 	})
 }
 
-// file is a file of JSON with one value, what, which is replaced as a whole.
-type file[T any] struct {
+// File is a file of JSON with one value, what, which is replaced as a whole.
+type File[T any] struct {
 	dir        Dir
 	name, what string
 	public     bool // all may read it; else only our own programs
 }
 
-func (f file[T]) path() string {
+// Read is the value; zero if there is no file.
+func (f File[T]) Read() (value T, err error) {
+	read, path := f.dir.ReadPrivate, f.dir.PrivatePath(f.name)
 	if f.public {
-		return f.dir.path(f.name)
-	}
-	return f.dir.PrivatePath(f.name)
-}
-
-func (f file[T]) load(into any) error {
-	read := f.dir.ReadPrivate
-	if f.public {
-		read = f.dir.ReadPublic
+		read, path = f.dir.ReadPublic, f.dir.path(f.name)
 	}
 	text, err := read(f.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return value, nil
+	}
+	var found T
+	if err == nil {
+		err = json.Unmarshal(text, &found)
+	}
 	if err != nil {
-		return err
+		return value, fmt.Errorf("reading %s: %w; if %s is damaged, remove it", f.what, err, path)
 	}
-	return json.Unmarshal(text, into)
+	return found, nil
 }
 
-func (f file[T]) read() (value T, err error) {
-	if err = f.load(&value); err != nil {
-		var none T
-		if value = none; errors.Is(err, fs.ErrNotExist) {
-			return none, nil
-		}
-		err = fmt.Errorf("reading %s: %w; if %s is damaged, remove it", f.what, err, f.path())
+// Keep writes the value, unless it is there.
+func (f File[T]) Keep(value T) error {
+	if was, err := f.Read(); err == nil && reflect.DeepEqual(was, value) {
+		return nil
 	}
-	return value, err
+	return f.write(value)
 }
 
-func (f file[T]) write(value T) error {
-	write := f.dir.writePrivate
+func (f File[T]) write(value T) error {
+	write := f.dir.WritePrivate
 	if f.public {
 		write = f.dir.WritePublic
 	}

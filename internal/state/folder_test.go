@@ -33,10 +33,10 @@ func deeds() []aDeed {
 			_, err := d.Enlist(capacity.Held{Token: "t", Until: now.Add(time.Hour)}, now, func(capacity.Held, []capacity.Held) error { return nil })
 			return err
 		}},
-		{"private/" + marksFile, func(d Dir) error { return d.KeepMarks(map[string]Mark{"1": {}}) }},
-		{"private/notices.json", func(d Dir) error { return d.KeepNotices(map[string]time.Time{"a": now}) }},
-		{"private/torn-down.json", func(d Dir) error { return d.KeepTornDown("gpu") }},
-		{"private/setbacks.json", func(d Dir) error { return d.KeepSetbacks(map[string]Setback{"a": {}}) }},
+		{"private/" + marksFile, func(d Dir) error { return d.Marks().Keep(map[string]Mark{"1": {}}) }},
+		{"private/notices.json", func(d Dir) error { return d.Notices().Keep(map[string]time.Time{"a": now}) }},
+		{"private/torn-down.json", func(d Dir) error { return d.TornDown().Keep([]string{"gpu"}) }},
+		{"private/setbacks.json", func(d Dir) error { return d.Setbacks().Keep(map[string]Setback{"a": {}}) }},
 		{"private/" + recordFile, func(d Dir) error { return d.AppendRecords(Record{Hook: "resume"}) }},
 		{"private/" + lastSampleFile, func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},
 		{"private/" + now.UTC().Format(sampleName), func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},

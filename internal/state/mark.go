@@ -118,7 +118,8 @@ func EnsureClusterID(stateSave, clusterName string) (string, error) {
 	}
 	raw := make([]byte, idBytes)
 	rand.Read(raw) // never fails
-	if err := Dir(stateSave).createOnce(idFile, []byte(hex.EncodeToString(raw)+"\n")); err != nil {
+	text := []byte(hex.EncodeToString(raw) + "\n")
+	if err := do(Dir(stateSave).open, func(in *folder) error { return in.writeOnce(idFile, text, 0o644) }); err != nil {
 		return "", fmt.Errorf("making the cluster's id: %w", err)
 	}
 	return ClusterID(stateSave, clusterName)
@@ -168,23 +169,7 @@ type HookAccess struct {
 	Source  string `json:"source,omitempty"`
 }
 
-func (d Dir) hook() file[HookAccess] {
-	return file[HookAccess]{d, "hook.json", "what this hook got of AWS", true}
-}
-
-// LastHook reads the access of the last hook; the error wraps fs.ErrNotExist if none has run.
-func (d Dir) LastHook() (HookAccess, error) {
-	var a HookAccess
-	if err := d.hook().load(&a); err != nil {
-		return a, fmt.Errorf("reading what the last hook got of AWS: %w", err)
-	}
-	return a, nil
-}
-
-// KeepHook writes it, if it is new.
-func (d Dir) KeepHook(a HookAccess) error {
-	if was, err := d.LastHook(); err == nil && was == a {
-		return nil
-	}
-	return d.hook().write(a)
+// Hook is the access of the last hook; nil if none has run.
+func (d Dir) Hook() File[*HookAccess] {
+	return File[*HookAccess]{d, "hook.json", "what the last hook got of AWS", true}
 }

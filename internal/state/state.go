@@ -108,7 +108,7 @@ func plan(s *capacity.Snapshot) string {
 func (d Dir) Remove() error {
 	var errs []error
 	for _, name := range []string{snapshotFile, planFile} {
-		errs = append(errs, d.removePublic(name))
+		errs = append(errs, d.remove(name))
 	}
 	return errors.Join(errs...)
 }

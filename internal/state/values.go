@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,7 +60,7 @@ func (d Dir) WriteFacts(bySlot map[string]Facts) error {
 			errs = append(errs, fail(err))
 		}
 	}
-	names, err := d.listPublic(factsFolder)
+	names, err := list(d.open, factsFolder)
 	if err != nil {
 		errs = append(errs, fail(err))
 	}
@@ -71,7 +69,7 @@ func (d Dir) WriteFacts(bySlot map[string]Facts) error {
 		if _, there := bySlot[slot]; !ours || there {
 			continue
 		}
-		if err := d.removePublic(factsFile(slot)); err != nil {
+		if err := d.remove(factsFile(slot)); err != nil {
 			errs = append(errs, fail(err))
 		}
 	}
@@ -89,8 +87,8 @@ type Misplaced struct {
 
 const misplacedFolder = "misplaced"
 
-func (d Dir) misplaced(node string) file[Misplaced] {
-	return file[Misplaced]{d, filepath.Join(misplacedFolder, node+".json"), "what a Prolog found", true}
+func (d Dir) misplaced(node string) File[Misplaced] {
+	return File[Misplaced]{d, filepath.Join(misplacedFolder, node+".json"), "what a Prolog found", true}
 }
 
 // KeepMisplaced writes a Prolog's finding, for sync. It makes no state_dir: a missing one is not
@@ -104,7 +102,7 @@ func (d Dir) KeepMisplaced(m Misplaced) error {
 
 // DropMisplaced forgets the finding about a node, if there is one.
 func (d Dir) DropMisplaced(node string) error {
-	if err := d.removePublic(d.misplaced(node).name); err != nil {
+	if err := d.remove(d.misplaced(node).name); err != nil {
 		return fmt.Errorf("forgetting what a Prolog found: %w", err)
 	}
 	return nil
@@ -113,7 +111,7 @@ func (d Dir) DropMisplaced(node string) error {
 // Misplaced reads the Prologs' findings, in the order of the names of nodes. The error joins the
 // files that cannot be read.
 func (d Dir) Misplaced() ([]Misplaced, error) {
-	names, err := d.listPublic(misplacedFolder)
+	names, err := list(d.open, misplacedFolder)
 	errs := []error{err}
 	var all []Misplaced
 	for _, name := range names {
@@ -121,13 +119,12 @@ func (d Dir) Misplaced() ([]Misplaced, error) {
 		if !ours || strings.HasPrefix(node, ".") {
 			continue // of a Prolog that was killed while it wrote
 		}
-		var m Misplaced
-		err := d.misplaced(node).load(&m)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		m, err := d.misplaced(node).Read()
+		if err == nil && m.Node == "" {
+			continue // it has been forgotten
 		}
 		if err == nil && m.Node != node {
-			err = fmt.Errorf("%s is about node %q; remove it", d.misplaced(node).path(), m.Node)
+			err = fmt.Errorf("%s is about node %q; remove it", d.path(d.misplaced(node).name), m.Node)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -141,15 +138,10 @@ func (d Dir) Misplaced() ([]Misplaced, error) {
 	return all, nil
 }
 
-func (d Dir) notices() file[map[string]time.Time] {
-	return file[map[string]time.Time]{d, "notices.json", "what people were told", false}
+// Notices is what people have been told, with the times when.
+func (d Dir) Notices() File[map[string]time.Time] {
+	return File[map[string]time.Time]{d, "notices.json", "what people were told", false}
 }
-
-// Notices is what people have been told, with the times when; none if there is no file.
-func (d Dir) Notices() (map[string]time.Time, error) { return d.notices().read() }
-
-// KeepNotices keeps what people have been told.
-func (d Dir) KeepNotices(told map[string]time.Time) error { return d.notices().write(told) }
 
 // Setback is why sync could not go on with the roll over of a node group. Times are AWS's.
 type Setback struct {
@@ -160,43 +152,26 @@ type Setback struct {
 	Problem string `json:"problem"`
 }
 
-func (d Dir) setbacks() file[map[string]Setback] {
-	return file[map[string]Setback]{d, "setbacks.json", "why a roll over waits", false}
+// Setbacks are the remaining ones, by the step that failed.
+func (d Dir) Setbacks() File[map[string]Setback] {
+	return File[map[string]Setback]{d, "setbacks.json", "why a roll over waits", false}
 }
 
-// Setbacks are the remaining ones, by the step that failed; none if there is no file.
-func (d Dir) Setbacks() (map[string]Setback, error) { return d.setbacks().read() }
-
-// KeepSetbacks keeps them for the next pass.
-func (d Dir) KeepSetbacks(all map[string]Setback) error { return d.setbacks().write(all) }
-
-func (d Dir) tornDown() file[[]string] {
-	return file[[]string]{d, "torn-down.json", "what was torn down", false}
-}
-
-// TornDown are the queues, and node groups as QUEUE/NAME, that a teardown has begun to remove;
-// none if there is no file.
-func (d Dir) TornDown() ([]string, error) { return d.tornDown().read() }
-
-// KeepTornDown adds a name to them.
-func (d Dir) KeepTornDown(name string) error {
-	names, err := d.TornDown()
-	if err != nil || slices.Contains(names, name) {
-		return err
-	}
-	return d.tornDown().write(append(names, name))
+// TornDown are the queues, and node groups as QUEUE/NAME, that a teardown has begun to remove.
+func (d Dir) TornDown() File[[]string] {
+	return File[[]string]{d, "torn-down.json", "what was torn down", false}
 }
 
 const heldFile = "held.json"
 
-func (d Dir) held() file[[]capacity.Held] {
-	return file[[]capacity.Held]{d, heldFile, "what is held", false}
+func (d Dir) held() File[[]capacity.Held] {
+	return File[[]capacity.Held]{d, heldFile, "what is held", false}
 }
 
 // Held is the ledger of the capacity that the programs of this state folder hold now; none if there
 // is no file. EC2 shows it too, but not at once.
 func (d Dir) Held(now time.Time) ([]capacity.Held, error) {
-	held, err := d.held().read()
+	held, err := d.held().Read()
 	return slices.DeleteFunc(held, func(h capacity.Held) bool { return !h.Until.After(now) }), err
 }
 
@@ -320,17 +295,7 @@ func (m Mark) Cuts(limit capacity.Limit) bool {
 	return m.From != 0 && limit.Bounded() && (limit.Minutes == m.Cut || m.From < 0 && limit.Minutes < m.Cut)
 }
 
-func (d Dir) marks() file[map[string]Mark] {
-	return file[map[string]Mark]{d, marksFile, "the marks of jobs", false}
-}
-
-// Marks are those that the last pass knew, by job; none if there is no file.
-func (d Dir) Marks() (map[string]Mark, error) { return d.marks().read() }
-
-// KeepMarks writes the marks for the next pass, if they are not those of before.
-func (d Dir) KeepMarks(marks map[string]Mark) error {
-	if before, err := d.Marks(); err == nil && maps.Equal(marks, before) {
-		return nil
-	}
-	return d.marks().write(marks)
+// Marks are those that the last pass knew, by job.
+func (d Dir) Marks() File[map[string]Mark] {
+	return File[map[string]Mark]{d, marksFile, "the marks of jobs", false}
 }

@@ -34,10 +34,10 @@ func TestMisplaced(t *testing.T) {
 		t.Error(err, diff)
 	}
 	// One that cannot be read does not hide the others, and nothing waits for a FIFO.
-	if err := syscall.Mkfifo(dir.misplaced("gpu-1").path(), 0o644); err != nil {
+	if err := syscall.Mkfifo(dir.path(dir.misplaced("gpu-1").name), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(dir.misplaced("gpu-3").path(), []byte(`{"node": "gpu-2"}`), 0o644); err != nil {
+	if err := os.WriteFile(dir.path(dir.misplaced("gpu-3").name), []byte(`{"node": "gpu-2"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	all, err = dir.Misplaced()
