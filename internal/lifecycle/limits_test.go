@@ -142,7 +142,7 @@ func TestWaitingNote(t *testing.T) {
 		"of a partition that is not ours": {job(4, func(j *capacity.Job) { j.Partition = "cpu" }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := (&waiter{snap, noon, map[asks]string{}}).note(c.job)
+			got := (&waiter{snap, noon, map[asks]cannot{}}).note(c.job)
 			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
 			}

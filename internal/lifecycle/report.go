@@ -158,18 +158,14 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 // also list a partition that is not ours. It adds the change that would help, if one is known.
 func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 	var all []capacity.Problem
-	known := map[asks]cannot{} // the tasks of an array share a verdict
-	for i := range jobs {      // by index: copying each job costs more than the check
+	w := waiter{snap, now, map[asks]cannot{}}
+	for i := range jobs { // by index: copying each job costs more than the check
 		j := &jobs[i]
 		if j.State != "PENDING" || !j.In(p.Name) {
 			continue
 		}
-		why, judged := known[asksOf(j, now)]
-		if !judged {
-			why = cannotStart(j, snap, now)
-			known[asksOf(j, now)] = why
-		}
-		if why.message == "" {
+		why := w.judge(j)
+		if why.never == "" {
 			continue
 		}
 		fix := ""
@@ -178,31 +174,9 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 		}
 		all = append(all,
 			capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, fix,
-				"job %s can never start: %s", j.Shown, why.message))
+				"job %s can never start: %s", j.Shown, why.never))
 	}
 	return all
-}
-
-// cannot is why a job can never start, "" if it can, and the limit with which it could.
-type cannot struct {
-	message string
-	limit   capacity.Limit
-}
-
-func cannotStart(j *capacity.Job, snap *capacity.Snapshot, now time.Time) cannot {
-	req := snap.Request(*j)
-	v := capacity.Admit(req, snap, now)
-	elsewhere := slices.ContainsFunc(req.Partitions,
-		func(name string) bool { _, ours := snap.Partition(name); return !ours })
-	if !v.Refused || elsewhere {
-		return cannot{}
-	}
-	why := cannot{message: v.Message}
-	if v.Code == capacity.TooLong {
-		req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
-		why.limit = capacity.Admit(req, snap, now).Edits.TimeLimit
-	}
-	return why
 }
 
 // nodeStates are the values of the label state, so that there are as many for every cluster.

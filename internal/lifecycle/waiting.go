@@ -29,26 +29,34 @@ const notLaunched = " were not launched: "
 // tellsAPass is how many owners one pass tells: each takes one scontrol, about 7 ms.
 const tellsAPass = 200
 
-// waiter judges waiting jobs, equal ones once.
+// waiter judges waiting jobs, equal ones once, as the tasks of an array are.
 type waiter struct {
-	snap *capacity.Snapshot
-	now  time.Time
-	said map[asks]string
+	snap  *capacity.Snapshot
+	now   time.Time
+	known map[asks]cannot
 }
 
-// judge says why a job of ours waits for ever; "" if it does not.
-func (w *waiter) judge(j capacity.Job) string {
-	key := asksOf(&j, w.now)
-	text, known := w.said[key]
+// cannot is why a job of ours waits for ever; zero if it does not.
+type cannot struct {
+	// never is why it can never start, limit the one with which it could.
+	never string
+	limit capacity.Limit
+	// few: hosts have failed.
+	few string
+}
+
+func (w *waiter) judge(j *capacity.Job) cannot {
+	key := asksOf(j, w.now)
+	c, known := w.known[key]
 	if !known {
-		text = w.why(j)
-		w.said[key] = text
+		c = w.why(j)
+		w.known[key] = c
 	}
-	return text
+	return c
 }
 
-func (w *waiter) why(j capacity.Job) string {
-	req := w.snap.Request(j)
+func (w *waiter) why(j *capacity.Job) (c cannot) {
+	req := w.snap.Request(*j)
 	ours := 0
 	for _, name := range req.Partitions {
 		if _, managed := w.snap.Partition(name); managed {
@@ -56,19 +64,20 @@ func (w *waiter) why(j capacity.Job) string {
 		}
 	}
 	if ours == 0 {
-		return ""
+		return c
 	}
-	if v := capacity.Admit(req, w.snap, w.now); v.Refused && ours == len(req.Partitions) {
-		return neverStarts + v.Message
-	}
-	if few, short := capacity.ShortOfHosts(req, w.snap, w.now); short {
-		why := fewHosts + few.FewHosts()
-		if few.Usable > 0 {
-			why += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
+	v := capacity.Admit(req, w.snap, w.now)
+	if v.Refused && ours == len(req.Partitions) {
+		if c.never = v.Message; v.Code == capacity.TooLong {
+			req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
+			c.limit = capacity.Admit(req, w.snap, w.now).Edits.TimeLimit
 		}
-		return why
+	} else if few, short := capacity.ShortOfHosts(req, w.snap, w.now); short {
+		if c.few = few.FewHosts(); few.Usable > 0 {
+			c.few += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
+		}
 	}
-	return ""
+	return c
 }
 
 // note is the AdminComment that a waiting job needs; "" if the present one may stay.
@@ -79,14 +88,18 @@ func (w *waiter) note(j capacity.Job) string {
 		says != "" && !told && !strings.HasPrefix(says, again) && !strings.Contains(says, notLaunched) {
 		return "" // it waits for another reason, which its owner knows
 	}
-	want := w.judge(j)
+	want, c := "", w.judge(&j)
 	switch {
-	case strings.HasPrefix(want, fewHosts) && strings.HasSuffix(want, " jobid="):
-		want += j.Shown
-	case want == "" && told:
-		want = again
-	case strings.HasPrefix(want, neverStarts) && strings.HasPrefix(says, neverStarts):
+	case c.never != "" && strings.HasPrefix(says, neverStarts):
 		return "" // told once, even if the numbers change
+	case c.never != "":
+		want = neverStarts + c.never
+	case strings.HasSuffix(c.few, " jobid="):
+		want = fewHosts + c.few + j.Shown
+	case c.few != "":
+		want = fewHosts + c.few
+	case told:
+		want = again
 	}
 	if len(want) > capacity.MaxComment {
 		want = want[:capacity.MaxComment]
@@ -113,7 +126,7 @@ func tellWaiting(seen Seen, lacking []unfit) []Action {
 	for _, u := range lacking {
 		lacks[u.job.Shown] = true
 	}
-	w := waiter{seen.Snap, seen.Now, map[asks]string{}}
+	w := waiter{seen.Snap, seen.Now, map[asks]cannot{}}
 	var actions []Action
 	for _, j := range seen.left() {
 		text := ""
