@@ -1,9 +1,10 @@
 package capacity
 
 import (
+	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -18,7 +19,7 @@ type Guard struct {
 	Kind  GuardKind
 	Slot  string
 	Block string // the EC2 reservation's id; "" if there is none
-	Owner string // owner in the settings, see state.Owner; "" in a name that this program does not write
+	Owner string // owner in the settings, see state.Owner
 	// Second marks the second of two names, so the new one can be made before the old one goes.
 	Second bool
 }
@@ -34,28 +35,17 @@ const (
 )
 
 const (
-	guardPrefix = "pcs-capacity-"
-	noBlock     = "none"
-	secondName  = ".2"
+	noBlock    = "none"
+	secondName = ".2"
 )
 
-var (
-	guardKinds = []GuardKind{GuardFence, GuardWait, GuardSurplus}
-	guardName  = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(.+)\.(none|cr-[0-9a-z]+)\.([0-9a-f]{8})(\.2)?$`)
-	})
-)
+var guardName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^pcs-capacity-(fence|wait|surplus)-(.+)\.(none|cr-[0-9a-z]+)\.([0-9a-f]{8})(\.2)?$`)
+})
 
 // String is the name of the Slurm reservation.
 func (g Guard) String() string {
-	name := guardPrefix + string(g.Kind) + "-" + g.Slot
-	if g.Owner == "" {
-		return name
-	}
-	if g.Block == "" {
-		g.Block = noBlock
-	}
-	name += "." + g.Block + "." + g.Owner
+	name := fmt.Sprintf("pcs-capacity-%s-%s.%s.%s", g.Kind, g.Slot, cmp.Or(g.Block, noBlock), g.Owner)
 	if g.Second {
 		name += secondName
 	}
@@ -64,23 +54,14 @@ func (g Guard) String() string {
 
 // ParseGuard reads the name of a Slurm reservation; false if the reservation is not ours.
 func ParseGuard(name string) (Guard, bool) {
-	rest, ok := strings.CutPrefix(name, guardPrefix)
-	if !ok {
+	parts := guardName().FindStringSubmatch(name)
+	if parts == nil {
 		return Guard{}, false
 	}
-	var g Guard
-	kind, rest, _ := strings.Cut(rest, "-")
-	g.Kind = GuardKind(kind)
-	if !slices.Contains(guardKinds, g.Kind) || rest == "" {
-		return Guard{}, false
+	g := Guard{Kind: GuardKind(parts[1]), Slot: parts[2], Block: parts[3], Owner: parts[4], Second: parts[5] != ""}
+	if g.Block == noBlock {
+		g.Block = ""
 	}
-	if parts := guardName().FindStringSubmatch(rest); parts != nil {
-		rest, g.Block, g.Owner, g.Second = parts[1], parts[2], parts[3], parts[4] != ""
-		if g.Block == noBlock {
-			g.Block = ""
-		}
-	}
-	g.Slot = rest
 	return g, true
 }
 
@@ -88,16 +69,6 @@ func ParseGuard(name string) (Guard, bool) {
 func (g Guard) Place() Guard {
 	g.Owner, g.Second = "", false
 	return g
-}
-
-// PlainName is the name of a Slurm reservation without block and owner: pcs-capacity-fence-gpu. Other names stay as
-// they are.
-func PlainName(name string) string {
-	if g, ok := ParseGuard(name); ok {
-		g.Owner = ""
-		return g.String()
-	}
-	return name
 }
 
 // SlurmReservation is a Slurm reservation (scontrol). A [Reservation] is an EC2 one.
@@ -126,7 +97,7 @@ func (r SlurmReservation) Infinite() bool {
 // (<node-group>-scheduled) and ParallelCluster's (pcluster-*) are never ours.
 func (r SlurmReservation) Ours() bool {
 	_, named := ParseGuard(r.Name)
-	return named && !strings.HasSuffix(r.Name, "-scheduled") && slices.Contains(r.Flags, "IGNORE_JOBS") &&
+	return named && slices.Contains(r.Flags, "IGNORE_JOBS") &&
 		(r.Maintenance() || slices.Contains(r.Flags, "OVERLAP")) &&
 		slices.Equal(r.Users, []string{"root"})
 }
@@ -141,11 +112,10 @@ func (r SlurmReservation) Guard() Guard {
 	return g
 }
 
-// Fences reports whether it is our fence over a slot for an EC2 reservation. Names written by older versions do not
-// name the EC2 reservation.
+// Fences reports whether it is our fence over a slot for an EC2 reservation.
 func (r SlurmReservation) Fences(slot, block string) bool {
 	g := r.Guard()
-	return r.Ours() && g.Kind == GuardFence && g.Slot == slot && (g.Block == block || g.Owner == "")
+	return r.Ours() && g.Kind == GuardFence && g.Slot == slot && g.Block == block
 }
 
 // ByClock is the reservation with its times in a clock that is offset ahead.

@@ -11,21 +11,14 @@ func TestNamesOfGuards(t *testing.T) {
 		"pcs-capacity-fence-gpu-a.cr-0e2000000000000a1.0123abcd.2": {Kind: "fence", Slot: "gpu-a", Block: "cr-0e2000000000000a1", Owner: "0123abcd", Second: true},
 		"pcs-capacity-wait-gpu.none.0123abcd":                      {Kind: "wait", Slot: "gpu", Owner: "0123abcd"},
 		"pcs-capacity-surplus-a.b.cr-0.0123abcd":                   {Kind: "surplus", Slot: "a.b", Block: "cr-0", Owner: "0123abcd"},
-		// without an owner
-		"pcs-capacity-fence-gpu-a": {Kind: "fence", Slot: "gpu-a"},
 	} {
 		if got, ok := ParseGuard(name); !ok || got != want || got.String() != name {
 			t.Errorf("%s: %+v (%t), which is written %s", name, got, ok, got)
 		}
 	}
-	for _, name := range []string{"", "pcs-capacity-", "pcs-capacity-fence", "pcs-capacity-fence-", "pcs-capacity-other-gpu", "gpu-a-scheduled"} {
+	for _, name := range []string{"", "pcs-capacity-", "pcs-capacity-fence", "pcs-capacity-fence-", "pcs-capacity-other-gpu.cr-0.0123abcd", "pcs-capacity-fence-gpu-a", "gpu-a-scheduled"} {
 		if g, ok := ParseGuard(name); ok {
 			t.Errorf("%q is taken for %+v", name, g)
-		}
-	}
-	for name, plain := range map[string]string{"pcs-capacity-fence-gpu.cr-0.0123abcd.2": "pcs-capacity-fence-gpu", "gpu-a-scheduled": "gpu-a-scheduled"} {
-		if got := PlainName(name); got != plain {
-			t.Errorf("%s: %s", name, got)
 		}
 	}
 }
@@ -47,7 +40,6 @@ func TestReservationsOfSlurmThatAreOurs(t *testing.T) {
 	}{
 		"a fence":                {made(fence, nil), true, true},
 		"the second":             {made(Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockA.ID, Owner: owner, Second: true}, nil), true, true},
-		"an older version's":     {made(Guard{Kind: GuardFence, Slot: "gpu-a"}, nil), true, true},
 		"another block's":        {made(Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockB.ID, Owner: owner}, nil), true, false},
 		"another slot's":         {made(Guard{Kind: GuardFence, Slot: "gpu-b", Block: blockA.ID, Owner: owner}, nil), true, false},
 		"of another kind":        {made(Guard{Kind: GuardWait, Slot: "gpu-a", Block: blockA.ID, Owner: owner}, nil), true, false},

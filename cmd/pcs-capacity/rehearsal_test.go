@@ -253,6 +253,14 @@ func (r *rehearsal) cancel(ids ...string) {
 	}
 }
 
+// plainName is the name of a Slurm reservation of ours without block and owner.
+func plainName(name string) string {
+	if g, ours := capacity.ParseGuard(name); ours {
+		return "pcs-capacity-" + string(g.Kind) + "-" + g.Slot
+	}
+	return name
+}
+
 // reservations are Slurm's, by name; ours without block and owner, and of several the first.
 func (r *rehearsal) reservations() map[string]capacity.SlurmReservation {
 	r.Helper()
@@ -262,7 +270,7 @@ func (r *rehearsal) reservations() map[string]capacity.SlurmReservation {
 	}
 	byName := map[string]capacity.SlurmReservation{}
 	for _, one := range all {
-		name := capacity.PlainName(one.Name)
+		name := plainName(one.Name)
 		if before, there := byName[name]; !there || one.Start.Before(before.Start) {
 			byName[name] = one
 		}

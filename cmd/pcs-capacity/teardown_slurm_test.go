@@ -138,7 +138,7 @@ func (d *tornDown) slurmReservations() []string {
 	}
 	var names []string
 	for _, r := range all {
-		names = append(names, capacity.PlainName(r.Name))
+		names = append(names, plainName(r.Name))
 	}
 	return slices.Sorted(slices.Values(names))
 }

@@ -269,7 +269,7 @@ func (s *site) known() string {
 	if s.cfg.Cluster != "" {
 		return s.cfg.Cluster
 	}
-	mark, _ := s.KnownMark()
+	mark, _ := s.Mark()
 	return mark
 }
 

@@ -158,8 +158,6 @@ func TestMarkOfSync(t *testing.T) {
 		"elsewhere":                               {"", "", "lab/" + one, "lab/" + one, ""},
 		"before the first power-up":               {"lab", "", "", "", "no power-up has made an id"},
 		"slurmctld's state was cleared":           {"lab", "", "lab/" + one, "", "no power-up has made an id"},
-		"state_dir is that of an older version":   {"lab", one, "lab", "lab/" + one, ""},
-		"elsewhere, and of an older version":      {"", "", "lab", "", "of an older version"},
 		"elsewhere, and nothing is kept":          {"", "", "", "", "run sync on Slurm's controller"},
 		"elsewhere, and kept of another name":     {"", "", "lab2/" + one, "", "is not that of cluster lab"},
 		"here was another cluster's controller":   {"lab2", two, "lab/" + one, "lab/" + one, ""},
@@ -180,9 +178,6 @@ func TestMarkOfSync(t *testing.T) {
 			got, err := markOf(dir, stateSave, "lab")
 			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%q, %v; want %q, %q", got, err, test.want, test.err)
-			}
-			if hook, err := dir.KnownMark(); (err == nil) != strings.Contains(test.kept, "/") || err == nil && hook != test.kept {
-				t.Errorf("a hook without slurmctld takes %q for the mark", hook)
 			}
 		})
 	}

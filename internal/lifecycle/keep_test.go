@@ -60,7 +60,7 @@ func TestFormerSlots(t *testing.T) {
 // Only a fence that is there still is kept: who takes it away by hand has decided.
 func TestForgetsAFormerSlotWithoutItsFence(t *testing.T) {
 	live := block("cr-0", "-1h", "24h", capacity.StateActive)
-	fence := reservation("pcs-capacity-fence-gpu", []string{"gpu-1"}, at("23h20m"), at("23h20m"))
+	fence := reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, at("23h20m"), at("23h20m"))
 	foreign := fence
 	foreign.Users = []string{"alice"}
 	for name, c := range map[string]struct {
@@ -68,7 +68,7 @@ func TestForgetsAFormerSlotWithoutItsFence(t *testing.T) {
 		kept bool
 	}{
 		"there": {[]capacity.SlurmReservation{fence}, true}, "taken away": {nil, false}, "somebody else's": {[]capacity.SlurmReservation{foreign}, false},
-		"another slot's": {[]capacity.SlurmReservation{reservation("pcs-capacity-fence-gpu2", nil, noon, noon)}, false},
+		"another slot's": {[]capacity.SlurmReservation{reservation("pcs-capacity-fence-gpu2.cr-0."+me, nil, noon, noon)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			former := oneSlot("ec2", []string{"cr-0"}, live).Partitions
@@ -79,7 +79,7 @@ func TestForgetsAFormerSlotWithoutItsFence(t *testing.T) {
 			}
 			want := []string(nil)
 			if c.kept {
-				want = []string{"the settings no longer name reservation cr-0 for slot gpu; its fence stays until it ends at 2026-11-21 12:00 UTC, or until `scontrol delete ReservationName=pcs-capacity-fence-gpu`"}
+				want = []string{"the settings no longer name reservation cr-0 for slot gpu; its fence stays until it ends at 2026-11-21 12:00 UTC, or until `scontrol delete ReservationName=pcs-capacity-fence-gpu.cr-0.0123abcd`"}
 			}
 			if diff := cmp.Diff(want, p.seen.Snap.Of(capacity.Admin)); diff != "" {
 				t.Error(diff)

@@ -179,7 +179,7 @@ func TestLostNodes(t *testing.T) {
 				cluster.Nodes = append(cluster.Nodes, n)
 			}
 			if c.before != "" {
-				cluster.Reservations = []capacity.SlurmReservation{reservation("pcs-capacity-surplus-gpu", []string{c.before}, noon, noon)}
+				cluster.Reservations = []capacity.SlurmReservation{reservation("pcs-capacity-surplus-gpu.cr-0."+me, []string{c.before}, noon, noon)}
 			}
 			if got := strings.Join(cluster.lost(v, nodes), ","); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)

@@ -158,7 +158,7 @@ func (s Sources) cluster(ctx context.Context) (*Cluster, error) {
 // sync ends what has this mark, so it takes only what a hook made on the controller: from
 // there, or, where it runs elsewhere, from what that hook wrote down.
 func markOf(dir state.Dir, stateSave, clusterName string) (string, error) {
-	kept, keptErr := dir.KnownMark()
+	kept, keptErr := dir.Mark()
 	if name, _ := capacity.CutClusterMark(kept); keptErr == nil && name != clusterName {
 		kept, keptErr = "", fmt.Errorf("the cluster's mark %q in %s is not that of cluster %s", kept, dir, clusterName)
 	}

@@ -223,7 +223,7 @@ func clusterOfHost(clusters []pcs.Cluster, slurmName string) string {
 // cluster's id yet, create makes it; without create the mark is NAME/new, which no cluster has.
 func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, error) {
 	dir := state.Dir(cfg.StateDir)
-	if mark, err := dir.KnownMark(); err == nil {
+	if mark, err := dir.Mark(); err == nil {
 		return mark, nil
 	}
 	if create {

@@ -41,26 +41,13 @@ func (d Dir) KeepMark(mark string) error {
 	return nil
 }
 
-// KnownMark is the mark that hooks have written down, of a cluster of self-managed Slurm. That of an
-// older version is none: it does not tell two clusters of one ClusterName apart.
-func (d Dir) KnownMark() (string, error) {
-	mark, err := d.Mark()
-	if err != nil {
-		return "", err
-	}
-	if _, id := capacity.CutClusterMark(mark); id == "" {
-		return "", fmt.Errorf("the cluster's mark %q in %s is of an older version; the next power-up writes it anew", mark, d)
-	}
-	return mark, nil
-}
-
 // LearnMark is the mark of the cluster whose controller this is, by its StateSaveLocation: it makes
-// the cluster's id if there is none, and writes the mark down. On another machine it is the known mark.
+// the cluster's id if there is none, and writes the mark down. On another machine it is the mark that is written down.
 // notKept is why the mark could not be written down.
 func (d Dir) LearnMark(stateSave, clusterName string) (mark string, notKept, err error) {
 	id, err := EnsureClusterID(stateSave, clusterName)
 	if err != nil {
-		known, unknown := d.KnownMark()
+		known, unknown := d.Mark()
 		if unknown != nil {
 			return "", nil, fmt.Errorf("%w; run this on Slurm's controller, as SlurmUser", err)
 		}
