@@ -22,7 +22,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/manual"
-	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -206,7 +205,7 @@ func exitStatus(t *terminal.Terminal, err error) int {
 			t.Say("pcs-capacity: %s", line)
 		}
 	}
-	if errors.As(err, new(usageError)) || errors.As(err, new(market.Mistake)) {
+	if errors.As(err, new(usageError)) {
 		return 2
 	}
 	return 1

@@ -17,6 +17,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -187,7 +188,7 @@ func newRehearsalIn(t *testing.T, world, settings string, change func(*slurmlab.
 // sync makes one pass and returns what it did, as "code slot job" each.
 func (r *rehearsal) sync() []string {
 	r.Helper()
-	report, err := onePass(r.ctx, r.cfg, r.aws, newPCS(r.aws))
+	_, report, err := lifecycle.Pass(r.ctx, lifecycle.From(r.cfg, r.aws, newPCS(r.aws)))
 	if err != nil {
 		r.Fatalf("pass: %v\n%+v", err, report)
 	}

@@ -4,11 +4,9 @@ import (
 	"context"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // SyncCmd is the control loop.
@@ -77,10 +75,4 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 		return err
 	}
 	return nil
-}
-
-func onePass(ctx context.Context, cfg *config.Config, aws *ec2.Client,
-	pcsClient *pcs.Client) (lifecycle.Report, error) {
-	_, report, err := lifecycle.Pass(ctx, lifecycle.From(cfg, aws, pcsClient))
-	return report, err
 }

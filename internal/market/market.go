@@ -7,7 +7,7 @@
 //     long as the outcome of an earlier run is not known, nothing is bought.
 //
 // It knows no command line and no terminal: it takes plain parameters, reports its progress to a
-// Teller, and returns its findings. Errors of the caller, not of AWS, are a Mistake. Its messages
+// Teller, and returns its findings. Its messages
 // name the flags of pcs-capacity.
 package market
 
@@ -43,13 +43,6 @@ type Customer interface {
 	// ConfirmFee asks whether the fee of an offering is accepted; nil means yes.
 	ConfirmFee(o capacity.Offering) error
 }
-
-// Mistake is an error in the request: nothing was sent, and the same request will fail again.
-type Mistake struct{ error }
-
-func (m Mistake) Unwrap() error { return m.error }
-
-func mistake(format string, args ...any) error { return Mistake{fmt.Errorf(format, args...)} }
 
 // firstLine returns an error in one line; some of the SDK's errors have several.
 func firstLine(err error) string {
