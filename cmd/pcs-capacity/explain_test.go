@@ -165,7 +165,6 @@ func TestExplainScreens(t *testing.T) {
 		{"it asks for more nodes than there are", ofJob(job(func(j *capacity.Job) { j.NumNodes = 8 }), world(), 0), string(capacity.TooManyNodes)},
 		{"it excludes the nodes that have instances", ofJob(job(func(j *capacity.Job) { j.Exclude = "gpu-[1-3]" }), world(), 0), string(capacity.NodesNotUsable)},
 		{"refused at launch and held", ofJob(job(held, told("pcs-capacity: "+refused)), world(), 0), explain.Held},
-		{"held longer", ofJob(job(held, told(capacity.HoldNote(now(90*time.Second), "refused 3 times; "+refused))), world(), 0), explain.HeldLonger},
 		{"held by somebody else", ofJob(job(held), world(), 0), explain.Held},
 		{"held by an administrator", ofJob(job(held, func(j *capacity.Job) { j.Reason = "JobHeldAdmin" }), world(), 0), explain.Held},
 		{"held at the end of a block", ofJob(job(held, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: jobs on cr-0e2000000000000a1 must end by 2026-11-20 17:20 UTC; release it to go on")), at(blockEnd), blockEnd), explain.Held},

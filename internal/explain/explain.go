@@ -38,7 +38,6 @@ const (
 	Boots        = "boots"            // its nodes boot
 	Ended        = "ended"            // the job is over
 	Held         = "held"             // its owner, or an administrator, has to release it
-	HeldLonger   = "held-longer"      // its owner can release it from a time on
 	LaunchFailed = "launch-failed"    // nodes could not be launched, and it is tried again
 	WaitsToBegin = "waits-to-begin"   // --begin
 	WaitsToOpen  = "waits-to-open"    // no block is open yet

@@ -170,8 +170,7 @@ const accountNotKnown = "Job's account not known"
 // waits explains a job that waits in a partition of ours: first what prevents any start, then what the job waits for.
 func (e *Explanation) waits(j capacity.Job, req capacity.Request, prospects []capacity.Prospect,
 	snap *capacity.Snapshot, records []state.Record, now time.Time) {
-	until, why, ourHold := capacity.ReadHoldNote(j.AdminComment)
-	until = until.Add(snap.ClockOffset.Duration)
+	_, why, ourHold := capacity.ReadHoldNote(j.AdminComment)
 	verdict := capacity.Admit(req, snap, now)
 	failed, hasFailed := lastFailure(j.Shown, records)
 	notLaunched := strings.HasPrefix(j.AdminComment, ourWord) && strings.Contains(j.AdminComment, " were not launched: ")
@@ -183,10 +182,6 @@ func (e *Explanation) waits(j capacity.Job, req capacity.Request, prospects []ca
 			j.Shown, j.Shown)
 	}
 	switch {
-	case j.Held && ourHold && until.After(now):
-		e.say(HeldLonger, "Job %s was refused and is held; you can release it in %s, from %s on.", j.Shown,
-			capacity.FormatUntil(until.Sub(now)), capacity.FormatUTC(until))
-		e.Advice = "Change what the reason names, and release it then: " + release + "."
 	case j.Held && (ourHold || strings.HasPrefix(j.AdminComment, ourWord)):
 		if !ourHold {
 			why = j.AdminComment

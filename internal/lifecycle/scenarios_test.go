@@ -513,7 +513,6 @@ var scenarios = []struct {
 			j.AdminComment = capacity.HoldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
 		}
 		st.slurm.Jobs[1].AdminComment = "wait for bob"
-		st.slurm.Jobs[4].AdminComment = capacity.HoldNote(opens.Add(9*time.Hour), "changed since, so that it is admitted")
 		st.slurm.Jobs[3].Eligible = opens.Add(2*time.Hour - 5*time.Second)
 		st.fails["user hold"] = errors.New("slurmctld is busy")
 		st.pass(2 * time.Hour)

@@ -302,8 +302,7 @@ func (s Seen) launches() bool {
 // been cleaned up, and again when the scheduler next runs (seen on 24.11: up to 5 s on a busy machine).
 const relabels = 10 * time.Second
 
-// endedHolds ends our holds whose time is over, and those of refused jobs that have changed and are now admitted:
-// their owners can then release them. The note that the hold is ours stays for a moment, in which Slurm may turn the
+// endedHolds gives our holds to the jobs' owners, who can then release them. The note that the hold is ours stays for a moment, in which Slurm may turn the
 // hold into an administrator's again. A later hold by an administrator stays. If an administrator holds a job that
 // only administrators can release, Slurm shows no difference (22.05 to 25.11): whoever places such a hold must clear
 // our note as well.
@@ -311,21 +310,17 @@ func endedHolds(seen Seen) []Action {
 	now := seen.SlurmNow()
 	var actions []Action
 	for _, j := range seen.left() {
-		until, rest, ours := capacity.ReadHoldNote(j.AdminComment)
-		if !ours || !j.Settled() || until.After(now) && !admitted(seen, j) {
+		held, rest, ours := capacity.ReadHoldNote(j.AdminComment)
+		if !ours || !j.Settled() || held.After(now) {
 			continue
 		}
-		early := until.After(now) // changed before its time
-		var since time.Time       // of the requeue or of a hold; Slurm sets Begin from it
-		for _, t := range []time.Time{until, j.Eligible} {
-			if !t.After(now) && t.After(since) {
-				since = t
-			}
+		since := held // of the requeue or of a hold; Slurm sets Begin from it
+		if !j.Eligible.After(now) && j.Eligible.After(since) {
+			since = j.Eligible
 		}
 		over := !since.Add(relabels).After(now)
-		admin := j.AdminHeld() && (over || !j.HoldUntold())
-		if gone := over && !(early && j.AdminHeld()); admin || gone { // else a later pass does
-			actions = append(actions, endHold(j, admin, gone, rest))
+		if admin := j.AdminHeld() && (over || !j.HoldUntold()); admin || over { // else a later pass does
+			actions = append(actions, endHold(j, admin, over, rest))
 		}
 	}
 	return actions
@@ -356,11 +351,4 @@ func endHold(j capacity.Job, admin, over bool, rest string) Action {
 		}
 		return w.Slurm.SetAdminComment(ctx, j.Shown, rest)
 	})
-}
-
-// admitted reports whether a job would be accepted as it is, not only because the settings or an old snapshot turn
-// refusals into warnings.
-func admitted(seen Seen, j capacity.Job) bool {
-	v := capacity.Admit(seen.Snap.Request(j), seen.Snap, seen.Now)
-	return v.Code == capacity.OK || v.Code == capacity.NotManaged
 }
