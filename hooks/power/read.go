@@ -152,11 +152,23 @@ func (c *call) readFacts(ctx context.Context, s *site, last *capacity.Snapshot) 
 		return err
 	}
 	c.now = s.Now()
-	seen.Before, seen.Instances, seen.Now = last, ours, c.now
+	seen.Before, seen.Instances, seen.Now, seen.Platforms = last, ours, c.now, c.platforms(last)
 	c.snap = capacity.Build(c.settings, seen)
 	c.snap.TakenAt = c.now
 	c.see(ours)
 	return nil
+}
+
+// platforms are those of the launch templates' images, as the last pass of sync read them for the versions that are
+// launched now: a reservation for another platform is passed over. EC2 is not asked: an unknown one blocks no launch.
+func (c *call) platforms(last *capacity.Snapshot) map[string]capacity.ImagePlatform {
+	known := map[string]capacity.ImagePlatform{}
+	for name, t := range c.templates {
+		if t.err == nil {
+			known[name] = capacity.ImagePlatform{Template: t.version, Platform: last.PlatformOf(t.version)}
+		}
+	}
+	return known
 }
 
 // see files instances by their nodes.
