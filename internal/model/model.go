@@ -164,6 +164,15 @@ func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 	default:
 		r.State = capacity.StateExpired
 	}
+	switch {
+	case !r.Kind.Bought():
+	case r.State == capacity.StateActive:
+		r.Available = max(0, r.Total-e.Of(r.ID))
+	case r.State == capacity.StateExpired:
+		r.Total, r.Available = 0, 0
+	default:
+		r.Available = 0
+	}
 	return r
 }
 

@@ -14,31 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
-
-// verbs are what the programs call.
-type verbs interface {
-	Nodes(ctx context.Context, names ...string) ([]capacity.Node, error)
-	Reservations(ctx context.Context) ([]capacity.SlurmReservation, error)
-	JobsOf(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error)
-	Job(ctx context.Context, job string) (capacity.Job, error)
-	CreateReservation(ctx context.Context, r capacity.SlurmReservation) error
-	UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error
-	DropReservation(ctx context.Context, name string) error
-	PowerUp(ctx context.Context, nodes []string) error
-	PowerDown(ctx context.Context, nodes []string, reason string) error
-	PowerDownForce(ctx context.Context, nodes []string, reason string) error
-	SetTimeLimit(ctx context.Context, job string, minutes int) error
-	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
-	RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error)
-	Begin(ctx context.Context, job string, at time.Time) error
-	UserHold(ctx context.Context, jobs ...string) error
-	Release(ctx context.Context, job string) error
-	SetAdminComment(ctx context.Context, job, text string) error
-}
 
 // TestLong_ModelIsSlurm runs short random programs of verbs on the model and on a real Slurm. After each step both show
 // the same jobs, nodes and reservations.
@@ -95,9 +77,9 @@ func (p *program) run(steps int) {
 		p.cancel(j)
 	}
 	for _, r := range slices.Sorted(maps.Keys(p.model.Fences)) {
-		p.both("drop "+r, func(v verbs) error { return v.DropReservation(p.ctx, r) })
+		p.both("drop "+r, func(v lifecycle.Slurm) error { return v.DropReservation(p.ctx, r) })
 	}
-	p.both("power all down", func(v verbs) error { return v.PowerDown(p.ctx, []string{"gpu-1", "gpu-2", "gpu-3"}, "over") })
+	p.both("power all down", func(v lifecycle.Slurm) error { return v.PowerDown(p.ctx, []string{"gpu-1", "gpu-2", "gpu-3"}, "over") })
 	p.same()
 }
 
@@ -106,7 +88,7 @@ func (p *program) live() []*model.Job {
 }
 
 // both calls a verb of both: they take or refuse it alike.
-func (p *program) both(text string, call func(verbs) error) {
+func (p *program) both(text string, call func(lifecycle.Slurm) error) {
 	p.Helper()
 	p.goOn()
 	p.steps = append(p.steps, text)
@@ -132,7 +114,7 @@ func (p *program) same() {
 	}
 }
 
-func (p *program) shows(v verbs) (all []string) {
+func (p *program) shows(v lifecycle.Slurm) (all []string) {
 	jobs, _, err := v.JobsOf(p.ctx, nil, nil)
 	nodes, noNodes := v.Nodes(p.ctx, "gpu-1", "gpu-2", "gpu-3")
 	reservations, noReservations := v.Reservations(p.ctx)
@@ -207,33 +189,111 @@ func (p *program) step() {
 	case 0:
 		p.cancel(j)
 	case 1, 2:
-		p.both(fmt.Sprintf("create %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)), func(v verbs) error { return v.CreateReservation(ctx, r) })
+		p.both(fmt.Sprintf("create %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)), func(v lifecycle.Slurm) error { return v.CreateReservation(ctx, r) })
 	case 3:
 		r.Active = !p.model.Fences[name].Start.After(now) && p.model.Fences[name].Name != ""
-		p.both(fmt.Sprintf("update %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)), func(v verbs) error { return v.UpdateReservation(ctx, r) })
+		p.both(fmt.Sprintf("update %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)), func(v lifecycle.Slurm) error { return v.UpdateReservation(ctx, r) })
 	case 4:
-		p.both("drop "+name, func(v verbs) error { return v.DropReservation(ctx, name) })
+		p.both("drop "+name, func(v lifecycle.Slurm) error { return v.DropReservation(ctx, name) })
 	case 5:
-		p.both("power up "+node[0], func(v verbs) error { return v.PowerUp(ctx, node) })
+		p.both("power up "+node[0], func(v lifecycle.Slurm) error { return v.PowerUp(ctx, node) })
 	case 6:
-		p.both("power down "+node[0], func(v verbs) error { return v.PowerDown(ctx, node, "enough") })
+		p.both("power down "+node[0], func(v lifecycle.Slurm) error { return v.PowerDown(ctx, node, "enough") })
 	case 7:
 		if p.model.Node(node[0]).Job != nil { // else it completes until slurmctld takes its slurmd for lost
 			return
 		}
-		p.both("power down by force "+node[0], func(v verbs) error { return v.PowerDownForce(ctx, node, "broken") })
+		p.both("power down by force "+node[0], func(v lifecycle.Slurm) error { return v.PowerDownForce(ctx, node, "broken") })
 	case 8:
-		p.both(fmt.Sprintf("limit of %s: %d", job, minutes), func(v verbs) error { return v.SetTimeLimit(ctx, job, minutes) })
+		p.both(fmt.Sprintf("limit of %s: %d", job, minutes), func(v lifecycle.Slurm) error { return v.SetTimeLimit(ctx, job, minutes) })
 	case 9:
 		e := map[string]capacity.Edits{job: {TimeLimit: capacity.Minutes(minutes), TimeMin: capacity.Minutes(10)}}
-		p.both(fmt.Sprintf("edit %s: %d", job, minutes), func(v verbs) error { return v.Edit(ctx, e)[job] })
+		p.both(fmt.Sprintf("edit %s: %d", job, minutes), func(v lifecycle.Slurm) error { return v.Edit(ctx, e)[job] })
 	case 10:
-		p.both(fmt.Sprintf("requeue %s, held %t", job, hold), func(v verbs) error { _, err := v.RequeueJob(ctx, j.Job, hold); return err })
+		p.both(fmt.Sprintf("requeue %s, held %t", job, hold), func(v lifecycle.Slurm) error { _, err := v.RequeueJob(ctx, j.Job, hold); return err })
 	case 11:
-		p.both("user hold "+job, func(v verbs) error { return v.UserHold(ctx, job) })
+		p.both("user hold "+job, func(v lifecycle.Slurm) error { return v.UserHold(ctx, job) })
 	case 12:
-		p.both("release "+job, func(v verbs) error { return v.Release(ctx, job) })
+		p.both("release "+job, func(v lifecycle.Slurm) error { return v.Release(ctx, job) })
 	case 13:
-		p.both("admin comment "+job, func(v verbs) error { return v.SetAdminComment(ctx, job, "told "+name) })
+		p.both("admin comment "+job, func(v lifecycle.Slurm) error { return v.SetAdminComment(ctx, job, "told "+name) })
+	}
+}
+
+// TestModelIsEC2 runs a random program of launches, terminations and hours on the model and on the simulated EC2, over the
+// wire. After each step both show the same block and instances.
+func TestModelIsEC2(t *testing.T) {
+	const block = "cr-0e2000000000000a1" // 16 × p5.48xlarge, open
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	clock := awssim.NewClock(now, 0)
+	sim, err := awssim.New(nil, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sim.Close()
+	if err := sim.Serve(t.Setenv); err != nil {
+		t.Fatal(err)
+	}
+	real, err := ec2.New(t.Context(), ec2.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := model.New(now)
+	shows := func(e lifecycle.EC2) (all []string) {
+		found, _, err := e.Reservations(t.Context(), []string{block})
+		instances, noInstances := e.InstancesByTag(t.Context(), map[string][]string{capacity.TagCluster: {model.Mark}})
+		if err := errors.Join(err, noInstances); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range found {
+			all = append(all, fmt.Sprintf("%s %s, %d of %d free", r.ID, r.State, r.Available, r.Total))
+		}
+		for _, i := range instances {
+			if !i.Ended() {
+				all = append(all, fmt.Sprintf("%s in %s", i.Tags[capacity.TagNode], i.ReservationID))
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	found, _, err := real.Reservations(t.Context(), []string{block})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found[0].State = "" // by its times
+	w.EC2.Reserve(found[0])
+	random, ids, steps := rand.New(rand.NewPCG(1, 1)), map[string][2]string{}, []string{}
+	for n := range 60 {
+		node := fmt.Sprintf("gpu-%d", n)
+		switch nodes := slices.Sorted(maps.Keys(ids)); {
+		case random.IntN(5) == 0:
+			steps = append(steps, "hours pass")
+			now = now.Add(time.Duration(1+random.IntN(20)) * time.Hour)
+		case random.IntN(3) == 0 && len(nodes) > 0:
+			node = nodes[random.IntN(len(nodes))]
+			steps = append(steps, "terminate "+node)
+			if err := errors.Join(real.Terminate(t.Context(), []string{ids[node][0]}), w.EC2.Terminate(t.Context(), []string{ids[node][1]})); err != nil {
+				t.Fatal(err)
+			}
+			delete(ids, node)
+		default:
+			steps = append(steps, "launch "+node)
+			launched, refused := real.Launch(t.Context(), capacity.Launch{ClientToken: node, LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "p5.48xlarge", SubnetID: "subnet-0e200000000000a01",
+				ReservationID: block, Kind: capacity.CapacityBlock, Count: 1, Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNode: node}})
+			mine, err := w.EC2.Launch(block, node)
+			switch {
+			case (refused == nil) != (err == nil):
+				t.Fatalf("%v\nEC2 says %v, the model %v", steps, refused, err)
+			case err != nil:
+				return // the block is over
+			}
+			ids[node] = [2]string{launched[0].ID, mine.ID}
+		}
+		now = now.Add(5 * time.Minute)
+		clock.Set(now)
+		w.GoTo(now)
+		if diff := cmp.Diff(shows(real), shows(w.EC2)); diff != "" {
+			t.Fatalf("%v\n(-EC2 +model)\n%s", steps, diff)
+		}
 	}
 }

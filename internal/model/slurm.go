@@ -152,13 +152,15 @@ func (s *Slurm) next(to time.Time) time.Time {
 // happen lets happen what is due.
 func (s *Slurm) happen() {
 	maps.DeleteFunc(s.Fences, func(_ string, r Reservation) bool { return !r.End.After(s.Now) })
+	for _, i := range slices.Clone(s.EC2.Instances) {
+		if i.ReservationID != "" && !s.EC2.Open(i.ReservationID) {
+			s.EC2.End(i.ID) // EC2 takes it back
+		}
+	}
 	for _, n := range s.All {
 		switch i := n.InstanceID; {
 		case i != "" && !slices.ContainsFunc(s.EC2.Instances, func(one capacity.Instance) bool { return one.ID == i }):
 			s.off(n) // somebody has ended it
-		case i != "" && !s.EC2.Open(s.blockOf(i)):
-			s.EC2.End(i) // EC2 takes it back
-			s.off(n)
 		case n.State == Boots && !n.Booted.After(s.Now) && !n.Dead: // else until somebody powers it down
 			n.State = Idle
 			if n.Job != nil {
@@ -188,15 +190,6 @@ func (s *Slurm) happen() {
 			s.start(j)
 		}
 	}
-}
-
-func (s *Slurm) blockOf(instance string) string {
-	for _, i := range s.EC2.Instances {
-		if i.ID == instance {
-			return i.ReservationID
-		}
-	}
-	return ""
 }
 
 func (s *Slurm) free(j *Job, how string) {
