@@ -236,8 +236,16 @@ func (w *fake) CancelODCR(_ context.Context, id string) error {
 	return w.do(func(string) { delete(w.odcrs, id) }, "cancel-odcr %s", id)
 }
 
-func (w *fake) InstancesByTag(context.Context, map[string][]string) (all []capacity.Instance, err error) {
-	return all, w.do(func(string) { all = w.all() }, "ask-instances")
+func (w *fake) InstancesByTag(_ context.Context, tags map[string][]string) (all []capacity.Instance, err error) {
+	others := func(i capacity.Instance) bool {
+		for key, values := range tags {
+			if !slices.Contains(values, i.Tags[key]) {
+				return true
+			}
+		}
+		return len(tags) == 0
+	}
+	return all, w.do(func(string) { all = slices.DeleteFunc(w.all(), others) }, "ask-instances")
 }
 
 func (w *fake) all() (all []capacity.Instance) {

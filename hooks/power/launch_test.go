@@ -180,6 +180,17 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
+// An instance of another cluster is neither adopted nor terminated, whatever its node is called.
+func TestInstancesOfAnotherClusterAreNotOurs(t *testing.T) {
+	w := newFake()
+	w.has(nil, "i-1", "gpu-1", 0, one)
+	w.has(nil, "i-2", "gpu-1", 0, one)
+	w.instances["i-2"].Tags[capacity.TagCluster] = "other"
+	if found, err := ourInstances(t.Context(), w, "ml"); err != nil || len(found) != 1 || found[0].ID != "i-1" {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
 // holdingCall are of a slot on demand in two zones, for whose jobs capacity is held.
 func holdingCall() *call {
 	f := newCall(onDemand())
