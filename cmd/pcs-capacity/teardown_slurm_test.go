@@ -244,7 +244,7 @@ func TestLong_Teardown(t *testing.T) {
 	}
 
 	// Slurm's part alone, after a teardown where Slurm did not answer: the base name leads there.
-	if out, err := d.cluster.Command(d.ctx, "scontrol", "create", "reservation", "ReservationName="+fence, "Nodes=gpu-a-[1-2]", "StartTime=now+3days", "Duration=10",
+	if out, err := d.cluster.Command(d.ctx, "scontrol", "create", "reservation", "ReservationName="+fence+".none.0123abcd", "Nodes=gpu-a-[1-2]", "StartTime=now+3days", "Duration=10",
 		"Flags=MAINT,IGNORE_JOBS", "Users=root"); err != nil {
 		t.Fatal(out, err)
 	}
