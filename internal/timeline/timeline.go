@@ -272,10 +272,7 @@ func (c Chart) rows() (all []row) {
 }
 
 // The forms of times, in the zone that the head names; years are in the head too.
-const (
-	timeForm = "Jan 02 15:04"
-	tickForm = "Jan 02"
-)
+const timeForm, tickForm = "Jan 02 15:04", "Jan 02"
 
 func (c Chart) time(at time.Time) string { return at.In(c.Zone).Format(timeForm) }
 
