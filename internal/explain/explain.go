@@ -63,16 +63,22 @@ func (e *Explanation) fact(name, format string, args ...any) {
 	}
 }
 
-func (e *Explanation) say(code, format string, args ...any) {
-	e.Code, e.Answer = code, fmt.Sprintf(format, args...)
+// nothing begins the advice where there is nothing to do.
+const nothing = "Nothing to do"
+
+func about(subject string) Explanation { return Explanation{Subject: subject, Facts: []Fact{}} }
+
+// say answers with a sentence that begins with the subject. {} in do is the subject's name.
+func (e *Explanation) say(code, do, format string, args ...any) {
+	kind, name, _ := strings.Cut(e.Subject, " ")
+	e.Code, e.Advice = code, strings.ReplaceAll(do, "{}", name)
+	e.Answer = strings.ToUpper(kind[:1]) + e.Subject[1:] + " " + fmt.Sprintf(format, args...)
 }
 
-func (e *Explanation) advise(format string, args ...any) { e.Advice = fmt.Sprintf(format, args...) }
-
 func (e *Explanation) age(snap *capacity.Snapshot, now time.Time) {
-	if age := now.Sub(snap.TakenAt); snap.Stale(now) {
-		e.fact("as of", "%s, %s ago: is `pcs-capacity sync --watch` running?", capacity.FormatUTC(snap.TakenAt),
-			capacity.FormatDuration(age))
+	if snap.Stale(now) {
+		e.fact("as of", "%s ago: is `pcs-capacity sync --watch` running?",
+			capacity.FormatUTC(snap.TakenAt)+", "+capacity.FormatDuration(now.Sub(snap.TakenAt)))
 	}
 }
 

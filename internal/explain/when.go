@@ -76,14 +76,13 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	if s.Start.Before(now) {
 		s.Start = now
 	}
-	switch own := stated.Bounded(); {
-	case own && !p.Window.Unbounded():
-		spare := int64((p.Room - stated.Duration()) / time.Second)
-		s.TimeLimit, s.SpareSeconds = stated.String(), &spare
-	case own:
+	s.TimeLimit = p.Longest.String()
+	if stated.Bounded() {
 		s.TimeLimit = stated.String()
-	default:
-		s.TimeLimit = p.Longest.String()
+		if !p.Window.Unbounded() {
+			spare := int64((p.Room - stated.Duration()) / time.Second)
+			s.SpareSeconds = &spare
+		}
 	}
 	few, short := capacity.ShortOfHosts(req, snap, now)
 	switch {
