@@ -101,7 +101,7 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	}
 	for i := range made.Reservations {
 		r := &made.Reservations[i]
-		r.Cost = r.Costs(cmp.Or(prices[r.ID], fees[r.ID].paid), prices[r.Paid.InstanceType])
+		r.Cost = r.Costs(cmp.Or(prices[r.ID], fees[r.ID]), prices[r.Paid.InstanceType])
 	}
 	doc.Report = made
 	return c.show(t, doc)
@@ -138,42 +138,26 @@ func (c *ReportCmd) period(now time.Time) (from, until time.Time) {
 	return from, until
 }
 
-// recordedFee is what is known to have been paid for a reservation.
-type recordedFee struct {
-	paid       capacity.Money
-	extensions []capacity.Extension
-}
-
-// recordedFees adds up what was recorded for each reservation: its purchase, and its
-// extensions. One of which a part is not known has none.
-func recordedFees(dir state.Dir, made *report.Report) (map[string]recordedFee, error) {
+// recordedFees adds up what was recorded for each reservation: its purchase, and the extensions after it. One of which
+// a part is not known has none.
+func recordedFees(dir state.Dir, made *report.Report) (map[string]capacity.Money, error) {
 	all, err := market.Intents{StateDir: dir}.All()
 	if err != nil {
 		return nil, err
 	}
-	fees := map[string]recordedFee{}
-	for _, i := range all {
-		if i.Reservation == "" || i.Phase == market.Failed || i.Phase == market.Sending {
-			continue
-		}
-		f := fees[i.Reservation]
-		if i.Kind == market.ExtendBlock {
-			f.extensions = append(f.extensions,
-				capacity.Extension{From: i.OldEnd, To: i.NewEnd, State: capacity.ExtensionPaid, Fee: i.Fee})
-		} else {
-			f.paid = i.Fee
-		}
-		fees[i.Reservation] = f
-	}
+	fees, ends := map[string]capacity.Money{}, map[string]time.Time{}
 	for _, r := range made.Reservations {
-		f := fees[r.ID]
-		for _, e := range f.extensions {
-			// One whose payment failed has not moved the end.
-			if !e.To.After(r.End) && f.paid != (capacity.Money{}) {
-				f.paid = f.paid.Plus(e.Fee)
-			}
+		ends[r.ID] = r.End
+	}
+	for _, i := range all {
+		id := i.Reservation
+		switch {
+		case i.Phase == market.Failed || i.Phase == market.Sending:
+		case i.Kind != market.ExtendBlock:
+			fees[id] = i.Fee
+		case fees[id] != capacity.Money{} && !i.NewEnd.After(ends[id]): // one whose payment failed has not moved the end
+			fees[id] = fees[id].Plus(i.Fee)
 		}
-		fees[r.ID] = f
 	}
 	return fees, nil
 }

@@ -80,8 +80,18 @@ func TestReportForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	const id = "cr-0e2000000000000a1"
-	if err := (market.Intents{StateDir: state.Dir(dir)}).Write(market.Intent{ID: "x", Kind: market.BuyBlock, Phase: market.Done, Reservation: id, Fee: fee}); err != nil {
-		t.Fatal(err)
+	for i, paid := range []struct {
+		kind   market.IntentKind
+		fee    string
+		newEnd time.Time
+	}{{market.BuyBlock, "20000.00", time.Time{}}, {market.ExtendBlock, "1143.81", end}, {market.ExtendBlock, "5.00", end.Add(time.Hour)}} {
+		part, err := capacity.ParseMoney(paid.fee, "USD")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (market.Intents{StateDir: state.Dir(dir)}).Write(market.Intent{ID: strconv.Itoa(i), Kind: paid.kind, Phase: market.Done, At: start.Add(time.Duration(i)), Reservation: id, NewEnd: paid.newEnd, Fee: part}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	run := func(form terminal.Format) (out, said string) {
 		t.Helper()

@@ -205,12 +205,13 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 		// From 24.11 on such a job is let in, unless associations are enforced, in which case it is never submitted.
 		e.say(string(capacity.AccountNotAllowed),
 			"Administrators: give its user an account (`sacctmgr add user`); a Slurm "+
-			"without accounting knows none: there take allow_accounts out of the settings, and AllowAccounts off the partition.",
+				"without accounting knows none: there take allow_accounts out of the settings, and AllowAccounts off the partition.",
 			"can never start as it is: Slurm knows no account of it, and its partition is for certain accounts only.")
 	case verdict.Refused:
 		e.never(verdict)
 	case short:
-		e.say(WaitsForHost, fmt.Sprintf("Wait until the others are back, or ask for fewer: `scontrol update jobid={} numnodes=%d`.", few.Usable),
+		do := fmt.Sprintf("Wait until the others are back, or ask for fewer: `scontrol update jobid={} numnodes=%d`.", few.Usable)
+		e.say(WaitsForHost, do,
 			"asks for %d nodes, but only %d of the %d hosts of %s are usable.", few.Needs, few.Usable,
 			few.Reservation.Size(), few.Reservation.ID)
 	case ours && (wasNot || hasFailed):
@@ -274,7 +275,8 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 		elsewhere := slices.DeleteFunc(capacity.Prospects(e.req, e.snap, e.now),
 			func(p capacity.Prospect) bool { return !p.Fits || p.Reservation.ID == "" })
 		if len(elsewhere) > 0 {
-			e.say(Constrained, "Leave it until those nodes have their next block, or let it run elsewhere: `scontrol update jobid={} features=`.",
+			e.say(Constrained, "Leave it until those nodes have their next block, or let it run elsewhere: "+
+				"`scontrol update jobid={} features=`.",
 				"has the constraint %s, and no reservation of those nodes takes it now; %s would.", j.Constraint,
 				elsewhere[0].Reservation.ID)
 			return
@@ -300,7 +302,8 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 		e.say(NodesOut, "Ask an administrator; `pcs-capacity status` has the command that gives them back.",
 			"fits into %s, but too few of its nodes get jobs: %s.", where, strings.Join(out, ", "))
 	case !later(p) && j.HetJobID != 0:
-		e.say(WaitsInQueue, fmt.Sprintf("See that there is room for all at once: `squeue -j %d`. What keeps them back is Slurm's reason above.", j.HetJobID),
+		e.say(WaitsInQueue, fmt.Sprintf("See that there is room for all at once: `squeue -j %d`. What keeps them back is "+
+			"Slurm's reason above.", j.HetJobID),
 			"by itself fits into %s; it starts together with the other components of job %d.", where, j.HetJobID)
 	case !later(p):
 		e.say(WaitsInQueue, nothing+". `squeue -p "+p.Partition.Name+"` shows what is before it.",
@@ -309,7 +312,7 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 		h := slices.MaxFunc(here, func(a, b capacity.Prospect) int { return cmp.Compare(a.Room, b.Room) })
 		do := slurmStarts
 		if minutes := int(h.Room / time.Minute); minutes > 0 {
-			do = fmt.Sprintf("%s; or shorten it, to run now: `scontrol update jobid={} timelimit=%s`.", nothing, capacity.FormatMinutes(minutes))
+			do = nothing + "; or shorten it, to run now: `scontrol update jobid={} timelimit=" + capacity.FormatMinutes(minutes) + "`."
 		}
 		e.say(BehindFence, do, "is too long for what is left of %s; it waits for %s.", h.Reservation.ID, e.opens(p))
 	case over != "":

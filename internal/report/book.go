@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -13,13 +14,14 @@ import (
 const hourlyBelow = 72 * time.Hour
 
 type book struct {
-	days   []Day
-	hourly bool
-	parts  map[string]*Share // by account, user and job
+	days []Day
+	// parts are those of accounts, of their users, and of their jobs.
+	parts [3]map[[3]string]Sums
 }
 
 func newBook(from, until time.Time, zone *time.Location) *book {
-	b := &book{parts: map[string]*Share{}, hourly: until.Sub(from) < hourlyBelow}
+	b := &book{parts: [3]map[[3]string]Sums{{}, {}, {}}}
+	hourly := until.Sub(from) < hourlyBelow
 	if zone == nil {
 		zone = time.UTC
 	}
@@ -27,7 +29,7 @@ func newBook(from, until time.Time, zone *time.Location) *book {
 	for i := 0; from.Before(until); i++ {
 		// Wall time: a day of 23 or 25 hours is one day.
 		next := time.Date(local.Year(), local.Month(), local.Day()+i+1, 0, 0, 0, 0, zone)
-		if b.hourly {
+		if hourly {
 			next = time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), 0, 0, 0, zone).Add(time.Duration(i+1) * time.Hour)
 		}
 		if !next.After(from) {
@@ -42,12 +44,7 @@ func newBook(from, until time.Time, zone *time.Location) *book {
 
 // put adds a time of some nodes to the days that it is in.
 func (b *book) put(from, to time.Time, nodes int, c Class) {
-	i, _ := slices.BinarySearchFunc(b.days, from, func(d Day, at time.Time) int {
-		if !d.To.After(at) {
-			return -1
-		}
-		return 1
-	})
+	i := sort.Search(len(b.days), func(i int) bool { return b.days[i].To.After(from) })
 	for ; i < len(b.days) && b.days[i].From.Before(to); i++ {
 		d := &b.days[i]
 		d.Sums[c] += int64(nodes) * seconds(latest(from, d.From), earliest(to, d.To))
@@ -55,44 +52,27 @@ func (b *book) put(from, to time.Time, nodes int, c Class) {
 }
 
 func (b *book) share(r state.Run, c Class, n int64) {
-	key := r.Account + "\x00" + r.User + "\x00" + r.Job
-	s := b.parts[key]
-	if s == nil {
-		s = &Share{Account: r.Account, User: r.User, Job: r.Job, Sums: Sums{}}
-		b.parts[key] = s
+	for i, parts := range b.parts {
+		key := [3]string{r.Account, r.User, r.Job}
+		clear(key[i+1:])
+		if parts[key] == nil {
+			parts[key] = Sums{}
+		}
+		parts[key][c] += n
 	}
-	s.Sums[c] += n
 }
 
-// shares are those of accounts, of their users, and of their jobs, the largest first.
-func (b *book) shares() (accounts, users, jobs []Share) {
-	by := func(key func(Share) Share) []Share {
-		sums := map[[3]string]*Share{}
-		var all []*Share
-		for _, s := range b.parts {
-			k := key(*s)
-			id := [3]string{k.Account, k.User, k.Job}
-			if sums[id] == nil {
-				k.Sums = Sums{}
-				sums[id] = &k
-				all = append(all, &k)
-			}
-			for c, n := range s.Sums {
-				sums[id].Sums[c] += n
-			}
-		}
-		slices.SortFunc(all, func(a, b *Share) int {
-			return cmp.Or(cmp.Compare(b.Sums.Total(), a.Sums.Total()), cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User), cmp.Compare(a.Job, b.Job))
-		})
-		shares := make([]Share, 0, len(all))
-		for _, s := range all {
-			shares = append(shares, *s)
-		}
-		return shares
+// sorted are some parts, the largest first.
+func sorted(parts map[[3]string]Sums) []Share {
+	all := make([]Share, 0, len(parts))
+	for k, sums := range parts {
+		all = append(all, Share{k[0], k[1], k[2], sums})
 	}
-	return by(func(s Share) Share { return Share{Account: s.Account} }),
-		by(func(s Share) Share { return Share{Account: s.Account, User: s.User} }),
-		by(func(s Share) Share { return s })
+	slices.SortFunc(all, func(a, b Share) int {
+		return cmp.Or(cmp.Compare(b.Sums.Total(), a.Sums.Total()), cmp.Compare(a.Account, b.Account),
+			cmp.Compare(a.User, b.User), cmp.Compare(a.Job, b.Job))
+	})
+	return all
 }
 
 // Cost is the cost of the used time of a reservation. Unknown amounts are the zero Money.

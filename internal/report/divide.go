@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -40,23 +41,19 @@ func (a *account) divide(b *book) (Reservation, error) {
 			return one, err
 		}
 	}
-	for _, s := range h.within(h.start, h.paidUntil(a.wholeEnd())) {
+	whole := one.End
+	if whole.IsZero() {
+		whole = a.to
+	}
+	for _, s := range h.within(h.start, whole) {
 		one.Whole += int64(s.paid.Size) * seconds(s.from, s.to)
 	}
 	return one, nil
 }
 
-func (a *account) wholeEnd() time.Time {
-	if end := a.history.end(); !end.IsZero() {
-		return end
-	}
-	return a.to
-}
-
 // nodes are all that the reservation ever had, in the order of their names.
 func (a *account) nodes() ([]string, error) {
-	seen := map[string]bool{}
-	var all []string
+	all := map[string]bool{}
 	for _, s := range a.history.stays {
 		for _, list := range s.paid.Nodes {
 			names, err := a.expand(list)
@@ -64,20 +61,16 @@ func (a *account) nodes() ([]string, error) {
 				return nil, fmt.Errorf("nodes of reservation %s: %w", a.history.id, err)
 			}
 			for _, name := range names {
-				if !seen[name] {
-					seen[name] = true
-					all = append(all, name)
-				}
+				all[name] = true
 			}
 		}
 	}
-	slices.Sort(all)
-	return all, nil
+	return slices.Sorted(maps.Keys(all)), nil
 }
 
 // stay divides a time in which nothing was seen to change.
 func (a *account) stay(s stay, all []string) error {
-	states, listed := map[string]string{}, 0
+	states, listed, down := map[string]string{}, 0, 0
 	for what, list := range s.paid.Nodes {
 		names, err := a.expand(list)
 		if err != nil {
@@ -87,11 +80,14 @@ func (a *account) stay(s stay, all []string) error {
 			states[name] = what
 		}
 		listed += len(names)
+		if what == state.NodeDown {
+			down = len(names)
+		}
 	}
 	// What has no node, or one that is off: a run that began there after the sample takes of it.
 	free := s.paid.Size - listed
 	var taken []piece
-	failed := min(max(0, s.paid.Unhealthy-a.count(s.paid.Nodes[state.NodeDown])), max(free, 0))
+	failed := min(max(0, s.paid.Unhealthy-down), max(free, 0))
 	a.put(s, s.from, s.to, max(free, 0)-failed, a.idle(s))
 	a.put(s, s.from, s.to, failed, Hardware)
 	for _, name := range all {
@@ -129,21 +125,13 @@ func most(all []piece, p piece) int {
 		}
 		return n
 	}
-	n := count(p.from)
-	for _, o := range all {
-		if o.from.After(p.from) && o.from.Before(p.to) {
+	n := 0
+	for _, o := range append(slices.Clone(all), p) {
+		if !o.from.Before(p.from) && o.from.Before(p.to) {
 			n = max(n, count(o.from))
 		}
 	}
 	return n
-}
-
-func (a *account) count(hostlist string) int {
-	if hostlist == "" {
-		return 0
-	}
-	names, _ := a.expand(hostlist) // stay has read it
-	return len(names)
 }
 
 // piece is a time of a node in which it is in one class, or in that of its runs.
@@ -184,7 +172,7 @@ func (a *account) pieces(s stay, node, what string) []piece {
 	slices.SortFunc(cuts, time.Time.Compare)
 	var all []piece
 	for i := 1; i < len(cuts); i++ {
-		p := piece{from: cuts[i-1], to: cuts[i]}
+		p := piece{from: cuts[i-1], to: cuts[i], class: a.idle(s)}
 		if !p.from.Before(p.to) {
 			continue
 		}
@@ -196,12 +184,8 @@ func (a *account) pieces(s stay, node, what string) []piece {
 		switch {
 		case what == state.NodeDown, what == state.NodeDrain:
 			p.class = Hardware
-		case what == state.NodeBoots && !p.from.Before(boots):
-			p.class = a.idle(s)
-		case what == state.NodeBoots:
+		case what == state.NodeBoots && p.from.Before(boots):
 			p.class = Boot
-		default:
-			p.class = a.idle(s)
 		}
 		all = append(all, p)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -138,14 +137,13 @@ var forever = time.Unix(1<<40, 0)
 
 // runs are all that are known, by node and in the order of their starts.
 func (in Input) runs() (map[string][]*run, error) {
-	all := in.sampled()
 	accounted := map[string][]state.Run{}
 	for _, r := range in.Accounted {
 		accounted[r.Job] = append(accounted[r.Job], r)
 	}
 	byNode := map[string][]*run{}
 	add := func(r state.Run, vague bool) error {
-		one := &run{Run: r, class: KindOf(r.State), from: r.Start, to: r.End, vague: vague}
+		one := &run{Run: r, class: kindOf(r.State), from: r.Start, to: r.End, vague: vague}
 		if r.End.IsZero() {
 			one.to = forever
 		}
@@ -161,7 +159,7 @@ func (in Input) runs() (map[string][]*run, error) {
 		}
 		return nil
 	}
-	for _, r := range all {
+	for _, r := range in.sampled() {
 		if slices.ContainsFunc(accounted[r.Job], func(a state.Run) bool { return overlap(a, r) }) {
 			continue
 		}
@@ -176,12 +174,7 @@ func (in Input) runs() (map[string][]*run, error) {
 		}
 	}
 	for _, runs := range byNode {
-		slices.SortFunc(runs, func(a, b *run) int {
-			if c := a.from.Compare(b.from); c != 0 {
-				return c
-			}
-			return strings.Compare(a.Job, b.Job)
-		})
+		slices.SortFunc(runs, func(a, b *run) int { return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.Job, b.Job)) })
 	}
 	return byNode, nil
 }

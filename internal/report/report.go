@@ -57,15 +57,6 @@ func (s Sums) Total() int64 {
 	return total
 }
 
-// Of is the sum of some classes.
-func (s Sums) Of(classes ...Class) int64 {
-	var sum int64
-	for _, c := range classes {
-		sum += s[c]
-	}
-	return sum
-}
-
 // Input is the data of a report. All times are AWS's.
 type Input struct {
 	// Samples are those of sync, oldest first.
@@ -175,12 +166,12 @@ func Make(in Input) (Report, error) {
 		r.Gaps = append(r.Gaps, a.gaps...)
 	}
 	r.Days = book.days
-	r.Accounts, r.Users, r.Jobs = book.shares()
+	r.Accounts, r.Users, r.Jobs = sorted(book.parts[0]), sorted(book.parts[1]), sorted(book.parts[2])
 	return r, nil
 }
 
-// KindOf says in which class a run is by how it ended.
-func KindOf(ended string) Class {
+// kindOf says in which class a run is by how it ended.
+func kindOf(ended string) Class {
 	switch ended {
 	case "", "RUNNING", "SUSPENDED", "COMPLETING", "COMPLETED", "CANCELLED":
 		return Useful

@@ -167,7 +167,7 @@ func addsUp(t *testing.T, r Report) {
 	for _, j := range r.Jobs {
 		jobs += j.Sums.Total()
 	}
-	if ran := r.Total.Of(Useful, LostRequeue, LostTimeout, LostFailure); ran != jobs {
+	if ran := r.Total[Useful] + r.Total[LostRequeue] + r.Total[LostTimeout] + r.Total[LostFailure]; ran != jobs {
 		t.Errorf("%d node-seconds with a job, and the jobs have %d", ran, jobs)
 	}
 	for _, c := range Classes {
