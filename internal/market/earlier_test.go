@@ -22,16 +22,7 @@ func TestR3_BoughtOnAnotherMachine(t *testing.T) {
 		var offering capacity.Offering
 		w := newWorld(t, nil)
 		offering = w.offering("USD")
-		w = newWorld(t, func(s *awssim.Scenario) {
-			for id, state := range states {
-				r := awssim.ReservationScenario{ID: id, Kind: "capacity-block", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 4, State: state,
-					Tags: map[string]string{capacity.TagOffering: offering.ID, capacity.TagPurchase: "buy-" + id, capacity.TagFee: "960.00 USD"}}
-				if err := r.End.UnmarshalText([]byte("+2d 11:30")); err != nil {
-					t.Fatal(err)
-				}
-				s.Regions[0].Reservations = append(s.Regions[0].Reservations, r)
-			}
-		})
+		w = worldWith(t, states, offering.ID)
 		var told PurchaseResult
 		if err := w.buyer().Purchase(t.Context(), w.order(offering.ID, offering.Fee, &told)); err != nil {
 			t.Fatal(err)
@@ -80,19 +71,13 @@ func TestBoughtBefore(t *testing.T) {
 		"the one cut off":         {[]Intent{intent("a", known, time.Hour, func(i *Intent) { i.Phase = Bought }), intent("b", known, 0, nil)}, "a"},
 	} {
 		b.StateDir = state.Dir(t.TempDir())
-		d, err := b.open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := w.deal(b)
 		for _, i := range c.intents {
-			if err := b.intents().Write(i); err != nil {
-				t.Fatal(err)
-			}
+			write(t, b.intents(), i)
 		}
 		if got, found, err := d.boughtBefore(t.Context(), BuyBlock, id, known); err != nil || found != (c.want != "") || got.ID != c.want {
 			t.Errorf("%s: %+v, %t, %v", name, got, found, err)
 		}
-		d.close()
 	}
 }
 
@@ -100,11 +85,7 @@ func TestBoughtBefore(t *testing.T) {
 func TestR3_NotKnownWhatWasBought(t *testing.T) {
 	const offering = "cb-0e2000000000000aa"
 	w := newWorld(t, nil)
-	d, err := w.buyer().open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.close()
+	d := w.deal(w.buyer())
 	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Count: 1})
 	if _, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); found || ec2.Code(err) != "UnauthorizedOperation" || !strings.HasPrefix(err.Error(), "looking whether offering "+offering+" was bought before: ") {
 		t.Errorf("EC2 does not tell: %t, %v", found, err)
@@ -122,27 +103,13 @@ func TestR3_NotKnownWhatWasBought(t *testing.T) {
 func TestBoughtAndNotPaid(t *testing.T) {
 	const unpaid, paid, offering = "cr-0e2000000000000c3", "cr-0e2000000000000d4", "cb-0e2000000000000aa"
 	open := func(states map[string]string) (*world, *deal) {
-		w := newWorld(t, func(s *awssim.Scenario) {
-			for id, state := range states {
-				r := awssim.ReservationScenario{ID: id, Kind: "capacity-block", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 4, State: state, Tags: map[string]string{capacity.TagOffering: offering, capacity.TagPurchase: "buy-" + id}}
-				if err := r.End.UnmarshalText([]byte("+2d 11:30")); err != nil {
-					t.Fatal(err)
-				}
-				s.Regions[0].Reservations = append(s.Regions[0].Reservations, r)
-			}
-		})
-		d, err := w.buyer().open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(d.close)
+		w := worldWith(t, states, offering)
+		d := w.deal(w.buyer())
 		return w, d
 	}
 	write := func(d *deal, reservation string, phase Phase) {
 		t.Helper()
-		if err := d.intents().Write(Intent{ID: "buy-" + reservation, Kind: BuyBlock, Phase: phase, At: opening, Region: "us-east-2", Offering: capacity.Offering{ID: offering}, Reservation: reservation}); err != nil {
-			t.Fatal(err)
-		}
+		write(t, d.intents(), Intent{ID: "buy-" + reservation, Kind: BuyBlock, Phase: phase, At: opening, Region: "us-east-2", Offering: capacity.Offering{ID: offering}, Reservation: reservation})
 	}
 	const said = "but its payment failed"
 	w, d := open(map[string]string{unpaid: "payment-failed", paid: "scheduled"})

@@ -47,9 +47,7 @@ func TestExtension(t *testing.T) {
 	if err := b.Extend(t.Context(), order); err != nil || bought.BoughtNow || bought.Reservation.ID != dollarBlock || len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v", err, bought)
 	}
-	if !strings.Contains(w.said(), "Somebody bought an extension of "+dollarBlock+" by 1d, to "+before.Add(day).Format(time.RFC3339)) || !strings.Contains(w.said(), "add --again to extend it further") {
-		t.Errorf("said: %s", w.said())
-	}
+	w.says("Somebody bought an extension of "+dollarBlock+" by 1d, to "+before.Add(day).Format(time.RFC3339), "add --again to extend it further")
 	order.Again = true
 	if err := b.Extend(t.Context(), order); err != nil || !bought.BoughtNow || len(w.sim.Ledger()) != 2 || !bought.Reservation.End.Equal(before.Add(2*day)) {
 		t.Errorf("%v, %+v", err, bought)
@@ -76,9 +74,7 @@ func TestCutOffExtensionIsTakenUp(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "was extended by 1d, not by the 2d asked for now") || bought.BoughtNow || bought.Reservation.ID != dollarBlock || len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v", err, bought)
 	}
-	if !strings.Contains(w.said(), "An earlier run bought an extension of "+dollarBlock) {
-		t.Errorf("said: %s", w.said())
-	}
+	w.says("An earlier run bought an extension of " + dollarBlock)
 	if i, found, err := (&deal{Buyer: b}).cutOffExtension(dollarBlock); found || err != nil {
 		t.Errorf("it is taken up again: %+v, %v", i, err)
 	}
@@ -262,8 +258,6 @@ func TestExtensionIsFollowedToItsEnd(t *testing.T) {
 		if err != nil || !bought.Reservation.End.Equal(before.End.Add(day)) || bought.Extension.State != capacity.ExtensionPaid || all[0].Phase != Done {
 			t.Errorf("%v, %+v, %+v", err, bought, all)
 		}
-		if !strings.Contains(w.said(), "the extension of "+dollarBlock+" is "+capacity.ExtensionPending) {
-			t.Errorf("said: %s", w.said())
-		}
+		w.says("the extension of " + dollarBlock + " is " + capacity.ExtensionPending)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -161,9 +160,7 @@ func TestR3_NothingIsSentFromAFullDisk(t *testing.T) {
 		d.free()
 		// Of another offering, at another time.
 		other := Intent{ID: "buy-1", Kind: BuyBlock, Phase: Sending, At: opening.Add(-time.Hour), Region: "us-east-2", Offering: capacity.Offering{ID: "cb-0e2000000000000cc"}}
-		if err := (Intents{w.dir}).Write(other); err != nil {
-			t.Fatal(err)
-		}
+		write(t, Intents{w.dir}, other)
 		d.fill()
 		if _, _, err := seller.buy(w, d.free); err == nil || !strings.Contains(err.Error(), "nothing more is bought") || len(w.sim.Ledger()) != 0 {
 			t.Errorf("%s: %v; sold %+v", kind, err, w.sim.Ledger())
@@ -180,19 +177,10 @@ func TestR3_EC2CountsBeforeTheFile(t *testing.T) {
 	const block, offering = "cr-0e2000000000000d4", "cb-0e2000000000000aa"
 	for _, phase := range []Phase{Sending, Failed} {
 		for state, want := range map[string]bool{"scheduled": true, "payment-failed": false} {
-			w := newWorld(t, func(s *awssim.Scenario) {
-				r := awssim.ReservationScenario{ID: block, Kind: "capacity-block", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 4, State: state,
-					Tags: map[string]string{capacity.TagOffering: offering, capacity.TagPurchase: "buy-1"}}
-				if err := r.End.UnmarshalText([]byte("+2d 11:30")); err != nil {
-					t.Fatal(err)
-				}
-				s.Regions[0].Reservations = append(s.Regions[0].Reservations, r)
-			})
+			w := worldWith(t, map[string]string{block: state}, offering)
 			d := &deal{Buyer: w.buyer()}
-			if err := d.intents().Write(Intent{ID: "buy-1", Kind: BuyBlock, Phase: phase, At: opening, Region: "us-east-2", Offering: capacity.Offering{ID: offering}}); err != nil {
-				t.Fatal(err)
-			}
-			if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || found != want || want && (i.Reservation != block || i.Phase != Bought || i.ID != "buy-1") {
+			write(t, d.intents(), Intent{ID: "buy-" + block, Kind: BuyBlock, Phase: phase, At: opening, Region: "us-east-2", Offering: capacity.Offering{ID: offering}})
+			if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || found != want || want && (i.Reservation != block || i.Phase != Bought || i.ID != "buy-"+block) {
 				t.Errorf("%s, EC2 has it %s: %+v, %t, %v", phase, state, i, found, err)
 			}
 		}

@@ -57,9 +57,7 @@ func TestR3_RefusedPurchase(t *testing.T) {
 func TestR3_UnknownStaysUnknown(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
-	shown := w.offering("USD")
-	var block PurchaseResult
-	order := w.order(shown.ID, shown.Fee, &block)
+	shown, order, block := w.purchase()
 	cutOff := Intent{ID: "buy-0000000000000001", Kind: BuyBlock, Phase: Sending, At: w.aws.Now(), Region: "us-east-2", Offering: shown, Fee: shown.Fee}
 	before := Intent{ID: "extend-1", Kind: ExtendBlock, Phase: Done, At: cutOff.At.Add(-day)}
 	unlock, err := b.intents().Lock() // makes the folder
@@ -95,9 +93,7 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 		t.Errorf("a dry run: %v; said: %s", err, w.said())
 	}
 	cutOff.Account = "444455556666"
-	if err := b.intents().Write(cutOff); err != nil {
-		t.Fatal(err)
-	}
+	write(t, b.intents(), cutOff)
 	if err := w.buyer().Purchase(t.Context(), order); err != nil || !block.BoughtNow || !strings.Contains(w.said(), "belongs to account 444455556666") {
 		t.Errorf("of another account: %v, %+v; said: %s", err, block, w.said())
 	}
@@ -122,11 +118,7 @@ func TestSleep(t *testing.T) {
 // An interrupt before the call buys nothing, and leaves nothing to settle.
 func TestInterruptedBeforeTheCall(t *testing.T) {
 	w := newWorld(t, nil)
-	d, err := w.buyer().open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.close()
+	d := w.deal(w.buyer())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := d.send(ctx, d.newIntent(BuyBlock), nil); err == nil || !strings.Contains(err.Error(), "nothing was bought") {
@@ -145,24 +137,18 @@ func TestPaymentIsFollowed(t *testing.T) {
 		s.PaymentDelay = awssim.Duration(20 * time.Minute)
 	})
 	w.patience = 5 * time.Minute
-	shown := w.offering("USD")
-	var block PurchaseResult
-	order := w.order(shown.ID, shown.Fee, &block)
+	_, order, block := w.purchase()
 	err := w.buyer().Purchase(t.Context(), order)
 	if err == nil || !strings.Contains(err.Error(), "is bought and payment-pending, and its payment is no longer followed") {
 		t.Fatal(err)
 	}
-	if !strings.Contains(w.said(), " does not show yet: ") || !strings.Contains(w.said(), " is payment-pending") {
-		t.Errorf("said: %s", w.said())
-	}
+	w.says(" does not show yet: ", " is payment-pending")
 	w.patience = day
 	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 3, Count: 1})
 	if err := w.buyer().Purchase(t.Context(), order); err != nil || block.BoughtNow || block.Reservation.State != capacity.StateScheduled || len(w.sim.Ledger()) != 1 {
-		t.Errorf("%v, %+v", err, block)
+		t.Errorf("%v, %+v", err, *block)
 	}
-	if !strings.Contains(w.said(), " was payment-pending; asking again: ") {
-		t.Errorf("said: %s", w.said())
-	}
+	w.says(" was payment-pending; asking again: ")
 	if !strings.HasSuffix(w.said(), block.Reservation.ID+" is scheduled") {
 		t.Errorf("said: %s", w.said())
 	}
@@ -218,9 +204,7 @@ func TestExtensionIsFollowed(t *testing.T) {
 func TestTakeUpAsksEC2(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
-	shown := w.offering("USD")
-	var block PurchaseResult
-	order := w.order(shown.ID, shown.Fee, &block)
+	_, order, block := w.purchase()
 	if err := b.Purchase(t.Context(), order); err != nil {
 		t.Fatal(err)
 	}
@@ -229,11 +213,11 @@ func TestTakeUpAsksEC2(t *testing.T) {
 		t.Error(err)
 	}
 	w.sim.ClearFaults()
-	block = PurchaseResult{}
+	*block = PurchaseResult{}
 	try := *b
 	try.DryRun = true
 	if err := try.Purchase(t.Context(), order); err != nil || block.Reservation.ID == "" || block.DryRun || block.BoughtNow {
-		t.Errorf("a dry run: %v, %+v", err, block)
+		t.Errorf("a dry run: %v, %+v", err, *block)
 	}
 }
 
@@ -241,16 +225,10 @@ func TestTakeUpAsksEC2(t *testing.T) {
 func TestR3_EveryUnknownOutcomeIsSettled(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
-	d, err := b.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.close()
+	d := w.deal(b)
 	write := func(id, account string, age time.Duration) {
 		t.Helper()
-		if err := d.intents().Write(Intent{ID: id, Kind: BuyBlock, Phase: Sending, Account: account, At: opening.Add(-age), Region: "us-east-2"}); err != nil {
-			t.Fatal(err)
-		}
+		write(t, d.intents(), Intent{ID: id, Kind: BuyBlock, Phase: Sending, Account: account, At: opening.Add(-age), Region: "us-east-2"})
 	}
 	write("buy-1", "444455556666", 3*time.Hour)
 	write("buy-2", "", 2*time.Hour)
@@ -297,12 +275,8 @@ func TestR3_SlowAnswerIsOfWhenItWasAsked(t *testing.T) {
 // outcome cannot be written down, that is said.
 func TestR3_IntentIsOnDiskBeforeTheCall(t *testing.T) {
 	w := newWorld(t, nil)
-	d, err := w.buyer().open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.close()
-	_, err = d.send(t.Context(), d.newIntent(BuyBlock), func(context.Context) (string, error) {
+	d := w.deal(w.buyer())
+	_, err := d.send(t.Context(), d.newIntent(BuyBlock), func(context.Context) (string, error) {
 		all, err := d.intents().All()
 		if err != nil || len(all) != 1 || all[0].Phase != Sending || !all[0].SettledAt.Equal(all[0].At.Add(callTimeout+settleTime)) {
 			t.Errorf("%+v, %v", all, err)
@@ -365,21 +339,19 @@ func TestIntentInWords(t *testing.T) {
 func TestTakeUpWhatIsPending(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 	b := w.buyer()
-	shown := w.offering("USD")
-	var block PurchaseResult
-	order := w.order(shown.ID, shown.Fee, &block)
+	_, order, block := w.purchase()
 	order.Wait = false
 	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.State != capacity.StatePaymentPending {
-		t.Fatalf("%v, %+v", err, block)
+		t.Fatalf("%v, %+v", err, *block)
 	}
 	id := block.Reservation.ID
 	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: reservationNotFound, Status: 400, Skip: 1, Count: 1})
 	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.ID != id || block.Reservation.State != "" {
-		t.Errorf("it does not show: %v, %+v", err, block)
+		t.Errorf("it does not show: %v, %+v", err, *block)
 	}
 	order.Wait = true
 	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.ID != id || block.Reservation.State != capacity.StateScheduled {
-		t.Errorf("it is waited for: %v, %+v", err, block)
+		t.Errorf("it is waited for: %v, %+v", err, *block)
 	}
 }
 

@@ -15,11 +15,8 @@ import (
 func TestPurchase(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
-	shown := w.offering("USD")
-	terms := shown.Fee
+	shown, order, bought := w.purchase()
 	var preview PurchasePreview
-	var bought PurchaseResult
-	order := w.order(shown.ID, terms, &bought)
 	order.Show = func(p PurchasePreview) error { preview = p; return nil }
 
 	// An error of who is shown it buys nothing.
@@ -32,10 +29,10 @@ func TestPurchase(t *testing.T) {
 	try := *b
 	try.DryRun = true
 	if err := try.Purchase(t.Context(), order); err != nil || !bought.DryRun || bought.Intent.Platform != capacity.LinuxUNIX || len(w.sim.Ledger()) != 0 {
-		t.Errorf("a dry run: %v, %+v", err, bought)
+		t.Errorf("a dry run: %v, %+v", err, *bought)
 	}
 	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow || bought.DryRun || bought.Intent.Phase != Bought || bought.Intent.Platform != capacity.LinuxUNIX || bought.Intent.OrderedAs != "" {
-		t.Fatalf("%v, %+v", err, bought)
+		t.Fatalf("%v, %+v", err, *bought)
 	}
 	if !strings.HasPrefix(bought.Intent.ID, "buy-") || strings.Contains(w.said(), "warning") {
 		t.Errorf("id %s; said: %s", bought.Intent.ID, w.said())
@@ -50,17 +47,15 @@ func TestPurchase(t *testing.T) {
 
 	// Once more is taken for the same wish, but with Again.
 	if err := b.Purchase(t.Context(), order); err != nil || bought.BoughtNow || bought.Reservation.ID != first || len(w.sim.Ledger()) != 1 {
-		t.Errorf("%v, %+v", err, bought)
+		t.Errorf("%v, %+v", err, *bought)
 	}
-	if !strings.Contains(w.said(), "add --again to buy one more") {
-		t.Errorf("said: %s", w.said())
-	}
+	w.says("add --again to buy one more")
 	again := order
 	again.Again, again.Platform = true, "Red Hat Enterprise Linux"
 	c := *b
 	c.Cluster = "ml"
 	if err := c.Purchase(t.Context(), again); err != nil || !bought.BoughtNow || bought.Reservation.ID == first || len(w.sim.Ledger()) != 2 || bought.Intent.Platform != again.Platform {
-		t.Fatalf("%v, %+v", err, bought)
+		t.Fatalf("%v, %+v", err, *bought)
 	}
 	if r, err := w.aws.Reservation(t.Context(), bought.Reservation.ID); err != nil || r.Tags[capacity.TagCluster] != "ml" {
 		t.Errorf("%v, tags %v", err, r.Tags)
@@ -71,31 +66,27 @@ func TestPurchase(t *testing.T) {
 func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
-	shown := w.offering("USD")
-	var bought PurchaseResult
-	order := w.order(shown.ID, shown.Fee, &bought)
+	shown, order, bought := w.purchase()
 	order.Tell = func(PurchaseResult) error { return errDeclined } // nobody hears of it
 	if err := b.Purchase(t.Context(), order); err == nil {
 		t.Fatal("it was not cut off")
 	}
-	order = w.order(shown.ID, shown.Fee, &bought)
+	order = w.order(shown.ID, shown.Fee, bought)
 	order.Again = true
 	try := *b
 	try.DryRun = true
 	if err := try.Purchase(t.Context(), order); err != nil || bought.Reservation.ID == "" {
-		t.Errorf("a dry run: %v, %+v", err, bought)
+		t.Errorf("a dry run: %v, %+v", err, *bought)
 	}
 	if all, err := b.intents().All(); err != nil || len(all) != 1 || all[0].Phase != Bought {
 		t.Errorf("a dry run writes: %+v, %v", all, err)
 	}
 	if err := b.Purchase(t.Context(), order); err != nil || bought.BoughtNow || len(w.sim.Ledger()) != 1 || bought.Reservation.State != capacity.StateScheduled {
-		t.Errorf("%v, %+v", err, bought)
+		t.Errorf("%v, %+v", err, *bought)
 	}
-	if !strings.Contains(w.said(), "and was cut off. Nothing is bought now.") {
-		t.Errorf("said: %s", w.said())
-	}
+	w.says("and was cut off. Nothing is bought now.")
 	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow || len(w.sim.Ledger()) != 2 {
-		t.Errorf("now it is one more: %v, %+v", err, bought)
+		t.Errorf("now it is one more: %v, %+v", err, *bought)
 	}
 }
 
@@ -108,15 +99,13 @@ func TestDryRunBesideAPurchase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unlock()
-	shown := w.offering("USD")
-	var bought PurchaseResult
-	order := w.order(shown.ID, shown.Fee, &bought)
+	_, order, bought := w.purchase()
 	if err := b.Purchase(t.Context(), order); err == nil || !strings.Contains(err.Error(), "another purchase") || len(w.sim.Ledger()) != 0 {
 		t.Errorf("two at once: %v", err)
 	}
 	b.DryRun = true
 	if err := b.Purchase(t.Context(), order); err != nil || !bought.DryRun {
-		t.Errorf("a dry run: %v, %+v", err, bought)
+		t.Errorf("a dry run: %v, %+v", err, *bought)
 	}
 	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503, Count: 1})
 	const wait = "Waiting 7s for EC2's request limits in us-east-2."
@@ -130,12 +119,10 @@ func TestPaymentThatFails(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 	w.sim.FailPayments(true)
 	b := w.buyer()
-	shown := w.offering("USD")
-	var bought PurchaseResult
-	order := w.order(shown.ID, shown.Fee, &bought)
+	_, order, bought := w.purchase()
 	err := b.Purchase(t.Context(), order)
 	if err == nil || !strings.Contains(err.Error(), "the payment failed") || bought.Intent.ID != "" {
-		t.Fatalf("%v, %+v", err, bought)
+		t.Fatalf("%v, %+v", err, *bought)
 	}
 	all, err := b.intents().All()
 	if err != nil || len(all) != 1 || all[0].Phase != Failed || all[0].Code != string(capacity.StatePaymentFailed) || !strings.Contains(all[0].Message, "the payment failed") {
@@ -143,7 +130,7 @@ func TestPaymentThatFails(t *testing.T) {
 	}
 	w.sim.FailPayments(false)
 	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow {
-		t.Errorf("after a failed payment: %v, %+v", err, bought)
+		t.Errorf("after a failed payment: %v, %+v", err, *bought)
 	}
 }
 
@@ -194,9 +181,7 @@ func TestR3_OnePurchaseUnderTwoIDs(t *testing.T) {
 	was := shown
 	was.ID = "cb-0e2000000000000ff"
 	i := Intent{ID: "buy-1", Kind: BuyBlock, Phase: Done, At: w.aws.Now(), Region: "us-east-2", Offering: was, Reservation: dollarBlock}
-	if err := b.intents().Write(i); err != nil {
-		t.Fatal(err)
-	}
+	write(t, b.intents(), i)
 	var told PurchaseResult
 	if err := b.Purchase(t.Context(), w.order(shown.ID, shown.Fee, &told)); err != nil || told.BoughtNow || told.Intent.ID != i.ID || len(w.sim.Ledger()) != 0 {
 		t.Errorf("%v, %+v", err, told)

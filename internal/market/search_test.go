@@ -219,9 +219,7 @@ func TestR8_AskRegions(t *testing.T) {
 	if got, failed, err := ask(); err != nil || failed != nil || !slices.Equal(got, all) {
 		t.Errorf("%v, %v, %v", got, failed, err)
 	}
-	if !strings.Contains(w.said(), "asked 3 of 3 regions") {
-		t.Errorf("said: %s", w.said())
-	}
+	w.says("asked 3 of 3 regions")
 	got, failed, err := ask("us-east-1")
 	if err != nil || !slices.Equal(got, []string{all[0], "", all[2]}) || !slices.Equal(failed, []RegionFailure{{Region: "us-east-1", Message: "us-east-1 is down"}}) {
 		t.Errorf("%v, %v, %v", got, failed, err)

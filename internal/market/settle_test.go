@@ -44,9 +44,7 @@ func TestR3_TheNextRunWaitsForWhatShowsLate(t *testing.T) {
 	o := w.offering("USD")
 	cutOff := Intent{ID: "buy-0000000000000001", Kind: BuyBlock, Phase: Sending, At: w.aws.Now(), SettledAt: w.aws.Now().Add(40 * time.Second),
 		Region: "us-east-2", Offering: o, Fee: o.Fee}
-	if err := (Intents{w.dir}).Write(cutOff); err != nil {
-		t.Fatal(err)
-	}
+	write(t, Intents{w.dir}, cutOff)
 	tags := map[string]string{capacity.TagPurchase: cutOff.ID, capacity.TagOffering: o.ID, capacity.TagFee: o.Fee.String()}
 	if _, err := w.aws.Purchase(t.Context(), o.ID, "Linux/UNIX", tags); err != nil {
 		t.Fatal(err)
@@ -82,15 +80,11 @@ func TestR3_OnlyABlockIsAPurchase(t *testing.T) {
 		w := newWorld(t, func(s *awssim.Scenario) {
 			s.Regions[0].Reservations = append(s.Regions[0].Reservations, reservations...)
 		})
-		d, err := w.buyer().open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := w.deal(w.buyer())
 		i := Intent{ID: id, Kind: BuyBlock, Region: "us-east-2"}
 		if found, err := d.look(t.Context(), &i); err != nil || found != (want != "") || i.Reservation != want {
 			t.Errorf("of %d reservations with the tag: %q, %t, %v; want %q", len(reservations), i.Reservation, found, err, want)
 		}
-		d.close()
 	}
 }
 

@@ -112,6 +112,49 @@ func (w *world) somebodyElse() *world {
 	return &world{T: w.T, sim: w.sim, aws: aws, dir: w.dir, patience: w.patience, waiting: w.waiting}
 }
 
+// worldWith has blocks in some states that were bought by an offering, each by a purchase buy-ID.
+func worldWith(t *testing.T, states map[string]string, offering string) *world {
+	t.Helper()
+	return newWorld(t, func(s *awssim.Scenario) {
+		for id, state := range states {
+			r := awssim.ReservationScenario{ID: id, Kind: "capacity-block", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 4, State: state,
+				Tags: map[string]string{capacity.TagOffering: offering, capacity.TagPurchase: "buy-" + id, capacity.TagFee: "960.00 USD"}}
+			if err := r.End.UnmarshalText([]byte("+2d 11:30")); err != nil {
+				t.Fatal(err)
+			}
+			s.Regions[0].Reservations = append(s.Regions[0].Reservations, r)
+		}
+	})
+}
+
+// deal has the lock of a buyer until the test ends.
+func (w *world) deal(b *Buyer) *deal {
+	w.Helper()
+	d, err := b.open(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(d.close)
+	return d
+}
+
+func write(t *testing.T, to Intents, i Intent) {
+	t.Helper()
+	if err := to.Write(i); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says fails where the customer was not told something.
+func (w *world) says(all ...string) {
+	w.Helper()
+	for _, want := range all {
+		if !strings.Contains(w.said(), want) {
+			w.Errorf("not said: %s; said: %s", want, w.said())
+		}
+	}
+}
+
 // buyer gives up soon: 2 s for the call, and 40 s until EC2 shows what was bought.
 func (w *world) buyer() *Buyer {
 	return &Buyer{EC2: w.aws, Customer: &w.customer, StateDir: w.dir, pause: w.pause}
@@ -146,6 +189,13 @@ func (w *world) offering(currency string) capacity.Offering {
 func (w *world) order(offeringID string, fee capacity.Money, bought *PurchaseResult) PurchaseOrder {
 	return PurchaseOrder{OfferingID: offeringID, Query: fourForADay, Fee: fee, Wait: true,
 		Show: func(PurchasePreview) error { return nil }, Tell: func(r PurchaseResult) error { *bought = r; return nil }}
+}
+
+// purchase is the order of what is for sale in dollars, at its fee, and what was bought by it.
+func (w *world) purchase() (capacity.Offering, PurchaseOrder, *PurchaseResult) {
+	w.Helper()
+	shown, bought := w.offering("USD"), new(PurchaseResult)
+	return shown, w.order(shown.ID, shown.Fee, bought), bought
 }
 
 // extension is an order of one more day. What was bought goes to bought.
