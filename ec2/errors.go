@@ -31,14 +31,14 @@ func Code(err error) string { return awsconfig.Code(err) }
 // Message is EC2's message without the SDK's words around it; for a denied call, the denied action
 // and its remedy; the error's own text if err holds no answer of AWS.
 func Message(err error) string {
-	var answer smithy.APIError
-	if !errors.As(err, &answer) {
-		return err.Error()
-	}
 	if advice := Advice(err); advice != "" {
-		return withoutStop(answer.ErrorMessage()) + "; " + advice
+		return said(err) + "; " + advice
 	}
-	return answer.ErrorMessage()
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		return answer.ErrorMessage()
+	}
+	return err.Error()
 }
 
 // said is EC2's message alone; the error's own text if err holds no answer of AWS.
@@ -88,56 +88,18 @@ func throttled(err error) bool { return Code(err) == requestLimitExceeded }
 
 const requestLimitExceeded = "RequestLimitExceeded"
 
-// Reasons why EC2 answers no search for Capacity Blocks. Each wraps EC2's own error, for Code.
-// Other regions may still answer.
-var (
-	// ErrNoBlockQuota: the account may have no block in the region.
-	ErrNoBlockQuota = errors.New("the account's quota for Capacity Blocks is 0")
-	// ErrNotSold: EC2 sells no block of the type in the region.
-	ErrNotSold = errors.New("EC2 does not sell this type as a Capacity Block there")
-	// ErrNotApproved: AWS has to approve the account before it may ask for UltraServers.
-	ErrNotApproved = errors.New("the account is not approved for UltraServers")
-)
-
 // limitExceeded has two causes, told apart only by EC2's message: a quota of 0, and searches in too
 // quick succession (seen in 2026-08). The SDK treats it as neither.
 const limitExceeded = "CapacityBlockDescribeLimitExceeded"
 
-func says(err error, text string) bool { return strings.Contains(Message(err), text) }
-
-// searchError adds one of the reasons above to EC2's error for a search, where it applies. The
-// texts were seen from live accounts.
-func searchError(err error) error {
-	why := error(nil)
-	switch Code(err) {
-	case limitExceeded:
-		if says(err, noQuotaText) {
-			why = ErrNoBlockQuota
-		}
-	case invalidValue:
-		if says(err, notSoldText) {
-			why = ErrNotSold
-		}
-	case unauthorized:
-		if says(err, notApprovedText) {
-			why = ErrNotApproved
-		}
-	}
-	if why == nil {
-		return err
-	}
-	return fmt.Errorf("%w: %w", why, err)
+// NotSold reports whether EC2 says that it sells no block of the type in the region; others may.
+func NotSold(err error) bool {
+	return Code(err) == invalidValue && strings.Contains(Message(err), notSoldText)
 }
 
 // tooFast reports whether EC2 refused a search because earlier ones were too recent.
 func tooFast(err error) bool {
-	switch Code(err) {
-	case requestLimitExceeded:
-		return true
-	case limitExceeded:
-		return !errors.Is(searchError(err), ErrNoBlockQuota)
-	}
-	return false
+	return throttled(err) || Code(err) == limitExceeded && !strings.Contains(Message(err), noQuotaText)
 }
 
 const (
@@ -180,69 +142,52 @@ const (
 	goneInstanceID   = "InvalidInstanceID.NotFound"
 )
 
-// withoutBad calls EC2 with ids, each sent once. EC2 refuses a whole call for one bad id, with a
-// code that begins with codePrefix, and the SDK reads an answer whole or not at all. withoutBad then
-// drops the bad id and sends the rest again; if EC2 does not name it, it sends the ids one by
-// one. It returns the error for each bad id, and stops at any other error: also when none can be read.
+// withoutBad calls EC2 with ids, each until EC2 takes it. EC2 refuses a whole call for one bad id, with a code that
+// begins with codePrefix, and the SDK reads an answer whole or not at all. withoutBad then asks for the id that EC2
+// names, or else for one half, and for the others. It returns the error for each bad id, and stops at any other
+// error: also when none can be read.
 func withoutBad(ids []string, codePrefix string, call func(ids []string) error) (bad map[string]error, err error) {
 	bad = map[string]error{}
-	rest := unique(ids)
-	for len(rest) > 0 {
-		err := call(rest)
-		if err == nil {
-			return bad, nil
+	readable := false
+	var ask func(ids []string) error
+	ask = func(ids []string) error {
+		if len(ids) == 0 {
+			return nil
 		}
-		if !strings.HasPrefix(Code(err), codePrefix) && (!unreadable(err) || len(unique(ids)) == 1) {
-			return bad, err
+		err := call(ids)
+		switch refused := strings.HasPrefix(Code(err), codePrefix); {
+		case err != nil && !refused && !unreadable(err):
+			return err
+		case err == nil || len(ids) == 1 && refused:
+			readable = true
 		}
-		if len(rest) == 1 {
-			bad[rest[0]] = err
-			return bad, nil
-		}
-		named := namedIn(err.Error(), rest)
-		if named == "" || unreadable(err) {
-			return bad, oneByOne(rest, codePrefix, call, bad)
-		}
-		bad[named] = err
-		rest = slices.DeleteFunc(rest, func(id string) bool { return id == named })
-	}
-	return bad, nil
-}
-
-func oneByOne(ids []string, codePrefix string, call func(ids []string) error, bad map[string]error) error {
-	unread := 0
-	for _, id := range ids {
-		err := call([]string{id})
 		switch {
 		case err == nil:
-		case strings.HasPrefix(Code(err), codePrefix):
-			bad[id] = err
-		case unreadable(err):
-			bad[id] = err
-			if unread++; unread == len(ids) {
-				return err
-			}
-		default:
+			return nil
+		case len(ids) == 1:
+			bad[ids[0]] = err
+			return nil
+		}
+		first, rest := ids[:len(ids)/2], ids[len(ids)/2:]
+		if i := slices.IndexFunc(ids, func(id string) bool { return strings.Contains(err.Error(), id) }); i >= 0 {
+			first, rest = ids[i:i+1], slices.Concat(ids[:i], ids[i+1:])
+		}
+		if err := ask(first); err != nil {
 			return err
 		}
+		return ask(rest)
 	}
-	return nil
+	err = ask(unique(ids))
+	for _, one := range bad {
+		if err == nil && !readable {
+			err = one
+		}
+	}
+	return bad, err
 }
 
 // unreadable reports whether AWS has answered what the SDK cannot read.
 func unreadable(err error) bool { return errors.As(err, new(*smithy.DeserializationError)) }
-
-// namedIn is the id that a message names; the longest, since one id can be a prefix of another. It
-// only saves calls: a wrong guess would be asked again.
-func namedIn(message string, ids []string) string {
-	longest := ""
-	for _, id := range ids {
-		if strings.Contains(message, id) && len(id) > len(longest) {
-			longest = id
-		}
-	}
-	return longest
-}
 
 // This file decides, by EC2's code, what an error means for a call that makes something. The HTTP
 // status is not enough: InsufficientInstanceCapacity is a refusal and comes with 500.

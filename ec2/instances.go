@@ -18,7 +18,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 func instance(a types.Instance) capacity.Instance {
@@ -170,22 +169,22 @@ func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 	for _, which := range []types.Filter{filter("system-status.status", "impaired"),
 		filter("event.code", "instance-retirement", "instance-stop", "instance-reboot", "system-reboot", "system-maintenance")} {
 		in := &ec2.DescribeInstanceStatusInput{Filters: []types.Filter{which}}
-		for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeInstanceStatus, in)) {
-			switch {
-			case notAllowed(err):
-				c.without(err, "which hosts in "+c.region+" are impaired, or about to be retired, is not known")
-				return nil, nil
-			case err != nil:
-				return nil, fmt.Errorf("describing the status of instances in %s: %w", c.region, err)
+		statuses, err := listed(ctx, c, "describing the status of instances", c.api.DescribeInstanceStatus, in,
+			func(page *ec2.DescribeInstanceStatusOutput) []types.InstanceStatus { return page.InstanceStatuses })
+		switch {
+		case notAllowed(err):
+			c.without(err, "which hosts in "+c.region+" are impaired, or about to be retired, is not known")
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
+		for _, s := range statuses {
+			id := aws.ToString(s.InstanceId)
+			if s.SystemStatus != nil && s.SystemStatus.Status == types.SummaryStatusImpaired {
+				said[id] = "its host is impaired"
 			}
-			for _, s := range page.InstanceStatuses {
-				id := aws.ToString(s.InstanceId)
-				if s.SystemStatus != nil && s.SystemStatus.Status == types.SummaryStatusImpaired {
-					said[id] = "its host is impaired"
-				}
-				for _, e := range s.Events {
-					said[id] = fmt.Sprintf("%s, not before %s: %s", e.Code, aws.ToTime(e.NotBefore).UTC().Format(time.RFC3339), aws.ToString(e.Description))
-				}
+			for _, e := range s.Events {
+				said[id] = fmt.Sprintf("%s, not before %s: %s", e.Code, aws.ToTime(e.NotBefore).UTC().Format(time.RFC3339), aws.ToString(e.Description))
 			}
 		}
 	}

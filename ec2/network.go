@@ -133,21 +133,16 @@ func rules(permissions []types.IpPermission, out bool) []Rule {
 // Subnets describes subnets, in the order of ids. One that does not exist is an error
 // with EC2's code InvalidSubnetID.NotFound.
 func (c *Client) Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error) {
-	answers, err := c.describeSubnets(ctx, ids)
-	slices.SortFunc(answers, func(a, b types.Subnet) int {
-		return slices.Index(ids, aws.ToString(a.SubnetId)) - slices.Index(ids, aws.ToString(b.SubnetId))
-	})
-	return subnets(answers), err
+	answers, err := c.subnetsOf(ctx, ids)
+	slices.SortFunc(answers, func(a, b Subnet) int { return slices.Index(ids, a.ID) - slices.Index(ids, b.ID) })
+	return plain(answers), err
 }
 
 // KnownSubnets describes subnets by id. Bad ids are returned in missing and never hide the others
 // (R8); err means that EC2 could not be asked.
 func (c *Client) KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error) {
 	all, missing, err := c.DetailedSubnets(ctx, ids)
-	for _, s := range all {
-		found = append(found, s.Subnet)
-	}
-	return found, missing, err
+	return plain(all), missing, err
 }
 
 // Subnet is a subnet with the facts that a launch depends on.
@@ -160,31 +155,33 @@ type Subnet struct {
 	Public bool
 }
 
+func plain(detailed []Subnet) (all []capacity.Subnet) {
+	for _, s := range detailed {
+		all = append(all, s.Subnet)
+	}
+	return all
+}
+
 // VPCSubnets describes all subnets of the VPCs that the given subnets are in, the given ones too, sorted by id.
 func (c *Client) VPCSubnets(ctx context.Context, ids []string) ([]Subnet, error) {
-	given, err := c.describeSubnets(ctx, ids)
+	given, err := c.subnetsOf(ctx, ids)
 	if err != nil || len(given) == 0 {
 		return nil, err
 	}
 	var vpcs []string
 	for _, s := range given {
-		vpcs = append(vpcs, aws.ToString(s.VpcId))
+		vpcs = append(vpcs, s.VPC)
 	}
-	all, err := c.pageSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("vpc-id", unique(vpcs)...)}})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(all, func(a, b types.Subnet) int {
-		return strings.Compare(aws.ToString(a.SubnetId), aws.ToString(b.SubnetId))
-	})
-	return detailed(all), nil
+	all, err := c.describeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("vpc-id", unique(vpcs)...)}})
+	slices.SortFunc(all, func(a, b Subnet) int { return strings.Compare(a.ID, b.ID) })
+	return all, err
 }
 
 // DetailedSubnets is KnownSubnets with the facts that a launch depends on.
 func (c *Client) DetailedSubnets(ctx context.Context, ids []string) (found []Subnet, missing []capacity.Missing, err error) {
 	bad, err := withoutBad(ids, "InvalidSubnetI", func(ids []string) error {
-		some, err := c.describeSubnets(ctx, ids)
-		found = append(found, detailed(some)...)
+		some, err := c.subnetsOf(ctx, ids)
+		found = append(found, some...)
 		return err
 	})
 	if err != nil {
@@ -198,32 +195,21 @@ func (c *Client) DetailedSubnets(ctx context.Context, ids []string) (found []Sub
 	return found, missing, nil
 }
 
-func detailed(answers []types.Subnet) []Subnet {
-	all := make([]Subnet, len(answers))
-	for i, s := range subnets(answers) {
-		a := answers[i]
-		all[i] = Subnet{s, aws.ToString(a.VpcId), int(aws.ToInt32(a.AvailableIpAddressCount)), aws.ToBool(a.MapPublicIpOnLaunch)}
-	}
-	return all
-}
-
-func (c *Client) describeSubnets(ctx context.Context, ids []string) ([]types.Subnet, error) {
+func (c *Client) subnetsOf(ctx context.Context, ids []string) ([]Subnet, error) {
 	if len(unique(ids)) == 0 {
 		return nil, nil
 	}
-	return c.pageSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: unique(ids)})
+	return c.describeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: unique(ids)})
 }
 
-func (c *Client) pageSubnets(ctx context.Context, in *ec2.DescribeSubnetsInput) ([]types.Subnet, error) {
-	return listed(ctx, c, "describing subnets", c.api.DescribeSubnets, in, func(page *ec2.DescribeSubnetsOutput) []types.Subnet { return page.Subnets })
-}
-
-func subnets(answers []types.Subnet) []capacity.Subnet {
-	var all []capacity.Subnet
-	for _, a := range answers {
-		all = append(all, capacity.Subnet{ID: aws.ToString(a.SubnetId), AZID: aws.ToString(a.AvailabilityZoneId), AZ: aws.ToString(a.AvailabilityZone)})
-	}
-	return all
+func (c *Client) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInput) ([]Subnet, error) {
+	return listed(ctx, c, "describing subnets", c.api.DescribeSubnets, in, func(page *ec2.DescribeSubnetsOutput) (all []Subnet) {
+		for _, a := range page.Subnets {
+			s := capacity.Subnet{ID: aws.ToString(a.SubnetId), AZID: aws.ToString(a.AvailabilityZoneId), AZ: aws.ToString(a.AvailabilityZone)}
+			all = append(all, Subnet{s, aws.ToString(a.VpcId), int(aws.ToInt32(a.AvailableIpAddressCount)), aws.ToBool(a.MapPublicIpOnLaunch)})
+		}
+		return all
+	})
 }
 
 // Zones maps this account's names of the region's Availability Zones and Local Zones

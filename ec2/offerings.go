@@ -3,7 +3,6 @@ package ec2
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -37,9 +36,9 @@ const mostInstances = 64
 // those have no dot in their name, as instance types have.
 func IsUltraServer(name string) bool { return !strings.Contains(name, ".") }
 
-// Lengths are the lengths of blocks that EC2 sells, shortest first: whole days up to 14, then whole weeks up to 26 (EC2
+// lengths are the lengths of blocks that EC2 sells, shortest first: whole days up to 14, then whole weeks up to 26 (EC2
 // API Reference, DescribeCapacityBlockOfferings, CapacityDurationHours).
-func Lengths() []time.Duration {
+func lengths() []time.Duration {
 	var all []time.Duration
 	for d := day; d <= 14*day; d += day {
 		all = append(all, d)
@@ -55,7 +54,7 @@ func Length(d time.Duration) (time.Duration, error) {
 	if d <= 0 {
 		return 0, fmt.Errorf("a block of %s is too short; ask for a day or more", d)
 	}
-	all := Lengths()
+	all := lengths()
 	i, _ := slices.BinarySearch(all, d)
 	if i == len(all) {
 		return 0, fmt.Errorf("a block of %d days is too long; EC2 sells at most %d", (d+day-1)/day, all[len(all)-1]/day)
@@ -87,18 +86,32 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 	if err := c.bound(in, q); err != nil {
 		return nil, err
 	}
-	var all []capacity.Offering
-	for page, err := range searchPages(ctx, c, c.scarce.offerings, "capacity blocks in "+c.region, paged(c.api.DescribeCapacityBlockOfferings, in),
-		func(o *ec2.DescribeCapacityBlockOfferingsOutput) int { return len(o.CapacityBlockOfferings) }) {
+	found, err := searched(ctx, c, c.scarce.offerings, "capacity blocks in "+c.region, c.api.DescribeCapacityBlockOfferings, in,
+		func(page *ec2.DescribeCapacityBlockOfferingsOutput) []types.CapacityBlockOffering {
+			return page.CapacityBlockOfferings
+		})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]capacity.Offering, len(found))
+	for i, a := range found {
+		fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("offering %s: its fee: %w", aws.ToString(a.CapacityBlockOfferingId), err)
 		}
-		for _, a := range page.CapacityBlockOfferings {
-			o, err := c.offering(a, zones)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, o)
+		all[i] = capacity.Offering{
+			ID:               aws.ToString(a.CapacityBlockOfferingId),
+			InstanceType:     aws.ToString(a.InstanceType),
+			Count:            int(aws.ToInt32(a.InstanceCount)),
+			Region:           c.region,
+			AZ:               aws.ToString(a.AvailabilityZone),
+			AZID:             zones[aws.ToString(a.AvailabilityZone)],
+			Start:            aws.ToTime(a.StartDate),
+			End:              aws.ToTime(a.EndDate),
+			Fee:              fee,
+			Tenancy:          string(a.Tenancy),
+			UltraServerType:  aws.ToString(a.UltraserverType),
+			UltraServerCount: int(aws.ToInt32(a.UltraserverCount)),
 		}
 	}
 	return all, nil
@@ -122,27 +135,6 @@ func (c *Client) bound(in *ec2.DescribeCapacityBlockOfferingsInput, q OfferingQu
 		in.EndDateRange = aws.Time(q.EndBy)
 	}
 	return nil
-}
-
-func (c *Client) offering(a types.CapacityBlockOffering, zones map[string]string) (capacity.Offering, error) {
-	fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
-	if err != nil {
-		return capacity.Offering{}, fmt.Errorf("offering %s: its fee: %w", aws.ToString(a.CapacityBlockOfferingId), err)
-	}
-	return capacity.Offering{
-		ID:               aws.ToString(a.CapacityBlockOfferingId),
-		InstanceType:     aws.ToString(a.InstanceType),
-		Count:            int(aws.ToInt32(a.InstanceCount)),
-		Region:           c.region,
-		AZ:               aws.ToString(a.AvailabilityZone),
-		AZID:             zones[aws.ToString(a.AvailabilityZone)],
-		Start:            aws.ToTime(a.StartDate),
-		End:              aws.ToTime(a.EndDate),
-		Fee:              fee,
-		Tenancy:          string(a.Tenancy),
-		UltraServerType:  aws.ToString(a.UltraserverType),
-		UltraServerCount: int(aws.ToInt32(a.UltraserverCount)),
-	}, nil
 }
 
 // EC2 holds each of the four operations around offerings to 10 calls at once and then
@@ -201,60 +193,39 @@ func (c *Client) sleep(ctx context.Context, w Wait) error {
 	}
 }
 
-// search makes a scarce call that changes nothing. If EC2 still throttles it, search waits for the
-// next allowed call and asks again.
-func (c *Client) search(ctx context.Context, l *rate.Limiter, call func(option func(*ec2.Options)) error) error {
-	// The SDK would retry within a second or so, when the next call is allowed after 6.7 s.
-	option := noRetryAfter(requestLimitExceeded)
-	for refused := 0; ; {
-		if err := c.allowed(ctx, l); err != nil {
-			return err
-		}
-		err := call(option)
-		if !tooFast(err) {
-			return searchError(err)
-		}
-		if refused++; refused == mostThrottled {
-			return err
-		}
-		if err := c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: Code(err)}); err != nil {
-			return err
-		}
-	}
-}
-
 // mostEmpty is how many empty pages in a row a search reads. Each costs 6.7 s, and EC2 was seen to send 72.
 const mostEmpty = 5
 
-// searchPages yields the pages of a search, or an error as the last one; size counts the items of a page. After mostEmpty
-// empty pages in a row it stops, and says so.
-func searchPages[P any](ctx context.Context, c *Client, l *rate.Limiter, what string, pages interface {
-	HasMorePages() bool
-	NextPage(context.Context, ...func(*ec2.Options)) (*P, error)
-}, size func(*P) int) iter.Seq2[*P, error] {
-	return func(yield func(*P, error) bool) {
-		for empty := 0; pages.HasMorePages(); {
-			var page *P
-			err := c.search(ctx, l, func(option func(*ec2.Options)) (err error) {
-				page, err = pages.NextPage(ctx, option)
-				return err
-			})
-			if err != nil {
-				yield(nil, fmt.Errorf("searching %s: %w", what, err))
-				return
-			}
-			if empty++; size(page) > 0 {
-				empty = 0
-			}
-			if !yield(page, nil) {
-				return
-			}
-			if empty == mostEmpty && pages.HasMorePages() {
-				c.without(fmt.Errorf("EC2 sent %d pages with nothing on them and says that there are more; try again later", empty), "there may be more "+what)
-				return
+// searched reads the pages of a search, a scarce call that changes nothing: what is searched, and what is on a page. It
+// waits where EC2 throttles it, and asks again. After mostEmpty empty pages in a row it stops, and says so.
+func searched[In, Out, A any](ctx context.Context, c *Client, l *rate.Limiter, what string, call call[In, Out], in *In, on func(*Out) []A) (all []A, err error) {
+	pages := paged(call, in)
+	for empty, refused := 0, 0; pages.HasMorePages(); {
+		if err := c.allowed(ctx, l); err != nil {
+			return nil, fmt.Errorf("searching %s: %w", what, err)
+		}
+		// The SDK would retry within a second or so, when the next call is allowed after 6.7 s.
+		page, err := pages.NextPage(ctx, noRetryAfter(requestLimitExceeded))
+		if refused++; tooFast(err) && refused < mostThrottled {
+			err = c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: Code(err)})
+			if err == nil {
+				continue
 			}
 		}
+		if err != nil {
+			return nil, fmt.Errorf("searching %s: %w", what, err)
+		}
+		found := on(page)
+		all, refused = append(all, found...), 0
+		if empty++; len(found) > 0 {
+			empty = 0
+		}
+		if empty == mostEmpty && pages.HasMorePages() {
+			c.without(fmt.Errorf("EC2 sent %d pages with nothing on them and says that there are more; try again later", empty), "there may be more "+what)
+			break
+		}
 	}
+	return all, nil
 }
 
 // once sends a call a single time. The purchase operations take no ClientToken, and the SDK's standard retryer would
@@ -313,35 +284,32 @@ func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d
 	if err != nil {
 		return nil, err
 	}
-	var all []capacity.Offering
-	in := &ec2.DescribeCapacityBlockExtensionOfferingsInput{
-		CapacityReservationId:               aws.String(reservationID),
-		CapacityBlockExtensionDurationHours: aws.Int32(int32(length / time.Hour)),
+	in := &ec2.DescribeCapacityBlockExtensionOfferingsInput{CapacityReservationId: aws.String(reservationID),
+		CapacityBlockExtensionDurationHours: aws.Int32(int32(length / time.Hour))}
+	found, err := searched(ctx, c, c.scarce.extensionOfferings, "extensions of "+reservationID, c.api.DescribeCapacityBlockExtensionOfferings, in,
+		func(page *ec2.DescribeCapacityBlockExtensionOfferingsOutput) []types.CapacityBlockExtensionOffering {
+			return page.CapacityBlockExtensionOfferings
+		})
+	if err != nil {
+		return nil, err
 	}
-	for page, err := range searchPages(ctx, c, c.scarce.extensionOfferings, "extensions of "+reservationID, paged(c.api.DescribeCapacityBlockExtensionOfferings, in),
-		func(o *ec2.DescribeCapacityBlockExtensionOfferingsOutput) int {
-			return len(o.CapacityBlockExtensionOfferings)
-		}) {
+	all := make([]capacity.Offering, len(found))
+	for i, a := range found {
+		fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("extension offering %s: its fee: %w", aws.ToString(a.CapacityBlockExtensionOfferingId), err)
 		}
-		for _, a := range page.CapacityBlockExtensionOfferings {
-			fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
-			if err != nil {
-				return nil, fmt.Errorf("extension offering %s: its fee: %w", aws.ToString(a.CapacityBlockExtensionOfferingId), err)
-			}
-			all = append(all, capacity.Offering{
-				ID:           aws.ToString(a.CapacityBlockExtensionOfferingId),
-				InstanceType: aws.ToString(a.InstanceType),
-				Count:        int(aws.ToInt32(a.InstanceCount)),
-				Region:       c.region,
-				AZ:           aws.ToString(a.AvailabilityZone),
-				AZID:         aws.ToString(a.AvailabilityZoneId),
-				Start:        aws.ToTime(a.CapacityBlockExtensionStartDate),
-				End:          aws.ToTime(a.CapacityBlockExtensionEndDate),
-				Fee:          fee,
-				Tenancy:      string(a.Tenancy),
-			})
+		all[i] = capacity.Offering{
+			ID:           aws.ToString(a.CapacityBlockExtensionOfferingId),
+			InstanceType: aws.ToString(a.InstanceType),
+			Count:        int(aws.ToInt32(a.InstanceCount)),
+			Region:       c.region,
+			AZ:           aws.ToString(a.AvailabilityZone),
+			AZID:         aws.ToString(a.AvailabilityZoneId),
+			Start:        aws.ToTime(a.CapacityBlockExtensionStartDate),
+			End:          aws.ToTime(a.CapacityBlockExtensionEndDate),
+			Fee:          fee,
+			Tenancy:      string(a.Tenancy),
 		}
 	}
 	return all, nil

@@ -1,7 +1,6 @@
 package ec2
 
 import (
-	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -211,15 +210,14 @@ func TestSearchRefusals(t *testing.T) {
 	for name, test := range map[string]struct {
 		limits   awssim.Limits
 		query    OfferingQuery
-		want     error
 		code     string
 		mentions string
 	}{
-		"quota 0": {awssim.Limits{BlockQuota: &zero}, question, ErrNoBlockQuota, "CapacityBlockDescribeLimitExceeded", "L-64569A79"},
+		"quota 0": {awssim.Limits{BlockQuota: &zero}, question, "CapacityBlockDescribeLimitExceeded", "L-64569A79"},
 		"not sold": {awssim.Limits{}, OfferingQuery{InstanceType: "g6.12xlarge", Count: 1, Duration: day},
-			ErrNotSold, "InvalidParameterValue", "'us-east-2'"},
+			"InvalidParameterValue", "'us-east-2'"},
 		"UltraServers without approval": {awssim.Limits{NoUltraServers: &yes}, OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day},
-			ErrNotApproved, "UnauthorizedOperation", "account team"},
+			"UnauthorizedOperation", "account team"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim, c := newSim(t)
@@ -227,7 +225,7 @@ func TestSearchRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := c.Offerings(t.Context(), test.query)
-			if !errors.Is(err, test.want) || Code(err) != test.code || !strings.Contains(err.Error(), test.mentions) {
+			if Code(err) != test.code || !strings.Contains(err.Error(), test.mentions) {
 				t.Errorf("%v", err)
 			}
 			if n := calls(sim, "DescribeCapacityBlockOfferings"); n != 1 {

@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // Reservations describes reservations by id, in the order of ids. Bad ids are returned in missing
@@ -33,9 +32,6 @@ func (c *Client) Reservations(ctx context.Context, ids []string) (found []capaci
 			}
 			return err
 		})
-		if err != nil {
-			err = fmt.Errorf("describing capacity reservations in %s: %w", c.region, err)
-		}
 		return all, err
 	})
 	if err != nil {
@@ -166,26 +162,18 @@ func (c *Client) List(ctx context.Context, q ReservationQuery) ([]capacity.Reser
 	for _, key := range slices.Sorted(maps.Keys(q.Tags)) {
 		in.Filters = append(in.Filters, tagFilter(key, q.Tags[key]))
 	}
-	all, err := c.describeReservations(ctx, in)
-	if err != nil {
-		return nil, fmt.Errorf("listing capacity reservations in %s: %w", c.region, err)
-	}
-	return all, nil
+	return c.describeReservations(ctx, in)
 }
 
 // describeReservations translates page by page, since EC2's own form takes several times the room.
 func (c *Client) describeReservations(ctx context.Context, in *ec2.DescribeCapacityReservationsInput) ([]capacity.Reservation, error) {
-	var all []capacity.Reservation
-	for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeCapacityReservations, in)) {
-		if err != nil {
-			return nil, err
-		}
-		all = slices.Grow(all, len(page.CapacityReservations))
-		for _, a := range page.CapacityReservations {
-			all = append(all, c.reservation(a))
-		}
-	}
-	return all, nil
+	return listed(ctx, c, "describing capacity reservations", c.api.DescribeCapacityReservations, in,
+		func(page *ec2.DescribeCapacityReservationsOutput) (all []capacity.Reservation) {
+			for _, a := range page.CapacityReservations {
+				all = append(all, c.reservation(a))
+			}
+			return all
+		})
 }
 
 // ExpectBlocks tells the client that the region has Capacity Blocks. It then asks about blocks and
@@ -204,22 +192,14 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 	var b blocks
 	var asked sync.WaitGroup
 	asked.Go(func() {
-		for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeCapacityBlocks, &ec2.DescribeCapacityBlocksInput{})) {
-			if err != nil {
-				b.allErr = err
-				return
-			}
-			b.all = append(b.all, page.CapacityBlocks...)
-		}
+		b.all, b.allErr = listed(ctx, c, "describing capacity blocks", c.api.DescribeCapacityBlocks, &ec2.DescribeCapacityBlocksInput{},
+			func(page *ec2.DescribeCapacityBlocksOutput) []types.CapacityBlock { return page.CapacityBlocks })
 	})
 	asked.Go(func() {
-		for page, err := range awsconfig.Pages(ctx, paged(c.api.DescribeCapacityBlockStatus, &ec2.DescribeCapacityBlockStatusInput{})) {
-			if err != nil {
-				b.statusErr = err
-				return
-			}
-			b.statuses = append(b.statuses, page.CapacityBlockStatuses...)
-		}
+		b.statuses, b.statusErr = listed(ctx, c, "describing the status of capacity blocks", c.api.DescribeCapacityBlockStatus, &ec2.DescribeCapacityBlockStatusInput{},
+			func(page *ec2.DescribeCapacityBlockStatusOutput) []types.CapacityBlockStatus {
+				return page.CapacityBlockStatuses
+			})
 	})
 	return func() blocks { asked.Wait(); return b }
 }
@@ -270,7 +250,7 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 			}
 		}
 	case told.allErr != nil:
-		return fmt.Errorf("describing capacity blocks in %s: %w", c.region, told.allErr)
+		return told.allErr
 	}
 	told.addUltraServers(live)
 	if !open {
@@ -286,7 +266,7 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 		}
 		c.without(told.statusErr, "how many hosts of the blocks in "+c.region+" have failed is not known")
 	case told.statusErr != nil:
-		return fmt.Errorf("describing the status of capacity blocks in %s: %w", c.region, told.statusErr)
+		return told.statusErr
 	}
 	told.addHealth(live)
 	return nil
@@ -369,12 +349,9 @@ func (c *Client) CancelODCR(ctx context.Context, id string) error {
 
 // Holds lists the ODCRs that we made for a cluster, by its mark, and that may still cost money.
 func (c *Client) Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error) {
-	held, err := c.describeReservations(ctx,
-		&ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize), Filters: []types.Filter{tagFilter(capacity.TagCluster, cluster), filter("tag-key", capacity.TagHold), filter("state", string(capacity.StateActive), string(capacity.StatePending), string(capacity.StateScheduled), string(capacity.StateAssessing), string(capacity.StateDelayed))}})
-	if err != nil {
-		return nil, fmt.Errorf("listing what is held in %s: %w", c.region, err)
-	}
-	return held, nil
+	return c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize), Filters: []types.Filter{
+		tagFilter(capacity.TagCluster, cluster), filter("tag-key", capacity.TagHold),
+		filter("state", string(capacity.StateActive), string(capacity.StatePending), string(capacity.StateScheduled), string(capacity.StateAssessing), string(capacity.StateDelayed))}})
 }
 
 // InstanceStates are EC2's states of the instances, by id, without terminated ones and ones that EC2 does not show.

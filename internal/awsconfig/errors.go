@@ -38,7 +38,7 @@ var _ smithy.APIError = (*Denied)(nil)
 
 // denials are the codes of such errors: those of EC2, of services with AWS JSON or XML, and
 // of Resource Groups. "UnauthorizedOperation" has one more meaning, for a caller who may do all that IAM
-// knows of: see ErrNotApproved of package ec2.
+// knows of: see notApprovedText of package ec2.
 var denials = []string{"UnauthorizedOperation", "AccessDeniedException", "AccessDenied", "ForbiddenException"}
 
 // denial reads AWS's message, in the words of "Troubleshoot access denied error messages",

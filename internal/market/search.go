@@ -88,7 +88,7 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 	var err error
 	answer.found, err = aws.Offerings(ctx, q)
 	switch {
-	case errors.Is(err, ec2.ErrNotSold):
+	case ec2.NotSold(err):
 		answer.unsold = ec2.Code(err) + ": " + ec2.Message(err)
 		return answer, nil
 	case err != nil:
