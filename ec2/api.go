@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -94,14 +93,8 @@ func newAPI(c *ec2.Client) *api {
 }
 
 // listed reads what is on all pages of an operation; doing begins the words of an error.
-func listed[In, Out, A any](ctx context.Context, c *Client, doing string, call call[In, Out], in *In, on func(*Out) []A) (all []A, err error) {
-	for page, err := range awsconfig.Pages(ctx, paged(call, in)) {
-		if err != nil {
-			return nil, fmt.Errorf("%s in %s: %w", doing, c.region, err)
-		}
-		all = append(all, on(page)...)
-	}
-	return all, nil
+func listed[In, Out, A any](ctx context.Context, c *Client, doing string, call call[In, Out], in *In, on func(*Out) []A) ([]A, error) {
+	return awsconfig.All(ctx, doing+" in "+c.region, paged(call, in), on)
 }
 
 // pager is a paginator of an operation whose input and output have a NextToken.
@@ -111,7 +104,7 @@ type pager[In, Out any] struct {
 	begun bool
 }
 
-// paged goes through the pages of an operation; see awsconfig.Pages.
+// paged goes through the pages of an operation; see awsconfig.All.
 func paged[In, Out any](call call[In, Out], in *In) *pager[In, Out] {
 	return &pager[In, Out]{call: call, in: in}
 }

@@ -144,11 +144,8 @@ func TestListingsEnd(t *testing.T) {
 	if untold := c.Untold(); len(found) != 3 || sent != 8 || !slices.Equal(untold, []string{said}) {
 		t.Errorf("%d found on %d pages, and said %q", len(found), sent, untold)
 	}
-	var last error
-	for _, err := range awsconfig.Pages(t.Context(), &endless{}) {
-		last = err
-	}
-	if last == nil || last.Error() != "AWS sent 1000 pages and says that there are more" {
-		t.Errorf("a listing without an end: %v", last)
+	_, err = awsconfig.All(t.Context(), "listing", &endless{}, func(*int) []int { return nil })
+	if err == nil || err.Error() != "listing: AWS sent 1000 pages and says that there are more" {
+		t.Errorf("a listing without an end: %v", err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,16 +21,12 @@ import (
 
 // Clusters lists the region's clusters, each with its id, name, ARN and status only.
 func (c *Client) Clusters(ctx context.Context) ([]Cluster, error) {
-	var all []Cluster
-	for page, err := range awsconfig.Pages(ctx, pcs.NewListClustersPaginator(c.api, &pcs.ListClustersInput{})) {
-		if err != nil {
-			return nil, fmt.Errorf("listing PCS clusters in %s: %w", c.region, err)
-		}
+	return awsconfig.All(ctx, "listing PCS clusters in "+c.region, pcs.NewListClustersPaginator(c.api, &pcs.ListClustersInput{}), func(page *pcs.ListClustersOutput) (all []Cluster) {
 		for _, cluster := range page.Clusters {
 			all = append(all, Cluster{ID: str(cluster.Id), Name: str(cluster.Name), ARN: str(cluster.Arn), Status: Status(cluster.Status)})
 		}
-	}
-	return all, nil
+		return all
+	})
 }
 
 // Cluster reads a cluster by name or id. An unknown cluster is an error with Code ResourceNotFoundException.
@@ -107,30 +105,24 @@ type thing struct {
 	status        Status
 }
 
-func (c *Client) listGroups(ctx context.Context, cluster string) (all []thing, err error) {
-	in := &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String(cluster)}
-	for page, err := range awsconfig.Pages(ctx, pcs.NewListComputeNodeGroupsPaginator(c.api, in)) {
-		if err != nil {
-			return nil, fmt.Errorf("listing the compute node groups of %s: %w", cluster, err)
-		}
+func (c *Client) listGroups(ctx context.Context, cluster string) ([]thing, error) {
+	pages := pcs.NewListComputeNodeGroupsPaginator(c.api, &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String(cluster)})
+	return awsconfig.All(ctx, "listing the compute node groups of "+cluster, pages, func(page *pcs.ListComputeNodeGroupsOutput) (all []thing) {
 		for _, g := range page.ComputeNodeGroups {
 			all = append(all, thing{str(g.Id), str(g.Name), str(g.Arn), Status(g.Status)})
 		}
-	}
-	return all, nil
+		return all
+	})
 }
 
-func (c *Client) listQueues(ctx context.Context, cluster string) (all []thing, err error) {
-	in := &pcs.ListQueuesInput{ClusterIdentifier: aws.String(cluster)}
-	for page, err := range awsconfig.Pages(ctx, pcs.NewListQueuesPaginator(c.api, in)) {
-		if err != nil {
-			return nil, fmt.Errorf("listing the queues of %s: %w", cluster, err)
-		}
+func (c *Client) listQueues(ctx context.Context, cluster string) ([]thing, error) {
+	pages := pcs.NewListQueuesPaginator(c.api, &pcs.ListQueuesInput{ClusterIdentifier: aws.String(cluster)})
+	return awsconfig.All(ctx, "listing the queues of "+cluster, pages, func(page *pcs.ListQueuesOutput) (all []thing) {
 		for _, q := range page.Queues {
 			all = append(all, thing{str(q.Id), str(q.Name), str(q.Arn), Status(q.Status)})
 		}
-	}
-	return all, nil
+		return all
+	})
 }
 
 // NodeGroups reads all compute node groups of a cluster, by its name or id.
@@ -165,11 +157,9 @@ func (c *Client) tags(ctx context.Context, what, name, arn string) (tags map[str
 
 // NodeGroup reads a compute node group by name or id. found is false when there is none.
 func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (g NodeGroup, found bool, err error) {
-	var unknown []string
-	kept := map[string]json.RawMessage{lifecycleMember: nil, "securityGroupIds": nil, "sshKeyName": nil}
-	out, err := c.api.GetComputeNodeGroup(ctx, &pcs.GetComputeNodeGroupInput{
-		ClusterIdentifier: aws.String(cluster), ComputeNodeGroupIdentifier: aws.String(nameOrID),
-	}, collectUnknown[types.ComputeNodeGroup]("computeNodeGroup", &unknown, kept))
+	var answer []byte
+	out, err := c.api.GetComputeNodeGroup(ctx, &pcs.GetComputeNodeGroupInput{ClusterIdentifier: aws.String(cluster), ComputeNodeGroupIdentifier: aws.String(nameOrID)},
+		keepAnswer(&answer))
 	if err == nil && out.ComputeNodeGroup == nil {
 		err = ErrNotDescribed
 	}
@@ -180,12 +170,27 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (g Nod
 		return g, false, fmt.Errorf("reading compute node group %s: %w", nameOrID, err)
 	}
 	g = nodeGroup(out.ComputeNodeGroup)
-	g.Unknown, g.Actions = unknown, lifecycleActions(kept[lifecycleMember])
-	if g.TemplateID == "" { // the SDK has no fields for what stands on the group instead
-		g.Unknown = slices.DeleteFunc(g.Unknown, func(name string) bool { return name == "launchTemplateMode" })
-		_ = json.Unmarshal(kept["securityGroupIds"], &g.SecurityGroupIDs) // of another form there are none, and setup says so
-		_ = json.Unmarshal(kept["sshKeyName"], &g.KeyName)
+	var more struct { // for which the SDK has no fields
+		Known struct {
+			Actions          json.RawMessage `json:"nodeLifecycleActions"`
+			SecurityGroupIDs []string        `json:"securityGroupIds"`
+			KeyName          string          `json:"sshKeyName"`
+		} `json:"computeNodeGroup"`
 	}
+	var all struct {
+		Group map[string]any `json:"computeNodeGroup"`
+	}
+	_, _ = json.Unmarshal(answer, &more), json.Unmarshal(answer, &all) // of another form there are none, and setup says so
+	if said := more.Known.Actions; !slices.Contains([]string{"", "null", "{}"}, string(said)) {
+		g.Actions = LifecycleActions(said)
+	}
+	maps.DeleteFunc(all.Group, func(name string, _ any) bool {
+		return slices.Contains([]string{lifecycleMember, "securityGroupIds", "sshKeyName"}, name) || name == "launchTemplateMode" && g.TemplateID == ""
+	})
+	if g.TemplateID == "" { // they stand on the group instead
+		g.SecurityGroupIDs, g.KeyName = more.Known.SecurityGroupIDs, more.Known.KeyName
+	}
+	g.Unknown = unknownIn(reflect.TypeFor[types.ComputeNodeGroup](), all.Group, "")
 	g.Tags, found, err = c.tags(ctx, WhatNodeGroup, g.Name, g.ARN)
 	return g, found, err
 }
@@ -220,9 +225,8 @@ func nodeGroup(a *types.ComputeNodeGroup) NodeGroup {
 
 // Queue reads a queue by name or id. found is false when there is none.
 func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (q Queue, found bool, err error) {
-	var unknown []string
-	out, err := c.api.GetQueue(ctx, &pcs.GetQueueInput{ClusterIdentifier: aws.String(cluster), QueueIdentifier: aws.String(nameOrID)},
-		collectUnknown[types.Queue]("queue", &unknown, nil))
+	var answer []byte
+	out, err := c.api.GetQueue(ctx, &pcs.GetQueueInput{ClusterIdentifier: aws.String(cluster), QueueIdentifier: aws.String(nameOrID)}, keepAnswer(&answer))
 	if err == nil && out.Queue == nil {
 		err = ErrNotDescribed
 	}
@@ -232,9 +236,13 @@ func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (q Queue, 
 	case err != nil:
 		return q, false, fmt.Errorf("reading queue %s: %w", nameOrID, err)
 	}
+	var all struct {
+		Queue map[string]any `json:"queue"`
+	}
+	_ = json.Unmarshal(answer, &all) // the SDK has read it
 	a := out.Queue
 	q = Queue{ID: str(a.Id), Name: str(a.Name), ClusterID: str(a.ClusterId), ARN: str(a.Arn), Status: Status(a.Status),
-		Failures: failures(a.ErrorInfo), Unknown: unknown}
+		Failures: failures(a.ErrorInfo), Unknown: unknownIn(reflect.TypeFor[types.Queue](), all.Queue, "")}
 	for _, config := range a.ComputeNodeGroupConfigurations {
 		q.GroupIDs = append(q.GroupIDs, str(config.ComputeNodeGroupId))
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,81 +17,49 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// collectUnknown makes a read add to names the settings in its answer that this version of the SDK
-// has no field for: the SDK drops them silently. The thing is the named member of the answer, and T
-// its type in the SDK. Those in kept are known to this program, and come as PCS said them.
-func collectUnknown[T any](member string, names *[]string, kept map[string]json.RawMessage) func(*pcs.Options) {
-	collect := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+// keepAnswer makes a read leave its answer in to: the SDK drops silently what this version of it has no field for.
+func keepAnswer(to *[]byte) func(*pcs.Options) {
+	keep := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		out, metadata, err := next.HandleDeserialize(ctx, in)
-		answer, ok := out.RawResponse.(*smithyhttp.Response)
-		if err != nil || !ok || answer.StatusCode != 200 {
-			return out, metadata, err
+		if answer, ok := out.RawResponse.(*smithyhttp.Response); ok && err == nil {
+			*to, err = io.ReadAll(answer.Body)
+			answer.Body = io.NopCloser(bytes.NewReader(*to))
 		}
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			return out, metadata, fmt.Errorf("reading the answer: %w", err)
-		}
-		answer.Body = io.NopCloser(bytes.NewReader(body))
-		var things map[string]json.RawMessage
-		if json.Unmarshal(body, &things) == nil { // else it is the decoder's to refuse
-			var members map[string]json.RawMessage
-			_ = json.Unmarshal(things[member], &members)
-			for name := range kept {
-				kept[name] = members[name]
-			}
-			*names = slices.DeleteFunc(unknownIn(reflect.TypeFor[T](), things[member], ""), func(name string) bool {
-				_, keeps := kept[name]
-				return keeps
-			})
-			slices.Sort(*names)
-		}
-		return out, metadata, nil
+		return out, metadata, err
 	}
 	return func(o *pcs.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			// After the SDK's own decoder, so nearer to the wire.
-			return stack.Deserialize.Insert(middleware.DeserializeMiddlewareFunc("UnknownSettings", collect), "OperationDeserializer", middleware.After)
+			return stack.Deserialize.Insert(middleware.DeserializeMiddlewareFunc("KeepAnswer", keep), "OperationDeserializer", middleware.After)
 		})
 	}
 }
 
-// unknownIn names the members of a JSON value that are set and that an SDK type has no field for. Its fields have the
-// names on the wire but for the first letter. Lists and maps of structures are searched as well.
-func unknownIn(t reflect.Type, value json.RawMessage, path string) []string {
-	var names []string
-	switch t.Kind() {
-	case reflect.Pointer:
-		return unknownIn(t.Elem(), value, path)
-	case reflect.Slice:
-		var items []json.RawMessage
-		_ = json.Unmarshal(value, &items) // a value that is no list has nothing unknown
-		for _, item := range items {
-			names = append(names, unknownIn(t.Elem(), item, path)...)
-		}
-		slices.Sort(names)
-		return slices.Compact(names)
-	case reflect.Struct:
-	default:
-		return nil
+// unknownIn names what is set in a JSON value and has no field in an SDK type. Its fields have the names on the wire but
+// for the first letter. Lists of structures are searched as well; a time is a number.
+func unknownIn(t reflect.Type, value any, path string) (names []string) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
 	}
-	var members map[string]json.RawMessage
-	_ = json.Unmarshal(value, &members) // a time is a number
-	for name, value := range members {
-		if name == "" || emptyValue(value) {
-			continue
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			names = append(names, unknownIn(t, item, path)...)
 		}
-		if field, found := t.FieldByName(fieldName(name)); !found {
-			names = append(names, path+name)
-		} else {
-			names = append(names, unknownIn(field.Type, value, path+name+".")...)
+	case map[string]any:
+		for name, one := range v {
+			if t.Kind() != reflect.Struct || name == "" {
+				continue
+			}
+			if field, found := t.FieldByName(fieldName(name)); found {
+				names = append(names, unknownIn(field.Type, one, path+name+".")...)
+			} else if text := fmt.Sprint(one); text != "<nil>" && text != "map[]" && text != "[]" {
+				names = append(names, path+name)
+			}
 		}
 	}
-	return names
-}
-
-// emptyValue reports whether a JSON value says nothing.
-func emptyValue(value json.RawMessage) bool {
-	return slices.Contains([]string{"", "null", "{}", "[]"}, string(value))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // LostBy are the unknown settings that an update of the group to the wanted one could lose. A
@@ -140,42 +109,11 @@ func (p Provisioner) keeps(what, name string, lost []string) error {
 // go over the wire as they came. nil stands for none.
 type LifecycleActions json.RawMessage
 
-// The stages of a node's boot: before slurmd starts, and after it has registered.
-const bootstrapped, ready = "nodeBootstrapped", "nodeReady"
-
-type script struct {
-	Name   string `json:"name"`
-	Source struct {
-		Location string `json:"scriptLocation"`
-	} `json:"scriptSource"`
-}
-
-// scripts are those of a stage; of actions in a form that this version does not know there are none.
-func (a LifecycleActions) scripts(stage string) []script {
-	var said struct {
-		Stages map[string][]script `json:"stages"`
-	}
-	_ = json.Unmarshal(a, &said) // String says that the form is not known
-	return said.Stages[stage]
-}
-
-// FromS3 reports whether nodes fetch a script from Amazon S3.
-func (a LifecycleActions) FromS3() bool {
-	return slices.ContainsFunc(slices.Concat(a.scripts(bootstrapped), a.scripts(ready)), func(s script) bool {
-		return strings.HasPrefix(s.Source.Location, "s3://")
-	})
-}
-
 // lifecycleMember is their name on the wire.
 const lifecycleMember = "nodeLifecycleActions"
 
-// lifecycleActions are nil where PCS says nothing of importance.
-func lifecycleActions(raw json.RawMessage) LifecycleActions {
-	if emptyValue(raw) {
-		return nil
-	}
-	return LifecycleActions(bytes.Clone(raw))
-}
+// FromS3 reports whether nodes fetch a script from Amazon S3.
+func (a LifecycleActions) FromS3() bool { return bytes.Contains(a, []byte(`"s3://`)) }
 
 // MarshalJSON writes them as they are.
 func (a LifecycleActions) MarshalJSON() ([]byte, error) { return json.RawMessage(a).MarshalJSON() }
@@ -189,34 +127,28 @@ func (a LifecycleActions) Equal(b LifecycleActions) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// String names the scripts of each stage: "nodeBootstrapped: mount, runtime". It is "" for none.
+// String names the scripts with their stages: "nodeBootstrapped: mount, nodeReady: runtime".
 func (a LifecycleActions) String() string {
-	if len(a) == 0 {
-		return ""
+	var said struct {
+		Stages map[string][]struct{ Name string }
 	}
-	var stages []string
-	for _, stage := range []string{bootstrapped, ready} {
-		var names []string
-		for _, s := range a.scripts(stage) {
-			names = append(names, s.Name)
-		}
-		if len(names) > 0 {
-			stages = append(stages, stage+": "+strings.Join(names, ", "))
+	_ = json.Unmarshal(a, &said) // of another form there are none
+	var scripts []string
+	for _, stage := range slices.Sorted(maps.Keys(said.Stages)) {
+		for _, script := range said.Stages[stage] {
+			scripts = append(scripts, stage+": "+script.Name)
 		}
 	}
-	if stages == nil {
-		return "in a form that this version does not know"
-	}
-	return strings.Join(stages, "; ")
+	return strings.Join(scripts, ", ")
 }
 
 // compared is the setting of a comparison. No actions wanted leaves those that are there.
 func (a LifecycleActions) compared(want LifecycleActions) Setting {
-	if want == nil {
-		want = a
-	}
 	s := Setting{Name: "lifecycle actions", Now: a.String(), Want: want.String()}
-	if !a.Equal(want) && s.Now == s.Want {
+	switch {
+	case want == nil:
+		s.Want = s.Now
+	case !a.Equal(want) && s.Now == s.Want:
 		s.Want += " (changed)"
 	}
 	return s

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"time"
 
@@ -130,17 +129,17 @@ type paginator[P, O any] interface {
 	NextPage(ctx context.Context, options ...func(*O)) (*P, error)
 }
 
-// Pages are the pages of a listing, or an error as the last one.
-func Pages[P, O any](ctx context.Context, pages paginator[P, O]) iter.Seq2[*P, error] {
-	return func(yield func(*P, error) bool) {
-		for n := 0; pages.HasMorePages(); n++ {
-			if n == mostPages {
-				yield(nil, fmt.Errorf("AWS sent %d pages and says that there are more", n))
-				return
-			}
-			if page, err := pages.NextPage(ctx); !yield(page, err) || err != nil {
-				return
-			}
+// All is what is on all pages of a listing; doing begins the words of an error.
+func All[P, O, T any](ctx context.Context, doing string, pages paginator[P, O], on func(*P) []T) (all []T, err error) {
+	for n := 0; pages.HasMorePages(); n++ {
+		var page *P
+		if page, err = pages.NextPage(ctx); err == nil && n == mostPages {
+			err = fmt.Errorf("AWS sent %d pages and says that there are more", n)
 		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", doing, err)
+		}
+		all = append(all, on(page)...)
 	}
+	return all, nil
 }
