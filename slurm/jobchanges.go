@@ -29,14 +29,12 @@ func (c *Client) SetTimeLimit(ctx context.Context, job string, minutes int) erro
 		return fmt.Errorf("setting the time limit of job %s: %d minutes are out of range (1 to %d)", job, minutes,
 			capacity.MaxMinutes)
 	}
-	return c.change(ctx, job, "setting the time limit", "%l", func(text string) bool {
-		limit, err := capacity.ParseLimit(text)
-		return err == nil && limit == capacity.Minutes(minutes)
-	}, "update", "jobid", "timelimit="+strconv.Itoa(minutes))
+	return c.change(ctx, []string{job}, "setting the time limit",
+		func(j capacity.Job) bool { return j.TimeLimit == capacity.Minutes(minutes) }, "update", "jobid", "timelimit="+strconv.Itoa(minutes))
 }
 
 // Edit gives pending jobs, by their names, the limits and the constraint of their edits, each as far as it is set. All
-// are read back in one call, because squeue can show a --time-min in no other way. The errors are by job; a job that
+// are read back in one call. The errors are by job; a job that
 // has started or ended meanwhile is not one of them.
 func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error {
 	failed := map[string]error{}
@@ -52,8 +50,8 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 		if e.Constraint != "" {
 			args = append(args, "features="+e.Constraint)
 		}
-		if _, err := c.onJob(ctx, job, "setting the time limit", "update", "jobid", args...); err != nil &&
-			!errors.Is(err, ErrNoJob) {
+		_, err := c.onJobs(ctx, []string{job}, "setting the time limit", "update", "jobid", args...)
+		if err != nil && !errors.Is(err, ErrNoJob) {
 			failed[job] = err
 		}
 	}
@@ -91,26 +89,8 @@ func (c *Client) SetAdminComments(ctx context.Context, text string, jobs ...stri
 // not change. The text becomes one printable line of at most [MaxComment] bytes.
 func (c *Client) SetAdminComment(ctx context.Context, job, text string) error {
 	text = Clean(text, MaxComment)
-	name, err := c.onJob(ctx, job, "setting the AdminComment", "update", "jobid", "admincomment="+text)
-	if err != nil {
-		return err
-	}
-	// squeue calls this field by another name in each version, scontrol does not.
-	return c.shows(ctx, job, name, "the AdminComment", "AdminComment="+text)
-}
-
-// shows reads back what a change of a job set, as scontrol writes it.
-func (c *Client) shows(ctx context.Context, job string, name jobName, what, field string) error {
-	out, err := c.run(ctx, "scontrol", "--oneliner", "--", "show", "job", name.rows[0])
-	switch {
-	case errors.Is(err, ErrNoJob):
-		return nil // it has ended and is forgotten
-	case err != nil:
-		return fmt.Errorf("reading back %s of job %s: %w", what, job, err)
-	case !strings.Contains(string(out), " "+field):
-		return fmt.Errorf("setting %s, job %s: %w", what, job, ErrNoEffect)
-	}
-	return nil
+	return c.change(ctx, []string{job}, "setting the AdminComment", func(j capacity.Job) bool { return j.AdminComment == text },
+		"update", "jobid", "admincomment="+text)
 }
 
 // Notify writes a line to the standard error of a running job, or to the terminal of its srun. A pending job gives
@@ -122,7 +102,7 @@ func (c *Client) Notify(ctx context.Context, job, text string) error {
 	if text == "" {
 		return errors.New("notifying a job: the message is empty")
 	}
-	_, err := c.onJob(ctx, job, "notifying", "notify", "", text)
+	_, err := c.onJobs(ctx, []string{job}, "notifying", "notify", "", text)
 	return err
 }
 
@@ -164,7 +144,7 @@ func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool)
 
 // ResumeJob lets a suspended job run again. Slurm gives it back the priority that it took.
 func (c *Client) ResumeJob(ctx context.Context, job string) error {
-	_, err := c.onJob(ctx, job, "resuming", "resume", "")
+	_, err := c.onJobs(ctx, []string{job}, "resuming", "resume", "")
 	return err
 }
 
@@ -205,76 +185,49 @@ func (c *Client) UserHold(ctx context.Context, jobs ...string) error {
 	if _, err := c.onJobs(ctx, jobs, "holding", "update", "jobid", "starttime=now"); err != nil {
 		return err
 	}
-	return c.changeAll(ctx, jobs, "holding", "%Q", isHeld, "uhold", "")
+	return c.change(ctx, jobs, "holding", func(j capacity.Job) bool { return j.Held }, "uhold", "")
 }
 
-// isHeld reads a priority: 0 is a held job's.
-func isHeld(priority string) bool { return priority == "0" }
-
 // Begin keeps a pending job from starting before a time, in whole seconds.
-// squeue's start is no proof: a job that was requeued shows that of its last run at first.
+// squeue's start is no proof: a job that was requeued shows that of its last run at first. Its eligible time is.
 func (c *Client) Begin(ctx context.Context, job string, at time.Time) error {
-	name, err := c.onJob(ctx, job, "setting the begin time", "update", "jobid", fmt.Sprintf("starttime=uts%d", at.Unix()))
-	if err != nil {
-		return err
-	}
-	return c.shows(ctx, job, name, "the begin time", fmt.Sprintf("EligibleTime=%d", at.Unix()))
+	return c.change(ctx, []string{job}, "setting the begin time", func(j capacity.Job) bool { return j.Eligible.Unix() == at.Unix() },
+		"update", "jobid", fmt.Sprintf("starttime=uts%d", at.Unix()))
 }
 
 // Release undoes [Client.UserHold] and [Client.RequeueHold].
 func (c *Client) Release(ctx context.Context, job string) error {
-	return c.change(ctx, job, "releasing", "%Q", func(p string) bool { return !isHeld(p) }, "release", "")
+	return c.change(ctx, []string{job}, "releasing", func(j capacity.Job) bool { return !j.Held }, "release", "")
 }
 
-func (c *Client) change(ctx context.Context, job, what, field string, took func(text string) bool, verb, key string,
-	args ...string) error {
-	return c.changeAll(ctx, []string{job}, what, field, took, verb, key, args...)
-}
-
-// changeAll runs scontrol once for jobs and reads the result back: field is squeue's format
-// of what the change must show in, which no user can write a text of his own into.
-func (c *Client) changeAll(ctx context.Context, jobs []string, what, field string, took func(text string) bool,
-	verb, key string, args ...string) error {
+// change runs scontrol once for jobs and reads them back: took says whether a job has the change.
+func (c *Client) change(ctx context.Context, jobs []string, what string, took func(capacity.Job) bool, verb, key string, args ...string) error {
 	names, err := c.onJobs(ctx, jobs, what, verb, key, args...)
 	if err != nil {
 		return err
 	}
-	bases := make([]string, len(names))
+	rows, bases := map[string]bool{}, make([]string, len(names))
 	for i, name := range names {
 		bases[i] = name.base
+		for _, row := range name.rows {
+			rows[row] = true
+		}
 	}
-	out, err := c.run(ctx, "squeue", "--all", "--noheader", "--array", "--jobs="+strings.Join(bases, ","),
-		"--format=%i|"+field)
+	without := ""
+	err = c.eachJob(ctx, eachFields, func(j capacity.Job) error {
+		if whole, _, _ := strings.Cut(j.Shown, "+"); (rows[j.Shown] || rows[whole]) && !took(j) {
+			without = j.Shown
+		}
+		return nil
+	}, "--array", "--jobs="+strings.Join(bases, ","))
 	switch {
-	case errors.Is(err, ErrNoJob):
-		return nil // it has ended and is forgotten
+	case errors.Is(err, ErrNoJob): // it has ended and is forgotten
 	case err != nil:
 		return fmt.Errorf("%s, job %s: reading it back: %w", what, strings.Join(jobs, ","), err)
-	}
-	there := map[string]string{}
-	for line := range strings.SplitSeq(string(out), "\n") {
-		row, text, _ := strings.Cut(line, "|")
-		there[row] = text
-		if whole, _, component := strings.Cut(row, "+"); component && there[whole] == "" {
-			there[whole] = text
-		}
-	}
-	for _, name := range names {
-		for _, row := range name.rows {
-			if text, ok := there[row]; ok && !took(text) {
-				return fmt.Errorf("%s, job %s: %w (%s)", what, row, ErrNoEffect, quote(text))
-			}
-		}
+	case without != "":
+		return fmt.Errorf("%s, job %s: %w", what, without, ErrNoEffect)
 	}
 	return nil
-}
-
-func (c *Client) onJob(ctx context.Context, job, what, verb, key string, args ...string) (jobName, error) {
-	names, err := c.onJobs(ctx, []string{job}, what, verb, key, args...)
-	if len(names) == 0 {
-		return jobName{}, err
-	}
-	return names[0], err
 }
 
 // onJobs runs scontrol VERB [KEY=]JOB,JOB… ARGS. The "--" keeps a text that begins with a

@@ -195,7 +195,7 @@ var plainFields = []plainField{
 	}},
 	{"Deadline", timeField(func(j *capacity.Job) *time.Time { return &j.Deadline })},
 	{"RestartCnt", intField(func(j *capacity.Job) *int { return &j.Restarts })},
-	{"PriorityLong", func(j *capacity.Job, text string) error { j.Held = isHeld(text); return nil }},
+	{"PriorityLong", func(j *capacity.Job, text string) error { j.Held = text == "0"; return nil }},
 	{"Requeue", func(j *capacity.Job, text string) error { j.Requeue = text != "0"; return nil }},
 	{"BatchFlag", func(j *capacity.Job, text string) error { j.Batch = text != "0"; return nil }},
 	{"UserID", intField(func(j *capacity.Job) *int { return &j.UserID })},
