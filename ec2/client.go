@@ -184,6 +184,14 @@ func tagFilter(key string, values ...string) types.Filter {
 	return filter("tag:"+key, exact...)
 }
 
+// tagFilters match resources with all of these tags.
+func tagFilters(tags map[string]string) (all []types.Filter) {
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		all = append(all, tagFilter(key, tags[key]))
+	}
+	return all
+}
+
 func filter(name string, values ...string) types.Filter {
 	return types.Filter{Name: aws.String(name), Values: values}
 }

@@ -97,25 +97,21 @@ func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]S
 // HasKeyPair reports whether there is a key pair of that name.
 func (c *Client) HasKeyPair(ctx context.Context, name string) (bool, error) {
 	_, err := c.api.DescribeKeyPairs(ctx, &ec2.DescribeKeyPairsInput{KeyNames: []string{name}})
-	if Code(err) == "InvalidKeyPair.NotFound" {
-		return false, nil
+	return c.has(err, "InvalidKeyPair.NotFound", "key pair "+name)
+}
+
+// has reads an answer about one thing: missing is EC2's code for one that is not there.
+func (c *Client) has(err error, missing, what string) (bool, error) {
+	if err != nil && Code(err) != missing {
+		return false, fmt.Errorf("describing %s in %s: %w", what, c.region, err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("describing key pair %s in %s: %w", name, c.region, err)
-	}
-	return true, nil
+	return err == nil, nil
 }
 
 // HasPlacementGroup reports whether this account has a placement group of that name.
 func (c *Client) HasPlacementGroup(ctx context.Context, name string) (bool, error) {
 	_, err := c.api.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{GroupNames: []string{name}})
-	if Code(err) == "InvalidPlacementGroup.Unknown" {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("describing placement group %s in %s: %w", name, c.region, err)
-	}
-	return true, nil
+	return c.has(err, "InvalidPlacementGroup.Unknown", "placement group "+name)
 }
 
 // reservationPlatforms maps the platform of an AMI to the platform of a reservation where EC2's

@@ -3,7 +3,6 @@ package ec2
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -110,11 +109,6 @@ func (c *Client) againWhile(ctx context.Context, absent func(error) bool, call f
 		}
 	}
 }
-
-// errNotShown is an answer without the thing asked for.
-var errNotShown = errors.New("EC2 does not show it yet")
-
-func notShown(err error) bool { return errors.Is(err, errNotShown) }
 
 // pinTime is how long the meaning of $Default or $Latest is kept: all launches of one power-up share it.
 const pinTime = time.Minute

@@ -175,7 +175,7 @@ func TestLaunchTemplateThatAnotherRunMade(t *testing.T) {
 	if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); err != nil {
 		t.Fatal(err) // what EC2 answered, though it does not show
 	}
-	if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); !notShown(err) {
+	if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); !noTemplate(err) {
 		t.Errorf("no way to read it: %v", err)
 	}
 	c.shared.settle = settleTime

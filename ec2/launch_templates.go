@@ -209,9 +209,11 @@ func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchT
 			return created, err
 		}
 		// Somebody was faster, or an earlier run of ours was: names are unique.
-		err = c.whenShown(ctx, func() (found bool, err error) {
-			now, found, err = c.LaunchTemplate(ctx, spec.Name, "")
-			return found, err
+		err = c.againWhile(ctx, noTemplate, func() error {
+			if now, found, err = c.LaunchTemplate(ctx, spec.Name, ""); err == nil && !found {
+				err = ErrNotDescribed
+			}
+			return err
 		})
 		if err != nil {
 			return t, fmt.Errorf("launch template %s exists: %w; run this again", spec.Name, err)
@@ -242,25 +244,11 @@ func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplat
 
 // settled returns a template as written, once EC2 shows that version to readers such as PCS, or after settleTime.
 func (c *Client) settled(ctx context.Context, t capacity.LaunchTemplate) (capacity.LaunchTemplate, error) {
-	err := c.whenShown(ctx, func() (bool, error) {
-		_, found, err := c.TemplateVersion(ctx, t.ID+":"+t.Version)
-		return found, err
-	})
-	if err != nil && !notShown(err) {
+	err := c.againWhile(ctx, noTemplate, func() error { _, err := c.version(ctx, t.ID+":"+t.Version, 0); return err })
+	if err != nil && !noTemplate(err) {
 		return capacity.LaunchTemplate{}, err
 	}
 	return t, nil
-}
-
-// whenShown looks for what exists until EC2 shows it.
-func (c *Client) whenShown(ctx context.Context, look func() (found bool, err error)) error {
-	return c.againWhile(ctx, notShown, func() error {
-		found, err := look()
-		if err == nil && !found {
-			err = errNotShown
-		}
-		return err
-	})
 }
 
 // addVersion derives the ClientToken from the version that it follows, so that two
@@ -315,11 +303,7 @@ func (c *Client) DeleteLaunchTemplate(ctx context.Context, idOrName, cluster str
 
 // LaunchTemplatesByTag lists the newest versions of all templates with the tags.
 func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]string) ([]capacity.LaunchTemplate, error) {
-	var filters []types.Filter
-	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		filters = append(filters, tagFilter(key, tags[key]))
-	}
-	return c.newestVersions(ctx, filters...)
+	return c.newestVersions(ctx, tagFilters(tags)...)
 }
 
 // newestVersions lists templates with their newest versions, which are read side by side.

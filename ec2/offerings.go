@@ -241,7 +241,7 @@ func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags
 	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
 		return capacity.Reservation{}, fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
 	}
-	out, err := c.api.PurchaseCapacityBlock(ctx, purchaseInput(offeringID, platform, tags), once)
+	out, err := c.api.PurchaseCapacityBlock(ctx, purchaseInput(offeringID, platform, tags, nil), once)
 	if err != nil {
 		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: %w", offeringID, c.region, err)
 	}
@@ -257,8 +257,9 @@ func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags
 	return r, nil
 }
 
-func purchaseInput(offeringID, platform string, tags map[string]string) *ec2.PurchaseCapacityBlockInput {
+func purchaseInput(offeringID, platform string, tags map[string]string, dry *bool) *ec2.PurchaseCapacityBlockInput {
 	return &ec2.PurchaseCapacityBlockInput{
+		DryRun:                  dry,
 		CapacityBlockOfferingId: aws.String(offeringID),
 		InstancePlatform:        types.CapacityReservationInstancePlatform(platform),
 		TagSpecifications:       tagged(tags, types.ResourceTypeCapacityReservation),
@@ -271,9 +272,7 @@ func (c *Client) TryPurchase(ctx context.Context, offeringID, platform string, t
 	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
 		return fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
 	}
-	in := purchaseInput(offeringID, platform, tags)
-	in.DryRun = aws.Bool(true)
-	_, err := c.api.PurchaseCapacityBlock(ctx, in, once)
+	_, err := c.api.PurchaseCapacityBlock(ctx, purchaseInput(offeringID, platform, tags, aws.Bool(true)), once)
 	return tried(err, fmt.Sprintf("trying to purchase offering %s in %s", offeringID, c.region))
 }
 
@@ -321,18 +320,15 @@ func (c *Client) PurchaseExtension(ctx context.Context, offeringID, reservationI
 	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
 		return nil, fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
 	}
-	out, err := c.api.PurchaseCapacityBlockExtension(ctx, extensionInput(offeringID, reservationID), once)
+	out, err := c.api.PurchaseCapacityBlockExtension(ctx, extensionInput(offeringID, reservationID, nil), once)
 	if err != nil {
 		return nil, fmt.Errorf("purchasing extension %s of %s in %s: %w", offeringID, reservationID, c.region, err)
 	}
 	return extensions(out.CapacityBlockExtensions)
 }
 
-func extensionInput(offeringID, reservationID string) *ec2.PurchaseCapacityBlockExtensionInput {
-	return &ec2.PurchaseCapacityBlockExtensionInput{
-		CapacityBlockExtensionOfferingId: aws.String(offeringID),
-		CapacityReservationId:            aws.String(reservationID),
-	}
+func extensionInput(offeringID, reservationID string, dry *bool) *ec2.PurchaseCapacityBlockExtensionInput {
+	return &ec2.PurchaseCapacityBlockExtensionInput{CapacityBlockExtensionOfferingId: aws.String(offeringID), CapacityReservationId: aws.String(reservationID), DryRun: dry}
 }
 
 // TryPurchaseExtension is to PurchaseExtension what TryPurchase is to Purchase.
@@ -340,9 +336,7 @@ func (c *Client) TryPurchaseExtension(ctx context.Context, offeringID, reservati
 	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
 		return fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
 	}
-	in := extensionInput(offeringID, reservationID)
-	in.DryRun = aws.Bool(true)
-	_, err := c.api.PurchaseCapacityBlockExtension(ctx, in, once)
+	_, err := c.api.PurchaseCapacityBlockExtension(ctx, extensionInput(offeringID, reservationID, aws.Bool(true)), once)
 	return tried(err, fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region))
 }
 

@@ -159,9 +159,7 @@ func (c *Client) List(ctx context.Context, q ReservationQuery) ([]capacity.Reser
 	if q.ActiveOnly {
 		in.Filters = append(in.Filters, filter("state", string(capacity.StateActive)))
 	}
-	for _, key := range slices.Sorted(maps.Keys(q.Tags)) {
-		in.Filters = append(in.Filters, tagFilter(key, q.Tags[key]))
-	}
+	in.Filters = append(in.Filters, tagFilters(q.Tags)...)
 	return c.describeReservations(ctx, in)
 }
 

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -331,23 +329,9 @@ const siteWord = "# slurm.conf itself has "
 func SiteLine(setting, value string) string { return siteWord + setting + "=" + value + "\n" }
 
 // SiteValue is the value that a text of IncludeFile keeps for a setting; "" if none.
-func SiteValue(text, setting string) string {
-	for line := range strings.Lines(text) {
-		if value, ok := strings.CutPrefix(line, siteWord+setting+"="); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
+func SiteValue(text, setting string) string { return afterWord(text, siteWord+setting+"=") }
 
 // SiteProgram is the program that is kept beside the slurm.conf for a setting; "" if none.
 func SiteProgram(conf, setting string) string {
-	if conf == "" {
-		conf = DefaultConf
-	}
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(conf), IncludeFile))
-	if err != nil {
-		return ""
-	}
-	return SiteValue(string(text), setting)
+	return included(cmp.Or(conf, DefaultConf), siteWord+setting+"=")
 }

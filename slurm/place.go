@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,14 +77,21 @@ const noteWord = "# Slurm's programs are in "
 func Note(folder string) string { return noteWord + folder + "\n" }
 
 // Noted is the folder that IncludeFile beside the slurm.conf names; "" if none.
-func Noted(conf string) string {
+func Noted(conf string) string { return included(conf, noteWord) }
+
+// included is what follows a word at the beginning of a line of IncludeFile beside the slurm.conf; "" if nothing does.
+func included(conf, word string) string {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(conf), IncludeFile))
 	if err != nil {
 		return ""
 	}
-	for line := range strings.Lines(string(text)) {
-		if folder, ok := strings.CutPrefix(line, noteWord); ok {
-			return strings.TrimSpace(folder)
+	return afterWord(string(text), word)
+}
+
+func afterWord(text, word string) string {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, word); ok {
+			return strings.TrimSpace(rest)
 		}
 	}
 	return ""
@@ -94,13 +102,7 @@ const DefaultConf = "/etc/slurm/slurm.conf"
 
 // place looks at this process and this host.
 func (c *Client) place(ctx context.Context) Place {
-	conf := c.Conf
-	if conf == "" {
-		conf = os.Getenv("SLURM_CONF")
-	}
-	if conf == "" {
-		conf = DefaultConf
-	}
+	conf := cmp.Or(c.Conf, os.Getenv("SLURM_CONF"), DefaultConf)
 	p := Place{Path: filepath.SplitList(os.Getenv("PATH")), Noted: Noted(conf), PCS: pcsFolders()}
 	p.Parent, _ = os.Readlink(fmt.Sprintf("/proc/%d/exe", os.Getppid())) // "" without the right to see it
 	if c.PCS {
