@@ -9,34 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
-	awspcs "github.com/aws/aws-sdk-go-v2/service/pcs"
-	pcstypes "github.com/aws/aws-sdk-go-v2/service/pcs/types"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
-
-// askPCS is PCS itself, for what package pcs does not change.
-func (w *account) askPCS() *awspcs.Client {
-	w.Helper()
-	cfg, err := awsconfig.LoadDefaultConfig(w.Context(), awsconfig.WithRetryMaxAttempts(5)) // as ask does
-	if err != nil {
-		w.Fatal(err)
-	}
-	return awspcs.NewFromConfig(cfg)
-}
-
-func settingsOf(pairs ...string) (list []pcstypes.SlurmCustomSetting) {
-	for _, pair := range pairs {
-		name, value, _ := strings.Cut(pair, "=")
-		list = append(list, pcstypes.SlurmCustomSetting{ParameterName: aws.String(name), ParameterValue: aws.String(value)})
-	}
-	return list
-}
 
 // TestLifecycleActions: what nodes run at their boot is copied as PCS says it, though the SDK has no field for it:
 // without, GPU nodes boot without /home. A change of one slot by hand reaches the other.
