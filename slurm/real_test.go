@@ -278,9 +278,13 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	if job.TimeLimit.Minutes != 25 || len(job.Nodes) > 0 {
 		t.Errorf("requeued: %+v", job)
 	}
-	check(t, client.UserHold(ctx, hostile))
-	waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Held })
-	check(t, client.Release(ctx, hostile))
+	// One that cannot start meanwhile: a requeued job must not start again before its credential has expired.
+	waitsID := submit(t, cluster, "true", "--dependency=afterok:"+hostile)
+	waits := strconv.Itoa(waitsID)
+	check(t, client.UserHold(ctx, waits))
+	waitJob(t, client, waitsID, func(j capacity.Job) bool { return j.Held })
+	check(t, client.Release(ctx, waits))
+	waitJob(t, client, waitsID, func(j capacity.Job) bool { return !j.Held })
 	waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Running() })
 	check(t, client.RequeueHold(ctx, hostile))
 	waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Pending() && j.Held })
@@ -363,7 +367,9 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 	waitJob(t, client, id, capacity.Job.Configuring)
 	check(t, client.PowerDownForce(ctx, []string{"gpu-4", "gpu-4"}, "InsufficientInstanceCapacity: State=DOWN\nComment=x"))
 	waitJob(t, client, id, func(j capacity.Job) bool { return j.Pending() && j.Restarts == 1 })
-	check(t, client.UserHold(ctx, strconv.Itoa(id)))
+	if _, err := cluster.Command(ctx, "scontrol", "hold", strconv.Itoa(id)); err != nil {
+		t.Fatal(err)
+	}
 	node = waitNode(t, client, "gpu-4", capacity.Node.PoweredDown)
 	// 26.05 adds that the node does not answer.
 	if strings.TrimSuffix(node.Reason, " : Not responding") != "InsufficientInstanceCapacity: State=DOWN Comment=x" || node.Base() != "IDLE" {
