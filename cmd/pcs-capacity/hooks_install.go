@@ -23,6 +23,9 @@ in a file that it includes, with nodes and partitions, then a restart of slurmct
 cli_filter.lua of every Slurm version that is installed here, then the setting of the cluster that
 switches it on. Settings are shown, and asked about, before they are written.
 
+slurm.conf is the one that SLURM_CONF names, else that of each /etc/aws/pcs/scheduler/slurm-*, else
+that of /etc/slurm. Slurm runs the programs of ../libexec/pcs-capacity, else those beside pcs-capacity.
+
 Install cli_filter on every login and compute node before you switch it on: with the setting on
 and the file missing, Slurm refuses every submission on that host.
 A script that pcs-capacity did not write is never replaced: ours goes beside it, and the line
