@@ -48,7 +48,7 @@ func TestMachines(t *testing.T) {
 		{one, "cat /srv/shared/init", "hello"},
 		{one, "ls /etc/passwd 2>&1 || :", "No such file"},
 		{two, "cat /etc/greeting 2>&1 || :", "No such file"},
-		{two, "cat /tmp/up", "0"},
+		{two, `[ "$(cat /tmp/up)" -lt "$(cut -d. -f1 /proc/uptime)" ] && echo booted`, "booted"},
 		{two, "echo $SECRET", "set"},
 		{two, "curl -s http://10.0.0.1/", "from outside"},
 	} {
