@@ -10,48 +10,30 @@ import (
 
 // Request is a job as submitted, or as slurmctld holds it.
 type Request struct {
-	// Partitions that the job may run in; empty means the default one.
-	Partitions []string
-	// Account as given at submission ("" if not given) or as slurmctld has it.
-	Account string
+	Partitions []string // the job may run in; empty means the default one
+	Account    string   // as given at submission ("" if not given) or as slurmctld has it
 	// AccountKnown: the job runs under Account, or under none if Account is "". If false, Account "" stands for the
 	// user's default account, which only slurmctld knows.
-	AccountKnown bool
-	// User submits the job; QOS is the job's --qos. Each is "" if not known or not given.
-	User, QOS string
-	Comment   string
-	TimeLimit Limit
-	TimeMin   Limit
-	// Begin is the job's earliest start, Deadline the time by which it must have ended; zero if not given.
-	Begin    time.Time
-	Deadline time.Time
-	// Requeue is whether the job may be requeued.
-	Requeue Requeue
-	// Signal is how long before its limit the job asks for a signal; 0 for none.
-	Signal time.Duration
-	// Nodes is the least number of nodes, Tasks the number of tasks, TasksPerNode the most tasks on one node; 0 if not
-	// given.
-	Nodes        int
-	Tasks        int
-	TasksPerNode int
-	// GPUs of the whole job, per node and per task; 0 if not given.
-	GPUs        int
-	GPUsPerNode int
-	GPUsPerTask int
-	// CPUsPerTask is --cpus-per-task, 0 if not given. Overcommit: tasks may share CPUs.
-	CPUsPerTask int
-	Overcommit  bool
-	// Counted: Nodes is Slurm's own count, not what the owner wrote.
-	Counted    bool
+	AccountKnown       bool
+	User, QOS          string // who submits it, and its --qos; "" if not known or not given
+	Comment            string
+	TimeLimit, TimeMin Limit
+	Begin, Deadline    time.Time     // the earliest start, and when it must have ended; zero if not given
+	Requeue            Requeue       // whether the job may be requeued
+	Signal             time.Duration // how long before its limit the job asks for a signal; 0 for none
+	// Nodes is the least number of nodes, Tasks the number of tasks, TasksPerNode the most tasks on one node; GPUs are of
+	// the whole job. Each is 0 if not given.
+	Nodes, Tasks, TasksPerNode, GPUs, GPUsPerNode, GPUsPerTask, CPUsPerTask int
+
+	Overcommit bool // tasks may share CPUs
+	Counted    bool // Nodes is Slurm's own count, not what the owner wrote
 	Constraint string
 	// OneNode: the job runs on one node, whatever else it asks for. Component: it is one of a heterogeneous job, and not
 	// the first.
 	OneNode, Component bool
-	// NodeList names the nodes that the job must have, Exclude the nodes that it must not have; both are hostlists.
-	NodeList, Exclude string
-	// Was is the comment before a change. Started: the job already runs.
-	Was     string
-	Started bool
+	NodeList, Exclude  string // the nodes that the job must have, and must not have: hostlists
+	Was                string // the comment before a change
+	Started            bool   // the job already runs
 }
 
 // in are the partitions that the job may run in.
@@ -248,9 +230,8 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 		return refuse(WrongPartition, "reservation %s belongs to partition %s, not to %s; submit with --partition=%s",
 			wish.ReservationID, p.Name, strings.Join(names, ","), p.Name)
 	}
-	v.Warnings = []string{
-		fmt.Sprintf("reservation %s belongs to no partition here; the job runs without it", wish.ReservationID),
-	}
+	v.Warnings = []string{fmt.Sprintf("reservation %s belongs to no partition here; the job runs without it",
+		wish.ReservationID)}
 	return v
 }
 
@@ -293,10 +274,8 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	}
 	known := slices.DeleteFunc(slices.Clone(wanted), func(c Turn) bool { return c.Unknown })
 	if len(known) == 0 && len(wanted) > 0 {
-		return Verdict{
-			Code:     ReservationNotKnown,
-			Warnings: []string{fmt.Sprintf("EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(wanted))},
-		}
+		return Verdict{Code: ReservationNotKnown, Warnings: []string{fmt.Sprintf(
+			"EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(wanted))}}
 	}
 	// One id that EC2 does not know does not hide the other reservations (R8).
 	known = slices.DeleteFunc(known, func(c Turn) bool { return c.Never || c.ended(now) })
@@ -304,8 +283,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 		return refuseEnded(wanted, named(all), wish, p, now)
 	}
 	if matching := slices.DeleteFunc(slices.Clone(known), func(c Turn) bool { return len(c.mismatches()) > 0 }); len(
-		matching,
-	) > 0 {
+		matching) > 0 {
 		known = matching
 	} else {
 		m := known[0].mismatches()[0]

@@ -41,13 +41,11 @@ func TestAdmitAtTheEdges(t *testing.T) {
 			change: []func(*Snapshot){func(s *Snapshot) {
 				partitionLike(s, "more", func(*Partition) {})
 				s.Partitions[0].AllowAccounts = []string{"nlp", "cv"}
-			}},
-			says: []string{`account "bio" may not use the reservations of partition gpu; allowed: nlp, cv`}},
+			}}, says: []string{`account "bio" may not use the reservations of partition gpu; allowed: nlp, cv`}},
 		"the account is not allowed in the second": {req: Request{Partitions: both, Account: "bio", TimeLimit: Minutes(60)}, code: AccountNotAllowed, refused: true,
 			change: []func(*Snapshot){func(s *Snapshot) {
 				partitionLike(s, "more", func(p *Partition) { p.AllowAccounts = []string{"nlp"} })
-			}},
-			says: []string{`account "bio" may not use the reservations of partition more; allowed: nlp`}},
+			}}, says: []string{`account "bio" may not use the reservations of partition more; allowed: nlp`}},
 		"a limit of the user's own is kept in any partition": {req: Request{Partitions: both, TimeLimit: Minutes(6000), TimeMin: Minutes(60)}, code: OK, edits: Edits{Constraint: "[gpu-a|gpu-b]"},
 			change: []func(*Snapshot){func(s *Snapshot) { partitionLike(s, "more", func(*Partition) {}) }}},
 		"the largest is named, wherever it is": {req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, code: TooManyNodes, refused: true,

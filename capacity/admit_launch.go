@@ -28,8 +28,7 @@ func AdmitLaunch(req Request, p Partition, slot string, snap *Snapshot, now time
 		return nil, verdict
 	}
 	// A job too large for every reservation that it may ever use is refused for good.
-	usable := slices.DeleteFunc(slices.Clone(wanted),
-		func(c Turn) bool { return c.Unknown || c.Never || c.ended(now) })
+	usable := slices.DeleteFunc(slices.Clone(wanted), func(c Turn) bool { return c.Unknown || c.Never || c.ended(now) })
 	if len(usable) > 0 && !slices.ContainsFunc(usable, func(c Turn) bool { return c.holds(req) }) {
 		return nil, refuseSize(req, slices.MaxFunc(usable, func(a, b Turn) int { return a.size() - b.size() }), p)
 	}

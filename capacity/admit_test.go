@@ -25,23 +25,15 @@ var (
 func minutes(n int) Duration { return Duration{time.Duration(n) * time.Minute} }
 
 func twoBlocks(change ...func(*Snapshot)) *Snapshot {
-	s := &Snapshot{
-		Version: SnapshotVersion, TakenAt: noon, DefaultPartition: "cpu",
-		Submit: Submit{Strict: true, StaleAfter: minutes(10)},
-		Timing: Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30)},
-		Partitions: []Partition{{
-			Name: "gpu", Provider: ProviderPCS, MinTime: minutes(30),
-			Groups: []NodeGroup{{
-				Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 8,
-				Subnets: []Subnet{{"subnet-aaaaaaaa", "use2-az1", "us-east-2a"}, {"subnet-bbbbbbbb", "use2-az2", "us-east-2b"}},
-				Slots: []Slot{
-					{Name: "gpu-a", Feature: "gpu-a", ReservationIDs: []string{blockA.ID}, Nodes: "gpu-a-[1-4]"},
-					{Name: "gpu-b", Feature: "gpu-b", ReservationIDs: []string{blockB.ID}, Nodes: "gpu-b-[1-8]"},
-				},
-			}},
-		}},
-		Reservations: []Reservation{blockA, blockB},
-	}
+	s := &Snapshot{Version: SnapshotVersion, TakenAt: noon, DefaultPartition: "cpu", Submit: Submit{Strict: true,
+		StaleAfter: minutes(10)}, Timing: Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(
+		30)}, Partitions: []Partition{{Name: "gpu", Provider: ProviderPCS, MinTime: minutes(30),
+		Groups: []NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 8,
+			Subnets: []Subnet{{"subnet-aaaaaaaa", "use2-az1", "us-east-2a"}, {"subnet-bbbbbbbb", "use2-az2", "us-east-2b"}},
+			Slots: []Slot{
+				{Name: "gpu-a", Feature: "gpu-a", ReservationIDs: []string{blockA.ID}, Nodes: "gpu-a-[1-4]"},
+				{Name: "gpu-b", Feature: "gpu-b", ReservationIDs: []string{blockB.ID}, Nodes: "gpu-b-[1-8]"},
+			}}}}}, Reservations: []Reservation{blockA, blockB}}
 	for _, c := range change {
 		c(s)
 	}
@@ -163,16 +155,14 @@ func TestAdmit(t *testing.T) {
 					p.Name, p.MaxTime = name, Minutes(maxTime)
 					s.Partitions = append(s.Partitions, p)
 				}
-			}},
-			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(31)}},
+			}}, edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(31)}},
 		{name: "two partitions of ours, one of them over: fitted to the other", req: Request{Partitions: []string{"old", "gpu"}}, code: OK,
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) {
 				old := s.Partitions[0]
 				old.Name, old.Groups = "old", []NodeGroup{{Name: "old", Slots: []Slot{{Name: "old-a", Feature: "old-a", ReservationIDs: []string{"cr-00000000000000001"}}}}}
 				s.Partitions = append(s.Partitions, old)
 				s.Reservations = append(s.Reservations, Reservation{ID: "cr-00000000000000001", Kind: CapacityBlock, State: StateExpired, Start: noon.Add(-48 * time.Hour), End: noon.Add(-24 * time.Hour)})
-			}},
-			edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(31)}},
+			}}, edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(31)}},
 		{name: "two partitions, one not ours, and a reservation of ours", req: Request{Partitions: []string{"gpu", "cpu"}, OneNode: true, TimeLimit: Minutes(60), Comment: "capacity_reservation_id=" + blockA.ID}, code: OK},
 		{name: "two partitions, one not ours, and a reservation of neither", req: Request{Partitions: []string{"gpu", "cpu"}, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
 			code: UnknownReservation, refused: true, message: "no reservation cr-0123456789abcdef0; it has cr-aaaaaaaaaaaaaaaaa, cr-bbbbbbbbbbbbbbbbb; without capacity_reservation_id the job may run in its other partitions"},

@@ -13,10 +13,10 @@ func admitTime(req Request, usable []Turn, p Partition, snap *Snapshot, now time
 	}
 	boot := snap.Timing.BootAllowance.Duration
 	start := later(now, req.Begin)
-	best := slices.MaxFunc(
-		usable,
-		func(a, b Turn) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) },
-	)
+	best := slices.MaxFunc(usable, func(a, b Turn) int {
+		return cmp.Compare(a.room(req, start, boot), b.room(req, start,
+			boot))
+	})
 	if !req.TimeLimit.Set {
 		return fitTime(req, usable, p, snap.Walls, boot, start)
 	}
@@ -104,12 +104,9 @@ func fitTime(req Request, usable []Turn, p Partition, walls Walls, boot time.Dur
 	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: timeMin}}
 	if timeMin.Minutes < minutes && walls.Metered(req.User, req.Account, req.QOS, p) {
 		v.Edits.TimeLimit = timeMin
-		v.Warnings = append(
-			v.Warnings,
-			fmt.Sprintf(
-				"Slurm's accounting limits what you may use over time, so the job gets %s; state what it needs with --time",
-				timeMin),
-		)
+		v.Warnings = append(v.Warnings, fmt.Sprintf(
+			"Slurm's accounting limits what you may use over time, so the job gets %s; state what it needs with --time",
+			timeMin))
 	}
 	return v
 }

@@ -21,8 +21,7 @@ type Seen struct {
 	// count only without Before. Both may be nil.
 	Before    *Snapshot
 	Instances []Instance
-	// Now is AWS's time; zero stands for the time of Before.
-	Now time.Time
+	Now       time.Time // AWS's time; zero stands for the time of Before
 }
 
 // Build makes the snapshot from the settings and what was seen of AWS. The caller adds Slurm's facts, the region and
@@ -43,8 +42,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 			MinTime: p.MinTime, OnEnd: p.OnEnd}
 		for _, g := range p.Groups {
 			group := NodeGroup{Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes,
-				PurchaseOption: g.PurchaseOption, MaxNodes: g.MaxNodes, Dynamic: g.Dynamic,
-				Subnets: []Subnet{}}
+				PurchaseOption: g.PurchaseOption, MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []Subnet{}}
 			if p.Provider.Launches() { // on PCS setup has compared it, and only PCS launches
 				image := seen.Platforms[g.LaunchTemplate]
 				group.Platform, group.PlatformOf = image.Platform, image.Template
@@ -92,10 +90,8 @@ func (g GroupSettings) reservations(snap *Snapshot) []string {
 // its slot, whatever begins, ends or joins the settings. A reservation that jobs wait for stays where their
 // constraints point.
 type placement struct {
-	// holds is the reservation that has each slot, by the slot's name.
-	holds map[string]string
-	// slots is the slot of every other reservation, by the reservation's id.
-	slots map[string]string
+	holds map[string]string // the reservation that has each slot, by the slot's name
+	slots map[string]string // the slot of every other reservation, by the reservation's id
 }
 
 // placementOf learns where reservations are. On PCS it reads the reservation of each compute node group. With

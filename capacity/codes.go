@@ -168,9 +168,8 @@ const (
 type Meaning struct {
 	Code Code
 	// At is where the code appears: at "submission" of a job, at a "launch", at a "pass" of sync, at "setup", or as a "notice".
-	At []string
-	// Severity says who has to act.
-	Severity Severity
+	At       []string
+	Severity Severity // Severity says who has to act
 	// Slurm is the Slurm error constant with which job_submit.lua refuses a job; "" if the filter never refuses with
 	// this code.
 	Slurm string

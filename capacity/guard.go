@@ -16,12 +16,11 @@ import (
 //
 // Slurm has no limit for the length of a name (5,000 characters were accepted).
 type Guard struct {
-	Kind  GuardKind
-	Slot  string
-	Block string // the EC2 reservation's id; "" if there is none
-	Owner string // owner in the settings, see state.Owner
-	// Second marks the second of two names, so the new one can be made before the old one goes.
-	Second bool
+	Kind   GuardKind
+	Slot   string
+	Block  string // the EC2 reservation's id; "" if there is none
+	Owner  string // owner in the settings, see state.Owner
+	Second bool   // Second marks the second of two names, so the new one can be made before the old one goes
 }
 
 // GuardKind is what one of our Slurm reservations is for.
@@ -97,8 +96,7 @@ func (r SlurmReservation) Infinite() bool {
 // (<node-group>-scheduled) and ParallelCluster's (pcluster-*) are never ours.
 func (r SlurmReservation) Ours() bool {
 	_, named := ParseGuard(r.Name)
-	return named && slices.Contains(r.Flags, "IGNORE_JOBS") &&
-		(r.Maintenance() || slices.Contains(r.Flags, "OVERLAP")) &&
+	return named && slices.Contains(r.Flags, "IGNORE_JOBS") && (r.Maintenance() || slices.Contains(r.Flags, "OVERLAP")) &&
 		slices.Equal(r.Users, []string{"root"})
 }
 

@@ -13,22 +13,18 @@ import (
 type Launch struct {
 	// ClientToken makes a repeated request the same launch; at most 64 characters. EC2 binds it to the request: see
 	// ErrTokenUsed.
-	ClientToken string
-	// LaunchTemplate is an id or a name, with ":VERSION" unless the default version is meant.
-	LaunchTemplate string
+	ClientToken    string
+	LaunchTemplate string // an id or a name, with ":VERSION" unless the default version is meant
 	InstanceType   string
 	SubnetID       string
 	// ReservationID is where the instances go; "" with Kind OnDemand.
-	ReservationID string
-	Kind          Kind
-	// Fresh: the reservation was created just now, so parts of EC2 may not know it yet.
-	Fresh bool
-	// PlacementGroup is the reservation's placement group; "" leaves the choice to the launch template.
-	PlacementGroup string
+	ReservationID  string
+	Kind           Kind
+	Fresh          bool   // the reservation was created just now, so parts of EC2 may not know it yet
+	PlacementGroup string // the reservation's placement group; "" leaves the choice to the launch template
 	// Count is the number of instances. Least is the least acceptable number; 0 stands for Count.
 	Count, Least int
-	// Tags are written on the instances and their volumes.
-	Tags map[string]string
+	Tags         map[string]string // written on the instances and their volumes
 }
 
 // ErrTokenUsed: EC2 refused a launch, or an ODCR, only for its ClientToken. Either the instances of the launch that
@@ -45,15 +41,11 @@ type Instance struct {
 	ID, PrivateIP string
 	// Type is the instance type, SubnetID the subnet.
 	Type, SubnetID string
-	// ReservationID is the reservation that the instance runs in; "" if none.
-	ReservationID string
-	// State is EC2's state, verbatim.
-	State string
-	// LaunchIndex counts the instances of one launch from 0 (AmiLaunchIndex).
-	LaunchIndex int
-	// Launched is the launch time, in whole seconds of AWS's time.
-	Launched time.Time
-	Tags     map[string]string
+	ReservationID  string    // the reservation that the instance runs in; "" if none
+	State          string    // EC2's state, verbatim
+	LaunchIndex    int       // LaunchIndex counts the instances of one launch from 0 (AmiLaunchIndex)
+	Launched       time.Time // the launch time, in whole seconds of AWS's time
+	Tags           map[string]string
 }
 
 // Ended reports whether the instance is terminating or terminated.
@@ -100,23 +92,18 @@ func WithNodes(instances []Instance, expand func(hostlist string) ([]string, err
 
 // Orphan is an instance of ours without a Slurm node: nothing uses it, nothing would end it, and it is paid for.
 type Orphan struct {
-	Instance string `json:"instance"`
-	// Node is the node that the instance was launched for.
-	Node string `json:"node"`
-	// Reservation is the reservation whose place it takes; "" if none.
-	Reservation string `json:"reservation,omitempty"`
-	// Why is Slurm's state of the node, such as "powered down".
-	Why string `json:"why"`
-	// Since is when a pass first found the instance orphaned, in AWS's time.
-	Since time.Time `json:"since"`
+	Instance    string    `json:"instance"`
+	Node        string    `json:"node"`                  // the node that the instance was launched for
+	Reservation string    `json:"reservation,omitempty"` // the reservation whose place it takes; "" if none
+	Why         string    `json:"why"`                   // Slurm's state of the node, such as "powered down"
+	Since       time.Time `json:"since"`                 // when a pass first found the instance orphaned, in AWS's time
 }
 
 // Interface is a network interface of an instance, or of a launch template.
 type Interface struct {
-	Card   int `json:"card"`
-	Device int `json:"device"`
-	// Type is EC2's InterfaceType: interface, efa, efa-only.
-	Type string `json:"type"`
+	Card   int    `json:"card"`
+	Device int    `json:"device"`
+	Type   string `json:"type"` // EC2's InterfaceType: interface, efa, efa-only
 }
 
 // LaunchTemplate is the part of an EC2 launch template's version that decisions depend on.
@@ -133,24 +120,18 @@ type LaunchTemplate struct {
 	// SecurityGroupIDs of the template and of its network interfaces.
 	SecurityGroupIDs []string `json:"security_group_ids,omitempty"`
 	// Cores and ThreadsPerCore are its CpuOptions; 0 for those of the instance type.
-	Cores          int `json:"cores,omitempty"`
-	ThreadsPerCore int `json:"threads_per_core,omitempty"`
-	// UserData is decoded, not base64.
-	UserData []byte `json:"-"`
-	// NetworkInterfaces as the template describes them.
-	NetworkInterfaces []Interface `json:"network_interfaces,omitempty"`
+	Cores             int         `json:"cores,omitempty"`
+	ThreadsPerCore    int         `json:"threads_per_core,omitempty"`
+	UserData          []byte      `json:"-"`                            // decoded, not base64
+	NetworkInterfaces []Interface `json:"network_interfaces,omitempty"` // NetworkInterfaces as the template describes them
 
 	// PublicAddress: its interface asks for a public address, or for none; nil where the subnet decides.
-	PublicAddress *bool `json:"public_address,omitempty"`
-	// Protected: its instances cannot be terminated.
-	Protected bool `json:"protected,omitempty"`
-	// VolumeKeys are the keys of AWS KMS that its volumes are encrypted with.
-	VolumeKeys []string `json:"volume_keys,omitempty"`
+	PublicAddress *bool    `json:"public_address,omitempty"`
+	Protected     bool     `json:"protected,omitempty"`   // its instances cannot be terminated
+	VolumeKeys    []string `json:"volume_keys,omitempty"` // the keys of AWS KMS that its volumes are encrypted with
 
-	// ReservationID is the reservation that launches go to; "" if none.
-	ReservationID string `json:"reservation_id,omitempty"`
-	// Market is EC2's MarketType: capacity-block, spot, …; "" for On-Demand.
-	Market string `json:"market,omitempty"`
+	ReservationID string `json:"reservation_id,omitempty"` // the reservation that launches go to; "" if none
+	Market        string `json:"market,omitempty"`         // EC2's MarketType: capacity-block, spot, …; "" for On-Demand
 	// NoTarget: the template specifies something about reservations but no target. So it is when an id was written next
 	// to CapacityReservationTarget instead of in it.
 	NoTarget bool `json:"no_target,omitempty"`
@@ -200,8 +181,7 @@ type LaunchTemplateSpec struct {
 	// InstanceProfile is an ARN or a name. On PCS it must be "" and the copy's is dropped: PCS takes the profile from
 	// the node group.
 	InstanceProfile string
-	// MetadataTags shows an instance its tags in its metadata. IMDSv2 is always required.
-	MetadataTags bool
+	MetadataTags    bool // MetadataTags shows an instance its tags in its metadata. IMDSv2 is always required.
 	// InstanceType is always written. Network interfaces are copied only from a template for the same type, because
 	// their number depends on the type.
 	InstanceType string
@@ -211,10 +191,9 @@ type LaunchTemplateSpec struct {
 	// launch.
 	SubnetID string
 	// ReservationID and Kind are the target of launches; Kind OnDemand has no target.
-	ReservationID string
-	Kind          Kind
-	// PlacementGroup is the reservation's placement group; "" if it has none.
-	PlacementGroup string
+	ReservationID  string
+	Kind           Kind
+	PlacementGroup string // the reservation's placement group; "" if it has none
 
 	Tags map[string]string
 }

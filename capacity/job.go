@@ -14,9 +14,8 @@ import (
 // Name and Comment hold text that a user typed. A user can change the comment, a pending job's limit and its
 // partition at any time. The text may hold newlines; bytes that are not UTF-8 are U+FFFD.
 type Job struct {
-	// ID is unique, except that the last task of an array has the id of the whole array. Shown is the id as squeue
-	// shows it: "12", "12_3", "12+1" or, for tasks that are pending together, "12_[1-4%2]". Every change names the job
-	// by Shown.
+	// ID is unique, except that the last task of an array has the id of the whole array. Shown is the id as squeue shows
+	// it: "12", "12_3", "12+1" or, for tasks that are pending together, "12_[1-4%2]". Every change names the job by Shown.
 	ID           int
 	Shown        string
 	HetJobID     int    // of the whole heterogeneous job; 0: not heterogeneous
@@ -89,17 +88,8 @@ func (j Job) Allocated() bool { return j.State == "RUNNING" || j.State == "SUSPE
 func (j Job) Active() bool { return j.Pending() || j.Allocated() || j.Completing() }
 
 // endedStates are the base states of jobs that have ended: JOB STATE CODES of squeue(1).
-var endedStates = []string{
-	"BOOT_FAIL",
-	"CANCELLED",
-	"COMPLETED",
-	"DEADLINE",
-	"FAILED",
-	"NODE_FAIL",
-	"OUT_OF_MEMORY",
-	"PREEMPTED",
-	"TIMEOUT",
-}
+var endedStates = []string{"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
+	"PREEMPTED", "TIMEOUT"}
 
 // Ended is true for a job that is over and whose nodes are cleaned up.
 func (j Job) Ended() bool { return slices.Contains(endedStates, j.State) && !j.Completing() }
@@ -132,10 +122,9 @@ func (j Job) Hostlist() string { return hostlist.Compress(j.Nodes) }
 // Request is the job as Admit takes it, with times in AWS's clock.
 func (s *Snapshot) Request(j Job) Request {
 	j = j.ByClock(s.ClockOffset.Duration)
-	return Request{Partitions: j.Partitions(), Account: j.Account, AccountKnown: true, User: j.User,
-		QOS: j.QOS, Comment: j.Comment, TimeLimit: j.TimeLimit, TimeMin: j.TimeMin,
-		Begin: j.Eligible, Deadline: j.Deadline, Nodes: j.NumNodes, Counted: true,
-		Constraint: j.Constraint, NodeList: j.NodeList, Exclude: j.Exclude}
+	return Request{Partitions: j.Partitions(), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS,
+		Comment: j.Comment, TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Begin: j.Eligible, Deadline: j.Deadline,
+		Nodes: j.NumNodes, Counted: true, Constraint: j.Constraint, NodeList: j.NodeList, Exclude: j.Exclude}
 }
 
 // ByClock is the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.

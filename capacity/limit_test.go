@@ -73,15 +73,13 @@ func FuzzParseLimit(f *testing.F) {
 }
 
 func TestWall(t *testing.T) {
-	w := NewWalls(
-		[]QOSWall{{Name: "normal"}, {Name: "short", MaxWall: Minutes(60)}, {Name: "long", MaxWall: Minutes(600)},
-			{Name: "over", MaxWall: Minutes(700), OverPartition: true}, {Name: "part", MaxWall: Minutes(120)}},
-		[]Association{
-			{Account: "root"}, {Account: "nlp", MaxWall: Minutes(300)}, {Account: "nlp", User: "ann", MaxWall: Minutes(300)},
-			{Account: "nlp", User: "bob", MaxWall: Minutes(30)}, {Account: "nlp", User: "bob", Partition: "gpu", MaxWall: Minutes(20)},
-			{Account: "vis", DefaultQOS: "short"}, {Account: "vis", User: "bob", DefaultQOS: "short"}, {Account: "vis", User: "ann", DefaultQOS: "normal"},
-			{Account: "free"}, {Account: "free", User: "bob"},
-		}, map[string]string{"ann": "nlp", "bob": "vis", "cleo": "free"})
+	w := NewWalls([]QOSWall{{Name: "normal"}, {Name: "short", MaxWall: Minutes(60)}, {Name: "long", MaxWall: Minutes(600)},
+		{Name: "over", MaxWall: Minutes(700), OverPartition: true}, {Name: "part", MaxWall: Minutes(120)}}, []Association{
+		{Account: "root"}, {Account: "nlp", MaxWall: Minutes(300)}, {Account: "nlp", User: "ann", MaxWall: Minutes(300)},
+		{Account: "nlp", User: "bob", MaxWall: Minutes(30)}, {Account: "nlp", User: "bob", Partition: "gpu", MaxWall: Minutes(20)},
+		{Account: "vis", DefaultQOS: "short"}, {Account: "vis", User: "bob", DefaultQOS: "short"}, {Account: "vis", User: "ann", DefaultQOS: "normal"},
+		{Account: "free"}, {Account: "free", User: "bob"},
+	}, map[string]string{"ann": "nlp", "bob": "vis", "cleo": "free"})
 	gpu, cpu, part := Partition{Name: "gpu"}, Partition{Name: "cpu"}, Partition{Name: "gpu", QOS: "part"}
 	for _, c := range []struct {
 		user, account, qos string
@@ -136,8 +134,7 @@ func TestFitsWithinWall(t *testing.T) {
 	}
 }
 
-// Where accounting counts what jobs use, a limit that we choose is the floor, and the user is
-// told.
+// Where accounting counts what jobs use, a limit that we choose is the floor, and the user is told.
 func TestFitsTheFloorWhereUseIsLimited(t *testing.T) {
 	metered := []Association{{Account: "nlp", Metered: true}, {Account: "nlp", User: "ann", Metered: true}, {Account: "vis"}}
 	for name, c := range map[string]struct {

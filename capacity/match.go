@@ -88,8 +88,7 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 	case r.State == StateActive || r.State == StateScheduled:
 		return nil
 	case r.State == StatePaymentPending:
-		return problem(PaymentPending,
-			"run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours",
+		return problem(PaymentPending, "run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours",
 			"the payment of reservation %s is still pending", r.ID)
 	case r.State.Expected():
 		return problem(WrongState, "run this again once its state is scheduled or active",
@@ -127,8 +126,7 @@ type Fitting struct {
 	Reservation Reservation `json:"reservation"`
 	Code        Code        `json:"code"`
 	Message     string      `json:"message,omitempty"`
-	// Start is the earliest time at which the need could begin.
-	Start time.Time `json:"start,omitzero"`
+	Start       time.Time   `json:"start,omitzero"` // the earliest time at which the need could begin
 	// lack is the missing share of the need's instances or of its time, whichever Code is about; 1 for any other code.
 	lack float64
 }
@@ -193,8 +191,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	case v.Code == TooLong:
 		w := timing.Window(r)
 		left := max(0, w.Room(now)-timing.BootAllowance.Duration)
-		return late(need.Duration-left, "its jobs must end by %s, which leaves %s", FormatUTC(w.Fence),
-			FormatDuration(left))
+		return late(need.Duration-left, "its jobs must end by %s, which leaves %s", FormatUTC(w.Fence), FormatDuration(left))
 	case v.Refused:
 		return say(v.Code, "it is %s", r.State)
 	case need.Count > healthy:

@@ -80,15 +80,8 @@ func (n Node) Idle() bool {
 }
 
 // powerFlags are the flags that say more than the base state, the most informative first.
-var powerFlags = []string{
-	"POWERING_DOWN",
-	"POWER_DOWN",
-	"POWERING_UP",
-	"POWER_UP",
-	"POWERED_DOWN",
-	"DRAIN",
-	"NOT_RESPONDING",
-}
+var powerFlags = []string{"POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "POWERED_DOWN", "DRAIN",
+	"NOT_RESPONDING"}
 
 // Up is true for a node that can run jobs, busy or not: its slurmd answers and nothing keeps jobs away.
 func (n Node) Up() bool {
@@ -149,10 +142,8 @@ func GPUs(gres string) int {
 
 // Leaf is a set of nodes at one place in the network.
 type Leaf struct {
-	// Nodes is a Slurm hostlist.
-	Nodes string
-	// Path is the switches above the nodes, from the top down; empty if unknown.
-	Path []string
+	Nodes string   // a Slurm hostlist
+	Path  []string // the switches above the nodes, from the top down; empty if unknown
 }
 
 // RankOrder sorts leaves so that neighbours in the network follow each other; leaves of unknown place come last.

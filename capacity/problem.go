@@ -18,8 +18,7 @@ const (
 
 // Problem is something that people should know, and who has to act on it. Two equal problems are the same problem.
 type Problem struct {
-	// Code is stable, for scripts; Codes explains it.
-	Code     Code     `json:"code,omitzero"`
+	Code     Code     `json:"code,omitzero"` // stable, for scripts; Codes explains it
 	Severity Severity `json:"severity"`
 	About    Subject  `json:"about,omitzero"`
 	// Sentence says what is wrong and where. Fix says what to do, "" if there is nothing to add.

@@ -12,11 +12,9 @@ import (
 type Prospect struct {
 	Turn
 	// Room is the longest time limit that fits, from now or from the opening on; meaningless if the window is unbounded.
-	Room time.Duration
-	// Longest is the longest limit that Room, the partition and accounting leave; NoLimit if nothing bounds it.
-	Longest Limit
-	// Fits: the job's shortest acceptable limit fits into Room.
-	Fits bool
+	Room    time.Duration
+	Longest Limit // the longest limit that Room, the partition and accounting leave; NoLimit if nothing bounds it
+	Fits    bool  // the job's shortest acceptable limit fits into Room
 	// Needs is the least number of nodes on which the job can run here. Usable is the most that one job can have until
 	// the failed hosts are replaced.
 	Needs, Usable int
@@ -123,8 +121,7 @@ func (p Prospect) FewHosts() string {
 
 // Lane is one row of a timeline: the blocks of a partition, or of none.
 type Lane struct {
-	// Partition is "" for reservations that no partition uses.
-	Partition string   `json:"partition"`
+	Partition string   `json:"partition"` // "" for reservations that no partition uses
 	Blocks    []Block  `json:"blocks"`
 	Gaps      []Period `json:"gaps,omitempty"`
 }
@@ -132,9 +129,8 @@ type Lane struct {
 // Block is a reservation on a timeline.
 type Block struct {
 	Reservation Reservation `json:"reservation"`
-	// Count is the reservation's size, also before it opens.
-	Count  int    `json:"count"`
-	Window Window `json:"window"`
+	Count       int         `json:"count"` // the reservation's size, also before it opens
+	Window      Window      `json:"window"`
 	// Extensions that were bought, oldest first. One whose payment is pending has not moved the end yet.
 	Extensions []Extension `json:"extensions,omitempty"`
 	// Slot is the partition's slot that has the block, Idle the number of its idle nodes; "" and nil if unknown.

@@ -113,17 +113,15 @@ type Reservation struct {
 	AZID string `json:"az_id"`
 	AZ   string `json:"az"`
 
-	// Total is TotalInstanceCount. Use Size, which also covers blocks before their start.
-	Total     int `json:"total"`
+	Total     int `json:"total"` // TotalInstanceCount. Use Size, which also covers blocks before their start.
 	Available int `json:"available"`
 
 	// Unhealthy counts the instances of an open block that EC2 reports as
 	// unavailable (DescribeCapacityBlockStatus); 0 when EC2 said nothing.
 	Unhealthy int `json:"unhealthy,omitempty"`
 	// Interconnect: EC2 calls the network between the instances of its UltraServers impaired.
-	Interconnect bool `json:"interconnect_impaired,omitempty"`
-	// HealthUnknown: EC2 was not allowed to say how many instances are unhealthy now.
-	HealthUnknown bool `json:"health_unknown,omitempty"`
+	Interconnect  bool `json:"interconnect_impaired,omitempty"`
+	HealthUnknown bool `json:"health_unknown,omitempty"` // EC2 was not allowed to say how many instances are unhealthy now
 
 	Platform    string `json:"platform"`
 	Tenancy     string `json:"tenancy"`
@@ -134,13 +132,10 @@ type Reservation struct {
 	// only; "" if none.
 	PlacementGroup string `json:"placement_group,omitempty"`
 
-	// MatchCriteria is "targeted" or "open".
-	MatchCriteria string `json:"match_criteria,omitempty"`
+	MatchCriteria string `json:"match_criteria,omitempty"` // "targeted" or "open"
 
-	// Created is when the reservation was bought or requested.
-	Created time.Time `json:"created,omitzero"`
-	// Start is when the reservation opens or opened; zero when EC2 gave none.
-	Start time.Time `json:"start,omitzero"`
+	Created time.Time `json:"created,omitzero"` // when the reservation was bought or requested
+	Start   time.Time `json:"start,omitzero"`   // when the reservation opens or opened; zero when EC2 gave none
 	// End is EndDate; zero for a reservation that stays until it is cancelled. An extension moves it once it is paid,
 	// so read it again on every pass.
 	End time.Time `json:"end,omitzero"`
@@ -161,10 +156,9 @@ type Reservation struct {
 
 // Missing is a reservation that EC2 would not describe, and why.
 type Missing struct {
-	ID  string
-	Err error
-	// Unread: EC2 has described it, in an answer that cannot be read.
-	Unread bool
+	ID     string
+	Err    error
+	Unread bool // EC2 has described it, in an answer that cannot be read
 }
 
 // FutureODCR reports whether the reservation is an ODCR that opens in the future.
@@ -196,8 +190,7 @@ func (r Reservation) Used() int {
 // Timing sets the time between the events at the end of a reservation. Package config documents defaults and their
 // sources.
 type Timing struct {
-	// DrainMargin is the time between the fence and EC2's first termination.
-	DrainMargin Duration `json:"drain_margin"`
+	DrainMargin Duration `json:"drain_margin"` // the time between the fence and EC2's first termination
 	// BootAllowance is the longest time that powering up a node may take. It counts only for node groups whose nodes
 	// start on demand.
 	BootAllowance Duration `json:"boot_allowance"`
@@ -309,11 +302,10 @@ type Offering struct {
 	AZ   string `json:"az"`
 	AZID string `json:"az_id"`
 	// Start and End give the exact length; EC2's duration fields only approximate it.
-	Start time.Time `json:"start"`
-	End   time.Time `json:"end"`
-	// Fee is the price of the whole block, charged at once.
-	Fee     Money  `json:"fee"`
-	Tenancy string `json:"tenancy,omitempty"`
+	Start   time.Time `json:"start"`
+	End     time.Time `json:"end"`
+	Fee     Money     `json:"fee"` // the price of the whole block, charged at once
+	Tenancy string    `json:"tenancy,omitempty"`
 	// UltraServerType and UltraServerCount are set only for UltraServer blocks.
 	UltraServerType  string `json:"ultraserver_type,omitempty"`
 	UltraServerCount int    `json:"ultraserver_count,omitempty"`

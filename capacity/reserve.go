@@ -31,26 +31,22 @@ const HoldTime = 5 * time.Minute
 
 // HoldOrder orders a targeted ODCR: only launches that name it use it.
 type HoldOrder struct {
-	// ClientToken makes a repeated request the same ODCR; at most 64 characters.
-	ClientToken        string
+	ClientToken        string // ClientToken makes a repeated request the same ODCR; at most 64 characters
 	InstanceType, AZID string
-	// Platform is EC2's term ("Linux/UNIX").
-	Platform string
-	Count    int
-	// End is the EndDate; EC2 may end the ODCR up to an hour later.
-	End  time.Time
-	Tags map[string]string
+	Platform           string // EC2's term ("Linux/UNIX")
+	Count              int
+	End                time.Time // the EndDate; EC2 may end the ODCR up to an hour later
+	Tags               map[string]string
 }
 
 // Held is a ledger entry: one temporary ODCR that exists or is about to be created.
 type Held struct {
 	// Token is the ClientToken. ReservationID is "" until EC2 has answered.
-	Token         string `json:"token"`
-	ReservationID string `json:"reservation_id,omitempty"`
-	InstanceType  string `json:"instance_type"`
-	Count         int    `json:"count"`
-	// Since is when the entry was written, before the call to EC2.
-	Since time.Time `json:"since,omitzero"`
+	Token         string    `json:"token"`
+	ReservationID string    `json:"reservation_id,omitempty"`
+	InstanceType  string    `json:"instance_type"`
+	Count         int       `json:"count"`
+	Since         time.Time `json:"since,omitzero"` // when the entry was written, before the call to EC2
 	// Until is the ODCR's EndDate, after which the entry no longer counts, released or not.
 	Until time.Time `json:"until"`
 }

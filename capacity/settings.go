@@ -23,15 +23,13 @@ type PartitionSettings struct {
 	Provider      Provider `toml:"provider"`
 	AllowAccounts []string `toml:"allow_accounts,omitempty"`
 	MinTime       Duration `toml:"min_time"`
-	// OnEnd is for jobs that do not say themselves what happens to them at the fence.
-	OnEnd OnEnd `toml:"on_end"`
+	OnEnd         OnEnd    `toml:"on_end"` // for jobs that do not say themselves what happens to them at the fence
 	// RollOver lets sync make the compute node group of the next block, and remove that of one
 	// that has ended; provider pcs only.
 	RollOver bool            `toml:"roll_over,omitempty"`
 	Groups   []GroupSettings `toml:"node_group"`
 
-	// File is where the partition is written down.
-	File string `toml:"-"`
+	File string `toml:"-"` // where the partition is written down
 }
 
 // RollsOver reports whether a partition has RollOver; "" asks about any partition.
@@ -48,25 +46,21 @@ type GroupSettings struct {
 	Name         string `toml:"name"`
 	InstanceType string `toml:"instance_type"`
 	// OtherTypes are launched on demand where InstanceType has no room, in this order.
-	OtherTypes     []string `toml:"other_instance_types,omitempty"`
-	SubnetIDs      []string `toml:"subnet_ids"`
-	PurchaseOption Kind     `toml:"purchase_option"`
-	// Reserve is for which jobs capacity is held; "" stands for never.
-	Reserve ReservePolicy `toml:"reserve,omitempty"`
+	OtherTypes     []string      `toml:"other_instance_types,omitempty"`
+	SubnetIDs      []string      `toml:"subnet_ids"`
+	PurchaseOption Kind          `toml:"purchase_option"`
+	Reserve        ReservePolicy `toml:"reserve,omitempty"` // for which jobs capacity is held; "" stands for never
 	// ReservationIDs in order; the next takes over when one ends.
 	ReservationIDs []string `toml:"capacity_reservation_ids,omitempty"`
-	// Select names reservations by their tags, instead of by id.
-	Select   *Select `toml:"select,omitempty"`
-	MaxNodes int     `toml:"max_nodes"`
+	Select         *Select  `toml:"select,omitempty"` // Select names reservations by their tags, instead of by id
+	MaxNodes       int      `toml:"max_nodes"`
 	// Dynamic starts nodes of a Capacity Block for jobs, instead of keeping all of them up.
-	Dynamic bool `toml:"dynamic,omitempty"`
-	// LaunchTemplate is what provider ec2 launches from: lt-… or a name.
-	LaunchTemplate string `toml:"launch_template,omitempty"`
+	Dynamic        bool   `toml:"dynamic,omitempty"`
+	LaunchTemplate string `toml:"launch_template,omitempty"` // what provider ec2 launches from: lt-… or a name
 	// Slots is how many reservations provider ec2 can use at once: with 2 the nodes are
 	// NAME-a-1, … and NAME-b-1, … 0 stands for 1.
-	Slots int `toml:"slots,omitzero"`
-	// Nodes are those of provider ec2 with other names than its slots give them.
-	Nodes NodeNames `toml:"nodes,omitempty"`
+	Slots int       `toml:"slots,omitzero"`
+	Nodes NodeNames `toml:"nodes,omitempty"` // those of provider ec2 with other names than its slots give them
 }
 
 // NodeNames are names of nodes in the order of their bytes; as text they are a hostlist.
@@ -277,9 +271,8 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 		if p.Provider == ProviderPCS {
 			where = "to the Slurm settings of the PCS queue"
 		}
-		found = append(found,
-			Problemf(AllowAccounts, Subject{Partition: p.Name}, fmt.Sprintf("add AllowAccounts=%s %s", want, where),
-				"partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s", p.Name, want, shown))
+		found = append(found, Problemf(AllowAccounts, Subject{Partition: p.Name}, fmt.Sprintf("add AllowAccounts=%s %s", want,
+			where), "partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s", p.Name, want, shown))
 	}
 	if accounting == AccountsWritten {
 		found = append(found, Problemf(AccountsUnchecked, Subject{}, "set AccountingStorageEnforce=associations",

@@ -13,11 +13,9 @@ const SnapshotVersion = 1
 // Snapshot is what the last pass over AWS and Slurm saw, with the settings that
 // the submission path needs. AWS and Slurm stay the sources of truth.
 type Snapshot struct {
-	Version int `json:"version"`
-	// TakenAt is AWS's time of the pass.
-	TakenAt time.Time `json:"taken_at"`
-	// ClockOffset is AWS's time minus the machine's, at the time of the pass.
-	ClockOffset Duration `json:"clock_offset"`
+	Version     int       `json:"version"`
+	TakenAt     time.Time `json:"taken_at"`     // AWS's time of the pass
+	ClockOffset Duration  `json:"clock_offset"` // AWS's time minus the machine's, at the time of the pass
 
 	Region  string `json:"region"`
 	Cluster string `json:"cluster,omitempty"`
@@ -30,14 +28,11 @@ type Snapshot struct {
 	// reservation exists. Jobs that are fitted then need a live sync, which raises them.
 	TimeMinCollapses bool `json:"time_min_collapses,omitempty"`
 
-	// NoRequeue: Slurm requeues only jobs that ask for it (JobRequeue=0).
-	NoRequeue bool `json:"no_requeue,omitempty"`
-	// KillWait is how long Slurm waits between TERM and KILL; see RequeueAt.
-	KillWait Duration `json:"kill_wait,omitzero"`
+	NoRequeue bool     `json:"no_requeue,omitempty"` // Slurm requeues only jobs that ask for it (JobRequeue=0)
+	KillWait  Duration `json:"kill_wait,omitzero"`   // how long Slurm waits between TERM and KILL; see RequeueAt
 
-	Submit Submit `json:"submit"`
-	// ReserveOff: no ODCR is created for any job.
-	ReserveOff   bool          `json:"reserve_off,omitempty"`
+	Submit       Submit        `json:"submit"`
+	ReserveOff   bool          `json:"reserve_off,omitempty"` // no ODCR is created for any job
 	Timing       Timing        `json:"timing"`
 	Partitions   []Partition   `json:"partitions"`
 	Reservations []Reservation `json:"reservations"`
@@ -46,13 +41,10 @@ type Snapshot struct {
 	Former []Partition `json:"former,omitempty"`
 	// Missing are reservations that settings or fences name and EC2 does not describe, by id, each with the time since
 	// when.
-	Missing map[string]time.Time `json:"missing,omitempty"`
-	// Walls are limits of Slurm's accounting.
-	Walls Walls `json:"walls,omitzero"`
-	// Orphans are instances of ours without a node.
-	Orphans []Orphan `json:"orphans,omitempty"`
-	// Problems are what the pass could not read or do, and what people should know.
-	Problems `json:"problems,omitempty"`
+	Missing  map[string]time.Time        `json:"missing,omitempty"`
+	Walls    Walls                       `json:"walls,omitzero"`    // limits of Slurm's accounting
+	Orphans  []Orphan                    `json:"orphans,omitempty"` // instances of ours without a node
+	Problems `json:"problems,omitempty"` // what the pass could not read or do, and what people should know
 }
 
 // Submit says how strict the submission path is.
@@ -67,10 +59,8 @@ type Partition struct {
 	Provider      Provider `json:"provider"`
 	AllowAccounts []string `json:"allow_accounts,omitempty"`
 	MinTime       Duration `json:"min_time"`
-	// OnEnd applies to jobs whose comment has no on_end.
-	OnEnd OnEnd `json:"on_end,omitempty"`
-	// MaxTime is Slurm's MaxTime of the partition; unset if unknown.
-	MaxTime Limit `json:"max_time"`
+	OnEnd         OnEnd    `json:"on_end,omitempty"` // OnEnd applies to jobs whose comment has no on_end
+	MaxTime       Limit    `json:"max_time"`         // Slurm's MaxTime of the partition; unset if unknown
 	// QOS is the partition's QOS, whose limits apply to all its jobs; "" if it has none.
 	QOS    string      `json:"qos,omitempty"`
 	Groups []NodeGroup `json:"node_groups"`
@@ -81,25 +71,20 @@ type NodeGroup struct {
 	Name         string `json:"name"`
 	InstanceType string `json:"instance_type"`
 	// OtherTypes are launched on demand where InstanceType has no room.
-	OtherTypes     []string `json:"other_instance_types,omitempty"`
-	PurchaseOption Kind     `json:"purchase_option"`
-	// Reserve says for which jobs an ODCR is created; "" for none.
-	Reserve  ReservePolicy `json:"reserve,omitempty"`
-	MaxNodes int           `json:"max_nodes"`
+	OtherTypes     []string      `json:"other_instance_types,omitempty"`
+	PurchaseOption Kind          `json:"purchase_option"`
+	Reserve        ReservePolicy `json:"reserve,omitempty"` // Reserve says for which jobs an ODCR is created; "" for none
+	MaxNodes       int           `json:"max_nodes"`
 	// GPUs of one node as Slurm counts them, which may be slices of a GPU; 0 if it has none or nobody knows.
-	GPUs int `json:"gpus,omitempty"`
-	// CPUs of one node as Slurm counts them; 0 if nobody knows.
-	CPUs int `json:"cpus,omitempty"`
-	// Platform is the image's platform in EC2's terms ("Linux/UNIX"); "" if unknown.
-	Platform string `json:"platform,omitempty"`
-	// PlatformOf is the launch template version, ID:NUMBER, that names the image.
-	PlatformOf string   `json:"platform_of,omitempty"`
+	GPUs       int      `json:"gpus,omitempty"`
+	CPUs       int      `json:"cpus,omitempty"`        // CPUs of one node as Slurm counts them; 0 if nobody knows
+	Platform   string   `json:"platform,omitempty"`    // the image's platform in EC2's terms ("Linux/UNIX"); "" if unknown
+	PlatformOf string   `json:"platform_of,omitempty"` // the launch template version, ID:NUMBER, that names the image
 	Subnets    []Subnet `json:"subnets"`
 	// ReuseIDs are the reservations that an on-demand group uses up first, in order. They have no slot: their instances
 	// continue on demand when they end.
 	ReuseIDs []string `json:"reuse_ids,omitempty"`
-	// Dynamic: nodes start for jobs, so boot time counts. Static nodes are up.
-	Dynamic bool `json:"dynamic"`
+	Dynamic  bool     `json:"dynamic"` // nodes start for jobs, so boot time counts. Static nodes are up.
 	// Slots hold one reservation at a time each: see Turn. With provider pcs they are the compute node groups NAME-a
 	// and NAME-b; with ec2 the one slot NAME, or these two.
 	Slots []Slot `json:"slots"`
@@ -110,9 +95,8 @@ func (g NodeGroup) Types() []string { return append([]string{g.InstanceType}, g.
 
 // Slot is a set of Slurm nodes that one reservation at a time backs: see Turn.
 type Slot struct {
-	Name string `json:"name"`
-	// Feature is the node feature that selects the slot's nodes; "" if there is none.
-	Feature string `json:"feature,omitempty"`
+	Name    string `json:"name"`
+	Feature string `json:"feature,omitempty"` // the node feature that selects the slot's nodes; "" if there is none
 	// ReservationIDs are in the order of the settings, ended ones last; Turns says when each of them has the slot.
 	ReservationIDs []string `json:"reservation_ids,omitempty"`
 	// Holds is the reservation that has the slot until it ends, whatever joins the settings, because nodes may run in
@@ -120,13 +104,10 @@ type Slot struct {
 	Holds string `json:"holds,omitempty"`
 	// Unnamed: a PCS compute node group holds a live reservation that the settings do not name. No more jobs are
 	// admitted to it.
-	Unnamed bool `json:"unnamed,omitempty"`
-	// Nodes is a Slurm hostlist; "" before the nodes exist.
-	Nodes string `json:"nodes,omitempty"`
-	// Count is the number of Nodes.
-	Count int `json:"count,omitempty"`
-	// Out are the nodes to which Slurm gives no job until someone acts.
-	Out []NodesOut `json:"out,omitempty"`
+	Unnamed bool       `json:"unnamed,omitempty"`
+	Nodes   string     `json:"nodes,omitempty"` // a Slurm hostlist; "" before the nodes exist
+	Count   int        `json:"count,omitempty"` // the number of Nodes
+	Out     []NodesOut `json:"out,omitempty"`   // the nodes to which Slurm gives no job until someone acts
 	// PoweredUp is when sync last powered nodes up because their block is open; zero if it has not.
 	PoweredUp time.Time `json:"powered_up,omitzero"`
 }
@@ -166,10 +147,8 @@ type Subnet struct {
 
 // ImagePlatform is the platform of a launch template's image.
 type ImagePlatform struct {
-	// Template is the launch template version, ID:NUMBER.
-	Template string
-	// Platform is EC2's term for reservations ("Linux/UNIX"); "" if unknown.
-	Platform string
+	Template string // the launch template version, ID:NUMBER
+	Platform string // EC2's term for reservations ("Linux/UNIX"); "" if unknown
 }
 
 // LinuxUNIX is EC2's term for the platform of nearly every image for Slurm.
@@ -244,11 +223,10 @@ func (p Partition) Allows(account string) bool {
 // Metadata is what an instance's EC2 metadata says; its capacity reservation is not part of it. A field that the
 // metadata lacks is "".
 type Metadata struct {
-	InstanceID   string `json:"instance_id"`
-	InstanceType string `json:"instance_type"`
-	AZID         string `json:"az_id,omitempty"`
-	// ReservationID is the tag TagReservation, if tags are in the metadata.
-	ReservationID string `json:"reservation_id,omitempty"`
+	InstanceID    string `json:"instance_id"`
+	InstanceType  string `json:"instance_type"`
+	AZID          string `json:"az_id,omitempty"`
+	ReservationID string `json:"reservation_id,omitempty"` // the tag TagReservation, if tags are in the metadata
 }
 
 // Misplaced says how the instance behind a node of a slot differs from the slot's reservation; of several

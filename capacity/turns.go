@@ -47,16 +47,11 @@ func (s *Snapshot) Place(slot string) (Place, bool) {
 // begins.
 type Turn struct {
 	Place
-	// Reservation is zero for nodes that are launched on demand.
-	Reservation Reservation
-	// Window is the reservation's window, from when the slot is free for it.
-	Window Window
-	// Behind is the reservation that has the slot until then; "" if the slot is free in time.
-	Behind string
-	// Never: Behind has the slot until after this reservation's fence.
-	Never bool
-	// Unknown: EC2 did not describe the reservation, so only its id is set.
-	Unknown bool
+	Reservation Reservation // zero for nodes that are launched on demand
+	Window      Window      // the reservation's window, from when the slot is free for it
+	Behind      string      // the reservation that has the slot until then; "" if the slot is free in time
+	Never       bool        // Behind has the slot until after this reservation's fence
+	Unknown     bool        // EC2 did not describe the reservation, so only its id is set
 }
 
 // Waits reports whether, now or later, another reservation has the slot while this one is open.
@@ -116,13 +111,11 @@ type Standing struct {
 	// Current are the turns that have the slot, or have it next if none has it: one with an end, or all those without.
 	// It is empty if no reservation of the slot is live.
 	Current []Turn
-	// Next has the slot when a current one has ended; its Reservation is zero if there is none.
-	Next Turn
+	Next    Turn // Next has the slot when a current one has ended; its Reservation is zero if there is none
 	// Last is the window of the reservation that ended last, if none is live; LastID is its id.
 	Last   Window
 	LastID string
-	// Former: the settings no longer have the slot.
-	Former bool
+	Former bool // the settings no longer have the slot
 }
 
 // Standing returns the state of a slot. Admission, launch and fence all use it.

@@ -33,8 +33,7 @@ func TestTurns(t *testing.T) {
 	}{
 		"one after the other, whatever the order of the settings": {[]Reservation{hours("b", 10, 20), hours("a", -1, 8)}, "",
 			"a -1, b 10", "a"},
-		"without a gap": {[]Reservation{hours("a", -1, 8), hours("b", 8, 20)}, "",
-			"a -1, b 8", "a"},
+		"without a gap": {[]Reservation{hours("a", -1, 8), hours("b", 8, 20)}, "", "a -1, b 8", "a"},
 		"overlapping: the second waits until the first has ended": {[]Reservation{hours("b", -1, 1), hours("a", -1, 10)}, "",
 			"b -1, a 1 behind b", "b"},
 		"overlapping, of different starts": {[]Reservation{hours("b", 4, 10), hours("a", -1, 5)}, "",
@@ -47,17 +46,15 @@ func TestTurns(t *testing.T) {
 			"a -1, b 10 behind a never, c 10 behind a", "a"},
 		"a chain": {[]Reservation{hours("a", -1, 4), hours("b", 3, 8), hours("c", 7, 12)}, "",
 			"a -1, b 4 behind a, c 8 behind b", "a"},
-		"without an end they share": {[]Reservation{hours("d", -2, 0), hours("a", -1, 0)}, "",
-			"d -2, a -1", "d a"},
+		"without an end they share": {[]Reservation{hours("d", -2, 0), hours("a", -1, 0)}, "", "d -2, a -1", "d a"},
 		"without an end, after one that has one": {[]Reservation{hours("a", -1, 4), hours("b", -1, 0), hours("c", 1, 0)}, "",
 			"a -1, b 4 behind a, c 4 behind a", "a"},
 		"behind one without an end": {[]Reservation{hours("a", -2, 0), hours("b", -1, 4)}, "",
 			"a -2, b -1 behind a never", "a"},
 		"what has ended is in nobody's way": {[]Reservation{expired(hours("a", -9, -1)), hours("b", -4, 4)}, "",
 			"a -9, b -4", "b"},
-		"nothing is open": {[]Reservation{hours("b", 10, 20), hours("a", 5, 8)}, "",
-			"a 5, b 10", "a"},
-		"none": {nil, "", "", ""},
+		"nothing is open": {[]Reservation{hours("b", 10, 20), hours("a", 5, 8)}, "", "a 5, b 10", "a"},
+		"none":            {nil, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snap := &Snapshot{Reservations: c.reservations}

@@ -10,35 +10,29 @@ import (
 // means no limit. A job with a longer limit is refused, or waits for ever. Walls also say whose use
 // over time is limited.
 type Walls struct {
-	// Unknown: accounting limits jobs, but the limits were never read.
-	Unknown      bool          `json:"unknown,omitempty"`
-	QOS          []QOSWall     `json:"qos,omitempty"`
-	Associations []Association `json:"associations,omitempty"`
-	// Accounts are the default accounts of users.
-	Accounts map[string]string `json:"accounts,omitempty"`
+	Unknown      bool              `json:"unknown,omitempty"` // accounting limits jobs, but the limits were never read
+	QOS          []QOSWall         `json:"qos,omitempty"`
+	Associations []Association     `json:"associations,omitempty"`
+	Accounts     map[string]string `json:"accounts,omitempty"` // the default accounts of users
 }
 
 // QOSWall is the limit of one QOS.
 type QOSWall struct {
-	Name    string `json:"name"`
-	MaxWall Limit  `json:"max_wall"`
-	// OverPartition: this QOS counts before the partition's QOS (OverPartQOS).
-	OverPartition bool `json:"over_partition,omitempty"`
-	// Metered: the QOS limits use over time, in TRES-minutes or by GrpWall.
-	Metered bool `json:"metered,omitempty"`
+	Name          string `json:"name"`
+	MaxWall       Limit  `json:"max_wall"`
+	OverPartition bool   `json:"over_partition,omitempty"` // this QOS counts before the partition's QOS (OverPartQOS)
+	Metered       bool   `json:"metered,omitempty"`        // the QOS limits use over time, in TRES-minutes or by GrpWall
 }
 
 // Association is Slurm's association of an account, or of a user in it, with the limits of its parents included.
 type Association struct {
 	Account string `json:"account"`
 	// User is "" for the account's own association, Partition "" for all partitions.
-	User      string `json:"user,omitempty"`
-	Partition string `json:"partition,omitempty"`
-	MaxWall   Limit  `json:"max_wall,omitzero"`
-	// DefaultQOS is the QOS of jobs that name none; "" stands for NormalQOS.
-	DefaultQOS string `json:"default_qos,omitempty"`
-	// Metered: the association or a parent limits use over time.
-	Metered bool `json:"metered,omitempty"`
+	User       string `json:"user,omitempty"`
+	Partition  string `json:"partition,omitempty"`
+	MaxWall    Limit  `json:"max_wall,omitzero"`
+	DefaultQOS string `json:"default_qos,omitempty"` // the QOS of jobs that name none; "" stands for NormalQOS
+	Metered    bool   `json:"metered,omitempty"`     // the association or a parent limits use over time
 }
 
 // NormalQOS is the QOS of jobs without any other.
@@ -136,15 +130,13 @@ func (w Walls) qos(name string) QOSWall {
 
 // SlurmPartition is a partition as Slurm shows it; PCS calls it a queue. A [Partition] is one of our settings.
 type SlurmPartition struct {
-	Name    string
-	Default bool   // jobs without -p go there
-	State   string // UP, DOWN, DRAIN, INACTIVE
-	Nodes   []string
-	MaxTime Limit // unset only if Slurm does not print it
-	// DefaultTime is the limit of a job that states none; Slurm shows it as the job's own limit.
-	DefaultTime Limit
-	// OverTime is how much longer than its limit a job may run; unset: that of slurm.conf.
-	OverTime      Limit
+	Name          string
+	Default       bool   // jobs without -p go there
+	State         string // UP, DOWN, DRAIN, INACTIVE
+	Nodes         []string
+	MaxTime       Limit         // unset only if Slurm does not print it
+	DefaultTime   Limit         // the limit of a job that states none; Slurm shows it as the job's own limit
+	OverTime      Limit         // how much longer than its limit a job may run; unset: that of slurm.conf
 	AllowAccounts []string      // empty: every account
 	QOS           string        // its limits apply to all jobs; empty: none
 	ResumeTimeout time.Duration // 0: that of slurm.conf

@@ -12,10 +12,8 @@ type Wish struct {
 	ReservationID string
 	InstanceType  string
 	SubnetID      string
-	// Capacity says how the job's nodes may be launched.
-	Capacity CapacityWish
-	// OnEnd is what happens to the job at the fence; "" leaves it to the partition.
-	OnEnd OnEnd
+	Capacity      CapacityWish // Capacity says how the job's nodes may be launched
+	OnEnd         OnEnd        // what happens to the job at the fence; "" leaves it to the partition
 }
 
 // Names reports whether the wish names capacity, which is checked in every partition.
@@ -100,8 +98,7 @@ func (w *Wish) set(key, value string) string {
 	case "capacity":
 		if !CapacityWish(value).Known() {
 			return fmt.Sprintf(
-				"capacity=%q in --comment cannot be right; write capacity=reserve, capacity=reuse or capacity=any",
-				clip(value))
+				"capacity=%q in --comment cannot be right; write capacity=reserve, capacity=reuse or capacity=any", clip(value))
 		}
 		w.Capacity = CapacityWish(value)
 		return ""
@@ -127,9 +124,8 @@ func nearKeys(comment string) (warnings []string) {
 	for _, word := range wishWords(comment) {
 		key, value, ok := strings.Cut(word, "=")
 		if known := strings.ToLower(word); !ok && strings.Contains(word, "_") && slices.Contains(wishKeys, known) {
-			warnings = append(warnings,
-				fmt.Sprintf("%s in --comment has no value and changes nothing; write %s=… as one word, without spaces",
-					word, known))
+			warnings = append(warnings, fmt.Sprintf(
+				"%s in --comment has no value and changes nothing; write %s=… as one word, without spaces", word, known))
 		}
 		if !ok || key == "" {
 			continue

@@ -15,17 +15,13 @@ import (
 // group is a set of nodes that is launched whole or not at all: the nodes of one job, and of every job that shares a
 // node with it.
 type group struct {
-	// nodes in the order of Slurm's hostlists.
-	nodes []string
+	nodes []string // nodes in the order of Slurm's hostlists
 	// jobs that wait for a node of the group and still hold it, by id; none for nodes that sync or an administrator
 	// powered up.
-	jobs []capacity.Job
-	// lost are jobs that ended between the power-up and this hook.
-	lost []int
-	// each: these are groups of one node that share a call, and as many are launched as fit.
-	each bool
-	// parts are set by plan.
-	parts []part
+	jobs  []capacity.Job
+	lost  []int  // jobs that ended between the power-up and this hook
+	each  bool   // these are groups of one node that share a call, and as many are launched as fit
+	parts []part // set by plan
 }
 
 // part is the nodes of a group that are in one slot, sorted.

@@ -12,10 +12,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// This file creates a temporary ODCR for a launch. The ODCR proves that the whole launch has room in one zone and
-// keeps that room; the nodes are launched into it, in its subnet alone; then it is cancelled. If the hook is killed,
-// sync and `pcs-capacity release --unused` find the ODCR by its tags and cancel it, and its EndDate ends it in any
-// case.
+// This file creates a temporary ODCR for a launch. The ODCR proves that the whole launch has room in one zone and keeps
+// that room; the nodes are launched into it, in its subnet alone; then it is cancelled. If the hook is killed, sync and
+// `pcs-capacity release --unused` find the ODCR by its tags and cancel it, and its EndDate ends it in any case.
 
 // cancelTime bounds the cancellation of ODCRs; one that is not cancelled by then ends at its EndDate.
 const cancelTime = 15 * time.Second

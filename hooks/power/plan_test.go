@@ -32,13 +32,12 @@ func twoReservations() *capacity.Snapshot {
 		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: state, InstanceType: wanted,
 			AZID: zone, Total: 4, Available: 2, Start: noon.Add(-time.Hour)}
 	}
-	return &capacity.Snapshot{
-		Partitions: []capacity.Partition{{Name: "gpu", AllowAccounts: []string{"nlp"}, Groups: []capacity.NodeGroup{{
-			Name: "gpu", InstanceType: wanted, PurchaseOption: capacity.ODCR, MaxNodes: 8,
+	return &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", AllowAccounts: []string{"nlp"},
+		Groups: []capacity.NodeGroup{{Name: "gpu", InstanceType: wanted, PurchaseOption: capacity.ODCR, MaxNodes: 8,
 			Subnets: []capacity.Subnet{{ID: subnet1, AZID: "az1"}, {ID: subnet2, AZID: "az2"}, {ID: subnetToo, AZID: "az2"}},
 			Slots:   []capacity.Slot{{Name: "gpu", ReservationIDs: []string{ended, two, one}}}}}}},
-		Reservations: []capacity.Reservation{reservation(one, "az1", capacity.StateActive), reservation(two, "az2", capacity.StateActive), reservation(ended, "az1", capacity.StateCancelled)},
-	}
+		Reservations: []capacity.Reservation{reservation(one, "az1", capacity.StateActive), reservation(two, "az2",
+			capacity.StateActive), reservation(ended, "az1", capacity.StateCancelled)}}
 }
 
 // newCall is a power-up of nodes gpu-1 to gpu-8 of the slot.
@@ -52,8 +51,7 @@ func nlp(id int, nodes ...string) capacity.Job {
 	return capacity.Job{ID: id, Shown: fmt.Sprint(id), Account: "nlp", Nodes: nodes, State: "RUNNING"}
 }
 
-// Large groups are planned first, and take the room; groups of one node that can go to the
-// same places share a call.
+// Large groups are planned first, and take the room; groups of one node that can go to the same places share a call.
 func TestPlan(t *testing.T) {
 	stranger := nlp(9, "gpu-8")
 	stranger.Account = "vision"
@@ -78,10 +76,8 @@ func TestPlan(t *testing.T) {
 		}
 		got = append(got, text)
 	}
-	want := []string{
-		"false: gpu-3,gpu-4 in gpu: " + two + " " + one, // the first of the settings is full with them
-		"true: gpu-1,gpu-2 in gpu: " + one + " " + two,
-		"true: gpu-6 in gpu: " + two + " " + one, // now both are full
+	want := []string{"false: gpu-3,gpu-4 in gpu: " + two + " " + one, // the first of the settings is full with them
+		"true: gpu-1,gpu-2 in gpu: " + one + " " + two, "true: gpu-6 in gpu: " + two + " " + one, // now both are full
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

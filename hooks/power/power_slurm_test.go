@@ -26,8 +26,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// power is a real Slurm whose nodes the real hooks launch from simulated EC2; each
-// instance boots into a slurmd.
+// power is a real Slurm whose nodes the real hooks launch from simulated EC2; each instance boots into a slurmd.
 type power struct {
 	t       *testing.T
 	sim     *awssim.Sim
@@ -199,8 +198,7 @@ func (p *power) machine(e awssim.InstanceEvent) {
 	}
 }
 
-// wrapper gives a hook what it finds on a real controller: a way to EC2. It leaves the
-// hook's pid in a file.
+// wrapper gives a hook what it finds on a real controller: a way to EC2. It leaves the hook's pid in a file.
 func (p *power) wrapper(name string) string {
 	p.t.Helper()
 	path := filepath.Join(p.dir, name)

@@ -167,8 +167,7 @@ type site struct {
 	*journal
 	cfg      *config.Config
 	settings capacity.Settings
-	// noState is why there is no state folder: records are lost, and nothing else.
-	noState error
+	noState  error // why there is no state folder: records are lost, and nothing else
 }
 
 // newSite asks nobody but, for the region, the settings and the metadata of the instance.

@@ -33,17 +33,13 @@ type call struct {
 	// factsErr is why EC2's part is not known, the rest of the fields but one.
 	factsErr, shownErr, jobsErr error
 
-	snap *capacity.Snapshot
-	now  time.Time
-	// live are our instances by the node that they were launched for.
-	live map[string][]capacity.Instance
-	// templates are the current versions of the settings' launch templates.
-	templates map[string]template
-	// since is AWS's time before which this power-up cannot have launched anything.
-	since time.Time
-	// taken counts the places in reservations that this call's launches will use.
-	taken map[string]int
-	odcrs []odcr // that were launched into
+	snap      *capacity.Snapshot
+	now       time.Time
+	live      map[string][]capacity.Instance // our instances by the node that they were launched for
+	templates map[string]template            // the current versions of the settings' launch templates
+	since     time.Time                      // AWS's time before which this power-up cannot have launched anything
+	taken     map[string]int                 // taken counts the places in reservations that this call's launches will use
+	odcrs     []odcr                         // that were launched into
 
 	budget time.Duration
 	// work ends when no further launch may begin, finish when no launch may continue. last never ends: what must happen

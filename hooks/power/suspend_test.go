@@ -172,8 +172,7 @@ func TestLastLaunch(t *testing.T) {
 	}
 }
 
-// Slurm's times are the machine's; those of EC2 and of our records are AWS's, whose clock is an hour
-// ahead here.
+// Slurm's times are the machine's; those of EC2 and of our records are AWS's, whose clock is an hour ahead here.
 func TestTwoClocks(t *testing.T) {
 	const ahead = time.Hour
 	aws := noon.Add(ahead)

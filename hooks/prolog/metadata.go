@@ -13,8 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// metadataEndpoint is where every instance finds its metadata. The variable is that of the
-// AWS SDKs.
+// metadataEndpoint is where every instance finds its metadata. The variable is that of the AWS SDKs.
 const (
 	metadataEndpoint = "http://169.254.169.254"
 	metadataVariable = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
@@ -40,10 +39,8 @@ func metadata(ctx context.Context) (capacity.Metadata, error) {
 	if base == "" {
 		base = metadataEndpoint
 	}
-	client := &http.Client{
-		Transport:     &http.Transport{Proxy: nil}, // the address is this machine's alone
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	client := &http.Client{Transport: &http.Transport{Proxy: nil}, // the address is this machine's alone
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	token, err := ask(ctx, client, http.MethodPut, base+"/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds", "60")
 	if err != nil {
 		return m, err

@@ -29,20 +29,13 @@ const (
 )
 
 // jobVariables are the variables that a job may find in its environment.
-var jobVariables = []string{
-	"PCS_CAPACITY_RESERVATION_ID",
-	"PCS_CAPACITY_REQUEUE",
-	"PCS_CAPACITY_FENCE",
-	"PCS_CAPACITY_RECLAIM",
-	"PCS_CAPACITY_END",
-	"PCS_CAPACITY_FACTS",
-}
+var jobVariables = []string{"PCS_CAPACITY_RESERVATION_ID", "PCS_CAPACITY_REQUEUE", "PCS_CAPACITY_FENCE",
+	"PCS_CAPACITY_RECLAIM", "PCS_CAPACITY_END", "PCS_CAPACITY_FACTS"}
 
-// JobEnvironment is the output of a TaskProlog for slurmstepd: the reservation behind a node of a slot, and its end
-// in Unix seconds. A variable without a known value is unset, because a job submitted from another job has inherited
-// its variables. The times are those at the job's start; the file of facts, which sync keeps in dir, follows an
-// extension. snap may be nil. If several reservations share the slot, only EC2 knows which one it is, and the
-// variables are unset.
+// JobEnvironment is the output of a TaskProlog for slurmstepd: the reservation behind a node of a slot, and its end in
+// Unix seconds. A variable without a known value is unset, because a job submitted from another job has inherited its
+// variables. The times are those at the job's start; the file of facts, which sync keeps in dir, follows an extension.
+// snap may be nil. If several reservations share the slot, only EC2 knows which one it is, and the variables are unset.
 func JobEnvironment(dir state.Dir, snap *capacity.Snapshot, slot string, now time.Time) string {
 	values := map[string]string{}
 	if snap != nil {
@@ -73,9 +66,8 @@ func JobEnvironment(dir state.Dir, snap *capacity.Snapshot, slot string, now tim
 // Prolog checks the instance behind a node before a job starts there. It returns no error: a failing Prolog would
 // drain the node and hold the job.
 type Prolog struct {
-	State state.Dir
-	// Metadata reads the instance metadata.
-	Metadata    func(ctx context.Context) (capacity.Metadata, error)
+	State       state.Dir
+	Metadata    func(ctx context.Context) (capacity.Metadata, error) // Metadata reads the instance metadata
 	MachineTime func() time.Time
 	Log         *slog.Logger
 }

@@ -1,5 +1,4 @@
-// Package submit judges a job while it is being submitted: the filter, and the Lua scripts that
-// call it.
+// Package submit judges a job while it is being submitted: the filter, and the Lua scripts that call it.
 //
 //	sbatch, srun, salloc → cli_filter.lua → pcs-capacity-filter   [Answer]
 //	slurmctld            → job_submit.lua → pcs-capacity-filter   [Answer]
@@ -53,9 +52,8 @@ func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
 	switch {
 	case err != nil:
 		log.Warn("the job is let through unchecked", "err", err, took)
-		says = capacity.Verdict{
-			Warnings: []string{fmt.Sprintf("%s; the job is let through unchecked; tell an administrator", err)},
-		}
+		says = capacity.Verdict{Warnings: []string{fmt.Sprintf("%s; the job is let through unchecked; tell an administrator",
+			err)}}
 	case says.Refused:
 		log.Info("the job is refused", "code", says.Code, "says", says.Message, took)
 	default:
@@ -121,13 +119,13 @@ func answerText(v capacity.Verdict) string {
 }
 
 // timeInText is what capacity.FormatUTC writes.
-var timeInText = sync.OnceValue(
-	func() *regexp.Regexp { return regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`) },
-)
+var timeInText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`)
+})
 
-// localTimes puts the time as squeue writes it, in a zone, before each UTC time of a text:
-// "2026-03-03T05:50 (10:50 UTC)", with the date of both where they differ. Where the zone
-// is UTC it leaves the text as it is.
+// localTimes puts the time as squeue writes it, in a zone, before each UTC time of a text: "2026-03-03T05:50 (10:50
+// UTC)", with the date of both where they differ. Where the zone is UTC it leaves the text as it is.
 func localTimes(text string, zone *time.Location) string {
 	return timeInText().ReplaceAllStringFunc(text, func(utc string) string {
 		t, err := time.Parse("2006-01-02 15:04 UTC", utc)
@@ -151,9 +149,8 @@ var (
 	jobSubmitLua string
 )
 
-// CLIFilter is the text of cli_filter.lua for a site: planPath is the plan in
-// stateDir, filterPath the absolute path of pcs-capacity-filter. Slurm refuses
-// every submission on a host whose cli_filter.lua is missing or wrong, so write it
+// CLIFilter is the text of cli_filter.lua for a site: planPath is the plan in stateDir, filterPath the absolute path of
+// pcs-capacity-filter. Slurm refuses every submission on a host whose cli_filter.lua is missing or wrong, so write it
 // beside its place and rename it.
 func CLIFilter(planPath, stateDir, filterPath string) string {
 	return script(cliFilterLua, planPath, stateDir, filterPath)
@@ -173,13 +170,9 @@ func LoadLine(path string) string { return "pcall(dofile, " + luaString(path) + 
 // script puts the shared part and the paths into a script.
 func script(text, planPath, stateDir, filterPath string) string {
 	text = strings.Replace(text, "-- @ASK@\n", askLua, 1)
-	return strings.NewReplacer(
-		"@PLAN@", luaString(planPath),
-		"@QUOTED_PLAN@", luaString(shellWord(planPath)),
-		"@STATE_DIR@", luaString(stateDir),
-		"@FILTER@", luaString(filterPath),
-		"@QUOTED_FILTER@", luaString(shellWord(filterPath)),
-	).Replace(text)
+	return strings.NewReplacer("@PLAN@", luaString(planPath), "@QUOTED_PLAN@", luaString(shellWord(planPath)),
+		"@STATE_DIR@", luaString(stateDir), "@FILTER@", luaString(filterPath), "@QUOTED_FILTER@", luaString(shellWord(
+			filterPath))).Replace(text)
 }
 
 // shellWord quotes text for sh.

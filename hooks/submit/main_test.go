@@ -13,7 +13,5 @@ import (
 // that `go test` sees a change in it.
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // a program built with -race sleeps for a second when it ends
-	testscript.Main(m, map[string]func(){
-		"pcs-capacity-filter": func() { os.Exit(submit.Main(os.Args[1:])) },
-	})
+	testscript.Main(m, map[string]func(){"pcs-capacity-filter": func() { os.Exit(submit.Main(os.Args[1:])) }})
 }

@@ -80,8 +80,7 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 	cluster, err := slurmlab.Start(hookstest.Deadline(t), slurmlab.Config{Dir: filepath.Join(dir, "lab"), CLIFilterLua: script, JobSubmitLua: script, Accounting: true,
 		CloudGroups: []slurmlab.NodeGroup{group("gpu", ""), group("other", ""), group("two-a", "two-a,"), group("two-b", "two-b,")},
 		Partitions: []slurmlab.Partition{{Name: "gpu", Groups: []string{"gpu-"}}, {Name: "other", Groups: []string{"other-"}},
-			{Name: "two", Groups: []string{"two-a-", "two-b-"}}, {Name: "cpu", Groups: []string{"static-"}}},
-	})
+			{Name: "two", Groups: []string{"two-a-", "two-b-"}}, {Name: "cpu", Groups: []string{"static-"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

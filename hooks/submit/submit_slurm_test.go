@@ -33,13 +33,10 @@ func startSite(t *testing.T, shim string, change func(*slurmlab.Config)) site {
 	t.Helper()
 	dir := hookstest.ShortDir(t)
 	s := site{state: state.Dir(filepath.Join(dir, "it's \"state\"")), filter: filepath.Join(dir, "it's a filter", "pcs-capacity-filter"), shim: shim, forgets: new(int)}
-	cfg := slurmlab.Config{
-		Dir: filepath.Join(dir, "lab"),
-		CloudGroups: []slurmlab.NodeGroup{
-			{Prefix: "gpu-", Count: 4, Partition: "gpu"},
-			{Prefix: "other-", Count: 4, Partition: "other"},
-		},
-	}
+	cfg := slurmlab.Config{Dir: filepath.Join(dir, "lab"), CloudGroups: []slurmlab.NodeGroup{
+		{Prefix: "gpu-", Count: 4, Partition: "gpu"},
+		{Prefix: "other-", Count: 4, Partition: "other"},
+	}}
 	if shim == "cli_filter" {
 		cfg.CLIFilterLua = s.script()
 	} else {
@@ -456,8 +453,7 @@ end
 `
 )
 
-// A site's own script loads ours with one line: the site's word comes first, then ours,
-// and each can refuse.
+// A site's own script loads ours with one line: the site's word comes first, then ours, and each can refuse.
 func testSiteScript(t *testing.T, s site) {
 	s.restore(t)
 	ours, own := filepath.Join(hookstest.ShortDir(t), "ours.lua"), map[string]string{"cli_filter": siteCLIFilter, "job_submit": siteJobSubmit}[s.shim]
@@ -508,9 +504,8 @@ func testSiteScript(t *testing.T, s site) {
 	}
 }
 
-// hang mounts a file system that never answers over a folder, as a file server does that
-// is gone: every access waits until the process is killed. It is a FUSE mount whose
-// other end nobody serves.
+// hang mounts a file system that never answers over a folder, as a file server does that is gone: every access waits
+// until the process is killed. It is a FUSE mount whose other end nobody serves.
 func hang(t *testing.T, dir string) {
 	t.Helper()
 	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)

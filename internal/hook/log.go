@@ -70,11 +70,9 @@ func (t *tee) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// syslog sends each Write as one message to the machine's syslog. The standard
-// library's log/syslog links package net, which would let the filter open network
-// connections and doubles its start time; this can only reach a Unix socket. The
-// socket is opened at the first message. Nothing blocks: if syslog is not there or
-// is full, the message is lost.
+// syslog sends each Write as one message to the machine's syslog. The standard library's log/syslog links package net,
+// which would let the filter open network connections and doubles its start time; this can only reach a Unix socket.
+// The socket is opened at the first message. Nothing blocks: if syslog is not there or is full, the message is lost.
 type syslog struct {
 	facility int
 	name     string

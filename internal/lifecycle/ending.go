@@ -83,12 +83,9 @@ func resume(j capacity.Job, slot string, by time.Time) Action {
 
 // remaining is what remains to be done after a requeue at a fence.
 type remaining struct {
-	// limit is the next block's whole window in minutes; 0 keeps the limit.
-	limit int
-	// fence is the fence before which the job must not start again; zero if it could not.
-	fence time.Time
-	// held: the job is held until all of this is done, then released.
-	held bool
+	limit int       // the next block's whole window in minutes; 0 keeps the limit
+	fence time.Time // the fence before which the job must not start again; zero if it could not
+	held  bool      // the job is held until all of this is done, then released
 }
 
 // finish does it. It says whether the job is still held.
@@ -200,8 +197,7 @@ func (s Seen) requeueAt(f fenced) time.Time { return capacity.RequeueAt(f.fence,
 // ends earlier by its own limit.
 func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []Action {
 	now := seen.SlurmNow()
-	if j.Configuring() || !now.Before(f.fence) ||
-		j.Running() && j.TimeLimit.Bounded() && j.End.Before(seen.requeueAt(f)) {
+	if j.Configuring() || !now.Before(f.fence) || j.Running() && j.TimeLimit.Bounded() && j.End.Before(seen.requeueAt(f)) {
 		return nil
 	}
 	left := f.fence.Sub(now)
@@ -213,13 +209,12 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []Action {
 	message := fmt.Sprintf(
 		"pcs-capacity: jobs on %s must end by %s, in %s; this job ends by then and cannot be requeued: save your work",
 		f.reservation, by, capacity.FormatDuration(left))
-	return []Action{action("tell-job", capacity.Subject{Slot: f.slot, Job: j.Shown},
-		fmt.Sprintf("tell job %s on slot %s that it ends by %s", j.Shown, f.slot, by),
-		func(ctx context.Context, w World) error {
-			mark.Told = warnings[i]
-			seen.Marks[j.Shown] = mark
-			return w.Slurm.Notify(ctx, j.Shown, message)
-		})}
+	return []Action{action("tell-job", capacity.Subject{Slot: f.slot, Job: j.Shown}, fmt.Sprintf(
+		"tell job %s on slot %s that it ends by %s", j.Shown, f.slot, by), func(ctx context.Context, w World) error {
+		mark.Told = warnings[i]
+		seen.Marks[j.Shown] = mark
+		return w.Slurm.Notify(ctx, j.Shown, message)
+	})}
 }
 
 func requeueNote(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) string {

@@ -26,11 +26,10 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 			continue
 		}
 		if closed := s.surplus(v, nodes); !v.Partition.Provider.Launches() && v.Reservation.ID != "" && len(closed) > 0 {
-			problems = append(problems, capacity.Problemf(capacity.NodesUnused,
-				capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name, Node: hostlist.Compress(closed)},
-				fmt.Sprintf("set max_nodes = %d in the settings to use them", len(nodes)),
-				"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s",
-				v.Slot.Name, len(nodes), len(nodes)-len(closed), hostlist.Compress(closed)))
+			problems = append(problems, capacity.Problemf(capacity.NodesUnused, capacity.Subject{Partition: v.Partition.Name,
+				Slot: v.Slot.Name, Node: hostlist.Compress(closed)}, fmt.Sprintf("set max_nodes = %d in the settings to use them",
+				len(nodes)), "slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s", v.Slot.Name, len(
+				nodes), len(nodes)-len(closed), hostlist.Compress(closed)))
 		}
 		for _, r := range s.wanted(v, nodes) {
 			want = append(want, r.ByClock(s.toSlurm()))
@@ -125,15 +124,9 @@ const sameTime = 5 * time.Second
 
 // guard is a Slurm reservation of ours over nodes of a slot, for an EC2 reservation: root's, over running jobs too.
 func (s Seen) guard(kind capacity.GuardKind, v capacity.Standing, block string, nodes []string, start, end time.Time) capacity.SlurmReservation {
-	return capacity.SlurmReservation{
-		Name:    capacity.Guard{Kind: kind, Slot: v.Slot.Name, Block: block, Owner: s.Owner}.String(),
-		Nodes:   nodes,
-		Start:   start,
-		End:     end,
-		Flags:   v.Partition.Provider.GuardFlags(),
-		Users:   []string{"root"},
-		Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + s.OwnerIs,
-	}
+	return capacity.SlurmReservation{Name: capacity.Guard{Kind: kind, Slot: v.Slot.Name, Block: block,
+		Owner: s.Owner}.String(), Nodes: nodes, Start: start, End: end, Flags: v.Partition.Provider.GuardFlags(),
+		Users: []string{"root"}, Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + s.OwnerIs}
 }
 
 // wanted returns the Slurm reservations that a slot needs now, in AWS's time. The wait comes before the fence, so
@@ -216,10 +209,8 @@ func (s Seen) closed(v capacity.Standing, nodes []string) []capacity.SlurmReserv
 // steering is what the steps of a pass depend on in addition to the reservations.
 type steering struct {
 	owner string
-	// keep are slots to leave as they are, because nothing is known about them.
-	keep map[string]bool
-	// mayGo reports whether a fence has nothing left to guard.
-	mayGo func(capacity.Guard) bool
+	keep  map[string]bool           // slots to leave as they are, because nothing is known about them
+	mayGo func(capacity.Guard) bool // mayGo reports whether a fence has nothing left to guard
 	now   time.Time
 }
 

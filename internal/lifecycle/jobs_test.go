@@ -191,10 +191,8 @@ func TestMarksStayWithinAccounting(t *testing.T) {
 	job := func(id, partition, qos string, timeMin, limit int) capacity.Job {
 		return capacity.Job{Shown: id, State: "PENDING", Partition: partition, QOS: qos, TimeMin: capacity.Minutes(timeMin), TimeLimit: capacity.Minutes(limit)}
 	}
-	jobs := []capacity.Job{
-		job("1", "gpu", "short", 11, 90), job("2", "gpu", "short", 5, 90), job("3", "gpu", "short", 5, 30),
-		job("4", "gpu", "long", 11, 90), job("5", "cpu", "short", 11, 90), job("7", "gpu", "short", 5, 60),
-	}
+	jobs := []capacity.Job{job("1", "gpu", "short", 11, 90), job("2", "gpu", "short", 5, 90), job("3", "gpu", "short", 5,
+		30), job("4", "gpu", "long", 11, 90), job("5", "cpu", "short", 11, 90), job("7", "gpu", "short", 5, 60)}
 	p.seen.Jobs = jobs
 	p.seen.Marks = trusted(p.seen)
 	p.carryOut(t.Context(), keepMarks(p.seen))

@@ -202,10 +202,9 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 	again := func(m state.Mark) state.Mark { m.Restarts = 1; return m }
 	before := map[string]state.Mark{"3": {}, "4": upTo, "5": upTo, "12_": {}, "13_2": again(upTo), "13_": fitted,
 		"15": {Told: 15, Ends: 2, EndedAt: 9}, "16": {Told: 15, Ends: 2, EndedAt: 9}}
-	jobs := []capacity.Job{
-		job("1", "PENDING", 30, 90, 0), job("2", "PENDING", 31, 90, 0), job("8", "PENDING", 90, 90, 0),
-		job("3", "RUNNING", 31, 90, 0), job("4", "SUSPENDED", 10, 30, 0),
-		job("5", "RUNNING", 31, 90, 1),    // requeued since: another start
+	jobs := []capacity.Job{job("1", "PENDING", 30, 90, 0), job("2", "PENDING", 31, 90, 0), job("8", "PENDING", 90, 90, 0),
+		job("3", "RUNNING", 31, 90, 0), job("4", "SUSPENDED", 10, 30, 0), job("5", "RUNNING", 31, 90,
+			1), // requeued since: another start
 		job("6", "RUNNING", 31, 90, 0),    // first seen running
 		job("9", "RUNNING", 30, 90, 0),    // so, and nobody knows what it stated
 		job("12_3", "RUNNING", 31, 90, 0), // waited with the others of its array

@@ -113,17 +113,14 @@ func TestEndedBlocks(t *testing.T) {
 
 // Which instances belong to no node; they are sorted by their ids.
 func TestOrphans(t *testing.T) {
-	cluster := &Cluster{
-		Nodes: []capacity.Node{
-			{Name: "gpu-1", State: "IDLE+CLOUD+POWERED_DOWN", Address: "gpu-1"},
-			{Name: "gpu-2", State: "IDLE", Address: "10.0.0.2"},
-			{Name: "gpu-3", State: "MIXED+CLOUD+NOT_RESPONDING+POWERING_UP", Address: "gpu-3"}, // no address yet
-			{Name: "gpu-5", State: "IDLE+CLOUD+POWERING_DOWN", Address: "10.0.0.5"},
-			{Name: "gpu-6", State: "IDLE+CLOUD+POWERED_DOWN+POWERING_UP", Address: "gpu-6"},
-			{Name: "gpu-7", State: "IDLE+CLOUD+POWERED_DOWN+POWERING_DOWN", Address: "10.0.0.7"},
-		},
-		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}}},
-	}
+	cluster := &Cluster{Nodes: []capacity.Node{
+		{Name: "gpu-1", State: "IDLE+CLOUD+POWERED_DOWN", Address: "gpu-1"},
+		{Name: "gpu-2", State: "IDLE", Address: "10.0.0.2"},
+		{Name: "gpu-3", State: "MIXED+CLOUD+NOT_RESPONDING+POWERING_UP", Address: "gpu-3"}, // no address yet
+		{Name: "gpu-5", State: "IDLE+CLOUD+POWERING_DOWN", Address: "10.0.0.5"},
+		{Name: "gpu-6", State: "IDLE+CLOUD+POWERED_DOWN+POWERING_UP", Address: "gpu-6"},
+		{Name: "gpu-7", State: "IDLE+CLOUD+POWERED_DOWN+POWERING_DOWN", Address: "10.0.0.7"},
+	}, Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}}}}
 	instance := func(id, node, address string, change ...func(*capacity.Instance)) capacity.Instance {
 		i := capacity.Instance{ID: id, State: "running", PrivateIP: address, ReservationID: "cr-0", Launched: at("-1h"), Tags: map[string]string{capacity.TagNode: node}}
 		for _, c := range change {

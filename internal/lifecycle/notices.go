@@ -13,21 +13,17 @@ import (
 
 // Notice is an event that people want to hear of, once.
 type Notice struct {
-	// Kind is one of the codes with capacity.AsNotice: opened, fence-near, host-failed, …
-	Kind        capacity.Code `json:"kind"`
+	Kind        capacity.Code `json:"kind"` // one of the codes with capacity.AsNotice: opened, fence-near, host-failed, …
 	Partition   string        `json:"partition,omitempty"`
 	Slot        string        `json:"slot,omitempty"`
 	Reservation string        `json:"reservation,omitempty"`
 	// Job and User are the job and its owner, if the notice is about a job.
-	Job  string `json:"job,omitempty"`
-	User string `json:"user,omitempty"`
-	// At is AWS's time of the pass that found it.
-	At time.Time `json:"at"`
-	// Message is a sentence for a person.
-	Message string `json:"message"`
+	Job     string    `json:"job,omitempty"`
+	User    string    `json:"user,omitempty"`
+	At      time.Time `json:"at"`      // AWS's time of the pass that found it
+	Message string    `json:"message"` // a sentence for a person
 
-	// key identifies the event: each key is delivered once.
-	key string
+	key string // key identifies the event: each key is delivered once
 }
 
 // NoticeSettings say when notices are due.
@@ -35,8 +31,7 @@ type NoticeSettings struct {
 	// FenceNear is how long before a fence, IdleAfter how long paid nodes may be without a job, Successor how long
 	// before its last fence a slot must have a next block.
 	FenceNear, IdleAfter, Successor time.Duration
-	// Lost is the age from which AWS's facts are too old.
-	Lost time.Duration
+	Lost                            time.Duration // the age from which AWS's facts are too old
 }
 
 // notices returns the notices for a snapshot. told are the keys that earlier passes recorded, with the times since
@@ -92,9 +87,8 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 				capacity.FormatUTC(w.Fence), capacity.FormatUntil(left))
 		}
 		if left > 0 && left <= s.Successor && v.Next.Reservation.ID == "" && !succeeded(v, slots) {
-			add(capacity.NoSuccessor, v, r.ID, r.ID+" "+ends,
-				"slot %s has no block after %s, whose last job must be gone by %s", v.Slot.Name, r.ID,
-				capacity.FormatUTC(w.Fence))
+			add(capacity.NoSuccessor, v, r.ID, r.ID+" "+ends, "slot %s has no block after %s, whose last job must be gone by %s",
+				v.Slot.Name, r.ID, capacity.FormatUTC(w.Fence))
 		}
 		if idle := idleNodes(v, cluster); cluster != nil && left > 0 {
 			since := told["idling "+v.Slot.Name]
@@ -140,17 +134,11 @@ func aboutRollOver(report Report) (all []Notice) {
 		var n Notice
 		switch {
 		case r.Setback.Problem != "":
-			n = Notice{
-				Kind:    capacity.RollOverFailed,
-				Message: r.Setback.Problem,
-				key:     fmt.Sprintf("roll-over-failed %s %s", r.key(), r.Setback.Since.Format(time.RFC3339)),
-			}
+			n = Notice{Kind: capacity.RollOverFailed, Message: r.Setback.Problem, key: fmt.Sprintf("roll-over-failed %s %s",
+				r.key(), r.Setback.Since.Format(time.RFC3339))}
 		case r.Ready && r.Block.Start.After(report.At):
-			n = Notice{
-				Kind:    capacity.IsSetUp,
-				Message: fmt.Sprintf("%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start)),
-				key:     "set-up " + r.Block.ID,
-			}
+			n = Notice{Kind: capacity.IsSetUp, Message: fmt.Sprintf("%s is set up: slot %s has it from %s", r.Block.ID, r.Slot,
+				capacity.FormatUTC(r.Block.Start)), key: "set-up " + r.Block.ID}
 		default:
 			continue
 		}
@@ -173,16 +161,9 @@ func aboutJobs(report Report, told map[string]time.Time) []Notice {
 		if j.State != "PENDING" || !never {
 			continue
 		}
-		n := Notice{
-			Kind:      capacity.NeverStarts,
-			Partition: j.Partition,
-			Job:       j.Shown,
-			User:      j.User,
-			At:        report.At.UTC().Truncate(time.Second),
-			Message: fmt.Sprintf("job %s of %s: %s", j.Shown, j.User,
-				strings.TrimPrefix(j.AdminComment, "pcs-capacity: ")),
-			key: "never-starts " + j.Shown,
-		}
+		n := Notice{Kind: capacity.NeverStarts, Partition: j.Partition, Job: j.Shown, User: j.User,
+			At: report.At.UTC().Truncate(time.Second), Message: fmt.Sprintf("job %s of %s: %s", j.Shown, j.User,
+				strings.TrimPrefix(j.AdminComment, "pcs-capacity: ")), key: "never-starts " + j.Shown}
 		still[n.key] = true
 		if _, known := told[n.key]; !known && len(all) < jobsAPass {
 			all = append(all, n)

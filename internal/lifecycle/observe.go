@@ -33,8 +33,7 @@ type observation struct {
 	ids    []string
 	said   capacity.Problems
 	failed []error
-	// absent are the ids that EC2 does not describe, each with the time since when.
-	absent map[string]time.Time
+	absent map[string]time.Time // the ids that EC2 does not describe, each with the time since when
 	// asked: AWS has been called. down: no call would be answered.
 	asked, down bool
 	answers     Answers

@@ -60,15 +60,13 @@ func (p *pass) releaseHeld(ctx context.Context) {
 
 // Held is what was read about this cluster's ODCRs.
 type Held struct {
-	Mark string
-	// Ledger is what hooks and commands have recorded, as far as it was readable.
-	Ledger []capacity.Held
+	Mark   string
+	Ledger []capacity.Held // what hooks and commands have recorded, as far as it was readable
 	Err    error
 	// ODCRs are those that EC2 shows. Gone are ids of the ledger that EC2 shows as ended.
-	ODCRs []capacity.Reservation
-	Gone  []string
-	// Booting are the runs of jobs whose allocated nodes still boot; nil if unknown.
-	Booting map[capacity.JobRun]bool
+	ODCRs   []capacity.Reservation
+	Gone    []string
+	Booting map[capacity.JobRun]bool // the runs of jobs whose allocated nodes still boot; nil if unknown
 	Now     time.Time
 }
 
@@ -136,10 +134,8 @@ func (h Held) over() (names []string) {
 // Needless is an ODCR of ours that no longer serves a purpose.
 type Needless struct {
 	capacity.Reservation
-	// Why says why.
-	Why string
-	// Err is why the cancellation failed.
-	Err error
+	Why string // Why says why
+	Err error  // why the cancellation failed
 }
 
 // needless are the ODCRs that no longer serve a purpose (R4).

@@ -251,25 +251,20 @@ type Seen struct {
 	// last pass kept. Off are the jobs that this pass has taken off their nodes.
 	Marks, MarksFile map[string]state.Mark
 	Off              map[string]bool
-	// OrphansSeen: the snapshot's orphans were read by this pass.
-	OrphansSeen bool
-	// Misplaced are the nodes whose instance, by their Prologs, does not match.
-	Misplaced []misplaced
-	// Rolling are the node groups of partitions that roll over by themselves.
-	Rolling  []Rolling
-	Setbacks map[string]state.Setback
+	OrphansSeen      bool        // the snapshot's orphans were read by this pass
+	Misplaced        []misplaced // the nodes whose instance, by their Prologs, does not match
+	Rolling          []Rolling   // the node groups of partitions that roll over by themselves
+	Setbacks         map[string]state.Setback
 	// LastSample is the last pass's sample for the report, nil if there is none. Poll is the longest time between two
 	// passes.
 	LastSample *state.Sample
 	Poll       time.Duration
-	// Instances are this cluster's, as far as EC2 has listed them.
-	Instances []capacity.Instance
+	Instances  []capacity.Instance // this cluster's, as far as EC2 has listed them
 	// Guarded are EC2 reservations that only the names of fences mention. Gone are those that EC2 has not described for
 	// so long that they are over.
 	Guarded map[string]capacity.Reservation
 	Gone    map[string]bool
-	// Now is AWS's time.
-	Now time.Time
+	Now     time.Time // AWS's time
 }
 
 // toSlurm turns AWS's time into Slurm's.

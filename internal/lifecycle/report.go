@@ -14,26 +14,19 @@ import (
 
 // Report is what a pass did.
 type Report struct {
-	// At is AWS's time of the pass.
-	At time.Time `json:"at"`
-	// DryRun: the pass changed nothing.
-	DryRun bool `json:"dry_run,omitzero"`
+	At     time.Time `json:"at"`               // AWS's time of the pass
+	DryRun bool      `json:"dry_run,omitzero"` // the pass changed nothing
 	// Done are the changes in order, made or (DryRun) planned; empty if there were none.
-	Done []Done `json:"done"`
-	// Problems are what the pass could not read or do, and what people should know.
-	capacity.Problems `json:"problems"`
-	// NoAWS: some call to AWS was not answered.
-	NoAWS bool `json:"-"`
-	// Failed: the pass did not do all that it had to.
-	Failed bool `json:"-"`
+	Done              []Done            `json:"done"`
+	capacity.Problems `json:"problems"` // Problems are what the pass could not read or do, and what people should know
+	NoAWS             bool              `json:"-"` // some call to AWS was not answered
+	Failed            bool              `json:"-"` // the pass did not do all that it had to
 	// Cluster is Slurm as it was before the pass changed it, nil if it did not answer. Jobs are its jobs, nil if they
 	// were not read.
-	Cluster *Cluster       `json:"-"`
-	Jobs    []capacity.Job `json:"-"`
-	// AlsoOurs is Sources.AlsoOurs for the next pass.
-	AlsoOurs []string `json:"-"`
-	// Rolling are the node groups of partitions that roll over by themselves, as the pass left them.
-	Rolling []Rolling `json:"-"`
+	Cluster  *Cluster       `json:"-"`
+	Jobs     []capacity.Job `json:"-"`
+	AlsoOurs []string       `json:"-"` // Sources.AlsoOurs for the next pass
+	Rolling  []Rolling      `json:"-"` // the node groups of partitions that roll over by themselves, as the pass left them
 }
 
 // Done is one change, or an attempted one.
@@ -41,13 +34,11 @@ type Done struct {
 	// Do is stable, for scripts: create-fence, update-fence, replace-fence, delete-fence, the same with wait and
 	// surplus, raise-limit, lower-limit, set-limit, requeue-job, hold-job, tell-job, tell-owner, end-hold, power-up,
 	// power-down, end-instance, release, return-nodes, set-up-slot, remove-slot.
-	Do   string `json:"do"`
-	Slot string `json:"slot,omitempty"`
-	Job  string `json:"job,omitempty"`
-	// Message is a sentence for a person.
-	Message string `json:"message"`
-	// Error is why it failed; "" if it did not.
-	Error string `json:"error,omitempty"`
+	Do      string `json:"do"`
+	Slot    string `json:"slot,omitempty"`
+	Job     string `json:"job,omitempty"`
+	Message string `json:"message"`         // a sentence for a person
+	Error   string `json:"error,omitempty"` // why it failed; "" if it did not
 }
 
 // String is the sentence, with the error if there was one.
@@ -83,10 +74,9 @@ func reservationsOf(p capacity.Partition, snap *capacity.Snapshot) []capacity.Re
 func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) (all []capacity.Problem) {
 	for _, r := range reservationsOf(p, snap) {
 		if r.LiveAt(now) && r.Unhealthy > 0 {
-			all = append(all,
-				capacity.Problemf(capacity.HostFailed, capacity.Subject{Partition: p.Name, Reservation: r.ID},
-					"open a case with AWS Support", "partition %s: %d of %d hosts of %s have failed, %d are usable",
-					p.Name, r.Unhealthy, r.Size(), r.ID, r.UsableSize()))
+			all = append(all, capacity.Problemf(capacity.HostFailed, capacity.Subject{Partition: p.Name, Reservation: r.ID},
+				"open a case with AWS Support", "partition %s: %d of %d hosts of %s have failed, %d are usable", p.Name,
+				r.Unhealthy, r.Size(), r.ID, r.UsableSize()))
 		}
 		if r.LiveAt(now) && r.Interconnect {
 			all = append(all, capacity.Problemf(capacity.HostImpaired, capacity.Subject{Partition: p.Name, Reservation: r.ID}, "open a case with AWS Support",
@@ -127,8 +117,7 @@ func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capac
 	}
 	if len(over) > 0 {
 		all = append(all, capacity.Problemf(capacity.ReservationEnded, capacity.Subject{Partition: p.Name}, "",
-			"partition %s: these reservations have ended; the settings need them no more: %s", p.Name,
-			strings.Join(over, ", ")))
+			"partition %s: these reservations have ended; the settings need them no more: %s", p.Name, strings.Join(over, ", ")))
 	}
 	return all
 }
@@ -172,9 +161,8 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 		if why.limit.Bounded() {
 			fix = fmt.Sprintf("scontrol update jobid=%s timelimit=%s", j.Shown, why.limit)
 		}
-		all = append(all,
-			capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, fix,
-				"job %s can never start: %s", j.Shown, why.never))
+		all = append(all, capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, fix,
+			"job %s can never start: %s", j.Shown, why.never))
 	}
 	return all
 }

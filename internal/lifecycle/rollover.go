@@ -20,13 +20,11 @@ const (
 // Rolling is a node group that is to be set up for a block, has been set up, or is to be removed.
 type Rolling struct {
 	Partition string
-	// Slot has the block; "" before it has one.
-	Slot  string
-	Block capacity.Reservation
+	Slot      string // Slot has the block; "" before it has one
+	Block     capacity.Reservation
 	// Ready: the nodes are in the partition. Over: the block has ended, and its slot is to be removed.
 	Ready, Over bool
-	// Setback is why it does not go on; zero if it does.
-	Setback state.Setback
+	Setback     state.Setback // why it does not go on; zero if it does
 
 	group capacity.NodeGroup
 }
@@ -81,9 +79,8 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 		for _, id := range slot.ReservationIDs {
 			r, known := s.Snap.Reservation(id)
 			payable := r.State == capacity.StateScheduled || r.State == capacity.StateActive // PCS takes no other
-			if !known || !r.Kind.Bought() || !payable || !s.Snap.Timing.Window(r).Fence.After(s.Now) ||
-				slices.Contains(ready, id) ||
-				holds[id] == "" && !free {
+			if !known || !r.Kind.Bought() || !payable || !s.Snap.Timing.Window(r).Fence.After(s.Now) || slices.Contains(ready,
+				id) || holds[id] == "" && !free {
 				continue
 			}
 			if next.ID == "" || r.Start.Before(next.Start) {

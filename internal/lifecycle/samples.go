@@ -49,9 +49,8 @@ func (s Seen) paid() map[string]*state.Paid {
 		nodes := s.shown(v.Slot.Name)
 		for _, r := range s.openIn(v) {
 			w := s.Snap.Timing.Window(r)
-			paid := &state.Paid{Partition: v.Partition.Name, Slot: v.Slot.Name, Kind: r.Kind,
-				InstanceType: r.InstanceType, GPUs: v.Group.GPUs, Size: r.Size(),
-				Unhealthy: r.Unhealthy, Start: w.Start, Fence: w.Fence, End: w.End}
+			paid := &state.Paid{Partition: v.Partition.Name, Slot: v.Slot.Name, Kind: r.Kind, InstanceType: r.InstanceType,
+				GPUs: v.Group.GPUs, Size: r.Size(), Unhealthy: r.Unhealthy, Start: w.Start, Fence: w.Fence, End: w.End}
 			// A reservation that waits for its turn has no nodes. If several share a slot, only EC2 knows which node runs
 			// in which: they are filled one after the other.
 			if r.ID == v.Reservation.ID || v.Window.Unbounded() && v.Reservation.ID != "" && w.Unbounded() {
@@ -209,20 +208,16 @@ const clockSlack = 3 * time.Second
 // comes first, because state_dir may be on a file server that hangs.
 func published(s Seen, local state.Dir) []Action {
 	all := facts(s)
-	return []Action{
-		action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
-			if local == "" || local == w.State {
-				return nil
-			}
-			return inFolder("local_dir", local.WriteSnapshot(s.Snap))
-		}),
-		action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
-			return inFolder("state_dir", w.State.WriteSnapshot(s.Snap))
-		}),
-		action("keep-facts", capacity.Subject{}, "", func(_ context.Context, w World) error {
-			return inFolder("state_dir", w.State.WriteFacts(all))
-		}),
-	}
+	return []Action{action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
+		if local == "" || local == w.State {
+			return nil
+		}
+		return inFolder("local_dir", local.WriteSnapshot(s.Snap))
+	}), action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
+		return inFolder("state_dir", w.State.WriteSnapshot(s.Snap))
+	}), action("keep-facts", capacity.Subject{}, "", func(_ context.Context, w World) error {
+		return inFolder("state_dir", w.State.WriteFacts(all))
+	})}
 }
 
 // inFolder names the setting of the folder that an error is about.

@@ -115,13 +115,10 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 			continue
 		}
 		for _, o := range v.Slot.Out {
-			problems = append(
-				problems,
-				capacity.Problemf(capacity.OutOfService,
-					capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name, Node: o.Nodes, Reservation: v.Reservation.ID},
-					fmt.Sprintf("when that is mended: `%s`", capacity.GiveBack(o.Nodes, o.State, v.Partition.Provider)),
-					"%s is open and paid, and no job gets nodes %s", v.Reservation.ID, o),
-			)
+			problems = append(problems, capacity.Problemf(capacity.OutOfService, capacity.Subject{Partition: v.Partition.Name,
+				Slot: v.Slot.Name, Node: o.Nodes, Reservation: v.Reservation.ID}, fmt.Sprintf("when that is mended: `%s`",
+				capacity.GiveBack(o.Nodes, o.State, v.Partition.Provider)), "%s is open and paid, and no job gets nodes %s",
+				v.Reservation.ID, o))
 		}
 	}
 	return problems

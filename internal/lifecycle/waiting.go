@@ -41,8 +41,7 @@ type cannot struct {
 	// never is why it can never start, limit the one with which it could.
 	never string
 	limit capacity.Limit
-	// few: hosts have failed.
-	few string
+	few   string // hosts have failed
 }
 
 func (w *waiter) judge(j *capacity.Job) cannot {
@@ -294,8 +293,7 @@ func setLimits(ctx context.Context, w World, fits []unfit) map[string]error {
 
 // launches reports whether we launch nodes, so that a launch can refuse and hold a job.
 func (s Seen) launches() bool {
-	return slices.ContainsFunc(s.Snap.Partitions,
-		func(part capacity.Partition) bool { return part.Provider.Launches() })
+	return slices.ContainsFunc(s.Snap.Partitions, func(part capacity.Partition) bool { return part.Provider.Launches() })
 }
 
 // relabels is how long after a requeue Slurm may turn any hold into an administrator's: when the job's last run has

@@ -25,8 +25,7 @@ type Watch struct {
 	// Sources returns the sources of the next pass, from the current settings. With renew it makes new AWS clients: the
 	// credentials of the old ones may have been replaced.
 	Sources func(ctx context.Context, renew bool) (Sources, error)
-	// Say shows a line to people.
-	Say func(line string)
+	Say     func(line string) // Say shows a line to people
 	// Alive is called when a pass begins and ends, and every minute in between; passed describes the last one, ""
 	// before the first.
 	Alive func(passed string)
@@ -186,10 +185,8 @@ func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Repor
 type Sources struct {
 	World
 	Settings capacity.Settings
-	// Poll is the longest time between two passes of Watch.
-	Poll time.Duration
-	// Local is the folder that slurmctld reads; "" if slurmctld is not on this host.
-	Local state.Dir
+	Poll     time.Duration // the longest time between two passes of Watch
+	Local    state.Dir     // the folder that slurmctld reads; "" if slurmctld is not on this host
 	// Held returns, of the named compute node groups of PCS, those that exist, each with the reservation that it was set
 	// up for; "" if for none. Nil when no partition has provider pcs.
 	Held func(ctx context.Context, groups []string) (map[string]string, error)
@@ -202,10 +199,8 @@ type Sources struct {
 	RollOver RollOver
 	// Owner marks the Slurm reservations of these settings, and OwnerIs describes it for people.
 	Owner, OwnerIs string
-	// Offline is why AWS cannot be asked at all; nil if it can.
-	Offline error
-	// DryRun: the pass reports what it would do, and writes nothing.
-	DryRun bool
+	Offline        error // why AWS cannot be asked at all; nil if it can
+	DryRun         bool  // the pass reports what it would do, and writes nothing
 	// After is what the site runs after a pass; nil for nothing. Its errors are problems.
 	After func(ctx context.Context, snap *capacity.Snapshot, report Report) []error
 }
@@ -239,10 +234,8 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 		return pcsClient.Slots(ctx, cfg.Cluster, groups)
 	}
 	if s.Settings.RollsOver("") {
-		s.RollOver = &setup.RollOver{
-			Setup:  setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: client}},
-			Config: cfg,
-		}
+		s.RollOver = &setup.RollOver{Setup: setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: client}},
+			Config: cfg}
 	}
 	return s
 }
@@ -267,8 +260,7 @@ func (o offline) Explain(err error) (words string, general bool) { return err.Er
 
 // Follower gives the sources of one pass after the other, from settings that may change.
 type Follower struct {
-	// Path is where the settings are.
-	Path string
+	Path string // where the settings are
 	// Region and Profile are those of the command line; "" leaves them to the settings and to the AWS SDK's own chain.
 	Region, Profile string
 

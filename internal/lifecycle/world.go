@@ -107,13 +107,11 @@ type EC2 interface {
 
 // Cluster is what slurmctld says about itself.
 type Cluster struct {
-	// Config is zero but for what passes need.
-	slurm.Config
+	slurm.Config // Config is zero but for what passes need
 	// Mark is the value of our mark on what belongs to this cluster; "" if unknown, because of MarkErr.
 	Mark    string
 	MarkErr error
-	// Name is the ClusterName of self-managed Slurm, which is not unique; "" if Mark is a PCS cluster's.
-	Name string
+	Name    string // the ClusterName of self-managed Slurm, which is not unique; "" if Mark is a PCS cluster's
 	// Walls are limits of Slurm's accounting; if WallsErr is not nil, the previous ones count.
 	Walls        capacity.Walls
 	WallsErr     error

@@ -25,8 +25,7 @@ const Mark = "lab/0123456789abcdef"
 type World struct {
 	Slurm *Slurm
 	EC2   *EC2
-	// Skew is Slurm's clock minus AWS's.
-	Skew time.Duration
+	Skew  time.Duration // Slurm's clock minus AWS's
 	// Before is called before each call has its effect: with its error there is none. After is called after it: its
 	// error is the answer, so that the caller does not know. Who is called may panic, which kills the caller, in the
 	// middle of changes: reads may come from several goroutines at once.
@@ -97,18 +96,12 @@ func (w *World) call(c Call, do func() error) error {
 // EC2 is the region's.
 type EC2 struct {
 	*World
-	// All are the reservations that there are. A State of "" goes by the time.
-	All []capacity.Reservation
-	// Instances are those that have not been terminated.
-	Instances []capacity.Instance
-	// Hosts are EC2's words about hosts that it is about to take away, by instance.
-	Hosts map[string]string
-	// OpensLate is how long after its start EC2 opens a block.
-	OpensLate time.Duration
-	// Hidden are reservations that EC2 leaves out of its answers.
-	Hidden []string
-	// Late: what has changed in the last minutes is shown as it was.
-	Late bool
+	All       []capacity.Reservation // the reservations that there are. A State of "" goes by the time.
+	Instances []capacity.Instance    // those that have not been terminated
+	Hosts     map[string]string      // EC2's words about hosts that it is about to take away, by instance
+	OpensLate time.Duration          // how long after its start EC2 opens a block
+	Hidden    []string               // reservations that EC2 leaves out of its answers
+	Late      bool                   // what has changed in the last minutes is shown as it was
 
 	before map[string]change // by id
 	ids    int

@@ -34,8 +34,7 @@ func TestLong_ModelIsSlurm(t *testing.T) {
 			for _, node := range nodes {
 				_ = cluster.StartNode(ctx, node, "127.0.0.1")
 			}
-		},
-		Suspend: func(_ context.Context, nodes []string) {
+		}, Suspend: func(_ context.Context, nodes []string) {
 			for _, node := range nodes {
 				_ = cluster.StopNode(node)
 			}

@@ -19,26 +19,21 @@ import (
 type Slurm struct {
 	*World
 	Now time.Time
-	// Old cuts jobs with --time-min to their floor, as Slurm before 25.05.3.
-	Old bool
+	Old bool // Old cuts jobs with --time-min to their floor, as Slurm before 25.05.3
 	// Boot is how long a node boots. RequeueDelay is how long after a requeue a job may start again; 0 is at once, as with
 	// --requeue=expedite.
 	Boot, RequeueDelay, KillWait time.Duration
-	// StateSave is slurmctld's folder.
-	StateSave string
-	// Limits are those of accounting.
-	Limits capacity.Walls
+	StateSave                    string         // slurmctld's folder
+	Limits                       capacity.Walls // those of accounting
 	// Nodes are in the order in which Slurm takes them. Jobs are in that of their submission, which is their priority.
-	All  []*Node
-	Jobs []*Job
-	// Fences are Slurm's reservations by name, whoever made them.
-	Fences map[string]Reservation
+	All    []*Node
+	Jobs   []*Job
+	Fences map[string]Reservation // Slurm's reservations by name, whoever made them
 	// Resume stands for ResumeProgram: the EC2 reservation that it launches nodes of a slot into, "" for none. Nil launches
 	// them into none. Suspend stands for SuspendProgram: it reports whether it ended the instance; nil ends it.
 	Resume  func(slot string) string
 	Suspend func(n *Node) bool
-	// Ran is told of each run of a job that ends.
-	Ran func(j *Job, how string)
+	Ran     func(j *Job, how string) // told of each run of a job that ends
 
 	partitions []string
 	ids        int
@@ -63,8 +58,7 @@ type Node struct {
 	// Dead: its host has failed, so that it does not boot. Booted is when it is up.
 	Dead   bool
 	Booted time.Time
-	// down: it is powered down when its job ends.
-	down bool
+	down   bool // it is powered down when its job ends
 }
 
 // Job is a job.
@@ -74,10 +68,9 @@ type Job struct {
 	Slot  string
 	Stays bool
 	// Work is what is left to do. How is how it ends then; "" is COMPLETED.
-	Work time.Duration
-	How  string
-	// Over is how it ended; "" if it has not.
-	Over      string
+	Work      time.Duration
+	How       string
+	Over      string // how it ended; "" if it has not
 	Submitted time.Time
 }
 
