@@ -83,7 +83,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 			err = c.tryHost(ctx, cfg, plan)
 		}
 		if err == nil && len(plan.Mismatches) > 0 { // it cannot be carried out
-			plan.Actions, plan.Warnings = nil, []string{}
+			plan.Actions, plan.Warnings = []setup.Step{}, []string{}
 		}
 		return plan, err
 	}

@@ -49,7 +49,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		}
 		plan, err := s.PlanTeardown(ctx, request)
 		if err == nil && len(plan.Mismatches) > 0 { // it cannot be carried out
-			plan.Actions = nil
+			plan.Actions = []setup.Step{}
 		}
 		return plan, err
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // said are the texts of steps, in their order.
-func said(steps Steps) string {
+func said(steps []Step) string {
 	var all []string
 	for _, s := range steps {
 		all = append(all, s.Text)
@@ -132,8 +132,6 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 		} else {
 			begin.setUp(t, askFor(now1))
 			begin.setUp(t, askFor(next1))
-			tags := map[string]string{capacity.TagCluster: ourMark, capacity.TagReservation: now1} // of an older release
-			begin.group("gpu-a").Tags = tags
 		}
 		n := len(planTeardown(begin.seeRemains(ask)).Actions)
 		for most := range n + 1 {
@@ -169,7 +167,7 @@ func TestDecisionsArePure(t *testing.T) {
 	in.problems, in.warnings = append(make([]capacity.Problem, 0, 8), capacity.Problem{Code: "x"}), append(make([]string, 0, 8), "x")
 	in.reservation.State, in.request.Queue = capacity.StateExpired, "7"
 	before := fmt.Sprintf("%+v", in)
-	if one, two := plan(in), plan(in); !reflect.DeepEqual(one.Actions.Shown(), two.Actions.Shown()) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) < 3 {
+	if one, two := plan(in), plan(in); !reflect.DeepEqual(one.Steps(), two.Steps()) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) < 3 {
 		t.Errorf("setup: %+v\n%+v", one, two)
 	}
 	if after := fmt.Sprintf("%+v", in); after != before || in.problems[:2][1].Code != "" {
@@ -180,7 +178,7 @@ func TestDecisionsArePure(t *testing.T) {
 		seen.Slots[0].Slurm.Jobs = []string{"12"}
 		seen.problems = append(make([]capacity.Problem, 0, 8), capacity.Problem{Code: "x"})
 		before := fmt.Sprintf("%+v", seen)
-		if one, two := planTeardown(seen), planTeardown(seen); !reflect.DeepEqual(one.Actions.Shown(), two.Actions.Shown()) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) != 2 {
+		if one, two := planTeardown(seen), planTeardown(seen); !reflect.DeepEqual(one.Steps(), two.Steps()) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) != 2 {
 			t.Errorf("teardown: %+v\n%+v", one, two)
 		}
 		if after := fmt.Sprintf("%+v", seen); after != before || seen.problems[:2][1].Code != "" {
@@ -271,22 +269,22 @@ func TestStepsOnFiles(t *testing.T) {
 	cfg := settings()
 	cfg.StateDir = dir
 	going := inspection{request: Request{Queue: "gpu", Config: cfg}, Site: site.Site{Slots: []site.Slot{{Name: "gpu-a"}}}}
-	if err := going.forget(t.Context(), w, &settingsChange{before: was, ours: true}); !errors.Is(err, errChanged) || len(slurm.told) > 0 || len(has().Groups) != 1 {
+	if err := going.forget(t.Context(), w, was, capacity.PartitionSettings{}); !errors.Is(err, errChanged) || len(slurm.told) > 0 || len(has().Groups) != 1 {
 		t.Errorf("settings that have changed meanwhile: %v, told %v", err, slurm.told)
 	}
-	fresh := &settingsChange{before: has(), ours: true}
+	fresh, none := has(), capacity.PartitionSettings{}
 	unlock, err := state.Dir(dir).Lock(t.Context(), state.PassLock, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := going.forget(ctx, w, fresh); err == nil || len(has().Groups) != 1 || len(slurm.told) > 0 {
+	if err := going.forget(ctx, w, fresh, none); err == nil || len(has().Groups) != 1 || len(slurm.told) > 0 {
 		t.Errorf("beside a pass of sync: %v, told %v", err, slurm.told)
 	}
 	unlock()
 	for range 2 { // the second finds nothing but fences
-		if err := going.forget(t.Context(), w, fresh); err != nil || !slices.Equal(slurm.told, []string{"delete fence-1", "delete fence-2"}) {
+		if err := going.forget(t.Context(), w, fresh, none); err != nil || !slices.Equal(slurm.told, []string{"delete fence-1", "delete fence-2"}) {
 			t.Errorf("%v, told %v", err, slurm.told)
 		}
 		if _, err := os.Stat(file); !os.IsNotExist(err) {
@@ -352,22 +350,22 @@ func TestNodeGroupsThatGo(t *testing.T) {
 		in.Cluster.Name = ourMark
 		return in
 	}
-	templates := []capacity.LaunchTemplate{{Name: pcs.TemplateName(ourMark, "old")}, {Name: "theirs"}}
+	templates := []capacity.LaunchTemplate{{Name: pcs.TemplateName(ourMark, "old"), Tags: map[string]string{capacity.TagPartition: "gpu"}}, {Name: "theirs"}}
 	for group, want := range map[string]string{"": "gpu big old former", "gpu": "gpu", "big": "big", "old": "old", "unheard": "unheard", "other-a": ""} {
-		if got := strings.Join(remaining(group).basesOnEC2(templates), " "); got != want {
+		if got := strings.Join(remaining(group).goes(templates), " "); got != want {
 			t.Errorf("--node-group %q: %q go, want %q", group, got, want)
 		}
 	}
 	for base, want := range map[string]string{"gpu": "gpu", "big": "big-a big-b", "old": "old-a old-b old", "other": "other", "other-a": "other-a-a other-a-b other-a"} {
-		if got := strings.Join(remaining("").slotsOnEC2(base), " "); got != want {
+		if got := strings.Join(remaining("").slotsOf(base), " "); got != want {
 			t.Errorf("slots of %s: %s, want %s", base, got, want)
 		}
 	}
 	if got := remaining("").stay(); !slices.Equal(got, []string{"gpu", "big-a", "big-b", "other-a", "other-b"}) {
 		t.Errorf("slots of the settings: %v", got)
 	}
-	without := &inspection{request: Request{Queue: "gpu"}}
-	if got := without.slotsOnEC2("gpu"); !slices.Equal(got, []string{"gpu-a", "gpu-b", "gpu"}) || without.stay() != nil {
+	without := &inspection{request: Request{Queue: "gpu"}, Site: site.Site{Provider: capacity.ProviderEC2}}
+	if got := without.slotsOf("gpu"); !slices.Equal(got, []string{"gpu-a", "gpu-b", "gpu"}) || without.stay() != nil {
 		t.Errorf("without settings: slots %v", got)
 	}
 	for node, want := range map[string]struct {
@@ -434,7 +432,7 @@ func TestTeardownOfNothing(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `"steps":[],"mismatches":[],"warnings":[],"by_hand":[]`) || p.Cluster.SubnetIDs == nil {
 		t.Errorf("%s, %v", text, err)
 	}
-	if (&Plan{Actions: Steps{{}}, Mismatches: []capacity.Problem{{}}}).Done() {
+	if (&Plan{Actions: []Step{{}}, Mismatches: []capacity.Problem{{}}}).Done() {
 		t.Error("it is done with a step and a problem")
 	}
 }

@@ -3,7 +3,6 @@ package setup
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,7 +37,7 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 		inPCS := step.What == WhatNodeGroup || step.What == WhatQueue // Provisioner tells what it does
 		fence := step.What == WhatFence && step.Verb != Delete
 		switch {
-		case step.Verb == Nothing || step.What == "" || inPCS:
+		case step.Verb == Nothing || inPCS:
 		case fence:
 			tell(step.What, step.Name, "wait")
 		default:
@@ -60,10 +59,6 @@ type clients struct {
 	*ec2.Client
 	Slurm
 	fence func(context.Context) error
-}
-
-func (w clients) Tag(ctx context.Context, arn string, tags map[string]string) error {
-	return w.PCS.Tag(ctx, arn, tags)
 }
 
 func (w clients) PlaceFences(ctx context.Context) error {
@@ -211,9 +206,9 @@ func drain(ctx context.Context, w World, queue, slot string, nodes []string, for
 	return err
 }
 
-// forget removes the settings of what goes, if they say of the partition what they said before, and its Slurm
+// forget removes what goes from the partition's settings, if they say what they said before, and the Slurm
 // reservations that there are now. It keeps passes out: one between the two would place the fence again.
-func (t *inspection) forget(ctx context.Context, w World, settings *settingsChange) error {
+func (t *inspection) forget(ctx context.Context, w World, before, left capacity.PartitionSettings) error {
 	if c := t.request.Config; c != nil && t.SlurmErr == nil {
 		unlock, err := w.LockPasses(ctx, c.StateDir)
 		if err != nil {
@@ -221,8 +216,21 @@ func (t *inspection) forget(ctx context.Context, w World, settings *settingsChan
 		}
 		defer unlock()
 	}
-	if settings != nil && settings.ours {
-		if err := forgetSettings(w, t.request.Config.Path, *settings); err != nil {
+	if !reflect.DeepEqual(before, left) {
+		c, err := w.LoadSettings(t.request.Config.Path)
+		_, found := c.Partition(before.Name)
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		case err != nil || !found: // it has gone already
+		case unchanged(c, before.Name, &before) != nil:
+			return unchanged(c, before.Name, &before)
+		case len(left.Groups) == 0:
+			err = w.RemovePartition(before.File)
+		default:
+			err = w.WritePartition(before.File, left)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -234,37 +242,14 @@ func (t *inspection) forgetFences(ctx context.Context, w World) error {
 		return nil
 	}
 	now, _, err := w.Slots(ctx, t.request.Queue, t.SlotNodes())
-	if err != nil {
-		return err
-	}
 	for _, slot := range t.Slots {
 		for _, name := range now[slot.Name].Reservations {
-			if err := w.DropReservation(ctx, name); err != nil {
-				return err
+			if err == nil {
+				err = w.DropReservation(ctx, name)
 			}
 		}
 	}
-	return nil
-}
-
-func forgetSettings(w World, path string, change settingsChange) error {
-	c, err := w.LoadSettings(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if _, found := c.Partition(change.before.Name); !found {
-		return nil
-	}
-	if err := unchanged(c, change.before.Name, &change.before); err != nil {
-		return err
-	}
-	if len(change.after.Groups) == 0 {
-		return w.RemovePartition(change.before.File)
-	}
-	return w.WritePartition(change.before.File, change.after)
+	return err
 }
 
 // terminate ends the instances that we launched for what goes, also those that came after the plan was made.
@@ -273,16 +258,16 @@ func (t *inspection) terminate(ctx context.Context, w World) error {
 	if err != nil {
 		return err
 	}
+	var ids []string
 	for _, slot := range slices.Sorted(maps.Keys(instances)) {
-		var ids []string
 		for _, i := range instances[slot] {
 			ids = append(ids, i.ID)
 		}
-		if err := w.Terminate(ctx, ids); err != nil {
-			return err
-		}
 	}
-	return nil
+	if len(ids) == 0 {
+		return nil
+	}
+	return w.Terminate(ctx, ids)
 }
 
 // Slurm is slurmctld, as setup and teardown need it.
@@ -324,7 +309,6 @@ type World interface {
 
 	// EC2.
 	EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error)
-	TagLaunchTemplate(ctx context.Context, id string, tags map[string]string) error
 	DeleteLaunchTemplate(ctx context.Context, idOrName, cluster string) error
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
 	Terminate(ctx context.Context, ids []string) error
@@ -335,7 +319,6 @@ type World interface {
 	DeleteNodeGroup(ctx context.Context, cluster pcs.Cluster, name string) error
 	EnsureQueue(ctx context.Context, want pcs.Queue) error
 	ReleaseQueue(ctx context.Context, cluster pcs.Cluster, name string, groups []string, deleteEmpty bool) error
-	Tag(ctx context.Context, arn string, tags map[string]string) error
 
 	// The settings, by the path of config.toml or of a file in conf.d.
 	LoadSettings(path string) (*config.Config, error)
@@ -373,7 +356,7 @@ const (
 	WhatFence     = "Slurm reservation"
 )
 
-// Step is an action with what a plan shows of it. One without an object is not shown.
+// Step is an action with what a plan shows of it.
 type Step struct {
 	capacity.Action[World] `json:"-"`
 
@@ -391,10 +374,7 @@ type Detail struct {
 
 // with is the step with its deed.
 func (s Step) with(do func(ctx context.Context, w World) error) Step {
-	s.Do = do
-	if s.What == "" {
-		return s
-	}
+	s.Do, s.Details = do, append([]Detail{}, s.Details...)
 	s.Code = strings.ToLower(strings.ReplaceAll(string(s.Verb)+" "+s.What, " ", "-"))
 	s.Text = string(s.Verb) + " " + s.What + " " + s.Name
 	if s.Verb == Nothing {
@@ -416,25 +396,4 @@ func (s *Step) add(key, value string) {
 	if value != "" {
 		s.Details = append(s.Details, Detail{key, value})
 	}
-}
-
-// Steps are a plan, in the order in which it is carried out.
-type Steps []Step
-
-// Shown are the lines of the plan, without their deeds.
-func (s Steps) Shown() Steps {
-	lines := slices.DeleteFunc(slices.Clone(s), func(one Step) bool { return one.What == "" })
-	for i := range lines {
-		lines[i].Do = nil
-	}
-	return lines
-}
-
-// MarshalJSON writes the lines.
-func (s Steps) MarshalJSON() ([]byte, error) {
-	lines := append([]Step{}, s.Shown()...)
-	for i := range lines {
-		lines[i].Details = append([]Detail{}, lines[i].Details...)
-	}
-	return json.Marshal(lines)
 }

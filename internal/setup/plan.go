@@ -45,13 +45,13 @@ func plan(read inspection) *Plan {
 	in.checkAccounts()
 	in.checkEntry(want)
 
-	var files Steps
+	var files []Step
 	if !in.unattended {
 		files, p.Snippet = want.files()
 	}
 	template := in.templateStep(want, slot)
 	if in.OnEC2() { // the settings name the template, and slurm.conf has no node before them
-		p.Actions = append(Steps{template}, files...)
+		p.Actions = append([]Step{template}, files...)
 	} else { // wherever it stops, there is no queue without settings, which the filter and sync go by, and without a fence
 		group, compared := want.groupStep(slot, template)
 		p.Actions = append(files, template, group)

@@ -3,6 +3,7 @@ package setup
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,188 +17,334 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
+// Worlds of TestPlansInFull: what was set up before.
+func first(t *testing.T, w *world)      { w.setUp(t, askFor(now1)) }
+func both(t *testing.T, w *world)       { first(t, w); w.setUp(t, askFor(next1)) }
+func firstOnEC2(t *testing.T, w *world) { w.setUp(t, askForOnEC2(now1)) }
+
+func firstWith(change func(*Request)) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		r := askFor(now1)
+		change(&r)
+		w.setUp(t, r)
+	}
+}
+
+// written has settings with one partition of one node group.
+func written(partition string, provider capacity.Provider, change func(*capacity.GroupSettings)) func(*testing.T, *world) {
+	return func(_ *testing.T, w *world) {
+		g := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet},
+			PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{next1}, MaxNodes: 4}
+		change(&g)
+		w.withSettings(config.NewPartition(partition, provider, g))
+	}
+}
+
+// Requests: what is asked for, beside the first block.
+func next(r *Request)      { r.Reservation = next1 }
+func onEC2(r *Request)     { *r = askForOnEC2(r.Reservation) }
+func nextOnEC2(r *Request) { next(r); onEC2(r); r.MaxNodes = 4 }
+
+func nodes(n int) func(*Request)              { return func(r *Request) { r.MaxNodes = n } }
+func mode(m capacity.EFAMode) func(*Request)  { return func(r *Request) { r.EFA = m } }
+func accounts(names ...string) func(*Request) { return func(r *Request) { r.AllowAccounts = names } }
+func settings(c func(*config.Config)) func(*inspection) {
+	return func(in *inspection) { now := *in.request.Config; c(&now); in.request.Config = &now }
+}
+
 // TestPlansInFull compares plans of setup and teardown, each with every detail, problem and warning, with
-// testdata/plans.txt. A step that stands there in full before has no details again. UPDATE_TRANSCRIPTS=1 writes
-// the file: read what has changed.
+// testdata/plans.txt. A step that stands there in full before has no details again, and with a problem no step is
+// taken. UPDATE_TRANSCRIPTS=1 writes the file: read what has changed.
 func TestPlansInFull(t *testing.T) {
 	var out strings.Builder
-	written := map[string]bool{}
-	say := func(name string, done bool, steps Steps, problems []capacity.Problem, more ...[]string) {
+	shown := map[string]bool{}
+	say := func(name string, p *Plan) {
 		fmt.Fprintf(&out, "== %s\n", name)
-		for _, s := range steps.Shown() {
+		for _, s := range p.Actions {
 			step := fmt.Sprintf("%s %s %s\n", s.Verb, s.What, s.Name)
 			full := step
 			for _, d := range s.Details {
 				full += fmt.Sprintf("  %s: %s\n", d.Key, d.Value)
 			}
-			if written[full] {
+			if shown[full] {
 				full = strings.TrimSuffix(step, "\n") + ", as above\n"
 			}
-			written[full] = true
-			out.WriteString(full)
-		}
-		for _, p := range problems {
-			fmt.Fprintf(&out, "! %s %s: %s (%s)\n", p.Code, p.About.Partition, p.Sentence, p.Fix)
-		}
-		for _, w := range more {
-			for _, one := range w {
-				fmt.Fprintf(&out, "* %s\n", one)
+			if len(p.Mismatches) == 0 {
+				shown[full] = true
+				out.WriteString(full)
 			}
 		}
-		if done {
+		for _, p := range p.Mismatches {
+			fmt.Fprintf(&out, "! %s %s: %s (%s)\n", p.Code, p.About.Partition, p.Sentence, p.Fix)
+		}
+		for _, w := range slices.Concat(p.Warnings, p.ByHand) {
+			fmt.Fprintf(&out, "* %s\n", w)
+		}
+		if p.Done() {
 			out.WriteString("nothing is left to do\n")
 		}
 		out.WriteString("\n")
 	}
-	ask := func(r Request, change func(*Request)) Request {
-		change(&r)
-		return r
+	const third = "cr-0e2000000000000a3"
+	thirdBlock := func(in *inspection) { in.reservation = blockOf(third, 12, 19) }
+	askThird := func(r *Request) { r.Reservation = third }
+	foreign := map[string]string{capacity.TagCluster: "other"}
+	nlp := map[string]string{"team": "nlp"}
+	selects := func(g *capacity.GroupSettings) { g.Select, g.ReservationIDs = &capacity.Select{Tags: nlp}, nil }
+	odcr := func(in *inspection) { in.reservation.Kind = capacity.ODCR }
+	free := func(n int) func(*inspection) {
+		return func(in *inspection) {
+			in.chosen = slices.Clone(in.chosen)
+			in.chosen[0].Free = n
+		}
 	}
-	pcsAsk := func(change func(*Request)) Request { return ask(askFor(now1), change) }
-	first := func(t *testing.T, w *world) { w.setUp(t, askFor(now1)) }
-	both := func(t *testing.T, w *world) { first(t, w); w.setUp(t, askFor(next1)) }
-	onEC2 := func(t *testing.T, w *world) { w.setUp(t, askForOnEC2(now1)) }
-	locked := func(names ...string) func(*Request) { return func(r *Request) { r.AllowAccounts = names } }
-	efa := ec2.InstanceType{Name: "p5.48xlarge", Architectures: []string{"x86_64"}, GPUs: 8, EFAInterfaces: 2, Cards: make([]ec2.NetworkCard, 2)}
+	groups := func(n int, size string) func(*inspection) {
+		return func(in *inspection) { in.Groups, in.Cluster.Size = slices.Repeat(in.Groups, n), size }
+	}
+	others := func(u ...user) func(*inspection) { return func(in *inspection) { in.users = u } }
+	unknownOfQueue := func(in *inspection) {
+		in.Queues = slices.Clone(in.Queues)
+		in.Queues[1].Unknown = []string{"computeNodeGroupConfigurations.weight"}
+	}
+	lost := func(t *testing.T, w *world) { first(t, w); w.config = nil }
+	notCreated := func(t *testing.T, w *world) {
+		first(t, w)
+		w.group("gpu-a").Status, w.group("gpu-a").Failures = pcs.CreateFailed, pcs.Failures{{Code: "x", Message: "no"}}
+	}
+	mime := func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }
+	efa := func(in *inspection) { in.instanceType = efaType }
 	for _, c := range []struct {
 		name  string
 		world func(t *testing.T, w *world)
-		ask   Request
+		ask   func(r *Request)
 		seen  func(in *inspection)
 	}{
-		{"the first block", nil, askFor(now1), nil},
-		{"again", first, askFor(now1), nil},
-		{"the next block", first, askFor(next1), nil},
-		{"the next block again", both, askFor(next1), nil},
-		{"a third block, where both slots hold one", func(t *testing.T, w *world) {
-			both(t, w)
-			w.reservations["cr-0e2000000000000a3"] = blockOf("cr-0e2000000000000a3", 12, 19)
-		}, askFor("cr-0e2000000000000a3"), nil},
-		{"of another size", first, pcsAsk(func(r *Request) { r.MaxNodes, r.Dynamic = 2, true }), nil},
-		{"more nodes than it has", nil, pcsAsk(func(r *Request) { r.MaxNodes = 5 }), nil},
-		{"more nodes than it has, not yet known", nil, pcsAsk(func(r *Request) { r.MaxNodes = 5 }), func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled }},
-		{"another image and subnet", first, pcsAsk(func(r *Request) {
-			r.AMI = "ami-2"
-			r.SubnetIDs = []string{subnet}
-		}), nil},
-		{"user data of the copy", nil, askFor(now1), func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }},
-		{"other user data", first, askFor(now1), func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }},
-		{"with EFA", nil, pcsAsk(func(r *Request) { r.EFA = capacity.EFAOnly }), func(in *inspection) { in.instanceType = efa }},
-		{"with EFA by default", nil, askFor(now1), func(in *inspection) { in.instanceType = efa }},
-		{"without EFA", nil, pcsAsk(func(r *Request) { r.EFA = capacity.NoEFA }), func(in *inspection) { in.instanceType = efa }},
-		{"EFA on what was without", first, pcsAsk(func(r *Request) { r.EFA = capacity.EFA }), func(in *inspection) { in.instanceType = efa }},
-		{"EFA that the type has not", nil, pcsAsk(func(r *Request) { r.EFA = capacity.EFAOnly }), nil},
-		{"with interfaces to copy", nil, askFor(now1), func(in *inspection) {
+		{name: "the first block"},
+		{name: "again", world: first},
+		{name: "the next block", world: first, ask: next},
+		{name: "the next block again", world: both, ask: next},
+		{name: "a third block, where both slots hold one", world: both, ask: askThird, seen: thirdBlock},
+		{name: "of another size", world: first, ask: func(r *Request) { r.MaxNodes, r.Dynamic = 2, true }},
+		{name: "more nodes than it has", ask: nodes(5)},
+		{name: "more nodes than it has, not yet known", ask: nodes(5), seen: func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled }},
+		{name: "another image and subnet", world: first, ask: func(r *Request) { r.AMI, r.SubnetIDs = "ami-2", []string{subnet} }},
+		{name: "user data of the copy", seen: mime},
+		{name: "other user data", world: first, seen: mime},
+		{name: "with EFA", ask: mode(capacity.EFAOnly), seen: efa},
+		{name: "with EFA by default", seen: efa},
+		{name: "without EFA", ask: mode(capacity.NoEFA), seen: efa},
+		{name: "EFA on what was without", world: first, ask: mode(capacity.EFA), seen: efa},
+		{name: "EFA that the type has not", ask: mode(capacity.EFAOnly)},
+		{name: "with interfaces to copy", seen: func(in *inspection) {
 			in.source.NetworkInterfaces, in.source.InstanceType = make([]capacity.Interface, 2), "p4d.24xlarge"
 		}},
-		{"for accounts", nil, pcsAsk(locked("nlp", "cv")), nil},
-		{"for other accounts", func(t *testing.T, w *world) { w.setUp(t, pcsAsk(locked("nlp"))) }, pcsAsk(locked("cv")), nil},
-		{"without the accounts of the queue", func(t *testing.T, w *world) {
-			w.setUp(t, pcsAsk(locked("nlp")))
-			w.queue("gpu").SlurmSettings = nil
-		}, pcsAsk(func(*Request) {}), nil},
-		{"accounts in another order", func(t *testing.T, w *world) {
-			w.setUp(t, pcsAsk(locked("nlp", "cv")))
+		{name: "for accounts", ask: accounts("nlp", "cv")},
+		{name: "for other accounts", world: firstWith(accounts("nlp")), ask: accounts("cv")},
+		{name: "without the accounts of the queue", world: func(t *testing.T, w *world) { firstWith(accounts("nlp"))(t, w); w.queue("gpu").SlurmSettings = nil }},
+		{name: "accounts in another order", world: func(t *testing.T, w *world) {
+			firstWith(accounts("nlp", "cv"))(t, w)
 			w.queue("gpu").SlurmSettings[lock] = " CV,nlp"
-		}, pcsAsk(func(*Request) {}), nil},
-		{"a queue of others", func(t *testing.T, w *world) { first(t, w); w.queue("gpu").Tags = nil }, askFor(now1), nil},
-		{"a launch template of others", func(t *testing.T, w *world) {
-			first(t, w)
-			one := w.templates["pcs-capacity-ml-gpu-a"]
-			one.Tags = nil
-			w.templates["pcs-capacity-ml-gpu-a"] = one
-		}, askFor(now1), nil},
-		{"a queue with a group more", func(t *testing.T, w *world) {
+		}, ask: accounts("cv", "nlp")},
+		{name: "a queue with a group more", world: func(t *testing.T, w *world) {
 			first(t, w)
 			w.queue("gpu").GroupIDs = append(w.queue("gpu").GroupIDs, "pcs_0")
-		}, askFor(now1), nil},
-		{"could not be created", func(t *testing.T, w *world) {
-			first(t, w)
-			w.group("gpu-a").Status, w.group("gpu-a").Failures = pcs.CreateFailed, pcs.Failures{{Code: "x", Message: "no"}}
-		}, askFor(now1), nil},
-		{"an ODCR", nil, askFor(now1), func(in *inspection) { in.reservation.Kind, in.reservation.End = capacity.ODCR, time.Time{} }},
-		{"an unfamiliar type", nil, askFor(now1), func(in *inspection) { in.reservation.InstanceType = "trn2.48xlarge" }},
-		{"that has ended", nil, askFor(now1), func(in *inspection) { in.reservation.State = capacity.StateExpired }},
-		{"beside others", nil, askFor(now1), func(in *inspection) {
-			in.users = []user{{who: "queue x", most: 2, running: 1}, {who: "instances", running: 1}}
 		}},
-		{"beside others, who have all of it", nil, askFor(now1), func(in *inspection) { in.users = []user{{who: "queue x", most: 4}} }},
-		{"in an old cluster", nil, askFor(now1), func(in *inspection) { in.Cluster.SlurmVersion = "23.11" }},
-		{"in the oldest cluster that will do", nil, askFor(now1), func(in *inspection) { in.Cluster.SlurmVersion = "24.05" }},
-		{"with few addresses", nil, askFor(now1), func(in *inspection) { in.VPC[0].Free, in.chosen[0].Free = 3, 3 }},
-		{"with just enough addresses", nil, askFor(now1), func(in *inspection) { in.VPC[0].Free, in.chosen[0].Free = 4, 4 }},
-		{"with few addresses for EFA", nil, askFor(now1), func(in *inspection) {
-			in.instanceType, in.VPC[0].Free, in.chosen[0].Free = efa, 7, 7
+		{name: "could not be created", world: notCreated},
+		{name: "an ODCR", seen: func(in *inspection) { in.reservation.Kind, in.reservation.End = capacity.ODCR, time.Time{} }},
+		{name: "an unfamiliar type", seen: func(in *inspection) { in.reservation.InstanceType = "trn2.48xlarge" }},
+		{name: "a fence that is gone", world: func(t *testing.T, w *world) { first(t, w); clear(w.fences) }},
+		{name: "where nobody waits for Slurm", seen: func(in *inspection) { in.waits = false }},
+		{name: "by sync, which writes no settings", seen: func(in *inspection) { in.unattended = true }},
+		{name: "on EC2", ask: onEC2},
+		{name: "again on EC2", world: firstOnEC2, ask: onEC2},
+		{name: "the next block on EC2", world: firstOnEC2, ask: nextOnEC2},
+		{name: "another profile and script on EC2", world: firstOnEC2, ask: onEC2, seen: func(in *inspection) { in.source.InstanceProfile, in.nodeScript = "nodes", "slurmd --conf-server ctl" }},
+		{name: "a copy on EC2", ask: onEC2, seen: func(in *inspection) {
+			in.source = capacity.LaunchTemplate{ID: "lt-9", Name: "theirs", Version: "3", ImageID: "ami-1", SecurityGroupIDs: []string{"sg-1"}}
 		}},
-		{"in another zone", nil, askFor(now1), func(in *inspection) { in.chosen[0].AZID, in.VPC[0].AZID = "use2-az9", "use2-az9" }},
-		{"for another architecture", nil, askFor(now1), func(in *inspection) { in.launch.Image.Architecture = "arm64" }},
-		{"for an unknown architecture", nil, askFor(now1), func(in *inspection) { in.instanceType.Architectures = nil }},
-		{"the first block on EC2", nil, askForOnEC2(now1), nil},
-		{"again on EC2", onEC2, askForOnEC2(now1), nil},
-		{"the next block on EC2", onEC2, askForOnEC2(next1), nil},
-		{"another profile and script on EC2", onEC2, askForOnEC2(now1), func(in *inspection) { in.source.InstanceProfile, in.nodeScript = "nodes", "slurmd --conf-server ctl" }},
-		{"a copy on EC2", nil, askForOnEC2(now1), func(in *inspection) {
-			in.source = capacity.LaunchTemplate{ID: "lt-9", Name: "theirs", Version: "3", ImageID: "ami-1"}
+		{name: "a copy of itself on EC2", world: firstOnEC2, ask: onEC2, seen: func(in *inspection) { in.source = in.Slots[0].Template }},
+
+		{name: "a cluster at work", seen: func(in *inspection) { in.Cluster.Status = pcs.Updating }},
+		{name: "an old Slurm", seen: func(in *inspection) { in.Cluster.SlurmVersion = "23.11" }},
+		{name: "the oldest Slurm that will do", seen: func(in *inspection) { in.Cluster.SlurmVersion = "24.05" }},
+		{name: "an old Slurm and an ODCR", seen: func(in *inspection) { in.Cluster.SlurmVersion, in.reservation.Kind = "23.11", capacity.ODCR }},
+		{name: "no cluster, a reservation that ends", seen: func(in *inspection) { in.Inventory, in.reservation.State = pcs.Inventory{}, capacity.StateCancelled }},
+		{name: "a short queue", ask: func(r *Request) { r.Queue, r.MaxNodes = "gp", 5 }, seen: func(in *inspection) { in.launch.NoKeyPair = true }},
+		{name: "a long node group", ask: func(r *Request) { r.NodeGroup = strings.Repeat("g", 24) }},
+		{name: "names in Slurm", ask: func(r *Request) { onEC2(r); r.Queue, r.NodeGroup = "7", "a b" }},
+		{name: "no image", seen: func(in *inspection) { in.like.AMI, in.source.ImageID = "", "" }},
+		{name: "no profile", seen: func(in *inspection) { in.like.InstanceProfile = "" }},
+		{name: "user data at the limit", seen: func(in *inspection) { in.userData = make([]byte, 16384) }},
+		{name: "long user data", seen: func(in *inspection) { in.userData = make([]byte, 16385) }},
+		{name: "another architecture", seen: func(in *inspection) { in.launch.Image.Architecture = "arm64" }},
+		{name: "a roll over to another architecture", seen: func(in *inspection) { in.unattended, in.launch.Image.Architecture = true, "arm64" }},
+		{name: "an unknown architecture", seen: func(in *inspection) { in.instanceType.Architectures = nil }},
+		{name: "another OS", seen: func(in *inspection) { in.launch.Image.Platform = "Windows" }},
+		{name: "no security group", seen: func(in *inspection) { in.source.SecurityGroupIDs = nil }},
+		{name: "an unknown group", seen: func(in *inspection) { in.launch.Network.Groups = map[string]ec2.SecurityGroup{} }},
+		{name: "a group elsewhere", seen: func(in *inspection) { in.launch.Network.Groups = map[string]ec2.SecurityGroup{"sg-1": {VPC: "vpc-2"}} }},
+		{name: "no key pair", seen: func(in *inspection) { in.launch.NoKeyPair, in.source.KeyName = true, "ops" }},
+		{name: "no placement group", seen: func(in *inspection) { in.noPlacementGroup = true }},
+		{name: "an unknown subnet", seen: func(in *inspection) { in.unknownSubnets = []string{"subnet-9"} }},
+		{name: "a subnet elsewhere", seen: func(in *inspection) { in.elsewhere = []string{"subnet-9"} }},
+		{name: "no subnet, self-managed", ask: func(r *Request) { onEC2(r); r.SubnetIDs = nil }, seen: func(in *inspection) { in.VPC, in.chosen = nil, nil }},
+		{name: "another zone", seen: func(in *inspection) { in.reservation.AZID = "use2-az2" }},
+		{name: "a zone that is not known yet", seen: func(in *inspection) { in.reservation.AZID = "" }},
+		{name: "no subnet is there to name", seen: func(in *inspection) { in.VPC[0].AZID, in.unknownSubnets = "use2-az9", []string{"subnet-9"} }},
+		{name: "all nodes", ask: nodes(4)},
+		{name: "no instances", seen: func(in *inspection) { in.reservation.Total = 0 }},
+		{name: "ended", seen: func(in *inspection) {
+			in.Now = in.reservation.End.Add(time.Second)
+			in.users = []user{{who: "compute node group big-a of queue big", most: 4}}
 		}},
-		{"a fence that is gone", func(t *testing.T, w *world) { first(t, w); clear(w.fences) }, askFor(now1), nil},
-		{"where nobody waits for Slurm", nil, askFor(now1), func(in *inspection) { in.waits = false }},
-		{"by sync, which writes no settings", nil, askFor(now1), func(in *inspection) { in.unattended = true }},
-		{"a copy of itself on EC2", onEC2, askForOnEC2(now1), func(in *inspection) { in.source = in.Slots[0].Template }},
+		{name: "that has ended", seen: func(in *inspection) { in.reservation.State = capacity.StateExpired }},
+		{name: "too few addresses", seen: free(3)},
+		{name: "just enough addresses", seen: free(4)},
+		{name: "too few addresses for EFA", seen: func(in *inspection) {
+			free(7)(in)
+			in.instanceType, in.chosen = efaType, append(in.chosen, spare)
+		}},
+		{name: "addresses in another zone", ask: func(r *Request) { r.SubnetIDs = []string{subnet, distant.ID} }, seen: func(in *inspection) {
+			free(3)(in)
+			in.chosen = append(in.chosen, distant)
+		}},
+		{name: "ten node groups", seen: groups(10, "SMALL")},
+		{name: "nine node groups", seen: groups(9, "MEDIUM")},
+		{name: "ten queues", seen: func(in *inspection) { in.Queues = slices.Repeat(in.Queues, 10) }},
+		{name: "nine queues", seen: func(in *inspection) { in.Queues = slices.Repeat(in.Queues, 9) }},
+		{name: "ten queues, and one of them", world: first, seen: func(in *inspection) { in.Queues = append(slices.Repeat(in.Queues[:1], 9), in.Queues[1]) }},
+		{name: "a cluster that is too small", seen: func(in *inspection) { in.Groups = slices.Clone(in.Groups); in.Groups[0].Max = 29 }},
+		{name: "a cluster that just does", seen: func(in *inspection) { in.Groups = slices.Clone(in.Groups); in.Groups[0].Max = 28 }},
+		{name: "nodes that run", world: first, ask: nodes(3), seen: func(in *inspection) { in.Slots[0].Instances = 1 }},
+		{name: "more nodes beside those that run", world: firstWith(nodes(2)), ask: nodes(3), seen: func(in *inspection) { in.Slots[0].Instances = 1 }},
+		{name: "a launch template of others", seen: func(in *inspection) {
+			in.Slots[0].Template = capacity.LaunchTemplate{ID: "lt-9", Name: "pcs-capacity-ml-gpu-a", Tags: foreign}
+		}},
+		{name: "slots of others", seen: func(in *inspection) {
+			in.Slots[0].Group, in.Slots[1].Group = &pcs.NodeGroup{Name: "gpu-a", ARN: "arn:1"}, &pcs.NodeGroup{Name: "gpu-b", ARN: "arn:2"}
+		}},
+		{name: "a queue of others", ask: func(r *Request) { r.Queue = "cpu" }},
+		{name: "another kind in the entry", world: first, ask: next, seen: odcr},
+		{name: "another kind for demand", world: written("gpu", capacity.ProviderPCS, func(g *capacity.GroupSettings) {
+			g.PurchaseOption, g.ReservationIDs = capacity.OnDemand, nil
+		})},
+		{name: "another kind for tags that find nothing else", world: written("gpu", capacity.ProviderPCS, selects), seen: func(in *inspection) { odcr(in); in.reservation.Tags = nlp }},
+		{name: "another kind, alone in its entry", world: written("gpu", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.ReservationIDs = []string{now1} }), seen: odcr},
+		{name: "another kind beside the other slot, settings lost", world: lost, ask: next, seen: odcr},
+		{name: "another kind beside a slot whose block has ended", world: lost, ask: next, seen: func(in *inspection) { odcr(in); in.Slots[0].Live = false }},
+		{name: "another kind, and a file of the administrator's", world: first, ask: next, seen: func(in *inspection) { odcr(in); in.file.ours = false }},
+		{name: "another type beside the other slot, settings lost", world: lost, ask: next, seen: func(in *inspection) { in.reservation.InstanceType = "p4d.24xlarge" }},
+		{name: "another type in the settings", world: written("gpu", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.InstanceType = "p4d.24xlarge" })},
+		{name: "an ODCR where both slots are taken", world: both, ask: askThird, seen: func(in *inspection) {
+			thirdBlock(in)
+			in.reservation.Kind, in.reservation.InstanceType, in.reservation.Total = capacity.ODCR, "g6.12xlarge", 2
+		}},
+		{name: "a node group that says no type", world: first, seen: func(in *inspection) { in.Slots[0].Group.InstanceTypes = nil }},
+		{name: "none that is selected", world: written("gpu", capacity.ProviderPCS, selects)},
+		{name: "used by others", ask: nodes(3), seen: others(user{who: "x", most: 2, running: 1})},
+		{name: "used up by others", seen: others(user{who: "x", most: 1, running: 4})},
+		{name: "some left by others", ask: nodes(2), seen: others(user{who: "x", most: 2})},
+		{name: "beside others", seen: others(user{who: "queue x", most: 2, running: 1}, user{who: "instances", running: 1})},
+		{name: "settings that are new", world: written("other", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.Name = "other" })},
+		{name: "settings of another cluster", world: first, seen: settings(func(c *config.Config) { c.Cluster = "other" })},
+		{name: "settings as the package has them", seen: func(in *inspection) { in.request.Config = config.Default() }},
+		{name: "settings of PCS", world: first, ask: onEC2},
+		{name: "settings of another region", world: first, seen: settings(func(c *config.Config) { c.Region = "us-west-2" })},
+		{name: "another region, self-managed", world: firstOnEC2, ask: onEC2, seen: settings(func(c *config.Config) { c.Region = "us-west-2" })},
+		{name: "another provider", world: written("gpu", capacity.ProviderPCS, func(*capacity.GroupSettings) {}), ask: onEC2},
+		{name: "a node group of another partition", world: written("other", capacity.ProviderPCS, func(*capacity.GroupSettings) {})},
+		{name: "a file that cannot be read", seen: func(in *inspection) { in.file.err = errNoFence }},
+		{name: "a file of others", seen: func(in *inspection) { in.file.ours = false }},
+		{name: "a file of the administrator's", world: first, ask: next, seen: func(in *inspection) { in.file.ours = false }},
+		{name: "a file of the administrator's that does", world: first, seen: func(in *inspection) { in.file.ours = false }},
+		{name: "a block that has shrunk, self-managed", world: firstOnEC2, ask: func(r *Request) { onEC2(r); r.MaxNodes = 4 }, seen: func(in *inspection) { in.reservation.Total = 2 }},
+		{name: "a smaller block joins, self-managed", world: firstOnEC2, ask: nextOnEC2, seen: func(in *inspection) { in.reservation.Total = 2 }},
+		{name: "a smaller block beside another", world: first, ask: func(r *Request) { next(r); r.MaxNodes = 4 }, seen: func(in *inspection) { in.reservation.Total = 2 }},
+		{name: "blocks that overlap, self-managed", world: firstOnEC2, ask: nextOnEC2, seen: func(in *inspection) { in.reservation.Start = in.others[0].Start }},
+
+		{name: "unknown settings of the group", world: first, ask: nodes(3), seen: func(in *inspection) { in.Slots[0].Group.Unknown = []string{"scalingConfiguration.spare"} }},
+		{name: "unknown settings of what could not be created", world: notCreated, seen: func(in *inspection) { in.Slots[0].Group.Unknown = []string{"spare"} }},
+		{name: "unknown settings of the queue", world: first, ask: next, seen: unknownOfQueue},
+		{name: "unknown settings of a queue that stays", world: first, seen: unknownOfQueue},
+		{name: "unknown settings of what is copied", seen: func(in *inspection) { in.like.Unknown = []string{"spare"} }},
+		{name: "unknown settings of what nothing is copied from", world: first, seen: func(in *inspection) { in.like.Unknown = []string{"spare"} }},
+		{name: "settings of the hardware copied", seen: func(in *inspection) {
+			in.like.SlurmSettings = map[string]string{"Features": "site", "RealMemory": "1000"}
+		}},
+		{name: "Gres copied", seen: func(in *inspection) { in.like.SlurmSettings = map[string]string{"Gres": "gpu:8"} }},
+		{name: "protection copied", seen: func(in *inspection) { in.source.Protected = true }},
 	} {
-		w := newWorld()
+		w, r := newWorld(), askFor(now1)
 		if c.world != nil {
 			c.world(t, w)
 		}
-		in := w.see(c.ask)
+		if c.ask != nil {
+			c.ask(&r)
+		}
+		in := w.see(r)
 		if c.seen != nil {
 			c.seen(&in)
 			in.planned = templateOf(in.templateSpec(""))
 		}
-		p := plan(in)
-		say(c.name, p.Done(), p.Actions, p.Mismatches, p.Warnings)
+		say(c.name, plan(in))
 	}
+	jobs := func(in *inspection) { in.Slots[0].Instances, in.Slots[0].Slurm.Jobs = 1, []string{"12", "13_1"} }
+	away := func(in *inspection) { in.SlurmErr, in.Slots[0].Instances = errNoFence, 1 }
+	theirs := func(in *inspection) { in.file.ours = false }
+	inQueue := func(name string, change func(*pcs.Queue)) func(t *testing.T, w *world) {
+		return func(t *testing.T, w *world) { both(t, w); change(w.queue(name)) }
+	}
+	teardownOnEC2 := Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}
 	for _, c := range []struct {
 		name  string
 		world func(t *testing.T, w *world)
 		ask   Request
 		seen  func(in *inspection)
 	}{
-		{"teardown", both, Request{Queue: "gpu"}, nil},
-		{"teardown of a slot", both, Request{Queue: "gpu", NodeGroup: "gpu-a"}, nil},
-		{"teardown with instances and jobs", both, Request{Queue: "gpu"}, func(in *inspection) {
-			in.Slots[0].Instances, in.Slots[0].Slurm.Jobs = 3, []string{"12"}
-		}},
-		{"teardown of what has no name of its queue", func(t *testing.T, w *world) {
-			both(t, w)
-			delete(w.group("gpu-a").Tags, capacity.TagPartition)
-			delete(w.templates["pcs-capacity-ml-gpu-a"].Tags, capacity.TagPartition)
-		}, Request{Queue: "gpu"}, nil},
-		{"teardown beside a file of the administrator's", both, Request{Queue: "gpu"}, func(in *inspection) { in.file.ours = false }},
-		{"teardown of a slot beside a file of the administrator's", both, Request{Queue: "gpu", NodeGroup: "gpu-a"}, func(in *inspection) { in.file.ours = false }},
-		{"teardown where Slurm does not answer", both, Request{Queue: "gpu"}, func(in *inspection) {
+		{name: "teardown"},
+		{name: "teardown of a slot", ask: Request{NodeGroup: "gpu-a"}},
+		{name: "teardown with jobs", seen: jobs},
+		{name: "teardown with jobs, by force", ask: Request{Force: true}, seen: jobs},
+		{name: "teardown with jobs that wait", seen: func(in *inspection) { in.Waiting = 2 }},
+		{name: "teardown of a slot with jobs that wait", ask: Request{NodeGroup: "gpu-a"}, seen: func(in *inspection) { in.Waiting = 2 }},
+		{name: "teardown beside a file of the administrator's", seen: theirs},
+		{name: "teardown of a slot beside a file of the administrator's", ask: Request{NodeGroup: "gpu-a"}, seen: theirs},
+		{name: "teardown where Slurm does not answer", seen: func(in *inspection) {
 			in.SlurmErr = errNoFence
 			for i := range in.Slots {
 				in.Slots[i].Slurm = site.SlurmSlot{}
 			}
 		}},
-		{"teardown on EC2 without instances", onEC2, Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}, nil},
-		{"teardown of nothing on EC2", nil, Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}, nil},
-		{"teardown of nothing", nil, Request{Queue: "gpu"}, nil},
-		{"teardown on EC2", func(t *testing.T, w *world) {
-			onEC2(t, w)
+		{name: "teardown without Slurm", seen: away},
+		{name: "teardown without Slurm, by force", ask: Request{Force: true}, seen: away},
+		{name: "teardown by sync without Slurm", seen: func(in *inspection) { in.unattended, in.SlurmErr = true, errNoFence }},
+		{name: "teardown by sync with instances", seen: func(in *inspection) { in.unattended, in.Slots[0].Instances = true, 1 }},
+		{name: "teardown of what is in another queue", world: inQueue("cpu", func(q *pcs.Queue) { q.GroupIDs = append(slices.Clone(q.GroupIDs), "pcs_102") })},
+		{name: "teardown of what is in a queue of others", world: inQueue("gpu", func(q *pcs.Queue) { q.Tags = foreign })},
+		{name: "teardown of a queue of others", ask: Request{Queue: "cpu"}},
+		{name: "teardown of what was made for another queue", ask: Request{Queue: "other", NodeGroup: "gpu"}},
+		{name: "teardown beside an unreadable file", seen: func(in *inspection) { in.file = partitionFile{path: in.file.path, err: errNoFence} }},
+		{name: "teardown of nothing", world: func(*testing.T, *world) {}},
+		{name: "teardown on EC2", world: func(t *testing.T, w *world) {
+			firstOnEC2(t, w)
 			w.instances["i-1"], w.fences["gpu"] = "gpu", now1
-		}, Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}, nil},
+		}, ask: teardownOnEC2},
+		{name: "teardown on EC2 without instances", world: firstOnEC2, ask: teardownOnEC2},
+		{name: "teardown of nothing on EC2", world: func(*testing.T, *world) {}, ask: teardownOnEC2},
 	} {
 		w := newWorld()
-		if c.world != nil {
-			c.world(t, w)
+		if c.world == nil {
+			c.world = both
+		}
+		c.world(t, w)
+		if c.ask.Queue == "" {
+			c.ask.Queue = "gpu"
 		}
 		in := w.seeRemains(c.ask)
 		if c.seen != nil {
 			c.seen(&in)
 		}
-		p := planTeardown(in)
-		say(c.name, p.Done(), p.Actions, p.Mismatches, p.Warnings, p.ByHand)
+		say(c.name, planTeardown(in))
 	}
 
 	const path = "testdata/plans.txt"

@@ -107,7 +107,7 @@ type Plan struct {
 	// Slot is the node group for the reservation.
 	Slot        string               `json:"slot,omitempty"`
 	Reservation capacity.Reservation `json:"reservation,omitzero"`
-	Actions     Steps                `json:"steps"`
+	Actions     []Step               `json:"steps"`
 	// DryRun is EC2's answer to a dry run of a launch that it would take; "" if there was none.
 	DryRun string `json:"dry_run,omitempty"`
 	// trial is the launch of a node, for the dry run.
@@ -124,12 +124,18 @@ type Plan struct {
 	seen *inspection // by teardown
 }
 
-// Steps are the lines of the plan.
-func (p *Plan) Steps() Steps { return p.Actions.Shown() }
+// Steps are the lines of the plan, without their deeds.
+func (p *Plan) Steps() []Step {
+	lines := slices.Clone(p.Actions)
+	for i := range lines {
+		lines[i].Do = nil
+	}
+	return lines
+}
 
 // Done reports whether no step is left.
 func (p *Plan) Done() bool {
-	return len(p.Mismatches) == 0 && !slices.ContainsFunc(p.Steps(), func(s Step) bool { return s.Verb != Nothing })
+	return len(p.Mismatches) == 0 && !slices.ContainsFunc(p.Actions, func(s Step) bool { return s.Verb != Nothing })
 }
 
 // Plan reads AWS, Slurm and settings, and returns the steps. It changes nothing. An error is a
@@ -149,6 +155,7 @@ func (p *Plan) listed() *Plan {
 	for _, list := range []*[]string{&p.Cluster.SubnetIDs, &p.Cluster.SecurityGroupIDs, &p.Warnings} {
 		*list = append([]string{}, *list...)
 	}
+	p.Actions = append([]Step{}, p.Actions...)
 	p.Mismatches, p.Cluster.Failures = append([]capacity.Problem{}, p.Mismatches...), append(pcs.Failures{}, p.Cluster.Failures...)
 	return p
 }

@@ -192,7 +192,7 @@ func (in *inspection) fenceStep(slot site.Slot, group Verb) Step {
 
 // files are the steps for the files of the configuration, so that the partition is in it. The snippet is what the
 // administrator is to add where a file is not ours.
-func (want *wanted) files() (steps Steps, snippet string) {
+func (want *wanted) files() (steps []Step, snippet string) {
 	c, there, path, region, cluster := want.request.Config, want.file, want.request.ConfigPath, want.Region, want.Cluster
 	main := Step{What: WhatFile, Name: path, Verb: Nothing}
 	switch {
@@ -244,7 +244,7 @@ func (want *wanted) files() (steps Steps, snippet string) {
 	file.addGroup(was, groupOf(wanted, want.partition.Name))
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 	file.add("ended, removed", strings.Join(ended, ", "))
-	return Steps{
+	return []Step{
 		main.with(func(_ context.Context, w World) error {
 			switch main.Verb {
 			case Create:

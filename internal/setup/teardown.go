@@ -31,10 +31,9 @@ func (p *Plan) Reservations() (ids []string) {
 			ids = union(ids, []string{slot.Group.Tags[capacity.TagReservation]})
 		}
 	}
-	if change := p.seen.settingsChange(); change != nil {
-		for _, g := range change.before.Groups {
-			ids = union(ids, without(g.ReservationIDs, groupOf(change.after, g.Name).ReservationIDs...))
-		}
+	left, _ := p.seen.left()
+	for _, g := range p.seen.settings().Groups {
+		ids = union(ids, without(g.ReservationIDs, groupOf(left, g.Name).ReservationIDs...))
 	}
 	return ids
 }
@@ -123,123 +122,104 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 
 // nameRemains notes the slots to be removed, with what is there of each. A node group without our tag stays, with a warning.
 func (t *inspection) nameRemains(templates []capacity.LaunchTemplate) {
-	add := func(name, base, template string) {
-		slot := site.Slot{Name: name, Base: base, Nodes: slices.Clone(groupOf(t.settings(), base).Nodes)}
-		if g, found := t.Group(name); found && g.Name == name {
-			if !t.Ours(g.Tags) {
-				t.warn("compute node group %s does not carry our tag, so it stays", name)
-			} else {
-				slot.Group, slot.Instances = &g, t.Running[g.ID]
+	for _, base := range t.goes(templates) {
+		for _, name := range t.slotsOf(base) {
+			slot := site.Slot{Name: name, Base: base, Nodes: slices.Clone(groupOf(t.settings(), base).Nodes)}
+			if g, found := t.Group(name); found && g.Name == name {
+				if !t.Ours(g.Tags) {
+					t.warn("compute node group %s does not carry our tag, so it stays", name)
+				} else {
+					slot.Group, slot.Instances = &g, t.Running[g.ID]
+				}
+			}
+			t.Slots = append(t.Slots, slot)
+		}
+	}
+	for i := range t.Slots {
+		of := t.Slots[i].Name // with provider ec2 it is of the node group, and goes with the last of its slots
+		if t.Provider != capacity.ProviderPCS {
+			if of = t.Slots[i].Base; i+1 < len(t.Slots) && t.Slots[i+1].Base == of {
+				continue
 			}
 		}
 		for _, lt := range templates {
-			if lt.Name == pcs.TemplateName(t.Cluster.Name, template) {
-				slot.Template = lt
+			if lt.Name == pcs.TemplateName(t.Cluster.Name, of) {
+				t.Slots[i].Template = lt
 			}
-		}
-		t.Slots = append(t.Slots, slot)
-	}
-	if t.Provider == capacity.ProviderPCS {
-		for _, name := range t.slotsThatGo(templates) {
-			add(name, name[:len(name)-len("-a")], name)
-		}
-		return
-	}
-	for _, base := range t.basesOnEC2(templates) {
-		names := []string{base}
-		if t.OnEC2() {
-			names = t.slotsOnEC2(base)
-		}
-		for i, name := range names {
-			template := "" // of the node group, so with one of its slots
-			if i == len(names)-1 {
-				template = base
-			}
-			add(name, base, template)
 		}
 	}
 }
 
-// madeFor is the slot or node group that a launch template of setup's is for.
-func (t *inspection) madeFor(lt capacity.LaunchTemplate) (name string, is bool) {
-	name, is = strings.CutPrefix(lt.Name, pcs.TemplateName(t.Cluster.Name, ""))
-	return name, is
-}
-
-// slotsThatGo returns the slots to be removed from PCS.
-func (t *inspection) slotsThatGo(templates []capacity.LaunchTemplate) (names []string) {
-	known := func(base string) bool { return groupOf(t.settings(), base).Name == base }
-	if name := t.request.NodeGroup; name != "" {
-		for _, ending := range []string{"-a", "-b"} {
-			base, isSlot := strings.CutSuffix(name, ending)
-			_, isThere := t.Group(name)
-			if isSlot && !known(name) && (isThere || known(base)) {
-				return []string{name}
-			}
-		}
-		return capacity.SlotNames(capacity.ProviderPCS, name)
+// goes are the node groups to be removed: those of the settings, of compute node groups and launch templates that carry
+// our tag and the queue's name, and those of which only fences are left. On PCS it may be one slot.
+func (t *inspection) goes(templates []capacity.LaunchTemplate) (bases []string) {
+	asked, onPCS := t.request.NodeGroup, t.Provider == capacity.ProviderPCS
+	if onPCS && asked != "" {
+		return []string{asked}
 	}
 	for _, g := range t.settings().Groups {
-		names = union(names, capacity.SlotNames(capacity.ProviderPCS, g.Name))
+		bases = append(bases, g.Name)
+	}
+	made := func(slot string) {
+		if onPCS {
+			slot = baseOf(slot)
+		}
+		if slot != "" {
+			bases = union(bases, []string{slot})
+		}
 	}
 	q, _ := t.Queue(t.request.Queue)
 	for _, g := range t.Groups {
 		if t.Ours(g.Tags) && (slices.Contains(q.GroupIDs, g.ID) || g.Tags[capacity.TagPartition] == t.request.Queue) {
-			names = union(names, []string{g.Name})
+			made(g.Name)
 		}
 	}
 	for _, lt := range templates {
-		if slot, is := t.madeFor(lt); is && lt.Tags[capacity.TagPartition] == t.request.Queue {
-			names = union(names, []string{slot})
+		if slot, is := strings.CutPrefix(lt.Name, pcs.TemplateName(t.Cluster.Name, "")); is && lt.Tags[capacity.TagPartition] == t.request.Queue {
+			made(slot)
 		}
 	}
-	for _, g := range t.former() {
-		for _, slot := range g.Slots {
-			names = union(names, []string{slot.Name})
+	for _, p := range t.request.Former {
+		for _, g := range p.Groups {
+			if p.Name == t.request.Queue {
+				bases = union(bases, []string{g.Name})
+			}
 		}
 	}
-	return names
+	if asked == "" || slices.Contains(t.stay(), asked) && !slices.Contains(bases, asked) {
+		return slices.DeleteFunc(bases, func(string) bool { return asked != "" })
+	}
+	return []string{asked} // Slurm may have something left of it
 }
 
-// basesOnEC2 returns the node groups to be removed.
-func (t *inspection) basesOnEC2(templates []capacity.LaunchTemplate) (bases []string) {
-	for _, g := range t.settings().Groups {
-		bases = append(bases, g.Name)
-	}
-	for _, lt := range templates {
-		if base, is := t.madeFor(lt); is {
-			bases = union(bases, []string{base})
+// baseOf is the node group of a slot on PCS; "" of none.
+func baseOf(slot string) string {
+	for _, ending := range []string{"-a", "-b"} {
+		if base, is := strings.CutSuffix(slot, ending); is {
+			return base
 		}
 	}
-	for _, g := range t.former() {
-		bases = union(bases, []string{g.Name})
-	}
-	if one := t.request.NodeGroup; one != "" {
-		if !slices.Contains(bases, one) && !slices.Contains(t.stay(), one) {
-			return []string{one} // Slurm may have something left of it
-		}
-		return slices.DeleteFunc(bases, func(base string) bool { return base != one })
-	}
-	return bases
+	return ""
 }
 
-// slotsOnEC2 returns the slots of a node group; if it has left the settings, all that it may have had.
-func (t *inspection) slotsOnEC2(base string) []string {
-	if g := groupOf(t.settings(), base); g.Name != "" {
-		return g.SlotNames(capacity.ProviderEC2)
+// slotsOf are the slots of a node group, which on PCS may be a slot itself. Of one that has left the settings of
+// provider ec2, they are all that it may have had.
+func (t *inspection) slotsOf(base string) []string {
+	g := groupOf(t.settings(), base)
+	switch {
+	case g.Name != "":
+		return g.SlotNames(t.Provider)
+	case t.Provider == capacity.ProviderPCS:
+		of := baseOf(base)
+		if _, there := t.Group(base); of != "" && (there || groupOf(t.settings(), of).Name != "") {
+			return []string{base}
+		}
+		return capacity.SlotNames(t.Provider, base)
+	case t.Provider.Guest():
+		return []string{base}
 	}
 	return slices.DeleteFunc([]string{base + "-a", base + "-b", base},
 		func(slot string) bool { return slot != base && slices.Contains(t.stay(), slot) })
-}
-
-// former returns node groups of the queue of which only fences are left.
-func (t *inspection) former() (groups []capacity.NodeGroup) {
-	for _, p := range t.request.Former {
-		if p.Name == t.request.Queue {
-			groups = append(groups, p.Groups...)
-		}
-	}
-	return groups
 }
 
 // stay are the slots that the settings have.
@@ -313,150 +293,145 @@ func planTeardown(read inspection) *Plan {
 		t.byHand = append(t.byHand, "take the nodes out of slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
 	}
 	t.checkJobs()
-	settings := t.settingsChange()
-	if settings != nil && t.file.err != nil {
+	step := func(slot string, verb Verb, what, name string, do func(ctx context.Context, w World) error, details ...Detail) {
+		s := Step{What: what, Name: name, Verb: verb}
+		s.About = capacity.Subject{Partition: t.request.Queue, Slot: slot}
+		for _, d := range details {
+			s.add(d.Key, d.Value)
+		}
+		p.Actions = append(p.Actions, s.with(do))
+	}
+	instances := func(slot site.Slot) Detail {
+		if slot.Instances == 0 {
+			return Detail{}
+		}
+		return Detail{"instances", strconv.Itoa(slot.Instances)}
+	}
+
+	for _, slot := range t.Slots {
+		if nodes := slot.Slurm.Nodes; len(nodes) > 0 && !t.Provider.Guest() {
+			step(slot.Name, Drain, WhatNodes, slot.Name, func(ctx context.Context, w World) error {
+				return drain(ctx, w, t.request.Queue, slot.Name, nodes, t.request.Force)
+			}, Detail{"nodes", strconv.Itoa(len(nodes))})
+		}
+	}
+	// The settings, if their file is ours, and with them the fences.
+	before := t.settings()
+	left, changes := t.left()
+	ours := t.file.ours && before.File == t.file.path
+	switch {
+	case !changes:
+	case !ours:
+		t.byHand = append(t.byHand, leftToDo(before, left)...)
+	default:
+		verb, stay := Delete, []Detail(nil)
+		for _, g := range left.Groups {
+			verb, stay = Update, append(stay, Detail{"node_group", g.Name})
+		}
+		step("", verb, WhatFile, before.File, func(ctx context.Context, w World) error { return t.forget(ctx, w, before, left) }, stay...)
+	}
+	if changes && t.file.err != nil {
 		t.problem(capacity.ConfigFile, "make the file readable", "%s", t.file.err)
 	}
-	own := settings != nil && !settings.ours // the administrator's
-	if own {
-		t.byHand = append(t.byHand, settings.byHand()...)
+	for _, slot := range t.Slots {
+		for _, name := range slot.Slurm.Reservations {
+			step(slot.Name, Delete, WhatFence, name, func(ctx context.Context, w World) error { return t.forget(ctx, w, before, before) })
+		}
 	}
-	p.Actions = slices.Concat(t.drains(), t.forgets(settings), t.terminates(), t.releases(), t.deletes())
-	if len(p.Actions.Shown()) == 0 {
-		p.Actions = nil // no instance is there to be ended
-	} else {
-		p.Actions = append(t.marks(), p.Actions...)
-		if own && t.SlurmErr == nil { // while that file has the partition, a pass places fences again
-			p.Actions = append(p.Actions, Step{}.with(t.forgetFences))
+	for _, slot := range t.Slots { // on PCS the node groups end theirs
+		if t.OnEC2() && slot.Instances > 0 {
+			step(slot.Name, Terminate, WhatInstances, slot.Name, t.terminate, instances(slot))
+		}
+	}
+	if q, found := t.Queue(t.request.Queue); found && t.Ours(q.Tags) {
+		stays, verb := without(q.GroupIDs, t.groupIDs()...), Update
+		var names []string
+		for _, id := range stays {
+			g, _ := t.Group(id)
+			names = append(names, g.Name)
+		}
+		details := []Detail{{"node groups", cmp.Or(strings.Join(names, ", "), "none")}}
+		if t.deletesQueue() {
+			verb, details = Delete, nil
+		}
+		if verb == Delete || len(stays) < len(q.GroupIDs) {
+			step("", verb, WhatQueue, q.Name, func(ctx context.Context, w World) error {
+				err := w.ReleaseQueue(ctx, t.Cluster, q.Name, t.groupIDs(), verb == Delete)
+				if err == nil && t.unattended { // the next pass deletes the fence, and then the nodes go
+					err = fmt.Errorf("queue %s has changed: %w", q.Name, pcs.ErrAtWork)
+				}
+				return err
+			}, details...)
+		}
+	}
+	for _, slot := range t.Slots {
+		if slot.Group != nil {
+			step(slot.Name, Delete, WhatNodeGroup, slot.Name, func(ctx context.Context, w World) error { return w.DeleteNodeGroup(ctx, t.Cluster, slot.Name) },
+				Detail{"reservation", slot.Group.Tags[capacity.TagReservation]}, instances(slot))
+		}
+	}
+	for _, slot := range t.Slots {
+		if lt := slot.Template; lt.ID != "" {
+			step(slot.Name, Delete, WhatTemplate, lt.Name, func(ctx context.Context, w World) error { return w.DeleteLaunchTemplate(ctx, lt.ID, t.Cluster.Name) })
+		}
+	}
+	if n := len(p.Actions); n > 0 { // and what has come after the plan was made
+		last := p.Actions[n-1].Do
+		p.Actions[n-1].Do = func(ctx context.Context, w World) error {
+			err := last(ctx, w)
+			if err == nil && t.OnEC2() {
+				err = t.terminate(ctx, w)
+			}
+			if err == nil && changes && !ours { // while that file has the partition, a pass places fences again
+				err = t.forgetFences(ctx, w)
+			}
+			return err
 		}
 	}
 	p.Mismatches, p.Warnings, p.ByHand = t.problems, t.warnings, append([]string{}, t.byHand...)
 	return p
 }
 
-func (t *inspection) step(what, name string, verb Verb, slot string) Step {
-	s := Step{What: what, Name: name, Verb: verb}
-	s.About = capacity.Subject{Partition: t.request.Queue, Slot: slot}
-	return s
-}
-
-// marks adds the queue's name to things without it: a later run finds them by that tag once queue and settings are gone.
-func (t *inspection) marks() (steps Steps) {
-	queue := map[string]string{capacity.TagPartition: t.request.Queue}
-	mark := func(slot, what, name string, tags map[string]string, do func(ctx context.Context, w World) error) {
-		if tags[capacity.TagPartition] != t.request.Queue {
-			step := t.step(what, name, Update, slot)
-			step.add("tag", capacity.TagPartition+"="+t.request.Queue)
-			steps = append(steps, step.with(do))
+// left are the queue's settings without what goes: the whole partition, or a node group, or from its entry the
+// reservations of slots.
+func (t *inspection) left() (left capacity.PartitionSettings, changes bool) {
+	left = t.settings()
+	left.Groups = nil
+	for _, g := range t.settings().Groups {
+		if t.request.NodeGroup == "" || t.request.NodeGroup == g.Name {
+			changes = true
+			continue
 		}
-	}
-	for _, slot := range t.Slots {
-		if g := slot.Group; g != nil {
-			mark(slot.Name, WhatNodeGroup, g.Name, g.Tags, func(ctx context.Context, w World) error { return w.Tag(ctx, g.ARN, queue) })
-		}
-		if lt := slot.Template; lt.ID != "" {
-			mark(slot.Name, WhatTemplate, lt.Name, lt.Tags, func(ctx context.Context, w World) error { return w.TagLaunchTemplate(ctx, lt.ID, queue) })
-		}
-	}
-	return steps
-}
-
-func (t *inspection) drains() (steps Steps) {
-	for _, slot := range t.Slots {
-		if len(slot.Slurm.Nodes) > 0 && !t.Provider.Guest() {
-			step := t.step(WhatNodes, slot.Name, Drain, slot.Name)
-			step.add("nodes", strconv.Itoa(len(slot.Slurm.Nodes)))
-			steps = append(steps, step.with(func(ctx context.Context, w World) error {
-				return drain(ctx, w, t.request.Queue, slot.Name, slot.Slurm.Nodes, t.request.Force)
-			}))
-		}
-	}
-	return steps
-}
-
-// forgets removes the settings, if their file is ours, and with them the fences.
-func (t *inspection) forgets(settings *settingsChange) (steps Steps) {
-	if settings != nil && settings.ours {
-		step := t.step(WhatFile, settings.before.File, Delete, "")
-		for _, g := range settings.after.Groups {
-			step.Verb = Update
-			step.add("node_group", g.Name)
-		}
-		steps = append(steps, step.with(func(ctx context.Context, w World) error { return t.forget(ctx, w, settings) }))
-	}
-	for _, slot := range t.Slots {
-		for _, name := range slot.Slurm.Reservations {
-			steps = append(steps, t.step(WhatFence, name, Delete, slot.Name).with(func(ctx context.Context, w World) error { return t.forget(ctx, w, nil) }))
-		}
-	}
-	return steps
-}
-
-// terminates ends instances of self-managed Slurm; on PCS the node groups end theirs.
-func (t *inspection) terminates() (steps Steps) {
-	if !t.OnEC2() {
-		return nil
-	}
-	for _, slot := range t.Slots {
-		if slot.Instances > 0 {
-			step := t.step(WhatInstances, slot.Name, Terminate, slot.Name)
-			step.add("instances", strconv.Itoa(slot.Instances))
-			steps = append(steps, step.with(t.terminate))
-		}
-	}
-	return append(steps, Step{}.with(t.terminate)) // one may come after the plan
-}
-
-// releases takes the node groups out of the queue, or deletes the queue.
-func (t *inspection) releases() Steps {
-	q, found := t.Queue(t.request.Queue)
-	stays := without(q.GroupIDs, t.groupIDs()...)
-	step := t.step(WhatQueue, q.Name, Update, "")
-	switch {
-	case !found || !t.Ours(q.Tags):
-		return nil
-	case t.deletesQueue():
-		step.Verb = Delete
-	case len(stays) == len(q.GroupIDs):
-		return nil
-	default:
-		var names []string
-		for _, id := range stays {
-			g, _ := t.Group(id)
-			names = append(names, g.Name)
-		}
-		step.add("node groups", cmp.Or(strings.Join(names, ", "), "none"))
-	}
-	return Steps{step.with(func(ctx context.Context, w World) error {
-		err := w.ReleaseQueue(ctx, t.Cluster, q.Name, t.groupIDs(), step.Verb == Delete)
-		if err == nil && t.unattended { // the next pass deletes the fence, and then the nodes go
-			err = fmt.Errorf("queue %s has changed: %w", q.Name, pcs.ErrAtWork)
-		}
-		return err
-	})}
-}
-
-// deletes removes the node groups, and then their launch templates.
-func (t *inspection) deletes() (steps Steps) {
-	for _, slot := range t.Slots {
-		if slot.Group != nil {
-			step := t.step(WhatNodeGroup, slot.Name, Delete, slot.Name)
-			step.add("reservation", slot.Group.Tags[capacity.TagReservation])
-			if slot.Instances > 0 {
-				step.add("instances", strconv.Itoa(slot.Instances))
+		was := len(g.ReservationIDs)
+		for _, slot := range t.Slots {
+			if slot.Group != nil && slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), slot.Name) {
+				g.ReservationIDs = without(g.ReservationIDs, slot.Group.Tags[capacity.TagReservation])
 			}
-			steps = append(steps, step.with(func(ctx context.Context, w World) error { return w.DeleteNodeGroup(ctx, t.Cluster, slot.Name) }))
+		}
+		changes = changes || len(g.ReservationIDs) < was
+		left.Groups = append(left.Groups, g)
+	}
+	return left, changes
+}
+
+// leftToDo lists the administrator's changes of a file that is not ours.
+func leftToDo(before, left capacity.PartitionSettings) (work []string) {
+	say := func(what, in string, args ...any) {
+		work = append(work, fmt.Sprintf(what, args...)+fmt.Sprintf(in+" %s, which is not ours to change", before.File))
+	}
+	if len(left.Groups) == 0 {
+		say("remove partition %q", " from", before.Name)
+		return work
+	}
+	for _, g := range before.Groups {
+		switch is := groupOf(left, g.Name); {
+		case is.Name == "":
+			say("remove node_group %q of partition %q", " from", g.Name, before.Name)
+		case len(is.ReservationIDs) < len(g.ReservationIDs):
+			say("set capacity_reservation_ids = %q for node_group %q of partition %q", " in", is.ReservationIDs, g.Name, before.Name)
 		}
 	}
-	for _, slot := range t.Slots {
-		if lt := slot.Template; lt.ID != "" {
-			step := t.step(WhatTemplate, lt.Name, Delete, slot.Name)
-			steps = append(steps, step.with(func(ctx context.Context, w World) error {
-				return w.DeleteLaunchTemplate(ctx, lt.ID, t.Cluster.Name)
-			}))
-		}
-	}
-	return steps
+	return work
 }
 
 // deletesQueue reports whether the queue goes: no single node group was requested, the queue is
@@ -561,59 +536,4 @@ func named(jobs []string) string {
 		return "job " + jobs[0] + " is"
 	}
 	return "jobs " + strings.Join(jobs, ", ") + " are"
-}
-
-// settingsChange is a change of a partition's settings.
-type settingsChange struct {
-	before, after capacity.PartitionSettings
-	// ours: setup wrote the file. Any other file is left alone.
-	ours bool
-}
-
-// settingsChange returns the change of the partition's settings; nil for none. The whole partition goes, or a node group,
-// or from its entry the reservations of slots.
-func (t *inspection) settingsChange() *settingsChange {
-	before := t.settings()
-	if before.Name == "" {
-		return nil
-	}
-	c := &settingsChange{before: before, after: before, ours: t.file.ours && before.File == t.file.path}
-	c.after.Groups = nil
-	same := true
-	for _, g := range before.Groups {
-		if t.request.NodeGroup == "" || t.request.NodeGroup == g.Name {
-			same = false
-			continue
-		}
-		left := g
-		for _, slot := range t.Slots {
-			if slot.Group != nil && slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), slot.Name) {
-				left.ReservationIDs = without(left.ReservationIDs, slot.Group.Tags[capacity.TagReservation])
-			}
-		}
-		same = same && len(left.ReservationIDs) == len(g.ReservationIDs)
-		c.after.Groups = append(c.after.Groups, left)
-	}
-	if same {
-		return nil
-	}
-	return c
-}
-
-// byHand lists the administrator's changes of a file that is not ours.
-func (c *settingsChange) byHand() (work []string) {
-	const notOurs = ", which is not ours to change"
-	if len(c.after.Groups) == 0 {
-		return []string{fmt.Sprintf("remove partition %q from %s%s", c.before.Name, c.before.File, notOurs)}
-	}
-	for _, g := range c.before.Groups {
-		switch left := groupOf(c.after, g.Name); {
-		case left.Name == "":
-			work = append(work, fmt.Sprintf("remove node_group %q of partition %q from %s%s", g.Name, c.before.Name, c.before.File, notOurs))
-		case len(left.ReservationIDs) < len(g.ReservationIDs):
-			work = append(work, fmt.Sprintf("set capacity_reservation_ids = %q for node_group %q of partition %q in %s%s",
-				left.ReservationIDs, g.Name, c.before.Name, c.before.File, notOurs))
-		}
-	}
-	return work
 }

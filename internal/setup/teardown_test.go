@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -132,28 +131,6 @@ func (w *account) left() []string {
 
 // What stands beside the queue gpu, and must stay.
 var beside = []string{"file other.toml", "group compute", "group other-a", "queue cpu [compute]", "queue other [other-a]", "template pcs-capacity-ml-other-a"}
-
-// What an older release set up lacks the queue's name. It is marked before the queue
-// and the settings go, which lead to it until then.
-func TestR5_TeardownMarksFirst(t *testing.T) {
-	w := twoSlots(t)
-	nameless := map[string]string{capacity.TagPartition: ""}
-	for _, name := range []string{"gpu-a", "gpu-b"} {
-		if err := errors.Join(w.setup.PCS.Tag(t.Context(), w.group(name).ARN, nameless), w.ec2.TagLaunchTemplate(t.Context(), w.group(name).TemplateID, nameless)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, operation := range []string{"DeleteComputeNodeGroup", "DeleteLaunchTemplate"} {
-		w.fault(awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "AccessDeniedException", Count: 1})
-		if err := w.setup.Apply(t.Context(), w.planTeardown(w.teardown(""))); err == nil {
-			t.Error("the failure is not told")
-		}
-	}
-	w.tear(w.teardown(""))
-	if diff := cmp.Diff(beside, w.left()); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
-	}
-}
 
 // addToQueue puts a node group into one more queue.
 func (w *account) addToQueue(queue, group string) {

@@ -272,16 +272,6 @@ func (w *world) EnsureLaunchTemplate(_ context.Context, spec capacity.LaunchTemp
 	return t, nil
 }
 
-func (w *world) TagLaunchTemplate(_ context.Context, id string, tags map[string]string) error {
-	for name, t := range w.templates {
-		if t.ID == id {
-			t.Tags = with(t.Tags, tags)
-			w.templates[name] = t
-		}
-	}
-	return nil
-}
-
 func (w *world) DeleteLaunchTemplate(_ context.Context, id, _ string) error {
 	for _, g := range w.groups {
 		if g.TemplateID == id {
@@ -364,21 +354,6 @@ func (w *world) ReleaseQueue(_ context.Context, _ pcs.Cluster, name string, grou
 	return nil
 }
 
-func (w *world) Tag(_ context.Context, arn string, tags map[string]string) error {
-	for i := range w.groups {
-		if w.groups[i].ARN == arn {
-			w.groups[i].Tags = with(w.groups[i].Tags, tags)
-		}
-	}
-	return nil
-}
-
-func with(tags, more map[string]string) map[string]string {
-	tags = maps.Clone(tags)
-	maps.Copy(tags, more)
-	return tags
-}
-
 func (w *world) partition() (capacity.PartitionSettings, bool) {
 	if w.config == nil {
 		return capacity.PartitionSettings{}, false
@@ -397,7 +372,7 @@ func (w *world) setPartition(file string, p capacity.PartitionSettings) {
 }
 
 // carryOut does what a plan says, up to a number of steps.
-func (w *world) carryOut(steps Steps, most int, after func(Step)) error {
+func (w *world) carryOut(steps []Step, most int, after func(Step)) error {
 	for i, step := range steps {
 		if i == most {
 			return errKilled
