@@ -26,12 +26,14 @@ fails; warnings leave it 0.`
 }
 
 // findingRow is one check.
-type findingRow struct {
-	Check  string      `json:"check" col:"CHECK"`
-	Status site.Status `json:"status" col:"STATUS"`
-	Shown  string      `json:"-" col:"WHAT, AND WHAT TO DO" wrap:"yes"`
-	What   string      `json:"what"`
-	Fix    string      `json:"fix,omitempty"`
+type findingRow struct{ site.Finding }
+
+// Shown is the finding with its fix.
+func (r findingRow) Shown() string {
+	if r.Fix == "" {
+		return r.What
+	}
+	return r.What + "\nfix: " + r.Fix
 }
 
 // checkDocument is the JSON form.
@@ -119,13 +121,9 @@ func likelyFilter() string {
 func (c *CheckCmd) show(t *terminal.Terminal, found site.Findings) error {
 	rows := []findingRow{}
 	for _, f := range found {
-		shown := f.What
-		if f.Fix != "" {
-			shown += "\nfix: " + f.Fix
-		}
-		rows = append(rows, findingRow{f.Check, f.Status, shown, f.What, f.Fix})
+		rows = append(rows, findingRow{f})
 	}
-	err := t.Show(checkDocument{!found.Failed(), found}, rows)
+	err := t.Show(checkDocument{!found.Failed(), found}, rows, "CHECK: Check; STATUS: Status; WHAT, AND WHAT TO DO: Shown wrap")
 	if found.Failed() {
 		err = errors.Join(err, errShown)
 	}

@@ -28,7 +28,7 @@ func (c *ConfigCmd) Run(g *Globals, t *terminal.Terminal) error {
 		if _, err := toml.Decode(text.String(), &settings); err != nil {
 			return fmt.Errorf("showing the settings: %w", err)
 		}
-		return t.Show(settings, nil)
+		return t.Show(settings, nil, "")
 	}
 	fmt.Fprintf(t.Out, "# %s\n", cfg.Path)
 	for _, p := range cfg.Partitions {

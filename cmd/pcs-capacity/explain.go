@@ -35,12 +35,6 @@ Of a code, such as too-long, nodes-out or AWS's InsufficientInstanceCapacity, it
 means and what to do. It asks nothing for that.`
 }
 
-// factRow is one fact.
-type factRow struct {
-	Name  string `json:"name" col:"NAME"`
-	Value string `json:"value" col:"VALUE"`
-}
-
 // jobNames are how squeue shows jobs.
 var jobNames = regexp.MustCompile(`^[0-9]+([_+].*)?$`)
 
@@ -152,14 +146,13 @@ func ofAWSCode(code string) (explain.Explanation, bool) {
 }
 
 func showExplanation(t *terminal.Terminal, e explain.Explanation) error {
-	rows := []factRow{}
+	if t.Format != terminal.Table {
+		return t.Show(e, e.Facts, "")
+	}
 	var facts [][2]string
 	for _, f := range e.Facts {
-		rows, facts = append(rows, factRow(f)), append(facts, [2]string{f.Name, f.Value})
+		facts = append(facts, [2]string{f.Name, f.Value})
 	}
-	if t.Format == terminal.Table {
-		t.Page(e.Answer, facts, e.Advice)
-		return nil
-	}
-	return t.Show(e, rows)
+	t.Page(e.Answer, facts, e.Advice)
+	return nil
 }

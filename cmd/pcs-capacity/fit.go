@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -50,23 +49,34 @@ type fitNeed struct {
 
 // fitRow is one line of the table: a reservation, or an offering that would do.
 type fitRow struct {
-	ID       string `json:"id" col:"ID"`
-	Kind     string `json:"kind" col:"KIND" drop:"3"`
-	Region   string `json:"region"`
-	AZID     string `json:"az_id" col:"AZ ID"`
-	Count    int    `json:"count" col:"COUNT"`
-	Fits     bool   `json:"fits" col:"FITS"`
-	FeeShown string `json:"-" col:"FEE" align:"right" drop:"2"`
+	ID     string        `json:"id"`
+	Kind   capacity.Kind `json:"kind"`
+	Region string        `json:"region"`
+	AZID   string        `json:"az_id"`
+	Count  int           `json:"count"`
+	Fits   bool          `json:"fits"`
 	// Start is when the work could begin, End when the reservation ends.
-	Start time.Time `json:"start,omitzero" col:"FROM" drop:"4"`
-	End   time.Time `json:"end,omitzero" col:"ENDS" drop:"1"`
+	Start time.Time `json:"start,omitzero"`
+	End   time.Time `json:"end,omitzero"`
 	// NodesIdle count as free; nil where Slurm does not say, or no partition has it.
 	NodesIdle *int `json:"nodes_idle"`
 	// Code is ok, or the reason code of docs/submitting-jobs.md.
 	Code    capacity.Code `json:"code"`
-	Message string        `json:"message,omitempty" col:"WHY NOT" wrap:"yes"`
+	Message string        `json:"message,omitempty"`
 	// UltraCluster: EC2 places its instances in one UltraCluster.
 	UltraCluster bool `json:"ultracluster"`
+	fee          capacity.Money
+}
+
+const fitColumns = "ID: ID; KIND: Kind drop 3; AZ ID: AZID; COUNT: Count; FITS: Fits; FEE: Fee right drop 2; FROM: Start drop 4; " +
+	"ENDS: End drop 1; WHY NOT: Message wrap"
+
+// Fee is that of an offering.
+func (r fitRow) Fee() string {
+	if r.fee == (capacity.Money{}) {
+		return ""
+	}
+	return r.fee.Grouped()
 }
 
 // Run asks for reservations, then for what is for sale, and shows the answer.
@@ -88,14 +98,20 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	need := capacity.Need{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration), By: c.By.Time}
 	var own owned
 	idle := func(found []capacity.Reservation) map[string]int {
-		own = ownedOf(cfg, aws, found, <-slurm)
-		return own.idle
+		own = ownedOf(cfg, aws, found, slurm())
+		counted := map[string]int{}
+		for id, one := range own.byID {
+			if one.NodesIdle != nil {
+				counted[id] = *one.NodesIdle
+			}
+		}
+		return counted
 	}
 	answer, err := market.FitQuestion{
 		EC2:      aws,
 		Need:     need,
 		Regions:  regions,
-		Subnets:  func() market.Subnets { return <-subnets },
+		Subnets:  subnets,
 		Idle:     idle,
 		Timing:   cfg.Timing.Domain(),
 		Progress: progress,
@@ -125,8 +141,8 @@ func newFitDocument(need capacity.Need, a market.FitAnswer, own owned) fitDocume
 		Offerings: newOfferingRows(a.Offers, a.Length, a.Subnets), FailedRegions: emptyIfNil(a.Failed)}
 	for _, c := range a.Candidates {
 		r := c.Reservation
-		doc.Candidates = append(doc.Candidates, fitRow{ID: r.ID, Kind: string(r.Kind), Region: r.Region, AZID: r.AZID,
-			Count: r.Size(), UltraCluster: r.Kind.Bought(), Fits: c.Code == capacity.OK, Start: c.Start, End: r.End, NodesIdle: own.idleIn(r.ID), Code: c.Code, Message: c.Message})
+		doc.Candidates = append(doc.Candidates, fitRow{ID: r.ID, Kind: r.Kind, Region: r.Region, AZID: r.AZID,
+			Count: r.Size(), UltraCluster: r.Kind.Bought(), Fits: c.Code == capacity.OK, Start: c.Start, End: r.End, NodesIdle: own.of(r.ID).NodesIdle, Code: c.Code, Message: c.Message})
 	}
 	if doc.Fits {
 		doc.Best = doc.Candidates[0].ID
@@ -140,10 +156,10 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 	rows := append([]fitRow{}, doc.Candidates...)
 	for _, o := range doc.Offerings {
 		rows = append(rows, fitRow{ID: o.ID, Kind: "offering", Region: o.Region, AZID: o.AZID, Count: o.Count, UltraCluster: true, Fits: true,
-			FeeShown: o.FeeShown, Start: o.Start, End: o.End, Code: capacity.OK})
+			fee: o.Fee, Start: o.Start, End: o.End, Code: capacity.OK})
 	}
 	if len(rows) > 0 || t.Format != terminal.Table {
-		if err := t.Show(doc, rows); err != nil {
+		if err := t.Show(doc, rows, fitColumns); err != nil {
 			return err
 		}
 	}
@@ -164,9 +180,12 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 	default:
 		t.Say("%s: there is no reservation of this type.", what)
 	}
-	if !doc.Fits &&
-		slices.ContainsFunc(a.Candidates, func(c capacity.Fitting) bool { return own.notCounted(c.Reservation) }) {
-		own.sayNotCounted(t)
+	if !doc.Fits {
+		var all []capacity.Reservation
+		for _, c := range a.Candidates {
+			all = append(all, c.Reservation)
+		}
+		own.say(t, false, all...)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -40,6 +41,21 @@ A region that does not answer, an id that EC2 does not know and, where no filter
 list, a reservation of the settings that EC2 does not know are named; the exit status is 1.`
 }
 
+// listDocument is the JSON form of a list.
+type listDocument struct {
+	// TakenAt is AWS's time.
+	TakenAt time.Time `json:"taken_at"`
+	Regions []string  `json:"regions"`
+	Summary struct {
+		Blocks summary `json:"blocks"`
+		ODCRs  summary `json:"odcrs"`
+	} `json:"summary"`
+	Missing []missingReservation `json:"missing"`
+	// FailedRegions did not answer: what they have is not in the list.
+	FailedRegions []market.RegionFailure `json:"failed_regions"`
+	Reservations  []listRow              `json:"reservations"`
+}
+
 // regionList is what one region has.
 type regionList struct {
 	found   []capacity.Reservation
@@ -67,46 +83,49 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	if err != nil {
 		return err
 	}
-	use, owner := <-subnets, <-account
-	own := ownedOf(cfg, aws, foundIn(answers), <-slurm)
-	doc := newListDocument(c.kept(answers), owner, use, own, aws.Now())
-	doc.Regions, doc.FailedRegions = regions, emptyIfNil(failed)
-	doc.Missing = append(missingIDs(answers, len(failed) > 0), c.missingInSettings(cfg, aws, regions, answers, failed)...)
-	progress.Done()
-	if use.Err != nil {
-		t.Say("The cluster's subnets are not known: %s", use.Err)
+	var all regionList
+	for _, a := range answers {
+		all.found, all.missing = append(all.found, a.found...), append(all.missing, a.missing...)
 	}
-	if owner == "" {
+	own := ownedOf(cfg, aws, all.found, slurm())
+	doc := listDocument{TakenAt: aws.Now().UTC().Truncate(time.Second), Regions: regions, FailedRegions: emptyIfNil(failed),
+		Missing: c.missing(cfg, aws.In(cfg.Region).Region(), regions, failed, all), Reservations: []listRow{}}
+	kept := c.kept(all.found)
+	for _, r := range kept {
+		row := newListRow(r, account(), subnets().In(r.AZID), own)
+		doc.Reservations = append(doc.Reservations, row)
+		if r.Kind.Bought() {
+			doc.Summary.Blocks.add(row)
+		} else {
+			doc.Summary.ODCRs.add(row)
+		}
+	}
+	progress.Done()
+	if err := subnets().Err; err != nil {
+		t.Say("The cluster's subnets are not known: %s", err)
+	}
+	if account() == "" {
 		t.Say("AWS did not say whose account this is, so shared reservations are not marked.")
 	}
-	if err := doc.show(t, c.wants); err != nil {
+	if err := c.show(t, doc); err != nil {
 		return err
 	}
 	warnOfRegions(t, failed)
 	for _, m := range doc.Missing {
 		t.Say("%s", m)
 	}
-	own.say(t, doc.Reservations)
+	own.say(t, true, kept...)
 	if len(failed)+len(doc.Missing) > 0 {
 		return errShown
 	}
 	return nil
 }
 
-// foundIn are the reservations of all answers.
-func foundIn(answers []regionList) []capacity.Reservation {
-	var all []capacity.Reservation
-	for _, a := range answers {
-		all = append(all, a.found...)
-	}
-	return all
-}
-
 // inBackground starts something whose result is wanted later.
-func inBackground[T any](get func() T) <-chan T {
-	result := make(chan T, 1)
-	go func() { result <- get() }()
-	return result
+func inBackground[T any](get func() T) func() T {
+	get = sync.OnceValue(get)
+	go get()
+	return get
 }
 
 // accountWait bounds the question of whose account this is: where AWS STS cannot be
@@ -122,9 +141,7 @@ func accountOrUnknown(ctx context.Context, aws *ec2.Client) string {
 }
 
 // ask asks one region.
-func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (regionList, error) {
-	var list regionList
-	var err error
+func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (list regionList, err error) {
 	if len(c.IDs) > 0 {
 		list.found, list.missing, err = aws.Reservations(ctx, c.IDs)
 	} else {
@@ -133,30 +150,17 @@ func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (regionList, error) 
 	if err != nil || !c.GPUOnly {
 		return list, err
 	}
-	list.found, err = withGPUs(ctx, aws, list.found)
-	return list, err
-}
-
-// withGPUs keeps reservations of types with GPUs. A type that EC2 does not describe may have some.
-func withGPUs(ctx context.Context, aws *ec2.Client, all []capacity.Reservation) ([]capacity.Reservation, error) {
-	types, err := aws.InstanceTypes(ctx, typesOf(all))
-	return slices.DeleteFunc(all, func(r capacity.Reservation) bool {
-		about, known := types[r.InstanceType]
-		return known && about.GPUs == 0
-	}), err
-}
-
-func typesOf(all []capacity.Reservation) []string {
-	seen := map[string]bool{}
-	var types []string
-	for _, r := range all {
-		if !seen[r.InstanceType] {
-			seen[r.InstanceType] = true
-			types = append(types, r.InstanceType)
-		}
+	var names []string
+	for _, r := range list.found {
+		names = append(names, r.InstanceType)
 	}
-	slices.Sort(types)
-	return types
+	slices.Sort(names)
+	types, err := aws.InstanceTypes(ctx, slices.Compact(names))
+	list.found = slices.DeleteFunc(list.found, func(r capacity.Reservation) bool {
+		about, known := types[r.InstanceType] // one that EC2 does not describe may have some
+		return known && about.GPUs == 0
+	})
+	return list, err
 }
 
 // warnOfRegions names the regions that are missing in an answer.
@@ -180,29 +184,21 @@ func (c *ListCmd) wants(k capacity.Kind) bool {
 }
 
 // kept are the reservations to show: live ones first, then by start, region and id.
-func (c *ListCmd) kept(answers []regionList) []*capacity.Reservation {
-	var all []*capacity.Reservation
-	for _, a := range answers {
-		for i := range a.found {
-			if r := &a.found[i]; c.keeps(r) {
-				all = append(all, r)
-			}
+func (c *ListCmd) kept(all []capacity.Reservation) []capacity.Reservation {
+	over := func(r capacity.Reservation) int {
+		if r.State.Live() {
+			return 0
 		}
+		return 1
 	}
-	slices.SortFunc(all, func(a, b *capacity.Reservation) int {
-		switch {
-		case a.State.Live() != b.State.Live():
-			if a.State.Live() {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(a.Start.Compare(b.Start), strings.Compare(a.Region, b.Region), strings.Compare(a.ID, b.ID))
+	kept := slices.DeleteFunc(slices.Clone(all), func(r capacity.Reservation) bool { return !c.keeps(r) })
+	slices.SortFunc(kept, func(a, b capacity.Reservation) int {
+		return cmp.Or(over(a)-over(b), a.Start.Compare(b.Start), strings.Compare(a.Region, b.Region), strings.Compare(a.ID, b.ID))
 	})
-	return all
+	return kept
 }
 
-func (c *ListCmd) keeps(r *capacity.Reservation) bool {
+func (c *ListCmd) keeps(r capacity.Reservation) bool {
 	size := r.Size()
 	if c.AvailableOnly {
 		size = r.Available
@@ -231,55 +227,187 @@ func (m missingReservation) String() string {
 	return fmt.Sprintf("%s: %s", m.ID, m.Message)
 }
 
-// missingIDs are the ids of the command line that no region knows. They are never
-// hidden, and never hide the others (R8).
-func missingIDs(answers []regionList, someFailed bool) []missingReservation {
-	found, seen := map[string]bool{}, map[string]bool{}
-	for _, a := range answers {
-		for _, r := range a.found {
-			found[r.ID] = true
-		}
+// missing are the ids of the command line that no region knows: they are never hidden, and never hide the others (R8).
+// Of a list of the whole region home they are also those of the settings; one that EC2 cut by type or state cannot tell.
+func (c *ListCmd) missing(cfg *maybeConfig, home string, regions []string, failed []market.RegionFailure, all regionList) []missingReservation {
+	named := map[string]bool{}
+	for _, r := range all.found {
+		named[r.ID] = true
 	}
-	all := []missingReservation{}
-	for _, a := range answers {
-		for _, m := range a.missing {
-			if found[m.ID] || seen[m.ID] {
-				continue
-			}
-			seen[m.ID] = true
-			message := ec2.Message(m.Err)
-			if someFailed {
-				message += "; it can be in a region that did not answer"
-			}
-			all = append(all, missingReservation{ID: m.ID, Code: ec2.Code(m.Err), Message: message})
+	missing := []missingReservation{}
+	for _, m := range all.missing {
+		if named[m.ID] {
+			continue
 		}
+		named[m.ID] = true
+		message := ec2.Message(m.Err)
+		if len(failed) > 0 {
+			message += "; it can be in a region that did not answer"
+		}
+		missing = append(missing, missingReservation{ID: m.ID, Code: ec2.Code(m.Err), Message: message})
 	}
-	return all
-}
-
-// missingInSettings are reservations of the settings that EC2 left out of a list of the
-// whole region. A list that EC2 cut by type or state cannot tell.
-func (c *ListCmd) missingInSettings(cfg *maybeConfig, aws *ec2.Client, regions []string, answers []regionList,
-	failed []market.RegionFailure) []missingReservation {
-	home := aws.In(cfg.Region).Region()
-	i := slices.Index(regions, home)
-	if i < 0 || len(c.IDs)+len(c.InstanceTypes) > 0 || c.ActiveOnly || c.GPUOnly ||
+	if !slices.Contains(regions, home) || len(c.IDs)+len(c.InstanceTypes) > 0 || c.ActiveOnly || c.GPUOnly ||
 		slices.ContainsFunc(failed, func(f market.RegionFailure) bool { return f.Region == home }) {
-		return nil
+		return missing
 	}
-	known := map[string]bool{}
-	for _, r := range answers[i].found {
-		known[r.ID] = true
-	}
-	var all []missingReservation
 	for _, p := range cfg.Partitions {
 		for _, group := range p.Groups {
 			for _, id := range group.ReservationIDs {
-				if !known[id] {
-					all = append(all, missingReservation{ID: id, Partition: p.Name, Message: "EC2 does not know it in " + home})
+				if !named[id] {
+					missing = append(missing, missingReservation{ID: id, Partition: p.Name, Message: "EC2 does not know it in " + home})
 				}
 			}
 		}
 	}
-	return all
+	return missing
+}
+
+// listRow is one reservation.
+type listRow struct {
+	capacity.Reservation
+	// Count is what was bought, also before a block opens; nil where EC2 does not say any
+	// more, as of an expired block.
+	Count   *int `json:"count"`
+	Seconds *int `json:"duration_seconds,omitempty"`
+	Used    int  `json:"used"`
+	owner
+	// Shared is nil when nobody knows whose account this is.
+	Shared *bool `json:"shared"`
+	zoneUse
+}
+
+const listColumns = "ID: ID; TYPE: InstanceType; COUNT: Count; FREE: Available drop 10; REGION: Region drop 3; AZ ID: AZID drop 11; " +
+	"AZ: AZ drop 4; START: Start; END: End; LASTS: Lasts drop 5; STATE: State; USED: Used drop 6; IDLE: NodesIdle drop 8; " +
+	"USED BY: UsedBy drop 9; SUBNET: SubnetWord drop 7; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 2"
+
+func newListRow(r capacity.Reservation, account string, use market.ZoneUse, own owned) listRow {
+	row := listRow{Reservation: r, Used: r.Used(), owner: own.of(r.ID), zoneUse: zoneUse(use)}
+	if account != "" {
+		shared := r.OwnerID != account
+		row.Shared = &shared
+	}
+	if account == "" || *row.Shared {
+		row.AZ = "" // the owner's name for the zone can be another zone here (R10)
+	}
+	if size := r.Size(); size > 0 || r.State.Live() {
+		row.Count = &size
+	}
+	if !r.Start.IsZero() && !r.End.IsZero() {
+		seconds := int(r.End.Sub(r.Start).Seconds())
+		row.Seconds = &seconds
+	}
+	return row
+}
+
+// Lasts is how long it lasts.
+func (r listRow) Lasts() string {
+	if r.Seconds == nil {
+		return ""
+	}
+	return capacity.FormatDuration(r.End.Sub(r.Start))
+}
+
+// Marks are what a table says beside the columns.
+func (r listRow) Marks() string {
+	var all []string
+	if r.UltraServer {
+		all = append(all, "UltraServer")
+	}
+	if r.FutureODCR() {
+		all = append(all, "opens "+capacity.FormatUTC(r.Start))
+	}
+	if !r.CommittedUntil.IsZero() {
+		all = append(all, "committed until "+capacity.FormatUTC(r.CommittedUntil))
+	}
+	if r.Shared != nil && *r.Shared {
+		all = append(all, "shared by "+r.OwnerID)
+	}
+	return strings.Join(all, ", ")
+}
+
+// summary stands above a table.
+type summary struct {
+	Count int `json:"count"`
+	// Live are open or may still open.
+	Live          int      `json:"live"`
+	InstanceTypes []string `json:"instance_types,omitempty"`
+	Total         int      `json:"total"`
+	Available     int      `json:"available"`
+	// Shortest and Longest are seconds from start to end.
+	Shortest int `json:"shortest_seconds,omitempty"`
+	Longest  int `json:"longest_seconds,omitempty"`
+}
+
+func (s *summary) add(r listRow) {
+	s.Count++
+	if r.State.Live() {
+		s.Live++
+	}
+	if i, there := slices.BinarySearch(s.InstanceTypes, r.InstanceType); !there {
+		s.InstanceTypes = slices.Insert(s.InstanceTypes, i, r.InstanceType)
+	}
+	if r.Count != nil {
+		s.Total += *r.Count
+	}
+	s.Available += r.Available
+	if r.Seconds != nil {
+		s.Shortest, s.Longest = min(cmp.Or(s.Shortest, *r.Seconds), *r.Seconds), max(s.Longest, *r.Seconds)
+	}
+}
+
+// of says it of blocks or ODCRs. With a region missing, none is only what the others have.
+func (s summary) of(k capacity.Kind, missing bool) string {
+	text := "On-Demand Capacity Reservations: "
+	if k.Bought() {
+		text = "Capacity Blocks: "
+	}
+	switch {
+	case s.Count == 0:
+		text += "none"
+	case k.Bought():
+		length := capacity.FormatDuration(time.Duration(s.Longest) * time.Second)
+		if s.Shortest != s.Longest {
+			length = capacity.FormatDuration(time.Duration(s.Shortest)*time.Second) + " to " + length
+		}
+		text += fmt.Sprintf("%d, %d of them open or to come; of %s", s.Count, s.Live, length)
+	default:
+		text += fmt.Sprintf("%d; %d of %d instances free", s.Count, s.Available, s.Total)
+		if s.Total > 0 {
+			text += fmt.Sprintf(" (%d%%)", 100*s.Available/s.Total)
+		}
+	}
+	if missing {
+		text += ", in the regions that answered"
+	}
+	return text
+}
+
+// show writes the document, or a summary and a table for each kind that was asked for.
+func (c *ListCmd) show(t *terminal.Terminal, d listDocument) error {
+	if t.Format != terminal.Table {
+		return t.Show(d, d.Reservations, "")
+	}
+	after := false
+	for _, k := range []capacity.Kind{capacity.CapacityBlock, capacity.ODCR} {
+		if !c.wants(k) {
+			continue
+		}
+		if after {
+			fmt.Fprintln(t.Out)
+		}
+		after = true
+		s := d.Summary.ODCRs
+		if k.Bought() {
+			s = d.Summary.Blocks
+		}
+		t.Tell("%s", s.of(k, len(d.FailedRegions) > 0))
+		if s.Count == 0 {
+			continue
+		}
+		rows := slices.DeleteFunc(slices.Clone(d.Reservations), func(r listRow) bool { return r.Kind.Bought() != k.Bought() })
+		if err := t.Rows(rows, listColumns); err != nil {
+			return err
+		}
+	}
+	return nil
 }

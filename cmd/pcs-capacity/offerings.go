@@ -77,7 +77,7 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	if err != nil {
 		return err
 	}
-	use := <-subnets
+	use := subnets()
 	market.SortOffers(found.Offers, c.Sort, use)
 	none := len(found.Offers) == 0
 	var largest *capacity.Offering
@@ -92,10 +92,9 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	if !none || t.Format != terminal.Table {
 		doc := offeringsDocument{Offerings: newOfferingRows(found.Offers, length, use), FailedRegions: emptyIfNil(found.Failed)}
 		if largest != nil {
-			row := newOfferingRow(market.Offer{Offering: *largest}, length, use.In(largest.AZID))
-			doc.Largest = &row
+			doc.Largest = &newOfferingRows([]market.Offer{{Offering: *largest}}, length, use)[0]
 		}
-		if err := t.Show(doc, doc.Offerings); err != nil {
+		if err := t.Show(doc, doc.Offerings, offeringColumns); err != nil {
 			return err
 		}
 	}
@@ -187,61 +186,52 @@ type offeringsDocument struct {
 
 // offeringRow is one line of the list.
 type offeringRow struct {
-	ID           string    `json:"id" col:"ID"`
-	InstanceType string    `json:"instance_type" col:"TYPE" drop:"6"`
-	Count        int       `json:"count" col:"COUNT"`
-	AZID         string    `json:"az_id" col:"AZ ID"`
-	AZ           string    `json:"az" col:"AZ" drop:"3"`
-	Region       string    `json:"region"`
-	Start        time.Time `json:"start" col:"START"`
-	End          time.Time `json:"end" col:"END"`
-	Length       string    `json:"-" col:"LASTS" drop:"4"`
-	Seconds      int       `json:"duration_seconds"`
-	FeeShown     string    `json:"-" col:"FEE" align:"right"`
-	Fee          string    `json:"fee"`
-	Currency     string    `json:"currency"`
-	PerHour      string    `json:"fee_per_instance_hour" col:"INSTANCE-HOUR" align:"right" drop:"2"`
-	PerGPUHour   string    `json:"fee_per_gpu_hour,omitempty" col:"GPU-HOUR" align:"right" drop:"5"`
+	capacity.Offering
+	Seconds    int            `json:"duration_seconds"`
+	PerHour    capacity.Money `json:"fee_per_instance_hour"`
+	PerGPUHour capacity.Money `json:"fee_per_gpu_hour,omitzero"`
 	// GPUs of one instance; 0 when the type has none or EC2 did not say.
-	GPUs             int      `json:"gpus_per_instance,omitempty"`
-	UltraServerType  string   `json:"ultraserver_type,omitempty"`
-	UltraServerCount int      `json:"ultraserver_count,omitempty"`
-	SubnetWord       string   `json:"-" col:"SUBNET"`
-	SubnetShown      string   `json:"-" col:"SUBNET ID" drop:"1"`
-	Subnets          []string `json:"subnets"`
-	Neighbours       []string `json:"neighbour_subnets"`
-	Marks            string   `json:"-" col:"MARKS" drop:"7"`
+	GPUs int `json:"gpus_per_instance,omitempty"`
+	zoneUse
+	longer time.Duration // than was asked for
 }
+
+const offeringColumns = "ID: ID; TYPE: InstanceType drop 6; COUNT: Count; AZ ID: AZID; AZ: AZ drop 3; START: Start; END: End; " +
+	"LASTS: Lasts drop 4; FEE: Fee.Grouped right; INSTANCE-HOUR: PerHour.Amount right drop 2; GPU-HOUR: GPUHour right drop 5; " +
+	"SUBNET: SubnetWord; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 7"
 
 // newOfferingRows shows offers to somebody who asked for a length.
 func newOfferingRows(offers []market.Offer, asked time.Duration, subnets market.Subnets) []offeringRow {
 	rows := []offeringRow{}
 	for _, o := range offers {
-		rows = append(rows, newOfferingRow(o, asked, subnets.In(o.AZID)))
+		rows = append(rows, offeringRow{o.Offering, int(o.Duration().Seconds()), o.Fee.PerHour(o.Count, o.Duration()),
+			o.Fee.PerHour(o.Count*o.GPUs, o.Duration()), o.GPUs, zoneUse(subnets.In(o.AZID)), o.Duration() - asked})
 	}
 	return rows
 }
 
-func newOfferingRow(o market.Offer, asked time.Duration, use market.ZoneUse) offeringRow {
-	row := offeringRow{ID: o.ID, InstanceType: o.InstanceType, Count: o.Count, AZID: o.AZID, AZ: o.AZ,
-		Region: o.Region, Start: o.Start, End: o.End, Length: capacity.FormatDuration(o.Duration()), Seconds: int(o.Duration().Seconds()),
-		FeeShown: o.Fee.Grouped(), Fee: o.Fee.Amount(), Currency: o.Fee.Currency(), GPUs: o.GPUs,
-		PerHour:         o.Fee.PerHour(o.Count, o.Duration()).Amount(),
-		UltraServerType: o.UltraServerType, UltraServerCount: o.UltraServerCount,
-		Subnets: use.Subnets, Neighbours: use.Neighbours, SubnetWord: subnetWord(use), SubnetShown: subnetCell(use)}
-	if o.GPUs > 0 {
-		row.PerGPUHour = o.Fee.PerHour(o.Count*o.GPUs, o.Duration()).Amount()
+// Lasts is its length.
+func (r offeringRow) Lasts() string { return capacity.FormatDuration(r.Duration()) }
+
+// GPUHour is the price of an hour of a GPU; "" where there is none.
+func (r offeringRow) GPUHour() string {
+	if r.GPUs == 0 {
+		return ""
 	}
+	return r.PerGPUHour.Amount()
+}
+
+// Marks are what a table says beside the columns.
+func (r offeringRow) Marks() string {
 	var marks []string
-	if o.UltraServerType != "" {
-		marks = append(marks, fmt.Sprintf("%d x %s", o.UltraServerCount, o.UltraServerType))
+	if r.UltraServerType != "" {
+		marks = append(marks, fmt.Sprintf("%d x %s", r.UltraServerCount, r.UltraServerType))
 	}
-	switch less := asked - o.Duration(); {
-	case less > 0:
-		marks = append(marks, capacity.FormatDuration(less)+" shorter")
-	case less < 0:
-		marks = append(marks, capacity.FormatDuration(-less)+" longer")
+	switch {
+	case r.longer < 0:
+		marks = append(marks, capacity.FormatDuration(-r.longer)+" shorter")
+	case r.longer > 0:
+		marks = append(marks, capacity.FormatDuration(r.longer)+" longer")
 	}
-	row.Marks = strings.Join(marks, ", ")
-	return row
+	return strings.Join(marks, ", ")
 }

@@ -8,10 +8,69 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
+
+// readSubnets asks for the subnets of the settings and, on PCS, for those of the cluster
+// and its VPC, as setup does. They are in the settings' region.
+func readSubnets(ctx context.Context, cfg *maybeConfig, aws *ec2.Client) market.Subnets {
+	var ids []string
+	for _, p := range cfg.Partitions {
+		for _, g := range p.Groups {
+			ids = append(ids, g.SubnetIDs...)
+		}
+	}
+	if cfg.Cluster != "" {
+		cluster, err := newPCS(aws).Cluster(ctx, cfg.Cluster)
+		if err != nil {
+			return market.Subnets{Err: err}
+		}
+		ids = append(ids, cluster.SubnetIDs...)
+	}
+	return market.ReadSubnets(ctx, aws.In(cfg.Region), ids, cfg.Cluster != "")
+}
+
+// zoneUse is what the cluster has in a zone: subnets, and others of its VPC, which setup --subnet-ids takes. The lists
+// are nil if they are not known.
+type zoneUse struct {
+	Subnets    []string `json:"subnets"`
+	Neighbours []string `json:"neighbour_subnets"`
+}
+
+// SubnetWord says in a table whether the cluster can run nodes in the zone.
+func (use zoneUse) SubnetWord() string {
+	switch {
+	case use.Subnets == nil:
+		return "?"
+	case len(use.Subnets) > 0:
+		return "yes"
+	case len(use.Neighbours) > 0:
+		return "in VPC"
+	}
+	return "no"
+}
+
+// SubnetID names the subnets: neighbours are in parentheses.
+func (use zoneUse) SubnetID() string {
+	first := func(ids []string) string {
+		if len(ids) > 1 {
+			return ids[0] + ", …"
+		}
+		return ids[0]
+	}
+	switch {
+	case use.Subnets == nil:
+		return "?"
+	case len(use.Subnets) > 0:
+		return first(use.Subnets)
+	case len(use.Neighbours) > 0:
+		return "(" + first(use.Neighbours) + ")"
+	}
+	return ""
+}
 
 // idleNodes are the nodes that Slurm has idle, or why it does not say.
 type idleNodes struct {
@@ -40,37 +99,48 @@ func readIdle(ctx context.Context, cfg *maybeConfig) idleNodes {
 	return idle
 }
 
-// owned is what the partitions of the settings have: reservations by id, with their slots.
+// owner is what of the settings has a reservation, as far as it is known.
+type owner struct {
+	Partition string `json:"partition"`
+	Slot      string `json:"slot"`
+	// NodesIdle count as free; nil where Slurm does not say, or no partition has it.
+	NodesIdle *int `json:"nodes_idle"`
+	// WaitsFor is the reservation that has the slot in its place.
+	WaitsFor string `json:"waits_for,omitempty"`
+	problem  string // of one that waits
+}
+
+// UsedBy is partition and slot, as gpu/gpu-a.
+func (o owner) UsedBy() string {
+	if o.Slot == "" {
+		return o.Partition
+	}
+	return o.Partition + "/" + o.Slot
+}
+
+// owned is what the partitions of the settings have.
 type owned struct {
-	turns map[string]capacity.Turn
-	// idle is how many nodes of a reservation are idle; without an entry nobody knows.
-	idle map[string]int
-	// waiting are the reservations that another one keeps from their slot.
-	waiting []capacity.Turn
-	// idleErr is why Slurm did not say.
+	byID map[string]owner
+	// idleErr is why Slurm did not say which nodes are idle.
 	idleErr error
 }
+
+func (o owned) of(id string) owner { return o.byID[id] }
 
 // ownedOf finds the slots of reservations as sync does: it goes on from where the last
 // snapshot has them, and takes from it what is not among those that were found.
 func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, slurm idleNodes) owned {
-	o := owned{turns: map[string]capacity.Turn{}, idle: map[string]int{}, idleErr: slurm.err}
+	o := owned{byID: map[string]owner{}, idleErr: slurm.err}
 	if len(cfg.Partitions) == 0 {
 		return o
 	}
-	settings, home := cfg.Domain(), aws.In(cfg.Region).Region()
+	settings, home := cfg.Domain(), aws.In(cfg.Region)
+	ours := slices.DeleteFunc(slices.Clone(found), func(r capacity.Reservation) bool { return r.Region != home.Region() || !hasReservation(settings, r) })
 	before := lastSnapshot(cfg.Config)
-	var ours []capacity.Reservation
-	for _, r := range found {
-		if r.Region == home && hasReservation(settings, r) {
-			ours = append(ours, r)
-		}
-	}
 	if before != nil {
 		ours = append(ours, before.Reservations...)
 	}
-	snap := capacity.Build(settings,
-		capacity.Seen{Reservations: ours, Before: before, Now: aws.In(cfg.Region).Now()})
+	snap := capacity.Build(settings, capacity.Seen{Reservations: ours, Before: before, Now: home.Now()})
 	idleBySlot := map[string]int{}
 	for _, node := range slurm.names {
 		if _, _, slot, ok := settings.PlaceOf(node); ok {
@@ -79,15 +149,20 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 	}
 	idle := snap.IdleIn(idleBySlot)
 	for _, t := range snap.AllTurns() {
-		id := t.Reservation.ID
-		if len(t.Group.Slots) > 1 && before == nil {
-			t.Slot = &capacity.Slot{} // which of them it has, only sync has seen
-		} else if slurm.err == nil {
-			o.idle[id] = idle[id]
+		one := owner{Partition: t.Partition.Name}
+		if len(t.Group.Slots) == 1 || before != nil { // else only sync has seen which of them it has
+			one.Slot = t.Slot.Name
+			if n := idle[t.Reservation.ID]; slurm.err == nil {
+				one.NodesIdle = &n
+			}
 		}
-		o.turns[id] = t
+		o.byID[t.Reservation.ID] = one
 	}
-	o.waiting = snap.Waiting(aws.Now())
+	for _, w := range snap.Waiting(aws.Now()) {
+		one := o.byID[w.Reservation.ID]
+		one.WaitsFor, one.problem = w.Behind, w.WaitProblem().Text()
+		o.byID[w.Reservation.ID] = one
+	}
 	return o
 }
 
@@ -100,67 +175,22 @@ func hasReservation(s capacity.Settings, r capacity.Reservation) bool {
 	})
 }
 
-// slotOf is the partition and the slot of a reservation, as far as they are known.
-func (o owned) slotOf(id string) (partition, slot string) {
-	if t, ours := o.turns[id]; ours {
-		return t.Partition.Name, t.Slot.Name
-	}
-	return "", ""
-}
-
-// usedBy is both, as gpu/gpu-a.
-func (o owned) usedBy(id string) string {
-	partition, slot := o.slotOf(id)
-	if slot == "" {
-		return partition
-	}
-	return partition + "/" + slot
-}
-
-// idleIn is how many nodes of a reservation are idle; nil where nobody knows.
-func (o owned) idleIn(id string) *int {
-	if n, known := o.idle[id]; known {
-		return &n
-	}
-	return nil
-}
-
-// addTo says in which slots the blocks of a timeline are.
-func (o owned) addTo(lanes []capacity.Lane) {
-	for _, lane := range lanes {
-		for i := range lane.Blocks {
-			b := &lane.Blocks[i]
-			_, b.Slot = o.slotOf(b.Reservation.ID)
-			b.NodesIdle = o.idleIn(b.Reservation.ID)
+// say tells what of some reservations waits for its turn, and that instances may be idle nodes of ours which nobody
+// could count.
+func (o owned) say(t *terminal.Terminal, waits bool, all ...capacity.Reservation) {
+	uncounted := false
+	for _, r := range all {
+		own, ours := o.byID[r.ID]
+		if waits && own.problem != "" {
+			t.Say("%s", own.problem)
 		}
+		uncounted = uncounted || ours && r.Used() > 0 && own.NodesIdle == nil
 	}
-}
-
-// notCounted reports whether a reservation has instances that may be idle nodes of ours,
-// which nobody could count.
-func (o owned) notCounted(r capacity.Reservation) bool {
-	_, ours := o.turns[r.ID]
-	return ours && r.Used() > 0 && o.idleIn(r.ID) == nil
-}
-
-// sayNotCounted says why.
-func (o owned) sayNotCounted(t *terminal.Terminal) {
-	if o.idleErr != nil {
+	switch {
+	case uncounted && o.idleErr != nil:
 		t.Say("Idle nodes of the cluster could not be counted: %s", o.idleErr)
-	} else {
+	case uncounted:
 		t.Say("Idle nodes of the cluster could not be counted: which slots its reservations have is not known before `pcs-capacity sync` has run.")
-	}
-}
-
-// say tells what of a list waits for its turn, and whether idle nodes could not be counted.
-func (o owned) say(t *terminal.Terminal, rows []listRow) {
-	for _, w := range o.waiting {
-		if slices.ContainsFunc(rows, func(r listRow) bool { return r.ID == w.Reservation.ID }) {
-			t.Say("%s", w.WaitProblem().Text())
-		}
-	}
-	if slices.ContainsFunc(rows, func(r listRow) bool { return r.Partition != "" && r.Used > 0 && r.NodesIdle == nil }) {
-		o.sayNotCounted(t)
 	}
 }
 

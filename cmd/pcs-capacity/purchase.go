@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
-	"sync"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -65,10 +68,235 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	if err != nil {
 		return err
 	}
-	subnets := sync.OnceValue(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
+	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	show := purchaseView{t, cfg, c.AnyZone, c.DryRun, subnets}
 	query := ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration),
 		StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time}
 	return newBuyer(t, cfg, aws, c.DryRun).Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, Query: query, Zone: c.Zone, Platform: c.Platform,
 		Fee: fee, Again: c.Again, Wait: c.Wait, Show: show.preview, Tell: show.result})
+}
+
+// purchaseRow is the result of a purchase.
+type purchaseRow struct {
+	OfferingID string `json:"offering_id"`
+	capacity.Reservation
+	Count   int       `json:"count"`
+	Fence   time.Time `json:"fence"`
+	Reclaim time.Time `json:"reclaim"`
+	// Fee is not known of a block that was bought elsewhere.
+	Fee         *capacity.Money `json:"fee"`
+	PurchasedAt time.Time       `json:"purchased_at,omitzero"`
+	// BoughtNow is false for what an earlier run or another machine bought.
+	BoughtNow bool `json:"bought_now"`
+}
+
+const purchaseColumns = "RESERVATION: ID; STATE: State; TYPE: InstanceType; COUNT: Count drop 2; AZ: AZ drop 1; AZ ID: AZID; START: Start; " +
+	"FENCE: Fence drop 3; END: End; FEE: FeeShown right"
+
+// FeeShown is the fee in a table.
+func (r purchaseRow) FeeShown() string {
+	if r.Fee == nil {
+		return ""
+	}
+	return r.Fee.Grouped()
+}
+
+// dryRunState stands where EC2's state of the reservation would be.
+const dryRunState = "dry-run"
+
+// newPurchaseRow takes from the intent what EC2 does not show yet.
+func newPurchaseRow(cfg *maybeConfig, p market.PurchaseResult) purchaseRow {
+	i, r := p.Intent, p.Reservation
+	if r.InstanceType == "" {
+		r = i.Offering.Reservation(r.ID)
+		r.State = p.Reservation.State
+	}
+	if r.AZID == "" { // EC2 may leave it out until the block is allocated
+		r.AZ, r.AZID = i.Offering.AZ, i.Offering.AZID
+	}
+	if p.DryRun {
+		r.State = dryRunState
+	}
+	w := cfg.Timing.Domain().Window(r)
+	row := purchaseRow{OfferingID: i.Offering.ID, Reservation: r, Count: max(r.Size(), i.Offering.Count), Fence: w.Fence, Reclaim: w.Reclaim,
+		PurchasedAt: i.At, BoughtNow: p.BoughtNow}
+	if i.Fee.Currency() != "" {
+		row.Fee = &i.Fee
+	}
+	return row
+}
+
+// purchaseView shows a purchase at the terminal.
+type purchaseView struct {
+	t   *terminal.Terminal
+	cfg *maybeConfig
+	// anyZone buys also where the cluster has no subnet; dryRun buys nothing.
+	anyZone, dryRun bool
+	subnets         func() market.Subnets
+}
+
+// preview says what would be bought, when it can be used, and by whom. The error is for what the
+// cluster could not use.
+func (v purchaseView) preview(p market.PurchasePreview) error {
+	t, o := v.t, p.Offering
+	w := v.cfg.Timing.Domain().Window(o.Reservation(""))
+	what := fmt.Sprintf("%d x %s", o.Count, o.InstanceType)
+	if o.UltraServerType != "" {
+		what = fmt.Sprintf("%d x %s (%s)", o.UltraServerCount, o.UltraServerType, what)
+	}
+	if p.OrderedAs != "" {
+		t.Say("EC2 has %s under another id now, %s: zone, start, end and count are the same.", p.OrderedAs, o.ID)
+	}
+	t.Say("%s: %s in %s, region %s%s", o.ID, what, capacity.FormatZone(o.AZID, o.AZ), o.Region, inAccount(p.Account))
+	t.Say("  start    %s, in %s", t.Time(w.Start), capacity.FormatDuration(max(0, w.Start.Sub(p.Now))))
+	t.Say("  fence    %s: no job runs longer", t.Time(w.Fence))
+	t.Say("  reclaim  %s: EC2 begins to terminate the instances", t.Time(w.Reclaim))
+	t.Say("  end      %s, after %s", t.Time(w.End), capacity.FormatDuration(o.Duration()))
+	t.Say("  fee      %s", feeInWords(o))
+	if err := v.zone(o); err != nil {
+		return err
+	}
+	if o.Count > 1 {
+		t.Say("Hosts can fail: for a job that needs all %d nodes, one or two spare ones are worth their fee.", o.Count)
+	}
+	return nil
+}
+
+// feeInWords is the fee of a block or an extension.
+func feeInWords(o capacity.Offering) string {
+	return fmt.Sprintf("%s for all of it, charged at once; %s an instance-hour", o.Fee,
+		o.Fee.PerHour(o.Count, o.Duration()).Amount())
+}
+
+func inAccount(id string) string {
+	if id == "" {
+		return ""
+	}
+	return ", account " + id
+}
+
+// zone says whether the cluster can run nodes in the zone of an offering (R10). Where it cannot,
+// or that is not known, it is an error without --any-zone.
+func (v purchaseView) zone(o capacity.Offering) error {
+	where := capacity.FormatZone(o.AZID, o.AZ)
+	subnets := v.subnets()
+	use := subnets.In(o.AZID)
+	buys := !v.anyZone && !v.dryRun
+	switch {
+	case subnets.Err != nil && buys:
+		return fmt.Errorf(
+			"offering %s: whether the cluster can use %s is not known: %w; nothing was bought. Run this again, or add --any-zone to buy all the same",
+			o.ID, where, subnets.Err)
+	case subnets.Err != nil:
+		v.t.Say("WARNING: whether the cluster can use %s is not known: %s", where, subnets.Err)
+	case len(subnets.Own) == 0:
+		v.t.Say("  cluster  not compared: the settings name no cluster and no subnet")
+	case len(use.Subnets) > 0:
+		usedBy := ""
+		if p, g, found := market.GroupFor(v.cfg.Config, o.InstanceType, use.Subnets); found {
+			usedBy = fmt.Sprintf(", used by node group %s of partition %s", g.Name, p.Name)
+		}
+		v.t.Say("  cluster  has %s in this zone%s", strings.Join(use.Subnets, ", "), usedBy)
+	case buys:
+		return usage(
+			"offering %s: the cluster has no subnet in %s, where this block would be; it has %s; nothing was bought. Only a subnet in the block's own zone can run its nodes: %s; or add --any-zone to buy all the same",
+			o.ID, where, zonesOf(subnets.Own), remedy(use))
+	default:
+		v.t.Say("WARNING: THE CLUSTER HAS NO SUBNET IN %s, where this block would be; it has %s.", where,
+			zonesOf(subnets.Own))
+		v.t.Say("WARNING: Only a subnet in the block's own zone can run its nodes: %s.", remedy(use))
+	}
+	if v.dryRun && !v.anyZone && (subnets.Err != nil || len(subnets.Own) > 0 && len(use.Subnets) == 0) {
+		v.t.Say("WARNING: The purchase takes --any-zone.")
+	}
+	return nil
+}
+
+func remedy(use market.ZoneUse) string {
+	if len(use.Neighbours) > 0 {
+		return fmt.Sprintf(
+			"give %s, which is in its VPC, to `pcs-capacity setup --subnet-ids`, or take another offering",
+			use.Neighbours[0])
+	}
+	return "make one before you buy, or take another offering"
+}
+
+func zonesOf(subnets []capacity.Subnet) string {
+	var parts []string
+	for _, s := range subnets {
+		if part := fmt.Sprintf("%s in %s", s.ID, capacity.FormatZone(s.AZID, s.AZ)); !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// result shows what was bought and says what comes next.
+func (v purchaseView) result(p market.PurchaseResult) error {
+	if !p.DryRun || v.t.Format != terminal.Table {
+		if err := v.t.Rows([]purchaseRow{newPurchaseRow(v.cfg, p)}, purchaseColumns); err != nil {
+			return err
+		}
+	}
+	r := p.Reservation
+	if r.InstanceType == "" { // EC2 does not show it
+		r = p.Intent.Offering.Reservation(p.Intent.Reservation)
+	}
+	next := func() string {
+		var seen []capacity.Reservation
+		if last := lastSnapshot(v.cfg.Config); last != nil {
+			seen = last.Reservations
+		}
+		return market.NextStep(v.cfg.Config, v.subnets(), r, seen)
+	}
+	switch {
+	case p.DryRun:
+		r.ID = "cr-…"
+		v.t.Say("Dry run: EC2 would take this purchase; nothing was bought. After the purchase, go on with:\n%s", next())
+	case r.State != capacity.StateExpired:
+		v.t.Say("Next:\n%s", next())
+	}
+	return nil
+}
+
+// customer is the person or the script that buys at a terminal.
+type customer struct{ *terminal.Terminal }
+
+var _ market.Customer = customer{}
+
+// Start begins to tell about something that can take long.
+func (c customer) Start(what string) market.Progress { return c.Terminal.Start(what) }
+
+// ConfirmFee has the fee typed; --yes is not enough.
+func (c customer) ConfirmFee(o capacity.Offering) error {
+	fee, remedy := o.Fee.Amount(), "pass --confirm-fee "+o.Fee.Amount()
+	if o.Fee.Currency() != capacity.USD {
+		fee, remedy = o.Fee.String(), "it is "+o.Fee.String()+", and --confirm-fee takes USD only, so run this at a terminal"
+	}
+	if !c.CanAsk {
+		return usage("offering %s: fee not confirmed; %s", o.ID, remedy)
+	}
+	return c.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", fee), fee)
+}
+
+// feeFlag is how a script accepts a fee.
+type feeFlag struct {
+	ConfirmFee string `help:"The fee in USD that you accept. Refused when EC2 now asks for another." placeholder:"USD"`
+}
+
+// dollars reads the value of a flag, also as JSON shows it, with USD; the zero value if it is not given.
+func dollars(flag, value string) (capacity.Money, error) {
+	if value == "" {
+		return capacity.Money{}, nil
+	}
+	m, err := capacity.ParseMoney(strings.TrimSuffix(value, " "+capacity.USD), capacity.USD)
+	if err != nil {
+		return m, usage("%s: %w", flag, err)
+	}
+	return m, nil
+}
+
+// newBuyer is a buyer with the settings' own limits.
+func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, dryRun bool) *market.Buyer {
+	return &market.Buyer{EC2: aws, Customer: customer{t}, StateDir: state.Dir(cfg.StateDir), Cluster: cfg.Cluster, DryRun: dryRun}
 }

@@ -165,7 +165,7 @@ func recordedFees(dir state.Dir, made *report.Report) (map[string]capacity.Money
 // show writes the report.
 func (c *ReportCmd) show(t *terminal.Terminal, doc reportDocument) error {
 	if t.Format != terminal.Table {
-		return t.Show(doc, doc.rows())
+		return t.Show(doc, doc.rows(), "")
 	}
 	if err := doc.tables(t); err != nil {
 		return err

@@ -62,30 +62,15 @@ func (d reportDocument) rows() []reportRow {
 // The lines of the tables.
 type (
 	classLine struct {
-		Class   report.Class `col:"CLASS"`
-		Hours   string       `col:"NODE-HOURS" align:"right"`
-		Percent string       `col:"PART" align:"right"`
-		Meaning string       `col:"WHAT IT IS" wrap:"yes"`
+		Class                   report.Class
+		Hours, Percent, Meaning string
 	}
 	reservationLine struct {
-		ID        string    `col:"RESERVATION"`
-		Partition string    `col:"PARTITION" drop:"2"`
-		What      string    `col:"NODES"`
-		Start     time.Time `col:"FROM" drop:"1"`
-		Hours     string    `col:"NODE-HOURS" align:"right"`
-		Useful    string    `col:"USEFUL" align:"right"`
-		Fee       string    `col:"COST" align:"right" drop:"3"`
-		Used      string    `col:"PER USED HOUR" align:"right"`
-		OnDemand  string    `col:"ON DEMAND" align:"right" drop:"4"`
+		ID, Partition, Nodes               string
+		From                               time.Time
+		Hours, Useful, Fee, Used, OnDemand string
 	}
-	shareLine struct {
-		Account string `col:"ACCOUNT"`
-		User    string `col:"USER"`
-		Job     string `col:"LARGEST JOBS"`
-		Hours   string `col:"NODE-HOURS" align:"right"`
-		Lost    string `col:"OF THEM LOST" align:"right"`
-		Why     string `col:"LOST TO"`
-	}
+	shareLine struct{ Account, User, Job, Hours, Lost, Why string }
 )
 
 // largestJobs is how many jobs a person is shown.
@@ -119,18 +104,19 @@ func (d reportDocument) tables(t *terminal.Terminal) error {
 		shares = append(shares, shareLine{cmp.Or(s.Account, "-"), cmp.Or(s.User, "-"), cmp.Or(s.Job, "all"), hoursText(all),
 			hoursText(all - s.Sums[report.Useful]), strings.Join(why, " ")})
 	}
-	if err := t.Rows(classes); err != nil {
+	if err := t.Rows(classes, "CLASS: Class; NODE-HOURS: Hours right; PART: Percent right; WHAT IT IS: Meaning wrap"); err != nil {
 		return err
 	}
 	if len(reservations) > 0 {
 		fmt.Fprintln(t.Out)
-		if err := t.Rows(reservations); err != nil {
+		if err := t.Rows(reservations, "RESERVATION: ID; PARTITION: Partition drop 2; NODES: Nodes; FROM: From drop 1; NODE-HOURS: Hours right; "+
+			"USEFUL: Useful right; COST: Fee right drop 3; PER USED HOUR: Used right; ON DEMAND: OnDemand right drop 4"); err != nil {
 			return err
 		}
 	}
 	if len(shares) > 0 {
 		fmt.Fprintln(t.Out)
-		return t.Rows(shares)
+		return t.Rows(shares, "ACCOUNT: Account; USER: User; LARGEST JOBS: Job; NODE-HOURS: Hours right; OF THEM LOST: Lost right; LOST TO: Why")
 	}
 	return nil
 }

@@ -41,17 +41,19 @@ With --probe it is given back at once. Exit status 0: there was room; 1: there w
 
 // heldRow is a zone that was tried.
 type heldRow struct {
-	SubnetID      string `json:"subnet_id" col:"SUBNET"`
-	AZID          string `json:"az_id" col:"AZ ID"`
-	Room          bool   `json:"room" col:"ROOM"`
-	ReservationID string `json:"capacity_reservation_id,omitempty" col:"RESERVATION"`
+	SubnetID      string `json:"subnet_id"`
+	AZID          string `json:"az_id"`
+	Room          bool   `json:"room"`
+	ReservationID string `json:"capacity_reservation_id,omitempty"`
 	// End is when EC2 ends it at the earliest.
-	End time.Time `json:"end,omitzero" col:"ENDS"`
+	End time.Time `json:"end,omitzero"`
 	// HeldSeconds is of a probe.
 	HeldSeconds float64 `json:"held_seconds,omitempty"`
-	Code        string  `json:"code,omitempty" col:"CODE"`
-	Message     string  `json:"message,omitempty" col:"WHY NOT" wrap:"yes"`
+	Code        string  `json:"code,omitempty"`
+	Message     string  `json:"message,omitempty"`
 }
+
+const heldColumns = "SUBNET: SubnetID; AZ ID: AZID; ROOM: Room; RESERVATION: ReservationID; ENDS: End; CODE: Code; WHY NOT: Message wrap"
 
 // Run says what it may cost, asks, and holds.
 func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) error {
@@ -78,7 +80,7 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 		market.HoldRequest{InstanceType: c.InstanceType, Platform: c.Platform, Count: c.Count, Subnets: c.SubnetIDs,
 			For: time.Duration(c.For), Probe: c.Probe})
 	if len(answer.Tries) > 0 {
-		if err := t.Rows(c.rows(answer)); err != nil {
+		if err := t.Rows(c.rows(answer), heldColumns); err != nil {
 			return err
 		}
 	}
@@ -173,32 +175,29 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 
 // unusedRow is a reservation that serves nothing.
 type unusedRow struct {
-	ID           string    `json:"id" col:"ID"`
-	InstanceType string    `json:"instance_type" col:"TYPE"`
-	AZID         string    `json:"az_id" col:"AZ ID"`
-	Count        int       `json:"count" col:"COUNT"`
-	Free         int       `json:"free" col:"FREE" drop:"2"`
-	End          time.Time `json:"end,omitzero" col:"ENDS" drop:"1"`
-	Why          string    `json:"why" col:"WHY" wrap:"yes"`
+	capacity.Reservation
+	Why string `json:"why"`
 	// Released: it is given back.
-	Released bool   `json:"released" col:"GIVEN BACK"`
-	Error    string `json:"error,omitempty" col:"ERROR" wrap:"yes"`
+	Released bool   `json:"released"`
+	Error    string `json:"error,omitempty"`
 }
+
+const unusedColumns = "ID: ID; TYPE: InstanceType; AZ ID: AZID; COUNT: Total; FREE: Available drop 2; ENDS: End drop 1; WHY: Why wrap; " +
+	"GIVEN BACK: Released; ERROR: Error wrap"
 
 func (c *ReleaseCmd) unused(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
 	pcsClient *pcs.Client) error {
 	found, err := lifecycle.Clean(ctx, lifecycle.From(cfg, aws, pcsClient))
 	rows, failed := []unusedRow{}, false
 	for _, n := range found {
-		row := unusedRow{ID: n.ID, InstanceType: n.InstanceType, AZID: n.AZID, Count: n.Total, Free: n.Available,
-			End: n.End, Why: n.Why, Released: n.Err == nil}
+		row := unusedRow{Reservation: n.Reservation, Why: n.Why, Released: n.Err == nil}
 		if n.Err != nil {
 			row.Error, failed = ec2.Message(n.Err), true
 		}
 		rows = append(rows, row)
 	}
 	if len(rows) > 0 || t.Format != terminal.Table {
-		if err := t.Rows(rows); err != nil {
+		if err := t.Rows(rows, unusedColumns); err != nil {
 			return err
 		}
 	}

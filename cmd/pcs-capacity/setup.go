@@ -58,10 +58,10 @@ func (*SetupCmd) AfterApply(g *Globals) error {
 
 // stepRow is one line of the plan.
 type stepRow struct {
-	Action  setup.Verb `json:"action" col:"DO"`
-	What    string     `json:"what" col:"WHAT"`
-	Name    string     `json:"name" col:"NAME" wrap:"yes"`
-	Details string     `json:"details" col:"DETAILS" wrap:"yes"`
+	Action  setup.Verb `json:"action"`
+	What    string     `json:"what"`
+	Name    string     `json:"name"`
+	Details string     `json:"details"`
 }
 
 // Run plans, shows, asks and applies.
@@ -280,7 +280,7 @@ func showSteps(t *terminal.Terminal, plan any, steps []setup.Step, warnings []st
 	}
 	// With nothing planned there is nothing to show but what is in the way.
 	if len(rows) > 0 || t.Format != terminal.Table {
-		if err := t.Show(plan, rows); err != nil {
+		if err := t.Show(plan, rows, "DO: Action; WHAT: What; NAME: Name wrap; DETAILS: Details wrap"); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/market"
 )
 
 // Behind its fence a reservation takes no job, and setup sends nobody there.
@@ -62,15 +61,15 @@ func TestSetupKeepsDynamic(t *testing.T) {
 	}
 }
 
-func TestSubnetCell(t *testing.T) {
-	for want, use := range map[string]market.ZoneUse{
-		"subnet-1, …": {Subnets: []string{"subnet-1", "subnet-2"}, Neighbours: []string{}},
-		"subnet-1":    {Subnets: []string{"subnet-1"}, Neighbours: []string{"subnet-3"}},
-		"(subnet-3)":  {Subnets: []string{}, Neighbours: []string{"subnet-3"}},
-		"":            {Subnets: []string{}, Neighbours: []string{}},
+func TestSubnetID(t *testing.T) {
+	for want, use := range map[string]zoneUse{
+		"subnet-1, …": {[]string{"subnet-1", "subnet-2"}, []string{}},
+		"subnet-1":    {[]string{"subnet-1"}, []string{"subnet-3"}},
+		"(subnet-3)":  {[]string{}, []string{"subnet-3"}},
+		"":            {[]string{}, []string{}},
 		"?":           {},
 	} {
-		if got := subnetCell(use); got != want {
+		if got := use.SubnetID(); got != want {
 			t.Errorf("%+v is shown as %q, want %q", use, got, want)
 		}
 	}

@@ -34,23 +34,41 @@ that need an administrator; user problems, for the owners of jobs, and notes lea
 
 // statusRow is one slot of a partition.
 type statusRow struct {
-	Partition   string    `json:"partition" col:"PARTITION"`
-	Slot        string    `json:"slot" col:"SLOT"`
-	Reservation string    `json:"reservation" col:"RESERVATION"`
-	State       string    `json:"state" col:"STATE"`
-	Start       time.Time `json:"start,omitzero" col:"OPENS" drop:"3"`
-	Fence       time.Time `json:"fence,omitzero" col:"FENCE" drop:"6"`
-	End         time.Time `json:"end,omitzero" col:"ENDS" drop:"2"`
-	Nodes       string    `json:"-" col:"NODES UP"`
-	NodeStates  counts    `json:"node_states,omitempty" col:"NODE STATES" drop:"1"`
+	Partition   string    `json:"partition"`
+	Slot        string    `json:"slot"`
+	Reservation string    `json:"reservation"`
+	State       string    `json:"state"`
+	Start       time.Time `json:"start,omitzero"`
+	Fence       time.Time `json:"fence,omitzero"`
+	End         time.Time `json:"end,omitzero"`
+	NodeStates  counts    `json:"node_states,omitempty"`
 	// The numbers are nil when Slurm did not answer.
 	NodesUp    *int      `json:"nodes_up,omitempty"`
 	NodesTotal *int      `json:"nodes_total,omitempty"`
-	Running    *int      `json:"jobs_running,omitempty" col:"RUNNING" drop:"5"`
-	Pending    *int      `json:"jobs_pending_in_partition,omitempty" col:"PENDING" drop:"4"`
-	NextShown  string    `json:"-" col:"NEXT"`
+	Running    *int      `json:"jobs_running,omitempty"`
+	Pending    *int      `json:"jobs_pending_in_partition,omitempty"`
 	Next       string    `json:"next,omitempty"`
 	NextAt     time.Time `json:"next_at,omitzero"`
+	now        time.Time
+}
+
+const statusColumns = "PARTITION: Partition; SLOT: Slot; RESERVATION: Reservation; STATE: State; OPENS: Start drop 3; FENCE: Fence drop 6; " +
+	"ENDS: End drop 2; NODES UP: Up; NODE STATES: NodeStates drop 1; RUNNING: Running drop 5; PENDING: Pending drop 4; NEXT: Event"
+
+// Up says how many of the nodes are.
+func (r statusRow) Up() string {
+	if r.NodesUp == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", *r.NodesUp, *r.NodesTotal)
+}
+
+// Event is the next one, and in what time.
+func (r statusRow) Event() string {
+	if r.Next == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s in %s", r.Next, capacity.FormatUntil(r.NextAt.Sub(r.now)))
 }
 
 // counts is how many nodes are in which state.
@@ -139,7 +157,7 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 		doc.Partitions = append(doc.Partitions, newStatusRow(s, cluster, jobs, now))
 	}
 	doc.Problems = doc.All()
-	if err := t.Show(doc, doc.Partitions); err != nil {
+	if err := t.Show(doc, doc.Partitions, statusColumns); err != nil {
 		return err
 	}
 	if t.Format != terminal.JSON && t.Format != terminal.YAML {
@@ -207,22 +225,8 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 	if s.Reservation.ID == "" {
 		w = s.Last
 	}
-	row := statusRow{
-		Partition:   s.Partition.Name,
-		Slot:        s.Slot.Name,
-		Reservation: s.Reservation.ID,
-		State:       string(s.Reservation.State),
-		Start:       w.Start,
-		Fence:       w.Fence,
-		End:         w.End,
-		NodeStates:  counts{},
-		Next:        next.What,
-		NextAt:      next.At,
-		NextShown:   "-",
-	}
-	if next.What != "" {
-		row.NextShown = fmt.Sprintf("%s in %s", next.What, capacity.FormatUntil(next.At.Sub(now)))
-	}
+	row := statusRow{Partition: s.Partition.Name, Slot: s.Slot.Name, Reservation: s.Reservation.ID, State: string(s.Reservation.State),
+		Start: w.Start, Fence: w.Fence, End: w.End, NodeStates: counts{}, Next: next.What, NextAt: next.At, now: now}
 	if row.Reservation == "" {
 		row.State = slotWithout(s)
 		ids := s.Slot.ReservationIDs
@@ -231,7 +235,6 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 		}
 		row.Reservation = strings.Join(ids, " ")
 	}
-	row.Nodes = "-"
 	if cluster == nil {
 		return row
 	}
@@ -248,7 +251,6 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 			}
 		}
 	}
-	row.Nodes = fmt.Sprintf("%d/%d", up, total)
 	for i := range jobs {
 		switch j := &jobs[i]; {
 		case j.State == "RUNNING" && slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }):

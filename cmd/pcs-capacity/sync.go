@@ -65,7 +65,7 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 		if c.DryRun {
 			t.Say("Dry run: nothing was changed.")
 		}
-	} else if err := t.Show(report, report.Done); err != nil {
+	} else if err := t.Show(report, report.Done, ""); err != nil {
 		return err
 	}
 	if err != nil {

@@ -53,8 +53,13 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		begin = seen.now.Add(-timeline.MostBehind)
 	}
 	chart.Lanes = capacity.Timeline(seen.snap, nil, begin, seen.now)
-	own := ownedOf(cfg, aws, seen.snap.Reservations, <-slurm)
-	own.addTo(chart.Lanes)
+	own := ownedOf(cfg, aws, seen.snap.Reservations, slurm())
+	for _, lane := range chart.Lanes {
+		for i := range lane.Blocks {
+			of := own.of(lane.Blocks[i].Reservation.ID)
+			lane.Blocks[i].Slot, lane.Blocks[i].NodesIdle = of.Slot, of.NodesIdle
+		}
+	}
 	notAsked := addExtensions(ctx, aws, chart.Lanes)
 	chart.Fit()
 	if err := c.show(t, chart, seen.problems); err != nil {
@@ -75,7 +80,7 @@ func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems 
 		t.Say("Wrote %s.", c.SVG)
 	}
 	if t.Format != terminal.Table {
-		return t.Show(timelineDocument{chart, emptyIfNil(problems)}, timelineRows(chart.Lanes))
+		return t.Show(timelineDocument{chart, emptyIfNil(problems)}, timelineRows(chart.Lanes), "")
 	}
 	if !slices.ContainsFunc(chart.Lanes, func(l capacity.Lane) bool { return len(l.Blocks) > 0 }) {
 		t.Say(

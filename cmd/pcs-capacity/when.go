@@ -212,7 +212,7 @@ func whenText(t *terminal.Terminal, s explain.Start, now time.Time) string {
 // showStart writes the answer as a line, or for programs.
 func showStart(t *terminal.Terminal, s explain.Start, line string) error {
 	if t.Format != terminal.Table {
-		return t.Show(s, []startRow{{s.Code, s.Message, s.Partition, s.Reservation, s.Start, s.Fence, s.TimeLimit, s.SpareSeconds}})
+		return t.Show(s, []explain.Start{s}, "")
 	}
 	if line != "" {
 		fmt.Fprintln(t.Out, line)
@@ -221,18 +221,6 @@ func showStart(t *terminal.Terminal, s explain.Start, line string) error {
 		t.Say("%s", t.Zoned(warning))
 	}
 	return nil
-}
-
-// startRow is the answer in CSV.
-type startRow struct {
-	Code         string    `json:"code"`
-	Message      string    `json:"message"`
-	Partition    string    `json:"partition"`
-	Reservation  string    `json:"reservation"`
-	Start        time.Time `json:"start"`
-	Fence        time.Time `json:"fence"`
-	TimeLimit    string    `json:"time_limit"`
-	SpareSeconds *int64    `json:"spare_seconds"`
 }
 
 // LeftCmd says how long a job may run that starts now.

@@ -1,53 +1,202 @@
 package terminal
 
 import (
+	"bytes"
+	"cmp"
+	"encoding"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// column is one field of a row.
-type column struct {
-	index      int
-	head, name string
-	right      bool // aligned: a number or an amount
-	time       bool
-	// drop says in which order columns make room in a narrow terminal, 1 first; 0 stays.
-	drop int
-	// wrap: the cells of the column may have several lines.
-	wrap bool
+// Rows shows a slice of structs in each format, as Show does.
+func (t *Terminal) Rows(rows any, columns string) error { return t.Show(rows, rows, columns) }
+
+// Show writes doc as JSON or YAML, and rows, a slice of structs, as CSV or a table. CSV has the fields that have a
+// name in JSON, a table the columns, each a heading and the field or method that its cells are:
+//
+//	ID: ID; COUNT: Count drop 2; FEE: Fee.Grouped right; WHY NOT: Message wrap
+//
+// Columns with drop make room in a narrow terminal, 1 first. Cells with wrap may be broken into lines. Numbers are
+// aligned to the right, and so are amounts with right. A nil pointer is a value that is not known.
+func (t *Terminal) Show(doc, rows any, columns string) error {
+	switch t.Format {
+	case JSON, YAML:
+		if v := reflect.ValueOf(doc); v.Kind() == reflect.Slice && v.IsNil() {
+			doc = []struct{}{}
+		}
+		return t.document(doc)
+	case CSV:
+		return t.csv(reflect.ValueOf(rows))
+	}
+	return t.table(reflect.ValueOf(rows), columns)
 }
 
-// columns lists the fields of a row type; embedded fields are not followed. The tag
-// `drop` is the column's place in the order in which columns make room, `wrap` says that
-// its cells may be broken into lines, and `align:"right"` is for amounts.
-func columns(row reflect.Type) []column {
-	var all []column
-	for i := range row.NumField() {
-		f := row.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "-" {
-			name = ""
+func (t *Terminal) document(doc any) error {
+	if t.Format == JSON {
+		return encode(t.Out, doc)
+	}
+	var out bytes.Buffer
+	if err := encode(&out, doc); err != nil {
+		return err
+	}
+	text, err := yaml.JSONToYAML(out.Bytes())
+	if err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	_, err = t.Out.Write(text)
+	return err
+}
+
+// encode writes JSON in one piece, or nothing.
+func encode(w io.Writer, doc any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(doc); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+// machine writes a value for a program.
+func machine(value any) string {
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return ""
 		}
-		c := column{index: i, head: f.Tag.Get("col"), name: name, right: f.Tag.Get("align") == "right", wrap: f.Tag.Get("wrap") != ""}
-		c.drop, _ = strconv.Atoi(f.Tag.Get("drop")) // "" is 0
-		of := f.Type
-		if of.Kind() == reflect.Pointer {
-			of = of.Elem()
+		value = v.Elem().Interface()
+	}
+	switch v := value.(type) {
+	case time.Time:
+		if v.IsZero() {
+			return ""
 		}
-		switch of.Kind() {
-		case reflect.Int, reflect.Int64, reflect.Float64:
-			c.right = of != reflect.TypeFor[time.Duration]()
+		return v.UTC().Format(time.RFC3339)
+	case []string:
+		return strings.Join(v, " ")
+	case map[string]string:
+		var pairs []string
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			pairs = append(pairs, key+"="+v[key])
 		}
-		c.time = of == reflect.TypeFor[time.Time]()
+		return strings.Join(pairs, " ")
+	case encoding.TextMarshaler:
+		text, err := v.MarshalText()
+		if err != nil {
+			return err.Error()
+		}
+		return string(text)
+	}
+	return fmt.Sprint(value)
+}
+
+func (t *Terminal) csv(rows reflect.Value) error {
+	w := csv.NewWriter(t.Out)
+	var fields []reflect.StructField
+	var head []string
+	for _, f := range reflect.VisibleFields(rows.Type().Elem()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			fields, head = append(fields, f), append(head, name)
+		}
+	}
+	lines := [][]string{head}
+	for i := range rows.Len() {
+		var line []string
+		for _, f := range fields {
+			line = append(line, machine(rows.Index(i).FieldByIndex(f.Index).Interface()))
+		}
+		lines = append(lines, line)
+	}
+	return w.WriteAll(lines)
+}
+
+// column is one of a table before that is written.
+type column struct {
+	head, path  string
+	right, wrap bool
+	drop        int // 0 stays
+	cells       []string
+	width       int // of the longest line
+	out         bool
+}
+
+// columns are those of Show, with the cells of rows.
+func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
+	var times []time.Time
+	values := map[*column][]any{}
+	for one := range strings.SplitSeq(spec, "; ") {
+		head, cells, _ := strings.Cut(one, ": ")
+		words := strings.Fields(cells)
+		c := &column{head: head, path: words[0], right: slices.Contains(words, "right"), wrap: slices.Contains(words, "wrap")}
+		if i := slices.Index(words, "drop"); i > 0 {
+			c.drop, _ = strconv.Atoi(words[i+1])
+		}
+		for i := range rows.Len() {
+			v := valueOf(rows.Index(i), c.path)
+			switch v := v.(type) {
+			case time.Time:
+				if !v.IsZero() {
+					times = append(times, v)
+				}
+			case int, int64, float64, *int, *int64:
+				c.right = true
+			}
+			values[c] = append(values[c], v)
+		}
 		all = append(all, c)
 	}
+	layout, zone := "01-02 15:04", ""
+	if len(times) > 0 {
+		first, last := slices.MinFunc(times, time.Time.Compare), slices.MaxFunc(times, time.Time.Compare)
+		if last.Sub(first) > oneYear {
+			layout = "2006-01-02 15:04"
+		}
+		zone = " " + t.in(first).Format("MST")
+		if other := t.in(last).Format("MST"); " "+other != zone { // a place with summer time has two
+			zone += "/" + other
+		}
+	}
+	for _, c := range all {
+		for _, v := range values[c] {
+			c.cells = append(c.cells, t.cell(v, layout))
+		}
+		if len(c.cells) > 0 {
+			if _, of := values[c][0].(time.Time); of {
+				c.head += zone
+			}
+		}
+		for _, cell := range append(c.cells, c.head) {
+			c.width = max(c.width, text.LongestLineLen(cell))
+		}
+	}
 	return all
+}
+
+// oneYear is a stretch of time in which month and day tell a time.
+const oneYear = 300 * 24 * time.Hour
+
+// valueOf is the field or the answer of the method that a path leads to.
+func valueOf(row reflect.Value, path string) any {
+	for name := range strings.SplitSeq(path, ".") {
+		if method := row.MethodByName(name); method.IsValid() {
+			row = method.Call(nil)[0]
+		} else {
+			row = row.FieldByName(name)
+		}
+	}
+	return row.Interface()
 }
 
 const gap = 2 // blanks between two columns
@@ -55,112 +204,44 @@ const gap = 2 // blanks between two columns
 // leastWrapped is the narrowest that a column with broken cells becomes.
 const leastWrapped = 24
 
-// grid is a table before it is written: a heading and cells for each column.
-type grid struct {
-	columns []column
-	cells   [][]string // by row
-}
-
-func (t *Terminal) grid(rows reflect.Value) grid {
-	var g grid
-	layout := t.timeLayout(rows)
-	for _, c := range columns(rows.Type().Elem()) {
-		if c.head == "" {
-			continue
-		}
-		if zone := t.zoneOf(rows); c.time && zone != "" {
-			c.head += " " + zone
-		}
-		g.columns = append(g.columns, c)
-	}
-	for i := range rows.Len() {
-		var line []string
-		for _, c := range g.columns {
-			line = append(line, t.cell(rows.Index(i).Field(c.index).Interface(), layout))
-		}
-		g.cells = append(g.cells, line)
-	}
-	return g
-}
-
-// width of each column: the longest line in it.
-func (g grid) widths() []int {
-	widths := make([]int, len(g.columns))
-	for i, c := range g.columns {
-		widths[i] = text.StringWidthWithoutEscSequences(c.head)
-		for _, line := range g.cells {
-			widths[i] = max(widths[i], text.LongestLineLen(line[i]))
-		}
-	}
-	return widths
-}
-
-// fit leaves columns out, in their order, until the table is at most width wide, then
-// takes back those for which there is room, and says how wide broken cells may be.
-func (g *grid) fit(width int) (wrapped int) {
-	widths := g.widths()
-	out := map[int]bool{}
+// fit leaves columns out, in their order, until the table is at most width wide, then takes back those for which there
+// is room, and says how wide broken cells may be.
+func fit(all []*column, width int) (kept []*column, wrapped int) {
 	total := func(wrapped int) int {
 		sum := -gap
-		for i, w := range widths {
-			if g.columns[i].wrap {
-				w = min(w, wrapped)
-			}
-			if !out[i] {
-				sum += w + gap
+		for _, c := range all {
+			switch {
+			case c.out:
+			case c.wrap:
+				sum += min(c.width, wrapped) + gap
+			default:
+				sum += c.width + gap
 			}
 		}
 		return sum
 	}
-	order := make([]int, 0, len(widths)) // of those that may go, the first to go first
-	for i, c := range g.columns {
-		if c.drop > 0 {
-			order = append(order, i)
-		}
+	order := slices.DeleteFunc(slices.Clone(all), func(c *column) bool { return c.drop == 0 })
+	slices.SortStableFunc(order, func(a, b *column) int { return cmp.Compare(a.drop, b.drop) })
+	for _, c := range order {
+		c.out = total(leastWrapped) > width
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return g.columns[a].drop - g.columns[b].drop })
-	for _, i := range order {
-		if total(leastWrapped) > width {
-			out[i] = true
-		}
-	}
-	for _, i := range slices.Backward(order) {
-		if was := out[i]; was {
-			out[i] = false
-			out[i] = total(leastWrapped) > width
+	for _, c := range slices.Backward(order) {
+		if c.out {
+			c.out = false
+			c.out = total(leastWrapped) > width
 		}
 	}
 	for wrapped = leastWrapped; wrapped < width && total(wrapped+1) <= width; wrapped++ {
 		// broken cells of several columns become equally wide
 	}
-	g.leaveOut(out)
-	return wrapped
-}
-
-func (g *grid) leaveOut(columns map[int]bool) {
-	keep := func(i int) bool { return !columns[i] }
-	g.columns = kept(g.columns, keep)
-	for i := range g.cells {
-		g.cells[i] = kept(g.cells[i], keep)
-	}
-}
-
-func kept[T any](all []T, keep func(int) bool) []T {
-	var some []T
-	for i, one := range all {
-		if keep(i) {
-			some = append(some, one)
-		}
-	}
-	return some
+	return slices.DeleteFunc(all, func(c *column) bool { return c.out }), wrapped
 }
 
 // table writes rows whole: every column where there is no terminal, else those that fit.
-func (t *Terminal) table(rows reflect.Value) error {
-	g := t.grid(rows)
-	wrapped := 0 // no bound
+func (t *Terminal) table(rows reflect.Value, spec string) error {
+	columns, wrapped := t.columns(rows, spec), 0 // no bound
 	if t.Width > 0 && !t.Wide {
-		wrapped = g.fit(t.Width)
+		columns, wrapped = fit(columns, t.Width)
 	}
 	w := table.NewWriter()
 	w.SetOutputMirror(t.Out)
@@ -173,7 +254,8 @@ func (t *Terminal) table(rows reflect.Value) error {
 
 	var head table.Row
 	var configs []table.ColumnConfig
-	for i, c := range g.columns {
+	lines := make([]table.Row, rows.Len())
+	for i, c := range columns {
 		head = append(head, c.head)
 		config := table.ColumnConfig{Number: i + 1}
 		if c.right {
@@ -183,16 +265,13 @@ func (t *Terminal) table(rows reflect.Value) error {
 			config.WidthMax, config.WidthMaxEnforcer = wrapped, wrapLines
 		}
 		configs = append(configs, config)
+		for n, cell := range c.cells {
+			lines[n] = append(lines[n], cell)
+		}
 	}
 	w.SetColumnConfigs(configs)
 	w.AppendHeader(head)
-	for _, cells := range g.cells {
-		var line table.Row
-		for _, cell := range cells {
-			line = append(line, cell)
-		}
-		w.AppendRow(line)
-	}
+	w.AppendRows(lines)
 	w.Render()
 	return nil
 }
@@ -243,53 +322,6 @@ func pieces(word string, joints []string, width int) []string {
 		}
 	}
 	return all
-}
-
-// oneYear is a stretch of time in which month and day tell a time.
-const oneYear = 300 * 24 * time.Hour
-
-// timeLayout leaves the year out where the times of all rows are near to each other.
-func (t *Terminal) timeLayout(rows reflect.Value) string {
-	first, last := t.timeRange(rows)
-	if last.Sub(first) > oneYear {
-		return "2006-01-02 15:04"
-	}
-	return "01-02 15:04"
-}
-
-func (t *Terminal) timeRange(rows reflect.Value) (first, last time.Time) {
-	for i := range rows.Len() {
-		for _, c := range columns(rows.Type().Elem()) {
-			if !c.time || c.head == "" {
-				continue
-			}
-			at, _ := reflect.Indirect(rows.Index(i).Field(c.index)).Interface().(time.Time)
-			if at.IsZero() {
-				continue
-			}
-			if first.IsZero() || at.Before(first) {
-				first = at
-			}
-			if at.After(last) {
-				last = at
-			}
-		}
-	}
-	return first, last
-}
-
-// zoneOf is the zone that times are shown in; "" where there are none. A place with
-// summer time has two names for it.
-func (t *Terminal) zoneOf(rows reflect.Value) string {
-	first, last := t.timeRange(rows)
-	if first.IsZero() {
-		return ""
-	}
-	a, b := t.in(first).Format("MST"), t.in(last).Format("MST")
-	if a != b {
-		return a + "/" + b
-	}
-	return a
 }
 
 // cell shows a value to a person.

@@ -16,25 +16,32 @@ import (
 )
 
 type row struct {
-	ID    string    `json:"id" col:"ID"`
-	Count int       `json:"count" col:"COUNT"`
-	Start time.Time `json:"start,omitzero" col:"START"`
-	Open  bool      `json:"open" col:"OPEN"`
-	Note  string    `json:"note" col:"NOTE"`
-	Tags  []string  `json:"tags"`
+	ID    string    `json:"id"`
+	Count int       `json:"count"`
+	Start time.Time `json:"start,omitzero"`
+	Open  bool      `json:"open"`
+	note
 }
 
+type note struct {
+	Note string   `json:"note"`
+	Tags []string `json:"tags"`
+}
+
+// First is the first of the tags.
+func (n note) First() string { return append(n.Tags, "")[0] }
+
 var rows = []row{
-	{"cr-1", 4, time.Date(2026, 11, 20, 11, 30, 0, 0, time.UTC), true, `says "hi", <b>`, []string{"a", "b"}},
-	{"cr-22", 128, time.Time{}, false, "", nil},
+	{"cr-1", 4, time.Date(2026, 11, 20, 11, 30, 0, 0, time.UTC), true, note{`says "hi", <b>`, []string{"a", "b"}}},
+	{"cr-22", 128, time.Time{}, false, note{}},
 }
 
 func TestFormats(t *testing.T) {
 	for format, want := range map[terminal.Format]string{
 		terminal.Table: `
-ID     COUNT  START UTC    OPEN  NOTE
-cr-1       4  11-20 11:30  yes   says "hi", <b>
-cr-22    128  -            no    -
+ID     COUNT  START UTC    OPEN  NOTE            FIRST
+cr-1       4  11-20 11:30  yes   says "hi", <b>  a
+cr-22    128  -            no    -               -
 `,
 		terminal.CSV: `
 id,count,start,open,note,tags
@@ -81,7 +88,7 @@ cr-22,128,,false,,
 	} {
 		var out strings.Builder
 		term := &terminal.Terminal{Out: &out, Format: format, UTC: true}
-		if err := term.Rows(rows); err != nil {
+		if err := term.Rows(rows, "ID: ID; COUNT: Count; START: Start; OPEN: Open; NOTE: Note; FIRST: First"); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want[1:], out.String()); diff != "" {
@@ -95,7 +102,7 @@ func TestTagsInCSVAreInOrder(t *testing.T) {
 	term := &terminal.Terminal{Out: &out, Format: terminal.CSV}
 	err := term.Rows([]struct {
 		Tags map[string]string `json:"tags"`
-	}{{map[string]string{"team": "nlp", "Name": "a b"}}})
+	}{{map[string]string{"team": "nlp", "Name": "a b"}}}, "")
 	if want := "tags\nName=a b team=nlp\n"; err != nil || out.String() != want {
 		t.Errorf("%q, %v; want %q", out.String(), err, want)
 	}
@@ -204,10 +211,7 @@ func TestCommandsFitTheTerminal(t *testing.T) {
 // take what is left; what has room again comes back.
 func TestTableFitsTheTerminal(t *testing.T) {
 	rows := []struct {
-		ID   string `col:"ID"`
-		Note string `col:"NOTE" wrap:"yes"`
-		More string `col:"MORE" drop:"1"`
-		Less string `col:"LESS" drop:"2"`
+		ID, Note, More, Less string
 	}{{"cr-1", "a long sentence about it, which goes on and on", "0123456789", "abc"}}
 	for width, want := range map[int]string{
 		0:  "ID    NOTE                                            MORE        LESS\ncr-1  a long sentence about it, which goes on and on  0123456789  abc\n",
@@ -216,7 +220,7 @@ func TestTableFitsTheTerminal(t *testing.T) {
 		30: "ID    NOTE\ncr-1  a long sentence about\n      it, which goes on and on\n",
 	} {
 		var out strings.Builder
-		if err := (&terminal.Terminal{Out: &out, Format: terminal.Table, Width: width}).Rows(rows); err != nil || out.String() != want {
+		if err := (&terminal.Terminal{Out: &out, Format: terminal.Table, Width: width}).Rows(rows, "ID: ID; NOTE: Note wrap; MORE: More drop 1; LESS: Less drop 2"); err != nil || out.String() != want {
 			t.Errorf("%d columns:\n%s\nwant\n%s%v", width, out.String(), want, err)
 		}
 	}
