@@ -5,16 +5,12 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
 // startAWS runs "capacity-lab aws" with arguments in this process, until the test ends, and sets the environment that
@@ -61,34 +57,35 @@ func startAWS(t *testing.T, args ...string) {
 	}
 }
 
-// simulate runs a "capacity-lab sim" request and returns its answer.
-func simulate(t *testing.T, method, request string, body any) string {
+// simulate runs "capacity-lab sim" and returns its answer.
+func simulate(t *testing.T, request string, fields ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := control(&out, method, request, body); err != nil {
-		t.Fatalf("%s %s: %v", method, request, err)
+	if err := (&simCmd{Request: request, Fields: fields}).send(&out); err != nil {
+		t.Fatalf("%s %s: %v", request, fields, err)
 	}
 	return out.String()
 }
 
 func TestAWSPrintsAnEnvironmentThatWorks(t *testing.T) {
 	startAWS(t, "--now", "2030-01-02T03:04:05Z", "--speed", "0")
-	if got := simulate(t, http.MethodGet, "clock", nil); !strings.Contains(got, `"now": "2030-01-02T03:04:05Z"`) {
+	if got := simulate(t, "clock"); !strings.Contains(got, `"now": "2030-01-02T03:04:05Z"`) {
 		t.Errorf("clock: %s", got)
 	}
 	if os.Getenv("AWS_REGION") != "us-east-2" || os.Getenv("AWS_DEFAULT_REGION") != "us-east-2" || os.Getenv("AWS_SECRET_ACCESS_KEY") == "" {
 		t.Errorf("environment: %v", os.Environ())
 	}
-	hour := awssim.Duration(time.Hour)
-	if got := simulate(t, http.MethodPost, "clock", awssim.ClockChange{Advance: &hour}); !strings.Contains(got, "T04:04:05Z") {
+	if got := simulate(t, "clock", "advance=1h", "speed=0"); !strings.Contains(got, "T04:04:05Z") {
 		t.Errorf("clock after an hour: %s", got)
 	}
-	simulate(t, http.MethodPost, "faults", awssim.Fault{Effect: awssim.CutAfter, Operation: "PurchaseCapacityBlock", Count: 1})
-	if got := simulate(t, http.MethodGet, "faults", nil); !strings.Contains(got, "PurchaseCapacityBlock") {
+	simulate(t, "faults", "effect=cut-after", "operation=PurchaseCapacityBlock", "count=1")
+	if got := simulate(t, "faults"); !strings.Contains(got, "PurchaseCapacityBlock") {
 		t.Errorf("faults: %s", got)
 	}
-	if err := control(io.Discard, http.MethodPost, "faults", awssim.Fault{Effect: "explode"}); err == nil || !strings.Contains(err.Error(), "fail-before") {
-		t.Errorf("an unknown effect: %v", err)
+	for field, want := range map[string]string{"effect=explode": "fail-before", "colour=1": "colour", "effect": "NAME=VALUE"} {
+		if err := (&simCmd{Request: "faults", Fields: []string{field}}).send(io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", field, err, want)
+		}
 	}
 }
 
@@ -118,7 +115,7 @@ func TestControlOnlyOnThisMachine(t *testing.T) {
 		"": "not set", "https://ec2.us-east-2.amazonaws.com": "not a simulator", "http://192.0.2.1:80": "not a simulator",
 	} {
 		t.Setenv("AWS_ENDPOINT_URL", endpoint)
-		if err := control(io.Discard, http.MethodGet, "clock", nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := (&simCmd{Request: "clock"}).send(io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("AWS_ENDPOINT_URL=%q: %v, want %q", endpoint, err, want)
 		}
 	}
@@ -132,7 +129,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	for _, args := range [][]string{{"sim", "instances"}, {"sim", "instances", "--json"}, {"sim", "clock"}} {
+	for _, args := range [][]string{{"sim", "instances"}, {"sim", "clock", "advance=1m"}} {
 		var said strings.Builder
 		c := exec.CommandContext(t.Context(), labProgram, args...)
 		c.Stdout, c.Stderr = full, &said

@@ -141,7 +141,7 @@ func (t *teller) play() {
 	t.run("sbatch -p gpu -t 3-00:00:00 --wrap hostname", wants{status: 1, output: `Use --time=0?1:\d\d:00 or less`, shows: "capacity"})
 	t.say("\n# Slurm itself keeps jobs out of the end of the block, by a fence.")
 	t.run("scontrol show reservation", wants{output: `pcs-capacity-fence-gpu-a`, shows: "Name="})
-	t.run("capacity-lab sim instances", wants{output: `(?s)(running [^\n]*` + block + ` .*capacity-block.*){2}`})
+	t.run("capacity-lab sim instances", wants{output: `(?s)("running".*` + block + `.*"capacity-block".*){2}`})
 
 	t.say("\n# A job is made longer than what is left.")
 	t.run(`sbatch -p gpu --hold -t 10 -o long.out --wrap 'srun hostname; sleep 300'`, wants{output: "Submitted batch job"})
