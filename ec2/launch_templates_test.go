@@ -112,7 +112,7 @@ func TestR9_ForeignLaunchTemplateIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Whatever becomes of a call, running again ends in one template with one version.
+// However a call ends, a rerun leaves one template with one version.
 func TestR5_EnsureLaunchTemplateAfterFailures(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
 	for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.FailAfter, awssim.CutBefore, awssim.CutAfter} {
@@ -143,8 +143,7 @@ func TestR5_EnsureLaunchTemplateAfterFailures(t *testing.T) {
 	}
 }
 
-// Whatever the copy says, the metadata is IMDSv2; a root volume is laid over that of the copy,
-// and what goes with its old type does not stay.
+// A copy always gets IMDSv2 and the new root volume, and loses what belongs to its old instance type.
 func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 	_, c := newSim(t)
 	old := &types.RequestLaunchTemplateData{
@@ -208,7 +207,7 @@ func TestWhatLaunchesName(t *testing.T) {
 	}
 }
 
-// A failed question is never "none" (R8).
+// A failed query is never "none" (R8).
 func TestR8_WhatCouldNotBeAskedIsAnError(t *testing.T) {
 	sim, c := newSim(t)
 	if _, err := sim.AddFault(awssim.Fault{Effect: awssim.FailBefore, Code: "UnauthorizedOperation"}); err != nil {
@@ -252,7 +251,7 @@ func TestCopyByNameIsComplete(t *testing.T) {
 	if err := copyByName(from, to); err != nil {
 		t.Fatal(err)
 	}
-	// What can only be answered, never asked for.
+	// Fields that EC2 only returns.
 	from.MetadataOptions.State = ""
 	from.NetworkInterfaces[0].Ipv6Addresses[0].IsPrimaryIpv6 = nil
 	from.Operator.HiddenByDefault, from.Operator.Managed = nil, nil

@@ -76,7 +76,7 @@ func TestSearchesStayInsideEC2sLimits(t *testing.T) {
 	}
 }
 
-// One code is of searches in too quick succession and of a quota of 0.
+// One code has two meanings: searches too close together, or a quota of 0.
 func TestBackToBackSearches(t *testing.T) {
 	sim, c := newSim(t)
 	setRefill(c, 100*time.Millisecond)
@@ -105,7 +105,7 @@ func TestBackToBackSearches(t *testing.T) {
 	}
 }
 
-// A purchase that was not sent is one that was not made.
+// A purchase that was not sent was not made.
 func TestPurchaseThatWaitsIsNotSent(t *testing.T) {
 	_, c, attempts := countedSim(t)
 	setRefill(c, time.Hour)
@@ -118,7 +118,7 @@ func TestPurchaseThatWaitsIsNotSent(t *testing.T) {
 	}
 }
 
-// endless are pages that never end.
+// endless returns pages without end.
 type endless struct{}
 
 func (*endless) HasMorePages() bool { return true }

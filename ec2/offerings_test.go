@@ -24,7 +24,7 @@ func TestOfferings(t *testing.T) {
 		if o.AZID == "" || o.AZID != zones[o.AZ] {
 			t.Errorf("%s lies in %q (%q)", o.ID, o.AZID, o.AZ)
 		}
-		// 31.464 USD an instance and hour, over the true length.
+		// 31.464 USD per instance-hour, over the actual length.
 		if per := o.Fee.PerHour(4, o.Duration()); per.String() != "31.46 USD" {
 			t.Errorf("%s costs %s for %s, which is %s an hour", o.ID, o.Fee, o.Duration(), per)
 		}
@@ -71,7 +71,7 @@ func TestPurchase(t *testing.T) {
 	}
 }
 
-// A block of UltraServers is known as one from the answer to its purchase on.
+// The answer to a purchase already says that a block has UltraServers.
 func TestPurchaseOfUltraServers(t *testing.T) {
 	scenario := awssim.DefaultScenario()
 	scenario.HideLaunchStatus = true
@@ -86,7 +86,7 @@ func TestPurchaseOfUltraServers(t *testing.T) {
 	}
 }
 
-// Whatever happens to the one attempt, there is no second one.
+// A purchase is never sent twice, however the first attempt ends.
 func TestR3_PurchaseIsSentOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault   awssim.Fault
@@ -189,7 +189,7 @@ func TestTryPurchase(t *testing.T) {
 	}
 }
 
-// A purchase over a connection that was never made was not made.
+// Without a connection nothing is bought.
 func TestPurchaseWithoutAConnectionIsRefused(t *testing.T) {
 	_, c := newSim(t)
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
@@ -204,7 +204,7 @@ func TestPurchaseWithoutAConnectionIsRefused(t *testing.T) {
 	}
 }
 
-// What live accounts were seen to answer to searches.
+// Answers that live accounts gave to searches.
 func TestSearchRefusals(t *testing.T) {
 	zero, yes := 0, true
 	for name, test := range map[string]struct {

@@ -27,7 +27,7 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// An image whose platform has another name in reservations is launched into one.
+// Images and reservations can name one platform differently; the launch works.
 func TestImageOfAPlatformWithTwoNames(t *testing.T) {
 	scenario := awssim.DefaultScenario()
 	home := &scenario.Regions[0]
@@ -48,8 +48,8 @@ func TestImageOfAPlatformWithTwoNames(t *testing.T) {
 	}
 }
 
-// What a launch template's image runs, by each way in which a template and its image can be
-// named. What cannot be learned is unknown.
+// The platform of a launch template's image, for each way to name template and image. Without an answer it is
+// unknown.
 func TestImagePlatform(t *testing.T) {
 	const rhel = "Red Hat Enterprise Linux"
 	scenario := awssim.DefaultScenario()

@@ -51,7 +51,7 @@ func TestReservationsAreTranslated(t *testing.T) {
 	}
 }
 
-// The owner of a shared reservation calls the zone by another name; the id says which.
+// The owner of a shared reservation may know its zone by another name; the zone ID decides.
 func TestR10_SharedReservationHasTheZoneID(t *testing.T) {
 	_, c := newSim(t)
 	r, err := c.Reservation(t.Context(), sharedODCR)
@@ -113,7 +113,7 @@ func TestR8_FailedQueryIsNotNone(t *testing.T) {
 	}
 }
 
-// No id at all must not become a question for every reservation.
+// An empty list of ids never selects every reservation.
 func TestNoIDsAskNothing(t *testing.T) {
 	sim, c := newSim(t)
 	found, missing, err := c.Reservations(t.Context(), nil)
@@ -164,8 +164,8 @@ func TestImpairedInterconnect(t *testing.T) {
 	}
 }
 
-// A caller who may describe reservations only still gets them, and the longer lead of
-// an UltraServer, which its type gives away.
+// A caller who may only call DescribeCapacityReservations still gets them. The type marks a block as an UltraServer,
+// which EC2 reclaims earlier.
 func TestBlocksWithoutPermissionForTheirStatus(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
 	sim, c := newSim(t)
@@ -183,7 +183,7 @@ func TestBlocksWithoutPermissionForTheirStatus(t *testing.T) {
 	}
 }
 
-// What is asked beside the reservations counts only where one of them is a live block.
+// The extra calls for blocks can fail only where a block is live.
 func TestBlocksThatAreExpected(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	sim, c := newSim(t)
@@ -257,7 +257,7 @@ func renamed(s *awssim.Scenario, from, to string) {
 	}
 }
 
-// EC2 takes UltraServers back an hour before the end. Where it says nowhere that a block is one, the type does.
+// EC2 reclaims UltraServers an hour before the end. If no answer marks a block as one, its type does.
 func TestUltraServerIsKnownByItsType(t *testing.T) {
 	_, c := newSim(t)
 	half := capacity.Duration{Duration: 30 * time.Minute}
@@ -381,7 +381,7 @@ func holdOrder(token string) capacity.HoldOrder {
 		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagHold: "jobs 1/0"}}
 }
 
-// What is held is targeted, has an end, a token and our tags; without them nothing is ordered.
+// An ODCR of ours is targeted and has an end, a token and our tags; an order that lacks one is not sent.
 func TestR4_Hold(t *testing.T) {
 	sim, c := newSim(t)
 	for name, spoil := range map[string]func(*capacity.HoldOrder){

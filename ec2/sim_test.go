@@ -149,7 +149,7 @@ func TestOffsetIsLearntFromFailedCallsToo(t *testing.T) {
 	}
 }
 
-// A want of capacity has a server error's status, but asking again at once is no use.
+// Insufficient capacity comes with status 500, but an immediate retry is useless.
 func TestNoCapacityIsNotRetriedButAServerErrorIs(t *testing.T) {
 	for code, want := range map[string]int{"InsufficientInstanceCapacity": 1, "InternalError": 3} {
 		sim, c, attempts := countedSim(t)

@@ -22,8 +22,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-// All that a launch template can hold is in a launch without one, by the same names: so a template that is not
-// there yet can be tried.
+// RunInstances takes every field of a launch template under the same name, so a template can be tried before it
+// exists.
 func TestTrialSendsAllOfATemplate(t *testing.T) {
 	data := &types.RequestLaunchTemplateData{}
 	fill(reflect.ValueOf(data).Elem())
@@ -102,7 +102,7 @@ func TestTryLaunches(t *testing.T) {
 	}
 }
 
-// answered is an error as the SDK makes it from an answer.
+// answered is the SDK's error for an answer of EC2.
 func answered(status int, code string) error {
 	return fmt.Errorf("operation error EC2: %w", &awshttp.ResponseError{RequestID: "r-1", ResponseError: &smithyhttp.ResponseError{
 		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: &smithy.GenericAPIError{Code: code, Message: "no"}}})

@@ -23,7 +23,7 @@ func explained(t *testing.T, ctx context.Context, c *Client) (words string, gene
 	return c.Explain(err)
 }
 
-// TestExplainGeneralTrouble: what every call would meet is one sentence with the remedy, and the same one each time.
+// TestExplainGeneralTrouble: trouble that every call would meet is one sentence with its remedy.
 func TestExplainGeneralTrouble(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
 	refused := func(code string) func(*testing.T, *awssim.Sim) {
@@ -75,7 +75,7 @@ func TestExplainGeneralTrouble(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
-			if test.want == "" { // the time was over before
+			if test.want == "" { // the deadline had passed
 				cancel()
 				ctx, cancel = context.WithDeadline(t.Context(), time.Unix(0, 0))
 				defer cancel()

@@ -129,7 +129,7 @@ func TestUpdateReservationArguments(t *testing.T) {
 	}
 }
 
-// A Slurm that shows nodes in another form is noticed: none would be taken for a cluster whose nodes are gone.
+// Nodes in an unknown format are an error: an empty list would look like a cluster whose nodes are gone.
 func TestNodesInAnotherForm(t *testing.T) {
 	for name, c := range map[string]struct {
 		shown string

@@ -75,7 +75,7 @@ func changesOfOneJob(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	}
 	check(t, client.Notify(ctx, component(1), "x"))
 	check(t, client.RequeueHold(ctx, task(2)))
-	check(t, client.Requeue(ctx, component(1))) // Slurm knows no other way than both
+	check(t, client.Requeue(ctx, component(1))) // Slurm requeues both together
 	poll(t, "requeued jobs", func() (map[string]capacity.Job, bool) {
 		jobs := all()
 		a, b, c := jobs[task(2)], jobs[component(0)], jobs[component(1)]
@@ -111,7 +111,7 @@ func changesOfOneJob(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	}
 }
 
-// slurmctld can take a change and make something else of it: a site's job_submit.lua does so here.
+// slurmctld may accept a change and apply another one; here a site's job_submit.lua does.
 func changesWithoutEffect(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	job := fmt.Sprint(submit(t, cluster, "sleep 1000", "-J", "theirs", "-t", "10"))
 	held := fmt.Sprint(submit(t, cluster, "sleep 1000", "-J", "theirs", "-H"))
@@ -126,7 +126,7 @@ func changesWithoutEffect(t *testing.T, cluster *slurmlab.Cluster, client *slurm
 	check(t, client.SetTimeLimit(deadline(t), job, 3))
 }
 
-// What pending jobs are given is read back, and one that Slurm refuses hinders no other.
+// Changes of pending jobs are read back, and a refused one does not stop the others.
 func edits(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
 	name := func(args ...string) string {

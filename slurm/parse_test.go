@@ -177,7 +177,7 @@ func recordOf(fields jobFields, mark string, replaced map[string]string) string 
 	return b.String() + "\n"
 }
 
-// Of each job EachJob and BriefJobs have what Jobs has of these fields, and nothing of the others.
+// EachJob and BriefJobs fill their fields as Jobs does, and no others.
 func TestParseSomeFields(t *testing.T) {
 	of := map[string]string{"JobID": "9", "JobArrayID": "7_2", "State": "CONFIGURING", "TimeLimit": "1-00:00:00", "EligibleTime": "1795302300", "SubmitTime": "1795302300",
 		"RestartCnt": "3", "NodeList": "gpu-[1-2]", "NumNodes": "2", "UserID": "1000", "Partition": "gpu", "Account": "nlp", "Comment": "a\nb|", "admin_comment": "c", "Name": "n", "QOS": "q"}
@@ -269,7 +269,7 @@ func TestParseJobsOddities(t *testing.T) {
 	}
 }
 
-// Of a long answer no more is kept than the record that has not ended.
+// While squeue prints, only the unfinished record is in memory.
 func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 	taken := 0
 	r := jobReader{fields: allFields, mark: []byte(recordedMark), take: func(capacity.Job) error { taken++; return nil }}
@@ -285,7 +285,7 @@ func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 	if err := r.end(nil); err == nil {
 		t.Error("half a record is no error")
 	}
-	// Who takes them may have enough: squeue is ended by that, which is not what was wrong.
+	// The taker may stop early: that ends squeue, and the taker's error is the one that counts.
 	enough, killed := errors.New("enough"), errors.New("signal: broken pipe")
 	r = jobReader{fields: allFields, mark: []byte(recordedMark), take: func(capacity.Job) error { return enough }}
 	if _, err := r.Write([]byte(one)); !errors.Is(err, enough) || !errors.Is(r.end(killed), enough) {
@@ -293,8 +293,7 @@ func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 	}
 }
 
-// R7: what a user writes forges no record, not even one that is whole but for the mark, or
-// has the mark of another call.
+// R7: a user's text forges no record, even a whole one without the mark, or with the mark of another call.
 func TestR7_ForgedRecords(t *testing.T) {
 	for _, comment := range []string{
 		record("", nil), record("\n", nil), "\n" + record(newMark(), nil), "x" + record("|", map[string]string{"Comment": "|"}), "\x00", "m\nm",
@@ -505,7 +504,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// The first host is slurmctld's own, the others take over.
+// The first host is the primary controller, the others are backups.
 func TestBackups(t *testing.T) {
 	c, err := parseConfig([]byte("SLURM_VERSION = 25.11.7\nSlurmctldHost[0] = head1\nSlurmctldHost[1] = head2(10.0.0.2)\nSlurmctldHost[2] = head3\n"))
 	if err != nil || !slices.Equal(c.Backups, []string{"head2", "head3"}) {

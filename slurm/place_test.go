@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The folders in which Slurm's programs are looked for, in their order.
+// The search order for Slurm's programs.
 func TestPlaceFolders(t *testing.T) {
 	usual := "/usr/bin /usr/local/bin /opt/slurm/bin"
 	for name, c := range map[string]struct {
@@ -83,8 +83,7 @@ func TestPCSRelease(t *testing.T) {
 	}
 }
 
-// What slurmctld starts finds scontrol under a prefix that nobody knows: beside slurmctld, or
-// where `hooks install` wrote it down.
+// Programs that slurmctld starts find scontrol under any prefix: beside slurmctld, or where `hooks install` noted it.
 func TestHookFolder(t *testing.T) {
 	prefix := t.TempDir()
 	conf := filepath.Join(prefix, "etc", "slurm.conf")

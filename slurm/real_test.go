@@ -172,7 +172,7 @@ func wantSameFlags(t *testing.T, client *slurm.Client) {
 		check(t, err)
 		after, err := client.Nodes(deadline(t), names...)
 		check(t, err)
-		if !cmp.Equal(before, after) { // they change just now
+		if !cmp.Equal(before, after) { // they are changing
 			continue
 		}
 		flags := func(nodes []capacity.Node) map[string]string {
@@ -466,7 +466,7 @@ func jobsOfPartitions(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 	}
 }
 
-// Slurm refuses a start for one that has started, also the one that it has. Its nodes and its end change.
+// Slurm refuses any start time for an active reservation, even its own. Nodes and end can change.
 func activeReservation(t *testing.T, _ *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
 	only := func() capacity.SlurmReservation {

@@ -81,7 +81,7 @@ func TestShortestResumeTimeout(t *testing.T) {
 	}
 }
 
-// A job is where its state says, or the flag that squeue shows instead.
+// A job's state, or the flag that squeue shows in its place.
 func TestSplitState(t *testing.T) {
 	for word, want := range map[string]string{
 		"PENDING": "PENDING", "RUNNING": "RUNNING", "SUSPENDED": "SUSPENDED", "COMPLETED": "COMPLETED", "CANCELLED": "CANCELLED", "FAILED": "FAILED",
@@ -95,7 +95,7 @@ func TestSplitState(t *testing.T) {
 		"CONFIGURING": "RUNNING", "RESIZING": "RUNNING", "SIGNALING": "RUNNING", "STAGE_OUT": "RUNNING", "STOPPED": "RUNNING",
 		"REQUEUED": "PENDING", "REQUEUE_FED": "PENDING", "REQUEUE_HOLD": "PENDING", "RESV_DEL_HOLD": "PENDING", "SPECIAL_EXIT": "PENDING",
 		"EXPEDITING": "PENDING",                            // from 25.11, after a requeue with --requeue=expedite
-		"COMPLETING": "COMPLETING", "LAUNCHED": "LAUNCHED", // which of the states it is nobody knows
+		"COMPLETING": "COMPLETING", "LAUNCHED": "LAUNCHED", // the state is unknown
 	} {
 		if base, got := splitState(flag); base != want || got != flag {
 			t.Errorf("%s: %s %v", flag, base, got)

@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// What Slurm's accounting lets a job have, against what Slurm itself does with jobs of a minute less and more.
+// The limits that accounting allows, compared with what Slurm does with jobs one minute shorter and longer.
 func TestLongAccounting(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "w")

@@ -121,7 +121,7 @@ func TestControlOnlyOnThisMachine(t *testing.T) {
 	}
 }
 
-// What is asked of the simulator and cannot be written is an error, in either form.
+// An answer that cannot be written is an error.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	startAWS(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

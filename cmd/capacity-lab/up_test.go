@@ -23,7 +23,7 @@ import (
 // scenario is the account of tests that need to know what is in it.
 const scenario = "testdata/up.toml"
 
-// hang is a time that only what hangs takes.
+// hang is longer than anything takes that does not hang.
 const hang = 5 * time.Minute
 
 // labProgram is the path of capacity-lab.

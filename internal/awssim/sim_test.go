@@ -77,7 +77,7 @@ func post(t testing.TB, endpoint, service, region string, form url.Values) (int,
 	return resp.StatusCode, string(body)
 }
 
-// Nothing that the simulator does not know passes silently.
+// The simulator refuses everything that it does not know.
 func TestUnknownRequests(t *testing.T) {
 	w := newEC2World(t)
 	v := func(pairs ...string) url.Values {

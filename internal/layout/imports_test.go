@@ -114,8 +114,7 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
-// What runs at each submission and before each job is small: no SDK of AWS (R1), and nothing that
-// starts programs.
+// Programs that run at each submission and before each job link no AWS SDK (R1) and nothing that starts programs.
 func TestSubmissionAndPrologLinkLittle(t *testing.T) {
 	heavy := []string{"github.com/aws", "os/exec"}
 	imports, _ := readImports(t, heavy)

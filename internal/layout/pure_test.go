@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// What decides has no context, clock, log or adapter; only what an action does takes a context, together with the world
-// that it acts in. In these folders that is every file but those that read, or say in which order things are done.
+// Decisions take no context, clock, log or adapter; only an action's Do takes a context, with its World. In these
+// folders that is every file but those that read, or order what is done.
 func TestDecisionsArePure(t *testing.T) {
 	impure := []string{"log", "log/slog", "os", "os/exec", "io", "net", "net/http", "sync"}
 	clock := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}

@@ -11,8 +11,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Another machine knows from the tags what was bought: all of them count, not only the
-// first, whose payment may have failed.
+// Another machine learns from tags what was bought. Every tagged block counts: the payment of the first may have
+// failed.
 func TestR3_BoughtOnAnotherMachine(t *testing.T) {
 	const unpaid, paid = "cr-0e2000000000000c3", "cr-0e2000000000000d4"
 	for want, states := range map[string]map[string]string{
@@ -36,7 +36,7 @@ func TestR3_BoughtOnAnotherMachine(t *testing.T) {
 	}
 }
 
-// What counts as the same purchase, and which of several is taken up.
+// Which purchases count as the same, and which of several is resumed.
 func TestBoughtBefore(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
@@ -81,7 +81,7 @@ func TestBoughtBefore(t *testing.T) {
 	}
 }
 
-// Nothing is bought where nobody knows what was bought before.
+// Nothing is bought while earlier purchases are unknown.
 func TestR3_NotKnownWhatWasBought(t *testing.T) {
 	const offering = "cb-0e2000000000000aa"
 	w := newWorld(t, nil)
@@ -98,8 +98,7 @@ func TestR3_NotKnownWhatWasBought(t *testing.T) {
 	}
 }
 
-// A purchase whose payment failed counts for nothing, and one that is paid still does, by what
-// EC2 shows and not by what a file says.
+// EC2, not a file, says whether an earlier purchase counts: one whose payment failed does not, a paid one does.
 func TestBoughtAndNotPaid(t *testing.T) {
 	const unpaid, paid, offering = "cr-0e2000000000000c3", "cr-0e2000000000000d4", "cb-0e2000000000000aa"
 	open := func(states map[string]string) (*world, *deal) {
@@ -126,7 +125,7 @@ func TestBoughtAndNotPaid(t *testing.T) {
 	if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || found || !strings.Contains(w.said(), unpaid+", "+said) {
 		t.Errorf("%+v, %t, %v; said: %s", i, found, err, w.said())
 	}
-	write(d, unpaid, Bought) // its run was cut off, and has yet to hear of it
+	write(d, unpaid, Bought) // its run was cut off before it reported this
 	if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || !found || i.Reservation != unpaid {
 		t.Errorf("%+v, %t, %v", i, found, err)
 	}

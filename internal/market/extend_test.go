@@ -10,7 +10,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-// An extension from its order to its end, and what a second order of the same makes of it.
+// An extension from order to end, and a second order of the same.
 func TestExtension(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
@@ -39,7 +39,7 @@ func TestExtension(t *testing.T) {
 		t.Errorf("%+v", i)
 	}
 
-	// Once more is taken for the same wish, but with Again; and a dry run tells nothing of it.
+	// A repeat counts as the same order unless Again is set; a dry run does not report it.
 	bought = ExtensionResult{}
 	if err := try.Extend(t.Context(), order); err != nil || bought.Reservation.ID != "" {
 		t.Errorf("a dry run of the same: %v, %+v", err, bought)
@@ -57,8 +57,7 @@ func TestExtension(t *testing.T) {
 	}
 }
 
-// A run that is cut off after the extension is taken up by the next one, which buys nothing,
-// whatever it was meant to buy.
+// The next run resumes an extension that was cut off, and buys nothing itself.
 func TestCutOffExtensionIsTakenUp(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
@@ -80,7 +79,7 @@ func TestCutOffExtensionIsTakenUp(t *testing.T) {
 	}
 }
 
-// Who does not wait hears how the payment stands now.
+// Without Wait, the present state of the payment is reported.
 func TestExtensionWithoutWaiting(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(time.Hour) })
 	var bought ExtensionResult
@@ -159,7 +158,7 @@ func TestPickExtension(t *testing.T) {
 	}
 }
 
-// What EC2 would refuse is said before anybody confirms a fee, with what is known.
+// What EC2 would refuse is said before anybody confirms a fee.
 func TestExtendable(t *testing.T) {
 	w := newWorld(t, nil)
 	d := &deal{Buyer: w.buyer(), account: "111122223333"}
@@ -170,7 +169,7 @@ func TestExtendable(t *testing.T) {
 		account string
 		history []capacity.Extension
 		length  time.Duration
-		want    string // "" if it may be asked for
+		want    string // "" if it can be extended
 	}{
 		"an open block":      {},
 		"one to come":        {change: func(r *capacity.Reservation) { r.State = capacity.StateScheduled }},
@@ -208,7 +207,7 @@ func TestExtendable(t *testing.T) {
 	}
 }
 
-// The same length once more within a day is the same wish; the newest one counts.
+// The same length again within a day is the same order; the newest one counts.
 func TestRecentExtension(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	extension := func(id string, length, ago time.Duration, state string) capacity.Extension {

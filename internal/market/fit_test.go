@@ -19,7 +19,7 @@ func (w *world) question(count int, duration time.Duration) FitQuestion {
 			ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}}}
 }
 
-// What would fit once it is bought: long enough with boot and margin, and where the cluster is.
+// Offerings that would fit: long enough with boot and margin, in a zone of the cluster.
 func TestFitsWhatIsForSale(t *testing.T) {
 	w := newWorld(t, nil)
 	q := w.question(8, 23*time.Hour)
@@ -45,7 +45,7 @@ func TestFitsWhatIsForSale(t *testing.T) {
 	}
 }
 
-// What cannot be asked is told, and is not shown as nothing.
+// A failed query is reported, and is not an empty answer.
 func TestR8_FitOfWhatIsNotKnown(t *testing.T) {
 	w := newWorld(t, nil)
 	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})

@@ -78,8 +78,8 @@ func (d disk) free() {
 	}
 }
 
-// sellers are what buys, by its kind: each says what was bought, and whether now. asked is called
-// where somebody is asked to confirm.
+// sellers buy, by kind. Each returns what was bought, and whether it was bought now; asked is called at the
+// confirmation.
 var sellers = map[IntentKind]struct {
 	call string
 	buy  func(w *world, asked func()) (reservation string, now bool, err error)
@@ -100,8 +100,8 @@ var sellers = map[IntentKind]struct {
 	}},
 }
 
-// The disk of state_dir is full from the sale on: each later run takes up what was sold, whether
-// there is room again when it asks for the fee, or never, or two run at once. One is sold.
+// The disk of state_dir is full once EC2 has sold. Each later run resumes that purchase, whether there is room again
+// when it asks for the fee, or never, or two run at once. One is sold.
 func TestR3_OnePurchaseBesideAFullDisk(t *testing.T) {
 	d := newDisk(t)
 	for round := range attackRounds(t) {
@@ -146,8 +146,7 @@ func TestR3_OnePurchaseBesideAFullDisk(t *testing.T) {
 	}
 }
 
-// Nothing is sent without an intent on disk, nor while what became of an earlier one cannot be
-// written down.
+// Nothing is sent without an intent on disk, or while the outcome of an earlier one cannot be recorded.
 func TestR3_NothingIsSentFromAFullDisk(t *testing.T) {
 	d := newDisk(t)
 	for kind, seller := range sellers {
@@ -172,7 +171,7 @@ func TestR3_NothingIsSentFromAFullDisk(t *testing.T) {
 	}
 }
 
-// What EC2 shows under the id of an intent was bought, whatever its file says.
+// A block that EC2 shows under an intent's id was bought, whatever the file says.
 func TestR3_EC2CountsBeforeTheFile(t *testing.T) {
 	const block, offering = "cr-0e2000000000000d4", "cb-0e2000000000000aa"
 	for _, phase := range []Phase{Sending, Failed} {
@@ -187,7 +186,7 @@ func TestR3_EC2CountsBeforeTheFile(t *testing.T) {
 	}
 }
 
-// A file that does not have what was written is no record.
+// A file whose content is not what was written is no record.
 func TestReadBack(t *testing.T) {
 	f := Intents{state.Dir(t.TempDir())}
 	if err := f.StateDir.WritePrivate(f.name("i"), []byte("{}\n")); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-// creations is how often EC2 was asked to hold something.
+// creations counts the calls of CreateCapacityReservation.
 func (w *world) creations() int {
 	return w.sim.Calls()[awssim.CallKey{Service: "ec2", Operation: "CreateCapacityReservation", Region: "us-east-2"}]
 }
@@ -20,7 +20,7 @@ func (w *world) holder() Holder {
 	return Holder{EC2: w.aws, State: w.dir, Limits: capacity.Reserve{MaxInstances: 4}, Cluster: "ml"}
 }
 
-// ledger is what is held by our own account of it.
+// ledger is our own record of what is held.
 func (w *world) ledger() []capacity.Held {
 	w.Helper()
 	held, err := w.dir.Held(w.aws.Now())
@@ -85,8 +85,7 @@ func TestHoldWithoutRoom(t *testing.T) {
 	}
 }
 
-// A refusal comes off the ledger, also the one that EC2 sends with a server error's status;
-// what may have been made stays in it.
+// A refused hold leaves the ledger, even one refused with status 500; one that may exist stays.
 func TestRefusedHoldLeavesTheLedger(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK's pauses are the machine's time
 	for name, c := range map[string]struct {
@@ -109,8 +108,8 @@ func TestRefusedHoldLeavesTheLedger(t *testing.T) {
 	}
 }
 
-// A probe is given back at once; where that fails, it is said when EC2 ends it, and it
-// counts until then.
+// A probe is cancelled at once. If that fails, the error says when EC2 ends it, and it stays in the ledger until
+// then.
 func TestProbe(t *testing.T) {
 	w := newWorld(t, nil)
 	req := HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 4, Subnets: []string{subnetB}, For: time.Hour, Probe: true}

@@ -39,7 +39,7 @@ func TestIntents(t *testing.T) {
 	if diff := cmp.Diff([]Intent{first, second}, got, cmp.Comparer(func(a, b capacity.Money) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}
-	// What is no intent hides none: here the rest of a write that was cut off, and somebody's notes.
+	// Other files hide no intent: here an unfinished write, and somebody's notes.
 	for _, name := range []string{".a.json", "a.txt"} {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(folder.Path("a")), name), []byte("{"), 0o600); err != nil {
 			t.Fatal(err)

@@ -53,7 +53,7 @@ func TestR3_RefusedPurchase(t *testing.T) {
 	}
 }
 
-// As long as EC2 cannot be asked nothing is known, and nothing is bought.
+// While EC2 does not answer, nothing is known and nothing is bought.
 func TestR3_UnknownStaysUnknown(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
@@ -129,8 +129,8 @@ func TestInterruptedBeforeTheCall(t *testing.T) {
 	}
 }
 
-// A payment is followed through what EC2 does not show yet and does not tell, until somebody
-// stops it; the next run goes on.
+// A payment is followed while EC2 does not show the block, or refuses to tell, until somebody stops it; the next run
+// goes on.
 func TestPaymentIsFollowed(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) {
 		showLate(s)
@@ -157,7 +157,7 @@ func TestPaymentIsFollowed(t *testing.T) {
 	}
 }
 
-// A block that EC2 does not show yet is waited for, too.
+// A block that EC2 does not show yet is waited for.
 func TestPaymentOfWhatDoesNotShow(t *testing.T) {
 	w := newWorld(t, showLate)
 	w.patience = 10 * time.Second
@@ -183,7 +183,7 @@ func TestPaymentOfWhatDoesNotShow(t *testing.T) {
 	}
 }
 
-// An extension, too, until somebody stops it.
+// The payment of an extension is followed until somebody stops it.
 func TestExtensionIsFollowed(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 	w.patience = 5 * time.Minute
@@ -200,7 +200,7 @@ func TestExtensionIsFollowed(t *testing.T) {
 	}
 }
 
-// What EC2 has under the id of a reservation is told, and any error but that it does not show.
+// A resumed purchase reports what EC2 has, and any error but "not found".
 func TestTakeUpAsksEC2(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
@@ -221,7 +221,7 @@ func TestTakeUpAsksEC2(t *testing.T) {
 	}
 }
 
-// Every outcome that is not known is said, and settled; another account's stops nothing.
+// Each unknown outcome is reported and settled; one of another account is left alone.
 func TestR3_EveryUnknownOutcomeIsSettled(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
@@ -251,7 +251,7 @@ func TestR3_EveryUnknownOutcomeIsSettled(t *testing.T) {
 	}
 }
 
-// What EC2 did not show when it was asked may show by the time of its answer.
+// A slow answer is about the moment of the question.
 func TestR3_SlowAnswerIsOfWhenItWasAsked(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
@@ -271,8 +271,8 @@ func TestR3_SlowAnswerIsOfWhenItWasAsked(t *testing.T) {
 	}
 }
 
-// An intent is on disk before the call, with the time by which its outcome shows; when the
-// outcome cannot be written down, that is said.
+// An intent is on disk before the call, with the time by which EC2 shows the outcome. An outcome that cannot be
+// recorded is reported.
 func TestR3_IntentIsOnDiskBeforeTheCall(t *testing.T) {
 	w := newWorld(t, nil)
 	d := w.deal(w.buyer())
@@ -334,8 +334,7 @@ func TestIntentInWords(t *testing.T) {
 	}
 }
 
-// What EC2 does not show is taken up by its id; and a payment that nobody waited for is
-// followed by who does.
+// A purchase that EC2 does not show is resumed by its id. A later run with Wait follows the payment.
 func TestTakeUpWhatIsPending(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 	b := w.buyer()
@@ -355,7 +354,7 @@ func TestTakeUpWhatIsPending(t *testing.T) {
 	}
 }
 
-// An extension that is paid is at its end when EC2 shows the block's new end.
+// A paid extension is complete when EC2 shows the block's new end.
 func TestExtensionWaitsForTheNewEnd(t *testing.T) {
 	for _, code := range []string{"UnauthorizedOperation", reservationNotFound} {
 		w := newWorld(t, showLate)

@@ -11,7 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-// A purchase from its order to its end, and what a second order of the same makes of it.
+// A purchase from order to end, and a second order of the same.
 func TestPurchase(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
@@ -19,7 +19,7 @@ func TestPurchase(t *testing.T) {
 	var preview PurchasePreview
 	order.Show = func(p PurchasePreview) error { preview = p; return nil }
 
-	// An error of who is shown it buys nothing.
+	// An error from Show buys nothing.
 	refused := order
 	refused.Show = func(PurchasePreview) error { return errDeclined }
 	if err := b.Purchase(t.Context(), refused); !errors.Is(err, errDeclined) || len(w.sim.Ledger()) != 0 {
@@ -45,7 +45,7 @@ func TestPurchase(t *testing.T) {
 		t.Errorf("%v, tags %v", err, r.Tags)
 	}
 
-	// Once more is taken for the same wish, but with Again.
+	// A repeat counts as the same order unless Again is set.
 	if err := b.Purchase(t.Context(), order); err != nil || bought.BoughtNow || bought.Reservation.ID != first || len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v", err, *bought)
 	}
@@ -62,7 +62,7 @@ func TestPurchase(t *testing.T) {
 	}
 }
 
-// A run that is cut off after the purchase is taken up, whatever the order says of Again.
+// The next run resumes a purchase that was cut off, even with Again.
 func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
@@ -90,7 +90,7 @@ func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 	}
 }
 
-// A dry run waits for nobody who buys, and tells the waits for EC2's request limits as a purchase does.
+// A dry run waits for no purchase, and reports waits for EC2's request limits as a purchase does.
 func TestDryRunBesideAPurchase(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
@@ -139,8 +139,8 @@ type accepting struct{ *customer }
 
 func (accepting) ConfirmFee(capacity.Offering) error { return nil }
 
-// A block is found under the id that it has by now: by its zone, start and end if the id of the order is
-// gone, and once more after a fee was typed. An order that names only its id is refused then.
+// EC2 may give an offering another id. It is found again by zone, start and end, also after a fee was typed; an order
+// with the id alone is refused.
 func TestABlockUnderAnotherID(t *testing.T) {
 	for name, c := range map[string]struct {
 		named, typed, dry bool
@@ -173,7 +173,7 @@ func TestABlockUnderAnotherID(t *testing.T) {
 	}
 }
 
-// A block that was bought is not bought again under another id, though the order says only that.
+// A block that was bought is not bought again under another id.
 func TestR3_OnePurchaseUnderTwoIDs(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()

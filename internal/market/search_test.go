@@ -35,8 +35,7 @@ func fees(offers []Offer) []string {
 	return all
 }
 
-// A price in dollars bounds what is sold in dollars; what is sold in another currency is
-// never within it.
+// A price in dollars excludes what is sold in another currency.
 func TestMaxPriceIsInItsCurrency(t *testing.T) {
 	for _, c := range []struct {
 		most capacity.Money
@@ -123,7 +122,7 @@ func (w *world) searches() int {
 	return w.sim.Calls()[awssim.CallKey{Service: "ec2", Operation: "DescribeCapacityBlockOfferings", Region: "us-east-2"}]
 }
 
-// A search tells of its waits.
+// A search reports its waits.
 func TestSearchTellsWaits(t *testing.T) {
 	w := newWorld(t, nil)
 	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503, Count: 1})
@@ -133,7 +132,7 @@ func TestSearchTellsWaits(t *testing.T) {
 	}
 }
 
-// Why there is nothing: the window that was asked for, and what one region says for itself.
+// Why nothing was found: the window asked for, and what each region says.
 func TestWhyNone(t *testing.T) {
 	at := func(t time.Time) string { return t.UTC().Format("02 15:04") }
 	after, by := opening.Add(20*day), opening.Add(22*day)
@@ -158,8 +157,8 @@ func TestWhyNone(t *testing.T) {
 	}
 }
 
-// What EC2 does not sell as a block is said, with what it sells; whatever goes wrong with that
-// keeps nobody from what is for sale.
+// A type that EC2 does not sell as blocks is reported, with those it sells. A failure of that check hides no
+// offering.
 func TestUnsold(t *testing.T) {
 	w := newWorld(t, nil)
 	run := func(instanceType string) *Found {
@@ -191,7 +190,7 @@ func TestUnsold(t *testing.T) {
 	}
 }
 
-// UltraServers are sold by another name than that of their instances.
+// UltraServers are sold under a type of their own.
 func TestUltraServers(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) {
 		s.InstanceTypes = append(s.InstanceTypes, awssim.InstanceTypeScenario{Name: "trn2u.48xlarge", VCPUs: 192, MemoryMiB: 2097152, NeuronDevices: 16, NeuronName: "Trainium2", UsageClasses: []string{"capacity-block"}})
@@ -301,7 +300,7 @@ func TestR10_SubnetsOfAZone(t *testing.T) {
 	}
 }
 
-// A fee that was typed is good for this fee only, whatever id the block has by then.
+// A typed fee is accepted for that amount only, whatever the offering's id.
 func TestR3_AnotherFeeAfterTyping(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
 	shown := w.offering("USD")

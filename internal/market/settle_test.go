@@ -38,7 +38,7 @@ func TestR3_WhatShowsLateIsNotDeclaredNotBought(t *testing.T) {
 	}
 }
 
-// The same where the run was killed, and the next one finds out.
+// The same after a kill: the next run finds out.
 func TestR3_TheNextRunWaitsForWhatShowsLate(t *testing.T) {
 	w := newWorld(t, showLate)
 	o := w.offering("USD")
@@ -66,8 +66,7 @@ func TestR3_TheNextRunWaitsForWhatShowsLate(t *testing.T) {
 	}
 }
 
-// Tags are copied by people and programs: what has the tag of a purchase and is no block
-// was not bought by it.
+// People and programs copy tags: an ODCR with the tag of a purchase was not bought by it.
 func TestR3_OnlyABlockIsAPurchase(t *testing.T) {
 	const id, block, odcr = "buy-0000000000000001", "cr-0e2000000000000d4", "cr-0e2000000000000c3"
 	tagged := awssim.ReservationScenario{ID: odcr, Kind: "odcr", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 1, Tags: map[string]string{capacity.TagPurchase: id}}
@@ -88,7 +87,7 @@ func TestR3_OnlyABlockIsAPurchase(t *testing.T) {
 	}
 }
 
-// What was not made is said to be so only when it would show by then.
+// "Not bought" is said only once EC2 would show a purchase.
 func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
 	w := newWorld(t, nil)
 	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.CutBefore})
@@ -115,8 +114,7 @@ func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
 	}
 }
 
-// A payment takes up to 12 hours, in which others may buy: nobody who follows one has the lock,
-// neither who bought nor who takes it up.
+// A payment can take 12 hours. Nobody who follows one holds the lock, so that others can buy.
 func TestFollowingAPaymentHoldsNoLock(t *testing.T) {
 	for kind, seller := range sellers {
 		w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })

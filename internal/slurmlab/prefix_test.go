@@ -10,7 +10,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
-// A Slurm below a prefix comes before the distribution's: the programs of this one are links, whose folder tells.
+// A Slurm under a prefix comes before the distribution's; here its programs are links.
 func TestUsePrefix(t *testing.T) {
 	prefix := t.TempDir()
 	t.Setenv("PATH", os.Getenv("PATH"))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Whose a process is: by its environment, and a slurmstepd of Slurm 25.05, which has none, by its
-// folder and its node's log.
+// A process is known by its environment; a slurmstepd of Slurm 25.05, which has none, by its folder and its node's
+// log.
 func TestBelongs(t *testing.T) {
 	const conf = "/lab/etc/slurm.conf"
 	env := func(variables ...string) []string { return variables }
@@ -36,7 +36,7 @@ func TestBelongs(t *testing.T) {
 	}
 }
 
-// Stop ends what a daemon or a ResumeProgram has started, whatever that has made of its environment.
+// Stop ends what a daemon or a ResumeProgram has started, even with another environment.
 func TestDescendants(t *testing.T) {
 	p := func(pid, parent int) status { return status{process: process{pid, "1"}, parent: parent} }
 	all := []status{p(14, 12), p(12, 11), p(11, 10), p(10, 1), p(20, 1), p(21, 20)}

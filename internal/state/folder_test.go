@@ -222,7 +222,7 @@ func TestLockPass(t *testing.T) {
 	}
 }
 
-// Who waits for a lock learns who has it, and waits no longer than its deadline.
+// A waiter learns who holds the lock, and gives up at its deadline.
 func TestLockNamesItsHolder(t *testing.T) {
 	dir := Dir(t.TempDir())
 	host, _ := os.Hostname()

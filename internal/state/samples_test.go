@@ -32,7 +32,7 @@ func appendTo(t *testing.T, dir Dir, s Sample) {
 	}
 }
 
-// whole is what the lines of a folder amount to.
+// whole is the sample that all lines of a folder add up to.
 func whole(t *testing.T, dir Dir) (s Sample, lines int) {
 	t.Helper()
 	all, err := dir.Samples(time.Time{})
@@ -45,7 +45,7 @@ func whole(t *testing.T, dir Dir) (s Sample, lines int) {
 	return s, len(all)
 }
 
-// A line has what is new; what stays as it is takes a line in five minutes.
+// A line has changes only; without changes there is one every five minutes.
 func TestSamplesAreWhatIsNew(t *testing.T) {
 	dir := Dir(t.TempDir())
 	appendTo(t, dir, sampleAt(0, 0))
@@ -69,8 +69,7 @@ func TestSamplesAreWhatIsNew(t *testing.T) {
 	}
 }
 
-// A crash cuts a line off: samples.json is as before then, and the next line, which is whole,
-// says again all that it said.
+// After a crash in the middle of a line, the next line repeats what it said.
 func TestSamplesAfterACrash(t *testing.T) {
 	dir := Dir(t.TempDir())
 	appendTo(t, dir, sampleAt(0, 0))
@@ -103,7 +102,7 @@ func TestSamplesAfterACrash(t *testing.T) {
 	}
 }
 
-// A full file is followed by another one, which begins with all; the oldest go.
+// A full file is followed by a new one, which begins with a full line; the oldest are deleted.
 func TestSamplesRotate(t *testing.T) {
 	dir := Dir(t.TempDir())
 	for m := range keptSamples + 3 {

@@ -70,7 +70,7 @@ func TestStateDirIsOpenWhateverTheUmask(t *testing.T) {
 	}
 }
 
-// Whatever is in the snapshot's file is read or refused.
+// Any content of snapshot.json is read or refused.
 func FuzzSnapshot(f *testing.F) {
 	f.Add(`{"version": 1}`)
 	f.Add(`{"version":1,"taken_at":"2026-03-01T12:00:00Z","partitions":[{"name":"gpu","node_groups":[{"slots":[{"name":"gpu","reservation_ids":["cr-0"]}]}]}],"reservations":[{"id":"cr-0"}]}`)
@@ -90,8 +90,8 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// The ledger has what is ordered until it is released by one of its names, or its end has passed. An entry keeps the
-// end of its first order, and what exists is entered whatever is allowed.
+// An entry stays in the ledger until it is released, by token or id, or has ended. It keeps the end of its first
+// order; an ODCR that exists is entered without a check.
 func TestLedger(t *testing.T) {
 	dir, now := Dir(t.TempDir()), time.Now()
 	most := 3
