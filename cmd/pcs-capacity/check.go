@@ -61,7 +61,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 	if err != nil {
 		return err
 	}
-	sources.Filter = likelyFilter()
+	sources.Filter, _ = findFilter() // whether it runs is checked
 	return c.show(t, sources.Run(ctx))
 }
 
@@ -105,17 +105,6 @@ func hooksHere(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 		hooks = append(hooks, site.Hook{Name: settingsHook, File: filepath.Join(dir, wiring.IncludeFile), State: string(now), Wrong: wrong})
 	}
 	return hooks, nil
-}
-
-// likelyFilter is the filter, or where it should be.
-func likelyFilter() string {
-	places := filterPlaces()
-	for _, path := range places {
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	return places[0]
 }
 
 func (c *CheckCmd) show(t *terminal.Terminal, found site.Findings) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,107 +11,203 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // clusterChange is a command that changes a cluster's set-up. One with a state_dir runs at a time: it has a
 // lock from reading to the end, but not while a person is asked.
 type clusterChange struct {
-	question string
+	g      *Globals
+	t      *terminal.Terminal
+	setup  setup.Setup
+	dryRun bool
 	// plan reads everything, from the settings as they are now.
-	plan func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error)
-	// show shows it, and reports whether there is anything to do.
-	show func(*setup.Plan) (todo bool, err error)
-	do   func(context.Context, *setup.Plan) error
+	plan func(context.Context, *maybeConfig) (*setup.Plan, error)
+	// question is asked; doing, nothing and outcome say what is going on, that all is done, and what came of a plan
+	// that something is in the way of.
+	question, doing, nothing, outcome string
+	// before is done right before the plan; it may be nil.
+	before func()
+	// applied: the plan was carried out.
+	applied bool
+}
+
+// run plans, shows, asks and does. What a person has agreed to is planned again under the lock;
+// another plan is shown, and asked for, again. The plan is the last one.
+func (c *clusterChange) run(ctx context.Context, cfg *maybeConfig) (p *setup.Plan, err error) {
+	var agreed *setup.Plan
+	for {
+		if p, err = c.once(ctx, cfg, agreed); err != nil || c.applied || c.dryRun || p.Done() {
+			return p, err
+		}
+		if err := c.t.Confirm(c.question); err != nil {
+			return p, err
+		}
+		agreed = p
+	}
 }
 
 // changeWait is how long a command waits for another one, which waits for PCS.
 const changeWait = 15 * time.Minute
 
-func lockChanges(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig) (unlock func(), err error) {
-	dir := state.Dir(cfg.StateDir)
-	if unlock, err = dir.Lock(ctx, state.SetupLock, 0); errors.Is(err, state.ErrLocked) {
-		t.Say("Waiting: %s", err)
-		unlock, err = dir.Lock(ctx, state.SetupLock, changeWait)
-	}
-	return unlock, err
-}
-
-// run plans, shows, asks and does. What a person has agreed to is planned again under the lock;
-// another plan is shown, and asked for, again.
-func (c clusterChange) run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig) error {
-	if t.Yes {
-		unlock, lockErr := lockChanges(ctx, t, cfg)
+// once plans, and carries out what was agreed to; with --yes that is any plan.
+func (c *clusterChange) once(ctx context.Context, cfg *maybeConfig, agreed *setup.Plan) (p *setup.Plan, err error) {
+	does := !c.dryRun && (c.t.Yes || agreed != nil)
+	var lockErr error
+	if does {
+		var unlock func()
+		dir := state.Dir(cfg.StateDir)
+		if unlock, lockErr = dir.Lock(ctx, state.SetupLock, 0); errors.Is(lockErr, state.ErrLocked) {
+			c.t.Say("Waiting: %s", lockErr)
+			unlock, lockErr = dir.Lock(ctx, state.SetupLock, changeWait)
+		}
 		switch {
 		case lockErr == nil:
 			defer unlock()
 		case errors.Is(lockErr, state.ErrLocked):
-			return lockErr
+			return nil, lockErr
 		}
-		cfg, err := readConfigIfAny(g) // it may have changed until now
-		if err != nil {
-			return err
+		if cfg, err = readConfigIfAny(c.g); err != nil { // it may have changed until now
+			return nil, err
 		}
-		p, err := c.plan(ctx, cfg)
-		if err != nil {
-			return err
-		}
-		todo, err := c.show(p)
-		if err != nil || !todo {
-			return err
-		}
-		if lockErr != nil { // what is wrong with state_dir is in the plan, where it can be told
-			return lockErr
-		}
-		return c.do(ctx, p)
 	}
-	p, err := c.plan(ctx, cfg)
+	if p, err = c.plan(ctx, cfg); err != nil {
+		return nil, err
+	}
+	same := agreed != nil && reflect.DeepEqual(agreed.Steps(), p.Steps()) && reflect.DeepEqual(agreed.Mismatches, p.Mismatches)
+	if !same {
+		if agreed != nil {
+			c.t.Say("Something has changed meanwhile. What is to be done now:")
+		}
+		if err := c.show(p); err != nil || c.dryRun || p.Done() || !c.t.Yes {
+			return p, err
+		}
+	}
+	if !does {
+		return p, nil
+	}
+	if lockErr != nil { // what is wrong with state_dir is in the plan, where it can be told
+		return p, lockErr
+	}
+	if c.before != nil {
+		c.before()
+	}
+	c.applied = true
+	progress := c.t.Start(c.doing)
+	c.setup.Progress = func(what, name, status string) { progress.Now(fmt.Sprintf("%s %s: %s", what, name, status)) }
+	err = c.setup.Apply(ctx, p)
+	progress.Done()
 	if err != nil {
-		return err
+		return p, fmt.Errorf("%w; run the same command again to go on from here", err)
 	}
-	for {
-		todo, err := c.show(p)
-		if err != nil || !todo {
-			return err
-		}
-		if err := t.Confirm(c.question); err != nil {
-			return err
-		}
-		same, err := c.locked(ctx, g, t, cfg, &p)
-		if err != nil || same {
-			return err
-		}
-		t.Say(changedMeanwhile)
-	}
+	return p, nil
 }
 
-// locked does what was agreed to, unless it is another plan by now.
-func (c clusterChange) locked(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig,
-	agreed **setup.Plan) (same bool, err error) {
-	unlock, err := lockChanges(ctx, t, cfg)
-	if err != nil {
-		return false, err
-	}
-	defer unlock()
-	if cfg, err = readConfigIfAny(g); err != nil {
-		return false, err
-	}
-	now, err := c.plan(ctx, cfg)
-	if err != nil {
-		return false, err
-	}
-	before := *agreed
-	*agreed = now
-	if !reflect.DeepEqual(before.Steps(), now.Steps()) || !reflect.DeepEqual(before.Mismatches, now.Mismatches) {
-		return false, nil
-	}
-	return true, c.do(ctx, now)
+// stepRow is one line of the plan.
+type stepRow struct {
+	Action  setup.Verb `json:"action"`
+	What    string     `json:"what"`
+	Name    string     `json:"name"`
+	Details string     `json:"details"`
 }
 
-const changedMeanwhile = "Something has changed meanwhile. What is to be done now:"
+// show shows a plan as the result of the command: what is in the way, each with its fix, or the steps.
+func (c *clusterChange) show(p *setup.Plan) error {
+	if len(p.Mismatches) > 0 { // it cannot be carried out
+		p.Actions, p.Warnings = []setup.Step{}, []string{}
+	}
+	rows := []stepRow{}
+	for _, s := range p.Actions {
+		name, between := s.Name, "; "
+		var details []string
+		if c.t.Format == terminal.Table {
+			if between = "\n"; s.What == setup.WhatFile { // a whole path leaves no room for the details
+				name, details = filepath.Base(name), []string{"folder: " + filepath.Dir(name)}
+			}
+		}
+		for _, d := range s.Details {
+			details = append(details, d.Key+": "+d.Value)
+		}
+		rows = append(rows, stepRow{s.Verb, s.What, name, strings.Join(details, between)})
+	}
+	// With nothing planned there is nothing to show but what is in the way.
+	if len(rows) > 0 || c.t.Format != terminal.Table {
+		if err := c.t.Show(p, rows, "DO: Action; WHAT: What; NAME: Name wrap; DETAILS: Details wrap"); err != nil {
+			return err
+		}
+	}
+	for _, w := range p.Warnings {
+		c.t.Say("warning: %s", w)
+	}
+	for _, m := range p.Mismatches {
+		c.t.Say("pcs-capacity: %s\n  fix: %s", m.Sentence, m.Fix)
+	}
+	switch n := len(p.Mismatches); {
+	case n == 1:
+		c.t.Say("1 problem found; %s.", c.outcome)
+		return errShown
+	case n > 1:
+		c.t.Say("%d problems found; %s.", n, c.outcome)
+		return errShown
+	case c.dryRun:
+		if p.DryRun != "" {
+			c.t.Say("%s.", p.DryRun)
+		}
+		c.t.Say("Dry run: nothing was changed.")
+	case p.Done():
+		c.t.Say("%s; nothing to do.", c.nothing)
+	}
+	return nil
+}
+
+// pass makes a pass with the settings as they are now.
+func pass(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pcs.Client, rollOver bool) (lifecycle.Report, error, error) {
+	cfg, err := readConfig(g)
+	if err != nil {
+		return lifecycle.Report{}, nil, fmt.Errorf("reading the new settings: %w", err)
+	}
+	sources := lifecycle.From(cfg, aws, pcsClient)
+	if !rollOver {
+		sources.RollOver = nil
+	}
+	_, report, failed := lifecycle.Pass(ctx, sources)
+	return report, failed, nil
+}
+
+// firstPass makes a pass with the new settings. What it could not do is said; complete
+// is false then. What is expected is not said; it may be nil.
+func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client,
+	expected func(capacity.Problem) bool) (report lifecycle.Report, complete bool, err error) {
+	sayUntold(t, aws) // a pass has its own
+	report, passErr, err := pass(ctx, g, aws, pcsClient, true)
+	if err != nil {
+		return report, false, err
+	}
+	for _, d := range report.Done {
+		t.Say("%s", d)
+	}
+	var failed []string
+	if passErr != nil {
+		t.Say("Slurm or AWS did not take all of it yet. Run `pcs-capacity sync` on a host with Slurm:")
+		failed = strings.Split(passErr.Error(), "\n")
+	}
+	for _, line := range failed {
+		t.Say("  %s", line)
+	}
+	for _, p := range report.All() {
+		if (expected == nil || !expected(p)) && !slices.ContainsFunc(failed, func(line string) bool { return strings.HasPrefix(p.Sentence, line) }) {
+			t.Say("%s", p)
+		}
+	}
+	return report, passErr == nil, nil
+}
 
 const (
 	// serviceUnit is there where a package is installed.

@@ -3,13 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
@@ -79,13 +77,10 @@ func filterPlaces() []string {
 		self = "/usr/bin/pcs-capacity"
 	}
 	dir := filepath.Dir(self)
-	return []string{
-		filepath.Join(dir, "../libexec/pcs-capacity/pcs-capacity-filter"),
-		filepath.Join(dir, "pcs-capacity-filter"),
-	}
+	return []string{filepath.Join(dir, "../libexec/pcs-capacity/pcs-capacity-filter"), filepath.Join(dir, "pcs-capacity-filter")}
 }
 
-// findFilter finds the program that the scripts call; it must be there and run.
+// findFilter finds the program that the scripts call, or the likeliest place if it is not there or cannot be run.
 func findFilter() (string, error) {
 	places := filterPlaces()
 	for _, path := range places {
@@ -93,8 +88,7 @@ func findFilter() (string, error) {
 			return path, nil
 		}
 	}
-	return "", usage("no program at %s: the script would have nothing to call; install the package",
-		strings.Join(places, " or "))
+	return places[0], usage("no program at %s: the script would have nothing to call; install the package", strings.Join(places, " or "))
 }
 
 // runs reports whether a file can be run.
@@ -133,9 +127,7 @@ func (f prologFlag) include(ctx context.Context, g *Globals, cfg *config.Config)
 	}
 	for _, program := range programs {
 		if path := filepath.Join(filepath.Dir(filter), program); !runs(path) {
-			return in, fmt.Errorf(
-				"no program at %s, which Slurm would have to run; install the package",
-				path)
+			return in, fmt.Errorf("no program at %s, which Slurm would have to run; install the package", path)
 		}
 	}
 	include := wiring.Include{Settings: cfg.Domain(), Site: in.site, Programs: filepath.Dir(filter), Prolog: f.Prolog}
@@ -168,9 +160,8 @@ func readSite() (wiring.Site, error) {
 // launched fills in the instance types and launch templates of the node groups that we launch.
 // notes name templates that cannot be read.
 func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.Include) (notes []string, err error) {
-	settings := in.Settings
 	var names []string
-	for _, p := range settings.Partitions {
+	for _, p := range in.Settings.Partitions {
 		for _, group := range p.Groups {
 			if p.Provider.Launches() {
 				names = append(names, group.InstanceType)
@@ -193,13 +184,11 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 		}
 	}
 	in.Templates = map[string]capacity.LaunchTemplate{}
-	for _, reference := range settings.LaunchTemplates() {
+	for _, reference := range in.Settings.LaunchTemplates() {
 		t, found, err := aws.TemplateVersion(ctx, reference)
 		switch {
 		case err != nil:
-			notes = append(notes, fmt.Sprintf(
-				"whether nodes get slurm.conf from slurmctld is not known: %s. If they do, SlurmctldParameters needs enable_configless",
-				err))
+			notes = append(notes, fmt.Sprintf("whether nodes get slurm.conf from slurmctld is not known: %s. If they do, SlurmctldParameters needs enable_configless", err))
 		case found:
 			in.Templates[reference] = t
 		}
@@ -260,131 +249,9 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 
 // prologs is the folder of the Prolog if it is to be wired; "" if not.
 func (f prologFlag) prologs() string {
-	if !f.Prolog {
-		return ""
-	}
 	filter, err := findFilter()
-	if err != nil {
+	if !f.Prolog || err != nil {
 		return ""
 	}
 	return filepath.Dir(filter)
-}
-
-const there = "Everything is there already"
-
-// apply shows the plan, asks where it changes settings, and does it.
-func applyPlan(ctx context.Context, t *terminal.Terminal, plan wiring.Plan, nothing string, ask bool,
-	question string, dryRun bool) error {
-	if ask || dryRun {
-		for _, change := range plan.Changes {
-			t.Say("%s %s", change.Do, change.What)
-			if change.Diff != "" {
-				// Lines of files, which are as long as they are.
-				fmt.Fprintf(t.Err, "  %s\n", strings.ReplaceAll(strings.TrimSuffix(change.Diff, "\n"), "\n", "\n  "))
-			}
-		}
-	}
-	switch {
-	case len(plan.Changes) == 0:
-		t.Say("%s; nothing to do.", nothing)
-	case dryRun:
-		t.Say("Dry run: nothing was changed.")
-	default:
-		if plan.Restarts() {
-			question = "Write this, and restart slurmctld? Jobs go on."
-			if len(plan.Ends) > 0 {
-				question = fmt.Sprintf("Write this, and restart slurmctld? Jobs %s end; all others go on.",
-					strings.Join(plan.Ends, ", "))
-			}
-		}
-		if ask {
-			if err := t.Confirm(question); err != nil {
-				return err
-			}
-		}
-		done := map[string]string{
-			"write":   "Wrote",
-			"remove":  "Removed",
-			"set":     "Changed",
-			"restart": "Restarted",
-		}
-		err := plan.Apply(ctx, func(c wiring.Change) { t.Say("%s %s.", done[c.Do], c.What) })
-		if err != nil {
-			return fmt.Errorf("%w; run this again to go on from here", err)
-		}
-	}
-	for _, sentence := range plan.ByHand {
-		t.Say("By hand: %s", sentence)
-	}
-	return nil
-}
-
-// slurmSettings are those of slurm.conf, beside what slurmctld runs with: it may not have been
-// restarted since they were written, when a run of ours was cut off.
-func slurmSettings(ctx context.Context, cfg *config.Config, site wiring.Site, installed, force bool) wiring.Settings {
-	s := wiring.Settings{Site: site, Force: force}
-	running, ours, err := runsOurs(ctx, cfg)
-	if err == nil {
-		s.Slurm = slurm.New(cfg.Cluster)
-		s.Restarts = sameFile(running.ConfPath, site.Conf)
-		s.Pending = s.Restarts && ours != installed
-		if !installed { // whatever partitions it has, a script that it runs has to stay
-			s.Pending = s.Restarts && slices.Contains(running.JobSubmitPlugins, "lua")
-		}
-	}
-	return s
-}
-
-// runsOurs is what slurmctld runs with, and whether that is our settings.
-func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ours bool, err error) {
-	client := slurm.New(cfg.Cluster)
-	running, err = client.Config(ctx)
-	if err != nil {
-		return running, false, err
-	}
-	launches := !cfg.Domain().Guest()
-	if launches && filepath.Base(running.ResumeProgram) != "pcs-capacity-resume" || !slices.Contains(running.JobSubmitPlugins, "lua") {
-		return running, false, nil
-	}
-	partitions, err := client.Partitions(ctx)
-	if err != nil {
-		return running, false, err
-	}
-	for _, p := range cfg.Partitions {
-		if p.Provider.Launches() && !slices.ContainsFunc(partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name }) {
-			return running, false, nil
-		}
-	}
-	return running, true, nil
-}
-
-func sameFile(a, b string) bool {
-	one, err := os.Stat(a)
-	other, otherErr := os.Stat(b)
-	return err == nil && otherErr == nil && os.SameFile(one, other)
-}
-
-// restartTime is how long slurmctld may take to answer after its restart.
-const restartTime = 30 * time.Second
-
-// restarted waits until slurmctld answers, with the settings if they are installed.
-func restarted(ctx context.Context, cfg *config.Config, installed bool) error {
-	ctx, cancel := context.WithTimeout(ctx, restartTime)
-	defer cancel()
-	for {
-		_, ours, err := runsOurs(ctx, cfg)
-		if err == nil && (ours || !installed) { // slurm.conf may have them by hand as well
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			if err == nil {
-				err = errors.New("it has other settings than were written")
-			}
-			return fmt.Errorf(
-				"slurmctld after its restart: %w; see its log, and take the settings back with `pcs-capacity hooks remove` if it does not start",
-				err)
-		case <-time.After(500 * time.Millisecond):
-		}
-	}
 }

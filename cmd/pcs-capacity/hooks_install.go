@@ -2,10 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // HooksInstallCmd writes scripts and settings.
@@ -68,24 +80,20 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 	if cfg.Cluster != "" {
 		question = "Is cli_filter.lua on every login and compute node, and are these settings right?"
 	}
-	err = applyPlan(ctx, t, plan, there, c.Hook == "" || c.Hook == settingsHook, question, c.DryRun)
-	if err == nil && plan.Restarts() && !c.DryRun {
-		err = restarted(ctx, cfg, true)
-	}
-	return err
+	return applyPlan(ctx, t, cfg, plan, true, c.Hook == "" || c.Hook == settingsHook, question, c.DryRun)
 }
 
 func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.Config, plan *wiring.Plan) error {
 	if cfg.Cluster != "" {
-		cluster, err := readCluster(ctx, g, cfg)
+		cluster, aws, err := readCluster(ctx, g, cfg)
 		if err != nil {
 			return err
 		}
 		before := len(plan.Changes)
-		if err := plan.SwitchOn(cluster.Cluster, c.prologs()); err != nil || len(plan.Changes) == before || c.Force {
+		if err := plan.SwitchOn(cluster, c.prologs()); err != nil || len(plan.Changes) == before || c.Force {
 			return err
 		}
-		return cluster.closed(ctx, cfg)
+		return noBlockOpen(ctx, cfg, aws)
 	}
 	in, err := c.include(ctx, g, cfg)
 	if err != nil {
@@ -93,4 +101,270 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 	}
 	plan.ByHand = append(plan.ByHand, in.notes...)
 	return plan.InstallSettings(ctx, slurmSettings(ctx, cfg, in.site, true, c.Force), in.text, in.gres)
+}
+
+// HooksRemoveCmd takes back what install wrote.
+type HooksRemoveCmd struct {
+	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter, job_submit or settings. Default: all."`
+	forceFlag
+	DryRun bool `help:"Show what would be done, and change nothing."`
+}
+
+// Help is shown below the flags.
+func (HooksRemoveCmd) Help() string {
+	return `Settings first, scripts after them: Slurm refuses every submission while a setting is on and its
+script is gone. A script that slurmctld or slurm.conf still names stays, and so does one that a
+script of yours names. Files that pcs-capacity did not write stay. On PCS, run it with cli_filter on all other nodes once
+the setting is off.`
+}
+
+// Run plans, shows, asks and removes.
+func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
+	dirs, err := folders()
+	if err != nil {
+		return err
+	}
+	var plan wiring.Plan
+	all := c.Hook == "" || c.Hook == settingsHook
+	removal := scriptRemoval{cfg: cfg, dirs: dirs}
+	job := wiring.Script{Hook: wiring.JobSubmit, Path: filepath.Join(dirs[0], wiring.JobSubmit+".lua")}
+	switch {
+	case all && cfg.Cluster != "":
+		cluster, aws, err := readCluster(ctx, g, cfg)
+		if err != nil {
+			return err
+		}
+		filter, _ := findFilter() // without programs there is no Prolog of ours
+		if err := plan.SwitchOff(cluster, filepath.Dir(filter)); err != nil {
+			return err
+		}
+		removal.askedAWS, removal.switches = true, cluster.On()
+		if len(plan.Changes) > 0 && !c.Force {
+			if err := noBlockOpen(ctx, cfg, aws); err != nil {
+				return err
+			}
+		}
+	case all:
+		site, err := readSite()
+		if err != nil {
+			return err
+		}
+		settings := slurmSettings(ctx, cfg, site, false, c.Force)
+		settings.Off = removal.off(job)
+		if err := plan.RemoveSettings(ctx, settings, job); err != nil {
+			return err
+		}
+	}
+	if c.Hook == wiring.CLIFilter || c.Hook == "" && cfg.Cluster != "" {
+		for _, path := range scriptPaths(ctx, cfg, wiring.CLIFilter, dirs) {
+			if err := removal.plan(ctx, &plan, wiring.Script{Hook: wiring.CLIFilter, Path: path}); err != nil {
+				return err
+			}
+		}
+	}
+	if c.Hook == wiring.JobSubmit {
+		if err := removal.plan(ctx, &plan, job); err != nil {
+			return err
+		}
+	}
+	return applyPlan(ctx, t, cfg, plan, false, true, "Remove this?", c.DryRun)
+}
+
+// scriptRemoval takes scripts away, each only once nothing has Slurm run it.
+type scriptRemoval struct {
+	cfg *config.Config
+	// dirs are the folders of slurm.conf.
+	dirs []string
+	// askedAWS: the settings of the PCS cluster are known; switches: the plan switches
+	// cli_filter off there, before the script goes.
+	askedAWS, switches bool
+}
+
+// plan plans the end of a script, unless Slurm runs it and goes on to.
+func (r scriptRemoval) plan(ctx context.Context, plan *wiring.Plan, s wiring.Script) error {
+	if !r.switches {
+		if err := r.refusal(ctx, s); err != nil {
+			return err
+		}
+	}
+	return plan.Remove(s, r.off(s))
+}
+
+// off waits, for the moments that a restart of slurmctld takes, until nothing runs the script.
+func (r scriptRemoval) off(s wiring.Script) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return until(ctx, func() error { return r.refusal(ctx, s) })
+	}
+}
+
+// refusal is why the script cannot go now: slurmctld runs it, or slurm.conf says so. A slurmctld
+// that is down starts with what slurm.conf says, and on PCS with what AWS has said.
+func (r scriptRemoval) refusal(ctx context.Context, s wiring.Script) error {
+	var running *slurm.Config
+	now, unknown := slurm.New(r.cfg.Cluster).Config(ctx)
+	if unknown == nil {
+		running = &now
+	}
+	read := r.askedAWS
+	for _, dir := range r.dirs {
+		site, err := wiring.ReadSite(filepath.Join(dir, "slurm.conf"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := site.StillOn(s.Hook, running); err != nil {
+			return err
+		}
+		read = read || err == nil && errors.Is(unknown, slurm.ErrUnreachable)
+	}
+	if unknown != nil && !read {
+		return fmt.Errorf("whether Slurm runs %s is not known, and without it Slurm would refuse every submission: %w",
+			filepath.Base(s.Path), unknown)
+	}
+	return nil
+}
+
+// readCluster reads a PCS cluster with its node groups and queues.
+func readCluster(ctx context.Context, g *Globals, cfg *config.Config) (of wiring.Cluster, aws *ec2.Client, err error) {
+	if aws, err = newEC2(ctx, g, &maybeConfig{cfg, true}); err != nil {
+		return of, nil, err
+	}
+	p := pcs.Provisioner{PCS: newPCS(aws), EC2: aws}
+	of.Inventory, err = p.PCS.Inventory(ctx, cfg.Cluster)
+	of.Change = func(ctx context.Context, change map[string]string) error {
+		return p.ChangeClusterSettings(ctx, of.Cluster.ID, change)
+	}
+	return of, aws, err
+}
+
+// noBlockOpen refuses to touch the cluster while a block is open: paid hours are not for changes
+// of slurmctld.
+func noBlockOpen(ctx context.Context, cfg *config.Config, aws *ec2.Client) error {
+	all, err := aws.AllReservations(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if r.Kind.Bought() && r.LiveAt(aws.Now()) && !r.Start.After(aws.Now()) && hasReservation(cfg.Domain(), r) {
+			return fmt.Errorf("block %s is open until %s, and PCS changes the settings of a cluster by restarting its slurmctld; run this again before a block opens or after it ended, or with --force",
+				r.ID, capacity.FormatUTC(r.End))
+		}
+	}
+	return nil
+}
+
+// applyPlan shows the plan, asks where it changes settings, and does it.
+func applyPlan(ctx context.Context, t *terminal.Terminal, cfg *config.Config, plan wiring.Plan, installs, ask bool, question string, dryRun bool) error {
+	if ask || dryRun {
+		for _, change := range plan.Changes {
+			t.Say("%s %s", change.Do, change.What)
+			if change.Diff != "" {
+				// Lines of files, which are as long as they are.
+				fmt.Fprintf(t.Err, "  %s\n", strings.ReplaceAll(strings.TrimSuffix(change.Diff, "\n"), "\n", "\n  "))
+			}
+		}
+	}
+	switch {
+	case len(plan.Changes) == 0 && installs:
+		t.Say("Everything is there already; nothing to do.")
+	case len(plan.Changes) == 0:
+		t.Say("Nothing of ours is there; nothing to do.")
+	case dryRun:
+		t.Say("Dry run: nothing was changed.")
+	default:
+		if plan.Restarts() {
+			question = "Write this, and restart slurmctld? Jobs go on."
+			if len(plan.Ends) > 0 {
+				question = fmt.Sprintf("Write this, and restart slurmctld? Jobs %s end; all others go on.", strings.Join(plan.Ends, ", "))
+			}
+		}
+		if ask {
+			if err := t.Confirm(question); err != nil {
+				return err
+			}
+		}
+		done := map[string]string{"write": "Wrote", "remove": "Removed", "set": "Changed", "restart": "Restarted"}
+		if err := plan.Apply(ctx, func(c wiring.Change) { t.Say("%s %s.", done[c.Do], c.What) }); err != nil {
+			return fmt.Errorf("%w; run this again to go on from here", err)
+		}
+	}
+	for _, sentence := range plan.ByHand {
+		t.Say("By hand: %s", sentence)
+	}
+	if !plan.Restarts() || dryRun {
+		return nil
+	}
+	err := until(ctx, func() error {
+		_, ours, err := runsOurs(ctx, cfg)
+		if err == nil && installs && !ours { // without ours, slurm.conf may have the same by hand
+			err = errors.New("it has other settings than were written")
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("slurmctld after its restart: %w; see its log, and take the settings back with `pcs-capacity hooks remove` if it does not start", err)
+	}
+	return nil
+}
+
+// restartTime is how long slurmctld may take to answer after its restart.
+const restartTime = 30 * time.Second
+
+// until tries for the time of a restart of slurmctld until it succeeds.
+func until(ctx context.Context, try func() error) error {
+	for end := time.Now().Add(restartTime); ; {
+		err := try()
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// slurmSettings are those of slurm.conf, beside what slurmctld runs with: it may not have been
+// restarted since they were written, when a run of ours was cut off.
+func slurmSettings(ctx context.Context, cfg *config.Config, site wiring.Site, installed, force bool) wiring.Settings {
+	s := wiring.Settings{Site: site, Force: force}
+	running, ours, err := runsOurs(ctx, cfg)
+	if err == nil {
+		s.Slurm = slurm.New(cfg.Cluster)
+		s.Restarts = sameFile(running.ConfPath, site.Conf)
+		s.Pending = s.Restarts && ours != installed
+		if !installed { // whatever partitions it has, a script that it runs has to stay
+			s.Pending = s.Restarts && slices.Contains(running.JobSubmitPlugins, "lua")
+		}
+	}
+	return s
+}
+
+// runsOurs is what slurmctld runs with, and whether that is our settings.
+func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ours bool, err error) {
+	client := slurm.New(cfg.Cluster)
+	running, err = client.Config(ctx)
+	if err != nil {
+		return running, false, err
+	}
+	launches := !cfg.Domain().Guest()
+	if launches && filepath.Base(running.ResumeProgram) != "pcs-capacity-resume" || !slices.Contains(running.JobSubmitPlugins, "lua") {
+		return running, false, nil
+	}
+	partitions, err := client.Partitions(ctx)
+	if err != nil {
+		return running, false, err
+	}
+	for _, p := range cfg.Partitions {
+		if p.Provider.Launches() && !slices.ContainsFunc(partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name }) {
+			return running, false, nil
+		}
+	}
+	return running, true, nil
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return err == nil && otherErr == nil && os.SameFile(one, other)
 }

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +12,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -56,21 +55,18 @@ func (*SetupCmd) AfterApply(g *Globals) error {
 	return nil
 }
 
-// stepRow is one line of the plan.
-type stepRow struct {
-	Action  setup.Verb `json:"action"`
-	What    string     `json:"what"`
-	Name    string     `json:"name"`
-	Details string     `json:"details"`
-}
-
 // Run plans, shows, asks and applies.
 func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, ec2 *ec2.Client,
 	pcsClient *pcs.Client) error {
-	s := setup.Setup{PCS: pcsClient, EC2: ec2, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)},
-		Fence: func(ctx context.Context) error { return placeFences(ctx, g, ec2, pcsClient) }}
-	look := func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
-		if err := c.find(ctx, cfg, s); err != nil {
+	change := clusterChange{g: g, t: t, dryRun: c.DryRun, question: "Apply this plan?", doing: "applying the plan",
+		nothing: "Everything is there already", outcome: "nothing was created"}
+	change.setup = setup.Setup{PCS: pcsClient, EC2: ec2, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)},
+		Fence: func(ctx context.Context) error { // its node groups are ours to set up
+			_, failed, err := pass(ctx, g, ec2, pcsClient, false)
+			return errors.Join(err, failed)
+		}}
+	change.plan = func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
+		if err := c.find(ctx, cfg, change.setup); err != nil {
 			return nil, err
 		}
 		request, err := c.request(ctx, cfg)
@@ -78,54 +74,14 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 			return nil, err
 		}
 		request.RegionFrom = regionFrom(g, cfg, ec2)
-		plan, err := s.Plan(ctx, request)
+		plan, err := change.setup.Plan(ctx, request)
 		if err == nil && len(plan.Mismatches) == 0 {
 			err = c.tryHost(ctx, cfg, plan)
 		}
-		if err == nil && len(plan.Mismatches) > 0 { // it cannot be carried out
-			plan.Actions, plan.Warnings = []setup.Step{}, []string{}
-		}
 		return plan, err
 	}
-	var made *setup.Plan
-	show := func(plan *setup.Plan) (todo bool, err error) {
-		err = showSteps(t, plan, filesLast(plan.Steps()), plan.Warnings)
-		switch {
-		case err != nil:
-			return false, err
-		case len(plan.Mismatches) > 0:
-			showMismatches(t, plan.Mismatches, "nothing was created")
-			return false, errShown
-		case c.DryRun:
-			if plan.DryRun != "" {
-				t.Say("%s.", plan.DryRun)
-			}
-			t.Say("Dry run: nothing was changed.")
-			return false, nil
-		case plan.Done():
-			t.Say("Everything is there already; nothing to do.")
-			made = plan
-			return false, nil
-		}
-		return true, nil
-	}
-	if c.DryRun {
-		plan, err := look(ctx, cfg)
-		if err == nil {
-			_, err = show(plan)
-		}
-		return err
-	}
-	change := clusterChange{
-		question: "Apply this plan?",
-		plan:     look,
-		show:     show,
-		do: func(ctx context.Context, p *setup.Plan) error {
-			made = p
-			return apply(ctx, t, s, p, "applying the plan")
-		},
-	}
-	if err := change.run(ctx, g, t, cfg); err != nil {
+	made, err := change.run(ctx, cfg)
+	if err != nil || c.DryRun {
 		return err
 	}
 	return c.finish(ctx, g, t, ec2, pcsClient, made)
@@ -137,12 +93,8 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	if err != nil {
 		return err
 	}
-	host := site.Host{
-		Config: cfg.Config,
-		Slurm:  slurm.New(cfg.Cluster),
-		Hooks:  hooks,
-		Filter: likelyFilter(),
-	}
+	host := site.Host{Config: cfg.Config, Slurm: slurm.New(cfg.Cluster), Hooks: hooks}
+	host.Filter, _ = findFilter() // whether it runs is tried
 	if c.Provider == capacity.ProviderPCS && plan.Cluster.ID != "" {
 		host.Cluster = &plan.Cluster
 	}
@@ -153,11 +105,15 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	return nil
 }
 
-// isDynamic reports whether the settings have a node group that is.
-func isDynamic(cfg *config.Config, queue, group string) bool {
+// groupOf is a node group of the settings; zero if there is none.
+func groupOf(cfg *config.Config, queue, group string) (of capacity.GroupSettings) {
 	p, _ := cfg.Partition(queue)
-	at := slices.IndexFunc(p.Groups, func(g capacity.GroupSettings) bool { return g.Name == group })
-	return at >= 0 && p.Groups[at].Dynamic
+	for _, g := range p.Groups {
+		if g.Name == group {
+			return g
+		}
+	}
+	return of
 }
 
 // find fills in what was not named: who launches the nodes, the cluster, the node group.
@@ -197,20 +153,9 @@ func regionFrom(g *Globals, cfg *maybeConfig, aws *ec2.Client) string {
 }
 
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
-	r := setup.Request{
-		ClusterFrom:   c.clusterFrom,
-		Provider:      c.Provider,
-		Cluster:       c.Cluster,
-		Queue:         c.Queue,
-		NodeGroup:     c.NodeGroup,
-		Reservation:   c.Reservation,
-		Like:          c.Like,
-		AMI:           c.AMI,
-		SubnetIDs:     c.SubnetIDs,
-		EFA:           capacity.EFAMode(c.EFA),
-		AllowAccounts: c.AllowAccounts,
-		ConfigPath:    cfg.Path,
-	}
+	r := setup.Request{ClusterFrom: c.clusterFrom, Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup,
+		Reservation: c.Reservation, Like: c.Like, AMI: c.AMI, SubnetIDs: c.SubnetIDs, EFA: capacity.EFAMode(c.EFA),
+		AllowAccounts: c.AllowAccounts, ConfigPath: cfg.Path}
 	if c.MaxNodes != nil {
 		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {
 			return r, usage(
@@ -219,7 +164,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		}
 	}
 	if cfg.Found {
-		r.Config, r.Dynamic = cfg.Config, isDynamic(cfg.Config, c.Queue, c.NodeGroup)
+		r.Config, r.Dynamic = cfg.Config, groupOf(cfg.Config, c.Queue, c.NodeGroup).Dynamic
 	}
 	if c.Dynamic != nil {
 		r.Dynamic = *c.Dynamic
@@ -235,94 +180,19 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 	case onEC2 && c.Cluster != "":
 		return r, usage("--cluster names a PCS cluster, and with --provider ec2 there is none; leave one of them out")
 	}
-	if onEC2 {
-		conf, err := slurm.New(cfg.Cluster).Config(ctx)
-		if err != nil {
-			slog.Warn("where nodes get slurm.conf from is not known", "error", err)
-		}
-		r.ConfServer = conf.ConfServer
+	if !onEC2 {
+		return r, nil
 	}
-	if onEC2 && cfg.Cluster == "" {
-		mark, err := setup.SlurmMark(ctx, cfg.Config, !c.DryRun)
-		if err != nil {
-			return r, err
-		}
-		r.Mark = mark
+	conf, err := slurm.New(cfg.Cluster).Config(ctx)
+	if err != nil {
+		slog.Warn("where nodes get slurm.conf from is not known", "error", err)
+	}
+	r.ConfServer = conf.ConfServer
+	if cfg.Cluster == "" {
+		r.Mark, err = setup.SlurmMark(ctx, cfg.Config, !c.DryRun)
+		return r, err
 	}
 	return r, nil
-}
-
-// filesLast puts what is made in AWS and Slurm before the settings, which are written in between.
-func filesLast(steps []setup.Step) []setup.Step {
-	isFile := func(s setup.Step) bool { return s.What == setup.WhatFile }
-	files := slices.DeleteFunc(slices.Clone(steps), func(s setup.Step) bool { return !isFile(s) })
-	return append(slices.DeleteFunc(steps, isFile), files...)
-}
-
-// showSteps shows a plan as the result of the command.
-func showSteps(t *terminal.Terminal, plan any, steps []setup.Step, warnings []string) error {
-	rows := []stepRow{}
-	for _, s := range steps {
-		var details []string
-		for _, d := range s.Details {
-			details = append(details, d.Key+": "+d.Value)
-		}
-		if t.Format == terminal.Table {
-			name := s.Name
-			if s.What == setup.WhatFile { // a whole path leaves no room for the details
-				details = append([]string{"folder: " + filepath.Dir(name)}, details...)
-				name = filepath.Base(name)
-			}
-			rows = append(rows, stepRow{s.Verb, s.What, name, strings.Join(details, "\n")})
-		} else {
-			rows = append(rows, stepRow{s.Verb, s.What, s.Name, strings.Join(details, "; ")})
-		}
-	}
-	// With nothing planned there is nothing to show but what is in the way.
-	if len(rows) > 0 || t.Format != terminal.Table {
-		if err := t.Show(plan, rows, "DO: Action; WHAT: What; NAME: Name wrap; DETAILS: Details wrap"); err != nil {
-			return err
-		}
-	}
-	for _, w := range warnings {
-		t.Say("warning: %s", w)
-	}
-	return nil
-}
-
-// showMismatches shows everything that is in the way, each with its fix.
-func showMismatches(t *terminal.Terminal, mismatches []capacity.Problem, outcome string) {
-	for _, m := range mismatches {
-		t.Say("pcs-capacity: %s\n  fix: %s", m.Sentence, m.Fix)
-	}
-	problems := "problems"
-	if len(mismatches) == 1 {
-		problems = "problem"
-	}
-	t.Say("%d %s found; %s.", len(mismatches), problems, outcome)
-}
-
-func apply(ctx context.Context, t *terminal.Terminal, s setup.Setup, plan *setup.Plan, what string) error {
-	progress := t.Start(what)
-	s.Progress = func(what, name, status string) { progress.Now(fmt.Sprintf("%s %s: %s", what, name, status)) }
-	err := s.Apply(ctx, plan)
-	progress.Done()
-	if err != nil {
-		return fmt.Errorf("%w; run the same command again to go on from here", err)
-	}
-	return nil
-}
-
-// placeFences makes a pass with the settings as they are now. Its node groups are ours to set up.
-func placeFences(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pcs.Client) error {
-	cfg, err := readConfig(g)
-	if err != nil {
-		return fmt.Errorf("reading the new settings: %w", err)
-	}
-	sources := lifecycle.From(cfg, aws, pcsClient)
-	sources.RollOver = nil
-	_, _, err = lifecycle.Pass(ctx, sources)
-	return err
 }
 
 // finish makes the first pass with the new settings and says what users can do now.
@@ -343,8 +213,9 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	if err != nil {
 		return err
 	}
-	nodes := nodesOf(cfg, c.Queue, c.NodeGroup)
-	known := c.Provider == capacity.ProviderPCS || report.Cluster != nil && nodesIn(report.Cluster, c.Queue) >= nodes
+	nodes := max(1, groupOf(cfg, c.Queue, c.NodeGroup).MaxNodes)
+	known := c.Provider == capacity.ProviderPCS || report.Cluster != nil && slices.ContainsFunc(report.Cluster.Partitions,
+		func(p capacity.SlurmPartition) bool { return p.Name == c.Queue && len(p.Nodes) >= nodes })
 	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
 		can := "jobs can be submitted now and wait for it"
 		if !known {
@@ -358,7 +229,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		)
 	}
 	t.Say("%s", whatUsersCan(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, known, aws.Now()))
-	if !watched(cfg) {
+	if _, runs, _ := state.Dir(cfg.StateDir).Watcher(); !runs {
 		t.Say("Start the service on one host. Without it, fences do not follow extensions:\n  %s",
 			strings.Join(watchCommand(g, cfg), "\n  "))
 	}
@@ -368,16 +239,6 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 	t.Say("Queue %s is set up with %d × %s of %s%s.", c.Queue, nodes, plan.Reservation.InstanceType, plan.Reservation.ID, until)
 	return nil
-}
-
-// nodesIn is how many nodes Slurm has in a partition.
-func nodesIn(c *lifecycle.Cluster, partition string) int {
-	for _, p := range c.Partitions {
-		if p.Name == partition {
-			return len(p.Nodes)
-		}
-	}
-	return 0
 }
 
 // whatUsersCan is what users can do with a reservation that has been set up; known: Slurm has its
@@ -394,50 +255,4 @@ func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, 
 		when = "Then users can submit"
 	}
 	return fmt.Sprintf(when+":\n  sbatch --partition=%s --nodes=%d train.sh", queue, nodes)
-}
-
-// watched reports whether a `sync --watch` works with these settings.
-func watched(cfg *config.Config) bool {
-	_, runs, _ := state.Dir(cfg.StateDir).Watcher()
-	return runs
-}
-
-// firstPass makes a pass with the settings as they are now. What it could not do is said; complete
-// is false then. What is expected is not said; it may be nil.
-func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client,
-	expected func(capacity.Problem) bool) (report lifecycle.Report, complete bool, err error) {
-	cfg, err := readConfig(g)
-	if err != nil {
-		return report, false, fmt.Errorf("reading the new settings: %w", err)
-	}
-	sayUntold(t, aws) // a pass has its own
-	sources := lifecycle.From(cfg, aws, pcsClient)
-	_, report, err = lifecycle.Pass(ctx, sources)
-	for _, d := range report.Done {
-		t.Say("%s", d)
-	}
-	var failed []string
-	if err != nil {
-		t.Say("Slurm or AWS did not take all of it yet. Run `pcs-capacity sync` on a host with Slurm:")
-		failed = strings.Split(err.Error(), "\n")
-	}
-	for _, line := range failed {
-		t.Say("  %s", line)
-	}
-	for _, p := range report.All() {
-		if (expected == nil || !expected(p)) && !slices.ContainsFunc(failed, func(line string) bool { return strings.HasPrefix(p.Sentence, line) }) {
-			t.Say("%s", p)
-		}
-	}
-	return report, err == nil, nil
-}
-
-func nodesOf(cfg *config.Config, queue, group string) int {
-	p, _ := cfg.Partition(queue)
-	for _, g := range p.Groups {
-		if g.Name == group {
-			return g.MaxNodes
-		}
-	}
-	return 1
 }

@@ -40,66 +40,36 @@ It can be killed and run again at any time.`
 // Run plans, shows, asks and applies.
 func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client,
 	pcsClient *pcs.Client) error {
-	s := setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)}}
-	var plan *setup.Plan
-	look := func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
+	change := clusterChange{g: g, t: t, dryRun: c.DryRun, question: "Tear this down?", doing: "tearing down",
+		nothing: "Nothing of ours is left", outcome: "nothing was removed"}
+	change.setup = setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)}}
+	names := state.Dir(cfg.StateDir).TornDown()
+	change.plan = func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
 		request, err := c.request(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
-		plan, err := s.PlanTeardown(ctx, request)
-		if err == nil && len(plan.Mismatches) > 0 { // it cannot be carried out
-			plan.Actions = []setup.Step{}
+		plan, err := change.setup.PlanTeardown(ctx, request)
+		if err != nil || !plan.Done() {
+			return plan, err
 		}
-		return plan, err
-	}
-	show := func(p *setup.Plan) (todo bool, err error) {
-		plan = p
-		if err := showSteps(t, p, p.Steps(), p.Warnings); err != nil {
-			return false, err
+		known, _ := names.Read() // of teardowns that were begun here
+		if !plan.Known() && !slices.Contains(known, c.name()) && !slices.Contains(known, c.Queue) {
+			return nil, c.unknown(plan)
 		}
-		switch {
-		case len(p.Mismatches) > 0:
-			showMismatches(t, p.Mismatches, "nothing was removed")
-			return false, errShown
-		case p.Done() && !p.Known() && !c.tornDown(cfg):
-			return false, c.unknown(p)
-		case c.DryRun:
-			t.Say("Dry run: nothing was changed.")
-			return false, nil
-		case p.Done():
-			t.Say("Nothing of ours is left; nothing to do.")
-			return false, nil
+		return plan, nil
+	}
+	change.before = func() {
+		known, err := names.Read()
+		if err == nil && !slices.Contains(known, c.name()) {
+			err = names.Keep(append(known, c.name()))
 		}
-		return true, nil
-	}
-	torn := false
-	change := clusterChange{
-		question: "Tear this down?",
-		plan:     look,
-		show:     show,
-		do: func(ctx context.Context, p *setup.Plan) error {
-			plan, torn = p, true
-			names := state.Dir(cfg.StateDir).TornDown()
-			known, err := names.Read()
-			if err == nil && !slices.Contains(known, c.name()) {
-				err = names.Keep(append(known, c.name()))
-			}
-			if err != nil {
-				t.Say("warning: %s", err) // a repeat will not know the name
-			}
-			return apply(ctx, t, s, p, "tearing down")
-		},
-	}
-	var err error
-	if c.DryRun {
-		if plan, err = look(ctx, cfg); err == nil {
-			_, err = show(plan)
+		if err != nil {
+			t.Say("warning: %s", err) // a repeat will not know the name
 		}
-	} else {
-		err = change.run(ctx, g, t, cfg)
 	}
-	if err == nil && torn && cfg.Found {
+	plan, err := change.run(ctx, cfg)
+	if err == nil && change.applied && cfg.Found {
 		_, _, err = firstPass(ctx, g, t, aws, pcsClient, nil)
 	}
 	if err != nil {
@@ -108,7 +78,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	for _, work := range plan.ByHand {
 		t.Say("Left to do: %s", work)
 	}
-	if torn {
+	if change.applied {
 		sayPaid(ctx, t, aws, plan.Reservations())
 	}
 	return nil
@@ -139,12 +109,6 @@ func (c *TeardownCmd) name() string {
 	return c.Queue
 }
 
-// tornDown reports whether a teardown of it, or of its queue, has been begun here.
-func (c *TeardownCmd) tornDown(cfg *maybeConfig) bool {
-	names, err := state.Dir(cfg.StateDir).TornDown().Read()
-	return err == nil && (slices.Contains(names, c.name()) || slices.Contains(names, c.Queue))
-}
-
 func (c *TeardownCmd) unknown(p *setup.Plan) error {
 	what, there := "queue "+c.Queue, "none"
 	if c.NodeGroup != "" {
@@ -153,19 +117,12 @@ func (c *TeardownCmd) unknown(p *setup.Plan) error {
 	if names := p.There(); len(names) > 0 {
 		there = strings.Join(names, ", ")
 	}
-	return fmt.Errorf("there is no %s; queues of pcs-capacity: %s", what,
-		there)
+	return fmt.Errorf("there is no %s; queues of pcs-capacity: %s", what, there)
 }
 
 // request is what is asked for, from the settings.
 func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
-	request := setup.Request{
-		Provider:  c.Provider,
-		Cluster:   c.Cluster,
-		Queue:     c.Queue,
-		NodeGroup: c.NodeGroup,
-		Force:     c.Force,
-	}
+	request := setup.Request{Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force}
 	if cfg.Found {
 		request.Config = cfg.Config
 		if last, err := state.Dir(cfg.StateDir).ReadSnapshot(); err == nil { // without one, nothing is known of it
@@ -190,11 +147,9 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Requ
 			"with provider ec2 there is no PCS cluster, and %q is one; leave it out, or name other settings with --config",
 			cmp.Or(c.Cluster, cfg.Cluster))
 	case onEC2:
-		mark, err := setup.SlurmMark(ctx, cfg.Config, false)
-		if err != nil {
-			return request, err
-		}
-		request.Mark = mark
+		var err error
+		request.Mark, err = setup.SlurmMark(ctx, cfg.Config, false)
+		return request, err
 	case request.Provider.Guest():
 	case c.Cluster == "" && cfg.Cluster == "":
 		return request, usage(
