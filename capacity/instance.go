@@ -135,19 +135,10 @@ type LaunchTemplate struct {
 	// NoTarget: the template specifies something about reservations but no target. So it is when an id was written next
 	// to CapacityReservationTarget instead of in it.
 	NoTarget bool `json:"no_target,omitempty"`
-	// MetadataTags: an instance sees its tags in its metadata. NoMetadataTags: it does not, whatever the account's
-	// default is.
-	MetadataTags   bool `json:"metadata_tags,omitempty"`
-	NoMetadataTags bool `json:"no_metadata_tags,omitempty"`
-	// InstanceTagKeys are the keys of the tags that instances get from the template.
-	InstanceTagKeys []string `json:"instance_tag_keys,omitempty"`
+	// MetadataTags: an instance sees its tags in its metadata.
+	MetadataTags bool `json:"metadata_tags,omitempty"`
 	// Digest identifies the LaunchTemplateSpec that we wrote the version from; "" if somebody else wrote it.
 	Digest string `json:"digest,omitempty"`
-}
-
-// ShowsTags reports whether instances see their tags in their metadata, with this default of the account.
-func (t LaunchTemplate) ShowsTags(byDefault bool) bool {
-	return t.MetadataTags || byDefault && !t.NoMetadataTags
 }
 
 // AsksConfServer reports whether the user data makes nodes fetch slurm.conf from slurmctld.

@@ -27,12 +27,10 @@ type api struct {
 	DescribeCapacityReservationTopology     call[ec2.DescribeCapacityReservationTopologyInput, ec2.DescribeCapacityReservationTopologyOutput]
 	DescribeImages                          call[ec2.DescribeImagesInput, ec2.DescribeImagesOutput]
 	DescribeInstanceTopology                call[ec2.DescribeInstanceTopologyInput, ec2.DescribeInstanceTopologyOutput]
-	DescribeKeyPairs                        call[ec2.DescribeKeyPairsInput, ec2.DescribeKeyPairsOutput]
 	DescribeLaunchTemplateVersions          call[ec2.DescribeLaunchTemplateVersionsInput, ec2.DescribeLaunchTemplateVersionsOutput]
 	DescribePlacementGroups                 call[ec2.DescribePlacementGroupsInput, ec2.DescribePlacementGroupsOutput]
 	DescribeRegions                         call[ec2.DescribeRegionsInput, ec2.DescribeRegionsOutput]
 	GetConsoleOutput                        call[ec2.GetConsoleOutputInput, ec2.GetConsoleOutputOutput]
-	GetInstanceMetadataDefaults             call[ec2.GetInstanceMetadataDefaultsInput, ec2.GetInstanceMetadataDefaultsOutput]
 	PurchaseCapacityBlock                   call[ec2.PurchaseCapacityBlockInput, ec2.PurchaseCapacityBlockOutput]
 	PurchaseCapacityBlockExtension          call[ec2.PurchaseCapacityBlockExtensionInput, ec2.PurchaseCapacityBlockExtensionOutput]
 	RunInstances                            call[ec2.RunInstancesInput, ec2.RunInstancesOutput]
@@ -65,12 +63,10 @@ func newAPI(c *ec2.Client) *api {
 		DescribeCapacityReservationTopology:     c.DescribeCapacityReservationTopology,
 		DescribeImages:                          c.DescribeImages,
 		DescribeInstanceTopology:                c.DescribeInstanceTopology,
-		DescribeKeyPairs:                        c.DescribeKeyPairs,
 		DescribeLaunchTemplateVersions:          c.DescribeLaunchTemplateVersions,
 		DescribePlacementGroups:                 c.DescribePlacementGroups,
 		DescribeRegions:                         c.DescribeRegions,
 		GetConsoleOutput:                        c.GetConsoleOutput,
-		GetInstanceMetadataDefaults:             c.GetInstanceMetadataDefaults,
 		PurchaseCapacityBlock:                   c.PurchaseCapacityBlock,
 		PurchaseCapacityBlockExtension:          c.PurchaseCapacityBlockExtension,
 		RunInstances:                            c.RunInstances,

@@ -94,24 +94,13 @@ func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]S
 	return found, nil
 }
 
-// HasKeyPair reports whether there is a key pair of that name.
-func (c *Client) HasKeyPair(ctx context.Context, name string) (bool, error) {
-	_, err := c.api.DescribeKeyPairs(ctx, &ec2.DescribeKeyPairsInput{KeyNames: []string{name}})
-	return c.has(err, "InvalidKeyPair.NotFound", "key pair "+name)
-}
-
-// has reads an answer about one thing: missing is EC2's code for one that is not there.
-func (c *Client) has(err error, missing, what string) (bool, error) {
-	if err != nil && Code(err) != missing {
-		return false, fmt.Errorf("describing %s in %s: %w", what, c.region, err)
-	}
-	return err == nil, nil
-}
-
 // HasPlacementGroup reports whether this account has a placement group of that name.
 func (c *Client) HasPlacementGroup(ctx context.Context, name string) (bool, error) {
 	_, err := c.api.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{GroupNames: []string{name}})
-	return c.has(err, "InvalidPlacementGroup.Unknown", "placement group "+name)
+	if err != nil && Code(err) != "InvalidPlacementGroup.Unknown" {
+		return false, fmt.Errorf("describing placement group %s in %s: %w", name, c.region, err)
+	}
+	return err == nil, nil
 }
 
 // reservationPlatforms maps the platform of an AMI to the platform of a reservation where EC2's

@@ -282,16 +282,6 @@ func (c *Client) Caller(ctx context.Context) string {
 	return "these credentials"
 }
 
-// MetadataTagsByDefault reports whether instances of this account see their tags in their metadata
-// where a launch does not say.
-func (c *Client) MetadataTagsByDefault(ctx context.Context) (bool, error) {
-	out, err := c.api.GetInstanceMetadataDefaults(ctx, &ec2.GetInstanceMetadataDefaultsInput{})
-	if err != nil {
-		return false, fmt.Errorf("asking for the account's defaults of instance metadata in %s: %w", c.region, err)
-	}
-	return out.AccountLevel != nil && out.AccountLevel.InstanceMetadataTags == types.InstanceMetadataTagsStateEnabled, nil
-}
-
 // gaveUp is a line of an instance's console that says why it is no node: of our user data, or of slurmd.
 var gaveUp = regexp.MustCompile(`(pcs-capacity: |slurmd: (fatal|error): )[[:print:]]{1,200}`)
 

@@ -404,14 +404,6 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 	}
 	if m := d.MetadataOptions; m != nil {
 		out.MetadataTags = m.InstanceMetadataTags == types.LaunchTemplateInstanceMetadataTagsStateEnabled
-		out.NoMetadataTags = m.InstanceMetadataTags == types.LaunchTemplateInstanceMetadataTagsStateDisabled
-	}
-	for _, spec := range d.TagSpecifications {
-		for _, tag := range spec.Tags {
-			if spec.ResourceType == types.ResourceTypeInstance {
-				out.InstanceTagKeys = append(out.InstanceTagKeys, aws.ToString(tag.Key))
-			}
-		}
 	}
 	if found := digestInDescription.FindStringSubmatch(aws.ToString(v.VersionDescription)); found != nil {
 		out.Digest = found[1]

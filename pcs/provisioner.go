@@ -63,9 +63,11 @@ const rounds, patience = 5, 60
 // conflictTime is the patience where the time between looks grows.
 const conflictTime = 5 * time.Minute
 
-// until looks at a thing and changes it until step reports that it is done. PCS takes no change
-// while it is changing the thing or its cluster: until waits for that.
-func (p Provisioner) until(ctx context.Context, what, name string, step func(to *Pace) (done bool, err error)) error {
+// until reads a thing, when PCS has finished with it, and changes it, until step reports that it is done; changed tells
+// step, and the caller, that a change was sent. PCS takes no change while it is changing the thing or its cluster:
+// until waits for that. A thing that is not there is not found.
+func until[T any](ctx context.Context, p Provisioner, what, name string, read func() (T, Status, bool, error),
+	step func(one T, found, changed bool) (done bool, err error)) (one T, changed bool, err error) {
 	var conflict error
 	var to, busy Pace
 	most := conflictTime
@@ -73,66 +75,88 @@ func (p Provisioner) until(ctx context.Context, what, name string, step func(to 
 		most = patience * p.Poll
 	}
 	for changes := 0; changes < rounds && busy.waited < most; {
-		switch done, err := step(&to); {
+		var status Status
+		var found, done bool
+		if one, status, found, err = read(); err == nil && found && status.Changing() {
+			if err = p.wait(ctx, &to, what, name, status); err != nil {
+				return one, changed, err
+			}
+			continue
+		}
+		if err == nil {
+			done, err = step(one, found, changed)
+		}
+		switch {
 		case inConflict(err):
 			conflict = err
 			if err := p.wait(ctx, &busy, what, name, Updating); err != nil {
-				return err
+				return one, changed, err
 			}
 		case done || err != nil:
-			return err
+			return one, changed, err
 		default:
-			if changes, to = changes+1, (Pace{}); p.NoWait {
-				return fmt.Errorf("%s %s has changed: %w", what, name, ErrAtWork)
+			if changes, changed, to = changes+1, true, (Pace{}); p.NoWait {
+				return one, changed, fmt.Errorf("%s %s has changed: %w", what, name, ErrAtWork)
 			}
 		}
 	}
+	err = fmt.Errorf("%s %s is still not as it should be; somebody else changes it too", what, name)
 	if conflict != nil {
-		return fmt.Errorf("%s %s is still not as it should be: %w", what, name, conflict)
+		err = fmt.Errorf("%s %s is still not as it should be: %w", what, name, conflict)
 	}
-	return fmt.Errorf("%s %s is still not as it should be; somebody else changes it too", what, name)
+	return one, changed, err
 }
+
+func (p Provisioner) untilGroup(ctx context.Context, cluster, name string, step func(g NodeGroup, found, changed bool) (bool, error)) (NodeGroup, bool, error) {
+	return until(ctx, p, WhatNodeGroup, name, func() (NodeGroup, Status, bool, error) {
+		g, found, err := p.PCS.NodeGroup(ctx, cluster, name)
+		return g, g.Status, found, err
+	}, step)
+}
+
+func (p Provisioner) untilQueue(ctx context.Context, cluster, name string, step func(q Queue, found, changed bool) (bool, error)) error {
+	_, _, err := until(ctx, p, WhatQueue, name, func() (Queue, Status, bool, error) {
+		q, found, err := p.PCS.Queue(ctx, cluster, name)
+		return q, q.Status, found, err
+	}, step)
+	return err
+}
+
+func notOurs(what, name string) error { return fmt.Errorf("%s %s: %w", what, name, ErrNotOurs) }
 
 // EnsureNodeGroup creates or updates the node group of the wanted name, and waits until PCS is done. It makes a group
 // of ours anew that an earlier run could not create. wanted has the cluster's id, and in Tags our mark and the
 // reservation. It reports whether it changed anything. A missing group is an error if it may not be created. A group
 // whose instances the change would replace is left alone (ErrInUse).
-func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (g NodeGroup, changed bool, err error) {
-	err = p.until(ctx, WhatNodeGroup, want.Name, func(to *Pace) (done bool, err error) {
-		var found bool
-		g, found, err = p.settledGroup(ctx, to, want.ClusterID, want.Name)
+func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (NodeGroup, bool, error) {
+	made := false
+	return p.untilGroup(ctx, want.ClusterID, want.Name, func(g NodeGroup, found, changed bool) (done bool, err error) {
+		compared := g.Compare(want)
 		switch {
-		case err != nil:
-			return false, err
 		case !found && !mayCreate:
 			return false, fmt.Errorf("the cluster has no compute node group %s", want.Name)
 		case !found:
-			err = p.createGroup(ctx, want)
+			made = true
+			return false, p.createGroup(ctx, want)
 		case g.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
-			return false, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
-		case g.Status == CreateFailed && (changed || !mayCreate):
+			return false, notOurs(WhatNodeGroup, g.Name)
+		case g.Status == CreateFailed && (made || !mayCreate):
 			return false, fmt.Errorf("PCS could not create node group %s: %s; `pcs-capacity setup` makes it anew", g.Name, g.Failures)
 		case g.Status == CreateFailed:
-			if err := p.keeps(WhatNodeGroup, g.Name, g.Unknown); err != nil {
+			if err := keeps(WhatNodeGroup, g.Name, g.Unknown); err != nil {
 				return false, err
 			}
 			return false, p.deleteGroup(ctx, g)
 		case g.Status == UpdateFailed && changed:
 			return false, fmt.Errorf("PCS could not update node group %s: %s", g.Name, g.Failures)
-		default:
-			compared := g.Compare(want)
-			if !compared.Changed() {
-				return true, nil
-			}
-			if err := errors.Join(p.keeps(WhatNodeGroup, g.Name, g.LostBy(want)), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
-				return false, err
-			}
-			err = p.updateGroup(ctx, want, g)
+		case !compared.Changed():
+			return true, nil
 		}
-		changed = changed || err == nil
-		return false, err
+		if err := errors.Join(keeps(WhatNodeGroup, g.Name, g.Lost()), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
+			return false, err
+		}
+		return false, p.updateGroup(ctx, want, g)
 	})
-	return g, changed, err
 }
 
 func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bool) error {
@@ -152,9 +176,7 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 // EnsureQueue creates the queue of the wanted name, or adds the wanted node groups and Slurm
 // settings to it, and waits until PCS is done.
 func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
-	changed := false
-	return p.until(ctx, WhatQueue, want.Name, func(to *Pace) (done bool, err error) {
-		q, found, err := p.settledQueue(ctx, to, want.ClusterID, want.Name)
+	return p.untilQueue(ctx, want.ClusterID, want.Name, func(q Queue, found, changed bool) (done bool, err error) {
 		groups := slices.Clone(q.GroupIDs)
 		for _, id := range want.GroupIDs {
 			if !slices.Contains(groups, id) {
@@ -163,69 +185,55 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 		}
 		settings := q.withSettings(want.SlurmSettings)
 		switch {
-		case err != nil:
-			return false, err
 		case !found:
-			err = p.createQueue(ctx, want)
+			return false, p.createQueue(ctx, want)
 		case q.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
-			return false, fmt.Errorf("queue %s: %w", q.Name, ErrNotOurs)
+			return false, notOurs(WhatQueue, q.Name)
 		case q.Status == CreateFailed || q.Status == UpdateFailed && changed:
 			return false, fmt.Errorf("queue %s is %s: %s", q.Name, q.Status, q.Failures)
 		case len(groups) == len(q.GroupIDs) && settings == nil && q.Status == Active:
 			return true, nil
-		default:
-			if err := p.keeps(WhatQueue, q.Name, q.LostBy(want)); err != nil {
-				return false, err
-			}
-			err = p.updateQueue(ctx, q, groups, settings)
 		}
-		changed = changed || err == nil
-		return false, err
+		return false, p.updateQueue(ctx, q, groups, settings)
 	})
 }
 
 // AwaitNodeGroup waits until PCS has finished with the node group of the wanted name. It changes nothing.
 func (p Provisioner) AwaitNodeGroup(ctx context.Context, want NodeGroup) (NodeGroup, error) {
-	g, found, err := p.settledGroup(ctx, &Pace{}, want.ClusterID, want.Name)
-	switch {
-	case err != nil:
-	case !found:
-		err = fmt.Errorf("the cluster has no compute node group %s any more", want.Name)
-	case g.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
-		err = fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
-	case g.Status == CreateFailed || g.Status == UpdateFailed:
-		err = fmt.Errorf("compute node group %s is %s: %s", g.Name, g.Status, g.Failures)
-	}
+	g, _, err := p.untilGroup(ctx, want.ClusterID, want.Name, func(g NodeGroup, found, _ bool) (bool, error) {
+		switch {
+		case !found:
+			return false, fmt.Errorf("the cluster has no compute node group %s any more", want.Name)
+		case g.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
+			return false, notOurs(WhatNodeGroup, g.Name)
+		case g.Status == CreateFailed || g.Status == UpdateFailed:
+			return false, fmt.Errorf("compute node group %s is %s: %s", g.Name, g.Status, g.Failures)
+		}
+		return true, nil
+	})
 	return g, err
 }
 
 // ReleaseQueue removes node groups, by id, from a queue of ours, and waits until PCS is done. With
 // deleteEmpty, it deletes a queue that would have none left. A missing queue is no error.
 func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name string, groups []string, deleteEmpty bool) error {
-	changed := false
-	return p.until(ctx, WhatQueue, name, func(to *Pace) (done bool, err error) {
-		q, found, err := p.settledQueue(ctx, to, cluster.ID, name)
+	return p.untilQueue(ctx, cluster.ID, name, func(q Queue, found, changed bool) (done bool, err error) {
 		rest := slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(groups, id) })
 		switch {
-		case err != nil || !found:
-			return true, err
+		case !found:
+			return true, nil
 		case !cluster.Ours(q.Tags):
-			return false, fmt.Errorf("queue %s: %w", name, ErrNotOurs)
+			return false, notOurs(WhatQueue, name)
 		case changed && (q.Status == UpdateFailed || q.Status == DeleteFailed):
 			return false, fmt.Errorf("queue %s is %s: %s", name, q.Status, q.Failures)
 		case deleteEmpty && len(rest) == 0:
-			err = p.deleteQueue(ctx, q)
+			return false, p.deleteQueue(ctx, q)
 		case len(rest) == len(q.GroupIDs):
 			return true, nil
-		default:
-			if err := p.keeps(WhatQueue, name, q.LostBy(Queue{})); err != nil {
-				return false, err
-			}
-			if err = p.updateQueue(ctx, q, rest, nil); NotFound(err) {
-				err = nil
-			}
 		}
-		changed = changed || err == nil
+		if err = p.updateQueue(ctx, q, rest, nil); NotFound(err) {
+			err = nil
+		}
 		return false, err
 	})
 }
@@ -233,66 +241,18 @@ func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name str
 // DeleteNodeGroup deletes a node group of ours that is in no queue, with its instances, and waits
 // until it is gone. A missing group is no error.
 func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name string) error {
-	deleted := false
-	return p.until(ctx, WhatNodeGroup, name, func(to *Pace) (done bool, err error) {
-		g, found, err := p.settledGroup(ctx, to, cluster.ID, name)
+	_, _, err := p.untilGroup(ctx, cluster.ID, name, func(g NodeGroup, found, changed bool) (done bool, err error) {
 		switch {
-		case err != nil || !found:
-			return true, err
+		case !found:
+			return true, nil
 		case !cluster.Ours(g.Tags):
-			return false, fmt.Errorf("compute node group %s: %w", name, ErrNotOurs)
-		case deleted && g.Status == DeleteFailed:
+			return false, notOurs(WhatNodeGroup, name)
+		case changed && g.Status == DeleteFailed:
 			return false, fmt.Errorf("PCS could not delete compute node group %s: %s", name, g.Failures)
 		}
-		err = p.deleteGroup(ctx, g)
-		deleted = deleted || err == nil
-		return false, err
+		return false, p.deleteGroup(ctx, g)
 	})
-}
-
-func (p Provisioner) deleteGroup(ctx context.Context, g NodeGroup) error {
-	p.tell(WhatNodeGroup, g.Name, "delete")
-	_, err := p.PCS.api.DeleteComputeNodeGroup(ctx, &pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: aws.String(g.ClusterID), ComputeNodeGroupIdentifier: aws.String(g.ID)})
-	if err != nil && !NotFound(err) {
-		return fmt.Errorf("deleting compute node group %s: %w", g.Name, err)
-	}
-	return nil
-}
-
-func (p Provisioner) deleteQueue(ctx context.Context, q Queue) error {
-	p.tell(WhatQueue, q.Name, "delete")
-	_, err := p.PCS.api.DeleteQueue(ctx, &pcs.DeleteQueueInput{ClusterIdentifier: aws.String(q.ClusterID), QueueIdentifier: aws.String(q.ID)})
-	if err != nil && !NotFound(err) {
-		return fmt.Errorf("deleting queue %s: %w", q.Name, err)
-	}
-	return nil
-}
-
-// settled reads a thing of a kind until PCS has finished with it. found is false when there is none.
-func settled[T any](ctx context.Context, p Provisioner, to *Pace, what, name string, read func() (T, Status, bool, error)) (one T, found bool, err error) {
-	for {
-		one, status, found, err := read()
-		if err != nil || !found || !status.Changing() {
-			return one, found, err
-		}
-		if err := p.wait(ctx, to, what, name, status); err != nil {
-			return one, found, err
-		}
-	}
-}
-
-func (p Provisioner) settledGroup(ctx context.Context, to *Pace, cluster, name string) (NodeGroup, bool, error) {
-	return settled(ctx, p, to, WhatNodeGroup, name, func() (NodeGroup, Status, bool, error) {
-		g, found, err := p.PCS.NodeGroup(ctx, cluster, name)
-		return g, g.Status, found, err
-	})
-}
-
-func (p Provisioner) settledQueue(ctx context.Context, to *Pace, cluster, name string) (Queue, bool, error) {
-	return settled(ctx, p, to, WhatQueue, name, func() (Queue, Status, bool, error) {
-		q, found, err := p.PCS.Queue(ctx, cluster, name)
-		return q, q.Status, found, err
-	})
+	return err
 }
 
 // Looks at a thing that PCS changes follow each other in a growing time, so that the end is noticed
@@ -371,31 +331,26 @@ func (i Inventory) NotSettled() (what, fix string) {
 // "". PCS only takes the whole list, so ChangeClusterSettings reads it first and keeps all others.
 // It returns when the cluster is ACTIVE again.
 func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, change map[string]string) error {
-	sent := false
-	return p.until(ctx, WhatCluster, cluster, func(to *Pace) (done bool, err error) {
-		c, _, err := settled(ctx, p, to, WhatCluster, cluster, func() (Cluster, Status, bool, error) {
-			c, err := p.PCS.Cluster(ctx, cluster)
-			return c, c.Status, true, err
-		})
-		if err != nil {
-			return false, err
-		}
+	_, _, err := until(ctx, p, WhatCluster, cluster, func() (Cluster, Status, bool, error) {
+		c, err := p.PCS.Cluster(ctx, cluster)
+		return c, c.Status, true, err
+	}, func(c Cluster, _, changed bool) (done bool, err error) {
 		merged := ChangedSettings(c.SlurmSettings, change)
 		switch {
 		case maps.Equal(merged, c.SlurmSettings) && c.Status == Active:
 			return true, nil
-		case sent && c.Status != Active:
+		case changed && c.Status != Active:
 			return false, fmt.Errorf("PCS cluster %s is %s: %s", c.Name, c.Status, c.Failures)
 		}
 		p.tell(WhatCluster, c.Name, "update")
 		_, err = p.PCS.api.UpdateCluster(ctx, &pcs.UpdateClusterInput{ClusterIdentifier: aws.String(c.ID),
 			SlurmConfiguration: &types.UpdateClusterSlurmConfigurationRequest{SlurmCustomSettings: settingsList(merged)}})
 		if err != nil {
-			return false, fmt.Errorf("updating PCS cluster %s: %w", c.Name, err)
+			err = fmt.Errorf("updating PCS cluster %s: %w", c.Name, err)
 		}
-		sent = true
-		return false, nil
+		return false, err
 	})
+	return err
 }
 
 // ChangedSettings are settings with a change: "" removes one.

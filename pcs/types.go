@@ -267,22 +267,13 @@ func (g NodeGroup) SettingsFor(instanceType string) (kept map[string]string, dro
 	return kept, dropped
 }
 
-// SettingsText is Slurm settings in words: "Features=a, Weight=10".
-func SettingsText(settings map[string]string) string {
+// SettingsText is Slurm settings as in slurm.conf, such as Features=a, with something between two.
+func SettingsText(settings map[string]string, between string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		parts = append(parts, name+"="+settings[name])
 	}
-	return strings.Join(parts, ", ")
-}
-
-// SettingsLines is Slurm settings as lines of slurm.conf.
-func SettingsLines(settings map[string]string) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		b.WriteString(name + "=" + settings[name] + "\n")
-	}
-	return b.String()
+	return strings.Join(parts, between)
 }
 
 func settingsMap(list []types.SlurmCustomSetting) map[string]string {
@@ -307,11 +298,7 @@ func settingsList(settings map[string]string) []types.SlurmCustomSetting {
 // withSettings are all Slurm settings of a queue, the wanted ones included; nil if it has them
 // already. PCS only takes the whole list.
 func (q Queue) withSettings(want map[string]string) map[string]string {
-	merged := maps.Clone(q.SlurmSettings)
-	if merged == nil {
-		merged = map[string]string{}
-	}
-	maps.Copy(merged, want)
+	merged := ChangedSettings(q.SlurmSettings, want)
 	if maps.Equal(merged, q.SlurmSettings) || len(want) == 0 {
 		return nil
 	}

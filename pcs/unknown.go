@@ -51,7 +51,7 @@ func unknownIn(t reflect.Type, value any, path string) (names []string) {
 			if t.Kind() != reflect.Struct || name == "" {
 				continue
 			}
-			if field, found := t.FieldByName(fieldName(name)); found {
+			if field, found := t.FieldByName(strings.ToUpper(name[:1]) + name[1:]); found {
 				names = append(names, unknownIn(field.Type, one, path+name+".")...)
 			} else if text := fmt.Sprint(one); text != "<nil>" && text != "map[]" && text != "[]" {
 				names = append(names, path+name)
@@ -62,41 +62,37 @@ func unknownIn(t reflect.Type, value any, path string) (names []string) {
 	return slices.Compact(names)
 }
 
-// LostBy are the unknown settings that an update of the group to the wanted one could lose. A
-// wanted group without TemplateVersion gets a version that does not exist yet.
-func (g NodeGroup) LostBy(want NodeGroup) []string {
-	in, _ := updateGroupInput(want, g)
-	return lostBy(g.Unknown, in)
+// Lost are the unknown settings that an update of the group could lose: PCS replaces each member that it gets, and
+// keeps all others.
+func (g NodeGroup) Lost() []string {
+	return within(g.Unknown, "customLaunchTemplate", "scalingConfiguration")
 }
 
-// LostBy are the unknown settings that an update of the queue with the wanted Slurm settings
-// could lose; each update sends the list of its node groups.
-func (q Queue) LostBy(want Queue) []string {
-	return lostBy(q.Unknown, updateQueueInput(q, q.GroupIDs, q.withSettings(want.SlurmSettings)))
+// Lost are the unknown settings that an update of the queue, with the wanted Slurm settings, could lose; each update
+// sends the list of its node groups.
+func (q Queue) Lost(want map[string]string) []string {
+	members := []string{"computeNodeGroupConfigurations"}
+	if q.withSettings(want) != nil {
+		members = append(members, "slurmConfiguration")
+	}
+	return within(q.Unknown, members...)
 }
 
-// lostBy are the unknown settings that lie in a member that an update, a pointer to one of
-// the SDK's inputs, sends. PCS replaces each member that it gets, and keeps all others.
-func lostBy(unknown []string, update any) []string {
-	in := reflect.ValueOf(update).Elem()
-	var lost []string
-	for _, name := range unknown {
-		member, _, _ := strings.Cut(name, ".")
-		if sent := in.FieldByName(fieldName(member)); sent.IsValid() && !sent.IsZero() {
-			lost = append(lost, name)
+// within are the names of settings that lie in one of the members.
+func within(names []string, members ...string) (all []string) {
+	for _, name := range names {
+		if member, _, deeper := strings.Cut(name, "."); deeper && slices.Contains(members, member) {
+			all = append(all, name)
 		}
 	}
-	return lost
+	return all
 }
-
-// fieldName is the SDK's name for a member on the wire.
-func fieldName(member string) string { return strings.ToUpper(member[:1]) + member[1:] }
 
 // ErrUnknown is the refusal of a change that could lose settings of PCS unknown to this program.
 var ErrUnknown = errors.New("it has settings that this version of pcs-capacity does not know, and this change could lose them")
 
 // keeps refuses a change that could lose settings.
-func (p Provisioner) keeps(what, name string, lost []string) error {
+func keeps(what, name string, lost []string) error {
 	if len(lost) == 0 {
 		return nil
 	}

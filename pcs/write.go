@@ -120,23 +120,18 @@ func (p Provisioner) createQueue(ctx context.Context, q Queue) error {
 // updateQueue replaces the whole list of node groups, as PCS demands, and the whole list of Slurm
 // settings; nil settings stay as they are.
 func (p Provisioner) updateQueue(ctx context.Context, q Queue, groups []string, settings map[string]string) error {
+	if err := keeps(WhatQueue, q.Name, q.Lost(settings)); err != nil {
+		return err
+	}
 	p.tell(WhatQueue, q.Name, "update")
-	if _, err := p.PCS.api.UpdateQueue(ctx, updateQueueInput(q, groups, settings)); err != nil {
-		return fmt.Errorf("updating queue %s: %w", q.Name, err)
-	}
-	return nil
-}
-
-func updateQueueInput(q Queue, groups []string, settings map[string]string) *pcs.UpdateQueueInput {
-	in := &pcs.UpdateQueueInput{
-		ClusterIdentifier:              aws.String(q.ClusterID),
-		QueueIdentifier:                aws.String(q.ID),
-		ComputeNodeGroupConfigurations: groupConfigurations(groups),
-	}
+	in := &pcs.UpdateQueueInput{ClusterIdentifier: aws.String(q.ClusterID), QueueIdentifier: aws.String(q.ID), ComputeNodeGroupConfigurations: groupConfigurations(groups)}
 	if settings != nil {
 		in.SlurmConfiguration = &types.UpdateQueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(settings)}
 	}
-	return in
+	if _, err := p.PCS.api.UpdateQueue(ctx, in); err != nil {
+		return fmt.Errorf("updating queue %s: %w", q.Name, err)
+	}
+	return nil
 }
 
 func groupConfigurations(ids []string) []types.ComputeNodeGroupConfiguration {
@@ -145,4 +140,24 @@ func groupConfigurations(ids []string) []types.ComputeNodeGroupConfiguration {
 		configs = append(configs, types.ComputeNodeGroupConfiguration{ComputeNodeGroupId: aws.String(id)})
 	}
 	return configs
+}
+
+func (p Provisioner) deleteGroup(ctx context.Context, g NodeGroup) error {
+	p.tell(WhatNodeGroup, g.Name, "delete")
+	_, err := p.PCS.api.DeleteComputeNodeGroup(ctx, &pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: aws.String(g.ClusterID), ComputeNodeGroupIdentifier: aws.String(g.ID)})
+	return deleting(WhatNodeGroup, g.Name, err)
+}
+
+func (p Provisioner) deleteQueue(ctx context.Context, q Queue) error {
+	p.tell(WhatQueue, q.Name, "delete")
+	_, err := p.PCS.api.DeleteQueue(ctx, &pcs.DeleteQueueInput{ClusterIdentifier: aws.String(q.ClusterID), QueueIdentifier: aws.String(q.ID)})
+	return deleting(WhatQueue, q.Name, err)
+}
+
+// deleting is the error of a deletion; what is gone already has none.
+func deleting(what, name string, err error) error {
+	if err == nil || NotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("deleting %s %s: %w", what, name, err)
 }

@@ -210,13 +210,6 @@ func (r *region) checkNames(o launchOrder) error {
 	return nil
 }
 
-func (s *Sim) keyPairObjects(c *call) (all []object) {
-	for _, k := range c.region.keyPairs {
-		all = append(all, object{"KeyPairId": k.ID, "KeyType": "ed25519", "KeyName": k.Name})
-	}
-	return all
-}
-
 func (s *Sim) placementGroupObjects(c *call) (all []object) {
 	for _, g := range c.region.placementGroups {
 		all = append(all, object{"GroupId": g.ID, "GroupName": g.Name, "GroupArn": s.placementGroupARN(c.Region, g.Name), "State": "available", "Strategy": g.Strategy})

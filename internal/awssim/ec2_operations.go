@@ -36,15 +36,13 @@ func (s *Sim) ec2Operations() map[string]operation {
 			least: 5, most: 1000, filters: "group-id group-name vpc-id tag"}),
 		"DescribeImages": s.describe(describing{items: s.imageObjects, answer: "Images", id: "ImageId", noSuchID: imageNotFound, least: 1, most: 1000,
 			filters: "image-id name architecture owner-id state tag", more: "Owners IncludeDeprecated IncludeDisabled"}),
-		"DescribeKeyPairs": s.describe(describing{items: s.keyPairObjects, answer: "KeyPairs", id: "KeyName", noSuchID: keyPairNotFound, filters: "key-name key-pair-id"}),
 		"DescribePlacementGroups": s.describe(describing{items: s.placementGroupObjects, answer: "PlacementGroups", id: "GroupName", noSuchID: placementGroupUnknown,
 			filters: "group-name strategy state"}),
 		"DescribeInstanceTypes": s.describe(describing{items: s.typeObjects, answer: "InstanceTypes", id: "InstanceType", noSuchID: typeNotFound, least: 5, most: 100,
 			filters: "instance-type current-generation bare-metal supported-usage-class=SupportedUsageClasses vcpu-info.default-vcpus=VCpuInfo.DefaultVCpus " +
 				"processor-info.supported-architecture=ProcessorInfo.SupportedArchitectures"}),
 
-		"GetConsoleOutput":            ec2Op(s.getConsoleOutput),
-		"GetInstanceMetadataDefaults": ec2Op(s.getInstanceMetadataDefaults),
+		"GetConsoleOutput": ec2Op(s.getConsoleOutput),
 
 		"CreateLaunchTemplate":        ec2Op(s.createLaunchTemplate),
 		"CreateLaunchTemplateVersion": ec2Op(s.createLaunchTemplateVersion),

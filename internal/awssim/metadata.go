@@ -146,11 +146,3 @@ func (r *region) checkTagKeys(o launchOrder) error {
 	}
 	return nil
 }
-
-func (s *Sim) getInstanceMetadataDefaults(c *call, _ *struct{}) (any, error) {
-	account := object{}
-	if c.region.metadataTags {
-		account["InstanceMetadataTags"] = "enabled"
-	}
-	return object{"AccountLevel": account}, nil
-}

@@ -296,7 +296,7 @@ func (in *inspection) checkAddresses(want *wanted, slot site.Slot) {
 
 // checkUnknown refuses changes that would lose settings unknown to this program, and warns about
 // settings that are not copied. Slurm settings of an existing node group are never changed.
-func (in *inspection) checkUnknown(want *wanted, slot site.Slot, template, group, queue Step) {
+func (in *inspection) checkUnknown(want *wanted, slot site.Slot, group, queue Step) {
 	if g := slot.Group; slot.Ours && !slot.Failed() && g.TemplateID == "" {
 		in.problem(capacity.UnknownSettings, "choose another --node-group, or delete it in PCS",
 			"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
@@ -304,12 +304,12 @@ func (in *inspection) checkUnknown(want *wanted, slot site.Slot, template, group
 	}
 	switch group.Verb {
 	case Update:
-		in.mayLose("node group", slot.Name, slot.Group.LostBy(wantedGroup(want, slot, template)))
+		in.mayLose("node group", slot.Name, slot.Group.Lost())
 	case Replace:
 		in.mayLose("node group", slot.Name, slot.Group.Unknown)
 	}
 	if q, found := in.Queue(queue.Name); found && queue.Verb == Update {
-		in.mayLose("queue", q.Name, q.LostBy(want.queueWith(q, nil)))
+		in.mayLose("queue", q.Name, q.Lost(want.queueSettings(q.SlurmSettings)))
 	}
 	if slot.Group != nil && !slot.Failed() || in.like.ID == "" {
 		return

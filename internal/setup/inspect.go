@@ -458,11 +458,7 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 		in.warn("whether nodes reach AWS was not checked: %s is not allowed", action)
 		not.Network = nil
 	}
-	if ec2.DeniedAction(not.Defaults) != "" {
-		in.warn("whether instance metadata shows tags by the account's default is not known: %s", ec2.Message(not.Defaults))
-		not.Defaults = nil
-	}
-	return cmp.Or(ctx.Err(), not.Image, not.Names, not.Network, not.Defaults)
+	return cmp.Or(ctx.Err(), not.Image, not.Names, not.Network)
 }
 
 // partitions are those of the settings, settings is that of the queue, entry its node group; zero if the settings do

@@ -38,7 +38,7 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 		says    string
 	}{
 		"unknown key pair of --like": {world: func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].KeyName = "nobody" },
-			check: "key-pair", launch: "InvalidKeyPair.NotFound", says: `EC2 has no key pair "nobody", which ml-compute names`},
+			check: "launch-refused", launch: "InvalidKeyPair.NotFound", says: "InvalidKeyPair.NotFound: The key pair 'nobody' does not exist"},
 		"placement group of another account": {world: func(s *awssim.Scenario) {
 			s.Regions[0].Reservations = append(s.Regions[0].Reservations, awssim.ReservationScenario{ID: placedODCR, Type: "p5.48xlarge", Zone: "us-east-2a",
 				Count: 4, Owner: "444455556666", PlacementGroup: "theirs"})

@@ -61,7 +61,7 @@ func plan(read inspection) *Plan {
 		queue := in.queueStep(want, slot)
 		p.Actions = append(p.Actions, queue)
 		in.checkUnused(slot, compared)
-		in.checkUnknown(want, slot, template, group, queue)
+		in.checkUnknown(want, slot, group, queue)
 		in.checkFamiliar()
 	}
 	for i := range p.Actions {

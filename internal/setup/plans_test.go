@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -169,21 +168,15 @@ func TestPlansInFull(t *testing.T) {
 		{name: "the oldest Slurm that will do", seen: func(in *inspection) { in.Cluster.SlurmVersion = "24.05" }},
 		{name: "an old Slurm and an ODCR", seen: func(in *inspection) { in.Cluster.SlurmVersion, in.reservation.Kind = "23.11", capacity.ODCR }},
 		{name: "no cluster, a reservation that ends", seen: func(in *inspection) { in.Inventory, in.reservation.State = pcs.Inventory{}, capacity.StateCancelled }},
-		{name: "a short queue", ask: func(r *Request) { r.Queue, r.MaxNodes = "gp", 5 }, seen: func(in *inspection) { in.launch.NoKeyPair = true }},
+		{name: "a short queue", ask: func(r *Request) { r.Queue, r.MaxNodes = "gp", 5 }},
 		{name: "a long node group", ask: func(r *Request) { r.NodeGroup = strings.Repeat("g", 24) }},
 		{name: "names in Slurm", ask: func(r *Request) { onEC2(r); r.Queue, r.NodeGroup = "7", "a b" }},
 		{name: "no image", seen: func(in *inspection) { in.like.AMI, in.source.ImageID = "", "" }},
 		{name: "no profile", seen: func(in *inspection) { in.like.InstanceProfile = "" }},
 		{name: "user data at the limit", seen: func(in *inspection) { in.userData = make([]byte, 16384) }},
 		{name: "long user data", seen: func(in *inspection) { in.userData = make([]byte, 16385) }},
-		{name: "another architecture", seen: func(in *inspection) { in.launch.Image.Architecture = "arm64" }},
-		{name: "a roll over to another architecture", seen: func(in *inspection) { in.unattended, in.launch.Image.Architecture = true, "arm64" }},
-		{name: "an unknown architecture", seen: func(in *inspection) { in.instanceType.Architectures = nil }},
 		{name: "another OS", seen: func(in *inspection) { in.launch.Image.Platform = "Windows" }},
 		{name: "no security group", seen: func(in *inspection) { in.source.SecurityGroupIDs = nil }},
-		{name: "an unknown group", seen: func(in *inspection) { in.launch.Network.Groups = map[string]ec2.SecurityGroup{} }},
-		{name: "a group elsewhere", seen: func(in *inspection) { in.launch.Network.Groups = map[string]ec2.SecurityGroup{"sg-1": {VPC: "vpc-2"}} }},
-		{name: "no key pair", seen: func(in *inspection) { in.launch.NoKeyPair, in.source.KeyName = true, "ops" }},
 		{name: "no placement group", seen: func(in *inspection) { in.noPlacementGroup = true }},
 		{name: "an unknown subnet", seen: func(in *inspection) { in.unknownSubnets = []string{"subnet-9"} }},
 		{name: "a subnet elsewhere", seen: func(in *inspection) { in.elsewhere = []string{"subnet-9"} }},

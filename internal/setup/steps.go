@@ -83,47 +83,34 @@ func (in *inspection) likeWords() string {
 	return in.like.Name + ", " + in.likeFound
 }
 
-// wantedGroup returns the wanted node group with its launch template, whose version is unknown
-// until the template's step is carried out.
-func wantedGroup(want *wanted, slot site.Slot, template Step) pcs.NodeGroup {
-	g := want.group
+// groupStep returns the node group's step, and compares an existing node group with the wanted one. It leaves the node
+// group that there is then in want. The version of its launch template is unknown until that one's step is carried out.
+func (w *wanted) groupStep(slot site.Slot, template Step) (Step, pcs.Comparison) {
+	g, now := w.group, pcs.NodeGroup{}
 	if template.Verb == Nothing {
 		g.TemplateID, g.TemplateVersion = slot.Template.ID, slot.Template.Version
 	}
-	return g
-}
-
-// groupStep returns the node group's step, and compares an existing node group with the wanted one. It leaves the node
-// group that there is then in want.
-func (w *wanted) groupStep(slot site.Slot, template Step) (Step, pcs.Comparison) {
-	g := wantedGroup(w, slot, template)
 	step := Step{What: WhatNodeGroup, Name: g.Name, Verb: Create}
-	var compared pcs.Comparison
-	if slot.Failed() {
+	switch {
+	case slot.Failed():
 		step.Verb = Replace
 		step.add("could not be created", slot.Group.Failures.String())
+	case slot.Group != nil:
+		step.Verb, now = Nothing, *slot.Group
 	}
-	if slot.Group == nil || slot.Failed() {
-		step.add("purchase option", g.PurchaseOption.PCSPurchaseOption())
-		step.add("instance type", strings.Join(g.InstanceTypes, ", "))
-		step.add("nodes", g.Scaling())
-		step.add("subnets", strings.Join(g.SubnetIDs, ", "))
-		step.add("image", g.AMI)
-		step.add("instance profile", g.InstanceProfile)
-		step.add("reservation", g.Tags[capacity.TagReservation])
-		step.add("Slurm settings", pcs.SettingsText(g.SlurmSettings))
-		step.add("lifecycle actions", g.Actions.String())
-	} else {
-		compared = slot.Group.Compare(g)
-		step.Verb = Nothing
-		for _, s := range compared {
-			value := s.Want
-			if s.Changed() {
-				step.Verb = Update
-				value = cmp.Or(s.Now, "none") + " → " + s.Want
-			}
-			step.add(s.Name, value)
+	isNew := step.Verb != Nothing
+	compared := now.Compare(g)
+	for _, s := range compared {
+		value := s.Want
+		if !isNew && s.Changed() {
+			step.Verb, value = Update, cmp.Or(s.Now, "none")+" → "+s.Want
 		}
+		step.add(s.Name, value)
+	}
+	if isNew {
+		step.add("instance type", strings.Join(g.InstanceTypes, ", "))
+		step.add("Slurm settings", pcs.SettingsText(g.SlurmSettings, ", "))
+		compared = nil
 	}
 	return step.with(func(ctx context.Context, world World) (err error) {
 		if step.Verb == Nothing {

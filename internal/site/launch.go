@@ -3,7 +3,6 @@ package site
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -27,10 +26,6 @@ type Launch struct {
 	Image ec2.Image
 	// Type is the instance type; zero if unknown.
 	Type ec2.InstanceType
-	// MetadataTags: the account's default shows tags in instance metadata.
-	MetadataTags bool
-	// NoKeyPair: EC2 does not have the template's key pair.
-	NoKeyPair bool
 	// ClusterARN is that of the PCS cluster.
 	ClusterARN string
 	Profile    Profile
@@ -41,17 +36,12 @@ type Launch struct {
 	trial ec2.Trial // of a node
 }
 
-// judgements are the checks, independent of each other. EC2 and PCS accept most faults in a template, then refuse
-// every launch, or launch nodes that never join. A problem for an administrator prevents launches or working nodes;
-// a note is a warning.
+// judgements are the checks, independent of each other, of what no dry run of a launch tells: nodes that never join,
+// or never end. A problem for an administrator prevents working nodes; a note is a warning.
 var judgements = []func(Launch) []capacity.Problem{
-	tagKeys,
-	architecture,
 	drivers,
 	protected,
 	profile,
-	keyPair,
-	securityGroups,
 	wayOut,
 	missingRules,
 }
@@ -74,46 +64,11 @@ func protected(s Launch) []capacity.Problem {
 		"launch template %s protects instances from termination, so that nodes are never ended", s.Source)
 }
 
-func keyPair(s Launch) []capacity.Problem {
-	if !s.NoKeyPair {
-		return nil
-	}
-	return s.problem(capacity.KeyPair, "make that key pair, or name another or none in "+s.Source,
-		"EC2 has no key pair %q, which %s names", s.Template.KeyName, s.Source)
-}
-
-// securityGroups finds groups that nodes cannot have.
-func securityGroups(s Launch) (all []capacity.Problem) {
-	if s.Network.Groups == nil {
-		return nil
-	}
-	for _, id := range s.Template.SecurityGroupIDs {
-		switch g, known := s.Network.Groups[id]; {
-		case !known:
-			all = append(all, s.problem(capacity.SecurityGroups, "correct that in "+s.Source, "EC2 has no security group %s in %s", id, s.Network.Region)...)
-		case s.Network.elsewhere(g):
-			all = append(all, s.problem(capacity.SecurityGroups, "name one of "+s.Network.Subnets[0].VPC+" in "+s.Source,
-				"security group %s is in %s, but the nodes are in %s", id, g.VPC, s.Network.Subnets[0].VPC)...)
-		}
-	}
-	return all
-}
-
 // Stops reports whether a problem prevents launches; else it is a warning.
 func Stops(p capacity.Problem) bool { return p.Severity != capacity.Note }
 
 func (s Launch) problem(code capacity.Code, fix, message string, args ...any) []capacity.Problem {
 	return []capacity.Problem{capacity.Problemf(code, capacity.Subject{}, fix, message, args...)}
-}
-
-// architecture compares the image with the instance type.
-func architecture(s Launch) []capacity.Problem {
-	has, runs := s.Image.Architecture, s.Type.Architectures
-	if has == "" || len(runs) == 0 || slices.Contains(runs, has) {
-		return nil
-	}
-	return s.problem(capacity.WrongArchitecture, "give an image for "+strings.Join(runs, " or ")+" with --ami",
-		"image %s is for %s, but %s runs %s", s.Template.ImageID, has, s.Type.Name, strings.Join(runs, " and "))
 }
 
 // driverWords are words for drivers in an image's name, description and tags, by the device files.
@@ -180,41 +135,6 @@ func profile(s Launch) []capacity.Problem {
 			"role %s of instance profile %s does not allow %s, so that nodes never register", p.Role.Name, name, pcs.Registering)
 	}
 	return nil
-}
-
-// metadataKey matches the tag keys that EC2 takes if instance metadata shows tags: the key is part of
-// a path there (EC2 User Guide, "View tags for your EC2 instances using instance metadata").
-var metadataKey = regexp.MustCompile(`^[0-9a-zA-Z\-_+=,.@:]{1,255}$`)
-
-// reservedKeys are EC2's own names in that path.
-var reservedKeys = []string{".", "..", "_index"}
-
-// tagKeys finds tag keys that make EC2 refuse every launch.
-func tagKeys(s Launch) []capacity.Problem {
-	shown := s.Template.ShowsTags(s.MetadataTags)
-	if !shown {
-		return nil
-	}
-	var bad []string
-	for _, key := range s.Template.InstanceTagKeys {
-		if !metadataKey.MatchString(key) || slices.Contains(reservedKeys, key) {
-			bad = append(bad, fmt.Sprintf("%q", key))
-		}
-	}
-	if len(bad) == 0 {
-		return nil
-	}
-	who := "the template"
-	if !s.Template.MetadataTags {
-		who = "the account's default"
-	}
-	fix := "rename the tag in the template with letters, digits and _.:=+-@, only"
-	if s.Provider == capacity.ProviderPCS {
-		fix += ", or set MetadataOptions.InstanceMetadataTags to disabled there"
-	}
-	return s.problem(capacity.TagKey, fix,
-		"launch template %s tags instances with %s, and by %s their metadata shows tags: EC2 refuses every launch for such a key",
-		s.Source, strings.Join(bad, " and "), who)
 }
 
 // Answers are EC2's answers to dry runs of a node group's launches.

@@ -17,35 +17,23 @@ import (
 
 // Unread is why parts of a launch are not known; nil for a part that was read.
 type Unread struct {
-	// Image is of the image and the instance type, Defaults of the account's, Profile of IAM's answers; NotSimulated:
-	// the role is known.
-	Image, Defaults, Profile error
-	NotSimulated             bool
-	// Names is of the key pair and the security groups, Network of subnets, routes and endpoints.
+	// Image is of the image and the instance type, Profile of IAM's answers; NotSimulated: the role is known.
+	Image, Profile error
+	NotSimulated   bool
+	// Names is of the security groups, Network of subnets, routes and endpoints.
 	Names, Network error
 }
 
 // Read completes a launch from EC2 and IAM, side by side. What cannot be read stays as it is.
 func (l Launch) Read(ctx context.Context, aws *ec2.Client, iam *pcs.Client) (Launch, Unread) {
 	var not Unread
-	var key error
 	var all sync.WaitGroup
 	all.Go(func() { not.Image = l.readImage(ctx, aws) })
 	all.Go(func() { not.Names, not.Network = l.readNetwork(ctx, aws) })
-	if name := l.Template.KeyName; name != "" {
-		all.Go(func() {
-			has, err := aws.HasKeyPair(ctx, name)
-			l.NoKeyPair, key = err == nil && !has, err
-		})
-	}
-	if !l.Brief {
-		all.Go(func() { l.MetadataTags, not.Defaults = aws.MetadataTagsByDefault(ctx) })
-	}
 	if l.Template.InstanceProfile != "" && !l.Brief {
 		all.Go(func() { not.NotSimulated, not.Profile = l.readProfile(ctx, iam) })
 	}
 	all.Wait()
-	not.Names = errors.Join(not.Names, key)
 	return l, not
 }
 
@@ -185,7 +173,7 @@ func (r *run) judgeLaunches(ctx context.Context) {
 	}
 	answers := r.tried(ctx)
 	for i, seen := range r.launched {
-		if err := errors.Join(unread[i].Image, unread[i].Defaults); err != nil && (seen.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
+		if err := unread[i].Image; err != nil && (seen.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
 			r.unread(ctx, "launch", "what the nodes of "+seen.Group+" are launched with", err)
 		}
 		if seen.Image.ID != "" {

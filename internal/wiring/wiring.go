@@ -235,7 +235,7 @@ func (p *Plan) SwitchOff(c Cluster, programs string) error {
 }
 
 func (p *Plan) set(c Cluster, change map[string]string) error {
-	before, after := pcs.SettingsLines(c.Cluster.SlurmSettings), pcs.SettingsLines(pcs.ChangedSettings(c.Cluster.SlurmSettings, change))
+	before, after := pcs.SettingsText(c.Cluster.SlurmSettings, "\n"), pcs.SettingsText(pcs.ChangedSettings(c.Cluster.SlurmSettings, change), "\n")
 	if before == after && c.Cluster.Status == pcs.Active {
 		return nil
 	}

@@ -45,10 +45,10 @@ var ec2Operations = strings.Fields(`
 	CreateTags DeleteLaunchTemplate DeleteTags DescribeAvailabilityZones DescribeCapacityBlockExtensionHistory
 	DescribeCapacityBlockExtensionOfferings DescribeCapacityBlockOfferings DescribeCapacityBlockStatus
 	DescribeCapacityBlocks DescribeCapacityReservationTopology DescribeCapacityReservations DescribeImages
-	DescribeInstanceStatus DescribeInstanceTopology DescribeInstanceTypes DescribeInstances DescribeKeyPairs
+	DescribeInstanceStatus DescribeInstanceTopology DescribeInstanceTypes DescribeInstances
 	DescribeLaunchTemplateVersions DescribeLaunchTemplates DescribePlacementGroups DescribeRegions
 	DescribeRouteTables DescribeSecurityGroups DescribeSubnets DescribeVpcEndpoints GetConsoleOutput
-	GetInstanceMetadataDefaults PurchaseCapacityBlock PurchaseCapacityBlockExtension RunInstances
+	PurchaseCapacityBlock PurchaseCapacityBlockExtension RunInstances
 	TerminateInstances`)
 
 const header = `# Wire shapes of the operations that the simulator answers, made by internal/awssim/shapes/shapegen. Do not edit.
