@@ -71,15 +71,6 @@ func tables[P any](indent string, p P) (string, error) {
 	return b.String(), err
 }
 
-// notForeign is an error for a file that WritePartition did not write.
-func notForeign(file string) error {
-	ours, err := Ours(file)
-	if err == nil && !ours {
-		err = fmt.Errorf("%s was not written by pcs-capacity setup; it is left as it is", file)
-	}
-	return err
-}
-
 // writing is an error of writing settings.
 func writing(err error) error {
 	if err != nil {
@@ -88,32 +79,36 @@ func writing(err error) error {
 	return err
 }
 
-// WritePartition writes a partition to its own file, whole or not at all. It refuses
-// to replace a file that it did not write.
+// WritePartition writes a partition to its own file, whole or not at all; one without node groups loses its file. It
+// leaves alone a file that it did not write.
 func WritePartition(file string, p capacity.PartitionSettings) error {
-	if err := notForeign(file); err != nil {
+	ours, err := Ours(file)
+	switch {
+	case err != nil:
 		return err
+	case !ours:
+		return fmt.Errorf("%s was not written by pcs-capacity setup; it is left as it is", file)
+	case len(p.Groups) == 0:
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing settings: %w", err)
+		}
+		return nil
 	}
 	text, err := PartitionText(p)
 	if err != nil {
 		return err
 	}
-	if err := makeFolder(filepath.Dir(file)); err != nil {
-		return writing(err)
-	}
-	// Users' commands read it, so that it is 0644 whatever the umask is.
-	return writing(renameio.WriteFile(file, []byte(text), 0o644, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(file))))
+	return writeFile(file, text)
 }
 
-// RemovePartition deletes the file of a partition, which WritePartition wrote. One that is gone already is no error.
-func RemovePartition(file string) error {
-	if err := notForeign(file); err != nil {
-		return err
+// writeFile writes a file of settings, and makes its folder. Users' commands read it, so that a new one is 0644 whatever the
+// umask is.
+func writeFile(file, text string) error {
+	err := makeFolder(filepath.Dir(file))
+	if err == nil {
+		err = renameio.WriteFile(file, []byte(text), 0o644, renameio.IgnoreUmask(), renameio.WithExistingPermissions(), renameio.WithTempDir(filepath.Dir(file)))
 	}
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing settings: %w", err)
-	}
-	return nil
+	return writing(err)
 }
 
 // makeFolder makes a folder of settings if it is not there. Hooks read them as SlurmUser
@@ -169,51 +164,37 @@ func (p Place) lines(there *Config) string {
 	return text.String()
 }
 
-// WriteNew writes a config.toml that says where the cluster is, and leaves everything else at its
-// default. A file that is there already is an error that wraps fs.ErrExist.
-func WriteNew(path string, place Place) error {
-	if err := makeFolder(filepath.Dir(path)); err != nil {
+// WritePlace writes where the cluster is into a config.toml, below the comment that it begins with, and changes nothing
+// else. It makes a file that is not there, and refuses one that names another cluster or region.
+func WritePlace(path string, place Place) error {
+	now, text := Default(), "# Settings of pcs-capacity. `pcs-capacity config` shows all of them with their values.\n"
+	real, err := filepath.EvalSymlinks(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		real = path
+	case err != nil:
 		return writing(err)
-	}
-	pending, err := renameio.TempFile(filepath.Dir(path), path)
-	if err != nil {
-		return writing(err)
-	}
-	defer pending.Cleanup() //nolint:errcheck // only removes the temporary file
-	_, err = pending.WriteString("# Settings of pcs-capacity. `pcs-capacity config` shows all of them with their values.\n" + place.lines(Default()))
-	if err := errors.Join(err, pending.Chmod(0o644), pending.Sync()); err != nil {
-		return writing(err)
-	}
-	// A link, unlike a rename, does not replace a file that appeared meanwhile.
-	return writing(os.Link(pending.Name(), path))
-}
-
-// AddPlace adds to a config.toml where the cluster is, below the comment that it begins with, and
-// changes nothing else. It refuses a file that names another cluster or region.
-func AddPlace(path string, place Place) error {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return writing(err)
-	}
-	now, err := Load(path)
-	if err != nil {
-		return err
+	default:
+		there, err := os.ReadFile(real)
+		if err != nil {
+			return writing(err)
+		}
+		if now, err = Load(real); err != nil {
+			return err
+		}
+		text = string(there)
 	}
 	for _, one := range []struct{ key, is, wanted string }{{"region", now.Region, place.Region}, {"cluster", now.Cluster, place.Cluster}} {
 		if one.is != "" && one.is != one.wanted {
 			return fmt.Errorf("writing settings: %s has %s = %q by now, not %q", path, one.key, one.is, one.wanted)
 		}
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return writing(err)
-	}
-	head, rest := "", string(text)
+	head, rest := "", text
 	for strings.HasPrefix(rest, "#") {
 		line, after, _ := strings.Cut(rest, "\n")
 		head, rest = head+line+"\n", after
 	}
-	return writing(renameio.WriteFile(path, []byte(head+place.lines(now)+rest), 0o644, renameio.WithExistingPermissions(), renameio.WithTempDir(filepath.Dir(path))))
+	return writeFile(real, head+place.lines(now)+rest)
 }
 
 // tried is how much is written on trial: files of settings and state are a few KB.

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,13 +16,13 @@ import (
 func TestWrittenSettingsAreReadBack(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077)) // of a strict root; SlurmUser reads them all the same
 	path := filepath.Join(t.TempDir(), "etc", "config.toml")
-	if err := WriteNew(path, Place{Region: "us-east-2", Cluster: "ml"}); err != nil {
+	if err := WritePlace(path, Place{Region: "us-east-2", Cluster: "ml"}); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the folder: %v %v", info.Mode(), err)
 	}
-	if err := WriteNew(path, Place{Region: "eu-west-1", Cluster: "other"}); !errors.Is(err, fs.ErrExist) {
+	if err := WritePlace(path, Place{Region: "us-east-2", Cluster: "other"}); err == nil {
 		t.Errorf("a second time: %v", err)
 	}
 	want := NewPartition("gpu", capacity.ProviderPCS,
@@ -91,7 +89,7 @@ func TestPlaceIsAddedToSettings(t *testing.T) {
 		if err := os.Symlink("real", path); err != nil {
 			t.Fatal(err)
 		}
-		err := AddPlace(path, place)
+		err := WritePlace(path, place)
 		text, _ := os.ReadFile(path)
 		if c.is == "" {
 			if err == nil || string(text) != c.was {

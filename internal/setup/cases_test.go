@@ -328,15 +328,18 @@ func TestUsersOfTheReservation(t *testing.T) {
 		own        int
 		warns, not string
 	}{
-		"nobody":                         {seen: func(*inspection) {}},
-		"another queue's node group":     {seen: group("big-a", "big"), who: "4 by compute node group big-a of queue big", fix: "free it first: pcs-capacity teardown --queue big --node-group big-a"},
-		"a node group of two queues":     {seen: group("big-a", "big", "x"), who: "4 by compute node group big-a of queue big, x", fix: "choose another reservation, or free it there first"},
-		"its own slot":                   {seen: group("gpu-b", "gpu")},
-		"its own nodes, self-managed":    {ask: askForOnEC2(now1), seen: instances(2, capacity.TagCluster, ourMark, capacity.TagPartition, "gpu"), own: 2},
-		"nodes of another cluster":       {seen: instances(3, capacity.TagCluster, "linux", capacity.TagPartition, "gpu"), who: "3 by partition gpu of cluster linux", fix: "give --max-nodes 1 or less"},
-		"nodes of another PCS cluster":   {seen: instances(1, pcs.TagClusterID, "pcs_f", pcs.TagNodeGroupID, "pcs_e"), who: "1 by PCS cluster pcs_f"},
-		"instances of nobody":            {seen: instances(1), who: "1 by instances without a tag of ours or of PCS"},
-		"another entry, by id":           {seen: own(capacity.GroupSettings{ReservationIDs: []string{now1}}, 2), who: `3 by partition "own" of FILE`},
+		"nobody":                       {seen: func(*inspection) {}},
+		"another queue's node group":   {seen: group("big-a", "big"), who: "4 by compute node group big-a of queue big", fix: "choose another reservation, or free it there first"},
+		"a node group of two queues":   {seen: group("big-a", "big", "x"), who: "4 by compute node group big-a of queue big, x", fix: "choose another reservation, or free it there first"},
+		"its own slot":                 {seen: group("gpu-b", "gpu")},
+		"its own nodes, self-managed":  {ask: askForOnEC2(now1), seen: instances(2, capacity.TagCluster, ourMark, capacity.TagPartition, "gpu"), own: 2},
+		"nodes of another cluster":     {seen: instances(3, capacity.TagCluster, "linux", capacity.TagPartition, "gpu"), who: "3 by other instances", fix: "give --max-nodes 1 or less"},
+		"nodes of another PCS cluster": {seen: instances(1, pcs.TagClusterID, "pcs_f", pcs.TagNodeGroupID, "pcs_e"), who: "1 by other instances"},
+		"another entry, by id":         {seen: own(capacity.GroupSettings{ReservationIDs: []string{now1}}, 2), who: `3 by partition "own" of FILE`},
+		"another entry, and others": {seen: func(in *inspection) {
+			own(capacity.GroupSettings{ReservationIDs: []string{now1}}, 2)(in)
+			instances(1)(in)
+		}, who: `3 by partition "own" of FILE, 1 by other instances`},
 		"another entry, by tag":          {seen: own(capacity.GroupSettings{Select: &capacity.Select{Tags: map[string]string{"team": "nlp"}}}, 0), who: `3 by partition "own" of FILE`},
 		"another entry, that does not":   {seen: own(capacity.GroupSettings{ReservationIDs: []string{next1}}, 0)},
 		"instances that are not shown":   {seen: func(in *inspection) { in.reservation.Available = 1 }, warns: "3 instances of reservation " + now1 + " are taken by what this account does not see"},

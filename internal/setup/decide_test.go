@@ -235,12 +235,12 @@ func TestStepsOnFiles(t *testing.T) {
 	}
 	place := config.Place{Region: "us-east-2", Cluster: ourMark, ClusterFrom: "the only one"}
 	for range 2 { // the second finds the file of the first
-		if err := writeSettings(w, path, place); err != nil {
+		if err := w.WritePlace(path, place); err != nil {
 			t.Fatal(err)
 		}
 	}
 	place.Cluster = "other"
-	if err := writeSettings(w, path, place); !errors.Is(err, errChanged) || settings().Cluster != ourMark {
+	if err := w.WritePlace(path, place); err == nil || settings().Cluster != ourMark {
 		t.Errorf("settings of another cluster: %v", err)
 	}
 

@@ -82,17 +82,13 @@ func (w clients) Pause(ctx context.Context, to *pcs.Pace) error {
 
 func (clients) LoadSettings(path string) (*config.Config, error) { return config.Load(path) }
 
-func (clients) WriteSettings(path string, place config.Place) error {
-	return config.WriteNew(path, place)
+func (clients) WritePlace(path string, place config.Place) error {
+	return config.WritePlace(path, place)
 }
-
-func (clients) AddPlace(path string, place config.Place) error { return config.AddPlace(path, place) }
 
 func (clients) WritePartition(path string, p capacity.PartitionSettings) error {
 	return config.WritePartition(path, p)
 }
-
-func (clients) RemovePartition(path string) error { return config.RemovePartition(path) }
 
 // lockWait is how long teardown waits for a running pass of sync.
 const lockWait = time.Minute
@@ -103,19 +99,6 @@ func (clients) LockPasses(ctx context.Context, stateDir string) (func(), error) 
 
 // errChanged is the error of a step whose condition no longer holds.
 var errChanged = errors.New("it has changed since the plan was made")
-
-// writeSettings writes config.toml. One that another run has written names the same cluster.
-func writeSettings(w World, path string, place config.Place) error {
-	err := w.WriteSettings(path, place)
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	c, err := w.LoadSettings(path)
-	if err == nil && (c.Region != place.Region || c.Cluster != place.Cluster) {
-		err = fmt.Errorf("%s: %w", path, errChanged)
-	}
-	return err
-}
 
 // writePartition writes a partition's file, if the settings say of it what they said before; was is nil for none.
 func writePartition(w World, path, file string, was *capacity.PartitionSettings, p capacity.PartitionSettings) error {
@@ -225,8 +208,6 @@ func (t *inspection) forget(ctx context.Context, w World, before, left capacity.
 		case err != nil || !found: // it has gone already
 		case unchanged(c, before.Name, &before) != nil:
 			return unchanged(c, before.Name, &before)
-		case len(left.Groups) == 0:
-			err = w.RemovePartition(before.File)
 		default:
 			err = w.WritePartition(before.File, left)
 		}
@@ -322,10 +303,8 @@ type World interface {
 
 	// The settings, by the path of config.toml or of a file in conf.d.
 	LoadSettings(path string) (*config.Config, error)
-	WriteSettings(path string, place config.Place) error
-	AddPlace(path string, place config.Place) error
+	WritePlace(path string, place config.Place) error
 	WritePartition(path string, p capacity.PartitionSettings) error
-	RemovePartition(path string) error
 	// LockPasses keeps passes of sync out.
 	LockPasses(ctx context.Context, stateDir string) (unlock func(), err error)
 }

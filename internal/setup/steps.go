@@ -100,15 +100,16 @@ func (w *wanted) groupStep(slot site.Slot, template Step) (Step, pcs.Comparison)
 	}
 	isNew := step.Verb != Nothing
 	compared := now.Compare(g)
-	for _, s := range compared {
+	for i, s := range compared {
 		value := s.Want
 		if !isNew && s.Changed() {
 			step.Verb, value = Update, cmp.Or(s.Now, "none")+" → "+s.Want
 		}
-		step.add(s.Name, value)
+		if step.add(s.Name, value); isNew && i == 0 {
+			step.add("instance type", strings.Join(g.InstanceTypes, ", "))
+		}
 	}
 	if isNew {
-		step.add("instance type", strings.Join(g.InstanceTypes, ", "))
 		step.add("Slurm settings", pcs.SettingsText(g.SlurmSettings, ", "))
 		compared = nil
 	}
@@ -233,13 +234,10 @@ func (want *wanted) files() (steps []Step, snippet string) {
 	file.add("ended, removed", strings.Join(ended, ", "))
 	return []Step{
 		main.with(func(_ context.Context, w World) error {
-			switch main.Verb {
-			case Create:
-				return writeSettings(w, path, want.place())
-			case Update:
-				return w.AddPlace(path, want.place())
+			if main.Verb == Nothing {
+				return nil
 			}
-			return nil
+			return w.WritePlace(path, want.place())
 		}),
 		file.with(func(_ context.Context, w World) error {
 			if file.Verb == Nothing {

@@ -9,61 +9,61 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// user is another user of the reservation, with instances in it or set up for them.
+// user is another user of the reservation, that is set up for at most so many of its instances.
 type user struct {
-	who string
-	// most is the largest number of its instances, running the present one.
-	most, running int
-	// key tells users apart: the id of a PCS compute node group, or what instances have in common.
-	key string
-	// freedBy is our command that frees its instances; "" if we have none.
-	freedBy string
+	who  string
+	most int
 }
 
-// addUsers notes all other users of the reservation: our other compute node groups, other entries of
-// the settings, and owners of running instances.
+// addUsers notes all other users of the reservation: our other compute node groups, other entries of the settings, and
+// whoever has instances in it. It counts the running nodes of self-managed Slurm.
 func (in *inspection) addUsers() {
-	if in.reservation.ID == "" {
+	r := in.reservation
+	if r.ID == "" {
 		return
 	}
 	own := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
-	var counted []string // node groups
+	var counted []string // node groups, and partitions of self-managed Slurm
 	for _, g := range in.Groups {
-		if slices.Contains(own, g.Name) || !in.Ours(g.Tags) || g.Tags[capacity.TagReservation] != in.reservation.ID {
+		if slices.Contains(own, g.Name) || !in.Ours(g.Tags) || g.Tags[capacity.TagReservation] != r.ID {
 			continue
 		}
-		one := user{who: "compute node group " + g.Name, most: g.Max, key: g.ID}
-		queues := queuesOf(in.Inventory, g.ID)
-		if len(queues) > 0 {
-			one.who += " of queue " + strings.Join(queues, ", ")
+		who := "compute node group " + g.Name
+		if queues := queuesOf(in.Inventory, g.ID); len(queues) > 0 {
+			who += " of queue " + strings.Join(queues, ", ")
 		}
-		if len(queues) == 1 {
-			one.freedBy = fmt.Sprintf("pcs-capacity teardown --queue %s --node-group %s", queues[0], g.Name)
-		}
-		in.users, counted = append(in.users, one), append(counted, g.Name)
+		in.users, counted = append(in.users, user{who, g.Max}), append(counted, g.Name)
 	}
 	for _, p := range in.partitions() {
 		for _, g := range p.Groups {
 			isCounted := p.Provider == capacity.ProviderPCS &&
 				slices.ContainsFunc(g.SlotNames(p.Provider), func(slot string) bool { return slices.Contains(counted, slot) })
-			if !lists(g, in.reservation) || g.Name == in.request.NodeGroup || isCounted {
-				continue
+			if lists(g, r) && g.Name != in.request.NodeGroup && !isCounted {
+				in.users = append(in.users, user{fmt.Sprintf("partition %q of %s", p.Name, p.File), min(g.MaxNodes, r.Size())})
+				counted = append(counted, p.Name)
 			}
-			one := user{who: fmt.Sprintf("partition %q of %s", p.Name, p.File), most: min(g.MaxNodes, in.reservation.Size())}
-			if p.Provider == capacity.ProviderEC2 {
-				one.key = "partition " + p.Name
-			}
-			in.users = append(in.users, one)
 		}
 	}
+	others := 0
 	for _, i := range in.Inside {
-		if g, found := in.Group(i.Tags[pcs.TagNodeGroupID]); !found || !slices.Contains(own, g.Name) {
-			in.addInstance(i)
+		g, found := in.Group(i.Tags[pcs.TagNodeGroupID])
+		of := g.Name
+		if i.Tags[capacity.TagCluster] == in.Cluster.Name && !found {
+			of = i.Tags[capacity.TagPartition]
+		}
+		switch {
+		case found && slices.Contains(own, of) || of != "" && slices.Contains(counted, of):
+		case in.OnEC2() && of == in.request.Queue:
+			in.Slots[0].Instances++
+		default:
+			others++
 		}
 	}
-	if hidden := in.reservation.Used() - in.reservation.Unhealthy - len(in.Inside); hidden > 0 {
-		in.warn("%d instances of reservation %s are taken by what this account does not see: another account, or instances that ended minutes ago",
-			hidden, in.reservation.ID)
+	if others > 0 {
+		in.users = append(in.users, user{"other instances", others})
+	}
+	if hidden := r.Used() - r.Unhealthy - len(in.Inside); hidden > 0 {
+		in.warn("%d instances of reservation %s are taken by what this account does not see: another account, or instances that ended minutes ago", hidden, r.ID)
 	}
 }
 
@@ -76,31 +76,6 @@ func queuesOf(inv pcs.Inventory, groupID string) (names []string) {
 	return names
 }
 
-// addInstance counts an instance for its user, who may be new. Instances of the slots to set up do not count.
-func (in *inspection) addInstance(i capacity.Instance) {
-	one := user{who: "instances without a tag of ours or of PCS"}
-	cluster, partition, group := i.Tags[capacity.TagCluster], i.Tags[capacity.TagPartition], i.Tags[pcs.TagNodeGroupID]
-	switch {
-	case in.OnEC2() && cluster == in.request.Mark && partition == in.request.Queue:
-		in.Slots[0].Instances++
-		return
-	case group != "":
-		one.who, one.key = "PCS cluster "+i.Tags[pcs.TagClusterID], group
-	case cluster == in.Cluster.Name:
-		one.who = "partition " + partition
-	case cluster != "":
-		one.who = "partition " + partition + " of cluster " + cluster
-	}
-	if one.key == "" {
-		one.key = one.who
-	}
-	at := slices.IndexFunc(in.users, func(u user) bool { return u.key == one.key })
-	if at < 0 {
-		at, in.users = len(in.users), append(in.users, one)
-	}
-	in.users[at].running++
-}
-
 // checkUsers refuses a plan that needs more instances than others leave: launches of both would fail for ever.
 func (in *inspection) checkUsers(want *wanted) {
 	size := in.reservation.Size()
@@ -110,11 +85,8 @@ func (in *inspection) checkUsers(want *wanted) {
 		return
 	}
 	fix := "choose another reservation, or free it there first"
-	switch {
-	case left > 0:
+	if left > 0 {
 		fix = fmt.Sprintf("give --max-nodes %d or less", left)
-	case len(in.users) == 1 && in.users[0].freedBy != "":
-		fix = "free it first: " + in.users[0].freedBy
 	}
 	in.problem(capacity.ReservationInUse, fix, "%d of the %d instances of reservation %s are used already: %s",
 		min(taken, size), size, in.reservation.ID, who)
@@ -124,9 +96,8 @@ func (in *inspection) checkUsers(want *wanted) {
 func (in *inspection) taken() (n int, who string) {
 	var parts []string
 	for _, u := range in.users {
-		takes := max(u.most, u.running)
-		n += takes
-		parts = append(parts, fmt.Sprintf("%d by %s", takes, u.who))
+		n += u.most
+		parts = append(parts, fmt.Sprintf("%d by %s", u.most, u.who))
 	}
 	return n, strings.Join(parts, ", ")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -196,21 +195,14 @@ func (w *world) seeRemains(r Request) inspection {
 
 func (w *world) LoadSettings(string) (*config.Config, error) { return w.config, nil }
 
-func (w *world) WriteSettings(path string, place config.Place) error {
+func (w *world) WritePlace(path string, place config.Place) error {
 	w.config = config.Default()
 	w.config.Path, w.config.Region, w.config.Cluster = path, place.Region, place.Cluster
 	return nil
 }
 
-func (w *world) AddPlace(string, config.Place) error { return nil }
-
 func (w *world) WritePartition(path string, p capacity.PartitionSettings) error {
 	w.setPartition(path, p)
-	return nil
-}
-
-func (w *world) RemovePartition(path string) error {
-	w.setPartition(path, capacity.PartitionSettings{Name: strings.TrimSuffix(filepath.Base(path), ".toml")})
 	return nil
 }
 
