@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -85,65 +84,7 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 	}
 }
 
-func TestLaunchOrder(t *testing.T) {
-	free := func(id string, n int) Reservation { return Reservation{ID: id, Available: n} }
-	admitted := []Reservation{free("a", 1), free("b", 2), free("c", 3)}
-	for name, c := range map[string]struct {
-		nodes int
-		taken map[string]int
-		want  string
-	}{
-		"one":                           {1, nil, "abc"},
-		"two: those that have just two": {2, nil, "bca"},
-		"some are taken since":          {2, map[string]int{"b": 1}, "cab"},
-		"none has room":                 {4, nil, "abc"},
-	} {
-		got := ""
-		for _, r := range LaunchOrder(admitted, c.nodes, c.taken) {
-			got += r.ID
-		}
-		if got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
-	}
-	if got := LaunchOrder([]Reservation{free("a", 0), {}}, 1, nil); got[0].ID != "" {
-		t.Errorf("on demand has always room: %+v", got)
-	}
-}
-
 func forNLP(s *Snapshot) { s.Partitions[0].AllowAccounts = []string{"nlp", "vision"} }
-
-// An account that is not known is left to Slurm's own AllowAccounts; one that is known counts, also when it is none.
-func TestAdmitAccount(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		req     Request
-		refused bool
-		message string
-	}{
-		{name: "allowed", req: Request{Account: "nlp"}},
-		{name: "not allowed", req: Request{Account: "law"}, refused: true, message: `account "law" may not use the reservations of partition gpu; allowed: nlp, vision`},
-		{name: "not given, default account unknown", req: Request{}},
-		{name: "none", req: Request{AccountKnown: true}, refused: true, message: "a job without an account may not use the reservations of partition gpu; submit with --account=nlp or --account=vision"},
-		{name: "default account", req: Request{Account: "vision", AccountKnown: true}},
-		{name: "default account that is not allowed", req: Request{Account: "law", AccountKnown: true}, refused: true, message: `account "law"`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			c.req.Partitions, c.req.TimeLimit = []string{"gpu"}, Minutes(60)
-			for kind, verdict := range map[string]Verdict{"submitted": Admit(c.req, twoBlocks(onlyA, forNLP), noon), "changed": AdmitChange(c.req, twoBlocks(onlyA, forNLP), noon)} {
-				if verdict.Refused != c.refused || verdict.Refused && verdict.Code != AccountNotAllowed || !strings.Contains(verdict.Message, c.message) {
-					t.Errorf("%s: got %+v, want refused %v: %s", kind, verdict, c.refused, c.message)
-				}
-			}
-		})
-	}
-	if v := Admit(Request{Partitions: []string{"cpu", "gpu"}, Account: "law"}, twoBlocks(onlyA, forNLP), noon); !v.Refused || v.Code != AccountNotAllowed {
-		t.Errorf("a second partition opens one that is not for the account: %+v", v)
-	}
-	if v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), AccountKnown: true}, twoBlocks(onlyA), noon); v.Refused {
-		t.Errorf("a partition for everyone refuses a job without an account: %+v", v)
-	}
-}
 
 // A change is judged by account and comment alone: how long, how large and when is
 // Slurm's to hold back, and what has ended must not keep a comment from being corrected.

@@ -45,18 +45,6 @@ func TestAdmitSize(t *testing.T) {
 	}
 }
 
-// An open reservation of which EC2 shows no instances takes no job, and nobody is told to ask for none.
-func TestAdmitWithoutInstances(t *testing.T) {
-	snap := twoBlocks(onlyA)
-	for i := range snap.Reservations {
-		snap.Reservations[i].State, snap.Reservations[i].Total = StateActive, 0
-	}
-	v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Nodes: 1}, snap, noon)
-	if !v.Refused || strings.Contains(v.Message, "--nodes") || !strings.Contains(v.Message, " is open and has no instances") {
-		t.Errorf("%+v", v)
-	}
-}
-
 // A job that names nodes which never get an instance, or excludes those that do, is refused: it
 // would wait for ever. What may come true, and what nobody knows, is left to Slurm.
 func TestAdmitNodes(t *testing.T) {

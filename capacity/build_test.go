@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,35 +65,7 @@ func TestBuildSelectsByTags(t *testing.T) {
 	}
 }
 
-func TestBuildTakesTheSubnetsInTheOrderOfTheSettings(t *testing.T) {
-	settings := Settings{Partitions: []PartitionSettings{{Groups: []GroupSettings{{SubnetIDs: []string{"b", "gone", "a"}}}}}}
-	seen := Seen{Subnets: []Subnet{{ID: "a", AZID: "1"}, {ID: "b", AZID: "2"}, {ID: "c"}, {ID: "a", AZID: "older"}}}
-	want := []Subnet{{ID: "b", AZID: "2"}, {ID: "a", AZID: "1"}}
-	if got := Build(settings, seen).Partitions[0].Groups[0].Subnets; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
 // What no other test decides.
-
-func TestParseTime(t *testing.T) {
-	zone := time.FixedZone("here", -5*60*60)
-	now := time.Date(2026, 12, 31, 22, 30, 15, 0, zone)
-	for text, want := range map[string]time.Time{
-		"now": now, "Today": time.Date(2026, 12, 31, 0, 0, 0, 0, zone), "tomorrow": time.Date(2027, 1, 1, 0, 0, 0, 0, zone),
-		"2026-12-01": time.Date(2026, 12, 1, 0, 0, 0, 0, zone), "2026-12-01 08:05": time.Date(2026, 12, 1, 8, 5, 0, 0, zone),
-		"2026-12-01T08:05:06": time.Date(2026, 12, 1, 8, 5, 6, 0, zone), "2026-12-01T08:05:06Z": time.Date(2026, 12, 1, 8, 5, 6, 0, time.UTC),
-	} {
-		if got, err := ParseTime(text, now); err != nil || !got.Equal(want) {
-			t.Errorf("%s is %s, %v; want %s", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "yesterday", "2026-13-01", "08:00", "1.12.2026"} {
-		if got, err := ParseTime(text, now); err == nil {
-			t.Errorf("%q is read as %s", text, got)
-		}
-	}
-}
 
 func TestJobNames(t *testing.T) {
 	for shown, names := range map[string]map[string]bool{

@@ -69,7 +69,6 @@ const (
 	NodesUnused          Code = "nodes-unused"
 	NoLimitEnds          Code = "no-limit-ends"
 	FeatureMissing       Code = "feature-missing"
-	FenceActedOn         Code = "fence-acted-on"
 	AllowAccounts        Code = "allow-accounts"
 	AccountsUnchecked    Code = "accounts-unchecked"
 	OrphanFound          Code = "orphan"

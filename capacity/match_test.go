@@ -62,15 +62,6 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 	}
 }
 
-// Jobs may run over their limits: the fence, by which all limits go, is that much earlier.
-func TestOverTimeMovesTheFence(t *testing.T) {
-	end := time.Date(2027, 1, 2, 11, 30, 0, 0, time.UTC)
-	timing := Timing{DrainMargin: Duration{10 * time.Minute}, ReclaimLead: Duration{30 * time.Minute}, OverTime: Duration{15 * time.Minute}}
-	if w := timing.Window(Reservation{Kind: CapacityBlock, End: end}); !w.Fence.Equal(end.Add(-55*time.Minute)) || !w.Reclaim.Equal(end.Add(-30*time.Minute)) {
-		t.Errorf("%+v", w)
-	}
-}
-
 func TestWindow(t *testing.T) {
 	timing := twoBlocks().Timing
 	for _, c := range []struct {
@@ -110,17 +101,6 @@ func TestFitLimit(t *testing.T) {
 		if got := FitLimit(noon, fence, c.elapsed, c.max); got != c.want {
 			t.Errorf("elapsed %s, max %s: %d minutes, want %d", c.elapsed, c.max, got, c.want)
 		}
-	}
-}
-
-func TestSizeOfABlockBeforeItOpens(t *testing.T) {
-	if got := blockB.Size(); got != 8 {
-		t.Errorf("a scheduled block reports size %d, want the 8 that were bought", got)
-	}
-	r := blockA
-	r.Unhealthy = 1
-	if r.Size() != 4 || r.UsableSize() != 3 {
-		t.Errorf("size %d, usable %d; want 4 and 3", r.Size(), r.UsableSize())
 	}
 }
 
@@ -166,42 +146,6 @@ func TestFit(t *testing.T) {
 	busy.Available = 1
 	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{busy}, nil, nil, timing, noon); got[0].Code != TooManyNodes || !strings.Contains(got[0].Message, "1 of its 4") {
 		t.Errorf("a block in use: %+v", got[0])
-	}
-}
-
-// What is named as nearest lacks the least part of what is asked for: not a block with 4 minutes
-// left where another one has 2 hours.
-func TestFitNamesTheNearest(t *testing.T) {
-	timing := twoBlocks().Timing
-	used := timing.BootAllowance.Duration + timing.DrainMargin.Duration + timing.ReclaimLead.Duration
-	block := func(id string, total int, left time.Duration) Reservation {
-		return Reservation{ID: id, Kind: CapacityBlock, State: StateActive, InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: total, Available: total,
-			Start: noon.Add(-time.Hour), End: noon.Add(left + used)}
-	}
-	ended := block("cr-ended", 16, 10*time.Hour)
-	ended.State = StateExpired
-	all := []Reservation{ended, block("cr-4m", 4, 4*time.Minute), block("cr-2h", 8, 2*time.Hour), block("cr-1h", 4, time.Hour)}
-	odcr := block("cr-odcr", 4, 3*time.Hour)
-	odcr.Kind = ODCR
-	for name, c := range map[string]struct {
-		need Need
-		all  []Reservation
-		want string
-	}{
-		"too long":                      {Need{Count: 2, Duration: 24 * time.Hour}, all, "cr-2h cr-1h cr-4m cr-ended"},
-		"too long, also for an ODCR":    {Need{Count: 2, Duration: 24 * time.Hour}, append(all[:3:3], odcr), "cr-odcr cr-2h cr-4m cr-ended"},
-		"too many":                      {Need{Count: 9, Duration: time.Minute}, all, "cr-2h cr-4m cr-1h cr-ended"},
-		"a node less, or much too long": {Need{Count: 5, Duration: time.Hour}, all[:2], "cr-4m cr-ended"},
-		"one that fits goes first":      {Need{Count: 2, Duration: 90 * time.Minute}, all, "cr-2h cr-1h cr-4m cr-ended"},
-	} {
-		c.need.InstanceType = "p5.48xlarge"
-		var got []string
-		for _, f := range Fit(c.need, c.all, nil, nil, timing, noon) {
-			got = append(got, f.Reservation.ID)
-		}
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("%s: %v, want %s", name, got, c.want)
-		}
 	}
 }
 

@@ -38,7 +38,7 @@ const me, other = "0123abcd", "fedc4321"
 
 // steps are those of me; every fence may go.
 func steps(want, have []capacity.SlurmReservation, keep map[string]bool, now time.Time) (todo []guardChange, left []string) {
-	todo, said := steering{owner: me, keep: keep, mayGo: func(capacity.Guard) bool { return true }, now: now}.steps(want, have)
+	todo, said := Seen{Owner: me, Now: now, Snap: &capacity.Snapshot{}}.steps(want, have, keep, func(capacity.Guard) bool { return true })
 	return todo, texts(said)
 }
 

@@ -15,14 +15,14 @@ import (
 // does not mean gone.
 func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 	var want []capacity.SlurmReservation
-	to := steering{owner: s.Owner, keep: map[string]bool{}, mayGo: s.mayGo, now: s.SlurmNow()}
+	keep := map[string]bool{} // slots to leave as they are, because nothing is known about them
 	for _, v := range s.slots() {
 		nodes := s.Cluster.SlotNodes(v.Slot.Name)
 		if v.Reservation.ID == "" && v.Partition.Provider == capacity.ProviderPCS && !s.Cluster.inPartition("", nodes) {
 			nodes = nil // it is about to be deleted: nothing can start there
 		}
 		if v.Unknown || len(nodes) == 0 && v.Reservation.ID != "" {
-			to.keep[v.Slot.Name] = true
+			keep[v.Slot.Name] = true
 			continue
 		}
 		if closed := s.surplus(v, nodes); !v.Partition.Provider.Launches() && v.Reservation.ID != "" && len(closed) > 0 {
@@ -35,7 +35,7 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 			want = append(want, r.ByClock(s.toSlurm()))
 		}
 	}
-	todo, left := to.steps(want, s.Cluster.Reservations)
+	todo, left := s.steps(want, s.Cluster.Reservations, keep, s.mayGo)
 	problems = append(append(problems, left...), s.keptFences(todo)...)
 	open := map[string]bool{} // slots whose closing guards may be missing: nothing is removed from them
 	for _, g := range todo {
@@ -206,17 +206,9 @@ func (s Seen) closed(v capacity.Standing, nodes []string) []capacity.SlurmReserv
 	return []capacity.SlurmReservation{s.guard(capacity.GuardFence, v, v.LastID, nodes, start, time.Time{})}
 }
 
-// steering is what the steps of a pass depend on in addition to the reservations.
-type steering struct {
-	owner string
-	keep  map[string]bool           // slots to leave as they are, because nothing is known about them
-	mayGo func(capacity.Guard) bool // mayGo reports whether a fence has nothing left to guard
-	now   time.Time
-}
-
 // steps turns the existing Slurm reservations into the wanted ones; all times are in Slurm's clock. It also reports
-// reservations with one of our names that it leaves alone.
-func (s steering) steps(want, have []capacity.SlurmReservation) (todo []guardChange, left []capacity.Problem) {
+// reservations with one of our names that it leaves alone. mayGo reports whether a fence has nothing left to guard.
+func (s Seen) steps(want, have []capacity.SlurmReservation, keep map[string]bool, mayGo func(capacity.Guard) bool) (todo []guardChange, left []capacity.Problem) {
 	mine := map[capacity.Guard][]capacity.SlurmReservation{}
 	taken := map[string]bool{}
 	var places []capacity.Guard // in the order of have
@@ -229,7 +221,7 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []guardCha
 			left = append(left, capacity.Problemf(capacity.NameTaken, capacity.Subject{}, "",
 				"Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
 				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
-		case g.Owner == s.owner:
+		case g.Owner == s.Owner:
 			mine[g.Place()] = append(mine[g.Place()], r)
 			places = append(places, g.Place())
 		}
@@ -240,14 +232,14 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []guardCha
 		delete(mine, place)
 		switch {
 		case len(all) > 0:
-			todo = append(todo, s.change(w, all, taken)...)
+			todo = append(todo, change(w, all, taken, s.SlurmNow())...)
 		case !taken[w.Name]:
 			todo = append(todo, guardChange{do: "create", r: w})
 		}
 	}
 	for _, place := range places {
 		for _, r := range mine[place] {
-			if !s.keep[place.Slot] && (place.Kind != "fence" || s.mayGo(place)) {
+			if !keep[place.Slot] && (place.Kind != "fence" || mayGo(place)) {
 				todo = append(todo, guardChange{do: "delete", r: r})
 			}
 		}
@@ -262,9 +254,9 @@ func (s steering) steps(want, have []capacity.SlurmReservation) (todo []guardCha
 
 // change picks, of several Slurm reservations for one place, the one that needs the smallest change; the rest are
 // deleted after that.
-func (s steering) change(w capacity.SlurmReservation, all []capacity.SlurmReservation, taken map[string]bool) (todo []guardChange) {
+func change(w capacity.SlurmReservation, all []capacity.SlurmReservation, taken map[string]bool, now time.Time) (todo []guardChange) {
 	easier := []string{"", "update", "replace"}
-	cost := func(r capacity.SlurmReservation) int { return slices.Index(easier, difference(w, r, s.now)) }
+	cost := func(r capacity.SlurmReservation) int { return slices.Index(easier, difference(w, r, now)) }
 	there := slices.MinFunc(all, func(a, b capacity.SlurmReservation) int { return cost(a) - cost(b) })
 	st := guardChange{do: easier[cost(there)], r: w}
 	st.r.Active, st.r.Name = there.Active, there.Name

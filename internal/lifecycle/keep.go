@@ -127,53 +127,33 @@ func (o *observation) missing(m capacity.Missing) {
 		"EC2 does not describe reservation %s: %s", m.ID, words)
 }
 
-// liveSlots returns the last snapshot's slots that have nodes and a live reservation, each alone in a partition and
-// with only that reservation.
-func liveSlots(old *capacity.Snapshot, machineTime time.Time) (live []capacity.Partition) {
-	if old == nil {
-		return nil
+// formerSlots are the slots of the last snapshot whose reservation is live and that the settings do not give them any
+// more, each alone in a partition and with only that reservation. One whose fence somebody has removed is forgotten; the
+// others are named.
+func formerSlots(s Seen) (all []capacity.Partition, problems []capacity.Problem) {
+	if s.Old == nil {
+		return nil, nil
 	}
-	for _, v := range old.Standings(machineTime.Add(old.ClockOffset.Duration)) {
-		if v.Reservation.ID == "" || v.Slot.Nodes == "" {
+	for _, v := range s.Old.Standings(s.Now) {
+		r, known := s.Snap.Reservation(v.Reservation.ID)
+		now, _ := s.Snap.Place(v.Slot.Name)
+		if !known || !r.LiveAt(s.Now) || v.Slot.Nodes == "" || now.Slot != nil && slices.Contains(now.Slot.ReservationIDs, r.ID) {
 			continue
 		}
-		p, g, s := *v.Partition, *v.Group, *v.Slot
-		s.ReservationIDs = []string{v.Reservation.ID}
-		g.Slots = []capacity.Slot{s}
+		if s.Cluster != nil {
+			fence, there := s.Cluster.fence(v.Slot.Name, r.ID)
+			if !there {
+				continue
+			}
+			problems = append(problems, unnamed(r, v.Slot.Name, fence.Name))
+		}
+		p, g, slot := *v.Partition, *v.Group, *v.Slot
+		slot.ReservationIDs = []string{r.ID}
+		g.Slots = []capacity.Slot{slot}
 		p.Groups = []capacity.NodeGroup{g}
-		live = append(live, p)
+		all = append(all, p)
 	}
-	return live
-}
-
-// former returns the slots whose reservation is still live and no longer belongs to them in the snapshot of the new
-// settings.
-func former(before []capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Partition {
-	listed := map[string][]string{}
-	for _, at := range capacity.Places(snap.Partitions) {
-		listed[at.Slot.Name] = at.Slot.ReservationIDs
-	}
-	var all []capacity.Partition
-	for _, p := range before {
-		slot := p.Groups[0].Slots[0]
-		id := slot.ReservationIDs[0]
-		if r, ok := snap.Reservation(id); ok && r.LiveAt(now) && !slices.Contains(listed[slot.Name], id) {
-			all = append(all, p)
-		}
-	}
-	return all
-}
-
-// forget drops the former slots whose fence somebody has removed, and names the others.
-func (p *pass) forget() {
-	p.seen.Snap.Former = slices.DeleteFunc(p.seen.Snap.Former, func(former capacity.Partition) bool {
-		slot := former.Groups[0].Slots[0]
-		fence, there := p.seen.Cluster.fence(slot.Name, slot.ReservationIDs[0])
-		if r, _ := p.seen.Snap.Reservation(slot.ReservationIDs[0]); there {
-			p.seen.Snap.Add(unnamed(r, slot.Name, fence.Name))
-		}
-		return !there
-	})
+	return all, problems
 }
 
 // unnamedBlocks names the reservations that PCS compute node groups hold and the settings do not name.

@@ -26,18 +26,17 @@ type Notice struct {
 	key string // key identifies the event: each key is delivered once
 }
 
-// NoticeSettings say when notices are due.
-type NoticeSettings struct {
-	// FenceNear is how long before a fence, IdleAfter how long paid nodes may be without a job, Successor how long
-	// before its last fence a slot must have a next block.
-	FenceNear, IdleAfter, Successor time.Duration
-	Lost                            time.Duration // the age from which AWS's facts are too old
-}
+// The times of notices: how long before a fence people are told of it, how long nodes of an open block may have no job,
+// and how long before its fence the last block of a slot must have one that follows.
+const (
+	fenceNear = time.Hour
+	idleAfter = 30 * time.Minute
+	successor = 14 * 24 * time.Hour
+)
 
 // notices returns the notices for a snapshot. told are the keys that earlier passes recorded, with the times since
 // when. cluster and jobs are nil if Slurm did not answer.
-func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeSettings,
-	told map[string]time.Time) []Notice {
+func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, told map[string]time.Time) []Notice {
 	var all []Notice
 	add := func(kind capacity.Code, v capacity.Standing, id, key, format string, args ...any) {
 		n := Notice{Kind: kind, Reservation: id, At: now.UTC().Truncate(time.Second), Message: fmt.Sprintf(format, args...), key: string(kind) + " " + key}
@@ -46,7 +45,7 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 		}
 		all = append(all, n)
 	}
-	if lost := now.Sub(snap.TakenAt); lost > s.Lost {
+	if lost := now.Sub(snap.TakenAt); lost > capacity.StaleAfter {
 		add(capacity.HeartbeatLost, capacity.Standing{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
 			"AWS was last asked with success %s ago, at %s; fences stand, but no change of a reservation is seen",
 			capacity.FormatDuration(lost), capacity.FormatUTC(snap.TakenAt))
@@ -82,17 +81,17 @@ func notices(snap *capacity.Snapshot, cluster *Cluster, now time.Time, s NoticeS
 		}
 		left := w.Fence.Sub(now)
 		ends := w.Fence.UTC().Format(time.RFC3339) // an extension makes a new key
-		if left > 0 && left <= s.FenceNear {
+		if left > 0 && left <= fenceNear {
 			add(capacity.FenceNear, v, r.ID, r.ID+" "+ends, "jobs on %s must end by %s, in %s", r.ID,
 				capacity.FormatUTC(w.Fence), capacity.FormatUntil(left))
 		}
-		if left > 0 && left <= s.Successor && v.Next.Reservation.ID == "" && !succeeded(v, slots) {
+		if left > 0 && left <= successor && v.Next.Reservation.ID == "" && !succeeded(v, slots) {
 			add(capacity.NoSuccessor, v, r.ID, r.ID+" "+ends, "slot %s has no block after %s, whose last job must be gone by %s",
 				v.Slot.Name, r.ID, capacity.FormatUTC(w.Fence))
 		}
 		if idle := idleNodes(v, cluster); cluster != nil && left > 0 {
 			since := told["idling "+v.Slot.Name]
-			if idle > 0 && !since.IsZero() && now.Sub(since) >= s.IdleAfter {
+			if idle > 0 && !since.IsZero() && now.Sub(since) >= idleAfter {
 				add(capacity.NodesIdle, v, r.ID, v.Slot.Name+" "+since.UTC().Format(time.RFC3339),
 					"%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, v.Slot.Name, r.ID,
 					capacity.FormatUTC(since))
@@ -179,7 +178,7 @@ const jobsAPass = 20
 
 // due returns the notices after a pass, those that were told left out, and what is to be recorded before their delivery.
 // dir is for the names of files.
-func due(snap *capacity.Snapshot, report Report, s NoticeSettings, before map[string]time.Time) (all []Notice, told map[string]time.Time) {
+func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (all []Notice, told map[string]time.Time) {
 	cluster, now := report.Cluster, report.At
 	if told = maps.Clone(before); told == nil {
 		told = map[string]time.Time{}
@@ -195,7 +194,7 @@ func due(snap *capacity.Snapshot, report Report, s NoticeSettings, before map[st
 		}
 	}
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
-	all = slices.Concat(notices(snap, cluster, now, s, told), aboutRollOver(report), aboutJobs(report, told))
+	all = slices.Concat(notices(snap, cluster, now, told), aboutRollOver(report), aboutJobs(report, told))
 	seen := map[string]bool{}
 	all = slices.DeleteFunc(all, func(n Notice) bool {
 		_, known := told[n.key]
@@ -211,12 +210,12 @@ const keepNotices = 400 * 24 * time.Hour
 // Tell delivers the notices after a pass, each once. A failed delivery is the last of a pass: the next one goes on
 // with it. So it does with one whose program was killed before it recorded the delivery. The errors are those of the
 // delivery and of the file in state_dir.
-func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, s NoticeSettings, deliver func(Notice) error) []error {
+func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, deliver func(Notice) error) []error {
 	before, err := dir.Notices().Read()
 	if err != nil {
 		return []error{err}
 	}
-	all, told := due(snap, report, s, before)
+	all, told := due(snap, report, before)
 	var errs []error
 	for _, n := range all {
 		if err := deliver(n); err != nil {

@@ -31,7 +31,6 @@ func TestTell(t *testing.T) {
 	first.Total = 4
 	idle := &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}, Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE"}, {Name: "gpu-2", State: "ALLOCATED"}}}
 	busy := &Cluster{slots: idle.slots, Nodes: []capacity.Node{{Name: "gpu-1", State: "MIXED"}}}
-	settings := NoticeSettings{FenceNear: time.Hour, IdleAfter: 30 * time.Minute, Successor: 24 * time.Hour, Lost: 10 * time.Minute}
 	broken := false
 	tell := func(now string, cluster *Cluster, taken string, rs ...capacity.Reservation) string {
 		t.Helper()
@@ -41,7 +40,7 @@ func TestTell(t *testing.T) {
 		}
 		snap := oneSlot("ec2", ids, rs...)
 		snap.TakenAt = at(taken)
-		errs := Tell(dir, snap, Report{Cluster: cluster, At: at(now)}, settings, func(n Notice) error {
+		errs := Tell(dir, snap, Report{Cluster: cluster, At: at(now)}, func(n Notice) error {
 			if broken {
 				return errors.New("no")
 			}
@@ -73,7 +72,7 @@ func TestTell(t *testing.T) {
 	}{
 		{"-1h", nil, "-1h", first, false, "payment-failed"},
 		{"1m", idle, "1m", open, true, ""},
-		{"2m", idle, "2m", open, false, "opened"},
+		{"2m", idle, "2m", open, false, "opened,no-successor"},
 		{"3m", idle, "3m", open, false, ""},
 		{"33m", idle, "33m", open, false, "idle"},
 		{"1h", idle, "1h", open, false, ""},
@@ -82,11 +81,9 @@ func TestTell(t *testing.T) {
 		{"4h", idle, "4h", open, false, "idle"},
 		{"5h", busy, "4h45m", open, false, "heartbeat-lost"},
 		{"5h1m", busy, "4h45m", open, false, ""},
-		{"24h", busy, "24h", open, false, "no-successor"},
 		{"46h30m", busy, "46h30m", open, false, "fence-near"},
-		{"46h40m", busy, "46h40m", longer, false, ""},
+		{"46h40m", busy, "46h40m", longer, false, "no-successor"},
 		{"47h", busy, "47h", dead, false, "host-failed"},
-		{"50h", busy, "50h", dead, false, "no-successor"},
 		{"71h", busy, "71h", dead, false, "fence-near"},
 		{"72h", busy, "72h", is(dead, capacity.StateExpired, "72h", 1), false, "closed"},
 		{"73h", busy, "73h", is(dead, capacity.StateExpired, "72h", 1), false, ""},
@@ -126,7 +123,7 @@ func TestTellOfJobs(t *testing.T) {
 		var told []string
 		snap := oneSlot("ec2", nil)
 		snap.TakenAt = at("1h")
-		errs := Tell(dir, snap, Report{Jobs: step.jobs, At: at("1h")}, NoticeSettings{Lost: time.Hour}, func(n Notice) error {
+		errs := Tell(dir, snap, Report{Jobs: step.jobs, At: at("1h")}, func(n Notice) error {
 			if step.broken {
 				return errors.New("no")
 			}
@@ -151,7 +148,7 @@ func TestSuccessorInTheOtherSlot(t *testing.T) {
 	snap := &capacity.Snapshot{TakenAt: now, Reservations: []capacity.Reservation{first, second}, Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderPCS,
 		Groups: []capacity.NodeGroup{{Name: "gpu", Slots: []capacity.Slot{{Name: "gpu-a", Holds: "cr-1", ReservationIDs: []string{"cr-1"}}, {Name: "gpu-b", Holds: "cr-2", ReservationIDs: []string{"cr-2"}}}}}}}}
 	told := func() (kinds []string) {
-		for _, n := range notices(snap, nil, now, NoticeSettings{Successor: 48 * time.Hour, Lost: time.Hour}, nil) {
+		for _, n := range notices(snap, nil, now, nil) {
 			kinds = append(kinds, string(n.Kind))
 		}
 		return kinds
@@ -181,7 +178,7 @@ func TestNoticesOfRollOver(t *testing.T) {
 		{Block: capacity.Reservation{ID: "cr-1", Start: now.Add(-time.Hour)}, Slot: "gpu-a", Ready: true},
 	} {
 		r.Partition = "gpu"
-		for _, err := range Tell(dir, &capacity.Snapshot{TakenAt: now}, Report{At: now, Rolling: []Rolling{r}}, NoticeSettings{Lost: time.Hour}, func(n Notice) error {
+		for _, err := range Tell(dir, &capacity.Snapshot{TakenAt: now}, Report{At: now, Rolling: []Rolling{r}}, func(n Notice) error {
 			told = append(told, string(n.Kind)+" "+n.Reservation+": "+n.Message)
 			return nil
 		}) {

@@ -55,9 +55,12 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 		o.down = true
 		o.fail(s.Offline.Error())
 	}
-	before := liveSlots(old, s.MachineTime())
-	for _, p := range before {
-		o.ids = append(o.ids, p.Groups[0].Slots[0].ReservationIDs...)
+	if old != nil {
+		for _, v := range old.Standings(s.MachineTime().Add(old.ClockOffset.Duration)) {
+			if v.Reservation.ID != "" && v.Slot.Nodes != "" {
+				o.ids = append(o.ids, v.Reservation.ID)
+			}
+		}
 	}
 	pcsKnown := o.places(ctx)
 	o.reservations(ctx)
@@ -66,7 +69,6 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 		o.instances(ctx)
 	}
 	snap := capacity.Build(s.Settings, o.seen)
-	snap.Former = former(before, snap, o.now())
 	snap.Missing = o.absent
 	if pcsKnown {
 		o.waiting(snap)

@@ -162,25 +162,26 @@ func (p *pass) look(ctx context.Context) {
 		p.problem(capacity.StateFile, err)
 	}
 	p.fail(awsErr)
+	p.seen.Now = p.MachineTime().Add(snap.ClockOffset.Duration)
+	var former []capacity.Problem
+	snap.Former, former = formerSlots(p.seen)
 	if slurmErr != nil {
-		p.seen.Cluster = nil
 		slurmErr = fmt.Errorf("asking Slurm: %w", slurmErr)
 		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are as they were", slurmErr)
 		keepSlurm(p.seen.Snap, old)
 		p.fail(slurmErr)
 	} else {
 		p.addSlurm()
-		p.forget()
+		snap.Add(former...)
 		p.seen.Snap.Add(unlocked(p.seen.Snap, p.seen.Cluster)...)
 	}
-	p.seen.Now = p.MachineTime().Add(p.seen.Snap.ClockOffset.Duration)
 	p.seen.Snap.Add(mismatches(p.seen.Snap, p.seen.Now)...)
 	if p.seen.Cluster != nil {
 		p.sayAll(unnamedBlocks, otherOwners)
 	}
 	p.sayAll(neverOpens)
 	if p.seen.Cluster != nil {
-		p.sayAll(outOfService, relaunched)
+		p.sayAll(outOfService)
 	}
 	p.lookForMisplaced()
 	p.lookForRollOver()

@@ -285,14 +285,6 @@ func (f *Follower) Sources(ctx context.Context, renew bool) (Sources, error) {
 	return From(cfg, f.aws, f.pcs), nil
 }
 
-// The times of notices: how long before a fence people are told of it, how long nodes of an open block may have no job,
-// and how long before its fence the last block of a slot must have one that follows.
-const (
-	fenceNear = time.Hour
-	idleAfter = 30 * time.Minute
-	successor = 14 * 24 * time.Hour
-)
-
 // tellTime bounds each delivery of a notice.
 const tellTime = 10 * time.Second
 
@@ -301,8 +293,7 @@ func after(cfg *config.Config) func(context.Context, *capacity.Snapshot, Report)
 	return func(ctx context.Context, snap *capacity.Snapshot, report Report) (errs []error) {
 		dir := state.Dir(cfg.StateDir)
 		if cfg.Notify.Command != "" || cfg.Notify.Webhook != "" {
-			due := NoticeSettings{FenceNear: fenceNear, IdleAfter: idleAfter, Successor: successor, Lost: capacity.StaleAfter}
-			errs = Tell(dir, snap, report, due, func(n Notice) error { return Notify(ctx, cfg, n) })
+			errs = Tell(dir, snap, report, func(n Notice) error { return Notify(ctx, cfg, n) })
 		}
 		if err := dir.WritePublic(metricsFile, metrics.Text(Metrics(snap, report))); err != nil {
 			errs = append(errs, fmt.Errorf("writing metrics: %w", err))
