@@ -141,10 +141,8 @@ func combine(verdicts []Verdict, total int, named bool) Verdict {
 	if len(verdicts) < total {
 		return merged
 	}
-	for _, v := range accepted {
-		if !v.Edits.TimeLimit.Set {
-			return merged
-		}
+	if slices.ContainsFunc(accepted, func(v Verdict) bool { return !v.Edits.TimeLimit.Set }) {
+		return merged
 	}
 	longest := slices.MaxFunc(accepted,
 		func(a, b Verdict) int { return a.Edits.TimeLimit.Minutes - b.Edits.TimeLimit.Minutes })
@@ -246,7 +244,12 @@ func partitionOf(snap *Snapshot, reservationID string) (Partition, bool) {
 // entitled returns the reservations of a partition that the job's account may use and that its comment asks for.
 func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verdict) {
 	if (req.Account != "" || req.AccountKnown) && !p.Allows(req.Account) {
-		return nil, refuseAccount(req.Account, p)
+		if req.Account == "" {
+			return nil, refuse(AccountNotAllowed, "a job without an account may not use the reservations of partition %s; submit with --account=%s",
+				p.Name, strings.Join(p.AllowAccounts, " or --account="))
+		}
+		return nil, refuse(AccountNotAllowed, "account %q may not use the reservations of partition %s; allowed: %s",
+			clip(req.Account), p.Name, strings.Join(p.AllowAccounts, ", "))
 	}
 	return selectWanted(named(candidates(p, snap)), wish, p, snap)
 }
@@ -255,15 +258,6 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verd
 func named(all []Turn) []Turn {
 	return slices.DeleteFunc(slices.Clone(all),
 		func(c Turn) bool { return c.Slot.Unnamed && c.Reservation.ID == c.Slot.Holds })
-}
-
-func refuseAccount(account string, p Partition) Verdict {
-	allowed := strings.Join(p.AllowAccounts, ", ")
-	if account == "" {
-		return refuse(AccountNotAllowed, "a job without an account may not use the reservations of partition %s; submit with --account=%s",
-			p.Name, strings.ReplaceAll(allowed, ", ", " or --account="))
-	}
-	return refuse(AccountNotAllowed, "account %q may not use the reservations of partition %s; allowed: %s", clip(account), p.Name, allowed)
 }
 
 func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict {
@@ -282,13 +276,12 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	if len(known) == 0 {
 		return refuseEnded(wanted, named(all), wish, p, now)
 	}
-	if matching := slices.DeleteFunc(slices.Clone(known), func(c Turn) bool { return len(c.mismatches()) > 0 }); len(
-		matching) > 0 {
-		known = matching
-	} else {
+	matching := slices.DeleteFunc(slices.Clone(known), func(c Turn) bool { return len(c.mismatches()) > 0 })
+	if len(matching) == 0 {
 		m := known[0].mismatches()[0]
 		return refuse(Mismatched, "%s; nothing can be launched for the job: ask an administrator to %s", m.Sentence, m.Fix)
 	}
+	known = matching
 	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c Turn) bool { return !c.holds(req) })
 	if len(largeEnough) == 0 {
 		return refuseSize(req, slices.MaxFunc(known, func(a, b Turn) int { return a.size() - b.size() }), p)
@@ -382,23 +375,15 @@ func (c Turn) mismatches() []Problem {
 	})
 }
 
-// size is the number of nodes that one job can have in the candidate.
-func (c Turn) size() int { return atMost(c.Group.MaxNodes, c.Reservation.Size, c.Reservation.ID) }
+// size is the number of nodes that one job can have in the candidate, healthy that without failed hosts.
+func (c Turn) size() int    { return c.atMost(c.Reservation.Size()) }
+func (c Turn) healthy() int { return c.atMost(c.Reservation.UsableSize()) }
 
-func (c Turn) healthy() int {
-	return atMost(c.Group.MaxNodes, c.Reservation.UsableSize, c.Reservation.ID)
-}
-
-// atMost is the reservation's size, at most maxNodes. An on-demand candidate has no reservation; only maxNodes bounds
-// it.
-func atMost(maxNodes int, size func() int, reservationID string) int {
-	switch {
-	case reservationID == "":
-		return maxNodes
-	case maxNodes == 0:
-		return size()
+func (c Turn) atMost(places int) int {
+	if most := c.Group.MaxNodes; c.onDemand() || most > 0 && most < places {
+		return most
 	}
-	return min(maxNodes, size())
+	return places
 }
 
 // constraint is the node feature expression that keeps a job in one of the slots that it may use. It is "" if there is
@@ -417,13 +402,23 @@ func constraint(req Request, usable, all []Turn) string {
 }
 
 // features returns the distinct slot features of the candidates, in order.
-func features(cs []Turn) (fs []string) {
-	for _, c := range cs {
-		if !slices.Contains(fs, c.Slot.Feature) {
-			fs = append(fs, c.Slot.Feature)
+func features(cs []Turn) []string {
+	seen := map[string]bool{}
+	return list(cs, func(c Turn) (string, bool) {
+		known := seen[c.Slot.Feature]
+		seen[c.Slot.Feature] = true
+		return c.Slot.Feature, !known
+	})
+}
+
+// list has what of says about each of all, where it says something.
+func list[T any](all []T, of func(T) (text string, is bool)) (texts []string) {
+	for _, one := range all {
+		if text, is := of(one); is {
+			texts = append(texts, text)
 		}
 	}
-	return fs
+	return texts
 }
 
 // refuseEnded refuses a job whose reservations have all ended. If the job named one, the message names the
@@ -448,33 +443,23 @@ func refuseEnded(ended, all []Turn, wish Wish, p Partition, now time.Time) Verdi
 }
 
 func ids(cs []Turn) string {
-	var names []string
-	for _, c := range cs {
-		if c.Reservation.ID != "" {
-			names = append(names, c.Reservation.ID)
-		}
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(list(cs, func(c Turn) (string, bool) { return c.Reservation.ID, c.Reservation.ID != "" }), ", ")
 }
 
 // endedList says why each candidate can no longer be used.
 func endedList(cs []Turn) string {
-	var parts []string
-	for _, c := range cs {
-		if c.Unknown {
-			parts = append(parts, fmt.Sprintf("EC2 does not know %s", c.Reservation.ID))
-			continue
+	parts := list(cs, func(c Turn) (string, bool) {
+		switch r := c.Reservation; {
+		case c.Unknown:
+			return fmt.Sprintf("EC2 does not know %s", r.ID), true
+		case c.Never:
+			return fmt.Sprintf("%s never gets its turn: %s has slot %s", r.ID, c.Behind, c.Slot.Name), true
+		case r.State.Live(): // its fence has passed
+			return fmt.Sprintf("jobs on %s had to end by %s", r.ID, FormatUTC(c.Window.Fence)), true
+		default:
+			return fmt.Sprintf("%s is %s", r.ID, r.State), true
 		}
-		if c.Never {
-			parts = append(parts, fmt.Sprintf("%s never gets its turn: %s has slot %s", c.Reservation.ID, c.Behind, c.Slot.Name))
-			continue
-		}
-		if c.Reservation.State.Live() { // its fence has passed
-			parts = append(parts, fmt.Sprintf("jobs on %s had to end by %s", c.Reservation.ID, FormatUTC(c.Window.Fence)))
-			continue
-		}
-		parts = append(parts, fmt.Sprintf("%s is %s", c.Reservation.ID, c.Reservation.State))
-	}
+	})
 	if len(parts) == 0 {
 		return ""
 	}
@@ -482,12 +467,9 @@ func endedList(cs []Turn) string {
 }
 
 func offers(cs []Turn) string {
-	var parts []string
-	for _, c := range cs {
-		parts = append(parts,
-			strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)))
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(list(cs, func(c Turn) (string, bool) {
+		return strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)), true
+	}), ", ")
 }
 
 func word(key, value string) string {

@@ -16,14 +16,12 @@ import (
 // limit that fitted at submission is not held against the job: AdmitLaunch refuses for time only when not even the
 // smaller of the job's limit and the partition's floor fits. sync lowers the limit after boot.
 func AdmitLaunch(req Request, p Partition, slot string, snap *Snapshot, now time.Time) ([]Reservation, Verdict) {
-	if !p.Allows(req.Account) {
-		return nil, refuseAccount(req.Account, p)
-	}
+	req.AccountKnown = true
 	wish, problems := req.Wish()
-	if len(problems) > 0 {
-		return nil, refuse(BadComment, "%s", strings.Join(problems, "; "))
+	wanted, verdict := entitled(req, wish, p, snap)
+	if verdict.Code != AccountNotAllowed && len(problems) > 0 {
+		verdict = refuse(BadComment, "%s", strings.Join(problems, "; "))
 	}
-	wanted, verdict := selectWanted(candidates(p, snap), wish, p, snap)
 	if verdict.Refused {
 		return nil, verdict
 	}

@@ -36,33 +36,25 @@ type AWSPartition struct {
 	Name   string // in ARNs: aws, aws-cn
 	Region string // home of the services without a region, and never far behind in features
 	Domain string // of its endpoints and service principals
-	region string // pattern of its region names
+	region string // how the names of its regions begin
 }
 
-// awsPartitions comes from the AWS SDK: partitions.json of internal/endpoints/awsrulesfn. A region that matches no
-// pattern belongs to the first partition.
+// awsPartitions comes from the AWS SDK: partitions.json of internal/endpoints/awsrulesfn. A region that begins like none
+// of the others belongs to the last.
 var awsPartitions = []AWSPartition{
-	{"aws", "us-east-1", "amazonaws.com", `^(us|eu|ap|sa|ca|me|af|il|mx)\-\w+\-\d+$`},
-	{"aws-cn", "cn-northwest-1", "amazonaws.com.cn", `^cn\-\w+\-\d+$`},
-	{"aws-eusc", "eusc-de-east-1", "amazonaws.eu", `^eusc\-(de)\-\w+\-\d+$`},
-	{"aws-iso", "us-iso-east-1", "c2s.ic.gov", `^us\-iso\-\w+\-\d+$`},
-	{"aws-iso-b", "us-isob-east-1", "sc2s.sgov.gov", `^us\-isob\-\w+\-\d+$`},
-	{"aws-iso-e", "eu-isoe-west-1", "cloud.adc-e.uk", `^eu\-isoe\-\w+\-\d+$`},
-	{"aws-iso-f", "us-isof-south-1", "csp.hci.ic.gov", `^us\-isof\-\w+\-\d+$`},
-	{"aws-us-gov", "us-gov-west-1", "amazonaws.com", `^us\-gov\-\w+\-\d+$`},
+	{"aws-cn", "cn-northwest-1", "amazonaws.com.cn", "cn-"},
+	{"aws-eusc", "eusc-de-east-1", "amazonaws.eu", "eusc-"},
+	{"aws-iso", "us-iso-east-1", "c2s.ic.gov", "us-iso-"},
+	{"aws-iso-b", "us-isob-east-1", "sc2s.sgov.gov", "us-isob-"},
+	{"aws-iso-e", "eu-isoe-west-1", "cloud.adc-e.uk", "eu-isoe-"},
+	{"aws-iso-f", "us-isof-south-1", "csp.hci.ic.gov", "us-isof-"},
+	{"aws-us-gov", "us-gov-west-1", "amazonaws.com", "us-gov-"},
+	{"aws", "us-east-1", "amazonaws.com", ""},
 }
-
-var awsRegions = sync.OnceValue(func() (of []*regexp.Regexp) {
-	for _, p := range awsPartitions {
-		of = append(of, regexp.MustCompile(p.region))
-	}
-	return of
-})
 
 // AWSPartitionOf returns the AWS partition of a region, by the region's name.
 func AWSPartitionOf(region string) AWSPartition {
-	i := slices.IndexFunc(awsRegions(), func(of *regexp.Regexp) bool { return of.MatchString(region) })
-	return awsPartitions[max(i, 0)]
+	return awsPartitions[slices.IndexFunc(awsPartitions, func(p AWSPartition) bool { return strings.HasPrefix(region, p.region) })]
 }
 
 // The tags that we write on everything we create. They are the only mark of ours: a thing without TagCluster, or with
@@ -138,11 +130,13 @@ func nodesTag(i int) string {
 
 // families are the instance families that EC2 sells as Capacity Blocks, with what AWS documents of them and no API
 // tells everybody. EC2 User Guide, "Capacity Blocks"; for pcs: AWS PCS User Guide, "Capacity Blocks".
-var families = []struct {
+type family struct {
 	name         string
 	ultraServers bool // the family exists in UltraServers only
 	pcs          bool // PCS documents Capacity Blocks of the family
-}{
+}
+
+var families = []family{
 	{name: "p6-b300", pcs: true},
 	{name: "p6-b200", pcs: true},
 	{name: "p5en", pcs: true},
@@ -161,20 +155,13 @@ var families = []struct {
 // is new: EC2 has to say what a block of it is.
 func OnlyInUltraServers(instanceType string) (only, known bool) {
 	name, _, _ := strings.Cut(instanceType, ".")
-	for _, f := range families {
-		if f.name == name {
-			return f.ultraServers, true
-		}
+	if i := slices.IndexFunc(families, func(f family) bool { return f.name == name }); i >= 0 {
+		return families[i].ultraServers, true
 	}
 	return false, false
 }
 
 // FamiliesOfPCS are the families that PCS documents for Capacity Blocks. Others have been seen to work.
-func FamiliesOfPCS() (names []string) {
-	for _, f := range families {
-		if f.pcs {
-			names = append(names, f.name)
-		}
-	}
-	return names
+func FamiliesOfPCS() []string {
+	return list(families, func(f family) (string, bool) { return f.name, f.pcs })
 }

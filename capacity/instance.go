@@ -67,19 +67,14 @@ func (i Instance) Node(expand func(hostlist string) ([]string, error)) string {
 // WithNodes adds the node's tag to each instance whose tags name a node. It expands the hostlist of a launch once,
 // not once for each instance.
 func WithNodes(instances []Instance, expand func(hostlist string) ([]string, error)) []Instance {
-	named := slices.Clone(instances)
-	type list struct {
-		names []string
-		err   error
-	}
-	known := map[string]list{}
+	named, known := slices.Clone(instances), map[string][]string{}
 	once := func(hostlist string) ([]string, error) {
-		l, ok := known[hostlist]
+		names, ok := known[hostlist]
 		if !ok {
-			l.names, l.err = expand(hostlist)
-			known[hostlist] = l
+			names, _ = expand(hostlist) // none of a list that cannot be read
+			known[hostlist] = names
 		}
-		return l.names, l.err
+		return names, nil
 	}
 	for i, in := range named {
 		if node := in.Node(once); node != "" && in.Tags[TagNode] == "" {

@@ -82,27 +82,19 @@ func ParseLimit(text string) (Limit, error) {
 		return NoLimit, nil
 	}
 	seconds, err := parseTimeSpec(text)
-	if err != nil {
-		return Limit{}, fmt.Errorf("time limit %q: %w", text, err)
-	}
-	limit, err := limitOfMinutes((seconds + 59) / 60)
-	if err != nil {
-		return Limit{}, fmt.Errorf("time limit %q: %w", text, err)
-	}
-	return limit, nil
-}
-
-// limitOfMinutes reads a number of minutes as Slurm stores it, markers included.
-func limitOfMinutes(minutes int64) (Limit, error) {
+	minutes := (seconds + 59) / 60
 	switch {
+	case err != nil:
 	case minutes == noVal || minutes == noVal16:
 		return Limit{}, nil
 	case minutes == infinite32 || minutes == 0:
 		return NoLimit, nil
 	case minutes < 0 || minutes > MaxMinutes:
-		return Limit{}, fmt.Errorf("%d minutes are %w (1 to %d)", minutes, ErrLimitRange, MaxMinutes)
+		err = fmt.Errorf("%d minutes are %w (1 to %d)", minutes, ErrLimitRange, MaxMinutes)
+	default:
+		return Minutes(int(minutes)), nil
 	}
-	return Minutes(int(minutes)), nil
+	return Limit{}, fmt.Errorf("time limit %q: %w", text, err)
 }
 
 // parseTimeSpec returns seconds.

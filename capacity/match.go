@@ -106,11 +106,9 @@ func subnetZones(subnets []Subnet) string {
 	if len(subnets) == 0 {
 		return "no subnet"
 	}
-	var parts []string
-	for _, s := range subnets {
-		parts = append(parts, fmt.Sprintf("%s in %s", s.ID, FormatZone(s.AZID, s.AZ)))
-	}
-	return "only " + strings.Join(parts, ", ")
+	return "only " + strings.Join(list(subnets, func(s Subnet) (string, bool) {
+		return fmt.Sprintf("%s in %s", s.ID, FormatZone(s.AZID, s.AZ)), true
+	}), ", ")
 }
 
 // Need is a request for capacity: Count instances of a type for Duration, finished by By unless that is zero.
@@ -154,20 +152,18 @@ func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[strin
 
 func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing, now time.Time) Fitting {
 	f := Fitting{Reservation: r, Code: OK, Start: later(now, r.Start)}
-	say := func(code Code, message string, args ...any) Fitting {
-		f.Code, f.Message, f.lack = code, fmt.Sprintf(message, args...), 1
+	say := func(code Code, lack float64, message string, args ...any) Fitting {
+		f.Code, f.Message, f.lack = code, fmt.Sprintf(message, args...), lack
 		return f
 	}
 	late := func(by time.Duration, message string, args ...any) Fitting {
-		f = say(TooLong, message, args...)
-		f.lack = missing(by.Hours(), need.Duration.Hours())
-		return f
+		return say(TooLong, missing(by.Hours(), need.Duration.Hours()), message, args...)
 	}
 	if len(subnets) > 0 && r.AZID == "" {
-		return say(Mismatched, "EC2 does not say yet in which Availability Zone it is")
+		return say(Mismatched, 1, "EC2 does not say yet in which Availability Zone it is")
 	}
 	if len(subnets) > 0 && !slices.ContainsFunc(subnets, func(s Subnet) bool { return s.AZID == r.AZID }) {
-		return say(Mismatched, "it is in %s, where the cluster has no subnet", FormatZone(r.AZID, r.AZ))
+		return say(Mismatched, 1, "it is in %s, where the cluster has no subnet", FormatZone(r.AZID, r.AZ))
 	}
 	const name = "this"
 	group := NodeGroup{Name: name, InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true,
@@ -181,9 +177,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 		free = min(free, r.Available+idle)
 	}
 	few := func(has int, message string, args ...any) Fitting {
-		f = say(TooManyNodes, message, append(args, need.Count-has)...)
-		f.lack = missing(float64(need.Count-min(has, free)), float64(need.Count))
-		return f
+		return say(TooManyNodes, missing(float64(need.Count-min(has, free)), float64(need.Count)), message, append(args, need.Count-has)...)
 	}
 	switch end := f.Start.Add(timing.BootAllowance.Duration + need.Duration); {
 	case v.Code == TooManyNodes:
@@ -193,7 +187,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 		left := max(0, w.Room(now)-timing.BootAllowance.Duration)
 		return late(need.Duration-left, "its jobs must end by %s, which leaves %s", FormatUTC(w.Fence), FormatDuration(left))
 	case v.Refused:
-		return say(v.Code, "it is %s", r.State)
+		return say(v.Code, 1, "it is %s", r.State)
 	case need.Count > healthy:
 		return few(healthy, "%d of its %d instances are healthy, %d fewer than asked", healthy, r.Size())
 	case need.Count > free && idle > 0:

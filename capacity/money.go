@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"strconv"
@@ -47,12 +48,8 @@ func (m Money) Compare(other Money) (int, error) {
 		return 0, fmt.Errorf("%s and %s are of different currencies", m, other)
 	case m.currency == "":
 		return 0, fmt.Errorf("%s and %s are of an unknown currency", m, other)
-	case m.micros < other.micros:
-		return -1, nil
-	case m.micros > other.micros:
-		return 1, nil
 	}
-	return 0, nil
+	return cmp.Compare(m.micros, other.micros), nil
 }
 
 // Currency is EC2's currency code, such as USD; "" if unknown.
@@ -89,15 +86,15 @@ func (m Money) String() string {
 // PerHour is the hourly price of one of count things, to the nearest cent, if m pays for all of them for d. It is
 // zero if count or d is zero.
 func (m Money) PerHour(count int, d time.Duration) Money {
-	if count < 1 || d < 1 {
-		return Money{}
-	}
 	thingHours := new(big.Int).Mul(big.NewInt(int64(count)), big.NewInt(int64(d)))
 	return m.share(int64(time.Hour), thingHours)
 }
 
-// share is m times n divided by whole, to the nearest cent.
+// share is m times n divided by whole, to the nearest cent; zero if that is no share.
 func (m Money) share(n int64, whole *big.Int) Money {
+	if n < 0 || whole.Sign() < 1 {
+		return Money{}
+	}
 	const cent = 10_000 // micros
 	whole = new(big.Int).Mul(whole, big.NewInt(cent))
 	cents := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(n))
@@ -129,12 +126,7 @@ func (m Money) For(d time.Duration) Money {
 }
 
 // Part is the cost of n of total things that m pays for, to the nearest cent; zero if total is zero.
-func (m Money) Part(n, total int64) Money {
-	if n < 0 || total < 1 {
-		return Money{}
-	}
-	return m.share(n, big.NewInt(total))
-}
+func (m Money) Part(n, total int64) Money { return m.share(n, big.NewInt(total)) }
 
 // MarshalText writes String's form; nothing for the zero value.
 func (m Money) MarshalText() ([]byte, error) {

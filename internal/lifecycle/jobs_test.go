@@ -256,7 +256,6 @@ func TestUnfits(t *testing.T) {
 		"the partition's limit":   {job: capacity.Job{TimeLimit: capacity.Minutes(5 * 1440)}, edits: fit},
 		"a limit of its own":      {job: capacity.Job{TimeLimit: capacity.Minutes(5*1440 + 1)}},
 		"the same, and it fits":   {job: capacity.Job{TimeLimit: capacity.Minutes(600)}},
-		"it runs":                 {job: capacity.Job{State: "RUNNING", TimeLimit: capacity.NoLimit}},
 		"another partition too":   {job: capacity.Job{Partition: "gpu,cpu", TimeLimit: capacity.NoLimit}},
 		"another partition":       {job: capacity.Job{Partition: "cpu", TimeLimit: capacity.NoLimit}},
 		"with a comment":          {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "run 7"}, edits: fit},
@@ -275,17 +274,13 @@ func TestUnfits(t *testing.T) {
 			if test.change != nil {
 				test.change(s)
 			}
-			if j.State == "" {
-				j.State = "PENDING"
-			}
 			if j.Partition == "" {
 				j.Partition = "gpu"
 			}
-			cluster := &Cluster{Partitions: []capacity.SlurmPartition{{Name: "gpu", DefaultTime: capacity.Minutes(5 * 1440)}, {Name: "cpu", DefaultTime: capacity.NoLimit}}}
-			got := unfits(Seen{Snap: s, Cluster: cluster, Now: now, Jobs: []capacity.Job{j}})
-			switch want := test.edits != (capacity.Edits{}) || test.never != ""; {
-			case len(got) == 0 && !want:
-			case len(got) != 1 || !want || got[0].edits != test.edits || !strings.Contains(got[0].why, test.never) || (got[0].why == "") != (test.never == ""):
+			defaults := map[string]capacity.Limit{"gpu": capacity.Minutes(5 * 1440), "cpu": capacity.NoLimit}
+			got, is := (&waiter{s, now, map[asks]cannot{}}).unfit(j, defaults)
+			if want := test.edits != (capacity.Edits{}) || test.never != ""; is != want || is && (got.edits != test.edits ||
+				!strings.Contains(got.why, test.never) || (got.why == "") != (test.never == "")) {
 				t.Errorf("got %+v, want %+v, %q", got, test.edits, test.never)
 			}
 		})

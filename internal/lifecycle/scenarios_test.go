@@ -602,19 +602,23 @@ var nothing []string
 
 // A pass gives so many jobs their limits, and tells so many owners; the next one goes on.
 func TestSoManyJobsAPass(t *testing.T) {
-	var lacking []unfit
-	for i := range fitsAPass + 1 {
-		lacking = append(lacking, unfit{job: capacity.Job{Shown: fmt.Sprint(i)}}, unfit{job: capacity.Job{Shown: fmt.Sprint(i)}, why: "too long"})
-	}
-	if n := len(missingLimits(lacking)); n != 2*fitsAPass {
-		t.Errorf("%d changes", n)
-	}
-	seen := Seen{Snap: oneSlot("ec2", nil), Cluster: &Cluster{}, Now: noon}
+	seen := Seen{Snap: oneSlot("ec2", []string{"cr-1"}, block("cr-1", "-1h", "24h", capacity.StateActive)), Cluster: &Cluster{}, Now: noon}
 	seen.Snap.Submit.Strict, seen.Snap.TakenAt, seen.Snap.Submit.StaleAfter.Duration = true, noon, time.Hour
-	for i := range tellsAPass + 1 {
-		seen.Jobs = append(seen.Jobs, capacity.Job{Shown: fmt.Sprint(i), Partition: "gpu", State: "PENDING", NumNodes: 1, TimeLimit: capacity.Minutes(60)})
+	seen.Snap.Reservations[0].Total, seen.Snap.Partitions[0].Groups[0].PurchaseOption = 4, capacity.CapacityBlock
+	add := func(n int, j capacity.Job) {
+		for i := range n {
+			j.Shown, j.Partition, j.State = fmt.Sprint(i), "gpu", "PENDING"
+			seen.Jobs = append(seen.Jobs, j)
+		}
 	}
-	if n := len(tellWaiting(seen, nil)); n != tellsAPass {
-		t.Errorf("%d owners are told", n)
+	add(fitsAPass+1, capacity.Job{TimeLimit: capacity.NoLimit})                                          // gets a limit
+	add(fitsAPass+1, capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(9999)})         // none helps
+	add(tellsAPass+1, capacity.Job{TimeLimit: capacity.Minutes(9999), AdminComment: again, NumNodes: 1}) // its own is too long
+	count := map[string]int{}
+	for _, a := range waiting(seen) {
+		count[a.Code]++
+	}
+	if want := map[string]int{"set-limit": fitsAPass, "tell-owner": fitsAPass + tellsAPass}; !maps.Equal(count, want) {
+		t.Errorf("%v, want %v", count, want)
 	}
 }

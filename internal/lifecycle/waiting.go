@@ -109,43 +109,6 @@ func (w *waiter) note(j capacity.Job) string {
 	return want
 }
 
-// waiting handles jobs that wait and cannot start as they are: it gives them the limit that they lack, and tells the
-// owners of the others. Without AWS nobody knows which jobs could start.
-func waiting(seen Seen) []Action {
-	if seen.NoAWS {
-		return nil
-	}
-	lacking := unfits(seen)
-	return slices.Concat(missingLimits(lacking), tellWaiting(seen, lacking))
-}
-
-// tellWaiting tells the owners of waiting jobs, each once, except those of jobs that lack a limit.
-func tellWaiting(seen Seen, lacking []unfit) []Action {
-	lacks := map[string]bool{}
-	for _, u := range lacking {
-		lacks[u.job.Shown] = true
-	}
-	w := waiter{seen.Snap, seen.Now, map[asks]cannot{}}
-	var actions []Action
-	for _, j := range seen.left() {
-		text := ""
-		if !lacks[j.Shown] {
-			text = w.note(j)
-		}
-		if text == "" {
-			continue
-		}
-		plain := strings.TrimPrefix(text, "pcs-capacity: ")
-		if actions = append(actions, tellOwner(j, text, fmt.Sprintf("tell the owner of job %s: %s", j.Shown, plain))); len(actions) == tellsAPass {
-			break // the next pass goes on
-		}
-	}
-	return actions
-}
-
-// This file gives a limit to pending jobs that the submit filter never saw, or accepted without a snapshot, or that
-// moved to our partition later: a job without a limit never starts before a fence.
-
 // fitsAPass is how many jobs one pass gives a limit. Each takes one scontrol, about 7 ms, and the pass has more to do.
 const fitsAPass = 1000
 
@@ -157,40 +120,61 @@ type unfit struct {
 	why   string
 }
 
-// unfits finds the pending jobs that are too long only because the partition has no default limit. It leaves alone a
-// job that has its own limit or can start.
-func unfits(seen Seen) []unfit {
-	snap, now := seen.Snap, seen.Now
+// unfit is why a waiting job can never start as it is if only a limit of its own is missing: the submit filter never saw
+// it, or accepted it without a snapshot, or it moved to our partition later. defaults are the limits of partitions for
+// jobs that state none.
+func (w *waiter) unfit(j capacity.Job, defaults map[string]capacity.Limit) (u unfit, is bool) {
+	req := w.snap.Request(j)
+	isDefault := func(partition string) bool { return j.TimeLimit == defaults[partition] }
+	if j.TimeLimit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
+		return u, false
+	}
+	if !req.TimeLimit.Set {
+		req.TimeLimit = capacity.NoLimit
+	}
+	if v := capacity.Admit(req, w.snap, w.now); v.Code == capacity.OK || v.Code == capacity.NotManaged {
+		return u, false
+	}
+	req.TimeLimit = capacity.Limit{}
+	fit := capacity.Admit(req, w.snap, w.now)
+	if u = (unfit{job: j, edits: fit.Edits}); !fit.Edits.TimeLimit.Bounded() {
+		u.why = cmp.Or(fit.Message, strings.Join(fit.Warnings, "; "))
+	}
+	return u, u.why == "" || fit.Refused || fit.Code == capacity.TooLong // TooLong where the settings are not strict
+}
+
+// waiting handles jobs that wait and cannot start as they are: it gives them the limit that they lack, and tells the
+// owners of the others, each once. A later pass handles the rest. Without AWS nobody knows which jobs could start.
+func waiting(seen Seen) []Action {
+	if seen.NoAWS {
+		return nil
+	}
 	defaults := map[string]capacity.Limit{}
 	for _, part := range seen.Cluster.Partitions {
 		defaults[part.Name] = part.DefaultTime
 	}
-	var all []unfit
+	w := waiter{seen.Snap, seen.Now, map[asks]cannot{}}
+	var fits []unfit
+	var lack, tell []Action
 	for _, j := range seen.left() {
 		if j.State != "PENDING" {
 			continue
 		}
-		req := snap.Request(j)
-		isDefault := func(partition string) bool { return j.TimeLimit == defaults[partition] }
-		if j.TimeLimit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
-			continue
-		}
-		if !req.TimeLimit.Set {
-			req.TimeLimit = capacity.NoLimit
-		}
-		v := capacity.Admit(req, snap, now)
-		if v.Code == capacity.OK || v.Code == capacity.NotManaged {
-			continue
-		}
-		req.TimeLimit = capacity.Limit{}
-		switch fit := capacity.Admit(req, snap, now); {
-		case fit.Edits.TimeLimit.Bounded():
-			all = append(all, unfit{job: j, edits: fit.Edits})
-		case fit.Refused || fit.Code == capacity.TooLong: // TooLong where the settings are not strict
-			all = append(all, unfit{job: j, why: cmp.Or(fit.Message, strings.Join(fit.Warnings, "; "))})
+		switch u, is := w.unfit(j, defaults); {
+		case is && u.why == "":
+			fits = append(fits, u)
+		case is:
+			if text := fitNote(j.AdminComment, u.why); text != "" {
+				lack = append(lack, tellOwner(j, text, ""))
+			}
+		case len(tell) < tellsAPass:
+			if text := w.note(j); text != "" {
+				plain := strings.TrimPrefix(text, "pcs-capacity: ")
+				tell = append(tell, tellOwner(j, text, fmt.Sprintf("tell the owner of job %s: %s", j.Shown, plain)))
+			}
 		}
 	}
-	return all
+	return slices.Concat(fitAll(fits[:min(len(fits), fitsAPass)]), lack[:min(len(lack), fitsAPass)], tell)
 }
 
 // asks is what a job's verdict depends on, except for a Begin that is past.
@@ -222,21 +206,6 @@ func fitNote(says, why string) string {
 		return "pcs-capacity: this job had no time limit; one is set now"
 	}
 	return ""
-}
-
-// missingLimits gives jobs the limit that they lack, and tells the owners of jobs for which no limit helps. A later
-// pass handles the rest.
-func missingLimits(lacking []unfit) []Action {
-	var fits []unfit
-	var tells []Action
-	for _, u := range lacking {
-		if u.why == "" {
-			fits = append(fits, u)
-		} else if text := fitNote(u.job.AdminComment, u.why); text != "" {
-			tells = append(tells, tellOwner(u.job, text, ""))
-		}
-	}
-	return slices.Concat(fitAll(fits[:min(len(fits), fitsAPass)]), tells[:min(len(tells), fitsAPass)])
 }
 
 // fitAll sets the limits of jobs. The first action sets all of them, because one call reads them all, and one reads them
