@@ -145,13 +145,18 @@ func TestCommandsAreListed(t *testing.T) {
 
 // TestQuickStarts runs testdata/docs/*.txtar, in an account with the ids that the docs use.
 func TestQuickStarts(t *testing.T) {
-	world, err := os.ReadFile(simWorld)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.NewReplacer("cr-0e2000000000000a1", "cr-0123456789abcdef0", "subnet-0e200000000000a01", "subnet-0123456789abcdef0",
-		`"ec2-nodes"`, `"nodes"`).Replace(string(world))
-	runTranscripts(t, "testdata/docs", func() (*awssim.Scenario, error) { return awssim.ParseScenario(simWorld, []byte(text)) })
+	runTranscripts(t, "testdata/docs", func(s *awssim.Scenario) {
+		text, err := os.ReadFile(simWorld)
+		if err != nil {
+			panic(err)
+		}
+		docs, err := awssim.ParseScenario(simWorld, []byte(strings.NewReplacer("cr-0e2000000000000a1", "cr-0123456789abcdef0",
+			"subnet-0e200000000000a01", "subnet-0123456789abcdef0", `"ec2-nodes"`, `"nodes"`).Replace(string(text))))
+		if err != nil {
+			panic(err)
+		}
+		*s = *docs
+	})
 }
 
 // TestQuickStartsAreRun: the transcript of a quick start has the settings of its page, and runs its

@@ -100,9 +100,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 			}
 		}
 		if found == nil {
-			return explain.Explanation{}, fmt.Errorf(
-				"job %s is not in the queue, or is not shown to you; `sacct -j %s` shows jobs that are over", c.What,
-				c.What)
+			return explain.Explanation{}, fmt.Errorf("job %[1]s is not in the queue, or is not shown to you; `sacct -j %[1]s` shows jobs that are over", c.What)
 		}
 		if found.State == "PENDING" {
 			if found.NodeList, found.Exclude, err = client.NamedNodes(ctx, found.Shown); err != nil {
@@ -111,16 +109,26 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		}
 		return explain.OfJob(*found, snap, records, now), nil
 	}
-	node, guards, found, err := explain.GuardedNode(ctx, client, c.What)
+	nodes, err := client.Nodes(ctx)
 	if err != nil {
 		return explain.Explanation{}, err
 	}
-	if !found {
-		return explain.Explanation{}, usage(
-			"%q is no job, no node that Slurm shows, no code, and no partition of the settings; they have %s", c.What,
-			partitionNames(cfg))
+	i := slices.IndexFunc(nodes, func(n capacity.Node) bool { return n.Name == c.What })
+	if i < 0 {
+		return explain.Explanation{}, usage("%q is no job, no node that Slurm shows, no code, and no partition of the settings; they have %s",
+			c.What, partitionNames(cfg))
 	}
-	return explain.OfNode(node, cfg.Domain(), guards, snap, records, slurm.Expand, now), nil
+	reservations, err := client.Reservations(ctx)
+	if err != nil {
+		return explain.Explanation{}, err
+	}
+	var guards []capacity.Guard
+	for _, r := range reservations {
+		if r.Ours() && r.Active && slices.Contains(r.Nodes, c.What) {
+			guards = append(guards, r.Guard())
+		}
+	}
+	return explain.OfNode(nodes[i], cfg.Domain(), guards, snap, records, slurm.Expand, now), nil
 }
 
 // ofAWSCode is the page of an error code of AWS: what it means as the answer of each call.

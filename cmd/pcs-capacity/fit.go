@@ -98,7 +98,7 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	need := capacity.Need{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration), By: c.By.Time}
 	var own owned
 	idle := func(found []capacity.Reservation) map[string]int {
-		own = ownedOf(cfg, aws, found, slurm())
+		own = ownedOf(cfg, aws, inRegion(aws.In(cfg.Region).Region(), found), slurm())
 		counted := map[string]int{}
 		for id, one := range own.byID {
 			if one.NodesIdle != nil {

@@ -87,9 +87,10 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	for _, a := range answers {
 		all.found, all.missing = append(all.found, a.found...), append(all.missing, a.missing...)
 	}
-	own := ownedOf(cfg, aws, all.found, slurm())
+	home := aws.In(cfg.Region).Region()
+	own := ownedOf(cfg, aws, inRegion(home, all.found), slurm())
 	doc := listDocument{TakenAt: aws.Now().UTC().Truncate(time.Second), Regions: regions, FailedRegions: emptyIfNil(failed),
-		Missing: c.missing(cfg, aws.In(cfg.Region).Region(), regions, failed, all), Reservations: []listRow{}}
+		Missing: c.missing(cfg, home, regions, failed, all), Reservations: []listRow{}}
 	kept := c.kept(all.found)
 	for _, r := range kept {
 		row := newListRow(r, account(), subnets().In(r.AZID), own)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -90,45 +91,80 @@ var simStart = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // simWorld is the AWS account of the transcripts.
 const simWorld = "testdata/world.toml"
 
-// TestTranscripts runs testdata/*.txtar: terminal sessions that read as a manual. Each
+// transcripts are the folders of testdata, each with what is otherwise in the AWS account of its transcripts.
+var transcripts = map[string]func(*awssim.Scenario){
+	"":         func(*awssim.Scenario) {},
+	"purchase": func(*awssim.Scenario) {}, // blocks and extensions bought, refused, lost and found again
+	// What there is and what is for sale, in the simulator's default account, which has several regions.
+	"capacity": func(s *awssim.Scenario) { *s = *awssim.DefaultScenario() },
+	// Every search shows the blocks for sale under other ids, and an id that was shown is good for a minute.
+	"expiring": func(s *awssim.Scenario) { s.NewOfferingIDs, s.OfferingIDsLast = true, awssim.Duration(time.Minute) },
+	"extended": func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(2 * time.Hour) },
+	// ODCRs for later, which EC2 has promised.
+	"future": func(s *awssim.Scenario) {
+		odcr := awssim.ReservationScenario{ID: "cr-00000000000000001", Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 4, Start: simMoment("+1440h"), Committed: simMoment("+2160h")}
+		assessed, now := odcr, odcr
+		assessed.ID, assessed.State, assessed.Committed = "cr-00000000000000002", "assessing", awssim.Moment{}
+		now.ID, now.Start, now.Committed = "cr-00000000000000003", awssim.Moment{}, awssim.Moment{}
+		s.Regions[0].Reservations = []awssim.ReservationScenario{odcr, assessed, now}
+	},
+	// Ten probes that were never given back, and four ODCRs of others and of people that look like them, on pages of two.
+	"clean": func(s *awssim.Scenario) {
+		all := make([]awssim.ReservationScenario, 14)
+		for n := range all {
+			tags := map[string]string{capacity.TagCluster: "ml", capacity.TagHold: capacity.HoldProbe}
+			switch n {
+			case 3:
+				tags[capacity.TagCluster] = "other"
+			case 5:
+				delete(tags, capacity.TagHold)
+			case 7:
+				delete(tags, capacity.TagCluster)
+			case 9:
+				tags[capacity.TagHold] = capacity.HoldByHand
+			}
+			all[n] = awssim.ReservationScenario{ID: fmt.Sprintf("cr-%017d", n), Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 2, End: simMoment("+1h"), Tags: tags}
+		}
+		s.PageSize, s.Regions[0].Reservations = 2, all
+	},
+}
+
+func simMoment(text string) (m awssim.Moment) {
+	if err := m.UnmarshalText([]byte(text)); err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// TestTranscripts runs testdata/*.txtar and those of its folders: terminal sessions that read as a manual. Each
 // has a simulated AWS of its own, whose clock stands still until `sim clock` moves it.
 // slurmctld is down.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	world, err := os.ReadFile(simWorld)
-	if err != nil {
-		t.Fatal(err)
+	for dir, change := range transcripts {
+		t.Run(cmp.Or(dir, "commands"), func(t *testing.T) { runTranscripts(t, filepath.Join("testdata", dir), change) })
 	}
-	runTranscripts(t, "testdata", func() (*awssim.Scenario, error) { return awssim.ParseScenario(simWorld, world) })
-}
-
-// TestCapacityTranscripts runs testdata/capacity/*.txtar: what there is and what is for
-// sale, in the simulator's default account, which has several regions.
-func TestCapacityTranscripts(t *testing.T) {
-	t.Parallel()
-	runTranscripts(t, "testdata/capacity", defaultScenario)
 }
 
 // TestRareTranscripts runs those that wait: for an AWS that does not answer, and for EC2's limit of searches.
 func TestRareTranscripts(t *testing.T) {
 	t.Parallel()
-	runTranscripts(t, "testdata/rare", func() (*awssim.Scenario, error) { return awssim.LoadScenario(simWorld) })
-	runTranscripts(t, "testdata/capacity/rare", defaultScenario)
+	runTranscripts(t, "testdata/rare", transcripts[""])
+	runTranscripts(t, "testdata/capacity/rare", transcripts["capacity"])
 }
 
-func defaultScenario() (*awssim.Scenario, error) { return awssim.DefaultScenario(), nil }
-
-func runTranscripts(t *testing.T, dir string, newScenario func() (*awssim.Scenario, error)) {
+func runTranscripts(t *testing.T, dir string, change func(*awssim.Scenario)) {
 	commands := map[string]func(*testscript.TestScript, bool, []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow, "widest": widest, "slurm": slurmCommand}
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
 		UpdateScripts:       os.Getenv("UPDATE_TRANSCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
-			scenario, err := newScenario()
+			scenario, err := awssim.LoadScenario(simWorld)
 			if err != nil {
 				return err
 			}
+			change(scenario)
 			sim, err := awssim.New(scenario, awssim.NewClock(simStart, 0))
 			if err != nil {
 				return err
@@ -271,7 +307,7 @@ func cmpNow(ts *testscript.TestScript, neg bool, args []string) {
 	read := func(name string) string {
 		return now.ReplaceAllString(ts.ReadFile(name), simStart.Format(time.RFC3339))
 	}
-	if diff := cmp.Diff(strings.Split(read(args[1]), "\n"), strings.Split(read(args[0]), "\n")); diff != "" {
+	if diff := gocmp.Diff(strings.Split(read(args[1]), "\n"), strings.Split(read(args[0]), "\n")); diff != "" {
 		ts.Fatalf("%s and %s differ:\n%s", args[0], args[1], diff)
 	}
 }
@@ -377,27 +413,6 @@ func ownProcess(t *testing.T) bool {
 	return false
 }
 
-// TestFutureTranscripts runs testdata/future/*.txtar: ODCRs for later, which EC2 has promised.
-func TestFutureTranscripts(t *testing.T) {
-	moment := func(text string) (m awssim.Moment) {
-		if err := m.UnmarshalText([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	runTranscripts(t, "testdata/future", func() (*awssim.Scenario, error) {
-		scenario, err := awssim.LoadScenario(simWorld)
-		if err == nil {
-			odcr := awssim.ReservationScenario{ID: "cr-00000000000000001", Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 4, Start: moment("+1440h"), Committed: moment("+2160h")}
-			assessed, now := odcr, odcr
-			assessed.ID, assessed.State, assessed.Committed = "cr-00000000000000002", "assessing", awssim.Moment{}
-			now.ID, now.Start, now.Committed = "cr-00000000000000003", awssim.Moment{}, awssim.Moment{}
-			scenario.Regions[0].Reservations = []awssim.ReservationScenario{odcr, assessed, now}
-		}
-		return scenario, err
-	})
-}
-
 // What the commands with the longest messages say is whole at a terminal of 100 columns: no
 // line is longer, and none ends within a word. In a pipe a sentence is one line.
 func TestFitsATerminal(t *testing.T) {
@@ -471,7 +486,7 @@ var asksFor = map[string][]string{
 // launches are shown by Slurm, those of PCS by setup
 // and teardown (TestExceptionsOfPCSComeWithAdvice).
 func TestErrorCodesComeWithAdvice(t *testing.T) {
-	_, sim := simulatedEC2(t, `payment_delay = "0s"`)
+	sim := simulatedAWS(t)
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	for _, r := range slices.Concat(ec2.Remedies, awsconfig.General) {
 		if slices.Contains(r.Calls, "RunInstances") {
@@ -506,36 +521,4 @@ func TestErrorCodesComeWithAdvice(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestR4_CleanTranscripts runs testdata/clean/*.txtar: ten probes that were never given back,
-// and four ODCRs of others and of people that look like them, on pages of two.
-func TestR4_CleanTranscripts(t *testing.T) {
-	runTranscripts(t, "testdata/clean", func() (*awssim.Scenario, error) {
-		scenario, err := awssim.LoadScenario(simWorld)
-		if err != nil {
-			return nil, err
-		}
-		var end awssim.Moment
-		if err := end.UnmarshalText([]byte("+1h")); err != nil {
-			return nil, err
-		}
-		all := make([]awssim.ReservationScenario, 14)
-		for n := range all {
-			tags := map[string]string{capacity.TagCluster: "ml", capacity.TagHold: capacity.HoldProbe}
-			switch n {
-			case 3:
-				tags[capacity.TagCluster] = "other"
-			case 5:
-				delete(tags, capacity.TagHold)
-			case 7:
-				delete(tags, capacity.TagCluster)
-			case 9:
-				tags[capacity.TagHold] = capacity.HoldByHand
-			}
-			all[n] = awssim.ReservationScenario{ID: fmt.Sprintf("cr-%017d", n), Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 2, End: end, Tags: tags}
-		}
-		scenario.PageSize, scenario.Regions[0].Reservations = 2, all
-		return scenario, nil
-	})
 }

@@ -121,26 +121,22 @@ func (o owner) UsedBy() string {
 // owned is what the partitions of the settings have.
 type owned struct {
 	byID map[string]owner
+	snap *capacity.Snapshot
 	// idleErr is why Slurm did not say which nodes are idle.
 	idleErr error
 }
 
 func (o owned) of(id string) owner { return o.byID[id] }
 
-// ownedOf finds the slots of reservations as sync does: it goes on from where the last
+// ownedOf finds the slots of reservations of one region as sync does: it goes on from where the last
 // snapshot has them, and takes from it what is not among those that were found.
 func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, slurm idleNodes) owned {
-	o := owned{byID: map[string]owner{}, idleErr: slurm.err}
-	if len(cfg.Partitions) == 0 {
-		return o
-	}
-	settings, home := cfg.Domain(), aws.In(cfg.Region)
-	ours := slices.DeleteFunc(slices.Clone(found), func(r capacity.Reservation) bool { return r.Region != home.Region() || !hasReservation(settings, r) })
-	before := lastSnapshot(cfg.Config)
+	settings, before, now := cfg.Domain(), lastSnapshot(cfg.Config), aws.In(cfg.Region).Now()
 	if before != nil {
-		ours = append(ours, before.Reservations...)
+		found = append(slices.Clone(found), before.Reservations...)
 	}
-	snap := capacity.Build(settings, capacity.Seen{Reservations: ours, Before: before, Now: home.Now()})
+	snap := capacity.Build(settings, capacity.Seen{Reservations: found, Before: before, Now: now})
+	o := owned{byID: map[string]owner{}, idleErr: slurm.err, snap: snap}
 	idleBySlot := map[string]int{}
 	for _, node := range slurm.names {
 		if _, _, slot, ok := settings.PlaceOf(node); ok {
@@ -158,7 +154,7 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 		}
 		o.byID[t.Reservation.ID] = one
 	}
-	for _, w := range snap.Waiting(aws.Now()) {
+	for _, w := range snap.Waiting(now) {
 		one := o.byID[w.Reservation.ID]
 		one.WaitsFor, one.problem = w.Behind, w.WaitProblem().Text()
 		o.byID[w.Reservation.ID] = one
@@ -166,13 +162,9 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 	return o
 }
 
-// hasReservation reports whether a node group of the settings has a reservation.
-func hasReservation(s capacity.Settings, r capacity.Reservation) bool {
-	return slices.ContainsFunc(s.Partitions, func(p capacity.PartitionSettings) bool {
-		return slices.ContainsFunc(p.Groups, func(g capacity.GroupSettings) bool {
-			return slices.Contains(g.ReservationIDs, r.ID) || g.Select.Matches(r)
-		})
-	})
+// inRegion are those of some reservations that are in a region.
+func inRegion(region string, all []capacity.Reservation) []capacity.Reservation {
+	return slices.DeleteFunc(slices.Clone(all), func(r capacity.Reservation) bool { return r.Region != region })
 }
 
 // say tells what of some reservations waits for its turn, and that instances may be idle nodes of ours which nobody

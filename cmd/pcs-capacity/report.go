@@ -70,11 +70,8 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 		From:    from,
 		Until:   until,
 		IDs:     c.Reservations,
-		Zone:    time.Local,
+		Zone:    t.Zone(),
 		Expand:  slurm.Expand,
-	}
-	if t.UTC {
-		in.Zone = time.UTC
 	}
 	doc := reportDocument{TakenAt: now, Warnings: []string{}}
 	in.Accounted, err = report.Accounted(ctx, slurm.New(cfg.Cluster), in.Begins(), until, offset)

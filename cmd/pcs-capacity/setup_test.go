@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 )
 
@@ -92,33 +91,6 @@ func TestIdleNodes(t *testing.T) {
 	if idle := readIdle(t.Context(), cfg); idle.err != nil || !slices.Equal(idle.names, []string{"gpu-1", "gpu-6"}) {
 		t.Errorf("idle are %v (%v)", idle.names, idle.err)
 	}
-}
-
-// TestPurchaseTranscripts runs testdata/purchase/*.txtar: blocks and extensions bought,
-// refused, lost and found again.
-func TestPurchaseTranscripts(t *testing.T) {
-	t.Parallel()
-	world, err := os.ReadFile(simWorld)
-	if err != nil {
-		t.Fatal(err)
-	}
-	runTranscripts(t, "testdata/purchase", func() (*awssim.Scenario, error) { return awssim.ParseScenario(simWorld, world) })
-}
-
-// TestExpiringOfferingTranscripts runs testdata/expiring/*.txtar: every search shows the
-// blocks for sale under other ids, and an id that was shown is good for a minute.
-func TestExpiringOfferingTranscripts(t *testing.T) {
-	world, err := os.ReadFile(simWorld)
-	if err != nil {
-		t.Fatal(err)
-	}
-	runTranscripts(t, "testdata/expiring", func() (*awssim.Scenario, error) {
-		scenario, err := awssim.ParseScenario(simWorld, world)
-		if err == nil {
-			scenario.NewOfferingIDs, scenario.OfferingIDsLast = true, awssim.Duration(time.Minute)
-		}
-		return scenario, err
-	})
 }
 
 // Only what needs an administrator makes the exit status of `status` 1, and programs see

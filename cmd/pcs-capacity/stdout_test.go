@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -63,7 +64,7 @@ func TestOutputThatNobodyReads(t *testing.T) {
 // samples for a report, and a Slurm without jobs.
 func programForOutput(t *testing.T) func(stdout *os.File, args ...string) (status int, said string) {
 	t.Helper()
-	simulatedEC2(t, `payment_delay = "0s"`)
+	simulatedAWS(t)
 	settings := withoutSlurm(t)
 	dir := filepath.Dir(settings)
 	slurm := filepath.Join(dir, "squeue")
@@ -85,7 +86,11 @@ func programForOutput(t *testing.T) func(stdout *os.File, args ...string) (statu
 		return c.ProcessState.ExitCode(), stderr.String()
 	}
 	run(nil, "sync") // cannot write to Slurm, but saw AWS
-	sampleWeek(t, state.Dir(filepath.Join(dir, "state")), time.Now().Add(-time.Minute).Truncate(time.Hour))
+	hour := time.Now().Add(-time.Hour)
+	paid := state.Paid{Partition: "gpu", Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge", Size: 4, Start: hour}
+	if err := state.Dir(filepath.Join(dir, "state")).AppendSample(state.Sample{At: hour, Paid: map[string]*state.Paid{"cr-1": &paid}}, nil, time.Minute); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{{"list"}, {"explain", "gpu"}, {"report"}} {
 		if status, said := run(nil, args...); status != 0 {
 			t.Fatalf("%s: exit status %d: %s", args, status, said)

@@ -37,35 +37,38 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		return usage("--weeks=%d: use at least 1", *c.Weeks)
 	}
 	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
-	seen, err := lookAtReservations(ctx, cfg.Config, aws)
+	all, absent, err := inTimeline(ctx, cfg.Config, aws)
 	if err != nil {
 		return err
 	}
-	chart := timeline.Chart{Region: aws.Region(), Now: seen.now, From: c.From.Time, Zone: time.Local}
-	if t.UTC {
-		chart.Zone = time.UTC
+	own, now := ownedOf(cfg, aws, all, slurm()), aws.Now().UTC().Truncate(time.Second)
+	snap, problems := own.snap, []string{}
+	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
+		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
+		return !used && (!r.Kind.Bought() && !r.FutureODCR() || !r.State.Live()) ||
+			!slices.ContainsFunc(all, func(seen capacity.Reservation) bool { return seen.ID == r.ID })
+	})
+	for _, w := range snap.Waiting(now) {
+		problems = append(problems, w.WaitProblem().Text())
 	}
+	for _, m := range absent {
+		problems = append(problems, fmt.Sprintf("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, m.Err))
+	}
+	chart := timeline.Chart{Region: aws.Region(), Now: now, From: c.From.Time, Zone: t.Zone()}
 	if c.Weeks != nil {
-		chart.To = latestOf(c.From.Time, seen.now).AddDate(0, 0, 7**c.Weeks)
+		chart.To = latestOf(c.From.Time, now).AddDate(0, 0, 7**c.Weeks)
 	}
 	begin := c.From.Time
 	if begin.IsZero() {
-		begin = seen.now.Add(-timeline.MostBehind)
+		begin = now.Add(-timeline.MostBehind)
 	}
-	chart.Lanes = capacity.Timeline(seen.snap, nil, begin, seen.now)
-	own := ownedOf(cfg, aws, seen.snap.Reservations, slurm())
-	for _, lane := range chart.Lanes {
-		for i := range lane.Blocks {
-			of := own.of(lane.Blocks[i].Reservation.ID)
-			lane.Blocks[i].Slot, lane.Blocks[i].NodesIdle = of.Slot, of.NodesIdle
-		}
-	}
-	notAsked := addExtensions(ctx, aws, chart.Lanes)
+	chart.Lanes = capacity.Timeline(snap, nil, begin, now)
+	notAsked := fillIn(ctx, aws, own, chart.Lanes)
 	chart.Fit()
-	if err := c.show(t, chart, seen.problems); err != nil {
+	if err := c.show(t, chart, problems); err != nil {
 		return err
 	}
-	for _, p := range seen.problems {
+	for _, p := range problems {
 		t.Say("problem: %s", p)
 	}
 	return notAsked
@@ -80,7 +83,7 @@ func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems 
 		t.Say("Wrote %s.", c.SVG)
 	}
 	if t.Format != terminal.Table {
-		return t.Show(timelineDocument{chart, emptyIfNil(problems)}, timelineRows(chart.Lanes), "")
+		return t.Show(timelineDocument{chart, problems}, timelineRows(chart.Lanes), "")
 	}
 	if !slices.ContainsFunc(chart.Lanes, func(l capacity.Lane) bool { return len(l.Blocks) > 0 }) {
 		t.Say(
@@ -95,67 +98,40 @@ func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems 
 	return err
 }
 
-// seenReservations is what EC2 said.
-type seenReservations struct {
-	snap *capacity.Snapshot
-	now  time.Time // AWS's
-	// problems are what EC2 would not describe, each a sentence.
-	problems []string
-}
-
-// lookAtReservations asks for all reservations of the region, and finds among them
-// those of each partition and the blocks that none uses. An id of the settings that is
-// not there is asked for once more, for EC2's reason.
-func lookAtReservations(ctx context.Context, cfg *config.Config, aws *ec2.Client) (seenReservations, error) {
-	all, err := aws.AllReservations(ctx)
-	if err != nil {
-		return seenReservations{}, err
+// inTimeline asks for all reservations of the region. An id of the settings that is not there is asked for once more,
+// for EC2's reason.
+func inTimeline(ctx context.Context, cfg *config.Config, aws *ec2.Client) (all []capacity.Reservation, absent []capacity.Missing, err error) {
+	if all, err = aws.AllReservations(ctx); err != nil {
+		return nil, nil, err
 	}
-	settings := cfg.Domain()
-	var absent []string
-	for _, p := range settings.Partitions {
+	var ids []string
+	for _, p := range cfg.Partitions {
 		for _, g := range p.Groups {
 			for _, id := range g.ReservationIDs {
 				if !slices.ContainsFunc(all, func(r capacity.Reservation) bool { return r.ID == id }) {
-					absent = append(absent, id)
+					ids = append(ids, id)
 				}
 			}
 		}
 	}
-	found, missing, err := aws.Reservations(ctx, absent)
-	if err != nil {
-		return seenReservations{}, err
-	}
-	before := lastSnapshot(cfg)
-	snap := capacity.Build(settings,
-		capacity.Seen{Reservations: append(all, found...), Before: before, Now: aws.Now()})
-	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
-		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
-		return !used && (!r.Kind.Bought() && !r.FutureODCR() || !r.State.Live())
-	})
-	seen := seenReservations{snap: snap, now: aws.Now().UTC().Truncate(time.Second)}
-	for _, w := range snap.Waiting(seen.now) {
-		seen.problems = append(seen.problems, w.WaitProblem().Text())
-	}
-	for _, m := range missing {
-		seen.problems = append(seen.problems,
-			fmt.Sprintf("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, m.Err))
-	}
-	return seen, nil
+	found, absent, err := aws.Reservations(ctx, ids)
+	return append(all, found...), absent, err
 }
 
 // extensionQueries is how many blocks are asked about at a time; EC2's Describe
 // operations take 20 a second (EC2 API Reference, "Request throttling").
 const extensionQueries = 4
 
-// addExtensions adds to each block of the lanes what was bought to extend it. The
+// fillIn adds to each block of the lanes its slot and what was bought to extend it. The
 // error joins what could not be asked; such blocks stay without extensions.
-func addExtensions(ctx context.Context, aws *ec2.Client, lanes []capacity.Lane) error {
+func fillIn(ctx context.Context, aws *ec2.Client, own owned, lanes []capacity.Lane) error {
 	var blocks []*capacity.Block
 	for _, lane := range lanes {
 		for i := range lane.Blocks {
-			if lane.Blocks[i].Reservation.Kind.Bought() {
-				blocks = append(blocks, &lane.Blocks[i])
+			b := &lane.Blocks[i]
+			of := own.of(b.Reservation.ID)
+			if b.Slot, b.NodesIdle = of.Slot, of.NodesIdle; b.Reservation.Kind.Bought() {
+				blocks = append(blocks, b)
 			}
 		}
 	}
@@ -164,10 +140,8 @@ func addExtensions(ctx context.Context, aws *ec2.Client, lanes []capacity.Lane) 
 	asks.SetLimit(extensionQueries)
 	for i, b := range blocks {
 		asks.Go(func() error {
-			bought, err := aws.Extensions(ctx, b.Reservation.ID)
-			b.Extensions = bought
+			b.Extensions, failed[i] = aws.Extensions(ctx, b.Reservation.ID)
 			slices.SortStableFunc(b.Extensions, func(x, y capacity.Extension) int { return x.From.Compare(y.From) })
-			failed[i] = err
 			return nil
 		})
 	}

@@ -63,7 +63,7 @@ func withoutSlurm(t *testing.T) (path string) {
 // trouble meets every question of a pass; a person is told once.
 func TestWatchSaysEachTroubleOnce(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
-	_, sim := simulatedEC2(t, `payment_delay = "0s"`)
+	sim := simulatedAWS(t)
 	path := withoutSlurm(t)
 	for name, test := range map[string]struct {
 		fault awssim.Fault
@@ -112,7 +112,7 @@ func TestWatchSaysEachTroubleOnce(t *testing.T) {
 
 // TestWatchFollowsTheRegion: another region in the settings is asked from the next pass on.
 func TestWatchFollowsTheRegion(t *testing.T) {
-	simulatedEC2(t, `payment_delay = "0s"`)
+	simulatedAWS(t)
 	path := filepath.Join(t.TempDir(), "config.toml")
 	settings := lifecycle.Follower{Path: path}
 	for _, region := range []string{"us-east-2", "us-west-2"} {
@@ -124,4 +124,22 @@ func TestWatchFollowsTheRegion(t *testing.T) {
 			t.Errorf("%s: %v", region, err)
 		}
 	}
+}
+
+// simulatedAWS is the account of the transcripts, for this process and what it starts.
+func simulatedAWS(t *testing.T) *awssim.Sim {
+	t.Helper()
+	scenario, err := awssim.LoadScenario(simWorld)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := awssim.New(scenario, awssim.NewClock(simStart, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sim.Close() })
+	if err := sim.Serve(t.Setenv, "AWS_EC2_METADATA_DISABLED=true"); err != nil {
+		t.Fatal(err)
+	}
+	return sim
 }

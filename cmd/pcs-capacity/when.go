@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,15 +75,6 @@ func (n *nodeCount) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// request is the job as the filter reads it.
-func (s jobSize) request(partition string, limit capacity.Limit) (capacity.Request, error) {
-	req, err := submit.Request(map[string]string{
-		"from": "cli_filter", "user": os.Getenv("USER"), "partition": partition, "account": s.Account, "nodes": string(s.Nodes),
-	})
-	req.TimeLimit = limit
-	return req, err
-}
-
 // Run judges a job that is not submitted.
 func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
 	snap, now, err := lastPass(cfg)
@@ -112,14 +104,14 @@ func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 // judge has the filter judge a job. Without a partition the job is Slurm's default partition's.
 func (s jobSize) judge(limit capacity.Limit, snap *capacity.Snapshot,
 	now time.Time) (capacity.Request, capacity.Verdict, error) {
-	partition := s.Partition
-	if partition == "" {
-		partition = snap.DefaultPartition
-	}
+	partition := cmp.Or(s.Partition, snap.DefaultPartition)
 	if partition == "" {
 		return capacity.Request{}, capacity.Verdict{}, usage("name a partition: Slurm has no default one, or sync has not seen it")
 	}
-	req, err := s.request(partition, limit)
+	req, err := submit.Request(map[string]string{
+		"from": "cli_filter", "user": os.Getenv("USER"), "partition": partition, "account": s.Account, "nodes": string(s.Nodes),
+	})
+	req.TimeLimit = limit
 	if err != nil {
 		return req, capacity.Verdict{}, err
 	}
@@ -131,9 +123,7 @@ func lastPass(cfg *config.Config) (*capacity.Snapshot, time.Time, error) {
 	dir := state.Dir(cfg.StateDir)
 	snap, err := dir.ReadSnapshot()
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf(
-			"%s is not there: `pcs-capacity sync` writes it; ask an administrator to keep `pcs-capacity sync --watch` running",
-			dir.SnapshotPath())
+		err = fmt.Errorf("%s is not there: `pcs-capacity sync` writes it; ask an administrator to keep `pcs-capacity sync --watch` running", dir.SnapshotPath())
 	}
 	if err != nil {
 		return nil, time.Time{}, err

@@ -163,8 +163,8 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 		if last.Sub(first) > oneYear {
 			layout = "2006-01-02 15:04"
 		}
-		zone = " " + t.in(first).Format("MST")
-		if other := t.in(last).Format("MST"); " "+other != zone { // a place with summer time has two
+		zone = " " + first.In(t.Zone()).Format("MST")
+		if other := last.In(t.Zone()).Format("MST"); " "+other != zone { // a place with summer time has two
 			zone += "/" + other
 		}
 	}
@@ -331,7 +331,7 @@ func (t *Terminal) cell(value any, layout string) string {
 		if v.IsZero() {
 			return "-"
 		}
-		return t.in(v).Format(layout)
+		return v.In(t.Zone()).Format(layout)
 	case bool:
 		if v {
 			return "yes"

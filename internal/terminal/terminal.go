@@ -118,23 +118,23 @@ func (t *Terminal) Time(at time.Time) string {
 	if at.IsZero() {
 		return "-"
 	}
-	return t.in(at).Format("2006-01-02 15:04 MST")
+	return at.In(t.Zone()).Format("2006-01-02 15:04 MST")
 }
 
 // Soon shows a time near now in few words, as "Thu 10:30"; a week or more away, with its date.
 func (t *Terminal) Soon(at, now time.Time) string {
 	if at.Sub(now).Abs() < 6*24*time.Hour {
-		return t.in(at).Format("Mon 15:04")
+		return at.In(t.Zone()).Format("Mon 15:04")
 	}
-	return t.in(at).Format("Mon 2006-01-02 15:04")
+	return at.In(t.Zone()).Format("Mon 2006-01-02 15:04")
 }
 
-// in is a time in the zone that is shown.
-func (t *Terminal) in(at time.Time) time.Time {
+// Zone is the one that times are shown in.
+func (t *Terminal) Zone() *time.Location {
 	if t.UTC {
-		return at.UTC()
+		return time.UTC
 	}
-	return at.Local()
+	return time.Local
 }
 
 // Clear empties the screen before a result is shown again; off a terminal it writes an
