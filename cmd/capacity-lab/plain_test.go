@@ -164,8 +164,8 @@ func (p *plain) quickStart() {
 	}
 }
 
-// TestLongQuickStart: on a Slurm that nobody prepared. Then GPUs are asked for with their type and without, slurmd is killed, and the
-// site takes topology/tree: check names the line without which Slurm refuses each job, and with it jobs run.
+// TestLongQuickStart: on a Slurm that nobody prepared. Then GPUs are asked for with their type and without, slurmd is killed, a node is
+// rebooted, and the site takes topology/tree: check names the line without which Slurm refuses each job, and with it jobs run.
 func TestLongQuickStart(t *testing.T) {
 	t.Parallel()
 	p := startPlain(t)
@@ -181,6 +181,11 @@ func TestLongQuickStart(t *testing.T) {
 	if again := p.do("srun -p gpu -w gpu-1 pgrep -o -x slurmd"); again == slurmd {
 		t.Errorf("slurmd is %s still", again)
 	}
+	// A node that is rebooted comes back by itself.
+	booted := strings.TrimSpace(p.do("scontrol -o show node gpu-1 | grep -o 'BootTime=[^ ]*'"))
+	p.do("scontrol reboot ASAP nextstate=RESUME gpu-1")
+	p.until("scontrol -o show node gpu-1 | grep -v "+booted, "State=IDLE+CLOUD ")
+	p.do("srun -p gpu -w gpu-1 hostname")
 	restart := func(add string) {
 		p.do(add + " && systemctl restart slurmctld")
 		p.until("sinfo --noheader --format=%T --nodes cpu-1", "idle")

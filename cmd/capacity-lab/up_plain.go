@@ -201,7 +201,7 @@ func (p *plainSite) boot(ctx context.Context, i awssim.Instance) (stop func() er
 	if err != nil {
 		return nil, err
 	}
-	files := systemd(image(nil))
+	files := systemd(image(map[string]string{"/usr/sbin/reboot": plainFile("reboot"), "/etc/image.sh": plainFile("image.sh")}))
 	init := plainFile("image.sh") + plainFile("gpus.sh")
 	for n, script := range scripts {
 		name := fmt.Sprintf("/var/lib/cloud/instance/scripts/part-%03d", n+1)

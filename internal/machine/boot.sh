@@ -42,7 +42,7 @@ pivot_root . mnt/before
 cd /
 umount -l /mnt/before
 xargs rm -rf <"$folder/hidden"
-[ ! -d "$folder/files" ] || cp -r "$folder/files/." /
+[ ! -d "$folder/files" ] || cp -r --remove-destination "$folder/files/." / # not through links
 printf '127.0.0.1 localhost %s\n' "$name" >>/etc/hosts
 read -r _ # the network is there
 cut -d. -f1 /proc/uptime | {
