@@ -57,7 +57,8 @@ func (c Turn) longest(req Request, p Partition, walls Walls, boot time.Duration,
 	if !c.until(req).IsZero() {
 		longest = Minutes(int(c.room(req, start, boot) / time.Minute))
 	}
-	for _, most := range []Limit{p.MaxTime, walls.Wall(req.User, req.Account, req.QOS, p)} {
+	wall, _ := walls.MaxWall(req.User, req.Account, req.QOS, p)
+	for _, most := range []Limit{p.MaxTime, wall} {
 		if most.Bounded() && (longest.Unlimited || most.Minutes < longest.Minutes) {
 			longest = most
 		}
@@ -89,7 +90,8 @@ func fitTime(req Request, usable []Turn, p Partition, walls Walls, boot time.Dur
 		func(a, b Turn) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
 	minutes := longest.longest(req, p, walls, boot, start).Minutes
 	floor := LimitOf(p.MinTime.Duration)
-	if wall := walls.Wall(req.User, req.Account, req.QOS, p); wall.Bounded() {
+	wall, metered := walls.MaxWall(req.User, req.Account, req.QOS, p)
+	if wall.Bounded() {
 		floor.Minutes = min(floor.Minutes, wall.Minutes)
 	}
 	timeMin := p.FitMark()
@@ -102,7 +104,7 @@ func fitTime(req Request, usable []Turn, p Partition, walls Walls, boot time.Dur
 	}
 	timeMin.Minutes = min(timeMin.Minutes, minutes)
 	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: timeMin}}
-	if timeMin.Minutes < minutes && walls.Metered(req.User, req.Account, req.QOS, p) {
+	if timeMin.Minutes < minutes && metered {
 		v.Edits.TimeLimit = timeMin
 		v.Warnings = append(v.Warnings, fmt.Sprintf(
 			"Slurm's accounting limits what you may use over time, so the job gets %s; state what it needs with --time",

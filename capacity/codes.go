@@ -6,7 +6,7 @@ import (
 )
 
 // Code is stable, for scripts, records and tests. It names the result of a job, a launch, a pass or a setup; Codes
-// explains each.
+// lists and explains each. Those that several places say or look at have a name here.
 type Code string
 
 // Verdicts about a job.
@@ -31,77 +31,38 @@ const (
 
 // Launches that failed.
 const (
-	DifferentReservations Code = "different-reservations"
-	JobGone               Code = "job-gone"
-	NoTime                Code = "interrupted"
-	SharedWithRefused     Code = "shared-with-refused"
-	NotBooted             Code = "not-booted"
-	ReserveLimit          Code = "reserve-limit"
-	FailedOtherwise       Code = "failed"
+	NotBooted       Code = "not-booted"
+	FailedOtherwise Code = "failed"
 )
 
 // Problems that a pass of sync, or status, finds.
 const (
-	AWSUnanswered        Code = "aws-unanswered"
-	SlurmUnanswered      Code = "slurm-unanswered"
-	SlurmUnread          Code = "slurm-unread"
-	AccountingUnanswered Code = "accounting-unanswered"
-	ReservationMissing   Code = "reservation-missing"
-	ReservationUnnamed   Code = "reservation-unnamed"
-	ReservationEnded     Code = "reservation-ended"
-	NeverOpens           Code = "never-opens"
-	SubnetNotKnown       Code = "subnet-not-known"
-	SlotsNotKnown        Code = "slots-not-known"
-	FenceNotKnown        Code = "fence-not-known"
-	InstancesNotKnown    Code = "instances-not-known"
-	HeldNotKnown         Code = "held-not-known"
-	LeftoverMade         Code = "leftover"
-	NoNodeGroup          Code = "no-node-group"
-	RollOverDue          Code = "roll-over-due"
-	RollOverFailed       Code = "roll-over-failed"
-	SlotTaken            Code = "slot-taken"
-	OtherOwner           Code = "other-owner"
-	NameTaken            Code = "name-taken"
-	NoPartition          Code = "no-partition"
-	NoNodes              Code = "no-nodes"
-	NodesLost            Code = "nodes-lost"
-	OutOfService         Code = "nodes-out"
-	NodesUnused          Code = "nodes-unused"
-	NoLimitEnds          Code = "no-limit-ends"
-	FeatureMissing       Code = "feature-missing"
-	AllowAccounts        Code = "allow-accounts"
-	AccountsUnchecked    Code = "accounts-unchecked"
-	OrphanFound          Code = "orphan"
-	ForeignMark          Code = "foreign-mark"
-	WrongInstance        Code = "wrong-instance"
-	HostFailed           Code = "host-failed"
-	HostImpaired         Code = "host-impaired"
-	LaunchFailed         Code = "launch-failed"
-	NeverStarts          Code = "never-starts"
-	ChangeFailed         Code = "change-failed"
-	StateFile            Code = "state-file"
-	AnotherRuns          Code = "another-runs"
-	SettingsBroken       Code = "settings-broken"
-	HeartbeatLost        Code = "heartbeat-lost"
-	DeliveryFailed       Code = "delivery-failed"
+	AWSUnanswered      Code = "aws-unanswered"
+	SlurmUnanswered    Code = "slurm-unanswered"
+	SlurmUnread        Code = "slurm-unread"
+	ReservationMissing Code = "reservation-missing"
+	RollOverFailed     Code = "roll-over-failed"
+	NoPartition        Code = "no-partition"
+	NoNodes            Code = "no-nodes"
+	AllowAccounts      Code = "allow-accounts"
+	AccountsUnchecked  Code = "accounts-unchecked"
+	HostFailed         Code = "host-failed"
+	HostImpaired       Code = "host-impaired"
+	NeverStarts        Code = "never-starts"
+	ChangeFailed       Code = "change-failed"
+	StateFile          Code = "state-file"
+	HeartbeatLost      Code = "heartbeat-lost"
 )
 
 // Events that notices report.
 const (
-	HasOpened     Code = "opened"
-	HasClosed     Code = "closed"
-	FenceNear     Code = "fence-near"
-	PaymentFailed Code = "payment-failed"
-	NodesIdle     Code = "idle"
-	NoSuccessor   Code = "no-successor"
-	IsSetUp       Code = "set-up"
-	IsTest        Code = "test"
+	NodesIdle Code = "idle"
+	IsTest    Code = "test"
 )
 
 // Reasons why a reservation does not fit a node group, or setup and teardown cannot go on.
 const (
 	WrongZone          Code = "az"
-	ZoneNotKnown       Code = "az-unknown"
 	WrongType          Code = "instance-type"
 	WrongPlatform      Code = "platform"
 	WrongPurchase      Code = "purchase-option"
@@ -109,7 +70,6 @@ const (
 	WrongSize          Code = "size"
 	NoInstances        Code = "no-instances"
 	HasEnded           Code = "expired"
-	PaymentPending     Code = "payment-pending"
 	WrongState         Code = "state"
 	ReservationUnknown Code = "reservation-unknown"
 	ReservationInUse   Code = "reservation-in-use"

@@ -50,7 +50,7 @@ func Leftovers(made []Made, settings Settings, cluster string) (all []Problem) {
 		if len(removes[command]) > 1 {
 			has, them = "carry", "them"
 		}
-		all = append(all, Problemf(LeftoverMade, Subject{}, fmt.Sprintf("add %s to the settings again, or remove %[1]s with `%s`", them, command),
+		all = append(all, Problemf("leftover", Subject{}, fmt.Sprintf("add %s to the settings again, or remove %[1]s with `%s`", them, command),
 			"%s %s the tag of pcs-capacity, and the settings do not name %s, so sync does not manage %[3]s", strings.Join(removes[command], " and "), has, them))
 	}
 	return all

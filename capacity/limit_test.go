@@ -101,7 +101,7 @@ func TestWall(t *testing.T) {
 		{"", "", "short", gpu, 60},
 		{"bob", "gone", "gone", gpu, 0},
 	} {
-		if got := w.Wall(c.user, c.account, c.qos, c.p); got.Minutes != c.want || got.Bounded() != (c.want > 0) {
+		if got, _ := w.MaxWall(c.user, c.account, c.qos, c.p); got.Minutes != c.want || got.Bounded() != (c.want > 0) {
 			t.Errorf("%+v: got %s", c, got)
 		}
 	}

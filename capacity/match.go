@@ -35,7 +35,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 	}
 	switch {
 	case r.AZID == "":
-		add(ZoneNotKnown, "run this again once EC2 shows a zone for it",
+		add("az-unknown", "run this again once EC2 shows a zone for it",
 			"EC2 does not say yet in which Availability Zone reservation %s is, so no subnet can be checked", r.ID)
 	case !slices.ContainsFunc(g.Subnets, func(s Subnet) bool { return s.AZID == r.AZID }):
 		add(WrongZone, fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
@@ -88,7 +88,7 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 	case r.State == StateActive || r.State == StateScheduled:
 		return nil
 	case r.State == StatePaymentPending:
-		return problem(PaymentPending, "run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours",
+		return problem("payment-pending", "run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours",
 			"the payment of reservation %s is still pending", r.ID)
 	case r.State.Expected():
 		return problem(WrongState, "run this again once its state is scheduled or active",

@@ -11,7 +11,7 @@ import (
 // A problem is said once, administrators' first.
 func TestProblems(t *testing.T) {
 	host := Problemf(HostFailed, Subject{Partition: "gpu", Reservation: "cr-0"}, "open a case", "%d hosts have failed", 1)
-	ended := Problemf(ReservationEnded, Subject{}, "", "cr-9 has ended")
+	ended := Problemf("reservation-ended", Subject{}, "", "cr-9 has ended")
 	never := Problemf(NeverStarts, Subject{Job: "7"}, "", "job 7 can never start")
 	var all Problems
 	all.Add(ended, never, host, host)

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -62,17 +63,12 @@ func NewWalls(qos []QOSWall, associations []Association, accounts map[string]str
 			w.Associations = append(w.Associations, a)
 		}
 	}
-	for user, account := range accounts {
-		ofAccount := slices.ContainsFunc(w.Associations, func(a Association) bool {
+	w.Accounts = maps.Clone(accounts)
+	maps.DeleteFunc(w.Accounts, func(user, account string) bool {
+		return !slices.ContainsFunc(w.Associations, func(a Association) bool {
 			return a.Account == account && (a.User == "" || a.User == user)
 		})
-		if ofAccount {
-			if w.Accounts == nil {
-				w.Accounts = map[string]string{}
-			}
-			w.Accounts[user] = account
-		}
-	}
+	})
 	return w
 }
 
@@ -91,33 +87,21 @@ func (w Walls) association(user, account, partition string) Association {
 	return best
 }
 
-// Wall is the longest limit that accounting allows a job in a partition; unset if there is none. account and qos are
-// "" if the job names none.
+// MaxWall is the longest limit that accounting allows a job in a partition, unset if there is none; metered: accounting
+// limits the job's use over time, or nobody knows. account and qos are "" if the job names none.
 //
 // Slurm asks the partition's QOS first, then the job's, then the association. The first of them that has a limit
 // counts (Slurm, "Resource Limits").
-func (w Walls) Wall(user, account, qos string, p Partition) Limit {
-	first, second, a := w.binding(user, account, qos, p)
-	return cmp.Or(first.MaxWall, second.MaxWall, a.MaxWall)
-}
-
-// Metered reports whether accounting limits the jobs' use over time, or nobody knows.
-func (w Walls) Metered(user, account, qos string, p Partition) bool {
-	first, second, a := w.binding(user, account, qos, p)
-	return w.Unknown || first.Metered || second.Metered || a.Metered
-}
-
-// binding returns a job's two QOS in the order in which they count, and its user's association.
-func (w Walls) binding(user, account, qos string, p Partition) (first, second QOSWall, a Association) {
+func (w Walls) MaxWall(user, account, qos string, p Partition) (most Limit, metered bool) {
 	if account == "" {
 		account = w.Accounts[user]
 	}
-	a = w.association(user, account, p.Name)
-	own, partitions := w.qos(cmp.Or(qos, a.DefaultQOS, NormalQOS)), w.qos(p.QOS)
-	if own.OverPartition {
-		return own, partitions, a
+	a := w.association(user, account, p.Name)
+	first, second := w.qos(p.QOS), w.qos(cmp.Or(qos, a.DefaultQOS, NormalQOS))
+	if second.OverPartition {
+		first, second = second, first
 	}
-	return partitions, own, a
+	return cmp.Or(first.MaxWall, second.MaxWall, a.MaxWall), w.Unknown || first.Metered || second.Metered || a.Metered
 }
 
 // qos finds a QOS by name; an unnamed or unlisted QOS has no limits.

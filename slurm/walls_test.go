@@ -46,7 +46,7 @@ func TestLongAccounting(t *testing.T) {
 	static := capacity.Partition{Name: "static"}
 	for who, metered := range map[[3]string]bool{{"nobody", "sub", ""}: true, {"", "top", ""}: true, {"games", "vis", ""}: true, {"games", "nlp", ""}: false, {"daemon", "vis", ""}: false,
 		{"daemon", "vis", "used"}: true, {"daemon", "vis", "each"}: true, {"daemon", "vis", "twice"}: false} {
-		if got := walls.Metered(who[0], who[1], who[2], static); got != metered {
+		if _, got := walls.MaxWall(who[0], who[1], who[2], static); got != metered {
 			t.Errorf("%q: metered %t in %+v", who, got, walls)
 		}
 	}
@@ -70,7 +70,7 @@ func TestLongAccounting(t *testing.T) {
 				p.QOS = known.QOS
 			}
 		}
-		wall := walls.Wall(c.user, c.account, c.qos, p)
+		wall, _ := walls.MaxWall(c.user, c.account, c.qos, p)
 		if wall.Minutes != c.minutes || wall.Bounded() != (c.minutes > 0) {
 			t.Errorf("%+v: %s", c, wall)
 			continue

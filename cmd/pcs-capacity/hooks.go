@@ -88,8 +88,7 @@ func findFilter() (string, error) {
 			return path, nil
 		}
 	}
-	at := slices.IndexFunc(places, func(path string) bool { _, err := os.Stat(path); return err == nil })
-	return places[max(at, 0)], usage("no program at %s: the script would have nothing to call; install the package", strings.Join(places, " or "))
+	return places[0], usage("no program at %s: the script would have nothing to call; install the package", strings.Join(places, " or "))
 }
 
 // runs reports whether a file can be run.

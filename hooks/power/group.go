@@ -157,7 +157,7 @@ func (c *call) plan(groups []group) (ready []group, unplaced []failed) {
 // divide divides a group by slot, each part with its targets.
 func (c *call) divide(g group) (parts []part, err error) {
 	if len(g.jobs) == 0 && len(g.lost) > 0 {
-		return nil, refuse(capacity.JobGone, "job %d ended before its nodes were launched", g.lost[0])
+		return nil, refuse("job-gone", "job %d ended before its nodes were launched", g.lost[0])
 	}
 	for _, n := range g.nodes {
 		at, _ := placeOf(c.settings, n)
@@ -211,7 +211,7 @@ func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, 
 		})
 	}
 	if len(common) == 0 {
-		return nil, refuse(capacity.DifferentReservations, "the jobs that share these nodes ask for different reservations")
+		return nil, refuse("different-reservations", "the jobs that share these nodes ask for different reservations")
 	}
 	for _, r := range capacity.LaunchOrder(common, nodes, c.taken) {
 		some := targetsIn(g, r, wishes)

@@ -98,28 +98,6 @@ func TestR8_OneBadSubnetDoesNotHideTheOthers(t *testing.T) {
 	}
 }
 
-// The resume hook knows of an image what the last pass of sync found of the version that is launched now. It never asks.
-func TestPlatformIsWhatSyncFound(t *testing.T) {
-	last := func(version string) *capacity.Snapshot {
-		return &capacity.Snapshot{Partitions: []capacity.Partition{{Groups: []capacity.NodeGroup{{}, {Platform: "SUSE Linux", PlatformOf: version, Slots: []capacity.Slot{{}}}}}}}
-	}
-	for name, c := range map[string]struct {
-		last     *capacity.Snapshot
-		template template
-		want     string
-	}{
-		"sync has asked":      {last("lt-1:1"), template{version: "lt-1:1"}, "SUSE Linux"},
-		"of an older version": {last("lt-1:0"), template{version: "lt-1:1"}, ""},
-		"no sync":             {nil, template{version: "lt-1:1"}, ""},
-		"no such template":    {last(""), template{err: errNoTime}, ""},
-	} {
-		up := &call{templates: map[string]template{"lt-1": c.template}}
-		if got := up.platforms(c.last)["lt-1"]; got.Platform != c.want {
-			t.Errorf("%s: %+v, want %q", name, got, c.want)
-		}
-	}
-}
-
 // Where EC2 does not answer, the nodes can still be taken down: that takes the settings.
 func TestFactsWithoutEC2(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

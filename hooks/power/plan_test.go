@@ -95,22 +95,6 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A group for which capacity is held shares no call: it is held for that launch alone.
-func TestPlanOfHeldNodes(t *testing.T) {
-	snap := twoReservations()
-	g := &snap.Partitions[0].Groups[0]
-	g.PurchaseOption, g.Slots[0].ReservationIDs, g.Reserve = capacity.OnDemand, nil, capacity.ReservePerJob
-	groups := []group{{nodes: []string{"gpu-1"}, jobs: []capacity.Job{nlp(1, "gpu-1")}}, {nodes: []string{"gpu-2"}, jobs: []capacity.Job{nlp(2, "gpu-2")}}, {nodes: []string{"gpu-3"}}, {nodes: []string{"gpu-4"}}}
-	ready, refused := newCall(snap).plan(groups)
-	var sizes []int
-	for _, g := range ready {
-		sizes = append(sizes, len(g.nodes))
-	}
-	if len(refused) != 0 || !slices.Equal(sizes, []int{1, 1, 2}) || ready[0].each || !ready[0].parts[0].targets[0].hold || ready[2].parts[0].targets[0].hold {
-		t.Errorf("%v, %+v", refused, ready)
-	}
-}
-
 // Nodes of one job in two slots are two parts; none is launched if one cannot be.
 func TestPartsOfTwoSlots(t *testing.T) {
 	snap := twoReservations()
@@ -204,34 +188,6 @@ func TestTagsOfALaunch(t *testing.T) {
 	}
 	if nodes, err := hostlist.Expand(capacity.LaunchedNodes(tags)); err != nil || !slices.Equal(nodes, many) {
 		t.Errorf("%v, %v", err, nodes)
-	}
-}
-
-// In a reservation: its type in its zone, and nothing else.
-func TestTargetsInAReservation(t *testing.T) {
-	snap := twoReservations()
-	g := snap.Partitions[0].Groups[0]
-	g.OtherTypes = []string{unlikelyType}
-	r := snap.Reservations[1]
-	r.PlacementGroup = "pg"
-	want := []target{{reservationID: two, subnetID: subnet2, azID: "az2", instanceType: wanted, kind: capacity.ODCR, placementGroup: "pg"}}
-	if got := targetsIn(g, r, nil); !slices.Equal(got, want) {
-		t.Errorf("%+v", got)
-	}
-	want[0].instanceType, r.InstanceType = unlikelyType, unlikelyType
-	if got := targetsIn(g, r, nil); !slices.Equal(got, want) {
-		t.Errorf("its type is the second: %+v", got)
-	}
-	r.AZID = "az3"
-	if got := targetsIn(g, r, []capacity.Wish{{SubnetID: subnet1}}); len(got) != 0 {
-		t.Errorf("%+v", got)
-	}
-	// Another reservation, in whose zone the named subnet is, stays.
-	named := nlp(1, "gpu-1")
-	named.Comment = "subnet_id=" + subnet1
-	u := newCall(snap)
-	if got, err := u.targets([]capacity.Job{named}, u.place(t, "gpu-1"), 1); err != nil || len(got) != 1 || got[0].reservationID != one {
-		t.Errorf("%v, %+v", err, got)
 	}
 }
 

@@ -25,19 +25,6 @@ func newTestSite(t *testing.T, cfg *config.Config) *site {
 	return s
 }
 
-// A state folder that cannot be made keeps no hook from launching or terminating.
-func TestHooksBeginWithoutAStateFolder(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	cfg := config.Default()
-	cfg.Region, cfg.StateDir = "us-east-2", filepath.Join(file, "state")
-	if s := newTestSite(t, cfg); s.noState == nil {
-		t.Errorf("%+v", s)
-	}
-}
-
 // Whose credentials a hook has is written down, if they say it.
 func TestHookKeepsItsAccount(t *testing.T) {
 	for key, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ACCOUNT_ID": "444455556666"} {

@@ -156,22 +156,6 @@ func TestConfigureStories(t *testing.T) {
 	}
 }
 
-// What did not boot names the instance of its last launch, for its console, and the jobs are those of the last launch
-// of each node that came to something.
-func TestLastLaunch(t *testing.T) {
-	record := func(hook, code, nodes, jobs string, ids ...string) state.Record {
-		return state.Record{Hook: hook, Code: code, Nodes: nodes, Jobs: strings.Fields(jobs), Instances: ids}
-	}
-	records := []state.Record{record("resume", "ok", "gpu-[1-2]", "1 2", "i-1", "i-2"), record("resume", "failed", "gpu-1", "3"), record("resume", "ok", "gpu-[", "4"),
-		record("resume", "ok", "gpu-[2-4]", "2 5", "i-3", "i-4", "i-5"), record("suspend", "ok", "gpu-2", "6", "i-9")}
-	for node, want := range map[string]string{"gpu-1": "i-1 1 2", "gpu-2": "i-3 2 5", "gpu-4": "i-5 2 5", "gpu-9": ""} {
-		last := lastLaunches([]string{node}, records)[node]
-		if got := strings.TrimSpace(last.instance + " " + strings.Join(last.Jobs, " ")); got != want {
-			t.Errorf("%s: %q, want %q", node, got, want)
-		}
-	}
-}
-
 // Slurm's times are the machine's; those of EC2 and of our records are AWS's, whose clock is an hour ahead here.
 func TestTwoClocks(t *testing.T) {
 	const ahead = time.Hour

@@ -31,7 +31,7 @@ func refuse(code capacity.Code, format string, args ...any) error {
 }
 
 // errNoTime is why something is not begun.
-var errNoTime = refuse(capacity.NoTime, "there was no time left to launch")
+var errNoTime = refuse("interrupted", "there was no time left to launch")
 
 // problem is what an error says to people: with AWS's code and message as they are and what to do about it, or with a
 // code of ours. ec2Code is AWS's alone.
@@ -300,7 +300,7 @@ func withoutRefused(groups []group, refused []refusedJob) (without []group, shar
 		name := g.jobs[i].Shown
 		why := refuse(p.Code, "job %s, for which they were powered up, is refused", name)
 		if g.jobs = slices.DeleteFunc(slices.Clone(g.jobs), isRefused); len(g.jobs) > 0 {
-			why = refuse(capacity.SharedWithRefused, "job %s, which shares these nodes, is refused", name)
+			why = refuse("shared-with-refused", "job %s, which shares these nodes, is refused", name)
 		}
 		shared = append(shared, failed{group: g, why: why})
 	}

@@ -1,7 +1,6 @@
 package power
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,26 +80,6 @@ func TestTakeDownStories(t *testing.T) {
 			})
 		})
 	}
-}
-
-// What failed for one reason is handled at once, the rest all the same.
-func TestFailuresOfOneReasonAreMerged(t *testing.T) {
-	why, other := errors.New("full"), errors.New("no")
-	story(t, `
-		record resume failed gpu-[1,3];
-		notify 1
-		notify 3
-		down gpu-[1,3] → unknown
-		comment 1,3
-		record resume failed gpu-2;
-		notify 2
-		down gpu-2
-		comment 2`, func(t *testing.T, w *fake) {
-		err := begun(w, newCall(nil)).takeDown(failed{group: single(1), why: why}, failed{group: single(2), why: other}, failed{group: single(3), why: why})
-		if err == nil || !strings.Contains(err.Error(), "nodes gpu-[1,3] are left to ResumeTimeout") {
-			t.Error(err)
-		}
-	})
 }
 
 // What the owner reads: EC2's code and words, and when Slurm tries again (R12).

@@ -127,63 +127,9 @@ assert(not slurm_job_modify or slurm_job_modify({ partition = "gpu" }, { account
 	}
 }
 
-// A user who may not read the plan hears that nothing was checked, and the job goes on: whether
-// state_dir or the plan alone is closed. A plan that is not there is no fault of anybody.
+// Who may not read the plan is told that nothing was checked, and the job goes on, whether state_dir or the plan alone is
+// closed: a user at once, slurmctld in its log, once a minute. A plan that is not there is no fault of anybody.
 func TestR6_UnreadablePlanIsSaid(t *testing.T) {
-	t.Parallel()
-	top, err := os.MkdirTemp("", "pcs-capacity-") // t.TempDir is closed to other users
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(top)
-	dir := filepath.Join(top, "state")
-	plan := filepath.Join(dir, "plan")
-	script, driver := filepath.Join(top, "cli_filter.lua"), filepath.Join(top, "driver.lua")
-	const says = `slurm = { SUCCESS = 0, ERROR = -1, log_info = function(form, ...) io.write(form:format(...)) end }
-dofile(arg[1])
-assert(slurm_cli_pre_submit({ type = "sbatch", partition = "gpu", nodes = "9", time = "2-00:00:00" }, 0) == 0)
-assert(slurm_cli_pre_submit({ type = "srun", jobid = "7", partition = "gpu" }, 0) == 0) -- a step
-`
-	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755), os.WriteFile(plan, []byte("version 1\npartition gpu\n"), 0o644),
-		os.WriteFile(script, []byte(CLIFilter(plan, dir, filepath.Join(top, "none"))), 0o644), os.WriteFile(driver, []byte(says), 0o644),
-		os.Chmod(script, 0o644), os.Chmod(driver, 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	unchecked := "pcs-capacity: " + plan + ": Permission denied; the job is let through unchecked; tell an administrator"
-	for _, lua := range luas {
-		for _, c := range []struct {
-			dir, plan os.FileMode // as their owner's modes; another user has none
-			want      string
-		}{{0o700, 0o644, unchecked}, {0o755, 0o600, unchecked}, {0o755, 0, ""}} {
-			run := exec.CommandContext(t.Context(), lua, driver, script)
-			run.Dir = "/"
-			if os.Geteuid() == 0 {
-				run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-			} else { // it runs as the owner, who is shut out then
-				c.dir, c.plan = map[os.FileMode]os.FileMode{0o700: 0, 0o755: 0o755}[c.dir], c.plan&^0o600
-			}
-			err := os.Chmod(dir, 0o755)
-			if c.want == "" {
-				err = errors.Join(err, os.Remove(plan))
-			} else {
-				err = errors.Join(err, os.WriteFile(plan, nil, 0o644), os.Chmod(plan, c.plan))
-			}
-			if err = errors.Join(err, os.Chmod(dir, c.dir)); err != nil {
-				t.Fatal(err)
-			}
-			if out, err := run.CombinedOutput(); err != nil || string(out) != c.want {
-				t.Errorf("%s, %04o and %04o: %v: %q, want %q", lua, c.dir, c.plan, err, out, c.want)
-			}
-			if err := os.Chmod(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			_ = os.Chmod(plan, 0o644)
-		}
-	}
-}
-
-// slurmctld whose SlurmUser may not read the plan says so in its log, once a minute; what it read before still tells which jobs that concerns.
-func TestR6_UnreadablePlanIsSaidBySlurmctld(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("root gives up its rights here")
@@ -193,45 +139,51 @@ func TestR6_UnreadablePlanIsSaidBySlurmctld(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(top)
-	dir := filepath.Join(top, "it's local")
-	plan, script, driver := filepath.Join(dir, "plan"), filepath.Join(top, "job_submit.lua"), filepath.Join(top, "driver.lua")
-	const says = `local function say(who) return function(form, ...) io.write(who, form:format(...), "\n") end end
+	dir, none := filepath.Join(top, "it's a state"), filepath.Join(top, "none")
+	plan, script, driver := filepath.Join(dir, "plan"), filepath.Join(top, "script.lua"), filepath.Join(top, "driver.lua")
+	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755), os.WriteFile(plan, []byte("version 1\npartition gpu\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	log := "log: pcs-capacity: " + plan + ": Permission denied; jobs are let through unchecked: let SlurmUser read it\n"
+	for _, shim := range []struct{ script, driver, says string }{
+		{CLIFilter(plan, dir, none), `slurm = { SUCCESS = 0, ERROR = -1, log_info = function(form, ...) io.write(form:format(...)) end }
+dofile(arg[1])
+assert(slurm_cli_pre_submit({ type = "sbatch", partition = "gpu", nodes = "9", time = "2-00:00:00" }, 0) == 0)
+assert(slurm_cli_pre_submit({ type = "srun", jobid = "7", partition = "gpu" }, 0) == 0) -- a step
+`, "pcs-capacity: " + plan + ": Permission denied; the job is let through unchecked; tell an administrator"},
+		{Patient(JobSubmit(plan, dir, none)), `local function say(who) return function(form, ...) io.write(who, form:format(...), "\n") end end
 slurm = { SUCCESS = 0, ERROR = -1, log_info = function() end, log_error = say("log: "), log_user = say("user: ") }
 local now = 1000000
 os.time = function() return now end
 dofile(arg[1])
 for _, after in ipairs({ 0, 1, 30, 40 }) do
   now = now + after
-  assert(slurm_job_submit({ partition = "gpu" }, 0, 0) == 0)
+  assert(slurm_job_submit({ partition = "cpu" }, 0, 0) == 0)
 end
-`
-	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755), os.WriteFile(plan, []byte("version 1\npartition cpu\n"), 0o600),
-		os.WriteFile(script, []byte(Patient(JobSubmit(plan, dir, filepath.Join(top, "none")))), 0o644), os.WriteFile(driver, []byte(says), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	log := "log: pcs-capacity: " + plan + ": Permission denied; jobs are let through unchecked: let SlurmUser read it\n"
-	said := log + log
-	for _, lua := range luas {
-		for _, c := range []struct {
-			dir, plan os.FileMode
-			there     bool
-			want      string
-		}{{0o700, 0o644, true, said}, {0o755, 0o600, true, said}, {0o755, 0o644, true, ""}, {0o755, 0, false, ""}} {
-			err := errors.Join(os.Chmod(dir, c.dir), os.Chmod(plan, c.plan))
-			if !c.there {
-				err = errors.Join(err, os.Rename(plan, plan+".not"))
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			run := exec.CommandContext(t.Context(), lua, driver, script)
-			run.Dir = "/"
-			run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-			if out, err := run.CombinedOutput(); err != nil || string(out) != c.want {
-				t.Errorf("%s, %04o and %04o: %v: %s, want %s", lua, c.dir, c.plan, err, out, c.want)
-			}
-			if !c.there {
-				_ = os.Rename(plan+".not", plan)
+`, log + log},
+	} {
+		if err := errors.Join(os.WriteFile(script, []byte(shim.script), 0o644), os.WriteFile(driver, []byte(shim.driver), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		for _, lua := range luas {
+			for _, c := range []struct {
+				dir, plan os.FileMode
+				there     bool
+				want      string
+			}{{0o700, 0o644, true, shim.says}, {0o755, 0o600, true, shim.says}, {0o755, 0, false, ""}} {
+				at := map[bool]string{true: plan, false: plan + ".not"}[c.there]
+				if err := errors.Join(os.Chmod(dir, c.dir), os.Chmod(plan, c.plan), os.Rename(plan, at)); err != nil {
+					t.Fatal(err)
+				}
+				run := exec.CommandContext(t.Context(), lua, driver, script)
+				run.Dir = "/"
+				run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+				if out, err := run.CombinedOutput(); err != nil || string(out) != c.want {
+					t.Errorf("%s, %04o and %04o: %v: %s, want %s", lua, c.dir, c.plan, err, out, c.want)
+				}
+				if err := os.Rename(at, plan); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}

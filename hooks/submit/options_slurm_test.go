@@ -146,8 +146,8 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 		}
 		records = append(records, recordOf(t, o.Command, string(text), began))
 	}
-	path := "testdata/options-" + regexp.MustCompile(`\d+\.\d+`).FindString(slurm("sbatch", "--version")) + ".txt"
-	text := submit.FormatRecords(records)
+	path := "testdata/options-" + regexp.MustCompile(`\d+\.\d+`).FindString(slurm("sbatch", "--version")) + ".json"
+	text := submit.FormatRecords(t, records)
 	if *update {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,60 +84,15 @@ type (
 	}
 )
 
-// kind is what the unset fields of a job depend on.
-func (s Shown) kind() string { return s.By + " " + cmp.Or(s.Fields["type"], "=all")[1:] }
-
-// FormatRecords writes records as testdata/options-VERSION.txt: for each kind of job the most common value of each field,
-// then only what differs from it; "-NAME" stands for a field that is not there.
-func FormatRecords(records []Record) string {
-	seen := map[string]map[string]map[string]int{} // kind, field, value
-	for _, r := range records {
-		for _, job := range r.Jobs {
-			kind := seen[job.kind()]
-			if kind == nil {
-				kind = map[string]map[string]int{"": {}}
-				seen[job.kind()] = kind
-			}
-			kind[""][""]++
-			for name, value := range job.Fields {
-				if kind[name] == nil {
-					kind[name] = map[string]int{}
-				}
-				kind[name][value]++
-			}
-		}
-	}
+// FormatRecords writes records as testdata/options-VERSION.json: a line each.
+func FormatRecords(t testing.TB, records []Record) string {
 	var b strings.Builder
-	usual := map[string]map[string]string{}
-	for _, kind := range slices.Sorted(maps.Keys(seen)) {
-		usual[kind] = map[string]string{}
-		fmt.Fprintf(&b, "%s", kind)
-		for _, name := range slices.Sorted(maps.Keys(seen[kind])) {
-			for value, n := range seen[kind][name] {
-				if name != "" && n > seen[kind][""][""]/2 {
-					usual[kind][name] = value
-					fmt.Fprintf(&b, " %s%s%q", name, value[:1], value[1:])
-				}
-			}
-		}
-		b.WriteString("\n")
-	}
 	for _, r := range records {
-		fmt.Fprintf(&b, "\n%s\n", r.Command)
-		for _, job := range r.Jobs {
-			b.WriteString("\t" + job.kind())
-			for _, name := range slices.Sorted(maps.Keys(job.Fields)) {
-				if value := job.Fields[name]; value != usual[job.kind()][name] {
-					fmt.Fprintf(&b, " %s%s%q", name, value[:1], value[1:])
-				}
-			}
-			for _, name := range slices.Sorted(maps.Keys(usual[job.kind()])) {
-				if _, there := job.Fields[name]; !there {
-					fmt.Fprintf(&b, " -%s", name)
-				}
-			}
-			b.WriteString("\n")
+		line, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
 		}
+		fmt.Fprintf(&b, "%s\n", line)
 	}
 	return b.String()
 }
@@ -149,42 +104,13 @@ func readRecords(t *testing.T, path string) map[string]Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	usual, all := map[string]map[string]string{}, map[string]Record{}
-	command := ""
+	all := map[string]Record{}
 	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSuffix(line, "\n")
-		if !strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, "cli_filter ") && !strings.HasPrefix(line, "job_submit ") {
-			command = line
-			all[command] = Record{Command: command}
-			continue
+		var r Record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%s: %v", path, err)
 		}
-		by, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		kind, rest, _ := strings.Cut(rest, " ")
-		fields := maps.Clone(usual[by+kind])
-		if fields == nil {
-			fields = map[string]string{}
-		}
-		for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
-			if name, gone := strings.CutPrefix(rest, "-"); gone {
-				name, rest, _ = strings.Cut(name, " ")
-				delete(fields, name)
-				continue
-			}
-			at := strings.IndexAny(rest, "=#")
-			quoted, err := strconv.QuotedPrefix(rest[at+1:])
-			if err != nil {
-				t.Fatalf("%s: %q", path, rest)
-			}
-			value, _ := strconv.Unquote(quoted)
-			fields[rest[:at]], rest = rest[at:at+1]+value, rest[at+1+len(quoted):]
-		}
-		if command == "" {
-			usual[by+kind] = fields
-			continue
-		}
-		r := all[command]
-		r.Jobs = append(r.Jobs, Shown{by, fields})
-		all[command] = r
+		all[r.Command] = r
 	}
 	return all
 }
@@ -268,7 +194,7 @@ func TestOptions(t *testing.T) {
 	if len(options) < 100 {
 		t.Errorf("%d combinations of options", len(options))
 	}
-	recorded, err := filepath.Glob("testdata/options-*.txt")
+	recorded, err := filepath.Glob("testdata/options-*.json")
 	if err != nil || len(recorded) < 2 {
 		t.Errorf("%v: what Slurm shows is recorded of %q", err, recorded)
 	}

@@ -54,8 +54,8 @@ func endings(seen Seen) (actions []Action) {
 		requeued[whole] = true
 		// A job that an administrator held while it ran stays so: our hold would be its owner's to release.
 		hold := onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence) && !j.AdminHeld()
-		rest := restOf(seen, j, f, mark, hold)
-		actions = append(actions, requeue(seen, j, f, rest, hold, requeueNote(seen, j, f, mark, hold)))
+		rest, note := nextRun(seen, j, f, mark, hold)
+		actions = append(actions, requeue(seen, j, f, rest, hold, note))
 		mark.Restarts, mark.Ending, mark.Release = j.Restarts, true, rest.held
 		if !hold {
 			mark.EndAt(f.fence)
@@ -217,40 +217,31 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []Action {
 	})}
 }
 
-func requeueNote(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) string {
-	req, next, fence := nextRun(seen, j, f, mark)
-	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s", capacity.FormatUTC(seen.Now), f.reservation,
-		capacity.FormatUTC(fence))
-	switch {
-	case j.AdminHeld():
-		return why + "; an administrator holds it"
-	case next.Refused:
-		return why + "; it cannot start again as it is: " + next.Message
-	case hold && mark.Ends >= mostEnds:
-		return why + fmt.Sprintf("; it was requeued %d times so, and is held now: release it if it goes on from where it was",
-			mark.Ends)
-	case hold:
-		return why + "; release it to go on"
-	}
-	return why + "; it goes on in " + goesOn(req, seen.Snap, fence)
-}
-
-// nextRun is what a job asks for from its fence on, in AWS's time, and what it is told.
-func nextRun(seen Seen, j capacity.Job, f fenced, mark state.Mark) (req capacity.Request, next capacity.Verdict, fence time.Time) {
-	fence = f.fence.Add(-seen.toSlurm())
-	req = seen.Snap.Request(j)
+// nextRun is what remains to be done after a requeue, and what the job's owner is told: if we fit the job's limit, it gets
+// that of the next block.
+func nextRun(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) (rest remaining, note string) {
+	fence := f.fence.Add(-seen.toSlurm())
+	req := seen.Snap.Request(j)
 	req.TimeLimit = mark.Stated(req.TimeLimit)
-	return req, capacity.Admit(req, seen.Snap, fence), fence
-}
-
-// restOf is what remains to be done after a requeue. If we fit the job's limit, the job gets the limit of the next block.
-func restOf(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) (rest remaining) {
-	_, next, _ := nextRun(seen, j, f, mark)
+	next := capacity.Admit(req, seen.Snap, fence)
 	rest.limit = wholeLimit(next, mark)
 	if !hold {
 		rest.fence, rest.held = f.fence, startsBefore(j, f.fence, seen.SlurmNow())
 	}
-	return rest
+	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s; ", capacity.FormatUTC(seen.Now), f.reservation,
+		capacity.FormatUTC(fence))
+	switch {
+	case j.AdminHeld():
+		return rest, why + "an administrator holds it"
+	case next.Refused:
+		return rest, why + "it cannot start again as it is: " + next.Message
+	case hold && mark.Ends >= mostEnds:
+		return rest, why + fmt.Sprintf("it was requeued %d times so, and is held now: release it if it goes on from where it was",
+			mark.Ends)
+	case hold:
+		return rest, why + "release it to go on"
+	}
+	return rest, why + "it goes on in " + goesOn(req, seen.Snap, fence)
 }
 
 // startsBefore reports whether Slurm could start the job again so that it ends before the fence, as it does at once

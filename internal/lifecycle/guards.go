@@ -26,7 +26,7 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 			continue
 		}
 		if closed := s.surplus(v, nodes); !v.Partition.Provider.Launches() && v.Reservation.ID != "" && len(closed) > 0 {
-			problems = append(problems, capacity.Problemf(capacity.NodesUnused, capacity.Subject{Partition: v.Partition.Name,
+			problems = append(problems, capacity.Problemf("nodes-unused", capacity.Subject{Partition: v.Partition.Name,
 				Slot: v.Slot.Name, Node: hostlist.Compress(closed)}, fmt.Sprintf("set max_nodes = %d in the settings to use them",
 				len(nodes)), "slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s", v.Slot.Name, len(
 				nodes), len(nodes)-len(closed), hostlist.Compress(closed)))
@@ -218,7 +218,7 @@ func (s Seen) steps(want, have []capacity.SlurmReservation, keep map[string]bool
 		case !named:
 		case !r.Ours():
 			taken[r.Name] = true
-			left = append(left, capacity.Problemf(capacity.NameTaken, capacity.Subject{}, "",
+			left = append(left, capacity.Problemf("name-taken", capacity.Subject{}, "",
 				"Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
 				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
 		case g.Owner == s.Owner:

@@ -178,7 +178,7 @@ func (c *Cluster) fence(slot, block string) (fence capacity.SlurmReservation, th
 
 // unnamed reports a fence that stays although the settings do not name its reservation.
 func unnamed(r capacity.Reservation, slot, fence string) capacity.Problem {
-	return capacity.Problemf(capacity.ReservationUnnamed, capacity.Subject{Slot: slot, Reservation: r.ID}, "",
+	return capacity.Problemf("reservation-unnamed", capacity.Subject{Slot: slot, Reservation: r.ID}, "",
 		"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
 		r.ID, slot, capacity.FormatUTC(r.End), fence)
 }

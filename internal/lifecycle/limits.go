@@ -180,8 +180,8 @@ func (s Seen) limitChanges() []limitChange {
 	jobs := s.left()
 	changes := append(limitChanges(jobs, fencedNodes(s), withinWalls(s, jobs), s.SlurmNow()), s.restored(jobs)...)
 	return slices.DeleteFunc(changes, func(c limitChange) bool {
-		return c.raises() && s.Marks[c.job.Shown].Fit &&
-			s.Snap.Walls.Metered(c.job.User, c.job.Account, c.job.QOS, s.partition(c.job.Partition))
+		_, metered := s.Snap.Walls.MaxWall(c.job.User, c.job.Account, c.job.QOS, s.partition(c.job.Partition))
+		return c.raises() && s.Marks[c.job.Shown].Fit && metered
 	})
 }
 
@@ -307,8 +307,8 @@ func withinWalls(seen Seen, jobs []capacity.Job) map[string]state.Mark {
 		if !m.Fit {
 			continue
 		}
-		if wall := seen.Snap.Walls.Wall(j.User, j.Account, j.QOS, seen.partition(j.Partition)); wall.Bounded() &&
-			(m.UpTo == 0 || wall.Minutes < m.UpTo) {
+		wall, _ := seen.Snap.Walls.MaxWall(j.User, j.Account, j.QOS, seen.partition(j.Partition))
+		if wall.Bounded() && (m.UpTo == 0 || wall.Minutes < m.UpTo) {
 			m.UpTo = wall.Minutes
 			marks[j.Shown] = m
 		}
@@ -323,10 +323,6 @@ func (s Seen) partition(name string) capacity.Partition {
 		part.Name = name
 		return part
 	}
-	for _, sp := range s.Cluster.Partitions {
-		if sp.Name == name {
-			return capacity.Partition{Name: name, MaxTime: sp.MaxTime, QOS: sp.QOS}
-		}
-	}
-	return capacity.Partition{Name: name}
+	sp, _ := s.Cluster.partition(name)
+	return capacity.Partition{Name: name, MaxTime: sp.MaxTime, QOS: sp.QOS}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // powerUpAgain is how long after a power-up sync tries again the nodes that are off still, or once more.
@@ -157,8 +156,8 @@ const orphanAge = 5 * time.Minute
 // orphanTime is how long a pass must have seen an orphan before another pass ends it.
 const orphanTime = 30 * time.Second
 
-// orphans returns this cluster's instances without a node.
-func orphans(instances []capacity.Instance, cluster *Cluster, now time.Time) []capacity.Orphan {
+// orphans returns this cluster's instances without a node; before are those of the last pass.
+func orphans(instances []capacity.Instance, cluster *Cluster, before []capacity.Orphan, now time.Time) []capacity.Orphan {
 	addresses := map[string][]string{} // of the instances of each node
 	for _, i := range instances {
 		if node := i.Node(hostlist.Expand); node != "" && !i.Ended() {
@@ -173,8 +172,13 @@ func orphans(instances []capacity.Instance, cluster *Cluster, now time.Time) []c
 			continue
 		}
 		if why := cluster.without(byName, node, i.PrivateIP, addresses[node]); why != "" {
-			found = append(found, capacity.Orphan{Instance: i.ID, Node: node, Reservation: i.ReservationID, Why: why,
-				Since: now.UTC().Truncate(time.Second)})
+			o := capacity.Orphan{Instance: i.ID, Node: node, Reservation: i.ReservationID, Why: why, Since: now.UTC().Truncate(time.Second)}
+			for _, b := range before {
+				if b.Instance == o.Instance && b.Node == o.Node {
+					o.Since = b.Since
+				}
+			}
+			found = append(found, o)
 		}
 	}
 	slices.SortFunc(found, func(a, b capacity.Orphan) int { return cmp.Compare(a.Instance, b.Instance) })
@@ -194,7 +198,7 @@ func (c *Cluster) without(byName map[string]capacity.Node, node, address string,
 			return "the node is up as another instance"
 		}
 		return ""
-	case slices.ContainsFunc(c.Partitions, func(p capacity.SlurmPartition) bool { return slices.Contains(p.Nodes, node) }):
+	case c.inPartition("", []string{node}):
 		// Slurm 22.05 hides nodes that are powered down unless PrivateData has cloud.
 		return "Slurm has powered the node down"
 	}
@@ -234,7 +238,7 @@ func orphanProblems(s Seen) (problems []capacity.Problem) {
 		if k.reservation == "" {
 			holds = "on demand"
 		}
-		problems = append(problems, capacity.Problemf(capacity.OrphanFound, capacity.Subject{Reservation: k.reservation}, "",
+		problems = append(problems, capacity.Problemf("orphan", capacity.Subject{Reservation: k.reservation}, "",
 			"%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why))
 	}
 	return problems
@@ -275,7 +279,7 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 				them, capacity.TagCluster, s.Cluster.Mark)
 		}
 		problems = append(problems,
-			capacity.Problemf(capacity.ForeignMark, capacity.Subject{}, "", "%s %s the mark %s, %s", who, has, k.mark, what))
+			capacity.Problemf("foreign-mark", capacity.Subject{}, "", "%s %s the mark %s, %s", who, has, k.mark, what))
 	}
 	return problems
 }
@@ -287,21 +291,11 @@ func in(reservation string) string {
 	return " in " + reservation
 }
 
-// misplaced is a node whose instance does not match its slot's reservation.
-type misplaced struct {
-	state.Misplaced
-	slot, differs string
-	up            bool
-}
-
 func forgetMisplaced(s Seen) (actions []Action) {
-	if s.NoAWS {
-		return nil
-	}
-	for _, m := range s.Misplaced {
-		if m.differs == "" {
-			actions = append(actions, action("keep-not-misplaced", capacity.Subject{Node: m.Node}, "",
-				func(_ context.Context, w World) error { return w.State.DropMisplaced(m.Node) }))
+	for _, node := range s.Placed {
+		if !s.NoAWS {
+			actions = append(actions, action("keep-not-misplaced", capacity.Subject{Node: node}, "",
+				func(_ context.Context, w World) error { return w.State.DropMisplaced(node) }))
 		}
 	}
 	return actions

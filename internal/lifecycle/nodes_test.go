@@ -155,7 +155,7 @@ func TestOrphans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]string{}
 			last := ""
-			for _, o := range orphans(c.instances, cluster, noon) {
+			for _, o := range orphans(c.instances, cluster, nil, noon) {
 				if o.Instance < last || o.Reservation != "cr-0" || !o.Since.Equal(noon) {
 					t.Errorf("after %s: %+v", last, o)
 				}

@@ -148,7 +148,8 @@ func TestSuccessorInTheOtherSlot(t *testing.T) {
 	snap := &capacity.Snapshot{TakenAt: now, Reservations: []capacity.Reservation{first, second}, Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderPCS,
 		Groups: []capacity.NodeGroup{{Name: "gpu", Slots: []capacity.Slot{{Name: "gpu-a", Holds: "cr-1", ReservationIDs: []string{"cr-1"}}, {Name: "gpu-b", Holds: "cr-2", ReservationIDs: []string{"cr-2"}}}}}}}}
 	told := func() (kinds []string) {
-		for _, n := range notices(snap, nil, now, nil) {
+		all, _ := due(snap, Report{At: now}, nil)
+		for _, n := range all {
 			kinds = append(kinds, string(n.Kind))
 		}
 		return kinds
@@ -324,7 +325,7 @@ func TestTroubles(t *testing.T) {
 		return r
 	}
 	launchFailed := func(severity capacity.Severity, nodes, sentence string) capacity.Problem {
-		return capacity.Problem{Code: capacity.LaunchFailed, Severity: severity, About: capacity.Subject{Partition: "gpu", Node: nodes}, Sentence: sentence}
+		return capacity.Problem{Code: "launch-failed", Severity: severity, About: capacity.Subject{Partition: "gpu", Node: nodes}, Sentence: sentence}
 	}
 	const launch = "partition gpu: nodes gpu-[1-2] were not launched at 2026-11-20 11:00 UTC: ReservationCapacityExceeded: no place"
 	tooMany := "the job needs 5 nodes, but the largest reservation of partition gpu that it may use has 4; ask for less"
@@ -337,9 +338,9 @@ func TestTroubles(t *testing.T) {
 		"none":               {rs: []capacity.Reservation{now, elsewhere}},
 		"a host has failed":  {rs: []capacity.Reservation{hurt}, want: []capacity.Problem{{Code: capacity.HostFailed, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu", Reservation: "cr-0"}, Sentence: "partition gpu: 1 of 4 hosts of cr-0 have failed, 3 are usable", Fix: "open a case with AWS Support"}}},
 		"its network is ill": {rs: []capacity.Reservation{impaired}, want: []capacity.Problem{{Code: capacity.HostImpaired, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu", Reservation: "cr-0"}, Sentence: "partition gpu: EC2 calls the network between the instances of cr-0 impaired", Fix: "open a case with AWS Support"}}},
-		"one of two is over": {rs: []capacity.Reservation{now, over}, want: []capacity.Problem{{Code: capacity.ReservationEnded, Severity: capacity.Note, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations have ended; the settings need them no more: cr-9 (expired)"}}},
+		"one of two is over": {rs: []capacity.Reservation{now, over}, want: []capacity.Problem{{Code: "reservation-ended", Severity: capacity.Note, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations have ended; the settings need them no more: cr-9 (expired)"}}},
 		"a payment failed": {rs: []capacity.Reservation{now, unpaid}, want: []capacity.Problem{
-			{Code: capacity.NeverOpens, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations never open; take them out of the settings: cr-9 (payment-failed)"}}},
+			{Code: "never-opens", Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations never open; take them out of the settings: cr-9 (payment-failed)"}}},
 		"a launch failed": {rs: []capacity.Reservation{now}, records: []state.Record{failed}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch)}},
 		"one of several, once each": {rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), launchFailed(capacity.Admin, "gpu-3", strings.Replace(launch, "gpu-[1-2]", "gpu-3", 1))},
 			records: []state.Record{failed, with(func(r *state.Record) { r.Nodes = "gpu-3" }), failed}},

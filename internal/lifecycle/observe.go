@@ -297,7 +297,7 @@ func (o *observation) waiting(snap *capacity.Snapshot) {
 				}
 			}
 			if p.Provider == capacity.ProviderPCS && free && next != "" && !o.Settings.RollsOver(p.Name) {
-				o.problem(capacity.NoNodeGroup, capacity.Subject{Partition: p.Name, Reservation: next},
+				o.problem("no-node-group", capacity.Subject{Partition: p.Name, Reservation: next},
 					fmt.Sprintf("run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", next, p.Name, g.Name),
 					"reservation %s has no compute node group yet", next)
 			}
@@ -313,7 +313,7 @@ func (o *observation) subnets(ids []string, missing []capacity.Missing, a answer
 	}
 	for _, m := range missing {
 		words, _ := o.EC2.Explain(m.Err)
-		o.problem(capacity.SubnetNotKnown, capacity.Subject{}, "check its id and the region",
+		o.problem("subnet-not-known", capacity.Subject{}, "check its id and the region",
 			"EC2 does not describe subnet %s: %s", m.ID, words)
 	}
 	if o.old != nil {
@@ -338,7 +338,7 @@ func (o *observation) instances(ctx context.Context) {
 		return err
 	}, func(a answer) {
 		if a.words != "" {
-			o.problem(capacity.SlotsNotKnown, capacity.Subject{}, "",
+			o.problem("slots-not-known", capacity.Subject{}, "",
 				"asking EC2 which slots the reservations have: %s; they may be taken for others than before", a.words)
 		}
 	}})

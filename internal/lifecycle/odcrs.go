@@ -54,7 +54,7 @@ func (p *pass) releaseHeld(ctx context.Context) {
 	}
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say(capacity.HeldNotKnown, capacity.Subject{}, "", "looking for what is held for nothing: %s", words)
+		p.say("held-not-known", capacity.Subject{}, "", "looking for what is held for nothing: %s", words)
 	}
 }
 

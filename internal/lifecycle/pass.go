@@ -24,7 +24,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 		if err != nil {
 			code := capacity.StateFile
 			if errors.As(err, new(*state.LockedError)) {
-				code = capacity.AnotherRuns
+				code = "another-runs"
 			}
 			failed := capacity.Problems{capacity.Problemf(code, capacity.Subject{}, "", "%v", err)}
 			return nil, Report{At: s.MachineTime(), Done: []Done{}, Problems: failed, Failed: true}, err
@@ -140,7 +140,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 	p.look(ctx)
 	for _, r := range p.seen.Rolling {
 		if !r.Ready && !r.Over {
-			p.say(capacity.RollOverDue, capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "",
+			p.say("roll-over-due", capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "",
 				"reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition)
 		}
 	}
@@ -252,9 +252,9 @@ type Seen struct {
 	// last pass kept. Off are the jobs that this pass has taken off their nodes.
 	Marks, MarksFile map[string]state.Mark
 	Off              map[string]bool
-	OrphansSeen      bool        // the snapshot's orphans were read by this pass
-	Misplaced        []misplaced // the nodes whose instance, by their Prologs, does not match
-	Rolling          []Rolling   // the node groups of partitions that roll over by themselves
+	OrphansSeen      bool      // the snapshot's orphans were read by this pass
+	Placed           []string  // nodes whose instance their Prologs found at a wrong place, which is no longer so
+	Rolling          []Rolling // the node groups of partitions that roll over by themselves
 	Setbacks         map[string]state.Setback
 	// LastSample is the last pass's sample for the report, nil if there is none. Poll is the longest time between two
 	// passes.

@@ -86,16 +86,12 @@ func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) (al
 	return all
 }
 
+// neverOpens reports reservations that were not paid for, or that EC2 could not provide.
 func neverOpens(s Seen) (problems []capacity.Problem) {
 	for _, part := range s.Snap.Partitions {
-		problems = append(problems, neverOpen(part, s.Snap, s.Now)...)
+		problems = append(problems, ended(part, s.Snap, s.Now)...)
 	}
-	return problems
-}
-
-// neverOpen reports reservations that were not paid for, or that EC2 could not provide.
-func neverOpen(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
-	return slices.DeleteFunc(ended(p, snap, now), func(p capacity.Problem) bool { return p.Severity != capacity.Admin })
+	return slices.DeleteFunc(problems, func(p capacity.Problem) bool { return p.Severity != capacity.Admin })
 }
 
 func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
@@ -111,12 +107,12 @@ func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capac
 	}
 	var all []capacity.Problem
 	if len(failed) > 0 {
-		all = append(all, capacity.Problemf(capacity.NeverOpens, capacity.Subject{Partition: p.Name}, "",
+		all = append(all, capacity.Problemf("never-opens", capacity.Subject{Partition: p.Name}, "",
 			"partition %s: these reservations never open; take them out of the settings: %s", p.Name,
 			strings.Join(failed, ", ")))
 	}
 	if len(over) > 0 {
-		all = append(all, capacity.Problemf(capacity.ReservationEnded, capacity.Subject{Partition: p.Name}, "",
+		all = append(all, capacity.Problemf("reservation-ended", capacity.Subject{Partition: p.Name}, "",
 			"partition %s: these reservations have ended; the settings need them no more: %s", p.Name, strings.Join(over, ", ")))
 	}
 	return all
@@ -133,7 +129,7 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 		if r.Code == string(capacity.OK) {
 			continue
 		}
-		failed := capacity.Problemf(capacity.LaunchFailed, capacity.Subject{Partition: p.Name, Node: nodes}, "",
+		failed := capacity.Problemf("launch-failed", capacity.Subject{Partition: p.Name, Node: nodes}, "",
 			"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code, r.Message)
 		if capacity.Code(r.Code).Severity() == capacity.User {
 			failed.Severity = capacity.User

@@ -59,7 +59,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	}
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say(capacity.InstancesNotKnown, capacity.Subject{}, "", "looking for instances that belong to no node: %s", words)
+		p.say("instances-not-known", capacity.Subject{}, "", "looking for instances that belong to no node: %s", words)
 		return
 	}
 	// Without partitions this is AWS's only answer, and gives its time.
@@ -75,17 +75,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	}
 	p.seen.Instances = ours
 	p.seen.Snap.Add(p.seen.twins(others)...)
-	p.seen.Snap.Orphans = orphans(ours, p.seen.Cluster, p.seen.Now)
-	for i, o := range p.seen.Snap.Orphans {
-		if p.seen.Old == nil {
-			break
-		}
-		before := slices.IndexFunc(p.seen.Old.Orphans,
-			func(b capacity.Orphan) bool { return b.Instance == o.Instance && b.Node == o.Node })
-		if before >= 0 {
-			p.seen.Snap.Orphans[i].Since = p.seen.Old.Orphans[before].Since
-		}
-	}
+	p.seen.Snap.Orphans = orphans(ours, p.seen.Cluster, p.seen.Snap.Orphans, p.seen.Now)
 	p.seen.OrphansSeen = true
 }
 
@@ -99,20 +89,18 @@ func (p *pass) lookForMisplaced() {
 		p.problem(capacity.StateFile, err)
 	}
 	for _, f := range found {
-		m := misplaced{Misplaced: f}
-		i := slices.IndexFunc(p.seen.Cluster.Nodes, func(n capacity.Node) bool { return n.Name == f.Node })
-		if i >= 0 && !p.seen.Cluster.Nodes[i].PoweredDown() { // else that instance is gone
-			m.up = p.seen.Cluster.Nodes[i].Up()
-			_, _, m.slot, _ = p.Settings.PlaceOf(f.Node)
-			if at, ok := p.seen.Snap.Place(m.slot); ok {
-				m.differs = p.seen.Snap.Misplaced(at, f.Metadata, p.seen.Now)
-			}
+		_, _, slot, _ := p.Settings.PlaceOf(f.Node)
+		differs := ""
+		at, known := p.seen.Snap.Place(slot)
+		if on := func(n capacity.Node) bool { return !n.PoweredDown() }; known && len(p.seen.Cluster.those([]string{f.Node}, on)) > 0 { // else that instance is gone
+			differs = p.seen.Snap.Misplaced(at, f.Metadata, p.seen.Now)
 		}
-		p.seen.Misplaced = append(p.seen.Misplaced, m)
-		if m.differs != "" {
-			p.say(capacity.WrongInstance, capacity.Subject{Slot: m.slot, Node: f.Node},
-				"find out what launched it, and power the node down", "node %s: %s", f.Node, m.differs)
+		if differs == "" {
+			p.seen.Placed = append(p.seen.Placed, f.Node)
+			continue
 		}
+		p.say("wrong-instance", capacity.Subject{Slot: slot, Node: f.Node},
+			"find out what launched it, and power the node down", "node %s: %s", f.Node, differs)
 	}
 }
 
@@ -159,7 +147,7 @@ func (p *pass) askGuarded(ctx context.Context) {
 	found, missing, err := p.EC2.Reservations(ctx, ids)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say(capacity.FenceNotKnown, capacity.Subject{}, "",
+		p.say("fence-not-known", capacity.Subject{}, "",
 			"describing %s, which fences are named after: %s; the fences stay", strings.Join(ids, ", "), words)
 		return
 	}
@@ -191,7 +179,7 @@ func otherOwners(s Seen) (told []capacity.Problem) {
 		if r.Comment != "" {
 			who = " (" + r.Comment + ")"
 		}
-		told = append(told, capacity.Problemf(capacity.OtherOwner, capacity.Subject{Slot: g.Slot, Reservation: g.Block}, "",
+		told = append(told, capacity.Problemf("other-owner", capacity.Subject{Slot: g.Slot, Reservation: g.Block}, "",
 			"other settings%s made Slurm reservation %s, which keeps jobs off %s; it is left alone: use those settings, or, if nobody does, `scontrol delete ReservationName=%s`",
 			who, r.Name, hostlist.Compress(r.Nodes), r.Name))
 	}
@@ -235,12 +223,12 @@ func (p *pass) addSlurm() {
 	}
 	over := capacity.OverTime(p.seen.Cluster.Partitions, p.seen.Cluster.Ours(p.seen.Snap), p.seen.Cluster.OverTime)
 	if p.seen.Snap.Timing.OverTime.Duration = over.Duration(); over.Unlimited {
-		p.say(capacity.NoLimitEnds, capacity.Subject{}, "set it to a number of minutes, or take it out",
+		p.say("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or take it out",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
 	}
 	p.seen.Snap.Walls = p.seen.Cluster.Walls
 	if err := p.seen.Cluster.WallsErr; err != nil {
-		p.problem(capacity.AccountingUnanswered, fmt.Errorf("%w; those of before are kept", err))
+		p.problem("accounting-unanswered", fmt.Errorf("%w; those of before are kept", err))
 		p.seen.Snap.Walls = capacity.Walls{Unknown: true}
 		if p.seen.Old != nil {
 			p.seen.Snap.Walls = p.seen.Old.Walls
@@ -261,14 +249,9 @@ func (p *pass) addSlurm() {
 	}
 	for i := range p.seen.Snap.Partitions {
 		part := &p.seen.Snap.Partitions[i]
-		found := false
-		for _, sp := range p.seen.Cluster.Partitions {
-			if sp.Name == part.Name {
-				part.MaxTime, part.QOS = sp.MaxTime, sp.QOS
-				found = true
-			}
-		}
-		if !found {
+		if sp, there := p.seen.Cluster.partition(part.Name); there {
+			part.MaxTime, part.QOS = sp.MaxTime, sp.QOS
+		} else {
 			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name},
 				"add it, or take it out of the settings", "Slurm has no partition %s", part.Name)
 		}
@@ -292,7 +275,7 @@ func (p *pass) sayGone(at capacity.Place) {
 		return
 	}
 	nodes := hostlist.Compress(gone)
-	said := capacity.Problemf(capacity.NodesLost, capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
+	said := capacity.Problemf("nodes-lost", capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
 		"restart slurmctld",
 		"Slurm no longer shows nodes %s of partition %s, so that no job gets them: they are FUTURE, as `scontrol update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself",
 		nodes, partition)
@@ -336,7 +319,7 @@ func (p *pass) lacks(at capacity.Place) {
 		p.say(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, fix, "Slurm has no nodes %s for node group %s",
 			named, g.Name)
 	case len(g.Slots) > 1 && slot.Feature == "" && len(p.seen.Cluster.shown(p.seen.Cluster.SlotNodes(slot.Name))) > 0:
-		p.say(capacity.FeatureMissing, capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
+		p.say("feature-missing", capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
 			"nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation",
 			slot.Nodes, slot.Name)
 	}

@@ -115,7 +115,7 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 			continue
 		}
 		for _, o := range v.Slot.Out {
-			problems = append(problems, capacity.Problemf(capacity.OutOfService, capacity.Subject{Partition: v.Partition.Name,
+			problems = append(problems, capacity.Problemf("nodes-out", capacity.Subject{Partition: v.Partition.Name,
 				Slot: v.Slot.Name, Node: o.Nodes, Reservation: v.Reservation.ID}, fmt.Sprintf("when that is mended: `%s`",
 				capacity.GiveBack(o.Nodes, o.State, v.Partition.Provider)), "%s is open and paid, and no job gets nodes %s",
 				v.Reservation.ID, o))
@@ -128,11 +128,11 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 func unlocked(snap *capacity.Snapshot, c *Cluster) []capacity.Problem {
 	var problems, last []capacity.Problem
 	for _, p := range snap.Partitions {
-		i := slices.IndexFunc(c.Partitions, func(sp capacity.SlurmPartition) bool { return sp.Name == p.Name })
-		if i < 0 {
+		sp, there := c.partition(p.Name)
+		if !there {
 			continue
 		}
-		for _, m := range capacity.Unlocked(p, c.Partitions[i].AllowAccounts, c.Accounting()) {
+		for _, m := range capacity.Unlocked(p, sp.AllowAccounts, c.Accounting()) {
 			if m.Code == capacity.AccountsUnchecked { // true of the whole cluster, so reported once
 				last = []capacity.Problem{m}
 			} else {

@@ -63,7 +63,7 @@ func (w Watch) Run(ctx context.Context) error {
 		}
 		var problems []capacity.Problem
 		if err != nil {
-			problems = append(problems, capacity.Problemf(capacity.SettingsBroken, capacity.Subject{}, "",
+			problems = append(problems, capacity.Problemf("settings-broken", capacity.Subject{}, "",
 				"%s; the settings of before stay in use", strings.ReplaceAll(err.Error(), "\n", "; ")))
 		}
 		w.alive("")
@@ -158,13 +158,7 @@ func (w Watch) alive(passed string) {
 
 func status(report Report, problems []capacity.Problem) string {
 	text := "last pass at " + capacity.FormatUTC(report.At)
-	admin := 0
-	for _, p := range problems {
-		if p.Severity == capacity.Admin {
-			admin++
-		}
-	}
-	if admin > 0 {
+	if admin := len(capacity.Problems(problems).Of(capacity.Admin)); admin > 0 {
 		text += fmt.Sprintf(", problems: %d", admin)
 	}
 	return text
@@ -176,7 +170,7 @@ func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Repor
 		return nil
 	}
 	for _, err := range s.After(ctx, snap, report) {
-		problems = append(problems, capacity.Problemf(capacity.DeliveryFailed, capacity.Subject{}, "", "%v", err))
+		problems = append(problems, capacity.Problemf("delivery-failed", capacity.Subject{}, "", "%v", err))
 	}
 	return problems
 }

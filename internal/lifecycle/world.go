@@ -241,10 +241,18 @@ func (c *Cluster) shown(names []string) (shown []capacity.Node) {
 	return shown
 }
 
+// partition is Slurm's partition of a name.
+func (c *Cluster) partition(name string) (sp capacity.SlurmPartition, there bool) {
+	if i := slices.IndexFunc(c.Partitions, func(p capacity.SlurmPartition) bool { return p.Name == name }); i >= 0 {
+		return c.Partitions[i], true
+	}
+	return sp, false
+}
+
 // has reports whether Slurm has a node of this name, shown or hidden.
 func (c *Cluster) has(node string) bool {
-	return slices.ContainsFunc(c.Nodes, func(n capacity.Node) bool { return n.Name == node }) ||
-		slices.ContainsFunc(c.Partitions, func(p capacity.SlurmPartition) bool { return slices.Contains(p.Nodes, node) })
+	_, shown := c.byName()[node]
+	return shown || c.inPartition("", []string{node})
 }
 
 // inPartition reports whether any of the nodes is in a partition; of any name if that is "".

@@ -139,10 +139,8 @@ func (e *EC2) Change(id string, do func(r *capacity.Reservation)) {
 
 // Reservation is what a reservation is now, whatever EC2 shows.
 func (e *EC2) Reservation(id string) (capacity.Reservation, bool) {
-	for _, r := range e.All {
-		if r.ID == id {
-			return e.stated(r), true
-		}
+	if i := slices.IndexFunc(e.All, func(r capacity.Reservation) bool { return r.ID == id }); i >= 0 {
+		return e.stated(e.All[i]), true
 	}
 	return capacity.Reservation{}, false
 }
@@ -254,6 +252,12 @@ func (e *EC2) read(verb string, do func()) error {
 	return e.call(Call{Verb: verb, EC2: true}, func() error { do(); return nil })
 }
 
+// find is what a read of EC2 answers: of all that it shows then, those that are asked for.
+func find[T any](e *EC2, verb string, all func() []T, is func(T) bool) (found []T, err error) {
+	err = e.read(verb, func() { found = slices.DeleteFunc(all(), func(one T) bool { return !is(one) }) })
+	return found, err
+}
+
 // Region is where it is.
 func (e *EC2) Region() string { return "us-east-2" }
 
@@ -285,59 +289,35 @@ func (e *EC2) Reservations(_ context.Context, ids []string) (found []capacity.Re
 }
 
 // ReservationsByTag are those with all of the tags.
-func (e *EC2) ReservationsByTag(_ context.Context, tags map[string]string) (found []capacity.Reservation, err error) {
-	err = e.read("find reservations", func() {
-		for _, r := range e.known() {
-			all := true
-			for key, value := range tags {
-				all = all && r.Tags[key] == value
-			}
-			if all {
-				found = append(found, r)
-			}
-		}
-	})
-	return found, err
+func (e *EC2) ReservationsByTag(_ context.Context, tags map[string]string) ([]capacity.Reservation, error) {
+	return find(e, "find reservations", e.known, (&capacity.Select{Tags: tags}).Matches)
 }
 
 // Holds are our ODCRs.
-func (e *EC2) Holds(_ context.Context, cluster string) (found []capacity.Reservation, err error) {
-	err = e.read("find what is held", func() {
-		for _, r := range e.known() {
-			if r.Tags[capacity.TagHold] != "" && r.Tags[capacity.TagCluster] == cluster && r.State.Live() {
-				found = append(found, r)
-			}
-		}
+func (e *EC2) Holds(_ context.Context, cluster string) ([]capacity.Reservation, error) {
+	return find(e, "find what is held", e.known, func(r capacity.Reservation) bool {
+		return r.Tags[capacity.TagHold] != "" && r.Tags[capacity.TagCluster] == cluster && r.State.Live()
 	})
-	return found, err
 }
 
 // InstancesByTag are those that have for each key one of its values.
-func (e *EC2) InstancesByTag(_ context.Context, tags map[string][]string) (found []capacity.Instance, err error) {
-	err = e.read("find instances", func() {
-		for _, i := range e.running() {
-			all := true
-			for key, values := range tags {
-				all = all && slices.Contains(values, i.Tags[key])
-			}
-			if all {
-				found = append(found, i)
+func (e *EC2) InstancesByTag(_ context.Context, tags map[string][]string) ([]capacity.Instance, error) {
+	return find(e, "find instances", e.running, func(i capacity.Instance) bool {
+		for key, values := range tags {
+			if !slices.Contains(values, i.Tags[key]) {
+				return false
 			}
 		}
+		return true
 	})
-	return found, err
 }
 
 // InstancesByClusterName are those of any cluster of this name.
-func (e *EC2) InstancesByClusterName(_ context.Context, name string) (found []capacity.Instance, err error) {
-	err = e.read("find instances", func() {
-		for _, i := range e.running() {
-			if of, _ := capacity.CutClusterMark(i.Tags[capacity.TagCluster]); of == name {
-				found = append(found, i)
-			}
-		}
+func (e *EC2) InstancesByClusterName(_ context.Context, name string) ([]capacity.Instance, error) {
+	return find(e, "find instances", e.running, func(i capacity.Instance) bool {
+		of, _ := capacity.CutClusterMark(i.Tags[capacity.TagCluster])
+		return of == name
 	})
-	return found, err
 }
 
 // KnownSubnets are all in the one zone.

@@ -326,9 +326,13 @@ func (s *Slurm) change(verb, text string, do func() error) error {
 	return s.call(Call{Verb: verb, Text: text, Change: true}, do)
 }
 
-func (s *Slurm) onJob(verb, job, text string, do func(j *Job)) error {
+// onJob changes a job that has not ended, with pending one that waits.
+func (s *Slurm) onJob(verb, job, text string, pending bool, do func(j *Job)) error {
 	return s.change(verb, text, func() error {
 		j, err := s.find(job)
+		if err == nil && pending && j.State != "PENDING" {
+			err = errors.New("job is no longer pending execution")
+		}
 		if err == nil {
 			do(j)
 		}
@@ -336,16 +340,12 @@ func (s *Slurm) onJob(verb, job, text string, do func(j *Job)) error {
 	})
 }
 
-func (s *Slurm) onPending(verb, job, text string, do func(j *Job)) error {
-	return s.change(verb, text, func() error {
-		j, err := s.find(job)
-		if err == nil && j.State != "PENDING" {
-			err = errors.New("job is no longer pending execution")
+func (s *Slurm) onNodes(verb, text string, nodes []string, do func(n *Node)) error {
+	return s.change(verb, hostlist.Compress(nodes)+text, func() error {
+		for _, name := range nodes {
+			do(s.Node(name))
 		}
-		if err == nil {
-			do(j)
-		}
-		return err
+		return nil
 	})
 }
 
@@ -539,7 +539,7 @@ func (s *Slurm) DropReservation(_ context.Context, name string) error {
 
 // SetTimeLimit sets the limit of a job.
 func (s *Slurm) SetTimeLimit(_ context.Context, job string, minutes int) error {
-	return s.onJob("set time limit", job, fmt.Sprintf("of job %s to %s", job, capacity.FormatMinutes(minutes)), func(j *Job) {
+	return s.onJob("set time limit", job, fmt.Sprintf("of job %s to %s", job, capacity.FormatMinutes(minutes)), false, func(j *Job) {
 		j.TimeLimit = capacity.Minutes(minutes)
 		if j.State == "RUNNING" {
 			j.ends()
@@ -552,7 +552,7 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 	failed := map[string]error{}
 	for _, job := range slices.Sorted(maps.Keys(edits)) {
 		e := edits[job]
-		err := s.onJob("edit", job, fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin), func(j *Job) {
+		err := s.onJob("edit", job, fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin), false, func(j *Job) {
 			if j.TimeLimit = e.TimeLimit; j.State == "RUNNING" {
 				j.ends()
 			} else {
@@ -596,28 +596,28 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 
 // ResumeJob lets a suspended job go on.
 func (s *Slurm) ResumeJob(_ context.Context, job string) error {
-	return s.onJob("resume", job, "job "+job, func(j *Job) { j.State, j.Held = "RUNNING", false })
+	return s.onJob("resume", job, "job "+job, false, func(j *Job) { j.State, j.Held = "RUNNING", false })
 }
 
 // Begin lets a job start no earlier.
 func (s *Slurm) Begin(_ context.Context, job string, at time.Time) error {
-	return s.onPending("begin", job, fmt.Sprintf("of job %s not before %s", job, Clock(at)), func(j *Job) { j.Eligible = at })
+	return s.onJob("begin", job, fmt.Sprintf("of job %s not before %s", job, Clock(at)), true, func(j *Job) { j.Eligible = at })
 }
 
 // UserHold gives a hold to the owner of the job.
 func (s *Slurm) UserHold(_ context.Context, jobs ...string) error {
 	job := strings.Join(jobs, ",")
-	return s.onPending("user hold", job, "of job "+job, func(j *Job) { j.Stays, j.Held, j.Reason = true, true, "JobHeldUser" })
+	return s.onJob("user hold", job, "of job "+job, true, func(j *Job) { j.Stays, j.Held, j.Reason = true, true, "JobHeldUser" })
 }
 
 // Release ends a hold.
 func (s *Slurm) Release(_ context.Context, job string) error {
-	return s.onJob("release", job, "job "+job, func(j *Job) { j.Stays, j.Held, j.Reason = false, false, "" })
+	return s.onJob("release", job, "job "+job, false, func(j *Job) { j.Stays, j.Held, j.Reason = false, false, "" })
 }
 
 // SetAdminComment writes a note.
 func (s *Slurm) SetAdminComment(_ context.Context, job, text string) error {
-	return s.onJob("admin comment", job, fmt.Sprintf("of job %s: %s", job, text), func(j *Job) { j.AdminComment = text })
+	return s.onJob("admin comment", job, fmt.Sprintf("of job %s: %s", job, text), false, func(j *Job) { j.AdminComment = text })
 }
 
 // Notify tells a job.
@@ -627,40 +627,28 @@ func (s *Slurm) Notify(_ context.Context, job, text string) error {
 
 // PowerUp launches nodes that are off.
 func (s *Slurm) PowerUp(_ context.Context, nodes []string) error {
-	return s.change("power up", hostlist.Compress(nodes), func() error {
-		for _, name := range nodes {
-			n := s.Node(name)
-			if block := s.resumes(n.Slot); n.PoweredDown() && (s.Resume == nil || s.EC2.Free(block) > 0) {
-				s.powerUp(n, block)
-			}
+	return s.onNodes("power up", "", nodes, func(n *Node) {
+		if block := s.resumes(n.Slot); n.PoweredDown() && (s.Resume == nil || s.EC2.Free(block) > 0) {
+			s.powerUp(n, block)
 		}
-		return nil
 	})
 }
 
 // PowerDown powers nodes down when their jobs have ended.
 func (s *Slurm) PowerDown(_ context.Context, nodes []string, reason string) error {
-	return s.change("power down", hostlist.Compress(nodes)+": "+reason, func() error {
-		for _, name := range nodes {
-			n := s.Node(name)
-			if n.Reason = reason; n.Job != nil {
-				n.down, n.State = true, n.State+"+POWER_DOWN"
-			} else {
-				s.suspend(n)
-			}
+	return s.onNodes("power down", ": "+reason, nodes, func(n *Node) {
+		if n.Reason = reason; n.Job != nil {
+			n.down, n.State = true, n.State+"+POWER_DOWN"
+		} else {
+			s.suspend(n)
 		}
-		return nil
 	})
 }
 
 // PowerDownForce powers nodes down at once.
 func (s *Slurm) PowerDownForce(_ context.Context, nodes []string, reason string) error {
-	return s.change("power down by force", hostlist.Compress(nodes)+": "+reason, func() error {
-		for _, name := range nodes {
-			n := s.Node(name)
-			n.Reason = reason
-			s.suspend(n)
-		}
-		return nil
+	return s.onNodes("power down by force", ": "+reason, nodes, func(n *Node) {
+		n.Reason = reason
+		s.suspend(n)
 	})
 }
