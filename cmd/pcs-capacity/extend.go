@@ -70,7 +70,7 @@ type extensionRow struct {
 	BoughtNow bool `json:"bought_now"`
 }
 
-const extensionColumns = "RESERVATION: ID; STATUS: Status; OLD END: OldEnd drop 1; NEW END: NewEnd; NEW FENCE: NewFence; FEE: Fee.Grouped right"
+const extensionColumns = "RESERVATION: ID; STATUS: Status; OLD END: OldEnd drop 1; NEW END: NewEnd; NEW FENCE: NewFence; FEE: Fee"
 
 func newExtensionRow(cfg *maybeConfig, x market.ExtensionResult) extensionRow {
 	i, extended := x.Intent, x.Reservation

@@ -65,19 +65,12 @@ type fitRow struct {
 	Message string        `json:"message,omitempty"`
 	// UltraCluster: EC2 places its instances in one UltraCluster.
 	UltraCluster bool `json:"ultracluster"`
-	fee          capacity.Money
+	// Fee is that of an offering.
+	Fee capacity.Money `json:"fee,omitzero"`
 }
 
-const fitColumns = "ID: ID; KIND: Kind drop 3; AZ ID: AZID; COUNT: Count; FITS: Fits; FEE: Fee right drop 2; FROM: Start drop 4; " +
+const fitColumns = "ID: ID; KIND: Kind drop 3; AZ ID: AZID; COUNT: Count; FITS: Fits; FEE: Fee drop 2; FROM: Start drop 4; " +
 	"ENDS: End drop 1; WHY NOT: Message wrap"
-
-// Fee is that of an offering.
-func (r fitRow) Fee() string {
-	if r.fee == (capacity.Money{}) {
-		return ""
-	}
-	return r.fee.Grouped()
-}
 
 // Run asks for reservations, then for what is for sale, and shows the answer.
 func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
@@ -156,7 +149,7 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 	rows := append([]fitRow{}, doc.Candidates...)
 	for _, o := range doc.Offerings {
 		rows = append(rows, fitRow{ID: o.ID, Kind: "offering", Region: o.Region, AZID: o.AZID, Count: o.Count, UltraCluster: true, Fits: true,
-			fee: o.Fee, Start: o.Start, End: o.End, Code: capacity.OK})
+			Fee: o.Fee, Start: o.Start, End: o.End, Code: capacity.OK})
 	}
 	if len(rows) > 0 || t.Format != terminal.Table {
 		if err := t.Show(doc, rows, fitColumns); err != nil {

@@ -1,44 +1,26 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
-
-// dayOfBlocks are the reservations of a day in which a block opens every 3 hours, half an hour
-// after the end of the one before.
-func dayOfBlocks(every, length, lead time.Duration, count int) (world, ids string) {
-	for i := range count {
-		id := fmt.Sprintf("cr-0e20000000000f%03d", i)
-		start := lead + time.Duration(i)*every
-		world += fmt.Sprintf("  { id = %q, kind = \"capacity-block\", type = \"p5.48xlarge\", zone = \"us-east-2a\", count = 4, start = %q, end = %q },\n",
-			id, fmt.Sprintf("%+ds", start/time.Second), fmt.Sprintf("%+ds", (start+length)/time.Second))
-		ids += fmt.Sprintf("%q, ", id)
-	}
-	return world, strings.TrimSuffix(ids, ", ")
-}
-
-// withBlocks is the world and the settings of a rehearsal with other blocks behind slot gpu.
-func withBlocks(world, ids string) (string, string) {
-	return strings.Replace(rehearsalWorld, "\nreservation = [\n", "\nreservation = [\n"+world, 1),
-		strings.Replace(rehearsalConfig, `["cr-0e2000000000000a1"]`, "["+ids+"]", 1)
-}
 
 // TestRareLoad: 20 users submit 1000 jobs, or as many as PCS_CAPACITY_LOAD says, of four kinds, as fast as Slurm takes them, while blocks open
 // and close under `sync --watch`. Each submission is answered as it should be, none is lost, no
@@ -56,9 +38,16 @@ func TestRareLoad(t *testing.T) {
 	if err := chmodPath(filepath.Dir(filter)); err != nil {
 		t.Fatal(err)
 	}
-	world, settings := withBlocks(dayOfBlocks(150*time.Second, 130*time.Second, -30*time.Second, 40))
+	var world, ids string // forty blocks behind slot gpu, one after the other
+	for i := range 40 {
+		start := 150*i - 30
+		world += fmt.Sprintf("  { id = \"cr-0e20000000000f%03d\", kind = \"capacity-block\", type = \"p5.48xlarge\", zone = \"us-east-2a\", count = 4, start = \"%+ds\", end = \"%+ds\" },\n", i, start, start+130)
+		ids += fmt.Sprintf("\"cr-0e20000000000f%03d\", ", i)
+	}
+	world = strings.Replace(rehearsalWorld, "\nreservation = [\n", "\nreservation = [\n"+world, 1)
+	settings := strings.NewReplacer(`["cr-0e2000000000000a1"]`, "["+ids+"]", `poll = "1s"`, `poll = "10s"`).Replace(rehearsalConfig)
 	var dir string
-	r := newRehearsalIn(t, world, strings.Replace(settings, `poll = "1s"`, `poll = "10s"`, 1), func(c *slurmlab.Config) {
+	r := newRehearsalIn(t, world, settings, func(c *slurmlab.Config) {
 		dir = filepath.Join(c.Dir, "capacity")
 		c.CLIFilterLua = submit.CLIFilter(state.Dir(dir).PlanPath(), dir, filter)
 		c.Extra = []string{"MaxJobCount=50000", "MinJobAge=60"}
@@ -83,47 +72,30 @@ func TestRareLoad(t *testing.T) {
 		_ = sync.Wait()
 	}()
 
-	tally := r.submitAll(users, total)
-	peak, now := memory(t, sync.Process.Pid)
-	t.Logf("%s; sync: %d MiB resident, %d MiB at its peak", tally, now>>10, peak>>10)
-	if tally.wrong.Load() > 0 {
-		t.Errorf("%d submissions were not answered as they should be", tally.wrong.Load())
-	}
-	if peak>>10 > 100 {
-		t.Errorf("sync had %d MiB", peak>>10)
-	}
-	if past := tally.past.Load(); past > 0 {
+	watching, stop := context.WithCancel(ctx)
+	past := make(chan int)
+	go func() { past <- r.watchFences(watching) }()
+	r.submitAll(users, total)
+	stop()
+	if past := <-past; past > 0 {
 		t.Errorf("%d times a job was seen that runs past the fence", past)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", sync.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+	if peak == nil || len(peak[1]) > 5 { // 100 MB
+		t.Errorf("sync had %q", peak)
 	}
 	if info, err := said.Stat(); err != nil || info.Size() > 1<<20 {
 		t.Errorf("sync said %d bytes (%v)", info.Size(), err)
 	}
 }
 
-// tally is what became of submissions.
-type tally struct {
-	mu             sync.Mutex
-	jobs           map[string]bool
-	took           []time.Duration
-	refused, wrong atomic.Int32
-	past           atomic.Int32
-	opened         int
-	lasted         time.Duration
-}
-
-func (y *tally) String() string {
-	slices.Sort(y.took)
-	at := func(part float64) time.Duration {
-		return y.took[int(part*float64(len(y.took)-1))].Round(time.Millisecond)
-	}
-	return fmt.Sprintf("%d submissions in %s: %d jobs, %d refused; sbatch took %s (median), %s (99 %%), %s (most); blocks opened: %d",
-		len(y.took), y.lasted.Round(time.Second), len(y.jobs), y.refused.Load(), at(0.5), at(0.99), at(1), y.opened)
-}
-
-// submitAll lets the users submit total jobs between them, and watches what runs.
-func (r *rehearsal) submitAll(users []string, total int) *tally {
+// submitAll lets the users submit total jobs between them. Each is answered as it should be.
+func (r *rehearsal) submitAll(users []string, total int) {
 	r.Helper()
-	y := &tally{jobs: map[string]bool{}}
 	kinds := []struct {
 		args    []string
 		refused bool
@@ -133,79 +105,47 @@ func (r *rehearsal) submitAll(users []string, total int) *tally {
 		{[]string{"-p", "gpu", "-C", "gpu", "-t", "9-00:00:00"}, true}, // never fits
 		{[]string{"-p", "static"}, false},
 	}
-	begin := time.Now()
-	watching, stop := context.WithCancel(r.ctx)
-	var work sync.WaitGroup
-	work.Go(func() { r.watchFences(watching, y) })
+	var jobs sync.Map
 	var submitting sync.WaitGroup
 	for i, user := range users {
 		submitting.Go(func() {
 			for n := range total / len(users) {
 				kind := kinds[(i+n)%len(kinds)]
 				args := append([]string{"--reuid=" + user, "--clear-groups", "sbatch", "--parsable", "-o", "/dev/null", "-D", "/"}, kind.args...)
-				sent := time.Now()
-				out, err := r.cluster.Command(r.ctx, "setpriv", append(args, "--wrap=true")...)
-				took := time.Since(sent)
-				y.mu.Lock()
-				y.took = append(y.took, took)
-				id := strings.TrimSpace(out)
-				twice := y.jobs[id]
+				id, err := r.cluster.Command(r.ctx, "setpriv", append(args, "--wrap=true")...)
+				twice := false
 				if err == nil {
-					y.jobs[id] = true
+					_, twice = jobs.LoadOrStore(id, true)
 				}
-				y.mu.Unlock()
-				switch {
-				case kind.refused && err != nil:
-					y.refused.Add(1)
-				case kind.refused || err != nil || twice:
-					if y.wrong.Add(1) < 4 {
-						r.Errorf("%s: %v: %v %s", user, kind.args, err, out)
-					}
+				if kind.refused != (err != nil) || twice {
+					r.Errorf("%s: %v: %v %s", user, kind.args, err, id)
 				}
 			}
 		})
 	}
 	submitting.Wait()
-	y.lasted = time.Since(begin)
-	stop()
-	work.Wait()
-	return y
 }
 
-// watchFences looks at each job that runs in the block of slot gpu, against its fence.
-func (r *rehearsal) watchFences(ctx context.Context, y *tally) {
-	seen := map[string]bool{}
+// watchFences looks at each job that runs in the block of slot gpu, and counts those that go past its fence.
+func (r *rehearsal) watchFences(ctx context.Context) (past int) {
 	for ; ctx.Err() == nil; time.Sleep(2 * time.Second) {
 		snap, err := state.Dir(r.cfg.StateDir).ReadSnapshot()
 		if err != nil {
 			continue
 		}
-		now := time.Now()
-		for _, s := range snap.Standings(now) {
-			if s.Slot.Name != "gpu" || !s.Window.Start.Before(now) || !now.Before(s.Window.Fence) {
-				continue
-			}
-			seen[s.Reservation.ID] = true
-			y.mu.Lock()
-			y.opened = len(seen)
-			y.mu.Unlock()
-			out, err := r.cluster.Command(ctx, "squeue", "--noheader", "-t", "RUNNING", "-p", "gpu", "-O", "JobID:20,EndTime:30,NodeList:30")
-			if err != nil {
-				continue
-			}
-			for line := range strings.Lines(out) {
-				words := strings.Fields(line)
-				if len(words) < 3 || !strings.HasPrefix(words[2], "gpu-") {
-					continue
-				}
-				end, err := time.ParseInLocation("2006-01-02T15:04:05", words[1], time.Local)
-				// sync lowers what a boot has pushed over
-				if err == nil && end.After(s.Window.Fence.Add(time.Minute+r.cfg.Timing.Poll.Duration)) {
-					y.past.Add(1)
-				}
+		jobs, _, err := (&slurm.Client{}).JobsOf(ctx, []string{"gpu"}, capacity.Job.Running)
+		if err != nil {
+			continue
+		}
+		for _, j := range jobs { // sync lowers what a boot has pushed over
+			fence := snap.FenceOf("gpu", j.Nodes, time.Now())
+			if slices.ContainsFunc(j.Nodes, func(n string) bool { return strings.HasPrefix(n, "gpu-") }) && !fence.IsZero() &&
+				j.End.After(fence.Add(time.Minute+r.cfg.Timing.Poll.Duration)) {
+				past++
 			}
 		}
 	}
+	return past
 }
 
 // systemUsers are users of the machine other than root.
@@ -234,25 +174,4 @@ func chmodPath(dir string) error {
 		}
 	}
 	return nil
-}
-
-// memory is what a process has and had at most, in KiB.
-func memory(t *testing.T, pid int) (peak, now int) {
-	t.Helper()
-	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if words := strings.Fields(lines.Text()); len(words) > 1 {
-			switch n, _ := strconv.Atoi(words[1]); words[0] {
-			case "VmHWM:":
-				peak = n
-			case "VmRSS:":
-				now = n
-			}
-		}
-	}
-	return peak, now
 }

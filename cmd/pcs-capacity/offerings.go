@@ -197,7 +197,7 @@ type offeringRow struct {
 }
 
 const offeringColumns = "ID: ID; TYPE: InstanceType drop 6; COUNT: Count; AZ ID: AZID; AZ: AZ drop 3; START: Start; END: End; " +
-	"LASTS: Lasts drop 4; FEE: Fee.Grouped right; INSTANCE-HOUR: PerHour.Amount right drop 2; GPU-HOUR: GPUHour right drop 5; " +
+	"LASTS: Lasts drop 4; FEE: Fee; INSTANCE-HOUR: PerHour.Amount right drop 2; GPU-HOUR: GPUHour right drop 5; " +
 	"SUBNET: SubnetWord; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 7"
 
 // newOfferingRows shows offers to somebody who asked for a length.

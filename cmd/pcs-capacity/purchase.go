@@ -91,15 +91,7 @@ type purchaseRow struct {
 }
 
 const purchaseColumns = "RESERVATION: ID; STATE: State; TYPE: InstanceType; COUNT: Count drop 2; AZ: AZ drop 1; AZ ID: AZID; START: Start; " +
-	"FENCE: Fence drop 3; END: End; FEE: FeeShown right"
-
-// FeeShown is the fee in a table.
-func (r purchaseRow) FeeShown() string {
-	if r.Fee == nil {
-		return ""
-	}
-	return r.Fee.Grouped()
-}
+	"FENCE: Fence drop 3; END: End; FEE: Fee"
 
 // dryRunState stands where EC2's state of the reservation would be.
 const dryRunState = "dry-run"

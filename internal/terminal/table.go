@@ -18,6 +18,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Rows shows a slice of structs in each format, as Show does.
@@ -26,10 +28,10 @@ func (t *Terminal) Rows(rows any, columns string) error { return t.Show(rows, ro
 // Show writes doc as JSON or YAML, and rows, a slice of structs, as CSV or a table. CSV has the fields that have a
 // name in JSON, a table the columns, each a heading and the field or method that its cells are:
 //
-//	ID: ID; COUNT: Count drop 2; FEE: Fee.Grouped right; WHY NOT: Message wrap
+//	ID: ID; COUNT: Count drop 2; GPU-HOUR: PerGPU.Amount right; WHY NOT: Message wrap
 //
-// Columns with drop make room in a narrow terminal, 1 first. Cells with wrap may be broken into lines. Numbers are
-// aligned to the right, and so are amounts with right. A nil pointer is a value that is not known.
+// Columns with drop make room in a narrow terminal, 1 first. Cells with wrap may be broken into lines. Numbers and
+// money are aligned to the right, and so is what has right. A nil pointer is a value that is not known.
 func (t *Terminal) Show(doc, rows any, columns string) error {
 	switch t.Format {
 	case JSON, YAML:
@@ -150,7 +152,7 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 				if !v.IsZero() {
 					times = append(times, v)
 				}
-			case int, int64, float64, *int, *int64:
+			case int, int64, float64, *int, *int64, capacity.Money, *capacity.Money:
 				c.right = true
 			}
 			values[c] = append(values[c], v)
@@ -326,12 +328,17 @@ func pieces(word string, joints []string, width int) []string {
 
 // cell shows a value to a person.
 func (t *Terminal) cell(value any, layout string) string {
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && !v.IsNil() {
+		value = v.Elem().Interface()
+	}
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Struct && v.IsZero() {
+		return "-"
+	}
 	switch v := value.(type) {
 	case time.Time:
-		if v.IsZero() {
-			return "-"
-		}
 		return v.In(t.Zone()).Format(layout)
+	case capacity.Money:
+		return v.Grouped()
 	case bool:
 		if v {
 			return "yes"
