@@ -53,18 +53,17 @@ func fencedNodes(seen Seen) map[string]fenced {
 // A job that would cross the fence is lowered to it, whoever set the limit (R2): after boot, Slurm sets the end to
 // boot done + limit and does not look at reservations again. A job whose mark says Fit and that would end more than a
 // minute before the fence is raised to it, or to its owner's limit; so is one that sync has lowered, up to the limit that
-// it had. Nothing else changes. marks are the trusted ones. A job that has run since before the slot's turn is never
-// raised: it runs on instances of the previous block and ends at that block's fence, and slurmctld ends a job over its
-// limit up to 30 s late (PERIODIC_TIMEOUT).
-func limitChanges(jobs []capacity.Job, byNode map[string]fenced, marks map[string]state.Mark,
-	now time.Time) []limitChange {
-	var changes []limitChange
+// it had. Nothing else changes: no limit that we chose is raised past what accounting allows, or where that meters use. A
+// job that has run since before the slot's turn is never raised: it runs on instances of the previous block and ends at
+// that block's fence, and slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
+func (s Seen) limitChanges(jobs []capacity.Job, byNode map[string]fenced) (changes []limitChange) {
+	now := s.SlurmNow()
 	for _, j := range jobs {
 		f, ok := earliestFence(j, byNode)
 		if !ok || j.State != "RUNNING" || j.Configuring() {
 			continue
 		}
-		mark := marks[j.Shown]
+		mark := s.Marks[j.Shown]
 		elapsed := elapsed(j, now)
 		end := now.Add(-elapsed).Add(j.TimeLimit.Duration())
 		crosses := !j.TimeLimit.Bounded() || end.After(f.fence)
@@ -72,13 +71,17 @@ func limitChanges(jobs []capacity.Job, byNode map[string]fenced, marks map[strin
 		// A limit of 0 would mean none; 1 minute ends the job at once if it has already run longer.
 		minutes := max(1, capacity.FitLimit(now, f.fence, elapsed, f.maxTime))
 		lower := crosses && (!j.TimeLimit.Bounded() || minutes < j.TimeLimit.Minutes)
-		for _, most := range []int{mark.UpTo, mark.From} {
+		wall, metered := capacity.Limit{}, false
+		if mark.Fit {
+			wall, metered = s.Snap.Walls.MaxWall(j.User, j.Account, j.QOS, s.partition(j.Partition))
+		}
+		for _, most := range []int{mark.UpTo, mark.From, wall.Minutes} {
 			if !crosses && most > 0 {
 				minutes = min(minutes, most)
 			}
 		}
 		former := j.Start.Before(f.start.Add(-startSlack))
-		raise := !crosses && !former && short && minutes > j.TimeLimit.Minutes
+		raise := !crosses && !former && short && !metered && minutes > j.TimeLimit.Minutes
 		if lower || raise {
 			changes = append(changes, limitChange{f, j, minutes})
 		}
@@ -132,7 +135,8 @@ func (c limitChange) note(by time.Time) string {
 
 func limits(seen Seen) (actions []Action) {
 	cuts := map[string]state.Mark{}
-	for _, c := range seen.limitChanges() {
+	jobs := seen.left()
+	for _, c := range append(seen.limitChanges(jobs, fencedNodes(seen)), seen.restored(jobs)...) {
 		by := c.fence.Add(-seen.toSlurm())
 		mark := seen.Marks[c.job.Shown]
 		if !mark.Fit {
@@ -172,17 +176,6 @@ func (c limitChange) set(ctx context.Context, w World) error {
 		return w.Slurm.SetTimeLimit(ctx, c.job.Shown, max(1, now.TimeLimit.Minutes-int((late+time.Minute-1)/time.Minute)))
 	}
 	return err
-}
-
-// limitChanges returns the changes of running jobs' limits. None that we chose is raised where accounting limits use
-// over time.
-func (s Seen) limitChanges() []limitChange {
-	jobs := s.left()
-	changes := append(limitChanges(jobs, fencedNodes(s), withinWalls(s, jobs), s.SlurmNow()), s.restored(jobs)...)
-	return slices.DeleteFunc(changes, func(c limitChange) bool {
-		_, metered := s.Snap.Walls.MaxWall(c.job.User, c.job.Account, c.job.QOS, s.partition(c.job.Partition))
-		return c.raises() && s.Marks[c.job.Shown].Fit && metered
-	})
 }
 
 // restored gives jobs back the limit that sync has lowered where their reservation no longer ends.
@@ -297,23 +290,6 @@ func keepChanged(seen Seen, changed map[string]state.Mark) []Action {
 		maps.Copy(seen.Marks, changed)
 		return w.State.Marks().Keep(seen.Marks)
 	})}
-}
-
-// withinWalls bounds marks that would raise a limit past what accounting would have allowed the job.
-func withinWalls(seen Seen, jobs []capacity.Job) map[string]state.Mark {
-	marks := maps.Clone(seen.Marks)
-	for _, j := range jobs {
-		m := marks[j.Shown]
-		if !m.Fit {
-			continue
-		}
-		wall, _ := seen.Snap.Walls.MaxWall(j.User, j.Account, j.QOS, seen.partition(j.Partition))
-		if wall.Bounded() && (m.UpTo == 0 || wall.Minutes < m.UpTo) {
-			m.UpTo = wall.Minutes
-			marks[j.Shown] = m
-		}
-	}
-	return marks
 }
 
 // partition returns one of Slurm's partitions with what decides about its jobs' limits: a partition that is not ours

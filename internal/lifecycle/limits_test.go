@@ -29,6 +29,8 @@ func TestLimitChanges(t *testing.T) {
 		}
 		return j
 	}
+	qos := func(j capacity.Job, name string) capacity.Job { j.QOS = name; return j }
+	snap := &capacity.Snapshot{Walls: capacity.NewWalls([]capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(60)}, {Name: "metered", Metered: true}}, nil, nil)}
 	fit, upTo := state.Mark{Fit: true}, func(minutes int) state.Mark { return state.Mark{Fit: true, UpTo: minutes} }
 	for name, c := range map[string]struct {
 		job  capacity.Job
@@ -49,6 +51,11 @@ func TestLimitChanges(t *testing.T) {
 		"its owner stated more than fits":             {job("0h", capacity.Minutes(30), "gpu-1"), upTo(2880), 180},
 		"has what its owner stated":                   {job("0h", capacity.Minutes(30), "gpu-1"), upTo(30), 0},
 		"crosses, and its owner stated less":          {job("0h", capacity.Minutes(300), "gpu-1"), upTo(30), 180},
+		"what accounting allows":                      {qos(job("0h", capacity.Minutes(30), "gpu-1"), "short"), fit, 60},
+		"its owner stated more than that":             {qos(job("0h", capacity.Minutes(30), "gpu-1"), "short"), upTo(120), 60},
+		"its owner stated less than that":             {qos(job("0h", capacity.Minutes(30), "gpu-1"), "short"), upTo(40), 40},
+		"accounting meters use":                       {qos(job("0h", capacity.Minutes(30), "gpu-1"), "metered"), fit, 0},
+		"accounting meters use, and it crosses":       {qos(job("0h", capacity.Minutes(300), "gpu-1"), "metered"), fit, 180},
 		"never past MaxTime":                          {job("0h", capacity.Minutes(30), "big-1"), fit, 240},
 		"at MaxTime already":                          {job("0h", capacity.Minutes(240), "big-1"), fit, 0},
 		"on nodes of two slots: the earlier fence":    {job: job("0h", capacity.Minutes(300), "big-1", "gpu-2"), want: 180},
@@ -63,7 +70,7 @@ func TestLimitChanges(t *testing.T) {
 		"the end counts, not the start": {job: capacity.Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-15m"), End: at("3h10m"), TimeLimit: capacity.Minutes(180)}, want: 170},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changes := limitChanges([]capacity.Job{c.job}, byNode, map[string]state.Mark{"": c.mark}, noon)
+			changes := Seen{Snap: snap, Now: noon, Marks: map[string]state.Mark{"": c.mark}}.limitChanges([]capacity.Job{c.job}, byNode)
 			got := 0
 			if len(changes) > 0 {
 				got = changes[0].minutes
@@ -88,7 +95,7 @@ func TestR2AfterOnePass(t *testing.T) {
 		marks := map[string]state.Mark{"": {Fit: rng.IntN(2) == 0}}
 		byNode := map[string]fenced{"gpu-1": {slot: "gpu", fence: fence}}
 		before := fmt.Sprintf("%+v", j)
-		for _, c := range limitChanges([]capacity.Job{j}, byNode, marks, noon) {
+		for _, c := range (Seen{Snap: &capacity.Snapshot{}, Now: noon, Marks: marks}).limitChanges([]capacity.Job{j}, byNode) {
 			j.TimeLimit = capacity.Minutes(c.minutes)
 			j.End = j.Start.Add(boot).Add(j.TimeLimit.Duration())
 		}
@@ -96,7 +103,7 @@ func TestR2AfterOnePass(t *testing.T) {
 		if j.End.After(fence) && fence.Sub(began) >= time.Minute {
 			t.Fatalf("%s ends at %s, the fence is at %s", before, j.End, fence)
 		}
-		if again := limitChanges([]capacity.Job{j}, byNode, marks, noon); len(again) > 0 {
+		if again := (Seen{Snap: &capacity.Snapshot{}, Now: noon, Marks: marks}).limitChanges([]capacity.Job{j}, byNode); len(again) > 0 {
 			t.Fatalf("%s: a second pass changes the limit again, to %d", before, again[0].minutes)
 		}
 	}
