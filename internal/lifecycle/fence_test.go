@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -65,75 +67,57 @@ func asGuest(all ...capacity.SlurmReservation) []capacity.SlurmReservation {
 
 func TestWanted(t *testing.T) {
 	nodes := []string{"gpu-1", "gpu-2"}
-	fence := func(id string, start, end time.Time) capacity.SlurmReservation {
-		return reservation("pcs-capacity-fence-gpu."+id+"."+me, nodes, start, end)
-	}
-	surplus := func(node string) capacity.SlurmReservation {
-		return reservation("pcs-capacity-surplus-gpu.cr-0."+me, []string{node}, noon, time.Time{})
-	}
 	sized := func(r capacity.Reservation, total int) capacity.Reservation { r.Total = total; return r }
-	wait := func(end time.Time) capacity.SlurmReservation {
-		return reservation("pcs-capacity-wait-gpu.cr-1."+me, nodes, noon, end)
+	odcr := func(id string, state capacity.State, end time.Time) capacity.Reservation {
+		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: state, End: end, Total: 1}
 	}
-	never := time.Time{}
-	now := block("cr-0", "-1h", "24h", capacity.StateActive)
-	later := block("cr-1", "24h", "48h", capacity.StateScheduled)
+	now, later := block("cr-0", "-1h", "24h", capacity.StateActive), block("cr-1", "24h", "48h", capacity.StateScheduled)
+	ended := block("cr-9", "-48h", "-1h", capacity.StateExpired)
+	type rs = []capacity.Reservation
 	for name, c := range map[string]struct {
 		provider capacity.Provider
-		ids      []string
-		rs       []capacity.Reservation
-		want     []capacity.SlurmReservation
+		ids      string
+		rs       rs
+		want     string // kind, EC2's reservation, nodes, from, to
 	}{
-		"open block": {"ec2", []string{"cr-0"}, []capacity.Reservation{now}, []capacity.SlurmReservation{fence("cr-0", at("23h20m"), never)}},
-		"scheduled block on ec2 waits as well": {"ec2", []string{"cr-1"}, []capacity.Reservation{later},
-			[]capacity.SlurmReservation{wait(at("24h")), fence("cr-1", at("47h20m"), never)}},
-		"scheduled block on PCS: PCS holds the nodes": {"pcs", []string{"cr-1"}, []capacity.Reservation{later},
-			[]capacity.SlurmReservation{fence("cr-1", at("47h20m"), never)}},
-		"the fence ends when the next block opens": {"ec2", []string{"cr-1", "cr-0"}, []capacity.Reservation{now, later},
-			[]capacity.SlurmReservation{fence("cr-0", at("23h20m"), at("24h")), fence("cr-1", at("47h20m"), never)}},
-		"not before the old block has ended": {"ec2", []string{"cr-0", "cr-2"},
-			[]capacity.Reservation{now, block("cr-2", "20h", "48h", capacity.StateScheduled)},
-			[]capacity.SlurmReservation{fence("cr-0", at("23h20m"), at("24h")), fence("cr-2", at("47h20m"), never)}},
-		"a PCS group holds one block": {"pcs", []string{"cr-0", "cr-1"}, []capacity.Reservation{now, later},
-			[]capacity.SlurmReservation{fence("cr-0", at("23h20m"), never)}},
-		"all ended: stays closed": {"ec2", []string{"cr-9"}, []capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired)},
-			[]capacity.SlurmReservation{fence("cr-9", at("-1h40m"), never)}},
-		"over by the clock, though EC2 still says active": {"ec2", []string{"cr-9"}, []capacity.Reservation{block("cr-9", "-48h", "0s", capacity.StateActive)},
-			[]capacity.SlurmReservation{fence("cr-9", at("-40m"), never)}},
-		"never paid: closed from now": {"ec2", []string{"cr-9"}, []capacity.Reservation{block("cr-9", "24h", "48h", capacity.StatePaymentFailed)},
-			[]capacity.SlurmReservation{fence("cr-9", noon, never)}},
-		"an ended one before an open one": {"ec2", []string{"cr-9", "cr-0"},
-			[]capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired), now}, []capacity.SlurmReservation{fence("cr-0", at("23h20m"), never)}},
-		"an ODCR without end": {"ec2", []string{"cr-3"}, []capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive}}, nil},
-		"a cancelled ODCR: closed from now": {"ec2", []string{"cr-3"}, []capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateCancelled}},
-			[]capacity.SlurmReservation{fence("none", noon, never)}},
-		"an ODCR with an end has no reclaim lead": {"ec2", []string{"cr-3"},
-			[]capacity.Reservation{{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive, End: at("2h")}}, []capacity.SlurmReservation{fence("cr-3", at("1h50m"), never)}},
-		"no reservation: closed from now":        {"ec2", nil, nil, []capacity.SlurmReservation{fence("none", noon, never)}},
-		"no reservation on PCS: no nodes either": {"pcs", nil, nil, nil},
-		"overlapping, both open: the fence of the one that has the slot": {"ec2", []string{"cr-0", "cr-2"},
-			[]capacity.Reservation{now, block("cr-2", "-1h", "48h", capacity.StateActive)}, []capacity.SlurmReservation{fence("cr-0", at("23h20m"), at("24h")), fence("cr-2", at("47h20m"), never)}},
-		"more nodes than places": {"ec2", []string{"cr-0"}, []capacity.Reservation{sized(now, 1)},
-			[]capacity.SlurmReservation{fence("cr-0", at("23h20m"), never), surplus("gpu-2")}},
-		"as many nodes as places":        {"ec2", []string{"cr-0"}, []capacity.Reservation{sized(now, 2)}, []capacity.SlurmReservation{fence("cr-0", at("23h20m"), never)}},
-		"more nodes than places, on PCS": {"pcs", []string{"cr-0"}, []capacity.Reservation{sized(now, 1)}, []capacity.SlurmReservation{fence("cr-0", at("23h20m"), never)}},
-		"guest, open":                    {"none", []string{"cr-0"}, []capacity.Reservation{now}, asGuest(fence("cr-0", at("23h20m"), never))},
-		"guest, scheduled":               {"none", []string{"cr-1"}, []capacity.Reservation{later}, asGuest(wait(at("24h")), fence("cr-1", at("47h20m"), never))},
-		"guest, all ended":               {"none", []string{"cr-9"}, []capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired)}, asGuest(fence("cr-9", at("-1h40m"), never))},
-		"guest, nobody's size":           {"none", []string{"cr-0"}, []capacity.Reservation{sized(now, 1)}, asGuest(fence("cr-0", at("23h20m"), never))},
-		"the sum of those without an end": {"ec2", []string{"cr-3", "cr-4"}, []capacity.Reservation{
-			{ID: "cr-3", Kind: capacity.ODCR, State: capacity.StateActive, Total: 1}, {ID: "cr-4", Kind: capacity.ODCR, State: capacity.StateActive, Total: 1}}, nil},
+		"open block":                                      {"ec2", "cr-0", rs{now}, "fence cr-0 gpu-[1-2] 23h20m"},
+		"scheduled block on ec2 waits as well":            {"ec2", "cr-1", rs{later}, "wait cr-1 gpu-[1-2] 0s 1d, fence cr-1 gpu-[1-2] 1d23h20m"},
+		"scheduled block on PCS: PCS holds the nodes":     {"pcs", "cr-1", rs{later}, "fence cr-1 gpu-[1-2] 1d23h20m"},
+		"the fence ends when the next block opens":        {"ec2", "cr-1 cr-0", rs{now, later}, "fence cr-0 gpu-[1-2] 23h20m 1d, fence cr-1 gpu-[1-2] 1d23h20m"},
+		"not before the old block has ended":              {"ec2", "cr-0 cr-2", rs{now, block("cr-2", "20h", "48h", capacity.StateScheduled)}, "fence cr-0 gpu-[1-2] 23h20m 1d, fence cr-2 gpu-[1-2] 1d23h20m"},
+		"a PCS group holds one block":                     {"pcs", "cr-0 cr-1", rs{now, later}, "fence cr-0 gpu-[1-2] 23h20m"},
+		"all ended: stays closed":                         {"ec2", "cr-9", rs{ended}, "fence cr-9 gpu-[1-2] -1h40m"},
+		"over by the clock, though EC2 still says active": {"ec2", "cr-9", rs{block("cr-9", "-48h", "0s", capacity.StateActive)}, "fence cr-9 gpu-[1-2] -40m"},
+		"never paid: closed from now":                     {"ec2", "cr-9", rs{block("cr-9", "24h", "48h", capacity.StatePaymentFailed)}, "fence cr-9 gpu-[1-2] 0s"},
+		"an ended one before an open one":                 {"ec2", "cr-9 cr-0", rs{ended, now}, "fence cr-0 gpu-[1-2] 23h20m"},
+		"a cancelled ODCR: closed from now":               {"ec2", "cr-3", rs{odcr("cr-3", capacity.StateCancelled, time.Time{})}, "fence  gpu-[1-2] 0s"},
+		"an ODCR with an end has no reclaim lead":         {"ec2", "cr-3", rs{odcr("cr-3", capacity.StateActive, at("2h"))}, "fence cr-3 gpu-[1-2] 1h50m, surplus cr-3 gpu-2 0s"},
+		"no reservation: closed from now":                 {"ec2", "", nil, "fence  gpu-[1-2] 0s"},
+		"no reservation on PCS: no nodes either":          {"pcs", "", nil, ""},
+		"more nodes than places":                          {"ec2", "cr-0", rs{sized(now, 1)}, "fence cr-0 gpu-[1-2] 23h20m, surplus cr-0 gpu-2 0s"},
+		"as many nodes as places":                         {"ec2", "cr-0", rs{sized(now, 2)}, "fence cr-0 gpu-[1-2] 23h20m"},
+		"more nodes than places, on PCS":                  {"pcs", "cr-0", rs{sized(now, 1)}, "fence cr-0 gpu-[1-2] 23h20m"},
+		"guest, scheduled, nobody's size":                 {"none", "cr-1", rs{sized(later, 1)}, "guest's wait cr-1 gpu-[1-2] 0s 1d, guest's fence cr-1 gpu-[1-2] 1d23h20m"},
+		"the sum of those without an end":                 {"ec2", "cr-3 cr-4", rs{odcr("cr-3", capacity.StateActive, time.Time{}), odcr("cr-4", capacity.StateActive, time.Time{})}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			snap := oneSlot(c.provider, c.ids, c.rs...)
-			got := Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}.wanted(snap.Standings(noon)[0], nodes)
-			for i := range got {
-				got[i].Comment = ""
+		snap := oneSlot(c.provider, strings.Fields(c.ids), c.rs...)
+		var got []string
+		for _, r := range (Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}).wanted(snap.Standings(noon)[0], nodes) {
+			g := r.Guard()
+			text := fmt.Sprintf("%s %s %s %s", g.Kind, g.Block, hostlist.Compress(r.Nodes), capacity.FormatExact(r.Start.Sub(noon)))
+			if !r.End.IsZero() {
+				text += " " + capacity.FormatExact(r.End.Sub(noon))
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("wanted (-want +got):\n%s", diff)
+			if !r.Maintenance() {
+				text = "guest's " + text
 			}
-		})
+			if got = append(got, text); !r.Ours() || g.Owner != me {
+				t.Errorf("%s: %+v is not ours", name, r)
+			}
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
 

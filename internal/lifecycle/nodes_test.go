@@ -33,53 +33,6 @@ func sentences(actions []Action) (all []string) {
 	return all
 }
 
-// Nodes of an open block that are off are powered up, whenever they joined it, and again only after a while.
-func TestOpenings(t *testing.T) {
-	const scheduled, active = capacity.StateScheduled, capacity.StateActive
-	opens := []string{"power-up: power gpu-[2-3] up: cr-0 is open since 2026-11-20 13:00 UTC"}
-	poweredUp := func(when string) func(s *Seen) {
-		return func(s *Seen) { s.Old.Partitions[0].Groups[0].Slots[0].PoweredUp = at(when) }
-	}
-	for name, c := range map[string]struct {
-		before, now string
-		was, is     capacity.State
-		but         func(s *Seen)
-		want        []string
-	}{
-		"at its start":                           {"59m", "1h", scheduled, active, nil, opens},
-		"before it":                              {"58m", "59m", scheduled, scheduled, nil, nil},
-		"EC2 is late":                            {"59m", "1h", scheduled, scheduled, nil, nil},
-		"EC2 is early":                           {"58m", "59m", active, active, nil, nil},
-		"it has long been open":                  {"4h", "5h", active, active, nil, opens},
-		"nothing is known of what was":           {"59m", "1h", active, active, func(s *Seen) { s.Old = nil }, opens},
-		"they were powered up just now":          {"1h", "1h1m", active, active, poweredUp("1h"), nil},
-		"they were powered up and are off again": {"1h14m", "1h15m", active, active, poweredUp("1h"), opens},
-		"the fence is nearer than a boot":        {"23h10m", "23h11m", active, active, func(s *Seen) { s.Snap.Timing.BootAllowance.Duration = 10 * time.Minute }, nil},
-		"an administrator has set them DOWN": {"1h", "1h1m", active, active, func(s *Seen) {
-			s.Cluster.Nodes[1].State, s.Cluster.Nodes[2].State = "DOWN+CLOUD+POWERED_DOWN", "IDLE+DRAIN+CLOUD+POWERED_DOWN"
-		}, nil},
-		"PCS keeps up its nodes": {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Partitions[0].Provider = capacity.ProviderPCS }, nil},
-		"a dynamic node group":   {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Partitions[0].Groups[0].Dynamic = true }, nil},
-		"an ODCR":                {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Reservations[0].Kind = capacity.ODCR }, nil},
-		"all nodes are up":       {"59m", "1h", scheduled, active, func(s *Seen) { s.Cluster.Nodes = s.Cluster.Nodes[:1] }, nil},
-		"instances for two nodes": {"59m", "1h", scheduled, active, func(s *Seen) { s.Snap.Reservations[0].Total = 2 },
-			[]string{"power-up: power gpu-2 up: cr-0 is open since 2026-11-20 13:00 UTC"}},
-		"the settings have it no more": {"59m", "1h", scheduled, active, func(s *Seen) {
-			s.Snap.Former, s.Snap.Partitions = s.Snap.Partitions, nil
-		}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := blockSeen(c.before, c.now, c.was, c.is)
-			if c.but != nil {
-				c.but(&s)
-			}
-			if diff := cmp.Diff(c.want, sentences(openings(s))); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 // Nodes that are up under their fence are powered down, of a block that has ended as well.
 func TestEndedBlocks(t *testing.T) {
 	down := []string{"power-down: power gpu-1 down: the fence was at 2026-11-21 11:20 UTC"}
