@@ -1,11 +1,15 @@
 package capacity
 
 import (
+	"bytes"
+	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Regular expressions are compiled on first use. The submit filter starts at each submission that Lua does not
@@ -164,4 +168,180 @@ func OnlyInUltraServers(instanceType string) (only, known bool) {
 // FamiliesOfPCS are the families that PCS documents for Capacity Blocks. Others have been seen to work.
 func FamiliesOfPCS() []string {
 	return list(families, func(f family) (string, bool) { return f.name, f.pcs })
+}
+
+// Launch is one RunInstances call for Count instances. If there is less room, EC2 launches as many as fit, at least
+// Least; otherwise none.
+type Launch struct {
+	// ClientToken makes a repeated request the same launch; at most 64 characters. EC2 binds it to the request: see
+	// ErrTokenUsed.
+	ClientToken    string
+	LaunchTemplate string // an id or a name, with ":VERSION" unless the default version is meant
+	InstanceType   string
+	SubnetID       string
+	// ReservationID is where the instances go; "" with Kind OnDemand.
+	ReservationID  string
+	Kind           Kind
+	Fresh          bool   // the reservation was created just now, so parts of EC2 may not know it yet
+	PlacementGroup string // the reservation's placement group; "" leaves the choice to the launch template
+	// Count is the number of instances. Least is the least acceptable number; 0 stands for Count.
+	Count, Least int
+	Tags         map[string]string // written on the instances and their volumes
+}
+
+// ErrTokenUsed: EC2 refused a launch, or an ODCR, only for its ClientToken. Either the instances of the launch that
+// used the token have terminated, or that launch, which may have failed, asked for something else. Another token may
+// succeed.
+var ErrTokenUsed = errors.New("the client token belongs to another launch")
+
+// ErrNoRoom: EC2 refused a launch, or an ODCR, for lack of room: the reservation is full or not open, or the subnet
+// has no free address. Another place may have room.
+var ErrNoRoom = errors.New("there is no room for the launch")
+
+// Instance is an EC2 instance.
+type Instance struct {
+	ID, PrivateIP string
+	// Type is the instance type, SubnetID the subnet.
+	Type, SubnetID string
+	ReservationID  string    // the reservation that the instance runs in; "" if none
+	State          string    // EC2's state, verbatim
+	LaunchIndex    int       // LaunchIndex counts the instances of one launch from 0 (AmiLaunchIndex)
+	Launched       time.Time // the launch time, in whole seconds of AWS's time
+	Tags           map[string]string
+}
+
+// Ended reports whether the instance is terminating or terminated.
+func (i Instance) Ended() bool { return i.State == "shutting-down" || i.State == "terminated" }
+
+// Node is the Slurm node that one of our instances was launched for; "" if its tags do not say. In a launch of
+// several nodes, LaunchIndex selects the node. expand lists the names in a hostlist.
+func (i Instance) Node(expand func(hostlist string) ([]string, error)) string {
+	if node := i.Tags[TagNode]; node != "" {
+		return node
+	}
+	nodes, err := expand(LaunchedNodes(i.Tags))
+	if err != nil || i.LaunchIndex >= len(nodes) {
+		return ""
+	}
+	return nodes[i.LaunchIndex]
+}
+
+// WithNodes adds the node's tag to each instance whose tags name a node. It expands the hostlist of a launch once,
+// not once for each instance.
+func WithNodes(instances []Instance, expand func(hostlist string) ([]string, error)) []Instance {
+	named, known := slices.Clone(instances), map[string][]string{}
+	once := func(hostlist string) ([]string, error) {
+		names, ok := known[hostlist]
+		if !ok {
+			names, _ = expand(hostlist) // none of a list that cannot be read
+			known[hostlist] = names
+		}
+		return names, nil
+	}
+	for i, in := range named {
+		if node := in.Node(once); node != "" && in.Tags[TagNode] == "" {
+			named[i].Tags = maps.Clone(in.Tags)
+			named[i].Tags[TagNode] = node
+		}
+	}
+	return named
+}
+
+// Orphan is an instance of ours without a Slurm node: nothing uses it, nothing would end it, and it is paid for.
+type Orphan struct {
+	Instance    string    `json:"instance"`
+	Node        string    `json:"node"`                  // the node that the instance was launched for
+	Reservation string    `json:"reservation,omitempty"` // the reservation whose place it takes; "" if none
+	Why         string    `json:"why"`                   // Slurm's state of the node, such as "powered down"
+	Since       time.Time `json:"since"`                 // when a pass first found the instance orphaned, in AWS's time
+}
+
+// Interface is a network interface of an instance, or of a launch template.
+type Interface struct {
+	Card   int    `json:"card"`
+	Device int    `json:"device"`
+	Type   string `json:"type"` // EC2's InterfaceType: interface, efa, efa-only
+}
+
+// LaunchTemplate is the part of an EC2 launch template's version that decisions depend on.
+type LaunchTemplate struct {
+	ID      string            `json:"id"`
+	Name    string            `json:"name"`
+	Version string            `json:"version"`
+	Tags    map[string]string `json:"tags,omitempty"`
+
+	ImageID         string `json:"image_id,omitempty"`
+	InstanceType    string `json:"instance_type,omitempty"`
+	InstanceProfile string `json:"instance_profile,omitempty"`
+	KeyName         string `json:"key_name,omitempty"`
+	// SecurityGroupIDs of the template and of its network interfaces.
+	SecurityGroupIDs []string `json:"security_group_ids,omitempty"`
+	// Cores and ThreadsPerCore are its CpuOptions; 0 for those of the instance type.
+	Cores             int         `json:"cores,omitempty"`
+	ThreadsPerCore    int         `json:"threads_per_core,omitempty"`
+	UserData          []byte      `json:"-"`                            // decoded, not base64
+	NetworkInterfaces []Interface `json:"network_interfaces,omitempty"` // NetworkInterfaces as the template describes them
+
+	// PublicAddress: its interface asks for a public address, or for none; nil where the subnet decides.
+	PublicAddress *bool    `json:"public_address,omitempty"`
+	Protected     bool     `json:"protected,omitempty"`   // its instances cannot be terminated
+	VolumeKeys    []string `json:"volume_keys,omitempty"` // the keys of AWS KMS that its volumes are encrypted with
+
+	ReservationID string `json:"reservation_id,omitempty"` // the reservation that launches go to; "" if none
+	Market        string `json:"market,omitempty"`         // EC2's MarketType: capacity-block, spot, …; "" for On-Demand
+	// NoTarget: the template specifies something about reservations but no target. So it is when an id was written next
+	// to CapacityReservationTarget instead of in it.
+	NoTarget bool `json:"no_target,omitempty"`
+	// MetadataTags: an instance sees its tags in its metadata.
+	MetadataTags bool `json:"metadata_tags,omitempty"`
+	// Digest identifies the LaunchTemplateSpec that we wrote the version from; "" if somebody else wrote it.
+	Digest string `json:"digest,omitempty"`
+}
+
+// AsksConfServer reports whether the user data makes nodes fetch slurm.conf from slurmctld.
+func (t LaunchTemplate) AsksConfServer() bool {
+	return bytes.Contains(t.UserData, []byte("--conf-server"))
+}
+
+// EFAMode says which network interfaces instances have for EFA (Elastic Fabric Adapter).
+type EFAMode string
+
+// The modes. EFA has an IP address on each interface, as AWS PCS documents it. EFAOnly has one address, on a plain
+// first interface, as EC2 recommends it.
+const (
+	EFA     EFAMode = "efa"
+	EFAOnly EFAMode = "efa-only"
+	NoEFA   EFAMode = "none"
+)
+
+// LaunchTemplateSpec is a launch template to write. If From is set, it is a copy of From with the other fields laid
+// over it; an empty field keeps the copy's value.
+type LaunchTemplateSpec struct {
+	Name string
+	// From and FromVersion name the template to copy.
+	From, FromVersion string
+
+	ImageID  string
+	UserData []byte
+	// SecurityGroupIDs and KeyName are for a template that is no copy.
+	SecurityGroupIDs []string
+	KeyName          string
+	// InstanceProfile is an ARN or a name. On PCS it must be "" and the copy's is dropped: PCS takes the profile from
+	// the node group.
+	InstanceProfile string
+	MetadataTags    bool // MetadataTags shows an instance its tags in its metadata. IMDSv2 is always required.
+	// InstanceType is always written. Network interfaces are copied only from a template for the same type, because
+	// their number depends on the type.
+	InstanceType string
+	// EFA writes the type's network interfaces, whatever the copy has; "" keeps the copy's. A type without EFA gets none.
+	EFA EFAMode
+	// SubnetID is the subnet of EFA interfaces, and of the copy's interfaces that name one; "" leaves the subnet to the
+	// launch.
+	SubnetID string
+	// ReservationID and Kind are the target of launches; Kind OnDemand has no target.
+	ReservationID  string
+	Kind           Kind
+	PlacementGroup string // the reservation's placement group; "" if it has none
+
+	Tags map[string]string
 }

@@ -2,8 +2,10 @@ package capacity
 
 import (
 	"context"
+	_ "embed" // the table of codes
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Severity says who has to act on a problem.
@@ -101,4 +103,177 @@ type Action[W any] struct {
 	Text string
 	// Do makes the change by one or a few calls. It checks again what may have changed since the decision.
 	Do func(ctx context.Context, w W) error
+}
+
+// Code is stable, for scripts, records and tests. It names the result of a job, a launch, a pass or a setup; Codes
+// lists and explains each. Those that several places say or look at have a name here.
+type Code string
+
+// Verdicts about a job.
+const (
+	OK                  Code = "ok"
+	NotManaged          Code = "not-managed"
+	BadComment          Code = "bad-comment"
+	AccountNotAllowed   Code = "account-not-allowed"
+	WrongPartition      Code = "wrong-partition"
+	UnknownReservation  Code = "unknown-reservation"
+	NoMatchingCapacity  Code = "no-matching-capacity"
+	CannotHold          Code = "cannot-hold"
+	NoReservation       Code = "no-reservation"
+	ReservationNotKnown Code = "reservation-not-known"
+	NotOpen             Code = "not-open"
+	NoPlace             Code = "no-place"
+	TooManyNodes        Code = "too-many-nodes"
+	NodesNotUsable      Code = "nodes-not-usable"
+	TooLong             Code = "too-long"
+	Mismatched          Code = "mismatch"
+)
+
+// Launches that failed.
+const (
+	NotBooted       Code = "not-booted"
+	FailedOtherwise Code = "failed"
+)
+
+// Problems that a pass of sync, or status, finds.
+const (
+	AWSUnanswered      Code = "aws-unanswered"
+	SlurmUnanswered    Code = "slurm-unanswered"
+	SlurmUnread        Code = "slurm-unread"
+	ReservationMissing Code = "reservation-missing"
+	RollOverFailed     Code = "roll-over-failed"
+	NoPartition        Code = "no-partition"
+	NoNodes            Code = "no-nodes"
+	AllowAccounts      Code = "allow-accounts"
+	AccountsUnchecked  Code = "accounts-unchecked"
+	HostFailed         Code = "host-failed"
+	HostImpaired       Code = "host-impaired"
+	NeverStarts        Code = "never-starts"
+	ChangeFailed       Code = "change-failed"
+	StateFile          Code = "state-file"
+	HeartbeatLost      Code = "heartbeat-lost"
+)
+
+// Events that notices report.
+const (
+	NodesIdle Code = "idle"
+	IsTest    Code = "test"
+)
+
+// Reasons why a reservation does not fit a node group, or setup and teardown cannot go on.
+const (
+	WrongZone          Code = "az"
+	WrongType          Code = "instance-type"
+	WrongPlatform      Code = "platform"
+	WrongPurchase      Code = "purchase-option"
+	WrongTenancy       Code = "tenancy"
+	WrongSize          Code = "size"
+	NoInstances        Code = "no-instances"
+	HasEnded           Code = "expired"
+	WrongState         Code = "state"
+	ReservationUnknown Code = "reservation-unknown"
+	ReservationInUse   Code = "reservation-in-use"
+	NoCluster          Code = "cluster"
+	ClusterStatus      Code = "cluster-status"
+	SlurmTooOld        Code = "slurm-version"
+	BadName            Code = "name"
+	NotOurs            Code = "not-ours"
+	OtherQueue         Code = "other-queue"
+	SlotsTaken         Code = "slots-taken"
+	NodesInUse         Code = "in-use"
+	QuotaNodeGroups    Code = "quota-node-groups"
+	QuotaQueues        Code = "quota-queues"
+	ClusterSize        Code = "cluster-size"
+	UnknownSettings    Code = "unknown-settings"
+	LikeUnknown        Code = "like"
+	BadUserData        Code = "user-data"
+	BadImage           Code = "image"
+	NoDrivers          Code = "drivers"
+	LaunchRefused      Code = "launch-refused"
+	InstanceProfile    Code = "instance-profile"
+	PlacementGroup     Code = "placement-group"
+	SecurityGroups     Code = "security-groups"
+	RuleMissing        Code = "security-group-rule"
+	NoWayOut           Code = "no-way-out"
+	Protected          Code = "termination-protection"
+	NoSubnets          Code = "subnets"
+	SubnetUnknown      Code = "subnet-unknown"
+	SubnetVPC          Code = "subnet-vpc"
+	Addresses          Code = "addresses"
+	TypeWithoutEFA     Code = "efa"
+	WrongProvider      Code = "provider"
+	NotSelected        Code = "select"
+	BadSettings        Code = "settings"
+	ConfigFile         Code = "config-file"
+	ConfigCluster      Code = "config-cluster"
+	ConfigRegion       Code = "config-region"
+	PartitionFile      Code = "partition-file"
+	NodeGroupName      Code = "node-group-name"
+	ConfigFolder       Code = "config-folder"
+	StateDir           Code = "state-dir"
+	SlurmRights        Code = "slurm-rights"
+	SlurmctldSilent    Code = "slurmctld"
+	FilterMissing      Code = "filter"
+	ScriptMissing      Code = "cli_filter"
+	SlurmSilent        Code = "slurm"
+	NodesHaveInstances Code = "instances"
+	JobsRun            Code = "jobs-run"
+)
+
+// Meaning is the page of a code.
+type Meaning struct {
+	Code Code
+	// At is where the code appears: at "submission" of a job, at a "launch", at a "pass" of sync, at "setup", or as a "notice".
+	At       []string
+	Severity Severity // Severity says who has to act
+	// Slurm is the Slurm error constant with which job_submit.lua refuses a job; "" if the filter never refuses with
+	// this code.
+	Slurm string
+	// Text says what the code means, Do what to do about it. More is a section of docs/, "" for none.
+	Text, Do, More string
+}
+
+// table has a code a line: where it appears, who acts, Slurm's error, what it means, what to do, and more in docs/.
+//
+//go:embed codes.txt
+var table string
+
+// Codes lists every code. The lists in docs/ and the pages of `pcs-capacity explain CODE` are made from it.
+var Codes = parseCodes(table)
+
+func parseCodes(table string) (all []Meaning) {
+	for line := range strings.Lines(table) {
+		f := append(strings.Split(strings.TrimSpace(line), " | "), "")
+		all = append(all, Meaning{Code(f[0]), strings.Fields(f[1]), Severity(f[2]), strings.Trim(f[3], "-"), f[4], f[5], f[6]})
+	}
+	return all
+}
+
+// Who says who has to act.
+func (m Meaning) Who() string {
+	switch m.Severity {
+	case User:
+		return "the owner of the job"
+	case Note:
+		return "nobody"
+	}
+	return "an administrator"
+}
+
+// Page returns the page of a code.
+func (c Code) Page() (Meaning, bool) {
+	for _, m := range Codes {
+		if m.Code == c {
+			return m, true
+		}
+	}
+	return Meaning{}, false
+}
+
+// Severity says who has to act on a problem with this code. For an AWS error code, an administrator has.
+func (c Code) Severity() Severity {
+	if m, ok := c.Page(); ok {
+		return m.Severity
+	}
+	return Admin
 }
