@@ -65,91 +65,6 @@ func TestEndedBlocks(t *testing.T) {
 	}
 }
 
-// Which instances belong to no node; they are sorted by their ids.
-func TestOrphans(t *testing.T) {
-	cluster := &Cluster{Nodes: []capacity.Node{
-		{Name: "gpu-1", State: "IDLE+CLOUD+POWERED_DOWN", Address: "gpu-1"},
-		{Name: "gpu-2", State: "IDLE", Address: "10.0.0.2"},
-		{Name: "gpu-3", State: "MIXED+CLOUD+NOT_RESPONDING+POWERING_UP", Address: "gpu-3"}, // no address yet
-		{Name: "gpu-5", State: "IDLE+CLOUD+POWERING_DOWN", Address: "10.0.0.5"},
-		{Name: "gpu-6", State: "IDLE+CLOUD+POWERED_DOWN+POWERING_UP", Address: "gpu-6"},
-		{Name: "gpu-7", State: "IDLE+CLOUD+POWERED_DOWN+POWERING_DOWN", Address: "10.0.0.7"},
-	}, Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}}}}
-	instance := func(id, node, address string, change ...func(*capacity.Instance)) capacity.Instance {
-		i := capacity.Instance{ID: id, State: "running", PrivateIP: address, ReservationID: "cr-0", Launched: at("-1h"), Tags: map[string]string{capacity.TagNode: node}}
-		for _, c := range change {
-			c(&i)
-		}
-		return i
-	}
-	ended := func(i *capacity.Instance) { i.State = "terminated" }
-	young := func(age string) func(*capacity.Instance) {
-		return func(i *capacity.Instance) { i.Launched = at("-" + age) }
-	}
-	down, other, none := "Slurm has powered the node down", "the node is up as another instance", "Slurm has no such node"
-	for name, c := range map[string]struct {
-		instances []capacity.Instance
-		want      map[string]string // why, by instance
-	}{
-		"its node is up":                      {[]capacity.Instance{instance("i-1", "gpu-2", "10.0.0.2")}, nil},
-		"its node is powered down":            {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.1")}, map[string]string{"i-1": down}},
-		"its node is powered down and hidden": {[]capacity.Instance{instance("i-1", "gpu-4", "10.0.0.4")}, map[string]string{"i-1": down}},
-		"Slurm has no such node":              {[]capacity.Instance{instance("i-1", "gpu-9", "10.0.0.9")}, map[string]string{"i-1": none}},
-		"up under another instance":           {[]capacity.Instance{instance("i-2", "gpu-2", "10.0.0.9"), instance("i-1", "gpu-2", "10.0.0.2")}, map[string]string{"i-2": other}},
-		"up at an address of no instance":     {[]capacity.Instance{instance("i-2", "gpu-2", "10.0.0.9")}, nil},
-		"the other has ended":                 {[]capacity.Instance{instance("i-2", "gpu-2", "10.0.0.9"), instance("i-1", "gpu-2", "10.0.0.2", ended)}, nil},
-		"it boots":                            {[]capacity.Instance{instance("i-1", "gpu-3", "10.0.0.3"), instance("i-6", "gpu-6", "10.0.0.6")}, nil},
-		"it is powered down now":              {[]capacity.Instance{instance("i-1", "gpu-5", "10.0.0.5"), instance("i-7", "gpu-7", "10.0.0.7")}, nil},
-		"it has ended":                        {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.1", ended)}, nil},
-		"it is for no node":                   {[]capacity.Instance{instance("i-1", "", "10.0.0.1")}, nil},
-		"too young":                           {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.1", young("4m59s"))}, nil},
-		"just old enough":                     {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.1", young("5m"))}, map[string]string{"i-1": down}},
-		"one that is young hides no other":    {[]capacity.Instance{instance("i-3", "gpu-1", "10.0.0.1", young("1m")), instance("i-2", "gpu-9", ""), instance("i-1", "gpu-1", "")}, map[string]string{"i-1": down, "i-2": none}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := map[string]string{}
-			last := ""
-			for _, o := range orphans(c.instances, cluster, nil, noon) {
-				if o.Instance < last || o.Reservation != "cr-0" || !o.Since.Equal(noon) {
-					t.Errorf("after %s: %+v", last, o)
-				}
-				got[o.Instance], last = o.Why, o.Instance
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" && len(c.want)+len(got) > 0 {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-// Which nodes of four take no jobs, by max_nodes and the size of the block.
-func TestSurplus(t *testing.T) {
-	nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}
-	for name, c := range map[string]struct {
-		provider   capacity.Provider
-		most, size int
-		lost       []string
-		want       int
-	}{
-		"as many as there are":                           {"pcs", 4, 4, nil, 0},
-		"max_nodes is smaller":                           {"pcs", 2, 4, nil, 2},
-		"more than there are":                            {"pcs", 8, 8, nil, 0},
-		"EC2 does not say how large the block is":        {"pcs", 2, 0, nil, 0},
-		"which nodes have the instances, PCS alone says": {"pcs", 3, 2, nil, 0},
-		"PCS replaces instances of failed hosts":         {"pcs", 3, 4, nodes[:1], 1},
-		"launched by us, max_nodes is smaller":           {"ec2", 2, 4, nil, 2},
-		"launched by us, the block is smaller":           {"ec2", 3, 1, nil, 3},
-		"launched by us, a host failed":                  {"ec2", 4, 4, nodes[:1], 1},
-	} {
-		snap := oneSlot(c.provider, []string{"cr-0"}, capacity.Reservation{ID: "cr-0", Kind: capacity.ODCR, State: capacity.StateActive, Total: c.size, Unhealthy: len(c.lost)})
-		snap.Partitions[0].Groups[0].MaxNodes = c.most
-		s := Seen{Snap: snap, Now: noon, Cluster: &Cluster{}}
-		if got := s.surplus(snap.Standings(noon)[0], nodes); len(got) != c.want {
-			t.Errorf("%s: %q, want %d", name, got, c.want)
-		}
-	}
-}
-
 // What a pass makes of reservations that the settings do not want, by their names.
 func TestStepsForWhatNobodyWants(t *testing.T) {
 	there := func(name string) capacity.SlurmReservation {
@@ -219,28 +134,6 @@ func TestAFenceOfAnUnknownReservation(t *testing.T) {
 	after("left out again", true, nil, 30*time.Minute, true)
 	after("for most of an hour", true, nil, 59*time.Minute, true)
 	after("for an hour", true, nil, 2*time.Minute, false)
-}
-
-// Nodes that ResumeFailProgram should have given back are given back, once, those of each slot
-// together, and none that PCS launches.
-func TestGivenUp(t *testing.T) {
-	slots := func(provider capacity.Provider, names ...string) (all []capacity.Slot) {
-		for _, n := range names {
-			all = append(all, capacity.Slot{Name: n})
-		}
-		return all
-	}
-	part := func(name string, provider capacity.Provider, names ...string) capacity.Partition {
-		return capacity.Partition{Name: name, Provider: provider, Groups: []capacity.NodeGroup{{Slots: slots(provider, names...)}}}
-	}
-	const gaveUp, why = "DOWN+CLOUD+POWERED_DOWN", "ResumeTimeout reached"
-	s := Seen{Snap: &capacity.Snapshot{Partitions: []capacity.Partition{part("a", capacity.ProviderEC2, "gpu-a", "gpu-b"), part("b", capacity.ProviderEC2, "gpu-a"), part("p", capacity.ProviderPCS, "pcs")}},
-		Cluster: &Cluster{slots: map[string][]string{"gpu-a": {"gpu-a-1", "gpu-a-2"}, "gpu-b": {"gpu-b-1"}, "pcs": {"pcs-1"}},
-			Nodes: []capacity.Node{{Name: "gpu-a-1", State: gaveUp, Reason: why}, {Name: "gpu-a-2", State: gaveUp, Reason: why}, {Name: "gpu-b-1", State: gaveUp, Reason: why}, {Name: "pcs-1", State: gaveUp, Reason: why}}}}
-	if diff := cmp.Diff([]string{"return-nodes: give gpu-a-[1-2] back to Slurm: DOWN since ResumeTimeout, and ResumeFailProgram did not",
-		"return-nodes: give gpu-b-1 back to Slurm: DOWN since ResumeTimeout, and ResumeFailProgram did not"}, sentences(givenUp(s))); diff != "" {
-		t.Error(diff)
-	}
 }
 
 // An orphan ends when it was seen for half a minute, by this pass too.
