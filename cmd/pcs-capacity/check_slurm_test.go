@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/installed"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
@@ -42,14 +43,15 @@ max_nodes = 4
 launch_template = "lt-0e2000000000000a4"
 `
 
-// wired is a Slurm without anything of ours, on which hooks install is run.
+// wired is a Slurm without anything of ours, on which hooks install is run, and a simulated AWS.
 type wired struct {
-	*restricted
+	*testing.T
+	sim     *awssim.Sim
 	cluster *slurmlab.Cluster
-	bin     string
-	etc     string
-	// root is where the package is installed; "" where there is none.
-	root installed.Root
+	// bin has the programs, etc slurm.conf and dir all else; settings is the path of config.toml.
+	bin, etc, dir, settings string
+	// said is all that the programs wrote.
+	said string
 	// restartSlurm restarts slurmctld, as systemctl does.
 	restartSlurm func() error
 	// uid is who runs the next check; 0 for the user of the test.
@@ -57,18 +59,18 @@ type wired struct {
 }
 
 // installPackage puts the programs of the DEB, installed in a root of its own, before those
-// that the test is compiled with, if there are packages; else the root is "".
-func installPackage(t *testing.T, dir string) (root installed.Root) {
+// that the test is compiled with, if there are packages.
+func installPackage(t *testing.T, dir string) {
 	t.Helper()
 	packages := os.Getenv(installed.FolderVariable)
 	if packages == "" {
-		return ""
+		return
 	}
 	deb, err := installed.Package(packages, installed.DEB)
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err = installed.New(filepath.Join(dir, "root"), "root:x:0:0::/root:/bin/sh\n")
+	root, err := installed.New(filepath.Join(dir, "root"), "root:x:0:0::/root:/bin/sh\n")
 	if err == nil {
 		_, err = root.Manage(t.Context(), installed.InstallDEB, deb)
 	}
@@ -76,7 +78,6 @@ func installPackage(t *testing.T, dir string) (root installed.Root) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", strings.Join([]string{root.At("usr/bin"), root.At("usr/libexec/pcs-capacity"), os.Getenv("PATH")}, ":"))
-	return root
 }
 
 // newWired starts it. `systemctl restart slurmctld` restarts the lab's.
@@ -91,13 +92,28 @@ func newWired(t *testing.T) *wired {
 // newWiredOn starts one that is otherwise.
 func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	t.Helper()
-	w := &wired{restricted: newRestricted(t, awssim.MachineClock())}
+	scenario := awssim.DefaultScenario()
+	scenario.ShutdownDelay, scenario.CleanupDelay = 0, 0
+	region := &scenario.Regions[0]
+	for i, image := range []string{"ami-0e200000000000a01", "ami-0e200000000000c03", "ami-0e200000000000fff"} { // of Linux, of RHEL, and none
+		region.LaunchTemplates = append(region.LaunchTemplates, awssim.LaunchTemplateScenario{ID: fmt.Sprintf("lt-0e2000000000000a%d", 4+i), Name: "nodes-" + image,
+			Image: image, MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"}})
+	}
+	w := &wired{T: t}
+	var err error
+	if w.sim, err = awssim.New(scenario, awssim.MachineClock()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.sim.Close() })
+	if err := w.sim.Serve(t.Setenv, "AWS_EC2_METADATA_DISABLED=true", "AWS_MAX_ATTEMPTS=1"); err != nil {
+		t.Fatal(err)
+	}
 	dir, err := os.MkdirTemp("", "pcs") // Slurm's sockets need a short path
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	w.root = installPackage(t, dir)
+	installPackage(t, dir)
 	program, err := exec.LookPath("pcs-capacity")
 	if err != nil {
 		t.Fatal(err)
@@ -121,8 +137,7 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	// The hooks are those beside the program that installs them.
 	data, err := os.ReadFile(program)
 	if err == nil {
-		w.restricted.program = filepath.Join(w.bin, "pcs-capacity")
-		err = os.WriteFile(w.restricted.program, data, 0o755)
+		err = os.WriteFile(filepath.Join(w.bin, "pcs-capacity"), data, 0o755)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -145,8 +160,7 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	w.settings = filepath.Join(w.etc, "pcs-capacity", "config.toml")
 	w.configure(func(text string) string { return text })
 	t.Setenv("SLURM_CONF", w.cluster.Conf())
-	w.slurm = "SLURM_CONF=" + w.cluster.Conf()
-	w.env = append(w.env, "SLURM_CONF="+w.cluster.Conf(), "PATH="+w.bin+":"+os.Getenv("PATH"))
+	t.Setenv("PATH", w.bin+":"+os.Getenv("PATH"))
 
 	w.sim.OnInstance(func(e awssim.InstanceEvent) {
 		node := capacity.Instance{Tags: e.Instance.Tags, LaunchIndex: e.Instance.AMILaunchIndex}.Node(slurm.Expand)
@@ -196,6 +210,31 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	return w
 }
 
+// run runs pcs-capacity.
+func (w *wired) run(env []string, args ...string) (stdout string, status int) {
+	w.Helper()
+	command := exec.CommandContext(w.Context(), filepath.Join(w.bin, "pcs-capacity"), append([]string{"--config", w.settings, "--yes"}, args...)...)
+	command.Dir, command.Env = w.dir, append(os.Environ(), env...)
+	if w.uid != 0 {
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: w.uid, Gid: w.uid}}
+	}
+	var out, errs strings.Builder
+	command.Stdout, command.Stderr = &out, &errs
+	_ = command.Run() // what matters is in ProcessState
+	if command.ProcessState == nil {
+		w.Fatalf("%q has not run", args)
+	}
+	w.said += out.String() + errs.String()
+	return out.String(), command.ProcessState.ExitCode()
+}
+
+func (w *wired) sync() {
+	w.Helper()
+	if _, status := w.run(nil, "sync"); status != 0 {
+		w.Fatalf("sync: %s", w.said)
+	}
+}
+
 // program writes one that the tests stand in for.
 func (w *wired) program(name, script string) {
 	w.Helper()
@@ -214,7 +253,7 @@ func (w *wired) configure(change func(string) string) {
 func (w *wired) hooks(args ...string) {
 	w.Helper()
 	w.said = ""
-	if status := w.admin(append([]string{"hooks"}, args...)...); status != 0 {
+	if _, status := w.run(nil, append([]string{"hooks"}, args...)...); status != 0 {
 		w.Fatalf("hooks %q: %d\n%s", args, status, w.said)
 	}
 }
@@ -222,20 +261,12 @@ func (w *wired) hooks(args ...string) {
 // check runs the command.
 func (w *wired) check(more ...string) (status int, found site.Findings) {
 	w.Helper()
-	command := exec.CommandContext(w.Context(), w.restricted.program, "--config", w.settings, "-o", "json", "check")
-	command.Dir, command.Env = w.dir, append(slices.Clone(w.env), more...)
-	if w.uid != 0 {
-		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: w.uid, Gid: w.uid}}
-	}
-	out, err := command.Output()
-	if command.ProcessState == nil {
-		w.Fatal(err)
-	}
+	out, status := w.run(more, "-o", "json", "check")
 	var doc checkDocument
-	if err := json.Unmarshal(out, &doc); err != nil {
-		w.Fatalf("%v: %s", err, out)
+	if err := json.Unmarshal([]byte(out), &doc); err != nil {
+		w.Fatalf("%v: %s", err, w.said)
 	}
-	return command.ProcessState.ExitCode(), doc.Findings
+	return status, doc.Findings
 }
 
 // TestLong_CheckNamesEachFault wires a Slurm that has nothing of ours, sees that all is well
@@ -256,16 +287,17 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	if !strings.Contains(w.said, "nothing to do") {
 		t.Errorf("again: %s", w.said)
 	}
-	if status := w.admin("sync"); status != 0 {
-		t.Fatalf("sync: %s", w.said)
-	}
+	w.sync()
 	unlock, err := state.Dir(filepath.Join(w.dir, "state")).Lock(t.Context(), state.WatchLock, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
 
-	aws, _ := w.clients()
+	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := aws.Launch(t.Context(), capacity.Launch{ClientToken: "one", LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "c7i.4xlarge", SubnetID: "subnet-0e200000000000a01",
 		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: capacity.ClusterMark("lab", "0123456789abcdef")}}); err != nil {
 		t.Fatal(err)
@@ -335,9 +367,6 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	}
 	if status, found := w.check(); status != 0 {
 		t.Errorf("something was left broken: %+v", found)
-	}
-
-	if os.Geteuid() == 0 {
 	}
 
 	w.hooks("remove")
@@ -412,7 +441,9 @@ func (w *wired) breakages() []breakage {
 	snapshot := filepath.Join(w.dir, "state", "snapshot.json")
 	jobSubmit, cliFilter := filepath.Join(w.etc, "job_submit.lua"), filepath.Join(w.etc, "cli_filter.lua")
 	down := filepath.Join(w.dir, "down.conf")
-	w.write("down.conf", downConf)
+	if err := os.WriteFile(down, []byte(downConf), 0o644); err != nil {
+		w.Fatal(err)
+	}
 	return []breakage{
 		{"no rights in Slurm", func() func() { w.uid = 65534; return func() { w.uid = 0 } }, "slurm-rights", site.Fail, "may place no reservations", "run this as root", nil},
 		{"settings with an unknown key", set("region =", "regoin ="), "settings", site.Fail, "regoin", "region", nil},

@@ -88,7 +88,8 @@ func findFilter() (string, error) {
 			return path, nil
 		}
 	}
-	return places[0], usage("no program at %s: the script would have nothing to call; install the package", strings.Join(places, " or "))
+	at := slices.IndexFunc(places, func(path string) bool { _, err := os.Stat(path); return err == nil })
+	return places[max(at, 0)], usage("no program at %s: the script would have nothing to call; install the package", strings.Join(places, " or "))
 }
 
 // runs reports whether a file can be run.

@@ -433,10 +433,8 @@ func TestFitsATerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, c.args...)
 			s.exitStatus()
-			// the pattern is valid
 			fences, _ := filepath.Glob(filepath.Join(filepath.Dir(string(s.state)), "slurm", "reservation-*"))
-			// so that it is said again
-			for _, fence := range fences {
+			for _, fence := range fences { // so that it is said again
 				if err := os.Remove(fence); err != nil {
 					t.Fatal(err)
 				}

@@ -65,14 +65,7 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	if len(samples) == 0 {
 		return fmt.Errorf("%s has no samples: `pcs-capacity sync --watch` keeps them from when a reservation opens", dir)
 	}
-	in := report.Input{
-		Samples: samples,
-		From:    from,
-		Until:   until,
-		IDs:     c.Reservations,
-		Zone:    t.Zone(),
-		Expand:  slurm.Expand,
-	}
+	in := report.Input{Samples: samples, From: from, Until: until, IDs: c.Reservations, Zone: t.Zone(), Expand: slurm.Expand}
 	doc := reportDocument{TakenAt: now, Warnings: []string{}}
 	in.Accounted, err = report.Accounted(ctx, slurm.New(cfg.Cluster), in.Begins(), until, offset)
 	switch {
@@ -91,9 +84,7 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	}
 	for _, id := range c.Reservations {
 		if !slices.ContainsFunc(made.Reservations, func(r report.Reservation) bool { return r.ID == id }) {
-			return fmt.Errorf(
-				"sync has not seen %s open in this time; `pcs-capacity list` shows reservations, and --from how far back to look",
-				id)
+			return fmt.Errorf("sync has not seen %s open in this time; `pcs-capacity list` shows reservations, and --from how far back to look", id)
 		}
 	}
 	for i := range made.Reservations {

@@ -83,9 +83,7 @@ func TestLong_R9_SitesOwnNodesStay(t *testing.T) {
 	// Slurm does not start with this and a cloud node that says nothing of it.
 	w.replace("gres.conf", siteGres, siteGres+"AutoDetect=nvml\n")
 	w.hooks("install")
-	if status := w.admin("sync"); status != 0 {
-		t.Fatalf("sync: %s", w.said)
-	}
+	w.sync()
 	if _, found := w.check(); hasFailed(found, "static-nodes") {
 		t.Errorf("%+v", found)
 	}

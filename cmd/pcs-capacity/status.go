@@ -135,22 +135,13 @@ func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, 
 	if c.Partition != "" {
 		snap.Partitions = slices.DeleteFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Name != c.Partition })
 	}
-	doc := statusDocument{
-		TakenAt:    snap.TakenAt,
-		Region:     snap.Region,
-		Cluster:    snap.Cluster,
-		Partitions: []statusRow{},
-		Problems:   snap.Problems,
-	}
+	doc := statusDocument{TakenAt: snap.TakenAt, Region: snap.Region, Cluster: snap.Cluster, Partitions: []statusRow{}, Problems: snap.Problems}
 	doc.Add(lifecycle.Troubles(snap, jobs, records, now)...)
 	if written != nil {
 		doc.SyncedAt = written.TakenAt
 		if written.Stale(now) {
-			doc.Add(
-				capacity.Problemf(capacity.HeartbeatLost, capacity.Subject{},
-					"keep `pcs-capacity sync --watch` running", "sync last saw AWS %s ago",
-					capacity.FormatDuration(now.Sub(written.TakenAt))),
-			)
+			doc.Add(capacity.Problemf(capacity.HeartbeatLost, capacity.Subject{}, "keep `pcs-capacity sync --watch` running",
+				"sync last saw AWS %s ago", capacity.FormatDuration(now.Sub(written.TakenAt))))
 		}
 	}
 	for _, s := range snap.Standings(now) {
@@ -183,30 +174,30 @@ func (d *statusDocument) outcome(err error) error {
 // sayAge says how old what is shown is.
 func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answers lifecycle.Answers, slurmAnswered bool,
 	now time.Time) {
-	aws, slurm := "", "Live data from Slurm"
+	var says []string
 	switch {
+	case answers.All() && slurmAnswered:
+		says = append(says, "Live data from AWS and Slurm")
 	case answers.All():
-		aws, slurm = "Live data from AWS and Slurm", ""
+		says = append(says, "Live data from AWS")
 	case answers.Questions == 0:
-		aws = "No reservation to ask AWS about"
+		says = append(says, "No reservation to ask AWS about")
 	case snap.TakenAt.IsZero():
-		aws = "AWS has not answered here yet: the reservations are those of the settings"
+		says = append(says, "AWS has not answered here yet: the reservations are those of the settings")
 	default:
-		aws = fmt.Sprintf("AWS as of %s, %s ago", t.Time(snap.TakenAt),
-			capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
+		says = append(says, fmt.Sprintf("AWS as of %s, %s ago", t.Time(snap.TakenAt), capacity.FormatDuration(max(0, now.Sub(snap.TakenAt)))))
 	}
-	if !slurmAnswered {
-		slurm = "Slurm did not answer"
-		if answers.All() {
-			aws = "Live data from AWS"
-		}
+	switch {
+	case !slurmAnswered:
+		says = append(says, "Slurm did not answer")
+	case !answers.All():
+		says = append(says, "Live data from Slurm")
 	}
 	sync := "No sync yet"
 	if written != nil && !written.TakenAt.IsZero() {
 		sync = fmt.Sprintf("Last sync %s ago", capacity.FormatDuration(max(0, now.Sub(written.TakenAt))))
 	}
-	says := slices.DeleteFunc([]string{aws, slurm, sync}, func(s string) bool { return s == "" })
-	t.Say("%s.", strings.Join(says, ". "))
+	t.Say("%s.", strings.Join(append(says, sync), ". "))
 }
 
 func partitionNames(cfg *config.Config) string {

@@ -38,20 +38,14 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 		return usage("give --dry-run alone")
 	}
 	if c.Watch {
-		return lifecycle.Watch{
-			Sources: settings.Sources,
-			Say:     func(line string) { t.Say("%s", line) },
-			Alive:   tellSystemd,
-		}.Run(ctx)
+		return lifecycle.Watch{Sources: settings.Sources, Say: func(line string) { t.Say("%s", line) }, Alive: tellSystemd}.Run(ctx)
 	}
 	sources, err := settings.Sources(ctx, false)
 	if err != nil {
 		return err
 	}
 	sources.DryRun = c.DryRun
-	var report lifecycle.Report
-	var snap *capacity.Snapshot
-	snap, report, err = lifecycle.Pass(ctx, sources)
+	snap, report, err := lifecycle.Pass(ctx, sources)
 	if !c.DryRun {
 		report.Add(lifecycle.After(ctx, sources, snap, report)...)
 	}
