@@ -21,19 +21,13 @@ type InstanceType struct {
 	// Cores and ThreadsPerCore are what an instance has without CpuOptions.
 	Cores, ThreadsPerCore int
 	MemoryMiB             int64
-	// GPUs counts GPUs, and the Neuron devices of Trainium and Inferentia.
-	GPUs    int
-	GPUName string
-	// GPUFiles is the name of their device files on Linux, before the number; "" if unknown.
-	GPUFiles string
-	// EFAInterfaces is the most that the type takes; 0 if it has none.
-	EFAInterfaces int
-	// Cards are its network cards.
-	Cards []NetworkCard
-	// UsageClasses are EC2's words: on-demand, spot, capacity-block.
-	UsageClasses []string
-	// Architectures lists the image architectures that it runs: x86_64, arm64.
-	Architectures []string
+	GPUs                  int // counts GPUs, and the Neuron devices of Trainium and Inferentia
+	GPUName               string
+	GPUFiles              string        // the name of their device files on Linux, before the number; "" if unknown
+	EFAInterfaces         int           // the most that the type takes; 0 if it has none
+	Cards                 []NetworkCard // its network cards
+	UsageClasses          []string      // EC2's words: on-demand, spot, capacity-block
+	Architectures         []string      // lists the image architectures that it runs: x86_64, arm64
 }
 
 // InstanceTypes describes types by name. Names unknown to EC2 in this region are left out.
@@ -132,11 +126,9 @@ func instanceType(a types.InstanceTypeInfo) InstanceType {
 
 // NetworkCard is a network card of an instance type.
 type NetworkCard struct {
-	Index int
-	// Interfaces is how many interfaces it takes.
-	Interfaces int
-	// Types are the types of interface that it takes; empty where EC2 does not say.
-	Types []string
+	Index      int
+	Interfaces int      // how many interfaces it takes
+	Types      []string // the types of interface that it takes; empty where EC2 does not say
 }
 
 const (

@@ -28,23 +28,18 @@ type Call = awsconfig.Call
 
 // Client talks to EC2 in one region. Goroutines may share it.
 type Client struct {
-	shared *shared
-	region string
-	api    *api
-	scarce scarce
-	// blocksExpected: see ExpectBlocks.
-	blocksExpected atomic.Bool
+	shared         *shared
+	region         string
+	api            *api
+	scarce         scarce
+	blocksExpected atomic.Bool // see ExpectBlocks
 
-	mu sync.Mutex
-	// zoneIDs maps the names of this account's Availability Zones to their ids.
-	zoneIDs map[string]string
-	// versions are those of launch templates read so far, by reference.
-	versions map[string]templateRead
-	pinning  sync.Mutex
-	// knownTypes are the instance types read so far, which do not change.
-	knownTypes map[string]InstanceType
-	// platforms are the platforms of AMIs, by id.
-	platforms map[string]string
+	mu         sync.Mutex
+	zoneIDs    map[string]string       // maps the names of this account's Availability Zones to their ids
+	versions   map[string]templateRead // those of launch templates read so far, by reference
+	pinning    sync.Mutex
+	knownTypes map[string]InstanceType // the instance types read so far, which do not change
+	platforms  map[string]string       // the platforms of AMIs, by id
 	// launched holds the launch times, by AWS's clock, of instances that this client launched or that Remember named.
 	launched map[string]time.Time
 }
@@ -52,11 +47,9 @@ type Client struct {
 // shared is the state that the clients of all regions share.
 type shared struct {
 	*awsconfig.Shared
-	// refill is the time after which EC2 allows one more scarce call.
-	refill   time.Duration
+	refill   time.Duration // the time after which EC2 allows one more scarce call
 	tellWait func(Wait)
-	// settle is settleTime.
-	settle time.Duration
+	settle   time.Duration // settleTime
 
 	mu      sync.Mutex
 	regions map[string]*Client
@@ -98,13 +91,11 @@ func (s *shared) in(region string) *Client {
 	if c, ok := s.regions[region]; ok {
 		return c
 	}
-	c := &Client{
-		shared: s,
-		region: region,
-		api: newAPI(ec2.NewFromConfig(s.Config, noRetryAfter(noCapacity...), func(o *ec2.Options) {
-			o.Region = region
-			o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies))
-		})),
+	c := &Client{shared: s, region: region, api: newAPI(ec2.NewFromConfig(s.Config, noRetryAfter(noCapacity...), func(
+		o *ec2.Options) {
+		o.Region = region
+		o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies))
+	})),
 		scarce: newScarce(s.refill),
 
 		versions: map[string]templateRead{}, knownTypes: map[string]InstanceType{}, platforms: map[string]string{}, launched: map[string]time.Time{},

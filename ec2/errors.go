@@ -213,9 +213,7 @@ func Outcome(err error, more ...string) capacity.Outcome {
 	var answer *awshttp.ResponseError
 	code := Code(err)
 	switch {
-	case errors.Is(err, ErrNotSent),
-		errors.As(err, &silent) && silent.NotAsked(),
-		errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"):
+	case errors.Is(err, ErrNotSent), errors.As(err, &silent) && silent.NotAsked(), errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"):
 		return capacity.Refused // EC2 has not seen it
 	case code == "" || slices.Contains(unclear, code):
 		return capacity.Unknown

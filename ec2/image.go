@@ -19,19 +19,14 @@ import (
 // Image holds the facts about an AMI that a launch depends on.
 type Image struct {
 	ID, Name string
-	// Owner is an account, or EC2's alias of one, such as amazon.
-	Owner string
+	Owner    string // an account, or EC2's alias of one, such as amazon
 	// Created and Deprecated are dates; Deprecated is "" for an image that EC2 goes on to offer.
 	Created, Deprecated string
 	Description         string
-	// Says is its name, its description and its tags in this account, in lower case.
-	Says string
-	// Source is the id of the image that it was made from; "" where EC2 does not know.
-	Source string
-	// Platform is in the words of a reservation ("Linux/UNIX"); "" if these have none for it.
-	Platform string
-	// Architecture is x86_64 or arm64.
-	Architecture string
+	Says                string // its name, its description and its tags in this account, in lower case
+	Source              string // the id of the image that it was made from; "" where EC2 does not know
+	Platform            string // in the words of a reservation ("Linux/UNIX"); "" if these have none for it
+	Architecture        string // x86_64 or arm64
 }
 
 // Image describes an AMI. One that does not exist is an error with EC2's code InvalidAMIID.NotFound.
@@ -47,11 +42,10 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 		return Image{}, fmt.Errorf("describing image %s in %s: %w", id, c.region, err)
 	}
 	image := out.Images[0]
-	found := Image{
-		ID: id, Name: aws.ToString(image.Name), Description: aws.ToString(image.Description), Owner: cmp.Or(aws.ToString(image.ImageOwnerAlias), aws.ToString(image.OwnerId)),
-		Created: dateOf(image.CreationDate), Deprecated: dateOf(image.DeprecationTime), Source: aws.ToString(image.SourceImageId),
-		Platform: reservationPlatform(aws.ToString(image.PlatformDetails)), Architecture: string(image.Architecture),
-	}
+	found := Image{ID: id, Name: aws.ToString(image.Name), Description: aws.ToString(image.Description), Owner: cmp.Or(
+		aws.ToString(image.ImageOwnerAlias), aws.ToString(image.OwnerId)), Created: dateOf(image.CreationDate),
+		Deprecated: dateOf(image.DeprecationTime), Source: aws.ToString(image.SourceImageId), Platform: reservationPlatform(
+			aws.ToString(image.PlatformDetails)), Architecture: string(image.Architecture)}
 	says := []string{found.Name, found.Description}
 	for _, t := range image.Tags {
 		says = append(says, aws.ToString(t.Key), aws.ToString(t.Value))

@@ -21,16 +21,9 @@ import (
 )
 
 func instance(a types.Instance) capacity.Instance {
-	i := capacity.Instance{
-		ID:            aws.ToString(a.InstanceId),
-		PrivateIP:     aws.ToString(a.PrivateIpAddress),
-		Type:          string(a.InstanceType),
-		SubnetID:      aws.ToString(a.SubnetId),
-		ReservationID: aws.ToString(a.CapacityReservationId),
-		LaunchIndex:   int(aws.ToInt32(a.AmiLaunchIndex)),
-		Launched:      aws.ToTime(a.LaunchTime),
-		Tags:          tagMap(a.Tags),
-	}
+	i := capacity.Instance{ID: aws.ToString(a.InstanceId), PrivateIP: aws.ToString(a.PrivateIpAddress), Type: string(
+		a.InstanceType), SubnetID: aws.ToString(a.SubnetId), ReservationID: aws.ToString(a.CapacityReservationId),
+		LaunchIndex: int(aws.ToInt32(a.AmiLaunchIndex)), Launched: aws.ToTime(a.LaunchTime), Tags: tagMap(a.Tags)}
 	if a.State != nil {
 		i.State = string(a.State.Name)
 	}

@@ -44,14 +44,9 @@ func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunIn
 	if err != nil {
 		return nil, err
 	}
-	in := &ec2.RunInstancesInput{
-		MinCount:          aws.Int32(int32(cmp.Or(l.Least, l.Count))),
-		MaxCount:          aws.Int32(int32(l.Count)),
-		ClientToken:       aws.String(l.ClientToken),
-		LaunchTemplate:    templateReference(pin),
-		InstanceType:      types.InstanceType(l.InstanceType),
-		TagSpecifications: tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
-	}
+	in := &ec2.RunInstancesInput{MinCount: aws.Int32(int32(cmp.Or(l.Least, l.Count))), MaxCount: aws.Int32(int32(l.Count)),
+		ClientToken: aws.String(l.ClientToken), LaunchTemplate: templateReference(pin), InstanceType: types.InstanceType(
+			l.InstanceType), TagSpecifications: tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume)}
 	if template.LaunchTemplateData != nil {
 		if err := copyByName(template.LaunchTemplateData.NetworkInterfaces, &in.NetworkInterfaces); err != nil {
 			return nil, fmt.Errorf("copying the network interfaces of launch template %s: %w", l.LaunchTemplate, err)

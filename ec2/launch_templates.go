@@ -363,16 +363,9 @@ func (c *Client) MadeTemplates(ctx context.Context, mark, prefix string) ([]capa
 
 func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {
 	d := v.LaunchTemplateData
-	out := capacity.LaunchTemplate{
-		ID:               aws.ToString(t.LaunchTemplateId),
-		Name:             aws.ToString(t.LaunchTemplateName),
-		Version:          numberOf(v),
-		Tags:             tagMap(t.Tags),
-		ImageID:          aws.ToString(d.ImageId),
-		InstanceType:     string(d.InstanceType),
-		KeyName:          aws.ToString(d.KeyName),
-		SecurityGroupIDs: slices.Clone(d.SecurityGroupIds),
-	}
+	out := capacity.LaunchTemplate{ID: aws.ToString(t.LaunchTemplateId), Name: aws.ToString(t.LaunchTemplateName),
+		Version: numberOf(v), Tags: tagMap(t.Tags), ImageID: aws.ToString(d.ImageId), InstanceType: string(d.InstanceType),
+		KeyName: aws.ToString(d.KeyName), SecurityGroupIDs: slices.Clone(d.SecurityGroupIds)}
 	out.UserData, _ = base64.StdEncoding.DecodeString(aws.ToString(d.UserData)) // EC2 takes nothing else
 	for _, n := range d.NetworkInterfaces {
 		out.SecurityGroupIDs = unique(append(out.SecurityGroupIDs, n.Groups...))

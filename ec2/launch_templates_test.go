@@ -17,11 +17,9 @@ import (
 )
 
 func spec(reservationID string) capacity.LaunchTemplateSpec {
-	return capacity.LaunchTemplateSpec{
-		Name: "pcs-capacity-ml-gpu-a", From: "lt-0e2000000000000a1", FromVersion: "1",
+	return capacity.LaunchTemplateSpec{Name: "pcs-capacity-ml-gpu-a", From: "lt-0e2000000000000a1", FromVersion: "1",
 		ImageID: image, InstanceType: "p5.48xlarge", ReservationID: reservationID, Kind: capacity.CapacityBlock,
-		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagReservation: reservationID},
-	}
+		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagReservation: reservationID}}
 }
 
 func TestEnsureLaunchTemplate(t *testing.T) {
@@ -153,8 +151,7 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{
 			{DeviceName: aws.String("/dev/sdb"), VirtualName: aws.String("ephemeral0")},
 			{DeviceName: aws.String("/dev/xvda"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(50), VolumeType: "io2", Iops: aws.Int32(1000), Encrypted: aws.Bool(true)}},
-		},
-	}
+		}}
 	if _, err := c.api.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("old"), LaunchTemplateData: old}); err != nil {
 		t.Fatal(err)
 	}
@@ -236,8 +233,7 @@ func TestPlacementGroupOfAReservation(t *testing.T) {
 	}
 }
 
-// Every field that EC2 can answer with must be in the copy, at every depth, so that
-// --like loses nothing.
+// Every field that EC2 can answer with must be in the copy, at every depth, so that --like loses nothing.
 func TestCopyByNameIsComplete(t *testing.T) {
 	from := &types.ResponseLaunchTemplateData{}
 	fill(reflect.ValueOf(from).Elem())

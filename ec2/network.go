@@ -17,8 +17,7 @@ import (
 // RouteTable says where a subnet's traffic goes.
 type RouteTable struct {
 	ID, VPC string
-	// Main: it is for the subnets of its VPC that no table names.
-	Main    bool
+	Main    bool // it is for the subnets of its VPC that no table names
 	Subnets []string
 	Routes  []Route
 }
@@ -27,8 +26,7 @@ type RouteTable struct {
 type Route struct {
 	// To is a CIDR block or a prefix list; Via the id of what it leads to, such as igw-… or nat-….
 	To, Via string
-	// Gone: what it leads to is no longer there.
-	Gone bool
+	Gone    bool // what it leads to is no longer there
 }
 
 // RouteTables describes all route tables of a VPC.
@@ -56,11 +54,9 @@ func (c *Client) RouteTables(ctx context.Context, vpc string) ([]RouteTable, err
 
 // Endpoint is a VPC endpoint, by which a service of AWS is reached without a way to the internet.
 type Endpoint struct {
-	ID string
-	// Service is the last word of the service's name: pcs, s3, ec2, logs.
-	Service string
-	// Gateway: it is reached by route tables. Others are reached in the whole VPC.
-	Gateway bool
+	ID      string
+	Service string // the last word of the service's name: pcs, s3, ec2, logs
+	Gateway bool   // it is reached by route tables. Others are reached in the whole VPC.
 	// Available: it works. UsualName: the service's usual name leads to it.
 	Available, UsualName bool
 	RouteTables          []string
@@ -94,13 +90,11 @@ type SecurityGroup struct {
 
 // Rule lets traffic through: in, unless Out.
 type Rule struct {
-	Out bool
-	// Protocol is tcp, udp or another name or number; -1 for all.
-	Protocol string
+	Out      bool
+	Protocol string // tcp, udp or another name or number; -1 for all
 	// From and To are ports; 0 and 65535 for all.
 	From, To int
-	// Peer is the other end: a security group, a CIDR block, or a prefix list.
-	Peer string
+	Peer     string // the other end: a security group, a CIDR block, or a prefix list
 }
 
 func rules(permissions []types.IpPermission, out bool) []Rule {
@@ -148,11 +142,9 @@ func (c *Client) KnownSubnets(ctx context.Context, ids []string) (found []capaci
 // Subnet is a subnet with the facts that a launch depends on.
 type Subnet struct {
 	capacity.Subnet
-	VPC string
-	// Free counts the addresses that no network interface has.
-	Free int
-	// Public: an instance with one network interface gets a public address, where its launch does not say.
-	Public bool
+	VPC    string
+	Free   int  // counts the addresses that no network interface has
+	Public bool // an instance with one network interface gets a public address, where its launch does not say
 }
 
 func plain(detailed []Subnet) (all []capacity.Subnet) {

@@ -17,12 +17,9 @@ import (
 
 // OfferingQuery selects among the blocks for sale.
 type OfferingQuery struct {
-	// InstanceType is one such as p5.48xlarge, or an UltraServer type such as u-p6e-gb200x72.
-	InstanceType string
-	// Count is the number of instances, or of UltraServers.
-	Count int
-	// Duration is rounded up to a length that EC2 sells.
-	Duration time.Duration
+	InstanceType string        // one such as p5.48xlarge, or an UltraServer type such as u-p6e-gb200x72
+	Count        int           // the number of instances, or of UltraServers
+	Duration     time.Duration // rounded up to a length that EC2 sells
 	// StartAfter and EndBy bound the block; zero leaves it open.
 	StartAfter, EndBy time.Time
 }
@@ -99,20 +96,11 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 		if err != nil {
 			return nil, fmt.Errorf("offering %s: its fee: %w", aws.ToString(a.CapacityBlockOfferingId), err)
 		}
-		all[i] = capacity.Offering{
-			ID:               aws.ToString(a.CapacityBlockOfferingId),
-			InstanceType:     aws.ToString(a.InstanceType),
-			Count:            int(aws.ToInt32(a.InstanceCount)),
-			Region:           c.region,
-			AZ:               aws.ToString(a.AvailabilityZone),
-			AZID:             zones[aws.ToString(a.AvailabilityZone)],
-			Start:            aws.ToTime(a.StartDate),
-			End:              aws.ToTime(a.EndDate),
-			Fee:              fee,
-			Tenancy:          string(a.Tenancy),
-			UltraServerType:  aws.ToString(a.UltraserverType),
-			UltraServerCount: int(aws.ToInt32(a.UltraserverCount)),
-		}
+		all[i] = capacity.Offering{ID: aws.ToString(a.CapacityBlockOfferingId), InstanceType: aws.ToString(a.InstanceType),
+			Count: int(aws.ToInt32(a.InstanceCount)), Region: c.region, AZ: aws.ToString(a.AvailabilityZone),
+			AZID: zones[aws.ToString(a.AvailabilityZone)], Start: aws.ToTime(a.StartDate), End: aws.ToTime(a.EndDate), Fee: fee,
+			Tenancy: string(a.Tenancy), UltraServerType: aws.ToString(a.UltraserverType), UltraServerCount: int(aws.ToInt32(
+				a.UltraserverCount))}
 	}
 	return all, nil
 }
@@ -159,10 +147,9 @@ func newScarce(refill time.Duration) scarce {
 
 // Wait describes a call that waits for EC2's request limits.
 type Wait struct {
-	Region string
-	For    time.Duration
-	// Throttled is EC2's code if EC2 refused the call: others use the account's calls too.
-	Throttled string
+	Region    string
+	For       time.Duration
+	Throttled string // EC2's code if EC2 refused the call: others use the account's calls too
 }
 
 // OnWait sets the function that is called, from any goroutine, before a call in any region waits
@@ -258,12 +245,9 @@ func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags
 }
 
 func purchaseInput(offeringID, platform string, tags map[string]string, dry *bool) *ec2.PurchaseCapacityBlockInput {
-	return &ec2.PurchaseCapacityBlockInput{
-		DryRun:                  dry,
-		CapacityBlockOfferingId: aws.String(offeringID),
-		InstancePlatform:        types.CapacityReservationInstancePlatform(platform),
-		TagSpecifications:       tagged(tags, types.ResourceTypeCapacityReservation),
-	}
+	return &ec2.PurchaseCapacityBlockInput{DryRun: dry, CapacityBlockOfferingId: aws.String(offeringID),
+		InstancePlatform: types.CapacityReservationInstancePlatform(platform), TagSpecifications: tagged(tags,
+			types.ResourceTypeCapacityReservation)}
 }
 
 // TryPurchase asks EC2 whether it would take the purchase, and buys nothing: nil means
@@ -298,18 +282,10 @@ func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d
 		if err != nil {
 			return nil, fmt.Errorf("extension offering %s: its fee: %w", aws.ToString(a.CapacityBlockExtensionOfferingId), err)
 		}
-		all[i] = capacity.Offering{
-			ID:           aws.ToString(a.CapacityBlockExtensionOfferingId),
-			InstanceType: aws.ToString(a.InstanceType),
-			Count:        int(aws.ToInt32(a.InstanceCount)),
-			Region:       c.region,
-			AZ:           aws.ToString(a.AvailabilityZone),
-			AZID:         aws.ToString(a.AvailabilityZoneId),
-			Start:        aws.ToTime(a.CapacityBlockExtensionStartDate),
-			End:          aws.ToTime(a.CapacityBlockExtensionEndDate),
-			Fee:          fee,
-			Tenancy:      string(a.Tenancy),
-		}
+		all[i] = capacity.Offering{ID: aws.ToString(a.CapacityBlockExtensionOfferingId), InstanceType: aws.ToString(
+			a.InstanceType), Count: int(aws.ToInt32(a.InstanceCount)), Region: c.region, AZ: aws.ToString(a.AvailabilityZone),
+			AZID: aws.ToString(a.AvailabilityZoneId), Start: aws.ToTime(a.CapacityBlockExtensionStartDate), End: aws.ToTime(
+				a.CapacityBlockExtensionEndDate), Fee: fee, Tenancy: string(a.Tenancy)}
 	}
 	return all, nil
 }
@@ -361,14 +337,9 @@ func extensions(answers []types.CapacityBlockExtension) ([]capacity.Extension, e
 		if err != nil {
 			return nil, fmt.Errorf("extension %s: its fee: %w", id, err)
 		}
-		all = append(all, capacity.Extension{
-			OfferingID: id,
-			From:       aws.ToTime(a.CapacityBlockExtensionStartDate),
-			To:         aws.ToTime(a.CapacityBlockExtensionEndDate),
-			State:      string(a.CapacityBlockExtensionStatus),
-			Purchased:  aws.ToTime(a.CapacityBlockExtensionPurchaseDate),
-			Fee:        fee,
-		})
+		all = append(all, capacity.Extension{OfferingID: id, From: aws.ToTime(a.CapacityBlockExtensionStartDate),
+			To: aws.ToTime(a.CapacityBlockExtensionEndDate), State: string(a.CapacityBlockExtensionStatus),
+			Purchased: aws.ToTime(a.CapacityBlockExtensionPurchaseDate), Fee: fee})
 	}
 	return all, nil
 }

@@ -48,8 +48,7 @@ func TestImageOfAPlatformWithTwoNames(t *testing.T) {
 	}
 }
 
-// The platform of a launch template's image, for each way to name template and image. Without an answer it is
-// unknown.
+// The platform of a launch template's image, for each way to name template and image. Without an answer it is unknown.
 func TestImagePlatform(t *testing.T) {
 	const rhel = "Red Hat Enterprise Linux"
 	scenario := awssim.DefaultScenario()

@@ -44,14 +44,13 @@ var Remedies = slices.Concat(
 			Do: "give a later --start-after or --end-by"},
 		{Code: unauthorized, Calls: searching, Says: notApprovedText, Means: "AWS has not approved the account for UltraServers",
 			Do: "ask your AWS account team to approve the account for UltraServers"},
-	},
-	awsconfig.Remedies(buying[:1], "the offering is gone; somebody else may have it", "run `pcs-capacity offerings` again",
-		"InvalidCapacityBlockOfferingIdExpired", "InvalidCapacityBlockOfferingIdNotFound"),
-	awsconfig.Remedies(buying[:1], "the id is not one of an offering", "copy it from `pcs-capacity offerings`",
-		"InvalidCapacityBlockOfferingIdMalformed"),
-	awsconfig.Remedies(buying[1:], "the extension is not for sale any more", "run this again for a new offering",
-		"InvalidCapacityBlockExtensionOfferingIdExpired", "InvalidCapacityBlockExtensionOfferingIdNotFound"),
-	[]awsconfig.Remedy{
+	}, awsconfig.Remedies(buying[:1], "the offering is gone; somebody else may have it",
+		"run `pcs-capacity offerings` again", "InvalidCapacityBlockOfferingIdExpired",
+		"InvalidCapacityBlockOfferingIdNotFound"), awsconfig.Remedies(buying[:1], "the id is not one of an offering",
+		"copy it from `pcs-capacity offerings`", "InvalidCapacityBlockOfferingIdMalformed"), awsconfig.Remedies(buying[1:],
+		"the extension is not for sale any more", "run this again for a new offering",
+		"InvalidCapacityBlockExtensionOfferingIdExpired",
+		"InvalidCapacityBlockExtensionOfferingIdNotFound"), []awsconfig.Remedy{
 		{Code: "InvalidCapacityReservationState", Calls: extending, Means: "the block cannot be extended now",
 			Do: "extend it while it is scheduled or active, from 56 days to 1 hour before its end, when no other extension is being paid"},
 		{Code: requestLimitExceeded, Calls: buying, Means: "too many purchases in a short time",
@@ -59,9 +58,8 @@ var Remedies = slices.Concat(
 	},
 	// Reservations
 	awsconfig.Remedies(describing, "this account has no such reservation in this region", checkReservation,
-		badReservationID+".NotFound", badReservationID+".Malformed", badReservationID+".Unavailable"),
-	awsconfig.Remedies(describing, "EC2 has no Capacity Reservations in this region", "check the region",
-		"UnsupportedException"),
+		badReservationID+".NotFound", badReservationID+".Malformed", badReservationID+".Unavailable"), awsconfig.Remedies(
+		describing, "EC2 has no Capacity Reservations in this region", "check the region", "UnsupportedException"),
 	// Launching: the codes are in the Reason of the node
 	awsconfig.Remedies(launching, "there is no free instance where the launch was sent", "wait: Slurm tries again, at longer and longer intervals",
 		noCapacity...),
@@ -105,10 +103,9 @@ var Remedies = slices.Concat(
 	awsconfig.Remedies(holding, "EC2 does not take what is asked for", "compare the type and the platform with what `aws ec2 describe-instance-types` shows",
 		invalidValue),
 	// Any call
-	awsconfig.Remedies(nil, "too many calls in a short time", "others use this account's API calls too; try again in a minute",
-		requestLimitExceeded),
-	awsconfig.Remedies(nil, "the caller's policy does not allow the call", awsconfig.Allow, unauthorized, accessDenied),
-)
+	awsconfig.Remedies(nil, "too many calls in a short time",
+		"others use this account's API calls too; try again in a minute", requestLimitExceeded), awsconfig.Remedies(nil,
+		"the caller's policy does not allow the call", awsconfig.Allow, unauthorized, accessDenied))
 
 const (
 	invalidValue = "InvalidParameterValue"

@@ -90,26 +90,12 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 	// Lists do not ask DescribeCapacityBlocks. EC2 gives a LaunchStatus for UltraServers only: EC2 API Reference,
 	// CapacityReservation.
 	ultra, _ := capacity.OnlyInUltraServers(aws.ToString(a.InstanceType))
-	r := capacity.Reservation{
-		ID:            aws.ToString(a.CapacityReservationId),
-		Kind:          kind(a),
-		State:         capacity.State(a.State),
-		InstanceType:  aws.ToString(a.InstanceType),
-		Region:        c.region,
-		AZID:          aws.ToString(a.AvailabilityZoneId),
-		AZ:            aws.ToString(a.AvailabilityZone),
-		Total:         int(aws.ToInt32(a.TotalInstanceCount)),
-		Available:     int(aws.ToInt32(a.AvailableInstanceCount)),
-		Platform:      string(a.InstancePlatform),
-		Tenancy:       string(a.Tenancy),
-		UltraServer:   ultra || a.LaunchStatus != "",
-		OwnerID:       aws.ToString(a.OwnerId),
-		MatchCriteria: string(a.InstanceMatchCriteria),
-		Created:       aws.ToTime(a.CreateDate),
-		Start:         aws.ToTime(a.StartDate),
-		End:           aws.ToTime(a.EndDate),
-		Tags:          tagMap(a.Tags),
-	}
+	r := capacity.Reservation{ID: aws.ToString(a.CapacityReservationId), Kind: kind(a), State: capacity.State(a.State),
+		InstanceType: aws.ToString(a.InstanceType), Region: c.region, AZID: aws.ToString(a.AvailabilityZoneId),
+		AZ: aws.ToString(a.AvailabilityZone), Total: int(aws.ToInt32(a.TotalInstanceCount)), Available: int(aws.ToInt32(
+			a.AvailableInstanceCount)), Platform: string(a.InstancePlatform), Tenancy: string(a.Tenancy), UltraServer: ultra ||
+			a.LaunchStatus != "", OwnerID: aws.ToString(a.OwnerId), MatchCriteria: string(a.InstanceMatchCriteria),
+		Created: aws.ToTime(a.CreateDate), Start: aws.ToTime(a.StartDate), End: aws.ToTime(a.EndDate), Tags: tagMap(a.Tags)}
 	if a.CommitmentInfo != nil {
 		r.Committed = int(aws.ToInt32(a.CommitmentInfo.CommittedInstanceCount))
 		r.CommittedUntil = aws.ToTime(a.CommitmentInfo.CommitmentEndDate)
@@ -138,12 +124,9 @@ func kind(a types.CapacityReservation) capacity.Kind {
 
 // ReservationQuery bounds a list of reservations; its zero value bounds nothing.
 type ReservationQuery struct {
-	// InstanceTypes are alternatives.
-	InstanceTypes []string
-	// Tags must all be there, with these values exactly, as [capacity.Select] has it.
-	Tags map[string]string
-	// ActiveOnly leaves out reservations that are not open.
-	ActiveOnly bool
+	InstanceTypes []string          // alternatives
+	Tags          map[string]string // Tags must all be there, with these values exactly, as [capacity.Select] has it
+	ActiveOnly    bool              // leaves out reservations that are not open
 }
 
 // pageSize is the most that EC2's Describe operations put on a page.
@@ -311,18 +294,12 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 	}
 	tags := maps.Clone(o.Tags)
 	tags[capacity.TagToken] = o.ClientToken
-	out, err := c.api.CreateCapacityReservation(ctx, &ec2.CreateCapacityReservationInput{
-		ClientToken:           aws.String(o.ClientToken),
-		InstanceType:          aws.String(o.InstanceType),
-		InstancePlatform:      types.CapacityReservationInstancePlatform(o.Platform),
-		InstanceCount:         aws.Int32(int32(o.Count)),
-		AvailabilityZoneId:    aws.String(o.AZID),
-		Tenancy:               types.CapacityReservationTenancyDefault,
-		InstanceMatchCriteria: types.InstanceMatchCriteriaTargeted,
-		EndDate:               aws.Time(o.End),
-		EndDateType:           types.EndDateTypeLimited,
-		TagSpecifications:     tagged(tags, types.ResourceTypeCapacityReservation),
-	})
+	out, err := c.api.CreateCapacityReservation(ctx, &ec2.CreateCapacityReservationInput{ClientToken: aws.String(
+		o.ClientToken), InstanceType: aws.String(o.InstanceType), InstancePlatform: types.CapacityReservationInstancePlatform(
+		o.Platform), InstanceCount: aws.Int32(int32(o.Count)), AvailabilityZoneId: aws.String(o.AZID),
+		Tenancy: types.CapacityReservationTenancyDefault, InstanceMatchCriteria: types.InstanceMatchCriteriaTargeted,
+		EndDate: aws.Time(o.End), EndDateType: types.EndDateTypeLimited, TagSpecifications: tagged(tags,
+			types.ResourceTypeCapacityReservation)})
 	if err == nil && out.CapacityReservation == nil {
 		err = ErrNotDescribed
 	}

@@ -19,8 +19,7 @@ import (
 
 // Trial is a launch of one node that EC2 is asked about, once for each subnet. Nothing is launched.
 type Trial struct {
-	// Launch is the launch but for its subnet, count and token.
-	Launch capacity.Launch
+	Launch capacity.Launch // the launch but for its subnet, count and token
 	// Spec is the launch template that is still to be written. EC2's dry run looks up no template that does
 	// not exist, so the trial sends what would be in it.
 	Spec *capacity.LaunchTemplateSpec
@@ -28,15 +27,13 @@ type Trial struct {
 	// InstanceProfile are then laid over it, "" keeps the template's.
 	Inline                   bool
 	ImageID, InstanceProfile string
-	// Subnets are those that nodes may be launched into.
-	Subnets []string
+	Subnets                  []string // those that nodes may be launched into
 }
 
 // Tried is EC2's answer for one subnet.
 type Tried struct {
 	SubnetID string
-	// Verdict is what the answer means. Room is no part of it.
-	Verdict Verdict
+	Verdict  Verdict // what the answer means. Room is no part of it.
 	// Code and Says are EC2's refusal, Fix our advice, "" for none. Of another verdict, Says is what
 	// went wrong, and of Denied the action that is not allowed.
 	Code, Says, Fix string

@@ -22,8 +22,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-// RunInstances takes every field of a launch template under the same name, so a template can be tried before it
-// exists.
+// RunInstances takes every field of a launch template under the same name, so a template can be tried before it exists.
 func TestTrialSendsAllOfATemplate(t *testing.T) {
 	data := &types.RequestLaunchTemplateData{}
 	fill(reflect.ValueOf(data).Elem())

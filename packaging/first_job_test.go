@@ -37,8 +37,7 @@ func readmePath(t *testing.T) []string {
 	return commands
 }
 
-// firstJob goes the README's way to a job on a simulated block, with the programs of this
-// installation.
+// firstJob goes the README's way to a job on a simulated block, with the programs of this installation.
 func (i *installation) firstJob() {
 	i.Helper()
 	commands := readmePath(i.T)

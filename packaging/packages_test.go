@@ -27,9 +27,8 @@ type form struct {
 	name, pattern string
 	// install also upgrades.
 	install, remove, purge []string
-	// keptAside is the ending of a new conffile that is not put in the place of an edited one.
-	keptAside string
-	only      []string // files that only this form has
+	keptAside              string   // the ending of a new conffile that is not put in the place of an edited one
+	only                   []string // files that only this form has
 }
 
 var forms = []form{
@@ -43,21 +42,19 @@ var forms = []form{
 }
 
 // files are those of both forms; the manual pages of commands and docs/ come on top.
-var files = []string{
-	"etc/logrotate.d/pcs-capacity", "etc/pcs-capacity/config.toml",
-	"usr/bin/pcs-capacity", "usr/libexec/pcs-capacity/pcs-capacity-filter", "usr/libexec/pcs-capacity/pcs-capacity-prolog", "usr/libexec/pcs-capacity/pcs-capacity-resume", "usr/libexec/pcs-capacity/pcs-capacity-suspend",
+var files = []string{"etc/logrotate.d/pcs-capacity", "etc/pcs-capacity/config.toml", "usr/bin/pcs-capacity",
+	"usr/libexec/pcs-capacity/pcs-capacity-filter", "usr/libexec/pcs-capacity/pcs-capacity-prolog",
+	"usr/libexec/pcs-capacity/pcs-capacity-resume", "usr/libexec/pcs-capacity/pcs-capacity-suspend",
 	"usr/lib/systemd/system/pcs-capacity-sync.service", "usr/lib/tmpfiles.d/pcs-capacity.conf",
 	"usr/share/bash-completion/completions/pcs-capacity", "usr/share/fish/vendor_completions.d/pcs-capacity.fish",
-	"usr/share/doc/pcs-capacity/sbom.cdx.json", "usr/share/man/man5/pcs-capacity-config.toml.5.gz",
-}
+	"usr/share/doc/pcs-capacity/sbom.cdx.json", "usr/share/man/man5/pcs-capacity-config.toml.5.gz"}
 
 // installation is a root file system with a shell in it, a Slurm outside, and a package.
 type installation struct {
 	*testing.T
 	form
-	root installed.Root
-	// slurmUser is the id of the user slurm of the root; 0 if it has none.
-	slurmUser int
+	root      installed.Root
+	slurmUser int // the id of the user slurm of the root; 0 if it has none
 }
 
 // packages is the folder of the packages.
@@ -216,8 +213,7 @@ func (i *installation) write(path, text string, mode fs.FileMode) {
 	}
 }
 
-// makeRoot makes the root, with a /etc/slurm that has a script of ours, and a scontrol that
-// names our Prolog.
+// makeRoot makes the root, with a /etc/slurm that has a script of ours, and a scontrol that names our Prolog.
 func (i *installation) makeRoot(dir string) {
 	i.Helper()
 	users := "root:x:0:0::/root:/bin/sh\n"

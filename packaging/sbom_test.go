@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// listsItsModules compares the package's list of what it is made of with what the linker
-// wrote into its programs.
+// listsItsModules compares the package's list of what it is made of with what the linker wrote into its programs.
 func (i *installation) listsItsModules() {
 	i.Helper()
 	var sbom struct {

@@ -16,16 +16,12 @@ import (
 
 // Run is one time that a job held nodes, from Slurm's accounting. A requeued job has one for each start.
 type Run struct {
-	// Job is as squeue shows it: 12_3, 12+1.
-	Job                      string
+	Job                      string // as squeue shows it: 12_3, 12+1
 	User, Account, Partition string
-	// Nodes is a hostlist.
-	Nodes string
-	Start time.Time
-	// End is zero as long as it runs.
-	End time.Time
-	// State is one word of Slurm's: COMPLETED, TIMEOUT, REQUEUED, …
-	State string
+	Nodes                    string // a hostlist
+	Start                    time.Time
+	End                      time.Time // zero as long as it runs
+	State                    string    // one word of Slurm's: COMPLETED, TIMEOUT, REQUEUED, …
 }
 
 // ErrNoAccounting says that this cluster has no accounting that can be read.
@@ -109,17 +105,8 @@ func (c *Client) Walls(ctx context.Context, cluster string) (capacity.Walls, err
 		return fail(err)
 	}
 	var qos []capacity.QOSWall
-	err := c.sacctmgr(ctx, []string{"qos"}, []string{
-		"name",
-		"maxwall",
-		"flags",
-		"grpwall",
-		"maxtresmins",
-		"grptresmins",
-		"grptresrunmins",
-		"maxtresrunminspa",
-		"maxtresrunminspu",
-	}, func(f []string) (err error) {
+	err := c.sacctmgr(ctx, []string{"qos"}, []string{"name", "maxwall", "flags", "grpwall", "maxtresmins", "grptresmins",
+		"grptresrunmins", "maxtresrunminspa", "maxtresrunminspu"}, func(f []string) (err error) {
 		q := capacity.QOSWall{Name: f[0], OverPartition: slices.Contains(splitList(f[2]), "OverPartQOS"),
 			Metered: anySet(f[3:])}
 		q.MaxWall, err = capacity.ParseLimit(f[1])
@@ -131,19 +118,9 @@ func (c *Client) Walls(ctx context.Context, cluster string) (capacity.Walls, err
 	}
 	var associations []capacity.Association
 	parents, grouped := map[string]string{}, map[string]bool{} // of accounts
-	err = c.sacctmgr(ctx, []string{"associations", "cluster=" + cluster}, []string{
-		"account",
-		"user",
-		"partition",
-		"maxwall",
-		"defaultqos",
-		"qos",
-		"parentname",
-		"grpwall",
-		"grptresmins",
-		"grptresrunmins",
-		"maxtresmins",
-	}, func(f []string) (err error) {
+	err = c.sacctmgr(ctx, []string{"associations", "cluster=" + cluster}, []string{"account", "user", "partition",
+		"maxwall", "defaultqos", "qos", "parentname", "grpwall", "grptresmins", "grptresrunmins", "maxtresmins"}, func(
+		f []string) (err error) {
 		a := capacity.Association{Account: f[0], User: f[1], Partition: f[2], DefaultQOS: f[4]}
 		if allowed := splitList(f[5]); a.DefaultQOS == "" && len(allowed) == 1 {
 			a.DefaultQOS = allowed[0]

@@ -30,13 +30,10 @@ const DefaultTimeout = 15 * time.Second
 // Its methods may be called from several goroutines.
 type Client struct {
 	// Conf is the path of slurm.conf. Empty: the environment's SLURM_CONF, and without that Slurm's own default.
-	Conf string
-	// Dir is the folder of scontrol, squeue and sinfo. Empty: as [Place] decides.
-	Dir string
-	// PCS: the cluster is one of AWS PCS, whose programs are those of the cluster's release.
-	PCS bool
-	// Timeout bounds each call. Zero: [DefaultTimeout].
-	Timeout time.Duration
+	Conf    string
+	Dir     string        // the folder of scontrol, squeue and sinfo. Empty: as [Place] decides.
+	PCS     bool          // the cluster is one of AWS PCS, whose programs are those of the cluster's release
+	Timeout time.Duration // bounds each call. Zero: [DefaultTimeout].
 
 	version atomic.Pointer[Version] // of the commands, once it was asked for
 	folder  atomic.Pointer[string]  // of the PCS cluster's release, once slurmctld has said it
@@ -159,13 +156,9 @@ func (c *Client) start(ctx context.Context, stdout io.Writer, variables []string
 	if cmd.ProcessState != nil {
 		exit = cmd.ProcessState.ExitCode()
 	}
-	return &CallError{
-		Command: append([]string{path}, args...),
-		Exit:    exit,
+	return &CallError{Command: append([]string{path}, args...), Exit: exit,
 		// as scontrol of Slurm 26.05 says it
-		Stderr: Clean(strings.ReplaceAll(said, " error:Unable ", " error: Unable "), 2000),
-		Err:    cause(said, err),
-	}
+		Stderr: Clean(strings.ReplaceAll(said, " error:Unable ", " error: Unable "), 2000), Err: cause(said, err)}
 }
 
 func cause(said string, err error) error {
@@ -182,10 +175,7 @@ func cause(said string, err error) error {
 var keptVariables = []string{"HOME", "USER", "LD_LIBRARY_PATH", "SLURM_CONF", "SLURM_JWT"}
 
 func (c *Client) environment() []string {
-	env := []string{
-		"PATH=/usr/bin:/bin",
-		"LC_ALL=C",
-		"TZ=UTC",
+	env := []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC",
 		"SLURM_TIME_FORMAT=%s", // seconds since 1970: no time zone to get wrong
 		"SLURM_BITSTR_LEN=0",   // every pending task of an array by its number, not the first 64 bytes
 	}

@@ -16,18 +16,14 @@ import (
 
 // Config is what slurmctld runs with, as far as this project asks.
 type Config struct {
-	ClusterName string
-	Version     Version // slurmctld's
-	ConfPath    string  // slurm.conf, as slurmctld knows it
-	// Backups are the hosts that take slurmctld over.
-	Backups []string
-	// StateSaveLocation is slurmctld's folder, which the controllers of a cluster share.
-	StateSaveLocation string
+	ClusterName       string
+	Version           Version  // slurmctld's
+	ConfPath          string   // slurm.conf, as slurmctld knows it
+	Backups           []string // the hosts that take slurmctld over
+	StateSaveLocation string   // slurmctld's folder, which the controllers of a cluster share
 	KillWait          time.Duration
-	// SlurmUID is the number of SlurmUser.
-	SlurmUID int
-	// OverTime is OverTimeLimit: how much longer than its limit a job may run.
-	OverTime          capacity.Limit
+	SlurmUID          int            // the number of SlurmUser
+	OverTime          capacity.Limit // OverTimeLimit: how much longer than its limit a job may run
 	ResumeTimeout     time.Duration
 	SuspendTimeout    time.Duration
 	SuspendTime       time.Duration // 0: idle nodes are never powered down
@@ -41,20 +37,16 @@ type Config struct {
 	JobSubmitPlugins    []string
 	CliFilterPlugins    []string
 	SlurmctldParameters []string
-	// ConfServer is slurmctld's HOST[:PORT] for slurmd --conf-server.
-	ConfServer          string
+	ConfServer          string // slurmctld's HOST[:PORT] for slurmd --conf-server
 	SchedulerParameters []string
 	// CliFilterScript is the script that CliFilterParameters names; "" for cli_filter.lua in the
 	// folder of slurm.conf. From 25.11 on.
 	CliFilterScript string
 	// Prolog is a pattern, or several; as TaskProlog "" if there is none.
 	Prolog, TaskProlog string
-	// NoRequeue: a job is requeued only if it asks for it (JobRequeue=0).
-	NoRequeue bool
-	// AccountingEnforce are the words of AccountingStorageEnforce; empty: none.
-	AccountingEnforce []string
-	// Accounts: what ran is kept in a database, which sacct reads.
-	Accounts bool
+	NoRequeue          bool     // a job is requeued only if it asks for it (JobRequeue=0)
+	AccountingEnforce  []string // the words of AccountingStorageEnforce; empty: none
+	Accounts           bool     // what ran is kept in a database, which sacct reads
 }
 
 // Accounting says what Slurm knows of accounts. Each word of AccountingStorageEnforce but "no…"
@@ -126,36 +118,19 @@ func parseConfig(output []byte) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	config := Config{
-		ClusterName: values["ClusterName"],
-		Version:     version,
-		ConfPath:    values["SLURM_CONF"],
-
-		StateSaveLocation: values["StateSaveLocation"],
-
-		SuspendExcNodes: values["SuspendExcNodes"],
-		SuspendExcParts: splitList(values["SuspendExcParts"]),
-		ResumeProgram:   values["ResumeProgram"],
-
-		SuspendProgram:    values["SuspendProgram"],
-		ResumeFailProgram: values["ResumeFailProgram"],
-
-		JobSubmitPlugins:    plugins(values["JobSubmitPlugins"], "job_submit/"),
-		CliFilterPlugins:    plugins(values["CliFilterPlugins"], "cli_filter/"),
-		SlurmctldParameters: splitList(values["SlurmctldParameters"]),
-		ConfServer:          confServer(values),
-		SchedulerParameters: splitList(values["SchedulerParameters"]),
-		CliFilterScript:     CLIFilterScript(values["CliFilterParameters"]),
+	config := Config{ClusterName: values["ClusterName"], Version: version, ConfPath: values["SLURM_CONF"],
+		StateSaveLocation: values["StateSaveLocation"], SuspendExcNodes: values["SuspendExcNodes"],
+		SuspendExcParts: splitList(values["SuspendExcParts"]), ResumeProgram: values["ResumeProgram"],
+		SuspendProgram: values["SuspendProgram"], ResumeFailProgram: values["ResumeFailProgram"], JobSubmitPlugins: plugins(
+			values["JobSubmitPlugins"], "job_submit/"), CliFilterPlugins: plugins(values["CliFilterPlugins"], "cli_filter/"),
+		SlurmctldParameters: splitList(values["SlurmctldParameters"]), ConfServer: confServer(values),
+		SchedulerParameters: splitList(values["SchedulerParameters"]), CliFilterScript: CLIFilterScript(
+			values["CliFilterParameters"]),
 		// Newer versions number them.
-		Prolog:      cmp.Or(values["Prolog"], values["Prolog[0]"]),
-		TaskProlog:  cmp.Or(values["TaskProlog"], values["TaskProlog[0]"]),
-		PrivateData: splitList(values["PrivateData"]),
-
-		NoRequeue: values["JobRequeue"] == "0",
-
+		Prolog: cmp.Or(values["Prolog"], values["Prolog[0]"]), TaskProlog: cmp.Or(values["TaskProlog"],
+			values["TaskProlog[0]"]), PrivateData: splitList(values["PrivateData"]), NoRequeue: values["JobRequeue"] == "0",
 		AccountingEnforce: splitList(values["AccountingStorageEnforce"]),
-		Accounts:          values["AccountingStorageType"] == "accounting_storage/slurmdbd",
-	}
+		Accounts:          values["AccountingStorageType"] == "accounting_storage/slurmdbd"}
 	for i := 1; values[fmt.Sprintf("SlurmctldHost[%d]", i)] != ""; i++ {
 		host, _, _ := strings.Cut(values[fmt.Sprintf("SlurmctldHost[%d]", i)], "(") // its address
 		config.Backups = append(config.Backups, host)
@@ -285,11 +260,8 @@ func (c *Client) Partitions(ctx context.Context) ([]capacity.SlurmPartition, err
 func parsePartitions(output []byte) (partitions []capacity.SlurmPartition) {
 	for _, line := range records(output, "PartitionName") {
 		pairs := fields(line)
-		partition := capacity.SlurmPartition{
-			Name:    pairs["PartitionName"],
-			Default: pairs["Default"] == "YES",
-			State:   pairs["State"],
-		}
+		partition := capacity.SlurmPartition{Name: pairs["PartitionName"], Default: pairs["Default"] == "YES",
+			State: pairs["State"]}
 		if qos := pairs["QoS"]; qos != "N/A" {
 			partition.QOS = qos
 		}

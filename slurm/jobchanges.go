@@ -34,8 +34,7 @@ func (c *Client) SetTimeLimit(ctx context.Context, job string, minutes int) erro
 }
 
 // Edit gives pending jobs, by their names, the limits and the constraint of their edits, each as far as it is set. All
-// are read back in one call. The errors are by job; a job that
-// has started or ended meanwhile is not one of them.
+// are read back in one call. The errors are by job; a job that has started or ended meanwhile is not one of them.
 func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error {
 	failed := map[string]error{}
 	for _, job := range slices.Sorted(maps.Keys(edits)) {
@@ -267,21 +266,17 @@ const again = 30
 // jobName is a job under the name by which scontrol changes it and nothing else. The id alone is not such a name: that
 // of an array's last task is the whole array's, and that of a het job's first component the whole het job's.
 type jobName struct {
-	// base is the id before the task or the component.
-	base string
-	// argument is what scontrol takes.
-	argument string
-	// rows are what squeue --array shows of it: one job, or each task.
-	rows []string
+	base     string   // the id before the task or the component
+	argument string   // what scontrol takes
+	rows     []string // what squeue --array shows of it: one job, or each task
 }
 
 var (
-	oneJob = sync.OnceValue(
-		func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`) },
-	)
-	someTasks = sync.OnceValue(
-		func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`) },
-	)
+	oneJob    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`) })
+	someTasks = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(
+			`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`)
+	})
 )
 
 // parseJobName reads a job's name as squeue shows it: "12", "12_3", "12+1", or the tasks

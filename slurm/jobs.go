@@ -65,9 +65,8 @@ func (c *Client) EachJob(ctx context.Context, partitions []string, take func(cap
 
 // JobsOf returns, of the jobs that [Client.EachJob] takes, those that wanted keeps (nil: all): the live
 // ones, and those that have ended.
-func (c *Client) JobsOf(
-	ctx context.Context, partitions []string, wanted func(capacity.Job) bool,
-) (live, ended []capacity.Job, err error) {
+func (c *Client) JobsOf(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live,
+	ended []capacity.Job, err error) {
 	live, ended = make([]capacity.Job, 0, 16), []capacity.Job{}
 	var full [][]capacity.Job // live ones: append alone would copy many jobs five times
 	err = c.EachJob(ctx, partitions, func(job capacity.Job) error {
@@ -133,12 +132,8 @@ func (c *Client) Job(ctx context.Context, shown string) (job capacity.Job, err e
 func (c *Client) eachJob(ctx context.Context, fields jobFields, take func(capacity.Job) error, more ...string) error {
 	mark := newMark()
 	r := jobReader{fields: fields, mark: []byte(mark), take: take}
-	err := c.runInto(
-		ctx,
-		&r,
-		[]string{"SQUEUE_FORMAT2=" + fields.format(mark)},
-		"squeue",
-		append([]string{"--all", "--noheader", "--noconvert", "--sort=i"}, more...)...)
+	err := c.runInto(ctx, &r, []string{"SQUEUE_FORMAT2=" + fields.format(mark)}, "squeue", append([]string{"--all",
+		"--noheader", "--noconvert", "--sort=i"}, more...)...)
 	if err = r.end(err); err != nil {
 		return fmt.Errorf("listing jobs: %w", err)
 	}
@@ -200,10 +195,11 @@ var plainFields = []plainField{
 	{"BatchFlag", func(j *capacity.Job, text string) error { j.Batch = text != "0"; return nil }},
 	{"UserID", intField(func(j *capacity.Job) *int { return &j.UserID })},
 	{"NumNodes", intField(func(j *capacity.Job) *int { return &j.NumNodes })},
-	{
-		"NodeList",
-		func(j *capacity.Job, text string) (err error) { j.Nodes, err = Expand(strings.Clone(text)); return err },
-	},
+	{"NodeList", func(j *capacity.Job, text string) (err error) {
+		j.Nodes, err = Expand(strings.Clone(
+			text))
+		return err
+	}},
 }
 
 const plainEnd = "|"
@@ -245,10 +241,13 @@ var (
 )
 
 func (f jobFields) without(names ...string) jobFields {
-	return jobFields{
-		slices.DeleteFunc(slices.Clone(f.plain), func(p plainField) bool { return slices.Contains(names, p.name) }),
-		slices.DeleteFunc(slices.Clone(f.marked), func(m markedField) bool { return slices.Contains(names, m.name) }),
-	}
+	return jobFields{slices.DeleteFunc(slices.Clone(f.plain), func(p plainField) bool {
+		return slices.Contains(names,
+			p.name)
+	}), slices.DeleteFunc(slices.Clone(f.marked), func(m markedField) bool {
+		return slices.Contains(names,
+			m.name)
+	})}
 }
 
 // newMark is a text that nobody can guess: 130 random bits. It begins with a letter, since
@@ -419,10 +418,8 @@ var impliedState = map[string]string{
 	"EXPEDITING": "PENDING",
 }
 
-var baseStates = []string{
-	"PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL",
-	"PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY",
-}
+var baseStates = []string{"PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL",
+	"PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
 
 // unknownState reports whether a state is a word of which nobody knows whether the job has ended. Such a job is taken
 // for one that has not, and shows the word as its flag.

@@ -75,29 +75,26 @@ func TestParseJobs(t *testing.T) {
 		change(&j)
 		return j
 	}
-	want := []capacity.Job{
-		with(1, func(j *capacity.Job) {
-			j.Partition, j.Account, j.State, j.Reason, j.Held = "static", "", "RUNNING", "None", false
-			j.TimeLimit, j.Nodes = limit(10), []string{"static-1"}
-		}),
-		with(2, func(j *capacity.Job) {
-			j.TimeLimit, j.Shown, j.Constraint, j.AdminComment = unlimited, "2_[1-4%2]", "cloud&gpu", "a=b\nc"
-		}),
-		with(3, func(j *capacity.Job) {
-			j.Partition, j.Account, j.Requeue, j.NumNodes = "static,cloud", "vis", false, 2
-			j.TimeLimit, j.TimeMin = limit(60), limit(30)
-		}),
-		with(4, func(j *capacity.Job) { j.TimeLimit, j.HetJobID, j.Shown = limit(45), 4, "4+0" }),
-		with(5, func(j *capacity.Job) { j.TimeLimit, j.Partition, j.HetJobID, j.Shown = unlimited, "static", 4, "4+1" }),
-		with(6, func(j *capacity.Job) { j.TimeLimit = limit(45) }),
-		with(7, func(j *capacity.Job) {
-			j.State, j.StateFlag, j.Reason, j.Held = "RUNNING", "CONFIGURING", "None", false
-			j.NumNodes, j.TimeLimit, j.Nodes = 2, limit(30), []string{"cloud1", "cloud2"}
-		}),
-		with(8, func(j *capacity.Job) {
-			j.TimeLimit, j.Partition, j.Account, j.Reason, j.Restarts = unlimited, "static", "", "job requeued in held state", 1
-		}),
-	}
+	want := []capacity.Job{with(1, func(j *capacity.Job) {
+		j.Partition, j.Account, j.State, j.Reason, j.Held = "static", "", "RUNNING", "None", false
+		j.TimeLimit, j.Nodes = limit(10), []string{"static-1"}
+	}), with(2, func(j *capacity.Job) {
+		j.TimeLimit, j.Shown, j.Constraint, j.AdminComment = unlimited, "2_[1-4%2]", "cloud&gpu", "a=b\nc"
+	}), with(3, func(j *capacity.Job) {
+		j.Partition, j.Account, j.Requeue, j.NumNodes = "static,cloud", "vis", false, 2
+		j.TimeLimit, j.TimeMin = limit(60), limit(30)
+	}), with(4, func(j *capacity.Job) {
+		j.TimeLimit, j.HetJobID, j.Shown = limit(45), 4,
+			"4+0"
+	}), with(5, func(j *capacity.Job) {
+		j.TimeLimit, j.Partition, j.HetJobID, j.Shown = unlimited, "static", 4,
+			"4+1"
+	}), with(6, func(j *capacity.Job) { j.TimeLimit = limit(45) }), with(7, func(j *capacity.Job) {
+		j.State, j.StateFlag, j.Reason, j.Held = "RUNNING", "CONFIGURING", "None", false
+		j.NumNodes, j.TimeLimit, j.Nodes = 2, limit(30), []string{"cloud1", "cloud2"}
+	}), with(8, func(j *capacity.Job) {
+		j.TimeLimit, j.Partition, j.Account, j.Reason, j.Restarts = unlimited, "static", "", "job requeued in held state", 1
+	})}
 	for _, version := range versions {
 		jobs, err := parseJobs(t, recorded(t, "squeue-"+version+".txt"), recordedMark)
 		if err != nil {
@@ -260,9 +257,8 @@ func TestParseJobsOddities(t *testing.T) {
 		t.Errorf("no jobs: %v, %v", jobs, err)
 	}
 	whole := record(recordedMark, nil)
-	for _, bad := range []string{
-		"slurm_load_jobs error", "\n", recordedMark, whole[:len(whole)-1], whole + "x", whole + "warning: x\n", whole[:len(whole)/2],
-	} {
+	for _, bad := range []string{"slurm_load_jobs error", "\n", recordedMark, whole[:len(whole)-1], whole + "x", whole +
+		"warning: x\n", whole[:len(whole)/2]} {
 		if jobs, err := parseJobs(t, []byte(bad), recordedMark); err == nil {
 			t.Errorf("%q is %v, want an error", bad, jobs)
 		}
@@ -295,9 +291,8 @@ func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 
 // R7: a user's text forges no record, even a whole one without the mark, or with the mark of another call.
 func TestR7_ForgedRecords(t *testing.T) {
-	for _, comment := range []string{
-		record("", nil), record("\n", nil), "\n" + record(newMark(), nil), "x" + record("|", map[string]string{"Comment": "|"}), "\x00", "m\nm",
-	} {
+	for _, comment := range []string{record("", nil), record("\n", nil), "\n" + record(newMark(), nil), "x" + record("|",
+		map[string]string{"Comment": "|"}), "\x00", "m\nm"} {
 		mark := newMark()
 		text := record(mark, map[string]string{"Comment": comment, "Name": comment, "Feature": comment}) + record(mark, map[string]string{"JobID": "8"})
 		jobs, err := parseJobs(t, []byte(text), mark)

@@ -23,16 +23,11 @@ const IncludeFile = "pcs-capacity.conf"
 
 // Place is what is known about where Slurm's programs are. Folders decides.
 type Place struct {
-	// Release is the folder of the PCS cluster's release; "" if it is not on PCS, or not known.
-	Release string
-	// Path are the entries of PATH. slurmctld starts its programs without one.
-	Path []string
-	// Parent is the executable of the parent process.
-	Parent string
-	// Noted is the folder that `hooks install` wrote down.
-	Noted string
-	// PCS are the folders of AWS PCS.
-	PCS []string
+	Release string   // the folder of the PCS cluster's release; "" if it is not on PCS, or not known
+	Path    []string // the entries of PATH. slurmctld starts its programs without one.
+	Parent  string   // the executable of the parent process
+	Noted   string   // the folder that `hooks install` wrote down
+	PCS     []string // the folders of AWS PCS
 }
 
 // usualFolders are where Slurm's programs are on most hosts.

@@ -41,15 +41,13 @@ func TestMain(m *testing.M) {
 // change of a job named theirs.
 func TestSlurmClient(t *testing.T) {
 	var cluster *slurmlab.Cluster
-	cluster = start(t, slurmlab.Config{
-		Dir: t.TempDir(),
-		Resume: func(ctx context.Context, nodes []string) {
-			for _, node := range nodes {
-				if node != "gpu-4" { // never boots
-					check(t, cluster.StartNode(ctx, node, "127.0.0.1"))
-				}
+	cluster = start(t, slurmlab.Config{Dir: t.TempDir(), Resume: func(ctx context.Context, nodes []string) {
+		for _, node := range nodes {
+			if node != "gpu-4" { // never boots
+				check(t, cluster.StartNode(ctx, node, "127.0.0.1"))
 			}
-		},
+		}
+	},
 		CloudGroups:    []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu", Features: "gpu,h100"}},
 		SuspendTimeout: time.Second,
 		JobSubmitLua: `
@@ -293,10 +291,8 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	wantError(t, client.Requeue(ctx, boot), slurm.ErrRefused)
 	wantError(t, client.Requeue(ctx, array), slurm.ErrJobPending)
 	wantError(t, client.Notify(ctx, array, "x"), slurm.ErrRefused)
-	for _, err := range []error{
-		client.Requeue(ctx, "99999"), client.UserHold(ctx, "99999"), client.Notify(ctx, "99999", "x"),
-		client.SetTimeLimit(ctx, "99999", 5), client.SetAdminComment(ctx, "99999", "x"),
-	} {
+	for _, err := range []error{client.Requeue(ctx, "99999"), client.UserHold(ctx, "99999"), client.Notify(ctx, "99999",
+		"x"), client.SetTimeLimit(ctx, "99999", 5), client.SetAdminComment(ctx, "99999", "x")} {
 		wantError(t, err, slurm.ErrNoJob)
 	}
 	for _, err := range []error{client.SetTimeLimit(ctx, hostile, 0), client.SetTimeLimit(ctx, "0", 5), client.SetTimeLimit(ctx, "7 admincomment=x", 5), client.Notify(ctx, hostile, "\n")} {

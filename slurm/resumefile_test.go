@@ -15,9 +15,8 @@ func TestParseResumeFile(t *testing.T) {
 		name, text string
 		want       Resume
 	}{
-		{"22.05",
-			`{"jobs":[{"job_id":3,"nodes":"cloud[2-4]"}],"all_nodes":"cloud[2-4]"}`,
-			Resume{Nodes: "cloud[2-4]", Jobs: []ResumeJob{{ID: 3, ResumeNodes: "cloud[2-4]", AllocNodes: "cloud[2-4]"}}}},
+		{"22.05", `{"jobs":[{"job_id":3,"nodes":"cloud[2-4]"}],"all_nodes":"cloud[2-4]"}`, Resume{Nodes: "cloud[2-4]",
+			Jobs: []ResumeJob{{ID: 3, ResumeNodes: "cloud[2-4]", AllocNodes: "cloud[2-4]"}}}},
 		{"24.11",
 			`{"jobs":[{"extra":"{\"cap\":\"cb\"}","job_id":2829,"features":"gpu","nodes_alloc":"cloud[1-2]","nodes_resume":"cloud2","oversubscribe":"NO","partition":"cloud","reservation":null}],"all_nodes_resume":"cloud[2-4]"}`,
 			Resume{Nodes: "cloud[2-4]", Jobs: []ResumeJob{{ID: 2829, ResumeNodes: "cloud2", AllocNodes: "cloud[1-2]", Partition: "cloud", Features: "gpu"}}}},

@@ -177,27 +177,23 @@ const patience = 60 * time.Second
 // widest is how many columns the demo takes, and those of its commands where nothing bounds them.
 const widest = 100
 
-// teller runs commands and notices what is not as told. It shows those that are worth a
-// reader's time, or all of them.
+// teller runs commands and notices what is not as told. It shows those that are worth a reader's time, or all of them.
 type teller struct {
 	*terminal.Terminal
 	ctx context.Context
-	// env is the file to source before each command, work the folder to run it in, bin
-	// where the programs are.
+	// env is the file to source before each command, work the folder to run it in, bin where the programs are.
 	env, work, bin string
-	// all shows every command, with all that it printed.
-	all      bool
-	last     string // the output of the last command
-	failed   bool   // something went wrong: the rest makes no sense
-	commands int
+	all            bool   // shows every command, with all that it printed
+	last           string // the output of the last command
+	failed         bool   // something went wrong: the rest makes no sense
+	commands       int
 }
 
 // wants is the expected result of a command: it ends with the status and prints a match of output.
 type wants struct {
 	status int
 	output string
-	// shows matches the lines that are worth showing; "" if not even the command is.
-	shows string
+	shows  string // matches the lines that are worth showing; "" if not even the command is
 }
 
 func (t *teller) say(format string, args ...any) {

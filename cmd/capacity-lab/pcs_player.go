@@ -14,9 +14,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
-// pcsPlayer plays PCS's part for one cluster: it owns slurm.conf and follows
-// the node groups and queues of the simulator, launches the nodes that Slurm
-// asks for, keeps the nodes of static groups up, and holds a reservation over
+// pcsPlayer plays PCS's part for one cluster: it owns slurm.conf and follows the node groups and queues of the
+// simulator, launches the nodes that Slurm asks for, keeps the nodes of static groups up, and holds a reservation over
 // the nodes of a block that is not open yet.
 type pcsPlayer struct {
 	sim    *awssim.Sim
@@ -195,8 +194,7 @@ func (p *pcsPlayer) keepHold(group awssim.PCSNodeGroup) error {
 	return nil
 }
 
-// dropHolds deletes the reservations of groups whose block has opened, or that
-// are gone or have other nodes.
+// dropHolds deletes the reservations of groups whose block has opened, or that are gone or have other nodes.
 func (p *pcsPlayer) dropHolds(cluster awssim.PCSCluster) error {
 	now := p.sim.Clock().Now()
 	for name, held := range p.held {

@@ -119,9 +119,8 @@ func quickStart(t *testing.T, page string) (settings string, commands []string) 
 // mostCommands is how many an administrator types from the package to the first job.
 const mostCommands = 5
 
-// quickStart runs docs/quick-start-slurm.md word for word, up to a job on nodes that boot by the
-// user data of their launch template: with one restart of slurmctld, and jobs of the site's own
-// node go on.
+// quickStart runs docs/quick-start-slurm.md word for word, up to a job on nodes that boot by the user data of their
+// launch template: with one restart of slurmctld, and jobs of the site's own node go on.
 func (p *plain) quickStart() {
 	p.Helper()
 	settings, commands := quickStart(p.T, "quick-start-slurm.md")

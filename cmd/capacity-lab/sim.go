@@ -63,8 +63,7 @@ func (cmd *simCmd) send(out io.Writer) error {
 	return control(out, method, cmd.Request, body)
 }
 
-// control sends one control request to the simulator that AWS_ENDPOINT_URL names and writes its
-// answer, which is JSON.
+// control sends one control request to the simulator that AWS_ENDPOINT_URL names and writes its answer, which is JSON.
 func control(out io.Writer, method, request string, body any) error {
 	endpoint := strings.TrimSuffix(os.Getenv("AWS_ENDPOINT_URL"), "/")
 	if endpoint == "" {

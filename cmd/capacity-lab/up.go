@@ -47,8 +47,7 @@ func (cmd *upCmd) Run() error {
 	return cmd.run(ctx, terminal.Stdout)
 }
 
-// run holds the lab up until ctx ends. What it started is stopped on every way
-// out.
+// run holds the lab up until ctx ends. What it started is stopped on every way out.
 func (cmd *upCmd) run(ctx context.Context, out io.Writer) (err error) {
 	l, err := cmd.newLab()
 	if err != nil {
@@ -273,8 +272,7 @@ const readyTime = 2 * time.Minute
 // detach starts the lab in the background, as this program without --detach, and prints what
 // the shell is to evaluate when it is ready.
 //
-// The shell that evaluates it does not see this program's exit status: without a lab it gets a
-// command that fails.
+// The shell that evaluates it does not see this program's exit status: without a lab it gets a command that fails.
 func (cmd *upCmd) detach(out io.Writer) error {
 	err := cmd.startDetached(out)
 	if err != nil {

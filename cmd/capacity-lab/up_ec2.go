@@ -31,14 +31,8 @@ func (l *lab) startEC2(ctx context.Context) error {
 	if err := l.writeProductConfig("", partition); err != nil {
 		return err
 	}
-	config := slurmlab.Config{
-		Auth:          l.Auth,
-		Dir:           l.Dir,
-		Accounting:    l.Accounting,
-		CloudGroups:   l.ec2Groups(template.Type),
-		SuspendTime:   60 * time.Second,
-		ResumeTimeout: 60 * time.Second,
-	}
+	config := slurmlab.Config{Auth: l.Auth, Dir: l.Dir, Accounting: l.Accounting, CloudGroups: l.ec2Groups(template.Type),
+		SuspendTime: 60 * time.Second, ResumeTimeout: 60 * time.Second}
 	for program, setting := range map[string]*string{
 		"pcs-capacity-resume":  &config.ResumeProgram,
 		"pcs-capacity-suspend": &config.SuspendProgram,
@@ -118,8 +112,7 @@ func (l *lab) homeRegion() (awssim.RegionScenario, error) {
 	return awssim.RegionScenario{}, fmt.Errorf("the scenario has no region %s", l.region())
 }
 
-// taggedNode finds the node name as an instance of the product does: by its
-// place in the hostlist of its launch.
+// taggedNode finds the node name as an instance of the product does: by its place in the hostlist of its launch.
 func (l *lab) taggedNode(ctx context.Context, instance awssim.Instance) (string, error) {
 	hostlist := capacity.LaunchedNodes(instance.Tags)
 	if hostlist == "" {

@@ -37,8 +37,7 @@ func (l *lab) writeEnv() error {
 	return os.WriteFile(l.envFile(), []byte(b.String()), 0o644)
 }
 
-// program is the path of a program that Slurm calls: beside the product's command, or
-// where a package has it.
+// program is the path of a program that Slurm calls: beside the product's command, or where a package has it.
 func (l *lab) program(name string) string {
 	packaged := filepath.Join(l.Bin, "../libexec/pcs-capacity", name)
 	if _, err := os.Stat(packaged); err == nil {
@@ -47,9 +46,8 @@ func (l *lab) program(name string) string {
 	return filepath.Join(l.Bin, name)
 }
 
-// writeHook writes a wrapper around one of the product's programs. Slurm gives
-// its power programs an empty environment; on a real controller they find the
-// region and credentials of the machine's instance role, in the lab here.
+// writeHook writes a wrapper around one of the product's programs. Slurm gives its power programs an empty environment;
+// on a real controller they find the region and credentials of the machine's instance role, in the lab here.
 func (l *lab) writeHook(program string) (string, error) {
 	target := l.program(program)
 	if info, err := os.Stat(target); err != nil || info.Mode()&0o111 == 0 {
@@ -105,8 +103,7 @@ reclaim_lead = "{{.Lead}}"
 dir = "{{.LogDir}}"
 `))
 
-// writeProductConfig writes config.toml where the product looks first: in
-// pcs-capacity/ beside slurm.conf.
+// writeProductConfig writes config.toml where the product looks first: in pcs-capacity/ beside slurm.conf.
 func (l *lab) writeProductConfig(cluster, partitions string) error {
 	lead := cmp.Or(time.Duration(l.scenario.ReclaimLead), 30*time.Minute)
 	var b strings.Builder
@@ -131,8 +128,7 @@ function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end
 function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end
 `
 
-// luaHooks are the product's Lua shims. Without the product's filter the lab
-// runs without them.
+// luaHooks are the product's Lua shims. Without the product's filter the lab runs without them.
 func (l *lab) luaHooks() (cliFilter, jobSubmit string) {
 	filter := l.program("pcs-capacity-filter")
 	if _, err := os.Stat(filter); err != nil {

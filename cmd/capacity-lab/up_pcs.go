@@ -29,16 +29,10 @@ func (l *lab) startPCS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &pcsPlayer{
-		sim: l.sim, region: cluster.Region, name: cluster.Name, static: staticGroup(cluster),
-		log: l.log,
-	}
+	p := &pcsPlayer{sim: l.sim, region: cluster.Region, name: cluster.Name, static: staticGroup(cluster), log: l.log}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.base = slurmlab.Config{
-		Auth: l.Auth,
-		Dir:  l.Dir, Accounting: l.Accounting, CLIFilterLua: cliFilter, ResumeTimeout: 60 * time.Second,
-		Resume: p.resume, Suspend: p.suspend, Extra: prologs,
-	}
+	p.base = slurmlab.Config{Auth: l.Auth, Dir: l.Dir, Accounting: l.Accounting, CLIFilterLua: cliFilter,
+		ResumeTimeout: 60 * time.Second, Resume: p.resume, Suspend: p.suspend, Extra: prologs}
 	l.pcs = p
 	p.layout = layoutOf(cluster, p.static)
 	p.reloading.Lock()
@@ -88,9 +82,8 @@ func key(line string) string {
 	return strings.ToLower(name)
 }
 
-// staticGroup names the node group that becomes the static nodes, which need no
-// instance, so that jobs which nothing of ours manages have a place: the first
-// one that the scenario launches on demand.
+// staticGroup names the node group that becomes the static nodes, which need no instance, so that jobs which nothing of
+// ours manages have a place: the first one that the scenario launches on demand.
 func staticGroup(cluster awssim.PCSCluster) string {
 	for _, group := range cluster.NodeGroups {
 		if group.PurchaseOption == "ONDEMAND" && group.ReservationID == "" {
@@ -139,10 +132,8 @@ func inSlurm(status string) bool { return status == "ACTIVE" || status == "UPDAT
 // nodesOf makes nodes GROUP-1 to GROUP-MAX; the name of the group is a feature
 // of theirs, as on PCS. A group of a fixed size is static: its nodes stay up.
 func nodesOf(group awssim.PCSNodeGroup) slurmlab.NodeGroup {
-	nodes := slurmlab.NodeGroup{
-		Prefix: group.Name + "-", Count: group.Max, CPUs: group.VCPUs, MemoryMB: int(group.MemoryMiB), GPUs: group.GPUs,
-		Features: group.Name, AlwaysOn: group.Min > 0 && group.Min == group.Max,
-	}
+	nodes := slurmlab.NodeGroup{Prefix: group.Name + "-", Count: group.Max, CPUs: group.VCPUs, MemoryMB: int(
+		group.MemoryMiB), GPUs: group.GPUs, Features: group.Name, AlwaysOn: group.Min > 0 && group.Min == group.Max}
 	if group.GPUs > 0 {
 		nodes.Features += ",gpu"
 	}
@@ -195,8 +186,7 @@ func notYetOpen(group awssim.PCSNodeGroup, now time.Time) bool {
 	return false
 }
 
-// launchFailure is the reason that PCS gives to a node: AWS PCS User Guide,
-// "Capacity Blocks FAQ".
+// launchFailure is the reason that PCS gives to a node: AWS PCS User Guide, "Capacity Blocks FAQ".
 func launchFailure(err error) string {
 	code := "InternalError"
 	var api *awssim.APIError

@@ -41,10 +41,9 @@ capacity_reservation_ids = ["cr-0aaaaaaaaaaaaaaaa", "cr-0bbbbbbbbbbbbbbbb", "cr-
 max_nodes = 2
 `
 
-// TestSlurmRollsOver: on PCS, with roll_over, `sync --watch` alone takes a queue from a block to
-// the next one and to the one after it, through PCS's restarts of slurmctld. A job that fits only
-// the second block waits for it, runs there once that has opened, and goes on while the
-// first one's slot is removed and set up for the third.
+// TestSlurmRollsOver: on PCS, with roll_over, `sync --watch` alone takes a queue from a block to the next one and to
+// the one after it, through PCS's restarts of slurmctld. A job that fits only the second block waits for it, runs there
+// once that has opened, and goes on while the first one's slot is removed and set up for the third.
 func TestSlurmRollsOver(t *testing.T) {
 	world, err := os.ReadFile(scenario)
 	if err != nil {

@@ -216,9 +216,7 @@ type CallKey struct {
 }
 
 func (f *Fault) matches(c *call) bool {
-	return (f.Service == "" || f.Service == c.Service) &&
-		(f.Operation == "" || f.Operation == c.Operation) &&
-		(f.Region == "" || f.Region == c.Region)
+	return (f.Service == "" || f.Service == c.Service) && (f.Operation == "" || f.Operation == c.Operation) && (f.Region == "" || f.Region == c.Region)
 }
 
 // hitBefore waits out the latency and tells whether the call goes on to its effect.

@@ -85,10 +85,8 @@ func (in *runInstancesInput) order(r *region) (launchOrder, error) {
 	if err != nil {
 		return launchOrder{}, err
 	}
-	o := launchOrder{
-		launchData: in.launchData, min: in.MinCount, max: in.MaxCount, subnet: in.SubnetId,
-		address: in.PrivateIpAddress, tags: tags, clientToken: in.ClientToken,
-	}
+	o := launchOrder{launchData: in.launchData, min: in.MinCount, max: in.MaxCount, subnet: in.SubnetId,
+		address: in.PrivateIpAddress, tags: tags, clientToken: in.ClientToken}
 	if in.LaunchTemplate != nil {
 		err = o.template(r, *in.LaunchTemplate)
 	}
@@ -148,15 +146,14 @@ func (s *Sim) wireLaunches(instances []*instance) []object {
 
 func (s *Sim) wireInstance(i *instance) object {
 	r := s.regions[i.Region]
-	w := object{
-		"InstanceId": i.ID, "ImageId": i.ImageID, "State": stateObject(i.State), "KeyName": i.data.KeyName, "AmiLaunchIndex": i.AMILaunchIndex,
-		"InstanceType": i.Type, "LaunchTime": i.LaunchTime,
+	w := object{"InstanceId": i.ID, "ImageId": i.ImageID, "State": stateObject(i.State), "KeyName": i.data.KeyName,
+		"AmiLaunchIndex": i.AMILaunchIndex, "InstanceType": i.Type, "LaunchTime": i.LaunchTime,
 		"Placement":  object{"AvailabilityZone": i.Zone, "AvailabilityZoneId": i.subnet.zone.id, "Tenancy": i.tenancy},
-		"Monitoring": object{"State": "disabled"}, "Architecture": i.architecture, "RootDeviceType": "ebs", "RootDeviceName": rootDevice,
-		"VirtualizationType": "hvm", "Hypervisor": "xen", "InstanceLifecycle": i.Lifecycle, "ClientToken": i.clientToken,
-		"PlatformDetails": i.platform, "CapacityReservationId": i.ReservationID, "CapacityBlockId": i.BlockID,
-		"CapacityReservationSpecification": i.specification(), "Tags": r.shownTags(i.ID, i.Tags),
-	}
+		"Monitoring": object{"State": "disabled"}, "Architecture": i.architecture, "RootDeviceType": "ebs",
+		"RootDeviceName": rootDevice, "VirtualizationType": "hvm", "Hypervisor": "xen", "InstanceLifecycle": i.Lifecycle,
+		"ClientToken": i.clientToken, "PlatformDetails": i.platform, "CapacityReservationId": i.ReservationID,
+		"CapacityBlockId": i.BlockID, "CapacityReservationSpecification": i.specification(), "Tags": r.shownTags(i.ID,
+			i.Tags)}
 	if i.State != stateTerminated { // EC2 forgets the network of a terminated instance
 		w["PrivateIpAddress"], w["SubnetId"], w["VpcId"] = i.PrivateIP, i.SubnetID, i.subnet.vpc
 		w["PrivateDnsName"] = "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-") + "." + i.Region + ".compute.internal"
@@ -327,9 +324,8 @@ func (s *Sim) instanceTopologies(c *call) (all []object) {
 	return all
 }
 
-// reservationTopologies are the network nodes of reservations, from the top of the network down. Reservations
-// that are neither active nor pending have none. Here reservations of one type and zone share all nodes but the
-// lowest.
+// reservationTopologies are the network nodes of reservations, from the top of the network down. Reservations that are
+// neither active nor pending have none. Here reservations of one type and zone share all nodes but the lowest.
 func (s *Sim) reservationTopologies(c *call) (all []object) {
 	for _, res := range c.region.shownReservations() {
 		w := s.wireReservation(c.region, res)

@@ -32,11 +32,10 @@ func (s *Sim) zoneObjects(c *call) (all []object) {
 
 func (s *Sim) subnetObjects(c *call) (all []object) {
 	for _, sn := range c.region.subnets {
-		all = append(all, object{
-			"SubnetId": sn.id, "SubnetArn": s.arn("ec2", c.Region, "subnet/"+sn.id), "VpcId": sn.vpc, "State": "available", "CidrBlock": sn.prefix.String(),
-			"AvailableIpAddressCount": c.region.freeAddresses(sn), "AvailabilityZone": sn.zone.name, "AvailabilityZoneId": sn.zone.id,
-			"DefaultForAz": false, "MapPublicIpOnLaunch": sn.public, "OwnerId": s.scenario.Account, "Tags": c.region.fixedTags[sn.id],
-		})
+		all = append(all, object{"SubnetId": sn.id, "SubnetArn": s.arn("ec2", c.Region, "subnet/"+sn.id), "VpcId": sn.vpc,
+			"State": "available", "CidrBlock": sn.prefix.String(), "AvailableIpAddressCount": c.region.freeAddresses(sn),
+			"AvailabilityZone": sn.zone.name, "AvailabilityZoneId": sn.zone.id, "DefaultForAz": false,
+			"MapPublicIpOnLaunch": sn.public, "OwnerId": s.scenario.Account, "Tags": c.region.fixedTags[sn.id]})
 	}
 	return all
 }
@@ -259,11 +258,10 @@ func (s *Sim) routeTableObjects(c *call) (all []object) {
 
 func (s *Sim) endpointObjects(c *call) (all []object) {
 	for _, e := range c.region.endpoints {
-		all = append(all, object{
-			"VpcEndpointId": e.ID, "VpcEndpointType": e.Type, "VpcId": e.VPC, "ServiceName": "com.amazonaws." + c.Region + "." + e.Service,
-			"State": e.State, "PrivateDnsEnabled": e.Type == "Interface", "RouteTableIds": e.RouteTables, "SubnetIds": e.Subnets,
-			"Groups": c.region.groupObjects(e.SecurityGroups), "OwnerId": s.scenario.Account,
-		})
+		all = append(all, object{"VpcEndpointId": e.ID, "VpcEndpointType": e.Type, "VpcId": e.VPC,
+			"ServiceName": "com.amazonaws." + c.Region + "." + e.Service, "State": e.State,
+			"PrivateDnsEnabled": e.Type == "Interface", "RouteTableIds": e.RouteTables, "SubnetIds": e.Subnets,
+			"Groups": c.region.groupObjects(e.SecurityGroups), "OwnerId": s.scenario.Account})
 	}
 	return all
 }

@@ -144,8 +144,7 @@ func (s *Sim) stsOperations() map[string]operation {
 	}}
 }
 
-// filter is one of the filters of a Describe call: its values are alternatives, several filters
-// must all match.
+// filter is one of the filters of a Describe call: its values are alternatives, several filters must all match.
 type filter struct {
 	Name   string
 	Values []string

@@ -10,23 +10,20 @@ import (
 )
 
 // platforms are the values of InstancePlatform (EC2 API Reference, CreateCapacityReservation).
-var platforms = []string{
-	"Linux/UNIX", "Red Hat Enterprise Linux", "SUSE Linux", "Windows", "Windows with SQL Server",
+var platforms = []string{"Linux/UNIX", "Red Hat Enterprise Linux", "SUSE Linux", "Windows", "Windows with SQL Server",
 	"Windows with SQL Server Enterprise", "Windows with SQL Server Standard", "Windows with SQL Server Web",
 	"Linux with SQL Server Standard", "Linux with SQL Server Web", "Linux with SQL Server Enterprise",
 	"RHEL with SQL Server Standard", "RHEL with SQL Server Enterprise", "RHEL with SQL Server Web", "RHEL with HA",
-	"RHEL with HA and SQL Server Standard", "RHEL with HA and SQL Server Enterprise", "Ubuntu Pro",
-}
+	"RHEL with HA and SQL Server Standard", "RHEL with HA and SQL Server Enterprise", "Ubuntu Pro"}
 
 func (s *Sim) wireReservation(r *region, res *reservation) object {
-	w := object{
-		"CapacityReservationId": res.ID, "OwnerId": res.owner,
-		"CapacityReservationArn": fmt.Sprintf("arn:%s:ec2:%s:%s:capacity-reservation/%s", capacity.AWSPartitionOf(r.name).Name, r.name, res.owner, res.ID),
-		"AvailabilityZone":       res.zoneName, "AvailabilityZoneId": res.zone.id, "InstanceType": res.Type, "InstancePlatform": res.platform,
-		"Tenancy": res.tenancy, "TotalInstanceCount": 0, "AvailableInstanceCount": 0, "EbsOptimized": false, "EphemeralStorage": false,
-		"State": res.state, "StartDate": res.start, "EndDate": res.end, "EndDateType": "unlimited", "InstanceMatchCriteria": res.match,
-		"CreateDate": res.created, "ReservationType": "default", "Tags": r.shownTags(res.ID, res.tags),
-	}
+	w := object{"CapacityReservationId": res.ID, "OwnerId": res.owner, "CapacityReservationArn": fmt.Sprintf(
+		"arn:%s:ec2:%s:%s:capacity-reservation/%s", capacity.AWSPartitionOf(r.name).Name, r.name, res.owner, res.ID),
+		"AvailabilityZone": res.zoneName, "AvailabilityZoneId": res.zone.id, "InstanceType": res.Type,
+		"InstancePlatform": res.platform, "Tenancy": res.tenancy, "TotalInstanceCount": 0, "AvailableInstanceCount": 0,
+		"EbsOptimized": false, "EphemeralStorage": false, "State": res.state, "StartDate": res.start, "EndDate": res.end,
+		"EndDateType": "unlimited", "InstanceMatchCriteria": res.match, "CreateDate": res.created,
+		"ReservationType": "default", "Tags": r.shownTags(res.ID, res.tags)}
 	if !res.end.IsZero() {
 		w["EndDateType"] = "limited"
 	}

@@ -11,10 +11,8 @@ import (
 
 // odcrOf asks for an ODCR of n g6.12xlarge in us-east-2a, of which EC2 has 8 beside the one of the scenario.
 func odcrOf(n int32, change ...func(*ec2.CreateCapacityReservationInput)) *ec2.CreateCapacityReservationInput {
-	in := &ec2.CreateCapacityReservationInput{
-		InstanceType: aws.String("g6.12xlarge"), InstancePlatform: "Linux/UNIX", InstanceCount: aws.Int32(n),
-		AvailabilityZoneId: aws.String("use2-az1"), InstanceMatchCriteria: "targeted",
-	}
+	in := &ec2.CreateCapacityReservationInput{InstanceType: aws.String("g6.12xlarge"), InstancePlatform: "Linux/UNIX",
+		InstanceCount: aws.Int32(n), AvailabilityZoneId: aws.String("use2-az1"), InstanceMatchCriteria: "targeted"}
 	for _, f := range change {
 		f(in)
 	}

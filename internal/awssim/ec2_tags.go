@@ -20,8 +20,7 @@ type tag struct{ Key, Value string }
 // maxTags is EC2's limit of user tags on one resource.
 const maxTags = 50
 
-// specifiedTags collects the tags for a resource type. A resource type that the call does not
-// create is refused.
+// specifiedTags collects the tags for a resource type. A resource type that the call does not create is refused.
 func specifiedTags(specs []tagSpecification, resourceType string, others ...string) (map[string]string, error) {
 	tags := map[string]string{}
 	for _, spec := range specs {

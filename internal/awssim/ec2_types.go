@@ -86,14 +86,12 @@ func (t *instanceType) wire() object {
 	if t.network.efa > 0 {
 		network["EfaInfo"] = object{"MaximumEfaInterfaces": t.network.efa}
 	}
-	w := object{
-		"InstanceType": t.Name, "CurrentGeneration": true, "BareMetal": false, "SupportedUsageClasses": t.UsageClasses, "Hypervisor": "nitro",
-		"ProcessorInfo":           object{"SupportedArchitectures": []string{t.Architecture}},
-		"VCpuInfo":                object{"DefaultVCpus": t.VCPUs, "DefaultCores": t.VCPUs / t.ThreadsPerCore, "DefaultThreadsPerCore": t.ThreadsPerCore},
-		"MemoryInfo":              object{"SizeInMiB": t.MemoryMiB},
-		"NetworkInfo":             network,
-		"DedicatedHostsSupported": false, "SupportedVirtualizationTypes": []string{"hvm"},
-	}
+	w := object{"InstanceType": t.Name, "CurrentGeneration": true, "BareMetal": false,
+		"SupportedUsageClasses": t.UsageClasses, "Hypervisor": "nitro",
+		"ProcessorInfo": object{"SupportedArchitectures": []string{t.Architecture}},
+		"VCpuInfo": object{"DefaultVCpus": t.VCPUs, "DefaultCores": t.VCPUs / t.ThreadsPerCore,
+			"DefaultThreadsPerCore": t.ThreadsPerCore}, "MemoryInfo": object{"SizeInMiB": t.MemoryMiB}, "NetworkInfo": network,
+		"DedicatedHostsSupported": false, "SupportedVirtualizationTypes": []string{"hvm"}}
 	if t.GPUs > 0 {
 		w["GpuInfo"] = object{"TotalGpuMemoryInMiB": t.GPUs * t.GPUMemoryMiB, "Gpus": []object{
 			{"Name": t.GPUName, "Manufacturer": "NVIDIA", "Count": t.GPUs, "MemoryInfo": object{"SizeInMiB": t.GPUMemoryMiB}}}}
@@ -122,12 +120,11 @@ func (s *Sim) imageObjects(c *call) (all []object) {
 		if i.Owner == ownedByAWS {
 			owner, alias = accountOfAWS, i.Owner
 		}
-		all = append(all, object{
-			"ImageId": i.ID, "Name": i.Name, "Description": i.Description, "State": "available", "OwnerId": owner, "ImageOwnerAlias": alias,
-			"Architecture": i.Architecture, "CreationDate": midnight(i.Created), "DeprecationTime": midnight(i.Deprecated), "SourceImageId": i.Source,
-			"PlatformDetails": i.Platform, "RootDeviceName": rootDevice, "RootDeviceType": "ebs", "ImageType": "machine", "Public": false,
-			"BlockDeviceMappings": []blockDevice{i.rootVolume()}, "Tags": c.region.fixedTags[i.ID],
-		})
+		all = append(all, object{"ImageId": i.ID, "Name": i.Name, "Description": i.Description, "State": "available",
+			"OwnerId": owner, "ImageOwnerAlias": alias, "Architecture": i.Architecture, "CreationDate": midnight(i.Created),
+			"DeprecationTime": midnight(i.Deprecated), "SourceImageId": i.Source, "PlatformDetails": i.Platform,
+			"RootDeviceName": rootDevice, "RootDeviceType": "ebs", "ImageType": "machine", "Public": false,
+			"BlockDeviceMappings": []blockDevice{i.rootVolume()}, "Tags": c.region.fixedTags[i.ID]})
 	}
 	return all
 }

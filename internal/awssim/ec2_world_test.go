@@ -108,9 +108,8 @@ func (w *ec2World) instances() []types.Instance {
 
 // run is a launch of n instances, all or none.
 func run(n int32, kind types.InstanceType, subnet string, change ...func(*ec2.RunInstancesInput)) *ec2.RunInstancesInput {
-	in := &ec2.RunInstancesInput{
-		MinCount: aws.Int32(n), MaxCount: aws.Int32(n), InstanceType: kind, SubnetId: aws.String(subnet), ImageId: aws.String(defImage),
-	}
+	in := &ec2.RunInstancesInput{MinCount: aws.Int32(n), MaxCount: aws.Int32(n), InstanceType: kind, SubnetId: aws.String(
+		subnet), ImageId: aws.String(defImage)}
 	for _, f := range change {
 		f(in)
 	}

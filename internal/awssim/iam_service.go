@@ -15,10 +15,9 @@ type InstanceProfileScenario struct {
 	Name string `toml:"name"`
 	Path string `toml:"path"` // default /
 	// Role is the role of the instances; "": it has none yet. RolePath is its path, default /.
-	Role     string `toml:"role"`
-	RolePath string `toml:"role_path"`
-	// CannotRegister: no policy of the role allows pcs:RegisterComputeNodeGroupInstance.
-	CannotRegister bool `toml:"cannot_register"`
+	Role           string `toml:"role"`
+	RolePath       string `toml:"role_path"`
+	CannotRegister bool   `toml:"cannot_register"` // no policy of the role allows pcs:RegisterComputeNodeGroupInstance
 }
 
 // instanceProfile finds a profile by its name. An account whose scenario lists none has every one, each with a role of

@@ -107,15 +107,10 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 }
 
 func (s *Sim) newInstance(r *region, o launchOrder, at site, seat *reservation) *instance {
-	i := &instance{
-		Instance: Instance{
-			ID: s.newID("i"), Region: r.name, Zone: at.subnet.zone.name, Type: at.kind.Name, State: statePending,
-			SubnetID: at.subnet.id, ImageID: at.image.ID, LaunchTime: s.now.Truncate(time.Second),
-			UserData: o.UserData, Tags: copyTags(o.tags),
-		},
-		subnet: at.subnet, data: o.launchData, platform: at.platform, tenancy: at.tenancy,
-		architecture: at.image.Architecture, clientToken: o.clientToken,
-	}
+	i := &instance{Instance: Instance{ID: s.newID("i"), Region: r.name, Zone: at.subnet.zone.name, Type: at.kind.Name,
+		State: statePending, SubnetID: at.subnet.id, ImageID: at.image.ID, LaunchTime: s.now.Truncate(time.Second),
+		UserData: o.UserData, Tags: copyTags(o.tags)}, subnet: at.subnet, data: o.launchData, platform: at.platform,
+		tenancy: at.tenancy, architecture: at.image.Architecture, clientToken: o.clientToken}
 	if seat != nil {
 		i.seat, i.ReservationID = seat, seat.ID
 		seat.launched++
@@ -137,11 +132,10 @@ type launchInterface struct {
 
 // wire is the k-th interface of an instance as EC2 shows it.
 func (n launchInterface) wire(r *region, instanceID string, k int) object {
-	return object{
-		"NetworkInterfaceId": fmt.Sprintf("eni%s%02x", instanceID[1:len(instanceID)-2], k), "SubnetId": n.subnet.id, "VpcId": n.subnet.vpc,
-		"PrivateIpAddress": n.address, "InterfaceType": n.kind, "Groups": r.groupObjects(n.groups),
-		"Attachment": object{"DeviceIndex": n.device, "NetworkCardIndex": n.card, "Status": "attached", "DeleteOnTermination": true},
-	}
+	return object{"NetworkInterfaceId": fmt.Sprintf("eni%s%02x", instanceID[1:len(instanceID)-2], k),
+		"SubnetId": n.subnet.id, "VpcId": n.subnet.vpc, "PrivateIpAddress": n.address, "InterfaceType": n.kind,
+		"Groups": r.groupObjects(n.groups), "Attachment": object{"DeviceIndex": n.device, "NetworkCardIndex": n.card,
+			"Status": "attached", "DeleteOnTermination": true}}
 }
 
 // primaryInterface is the one at device index 0 of the first network card.

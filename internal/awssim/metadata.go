@@ -11,10 +11,9 @@ import (
 	"strings"
 )
 
-// The instance metadata service, version 2 (EC2 User Guide, "Use the Instance Metadata
-// Service to access instance metadata"). An instance has it at an address of its own; here it
-// is below MetadataURL, because all instances are one machine. Faults hit it as service
-// "imds", with the last part of the path as the operation.
+// The instance metadata service, version 2 (EC2 User Guide, "Use the Instance Metadata Service to access instance
+// metadata"). An instance has it at an address of its own; here it is below MetadataURL, because all instances are one
+// machine. Faults hit it as service "imds", with the last part of the path as the operation.
 
 // tokenTTL is how long a session is to last, in seconds; at most maxTokenTTL.
 const (
@@ -22,8 +21,7 @@ const (
 	maxTokenTTL = 21600
 )
 
-// MetadataURL is the value of AWS_EC2_METADATA_SERVICE_ENDPOINT for an instance, of a
-// simulator that listens.
+// MetadataURL is the value of AWS_EC2_METADATA_SERVICE_ENDPOINT for an instance, of a simulator that listens.
 func (s *Sim) MetadataURL(instance string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,8 +39,7 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 	g.LaunchTemplate.Version = template.version // $Latest and $Default are pinned to what they mean now
 	checkImage(&v, cl.region, g, template)
 	if template.plainUserData {
-		// AWS PCS User Guide, "Working with Amazon EC2 user data". AWS may refuse it here, or let nodes fail: nobody
-		// knows.
+		// AWS PCS User Guide, "Working with Amazon EC2 user data". AWS may refuse it here, or let nodes fail: nobody knows.
 		v.add("customLaunchTemplate", "the user data of the launch template is not in the MIME multi-part format")
 	}
 	if v.err() == nil {

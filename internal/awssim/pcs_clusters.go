@@ -109,12 +109,9 @@ func (s *Sim) addCluster(r *region, cl *pcsCluster) {
 	s.complete(&cl.pcsThing, kindCluster, s.arn("pcs", r.name, "cluster/"))
 	cl.Networking.NetworkType = "IPV4"
 	secret := s.arn("secretsmanager", r.name, "secret:pcs!slurm-secret-"+cl.ID+"-AbCdEf")
-	defaults := pcsSettings{
-		"scaleDownIdleTimeInSeconds": 600.0, // API reference, ClusterSlurmConfiguration
-		"accounting":                 map[string]any{"mode": "NONE"},
-		"slurmRest":                  map[string]any{"mode": "NONE"},
-		"authKey":                    map[string]any{"secretArn": secret, "secretVersion": "1"},
-	}
+	defaults := pcsSettings{"scaleDownIdleTimeInSeconds": 600.0, // API reference, ClusterSlurmConfiguration
+		"accounting": map[string]any{"mode": "NONE"}, "slurmRest": map[string]any{"mode": "NONE"},
+		"authKey": map[string]any{"secretArn": secret, "secretVersion": "1"}}
 	cl.SlurmConfiguration = defaults.merge(cl.SlurmConfiguration)
 	r.pcs.clusters = append(r.pcs.clusters, cl)
 }

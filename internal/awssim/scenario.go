@@ -151,19 +151,16 @@ type CapacityScenario struct {
 type OfferingScenario struct {
 	Zone        string  `toml:"zone"`
 	Type        string  `toml:"type"`
-	UltraServer string  `toml:"ultraserver"` // UltraServer type, such as u-trn2u-x64; MaxCount then counts UltraServers
+	UltraServer string  `toml:"ultraserver"` // type, such as u-trn2u-x64; MaxCount then counts UltraServers
 	PerServer   int     `toml:"per_server"`  // instances in one UltraServer
 	MaxCount    int     `toml:"max_count"`   // the largest block
 	Stock       int     `toml:"stock"`       // what is there in all; 0: no limit
 	Price       float64 `toml:"price"`       // per instance and hour
 	Currency    string  `toml:"currency"`    // of the price; default USD
 
-	// StartDays lists days after today; those blocks start and end at 11:30 UTC.
-	StartDays []int `toml:"start_days"`
-	// MaxDays bounds the asked duration; default 182.
-	MaxDays int `toml:"max_days"`
-	// Instant adds a block that starts in about 30 minutes and ends at an 11:30 UTC.
-	Instant bool `toml:"instant"`
+	StartDays []int `toml:"start_days"` // lists days after today; those blocks start and end at 11:30 UTC
+	MaxDays   int   `toml:"max_days"`   // bounds the asked duration; default 182
+	Instant   bool  `toml:"instant"`    // adds a block that starts in about 30 minutes and ends at an 11:30 UTC
 	// StartsIn and Lasts make one short block instead, counted from the purchase. It answers every asked duration.
 	StartsIn Duration `toml:"starts_in"`
 	Lasts    Duration `toml:"lasts"`
@@ -171,19 +168,18 @@ type OfferingScenario struct {
 
 // ReservationScenario is a reservation that is there at the start: a block or an ODCR.
 type ReservationScenario struct {
-	ID       string `toml:"id"`
-	Kind     string `toml:"kind"` // odcr (default), capacity-block, interruptible-odcr
-	Type     string `toml:"type"`
-	Zone     string `toml:"zone"`
-	Count    int    `toml:"count"`
-	Start    Moment `toml:"start"`
-	End      Moment `toml:"end"`
-	State    string `toml:"state"`    // overrides the state by the dates, such as payment-failed
-	Platform string `toml:"platform"` // default Linux/UNIX
-	Tenancy  string `toml:"tenancy"`  // default default
-	Match    string `toml:"match"`    // open, targeted (default)
-	// PlacementGroup is the cluster placement group that an ODCR was made in.
-	PlacementGroup string            `toml:"placement_group"`
+	ID             string            `toml:"id"`
+	Kind           string            `toml:"kind"` // odcr (default), capacity-block, interruptible-odcr
+	Type           string            `toml:"type"`
+	Zone           string            `toml:"zone"`
+	Count          int               `toml:"count"`
+	Start          Moment            `toml:"start"`
+	End            Moment            `toml:"end"`
+	State          string            `toml:"state"`           // overrides the state by the dates, such as payment-failed
+	Platform       string            `toml:"platform"`        // default Linux/UNIX
+	Tenancy        string            `toml:"tenancy"`         // default default
+	Match          string            `toml:"match"`           // open, targeted (default)
+	PlacementGroup string            `toml:"placement_group"` // the cluster placement group that an ODCR was made in
 	UltraServer    string            `toml:"ultraserver"`
 	Committed      Moment            `toml:"committed"`       // of a future-dated ODCR: the end of its commitment
 	Owner          string            `toml:"owner"`           // another account, which shares it with the caller

@@ -107,9 +107,8 @@ func (r *region) openSeats(o launchOrder, at site) []*reservation {
 // names differ between accounts (EC2 User Guide, capacity-reservation-sharing). An ODCR that was made
 // in a cluster placement group takes launches in that group only (EC2 User Guide, cr-cpg).
 func (res *reservation) fits(at site) bool {
-	return res.Type == at.kind.Name && res.zone.id == at.subnet.zone.id &&
-		res.platform == at.platform && res.tenancy == at.tenancy &&
-		(res.placementGroup == "" || res.placementGroup == at.placementGroup)
+	return res.Type == at.kind.Name && res.zone.id == at.subnet.zone.id && res.platform == at.platform &&
+		res.tenancy == at.tenancy && (res.placementGroup == "" || res.placementGroup == at.placementGroup)
 }
 
 // market is the market type with which a launch into the reservation must come.

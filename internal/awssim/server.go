@@ -126,8 +126,7 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 	return c, nil
 }
 
-// dispatch counts the call, throttles it, checks its parameters and runs its operation.
-// Called with mu held.
+// dispatch counts the call, throttles it, checks its parameters and runs its operation. Called with mu held.
 func (s *Sim) dispatch(c *call) ([]byte, error) {
 	s.calls[CallKey{c.Service, c.Operation, c.Region}]++
 	if s.callers[c.AccessKey] == nil {

@@ -65,10 +65,9 @@ func Snapshot(now time.Time) *capacity.Snapshot {
 	}
 	minutes := func(n int) capacity.Duration { return capacity.Duration{Duration: time.Duration(n) * time.Minute} }
 	return &capacity.Snapshot{TakenAt: now, Region: "us-east-2", DefaultPartition: "static",
-		Submit:       capacity.Submit{Strict: true, StaleAfter: minutes(600)},
-		Timing:       capacity.Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30)},
-		Partitions:   []capacity.Partition{partition("gpu", BlockID), partition("other", OtherID)},
-		Reservations: []capacity.Reservation{block(BlockID), block(OtherID)}}
+		Submit: capacity.Submit{Strict: true, StaleAfter: minutes(600)}, Timing: capacity.Timing{DrainMargin: minutes(10),
+			BootAllowance: minutes(10), ReclaimLead: minutes(30)}, Partitions: []capacity.Partition{partition("gpu", BlockID),
+			partition("other", OtherID)}, Reservations: []capacity.Reservation{block(BlockID), block(OtherID)}}
 }
 
 // WriteSnapshot writes a [Snapshot] of now.

@@ -21,10 +21,9 @@ var ErrInvalid = errors.New("invalid hostlist")
 // Expand returns the node names of a Slurm hostlist, in its order and with its
 // duplicates: "gpu-[1-2,7]" is gpu-1, gpu-2, gpu-7. An empty list has no names.
 //
-// Names consist of letters, digits, '-', '_' and '.'. A name may hold several
-// brackets ("r[1-2]n[1-4]", the last one turns fastest) and text after them,
-// which 22.05 itself refuses and newer versions take. "[08-10]" keeps its
-// zeros. The error wraps [ErrInvalid]; so does more than [Max] names.
+// Names consist of letters, digits, '-', '_' and '.'. A name may hold several brackets ("r[1-2]n[1-4]", the last one
+// turns fastest) and text after them, which 22.05 itself refuses and newer versions take. "[08-10]" keeps its zeros.
+// The error wraps [ErrInvalid]; so does more than [Max] names.
 func Expand(hostlist string) ([]string, error) {
 	if hostlist == "" {
 		return nil, nil
@@ -176,10 +175,9 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Compress writes node names as one Slurm hostlist, sorted as [Sort]
-// sorts and without duplicates: "gpu-[1-4,7],login". Only the number at the
-// end of a name is folded, which is what Slurm prints too. It does not check
-// the names; Expand(Compress(names)) is the sorted set.
+// Compress writes node names as one Slurm hostlist, sorted as [Sort] sorts and without duplicates: "gpu-[1-4,7],login".
+// Only the number at the end of a name is folded, which is what Slurm prints too. It does not check the names;
+// Expand(Compress(names)) is the sorted set.
 func Compress(names []string) string {
 	hosts := Sort(names)
 	var out strings.Builder
@@ -226,10 +224,9 @@ func bracket(hosts []string) string {
 	return "[" + strings.Join(ranges, ",") + "]"
 }
 
-// Sort returns the names sorted and without duplicates: by prefix, then
-// by the value of the number at the end, so gpu-9 comes before gpu-10. This is
-// the order in which scontrol pairs node names with addresses when both come
-// from [Compress].
+// Sort returns the names sorted and without duplicates: by prefix, then by the value of the number at the end, so gpu-9
+// comes before gpu-10. This is the order in which scontrol pairs node names with addresses when both come from
+// [Compress].
 func Sort(names []string) []string {
 	sorted := slices.Clone(names)
 	slices.SortFunc(sorted, func(a, b string) int {

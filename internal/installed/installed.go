@@ -1,5 +1,4 @@
-// Package installed makes root file systems into which tests really install the packages that
-// `make packages` builds.
+// Package installed makes root file systems into which tests really install the packages that `make packages` builds.
 package installed
 
 import (
@@ -18,8 +17,7 @@ import (
 // FolderVariable is the environment variable that names the folder of the packages.
 const FolderVariable = "PCS_CAPACITY_PACKAGES"
 
-// DEB is the pattern of the DEB's file name for this machine, and InstallDEB the command that
-// installs or upgrades it.
+// DEB is the pattern of the DEB's file name for this machine, and InstallDEB the command that installs or upgrades it.
 var (
 	DEB        = "pcs-capacity_*_" + runtime.GOARCH + ".deb"
 	InstallDEB = []string{"dpkg", "--root=ROOT", "--force-confold", "--install"}
@@ -123,9 +121,8 @@ func (r Root) program(name string) error {
 	return nil
 }
 
-// Manage runs a package manager, in whose arguments ROOT stands for the root, and returns what
-// it said. It runs as root, also where we are another user: then in a user namespace, where
-// that user is root.
+// Manage runs a package manager, in whose arguments ROOT stands for the root, and returns what it said. It runs as
+// root, also where we are another user: then in a user namespace, where that user is root.
 func (r Root) Manage(ctx context.Context, command []string, what string) (string, error) {
 	command = append(slices.Clone(command), what)
 	for n := range command {

@@ -17,9 +17,8 @@ import (
 // root is the folder of the module.
 const root = "../.."
 
-// layer is a row of the table in ARCHITECTURE.md: packages, and what they may import.
-// A package of ours is a path in the module, one of others has its whole path; "cmd/*" is
-// every package below cmd.
+// layer is a row of the table in ARCHITECTURE.md: packages, and what they may import. A package of ours is a path in
+// the module, one of others has its whole path; "cmd/*" is every package below cmd.
 type layer struct {
 	packages, imports []string
 	everythingBelow   bool // the packages of all later rows
@@ -71,9 +70,8 @@ func covers(names []string, one string) bool {
 	})
 }
 
-// askAWS are the packages whose tests use the AWS SDK: to show that the simulator is like
-// AWS, or to see in it what ec2 and pcs do not show. All others go through those, as the
-// product does.
+// askAWS are the packages whose tests use the AWS SDK: to show that the simulator is like AWS, or to see in it what ec2
+// and pcs do not show. All others go through those, as the product does.
 var askAWS = []string{"internal/awssim", "cmd/capacity-lab", "internal/setup", "internal/lifecycle"}
 
 // Packages import what the table in ARCHITECTURE.md lets them. A package of others
@@ -139,8 +137,7 @@ func TestSubmissionAndPrologLinkLittle(t *testing.T) {
 	}
 }
 
-// readImports are the imports of each package and of its tests: those of our packages,
-// and the reserved ones.
+// readImports are the imports of each package and of its tests: those of our packages, and the reserved ones.
 func readImports(t *testing.T, reserved []string) (product, tests map[string][]string) {
 	t.Helper()
 	product, tests = map[string][]string{}, map[string][]string{}

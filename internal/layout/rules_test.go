@@ -41,8 +41,7 @@ func TestR4_ODCRsAreCreatedInOnePlace(t *testing.T) {
 	}
 }
 
-// A job's comment is parsed in one place, Request.Wish: parseWish is not exported, and nothing else
-// calls it.
+// A job's comment is parsed in one place, Request.Wish: parseWish is not exported, and nothing else calls it.
 func TestCommentsAreParsedInOnePlace(t *testing.T) {
 	var found []string
 	for _, p := range load(t) {

@@ -1,7 +1,6 @@
-// Package machine runs Linux machines on this one, in namespaces: each has a hostname, a network,
-// processes and an uptime of its own, and a root file system that begins as this machine's and
-// whose changes end with it. It takes root and Linux 5.6, and leaves nothing behind: machines end
-// with the program that started them, however it ends.
+// Package machine runs Linux machines on this one, in namespaces: each has a hostname, a network, processes and an
+// uptime of its own, and a root file system that begins as this machine's and whose changes end with it. It takes root
+// and Linux 5.6, and leaves nothing behind: machines end with the program that started them, however it ends.
 package machine
 
 import (
@@ -34,22 +33,14 @@ type Machine struct {
 
 // Config is how a machine starts.
 type Config struct {
-	// Name is its hostname.
-	Name string
-	// Address is that of its network interface, such as 10.0.0.2/16.
-	Address string
-	// Switch is the machine whose network it joins; nil for one that has the switch.
-	Switch *Machine
-	// Folder is where its files are until it ends, beside its log; no other machine uses it.
-	Folder string
-	// Binds are files and folders of this machine that it sees at other paths, by these.
-	Binds map[string]string
-	// Hidden are paths of this machine's that it does not see.
-	Hidden []string
-	// Files are laid over its root file system, by path; those that begin with #! can be run.
-	Files map[string]string
-	// Init is what its first process runs as root when the network is there: a script for sh.
-	Init string
+	Name    string            // its hostname
+	Address string            // that of its network interface, such as 10.0.0.2/16
+	Switch  *Machine          // the machine whose network it joins; nil for one that has the switch
+	Folder  string            // where its files are until it ends, beside its log; no other machine uses it
+	Binds   map[string]string // files and folders of this machine that it sees at other paths, by these
+	Hidden  []string          // paths of this machine's that it does not see
+	Files   map[string]string // laid over its root file system, by path; those that begin with #! can be run
+	Init    string            // what its first process runs as root when the network is there: a script for sh
 }
 
 //go:embed boot.sh
@@ -176,10 +167,9 @@ func (m *Machine) connect(ctx context.Context, c Config) error {
 			in(pid, "address", "add", c.Address, "dev", bridge), in(pid, "link", "set", bridge, "up"))
 	}
 	at, port := fmt.Sprint(c.Switch.cmd.Process.Pid), fmt.Sprintf("port%d", ports.Add(1))
-	return errors.Join(in(at, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", pid),
-		in(at, "link", "set", port, "master", bridge, "up"),
-		in(pid, "address", "add", c.Address, "dev", "eth0"), in(pid, "link", "set", "eth0", "up"),
-		in(pid, "route", "add", "default", "dev", "eth0"))
+	return errors.Join(in(at, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", pid), in(at, "link",
+		"set", port, "master", bridge, "up"), in(pid, "address", "add", c.Address, "dev", "eth0"), in(pid, "link", "set",
+		"eth0", "up"), in(pid, "route", "add", "default", "dev", "eth0"))
 }
 
 // Log is the path of what the machine's first process prints.

@@ -15,15 +15,11 @@ import (
 
 // Buyer buys blocks and extensions, and commits to ODCRs for later, each at most once (R3).
 type Buyer struct {
-	// EC2 in the region of the purchase.
-	EC2      *ec2.Client
+	EC2      *ec2.Client // EC2 in the region of the purchase
 	Customer Customer
-	// StateDir holds the intents. Programs that share it take turns to buy.
-	StateDir state.Dir
-	// Cluster is the value of the purchase's cluster tag; "" for none.
-	Cluster string
-	// DryRun buys nothing and writes nothing.
-	DryRun bool
+	StateDir state.Dir // holds the intents. Programs that share it take turns to buy.
+	Cluster  string    // the value of the purchase's cluster tag; "" for none
+	DryRun   bool      // buys nothing and writes nothing
 	// pause is a sleep for tests, in which AWS's time goes on and the machine's does not.
 	pause func(context.Context, time.Duration) bool
 }
@@ -48,16 +44,12 @@ func (b *Buyer) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// deal is one run of a buyer, which keeps other programs with the same state_dir from
-// buying until close.
+// deal is one run of a buyer, which keeps other programs with the same state_dir from buying until close.
 type deal struct {
 	*Buyer
-	// account of the credentials; "" if unknown.
-	account string
-	// close lets others buy; it may be called twice.
-	close func()
-	// unrecorded is the reason why an intent's file is out of date.
-	unrecorded error
+	account    string // account of the credentials; "" if unknown
+	close      func() // lets others buy; it may be called twice
+	unrecorded error  // the reason why an intent's file is out of date
 }
 
 // accountTimeout bounds the call of AWS STS, whose endpoint some networks cannot reach.
@@ -99,9 +91,8 @@ func (d *deal) newIntent(kind IntentKind) Intent {
 	return Intent{ID: prefix + hex.EncodeToString(random[:]), Kind: kind, Account: d.account, Region: d.EC2.Region()}
 }
 
-// send records an intent, makes the call once, and records the outcome. Without an
-// error the intent's phase is Bought. An interrupt stops it before the call, but not during the
-// call, whose answer must not be lost.
+// send records an intent, makes the call once, and records the outcome. Without an error the intent's phase is Bought.
+// An interrupt stops it before the call, but not during the call, whose answer must not be lost.
 func (d *deal) send(ctx context.Context, i Intent,
 	call func(context.Context) (reservation string, err error)) (Intent, error) {
 	if ctx.Err() != nil {
@@ -170,8 +161,7 @@ func (d *deal) recorded() error {
 		d.unrecorded, d.StateDir)
 }
 
-// end records the end of a purchase or an extension that EC2 has made. One made by another machine
-// has no intent here.
+// end records the end of a purchase or an extension that EC2 has made. One made by another machine has no intent here.
 func (d *deal) end(i Intent, phase Phase, code string, err error) {
 	if i.ID == "" {
 		return

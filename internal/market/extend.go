@@ -15,27 +15,21 @@ import (
 // ExtensionOrder is an extension to buy. Show and Tell must be set, as in PurchaseOrder.
 type ExtensionOrder struct {
 	ReservationID string
-	// Length is a length that EC2 sells: ec2.Length.
-	Length time.Duration
+	Length        time.Duration // a length that EC2 sells: ec2.Length
 
-	// Fee is the only accepted fee; without it the customer is asked.
-	Fee capacity.Money
-	// Again extends by the same length once more, even shortly after the last time.
-	Again bool
-	// Wait follows the payment until the end has moved.
-	Wait bool
-	Show func(ExtensionPreview)
-	Tell func(ExtensionResult) error
+	Fee   capacity.Money // the only accepted fee; without it the customer is asked
+	Again bool           // extends by the same length once more, even shortly after the last time
+	Wait  bool           // follows the payment until the end has moved
+	Show  func(ExtensionPreview)
+	Tell  func(ExtensionResult) error
 }
 
 // ExtensionPreview is the extension before it is bought.
 type ExtensionPreview struct {
 	Reservation capacity.Reservation
-	// History are the block's extensions.
-	History  []capacity.Extension
-	Offering capacity.Offering
-	// Account that buys; "" if unknown.
-	Account string
+	History     []capacity.Extension // the block's extensions
+	Offering    capacity.Offering
+	Account     string // Account that buys; "" if unknown
 }
 
 // ExtensionResult is the extension bought.
@@ -43,10 +37,8 @@ type ExtensionResult struct {
 	Intent      Intent
 	Extension   capacity.Extension
 	Reservation capacity.Reservation
-	// BoughtNow is false if an earlier run or somebody else bought it.
-	BoughtNow bool
-	// DryRun: EC2 would take the extension, and nothing was bought.
-	DryRun bool
+	BoughtNow   bool // false if an earlier run or somebody else bought it
+	DryRun      bool // EC2 would take the extension, and nothing was bought
 }
 
 // Extend finds the extension, makes sure of the fee, and buys. It takes up an earlier purchase
@@ -108,8 +100,7 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	return d.finishExtension(ctx, o, ExtensionResult{Intent: intent, Reservation: r, BoughtNow: true})
 }
 
-// findExtension returns the offering with the length nearest to the requested one; of several, the
-// cheapest.
+// findExtension returns the offering with the length nearest to the requested one; of several, the cheapest.
 func findExtension(ctx context.Context, aws *ec2.Client, r capacity.Reservation,
 	length time.Duration) (capacity.Offering, error) {
 	found, err := aws.ExtensionOfferings(ctx, r.ID, length)
@@ -188,18 +179,13 @@ const (
 	longestBlock      = 182 * 24 * time.Hour
 )
 
-// recentTime is how long after an extension the same length counts as the same request: an extension
-// has no name by which the next run of a killed script could ask for it again. The shortest one is
-// a day long.
+// recentTime is how long after an extension the same length counts as the same request: an extension has no name by
+// which the next run of a killed script could ask for it again. The shortest one is a day long.
 const recentTime = 24 * time.Hour
 
 // extendable returns why EC2 will not extend a block by a length; nil if no obstacle is known.
-func (d *deal) extendable(
-	r capacity.Reservation,
-	history []capacity.Extension,
-	length time.Duration,
-	now time.Time,
-) error {
+func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, length time.Duration,
+	now time.Time) error {
 	at := d.Customer.Time
 	left := r.End.Sub(now)
 	switch {
@@ -208,8 +194,7 @@ func (d *deal) extendable(
 	case r.State != capacity.StateActive && r.State != capacity.StateScheduled:
 		return fmt.Errorf("%s is %s; EC2 extends blocks that are scheduled or active", r.ID, r.State)
 	case d.account != "" && r.OwnerID != "" && r.OwnerID != d.account:
-		return fmt.Errorf("%s belongs to account %s and is shared with yours; only its owner can extend it", r.ID,
-			r.OwnerID)
+		return fmt.Errorf("%s belongs to account %s and is shared with yours; only its owner can extend it", r.ID, r.OwnerID)
 	case left < latestExtension:
 		return fmt.Errorf(
 			"%s ends at %s; EC2 sells extensions until one hour before the end, so look for another block with `pcs-capacity offerings`",
@@ -223,8 +208,7 @@ func (d *deal) extendable(
 	}
 	for _, e := range history {
 		if e.State == capacity.ExtensionPending {
-			return fmt.Errorf(
-				"an extension of %s to %s was bought at %s and is %s; EC2 sells no other until it is paid", r.ID,
+			return fmt.Errorf("an extension of %s to %s was bought at %s and is %s; EC2 sells no other until it is paid", r.ID,
 				at(e.To), at(e.Purchased), e.State)
 		}
 	}
@@ -244,8 +228,7 @@ func (d *deal) cutOffExtension(reservation string) (Intent, bool, error) {
 	return intents[i], true, nil
 }
 
-// recentExtension returns a recent extension by the same length, bought by anybody, unless its
-// payment failed.
+// recentExtension returns a recent extension by the same length, bought by anybody, unless its payment failed.
 func recentExtension(r capacity.Reservation, history []capacity.Extension, length time.Duration,
 	now time.Time) (Intent, bool) {
 	for _, e := range slices.Backward(history) {

@@ -17,8 +17,7 @@ type FitQuestion struct {
 	EC2     *ec2.Client
 	Need    capacity.Need
 	Regions []string
-	// Subnets are read while EC2 is asked; it is called once.
-	Subnets func() Subnets
+	Subnets func() Subnets // read while EC2 is asked; it is called once
 	// Idle counts the idle nodes of ours in each of these reservations; it is called once.
 	Idle     func([]capacity.Reservation) map[string]int
 	Timing   capacity.Timing
@@ -27,21 +26,15 @@ type FitQuestion struct {
 
 // FitAnswer is the capacity found.
 type FitAnswer struct {
-	// Fits: the first candidate has room.
-	Fits bool
-	// Candidates are the reservations of the type that are open or to come, best first.
-	Candidates []capacity.Fitting
+	Fits       bool               // the first candidate has room
+	Candidates []capacity.Fitting // the reservations of the type that are open or to come, best first
 	Subnets    Subnets
-	// Offers would fill the need; only where no candidate does.
-	Offers []Offer
-	// Sale is everything for sale, read only if no candidate fits. SaleErr is set if it could not be
-	// read.
+	Offers     []Offer // Offers would fill the need; only where no candidate does
+	// Sale is everything for sale, read only if no candidate fits. SaleErr is set if it could not be read.
 	Sale    *Found
 	SaleErr error
-	// Length is the length of the blocks searched for.
-	Length time.Duration
-	// Failed are the regions that did not answer.
-	Failed []RegionFailure
+	Length  time.Duration   // the length of the blocks searched for
+	Failed  []RegionFailure // the regions that did not answer
 }
 
 // Ask asks the regions. It is an error when none answers.
@@ -95,14 +88,12 @@ func (q FitQuestion) searchSale(ctx context.Context, a *FitAnswer, now time.Time
 	SortOffers(a.Offers, ByStart, a.Subnets)
 }
 
-// overhead is the time of a block that no job can use: boot at its start, and the time from the
-// fence to its end.
+// overhead is the time of a block that no job can use: boot at its start, and the time from the fence to its end.
 func overhead(t capacity.Timing) time.Duration {
 	return t.BootAllowance.Duration + t.DrainMargin.Duration + t.ReclaimLead.Duration
 }
 
-// GroupFor returns the first node group of the settings that buys blocks of a type and has one of the
-// subnets.
+// GroupFor returns the first node group of the settings that buys blocks of a type and has one of the subnets.
 func GroupFor(cfg *config.Config, instanceType string,
 	subnets []string) (capacity.PartitionSettings, capacity.GroupSettings, bool) {
 	for _, p := range cfg.Partitions {

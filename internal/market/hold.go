@@ -21,12 +21,10 @@ const releaseTime = 30 * time.Second
 
 // Holder holds capacity for a person by our ODCRs, and releases it.
 type Holder struct {
-	EC2   *ec2.Client
-	State state.Dir
-	// Limits are the limits of the settings.
-	Limits capacity.Reserve
-	// Cluster is the value of our mark.
-	Cluster string
+	EC2     *ec2.Client
+	State   state.Dir
+	Limits  capacity.Reserve // the limits of the settings
+	Cluster string           // the value of our mark
 }
 
 // HoldRequest is the capacity to hold. Subnets are tried in their order, one for each zone.
@@ -34,10 +32,8 @@ type HoldRequest struct {
 	InstanceType, Platform string
 	Count                  int
 	Subnets                []string
-	// For is the longest time to hold it.
-	For time.Duration
-	// Probe releases it at once: it only shows where there is room.
-	Probe bool
+	For                    time.Duration // the longest time to hold it
+	Probe                  bool          // releases it at once: it only shows where there is room
 }
 
 // HoldTry is a tried subnet; Err is the reason why nothing could be held there.
@@ -50,8 +46,7 @@ type HoldTry struct {
 type HoldAnswer struct {
 	Tries       []HoldTry
 	Reservation capacity.Reservation
-	// Held is how long a probe was held.
-	Held time.Duration
+	Held        time.Duration // how long a probe was held
 }
 
 // ErrHoldingOff is the error if the settings hold nothing.
@@ -78,19 +73,13 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 			continue // an ODCR is in a zone, not in a subnet
 		}
 		zones = append(zones, subnet.AZID)
-		order := capacity.HoldOrder{
-			ClientToken:  rand.Text(),
-			InstanceType: req.InstanceType,
-			AZID:         subnet.AZID,
-			Platform:     req.Platform,
-			Count:        req.Count,
-			End:          h.EC2.Now().Add(length).Truncate(time.Second),
+		order := capacity.HoldOrder{ClientToken: rand.Text(), InstanceType: req.InstanceType, AZID: subnet.AZID,
+			Platform: req.Platform, Count: req.Count, End: h.EC2.Now().Add(length).Truncate(time.Second),
 			Tags: map[string]string{
 				capacity.TagCluster: h.Cluster,
 				capacity.TagHold:    purpose,
 				capacity.TagName:    "held " + purpose,
-			},
-		}
+			}}
 		began := time.Now()
 		r, err := h.order(ctx, order)
 		if err != nil && !errors.Is(err, capacity.ErrNoRoom) {
@@ -112,13 +101,8 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 
 // order enters the ODCR into the ledger before EC2 is asked.
 func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
-	entry := capacity.Held{
-		Token:        o.ClientToken,
-		InstanceType: o.InstanceType,
-		Count:        o.Count,
-		Since:        h.EC2.Now(),
-		Until:        o.End,
-	}
+	entry := capacity.Held{Token: o.ClientToken, InstanceType: o.InstanceType, Count: o.Count, Since: h.EC2.Now(),
+		Until: o.End}
 	if err := h.State.Create(); err != nil {
 		return capacity.Reservation{}, err
 	}

@@ -108,8 +108,7 @@ func TestRefusedHoldLeavesTheLedger(t *testing.T) {
 	}
 }
 
-// A probe is cancelled at once. If that fails, the error says when EC2 ends it, and it stays in the ledger until
-// then.
+// A probe is cancelled at once. If that fails, the error says when EC2 ends it, and it stays in the ledger until then.
 func TestProbe(t *testing.T) {
 	w := newWorld(t, nil)
 	req := HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 4, Subnets: []string{subnetB}, For: time.Hour, Probe: true}

@@ -27,8 +27,7 @@ func (f Intents) name(id string) string { return filepath.Join(intentsFolder, id
 // Path is the file of the intent of that id.
 func (f Intents) Path(id string) string { return f.StateDir.PrivatePath(f.name(id)) }
 
-// Write writes one intent, to disk and not only to the cache, replacing its file, and reads it
-// back.
+// Write writes one intent, to disk and not only to the cache, replacing its file, and reads it back.
 func (f Intents) Write(i Intent) error {
 	text, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
@@ -106,8 +105,7 @@ const (
 	// Sending: the outcome is unknown. The call may or may not have reached EC2, and EC2
 	// must be asked before anything is bought.
 	Sending Phase = "sending"
-	// Bought: EC2 has made it, but the command was killed before its end, and nobody may know. The
-	// next run takes it up.
+	// Bought: EC2 has made it, but the command was killed before its end, and nobody may know. The next run takes it up.
 	Bought Phase = "bought"
 	// Done: bought, and reported.
 	Done Phase = "done"
@@ -118,26 +116,20 @@ const (
 // Intent is a decision to buy or extend a Capacity Block. It is on disk before the call is sent: whatever
 // happens then, the next run knows that money may have been spent.
 type Intent struct {
-	// ID is unique; a purchased reservation carries it as a tag.
-	ID    string     `json:"id"`
+	ID    string     `json:"id"` // unique; a purchased reservation carries it as a tag
 	Kind  IntentKind `json:"kind"`
 	Phase Phase      `json:"phase"`
-	// At is AWS's time of the decision, taken just before the call.
-	At time.Time `json:"at"`
+	At    time.Time  `json:"at"` // AWS's time of the decision, taken just before the call
 	// SettledAt is AWS's time after which a purchase that EC2 does not show was not made.
-	SettledAt time.Time `json:"settled_at,omitzero"`
-	// Account is the id of the AWS account; "" if unknown.
-	Account string `json:"account,omitempty"`
-	Region  string `json:"region"`
-	// Offering is the offering bought.
-	Offering capacity.Offering `json:"offering,omitzero"`
+	SettledAt time.Time         `json:"settled_at,omitzero"`
+	Account   string            `json:"account,omitempty"` // the id of the AWS account; "" if unknown
+	Region    string            `json:"region"`
+	Offering  capacity.Offering `json:"offering,omitzero"` // the offering bought
 	// OrderedAs is the requested id, if EC2 sold the same block under another one, Offering's; "" else.
-	OrderedAs string `json:"ordered_as,omitempty"`
-	// Platform is the platform of the image that will run; "" for an extension.
-	Platform string         `json:"platform,omitempty"`
-	Fee      capacity.Money `json:"fee"`
-	// Reservation is the reservation bought or extended.
-	Reservation string `json:"reservation,omitempty"`
+	OrderedAs   string         `json:"ordered_as,omitempty"`
+	Platform    string         `json:"platform,omitempty"` // the platform of the image that will run; "" for an extension
+	Fee         capacity.Money `json:"fee"`
+	Reservation string         `json:"reservation,omitempty"` // the reservation bought or extended
 	// Asked is the requested length of an extension, which EC2 does not always sell.
 	Asked capacity.Duration `json:"asked,omitzero"`
 	// OldEnd and NewEnd are an extension's: the block's end without and with it.

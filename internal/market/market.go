@@ -6,9 +6,8 @@
 //     an Intent, on disk before the call is sent. The call is sent a single time, and as
 //     long as the outcome of an earlier run is not known, nothing is bought.
 //
-// It knows no command line and no terminal: it takes plain parameters, reports its progress to a
-// Teller, and returns its findings. Its messages
-// name the flags of pcs-capacity.
+// It knows no command line and no terminal: it takes plain parameters, reports its progress to a Teller, and returns
+// its findings. Its messages name the flags of pcs-capacity.
 package market
 
 import (
@@ -56,8 +55,7 @@ func accept(c Customer, fee capacity.Money, o capacity.Offering, dryRun bool) er
 	switch {
 	case fee != (capacity.Money{}):
 		if fee != o.Fee { // the currency too
-			return fmt.Errorf("offering %s: its fee is %s, not the %s of --confirm-fee; nothing was bought", o.ID,
-				o.Fee, fee)
+			return fmt.Errorf("offering %s: its fee is %s, not the %s of --confirm-fee; nothing was bought", o.ID, o.Fee, fee)
 		}
 		return nil
 	case dryRun:

@@ -12,47 +12,35 @@ import (
 // PurchaseOrder is a block to buy. Show and Tell must be set.
 type PurchaseOrder struct {
 	OfferingID string
-	// Query is the search that finds the offering: EC2 cannot look one up by its id.
-	Query ec2.OfferingQuery
+	Query      ec2.OfferingQuery // the search that finds the offering: EC2 cannot look one up by its id
 	// Zone is the AZ id of the block. With it, and a Query from the block's start to its end, the block is
 	// found under another id too.
-	Zone string
-	// Platform of the image that will run; "" is Linux.
-	Platform string
+	Zone     string
+	Platform string // Platform of the image that will run; "" is Linux
 
-	// Fee is the only accepted fee; without it the customer is asked.
-	Fee capacity.Money
-	// Again buys one more after a purchase of the same offering.
-	Again bool
-	// Wait follows the payment until the block is scheduled.
-	Wait bool
-	// Show is called before the fee is confirmed, and nothing is bought after an error of it; Tell
-	// is called with the outcome. Until Tell has returned nil, the purchase counts as unreported,
-	// and the next run takes it up.
+	Fee   capacity.Money // the only accepted fee; without it the customer is asked
+	Again bool           // buys one more after a purchase of the same offering
+	Wait  bool           // follows the payment until the block is scheduled
+	// Show is called before the fee is confirmed, and nothing is bought after an error of it; Tell is called with the
+	// outcome. Until Tell has returned nil, the purchase counts as unreported, and the next run takes it up.
 	Show func(PurchasePreview) error
 	Tell func(PurchaseResult) error
 }
 
 // PurchasePreview is the block before it is bought.
 type PurchasePreview struct {
-	Offering capacity.Offering
-	// OrderedAs is the id of the order, if EC2 has the block under another one; "" else.
-	OrderedAs string
-	// Account that buys; "" if unknown.
-	Account string
-	// Now is AWS's time.
-	Now time.Time
+	Offering  capacity.Offering
+	OrderedAs string    // the id of the order, if EC2 has the block under another one; "" else
+	Account   string    // Account that buys; "" if unknown
+	Now       time.Time // AWS's time
 }
 
 // PurchaseResult is the block bought.
 type PurchaseResult struct {
-	Intent Intent
-	// Reservation has only an id until EC2 shows it.
-	Reservation capacity.Reservation
-	// BoughtNow is false if an earlier run or another machine bought it.
-	BoughtNow bool
-	// DryRun: EC2 would take the purchase, and nothing was bought.
-	DryRun bool
+	Intent      Intent
+	Reservation capacity.Reservation // Reservation has only an id until EC2 shows it
+	BoughtNow   bool                 // false if an earlier run or another machine bought it
+	DryRun      bool                 // EC2 would take the purchase, and nothing was bought
 }
 
 // Purchase finds the offering again, makes sure of the fee, and buys. It takes up an earlier

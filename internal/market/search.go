@@ -20,28 +20,23 @@ import (
 
 // Search is a question about blocks for sale, asked in one region or several.
 type Search struct {
-	EC2 *ec2.Client
-	// Query has a length that EC2 sells.
-	Query   ec2.OfferingQuery
-	Regions []string
-	// MaxPrice is the highest price of the whole block; zero for no limit.
-	MaxPrice capacity.Money
+	EC2      *ec2.Client
+	Query    ec2.OfferingQuery // Query has a length that EC2 sells
+	Regions  []string
+	MaxPrice capacity.Money // the highest price of the whole block; zero for no limit
 	Progress Progress
 }
 
 // Offer is a block for sale.
 type Offer struct {
 	capacity.Offering
-	// GPUs of one instance, or Neuron devices; 0 when the type has none or EC2 did not say.
-	GPUs int
+	GPUs int // GPUs of one instance, or Neuron devices; 0 when the type has none or EC2 did not say
 }
 
 // Found is the result of a search.
 type Found struct {
-	// Offers are within the price.
-	Offers []Offer
-	// Failed are the regions that did not answer.
-	Failed []RegionFailure
+	Offers []Offer         // within the price
+	Failed []RegionFailure // the regions that did not answer
 
 	search  Search
 	answers []regionAnswer
@@ -52,8 +47,7 @@ type regionAnswer struct {
 	region string
 	found  []capacity.Offering
 	types  map[string]ec2.InstanceType
-	// unsold is the reason why the type cannot be bought in this region at all; "" if it can.
-	unsold string
+	unsold string // the reason why the type cannot be bought in this region at all; "" if it can
 }
 
 // Run asks the regions. It is an error when none answers; the result then has only Failed.
@@ -150,9 +144,8 @@ func (s Search) affordable(found []capacity.Offering) []capacity.Offering {
 // Query returns the question.
 func (f *Found) Query() ec2.OfferingQuery { return f.search.Query }
 
-// Largest is the largest count that is for sale where the requested one is not, in the region that has
-// most; nil if there is none. A binary search keeps the calls few: a smaller block is for sale wherever a
-// larger one is.
+// Largest is the largest count that is for sale where the requested one is not, in the region that has most; nil if
+// there is none. A binary search keeps the calls few: a smaller block is for sale wherever a larger one is.
 func (f *Found) Largest(ctx context.Context) (*capacity.Offering, error) {
 	var regions []string
 	for _, a := range f.answers {
@@ -224,8 +217,7 @@ func (f *Found) WhyNone(at func(time.Time) string) []string {
 		capacity.FormatDuration(q.Duration), strings.Join(asked, ", "), window))
 }
 
-// tooDear names the cheapest offering where none is affordable: of the comparable ones or, without
-// any, of all.
+// tooDear names the cheapest offering where none is affordable: of the comparable ones or, without any, of all.
 func (s Search) tooDear(found []capacity.Offering) string {
 	least := slices.MinFunc(found, func(a, b capacity.Offering) int {
 		return cmp.Or(s.comparable(a)-s.comparable(b), compareFees(a.Fee, b.Fee))
@@ -276,9 +268,8 @@ func compareFees(a, b capacity.Money) int {
 
 // RegionFailure is a region that did not answer, and why.
 type RegionFailure struct {
-	Region string `json:"region"`
-	// Code is EC2's, verbatim; "" without an answer.
-	Code    string `json:"code,omitempty"`
+	Region  string `json:"region"`
+	Code    string `json:"code,omitempty"` // EC2's, verbatim; "" without an answer
 	Message string `json:"message"`
 }
 
@@ -304,8 +295,7 @@ func ChooseRegions(ctx context.Context, aws *ec2.Client, given []string) ([]stri
 	return slices.Compact(given), nil
 }
 
-// atOnce is how many regions are asked at the same time. More answers would fill memory while the
-// machine decodes them.
+// atOnce is how many regions are asked at the same time. More answers would fill memory while the machine decodes them.
 const atOnce = 8
 
 // AskRegions asks regions at the same time and returns their answers, in the order of the regions.
@@ -368,13 +358,11 @@ func unionOfFailures(failed, more []RegionFailure) []RegionFailure {
 
 // Subnets are the subnets for a cluster's nodes.
 type Subnets struct {
-	// Own are the subnets that the cluster uses.
-	Own []capacity.Subnet
+	Own []capacity.Subnet // the subnets that the cluster uses
 	// byZone and nearByZone are ids by Availability Zone id (R10): own ones, and others of
 	// the same VPCs, which the cluster could use.
 	byZone, nearByZone map[string][]string
-	// Err is set if they are unknown.
-	Err error
+	Err                error // set if they are unknown
 }
 
 // ReadSubnets describes the subnets of a cluster in the client's region and, on request, the other
@@ -405,9 +393,8 @@ func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours 
 
 // ZoneUse holds a cluster's subnets in one zone; its lists are nil if they are unknown.
 type ZoneUse struct {
-	Subnets []string
-	// Neighbours are subnets of the cluster's VPC that the cluster does not use yet.
-	Neighbours []string
+	Subnets    []string
+	Neighbours []string // subnets of the cluster's VPC that the cluster does not use yet
 }
 
 // In returns the cluster's subnets in a zone. They are unknown until EC2 shows the zone, which can

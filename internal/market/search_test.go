@@ -97,14 +97,10 @@ func TestSortOffers(t *testing.T) {
 	offer := func(id, zone string, start, length time.Duration, fee, currency string) Offer {
 		return Offer{Offering: capacity.Offering{ID: id, AZID: zone, Count: 1, Start: noon.Add(start), End: noon.Add(start + length), Fee: money(t, fee, currency)}}
 	}
-	offers := []Offer{
-		offer("late", "use2-az1", 48*time.Hour, day, "240", "USD"),
-		offer("near", "use2-az2", 0, day, "24", "USD"),
-		offer("dear", "use2-az1", 0, day, "480", "USD"),
-		offer("long", "use2-az1", time.Hour, 2*day, "240", "USD"), // 5 an hour
-		offer("yuan", "use2-az1", 2*time.Hour, day, "24", "CNY"),
-		offer("nowhere", "use2-az3", 0, day, "24", "USD"),
-	}
+	offers := []Offer{offer("late", "use2-az1", 48*time.Hour, day, "240", "USD"), offer("near", "use2-az2", 0, day, "24",
+		"USD"), offer("dear", "use2-az1", 0, day, "480", "USD"), offer("long", "use2-az1", time.Hour, 2*day, "240",
+		"USD"), // 5 an hour
+		offer("yuan", "use2-az1", 2*time.Hour, day, "24", "CNY"), offer("nowhere", "use2-az3", 0, day, "24", "USD")}
 	subnets := Subnets{byZone: map[string][]string{"use2-az1": {"subnet-1"}}, nearByZone: map[string][]string{"use2-az2": {"subnet-2"}}}
 	for by, want := range map[string]string{ByStart: "dear long yuan late near nowhere", ByPrice: "yuan long late dear near nowhere"} {
 		SortOffers(offers, by, subnets)
@@ -157,8 +153,7 @@ func TestWhyNone(t *testing.T) {
 	}
 }
 
-// A type that EC2 does not sell as blocks is reported, with those it sells. A failure of that check hides no
-// offering.
+// A type that EC2 does not sell as blocks is reported, with those it sells. A failure of that check hides no offering.
 func TestUnsold(t *testing.T) {
 	w := newWorld(t, nil)
 	run := func(instanceType string) *Found {

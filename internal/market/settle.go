@@ -12,8 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// settleEarlier finds out the outcome of every earlier purchase and extension where it is unknown,
-// and reports it.
+// settleEarlier finds out the outcome of every earlier purchase and extension where it is unknown, and reports it.
 func (d *deal) settleEarlier(ctx context.Context) error {
 	intents, err := d.intents().All()
 	if err != nil {
@@ -47,9 +46,8 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 	if i.SettledAt.IsZero() {
 		i.SettledAt = i.At.Add(callTimeout + settleTime)
 	}
-	progress := d.Customer.Start(
-		fmt.Sprintf("asking EC2 in %s about %s, until %s at the latest", i.Region, i.ID, d.Customer.Time(i.SettledAt)),
-	)
+	progress := d.Customer.Start(fmt.Sprintf("asking EC2 in %s about %s, until %s at the latest", i.Region, i.ID,
+		d.Customer.Time(i.SettledAt)))
 	defer progress.Done()
 	for wait := firstWait; ; wait = min(2*wait, settleWait) {
 		began := time.Now()
@@ -64,8 +62,7 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 			d.record(i)
 			return i, nil
 		case err == nil && wouldShow:
-			progress.Say("EC2 does not show it %s after the call: it was not bought.",
-				capacity.FormatDuration(asked.Sub(i.At)))
+			progress.Say("EC2 does not show it %s after the call: it was not bought.", capacity.FormatDuration(asked.Sub(i.At)))
 			i.Phase = Failed
 			d.record(i)
 			return i, nil
@@ -129,9 +126,8 @@ func (i Intent) extension(history []capacity.Extension) (newest capacity.Extensi
 	return newest, found
 }
 
-// Waits between two questions to EC2 begin short and double: up to 5 s for a thing that is not
-// shown yet, far below EC2's request limits; up to half a minute for a payment, which takes minutes
-// to hours.
+// Waits between two questions to EC2 begin short and double: up to 5 s for a thing that is not shown yet, far below
+// EC2's request limits; up to half a minute for a payment, which takes minutes to hours.
 const firstWait, settleWait, paymentWait = 100 * time.Millisecond, 5 * time.Second, 30 * time.Second
 
 // errNotPaid is a failed payment: there is no block or extension.
@@ -228,11 +224,10 @@ func stateInWords(s capacity.State) string {
 	return string(s)
 }
 
-// boughtBefore finds the newest purchase of a kind and an offering that neither its payment nor EC2
-// has undone: among the intents, and among the tags of EC2's reservations, which show purchases of
-// other machines. EC2's answer takes precedence over an intent. A purchase in phase Bought goes
-// first: its run was cut off. An intent of the same block as known, perhaps under another id,
-// counts too. If there is none, everything learned must be on disk.
+// boughtBefore finds the newest purchase of a kind and an offering that neither its payment nor EC2 has undone: among
+// the intents, and among the tags of EC2's reservations, which show purchases of other machines. EC2's answer takes
+// precedence over an intent. A purchase in phase Bought goes first: its run was cut off. An intent of the same block as
+// known, perhaps under another id, counts too. If there is none, everything learned must be on disk.
 func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering string,
 	known capacity.Offering) (Intent, bool, error) {
 	tagged, err := d.EC2.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}})
@@ -306,9 +301,8 @@ func undone(r capacity.Reservation) bool {
 	return false
 }
 
-// purchaseOfTags reads a purchase of another machine from the tags of a reservation. It has no id,
-// since it is not ours to record; and the offering has neither times, which an extension may have
-// moved, nor a number of UltraServers.
+// purchaseOfTags reads a purchase of another machine from the tags of a reservation. It has no id, since it is not ours
+// to record; and the offering has neither times, which an extension may have moved, nor a number of UltraServers.
 func purchaseOfTags(kind IntentKind, r capacity.Reservation) Intent {
 	i := Intent{Kind: kind, Phase: Done, At: r.Created, Region: r.Region, Reservation: r.ID, Platform: r.Platform}
 	i.Offering = capacity.Offering{ID: r.Tags[capacity.TagOffering], Region: r.Region}

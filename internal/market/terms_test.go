@@ -7,8 +7,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// A fee is accepted to the cent and in its currency, or not at all; over the wire, with
-// EC2's ledger as the judge.
+// A fee is accepted to the cent and in its currency, or not at all; over the wire, with EC2's ledger as the judge.
 func TestNothingIsBoughtForAnotherFee(t *testing.T) {
 	w := newWorld(t, nil)
 	dollars, yuan := w.offering("USD"), w.offering("CNY")

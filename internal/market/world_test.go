@@ -14,8 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// worldTOML is an AWS account whose zone us-east-2a sells in dollars and us-east-2b in
-// yuan, for a smaller number.
+// worldTOML is an AWS account whose zone us-east-2a sells in dollars and us-east-2b in yuan, for a smaller number.
 const worldTOML = `
 account = "111122223333"
 payment_delay = "0s"
@@ -69,18 +68,15 @@ var opening = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // world is a simulated AWS, and somebody who buys there.
 type world struct {
 	*testing.T
-	sim *awssim.Sim
-	aws *ec2.Client
-	dir state.Dir
-	// patience is how long it waits in all, in AWS's time.
-	patience time.Duration
-	// waiting is called in each wait; nil for nothing.
-	waiting func(context.Context)
+	sim      *awssim.Sim
+	aws      *ec2.Client
+	dir      state.Dir
+	patience time.Duration         // how long it waits in all, in AWS's time
+	waiting  func(context.Context) // called in each wait; nil for nothing
 	customer
 }
 
-// newWorld has a clock that only the waits of its buyer move, and a scenario that change may
-// change.
+// newWorld has a clock that only the waits of its buyer move, and a scenario that change may change.
 func newWorld(t *testing.T, change func(*awssim.Scenario)) *world {
 	t.Helper()
 	scenario, err := awssim.ParseScenario("world", []byte(worldTOML))

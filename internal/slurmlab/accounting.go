@@ -14,15 +14,13 @@ import (
 // ErrNoAccounting says that what Config.Accounting needs is not on this machine.
 var ErrNoAccounting = errors.New("slurmdbd or MariaDB is not installed: apt-get install slurmdbd mariadb-server-core mariadb-client-core")
 
-// databaseFolder holds the database. MariaDB's socket is in it too, so that nobody but
-// its owner reaches that.
+// databaseFolder holds the database. MariaDB's socket is in it too, so that nobody but its owner reaches that.
 func (c *Cluster) databaseFolder() string { return filepath.Join(c.dir, "db") }
 
 func (c *Cluster) databaseSocket() string { return filepath.Join(c.databaseFolder(), "socket") }
 
-// startAccounting starts MariaDB and slurmdbd on an empty database and makes the
-// cluster known there. slurmctld has to find it so: with AccountingStorageEnforce it
-// does not start before it knows the associations.
+// startAccounting starts MariaDB and slurmdbd on an empty database and makes the cluster known there. slurmctld has to
+// find it so: with AccountingStorageEnforce it does not start before it knows the associations.
 func (c *Cluster) startAccounting(ctx context.Context) error {
 	if !c.cfg.Accounting {
 		return nil
@@ -35,8 +33,7 @@ func (c *Cluster) startAccounting(ctx context.Context) error {
 	if err := c.startDatabase(ctx); err != nil {
 		return err
 	}
-	// libmariadb takes the path of the socket from the environment alone; slurmdbd.conf
-	// has no setting for it.
+	// libmariadb takes the path of the socket from the environment alone; slurmdbd.conf has no setting for it.
 	d, err := c.startDaemon("slurmdbd", "slurmdbd", []string{"MYSQL_UNIX_PORT=" + c.databaseSocket()}, "-D")
 	if err != nil {
 		return err
@@ -50,9 +47,8 @@ func (c *Cluster) startAccounting(ctx context.Context) error {
 	})
 }
 
-// startDatabase makes an empty database and starts MariaDB on it: what an earlier
-// cluster in this folder accounted for is forgotten with its jobs. It listens on its
-// socket only, and lets in who owns the processes of the cluster.
+// startDatabase makes an empty database and starts MariaDB on it: what an earlier cluster in this folder accounted for
+// is forgotten with its jobs. It listens on its socket only, and lets in who owns the processes of the cluster.
 func (c *Cluster) startDatabase(ctx context.Context) error {
 	me, err := user.Current()
 	if err != nil {
@@ -61,9 +57,8 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	if err := os.RemoveAll(c.databaseFolder()); err != nil {
 		return err
 	}
-	settings := []string{
-		"--no-defaults", "--datadir=" + filepath.Join(c.databaseFolder(), "data"),
-		"--tmpdir=" + c.databaseFolder(), // MariaDB begins by removing the temporary tables of all others there
+	settings := []string{"--no-defaults", "--datadir=" + filepath.Join(c.databaseFolder(), "data"), "--tmpdir=" +
+		c.databaseFolder(), // MariaDB begins by removing the temporary tables of all others there
 		"--innodb-log-file-size=4M", "--innodb-buffer-pool-size=32M", "--performance-schema=off",
 		"--innodb-flush-log-at-trx-commit=0", // nothing of a lab has to outlive a crash
 	}

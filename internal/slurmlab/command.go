@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// Command runs one of Slurm's commands, or anything else, against this
-// cluster and returns what it printed, standard error included. Give ctx a
-// deadline: a command whose slurmctld is gone takes 10 s or more to say so.
+// Command runs one of Slurm's commands, or anything else, against this cluster and returns what it printed, standard
+// error included. Give ctx a deadline: a command whose slurmctld is gone takes 10 s or more to say so.
 func (c *Cluster) Command(ctx context.Context, name string, args ...string) (string, error) {
 	path, err := findProgram(name) // the commands are beside the daemons
 	if err != nil {
@@ -100,9 +99,8 @@ func (c *Cluster) NodeStates(ctx context.Context) (map[string]string, error) {
 // finished are the job states that a job does not leave.
 var finished = []string{"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE", "BOOT_FAIL"}
 
-// WaitJob waits until a job is in one of the states, such as "RUNNING" or
-// "COMPLETED", and returns its fields. It fails when ctx ends and when the job
-// has ended in another state.
+// WaitJob waits until a job is in one of the states, such as "RUNNING" or "COMPLETED", and returns its fields. It fails
+// when ctx ends and when the job has ended in another state.
 func (c *Cluster) WaitJob(ctx context.Context, id string, states ...string) (map[string]string, error) {
 	var last map[string]string
 	err := Until(ctx, func() bool {

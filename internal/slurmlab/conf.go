@@ -92,11 +92,9 @@ func (c *Cluster) writeKeys() error {
 	return nil
 }
 
-// writeGPUs makes the devices of fake GPUs and returns gres.conf. A GPU
-// without a file is dropped by slurmd ("Ignoring file-less GPU"), and then the
-// node is drained. Copies of /dev/null give jobs CUDA_VISIBLE_DEVICES; where
-// they cannot be made (no root), plain files still schedule, but jobs are not told
-// which GPUs they have.
+// writeGPUs makes the devices of fake GPUs and returns gres.conf. A GPU without a file is dropped by slurmd ("Ignoring
+// file-less GPU"), and then the node is drained. Copies of /dev/null give jobs CUDA_VISIBLE_DEVICES; where they cannot
+// be made (no root), plain files still schedule, but jobs are not told which GPUs they have.
 func (c *Cluster) writeGPUs() (string, error) {
 	var gres strings.Builder
 	most := 0
@@ -161,8 +159,7 @@ func (c *Cluster) slurmConf() (string, error) {
 
 type setting struct{ key, value string }
 
-// settings are those of the whole cluster. Sources: slurm.conf(5), and the
-// comments here for what measurements added.
+// settings are those of the whole cluster. Sources: slurm.conf(5), and the comments here for what measurements added.
 func (c *Cluster) settings() ([]setting, error) {
 	cfg := c.cfg
 	me, err := user.Current()
@@ -266,8 +263,7 @@ func seconds(d time.Duration) string {
 	return fmt.Sprint(int64((d + time.Second - 1) / time.Second))
 }
 
-// writeNodes writes the NodeName lines of a group. Cloud nodes have no
-// address: it is set when a machine is there.
+// writeNodes writes the NodeName lines of a group. Cloud nodes have no address: it is set when a machine is there.
 func (c *Cluster) writeNodes(b *strings.Builder, group NodeGroup) {
 	if group.NeverBoots {
 		c.writeNode(b, group, group.Hostlist(), 1)

@@ -15,45 +15,37 @@ type Config struct {
 	// length to about 50 bytes, less with long node names.
 	Dir string
 
-	// Auth is "munge", "none" or "slurm"; default munge if munged is
-	// installed, else none. Two auth/slurm clusters on one machine clash:
-	// their sockets have fixed paths in /run.
+	// Auth is "munge", "none" or "slurm"; default munge if munged is installed, else none. Two auth/slurm clusters on one
+	// machine clash: their sockets have fixed paths in /run.
 	Auth string
 
-	// Accounting runs slurmdbd on a MariaDB of the cluster's own: with
-	// AccountingStorageEnforce=associations a job runs under an account that sacctmgr
-	// gave its user, and nobody but root has one at first. Every Start begins with an
-	// empty database, which takes about three seconds.
+	// Accounting runs slurmdbd on a MariaDB of the cluster's own: with AccountingStorageEnforce=associations a job runs
+	// under an account that sacctmgr gave its user, and nobody but root has one at first. Every Start begins with an empty
+	// database, which takes about three seconds.
 	Accounting bool
 
 	// Static nodes are started with the cluster and never powered down.
 	// Default: static-1 with 4 CPUs in the default partition "static".
 	Static NodeGroup
 
-	// CloudGroups are nodes that Slurm powers up for a job.
-	CloudGroups []NodeGroup
+	CloudGroups []NodeGroup // nodes that Slurm powers up for a job
 
-	// Partitions beyond those that groups name.
-	Partitions []Partition
+	Partitions []Partition // Partitions beyond those that groups name
 
-	// Absolute paths of what Slurm runs to power nodes up and down. Slurm
-	// gives them no environment but SLURM_CONF, no PATH, and on 22.05 no open
-	// file descriptors.
+	// Absolute paths of what Slurm runs to power nodes up and down. Slurm gives them no environment but SLURM_CONF, no
+	// PATH, and on 22.05 no open file descriptors.
 	ResumeProgram     string
 	SuspendProgram    string
 	ResumeFailProgram string
 
-	// Resume and Suspend are called instead if ResumeProgram is empty, each
-	// call on a goroutine of its own; ctx ends with Stop. nil: the slurmd
-	// runs on this machine, see StartNode.
+	// Resume and Suspend are called instead if ResumeProgram is empty, each call on a goroutine of its own; ctx ends with
+	// Stop. nil: the slurmd runs on this machine, see StartNode.
 	Resume  func(ctx context.Context, nodes []string)
 	Suspend func(ctx context.Context, nodes []string)
 
-	// Text of gres.conf; empty: a line for each group with GPUs.
-	GresConf string
+	GresConf string // Text of gres.conf; empty: a line for each group with GPUs
 
-	// Text of cli_filter.lua and job_submit.lua; empty: no such plugin.
-	CLIFilterLua string
+	CLIFilterLua string // Text of cli_filter.lua and job_submit.lua; empty: no such plugin
 	JobSubmitLua string
 
 	// Rounded up to seconds. Defaults: 60 s, 5 s, 300 s.
@@ -77,21 +69,16 @@ type NodeGroup struct {
 	Partition string // joins this partition, which is made if need be
 	Options   string // further settings of NodeName, such as "Weight=10"
 
-	// NeverBoots: nobody starts these nodes, so they need no ports, of which a cluster has
-	// some hundred.
-	NeverBoots bool
+	NeverBoots bool // nobody starts these nodes, so they need no ports, of which a cluster has some hundred
 
-	// AlwaysOn exempts the nodes from SuspendTime; Slurm then powers them
-	// down on request only.
-	AlwaysOn bool
+	AlwaysOn bool // exempts the nodes from SuspendTime; Slurm then powers them down on request only
 }
 
 // Partition is a Slurm partition.
 type Partition struct {
-	Name   string
-	Groups []string // prefixes of node groups, beside those that name this partition
-	// Options are further settings, such as "MaxTime=60 AllowAccounts=nlp".
-	Options string
+	Name    string
+	Groups  []string // prefixes of node groups, beside those that name this partition
+	Options string   // further settings, such as "MaxTime=60 AllowAccounts=nlp"
 }
 
 // Name is the name of the group's i-th node; the first is 1.
@@ -105,8 +92,7 @@ func (g NodeGroup) Hostlist() string {
 	return fmt.Sprintf("%s[1-%d]", g.Prefix, g.Count)
 }
 
-// sunPathMax is what a unix socket's path may be long, with its final zero:
-// unix(7).
+// sunPathMax is what a unix socket's path may be long, with its final zero: unix(7).
 const sunPathMax = 108
 
 func (cfg Config) withDefaults() (Config, error) {

@@ -121,12 +121,9 @@ func (c *Cluster) startMunged(ctx context.Context) error {
 		return nil
 	}
 	socket := c.mungeSocket()
-	d, err := c.startDaemon("munged", "munged", nil, "--foreground", "--force",
-		"--key-file="+filepath.Join(c.dir, "etc", "munge.key"),
-		"--socket="+socket,
-		"--pid-file="+filepath.Join(c.dir, "run", "munged.pid"),
-		"--log-file="+c.Log("munged"),
-		"--seed-file="+filepath.Join(c.dir, "run", "munged.seed"))
+	d, err := c.startDaemon("munged", "munged", nil, "--foreground", "--force", "--key-file="+filepath.Join(c.dir, "etc",
+		"munge.key"), "--socket="+socket, "--pid-file="+filepath.Join(c.dir, "run", "munged.pid"), "--log-file="+c.Log(
+		"munged"), "--seed-file="+filepath.Join(c.dir, "run", "munged.seed"))
 	if err != nil {
 		return err
 	}
@@ -153,8 +150,7 @@ func (c *Cluster) startController(ctx context.Context) error {
 	})
 }
 
-// stopController ends slurmctld so that it saves its state. On 22.05 that
-// takes 10 s while a ResumeProgram is running.
+// stopController ends slurmctld so that it saves its state. On 22.05 that takes 10 s while a ResumeProgram is running.
 func (c *Cluster) stopController() error {
 	if c.ctld == nil {
 		return nil
@@ -172,11 +168,10 @@ func (c *Cluster) stopController() error {
 	}
 }
 
-// StartNode starts the slurmd of a configured node, as the boot of a machine
-// would. If addr is not empty, the node's address and host name are set to it
-// first; any address in 127/8 reaches this machine. Starting a node that runs
-// is not an error. The node is not registered yet when StartNode returns, which
-// takes up to a second: start several nodes side by side.
+// StartNode starts the slurmd of a configured node, as the boot of a machine would. If addr is not empty, the node's
+// address and host name are set to it first; any address in 127/8 reaches this machine. Starting a node that runs is
+// not an error. The node is not registered yet when StartNode returns, which takes up to a second: start several nodes
+// side by side.
 func (c *Cluster) StartNode(ctx context.Context, name, addr string) error {
 	if err := nextSecond(ctx); err != nil {
 		return fmt.Errorf("starting node %s: %w", name, err)
@@ -186,11 +181,9 @@ func (c *Cluster) StartNode(ctx context.Context, name, addr string) error {
 	return c.startNode(ctx, name, addr)
 }
 
-// nextSecond waits for the clock's next full second. slurmd -b claims to have
-// booted one second ago, and slurmctld ignores a node whose boot is older than
-// the power-up that it asked for, counted in whole seconds ("Still waiting for
-// boot of node"): one that registers within the same second stays POWERING_UP
-// until ResumeTimeout.
+// nextSecond waits for the clock's next full second. slurmd -b claims to have booted one second ago, and slurmctld
+// ignores a node whose boot is older than the power-up that it asked for, counted in whole seconds ("Still waiting for
+// boot of node"): one that registers within the same second stays POWERING_UP until ResumeTimeout.
 func nextSecond(ctx context.Context) error {
 	now := time.Now()
 	select {
@@ -225,9 +218,8 @@ func (c *Cluster) startNode(ctx context.Context, name, addr string) error {
 	return nil
 }
 
-// StopNode ends the slurmd of a node and its jobs at once, as the end of a
-// machine would. Slurm is not told. Stopping a node that does not run is not
-// an error.
+// StopNode ends the slurmd of a node and its jobs at once, as the end of a machine would. Slurm is not told. Stopping a
+// node that does not run is not an error.
 func (c *Cluster) StopNode(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,8 +244,7 @@ func (c *Cluster) running(name string) bool {
 	return !ended
 }
 
-// startStatic starts the static nodes that do not run, and waits until Slurm
-// can use these.
+// startStatic starts the static nodes that do not run, and waits until Slurm can use these.
 func (c *Cluster) startStatic(ctx context.Context) error {
 	var started []string
 	for i := 1; i <= c.cfg.Static.Count; i++ {
@@ -297,9 +288,8 @@ type portBlock struct {
 	lock  net.Listener
 }
 
-// takePorts takes a block that no other cluster owns and whose ports nobody
-// listens on. An abstract unix socket is the lock: it is no file, and the
-// kernel frees it with the process.
+// takePorts takes a block that no other cluster owns and whose ports nobody listens on. An abstract unix socket is the
+// lock: it is no file, and the kernel frees it with the process.
 func takePorts() (*portBlock, error) {
 	for i := range portBlocks {
 		lock, err := net.Listen("unix", fmt.Sprintf("@slurmlab-ports-%d", firstPort+i*blockSize))
@@ -315,9 +305,8 @@ func takePorts() (*portBlock, error) {
 	return nil, errors.New("no free block of ports for a Slurm cluster: are clusters left over on this machine?")
 }
 
-// free tells whether nothing listens in the block, such as a slurmd that a
-// killed program left behind. Ports of programs outside this package are
-// found as well, but only at this moment.
+// free tells whether nothing listens in the block, such as a slurmd that a killed program left behind. Ports of
+// programs outside this package are found as well, but only at this moment.
 func (b *portBlock) free() bool {
 	for port := b.first; port < b.first+blockSize; port++ {
 		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))

@@ -17,10 +17,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Slurm runs bin/resume and bin/suspend with a hostlist. They only write it to
-// a FIFO from which the program that runs the lab reads: one short line each,
-// so that lines of two calls never mix. Opened for reading and writing, the
-// FIFO does not block when nobody reads.
+// Slurm runs bin/resume and bin/suspend with a hostlist. They only write it to a FIFO from which the program that runs
+// the lab reads: one short line each, so that lines of two calls never mix. Opened for reading and writing, the FIFO
+// does not block when nobody reads.
 const powerScript = `#!/bin/sh
 # Slurm 22.05 runs this with no open file descriptors.
 exec </dev/null >>%[1]s/log/power.log 2>&1
@@ -28,12 +27,10 @@ echo "%[2]s $1"
 echo "%[2]s $1" 1<>%[1]s/run/power.fifo
 `
 
-// prologScript shortens the wait of batch jobs for nodes that power up. Such a
-// job starts when slurmctld looks at it, which is every 30 s (PERIODIC_TIMEOUT,
-// a constant of slurmctld's), or when a PrologSlurmctld ends. So this one ends
-// as soon as the job's nodes are up. Real clusters have nothing like it. It asks
-// nobody itself, for dozens of jobs may wait at once: it writes the path of a FIFO
-// of its own to the lab, which opens that when the nodes are up.
+// prologScript shortens the wait of batch jobs for nodes that power up. Such a job starts when slurmctld looks at it,
+// which is every 30 s (PERIODIC_TIMEOUT, a constant of slurmctld's), or when a PrologSlurmctld ends. So this one ends
+// as soon as the job's nodes are up. Real clusters have nothing like it. It asks nobody itself, for dozens of jobs may
+// wait at once: it writes the path of a FIFO of its own to the lab, which opens that when the nodes are up.
 const prologScript = `#!/bin/sh
 export PATH=%[3]s
 export SLURM_CONF=%[1]s/etc/slurm.conf

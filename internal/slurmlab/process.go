@@ -45,11 +45,8 @@ func readStatus(pid int) (status, bool) {
 		return status{}, false
 	}
 	parent, _ := strconv.Atoi(fields[1])
-	return status{
-		process: process{pid: pid, start: fields[19]},
-		parent:  parent,
-		zombie:  fields[0] == "Z" || fields[0] == "X",
-	}, true
+	return status{process: process{pid: pid, start: fields[19]}, parent: parent, zombie: fields[0] == "Z" ||
+		fields[0] == "X"}, true
 }
 
 // allProcesses lists what runs now; zombies have ended and are left out.
@@ -102,8 +99,7 @@ func isDaemon(name string) bool {
 	return false
 }
 
-// owned finds the processes of the cluster whose configuration is conf, or
-// only those of one of its nodes.
+// owned finds the processes of the cluster whose configuration is conf, or only those of one of its nodes.
 func owned(all []status, conf, node string) []process {
 	var out []process
 	for _, s := range all {
@@ -143,10 +139,9 @@ func (l looks) nameless() bool {
 		!slices.ContainsFunc(l.environment, func(variable string) bool { return strings.HasPrefix(variable, "SLURM_CONF=") })
 }
 
-// belongs reports whether the process is the cluster's, or one of its node's: daemons that
-// were started with it, and what jobs left running on a node. The shell of a user who has set
-// SLURM_CONF is neither, so it is never touched. A slurmstepd without an environment runs in
-// the folder of the cluster's logs, and has its node's log open.
+// belongs reports whether the process is the cluster's, or one of its node's: daemons that were started with it, and
+// what jobs left running on a node. The shell of a user who has set SLURM_CONF is neither, so it is never touched. A
+// slurmstepd without an environment runs in the folder of the cluster's logs, and has its node's log open.
 func (l looks) belongs(conf, node string) bool {
 	if l.nameless() {
 		logs := filepath.Join(filepath.Dir(filepath.Dir(conf)), "log")

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A process is known by its environment; a slurmstepd of Slurm 25.05, which has none, by its folder and its node's
-// log.
+// A process is known by its environment; a slurmstepd of Slurm 25.05, which has none, by its folder and its node's log.
 func TestBelongs(t *testing.T) {
 	const conf = "/lab/etc/slurm.conf"
 	env := func(variables ...string) []string { return variables }

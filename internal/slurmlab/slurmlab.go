@@ -14,17 +14,14 @@
 //	id, err := cluster.Submit(ctx, "hostname", "-p", "gpu")
 //	_, err = cluster.WaitJob(ctx, id, "COMPLETED")
 //
-// A static node and its partition are always there, so that jobs which nothing
-// of ours manages can run beside the cloud nodes. Cloud nodes have a port but
-// no address: whoever launches one sets the address at run time, as on a real
+// A static node and its partition are always there, so that jobs which nothing of ours manages can run beside the cloud
+// nodes. Cloud nodes have a port but no address: whoever launches one sets the address at run time, as on a real
 // cluster. Without a ResumeProgram the lab powers nodes up itself.
 //
-// Several clusters run side by side: each takes a block of free ports. Every
-// file is below Dir. Stop ends every process that the cluster started, jobs
-// included, and nothing else; so does the next Start in the same Dir when the
-// program that called the first one was killed. Slurm 22.05, 24.11 and 26.05
-// work; root is needed for jobs of other users and for fake GPUs that show up
-// in CUDA_VISIBLE_DEVICES.
+// Several clusters run side by side: each takes a block of free ports. Every file is below Dir. Stop ends every process
+// that the cluster started, jobs included, and nothing else; so does the next Start in the same Dir when the program
+// that called the first one was killed. Slurm 22.05, 24.11 and 26.05 work; root is needed for jobs of other users and
+// for fake GPUs that show up in CUDA_VISIBLE_DEVICES.
 package slurmlab
 
 import (
@@ -46,8 +43,7 @@ var ErrNotInstalled = errors.New("slurmctld is not installed: apt-get install sl
 // ErrRunning says that another process runs a cluster in the same folder.
 var ErrRunning = errors.New("a cluster is running in this folder already")
 
-// Cluster is a running Slurm cluster. Its methods may be called from several
-// goroutines at once.
+// Cluster is a running Slurm cluster. Its methods may be called from several goroutines at once.
 type Cluster struct {
 	dir     string
 	conf    string
@@ -71,13 +67,11 @@ type Cluster struct {
 	stopped  bool
 }
 
-// Start writes the files of cfg below cfg.Dir and starts the daemons. It
-// returns when slurmctld answers and the static nodes are registered. Jobs of
-// an earlier cluster in the same folder are forgotten, and its processes are
-// stopped first if the program that ran it was killed.
+// Start writes the files of cfg below cfg.Dir and starts the daemons. It returns when slurmctld answers and the static
+// nodes are registered. Jobs of an earlier cluster in the same folder are forgotten, and its processes are stopped
+// first if the program that ran it was killed.
 //
-// A start that fails stops what it had started; the error names the log to
-// read and quotes its last lines.
+// A start that fails stops what it had started; the error names the log to read and quotes its last lines.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	version, err := installedVersion(ctx)
 	if err != nil {
@@ -87,13 +81,8 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{
-		dir:      cfg.Dir,
-		conf:     filepath.Join(cfg.Dir, "etc", "slurm.conf"),
-		version:  version,
-		nodePort: map[string]int{},
-		nodes:    map[string]*daemon{},
-	}
+	c := &Cluster{dir: cfg.Dir, conf: filepath.Join(cfg.Dir, "etc", "slurm.conf"), version: version,
+		nodePort: map[string]int{}, nodes: map[string]*daemon{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if err := c.start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, c.Stop())
@@ -122,8 +111,7 @@ func (c *Cluster) start(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// makeFolders takes the folder for this process, ends what an earlier one left
-// behind and makes the empty tree.
+// makeFolders takes the folder for this process, ends what an earlier one left behind and makes the empty tree.
 func (c *Cluster) makeFolders() error {
 	for _, name := range []string{".", "run", "etc", "log", "bin", "dev", "jobs"} {
 		if err := os.MkdirAll(filepath.Join(c.dir, name), 0o755); err != nil {
@@ -161,9 +149,8 @@ func (c *Cluster) makeFolders() error {
 	return os.Chmod(c.dir, 0o755) // munged and other users must be able to enter
 }
 
-// Stop ends every process of the cluster, jobs included, first with SIGTERM
-// and after three seconds with SIGKILL. The files stay. It is safe to call
-// twice.
+// Stop ends every process of the cluster, jobs included, first with SIGTERM and after three seconds with SIGKILL. The
+// files stay. It is safe to call twice.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,11 +181,9 @@ func (c *Cluster) Stop() error {
 	return err
 }
 
-// Reload writes the files of cfg, stops slurmctld cleanly and starts it again
-// (scontrol reconfigure ends slurmctld 22.05 when nodes were added or
-// removed). Running jobs, run-time node addresses and ports of nodes survive;
-// the slurmd of a node that is no longer configured is stopped. Dir, Auth
-// and Accounting cannot change.
+// Reload writes the files of cfg, stops slurmctld cleanly and starts it again (scontrol reconfigure ends slurmctld
+// 22.05 when nodes were added or removed). Running jobs, run-time node addresses and ports of nodes survive; the slurmd
+// of a node that is no longer configured is stopped. Dir, Auth and Accounting cannot change.
 func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -237,14 +222,12 @@ func (c *Cluster) Dir() string { return c.dir }
 // Conf is the path of slurm.conf.
 func (c *Cluster) Conf() string { return c.conf }
 
-// RegistersAddress reports whether this Slurm may take the address of a cloud node
-// from the connection by which its slurmd registers, instead of keeping the one that
-// was set when it was powered up: seen on 24.11, not on 22.05. On one machine that
-// connection comes from 127.0.0.1.
+// RegistersAddress reports whether this Slurm may take the address of a cloud node from the connection by which its
+// slurmd registers, instead of keeping the one that was set when it was powered up: seen on 24.11, not on 22.05. On one
+// machine that connection comes from 127.0.0.1.
 func (c *Cluster) RegistersAddress() bool { return c.version >= 2300 }
 
-// Log is the path of a daemon's log: "slurmctld", "munged", "slurmdbd", "mariadbd" or
-// "slurmd-NODE".
+// Log is the path of a daemon's log: "slurmctld", "munged", "slurmdbd", "mariadbd" or "slurmd-NODE".
 func (c *Cluster) Log(name string) string {
 	return filepath.Join(c.dir, "log", name+".log")
 }
@@ -278,8 +261,7 @@ func UsePrefix(prefix string) error {
 	return os.Setenv("PATH", filepath.Join(prefix, "bin")+":"+filepath.Join(prefix, "sbin")+":"+os.Getenv("PATH"))
 }
 
-// searchPath is PATH with the folders of daemons, which a login shell of an
-// ordinary user lacks.
+// searchPath is PATH with the folders of daemons, which a login shell of an ordinary user lacks.
 func searchPath() string {
 	return os.Getenv("PATH") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 }

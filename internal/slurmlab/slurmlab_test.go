@@ -78,10 +78,8 @@ func waitJob(t *testing.T, cluster *slurmlab.Cluster, id string, states ...strin
 func outside(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for _, pattern := range []string{
-		"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
-		"/var/log/*slurm*/*", "/var/log/*munge*/*", "/var/spool/*slurm*", "/var/lib/*slurm*/*", "/var/lib/munge/*",
-	} {
+	for _, pattern := range []string{"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
+		"/var/log/*slurm*/*", "/var/log/*munge*/*", "/var/spool/*slurm*", "/var/lib/*slurm*/*", "/var/lib/munge/*"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -122,25 +120,20 @@ func TestSlurmlab(t *testing.T) {
 	}
 
 	var cluster *slurmlab.Cluster
-	cfg := slurmlab.Config{
-		Dir: dir,
-		CloudGroups: []slurmlab.NodeGroup{
-			{Prefix: "gpu-", Count: 2, CPUs: 8, GPUs: 8, Features: "gpu,h100", Partition: "gpu"},
-			{Prefix: "old-", Count: 1, Partition: "old"},
-			{Prefix: "dead-", Count: 1, Partition: "dead"},
-		},
-		CLIFilterLua: filters, JobSubmitLua: jobSubmit,
-		Resume: func(ctx context.Context, nodes []string) {
-			for _, node := range nodes {
-				if node == "dead-1" {
-					continue
-				}
-				if err := cluster.StartNode(ctx, node, "127.0.0.1"); err != nil {
-					t.Error(err)
-				}
+	cfg := slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{
+		{Prefix: "gpu-", Count: 2, CPUs: 8, GPUs: 8, Features: "gpu,h100", Partition: "gpu"},
+		{Prefix: "old-", Count: 1, Partition: "old"},
+		{Prefix: "dead-", Count: 1, Partition: "dead"},
+	}, CLIFilterLua: filters, JobSubmitLua: jobSubmit, Resume: func(ctx context.Context, nodes []string) {
+		for _, node := range nodes {
+			if node == "dead-1" {
+				continue
 			}
-		},
-	}
+			if err := cluster.StartNode(ctx, node, "127.0.0.1"); err != nil {
+				t.Error(err)
+			}
+		}
+	}}
 	cluster = start(t, cfg) // the folder and its ports are free again
 	static := submit(t, cluster, "sleep 1000 & while [ ! -e go ]; do sleep 0.1; done")
 

@@ -66,8 +66,7 @@ type LockedError struct {
 	Lock   Lock
 	Path   string
 	Holder Holder
-	// ended is the context's error, if that ended the wait.
-	ended error
+	ended  error // the context's error, if that ended the wait
 }
 
 func (e *LockedError) Error() string {

@@ -148,8 +148,7 @@ func (o Owner) String() string {
 
 // HookAccess tells whether a power hook, started by Slurm, had credentials of AWS.
 type HookAccess struct {
-	// Without is why it had none; "" if it had.
-	Without string `json:"without,omitempty"`
+	Without string `json:"without,omitempty"` // why it had none; "" if it had
 	// Account is theirs, if they or the metadata of the instance say it. Source is where they were found, in
 	// the AWS SDK's words, such as EC2RoleProvider.
 	Account string `json:"account,omitempty"`

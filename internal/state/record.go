@@ -17,9 +17,8 @@ type Record struct {
 	At        time.Time `json:"at"`
 	Hook      string    `json:"hook"`
 	Partition string    `json:"partition,omitempty"`
-	// Nodes is a Slurm hostlist.
-	Nodes string   `json:"nodes,omitempty"`
-	Jobs  []string `json:"jobs,omitempty"`
+	Nodes     string    `json:"nodes,omitempty"` // a Slurm hostlist
+	Jobs      []string  `json:"jobs,omitempty"`
 	// Restarts of each of Jobs before the run that the record is about; empty if it is about none.
 	Restarts    []int  `json:"restarts,omitempty"`
 	Reservation string `json:"reservation,omitempty"`

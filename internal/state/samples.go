@@ -20,12 +20,9 @@ import (
 // Sample is a pass's view of the open reservations. On disk a line has the differences from the
 // line before; the first line of each file has everything.
 type Sample struct {
-	// At is AWS's time of the pass.
-	At time.Time `json:"at"`
-	// Holds is how long after At the next line comes at the latest, if sync runs.
-	Holds capacity.Duration `json:"holds,omitzero"`
-	// Full: everything that this line leaves out is gone.
-	Full bool `json:"full,omitempty"`
+	At    time.Time         `json:"at"`             // AWS's time of the pass
+	Holds capacity.Duration `json:"holds,omitzero"` // how long after At the next line comes at the latest, if sync runs
+	Full  bool              `json:"full,omitempty"` // everything that this line leaves out is gone
 	// Paid are the open reservations of the partitions, by id; nil for one that is gone.
 	Paid map[string]*Paid `json:"paid,omitempty"`
 	// Runs are the jobs that have had nodes since the sample before, by job and count of restarts: 12_3.0.
@@ -38,8 +35,7 @@ type Paid struct {
 	Slot         string        `json:"slot,omitempty"`
 	Kind         capacity.Kind `json:"kind"`
 	InstanceType string        `json:"instance_type"`
-	// GPUs of one node; 0 if nobody knows.
-	GPUs int `json:"gpus,omitempty"`
+	GPUs         int           `json:"gpus,omitempty"` // GPUs of one node; 0 if nobody knows
 	// Size is the number of instances paid for; Unhealthy of them are on failed hosts.
 	Size      int       `json:"size"`
 	Unhealthy int       `json:"unhealthy,omitempty"`
@@ -67,13 +63,11 @@ type Run struct {
 	User      string `json:"user,omitempty"`
 	Account   string `json:"account,omitempty"`
 	Partition string `json:"partition,omitempty"`
-	// Nodes is a hostlist.
-	Nodes string `json:"nodes"`
+	Nodes     string `json:"nodes"` // a hostlist
 	// Start and End are AWS's time. End is zero as long as it runs.
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end,omitzero"`
-	// State is Slurm's final state; "" as long as it runs, and if nobody saw its end.
-	State string `json:"state,omitempty"`
+	State string    `json:"state,omitempty"` // Slurm's final state; "" as long as it runs, and if nobody saw its end
 }
 
 // A file of samples is followed by the next when it has maxSamples bytes, and the newest

@@ -79,9 +79,8 @@ func (d Dir) WriteFacts(bySlot map[string]Facts) error {
 // Misplaced is a Prolog's finding that the instance behind its node differs from its slot's
 // reservation. There is a file for each such node, which only root can write.
 type Misplaced struct {
-	Node string `json:"node"`
-	// At is AWS's time.
-	At       time.Time         `json:"at"`
+	Node     string            `json:"node"`
+	At       time.Time         `json:"at"` // AWS's time
 	Metadata capacity.Metadata `json:"metadata"`
 }
 
@@ -146,10 +145,9 @@ func (d Dir) Notices() File[map[string]time.Time] {
 // Setback is why sync could not go on with the roll over of a node group. Times are AWS's.
 type Setback struct {
 	// Since is when it was met first, Tried when sync tried last.
-	Since time.Time `json:"since"`
-	Tried time.Time `json:"tried"`
-	// Problem is a sentence.
-	Problem string `json:"problem"`
+	Since   time.Time `json:"since"`
+	Tried   time.Time `json:"tried"`
+	Problem string    `json:"problem"` // a sentence
 }
 
 // Setbacks are the remaining ones, by the step that failed.
@@ -230,23 +228,19 @@ const marksFile = "marks.json"
 
 // Mark is the memory of a pass about a job: above all its comment before it started.
 type Mark struct {
-	// Restarts counts the runs before: each start has a mark of its own.
-	Restarts int `json:"restarts,omitempty"`
+	Restarts int `json:"restarts,omitempty"` // counts the runs before: each start has a mark of its own
 	// Fit: the limit is ours to fit to the fence, up to UpTo minutes if that is not 0.
-	Fit  bool `json:"fit,omitempty"`
-	UpTo int  `json:"up_to,omitempty"`
-	// OnEnd is the job's request for the fence; "" leaves it to its partition.
-	OnEnd capacity.OnEnd `json:"on_end,omitempty"`
+	Fit   bool           `json:"fit,omitempty"`
+	UpTo  int            `json:"up_to,omitempty"`
+	OnEnd capacity.OnEnd `json:"on_end,omitempty"` // the job's request for the fence; "" leaves it to its partition
 	// Told is how many minutes before the fence the job got its last message about it; 0 for none yet.
 	Told int `json:"told,omitempty"`
 	// Ends counts the fences at which the job has been requeued since its owner released it,
 	// EndedAt is the last of them, in Unix seconds of Slurm's clock.
 	Ends    int   `json:"ends,omitempty"`
 	EndedAt int64 `json:"ended_at,omitempty"`
-	// Ending: it is being requeued at a fence, and some steps of that are left.
-	Ending bool `json:"ending,omitempty"`
-	// Release: it is held only while that is done.
-	Release bool `json:"release,omitempty"`
+	Ending  bool  `json:"ending,omitempty"`  // it is being requeued at a fence, and some steps of that are left
+	Release bool  `json:"release,omitempty"` // it is held only while that is done
 	// Cut is the limit in minutes to which sync has lowered it, From the one before: -1 for none. Zero while the limit
 	// is the owner's.
 	Cut  int `json:"cut,omitempty"`

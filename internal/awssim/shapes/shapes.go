@@ -1,6 +1,5 @@
-// Package shapes checks requests and answers against AWS's service models, of which it
-// carries a compact record. So no client passes with a request that AWS would refuse, and
-// the simulator cannot answer what AWS would not.
+// Package shapes checks requests and answers against AWS's service models, of which it carries a compact record. So no
+// client passes with a request that AWS would refuse, and the simulator cannot answer what AWS would not.
 package shapes
 
 import (
@@ -187,14 +186,9 @@ func parseShapes(text string) (map[string]*serviceShapes, error) {
 		}
 		switch name, rest := fields[1], fields[2:]; fields[0] {
 		case "service":
-			service = &serviceShapes{
-				protocol:   rest[1],
-				operations: map[string]*operationShape{},
-				structures: map[string]*structureShape{},
-				lists:      map[string]listShape{},
-				maps:       map[string]string{},
-				enums:      map[string][]string{},
-			}
+			service = &serviceShapes{protocol: rest[1], operations: map[string]*operationShape{},
+				structures: map[string]*structureShape{}, lists: map[string]listShape{}, maps: map[string]string{},
+				enums: map[string][]string{}}
 			services[name] = service
 		case "operation":
 			service.operations[name] = &operationShape{input: rest[0], output: rest[1], errors: rest[2:]}

@@ -27,13 +27,10 @@ func TestCheckPCS(t *testing.T) {
 			[]string{"queue.status: required member of Queue is missing"}},
 		{"unknown member in a list", "GetQueue", 200, goodQueue, []string{"computeNodeGroupId", "ComputeNodeGroupId"},
 			[]string{"queue.computeNodeGroupConfigurations[0].ComputeNodeGroupId: unknown member of ComputeNodeGroupConfiguration"}},
-		{"wrong JSON types", "GetQueue", 200, goodQueue,
-			[]string{`"ACTIVE"`, `"READY"`, `"gpu"`, `7`, `"createdAt":"2026-11-20T10:00:00Z"`, `"createdAt":1795260600.5`},
-			[]string{
-				"queue.createdAt: is a number, want a string",
-				"queue.name: is a number, want a string",
-				`queue.status: "READY" is not a value of QueueStatus`,
-			}},
+		{"wrong JSON types", "GetQueue", 200, goodQueue, []string{`"ACTIVE"`, `"READY"`, `"gpu"`, `7`,
+			`"createdAt":"2026-11-20T10:00:00Z"`, `"createdAt":1795260600.5`},
+			[]string{"queue.createdAt: is a number, want a string", "queue.name: is a number, want a string",
+				`queue.status: "READY" is not a value of QueueStatus`}},
 		{"null", "GetQueue", 200, `{"queue":null}`, nil, []string{"queue: is null, want the structure Queue"}},
 		{"text after JSON", "GetQueue", 200, goodQueue + "{}", nil, []string{"not JSON: text follows the JSON value"}},
 		{"error of PCS", "CreateQueue", 409, conflict, nil, nil},
@@ -56,11 +53,9 @@ func TestCheckPCS(t *testing.T) {
 
 func TestCheckJSON(t *testing.T) {
 	compareViolations(t, CheckJSON("pcs", "ListQueues", []byte(`{"clusterIdentifier":"ml","maxResults":2,"nextToken":null}`)), nil)
-	compareViolations(t, CheckJSON("pcs", "ListQueues", []byte(`{"maxResults":2.5,"queue":1}`)), []string{
-		`maxResults: "2.5" is not of type integer`,
-		"queue: unknown member of ListQueuesRequest",
-		"clusterIdentifier: required member of ListQueuesRequest is missing",
-	})
+	compareViolations(t, CheckJSON("pcs", "ListQueues", []byte(`{"maxResults":2.5,"queue":1}`)),
+		[]string{`maxResults: "2.5" is not of type integer`, "queue: unknown member of ListQueuesRequest",
+			"clusterIdentifier: required member of ListQueuesRequest is missing"})
 }
 
 func compareViolations(t *testing.T, err error, want []string) {
@@ -98,11 +93,9 @@ func TestEncodeEC2(t *testing.T) {
 		t.Errorf("%v: %s", err, done)
 	}
 	_, err = EncodeEC2("DescribeCapacityBlockOfferings", "r", answer(map[string]any{"Tenancy": "shared", "Price": 1, "InstanceCount": "four"}))
-	compareViolations(t, err, []string{
-		`CapacityBlockOfferings[0].InstanceCount: "four" is not of type integer`,
+	compareViolations(t, err, []string{`CapacityBlockOfferings[0].InstanceCount: "four" is not of type integer`,
 		`CapacityBlockOfferings[0].Tenancy: "shared" is not a value of CapacityReservationTenancy`,
-		"CapacityBlockOfferings[0].Price: unknown member of CapacityBlockOffering",
-	})
+		"CapacityBlockOfferings[0].Price: unknown member of CapacityBlockOffering"})
 	_, err = EncodeEC2("Nonsense", "r", nil)
 	compareViolations(t, err, []string{"the operation is not in the record of shapes: add it to shapegen and run that"})
 }
