@@ -33,7 +33,7 @@ func (p *upProcess) awsConfig(t *testing.T) aws.Config {
 // advance moves AWS's clock; Slurm's is the machine's.
 func (p *upProcess) advance(t *testing.T, by string) {
 	t.Helper()
-	p.sh(t, labProgram+" sim clock --advance "+by)
+	p.sh(t, labProgram+" sim clock advance="+by)
 }
 
 // instanceClient sends requests to the metadata service of one instance.
