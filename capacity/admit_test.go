@@ -26,8 +26,8 @@ func minutes(n int) Duration { return Duration{time.Duration(n) * time.Minute} }
 
 func twoBlocks(change ...func(*Snapshot)) *Snapshot {
 	s := &Snapshot{Version: SnapshotVersion, TakenAt: noon, DefaultPartition: "cpu", Submit: Submit{Strict: true,
-		StaleAfter: minutes(10)}, Timing: Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(
-		30)}, Partitions: []Partition{{Name: "gpu", Provider: ProviderPCS, MinTime: minutes(30),
+		StaleAfter: minutes(10)}, Timing: Timing{DrainMargin: minutes(10), BootAllowance: minutes(10),
+		ReclaimLead: minutes(30)}, Partitions: []Partition{{Name: "gpu", Provider: ProviderPCS, MinTime: minutes(30),
 		Groups: []NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 8,
 			Subnets: []Subnet{{"subnet-aaaaaaaa", "use2-az1", "us-east-2a"}, {"subnet-bbbbbbbb", "use2-az2", "us-east-2b"}},
 			Slots: []Slot{

@@ -171,8 +171,8 @@ func LoadLine(path string) string { return "pcall(dofile, " + luaString(path) + 
 func script(text, planPath, stateDir, filterPath string) string {
 	text = strings.Replace(text, "-- @ASK@\n", askLua, 1)
 	return strings.NewReplacer("@PLAN@", luaString(planPath), "@QUOTED_PLAN@", luaString(shellWord(planPath)),
-		"@STATE_DIR@", luaString(stateDir), "@FILTER@", luaString(filterPath), "@QUOTED_FILTER@", luaString(shellWord(
-			filterPath))).Replace(text)
+		"@STATE_DIR@", luaString(stateDir), "@FILTER@", luaString(filterPath),
+		"@QUOTED_FILTER@", luaString(shellWord(filterPath))).Replace(text)
 }
 
 // shellWord quotes text for sh.

@@ -43,16 +43,17 @@ func Request(fields map[string]string) (capacity.Request, error) {
 		gpus = capacity.GPUs
 	}
 	partitions := strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' })
+	cli := fields["from"] == fromCLIFilter
 	req := capacity.Request{Partitions: partitions, Account: fields["account"],
-		AccountKnown: fields["from"] == fromJobSubmit || fields["from"] == fromJobModify, Comment: fields["comment"],
-		Begin: moment(fields["begin"]), Deadline: moment(fields["deadline"]), Nodes: count(fields["nodes"]), Tasks: count(
-			fields["ntasks"]), TasksPerNode: count(fields["ntasks-per-node"]), GPUs: gpus(fields["gpus"]), GPUsPerNode: max(gpus(
-			fields["gpus-per-node"]), capacity.GPUs(fields["gres"])), GPUsPerTask: max(gpus(fields["gpus-per-task"]),
-			capacity.GPUs(fields["tres-per-task"])), CPUsPerTask: count(fields["cpus-per-task"]),
-		Overcommit: fields["overcommit"] == "set", Constraint: fields["constraint"], OneNode: fields["nodes"] == "1-1" ||
-			fields["nodes"] == "1" && fields["from"] == fromCLIFilter, Component: count(fields["component"]) > 0,
-		NodeList: fields["nodelist"], Exclude: fields["exclude"], User: fields["user"], QOS: fields["qos"],
-		Was: fields["was"], Started: fields["started"] != ""}
+		AccountKnown: fields["from"] == fromJobSubmit || fields["from"] == fromJobModify, User: fields["user"],
+		QOS: fields["qos"], Comment: fields["comment"], Was: fields["was"], Started: fields["started"] != "",
+		Begin: moment(fields["begin"]), Deadline: moment(fields["deadline"]), Constraint: fields["constraint"],
+		NodeList: fields["nodelist"], Exclude: fields["exclude"], Nodes: count(fields["nodes"]),
+		OneNode: fields["nodes"] == "1-1" || fields["nodes"] == "1" && cli, Component: count(fields["component"]) > 0,
+		Tasks: count(fields["ntasks"]), TasksPerNode: count(fields["ntasks-per-node"]),
+		CPUsPerTask: count(fields["cpus-per-task"]), Overcommit: fields["overcommit"] == "set", GPUs: gpus(fields["gpus"]),
+		GPUsPerNode: max(gpus(fields["gpus-per-node"]), capacity.GPUs(fields["gres"])),
+		GPUsPerTask: max(gpus(fields["gpus-per-task"]), capacity.GPUs(fields["tres-per-task"]))}
 	if text := fields["signal"]; text != "" && text != "0@0" {
 		req.Signal = time.Minute // which sbatch does not show
 		if _, seconds, given := strings.Cut(text, "@"); given {

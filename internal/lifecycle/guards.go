@@ -26,10 +26,10 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 			continue
 		}
 		if closed := s.surplus(v, nodes); !v.Partition.Provider.Launches() && v.Reservation.ID != "" && len(closed) > 0 {
-			problems = append(problems, capacity.Problemf("nodes-unused", capacity.Subject{Partition: v.Partition.Name,
-				Slot: v.Slot.Name, Node: hostlist.Compress(closed)}, fmt.Sprintf("set max_nodes = %d in the settings to use them",
-				len(nodes)), "slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s", v.Slot.Name, len(
-				nodes), len(nodes)-len(closed), hostlist.Compress(closed)))
+			about, all := aboutNodes(v.Slot.Name, closed), len(nodes)
+			about.Partition = v.Partition.Name
+			problems = append(problems, capacity.Problemf("nodes-unused", about, fmt.Sprintf("set max_nodes = %d in the settings to use them", all),
+				"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s", v.Slot.Name, all, all-len(closed), about.Node))
 		}
 		for _, r := range s.wanted(v, nodes) {
 			want = append(want, r.ByClock(s.toSlurm()))

@@ -69,8 +69,8 @@ func newStage(t *testing.T) *stage {
 			Groups: []capacity.GroupSettings{{Name: name, InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-a"}, PurchaseOption: capacity.CapacityBlock,
 				Select: &capacity.Select{Tags: map[string]string{"team": name}}, MaxNodes: 4, LaunchTemplate: "nodes", Slots: slots}}}
 	}
-	st.sources = Sources{Settings: capacity.Settings{Submit: capacity.Submit{Strict: true, StaleAfter: d(
-		10 * time.Minute)}, Timing: capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute),
+	st.sources = Sources{Settings: capacity.Settings{Submit: capacity.Submit{Strict: true,
+		StaleAfter: d(10 * time.Minute)}, Timing: capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute),
 		ReclaimLead: d(30 * time.Minute)}, Partitions: []capacity.PartitionSettings{part("solo", 1, capacity.RequeueAtEnd)}},
 		Owner: me, OwnerIs: "settings /etc/pcs-capacity", Poll: time.Minute, World: World{Slurm: st.slurm, EC2: st.aws,
 			State: state.Dir(quickDir(t)), MachineTime: func() time.Time { return st.slurm.Now }}}
