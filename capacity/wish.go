@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -50,60 +49,52 @@ func parseWish(comment string) (Wish, []string) {
 	seen := map[string]bool{}
 	for _, word := range wishWords(comment) {
 		key, value, ok := strings.Cut(word, "=")
-		if !ok {
+		i := wishKey(key)
+		if !ok || i < 0 {
 			continue
 		}
-		problem := w.set(key, value)
-		if problem == "not ours" {
-			continue
+		k := wishKeys[i]
+		if k.valid(value) {
+			k.set(&w, value)
 		}
-		if seen[key] {
-			problem = fmt.Sprintf("%s is given twice in --comment; give it once", key)
+		switch {
+		case seen[key]:
+			problems = append(problems, fmt.Sprintf("%s is given twice in --comment; give it once", key))
+		case !k.valid(value):
+			problems = append(problems, fmt.Sprintf("%s=%q in --comment cannot be right; write %s", key, clip(value), k.write))
 		}
 		seen[key] = true
-		if problem != "" {
-			problems = append(problems, problem)
-		}
 	}
 	return w, problems
+}
+
+func wishKey(name string) int {
+	for i := range wishKeys {
+		if wishKeys[i].name == name {
+			return i
+		}
+	}
+	return -1
 }
 
 func wishWords(comment string) []string {
 	return strings.FieldsFunc(comment, func(r rune) bool { return strings.ContainsRune(", \t\n\r", r) })
 }
 
-// set stores one word; it returns a sentence about a bad value, "" for a good one.
-func (w *Wish) set(key, value string) string {
-	matches := func(valid func(string) bool, to *string, example string) string {
-		if !valid(value) {
-			return fmt.Sprintf("%s=%q in --comment cannot be right; write it like %s=%s", key, clip(value), key, example)
-		}
-		*to = value
-		return ""
-	}
-	switch key {
-	case "capacity_reservation_id":
-		return matches(IsReservationID, &w.ReservationID, "cr-0123456789abcdef0")
-	case "instance_type":
-		return matches(IsInstanceType, &w.InstanceType, "p5.48xlarge")
-	case "subnet_id":
-		return matches(IsSubnetID, &w.SubnetID, "subnet-0123456789abcdef0")
-	case "on_end":
-		if !OnEnd(value).Known() {
-			return fmt.Sprintf(
-				"on_end=%q in --comment cannot be right; write on_end=stop, on_end=requeue or on_end=hold", clip(value))
-		}
-		w.OnEnd = OnEnd(value)
-		return ""
-	case "capacity":
-		if !CapacityWish(value).Known() {
-			return fmt.Sprintf(
-				"capacity=%q in --comment cannot be right; write capacity=reserve, capacity=reuse or capacity=any", clip(value))
-		}
-		w.Capacity = CapacityWish(value)
-		return ""
-	}
-	return "not ours"
+// wishKeys are the keys of a comment that are ours: how to write each, and what it sets.
+var wishKeys = []struct {
+	name, write string
+	valid       func(value string) bool
+	set         func(w *Wish, value string)
+}{
+	{"capacity_reservation_id", "it like capacity_reservation_id=cr-0123456789abcdef0", IsReservationID,
+		func(w *Wish, value string) { w.ReservationID = value }},
+	{"instance_type", "it like instance_type=p5.48xlarge", IsInstanceType, func(w *Wish, value string) { w.InstanceType = value }},
+	{"subnet_id", "it like subnet_id=subnet-0123456789abcdef0", IsSubnetID, func(w *Wish, value string) { w.SubnetID = value }},
+	{"on_end", "on_end=stop, on_end=requeue or on_end=hold", func(value string) bool { return OnEnd(value).Known() },
+		func(w *Wish, value string) { w.OnEnd = OnEnd(value) }},
+	{"capacity", "capacity=reserve, capacity=reuse or capacity=any", func(value string) bool { return CapacityWish(value).Known() },
+		func(w *Wish, value string) { w.Capacity = CapacityWish(value) }},
 }
 
 func clip(s string) string {
@@ -114,16 +105,13 @@ func clip(s string) string {
 	return s
 }
 
-// wishKeys are the keys of a comment that parseWish reads.
-var wishKeys = []string{"capacity_reservation_id", "instance_type", "subnet_id", "on_end", "capacity"}
-
 // nearKeys returns a sentence for each word of a comment that was probably meant for us but is none of our keys:
 // Capacity_Reservation_Id=…, capacity_reservation=…, id=cr-…, or a key without a value ("on_end requeue"; not
 // "capacity", a common word). Such a word has no effect, and its author should know.
 func nearKeys(comment string) (warnings []string) {
 	for _, word := range wishWords(comment) {
 		key, value, ok := strings.Cut(word, "=")
-		if known := strings.ToLower(word); !ok && strings.Contains(word, "_") && slices.Contains(wishKeys, known) {
+		if known := strings.ToLower(word); !ok && strings.Contains(word, "_") && wishKey(known) >= 0 {
 			warnings = append(warnings, fmt.Sprintf(
 				"%s in --comment has no value and changes nothing; write %s=… as one word, without spaces", word, known))
 		}
@@ -147,7 +135,8 @@ func nearKey(key, value string) string {
 		return "subnet_id"
 	}
 	written := bare(key)
-	for _, known := range wishKeys {
+	for _, k := range wishKeys {
+		known := k.name
 		// A fifth of the letters may be wrong or missing: that covers capacity_reservation, and keeps "capability" apart
 		// from "capacity", and "subnet" from "subnet_id".
 		if EditDistance(written, bare(known)) <= len(bare(known))/5 {

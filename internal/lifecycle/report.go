@@ -163,6 +163,13 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 	return all
 }
 
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
 // nodeStates are the values of the label state, so that there are as many for every cluster.
 var nodeStates = []string{"busy", "idle", "booting", "off", "unusable"}
 
@@ -213,17 +220,11 @@ func Metrics(snap *capacity.Snapshot, report Report) []metrics.Gauge {
 	}
 	passed.Add(unix(report.At))
 	aws.Add(unix(snap.TakenAt))
-	slurm.Add(0)
-	if report.Cluster != nil {
-		slurm.Samples[0].Value = 1
-	}
+	slurm.Add(truth(report.Cluster != nil))
 	offset.Add(snap.ClockOffset.Seconds())
 	setbacks := map[string]float64{}
 	for _, r := range report.Rolling {
-		setbacks[r.Partition] += 0
-		if r.Setback.Problem != "" {
-			setbacks[r.Partition] = 1
-		}
+		setbacks[r.Partition] = max(setbacks[r.Partition], truth(r.Setback.Problem != ""))
 	}
 	for _, name := range slices.Sorted(maps.Keys(setbacks)) {
 		failed.Add(setbacks[name], "partition", name)
@@ -239,24 +240,18 @@ func Metrics(snap *capacity.Snapshot, report Report) []metrics.Gauge {
 			}
 			instances.Add(float64(r.Size()), labels...)
 			usable.Add(float64(r.UsableSize()), labels...)
-			open.Add(0, labels...)
-			if r.State == capacity.StateActive {
-				open.Samples[len(open.Samples)-1].Value = 1
-			}
+			open.Add(truth(r.State == capacity.StateActive), labels...)
 		}
 		if report.Cluster == nil {
 			continue
 		}
 		count := map[string]int{}
 		names := report.Cluster.SlotNodes(s.Slot.Name)
-		seen := 0
-		for _, n := range report.Cluster.Nodes {
-			if slices.Contains(names, n.Name) {
-				count[nodeClass(n)]++
-				seen++
-			}
+		shown := report.Cluster.shown(names)
+		for _, n := range shown {
+			count[nodeClass(n)]++
 		}
-		count["off"] += len(names) - seen // Slurm 22.05 hides them
+		count["off"] += len(names) - len(shown) // Slurm 22.05 hides them
 		for _, class := range nodeStates {
 			nodes.Add(float64(count[class]), append(slices.Clone(slot), "state", class)...)
 		}
