@@ -152,7 +152,7 @@ var (
 )
 
 func buys(call string) bool {
-	return strings.HasPrefix(call, "PurchaseCapacityBlock") || strings.HasPrefix(call, "CreateCapacityReservation")
+	return strings.HasPrefix(call, "PurchaseCapacityBlock")
 }
 
 // shopper is a simulated AWS and a program that buys there. It stands between the two, notes the
@@ -208,9 +208,6 @@ provider = "ec2"
   max_nodes = 4
   launch_template = "lt-0e2000000000000a2"
 `, filepath.Join(dir, "state"))
-	if args[0] == "reserve" {
-		settings = "cluster = \"ml\"\n" + settings + "\n[reserve]\nmax_instances = 64\n"
-	}
 	if err := os.WriteFile(c.config, []byte(settings), 0o644); err != nil {
 		t.Fatal(err)
 	}

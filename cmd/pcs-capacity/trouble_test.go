@@ -51,8 +51,7 @@ func withoutSlurm(t *testing.T) (path string) {
 		t.Fatal(err)
 	}
 	conf := filepath.Join(dir, "slurm.conf")
-	const nobodyThere = "ClusterName=lab\nSlurmctldHost=localhost\nSlurmctldPort=1\nAuthType=auth/none\nMessageTimeout=1\nNodeName=gpu-1\nPartitionName=gpu Nodes=gpu-1\n"
-	if err := os.WriteFile(conf, []byte(nobodyThere), 0o644); err != nil {
+	if err := os.WriteFile(conf, []byte(downConf), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("SLURM_CONF", conf)

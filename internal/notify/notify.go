@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -43,50 +41,33 @@ func (t Target) Deliver(ctx context.Context, message any) error {
 }
 
 // keptOutput is how much of what a command prints is kept; longestDrain is how long what it has
-// left behind, in a process group of its own, may keep its output open.
-const (
-	keptOutput   = 4096
-	longestDrain = time.Second
-)
+// left behind may keep its output open.
+const keptOutput, longestDrain = 4096, time.Second
 
 // run runs the command in a process group of its own, which ends with it.
 func (t Target) run(ctx context.Context, text []byte) error {
 	if t.Command == "" {
 		return nil
 	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer read.Close()
+	var out head
 	cmd := exec.CommandContext(ctx, t.Command)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), write, write
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	endGroup := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.Cancel = endGroup
-	cmd.WaitDelay = longestDrain // for its standard input
-	err = cmd.Start()
-	_ = write.Close()
-	if err != nil {
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = longestDrain
+	err := cmd.Run()
+	if cmd.Process != nil {
+		_ = cmd.Cancel() // what it has left behind, if anything
+	}
+	switch {
+	case err == nil || errors.Is(err, exec.ErrWaitDelay):
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("[notify] command %s did not end within %s", t.Command, t.Timeout)
+	case cmd.Process == nil:
 		return fmt.Errorf("[notify] command %s: %w", t.Command, err)
 	}
-	var out head
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		_, _ = io.Copy(&out, read)
-	}()
-	err = cmd.Wait()
-	_ = endGroup() // what it has left behind, if anything
-	_ = read.SetReadDeadline(time.Now().Add(longestDrain))
-	<-drained
-	if ctx.Err() != nil {
-		return fmt.Errorf("[notify] command %s did not end within %s", t.Command, t.Timeout)
-	}
-	if err != nil {
-		return fmt.Errorf("[notify] command %s: %w: %s", t.Command, err, firstLine(out))
-	}
-	return nil
+	return fmt.Errorf("[notify] command %s: %w: %s", t.Command, err, firstLine(out))
 }
 
 // head keeps the beginning of what is written.
