@@ -1,12 +1,9 @@
 package capacity
 
 import (
-	"cmp"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -66,20 +63,13 @@ func FormatUntil(d time.Duration) string {
 	return FormatExact(d.Truncate(time.Hour))
 }
 
-// slurmTime is a time as Slurm writes it: hours:minutes:seconds, with days before them.
-var slurmTime = sync.OnceValue(
-	func() *regexp.Regexp { return regexp.MustCompile(`^(?:(\d{1,5})-)?(\d{1,5}):(\d\d):(\d\d)$`) },
-)
-
 // ParseDuration reads a length of time: a Go duration that may begin with weeks or days, such as 90s, 10m, 36h, 7d,
 // 2w or 1d12h, or Slurm's 1-12:00:00.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := fmt.Errorf("%q is not a duration; write it like 90s, 10m, 36h, 7d or 1-12:00:00", text)
 	rest, negative := strings.CutPrefix(text, "-")
-	if !strings.Contains(rest, ":") {
-		// not Slurm's form
-	} else if m := slurmTime().FindStringSubmatch(rest); m != nil {
-		rest = fmt.Sprintf("%sd%sh%sm%ss", cmp.Or(m[1], "0"), m[2], m[3], m[4])
+	if seconds, err := parseTimeSpec(rest); err == nil && strings.Count(rest, ":") == 2 { // Slurm's form
+		rest = fmt.Sprintf("%ds", seconds)
 	}
 	if rest == "" {
 		return 0, bad

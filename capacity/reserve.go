@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -97,11 +96,9 @@ func (r Reservation) HeldFor() (runs []JobRun, ok bool) {
 		return nil, false
 	}
 	for _, word := range strings.Fields(list) {
-		id, restarts, _ := strings.Cut(word, "/")
-		job, err := strconv.Atoi(id)
-		times, err2 := strconv.Atoi(restarts)
-		if err == nil && err2 == nil {
-			runs = append(runs, JobRun{job, times})
+		var run JobRun
+		if n, _ := fmt.Sscanf(word, "%d/%d", &run.ID, &run.Restarts); n == 2 {
+			runs = append(runs, run)
 		}
 	}
 	return runs, true

@@ -260,11 +260,6 @@ func setLimits(ctx context.Context, w World, fits []unfit) map[string]error {
 	return moot
 }
 
-// launches reports whether we launch nodes, so that a launch can refuse and hold a job.
-func (s Seen) launches() bool {
-	return slices.ContainsFunc(s.Snap.Partitions, func(part capacity.Partition) bool { return part.Provider.Launches() })
-}
-
 // relabels is how long after a requeue Slurm may turn any hold into an administrator's: when the job's last run has
 // been cleaned up, and again when the scheduler next runs (seen on 24.11: up to 5 s on a busy machine).
 const relabels = 10 * time.Second
