@@ -79,54 +79,6 @@ func TestAnAnswerThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// No slot is set up for a block that is open still but past its fence.
-func TestNothingIsSetUpPastItsFence(t *testing.T) {
-	for end, want := range map[string]int{"39m": 0, "41m": 1} {
-		snap := oneSlot("pcs", []string{"cr-0"}, block("cr-0", "-24h", end, capacity.StateActive))
-		s := Seen{Snap: snap, Now: noon, Cluster: &Cluster{}}
-		part := snap.Partitions[0]
-		if got := s.rollingsOf(part, part.Groups[0]); len(got) != want {
-			t.Errorf("with an end in %s: %+v", end, got)
-		}
-	}
-}
-
-// Nodes that get no job are reported while their reservation is open.
-func TestOutOfService(t *testing.T) {
-	broken := capacity.NodesOut{Nodes: "gpu-1", Count: 1, State: "drained", Reason: "bad cable"}
-	endless := capacity.Reservation{ID: "cr-0", Kind: capacity.ODCR, State: capacity.StateActive}
-	formerly := func(s *capacity.Snapshot) { s.Former, s.Partitions = s.Partitions, nil }
-	for name, c := range map[string]struct {
-		r    capacity.Reservation
-		but  func(*capacity.Snapshot)
-		want string // the nodes
-	}{
-		"open":                         {block("cr-0", "-1h", "24h", capacity.StateActive), nil, "gpu-1"},
-		"without an end":               {endless, nil, "gpu-1"},
-		"it opens now":                 {block("cr-0", "0s", "24h", capacity.StateActive), nil, "gpu-1"},
-		"it opens later":               {block("cr-0", "1s", "24h", capacity.StateActive), nil, ""},
-		"EC2 opens it late":            {block("cr-0", "-1s", "24h", capacity.StateScheduled), nil, ""},
-		"at its fence":                 {block("cr-0", "-9h", "40m", capacity.StateActive), nil, ""},
-		"the settings have it no more": {block("cr-0", "-1h", "24h", capacity.StateActive), formerly, ""},
-	} {
-		snap := oneSlot("ec2", []string{"cr-0"}, c.r)
-		group := &snap.Partitions[0].Groups[0]
-		group.Slots[0].Out = []capacity.NodesOut{broken}
-		group.Slots = append([]capacity.Slot{{Name: "empty"}}, group.Slots...)
-		if c.but != nil {
-			group.Slots = group.Slots[1:]
-			c.but(snap)
-		}
-		var got []string
-		for _, p := range outOfService(Seen{Snap: snap, Now: noon}) {
-			got = append(got, p.About.Node)
-		}
-		if nodes := strings.Join(got, " "); nodes != c.want {
-			t.Errorf("%s: %q", name, nodes)
-		}
-	}
-}
-
 // Running jobs read when their reservation ends. Of several in one slot nobody knows which one is a job's.
 func TestFacts(t *testing.T) {
 	endless := func(id string) capacity.Reservation {
