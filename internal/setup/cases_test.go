@@ -111,6 +111,7 @@ func TestSubnetsOfLaunches(t *testing.T) {
 		if in.request.EFA = capacity.NoEFA; c.seen != nil {
 			in.request.EFA = ""
 			c.seen(in)
+			in.keep()
 		}
 		var launched []string
 		for _, s := range in.launchSubnets() {
@@ -148,7 +149,8 @@ func TestWhatIsKept(t *testing.T) {
 		"lt-3": {{}, into("lt-3", next1, true)},
 	} {
 		in := inspection{Site: site.Site{Slots: slots}, reservation: capacity.Reservation{ID: now1}}
-		if got := in.keptTemplate().ID; got != want {
+		in.keep()
+		if got := in.keptTemplate.ID; got != want {
 			t.Errorf("kept is %q, want %q", got, want)
 		}
 	}

@@ -102,8 +102,8 @@ func (in *inspection) checkMatch(want *wanted, slot site.Slot) {
 				continue // checkSubnets says why
 			}
 			m.Fix += "; the VPC has none there, so create one"
-			if there := in.subnetsThere(); len(there) > 0 {
-				m.Fix = quoted("give --subnet-ids", there)
+			if there := ids(in.inZone(in.VPC)); len(there) > 0 {
+				m.Fix = subnetFlag + strings.Join(there, " or ")
 			}
 		}
 		if m.Code == capacity.WrongSize && in.joins() {
@@ -235,17 +235,18 @@ const maxUserData = 16 << 10
 func (in *inspection) checkLaunch() {
 	// Where --like names nothing, all that it would have is missing, too.
 	copies := !slices.ContainsFunc(in.problems, func(m capacity.Problem) bool { return m.Code == capacity.LikeUnknown })
+	like := "--like with a node group that has "
+	if in.OnEC2() {
+		like = "--like with a launch template that has "
+	}
 	if copies && in.ami() == "" && in.request.AMI == "" {
-		in.problem(capacity.BadImage, "give --ami, or --like with "+in.likeWhat()+" that has one",
-			"no image is given for the nodes")
+		in.problem(capacity.BadImage, "give --ami, or "+like+"one", "no image is given for the nodes")
 	}
 	if copies && !in.OnEC2() && in.profile() == "" {
-		in.problem(capacity.InstanceProfile, "give --like with a node group that has one",
-			"no instance profile is given for the nodes")
+		in.problem(capacity.InstanceProfile, "give "+like+"one", "no instance profile is given for the nodes")
 	}
 	if copies && len(in.source.SecurityGroupIDs) == 0 {
-		in.problem(capacity.SecurityGroups, "give --like with "+in.likeWhat()+" that has some",
-			"no security group is given for the nodes")
+		in.problem(capacity.SecurityGroups, "give "+like+"some", "no security group is given for the nodes")
 	}
 	if n := len(in.userData); n > maxUserData {
 		in.problem(capacity.BadUserData, "let it fetch the rest from Amazon S3",
@@ -258,6 +259,8 @@ func (in *inspection) checkLaunch() {
 	}
 }
 
+const subnetFlag = "give --subnet-ids "
+
 // checkSubnets finds requested subnets that cannot be used.
 func (in *inspection) checkSubnets() {
 	fix := "name subnets of the cluster's VPC with --subnet-ids"
@@ -267,14 +270,18 @@ func (in *inspection) checkSubnets() {
 			in.problem(capacity.NoSubnets, fix, "no subnet is given for the nodes")
 		}
 	}
-	if there := in.subnetsThere(); len(there) > 0 {
-		fix = quoted("give --subnet-ids", there)
+	if there := ids(in.inZone(in.VPC)); len(there) > 0 {
+		fix = subnetFlag + strings.Join(there, " or ")
 	}
 	if ids := in.unknownSubnets; len(ids) > 0 {
 		in.problem(capacity.SubnetUnknown, fix, "EC2 has no subnet %s in %s", strings.Join(ids, ", "), in.Region)
 	}
 	if ids := in.elsewhere; len(ids) > 0 {
-		in.problem(capacity.SubnetVPC, fix, "subnet %s is outside the VPC %s", strings.Join(ids, ", "), in.vpcWord())
+		of := "cluster " + in.Cluster.Name
+		if in.OnEC2() {
+			of = in.chosen[0].ID
+		}
+		in.problem(capacity.SubnetVPC, fix, "subnet %s is outside the VPC of %s", strings.Join(ids, ", "), of)
 	}
 }
 
@@ -438,14 +445,6 @@ func (in *inspection) checkEntry(want *wanted) {
 	}
 }
 
-// vpcWord says what ties nodes to a VPC.
-func (in *inspection) vpcWord() string {
-	if in.OnEC2() {
-		return "of " + in.chosen[0].ID
-	}
-	return "of cluster " + in.Cluster.Name
-}
-
 func subnets(detailed []ec2.Subnet) []capacity.Subnet {
 	var all []capacity.Subnet
 	for _, s := range detailed {
@@ -453,5 +452,3 @@ func subnets(detailed []ec2.Subnet) []capacity.Subnet {
 	}
 	return all
 }
-
-func quoted(flag string, ids []string) string { return flag + " " + strings.Join(ids, " or ") }

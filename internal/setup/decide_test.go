@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -155,34 +153,6 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 				ask.NodeGroup != "" && (left != 6 || !slices.Equal(groupOf(part, "gpu").ReservationIDs, []string{next1}) || w.unsafe() != "") {
 				t.Errorf("%s, killed after %d: left are %d things, %s", name, most, left, w.unsafe())
 			}
-		}
-	}
-}
-
-// TestDecisionsArePure decides twice from one value: both times the same, and the value is as it was.
-func TestDecisionsArePure(t *testing.T) {
-	w := newWorld()
-	w.setUp(t, askFor(now1))
-	in := w.see(askFor(next1))
-	in.problems, in.warnings = append(make([]capacity.Problem, 0, 8), capacity.Problem{Code: "x"}), append(make([]string, 0, 8), "x")
-	in.reservation.State, in.request.Queue = capacity.StateExpired, "7"
-	before := fmt.Sprintf("%+v", in)
-	if one, two := plan(in), plan(in); !reflect.DeepEqual(one.Steps(), two.Steps()) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) < 3 {
-		t.Errorf("setup: %+v\n%+v", one, two)
-	}
-	if after := fmt.Sprintf("%+v", in); after != before || in.problems[:2][1].Code != "" {
-		t.Errorf("setup changed what it was given:\n%s\n%s", before, after)
-	}
-	for _, ask := range []Request{{Queue: "gpu"}, {Queue: "gpu", NodeGroup: "gpu-a"}} {
-		seen := w.seeRemains(ask)
-		seen.Slots[0].Slurm.Jobs = []string{"12"}
-		seen.problems = append(make([]capacity.Problem, 0, 8), capacity.Problem{Code: "x"})
-		before := fmt.Sprintf("%+v", seen)
-		if one, two := planTeardown(seen), planTeardown(seen); !reflect.DeepEqual(one.Steps(), two.Steps()) || !reflect.DeepEqual(one.Mismatches, two.Mismatches) || len(one.Mismatches) != 2 {
-			t.Errorf("teardown: %+v\n%+v", one, two)
-		}
-		if after := fmt.Sprintf("%+v", seen); after != before || seen.problems[:2][1].Code != "" {
-			t.Errorf("teardown changed what it was given:\n%s\n%s", before, after)
 		}
 	}
 }

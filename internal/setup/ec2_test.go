@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
@@ -37,50 +35,6 @@ func (w *account) named(name string) (capacity.LaunchTemplate, bool) {
 		w.Fatal(err)
 	}
 	return t, found
-}
-
-func TestSetupOnEC2(t *testing.T) {
-	w := newAccount(t, nil)
-	r := w.requestOnEC2(openBlock)
-	r.ConfServer, r.AllowAccounts = "head:6817", []string{"nlp"}
-	p := w.plan(r)
-	if writes := w.written(); len(writes) > 0 || len(p.Mismatches) > 0 || len(p.Steps()) != 3 {
-		t.Fatalf("plan %+v, %v, it sends %v", p.Steps(), p.Mismatches, writes)
-	}
-	w.run(r)
-	if writes := w.written(); !slices.Equal(writes, []string{"CreateLaunchTemplate"}) {
-		t.Errorf("writes %v", writes)
-	}
-	template, _ := w.named(templateName)
-	if template.ReservationID != "" || template.Market != "" || template.NoTarget || template.InstanceType != "p5.48xlarge" || len(template.NetworkInterfaces) != 32 ||
-		!template.MetadataTags || !strings.HasSuffix(template.InstanceProfile, "/AWSPCS-nodes") || string(template.UserData) != setup.NodeScript("head:6817") {
-		t.Errorf("launch template %+v", template)
-	}
-	if diff := cmp.Diff(map[string]string{capacity.TagCluster: mark, capacity.TagPartition: "gpu"}, template.Tags); diff != "" {
-		t.Errorf("tags (-want +got):\n%s", diff)
-	}
-	c := w.config()
-	part, _ := c.Partition("gpu")
-	want := []capacity.GroupSettings{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnetA}, PurchaseOption: capacity.CapacityBlock,
-		ReservationIDs: []string{openBlock}, MaxNodes: 4, LaunchTemplate: templateName + ":$Latest"}}
-	if diff := cmp.Diff(want, part.Groups); diff != "" || c.Cluster != "" || part.Provider != capacity.ProviderEC2 || !slices.Equal(part.AllowAccounts, []string{"nlp"}) {
-		t.Errorf("settings %+v, node groups (-want +got):\n%s", part, diff)
-	}
-	// The same again, and with what the settings and the template know by now.
-	for _, again := range []setup.Request{r, {Provider: capacity.ProviderEC2, Mark: mark, Queue: "gpu", NodeGroup: "gpu", Reservation: openBlock, MaxNodes: 4, ConfigPath: w.configPath()}} {
-		if p := w.run(again); !p.Done() || len(w.written()) > 0 {
-			t.Errorf("again: %s %+v", actions(p), p.Steps())
-		}
-	}
-	// The next block joins; the one that has ended leaves.
-	next := w.requestOnEC2(laterBlock)
-	next.MaxNodes, next.Dynamic = 6, true
-	if p := w.run(next); actions(p) != "nothing nothing update" || !strings.Contains(fmt.Sprint(p.Steps()), "{dynamic false → true}") {
-		t.Errorf("next: %s %+v", actions(p), p.Steps())
-	}
-	if part, _ := w.config().Partition("gpu"); !slices.Equal(part.Groups[0].ReservationIDs, []string{openBlock, laterBlock}) || part.Groups[0].MaxNodes != 6 || !part.Groups[0].Dynamic {
-		t.Errorf("settings %+v", part)
-	}
 }
 
 // TestNodesFindTheirNames launches nodes from the template, as the hook does, and runs their user data.

@@ -34,6 +34,9 @@ type inspection struct {
 	likeFound string
 	// source is the launch template of like, zero without one.
 	source capacity.LaunchTemplate
+	// kept is the slot that has the reservation, keptTemplate what its nodes, or those of another slot, launch with.
+	kept         site.Slot
+	keptTemplate capacity.LaunchTemplate
 	// chosen are the requested subnets, or the candidates; unknownSubnets are requested ids that no subnet has,
 	// elsewhere requested subnets outside the VPC.
 	chosen                    []ec2.Subnet
@@ -74,11 +77,6 @@ func (n *notes) problem(code capacity.Code, fix, message string, args ...any) {
 
 func (n *notes) warn(message string, args ...any) {
 	n.warnings = append(n.warnings, fmt.Sprintf(message, args...))
-}
-
-// fresh are notes whose lists can be added to without a change of these.
-func (n notes) fresh() notes {
-	return notes{slices.Clip(n.problems), slices.Clip(n.warnings), slices.Clip(n.byHand)}
 }
 
 // read reads one part of an inspection, and notes what it finds wrong. Those of one stage run side
@@ -250,6 +248,7 @@ func (in *inspection) seeSlots() {
 			slot.Live, slot.Until = site.Open(r, in.Now), r.End
 		}
 	}
+	in.keep()
 }
 
 // readFences looks for the fences of the slots. Where Slurm does not answer, none is known.
@@ -415,10 +414,9 @@ func (s Setup) readGPUImage(ctx context.Context, in *inspection, n *notes) error
 
 // readKeptImage keeps an older image of PCS that a slot has: PCS would replace its nodes for a newer one.
 func (s Setup) readKeptImage(ctx context.Context, in *inspection, n *notes) error {
-	slot := in.keptSlot()
-	kept := slot.Uses.ImageID
-	if slot.Group != nil {
-		kept = cmp.Or(slot.Group.AMI, kept)
+	kept := in.kept.Uses.ImageID
+	if in.kept.Group != nil {
+		kept = cmp.Or(in.kept.Group.AMI, kept)
 	}
 	if in.request.AMI != pcs.GPUImage || kept == "" || kept == in.gpuImage {
 		return nil

@@ -80,69 +80,6 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 	}
 }
 
-// What keeps nodes from ever coming up is found before anything is created: here it is set up all the same, and EC2
-// launches an instance that PCS never hears of. What is wrong is named with the command that mends it.
-func TestNodesThatNeverComeUp(t *testing.T) {
-	const vpc, group = "vpc-0e2000000000000a1", "sg-0e2000000000000a1"
-	routes := func(routes ...awssim.RouteScenario) func(*awssim.Scenario) {
-		return func(s *awssim.Scenario) {
-			s.Regions[0].RouteTables = []awssim.RouteTableScenario{{ID: "rtb-0e2000000000000a1", VPC: vpc, Main: true, Routes: routes}}
-		}
-	}
-	igw := awssim.RouteScenario{To: "0.0.0.0/0", Via: "igw-0e2000000000000a1"}
-	endpoint := func(s *awssim.Scenario) {
-		s.Regions[0].VPCEndpoints = append(s.Regions[0].VPCEndpoints, awssim.VPCEndpointScenario{ID: "vpce-0e2000000000000a1", VPC: vpc, Service: "pcs", SecurityGroups: []string{group}})
-	}
-	rules := func(rules ...awssim.RuleScenario) func(*awssim.Scenario) {
-		return func(s *awssim.Scenario) { s.Regions[0].SecurityGroups[0].Rules = rules }
-	}
-	all := awssim.RuleScenario{Out: true, Peer: "0.0.0.0/0"}
-	noEFA := func(r *setup.Request) { r.EFA, r.MaxNodes = capacity.NoEFA, 1 }
-	for name, test := range map[string]struct {
-		world   []func(*awssim.Scenario)
-		request func(*setup.Request)
-		code    string // of ours; "" if nothing is wrong
-		says    string
-		contact string // what PCS's node lacks; "" if it comes up
-	}{
-		"public subnet, a p5.48xlarge": {world: []func(*awssim.Scenario){routes(igw), func(s *awssim.Scenario) { s.Regions[0].Subnets[0].PublicAddresses = true }}, code: "no-way-out",
-			says:    "nodes with 32 network interfaces get no public address, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id " + vpc + " --service-name com.amazonaws.us-east-2.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids " + subnetA + " --security-group-ids " + group + "`",
-			contact: "no public address"},
-		"no route":                  {world: []func(*awssim.Scenario){routes()}, code: "no-way-out", says: "no route leads out of the VPC", contact: "no route"},
-		"no route, and an endpoint": {world: []func(*awssim.Scenario){routes(), endpoint}},
-		"slurmd's port": {world: []func(*awssim.Scenario){rules(awssim.RuleScenario{Protocol: "tcp", From: 6817, To: 6817, Peer: "self"}, all)}, request: noEFA, code: "security-group-rule",
-			says: "--ip-permissions 'IpProtocol=tcp,FromPort=6818,ToPort=6818,UserIdGroupPairs=[{GroupId=" + group + "}]'`", contact: "connect to slurmd"},
-		"a role that may not register": {world: []func(*awssim.Scenario){func(s *awssim.Scenario) {
-			s.InstanceProfiles = []awssim.InstanceProfileScenario{{Name: "AWSPCS-nodes", Role: "AWSPCS-role", CannotRegister: true}}
-		}}, code: "instance-profile", says: "`aws iam attach-role-policy --role-name AWSPCS-role --policy-arn arn:aws:iam::aws:policy/AWSPCSComputeNodePolicy`", contact: "AccessDeniedException"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newAccount(t, func(s *awssim.Scenario) {
-				for _, change := range test.world {
-					change(s)
-				}
-			})
-			r := w.request(openBlock)
-			r.SubnetIDs = []string{subnetA}
-			if test.request != nil {
-				test.request(&r)
-			}
-			p := w.plan(r)
-			if got := strings.Join(codes(p), " "); got != test.code || test.code != "" && !strings.Contains(p.Mismatches[0].Text(), test.says) || len(p.Warnings) > 0 && r.EFA == "" {
-				t.Errorf("%s: %v, %v", got, p.Mismatches, p.Warnings)
-			}
-			p.Mismatches = nil
-			if err := w.setup.Apply(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
-			launched, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1")
-			if err != nil || (launched.NoContact == "") != (test.contact == "") || !strings.Contains(launched.NoContact, test.contact) {
-				t.Errorf("%q, %v; want %q", launched.NoContact, err, test.contact)
-			}
-		})
-	}
-}
-
 // Who may not ask is told so once, and goes on.
 func TestNetworkThatNobodyMayAsk(t *testing.T) {
 	for operation, want := range map[string]string{

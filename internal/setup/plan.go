@@ -17,7 +17,6 @@ import (
 // found a problem: what the next would find may follow from that.
 func plan(read inspection) *Plan {
 	in := &read
-	in.notes = in.fresh()
 	p := &Plan{Cluster: in.Cluster, Reservation: in.reservation}
 	stop := func() bool { p.Mismatches = in.problems; return len(in.problems) > 0 }
 
@@ -157,19 +156,10 @@ func (in *inspection) judge() {
 // trial is the launch of one node into each subnet in question.
 func (in *inspection) trial(want *wanted) ec2.Trial {
 	r := in.reservation
-	t := ec2.Trial{
-		Spec:            &want.template,
-		ImageID:         in.ami(),
-		InstanceProfile: in.profile(),
-		Launch: capacity.Launch{
-			InstanceType: r.InstanceType, ReservationID: r.ID, Kind: r.Kind, PlacementGroup: r.PlacementGroup,
-		},
-	}
+	t := ec2.Trial{Spec: &want.template, ImageID: in.ami(), InstanceProfile: in.profile(), Subnets: ids(in.launchSubnets()),
+		Launch: capacity.Launch{InstanceType: r.InstanceType, ReservationID: r.ID, Kind: r.Kind, PlacementGroup: r.PlacementGroup}}
 	if in.OnEC2() {
 		t.Launch.Tags = in.tags()
-	}
-	for _, s := range in.launchSubnets() {
-		t.Subnets = append(t.Subnets, s.ID)
 	}
 	return t
 }

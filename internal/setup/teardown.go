@@ -284,7 +284,6 @@ func (t *inspection) addInstances(instances map[string][]capacity.Instance) {
 // first: PCS restarts slurmctld when nodes go.
 func planTeardown(read inspection) *Plan {
 	t := &read
-	t.notes = t.fresh()
 	p := &Plan{Cluster: t.Cluster, Queue: t.request.Queue, seen: &read}
 	if t.Cluster.ID != "" {
 		t.checkQueue()

@@ -108,33 +108,26 @@ func lists(g capacity.GroupSettings, r capacity.Reservation) bool {
 	return slices.Contains(g.ReservationIDs, r.ID) || g.Select.Matches(r)
 }
 
-// keptSlot is the slot that launches into the reservation already; zero if none does.
-func (in *inspection) keptSlot() (kept site.Slot) {
+// keep notes the slot that launches into the reservation already, zero if none does, and the launch template of that
+// slot, else of another; zero if no slot has a node group.
+func (in *inspection) keep() {
 	for _, slot := range in.Slots {
-		if kept.Name == "" && slot.LaunchesInto(in.reservation.ID) {
-			kept = slot
+		into := slot.LaunchesInto(in.reservation.ID)
+		if into && in.kept.Name == "" {
+			in.kept = slot
+		}
+		if slot.Uses.ID != "" && (in.keptTemplate.ID == "" || into) {
+			in.keptTemplate = slot.Uses
 		}
 	}
-	return kept
-}
-
-// keptTemplate returns the launch template of the slot for the reservation, else of another slot;
-// zero if no slot has a node group.
-func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
-	for _, slot := range in.Slots {
-		if slot.Uses.ID != "" && (t.ID == "" || slot.LaunchesInto(in.reservation.ID)) {
-			t = slot.Uses
-		}
-	}
-	return t
 }
 
 // keptSubnets returns the present subnets of the nodes in the reservation.
 func (in *inspection) keptSubnets() []string {
-	if slot := in.keptSlot(); slot.Group != nil {
-		return slot.Group.SubnetIDs
-	}
-	if in.OnEC2() && in.listed() {
+	switch {
+	case in.kept.Group != nil:
+		return in.kept.Group.SubnetIDs
+	case in.OnEC2() && in.listed():
 		return in.entry().SubnetIDs
 	}
 	return nil
@@ -175,40 +168,52 @@ func (in *inspection) mostNodes(slot site.Slot) int {
 // wantedSubnets returns the requested or kept subnets; else the candidates in the reservation's
 // zone, since no other takes a launch into it.
 func (in *inspection) wantedSubnets() []string {
-	var ids []string
 	said := len(in.request.SubnetIDs) > 0
 	stays := !said && len(in.keptSubnets()) > 0
-	if only := in.interfaceSubnet(); only != "" && !said && (!stays || in.efa() != efaOf(in.keptTemplate())) {
+	switch only := in.interfaceSubnet(); {
+	case only != "" && !said && (!stays || in.efa() != efaOf(in.keptTemplate)):
 		return []string{only}
+	case said || stays:
+		return union(nil, ids(in.chosen))
 	}
-	for _, s := range in.chosen {
-		if (said || stays || s.AZID == in.reservation.AZID) && !slices.Contains(ids, s.ID) {
-			ids = append(ids, s.ID)
+	return union(nil, ids(in.inZone(in.chosen)))
+}
+
+// inZone are those of some subnets that are in the reservation's zone.
+func (in *inspection) inZone(subnets []ec2.Subnet) (there []ec2.Subnet) {
+	for _, s := range subnets {
+		if s.AZID == in.reservation.AZID {
+			there = append(there, s)
 		}
 	}
-	return ids
+	return there
+}
+
+func ids(subnets []ec2.Subnet) (all []string) {
+	for _, s := range subnets {
+		all = append(all, s.ID)
+	}
+	return all
 }
 
 // launchSubnets returns the subnets of launches: the candidates in the reservation's zone, or the
 // one inside the network interfaces.
-func (in *inspection) launchSubnets() (subnets []ec2.Subnet) {
-	only := in.interfaceSubnet()
-	for _, s := range in.chosen {
-		if s.AZID == in.reservation.AZID && (only == "" || only == s.ID) {
-			subnets = append(subnets, s)
-		}
+func (in *inspection) launchSubnets() []ec2.Subnet {
+	there := in.inZone(in.chosen)
+	if in.interfaceSubnet() != "" {
+		there = there[:1]
 	}
-	return subnets
+	return there
 }
 
-// subnetsThere returns the subnets of the cluster's VPC in the reservation's zone.
-func (in *inspection) subnetsThere() (ids []string) {
-	for _, s := range in.VPC {
-		if s.AZID == in.reservation.AZID {
-			ids = append(ids, s.ID)
-		}
+// interfaceSubnet returns the subnet inside the network interfaces, where setup writes those: the first candidate in the
+// reservation's zone. All nodes are in that one. On EC2 each launch names its subnet.
+func (in *inspection) interfaceSubnet() string {
+	there := in.inZone(in.chosen)
+	if efa := in.efa(); efa == "" || efa == capacity.NoEFA || in.OnEC2() || len(there) == 0 {
+		return ""
 	}
-	return ids
+	return there[0].ID
 }
 
 // ami returns the image of the nodes: the requested one, else the copied node group's, else its launch template's.
@@ -226,19 +231,12 @@ func (in *inspection) profile() string {
 	return in.like.InstanceProfile
 }
 
-// copied names the source of copied settings, and likeWhat is the kind of thing that --like names.
+// copied names the source of copied settings.
 func (in *inspection) copied() string {
 	if in.OnEC2() {
 		return in.source.Name
 	}
 	return in.like.Name
-}
-
-func (in *inspection) likeWhat() string {
-	if in.OnEC2() {
-		return "a launch template"
-	}
-	return "a node group"
 }
 
 // chooseLike finds the node group to copy from: the requested one, else the slot that has the
@@ -332,13 +330,13 @@ func (in *inspection) lifecycleActions() pcs.LifecycleActions {
 
 // efa selects the network interfaces of the launch template; "" for a type without EFA, whose interfaces are copied.
 func (in *inspection) efa() capacity.EFAMode {
-	switch kept := in.keptTemplate(); {
+	switch {
 	case in.instanceType.EFAInterfaces == 0:
 		return ""
 	case in.request.EFA != "":
 		return in.request.EFA
-	case kept.ID != "":
-		return efaOf(kept)
+	case in.keptTemplate.ID != "":
+		return efaOf(in.keptTemplate)
 	case in.unattended:
 		return efaOf(in.source)
 	}
@@ -347,30 +345,16 @@ func (in *inspection) efa() capacity.EFAMode {
 
 // efaOf returns the mode of an existing launch template.
 func efaOf(t capacity.LaunchTemplate) capacity.EFAMode {
-	mode := capacity.NoEFA
-	for _, one := range t.NetworkInterfaces {
-		switch capacity.EFAMode(one.Type) {
-		case capacity.EFA: // on each interface, so none is EFA only
-			return capacity.EFA
-		case capacity.EFAOnly:
-			mode = capacity.EFAOnly
-		}
+	has := func(mode capacity.EFAMode) bool {
+		return slices.ContainsFunc(t.NetworkInterfaces, func(i capacity.Interface) bool { return i.Type == string(mode) })
 	}
-	return mode
-}
-
-// interfaceSubnet returns the subnet inside the network interfaces, where setup writes those: the first candidate in the
-// reservation's zone. All nodes are in that one. On EC2 each launch names its subnet.
-func (in *inspection) interfaceSubnet() string {
-	if efa := in.efa(); efa == "" || efa == capacity.NoEFA || in.OnEC2() {
-		return ""
+	switch {
+	case has(capacity.EFA): // on each interface, so none is EFA only
+		return capacity.EFA
+	case has(capacity.EFAOnly):
+		return capacity.EFAOnly
 	}
-	for _, s := range in.chosen {
-		if s.AZID == in.reservation.AZID {
-			return s.ID
-		}
-	}
-	return ""
+	return capacity.NoEFA
 }
 
 // efaWord describes the interfaces of a mode in the plan.
@@ -433,7 +417,7 @@ func (in *inspection) chooseUserData() {
 // nodeUserData is the copied user data with the start of slurmd, and what the plan says of it.
 func (in *inspection) nodeUserData() (data []byte, what string, err error) {
 	server, site := in.request.ConfServer, in.source.UserData
-	if found := confServerOption.FindSubmatch(in.keptTemplate().UserData); found != nil {
+	if found := confServerOption.FindSubmatch(in.keptTemplate.UserData); found != nil {
 		server = string(found[1])
 	}
 	begin, _, _ := strings.Cut(nodeScript, nodeScriptMark)

@@ -27,9 +27,6 @@ type Network struct {
 	ClusterGroups []string
 }
 
-// names are the common names of services.
-var names = map[string]string{"pcs": "AWS PCS", "s3": "Amazon S3"}
-
 // everywhere is the destination of a default route.
 const everywhere = "0.0.0.0/0"
 
@@ -46,116 +43,89 @@ func (n Network) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
 	return main
 }
 
-// out returns the route of a subnet out of its VPC; zero if there is none.
-func (n Network) out(s ec2.Subnet) (route ec2.Route) {
-	for _, r := range n.tableOf(s).Routes {
-		if r.To == everywhere {
-			route = r
-		}
-		// Nodes with IPv6 addresses and an IPv6 route have a way out.
-		if r.To == "::/0" && !r.Gone && route.To == "" {
+// closedIn is why nodes in a subnet do not reach the internet; "" if they do. A NAT or transit gateway, a firewall or
+// another VPC is assumed to lead on, and so is an IPv6 route.
+func (s Launch) closedIn(subnet ec2.Subnet) string {
+	var route ec2.Route
+	for _, r := range s.Network.tableOf(subnet).Routes {
+		if r.To == everywhere || r.To == "::/0" && !r.Gone && route.To == "" {
 			route = r
 		}
 	}
-	return route
-}
-
-// leadsOut reports whether nodes in a subnet reach the internet. A NAT or transit gateway, a
-// firewall or another VPC is assumed to lead on.
-func (s Launch) leadsOut(subnet ec2.Subnet) bool {
-	route := s.Network.out(subnet)
-	return route.To != "" && !route.Gone &&
-		(!strings.HasPrefix(route.Via, "igw-") || route.To != everywhere || s.public(subnet))
-}
-
-// public reports whether nodes in a subnet get a public address: EC2 gives one to an instance with
-// one network interface only, and refuses a launch with several that asks for one.
-func (s Launch) public(subnet ec2.Subnet) bool {
+	// EC2 gives a public address to an instance with one network interface only, and refuses a launch with several that
+	// asks for one.
+	public := subnet.Public
+	if asks := s.Template.PublicAddress; asks != nil {
+		public = *asks
+	}
 	switch {
-	case len(s.Template.NetworkInterfaces) > 1:
-		return false
-	case s.Template.PublicAddress != nil:
-		return *s.Template.PublicAddress
+	case route.To == "":
+		return "no route leads out of the VPC"
+	case route.Gone:
+		return "its route leads to " + route.Via + ", which is gone"
+	case strings.HasPrefix(route.Via, "igw-") && route.To == everywhere && (!public || len(s.Template.NetworkInterfaces) > 1):
+		return "its route leads to " + route.Via + ", and nodes get no public address"
 	}
-	return subnet.Public
+	return ""
 }
 
 // UsesEndpoints reports whether a subnet has no way out, and nodes depend on endpoints.
 func (s Launch) UsesEndpoints() bool {
 	return s.Network.Tables != nil && len(s.services()) > 0 &&
-		slices.ContainsFunc(s.Network.Subnets, func(one ec2.Subnet) bool { return !s.leadsOut(one) })
+		slices.ContainsFunc(s.Network.Subnets, func(one ec2.Subnet) bool { return s.closedIn(one) != "" })
 }
 
-var installsFromS3 = regexp.MustCompile(`(?m)^FROM=\$\{1:-'s3://`)
+// service is one of AWS that nodes call before jobs run on them, and the consequence of a missing one.
+type service struct{ id, name, without string }
 
-// CallsAWS reports whether nodes call AWS before jobs run on them.
-func (s Launch) CallsAWS() bool { return len(s.services()) > 0 }
+var (
+	toPCS = service{"pcs", "AWS PCS", "they never register"}
+	toS3  = service{"s3", "Amazon S3", "they cannot fetch the package or their scripts from there"}
+	// installsFromS3 matches user data that fetches the package from S3.
+	installsFromS3 = regexp.MustCompile(`(?m)^FROM=\$\{1:-'s3://`)
+)
 
-// services returns the AWS services that a node calls before jobs run on it. A node of PCS registers
-// with PCS (AWS PCS User Guide, "Access AWS Parallel Computing Service using an interface
-// endpoint"). A node of self-managed Slurm only fetches the package.
-func (s Launch) services() []string {
-	var all []string
+// services returns those that a node calls. A node of PCS registers with PCS (AWS PCS User Guide, "Access AWS Parallel
+// Computing Service using an interface endpoint"). A node of self-managed Slurm only fetches the package.
+func (s Launch) services() (all []service) {
 	if s.Provider == capacity.ProviderPCS {
-		all = append(all, "pcs")
+		all = append(all, toPCS)
 	}
 	if installsFromS3.Match(s.Template.UserData) || s.Actions.FromS3() {
-		all = append(all, "s3")
+		all = append(all, toS3)
 	}
 	return all
 }
 
-// wayOut finds subnets from which nodes cannot reach the AWS services that they need.
-func wayOut(s Launch) []capacity.Problem {
+// wayOut finds subnets from which nodes cannot reach the AWS services that they need. missingRules judges the security
+// groups of endpoints.
+func wayOut(s Launch) (all []capacity.Problem) {
 	n := s.Network
-	if n.Tables == nil {
+	if n.Tables == nil || n.Endpoints == nil {
 		return nil
 	}
-	var all []capacity.Problem
 	for _, subnet := range n.Subnets {
-		if s.leadsOut(subnet) {
-			continue
-		}
-		for _, service := range s.services() {
-			if n.Endpoints == nil || n.reaches(subnet, service) {
+		why, table := s.closedIn(subnet), n.tableOf(subnet).ID
+		for _, to := range s.services() {
+			e := n.endpoint(to.id)
+			serves := e.Available && (!e.Gateway && e.UsualName || e.Gateway && slices.Contains(e.RouteTables, table))
+			if why == "" || serves {
 				continue
 			}
-			fix := n.endpointFix(subnet, service, s.Template.SecurityGroupIDs)
-			if route := n.out(subnet); strings.HasPrefix(route.Via, "igw-") && len(s.Template.NetworkInterfaces) < 2 &&
-				s.Template.PublicAddress == nil {
-				fix += ", or let the subnet give nodes a public address: `aws ec2 modify-subnet-attribute`"
+			reason, fix := why+", and endpoint "+e.ID+" does not serve them", "have "+e.ID+" available, with private DNS, or a gateway with route table "+table
+			if e.ID == "" {
+				how := "--route-table-ids " + table
+				if to != toS3 {
+					how = fmt.Sprintf("--vpc-endpoint-type Interface --private-dns-enabled --subnet-ids %s --security-group-ids %s", subnet.ID, strings.Join(s.Template.SecurityGroupIDs, " "))
+				}
+				reason = why + ", and the VPC has no endpoint for it"
+				fix = fmt.Sprintf("run `aws ec2 create-vpc-endpoint --region %s --vpc-id %s --service-name com.amazonaws.%[1]s.%[3]s %[4]s`", n.Region, subnet.VPC, to.id, how)
 			}
-			all = append(all, s.problem(capacity.NoWayOut, fix, "nodes in subnet %s never reach %s, so %s: %s", subnet.ID,
-				names[service], without[service], n.why(s, subnet, service))...)
+			all = append(all, capacity.Problemf(capacity.NoWayOut, capacity.Subject{}, "use a subnet with a route to a NAT gateway, or "+fix,
+				"nodes in subnet %s never reach %s, so %s: %s", subnet.ID, to.name, to.without, reason))
 		}
 	}
 	return all
-}
-
-// without names the consequence of a missing service.
-var without = map[string]string{
-	"pcs": "they never register",
-	"s3":  "they cannot fetch the package or their scripts from there",
-}
-
-// why explains that nodes in a subnet cannot reach a service.
-func (n Network) why(s Launch, subnet ec2.Subnet, service string) string {
-	route := n.out(subnet)
-	why := "its route leads to " + route.Via
-	switch interfaces := len(s.Template.NetworkInterfaces); {
-	case route.To == "":
-		why = "no route leads out of the VPC"
-	case route.Gone:
-		why += ", which is gone"
-	case interfaces > 1:
-		why += fmt.Sprintf(", and nodes with %d network interfaces get no public address", interfaces)
-	default:
-		why += ", and nodes get no public address"
-	}
-	if e := n.endpoint(service); e.ID != "" {
-		return why + ", and endpoint " + e.ID + " does not serve them"
-	}
-	return why + ", and the VPC has no endpoint for it"
 }
 
 // endpoint returns the first endpoint for a service; zero if there is none.
@@ -164,33 +134,6 @@ func (n Network) endpoint(service string) ec2.Endpoint {
 		return n.Endpoints[at]
 	}
 	return ec2.Endpoint{}
-}
-
-// reaches reports whether nodes in a subnet reach a service by an endpoint. missingRules judges the security groups.
-func (n Network) reaches(subnet ec2.Subnet, service string) bool {
-	return slices.ContainsFunc(n.Endpoints, func(e ec2.Endpoint) bool {
-		return e.Service == service && e.Available &&
-			(!e.Gateway && e.UsualName || e.Gateway && slices.Contains(e.RouteTables, n.tableOf(subnet).ID))
-	})
-}
-
-// endpointFix says how nodes of a subnet reach a service.
-func (n Network) endpointFix(subnet ec2.Subnet, service string, groups []string) string {
-	const elsewhere = "use a subnet with a route to a NAT gateway, or "
-	switch e := n.endpoint(service); {
-	case e.ID == "":
-		how := "--route-table-ids " + n.tableOf(subnet).ID
-		if service != "s3" {
-			how = fmt.Sprintf("--vpc-endpoint-type Interface --private-dns-enabled --subnet-ids %s --security-group-ids %s", subnet.ID, strings.Join(groups, " "))
-		}
-		return elsewhere + fmt.Sprintf("run `aws ec2 create-vpc-endpoint --region %s --vpc-id %s --service-name com.amazonaws.%[1]s.%[3]s %[4]s`", n.Region, subnet.VPC, service, how)
-	case !e.Available:
-		return elsewhere + "wait until endpoint " + e.ID + " is available"
-	case e.Gateway:
-		return elsewhere + fmt.Sprintf("add route table %s to endpoint %s: `aws ec2 modify-vpc-endpoint`", n.tableOf(subnet).ID, e.ID)
-	default:
-		return elsewhere + "enable private DNS of endpoint " + e.ID + ": `aws ec2 modify-vpc-endpoint`"
-	}
 }
 
 // Ports of Slurm on PCS, and that of AWS's services. "Security groups in AWS PCS" of the AWS PCS User Guide
@@ -241,27 +184,46 @@ func (s Launch) connections() []connection {
 }
 
 // missingRules finds connections that security groups block.
-func missingRules(s Launch) []capacity.Problem {
-	n := s.Network
-	if s.Brief {
+func missingRules(s Launch) (found []capacity.Problem) {
+	n, nodes := s.Network, s.Template.SecurityGroupIDs
+	for _, id := range nodes {
+		if g, known := n.Groups[id]; !known || len(n.Subnets) > 0 && n.Subnets[0].VPC != g.VPC {
+			return nil // EC2 refuses each launch
+		}
+	}
+	if s.Brief || len(nodes) == 0 {
 		return nil
 	}
-	for _, id := range s.Template.SecurityGroupIDs {
-		if g, known := n.Groups[id]; !known || n.elsewhere(g) {
-			return nil // which is a problem of its own
+	missing := func(out bool, own []string, what, peer string, as string, p ports) {
+		verb, words := "ingress", p.String()+" from "+peer
+		if out {
+			verb, words = "egress", p.String()+" to "+peer
 		}
+		found = append(found, capacity.Problemf(capacity.RuleMissing, capacity.Subject{},
+			fmt.Sprintf("run `aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions '%s,%s'`", verb, n.Region, own[0], p.permission(), as),
+			"security group %s has no rule by which %s: %s", strings.Join(own, ", "), what, words))
 	}
-	var found []capacity.Problem
 	for _, c := range s.connections() {
-		if !n.lets(true, c.from, c.to, c.ports) {
-			found = append(found, n.missing(s, true, c.from, c.to, c)...)
-		}
-		if !n.lets(false, c.to, c.from, c.ports) {
-			found = append(found, n.missing(s, false, c.to, c.from, c)...)
+		for _, out := range []bool{true, false} {
+			own, other := c.from, c.to
+			if !out {
+				own, other = c.to, c.from
+			}
+			if n.lets(out, own, other, c.ports) {
+				continue
+			}
+			id, peer := other[0], other[0]
+			if slices.Contains(own, id) {
+				id, peer = own[0], "itself"
+			}
+			missing(out, own, c.what, peer, fmt.Sprintf("UserIdGroupPairs=[{GroupId=%s}]", id), c.ports)
 		}
 	}
-	if s.Provider == capacity.ProviderEC2 && len(found) == 0 {
-		found = append(found, n.closed(s)...)
+	letsIn := func(id string) bool {
+		return slices.ContainsFunc(n.Groups[id].Rules, func(r ec2.Rule) bool { return !r.Out && slurmd.within(r) })
+	}
+	if s.Provider == capacity.ProviderEC2 && len(found) == 0 && !slices.ContainsFunc(nodes, letsIn) { // with the address of slurmctld
+		missing(false, nodes, "slurmctld connects to slurmd", "slurmctld, at ADDRESS", "IpRanges=[{CidrIp=ADDRESS/32}]", slurmd)
 	}
 	return found
 }
@@ -280,73 +242,25 @@ func (n Network) lets(out bool, own, other []string, p ports) bool {
 	})
 }
 
-// elsewhere reports whether a group is in another VPC, where nodes cannot use it.
-func (n Network) elsewhere(g ec2.SecurityGroup) bool {
-	return len(n.Subnets) > 0 && n.Subnets[0].VPC != g.VPC
-}
-
 func (p ports) within(r ec2.Rule) bool {
 	return r.Protocol == "-1" ||
 		p != all && (r.Protocol == "tcp" || r.Protocol == "6") && r.From <= p.from && p.to <= r.To
 }
 
-// missing returns the problem of a blocked connection, with the command that adds the rule.
-func (n Network) missing(s Launch, out bool, own, other []string, c connection) []capacity.Problem {
-	id, peer := own[0], other[0]
-	if slices.Contains(own, peer) {
-		peer = id
+// permission is the traffic in the AWS CLI's words.
+func (p ports) permission() string {
+	if p == all {
+		return "IpProtocol=-1"
 	}
-	return s.problem(capacity.RuleMissing,
-		"run "+n.addRule(out, id, fmt.Sprintf("UserIdGroupPairs=[{GroupId=%s}]", peer), c.ports),
-		"security group %s has no rule by which %s: %s", strings.Join(own, ", "), c.what,
-		c.ports.words(out, slices.Contains(own, peer), peer))
+	return fmt.Sprintf("IpProtocol=tcp,FromPort=%d,ToPort=%d", p.from, p.to)
 }
 
-// closed returns the problem that nothing can connect to slurmd of self-managed Slurm.
-func (n Network) closed(s Launch) []capacity.Problem {
-	groups := s.Template.SecurityGroupIDs
-	for _, id := range groups {
-		if slices.ContainsFunc(n.Groups[id].Rules, func(r ec2.Rule) bool { return !r.Out && slurmd.within(r) }) {
-			return nil
-		}
-	}
-	if len(groups) == 0 {
-		return nil
-	}
-	return s.problem(capacity.RuleMissing,
-		"run, with the address of slurmctld, "+n.addRule(false, groups[0], "IpRanges=[{CidrIp=ADDRESS/32}]", slurmd),
-		"security group %s has no rule by which slurmctld connects to slurmd: TCP at port 6818 from slurmctld",
-		strings.Join(groups, ", "))
-}
-
-// addRule returns the AWS CLI's command that adds a rule.
-func (n Network) addRule(out bool, group, peer string, p ports) string {
-	verb, what := "ingress", "IpProtocol=-1,"
-	if out {
-		verb = "egress"
-	}
-	if p != all {
-		what = fmt.Sprintf("IpProtocol=tcp,FromPort=%d,ToPort=%d,", p.from, p.to)
-	}
-	return fmt.Sprintf("`aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions '%s%s'`", verb,
-		n.Region, group, what, peer)
-}
-
-// words describes the traffic of a rule.
-func (p ports) words(out, itself bool, peer string) string {
-	what := "all traffic"
+func (p ports) String() string {
 	switch {
 	case p == all:
+		return "all traffic"
 	case p.from == p.to:
-		what = fmt.Sprintf("TCP at port %d", p.from)
-	default:
-		what = fmt.Sprintf("TCP at ports %d to %d", p.from, p.to)
+		return fmt.Sprintf("TCP at port %d", p.from)
 	}
-	if itself {
-		peer = "itself"
-	}
-	if out {
-		return what + " to " + peer
-	}
-	return what + " from " + peer
+	return fmt.Sprintf("TCP at ports %d to %d", p.from, p.to)
 }

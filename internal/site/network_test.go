@@ -61,11 +61,11 @@ func TestWayOut(t *testing.T) {
 			isolated(s)
 			s.Network.Tables, s.Network.Subnets[0].Public = []ec2.RouteTable{igw}, true
 		},
-			"its route leads to igw-1, and nodes with 2 network interfaces get no public address"},
+			"its route leads to igw-1, and nodes get no public address"},
 		"public, one interface": {func(s *Launch) {
 			isolated(s)
 			s.Network.Tables, s.Template.NetworkInterfaces = []ec2.RouteTable{igw}, one
-		}, "or let the subnet give nodes a public address"},
+		}, "and nodes get no public address"},
 		"public, one interface, with an address": {func(s *Launch) {
 			isolated(s)
 			s.Network.Tables, s.Template.NetworkInterfaces, s.Network.Subnets[0].Public = []ec2.RouteTable{igw}, one, true
@@ -91,8 +91,8 @@ func TestWayOut(t *testing.T) {
 		}, ""},
 		"no route":                            {func(s *Launch) { isolated(s) }, "run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids subnet-1 --security-group-ids sg-1`"},
 		"an endpoint":                         {func(s *Launch) { isolated(s, forPCS) }, ""},
-		"an endpoint under a name of its own": {func(s *Launch) { e := forPCS; e.UsualName = false; isolated(s, e) }, "enable private DNS of endpoint vpce-1"},
-		"an endpoint that is not ready":       {func(s *Launch) { e := forPCS; e.Available = false; isolated(s, e) }, "use a subnet with a route to a NAT gateway, or wait until endpoint vpce-1 is available"},
+		"an endpoint under a name of its own": {func(s *Launch) { e := forPCS; e.UsualName = false; isolated(s, e) }, "or have vpce-1 available, with private DNS"},
+		"an endpoint that is not ready":       {func(s *Launch) { e := forPCS; e.Available = false; isolated(s, e) }, "and endpoint vpce-1 does not serve them; use a subnet with a route to a NAT gateway, or have vpce-1 available"},
 		"the package from S3":                 {func(s *Launch) { isolated(s, forPCS); s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n") }, "so they cannot fetch the package or their scripts from there: no route leads out of the VPC, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.s3 --route-table-ids rtb-1`"},
 		"a script from S3": {func(s *Launch) {
 			isolated(s, forPCS)
@@ -108,7 +108,7 @@ func TestWayOut(t *testing.T) {
 			e.RouteTables = nil
 			isolated(s, forPCS, e)
 			s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n")
-		}, "add route table rtb-1 to endpoint vpce-2"},
+		}, "or a gateway with route table rtb-1"},
 		"self-managed Slurm needs no AWS": {func(s *Launch) { isolated(s); s.Provider = capacity.ProviderEC2 }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) (groups, err 
 			}
 			n.Subnets, _, err = aws.DetailedSubnets(ctx, ids)
 		}
-		if err == nil && len(n.Subnets) > 0 && !l.Brief && l.CallsAWS() {
+		if err == nil && len(n.Subnets) > 0 && !l.Brief && len(l.services()) > 0 {
 			n.Tables, err = aws.RouteTables(ctx, n.Subnets[0].VPC)
 		}
 	})
