@@ -191,7 +191,6 @@ const (
 	NoDrivers          Code = "drivers"
 	LaunchRefused      Code = "launch-refused"
 	InstanceProfile    Code = "instance-profile"
-	PlacementGroup     Code = "placement-group"
 	SecurityGroups     Code = "security-groups"
 	RuleMissing        Code = "security-group-rule"
 	NoWayOut           Code = "no-way-out"

@@ -28,7 +28,6 @@ type api struct {
 	DescribeImages                          call[ec2.DescribeImagesInput, ec2.DescribeImagesOutput]
 	DescribeInstanceTopology                call[ec2.DescribeInstanceTopologyInput, ec2.DescribeInstanceTopologyOutput]
 	DescribeLaunchTemplateVersions          call[ec2.DescribeLaunchTemplateVersionsInput, ec2.DescribeLaunchTemplateVersionsOutput]
-	DescribePlacementGroups                 call[ec2.DescribePlacementGroupsInput, ec2.DescribePlacementGroupsOutput]
 	DescribeRegions                         call[ec2.DescribeRegionsInput, ec2.DescribeRegionsOutput]
 	GetConsoleOutput                        call[ec2.GetConsoleOutputInput, ec2.GetConsoleOutputOutput]
 	PurchaseCapacityBlock                   call[ec2.PurchaseCapacityBlockInput, ec2.PurchaseCapacityBlockOutput]
@@ -58,8 +57,8 @@ func newAPI(c *ec2.Client) *api {
 		DeleteLaunchTemplate: c.DeleteLaunchTemplate, DescribeAvailabilityZones: c.DescribeAvailabilityZones,
 		DescribeCapacityReservationTopology: c.DescribeCapacityReservationTopology, DescribeImages: c.DescribeImages,
 		DescribeInstanceTopology:       c.DescribeInstanceTopology,
-		DescribeLaunchTemplateVersions: c.DescribeLaunchTemplateVersions, DescribePlacementGroups: c.DescribePlacementGroups,
-		DescribeRegions: c.DescribeRegions, GetConsoleOutput: c.GetConsoleOutput,
+		DescribeLaunchTemplateVersions: c.DescribeLaunchTemplateVersions,
+		DescribeRegions:                c.DescribeRegions, GetConsoleOutput: c.GetConsoleOutput,
 		PurchaseCapacityBlock: c.PurchaseCapacityBlock, PurchaseCapacityBlockExtension: c.PurchaseCapacityBlockExtension,
 		RunInstances: c.RunInstances, TerminateInstances: c.TerminateInstances,
 		DescribeCapacityBlockExtensionHistory:   c.DescribeCapacityBlockExtensionHistory,

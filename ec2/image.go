@@ -88,15 +88,6 @@ func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]S
 	return found, nil
 }
 
-// HasPlacementGroup reports whether this account has a placement group of that name.
-func (c *Client) HasPlacementGroup(ctx context.Context, name string) (bool, error) {
-	_, err := c.api.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{GroupNames: []string{name}})
-	if err != nil && Code(err) != "InvalidPlacementGroup.Unknown" {
-		return false, fmt.Errorf("describing placement group %s in %s: %w", name, c.region, err)
-	}
-	return err == nil, nil
-}
-
 // reservationPlatforms maps the platform of an AMI to the platform of a reservation where EC2's
 // names differ: EC2 User Guide, "AMI billing information fields"; EC2 API Reference,
 // CreateCapacityReservation. EC2 has none for "Windows BYOL".

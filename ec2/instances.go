@@ -74,22 +74,6 @@ func (c *Client) InstancesByID(ctx context.Context, ids []string) ([]capacity.In
 	return all, nil
 }
 
-// OwnInstance is the instance that this program runs on.
-func (c *Client) OwnInstance(ctx context.Context) (capacity.Instance, error) {
-	id, err := c.shared.InstanceID(ctx)
-	if err != nil {
-		return capacity.Instance{}, fmt.Errorf("reading the metadata of this instance: %w", err)
-	}
-	found, err := c.InstancesByID(ctx, []string{id})
-	if err == nil && len(found) != 1 {
-		err = fmt.Errorf("EC2 does not describe this instance %s", id)
-	}
-	if err != nil {
-		return capacity.Instance{}, err
-	}
-	return found[0], nil
-}
-
 // InstancesInReservation describes the instances that take a place of a capacity reservation, no
 // matter who launched them; terminated ones are left out.
 func (c *Client) InstancesInReservation(ctx context.Context, id string) ([]capacity.Instance, error) {

@@ -192,11 +192,6 @@ func TestWhatLaunchesName(t *testing.T) {
 	if groups, err := c.SecurityGroups(t.Context(), nil); err != nil || len(groups) > 0 {
 		t.Errorf("no security groups: %v, %v", groups, err)
 	}
-	for name, want := range map[string]bool{"ml-cluster": true, "nowhere": false} {
-		if has, err := c.HasPlacementGroup(t.Context(), name); err != nil || has != want {
-			t.Errorf("placement group %s: %v, %v", name, has, err)
-		}
-	}
 }
 
 // A failed query is never "none" (R8).
@@ -206,8 +201,7 @@ func TestR8_WhatCouldNotBeAskedIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, groups := c.SecurityGroups(t.Context(), []string{"sg-0e2000000000000a1"})
-	_, placement := c.HasPlacementGroup(t.Context(), "ml-cluster")
-	for what, err := range map[string]error{"security groups": groups, "placement group": placement} {
+	for what, err := range map[string]error{"security groups": groups} {
 		if Code(err) != "UnauthorizedOperation" {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -5,7 +5,6 @@ package awsconfig
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -154,19 +153,6 @@ func (s *Shared) profileAccount(ctx context.Context) string {
 		return ""
 	}
 	return profile.AccountID
-}
-
-// InstanceID is the id of the instance that this program runs on, by the metadata of the instance.
-func (s *Shared) InstanceID(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, metadataTime)
-	defer cancel()
-	out, err := s.metadata.GetMetadata(ctx, &imds.GetMetadataInput{Path: "instance-id"}, func(o *imds.Options) { o.Retryer = aws.NopRetryer{} })
-	if err != nil {
-		return "", err
-	}
-	defer out.Content.Close()
-	id, err := io.ReadAll(io.LimitReader(out.Content, 64))
-	return string(id), err
 }
 
 // NoCredentials says that there are no credentials, and why.

@@ -210,13 +210,6 @@ func (r *region) checkNames(o launchOrder) error {
 	return nil
 }
 
-func (s *Sim) placementGroupObjects(c *call) (all []object) {
-	for _, g := range c.region.placementGroups {
-		all = append(all, object{"GroupId": g.ID, "GroupName": g.Name, "GroupArn": s.placementGroupARN(c.Region, g.Name), "State": "available", "Strategy": g.Strategy})
-	}
-	return all
-}
-
 func (s *Sim) placementGroupARN(region, name string) string {
 	return s.arn("ec2", region, "placement-group/"+name)
 }

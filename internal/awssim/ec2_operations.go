@@ -36,8 +36,6 @@ func (s *Sim) ec2Operations() map[string]operation {
 			least: 5, most: 1000, filters: "group-id group-name vpc-id tag"}),
 		"DescribeImages": s.describe(describing{items: s.imageObjects, answer: "Images", id: "ImageId", noSuchID: imageNotFound, least: 1, most: 1000,
 			filters: "image-id name architecture owner-id state tag", more: "Owners IncludeDeprecated IncludeDisabled"}),
-		"DescribePlacementGroups": s.describe(describing{items: s.placementGroupObjects, answer: "PlacementGroups", id: "GroupName", noSuchID: placementGroupUnknown,
-			filters: "group-name strategy state"}),
 		"DescribeInstanceTypes": s.describe(describing{items: s.typeObjects, answer: "InstanceTypes", id: "InstanceType", noSuchID: typeNotFound, least: 5, most: 100,
 			filters: "instance-type current-generation bare-metal supported-usage-class=SupportedUsageClasses vcpu-info.default-vcpus=VCpuInfo.DefaultVCpus " +
 				"processor-info.supported-architecture=ProcessorInfo.SupportedArchitectures"}),

@@ -144,7 +144,7 @@ func TestSilence(t *testing.T) {
 	if _, err := w.ec2.DescribeSubnets(short, &ec2.DescribeSubnetsInput{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no answer: %v", err)
 	}
-	do(t, w.ec2.DescribePlacementGroups, &ec2.DescribePlacementGroupsInput{}) // only this operation is silent
+	do(t, w.ec2.DescribeRouteTables, &ec2.DescribeRouteTablesInput{}) // only this operation is silent
 	w.sim.ClearFaults()
 	do(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{})
 }

@@ -227,11 +227,7 @@ func (in *inspection) checkFamiliar() {
 	}
 }
 
-// maxUserData is EC2's limit in bytes, before it is encoded.
-const maxUserData = 16 << 10
-
-// checkLaunch finds missing parts of a launch, and parts that EC2 would refuse: most pass in a launch
-// template, and then every launch fails.
+// checkLaunch finds missing parts of a launch.
 func (in *inspection) checkLaunch() {
 	// Where --like names nothing, all that it would have is missing, too.
 	copies := !slices.ContainsFunc(in.problems, func(m capacity.Problem) bool { return m.Code == capacity.LikeUnknown })
@@ -247,15 +243,6 @@ func (in *inspection) checkLaunch() {
 	}
 	if copies && len(in.source.SecurityGroupIDs) == 0 {
 		in.problem(capacity.SecurityGroups, "give "+like+"some", "no security group is given for the nodes")
-	}
-	if n := len(in.userData); n > maxUserData {
-		in.problem(capacity.BadUserData, "let it fetch the rest from Amazon S3",
-			"the user data has %d bytes as a MIME multi-part archive; EC2 takes %d", n, maxUserData)
-	}
-	if in.noPlacementGroup {
-		in.problem(capacity.PlacementGroup, "use another reservation",
-			"reservation %s takes launches in placement group %q only, which this account does not have",
-			in.reservation.ID, in.reservation.PlacementGroup)
 	}
 }
 

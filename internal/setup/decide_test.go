@@ -303,95 +303,6 @@ func TestSlotsInSlurm(t *testing.T) {
 	}
 }
 
-// selfManaged has settings of two partitions, of which gpu is asked about.
-func selfManaged() *world {
-	w := newWorld()
-	w.withSettings(capacity.PartitionSettings{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", Nodes: []string{"n-1", "n-2"}}, {Name: "big", Slots: 2}}},
-		capacity.PartitionSettings{Name: "other", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2, Nodes: []string{"o-1"}}}})
-	return w
-}
-
-// TestNodeGroupsThatGo has which node groups and slots of self-managed Slurm go, and which stay.
-func TestNodeGroupsThatGo(t *testing.T) {
-	w := selfManaged()
-	former := []capacity.Partition{{Name: "gpu", Groups: []capacity.NodeGroup{{Name: "former"}}}, {Name: "other", Groups: []capacity.NodeGroup{{Name: "none"}}}}
-	remaining := func(group string) *inspection {
-		in := Setup{}.begin(Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu", NodeGroup: group, Config: w.config, Former: former})
-		in.Cluster.Name = ourMark
-		return in
-	}
-	templates := []capacity.LaunchTemplate{{Name: pcs.TemplateName(ourMark, "old"), Tags: map[string]string{capacity.TagPartition: "gpu"}}, {Name: "theirs"}}
-	for group, want := range map[string]string{"": "gpu big old former", "gpu": "gpu", "big": "big", "old": "old", "unheard": "unheard", "other-a": ""} {
-		if got := strings.Join(remaining(group).goes(templates), " "); got != want {
-			t.Errorf("--node-group %q: %q go, want %q", group, got, want)
-		}
-	}
-	for base, want := range map[string]string{"gpu": "gpu", "big": "big-a big-b", "old": "old-a old-b old", "other": "other", "other-a": "other-a-a other-a-b other-a"} {
-		if got := strings.Join(remaining("").slotsOf(base), " "); got != want {
-			t.Errorf("slots of %s: %s, want %s", base, got, want)
-		}
-	}
-	if got := remaining("").stay(); !slices.Equal(got, []string{"gpu", "big-a", "big-b", "other-a", "other-b"}) {
-		t.Errorf("slots of the settings: %v", got)
-	}
-	without := &inspection{request: Request{Queue: "gpu"}, Site: site.Site{Provider: capacity.ProviderEC2}}
-	if got := without.slotsOf("gpu"); !slices.Equal(got, []string{"gpu-a", "gpu-b", "gpu"}) || without.stay() != nil {
-		t.Errorf("without settings: slots %v", got)
-	}
-	for node, want := range map[string]struct {
-		slot      string
-		all, goes bool
-	}{
-		"n-1": {"gpu", true, true}, "old-3": {"old", true, true}, "login": {"login", true, true}, "other-a-1": {"other-a", false, false}, "x-1": {"x", true, false},
-	} {
-		all, one := remaining(""), remaining("old")
-		all.Slots = []site.Slot{{Name: "gpu", Nodes: []string{"n-1"}}, {Name: "old"}, {Name: "login"}}
-		one.Slots = all.Slots
-		slot, goes := all.slotOf(node)
-		if _, too := one.slotOf(node); slot != want.slot || goes != want.all || too != want.goes {
-			t.Errorf("%s is of slot %s and goes: %t, with one node group %t", node, slot, goes, too)
-		}
-	}
-}
-
-// TestTeardownOfGuests: nodes that something else launches stay, and their fences go.
-func TestTeardownOfGuests(t *testing.T) {
-	w := newWorld()
-	w.withSettings(capacity.PartitionSettings{Name: "gpu", Provider: capacity.ProviderNone, Groups: []capacity.GroupSettings{{Name: "gpu", Nodes: []string{"n-1", "n-2"}}}})
-	w.config.StateDir = "/var/lib/pcs-capacity"
-	w.fences["gpu"] = now1
-	s := Setup{Slurm: w}
-	read, err := s.findRemains(t.Context(), Request{Provider: capacity.ProviderNone, Queue: "gpu", Config: w.config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := *read
-	seen.file = w.file
-	if len(seen.Slots) != 1 || seen.Slots[0].Name != "gpu" || !slices.Equal(seen.Slots[0].Slurm.Nodes, []string{"n-1", "n-2"}) {
-		t.Errorf("there are %+v", seen.Slots)
-	}
-	p := planTeardown(seen)
-	want := "delete file /etc/pcs-capacity/conf.d/gpu.toml\ndelete Slurm reservation " + fenceOf("gpu", now1)
-	if diff := cmp.Diff(want, said(p.Actions)); diff != "" || len(p.Mismatches) > 0 {
-		t.Errorf("(-want +got):\n%s%v", diff, p.Mismatches)
-	}
-	seen.request.Config = nil
-	if got := said(planTeardown(seen).Actions); got != "delete Slurm reservation "+fenceOf("gpu", now1) {
-		t.Errorf("without settings: %s", got)
-	}
-
-	for _, provider := range []capacity.Provider{capacity.ProviderNone, capacity.ProviderEC2} {
-		w := selfManaged()
-		if provider == capacity.ProviderEC2 {
-			w.config.Partitions[0].Provider = capacity.ProviderPCS
-		}
-		seen, err := s.findRemains(t.Context(), Request{Provider: provider, Queue: "gpu", Config: w.config})
-		if err != nil || codesOf(seen.problems) != "provider" || len(seen.Slots) > 0 {
-			t.Errorf("--provider %s for a partition of another one: %v, %+v", provider, err, seen)
-		}
-	}
-}
-
 // TestTeardownOfNothing has lists that are empty, not missing, for programs.
 func TestTeardownOfNothing(t *testing.T) {
 	p, err := Setup{}.PlanTeardown(t.Context(), Request{Provider: capacity.ProviderNone, Queue: "gpu"})
@@ -404,6 +315,14 @@ func TestTeardownOfNothing(t *testing.T) {
 	}
 	if (&Plan{Actions: []Step{{}}, Mismatches: []capacity.Problem{{}}}).Done() {
 		t.Error("it is done with a step and a problem")
+	}
+	w := newWorld()
+	w.withSettings(capacity.PartitionSettings{Name: "gpu", Provider: capacity.ProviderPCS})
+	for _, provider := range []capacity.Provider{capacity.ProviderNone, capacity.ProviderEC2} {
+		p, err := Setup{}.PlanTeardown(t.Context(), Request{Provider: provider, Queue: "gpu", Config: w.config})
+		if err != nil || codesOf(p.Mismatches) != "provider" || len(p.Actions) > 0 {
+			t.Errorf("--provider %s for a partition of another one: %v, %+v", provider, err, p)
+		}
 	}
 }
 

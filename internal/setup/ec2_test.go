@@ -142,7 +142,7 @@ func TestUserDataOnEC2(t *testing.T) {
 		{"ours", setup.NodeScript("old"), "head", "", 1},
 		{"ignored", "echo\n", "", "user-data", 0},
 		{"starts it already", "#!/bin/sh\n" + setup.NodeScript("own"), "head", "", 1},
-		{"too long", "#!/bin/sh\n" + strings.Repeat("#", 16<<10), "", "user-data", 0},
+		{"too long", "#!/bin/sh\n" + strings.Repeat("#", 16<<10), "", "launch-refused", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[1].UserData = test.site })

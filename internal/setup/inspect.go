@@ -45,8 +45,6 @@ type inspection struct {
 	gpuImage string
 	// instanceType is the reservation's; zero if EC2 did not describe it.
 	instanceType ec2.InstanceType
-	// noPlacementGroup: that of the reservation does not exist.
-	noPlacementGroup bool
 	// ended are the partition's reservations that have ended, according to EC2, others those that have not.
 	ended  []string
 	others []capacity.Reservation
@@ -377,25 +375,14 @@ func (s Setup) readLike(ctx context.Context, in *inspection, n *notes) error {
 	return err
 }
 
-// readType reads the instance type and the placement group of the reservation.
+// readType reads the instance type of the reservation, and the image that PCS publishes for it where that is asked for.
 func (s Setup) readType(ctx context.Context, in *inspection, n *notes) error {
-	reads, ctx := errgroup.WithContext(ctx)
-	reads.Go(func() error {
-		types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
-		in.instanceType = types[in.reservation.InstanceType]
-		if err == nil && in.request.AMI == pcs.GPUImage && in.instanceType.Name != "" {
-			err = s.readGPUImage(ctx, in, n)
-		}
-		return err
-	})
-	if name := in.reservation.PlacementGroup; name != "" {
-		reads.Go(func() error {
-			has, err := s.EC2.HasPlacementGroup(ctx, name)
-			in.noPlacementGroup = !has
-			return err
-		})
+	types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
+	in.instanceType = types[in.reservation.InstanceType]
+	if err == nil && in.request.AMI == pcs.GPUImage && in.instanceType.Name != "" {
+		err = s.readGPUImage(ctx, in, n)
 	}
-	return reads.Wait()
+	return err
 }
 
 // readGPUImage asks which image PCS publishes for the instance type.

@@ -43,7 +43,7 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 			s.Regions[0].Reservations = append(s.Regions[0].Reservations, awssim.ReservationScenario{ID: placedODCR, Type: "p5.48xlarge", Zone: "us-east-2a",
 				Count: 4, Owner: "444455556666", PlacementGroup: "theirs"})
 		}, request: func(r *setup.Request) { r.Reservation = placedODCR },
-			check: "placement-group", launch: "InvalidPlacementGroup.Unknown", says: `in placement group "theirs" only`},
+			check: "launch-refused", launch: "InvalidPlacementGroup.Unknown", says: "InvalidPlacementGroup.Unknown"},
 		"what only EC2 knows": {world: func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].RootGiB = 7 },
 			check: "launch-refused", launch: "InvalidBlockDeviceMapping", says: "EC2 would not launch a node of gpu-a into subnet-0e200000000000a01: InvalidBlockDeviceMapping: Volume of size 7GB is smaller than snapshot"},
 		"no address for each node": {request: func(r *setup.Request) { r.SubnetIDs, r.MaxNodes, r.EFA = []string{tiny}, 12, capacity.NoEFA },

@@ -173,11 +173,8 @@ func TestPlansInFull(t *testing.T) {
 		{name: "names in Slurm", ask: func(r *Request) { onEC2(r); r.Queue, r.NodeGroup = "7", "a b" }},
 		{name: "no image", seen: func(in *inspection) { in.like.AMI, in.source.ImageID = "", "" }},
 		{name: "no profile", seen: func(in *inspection) { in.like.InstanceProfile = "" }},
-		{name: "user data at the limit", seen: func(in *inspection) { in.userData = make([]byte, 16384) }},
-		{name: "long user data", seen: func(in *inspection) { in.userData = make([]byte, 16385) }},
 		{name: "another OS", seen: func(in *inspection) { in.launch.Image.Platform = "Windows" }},
 		{name: "no security group", seen: func(in *inspection) { in.source.SecurityGroupIDs = nil }},
-		{name: "no placement group", seen: func(in *inspection) { in.noPlacementGroup = true }},
 		{name: "an unknown subnet", seen: func(in *inspection) { in.unknownSubnets = []string{"subnet-9"} }},
 		{name: "a subnet elsewhere", seen: func(in *inspection) { in.elsewhere = []string{"subnet-9"} }},
 		{name: "no subnet, self-managed", ask: func(r *Request) { onEC2(r); r.SubnetIDs = nil }, seen: func(in *inspection) { in.VPC, in.chosen = nil, nil }},
@@ -287,6 +284,26 @@ func TestPlansInFull(t *testing.T) {
 	inQueue := func(name string, change func(*pcs.Queue)) func(t *testing.T, w *world) {
 		return func(t *testing.T, w *world) { both(t, w); change(w.queue(name)) }
 	}
+	of := func(provider capacity.Provider) func(*testing.T, *world) { // two partitions, and what may be left of others
+		return func(_ *testing.T, w *world) {
+			w.withSettings(capacity.PartitionSettings{Name: "gpu", Provider: provider, Groups: []capacity.GroupSettings{{Name: "gpu", Nodes: []string{"n-1", "n-2"}}, {Name: "big"}}},
+				capacity.PartitionSettings{Name: "other", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2}}})
+			w.config.Partitions[0].Groups[1].Slots = 2
+			if provider == capacity.ProviderNone {
+				w.fences["gpu"], w.config.Partitions[0].Groups = now1, w.config.Partitions[0].Groups[:1]
+				return
+			}
+			for i, slot := range []string{"n", "big-b", "old", "old-a", "other-a", "x", "former"} {
+				w.instances[fmt.Sprintf("i-%d", i)] = slot
+			}
+			for _, name := range []string{"gpu", "big", "old"} {
+				w.templates[name] = capacity.LaunchTemplate{ID: "lt-" + name, Name: pcs.TemplateName(ourMark, name), Tags: map[string]string{capacity.TagPartition: "gpu"}}
+			}
+		}
+	}
+	selfManaged := func(group string) Request {
+		return Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu", NodeGroup: group, Former: []capacity.Partition{{Name: "gpu", Groups: []capacity.NodeGroup{{Name: "former"}}}}}
+	}
 	teardownOnEC2 := Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}
 	for _, c := range []struct {
 		name  string
@@ -323,6 +340,12 @@ func TestPlansInFull(t *testing.T) {
 			w.instances["i-1"], w.fences["gpu"] = "gpu", now1
 		}, ask: teardownOnEC2},
 		{name: "teardown on EC2 without instances", world: firstOnEC2, ask: teardownOnEC2},
+		{name: "teardown of node groups on EC2", world: of(capacity.ProviderEC2), ask: selfManaged("")},
+		{name: "teardown of one with two slots", world: of(capacity.ProviderEC2), ask: selfManaged("big")},
+		{name: "teardown of one that the settings have lost", world: of(capacity.ProviderEC2), ask: selfManaged("old")},
+		{name: "teardown of one that is unheard of", world: of(capacity.ProviderEC2), ask: selfManaged("unheard")},
+		{name: "teardown of another partition's slot", world: of(capacity.ProviderEC2), ask: selfManaged("other-a")},
+		{name: "teardown of a guest", world: of(capacity.ProviderNone), ask: Request{Provider: capacity.ProviderNone, Mark: ourMark, Queue: "gpu"}},
 		{name: "teardown of nothing on EC2", world: func(*testing.T, *world) {}, ask: teardownOnEC2},
 	} {
 		w := newWorld()

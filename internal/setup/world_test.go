@@ -171,7 +171,7 @@ func (w *world) seeRemains(r Request) inspection {
 	r.Config = w.config
 	t := Setup{}.begin(r)
 	t.file, t.Inventory = w.file, w.inventory()
-	if t.OnEC2() {
+	if t.Provider != capacity.ProviderPCS {
 		t.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
 	}
 	t.nameRemains(slices.Collect(maps.Values(w.templates)))

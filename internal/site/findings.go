@@ -120,7 +120,7 @@ func (s Sources) Run(ctx context.Context) Findings {
 	}
 	r.slurm(ctx)
 	r.hooks()
-	r.state(ctx)
+	r.state()
 	return r.Findings
 }
 

@@ -227,7 +227,7 @@ func (r *run) submitFilter() {
 }
 
 // state looks at the files that sync has written, and whether sync runs.
-func (r *run) state(ctx context.Context) {
+func (r *run) state() {
 	start := "start it: " + r.Watch
 	dir := state.Dir(r.Config.StateDir)
 	info, err := os.Stat(r.Config.StateDir)
@@ -246,7 +246,7 @@ func (r *run) state(ctx context.Context) {
 	default:
 		r.ok("state-dir", "%s can be read by all", dir)
 	}
-	r.outlives(ctx)
+	r.outlives()
 	snap, err := dir.ReadSnapshot()
 	now := time.Now().Add(r.offset)
 	fresh := err == nil && !snap.Stale(now)
@@ -276,9 +276,9 @@ func (r *run) state(ctx context.Context) {
 }
 
 // outlives reports whether state_dir outlives its host.
-func (r *run) outlives(ctx context.Context) {
+func (r *run) outlives() {
 	m := state.Dir(r.Config.StateDir).Mount()
-	lasting(&r.Findings, r.Config.StateDir, m, m.Local() && r.onPCS() && r.replaced(ctx))
+	lasting(&r.Findings, r.Config.StateDir, m, m.Local() && r.onPCS())
 	if c := r.slurmConfig; c != nil && len(c.Backups) > 0 && r.onEC2() {
 		backedUp(&r.Findings, r.Config.StateDir, m, strings.Join(c.Backups, ", "))
 	}
@@ -291,15 +291,6 @@ func backedUp(found *Findings, dir string, m state.Mount, backup string) {
 		return
 	}
 	found.ok("backup", "%s takes slurmctld over, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, as this host", backup)
-}
-
-// replaced reports whether PCS may have launched this host: metadata and EC2 do not say otherwise.
-func (r *run) replaced(ctx context.Context) bool {
-	if r.EC2 == nil {
-		return true
-	}
-	here, err := r.EC2.OwnInstance(ctx)
-	return err != nil || here.Tags[pcs.TagNodeGroupID] != ""
 }
 
 const shareIt = "put state_dir on a shared file system, such as EFS or FSx: see Two hosts in docs/operations.md"

@@ -109,23 +109,16 @@ type Profile struct {
 	CannotRegister bool
 }
 
+// profile judges the instance profile of nodes of PCS; for others EC2 does.
 func profile(s Launch) []capacity.Problem {
 	p, name := s.Profile, s.Template.InstanceProfile
 	const fix = "give an instance profile whose role has a name that begins with AWSPCS, or the path /aws-pcs/"
-	onPCS := s.Provider == capacity.ProviderPCS
 	switch {
 	case p.Missing:
-		return s.problem(capacity.InstanceProfile, "take another --like, or make it",
-			"IAM has no instance profile %s", name)
-	case p.NoRole && onPCS:
-		return s.problem(capacity.InstanceProfile, fix, "instance profile %s has no role", name)
+		return s.problem(capacity.InstanceProfile, "take another --like, or make it", "IAM has no instance profile %s", name)
 	case p.NoRole:
-		return s.problem(capacity.InstanceProfile,
-			fmt.Sprintf("run `aws iam add-role-to-instance-profile --instance-profile-name %s --role-name ROLE`", name[strings.LastIndex(name, "/")+1:]),
-			"instance profile %s has no role, so that EC2 refuses each launch", name)
-	case !onPCS || p.Role.Name == "":
-		return nil
-	case !p.Role.Taken():
+		return s.problem(capacity.InstanceProfile, fix, "instance profile %s has no role", name)
+	case p.Role.Name != "" && !p.Role.Taken():
 		return s.problem(capacity.InstanceProfile, fix, "PCS does not take role %s%s of instance profile %s for nodes",
 			p.Role.Path, p.Role.Name, name)
 	case p.CannotRegister:

@@ -229,21 +229,18 @@ func TestProfile(t *testing.T) {
 	taken := pcs.Role{Path: "/", Name: "AWSPCS-nodes", ARN: "arn:aws:iam::111122223333:role/AWSPCS-nodes"}
 	const arn = "arn:aws-cn:iam::111122223333:instance-profile/x"
 	for name, c := range map[string]struct {
-		provider capacity.Provider
-		profile  Profile
-		says     string
+		profile Profile
+		says    string
 	}{
-		"not asked":            {capacity.ProviderPCS, Profile{}, ""},
-		"right":                {capacity.ProviderPCS, Profile{Role: taken}, ""},
-		"none":                 {capacity.ProviderEC2, Profile{Missing: true}, "IAM has no instance profile " + arn},
-		"without a role":       {capacity.ProviderPCS, Profile{NoRole: true}, "has no role; give an instance profile whose role has a name that begins with AWSPCS"},
-		"without, on EC2":      {capacity.ProviderEC2, Profile{NoRole: true}, "so that EC2 refuses each launch; run `aws iam add-role-to-instance-profile --instance-profile-name x --role-name ROLE`"},
-		"another name":         {capacity.ProviderPCS, Profile{Role: pcs.Role{Path: "/", Name: "head"}}, "PCS does not take role /head"},
-		"another name, on EC2": {capacity.ProviderEC2, Profile{Role: pcs.Role{Path: "/", Name: "head"}, CannotRegister: true}, ""},
-		"cannot register":      {capacity.ProviderPCS, Profile{Role: taken, CannotRegister: true}, "`aws iam attach-role-policy --role-name AWSPCS-nodes --policy-arn arn:aws-cn:iam::aws:policy/AWSPCSComputeNodePolicy`"},
+		"not asked":       {Profile{}, ""},
+		"right":           {Profile{Role: taken}, ""},
+		"none":            {Profile{Missing: true}, "IAM has no instance profile " + arn},
+		"without a role":  {Profile{NoRole: true}, "has no role; give an instance profile whose role has a name that begins with AWSPCS"},
+		"another name":    {Profile{Role: pcs.Role{Path: "/", Name: "head"}}, "PCS does not take role /head"},
+		"cannot register": {Profile{Role: taken, CannotRegister: true}, "`aws iam attach-role-policy --role-name AWSPCS-nodes --policy-arn arn:aws-cn:iam::aws:policy/AWSPCSComputeNodePolicy`"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := profile(Launch{Provider: c.provider, Profile: c.profile, Template: capacity.LaunchTemplate{InstanceProfile: arn}})
+			found := profile(Launch{Profile: c.profile, Template: capacity.LaunchTemplate{InstanceProfile: arn}})
 			if (len(found) == 0) != (c.says == "") || len(found) > 0 && !strings.Contains(found[0].Text(), c.says) {
 				t.Errorf("%v, want %q", found, c.says)
 			}

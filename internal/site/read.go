@@ -30,7 +30,7 @@ func (l Launch) Read(ctx context.Context, aws *ec2.Client, iam *pcs.Client) (Lau
 	var all sync.WaitGroup
 	all.Go(func() { not.Image = l.readImage(ctx, aws) })
 	all.Go(func() { not.Names, not.Network = l.readNetwork(ctx, aws) })
-	if l.Template.InstanceProfile != "" && !l.Brief {
+	if l.Template.InstanceProfile != "" && l.Provider == capacity.ProviderPCS && !l.Brief {
 		all.Go(func() { not.NotSimulated, not.Profile = l.readProfile(ctx, iam) })
 	}
 	all.Wait()
@@ -64,7 +64,7 @@ func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
 	return errors.Join(err, failed)
 }
 
-// readProfile asks IAM for the role of the instance profile, and on PCS whether nodes with it can join the cluster.
+// readProfile asks IAM for the role of the instance profile, and whether nodes with it can join the cluster.
 func (l *Launch) readProfile(ctx context.Context, iam *pcs.Client) (notSimulated bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callerTime)
 	defer cancel()

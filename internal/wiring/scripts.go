@@ -83,10 +83,7 @@ func (s Script) loads(site string) bool {
 // Install plans the script. One of the site's own stays: ours goes beside it, and the line that loads
 // it is left to a person, who knows where the site's script ends.
 func (p *Plan) Install(s Script) error {
-	site, there, err := read(s.Path)
-	if err != nil {
-		return err
-	}
+	site, there := p.read(s.Path)
 	path, before := s.Path, len(p.Changes)
 	if there && !marked(site) {
 		path = s.beside()
@@ -94,28 +91,27 @@ func (p *Plan) Install(s Script) error {
 			p.byHand("%s is your own; make this its last line before any final return:\n  %s", s.Path, submit.LoadLine(path))
 		}
 	}
-	err = p.write(path, s.Text)
+	p.write(path, s.Text)
 	if len(p.Changes) > before {
 		p.Changes[before].Diff = "" // nobody reads that of a program
 	}
-	return err
+	return p.err
 }
 
 // Remove plans the end of the script. It stays while a site's own one names it: some would not run
 // without it, and Slurm would refuse every submission. off is asked right before the file goes, and
 // its error keeps the file; nil asks nobody.
 func (p *Plan) Remove(s Script, off func(context.Context) error) error {
-	site, there, err := read(s.Path)
+	site, there := p.read(s.Path)
 	switch {
-	case err != nil:
-		return err
 	case !there || marked(site):
-		return p.remove(s.Path, off)
+		p.remove(s.Path, off)
 	case s.loads(site):
 		p.byHand("take the line that loads %s out of %s, and run this again", s.beside(), s.Path)
-		return nil
+	default:
+		p.remove(s.beside(), off)
 	}
-	return p.remove(s.beside(), off)
+	return p.err
 }
 
 // pluginKeys are the settings that have Slurm run a script, and what stands before the name of a plugin there.

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -49,82 +50,55 @@ func (s Site) State() (state State, wrong []string, err error) {
 // the end, since the last value counts, then the restart: nodes are added, for which `scontrol
 // reconfigure` does not do, and kills slurmctld 22.05. gres is "" for none.
 func (p *Plan) InstallSettings(ctx context.Context, s Settings, text, gres string) error {
-	if err := p.ending(ctx, s, text); err != nil {
-		return err
-	}
 	before := len(p.Changes)
+	p.ending(ctx, s, text)
 	if gres != "" {
-		if err := p.write(s.beside(GresFile), gres); err != nil {
-			return err
-		}
+		p.write(s.beside(GresFile), gres)
 	}
-	if err := p.write(s.beside(IncludeFile), text); err != nil {
-		return err
-	}
-	if err := p.includes(s.beside("gres.conf"), GresFile, gres != ""); err != nil {
-		return err
-	}
-	if err := p.includes(s.Conf, IncludeFile, true); err != nil {
-		return err
-	}
+	p.write(s.beside(IncludeFile), text)
+	p.includes(s.beside("gres.conf"), GresFile, gres != "")
+	p.includes(s.Conf, IncludeFile, true)
 	if len(p.Changes) > before || s.Pending {
 		p.restart(ctx, s)
 	}
-	if gres != "" {
-		return nil
+	if gres == "" {
+		p.remove(s.beside(GresFile), nil)
 	}
-	return p.remove(s.beside(GresFile), nil)
+	return p.err
 }
 
 // RemoveSettings plans the same backwards: the lines, the restart, our files, and only then
 // the script that the settings named.
 func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) error {
-	_, left, err := read(s.beside(IncludeFile)) // a run that was cut off before the restart leaves it
-	if err != nil {
-		return err
-	}
+	_, left := p.read(s.beside(IncludeFile)) // a run that was cut off before the restart leaves it
 	restarts := s.Included || s.Pending && left
 	if restarts {
-		if err := p.ending(ctx, s, ""); err != nil {
-			return err
-		}
+		p.ending(ctx, s, "")
 	}
-	if err := p.includes(s.Conf, IncludeFile, false); err != nil {
-		return err
-	}
-	if err := p.includes(s.beside("gres.conf"), GresFile, false); err != nil {
-		return err
-	}
-	if restarts || len(p.Changes) > 0 {
+	p.includes(s.Conf, IncludeFile, false)
+	p.includes(s.beside("gres.conf"), GresFile, false)
+	if p.err == nil && (restarts || len(p.Changes) > 0) {
 		p.restart(ctx, s)
 		if !p.Restarts() {
 			p.byHand("then run this again: the files of ours that slurmctld still reads stay until it is restarted")
 			return nil
 		}
 	}
-	for _, file := range []string{IncludeFile, GresFile} {
-		if err := p.remove(s.beside(file), nil); err != nil {
-			return err
-		}
-	}
-	if runsLua(s.list("JobSubmitPlugins"), "job_submit/") {
+	p.remove(s.beside(IncludeFile), nil)
+	p.remove(s.beside(GresFile), nil)
+	if p.err == nil && runsLua(s.list("JobSubmitPlugins"), "job_submit/") {
 		p.byHand("slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; take it out, restart slurmctld, and run this again", script.Path)
 		return nil
 	}
-	if _, there, _ := read(script.Path); there && s.Off != nil && !p.Restarts() {
-		if err := s.Off(ctx); err != nil {
-			return err
-		}
+	if _, there := p.read(script.Path); there && s.Off != nil && !p.Restarts() {
+		p.err = s.Off(ctx)
 	}
 	return p.Remove(script, s.Off)
 }
 
 // includes plans a file with the line that reads ours as its last one, or without it.
-func (p *Plan) includes(path, file string, wanted bool) error {
-	before, _, err := read(path)
-	if err != nil {
-		return err
-	}
+func (p *Plan) includes(path, file string, wanted bool) {
+	before, _ := p.read(path)
 	var kept strings.Builder
 	for line := range strings.Lines(before) {
 		if words := strings.Fields(line); len(words) < 2 || !strings.EqualFold(words[0], "include") || words[1] != file {
@@ -139,7 +113,6 @@ func (p *Plan) includes(path, file string, wanted bool) error {
 		text += "Include " + file + "\n"
 	}
 	p.edit(path, before, text)
-	return nil
 }
 
 // restart plans the restart of slurmctld, where systemd runs it.
@@ -197,14 +170,11 @@ func ended(all []capacity.Job, nodes, partitions []string) (ids []string) {
 
 // ending refuses while jobs would end with the nodes and partitions that go, unless that is forced;
 // it looks again before the first step.
-func (p *Plan) ending(ctx context.Context, s Settings, after string) error {
-	before, _, err := read(s.beside(IncludeFile))
-	if err != nil {
-		return err
-	}
+func (p *Plan) ending(ctx context.Context, s Settings, after string) {
+	before, _ := p.read(s.beside(IncludeFile))
 	nodes, partitions, err := s.gone(before, after)
-	if err != nil || len(nodes)+len(partitions) == 0 {
-		return err
+	if p.err = cmp.Or(p.err, err); p.err != nil || len(nodes)+len(partitions) == 0 {
+		return
 	}
 	var parts []string
 	if len(nodes) > 0 {
@@ -216,7 +186,7 @@ func (p *Plan) ending(ctx context.Context, s Settings, after string) error {
 	which := strings.Join(parts, " and ")
 	p.before = fmt.Sprintf("; before that, see with squeue that no job has %s, which go", which)
 	if s.Slurm == nil {
-		return nil
+		return
 	}
 	look := func(ctx context.Context) ([]string, error) {
 		all, err := s.Slurm.Jobs(ctx)
@@ -228,6 +198,5 @@ func (p *Plan) ending(ctx context.Context, s Settings, after string) error {
 		return ids, err
 	}
 	p.first = func(ctx context.Context) error { _, err := look(ctx); return err }
-	p.Ends, err = look(ctx)
-	return err
+	p.Ends, p.err = look(ctx)
 }

@@ -48,6 +48,8 @@ type Plan struct {
 	first func(context.Context) error
 	// before ends the sentence that leaves the restart to a person.
 	before string
+	// err is the first error of planning; what follows it plans nothing.
+	err error
 }
 
 // Apply makes the changes. The first that fails ends it; all before it stay.
@@ -84,6 +86,14 @@ func marked(text string) bool {
 	return strings.Contains(first, Mark)
 }
 
+// read is the text of a file; there is false without one, and after an error.
+func (p *Plan) read(path string) (text string, there bool) {
+	if p.err == nil {
+		text, there, p.err = read(path)
+	}
+	return text, there && p.err == nil
+}
+
 // read is the text of a file; there is false without one.
 func read(path string) (text string, there bool, err error) {
 	b, err := os.ReadFile(path)
@@ -97,16 +107,12 @@ func read(path string) (text string, there bool, err error) {
 var ErrForeign = errors.New("it was not written by pcs-capacity and is left as it is")
 
 // write plans a file of ours.
-func (p *Plan) write(path, text string) error {
-	before, there, err := read(path)
-	if err == nil && there && before != text && !marked(before) {
-		err = ErrForeign
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+func (p *Plan) write(path, text string) {
+	before, there := p.read(path)
+	if there && before != text && !marked(before) {
+		p.err = fmt.Errorf("%s: %w", path, ErrForeign)
 	}
 	p.edit(path, before, text)
-	return nil
 }
 
 // edit plans a change of a file, which goes if nothing is left in it.
@@ -115,17 +121,17 @@ func (p *Plan) edit(path, before, text string) {
 	if text == "" {
 		do = "remove"
 	}
-	if before != text {
+	if before != text && p.err == nil {
 		p.Changes = append(p.Changes, Change{do, path, diff(before, text), func(context.Context) error { return replace(path, before, text) }})
 	}
 }
 
 // remove plans the end of a file of ours. off is asked right before the file goes, and its error
 // keeps the file; nil asks nobody.
-func (p *Plan) remove(path string, off func(context.Context) error) error {
-	before, there, err := read(path)
-	if err != nil || !there || !marked(before) {
-		return err
+func (p *Plan) remove(path string, off func(context.Context) error) {
+	before, there := p.read(path)
+	if !there || !marked(before) {
+		return
 	}
 	p.Changes = append(p.Changes, Change{"remove", path, "", func(ctx context.Context) error {
 		if off != nil {
@@ -135,7 +141,6 @@ func (p *Plan) remove(path string, off func(context.Context) error) error {
 		}
 		return replace(path, before, "")
 	}})
-	return nil
 }
 
 // replace writes a file whole or not at all, with the mode and the owner that it had; a link stays one. A file without
