@@ -133,20 +133,19 @@ func nodesTag(i int) string {
 }
 
 // families are the instance families that EC2 sells as Capacity Blocks, with what AWS documents of them and no API
-// tells everybody. EC2 User Guide, "Capacity Blocks"; for pcs: AWS PCS User Guide, "Capacity Blocks".
+// tells everybody. EC2 User Guide, "Capacity Blocks".
 type family struct {
 	name         string
 	ultraServers bool // the family exists in UltraServers only
-	pcs          bool // PCS documents Capacity Blocks of the family
 }
 
 var families = []family{
-	{name: "p6-b300", pcs: true},
-	{name: "p6-b200", pcs: true},
-	{name: "p5en", pcs: true},
-	{name: "p5e", pcs: true},
-	{name: "p5", pcs: true},
-	{name: "p4d", pcs: true},
+	{name: "p6-b300"},
+	{name: "p6-b200"},
+	{name: "p5en"},
+	{name: "p5e"},
+	{name: "p5"},
+	{name: "p4d"},
 	{name: "p4de"},
 	{name: "trn1"},
 	{name: "trn2"},
@@ -163,11 +162,6 @@ func OnlyInUltraServers(instanceType string) (only, known bool) {
 		return families[i].ultraServers, true
 	}
 	return false, false
-}
-
-// FamiliesOfPCS are the families that PCS documents for Capacity Blocks. Others have been seen to work.
-func FamiliesOfPCS() []string {
-	return list(families, func(f family) (string, bool) { return f.name, f.pcs })
 }
 
 // Launch is one RunInstances call for Count instances. If there is less room, EC2 launches as many as fit, at least

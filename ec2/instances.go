@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -230,33 +229,11 @@ func (c *Client) Account(ctx context.Context) (string, error) {
 	if credentials.AccountID != "" {
 		return credentials.AccountID, nil
 	}
-	caller, err := c.caller(ctx)
-	return caller.AccountID, err
-}
-
-// caller is the principal of the credentials, by one call of AWS STS.
-func (c *Client) caller(ctx context.Context) (arn.ARN, error) {
 	out, err := sts.NewFromConfig(c.shared.Config).GetCallerIdentity(ctx, nil)
 	if err != nil {
-		return arn.ARN{}, fmt.Errorf("asking AWS STS who the caller is: %w", err)
+		return "", fmt.Errorf("asking AWS STS whose the credentials are: %w", err)
 	}
-	caller, err := arn.Parse(aws.ToString(out.Arn))
-	if err != nil {
-		return caller, fmt.Errorf("reading the caller's ARN %q: %w", aws.ToString(out.Arn), err)
-	}
-	return caller, nil
-}
-
-// Caller names the credentials: by the ARN of their principal, or by their source where AWS STS does not answer.
-func (c *Client) Caller(ctx context.Context) string {
-	caller, err := c.caller(ctx)
-	if err == nil {
-		return caller.String()
-	}
-	if _, source, err := c.shared.Whose(ctx); err == nil && source != "" {
-		return "the credentials of " + source
-	}
-	return "these credentials"
+	return aws.ToString(out.Account), nil
 }
 
 // gaveUp is a line of an instance's console that says why it is no node: of our user data, or of slurmd.

@@ -82,21 +82,18 @@ func sideBySide(reads ...func() error) error {
 // readEach reads things side by side, in the order in which they were listed. Those that are gone
 // meanwhile are left out, and after an error those that could not be read.
 func readEach[T any](listed []thing, read func(thing) (T, bool, error)) (all []T, err error) {
-	things, found, reads := make([]T, len(listed)), make([]bool, len(listed)), make([]func() error, len(listed))
+	things, reads := make([][]T, len(listed)), make([]func() error, len(listed))
 	for i, one := range listed {
-		reads[i] = func() (err error) {
-			things[i], found[i], err = read(one)
-			found[i] = found[i] && err == nil
+		reads[i] = func() error {
+			it, found, err := read(one)
+			if found && err == nil {
+				things[i] = []T{it}
+			}
 			return err
 		}
 	}
 	err = sideBySide(reads...)
-	for i, is := range found {
-		if is {
-			all = append(all, things[i])
-		}
-	}
-	return all, err
+	return slices.Concat(things...), err
 }
 
 // thing is what PCS says of a node group or a queue in a list.

@@ -1,8 +1,13 @@
 package pcs
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim/awssimtest"
 )
 
 // However long PCS takes, its end is noticed within a tenth of that and a fifth of a second, and
@@ -30,4 +35,33 @@ func TestPace(t *testing.T) {
 	if fixed.Waited() != 2*time.Second {
 		t.Errorf("two seconds were %s", fixed.Waited())
 	}
+}
+
+// A suspended cluster does not become ACTIVE by waiting.
+func TestClusterThatIsNotActive(t *testing.T) {
+	for status, want := range map[Status]string{Active: "", Updating: "run this again once it is ACTIVE", "RESUMING": "run this again once it is ACTIVE", Suspending: "move it to a newer Slurm",
+		Suspended: "move it to a newer Slurm", UpdateFailed: "mend what the update failed on", DeleteFailed: "name another cluster"} {
+		what, fix := Cluster{Name: "ml", Status: status}.NotActive()
+		if !strings.HasPrefix(fix, want) || (fix == "") != (want == "") || want != "" && !strings.HasPrefix(what, "cluster ml is "+string(status)) {
+			t.Errorf("%s: %s; %s", status, what, fix)
+		}
+	}
+}
+
+// reads are the calls without an effect.
+func reads(ctx context.Context, shared *awsconfig.Shared) {
+	c := From(shared)
+	_, _ = c.Clusters(ctx)
+	_, _ = c.Cluster(ctx, "ml")
+	_, _ = c.Inventory(ctx, "ml")
+	_, _, _ = c.NodeGroup(ctx, "ml", "compute")
+	_, _ = c.Slots(ctx, "ml", []string{"compute"})
+	_, _ = c.RoleOf(ctx, "arn:aws:iam::111122223333:instance-profile/AWSPCS-lab")
+}
+
+// FuzzAnswers: the client reads or refuses every answer of PCS.
+func FuzzAnswers(f *testing.F) {
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	refusal := `{"__type":"ConflictException","message":"x"}`
+	awssimtest.FuzzAnswers(f, now, "application/x-amz-json-1.0", refusal, reads, reads)
 }

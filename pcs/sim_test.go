@@ -1,9 +1,17 @@
 package pcs_test
 
 import (
+	"bytes"
+	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
+	"net/mail"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -104,4 +112,123 @@ func (a *account) calls(operation string) int {
 // writes counts the calls that change something.
 func (a *account) writes() int {
 	return a.calls("*") - a.calls("Describe*") - a.calls("Get*") - a.calls("List*")
+}
+
+// Of the cluster's custom settings, of which PCS takes the whole list only, those stay that are not meant.
+func TestChangeClusterSettings(t *testing.T) {
+	a := newAccount(t)
+	for _, step := range []struct{ change, want map[string]string }{
+		{map[string]string{"MinJobAge": "60", "Prolog": "/site/prolog"}, map[string]string{"MinJobAge": "60", "Prolog": "/site/prolog"}},
+		{map[string]string{"CliFilterPlugins": "cli_filter/lua"}, map[string]string{"MinJobAge": "60", "Prolog": "/site/prolog", "CliFilterPlugins": "cli_filter/lua"}},
+		{map[string]string{"CliFilterPlugins": "cli_filter/lua"}, map[string]string{"MinJobAge": "60", "Prolog": "/site/prolog", "CliFilterPlugins": "cli_filter/lua"}},
+		{map[string]string{"CliFilterPlugins": "", "Prolog": ""}, map[string]string{"MinJobAge": "60"}},
+		{map[string]string{"MinJobAge": ""}, nil},
+	} {
+		if err := a.provisioner.ChangeClusterSettings(t.Context(), "ml", step.change); err != nil {
+			t.Fatal(err)
+		}
+		c, err := a.provisioner.PCS.Cluster(t.Context(), "ml")
+		if diff := cmp.Diff(step.want, c.SlurmSettings); err != nil || diff != "" || c.Status != pcs.Active {
+			t.Errorf("%v: %s, %v\n%s", step.change, c.Status, err, diff)
+		}
+	}
+	if n := a.calls("UpdateCluster"); n != 4 {
+		t.Errorf("%d updates", n)
+	}
+}
+
+// An update whose answer was lost is found to be done.
+func TestChangeClusterSettingsAgain(t *testing.T) {
+	a := newAccount(t)
+	if _, err := a.sim.AddFault(awssim.Fault{Operation: "UpdateCluster", Effect: "fail-after", Count: 1}); err != nil {
+		t.Fatal(err)
+	}
+	change := map[string]string{"CliFilterPlugins": "cli_filter/lua"}
+	_ = a.provisioner.ChangeClusterSettings(t.Context(), "ml", change)
+	n := a.calls("UpdateCluster")
+	if err := a.provisioner.ChangeClusterSettings(t.Context(), "ml", change); err != nil || a.calls("UpdateCluster") != n {
+		t.Errorf("%v, %d updates after %d", err, a.calls("UpdateCluster"), n)
+	}
+}
+
+// All slots of a cluster are read in one go, whatever their number: one list, and the tags of those that are asked for.
+func TestSlots(t *testing.T) {
+	a := newAccount(t)
+	for _, name := range []string{"gpu-a", "gpu-b", "other-a"} {
+		a.addGroup(name)
+	}
+	lists, tags, all := a.calls("ListComputeNodeGroups"), a.calls("ListTagsForResource"), a.calls("*")
+	slots, err := a.provisioner.PCS.Slots(t.Context(), "ml", []string{"gpu-a", "gpu-b", "other-a", "other-b", "compute"})
+	want := map[string]string{"compute": "", "gpu-a": openBlock, "gpu-b": openBlock, "other-a": openBlock}
+	if err != nil || !maps.Equal(slots, want) {
+		t.Errorf("%+v, %v", slots, err)
+	}
+	if n := a.calls("ListComputeNodeGroups") - lists; n != 1 {
+		t.Errorf("%d lists", n)
+	}
+	if n := a.calls("ListTagsForResource") - tags; n != 4 {
+		t.Errorf("the tags of %d groups were read", n)
+	}
+	if n := a.calls("*") - all; n != 6 { // and GetCluster
+		t.Errorf("%d calls", n)
+	}
+}
+
+// A mark of another cluster is not ours (R9).
+func TestR9_SlotsOfAnotherMark(t *testing.T) {
+	a := newAccount(t)
+	a.addGroup("gpu-a")
+	if err := a.provisioner.PCS.Tag(t.Context(), a.group("gpu-a").ARN, map[string]string{capacity.TagCluster: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	slots, err := a.provisioner.PCS.Slots(t.Context(), "ml", []string{"gpu-a"})
+	if err != nil || !maps.Equal(slots, map[string]string{"gpu-a": ""}) {
+		t.Errorf("%+v, %v", slots, err)
+	}
+}
+
+func TestUserDataIsMultipart(t *testing.T) {
+	for plain, want := range map[string]string{
+		"#!/bin/sh\necho up\n":          "text/x-shellscript",
+		"#cloud-config\nmounts: []\n":   "text/cloud-config",
+		"#cloud-boothook\n#!/bin/sh\n":  "text/cloud-boothook",
+		"#include\nhttps://example.com": "text/x-include-url",
+	} {
+		wrapped, err := pcs.UserData([]byte(plain))
+		if err != nil {
+			t.Fatal(err)
+		}
+		message, err := mail.ReadMessage(bytes.NewReader(wrapped))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, parameters, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := multipart.NewReader(message.Body, parameters["boundary"])
+		part, err := parts.NextPart()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, _, _ := mime.ParseMediaType(part.Header.Get("Content-Type"))
+		text, err := io.ReadAll(part)
+		if kind != want || string(text) != plain || err != nil {
+			t.Errorf("%q: %s, %q, %v", plain, kind, text, err)
+		}
+		if _, err := parts.NextPart(); err != io.EOF {
+			t.Errorf("%q: more than one part: %v", plain, err)
+		}
+		if again, err := pcs.UserData(wrapped); err != nil || !bytes.Equal(again, wrapped) {
+			t.Errorf("%q: wrapped again: %q, %v", plain, again, err)
+		}
+	}
+	for _, bad := range []string{"echo up\n", "\x1f\x8b\x08", "Content-Type: text/plain\n\nhello"} {
+		if _, err := pcs.UserData([]byte(bad)); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	if none, err := pcs.UserData(nil); len(none) > 0 || err != nil {
+		t.Errorf("nothing became %q, %v", none, err)
+	}
 }

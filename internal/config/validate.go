@@ -17,16 +17,22 @@ var slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 // SlurmName reports whether a name can be that of a partition, or the prefix of nodes.
 func SlurmName(name string) bool { return slurmName.MatchString(name) }
 
+// wrongs are errors of settings, each with its file and place.
+type wrongs []error
+
+// at says what is wrong at a place.
+func (w *wrongs) at(file, where string) func(message string, args ...any) {
+	return func(message string, args ...any) {
+		*w = append(*w, fmt.Errorf("%s: %s: %s", file, where, fmt.Sprintf(message, args...)))
+	}
+}
+
 // validate checks all settings and returns every error.
 func (c *Config) validate() []error {
-	var errs []error
-	fail := func(file, where, message string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: %s: %s", file, where, fmt.Sprintf(message, args...)))
-	}
+	var all wrongs
 	for _, d := range []struct {
-		name  string
-		value time.Duration
-		least time.Duration
+		name         string
+		value, least time.Duration
 	}{
 		{"timing.poll", c.Timing.Poll.Duration, time.Second},
 		{"timing.drain_margin", c.Timing.DrainMargin.Duration, 0},
@@ -34,96 +40,74 @@ func (c *Config) validate() []error {
 		{"timing.reclaim_lead", c.Timing.ReclaimLead.Duration, 0},
 	} {
 		if d.value < d.least {
-			fail(c.Path, d.name, "%s is too short; use at least %s", d.value, d.least)
+			all.at(c.Path, d.name)("%s is too short; use at least %s", d.value, d.least)
 		}
 	}
 	if c.Reserve.MaxInstances < 0 {
-		fail(c.Path, "reserve.max_instances", "%d is too few; use 0 to hold nothing", c.Reserve.MaxInstances)
+		all.at(c.Path, "reserve.max_instances")("%d is too few; use 0 to hold nothing", c.Reserve.MaxInstances)
 	}
 	if path := c.Notify.Command; path != "" && !filepath.IsAbs(path) {
-		fail(c.Path, "notify.command", "%q is not an absolute path", path)
+		all.at(c.Path, "notify.command")("%q is not an absolute path", path)
 	}
 	if u, err := url.Parse(c.Notify.Webhook); c.Notify.Webhook != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
-		fail(c.Path, "notify.webhook", "is not a URL; it begins with https://")
+		all.at(c.Path, "notify.webhook")("is not a URL; it begins with https://")
 	}
-	seen := map[string]string{}
-	groups := map[string]string{}
+	settings := c.Domain()
+	seen, groups, slots := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, p := range c.Partitions {
 		where := fmt.Sprintf("partition %q", p.Name)
+		fail := all.at(p.File, where)
 		if first, twice := seen[p.Name]; twice {
-			fail(p.File, where, "is there already in %s; keep one of them", first)
+			fail("is there already in %s; keep one of them", first)
 		}
 		seen[p.Name] = p.File
-		validatePartition(p, func(where, message string, args ...any) { fail(p.File, where, message, args...) })
-		for _, g := range p.Groups {
-			validateReserve(g, p.Provider, c.Reserve, func(message string, args ...any) {
-				fail(p.File, fmt.Sprintf("%s, node_group %q", where, g.Name), message, args...)
-			})
-		}
+		validatePartition(p, fail)
 		for _, g := range p.Groups {
 			if first, twice := groups[g.Name]; twice {
-				fail(p.File, where, "node_group %q is there already in partition %q; give it another name", g.Name, first)
+				fail("node_group %q is there already in partition %q; give it another name", g.Name, first)
 			}
 			groups[g.Name] = p.Name
-		}
-	}
-	return append(errs, c.validateNodes()...)
-}
-
-// validateNodes finds nodes and slots that two node groups have.
-func (c *Config) validateNodes() []error {
-	var errs []error
-	settings := c.Domain()
-	slots := map[string]string{}
-	for i, p := range settings.Partitions {
-		for _, g := range p.Groups {
-			fail := func(message string, args ...any) {
-				errs = append(errs, fmt.Errorf("%s: partition %q, node_group %q: %s", c.Partitions[i].File, p.Name, g.Name, fmt.Sprintf(message, args...)))
-			}
+			inGroup := all.at(p.File, fmt.Sprintf("%s, node_group %q", where, g.Name))
+			validateGroup(g, p.Provider, inGroup)
+			validateReserve(g, p.Provider, c.Reserve, inGroup)
 			for _, slot := range g.SlotNames(p.Provider) {
 				if first, twice := slots[slot]; twice && first != g.Name {
-					fail("its slot %s is one of node_group %q as well; give it another name", slot, first)
+					inGroup("its slot %s is one of node_group %q as well; give it another name", slot, first)
 				}
 				slots[slot] = g.Name
 			}
 			for _, node := range g.Nodes {
 				if _, first, _, _ := settings.PlaceOf(node); first.Name != g.Name {
-					fail("nodes: %s is a node of node_group %q as well; keep one of them", node, first.Name)
+					inGroup("nodes: %s is a node of node_group %q as well; keep one of them", node, first.Name)
 					break // one says enough
 				}
 			}
 		}
 	}
-	return errs
+	return all
 }
 
-func validatePartition(p capacity.PartitionSettings, fail func(where, message string, args ...any)) {
-	where := fmt.Sprintf("partition %q", p.Name)
+func validatePartition(p capacity.PartitionSettings, fail func(message string, args ...any)) {
 	if !slurmName.MatchString(p.Name) {
-		fail(where, "a partition name starts with a letter and has letters, digits, '-', '_' and '.' only")
+		fail("a partition name starts with a letter and has letters, digits, '-', '_' and '.' only")
 	}
 	if !p.Provider.Known() {
-		fail(where, "provider = %q is not known; use \"pcs\", \"ec2\" or \"none\"", p.Provider)
+		fail("provider = %q is not known; use \"pcs\", \"ec2\" or \"none\"", p.Provider)
 	}
 	if p.MinTime.Duration < time.Minute {
-		fail(where, "min_time = %q is too short; Slurm counts in minutes", p.MinTime)
+		fail("min_time = %q is too short; Slurm counts in minutes", p.MinTime)
 	}
 	if !p.OnEnd.Known() {
-		fail(where, "on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
+		fail("on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
 	}
 	switch {
 	case p.RollOver && p.Provider.Guest():
-		fail(where, "roll_over is for provider pcs; with none, whoever launches the nodes launches them into the next block")
+		fail("roll_over is for provider pcs; with none, whoever launches the nodes launches them into the next block")
 	case p.RollOver && !p.Provider.Configures():
-		fail(where, "roll_over is for provider pcs; with ec2 nodes are launched into the next block without it")
+		fail("roll_over is for provider pcs; with ec2 nodes are launched into the next block without it")
 	}
 	if len(p.Groups) == 0 {
-		fail(where, "has no [[partition.node_group]]; add one")
-	}
-	for _, g := range p.Groups {
-		validateGroup(g, p.Provider, func(message string, args ...any) {
-			fail(fmt.Sprintf("%s, node_group %q", where, g.Name), message, args...)
-		})
+		fail("has no [[partition.node_group]]; add one")
 	}
 }
 

@@ -60,7 +60,6 @@ type account struct {
 
 	mu     sync.Mutex
 	writes []string
-	bodies map[string]string // of the newest writing calls, by operation
 	// rewrite changes PCS's answers; nil leaves them.
 	rewrite func(operation string, answer []byte) []byte
 }
@@ -110,10 +109,6 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	if !slices.ContainsFunc([]string{"Describe", "Get", "List", "Simulate"}, func(reads string) bool { return strings.HasPrefix(operation, reads) }) && !strings.Contains(string(body), "DryRun=true") {
 		w.writes = append(w.writes, operation)
-		if w.bodies == nil {
-			w.bodies = map[string]string{}
-		}
-		w.bodies[operation] = string(body)
 	}
 	rewrite := w.rewrite
 	w.mu.Unlock()

@@ -185,6 +185,35 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
+// What is there already in front of the start of slurmd stays, and it is started once.
+func TestUserDataOnEC2(t *testing.T) {
+	for name, c := range map[string]struct {
+		site, server string
+		want         int // starts of slurmd
+	}{
+		"script":           {"#!/bin/sh\nmount -a\n", "head", 1},
+		"archive":          {"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/cloud-config\n\n#cloud-config\n--b--\n", "", 1},
+		"ours":             {NodeScript("old"), "head", 1},
+		"ignored":          {"echo\n", "", 0},
+		"starts it itself": {"#!/bin/sh\n" + NodeScript("own"), "head", 1},
+	} {
+		in := newWorld().see(askForOnEC2(now1))
+		in.source.UserData, in.request.ConfServer = []byte(c.site), c.server
+		in.chooseUserData()
+		first := string(in.userData)
+		if got := strings.Count(first, "until slurmd"); got != c.want || strings.Contains(first, "old") || (codesOf(in.problems) == "user-data") != (c.want == 0) {
+			t.Errorf("%s: %v\n%s", name, in.problems, first)
+		}
+		in.source.UserData, in.request.ConfServer = in.userData, ""
+		if in.keptTemplate.UserData = in.userData; c.want > 0 {
+			in.chooseUserData()
+		}
+		if string(in.userData) != first {
+			t.Errorf("%s, again: %s", name, in.userData)
+		}
+	}
+}
+
 // Nobody has to name the node group to copy from where one is meant.
 func TestLikeIsFound(t *testing.T) {
 	group := func(name, instanceType string, tags map[string]string) pcs.NodeGroup {

@@ -218,15 +218,6 @@ func (in *inspection) checkUnused(slot site.Slot, compared pcs.Comparison) {
 		slot.Instances, strings.Join(changed, ", "))
 }
 
-// checkFamiliar warns about instance types that AWS does not document for PCS.
-func (in *inspection) checkFamiliar() {
-	documented := capacity.FamiliesOfPCS()
-	if in.reservation.Kind.Bought() && !slices.Contains(documented, family(in.reservation.InstanceType)) {
-		in.warn("PCS documents Capacity Blocks for %s only; %s may work, but AWS does not say so",
-			strings.Join(documented, ", "), in.reservation.InstanceType)
-	}
-}
-
 // checkLaunch finds missing parts of a launch.
 func (in *inspection) checkLaunch() {
 	// Where --like names nothing, all that it would have is missing, too.

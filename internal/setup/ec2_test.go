@@ -131,43 +131,6 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// What is there already in front of the start of slurmd stays, and it is started once.
-func TestUserDataOnEC2(t *testing.T) {
-	for _, test := range []struct {
-		name, site, server, code string
-		want                     int // starts of slurmd
-	}{
-		{"script", "#!/bin/sh\nmount -a\n", "head", "", 1},
-		{"archive", "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/cloud-config\n\n#cloud-config\n--b--\n", "", "", 1},
-		{"ours", setup.NodeScript("old"), "head", "", 1},
-		{"ignored", "echo\n", "", "user-data", 0},
-		{"starts it already", "#!/bin/sh\n" + setup.NodeScript("own"), "head", "", 1},
-		{"too long", "#!/bin/sh\n" + strings.Repeat("#", 16<<10), "", "launch-refused", 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[1].UserData = test.site })
-			r := w.requestOnEC2(openBlock)
-			r.ConfServer = test.server
-			p := w.plan(r)
-			if got := strings.Join(codes(p), " "); got != test.code {
-				t.Fatalf("%v", p.Mismatches)
-			}
-			if test.code != "" {
-				return
-			}
-			w.run(r)
-			template, _ := w.named(templateName)
-			if got := strings.Count(string(template.UserData), "until slurmd"); got != test.want || strings.Contains(string(template.UserData), "old") {
-				t.Errorf("user data:\n%s", template.UserData)
-			}
-			r.Like, r.ConfServer = "", ""
-			if p := w.run(r); !p.Done() {
-				t.Errorf("again: %+v", p.Steps())
-			}
-		})
-	}
-}
-
 // write writes config.toml.
 func (w *account) write(text string) {
 	w.Helper()

@@ -60,7 +60,19 @@ type inspection struct {
 	// launch is what was read of the nodes' launch.
 	launch site.Launch
 
+	// missing are problems of the reads of a stage, each at its place.
+	missing [2]*capacity.Problem
+
 	notes
+}
+
+// tellMissing adds the problems of a stage of reads.
+func (in *inspection) tellMissing() {
+	for i, p := range in.missing {
+		if p != nil {
+			in.problems, in.missing[i] = append(in.problems, *p), nil
+		}
+	}
 }
 
 // notes are problems, warnings and work by hand, found while reading or deciding.
@@ -77,24 +89,13 @@ func (n *notes) warn(message string, args ...any) {
 	n.warnings = append(n.warnings, fmt.Sprintf(message, args...))
 }
 
-// read reads one part of an inspection, and notes what it finds wrong. Those of one stage run side
-// by side: each writes fields of its own, and reads only what earlier stages have written.
-type read func(ctx context.Context, in *inspection, n *notes) error
-
-// sideBySide makes the reads of a stage. Their notes come in the order of the reads.
-func (in *inspection) sideBySide(ctx context.Context, stage ...read) error {
-	said := make([]notes, len(stage))
-	reads, readCtx := errgroup.WithContext(ctx)
-	for i, one := range stage {
-		reads.Go(func() error { return one(readCtx, in, &said[i]) })
+// sideBySide makes the reads of a stage: each writes fields of its own, and reads only what earlier stages have written.
+func (in *inspection) sideBySide(ctx context.Context, stage ...func(ctx context.Context, in *inspection) error) error {
+	reads, ctx := errgroup.WithContext(ctx)
+	for _, one := range stage {
+		reads.Go(func() error { return one(ctx, in) })
 	}
-	if err := reads.Wait(); err != nil {
-		return err
-	}
-	for _, n := range said {
-		in.problems, in.warnings = append(in.problems, n.problems...), append(in.warnings, n.warnings...)
-	}
-	return nil
+	return reads.Wait()
 }
 
 // begin is an inspection with what the request says.
@@ -115,13 +116,20 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readInside); err != nil {
 		return nil, err
 	}
-	if len(in.problems) > 0 {
+	if err := in.Unknown[r.Reservation]; err != nil {
+		p := capacity.Problemf(capacity.ReservationUnknown, capacity.Subject{}, ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", r.Reservation, in.Region, ec2.Code(err))
+		in.missing[1] = &p
+	}
+	if in.tellMissing(); len(in.problems) > 0 {
 		return in, nil // decide says them, and what is wrong beside them
 	}
 	in.nameSlots()
 	in.chooseLike()
 	if err := in.sideBySide(ctx, s.readSlots, s.readLike, s.readType, s.readOthers, s.readVPC); err != nil {
 		return nil, err
+	}
+	if in.tellMissing(); in.like.ID != "" && in.like.TemplateID == "" {
+		in.warn("node group %s has no launch template of its own; image, instance profile and security groups are taken from the group", in.like.Name)
 	}
 	in.seeSlots()
 	in.chooseUserData()
@@ -134,15 +142,12 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 }
 
 // readCluster reads the PCS cluster with its node groups and queues. Self-managed Slurm has none.
-func (s Setup) readCluster(ctx context.Context, in *inspection, n *notes) error {
+func (s Setup) readCluster(ctx context.Context, in *inspection) (err error) {
 	if in.Provider != capacity.ProviderPCS {
 		in.Cluster.Name = in.request.Mark
 		return nil
 	}
-	missing, err := in.ReadCluster(ctx, s.PCS, in.request.Cluster)
-	if missing != nil {
-		n.problems = append(n.problems, *missing)
-	}
+	in.missing[0], err = in.ReadCluster(ctx, s.PCS, in.request.Cluster)
 	return err
 }
 
@@ -155,7 +160,7 @@ func (in *inspection) listedIDs() (ids []string) {
 }
 
 // readReservation reads the reservation, and beside it those that the settings name.
-func (s Setup) readReservation(ctx context.Context, in *inspection, n *notes) error {
+func (s Setup) readReservation(ctx context.Context, in *inspection) error {
 	id := in.request.Reservation
 	if id == "" {
 		return errors.New("no reservation is named")
@@ -164,16 +169,13 @@ func (s Setup) readReservation(ctx context.Context, in *inspection, n *notes) er
 		return err
 	}
 	in.reservation = in.Known[id]
-	switch err := in.Unknown[id]; {
-	case site.Absent(err):
-		n.problem(capacity.ReservationUnknown, ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", id, in.Region, ec2.Code(err))
-	case in.reservation.ID == "":
+	if err := in.Unknown[id]; in.reservation.ID == "" && !site.Absent(err) {
 		return fmt.Errorf("describing %s in %s: %w", id, in.Region, err)
 	}
 	return nil
 }
 
-func (s Setup) readInside(ctx context.Context, in *inspection, _ *notes) (err error) {
+func (s Setup) readInside(ctx context.Context, in *inspection) (err error) {
 	in.Inside, err = s.EC2.InstancesInReservation(ctx, in.request.Reservation)
 	return err
 }
@@ -201,7 +203,7 @@ func (in *inspection) nameSlots() {
 }
 
 // readSlots reads the launch templates of the slots, what their node groups launch with, and how many instances they have.
-func (s Setup) readSlots(ctx context.Context, in *inspection, _ *notes) error {
+func (s Setup) readSlots(ctx context.Context, in *inspection) error {
 	var ids, names []string
 	reads, ctx := errgroup.WithContext(ctx)
 	for i := range in.Slots {
@@ -250,7 +252,7 @@ func (in *inspection) seeSlots() {
 }
 
 // readFences looks for the fences of the slots. Where Slurm does not answer, none is known.
-func (s Setup) readFences(ctx context.Context, in *inspection, _ *notes) error {
+func (s Setup) readFences(ctx context.Context, in *inspection) error {
 	holds := func(slot site.Slot) bool { return slot.Holds(in.reservation.ID) }
 	if in.OnEC2() || !in.waits || in.reservation.End.IsZero() || !slices.ContainsFunc(in.Slots, holds) {
 		return nil
@@ -260,7 +262,7 @@ func (s Setup) readFences(ctx context.Context, in *inspection, _ *notes) error {
 
 // readOthers reads the reservations of the slots and of the groups that the settings select, and finds those of the
 // partition that are over. One that EC2 does not describe is not among them: it may only be missing from this answer.
-func (s Setup) readOthers(ctx context.Context, in *inspection, _ *notes) error {
+func (s Setup) readOthers(ctx context.Context, in *inspection) error {
 	var held []string
 	for _, slot := range in.Slots {
 		held = append(held, slot.ReservationID)
@@ -283,15 +285,19 @@ func (s Setup) readOthers(ctx context.Context, in *inspection, _ *notes) error {
 	return nil
 }
 
-// readVPC reads the subnets of the nodes' VPC.
-func (s Setup) readVPC(ctx context.Context, in *inspection, _ *notes) (err error) {
+// readVPC reads the subnets of the nodes' VPC: with provider ec2 that of the first subnet that there is.
+func (s Setup) readVPC(ctx context.Context, in *inspection) (err error) {
 	home := in.Cluster.SubnetIDs
 	if in.OnEC2() {
-		home, err = s.oneOf(ctx, in.subnetsOnEC2())
+		known, _, err := s.EC2.KnownSubnets(ctx, in.subnetsOnEC2())
+		if err != nil {
+			return err
+		}
+		if home = nil; len(known) > 0 {
+			home = []string{known[0].ID}
+		}
 	}
-	if err == nil {
-		in.VPC, err = s.EC2.VPCSubnets(ctx, home)
-	}
+	in.VPC, err = s.EC2.VPCSubnets(ctx, home)
 	return err
 }
 
@@ -310,19 +316,8 @@ func (in *inspection) subnetsOnEC2() (ids []string) {
 	return ids
 }
 
-// oneOf returns the first existing subnet: the nodes are in its VPC.
-func (s Setup) oneOf(ctx context.Context, ids []string) ([]string, error) {
-	for _, id := range ids {
-		_, err := s.EC2.Subnets(ctx, []string{id})
-		if err == nil || !site.Absent(err) {
-			return []string{id}, err
-		}
-	}
-	return nil, nil
-}
-
 // readSubnets finds the candidates among the VPC's subnets.
-func (s Setup) readSubnets(ctx context.Context, in *inspection, _ *notes) error {
+func (s Setup) readSubnets(ctx context.Context, in *inspection) error {
 	ids := in.request.SubnetIDs
 	switch {
 	case in.OnEC2():
@@ -353,7 +348,7 @@ func (s Setup) readSubnets(ctx context.Context, in *inspection, _ *notes) error 
 }
 
 // readLike reads the launch template to copy: that of the node group, with provider ec2 the requested one.
-func (s Setup) readLike(ctx context.Context, in *inspection, n *notes) error {
+func (s Setup) readLike(ctx context.Context, in *inspection) error {
 	name, version, fix := in.like.TemplateID, in.like.TemplateVersion, "give --like with another node group"
 	missing := fmt.Sprintf("node group %s names launch template %s version %s, which EC2 does not have", in.like.Name, name, version)
 	if in.OnEC2() {
@@ -363,44 +358,44 @@ func (s Setup) readLike(ctx context.Context, in *inspection, n *notes) error {
 	if name == "" {
 		if in.like.ID != "" {
 			in.source = capacity.LaunchTemplate{SecurityGroupIDs: in.like.SecurityGroupIDs, KeyName: in.like.KeyName}
-			n.warn("node group %s has no launch template of its own; image, instance profile and security groups are taken from the group", in.like.Name)
 		}
 		return nil
 	}
 	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)
 	if err == nil && !found {
-		n.problem(capacity.LikeUnknown, fix, "%s", missing)
+		p := capacity.Problemf(capacity.LikeUnknown, capacity.Subject{}, fix, "%s", missing)
+		in.missing[0] = &p
 	}
 	in.source = source
 	return err
 }
 
 // readType reads the instance type of the reservation, and the image that PCS publishes for it where that is asked for.
-func (s Setup) readType(ctx context.Context, in *inspection, n *notes) error {
+func (s Setup) readType(ctx context.Context, in *inspection) error {
 	types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
 	in.instanceType = types[in.reservation.InstanceType]
 	if err == nil && in.request.AMI == pcs.GPUImage && in.instanceType.Name != "" {
-		err = s.readGPUImage(ctx, in, n)
+		err = s.readGPUImage(ctx, in)
 	}
 	return err
 }
 
 // readGPUImage asks which image PCS publishes for the instance type.
-func (s Setup) readGPUImage(ctx context.Context, in *inspection, n *notes) error {
+func (s Setup) readGPUImage(ctx context.Context, in *inspection) error {
 	image, parameter, err := s.PCS.GPUImageFor(ctx, in.instanceType.Architectures)
 	if pcs.Code(err) == "ParameterNotFound" {
-		n.problem(capacity.BadImage,
+		p := capacity.Problemf(capacity.BadImage, capacity.Subject{},
 			"give an image by its id with --ami; `aws ec2 describe-images --region "+in.Region+" --owners amazon --filters 'Name=name,Values=aws-pcs-ready-dlami-*'` lists those of PCS",
 			"PCS publishes no image for %s in %s: Systems Manager has no parameter %s there (%s)",
 			strings.Join(in.instanceType.Architectures, " and "), in.Region, parameter, pcs.Code(err))
-		return nil
+		in.missing[1], err = &p, nil
 	}
 	in.gpuImage = image
 	return err
 }
 
 // readKeptImage keeps an older image of PCS that a slot has: PCS would replace its nodes for a newer one.
-func (s Setup) readKeptImage(ctx context.Context, in *inspection, n *notes) error {
+func (s Setup) readKeptImage(ctx context.Context, in *inspection) error {
 	kept := in.kept.Uses.ImageID
 	if in.kept.Group != nil {
 		kept = cmp.Or(in.kept.Group.AMI, kept)
@@ -413,7 +408,7 @@ func (s Setup) readKeptImage(ctx context.Context, in *inspection, n *notes) erro
 		return nil
 	}
 	if err == nil && pcs.IsGPUImage(has.Name, has.Owner) {
-		n.warn("the nodes keep image %s (%s), since a change would replace them; by now PCS publishes %s, which --ami %[3]s takes",
+		in.warn("the nodes keep image %s (%s), since a change would replace them; by now PCS publishes %s, which --ami %[3]s takes",
 			has.ID, has.Name, in.gpuImage)
 		in.gpuImage = has.ID
 	}

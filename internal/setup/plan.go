@@ -46,7 +46,7 @@ func plan(read inspection) *Plan {
 
 	var files []Step
 	if !in.unattended {
-		files, p.Snippet = want.files()
+		files = want.files()
 	}
 	template := in.templateStep(want, slot)
 	if in.OnEC2() { // the settings name the template, and slurm.conf has no node before them
@@ -61,7 +61,6 @@ func plan(read inspection) *Plan {
 		p.Actions = append(p.Actions, queue)
 		in.checkUnused(slot, compared)
 		in.checkUnknown(want, slot, group, queue)
-		in.checkFamiliar()
 	}
 	for i := range p.Actions {
 		p.Actions[i].About = capacity.Subject{Partition: in.request.Queue, Slot: slot.Name, Reservation: in.reservation.ID}

@@ -150,7 +150,6 @@ func TestPlansInFull(t *testing.T) {
 		}},
 		{name: "could not be created", world: notCreated},
 		{name: "an ODCR", seen: func(in *inspection) { in.reservation.Kind, in.reservation.End = capacity.ODCR, time.Time{} }},
-		{name: "an unfamiliar type", seen: func(in *inspection) { in.reservation.InstanceType = "trn2.48xlarge" }},
 		{name: "a fence that is gone", world: func(t *testing.T, w *world) { first(t, w); clear(w.fences) }},
 		{name: "where nobody waits for Slurm", seen: func(in *inspection) { in.waits = false }},
 		{name: "by sync, which writes no settings", seen: func(in *inspection) { in.unattended = true }},

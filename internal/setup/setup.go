@@ -2,7 +2,7 @@
 // compute node group, a queue and the settings. For self-managed Slurm it makes a launch
 // template and the settings; what slurm.conf has to say follows from these.
 //
-// Plan reads AWS, Slurm and settings (read.go), and returns the missing steps and every
+// Plan reads AWS, Slurm and settings (inspect.go), and returns the missing steps and every
 // obstacle; it changes nothing. Apply carries out a plan; it can be killed and run again at
 // any point (R5). Only things with our tag are changed (R9).
 package setup
@@ -118,8 +118,6 @@ type Plan struct {
 	Warnings []string `json:"warnings"`
 	// ByHand lists work left for the administrator, a sentence each.
 	ByHand []string `json:"by_hand,omitzero"`
-	// Snippet is the [[partition.node_group]] to add by hand, if the partition's file is not ours.
-	Snippet string `json:"snippet,omitempty"`
 
 	seen *inspection // by teardown
 }

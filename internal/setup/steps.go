@@ -178,9 +178,8 @@ func (in *inspection) fenceStep(slot site.Slot, group Verb) Step {
 	})
 }
 
-// files are the steps for the files of the configuration, so that the partition is in it. The snippet is what the
-// administrator is to add where a file is not ours.
-func (want *wanted) files() (steps []Step, snippet string) {
+// files are the steps for the files of the configuration, so that the partition is in it.
+func (want *wanted) files() []Step {
 	c, there, path, region, cluster := want.request.Config, want.file, want.request.ConfigPath, want.Region, want.Cluster
 	main := Step{What: WhatFile, Name: path, Verb: Nothing}
 	switch {
@@ -216,7 +215,7 @@ func (want *wanted) files() (steps []Step, snippet string) {
 	case len(ended) == 0 && satisfied(*old, want):
 		file.Name, file.Verb = old.File, Nothing
 	case old.File != file.Name || !there.ours:
-		snippet, _ = config.NodeGroupText(groupOf(wanted, want.partition.Name)) // what is read can be written
+		snippet, _ := config.NodeGroupText(groupOf(wanted, want.partition.Name)) // what is read can be written
 		want.problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
 			"partition %q is written in %s, which is not ours to change", want.request.Queue, old.File)
 	default:
@@ -245,7 +244,7 @@ func (want *wanted) files() (steps []Step, snippet string) {
 			}
 			return writePartition(w, path, file.Name, old, wanted)
 		}),
-	}, snippet
+	}
 }
 
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.

@@ -74,7 +74,8 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 		t.problem(capacity.WrongProvider, "give --provider "+string(p.Provider), "partition %q of %s has provider %q", p.Name, p.File, p.Provider)
 		return t, nil
 	}
-	if err := t.sideBySide(ctx, s.readCluster); err != nil || len(t.problems) > 0 {
+	err := s.readCluster(ctx, t)
+	if t.tellMissing(); err != nil || len(t.problems) > 0 {
 		return t, err
 	}
 	tags := map[string]string{capacity.TagCluster: t.Cluster.Name}
@@ -85,7 +86,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 		t.request.Config = nil
 	}
 	var templates []capacity.LaunchTemplate
-	reads := []read{func(ctx context.Context, t *inspection, _ *notes) error {
+	reads := []func(context.Context, *inspection) error{func(ctx context.Context, t *inspection) error {
 		var ours []string
 		for _, g := range t.Groups {
 			if t.Ours(g.Tags) {
@@ -95,7 +96,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 		return t.ReadRunning(ctx, s.EC2, ours)
 	}}
 	if !guest && !s.Unattended { // sync keeps them
-		reads = append(reads, func(ctx context.Context, _ *inspection, _ *notes) (err error) {
+		reads = append(reads, func(ctx context.Context, _ *inspection) (err error) {
 			templates, err = s.EC2.LaunchTemplatesByTag(ctx, tags)
 			return err
 		})
@@ -110,7 +111,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 		}
 		t.addInstances(instances)
 	}
-	err := t.ReadSlurm(ctx, s.Slurm, t.request.Queue)
+	err = t.ReadSlurm(ctx, s.Slurm, t.request.Queue)
 	if s.Unattended { // sync removes node groups and their places in queues, and nothing else
 		t.request.Config = nil
 		for i := range t.Slots {

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -64,11 +65,11 @@ func behind(offset time.Duration) string {
 }
 
 // unread reports a failed read. A missing permission has a finding of its own.
-func (r *run) unread(ctx context.Context, check, what string, err error) {
+func (r *run) unread(check, what string, err error) {
 	words, _ := r.EC2.Explain(err)
 	if action := ec2.DeniedAction(err); action != "" {
 		if !slices.Contains(r.denied, action) {
-			r.warn(check, "allow "+action+", or run this as somebody who has it", "%s is not checked: %s is not allowed for %s", what, action, r.whoIsDenied(ctx, err))
+			r.warn(check, "allow "+action+", or run this as somebody who has it", "%s is not checked: %s is not allowed for %s", what, action, whoIsDenied(err))
 		}
 		return
 	}
@@ -85,7 +86,7 @@ func (r *run) pcsCluster(ctx context.Context) {
 	case missing != nil:
 		r.problem("cluster", Fail, *missing)
 	case r.Cluster.ID == "":
-		r.unread(ctx, "cluster", "PCS cluster "+r.Config.Cluster, err)
+		r.unread("cluster", "PCS cluster "+r.Config.Cluster, err)
 	case what != "":
 		r.fail("cluster", fix, "PCS %s", what)
 	default:
@@ -103,7 +104,7 @@ func (r *run) reservations(ctx context.Context) {
 			if g.Select != nil {
 				found, err := r.EC2.ReservationsByTag(ctx, g.Select.Tags)
 				if err != nil {
-					r.unread(ctx, "reservation", "what node group "+g.Name+" selects", err)
+					r.unread("reservation", "what node group "+g.Name+" selects", err)
 				}
 				seen.Reservations = append(seen.Reservations, found...)
 			}
@@ -111,7 +112,7 @@ func (r *run) reservations(ctx context.Context) {
 	}
 	sort := func(ids []string) []string { slices.Sort(ids); return slices.Compact(ids) }
 	if err := r.ReadReservations(ctx, r.EC2, sort(ids)); err != nil {
-		r.unread(ctx, "reservation", strings.Join(ids, ", "), err)
+		r.unread("reservation", strings.Join(ids, ", "), err)
 		return
 	}
 	seen.Reservations = slices.AppendSeq(seen.Reservations, maps.Values(r.Known))
@@ -121,7 +122,7 @@ func (r *run) reservations(ctx context.Context) {
 	}
 	subnets, unknown, err := r.EC2.KnownSubnets(ctx, sort(subnetIDs))
 	if err != nil {
-		r.unread(ctx, "subnet", strings.Join(subnetIDs, ", "), err)
+		r.unread("subnet", strings.Join(subnetIDs, ", "), err)
 		return
 	}
 	seen.Subnets = subnets
@@ -187,26 +188,26 @@ func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup) {
 	}
 }
 
-// callerTime is how long AWS may take to say who asks: a site may be unable to reach it, and the other checks go on.
-const callerTime = 10 * time.Second
+// profileTime is how long IAM may take to answer: a site may be unable to reach it, and the other checks go on.
+const profileTime = 10 * time.Second
 
 // permissions asks what these credentials may do: EC2 by dry runs, PCS, which has none, by reads. Each action that is
 // denied is named.
 func (r *run) permissions(ctx context.Context) {
 	for _, action := range ec2.Reads {
-		r.asked(ctx, r.EC2.TryRead(ctx, action))
+		r.asked(r.EC2.TryRead(ctx, action))
 	}
-	r.asked(ctx, r.clusterErr)
+	r.asked(r.clusterErr)
 	if name := r.clusterName(); r.onEC2() && name != "" {
 		// Only an instance of ours decides: the policy covers no others.
 		if ours, err := r.EC2.InstancesByClusterName(ctx, name); err == nil && len(ours) > 0 {
-			r.asked(ctx, r.EC2.TryTerminate(ctx, ours[0].ID))
+			r.asked(r.EC2.TryTerminate(ctx, ours[0].ID))
 		}
 	}
 }
 
 // asked notes what an error says of permissions; nil is none.
-func (r *run) asked(ctx context.Context, err error) {
+func (r *run) asked(err error) {
 	if err == nil {
 		return
 	}
@@ -217,11 +218,11 @@ func (r *run) asked(ctx context.Context, err error) {
 		r.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s", words)
 		return
 	}
-	r.denies(action, r.whoIsDenied(ctx, err))
+	r.denies(action, err)
 }
 
 // denies reports an action that somebody lacks.
-func (r *run) denies(action, who string) {
+func (r *run) denies(action string, err error) {
 	if r.missing = true; slices.Contains(r.denied, action) {
 		return
 	}
@@ -230,22 +231,11 @@ func (r *run) denies(action, who string) {
 	if r.onEC2() && permissions.Allows("hooks", action) {
 		role = "hooks"
 	}
-	r.fail("permission", "allow it; `pcs-capacity iam-policy "+role+"` prints the policy", "%s is not allowed for %s", action, who)
+	r.fail("permission", "allow it; `pcs-capacity iam-policy "+role+"` prints the policy", "%s is not allowed for %s", action, whoIsDenied(err))
 }
 
-// whoIsDenied names the credentials that lack a permission: as AWS does in err, else by asking once. Those of hooks
-// may be others.
-func (r *run) whoIsDenied(ctx context.Context, err error) string {
-	if named := ec2.DeniedCaller(err); named != "" {
-		return named
-	}
-	if r.caller == "" {
-		ctx, cancel := context.WithTimeout(ctx, callerTime)
-		defer cancel()
-		r.caller = r.EC2.Caller(ctx)
-	}
-	return r.caller
-}
+// whoIsDenied names the credentials that lack a permission, as AWS does in err. Those of hooks may be others.
+func whoIsDenied(err error) string { return cmp.Or(ec2.DeniedCaller(err), "these credentials") }
 
 // slots are the names of all slots on PCS.
 func (r *run) slots() []string {
@@ -293,7 +283,7 @@ func (r *run) leftovers(ctx context.Context) {
 		made, err = r.EC2.MadeTemplates(ctx, mark, pcs.TemplateName(mark, ""))
 	}
 	if err != nil && mark != "" {
-		r.unread(ctx, "leftover", "what the settings do not name", err)
+		r.unread("leftover", "what the settings do not name", err)
 	}
 	for _, m := range capacity.Leftovers(append(r.Made(), made...), r.settings, r.Cluster.ID) {
 		r.problem("leftover", Fail, m)

@@ -136,8 +136,6 @@ type run struct {
 	offset time.Duration
 	// account is that of the credentials of this command; "" if it is not known.
 	account string
-	// caller names these credentials; "" until it is asked.
-	caller string
 	// denied are actions that are not allowed; missing: those, or some of which that is not known.
 	denied  []string
 	missing bool

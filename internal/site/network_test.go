@@ -37,79 +37,67 @@ func tcp(out bool, from, to int, peer string) ec2.Rule {
 }
 
 func TestWayOut(t *testing.T) {
-	igw := main(ec2.Route{To: "0.0.0.0/0", Via: "igw-1"})
-	one := []capacity.Interface{{Type: "interface"}}
 	yes, no := true, false
 	forPCS := ec2.Endpoint{ID: "vpce-1", Service: "pcs", Available: true, UsualName: true}
 	s3 := ec2.Endpoint{ID: "vpce-2", Service: "s3", Gateway: true, Available: true, RouteTables: []string{"rtb-1"}}
-	isolated := func(s *Launch, endpoints ...ec2.Endpoint) {
-		s.Network.Tables, s.Network.Endpoints = []ec2.RouteTable{main()}, append([]ec2.Endpoint{}, endpoints...)
+	isolated := func(endpoints ...ec2.Endpoint) func(*Launch) {
+		return func(s *Launch) {
+			s.Network.Tables, s.Network.Endpoints = []ec2.RouteTable{main()}, append([]ec2.Endpoint{}, endpoints...)
+		}
 	}
+	by := func(route ec2.Route) func(*Launch) {
+		return func(s *Launch) { isolated()(s); s.Network.Tables = []ec2.RouteTable{main(route)} }
+	}
+	// public is a subnet with a route to an internet gateway, its default, and what the template asks for with n interfaces.
+	public := func(n int, subnet bool, asks *bool) func(*Launch) {
+		return func(s *Launch) {
+			by(ec2.Route{To: "0.0.0.0/0", Via: "igw-1"})(s)
+			s.Template.NetworkInterfaces, s.Network.Subnets[0].Public, s.Template.PublicAddress = make([]capacity.Interface, n), subnet, asks
+		}
+	}
+	fromS3 := func(endpoints ...ec2.Endpoint) func(*Launch) {
+		return func(s *Launch) {
+			isolated(endpoints...)(s)
+			s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n")
+		}
+	}
+	script := func(from string) func(*Launch) {
+		return func(s *Launch) {
+			isolated(forPCS)(s)
+			s.Actions = pcs.LifecycleActions(`{"stages":{"nodeReady":[{"name":"mount","scriptSource":{"scriptLocation":"` + from + `"}}]}}`)
+		}
+	}
+	with := func(e ec2.Endpoint, change func(*ec2.Endpoint)) ec2.Endpoint { change(&e); return e }
+	const noAddress = "its route leads to igw-1, and nodes get no public address"
 	for name, c := range map[string]struct {
 		change func(*Launch)
 		says   string // "" if nothing is wrong
 	}{
-		"NAT":                {func(*Launch) {}, ""},
-		"a transit gateway":  {func(s *Launch) { s.Network.Tables[0].Routes[1].Via = "tgw-1" }, ""},
-		"not read":           {func(s *Launch) { s.Network.Tables = nil }, ""},
-		"endpoints not read": {func(s *Launch) { isolated(s); s.Network.Endpoints = nil }, ""},
-		"NAT that is gone": {func(s *Launch) {
-			isolated(s)
-			s.Network.Tables = []ec2.RouteTable{main(ec2.Route{To: "0.0.0.0/0", Via: "nat-1", Gone: true})}
-		}, "its route leads to nat-1, which is gone"},
-		"public, several interfaces": {func(s *Launch) {
-			isolated(s)
-			s.Network.Tables, s.Network.Subnets[0].Public = []ec2.RouteTable{igw}, true
-		},
-			"its route leads to igw-1, and nodes get no public address"},
-		"public, one interface": {func(s *Launch) {
-			isolated(s)
-			s.Network.Tables, s.Template.NetworkInterfaces = []ec2.RouteTable{igw}, one
-		}, "and nodes get no public address"},
-		"public, one interface, with an address": {func(s *Launch) {
-			isolated(s)
-			s.Network.Tables, s.Template.NetworkInterfaces, s.Network.Subnets[0].Public = []ec2.RouteTable{igw}, one, true
-		}, ""},
-		"public, without interfaces": {func(s *Launch) {
-			isolated(s)
-			s.Network.Tables, s.Template.NetworkInterfaces, s.Network.Subnets[0].Public = []ec2.RouteTable{igw}, nil, true
-		}, ""},
-		"public, but the template asks for none": {func(s *Launch) {
-			isolated(s)
-			s.Network.Tables, s.Template.NetworkInterfaces, s.Network.Subnets[0].Public, s.Template.PublicAddress = []ec2.RouteTable{igw}, one, true, &no
-		}, "no public address"},
-		"public, and the template asks for one": {func(s *Launch) {
-			isolated(s)
-			s.Network.Tables, s.Template.NetworkInterfaces, s.Template.PublicAddress = []ec2.RouteTable{igw}, one, &yes
-		}, ""},
+		"NAT":                                    {func(*Launch) {}, ""},
+		"a transit gateway":                      {by(ec2.Route{To: "0.0.0.0/0", Via: "tgw-1"}), ""},
+		"not read":                               {func(s *Launch) { s.Network.Tables = nil }, ""},
+		"endpoints not read":                     {func(s *Launch) { isolated()(s); s.Network.Endpoints = nil }, ""},
+		"NAT that is gone":                       {by(ec2.Route{To: "0.0.0.0/0", Via: "nat-1", Gone: true}), "its route leads to nat-1, which is gone"},
+		"public, several interfaces":             {public(2, true, nil), noAddress},
+		"public, one interface":                  {public(1, false, nil), noAddress},
+		"public, one interface, with an address": {public(1, true, nil), ""},
+		"public, without interfaces":             {public(0, true, nil), ""},
+		"public, but the template asks for none": {public(1, true, &no), noAddress},
+		"public, and the template asks for one":  {public(1, false, &yes), ""},
+		"IPv6":                                   {by(ec2.Route{To: "::/0", Via: "eigw-1"}), ""},
+		"an endpoint":                            {isolated(forPCS), ""},
+		"an endpoint under a name of its own":    {isolated(with(forPCS, func(e *ec2.Endpoint) { e.UsualName = false })), "or have vpce-1 available, with private DNS"},
+		"an endpoint that is not ready":          {isolated(with(forPCS, func(e *ec2.Endpoint) { e.Available = false })), "and endpoint vpce-1 does not serve them; use a subnet with a route to a NAT gateway, or have vpce-1 available"},
+		"a script from S3":                       {script("s3://b/mount.sh"), "so they cannot fetch the package or their scripts from there: no route"},
+		"a script from elsewhere":                {script("https://example.com/mount.sh"), ""},
+		"the package from S3, by its gateway":    {fromS3(forPCS, s3), ""},
+		"S3's gateway for another table":         {fromS3(forPCS, with(s3, func(e *ec2.Endpoint) { e.RouteTables = nil })), "or a gateway with route table rtb-1"},
+		"self-managed Slurm needs no AWS":        {func(s *Launch) { isolated()(s); s.Provider = capacity.ProviderEC2 }, ""},
 		"a table of its own": {func(s *Launch) {
 			s.Network.Tables = []ec2.RouteTable{main(), {ID: "rtb-2", VPC: "vpc-1", Subnets: []string{"subnet-1"}, Routes: []ec2.Route{{To: "0.0.0.0/0", Via: "nat-1"}}}}
 		}, ""},
-		"IPv6": {func(s *Launch) {
-			isolated(s)
-			s.Network.Tables = []ec2.RouteTable{main(ec2.Route{To: "::/0", Via: "eigw-1"})}
-		}, ""},
-		"no route":                            {func(s *Launch) { isolated(s) }, "run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids subnet-1 --security-group-ids sg-1`"},
-		"an endpoint":                         {func(s *Launch) { isolated(s, forPCS) }, ""},
-		"an endpoint under a name of its own": {func(s *Launch) { e := forPCS; e.UsualName = false; isolated(s, e) }, "or have vpce-1 available, with private DNS"},
-		"an endpoint that is not ready":       {func(s *Launch) { e := forPCS; e.Available = false; isolated(s, e) }, "and endpoint vpce-1 does not serve them; use a subnet with a route to a NAT gateway, or have vpce-1 available"},
-		"the package from S3":                 {func(s *Launch) { isolated(s, forPCS); s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n") }, "so they cannot fetch the package or their scripts from there: no route leads out of the VPC, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.s3 --route-table-ids rtb-1`"},
-		"a script from S3": {func(s *Launch) {
-			isolated(s, forPCS)
-			s.Actions = pcs.LifecycleActions(`{"stages":{"nodeReady":[{"name":"mount","scriptSource":{"scriptLocation":"s3://b/mount.sh"}}]}}`)
-		}, "so they cannot fetch the package or their scripts from there: no route"},
-		"a script from elsewhere": {func(s *Launch) {
-			isolated(s, forPCS)
-			s.Actions = pcs.LifecycleActions(`{"stages":{"nodeReady":[{"name":"mount","scriptSource":{"scriptLocation":"https://example.com/mount.sh"}}]}}`)
-		}, ""},
-		"the package from S3, by its gateway": {func(s *Launch) { isolated(s, forPCS, s3); s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n") }, ""},
-		"S3's gateway for another table": {func(s *Launch) {
-			e := s3
-			e.RouteTables = nil
-			isolated(s, forPCS, e)
-			s.Template.UserData = []byte("FROM=${1:-'s3://b/p.deb'}\n")
-		}, "or a gateway with route table rtb-1"},
-		"self-managed Slurm needs no AWS": {func(s *Launch) { isolated(s); s.Provider = capacity.ProviderEC2 }, ""},
+		"no route":            {isolated(), "nodes in subnet subnet-1 never reach AWS PCS, so they never register: no route leads out of the VPC, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids subnet-1 --security-group-ids sg-1`"},
+		"the package from S3": {fromS3(forPCS), "so they cannot fetch the package or their scripts from there: no route leads out of the VPC, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.s3 --route-table-ids rtb-1`"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attached()
@@ -151,7 +139,7 @@ func TestMissingRules(t *testing.T) {
 		},
 			[]string{in + "sg-1 --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'"}},
 		"EFA with everything out, by address": {func(s *Launch) { rules(s, documented("sg-1")[:2]...) },
-			[]string{out + "sg-1 --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'"}},
+			[]string{"security group sg-1 has no rule by which nodes connect to each other by EFA: all traffic to itself; run `" + out + "sg-1 --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'"}},
 		"EFA of one node":         {func(s *Launch) { s.Network.Nodes = 1; rules(s, documented("sg-1")[:2]...) }, nil},
 		"without EFA, by address": {func(s *Launch) { plain(s); rules(s, tcp(false, 0, 65535, "10.0.0.0/16"), everything) }, nil},
 		"Slurm's ports alone": {func(s *Launch) {
@@ -205,23 +193,11 @@ func TestMissingRules(t *testing.T) {
 				t.Fatalf("%v, want %q", found, c.want)
 			}
 			for i, p := range found {
-				if !strings.Contains(p.Fix, c.want[i]) || p.Code != capacity.RuleMissing {
+				if !strings.Contains(p.Text(), c.want[i]) || p.Code != capacity.RuleMissing {
 					t.Errorf("%v, want %q", p, c.want[i])
 				}
 			}
 		})
-	}
-}
-
-func TestWordsOfTheNetwork(t *testing.T) {
-	s := attached()
-	s.Network.Groups["sg-1"] = ec2.SecurityGroup{ID: "sg-1", VPC: "vpc-1", Rules: documented("sg-1")[:2]}
-	if got, want := missingRules(s)[0].Sentence, "security group sg-1 has no rule by which nodes connect to each other by EFA: all traffic to itself"; got != want {
-		t.Error(got)
-	}
-	s.Network.Tables, s.Network.Endpoints = []ec2.RouteTable{main()}, []ec2.Endpoint{}
-	if got, want := wayOut(s)[0].Sentence, "nodes in subnet subnet-1 never reach AWS PCS, so they never register: no route leads out of the VPC, and the VPC has no endpoint for it"; got != want {
-		t.Error(got)
 	}
 }
 

@@ -66,7 +66,7 @@ func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
 
 // readProfile asks IAM for the role of the instance profile, and whether nodes with it can join the cluster.
 func (l *Launch) readProfile(ctx context.Context, iam *pcs.Client) (notSimulated bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callerTime)
+	ctx, cancel := context.WithTimeout(ctx, profileTime)
 	defer cancel()
 	p := &l.Profile
 	p.Role, err = iam.RoleOf(ctx, l.Template.InstanceProfile)
@@ -164,7 +164,7 @@ func (r *run) judgeLaunches(ctx context.Context) {
 	tell := func(check, what, group string, err error) {
 		if key := cmp.Or(ec2.DeniedAction(err), check+group); err != nil && !told[key] {
 			told[key] = true
-			r.unread(ctx, check, what, err)
+			r.unread(check, what, err)
 		}
 	}
 	for i, seen := range r.launched {
@@ -174,7 +174,7 @@ func (r *run) judgeLaunches(ctx context.Context) {
 	answers := r.tried(ctx)
 	for i, seen := range r.launched {
 		if err := unread[i].Image; err != nil && (seen.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
-			r.unread(ctx, "launch", "what the nodes of "+seen.Group+" are launched with", err)
+			r.unread("launch", "what the nodes of "+seen.Group+" are launched with", err)
 		}
 		if seen.Image.ID != "" {
 			r.ok("image", "nodes of %s boot %s: %s", seen.Group, seen.Image.ID, seen.Image)
@@ -241,7 +241,7 @@ func (r *run) tried(ctx context.Context) []Answers {
 	all.Wait()
 	for i, action := range denied {
 		if r.launched[i].Provider.Launches() && action != "" { // PCS launches with a role of its own
-			r.denies(action, r.whoIsDenied(ctx, nil))
+			r.denies(action, nil)
 		}
 	}
 	return answers
@@ -283,7 +283,7 @@ func (r *run) templates(ctx context.Context) {
 		}
 	}
 	if r.Cluster.ID != "" && r.clusterErr != nil {
-		r.unread(ctx, "launch-template", "that of the PCS node groups", r.clusterErr)
+		r.unread("launch-template", "that of the PCS node groups", r.clusterErr)
 	}
 	for _, g := range r.Groups {
 		name := g.Name
@@ -322,7 +322,7 @@ func (r *run) template(ctx context.Context, reference string, wrong func(capacit
 	t, found, err := r.EC2.TemplateVersion(ctx, reference)
 	switch {
 	case err != nil:
-		r.unread(ctx, "launch-template", reference, err)
+		r.unread("launch-template", reference, err)
 		return t, false
 	case !found:
 		r.fail("launch-template", "name one that exists in the settings, or create it", "EC2 has no launch template %s in %s", reference, r.EC2.Region())
