@@ -335,23 +335,20 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	return nil
 }
 
-func newFitDocument(need capacity.Need, a market.FitAnswer, own owned) fitDocument {
+// showFit writes the table and the answer in a sentence.
+func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own owned) error {
 	doc := fitDocument{Fits: a.Fits, Need: fitNeed{need, int(need.Duration.Seconds())}, Candidates: []fitRow{},
 		Offerings: newOfferingRows(a.Offers, a.Length, a.Subnets), FailedRegions: emptyIfNil(a.Failed)}
+	var all []capacity.Reservation
 	for _, c := range a.Candidates {
 		r := c.Reservation
-		doc.Candidates = append(doc.Candidates, fitRow{ID: r.ID, Kind: r.Kind, Region: r.Region, AZID: r.AZID,
-			Count: r.Size(), UltraCluster: r.Kind.Bought(), Fits: c.Code == capacity.OK, Start: c.Start, End: r.End, NodesIdle: own.of(r.ID).NodesIdle, Code: c.Code, Message: c.Message})
+		all = append(all, r)
+		doc.Candidates = append(doc.Candidates, fitRow{ID: r.ID, Kind: r.Kind, Region: r.Region, AZID: r.AZID, Count: r.Size(), Fits: c.Code == capacity.OK,
+			UltraCluster: r.Kind.Bought(), Start: c.Start, End: r.End, NodesIdle: own.of(r.ID).NodesIdle, Code: c.Code, Message: c.Message})
 	}
 	if doc.Fits {
 		doc.Best = doc.Candidates[0].ID
 	}
-	return doc
-}
-
-// showFit writes the table and the answer in a sentence.
-func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own owned) error {
-	doc := newFitDocument(need, a, own)
 	rows := append([]fitRow{}, doc.Candidates...)
 	for _, o := range doc.Offerings {
 		rows = append(rows, fitRow{ID: o.ID, Kind: "offering", Region: o.Region, AZID: o.AZID, Count: o.Count, UltraCluster: true, Fits: true,
@@ -380,10 +377,6 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 		t.Say("%s: there is no reservation of this type.", what)
 	}
 	if !doc.Fits {
-		var all []capacity.Reservation
-		for _, c := range a.Candidates {
-			all = append(all, c.Reservation)
-		}
 		own.say(t, false, all...)
 	}
 	return nil

@@ -45,19 +45,13 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 		}
 		return all[0]
 	}
-	scontrol := func(args ...string) {
-		t.Helper()
-		if out, err := r.cluster.Command(r.ctx, "scontrol", args...); err != nil {
-			t.Fatal(out, err)
-		}
-	}
 	up := func(node string, i capacity.Instance) {
 		t.Helper()
-		scontrol("update", "nodename="+node, "state=POWER_UP")
+		r.scontrol("update", "nodename="+node, "state=POWER_UP")
 		if _, err := r.cluster.WaitNode(r.ctx, node, func(s string) bool { return !strings.Contains(s, "POWER") }); err != nil {
 			t.Fatal(err)
 		}
-		scontrol("update", "nodename="+node, "nodeaddr="+i.PrivateIP)
+		r.scontrol("update", "nodename="+node, "nodeaddr="+i.PrivateIP)
 	}
 	const block = "cr-0e2000000000000b2"
 	mine := launch(block, lab, "gpu-1")
@@ -68,7 +62,7 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	soonUp := launch("", lab, "gpu-2")
 	r.bootDelay.Store(int64(time.Hour))
 	booting := launch("", lab, "gpu-3")
-	scontrol("update", "nodename=gpu-3", "state=POWER_UP")
+	r.scontrol("update", "nodename=gpu-3", "state=POWER_UP")
 	if _, err := r.cluster.WaitNode(r.ctx, "gpu-3", func(s string) bool { return strings.Contains(s, "POWERING_UP") }); err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +82,7 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 				ids = append(ids, i.ID)
 			}
 		}
+		slices.Sort(ids)
 		return ids
 	}
 	pass := func() (*capacity.Snapshot, []string) {
@@ -150,15 +145,10 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	}
 	clock.Advance(time.Minute)
 	snap, ended = pass()
-	if got, want := running(), ids(mine, soonUp, booting, others, unmarked, nobodys); len(ended) != 3 || len(snap.Orphans) != 0 || !sameIDs(got, want) {
+	if got, want := running(), ids(mine, soonUp, booting, others, unmarked, nobodys); len(ended) != 3 || len(snap.Orphans) != 0 || !slices.Equal(got, want) {
 		t.Errorf("ended %q, seen %v; run %v, want %v", ended, snap.Orphans, got, want)
 	}
 	if _, ended := pass(); len(ended) != 0 {
 		t.Errorf("again: %v", ended)
 	}
-}
-
-func sameIDs(a, b []string) bool {
-	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
-	return slices.Equal(a, b)
 }

@@ -101,10 +101,7 @@ func TestLong_Teardown(t *testing.T) {
 	// PCS's own reservation, and one of an administrator under our name.
 	theirs := []string{foreign, "pcs-capacity-fence-gpu-b"}
 	for i, name := range theirs {
-		if out, err := r.cluster.Command(r.ctx, "scontrol", "create", "reservation", "ReservationName="+name, "Nodes=gpu-a-2",
-			fmt.Sprintf("StartTime=now+%ddays", i+1), "Duration=10", "Users=root"); err != nil {
-			t.Fatal(out, err)
-		}
+		r.scontrol("create", "reservation", "ReservationName="+name, "Nodes=gpu-a-2", fmt.Sprintf("StartTime=now+%ddays", i+1), "Duration=10", "Users=root")
 	}
 	if got := guards(); !slices.Contains(got, fence) {
 		t.Fatalf("reservations %v: the fence is not there", got)
@@ -112,16 +109,12 @@ func TestLong_Teardown(t *testing.T) {
 
 	// A job that runs is named, and nothing is touched.
 	job := r.submit("-t", "30", "-w", "gpu-a-1")
-	if _, err := r.cluster.WaitJob(r.ctx, job, "RUNNING"); err != nil {
-		t.Fatal(err)
-	}
+	r.running(job)
 	out, err := r.run(&TeardownCmd{Queue: "gpu"})
 	if !errors.Is(err, errShown) || !strings.Contains(out, "pcs-capacity: job "+job+" is running on these nodes\n") || node("gpu-a-1").Has("DRAIN") {
 		t.Errorf("with job %s: %v\n%s", job, err, out)
 	}
-	if out, err := r.cluster.Command(r.ctx, "scancel", job); err != nil {
-		t.Fatal(out, err)
-	}
+	r.cancel(job)
 	if _, err := r.cluster.WaitJob(r.ctx, job, "CANCELLED"); err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +131,7 @@ func TestLong_Teardown(t *testing.T) {
 		t.Fatal(err, plan.Mismatches)
 	}
 	job = r.submit("-t", "30", "-w", "gpu-a-1")
-	if _, err := r.cluster.WaitJob(r.ctx, job, "RUNNING"); err != nil {
-		t.Fatal(err)
-	}
+	r.running(job)
 	if err := s.Apply(r.ctx, plan); !errors.Is(err, setup.ErrJobsRun) || !strings.Contains(err.Error(), job+" started on gpu-a meanwhile") {
 		t.Errorf("with job %s: %v", job, err)
 	}
@@ -165,10 +156,8 @@ func TestLong_Teardown(t *testing.T) {
 	}
 
 	// Slurm's part alone, after a teardown where Slurm did not answer: the base name leads there.
-	if out, err := r.cluster.Command(r.ctx, "scontrol", "create", "reservation", "ReservationName="+fence+".none.0123abcd", "Nodes=gpu-a-[1-2]", "StartTime=now+3days", "Duration=10",
-		"Flags=MAINT,IGNORE_JOBS", "Users=root"); err != nil {
-		t.Fatal(out, err)
-	}
+	r.scontrol("create", "reservation", "ReservationName="+fence+".none.0123abcd", "Nodes=gpu-a-[1-2]", "StartTime=now+3days", "Duration=10",
+		"Flags=MAINT,IGNORE_JOBS", "Users=root")
 	if out, err := r.run(&TeardownCmd{Queue: "gpu", NodeGroup: "gpu", Force: true}); err != nil || !slices.Equal(guards(), theirs) {
 		t.Errorf("Slurm's part: %v, reservations %v\n%s", err, guards(), out)
 	}

@@ -58,9 +58,12 @@ type Terminal struct {
 // Standard is the terminal of this process.
 func Standard() *Terminal {
 	draw := term.IsTerminal(int(os.Stderr.Fd()))
-	return &Terminal{In: os.Stdin, Out: Stdout, Err: os.Stderr, Format: Table,
-		Width: resultWidth(os.Stdout, os.Getenv), OutWidth: widthOf(os.Stdout, os.Getenv), ErrWidth: widthOf(os.Stderr, os.Getenv),
+	t := &Terminal{In: os.Stdin, Out: Stdout, Err: os.Stderr, Format: Table, OutWidth: widthOf(os.Stdout), ErrWidth: widthOf(os.Stderr),
 		CanDraw: draw, CanAsk: draw && term.IsTerminal(int(os.Stdin.Fd()))}
+	if t.Width = t.OutWidth; os.Getenv("COLUMNS") != "" { // which bounds tables and pages in a pipe too
+		t.Width = Width(os.Stdout, os.Getenv)
+	}
+	return t
 }
 
 // Say writes a sentence to stderr, whole where that is a terminal, see Wrap.
@@ -167,19 +170,11 @@ func Width(out io.Writer, getenv func(string) string) int {
 }
 
 // widthOf is how wide a line that a person reads there may be; 0, no bound, off a terminal.
-func widthOf(stream *os.File, getenv func(string) string) int {
+func widthOf(stream *os.File) int {
 	if !term.IsTerminal(int(stream.Fd())) {
 		return 0
 	}
-	return Width(stream, getenv)
-}
-
-// resultWidth is that of tables and pages: COLUMNS bounds it in a pipe too.
-func resultWidth(stdout *os.File, getenv func(string) string) int {
-	if getenv("COLUMNS") != "" {
-		return Width(stdout, getenv)
-	}
-	return widthOf(stdout, getenv)
+	return Width(stream, os.Getenv)
 }
 
 // Page writes an answer to stdout: its first line, what it rests on as names and values, and
