@@ -30,7 +30,6 @@ type upCmd struct {
 	BootDelay  time.Duration `default:"2s" help:"From the launch of an instance to the start of its slurmd."`
 	Accounting bool          `help:"Run slurmdbd too, with an empty database: a job then needs an account that sacctmgr gave its user."`
 	Slurm      string        `type:"existingdir" placeholder:"PREFIX" help:"Folder of another Slurm than the distribution's, with bin and sbin."`
-	Auth       string        `enum:"munge,slurm," default:"" help:"How Slurm's programs prove who they are: munge, or slurm as on PCS (24.05 and newer; one such lab on a machine). Default: munge, if it is installed."`
 	Plain      bool          `help:"Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
 	Detach     bool          `help:"Run in the background, and print what the shell is to evaluate; kill $CAPACITY_LAB_PID stops it."`
 	quirks     `embed:""`
@@ -81,8 +80,8 @@ type lab struct {
 }
 
 func (cmd *upCmd) newLab() (*lab, error) {
-	if cmd.Plain && (cmd.Accounting || cmd.Slurm != "" || cmd.Auth != "") {
-		return nil, errors.New("--accounting, --slurm and --auth do not go with --plain, which is the distribution's Slurm as it is installed")
+	if cmd.Plain && (cmd.Accounting || cmd.Slurm != "") {
+		return nil, errors.New("--accounting and --slurm do not go with --plain, which is the distribution's Slurm as it is installed")
 	}
 	if cmd.Plain {
 		cmd.Mode = "ec2"

@@ -31,7 +31,7 @@ func (l *lab) startEC2(ctx context.Context) error {
 	if err := l.writeProductConfig("", partition); err != nil {
 		return err
 	}
-	config := slurmlab.Config{Auth: l.Auth, Dir: l.Dir, Accounting: l.Accounting, CloudGroups: l.ec2Groups(template.Type),
+	config := slurmlab.Config{Dir: l.Dir, Accounting: l.Accounting, CloudGroups: l.ec2Groups(template.Type),
 		SuspendTime: 60 * time.Second, ResumeTimeout: 60 * time.Second}
 	for program, setting := range map[string]*string{
 		"pcs-capacity-resume":  &config.ResumeProgram,

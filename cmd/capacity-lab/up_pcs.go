@@ -31,7 +31,7 @@ func (l *lab) startPCS(ctx context.Context) error {
 	}
 	p := &pcsPlayer{sim: l.sim, region: cluster.Region, name: cluster.Name, static: staticGroup(cluster), log: l.log}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.base = slurmlab.Config{Auth: l.Auth, Dir: l.Dir, Accounting: l.Accounting, CLIFilterLua: cliFilter,
+	p.base = slurmlab.Config{Dir: l.Dir, Accounting: l.Accounting, CLIFilterLua: cliFilter,
 		ResumeTimeout: 60 * time.Second, Resume: p.resume, Suspend: p.suspend, Extra: prologs}
 	l.pcs = p
 	p.layout = layoutOf(cluster, p.static)

@@ -104,7 +104,7 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 	// run is what Slurm says of a command, and when the job would start; zero if never.
 	run := func(o submit.Option) (out string, start time.Time) {
 		out, err := cluster.Command(hookstest.Deadline(t), "sh", "-c", o.With("--test-only --output=/dev/null --wrap=true"))
-		if m := regexp.MustCompile(`to start at (\S+) using`).FindStringSubmatch(out); m != nil {
+		if m := regexp.MustCompile(`to start at (\S+) (?:a )?using`).FindStringSubmatch(out); m != nil {
 			start, err = time.ParseInLocation("2006-01-02T15:04:05", m[1], time.Local)
 		} else if strings.Contains(out, "Granted job allocation") {
 			start = time.Now()

@@ -203,7 +203,7 @@ func testSubmission(t *testing.T, s site) {
 			t.Errorf("limit %s, least %s; sbatch said %s", limit, job["TimeMin"], out)
 		}
 		text, err := s.cluster.Command(hookstest.Deadline(t), "scontrol", "show", "job", id)
-		if err != nil || !strings.Contains(text, "Comment=mine \n") {
+		if err != nil || !strings.Contains(strings.ReplaceAll(text, " \n", "\n"), "Comment=mine\n") {
 			t.Errorf("comment: %v %s", err, text)
 		}
 	})

@@ -99,8 +99,8 @@ func (c *Cluster) slurmdbdConf() (string, error) {
 	}
 	text := "# Written by slurmlab; changed at the next start or reload.\n"
 	for _, s := range []setting{
-		{"AuthType", "auth/" + c.cfg.Auth},
-		{"AuthInfo", c.authInfo()},
+		{"AuthType", "auth/munge"},
+		{"AuthInfo", "socket=" + c.mungeSocket()},
 		{"DbdHost", "localhost"},
 		{"DbdPort", fmt.Sprint(c.ports.first + accountingPort)},
 		{"SlurmUser", me.Username},
@@ -110,9 +110,7 @@ func (c *Cluster) slurmdbdConf() (string, error) {
 		{"StorageUser", me.Username},
 		{"StorageLoc", "slurm_acct_db"},
 	} {
-		if s.value != "" {
-			text += s.key + "=" + s.value + "\n"
-		}
+		text += s.key + "=" + s.value + "\n"
 	}
 	return text, nil
 }
@@ -122,16 +120,13 @@ func (c *Cluster) accountingSettings() []setting {
 	if !c.cfg.Accounting {
 		return nil
 	}
-	settings := []setting{
+	return []setting{
 		{"AccountingStorageType", "accounting_storage/slurmdbd"},
 		{"AccountingStorageHost", "localhost"},
 		{"AccountingStoragePort", fmt.Sprint(c.ports.first + accountingPort)},
 		// Without it a user may write any account.
 		{"AccountingStorageEnforce", "associations"},
-	}
-	if c.cfg.Auth == "munge" {
 		// What asks slurmdbd takes the socket of munged from here, not from AuthInfo.
-		settings = append(settings, setting{"AccountingStoragePass", c.mungeSocket()})
+		{"AccountingStoragePass", c.mungeSocket()},
 	}
-	return settings
 }

@@ -23,7 +23,7 @@ func (c *Cluster) writeConfig(cfg Config) error {
 		return fmt.Errorf("too many nodes: a cluster has ports for %d", blockSize-firstNodePort)
 	}
 	c.cfg = cfg
-	if err := c.writeKeys(); err != nil {
+	if err := c.writeKey(); err != nil {
 		return err
 	}
 	if err := c.writeScripts(); err != nil {
@@ -76,20 +76,15 @@ func writeFile(path, content string, mode os.FileMode) error {
 	return os.Rename(part, path)
 }
 
-// writeKeys makes the cluster's secrets at its first start.
-func (c *Cluster) writeKeys() error {
-	for name, size := range map[string]int{"munge.key": 128, "slurm.key": 1024} {
-		path := filepath.Join(c.dir, "etc", name)
-		if _, err := os.Stat(path); err == nil {
-			continue
-		}
-		key := make([]byte, size)
-		rand.Read(key)
-		if err := os.WriteFile(path, key, 0o600); err != nil {
-			return err
-		}
+// writeKey makes the cluster's secret at its first start.
+func (c *Cluster) writeKey() error {
+	path := filepath.Join(c.dir, "etc", "munge.key")
+	if _, err := os.Stat(path); err == nil {
+		return nil
 	}
-	return nil
+	key := make([]byte, 128)
+	rand.Read(key)
+	return os.WriteFile(path, key, 0o600)
 }
 
 // writeGPUs makes the devices of fake GPUs and returns gres.conf. A GPU without a file is dropped by slurmd ("Ignoring
@@ -168,15 +163,6 @@ func (c *Cluster) settings() ([]setting, error) {
 	}
 	in := func(parts ...string) string { return filepath.Join(append([]string{c.dir}, parts...)...) }
 
-	auth, cred := "auth/"+cfg.Auth, "cred/"+cfg.Auth
-	if cfg.Auth == "slurm" {
-		cred = auth
-	}
-	// A requeued job waits one second longer than this; 5 is the minimum.
-	info := "cred_expire=5"
-	if auth := c.authInfo(); auth != "" {
-		info = auth + "," + info
-	}
 	var privateData string
 	if c.version < 2302 {
 		privateData = "cloud" // else 22.05 hides nodes that are powered down
@@ -205,9 +191,10 @@ func (c *Cluster) settings() ([]setting, error) {
 		{"SlurmdPort", fmt.Sprint(c.ports.first + defaultPort)},
 		{"SlurmUser", me.Username},
 		{"SlurmdUser", me.Username},
-		{"AuthType", auth},
-		{"CredType", cred},
-		{"AuthInfo", info},
+		{"AuthType", "auth/munge"},
+		{"CredType", "cred/munge"},
+		// A requeued job waits one second longer than cred_expire; 5 is the minimum.
+		{"AuthInfo", "socket=" + c.mungeSocket() + ",cred_expire=5"},
 		{"StateSaveLocation", in("state")},
 		{"SlurmdSpoolDir", in("spool", "%n")},
 		{"SlurmctldPidFile", in("run", "slurmctld.pid")},
@@ -249,14 +236,6 @@ func (c *Cluster) settings() ([]setting, error) {
 }
 
 const clusterName = "lab"
-
-// authInfo is where the cluster's daemons find munged; "" if they use none.
-func (c *Cluster) authInfo() string {
-	if c.cfg.Auth != "munge" {
-		return ""
-	}
-	return "socket=" + c.mungeSocket()
-}
 
 // seconds rounds up to whole seconds.
 func seconds(d time.Duration) string {

@@ -15,10 +15,6 @@ type Config struct {
 	// length to about 50 bytes, less with long node names.
 	Dir string
 
-	// Auth is "munge", "none" or "slurm"; default munge if munged is installed, else none. Two auth/slurm clusters on one
-	// machine clash: their sockets have fixed paths in /run.
-	Auth string
-
 	// Accounting runs slurmdbd on a MariaDB of the cluster's own: with AccountingStorageEnforce=associations a job runs
 	// under an account that sacctmgr gave its user, and nobody but root has one at first. Every Start begins with an empty
 	// database, which takes about three seconds.
@@ -108,12 +104,6 @@ func (cfg Config) withDefaults() (Config, error) {
 		dir = real
 	}
 	cfg.Dir = dir
-	if cfg.Auth == "" {
-		cfg.Auth = "none"
-		if _, err := findProgram("munged"); err == nil {
-			cfg.Auth = "munge"
-		}
-	}
 	if cfg.Static.Prefix == "" {
 		cfg.Static.Prefix = "static-"
 	}
@@ -141,11 +131,6 @@ func (g NodeGroup) withDefaults() NodeGroup {
 }
 
 func (cfg Config) validate() error {
-	switch cfg.Auth {
-	case "munge", "none", "slurm":
-	default:
-		return fmt.Errorf("slurmlab: unknown auth %q: use munge, none or slurm", cfg.Auth)
-	}
 	seen := map[string]bool{}
 	for _, group := range cfg.groups() {
 		if group.Prefix == "" || seen[group.Prefix] {

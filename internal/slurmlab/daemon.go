@@ -117,9 +117,6 @@ func (c *Cluster) withLog(name string, err error) error {
 }
 
 func (c *Cluster) startMunged(ctx context.Context) error {
-	if c.cfg.Auth != "munge" {
-		return nil
-	}
 	socket := c.mungeSocket()
 	d, err := c.startDaemon("munged", "munged", nil, "--foreground", "--force", "--key-file="+filepath.Join(c.dir, "etc",
 		"munge.key"), "--socket="+socket, "--pid-file="+filepath.Join(c.dir, "run", "munged.pid"), "--log-file="+c.Log(

@@ -183,7 +183,7 @@ func (c *Cluster) Stop() error {
 
 // Reload writes the files of cfg, stops slurmctld cleanly and starts it again (scontrol reconfigure ends slurmctld
 // 22.05 when nodes were added or removed). Running jobs, run-time node addresses and ports of nodes survive; the slurmd
-// of a node that is no longer configured is stopped. Dir, Auth and Accounting cannot change.
+// of a node that is no longer configured is stopped. Dir and Accounting cannot change.
 func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -194,8 +194,8 @@ func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 	if c.stopped {
 		return errors.New("reload: the cluster is stopped")
 	}
-	if cfg.Dir != c.cfg.Dir || cfg.Auth != c.cfg.Auth || cfg.Accounting != c.cfg.Accounting {
-		return errors.New("reload: Dir, Auth and Accounting cannot change")
+	if cfg.Dir != c.cfg.Dir || cfg.Accounting != c.cfg.Accounting {
+		return errors.New("reload: Dir and Accounting cannot change")
 	}
 	if err := c.stopController(); err != nil {
 		return err

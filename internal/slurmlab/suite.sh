@@ -14,7 +14,7 @@ if ! [ -e "$root/etc/suite.made" ]; then
 	mkdir -p "$root"
 	# A mirror may be a snapshot, whose index has run out.
 	mmdebstrap --quiet --variant=apt --aptopt='Acquire::Languages "none"' --aptopt='Acquire::Check-Valid-Until "false"' \
-		--include="tzdata,git,mount,$(echo "$PACKAGES" $more | tr " " ,)" "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}"
+		--include="tzdata,git,mount,util-linux-extra,$(echo "$PACKAGES" $more | tr " " ,)" "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}"
 	# slurmdbd fails with MariaDB's client library 11.8.9: "Number of columns in result (=1) set
 	# exceeds maximum allowed number of columns (=0)".
 	if [ "$suite" != bookworm ]; then
