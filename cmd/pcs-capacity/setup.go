@@ -93,7 +93,7 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	if err != nil {
 		return err
 	}
-	host := site.Host{Config: cfg.Config, Slurm: slurm.New(cfg.Cluster), Hooks: hooks}
+	host := site.Host{Sources: site.Sources{Config: cfg.Config, Slurm: slurm.New(cfg.Cluster), Hooks: hooks}}
 	host.Filter, _ = findFilter() // whether it runs is tried
 	if c.Provider == capacity.ProviderPCS && plan.Cluster.ID != "" {
 		host.Cluster = &plan.Cluster

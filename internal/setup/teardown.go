@@ -187,8 +187,11 @@ func (t *inspection) goes(templates []capacity.LaunchTemplate) (bases []string) 
 			}
 		}
 	}
-	if asked == "" || slices.Contains(t.stay(), asked) && !slices.Contains(bases, asked) {
-		return slices.DeleteFunc(bases, func(string) bool { return asked != "" })
+	switch {
+	case asked == "":
+		return bases
+	case slices.Contains(t.stay(), asked) && !slices.Contains(bases, asked): // it is another partition's
+		return nil
 	}
 	return []string{asked} // Slurm may have something left of it
 }

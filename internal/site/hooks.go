@@ -16,7 +16,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Hook is a script of Slurm's on this host, or the settings that slurm.conf includes.
@@ -156,16 +155,12 @@ func (r *run) runs(check, path string) {
 	}
 }
 
-// Host checks the host that setup runs on: a queue must not be left without settings, fence or filter.
+// Host checks the host that setup runs on: a queue must not be left without settings, fence or filter. Its Config may be
+// the defaults.
 type Host struct {
-	// Config is the settings, or the defaults where there are none yet.
-	Config *config.Config
-	Slurm  *slurm.Client
+	Sources
 	// Cluster is the PCS cluster; nil on self-managed Slurm, and where it is not known.
 	Cluster *pcs.Cluster
-	// Hooks and Filter are as in Sources.
-	Hooks  []Hook
-	Filter string
 	// NewQueue: the queue is new to users.
 	NewQueue bool
 }
@@ -176,7 +171,7 @@ const hostTime = 20 * time.Second
 // Missing tries the steps that setup will take on this host, and returns the ones that fail. It
 // changes nothing. For a queue that users already have, a missing filter is only a warning.
 func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings []string) {
-	r := run{Sources: Sources{Config: h.Config, Slurm: h.Slurm, Hooks: h.Hooks, Filter: h.Filter}}
+	r := run{Sources: h.Sources}
 	if h.Cluster != nil {
 		r.Cluster = *h.Cluster
 	}
