@@ -228,8 +228,8 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 		return refuse(WrongPartition, "reservation %s belongs to partition %s, not to %s; submit with --partition=%s",
 			wish.ReservationID, p.Name, strings.Join(names, ","), p.Name)
 	}
-	v.Warnings = []string{fmt.Sprintf("reservation %s belongs to no partition here; the job runs without it",
-		wish.ReservationID)}
+	v.Warnings = []string{
+		fmt.Sprintf("reservation %s belongs to no partition here; the job runs without it", wish.ReservationID)}
 	return v
 }
 

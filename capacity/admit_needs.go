@@ -224,8 +224,7 @@ func admitTime(req Request, usable []Turn, p Partition, snap *Snapshot, now time
 	boot := snap.Timing.BootAllowance.Duration
 	start := later(now, req.Begin)
 	best := slices.MaxFunc(usable, func(a, b Turn) int {
-		return cmp.Compare(a.room(req, start, boot), b.room(req, start,
-			boot))
+		return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot))
 	})
 	if !req.TimeLimit.Set {
 		return fitTime(req, usable, p, snap.Walls, boot, start)

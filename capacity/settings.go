@@ -271,8 +271,9 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 		if p.Provider == ProviderPCS {
 			where = "to the Slurm settings of the PCS queue"
 		}
-		found = append(found, Problemf(AllowAccounts, Subject{Partition: p.Name}, fmt.Sprintf("add AllowAccounts=%s %s", want,
-			where), "partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s", p.Name, want, shown))
+		found = append(found,
+			Problemf(AllowAccounts, Subject{Partition: p.Name}, fmt.Sprintf("add AllowAccounts=%s %s", want, where),
+				"partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s", p.Name, want, shown))
 	}
 	if accounting == AccountsWritten {
 		found = append(found, Problemf(AccountsUnchecked, Subject{}, "set AccountingStorageEnforce=associations",

@@ -96,11 +96,11 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 		if err != nil {
 			return nil, fmt.Errorf("offering %s: its fee: %w", aws.ToString(a.CapacityBlockOfferingId), err)
 		}
-		all[i] = capacity.Offering{ID: aws.ToString(a.CapacityBlockOfferingId), InstanceType: aws.ToString(a.InstanceType),
-			Count: int(aws.ToInt32(a.InstanceCount)), Region: c.region, AZ: aws.ToString(a.AvailabilityZone),
-			AZID: zones[aws.ToString(a.AvailabilityZone)], Start: aws.ToTime(a.StartDate), End: aws.ToTime(a.EndDate), Fee: fee,
-			Tenancy: string(a.Tenancy), UltraServerType: aws.ToString(a.UltraserverType), UltraServerCount: int(aws.ToInt32(
-				a.UltraserverCount))}
+		all[i] = capacity.Offering{ID: aws.ToString(a.CapacityBlockOfferingId),
+			InstanceType: aws.ToString(a.InstanceType), Count: int(aws.ToInt32(a.InstanceCount)),
+			Region: c.region, AZ: aws.ToString(a.AvailabilityZone), AZID: zones[aws.ToString(a.AvailabilityZone)],
+			Start: aws.ToTime(a.StartDate), End: aws.ToTime(a.EndDate), Fee: fee, Tenancy: string(a.Tenancy),
+			UltraServerType: aws.ToString(a.UltraserverType), UltraServerCount: int(aws.ToInt32(a.UltraserverCount))}
 	}
 	return all, nil
 }
@@ -246,8 +246,8 @@ func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags
 
 func purchaseInput(offeringID, platform string, tags map[string]string, dry *bool) *ec2.PurchaseCapacityBlockInput {
 	return &ec2.PurchaseCapacityBlockInput{DryRun: dry, CapacityBlockOfferingId: aws.String(offeringID),
-		InstancePlatform: types.CapacityReservationInstancePlatform(platform), TagSpecifications: tagged(tags,
-			types.ResourceTypeCapacityReservation)}
+		InstancePlatform:  types.CapacityReservationInstancePlatform(platform),
+		TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation)}
 }
 
 // TryPurchase asks EC2 whether it would take the purchase, and buys nothing: nil means

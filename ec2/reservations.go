@@ -92,10 +92,11 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 	ultra, _ := capacity.OnlyInUltraServers(aws.ToString(a.InstanceType))
 	r := capacity.Reservation{ID: aws.ToString(a.CapacityReservationId), Kind: kind(a), State: capacity.State(a.State),
 		InstanceType: aws.ToString(a.InstanceType), Region: c.region, AZID: aws.ToString(a.AvailabilityZoneId),
-		AZ: aws.ToString(a.AvailabilityZone), Total: int(aws.ToInt32(a.TotalInstanceCount)), Available: int(aws.ToInt32(
-			a.AvailableInstanceCount)), Platform: string(a.InstancePlatform), Tenancy: string(a.Tenancy), UltraServer: ultra ||
-			a.LaunchStatus != "", OwnerID: aws.ToString(a.OwnerId), MatchCriteria: string(a.InstanceMatchCriteria),
-		Created: aws.ToTime(a.CreateDate), Start: aws.ToTime(a.StartDate), End: aws.ToTime(a.EndDate), Tags: tagMap(a.Tags)}
+		AZ: aws.ToString(a.AvailabilityZone), Total: int(aws.ToInt32(a.TotalInstanceCount)),
+		Available: int(aws.ToInt32(a.AvailableInstanceCount)), Platform: string(a.InstancePlatform),
+		Tenancy: string(a.Tenancy), UltraServer: ultra || a.LaunchStatus != "", OwnerID: aws.ToString(a.OwnerId),
+		MatchCriteria: string(a.InstanceMatchCriteria), Created: aws.ToTime(a.CreateDate),
+		Start: aws.ToTime(a.StartDate), End: aws.ToTime(a.EndDate), Tags: tagMap(a.Tags)}
 	if a.CommitmentInfo != nil {
 		r.Committed = int(aws.ToInt32(a.CommitmentInfo.CommittedInstanceCount))
 		r.CommittedUntil = aws.ToTime(a.CommitmentInfo.CommitmentEndDate)
@@ -294,12 +295,12 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 	}
 	tags := maps.Clone(o.Tags)
 	tags[capacity.TagToken] = o.ClientToken
-	out, err := c.api.CreateCapacityReservation(ctx, &ec2.CreateCapacityReservationInput{ClientToken: aws.String(
-		o.ClientToken), InstanceType: aws.String(o.InstanceType), InstancePlatform: types.CapacityReservationInstancePlatform(
-		o.Platform), InstanceCount: aws.Int32(int32(o.Count)), AvailabilityZoneId: aws.String(o.AZID),
-		Tenancy: types.CapacityReservationTenancyDefault, InstanceMatchCriteria: types.InstanceMatchCriteriaTargeted,
-		EndDate: aws.Time(o.End), EndDateType: types.EndDateTypeLimited, TagSpecifications: tagged(tags,
-			types.ResourceTypeCapacityReservation)})
+	out, err := c.api.CreateCapacityReservation(ctx, &ec2.CreateCapacityReservationInput{
+		ClientToken: aws.String(o.ClientToken), InstanceType: aws.String(o.InstanceType),
+		InstancePlatform: types.CapacityReservationInstancePlatform(o.Platform), InstanceCount: aws.Int32(
+			int32(o.Count)), AvailabilityZoneId: aws.String(o.AZID), Tenancy: types.CapacityReservationTenancyDefault,
+		InstanceMatchCriteria: types.InstanceMatchCriteriaTargeted, EndDate: aws.Time(o.End),
+		EndDateType: types.EndDateTypeLimited, TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation)})
 	if err == nil && out.CapacityReservation == nil {
 		err = ErrNotDescribed
 	}

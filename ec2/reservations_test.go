@@ -26,11 +26,11 @@ func TestReservationsAreTranslated(t *testing.T) {
 	if err != nil || len(missing) > 0 || len(found) != 5 {
 		t.Fatalf("found %v, missing %v, %v", found, missing, err)
 	}
-	want := capacity.Reservation{ID: openBlock, Kind: capacity.CapacityBlock, State: capacity.StateActive,
-		InstanceType: "p5.48xlarge", Region: homeRegion, AZID: "use2-az1", AZ: "us-east-2a", Total: 16, Available: 16,
-		Platform: "Linux/UNIX", Tenancy: "default", OwnerID: "111122223333", MatchCriteria: "targeted", Created: time.Date(
-			2026, 11, 18, 11, 30, 0, 0, time.UTC), Start: time.Date(2026, 11, 18, 11, 30, 0, 0, time.UTC), End: time.Date(2026,
-			11, 25, 11, 30, 0, 0, time.UTC)}
+	want := capacity.Reservation{ID: openBlock,
+		Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge", Region: homeRegion,
+		AZID: "use2-az1", AZ: "us-east-2a", Total: 16, Available: 16, Platform: "Linux/UNIX", Tenancy: "default",
+		OwnerID: "111122223333", MatchCriteria: "targeted", Created: time.Date(2026, 11, 18, 11, 30, 0, 0, time.UTC),
+		Start: time.Date(2026, 11, 18, 11, 30, 0, 0, time.UTC), End: time.Date(2026, 11, 25, 11, 30, 0, 0, time.UTC)}
 	if diff := cmp.Diff(want, found[0], cmpopts.IgnoreFields(capacity.Reservation{}, "Tags", "CapacityBlockIDs")); diff != "" {
 		t.Errorf("open block (-want +got):\n%s", diff)
 	}

@@ -132,8 +132,8 @@ func (c *Client) Job(ctx context.Context, shown string) (job capacity.Job, err e
 func (c *Client) eachJob(ctx context.Context, fields jobFields, take func(capacity.Job) error, more ...string) error {
 	mark := newMark()
 	r := jobReader{fields: fields, mark: []byte(mark), take: take}
-	err := c.runInto(ctx, &r, []string{"SQUEUE_FORMAT2=" + fields.format(mark)}, "squeue", append([]string{"--all",
-		"--noheader", "--noconvert", "--sort=i"}, more...)...)
+	err := c.runInto(ctx, &r, []string{"SQUEUE_FORMAT2=" + fields.format(mark)},
+		"squeue", append([]string{"--all", "--noheader", "--noconvert", "--sort=i"}, more...)...)
 	if err = r.end(err); err != nil {
 		return fmt.Errorf("listing jobs: %w", err)
 	}
@@ -196,8 +196,7 @@ var plainFields = []plainField{
 	{"UserID", intField(func(j *capacity.Job) *int { return &j.UserID })},
 	{"NumNodes", intField(func(j *capacity.Job) *int { return &j.NumNodes })},
 	{"NodeList", func(j *capacity.Job, text string) (err error) {
-		j.Nodes, err = Expand(strings.Clone(
-			text))
+		j.Nodes, err = Expand(strings.Clone(text))
 		return err
 	}},
 }
@@ -242,11 +241,9 @@ var (
 
 func (f jobFields) without(names ...string) jobFields {
 	return jobFields{slices.DeleteFunc(slices.Clone(f.plain), func(p plainField) bool {
-		return slices.Contains(names,
-			p.name)
+		return slices.Contains(names, p.name)
 	}), slices.DeleteFunc(slices.Clone(f.marked), func(m markedField) bool {
-		return slices.Contains(names,
-			m.name)
+		return slices.Contains(names, m.name)
 	})}
 }
 

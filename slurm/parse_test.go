@@ -84,11 +84,9 @@ func TestParseJobs(t *testing.T) {
 		j.Partition, j.Account, j.Requeue, j.NumNodes = "static,cloud", "vis", false, 2
 		j.TimeLimit, j.TimeMin = limit(60), limit(30)
 	}), with(4, func(j *capacity.Job) {
-		j.TimeLimit, j.HetJobID, j.Shown = limit(45), 4,
-			"4+0"
+		j.TimeLimit, j.HetJobID, j.Shown = limit(45), 4, "4+0"
 	}), with(5, func(j *capacity.Job) {
-		j.TimeLimit, j.Partition, j.HetJobID, j.Shown = unlimited, "static", 4,
-			"4+1"
+		j.TimeLimit, j.Partition, j.HetJobID, j.Shown = unlimited, "static", 4, "4+1"
 	}), with(6, func(j *capacity.Job) { j.TimeLimit = limit(45) }), with(7, func(j *capacity.Job) {
 		j.State, j.StateFlag, j.Reason, j.Held = "RUNNING", "CONFIGURING", "None", false
 		j.NumNodes, j.TimeLimit, j.Nodes = 2, limit(30), []string{"cloud1", "cloud2"}

@@ -47,8 +47,9 @@ func ParseResumeFile(data []byte) (Resume, error) {
 	resume := Resume{Nodes: cmp.Or(file.AllNodesResume, file.AllNodes)}
 	for _, job := range file.Jobs {
 		resumed := cmp.Or(job.NodesResume, job.Nodes)
-		resume.Jobs = append(resume.Jobs, ResumeJob{ID: job.ID, ResumeNodes: resumed, AllocNodes: cmp.Or(job.NodesAlloc,
-			resumed), Partition: job.Partition, Features: job.Features, Reservation: job.Reservation})
+		resume.Jobs = append(resume.Jobs,
+			ResumeJob{ID: job.ID, ResumeNodes: resumed, AllocNodes: cmp.Or(job.NodesAlloc, resumed),
+				Partition: job.Partition, Features: job.Features, Reservation: job.Reservation})
 	}
 	return resume, resume.check()
 }

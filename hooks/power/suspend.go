@@ -143,8 +143,8 @@ func recordedFor(nodes []string, records []state.Record, called time.Time) map[s
 			for i, id := range r.Instances {
 				// A failed launch is terminated whole, and its record may have fewer instances than nodes; otherwise they are
 				// in the order of the nodes.
-				mine := r.Code != string(capacity.OK) && slices.ContainsFunc(of,
-					func(n string) bool { return slices.Contains(nodes, n) })
+				mine := r.Code != string(capacity.OK) &&
+					slices.ContainsFunc(of, func(n string) bool { return slices.Contains(nodes, n) })
 				if mine || len(of) == len(r.Instances) && slices.Contains(nodes, of[i]) {
 					found[id] = r.At
 				}

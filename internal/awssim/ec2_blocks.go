@@ -142,9 +142,9 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 	c.region.reservations[res.ID] = res
 	c.region.hide(res.ID, s.lag.Purchases)
 	o.from.sold = append(o.from.sold, res)
-	s.ledger = append(s.ledger, Purchase{At: s.now, Region: c.Region, Kind: "block", OfferingID: o.id,
-		ReservationID: res.ID, InstanceType: res.Type, Count: res.count, Start: res.start, End: res.end, Fee: o.from.fee(
-			o.count, o.duration()), Currency: o.from.Currency})
+	s.ledger = append(s.ledger, Purchase{At: s.now, Region: c.Region,
+		Kind: "block", OfferingID: o.id, ReservationID: res.ID, InstanceType: res.Type, Count: res.count,
+		Start: res.start, End: res.end, Fee: o.from.fee(o.count, o.duration()), Currency: o.from.Currency})
 	result := object{"CapacityBlocks": s.wireBlocks(c.region, res), "CapacityReservation": s.wireReservation(c.region, res)}
 	s.later(time.Duration(s.scenario.PaymentDelay), func() {
 		if s.unpaid {

@@ -12,15 +12,17 @@ import (
 // offerings asks for one day of n p5.48xlarge.
 func (w *ec2World) offerings(n int32, days int32) []types.CapacityBlockOffering {
 	w.Helper()
-	return do(w, w.ec2.DescribeCapacityBlockOfferings, &ec2.DescribeCapacityBlockOfferingsInput{InstanceType: aws.String(
-		"p5.48xlarge"), InstanceCount: aws.Int32(n), CapacityDurationHours: aws.Int32(24 * days)}).CapacityBlockOfferings
+	return do(w, w.ec2.DescribeCapacityBlockOfferings,
+		&ec2.DescribeCapacityBlockOfferingsInput{InstanceType: aws.String("p5.48xlarge"),
+			InstanceCount: aws.Int32(n), CapacityDurationHours: aws.Int32(24 * days)}).CapacityBlockOfferings
 }
 
 func (w *ec2World) purchase(offering string) (*ec2.PurchaseCapacityBlockOutput, error) {
-	return w.ec2.PurchaseCapacityBlock(w.Context(), &ec2.PurchaseCapacityBlockInput{CapacityBlockOfferingId: aws.String(
-		offering), InstancePlatform: types.CapacityReservationInstancePlatformLinuxUnix,
-		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeCapacityReservation,
-			Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("nlp")}}}}})
+	return w.ec2.PurchaseCapacityBlock(w.Context(),
+		&ec2.PurchaseCapacityBlockInput{CapacityBlockOfferingId: aws.String(offering),
+			InstancePlatform: types.CapacityReservationInstancePlatformLinuxUnix,
+			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeCapacityReservation,
+				Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("nlp")}}}}})
 }
 
 func TestLifeOfABlock(t *testing.T) {

@@ -149,11 +149,11 @@ func (s *Sim) wireInstance(i *instance) object {
 	w := object{"InstanceId": i.ID, "ImageId": i.ImageID, "State": stateObject(i.State), "KeyName": i.data.KeyName,
 		"AmiLaunchIndex": i.AMILaunchIndex, "InstanceType": i.Type, "LaunchTime": i.LaunchTime,
 		"Placement":  object{"AvailabilityZone": i.Zone, "AvailabilityZoneId": i.subnet.zone.id, "Tenancy": i.tenancy},
-		"Monitoring": object{"State": "disabled"}, "Architecture": i.architecture, "RootDeviceType": "ebs",
-		"RootDeviceName": rootDevice, "VirtualizationType": "hvm", "Hypervisor": "xen", "InstanceLifecycle": i.Lifecycle,
-		"ClientToken": i.clientToken, "PlatformDetails": i.platform, "CapacityReservationId": i.ReservationID,
-		"CapacityBlockId": i.BlockID, "CapacityReservationSpecification": i.specification(), "Tags": r.shownTags(i.ID,
-			i.Tags)}
+		"Monitoring": object{"State": "disabled"}, "Architecture": i.architecture,
+		"RootDeviceType": "ebs", "RootDeviceName": rootDevice, "VirtualizationType": "hvm",
+		"Hypervisor": "xen", "InstanceLifecycle": i.Lifecycle, "ClientToken": i.clientToken,
+		"PlatformDetails": i.platform, "CapacityReservationId": i.ReservationID, "CapacityBlockId": i.BlockID,
+		"CapacityReservationSpecification": i.specification(), "Tags": r.shownTags(i.ID, i.Tags)}
 	if i.State != stateTerminated { // EC2 forgets the network of a terminated instance
 		w["PrivateIpAddress"], w["SubnetId"], w["VpcId"] = i.PrivateIP, i.SubnetID, i.subnet.vpc
 		w["PrivateDnsName"] = "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-") + "." + i.Region + ".compute.internal"

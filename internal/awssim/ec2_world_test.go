@@ -94,8 +94,8 @@ func (w *ec2World) reservation(id string) types.CapacityReservation {
 // instances describes every instance that is not terminated.
 func (w *ec2World) instances() []types.Instance {
 	w.Helper()
-	out, err := w.ec2.DescribeInstances(w.Context(), &ec2.DescribeInstancesInput{Filters: []types.Filter{
-		{Name: aws.String("instance-state-name"), Values: []string{"pending", "running"}}}})
+	out, err := w.ec2.DescribeInstances(w.Context(), &ec2.DescribeInstancesInput{
+		Filters: []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running"}}}})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -108,8 +108,8 @@ func (w *ec2World) instances() []types.Instance {
 
 // run is a launch of n instances, all or none.
 func run(n int32, kind types.InstanceType, subnet string, change ...func(*ec2.RunInstancesInput)) *ec2.RunInstancesInput {
-	in := &ec2.RunInstancesInput{MinCount: aws.Int32(n), MaxCount: aws.Int32(n), InstanceType: kind, SubnetId: aws.String(
-		subnet), ImageId: aws.String(defImage)}
+	in := &ec2.RunInstancesInput{MinCount: aws.Int32(n),
+		MaxCount: aws.Int32(n), InstanceType: kind, SubnetId: aws.String(subnet), ImageId: aws.String(defImage)}
 	for _, f := range change {
 		f(in)
 	}

@@ -290,9 +290,9 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 	}
 	e := &extension{extensionOffering: o, purchased: s.now, status: "payment-pending"}
 	res.extensions = append(res.extensions, e)
-	s.ledger = append(s.ledger, Purchase{At: s.now, Region: c.Region, Kind: "extension", OfferingID: o.id,
-		ReservationID: res.ID, InstanceType: res.Type, Count: res.count, Start: o.end, End: end, Fee: o.fee(),
-		Currency: o.currency()})
+	s.ledger = append(s.ledger,
+		Purchase{At: s.now, Region: c.Region, Kind: "extension", OfferingID: o.id, ReservationID: res.ID,
+			InstanceType: res.Type, Count: res.count, Start: o.end, End: end, Fee: o.fee(), Currency: o.currency()})
 	c.region.hide(e.key(), s.lag.Purchases)
 	out := object{"CapacityBlockExtensions": []object{e.wire()}}
 	s.later(time.Duration(s.scenario.PaymentDelay), func() {

@@ -156,9 +156,9 @@ func (r *region) templateForPCS(want pcsTemplate) (templateForPCS, bool) {
 	}
 	data := v.data.read()
 	userData, _ := base64.StdEncoding.DecodeString(data.UserData) // checked when the version was made
-	return templateForPCS{plainUserData: len(userData) > 0 && !isMultipart(userData), version: strconv.FormatInt(v.number,
-		10), instanceType: data.InstanceType, image: data.ImageId, market: data.marketType(),
-		reservation: data.target().CapacityReservationId}, true
+	return templateForPCS{plainUserData: len(userData) > 0 && !isMultipart(userData),
+		version: strconv.FormatInt(v.number, 10), instanceType: data.InstanceType,
+		image: data.ImageId, market: data.marketType(), reservation: data.target().CapacityReservationId}, true
 }
 
 // isMultipart tells whether user data is a MIME multi-part archive.
@@ -196,9 +196,9 @@ func (s *Sim) makeManagedTemplate(cl *pcsCluster, g *pcsGroup) (id string, err e
 	if err != nil {
 		return "", err
 	}
-	t := &launchTemplate{in: cl.region, id: s.newID("lt"), name: "pcs-" + g.ID + "-do-not-delete", created: s.now,
-		defaultVersion: 1, versions: map[int64]*templateVersion{}, tags: map[string]string{tagClusterID: cl.ID,
-			tagGroupID: g.ID}}
+	t := &launchTemplate{in: cl.region,
+		id: s.newID("lt"), name: "pcs-" + g.ID + "-do-not-delete", created: s.now, defaultVersion: 1,
+		versions: map[int64]*templateVersion{}, tags: map[string]string{tagClusterID: cl.ID, tagGroupID: g.ID}}
 	t.add(s.now, "", data)
 	cl.region.templates[t.id] = t
 	return t.id, nil
@@ -300,9 +300,9 @@ func (cl *pcsCluster) view() PCSCluster {
 }
 
 func (g *pcsGroup) view(r *region) PCSNodeGroup {
-	view := PCSNodeGroup{ID: g.ID, Name: g.Name, Status: g.Status, InstanceType: g.Instances[0].Type, Min: g.Scaling.Min,
-		Max: g.Scaling.Max, PurchaseOption: g.PurchaseOption, Settings: g.SlurmConfiguration.custom(), Instances: maps.Clone(
-			g.nodes)}
+	view := PCSNodeGroup{ID: g.ID,
+		Name: g.Name, Status: g.Status, InstanceType: g.Instances[0].Type, Min: g.Scaling.Min, Max: g.Scaling.Max,
+		PurchaseOption: g.PurchaseOption, Settings: g.SlurmConfiguration.custom(), Instances: maps.Clone(g.nodes)}
 	if t := r.types[view.InstanceType]; t != nil {
 		view.VCPUs, view.GPUs, view.MemoryMiB = t.VCPUs, t.GPUs, t.MemoryMiB
 	}

@@ -157,10 +157,10 @@ func (w *pcsWorld) blockGroup(name string) *pcs.CreateComputeNodeGroupInput {
 // demandGroup is a request for a dynamic node group on demand, right in every respect.
 func (w *pcsWorld) demandGroup(name string, most int32) *pcs.CreateComputeNodeGroupInput {
 	w.Helper()
-	return &pcs.CreateComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupName: &name,
-		IamInstanceProfileArn: aws.String(profile), SubnetIds: []string{subnetA}, CustomLaunchTemplate: w.template("", "",
-			""), ScalingConfiguration: scaling(0, most), InstanceConfigs: []types.InstanceConfig{{InstanceType: aws.String(
-			"c7i.large")}}}
+	return &pcs.CreateComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"),
+		ComputeNodeGroupName: &name, IamInstanceProfileArn: aws.String(profile), SubnetIds: []string{subnetA},
+		CustomLaunchTemplate: w.template("", "", ""), ScalingConfiguration: scaling(0, most),
+		InstanceConfigs: []types.InstanceConfig{{InstanceType: aws.String("c7i.large")}}}
 }
 
 func scaling(least, most int32) *types.ScalingConfigurationRequest {

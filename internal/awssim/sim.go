@@ -59,10 +59,10 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 		clock = MachineClock()
 	}
 	clock.Advance(time.Duration(sc.ClockOffset))
-	s := &Sim{scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments, lag: sc.Lag,
-		regions: map[string]*region{}, calls: map[CallKey]int{}, buckets: map[CallKey]*bucket{},
-		tokens: map[tokenKey]tokenUse{}, callers: map[string]map[string]bool{}, cleared: make(chan struct{}), wake: make(
-			chan struct{}, 1), deliver: make(chan struct{}, 1), stop: make(chan struct{})}
+	s := &Sim{scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments,
+		lag: sc.Lag, regions: map[string]*region{}, calls: map[CallKey]int{}, buckets: map[CallKey]*bucket{},
+		tokens: map[tokenKey]tokenUse{}, callers: map[string]map[string]bool{}, cleared: make(chan struct{}),
+		wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1), stop: make(chan struct{})}
 	s.ec2, s.pcs = s.ec2Operations(), s.pcsOperations()
 	s.instanceHooks = append(s.instanceHooks, s.forgetInstance)
 	if err := s.build(); err != nil {

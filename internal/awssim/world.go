@@ -82,13 +82,13 @@ func (s *Sim) build() error {
 }
 
 func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*region, error) {
-	r := &region{name: rs.Name, optIn: cmp.Or(rs.OptIn, "opt-in-not-required"), vpcs: rs.VPCs, groups: slices.Clone(
-		rs.SecurityGroups), images: slices.Clone(rs.Images), types: types, keyPairs: rs.KeyPairs,
+	r := &region{name: rs.Name, optIn: cmp.Or(rs.OptIn, "opt-in-not-required"), vpcs: rs.VPCs,
+		groups: slices.Clone(rs.SecurityGroups), images: slices.Clone(rs.Images), types: types, keyPairs: rs.KeyPairs,
 		placementGroups: slices.Clone(rs.PlacementGroups), fixedTags: map[string]map[string]string{},
-		capacity: map[pool]int{}, limits: rs.Limits, metadataTags: rs.MetadataTags, sim: s, hidden: map[string]time.Time{},
-		oldTags: map[string]oldTags{}, issued: map[string]*offering{}, extensions: map[string]*extensionOffering{},
-		reservations: map[string]*reservation{}, blocks: map[string]*block{}, templates: map[string]*launchTemplate{},
-		instances: map[string]*instance{}}
+		capacity: map[pool]int{}, limits: rs.Limits, metadataTags: rs.MetadataTags,
+		sim: s, hidden: map[string]time.Time{}, oldTags: map[string]oldTags{}, issued: map[string]*offering{},
+		extensions: map[string]*extensionOffering{}, reservations: map[string]*reservation{},
+		blocks: map[string]*block{}, templates: map[string]*launchTemplate{}, instances: map[string]*instance{}}
 	for _, z := range rs.Zones {
 		r.zones = append(r.zones, &zone{z.Name, z.ID, cmp.Or(z.Type, "availability-zone"), cmp.Or(z.OptIn, "opt-in-not-required")})
 	}

@@ -30,9 +30,10 @@ func block(id, start, end string, state capacity.State) capacity.Reservation {
 // oneSlot is a snapshot with one slot "gpu" that has the reservations, in order.
 func oneSlot(provider capacity.Provider, ids []string, rs ...capacity.Reservation) *capacity.Snapshot {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
-	return &capacity.Snapshot{Timing: capacity.Timing{DrainMargin: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute)},
-		Partitions: []capacity.Partition{{Name: "gpu", Provider: provider, Groups: []capacity.NodeGroup{{Name: "gpu",
-			Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: ids}}}}}}, Reservations: rs}
+	return &capacity.Snapshot{Timing: capacity.Timing{DrainMargin: d(10 * time.Minute),
+		ReclaimLead: d(30 * time.Minute)}, Partitions: []capacity.Partition{{Name: "gpu", Provider: provider,
+		Groups: []capacity.NodeGroup{{Name: "gpu", Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: ids}}}}}},
+		Reservations: rs}
 }
 
 // me is the owner of the settings, other that of other settings.

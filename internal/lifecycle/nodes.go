@@ -212,9 +212,10 @@ func endOrphans(s Seen) (actions []Action) {
 	for _, o := range s.Snap.Orphans {
 		if s.Now.Sub(o.Since) >= orphanTime {
 			_, _, slot, _ := s.Settings.PlaceOf(o.Node)
-			actions = append(actions, action("end-instance", capacity.Subject{Slot: slot, Node: o.Node, Instance: o.Instance,
-				Reservation: o.Reservation}, fmt.Sprintf("end instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation),
-				o.Why), func(ctx context.Context, w World) error { return w.EC2.Terminate(ctx, []string{o.Instance}) }))
+			actions = append(actions, action("end-instance",
+				capacity.Subject{Slot: slot, Node: o.Node, Instance: o.Instance, Reservation: o.Reservation},
+				fmt.Sprintf("end instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why),
+				func(ctx context.Context, w World) error { return w.EC2.Terminate(ctx, []string{o.Instance}) }))
 		}
 	}
 	return actions

@@ -79,8 +79,8 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 		for _, id := range slot.ReservationIDs {
 			r, known := s.Snap.Reservation(id)
 			payable := r.State == capacity.StateScheduled || r.State == capacity.StateActive // PCS takes no other
-			if !known || !r.Kind.Bought() || !payable || !s.Snap.Timing.Window(r).Fence.After(s.Now) || slices.Contains(ready,
-				id) || holds[id] == "" && !free {
+			if !known || !r.Kind.Bought() || !payable ||
+				!s.Snap.Timing.Window(r).Fence.After(s.Now) || slices.Contains(ready, id) || holds[id] == "" && !free {
 				continue
 			}
 			if next.ID == "" || r.Start.Before(next.Start) {

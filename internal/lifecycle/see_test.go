@@ -92,8 +92,8 @@ func TestOffsetOutlivesARestart(t *testing.T) {
 // in the order of their numbers, each once.
 func TestNodesOfASlot(t *testing.T) {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu"}}}}}
-	c := &Cluster{Nodes: []capacity.Node{{Name: "gpu-10", Features: []string{"gpu"}, GPUs: 4}, {Name: "gpu-9",
-		Features: []string{"x", "gpu"}, GPUs: 8}, {Name: "login"}, {Name: "old-1"}},
+	c := &Cluster{Nodes: []capacity.Node{{Name: "gpu-10", Features: []string{"gpu"}, GPUs: 4},
+		{Name: "gpu-9", Features: []string{"x", "gpu"}, GPUs: 8}, {Name: "login"}, {Name: "old-1"}},
 		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-9", "gpu-2"}}}}
 	c.assign(settings)
 	if got := c.SlotNodes("gpu"); !slices.Equal(got, []string{"gpu-2", "gpu-9", "gpu-10"}) {
@@ -256,8 +256,8 @@ func (st *stage) isPure(seen Seen) {
 
 // Nodes that get no job are named by what keeps them and why.
 func TestNodesOut(t *testing.T) {
-	cluster := &Cluster{Nodes: []capacity.Node{
-		{Name: "gpu-1", State: "IDLE+DRAIN", Reason: "bad cable"}, {Name: "gpu-2", State: "IDLE"}, {Name: "gpu-3", State: "IDLE+DRAIN", Reason: "bad cable"},
+	cluster := &Cluster{Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE+DRAIN", Reason: "bad cable"},
+		{Name: "gpu-2", State: "IDLE"}, {Name: "gpu-3", State: "IDLE+DRAIN", Reason: "bad cable"},
 		{Name: "gpu-4", State: "DOWN", Reason: "Not responding"}, {Name: "cpu-1", State: "FAIL"}}}
 	got := cluster.out([]string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5"})
 	want := []capacity.NodesOut{{Nodes: "gpu-[1,3]", Count: 2, State: "drained", Reason: "bad cable"}, {Nodes: "gpu-4", Count: 1, State: "down", Reason: "Not responding"}}

@@ -97,12 +97,10 @@ func TestNextStep(t *testing.T) {
 	subnets := Subnets{byZone: map[string][]string{"use2-az1": {"subnet-1"}, "use2-az2": {"subnet-2"}}}
 	day := func(n int) time.Time { return time.Date(2026, 12, n, 11, 30, 0, 0, time.UTC) }
 	r := capacity.Reservation{ID: "cr-1", InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a", Start: day(5), End: day(8)}
-	seen := []capacity.Reservation{
-		{ID: "cr-2", State: capacity.StateScheduled, Start: day(7), End: day(9)},
-		{ID: "cr-3", State: capacity.StateActive, Start: day(1), End: day(6)},
-		{ID: "cr-4", State: capacity.StateScheduled, Start: day(8), End: day(10)},
-		{ID: "cr-5", State: capacity.StateExpired, Start: day(1), End: day(6)},
-		{ID: "cr-6", State: capacity.StateActive, Start: day(1)},
+	seen := []capacity.Reservation{{ID: "cr-2", State: capacity.StateScheduled, Start: day(7), End: day(9)},
+		{ID: "cr-3", State: capacity.StateActive, Start: day(1), End: day(6)}, {ID: "cr-4",
+			State: capacity.StateScheduled, Start: day(8), End: day(10)}, {ID: "cr-5", State: capacity.StateExpired,
+			Start: day(1), End: day(6)}, {ID: "cr-6", State: capacity.StateActive, Start: day(1)},
 		{ID: "cr-7", State: capacity.StateActive, Start: day(1), End: day(6), Tags: map[string]string{"team": "cv"}}}
 	one := func(g *capacity.GroupSettings) { g.ReservationIDs = []string{"cr-2"} }
 	both := func(g *capacity.GroupSettings) { g.ReservationIDs, g.Slots = []string{"cr-2", "cr-3"}, 2 }

@@ -141,8 +141,8 @@ func (h Holder) Release(ctx context.Context, id string) (capacity.Reservation, e
 	}
 	i := slices.IndexFunc(all, func(r capacity.Reservation) bool { return r.ID == id })
 	if i < 0 {
-		return capacity.Reservation{}, fmt.Errorf(
-			"%s is nothing that pcs-capacity holds for cluster %s now; it is left alone", id, h.Cluster)
+		return capacity.Reservation{},
+			fmt.Errorf("%s is nothing that pcs-capacity holds for cluster %s now; it is left alone", id, h.Cluster)
 	}
 	return all[i], h.release(ctx, all[i])
 }

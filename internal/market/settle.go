@@ -46,8 +46,8 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 	if i.SettledAt.IsZero() {
 		i.SettledAt = i.At.Add(callTimeout + settleTime)
 	}
-	progress := d.Customer.Start(fmt.Sprintf("asking EC2 in %s about %s, until %s at the latest", i.Region, i.ID,
-		d.Customer.Time(i.SettledAt)))
+	progress := d.Customer.Start(
+		fmt.Sprintf("asking EC2 in %s about %s, until %s at the latest", i.Region, i.ID, d.Customer.Time(i.SettledAt)))
 	defer progress.Done()
 	for wait := firstWait; ; wait = min(2*wait, settleWait) {
 		began := time.Now()

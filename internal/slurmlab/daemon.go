@@ -118,9 +118,9 @@ func (c *Cluster) withLog(name string, err error) error {
 
 func (c *Cluster) startMunged(ctx context.Context) error {
 	socket := c.mungeSocket()
-	d, err := c.startDaemon("munged", "munged", nil, "--foreground", "--force", "--key-file="+filepath.Join(c.dir, "etc",
-		"munge.key"), "--socket="+socket, "--pid-file="+filepath.Join(c.dir, "run", "munged.pid"), "--log-file="+c.Log(
-		"munged"), "--seed-file="+filepath.Join(c.dir, "run", "munged.seed"))
+	d, err := c.startDaemon("munged", "munged", nil, "--foreground", "--force",
+		"--key-file="+filepath.Join(c.dir, "etc", "munge.key"), "--socket="+socket, "--pid-file="+filepath.Join(c.dir,
+			"run", "munged.pid"), "--log-file="+c.Log("munged"), "--seed-file="+filepath.Join(c.dir, "run", "munged.seed"))
 	if err != nil {
 		return err
 	}

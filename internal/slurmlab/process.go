@@ -45,8 +45,8 @@ func readStatus(pid int) (status, bool) {
 		return status{}, false
 	}
 	parent, _ := strconv.Atoi(fields[1])
-	return status{process: process{pid: pid, start: fields[19]}, parent: parent, zombie: fields[0] == "Z" ||
-		fields[0] == "X"}, true
+	return status{process: process{pid: pid, start: fields[19]},
+		parent: parent, zombie: fields[0] == "Z" || fields[0] == "X"}, true
 }
 
 // allProcesses lists what runs now; zombies have ended and are left out.
