@@ -1,5 +1,4 @@
-// Pcs-capacity-suspend is Slurm's SuspendProgram and its ResumeFailProgram; see package
-// power.
+// Pcs-capacity-suspend is Slurm's SuspendProgram and its ResumeFailProgram; see package power.
 package main
 
 import (

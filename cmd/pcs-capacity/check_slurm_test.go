@@ -50,12 +50,9 @@ type wired struct {
 	cluster *slurmlab.Cluster
 	// bin has the programs, etc slurm.conf and dir all else; settings is the path of config.toml.
 	bin, etc, dir, settings string
-	// said is all that the programs wrote.
-	said string
-	// restartSlurm restarts slurmctld, as systemctl does.
-	restartSlurm func() error
-	// uid is who runs the next check; 0 for the user of the test.
-	uid uint32
+	said                    string       // all that the programs wrote
+	restartSlurm            func() error // restarts slurmctld, as systemctl does
+	uid                     uint32       // who runs the next check; 0 for the user of the test
 }
 
 // installPackage puts the programs of the DEB, installed in a root of its own, before those
@@ -269,9 +266,8 @@ func (w *wired) check(more ...string) (status int, found site.Findings) {
 	return status, doc.Findings
 }
 
-// TestLong_CheckNamesEachFault wires a Slurm that has nothing of ours, sees that all is well
-// and that a job runs on a block, and breaks one thing after the other: with the programs of the
-// installed DEB in `make test`.
+// TestLong_CheckNamesEachFault wires a Slurm that has nothing of ours, sees that all is well and that a job runs on a
+// block, and breaks one thing after the other: with the programs of the installed DEB in `make test`.
 func TestLong_CheckNamesEachFault(t *testing.T) {
 	if !ownProcess(t) {
 		return

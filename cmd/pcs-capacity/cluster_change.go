@@ -33,10 +33,8 @@ type clusterChange struct {
 	// question is asked; doing, nothing and outcome say what is going on, that all is done, and what came of a plan
 	// that something is in the way of.
 	question, doing, nothing, outcome string
-	// before is done right before the plan; it may be nil.
-	before func()
-	// applied: the plan was carried out.
-	applied bool
+	before                            func() // done right before the plan; it may be nil
+	applied                           bool   // the plan was carried out
 }
 
 // run plans, shows, asks and does. What a person has agreed to is planned again under the lock;

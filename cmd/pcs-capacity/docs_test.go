@@ -78,9 +78,8 @@ func parse(t *testing.T, args []string) (*kong.Context, error) {
 	return parser.Parse(args)
 }
 
-// TestCommandsInDocs: every command line in a block of the docs is one that the program takes, and
-// one within a sentence at least has a command and flags that exist. Each command is in a block or a
-// sentence somewhere.
+// TestCommandsInDocs: every command line in a block of the docs is one that the program takes, and one within a
+// sentence at least has a command and flags that exist. Each command is in a block or a sentence somewhere.
 func TestCommandsInDocs(t *testing.T) {
 	shown := map[string]bool{}
 	for _, path := range docPages(t) {

@@ -18,8 +18,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// explainWorld is a partition with one slot: a block that is open for another day or so, and
-// one that follows it.
+// explainWorld is a partition with one slot: a block that is open for another day or so, and one that follows it.
 func explainWorld(t *testing.T) *capacity.Snapshot {
 	t.Helper()
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }

@@ -172,9 +172,8 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 
 // scriptRemoval takes scripts away, each only once nothing has Slurm run it.
 type scriptRemoval struct {
-	cfg *config.Config
-	// dirs are the folders of slurm.conf.
-	dirs []string
+	cfg  *config.Config
+	dirs []string // the folders of slurm.conf
 	// askedAWS: the settings of the PCS cluster are known; switches: the plan switches
 	// cli_filter off there, before the script goes.
 	askedAWS, switches bool
@@ -236,8 +235,7 @@ func readCluster(ctx context.Context, g *Globals, cfg *config.Config) (of wiring
 	return of, aws, err
 }
 
-// noBlockOpen refuses to touch the cluster while a block is open: paid hours are not for changes
-// of slurmctld.
+// noBlockOpen refuses to touch the cluster while a block is open: paid hours are not for changes of slurmctld.
 func noBlockOpen(ctx context.Context, cfg *config.Config, aws *ec2.Client) error {
 	all, err := aws.AllReservations(ctx)
 	if err != nil {

@@ -21,8 +21,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Ctrl-C at a question ends the program. It is typed at a real pseudo-terminal, or sent as
-// the signal that it is.
+// Ctrl-C at a question ends the program. It is typed at a real pseudo-terminal, or sent as the signal that it is.
 func TestCtrlCEndsAQuestion(t *testing.T) {
 	setup := []string{"setup", "--reservation", "cr-0e2000000000000a1", "--cluster", "ml", "--queue", "gpu", "--node-group", "gpu", "--like", "compute"}
 	purchase := []string{"purchase", "cb-0d05ecddf72412d79", "-t", "p5.48xlarge", "-n", "4", "-d", "7d"}
@@ -79,8 +78,7 @@ func (s *session) sends() bool {
 	return len(intents) == 1 && intents[0].Phase == market.Sending
 }
 
-// session is the program at a pseudo-terminal, with a simulated AWS that never answers
-// the call that buys.
+// session is the program at a pseudo-terminal, with a simulated AWS that never answers the call that buys.
 type session struct {
 	*testing.T
 	sim   *awssim.Sim

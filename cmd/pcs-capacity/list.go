@@ -43,8 +43,7 @@ list, a reservation of the settings that EC2 does not know are named; the exit s
 
 // listDocument is the JSON form of a list.
 type listDocument struct {
-	// TakenAt is AWS's time.
-	TakenAt time.Time `json:"taken_at"`
+	TakenAt time.Time `json:"taken_at"` // AWS's time
 	Regions []string  `json:"regions"`
 	Summary struct {
 		Blocks summary `json:"blocks"`
@@ -67,8 +66,7 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	if c.MinCapacity < 0 {
 		return usage("--min-capacity=%d: use at least 0", c.MinCapacity)
 	}
-	// A large list is garbage for a second. Collecting it less often saves a sixth of the
-	// time, for some 30 MB.
+	// A large list is garbage for a second. Collecting it less often saves a sixth of the time, for some 30 MB.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	progress := t.Slow("asking for regions")
 	defer progress.Done()
@@ -211,9 +209,8 @@ func (c *ListCmd) keeps(r capacity.Reservation) bool {
 
 // missingReservation is an id that EC2 does not know.
 type missingReservation struct {
-	ID string `json:"id"`
-	// Partition is the one whose settings name the id; empty for an argument.
-	Partition string `json:"partition,omitempty"`
+	ID        string `json:"id"`
+	Partition string `json:"partition,omitempty"` // the one whose settings name the id; empty for an argument
 	Code      string `json:"code,omitempty"`
 	Message   string `json:"message"`
 }
@@ -266,14 +263,12 @@ func (c *ListCmd) missing(cfg *maybeConfig, home string, regions []string, faile
 // listRow is one reservation.
 type listRow struct {
 	capacity.Reservation
-	// Count is what was bought, also before a block opens; nil where EC2 does not say any
-	// more, as of an expired block.
+	// Count is what was bought, also before a block opens; nil where EC2 does not say any more, as of an expired block.
 	Count   *int `json:"count"`
 	Seconds *int `json:"duration_seconds,omitempty"`
 	Used    int  `json:"used"`
 	owner
-	// Shared is nil when nobody knows whose account this is.
-	Shared *bool `json:"shared"`
+	Shared *bool `json:"shared"` // nil when nobody knows whose account this is
 	zoneUse
 }
 
@@ -328,9 +323,8 @@ func (r listRow) Marks() string {
 
 // summary stands above a table.
 type summary struct {
-	Count int `json:"count"`
-	// Live are open or may still open.
-	Live          int      `json:"live"`
+	Count         int      `json:"count"`
+	Live          int      `json:"live"` // open or may still open
 	InstanceTypes []string `json:"instance_types,omitempty"`
 	Total         int      `json:"total"`
 	Available     int      `json:"available"`

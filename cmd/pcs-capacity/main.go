@@ -80,24 +80,17 @@ type Globals struct {
 	Yes      bool            `group:"global" short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`
 	LogLevel slog.Level      `group:"global" help:"Log to stderr from this level on: debug, info, warn or error." default:"warn"`
 
-	// aws is the command's client of EC2; nil if it has asked for none.
-	aws *ec2.Client
+	aws *ec2.Client // the command's client of EC2; nil if it has asked for none
 
-	// WritesConfig: the command writes the settings file if it is not there, so that
-	// --config may name a new one.
+	// WritesConfig: the command writes the settings file if it is not there, so that --config may name a new one.
 	WritesConfig bool `kong:"-"`
 
 	Version versionFlag `name:"version" group:"global" help:"Show the version and exit."`
 }
 
 // groups are the headings of the help, in its order.
-var groups = kong.Groups{
-	"buy":    "Find and buy",
-	"use":    "Make it a queue",
-	"run":    "Run it",
-	"other":  "More",
-	"global": "Global flags",
-}
+var groups = kong.Groups{"buy": "Find and buy", "use": "Make it a queue", "run": "Run it", "other": "More",
+	"global": "Global flags"}
 
 // versionFlag shows the version, wherever it stands.
 type versionFlag bool
@@ -117,8 +110,7 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// Whatever hangs after the first signal, the second one ends the program: it is no
-	// longer caught.
+	// Whatever hangs after the first signal, the second one ends the program: it is no longer caught.
 	context.AfterFunc(ctx, stop)
 	if len(args) == 0 {
 		args = []string{"--help"}
@@ -151,17 +143,10 @@ func run(args []string) int {
 
 // newParser reads command lines into cli. An error is a mistake in the tags of its types.
 func newParser(ctx context.Context, cli *CLI) (*kong.Kong, error) {
-	return kong.New(cli, kong.Name("pcs-capacity"), kong.Description(description),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		groups,
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(&cli.Globals),
-		kong.BindSingletonProvider(newTerminal),
-		kong.BindSingletonProvider(readConfig),
-		kong.BindSingletonProvider(readConfigIfAny),
-		kong.BindSingletonProvider(newEC2),
-		kong.BindSingletonProvider(newPCS),
-	)
+	return kong.New(cli, kong.Name("pcs-capacity"), kong.Description(description), kong.ConfigureHelp(
+		kong.HelpOptions{Compact: true, WrapUpperBound: 100}), groups, kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(
+		&cli.Globals), kong.BindSingletonProvider(newTerminal), kong.BindSingletonProvider(readConfig),
+		kong.BindSingletonProvider(readConfigIfAny), kong.BindSingletonProvider(newEC2), kong.BindSingletonProvider(newPCS))
 }
 
 // sayUntold warns of what EC2 has not told. aws may be nil.

@@ -136,9 +136,8 @@ func simMoment(text string) (m awssim.Moment) {
 	return m
 }
 
-// TestTranscripts runs testdata/*.txtar and those of its folders: terminal sessions that read as a manual. Each
-// has a simulated AWS of its own, whose clock stands still until `sim clock` moves it.
-// slurmctld is down.
+// TestTranscripts runs testdata/*.txtar and those of its folders: terminal sessions that read as a manual. Each has a
+// simulated AWS of its own, whose clock stands still until `sim clock` moves it. slurmctld is down.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	for dir, change := range transcripts {
@@ -155,36 +154,31 @@ func TestRareTranscripts(t *testing.T) {
 
 func runTranscripts(t *testing.T, dir string, change func(*awssim.Scenario)) {
 	commands := map[string]func(*testscript.TestScript, bool, []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow, "widest": widest, "slurm": slurmCommand}
-	testscript.Run(t, testscript.Params{
-		Dir:                 dir,
-		RequireExplicitExec: true,
-		UpdateScripts:       os.Getenv("UPDATE_TRANSCRIPTS") != "",
-		Setup: func(env *testscript.Env) error {
-			scenario, err := awssim.LoadScenario(simWorld)
-			if err != nil {
-				return err
-			}
-			change(scenario)
-			sim, err := awssim.New(scenario, awssim.NewClock(simStart, 0))
-			if err != nil {
-				return err
-			}
-			env.Defer(func() { sim.Close(); onlyAllowed(env.T(), sim) })
-			if _, err := sim.Listen("127.0.0.1:0"); err != nil {
-				return err
-			}
-			env.Values["sim"] = sim
-			env.Values["counted"] = map[awssim.CallKey]int{}
-			env.Vars = append(env.Vars, sim.Env()...)
-			env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-			env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are for good; no need to wait for retries
-			env.Setenv("TZ", "UTC")
-			env.Setenv("OWNER", state.OwnerOf(state.Dir(filepath.Join(env.WorkDir, "state")), filepath.Join(env.WorkDir, "etc", "config.toml")).ID)
-			env.Setenv("GORACE", os.Getenv("GORACE"))
-			return slurmThatIsDown(env)
-		},
-		Cmds: commands,
-	})
+	testscript.Run(t, testscript.Params{Dir: dir, RequireExplicitExec: true, UpdateScripts: os.Getenv(
+		"UPDATE_TRANSCRIPTS") != "", Setup: func(env *testscript.Env) error {
+		scenario, err := awssim.LoadScenario(simWorld)
+		if err != nil {
+			return err
+		}
+		change(scenario)
+		sim, err := awssim.New(scenario, awssim.NewClock(simStart, 0))
+		if err != nil {
+			return err
+		}
+		env.Defer(func() { sim.Close(); onlyAllowed(env.T(), sim) })
+		if _, err := sim.Listen("127.0.0.1:0"); err != nil {
+			return err
+		}
+		env.Values["sim"] = sim
+		env.Values["counted"] = map[awssim.CallKey]int{}
+		env.Vars = append(env.Vars, sim.Env()...)
+		env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+		env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are for good; no need to wait for retries
+		env.Setenv("TZ", "UTC")
+		env.Setenv("OWNER", state.OwnerOf(state.Dir(filepath.Join(env.WorkDir, "state")), filepath.Join(env.WorkDir, "etc", "config.toml")).ID)
+		env.Setenv("GORACE", os.Getenv("GORACE"))
+		return slurmThatIsDown(env)
+	}, Cmds: commands})
 }
 
 // slurmThatIsDown writes a slurm.conf whose slurmctld does not run: nothing listens on port 1.
@@ -480,9 +474,8 @@ var asksFor = map[string][]string{
 	"CreateCapacityReservation":               {"reserve", "--probe", "-t", "g6.12xlarge", "-n", "1", "--subnet-ids", "subnet-0e200000000000a01"},
 }
 
-// Every code of EC2 that a command can meet is shown, with what to do about it. Those of
-// launches are shown by Slurm, those of PCS by setup
-// and teardown (TestExceptionsOfPCSComeWithAdvice).
+// Every code of EC2 that a command can meet is shown, with what to do about it. Those of launches are shown by Slurm,
+// those of PCS by setup and teardown (TestExceptionsOfPCSComeWithAdvice).
 func TestErrorCodesComeWithAdvice(t *testing.T) {
 	sim := simulatedAWS(t)
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")

@@ -245,14 +245,12 @@ be free of jobs some time before its end, so a block of 7d does not hold work of
 
 // fitDocument is the JSON form.
 type fitDocument struct {
-	Fits bool `json:"fits"`
-	// Best is the reservation to use; empty when none fits.
-	Best string  `json:"best,omitempty"`
+	Fits bool    `json:"fits"`
+	Best string  `json:"best,omitempty"` // the reservation to use; empty when none fits
 	Need fitNeed `json:"need"`
 	// Candidates are all reservations of the type that are open or to come, best first.
-	Candidates []fitRow `json:"candidates"`
-	// Offerings would fill the need; only where nothing fits.
-	Offerings     []offeringRow          `json:"offerings"`
+	Candidates    []fitRow               `json:"candidates"`
+	Offerings     []offeringRow          `json:"offerings"` // Offerings would fill the need; only where nothing fits
 	FailedRegions []market.RegionFailure `json:"failed_regions"`
 }
 
@@ -273,14 +271,11 @@ type fitRow struct {
 	Start time.Time `json:"start,omitzero"`
 	End   time.Time `json:"end,omitzero"`
 	// NodesIdle count as free; nil where Slurm does not say, or no partition has it.
-	NodesIdle *int `json:"nodes_idle"`
-	// Code is ok, or the reason code of docs/submitting-jobs.md.
-	Code    capacity.Code `json:"code"`
-	Message string        `json:"message,omitempty"`
-	// UltraCluster: EC2 places its instances in one UltraCluster.
-	UltraCluster bool `json:"ultracluster"`
-	// Fee is that of an offering.
-	Fee capacity.Money `json:"fee,omitzero"`
+	NodesIdle    *int           `json:"nodes_idle"`
+	Code         capacity.Code  `json:"code"` // ok, or the reason code of docs/submitting-jobs.md
+	Message      string         `json:"message,omitempty"`
+	UltraCluster bool           `json:"ultracluster"` // EC2 places its instances in one UltraCluster
+	Fee          capacity.Money `json:"fee,omitzero"` // that of an offering
 }
 
 const fitColumns = "ID: ID; KIND: Kind drop 3; AZ ID: AZID; COUNT: Count; FITS: Fits; FEE: Fee drop 2; FROM: Start drop 4; " +

@@ -78,8 +78,7 @@ type idleNodes struct {
 	err   error
 }
 
-// slurmWait bounds the question to Slurm, which a laptop does not have and a login node
-// may not reach.
+// slurmWait bounds the question to Slurm, which a laptop does not have and a login node may not reach.
 const slurmWait = 3 * time.Second
 
 // readIdle asks Slurm, where the settings have a partition.
@@ -104,10 +103,9 @@ type owner struct {
 	Partition string `json:"partition"`
 	Slot      string `json:"slot"`
 	// NodesIdle count as free; nil where Slurm does not say, or no partition has it.
-	NodesIdle *int `json:"nodes_idle"`
-	// WaitsFor is the reservation that has the slot in its place.
-	WaitsFor string `json:"waits_for,omitempty"`
-	problem  string // of one that waits
+	NodesIdle *int   `json:"nodes_idle"`
+	WaitsFor  string `json:"waits_for,omitempty"` // the reservation that has the slot in its place
+	problem   string // of one that waits
 }
 
 // UsedBy is partition and slot, as gpu/gpu-a.
@@ -120,10 +118,9 @@ func (o owner) UsedBy() string {
 
 // owned is what the partitions of the settings have.
 type owned struct {
-	byID map[string]owner
-	snap *capacity.Snapshot
-	// idleErr is why Slurm did not say which nodes are idle.
-	idleErr error
+	byID    map[string]owner
+	snap    *capacity.Snapshot
+	idleErr error // why Slurm did not say which nodes are idle
 }
 
 func (o owned) of(id string) owner { return o.byID[id] }

@@ -48,8 +48,7 @@ the whole command.
 func (c *PurchaseCmd) check() error {
 	switch {
 	case capacity.IsReservationID(c.Offering):
-		return usage(
-			"%s is a reservation, which is bought already; to extend it, use `pcs-capacity extend %s --duration 7d`",
+		return usage("%s is a reservation, which is bought already; to extend it, use `pcs-capacity extend %s --duration 7d`",
 			c.Offering, c.Offering)
 	case !capacity.IsOfferingID(c.Offering):
 		return usage("%q is not the id of an offering (cb-…); `pcs-capacity offerings` lists what is for sale", c.Offering)
@@ -80,14 +79,12 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 type purchaseRow struct {
 	OfferingID string `json:"offering_id"`
 	capacity.Reservation
-	Count   int       `json:"count"`
-	Fence   time.Time `json:"fence"`
-	Reclaim time.Time `json:"reclaim"`
-	// Fee is not known of a block that was bought elsewhere.
-	Fee         *capacity.Money `json:"fee"`
+	Count       int             `json:"count"`
+	Fence       time.Time       `json:"fence"`
+	Reclaim     time.Time       `json:"reclaim"`
+	Fee         *capacity.Money `json:"fee"` // not known of a block that was bought elsewhere
 	PurchasedAt time.Time       `json:"purchased_at,omitzero"`
-	// BoughtNow is false for what an earlier run or another machine bought.
-	BoughtNow bool `json:"bought_now"`
+	BoughtNow   bool            `json:"bought_now"` // false for what an earlier run or another machine bought
 }
 
 const purchaseColumns = "RESERVATION: ID; STATE: State; TYPE: InstanceType; COUNT: Count drop 2; AZ: AZ drop 1; AZ ID: AZID; START: Start; " +
@@ -127,8 +124,7 @@ type purchaseView struct {
 	subnets         func() market.Subnets
 }
 
-// preview says what would be bought, when it can be used, and by whom. The error is for what the
-// cluster could not use.
+// preview says what would be bought, when it can be used, and by whom. The error is for what the cluster could not use.
 func (v purchaseView) preview(p market.PurchasePreview) error {
 	t, o := v.t, p.Offering
 	w := v.cfg.Timing.Domain().Window(o.Reservation(""))
@@ -206,8 +202,7 @@ func (v purchaseView) zone(o capacity.Offering) error {
 
 func remedy(use market.ZoneUse) string {
 	if len(use.Neighbours) > 0 {
-		return fmt.Sprintf(
-			"give %s, which is in its VPC, to `pcs-capacity setup --subnet-ids`, or take another offering",
+		return fmt.Sprintf("give %s, which is in its VPC, to `pcs-capacity setup --subnet-ids`, or take another offering",
 			use.Neighbours[0])
 	}
 	return "make one before you buy, or take another offering"
@@ -318,8 +313,7 @@ command again. The same length asked for again within a day buys nothing without
 // Run extends.
 func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	if !capacity.IsReservationID(c.Reservation) {
-		return usage(
-			"%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` shows those that there are",
+		return usage("%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` shows those that there are",
 			c.Reservation)
 	}
 	fee, err := dollars("--confirm-fee", c.ConfirmFee)
@@ -337,20 +331,17 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 
 // extensionRow is the result of an extension.
 type extensionRow struct {
-	ID         string `json:"id"`
-	OfferingID string `json:"offering_id"`
-	// Status is EC2's of the payment.
-	Status string    `json:"status"`
-	OldEnd time.Time `json:"old_end"`
-	NewEnd time.Time `json:"new_end"`
-	// End is what EC2 shows now: the new one once the extension is paid.
-	End         time.Time      `json:"end"`
+	ID          string         `json:"id"`
+	OfferingID  string         `json:"offering_id"`
+	Status      string         `json:"status"` // EC2's of the payment
+	OldEnd      time.Time      `json:"old_end"`
+	NewEnd      time.Time      `json:"new_end"`
+	End         time.Time      `json:"end"` // what EC2 shows now: the new one once the extension is paid
 	NewFence    time.Time      `json:"new_fence"`
 	NewReclaim  time.Time      `json:"new_reclaim"`
 	Fee         capacity.Money `json:"fee"`
 	PurchasedAt time.Time      `json:"purchased_at,omitzero"`
-	// BoughtNow is false for what an earlier run bought.
-	BoughtNow bool `json:"bought_now"`
+	BoughtNow   bool           `json:"bought_now"` // false for what an earlier run bought
 }
 
 const extensionColumns = "RESERVATION: ID; STATUS: Status; OLD END: OldEnd drop 1; NEW END: NewEnd; NEW FENCE: NewFence; FEE: Fee"
@@ -408,8 +399,7 @@ func (v extensionView) result(x market.ExtensionResult) error {
 	case x.DryRun:
 		v.t.Say("Dry run: EC2 would take this extension; nothing was bought.")
 	case x.Extension.State == capacity.ExtensionPaid:
-		v.t.Say(
-			"The end has moved. `pcs-capacity sync` moves the fence to %s; a sync --watch that runs does it by itself.",
+		v.t.Say("The end has moved. `pcs-capacity sync` moves the fence to %s; a sync --watch that runs does it by itself.",
 			v.t.Time(row.NewFence))
 	default:
 		v.t.Say("The end moves when the extension is paid; `pcs-capacity sync` then moves the fence to %s.",

@@ -28,8 +28,7 @@ var purchases = map[string][]string{
 	"extend":   {"extend", "cr-0e2000000000000a1", "-d", "7d", "--confirm-fee", "21143.81"},
 }
 
-// Two at the same time with one state_dir: one buys, the other says so or takes up what
-// was bought.
+// Two at the same time with one state_dir: one buys, the other says so or takes up what was bought.
 func TestR3_TwoAtOnceBuyOne(t *testing.T) {
 	t.Parallel()
 	for kind, args := range purchases {
@@ -53,9 +52,8 @@ func TestR3_TwoAtOnceBuyOne(t *testing.T) {
 	}
 }
 
-// TestRare_R3_OnePurchaseThroughEachFault: the program buys through every fault at every call
-// that it makes, and is run once more when AWS is well again. EC2 has then sold one, and neither
-// run said anything else than what EC2 did.
+// TestRare_R3_OnePurchaseThroughEachFault: the program buys through every fault at every call that it makes, and is run
+// once more when AWS is well again. EC2 has then sold one, and neither run said anything else than what EC2 did.
 func TestRare_R3_OnePurchaseThroughEachFault(t *testing.T) {
 	t.Parallel()
 	for kind, args := range purchases {
@@ -90,8 +88,7 @@ func TestRare_R3_OnePurchaseThroughEachFault(t *testing.T) {
 	}
 }
 
-// The same with kill -9 at every step of writing the files: strace kills the program
-// when it enters the system call.
+// The same with kill -9 at every step of writing the files: strace kills the program when it enters the system call.
 func TestRare_R3_OnePurchaseWhereverTheRecordStops(t *testing.T) {
 	t.Parallel()
 	killed := 0
@@ -118,15 +115,13 @@ func TestRare_R3_OnePurchaseWhereverTheRecordStops(t *testing.T) {
 
 // fault is what happens to one call of a program to AWS.
 type fault struct {
-	name string
-	// before keeps the call from its effect; else the effect comes first.
-	before bool
+	name   string
+	before bool // keeps the call from its effect; else the effect comes first
 	// interrupt the program (Ctrl-C), and let it do with the call what it likes; kill it; answer with
 	// the HTTP status; hang until the program gives up; answer what is no answer; else the connection is cut.
 	interrupt, kill, hang, garbage bool
 	status                         int
-	// rest does the same to every later call: AWS is down from then on.
-	rest bool
+	rest                           bool // does the same to every later call: AWS is down from then on
 }
 
 var (
@@ -163,15 +158,13 @@ type shopper struct {
 	args   []string
 	config string
 
-	mu sync.Mutex
-	// calls are operation, and how many calls of it that makes.
-	calls []string
+	mu    sync.Mutex
+	calls []string // operation, and how many calls of it that makes
 	// fault hits the call that at names; nil once AWS is well.
-	fault *fault
-	at    string
-	hit   bool
-	// signal goes to the program that runs.
-	signal func(os.Signal)
+	fault  *fault
+	at     string
+	hit    bool
+	signal func(os.Signal) // goes to the program that runs
 }
 
 func newShopper(t *testing.T, args []string) *shopper {

@@ -124,28 +124,24 @@ func newRehearsalIn(t *testing.T, world, settings string, change func(*slurmlab.
 	group := func(prefix string, count int) slurmlab.NodeGroup {
 		return slurmlab.NodeGroup{Prefix: prefix + "-", Count: count, CPUs: 1, GPUs: 8, Features: prefix, Partition: "gpu", AlwaysOn: true}
 	}
-	cfg := slurmlab.Config{Dir: dir,
-		CloudGroups:   []slurmlab.NodeGroup{group("gpu", 4), group("long", 1), group("later", 1)},
-		ResumeTimeout: 2 * time.Minute,
-		Resume: func(ctx context.Context, nodes []string) {
-			<-ready
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(time.Duration(r.bootDelay.Load())):
+	cfg := slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{group("gpu", 4), group("long", 1), group("later",
+		1)}, ResumeTimeout: 2 * time.Minute, Resume: func(ctx context.Context, nodes []string) {
+		<-ready
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(r.bootDelay.Load())):
+		}
+		for _, n := range nodes {
+			if err := r.cluster.StartNode(ctx, n, "127.0.0.1"); err != nil && ctx.Err() == nil {
+				t.Errorf("starting %s: %v", n, err)
 			}
-			for _, n := range nodes {
-				if err := r.cluster.StartNode(ctx, n, "127.0.0.1"); err != nil && ctx.Err() == nil {
-					t.Errorf("starting %s: %v", n, err)
-				}
-			}
-		},
-		Suspend: func(ctx context.Context, nodes []string) {
-			for _, n := range nodes {
-				r.cluster.StopNode(n)
-			}
-		},
-	}
+		}
+	}, Suspend: func(ctx context.Context, nodes []string) {
+		for _, n := range nodes {
+			r.cluster.StopNode(n)
+		}
+	}}
 	change(&cfg)
 	if r.cluster, err = slurmlab.Start(ctx, cfg); err != nil {
 		t.Fatal(err)

@@ -169,10 +169,8 @@ func (c *ReportCmd) show(t *terminal.Terminal, doc reportDocument) error {
 
 // reportDocument is the JSON form of a report.
 type reportDocument struct {
-	// TakenAt is AWS's time.
-	TakenAt time.Time `json:"taken_at"`
-	// Accounting: the jobs are those of Slurm's accounting, not only those that sync saw.
-	Accounting bool `json:"accounting"`
+	TakenAt    time.Time `json:"taken_at"`   // AWS's time
+	Accounting bool      `json:"accounting"` // the jobs are those of Slurm's accounting, not only those that sync saw
 	report.Report
 	Warnings []string `json:"warnings"`
 }
@@ -243,10 +241,10 @@ func (d reportDocument) tables(t *terminal.Terminal) error {
 	classes = append(classes, classLine{"paid", hoursText(d.Total.Total()), "", ""})
 	var reservations []reservationLine
 	for _, r := range d.Reservations {
-		reservations = append(reservations, reservationLine{
-			r.ID, r.Paid.Partition, fmt.Sprintf("%d x %s", r.Paid.Size, r.Paid.InstanceType), latestOf(d.From, r.Start), hoursText(r.Sums.Total()),
-			usefulText(r.Sums), moneyText(r.Cost.InReport, ""), priceText(r.Cost, r.Cost.PerUsed), priceText(r.Cost, r.Cost.OnDemand),
-		})
+		reservations = append(reservations,
+			reservationLine{r.ID, r.Paid.Partition, fmt.Sprintf("%d x %s", r.Paid.Size, r.Paid.InstanceType),
+				latestOf(d.From, r.Start), hoursText(r.Sums.Total()), usefulText(r.Sums),
+				moneyText(r.Cost.InReport, ""), priceText(r.Cost, r.Cost.PerUsed), priceText(r.Cost, r.Cost.OnDemand)})
 	}
 	var shares []shareLine
 	for _, s := range slices.Concat(d.Users, d.Jobs[:min(largestJobs, len(d.Jobs))]) {

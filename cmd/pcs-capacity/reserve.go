@@ -41,16 +41,14 @@ With --probe it is given back at once. Exit status 0: there was room; 1: there w
 
 // heldRow is a zone that was tried.
 type heldRow struct {
-	SubnetID      string `json:"subnet_id"`
-	AZID          string `json:"az_id"`
-	Room          bool   `json:"room"`
-	ReservationID string `json:"capacity_reservation_id,omitempty"`
-	// End is when EC2 ends it at the earliest.
-	End time.Time `json:"end,omitzero"`
-	// HeldSeconds is of a probe.
-	HeldSeconds float64 `json:"held_seconds,omitempty"`
-	Code        string  `json:"code,omitempty"`
-	Message     string  `json:"message,omitempty"`
+	SubnetID      string    `json:"subnet_id"`
+	AZID          string    `json:"az_id"`
+	Room          bool      `json:"room"`
+	ReservationID string    `json:"capacity_reservation_id,omitempty"`
+	End           time.Time `json:"end,omitzero"`           // when EC2 ends it at the earliest
+	HeldSeconds   float64   `json:"held_seconds,omitempty"` // of a probe
+	Code          string    `json:"code,omitempty"`
+	Message       string    `json:"message,omitempty"`
 }
 
 const heldColumns = "SUBNET: SubnetID; AZ ID: AZID; ROOM: Room; RESERVATION: ReservationID; ENDS: End; CODE: Code; WHY NOT: Message wrap"
@@ -76,9 +74,8 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 			return err
 		}
 	}
-	answer, err := h.Hold(ctx,
-		market.HoldRequest{InstanceType: c.InstanceType, Platform: c.Platform, Count: c.Count, Subnets: c.SubnetIDs,
-			For: time.Duration(c.For), Probe: c.Probe})
+	answer, err := h.Hold(ctx, market.HoldRequest{InstanceType: c.InstanceType, Platform: c.Platform, Count: c.Count,
+		Subnets: c.SubnetIDs, For: time.Duration(c.For), Probe: c.Probe})
 	if len(answer.Tries) > 0 {
 		if err := t.Rows(c.rows(answer), heldColumns); err != nil {
 			return err
@@ -176,9 +173,8 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 // unusedRow is a reservation that serves nothing.
 type unusedRow struct {
 	capacity.Reservation
-	Why string `json:"why"`
-	// Released: it is given back.
-	Released bool   `json:"released"`
+	Why      string `json:"why"`
+	Released bool   `json:"released"` // it is given back
 	Error    string `json:"error,omitempty"`
 }
 

@@ -37,8 +37,7 @@ type SetupCmd struct {
 	Dynamic       *bool    `negatable:"" help:"Start nodes for jobs. Default: what the settings say of the node group, else all nodes of a paid block are up from the first minute."`
 	DryRun        bool     `help:"Show the plan, try what can be tried on this host, and change nothing."`
 
-	// clusterFrom says how Cluster was found if it was not named.
-	clusterFrom string
+	clusterFrom string // says how Cluster was found if it was not named
 }
 
 // Help is shown below the flags.
@@ -241,8 +240,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	return nil
 }
 
-// whatUsersCan is what users can do with a reservation that has been set up; known: Slurm has its
-// nodes.
+// whatUsersCan is what users can do with a reservation that has been set up; known: Slurm has its nodes.
 func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, nodes int, known bool,
 	now time.Time) string {
 	if w := timing.Window(r); !w.Unbounded() && !w.Fence.After(now) {

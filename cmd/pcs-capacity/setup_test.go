@@ -43,8 +43,8 @@ func TestWhatUsersCan(t *testing.T) {
 
 // What --dynamic does not say stays as the settings have it.
 func TestSetupKeepsDynamic(t *testing.T) {
-	cfg := &maybeConfig{&config.Config{Cluster: "ml", Partitions: []capacity.PartitionSettings{{Name: "gpu", Groups: []capacity.GroupSettings{
-		{Name: "on", Dynamic: true}, {Name: "off"}}}}}, true}
+	cfg := &maybeConfig{&config.Config{Cluster: "ml", Partitions: []capacity.PartitionSettings{
+		{Name: "gpu", Groups: []capacity.GroupSettings{{Name: "on", Dynamic: true}, {Name: "off"}}}}}, true}
 	yes := true
 	for _, test := range []struct {
 		group   string
@@ -93,8 +93,7 @@ func TestIdleNodes(t *testing.T) {
 	}
 }
 
-// Only what needs an administrator makes the exit status of `status` 1, and programs see
-// who has to act.
+// Only what needs an administrator makes the exit status of `status` 1, and programs see who has to act.
 func TestStatusIsRedForAdministratorsOnly(t *testing.T) {
 	user := capacity.Problem{Code: capacity.NeverStarts, About: capacity.Subject{Job: "7"}, Severity: capacity.User, Sentence: "job 7 can never start"}
 	note := capacity.Problem{Severity: capacity.Note, Sentence: "cr-9 has ended"}

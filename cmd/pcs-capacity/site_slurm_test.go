@@ -13,9 +13,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// plainSlurm is what slurm.conf says before anybody thought of power saving. It has no
-// PrologSlurmctld: of a job that waits for one Slurm loses the launch when slurmctld is restarted,
-// and starts it again minutes later.
+// plainSlurm is what slurm.conf says before anybody thought of power saving. It has no PrologSlurmctld: of a job that
+// waits for one Slurm loses the launch when slurmctld is restarted, and starts it again minutes later.
 func plainSlurm(c *slurmlab.Config) {
 	c.ResumeProgram, c.SuspendProgram = "", ""
 	c.CloudGroups[0].AlwaysOn, c.CloudGroups[0].GPUs = false, 8
@@ -25,8 +24,7 @@ func plainSlurm(c *slurmlab.Config) {
 
 const siteGres = "NodeName=static-1 AutoDetect=off # the site's\n"
 
-// onThisMachine has 600 s of SuspendTime pass in the time of a test, and GPUs where the lab has
-// them.
+// onThisMachine has 600 s of SuspendTime pass in the time of a test, and GPUs where the lab has them.
 func (w *wired) onThisMachine() {
 	w.Helper()
 	w.replace("pcs-capacity.conf", "SuspendTime=600", "SuspendTime=4")

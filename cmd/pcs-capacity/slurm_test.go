@@ -72,9 +72,8 @@ func TestSlurm_Requeue(t *testing.T) {
 		return
 	}
 	const first, second = "cr-0e2000000000000a1", "cr-0e2000000000000e5"
-	r := newRehearsalIn(t, requeueNow,
-		strings.NewReplacer(`["`+first+`"]`, `["`+first+`", "`+second+`"]`, `min_time = "1m"`, "min_time = \"49m\"\non_end = \"requeue\"").Replace(rehearsalConfig),
-		killWaitsAnHour)
+	r := newRehearsalIn(t, requeueNow, strings.NewReplacer(`["`+first+`"]`, `["`+first+`", "`+second+`"]`,
+		`min_time = "1m"`, "min_time = \"49m\"\non_end = \"requeue\"").Replace(rehearsalConfig), killWaitsAnHour)
 	requeued := r.submit("-C", "gpu", "-w", "gpu-1", "-t", "60", "--time-min=50")
 	held := r.submit("-C", "gpu", "-w", "gpu-2", "-t", "60", "--time-min=50", "--comment=on_end=hold")
 	for _, id := range []string{requeued, held} {

@@ -42,14 +42,13 @@ type statusRow struct {
 	Fence       time.Time `json:"fence,omitzero"`
 	End         time.Time `json:"end,omitzero"`
 	NodeStates  counts    `json:"node_states,omitempty"`
-	// The numbers are nil when Slurm did not answer.
-	NodesUp    *int      `json:"nodes_up,omitempty"`
-	NodesTotal *int      `json:"nodes_total,omitempty"`
-	Running    *int      `json:"jobs_running,omitempty"`
-	Pending    *int      `json:"jobs_pending_in_partition,omitempty"`
-	Next       string    `json:"next,omitempty"`
-	NextAt     time.Time `json:"next_at,omitzero"`
-	now        time.Time
+	NodesUp     *int      `json:"nodes_up,omitempty"` // The numbers are nil when Slurm did not answer
+	NodesTotal  *int      `json:"nodes_total,omitempty"`
+	Running     *int      `json:"jobs_running,omitempty"`
+	Pending     *int      `json:"jobs_pending_in_partition,omitempty"`
+	Next        string    `json:"next,omitempty"`
+	NextAt      time.Time `json:"next_at,omitzero"`
+	now         time.Time
 }
 
 const statusColumns = "PARTITION: Partition; SLOT: Slot; RESERVATION: Reservation; STATE: State; OPENS: Start drop 3; FENCE: Fence drop 6; " +
@@ -84,8 +83,7 @@ func (c counts) String() string {
 
 // statusDocument is the JSON form.
 type statusDocument struct {
-	// TakenAt is when AWS was last asked with success.
-	TakenAt time.Time `json:"taken_at"`
+	TakenAt time.Time `json:"taken_at"` // when AWS was last asked with success
 	// SyncedAt is when sync last asked AWS with success; zero if it never did.
 	SyncedAt          time.Time   `json:"synced_at,omitzero"`
 	Region            string      `json:"region"`

@@ -42,8 +42,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A reader that has seen enough, as head, closes the pipe: that is no mistake, and the program ends
-// as others do.
+// A reader that has seen enough, as head, closes the pipe: that is no mistake, and the program ends as others do.
 func TestOutputThatNobodyReads(t *testing.T) {
 	run := programForOutput(t)
 	for _, args := range [][]string{{"list"}, {"list", "-o", "json"}, {"report"}, {"--version"}, {"--help"}} {

@@ -15,8 +15,7 @@ import (
 
 // Explanation is one screen.
 type Explanation struct {
-	// Subject names the explained thing: "job 7", "node gpu-1", "partition gpu".
-	Subject string `json:"subject"`
+	Subject string `json:"subject"` // names the explained thing: "job 7", "node gpu-1", "partition gpu"
 	// Code is stable, for scripts: one of the codes below, or that of the verdict that keeps a job from ever starting.
 	Code string `json:"code"`
 	// Answer is a sentence for people. Advice says what to do.

@@ -31,8 +31,7 @@ type screen struct {
 	prospects []capacity.Prospect
 	snap      *capacity.Snapshot
 	now       time.Time
-	// told is what a program of ours wrote into the job.
-	told string
+	told      string // what a program of ours wrote into the job
 }
 
 // OfJob says why a job does not start, or what happens to it. now is AWS's time.
@@ -203,16 +202,14 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	case strings.HasPrefix(j.Reason, "Job's account not known"):
 		// Slurm's words for a job of no association, in a partition with AllowAccounts: part_policy_valid_acct of 22.05.
 		// From 24.11 on such a job is let in, unless associations are enforced, in which case it is never submitted.
-		e.say(string(capacity.AccountNotAllowed),
-			"Administrators: give its user an account (`sacctmgr add user`); a Slurm "+
-				"without accounting knows none: there take allow_accounts out of the settings, and AllowAccounts off the partition.",
+		e.say(string(capacity.AccountNotAllowed), "Administrators: give its user an account (`sacctmgr add user`); a Slurm "+
+			"without accounting knows none: there take allow_accounts out of the settings, and AllowAccounts off the partition.",
 			"can never start as it is: Slurm knows no account of it, and its partition is for certain accounts only.")
 	case verdict.Refused:
 		e.never(verdict)
 	case short:
 		do := fmt.Sprintf("Wait until the others are back, or ask for fewer: `scontrol update jobid={} numnodes=%d`.", few.Usable)
-		e.say(WaitsForHost, do,
-			"asks for %d nodes, but only %d of the %d hosts of %s are usable.", few.Needs, few.Usable,
+		e.say(WaitsForHost, do, "asks for %d nodes, but only %d of the %d hosts of %s are usable.", few.Needs, few.Usable,
 			few.Reservation.Size(), few.Reservation.ID)
 	case ours && (wasNot || hasFailed):
 		code, _, _ := strings.Cut(notLaunched, ":")

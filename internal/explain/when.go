@@ -27,11 +27,9 @@ type Start struct {
 	Partition   string `json:"partition,omitempty"`
 	Reservation string `json:"reservation,omitempty"`
 	// Start is when the reservation opens, or now; zero if the job can never start.
-	Start time.Time `json:"start,omitzero"`
-	// Fence is when jobs must have ended; zero if the reservation has no end.
-	Fence time.Time `json:"fence,omitzero"`
-	// TimeLimit is the limit that the job gets, as --time takes it.
-	TimeLimit string `json:"time_limit,omitempty"`
+	Start     time.Time `json:"start,omitzero"`
+	Fence     time.Time `json:"fence,omitzero"`       // when jobs must have ended; zero if the reservation has no end
+	TimeLimit string    `json:"time_limit,omitempty"` // the limit that the job gets, as --time takes it
 	// SpareSeconds is the time between the end of the job's own limit and the fence; nil without such a limit or a fence.
 	SpareSeconds *int64   `json:"spare_seconds,omitempty"`
 	Warnings     []string `json:"warnings"`
@@ -39,10 +37,8 @@ type Start struct {
 
 // Queue is what Slurm shows of the nodes and of other jobs; nil if it did not answer.
 type Queue struct {
-	// Idle counts the idle nodes of each slot.
-	Idle map[string]int
-	// Waiting counts jobs that wait for nodes in each partition.
-	Waiting map[string]int
+	Idle    map[string]int // counts the idle nodes of each slot
+	Waiting map[string]int // counts jobs that wait for nodes in each partition
 }
 
 // When says when a job could start that the filter judges as v.

@@ -1,5 +1,4 @@
-// Package manual writes the manual pages of a program from its command line, in the
-// Markdown that go-md2man reads.
+// Package manual writes the manual pages of a program from its command line, in the Markdown that go-md2man reads.
 package manual
 
 import (

@@ -20,8 +20,7 @@ type Gauge struct {
 
 // Sample is a value, which is told from others by its labels.
 type Sample struct {
-	// Labels are names and values in turn.
-	Labels []string
+	Labels []string // names and values in turn
 	Value  float64
 }
 

@@ -19,10 +19,8 @@ type Target struct {
 	// Command is the path of a program, which is run without a shell and without arguments and
 	// reads the message from its standard input. Exit status 0 says that it has been delivered.
 	Command string
-	// Webhook is a URL that the message is posted to; an answer of 2xx says the same.
-	Webhook string
-	// Timeout bounds each of the two.
-	Timeout time.Duration
+	Webhook string        // a URL that the message is posted to; an answer of 2xx says the same
+	Timeout time.Duration // bounds each of the two
 }
 
 // Deliver delivers a message to both, once: who wants it again calls again.

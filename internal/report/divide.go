@@ -16,8 +16,7 @@ type account struct {
 	from, to time.Time
 	expand   func(hostlist string) ([]string, error)
 
-	// fence is from when on no job may run; zero if there is none.
-	fence time.Time
+	fence time.Time // from when on no job may run; zero if there is none
 	book  *book
 	sums  Sums
 	gaps  []Gap

@@ -16,16 +16,14 @@ type history struct {
 	// start is its own; what stays say follows it.
 	start time.Time
 	stays []stay
-	// gone is when it was no longer there; zero if it was in the last sample.
-	gone time.Time
+	gone  time.Time // when it was no longer there; zero if it was in the last sample
 }
 
 // stay is a time in which nothing changed, as far as it was seen.
 type stay struct {
 	from, to time.Time
 	paid     *state.Paid
-	// known: sync ran.
-	known bool
+	known    bool // sync ran
 }
 
 // replay reads the samples, up to a time.
@@ -128,8 +126,7 @@ type run struct {
 	class Class
 	// from and to are its time; to is far away for one that still runs.
 	from, to time.Time
-	// vague: nobody saw how it ended, and so not when, if sync did not run then.
-	vague bool
+	vague    bool // nobody saw how it ended, and so not when, if sync did not run then
 }
 
 // forever is after every end.

@@ -63,18 +63,13 @@ func (s Sums) Total() int64 {
 
 // Input is the data of a report. All times are AWS's.
 type Input struct {
-	// Samples are those of sync, oldest first.
-	Samples []state.Sample
-	// Accounted are the runs of Slurm's accounting, which go before those that sync saw.
-	Accounted []state.Run
+	Samples   []state.Sample // those of sync, oldest first
+	Accounted []state.Run    // the runs of Slurm's accounting, which go before those that sync saw
 	// From and Until bound the report; From may be zero.
 	From, Until time.Time
-	// IDs are the reservations to report; empty for all.
-	IDs []string
-	// Zone is that in which days begin.
-	Zone *time.Location
-	// Expand gives the names of a hostlist.
-	Expand func(hostlist string) ([]string, error)
+	IDs         []string                                // the reservations to report; empty for all
+	Zone        *time.Location                          // that in which days begin
+	Expand      func(hostlist string) ([]string, error) // gives the names of a hostlist
 }
 
 // Report is where the paid time of some reservations went.
@@ -83,15 +78,12 @@ type Report struct {
 	Until        time.Time     `json:"until"`
 	Total        Sums          `json:"node_seconds"`
 	Reservations []Reservation `json:"reservations"`
-	// Days are in the order of time, each with what was paid in it; hours where the report
-	// is about less than three days.
-	Days []Day `json:"days"`
-	// Shares are those of accounts, users and jobs, the largest first.
-	Accounts []Share `json:"accounts"`
+	// Days are in the order of time, each with what was paid in it; hours where the report is about less than three days.
+	Days     []Day   `json:"days"`
+	Accounts []Share `json:"accounts"` // Shares are those of accounts, users and jobs, the largest first
 	Users    []Share `json:"users"`
 	Jobs     []Share `json:"jobs"`
-	// Gaps are the times that nobody knows, by reservation and time.
-	Gaps []Gap `json:"unknown"`
+	Gaps     []Gap   `json:"unknown"` // the times that nobody knows, by reservation and time
 }
 
 // Reservation is one of them.
@@ -102,10 +94,8 @@ type Reservation struct {
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end,omitzero"`
 	Sums  Sums      `json:"node_seconds"`
-	// Cost is what [Reservation.Costs] made of the fee.
-	Cost Cost `json:"cost"`
-	// Whole are the node-seconds from Start to End, or to Until where it has no end.
-	Whole int64 `json:"-"`
+	Cost  Cost      `json:"cost"` // what [Reservation.Costs] made of the fee
+	Whole int64     `json:"-"`    // the node-seconds from Start to End, or to Until where it has no end
 }
 
 // Day is a part of the report's time.
@@ -213,9 +203,8 @@ func Accounted(ctx context.Context, s *slurm.Client, from, until time.Time, offs
 const hourlyBelow = 72 * time.Hour
 
 type book struct {
-	days []Day
-	// parts are those of accounts, of their users, and of their jobs.
-	parts [3]map[[3]string]Sums
+	days  []Day
+	parts [3]map[[3]string]Sums // those of accounts, of their users, and of their jobs
 }
 
 func newBook(from, until time.Time, zone *time.Location) *book {
@@ -284,8 +273,7 @@ type Cost struct {
 	PerUsed  capacity.Money `json:"per_used_hour,omitzero"`
 	PerPaid  capacity.Money `json:"per_paid_hour,omitzero"`
 	OnDemand capacity.Money `json:"on_demand,omitzero"`
-	// PerNode: the prices are those of a node.
-	PerNode bool `json:"per_node"`
+	PerNode  bool           `json:"per_node"` // the prices are those of a node
 }
 
 // Costs divides the fee of a reservation by what was used of it. fee is zero if it is not

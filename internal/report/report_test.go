@@ -79,9 +79,8 @@ func TestClasses(t *testing.T) {
 				line(5, up, map[string]state.Run{"1.0": ran("1", "gpu-1", 1, 4, "FAILED"), "2.0": ran("2", "gpu-2", 1, 3, "TIMEOUT"), "3.0": ran("3", "gpu-[1-2]", 4, 0, "")}),
 				line(8, up, map[string]state.Run{"3.0": ran("3", "gpu-[1-2]", 4, 8, "REQUEUED"), "4.0": ran("4", "gpu-2", 8, 9, "CANCELLED")})), beats(10, 10)),
 			until: 10, want: map[Class]int{Idle: 2 + 1 + 2 + 1, LostFailure: 3, LostTimeout: 2, LostRequeue: 8, Useful: 1}},
-		"jobs that share a node": {
-			samples: one(line(0, up, map[string]state.Run{"1.0": ran("1", "gpu-1", 0, 4, "COMPLETED"), "2.0": ran("2", "gpu-1", 0, 8, "FAILED")})),
-			until:   8, want: map[Class]int{Useful: 2, LostFailure: 6, Idle: 8}},
+		"jobs that share a node": {samples: one(line(0, up, map[string]state.Run{"1.0": ran("1", "gpu-1", 0, 4, "COMPLETED"),
+			"2.0": ran("2", "gpu-1", 0, 8, "FAILED")})), until: 8, want: map[Class]int{Useful: 2, LostFailure: 6, Idle: 8}},
 		"a host fails": {
 			samples: one(line(0, up, map[string]state.Run{"1.0": ran("1", "gpu-[1-2]", 0, 0, "")}),
 				line(3, paid(func(p *state.Paid) { p.Unhealthy, p.Nodes = 1, map[string]string{"up": "gpu-2", "down": "gpu-1"} }), map[string]state.Run{"1.0": ran("1", "gpu-[1-2]", 0, 3, "NODE_FAIL")}),
@@ -96,26 +95,23 @@ func TestClasses(t *testing.T) {
 			samples: one(line(0, up, map[string]state.Run{"1.0": ran("1", "gpu-1", 0, 0, ""), "2.0": ran("2", "gpu-2", 0, 0, "")}),
 				line(60, up, map[string]state.Run{"2.0": ran("2", "gpu-2", 0, 60, "")})),
 			until: 61, want: map[Class]int{Useful: 61, Unknown: 60, Idle: 1}},
-		"sync dies, and the accounting knows": {
-			samples: one(line(0, up, map[string]state.Run{"1.0": ran("1", "gpu-1", 0, 0, ""), "2.0": ran("2", "gpu-2", 0, 0, "")}),
-				line(60, up, map[string]state.Run{"2.0": ran("2", "gpu-2", 0, 60, "")})),
-			accounted: []state.Run{ran("1", "gpu-1", 0, 0, "RUNNING"), ran("2", "gpu-2", 0, 20, "FAILED"), ran("3", "gpu-2", 20, 50, "COMPLETED")},
-			until:     61, want: map[Class]int{Useful: 91, LostFailure: 20, Unknown: 10, Idle: 1}},
-		"sync dies for good": {
-			samples: one(line(0, up, map[string]state.Run{"1.0": ran("1", "gpu-1", 0, 0, "")})),
-			until:   600, want: map[Class]int{Useful: 9, Idle: 9, Unknown: 2 * 551, FenceTail: 80}},
+		"sync dies, and the accounting knows": {samples: one(line(0, up, map[string]state.Run{"1.0": ran("1", "gpu-1", 0, 0,
+			""), "2.0": ran("2", "gpu-2", 0, 0, "")}), line(60, up, map[string]state.Run{"2.0": ran("2", "gpu-2", 0, 60, "")})),
+			accounted: []state.Run{ran("1", "gpu-1", 0, 0, "RUNNING"), ran("2", "gpu-2", 0, 20, "FAILED"), ran("3", "gpu-2", 20,
+				50, "COMPLETED")}, until: 61, want: map[Class]int{Useful: 91, LostFailure: 20, Unknown: 10, Idle: 1}},
+		"sync dies for good": {samples: one(line(0, up, map[string]state.Run{"1.0": ran("1", "gpu-1", 0, 0, "")})),
+			until: 600, want: map[Class]int{Useful: 9, Idle: 9, Unknown: 2 * 551, FenceTail: 80}},
 		"a job behind the fence, though it may not": {
 			samples: all(one(line(0, up, nil)), beats(5, 550), one(line(555, up, map[string]state.Run{"1.0": ran("1", "gpu-1", 555, 570, "COMPLETED")})), beats(560, 595)),
 			until:   600, want: map[Class]int{Idle: 1115, Useful: 15, FenceTail: 70}},
-		"a short job on a node that was off at both samples": {
-			samples: one(line(0, paid(func(p *state.Paid) { p.Nodes = map[string]string{"up": "gpu-[1-2]"} }), nil),
-				line(5, paid(func(p *state.Paid) { p.Nodes = nil }), nil)),
-			accounted: []state.Run{ran("1", "gpu-1", 6, 8, "COMPLETED")},
-			until:     10, want: map[Class]int{Useful: 2, Idle: 18}},
-		"another job on other nodes": {
-			samples:   one(line(0, up, nil)),
-			accounted: []state.Run{ran("1", "cpu-1", 0, 8, "COMPLETED")},
-			until:     8, want: map[Class]int{Idle: 16}},
+		"a short job on a node that was off at both samples": {samples: one(line(0, paid(func(p *state.Paid) {
+			p.Nodes = map[string]string{"up": "gpu-[1-2]"}
+		}), nil), line(5, paid(func(p *state.Paid) {
+			p.Nodes = nil
+		}), nil)), accounted: []state.Run{ran("1", "gpu-1", 6, 8, "COMPLETED")}, until: 10,
+			want: map[Class]int{Useful: 2, Idle: 18}},
+		"another job on other nodes": {samples: one(line(0, up, nil)), accounted: []state.Run{ran("1", "cpu-1", 0, 8,
+			"COMPLETED")}, until: 8, want: map[Class]int{Idle: 16}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Make(Input{Samples: c.samples, Accounted: c.accounted, Until: at(c.until), Expand: hostlist.Expand})

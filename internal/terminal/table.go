@@ -294,8 +294,7 @@ func wrapLines(cell string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// joints are where a word may be broken that is too wide, as a path or an ARN can be, the best
-// first.
+// joints are where a word may be broken that is too wide, as a path or an ARN can be, the best first.
 var joints = []string{"/", ":", "=", ",", "-", "_"}
 
 // cellWords are the words of a line. One that is too wide is in pieces: up to each joint, or

@@ -1,9 +1,8 @@
 // Package terminal owns the output of a command for a person or a script: results as table, JSON,
 // YAML or CSV on stdout; sentences, questions and progress on stderr.
 //
-// Tables show times in the local zone, or in UTC where asked; the other formats
-// write RFC 3339 and stable field names. There is no progress and no question
-// where stderr or stdin is not a terminal.
+// Tables show times in the local zone, or in UTC where asked; the other formats write RFC 3339 and stable field names.
+// There is no progress and no question where stderr or stdin is not a terminal.
 package terminal
 
 import (
@@ -44,10 +43,8 @@ type Terminal struct {
 	Wide  bool
 	// OutWidth and ErrWidth are how many a sentence there may have; 0 off a terminal.
 	OutWidth, ErrWidth int
-	// UTC shows times in tables in UTC.
-	UTC bool
-	// Yes answers every yes-or-no question.
-	Yes bool
+	UTC                bool // shows times in tables in UTC
+	Yes                bool // answers every yes-or-no question
 	// CanAsk: stdin and stderr are a terminal. CanDraw: stderr is one.
 	CanAsk, CanDraw bool
 	// Interrupted is closed when the person wants the program to end, as by Ctrl-C: then
@@ -79,8 +76,7 @@ func (t *Terminal) Tell(format string, args ...any) {
 // ErrDeclined is returned when a person did not confirm.
 var ErrDeclined = errors.New("not confirmed, nothing was bought or changed")
 
-// Confirm asks a yes-or-no question; nil means yes. Without a terminal it is refused
-// unless Yes is set.
+// Confirm asks a yes-or-no question; nil means yes. Without a terminal it is refused unless Yes is set.
 func (t *Terminal) Confirm(question string) error {
 	if t.Yes {
 		return nil
@@ -140,8 +136,7 @@ func (t *Terminal) Zone() *time.Location {
 	return time.Local
 }
 
-// Clear empties the screen before a result is shown again; off a terminal it writes an
-// empty line.
+// Clear empties the screen before a result is shown again; off a terminal it writes an empty line.
 func (t *Terminal) Clear() {
 	if t.Format != Table {
 		return
@@ -177,8 +172,7 @@ func widthOf(stream *os.File) int {
 	return Width(stream, os.Getenv)
 }
 
-// Page writes an answer to stdout: its first line, what it rests on as names and values, and
-// its last line.
+// Page writes an answer to stdout: its first line, what it rests on as names and values, and its last line.
 func (t *Terminal) Page(first string, facts [][2]string, last string) {
 	width := 0
 	for _, f := range facts {

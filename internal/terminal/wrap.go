@@ -74,9 +74,8 @@ func hang(line string, width int) int {
 	return indent(line) + 2
 }
 
-// fill joins words, which end with their blanks, to lines of at most width columns. The first
-// one begins at a column, the next ones at hang, or before it where only that makes a word
-// fit; end is put before each break.
+// fill joins words, which end with their blanks, to lines of at most width columns. The first one begins at a column,
+// the next ones at hang, or before it where only that makes a word fit; end is put before each break.
 func fill(words []string, end string, column, hang, width int) string {
 	var b strings.Builder
 	fresh := true // the line has no word yet

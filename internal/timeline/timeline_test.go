@@ -54,8 +54,7 @@ func berlin(t *testing.T) *time.Location {
 
 // sample has one of everything.
 func sample(zone *time.Location) Chart {
-	gpu := lane("gpu",
-		block("cr-0e2000000000000a1", capacity.StateActive, -48.5, 143.5),
+	gpu := lane("gpu", block("cr-0e2000000000000a1", capacity.StateActive, -48.5, 143.5),
 		block("cr-0e2000000000000a2", capacity.StateScheduled, 191.5, 359.5))
 	gpu.Blocks[0].Extensions = []capacity.Extension{{From: at(71.5), To: at(143.5), State: capacity.ExtensionPaid}}
 	gpu.Blocks[1].Extensions = []capacity.Extension{{From: at(359.5), To: at(383.5), State: capacity.ExtensionPending}}
