@@ -421,7 +421,12 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 		return err
 	}
 	var not site.Unread
-	in.launch, not = in.seen().Read(ctx, s.EC2, s.PCS)
+	switch id := in.ami(); {
+	case !in.unattended:
+		in.launch, not = in.seen().Read(ctx, s.EC2, s.PCS)
+	case strings.HasPrefix(id, "ami-"): // the rest is that of nodes that run
+		in.launch.Image, not.Image = s.EC2.Image(ctx, id)
+	}
 	if site.Absent(not.Image) {
 		in.problem(capacity.BadImage, "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", in.ami(),
 			in.Region, ec2.Code(not.Image))

@@ -118,7 +118,7 @@ func until(end time.Time) string {
 // seen is the nodes' launch, with what was read of it.
 func (in *inspection) seen() site.Launch {
 	l := in.launch
-	l.Provider, l.Group, l.Brief = in.Provider, in.request.NodeGroup, in.unattended
+	l.Provider, l.Group = in.Provider, in.request.NodeGroup
 	l.Template, l.Actions, l.Type = in.planned, in.actions, in.instanceType
 	l.Template.ImageID, l.Template.InstanceProfile = in.ami(), in.profile()
 	if !in.OnEC2() && !strings.HasPrefix(in.profile(), "arn:") { // PCS wants its ARN, and checkLaunch says so
@@ -133,12 +133,15 @@ func (in *inspection) seen() site.Launch {
 
 // judge adds problems and warnings about the parts of a launch.
 func (in *inspection) judge() {
+	if in.unattended { // they are those of nodes that run
+		return
+	}
 	if in.source.Protected {
 		in.warn(
 			"launch template %s protects instances from termination, which is not copied: nodes could never be ended",
 			in.source.Name)
 	}
-	if keys := in.planned.VolumeKeys; len(keys) > 0 && !in.unattended {
+	if keys := in.planned.VolumeKeys; len(keys) > 0 {
 		in.warn(
 			"volumes are encrypted with %s: that it is enabled, and that its policy lets nodes use it, was not checked; `aws kms describe-key --region %s --key-id %s` shows its state",
 			strings.Join(keys, " and "), in.Region, keys[0])

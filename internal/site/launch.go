@@ -30,8 +30,6 @@ type Launch struct {
 	ClusterARN string
 	Profile    Profile
 	Network    Network
-	// Brief: it is launched as another that runs, so that only what the template names is read and judged.
-	Brief bool
 
 	trial ec2.Trial // of a node
 }
@@ -84,7 +82,7 @@ func saysDrivers(image ec2.Image, t ec2.InstanceType) bool {
 // drivers finds an image without GPU drivers. PCS and `hooks install` configure the type's GPUs in
 // Slurm, which drains nodes that show fewer.
 func drivers(s Launch) []capacity.Problem {
-	if s.Image.ID == "" || s.Brief || s.Type.GPUs == 0 || saysDrivers(s.Image, s.Type) {
+	if s.Image.ID == "" || s.Type.GPUs == 0 || saysDrivers(s.Image, s.Type) {
 		return nil
 	}
 	maker := driverWords[s.Type.GPUFiles][0]

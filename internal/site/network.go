@@ -191,7 +191,7 @@ func missingRules(s Launch) (found []capacity.Problem) {
 			return nil // EC2 refuses each launch
 		}
 	}
-	if s.Brief || len(nodes) == 0 {
+	if len(nodes) == 0 {
 		return nil
 	}
 	missing := func(out bool, own []string, what, peer string, as string, p ports) {

@@ -30,7 +30,7 @@ func (l Launch) Read(ctx context.Context, aws *ec2.Client, iam *pcs.Client) (Lau
 	var all sync.WaitGroup
 	all.Go(func() { not.Image = l.readImage(ctx, aws) })
 	all.Go(func() { not.Names, not.Network = l.readNetwork(ctx, aws) })
-	if l.Template.InstanceProfile != "" && l.Provider == capacity.ProviderPCS && !l.Brief {
+	if l.Template.InstanceProfile != "" && l.Provider == capacity.ProviderPCS {
 		all.Go(func() { not.NotSimulated, not.Profile = l.readProfile(ctx, iam) })
 	}
 	all.Wait()
@@ -53,7 +53,7 @@ func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
 	}
 	image, failed := aws.Image(ctx, id)
 	source := image.Source
-	for n := 0; failed == nil && !l.Brief && source != "" && n < mostSources && l.Type.GPUs > 0 && !saysDrivers(image, l.Type); n++ {
+	for n := 0; failed == nil && source != "" && n < mostSources && l.Type.GPUs > 0 && !saysDrivers(image, l.Type); n++ {
 		from, err := aws.Image(ctx, source)
 		if err != nil { // gone, or of an account that does not share it
 			break
@@ -100,12 +100,12 @@ func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) (groups, err 
 			}
 			n.Subnets, _, err = aws.DetailedSubnets(ctx, ids)
 		}
-		if err == nil && len(n.Subnets) > 0 && !l.Brief && len(l.services()) > 0 {
+		if err == nil && len(n.Subnets) > 0 && len(l.services()) > 0 {
 			n.Tables, err = aws.RouteTables(ctx, n.Subnets[0].VPC)
 		}
 	})
 	reads.Wait()
-	if err != nil || l.Brief || !l.UsesEndpoints() {
+	if err != nil || !l.UsesEndpoints() {
 		return groups, err
 	}
 	endpoints, err := aws.Endpoints(ctx, n.Subnets[0].VPC)
