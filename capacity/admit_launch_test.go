@@ -90,8 +90,8 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 
 func forNLP(s *Snapshot) { s.Partitions[0].AllowAccounts = []string{"nlp", "vision"} }
 
-// A change is judged by account and comment alone: how long, how large and when is
-// Slurm's to hold back, and what has ended must not keep a comment from being corrected.
+// A change is judged by account and comment alone: length, size and time are Slurm's to check, and an ended
+// reservation must not keep a comment from being corrected.
 func TestAdmitChange(t *testing.T) {
 	ended := func(s *Snapshot) { s.Reservations[0].State = StateExpired }
 	for _, c := range []struct {
@@ -159,8 +159,8 @@ func TestAdmitStale(t *testing.T) {
 	}
 }
 
-// What Admit lets through the launch can place, when nothing else takes the places: in one
-// of the slots where the job may run, at the moment when a reservation has it.
+// A job that Admit accepts can be launched while nothing else takes its nodes: in one of its slots, at a time when a
+// reservation has it.
 func TestWhatIsAdmittedCanBePlaced(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 22))
 	accepted, later := 0, 0

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What these tests decide on: two blocks behind partition gpu, in two slots.
+// The snapshot of these tests: two blocks behind partition gpu, in two slots.
 //
 //	cr-aaaaaaaaaaaaaaaaa  4 × p5  now-1d … now+2d        slot gpu-a
 //	cr-bbbbbbbbbbbbbbbbb  8 × p5  now+3d … now+6d        slot gpu-b
@@ -196,8 +196,7 @@ func TestAdmit(t *testing.T) {
 
 const blockFitB = "--time=2-23:20:00"
 
-// R2, the half that admission answers for: whatever is accepted ends by the fence,
-// counted from its earliest start, boot included.
+// R2 at admission: an accepted job ends by the fence, counted from its earliest start, boot included.
 func TestR2_AdmittedJobsEndBeforeTheFence(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	accepted := 0

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What setup made and no settings name any more is named, with what removes it.
+// Leftovers of setup that no settings name are reported, with the command that removes them.
 func TestLeftovers(t *testing.T) {
 	group := func(slot, queue string) Made {
 		return Made{What: MadeNodeGroup, Name: slot, ID: "pcs_" + slot, Slot: slot, Queue: queue, Reservation: "cr-1"}

@@ -160,8 +160,7 @@ func TestFitsTheFloorWhereUseIsLimited(t *testing.T) {
 	}
 }
 
-// A word that was meant for us and is none of ours is told, with the key that was
-// meant; a user's own words are left alone.
+// A misspelt key of ours is reported with the right one; a user's own words are left alone.
 func TestNearKeys(t *testing.T) {
 	for word, meant := range map[string]string{
 		"Capacity_Reservation_Id=cr-0123456789abcdef0": "capacity_reservation_id",
@@ -206,7 +205,7 @@ func TestNearKeys(t *testing.T) {
 	}
 }
 
-// Any comment is read, and what is chosen by it looks right.
+// Any comment can be read, and its values are well-formed.
 func FuzzWish(f *testing.F) {
 	f.Add("capacity_reservation_id=cr-0123456789abcdef0 on_end=hold, time=60")
 	f.Add("Capacity_Reservation=x id=cr-0123456789abcdef0\n=\x00")

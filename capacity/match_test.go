@@ -49,7 +49,7 @@ func TestMatchReturnsEveryMismatch(t *testing.T) {
 	}
 }
 
-// R10: the same name is another zone in another account, and the other way round.
+// R10: one zone name can mean different zones in two accounts, and one zone can have two names.
 func TestR10_ZonesAreComparedByID(t *testing.T) {
 	g := NodeGroup{Name: "gpu-a", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 4}
 	g.Subnets = []Subnet{{"subnet-aaaaaaaa", "use2-az3", "us-east-2a"}} // blockA's name, not its id
@@ -149,7 +149,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// Idle nodes of our own are places, too.
+// Idle nodes of ours count as room.
 func TestFitCountsIdleNodes(t *testing.T) {
 	busy := blockA
 	busy.Available = 1
@@ -161,8 +161,8 @@ func TestFitCountsIdleNodes(t *testing.T) {
 	}
 }
 
-// A reservation for another platform than the image's is passed over, however it was chosen, and a job that names it is
-// refused with all that is needed to mend it. What nobody knows blocks nothing.
+// A reservation for another platform than the image's is skipped, and a job that names it is refused with the fix. An
+// unknown platform blocks nothing.
 func TestPlatformOfTheImage(t *testing.T) {
 	const rhel, other = "Red Hat Enterprise Linux", "cr-0000000000000000e"
 	at := func(id, platform string) Reservation {

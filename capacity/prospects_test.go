@@ -168,7 +168,7 @@ func TestTimeline(t *testing.T) {
 	if diff := cmp.Diff([]Period{{noon, blockB.Start}}, Timeline(snap, nil, noon, noon)[0].Gaps); diff != "" {
 		t.Error("before the first block: ", diff)
 	}
-	// What waits for its slot begins with its turn.
+	// A reservation that waits for its slot begins with its turn.
 	overlapping := blockB
 	overlapping.Start = blockA.Start.Add(time.Hour)
 	snap.Reservations = []Reservation{blockA, overlapping}

@@ -291,7 +291,7 @@ func TestAWSPartitionOf(t *testing.T) {
 	}
 }
 
-// A hostlist that no tag can hold is in several, in order.
+// A hostlist too long for one tag is spread over several, in order.
 func TestHostlistInSeveralTags(t *testing.T) {
 	for want, tags := range map[string]map[string]string{
 		"":                               {"Name": "x"},

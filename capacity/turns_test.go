@@ -218,8 +218,8 @@ func TestABlockToComeStaysInItsSlot(t *testing.T) {
 	}
 }
 
-// Whatever is bought, added to the settings in whatever order, and ends: a reservation that has a slot keeps it until
-// it ends, a slot has one with an end at a time, and none waits while another slot is free for it.
+// In any order of purchases, settings and ends: a reservation keeps its slot until it ends, a slot has one with an
+// end at a time, and none waits while another slot is free for it.
 func TestSlotsWhileTimeGoesOn(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	waited := 0
@@ -390,7 +390,7 @@ func TestJobNames(t *testing.T) {
 	}
 }
 
-// Slurm's clock may be another than AWS's, by which everything is decided.
+// Slurm's clock may differ from AWS's, which decides.
 func TestJobByAnotherClock(t *testing.T) {
 	s := twoBlocks(func(s *Snapshot) { s.ClockOffset.Duration = time.Hour })
 	j := Job{Partition: "gpu", Account: "nlp", Eligible: noon}

@@ -86,7 +86,7 @@ func newWired(t *testing.T) *wired {
 	})
 }
 
-// newWiredOn starts one that is otherwise.
+// newWiredOn starts one with changes.
 func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	t.Helper()
 	scenario := awssim.DefaultScenario()
@@ -313,8 +313,8 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	if status != 0 || len(found) < 15 {
 		t.Fatalf("status %d, %d findings", status, len(found))
 	}
-	// What is written is what Slurm has: the settings after those of slurm.conf count, and its
-	// ResumeTimeout stays for all but our partitions.
+	// Slurm has what was written: our settings come after those of slurm.conf, and ResumeTimeout stays for all but
+	// our partitions.
 	running, err := (&slurm.Client{}).Config(t.Context())
 	if err != nil || running.ResumeTimeout != time.Minute || !slices.Contains(running.JobSubmitPlugins, "lua") {
 		t.Errorf("%+v, %v", running, err)
@@ -326,7 +326,7 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 		t.Errorf("a job that is too long: %v: %s", err, out)
 	}
 
-	// A job on the block, as the hooks that were wired have it.
+	// A job on the block, through the hooks that were wired.
 	id, err := w.cluster.Submit(t.Context(), "true", "-p", "gpu", "-w", "gpu-1")
 	if err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func TestCommandsInDocs(t *testing.T) {
 		}
 		for _, found := range inSentence.FindAllStringSubmatch(page, -1) {
 			_, err := parse(t, strings.Fields(found[1]))
-			// A sentence may leave out what has to be given.
+			// A sentence may leave out required arguments.
 			if err != nil && !strings.HasPrefix(err.Error(), "missing flags:") && !strings.HasPrefix(err.Error(), "expected ") {
 				t.Errorf("%s: `pcs-capacity %s`: %v", filepath.Base(path), found[1], err)
 			}

@@ -37,7 +37,7 @@ func explainWorld(t *testing.T) *capacity.Snapshot {
 			block("cr-0e2000000000000a2", 10*time.Hour, 58*time.Hour, capacity.StateScheduled)}}
 }
 
-// Each state in which a job can wait, and what else can be asked about, at 100 columns.
+// Each state in which a job can wait, and all else that explain answers, at 100 columns.
 // UPDATE_TRANSCRIPTS=1 writes the file anew.
 func TestExplainScreens(t *testing.T) {
 	const blockEnd = 6 * time.Hour

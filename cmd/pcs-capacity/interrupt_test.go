@@ -50,7 +50,7 @@ func TestCtrlCEndsAQuestion(t *testing.T) {
 	}
 }
 
-// While the call that buys is under way and AWS does not answer, more than one Ctrl-C ends the program.
+// While a purchase waits for AWS's answer, it takes more than one Ctrl-C to end the program.
 func TestSecondCtrlCAlwaysEnds(t *testing.T) {
 	s := newSession(t, "purchase", "cb-0d05ecddf72412d79", "-t", "p5.48xlarge", "-n", "4", "-d", "7d", "--confirm-fee", "21143.81")
 	s.waitFor("an instance-hour")
@@ -94,7 +94,7 @@ type session struct {
 // columns is how wide the terminal is.
 const columns = 100
 
-// mostWait bounds what takes a moment.
+// mostWait bounds short waits.
 const mostWait = 2 * time.Minute
 
 func newSession(t *testing.T, args ...string) *session {
@@ -122,7 +122,7 @@ func newSession(t *testing.T, args ...string) *session {
 	s.cmd = exec.Command("pcs-capacity", append([]string{"--config", settings}, args...)...) // installed by testscript
 	s.cmd.Env = append(append(os.Environ(), s.sim.Env()...), "AWS_EC2_METADATA_DISABLED=true", "TZ=UTC", fakeSlurmFor(t, filepath.Join(dir, "slurm"), "gpu-a-[1-4]"),
 		"SLURM_CONF="+filepath.Join(dir, "slurm.conf"))
-	if args[0] == "setup" { // which takes what Slurm runs at each submission to be there
+	if args[0] == "setup" { // it assumes the programs that Slurm runs at each submission
 		hooks := exec.Command("pcs-capacity", "--config", settings, "hooks", "install", "cli_filter")
 		hooks.Env = s.cmd.Env
 		if out, err := hooks.CombinedOutput(); err != nil {

@@ -173,7 +173,7 @@ func runTranscripts(t *testing.T, dir string, change func(*awssim.Scenario)) {
 		env.Values["counted"] = map[awssim.CallKey]int{}
 		env.Vars = append(env.Vars, sim.Env()...)
 		env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-		env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are for good; no need to wait for retries
+		env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are permanent: retries would only wait
 		env.Setenv("TZ", "UTC")
 		env.Setenv("OWNER", state.OwnerOf(state.Dir(filepath.Join(env.WorkDir, "state")), filepath.Join(env.WorkDir, "etc", "config.toml")).ID)
 		env.Setenv("GORACE", os.Getenv("GORACE"))
@@ -407,8 +407,8 @@ func ownProcess(t *testing.T) bool {
 	return false
 }
 
-// What the commands with the longest messages say is whole at a terminal of 100 columns: no
-// line is longer, and none ends within a word. In a pipe a sentence is one line.
+// The longest messages fit a terminal of 100 columns: no line is longer or ends within a word. In a pipe a sentence
+// is one line.
 func TestFitsATerminal(t *testing.T) {
 	const block, offering = "cr-0e2000000000000a1", "cb-0d05ecddf72412d79"
 	setup := []string{"setup", "--reservation", block, "--cluster", "ml", "--queue", "gpu", "--node-group", "gpu", "--like", "compute"}

@@ -148,7 +148,7 @@ func (o *oneJob) UserHold(context.Context, ...string) error {
 	return o.ask("uhold")
 }
 
-// What an action is about is read again first: what others have changed since the pass read it stays as they have it.
+// An action reads its subject again first: changes that others made since the pass are kept.
 func TestDoLooksAgain(t *testing.T) {
 	later := noon.Add(time.Hour)
 	job := capacity.Job{Shown: "7", State: "RUNNING", TimeLimit: capacity.NoLimit, Held: true}

@@ -290,7 +290,7 @@ func formerSlot(name, id string) []capacity.Partition {
 	return []capacity.Partition{{Name: "gpu", Groups: []capacity.NodeGroup{{Slots: []capacity.Slot{{Name: name, ReservationIDs: []string{id}}}}}}}
 }
 
-// People hear of each fence of ours that stays although no settings name its block, and why.
+// Each fence of ours that stays although no settings name its block is reported, with the reason.
 func TestFencesThatStay(t *testing.T) {
 	fence := func(kind, owner string) capacity.SlurmReservation {
 		return reservation("pcs-capacity-"+kind+"-old.cr-7."+owner, []string{"gpu-1"}, at("1h"), at("1h").AddDate(1, 0, 0))

@@ -68,7 +68,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		if marks := trusted(p.seen); marks["11"].Ends != 3 || marks["12"] != (state.Mark{}) {
 			t.Errorf("marks %v", marks)
 		}
-		// Where job 8 was seen, the next pass looks too.
+		// The next pass also looks where job 8 was seen.
 		if got, seen := strings.Join(p.alsoOurs(), " "), strings.Contains(test.jobs, "8"); (got == "cpu") != seen {
 			t.Errorf("of ours only: %v, also of %q: the next pass also looks at %q", test.oursOnly, test.also, got)
 		}
@@ -80,7 +80,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 	}
 }
 
-// Root's files are those of the owner of state_dir: one who is neither root nor SlurmUser is said.
+// Root's files are given to the owner of state_dir; an owner who is neither root nor SlurmUser is reported.
 func TestOwnerOfTheStateFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files away")
@@ -98,7 +98,7 @@ func TestOwnerOfTheStateFolder(t *testing.T) {
 	}
 }
 
-// asked keeps of which partitions the jobs were asked for.
+// asked keeps the partitions whose jobs were listed.
 type asked struct {
 	*model.Slurm
 	of [][]string
@@ -142,7 +142,7 @@ func TestUnlocked(t *testing.T) {
 	}
 }
 
-// What sync takes for the mark, by what lies in slurmctld's folder and in state_dir.
+// The mark that sync uses, by the files in slurmctld's folder and in state_dir.
 func TestMarkOfSync(t *testing.T) {
 	const one, two = "0123456789abcdef", "fedcba9876543210"
 	for name, test := range map[string]struct {

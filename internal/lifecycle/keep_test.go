@@ -48,7 +48,7 @@ func TestFormerSlots(t *testing.T) {
 	}
 }
 
-// What sync saw end is no problem when EC2 has forgotten it; an id that it never saw is one.
+// A reservation that sync saw end is no problem once EC2 has forgotten it; an id that it never saw is.
 func TestEC2ForgetsWhatHasEnded(t *testing.T) {
 	w := newStage(t)
 	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "-1h", capacity.StateExpired))
@@ -63,7 +63,7 @@ func TestEC2ForgetsWhatHasEnded(t *testing.T) {
 	}
 }
 
-// What EC2 says of one reservation cannot be read: what was known of it is kept, however long.
+// If EC2's answer about a reservation cannot be read, what was known of it is kept, however long.
 func TestAnAnswerThatCannotBeRead(t *testing.T) {
 	w := newStage(t)
 	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "48h", capacity.StateActive))

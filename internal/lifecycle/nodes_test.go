@@ -136,7 +136,7 @@ func TestAFenceOfAnUnknownReservation(t *testing.T) {
 	after("for an hour", true, nil, 2*time.Minute, false)
 }
 
-// releasing is an EC2 that takes ODCRs back, or does not.
+// releasing is an EC2 that cancels ODCRs, or refuses.
 type releasing struct {
 	EC2
 	err error
@@ -144,7 +144,7 @@ type releasing struct {
 
 func (r releasing) CancelODCR(context.Context, string) error { return r.err }
 
-// What we hold for nothing is given back, and leaves the ledger when it is gone.
+// An ODCR that no job needs is cancelled, and leaves the ledger when it is gone.
 func TestHeldForNothing(t *testing.T) {
 	tags := func(token string) map[string]string {
 		return map[string]string{capacity.TagCluster: "ml", capacity.TagHold: capacity.HoldProbe, capacity.TagToken: token}

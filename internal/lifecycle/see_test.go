@@ -174,8 +174,7 @@ func (st *stage) dryRun() (planned []string) {
 	return planned
 }
 
-// isAsPlanned compares a pass with the dry run before it. What a failure keeps from being done,
-// and what changed on the way, no dry run knows.
+// isAsPlanned compares a pass with the dry run before it, except for failures and for changes on the way.
 func (st *stage) isAsPlanned(planned []string, report Report) {
 	st.Helper()
 	var did []string
@@ -234,7 +233,7 @@ var decisions = map[string]func(Seen) any{
 	},
 }
 
-// isPure makes each decision twice, which says the same and leaves what was seen as it was.
+// isPure makes each decision twice: the answers are equal, and what was seen is unchanged.
 func (st *stage) isPure(seen Seen) {
 	st.Helper()
 	if seen.Cluster == nil || seen.Snap == nil {
