@@ -10,17 +10,13 @@ import (
 
 // ConfigureRequest is the wanted state of one node group.
 type ConfigureRequest struct {
-	// Cluster is a name or id.
-	Cluster string
-	// Group is the full name of the node group (gpu-a).
-	Group       string
+	Cluster     string // a name or id
+	Group       string // the full name of the node group (gpu-a)
 	Reservation capacity.Reservation
 	SubnetIDs   []string
-	// SubnetID is the only one in the reservation's zone; "" if there are several.
-	SubnetID string
-	// MaxNodes is at most the size of the reservation; 0 means all of it.
-	MaxNodes int
-	Dynamic  bool
+	SubnetID    string // the only one in the reservation's zone; "" if there are several
+	MaxNodes    int    // at most the size of the reservation; 0 means all of it
+	Dynamic     bool
 }
 
 // Configure fits an existing node group of ours to a reservation: purchase option, launch template, subnets and
@@ -67,11 +63,10 @@ func (p Provisioner) wantedBy(ctx context.Context, r ConfigureRequest, cluster C
 	if r.Dynamic {
 		want.Min = 0
 	}
-	spec := capacity.LaunchTemplateSpec{
-		Name: TemplateName(cluster.Name, g.Name), From: g.TemplateID, FromVersion: g.TemplateVersion,
-		ImageID: g.AMI, InstanceType: r.Reservation.InstanceType, SubnetID: r.SubnetID,
-		ReservationID: r.Reservation.ID, Kind: r.Reservation.Kind, PlacementGroup: r.Reservation.PlacementGroup, Tags: want.Tags,
-	}
+	spec := capacity.LaunchTemplateSpec{Name: TemplateName(cluster.Name, g.Name), From: g.TemplateID,
+		FromVersion: g.TemplateVersion, ImageID: g.AMI, InstanceType: r.Reservation.InstanceType, SubnetID: r.SubnetID,
+		ReservationID: r.Reservation.ID, Kind: r.Reservation.Kind, PlacementGroup: r.Reservation.PlacementGroup,
+		Tags: want.Tags}
 	planned, err := p.EC2.PlannedTemplate(ctx, spec)
 	if err != nil {
 		return NodeGroup{}, err

@@ -32,15 +32,13 @@ type EC2 interface {
 // looks at each thing before a change: it leaves alone things without the cluster's mark
 // (ErrNotOurs), and a run that was cut off can be repeated.
 type Provisioner struct {
-	PCS *Client
-	EC2 EC2
-	// Poll is the time between two looks at a thing that PCS is changing; 0 for one that grows.
-	Poll time.Duration
+	PCS  *Client
+	EC2  EC2
+	Poll time.Duration // the time between two looks at a thing that PCS is changing; 0 for one that grows
 	// Progress, if set, is called for each step on a thing of a kind (WhatNodeGroup, WhatQueue):
 	// create, update, delete, wait.
 	Progress func(what, name, status string)
-	// NoWait: return ErrAtWork instead of waiting for PCS.
-	NoWait bool
+	NoWait   bool // return ErrAtWork instead of waiting for PCS
 }
 
 // The kinds of things for Progress.

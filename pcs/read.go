@@ -39,10 +39,8 @@ func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) 
 		return Cluster{}, fmt.Errorf("reading PCS cluster %s in %s: %w", nameOrID, c.region, err)
 	}
 	a := out.Cluster
-	cluster := Cluster{
-		ID: str(a.Id), Name: str(a.Name), ARN: str(a.Arn), Status: Status(a.Status),
-		Size: string(a.Size), Failures: failures(a.ErrorInfo),
-	}
+	cluster := Cluster{ID: str(a.Id), Name: str(a.Name), ARN: str(a.Arn), Status: Status(a.Status), Size: string(a.Size),
+		Failures: failures(a.ErrorInfo)}
 	if a.Scheduler != nil {
 		cluster.SlurmVersion = str(a.Scheduler.Version)
 	}
@@ -193,15 +191,10 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (g Nod
 }
 
 func nodeGroup(a *types.ComputeNodeGroup) NodeGroup {
-	g := NodeGroup{
-		ID: str(a.Id), Name: str(a.Name), ARN: str(a.Arn), ClusterID: str(a.ClusterId),
-		Status: Status(a.Status), Modified: aws.ToTime(a.ModifiedAt),
-		PurchaseOption:  capacity.KindOfPCS(string(a.PurchaseOption)),
-		SubnetIDs:       a.SubnetIds,
-		AMI:             str(a.AmiId),
-		InstanceProfile: str(a.IamInstanceProfileArn),
-		Failures:        failures(a.ErrorInfo),
-	}
+	g := NodeGroup{ID: str(a.Id), Name: str(a.Name),
+		ARN: str(a.Arn), ClusterID: str(a.ClusterId), Status: Status(a.Status), Modified: aws.ToTime(a.ModifiedAt),
+		PurchaseOption: capacity.KindOfPCS(string(a.PurchaseOption)), SubnetIDs: a.SubnetIds,
+		AMI: str(a.AmiId), InstanceProfile: str(a.IamInstanceProfileArn), Failures: failures(a.ErrorInfo)}
 	for _, config := range a.InstanceConfigs {
 		g.InstanceTypes = append(g.InstanceTypes, str(config.InstanceType))
 	}

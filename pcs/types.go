@@ -56,12 +56,11 @@ func (fs Failures) String() string {
 
 // Cluster is a PCS cluster.
 type Cluster struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
-	ARN    string `json:"arn"`
-	Status Status `json:"status"`
-	// Size is SMALL, MEDIUM or LARGE.
-	Size             string   `json:"size"`
+	ID               string   `json:"id"`
+	Name             string   `json:"name"`
+	ARN              string   `json:"arn"`
+	Status           Status   `json:"status"`
+	Size             string   `json:"size"` // SMALL, MEDIUM or LARGE
 	SlurmVersion     string   `json:"slurm_version"`
 	SubnetIDs        []string `json:"subnet_ids"`
 	SecurityGroupIDs []string `json:"security_group_ids"`
@@ -100,13 +99,11 @@ type NodeGroup struct {
 	Status    Status    `json:"status"`
 	Modified  time.Time `json:"modified"`
 
-	// PurchaseOption is a Kind where we have one, else PCS's word ("SPOT").
-	PurchaseOption capacity.Kind `json:"purchase_option"`
-	InstanceTypes  []string      `json:"instance_types"`
-	SubnetIDs      []string      `json:"subnet_ids"`
-	// AMI is "" when the launch template has it.
-	AMI             string `json:"ami,omitempty"`
-	InstanceProfile string `json:"instance_profile"`
+	PurchaseOption  capacity.Kind `json:"purchase_option"` // a Kind where we have one, else PCS's word ("SPOT")
+	InstanceTypes   []string      `json:"instance_types"`
+	SubnetIDs       []string      `json:"subnet_ids"`
+	AMI             string        `json:"ami,omitempty"` // "" when the launch template has it
+	InstanceProfile string        `json:"instance_profile"`
 	// TemplateID and TemplateVersion pin the launch template; both are "" for a group that has none of its
 	// own (launchTemplateMode MANAGED).
 	TemplateID      string `json:"template_id"`
@@ -117,12 +114,10 @@ type NodeGroup struct {
 	Min              int      `json:"min"`
 	Max              int      `json:"max"`
 
-	// SlurmSettings are custom settings, such as Features and Weight.
-	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
+	SlurmSettings map[string]string `json:"slurm_settings,omitempty"` // custom settings, such as Features and Weight
 	// IdleSeconds is how long a node may be idle before it is ended; nil for the cluster's value.
-	IdleSeconds *int `json:"idle_seconds,omitempty"`
-	// Actions are what nodes run when they boot.
-	Actions LifecycleActions `json:"lifecycle_actions,omitempty"`
+	IdleSeconds *int             `json:"idle_seconds,omitempty"`
+	Actions     LifecycleActions `json:"lifecycle_actions,omitempty"` // what nodes run when they boot
 	// Unknown names settings of the group that this program does not know.
 	Unknown []string `json:"unknown,omitempty"`
 
@@ -178,8 +173,7 @@ func (c Cluster) Ours(tags map[string]string) bool { return tags[capacity.TagClu
 type Setting struct {
 	Name      string
 	Now, Want string
-	// Mild: the change replaces no instance and removes no node.
-	Mild bool
+	Mild      bool // the change replaces no instance and removes no node
 }
 
 // Changed reports whether the setting changes.
@@ -203,14 +197,11 @@ const newestVersion = "the newest"
 // Compare compares a node group with the wanted one. A wanted group without TemplateVersion gets a
 // version that does not exist yet.
 func (g NodeGroup) Compare(want NodeGroup) Comparison {
-	c := Comparison{
-		{"purchase option", g.PurchaseOption.PCSPurchaseOption(), want.PurchaseOption.PCSPurchaseOption(), false},
-		{"nodes", g.Scaling(), want.Scaling(), want.Max >= g.Max && want.Min >= g.Min},
+	c := Comparison{{"purchase option", g.PurchaseOption.PCSPurchaseOption(), want.PurchaseOption.PCSPurchaseOption(),
+		false}, {"nodes", g.Scaling(), want.Scaling(), want.Max >= g.Max && want.Min >= g.Min},
 		{"subnets", sorted(g.SubnetIDs), sorted(want.SubnetIDs), containsAll(want.SubnetIDs, g.SubnetIDs)},
-		{"image", g.AMI, want.AMI, false},
-		{"instance profile", g.InstanceProfile, want.InstanceProfile, false},
-		{"reservation", g.Tags[capacity.TagReservation], want.Tags[capacity.TagReservation], false},
-	}
+		{"image", g.AMI, want.AMI, false}, {"instance profile", g.InstanceProfile, want.InstanceProfile, false},
+		{"reservation", g.Tags[capacity.TagReservation], want.Tags[capacity.TagReservation], false}}
 	if actions := g.Actions.compared(want.Actions); actions.Now+actions.Want != "" {
 		c = append(c, actions)
 	}

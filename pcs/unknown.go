@@ -96,8 +96,7 @@ func keeps(what, name string, lost []string) error {
 	if len(lost) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s %s is not updated: %w: %s; change it in PCS",
-		what, name, ErrUnknown, strings.Join(lost, ", "))
+	return fmt.Errorf("%s %s is not updated: %w: %s; change it in PCS", what, name, ErrUnknown, strings.Join(lost, ", "))
 }
 
 // LifecycleActions are the nodeLifecycleActions of a node group, as PCS said them: scripts that

@@ -15,18 +15,12 @@ import (
 // createGroup leaves the client token to the SDK. The unique name already prevents a second group,
 // and a token made from the request would return the failed group after its deletion.
 func (p Provisioner) createGroup(ctx context.Context, g NodeGroup) error {
-	in := &pcs.CreateComputeNodeGroupInput{
-		ClusterIdentifier:     aws.String(g.ClusterID),
-		ComputeNodeGroupName:  aws.String(g.Name),
-		CustomLaunchTemplate:  &types.CustomLaunchTemplate{Id: aws.String(g.TemplateID), Version: aws.String(g.TemplateVersion)},
-		IamInstanceProfileArn: aws.String(g.InstanceProfile),
-		AmiId:                 aws.String(g.AMI),
-		InstanceConfigs:       []types.InstanceConfig{{InstanceType: aws.String(g.InstanceTypes[0])}},
-		PurchaseOption:        types.PurchaseOption(g.PurchaseOption.PCSPurchaseOption()),
-		ScalingConfiguration:  scaling(g),
-		SubnetIds:             g.SubnetIDs,
-		Tags:                  g.Tags,
-	}
+	in := &pcs.CreateComputeNodeGroupInput{ClusterIdentifier: aws.String(g.ClusterID), ComputeNodeGroupName: aws.String(
+		g.Name), CustomLaunchTemplate: &types.CustomLaunchTemplate{Id: aws.String(g.TemplateID),
+		Version: aws.String(g.TemplateVersion)}, IamInstanceProfileArn: aws.String(g.InstanceProfile),
+		AmiId: aws.String(g.AMI), InstanceConfigs: []types.InstanceConfig{
+			{InstanceType: aws.String(g.InstanceTypes[0])}}, PurchaseOption: types.PurchaseOption(
+			g.PurchaseOption.PCSPurchaseOption()), ScalingConfiguration: scaling(g), SubnetIds: g.SubnetIDs, Tags: g.Tags}
 	if len(g.SlurmSettings) > 0 || g.IdleSeconds != nil {
 		in.SlurmConfiguration = &types.ComputeNodeGroupSlurmConfigurationRequest{SlurmCustomSettings: settingsList(g.SlurmSettings)}
 		if g.IdleSeconds != nil {
@@ -101,12 +95,8 @@ func (c *Client) Tag(ctx context.Context, arn string, tags map[string]string) er
 }
 
 func (p Provisioner) createQueue(ctx context.Context, q Queue) error {
-	in := &pcs.CreateQueueInput{
-		ClusterIdentifier:              aws.String(q.ClusterID),
-		QueueName:                      aws.String(q.Name),
-		ComputeNodeGroupConfigurations: groupConfigurations(q.GroupIDs),
-		Tags:                           q.Tags,
-	}
+	in := &pcs.CreateQueueInput{ClusterIdentifier: aws.String(q.ClusterID), QueueName: aws.String(q.Name),
+		ComputeNodeGroupConfigurations: groupConfigurations(q.GroupIDs), Tags: q.Tags}
 	if len(q.SlurmSettings) > 0 {
 		in.SlurmConfiguration = &types.QueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(q.SlurmSettings)}
 	}

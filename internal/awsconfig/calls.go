@@ -21,16 +21,11 @@ type Call struct {
 	// Service and Operation are the SDK's names, such as EC2 and RunInstances.
 	Service, Operation, Region string
 	Took                       time.Duration
-	// Attempts is how often it was sent, or could not be; 0 if it did not come to that.
-	Attempts int
-	// Status is the HTTP status of the last answer; 0 without one.
-	Status int
-	// RequestID is AWS's name of the last attempt, which AWS Support asks for; "" without an answer.
-	RequestID string
-	// Code is AWS's error code, verbatim; "" if the call went well or had no answer.
-	Code string
-	// Failure is why there was no answer; "" if there was one.
-	Failure string
+	Attempts                   int    // how often it was sent, or could not be; 0 if it did not come to that
+	Status                     int    // the HTTP status of the last answer; 0 without one
+	RequestID                  string // AWS's name of the last attempt, which AWS Support asks for; "" without an answer
+	Code                       string // AWS's error code, verbatim; "" if the call went well or had no answer
+	Failure                    string // why there was no answer; "" if there was one
 }
 
 // Attrs are what a log shows of the call; durations in milliseconds.

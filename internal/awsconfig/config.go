@@ -20,11 +20,9 @@ import (
 // Options choose the account and region. The AWS SDK's own environment variables and
 // files work too, AWS_ENDPOINT_URL among them.
 type Options struct {
-	// Region is where to work; "" takes it from the SDK's chain, then from the metadata of
-	// the instance that this runs on.
-	Region string
-	// Profile is a profile of the shared AWS configuration; "" for the default.
-	Profile string
+	// Region is where to work; "" takes it from the SDK's chain, then from the metadata of the instance that this runs on.
+	Region  string
+	Profile string // a profile of the shared AWS configuration; "" for the default
 	// Called is told of every call when it has ended, by several goroutines at once; nil logs
 	// it with slog's default logger, at level debug.
 	Called func(Call)
@@ -32,8 +30,7 @@ type Options struct {
 
 // Shared is what the clients of one program have in common. It is safe for use by several goroutines.
 type Shared struct {
-	// Config has the region, and everything that this package adds.
-	Config aws.Config
+	Config aws.Config // Config has the region, and everything that this package adds
 	// RegionFromMetadata: nothing but the metadata of this instance named the region.
 	RegionFromMetadata bool
 
@@ -88,9 +85,8 @@ const keepVerdict = 30 * time.Second
 
 // credentials are those of the AWS SDK's chain. That there are none is found out once.
 type credentials struct {
-	chain aws.CredentialsProvider
-	// metadata: the chain has come to its end, which is to ask the metadata of the instance.
-	metadata bool
+	chain    aws.CredentialsProvider
+	metadata bool // the chain has come to its end, which is to ask the metadata of the instance
 
 	mu    sync.Mutex
 	none  *NoCredentials
@@ -157,9 +153,8 @@ func (s *Shared) profileAccount(ctx context.Context) string {
 
 // NoCredentials says that there are no credentials, and why.
 type NoCredentials struct {
-	err error
-	// metadata: nothing names credentials, and the machine's instance metadata has none.
-	metadata bool
+	err      error
+	metadata bool // nothing names credentials, and the machine's instance metadata has none
 }
 
 func (n *NoCredentials) Error() string { return n.Words(error.Error) }

@@ -23,12 +23,10 @@ type Denied struct {
 	// Action is what a policy has to allow, such as ec2:DescribeSubnets. One call can need
 	// several: RunInstances needs iam:PassRole where it gives instances a role.
 	Action string
-	// orMore: AWS did not say which, and the operation needs more than its own.
-	orMore bool
+	orMore bool // AWS did not say which, and the operation needs more than its own
 	// Caller and Resource are as AWS names them; "" if it does not.
 	Caller, Resource string
-	// Reason is "" if no policy allows the action, else why it is refused though one may.
-	Reason string
+	Reason           string // "" if no policy allows the action, else why it is refused though one may
 
 	answer smithy.APIError
 	err    error
@@ -192,27 +190,22 @@ func unread(err error) error {
 
 // Remedy is what an error code of AWS means here, and what to do about it.
 type Remedy struct {
-	// Code is AWS's, verbatim.
-	Code string
-	// Calls are the operations that answer the code in this meaning; none: every one.
-	Calls []string
-	// Says is a part of AWS's message, where the code alone has several meanings.
-	Says string
+	Code  string   // AWS's, verbatim
+	Calls []string // the operations that answer the code in this meaning; none: every one
+	Says  string   // a part of AWS's message, where the code alone has several meanings
 	// Means and Do are a sentence each, without a capital letter and a full stop.
 	Means, Do string
 }
 
 // General are the codes that every call would meet, whatever it asks, at EC2 as at PCS.
-var General = slices.Concat(
-	Remedies(nil, "the AWS credentials have expired", "renew them, for example with `aws sso login`",
-		"ExpiredToken", "ExpiredTokenException"),
-	Remedies(nil, "the AWS credentials have expired, or the clock of this machine is wrong", "renew the credentials or correct the clock",
-		"RequestExpired"),
-	Remedies(nil, "AWS does not accept the credentials", "check them with `aws sts get-caller-identity`, and that the account has enabled the region",
-		"AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException", "MissingAuthenticationToken"),
-	Remedies(nil, "the account has not enabled the region", "check the region, or enable it in the AWS console",
-		"OptInRequired"),
-)
+var General = slices.Concat(Remedies(nil, "the AWS credentials have expired",
+	"renew them, for example with `aws sso login`", "ExpiredToken", "ExpiredTokenException"), Remedies(nil,
+	"the AWS credentials have expired, or the clock of this machine is wrong",
+	"renew the credentials or correct the clock", "RequestExpired"), Remedies(nil, "AWS does not accept the credentials",
+	"check them with `aws sts get-caller-identity`, and that the account has enabled the region", "AuthFailure",
+	"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException",
+	"MissingAuthenticationToken"), Remedies(nil, "the account has not enabled the region",
+	"check the region, or enable it in the AWS console", "OptInRequired"))
 
 // Remedies are those of codes that mean the same to some calls; nil stands for every call.
 func Remedies(calls []string, means, do string, codes ...string) []Remedy {

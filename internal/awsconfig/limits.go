@@ -28,16 +28,14 @@ const (
 type limits struct {
 	read, change, silent time.Duration
 
-	mu sync.Mutex
-	// until is when to ask again a host that has not answered.
-	until map[string]time.Time
+	mu    sync.Mutex
+	until map[string]time.Time // when to ask again a host that has not answered
 }
 
 // NoAnswer is an attempt that a host of AWS did not answer in time.
 type NoAnswer struct {
-	Host string
-	// After is how long the host had; 0 if it was not asked, having been silent before.
-	After time.Duration
+	Host  string
+	After time.Duration // how long the host had; 0 if it was not asked, having been silent before
 }
 
 // NotAsked reports whether the call was not sent at all.
@@ -118,8 +116,7 @@ func hostOf(in middleware.DeserializeInput) string {
 
 // clock knows how far the machine's clock is off AWS's.
 type clock struct {
-	// read reads the machine's clock; nil for readMachine.
-	read func() reading
+	read func() reading // reads the machine's clock; nil for readMachine
 
 	mu  sync.Mutex
 	off time.Duration

@@ -23,10 +23,8 @@ const SystemPath = "/etc/pcs-capacity/config.toml"
 
 // Config is all settings.
 type Config struct {
-	// Region is an AWS region; "" leaves it to the AWS SDK's own chain.
-	Region string `toml:"region"`
-	// Cluster is the PCS cluster's name or id; "" for self-managed Slurm.
-	Cluster  string `toml:"cluster"`
+	Region   string `toml:"region"`  // an AWS region; "" leaves it to the AWS SDK's own chain
+	Cluster  string `toml:"cluster"` // the PCS cluster's name or id; "" for self-managed Slurm
 	StateDir string `toml:"state_dir"`
 	// LocalDir is where sync keeps what slurmctld reads, on a disk of the controller's
 	// own. Used with self-managed Slurm only.
@@ -39,8 +37,7 @@ type Config struct {
 	Notify     Notify                       `toml:"notify"`
 	Partitions []capacity.PartitionSettings `toml:"partition"`
 
-	// Path is the file that the settings were read from.
-	Path string `toml:"-"`
+	Path string `toml:"-"` // the file that the settings were read from
 }
 
 // Submit is how strict the submission path is.
@@ -71,19 +68,10 @@ type Notify struct {
 // Default is the settings of an empty file.
 func Default() *Config {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
-	return &Config{
-		StateDir: "/var/lib/pcs-capacity",
-		LocalDir: "/var/cache/pcs-capacity",
-		Submit:   Submit{Strict: true},
-		Timing: Timing{
-			Poll:          d(60 * time.Second),
-			DrainMargin:   d(10 * time.Minute),
-			BootAllowance: d(10 * time.Minute),
+	return &Config{StateDir: "/var/lib/pcs-capacity", LocalDir: "/var/cache/pcs-capacity", Submit: Submit{Strict: true},
+		Timing: Timing{Poll: d(60 * time.Second), DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute),
 			// EC2 begins to terminate the instances of a block 30 minutes before its end: EC2 User Guide, "Capacity Blocks".
-			ReclaimLead: d(30 * time.Minute),
-		},
-		Log: Log{Dir: "/var/log/pcs-capacity"},
-	}
+			ReclaimLead: d(30 * time.Minute)}, Log: Log{Dir: "/var/log/pcs-capacity"}}
 }
 
 // The defaults of a partition and a node group, for what is left out.
@@ -192,8 +180,7 @@ func decodeText(path, text string, into any) []error {
 	if err != nil {
 		var parse toml.ParseError
 		if errors.As(err, &parse) {
-			// At the end of the file the library may give the number of the line before or
-			// after, even if there is none.
+			// At the end of the file the library may give the number of the line before or after, even if there is none.
 			line := min(max(parse.Position.Line, 1), strings.Count(text, "\n")+1)
 			return []error{fmt.Errorf("%s:%d: %s", path, line, parse.Message)}
 		}

@@ -53,13 +53,11 @@ func TestLoadAppliesDefaults(t *testing.T) {
 	want := Default()
 	want.Path, want.Cluster = path, "ml"
 	want.Timing.ReclaimLead.Duration = 90 * time.Second
-	want.Partitions = []capacity.PartitionSettings{{
-		Name: "gpu", Provider: capacity.ProviderPCS, AllowAccounts: []string{"nlp"},
-		MinTime: capacity.Duration{Duration: 30 * time.Minute}, OnEnd: capacity.StopAtEnd,
-		File: filepath.Join(filepath.Dir(path), "conf.d", "gpu.toml"),
-		Groups: []capacity.GroupSettings{{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"},
-			PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 16}},
-	}}
+	want.Partitions = []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderPCS,
+		AllowAccounts: []string{"nlp"}, MinTime: capacity.Duration{Duration: 30 * time.Minute}, OnEnd: capacity.StopAtEnd,
+		File: filepath.Join(filepath.Dir(path), "conf.d", "gpu.toml"), Groups: []capacity.GroupSettings{{Name: "gpu",
+			InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"}, PurchaseOption: capacity.CapacityBlock,
+			ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 16}}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

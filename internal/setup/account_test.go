@@ -58,10 +58,9 @@ type account struct {
 	ec2   *ec2.Client
 	dir   string
 
-	mu     sync.Mutex
-	writes []string
-	// rewrite changes PCS's answers; nil leaves them.
-	rewrite func(operation string, answer []byte) []byte
+	mu      sync.Mutex
+	writes  []string
+	rewrite func(operation string, answer []byte) []byte // changes PCS's answers; nil leaves them
 }
 
 func newAccount(t *testing.T, change func(*awssim.Scenario)) *account {

@@ -59,8 +59,7 @@ func (in *inspection) checkNames() {
 		for _, n := range []struct{ flag, name string }{{"--queue", in.request.Queue}, {"--node-group", in.request.NodeGroup}} {
 			if !config.SlurmName(n.name) {
 				in.problem(capacity.BadName, "choose another "+n.flag,
-					"%q cannot be a name in Slurm: it starts with a letter and has letters, digits, '-', '_' and '.' only",
-					n.name)
+					"%q cannot be a name in Slurm: it starts with a letter and has letters, digits, '-', '_' and '.' only", n.name)
 			}
 		}
 		return
@@ -70,8 +69,7 @@ func (in *inspection) checkNames() {
 	}
 	if !queueName.MatchString(in.request.Queue) {
 		in.problem(capacity.BadName, "choose another --queue",
-			"%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter",
-			in.request.Queue)
+			"%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter", in.request.Queue)
 	}
 }
 
@@ -89,10 +87,9 @@ func (in *inspection) checkCluster() {
 
 // checkMatch compares the reservation with the node group that will launch into it.
 func (in *inspection) checkMatch(want *wanted, slot site.Slot) {
-	g := capacity.NodeGroup{
-		Name: slot.Name, InstanceType: in.reservation.InstanceType, PurchaseOption: in.reservation.Kind,
-		MaxNodes: want.partition.MaxNodes, Platform: in.launch.Image.Platform, Subnets: subnets(in.chosen),
-	}
+	g := capacity.NodeGroup{Name: slot.Name, InstanceType: in.reservation.InstanceType,
+		PurchaseOption: in.reservation.Kind, MaxNodes: want.partition.MaxNodes, Platform: in.launch.Image.Platform,
+		Subnets: subnets(in.chosen)}
 	for _, m := range capacity.Match(in.reservation, g, in.Now) {
 		if m.Code == capacity.WrongSize && in.reservation.Size() == 0 {
 			continue // below
@@ -146,9 +143,8 @@ func (in *inspection) checkPurchaseOption() {
 		if len(has) > 0 {
 			what = " for " + strings.Join(has, ", ")
 		}
-		in.problem(capacity.WrongPurchase,
-			fmt.Sprintf("set purchase_option = %q there, or choose another --node-group", r.Kind),
-			"reservation %s is of kind %s, but node_group %q of the settings buys %s%s", r.ID, r.Kind, g.Name,
+		in.problem(capacity.WrongPurchase, fmt.Sprintf("set purchase_option = %q there, or choose another --node-group",
+			r.Kind), "reservation %s is of kind %s, but node_group %q of the settings buys %s%s", r.ID, r.Kind, g.Name,
 			g.PurchaseOption, what)
 		return
 	}
@@ -189,8 +185,7 @@ func (in *inspection) checkQuotas(want *wanted, slot site.Slot) {
 	}
 	if _, found := in.Queue(want.request.Queue); !found && len(in.Queues)+1 > maxQueues {
 		in.problem(capacity.QuotaQueues, "use one of them, or delete one",
-			"cluster %s has %d queues, and PCS allows no more than %d", in.Cluster.Name, len(in.Queues),
-			maxQueues)
+			"cluster %s has %d queues, and PCS allows no more than %d", in.Cluster.Name, len(in.Queues), maxQueues)
 	}
 	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {
 		in.problem(capacity.ClusterSize,
@@ -212,9 +207,8 @@ func (in *inspection) checkUnused(slot site.Slot, compared pcs.Comparison) {
 			changed = append(changed, s.Name)
 		}
 	}
-	in.problem(capacity.NodesInUse,
-		fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", slot.Name),
-		"node group %s has %d instances, which this change would replace under their jobs: %s", slot.Name,
+	in.problem(capacity.NodesInUse, fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down",
+		slot.Name), "node group %s has %d instances, which this change would replace under their jobs: %s", slot.Name,
 		slot.Instances, strings.Join(changed, ", "))
 }
 
@@ -370,8 +364,7 @@ func sameAccounts(list string, accounts []string) bool {
 // replace the `select`, and with it all selected reservations.
 func (in *inspection) checkSelect() {
 	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation) {
-		in.problem(capacity.NotSelected,
-			"tag it as `select` there says, or choose another --node-group",
+		in.problem(capacity.NotSelected, "tag it as `select` there says, or choose another --node-group",
 			"node_group %q of the settings selects its reservations, and %s is none of them", g.Name, in.reservation.ID)
 	}
 }
@@ -410,8 +403,7 @@ func (in *inspection) checkEntry(want *wanted) {
 	left := without(g.ReservationIDs, append(slices.Clone(in.ended), in.reservation.ID)...)
 	if r := in.reservation; g.Slots < 2 && !r.End.IsZero() {
 		for _, other := range in.others {
-			if slices.Contains(left, other.ID) && !other.End.IsZero() && other.Start.Before(r.End) &&
-				r.Start.Before(other.End) {
+			if slices.Contains(left, other.ID) && !other.End.IsZero() && other.Start.Before(r.End) && r.Start.Before(other.End) {
 				in.warn("reservations %s and %s are open at the same time, and node_group %q uses one at a time: choose another --node-group, or set slots = 2",
 					r.ID, other.ID, g.Name)
 			}

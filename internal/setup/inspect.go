@@ -23,17 +23,13 @@ type inspection struct {
 	site.Site
 	request    Request
 	unattended bool
-	// waits: setup waits for fences.
-	waits bool
-	// file is the partition's file in conf.d.
-	file partitionFile
+	waits      bool          // setup waits for fences
+	file       partitionFile // the partition's file in conf.d
 
 	reservation capacity.Reservation
 	like        pcs.NodeGroup
-	// likeFound says why like was chosen where nothing named it; "" else.
-	likeFound string
-	// source is the launch template of like, zero without one.
-	source capacity.LaunchTemplate
+	likeFound   string                  // says why like was chosen where nothing named it; "" else
+	source      capacity.LaunchTemplate // the launch template of like, zero without one
 	// kept is the slot that has the reservation, keptTemplate what its nodes, or those of another slot, launch with.
 	kept         site.Slot
 	keptTemplate capacity.LaunchTemplate
@@ -42,26 +38,21 @@ type inspection struct {
 	chosen                    []ec2.Subnet
 	unknownSubnets, elsewhere []string
 	// gpuImage is PCS's own image, where that is asked for: the newest, or the one that the slot has.
-	gpuImage string
-	// instanceType is the reservation's; zero if EC2 did not describe it.
-	instanceType ec2.InstanceType
+	gpuImage     string
+	instanceType ec2.InstanceType // the reservation's; zero if EC2 did not describe it
 	// ended are the partition's reservations that have ended, according to EC2, others those that have not.
 	ended  []string
 	others []capacity.Reservation
-	// users are the other users of the reservation.
-	users []user
+	users  []user // the other users of the reservation
 	// userData is in the form that PCS wants; nil if there is none. nodeScript describes it for provider ec2.
 	userData   []byte
 	nodeScript string
-	// actions are the nodes' lifecycle actions; nil for none.
-	actions pcs.LifecycleActions
+	actions    pcs.LifecycleActions // the nodes' lifecycle actions; nil for none
 	// planned is the wanted launch template, without an id; zero if there is none to plan.
 	planned capacity.LaunchTemplate
-	// launch is what was read of the nodes' launch.
-	launch site.Launch
+	launch  site.Launch // what was read of the nodes' launch
 
-	// missing are problems of the reads of a stage, each at its place.
-	missing [2]*capacity.Problem
+	missing [2]*capacity.Problem // problems of the reads of a stage, each at its place
 
 	notes
 }

@@ -78,11 +78,10 @@ func (in *inspection) chooseSlot() site.Slot {
 			in.notOurs("compute node group", slot.Name, slot.Group.ARN)
 		}
 	}
-	choices := []func(site.Slot) bool{
-		func(s site.Slot) bool { return s.Holds(in.reservation.ID) },
-		func(s site.Slot) bool { return s.Group == nil },
-		func(s site.Slot) bool { return s.Ours && !s.Live },
-	}
+	choices := []func(site.Slot) bool{func(s site.Slot) bool { return s.Holds(in.reservation.ID) }, func(
+		s site.Slot) bool {
+		return s.Group == nil
+	}, func(s site.Slot) bool { return s.Ours && !s.Live }}
 	for _, fits := range choices {
 		if i := slices.IndexFunc(in.Slots, fits); i >= 0 {
 			return in.Slots[i]
@@ -137,8 +136,7 @@ func (in *inspection) judge() {
 		return
 	}
 	if in.source.Protected {
-		in.warn(
-			"launch template %s protects instances from termination, which is not copied: nodes could never be ended",
+		in.warn("launch template %s protects instances from termination, which is not copied: nodes could never be ended",
 			in.source.Name)
 	}
 	if keys := in.planned.VolumeKeys; len(keys) > 0 {

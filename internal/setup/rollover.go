@@ -16,8 +16,7 @@ import (
 // RollOver sets up and removes slots on PCS for the control loop, as setup and teardown do. It
 // writes no settings: they limit what sync may use, and the service has no right to write them.
 type RollOver struct {
-	// Setup has the clients; what sync must not do is left out of it here.
-	Setup  Setup
+	Setup  Setup // Setup has the clients; what sync must not do is left out of it here
 	Config *config.Config
 }
 

@@ -30,14 +30,12 @@ import (
 
 // Setup makes reserved capacity usable in a cluster.
 type Setup struct {
-	PCS *pcs.Client
-	EC2 *ec2.Client
-	// Slurm is asked by teardown, and by setup on PCS: without it no fence is waited for.
-	Slurm Slurm
+	PCS   *pcs.Client
+	EC2   *ec2.Client
+	Slurm Slurm // asked by teardown, and by setup on PCS: without it no fence is waited for
 	// Fence places the fences that the settings call for, as a pass of sync does; nil where passes are made anyway.
 	Fence func(ctx context.Context) error
-	// Poll is the time between two polls of PCS; 0 for a growing one.
-	Poll time.Duration
+	Poll  time.Duration // the time between two polls of PCS; 0 for a growing one
 	// Unattended is for passes of sync, which never wait for PCS (pcs.ErrAtWork). Settings, Slurm
 	// reservations and launch templates stay when slots go, and so does a node group with
 	// instances. Network interfaces are copied from the template.
@@ -49,16 +47,12 @@ type Setup struct {
 
 // Request holds the arguments of setup and teardown.
 type Request struct {
-	// Provider launches the nodes; "" stands for PCS.
-	Provider capacity.Provider
-	// Mark identifies a self-managed cluster; on PCS it is the cluster's name.
-	Mark string
-	// Cluster is a PCS cluster, by name or id; "" takes it from Config.
-	Cluster string
+	Provider capacity.Provider // launches the nodes; "" stands for PCS
+	Mark     string            // identifies a self-managed cluster; on PCS it is the cluster's name
+	Cluster  string            // a PCS cluster, by name or id; "" takes it from Config
 	// RegionFrom and ClusterFrom say how both were found; "" where somebody named them.
 	RegionFrom, ClusterFrom string
-	// Queue is the PCS queue or Slurm partition.
-	Queue string
+	Queue                   string // the PCS queue or Slurm partition
 	// NodeGroup is the base name of the slots, or the prefix of the Slurm node names. Teardown takes one slot, too, and ""
 	// for the queue with all of its node groups.
 	NodeGroup   string
@@ -67,8 +61,7 @@ type Request struct {
 	// Like is what to take AMI, instance profile, security groups and user data from: the name or id of a node group,
 	// with provider ec2 a launch template, as ID[:VERSION] or NAME[:VERSION].
 	Like string
-	// AMI is an image, or pcs.GPUImage; "" for that of Like.
-	AMI string
+	AMI  string // an image, or pcs.GPUImage; "" for that of Like
 	// ConfServer is the HOST[:PORT] that slurmd of provider ec2 gets slurm.conf from, unless an
 	// earlier run wrote one; "" for nodes that have the file.
 	ConfServer string
@@ -79,17 +72,14 @@ type Request struct {
 	// Like and of the cluster in its Availability Zone.
 	SubnetIDs []string
 
-	// AllowAccounts are the Slurm accounts that may use the queue, if the settings name none.
-	AllowAccounts []string
+	AllowAccounts []string // the Slurm accounts that may use the queue, if the settings name none
 
 	// MaxNodes is at most the size of the reservation; 0 for the node group's present number,
 	// else for all that others leave.
 	MaxNodes int
-	// Dynamic starts nodes for jobs. By default all nodes are up from the first minute.
-	Dynamic bool
+	Dynamic  bool // starts nodes for jobs. By default all nodes are up from the first minute.
 
-	// Force has teardown go on while jobs run, which end with their nodes.
-	Force bool
+	Force bool // Force has teardown go on while jobs run, which end with their nodes
 	// Former are slots that left the settings while their fences stayed: a teardown without an answer of Slurm leaves such.
 	Former []capacity.Partition
 
@@ -100,22 +90,17 @@ type Request struct {
 
 // Plan holds the steps of setup or teardown.
 type Plan struct {
-	// Cluster is the PCS cluster; for self-managed Slurm only its name is set, to the mark.
-	Cluster pcs.Cluster `json:"cluster"`
+	Cluster pcs.Cluster `json:"cluster"` // the PCS cluster; for self-managed Slurm only its name is set, to the mark
 	// Queue and ByHand are teardown's, Slot and Reservation setup's.
-	Queue string `json:"queue,omitempty"`
-	// Slot is the node group for the reservation.
-	Slot        string               `json:"slot,omitempty"`
+	Queue       string               `json:"queue,omitempty"`
+	Slot        string               `json:"slot,omitempty"` // the node group for the reservation
 	Reservation capacity.Reservation `json:"reservation,omitzero"`
 	Actions     []Step               `json:"steps"`
 	// DryRun is EC2's answer to a dry run of a launch that it would take; "" if there was none.
-	DryRun string `json:"dry_run,omitempty"`
-	// trial is the launch of a node, for the dry run.
-	trial ec2.Trial
-	// Mismatches are all obstacles. With any, nothing is applied.
-	Mismatches []capacity.Problem `json:"mismatches"`
-	// Warnings stop nothing.
-	Warnings []string `json:"warnings"`
+	DryRun     string             `json:"dry_run,omitempty"`
+	trial      ec2.Trial          // the launch of a node, for the dry run
+	Mismatches []capacity.Problem `json:"mismatches"` // all obstacles. With any, nothing is applied.
+	Warnings   []string           `json:"warnings"`   // stop nothing
 	// ByHand lists work left for the administrator, a sentence each.
 	ByHand []string `json:"by_hand,omitzero"`
 
@@ -261,10 +246,8 @@ var installScript string
 
 var (
 	// packageURL matches nothing that could end a quoted string in a shell.
-	packageURL = regexp.MustCompile(
-		`^(https://|s3://|/)[A-Za-z0-9._~/%+=:@,-]+\.(deb|rpm)(\?[A-Za-z0-9._~/%+=:@,&-]*)?$`,
-	)
-	fromLine = regexp.MustCompile(`(?m)^FROM=\$\{1:-'([^']*)'\}`)
+	packageURL = regexp.MustCompile(`^(https://|s3://|/)[A-Za-z0-9._~/%+=:@,-]+\.(deb|rpm)(\?[A-Za-z0-9._~/%+=:@,&-]*)?$`)
+	fromLine   = regexp.MustCompile(`(?m)^FROM=\$\{1:-'([^']*)'\}`)
 )
 
 // InstallScript returns the script that installs the package on a node, from its first argument or

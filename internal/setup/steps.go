@@ -231,20 +231,17 @@ func (want *wanted) files() []Step {
 	file.addGroup(was, groupOf(wanted, want.partition.Name))
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 	file.add("ended, removed", strings.Join(ended, ", "))
-	return []Step{
-		main.with(func(_ context.Context, w World) error {
-			if main.Verb == Nothing {
-				return nil
-			}
-			return w.WritePlace(path, want.place())
-		}),
-		file.with(func(_ context.Context, w World) error {
-			if file.Verb == Nothing {
-				return nil
-			}
-			return writePartition(w, path, file.Name, old, wanted)
-		}),
-	}
+	return []Step{main.with(func(_ context.Context, w World) error {
+		if main.Verb == Nothing {
+			return nil
+		}
+		return w.WritePlace(path, want.place())
+	}), file.with(func(_ context.Context, w World) error {
+		if file.Verb == Nothing {
+			return nil
+		}
+		return writePartition(w, path, file.Name, old, wanted)
+	})}
 }
 
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.

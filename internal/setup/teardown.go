@@ -461,13 +461,11 @@ func (t *inspection) checkQueue() {
 			case slot.Group == nil || !slices.Contains(q.GroupIDs, slot.Group.ID):
 			case q.Name != t.request.Queue:
 				t.problem(capacity.OtherQueue, fmt.Sprintf("take it out of queue %s first", q.Name),
-					"compute node group %s is in queue %s as well, and goes with none but %s", slot.Name, q.Name,
-					t.request.Queue)
+					"compute node group %s is in queue %s as well, and goes with none but %s", slot.Name, q.Name, t.request.Queue)
 			case !t.Ours(q.Tags):
-				t.problem(capacity.NotOurs,
-					fmt.Sprintf("take %s out of it by hand, or hand the queue over by tagging %s with %s=%s", slot.Name,
-						q.ARN, capacity.TagCluster, t.Cluster.Name),
-					"queue %s does not carry our tag, so it is not changed", q.Name)
+				t.problem(capacity.NotOurs, fmt.Sprintf(
+					"take %s out of it by hand, or hand the queue over by tagging %s with %s=%s", slot.Name, q.ARN,
+					capacity.TagCluster, t.Cluster.Name), "queue %s does not carry our tag, so it is not changed", q.Name)
 			}
 		}
 	}
@@ -502,8 +500,7 @@ func (t *inspection) checkJobs() {
 	case t.unattended && t.SlurmErr != nil:
 		t.problem(capacity.SlurmSilent, "run this where Slurm answers", "Slurm does not answer: %s", t.SlurmErr)
 	case t.unattended && instances > 0:
-		t.problem(capacity.NodesHaveInstances, "wait until they have ended", "these nodes have instances: %d",
-			instances)
+		t.problem(capacity.NodesHaveInstances, "wait until they have ended", "these nodes have instances: %d", instances)
 	case t.SlurmErr != nil && instances > 0 && !t.request.Force:
 		t.problem(capacity.SlurmSilent, "run this where Slurm answers, or add --force",
 			"Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)", t.SlurmErr,

@@ -43,19 +43,12 @@ func (in *inspection) want(slot site.Slot) *wanted {
 	if in.OnEC2() {
 		launchTemplate = in.keptEntryTemplate(slot)
 	}
-	return &wanted{
-		inspection: in,
-		template:   in.templateSpec(slot.Name),
-		group: pcs.NodeGroup{
-			Name: slot.Name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets,
-			ClusterID: in.Cluster.ID, AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(),
-			SlurmSettings: settings, IdleSeconds: in.like.IdleSeconds, Actions: in.actions,
-		},
-		partition: capacity.GroupSettings{
-			Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
-			ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic, LaunchTemplate: launchTemplate,
-		},
-	}
+	return &wanted{inspection: in, template: in.templateSpec(slot.Name), group: pcs.NodeGroup{Name: slot.Name,
+		PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets, ClusterID: in.Cluster.ID,
+		AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(), SlurmSettings: settings,
+		IdleSeconds: in.like.IdleSeconds, Actions: in.actions}, partition: capacity.GroupSettings{Name: in.request.NodeGroup,
+		InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind, ReservationIDs: []string{r.ID},
+		MaxNodes: most, Dynamic: in.request.Dynamic, LaunchTemplate: launchTemplate}}
 }
 
 // templateSpec is the launch template of a slot. That of provider ec2 is for all of a node
@@ -94,10 +87,8 @@ func (in *inspection) place() config.Place {
 
 // queueWith is the wanted queue with these node groups; now is the queue as it is.
 func (w *wanted) queueWith(now pcs.Queue, groups []string) pcs.Queue {
-	return pcs.Queue{
-		Name: w.request.Queue, ClusterID: w.Cluster.ID, GroupIDs: groups, SlurmSettings: w.queueSettings(now.SlurmSettings),
-		Tags: map[string]string{capacity.TagCluster: w.Cluster.Name},
-	}
+	return pcs.Queue{Name: w.request.Queue, ClusterID: w.Cluster.ID, GroupIDs: groups,
+		SlurmSettings: w.queueSettings(now.SlurmSettings), Tags: map[string]string{capacity.TagCluster: w.Cluster.Name}}
 }
 
 // listed reports whether the settings have the reservation for the node group.

@@ -28,8 +28,7 @@ const (
 
 // Finding is the outcome of one check.
 type Finding struct {
-	// Check is stable, for scripts: credentials, permission, reservation, slurmctld, ….
-	Check  string `json:"check"`
+	Check  string `json:"check"` // stable, for scripts: credentials, permission, reservation, slurmctld, …
 	Status Status `json:"status"`
 	// Code is that of capacity.Codes, where the finding is a problem that others find as well.
 	Code capacity.Code `json:"code,omitzero"`
@@ -94,14 +93,10 @@ type Sources struct {
 	EC2Err error
 	PCS    *pcs.Client
 	Slurm  *slurm.Client
-	// Hooks are those of this host.
-	Hooks []Hook
-	// Filter is the path of pcs-capacity-filter; "" if it is not known.
-	Filter string
-	// Root is the host's file system; "" stands for /.
-	Root string
-	// Watch is the shell command that keeps `sync --watch` running on this host.
-	Watch string
+	Hooks  []Hook // those of this host
+	Filter string // the path of pcs-capacity-filter; "" if it is not known
+	Root   string // the host's file system; "" stands for /
+	Watch  string // the shell command that keeps `sync --watch` running on this host
 }
 
 // Run makes all checks, in the order in which a person would fix their findings.
@@ -132,15 +127,12 @@ type run struct {
 	Site
 	clusterErr error
 	settings   capacity.Settings
-	// offset is AWS's time minus the machine's; 0 if AWS did not answer.
-	offset time.Duration
-	// account is that of the credentials of this command; "" if it is not known.
-	account string
+	offset     time.Duration // AWS's time minus the machine's; 0 if AWS did not answer
+	account    string        // that of the credentials of this command; "" if it is not known
 	// denied are actions that are not allowed; missing: those, or some of which that is not known.
-	denied  []string
-	missing bool
-	// launched is what the nodes of each group are launched with.
-	launched []*Launch
+	denied   []string
+	missing  bool
+	launched []*Launch // what the nodes of each group are launched with
 	// snap has the reservations of the settings, subnets those that EC2 describes; nil until they are read.
 	snap    capacity.Snapshot
 	subnets []capacity.Subnet

@@ -22,10 +22,8 @@ import (
 type Hook struct {
 	// Name is cli_filter, job_submit or settings.
 	Name, File string
-	// State is installed, loaded, old, missing or foreign.
-	State string
-	// Wrong lists why Slurm lacks the settings, each a sentence with its remedy.
-	Wrong []string
+	State      string   // installed, loaded, old, missing or foreign
+	Wrong      []string // lists why Slurm lacks the settings, each a sentence with its remedy
 }
 
 // hooks compares the files with the plugins and programs in Slurm's settings.
@@ -159,10 +157,8 @@ func (r *run) runs(check, path string) {
 // the defaults.
 type Host struct {
 	Sources
-	// Cluster is the PCS cluster; nil on self-managed Slurm, and where it is not known.
-	Cluster *pcs.Cluster
-	// NewQueue: the queue is new to users.
-	NewQueue bool
+	Cluster  *pcs.Cluster // the PCS cluster; nil on self-managed Slurm, and where it is not known
+	NewQueue bool         // the queue is new to users
 }
 
 // hostTime is how long slurmctld may take to answer.

@@ -14,20 +14,14 @@ import (
 // Launch holds the parts of a node group's launches, as far as they could be read.
 type Launch struct {
 	Provider capacity.Provider
-	// Group is the node group, on PCS the slot.
-	Group string
-	// Source is the name of the launch template to correct: the one that setup copies, else the nodes' own.
-	Source string
+	Group    string // the node group, on PCS the slot
+	Source   string // the name of the launch template to correct: the one that setup copies, else the nodes' own
 	// Template is the nodes' launch template; on PCS with the image and the instance profile of the node group.
-	Template capacity.LaunchTemplate
-	// Actions are the lifecycle actions of nodes of PCS.
-	Actions pcs.LifecycleActions
-	// Image is the nodes' image; zero if unknown.
-	Image ec2.Image
-	// Type is the instance type; zero if unknown.
-	Type ec2.InstanceType
-	// ClusterARN is that of the PCS cluster.
-	ClusterARN string
+	Template   capacity.LaunchTemplate
+	Actions    pcs.LifecycleActions // the lifecycle actions of nodes of PCS
+	Image      ec2.Image            // the nodes' image; zero if unknown
+	Type       ec2.InstanceType     // the instance type; zero if unknown
+	ClusterARN string               // that of the PCS cluster
 	Profile    Profile
 	Network    Network
 
@@ -36,13 +30,7 @@ type Launch struct {
 
 // judgements are the checks, independent of each other, of what no dry run of a launch tells: nodes that never join,
 // or never end. A problem for an administrator prevents working nodes; a note is a warning.
-var judgements = []func(Launch) []capacity.Problem{
-	drivers,
-	protected,
-	profile,
-	wayOut,
-	missingRules,
-}
+var judgements = []func(Launch) []capacity.Problem{drivers, protected, profile, wayOut, missingRules}
 
 // Judge returns all problems.
 func Judge(s Launch) []capacity.Problem {
@@ -98,13 +86,11 @@ func drivers(s Launch) []capacity.Problem {
 
 // Profile is IAM's answer about the instance profile; zero if IAM was not asked.
 type Profile struct {
-	// Missing: no instance profile has that name.
-	Missing bool
+	Missing bool // no instance profile has that name
 	// NoRole: the instance profile has no role. Role is its role.
-	NoRole bool
-	Role   pcs.Role
-	// CannotRegister: the role's policies do not let nodes join a PCS cluster.
-	CannotRegister bool
+	NoRole         bool
+	Role           pcs.Role
+	CannotRegister bool // the role's policies do not let nodes join a PCS cluster
 }
 
 // profile judges the instance profile of nodes of PCS; for others EC2 does.
@@ -130,10 +116,8 @@ func profile(s Launch) []capacity.Problem {
 
 // Answers are EC2's answers to dry runs of a node group's launches.
 type Answers struct {
-	// Refusals prevent launches.
-	Refusals []capacity.Problem
-	// Unasked is the reason why EC2 was not asked or did not answer; "" if it did.
-	Unasked string
+	Refusals []capacity.Problem // prevent launches
+	Unasked  string             // the reason why EC2 was not asked or did not answer; "" if it did
 	// OK names the subnets that EC2 would launch into, and what its answer leaves open; "" for none.
 	OK string
 }

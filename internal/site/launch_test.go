@@ -182,8 +182,7 @@ func TestWhatNodesAreAttachedTo(t *testing.T) {
 		"protected":         {nil, awssim.Fault{}, capacity.ProviderEC2, protected, "fail termination-protection"},
 		"no such profile": {func(s *awssim.Scenario) {
 			s.InstanceProfiles = []awssim.InstanceProfileScenario{{Name: "x", Role: "x"}}
-		}, awssim.Fault{}, capacity.ProviderPCS, nope,
-			"fail instance-profile"},
+		}, awssim.Fault{}, capacity.ProviderPCS, nope, "fail instance-profile"},
 		"a role that may not register": {func(s *awssim.Scenario) {
 			s.InstanceProfiles = []awssim.InstanceProfileScenario{{Name: "AWSPCS-nodes", Role: "AWSPCS-role", CannotRegister: true}}
 		}, awssim.Fault{}, capacity.ProviderPCS, template, "fail instance-profile"},

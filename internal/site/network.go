@@ -12,19 +12,14 @@ import (
 
 // Network is the network of the nodes. Unread parts are nil, and are not judged.
 type Network struct {
-	Region string
-	// Nodes is the largest number of nodes; 0 if unknown.
-	Nodes int
-	// Subnets are the subnets of launches, all in one VPC.
-	Subnets []ec2.Subnet
-	// Tables are the route tables of the VPC.
-	Tables []ec2.RouteTable
-	// Endpoints are the VPC's endpoints, read only if no route leads out of a subnet.
-	Endpoints []ec2.Endpoint
+	Region    string
+	Nodes     int              // the largest number of nodes; 0 if unknown
+	Subnets   []ec2.Subnet     // the subnets of launches, all in one VPC
+	Tables    []ec2.RouteTable // the route tables of the VPC
+	Endpoints []ec2.Endpoint   // the VPC's endpoints, read only if no route leads out of a subnet
 	// Groups are the security groups of the nodes, of the cluster and of its endpoints, by id.
-	Groups map[string]ec2.SecurityGroup
-	// ClusterGroups are the PCS cluster's security groups.
-	ClusterGroups []string
+	Groups        map[string]ec2.SecurityGroup
+	ClusterGroups []string // the PCS cluster's security groups
 }
 
 // everywhere is the destination of a default route.
@@ -243,8 +238,7 @@ func (n Network) lets(out bool, own, other []string, p ports) bool {
 }
 
 func (p ports) within(r ec2.Rule) bool {
-	return r.Protocol == "-1" ||
-		p != all && (r.Protocol == "tcp" || r.Protocol == "6") && r.From <= p.from && p.to <= r.To
+	return r.Protocol == "-1" || p != all && (r.Protocol == "tcp" || r.Protocol == "6") && r.From <= p.from && p.to <= r.To
 }
 
 // permission is the traffic in the AWS CLI's words.

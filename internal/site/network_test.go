@@ -13,15 +13,12 @@ import (
 func attached() Launch {
 	subnet := ec2.Subnet{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}, VPC: "vpc-1"}
 	efa := capacity.Interface{Type: "efa"}
-	return Launch{
-		Provider: capacity.ProviderPCS, Group: "gpu-a", Source: "ml-compute",
-		Template: capacity.LaunchTemplate{SecurityGroupIDs: []string{"sg-1"}, NetworkInterfaces: []capacity.Interface{efa, efa}},
-		Network: Network{
-			Region: "us-east-2", Nodes: 4, Subnets: []ec2.Subnet{subnet}, Tables: []ec2.RouteTable{main(ec2.Route{To: "0.0.0.0/0", Via: "nat-1"})},
+	return Launch{Provider: capacity.ProviderPCS,
+		Group: "gpu-a", Source: "ml-compute", Template: capacity.LaunchTemplate{SecurityGroupIDs: []string{"sg-1"},
+			NetworkInterfaces: []capacity.Interface{efa, efa}}, Network: Network{Region: "us-east-2", Nodes: 4,
+			Subnets: []ec2.Subnet{subnet}, Tables: []ec2.RouteTable{main(ec2.Route{To: "0.0.0.0/0", Via: "nat-1"})},
 			Groups:        map[string]ec2.SecurityGroup{"sg-1": {ID: "sg-1", VPC: "vpc-1", Rules: documented("sg-1")}},
-			ClusterGroups: []string{"sg-1"},
-		},
-	}
+			ClusterGroups: []string{"sg-1"}}}
 }
 
 func main(routes ...ec2.Route) ec2.RouteTable {
@@ -136,8 +133,7 @@ func TestMissingRules(t *testing.T) {
 		}, nil},
 		"EFA with nothing in": {func(s *Launch) {
 			rules(s, tcp(false, 0, 65535, "10.0.0.0/16"), everything, ec2.Rule{Out: true, Protocol: "-1", Peer: "sg-1"})
-		},
-			[]string{in + "sg-1 --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'"}},
+		}, []string{in + "sg-1 --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'"}},
 		"EFA with everything out, by address": {func(s *Launch) { rules(s, documented("sg-1")[:2]...) },
 			[]string{"security group sg-1 has no rule by which nodes connect to each other by EFA: all traffic to itself; run `" + out + "sg-1 --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'"}},
 		"EFA of one node":         {func(s *Launch) { s.Network.Nodes = 1; rules(s, documented("sg-1")[:2]...) }, nil},

@@ -14,25 +14,19 @@ import (
 
 // Site is what was read of a cluster. What was not found is zero; what could not be read has its error.
 type Site struct {
-	// Provider launches the nodes in question; "" stands for PCS.
-	Provider capacity.Provider
+	Provider capacity.Provider // launches the nodes in question; "" stands for PCS
 	Region   string
-	// Now is AWS's time.
-	Now time.Time
+	Now      time.Time // AWS's time
 	// Inventory is the PCS cluster with its node groups and queues. On self-managed Slurm it has the mark alone, as the
 	// cluster's name.
 	pcs.Inventory
 	// Known are the reservations that EC2 described, Unknown its errors for others.
 	Known   map[string]capacity.Reservation
 	Unknown map[string]error
-	// Running counts the instances of node groups, by their id.
-	Running map[string]int
-	// Inside are the instances in the reservation in question.
-	Inside []capacity.Instance
-	// VPC are all subnets of the nodes' VPC.
-	VPC []ec2.Subnet
-	// Slots are those of the queue in question.
-	Slots []Slot
+	Running map[string]int      // counts the instances of node groups, by their id
+	Inside  []capacity.Instance // the instances in the reservation in question
+	VPC     []ec2.Subnet        // all subnets of the nodes' VPC
+	Slots   []Slot              // those of the queue in question
 	// Waiting counts the jobs that wait in the queue; SlurmErr is why Slurm does not tell.
 	Waiting  int
 	SlurmErr error
@@ -41,18 +35,14 @@ type Site struct {
 // Slot is a slot with everything of ours that is there: setup asks whether it is free, teardown removes it.
 type Slot struct {
 	// Name is that of the node group and of its nodes' Slurm feature, Base that of the node group in the settings.
-	Name, Base string
-	// Group is nil while the slot has no node group.
-	Group *pcs.NodeGroup
-	// ReservationID is the value of our tag; "" if there is none.
-	ReservationID string
-	// Ours is false for a node group of that name without our tag.
-	Ours bool
+	Name, Base    string
+	Group         *pcs.NodeGroup // nil while the slot has no node group
+	ReservationID string         // the value of our tag; "" if there is none
+	Ours          bool           // false for a node group of that name without our tag
 	// Live is set while the slot's reservation is open or may still open; Until is its end.
-	Live  bool
-	Until time.Time
-	// Instances counts the node group's instances.
-	Instances int
+	Live      bool
+	Until     time.Time
+	Instances int // counts the node group's instances
 	// Template is the launch template of the slot's name, zero if there is none; Uses is what a node group of ours launches with.
 	Template, Uses capacity.LaunchTemplate
 	// Nodes are those that the settings list, and those of instances; Slurm is what Slurm has of the slot.
@@ -187,11 +177,9 @@ func (s Slot) Failed() bool { return s.Ours && s.Group.Status == pcs.CreateFaile
 
 // SlurmSlot is a slot in Slurm.
 type SlurmSlot struct {
-	Nodes []string
-	// Jobs are the ids of jobs on nodes of the slot, as squeue shows them.
-	Jobs []string
-	// Reservations are the names of our Slurm reservations for the slot.
-	Reservations []string
+	Nodes        []string
+	Jobs         []string // the ids of jobs on nodes of the slot, as squeue shows them
+	Reservations []string // the names of our Slurm reservations for the slot
 }
 
 // Fenced reports whether the fence for an EC2 reservation stands on the slot.

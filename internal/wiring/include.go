@@ -42,18 +42,15 @@ type Include struct {
 	Settings capacity.Settings
 	Site     Site
 	Version  slurm.Version
-	// Programs is the folder of pcs-capacity-resume and the others.
-	Programs string
+	Programs string // the folder of pcs-capacity-resume and the others
 	// Slurm is the folder of Slurm's own programs. It is written down where slurmctld's hooks,
 	// which have no PATH, would not look.
 	Slurm string
-	// Types are the instance types of the node groups.
-	Types map[string]ec2.InstanceType
+	Types map[string]ec2.InstanceType // the instance types of the node groups
 	// Templates are the launch templates of the node groups, by how the settings name them;
 	// one that cannot be read is left out.
 	Templates map[string]capacity.LaunchTemplate
-	// Prolog wires pcs-capacity-prolog, which has to be on every node.
-	Prolog bool
+	Prolog    bool // wires pcs-capacity-prolog, which has to be on every node
 }
 
 // Text is our file for slurm.conf, and what a person has to do beside it. Where the site has a program of

@@ -22,10 +22,8 @@ const (
 // Script is one of them at its place.
 type Script struct {
 	Hook string
-	// Path is where Slurm reads it.
-	Path string
-	// Text is our script.
-	Text string
+	Path string // where Slurm reads it
+	Text string // our script
 }
 
 // beside is where ours is if the site has one of its own at Path.

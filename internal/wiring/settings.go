@@ -18,17 +18,13 @@ type Settings struct {
 	Site
 	// Pending: slurmctld runs with other settings than slurm.conf has, as after a run of ours
 	// that was killed before the restart.
-	Pending bool
-	// Restarts: the slurmctld that reads slurm.conf is the one of this host.
-	Restarts bool
-	// Slurm is asked for the jobs of nodes that go; nil where it does not answer.
-	Slurm *slurm.Client
-	// Force takes nodes away from jobs.
-	Force bool
+	Pending  bool
+	Restarts bool          // the slurmctld that reads slurm.conf is the one of this host
+	Slurm    *slurm.Client // asked for the jobs of nodes that go; nil where it does not answer
+	Force    bool          // takes nodes away from jobs
 	// Off refuses while slurmctld still runs the script, right before it goes; nil asks nobody.
-	Off func(context.Context) error
-	// Systemctl runs systemctl; nil for the machine's.
-	Systemctl func(ctx context.Context, args ...string) error
+	Off       func(context.Context) error
+	Systemctl func(ctx context.Context, args ...string) error // runs systemctl; nil for the machine's
 }
 
 // State reports whether slurm.conf includes our settings, and what it says otherwise than when they were written.

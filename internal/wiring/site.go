@@ -15,18 +15,15 @@ import (
 // Site is what slurm.conf and gres.conf say themselves, without our files: slurmctld takes the
 // last line of a key, and does not start with two lines of a node or a partition.
 type Site struct {
-	// Conf is the path of slurm.conf.
-	Conf string
-	// values are by key in lower case, as Slurm compares them.
-	values map[string]string
+	Conf   string            // the path of slurm.conf
+	values map[string]string // by key in lower case, as Slurm compares them
 	// nodes have a line; partitions have one, of which the options are kept in lower case.
 	nodes      map[string]bool
 	partitions map[string]string
 	// gresNodes have a line in gres.conf; gresAll: one has GPUs for every node.
 	gresNodes map[string]bool
 	gresAll   bool
-	// Included: slurm.conf includes our file.
-	Included bool
+	Included  bool // slurm.conf includes our file
 }
 
 // ReadSite reads slurm.conf at a path, the gres.conf beside it if there is one, and what they

@@ -26,12 +26,9 @@ const Mark = "Written by `pcs-capacity hooks install`"
 
 // Change is one step of a plan.
 type Change struct {
-	// Do is write, remove, set or restart.
-	Do string
-	// What is a path, a PCS cluster or a service.
-	What string
-	// Diff has a line for each that comes (+) and goes (-).
-	Diff string
+	Do   string // write, remove, set or restart
+	What string // a path, a PCS cluster or a service
+	Diff string // Diff has a line for each that comes (+) and goes (-)
 
 	do func(context.Context) error
 }
@@ -39,17 +36,13 @@ type Change struct {
 // Plan has the steps, in this order.
 type Plan struct {
 	Changes []Change
-	// ByHand lists the steps left to a person, a sentence each.
-	ByHand []string
-	// Ends are the jobs that end with nodes and partitions that go.
-	Ends []string
+	ByHand  []string // lists the steps left to a person, a sentence each
+	Ends    []string // the jobs that end with nodes and partitions that go
 
 	// first is tried before the steps; nil for nothing.
-	first func(context.Context) error
-	// before ends the sentence that leaves the restart to a person.
-	before string
-	// err is the first error of planning; what follows it plans nothing.
-	err error
+	first  func(context.Context) error
+	before string // ends the sentence that leaves the restart to a person
+	err    error  // the first error of planning; what follows it plans nothing
 }
 
 // Apply makes the changes. The first that fails ends it; all before it stay.

@@ -27,9 +27,8 @@ PartitionName=cpu Nodes=cpu-1
 // site is a folder of slurm.conf, and a slurmctld that reads it when it is restarted.
 type site struct {
 	*testing.T
-	dir string
-	// running: slurmctld runs with our settings.
-	running bool
+	dir     string
+	running bool // slurmctld runs with our settings
 }
 
 func newSite(t *testing.T) *site {
@@ -289,8 +288,7 @@ NodeName=n[01-02] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemo
 	{name: "what launches nodes is another's", conf: "ResumeProgram=/aws/resume.py\n", change: func(in *Include) {
 		in.Settings.Partitions = in.Settings.Partitions[:1]
 		in.Settings.Partitions[0].Provider = capacity.ProviderNone
-	},
-		want: "\nJobSubmitPlugins=lua\n", not: "ResumeProgram Suspend NodeName PartitionName Parameters", wantGres: ""},
+	}, want: "\nJobSubmitPlugins=lua\n", not: "ResumeProgram Suspend NodeName PartitionName Parameters", wantGres: ""},
 	{name: "CpuOptions of the template", change: func(in *Include) {
 		in.Templates = map[string]capacity.LaunchTemplate{"": {UserData: []byte("slurmd --conf-server head\n"), Cores: 48, ThreadsPerCore: 1}}
 	}, want: "\nNodeName=gpu-[1-2] CPUs=48 Sockets=1 CoresPerSocket=48 ThreadsPerCore=1 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD\n"},
