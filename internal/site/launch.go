@@ -140,7 +140,8 @@ func Tried(group string, tried []ec2.Tried, err error) Answers {
 		case ec2.Takes:
 			takes = append(takes, one.SubnetID)
 		case ec2.Denied:
-			a.Unasked = fmt.Sprintf("whether EC2 would launch a node of %s was not asked: %s is not allowed here", group, one.Says)
+			a.Unasked = fmt.Sprintf("whether EC2 would launch a node of %s was not asked: %s is not allowed here; "+
+				"its key pair, placement group, tags and architecture are unchecked", group, one.Says)
 		case ec2.Silent:
 			a.Unasked = silent + one.Says
 		case ec2.Refuses:

@@ -35,7 +35,7 @@ func TestTried(t *testing.T) {
 		"no answer":   {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Silent, Says: "oops"}}, nil, "unasked: EC2 did not say whether it would launch a node of gpu: oops\n"},
 		"no template": {nil, errors.New("no lt"), "unasked: EC2 did not say whether it would launch a node of gpu: no lt\n"},
 		"not allowed": {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Denied, Says: "ec2:RunInstances"}}, nil,
-			"unasked: whether EC2 would launch a node of gpu was not asked: ec2:RunInstances is not allowed here\n"},
+			"unasked: whether EC2 would launch a node of gpu was not asked: ec2:RunInstances is not allowed here; its key pair, placement group, tags and architecture are unchecked\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, got := Tried("gpu", c.tried, c.err), ""
