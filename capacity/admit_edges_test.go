@@ -245,7 +245,7 @@ func TestAdmitSize(t *testing.T) {
 }
 
 // A job that names nodes which never get an instance, or excludes those that do, is refused: it
-// would wait for ever. What may come true, and what nobody knows, is left to Slurm.
+// would wait for ever. Anything uncertain is left to Slurm.
 func TestAdmitNodes(t *testing.T) {
 	block := func(id string, total int, from time.Duration) Reservation {
 		return Reservation{ID: id, Kind: CapacityBlock, State: StateActive, InstanceType: "p5.48xlarge", AZID: "az1", Platform: LinuxUNIX, Tenancy: "default",

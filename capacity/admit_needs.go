@@ -276,7 +276,7 @@ func (c Turn) longest(req Request, p Partition, walls Walls, boot time.Duration,
 }
 
 // FitMark is the --time-min of a job whose limit is ours to fit to the fence: a value that nobody writes. A job that
-// runs cannot change it, and whoever writes it gains what leaving out --time gives.
+// runs cannot change it. A user who writes it gets the same as without --time.
 func (p Partition) FitMark() Limit { return Minutes(LimitOf(p.MinTime.Duration).Minutes + 1) }
 
 // Fitted reports whether the job's limit is ours to fit to the fence.
