@@ -31,7 +31,6 @@ type Request struct {
 	// OneNode: the job runs on one node, whatever else it asks for. Component: it is one of a heterogeneous job, and not
 	// the first.
 	OneNode, Component bool
-	NodeList, Exclude  string // the nodes that the job must have, and must not have: hostlists
 	Was                string // the comment before a change
 	Started            bool   // the job already runs
 }
@@ -285,9 +284,6 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c Turn) bool { return !c.holds(req) })
 	if len(largeEnough) == 0 {
 		return refuseSize(req, slices.MaxFunc(known, func(a, b Turn) int { return a.size() - b.size() }), p)
-	}
-	if v = refuseNodes(req, known, all, p); v.Refused {
-		return v
 	}
 	if v = admitTime(req, largeEnough, p, snap, now); v.Refused {
 		return v

@@ -3,12 +3,9 @@ package capacity
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // leastNodes is the least number of nodes on which the job can run in a node group, as far as its request shows. fits
@@ -109,113 +106,6 @@ func (r Request) whyNodes(g *NodeGroup) string {
 
 // ByNumber compares two nodes of a slot by their numbers.
 func ByNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
-
-// refuseNodes refuses a job that can never have the nodes of its --nodelist, or whose --exclude leaves too few nodes;
-// zero if neither holds or nobody knows. may are the candidates open to the job, all those of the partition.
-func refuseNodes(r Request, may, all []Turn, p Partition) Verdict {
-	if r.NodeList == "" && r.Exclude == "" {
-		return Verdict{}
-	}
-	required, err := hostlist.Expand(r.NodeList)
-	if err != nil {
-		return Verdict{} // a file, which sbatch reads later, or a list that Slurm itself refuses
-	}
-	excluded, err := hostlist.Expand(r.Exclude)
-	if err != nil {
-		return Verdict{}
-	}
-	usable, known := nodesOf(may, all, p) // by every node of the partition
-	if !known {
-		return Verdict{}
-	}
-	can := slices.DeleteFunc(slices.SortedFunc(maps.Keys(usable), ByNumber), func(n string) bool { return !usable[n] })
-	has, left := hostlist.Compress(can), len(can)
-	never := slices.DeleteFunc(required, func(n string) bool { may, ours := usable[n]; return !ours || may })
-	if len(never) > 0 {
-		return refuse(NodesNotUsable, "no instance is ever launched for %s that this job can use; it can use %s of partition %s: change --nodelist",
-			hostlist.Compress(never), has, p.Name)
-	}
-	need := 0
-	for _, c := range may {
-		if n, fits := r.leastNodes(c.Group); fits && (need == 0 || n < need) {
-			need = n
-		}
-	}
-	need = max(need, 1)
-	for _, n := range slices.Compact(slices.Sorted(slices.Values(excluded))) {
-		if usable[n] {
-			left--
-		}
-	}
-	if len(excluded) > 0 && left < need {
-		return refuse(NodesNotUsable, "the job needs %s of %s of partition %s, and --exclude leaves %d; leave out fewer",
-			countOf(need, "node"), has, p.Name, left)
-	}
-	return Verdict{}
-}
-
-func countOf(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// nodesOf tells of each node of the partition whether it is usable; known is false if Slurm has not listed them. A node
-// is usable if a reservation open to the job can have it; with more nodes than instances, the first nodes are
-// usable. With provider pcs there is a node for each instance.
-func nodesOf(may, all []Turn, p Partition) (usable map[string]bool, known bool) {
-	usable = map[string]bool{}
-	for _, c := range all {
-		names, err := hostlist.Expand(c.Slot.Nodes)
-		if err != nil || len(names) == 0 {
-			return nil, false
-		}
-		slices.SortFunc(names, ByNumber)
-		places := len(names)
-		if p.Provider.Launches() {
-			places = min(places, placesOf(c.Slot.Name, may, all))
-		}
-		for i, n := range names {
-			usable[n] = usable[n] || i < places
-		}
-	}
-	return usable, true
-}
-
-// placesOf is the most nodes of a slot that can have an instance for the job. Reservations without an end share the
-// slot; the others take turns.
-func placesOf(slot string, may, all []Turn) int {
-	const any = hostlist.Max
-	most, shared := 0, 0
-	for _, c := range may {
-		if c.Slot.Name != slot {
-			continue
-		}
-		if c.onDemand() || c.Reservation.Size() == 0 { // EC2 may report size 0 for a block that has not opened
-			return any
-		}
-		if c.Window.Unbounded() {
-			shared = 1
-			continue
-		}
-		most = max(most, c.size())
-	}
-	if shared == 0 {
-		return most
-	}
-	shared = 0
-	for _, c := range all {
-		if c.Slot.Name != slot || !c.Window.Unbounded() || c.ended(c.Window.Start) {
-			continue
-		}
-		if c.Unknown || c.Reservation.Size() == 0 {
-			return any
-		}
-		shared += c.Reservation.Size()
-	}
-	return max(most, shared)
-}
 
 func admitTime(req Request, usable []Turn, p Partition, snap *Snapshot, now time.Time) Verdict {
 	if slices.ContainsFunc(usable, func(c Turn) bool { return c.until(req).IsZero() }) {
@@ -373,7 +263,7 @@ func refuseLong(needs string, req Request, best Turn, p Partition, boot time.Dur
 // ofAWS reports whether a refusal depends on AWS's answers, which may be out of date. A reservation's known end is
 // never out of date: see soften.
 func (c Code) ofAWS() bool {
-	return c == NoMatchingCapacity || c == NoReservation || c == TooManyNodes || c == NodesNotUsable
+	return c == NoMatchingCapacity || c == NoReservation || c == TooManyNodes
 }
 
 // Verdict is the answer to a job. Message tells the user what to do; a refusal always has one.

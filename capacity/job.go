@@ -46,8 +46,6 @@ type Job struct {
 	Nodes        []string
 	NumNodes     int    // the requested nodes, as Slurm counts them
 	Constraint   string // --constraint
-	NodeList     string // --nodelist, a hostlist; from a separate query
-	Exclude      string // --exclude, a hostlist; from a separate query
 	Reservation  string // the requested Slurm reservation
 	Unread       string // what squeue shows and nobody can read; "" if the rest of this is all
 }
@@ -126,7 +124,7 @@ func (s *Snapshot) Request(j Job) Request {
 	j = j.ByClock(s.ClockOffset.Duration)
 	return Request{Partitions: j.Partitions(), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS,
 		Comment: j.Comment, TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Begin: j.Eligible, Deadline: j.Deadline,
-		Nodes: j.NumNodes, Counted: true, Constraint: j.Constraint, NodeList: j.NodeList, Exclude: j.Exclude}
+		Nodes: j.NumNodes, Counted: true, Constraint: j.Constraint}
 }
 
 // ByClock is the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.

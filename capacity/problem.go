@@ -124,7 +124,6 @@ const (
 	NotOpen             Code = "not-open"
 	NoPlace             Code = "no-place"
 	TooManyNodes        Code = "too-many-nodes"
-	NodesNotUsable      Code = "nodes-not-usable"
 	TooLong             Code = "too-long"
 	Mismatched          Code = "mismatch"
 )

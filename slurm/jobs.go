@@ -26,22 +26,6 @@ func (c *Client) BriefJobs(ctx context.Context) ([]capacity.Job, error) {
 	return c.jobs(ctx, briefFields)
 }
 
-// NamedNodes are the nodes that a job must have and those that it must not, as hostlists; "" is
-// none. It asks about one job: few name nodes.
-func (c *Client) NamedNodes(ctx context.Context, job string) (required, excluded string, err error) {
-	name, err := parseJobName(job)
-	if err != nil {
-		return "", "", fmt.Errorf("reading the nodes that a job names: %w", err)
-	}
-	out, err := c.run(ctx, "squeue", "--all", "--noheader", "--jobs="+name.base, "--format=%n|%x")
-	if err != nil {
-		return "", "", fmt.Errorf("reading the nodes that job %s names: %w", job, err)
-	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	required, excluded, _ = strings.Cut(strings.ReplaceAll(line, "(null)", ""), "|")
-	return required, excluded, nil
-}
-
 func (c *Client) jobs(ctx context.Context, fields jobFields) ([]capacity.Job, error) {
 	jobs := []capacity.Job{}
 	if err := c.eachJob(ctx, fields, func(j capacity.Job) error { jobs = append(jobs, j); return nil }); err != nil {

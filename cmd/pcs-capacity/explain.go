@@ -102,11 +102,6 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		if found == nil {
 			return explain.Explanation{}, fmt.Errorf("job %[1]s is not in the queue, or is not shown to you; `sacct -j %[1]s` shows jobs that are over", c.What)
 		}
-		if found.State == "PENDING" {
-			if found.NodeList, found.Exclude, err = client.NamedNodes(ctx, found.Shown); err != nil {
-				return explain.Explanation{}, err
-			}
-		}
 		return explain.OfJob(*found, snap, records, now), nil
 	}
 	nodes, err := client.Nodes(ctx)

@@ -162,7 +162,6 @@ func TestExplainScreens(t *testing.T) {
 		}), world(), 0), string(capacity.AccountNotAllowed)},
 		{"it names a reservation that is not the partition's", ofJob(job(func(j *capacity.Job) { j.Comment = "capacity_reservation_id=cr-0e2000000000000ff" }), world(), 0), string(capacity.UnknownReservation)},
 		{"it asks for more nodes than there are", ofJob(job(func(j *capacity.Job) { j.NumNodes = 8 }), world(), 0), string(capacity.TooManyNodes)},
-		{"it excludes the nodes that have instances", ofJob(job(func(j *capacity.Job) { j.Exclude = "gpu-[1-3]" }), world(), 0), string(capacity.NodesNotUsable)},
 		{"refused at launch and held", ofJob(job(held, told("pcs-capacity: "+refused)), world(), 0), explain.Held},
 		{"held by somebody else", ofJob(job(held), world(), 0), explain.Held},
 		{"held by an administrator", ofJob(job(held, func(j *capacity.Job) { j.Reason = "JobHeldAdmin" }), world(), 0), explain.Held},

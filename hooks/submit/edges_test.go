@@ -46,9 +46,9 @@ func TestRequest(t *testing.T) {
 		want   capacity.Request
 	}{
 		"everything": {map[string]string{"partition": "gpu,,big", "account": "nlp", "from": "cli_filter", "comment": "x", "begin": "100", "deadline": "200", "nodes": "2", "ntasks": "8",
-			"ntasks-per-node": "4", "gpus": "16", "gpus-per-node": "h100:8", "gpus-per-task": "2", "constraint": "a", "time": "60", "time-min": "30", "was": "cpu", "started": "1", "nodelist": "gpu-[1-2]", "exclude": "gpu-3"},
+			"ntasks-per-node": "4", "gpus": "16", "gpus-per-node": "h100:8", "gpus-per-task": "2", "constraint": "a", "time": "60", "time-min": "30", "was": "cpu", "started": "1"},
 			capacity.Request{Partitions: []string{"gpu", "big"}, Account: "nlp", Comment: "x", Begin: time.Unix(100, 0), Deadline: time.Unix(200, 0), Nodes: 2, Tasks: 8, TasksPerNode: 4,
-				GPUs: 16, GPUsPerNode: 8, GPUsPerTask: 2, Constraint: "a", TimeLimit: capacity.Minutes(60), TimeMin: capacity.Minutes(30), Was: "cpu", Started: true, NodeList: "gpu-[1-2]", Exclude: "gpu-3"}},
+				GPUs: 16, GPUsPerNode: 8, GPUsPerTask: 2, Constraint: "a", TimeLimit: capacity.Minutes(60), TimeMin: capacity.Minutes(30), Was: "cpu", Started: true}},
 		"in slurmctld the account is known":        {map[string]string{"from": fromJobSubmit}, capacity.Request{AccountKnown: true}},
 		"and in a change":                          {map[string]string{"from": fromJobModify}, capacity.Request{AccountKnown: true}},
 		"GPUs of two kinds":                        {map[string]string{"from": fromCLIFilter, "gpus": "h100:4,a100:2"}, capacity.Request{GPUs: 6}},

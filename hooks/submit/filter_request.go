@@ -48,7 +48,7 @@ func Request(fields map[string]string) (capacity.Request, error) {
 		AccountKnown: fields["from"] == fromJobSubmit || fields["from"] == fromJobModify, User: fields["user"],
 		QOS: fields["qos"], Comment: fields["comment"], Was: fields["was"], Started: fields["started"] != "",
 		Begin: moment(fields["begin"]), Deadline: moment(fields["deadline"]), Constraint: fields["constraint"],
-		NodeList: fields["nodelist"], Exclude: fields["exclude"], Nodes: count(fields["nodes"]),
+		Nodes:   count(fields["nodes"]),
 		OneNode: fields["nodes"] == "1-1" || fields["nodes"] == "1" && cli, Component: count(fields["component"]) > 0,
 		Tasks: count(fields["ntasks"]), TasksPerNode: count(fields["ntasks-per-node"]),
 		CPUsPerTask: count(fields["cpus-per-task"]), Overcommit: fields["overcommit"] == "set", GPUs: gpus(fields["gpus"]),

@@ -224,7 +224,6 @@ func testSubmission(t *testing.T, s site) {
 		"too many nodes":                 {[]string{"--partition=gpu", "--time=60", "--nodes=5"}, "the job asks for 5 nodes"},
 		"begins, and too little is left": {[]string{"--partition=gpu", "--time=60", "--begin=now+570minutes"}, "(--begin), and jobs on " + hookstest.BlockID},
 		"GPUs per node":                  {[]string{"--partition=gpu", "--time=60", "-N1", "--gpus-per-node=16"}, "asks for 16 GPUs on one node"},
-		"a node behind the block's":      {[]string{"--partition=gpu", "--time=60", "-w", "gpu-5"}, "no instance is ever launched for gpu-5 that this job can use; it can use gpu-[1-4] of partition gpu: change --nodelist"},
 		"another's reservation":          {[]string{"--partition=gpu", "--time=60", "--comment=capacity_reservation_id=" + hookstest.OtherID}, "submit with --partition=other"},
 		"our key, unmanaged partition":   {[]string{"--comment=capacity_reservation_id=" + hookstest.BlockID}, "submit with --partition=gpu"},
 		"our key, value cannot be right": {[]string{"--partition=gpu", "--comment=capacity_reservation_id=block"}, "write it like"},
@@ -379,7 +378,7 @@ func testHostileInput(t *testing.T, s site) {
 	// The options whose text the shims hand on; numbers are Slurm's own to parse. Each value is tried in the comment
 	// and in three others, each of these with four values.
 	options := []string{"partition", "account", "constraint", "time", "time-min", "begin", "deadline", "nodes", "ntasks", "ntasks-per-node",
-		"gpus", "gpus-per-node", "gpus-per-task", "gres", "nodelist", "exclude", "job-name", "reservation"}
+		"gpus", "gpus-per-node", "gpus-per-task", "gres", "job-name", "reservation"}
 	for i, name := range slices.Sorted(maps.Keys(values)) {
 		value := values[name]
 		t.Run(name, func(t *testing.T) {
