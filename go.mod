@@ -21,6 +21,7 @@ require (
 	github.com/google/renameio/v2 v2.0.2
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/jotaen/kong-completion v0.0.4
+	github.com/moby/sys/mountinfo v0.7.3
 	github.com/posener/complete v1.2.3
 	github.com/prometheus/common v0.48.0
 	github.com/rogpeppe/go-internal v1.16.0

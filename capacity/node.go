@@ -146,17 +146,6 @@ type Leaf struct {
 	Path  []string // the switches above the nodes, from the top down; empty if unknown
 }
 
-// RankOrder sorts leaves so that neighbours in the network follow each other; leaves of unknown place come last.
-// Leaves at one place keep their order.
-func RankOrder(leaves []Leaf) {
-	slices.SortStableFunc(leaves, func(a, b Leaf) int {
-		if known := len(b.Path) - len(a.Path); len(a.Path) == 0 || len(b.Path) == 0 {
-			return known
-		}
-		return slices.Compare(a.Path, b.Path)
-	})
-}
-
 // Switches that we make up: the root, and the parent of leaves of unknown place.
 const (
 	rootSwitch    = "pcs-capacity-root"

@@ -131,11 +131,7 @@ type Block struct {
 	Reservation Reservation `json:"reservation"`
 	Count       int         `json:"count"` // the reservation's size, also before it opens
 	Window      Window      `json:"window"`
-	// Extensions that were bought, oldest first. One whose payment is pending has not moved the end yet.
-	Extensions []Extension `json:"extensions,omitempty"`
-	// Slot is the partition's slot that has the block, Idle the number of its idle nodes; "" and nil if unknown.
-	Slot      string `json:"slot,omitempty"`
-	NodesIdle *int   `json:"nodes_idle,omitempty"`
+	Slot        string      `json:"slot,omitempty"` // the partition's slot that has the block; "" if unknown
 }
 
 // Period is a stretch of time, [From, To).
@@ -148,12 +144,12 @@ type Period struct {
 // then one for the blocks of no partition. Blocks are sorted by start; dead ones, and those that ended before from,
 // are left out. A block that waits for its slot begins with its turn. A gap is a time after now in which a partition
 // with a later block has none to run in: from one fence to the next start.
-func Timeline(snap *Snapshot, extensions map[string][]Extension, from, now time.Time) []Lane {
+func Timeline(snap *Snapshot, from, now time.Time) []Lane {
 	used := map[string]bool{}
 	var lanes []Lane
 	block := func(r Reservation, w Window) (Block, bool) {
 		shown := r.State.Live() || r.State == StateExpired
-		return Block{Reservation: r, Count: r.Size(), Window: w, Extensions: extensions[r.ID]}, shown && (w.Unbounded() || w.End.After(from))
+		return Block{Reservation: r, Count: r.Size(), Window: w}, shown && (w.Unbounded() || w.End.After(from))
 	}
 	for _, p := range snap.Partitions {
 		lane := Lane{Partition: p.Name, Blocks: []Block{}}

@@ -148,7 +148,7 @@ func TestTimeline(t *testing.T) {
 	loose := Reservation{ID: "cr-eeeeeeeeeeeeeeeee", Kind: CapacityBlock, State: StateScheduled, Start: noon, End: noon.Add(24 * time.Hour)}
 	old := Reservation{ID: "cr-00000000000000000", Kind: CapacityBlock, State: StateExpired, Start: noon.Add(-99 * time.Hour), End: noon.Add(-49 * time.Hour)}
 	snap.Reservations = []Reservation{blockB, loose, old, blockA}
-	lanes := Timeline(snap, nil, noon.Add(-48*time.Hour), noon)
+	lanes := Timeline(snap, noon.Add(-48*time.Hour), noon)
 	if len(lanes) != 2 || lanes[0].Partition != "gpu" || lanes[1].Partition != "" {
 		t.Fatalf("lanes %+v, want gpu and the blocks of no partition", lanes)
 	}
@@ -165,7 +165,7 @@ func TestTimeline(t *testing.T) {
 		t.Error(diff)
 	}
 	snap.Reservations = []Reservation{blockB}
-	if diff := cmp.Diff([]Period{{noon, blockB.Start}}, Timeline(snap, nil, noon, noon)[0].Gaps); diff != "" {
+	if diff := cmp.Diff([]Period{{noon, blockB.Start}}, Timeline(snap, noon, noon)[0].Gaps); diff != "" {
 		t.Error("before the first block: ", diff)
 	}
 	// A reservation that waits for its slot begins with its turn.
@@ -175,14 +175,14 @@ func TestTimeline(t *testing.T) {
 	g := &snap.Partitions[0].Groups[0]
 	slots := g.Slots
 	g.Slots = []Slot{{Name: "gpu", ReservationIDs: []string{blockA.ID, blockB.ID}}}
-	if got := Timeline(snap, nil, noon, noon)[0].Blocks; len(got) != 2 || !got[1].Window.Start.Equal(blockA.End) {
+	if got := Timeline(snap, noon, noon)[0].Blocks; len(got) != 2 || !got[1].Window.Start.Equal(blockA.End) {
 		t.Errorf("overlapping: %+v", got)
 	}
 	g.Slots = slots
 	open := blockA
 	open.End = time.Time{}
 	snap.Reservations = []Reservation{open, blockB}
-	if got := Timeline(snap, nil, noon, noon)[0].Gaps; len(got) != 0 {
+	if got := Timeline(snap, noon, noon)[0].Gaps; len(got) != 0 {
 		t.Errorf("an open window has gaps %v", got)
 	}
 }

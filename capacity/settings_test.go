@@ -270,18 +270,6 @@ func TestTopologyConf(t *testing.T) {
 	}
 }
 
-func TestRankOrder(t *testing.T) {
-	leaves := []Leaf{{"n1", nil}, {"n2", []string{"a", "c", "x"}}, {"n3", []string{"a", "b", "y"}}, {"n4", []string{"a", "c", "x"}}, {"n5", nil}, {"n6", []string{"a", "b", "w"}}, {"n7", []string{"a", "b"}}}
-	RankOrder(leaves)
-	var got []string
-	for _, l := range leaves {
-		got = append(got, l.Nodes)
-	}
-	if diff := cmp.Diff([]string{"n7", "n6", "n3", "n2", "n4", "n1", "n5"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestAWSPartitionOf(t *testing.T) {
 	for region, want := range map[string]string{"us-east-2": "aws", "cn-north-1": "aws-cn", "us-gov-east-1": "aws-us-gov", "us-iso-west-1": "aws-iso",
 		"us-isob-east-1": "aws-iso-b", "eusc-de-east-1": "aws-eusc", "xx-new-1": "aws", "": "aws"} {

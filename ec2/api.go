@@ -26,7 +26,6 @@ type api struct {
 	DescribeAvailabilityZones               call[ec2.DescribeAvailabilityZonesInput, ec2.DescribeAvailabilityZonesOutput]
 	DescribeCapacityReservationTopology     call[ec2.DescribeCapacityReservationTopologyInput, ec2.DescribeCapacityReservationTopologyOutput]
 	DescribeImages                          call[ec2.DescribeImagesInput, ec2.DescribeImagesOutput]
-	DescribeInstanceTopology                call[ec2.DescribeInstanceTopologyInput, ec2.DescribeInstanceTopologyOutput]
 	DescribeLaunchTemplateVersions          call[ec2.DescribeLaunchTemplateVersionsInput, ec2.DescribeLaunchTemplateVersionsOutput]
 	DescribeRegions                         call[ec2.DescribeRegionsInput, ec2.DescribeRegionsOutput]
 	GetConsoleOutput                        call[ec2.GetConsoleOutputInput, ec2.GetConsoleOutputOutput]
@@ -56,7 +55,6 @@ func newAPI(c *ec2.Client) *api {
 		CreateLaunchTemplateVersion: c.CreateLaunchTemplateVersion, CreateTags: c.CreateTags,
 		DeleteLaunchTemplate: c.DeleteLaunchTemplate, DescribeAvailabilityZones: c.DescribeAvailabilityZones,
 		DescribeCapacityReservationTopology: c.DescribeCapacityReservationTopology, DescribeImages: c.DescribeImages,
-		DescribeInstanceTopology:       c.DescribeInstanceTopology,
 		DescribeLaunchTemplateVersions: c.DescribeLaunchTemplateVersions,
 		DescribeRegions:                c.DescribeRegions, GetConsoleOutput: c.GetConsoleOutput,
 		PurchaseCapacityBlock: c.PurchaseCapacityBlock, PurchaseCapacityBlockExtension: c.PurchaseCapacityBlockExtension,

@@ -201,7 +201,6 @@ func reads(ctx context.Context, c *Client) {
 	_, _, _ = c.LaunchTemplate(ctx, "lt-0aaaaaaaaaaaaaaa1", "1")
 	_, _ = c.SecurityGroups(ctx, []string{"sg-01ab0000000000001"})
 	_, _ = c.ReservationTopology(ctx, []string{openBlock})
-	_, _ = c.InstanceTopology(ctx, []string{"i-01234567890abcdef"})
 	_, _ = c.Zones(ctx)
 	_, _ = c.Regions(ctx)
 	if _, err := c.Account(ctx); err != nil {

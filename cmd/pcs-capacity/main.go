@@ -59,10 +59,10 @@ type CLI struct {
 	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd      `cmd:"" group:"run" help:"Check everything, and say how to fix what is wrong."`
 	Notify    NotifyCmd     `cmd:"" group:"run" help:"Test notifications."`
-	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps, extensions."`
+	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps."`
 	Report    ReportCmd     `cmd:"" group:"run" help:"Say where every paid node-hour went, and what it cost."`
 	Topology  TopologyCmd   `cmd:"" group:"other" help:"Print topology.conf from where EC2 says the reservations are in its network."`
-	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for a node."`
+	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" name:"iam-policy" help:"Print the IAM policy for who runs pcs-capacity, or for its service."`
 	Settings  ConfigCmd     `cmd:"" group:"other" name:"config" help:"Show the settings in effect, defaults included."`
 	Complete  CompletionCmd `cmd:"" group:"other" name:"completion" help:"Print the completion script of a shell."`
 

@@ -44,7 +44,7 @@ func (c *ConfigCmd) Run(g *Globals, t *terminal.Terminal) error {
 
 // IAMPolicyCmd prints what to allow.
 type IAMPolicyCmd struct {
-	Role string `arg:"" enum:"admin,sync,hooks,node" help:"Who gets the policy: admin, sync, hooks or node."`
+	Role string `arg:"" enum:"admin,sync,hooks" help:"Who gets the policy: admin, sync or hooks."`
 }
 
 // Help is shown below the flags.
@@ -54,7 +54,6 @@ func (IAMPolicyCmd) Help() string {
   admin  for who runs pcs-capacity: all commands, purchases included
   sync   for the node that runs pcs-capacity sync --watch, and for pcs-capacity-resume on PCS
   hooks  for the controller of self-managed Slurm
-  node   for compute nodes on which jobs print a host file with topology --job
 
 What changes something is bound to pcs-capacity's tag with the settings' cluster, where AWS lets
 it be. docs/permissions.md says what to take out.`

@@ -363,7 +363,7 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 		best := doc.Candidates[0]
 		t.Say("%s: %s fits, from %s on.", what, best.ID, t.Time(best.Start))
 		if need.Count > 1 && !best.UltraCluster {
-			t.Say("It is an ODCR: its instances need not be in one UltraCluster, as those of a block are. `pcs-capacity topology` shows how near they are.")
+			t.Say("It is an ODCR: its instances need not be in one UltraCluster, as those of a block are.")
 		}
 	case len(doc.Candidates) > 0:
 		best := doc.Candidates[0]

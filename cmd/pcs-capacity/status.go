@@ -19,17 +19,13 @@ import (
 // StatusCmd shows what there is.
 type StatusCmd struct {
 	Partition string `arg:"" optional:"" predictor:"partition" help:"Show only this partition."`
-	Watch     bool   `help:"Keep running, and refresh every 30 seconds."`
 }
-
-// statusEvery is how often --watch asks AWS and Slurm.
-const statusEvery = 30 * time.Second
 
 // Help is shown below the flags.
 func (StatusCmd) Help() string {
 	return `Asks AWS and Slurm, and changes nothing. What cannot be asked is shown as it was when sync
-last saw it. The exit status is 1 if there are problems
-that need an administrator; user problems, for the owners of jobs, and notes leave it 0.`
+last saw it. The exit status is 1 if there are problems that need an administrator; user problems,
+for the owners of jobs, and notes leave it 0.`
 }
 
 // statusRow is one slot of a partition.
@@ -92,28 +88,13 @@ type statusDocument struct {
 	capacity.Problems `json:"problems"`
 }
 
-// Run asks and shows, once or until it is interrupted.
+// Run asks and shows.
 func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
 	if c.Partition != "" {
 		if _, found := cfg.Partition(c.Partition); !found {
 			return usage("%q is no partition of the settings; they have %s", c.Partition, partitionNames(cfg))
 		}
 	}
-	for {
-		err := c.show(ctx, g, t, cfg)
-		if !c.Watch || t.Lost() != nil || err != nil && !errors.Is(err, errShown) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(statusEvery):
-		}
-		t.Clear()
-	}
-}
-
-func (c *StatusCmd) show(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
 	sources := sourcesIfAny(ctx, g, cfg)
 	written, _ := sources.State.ReadSnapshot() // what is wrong with it, Look says
 	snap, cluster, answers, err := lifecycle.Look(ctx, sources)

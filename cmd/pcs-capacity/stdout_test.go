@@ -26,7 +26,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	offerings := []string{"offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "7d"}
 	for _, args := range [][]string{
 		{"list"}, {"list", "-o", "json"}, {"list", "-o", "yaml"}, {"list", "-o", "csv"},
-		{"status"}, {"status", "-o", "json"}, {"status", "--watch"},
+		{"status"}, {"status", "-o", "json"},
 		offerings, append(offerings, "-o", "json"),
 		{"explain", "gpu"}, {"explain", "gpu", "-o", "json"},
 		{"report"}, {"report", "-o", "json"}, {"report", "-o", "csv"},

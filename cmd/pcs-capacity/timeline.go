@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -36,12 +33,11 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	if c.Weeks != nil && *c.Weeks < 1 {
 		return usage("--weeks=%d: use at least 1", *c.Weeks)
 	}
-	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
 	all, absent, err := inTimeline(ctx, cfg.Config, aws)
 	if err != nil {
 		return err
 	}
-	own, now := ownedOf(cfg, aws, all, slurm()), aws.Now().UTC().Truncate(time.Second)
+	own, now := ownedOf(cfg, aws, all, idleNodes{}), aws.Now().UTC().Truncate(time.Second)
 	snap, problems := own.snap, []string{}
 	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
 		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
@@ -62,8 +58,12 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	if begin.IsZero() {
 		begin = now.Add(-timeline.MostBehind)
 	}
-	chart.Lanes = capacity.Timeline(snap, nil, begin, now)
-	notAsked := fillIn(ctx, aws, own, chart.Lanes)
+	chart.Lanes = capacity.Timeline(snap, begin, now)
+	for _, lane := range chart.Lanes {
+		for i, b := range lane.Blocks {
+			lane.Blocks[i].Slot = own.of(b.Reservation.ID).Slot
+		}
+	}
 	chart.Fit()
 	if err := c.show(t, chart, problems); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	for _, p := range problems {
 		t.Say("problem: %s", p)
 	}
-	return notAsked
+	return nil
 }
 
 // show writes the picture in every form that was asked for.
@@ -118,37 +118,6 @@ func inTimeline(ctx context.Context, cfg *config.Config, aws *ec2.Client) (all [
 	return append(all, found...), absent, err
 }
 
-// extensionQueries is how many blocks are asked about at a time; EC2's Describe
-// operations take 20 a second (EC2 API Reference, "Request throttling").
-const extensionQueries = 4
-
-// fillIn adds to each block of the lanes its slot and what was bought to extend it. The
-// error joins what could not be asked; such blocks stay without extensions.
-func fillIn(ctx context.Context, aws *ec2.Client, own owned, lanes []capacity.Lane) error {
-	var blocks []*capacity.Block
-	for _, lane := range lanes {
-		for i := range lane.Blocks {
-			b := &lane.Blocks[i]
-			of := own.of(b.Reservation.ID)
-			if b.Slot, b.NodesIdle = of.Slot, of.NodesIdle; b.Reservation.Kind.Bought() {
-				blocks = append(blocks, b)
-			}
-		}
-	}
-	failed := make([]error, len(blocks))
-	var asks errgroup.Group
-	asks.SetLimit(extensionQueries)
-	for i, b := range blocks {
-		asks.Go(func() error {
-			b.Extensions, failed[i] = aws.Extensions(ctx, b.Reservation.ID)
-			slices.SortStableFunc(b.Extensions, func(x, y capacity.Extension) int { return x.From.Compare(y.From) })
-			return nil
-		})
-	}
-	asks.Wait()
-	return errors.Join(failed...)
-}
-
 func latestOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -162,8 +131,7 @@ type timelineDocument struct {
 	Problems []string `json:"problems"`
 }
 
-// timelineRow is one line of the CSV form: what is block, extension or gap. A gap
-// has no id; start and end are those of the block, the extension or the gap.
+// timelineRow is one line of the CSV form: what is block or gap. A gap has no id.
 type timelineRow struct {
 	Partition    string         `json:"partition"`
 	What         string         `json:"what"`
@@ -178,7 +146,6 @@ type timelineRow struct {
 	Reclaim      time.Time      `json:"reclaim"`
 	End          time.Time      `json:"end"`
 	Slot         string         `json:"slot"`
-	NodesIdle    *int           `json:"nodes_idle"`
 }
 
 func timelineRows(lanes []capacity.Lane) []timelineRow {
@@ -186,15 +153,8 @@ func timelineRows(lanes []capacity.Lane) []timelineRow {
 	for _, lane := range lanes {
 		for _, b := range lane.Blocks {
 			r, count := b.Reservation, b.Reservation.Size()
-			block := timelineRow{lane.Partition, "block", r.ID, r.Kind, r.State, r.InstanceType, &count, r.AZID,
-				b.Window.Start, b.Window.Fence, b.Window.Reclaim, b.Window.End, b.Slot, b.NodesIdle}
-			rows = append(rows, block)
-			for _, e := range b.Extensions {
-				extension := block
-				extension.What, extension.State = "extension", capacity.State(e.State)
-				extension.Start, extension.Fence, extension.Reclaim, extension.End = e.From, time.Time{}, time.Time{}, e.To
-				rows = append(rows, extension)
-			}
+			rows = append(rows, timelineRow{lane.Partition, "block", r.ID, r.Kind, r.State, r.InstanceType, &count, r.AZID,
+				b.Window.Start, b.Window.Fence, b.Window.Reclaim, b.Window.End, b.Slot})
 		}
 		for _, g := range lane.Gaps {
 			rows = append(rows, timelineRow{Partition: lane.Partition, What: "gap", Start: g.From, End: g.To})

@@ -62,8 +62,6 @@ func (s *Sim) ec2Operations() map[string]operation {
 			noSuchID: reservationNotFound, least: 1, most: 1000, filters: "instance-type owner-id instance-platform availability-zone tenancy " +
 				"outpost-arn placement-group-arn state start-date end-date end-date-type instance-match-criteria tag"}),
 		// Ids and pages of topologies: SDK documentation of both operations.
-		"DescribeInstanceTopology": s.describe(describing{items: s.instanceTopologies, answer: "Instances", id: "InstanceId", noSuchID: instanceNotFound,
-			mostIDs: 100, least: 1, most: 100, filters: "availability-zone instance-type zone-id"}),
 		"DescribeCapacityReservationTopology": s.describe(describing{items: s.reservationTopologies, answer: "CapacityReservations", id: "CapacityReservationId",
 			noSuchID: reservationNotFound, mostIDs: 10, least: 1, most: 10, filters: "availability-zone instance-type"}),
 		"CreateCapacityReservation": ec2Op(s.createCapacityReservation),

@@ -60,33 +60,19 @@ func owners() []int {
 	return all
 }
 
-// mostLinks is how many symbolic links Linux follows in a path.
-const mostLinks = 40
-
-// way is all that leads to a path, and itself: folders, and symbolic links with where they lead.
-func way(path string) []string {
+// way is all that leads to a path, as it is written and without symbolic links, and itself.
+func way(path string) (all []string) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return []string{path}
 	}
-	at, rest := "/", strings.Split(abs, "/")
-	all := []string{at}
-	for links := 0; len(rest) > 0 && links <= mostLinks; {
-		p := filepath.Join(at, rest[0])
-		rest = rest[1:]
-		all = append(all, p)
-		target, err := os.Readlink(p)
-		if err != nil { // it is none
-			at = p
-			continue
+	real, _ := filepath.EvalSymlinks(abs) // "" where it is not there
+	for _, p := range []string{abs, real} {
+		for ; len(p) > 1; p = filepath.Dir(p) {
+			all = append(all, p)
 		}
-		links++
-		if filepath.IsAbs(target) {
-			at = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
 	}
-	return all
+	return append(all, "/")
 }
 
 // trusted is an error where others own a file, a folder or a symbolic link on the way to settings, or can write it. In

@@ -12,9 +12,8 @@ import (
 //go:embed policies/*.json
 var policies embed.FS
 
-// Roles are those who have a policy: who runs pcs-capacity, the service, the controller of Slurm that one runs oneself,
-// and compute nodes whose jobs print a host file.
-var Roles = []string{"admin", "sync", "hooks", "node"}
+// Roles are those who have a policy: who runs pcs-capacity, the service, and the controller of self-managed Slurm.
+var Roles = []string{"admin", "sync", "hooks"}
 
 // Policy is the policy of a role as JSON, for a partition of AWS, and for what carries the mark of a cluster: "" for
 // every one.

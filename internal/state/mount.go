@@ -1,11 +1,10 @@
 package state
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 // Mount is the file system that a folder is on.
@@ -15,47 +14,19 @@ type Mount struct {
 	Point, Type, Source string
 }
 
-// Mount is the file system that the state_dir is on, or will be.
+// Mount is the file system that the state_dir is on, or will be. The later of two at one point hides the other.
 func (d Dir) Mount() Mount {
-	text, _ := os.ReadFile("/proc/self/mountinfo")
-	return mountOf(string(text), settled(string(d)))
+	all, _ := mountinfo.GetMounts(mountinfo.ParentsFilter(settled(string(d))))
+	return mountOf(all)
 }
 
-// mountOf finds the mount of a path in the text of /proc/self/mountinfo. The later of two at one point hides the other.
-func mountOf(mountinfo, path string) (found Mount) {
-	for line := range strings.Lines(mountinfo) {
-		before, after, _ := strings.Cut(line, " - ")
-		fields, fs := strings.Fields(before), strings.Fields(after)
-		if len(fields) < 5 || len(fs) < 2 {
-			continue
-		}
-		point := unescape(fields[4])
-		within := path == point || strings.HasPrefix(path, strings.TrimSuffix(point, "/")+"/")
-		if within && len(point) >= len(found.Point) {
-			found = Mount{point, fs[0], unescape(fs[1])}
+func mountOf(parents []*mountinfo.Info) (found Mount) {
+	for _, m := range parents {
+		if len(m.Mountpoint) >= len(found.Point) {
+			found = Mount{m.Mountpoint, m.FSType, m.Source}
 		}
 	}
 	return found
-}
-
-// unescape undoes the kernel's \040 for a blank.
-func unescape(text string) string {
-	var b strings.Builder
-	for {
-		before, after, more := strings.Cut(text, `\`)
-		b.WriteString(before)
-		if !more {
-			return b.String()
-		}
-		code, err := strconv.ParseUint(after[:min(3, len(after))], 8, 8)
-		if err != nil {
-			b.WriteByte('\\')
-			text = after
-			continue
-		}
-		b.WriteByte(byte(code))
-		text = after[3:]
-	}
 }
 
 // local are the types of file systems on a disk of the machine; inMemory those that end with it.

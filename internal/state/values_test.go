@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/moby/sys/mountinfo"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -88,11 +89,12 @@ func TestMount(t *testing.T) {
 		"/fsx/x":                {"nfs4 of 127.0.0.1:/", false, false, true},
 		"/bucket/x":             {"fuse.mount-s3 of mountpoint-s3", false, false, false},
 	} {
-		if m := mountOf(info, path); m.String() != c.says || m.Local() != c.local || m.InMemory() != c.memory || m.Shared() != c.shared {
+		all, err := mountinfo.GetMountsFromReader(strings.NewReader(info), mountinfo.ParentsFilter(path))
+		if m := mountOf(all); err != nil || m.String() != c.says || m.Local() != c.local || m.InMemory() != c.memory || m.Shared() != c.shared {
 			t.Errorf("%s is on %s %+v", path, m, m)
 		}
 	}
-	if m := mountOf("", "/x"); m.Local() || m.Shared() || m.String() == "" {
+	if m := mountOf(nil); m.Local() || m.Shared() || m.String() == "" {
 		t.Errorf("without mountinfo: %+v", m)
 	}
 	if m := Dir(t.TempDir()).Mount(); m.Point == "" {

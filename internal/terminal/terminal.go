@@ -136,18 +136,6 @@ func (t *Terminal) Zone() *time.Location {
 	return time.Local
 }
 
-// Clear empties the screen before a result is shown again; off a terminal it writes an empty line.
-func (t *Terminal) Clear() {
-	if t.Format != Table {
-		return
-	}
-	if _, yes := isTerminal(t.Out); yes {
-		fmt.Fprint(t.Out, "\x1b[H\x1b[2J") // ECMA-48: cursor to the first place, erase all
-		return
-	}
-	fmt.Fprintln(t.Out)
-}
-
 // widthOffTerminal is that of a pipe or a file, where nothing else says.
 const widthOffTerminal = 80
 

@@ -34,7 +34,6 @@ const (
 	Blank Phase = iota // nothing to draw
 	Waiting
 	Open
-	Extended
 	Unpaid
 	Draining
 	Reclaimed
@@ -46,7 +45,7 @@ const (
 // looks are how the phases are shown: in the legend, in text, on a light and on a dark page with a contrast of 3 (WCAG 2).
 var looks = [phases]struct{ meaning, glyph, light, dark string }{
 	Blank: {"", " ", "", ""}, Waiting: {"not open yet", "·", "#57606a", "#9da7b3"},
-	Open: {"open for jobs", "█", "#1a7f37", "#3fb950"}, Extended: {"open, by an extension", "▓", "#0969da", "#58a6ff"},
+	Open:   {"open for jobs", "█", "#1a7f37", "#3fb950"},
 	Unpaid: {"payment pending", "░", "#9a6700", "#d29922"}, Draining: {"drain margin: no jobs", "▄", "#bc6c00", "#e3b341"},
 	Reclaimed: {"EC2 takes instances back", "╳", "#cf222e", "#ff7b72"}, Gap: {"gap: no capacity", "╌", "#8250df", "#bc8cff"},
 	Now: {"now", "│", "#1f2328", "#f0f6fc"},
@@ -80,21 +79,9 @@ func Spans(b capacity.Block, now time.Time) []Span {
 	}
 	// A window shorter than the margin has its fence before its start.
 	fence, reclaim := latest(start, b.Window.Fence), latest(start, b.Window.Reclaim)
-	extended := fence
-	for _, e := range b.Extensions {
-		if e.State == capacity.ExtensionPaid {
-			extended = earliest(extended, latest(start, e.From))
-		}
-	}
-	add(usable, start, extended)
-	add(Extended, extended, fence)
+	add(usable, start, fence)
 	add(Draining, fence, reclaim)
 	add(Reclaimed, reclaim, b.Window.End)
-	for _, e := range b.Extensions {
-		if e.State == capacity.ExtensionPending {
-			add(Unpaid, latest(b.Window.End, e.From), e.To)
-		}
-	}
 	return spans
 }
 
@@ -257,15 +244,7 @@ func (c Chart) rows() (all []row) {
 		}
 		all = append(all, of)
 		for _, b := range lane.Blocks {
-			of := row{"  " + clean(b.Reservation.ID), Spans(b, c.Now), []string{about(b), c.times(b)}}
-			for _, e := range b.Extensions {
-				says := "extended"
-				if e.State != capacity.ExtensionPaid {
-					says = "extension " + clean(e.State) + ":"
-				}
-				of.notes = append(of.notes, fmt.Sprintf("%s from %s to %s", says, c.time(e.From), c.time(e.To)))
-			}
-			all = append(all, of)
+			all = append(all, row{"  " + clean(b.Reservation.ID), Spans(b, c.Now), []string{about(b), c.times(b)}})
 		}
 	}
 	return all
@@ -315,11 +294,7 @@ func about(b capacity.Block) string {
 		parts = append(parts, zone)
 	}
 	if b.Slot != "" {
-		slot := "node group " + b.Slot
-		if b.NodesIdle != nil {
-			slot += fmt.Sprintf(": %d idle", *b.NodesIdle)
-		}
-		parts = append(parts, slot)
+		parts = append(parts, "node group "+b.Slot)
 	}
 	return clean(strings.Join(parts, ", "))
 }

@@ -41,7 +41,7 @@ func lane(partition string, rs ...capacity.Reservation) capacity.Lane {
 		}
 		snap.Partitions = []capacity.Partition{{Name: partition, Groups: []capacity.NodeGroup{{Slots: []capacity.Slot{{ReservationIDs: ids}}}}}}
 	}
-	return capacity.Timeline(snap, nil, at(-7*24), noon)[0]
+	return capacity.Timeline(snap, at(-7*24), noon)[0]
 }
 
 func berlin(t *testing.T) *time.Location {
@@ -56,8 +56,6 @@ func berlin(t *testing.T) *time.Location {
 func sample(zone *time.Location) Chart {
 	gpu := lane("gpu", block("cr-0e2000000000000a1", capacity.StateActive, -48.5, 143.5),
 		block("cr-0e2000000000000a2", capacity.StateScheduled, 191.5, 359.5))
-	gpu.Blocks[0].Extensions = []capacity.Extension{{From: at(71.5), To: at(143.5), State: capacity.ExtensionPaid}}
-	gpu.Blocks[1].Extensions = []capacity.Extension{{From: at(359.5), To: at(383.5), State: capacity.ExtensionPending}}
 	odcr := block("cr-0e2000000000000c5", capacity.StateActive, -100, 0)
 	odcr.Kind, odcr.End = capacity.ODCR, time.Time{}
 	ultra := block("cr-0e2000000000000d6", capacity.StatePaymentPending, 47.5, 215.5)
@@ -72,7 +70,7 @@ func sample(zone *time.Location) Chart {
 func ascii(cells []Phase) string {
 	var out []rune
 	for _, p := range cells {
-		out = append(out, []rune(" .#+?~x-|")[p])
+		out = append(out, []rune(" .#?~x-|")[p])
 	}
 	return string(out)
 }
@@ -81,8 +79,8 @@ func ascii(cells []Phase) string {
 func TestCells(t *testing.T) {
 	day := Chart{Now: noon, From: at(-12), To: at(12), Zone: time.UTC}
 	active, scheduled := capacity.StateActive, capacity.StateScheduled
-	with := func(r capacity.Reservation, extensions ...capacity.Extension) capacity.Block {
-		return capacity.Block{Reservation: r, Window: timing.Window(r), Extensions: extensions}
+	with := func(r capacity.Reservation) capacity.Block {
+		return capacity.Block{Reservation: r, Window: timing.Window(r)}
 	}
 	odcr := func(start float64, end time.Time) capacity.Block {
 		r := block("", active, start, 0)
@@ -108,10 +106,6 @@ func TestCells(t *testing.T) {
 		"after the picture":          {with(block("", scheduled, 20, 100)), "            |..........."},
 		"before the picture":         {with(block("", active, -100, -20)), "            |           "},
 		"not paid":                   {with(block("", capacity.StatePaymentPending, 3, 9)), "            |..????~x   "},
-		"extended":                   {with(block("", active, -10, 8), capacity.Extension{From: at(4), To: at(8), State: capacity.ExtensionPaid}), "  ##########|###++~x    "},
-		"extended twice":             {with(block("", active, -10, 10), capacity.Extension{From: at(3), To: at(6), State: capacity.ExtensionPaid}, capacity.Extension{From: at(6), To: at(10), State: capacity.ExtensionPaid}), "  ##########|##+++++~x  "},
-		"an extension is not paid":   {with(block("", active, -10, 6), capacity.Extension{From: at(6), To: at(9), State: capacity.ExtensionPending}), "  ##########|###~x???   "},
-		"an extension failed":        {with(block("", active, -10, 6), capacity.Extension{From: at(6), To: at(9), State: "payment-failed"}), "  ##########|###~x      "},
 		"ODCR without an end":        {odcr(-5, time.Time{}), "       #####|###########"},
 		"ODCR with an end":           {odcr(-5, at(5)), "       #####|###~       "},
 		"the margin is all there is": {with(block("", scheduled, 3, 3.6)), "            |..~x       "},
@@ -170,37 +164,34 @@ func TestTicks(t *testing.T) {
 
 func TestText(t *testing.T) {
 	want := `
-Capacity in us-east-2, 2026-11-16 to 2026-12-06, now 2026-11-20 13:00 CET
+Capacity in us-east-2, 2026-11-16 to 2026-12-05, now 2026-11-20 13:00 CET
 
-                        Nov 16     Nov 20     Nov 24     Nov 28     Dec 02
-                        ┬──────────┬▼─────────┬──────────┬──────────┬───────────
-gpu                                 │                ╌╌╌╌╌
+                        Nov 16     Nov 20      Nov 24     Nov 28      Dec 02
+                        ┬──────────┬─▼─────────┬──────────┬───────────┬─────────
+gpu                                  │                ╌╌╌╌╌╌
   gap of 2d40m: from Nov 26 11:50 to Nov 28 12:30
-  cr-0e2000000000000a1         █████│████████▓▓▓▓▓▓▄╳
+  cr-0e2000000000000a1         ██████│██████████████▄╳
   4 x p5.48xlarge, active, us-east-2a (use2-az1)
   start Nov 18 12:30, fence Nov 26 11:50, reclaim Nov 26 12:00, end Nov 26 12:30
-  extended from Nov 23 12:30 to Nov 26 12:30
-  cr-0e2000000000000a2              │·····················█████████████████▄╳░░░
+  cr-0e2000000000000a2               │······················██████████████████▄╳
   4 x p5.48xlarge, scheduled, us-east-2a (use2-az1)
   start Nov 28 12:30, fence Dec 05 11:50, reclaim Dec 05 12:00, end Dec 05 12:30
-  extension payment-pending: from Dec 05 12:30 to Dec 06 12:30
-batch                               │
-  cr-0e2000000000000c5   ███████████│███████████████████████████████████████████
+batch                                │
+  cr-0e2000000000000c5   ████████████│██████████████████████████████████████████
   4 x p5.48xlarge, odcr, active, us-east-2a (use2-az1)
   start Nov 16 09:00, no end
-empty                               │
+empty                                │
   no reservation in this time
-no partition                        │
-  cr-0e2000000000000d6              │·····░░░░░░░░░░░░░░░░░▄╳
+no partition                         │
+  cr-0e2000000000000d6               │·····░░░░░░░░░░░░░░░░░░▄╳
   4 x p6e-gb200.36xlarge, UltraServer, payment-pending, us-east-2a (use2-az1)
   start Nov 22 12:30, fence Nov 29 11:20, reclaim Nov 29 11:30, end Nov 29 12:30
-  cr-0e2000000000000e7              │··········█▄╳
+  cr-0e2000000000000e7               │··········█▄╳
   4 x p5.48xlarge, scheduled, us-east-2a (use2-az1)
   start Nov 24 12:30, fence Nov 24 12:32, reclaim Nov 24 12:42, end Nov 24 13:12
 
 · not open yet
 █ open for jobs
-▓ open, by an extension
 ░ payment pending
 ▄ drain margin: no jobs
 ╳ EC2 takes instances back
@@ -263,9 +254,9 @@ func TestSVG(t *testing.T) {
 		Chart
 		shows []string
 	}{
-		{sample(berlin(t)), []string{"Capacity in us-east-2, 2026-11-16 to 2026-12-06, now 2026-11-20 13:00 CET", "gpu", "batch", "empty", "no partition",
+		{sample(berlin(t)), []string{"Capacity in us-east-2, 2026-11-16 to 2026-12-05, now 2026-11-20 13:00 CET", "gpu", "batch", "empty", "no partition",
 			"cr-0e2000000000000a1", "start Nov 18 12:30, fence Nov 26 11:50, reclaim Nov 26 12:00, end Nov 26 12:30", "cr-0e2000000000000e7",
-			"extension payment-pending: from Dec 05 12:30 to Dec 06 12:30", "gap of 2d40m: from Nov 26 11:50 to Nov 28 12:30",
+			"gap of 2d40m: from Nov 26 11:50 to Nov 28 12:30",
 			"start Nov 16 09:00, no end", "no reservation in this time", "UltraServer, payment-pending", "prefers-color-scheme:dark"}},
 		{Chart{Region: "<&>", Now: noon, From: at(0), To: at(48), Zone: time.UTC, Lanes: []capacity.Lane{lane("</style><b onload='x'>", evil)}},
 			[]string{"</style><b onload='x'>"}},
