@@ -27,7 +27,6 @@ type InstanceType struct {
 	EFAInterfaces         int           // the most that the type takes; 0 if it has none
 	Cards                 []NetworkCard // its network cards
 	UsageClasses          []string      // EC2's words: on-demand, spot, capacity-block
-	Architectures         []string      // lists the image architectures that it runs: x86_64, arm64
 }
 
 // InstanceTypes describes types by name. Names unknown to EC2 in this region are left out.
@@ -114,9 +113,6 @@ func instanceType(a types.InstanceTypeInfo) InstanceType {
 		}
 	}
 	if a.ProcessorInfo != nil {
-		for _, architecture := range a.ProcessorInfo.SupportedArchitectures {
-			t.Architectures = append(t.Architectures, string(architecture))
-		}
 	}
 	for _, class := range a.SupportedUsageClasses {
 		t.UsageClasses = append(t.UsageClasses, string(class))

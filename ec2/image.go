@@ -69,9 +69,9 @@ func dateOf(written *string) string {
 	return date
 }
 
-// SecurityGroups describes the existing ones among ids, by id.
-func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]SecurityGroup, error) {
-	found := map[string]SecurityGroup{}
+// SecurityGroups are the rules of the existing ones among ids, by id.
+func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string][]Rule, error) {
+	found := map[string][]Rule{}
 	if len(unique(ids)) == 0 {
 		return found, nil
 	}
@@ -82,8 +82,7 @@ func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string]S
 		return nil, err
 	}
 	for _, g := range groups {
-		id := aws.ToString(g.GroupId)
-		found[id] = SecurityGroup{id, aws.ToString(g.VpcId), append(rules(g.IpPermissions, false), rules(g.IpPermissionsEgress, true)...)}
+		found[aws.ToString(g.GroupId)] = append(rules(g.IpPermissions, false), rules(g.IpPermissionsEgress, true)...)
 	}
 	return found, nil
 }

@@ -186,7 +186,7 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 func TestWhatLaunchesName(t *testing.T) {
 	_, c := newSim(t)
 	groups, err := c.SecurityGroups(t.Context(), []string{"sg-0ffffffffffffffff", "sg-0e2000000000000a1", "x"})
-	if err != nil || len(groups) != 1 || groups["sg-0e2000000000000a1"].VPC != "vpc-0e2000000000000a1" || len(groups["sg-0e2000000000000a1"].Rules) != 3 {
+	if err != nil || len(groups) != 1 || len(groups["sg-0e2000000000000a1"]) != 2 {
 		t.Errorf("security groups %v, %v", groups, err)
 	}
 	if groups, err := c.SecurityGroups(t.Context(), nil); err != nil || len(groups) > 0 {

@@ -52,73 +52,41 @@ func (c *Client) RouteTables(ctx context.Context, vpc string) ([]RouteTable, err
 	})
 }
 
-// Endpoint is a VPC endpoint, by which a service of AWS is reached without a way to the internet.
+// Endpoint is a VPC endpoint for PCS, by which it is reached without a way to the internet.
 type Endpoint struct {
-	ID      string
-	Service string // the last word of the service's name: pcs, s3, ec2, logs
-	Gateway bool   // it is reached by route tables. Others are reached in the whole VPC.
-	// Available: it works. UsualName: the service's usual name leads to it.
-	Available, UsualName bool
-	RouteTables          []string
-	SecurityGroups       []string
+	ID     string
+	Serves bool // it is available, and the usual name of PCS leads to it
 }
 
-// Endpoints describes the endpoints of a VPC for services of AWS.
-func (c *Client) Endpoints(ctx context.Context, vpc string) ([]Endpoint, error) {
-	return listed(ctx, c, "describing the endpoints of "+vpc, c.api.DescribeVpcEndpoints, &ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{filter("vpc-id", vpc)}}, func(page *ec2.DescribeVpcEndpointsOutput) (all []Endpoint) {
+// PCSEndpoints describes the endpoints of a VPC for PCS; an empty list, not nil, if there are none.
+func (c *Client) PCSEndpoints(ctx context.Context, vpc string) ([]Endpoint, error) {
+	in := &ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{filter("vpc-id", vpc)}}
+	all, err := listed(ctx, c, "describing the endpoints of "+vpc, c.api.DescribeVpcEndpoints, in, func(page *ec2.DescribeVpcEndpointsOutput) (all []Endpoint) {
 		for _, a := range page.VpcEndpoints {
-			name := aws.ToString(a.ServiceName)
-			e := Endpoint{
-				ID: aws.ToString(a.VpcEndpointId), Service: name[strings.LastIndex(name, ".")+1:], Gateway: a.VpcEndpointType == types.VpcEndpointTypeGateway,
+			if strings.HasSuffix(aws.ToString(a.ServiceName), ".pcs") {
 				// The model has "Available", answers have "available".
-				Available: strings.EqualFold(string(a.State), string(types.StateAvailable)), UsualName: aws.ToBool(a.PrivateDnsEnabled), RouteTables: a.RouteTableIds,
+				available := strings.EqualFold(string(a.State), string(types.StateAvailable))
+				all = append(all, Endpoint{aws.ToString(a.VpcEndpointId), available && aws.ToBool(a.PrivateDnsEnabled)})
 			}
-			for _, g := range a.Groups {
-				e.SecurityGroups = append(e.SecurityGroups, aws.ToString(g.GroupId))
-			}
-			all = append(all, e)
 		}
 		return all
 	})
+	if err != nil {
+		return nil, err
+	}
+	return append([]Endpoint{}, all...), nil
 }
 
-// SecurityGroup is a security group with its rules.
-type SecurityGroup struct {
-	ID, VPC string
-	Rules   []Rule
-}
-
-// Rule lets traffic through: in, unless Out.
+// Rule of a security group lets traffic through between it and another one: in, unless Out.
 type Rule struct {
-	Out      bool
-	Protocol string // tcp, udp or another name or number; -1 for all
-	// From and To are ports; 0 and 65535 for all.
-	From, To int
-	Peer     string // the other end: a security group, a CIDR block, or a prefix list
+	Out, All bool   // All: whatever the protocol
+	Peer     string // the other security group
 }
 
-func rules(permissions []types.IpPermission, out bool) []Rule {
-	var all []Rule
+func rules(permissions []types.IpPermission, out bool) (all []Rule) {
 	for _, p := range permissions {
-		r := Rule{Out: out, Protocol: aws.ToString(p.IpProtocol), From: int(aws.ToInt32(p.FromPort)), To: 65535}
-		if p.ToPort != nil && *p.ToPort >= 0 {
-			r.To = int(*p.ToPort)
-		}
-		add := func(peer *string) {
-			r.Peer = aws.ToString(peer)
-			all = append(all, r)
-		}
 		for _, g := range p.UserIdGroupPairs {
-			add(g.GroupId)
-		}
-		for _, one := range p.IpRanges {
-			add(one.CidrIp)
-		}
-		for _, one := range p.Ipv6Ranges {
-			add(one.CidrIpv6)
-		}
-		for _, one := range p.PrefixListIds {
-			add(one.PrefixListId)
+			all = append(all, Rule{out, aws.ToString(p.IpProtocol) == "-1", aws.ToString(g.GroupId)})
 		}
 	}
 	return all

@@ -8,36 +8,25 @@
 package pcs
 
 import (
-	"context"
 	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
 	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
 // Client talks to PCS in one region.
 type Client struct {
-	api *pcs.Client
-	// Functions, not *iam.Client and *ssm.Client: the linker keeps each method of a type that is reached
-	// through an interface.
-	getInstanceProfile      func(context.Context, *iam.GetInstanceProfileInput, ...func(*iam.Options)) (*iam.GetInstanceProfileOutput, error)
-	simulatePrincipalPolicy func(context.Context, *iam.SimulatePrincipalPolicyInput, ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error)
-	getParameter            func(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
-	region                  string
+	api    *pcs.Client
+	region string
 }
 
 // From makes a client that shares credentials and deadlines with the clients of other services.
 func From(shared *awsconfig.Shared) *Client {
 	api := pcs.NewFromConfig(shared.Config, func(o *pcs.Options) { o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies)) })
-	roles := iam.NewFromConfig(shared.Config)
-	parameters := ssm.NewFromConfig(shared.Config)
-	return &Client{api: api, getInstanceProfile: roles.GetInstanceProfile, simulatePrincipalPolicy: roles.SimulatePrincipalPolicy,
-		getParameter: parameters.GetParameter, region: shared.Config.Region}
+	return &Client{api: api, region: shared.Config.Region}
 }
 
 // Region is the region that the client works in.

@@ -56,7 +56,6 @@ func reads(ctx context.Context, shared *awsconfig.Shared) {
 	_, _ = c.Inventory(ctx, "ml")
 	_, _, _ = c.NodeGroup(ctx, "ml", "compute")
 	_, _ = c.Slots(ctx, "ml", []string{"compute"})
-	_, _ = c.RoleOf(ctx, "arn:aws:iam::111122223333:instance-profile/AWSPCS-lab")
 }
 
 // FuzzAnswers: the client reads or refuses every answer of PCS.

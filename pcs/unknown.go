@@ -107,9 +107,6 @@ type LifecycleActions json.RawMessage
 // lifecycleMember is their name on the wire.
 const lifecycleMember = "nodeLifecycleActions"
 
-// FromS3 reports whether nodes fetch a script from Amazon S3.
-func (a LifecycleActions) FromS3() bool { return bytes.Contains(a, []byte(`"s3://`)) }
-
 // MarshalJSON writes them as they are.
 func (a LifecycleActions) MarshalJSON() ([]byte, error) { return json.RawMessage(a).MarshalJSON() }
 

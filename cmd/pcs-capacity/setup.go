@@ -29,7 +29,7 @@ type SetupCmd struct {
 	NodeGroup   string            `predictor:"node-group" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …. Default: that of the settings, else the name of the queue." placeholder:"NAME"`
 
 	Like          string   `help:"Node group of the cluster to take AMI, instance profile, security groups, volumes and user data from. Default: the only other one, or the only one of the same family, or the only one with a queue. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
-	AMI           string   `name:"ami" help:"AMI, instead of that of --like. On PCS, pcs-dlami stands for PCS's own image with GPU drivers." placeholder:"AMI"`
+	AMI           string   `name:"ami" help:"AMI, instead of that of --like." placeholder:"AMI"`
 	SubnetIDs     []string `name:"subnet-ids" help:"Subnets. Default: those of the node group, else those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings." placeholder:"SUBNET"`
 	EFA           string   `name:"efa" enum:"efa,efa-only,none," default:"" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA. Default: that of the node group, else efa." placeholder:"MODE"`
 	MaxNodes      *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else all of it." placeholder:"N"`
@@ -174,8 +174,6 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		return r, usage(
 			"with provider none something else launches the nodes, so there is nothing to set up; write [[partition]] name = %q, provider = \"none\" and its node_group into the settings, then run `pcs-capacity check`",
 			c.Queue)
-	case onEC2 && c.AMI == pcs.GPUImage:
-		return r, usage("--ami %s is PCS's own image; with --provider ec2 name one with Slurm and drivers by its id", c.AMI)
 	case onEC2 && c.Cluster != "":
 		return r, usage("--cluster names a PCS cluster, and with --provider ec2 there is none; leave one of them out")
 	}

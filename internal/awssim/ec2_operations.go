@@ -360,7 +360,7 @@ func ec2ErrorBody(c *call, e *APIError) []byte {
 		Errors    []failure `xml:"Errors>Error"`
 		RequestID string
 	}{Errors: []failure{{e.Code, e.Message}}, RequestID: c.requestID}
-	if c.Service == "sts" || c.Service == "iam" {
+	if c.Service == "sts" {
 		v = struct {
 			XMLName   xml.Name `xml:"ErrorResponse"`
 			Error     failure

@@ -178,7 +178,7 @@ func (r *region) checkGroups(o launchOrder, sn *subnet) error {
 	return nil
 }
 
-// A node of PCS registers with pcs:RegisterComputeNodeGroupInstance, and then talks to slurmctld. EC2 launches it
+// A node of PCS registers with PCS, and then talks to slurmctld. EC2 launches it
 // whether or not it can: what is missing shows when the node does not come up (AWS PCS User Guide, "Access AWS Parallel
 // Computing Service using an interface endpoint", and "Security groups in AWS PCS").
 const slurmctldPort, slurmdPort, httpsPort = 6817, 6818, 443
@@ -192,12 +192,6 @@ func (s *Sim) noContact(r *region, i *instance) string {
 	}
 	if why := r.noWayTo(i, "pcs"); why != "" {
 		return why
-	}
-	if p := i.data.IamInstanceProfile; p != nil {
-		path, name := cutProfile(p.Arn)
-		if found, _ := s.instanceProfile(path, name); found.CannotRegister {
-			return fmt.Sprintf("AccessDeniedException: role %s may not %s", found.Role, registering)
-		}
 	}
 	own, controller, at := i.interfaces[0].groups, cl.Networking.SecurityGroupIDs, r.subnet(cl.Networking.SubnetIDs[0]).prefix.Addr().String()
 	switch {

@@ -21,7 +21,7 @@ import (
 
 // call is one request of AWS.
 type call struct {
-	Service   string // ec2, pcs, resource-groups, iam, sts, ssm
+	Service   string // ec2, pcs, sts
 	Operation string
 	Region    string
 	AccessKey string
@@ -108,10 +108,6 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 		c.Operation = op
 		return c, nil
 	}
-	if c.Service == "ssm" {
-		c.Operation = strings.TrimPrefix(r.Header.Get("X-Amz-Target"), ssmTarget)
-		return c, nil
-	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return c, apiErrorf("MalformedQueryString", "The query string contains a syntax error: %v", err)
@@ -139,12 +135,8 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 		ops = s.ec2
 	case "sts":
 		ops = s.stsOperations()
-	case "iam":
-		ops = s.iamOperations()
 	case "pcs":
 		ops = s.pcs
-	case "ssm":
-		ops = s.ssmOperations()
 	default:
 		return nil, apiErrorf("UnknownOperationException", "the simulator has no service %q", c.Service)
 	}
@@ -152,7 +144,7 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 	if op == nil {
 		return nil, unknownOperation(c)
 	}
-	if c.region = s.regions[c.Region]; c.region == nil && c.Service != "sts" && c.Service != "iam" {
+	if c.region = s.regions[c.Region]; c.region == nil && c.Service != "sts" {
 		return nil, &APIError{Code: "AuthFailure", Status: http.StatusUnauthorized,
 			Message: "AWS was not able to validate the provided access credentials: the simulated account has no region " + c.Region}
 	}
@@ -166,7 +158,7 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 }
 
 func unknownOperation(c *call) error {
-	if c.Service == "pcs" || c.Service == "ssm" {
+	if c.Service == "pcs" {
 		return apiErrorf("UnknownOperationException", "the simulator has no operation %s", c.Operation)
 	}
 	return apiErrorf("InvalidAction", "The action %s is not valid for this web service.", c.Operation)
@@ -190,11 +182,8 @@ func (s *Sim) answer(w http.ResponseWriter, c *call, body []byte, err error) {
 		f(c.Service, c.Operation, status, body)
 	}
 	contentType := "text/xml;charset=UTF-8"
-	switch c.Service {
-	case "pcs":
+	if c.Service == "pcs" {
 		contentType = "application/x-amz-json-1.0"
-	case "ssm":
-		contentType = "application/x-amz-json-1.1"
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Amzn-Requestid", c.requestID)
@@ -203,15 +192,7 @@ func (s *Sim) answer(w http.ResponseWriter, c *call, body []byte, err error) {
 }
 
 func errorBody(c *call, e *APIError) []byte {
-	switch c.Service {
-	case "pcs":
-	case "ssm":
-		body, err := json.Marshal(map[string]string{"__type": e.Code, "Message": e.Message})
-		if err != nil {
-			panic(err)
-		}
-		return body
-	default:
+	if c.Service != "pcs" {
 		return ec2ErrorBody(c, e)
 	}
 	e = pcsError(e)
@@ -271,10 +252,8 @@ func checkRequest(c *call) error {
 		return pcsShapeError(c, shape)
 	case "ec2":
 		return ec2ShapeError(c, shape.Violations)
-	case "ssm":
-		return apiErrorf("ValidationException", "%s", shape.Error())
 	}
-	return &APIError{Code: "ValidationError", Status: http.StatusBadRequest, Message: shape.Error()} // IAM and STS
+	return &APIError{Code: "ValidationError", Status: http.StatusBadRequest, Message: shape.Error()} // STS
 }
 
 // ec2ShapeError tells of one parameter, as EC2 does.

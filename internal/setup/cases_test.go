@@ -26,7 +26,7 @@ func (w *world) withSettings(partitions ...capacity.PartitionSettings) {
 }
 
 var (
-	efaType = ec2.InstanceType{Name: "p5.48xlarge", Architectures: []string{"x86_64"}, GPUs: 8, EFAInterfaces: 2, Cards: make([]ec2.NetworkCard, 2)}
+	efaType = ec2.InstanceType{Name: "p5.48xlarge", GPUs: 8, EFAInterfaces: 2, Cards: make([]ec2.NetworkCard, 2)}
 	spare   = ec2.Subnet{Subnet: capacity.Subnet{ID: "subnet-0e200000000000a02", AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}
 	distant = ec2.Subnet{Subnet: capacity.Subnet{ID: "subnet-0e200000000000b01", AZID: "use2-az2"}, VPC: "vpc-1", Free: 100}
 )

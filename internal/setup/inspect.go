@@ -37,9 +37,7 @@ type inspection struct {
 	// elsewhere requested subnets outside the VPC.
 	chosen                    []ec2.Subnet
 	unknownSubnets, elsewhere []string
-	// gpuImage is PCS's own image, where that is asked for: the newest, or the one that the slot has.
-	gpuImage     string
-	instanceType ec2.InstanceType // the reservation's; zero if EC2 did not describe it
+	instanceType              ec2.InstanceType // the reservation's; zero if EC2 did not describe it
 	// ended are the partition's reservations that have ended, according to EC2, others those that have not.
 	ended  []string
 	others []capacity.Reservation
@@ -126,7 +124,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	in.chooseUserData()
 	in.actions = in.lifecycleActions()
 	in.addUsers()
-	if err := in.sideBySide(ctx, s.readSubnets, s.readKeptImage, s.readFences); err != nil || len(in.problems) > 0 {
+	if err := in.sideBySide(ctx, s.readSubnets, s.readFences); err != nil || len(in.problems) > 0 {
 		return in, err
 	}
 	return in, s.readLaunch(ctx, in)
@@ -361,48 +359,10 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 	return err
 }
 
-// readType reads the instance type of the reservation, and the image that PCS publishes for it where that is asked for.
+// readType reads the instance type of the reservation.
 func (s Setup) readType(ctx context.Context, in *inspection) error {
 	types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
 	in.instanceType = types[in.reservation.InstanceType]
-	if err == nil && in.request.AMI == pcs.GPUImage && in.instanceType.Name != "" {
-		err = s.readGPUImage(ctx, in)
-	}
-	return err
-}
-
-// readGPUImage asks which image PCS publishes for the instance type.
-func (s Setup) readGPUImage(ctx context.Context, in *inspection) error {
-	image, parameter, err := s.PCS.GPUImageFor(ctx, in.instanceType.Architectures)
-	if pcs.Code(err) == "ParameterNotFound" {
-		p := capacity.Problemf(capacity.BadImage, capacity.Subject{},
-			"give an image by its id with --ami; `aws ec2 describe-images --region "+in.Region+" --owners amazon --filters 'Name=name,Values=aws-pcs-ready-dlami-*'` lists those of PCS",
-			"PCS publishes no image for %s in %s: Systems Manager has no parameter %s there (%s)",
-			strings.Join(in.instanceType.Architectures, " and "), in.Region, parameter, pcs.Code(err))
-		in.missing[1], err = &p, nil
-	}
-	in.gpuImage = image
-	return err
-}
-
-// readKeptImage keeps an older image of PCS that a slot has: PCS would replace its nodes for a newer one.
-func (s Setup) readKeptImage(ctx context.Context, in *inspection) error {
-	kept := in.kept.Uses.ImageID
-	if in.kept.Group != nil {
-		kept = cmp.Or(in.kept.Group.AMI, kept)
-	}
-	if in.request.AMI != pcs.GPUImage || kept == "" || kept == in.gpuImage {
-		return nil
-	}
-	has, err := s.EC2.Image(ctx, kept)
-	if site.Absent(err) {
-		return nil
-	}
-	if err == nil && pcs.IsGPUImage(has.Name, has.Owner) {
-		in.warn("the nodes keep image %s (%s), since a change would replace them; by now PCS publishes %s, which --ami %[3]s takes",
-			has.ID, has.Name, in.gpuImage)
-		in.gpuImage = has.ID
-	}
 	return err
 }
 
@@ -414,7 +374,7 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 	var not site.Unread
 	switch id := in.ami(); {
 	case !in.unattended:
-		in.launch, not = in.seen().Read(ctx, s.EC2, s.PCS)
+		in.launch, not = in.seen().Read(ctx, s.EC2)
 	case strings.HasPrefix(id, "ami-"): // the rest is that of nodes that run
 		in.launch.Image, not.Image = s.EC2.Image(ctx, id)
 	}
@@ -423,18 +383,11 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 			in.Region, ec2.Code(not.Image))
 		not.Image = nil
 	}
-	switch {
-	case not.Profile == nil || ctx.Err() != nil:
-	case not.NotSimulated:
-		in.warn("whether role %s allows %s was not checked: %s", in.launch.Profile.Role.Name, pcs.Registering, ec2.Message(not.Profile))
-	default:
-		in.warn("the role of instance profile %s was not checked: %s", in.profile(), ec2.Message(not.Profile))
-	}
 	if action := ec2.DeniedAction(not.Network); action != "" {
 		in.warn("whether nodes reach AWS was not checked: %s is not allowed", action)
 		not.Network = nil
 	}
-	return cmp.Or(ctx.Err(), not.Image, not.Names, not.Network)
+	return cmp.Or(ctx.Err(), not.Image, not.Network)
 }
 
 // partitions are those of the settings, settings is that of the queue, entry its node group; zero if the settings do

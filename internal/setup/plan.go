@@ -118,15 +118,12 @@ func until(end time.Time) string {
 func (in *inspection) seen() site.Launch {
 	l := in.launch
 	l.Provider, l.Group = in.Provider, in.request.NodeGroup
-	l.Template, l.Actions, l.Type = in.planned, in.actions, in.instanceType
-	l.Template.ImageID, l.Template.InstanceProfile = in.ami(), in.profile()
-	if !in.OnEC2() && !strings.HasPrefix(in.profile(), "arn:") { // PCS wants its ARN, and checkLaunch says so
-		l.Template.InstanceProfile = ""
-	}
-	l.Source, l.ClusterARN = cmp.Or(in.source.Name, in.copied(), l.Template.Name), in.Cluster.ARN
+	l.Template, l.Type = in.planned, in.instanceType
+	l.Template.ImageID = in.ami()
+	l.Source = cmp.Or(in.source.Name, in.copied(), l.Template.Name)
 	n := &l.Network
 	n.Region, n.Nodes = in.Region, cmp.Or(in.request.MaxNodes, in.reservation.Size())
-	n.ClusterGroups, n.Subnets = in.Cluster.SecurityGroupIDs, in.launchSubnets()
+	n.Subnets = in.launchSubnets()
 	return l
 }
 

@@ -61,7 +61,7 @@ type Request struct {
 	// Like is what to take AMI, instance profile, security groups and user data from: the name or id of a node group,
 	// with provider ec2 a launch template, as ID[:VERSION] or NAME[:VERSION].
 	Like string
-	AMI  string // an image, or pcs.GPUImage; "" for that of Like
+	AMI  string // "" for that of Like
 	// ConfServer is the HOST[:PORT] that slurmd of provider ec2 gets slurm.conf from, unless an
 	// earlier run wrote one; "" for nodes that have the file.
 	ConfServer string

@@ -3,7 +3,6 @@ package setup_test
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -268,15 +266,10 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 // Who may not ask is told so once, and goes on.
 func TestNetworkThatNobodyMayAsk(t *testing.T) {
 	for operation, want := range map[string]string{
-		"DescribeRouteTables":     "whether nodes reach AWS was not checked: ec2:DescribeRouteTables is not allowed",
-		"SimulatePrincipalPolicy": "whether role AWSPCS-nodes allows pcs:RegisterComputeNodeGroupInstance was not checked: iam:SimulatePrincipalPolicy, or what else it needs, is not allowed",
+		"DescribeRouteTables": "whether nodes reach AWS was not checked: ec2:DescribeRouteTables is not allowed",
 	} {
 		w := newAccount(t, nil)
-		code := "UnauthorizedOperation"
-		if operation == "SimulatePrincipalPolicy" {
-			code = "AccessDenied"
-		}
-		w.fault(awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: code, Status: 403})
+		w.fault(awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
 		if p := w.plan(w.request(openBlock)); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], want) {
 			t.Errorf("%s: %v, %v", operation, p.Mismatches, p.Warnings)
 		}
@@ -301,63 +294,4 @@ func imageName(p *setup.Plan) string {
 		}
 	}
 	return ""
-}
-
-// --ami pcs-dlami is PCS's image of the type's architecture, by its id. Nodes that have one keep it when PCS publishes a
-// newer one, and the next block gets that.
-func TestGPUImageOfPCS(t *testing.T) {
-	const parameter = "/aws/service/pcs/ami/dlami-base-ubuntu2404/x86_64/latest/ami-id"
-	const newer = "ami-0e200000000000f06"
-	w := newAccount(t, func(s *awssim.Scenario) {
-		withCPUImage(s)
-		s.Regions[0].Images = append(s.Regions[0].Images, awssim.ImageScenario{ID: newer, Name: "aws-pcs-ready-dlami-base-ubuntu2404-x86_64-20261102", Owner: "amazon"})
-	})
-	ask := func(block string) setup.Request {
-		r := w.request(block)
-		r.AMI = pcs.GPUImage
-		return r
-	}
-	p := w.run(ask(openBlock))
-	if len(p.Warnings) > 0 || !strings.HasPrefix(imageName(p), "aws-pcs-ready-dlami-base-ubuntu2404-x86_64-20260522 of amazon") {
-		t.Errorf("%s, warnings %q", imageName(p), p.Warnings)
-	}
-	if g := w.group("gpu-a"); g.AMI != image || w.template(g).ImageID != image {
-		t.Errorf("the node group has image %s, its template %s", g.AMI, w.template(g).ImageID)
-	}
-	w.sim.Publish(region, parameter, newer)
-	p = w.plan(ask(openBlock))
-	want := "the nodes keep image " + image + " (aws-pcs-ready-dlami-base-ubuntu2404-x86_64-20260522), since a change would replace them; by now PCS publishes " + newer +
-		", which --ami " + newer + " takes"
-	if !p.Done() || !slices.Equal(p.Warnings, []string{want}) {
-		t.Errorf("again: %s, warnings %q", actions(p), p.Warnings)
-	}
-	if p := w.plan(w.request(openBlock)); p.Done() || len(p.Warnings) == 0 || strings.Contains(strings.Join(p.Warnings, " "), "the nodes keep image") { // --like brings its own
-		t.Errorf("as --like has it: %s, warnings %q", actions(p), p.Warnings)
-	}
-	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeImages", Code: "InvalidAMIID.NotFound"})
-	if p := w.plan(ask(openBlock)); len(p.Mismatches) != 1 || p.Mismatches[0].Code != capacity.BadImage {
-		t.Errorf("both images are gone: %v", p.Mismatches)
-	}
-	w.sim.ClearFaults()
-	w.run(ask(laterBlock))
-	if g := w.group("gpu-b"); g.AMI != newer {
-		t.Errorf("the next block's node group has image %s", g.AMI)
-	}
-}
-
-// Where PCS publishes no image, or nobody may ask, it is said with what to do, and nothing is made.
-func TestNoGPUImageOfPCS(t *testing.T) {
-	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].Images[0].Parameter = "" })
-	r := w.request(openBlock)
-	r.AMI = pcs.GPUImage
-	p := w.plan(r)
-	const want = "PCS publishes no image for x86_64 in us-east-2: Systems Manager has no parameter /aws/service/pcs/ami/dlami-base-ubuntu2404/x86_64/latest/ami-id there (ParameterNotFound); " +
-		"give an image by its id with --ami; `aws ec2 describe-images --region us-east-2 --owners amazon --filters 'Name=name,Values=aws-pcs-ready-dlami-*'` lists those of PCS"
-	if len(p.Mismatches) != 1 || p.Mismatches[0].Code != capacity.BadImage || p.Mismatches[0].Text() != want {
-		t.Errorf("%q", p.Mismatches)
-	}
-	w.fault(awssim.Fault{Service: "ssm", Effect: awssim.FailBefore, Code: "AccessDeniedException", Status: http.StatusBadRequest, Message: "User: arn:aws:iam::111122223333:user/simulated is not authorized to perform: ssm:GetParameter on resource: x because no identity-based policy allows the ssm:GetParameter action"})
-	if _, err := w.setup.Plan(t.Context(), r); ec2.DeniedAction(err) != "ssm:GetParameter" {
-		t.Errorf("denied: %v", err)
-	}
 }

@@ -209,9 +209,6 @@ func (in *inspection) interfaceSubnet() string {
 
 // ami returns the image of the nodes: the requested one, else the copied node group's, else its launch template's.
 func (in *inspection) ami() string {
-	if in.request.AMI == pcs.GPUImage {
-		return in.gpuImage
-	}
 	return cmp.Or(in.request.AMI, in.like.AMI, in.source.ImageID)
 }
 

@@ -134,9 +134,9 @@ func (w *world) see(r Request) inspection {
 	in.Now, in.Region, in.Inventory, in.reservation, in.waits, in.file = today, "us-east-2", w.inventory(), w.reservations[r.Reservation], true, w.file
 	in.VPC = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
 	in.chosen, in.Known = in.VPC, w.reservations
-	in.instanceType = ec2.InstanceType{Name: "p5.48xlarge", Architectures: []string{"x86_64"}}
+	in.instanceType = ec2.InstanceType{Name: "p5.48xlarge"}
 	in.launch.Image = ec2.Image{Platform: "Linux/UNIX", Architecture: "x86_64"}
-	in.launch.Network.Groups = map[string]ec2.SecurityGroup{"sg-1": {ID: "sg-1", VPC: "vpc-1", Rules: []ec2.Rule{{Protocol: "-1", Peer: "sg-1"}, {Out: true, Protocol: "-1", Peer: "sg-1"}}}}
+	in.launch.Network.Groups = map[string][]ec2.Rule{"sg-1": {{All: true, Peer: "sg-1"}, {Out: true, All: true, Peer: "sg-1"}}}
 	in.source = w.templateByID("lt-0")
 	if in.OnEC2() {
 		in.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}

@@ -188,9 +188,6 @@ func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup) {
 	}
 }
 
-// profileTime is how long IAM may take to answer: a site may be unable to reach it, and the other checks go on.
-const profileTime = 10 * time.Second
-
 // permissions asks what these credentials may do: EC2 by dry runs, PCS, which has none, by reads. Each action that is
 // denied is named.
 func (r *run) permissions(ctx context.Context) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // Launch holds the parts of a node group's launches, as far as they could be read.
@@ -17,20 +16,17 @@ type Launch struct {
 	Group    string // the node group, on PCS the slot
 	Source   string // the name of the launch template to correct: the one that setup copies, else the nodes' own
 	// Template is the nodes' launch template; on PCS with the image and the instance profile of the node group.
-	Template   capacity.LaunchTemplate
-	Actions    pcs.LifecycleActions // the lifecycle actions of nodes of PCS
-	Image      ec2.Image            // the nodes' image; zero if unknown
-	Type       ec2.InstanceType     // the instance type; zero if unknown
-	ClusterARN string               // that of the PCS cluster
-	Profile    Profile
-	Network    Network
+	Template capacity.LaunchTemplate
+	Image    ec2.Image        // the nodes' image; zero if unknown
+	Type     ec2.InstanceType // the instance type; zero if unknown
+	Network  Network
 
 	trial ec2.Trial // of a node
 }
 
 // judgements are the checks, independent of each other, of what no dry run of a launch tells: nodes that never join,
 // or never end. A problem for an administrator prevents working nodes; a note is a warning.
-var judgements = []func(Launch) []capacity.Problem{drivers, protected, profile, wayOut, missingRules}
+var judgements = []func(Launch) []capacity.Problem{drivers, protected, wayOut, efaRules}
 
 // Judge returns all problems.
 func Judge(s Launch) []capacity.Problem {
@@ -57,6 +53,10 @@ func (s Launch) problem(code capacity.Code, fix, message string, args ...any) []
 	return []capacity.Problem{capacity.Problemf(code, capacity.Subject{}, fix, message, args...)}
 }
 
+// GPUImage prints the id of the newest image with GPU drivers that PCS publishes: AWS PCS User Guide, "Using PCS-ready
+// DLAMI with AWS PCS".
+const GPUImage = "`aws ssm get-parameter --name /aws/service/pcs/ami/dlami-base-ubuntu2404/x86_64/latest/ami-id --query Parameter.Value`"
+
 // driverWords are words for drivers in an image's name, description and tags, by the device files.
 // Images for other devices are not judged.
 var driverWords = map[string][]string{"/dev/nvidia": {"nvidia", "cuda", "gpu", "dlami"}, "/dev/neuron": {"neuron"}}
@@ -76,42 +76,12 @@ func drivers(s Launch) []capacity.Problem {
 	maker := driverWords[s.Type.GPUFiles][0]
 	fix := "give another image with --ami"
 	if s.Provider == capacity.ProviderPCS && maker == "nvidia" {
-		fix += " " + pcs.GPUImage
+		fix += ", such as PCS's own: " + GPUImage
 	}
 	return s.problem(capacity.NoDrivers,
 		fmt.Sprintf("%s, or say so by a tag if it has them: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`", fix, s.Network.Region, s.Image.ID, maker),
 		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer GPUs than configured",
 		s.Image.ID, s.Image.Name, s.Type.GPUs, cmp.Or(s.Type.GPUName, "GPUs"), s.Type.Name)
-}
-
-// Profile is IAM's answer about the instance profile; zero if IAM was not asked.
-type Profile struct {
-	Missing bool // no instance profile has that name
-	// NoRole: the instance profile has no role. Role is its role.
-	NoRole         bool
-	Role           pcs.Role
-	CannotRegister bool // the role's policies do not let nodes join a PCS cluster
-}
-
-// profile judges the instance profile of nodes of PCS; for others EC2 does.
-func profile(s Launch) []capacity.Problem {
-	p, name := s.Profile, s.Template.InstanceProfile
-	const fix = "give an instance profile whose role has a name that begins with AWSPCS, or the path /aws-pcs/"
-	switch {
-	case p.Missing:
-		return s.problem(capacity.InstanceProfile, "take another --like, or make it", "IAM has no instance profile %s", name)
-	case p.NoRole:
-		return s.problem(capacity.InstanceProfile, fix, "instance profile %s has no role", name)
-	case p.Role.Name != "" && !p.Role.Taken():
-		return s.problem(capacity.InstanceProfile, fix, "PCS does not take role %s%s of instance profile %s for nodes",
-			p.Role.Path, p.Role.Name, name)
-	case p.CannotRegister:
-		partition, _, _ := strings.Cut(strings.TrimPrefix(name, "arn:"), ":")
-		return s.problem(capacity.InstanceProfile,
-			fmt.Sprintf("run `aws iam attach-role-policy --role-name %s --policy-arn arn:%s:iam::aws:policy/AWSPCSComputeNodePolicy`", p.Role.Name, partition),
-			"role %s of instance profile %s does not allow %s, so that nodes never register", p.Role.Name, name, pcs.Registering)
-	}
-	return nil
 }
 
 // Answers are EC2's answers to dry runs of a node group's launches.

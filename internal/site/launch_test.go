@@ -89,7 +89,7 @@ func TestDrivers(t *testing.T) {
 		kind     ec2.InstanceType
 		want     string
 	}{
-		{capacity.ProviderPCS, h100, "the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami pcs-dlami, " + tag + "nvidia`"},
+		{capacity.ProviderPCS, h100, "the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami, such as PCS's own: " + GPUImage + ", " + tag + "nvidia`"},
 		{capacity.ProviderEC2, h100, "the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami, " + tag + "nvidia`"},
 		{capacity.ProviderPCS, trainium, "the 16 Trainium2 of trn2.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami, " + tag + "neuron`"},
 	} {
@@ -147,10 +147,10 @@ func TestLaunchedBySlurm(t *testing.T) {
 	}
 }
 
-// What nodes are attached to, and what their instance profile allows, is read and judged; where all of it is right,
+// What nodes are attached to is read and judged; where all of it is right,
 // nothing is said, and who may not ask is told so once.
 func TestWhatNodesAreAttachedTo(t *testing.T) {
-	const vpc, subnet, group, arn = "vpc-0e2000000000000a1", "subnet-0e200000000000a01", "sg-0e2000000000000a1", "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes"
+	const vpc, subnet, group = "vpc-0e2000000000000a1", "subnet-0e200000000000a01", "sg-0e2000000000000a1"
 	none := func(s *awssim.Scenario) {
 		s.Regions[0].RouteTables = []awssim.RouteTableScenario{{ID: "rtb-0e2000000000000a1", VPC: vpc, Main: true}}
 	}
@@ -163,9 +163,9 @@ func TestWhatNodesAreAttachedTo(t *testing.T) {
 	cpu := func(s *awssim.Scenario) {
 		s.Regions[0].Images[0].Name, s.Regions[0].Images[0].Description = "al2023", ""
 	}
-	template := capacity.LaunchTemplate{Name: "ml-gpu", ImageID: "ami-0e200000000000a01", SecurityGroupIDs: []string{group}, InstanceProfile: arn}
-	protected, nope := template, template
-	protected.Protected, nope.InstanceProfile = true, "nope"
+	template := capacity.LaunchTemplate{Name: "ml-gpu", ImageID: "ami-0e200000000000a01", SecurityGroupIDs: []string{group}}
+	protected, efa := template, template
+	protected.Protected, efa.NetworkInterfaces = true, []capacity.Interface{{Type: "efa"}}
 	for name, c := range map[string]struct {
 		world    func(*awssim.Scenario)
 		fault    awssim.Fault
@@ -173,23 +173,16 @@ func TestWhatNodesAreAttachedTo(t *testing.T) {
 		template capacity.LaunchTemplate
 		want     string // of each finding, with its status
 	}{
-		"right":             {nil, awssim.Fault{}, capacity.ProviderPCS, template, ""},
-		"right, on EC2":     {nil, awssim.Fault{}, capacity.ProviderEC2, template, ""},
-		"no way out":        {none, awssim.Fault{}, capacity.ProviderPCS, template, "fail no-way-out"},
-		"no way out of EC2": {none, awssim.Fault{}, capacity.ProviderEC2, template, ""},
-		"closed":            {closed, awssim.Fault{}, capacity.ProviderEC2, template, "fail security-group-rule"},
-		"a CPU image":       {cpu, awssim.Fault{}, capacity.ProviderPCS, template, "warn drivers"},
-		"protected":         {nil, awssim.Fault{}, capacity.ProviderEC2, protected, "fail termination-protection"},
-		"no such profile": {func(s *awssim.Scenario) {
-			s.InstanceProfiles = []awssim.InstanceProfileScenario{{Name: "x", Role: "x"}}
-		}, awssim.Fault{}, capacity.ProviderPCS, nope, "fail instance-profile"},
-		"a role that may not register": {func(s *awssim.Scenario) {
-			s.InstanceProfiles = []awssim.InstanceProfileScenario{{Name: "AWSPCS-nodes", Role: "AWSPCS-role", CannotRegister: true}}
-		}, awssim.Fault{}, capacity.ProviderPCS, template, "fail instance-profile"},
+		"right":                        {nil, awssim.Fault{}, capacity.ProviderPCS, template, ""},
+		"right, on EC2":                {nil, awssim.Fault{}, capacity.ProviderEC2, template, ""},
+		"no way out":                   {none, awssim.Fault{}, capacity.ProviderPCS, template, "fail no-way-out"},
+		"no way out of EC2":            {none, awssim.Fault{}, capacity.ProviderEC2, template, ""},
+		"closed":                       {closed, awssim.Fault{}, capacity.ProviderEC2, efa, "fail security-group-rule"},
+		"a CPU image":                  {cpu, awssim.Fault{}, capacity.ProviderPCS, template, "warn drivers"},
+		"protected":                    {nil, awssim.Fault{}, capacity.ProviderEC2, protected, "fail termination-protection"},
 		"nobody may ask for routes":    {none, denied("DescribeRouteTables", "UnauthorizedOperation"), capacity.ProviderPCS, template, "warn network"},
 		"nobody may ask for endpoints": {none, denied("DescribeVpcEndpoints", "UnauthorizedOperation"), capacity.ProviderPCS, template, "warn network"},
-		"nobody may ask for rules":     {closed, denied("DescribeSecurityGroups", "UnauthorizedOperation"), capacity.ProviderPCS, template, "warn network"},
-		"nobody may ask IAM":           {nil, denied("SimulatePrincipalPolicy", "AccessDenied"), capacity.ProviderPCS, template, "warn instance-profile"},
+		"nobody may ask for rules":     {closed, denied("DescribeSecurityGroups", "UnauthorizedOperation"), capacity.ProviderPCS, efa, "warn network"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario := awssim.DefaultScenario()
@@ -209,7 +202,7 @@ func TestWhatNodesAreAttachedTo(t *testing.T) {
 			}
 			r := run{Sources: Sources{Config: config.Default(), EC2: client, PCS: aws}, Site: Site{Inventory: pcs.Inventory{Cluster: cluster}}}
 			for _, name := range []string{"gpu-a", "gpu-b"} { // what both lack is named for both, but for permissions
-				r.nodes(c.provider, name, "p5.48xlarge", "", c.template, []string{subnet}, nil, 1).trial = ec2.Trial{}
+				r.nodes(c.provider, name, "p5.48xlarge", "", c.template, []string{subnet}, nil, 2).trial = ec2.Trial{}
 			}
 			r.judgeLaunches(t.Context())
 			var got []string

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -17,22 +16,16 @@ import (
 
 // Unread is why parts of a launch are not known; nil for a part that was read.
 type Unread struct {
-	// Image is of the image and the instance type, Profile of IAM's answers; NotSimulated: the role is known.
-	Image, Profile error
-	NotSimulated   bool
-	// Names is of the security groups, Network of subnets, routes and endpoints.
-	Names, Network error
+	Image   error // of the image and the instance type
+	Network error // of security groups, routes and endpoints
 }
 
-// Read completes a launch from EC2 and IAM, side by side. What cannot be read stays as it is.
-func (l Launch) Read(ctx context.Context, aws *ec2.Client, iam *pcs.Client) (Launch, Unread) {
+// Read completes a launch from EC2, side by side. What cannot be read stays as it is.
+func (l Launch) Read(ctx context.Context, aws *ec2.Client) (Launch, Unread) {
 	var not Unread
 	var all sync.WaitGroup
 	all.Go(func() { not.Image = l.readImage(ctx, aws) })
-	all.Go(func() { not.Names, not.Network = l.readNetwork(ctx, aws) })
-	if l.Template.InstanceProfile != "" && l.Provider == capacity.ProviderPCS {
-		all.Go(func() { not.NotSimulated, not.Profile = l.readProfile(ctx, iam) })
-	}
+	all.Go(func() { not.Network = l.readNetwork(ctx, aws) })
 	all.Wait()
 	return l, not
 }
@@ -64,79 +57,38 @@ func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
 	return errors.Join(err, failed)
 }
 
-// readProfile asks IAM for the role of the instance profile, and whether nodes with it can join the cluster.
-func (l *Launch) readProfile(ctx context.Context, iam *pcs.Client) (notSimulated bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, profileTime)
-	defer cancel()
-	p := &l.Profile
-	p.Role, err = iam.RoleOf(ctx, l.Template.InstanceProfile)
-	if pcs.Code(err) == "NoSuchEntity" {
-		p.Missing = true
-		return false, nil
-	}
-	p.NoRole = err == nil && p.Role == pcs.Role{}
-	if err != nil || !p.Role.Taken() || p.Role.ARN == "" || l.ClusterARN == "" {
-		return false, err
-	}
-	allowed, err := iam.Registers(ctx, p.Role, l.ClusterARN)
-	p.CannotRegister = err == nil && !allowed
-	return true, err
-}
-
-// readNetwork reads the security groups and, of subnets known by their ids only, the rest; the route tables if nodes
-// call AWS, and the endpoints if they depend on them.
-func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) (groups, err error) {
+// readNetwork reads the security groups of nodes with EFA and, for nodes of PCS, the way out: of subnets known by their
+// ids only the rest, the route tables, and where those lead nowhere the endpoints.
+func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
 	n := &l.Network
 	n.Region = aws.Region()
-	var reads sync.WaitGroup
-	reads.Go(func() {
-		n.Groups, groups = aws.SecurityGroups(ctx, union(l.Template.SecurityGroupIDs, n.ClusterGroups))
-	})
-	reads.Go(func() {
-		if len(n.Subnets) > 0 && n.Subnets[0].VPC == "" {
-			var ids []string
-			for _, one := range n.Subnets {
-				ids = append(ids, one.ID)
-			}
-			n.Subnets, _, err = aws.DetailedSubnets(ctx, ids)
+	var groups, err error
+	if l.hasEFA() {
+		n.Groups, groups = aws.SecurityGroups(ctx, l.Template.SecurityGroupIDs)
+	}
+	if l.Provider != capacity.ProviderPCS || len(n.Subnets) == 0 {
+		return groups
+	}
+	if n.Subnets[0].VPC == "" {
+		var ids []string
+		for _, one := range n.Subnets {
+			ids = append(ids, one.ID)
 		}
-		if err == nil && len(n.Subnets) > 0 && len(l.services()) > 0 {
-			n.Tables, err = aws.RouteTables(ctx, n.Subnets[0].VPC)
-		}
-	})
-	reads.Wait()
-	if err != nil || !l.UsesEndpoints() {
-		return groups, err
+		n.Subnets, _, err = aws.DetailedSubnets(ctx, ids)
 	}
-	endpoints, err := aws.Endpoints(ctx, n.Subnets[0].VPC)
-	if err != nil {
-		return groups, err
+	if err == nil && len(n.Subnets) > 0 {
+		n.Tables, err = aws.RouteTables(ctx, n.Subnets[0].VPC)
 	}
-	n.Endpoints = append([]ec2.Endpoint{}, endpoints...) // not nil: they were read
-	ofEndpoint, err := aws.SecurityGroups(ctx, n.endpoint("pcs").SecurityGroups)
-	if err == nil && groups == nil {
-		maps.Copy(ofEndpoint, n.Groups)
-		n.Groups = ofEndpoint
+	if err == nil && slices.ContainsFunc(n.Subnets, func(one ec2.Subnet) bool { return l.closedIn(one) != "" }) {
+		n.Endpoints, err = aws.PCSEndpoints(ctx, n.Subnets[0].VPC)
 	}
-	return groups, err
-}
-
-func union(a, b []string) []string {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return slices.Compact(all)
+	return cmp.Or(groups, err)
 }
 
 // nodes notes what the nodes of a group are launched with, from a reference to a launch template into its reservations.
 func (r *run) nodes(p capacity.Provider, group, instanceType, reference string, t capacity.LaunchTemplate, subnetIDs, reservations []string, most int) *Launch {
 	t.InstanceType = instanceType
-	n := Network{Nodes: most, Subnets: named(subnetIDs)}
-	arn := ""
-	if p == capacity.ProviderPCS {
-		arn = r.Cluster.ARN
-		n.ClusterGroups = r.Cluster.SecurityGroupIDs
-	}
-	l := &Launch{Provider: p, Group: group, Source: t.Name, Template: t, ClusterARN: arn, Network: n}
+	l := &Launch{Provider: p, Group: group, Source: t.Name, Template: t, Network: Network{Nodes: most, Subnets: named(subnetIDs)}}
 	l.trial = r.trial(*l, reference, subnetIDs, reservations)
 	r.launched = append(r.launched, l)
 	return l
@@ -157,7 +109,7 @@ func (r *run) judgeLaunches(ctx context.Context) {
 	unread := make([]Unread, len(r.launched))
 	var all sync.WaitGroup
 	for i := range r.launched {
-		all.Go(func() { *r.launched[i], unread[i] = r.launched[i].Read(ctx, r.EC2, r.PCS) })
+		all.Go(func() { *r.launched[i], unread[i] = r.launched[i].Read(ctx, r.EC2) })
 	}
 	all.Wait()
 	told := map[string]bool{}
@@ -168,8 +120,7 @@ func (r *run) judgeLaunches(ctx context.Context) {
 		}
 	}
 	for i, seen := range r.launched {
-		tell("network", "whether nodes reach AWS, slurmctld and each other", seen.Group, errors.Join(unread[i].Names, unread[i].Network))
-		tell("instance-profile", "whether nodes may join the cluster", seen.Group, unread[i].Profile)
+		tell("network", "whether nodes reach AWS and each other", seen.Group, unread[i].Network)
 	}
 	answers := r.tried(ctx)
 	for i, seen := range r.launched {
@@ -301,7 +252,7 @@ func (r *run) templates(ctx context.Context) {
 		if ok {
 			t.ImageID, t.InstanceProfile = cmp.Or(g.AMI, t.ImageID), g.InstanceProfile
 			r.nodes(capacity.ProviderPCS, name, strings.Join(g.InstanceTypes, ", "), g.TemplateID+":"+g.TemplateVersion, t, g.SubnetIDs,
-				[]string{g.Tags[capacity.TagReservation]}, g.Max).Actions = g.Actions
+				[]string{g.Tags[capacity.TagReservation]}, g.Max)
 		}
 	}
 }

@@ -33,9 +33,7 @@ type service struct {
 
 var services = []service{
 	{"ec2", ec2Operations, true},
-	{"iam", []string{"GetInstanceProfile", "SimulatePrincipalPolicy"}, false},
 	{"pcs", nil, true},
-	{"ssm", []string{"GetParameter"}, false},
 	{"sts", []string{"GetCallerIdentity"}, false},
 }
 
