@@ -18,9 +18,9 @@ import (
 
 // simCmd controls a simulator that runs.
 type simCmd struct {
-	Request string   `arg:"" enum:"calls,clock,faults,instances,lag,ledger,limits" help:"What to show or to change."`
+	Request string   `arg:"" enum:"clock,faults,instances,lag,ledger" help:"What to show or to change."`
 	Fields  []string `arg:"" optional:"" name:"field=value" help:"The change."`
-	Clear   bool     `help:"End all faults, or count calls anew."`
+	Clear   bool     `help:"End all faults."`
 }
 
 // Help is shown by --help.
@@ -33,9 +33,7 @@ faults effect=EFFECT: makes calls fail until --clear. fail-before and fail-after
 
 lag instances=5s templates=5s tags=5s reservations=5s purchases=1m: what is made shows so much later.
 
-limits block_quota=0 no_ultraservers=true search_pause=2s region=REGION: refuses searches for blocks as live accounts were refused.
-
-ledger: the purchases that took effect. calls: the number of each call. instances: the instances.`
+ledger: the purchases that took effect. instances: the instances.`
 }
 
 // Run is called by kong.

@@ -170,8 +170,6 @@ func (m *machines) observe(ev awssim.InstanceEvent) {
 			delete(m.live, id)
 			b.end(m.log, id)
 		}
-	case ev.Instance.NoContact != "":
-		m.log.Warn("the node never comes up", "id", id, "error", ev.Instance.NoContact)
 	case m.ctx.Err() == nil: // else the lab is about to end
 		ctx, cancel := context.WithCancel(m.ctx)
 		b := &booted{cancel: cancel}

@@ -1,7 +1,6 @@
 package awssim
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,12 +23,6 @@ type ClockChange struct {
 	Speed   *float64   `json:"speed,omitempty"`
 }
 
-// CallCount is one line of GET /_sim/calls.
-type CallCount struct {
-	CallKey
-	Count int `json:"count"`
-}
-
 // routeControl adds the control requests under /_sim/. All bodies are JSON.
 func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("GET /_sim/clock", func(w http.ResponseWriter, r *http.Request) { reply(w, s.clockState()) })
@@ -43,17 +36,11 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 		s.ClearFaults()
 		reply(w, s.Faults())
 	})
-	mux.HandleFunc("POST /_sim/limits", accept(func(l Limits) (any, error) { return l, s.SetLimits(l) }))
 	mux.HandleFunc("POST /_sim/lag", accept(func(l Lag) (any, error) {
 		s.SetLag(l)
 		return l, nil
 	}))
 	mux.HandleFunc("GET /_sim/ledger", func(w http.ResponseWriter, r *http.Request) { reply(w, s.Ledger()) })
-	mux.HandleFunc("GET /_sim/calls", func(w http.ResponseWriter, r *http.Request) { reply(w, s.callCounts()) })
-	mux.HandleFunc("DELETE /_sim/calls", func(w http.ResponseWriter, r *http.Request) {
-		s.ResetCalls()
-		reply(w, s.callCounts())
-	})
 	mux.HandleFunc("GET /_sim/instances", func(w http.ResponseWriter, r *http.Request) {
 		reply(w, s.Instances(r.URL.Query().Get("region")))
 	})
@@ -79,17 +66,6 @@ func (s *Sim) changeClock(change ClockChange) (any, error) {
 	}
 	s.do(func() {})
 	return s.clockState(), nil
-}
-
-func (s *Sim) callCounts() []CallCount {
-	out := []CallCount{}
-	for k, n := range s.Calls() {
-		out = append(out, CallCount{k, n})
-	}
-	slices.SortFunc(out, func(a, b CallCount) int {
-		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Region, b.Region))
-	})
-	return out
 }
 
 // accept decodes a JSON body strictly and answers with what f returns; its error is the caller's.

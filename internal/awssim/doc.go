@@ -8,7 +8,7 @@
 // header of every answer shows. What time changes (a block opens, EC2 reclaims it) happens by the clock, with or
 // without requests. Instances are not real: who wants to run something for them listens with [Sim.OnInstance].
 //
-// Under /_sim/ the same server takes control requests: clock, faults, ledger, calls, instances.
+// Under /_sim/ the same server takes control requests: clock, faults, lag, ledger, instances.
 //
 // A request that the simulator does not understand is an error that names the operation or the
 // parameter. A launch template keeps what it does not understand.

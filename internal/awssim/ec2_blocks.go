@@ -223,7 +223,7 @@ func (res *reservation) status(n int, id string) object {
 	return w
 }
 
-// Limits keep an account from searching Capacity Blocks; POST /_sim/limits takes them. Fields left out stay.
+// Limits keep an account from searching Capacity Blocks. Fields left out stay.
 type Limits struct {
 	Region         string    `json:"region,omitempty" toml:"-"`                        // default: every one
 	BlockQuota     *int      `json:"block_quota,omitempty" toml:"block_quota"`         // EC2's quota "Concurrent Capacity Blocks"; with 0 every search is refused

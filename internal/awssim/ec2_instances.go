@@ -28,17 +28,12 @@ const keepTerminated = time.Hour
 // instance is one instance with the simulator's own facts about it.
 type instance struct {
 	Instance
-	subnet       *subnet
-	seat         *reservation // the place that it takes, until that is clean again
-	data         launchData
-	platform     string
-	tenancy      string
-	architecture string
-	clientToken  string
-	reason       string // StateReason code
-	interfaces   []launchInterface
-	sessions     []string  // tokens, with its metadata service
-	retires      time.Time // when EC2 stops it for its host; zero if it does not
+	subnet     *subnet
+	seat       *reservation // the place that it takes, until that is clean again
+	data       launchData
+	interfaces []launchInterface
+	sessions   []string  // tokens, with its metadata service
+	retires    time.Time // when EC2 stops it for its host; zero if it does not
 }
 
 func (i *instance) view() Instance {
@@ -59,7 +54,7 @@ func (s *Sim) terminate(r *region, i *instance, reason string) {
 	if i.State == stateShuttingDown || i.State == stateTerminated {
 		return
 	}
-	i.State, i.reason = stateShuttingDown, reason
+	i.State = stateShuttingDown
 	s.emit(Terminated, reason, i)
 	s.later(time.Duration(s.scenario.ShutdownDelay), func() {
 		i.State = stateTerminated
@@ -73,7 +68,6 @@ type runInstancesInput struct {
 	MinCount          int
 	MaxCount          int
 	SubnetId          string
-	PrivateIpAddress  string
 	LaunchTemplate    *templateReference
 	TagSpecifications []tagSpecification
 	ClientToken       string
@@ -86,7 +80,7 @@ func (in *runInstancesInput) order(r *region) (launchOrder, error) {
 		return launchOrder{}, err
 	}
 	o := launchOrder{launchData: in.launchData, min: in.MinCount, max: in.MaxCount, subnet: in.SubnetId,
-		address: in.PrivateIpAddress, tags: tags, clientToken: in.ClientToken}
+		tags: tags}
 	if in.LaunchTemplate != nil {
 		err = o.template(r, *in.LaunchTemplate)
 	}
@@ -146,29 +140,17 @@ func (s *Sim) wireLaunches(instances []*instance) []object {
 
 func (s *Sim) wireInstance(i *instance) object {
 	r := s.regions[i.Region]
-	w := object{"InstanceId": i.ID, "ImageId": i.ImageID, "State": stateObject(i.State), "KeyName": i.data.KeyName,
-		"AmiLaunchIndex": i.AMILaunchIndex, "InstanceType": i.Type, "LaunchTime": i.LaunchTime,
-		"Placement":  object{"AvailabilityZone": i.Zone, "AvailabilityZoneId": i.subnet.zone.id, "Tenancy": i.tenancy},
-		"Monitoring": object{"State": "disabled"}, "Architecture": i.architecture,
-		"RootDeviceType": "ebs", "RootDeviceName": rootDevice, "VirtualizationType": "hvm",
-		"Hypervisor": "xen", "InstanceLifecycle": i.Lifecycle, "ClientToken": i.clientToken,
-		"PlatformDetails": i.platform, "CapacityReservationId": i.ReservationID, "CapacityBlockId": i.BlockID,
-		"CapacityReservationSpecification": i.specification(), "Tags": r.shownTags(i.ID, i.Tags)}
+	w := object{"InstanceId": i.ID, "ImageId": i.ImageID, "State": stateObject(i.State), "AmiLaunchIndex": i.AMILaunchIndex,
+		"InstanceType": i.Type, "LaunchTime": i.LaunchTime, "Placement": object{"AvailabilityZone": i.Zone},
+		"InstanceLifecycle": i.Lifecycle, "CapacityReservationId": i.ReservationID, "CapacityBlockId": i.BlockID,
+		"Tags": r.shownTags(i.ID, i.Tags)}
 	if i.State != stateTerminated { // EC2 forgets the network of a terminated instance
 		w["PrivateIpAddress"], w["SubnetId"], w["VpcId"] = i.PrivateIP, i.SubnetID, i.subnet.vpc
-		w["PrivateDnsName"] = "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-") + "." + i.Region + ".compute.internal"
-		w["SecurityGroups"] = r.groupObjects(i.groups())
 		var interfaces []object
 		for k, n := range i.interfaces {
 			interfaces = append(interfaces, n.wire(r, i.ID, k))
 		}
 		w["NetworkInterfaces"] = interfaces
-	}
-	if p := i.data.IamInstanceProfile; p != nil {
-		w["IamInstanceProfile"] = object{"Arn": cmp.Or(p.Arn, s.iamARN("instance-profile/"+p.Name))}
-	}
-	if i.reason != "" {
-		w["StateReason"] = object{"Code": i.reason, "Message": i.reason}
 	}
 	return w
 }
@@ -182,22 +164,6 @@ func (r *region) groupObjects(ids []string) []object {
 		}
 	}
 	return all
-}
-
-func (i *instance) specification() reservationSpec {
-	if spec := i.data.CapacityReservationSpecification; spec != nil {
-		return *spec
-	}
-	return reservationSpec{CapacityReservationPreference: "open"}
-}
-
-func (i *instance) groups() []string {
-	ids := slices.Clone(i.data.SecurityGroupIds)
-	for _, ni := range i.data.NetworkInterfaces {
-		ids = append(ids, ni.Groups...)
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
 }
 
 type describeInstancesInput struct {
@@ -215,9 +181,7 @@ func (s *Sim) describeInstances(c *call, in *describeInstancesInput) (any, error
 	for _, i := range items {
 		all = append(all, s.wireInstance(i))
 	}
-	part, next, err := list(c, in.listing, 5, 1000, len(in.InstanceIds) > 0, "instance-id instance-state-name=State.Name instance-state-code=State.Code "+
-		"instance-type instance-lifecycle image-id private-ip-address subnet-id vpc-id availability-zone=Placement.AvailabilityZone "+
-		"capacity-reservation-id client-token launch-time launch-index=AmiLaunchIndex tag", all)
+	part, next, err := list(c, in.listing, 5, 1000, len(in.InstanceIds) > 0, "instance-id instance-state-name=State.Name capacity-reservation-id tag", all)
 	var kept []*instance
 	for _, o := range part {
 		kept = append(kept, c.region.instances[o["InstanceId"].(string)])

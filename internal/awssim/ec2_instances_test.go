@@ -68,8 +68,6 @@ func TestLaunchRefusals(t *testing.T) {
 		"placement in another zone": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.Placement = &types.Placement{AvailabilityZone: aws.String("us-east-2b")}
 		}), "InvalidParameterCombination"},
-		"one address for two": {run(2, "c7i.4xlarge", defSubnetA, address("10.2.16.9")), "InvalidParameterCombination"},
-		"address elsewhere":   {run(1, "c7i.4xlarge", defSubnetA, address("10.2.32.9")), "InvalidParameterValue"},
 		"too much user data": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.UserData = aws.String(base64.StdEncoding.EncodeToString(make([]byte, maxUserData+1)))
 		}), "InvalidParameterValue"},
@@ -93,10 +91,6 @@ func TestLaunchRefusals(t *testing.T) {
 
 func inGroup(name string) func(*runInput) {
 	return func(in *runInput) { in.Placement = &types.Placement{GroupName: aws.String(name)} }
-}
-
-func address(ip string) func(*runInput) {
-	return func(in *runInput) { in.PrivateIpAddress = aws.String(ip) }
 }
 
 func template(id, version string) func(*runInput) {

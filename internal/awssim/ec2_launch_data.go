@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // launchData are the parameters of a launch that the simulator reads: of a launch template, and of RunInstances beyond
@@ -92,8 +91,6 @@ type networkInterface struct {
 	Groups                   []string
 	InterfaceType            string
 	NetworkCardIndex         *int
-	NetworkInterfaceId       string
-	PrivateIpAddress         string
 	SubnetId                 string
 }
 
@@ -140,16 +137,6 @@ func (d launchData) check() error {
 	case target != (reservationTarget{}) && preference != "" && preference != "capacity-reservations-only":
 		return apiErrorf("InvalidParameterCombination",
 			"CapacityReservationTarget and CapacityReservationPreference can be specified together only if the preference is capacity-reservations-only")
-	}
-	switch preference {
-	case "", "open", "none", "capacity-reservations-only":
-	default:
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter CapacityReservationPreference is invalid.", preference)
-	}
-	switch d.marketType() {
-	case "", "spot", "capacity-block", "interruptible-capacity-reservation", "on-demand":
-	default:
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter MarketType is invalid.", d.marketType())
 	}
 	plain, err := base64.StdEncoding.DecodeString(d.UserData)
 	switch {
@@ -212,12 +199,6 @@ func (r *region) checkNames(o launchOrder) error {
 
 func (s *Sim) placementGroupARN(region, name string) string {
 	return s.arn("ec2", region, "placement-group/"+name)
-}
-
-// groupOfARN is the name in the ARN of a placement group; "" for "".
-func groupOfARN(arn string) string {
-	_, name, _ := strings.Cut(arn, ":placement-group/")
-	return name
 }
 
 // burstable are the types that have CPU credits: t2, t3, t3a, t4g.

@@ -49,10 +49,6 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	}
 	data := templateView{launchData: launchData{ImageId: lt.Image, InstanceType: lt.Type, KeyName: lt.KeyName,
 		SecurityGroupIds: lt.SecurityGroups}}
-	for _, n := range lt.Interfaces {
-		data.NetworkInterfaces = append(data.NetworkInterfaces, networkInterface{NetworkCardIndex: &n.Card,
-			DeviceIndex: &n.Device, InterfaceType: n.Type, Groups: n.Groups})
-	}
 	if lt.PlacementGroup != "" {
 		data.Placement = &placement{GroupName: lt.PlacementGroup}
 	}
@@ -61,10 +57,6 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	}
 	if lt.Protected {
 		data.DisableApiTermination = &lt.Protected
-	}
-	if lt.VolumeKey != "" {
-		encrypted := true
-		data.BlockDeviceMappings = []blockDevice{{DeviceName: "/dev/xvda", Ebs: &ebsDevice{Encrypted: &encrypted, KmsKeyId: lt.VolumeKey}}}
 	}
 	if lt.RootGiB > 0 {
 		data.BlockDeviceMappings = append(data.BlockDeviceMappings, blockDevice{DeviceName: rootDevice, Ebs: &ebsDevice{VolumeSize: &lt.RootGiB}})
@@ -246,77 +238,28 @@ type describeLaunchTemplateVersionsInput struct {
 	LaunchTemplateId   string
 	LaunchTemplateName string
 	Versions           []string
-	MinVersion         *int64
-	MaxVersion         *int64
 	ResolveAlias       bool
-	listing
 }
 
 func (s *Sim) describeLaunchTemplateVersions(c *call, in *describeLaunchTemplateVersionsInput) (any, error) {
-	found, err := c.region.askedVersions(in)
+	t, err := c.region.template(in.LaunchTemplateId, in.LaunchTemplateName)
 	if err != nil {
 		return nil, err
 	}
 	var all []object
-	for _, f := range found {
-		v := *f.version
+	for _, want := range in.Versions {
+		found, err := t.version(want)
+		if err != nil {
+			return nil, err
+		}
+		v := *found
 		if image := c.region.image(v.data.read().ImageId); in.ResolveAlias && image != nil {
 			v.data = maps.Clone(v.data)
 			v.data["ImageId"] = image.ID
 		}
-		all = append(all, s.wireVersion(f.template, &v))
+		all = append(all, s.wireVersion(t, &v))
 	}
-	part, next, err := list(c, in.listing, 1, 200, len(in.Versions) > 0, "is-default-version=DefaultVersion", all)
-	return object{"LaunchTemplateVersions": part, "NextToken": next}, err
-}
-
-type foundVersion struct {
-	template *launchTemplate
-	version  *templateVersion
-}
-
-// askedVersions finds the named versions of one template; or its versions in a range, newest first;
-// or, without a template, the $Latest or $Default of every one.
-func (r *region) askedVersions(in *describeLaunchTemplateVersionsInput) ([]foundVersion, error) {
-	var out []foundVersion
-	if in.LaunchTemplateId == "" && in.LaunchTemplateName == "" {
-		for _, want := range in.Versions {
-			if want != "$Latest" && want != "$Default" {
-				return nil, apiErrorf("MissingParameter", "The request must contain the parameter LaunchTemplateId or LaunchTemplateName")
-			}
-			for _, t := range sortedValues(r.templates) {
-				if v, err := t.version(want); err == nil {
-					out = append(out, foundVersion{t, v})
-				}
-			}
-		}
-		if len(in.Versions) == 0 {
-			return nil, apiErrorf("MissingParameter", "The request must contain the parameter LaunchTemplateId or LaunchTemplateName")
-		}
-		return out, nil
-	}
-	t, err := r.template(in.LaunchTemplateId, in.LaunchTemplateName)
-	if err != nil {
-		return nil, err
-	}
-	if len(in.Versions) > 0 {
-		for _, want := range in.Versions {
-			v, err := t.version(want)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, foundVersion{t, v})
-		}
-		return out, nil
-	}
-	numbers := t.shownVersions()
-	slices.Reverse(numbers)
-	for _, n := range numbers {
-		if (in.MinVersion == nil || n >= *in.MinVersion) && (in.MaxVersion == nil || n <= *in.MaxVersion) {
-			out = append(out, foundVersion{t, t.versions[n]})
-		}
-	}
-	return out, nil
+	return object{"LaunchTemplateVersions": all}, nil
 }
 
 // version finds a version by number, $Latest or $Default; empty means $Default.

@@ -9,13 +9,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// platforms are the values of InstancePlatform (EC2 API Reference, CreateCapacityReservation).
-var platforms = []string{"Linux/UNIX", "Red Hat Enterprise Linux", "SUSE Linux", "Windows", "Windows with SQL Server",
-	"Windows with SQL Server Enterprise", "Windows with SQL Server Standard", "Windows with SQL Server Web",
-	"Linux with SQL Server Standard", "Linux with SQL Server Web", "Linux with SQL Server Enterprise",
-	"RHEL with SQL Server Standard", "RHEL with SQL Server Enterprise", "RHEL with SQL Server Web", "RHEL with HA",
-	"RHEL with HA and SQL Server Standard", "RHEL with HA and SQL Server Enterprise", "Ubuntu Pro"}
-
 func (s *Sim) wireReservation(r *region, res *reservation) object {
 	w := object{"CapacityReservationId": res.ID, "OwnerId": res.owner, "CapacityReservationArn": fmt.Sprintf(
 		"arn:%s:ec2:%s:%s:capacity-reservation/%s", capacity.AWSPartitionOf(r.name).Name, r.name, res.owner, res.ID),
@@ -64,25 +57,22 @@ type createCapacityReservationInput struct {
 	InstanceType          string
 	InstancePlatform      string
 	InstanceCount         int
-	AvailabilityZone      string
 	AvailabilityZoneId    string
 	Tenancy               string
-	EbsOptimized          bool
-	EphemeralStorage      bool
 	EndDate               time.Time
 	EndDateType           string
 	InstanceMatchCriteria string
-	PlacementGroupArn     string
 	TagSpecifications     []tagSpecification
 	ClientToken           string
 }
 
 func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationInput) (any, error) {
 	return s.idempotent(c, in.ClientToken, func() (func() (any, error), error) {
-		z, err := c.region.askedZone(in.AvailabilityZone, in.AvailabilityZoneId)
-		if err != nil {
-			return nil, err
+		i := slices.IndexFunc(c.region.zones, func(z *zone) bool { return z.id == in.AvailabilityZoneId })
+		if i < 0 {
+			return nil, apiErrorf("InvalidParameterValue", "Invalid availability zone: [%s]", in.AvailabilityZoneId)
 		}
+		z := c.region.zones[i]
 		if err := s.checkODCR(c.region, z, in); err != nil {
 			return nil, err
 		}
@@ -95,7 +85,7 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 			ID: s.newID("cr"), kind: kindODCR, Type: in.InstanceType, zone: z, zoneName: z.name, count: in.InstanceCount,
 			state: "active", platform: in.InstancePlatform, tenancy: cmp.Or(in.Tenancy, "default"),
 			match: cmp.Or(in.InstanceMatchCriteria, "open"), created: now, start: now, end: in.EndDate,
-			owner: s.scenario.Account, tags: tags, placementGroup: groupOfARN(in.PlacementGroupArn),
+			owner: s.scenario.Account, tags: tags,
 		}
 		c.region.reservations[res.ID] = res
 		c.region.hide(res.ID, s.lag.Reservations)
@@ -104,42 +94,17 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 	})
 }
 
-// askedZone finds the zone of a request that may name it by name, by id, or by both.
-func (r *region) askedZone(name, id string) (*zone, error) {
-	if name == "" && id == "" {
-		return nil, apiErrorf("MissingParameter", "The request must contain the parameter AvailabilityZone or AvailabilityZoneId")
-	}
-	for _, z := range r.zones {
-		if (name == "" || name == z.name) && (id == "" || id == z.id) {
-			return z, nil
-		}
-	}
-	return nil, apiErrorf("InvalidParameterValue", "Invalid availability zone: [%s]", cmp.Or(name, id))
-}
-
 func (s *Sim) checkODCR(r *region, z *zone, in *createCapacityReservationInput) error {
 	limited := in.EndDateType == "limited"
 	switch {
 	case r.types[in.InstanceType] == nil:
 		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter instanceType is invalid.", in.InstanceType)
-	case !slices.Contains(platforms, in.InstancePlatform):
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter instancePlatform is invalid.", in.InstancePlatform)
 	case in.InstanceCount < 1 || in.InstanceCount > 1000:
 		return apiErrorf("InvalidParameterValue", "Value (%d) for parameter instanceCount is invalid. Expecting a value between 1 and 1000.", in.InstanceCount)
-	case !slices.Contains([]string{"", "open", "targeted"}, in.InstanceMatchCriteria):
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter instanceMatchCriteria is invalid.", in.InstanceMatchCriteria)
-	case !slices.Contains([]string{"", "default", "dedicated"}, in.Tenancy):
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter tenancy is invalid.", in.Tenancy)
-	case !slices.Contains([]string{"", "limited", "unlimited"}, in.EndDateType):
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter endDateType is invalid.", in.EndDateType)
-	case limited && in.EndDate.IsZero():
-		return apiErrorf("MissingParameter", "The request must contain the parameter EndDate when EndDateType is limited")
-	case !limited && !in.EndDate.IsZero():
-		return apiErrorf("InvalidParameterCombination", "EndDate can be specified only when EndDateType is limited")
+	case limited == in.EndDate.IsZero():
+		return apiErrorf("InvalidParameterCombination", "EndDate must be specified when EndDateType is limited, and only then")
 	case limited && !in.EndDate.After(s.now):
 		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter endDate is invalid. It is in the past.", wireTime(in.EndDate))
-	case in.PlacementGroupArn != "" && r.placementGroup(groupOfARN(in.PlacementGroupArn)) == nil:
-		return placementGroupUnknown(in.PlacementGroupArn)
 	case !r.offers(in.InstanceType, z.id):
 		return apiErrorf("Unsupported", "The requested configuration is not supported: %s in %s", in.InstanceType, z.name)
 	case r.freeCapacity(pool{z.id, in.InstanceType}) < in.InstanceCount:

@@ -105,38 +105,6 @@ func userTags(tags map[string]string) int {
 	return n
 }
 
-type deleteTagsInput struct {
-	Resources []string
-	Tags      []struct {
-		Key   string
-		Value *string
-	}
-}
-
-func (s *Sim) deleteTags(c *call, in *deleteTagsInput) (any, error) {
-	targets, err := c.region.taggable(in.Resources)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range in.Tags {
-		if strings.HasPrefix(strings.ToLower(t.Key), "aws:") {
-			return nil, apiErrorf("InvalidParameterValue", "Value ( %s ) for parameter key is invalid. Tag keys starting with 'aws:' are reserved for internal use", t.Key)
-		}
-	}
-	for i, tags := range targets {
-		c.region.keepTags(in.Resources[i], tags)
-		if len(in.Tags) == 0 {
-			maps.DeleteFunc(tags, func(k, _ string) bool { return !strings.HasPrefix(k, "aws:") })
-		}
-		for _, t := range in.Tags {
-			if v, ok := tags[t.Key]; ok && (t.Value == nil || *t.Value == v) {
-				delete(tags, t.Key)
-			}
-		}
-	}
-	return nil, nil
-}
-
 // taggable finds the tags of each resource, whatever its kind.
 func (r *region) taggable(ids []string) ([]map[string]string, error) {
 	var out []map[string]string

@@ -27,11 +27,9 @@ func (s *Sim) Instances(regionName string) []Instance {
 // launchOrder is a launch with the launch template already merged in.
 type launchOrder struct {
 	launchData
-	min, max    int
-	subnet      string // of the request; network interfaces may name it instead
-	address     string // private address of the request
-	tags        map[string]string
-	clientToken string
+	min, max int
+	subnet   string // of the request; network interfaces may name it instead
+	tags     map[string]string
 }
 
 type templateReference struct {
@@ -75,11 +73,9 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	addresses := []string{at.address}
-	if at.address == "" {
-		if addresses, err = r.takeAddresses(at.subnet, len(seats)); err != nil {
-			return nil, err
-		}
+	addresses, err := r.takeAddresses(at.subnet, len(seats))
+	if err != nil {
+		return nil, err
 	}
 	interfaces, err := r.takeInterfaces(at, addresses)
 	if err != nil {
@@ -90,7 +86,6 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 	for n, seat := range seats {
 		i := s.newInstance(r, o, at, seat)
 		i.LaunchID, i.AMILaunchIndex, i.PrivateIP, i.interfaces = launchID, n, addresses[n], interfaces[n]
-		i.NoContact, i.Actions = s.noContact(r, i), s.bootActions(i)
 		r.instances[i.ID] = i
 		r.hide(i.ID, s.lag.Instances)
 		made = append(made, i)
@@ -109,8 +104,7 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 func (s *Sim) newInstance(r *region, o launchOrder, at site, seat *reservation) *instance {
 	i := &instance{Instance: Instance{ID: s.newID("i"), Region: r.name, Zone: at.subnet.zone.name, Type: at.kind.Name,
 		State: statePending, SubnetID: at.subnet.id, ImageID: at.image.ID, LaunchTime: s.now.Truncate(time.Second),
-		UserData: o.UserData, Tags: copyTags(o.tags)}, subnet: at.subnet, data: o.launchData, platform: at.platform,
-		tenancy: at.tenancy, architecture: at.image.Architecture, clientToken: o.clientToken}
+		UserData: o.UserData, Tags: copyTags(o.tags)}, subnet: at.subnet, data: o.launchData}
 	if seat != nil {
 		i.seat, i.ReservationID = seat, seat.ID
 		seat.launched++
@@ -165,7 +159,7 @@ func (r *region) checkInterfaces(o launchOrder, at site) ([]launchInterface, err
 	var all []launchInterface
 	efas := 0
 	for _, n := range o.NetworkInterfaces {
-		sn, err := r.namedSubnet(n.SubnetId, o)
+		sn, err := r.namedSubnet(n.SubnetId)
 		if err != nil {
 			return nil, err
 		}

@@ -89,9 +89,8 @@ func (s *Sim) metadata(i *instance, r *http.Request, path string) (string, int) 
 		return value, http.StatusOK
 	}
 	items := map[string]string{
-		"instance-id": i.ID, "instance-type": i.Type, "ami-id": i.ImageID, "ami-launch-index": strconv.Itoa(i.AMILaunchIndex),
-		"local-ipv4": i.PrivateIP, "reservation-id": i.LaunchID, "placement/region": i.Region,
-		"placement/availability-zone": i.Zone, "placement/availability-zone-id": i.subnet.zone.id,
+		"instance-id": i.ID, "instance-type": i.Type, "ami-launch-index": strconv.Itoa(i.AMILaunchIndex),
+		"placement/region": i.Region, "placement/availability-zone-id": i.subnet.zone.id,
 	}
 	if p := i.data.IamInstanceProfile; p != nil {
 		profile := cmp.Or(p.Arn, s.iamARN("instance-profile/"+p.Name))
@@ -109,8 +108,6 @@ func (s *Sim) metadataToken(i *instance, r *http.Request) (string, int) {
 	switch {
 	case r.Method != http.MethodPut:
 		return "", http.StatusMethodNotAllowed
-	case r.Header.Get("X-Forwarded-For") != "": // a proxy
-		return "", http.StatusForbidden
 	case err != nil || seconds < 1 || seconds > maxTokenTTL:
 		return "", http.StatusBadRequest
 	}

@@ -47,12 +47,10 @@ const (
 
 // Statuses of clusters, node groups and queues.
 const (
-	statusCreating     = "CREATING"
-	statusActive       = "ACTIVE"
-	statusUpdating     = "UPDATING"
-	statusUpdateFailed = "UPDATE_FAILED"
-	statusSuspended    = "SUSPENDED"
-	statusDeleting     = "DELETING"
+	statusCreating = "CREATING"
+	statusActive   = "ACTIVE"
+	statusUpdating = "UPDATING"
+	statusDeleting = "DELETING"
 )
 
 type pcsHolder interface{ thing() *pcsThing }
@@ -61,18 +59,16 @@ func (t *pcsThing) thing() *pcsThing { return t }
 
 // pcsRequest is a request of PCS, but for the members of what it creates or updates. The identifiers are resolved.
 type pcsRequest struct {
-	ClusterID   string            `json:"clusterIdentifier"`
-	GroupID     string            `json:"computeNodeGroupIdentifier"`
-	QueueID     string            `json:"queueIdentifier"`
-	ClusterName string            `json:"clusterName"`
-	GroupName   string            `json:"computeNodeGroupName"`
-	QueueName   string            `json:"queueName"`
-	ARN         string            `json:"resourceArn"`
-	Tags        map[string]string `json:"tags"`
-	TagKeys     []string          `json:"tagKeys"`
-	Token       string            `json:"clientToken"`
-	MaxResults  *int              `json:"maxResults"`
-	NextToken   string            `json:"nextToken"`
+	ClusterID  string            `json:"clusterIdentifier"`
+	GroupID    string            `json:"computeNodeGroupIdentifier"`
+	QueueID    string            `json:"queueIdentifier"`
+	GroupName  string            `json:"computeNodeGroupName"`
+	QueueName  string            `json:"queueName"`
+	ARN        string            `json:"resourceArn"`
+	Tags       map[string]string `json:"tags"`
+	Token      string            `json:"clientToken"`
+	MaxResults *int              `json:"maxResults"`
+	NextToken  string            `json:"nextToken"`
 
 	cluster *pcsCluster
 	group   *pcsGroup
@@ -83,11 +79,9 @@ type pcsRequest struct {
 func (s *Sim) pcsOperations() map[string]operation {
 	operations := map[string]operation{}
 	for name, handle := range map[string]func(*call, *pcsRequest) (any, error){
-		"CreateCluster": s.createCluster,
 		"GetCluster":    func(_ *call, in *pcsRequest) (any, error) { return object{"cluster": in.cluster}, nil },
 		"ListClusters":  func(c *call, in *pcsRequest) (any, error) { return pcsPage(in, "clusters", c.region.pcs.clusters) },
 		"UpdateCluster": s.updateCluster,
-		"DeleteCluster": s.deleteCluster,
 
 		"CreateComputeNodeGroup": s.createNodeGroup,
 		"GetComputeNodeGroup":    func(_ *call, in *pcsRequest) (any, error) { return object{"computeNodeGroup": in.group}, nil },
@@ -102,12 +96,7 @@ func (s *Sim) pcsOperations() map[string]operation {
 		"DeleteQueue": s.deleteQueue,
 
 		"TagResource":         s.tagResource,
-		"UntagResource":       s.tagResource,
 		"ListTagsForResource": s.tagResource,
-		"RegisterComputeNodeGroupInstance": func(*call, *pcsRequest) (any, error) {
-			return nil, apiErrorf("AccessDeniedException",
-				"the simulator registers no instances: its nodes are launched with Sim.LaunchForNodeGroup")
-		},
 	} {
 		operations[name] = pcsOperation(handle)
 	}
@@ -205,11 +194,6 @@ func (t *pcsThing) must(be ...string) error {
 	return pcsConflict(t, "%s %s is in status %s, not ACTIVE", t.kind, t.ID, t.Status)
 }
 
-// deletable is an error while PCS changes the thing.
-func (t *pcsThing) deletable() error {
-	return t.must(statusActive, "CREATE_FAILED", statusUpdateFailed, "DELETE_FAILED", statusSuspended)
-}
-
 // pcsPageToken marks the content of a token before it is encoded.
 const pcsPageToken = "after "
 
@@ -255,7 +239,7 @@ func checkPCSTags(v *pcsValidation, tags map[string]string) {
 	}
 }
 
-// tagResource tags a cluster, node group or queue, takes tags away, or lists them.
+// tagResource tags a cluster, node group or queue, or lists its tags.
 func (s *Sim) tagResource(c *call, in *pcsRequest) (any, error) {
 	var tagged *pcsThing
 	for _, cl := range c.region.pcs.clusters {
@@ -280,7 +264,6 @@ func (s *Sim) tagResource(c *call, in *pcsRequest) (any, error) {
 		return nil, v.err()
 	}
 	maps.Copy(tagged.tags, in.Tags)
-	maps.DeleteFunc(tagged.tags, func(key, _ string) bool { return slices.Contains(in.TagKeys, key) })
 	if c.Operation == "ListTagsForResource" {
 		return object{"tags": tagged.tags}, nil
 	}

@@ -26,9 +26,6 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 	if _, ok := g.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok && slurmVersion(cl.Scheduler.Version) < 2511 {
 		v.add("slurmConfiguration.scaleDownIdleTimeInSeconds", "needs Slurm 25.11, the cluster has %s", cl.Scheduler.Version)
 	}
-	if g.SpotOptions != nil && g.PurchaseOption != "SPOT" {
-		v.add("spotOptions", "are for purchaseOption SPOT, not %s", g.PurchaseOption)
-	}
 	checkInstanceTypes(&v, cl.region, g)
 	subnets := checkSubnets(&v, cl, g)
 	template, ok := cl.region.templateForPCS(g.LaunchTemplate)
@@ -122,7 +119,6 @@ var pcsPurchases = map[string]pcsPurchase{
 	"CAPACITY_BLOCK": {market: "capacity-block", kind: kindBlock, mustTarget: true,
 		states: []string{"scheduled", "active"}, sizeCaps: true, slurm: 2405, description: "a Capacity Block"},
 	"ONDEMAND": {kind: kindODCR, states: []string{"active", "pending"}, description: "an On-Demand Capacity Reservation"},
-	"SPOT":     {},
 }
 
 // checkPurchase compares the purchase option, the launch template and the reservation.
@@ -131,11 +127,7 @@ func checkPurchase(v *pcsValidation, cl *pcsCluster, g *pcsGroup, template templ
 	if version := cl.Scheduler.Version; slurmVersion(version) < want.slurm {
 		v.add("purchaseOption", "%s needs Slurm %d.%02d, the cluster has %s", g.PurchaseOption, want.slurm/100, want.slurm%100, version)
 	}
-	market := template.market
-	if g.PurchaseOption == "SPOT" && market == "spot" {
-		market = ""
-	}
-	if market != want.market {
+	if template.market != want.market {
 		v.add("customLaunchTemplate", "InstanceMarketOptions.MarketType is %q in the launch template, purchaseOption %s needs %q",
 			template.market, g.PurchaseOption, want.market)
 	}
@@ -143,8 +135,6 @@ func checkPurchase(v *pcsValidation, cl *pcsCluster, g *pcsGroup, template templ
 		v.add("customLaunchTemplate", "the launch template must name the InstanceType of the reservation")
 	}
 	switch {
-	case template.reservation != "" && want.kind == "":
-		v.add("customLaunchTemplate", "purchaseOption %s cannot target a Capacity Reservation", g.PurchaseOption)
 	case template.reservation != "":
 		checkReservation(v, cl.region, g, template, want, subnets, chosen)
 	case want.mustTarget:
@@ -181,39 +171,6 @@ func checkReservation(v *pcsValidation, r *region, g *pcsGroup, template templat
 	if !slices.ContainsFunc(subnets, func(sn *subnet) bool { return sn.zone.id == res.zone.id }) {
 		v.add("subnetIds", "none of the subnets is in the Availability Zone %s of %s", res.zone.id, id)
 	}
-}
-
-// actionStages are those of the lifecycle actions of a node group, which are kept and given back as they came.
-var actionStages = []string{"nodeBootstrapped", "nodeReady"}
-
-// scripts are those of a stage.
-func (s pcsSettings) scripts(stage string) (all []pcsSettings) {
-	stages, _ := s["stages"].(map[string]any)
-	list, _ := stages[stage].([]any)
-	for _, one := range list {
-		script, _ := one.(map[string]any)
-		all = append(all, script)
-	}
-	return all
-}
-
-func (s pcsSettings) text(member string) string {
-	text, _ := s[member].(string)
-	return text
-}
-
-// bootActions are the scripts that a node of PCS runs when it boots: "nodeBootstrapped mount".
-func (s *Sim) bootActions(i *instance) (ran []string) {
-	_, g, err := s.findNodeGroup(i.Tags[tagClusterID], i.Tags[tagGroupID])
-	if err != nil {
-		return nil
-	}
-	for _, stage := range actionStages {
-		for _, script := range g.NodeLifecycleActions.scripts(stage) {
-			ran = append(ran, stage+" "+script.text("name"))
-		}
-	}
-	return ran
 }
 
 // pcsSettings is a structure of PCS that the simulator keeps and gives back without reading most of it. Its shape was
@@ -254,13 +211,6 @@ func (s pcsSettings) custom() map[string]string {
 		custom[name], _ = setting["parameterValue"].(string)
 	}
 	return custom
-}
-
-// mode reads the mode of accounting and slurmRest.
-func (s pcsSettings) mode(name string) string {
-	structure, _ := s[name].(map[string]any)
-	mode, _ := structure["mode"].(string)
-	return mode
 }
 
 // Names of Slurm parameters that PCS lets users set: AWS PCS User Guide, "Configuring Slurm settings".

@@ -22,8 +22,6 @@ type pcsGroup struct {
 	InstanceProfile      string        `json:"iamInstanceProfileArn"`
 	Scaling              pcsScaling    `json:"scalingConfiguration"`
 	Instances            []pcsInstance `json:"instanceConfigs"`
-	ErrorInfo            []pcsFailure  `json:"errorInfo,omitempty"`
-	SpotOptions          pcsSettings   `json:"spotOptions,omitempty"`
 	SlurmConfiguration   pcsSettings   `json:"slurmConfiguration,omitempty"`
 	NodeLifecycleActions pcsSettings   `json:"nodeLifecycleActions,omitempty"`
 
@@ -65,7 +63,7 @@ func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
 	if err := s.addGroup(cl, g); err != nil {
 		return nil, err
 	}
-	s.change(&g.pcsThing, statusCreating, func() { s.settleGroup(g, "CREATE_FAILED") })
+	s.change(&g.pcsThing, statusCreating, func() {})
 	return object{"computeNodeGroup": g}, nil
 }
 
@@ -84,31 +82,6 @@ func (s *Sim) addGroup(cl *pcsCluster, g *pcsGroup) (err error) {
 	}
 	cl.groups = append(cl.groups, g)
 	return nil
-}
-
-// pcsFailure is one ErrorInfo of PCS.
-type pcsFailure struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
-// FailNodeGroups lets the next n creations and updates of compute node groups, which PCS has accepted, end in
-// CREATE_FAILED or UPDATE_FAILED with this errorInfo.
-func (s *Sim) FailNodeGroups(n int, code, message string) {
-	s.do(func() {
-		for range n {
-			s.groupFailures = append(s.groupFailures, pcsFailure{code, message})
-		}
-	})
-}
-
-// settleGroup ends the operation of PCS on a node group: ACTIVE, or failed if that was asked for.
-func (s *Sim) settleGroup(g *pcsGroup, failed string) {
-	g.ErrorInfo = nil
-	if len(s.groupFailures) > 0 {
-		g.Status, g.ErrorInfo = failed, s.groupFailures[:1:1]
-		s.groupFailures = s.groupFailures[1:]
-	}
 }
 
 // checkSize refuses a node group with which the cluster would be larger than its size allows.
@@ -130,11 +103,11 @@ func (cl *pcsCluster) checkSize(g *pcsGroup) error {
 // PCS then replaces running instances, each when it is idle; other subnets and another scaling leave them alone.
 func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 	cl, g := in.cluster, in.group
-	if err := cmp.Or(cl.must(statusActive), g.must(statusActive, statusUpdateFailed)); err != nil {
+	if err := cmp.Or(cl.must(statusActive), g.must(statusActive)); err != nil {
 		return nil, err
 	}
 	updated := *g
-	updated.SubnetIDs, updated.SpotOptions, updated.SlurmConfiguration, updated.NodeLifecycleActions = nil, nil, nil, nil
+	updated.SubnetIDs, updated.SlurmConfiguration, updated.NodeLifecycleActions = nil, nil, nil
 	if err := json.Unmarshal(c.Body, &updated); err != nil {
 		return nil, err
 	}
@@ -146,9 +119,6 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 	}
 	if updated.SubnetIDs == nil {
 		updated.SubnetIDs = g.SubnetIDs
-	}
-	if updated.SpotOptions == nil {
-		updated.SpotOptions = g.SpotOptions
 	}
 	if updated.NodeLifecycleActions == nil {
 		updated.NodeLifecycleActions = g.NodeLifecycleActions
@@ -162,7 +132,6 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 	}
 	*g = updated
 	s.change(&g.pcsThing, statusUpdating, func() {
-		s.settleGroup(g, statusUpdateFailed)
 		for _, id := range g.nodes {
 			g.replace[id] = g.replace[id] || replaces
 		}
@@ -172,7 +141,7 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 
 func (s *Sim) deleteNodeGroup(c *call, in *pcsRequest) (any, error) {
 	cl, g := in.cluster, in.group
-	if err := g.deletable(); err != nil {
+	if err := g.must(statusActive); err != nil {
 		return nil, err
 	}
 	if queues := cl.queuesOf(g.ID); len(queues) > 0 {
@@ -274,7 +243,7 @@ func (cl *pcsCluster) checkMembers(groups []pcsMember, before *pcsQueue) error {
 // updateQueue replaces the whole list of groups if the request has one, and merges the settings of Slurm.
 func (s *Sim) updateQueue(c *call, in *pcsRequest) (any, error) {
 	cl, q := in.cluster, in.queue
-	if err := cmp.Or(cl.must(statusActive), q.must(statusActive, statusUpdateFailed)); err != nil {
+	if err := cmp.Or(cl.must(statusActive), q.must(statusActive)); err != nil {
 		return nil, err
 	}
 	var change pcsQueue
@@ -296,7 +265,7 @@ func (s *Sim) updateQueue(c *call, in *pcsRequest) (any, error) {
 
 func (s *Sim) deleteQueue(c *call, in *pcsRequest) (any, error) {
 	cl, q := in.cluster, in.queue
-	if err := q.deletable(); err != nil {
+	if err := q.must(statusActive); err != nil {
 		return nil, err
 	}
 	s.change(&q.pcsThing, statusDeleting, func() {

@@ -35,7 +35,7 @@ type Scenario struct {
 	PCSDelay         Duration `toml:"pcs_delay"`          // how long PCS takes to create, update or delete
 	ScheduledCount   bool     `toml:"scheduled_count"`    // a block that is not open yet reports its size; EC2 may report 0
 	HideLaunchStatus bool     `toml:"hide_launch_status"` // reservations of UltraServers report no launch status
-	Throttle         bool     `toml:"throttle"`           // EC2's request buckets per API and region
+	Throttle         bool     `toml:"throttle"`           // EC2's limits of the calls around offerings
 	NewOfferingIDs   bool     `toml:"new_offering_ids"`   // every search shows the blocks for sale under other ids
 	OfferingIDsLast  Duration `toml:"offering_ids_last"`  // how long an id that was shown can be bought; default: as long as the block is for sale
 	PageSize         int      `toml:"page_size"`          // EC2 puts no more on a page, and nothing on the first one; default: as many as are asked for
@@ -74,8 +74,6 @@ type RegionScenario struct {
 	Zones           []ZoneScenario           `toml:"zone"`
 	VPCs            []VPCScenario            `toml:"vpc"`
 	Subnets         []SubnetScenario         `toml:"subnet"`
-	RouteTables     []RouteTableScenario     `toml:"route_table"`  // default: each VPC has a main one, with a route to a NAT gateway
-	VPCEndpoints    []VPCEndpointScenario    `toml:"vpc_endpoint"` // default: none
 	SecurityGroups  []SecurityGroupScenario  `toml:"security_group"`
 	Images          []ImageScenario          `toml:"image"`
 	KeyPairs        []KeyPairScenario        `toml:"key_pair"`
@@ -97,10 +95,10 @@ type ZoneScenario struct {
 
 // VPCScenario is one VPC.
 type VPCScenario struct {
-	ID      string            `toml:"id"`
-	CIDR    string            `toml:"cidr"`
-	Default bool              `toml:"default"`
-	Tags    map[string]string `toml:"tags"`
+	ID       string            `toml:"id"`
+	CIDR     string            `toml:"cidr"`
+	Isolated bool              `toml:"isolated"` // without a way to the internet
+	Tags     map[string]string `toml:"tags"`
 }
 
 // SubnetScenario is one subnet; its zone is named by name.
@@ -110,8 +108,6 @@ type SubnetScenario struct {
 	Zone string            `toml:"zone"`
 	CIDR string            `toml:"cidr"`
 	Tags map[string]string `toml:"tags"`
-	// PublicAddresses: an instance with one network interface gets a public address (MapPublicIpOnLaunch).
-	PublicAddresses bool `toml:"public_addresses"`
 }
 
 // SecurityGroupScenario is one security group.
@@ -201,19 +197,8 @@ type LaunchTemplateScenario struct {
 	Tags            map[string]string `toml:"tags"`
 	Protected       bool              `toml:"protected"`     // instances cannot be terminated (DisableApiTermination)
 	RootGiB         int               `toml:"root_gib"`      // size of the root volume; 0: not in the template
-	VolumeKey       string            `toml:"volume_key"`    // key of AWS KMS for the root volume
 	MetadataTags    bool              `toml:"metadata_tags"` // instances find their tags in their metadata
 	InstanceTags    map[string]string `toml:"instance_tags"` // TagSpecifications of instances
-
-	Interfaces []InterfaceScenario `toml:"network_interface"`
-}
-
-// InterfaceScenario is a network interface of a launch template.
-type InterfaceScenario struct {
-	Card   int      `toml:"card"`   // index of the network card
-	Device int      `toml:"device"` // device index
-	Type   string   `toml:"type"`   // interface (default), efa, efa-only
-	Groups []string `toml:"groups"` // security groups
 }
 
 // ClusterScenario is a PCS cluster.

@@ -13,7 +13,7 @@ func (r *region) seats(o launchOrder, at site) ([]*reservation, error) {
 		return nil, wrongMarket()
 	}
 	var seats []*reservation
-	if o.preference() != "none" && o.marketType() != "spot" {
+	if o.preference() != "none" {
 		seats = r.openSeats(o, at)
 	}
 	if o.preference() == "capacity-reservations-only" {

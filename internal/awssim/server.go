@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -279,56 +280,21 @@ func pcsShapeError(c *call, shape *shapes.Error) error {
 	return v.err()
 }
 
-type bucket = rate.Limiter
+// scarce are the four calls around offerings, of which EC2 takes 10 at once for each account and region, and then one in
+// 6.7 seconds (EC2 Developer Guide, ec2-api-throttling).
+var scarce = []string{"DescribeCapacityBlockOfferings", "PurchaseCapacityBlock", "DescribeCapacityBlockExtensionOfferings", "PurchaseCapacityBlockExtension"}
 
-// limit is a request bucket: how many calls it holds, and how many it gains a second.
-type limit struct {
-	burst  int
-	refill rate.Limit
-}
-
-// limits are EC2's per account, region and API (EC2 Developer Guide, ec2-api-throttling). The four
-// calls around offerings refill with one call in 6.7 seconds.
-var limits = map[string]limit{
-	"DescribeCapacityBlockOfferings":          {10, 0.15},
-	"PurchaseCapacityBlock":                   {10, 0.15},
-	"DescribeCapacityBlockExtensionOfferings": {10, 0.15},
-	"PurchaseCapacityBlockExtension":          {10, 0.15},
-	"RunInstances":                            {5, 2},
-	"TerminateInstances":                      {100, 5},
-	"CreateLaunchTemplateVersion":             {100, 5},
-	"CreateTags":                              {100, 10},
-}
-
-var (
-	describeLimit = limit{100, 20} // every other Describe call
-	mutateLimit   = limit{50, 5}   // every other change
-)
-
-// throttle takes a token from the bucket of the call's API and region. PCS publishes no limits, so
-// it has none. Called with mu held.
+// throttle takes a token from the bucket of a scarce call. Called with mu held.
 func (s *Sim) throttle(c *call) error {
-	if !s.scenario.Throttle || c.Service != "ec2" {
+	if !s.scenario.Throttle || !slices.Contains(scarce, c.Operation) {
 		return nil
 	}
 	key := CallKey{c.Service, c.Operation, c.Region}
-	b := s.buckets[key]
-	if b == nil {
-		l, ok := limits[c.Operation]
-		switch {
-		case ok:
-		case isRead(c.Operation):
-			l = describeLimit
-		default:
-			l = mutateLimit
-		}
-		b = rate.NewLimiter(l.refill, l.burst)
-		s.buckets[key] = b
+	if s.buckets[key] == nil {
+		s.buckets[key] = rate.NewLimiter(0.15, 10)
 	}
-	if b.AllowN(s.now, 1) {
+	if s.buckets[key].AllowN(s.now, 1) {
 		return nil
 	}
 	return &APIError{Code: "RequestLimitExceeded", Message: "Request limit exceeded.", Status: http.StatusServiceUnavailable}
 }
-
-func isRead(operation string) bool { return strings.HasPrefix(operation, "Describe") }

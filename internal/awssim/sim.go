@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Sim is one simulated AWS account. Make it with New and end it with Close.
@@ -32,14 +34,13 @@ type Sim struct {
 	unpaid   bool          // payments fail
 	lag      Lag
 	callers  map[string]map[string]bool // the operations that each access key has called, such as ec2:RunInstances
-	buckets  map[CallKey]*bucket
+	buckets  map[CallKey]*rate.Limiter
 	tokens   map[tokenKey]tokenUse
 
 	onInstance    []func(InstanceEvent)
 	instanceHooks []func(InstanceEvent) // in-process services; called with mu held
 	onResponse    []func(service, operation string, status int, body []byte)
-	pending       []func()     // calls of listeners that are still to be made
-	groupFailures []pcsFailure // of the next creations and updates of node groups
+	pending       []func() // calls of listeners that are still to be made
 	wake, deliver chan struct{}
 	stop          chan struct{}
 	stopped       sync.WaitGroup
@@ -60,7 +61,7 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 	}
 	clock.Advance(time.Duration(sc.ClockOffset))
 	s := &Sim{scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments,
-		lag: sc.Lag, regions: map[string]*region{}, calls: map[CallKey]int{}, buckets: map[CallKey]*bucket{},
+		lag: sc.Lag, regions: map[string]*region{}, calls: map[CallKey]int{}, buckets: map[CallKey]*rate.Limiter{},
 		tokens: map[tokenKey]tokenUse{}, callers: map[string]map[string]bool{}, cleared: make(chan struct{}),
 		wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1), stop: make(chan struct{})}
 	s.ec2, s.pcs = s.ec2Operations(), s.pcsOperations()
@@ -299,10 +300,6 @@ type Instance struct {
 	UserData       string            `json:"user_data,omitempty"` // base64, as in the request
 	Tags           map[string]string `json:"tags,omitempty"`
 	HostFailed     bool              `json:"host_failed,omitempty"`
-	// Actions are the scripts that a node of PCS has run at its boot: "nodeBootstrapped mount".
-	Actions []string `json:"lifecycle_actions,omitempty"`
-	// NoContact is why the node never comes up in Slurm, though EC2 calls the instance running; "" if it does.
-	NoContact string `json:"no_contact,omitempty"`
 }
 
 // emit queues an event for OnInstance and tells the in-process services now. Called with mu held.

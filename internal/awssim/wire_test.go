@@ -89,7 +89,7 @@ func (loopbackClient) Do(r *http.Request) (*http.Response, error) {
 }
 
 // The record of shapes holds the operations that the simulator answers. What is missing
-// is added to services in shapes/shapegen, which then has to run again.
+// is added to shapes/shapes.py, which then has to run again.
 func TestEveryOperationIsRecorded(t *testing.T) {
 	sim, _ := wireSim(t, string(defaultTOML))
 	for service, operations := range map[string]map[string]operation{

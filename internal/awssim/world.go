@@ -16,8 +16,6 @@ type region struct {
 	zones           []*zone
 	vpcs            []VPCScenario
 	subnets         []*subnet
-	routeTables     []RouteTableScenario
-	endpoints       []VPCEndpointScenario
 	groups          []SecurityGroupScenario
 	images          []ImageScenario
 	keyPairs        []KeyPairScenario
@@ -51,7 +49,6 @@ type subnet struct {
 	id, vpc string
 	zone    *zone
 	prefix  netip.Prefix
-	public  bool // MapPublicIpOnLaunch
 }
 
 // build makes the world of the scenario.
@@ -126,7 +123,7 @@ func (r *region) buildNetwork(rs RegionScenario) error {
 		if err != nil {
 			return fmt.Errorf("subnet %s: %w", sn.ID, err)
 		}
-		r.subnets = append(r.subnets, &subnet{sn.ID, sn.VPC, z, prefix.Masked(), sn.PublicAddresses})
+		r.subnets = append(r.subnets, &subnet{sn.ID, sn.VPC, z, prefix.Masked()})
 		r.fixedTags[sn.ID] = copyTags(sn.Tags)
 	}
 	for _, g := range rs.SecurityGroups {
@@ -134,9 +131,6 @@ func (r *region) buildNetwork(rs RegionScenario) error {
 			return fmt.Errorf("security group %s: no vpc %q", g.ID, g.VPC)
 		}
 		r.fixedTags[g.ID] = copyTags(g.Tags)
-	}
-	if err := r.buildRoutes(rs); err != nil {
-		return err
 	}
 	return r.buildRules()
 }

@@ -150,10 +150,8 @@ func TestLaunchedBySlurm(t *testing.T) {
 // What nodes are attached to is read and judged; where all of it is right,
 // nothing is said, and who may not ask is told so once.
 func TestWhatNodesAreAttachedTo(t *testing.T) {
-	const vpc, subnet, group = "vpc-0e2000000000000a1", "subnet-0e200000000000a01", "sg-0e2000000000000a1"
-	none := func(s *awssim.Scenario) {
-		s.Regions[0].RouteTables = []awssim.RouteTableScenario{{ID: "rtb-0e2000000000000a1", VPC: vpc, Main: true}}
-	}
+	const subnet, group = "subnet-0e200000000000a01", "sg-0e2000000000000a1"
+	none := func(s *awssim.Scenario) { s.Regions[0].VPCs[0].Isolated = true }
 	closed := func(s *awssim.Scenario) {
 		s.Regions[0].SecurityGroups[0].Rules = []awssim.RuleScenario{{Out: true, Peer: "0.0.0.0/0"}}
 	}

@@ -36,7 +36,7 @@ func TestCheckForm(t *testing.T) {
 			[]string{`StartDate: "1795260600" is not a timestamp like 2006-01-02T15:04:05.000Z`}},
 		{"nothing to say", "sts", "GetCallerIdentity", "Action=GetCallerIdentity&Version=2011-06-15&Account=1",
 			[]string{"Account: unknown member of GetCallerIdentityRequest"}},
-		{"operation not recorded", "ec2", "Nonsense", "", []string{"the operation is not in the record of shapes: add it to shapegen and run that"}},
+		{"operation not recorded", "ec2", "Nonsense", "", []string{"the operation is not in the record of shapes: add it to shapes.py and run that"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			form, err := url.ParseQuery(test.form)

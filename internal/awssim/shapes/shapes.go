@@ -14,7 +14,7 @@ import (
 )
 
 // shapeRecord is a compact record of the wire shapes of the operations that the simulator answers, derived from AWS's
-// service models by the command in shapegen. It documents its own format.
+// service models by shapes.py. It documents its own format.
 //
 //go:embed shapes.txt
 var shapeRecord string
@@ -130,7 +130,7 @@ func (c *checker) missing(path, structure string) {
 }
 
 func (c *checker) unknownOperation() {
-	c.report("", "the operation is not in the record of shapes: add it to shapegen and run that")
+	c.report("", "the operation is not in the record of shapes: add it to shapes.py and run that")
 }
 
 type serviceShapes struct {

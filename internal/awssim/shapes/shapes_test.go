@@ -97,7 +97,7 @@ func TestEncodeEC2(t *testing.T) {
 		`CapacityBlockOfferings[0].Tenancy: "shared" is not a value of CapacityReservationTenancy`,
 		"CapacityBlockOfferings[0].Price: unknown member of CapacityBlockOffering"})
 	_, err = EncodeEC2("Nonsense", "r", nil)
-	compareViolations(t, err, []string{"the operation is not in the record of shapes: add it to shapegen and run that"})
+	compareViolations(t, err, []string{"the operation is not in the record of shapes: add it to shapes.py and run that"})
 }
 
 // TestShapeRecordIsClosed finds names in the record that nothing defines, as after an edit by hand.
