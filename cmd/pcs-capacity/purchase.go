@@ -229,19 +229,12 @@ func (v purchaseView) result(p market.PurchaseResult) error {
 	if r.InstanceType == "" { // EC2 does not show it
 		r = p.Intent.Offering.Reservation(p.Intent.Reservation)
 	}
-	next := func() string {
-		var seen []capacity.Reservation
-		if last := lastSnapshot(v.cfg.Config); last != nil {
-			seen = last.Reservations
-		}
-		return market.NextStep(v.cfg.Config, v.subnets(), r, seen)
-	}
 	switch {
 	case p.DryRun:
 		r.ID = "cr-…"
-		v.t.Say("Dry run: EC2 would take this purchase; nothing was bought. After the purchase, go on with:\n%s", next())
+		v.t.Say("Dry run: EC2 would take this purchase; nothing was bought. After the purchase, go on with:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r))
 	case r.State != capacity.StateExpired:
-		v.t.Say("Next:\n%s", next())
+		v.t.Say("Next:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r))
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	if len(samples) == 0 {
 		return fmt.Errorf("%s has no samples: `pcs-capacity sync --watch` keeps them from when a reservation opens", dir)
 	}
-	in := report.Input{Samples: samples, From: from, Until: until, IDs: c.Reservations, Zone: t.Zone(), Expand: slurm.Expand}
+	in := report.Input{Samples: samples, From: from, Until: until, IDs: c.Reservations, Expand: slurm.Expand}
 	doc := reportDocument{TakenAt: now, Warnings: []string{}}
 	in.Accounted, err = report.Accounted(ctx, slurm.New(cfg.Cluster), in.Begins(), until, offset)
 	switch {
@@ -175,7 +175,7 @@ type reportDocument struct {
 	Warnings []string `json:"warnings"`
 }
 
-// reportRow is one line of the CSV form: what is reservation, day, account, user or job.
+// reportRow is one line of the CSV form: what is reservation, account, user or job.
 type reportRow struct {
 	What        string       `json:"what"`
 	Reservation string       `json:"reservation"`
@@ -200,9 +200,6 @@ func (d reportDocument) rows() []reportRow {
 	}
 	for _, r := range d.Reservations {
 		add(reportRow{What: "reservation", Reservation: r.ID, From: latestOf(d.From, r.Start), To: d.Until}, r.Sums)
-	}
-	for _, day := range d.Days {
-		add(reportRow{What: "day", From: day.From, To: day.To}, day.Sums)
 	}
 	for i, shares := range [][]report.Share{d.Accounts, d.Users, d.Jobs} {
 		for _, s := range shares {

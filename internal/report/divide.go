@@ -17,15 +17,15 @@ type account struct {
 	expand   func(hostlist string) ([]string, error)
 
 	fence time.Time // from when on no job may run; zero if there is none
-	book  *book
+	parts *shares
 	sums  Sums
 	gaps  []Gap
 }
 
 // divide puts every paid second of every instance in one class.
-func (a *account) divide(b *book) (Reservation, error) {
+func (a *account) divide(parts *shares) (Reservation, error) {
 	h := a.history
-	a.book, a.sums = b, Sums{}
+	a.parts, a.sums = parts, Sums{}
 	a.fence = h.last().Fence
 	if end := h.end(); !a.fence.IsZero() && end.Before(a.fence) {
 		a.fence = time.Time{}
@@ -203,18 +203,13 @@ func (a *account) idle(s stay) Class {
 func (a *account) give(p piece) {
 	length := seconds(p.from, p.to)
 	each, rest := length/int64(len(p.runs)), length%int64(len(p.runs))
-	at := p.from
 	for _, r := range p.runs {
 		n := each
 		if rest > 0 {
 			n, rest = n+1, rest-1
 		}
-		// One after the other: each day gets its part.
-		to := at.Add(time.Duration(n) * time.Second)
 		a.sums[r.class] += n
-		a.book.put(at, to, 1, r.class)
-		a.book.share(r.Run, r.class, n)
-		at = to
+		a.parts.add(r.Run, r.class, n)
 	}
 }
 
@@ -241,7 +236,6 @@ func (a *account) put(s stay, from, to time.Time, nodes int, c Class) {
 
 func (a *account) sum(from, to time.Time, nodes int, c Class) {
 	a.sums[c] += int64(nodes) * seconds(from, to)
-	a.book.put(from, to, nodes, c)
 }
 
 // gap notes a time of which nobody knows all.

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -68,7 +67,6 @@ type Input struct {
 	// From and Until bound the report; From may be zero.
 	From, Until time.Time
 	IDs         []string                                // the reservations to report; empty for all
-	Zone        *time.Location                          // that in which days begin
 	Expand      func(hostlist string) ([]string, error) // gives the names of a hostlist
 }
 
@@ -78,12 +76,10 @@ type Report struct {
 	Until        time.Time     `json:"until"`
 	Total        Sums          `json:"node_seconds"`
 	Reservations []Reservation `json:"reservations"`
-	// Days are in the order of time, each with what was paid in it; hours where the report is about less than three days.
-	Days     []Day   `json:"days"`
-	Accounts []Share `json:"accounts"` // Shares are those of accounts, users and jobs, the largest first
-	Users    []Share `json:"users"`
-	Jobs     []Share `json:"jobs"`
-	Gaps     []Gap   `json:"unknown"` // the times that nobody knows, by reservation and time
+	Accounts     []Share       `json:"accounts"` // Shares are those of accounts, users and jobs, the largest first
+	Users        []Share       `json:"users"`
+	Jobs         []Share       `json:"jobs"`
+	Gaps         []Gap         `json:"unknown"` // the times that nobody knows, by reservation and time
 }
 
 // Reservation is one of them.
@@ -96,13 +92,6 @@ type Reservation struct {
 	Sums  Sums      `json:"node_seconds"`
 	Cost  Cost      `json:"cost"` // what [Reservation.Costs] made of the fee
 	Whole int64     `json:"-"`    // the node-seconds from Start to End, or to Until where it has no end
-}
-
-// Day is a part of the report's time.
-type Day struct {
-	From time.Time `json:"from"`
-	To   time.Time `json:"to"`
-	Sums Sums      `json:"node_seconds"`
 }
 
 // Share is the share of an account, a user or a job in the nodes.
@@ -146,10 +135,10 @@ func Make(in Input) (Report, error) {
 		return Report{}, err
 	}
 	r := Report{From: in.Begins(), Until: in.Until, Total: Sums{}}
-	book := newBook(r.From, r.Until, in.Zone)
+	parts := &shares{{}, {}, {}}
 	for _, h := range in.histories() {
 		a := &account{history: h, runs: runs, from: latest(h.start, in.From), to: h.paidUntil(in.Until), expand: in.Expand}
-		one, err := a.divide(book)
+		one, err := a.divide(parts)
 		if err != nil {
 			return Report{}, err
 		}
@@ -159,8 +148,7 @@ func Make(in Input) (Report, error) {
 		}
 		r.Gaps = append(r.Gaps, a.gaps...)
 	}
-	r.Days = book.days
-	r.Accounts, r.Users, r.Jobs = sorted(book.parts[0]), sorted(book.parts[1]), sorted(book.parts[2])
+	r.Accounts, r.Users, r.Jobs = sorted(parts[0]), sorted(parts[1]), sorted(parts[2])
 	return r, nil
 }
 
@@ -199,48 +187,11 @@ func Accounted(ctx context.Context, s *slurm.Client, from, until time.Time, offs
 	return all, nil
 }
 
-// hourlyBelow is the length of a report from which on it is by days.
-const hourlyBelow = 72 * time.Hour
+// shares are those of accounts, of their users, and of their jobs.
+type shares [3]map[[3]string]Sums
 
-type book struct {
-	days  []Day
-	parts [3]map[[3]string]Sums // those of accounts, of their users, and of their jobs
-}
-
-func newBook(from, until time.Time, zone *time.Location) *book {
-	b := &book{parts: [3]map[[3]string]Sums{{}, {}, {}}}
-	hourly := until.Sub(from) < hourlyBelow
-	if zone == nil {
-		zone = time.UTC
-	}
-	local := from.In(zone)
-	for i := 0; from.Before(until); i++ {
-		// Wall time: a day of 23 or 25 hours is one day.
-		next := time.Date(local.Year(), local.Month(), local.Day()+i+1, 0, 0, 0, 0, zone)
-		if hourly {
-			next = time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), 0, 0, 0, zone).Add(time.Duration(i+1) * time.Hour)
-		}
-		if !next.After(from) {
-			continue
-		}
-		next = earliest(next, until)
-		b.days = append(b.days, Day{From: from, To: next, Sums: Sums{}})
-		from = next
-	}
-	return b
-}
-
-// put adds a time of some nodes to the days that it is in.
-func (b *book) put(from, to time.Time, nodes int, c Class) {
-	i := sort.Search(len(b.days), func(i int) bool { return b.days[i].To.After(from) })
-	for ; i < len(b.days) && b.days[i].From.Before(to); i++ {
-		d := &b.days[i]
-		d.Sums[c] += int64(nodes) * seconds(latest(from, d.From), earliest(to, d.To))
-	}
-}
-
-func (b *book) share(r state.Run, c Class, n int64) {
-	for i, parts := range b.parts {
+func (all *shares) add(r state.Run, c Class, n int64) {
+	for i, parts := range all {
 		key := [3]string{r.Account, r.User, r.Job}
 		clear(key[i+1:])
 		if parts[key] == nil {
