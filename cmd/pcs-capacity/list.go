@@ -94,9 +94,9 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 		row := newListRow(r, account(), subnets().In(r.AZID), own)
 		doc.Reservations = append(doc.Reservations, row)
 		if r.Kind.Bought() {
-			doc.Summary.Blocks.add(row)
+			doc.Summary.Blocks.add(r)
 		} else {
-			doc.Summary.ODCRs.add(row)
+			doc.Summary.ODCRs.add(r)
 		}
 	}
 	progress.Done()
@@ -264,12 +264,11 @@ func (c *ListCmd) missing(cfg *maybeConfig, home string, regions []string, faile
 type listRow struct {
 	capacity.Reservation
 	// Count is what was bought, also before a block opens; nil where EC2 does not say any more, as of an expired block.
-	Count   *int `json:"count"`
-	Seconds *int `json:"duration_seconds,omitempty"`
-	Used    int  `json:"used"`
+	Count *int `json:"count"`
+	Used  int  `json:"used"`
 	owner
 	Shared *bool `json:"shared"` // nil when nobody knows whose account this is
-	zoneUse
+	market.ZoneUse
 }
 
 const listColumns = "ID: ID; TYPE: InstanceType; COUNT: Count; FREE: Available drop 10; REGION: Region drop 3; AZ ID: AZID drop 11; " +
@@ -277,7 +276,7 @@ const listColumns = "ID: ID; TYPE: InstanceType; COUNT: Count; FREE: Available d
 	"USED BY: UsedBy drop 9; SUBNET: SubnetWord drop 7; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 2"
 
 func newListRow(r capacity.Reservation, account string, use market.ZoneUse, own owned) listRow {
-	row := listRow{Reservation: r, Used: r.Used(), owner: own.of(r.ID), zoneUse: zoneUse(use)}
+	row := listRow{Reservation: r, Used: r.Used(), owner: own.of(r.ID), ZoneUse: use}
 	if account != "" {
 		shared := r.OwnerID != account
 		row.Shared = &shared
@@ -288,16 +287,12 @@ func newListRow(r capacity.Reservation, account string, use market.ZoneUse, own 
 	if size := r.Size(); size > 0 || r.State.Live() {
 		row.Count = &size
 	}
-	if !r.Start.IsZero() && !r.End.IsZero() {
-		seconds := int(r.End.Sub(r.Start).Seconds())
-		row.Seconds = &seconds
-	}
 	return row
 }
 
 // Lasts is how long it lasts.
 func (r listRow) Lasts() string {
-	if r.Seconds == nil {
+	if r.Start.IsZero() || r.End.IsZero() {
 		return ""
 	}
 	return capacity.FormatDuration(r.End.Sub(r.Start))
@@ -323,31 +318,18 @@ func (r listRow) Marks() string {
 
 // summary stands above a table.
 type summary struct {
-	Count         int      `json:"count"`
-	Live          int      `json:"live"` // open or may still open
-	InstanceTypes []string `json:"instance_types,omitempty"`
-	Total         int      `json:"total"`
-	Available     int      `json:"available"`
-	// Shortest and Longest are seconds from start to end.
-	Shortest int `json:"shortest_seconds,omitempty"`
-	Longest  int `json:"longest_seconds,omitempty"`
+	Count     int `json:"count"`
+	Live      int `json:"live"` // open or may still open
+	Total     int `json:"total"`
+	Available int `json:"available"`
 }
 
-func (s *summary) add(r listRow) {
+func (s *summary) add(r capacity.Reservation) {
 	s.Count++
 	if r.State.Live() {
 		s.Live++
 	}
-	if i, there := slices.BinarySearch(s.InstanceTypes, r.InstanceType); !there {
-		s.InstanceTypes = slices.Insert(s.InstanceTypes, i, r.InstanceType)
-	}
-	if r.Count != nil {
-		s.Total += *r.Count
-	}
-	s.Available += r.Available
-	if r.Seconds != nil {
-		s.Shortest, s.Longest = min(cmp.Or(s.Shortest, *r.Seconds), *r.Seconds), max(s.Longest, *r.Seconds)
-	}
+	s.Total, s.Available = s.Total+r.Size(), s.Available+r.Available
 }
 
 // of says it of blocks or ODCRs. With a region missing, none is only what the others have.
@@ -360,11 +342,7 @@ func (s summary) of(k capacity.Kind, missing bool) string {
 	case s.Count == 0:
 		text += "none"
 	case k.Bought():
-		length := capacity.FormatDuration(time.Duration(s.Longest) * time.Second)
-		if s.Shortest != s.Longest {
-			length = capacity.FormatDuration(time.Duration(s.Shortest)*time.Second) + " to " + length
-		}
-		text += fmt.Sprintf("%d, %d of them open or to come; of %s", s.Count, s.Live, length)
+		text += fmt.Sprintf("%d, %d of them open or to come", s.Count, s.Live)
 	default:
 		text += fmt.Sprintf("%d; %d of %d instances free", s.Count, s.Available, s.Total)
 		if s.Total > 0 {

@@ -181,7 +181,7 @@ type offeringRow struct {
 	PerGPUHour capacity.Money `json:"fee_per_gpu_hour,omitzero"`
 	// GPUs of one instance; 0 when the type has none or EC2 did not say.
 	GPUs int `json:"gpus_per_instance,omitempty"`
-	zoneUse
+	market.ZoneUse
 	longer time.Duration // than was asked for
 }
 
@@ -194,7 +194,7 @@ func newOfferingRows(offers []market.Offer, asked time.Duration, subnets market.
 	rows := []offeringRow{}
 	for _, o := range offers {
 		rows = append(rows, offeringRow{o.Offering, int(o.Duration().Seconds()), o.Fee.PerHour(o.Count, o.Duration()),
-			o.Fee.PerHour(o.Count*o.GPUs, o.Duration()), o.GPUs, zoneUse(subnets.In(o.AZID)), o.Duration() - asked})
+			o.Fee.PerHour(o.Count*o.GPUs, o.Duration()), o.GPUs, subnets.In(o.AZID), o.Duration() - asked})
 	}
 	return rows
 }

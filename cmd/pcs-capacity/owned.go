@@ -33,45 +33,6 @@ func readSubnets(ctx context.Context, cfg *maybeConfig, aws *ec2.Client) market.
 	return market.ReadSubnets(ctx, aws.In(cfg.Region), ids, cfg.Cluster != "")
 }
 
-// zoneUse is what the cluster has in a zone: subnets, and others of its VPC, which setup --subnet-ids takes. The lists
-// are nil if they are not known.
-type zoneUse struct {
-	Subnets    []string `json:"subnets"`
-	Neighbours []string `json:"neighbour_subnets"`
-}
-
-// SubnetWord says in a table whether the cluster can run nodes in the zone.
-func (use zoneUse) SubnetWord() string {
-	switch {
-	case use.Subnets == nil:
-		return "?"
-	case len(use.Subnets) > 0:
-		return "yes"
-	case len(use.Neighbours) > 0:
-		return "in VPC"
-	}
-	return "no"
-}
-
-// SubnetID names the subnets: neighbours are in parentheses.
-func (use zoneUse) SubnetID() string {
-	first := func(ids []string) string {
-		if len(ids) > 1 {
-			return ids[0] + ", …"
-		}
-		return ids[0]
-	}
-	switch {
-	case use.Subnets == nil:
-		return "?"
-	case len(use.Subnets) > 0:
-		return first(use.Subnets)
-	case len(use.Neighbours) > 0:
-		return "(" + first(use.Neighbours) + ")"
-	}
-	return ""
-}
-
 // idleNodes are the nodes that Slurm has idle, or why it does not say.
 type idleNodes struct {
 	names []string

@@ -60,20 +60,6 @@ func TestSetupKeepsDynamic(t *testing.T) {
 	}
 }
 
-func TestSubnetID(t *testing.T) {
-	for want, use := range map[string]zoneUse{
-		"subnet-1, …": {[]string{"subnet-1", "subnet-2"}, []string{}},
-		"subnet-1":    {[]string{"subnet-1"}, []string{"subnet-3"}},
-		"(subnet-3)":  {[]string{}, []string{"subnet-3"}},
-		"":            {[]string{}, []string{}},
-		"?":           {},
-	} {
-		if got := use.SubnetID(); got != want {
-			t.Errorf("%+v is shown as %q, want %q", use, got, want)
-		}
-	}
-}
-
 // With its nodes up, a block has no free instance for EC2. Those that Slurm has idle are free all the
 // same, for fit, list and timeline; those that are down, or have a job, are not.
 func TestIdleNodes(t *testing.T) {

@@ -119,3 +119,17 @@ func TestNextStep(t *testing.T) {
 		t.Errorf("without settings:\n%s\nwant\n%s", got, want)
 	}
 }
+
+func TestSubnetID(t *testing.T) {
+	for want, use := range map[string]ZoneUse{
+		"subnet-1, …": {[]string{"subnet-1", "subnet-2"}, []string{}},
+		"subnet-1":    {[]string{"subnet-1"}, []string{"subnet-3"}},
+		"(subnet-3)":  {[]string{}, []string{"subnet-3"}},
+		"":            {[]string{}, []string{}},
+		"?":           {},
+	} {
+		if got := use.SubnetID(); got != want {
+			t.Errorf("%+v is shown as %q, want %q", use, got, want)
+		}
+	}
+}

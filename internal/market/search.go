@@ -393,8 +393,40 @@ func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours 
 
 // ZoneUse holds a cluster's subnets in one zone; its lists are nil if they are unknown.
 type ZoneUse struct {
-	Subnets    []string
-	Neighbours []string // subnets of the cluster's VPC that the cluster does not use yet
+	Subnets    []string `json:"subnets"`
+	Neighbours []string `json:"neighbour_subnets"` // those of the cluster's VPC that it does not use yet, and setup --subnet-ids takes
+}
+
+// SubnetWord says in a table whether the cluster can run nodes in the zone.
+func (u ZoneUse) SubnetWord() string {
+	switch {
+	case u.Subnets == nil:
+		return "?"
+	case len(u.Subnets) > 0:
+		return "yes"
+	case len(u.Neighbours) > 0:
+		return "in VPC"
+	}
+	return "no"
+}
+
+// SubnetID names the subnets: neighbours are in parentheses.
+func (u ZoneUse) SubnetID() string {
+	first := func(ids []string) string {
+		if len(ids) > 1 {
+			return ids[0] + ", …"
+		}
+		return ids[0]
+	}
+	switch {
+	case u.Subnets == nil:
+		return "?"
+	case len(u.Subnets) > 0:
+		return first(u.Subnets)
+	case len(u.Neighbours) > 0:
+		return "(" + first(u.Neighbours) + ")"
+	}
+	return ""
 }
 
 // In returns the cluster's subnets in a zone. They are unknown until EC2 shows the zone, which can
