@@ -33,8 +33,7 @@ type clusterChange struct {
 	// question is asked; doing, nothing and outcome say what is going on, that all is done, and what came of a plan
 	// that something is in the way of.
 	question, doing, nothing, outcome string
-	before                            func() // done right before the plan; it may be nil
-	applied                           bool   // the plan was carried out
+	applied                           bool // the plan was carried out
 }
 
 // run plans, shows, asks and does. What a person has agreed to is planned again under the lock;
@@ -93,9 +92,6 @@ func (c *clusterChange) once(ctx context.Context, cfg *maybeConfig, agreed *setu
 	}
 	if lockErr != nil { // what is wrong with state_dir is in the plan, where it can be told
 		return p, lockErr
-	}
-	if c.before != nil {
-		c.before()
 	}
 	c.applied = true
 	progress := c.t.Start(c.doing)

@@ -24,11 +24,11 @@ import (
 type SetupCmd struct {
 	Provider    capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, or ec2 for Slurm that you run yourself. Default: as the settings say of the queue, else pcs. With none, for nodes that something else launches, there is nothing to set up."`
 	Reservation string            `required:"" predictor:"reservation" help:"Reservation to make usable, cr-…." placeholder:"CR"`
-	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings, else that of this host, or the only one of the region."`
+	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings, else the only one of the region."`
 	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition; made if it is not there."`
 	NodeGroup   string            `predictor:"node-group" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …. Default: that of the settings, else the name of the queue." placeholder:"NAME"`
 
-	Like          string   `help:"Node group of the cluster to take AMI, instance profile, security groups, volumes and user data from. Default: the only other one, or the only one of the same family, or the only one with a queue. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
+	Like          string   `help:"Node group of the cluster to take AMI, instance profile, security groups, volumes and user data from. Default: the only other one, or the only one with a queue. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
 	AMI           string   `name:"ami" help:"AMI, instead of that of --like." placeholder:"AMI"`
 	SubnetIDs     []string `name:"subnet-ids" help:"Subnets. Default: those of the node group, else those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings." placeholder:"SUBNET"`
 	EFA           string   `name:"efa" enum:"efa,efa-only,none," default:"" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA. Default: that of the node group, else efa." placeholder:"MODE"`
@@ -36,8 +36,6 @@ type SetupCmd struct {
 	AllowAccounts []string `help:"Slurm accounts that may use the queue, if its settings do not name them yet." placeholder:"ACCOUNT"`
 	Dynamic       *bool    `negatable:"" help:"Start nodes for jobs. Default: what the settings say of the node group, else all nodes of a paid block are up from the first minute."`
 	DryRun        bool     `help:"Show the plan, try what can be tried on this host, and change nothing."`
-
-	clusterFrom string // says how Cluster was found if it was not named
 }
 
 // Help is shown below the flags.
@@ -72,7 +70,6 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		if err != nil {
 			return nil, err
 		}
-		request.RegionFrom = regionFrom(g, cfg, ec2)
 		plan, err := change.setup.Plan(ctx, request)
 		if err == nil && len(plan.Mismatches) == 0 {
 			err = c.tryHost(ctx, cfg, plan)
@@ -132,27 +129,16 @@ func (c *SetupCmd) find(ctx context.Context, cfg *maybeConfig, s setup.Setup) (e
 	if c.Provider != capacity.ProviderPCS || c.Cluster != "" || cfg.Cluster != "" {
 		return nil
 	}
-	name, from, missing, err := s.FindCluster(ctx)
+	name, missing, err := s.FindCluster(ctx)
 	if missing != nil {
 		return usage("%s; %s", missing.Sentence, missing.Fix)
 	}
-	c.Cluster, c.clusterFrom = name, from
+	c.Cluster = name
 	return err
 }
 
-// regionFrom says how the region was found; "" where somebody named it here.
-func regionFrom(g *Globals, cfg *maybeConfig, aws *ec2.Client) string {
-	switch {
-	case g.Region != "" || cfg.Region != "":
-		return ""
-	case aws.Shared().RegionFromMetadata:
-		return "from this instance's metadata"
-	}
-	return "from the AWS configuration"
-}
-
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
-	r := setup.Request{ClusterFrom: c.clusterFrom, Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup,
+	r := setup.Request{Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup,
 		Reservation: c.Reservation, Like: c.Like, AMI: c.AMI, SubnetIDs: c.SubnetIDs, EFA: capacity.EFAMode(c.EFA),
 		AllowAccounts: c.AllowAccounts, ConfigPath: cfg.Path}
 	if c.MaxNodes != nil {

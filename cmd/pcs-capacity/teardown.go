@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -41,32 +39,14 @@ It can be killed and run again at any time.`
 func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client,
 	pcsClient *pcs.Client) error {
 	change := clusterChange{g: g, t: t, dryRun: c.DryRun, question: "Tear this down?", doing: "tearing down",
-		nothing: "Nothing of ours is left", outcome: "nothing was removed"}
+		nothing: "Nothing of ours is left of queue " + c.Queue, outcome: "nothing was removed"}
 	change.setup = setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)}}
-	names := state.Dir(cfg.StateDir).TornDown()
 	change.plan = func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
 		request, err := c.request(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
-		plan, err := change.setup.PlanTeardown(ctx, request)
-		if err != nil || !plan.Done() {
-			return plan, err
-		}
-		known, _ := names.Read() // of teardowns that were begun here
-		if !plan.Known() && !slices.Contains(known, c.name()) && !slices.Contains(known, c.Queue) {
-			return nil, c.unknown(plan)
-		}
-		return plan, nil
-	}
-	change.before = func() {
-		known, err := names.Read()
-		if err == nil && !slices.Contains(known, c.name()) {
-			err = names.Keep(append(known, c.name()))
-		}
-		if err != nil {
-			t.Say("warning: %s", err) // a repeat will not know the name
-		}
+		return change.setup.PlanTeardown(ctx, request)
 	}
 	plan, err := change.run(ctx, cfg)
 	if err == nil && change.applied && cfg.Found {
@@ -74,6 +54,9 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 	if err != nil {
 		return err
+	}
+	if there := plan.There(); plan.Done() && len(there) > 0 {
+		t.Say("Queues of pcs-capacity: %s.", strings.Join(there, ", "))
 	}
 	for _, work := range plan.ByHand {
 		t.Say("Left to do: %s", work)
@@ -99,25 +82,6 @@ func sayPaid(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, ids []s
 			t.Say("%s stays, and is paid until %s.", r.ID, t.Time(r.End))
 		}
 	}
-}
-
-// name is what is to go, as state_dir has it.
-func (c *TeardownCmd) name() string {
-	if c.NodeGroup != "" {
-		return c.Queue + "/" + c.NodeGroup
-	}
-	return c.Queue
-}
-
-func (c *TeardownCmd) unknown(p *setup.Plan) error {
-	what, there := "queue "+c.Queue, "none"
-	if c.NodeGroup != "" {
-		what = "node group " + c.NodeGroup + " of " + what
-	}
-	if names := p.There(); len(names) > 0 {
-		there = strings.Join(names, ", ")
-	}
-	return fmt.Errorf("there is no %s; queues of pcs-capacity: %s", what, there)
 }
 
 // request is what is asked for, from the settings.

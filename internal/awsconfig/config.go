@@ -31,8 +31,6 @@ type Options struct {
 // Shared is what the clients of one program have in common. It is safe for use by several goroutines.
 type Shared struct {
 	Config aws.Config // Config has the region, and everything that this package adds
-	// RegionFromMetadata: nothing but the metadata of this instance named the region.
-	RegionFromMetadata bool
 
 	metadata *imds.Client
 	clock    clock
@@ -64,7 +62,7 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 		if err != nil {
 			return nil, fmt.Errorf("no AWS region is set, and instance metadata gives none (%w); set region in config.toml, --region or AWS_REGION", err)
 		}
-		cfg.Region, s.RegionFromMetadata = answer.Region, true
+		cfg.Region = answer.Region
 	}
 	cfg.Credentials = newCredentials(cfg.Credentials)
 	if o.Called == nil {

@@ -139,30 +139,8 @@ func (c *Config) With(p capacity.PartitionSettings) []error {
 	return with.validate()
 }
 
-// Place is where the cluster is, and how that was found: "" where somebody said it.
-type Place struct {
-	Region, RegionFrom string
-	// Cluster is "" for self-managed Slurm.
-	Cluster, ClusterFrom string
-}
-
-// lines are the settings of a place. Those that are there already are left out.
-func (p Place) lines(there *Config) string {
-	var text strings.Builder
-	line := func(key, value, from, was string) {
-		if value == "" || was != "" {
-			return
-		}
-		fmt.Fprintf(&text, "%s = %q", key, value)
-		if from != "" {
-			text.WriteString(" # " + from)
-		}
-		text.WriteByte('\n')
-	}
-	line("region", p.Region, p.RegionFrom, there.Region)
-	line("cluster", p.Cluster, p.ClusterFrom, there.Cluster)
-	return text.String()
-}
+// Place is where the cluster is. Cluster is "" for self-managed Slurm.
+type Place struct{ Region, Cluster string }
 
 // WritePlace writes where the cluster is into a config.toml, below the comment that it begins with, and changes nothing
 // else. It makes a file that is not there, and refuses one that names another cluster or region.
@@ -184,9 +162,13 @@ func WritePlace(path string, place Place) error {
 		}
 		text = string(there)
 	}
+	lines := ""
 	for _, one := range []struct{ key, is, wanted string }{{"region", now.Region, place.Region}, {"cluster", now.Cluster, place.Cluster}} {
-		if one.is != "" && one.is != one.wanted {
+		switch {
+		case one.is != "" && one.is != one.wanted:
 			return fmt.Errorf("writing settings: %s has %s = %q by now, not %q", path, one.key, one.is, one.wanted)
+		case one.is != one.wanted:
+			lines += fmt.Sprintf("%s = %q\n", one.key, one.wanted)
 		}
 	}
 	head, rest := "", text
@@ -194,7 +176,7 @@ func WritePlace(path string, place Place) error {
 		line, after, _ := strings.Cut(rest, "\n")
 		head, rest = head+line+"\n", after
 	}
-	return writeFile(real, head+place.lines(now)+rest)
+	return writeFile(real, head+lines+rest)
 }
 
 // tried is how much is written on trial: files of settings and state are a few KB.

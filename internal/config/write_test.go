@@ -71,8 +71,8 @@ func TestForeignFileIsNotWritten(t *testing.T) {
 
 // A file that does not say yet where the cluster is gets it below its first comment; nothing else changes.
 func TestPlaceIsAddedToSettings(t *testing.T) {
-	place := Place{Region: "us-east-2", Cluster: "ml", ClusterFrom: "the only one"}
-	const cluster = "cluster = \"ml\" # the only one\n"
+	place := Place{Region: "us-east-2", Cluster: "ml"}
+	const cluster = "cluster = \"ml\"\n"
 	for _, c := range []struct{ name, was, is string }{
 		{"empty", "", "region = \"us-east-2\"\n" + cluster},
 		{"comments alone", "# one\n# two", "# one\n# two\nregion = \"us-east-2\"\n" + cluster},

@@ -227,21 +227,16 @@ func TestLikeIsFound(t *testing.T) {
 		groups []pcs.NodeGroup
 		ask    func(*Request)
 		like   string
-		why    string
 		fix    string
 	}{
-		"the only one":             {groups: []pcs.NodeGroup{cpu}, like: "cpu", why: "the only other node group"},
-		"beside one that goes":     {groups: []pcs.NodeGroup{cpu, gone}, like: "cpu", why: "the only other node group"},
-		"one of the family":        {groups: []pcs.NodeGroup{cpu, login, group("p5", "p5.48xlarge", nil)}, like: "p5", why: "the only one of its family"},
-		"a pair of ours is one":    {groups: []pcs.NodeGroup{cpu, login, group("far-a", "p5.48xlarge", ours), group("far-b", "p5.48xlarge", ours)}, like: "far-a", why: "the only one of its family"},
-		"p5en is another family":   {groups: []pcs.NodeGroup{login, cpu, group("p5en", "p5en.48xlarge", nil)}, like: "cpu", why: "the only one with a queue"},
-		"login nodes have none":    {groups: []pcs.NodeGroup{login, cpu}, like: "cpu", why: "the only one with a queue"},
-		"the other slot":           {groups: []pcs.NodeGroup{cpu, login, group("gpu-b", "p5.48xlarge", ours)}, like: "gpu-b"},
-		"several":                  {groups: []pcs.NodeGroup{group("one", "p5.48xlarge", nil), group("two", "p5.4xlarge", nil)}, fix: "give --like with one of one, two"},
-		"none":                     {},
-		"one is named":             {groups: []pcs.NodeGroup{cpu, login}, ask: func(r *Request) { r.Like = "login" }, like: "login"},
-		"names of others' slots":   {groups: []pcs.NodeGroup{cpu, group("gpu-a", "p5.48xlarge", nil)}, like: "cpu", why: "the only other node group"},
-		"without a family to tell": {groups: []pcs.NodeGroup{group("one", "p4d.24xlarge", nil), group("two", "p4d.24xlarge", nil)}, fix: "give --like with one of one, two"},
+		"the only one":           {groups: []pcs.NodeGroup{cpu}, like: "cpu"},
+		"beside one that goes":   {groups: []pcs.NodeGroup{cpu, gone}, like: "cpu"},
+		"login nodes have none":  {groups: []pcs.NodeGroup{login, cpu}, like: "cpu"},
+		"the other slot":         {groups: []pcs.NodeGroup{cpu, login, group("gpu-b", "p5.48xlarge", ours)}, like: "gpu-b"},
+		"several":                {groups: []pcs.NodeGroup{group("one", "p5.48xlarge", nil), group("two", "p5.4xlarge", nil)}, fix: "give --like with one of one, two"},
+		"none":                   {},
+		"one is named":           {groups: []pcs.NodeGroup{cpu, login}, ask: func(r *Request) { r.Like = "login" }, like: "login"},
+		"names of others' slots": {groups: []pcs.NodeGroup{cpu, group("gpu-a", "p5.48xlarge", nil)}, like: "cpu"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := askFor(now1)
@@ -252,8 +247,8 @@ func TestLikeIsFound(t *testing.T) {
 			in.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: ourMark}, Groups: c.groups, Queues: []pcs.Queue{{Name: "cpu", GroupIDs: []string{"pcs_cpu"}}}}
 			in.nameSlots()
 			in.chooseLike()
-			if in.like.Name != c.like || in.likeFound != c.why {
-				t.Errorf("like %q, found as %q", in.like.Name, in.likeFound)
+			if in.like.Name != c.like {
+				t.Errorf("like %q", in.like.Name)
 			}
 			fix := ""
 			for _, p := range in.problems {
@@ -269,15 +264,6 @@ func TestLikeIsFound(t *testing.T) {
 	in.nameSlots()
 	if in.chooseLike(); in.like.Name != "" {
 		t.Errorf("a roll over copies from %s", in.like.Name)
-	}
-}
-
-func TestClusterOfHost(t *testing.T) {
-	clusters := []pcs.Cluster{{ID: "pcs_1", Name: "ml"}, {ID: "pcs_2", Name: "Chem"}}
-	for name, want := range map[string]string{"": "", "other": "", "chem": "Chem", "PCS_1": "ml"} {
-		if got := clusterOfHost(clusters, name); got != want {
-			t.Errorf("ClusterName=%s: %q", name, got)
-		}
 	}
 }
 

@@ -227,7 +227,7 @@ func TestStepsOnFiles(t *testing.T) {
 		p, _ := settings().Partition("gpu")
 		return p
 	}
-	place := config.Place{Region: "us-east-2", Cluster: ourMark, ClusterFrom: "the only one"}
+	place := config.Place{Region: "us-east-2", Cluster: ourMark}
 	for range 2 { // the second finds the file of the first
 		if err := w.WritePlace(path, place); err != nil {
 			t.Fatal(err)

@@ -215,10 +215,6 @@ func (t *inspection) forget(ctx context.Context, w World, before, left capacity.
 			return err
 		}
 	}
-	return t.forgetFences(ctx, w)
-}
-
-func (t *inspection) forgetFences(ctx context.Context, w World) error {
 	if t.SlurmErr != nil {
 		return nil
 	}

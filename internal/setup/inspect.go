@@ -28,7 +28,6 @@ type inspection struct {
 
 	reservation capacity.Reservation
 	like        pcs.NodeGroup
-	likeFound   string                  // says why like was chosen where nothing named it; "" else
 	source      capacity.LaunchTemplate // the launch template of like, zero without one
 	// kept is the slot that has the reservation, keptTemplate what its nodes, or those of another slot, launch with.
 	kept         site.Slot

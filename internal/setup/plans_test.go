@@ -377,24 +377,15 @@ func TestPlansInFull(t *testing.T) {
 	}
 }
 
-// TestGroupsOfTheSettings says which node groups teardown knows by the settings.
-func TestGroupsOfTheSettings(t *testing.T) {
+// TestQueuesOfOurs: those of the settings, and those in PCS that carry our tag.
+func TestQueuesOfOurs(t *testing.T) {
 	cfg := config.Default()
-	cfg.Partitions = []capacity.PartitionSettings{{Name: "gpu", Groups: []capacity.GroupSettings{{Name: "gpu"}, {Name: "big"}}}, {Name: "cpu", Groups: []capacity.GroupSettings{{Name: "cpu"}}}}
+	cfg.Partitions = []capacity.PartitionSettings{{Name: "gpu"}, {Name: "cpu"}}
 	queues := pcs.Inventory{Cluster: pcs.Cluster{Name: ourMark}, Queues: []pcs.Queue{{Name: "old", Tags: map[string]string{capacity.TagCluster: ourMark}}, {Name: "theirs"}}}
-	for asked, want := range map[string]bool{"": true, "gpu": true, "big": true, "gpu-a": true, "gpu-b": true, "gpu-c": false, "cpu": false} {
-		p := Plan{seen: &inspection{request: Request{Queue: "gpu", NodeGroup: asked, Config: cfg}, Site: site.Site{Inventory: queues}}}
-		if got := p.Known(); got != want {
-			t.Errorf("%q is known: %t", asked, got)
+	for want, c := range map[string]*config.Config{"cpu gpu old": cfg, "old": nil} {
+		p := Plan{seen: &inspection{request: Request{Config: c}, Site: site.Site{Inventory: queues}}}
+		if got := strings.Join(p.There(), " "); got != want {
+			t.Errorf("there are %s, want %s", got, want)
 		}
-		if got := strings.Join(p.There(), " "); got != "cpu gpu old" {
-			t.Errorf("there are %s", got)
-		}
-	}
-	if p := (Plan{seen: &inspection{request: Request{Queue: "none", Config: cfg}}}); p.Known() {
-		t.Error("a queue that the settings do not have is known")
-	}
-	if p := (Plan{seen: &inspection{Site: site.Site{Inventory: queues}}}); strings.Join(p.There(), " ") != "old" {
-		t.Errorf("without settings there are %s", p.There())
 	}
 }

@@ -50,9 +50,7 @@ type Request struct {
 	Provider capacity.Provider // launches the nodes; "" stands for PCS
 	Mark     string            // identifies a self-managed cluster; on PCS it is the cluster's name
 	Cluster  string            // a PCS cluster, by name or id; "" takes it from Config
-	// RegionFrom and ClusterFrom say how both were found; "" where somebody named them.
-	RegionFrom, ClusterFrom string
-	Queue                   string // the PCS queue or Slurm partition
+	Queue    string            // the PCS queue or Slurm partition
 	// NodeGroup is the base name of the slots, or the prefix of the Slurm node names. Teardown takes one slot, too, and ""
 	// for the queue with all of its node groups.
 	NodeGroup   string
@@ -174,39 +172,17 @@ func NodeGroupOf(c *config.Config, queue string) (string, error) {
 	return "", fmt.Errorf("queue %s has several node groups; add --node-group with one of %s", queue, strings.Join(names, ", "))
 }
 
-// FindCluster finds the PCS cluster that is meant where nobody names one: the only one of the
-// region, or of several the one of this host, by ClusterName. from says how. The problem is for none.
-func (s Setup) FindCluster(ctx context.Context) (name, from string, problem *capacity.Problem, err error) {
+// FindCluster is the only PCS cluster of the region, for where nobody names one; else the problem says which there are.
+func (s Setup) FindCluster(ctx context.Context) (name string, problem *capacity.Problem, err error) {
 	clusters, err := s.PCS.Clusters(ctx)
 	if err != nil && ec2.DeniedAction(err) == "" {
-		return "", "", nil, err
+		return "", nil, err
 	}
 	if len(clusters) == 1 {
-		return clusters[0].Name, "the only PCS cluster in " + s.PCS.Region(), nil, nil
-	}
-	if len(clusters) > 1 {
-		ctx, cancel := context.WithTimeout(ctx, hostTime)
-		defer cancel()
-		running, _ := slurm.New("").Config(ctx) // what does not answer is not known
-		if name := clusterOfHost(clusters, running.ClusterName); name != "" {
-			return name, "ClusterName of this host's Slurm", nil, nil
-		}
+		return clusters[0].Name, nil, nil
 	}
 	missing := site.MissingCluster("", s.PCS.Region(), "", clusters, err)
-	return "", "", &missing, nil
-}
-
-// hostTime bounds the question to Slurm of which cluster this host is.
-const hostTime = 5 * time.Second
-
-// clusterOfHost is the cluster with Slurm's ClusterName; "" if there is none.
-func clusterOfHost(clusters []pcs.Cluster, slurmName string) string {
-	for _, c := range clusters {
-		if slurmName != "" && (strings.EqualFold(c.Name, slurmName) || strings.EqualFold(c.ID, slurmName)) {
-			return c.Name
-		}
-	}
-	return ""
+	return "", &missing, nil
 }
 
 // SlurmMark returns the mark of the self-managed Slurm cluster of this host. If no hook has made the

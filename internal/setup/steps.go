@@ -60,12 +60,12 @@ func (in *inspection) templateStep(want *wanted, slot site.Slot) Step {
 	step.add("user data", script)
 	switch {
 	case in.like.ID != "" && in.like.TemplateID == "":
-		step.add("copied from", "node group "+in.likeWords())
+		step.add("copied from", "node group "+in.like.Name)
 	case in.source.ID == "" || in.OnEC2() && in.source.ID == slot.Template.ID:
 	case in.OnEC2():
 		step.add("copied from", fmt.Sprintf("%s version %s", in.source.Name, in.source.Version))
 	default:
-		step.add("copied from", fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.likeWords()))
+		step.add("copied from", fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name))
 	}
 	return step.with(func(ctx context.Context, w World) (err error) {
 		if step.Verb != Nothing {
@@ -73,14 +73,6 @@ func (in *inspection) templateStep(want *wanted, slot site.Slot) Step {
 		}
 		return err
 	})
-}
-
-// likeWords name the node group that is copied, and say why where nobody named it.
-func (in *inspection) likeWords() string {
-	if in.likeFound == "" {
-		return in.like.Name
-	}
-	return in.like.Name + ", " + in.likeFound
 }
 
 // groupStep returns the node group's step, and compares an existing node group with the wanted one. It leaves the node
@@ -185,13 +177,15 @@ func (want *wanted) files() []Step {
 	switch {
 	case c == nil:
 		main.Verb = Create
-		main.addPlace(want.place())
+		main.add("region", want.place().Region)
+		main.add("cluster", want.place().Cluster)
 	case want.OnEC2() && c.Cluster != "":
 		want.problem(capacity.ConfigCluster, "leave out --provider ec2, or name other settings with --config",
 			"%s is for PCS cluster %q, not for Slurm that you run yourself", path, c.Cluster)
 	case !want.OnEC2() && c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == region): // as the packages bring it
 		main.Verb = Update
-		main.addPlace(want.place())
+		main.add("region", want.place().Region)
+		main.add("cluster", want.place().Cluster)
 	case !want.OnEC2() && c.Cluster != cluster.Name && c.Cluster != cluster.ID:
 		want.problem(capacity.ConfigCluster, fmt.Sprintf("set cluster = %q in %s", cluster.Name, path),
 			"%s is for cluster %q, not for %s", path, c.Cluster, cluster.Name)
@@ -260,18 +254,6 @@ func (s *Step) addGroup(was, is capacity.GroupSettings) {
 			s.change(one.key, one.was, one.is)
 		}
 	}
-}
-
-// addPlace says where the cluster is, and how that was found.
-func (s *Step) addPlace(p config.Place) {
-	add := func(key, value, from string) {
-		if value != "" && from != "" {
-			value += ", " + from
-		}
-		s.add(key, value)
-	}
-	add("region", p.Region, p.RegionFrom)
-	add("cluster", p.Cluster, p.ClusterFrom)
 }
 
 // endedIn are the partition's reservations that have ended.

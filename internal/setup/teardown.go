@@ -16,14 +16,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Known reports whether the settings have the requested queue or node group.
-func (p *Plan) Known() bool {
-	part, asked := p.seen.settings(), p.seen.request.NodeGroup
-	return part.Name != "" && (asked == "" || slices.ContainsFunc(part.Groups, func(g capacity.GroupSettings) bool {
-		return g.Name == asked || slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), asked)
-	}))
-}
-
 // Reservations are those of what goes.
 func (p *Plan) Reservations() (ids []string) {
 	for _, slot := range p.seen.Slots {
@@ -321,20 +313,23 @@ func planTeardown(read inspection) *Plan {
 	// The settings, if their file is ours, and with them the fences.
 	before := t.settings()
 	left, changes := t.left()
-	ours := t.file.ours && before.File == t.file.path
-	switch {
+	switch what := "the partition"; {
 	case !changes:
-	case !ours:
-		t.byHand = append(t.byHand, leftToDo(before, left)...)
+	case t.file.err != nil:
+		t.problem(capacity.ConfigFile, "make the file readable", "%s", t.file.err)
+	case !t.file.ours || before.File != t.file.path:
+		if groupOf(before, t.request.NodeGroup).Name != "" {
+			what = "node_group " + t.request.NodeGroup
+		} else if t.request.NodeGroup != "" {
+			what = strings.Join(p.Reservations(), ", ")
+		}
+		t.problem(capacity.PartitionFile, "take "+what+" out of it, and run this again", "partition %q is written in %s, which is not ours to change", before.Name, before.File)
 	default:
 		verb, stay := Delete, []Detail(nil)
 		for _, g := range left.Groups {
 			verb, stay = Update, append(stay, Detail{"node_group", g.Name})
 		}
 		step("", verb, WhatFile, before.File, func(ctx context.Context, w World) error { return t.forget(ctx, w, before, left) }, stay...)
-	}
-	if changes && t.file.err != nil {
-		t.problem(capacity.ConfigFile, "make the file readable", "%s", t.file.err)
 	}
 	for _, slot := range t.Slots {
 		for _, name := range slot.Slurm.Reservations {
@@ -378,17 +373,13 @@ func planTeardown(read inspection) *Plan {
 			step(slot.Name, Delete, WhatTemplate, lt.Name, func(ctx context.Context, w World) error { return w.DeleteLaunchTemplate(ctx, lt.ID, t.Cluster.Name) })
 		}
 	}
-	if n := len(p.Actions); n > 0 { // and what has come after the plan was made
+	if n := len(p.Actions); n > 0 && t.OnEC2() { // and what has come after the plan was made
 		last := p.Actions[n-1].Do
 		p.Actions[n-1].Do = func(ctx context.Context, w World) error {
-			err := last(ctx, w)
-			if err == nil && t.OnEC2() {
-				err = t.terminate(ctx, w)
+			if err := last(ctx, w); err != nil {
+				return err
 			}
-			if err == nil && changes && !ours { // while that file has the partition, a pass places fences again
-				err = t.forgetFences(ctx, w)
-			}
-			return err
+			return t.terminate(ctx, w)
 		}
 	}
 	p.Mismatches, p.Warnings, p.ByHand = t.problems, t.warnings, append([]string{}, t.byHand...)
@@ -415,26 +406,6 @@ func (t *inspection) left() (left capacity.PartitionSettings, changes bool) {
 		left.Groups = append(left.Groups, g)
 	}
 	return left, changes
-}
-
-// leftToDo lists the administrator's changes of a file that is not ours.
-func leftToDo(before, left capacity.PartitionSettings) (work []string) {
-	say := func(what, in string, args ...any) {
-		work = append(work, fmt.Sprintf(what, args...)+fmt.Sprintf(in+" %s, which is not ours to change", before.File))
-	}
-	if len(left.Groups) == 0 {
-		say("remove partition %q", " from", before.Name)
-		return work
-	}
-	for _, g := range before.Groups {
-		switch is := groupOf(left, g.Name); {
-		case is.Name == "":
-			say("remove node_group %q of partition %q", " from", g.Name, before.Name)
-		case len(is.ReservationIDs) < len(g.ReservationIDs):
-			say("set capacity_reservation_ids = %q for node_group %q of partition %q", " in", is.ReservationIDs, g.Name, before.Name)
-		}
-	}
-	return work
 }
 
 // deletesQueue reports whether the queue goes: no single node group was requested, the queue is

@@ -78,9 +78,9 @@ func (in *inspection) tags() map[string]string {
 
 // place is where the cluster is; self-managed Slurm has no name in the settings.
 func (in *inspection) place() config.Place {
-	p := config.Place{Region: in.Region, RegionFrom: in.request.RegionFrom}
+	p := config.Place{Region: in.Region}
 	if !in.OnEC2() {
-		p.Cluster, p.ClusterFrom = in.Cluster.Name, in.request.ClusterFrom
+		p.Cluster = in.Cluster.Name
 	}
 	return p
 }
@@ -252,32 +252,15 @@ func (in *inspection) chooseLike() {
 	}
 }
 
-// findLike finds the node group to copy from where nothing names one. Of a pair of ours only the first is looked at.
+// findLike finds the node group to copy from where nothing names one: the only other one, or the only one with a queue.
 func (in *inspection) findLike() {
-	skip := slices.Clone(in.slotNames())
-	var others []pcs.NodeGroup
-	for _, g := range in.Groups {
-		if slices.Contains(skip, g.Name) || g.Status == pcs.Deleting || g.Status == pcs.CreateFailed {
-			continue
-		}
-		others = append(others, g)
-		if base, is := strings.CutSuffix(g.Name, "-a"); is && in.Ours(g.Tags) {
-			skip = append(skip, capacity.SlotNames(capacity.ProviderPCS, base)...)
-		}
-	}
-	for _, way := range []struct {
-		why   string
-		means func(pcs.NodeGroup) bool
-	}{
-		{"the only other node group", func(pcs.NodeGroup) bool { return true }},
-		{"the only one of its family", func(g pcs.NodeGroup) bool {
-			return slices.ContainsFunc(g.InstanceTypes, func(t string) bool { return family(t) == family(in.reservation.InstanceType) })
-		}},
-		{"the only one with a queue", func(g pcs.NodeGroup) bool { return len(queuesOf(in.Inventory, g.ID)) > 0 }},
-	} {
-		meant := slices.DeleteFunc(slices.Clone(others), func(g pcs.NodeGroup) bool { return !way.means(g) })
+	others := slices.DeleteFunc(slices.Clone(in.Groups), func(g pcs.NodeGroup) bool {
+		return slices.Contains(in.slotNames(), g.Name) || g.Status == pcs.Deleting || g.Status == pcs.CreateFailed
+	})
+	queued := slices.DeleteFunc(slices.Clone(others), func(g pcs.NodeGroup) bool { return len(queuesOf(in.Inventory, g.ID)) == 0 })
+	for _, meant := range [][]pcs.NodeGroup{others, queued} {
 		if len(meant) == 1 {
-			in.like, in.likeFound = meant[0], way.why
+			in.like = meant[0]
 			return
 		}
 	}
@@ -294,12 +277,6 @@ func groupNames(groups []pcs.NodeGroup) string {
 		names = append(names, g.Name)
 	}
 	return strings.Join(names, ", ")
-}
-
-// family is that of an instance type: p5 of p5.48xlarge.
-func family(instanceType string) string {
-	name, _, _ := strings.Cut(instanceType, ".")
-	return name
 }
 
 // lifecycleActions returns the lifecycle actions of the nodes: of the node group named by --like,

@@ -35,7 +35,6 @@ func deeds() []aDeed {
 		}},
 		{"private/" + marksFile, func(d Dir) error { return d.Marks().Keep(map[string]Mark{"1": {}}) }},
 		{"private/notices.json", func(d Dir) error { return d.Notices().Keep(map[string]time.Time{"a": now}) }},
-		{"private/torn-down.json", func(d Dir) error { return d.TornDown().Keep([]string{"gpu"}) }},
 		{"private/setbacks.json", func(d Dir) error { return d.Setbacks().Keep(map[string]Setback{"a": {}}) }},
 		{"private/" + recordFile, func(d Dir) error { return d.AppendRecords(Record{Hook: "resume"}) }},
 		{"private/" + lastSampleFile, func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},

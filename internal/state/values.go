@@ -155,11 +155,6 @@ func (d Dir) Setbacks() File[map[string]Setback] {
 	return File[map[string]Setback]{d, "setbacks.json", "why a roll over waits", false}
 }
 
-// TornDown are the queues, and node groups as QUEUE/NAME, that a teardown has begun to remove.
-func (d Dir) TornDown() File[[]string] {
-	return File[[]string]{d, "torn-down.json", "what was torn down", false}
-}
-
 const heldFile = "held.json"
 
 func (d Dir) held() File[[]capacity.Held] {
