@@ -217,25 +217,15 @@ func (f *Found) WhyNone(at func(time.Time) string) []string {
 		capacity.FormatDuration(q.Duration), strings.Join(asked, ", "), window))
 }
 
-// tooDear names the cheapest offering where none is affordable: of the comparable ones or, without any, of all.
+// tooDear names the cheapest offering where none is affordable.
 func (s Search) tooDear(found []capacity.Offering) string {
-	least := slices.MinFunc(found, func(a, b capacity.Offering) int {
-		return cmp.Or(s.comparable(a)-s.comparable(b), compareFees(a.Fee, b.Fee))
-	})
+	least := slices.MinFunc(found, func(a, b capacity.Offering) int { return compareFees(a.Fee, b.Fee) })
 	what := fmt.Sprintf("The cheapest block of %d x %s for about %s costs %s", s.Query.Count, s.Query.InstanceType,
 		capacity.FormatDuration(s.Query.Duration), least.Fee)
 	if least.Fee.Currency() != s.MaxPrice.Currency() {
 		return fmt.Sprintf("%s, which cannot be compared with --max-price %s.", what, s.MaxPrice)
 	}
 	return fmt.Sprintf("%s, more than --max-price %s.", what, s.MaxPrice.Amount())
-}
-
-// comparable is 0 for an offering in the currency of the highest price, else 1.
-func (s Search) comparable(o capacity.Offering) int {
-	if o.Fee.Currency() == s.MaxPrice.Currency() {
-		return 0
-	}
-	return 1
 }
 
 // The orders of SortOffers.

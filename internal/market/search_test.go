@@ -46,7 +46,7 @@ func TestMaxPriceIsInItsCurrency(t *testing.T) {
 		{usd(t, "1000000"), "960.00 USD", ""},
 		{usd(t, "960"), "960.00 USD", ""},
 		{money(t, "480", "CNY"), "480.00 CNY", ""},
-		{usd(t, "959.99"), "", "The cheapest block of 4 x p5.48xlarge for about 1d costs 960.00 USD, more than --max-price 959.99."},
+		{usd(t, "959.99"), "", "The cheapest block of 4 x p5.48xlarge for about 1d costs 480.00 CNY, which cannot be compared with --max-price 959.99 USD."},
 		{money(t, "1000000", "EUR"), "", "The cheapest block of 4 x p5.48xlarge for about 1d costs 480.00 CNY, which cannot be compared with --max-price 1000000.00 EUR."},
 	} {
 		// A client of its own, since it makes 10 searches at once and then one in 7 seconds.
