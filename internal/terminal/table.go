@@ -10,7 +10,6 @@ import (
 	"io"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -295,21 +294,35 @@ func wrapLines(cell string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// joint is the part of a word, such as a path or an ARN, after which it may be broken if it is too wide.
-var joint = regexp.MustCompile(`[^/:=,_-]*[/:=,_-]?`)
+// joints are where a word may be broken that is too wide, as a path or an ARN can be, the best first.
+var joints = []string{"/", ":", "=", ",", "-", "_"}
 
-// cellWords are the words of a line. One that is too wide is in pieces: up to each joint, or of the width.
-func cellWords(line string, width int) (words []string) {
+// cellWords are the words of a line. One that is too wide is in pieces: up to each joint, or
+// where there is none that fits, of the width.
+func cellWords(line string, width int) []string {
+	var words []string
 	for _, word := range strings.SplitAfter(line, " ") {
-		if text.StringWidthWithoutEscSequences(word) <= width {
-			words = append(words, word)
-			continue
-		}
-		for _, piece := range joint.FindAllString(word, -1) {
-			words = append(words, strings.Split(text.WrapHard(piece, width), "\n")...)
-		}
+		words = append(words, pieces(word, joints, width)...)
 	}
 	return words
+}
+
+func pieces(word string, joints []string, width int) []string {
+	switch {
+	case text.StringWidthWithoutEscSequences(word) <= width:
+		return []string{word}
+	case len(joints) == 0:
+		return strings.Split(text.WrapHard(word, width), "\n")
+	}
+	var all []string
+	for _, piece := range strings.SplitAfter(word, joints[0]) {
+		if last := len(all) - 1; joints[0] != "/" && last >= 0 && text.StringWidthWithoutEscSequences(all[last]+piece) <= width {
+			all[last] += piece // as much of it together as there is room for
+		} else if piece != "" {
+			all = append(all, pieces(piece, joints[1:], width)...)
+		}
+	}
+	return all
 }
 
 // cell shows a value to a person.
