@@ -45,8 +45,9 @@ is inactive
 [ "$(systemctl is-enabled $unit || true)" = disabled ]
 
 say "enabled, it is ready after its first pass"
-lab=$(capacity-lab up --detach --mode ec2 --dir /lab)
+lab=$(capacity-lab up --detach --dir /lab)
 eval "$lab"
+pcs-capacity --yes setup --reservation cr-01ab00000000000b1 --queue gpu >/setup 2>&1 || { cat /setup; exit 1; }
 pkill -f 'pcs-capacity sync --watch' # the lab's own
 mkdir $dropin
 sed -n "s/^export \([A-Z_]*=\)'\(.*\)'$/\1\2/p" /lab/env >$dropin/env
@@ -57,7 +58,7 @@ is active
 pcs-capacity status 2>&1 | grep -q 'sync last saw AWS'
 pcs-capacity check >/check || true
 grep -q '^service  *ok' /check || { cat /check; exit 1; }
-scontrol show reservation | grep -q '^ReservationName=pcs-capacity-fence-gpu\.'
+scontrol show reservation | grep -q '^ReservationName=pcs-capacity-fence-gpu-a\.'
 
 say "killed, it is started again"
 pid=$(shows MainPID)
@@ -95,7 +96,7 @@ echo AWS_ENDPOINT_URL=http://127.0.0.1:9 >>$dropin/env
 systemctl restart $unit
 is active
 journalctl -u $unit | grep -q 'AWS cannot be reached'
-scontrol show reservation | grep -q '^ReservationName=pcs-capacity-fence-gpu\.'
+scontrol show reservation | grep -q '^ReservationName=pcs-capacity-fence-gpu-a\.'
 
 say "stopped, it ends in good order"
 systemctl stop $unit

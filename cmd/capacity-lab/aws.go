@@ -15,11 +15,9 @@ import (
 
 // awsCmd serves the simulated AWS account alone.
 type awsCmd struct {
-	Addr     string    `default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Loopback address to listen on; port 0 takes a free one (${default})."`
 	Scenario string    `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in one."`
 	Now      time.Time `format:"2006-01-02T15:04:05Z07:00" placeholder:"RFC3339" help:"Time at which the simulated clock starts; default: now."`
 	Speed    float64   `default:"1" placeholder:"N" help:"Simulated seconds per second; 0 stands still (${default})."`
-	quirks   `embed:""`
 }
 
 // Help is shown by --help.
@@ -52,13 +50,12 @@ func (cmd *awsCmd) serve(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	cmd.quirks.on(scenario)
 	sim, err := awssim.New(scenario, awssim.NewClock(cmd.Now, cmd.Speed))
 	if err != nil {
 		return err
 	}
 	defer sim.Close()
-	if _, err := sim.Listen(cmd.Addr); err != nil {
+	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(out, exports(sim.Env())); err != nil {
@@ -79,35 +76,3 @@ func exports(env []string) string {
 }
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// quirks are flags that make simulated AWS less kind than its scenario.
-type quirks struct {
-	Lag         time.Duration `placeholder:"DURATION" help:"What is created, or tagged, shows to later calls after so long only."`
-	PurchaseLag time.Duration `placeholder:"DURATION" help:"The same for blocks and extensions that are bought."`
-	ClockOffset time.Duration `placeholder:"DURATION" help:"How far its clock is before that of this machine."`
-}
-
-// on lays them over a scenario.
-func (q quirks) on(sc *awssim.Scenario) {
-	if lag := awssim.Duration(q.Lag); lag > 0 {
-		sc.Lag.Instances, sc.Lag.Templates, sc.Lag.Tags, sc.Lag.Reservations = &lag, &lag, &lag, &lag
-	}
-	if lag := awssim.Duration(q.PurchaseLag); lag > 0 {
-		sc.Lag.Purchases = &lag
-	}
-	sc.ClockOffset += awssim.Duration(q.ClockOffset)
-}
-
-// flags are the set flags, for another call of this program.
-func (q quirks) flags() []string {
-	var all []string
-	for _, f := range []struct {
-		name  string
-		value time.Duration
-	}{{"--lag", q.Lag}, {"--purchase-lag", q.PurchaseLag}, {"--clock-offset", q.ClockOffset}} {
-		if f.value != 0 {
-			all = append(all, f.name, f.value.String())
-		}
-	}
-	return all
-}

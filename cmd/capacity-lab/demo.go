@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -24,7 +23,7 @@ type demoCmd struct {
 	Bin    string `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
 	All    bool   `help:"Show every command that is run, with all that it prints."`
 	Keep   bool   `help:"Leave the lab running, to go on there."`
-	quirks `embed:""`
+	Unkind bool   `help:"AWS shows late what is made, and its clock is off."`
 }
 
 // Run is called by kong.
@@ -42,19 +41,30 @@ func (cmd *demoCmd) Run() error {
 		out.OutWidth = widest
 	}
 	out.Tell("AWS is simulated and costs nothing; Slurm is real. … stands for lines that are left out.")
-	t := &teller{Terminal: out, ctx: ctx, all: cmd.All, env: filepath.Join(dir, "lab", "env"), work: filepath.Join(dir, "work")}
-	lab, err := cmd.raise(t, filepath.Join(dir, "lab"))
-	if err != nil {
-		return errors.Join(fmt.Errorf("the lab did not start: %w", err), os.RemoveAll(dir))
+	t := &teller{Terminal: out, ctx: ctx, all: cmd.All, work: filepath.Join(dir, "work"), bin: cmd.Bin}
+	if t.bin == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		t.bin = filepath.Dir(self)
 	}
+	args := []string{"up", "--bare", "--dir", filepath.Join(dir, "lab"), "--bin", t.bin}
+	if cmd.Unkind {
+		args = append(args, "--unkind")
+	}
+	lab, err := startLab(filepath.Join(dir, "lab"), args...)
+	if err == nil {
+		err = os.Mkdir(t.work, 0o755)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	t.env = lab.env
 	t.play()
 	end := func(err error) error {
-		_ = lab.Process.Signal(syscall.SIGTERM)
-		err = errors.Join(err, ctx.Err(), lab.Wait())
-		if said, _ := os.ReadFile(filepath.Join(dir, "stderr")); len(said) > 0 {
-			out.Tell("%s", strings.TrimSpace(string(said)))
-		}
-		return errors.Join(err, os.RemoveAll(dir))
+		_ = lab.process.Signal(syscall.SIGTERM)
+		return errors.Join(err, ctx.Err(), <-lab.ended, os.RemoveAll(dir))
 	}
 	summary := fmt.Sprintf("%d commands in %s", t.commands, time.Since(began).Round(time.Second))
 	if t.failed {
@@ -66,50 +76,8 @@ func (cmd *demoCmd) Run() error {
 		return end(nil)
 	}
 	out.Tell("Picture: %s", t.picture())
-	out.Tell("Go on in the same lab:\n  . %s; pcs-capacity status\n  kill %d   # stops it", t.env, lab.Process.Pid)
+	out.Tell("Go on in the same lab:\n  . %s; pcs-capacity status\n  kill %d   # stops it", t.env, lab.process.Pid)
 	return nil
-}
-
-// raise starts a lab in a process of its own, and returns when it is ready.
-func (cmd *demoCmd) raise(t *teller, dir string) (*exec.Cmd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	t.bin = cmp.Or(cmd.Bin, filepath.Dir(self))
-	args := append([]string{"up", "--bare", "--dir", dir, "--bin", t.bin, "--boot-delay", "1s"}, cmd.quirks.flags()...)
-	if err := os.MkdirAll(t.work, 0o755); err != nil {
-		return nil, err
-	}
-	log, err := os.Create(filepath.Join(filepath.Dir(dir), "stderr"))
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	if t.all {
-		t.command(fmt.Sprintf("capacity-lab %s &", strings.Join(args, " ")))
-	}
-	lab := exec.Command(self, args...)
-	lab.Stderr = log
-	// Its own process group: a Ctrl-C at the terminal reaches us first, and we stop it.
-	lab.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	ready, err := lab.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := lab.Start(); err != nil {
-		return nil, err
-	}
-	line, err := bufio.NewReader(ready).ReadString('\n')
-	if err != nil {
-		said, _ := os.ReadFile(log.Name())
-		return nil, fmt.Errorf("%w: %s", errors.Join(err, lab.Wait()), said)
-	}
-	t.note("  %s", strings.TrimSpace(line))
-	if t.all {
-		t.command(". " + t.env)
-	}
-	return lab, nil
 }
 
 // play buys a block, makes a queue of it, and submits to it.
@@ -164,7 +132,7 @@ func (t *teller) play() {
 
 	t.say("\n# Where did the paid hours go so far?")
 	t.run("pcs-capacity report", wants{output: `(?s)[1-9][0-9.]*% of them useful.*` + block, shows: "% of them useful|RESERVATION|^cr-"})
-	t.run("pcs-capacity timeline --weeks 1 --svg "+t.picture(), wants{output: `(?s)gpu.*` + block + `.*extended`})
+	t.run("pcs-capacity timeline --weeks 1 --svg "+t.picture(), wants{output: `(?s)gpu.*` + block})
 	t.run("cat "+t.picture(), wants{output: `(?s)<svg .*` + block + `.*</svg>`})
 }
 

@@ -34,21 +34,14 @@ type pcsPlayer struct {
 	layout    layout
 
 	// Of the goroutine of follow alone.
-	held     map[string]hold      // by node group
+	held     map[string]string    // the nodes under a reservation, by node group
 	powerUp  map[string]time.Time // node to the last attempt to power it up
 	replaced map[string]string    // node to the instance that was asked to go
-}
-
-// hold is the reservation over the nodes of a block that is not open yet.
-type hold struct {
-	end   time.Time
-	nodes string
 }
 
 // Times of PCS that AWS does not document; short, so that a rehearsal is.
 const (
 	playerPoll  = time.Second
-	holdLength  = 2 * time.Minute  // the user guide's example reservation lasts so long
 	launchRetry = 10 * time.Second // between attempts to launch a static node
 )
 
@@ -59,7 +52,7 @@ func (p *pcsPlayer) stop() {
 
 // follow compares PCS with Slurm until stop: every second, and soon where a group or queue has changed.
 func (p *pcsPlayer) follow() {
-	p.held, p.powerUp, p.replaced = map[string]hold{}, map[string]time.Time{}, map[string]string{}
+	p.held, p.powerUp, p.replaced = map[string]string{}, map[string]time.Time{}, map[string]string{}
 	tick := time.NewTicker(playerPoll / 10)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -95,19 +88,18 @@ func (p *pcsPlayer) pass() error {
 	if cluster, ok = p.cluster(); !ok {
 		return nil
 	}
-	now := p.sim.Clock().Now()
 	for _, group := range cluster.NodeGroups {
 		if !inSlurm(group.Status) || group.Name == p.static {
 			continue
 		}
-		if notYetOpen(group, now) {
+		if notYetOpen(group) {
 			if err := p.keepHold(group); err != nil {
 				return err
 			}
 			continue
 		}
 		for i := 1; i <= group.Max; i++ {
-			if err := p.passNode(group, fmt.Sprintf("%s-%d", group.Name, i), i, states, now); err != nil {
+			if err := p.passNode(group, fmt.Sprintf("%s-%d", group.Name, i), i, states); err != nil {
 				return err
 			}
 		}
@@ -140,7 +132,7 @@ func (p *pcsPlayer) reload(y layout) error {
 }
 
 // passNode brings one node nearer to what its group wants.
-func (p *pcsPlayer) passNode(group awssim.PCSNodeGroup, node string, number int, states map[string]string, now time.Time) error {
+func (p *pcsPlayer) passNode(group awssim.PCSNodeGroup, node string, number int, states map[string]string) error {
 	state := states[node]
 	instance, backed := group.Instances[node]
 	down := strings.Contains(state, "POWERED_DOWN") || strings.Contains(state, "POWERING_DOWN") || strings.Contains(state, "POWER_DOWN")
@@ -156,7 +148,8 @@ func (p *pcsPlayer) passNode(group awssim.PCSNodeGroup, node string, number int,
 		return p.update(node, "state=POWER_DOWN_ASAP", "reason=Node group was updated")
 	case strings.HasPrefix(state, "DOWN") && strings.Contains(state, "POWERED_DOWN"):
 		return p.update(node, "state=POWER_DOWN_FORCE") // a boot that took too long: usable again
-	case number <= group.Min && strings.Contains(state, "POWERED_DOWN") && !strings.Contains(state, "POWER_UP") && open(group, now):
+	case number <= group.Min && strings.Contains(state, "POWERED_DOWN") && !strings.Contains(state, "POWER_UP") &&
+		(group.ReservationID == "" || group.ReservationState == "active"):
 		if time.Since(p.powerUp[node]) < launchRetry {
 			return nil
 		}
@@ -173,40 +166,32 @@ func (p *pcsPlayer) update(node string, settings ...string) error {
 	return err
 }
 
-// keepHold keeps the reservation GROUP-scheduled over the nodes of a block that
-// is not open: a short one that is made longer again and again.
+// keepHold keeps the reservation GROUP-scheduled over the nodes of a block that is not open.
 func (p *pcsPlayer) keepHold(group awssim.PCSNodeGroup) error {
-	held, exists := p.held[group.Name]
-	if exists && time.Until(held.end) > holdLength/2 {
+	if p.held[group.Name] != "" {
 		return nil
 	}
-	held = hold{end: time.Now().Add(holdLength), nodes: nodesOf(group).Hostlist()}
-	name := "reservationname=" + group.Name + "-scheduled"
-	end := fmt.Sprintf("endtime=uts%d", held.end.Unix())
-	args := []string{"update", name, end}
-	if !exists {
-		args = []string{"create", name, "starttime=now", end, "nodes=" + held.nodes, "flags=maint", "users=root"}
+	nodes := nodesOf(group).Hostlist()
+	_, err := p.slurm.Command(p.ctx, "scontrol", "create", "reservationname="+group.Name+"-scheduled", "starttime=now", "duration=infinite",
+		"nodes="+nodes, "flags=maint", "users=root")
+	if err == nil {
+		p.held[group.Name] = nodes
 	}
-	if _, err := p.slurm.Command(p.ctx, "scontrol", args...); err != nil {
-		return err
-	}
-	p.held[group.Name] = held
-	return nil
+	return err
 }
 
 // dropHolds deletes the reservations of groups whose block has opened, or that are gone or have other nodes.
 func (p *pcsPlayer) dropHolds(cluster awssim.PCSCluster) error {
-	now := p.sim.Clock().Now()
-	for name, held := range p.held {
+	for name, nodes := range p.held {
 		i := slices.IndexFunc(cluster.NodeGroups, func(g awssim.PCSNodeGroup) bool { return g.Name == name && inSlurm(g.Status) })
-		if i >= 0 && notYetOpen(cluster.NodeGroups[i], now) && held.nodes == nodesOf(cluster.NodeGroups[i]).Hostlist() {
+		if i >= 0 && notYetOpen(cluster.NodeGroups[i]) && nodes == nodesOf(cluster.NodeGroups[i]).Hostlist() {
 			continue
 		}
 		p.log.Info("deleting the reservation of a block that has opened or is gone", "group", name)
-		delete(p.held, name) // at worst it ends by itself
 		if _, err := p.slurm.Command(p.ctx, "scontrol", "delete", "reservation="+name+"-scheduled"); err != nil {
 			return err
 		}
+		delete(p.held, name)
 	}
 	return nil
 }
@@ -235,16 +220,9 @@ func (p *pcsPlayer) resume(ctx context.Context, nodes []string) {
 
 // backing is the instance behind a node.
 func (p *pcsPlayer) backing(node string) (awssim.Instance, bool) {
-	cluster, _ := p.cluster()
-	for _, group := range cluster.NodeGroups {
-		id, ok := group.Instances[node]
-		if !ok {
-			continue
-		}
-		for _, instance := range p.sim.Instances(p.region) {
-			if instance.ID == id {
-				return instance, true
-			}
+	for _, instance := range p.sim.Instances(p.region) {
+		if p.nodeOf(instance) == node {
+			return instance, true
 		}
 	}
 	return awssim.Instance{}, false
@@ -262,14 +240,14 @@ func (p *pcsPlayer) suspend(ctx context.Context, nodes []string) {
 }
 
 // nodeOf is the name that PCS gave to the node of an instance.
-func (p *pcsPlayer) nodeOf(_ context.Context, instance awssim.Instance) (string, error) {
+func (p *pcsPlayer) nodeOf(instance awssim.Instance) string {
 	cluster, _ := p.cluster()
 	for _, group := range cluster.NodeGroups {
 		for node, id := range group.Instances {
 			if id == instance.ID {
-				return node, nil
+				return node
 			}
 		}
 	}
-	return "", nil
+	return ""
 }

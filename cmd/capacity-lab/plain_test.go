@@ -40,7 +40,7 @@ func startPlain(t *testing.T, args ...string) *plain {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
-	p := &plain{T: t, upProcess: startUp(t, "", nil, append([]string{"--mode", "ec2", "--plain", "--bin", bin}, args...)...), ctx: ctx, packaged: dist != ""}
+	p := &plain{T: t, upProcess: startUp(t, "", append([]string{"--plain", "--bin", bin}, args...)...), ctx: ctx, packaged: dist != ""}
 	p.waitReady(t)
 	if p.packaged {
 		deb, err := installed.Package(dist, installed.DEB)

@@ -22,17 +22,13 @@ import (
 // upCmd is "capacity-lab up": simulated AWS and a real Slurm, wired together in
 // this process, until a signal comes. By itself it is a PCS cluster, an open block, and sync.
 type upCmd struct {
-	Mode       string        `enum:"pcs,ec2" default:"pcs" help:"Who launches nodes: pcs, the simulated PCS; ec2, the product's ResumeProgram."`
-	Dir        string        `default:"/tmp/capacity-lab" type:"path" help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
-	Bare       bool          `help:"Leave out the open block (cr-01ab00000000000b1, two p5.48xlarge for two hours), and sync."`
-	Scenario   string        `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in lab scenario."`
-	Bin        string        `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
-	BootDelay  time.Duration `default:"2s" help:"From the launch of an instance to the start of its slurmd."`
-	Accounting bool          `help:"Run slurmdbd too, with an empty database: a job then needs an account that sacctmgr gave its user."`
-	Slurm      string        `type:"existingdir" placeholder:"PREFIX" help:"Folder of another Slurm than the distribution's, with bin and sbin."`
-	Plain      bool          `help:"Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
-	Detach     bool          `help:"Run in the background, and print what the shell is to evaluate; kill $CAPACITY_LAB_PID stops it."`
-	quirks     `embed:""`
+	Dir      string `default:"/tmp/capacity-lab" type:"path" help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
+	Bare     bool   `help:"Leave out the open block (cr-01ab00000000000b1, two p5.48xlarge for two hours), and sync."`
+	Scenario string `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in lab scenario."`
+	Bin      string `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
+	Plain    bool   `help:"Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
+	Unkind   bool   `help:"AWS shows late what is made, and its clock is off."`
+	Detach   bool   `help:"Run in the background, and print what the shell is to evaluate; kill $CAPACITY_LAB_PID stops it."`
 }
 
 // Run is called by kong.
@@ -74,23 +70,12 @@ type lab struct {
 	sim      *awssim.Sim
 	cluster  *slurmlab.Cluster
 	machines *machines
-	pcs      *pcsPlayer // mode pcs only
+	pcs      *pcsPlayer // nil with --plain
 	plain    *plainSite // with --plain only
 	sync     *exec.Cmd  // nil where it does not run
 }
 
 func (cmd *upCmd) newLab() (*lab, error) {
-	if cmd.Plain && (cmd.Accounting || cmd.Slurm != "") {
-		return nil, errors.New("--accounting and --slurm do not go with --plain, which is the distribution's Slurm as it is installed")
-	}
-	if cmd.Plain {
-		cmd.Mode = "ec2"
-	}
-	if cmd.Slurm != "" {
-		if err := slurmlab.UsePrefix(cmd.Slurm); err != nil {
-			return nil, fmt.Errorf("--slurm: %w", err)
-		}
-	}
 	scenario := awssim.LabScenario()
 	if cmd.Plain {
 		scenario = awssim.PlainScenario()
@@ -104,7 +89,10 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	if !cmd.Bare && !cmd.Plain && cmd.Scenario == "" {
 		addBlock(scenario)
 	}
-	cmd.quirks.on(scenario)
+	if cmd.Unkind {
+		lag := awssim.Duration(5 * time.Second)
+		scenario.Lag, scenario.ClockOffset = awssim.Lag{Instances: &lag, Templates: &lag, Tags: &lag, Reservations: &lag, Purchases: &lag}, awssim.Duration(90*time.Second)
+	}
 	if len(scenario.Regions) == 0 {
 		return nil, errors.New("the scenario has no region")
 	}
@@ -171,12 +159,9 @@ func (l *lab) start(ctx context.Context) error {
 	if _, err := l.sim.Listen("127.0.0.1:0"); err != nil {
 		return err
 	}
-	switch {
-	case l.Plain:
+	if l.Plain {
 		err = l.startPlain(ctx)
-	case l.Mode == "ec2":
-		err = l.startEC2(ctx)
-	default:
+	} else {
 		err = l.startPCS(ctx)
 	}
 	if err != nil {
@@ -268,65 +253,78 @@ func addBlock(s *awssim.Scenario) {
 // readyTime is how long a lab may take to start, on a machine that is busy.
 const readyTime = 2 * time.Minute
 
-// detach starts the lab in the background, as this program without --detach, and prints what
-// the shell is to evaluate when it is ready.
+// detach starts the lab in the background, and prints what the shell is to evaluate when it is ready.
 //
 // The shell that evaluates it does not see this program's exit status: without a lab it gets a command that fails.
 func (cmd *upCmd) detach(out io.Writer) error {
-	err := cmd.startDetached(out)
+	lab, err := startLab(cmd.Dir, slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool { return arg == "--detach" })...)
 	if err != nil {
 		fmt.Fprintln(out, "false # no lab")
+		return err
 	}
+	_, err = fmt.Fprintf(out, ". %s; export CAPACITY_LAB_PID=%d\n", shellQuote(lab.env), lab.process.Pid)
 	return err
 }
 
-func (cmd *upCmd) startDetached(out io.Writer) error {
-	dir, err := filepath.Abs(cmd.Dir)
+// background is a lab that runs as a process of its own.
+type background struct {
+	process *os.Process
+	env     string     // the file to source
+	ended   chan error // gets one value, with what the lab has said if it failed
+}
+
+// startLab starts this program with arguments, for a lab in a folder, and returns when that is ready.
+func startLab(dir string, args ...string) (*background, error) {
+	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := ownFolder(dir); err != nil {
-		return err
+		return nil, err
 	}
-	env := filepath.Join(dir, "env")
-	if _, err := os.Stat(env); err == nil {
-		return fmt.Errorf("a lab is running in %s already, or was killed; stop it and delete %s, or choose another --dir", dir, env)
+	lab := &background{env: filepath.Join(dir, "env"), ended: make(chan error, 1)}
+	if _, err := os.Stat(lab.env); err == nil {
+		return nil, fmt.Errorf("a lab is running in %s already, or was killed; stop it and delete %s, or choose another --dir", dir, lab.env)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "log"), 0o755); err != nil {
-		return err
+		return nil, err
 	}
 	log, err := os.Create(filepath.Join(dir, "log", "up.log"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer log.Close()
-	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool { return arg == "--detach" })
 	child := exec.Command(self, args...)
 	child.Stdout, child.Stderr = log, log
-	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a Ctrl-C at the terminal is not for it
 	if err := child.Start(); err != nil {
-		return err
+		return nil, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }()
+	lab.process = child.Process
+	go func() {
+		err := child.Wait()
+		if err != nil {
+			said, _ := os.ReadFile(log.Name())
+			err = fmt.Errorf("%w: %s", err, said)
+		}
+		lab.ended <- err
+	}()
 	for deadline := time.Now().Add(readyTime); ; time.Sleep(50 * time.Millisecond) {
-		if info, err := os.Stat(env); err == nil && info.Size() > 0 {
-			_, err := fmt.Fprintf(out, ". %s; export CAPACITY_LAB_PID=%d\n", shellQuote(env), child.Process.Pid)
-			return err
+		if info, err := os.Stat(lab.env); err == nil && info.Size() > 0 {
+			return lab, nil
 		}
 		select {
-		case <-ended:
-			said, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("the lab did not start: %s", said)
+		case err := <-lab.ended:
+			return nil, fmt.Errorf("the lab did not start: %v", err)
 		default:
 		}
 		if time.Now().After(deadline) {
-			_ = child.Process.Signal(syscall.SIGTERM)
-			return fmt.Errorf("the lab is not ready after %s; see %s", readyTime, log.Name())
+			_ = lab.process.Signal(syscall.SIGTERM)
+			return nil, fmt.Errorf("the lab is not ready after %s; see %s", readyTime, log.Name())
 		}
 	}
 }

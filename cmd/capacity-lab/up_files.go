@@ -1,16 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
+	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -30,8 +29,8 @@ func (l *lab) writeEnv() error {
 	// Either would send calls elsewhere.
 	b.WriteString("unset AWS_PROFILE AWS_SESSION_TOKEN AWS_IGNORE_CONFIGURED_ENDPOINT_URLS\n")
 	b.WriteString(exports(l.environment()))
-	if l.Slurm != "" {
-		fmt.Fprintf(&b, "export PATH=%s:\"$PATH\"\n", shellQuote(filepath.Join(l.Slurm, "bin")))
+	if prefix := os.Getenv(slurmlab.PrefixVariable); prefix != "" {
+		fmt.Fprintf(&b, "export PATH=%s:\"$PATH\"\n", shellQuote(filepath.Join(prefix, "bin")))
 	}
 	fmt.Fprintf(&b, "export PATH=%s:%s:\"$PATH\"\n", shellQuote(l.path("bin")), shellQuote(l.Bin))
 	return os.WriteFile(l.envFile(), []byte(b.String()), 0o644)
@@ -44,18 +43,6 @@ func (l *lab) program(name string) string {
 		return packaged
 	}
 	return filepath.Join(l.Bin, name)
-}
-
-// writeHook writes a wrapper around one of the product's programs. Slurm gives its power programs an empty environment;
-// on a real controller they find the region and credentials of the machine's instance role, in the lab here.
-func (l *lab) writeHook(program string) (string, error) {
-	target := l.program(program)
-	if info, err := os.Stat(target); err != nil || info.Mode()&0o111 == 0 {
-		return "", fmt.Errorf("%s is not there or cannot be executed: build the product's programs and name their folder with --bin", target)
-	}
-	text := "#!/bin/sh\n# Stands for the instance role of a real controller.\n" + exports(l.environment()) + "exec " + shellQuote(target) + " \"$@\"\n"
-	path := l.path("hooks", program)
-	return path, os.WriteFile(path, []byte(text), 0o755)
 }
 
 // prologs are the lines of slurm.conf that make the product's program Prolog and TaskProlog.
@@ -81,60 +68,34 @@ func (l *lab) prologs() ([]string, error) {
 	return []string{"PrologFlags=Alloc", "Prolog=" + wrapper, "TaskProlog=" + task}, nil
 }
 
-// productConfig is the product's config.toml: the part that both modes share.
-var productConfig = template.Must(template.New("config.toml").Parse(`# Written by capacity-lab up.
-region = "{{.Region}}"
-{{- if .Cluster}}
-cluster = "{{.Cluster}}"
-{{- end}}
-state_dir = "{{.StateDir}}"
-local_dir = "{{.LocalDir}}"
+// writeProductConfig writes config.toml where the product looks first: in pcs-capacity/ beside slurm.conf. The lab's
+// blocks are minutes long, so everything is.
+func (l *lab) writeProductConfig(cluster string) error {
+	text := fmt.Sprintf(`# Written by capacity-lab up.
+region = %q
+cluster = %q
+state_dir = %q
+local_dir = %q
 
 [timing]
-{{- if .Short}}
-# The lab's blocks are minutes long, so everything is.
 poll = "2s"
 drain_margin = "30s"
 boot_allowance = "30s"
-{{- end}}
-reclaim_lead = "{{.Lead}}"
+reclaim_lead = %q
 
 [log]
-dir = "{{.LogDir}}"
-`))
-
-// writeProductConfig writes config.toml where the product looks first: in pcs-capacity/ beside slurm.conf.
-func (l *lab) writeProductConfig(cluster, partitions string) error {
-	lead := cmp.Or(time.Duration(l.scenario.ReclaimLead), 30*time.Minute)
-	var b strings.Builder
-	err := productConfig.Execute(&b, map[string]any{
-		"Region":   l.region(),
-		"Cluster":  cluster,
-		"StateDir": l.path("state-pcs-capacity"),
-		"LocalDir": l.path("local-pcs-capacity"),
-		"LogDir":   l.path("log"),
-		"Lead":     lead,
-		"Short":    lead < 10*time.Minute,
-	})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(l.path("etc", "pcs-capacity", "config.toml"), []byte(b.String()+partitions), 0o644)
+dir = %q
+`, l.region(), cluster, l.path("state-pcs-capacity"), l.path("local-pcs-capacity"), time.Duration(l.scenario.ReclaimLead), l.path("log"))
+	return os.WriteFile(l.path("etc", "pcs-capacity", "config.toml"), []byte(text), 0o644)
 }
 
-// emptyCLIFilter lets every submission through.
-const emptyCLIFilter = `function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end
-function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end
-function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end
-`
-
-// luaHooks are the product's Lua shims. Without the product's filter the lab runs without them.
-func (l *lab) luaHooks() (cliFilter, jobSubmit string) {
-	filter := l.program("pcs-capacity-filter")
+// cliFilter is the product's Lua shim; "" without the product's filter. PCS has no job_submit: AWS PCS User Guide,
+// "Slurm CLI filter plugins".
+func (l *lab) cliFilter() string {
+	filter, shared := l.program("pcs-capacity-filter"), l.path("state-pcs-capacity")
 	if _, err := os.Stat(filter); err != nil {
-		l.log.Warn("no Lua hooks: the product's filter is not there", "path", filter)
-		return emptyCLIFilter, ""
+		l.log.Warn("no Lua hook: the product's filter is not there", "path", filter)
+		return ""
 	}
-	shared, local := l.path("state-pcs-capacity"), l.path("local-pcs-capacity")
-	return submit.CLIFilter(state.Dir(shared).PlanPath(), shared, filter), submit.JobSubmit(state.Dir(local).PlanPath(), local, filter)
+	return submit.CLIFilter(state.Dir(shared).PlanPath(), shared, filter)
 }

@@ -20,18 +20,16 @@ func (l *lab) startPCS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := l.writeProductConfig(cluster.Name, ""); err != nil {
+	if err := l.writeProductConfig(cluster.Name); err != nil {
 		return err
 	}
-	// PCS has no job_submit: AWS PCS User Guide, "Slurm CLI filter plugins".
-	cliFilter, _ := l.luaHooks()
 	prologs, err := l.prologs()
 	if err != nil {
 		return err
 	}
 	p := &pcsPlayer{sim: l.sim, region: cluster.Region, name: cluster.Name, static: staticGroup(cluster), log: l.log}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.base = slurmlab.Config{Dir: l.Dir, Accounting: l.Accounting, CLIFilterLua: cliFilter,
+	p.base = slurmlab.Config{Dir: l.Dir, CLIFilterLua: l.cliFilter(),
 		ResumeTimeout: 60 * time.Second, Resume: p.resume, Suspend: p.suspend, Extra: prologs}
 	l.pcs = p
 	p.layout = layoutOf(cluster, p.static)
@@ -42,7 +40,7 @@ func (l *lab) startPCS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.bootNodes(p.nodeOf)
+	l.bootNodes()
 	p.done.Go(p.follow)
 	return nil
 }
@@ -54,7 +52,7 @@ func (l *lab) pcsCluster() (awssim.PCSCluster, error) {
 			return cluster, nil
 		}
 	}
-	return awssim.PCSCluster{}, errors.New("mode pcs: the scenario's region " + l.region() + " has no PCS cluster")
+	return awssim.PCSCluster{}, errors.New("the scenario's region " + l.region() + " has no PCS cluster")
 }
 
 // layout is the slurm.conf of a PCS cluster.
@@ -166,24 +164,9 @@ func groupOf(node string) string {
 	return node[:max(i, 0)]
 }
 
-// open tells whether nodes of the group can be launched at this time: the
-// group has no reservation, or one that has begun.
-func open(group awssim.PCSNodeGroup, now time.Time) bool {
-	if group.ReservationID == "" {
-		return true
-	}
-	return group.ReservationState == "active" && !now.Before(group.Start) && (group.End.IsZero() || now.Before(group.End))
-}
-
 // notYetOpen tells whether the group waits for its reservation to begin.
-func notYetOpen(group awssim.PCSNodeGroup, now time.Time) bool {
-	switch group.ReservationState {
-	case "scheduled", "payment-pending", "pending":
-		return true
-	case "active":
-		return now.Before(group.Start)
-	}
-	return false
+func notYetOpen(group awssim.PCSNodeGroup) bool {
+	return slices.Contains([]string{"scheduled", "payment-pending", "pending"}, group.ReservationState)
 }
 
 // launchFailure is the reason that PCS gives to a node: AWS PCS User Guide, "Capacity Blocks FAQ".

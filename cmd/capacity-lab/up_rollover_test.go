@@ -56,7 +56,7 @@ func TestSlurmRollsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := traces(t)
-	p := startUp(t, "", nil, "--mode", "pcs", "--scenario", path, "--boot-delay", "100ms")
+	p := startUp(t, "", "--scenario", path)
 	p.waitReady(t)
 	p.twice(t)
 	p.awsConfig(t)
@@ -127,5 +127,28 @@ func TestSlurmRollsOver(t *testing.T) {
 		}
 	}
 	stop()
+
+	// What a killed lab leaves is ended by the next one in its folder.
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+	if orphans := processesOf(p.dir); len(orphans) < 4 {
+		t.Fatalf("expected daemons to outlive the lab, found %q", orphans)
+	}
+	p = startUp(t, p.dir, "--bare")
+	p.waitReady(t)
 	p.end(t, syscall.SIGTERM, before)
+}
+
+// awsConfig reaches the lab's AWS as its env file says.
+func (p *upProcess) awsConfig(t *testing.T) {
+	t.Helper()
+	for _, key := range []string{"AWS_ENDPOINT_URL", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		t.Setenv(key, p.sh(t, "echo $"+key))
+	}
+}
+
+// advance moves AWS's clock; Slurm's is the machine's.
+func (p *upProcess) advance(t *testing.T, by string) {
+	t.Helper()
+	p.sh(t, labProgram+" sim clock advance="+by)
 }

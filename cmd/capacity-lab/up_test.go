@@ -59,19 +59,14 @@ type upProcess struct {
 	stderr *strings.Builder
 }
 
-// startUp runs up in a new folder, or in dir, with the product's Prolog, and programs that
-// stand for its others. It does not wait until the lab is ready.
-func startUp(t *testing.T, dir string, env []string, args ...string) *upProcess {
+// startUp runs up in a new folder, or in dir, with the product's Prolog and none of its other programs. It does not wait
+// until the lab is ready.
+func startUp(t *testing.T, dir string, args ...string) *upProcess {
 	t.Helper()
 	if dir == "" {
 		dir = shortDir(t)
 	}
 	bin := t.TempDir()
-	for _, name := range []string{"pcs-capacity-resume", "pcs-capacity-suspend"} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	program, err := exec.LookPath("pcs-capacity-prolog")
 	if err == nil {
 		err = os.Symlink(program, filepath.Join(bin, "pcs-capacity-prolog"))
@@ -81,7 +76,6 @@ func startUp(t *testing.T, dir string, env []string, args ...string) *upProcess 
 	}
 	p := &upProcess{dir: dir, lines: make(chan string, 10), stderr: &strings.Builder{}}
 	p.cmd = exec.Command(labProgram, append([]string{"up", "--dir", dir, "--bin", bin}, args...)...)
-	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stderr = p.stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -233,7 +227,7 @@ func (p *upProcess) twice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := startUp(t, p.dir, nil, "--mode", "ec2")
+	second := startUp(t, p.dir)
 	if err := second.cmd.Wait(); err == nil || !strings.Contains(second.stderr.String(), "a lab is running in "+p.dir+" already") {
 		t.Errorf("%v: %s", err, second.stderr)
 	}
@@ -241,28 +235,6 @@ func (p *upProcess) twice(t *testing.T) {
 		t.Errorf("the settings of the lab that runs were changed: %v\n%s", err, after)
 	}
 	p.sh(t, "sinfo") // reads DIR/env
-}
-
-// accounts: with --accounting a job without an account is refused, one with an account runs and is in the database.
-func (p *upProcess) accounts(t *testing.T) {
-	t.Helper()
-	asGames := "setpriv --reuid=games --clear-groups sbatch --parsable -D / -o /dev/null --wrap true"
-	if out := p.sh(t, asGames+" 2>&1 || true"); !strings.Contains(out, "Invalid account") {
-		t.Errorf("a user without an account: %s", out)
-	}
-	p.sh(t, "sacctmgr -i add account nlp && sacctmgr -i add user games account=nlp")
-	id := p.until(t, asGames+" 2>/dev/null || true", func(out string) bool { return out != "" }) // slurmctld may hear of it later
-	p.until(t, "sacct -nXP -j "+id+" -o account,state", func(out string) bool { return out == "nlp|COMPLETED" })
-}
-
-// TestUpRefusesAFolderWithoutSlurm: --slurm names another Slurm.
-func TestUpRefusesAFolderWithoutSlurm(t *testing.T) {
-	t.Parallel()
-	bad := t.TempDir()
-	p := startUp(t, "", nil, "--mode", "ec2", "--slurm", bad)
-	if err := p.cmd.Wait(); err == nil || !strings.Contains(p.stderr.String(), bad+" has no Slurm: there is no sbin/slurmctld") {
-		t.Errorf("--slurm: %v: %s", err, p.stderr)
-	}
 }
 
 // The shell that evaluates what `up --detach` prints does not see its exit status: without a lab
@@ -273,7 +245,7 @@ func TestDetachWithoutALab(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := (&upCmd{Mode: "ec2", Dir: dir}).detach(&out); err == nil {
+	if err := (&upCmd{Dir: dir}).detach(&out); err == nil {
 		t.Fatal("it started")
 	}
 	cmd := exec.Command("/bin/sh", "-ec", `eval "$PRINTED"; echo went on`)

@@ -252,11 +252,8 @@ type PCSNodeGroup struct {
 	PurchaseOption string
 	Settings       map[string]string
 
-	// What the launch template targets; empty without a reservation. Start and End are the reservation's own; End is zero
-	// for one without an end.
-	ReservationID    string
-	ReservationState string
-	Start, End       time.Time
+	// What the launch template targets; empty without a reservation.
+	ReservationID, ReservationState string
 
 	Instances map[string]string // Slurm node name to instance id
 	Replace   []string          // node names whose instance is from before an update: to be replaced when idle
@@ -308,7 +305,6 @@ func (g *pcsGroup) view(r *region) PCSNodeGroup {
 	}
 	if target := g.target(r); target != nil {
 		view.ReservationID, view.ReservationState = target.ID, target.state
-		view.Start, view.End = target.start, target.end
 	}
 	for _, node := range slices.Sorted(maps.Keys(g.nodes)) {
 		if g.replace[g.nodes[node]] {

@@ -238,7 +238,7 @@ func (c *Cluster) Env() []string {
 }
 
 // PrefixVariable names the folder of another Slurm than the distribution's, as /opt/slurm-25.11: its bin and sbin come
-// first. Tests that start a cluster take it, and `capacity-lab up --slurm` sets it.
+// first.
 const PrefixVariable = "SLURM_PREFIX"
 
 func init() {
@@ -246,7 +246,8 @@ func init() {
 	// Programs that a test starts find it in PATH, perhaps behind what the test has put first.
 	if known := slices.Contains(filepath.SplitList(os.Getenv("PATH")), filepath.Join(prefix, "bin")); prefix != "" && !known {
 		if err := UsePrefix(prefix); err != nil { // another Slurm in its place would prove nothing
-			panic(PrefixVariable + ": " + err.Error())
+			fmt.Fprintln(os.Stderr, PrefixVariable+":", err)
+			os.Exit(2)
 		}
 	}
 }
