@@ -271,10 +271,7 @@ func applyPlan(ctx context.Context, t *terminal.Terminal, cfg *config.Config, pl
 		t.Say("Dry run: nothing was changed.")
 	default:
 		if plan.Restarts() {
-			question = "Write this, and restart slurmctld? Jobs go on."
-			if len(plan.Ends) > 0 {
-				question = fmt.Sprintf("Write this, and restart slurmctld? Jobs %s end; all others go on.", strings.Join(plan.Ends, ", "))
-			}
+			question = "Write this, and restart slurmctld? Jobs go on, but for those of nodes that go."
 		}
 		if ask {
 			if err := t.Confirm(question); err != nil {

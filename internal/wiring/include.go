@@ -253,18 +253,16 @@ func gpuType(t ec2.InstanceType) string {
 	return strings.ToLower(strings.ReplaceAll(t.GPUName, " ", "_"))
 }
 
-// Gres is the text of GresFile, "" if none of our nodes needs it, and what a person has to do
-// beside it. It names the files: Slurm takes no AutoDetect for nodes with State=CLOUD, not even
+// Gres is the text of GresFile for the nodes that slurm.conf does not have itself, "" if none needs it, and what a person
+// has to do beside it. It names the files: Slurm takes no AutoDetect for nodes with State=CLOUD, not even
 // one that gres.conf has for all nodes, and slurmctld does not start with it (gres.conf(5)).
 func (in Include) Gres() (text string, notes []string) {
 	for _, g := range groups(in.Settings) {
 		t := in.Types[g.InstanceType]
-		left := slices.DeleteFunc(names(g), func(name string) bool { return in.Site.gresNodes[name] })
+		left := slices.DeleteFunc(names(g), func(name string) bool { return in.Site.nodes[name] })
 		list := slurm.Compress(left)
 		switch {
 		case t.GPUs == 0 || len(left) == 0:
-		case in.Site.gresAll:
-			notes = append(notes, "gres.conf has a line with Name=gpu and no NodeName, which holds for "+list+" as well: give it the NodeName of your own nodes, and run this again")
 		case t.GPUFiles == "":
 			notes = append(notes, fmt.Sprintf("write a line for the %d GPUs of %s (%s) into gres.conf: which files they have is not known", t.GPUs, list, g.InstanceType))
 		default:

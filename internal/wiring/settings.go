@@ -125,7 +125,7 @@ func (p *Plan) restart(ctx context.Context, s Settings) {
 	}
 	const service = "slurmctld"
 	if !s.Restarts || systemctl(ctx, "is-active", "--quiet", service) != nil {
-		p.byHand("restart slurmctld: it reads nodes when it starts (`scontrol reconfigure` kills slurmctld 22.05)%s", p.before)
+		p.byHand("restart slurmctld: it reads nodes when it starts (`scontrol reconfigure` kills slurmctld 22.05)")
 		return
 	}
 	p.Changes = append(p.Changes, Change{Do: "restart", What: service, do: func(ctx context.Context) error { return systemctl(ctx, "restart", service) }})
@@ -153,7 +153,21 @@ func (s Site) gone(before, after string) (nodes, partitions []string, err error)
 	return nodes, partitions, err
 }
 
-// ended are the jobs that end with nodes and partitions: they have such a node, or wait for no other partition.
+// ending refuses while jobs have nodes and partitions that go, or wait for no other partition, unless that is forced.
+func (p *Plan) ending(ctx context.Context, s Settings, after string) {
+	before, _ := p.read(s.beside(IncludeFile))
+	nodes, partitions, err := s.gone(before, after)
+	if p.err = cmp.Or(p.err, err); p.err != nil || len(nodes)+len(partitions) == 0 || s.Slurm == nil || s.Force {
+		return
+	}
+	all, err := s.Slurm.Jobs(ctx)
+	p.err = err
+	if ids := ended(all, nodes, partitions); err == nil && len(ids) > 0 {
+		p.err = fmt.Errorf("jobs %s have nodes or partitions that go (%s), and end with them: wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
+			strings.Join(ids, ", "), strings.Join(append(partitions, slurm.Compress(nodes)), ", "))
+	}
+}
+
 func ended(all []capacity.Job, nodes, partitions []string) (ids []string) {
 	for _, j := range all {
 		left := slices.DeleteFunc(j.Partitions(), func(name string) bool { return slices.Contains(partitions, name) })
@@ -162,37 +176,4 @@ func ended(all []capacity.Job, nodes, partitions []string) (ids []string) {
 		}
 	}
 	return ids
-}
-
-// ending refuses while jobs would end with the nodes and partitions that go, unless that is forced;
-// it looks again before the first step.
-func (p *Plan) ending(ctx context.Context, s Settings, after string) {
-	before, _ := p.read(s.beside(IncludeFile))
-	nodes, partitions, err := s.gone(before, after)
-	if p.err = cmp.Or(p.err, err); p.err != nil || len(nodes)+len(partitions) == 0 {
-		return
-	}
-	var parts []string
-	if len(nodes) > 0 {
-		parts = append(parts, "nodes "+slurm.Compress(nodes))
-	}
-	if len(partitions) > 0 {
-		parts = append(parts, "partition "+strings.Join(partitions, ", "))
-	}
-	which := strings.Join(parts, " and ")
-	p.before = fmt.Sprintf("; before that, see with squeue that no job has %s, which go", which)
-	if s.Slurm == nil {
-		return
-	}
-	look := func(ctx context.Context) ([]string, error) {
-		all, err := s.Slurm.Jobs(ctx)
-		ids := ended(all, nodes, partitions)
-		if err == nil && len(ids) > 0 && !s.Force {
-			err = fmt.Errorf("jobs have %s, which go: %s; they end with them: wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
-				which, strings.Join(ids, ", "))
-		}
-		return ids, err
-	}
-	p.first = func(ctx context.Context) error { _, err := look(ctx); return err }
-	p.Ends, p.err = look(ctx)
 }

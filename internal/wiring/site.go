@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Site is what slurm.conf and gres.conf say themselves, without our files: slurmctld takes the
+// Site is what slurm.conf says itself, without our file: slurmctld takes the
 // last line of a key, and does not start with two lines of a node or a partition.
 type Site struct {
 	Conf   string            // the path of slurm.conf
@@ -20,14 +20,10 @@ type Site struct {
 	// nodes have a line; partitions have one, of which the options are kept in lower case.
 	nodes      map[string]bool
 	partitions map[string]string
-	// gresNodes have a line in gres.conf; gresAll: one has GPUs for every node.
-	gresNodes map[string]bool
-	gresAll   bool
-	Included  bool // slurm.conf includes our file
+	Included   bool // slurm.conf includes our file
 }
 
-// ReadSite reads slurm.conf at a path, the gres.conf beside it if there is one, and what they
-// include. It fails on names of nodes that cannot be told apart.
+// ReadSite reads slurm.conf at a path, and what it includes. It fails on names of nodes that cannot be told apart.
 func ReadSite(conf string) (Site, error) {
 	if _, err := os.Stat(conf); err != nil {
 		return Site{}, err
@@ -37,24 +33,13 @@ func ReadSite(conf string) (Site, error) {
 		return Site{}, err
 	}
 	s, err := parse(all)
-	if err != nil {
-		return s, err
-	}
 	s.Conf, s.Included = conf, included
-	gres, _, err := lines(s.beside("gres.conf"), GresFile)
-	for _, line := range gres {
-		nodes, gpu := option(line, "nodename"), option(line, "name") == "gpu"
-		if nodes != "" && (gpu || option(line, "autodetect") != "") {
-			err = errors.Join(err, expand(nodes, s.gresNodes))
-		}
-		s.gresAll = s.gresAll || gpu && nodes == ""
-	}
 	return s, err
 }
 
 // parse reads lines of slurm.conf.
 func parse(all []string) (Site, error) {
-	s := Site{values: map[string]string{}, nodes: map[string]bool{}, partitions: map[string]string{}, gresNodes: map[string]bool{}}
+	s := Site{values: map[string]string{}, nodes: map[string]bool{}, partitions: map[string]string{}}
 	for _, line := range all {
 		key, value, _ := strings.Cut(line, "=")
 		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)

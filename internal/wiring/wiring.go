@@ -37,21 +37,12 @@ type Change struct {
 type Plan struct {
 	Changes []Change
 	ByHand  []string // lists the steps left to a person, a sentence each
-	Ends    []string // the jobs that end with nodes and partitions that go
 
-	// first is tried before the steps; nil for nothing.
-	first  func(context.Context) error
-	before string // ends the sentence that leaves the restart to a person
-	err    error  // the first error of planning; what follows it plans nothing
+	err error // the first error of planning; what follows it plans nothing
 }
 
 // Apply makes the changes. The first that fails ends it; all before it stay.
 func (p Plan) Apply(ctx context.Context, done func(Change)) error {
-	if p.first != nil {
-		if err := p.first(ctx); err != nil {
-			return err
-		}
-	}
 	for _, c := range p.Changes {
 		if err := ctx.Err(); err != nil {
 			return err
