@@ -223,21 +223,23 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 	if wish.ReservationID == "" {
 		return v
 	}
-	if p, ok := partitionOf(snap, wish.ReservationID); ok {
-		return refuse(WrongPartition, "reservation %s belongs to partition %s, not to %s; submit with --partition=%s",
-			wish.ReservationID, p.Name, strings.Join(names, ","), p.Name)
+	if v := ofOther(snap, wish.ReservationID, strings.Join(names, ",")); v.Refused {
+		return v
 	}
 	v.Warnings = []string{
 		fmt.Sprintf("reservation %s belongs to no partition here; the job runs without it", wish.ReservationID)}
 	return v
 }
 
-func partitionOf(snap *Snapshot, reservationID string) (Partition, bool) {
-	i := slices.IndexFunc(snap.Partitions, func(p Partition) bool { return p.Has(reservationID) })
-	if i < 0 {
-		return Partition{}, false
+// ofOther refuses a job of some partitions that names a reservation of another; zero for other jobs.
+func ofOther(snap *Snapshot, id, partitions string) Verdict {
+	for _, p := range snap.Partitions {
+		if p.Has(id) {
+			return refuse(WrongPartition, "reservation %s belongs to partition %s, not to %s; submit with --partition=%s", id,
+				p.Name, partitions, p.Name)
+		}
 	}
-	return snap.Partitions[i], true
+	return Verdict{}
 }
 
 // entitled returns the reservations of a partition that the job's account may use and that its comment asks for.
@@ -250,48 +252,50 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verd
 		return nil, refuse(AccountNotAllowed, "account %q may not use the reservations of partition %s; allowed: %s",
 			clip(req.Account), p.Name, strings.Join(p.AllowAccounts, ", "))
 	}
-	return selectWanted(named(candidates(p, snap)), wish, p, snap)
-}
-
-// named drops candidates that the settings no longer name.
-func named(all []Turn) []Turn {
-	return slices.DeleteFunc(slices.Clone(all),
-		func(c Turn) bool { return c.Slot.Unnamed && c.Reservation.ID == c.Slot.Holds })
+	all := slices.DeleteFunc(candidates(p, snap), func(c Turn) bool { // that the settings name no longer
+		return c.Slot.Unnamed && c.Reservation.ID == c.Slot.Holds
+	})
+	if id := wish.ReservationID; id != "" && !p.Has(id) {
+		if v := ofOther(snap, id, p.Name); v.Refused {
+			return nil, v
+		}
+		return nil, refuse(UnknownReservation, "partition %s has no reservation %s; it has %s", p.Name, id, offers(all))
+	}
+	wanted := slices.DeleteFunc(slices.Clone(all), func(c Turn) bool { return !c.suits(wish, snap) })
+	if len(wanted) == 0 && len(all) > 0 {
+		return nil, refuse(NoMatchingCapacity, "partition %s has nothing that matches%s%s%s%s in --comment; it has %s", p.Name,
+			word(" capacity=", string(wish.Capacity)), word(" capacity_reservation_id=", wish.ReservationID),
+			word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all))
+	}
+	return wanted, Verdict{Code: OK}
 }
 
 func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict {
-	all := candidates(p, snap)
 	wanted, v := entitled(req, wish, p, snap)
 	if v.Refused {
 		return v
 	}
-	known := slices.DeleteFunc(slices.Clone(wanted), func(c Turn) bool { return c.Unknown })
-	if len(known) == 0 && len(wanted) > 0 {
-		return Verdict{Code: ReservationNotKnown, Warnings: []string{fmt.Sprintf(
-			"EC2 did not describe %s when it was last asked; the job is let through unchecked", ids(wanted))}}
-	}
-	// One id that EC2 does not know does not hide the other reservations (R8).
-	known = slices.DeleteFunc(known, func(c Turn) bool { return c.Never || c.ended(now) })
-	if len(known) == 0 {
-		return refuseEnded(wanted, named(all), wish, p, now)
-	}
-	matching := slices.DeleteFunc(slices.Clone(known), func(c Turn) bool { return len(c.mismatches()) > 0 })
-	if len(matching) == 0 {
-		m := known[0].mismatches()[0]
-		return refuse(Mismatched, "%s; nothing can be launched for the job: ask an administrator to %s", m.Sentence, m.Fix)
-	}
-	known = matching
-	largeEnough := slices.DeleteFunc(slices.Clone(known), func(c Turn) bool { return !c.holds(req) })
-	if len(largeEnough) == 0 {
-		return refuseSize(req, slices.MaxFunc(known, func(a, b Turn) int { return a.size() - b.size() }), p)
-	}
-	if v = admitTime(req, largeEnough, p, snap, now); v.Refused {
+	all, v := prospects(wanted, req, snap, now)
+	switch {
+	case v.Code == ReservationNotKnown:
+		return Verdict{Code: v.Code, Warnings: []string{v.Message + "; the job is let through unchecked"}}
+	case v.Code == NoReservation:
+		what, do := "no reservation of partition "+p.Name+" is open or scheduled", "ask an administrator for the next block"
+		if wish.ReservationID != "" {
+			what, do = "the reservation that the job names can no longer be used", "name another, or none"
+		}
+		if v.Message != "" {
+			what += " (" + v.Message + ")"
+		}
+		return refuse(v.Code, "%s; %s", what, do)
+	case v.Refused:
 		return v
 	}
-	v.Edits.Constraint = constraint(req, largeEnough, all)
-	here := req
-	here.Partitions = []string{p.Name}
-	if few, short := ShortOfHosts(here, snap, now); short {
+	if v = admitTime(req, all, snap, now); v.Refused {
+		return v
+	}
+	v.Edits.Constraint = constraint(req, all, candidates(p, snap))
+	if few, short := ShortOfHosts(all, now); short {
 		v.Warnings = append(v.Warnings,
 			fmt.Sprintf("%s; it waits until the others are back: use --nodes=%d to run now", few.FewHosts(), few.Usable))
 	}
@@ -310,81 +314,23 @@ func candidates(p Partition, snap *Snapshot) (all []Turn) {
 	return all
 }
 
-// boots reports whether nodes may have to boot for the job. Only static PCS nodes are always up.
-func (c Turn) boots() bool { return c.Group.Dynamic || c.Partition.Provider.Launches() }
-
-// selectWanted keeps the candidates that the job's comment asks for; all of them if it asks for none.
-func selectWanted(all []Turn, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verdict) {
-	if id := wish.ReservationID; id != "" && !p.Has(id) {
-		v := refuse(UnknownReservation, "partition %s has no reservation %s; it has %s", p.Name, id, cmp.Or(ids(all), "none"))
-		if other, ok := partitionOf(snap, id); ok {
-			v = refuse(WrongPartition, "reservation %s belongs to partition %s, not to %s; submit with --partition=%s", id,
-				other.Name, p.Name, other.Name)
-		}
-		return nil, v
-	}
-	if v := p.refuseHold(wish, snap); v.Refused {
-		return nil, v
-	}
-	wanted := slices.DeleteFunc(slices.Clone(all), func(c Turn) bool { return !c.suits(wish) })
-	if len(wanted) == 0 && len(all) > 0 {
-		return nil, refuse(NoMatchingCapacity, "partition %s has nothing that matches%s%s%s%s in --comment; it has %s", p.Name,
-			word(" capacity=", string(wish.Capacity)), word(" capacity_reservation_id=", wish.ReservationID),
-			word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all))
-	}
-	return wanted, Verdict{Code: OK}
-}
-
-func (c Turn) suits(w Wish) bool {
-	if w.ReservationID != "" && c.Reservation.ID != w.ReservationID {
+// suits reports whether the turn is what a job's comment asks for.
+func (c Turn) suits(w Wish, snap *Snapshot) bool {
+	holds := c.Partition.Provider.Launches() && !c.Group.PurchaseOption.Reserved() && !snap.ReserveOff
+	switch {
+	case w.ReservationID != "" && c.Reservation.ID != w.ReservationID,
+		w.Capacity == ReuseCapacity && c.onDemand(), w.Capacity == ReserveCapacity && !holds,
+		w.InstanceType != "" && !slices.Contains(c.types(), w.InstanceType):
 		return false
 	}
-	if w.Capacity == ReuseCapacity && c.onDemand() {
-		return false
-	}
-	if w.InstanceType != "" && !slices.Contains(c.types(), w.InstanceType) {
-		return false
-	}
-	if w.SubnetID == "" {
-		return true
-	}
-	return slices.ContainsFunc(c.Group.Subnets, func(s Subnet) bool {
+	return w.SubnetID == "" || slices.ContainsFunc(c.Group.Subnets, func(s Subnet) bool {
 		return s.ID == w.SubnetID && (c.Reservation.AZID == "" || s.AZID == c.Reservation.AZID)
 	})
 }
 
-// ended reports whether the candidate can never be used again.
-func (c Turn) ended(now time.Time) bool {
-	if c.onDemand() {
-		return false
-	}
-	return !c.Reservation.State.Live() || !c.Window.Unbounded() && !c.Window.Fence.After(now)
-}
-
-// mismatches returns why EC2 would never accept a launch into the candidate.
-func (c Turn) mismatches() []Problem {
-	if c.onDemand() {
-		return nil
-	}
-	return slices.DeleteFunc(Lasting(Match(c.Reservation, *c.Group, c.Window.Start)), func(m Problem) bool {
-		return m.Code == WrongZone && len(c.Group.Subnets) == 0 // nobody knows the subnets' zones
-	})
-}
-
-// size is the number of nodes that one job can have in the candidate, healthy that without failed hosts.
-func (c Turn) size() int    { return c.atMost(c.Reservation.Size()) }
-func (c Turn) healthy() int { return c.atMost(c.Reservation.UsableSize()) }
-
-func (c Turn) atMost(places int) int {
-	if most := c.Group.MaxNodes; c.onDemand() || most > 0 && most < places {
-		return most
-	}
-	return places
-}
-
 // constraint is the node feature expression that keeps a job in one of the slots that it may use. It is "" if there is
 // one slot, and if the user's own constraint names slots or is more than features that each node must have.
-func constraint(req Request, usable, all []Turn) string {
+func constraint(req Request, usable []Prospect, all []Turn) string {
 	may, total := features(usable), features(all)
 	own := strings.Split(req.Constraint, "&")
 	if len(total) < 2 || slices.Contains(may, "") || strings.ContainsAny(req.Constraint, "[]()|*") ||
@@ -398,13 +344,13 @@ func constraint(req Request, usable, all []Turn) string {
 }
 
 // features returns the distinct slot features of the candidates, in order.
-func features(cs []Turn) []string {
-	seen := map[string]bool{}
-	return list(cs, func(c Turn) (string, bool) {
-		known := seen[c.Slot.Feature]
-		seen[c.Slot.Feature] = true
-		return c.Slot.Feature, !known
-	})
+func features[T interface{ feature() string }](cs []T) (all []string) {
+	for _, c := range cs {
+		if !slices.Contains(all, c.feature()) {
+			all = append(all, c.feature())
+		}
+	}
+	return all
 }
 
 // list has what of says about each of all, where it says something.
@@ -417,55 +363,10 @@ func list[T any](all []T, of func(T) (text string, is bool)) (texts []string) {
 	return texts
 }
 
-// refuseEnded refuses a job whose reservations have all ended. If the job named one, the message names the
-// reservations that it could use instead.
-func refuseEnded(ended, all []Turn, wish Wish, p Partition, now time.Time) Verdict {
-	var instead []string
-	for _, c := range all {
-		switch {
-		case c.Unknown || c.Never || c.ended(now) || c.Reservation.ID == "":
-		case c.Window.Start.After(now):
-			instead = append(instead, fmt.Sprintf("%s, which opens at %s", c.Reservation.ID, FormatUTC(c.Window.Start)))
-		default:
-			instead = append(instead, c.Reservation.ID+", which is open")
-		}
-	}
-	if wish.ReservationID == "" || len(instead) == 0 {
-		return refuse(NoReservation, "no reservation of partition %s is open or scheduled%s; ask an administrator for the next block",
-			p.Name, endedList(ended))
-	}
-	return refuse(NoReservation, "the reservation that the job names can no longer be used%s; name %s, or none", endedList(ended),
-		strings.Join(instead, ", or "))
-}
-
-func ids(cs []Turn) string {
-	return strings.Join(list(cs, func(c Turn) (string, bool) { return c.Reservation.ID, c.Reservation.ID != "" }), ", ")
-}
-
-// endedList says why each candidate can no longer be used.
-func endedList(cs []Turn) string {
-	parts := list(cs, func(c Turn) (string, bool) {
-		switch r := c.Reservation; {
-		case c.Unknown:
-			return fmt.Sprintf("EC2 does not know %s", r.ID), true
-		case c.Never:
-			return fmt.Sprintf("%s never gets its turn: %s has slot %s", r.ID, c.Behind, c.Slot.Name), true
-		case r.State.Live(): // its fence has passed
-			return fmt.Sprintf("jobs on %s had to end by %s", r.ID, FormatUTC(c.Window.Fence)), true
-		default:
-			return fmt.Sprintf("%s is %s", r.ID, r.State), true
-		}
-	})
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, ", ") + ")"
-}
-
 func offers(cs []Turn) string {
-	return strings.Join(list(cs, func(c Turn) (string, bool) {
+	return cmp.Or(strings.Join(list(cs, func(c Turn) (string, bool) {
 		return strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)), true
-	}), ", ")
+	}), ", "), "none")
 }
 
 func word(key, value string) string {

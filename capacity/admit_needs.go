@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -49,121 +48,35 @@ func (r Request) leastNodes(g *NodeGroup) (n int, fits bool) {
 
 func divideUp(a, b int) int { return (a + b - 1) / b }
 
-func (c Turn) holds(r Request) bool {
-	n, fits := r.leastNodes(c.Group)
-	return fits && n <= c.size()
-}
-
-// refuseSize refuses a job for which even the largest Turn is too small.
-func refuseSize(r Request, largest Turn, p Partition) Verdict {
-	g := largest.Group
+// tooSmall refuses a job for which the turn has too few nodes.
+func (c Turn) tooSmall(r Request) Verdict {
+	g, p := c.Group, c.Partition.Name
 	n, fits := r.leastNodes(g)
 	if !fits && r.CPUsPerTask > g.CPUs && g.CPUs > 0 {
 		return refuse(TooManyNodes, "the job asks for %d CPUs for a task, but the nodes of partition %s (%s) have %d; ask for %d or less",
-			r.CPUsPerTask, p.Name, g.InstanceType, g.CPUs, g.CPUs)
+			r.CPUsPerTask, p, g.InstanceType, g.CPUs, g.CPUs)
 	}
 	if !fits {
 		return refuse(TooManyNodes, "the job asks for %d GPUs on one node, but those of partition %s (%s) have %d; ask for %d or less",
-			max(r.GPUsPerNode, r.GPUsPerTask), p.Name, g.InstanceType, g.GPUs, g.GPUs)
+			max(r.GPUsPerNode, r.GPUsPerTask), p, g.InstanceType, g.GPUs, g.GPUs)
 	}
-	has := fmt.Sprintf("but the largest reservation of partition %s that it may use has %d", p.Name, largest.size())
-	asked := r.Nodes == n && !r.Counted
+	has := fmt.Sprintf("but the largest reservation of partition %s that it may use has %d", p, c.size())
+	asked, with := r.Nodes == n && !r.Counted, ""
 	r.Nodes = 0 // sbatch may have derived it from the other options
 	if other, _ := r.leastNodes(g); asked && other < n {
-		return refuse(TooManyNodes, "the job asks for %d nodes, %s; use --nodes=%d", n, has, largest.size())
+		return refuse(TooManyNodes, "the job asks for %d nodes, %s; use --nodes=%d", n, has, c.size())
 	}
-	why := r.whyNodes(g)
-	if why != "" {
-		why = " (" + why + ")"
+	switch {
+	case g.GPUs > 0 && r.GPUs+r.GPUsPerTask > 0:
+		with = fmt.Sprintf(" of %d GPUs", g.GPUs)
+	case g.CPUs > 0 && r.Tasks > 0:
+		with = fmt.Sprintf(" of %d CPUs", g.CPUs)
 	}
-	return refuse(TooManyNodes, "the job needs %d nodes%s, %s; ask for less", n, why, has)
-}
-
-// whyNodes lists the options that make a job without --nodes need several nodes.
-func (r Request) whyNodes(g *NodeGroup) string {
-	var parts []string
-	tasks := r.Tasks
-	if r.TasksPerNode+r.GPUsPerTask+g.CPUs == 0 {
-		tasks = 0 // any number of tasks can share a node
-	}
-	for _, option := range []struct {
-		name  string
-		value int
-	}{{"--gpus", r.GPUs}, {"--gpus-per-task", r.GPUsPerTask}, {"--ntasks", tasks}, {"--ntasks-per-node", r.TasksPerNode},
-		{"--cpus-per-task", r.CPUsPerTask}} {
-		if option.value > 0 {
-			parts = append(parts, fmt.Sprintf("%s=%d", option.name, option.value))
-		}
-	}
-	if g.GPUs > 0 && r.GPUs+r.GPUsPerTask > 0 {
-		parts = append(parts, fmt.Sprintf("%d GPUs a node", g.GPUs))
-	}
-	if g.CPUs > 0 && tasks+r.CPUsPerTask > 0 {
-		parts = append(parts, fmt.Sprintf("%d CPUs a node", g.CPUs))
-	}
-	return strings.Join(parts, ", ")
+	return refuse(TooManyNodes, "the job needs %d nodes%s, %s; ask for less", n, with, has)
 }
 
 // ByNumber compares two nodes of a slot by their numbers.
 func ByNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
-
-func admitTime(req Request, usable []Turn, p Partition, snap *Snapshot, now time.Time) Verdict {
-	if slices.ContainsFunc(usable, func(c Turn) bool { return c.until(req).IsZero() }) {
-		return Verdict{Code: OK}
-	}
-	boot := snap.Timing.BootAllowance.Duration
-	start := later(now, req.Begin)
-	best := slices.MaxFunc(usable, func(a, b Turn) int {
-		return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot))
-	})
-	if !req.TimeLimit.Set {
-		return fitTime(req, usable, p, snap.Walls, boot, start)
-	}
-	need := req.least()
-	if !need.Bounded() || need.Duration() > best.room(req, start, boot) {
-		return refuseLong("the job needs "+need.String(), req, best, p, boot, start)
-	}
-	return waitsFor(req, need, usable, best, boot, start, now)
-}
-
-// until is when the job must have ended in the candidate: at the fence or at the job's own deadline, whichever is
-// earlier; zero if it has neither.
-func (c Turn) until(req Request) time.Time {
-	if fence := c.Window.Fence; req.Deadline.IsZero() || !fence.IsZero() && fence.Before(req.Deadline) {
-		return fence
-	}
-	return req.Deadline
-}
-
-// span is the time from the job's earliest start to until; negative if until is earlier.
-func (c Turn) span(req Request, start time.Time) time.Duration {
-	return c.until(req).Sub(later(start, c.Window.Start))
-}
-
-// room is the longest time limit that fits into the candidate, boot included.
-func (c Turn) room(req Request, start time.Time, boot time.Duration) time.Duration {
-	room := c.span(req, start)
-	if c.boots() {
-		room -= boot
-	}
-	return room
-}
-
-// longest is the longest limit that the candidate, the partition and accounting leave; NoLimit if nothing bounds it.
-// It is zero or less if no time is left.
-func (c Turn) longest(req Request, p Partition, walls Walls, boot time.Duration, start time.Time) Limit {
-	longest := NoLimit
-	if !c.until(req).IsZero() {
-		longest = Minutes(int(c.room(req, start, boot) / time.Minute))
-	}
-	wall, _ := walls.MaxWall(req.User, req.Account, req.QOS, p)
-	for _, most := range []Limit{p.MaxTime, wall} {
-		if most.Bounded() && (longest.Unlimited || most.Minutes < longest.Minutes) {
-			longest = most
-		}
-	}
-	return longest
-}
 
 // FitMark is the --time-min of a job whose limit is ours to fit to the fence: a value that nobody writes. A job that
 // runs cannot change it. A user who writes it gets the same as without --time.
@@ -177,6 +90,32 @@ func (s *Snapshot) Fitted(j Job) bool {
 	})
 }
 
+// admitTime accepts a job whose time is left, and tells the user when only a block that opens later has enough.
+func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdict {
+	v, start := Verdict{Code: OK}, later(now, req.Begin)
+	if slices.ContainsFunc(all, func(p Prospect) bool { return p.Until.IsZero() }) {
+		return v
+	}
+	best := slices.MaxFunc(all, func(a, b Prospect) int { return cmp.Compare(a.Room, b.Room) })
+	if !req.TimeLimit.Set {
+		return best.fitTime(req, snap.Walls, start)
+	}
+	if !best.Fits {
+		return best.tooShort("the job needs "+req.least().String(), req, start)
+	}
+	open := func(p Prospect) bool { return !p.Window.Start.After(start) }
+	if !open(best) && slices.ContainsFunc(all, open) &&
+		!slices.ContainsFunc(all, func(p Prospect) bool { return open(p) && p.Fits }) {
+		when := "now"
+		if start.After(now) {
+			when = "when it begins"
+		}
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the job no longer fits into what is open %s; it waits for %s, which opens at %s",
+			when, best.Reservation.ID, FormatUTC(best.Window.Start)))
+	}
+	return v
+}
+
 // fitTime sets the limit of a job that stated none. The limit is the job's longest window, with [Partition.FitMark] as
 // --time-min, so Slurm itself fits the limit to the fence when it starts the job. Where nodes have to boot,
 // fitTime subtracts the boot time, because Slurm counts a limit from the end of the boot.
@@ -184,10 +123,8 @@ func (s *Snapshot) Fitted(j Job) bool {
 // The limit never exceeds accounting's: Slurm would hold the job for ever for a limit that the user never asked for.
 // Where accounting limits use over time, the room left depends on the job's nodes and start time. There the job gets
 // that least, and sync raises it once the job runs.
-func fitTime(req Request, usable []Turn, p Partition, walls Walls, boot time.Duration, start time.Time) Verdict {
-	longest := slices.MaxFunc(usable,
-		func(a, b Turn) int { return cmp.Compare(a.room(req, start, boot), b.room(req, start, boot)) })
-	minutes := longest.longest(req, p, walls, boot, start).Minutes
+func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
+	minutes, p := c.Longest.Minutes, *c.Partition
 	floor := LimitOf(p.MinTime.Duration)
 	wall, metered := walls.MaxWall(req.User, req.Account, req.QOS, p)
 	if wall.Bounded() {
@@ -199,7 +136,7 @@ func fitTime(req Request, usable []Turn, p Partition, walls Walls, boot time.Dur
 		floor, timeMin, needs = req.TimeMin, req.TimeMin, "the job needs "+req.TimeMin.String()
 	}
 	if floor.Minutes > minutes {
-		return refuseLong(needs, req, longest, p, boot, start)
+		return c.tooShort(needs, req, start)
 	}
 	timeMin.Minutes = min(timeMin.Minutes, minutes)
 	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: timeMin}}
@@ -212,44 +149,22 @@ func fitTime(req Request, usable []Turn, p Partition, walls Walls, boot time.Dur
 	return v
 }
 
-// waitsFor accepts the job, and tells the user when only a block that opens later has enough time for it.
-func waitsFor(req Request, need Limit, usable []Turn, best Turn, boot time.Duration, start, now time.Time) Verdict {
-	v := Verdict{Code: OK}
-	open := func(c Turn) bool { return !c.Window.Start.After(start) }
-	fitsAtOnce := slices.ContainsFunc(usable, func(c Turn) bool {
-		return open(c) && need.Duration() <= c.room(req, start, boot)
-	})
-	if !fitsAtOnce && !open(best) && slices.ContainsFunc(usable, open) {
-		when := "now"
-		if start.After(now) {
-			when = "when it begins"
-		}
-		v.Warnings = append(v.Warnings, fmt.Sprintf("the job no longer fits into what is open %s; it waits for %s, which opens at %s",
-			when, best.Reservation.ID, FormatUTC(best.Window.Start)))
-	}
-	return v
-}
-
-// refuseLong refuses a job with a sentence of the time that it needs, and the time available.
-func refuseLong(needs string, req Request, best Turn, p Partition, boot time.Duration, start time.Time) Verdict {
-	var where, wait string
-	switch until := best.until(req); {
-	case until.Equal(best.Window.Fence):
-		where = fmt.Sprintf("jobs on %s in partition %s must end by %s", best.Reservation.ID, p.Name, FormatUTC(until))
+// tooShort refuses a job with a sentence of the time that it needs, and the time available.
+func (c Prospect) tooShort(needs string, req Request, start time.Time) Verdict {
+	where, wait := "its --deadline is "+FormatUTC(c.Until), "use a later --deadline"
+	switch {
+	case c.Until.Equal(c.Window.Fence):
+		where = fmt.Sprintf("jobs on %s in partition %s must end by %s", c.Reservation.ID, c.Partition.Name, FormatUTC(c.Until))
 		wait = "wait for the next block"
-	case best.Window.Start.After(start):
-		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and its --deadline is %s", best.Reservation.ID,
-			p.Name, FormatUTC(best.Window.Start), FormatUTC(until))
-		wait = "use a later --deadline"
-	default:
-		where = fmt.Sprintf("its --deadline is %s", FormatUTC(until))
-		wait = "use a later --deadline"
+	case c.Window.Start.After(start):
+		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and %s", c.Reservation.ID, c.Partition.Name,
+			FormatUTC(c.Window.Start), where)
 	}
-	if start.Equal(req.Begin) && req.Begin.After(best.Window.Start) {
+	if start.Equal(req.Begin) && req.Begin.After(c.Window.Start) {
 		where = fmt.Sprintf("it begins at %s (--begin), and %s", FormatUTC(start), where)
 		wait = "use an earlier --begin, or " + wait
 	}
-	minutes := int(best.room(req, start, boot) / time.Minute)
+	minutes := int(c.Room / time.Minute)
 	if minutes < 1 {
 		return refuse(TooLong, "%s, but %s and no time is left before that; %s", needs, where, wait)
 	}

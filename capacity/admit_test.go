@@ -94,7 +94,7 @@ func TestAdmit(t *testing.T) {
 		{name: "reservation of no partition", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
 			code: UnknownReservation, refused: true, message: blockA.ID},
 		{name: "a wish for capacity that is none", req: Request{Partitions: gpu, Comment: "capacity=now"}, code: BadComment, refused: true, message: "capacity=\"now\" in --comment cannot be right; write capacity=reserve, capacity=reuse or capacity=any"},
-		{name: "nothing is held in a block", req: Request{Partitions: gpu, Comment: "capacity=reserve"}, code: CannotHold, refused: true, message: "partition gpu holds no capacity for jobs: its nodes are not launched on demand; leave capacity=reserve out"},
+		{name: "nothing is held in a block", req: Request{Partitions: gpu, Comment: "capacity=reserve"}, code: NoMatchingCapacity, refused: true, message: "partition gpu has nothing that matches capacity=reserve in --comment; it has cr-"},
 		{name: "an end that nobody knows", req: Request{Partitions: gpu, Comment: "on_end=restart"}, code: BadComment, refused: true, message: "write on_end=stop, on_end=requeue or on_end=hold"},
 		{name: "malformed id", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=cr-x"}, code: BadComment, refused: true, message: "cr-0123456789abcdef0"},
 		{name: "id given twice", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=" + blockA.ID + ",capacity_reservation_id=" + blockB.ID},
@@ -123,7 +123,7 @@ func TestAdmit(t *testing.T) {
 		{name: "EC2 did not describe it", req: Request{Partitions: gpu}, code: ReservationNotKnown, message: "unchecked",
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations = nil }}},
 		{name: "R8: one that EC2 does not know, the other has ended", req: Request{Partitions: gpu}, code: NoReservation, refused: true,
-			message: "(cr-aaaaaaaaaaaaaaaaa is expired, EC2 does not know cr-bbbbbbbbbbbbbbbbb)",
+			message: "(cr-aaaaaaaaaaaaaaaaa is expired, EC2 does not describe cr-bbbbbbbbbbbbbbbbb); ask",
 			change: []func(*Snapshot){func(s *Snapshot) {
 				s.Reservations = s.Reservations[:1]
 				s.Reservations[0].State = StateExpired
@@ -165,7 +165,7 @@ func TestAdmit(t *testing.T) {
 			}}, edits: Edits{TimeLimit: Minutes(toFenceA), TimeMin: Minutes(31)}},
 		{name: "two partitions, one not ours, and a reservation of ours", req: Request{Partitions: []string{"gpu", "cpu"}, OneNode: true, TimeLimit: Minutes(60), Comment: "capacity_reservation_id=" + blockA.ID}, code: OK},
 		{name: "two partitions, one not ours, and a reservation of neither", req: Request{Partitions: []string{"gpu", "cpu"}, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
-			code: UnknownReservation, refused: true, message: "no reservation cr-0123456789abcdef0; it has cr-aaaaaaaaaaaaaaaaa, cr-bbbbbbbbbbbbbbbbb; without capacity_reservation_id the job may run in its other partitions"},
+			code: UnknownReservation, refused: true, message: "no reservation cr-0123456789abcdef0; it has cr-aaaaaaaaaaaaaaaaa p5.48xlarge use2-az1, cr-bbbbbbbbbbbbbbbbb p5.48xlarge use2-az2; without capacity_reservation_id the job may run in its other partitions"},
 		{name: "two partitions, one not ours, and a reservation that has ended", req: Request{Partitions: []string{"cpu", "gpu"}, Comment: "capacity_reservation_id=" + blockA.ID},
 			code: NoReservation, refused: true, message: "without capacity_reservation_id the job may run in its other partitions",
 			change: []func(*Snapshot){func(s *Snapshot) { s.Reservations[0].State = StateExpired }}},

@@ -118,7 +118,6 @@ const (
 	WrongPartition      Code = "wrong-partition"
 	UnknownReservation  Code = "unknown-reservation"
 	NoMatchingCapacity  Code = "no-matching-capacity"
-	CannotHold          Code = "cannot-hold"
 	NoReservation       Code = "no-reservation"
 	ReservationNotKnown Code = "reservation-not-known"
 	NotOpen             Code = "not-open"

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// Prospect is a reservation in which a job may run, with its turn.
+// Prospect is a turn in which a job can run, if it has the time.
 type Prospect struct {
 	Turn
-	// Room is the longest time limit that fits, from now or from the opening on; meaningless if the window is unbounded.
+	Until time.Time // when the job must have ended: at the fence or at its own deadline; zero if it has neither
+	// Room is the longest time limit that fits, from now or from the opening on, boot included; meaningless without Until.
 	Room    time.Duration
 	Longest Limit // the longest limit that Room, the partition and accounting leave; NoLimit if nothing bounds it
 	Fits    bool  // the job's shortest acceptable limit fits into Room
@@ -20,75 +21,137 @@ type Prospect struct {
 	Needs, Usable int
 }
 
-// Prospects returns the reservations in which a job may run, in the order of their opening. Admit decides by the same
-// ones.
+// Prospects returns the turns in which a job can run, in the order of their opening. Admit decides by the same ones. A
+// constraint that names only slots, gpu-a or [gpu-a|gpu-b], excludes the others.
 func Prospects(req Request, snap *Snapshot, now time.Time) (all []Prospect) {
-	start, boot := later(now, req.Begin), snap.Timing.BootAllowance.Duration
-	for _, c := range usable(req, snap, now) {
-		if len(c.mismatches()) > 0 || !c.holds(req) {
-			continue
-		}
-		out := Prospect{Turn: c, Fits: true, Usable: c.healthy(), Longest: c.longest(req, *c.Partition, snap.Walls, boot, start)}
-		out.Needs, _ = req.leastNodes(c.Group) // it fits
-		if !c.until(req).IsZero() {
-			need := req.least()
-			if !need.Set {
-				need = LimitOf(c.Partition.MinTime.Duration)
-			}
-			out.Room = c.room(req, start, boot)
-			out.Fits = need.Bounded() && need.Duration() <= out.Room
-		}
-		all = append(all, out)
+	turns := wanted(req, snap)
+	slots := strings.FieldsFunc(req.Constraint, func(r rune) bool { return strings.ContainsRune("[]()|", r) })
+	if known := features(turns); !slices.ContainsFunc(slots, func(name string) bool { return !slices.Contains(known, name) }) {
+		turns = slices.DeleteFunc(turns, func(c Turn) bool { return len(slots) > 0 && !slices.Contains(slots, c.feature()) })
 	}
+	all, _ = prospects(turns, req, snap, now)
 	slices.SortStableFunc(all, func(a, b Prospect) int { return a.Window.Start.Compare(b.Window.Start) })
-	return all
-}
-
-// usable returns the live reservations that a job may use, whatever it needs.
-func usable(req Request, snap *Snapshot, now time.Time) (all []Turn) {
-	wish, _ := req.Wish()
-	for _, name := range req.Partitions {
-		p, _ := snap.Partition(name)
-		wanted, _ := entitled(req, wish, p, snap)
-		all = append(all, slices.DeleteFunc(wanted, func(c Turn) bool { return c.Unknown || c.Never || c.ended(now) })...)
-	}
 	return all
 }
 
 // PassedOver says why a job gets no nodes in live reservations that it may use: for each, one reason that somebody
 // has to fix.
 func PassedOver(req Request, snap *Snapshot, now time.Time) (all []Problem) {
-	for _, c := range usable(req, snap, now) {
-		if found := c.mismatches(); len(found) > 0 {
-			all = append(all, found[0])
+	for _, c := range wanted(req, snap) {
+		if c.hindrance(req, now).Code == Mismatched {
+			all = append(all, c.mismatches()[0])
 		}
 	}
 	return all
 }
 
-// Within is the snapshot without the slots that a job's constraint excludes, provided the constraint names only
-// slots: gpu-a, [gpu-a|gpu-b].
-func (s *Snapshot) Within(constraint string) *Snapshot {
-	named := strings.FieldsFunc(constraint, func(r rune) bool { return strings.ContainsRune("[]()|", r) })
-	out := *s
-	out.Partitions = slices.Clone(s.Partitions)
-	found := map[string]bool{}
-	for i := range out.Partitions {
-		p := &out.Partitions[i]
-		p.Groups = slices.Clone(p.Groups)
-		for k := range p.Groups {
-			g := &p.Groups[k]
-			g.Slots = slices.DeleteFunc(slices.Clone(g.Slots), func(slot Slot) bool {
-				is := slot.Feature != "" && slices.Contains(named, slot.Feature)
-				found[slot.Feature] = found[slot.Feature] || is
-				return !is
-			})
+// wanted are the turns of a job's partitions that its account may use and that its comment asks for.
+func wanted(req Request, snap *Snapshot) (all []Turn) {
+	wish, _ := req.Wish()
+	for _, name := range req.Partitions {
+		p, _ := snap.Partition(name)
+		turns, _ := entitled(req, wish, p, snap)
+		all = append(all, turns...)
+	}
+	return all
+}
+
+// prospects are those of turns. If there are none, the verdict says why, about the turn that comes closest.
+func prospects(turns []Turn, req Request, snap *Snapshot, now time.Time) (all []Prospect, why Verdict) {
+	closer := []Code{ReservationNotKnown, NoReservation, Mismatched, TooManyNodes}
+	var over []string
+	size := 0
+	why.Code = NoReservation
+	for i, c := range turns {
+		v := c.hindrance(req, now)
+		at := slices.Index(closer, v.Code)
+		if !v.Refused {
+			all = append(all, c.prospect(req, snap, now))
+		} else if at < 2 {
+			over = append(over, v.Message)
+		}
+		if d := at - slices.Index(closer, why.Code); i == 0 || d > 0 || d == 0 && c.size() > size {
+			why, size = v, c.size()
 		}
 	}
-	if len(named) == 0 || slices.ContainsFunc(named, func(name string) bool { return !found[name] }) {
-		return s
+	if slices.Index(closer, why.Code) < 2 {
+		why = refuse(why.Code, "%s", strings.Join(over, ", "))
 	}
-	return &out
+	if len(all) > 0 {
+		why = Verdict{Code: OK}
+	}
+	return all, why
+}
+
+// hindrance says why a job can never run in the turn, whatever time it needs; OK if it can.
+func (c Turn) hindrance(req Request, now time.Time) Verdict {
+	r := c.Reservation
+	mismatches := c.mismatches()
+	switch {
+	case c.Unknown:
+		return refuse(ReservationNotKnown, "EC2 does not describe %s", r.ID)
+	case c.onDemand():
+	case c.Never:
+		return refuse(NoReservation, "%s never gets its turn: %s has slot %s", r.ID, c.Behind, c.Slot.Name)
+	case !r.State.Live():
+		return refuse(NoReservation, "%s is %s", r.ID, r.State)
+	case !r.LiveAt(now), !c.Window.Unbounded() && !c.Window.Fence.After(now): // EC2 changes the state a while later
+		return refuse(NoReservation, "jobs on %s had to end by %s", r.ID, FormatUTC(cmp.Or(c.Window.Fence, r.End)))
+	case len(mismatches) > 0:
+		return refuse(Mismatched, "%s; nothing can be launched for the job: ask an administrator to %s", mismatches[0].Sentence, mismatches[0].Fix)
+	}
+	if n, fits := req.leastNodes(c.Group); !fits || n > c.size() {
+		return c.tooSmall(req)
+	}
+	return Verdict{Code: OK}
+}
+
+// mismatches returns why EC2 would never accept a launch into the turn.
+func (c Turn) mismatches() []Problem {
+	if c.onDemand() || c.Unknown {
+		return nil
+	}
+	return slices.DeleteFunc(Lasting(Match(c.Reservation, *c.Group, c.Window.Start)), func(m Problem) bool {
+		return m.Code == WrongZone && len(c.Group.Subnets) == 0 // nobody knows the subnets' zones
+	})
+}
+
+// size is the number of nodes that one job can have in the turn.
+func (c Turn) size() int { return c.atMost(c.Reservation.Size()) }
+
+func (c Turn) atMost(places int) int {
+	if most := c.Group.MaxNodes; c.onDemand() || most > 0 && most < places {
+		return most
+	}
+	return places
+}
+
+func (c Turn) feature() string { return c.Slot.Feature }
+
+func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
+	p := Prospect{Turn: c, Until: c.Window.Fence, Longest: NoLimit, Fits: true, Usable: c.atMost(c.Reservation.UsableSize())}
+	p.Needs, _ = req.leastNodes(c.Group)
+	if end := req.Deadline; !end.IsZero() && (p.Until.IsZero() || end.Before(p.Until)) {
+		p.Until = end
+	}
+	if !p.Until.IsZero() {
+		p.Room = p.Until.Sub(later(later(now, req.Begin), c.Window.Start))
+		if c.Group.Dynamic || c.Partition.Provider.Launches() { // only static PCS nodes are always up
+			p.Room -= snap.Timing.BootAllowance.Duration
+		}
+		need := req.least()
+		if !need.Set {
+			need = LimitOf(c.Partition.MinTime.Duration)
+		}
+		p.Longest, p.Fits = Minutes(int(p.Room/time.Minute)), need.Bounded() && need.Duration() <= p.Room
+	}
+	wall, _ := snap.Walls.MaxWall(req.User, req.Account, req.QOS, *c.Partition)
+	for _, most := range []Limit{c.Partition.MaxTime, wall} {
+		if most.Bounded() && (p.Longest.Unlimited || most.Minutes < p.Longest.Minutes) {
+			p.Longest = most
+		}
+	}
+	return p
 }
 
 // least is the shortest time limit with which Slurm may start the job: Slurm may lower the limit down to --time-min.
@@ -102,21 +165,23 @@ func (r Request) least() Limit {
 // ShortOfHosts finds the open reservation in which the job would run now if no host had failed; of several, the one
 // with the most usable hosts. short is false if an open reservation has enough hosts, or if the job waits for other
 // reasons.
-func ShortOfHosts(req Request, snap *Snapshot, now time.Time) (p Prospect, short bool) {
-	open := slices.DeleteFunc(Prospects(req, snap, now), func(p Prospect) bool {
-		return !p.Fits || p.Window.Start.After(now) || p.Reservation.State != StateActive && p.Reservation.ID != ""
-	})
-	if len(open) == 0 || slices.ContainsFunc(open, func(p Prospect) bool { return p.Needs <= p.Usable }) {
-		return Prospect{}, false
+func ShortOfHosts(all []Prospect, now time.Time) (p Prospect, short bool) {
+	for _, open := range all {
+		switch {
+		case !open.Fits || open.Window.Start.After(now) || open.Reservation.State != StateActive && !open.onDemand():
+		case open.Needs <= open.Usable:
+			return Prospect{}, false
+		case !short || open.Usable > p.Usable:
+			p, short = open, true
+		}
 	}
-	return slices.MaxFunc(open, func(a, b Prospect) int { return cmp.Compare(a.Usable, b.Usable) }), true
+	return p, short
 }
 
 // FewHosts is the sentence for a job that needs more hosts than are usable.
 func (p Prospect) FewHosts() string {
-	r := p.Reservation
-	return fmt.Sprintf("the job needs %d nodes, and %d of the %d hosts of %s are usable", p.Needs, p.Usable, r.Size(),
-		r.ID)
+	return fmt.Sprintf("the job needs %d nodes, and %d of the %d hosts of %s are usable", p.Needs, p.Usable,
+		p.Reservation.Size(), p.Reservation.ID)
 }
 
 // Lane is one row of a timeline: the blocks of a partition, or of none.

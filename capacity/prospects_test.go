@@ -92,19 +92,16 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		provider Provider
-		groups   []NodeGroup
-		wish     CapacityWish
+		group    NodeGroup
 		off      bool
-		says     string
+		holds    bool
 	}{
-		"on demand": {ProviderEC2, []NodeGroup{block, onDemand}, ReserveCapacity, false, ""}, "not asked": {ProviderPCS, []NodeGroup{block}, ReuseCapacity, false, ""},
-		"switched off": {ProviderEC2, []NodeGroup{onDemand}, ReserveCapacity, true, "that is switched off here"},
-		"of blocks":    {ProviderEC2, []NodeGroup{block}, ReserveCapacity, false, "not launched on demand"},
-		"on PCS":       {ProviderPCS, []NodeGroup{onDemand}, ReserveCapacity, false, "not launched on demand"},
+		"on demand": {ProviderEC2, onDemand, false, true}, "switched off": {ProviderEC2, onDemand, true, false},
+		"of blocks": {ProviderEC2, block, false, false}, "on PCS": {ProviderPCS, onDemand, false, false},
 	} {
-		v := Partition{Name: "gpu", Provider: c.provider, Groups: c.groups}.refuseHold(Wish{Capacity: c.wish}, &Snapshot{ReserveOff: c.off})
-		if v.Refused != (c.says != "") || v.Refused && (v.Code != CannotHold || !strings.Contains(v.Message, c.says)) {
-			t.Errorf("%s: %+v", name, v)
+		turn := Turn{Place: Place{Partition: &Partition{Provider: c.provider}, Group: &c.group}}
+		if s := (&Snapshot{ReserveOff: c.off}); turn.suits(Wish{Capacity: ReserveCapacity}, s) != c.holds || !turn.suits(Wish{}, s) {
+			t.Errorf("%s: not %t", name, c.holds)
 		}
 	}
 	g := NodeGroup{InstanceType: "g6.xlarge", OtherTypes: []string{"g5.xlarge"}, PurchaseOption: OnDemand, ReuseIDs: []string{"cr-1", "cr-2"}}

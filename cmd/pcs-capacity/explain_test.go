@@ -179,7 +179,7 @@ func TestExplainScreens(t *testing.T) {
 		{"its comment has a value that cannot be", ofJob(job(func(j *capacity.Job) { j.Comment = "on_end=never" }), world(), 0), string(capacity.BadComment)},
 		{"nothing matches its comment", ofJob(job(func(j *capacity.Job) { j.Comment = "instance_type=p4d.24xlarge" }), world(), 0), string(capacity.NoMatchingCapacity)},
 		{"it names a reservation of another partition", ofJob(job(func(j *capacity.Job) { j.Comment = "capacity_reservation_id=cr-0e2000000000000d4" }), twoPartitions, 0), string(capacity.WrongPartition)},
-		{"it asks to hold capacity where that is not done", ofJob(job(func(j *capacity.Job) { j.Comment = "capacity=reserve" }), world(), 0), string(capacity.CannotHold)},
+		{"it asks to hold capacity where that is not done", ofJob(job(func(j *capacity.Job) { j.Comment = "capacity=reserve" }), world(), 0), string(capacity.NoMatchingCapacity)},
 		{"the reservation is in another zone", ofJob(job(), apart, 0), string(capacity.Mismatched)},
 		{"the open block is for another platform than the image", ofJob(job(maint), images, 0), explain.WaitsToOpen},
 		{"it names that block", ofJob(job(func(j *capacity.Job) { j.Comment = "capacity_reservation_id=cr-0e2000000000000a1" }), images, 0), string(capacity.Mismatched)},

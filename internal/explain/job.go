@@ -42,7 +42,7 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	if !ourHold {
 		told = j.AdminComment
 	}
-	prospects := capacity.Prospects(req, snap.Within(req.Constraint), now)
+	prospects := capacity.Prospects(req, snap, now)
 	e := &screen{about("job " + j.Shown), j, req, prospects, snap, now, strings.TrimPrefix(told, ourWord)}
 	waits := j.State == "PENDING"
 	e.fact("partition", "%s", strings.Join(req.Partitions, ", "))
@@ -179,7 +179,7 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	failed, hasFailed := lastFailure(j.Shown, records)
 	ours := strings.HasPrefix(j.AdminComment, ourWord)
 	_, notLaunched, wasNot := strings.Cut(j.AdminComment, " were not launched: ")
-	few, short := capacity.ShortOfHosts(e.req, e.snap, e.now)
+	few, short := capacity.ShortOfHosts(e.prospects, e.now)
 	why, requeued := requeuedFor(j)
 	var fits []capacity.Prospect
 	for _, p := range e.prospects {
@@ -269,7 +269,9 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 	j := e.j
 	later := func(p capacity.Prospect) bool { return p.Window.Start.After(e.now) }
 	if len(fits) == 0 {
-		elsewhere := slices.DeleteFunc(capacity.Prospects(e.req, e.snap, e.now),
+		anywhere := e.req
+		anywhere.Constraint = ""
+		elsewhere := slices.DeleteFunc(capacity.Prospects(anywhere, e.snap, e.now),
 			func(p capacity.Prospect) bool { return !p.Fits || p.Reservation.ID == "" })
 		if len(elsewhere) > 0 {
 			e.say(Constrained, "Leave it until those nodes have their next block, or let it run elsewhere: "+

@@ -80,7 +80,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 			s.SpareSeconds = &spare
 		}
 	}
-	few, short := capacity.ShortOfHosts(req, snap, now)
+	few, short := capacity.ShortOfHosts(fits, now)
 	switch {
 	case len(open) == 0 && p.Window.Start.After(now):
 		s.Code = NextBlock

@@ -256,7 +256,7 @@ func startsBefore(j capacity.Job, fence, now time.Time) bool {
 
 // goesOn names the next reservation in which a job can start after its fence.
 func goesOn(req capacity.Request, snap *capacity.Snapshot, fence time.Time) string {
-	for _, p := range capacity.Prospects(req, snap.Within(req.Constraint), fence) {
+	for _, p := range capacity.Prospects(req, snap, fence) {
 		switch {
 		case !p.Fits || p.Reservation.ID == "":
 		case p.Window.Start.After(fence):

@@ -71,7 +71,7 @@ func (w *waiter) why(j *capacity.Job) (c cannot) {
 			req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
 			c.limit = capacity.Admit(req, w.snap, w.now).Edits.TimeLimit
 		}
-	} else if few, short := capacity.ShortOfHosts(req, w.snap, w.now); short {
+	} else if few, short := capacity.ShortOfHosts(capacity.Prospects(req, w.snap, w.now), w.now); short {
 		if c.few = few.FewHosts(); few.Usable > 0 {
 			c.few += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
 		}
