@@ -277,21 +277,3 @@ func TestNetworkThatNobodyMayAsk(t *testing.T) {
 }
 
 const cpuImage = "ami-0e200000000000d04"
-
-// withCPUImage has the node group to copy boot an image without drivers.
-func withCPUImage(s *awssim.Scenario) {
-	r := &s.Regions[0]
-	r.Images = append(r.Images, awssim.ImageScenario{ID: cpuImage, Name: "aws-pcs-sample_ami-al2023-x86_64-slurm-25.11", Owner: "amazon", Created: "2026-04-23", Deprecated: "2026-11-01"})
-	r.Clusters[0].NodeGroups[0].Image = cpuImage
-}
-
-func imageName(p *setup.Plan) string {
-	for _, step := range p.Steps() {
-		for _, d := range step.Details {
-			if d.Key == "image name" {
-				return d.Value
-			}
-		}
-	}
-	return ""
-}
