@@ -276,4 +276,3 @@ func TestNetworkThatNobodyMayAsk(t *testing.T) {
 	}
 }
 
-const cpuImage = "ami-0e200000000000d04"
