@@ -275,4 +275,3 @@ func TestNetworkThatNobodyMayAsk(t *testing.T) {
 		}
 	}
 }
-
