@@ -20,7 +20,7 @@ func TestLongAccounting(t *testing.T) {
 	check(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	cluster := start(t, slurmlab.Config{Dir: dir, Accounting: true, Extra: []string{"AccountingStorageEnforce=limits"},
-		Partitions: []slurmlab.Partition{{Name: "special", Groups: []string{"static-"}}}})
+		Static: slurmlab.NodeGroup{Partition: "static,special"}})
 	for _, line := range []string{
 		"add qos short set maxwall=60", "add qos long set maxwall=600", "add qos over set maxwall=700 flags=OverPartQOS", "add qos part set maxwall=120",
 		"add account nlp maxwall=300 qos=normal,short,long,over", "add account vis qos=normal,short defaultqos=short",

@@ -59,7 +59,7 @@ func (l *lab) pcsCluster() (awssim.PCSCluster, error) {
 type layout struct {
 	static      slurmlab.NodeGroup
 	groups      []slurmlab.NodeGroup
-	partitions  []slurmlab.Partition
+	partitions  map[string]string
 	extra       []string
 	suspendTime time.Duration
 }
@@ -93,28 +93,27 @@ func staticGroup(cluster awssim.PCSCluster) string {
 
 // layoutOf turns node groups and queues into nodes and partitions.
 func layoutOf(cluster awssim.PCSCluster, static string) layout {
-	y := layout{suspendTime: cluster.IdleTime}
-	for _, group := range cluster.NodeGroups {
-		switch {
-		case !inSlurm(group.Status) || group.Max == 0:
-		case group.Name == static:
-			y.static = nodesOf(group)
-		default:
-			y.groups = append(y.groups, nodesOf(group))
+	y := layout{suspendTime: cluster.IdleTime, partitions: map[string]string{}}
+	queues := map[string][]string{} // by node group
+	for _, queue := range cluster.Queues {
+		if inSlurm(queue.Status) || queue.Status == "CREATING" { // jobs can be submitted as soon as it is ACTIVE
+			y.partitions[queue.Name] = options(queue.Settings)
+			for _, name := range queue.NodeGroups {
+				queues[name] = append(queues[name], queue.Name)
+			}
 		}
 	}
-	for _, queue := range cluster.Queues {
-		if !inSlurm(queue.Status) && queue.Status != "CREATING" { // jobs can be submitted as soon as it is ACTIVE
+	for _, group := range cluster.NodeGroups {
+		if !inSlurm(group.Status) || group.Max == 0 {
 			continue
 		}
-		partition := slurmlab.Partition{Name: queue.Name, Options: options(queue.Settings)}
-		for _, name := range queue.NodeGroups {
-			partition.Groups = append(partition.Groups, name+"-")
+		nodes := nodesOf(group)
+		nodes.Partition = strings.Join(queues[group.Name], ",")
+		if group.Name == static {
+			y.static = nodes
+		} else {
+			y.groups = append(y.groups, nodes)
 		}
-		if y.static.Partition == "" && slices.Contains(queue.NodeGroups, static) {
-			y.static.Partition = queue.Name
-		}
-		y.partitions = append(y.partitions, partition)
 	}
 	for _, key := range slices.Sorted(maps.Keys(cluster.Settings)) {
 		if key != "CliFilterPlugins" { // the lab sets it with the script

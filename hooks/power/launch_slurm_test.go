@@ -20,7 +20,7 @@ func TestSlurm_Launch(t *testing.T) {
 	p := startPower(t, powerConfig, func(c *slurmlab.Config) {
 		c.ResumeTimeout = 5 * time.Minute
 		// The second block is for the node that does not boot.
-		c.Partitions = []slurmlab.Partition{{Name: "other", Groups: []string{"other-"}, Options: "ResumeTimeout=20"}}
+		c.Partitions = map[string]string{"other": "ResumeTimeout=20"}
 	})
 	cancel := func(ids ...string) {
 		t.Helper()

@@ -74,13 +74,12 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := strings.NewReplacer("@RECORD@", record, "@CLI@", cliOptions, "@JOB@", jobFields).Replace(recorder)
-	group := func(name, features string) slurmlab.NodeGroup {
-		return slurmlab.NodeGroup{Prefix: name + "-", Count: 4, CPUs: 192, MemoryMB: 2000, GPUs: 8, Features: features + "h100"}
+	group := func(name, partition, features string) slurmlab.NodeGroup {
+		return slurmlab.NodeGroup{Prefix: name + "-", Count: 4, CPUs: 192, MemoryMB: 2000, GPUs: 8, Features: features + "h100", Partition: partition}
 	}
 	cluster, err := slurmlab.Start(hookstest.Deadline(t), slurmlab.Config{Dir: filepath.Join(dir, "lab"), CLIFilterLua: script, JobSubmitLua: script, Accounting: true,
-		CloudGroups: []slurmlab.NodeGroup{group("gpu", ""), group("other", ""), group("two-a", "two-a,"), group("two-b", "two-b,")},
-		Partitions: []slurmlab.Partition{{Name: "gpu", Groups: []string{"gpu-"}}, {Name: "other", Groups: []string{"other-"}},
-			{Name: "two", Groups: []string{"two-a-", "two-b-"}}, {Name: "cpu", Groups: []string{"static-"}}}})
+		Static:      slurmlab.NodeGroup{Partition: "static,cpu"},
+		CloudGroups: []slurmlab.NodeGroup{group("gpu", "gpu", ""), group("other", "other", ""), group("two-a", "two", "two-a,"), group("two-b", "two", "two-b,")}})
 	if err != nil {
 		t.Fatal(err)
 	}

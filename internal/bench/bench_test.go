@@ -80,8 +80,8 @@ func lab(b *testing.B, nodes int, jobSubmit string) *slurmlab.Cluster {
 	nothing := "/bin/true"
 	cluster, err := slurmlab.Start(b.Context(), slurmlab.Config{Dir: dir, ResumeProgram: nothing, SuspendProgram: nothing, ResumeFailProgram: nothing,
 		ResumeTimeout: 20 * time.Minute, JobSubmitLua: jobSubmit,
-		CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Count: nodes, Partition: "gpu", CPUs: 192, NeverBoots: true}},
-		Extra: []string{"SchedulerParameters=sched_interval=2,batch_sched_delay=0,bf_interval=2", "PrologSlurmctld=/bin/true",
+		Extra: []string{fmt.Sprintf("NodeName=gpu-[1-%d] Port=1 CPUs=192 RealMemory=1000 State=CLOUD", nodes), fmt.Sprintf("PartitionName=gpu Nodes=gpu-[1-%d]", nodes),
+			"SchedulerParameters=sched_interval=2,batch_sched_delay=0,bf_interval=2", "PrologSlurmctld=/bin/true",
 			"MaxArraySize=20001", "MaxJobCount=50000"}})
 	if err != nil {
 		b.Fatal(err)

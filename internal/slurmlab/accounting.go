@@ -2,7 +2,6 @@ package slurmlab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,9 +9,6 @@ import (
 	"path/filepath"
 	"time"
 )
-
-// ErrNoAccounting says that what Config.Accounting needs is not on this machine.
-var ErrNoAccounting = errors.New("slurmdbd or MariaDB is not installed: apt-get install slurmdbd mariadb-server-core mariadb-client-core")
 
 // databaseFolder holds the database. MariaDB's socket is in it too, so that nobody but its owner reaches that.
 func (c *Cluster) databaseFolder() string { return filepath.Join(c.dir, "db") }
@@ -25,11 +21,6 @@ func (c *Cluster) startAccounting(ctx context.Context) error {
 	if !c.cfg.Accounting {
 		return nil
 	}
-	for _, program := range []string{"slurmdbd", "mariadbd", "mariadb-install-db", "my_print_defaults"} {
-		if _, err := findProgram(program); err != nil {
-			return fmt.Errorf("%w (%w)", ErrNoAccounting, err)
-		}
-	}
 	if err := c.startDatabase(ctx); err != nil {
 		return err
 	}
@@ -38,7 +29,6 @@ func (c *Cluster) startAccounting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.dbd = d
 	return c.await(ctx, d, func() bool {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -84,7 +74,6 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.database = d
 	return c.await(ctx, d, func() bool {
 		_, err := os.Stat(c.databaseSocket())
 		return err == nil

@@ -3,6 +3,7 @@ package slurmlab
 import (
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -244,77 +245,46 @@ func seconds(d time.Duration) string {
 
 // writeNodes writes the NodeName lines of a group. Cloud nodes have no address: it is set when a machine is there.
 func (c *Cluster) writeNodes(b *strings.Builder, group NodeGroup) {
-	if group.NeverBoots {
-		c.writeNode(b, group, group.Hostlist(), 1)
-		return
+	state := "CLOUD"
+	if group.Prefix == c.cfg.Static.Prefix {
+		state = "UNKNOWN NodeAddr=127.0.0.1"
 	}
 	for i := range group.Count {
-		c.writeNode(b, group, group.Name(i+1), c.nodePort[group.Name(i+1)])
+		name := group.Name(i + 1)
+		fmt.Fprintf(b, "NodeName=%s Port=%d CPUs=%d RealMemory=%d State=%s", name, c.nodePort[name], group.CPUs, group.MemoryMB, state)
+		if group.GPUs > 0 {
+			fmt.Fprintf(b, " Gres=gpu:%d", group.GPUs)
+		}
+		if group.Features != "" {
+			fmt.Fprintf(b, " Features=%s", group.Features)
+		}
+		fmt.Fprintf(b, " %s\n", group.Options)
 	}
 }
 
-func (c *Cluster) writeNode(b *strings.Builder, group NodeGroup, names string, port int) {
-	fmt.Fprintf(b, "NodeName=%s Port=%d CPUs=%d RealMemory=%d", names, port, group.CPUs, group.MemoryMB)
-	if group.GPUs > 0 {
-		fmt.Fprintf(b, " Gres=gpu:%d", group.GPUs)
-	}
-	if group.Features != "" {
-		fmt.Fprintf(b, " Features=%s", group.Features)
-	}
-	if group.Options != "" {
-		b.WriteString(" " + group.Options)
-	}
-	if group.Prefix == c.cfg.Static.Prefix {
-		b.WriteString(" NodeAddr=127.0.0.1 State=UNKNOWN\n")
-	} else {
-		b.WriteString(" State=CLOUD\n")
-	}
-}
-
-// partitions are the PartitionName lines: the static one is the default, then
-// those of the configuration, then those that only groups name.
-func (cfg Config) partitions() []string {
-	var order []string
+// partitions are the PartitionName lines. The first one of the static group is the default.
+func (cfg Config) partitions() (lines []string) {
 	nodes := map[string][]string{}
-	options := map[string]string{}
-	join := func(name, hostlist string) {
-		if !slices.Contains(order, name) {
-			order = append(order, name)
-		}
-		if hostlist != "" && !slices.Contains(nodes[name], hostlist) {
-			nodes[name] = append(nodes[name], hostlist)
-		}
+	for name := range cfg.Partitions {
+		nodes[name] = nil
 	}
-	join(cfg.Static.Partition, cfg.Static.Hostlist())
-	options[cfg.Static.Partition] = "Default=YES"
-	byPrefix := map[string]NodeGroup{}
 	for _, group := range cfg.groups() {
-		byPrefix[group.Prefix] = group
-	}
-	for _, partition := range cfg.Partitions {
-		join(partition.Name, "")
-		for _, prefix := range partition.Groups {
-			if group, ok := byPrefix[prefix]; ok {
-				join(partition.Name, group.Hostlist())
-			}
-		}
-		options[partition.Name] = strings.TrimSpace(options[partition.Name] + " " + partition.Options)
-	}
-	for _, group := range cfg.CloudGroups {
-		if group.Partition != "" {
-			join(group.Partition, group.Hostlist())
+		for name := range strings.SplitSeq(group.Partition, ",") {
+			nodes[name] = append(nodes[name], group.Hostlist())
 		}
 	}
-	var lines []string
-	for _, name := range order {
-		line := "PartitionName=" + name + " State=UP"
+	standard, _, _ := strings.Cut(cfg.Static.Partition, ",")
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		line := "PartitionName=" + name + " State=UP " + cfg.Partitions[name]
 		if len(nodes[name]) > 0 {
 			line += " Nodes=" + strings.Join(nodes[name], ",")
 		}
-		if options[name] != "" {
-			line += " " + options[name]
+		if name == standard {
+			line += " Default=YES"
 		}
-		lines = append(lines, line)
+		if name != "" { // of groups in no partition
+			lines = append(lines, line)
+		}
 	}
 	return lines
 }

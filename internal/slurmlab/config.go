@@ -26,7 +26,8 @@ type Config struct {
 
 	CloudGroups []NodeGroup // nodes that Slurm powers up for a job
 
-	Partitions []Partition // Partitions beyond those that groups name
+	// Partitions has the settings of partitions, such as "MaxTime=60 AllowAccounts=nlp", by name. Groups name them too.
+	Partitions map[string]string
 
 	// Absolute paths of what Slurm runs to power nodes up and down. Slurm gives them no environment but SLURM_CONF, no
 	// PATH, and on 22.05 no open file descriptors.
@@ -62,19 +63,10 @@ type NodeGroup struct {
 	MemoryMB  int    // default 1000; nothing enforces it
 	GPUs      int    // fake ones: copies of /dev/null
 	Features  string // separated by commas
-	Partition string // joins this partition, which is made if need be
+	Partition string // partitions that it is in, separated by commas
 	Options   string // further settings of NodeName, such as "Weight=10"
 
-	NeverBoots bool // nobody starts these nodes, so they need no ports, of which a cluster has some hundred
-
 	AlwaysOn bool // exempts the nodes from SuspendTime; Slurm then powers them down on request only
-}
-
-// Partition is a Slurm partition.
-type Partition struct {
-	Name    string
-	Groups  []string // prefixes of node groups, beside those that name this partition
-	Options string   // further settings, such as "MaxTime=60 AllowAccounts=nlp"
 }
 
 // Name is the name of the group's i-th node; the first is 1.
@@ -104,12 +96,7 @@ func (cfg Config) withDefaults() (Config, error) {
 		dir = real
 	}
 	cfg.Dir = dir
-	if cfg.Static.Prefix == "" {
-		cfg.Static.Prefix = "static-"
-	}
-	if cfg.Static.Partition == "" {
-		cfg.Static.Partition = "static"
-	}
+	cfg.Static.Prefix, cfg.Static.Partition = cmp.Or(cfg.Static.Prefix, "static-"), cmp.Or(cfg.Static.Partition, "static")
 	cfg.Static.AlwaysOn = true
 	cfg.Static = cfg.Static.withDefaults()
 	groups := make([]NodeGroup, len(cfg.CloudGroups))
@@ -152,10 +139,10 @@ func (cfg Config) groups() []NodeGroup {
 	return append([]NodeGroup{cfg.Static}, cfg.CloudGroups...)
 }
 
-// nodes are the names of the nodes that can boot.
+// nodes are the names of all nodes.
 func (cfg Config) nodes() (names []string) {
 	for _, group := range cfg.groups() {
-		for i := 1; i <= group.Count && !group.NeverBoots; i++ {
+		for i := 1; i <= group.Count; i++ {
 			names = append(names, group.Name(i))
 		}
 	}

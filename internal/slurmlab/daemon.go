@@ -124,7 +124,6 @@ func (c *Cluster) startMunged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.munged = d
 	return c.await(ctx, d, func() bool {
 		_, err := os.Stat(socket)
 		return err == nil

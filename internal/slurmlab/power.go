@@ -32,9 +32,9 @@ echo "%[2]s $1" 1<>%[1]s/run/power.fifo
 // as soon as the job's nodes are up. Real clusters have nothing like it. It asks nobody itself, for dozens of jobs may
 // wait at once: it writes the path of a FIFO of its own to the lab, which opens that when the nodes are up.
 const prologScript = `#!/bin/sh
-export PATH=%[3]s
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export SLURM_CONF=%[1]s/etc/slurm.conf
-export %[4]s=no # Stop finds the processes below even when slurmctld was killed first
+export %[3]s=no # Stop finds the processes below even when slurmctld was killed first
 exec </dev/null >>%[1]s/log/prologctld.log 2>&1
 [ -e %[1]s/run/stopping ] && exit 0 # do not hold up the end of slurmctld
 up=%[1]s/run/prolog/$SLURM_JOB_ID.$$
@@ -46,27 +46,12 @@ sleep 0.3
 exit 0
 `
 
-// prologPath is the PATH of that script: scontrol is the one beside slurmctld.
-func prologPath() string {
-	slurmctld, _ := findProgram("slurmctld")
-	return prologPathFor(slurmctld)
-}
-
-func prologPathFor(slurmctld string) string {
-	const usual = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	bin := filepath.Join(filepath.Dir(slurmctld), "../bin")
-	if info, err := os.Stat(filepath.Join(bin, "scontrol")); err != nil || !info.Mode().IsRegular() || strings.ContainsAny(bin, "'\n") {
-		return usual
-	}
-	return "'" + bin + "':" + usual
-}
-
 func (c *Cluster) writeScripts() error {
 	longest := int((c.cfg.ResumeTimeout + 15*time.Second) / time.Second)
 	scripts := map[string]string{
 		"resume":     fmt.Sprintf(powerScript, c.dir, "resume"),
 		"suspend":    fmt.Sprintf(powerScript, c.dir, "suspend"),
-		"prologctld": fmt.Sprintf(prologScript, c.dir, longest, prologPath(), nodeVariable),
+		"prologctld": fmt.Sprintf(prologScript, c.dir, longest, nodeVariable),
 	}
 	for name, text := range scripts {
 		if err := writeFile(filepath.Join(c.dir, "bin", name), text, 0o755); err != nil {
@@ -181,8 +166,8 @@ func booting(seen, nodes string) bool {
 	return waits
 }
 
-func (c *Cluster) answerPower(verb, hostlist string) {
-	nodes, err := c.Hostnames(c.ctx, hostlist)
+func (c *Cluster) answerPower(verb, list string) {
+	nodes, err := hostlist.Expand(list)
 	if err != nil {
 		c.logPower(err)
 		return
@@ -220,13 +205,4 @@ func (c *Cluster) logPower(err error) {
 	}
 	defer log.Close()
 	fmt.Fprintln(log, err)
-}
-
-// Hostnames expands a hostlist such as "gpu-[1-4]".
-func (c *Cluster) Hostnames(ctx context.Context, hostlist string) ([]string, error) {
-	out, err := c.Command(ctx, "scontrol", "show", "hostnames", hostlist)
-	if err != nil {
-		return nil, err
-	}
-	return strings.Fields(out), nil
 }

@@ -3,6 +3,7 @@ package slurmlab
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -179,10 +180,8 @@ func withDescendants(all []status, roots map[process]bool) {
 	}
 }
 
-// stopAll ends the processes of a cluster and everything below them: daemons
-// with SIGTERM, and what is left after grace with SIGKILL.
-func stopAll(conf string, grace time.Duration) error { return stopOwned(conf, "", grace) }
-
+// stopOwned ends the processes of a cluster, or of one of its nodes, and everything below them: daemons with SIGTERM, and
+// what is left after grace with SIGKILL.
 func stopOwned(conf, node string, grace time.Duration) error {
 	begin := time.Now()
 	found := map[process]bool{}
@@ -215,16 +214,8 @@ func stopOwned(conf, node string, grace time.Duration) error {
 			}
 		}
 		if time.Since(begin) > grace+hang {
-			return fmt.Errorf("processes of %s do not end on SIGKILL: %s", conf, pidList(running))
+			return fmt.Errorf("processes of %s do not end on SIGKILL: %v", conf, slices.Collect(maps.Keys(running)))
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-}
-
-func pidList(processes map[process]bool) string {
-	var names []string
-	for p := range processes {
-		names = append(names, fmt.Sprintf("%d (%s)", p.pid, program(p.pid)))
-	}
-	return strings.Join(names, ", ")
 }

@@ -1,8 +1,6 @@
 package slurmlab
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -51,23 +49,5 @@ func TestRequeueDelayByVersion(t *testing.T) {
 		if got := strings.Contains(schedulerParameters(version), "requeue_delay="); got != wanted {
 			t.Errorf("%d: %v", version, got)
 		}
-	}
-}
-
-// The Prolog that lets jobs start at once finds scontrol where slurmctld is.
-func TestPrologPath(t *testing.T) {
-	prefix := t.TempDir()
-	slurmctld := filepath.Join(prefix, "sbin", "slurmctld")
-	if got := prologPathFor(slurmctld); !strings.HasPrefix(got, "/usr/local/sbin:") {
-		t.Errorf("without scontrol: %s", got)
-	}
-	if err := os.MkdirAll(filepath.Join(prefix, "bin"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(prefix, "bin", "scontrol"), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if got := prologPathFor(slurmctld); !strings.HasPrefix(got, "'"+prefix+"/bin':/usr/local/sbin:") {
-		t.Errorf("beside slurmctld: %s", got)
 	}
 }

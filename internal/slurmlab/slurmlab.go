@@ -37,12 +37,6 @@ import (
 	"time"
 )
 
-// ErrNotInstalled says that Slurm's daemons are not on this machine.
-var ErrNotInstalled = errors.New("slurmctld is not installed: apt-get install slurm-wlm munge")
-
-// ErrRunning says that another process runs a cluster in the same folder.
-var ErrRunning = errors.New("a cluster is running in this folder already")
-
 // Cluster is a running Slurm cluster. Its methods may be called from several goroutines at once.
 type Cluster struct {
 	dir     string
@@ -59,9 +53,6 @@ type Cluster struct {
 	mu       sync.Mutex // guards what follows, and one change of the daemons at a time
 	cfg      Config
 	nodePort map[string]int // node name to port, kept for good
-	munged   *daemon
-	database *daemon // with Config.Accounting, like dbd
-	dbd      *daemon
 	ctld     *daemon
 	nodes    map[string]*daemon
 	stopped  bool
@@ -125,10 +116,10 @@ func (c *Cluster) makeFolders() error {
 	// The kernel gives the lock back when this process ends, however it ends.
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		lock.Close()
-		return fmt.Errorf("%s: %w", c.dir, ErrRunning)
+		return fmt.Errorf("a cluster is running in %s already", c.dir)
 	}
 	c.lock = lock
-	if err := stopAll(c.conf, stopGrace); err != nil {
+	if err := stopOwned(c.conf, "", stopGrace); err != nil {
 		return fmt.Errorf("cleaning up after an earlier cluster in %s: %w", c.dir, err)
 	}
 	// Nodes of the earlier cluster are gone, so are its jobs.
@@ -162,7 +153,7 @@ func (c *Cluster) Stop() error {
 	var err error
 	if c.lock != nil { // else the folder is not ours
 		os.WriteFile(c.stoppingFile(), nil, 0o644)
-		err = stopAll(c.conf, stopGrace)
+		err = stopOwned(c.conf, "", stopGrace)
 	}
 	if c.fifo != nil {
 		c.fifo.Close()
@@ -172,7 +163,7 @@ func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	if c.lock != nil {
 		// A power call that was under way may have started one more node.
-		err = errors.Join(err, stopAll(c.conf, stopGrace))
+		err = errors.Join(err, stopOwned(c.conf, "", stopGrace))
 		c.lock.Close()
 	}
 	if c.ports != nil {
@@ -273,7 +264,7 @@ func (c *Cluster) stoppingFile() string { return filepath.Join(c.dir, "run", "st
 func installedVersion(ctx context.Context) (int, error) {
 	path, err := findProgram("slurmctld")
 	if err != nil {
-		return 0, ErrNotInstalled
+		return 0, fmt.Errorf("%w: apt-get install slurm-wlm munge", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
