@@ -277,9 +277,8 @@ type LaunchTemplate struct {
 	NetworkInterfaces []Interface `json:"network_interfaces,omitempty"` // NetworkInterfaces as the template describes them
 
 	// PublicAddress: its interface asks for a public address, or for none; nil where the subnet decides.
-	PublicAddress *bool    `json:"public_address,omitempty"`
-	Protected     bool     `json:"protected,omitempty"`   // its instances cannot be terminated
-	VolumeKeys    []string `json:"volume_keys,omitempty"` // the keys of AWS KMS that its volumes are encrypted with
+	PublicAddress *bool `json:"public_address,omitempty"`
+	Protected     bool  `json:"protected,omitempty"` // its instances cannot be terminated
 
 	ReservationID string `json:"reservation_id,omitempty"` // the reservation that launches go to; "" if none
 	Market        string `json:"market,omitempty"`         // EC2's MarketType: capacity-block, spot, …; "" for On-Demand

@@ -195,7 +195,6 @@ const (
 	Protected          Code = "termination-protection"
 	NoSubnets          Code = "subnets"
 	SubnetUnknown      Code = "subnet-unknown"
-	SubnetVPC          Code = "subnet-vpc"
 	Addresses          Code = "addresses"
 	TypeWithoutEFA     Code = "efa"
 	WrongProvider      Code = "provider"

@@ -24,9 +24,7 @@ type Image struct {
 	Created, Deprecated string
 	Description         string
 	Says                string // its name, its description and its tags in this account, in lower case
-	Source              string // the id of the image that it was made from; "" where EC2 does not know
 	Platform            string // in the words of a reservation ("Linux/UNIX"); "" if these have none for it
-	Architecture        string // x86_64 or arm64
 }
 
 // Image describes an AMI. One that does not exist is an error with EC2's code InvalidAMIID.NotFound.
@@ -44,8 +42,8 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	image := out.Images[0]
 	found := Image{ID: id, Name: aws.ToString(image.Name), Description: aws.ToString(image.Description),
 		Owner: cmp.Or(aws.ToString(image.ImageOwnerAlias), aws.ToString(image.OwnerId)), Created: dateOf(
-			image.CreationDate), Deprecated: dateOf(image.DeprecationTime), Source: aws.ToString(image.SourceImageId),
-		Platform: reservationPlatform(aws.ToString(image.PlatformDetails)), Architecture: string(image.Architecture)}
+			image.CreationDate), Deprecated: dateOf(image.DeprecationTime),
+		Platform: reservationPlatform(aws.ToString(image.PlatformDetails))}
 	says := []string{found.Name, found.Description}
 	for _, t := range image.Tags {
 		says = append(says, aws.ToString(t.Key), aws.ToString(t.Value))

@@ -345,22 +345,6 @@ func (c *Client) listTemplates(ctx context.Context, filters ...types.Filter) ([]
 		func(page *ec2.DescribeLaunchTemplatesOutput) []types.LaunchTemplate { return page.LaunchTemplates })
 }
 
-// MadeTemplates are the launch templates with our tag for a cluster, by its mark. The name of one that setup made is prefix and slot.
-func (c *Client) MadeTemplates(ctx context.Context, mark, prefix string) ([]capacity.Made, error) {
-	listed, err := c.listTemplates(ctx, tagFilter(capacity.TagCluster, mark))
-	var made []capacity.Made
-	for _, a := range listed {
-		tags := tagMap(a.Tags)
-		t := capacity.Made{What: capacity.MadeTemplate, Name: aws.ToString(a.LaunchTemplateName), ID: aws.ToString(a.LaunchTemplateId),
-			Queue: tags[capacity.TagPartition], Reservation: tags[capacity.TagReservation]}
-		if slot, named := strings.CutPrefix(t.Name, prefix); named {
-			t.Slot = slot
-		}
-		made = append(made, t)
-	}
-	return made, err
-}
-
 func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {
 	d := v.LaunchTemplateData
 	out := capacity.LaunchTemplate{ID: aws.ToString(t.LaunchTemplateId), Name: aws.ToString(t.LaunchTemplateName),
@@ -376,11 +360,6 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 	}
 	if len(d.NetworkInterfaces) == 1 {
 		out.PublicAddress = d.NetworkInterfaces[0].AssociatePublicIpAddress
-	}
-	for _, m := range d.BlockDeviceMappings {
-		if m.Ebs != nil && m.Ebs.KmsKeyId != nil {
-			out.VolumeKeys = unique(append(out.VolumeKeys, *m.Ebs.KmsKeyId))
-		}
 	}
 	out.Protected = aws.ToBool(d.DisableApiTermination)
 	if p := d.IamInstanceProfile; p != nil {

@@ -298,22 +298,3 @@ func (c *Client) Busy(ctx context.Context, cluster, queue, group string) (bool, 
 	g, _, err := c.NodeGroup(ctx, cluster, group)
 	return g.Status.Changing(), err
 }
-
-// Made are the compute node groups and queues with our tag, without the ones that PCS is deleting.
-func (inv Inventory) Made() (made []capacity.Made) {
-	goes := func(s Status, tags map[string]string) bool {
-		return s == Deleting || s == Deleted || !inv.Cluster.Ours(tags)
-	}
-	for _, g := range inv.Groups {
-		if !goes(g.Status, g.Tags) {
-			made = append(made, capacity.Made{What: capacity.MadeNodeGroup, Name: g.Name, ID: g.ID, Slot: g.Name,
-				Queue: g.Tags[capacity.TagPartition], Reservation: g.Tags[capacity.TagReservation]})
-		}
-	}
-	for _, q := range inv.Queues {
-		if !goes(q.Status, q.Tags) {
-			made = append(made, capacity.Made{What: capacity.MadeQueue, Name: q.Name, ID: q.ID, Queue: q.Name})
-		}
-	}
-	return made
-}

@@ -122,7 +122,7 @@ func (s *Sim) imageObjects(c *call) (all []object) {
 		}
 		all = append(all, object{"ImageId": i.ID, "Name": i.Name, "Description": i.Description, "State": "available",
 			"OwnerId": owner, "ImageOwnerAlias": alias, "Architecture": i.Architecture, "CreationDate": midnight(i.Created),
-			"DeprecationTime": midnight(i.Deprecated), "SourceImageId": i.Source, "PlatformDetails": i.Platform,
+			"DeprecationTime": midnight(i.Deprecated), "PlatformDetails": i.Platform,
 			"RootDeviceName": rootDevice, "RootDeviceType": "ebs", "ImageType": "machine", "Public": false,
 			"BlockDeviceMappings": []blockDevice{i.rootVolume()}, "Tags": c.region.fixedTags[i.ID]})
 	}

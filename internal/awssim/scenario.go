@@ -130,7 +130,6 @@ type ImageScenario struct {
 	Owner        string            `toml:"owner"`      // default: the caller's account; amazon: one of AWS's, by its alias
 	Created      string            `toml:"created"`    // date; default 2026-10-01
 	Deprecated   string            `toml:"deprecated"` // date
-	Source       string            `toml:"source"`     // id of the image that it was made from
 	Parameter    string            `toml:"parameter"`  // of AWS Systems Manager, which names it: GetParameter, resolve:ssm:PARAMETER
 	RootGiB      int               `toml:"root_gib"`   // size of the snapshot that its root volume is made from; default 8
 	Tags         map[string]string `toml:"tags"`

@@ -131,21 +131,10 @@ func (in *inspection) joins() bool {
 // and on PCS with the other slot. An entry without another reservation is changed to fit.
 func (in *inspection) checkPurchaseOption() {
 	r, g := in.reservation, in.entry()
-	var has []string
-	for _, other := range in.others {
-		if other.ID != r.ID && (slices.Contains(g.ReservationIDs, other.ID) || g.Select.Matches(other)) {
-			has = append(has, other.ID)
-		}
-	}
-	selected := g.Select.Matches(r)
-	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (len(has) > 0 || selected || !g.PurchaseOption.Reserved()) {
-		what := ""
-		if len(has) > 0 {
-			what = " for " + strings.Join(has, ", ")
-		}
+	has := slices.ContainsFunc(in.others, func(other capacity.Reservation) bool { return other.ID != r.ID && lists(g, other) })
+	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (has || g.Select.Matches(r) || !g.PurchaseOption.Reserved()) {
 		in.problem(capacity.WrongPurchase, fmt.Sprintf("set purchase_option = %q there, or choose another --node-group",
-			r.Kind), "reservation %s is of kind %s, but node_group %q of the settings buys %s%s", r.ID, r.Kind, g.Name,
-			g.PurchaseOption, what)
+			r.Kind), "reservation %s is of kind %s, but node_group %q of the settings buys %s", r.ID, r.Kind, g.Name, g.PurchaseOption)
 		return
 	}
 	for _, other := range in.Slots {
@@ -245,15 +234,8 @@ func (in *inspection) checkSubnets() {
 	if there := ids(in.inZone(in.VPC)); len(there) > 0 {
 		fix = subnetFlag + strings.Join(there, " or ")
 	}
-	if ids := in.unknownSubnets; len(ids) > 0 {
-		in.problem(capacity.SubnetUnknown, fix, "EC2 has no subnet %s in %s", strings.Join(ids, ", "), in.Region)
-	}
 	if ids := in.elsewhere; len(ids) > 0 {
-		of := "cluster " + in.Cluster.Name
-		if in.OnEC2() {
-			of = in.chosen[0].ID
-		}
-		in.problem(capacity.SubnetVPC, fix, "subnet %s is outside the VPC of %s", strings.Join(ids, ", "), of)
+		in.problem(capacity.SubnetUnknown, fix, "the VPC of the nodes has no subnet %s", strings.Join(ids, ", "))
 	}
 }
 
@@ -293,17 +275,12 @@ func (in *inspection) checkUnknown(want *wanted, slot site.Slot, group, queue St
 	if slot.Group != nil && !slot.Failed() || in.like.ID == "" {
 		return
 	}
-	if names := in.like.Unknown; len(names) > 0 {
-		in.warn("node group %s has settings that this version of pcs-capacity does not know; they are not copied: %s",
-			in.like.Name, strings.Join(names, ", "))
+	_, dropped := in.like.SettingsFor(in.reservation.InstanceType)
+	if in.like.SlurmSettings[pcs.Gres] != "" { // it needs records of gres.conf; PCS describes the GPUs of a type itself
+		dropped = append(dropped, pcs.Gres)
 	}
-	if gres := in.like.SlurmSettings[pcs.Gres]; gres != "" {
-		in.warn("%s=%s of %s is not copied: it needs records of gres.conf, which this version cannot write; PCS describes the GPUs of %s itself",
-			pcs.Gres, gres, in.like.Name, in.reservation.InstanceType)
-	}
-	if _, dropped := in.like.SettingsFor(in.reservation.InstanceType); len(dropped) > 0 {
-		in.warn("Slurm settings of %s describe %s and are not copied: %s", in.like.Name,
-			strings.Join(in.like.InstanceTypes, ", "), strings.Join(dropped, ", "))
+	if dropped = append(dropped, in.like.Unknown...); len(dropped) > 0 {
+		in.warn("settings of node group %s are not copied: %s", in.like.Name, strings.Join(dropped, ", "))
 	}
 }
 
@@ -372,20 +349,11 @@ func (in *inspection) checkSelect() {
 // checkEFA warns where nodes come up without EFA, although people may expect it.
 func (in *inspection) checkEFA() {
 	t := in.instanceType
-	n := len(in.source.NetworkInterfaces)
-	dropped := n > 0 && in.source.InstanceType != in.reservation.InstanceType
 	switch {
 	case in.request.EFA == capacity.EFAOnly && t.EFAInterfaces == 0 && t.Name != "":
-		in.problem(capacity.TypeWithoutEFA, "leave out --efa",
-			"%s has no EFA, so there is none to set up with --efa %s", t.Name, in.request.EFA)
-	case in.efa() != "" && in.efa() != capacity.NoEFA:
-	case dropped:
-		in.warn("the launch template of %s describes %d network interfaces for %s; they are not copied for %s, so the nodes come up with one and without EFA",
-			in.copied(), n, cmp.Or(in.source.InstanceType, "none"), in.reservation.InstanceType)
-	case t.GPUs > 0 && t.EFAInterfaces == 0:
-		in.warn("%s has no EFA, so jobs on several nodes talk over plain TCP", t.Name)
-	case t.GPUs > 0:
-		in.warn("the nodes come up without EFA (--efa none), so jobs on several nodes talk over plain TCP")
+		in.problem(capacity.TypeWithoutEFA, "leave out --efa", "%s has no EFA, so there is none to set up with --efa %s", t.Name, in.request.EFA)
+	case t.GPUs > 0 && (in.efa() == "" || in.efa() == capacity.NoEFA):
+		in.warn("the nodes come up without EFA, so jobs on several nodes talk over plain TCP")
 	}
 }
 
@@ -399,16 +367,7 @@ func (in *inspection) checkEntry(want *wanted) {
 			in.problem(capacity.BadSettings, "choose another --node-group, or mend the settings", "%s", err)
 		}
 	}
-	p, g := in.settings(), in.entry()
-	left := without(g.ReservationIDs, append(slices.Clone(in.ended), in.reservation.ID)...)
-	if r := in.reservation; g.Slots < 2 && !r.End.IsZero() {
-		for _, other := range in.others {
-			if slices.Contains(left, other.ID) && !other.End.IsZero() && other.Start.Before(r.End) && r.Start.Before(other.End) {
-				in.warn("reservations %s and %s are open at the same time, and node_group %q uses one at a time: choose another --node-group, or set slots = 2",
-					r.ID, other.ID, g.Name)
-			}
-		}
-	}
+	p := in.settings()
 	if p.Name != "" && p.Provider != capacity.ProviderEC2 {
 		in.problem(capacity.WrongProvider, "choose another --queue", "partition %q of %s has provider %q", p.Name,
 			p.File, p.Provider)

@@ -32,11 +32,10 @@ type inspection struct {
 	// kept is the slot that has the reservation, keptTemplate what its nodes, or those of another slot, launch with.
 	kept         site.Slot
 	keptTemplate capacity.LaunchTemplate
-	// chosen are the requested subnets, or the candidates; unknownSubnets are requested ids that no subnet has,
-	// elsewhere requested subnets outside the VPC.
-	chosen                    []ec2.Subnet
-	unknownSubnets, elsewhere []string
-	instanceType              ec2.InstanceType // the reservation's; zero if EC2 did not describe it
+	// chosen are the requested subnets, or the candidates; elsewhere are requested ids that no subnet of the VPC has.
+	chosen       []ec2.Subnet
+	elsewhere    []string
+	instanceType ec2.InstanceType // the reservation's; zero if EC2 did not describe it
 	// ended are the partition's reservations that have ended, according to EC2, others those that have not.
 	ended  []string
 	others []capacity.Reservation
@@ -123,7 +122,8 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	in.chooseUserData()
 	in.actions = in.lifecycleActions()
 	in.addUsers()
-	if err := in.sideBySide(ctx, s.readSubnets, s.readFences); err != nil || len(in.problems) > 0 {
+	in.chooseSubnets()
+	if err := s.readFences(ctx, in); err != nil || len(in.problems) > 0 {
 		return in, err
 	}
 	return in, s.readLaunch(ctx, in)
@@ -304,8 +304,8 @@ func (in *inspection) subnetsOnEC2() (ids []string) {
 	return ids
 }
 
-// readSubnets finds the candidates among the VPC's subnets.
-func (s Setup) readSubnets(ctx context.Context, in *inspection) error {
+// chooseSubnets finds the candidates among the VPC's subnets.
+func (in *inspection) chooseSubnets() {
 	ids := in.request.SubnetIDs
 	switch {
 	case in.OnEC2():
@@ -316,23 +316,13 @@ func (s Setup) readSubnets(ctx context.Context, in *inspection) error {
 	default:
 		ids = slices.Concat(in.like.SubnetIDs, in.Cluster.SubnetIDs)
 	}
-	var others []string
 	for _, id := range union(nil, ids) {
 		if i := slices.IndexFunc(in.VPC, func(s ec2.Subnet) bool { return s.ID == id }); i >= 0 {
 			in.chosen = append(in.chosen, in.VPC[i])
 		} else {
-			others = append(others, id)
+			in.elsewhere = append(in.elsewhere, id)
 		}
 	}
-	_, missing, err := s.EC2.KnownSubnets(ctx, others)
-	for _, m := range missing {
-		if !site.Absent(m.Err) {
-			return m.Err
-		}
-		in.unknownSubnets = append(in.unknownSubnets, m.ID)
-	}
-	in.elsewhere = without(others, in.unknownSubnets...)
-	return err
 }
 
 // readLike reads the launch template to copy: that of the node group, with provider ec2 the requested one.

@@ -136,11 +136,6 @@ func (in *inspection) judge() {
 		in.warn("launch template %s protects instances from termination, which is not copied: nodes could never be ended",
 			in.source.Name)
 	}
-	if keys := in.planned.VolumeKeys; len(keys) > 0 {
-		in.warn(
-			"volumes are encrypted with %s: that it is enabled, and that its policy lets nodes use it, was not checked; `aws kms describe-key --region %s --key-id %s` shows its state",
-			strings.Join(keys, " and "), in.Region, keys[0])
-	}
 	for _, p := range site.Judge(in.seen()) {
 		if site.Stops(p) {
 			in.problems = append(in.problems, p)

@@ -174,17 +174,16 @@ func TestPlansInFull(t *testing.T) {
 		{name: "no profile", seen: func(in *inspection) { in.like.InstanceProfile = "" }},
 		{name: "another OS", seen: func(in *inspection) { in.launch.Image.Platform = "Windows" }},
 		{name: "no security group", seen: func(in *inspection) { in.source.SecurityGroupIDs = nil }},
-		{name: "an unknown subnet", seen: func(in *inspection) { in.unknownSubnets = []string{"subnet-9"} }},
 		{name: "a subnet elsewhere", seen: func(in *inspection) { in.elsewhere = []string{"subnet-9"} }},
 		{name: "no subnet, self-managed", ask: func(r *Request) { onEC2(r); r.SubnetIDs = nil }, seen: func(in *inspection) { in.VPC, in.chosen = nil, nil }},
 		{name: "another zone", seen: func(in *inspection) { in.reservation.AZID = "use2-az2" }},
 		{name: "a zone that is not known yet", seen: func(in *inspection) { in.reservation.AZID = "" }},
-		{name: "no subnet is there to name", seen: func(in *inspection) { in.VPC[0].AZID, in.unknownSubnets = "use2-az9", []string{"subnet-9"} }},
+		{name: "no subnet is there to name", seen: func(in *inspection) { in.VPC[0].AZID, in.elsewhere = "use2-az9", []string{"subnet-9"} }},
 		{name: "all nodes", ask: nodes(4)},
 		{name: "no instances", seen: func(in *inspection) { in.reservation.Total = 0 }},
 		{name: "ended", seen: func(in *inspection) {
 			in.Now = in.reservation.End.Add(time.Second)
-			in.users = []user{{who: "compute node group big-a of queue big", most: 4}}
+			in.users = []user{{who: "compute node group big-a", most: 4}}
 		}},
 		{name: "that has ended", seen: func(in *inspection) { in.reservation.State = capacity.StateExpired }},
 		{name: "too few addresses", seen: free(3)},

@@ -15,24 +15,14 @@ type user struct {
 	most int
 }
 
-// addUsers notes all other users of the reservation: our other compute node groups, other entries of the settings, and
-// whoever has instances in it. It counts the running nodes of self-managed Slurm.
+// addUsers notes all other users of the reservation, each once: our other compute node groups, other entries of the
+// settings, and whoever has instances in it.
 func (in *inspection) addUsers() {
-	r := in.reservation
-	if r.ID == "" {
-		return
-	}
-	own := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
-	var counted []string // node groups, and partitions of self-managed Slurm
+	r, counted := in.reservation, capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
 	for _, g := range in.Groups {
-		if slices.Contains(own, g.Name) || !in.Ours(g.Tags) || g.Tags[capacity.TagReservation] != r.ID {
-			continue
+		if !slices.Contains(counted, g.Name) && in.Ours(g.Tags) && g.Tags[capacity.TagReservation] == r.ID {
+			in.users, counted = append(in.users, user{"compute node group " + g.Name, g.Max}), append(counted, g.Name)
 		}
-		who := "compute node group " + g.Name
-		if queues := queuesOf(in.Inventory, g.ID); len(queues) > 0 {
-			who += " of queue " + strings.Join(queues, ", ")
-		}
-		in.users, counted = append(in.users, user{who, g.Max}), append(counted, g.Name)
 	}
 	for _, p := range in.partitions() {
 		for _, g := range p.Groups {
@@ -46,13 +36,14 @@ func (in *inspection) addUsers() {
 	}
 	others := 0
 	for _, i := range in.Inside {
-		g, found := in.Group(i.Tags[pcs.TagNodeGroupID])
-		of := g.Name
-		if i.Tags[capacity.TagCluster] == in.Cluster.Name && !found {
+		of := ""
+		if g, found := in.Group(i.Tags[pcs.TagNodeGroupID]); found {
+			of = g.Name
+		} else if i.Tags[capacity.TagCluster] == in.Cluster.Name {
 			of = i.Tags[capacity.TagPartition]
 		}
 		switch {
-		case found && slices.Contains(own, of) || of != "" && slices.Contains(counted, of):
+		case slices.Contains(counted, of):
 		case in.OnEC2() && of == in.request.Queue:
 			in.Slots[0].Instances++
 		default:
@@ -61,9 +52,6 @@ func (in *inspection) addUsers() {
 	}
 	if others > 0 {
 		in.users = append(in.users, user{"other instances", others})
-	}
-	if hidden := r.Used() - r.Unhealthy - len(in.Inside); hidden > 0 {
-		in.warn("%d instances of reservation %s are taken by what this account does not see: another account, or instances that ended minutes ago", hidden, r.ID)
 	}
 }
 

@@ -135,7 +135,7 @@ func (w *world) see(r Request) inspection {
 	in.VPC = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
 	in.chosen, in.Known = in.VPC, w.reservations
 	in.instanceType = ec2.InstanceType{Name: "p5.48xlarge"}
-	in.launch.Image = ec2.Image{Platform: "Linux/UNIX", Architecture: "x86_64"}
+	in.launch.Image = ec2.Image{Platform: "Linux/UNIX"}
 	in.launch.Network.Groups = map[string][]ec2.Rule{"sg-1": {{All: true, Peer: "sg-1"}, {Out: true, All: true, Peer: "sg-1"}}}
 	in.source = w.templateByID("lt-0")
 	if in.OnEC2() {

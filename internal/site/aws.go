@@ -12,8 +12,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // mostOffset is how far the machine's clock may be from AWS's. Fences and limits are corrected by the difference, but
@@ -54,7 +52,6 @@ func (r *run) aws(ctx context.Context) {
 	if !r.missing {
 		r.ok("permission", "what sync and the hooks ask is allowed with the credentials of this command, as far as dry runs tell")
 	}
-	r.leftovers(ctx)
 }
 
 func behind(offset time.Duration) string {
@@ -266,23 +263,4 @@ func (r *run) mark() string {
 		return name
 	}
 	return capacity.ClusterMark(r.clusterName(), anyMark)
-}
-
-// leftovers looks for things that setup made and that the settings do not name.
-func (r *run) leftovers(ctx context.Context) {
-	mark, _ := state.Dir(r.Config.StateDir).Mark() // without one, setup has made nothing
-	if r.onPCS() {
-		mark = r.Cluster.Name
-	}
-	var made []capacity.Made
-	err := r.clusterErr
-	if mark != "" && err == nil {
-		made, err = r.EC2.MadeTemplates(ctx, mark, pcs.TemplateName(mark, ""))
-	}
-	if err != nil && mark != "" {
-		r.unread("leftover", "what the settings do not name", err)
-	}
-	for _, m := range capacity.Leftovers(append(r.Made(), made...), r.settings, r.Cluster.ID) {
-		r.problem("leftover", Fail, m)
-	}
 }

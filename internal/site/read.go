@@ -30,31 +30,17 @@ func (l Launch) Read(ctx context.Context, aws *ec2.Client) (Launch, Unread) {
 	return l, not
 }
 
-// mostSources bounds the images that are read behind one.
-const mostSources = 3
-
-// readImage reads the type and the image. If it claims no drivers for the type, the words of its readable source
-// images are added.
+// readImage reads the type and the image. Systems Manager names one that does not begin with ami-.
 func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
 	if l.Type.Name == "" {
 		types, failed := aws.InstanceTypes(ctx, []string{l.Template.InstanceType})
 		l.Type, err = types[l.Template.InstanceType], failed
 	}
-	id := l.Template.ImageID
-	if !strings.HasPrefix(id, "ami-") { // Systems Manager names it
-		return err
+	if id := l.Template.ImageID; strings.HasPrefix(id, "ami-") {
+		image, failed := aws.Image(ctx, id)
+		l.Image, err = image, errors.Join(err, failed)
 	}
-	image, failed := aws.Image(ctx, id)
-	source := image.Source
-	for n := 0; failed == nil && source != "" && n < mostSources && l.Type.GPUs > 0 && !saysDrivers(image, l.Type); n++ {
-		from, err := aws.Image(ctx, source)
-		if err != nil { // gone, or of an account that does not share it
-			break
-		}
-		image.Says, source = image.Says+" "+from.Says, from.Source
-	}
-	l.Image = image
-	return errors.Join(err, failed)
+	return err
 }
 
 // readNetwork reads the security groups of nodes with EFA and, for nodes of PCS, the way out: of subnets known by their
@@ -238,7 +224,12 @@ func (r *run) templates(ctx context.Context) {
 	}
 	for _, g := range r.Groups {
 		name := g.Name
-		if !r.Ours(g.Tags) || !slices.Contains(r.slots(), name) {
+		switch {
+		case !r.Ours(g.Tags) || g.Status == pcs.Deleting:
+			continue
+		case !slices.Contains(r.slots(), name):
+			r.fail("leftover", "add it to the settings again, or run `pcs-capacity teardown --queue "+g.Tags[capacity.TagPartition]+" --node-group "+name+"`",
+				"compute node group %s carries the tag of pcs-capacity, and the settings do not name it, so sync does not manage it", name)
 			continue
 		}
 		if g.Status != pcs.Active && !g.Status.Changing() {
