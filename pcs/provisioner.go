@@ -340,13 +340,8 @@ func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, 
 		case changed && c.Status != Active:
 			return false, fmt.Errorf("PCS cluster %s is %s: %s", c.Name, c.Status, c.Failures)
 		}
-		p.tell(WhatCluster, c.Name, "update")
-		_, err = p.PCS.api.UpdateCluster(ctx, &pcs.UpdateClusterInput{ClusterIdentifier: aws.String(c.ID),
+		return false, send(ctx, p, "update", WhatCluster, c.Name, p.PCS.api.UpdateCluster, &pcs.UpdateClusterInput{ClusterIdentifier: aws.String(c.ID),
 			SlurmConfiguration: &types.UpdateClusterSlurmConfigurationRequest{SlurmCustomSettings: settingsList(merged)}})
-		if err != nil {
-			err = fmt.Errorf("updating PCS cluster %s: %w", c.Name, err)
-		}
-		return false, err
 	})
 	return err
 }

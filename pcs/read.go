@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 
@@ -165,27 +164,22 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (g Nod
 		return g, false, fmt.Errorf("reading compute node group %s: %w", nameOrID, err)
 	}
 	g = nodeGroup(out.ComputeNodeGroup)
-	var more struct { // for which the SDK has no fields
-		Known struct {
-			Actions          json.RawMessage `json:"nodeLifecycleActions"`
-			SecurityGroupIDs []string        `json:"securityGroupIds"`
-			KeyName          string          `json:"sshKeyName"`
-		} `json:"computeNodeGroup"`
+	said := membersOf(answer, "computeNodeGroup")
+	if actions, _ := json.Marshal(said[lifecycleMember]); !slices.Contains([]string{"null", "{}"}, string(actions)) { // it was JSON
+		g.Actions = actions
 	}
-	var all struct {
-		Group map[string]any `json:"computeNodeGroup"`
-	}
-	_, _ = json.Unmarshal(answer, &more), json.Unmarshal(answer, &all) // of another form there are none, and setup says so
-	if said := more.Known.Actions; !slices.Contains([]string{"", "null", "{}"}, string(said)) {
-		g.Actions = LifecycleActions(said)
-	}
-	maps.DeleteFunc(all.Group, func(name string, _ any) bool {
-		return slices.Contains([]string{lifecycleMember, "securityGroupIds", "sshKeyName"}, name) || name == "launchTemplateMode" && g.TemplateID == ""
-	})
 	if g.TemplateID == "" { // they stand on the group instead
-		g.SecurityGroupIDs, g.KeyName = more.Known.SecurityGroupIDs, more.Known.KeyName
+		ids, _ := said["securityGroupIds"].([]any)
+		for _, id := range ids {
+			g.SecurityGroupIDs = append(g.SecurityGroupIDs, fmt.Sprint(id))
+		}
+		g.KeyName, _ = said["sshKeyName"].(string)
+		delete(said, "launchTemplateMode")
 	}
-	g.Unknown = unknownIn(reflect.TypeFor[types.ComputeNodeGroup](), all.Group, "")
+	for _, known := range []string{lifecycleMember, "securityGroupIds", "sshKeyName"} { // the SDK has no fields for them
+		delete(said, known)
+	}
+	g.Unknown = unknownIn(reflect.TypeFor[types.ComputeNodeGroup](), said, "")
 	g.Tags, found, err = c.tags(ctx, WhatNodeGroup, g.Name, g.ARN)
 	return g, found, err
 }
@@ -226,13 +220,9 @@ func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (q Queue, 
 	case err != nil:
 		return q, false, fmt.Errorf("reading queue %s: %w", nameOrID, err)
 	}
-	var all struct {
-		Queue map[string]any `json:"queue"`
-	}
-	_ = json.Unmarshal(answer, &all) // the SDK has read it
 	a := out.Queue
 	q = Queue{ID: str(a.Id), Name: str(a.Name), ClusterID: str(a.ClusterId), ARN: str(a.Arn), Status: Status(a.Status),
-		Failures: failures(a.ErrorInfo), Unknown: unknownIn(reflect.TypeFor[types.Queue](), all.Queue, "")}
+		Failures: failures(a.ErrorInfo), Unknown: unknownIn(reflect.TypeFor[types.Queue](), membersOf(answer, "queue"), "")}
 	for _, config := range a.ComputeNodeGroupConfigurations {
 		q.GroupIDs = append(q.GroupIDs, str(config.ComputeNodeGroupId))
 	}

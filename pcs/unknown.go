@@ -35,6 +35,13 @@ func keepAnswer(to *[]byte) func(*pcs.Options) {
 	}
 }
 
+// membersOf are those of a structure in an answer of PCS; none where it is no structure.
+func membersOf(answer []byte, structure string) map[string]any {
+	var said map[string]map[string]any
+	_ = json.Unmarshal(answer, &said) // the SDK has read it
+	return said[structure]
+}
+
 // unknownIn names what is set in a JSON value and has no field in an SDK type. Its fields have the names on the wire but
 // for the first letter. Lists of structures are searched as well; a time is a number.
 func unknownIn(t reflect.Type, value any, path string) (names []string) {
@@ -106,9 +113,6 @@ type LifecycleActions json.RawMessage
 
 // lifecycleMember is their name on the wire.
 const lifecycleMember = "nodeLifecycleActions"
-
-// MarshalJSON writes them as they are.
-func (a LifecycleActions) MarshalJSON() ([]byte, error) { return json.RawMessage(a).MarshalJSON() }
 
 // Equal compares what both say, in any order of members.
 func (a LifecycleActions) Equal(b LifecycleActions) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
@@ -27,11 +28,17 @@ func (p Provisioner) createGroup(ctx context.Context, g NodeGroup) error {
 			in.SlurmConfiguration.ScaleDownIdleTimeInSeconds = aws.Int32(int32(*g.IdleSeconds))
 		}
 	}
-	p.tell(WhatNodeGroup, g.Name, "create")
-	if _, err := p.PCS.api.CreateComputeNodeGroup(ctx, in, sendActions(g.Actions)); err != nil {
-		return fmt.Errorf("creating compute node group %s: %w", g.Name, err)
+	return send(ctx, p, "create", WhatNodeGroup, g.Name, p.PCS.api.CreateComputeNodeGroup, in, sendActions(g.Actions))
+}
+
+// send tells of a change, and sends it. What is to be deleted may be gone.
+func send[In, Out any](ctx context.Context, p Provisioner, verb, what, name string, call func(context.Context, *In, ...func(*pcs.Options)) (*Out, error), in *In, options ...func(*pcs.Options)) error {
+	p.tell(what, name, verb)
+	_, err := call(ctx, in, options...)
+	if err == nil || verb == "delete" && NotFound(err) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%sing %s %s: %w", strings.TrimSuffix(verb, "e"), what, name, err)
 }
 
 func scaling(g NodeGroup) *types.ScalingConfigurationRequest {
@@ -41,7 +48,6 @@ func scaling(g NodeGroup) *types.ScalingConfigurationRequest {
 // updateGroup sends only the differences. The tag comes first: if the run is cut off, the next one
 // finds the slot by its tag and goes on.
 func (p Provisioner) updateGroup(ctx context.Context, want, now NodeGroup) error {
-	p.tell(WhatNodeGroup, now.Name, "update")
 	if now.Tags[capacity.TagReservation] != want.Tags[capacity.TagReservation] {
 		if err := p.PCS.Tag(ctx, now.ARN, want.Tags); err != nil {
 			return err
@@ -53,12 +59,10 @@ func (p Provisioner) updateGroup(ctx context.Context, want, now NodeGroup) error
 		actions = want.Actions
 	}
 	if !changed && actions == nil {
+		p.tell(WhatNodeGroup, now.Name, "update")
 		return nil
 	}
-	if _, err := p.PCS.api.UpdateComputeNodeGroup(ctx, in, sendActions(actions)); err != nil {
-		return fmt.Errorf("updating compute node group %s: %w", now.Name, err)
-	}
-	return nil
+	return send(ctx, p, "update", WhatNodeGroup, now.Name, p.PCS.api.UpdateComputeNodeGroup, in, sendActions(actions))
 }
 
 // updateGroupInput has only the members that differ: PCS keeps the others, and replaces instances
@@ -100,11 +104,7 @@ func (p Provisioner) createQueue(ctx context.Context, q Queue) error {
 	if len(q.SlurmSettings) > 0 {
 		in.SlurmConfiguration = &types.QueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(q.SlurmSettings)}
 	}
-	p.tell(WhatQueue, q.Name, "create")
-	if _, err := p.PCS.api.CreateQueue(ctx, in); err != nil {
-		return fmt.Errorf("creating queue %s: %w", q.Name, err)
-	}
-	return nil
+	return send(ctx, p, "create", WhatQueue, q.Name, p.PCS.api.CreateQueue, in)
 }
 
 // updateQueue replaces the whole list of node groups, as PCS demands, and the whole list of Slurm
@@ -113,15 +113,11 @@ func (p Provisioner) updateQueue(ctx context.Context, q Queue, groups []string, 
 	if err := keeps(WhatQueue, q.Name, q.Lost(settings)); err != nil {
 		return err
 	}
-	p.tell(WhatQueue, q.Name, "update")
 	in := &pcs.UpdateQueueInput{ClusterIdentifier: aws.String(q.ClusterID), QueueIdentifier: aws.String(q.ID), ComputeNodeGroupConfigurations: groupConfigurations(groups)}
 	if settings != nil {
 		in.SlurmConfiguration = &types.UpdateQueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(settings)}
 	}
-	if _, err := p.PCS.api.UpdateQueue(ctx, in); err != nil {
-		return fmt.Errorf("updating queue %s: %w", q.Name, err)
-	}
-	return nil
+	return send(ctx, p, "update", WhatQueue, q.Name, p.PCS.api.UpdateQueue, in)
 }
 
 func groupConfigurations(ids []string) []types.ComputeNodeGroupConfiguration {
@@ -133,21 +129,11 @@ func groupConfigurations(ids []string) []types.ComputeNodeGroupConfiguration {
 }
 
 func (p Provisioner) deleteGroup(ctx context.Context, g NodeGroup) error {
-	p.tell(WhatNodeGroup, g.Name, "delete")
-	_, err := p.PCS.api.DeleteComputeNodeGroup(ctx, &pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: aws.String(g.ClusterID), ComputeNodeGroupIdentifier: aws.String(g.ID)})
-	return deleting(WhatNodeGroup, g.Name, err)
+	return send(ctx, p, "delete", WhatNodeGroup, g.Name, p.PCS.api.DeleteComputeNodeGroup,
+		&pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: aws.String(g.ClusterID), ComputeNodeGroupIdentifier: aws.String(g.ID)})
 }
 
 func (p Provisioner) deleteQueue(ctx context.Context, q Queue) error {
-	p.tell(WhatQueue, q.Name, "delete")
-	_, err := p.PCS.api.DeleteQueue(ctx, &pcs.DeleteQueueInput{ClusterIdentifier: aws.String(q.ClusterID), QueueIdentifier: aws.String(q.ID)})
-	return deleting(WhatQueue, q.Name, err)
-}
-
-// deleting is the error of a deletion; what is gone already has none.
-func deleting(what, name string, err error) error {
-	if err == nil || NotFound(err) {
-		return nil
-	}
-	return fmt.Errorf("deleting %s %s: %w", what, name, err)
+	return send(ctx, p, "delete", WhatQueue, q.Name, p.PCS.api.DeleteQueue,
+		&pcs.DeleteQueueInput{ClusterIdentifier: aws.String(q.ClusterID), QueueIdentifier: aws.String(q.ID)})
 }
