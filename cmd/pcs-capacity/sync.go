@@ -94,7 +94,8 @@ func (c *NotifyTestCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *conf
 		return fmt.Errorf("[notify] of %s has no command and no webhook; add one", cfg.Path)
 	}
 	host, _ := os.Hostname()
-	test := lifecycle.Notice{Kind: capacity.IsTest, At: time.Now().UTC().Truncate(time.Second), Message: "a test of [notify] on host " + host}
+	test := lifecycle.Notice{At: time.Now().UTC().Truncate(time.Second),
+		Problem: capacity.Problemf(capacity.IsTest, capacity.Subject{}, "", "a test of [notify] on host %s", host)}
 	if err := lifecycle.Notify(ctx, cfg, test); err != nil {
 		return err
 	}

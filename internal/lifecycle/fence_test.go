@@ -252,7 +252,7 @@ func TestAFenceMayGo(t *testing.T) {
 		"of an ended block":                   {"cr-9", []capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired), open}, nil, true},
 		"of an ODCR that ends":                {"cr-4", []capacity.Reservation{odcr("24h")}, nil, false},
 		"of an ODCR that ends no more":        {"cr-4", []capacity.Reservation{odcr("")}, nil, true},
-		"named by fences only, and no end":    {"cr-4", nil, func(s *Seen) { s.Guarded = map[string]capacity.Reservation{"cr-4": odcr("")} }, true},
+		"named by fences only, and no end":    {"cr-4", nil, func(s *Seen) { s.Snap.Reservations = []capacity.Reservation{odcr("")} }, true},
 		"of a block without an end":           {"cr-0", []capacity.Reservation{endless}, nil, false},
 		"of one that never gets the slot":     {"cr-2", []capacity.Reservation{open, within}, nil, true},
 		"beside one that never gets the slot": {"cr-0", []capacity.Reservation{open, within}, nil, false},
@@ -262,12 +262,12 @@ func TestAFenceMayGo(t *testing.T) {
 		"another slot has another block":      {"cr-0", []capacity.Reservation{open, later}, slots([]string{"cr-0"}, []string{"cr-1"}), false},
 		"another slot had it":                 {"cr-0", []capacity.Reservation{open}, formerly("big", "cr-0"), false},
 		"another slot had it, and has others": {"cr-0", []capacity.Reservation{open}, func(s *Seen) { slots(nil, nil)(s); s.Snap.Former = formerSlot("big", "cr-0") }, false},
-		"named by fences only, and open":      {"cr-7", nil, func(s *Seen) { s.Guarded = map[string]capacity.Reservation{"cr-7": open} }, false},
+		"named by fences only, and open":      {"cr-7", nil, func(s *Seen) { r := open; r.ID = "cr-7"; s.Snap.Reservations = []capacity.Reservation{r} }, false},
 		"named by fences only, and ended": {"cr-7", nil, func(s *Seen) {
-			s.Guarded = map[string]capacity.Reservation{"cr-7": block("cr-7", "-48h", "-1h", capacity.StateExpired)}
+			s.Snap.Reservations = []capacity.Reservation{block("cr-7", "-48h", "-1h", capacity.StateExpired)}
 		}, true},
 		"EC2 does not describe it":               {"cr-7", nil, nil, false},
-		"EC2 has not described it for very long": {"cr-7", nil, func(s *Seen) { s.Gone = map[string]bool{"cr-7": true} }, true},
+		"EC2 has not described it for very long": {"cr-7", nil, func(s *Seen) { s.Snap.Missing = map[string]time.Time{"cr-7": at("-1h")} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ids []string
@@ -304,39 +304,31 @@ func TestFencesThatStay(t *testing.T) {
 		there   capacity.SlurmReservation
 		guarded *capacity.Reservation
 		missing bool
-		todo    []guardChange
+		in      []capacity.Partition
 		want    string
 	}{
 		"of a live block":                       {there: mine, guarded: &live, want: unnamed},
 		"of one that has ended":                 {there: mine, guarded: &ended},
 		"of one that EC2 does not show":         {there: mine, missing: true, want: missing},
-		"of one that it showed, but is over":    {there: mine, guarded: &ended, missing: true, want: missing},
-		"of one that is in the settings":        {there: mine},
+		"of one that is in the settings":        {there: mine, guarded: &live, in: formerSlot("old", "cr-7")},
+		"of one that they have elsewhere":       {there: mine, guarded: &live, in: formerSlot("new", "cr-7")},
 		"another owner's":                       {there: fence("fence", other), guarded: &live},
 		"no fence":                              {there: fence("wait", me), guarded: &live},
 		"somebody else's, under a name of ours": {there: notOurs, guarded: &live},
-		"it goes":                               {there: mine, guarded: &live, todo: []guardChange{{do: "delete", r: mine}}},
-		"another takes its place":               {there: mine, guarded: &live, todo: []guardChange{{do: "replace", r: fence("fence", other), old: mine.Name}}},
-		"it is moved":                           {there: mine, guarded: &live, todo: []guardChange{{do: "update", r: mine}}, want: unnamed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Seen{Owner: me, Snap: &capacity.Snapshot{Missing: map[string]time.Time{}}, Cluster: &Cluster{Reservations: []capacity.SlurmReservation{c.there}}, Now: noon}
+			s := Seen{Owner: me, Snap: &capacity.Snapshot{Partitions: c.in}, Cluster: &Cluster{Reservations: []capacity.SlurmReservation{notOurs, c.there}}, Now: noon}
 			if c.guarded != nil {
-				s.Guarded = map[string]capacity.Reservation{"cr-7": *c.guarded}
+				s.Snap.Reservations = []capacity.Reservation{*c.guarded}
 			}
 			if c.missing {
-				s.Snap.Missing["cr-7"] = at("-30m")
+				s.Snap.Missing = map[string]time.Time{"cr-7": at("-30m")}
 			}
-			got := texts(s.keptFences(c.todo))
+			got := texts(keptFences(s))
 			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)) {
 				t.Errorf("said %q, want %q", got, c.want)
 			}
 		})
-	}
-	// One that needs no word hides no other.
-	s := Seen{Owner: me, Snap: &capacity.Snapshot{}, Cluster: &Cluster{Reservations: []capacity.SlurmReservation{notOurs, mine}}, Guarded: map[string]capacity.Reservation{"cr-7": live}, Now: noon}
-	if diff := cmp.Diff(1, len(s.keptFences(nil))); diff != "" {
-		t.Error(diff)
 	}
 }
 

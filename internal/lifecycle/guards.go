@@ -36,7 +36,7 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 		}
 	}
 	todo, left := s.steps(want, s.Cluster.Reservations, keep, s.mayGo)
-	problems = append(append(problems, left...), s.keptFences(todo)...)
+	problems = append(problems, left...)
 	open := map[string]bool{} // slots whose closing guards may be missing: nothing is removed from them
 	for _, g := range todo {
 		if g.do == "delete" && s.NoAWS {
@@ -316,11 +316,8 @@ func (s Seen) mayGo(g capacity.Guard) bool {
 		return true
 	}
 	r, known := s.Snap.Reservation(g.Block)
-	if !known {
-		r, known = s.Guarded[g.Block]
-	}
-	if !known {
-		return s.Gone[g.Block]
+	if since, missing := s.Snap.Missing[g.Block]; !known {
+		return missing && s.Now.Sub(since) >= missingFor
 	}
 	if !r.LiveAt(s.Now) || r.End.IsZero() && !r.Kind.Bought() {
 		return true
@@ -343,25 +340,22 @@ func (s Seen) mayGo(g capacity.Guard) bool {
 	return false
 }
 
-// keptFences reports the fences that stay although the settings do not name their reservations, except those that the
-// slots of the last snapshot report.
-func (s Seen) keptFences(todo []guardChange) (problems []capacity.Problem) {
-	goes := map[string]bool{}
-	for _, e := range todo {
-		goes[e.old] = true
-		if e.do == "delete" {
-			goes[e.r.Name] = true
-		}
-	}
+// keptFences reports the fences that stay although the settings do not name their reservations.
+func keptFences(s Seen) (problems []capacity.Problem) {
 	for _, r := range s.Cluster.Reservations {
 		g := r.Guard()
-		if !r.Ours() || g.Kind != "fence" || g.Owner != s.Owner || goes[r.Name] {
+		if !r.Ours() || g.Kind != capacity.GuardFence || g.Owner != s.Owner || s.mayGo(g) {
 			continue
 		}
-		if block, live := s.Guarded[g.Block]; live && block.LiveAt(s.Now) {
-			problems = append(problems, unnamed(block, g.Slot, r.Name))
+		at, there := s.Snap.Place(g.Slot)
+		named := there && slices.Contains(at.Slot.ReservationIDs, g.Block) && !(at.Slot.Unnamed && at.Slot.Holds == g.Block)
+		about := capacity.Subject{Slot: g.Slot, Reservation: g.Block}
+		if block, known := s.Snap.Reservation(g.Block); known && !named && block.LiveAt(s.Now) {
+			problems = append(problems, capacity.Problemf("reservation-unnamed", about, "",
+				"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
+				g.Block, g.Slot, capacity.FormatUTC(block.End), r.Name))
 		} else if since, missing := s.Snap.Missing[g.Block]; missing {
-			problems = append(problems, capacity.Problemf(capacity.ReservationMissing, capacity.Subject{Slot: g.Slot, Reservation: g.Block}, "",
+			problems = append(problems, capacity.Problemf(capacity.ReservationMissing, about, "",
 				"EC2 has not described reservation %s since %s; its fence %s stays until %s",
 				g.Block, capacity.FormatUTC(since), r.Name, capacity.FormatUTC(since.Add(missingFor))))
 		}

@@ -128,11 +128,10 @@ func (o *observation) missing(m capacity.Missing) {
 }
 
 // formerSlots are the slots of the last snapshot whose reservation is live and that the settings do not give them any
-// more, each alone in a partition and with only that reservation. One whose fence somebody has removed is forgotten; the
-// others are named.
-func formerSlots(s Seen) (all []capacity.Partition, problems []capacity.Problem) {
+// more, each alone in a partition and with only that reservation. One whose fence somebody has removed is forgotten.
+func formerSlots(s Seen) (all []capacity.Partition) {
 	if s.Old == nil {
-		return nil, nil
+		return nil
 	}
 	for _, v := range s.Old.Standings(s.Now) {
 		r, known := s.Snap.Reservation(v.Reservation.ID)
@@ -141,11 +140,9 @@ func formerSlots(s Seen) (all []capacity.Partition, problems []capacity.Problem)
 			continue
 		}
 		if s.Cluster != nil {
-			fence, there := s.Cluster.fence(v.Slot.Name, r.ID)
-			if !there {
+			if _, there := s.Cluster.fence(v.Slot.Name, r.ID); !there {
 				continue
 			}
-			problems = append(problems, unnamed(r, v.Slot.Name, fence.Name))
 		}
 		p, g, slot := *v.Partition, *v.Group, *v.Slot
 		slot.ReservationIDs = []string{r.ID}
@@ -153,18 +150,7 @@ func formerSlots(s Seen) (all []capacity.Partition, problems []capacity.Problem)
 		p.Groups = []capacity.NodeGroup{g}
 		all = append(all, p)
 	}
-	return all, problems
-}
-
-// unnamedBlocks names the reservations that PCS compute node groups hold and the settings do not name.
-func unnamedBlocks(s Seen) (problems []capacity.Problem) {
-	for _, v := range s.slots() {
-		fence, there := s.Cluster.fence(v.Slot.Name, v.Slot.Holds)
-		if r, known := s.Snap.Reservation(v.Slot.Holds); known && v.Slot.Unnamed && there && r.LiveAt(s.Now) {
-			problems = append(problems, unnamed(r, v.Slot.Name, fence.Name))
-		}
-	}
-	return problems
+	return all
 }
 
 func (c *Cluster) fence(slot, block string) (fence capacity.SlurmReservation, there bool) {
@@ -174,11 +160,4 @@ func (c *Cluster) fence(slot, block string) (fence capacity.SlurmReservation, th
 		}
 	}
 	return fence, false
-}
-
-// unnamed reports a fence that stays although the settings do not name its reservation.
-func unnamed(r capacity.Reservation, slot, fence string) capacity.Problem {
-	return capacity.Problemf("reservation-unnamed", capacity.Subject{Slot: slot, Reservation: r.ID}, "",
-		"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
-		r.ID, slot, capacity.FormatUTC(r.End), fence)
 }

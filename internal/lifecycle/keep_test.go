@@ -42,7 +42,7 @@ func TestFormerSlots(t *testing.T) {
 			fence.Users = []string{c.users}
 			s.Cluster = &Cluster{Reservations: []capacity.SlurmReservation{fence}}
 		}
-		if all, _ := formerSlots(s); (len(all) == 1 && all[0].Groups[0].Slots[0].Nodes == "gpu-[1-2]") != c.kept {
+		if all := formerSlots(s); (len(all) == 1 && all[0].Groups[0].Slots[0].Nodes == "gpu-[1-2]") != c.kept {
 			t.Errorf("%s: %+v", name, all)
 		}
 	}
@@ -174,8 +174,7 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 			if len(fences) == 0 || !fences[0].Fences("gpu-a", open) {
 				t.Fatalf("wanted: %+v", fences)
 			}
-			p := passOf(Sources{}, Seen{Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})
-			snap.Add(unnamedBlocks(p.seen)...)
+			snap.Add(keptFences(Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})...)
 			if said := strings.Join(snap.Of(capacity.Admin), "\n"); strings.Contains(said, "the settings no longer name reservation cr-0 for slot gpu-a; its fence stays") != c.problem {
 				t.Errorf("said: %q", said)
 			}

@@ -11,19 +11,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Notice is an event that people want to hear of, once.
+// Notice is a problem or an event that people want to hear of, once.
 type Notice struct {
-	Kind        capacity.Code `json:"kind"` // one of the codes with capacity.AsNotice: opened, fence-near, host-failed, …
-	Partition   string        `json:"partition,omitempty"`
-	Slot        string        `json:"slot,omitempty"`
-	Reservation string        `json:"reservation,omitempty"`
-	// Job and User are the job and its owner, if the notice is about a job.
-	Job     string    `json:"job,omitempty"`
-	User    string    `json:"user,omitempty"`
-	At      time.Time `json:"at"`      // AWS's time of the pass that found it
-	Message string    `json:"message"` // a sentence for a person
-
-	key string // key identifies the event: each key is delivered once
+	capacity.Problem
+	User string    `json:"user,omitempty"` // the owner of the job that it is about
+	At   time.Time `json:"at"`             // AWS's time of the pass that found it
+	key  string    // what it is about: each key is delivered once
 }
 
 // The times of notices: how long before a fence people are told of it, how long nodes of an open block may have no job,
@@ -44,15 +37,15 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 	}
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
 	seen := map[string]bool{}
-	add := func(n Notice, kind capacity.Code, key, format string, args ...any) {
-		n.Kind, n.At, n.Message, n.key = kind, at, fmt.Sprintf(format, args...), string(kind)+" "+key
+	add := func(code capacity.Code, about capacity.Subject, user, key, format string, args ...any) {
+		n := Notice{capacity.Problemf(code, about, "", format, args...), user, at, string(code) + " " + key}
 		if _, known := told[n.key]; !known && !seen[n.key] {
 			all = append(all, n)
 		}
 		seen[n.key] = true
 	}
 	if lost := now.Sub(snap.TakenAt); lost > capacity.StaleAfter {
-		add(Notice{}, capacity.HeartbeatLost, snap.TakenAt.UTC().Format(time.RFC3339),
+		add(capacity.HeartbeatLost, capacity.Subject{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
 			"AWS was last asked with success %s ago, at %s; fences stand, but no change of a reservation is seen",
 			capacity.FormatDuration(lost), capacity.FormatUTC(snap.TakenAt))
 	}
@@ -66,28 +59,19 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 		case told[idling].IsZero():
 			told[idling] = at
 		}
-		n := Notice{Partition: v.Partition.Name, Slot: v.Slot.Name}
+		about := capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name}
 		for _, id := range v.Slot.ReservationIDs {
-			r, known := snap.Reservation(id)
-			switch n.Reservation = id; {
-			case !known:
-			case r.State == capacity.StatePaymentFailed:
-				add(n, "payment-failed", id, "the payment of %s for slot %s has failed: it will not open", id, n.Slot)
-			case !r.LiveAt(now) && !told["opened "+id].IsZero():
-				add(n, "closed", id, "%s of slot %s is over (%s)", id, n.Slot, r.State)
+			about.Reservation = id
+			if r, known := snap.Reservation(id); known && !r.LiveAt(now) && !told["opened "+id].IsZero() {
+				add("closed", about, "", id, "%s of slot %s is over (%s)", id, about.Slot, r.State)
 			}
 		}
 		r, w := v.Reservation, v.Window
-		if n.Reservation = r.ID; r.ID == "" || w.Start.After(now) {
+		if about.Reservation = r.ID; r.ID == "" || w.Start.After(now) {
 			continue
 		}
 		if r.State == capacity.StateActive {
-			add(n, "opened", r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, n.Slot, until(w))
-		}
-		if r.Unhealthy > 0 {
-			add(n, capacity.HostFailed, fmt.Sprintf("%s %d", r.ID, r.Unhealthy),
-				"%d of the %d hosts of %s have failed, %d are usable; open a case with AWS Support", r.Unhealthy, r.Size(),
-				r.ID, r.UsableSize())
+			add("opened", about, "", r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, about.Slot, until(w))
 		}
 		left := w.Fence.Sub(now)
 		if w.Unbounded() || left <= 0 {
@@ -95,26 +79,32 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 		}
 		ends := r.ID + " " + w.Fence.UTC().Format(time.RFC3339) // an extension makes a new key
 		if left <= fenceNear {
-			add(n, "fence-near", ends, "jobs on %s must end by %s, in %s", r.ID, capacity.FormatUTC(w.Fence),
+			add("fence-near", about, "", ends, "jobs on %s must end by %s, in %s", r.ID, capacity.FormatUTC(w.Fence),
 				capacity.FormatUntil(left))
 		}
 		if left <= successor && v.Next.Reservation.ID == "" && !succeeded(v, slots) {
-			add(n, "no-successor", ends, "slot %s has no block after %s, whose last job must be gone by %s", n.Slot, r.ID,
-				capacity.FormatUTC(w.Fence))
+			add("no-successor", about, "", ends, "slot %s has no block after %s, whose last job must be gone by %s", about.Slot,
+				r.ID, capacity.FormatUTC(w.Fence))
 		}
 		if since := told[idling]; idle > 0 && !since.IsZero() && now.Sub(since) >= idleAfter {
-			add(n, capacity.NodesIdle, n.Slot+" "+since.UTC().Format(time.RFC3339),
-				"%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, n.Slot, r.ID,
+			add(capacity.NodesIdle, about, "", about.Slot+" "+since.UTC().Format(time.RFC3339),
+				"%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, about.Slot, r.ID,
 				capacity.FormatUTC(since))
 		}
 	}
-	for _, r := range report.Rolling { // blocks that sync has set up, and its setbacks
-		n := Notice{Partition: r.Partition, Slot: r.Slot, Reservation: r.Block.ID}
-		switch {
-		case r.Setback.Problem != "":
-			add(n, capacity.RollOverFailed, r.key()+" "+r.Setback.Since.Format(time.RFC3339), "%s", r.Setback.Problem)
-		case r.Ready && r.Block.Start.After(now):
-			add(n, "set-up", r.Block.ID, "%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start))
+	for _, r := range report.Rolling {
+		if r.Ready && r.Block.Start.After(now) {
+			add("set-up", r.about(), "", r.Block.ID, "%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start))
+		}
+	}
+	problems := report.All()
+	for _, p := range snap.Partitions {
+		problems = append(problems, unhealthy(p, snap, now)...)
+	}
+	lasting := []capacity.Code{capacity.RollOverFailed, capacity.HostFailed, neverOpen}
+	for _, p := range problems {
+		if slices.Contains(lasting, p.Code) {
+			add(p.Code, p.About, "", p.Sentence, "%s", p.Text())
 		}
 	}
 	// Jobs whose owners were told, in the AdminComment, that they can never start: the site can tell them in another way.
@@ -127,12 +117,16 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 		if len(all) == most {
 			seen["never-starts "+j.Shown] = true
 		} else {
-			add(Notice{Partition: j.Partition, Job: j.Shown, User: j.User}, capacity.NeverStarts, j.Shown, "job %s of %s: %s",
+			add(capacity.NeverStarts, capacity.Subject{Partition: j.Partition, Job: j.Shown}, j.User, j.Shown, "job %s of %s: %s",
 				j.Shown, j.User, strings.TrimPrefix(j.AdminComment, "pcs-capacity: "))
 		}
 	}
-	maps.DeleteFunc(told, func(key string, _ time.Time) bool { // those that no longer wait
-		return report.Jobs != nil && strings.HasPrefix(key, "never-starts ") && !seen[key]
+	if report.Jobs != nil {
+		lasting = append(lasting, capacity.NeverStarts)
+	}
+	maps.DeleteFunc(told, func(key string, _ time.Time) bool { // what is over may come again
+		code, _, _ := strings.Cut(key, " ")
+		return slices.Contains(lasting, capacity.Code(code)) && !seen[key]
 	})
 	return all, told
 }
@@ -181,7 +175,7 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, deliver func(No
 	var errs []error
 	for _, n := range all {
 		if err := deliver(n); err != nil {
-			errs = append(errs, fmt.Errorf("telling %q: %w", n.Kind, err))
+			errs = append(errs, fmt.Errorf("telling %q: %w", n.Code, err))
 			break
 		}
 		told[n.key] = n.At

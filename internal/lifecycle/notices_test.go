@@ -40,14 +40,14 @@ func TestTell(t *testing.T) {
 		}
 		snap := oneSlot("ec2", ids, rs...)
 		snap.TakenAt = at(taken)
-		errs := Tell(dir, snap, Report{Cluster: cluster, At: at(now)}, func(n Notice) error {
+		errs := Tell(dir, snap, Report{Cluster: cluster, At: at(now), Problems: neverOpens(Seen{Snap: snap, Now: at(now)})}, func(n Notice) error {
 			if broken {
 				return errors.New("no")
 			}
-			if n.Message == "" || !n.At.Equal(at(now)) {
+			if n.Sentence == "" || !n.At.Equal(at(now)) {
 				t.Errorf("%+v", n)
 			}
-			kinds = append(kinds, string(n.Kind))
+			kinds = append(kinds, string(n.Code))
 			return nil
 		})
 		if (len(errs) > 0) != broken {
@@ -70,7 +70,7 @@ func TestTell(t *testing.T) {
 		broken  bool
 		want    string
 	}{
-		{"-1h", nil, "-1h", first, false, "payment-failed"},
+		{"-1h", nil, "-1h", first, false, "never-opens"},
 		{"1m", idle, "1m", open, true, ""},
 		{"2m", idle, "2m", open, false, "opened,no-successor"},
 		{"3m", idle, "3m", open, false, ""},
@@ -127,10 +127,10 @@ func TestTellOfJobs(t *testing.T) {
 			if step.broken {
 				return errors.New("no")
 			}
-			if n.Kind != "never-starts" || !strings.Contains(n.Message, "can never start") {
+			if n.Code != "never-starts" || !strings.Contains(n.Sentence, "can never start") {
 				t.Errorf("%+v", n)
 			}
-			told = append(told, n.Job+" "+n.User)
+			told = append(told, n.About.Job+" "+n.User)
 			return nil
 		})
 		if got := strings.Join(told, ","); got != step.want || (len(errs) > 0) != step.broken {
@@ -150,7 +150,7 @@ func TestSuccessorInTheOtherSlot(t *testing.T) {
 	told := func() (kinds []string) {
 		all, _ := due(snap, Report{At: now}, nil)
 		for _, n := range all {
-			kinds = append(kinds, string(n.Kind))
+			kinds = append(kinds, string(n.Code))
 		}
 		return kinds
 	}
@@ -179,14 +179,14 @@ func TestNoticesOfRollOver(t *testing.T) {
 		{Block: capacity.Reservation{ID: "cr-1", Start: now.Add(-time.Hour)}, Slot: "gpu-a", Ready: true},
 	} {
 		r.Partition = "gpu"
-		for _, err := range Tell(dir, &capacity.Snapshot{TakenAt: now}, Report{At: now, Rolling: []Rolling{r}}, func(n Notice) error {
-			told = append(told, string(n.Kind)+" "+n.Reservation+": "+n.Message)
+		for _, err := range Tell(dir, &capacity.Snapshot{TakenAt: now}, Report{At: now, Rolling: []Rolling{r}, Problems: setbackProblems(Seen{Rolling: []Rolling{r}})}, func(n Notice) error {
+			told = append(told, string(n.Code)+" "+n.About.Reservation+": "+n.Sentence)
 			return nil
 		}) {
 			t.Error(err)
 		}
 	}
-	want := []string{"roll-over-failed cr-2: no subnet", "roll-over-failed cr-2: no address", "set-up cr-2: cr-2 is set up: slot gpu-b has it from 2026-11-20 13:00 UTC"}
+	want := []string{"roll-over-failed cr-2: no subnet; sync tries it again every 5m", "roll-over-failed cr-2: no address; sync tries it again every 5m", "set-up cr-2: cr-2 is set up: slot gpu-b has it from 2026-11-20 13:00 UTC"}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q", told)
 	}
@@ -202,7 +202,7 @@ func observed() (*capacity.Snapshot, Report) {
 		Reservations: []capacity.Reservation{{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, Total: 4, Unhealthy: 1, Start: now.Add(-time.Hour), End: now.Add(24 * time.Hour)}}}
 	report := Report{At: now, Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3", "gpu-4"}}, Nodes: []capacity.Node{{Name: "gpu-1", State: "MIXED"}, {Name: "gpu-2", State: "IDLE"}, {Name: "gpu-3", State: "IDLE+CLOUD+POWERING_UP"}}},
 		Jobs: []capacity.Job{{Partition: "gpu", State: "PENDING"}, {Partition: "cpu,gpu", State: "PENDING"}, {Partition: "gpu", State: "RUNNING"}, {Partition: "cpu", State: "PENDING"}}}
-	report.Add(capacity.Problemf(capacity.HostFailed, capacity.Subject{}, "", "one"), capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "two"),
+	report.Add(capacity.Problemf(capacity.HostImpaired, capacity.Subject{}, "", "one"), capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "two"),
 		capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "three"))
 	return snap, report
 }
@@ -222,7 +222,7 @@ func TestMetrics(t *testing.T) {
 		`pcs_capacity_jobs_waiting{partition="gpu"} 2`,
 		`pcs_capacity_jobs_running{partition="gpu"} 1`,
 		`pcs_capacity_problems 1`,
-		`pcs_capacity_problems_by_code{code="host-failed",severity="admin"} 1`,
+		`pcs_capacity_problems_by_code{code="host-impaired",severity="admin"} 1`,
 		`pcs_capacity_problems_by_code{code="never-starts",severity="user"} 2`,
 		`pcs_capacity_last_pass_slurm_answered 1`,
 		`pcs_capacity_clock_offset_seconds 1.5`,
@@ -292,7 +292,7 @@ func TestAfter(t *testing.T) {
 		}
 	}
 	said, err := os.ReadFile(dir + "/said")
-	if err != nil || strings.Count(string(said), `"kind":"opened"`) != 1 || strings.Count(string(said), `"kind":"host-failed"`) != 1 {
+	if err != nil || strings.Count(string(said), `"code":"opened"`) != 1 || strings.Count(string(said), `"code":"host-failed"`) != 1 {
 		t.Errorf("%v: %s", err, said)
 	}
 	if _, err := os.Stat(filepath.Join(cfg.StateDir, metricsFile)); err != nil {

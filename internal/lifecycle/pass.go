@@ -65,7 +65,6 @@ func (p *pass) run(ctx context.Context) {
 		return
 	}
 	if p.seen.Cluster != nil {
-		p.askGuarded(ctx)
 		guards, problems := fences(p.seen)
 		p.seen.Snap.Add(problems...)
 		p.carryOut(ctx, guards)
@@ -182,8 +181,7 @@ func (p *pass) look(ctx context.Context) {
 	}
 	p.fail(awsErr)
 	p.seen.Now = p.MachineTime().Add(snap.ClockOffset.Duration)
-	var former []capacity.Problem
-	snap.Former, former = formerSlots(p.seen)
+	snap.Former = formerSlots(p.seen)
 	if slurmErr != nil {
 		slurmErr = fmt.Errorf("asking Slurm: %w", slurmErr)
 		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are as they were", slurmErr)
@@ -191,12 +189,12 @@ func (p *pass) look(ctx context.Context) {
 		p.fail(slurmErr)
 	} else {
 		p.addSlurm()
-		snap.Add(former...)
 		p.seen.Snap.Add(unlocked(p.seen.Snap, p.seen.Cluster)...)
 	}
 	p.seen.Snap.Add(mismatches(p.seen.Snap, p.seen.Now)...)
 	if p.seen.Cluster != nil {
-		p.sayAll(unnamedBlocks, otherOwners)
+		p.askGuarded(ctx)
+		p.sayAll(keptFences, otherOwners)
 	}
 	p.sayAll(neverOpens)
 	if p.seen.Cluster != nil {
@@ -280,11 +278,7 @@ type Seen struct {
 	LastSample *state.Sample
 	Poll       time.Duration
 	Instances  []capacity.Instance // this cluster's, as far as EC2 has listed them
-	// Guarded are EC2 reservations that only the names of fences mention. Gone are those that EC2 has not described for
-	// so long that they are over.
-	Guarded map[string]capacity.Reservation
-	Gone    map[string]bool
-	Now     time.Time // AWS's time
+	Now        time.Time           // AWS's time
 }
 
 // toSlurm turns AWS's time into Slurm's.

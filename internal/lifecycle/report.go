@@ -86,6 +86,9 @@ func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) (al
 	return all
 }
 
+// neverOpen is the code of reservations that never open.
+const neverOpen capacity.Code = "never-opens"
+
 // neverOpens reports reservations that were not paid for, or that EC2 could not provide.
 func neverOpens(s Seen) (problems []capacity.Problem) {
 	for _, part := range s.Snap.Partitions {
@@ -107,7 +110,7 @@ func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capac
 	}
 	var all []capacity.Problem
 	if len(failed) > 0 {
-		all = append(all, capacity.Problemf("never-opens", capacity.Subject{Partition: p.Name}, "",
+		all = append(all, capacity.Problemf(neverOpen, capacity.Subject{Partition: p.Name}, "",
 			"partition %s: these reservations never open; take them out of the settings: %s", p.Name,
 			strings.Join(failed, ", ")))
 	}

@@ -115,32 +115,16 @@ func (p *pass) seeSample(ctx context.Context) {
 
 // askGuarded asks EC2 about reservations that only our fences name, provided EC2 has answered before.
 func (p *pass) askGuarded(ctx context.Context) {
-	p.seen.Guarded, p.seen.Gone = map[string]capacity.Reservation{}, map[string]bool{}
-	var ids []string
+	snap, ids := p.seen.Snap, []string{}
 	for _, r := range p.seen.Cluster.Reservations {
 		g := r.Guard()
-		_, told := p.seen.Snap.Reservation(g.Block)
-		if told || !r.Ours() || g.Kind != capacity.GuardFence || g.Block == "" || slices.Contains(ids, g.Block) {
-			continue
-		}
-		if since, asked := p.seen.Snap.Missing[g.Block]; asked { // in this pass
-			p.seen.Gone[g.Block] = p.seen.Now.Sub(since) >= missingFor
-		} else {
+		_, told := snap.Reservation(g.Block)
+		_, missing := snap.Missing[g.Block]
+		if !told && !missing && r.Ours() && g.Kind == capacity.GuardFence && g.Block != "" && !slices.Contains(ids, g.Block) {
 			ids = append(ids, g.Block)
 		}
 	}
-	if len(ids) == 0 {
-		return
-	}
-	if p.seen.Snap.Missing == nil {
-		p.seen.Snap.Missing = map[string]time.Time{}
-	}
-	for _, id := range ids {
-		if p.seen.Old != nil && !p.seen.Old.Missing[id].IsZero() {
-			p.seen.Snap.Missing[id] = p.seen.Old.Missing[id]
-		}
-	}
-	if p.seen.NoAWS {
+	if len(ids) == 0 || p.seen.NoAWS {
 		return
 	}
 	slices.Sort(ids)
@@ -151,20 +135,17 @@ func (p *pass) askGuarded(ctx context.Context) {
 			"describing %s, which fences are named after: %s; the fences stay", strings.Join(ids, ", "), words)
 		return
 	}
-	for _, r := range found {
-		p.seen.Guarded[r.ID] = r
-		delete(p.seen.Snap.Missing, r.ID)
-	}
+	snap.Reservations = append(snap.Reservations, found...)
 	for _, m := range missing {
-		if m.Unread {
-			continue
+		if since := p.seen.second(); !m.Unread {
+			if old := p.seen.Old; old != nil && !old.Missing[m.ID].IsZero() {
+				since = old.Missing[m.ID]
+			}
+			if snap.Missing == nil {
+				snap.Missing = map[string]time.Time{}
+			}
+			snap.Missing[m.ID] = since
 		}
-		since, was := p.seen.Snap.Missing[m.ID]
-		if !was {
-			since = p.seen.second()
-			p.seen.Snap.Missing[m.ID] = since
-		}
-		p.seen.Gone[m.ID] = p.seen.Now.Sub(since) >= missingFor
 	}
 }
 

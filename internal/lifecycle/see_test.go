@@ -229,7 +229,7 @@ var decisions = map[string]func(Seen) any{
 	"rollings":        func(s Seen) any { return rollings(s) },
 	"published":       func(s Seen) any { return sentences(published(s, "elsewhere")) },
 	"problems": func(s Seen) any {
-		return slices.Concat(setbackProblems(s), orphanProblems(s), unnamedBlocks(s), neverOpens(s), outOfService(s))
+		return slices.Concat(setbackProblems(s), orphanProblems(s), keptFences(s), neverOpens(s), outOfService(s))
 	},
 }
 
