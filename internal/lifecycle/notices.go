@@ -87,7 +87,7 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 				r.ID, capacity.FormatUTC(w.Fence))
 		}
 		if since := told[idling]; idle > 0 && !since.IsZero() && now.Sub(since) >= idleAfter {
-			add(capacity.NodesIdle, about, "", about.Slot+" "+since.UTC().Format(time.RFC3339),
+			add("idle", about, "", about.Slot+" "+since.UTC().Format(time.RFC3339),
 				"%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, about.Slot, r.ID,
 				capacity.FormatUTC(since))
 		}

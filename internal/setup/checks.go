@@ -40,7 +40,7 @@ func (in *inspection) checkAsked() {
 func (in *inspection) checkBound() {
 	for _, p := range in.partitions() {
 		if p.Name != in.request.Queue && groupOf(p, in.request.NodeGroup).Name != "" {
-			in.problem(capacity.NodeGroupName, "choose another --node-group", "node_group %q is already in partition %q of %s",
+			in.problem("node-group-name", "choose another --node-group", "node_group %q is already in partition %q of %s",
 				in.request.NodeGroup, p.Name, p.File)
 			return
 		}
@@ -76,11 +76,11 @@ func (in *inspection) checkNames() {
 func (in *inspection) checkCluster() {
 	c := in.Cluster
 	if what, fix := c.NotActive(); what != "" {
-		in.problem(capacity.ClusterStatus, fix, "%s", what)
+		in.problem("cluster-status", fix, "%s", what)
 	}
 	// Versions have two digits on each side of the dot, so text comparison works.
 	if in.reservation.Kind.Bought() && c.SlurmVersion < "24.05" {
-		in.problem(capacity.SlurmTooOld, "use a cluster with a newer Slurm",
+		in.problem("slurm-version", "use a cluster with a newer Slurm",
 			"cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion)
 	}
 }
@@ -168,16 +168,16 @@ func (in *inspection) checkQuotas(want *wanted, slot site.Slot) {
 		}
 	}
 	if slot.Group == nil && groups+1 > maxGroups {
-		in.problem(capacity.QuotaNodeGroups, "delete one whose block has ended",
+		in.problem("quota-node-groups", "delete one whose block has ended",
 			"cluster %s has %d compute node groups, and PCS allows no more than %d: %s", in.Cluster.Name, groups,
 			maxGroups, groupNames(in.Groups))
 	}
 	if _, found := in.Queue(want.request.Queue); !found && len(in.Queues)+1 > maxQueues {
-		in.problem(capacity.QuotaQueues, "use one of them, or delete one",
+		in.problem("quota-queues", "use one of them, or delete one",
 			"cluster %s has %d queues, and PCS allows no more than %d", in.Cluster.Name, len(in.Queues), maxQueues)
 	}
 	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {
-		in.problem(capacity.ClusterSize,
+		in.problem("cluster-size",
 			fmt.Sprintf("give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster",
 				max(0, want.group.Max-(nodes-limit))),
 			"cluster %s is %s and may have %d nodes; with %d in %s the maxima of its node groups add up to %d",
@@ -196,7 +196,7 @@ func (in *inspection) checkUnused(slot site.Slot, compared pcs.Comparison) {
 			changed = append(changed, s.Name)
 		}
 	}
-	in.problem(capacity.NodesInUse, fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down",
+	in.problem("in-use", fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down",
 		slot.Name), "node group %s has %d instances, which this change would replace under their jobs: %s", slot.Name,
 		slot.Instances, strings.Join(changed, ", "))
 }
@@ -216,7 +216,7 @@ func (in *inspection) checkLaunch() {
 		in.problem(capacity.InstanceProfile, "give "+like+"one", "no instance profile is given for the nodes")
 	}
 	if copies && len(in.source.SecurityGroupIDs) == 0 {
-		in.problem(capacity.SecurityGroups, "give "+like+"some", "no security group is given for the nodes")
+		in.problem("security-groups", "give "+like+"some", "no security group is given for the nodes")
 	}
 }
 
@@ -228,14 +228,14 @@ func (in *inspection) checkSubnets() {
 	if in.OnEC2() {
 		fix = fmt.Sprintf("name subnets of one VPC in %s with --subnet-ids", in.reservation.AZID)
 		if len(in.subnetsOnEC2()) == 0 {
-			in.problem(capacity.NoSubnets, fix, "no subnet is given for the nodes")
+			in.problem("subnets", fix, "no subnet is given for the nodes")
 		}
 	}
 	if there := ids(in.inZone(in.VPC)); len(there) > 0 {
 		fix = subnetFlag + strings.Join(there, " or ")
 	}
 	if ids := in.elsewhere; len(ids) > 0 {
-		in.problem(capacity.SubnetUnknown, fix, "the VPC of the nodes has no subnet %s", strings.Join(ids, ", "))
+		in.problem("subnet-unknown", fix, "the VPC of the nodes has no subnet %s", strings.Join(ids, ", "))
 	}
 }
 
@@ -250,7 +250,7 @@ func (in *inspection) checkAddresses(want *wanted, slot site.Slot) {
 		if n := in.addressesPerNode(); n > 1 {
 			fix += fmt.Sprintf("; a node takes %d addresses, and one with --efa efa-only", n)
 		}
-		in.problem(capacity.Addresses, fix, "subnet %s has free addresses for %d nodes, but there are to be %d",
+		in.problem("addresses", fix, "subnet %s has free addresses for %d nodes, but there are to be %d",
 			strings.Join(there, ", "), max(free, 0), want.partition.MaxNodes)
 	}
 }
@@ -341,7 +341,7 @@ func sameAccounts(list string, accounts []string) bool {
 // replace the `select`, and with it all selected reservations.
 func (in *inspection) checkSelect() {
 	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation) {
-		in.problem(capacity.NotSelected, "tag it as `select` there says, or choose another --node-group",
+		in.problem("select", "tag it as `select` there says, or choose another --node-group",
 			"node_group %q of the settings selects its reservations, and %s is none of them", g.Name, in.reservation.ID)
 	}
 }
@@ -351,7 +351,7 @@ func (in *inspection) checkEFA() {
 	t := in.instanceType
 	switch {
 	case in.request.EFA == capacity.EFAOnly && t.EFAInterfaces == 0 && t.Name != "":
-		in.problem(capacity.TypeWithoutEFA, "leave out --efa", "%s has no EFA, so there is none to set up with --efa %s", t.Name, in.request.EFA)
+		in.problem("efa", "leave out --efa", "%s has no EFA, so there is none to set up with --efa %s", t.Name, in.request.EFA)
 	case t.GPUs > 0 && (in.efa() == "" || in.efa() == capacity.NoEFA):
 		in.warn("the nodes come up without EFA, so jobs on several nodes talk over plain TCP")
 	}
@@ -364,7 +364,7 @@ func (in *inspection) checkEntry(want *wanted) {
 	}
 	if _, wanted := partition(in.request.Config, want); len(in.problems) == 0 {
 		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
-			in.problem(capacity.BadSettings, "choose another --node-group, or mend the settings", "%s", err)
+			in.problem("settings", "choose another --node-group, or mend the settings", "%s", err)
 		}
 	}
 	p := in.settings()

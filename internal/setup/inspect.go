@@ -104,7 +104,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 		return nil, err
 	}
 	if err := in.Unknown[r.Reservation]; err != nil {
-		p := capacity.Problemf(capacity.ReservationUnknown, capacity.Subject{}, ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", r.Reservation, in.Region, ec2.Code(err))
+		p := capacity.Problemf("reservation-unknown", capacity.Subject{}, ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", r.Reservation, in.Region, ec2.Code(err))
 		in.missing[1] = &p
 	}
 	if in.tellMissing(); len(in.problems) > 0 {

@@ -94,7 +94,7 @@ func (in *inspection) chooseSlot() site.Slot {
 		}
 	}
 	if len(held) > 0 {
-		in.problem(capacity.SlotsTaken, "run this again after one of them has ended, or choose another --node-group",
+		in.problem("slots-taken", "run this again after one of them has ended, or choose another --node-group",
 			"both slots of node group %s are taken: %s", in.request.NodeGroup, strings.Join(held, ", "))
 	}
 	return in.Slots[0]

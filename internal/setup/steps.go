@@ -190,7 +190,7 @@ func (want *wanted) files() []Step {
 		want.problem(capacity.ConfigCluster, fmt.Sprintf("set cluster = %q in %s", cluster.Name, path),
 			"%s is for cluster %q, not for %s", path, c.Cluster, cluster.Name)
 	case c.Region != "" && c.Region != region:
-		want.problem(capacity.ConfigRegion, fmt.Sprintf("set region = %q in %s", region, path),
+		want.problem("config-region", fmt.Sprintf("set region = %q in %s", region, path),
 			"%s is for region %s, but the reservation is in %s", path, c.Region, region)
 	}
 	file := Step{What: WhatFile, Name: there.path, Verb: Create}

@@ -76,7 +76,7 @@ func (in *inspection) checkUsers(want *wanted) {
 	if left > 0 {
 		fix = fmt.Sprintf("give --max-nodes %d or less", left)
 	}
-	in.problem(capacity.ReservationInUse, fix, "%d of the %d instances of reservation %s are used already: %s",
+	in.problem("reservation-in-use", fix, "%d of the %d instances of reservation %s are used already: %s",
 		min(taken, size), size, in.reservation.ID, who)
 }
 

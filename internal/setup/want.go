@@ -375,7 +375,7 @@ func (in *inspection) chooseUserData() {
 		in.userData, err = pcs.UserData(in.source.UserData)
 	}
 	if err != nil {
-		in.problem(capacity.BadUserData, "correct it in its launch template, or give another --like", "the user data of %s cannot be used: %s", in.copied(), err)
+		in.problem("user-data", "correct it in its launch template, or give another --like", "the user data of %s cannot be used: %s", in.copied(), err)
 	}
 }
 

@@ -173,10 +173,10 @@ func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings
 	}
 	const another = "run this as a user who may write there, such as root, "
 	if err := config.TryFolder(filepath.Dir(config.PartitionPath(h.Config.Path, "try"))); err != nil {
-		r.lacks(capacity.ConfigFolder, another+"or name other settings with --config", "the settings cannot be written: %s", err)
+		r.lacks("config-folder", another+"or name other settings with --config", "the settings cannot be written: %s", err)
 	}
 	if err := config.TryFolder(h.Config.StateDir); err != nil {
-		r.lacks(capacity.StateDir, another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
+		r.lacks("state-dir", another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, hostTime)
 	defer cancel()

@@ -78,7 +78,7 @@ func drivers(s Launch) []capacity.Problem {
 	if s.Provider == capacity.ProviderPCS && maker == "nvidia" {
 		fix += ", such as PCS's own: " + GPUImage
 	}
-	return s.problem(capacity.NoDrivers,
+	return s.problem("drivers",
 		fmt.Sprintf("%s, or say so by a tag if it has them: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`", fix, s.Network.Region, s.Image.ID, maker),
 		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer GPUs than configured",
 		s.Image.ID, s.Image.Name, s.Type.GPUs, cmp.Or(s.Type.GPUName, "GPUs"), s.Type.Name)
@@ -122,7 +122,7 @@ func Tried(group string, tried []ec2.Tried, err error) Answers {
 		}
 	}
 	for _, one := range refusals {
-		a.Refusals = append(a.Refusals, capacity.Problemf(capacity.LaunchRefused, capacity.Subject{},
+		a.Refusals = append(a.Refusals, capacity.Problemf("launch-refused", capacity.Subject{},
 			cmp.Or(one.Fix, "mend what EC2 names in the launch template or in the flags"),
 			"EC2 would not launch a node of %s into %s: %s", group, strings.Join(refused[says(one)], " or "), says(one)))
 	}

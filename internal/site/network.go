@@ -79,7 +79,7 @@ func wayOut(s Launch) (all []capacity.Problem) {
 			id := n.Endpoints[0].ID
 			reason, fix = why+", and endpoint "+id+" does not serve them", "have "+id+" available, with private DNS"
 		}
-		all = append(all, capacity.Problemf(capacity.NoWayOut, capacity.Subject{}, "use a subnet with a route to a NAT gateway, or "+fix,
+		all = append(all, capacity.Problemf("no-way-out", capacity.Subject{}, "use a subnet with a route to a NAT gateway, or "+fix,
 			"nodes in subnet %s never reach AWS PCS, so they never register: %s", subnet.ID, reason))
 	}
 	return all

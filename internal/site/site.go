@@ -77,7 +77,7 @@ func MissingCluster(cluster, region, code string, clusters []pcs.Cluster, unread
 	for _, c := range clusters {
 		names = append(names, c.Name)
 	}
-	missing := capacity.Problemf(capacity.NoCluster, capacity.Subject{}, "name it with --cluster: "+strings.Join(names, ", "), "no cluster is given")
+	missing := capacity.Problemf("cluster", capacity.Subject{}, "name it with --cluster: "+strings.Join(names, ", "), "no cluster is given")
 	if cluster != "" {
 		missing.Sentence = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, region, code)
 		missing.Fix = "use one of " + strings.Join(names, ", ")

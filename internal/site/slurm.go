@@ -135,7 +135,7 @@ func (r *run) silent() {
 	if r.onPCS() || r.Cluster.ID != "" {
 		fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
 	}
-	r.lacks(capacity.SlurmctldSilent, fix, "slurmctld does not answer here, so no fence can be placed: %s", r.slurmErr)
+	r.lacks("slurmctld", fix, "slurmctld does not answer here, so no fence can be placed: %s", r.slurmErr)
 }
 
 // rights asks slurmctld to delete a reservation that does not exist: slurmctld tells that only to
