@@ -35,7 +35,7 @@ func TestWatchReadsSettingsAgainAfterItsWait(t *testing.T) {
 	sources.Poll = time.Millisecond
 	var read, passes []bool
 	err = Watch{Say: func(line string) {
-		if strings.HasPrefix(line, "waits: another `sync --watch` runs: process ") {
+		if strings.HasPrefix(line, "waits: another `sync --watch` runs: ") {
 			unlock()
 		}
 	}, Alive: func(passed string) {

@@ -70,7 +70,7 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s: %s has %s; wait until it ends, or end it", e.Lock.does(), e.Holder, e.Path)
+	return fmt.Sprintf("%s: %s is locked by %s; wait until it ends, or end it", e.Lock.does(), e.Path, e.Holder)
 }
 
 // Unwrap is ErrLocked, and why the wait ended early.
