@@ -53,7 +53,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 		}
 		return c.show(t, wrong)
 	}
-	sources := site.Sources{Config: cfg, Slurm: slurm.New(cfg.Cluster), Watch: strings.Join(watchCommand(g, cfg), " && ")}
+	sources := site.Sources{Config: cfg, Slurm: slurm.New(cfg.Cluster), Watch: watchCommand(g, cfg)}
 	if sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile}); sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
 	}

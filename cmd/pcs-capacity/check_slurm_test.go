@@ -482,11 +482,11 @@ func (w *wired) breakages() []breakage {
 			return strings.Replace(text, "FILTER_SECONDS, REST", "FILTER_SECOND, REST", 1)
 		}), "job_submit", site.Warn, "not what this version writes", "hooks install job_submit", nil},
 		{"cli_filter.lua is missing", file(cliFilter, gone), "cli_filter", site.Fail, "every submission is refused", "hooks install cli_filter", nil},
-		{"no snapshot", file(snapshot, gone), "snapshot", site.Fail, "is not there", "-p EnvironmentFile=/run/pcs-capacity-watch.env pcs-capacity --config " + w.settings + " sync --watch", nil},
+		{"no snapshot", file(snapshot, gone), "snapshot", site.Fail, "is not there", "pcs-capacity --config " + w.settings + " sync --watch", nil},
 		{"a broken snapshot", file(snapshot, func(string) string { return "{" }), "snapshot", site.Fail, "reading snapshot", "sync", nil},
 		{"a stale snapshot", file(snapshot, func(text string) string { return strings.Replace(text, `"taken_at": "20`, `"taken_at": "19`, 1) }), "snapshot", site.Fail, "more than", "journalctl", nil},
 		{"users cannot read state_dir", mode(filepath.Join(w.dir, "state"), 0o700), "state-dir", site.Fail, "0700", "chmod 755", nil},
 		{"state_dir is a file", set(w.dir+"/state", w.dir+"/down.conf"), "state-dir", site.Fail, "not a folder", "state_dir", nil},
-		{"no state_dir", set(w.dir+"/state", w.dir+"/none"), "state-dir", site.Fail, "not there", "systemd-run --unit=pcs-capacity-watch", nil},
+		{"no state_dir", set(w.dir+"/state", w.dir+"/none"), "state-dir", site.Fail, "not there", "sync --watch", nil},
 	}
 }

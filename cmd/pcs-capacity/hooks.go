@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -30,11 +29,6 @@ type HooksCmd struct {
 // settingsHook stands for the settings that name the hooks: on self-managed Slurm those in
 // a file that slurm.conf includes, on PCS custom settings of the cluster.
 const settingsHook = "settings"
-
-// prologFlag is for sites that have the programs on every compute node.
-type prologFlag struct {
-	Prolog bool `help:"With the settings: Prolog and TaskProlog too. The programs have to be on every compute node."`
-}
 
 // forceFlag is for sites whose blocks leave no time between them, and for nodes that go.
 type forceFlag struct {
@@ -114,7 +108,7 @@ type included struct {
 	notes      []string
 }
 
-func (f prologFlag) include(ctx context.Context, g *Globals, cfg *config.Config) (in included, err error) {
+func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, err error) {
 	if in.site, err = readSite(); err != nil {
 		return in, err
 	}
@@ -131,20 +125,20 @@ func (f prologFlag) include(ctx context.Context, g *Globals, cfg *config.Config)
 			return in, fmt.Errorf("no program at %s, which Slurm would have to run; install the package", path)
 		}
 	}
-	include := wiring.Include{Settings: cfg.Domain(), Site: in.site, Programs: filepath.Dir(filter), Prolog: f.Prolog}
+	of := wiring.Include{Settings: cfg.Domain(), Site: in.site, Programs: filepath.Dir(filter)}
 	client := slurm.New(cfg.Cluster)
-	if include.Version, err = client.Version(ctx); err != nil {
+	if of.Version, err = client.Version(ctx); err != nil {
 		return in, err
 	}
-	if include.Slurm, err = client.Folder(ctx); err != nil {
+	if of.Slurm, err = client.Folder(ctx); err != nil {
 		return in, err
 	}
-	unread, err := launched(ctx, g, cfg, &include)
+	unread, err := launched(ctx, g, cfg, &of)
 	if err != nil {
 		return in, err
 	}
-	text, notes := include.Text()
-	gres, more := include.Gres()
+	text, notes := of.Text()
+	gres, more := of.Gres()
 	unswitched, err := in.site.Unswitched(cfg.Domain())
 	return included{in.site, text, gres, slices.Concat(notes, more, unread, unswitched)}, err
 }
@@ -200,23 +194,16 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 // HooksPrintCmd prints a script.
 type HooksPrintCmd struct {
 	Hook string `arg:"" enum:"cli_filter,job_submit,settings,user-data,install" help:"cli_filter, job_submit or settings; or user-data, the script that starts slurmd on nodes of provider ec2; or install, the script that installs the package on a node."`
-	From string `help:"With install: path or URL of the package. Default: the script's first argument." placeholder:"URL"`
-	prologFlag
 }
 
 // Run prints the script with this site's paths, or the settings.
 func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
 	var text string
-	if c.From != "" {
-		if why := setup.CheckInstallFrom(c.From); why != "" || c.Hook != "install" {
-			return usage("--from %s: it goes with install and names a package: %s", c.From, cmp.Or(why, "this prints "+c.Hook))
-		}
-	}
 	switch {
 	case c.Hook == "user-data":
 		text = setup.NodeScript("")
 	case c.Hook == "install":
-		text = setup.InstallScript(c.From)
+		text = setup.InstallScript
 	case c.Hook != settingsHook:
 		s, err := script(cfg, c.Hook, "")
 		if err != nil {
@@ -225,14 +212,14 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 		text = s.Text
 	case cfg.Cluster != "":
 		var plan wiring.Plan
-		if err := plan.SwitchOn(wiring.Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Status: pcs.Active}}}, c.prologs()); err != nil {
+		if err := plan.SwitchOn(wiring.Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Status: pcs.Active}}}); err != nil {
 			return err
 		}
 		for line := range strings.Lines(plan.Changes[0].Diff) {
 			text += strings.TrimPrefix(line, "+")
 		}
 	default:
-		in, err := c.include(ctx, g, cfg)
+		in, err := include(ctx, g, cfg)
 		if err != nil {
 			return err
 		}
@@ -246,13 +233,4 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 	}
 	_, err := fmt.Fprint(t.Out, text)
 	return err
-}
-
-// prologs is the folder of the Prolog if it is to be wired; "" if not.
-func (f prologFlag) prologs() string {
-	filter, err := findFilter()
-	if !f.Prolog || err != nil {
-		return ""
-	}
-	return filepath.Dir(filter)
 }

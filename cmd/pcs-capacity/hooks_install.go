@@ -23,7 +23,6 @@ import (
 // HooksInstallCmd writes scripts and settings.
 type HooksInstallCmd struct {
 	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter: on every host where users submit. job_submit: on slurmctld's, where you run that yourself. settings: of slurm.conf, or of the PCS cluster. Default: all that the cluster needs."`
-	prologFlag
 	forceFlag
 	DryRun bool `help:"Show what would be done, and change nothing."`
 }
@@ -90,12 +89,12 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 			return err
 		}
 		before := len(plan.Changes)
-		if err := plan.SwitchOn(cluster, c.prologs()); err != nil || len(plan.Changes) == before || c.Force {
+		if err := plan.SwitchOn(cluster); err != nil || len(plan.Changes) == before || c.Force {
 			return err
 		}
 		return noBlockOpen(ctx, cfg, aws)
 	}
-	in, err := c.include(ctx, g, cfg)
+	in, err := include(ctx, g, cfg)
 	if err != nil {
 		return err
 	}
@@ -134,8 +133,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		if err != nil {
 			return err
 		}
-		filter, _ := findFilter() // without programs there is no Prolog of ours
-		if err := plan.SwitchOff(cluster, filepath.Dir(filter)); err != nil {
+		if err := plan.SwitchOff(cluster); err != nil {
 			return err
 		}
 		removal.askedAWS, removal.switches = true, cluster.On()

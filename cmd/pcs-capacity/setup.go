@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -214,7 +213,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	t.Say("%s", whatUsersCan(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, known, aws.Now()))
 	if _, runs, _ := state.Dir(cfg.StateDir).Watcher(); !runs {
 		t.Say("Start the service on one host. Without it, fences do not follow extensions:\n  %s",
-			strings.Join(watchCommand(g, cfg), "\n  "))
+			watchCommand(g, cfg))
 	}
 	until := ""
 	if !plan.Reservation.End.IsZero() {

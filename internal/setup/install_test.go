@@ -46,7 +46,7 @@ func (n *node) play(program, script string) {
 // run runs the script, which always goes well, and returns what it said.
 func (n *node) run(from string, env ...string) string {
 	n.Helper()
-	cmd := exec.CommandContext(n.Context(), "sh", "-c", setup.InstallScript(from))
+	cmd := exec.CommandContext(n.Context(), "sh", "-c", setup.InstallScript, "sh", from)
 	cmd.Env = append([]string{"PATH=" + filepath.Join(n.dir, "bin"), "PCS_CAPACITY_PCS_FOLDER=" + filepath.Join(n.dir, "pcs"), "PCS_CAPACITY_PAUSE=0", "TMPDIR=" + n.dir, "NODE=" + n.dir}, env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

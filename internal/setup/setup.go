@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -215,27 +214,7 @@ func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, er
 	return capacity.ClusterMark(running.ClusterName, id), err
 }
 
-// installScript installs the package on a node. 'URL' stands for the source.
+// InstallScript installs the package on a node, from the path or URL in its first argument, or in place of URL.
 //
 //go:embed install.sh
-var installScript string
-
-var (
-	// packageURL matches nothing that could end a quoted string in a shell.
-	packageURL = regexp.MustCompile(`^(https://|s3://|/)[A-Za-z0-9._~/%+=:@,-]+\.(deb|rpm)(\?[A-Za-z0-9._~/%+=:@,&-]*)?$`)
-	fromLine   = regexp.MustCompile(`(?m)^FROM=\$\{1:-'([^']*)'\}`)
-)
-
-// InstallScript returns the script that installs the package on a node, from its first argument or
-// by default from the given place.
-func InstallScript(from string) string {
-	return fromLine.ReplaceAllLiteralString(installScript, "FROM=${1:-'"+from+"'}")
-}
-
-// CheckInstallFrom says why a node cannot install a package from a place; "" if it can.
-func CheckInstallFrom(from string) (why string) {
-	if packageURL.MatchString(from) {
-		return ""
-	}
-	return "it is no https:// or s3:// URL, and no path that begins with /, of a .deb or .rpm"
-}
+var InstallScript string

@@ -8,7 +8,7 @@ import (
 )
 
 // typed is an indented line that a person is to type.
-var typed = regexp.MustCompile(`^ +(pcs-capacity|sbatch|systemctl|systemd-run|\(umask) `)
+var typed = regexp.MustCompile(`^ +(pcs-capacity|sbatch|systemctl) `)
 
 // Wrap breaks the lines of a text that are longer than width: commands as a person types
 // them, see WrapCommand, all else at blanks. No word is broken. A width of 0 is no bound.

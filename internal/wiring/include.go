@@ -50,7 +50,6 @@ type Include struct {
 	// Templates are the launch templates of the node groups, by how the settings name them;
 	// one that cannot be read is left out.
 	Templates map[string]capacity.LaunchTemplate
-	Prolog    bool // wires pcs-capacity-prolog, which has to be on every node
 }
 
 // Text is our file for slurm.conf, and what a person has to do beside it. Where the site has a program of
@@ -73,9 +72,6 @@ func (in Include) Text() (text string, notes []string) {
 		}
 	}
 	in.lists(line)
-	if in.Prolog {
-		notes = append(notes, in.prologs(line)...)
-	}
 	text = head
 	if in.Slurm != "" && !slurm.Usual(in.Slurm) {
 		text += slurm.Note(in.Slurm)
@@ -129,21 +125,6 @@ func (in Include) lists(line func(key, value string)) {
 		}
 	}
 	add("SuspendExcNodes", up...)
-}
-
-func (in Include) prologs(line func(key, value string)) (notes []string) {
-	path := filepath.Join(in.Programs, "pcs-capacity-prolog")
-	for _, key := range []string{"Prolog", "TaskProlog"} {
-		if theirs := in.Site.value(key); theirs != "" {
-			notes = append(notes, fmt.Sprintf("%s is your own, %s: let it call %s", key, theirs, path))
-		} else {
-			line(key, path)
-		}
-	}
-	if in.Site.value("PrologFlags") == "" {
-		line("PrologFlags", "Alloc")
-	}
-	return notes
 }
 
 // nodes are the lines of nodes and partitions that the site does not have itself, and what is left to a person.

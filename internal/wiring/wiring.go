@@ -191,34 +191,14 @@ func (c Cluster) On() bool {
 	return runsLua(strings.Split(c.Cluster.SlurmSettings[pluginKey], ","), "cli_filter/")
 }
 
-// SwitchOn plans the settings of the cluster. programs is the folder of pcs-capacity-prolog,
-// "" to leave Prolog and TaskProlog as they are.
-func (p *Plan) SwitchOn(c Cluster, programs string) error {
-	change := map[string]string{pluginKey: pluginValue}
-	for _, key := range []string{"Prolog", "TaskProlog"} {
-		if programs == "" {
-			continue
-		}
-		path := filepath.Join(programs, "pcs-capacity-prolog")
-		if theirs := c.Cluster.SlurmSettings[key]; theirs != "" && theirs != path {
-			p.byHand("%s is your own, %s: let it call %s", key, theirs, path)
-		} else {
-			change[key] = path
-		}
-	}
-	return p.set(c, change)
-}
+// SwitchOn plans the setting of the cluster that runs cli_filter.lua.
+func (p *Plan) SwitchOn(c Cluster) error { return p.set(c, map[string]string{pluginKey: pluginValue}) }
 
-// SwitchOff plans the removal of the settings of SwitchOn.
-func (p *Plan) SwitchOff(c Cluster, programs string) error {
+// SwitchOff plans the end of the setting.
+func (p *Plan) SwitchOff(c Cluster) error {
 	change := map[string]string{}
 	if c.On() {
 		change[pluginKey] = ""
-	}
-	for _, key := range []string{"Prolog", "TaskProlog"} {
-		if c.Cluster.SlurmSettings[key] == filepath.Join(programs, "pcs-capacity-prolog") {
-			change[key] = ""
-		}
 	}
 	return p.set(c, change)
 }

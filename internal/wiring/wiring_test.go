@@ -267,10 +267,6 @@ NodeName=gpu-2 CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=
 PartitionName=gpu Nodes=gpu-[1-2] AllowAccounts=nlp ResumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP
 `},
 	{name: "accounts that nobody keeps", change: func(in *Include) { in.Settings.Partitions[0].AllowAccounts = []string{"nlp"} }, not: "AllowAccounts"},
-	{name: "Prolog", conf: "Prolog=/site/prolog\n", change: func(in *Include) { in.Prolog = true }, want: `
-TaskProlog=/p/pcs-capacity-prolog
-PrologFlags=Alloc
-`, not: "Prolog=/site", notes: "Prolog is your own, /site/prolog: let it call /p/pcs-capacity-prolog"},
 	{name: "a block in two slots", change: func(in *Include) {
 		g := group(in)
 		g.PurchaseOption, g.Slots, g.Dynamic = capacity.CapacityBlock, 2, false
@@ -377,14 +373,13 @@ func TestR9_LaterEditsAreMerged(t *testing.T) {
 
 // PCS changes a cluster only while everything in it is ACTIVE.
 func TestSwitchOn(t *testing.T) {
-	cluster := Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: pcs.Active, SlurmSettings: map[string]string{"Prolog": "/site/prolog", "MinJobAge": "60"}}}}
+	cluster := Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: pcs.Active, SlurmSettings: map[string]string{"MinJobAge": "60"}}}}
 	var p Plan
-	if err := p.SwitchOn(cluster, "/p"); err != nil || len(p.ByHand) != 1 ||
-		p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n MinJobAge=60\n" && !strings.Contains(p.Changes[0].Diff, "+TaskProlog=/p/pcs-capacity-prolog") {
+	if err := p.SwitchOn(cluster); err != nil || p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n" {
 		t.Errorf("%v, %+v", err, p)
 	}
 	cluster.Groups = []pcs.NodeGroup{{Name: "gpu-a", Status: pcs.Updating}}
-	if err := new(Plan).SwitchOn(cluster, ""); err == nil || !strings.Contains(err.Error(), "node group gpu-a is UPDATING") {
+	if err := new(Plan).SwitchOn(cluster); err == nil || !strings.Contains(err.Error(), "node group gpu-a is UPDATING") {
 		t.Errorf("%v", err)
 	}
 }
@@ -407,7 +402,7 @@ func TestSwitchOnWhereAWaitDoesNotHelp(t *testing.T) {
 		cluster := Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: cmp.Or(c.cluster, pcs.Active)},
 			Groups: []pcs.NodeGroup{{Name: "g", Status: cmp.Or(c.group, pcs.Active), Failures: pcs.Failures{{Code: "InternalError", Message: "no luck"}}}},
 			Queues: []pcs.Queue{{Name: "q", Status: cmp.Or(c.queue, pcs.Active)}}}}
-		err := new(Plan).SwitchOn(cluster, "")
+		err := new(Plan).SwitchOn(cluster)
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.not != "" && strings.Contains(err.Error(), c.not) {
 			t.Errorf("%+v: %v", c, err)
 		}
