@@ -143,7 +143,7 @@ func (s *Sim) wireInstance(i *instance) object {
 	w := object{"InstanceId": i.ID, "ImageId": i.ImageID, "State": stateObject(i.State), "AmiLaunchIndex": i.AMILaunchIndex,
 		"InstanceType": i.Type, "LaunchTime": i.LaunchTime, "Placement": object{"AvailabilityZone": i.Zone},
 		"InstanceLifecycle": i.Lifecycle, "CapacityReservationId": i.ReservationID, "CapacityBlockId": i.BlockID,
-		"Tags": r.shownTags(i.ID, i.Tags)}
+		"Tags": i.Tags}
 	if i.State != stateTerminated { // EC2 forgets the network of a terminated instance
 		w["PrivateIpAddress"], w["SubnetId"], w["VpcId"] = i.PrivateIP, i.SubnetID, i.subnet.vpc
 		var interfaces []object

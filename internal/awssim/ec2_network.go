@@ -1,10 +1,7 @@
 package awssim
 
 import (
-	"cmp"
-	"fmt"
 	"math"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -35,7 +32,7 @@ func (s *Sim) subnetObjects(c *call) (all []object) {
 		all = append(all, object{"SubnetId": sn.id, "SubnetArn": s.arn("ec2", c.Region, "subnet/"+sn.id), "VpcId": sn.vpc,
 			"State": "available", "CidrBlock": sn.prefix.String(), "AvailableIpAddressCount": c.region.freeAddresses(sn),
 			"AvailabilityZone": sn.zone.name, "AvailabilityZoneId": sn.zone.id, "DefaultForAz": false,
-			"MapPublicIpOnLaunch": false, "OwnerId": s.scenario.Account, "Tags": c.region.fixedTags[sn.id]})
+			"MapPublicIpOnLaunch": false, "OwnerId": s.scenario.Account, "Tags": sn.tags})
 	}
 	return all
 }
@@ -85,8 +82,11 @@ func (r *region) takeAddresses(sn *subnet, n int) ([]string, error) {
 
 func (s *Sim) securityGroupObjects(c *call) (all []object) {
 	for _, g := range c.region.groups {
-		all = append(all, object{"GroupId": g.ID, "GroupName": g.Name, "Description": g.Name, "VpcId": g.VPC, "OwnerId": s.scenario.Account,
-			"Tags": c.region.fixedTags[g.ID], "IpPermissions": s.permissions(g, false), "IpPermissionsEgress": s.permissions(g, true)})
+		w := object{"GroupId": g.ID, "GroupName": g.Name, "VpcId": g.VPC, "Tags": copyTags(g.Tags)}
+		if itself := (object{"IpProtocol": "-1", "UserIdGroupPairs": []object{{"GroupId": g.ID}}}); !g.Closed {
+			w["IpPermissions"], w["IpPermissionsEgress"] = []object{itself}, []object{itself}
+		}
+		all = append(all, w)
 	}
 	return all
 }
@@ -137,69 +137,6 @@ func (s *Sim) routeTableObjects(c *call) (all []object) {
 			routes = nil
 		}
 		all = append(all, object{"RouteTableId": "rtb-" + id, "VpcId": v.ID, "Associations": []object{{"Main": true}}, "Routes": routes})
-	}
-	return all
-}
-
-// RuleScenario is a rule of a security group, for what comes in unless it is one for what goes out.
-type RuleScenario struct {
-	Out      bool   `toml:"out"`
-	Protocol string `toml:"protocol"` // tcp, udp, icmp; -1 (default) for all
-	From     int    `toml:"from"`     // ports, of tcp and udp; 0 and 0 are all of them
-	To       int    `toml:"to"`
-	// Peer is the other end: a security group, self for the rule's own, a CIDR block, or a prefix list.
-	Peer string `toml:"peer"`
-}
-
-// documentedRules are those of the permissive example of the AWS PCS User Guide, "Security groups in AWS PCS".
-var documentedRules = []RuleScenario{{Peer: "self"}, {Out: true, Peer: "0.0.0.0/0"}, {Out: true, Peer: "self"}}
-
-func (r *region) buildRules() error {
-	for i := range r.groups {
-		g := &r.groups[i]
-		if g.Rules == nil {
-			g.Rules = documentedRules
-		}
-		g.Rules = slices.Clone(g.Rules)
-		for k := range g.Rules {
-			rule := &g.Rules[k]
-			rule.Protocol = cmp.Or(rule.Protocol, "-1")
-			if rule.Peer == "self" {
-				rule.Peer = g.ID
-			}
-			if rule.From == 0 && rule.To == 0 && rule.Protocol != "-1" {
-				rule.To = 65535
-			}
-			if _, err := netip.ParsePrefix(rule.Peer); err != nil && !strings.HasPrefix(rule.Peer, "sg-") && !strings.HasPrefix(rule.Peer, "pl-") {
-				return fmt.Errorf("security group %s: rule for %q: want a security group, self, a CIDR block or a prefix list", g.ID, rule.Peer)
-			}
-		}
-	}
-	return nil
-}
-
-// permissions are the rules of a group, each by itself.
-func (s *Sim) permissions(g SecurityGroupScenario, out bool) []object {
-	var all []object
-	for _, rule := range g.Rules {
-		if rule.Out != out {
-			continue
-		}
-		w := object{"IpProtocol": rule.Protocol}
-		if rule.Protocol != "-1" {
-			w["FromPort"], w["ToPort"] = rule.From, rule.To
-		}
-		switch {
-		case strings.HasPrefix(rule.Peer, "sg-"):
-			w["UserIdGroupPairs"] = []object{{"UserId": s.scenario.Account, "GroupId": rule.Peer}}
-		case strings.HasPrefix(rule.Peer, "pl-"):
-			w["PrefixListIds"] = []object{{"PrefixListId": rule.Peer}}
-		case strings.Contains(rule.Peer, ":"):
-			w["Ipv6Ranges"] = []object{{"CidrIpv6": rule.Peer}}
-		default:
-			w["IpRanges"] = []object{{"CidrIp": rule.Peer}}
-		}
-		all = append(all, w)
 	}
 	return all
 }

@@ -119,17 +119,13 @@ type dryRunner interface{ dryRun(*call) error }
 func (s *Sim) stsOperations() map[string]operation {
 	return map[string]operation{"GetCallerIdentity": func(c *call) ([]byte, error) {
 		type identity struct{ Arn, UserId, Account string }
-		arn := s.caller()
-		if c.temporary() {
-			arn = s.arn("sts", "", "assumed-role/simulated/session")
-		}
 		return xml.Marshal(struct {
 			XMLName   xml.Name `xml:"https://sts.amazonaws.com/doc/2011-06-15/ GetCallerIdentityResponse"`
 			Result    identity `xml:"GetCallerIdentityResult"`
 			RequestID string   `xml:"ResponseMetadata>RequestId"`
 		}{
 			Result: identity{
-				Arn:    arn,
+				Arn:    s.caller(),
 				UserId: "AIDASIMULATED", Account: s.scenario.Account,
 			},
 			RequestID: c.requestID,

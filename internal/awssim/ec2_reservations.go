@@ -16,7 +16,7 @@ func (s *Sim) wireReservation(r *region, res *reservation) object {
 		"InstancePlatform": res.platform, "Tenancy": res.tenancy, "TotalInstanceCount": 0, "AvailableInstanceCount": 0,
 		"EbsOptimized": false, "EphemeralStorage": false, "State": res.state, "StartDate": res.start, "EndDate": res.end,
 		"EndDateType": "unlimited", "InstanceMatchCriteria": res.match, "CreateDate": res.created,
-		"ReservationType": "default", "Tags": r.shownTags(res.ID, res.tags)}
+		"ReservationType": "default", "Tags": res.tags}
 	if !res.end.IsZero() {
 		w["EndDateType"] = "limited"
 	}

@@ -69,83 +69,22 @@ type createTagsInput struct {
 	Tags      []tag
 }
 
+// createTags tags launch templates: the product tags all else as it makes it.
 func (s *Sim) createTags(c *call, in *createTagsInput) (any, error) {
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
 	}
-	targets, err := c.region.taggable(in.Resources)
-	if err != nil {
-		return nil, err
-	}
-	for _, tags := range targets { // all or nothing
-		after := maps.Clone(tags)
-		for _, t := range in.Tags {
-			after[t.Key] = t.Value
-		}
-		if userTags(after) > maxTags {
-			return nil, tooManyTags()
-		}
-	}
-	for i, tags := range targets {
-		c.region.keepTags(in.Resources[i], tags)
-		for _, t := range in.Tags {
-			tags[t.Key] = t.Value
-		}
-	}
-	return nil, nil
-}
-
-func userTags(tags map[string]string) int {
-	n := 0
-	for k := range tags {
-		if !strings.HasPrefix(k, "aws:") {
-			n++
-		}
-	}
-	return n
-}
-
-// taggable finds the tags of each resource, whatever its kind.
-func (r *region) taggable(ids []string) ([]map[string]string, error) {
-	var out []map[string]string
-	for _, id := range ids {
-		tags, err := r.tagsOf(id)
+	for _, id := range in.Resources {
+		t, err := c.region.template(id, "")
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, tags)
-	}
-	return out, nil
-}
-
-func (r *region) tagsOf(id string) (map[string]string, error) {
-	kind, _, _ := strings.Cut(id, "-")
-	switch kind {
-	case "i":
-		if i := r.instances[id]; i != nil && r.shows(id) {
-			return i.Tags, nil
-		}
-		return nil, instanceNotFound(id)
-	case "cr":
-		if res := r.reservations[id]; res != nil && r.shows(id) {
-			return res.tags, nil
-		}
-		return nil, reservationNotFound(id)
-	case "cb":
-		if b := r.blocks[id]; b != nil {
-			return b.tags, nil
-		}
-	case "lt":
-		if t := r.templates[id]; t != nil && r.shows(id) {
-			return t.tags, nil
-		}
-		return nil, templateNotFound(id)
-	case "vpc", "subnet", "sg", "ami":
-		if tags := r.fixedTags[id]; tags != nil {
-			return tags, nil
+		c.region.keepTags(id, t.tags)
+		for _, one := range in.Tags {
+			t.tags[one.Key] = one.Value
 		}
 	}
-	return nil, apiErrorf("InvalidID", "The ID '%s' is not valid", id)
+	return nil, nil
 }
 
 func wireTags(tags map[string]string) []tag {

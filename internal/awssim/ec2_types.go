@@ -124,7 +124,7 @@ func (s *Sim) imageObjects(c *call) (all []object) {
 			"OwnerId": owner, "ImageOwnerAlias": alias, "Architecture": i.Architecture, "CreationDate": midnight(i.Created),
 			"DeprecationTime": midnight(i.Deprecated), "PlatformDetails": i.Platform,
 			"RootDeviceName": rootDevice, "RootDeviceType": "ebs", "ImageType": "machine", "Public": false,
-			"BlockDeviceMappings": []blockDevice{i.rootVolume()}, "Tags": c.region.fixedTags[i.ID]})
+			"BlockDeviceMappings": []blockDevice{i.rootVolume()}, "Tags": copyTags(i.Tags)})
 	}
 	return all
 }

@@ -117,7 +117,7 @@ func (g *pcsGroup) checkNode(node string) error {
 	return nil
 }
 
-// forgetInstance takes a terminated instance away from its node. It is one of Sim.instanceHooks.
+// forgetInstance takes a terminated instance away from its node.
 func (s *Sim) forgetInstance(ev InstanceEvent) {
 	if ev.Kind != Terminated || ev.Instance.Tags[tagGroupID] == "" {
 		return

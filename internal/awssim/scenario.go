@@ -95,10 +95,9 @@ type ZoneScenario struct {
 
 // VPCScenario is one VPC.
 type VPCScenario struct {
-	ID       string            `toml:"id"`
-	CIDR     string            `toml:"cidr"`
-	Isolated bool              `toml:"isolated"` // without a way to the internet
-	Tags     map[string]string `toml:"tags"`
+	ID       string `toml:"id"`
+	CIDR     string `toml:"cidr"`
+	Isolated bool   `toml:"isolated"` // without a way to the internet
 }
 
 // SubnetScenario is one subnet; its zone is named by name.
@@ -116,8 +115,8 @@ type SecurityGroupScenario struct {
 	Name string            `toml:"name"`
 	VPC  string            `toml:"vpc"`
 	Tags map[string]string `toml:"tags"`
-	// Rules; default: all from and to the group itself, and all to anywhere, as AWS PCS documents it.
-	Rules []RuleScenario `toml:"rule"`
+	// Closed: its rules do not let all through between its members, as AWS PCS documents it for EFA.
+	Closed bool `toml:"closed"`
 }
 
 // ImageScenario is one AMI.

@@ -1,7 +1,6 @@
 package awssim
 
 import (
-	"container/heap"
 	"fmt"
 	"net"
 	"net/http"
@@ -22,9 +21,9 @@ type Sim struct {
 	// mu guards everything below it. Handlers of operations and timers run with mu held.
 	mu       sync.Mutex
 	now      time.Time // of the request or timer that runs
-	timers   timerHeap
-	serial   uint64 // of the last id and timer
-	searches uint64 // for blocks, so far
+	timers   []timer   // by their time
+	serial   uint64    // of the last id
+	searches uint64    // for blocks, so far
 	regions  map[string]*region
 	order    []string // region names as in the scenario
 	ledger   []Purchase
@@ -38,7 +37,6 @@ type Sim struct {
 	tokens   map[tokenKey]tokenUse
 
 	onInstance    []func(InstanceEvent)
-	instanceHooks []func(InstanceEvent) // in-process services; called with mu held
 	onResponse    []func(service, operation string, status int, body []byte)
 	pending       []func() // calls of listeners that are still to be made
 	wake, deliver chan struct{}
@@ -65,7 +63,6 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 		tokens: map[tokenKey]tokenUse{}, callers: map[string]map[string]bool{}, cleared: make(chan struct{}),
 		wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1), stop: make(chan struct{})}
 	s.ec2, s.pcs = s.ec2Operations(), s.pcsOperations()
-	s.instanceHooks = append(s.instanceHooks, s.forgetInstance)
 	if err := s.build(); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
@@ -188,34 +185,19 @@ func (s *Sim) notify() {
 // timer is something that happens at a time. run must look again whether it still applies, since
 // timers are never removed.
 type timer struct {
-	at     time.Time
-	serial uint64
-	run    func()
-}
-
-type timerHeap []timer
-
-func (h timerHeap) Len() int { return len(h) }
-func (h timerHeap) Less(i, j int) bool {
-	if h[i].at.Equal(h[j].at) {
-		return h[i].serial < h[j].serial
-	}
-	return h[i].at.Before(h[j].at)
-}
-func (h timerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *timerHeap) Push(x any)   { *h = append(*h, x.(timer)) }
-func (h *timerHeap) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return last
+	at  time.Time
+	run func()
 }
 
 // at has run called, with mu held and s.now set, when the clock reaches t; a past t means as soon as
 // the world is looked at again.
 func (s *Sim) at(t time.Time, run func()) {
-	s.serial++
-	heap.Push(&s.timers, timer{at: t, serial: s.serial, run: run})
+	s.serial++ // so that ids are those of the transcripts
+	later := slices.IndexFunc(s.timers, func(other timer) bool { return other.at.After(t) })
+	if later < 0 {
+		later = len(s.timers)
+	}
+	s.timers = slices.Insert(s.timers, later, timer{t, run})
 }
 
 // later has run called after d, or now when d is not positive. Called with mu held.
@@ -230,8 +212,8 @@ func (s *Sim) later(d time.Duration, run func()) {
 // settle runs every due timer in the order of time, each at its own time, and leaves s.now at now.
 func (s *Sim) settle(now time.Time) {
 	for len(s.timers) > 0 && !s.timers[0].at.After(now) {
-		t := heap.Pop(&s.timers).(timer)
-		s.now = t.at
+		t := s.timers[0]
+		s.timers, s.now = s.timers[1:], t.at
 		t.run()
 	}
 	s.now = now
@@ -305,9 +287,7 @@ type Instance struct {
 // emit queues an event for OnInstance and tells the in-process services now. Called with mu held.
 func (s *Sim) emit(kind InstanceEventKind, reason string, i *instance) {
 	ev := InstanceEvent{Kind: kind, At: s.now, Reason: reason, Instance: i.view()}
-	for _, f := range s.instanceHooks {
-		f(ev)
-	}
+	s.forgetInstance(ev)
 	s.pending = append(s.pending, func() {
 		s.mu.Lock()
 		listeners := slices.Clone(s.onInstance)

@@ -20,9 +20,8 @@ type region struct {
 	images          []ImageScenario
 	keyPairs        []KeyPairScenario
 	placementGroups []PlacementGroupScenario
-	fixedTags       map[string]map[string]string // of VPCs, subnets, security groups and images, by id
-	types           map[string]*instanceType     // of the whole account
-	capacity        map[pool]int                 // EC2's capacity for launches and ODCRs
+	types           map[string]*instanceType // of the whole account
+	capacity        map[pool]int             // EC2's capacity for launches and ODCRs
 	offerings       []*offeringTemplate
 	issued          map[string]*offering // every offering that was shown, by id
 	limits          Limits
@@ -49,6 +48,7 @@ type subnet struct {
 	id, vpc string
 	zone    *zone
 	prefix  netip.Prefix
+	tags    map[string]string
 }
 
 // build makes the world of the scenario.
@@ -81,8 +81,8 @@ func (s *Sim) build() error {
 func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*region, error) {
 	r := &region{name: rs.Name, optIn: cmp.Or(rs.OptIn, "opt-in-not-required"), vpcs: rs.VPCs,
 		groups: slices.Clone(rs.SecurityGroups), images: slices.Clone(rs.Images), types: types, keyPairs: rs.KeyPairs,
-		placementGroups: slices.Clone(rs.PlacementGroups), fixedTags: map[string]map[string]string{},
-		capacity: map[pool]int{}, limits: rs.Limits, metadataTags: rs.MetadataTags,
+		placementGroups: slices.Clone(rs.PlacementGroups),
+		capacity:        map[pool]int{}, limits: rs.Limits, metadataTags: rs.MetadataTags,
 		sim: s, hidden: map[string]time.Time{}, oldTags: map[string]oldTags{}, issued: map[string]*offering{},
 		extensions: map[string]*extensionOffering{}, reservations: map[string]*reservation{},
 		blocks: map[string]*block{}, templates: map[string]*launchTemplate{}, instances: map[string]*instance{}}
@@ -108,9 +108,6 @@ func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*r
 }
 
 func (r *region) buildNetwork(rs RegionScenario) error {
-	for _, v := range rs.VPCs {
-		r.fixedTags[v.ID] = copyTags(v.Tags)
-	}
 	for _, sn := range rs.Subnets {
 		z, err := r.zoneNamed(sn.Zone)
 		if err != nil {
@@ -123,16 +120,14 @@ func (r *region) buildNetwork(rs RegionScenario) error {
 		if err != nil {
 			return fmt.Errorf("subnet %s: %w", sn.ID, err)
 		}
-		r.subnets = append(r.subnets, &subnet{sn.ID, sn.VPC, z, prefix.Masked()})
-		r.fixedTags[sn.ID] = copyTags(sn.Tags)
+		r.subnets = append(r.subnets, &subnet{sn.ID, sn.VPC, z, prefix.Masked(), copyTags(sn.Tags)})
 	}
 	for _, g := range rs.SecurityGroups {
 		if r.vpc(g.VPC) == nil {
 			return fmt.Errorf("security group %s: no vpc %q", g.ID, g.VPC)
 		}
-		r.fixedTags[g.ID] = copyTags(g.Tags)
 	}
-	return r.buildRules()
+	return nil
 }
 
 func (r *region) buildImages(RegionScenario) error {
@@ -143,7 +138,6 @@ func (r *region) buildImages(RegionScenario) error {
 		img := &r.images[i]
 		img.Architecture = cmp.Or(img.Architecture, "x86_64")
 		img.Platform, img.Created = cmp.Or(img.Platform, "Linux/UNIX"), cmp.Or(img.Created, "2026-10-01")
-		r.fixedTags[img.ID] = copyTags(img.Tags)
 	}
 	return nil
 }

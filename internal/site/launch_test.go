@@ -152,9 +152,7 @@ func TestLaunchedBySlurm(t *testing.T) {
 func TestWhatNodesAreAttachedTo(t *testing.T) {
 	const subnet, group = "subnet-0e200000000000a01", "sg-0e2000000000000a1"
 	none := func(s *awssim.Scenario) { s.Regions[0].VPCs[0].Isolated = true }
-	closed := func(s *awssim.Scenario) {
-		s.Regions[0].SecurityGroups[0].Rules = []awssim.RuleScenario{{Out: true, Peer: "0.0.0.0/0"}}
-	}
+	closed := func(s *awssim.Scenario) { s.Regions[0].SecurityGroups[0].Closed = true }
 	denied := func(operation, code string) awssim.Fault {
 		return awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: code, Status: 403, Message: "not authorized to perform"}
 	}
