@@ -127,6 +127,9 @@ func (at placement) learn(seen Seen, in Place, snap *Snapshot) {
 		}
 	}
 	if in.Partition.Provider.Configures() {
+		if seen.Held == nil { // PCS did not answer
+			at.holds[in.Slot.Name] = in.Slot.Holds
+		}
 		return
 	}
 	// The reservation that had the slot then keeps it while it is live. The next one has had the slot since that one

@@ -134,21 +134,14 @@ func nearKey(key, value string) string {
 	case subnetID().MatchString(value):
 		return "subnet_id"
 	}
-	written := bare(key)
 	for _, k := range wishKeys {
-		known := k.name
 		// A fifth of the letters may be wrong or missing: that covers capacity_reservation, and keeps "capability" apart
 		// from "capacity", and "subnet" from "subnet_id".
-		if EditDistance(written, bare(known)) <= len(bare(known))/5 {
-			return known
+		if EditDistance(strings.ToLower(key), k.name) <= len(k.name)/5 {
+			return k.name
 		}
 	}
 	return ""
-}
-
-// bare is a key in lower case without separators.
-func bare(key string) string {
-	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))
 }
 
 // EditDistance counts the letters (bytes) to change, add or remove to turn a into b.

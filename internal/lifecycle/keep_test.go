@@ -121,20 +121,27 @@ func TestTwins(t *testing.T) {
 	const theirs, mine = "lab/fedcba9876543210", "lab/0123456789abcdef"
 	gone := instance("i-0", "gpu-1", "10.0.0.9", theirs)
 	gone.State = "terminated"
+	const yours = ", and nothing here ends what has it; this cluster's is "
+	advice := func(mark string) string {
+		return "; terminate what is not used, or tag it " + capacity.TagCluster + "=" + mark + " for this cluster"
+	}
 	for name, c := range map[string]struct {
 		others []capacity.Instance
 		err    error
 		want   []string
 	}{
-		"for a node of ours":      {[]capacity.Instance{gone, instance("i-1", "gpu-1", "10.0.0.9", theirs)}, nil, []string{"instance i-1 (gpu-1) has the mark " + theirs + ", this cluster's is " + mine + "; nothing here ends it"}},
-		"for a hidden node":       {[]capacity.Instance{instance("i-1", "gpu-2", "10.0.0.9", theirs)}, nil, []string{"instance i-1 (gpu-2) has the mark " + theirs + ", this cluster's is " + mine + "; nothing here ends it"}},
-		"for no node of ours":     {[]capacity.Instance{instance("i-1", "cpu-1", "10.0.0.9", theirs)}, nil, nil},
-		"at an address of ours":   {[]capacity.Instance{instance("i-1", "", "10.0.0.1", theirs)}, nil, []string{"instance i-1 (no node), at an address of this cluster's nodes, has the mark " + theirs + ", this cluster's is " + mine + "; nothing here ends it"}},
-		"two":                     {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.8", theirs), instance("i-2", "gpu-2", "10.0.0.9", theirs)}, nil, []string{"instances i-1, i-2 (gpu-[1-2]) have the mark " + theirs + ", this cluster's is " + mine + "; nothing here ends them"}},
-		"our mark is not known":   {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.9", theirs)}, errors.New("run sync on the controller"), []string{"instance i-1 (gpu-1) has the mark " + theirs + ", this cluster's is not known, so nothing here ends it: run sync on the controller"}},
-		"a mark without an owner": {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.9", "lab")}, nil, []string{"instance i-1 (gpu-1) has the mark lab, which does not say whose, so nothing here ends it; terminate it, or tag it " + capacity.TagCluster + "=" + mine + " for this cluster"}},
+		"for a node of ours":    {[]capacity.Instance{gone, instance("i-1", "gpu-1", "10.0.0.9", theirs)}, nil, []string{"instance i-1 (gpu-1) has the mark " + theirs + yours + mine + advice(mine)}},
+		"for a hidden node":     {[]capacity.Instance{instance("i-1", "gpu-2", "10.0.0.9", theirs)}, nil, []string{"instance i-1 (gpu-2) has the mark " + theirs + yours + mine + advice(mine)}},
+		"for no node of ours":   {[]capacity.Instance{instance("i-1", "cpu-1", "10.0.0.9", theirs)}, nil, nil},
+		"at an address of ours": {[]capacity.Instance{instance("i-1", "", "10.0.0.1", theirs)}, nil, []string{"instance i-1 (no node) has the mark " + theirs + yours + mine + advice(mine)}},
+		"two":                   {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.8", theirs), instance("i-2", "gpu-2", "10.0.0.9", theirs)}, nil, []string{"instances i-1, i-2 (gpu-[1-2]) have the mark " + theirs + yours + mine + advice(mine)}},
+		"our mark is not known": {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.9", theirs)}, errors.New("run sync on the controller"), []string{"instance i-1 (gpu-1) has the mark " + theirs + yours + "not known: run sync on the controller" + advice("MARK")}},
 	} {
-		s := Seen{Cluster: &Cluster{Mark: mine, MarkErr: c.err, Nodes: []capacity.Node{{Name: "gpu-1", Address: "10.0.0.1"}}, Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2"}}}}}
+		mark := mine
+		if c.err != nil {
+			mark = ""
+		}
+		s := Seen{Cluster: &Cluster{Mark: mark, MarkErr: c.err, Nodes: []capacity.Node{{Name: "gpu-1", Address: "10.0.0.1"}}, Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2"}}}}}
 		if diff := cmp.Diff(c.want, texts(s.twins(c.others))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}

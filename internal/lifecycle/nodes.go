@@ -248,39 +248,23 @@ func orphanProblems(s Seen) (problems []capacity.Problem) {
 // twins reports instances with another cluster's mark that are for our nodes or at their addresses. Nothing ends
 // them: they may belong to another cluster of the same name.
 func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
-	type kind struct {
-		mark  string
-		there bool // at the address of a node of ours
-	}
-	kindOf := func(i capacity.Instance) kind {
-		there := slices.ContainsFunc(s.Cluster.Nodes, func(n capacity.Node) bool { return n.Address == i.PrivateIP })
-		return kind{i.Tags[capacity.TagCluster], there}
-	}
 	others = slices.DeleteFunc(slices.Clone(others), func(i capacity.Instance) bool {
-		return i.Ended() || !kindOf(i).there && !s.Cluster.has(i.Node(hostlist.Expand))
+		at := func(n capacity.Node) bool { return n.Address == i.PrivateIP }
+		return i.Ended() || !slices.ContainsFunc(s.Cluster.Nodes, at) && !s.Cluster.has(i.Node(hostlist.Expand))
 	})
-	for k, all := range grouped(others, kindOf) {
+	for mark, all := range grouped(others, func(i capacity.Instance) string { return i.Tags[capacity.TagCluster] }) {
 		var ids, nodes []string
 		for _, i := range all {
 			ids, nodes = append(ids, i.ID), append(nodes, cmp.Or(i.Node(hostlist.Expand), "no node"))
 		}
 		who, has := named(ids, nodes, "has", "have")
-		them := map[string]string{"has": "it", "have": "them"}[has]
-		if k.there {
-			who += ", at an address of this cluster's nodes,"
+		ours := "this cluster's is " + s.Cluster.Mark
+		if s.Cluster.MarkErr != nil {
+			ours = fmt.Sprintf("this cluster's is not known: %v", s.Cluster.MarkErr)
 		}
-		what := fmt.Sprintf("this cluster's is %s; nothing here ends %s", s.Cluster.Mark, them)
-		_, id := capacity.CutClusterMark(k.mark)
-		switch {
-		case s.Cluster.MarkErr != nil:
-			what = fmt.Sprintf("this cluster's is not known, so nothing here ends %s: %v", them, s.Cluster.MarkErr)
-		case id == "":
-			what = fmt.Sprintf(
-				"which does not say whose, so nothing here ends %s; terminate %[1]s, or tag %[1]s %s=%s for this cluster",
-				them, capacity.TagCluster, s.Cluster.Mark)
-		}
-		problems = append(problems,
-			capacity.Problemf("foreign-mark", capacity.Subject{}, "", "%s %s the mark %s, %s", who, has, k.mark, what))
+		problems = append(problems, capacity.Problemf("foreign-mark", capacity.Subject{}, fmt.Sprintf(
+			"terminate what is not used, or tag it %s=%s for this cluster", capacity.TagCluster, cmp.Or(s.Cluster.Mark, "MARK")),
+			"%s %s the mark %s, and nothing here ends what has it; %s", who, has, mark, ours))
 	}
 	return problems
 }

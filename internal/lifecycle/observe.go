@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +61,7 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 			}
 		}
 	}
-	pcsKnown := o.places(ctx)
+	o.places(ctx)
 	o.reservations(ctx)
 	o.seen.Before, o.seen.Now = old, o.now()
 	if old == nil {
@@ -70,9 +69,6 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 	}
 	snap := capacity.Build(s.Settings, o.seen)
 	snap.Missing = o.absent
-	if pcsKnown {
-		o.waiting(snap)
-	}
 	snap.Region = s.EC2.Region()
 	snap.Problems = o.said
 	snap.TakenAt = o.now().UTC().Truncate(time.Second)
@@ -171,9 +167,8 @@ func (o *observation) fail(words string) {
 }
 
 // places reads what depends on no other answer: the subnets' zones, the reservations that node groups name or select
-// by tags, the platforms of launch templates' images, and the reservations of the PCS compute node groups. It reports
-// whether PCS was called and answered.
-func (o *observation) places(ctx context.Context) (pcsKnown bool) {
+// by tags, the platforms of launch templates' images, and the reservations of the PCS compute node groups.
+func (o *observation) places(ctx context.Context) {
 	var subnets, groups []string
 	var selects []capacity.GroupSettings
 	for _, p := range o.Settings.Partitions {
@@ -232,11 +227,10 @@ func (o *observation) places(ctx context.Context) (pcsKnown bool) {
 		questions = append(questions, question{func(ctx context.Context) (err error) {
 			o.seen.Held, err = o.Held(ctx, groups)
 			return err
-		}, func(a answer) { pcsKnown = o.held(groups, a) }})
+		}, func(a answer) { o.held(groups, a) }})
 	}
 	// Last: the tags may find some already.
 	o.together(ctx, append(questions, o.describe(o.named)...)...)
-	return pcsKnown
 }
 
 func (o *observation) selectedBefore(g capacity.GroupSettings) (ids []string) {
@@ -250,57 +244,14 @@ func (o *observation) selectedBefore(g capacity.GroupSettings) (ids []string) {
 	return ids
 }
 
-// held takes PCS's answer about its compute node groups, or the previous one. It reports whether PCS has answered.
-func (o *observation) held(names []string, a answer) (answered bool) {
-	answered = o.need("reading the compute node groups "+strings.Join(names, ", "), a)
-	if !answered { // about some perhaps
-		before := o.heldBefore(names)
-		maps.Copy(before, o.seen.Held)
-		o.seen.Held = before
+// held takes PCS's answer about its compute node groups. Without it they hold what they held before.
+func (o *observation) held(names []string, a answer) {
+	if !o.need("reading the compute node groups "+strings.Join(names, ", "), a) { // about some perhaps
+		o.seen.Held = nil
 	}
-	for _, name := range names {
-		if id := o.seen.Held[name]; id != "" {
+	for _, id := range o.seen.Held {
+		if id != "" {
 			o.ids = append(o.ids, id)
-		}
-	}
-	return answered
-}
-
-// heldBefore is the slots' reservations in the previous snapshot.
-func (o *observation) heldBefore(names []string) map[string]string {
-	held := map[string]string{}
-	if o.old != nil {
-		for _, v := range o.old.Standings(o.now()) {
-			if slices.Contains(names, v.Slot.Name) && len(v.Slot.ReservationIDs) > 0 {
-				held[v.Slot.Name] = v.Slot.ReservationIDs[0]
-			}
-		}
-	}
-	return held
-}
-
-// waiting names, for each PCS node group with a free slot, the next reservation without a compute node group.
-func (o *observation) waiting(snap *capacity.Snapshot) {
-	for _, p := range snap.Partitions {
-		for _, g := range p.Groups {
-			free := false
-			var next string
-			var opens time.Time
-			for _, s := range g.Slots {
-				holds, exists := o.seen.Held[s.Name]
-				free = free || !exists
-				for _, id := range s.ReservationIDs {
-					r, known := snap.Reservation(id)
-					if id != holds && (!known || r.State.Live()) && (next == "" || r.Start.Before(opens)) {
-						next, opens = id, r.Start
-					}
-				}
-			}
-			if p.Provider == capacity.ProviderPCS && free && next != "" && !o.Settings.RollsOver(p.Name) {
-				o.problem("no-node-group", capacity.Subject{Partition: p.Name, Reservation: next},
-					fmt.Sprintf("run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", next, p.Name, g.Name),
-					"reservation %s has no compute node group yet", next)
-			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -60,12 +61,10 @@ func (p *pass) releaseHeld(ctx context.Context) {
 
 // Held is what was read about this cluster's ODCRs.
 type Held struct {
-	Mark   string
-	Ledger []capacity.Held // what hooks and commands have recorded, as far as it was readable
-	Err    error
-	// ODCRs are those that EC2 shows. Gone are ids of the ledger that EC2 shows as ended.
-	ODCRs   []capacity.Reservation
-	Gone    []string
+	Mark    string
+	Ledger  []capacity.Held // what hooks and commands have recorded, as far as it was readable
+	Err     error
+	ODCRs   []capacity.Reservation   // those that EC2 shows
 	Booting map[capacity.JobRun]bool // the runs of jobs whose allocated nodes still boot; nil if unknown
 	Now     time.Time
 }
@@ -90,45 +89,21 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 			h.Booting[capacity.JobRun{ID: j.ID, Restarts: j.Restarts}] = true
 		}
 	}
-	var ids []string
-	for _, e := range h.unheld() {
-		if e.ReservationID != "" {
-			ids = append(ids, e.ReservationID)
-		}
-	}
-	if len(ids) == 0 {
-		return h, nil
-	}
-	known, _, err := s.EC2.Reservations(ctx, ids)
-	if err != nil {
-		return h, nil // the entries count until they expire
-	}
-	for _, r := range known {
-		if !r.State.Live() {
-			h.Gone = append(h.Gone, r.ID)
-		}
-	}
 	return h, nil
 }
 
-// unheld returns the ledger's entries for which EC2 shows nothing, although it should by now.
-func (h Held) unheld() []capacity.Held {
-	return slices.DeleteFunc(slices.Clone(h.Ledger), func(e capacity.Held) bool {
-		return !e.Since.Before(h.Now.Add(-capacity.LaunchTime)) ||
-			slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool {
-				return r.ID == e.ReservationID || r.Tags[capacity.TagToken] == e.Token
-			})
-	})
-}
-
-// over returns the tokens and ids in the ledger whose ODCRs are gone, or never existed.
+// over returns the ids, or else the tokens, of the ledger's entries for which EC2 shows nothing that lives, although it
+// should by now.
 func (h Held) over() (names []string) {
-	for _, e := range h.unheld() {
-		if e.ReservationID == "" {
-			names = append(names, e.Token)
+	for _, e := range h.Ledger {
+		shown := func(r capacity.Reservation) bool {
+			return (r.ID == e.ReservationID || r.Tags[capacity.TagToken] == e.Token) && r.State.Live()
+		}
+		if e.Since.Before(h.Now.Add(-capacity.LaunchTime)) && !slices.ContainsFunc(h.ODCRs, shown) {
+			names = append(names, cmp.Or(e.ReservationID, e.Token))
 		}
 	}
-	return append(names, h.Gone...)
+	return names
 }
 
 // Needless is an ODCR of ours that no longer serves a purpose.

@@ -42,20 +42,26 @@ func (r Rolling) about() capacity.Subject {
 }
 
 // rollings returns the node groups of partitions that roll over by themselves, if there is something to do or to
-// report.
-func rollings(s Seen) (all []Rolling) {
-	for _, settings := range s.Settings.Partitions {
-		part, _ := s.Snap.Partition(settings.Name)
-		if !settings.RollOver {
-			continue
-		}
+// report, and the blocks for which others lack one.
+func rollings(s Seen) (all []Rolling, lack []capacity.Problem) {
+	for _, part := range s.Snap.Partitions {
 		for _, g := range part.Groups {
-			if g.PurchaseOption.Bought() {
-				all = append(all, s.rollingsOf(part, g)...)
+			rolls := s.Settings.RollsOver(part.Name) && g.PurchaseOption.Bought()
+			if !part.Provider.Configures() {
+				continue
+			}
+			for _, r := range s.rollingsOf(part, g) {
+				if rolls {
+					all = append(all, r)
+				} else if !r.Ready && !r.Over && r.Slot == "" {
+					lack = append(lack, capacity.Problemf("no-node-group", r.about(),
+						fmt.Sprintf("run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", r.Block.ID, part.Name, g.Name),
+						"reservation %s has no compute node group yet", r.Block.ID))
+				}
 			}
 		}
 	}
-	return all
+	return all, lack
 }
 
 func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []Rolling) {
@@ -79,8 +85,8 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 		for _, id := range slot.ReservationIDs {
 			r, known := s.Snap.Reservation(id)
 			payable := r.State == capacity.StateScheduled || r.State == capacity.StateActive // PCS takes no other
-			if !known || !r.Kind.Bought() || !payable ||
-				!s.Snap.Timing.Window(r).Fence.After(s.Now) || slices.Contains(ready, id) || holds[id] == "" && !free {
+			w := s.Snap.Timing.Window(r)
+			if !known || !g.PurchaseOption.Buys(r.Kind) || !payable || !w.Unbounded() && !w.Fence.After(s.Now) || slices.Contains(ready, id) || holds[id] == "" && !free {
 				continue
 			}
 			if next.ID == "" || r.Start.Before(next.Start) {

@@ -22,11 +22,13 @@ func (p *pass) lookForRollOver() {
 	if p.seen.Cluster == nil {
 		return
 	}
+	rolling, lack := rollings(p.seen)
+	p.seen.Snap.Add(lack...)
 	setbacks, err := p.State.Setbacks().Read()
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // a reader of status may have no right to the file
 		p.problem(capacity.StateFile, err)
 	}
-	p.seen.Rolling, p.seen.Setbacks = rollings(p.seen), setbacks
+	p.seen.Rolling, p.seen.Setbacks = rolling, setbacks
 	for i := range p.seen.Rolling {
 		p.seen.Rolling[i].Setback = setbacks[p.seen.Rolling[i].key()]
 	}

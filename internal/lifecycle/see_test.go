@@ -226,7 +226,7 @@ var decisions = map[string]func(Seen) any{
 	"endOrphans":      func(s Seen) any { return sentences(endOrphans(s)) },
 	"forgetMisplaced": func(s Seen) any { return sentences(forgetMisplaced(s)) },
 	"sample":          func(s Seen) any { return sentences(sample(s)) },
-	"rollings":        func(s Seen) any { return rollings(s) },
+	"rollings":        func(s Seen) any { all, lack := rollings(s); return []any{all, lack} },
 	"published":       func(s Seen) any { return sentences(published(s, "elsewhere")) },
 	"problems": func(s Seen) any {
 		return slices.Concat(setbackProblems(s), orphanProblems(s), keptFences(s), neverOpens(s), outOfService(s))
