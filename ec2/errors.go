@@ -203,10 +203,14 @@ var noHold = []string{"Unsupported", "VcpuLimitExceeded", "InstanceLimitExceeded
 // unclear are codes of EC2 that say nothing about the effect, whatever status they come with.
 var unclear = []string{"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout"}
 
-// Outcome reads the outcome of a call that makes something from its error. more are further codes for want of room.
-func Outcome(err error, more ...string) capacity.Outcome {
+// errUnclear: whether something was made is not known.
+var errUnclear = errors.New("unclear")
+
+// Outcome reads from the error of a call that makes something what came of it: nil, capacity.ErrNoRoom, ErrTokenUsed or
+// ErrRefused, or errUnclear. more are further codes for want of room.
+func Outcome(err error, more ...string) error {
 	if err == nil {
-		return capacity.Done
+		return nil
 	}
 	var dial *net.OpError
 	var silent *awsconfig.NoAnswer
@@ -214,33 +218,31 @@ func Outcome(err error, more ...string) capacity.Outcome {
 	code := Code(err)
 	switch {
 	case errors.Is(err, ErrNotSent), errors.As(err, &silent) && silent.NotAsked(), errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"):
-		return capacity.Refused // EC2 has not seen it
+		return capacity.ErrRefused // EC2 has not seen it
 	case code == "" || slices.Contains(unclear, code):
-		return capacity.Unknown
+		return errUnclear
 	case tokenUsed(err):
-		return capacity.TokenUsed
+		return capacity.ErrTokenUsed
 	case noRoom(err) || slices.Contains(more, code):
-		return capacity.NoRoom
+		return capacity.ErrNoRoom
 	case throttled(err): // EC2 turns it away at the door: EC2 Developer Guide, "Request throttling"
-		return capacity.Refused
+		return capacity.ErrRefused
 	case errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusBadRequest && answer.HTTPStatusCode() < http.StatusInternalServerError:
-		return capacity.Refused
+		return capacity.ErrRefused
 	}
-	return capacity.Unknown
+	return errUnclear
 }
 
 // Refused reports whether certainly nothing was made: EC2 refused, or never saw the call. Other
 // server errors, a cut connection and a timeout leave the effect unknown.
-func Refused(err error) bool { return Outcome(err).Nothing() }
+func Refused(err error) bool { return capacity.MadeNothing(Outcome(err)) }
 
-// withOutcome adds the outcome to an error, for capacity.OutcomeOf; more is as in Outcome.
+// withOutcome adds the outcome to an error; more is as in Outcome.
 func withOutcome(err error, more ...string) error {
-	switch Outcome(err, more...) {
-	case capacity.TokenUsed:
-		return fmt.Errorf("%w: %w", capacity.ErrTokenUsed, err)
-	case capacity.NoRoom:
-		return fmt.Errorf("%w: %w", capacity.ErrNoRoom, err)
-	case capacity.Refused:
+	switch outcome := Outcome(err, more...); outcome {
+	case capacity.ErrTokenUsed, capacity.ErrNoRoom:
+		return fmt.Errorf("%w: %w", outcome, err)
+	case capacity.ErrRefused:
 		return &refused{err}
 	}
 	return err

@@ -15,7 +15,7 @@ import (
 )
 
 // Launch starts instances with one RunInstances call. The network interfaces of a template, if it
-// has any, are sent along, each in the subnet. capacity.OutcomeOf reads the outcome from an error.
+// has any, are sent along, each in the subnet. The error has the outcome: see Outcome.
 func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error) {
 	in, err := c.launchInput(ctx, l)
 	if err != nil {

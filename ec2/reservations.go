@@ -288,7 +288,7 @@ func (b blocks) addHealth(live map[string]*capacity.Reservation) {
 
 // CreateODCR makes an On-Demand Capacity Reservation for launches that name it; it costs money from then on. It is
 // always targeted and has an end, a ClientToken and our tags (R4): an order that lacks one is not sent.
-// capacity.OutcomeOf reads the outcome from an error.
+// The error has the outcome: see Outcome.
 func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
 	if o.ClientToken == "" || o.End.IsZero() || o.Tags[capacity.TagCluster] == "" || o.Tags[capacity.TagHold] == "" {
 		return capacity.Reservation{}, withOutcome(fmt.Errorf("%w: the order has no token, end or mark of ours", ErrNotSent))

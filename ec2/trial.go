@@ -56,11 +56,11 @@ const (
 // judged is EC2's answer, without a subnet.
 func judged(err error) Tried {
 	switch outcome := Outcome(err); {
-	case outcome == capacity.Done || outcome == capacity.NoRoom: // no dry run tells of room
+	case outcome == nil || outcome == capacity.ErrNoRoom: // no dry run tells of room
 		return Tried{}
 	case DeniedAction(err) != "":
 		return Tried{Verdict: Denied, Says: DeniedAction(err)}
-	case outcome == capacity.Unknown || throttled(err):
+	case outcome == errUnclear || throttled(err):
 		return Tried{Verdict: Silent, Says: Message(err)}
 	}
 	return Tried{Verdict: Refuses, Code: Code(err), Says: said(err), Fix: Advice(err)}
@@ -89,11 +89,11 @@ func (c *Client) try(ctx context.Context, t Trial, subnet string, build launchBu
 	l := t.Launch
 	l.SubnetID, l.Count, l.Least = subnet, 1, 1
 	err := c.tryOne(ctx, l, build)
-	aside := l.ReservationID != "" && Outcome(err) == capacity.NoRoom
+	aside := l.ReservationID != "" && Outcome(err) == capacity.ErrNoRoom
 	if aside {
 		l.ReservationID, l.Kind, l.PlacementGroup = "", capacity.OnDemand, ""
 		err = c.tryOne(ctx, l, build)
-		if Outcome(err, noHold...) == capacity.NoRoom { // what is bought as a block is perhaps not sold on demand
+		if Outcome(err, noHold...) == capacity.ErrNoRoom { // what is bought as a block is perhaps not sold on demand
 			err = nil
 		}
 	}

@@ -111,43 +111,40 @@ func answered(status int, code string) error {
 func TestOutcome(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
-		want capacity.Outcome
+		want error
 		more []string
 	}{
-		"no error":                       {err: nil, want: capacity.Done},
-		"no instance, a server error":    {err: answered(500, "InsufficientInstanceCapacity"), want: capacity.NoRoom},
-		"no instance, a client error":    {err: answered(400, "InsufficientInstanceCapacity"), want: capacity.NoRoom},
-		"no host":                        {err: answered(500, "InsufficientHostCapacity"), want: capacity.NoRoom},
-		"no reserved instance":           {err: answered(500, "InsufficientReservedInstanceCapacity"), want: capacity.NoRoom},
-		"a full reservation":             {err: answered(400, "ReservationCapacityExceeded"), want: capacity.NoRoom},
-		"a full reservation, 500":        {err: answered(500, "ReservationCapacityExceeded"), want: capacity.NoRoom},
-		"a full subnet":                  {err: answered(400, "InsufficientFreeAddressesInSubnet"), want: capacity.NoRoom},
-		"a block before its time":        {err: answered(400, "InvalidCapacityReservationState.PendingActivation"), want: capacity.NoRoom},
-		"no such reservation":            {err: answered(400, "InvalidCapacityReservationId.NotFound"), want: capacity.NoRoom},
-		"a quota":                        {err: answered(400, "VcpuLimitExceeded"), want: capacity.Refused},
-		"a quota, of a hold":             {err: answered(400, "VcpuLimitExceeded"), want: capacity.NoRoom, more: noHold},
-		"a token":                        {err: answered(400, "IdempotentParameterMismatch"), want: capacity.TokenUsed},
-		"throttled":                      {err: answered(503, "RequestLimitExceeded"), want: capacity.Refused},
-		"not allowed":                    {err: answered(403, "UnauthorizedOperation"), want: capacity.Refused},
-		"an error of EC2's":              {err: answered(500, "InternalError"), want: capacity.Unknown},
-		"an error of EC2's, status 400":  {err: answered(400, "InternalError"), want: capacity.Unknown},
-		"not available":                  {err: answered(503, "Unavailable"), want: capacity.Unknown},
-		"a code that nobody knows":       {err: answered(500, "SomethingElse"), want: capacity.Unknown},
-		"a code that nobody knows, 400":  {err: answered(400, "SomethingElse"), want: capacity.Refused},
-		"an answer without a code":       {err: answered(400, ""), want: capacity.Unknown},
-		"a timeout":                      {err: context.DeadlineExceeded, want: capacity.Unknown},
-		"a cut connection":               {err: &net.OpError{Op: "read", Err: errors.New("connection reset by peer")}, want: capacity.Unknown},
-		"a connection that is not there": {err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}, want: capacity.Refused},
-		"never sent":                     {err: fmt.Errorf("%w: no token", ErrNotSent), want: capacity.Refused},
-		"an answer that has nothing":     {err: ErrNotDescribed, want: capacity.Unknown},
+		"no error":                       {err: nil, want: nil},
+		"no instance, a server error":    {err: answered(500, "InsufficientInstanceCapacity"), want: capacity.ErrNoRoom},
+		"no instance, a client error":    {err: answered(400, "InsufficientInstanceCapacity"), want: capacity.ErrNoRoom},
+		"no host":                        {err: answered(500, "InsufficientHostCapacity"), want: capacity.ErrNoRoom},
+		"no reserved instance":           {err: answered(500, "InsufficientReservedInstanceCapacity"), want: capacity.ErrNoRoom},
+		"a full reservation":             {err: answered(400, "ReservationCapacityExceeded"), want: capacity.ErrNoRoom},
+		"a full reservation, 500":        {err: answered(500, "ReservationCapacityExceeded"), want: capacity.ErrNoRoom},
+		"a full subnet":                  {err: answered(400, "InsufficientFreeAddressesInSubnet"), want: capacity.ErrNoRoom},
+		"a block before its time":        {err: answered(400, "InvalidCapacityReservationState.PendingActivation"), want: capacity.ErrNoRoom},
+		"no such reservation":            {err: answered(400, "InvalidCapacityReservationId.NotFound"), want: capacity.ErrNoRoom},
+		"a quota":                        {err: answered(400, "VcpuLimitExceeded"), want: capacity.ErrRefused},
+		"a quota, of a hold":             {err: answered(400, "VcpuLimitExceeded"), want: capacity.ErrNoRoom, more: noHold},
+		"a token":                        {err: answered(400, "IdempotentParameterMismatch"), want: capacity.ErrTokenUsed},
+		"throttled":                      {err: answered(503, "RequestLimitExceeded"), want: capacity.ErrRefused},
+		"not allowed":                    {err: answered(403, "UnauthorizedOperation"), want: capacity.ErrRefused},
+		"an error of EC2's":              {err: answered(500, "InternalError"), want: errUnclear},
+		"an error of EC2's, status 400":  {err: answered(400, "InternalError"), want: errUnclear},
+		"not available":                  {err: answered(503, "Unavailable"), want: errUnclear},
+		"a code that nobody knows":       {err: answered(500, "SomethingElse"), want: errUnclear},
+		"a code that nobody knows, 400":  {err: answered(400, "SomethingElse"), want: capacity.ErrRefused},
+		"an answer without a code":       {err: answered(400, ""), want: errUnclear},
+		"a timeout":                      {err: context.DeadlineExceeded, want: errUnclear},
+		"a cut connection":               {err: &net.OpError{Op: "read", Err: errors.New("connection reset by peer")}, want: errUnclear},
+		"a connection that is not there": {err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}, want: capacity.ErrRefused},
+		"never sent":                     {err: fmt.Errorf("%w: no token", ErrNotSent), want: capacity.ErrRefused},
+		"an answer that has nothing":     {err: ErrNotDescribed, want: errUnclear},
 	} {
 		got := Outcome(c.err, c.more...)
-		told := capacity.OutcomeOf(withOutcome(c.err, c.more...))
-		if got != c.want || told != c.want {
-			t.Errorf("%s: %d, and %d as told, want %d", name, got, told, c.want)
-		}
-		if c.more == nil && Refused(c.err) != c.want.Nothing() {
-			t.Errorf("%s: refused %t", name, Refused(c.err))
+		told := withOutcome(c.err, c.more...)
+		if got != c.want || capacity.MadeNothing(told) != capacity.MadeNothing(c.want) || c.want != errUnclear && !errors.Is(told, c.want) {
+			t.Errorf("%s: %v, and %v as told, want %v", name, got, told, c.want)
 		}
 		if c.err != nil && Code(withOutcome(c.err)) != Code(c.err) {
 			t.Errorf("%s: the code is lost", name)

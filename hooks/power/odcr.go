@@ -74,8 +74,8 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 			return odcr{Reservation: r, token: order.ClientToken, partition: p.place.partition.Name, jobs: shown(jobs),
 				since: l.Now()}, nil
 		}
-		used := err == nil || errors.Is(err, capacity.ErrTokenUsed)   // EC2 answers with one that has been cancelled since
-		if err == nil || !used && capacity.OutcomeOf(err).Nothing() { // otherwise it may exist and cost money
+		used := err == nil || errors.Is(err, capacity.ErrTokenUsed) // EC2 answers with one that has been cancelled since
+		if err == nil || !used && capacity.MadeNothing(err) {       // otherwise it may exist and cost money
 			l.unlist(order.ClientToken)
 		}
 		if !used {
