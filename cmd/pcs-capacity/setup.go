@@ -184,7 +184,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	next := func(p capacity.Problem) bool {
 		return c.Provider == capacity.ProviderEC2 && (p.Code == capacity.NoPartition && p.About.Partition == c.Queue || p.Code == capacity.NoNodes)
 	}
-	report, complete, err := firstPass(ctx, g, t, aws, pcsClient, next)
+	_, complete, err := firstPass(ctx, g, t, aws, pcsClient, next)
 	if err != nil {
 		return err
 	}
@@ -196,8 +196,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		return err
 	}
 	nodes := max(1, groupOf(cfg, c.Queue, c.NodeGroup).MaxNodes)
-	known := c.Provider == capacity.ProviderPCS || report.Cluster != nil && slices.ContainsFunc(report.Cluster.Partitions,
-		func(p capacity.SlurmPartition) bool { return p.Name == c.Queue && len(p.Nodes) >= nodes })
+	known := c.Provider == capacity.ProviderPCS // Slurm has the nodes
 	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
 		can := "jobs can be submitted now and wait for it"
 		if !known {

@@ -8,7 +8,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -89,12 +88,6 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Requ
 	request := setup.Request{Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force}
 	if cfg.Found {
 		request.Config = cfg.Config
-		if last, err := state.Dir(cfg.StateDir).ReadSnapshot(); err == nil { // without one, nothing is known of it
-			request.Former = last.Former
-			if p, was := last.Partition(c.Queue); was { // the settings may have lost it since the last pass
-				request.Former = append(request.Former, p)
-			}
-		}
 	}
 	if p, found := cfg.Partition(c.Queue); request.Provider == "" {
 		switch {

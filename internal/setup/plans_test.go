@@ -300,7 +300,7 @@ func TestPlansInFull(t *testing.T) {
 		}
 	}
 	selfManaged := func(group string) Request {
-		return Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu", NodeGroup: group, Former: []capacity.Partition{{Name: "gpu", Groups: []capacity.NodeGroup{{Name: "former"}}}}}
+		return Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu", NodeGroup: group}
 	}
 	teardownOnEC2 := Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}
 	for _, c := range []struct {

@@ -77,8 +77,6 @@ type Request struct {
 	Dynamic  bool // starts nodes for jobs. By default all nodes are up from the first minute.
 
 	Force bool // Force has teardown go on while jobs run, which end with their nodes
-	// Former are slots that left the settings while their fences stayed: a teardown without an answer of Slurm leaves such.
-	Former []capacity.Partition
 
 	// ConfigPath is where config.toml is or will be. Config is what it says, nil when there is no such file yet.
 	ConfigPath string

@@ -144,7 +144,7 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate) {
 }
 
 // goes are the node groups to be removed: those of the settings, of compute node groups and launch templates that carry
-// our tag and the queue's name, and those of which only fences are left. On PCS it may be one slot.
+// our tag and the queue's name. On PCS it may be one slot.
 func (t *inspection) goes(templates []capacity.LaunchTemplate) (bases []string) {
 	asked, onPCS := t.request.NodeGroup, t.Provider == capacity.ProviderPCS
 	if onPCS && asked != "" {
@@ -170,13 +170,6 @@ func (t *inspection) goes(templates []capacity.LaunchTemplate) (bases []string) 
 	for _, lt := range templates {
 		if slot, is := strings.CutPrefix(lt.Name, pcs.TemplateName(t.Cluster.Name, "")); is && lt.Tags[capacity.TagPartition] == t.request.Queue {
 			made(slot)
-		}
-	}
-	for _, p := range t.request.Former {
-		for _, g := range p.Groups {
-			if p.Name == t.request.Queue {
-				bases = union(bases, []string{g.Name})
-			}
 		}
 	}
 	switch {
@@ -323,7 +316,11 @@ func planTeardown(read inspection) *Plan {
 		} else if t.request.NodeGroup != "" {
 			what = strings.Join(p.Reservations(), ", ")
 		}
-		t.problem(capacity.PartitionFile, "take "+what+" out of it, and run this again", "partition %q is written in %s, which is not ours to change", before.Name, before.File)
+		again := ""
+		if t.Provider.Guest() { // nothing but the name leads to the fences then
+			again = " with --provider none --node-group " + before.Groups[0].Name
+		}
+		t.problem(capacity.PartitionFile, "take "+what+" out of it, and run this again"+again, "partition %q is written in %s, which is not ours to change", before.Name, before.File)
 	default:
 		verb, stay := Delete, []Detail(nil)
 		for _, g := range left.Groups {
@@ -428,15 +425,9 @@ func (t *inspection) groupIDs() (ids []string) {
 func (t *inspection) checkQueue() {
 	for _, q := range t.Queues {
 		for _, slot := range t.Slots {
-			switch {
-			case slot.Group == nil || !slices.Contains(q.GroupIDs, slot.Group.ID):
-			case q.Name != t.request.Queue:
+			if slot.Group != nil && slices.Contains(q.GroupIDs, slot.Group.ID) && q.Name != t.request.Queue {
 				t.problem(capacity.OtherQueue, fmt.Sprintf("take it out of queue %s first", q.Name),
 					"compute node group %s is in queue %s as well, and goes with none but %s", slot.Name, q.Name, t.request.Queue)
-			case !t.Ours(q.Tags):
-				t.problem(capacity.NotOurs, fmt.Sprintf(
-					"take %s out of it by hand, or hand the queue over by tagging %s with %s=%s", slot.Name, q.ARN,
-					capacity.TagCluster, t.Cluster.Name), "queue %s does not carry our tag, so it is not changed", q.Name)
 			}
 		}
 	}
@@ -449,8 +440,9 @@ func (t *inspection) checkQueue() {
 			t.problem(capacity.OtherQueue, "give --queue "+of, "compute node group %s was made for queue %s", slot.Name, of)
 		}
 	}
-	if found && t.request.NodeGroup == "" && !t.Ours(q.Tags) && len(t.problems) == 0 {
-		t.problem(capacity.NotOurs, "choose a queue that `pcs-capacity setup` made",
+	gone := slices.ContainsFunc(q.GroupIDs, func(id string) bool { return slices.Contains(t.groupIDs(), id) })
+	if found && !t.Ours(q.Tags) && (gone || t.request.NodeGroup == "") {
+		t.problem(capacity.NotOurs, fmt.Sprintf("choose a queue that `pcs-capacity setup` made, or hand it over by tagging %s with %s=%s", q.ARN, capacity.TagCluster, t.Cluster.Name),
 			"queue %s does not carry our tag, so it is not changed", q.Name)
 	}
 	if p := t.settings(); p.Name != "" && p.Provider != capacity.ProviderPCS {

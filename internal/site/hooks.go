@@ -226,18 +226,13 @@ func (r *run) state() {
 	case errors.Is(err, fs.ErrNotExist):
 		r.fail("state-dir", start, "%s is not there yet", dir)
 		return
-	case err != nil:
-		r.fail("state-dir", "mend it, or name another folder as state_dir", "%s", err)
-		return
-	case !info.IsDir():
+	case err != nil || !info.IsDir():
 		r.fail("state-dir", "name a folder as state_dir", "%s is not a folder", dir)
 		return
 	case info.Mode().Perm()&0o005 != 0o005:
 		r.fail("state-dir", fmt.Sprintf("chmod 755 %s", dir), "%s has mode %04o, so that the commands of users cannot read the snapshot", dir, info.Mode().Perm())
-	default:
-		r.ok("state-dir", "%s can be read by all", dir)
 	}
-	r.outlives()
+	r.outlives(dir.Mount())
 	snap, err := dir.ReadSnapshot()
 	now := time.Now().Add(r.offset)
 	fresh := err == nil && !snap.Stale(now)
@@ -266,39 +261,30 @@ func (r *run) state() {
 	}
 }
 
-// outlives reports whether state_dir outlives its host.
-func (r *run) outlives() {
-	m := state.Dir(r.Config.StateDir).Mount()
-	lasting(&r.Findings, r.Config.StateDir, m, m.Local() && r.onPCS())
-	if c := r.slurmConfig; c != nil && len(c.Backups) > 0 && r.onEC2() {
-		backedUp(&r.Findings, r.Config.StateDir, m, strings.Join(c.Backups, ", "))
-	}
-}
-
-// backedUp judges what the backup of slurmctld has of a state_dir. What else it needs cannot be seen from here.
-func backedUp(found *Findings, dir string, m state.Mount, backup string) {
-	if !m.Shared() {
-		found.warn("backup", shareIt, "%s is on %s: when %s takes slurmctld over, its hooks know no reservation, and launch nothing", dir, m, backup)
-		return
-	}
-	found.ok("backup", "%s takes slurmctld over, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, as this host", backup)
-}
-
 const shareIt = "put state_dir on a shared file system, such as EFS or FSx: see Two hosts in docs/operations.md"
 
-// lasting judges the file system of a state_dir.
-func lasting(found *Findings, dir string, m state.Mount, replaced bool) {
+// outlives judges the file system of state_dir: whether it outlives this host, and whether the backup of slurmctld has it.
+// What else a backup needs cannot be seen from here.
+func (r *run) outlives(m state.Mount) {
 	const kept = "the record of purchases and the samples of report"
+	dir := r.Config.StateDir
 	switch {
 	case m.Shared():
-		found.ok("state-dir", "%s is on %s, and outlives this host", dir, m)
+		r.ok("state-dir", "%s is on %s, and outlives this host", dir, m)
 	case m.InMemory():
-		found.warn("state-dir", "name a folder on a disk as state_dir", "%s is on %s: %s end with the next boot", dir, m, kept)
+		r.warn("state-dir", "name a folder on a disk as state_dir", "%s is on %s: %s end with the next boot", dir, m, kept)
 	case !m.Local():
-		found.warn("state-dir", shareIt, "%s is on %s; locking may not work there", dir, m)
-	case replaced:
-		found.warn("state-dir", shareIt, "%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would end with it", dir, m, kept)
+		r.warn("state-dir", shareIt, "%s is on %s; locking may not work there", dir, m)
+	case r.onPCS():
+		r.warn("state-dir", shareIt, "%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would end with it", dir, m, kept)
 	default:
-		found.ok("state-dir", "%s is on %s, and ends with this host", dir, m)
+		r.ok("state-dir", "%s is on %s, and ends with this host", dir, m)
+	}
+	switch c := r.slurmConfig; {
+	case c == nil || len(c.Backups) == 0 || !r.onEC2():
+	case m.Shared():
+		r.ok("backup", "%s takes slurmctld over, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, as this host", strings.Join(c.Backups, ", "))
+	default:
+		r.warn("backup", shareIt, "%s is on %s: when %s takes slurmctld over, its hooks know no reservation, and launch nothing", dir, m, strings.Join(c.Backups, ", "))
 	}
 }

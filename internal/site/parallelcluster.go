@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/mod/semver"
+
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -28,7 +30,7 @@ var (
 
 // The first and the last version that ends and launches static nodes under foreign reservations with MAINT while they
 // boot: aws-parallelcluster issues 7465 and 7470, mended by aws-parallelcluster-node pull request 728.
-var firstLoop, lastLoop = numbers("3.8.0"), numbers("3.15.1")
+const firstLoop, lastLoop = "v3.8.0", "v3.15.1"
 
 // parallelCluster looks for ParallelCluster on the host, and in what slurmctld runs. version is "" if nothing says it.
 func parallelCluster(root, resumeProgram string) (version string, found bool) {
@@ -47,7 +49,7 @@ func (r *run) parallelClusterFences(partitions []capacity.SlurmPartition) {
 	if !found {
 		return
 	}
-	named, old := "ParallelCluster "+version, version != "" && slices.Compare(numbers(version), firstLoop) >= 0 && slices.Compare(numbers(version), lastLoop) <= 0
+	named, old := "ParallelCluster "+version, version != "" && semver.Compare("v"+version, firstLoop) >= 0 && semver.Compare("v"+version, lastLoop) <= 0
 	if version == "" {
 		named = "ParallelCluster"
 	}
@@ -76,16 +78,4 @@ func (r *run) parallelClusterFences(partitions []capacity.SlurmPartition) {
 	if good {
 		r.ok("parallelcluster", "%s leaves nodes under our fences alone", named)
 	}
-}
-
-// numbers are those of a version.
-func numbers(version string) (all []int) {
-	for part := range strings.SplitSeq(version, ".") {
-		n := 0
-		for _, digit := range part {
-			n = n*10 + int(digit-'0')
-		}
-		all = append(all, n)
-	}
-	return all
 }

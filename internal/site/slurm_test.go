@@ -259,10 +259,13 @@ func TestLasting(t *testing.T) {
 		"a controller":      {disk, false, OK, "ends with this host"},
 		"no mountinfo here": {state.Mount{}, false, Warn, "an unrecognized file system"},
 	} {
-		var found Findings
-		lasting(&found, "/s", c.mount, c.replaced)
-		if len(found) != 1 || found[0].Status != c.status || !strings.Contains(found[0].What, c.says) || (found[0].Fix == "") != (c.status == OK) {
-			t.Errorf("%s: %+v", name, found)
+		r := run{Sources: Sources{Config: &config.Config{StateDir: "/s"}}}
+		if c.replaced {
+			r.Config.Cluster = "ml"
+		}
+		found := &r.Findings
+		if r.outlives(c.mount); len(*found) != 1 || (*found)[0].Status != c.status || !strings.Contains((*found)[0].What, c.says) || ((*found)[0].Fix == "") != (c.status == OK) {
+			t.Errorf("%s: %+v", name, *found)
 		}
 	}
 }
@@ -270,10 +273,10 @@ func TestLasting(t *testing.T) {
 // A backup of slurmctld sees state_dir only on a shared file system.
 func TestBackedUp(t *testing.T) {
 	for fix, m := range map[string]state.Mount{shareIt: {Point: "/", Type: "xfs", Source: "/dev/nvme0n1p1"}, "": {Point: "/efs", Type: "nfs4", Source: "efs:/"}} {
-		var found Findings
-		backedUp(&found, "/s", m, "head2")
-		if len(found) != 1 || found[0].Fix != fix || !strings.Contains(found[0].What, "head2 takes slurmctld over") {
-			t.Errorf("%s: %+v", m, found)
+		r := run{Sources: Sources{Config: &config.Config{StateDir: "/s"}}, slurmConfig: &slurm.Config{Backups: []string{"head2"}},
+			settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Provider: capacity.ProviderEC2}}}}
+		if r.outlives(m); len(r.Findings) != 2 || r.Findings[1].Fix != fix || !strings.Contains(r.Findings[1].What, "head2 takes slurmctld over") {
+			t.Errorf("%s: %+v", m, r.Findings)
 		}
 	}
 }
