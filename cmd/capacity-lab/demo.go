@@ -190,7 +190,12 @@ func (t *teller) wrong(format string, args ...any) {
 }
 
 // run runs a command, and compares.
-func (t *teller) run(command string, w wants) {
+func (t *teller) run(command string, w wants) { t.try(command, w, 0) }
+
+// waitFor runs a command until its result is as expected, and shows its last run.
+func (t *teller) waitFor(command string, w wants) { t.try(command, w, patience) }
+
+func (t *teller) try(command string, w wants, most time.Duration) {
 	if t.failed {
 		return
 	}
@@ -198,30 +203,13 @@ func (t *teller) run(command string, w wants) {
 		t.command(command)
 	}
 	t.commands++
+	began := time.Now()
 	problem := w.unmet(t.sh(command), t.last)
-	if problem != "" && !t.shown(w) {
-		t.command(command)
-	}
-	t.show(w, problem)
-}
-
-// waitFor runs a command until its result is as expected, and shows its last run.
-func (t *teller) waitFor(command string, w wants) {
-	if t.failed {
-		return
-	}
-	t.commands++
-	var problem string
-	for end := time.Now().Add(patience); ; time.Sleep(300 * time.Millisecond) {
+	for problem != "" && time.Since(began) < most && t.ctx.Err() == nil {
+		time.Sleep(300 * time.Millisecond)
 		problem = w.unmet(t.sh(command), t.last)
-		if problem == "" || time.Now().After(end) || t.ctx.Err() != nil {
-			break
-		}
 	}
-	if problem != "" {
-		problem += fmt.Sprintf(", for %s", patience)
-	}
-	if t.shown(w) || problem != "" {
+	if problem != "" && !t.shown(w) {
 		t.command(command)
 	}
 	t.show(w, problem)

@@ -1,6 +1,7 @@
 package awssim
 
 import (
+	"encoding/base64"
 	"maps"
 	"regexp"
 	"slices"
@@ -28,14 +29,14 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 	}
 	checkInstanceTypes(&v, cl.region, g)
 	subnets := checkSubnets(&v, cl, g)
-	template, ok := cl.region.templateForPCS(g.LaunchTemplate)
-	if !ok {
+	template, version, err := cl.region.templateOf(g)
+	if err != nil {
 		v.add("customLaunchTemplate", "the launch template %s or its version %q does not exist", g.LaunchTemplate.ID, g.LaunchTemplate.Version)
 		return v.err()
 	}
-	g.LaunchTemplate.Version = template.version // $Latest and $Default are pinned to what they mean now
+	g.LaunchTemplate.Version = version // $Latest and $Default are pinned to what they mean now
 	checkImage(&v, cl.region, g, template)
-	if template.plainUserData {
+	if userData, _ := base64.StdEncoding.DecodeString(template.UserData); len(userData) > 0 && !isMultipart(userData) {
 		// AWS PCS User Guide, "Working with Amazon EC2 user data". AWS may refuse it here, or let nodes fail: nobody knows.
 		v.add("customLaunchTemplate", "the user data of the launch template is not in the MIME multi-part format")
 	}
@@ -92,14 +93,14 @@ func checkSubnets(v *pcsValidation, cl *pcsCluster, g *pcsGroup) (subnets []*sub
 	return subnets
 }
 
-func checkImage(v *pcsValidation, r *region, g *pcsGroup, template templateForPCS) {
+func checkImage(v *pcsValidation, r *region, g *pcsGroup, template launchData) {
 	switch image := g.AMI; {
-	case image == "" && template.image == "":
+	case image == "" && template.ImageId == "":
 		v.add("amiId", "there is no AMI: neither amiId nor the launch template names one")
 	case image != "" && r.image(image) == nil:
 		v.add("amiId", "the AMI %s does not exist", image)
-	case image == "" && r.image(template.image) == nil:
-		v.add("customLaunchTemplate", "the AMI %s of the launch template does not exist", template.image)
+	case image == "" && r.image(template.ImageId) == nil:
+		v.add("customLaunchTemplate", "the AMI %s of the launch template does not exist", template.ImageId)
 	}
 }
 
@@ -122,31 +123,31 @@ var pcsPurchases = map[string]pcsPurchase{
 }
 
 // checkPurchase compares the purchase option, the launch template and the reservation.
-func checkPurchase(v *pcsValidation, cl *pcsCluster, g *pcsGroup, template templateForPCS, subnets []*subnet, chosen bool) {
+func checkPurchase(v *pcsValidation, cl *pcsCluster, g *pcsGroup, template launchData, subnets []*subnet, chosen bool) {
 	want := pcsPurchases[g.PurchaseOption]
 	if version := cl.Scheduler.Version; slurmVersion(version) < want.slurm {
 		v.add("purchaseOption", "%s needs Slurm %d.%02d, the cluster has %s", g.PurchaseOption, want.slurm/100, want.slurm%100, version)
 	}
-	if template.market != want.market {
+	if template.marketType() != want.market {
 		v.add("customLaunchTemplate", "InstanceMarketOptions.MarketType is %q in the launch template, purchaseOption %s needs %q",
-			template.market, g.PurchaseOption, want.market)
+			template.marketType(), g.PurchaseOption, want.market)
 	}
-	if want.mustTarget && template.instanceType == "" {
+	if want.mustTarget && template.InstanceType == "" {
 		v.add("customLaunchTemplate", "the launch template must name the InstanceType of the reservation")
 	}
 	switch {
-	case template.reservation != "":
+	case template.target().CapacityReservationId != "":
 		checkReservation(v, cl.region, g, template, want, subnets, chosen)
 	case want.mustTarget:
 		v.add("customLaunchTemplate", "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId is missing in the launch template")
 	}
 }
 
-func checkReservation(v *pcsValidation, r *region, g *pcsGroup, template templateForPCS, want pcsPurchase, subnets []*subnet, chosen bool) {
+func checkReservation(v *pcsValidation, r *region, g *pcsGroup, template launchData, want pcsPurchase, subnets []*subnet, chosen bool) {
 	const field = "customLaunchTemplate"
-	res, err := r.reservation(template.reservation)
+	res, err := r.reservation(template.target().CapacityReservationId)
 	if err != nil {
-		v.add(field, "the Capacity Reservation %s does not exist", template.reservation)
+		v.add(field, "the Capacity Reservation %s does not exist", template.target().CapacityReservationId)
 		return
 	}
 	id := res.ID
@@ -157,8 +158,8 @@ func checkReservation(v *pcsValidation, r *region, g *pcsGroup, template templat
 	if chosen && !slices.Contains(want.states, res.state) {
 		v.add(field, "%s %s is in state %s, not in one of %s", want.description, id, res.state, strings.Join(want.states, ", "))
 	}
-	if template.instanceType != "" && template.instanceType != res.Type {
-		v.add(field, "the launch template has InstanceType %s, %s is for %s", template.instanceType, id, res.Type)
+	if template.InstanceType != "" && template.InstanceType != res.Type {
+		v.add(field, "the launch template has InstanceType %s, %s is for %s", template.InstanceType, id, res.Type)
 	}
 	for _, config := range g.Instances {
 		if config.Type != res.Type {

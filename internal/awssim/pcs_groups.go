@@ -25,7 +25,6 @@ type pcsGroup struct {
 	SlurmConfiguration   pcsSettings   `json:"slurmConfiguration,omitempty"`
 	NodeLifecycleActions pcsSettings   `json:"nodeLifecycleActions,omitempty"`
 
-	managed string            // id of the launch template that PCS derives from the custom one
 	nodes   map[string]string // Slurm node name to id of the instance behind it
 	replace map[string]bool   // ids of instances from before an update: PCS replaces each when it is idle
 }
@@ -67,9 +66,8 @@ func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
 	return object{"computeNodeGroup": g}, nil
 }
 
-// addGroup checks a node group, completes it with PCS's own choices, makes its managed launch template and adds it to
-// the cluster.
-func (s *Sim) addGroup(cl *pcsCluster, g *pcsGroup) (err error) {
+// addGroup checks a node group, completes it with PCS's own choices, and adds it to the cluster.
+func (s *Sim) addGroup(cl *pcsCluster, g *pcsGroup) error {
 	g.PurchaseOption = cmp.Or(g.PurchaseOption, "ONDEMAND")
 	if err := cmp.Or(checkGroup(cl, g, nil), cl.checkSize(g)); err != nil {
 		return err
@@ -77,9 +75,6 @@ func (s *Sim) addGroup(cl *pcsCluster, g *pcsGroup) (err error) {
 	g.nodes, g.replace = map[string]string{}, map[string]bool{}
 	s.complete(&g.pcsThing, kindGroup, cl.ARN+"/computenodegroup/")
 	g.ClusterID = cl.ID
-	if g.managed, err = s.makeManagedTemplate(cl, g); err != nil {
-		return err
-	}
 	cl.groups = append(cl.groups, g)
 	return nil
 }
@@ -123,11 +118,7 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 	if updated.NodeLifecycleActions == nil {
 		updated.NodeLifecycleActions = g.NodeLifecycleActions
 	}
-	err := cmp.Or(checkGroup(cl, &updated, g), cl.checkSize(&updated))
-	if err == nil {
-		err = s.updateManagedTemplate(cl, &updated)
-	}
-	if err != nil {
+	if err := cmp.Or(checkGroup(cl, &updated, g), cl.checkSize(&updated)); err != nil {
 		return nil, err
 	}
 	*g = updated
@@ -151,7 +142,6 @@ func (s *Sim) deleteNodeGroup(c *call, in *pcsRequest) (any, error) {
 	s.change(&g.pcsThing, statusDeleting, func() {
 		remove(&cl.groups, g)
 		s.terminateNodes(cl, g)
-		delete(cl.region.templates, g.managed)
 	})
 	return object{}, nil
 }

@@ -2,7 +2,6 @@ package awssim
 
 import (
 	"bytes"
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"mime"
@@ -94,9 +93,9 @@ func (s *Sim) launchNode(cl *pcsCluster, g *pcsGroup, node string) (Instance, er
 
 // launchInto launches an instance as CreateFleet does, whose subnet applies to the network interfaces of the template.
 func (s *Sim) launchInto(cl *pcsCluster, g *pcsGroup, sn *subnet, instanceType string) ([]*instance, error) {
-	order := launchOrder{min: 1, max: 1, subnet: sn.id, launchData: launchData{InstanceType: instanceType},
+	order := launchOrder{min: 1, max: 1, subnet: sn.id, launchData: launchData{InstanceType: instanceType, ImageId: g.AMI, IamInstanceProfile: &instanceProfile{Arn: g.InstanceProfile}},
 		tags: map[string]string{tagClusterID: cl.ID, tagGroupID: g.ID}}
-	if err := order.template(cl.region, templateReference{LaunchTemplateId: g.managed, Version: "$Latest"}); err != nil {
+	if err := order.template(cl.region, templateReference{LaunchTemplateId: g.LaunchTemplate.ID, Version: g.LaunchTemplate.Version}); err != nil {
 		return nil, err
 	}
 	for i := range order.NetworkInterfaces {
@@ -136,29 +135,23 @@ func (s *Sim) forgetInstance(ev InstanceEvent) {
 
 // Things that PCS reads and makes in EC2.
 
-// templateForPCS is the part of a launch template's version that PCS reads.
-type templateForPCS struct {
-	version             string // number
-	instanceType, image string
-	market              string // InstanceMarketOptions.MarketType
-	reservation         string // CapacityReservationTarget.CapacityReservationId
-	plainUserData       bool   // there is some, and it is no MIME multi-part archive
+// templateOf is what PCS reads of a node group's launch template, and the number of its version.
+func (r *region) templateOf(g *pcsGroup) (data launchData, version string, err error) {
+	t, err := r.template(g.LaunchTemplate.ID, "")
+	if err != nil {
+		return data, "", err
+	}
+	v, err := t.version(g.LaunchTemplate.Version)
+	if err != nil {
+		return data, "", err
+	}
+	return v.data.read().launchData, strconv.FormatInt(v.number, 10), nil
 }
 
-func (r *region) templateForPCS(want pcsTemplate) (templateForPCS, bool) {
-	t, err := r.template(want.ID, "")
-	if err != nil {
-		return templateForPCS{}, false
-	}
-	v, err := t.version(want.Version)
-	if err != nil {
-		return templateForPCS{}, false
-	}
-	data := v.data.read()
-	userData, _ := base64.StdEncoding.DecodeString(data.UserData) // checked when the version was made
-	return templateForPCS{plainUserData: len(userData) > 0 && !isMultipart(userData),
-		version: strconv.FormatInt(v.number, 10), instanceType: data.InstanceType,
-		image: data.ImageId, market: data.marketType(), reservation: data.target().CapacityReservationId}, true
+// target is the reservation into which a node group launches, or nil.
+func (g *pcsGroup) target(r *region) *reservation {
+	data, _, _ := r.templateOf(g)
+	return r.reservations[data.target().CapacityReservationId]
 }
 
 // isMultipart tells whether user data is a MIME multi-part archive.
@@ -169,67 +162,6 @@ func isMultipart(data []byte) bool {
 	}
 	kind, _, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
 	return err == nil && strings.HasPrefix(kind, "multipart/")
-}
-
-// managedData is the content of the launch template that PCS derives for a node group: the custom template, with the
-// reservation target unchanged, and the node group's own settings. PCS gives the subnet and the type at launch.
-func (r *region) managedData(cl *pcsCluster, g *pcsGroup) (templateData, error) {
-	t, err := r.template(g.LaunchTemplate.ID, "")
-	if err != nil {
-		return nil, err
-	}
-	v, err := t.version(g.LaunchTemplate.Version)
-	if err != nil {
-		return nil, err
-	}
-	data := maps.Clone(v.data)
-	data["IamInstanceProfile"] = object{"Arn": g.InstanceProfile}
-	if g.AMI != "" {
-		data["ImageId"] = g.AMI
-	}
-	return data, nil
-}
-
-// makeManagedTemplate makes the launch template pcs-ID-do-not-delete of a node group.
-func (s *Sim) makeManagedTemplate(cl *pcsCluster, g *pcsGroup) (id string, err error) {
-	data, err := cl.region.managedData(cl, g)
-	if err != nil {
-		return "", err
-	}
-	t := &launchTemplate{in: cl.region,
-		id: s.newID("lt"), name: "pcs-" + g.ID + "-do-not-delete", created: s.now, defaultVersion: 1,
-		versions: map[int64]*templateVersion{}, tags: map[string]string{tagClusterID: cl.ID, tagGroupID: g.ID}}
-	t.add(s.now, "", data)
-	cl.region.templates[t.id] = t
-	return t.id, nil
-}
-
-// updateManagedTemplate adds the version for an updated node group.
-func (s *Sim) updateManagedTemplate(cl *pcsCluster, g *pcsGroup) error {
-	data, err := cl.region.managedData(cl, g)
-	if err != nil {
-		return err
-	}
-	t, err := cl.region.template(g.managed, "")
-	if err != nil {
-		// Somebody deleted what is called do-not-delete.
-		return pcsConflict(&g.pcsThing, "the managed launch template %s of compute node group %s is gone", g.managed, g.Name)
-	}
-	t.defaultVersion = t.add(s.now, "", data).number
-	return nil
-}
-
-// target is the reservation into which a node group launches, or nil.
-func (g *pcsGroup) target(r *region) *reservation {
-	t := r.templates[g.managed]
-	if t == nil {
-		return nil
-	}
-	v, err := t.version("$Latest")
-	if err != nil {
-		return nil
-	}
-	return r.reservations[v.data.read().target().CapacityReservationId]
 }
 
 // PCSCluster is a copy of a cluster: enough to write its slurm.conf.

@@ -192,7 +192,6 @@ type timer struct {
 // at has run called, with mu held and s.now set, when the clock reaches t; a past t means as soon as
 // the world is looked at again.
 func (s *Sim) at(t time.Time, run func()) {
-	s.serial++ // so that ids are those of the transcripts
 	later := slices.IndexFunc(s.timers, func(other timer) bool { return other.at.After(t) })
 	if later < 0 {
 		later = len(s.timers)
