@@ -178,11 +178,11 @@ func pass(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pcs.Clien
 // firstPass makes a pass with the new settings. What it could not do is said; complete
 // is false then. What is expected is not said; it may be nil.
 func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client,
-	expected func(capacity.Problem) bool) (report lifecycle.Report, complete bool, err error) {
+	expected func(capacity.Problem) bool) (complete bool, err error) {
 	sayUntold(t, aws) // a pass has its own
 	report, passErr, err := pass(ctx, g, aws, pcsClient, true)
 	if err != nil {
-		return report, false, err
+		return false, err
 	}
 	for _, d := range report.Done {
 		t.Say("%s", d)
@@ -200,7 +200,7 @@ func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.C
 			t.Say("%s", p)
 		}
 	}
-	return report, passErr == nil, nil
+	return passErr == nil, nil
 }
 
 // serviceUnit is there where a package is installed.

@@ -184,7 +184,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	next := func(p capacity.Problem) bool {
 		return c.Provider == capacity.ProviderEC2 && (p.Code == capacity.NoPartition && p.About.Partition == c.Queue || p.Code == capacity.NoNodes)
 	}
-	_, complete, err := firstPass(ctx, g, t, aws, pcsClient, next)
+	complete, err := firstPass(ctx, g, t, aws, pcsClient, next)
 	if err != nil {
 		return err
 	}
@@ -196,20 +196,15 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		return err
 	}
 	nodes := max(1, groupOf(cfg, c.Queue, c.NodeGroup).MaxNodes)
-	known := c.Provider == capacity.ProviderPCS // Slurm has the nodes
 	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
-		can := "jobs can be submitted now and wait for it"
-		if !known {
-			can = "jobs that are submitted before wait for it"
-		}
-		t.Say("The block opens at %s; %s.", t.Time(plan.Reservation.Start), can)
+		t.Say("The block opens at %s; jobs that are submitted before wait for it.", t.Time(plan.Reservation.Start))
 	}
 	if c.Provider == capacity.ProviderEC2 {
 		t.Say(
 			"Let Slurm know the nodes, on its controller. This shows the lines for slurm.conf and restarts slurmctld:\n  pcs-capacity hooks install",
 		)
 	}
-	t.Say("%s", whatUsersCan(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, known, aws.Now()))
+	t.Say("%s", whatUsersCan(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, aws.Now()))
 	if _, runs, _ := state.Dir(cfg.StateDir).Watcher(); !runs {
 		t.Say("Start the service on one host. Without it, fences do not follow extensions:\n  %s",
 			watchCommand(g, cfg))
@@ -222,17 +217,10 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	return nil
 }
 
-// whatUsersCan is what users can do with a reservation that has been set up; known: Slurm has its nodes.
-func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, nodes int, known bool,
-	now time.Time) string {
+// whatUsersCan is what users can do with a reservation that has been set up.
+func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, nodes int, now time.Time) string {
 	if w := timing.Window(r); !w.Unbounded() && !w.Fence.After(now) {
-		return fmt.Sprintf(
-			"No job starts in %s any more: jobs had to be gone by %s. Users of %s wait for its next reservation.", r.ID,
-			capacity.FormatUTC(w.Fence), queue)
+		return fmt.Sprintf("No job starts in %s any more: jobs had to be gone by %s. Users of %s wait for its next reservation.", r.ID, capacity.FormatUTC(w.Fence), queue)
 	}
-	when := "Users can submit"
-	if !known {
-		when = "Then users can submit"
-	}
-	return fmt.Sprintf(when+":\n  sbatch --partition=%s --nodes=%d train.sh", queue, nodes)
+	return fmt.Sprintf("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", queue, nodes)
 }

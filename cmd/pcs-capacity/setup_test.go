@@ -30,11 +30,10 @@ func TestWhatUsersCan(t *testing.T) {
 		"before it opens":  {block, simStart.Add(-time.Hour), "Users can submit:\n  sbatch --partition=gpu --nodes=4 train.sh"},
 		"open":             {block, end.Add(-41 * time.Minute), "Users can submit:"},
 		"behind the fence": {block, end.Add(-40 * time.Minute), "No job starts in cr-1 any more: jobs had to be gone by 2026-11-21 11:20 UTC. Users of gpu wait for its next reservation."},
-		"not in Slurm":     {block, simStart, "Then users can submit:\n  sbatch"},
 		"over":             {block, end.Add(time.Hour), "No job starts in cr-1"},
 		"without an end":   {endless, end, "Users can submit:"},
 	} {
-		if got := whatUsersCan(c.r, timing, "gpu", 4, name != "not in Slurm", c.now); !strings.HasPrefix(got, c.says) {
+		if got := whatUsersCan(c.r, timing, "gpu", 4, c.now); !strings.HasPrefix(got, c.says) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -49,7 +49,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 	plan, err := change.run(ctx, cfg)
 	if err == nil && change.applied && cfg.Found {
-		_, _, err = firstPass(ctx, g, t, aws, pcsClient, nil)
+		_, err = firstPass(ctx, g, t, aws, pcsClient, nil)
 	}
 	if err != nil {
 		return err

@@ -139,6 +139,8 @@ type run struct {
 	// slurmConfig is that of slurmctld; nil if it does not answer, for slurmErr.
 	slurmConfig *slurm.Config
 	slurmErr    error
+	partitions  []capacity.SlurmPartition
+	nodes       []capacity.Node
 }
 
 // onPCS and onEC2 report whether any partition is launched so.

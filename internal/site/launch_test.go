@@ -198,7 +198,7 @@ func TestWhatNodesAreAttachedTo(t *testing.T) {
 			}
 			r := run{Sources: Sources{Config: config.Default(), EC2: client, PCS: aws}, Site: Site{Inventory: pcs.Inventory{Cluster: cluster}}}
 			for _, name := range []string{"gpu-a", "gpu-b"} { // what both lack is named for both, but for permissions
-				r.nodes(c.provider, name, "p5.48xlarge", "", c.template, []string{subnet}, nil, 2).trial = ec2.Trial{}
+				r.launches(c.provider, name, "p5.48xlarge", "", c.template, []string{subnet}, nil, 2).trial = ec2.Trial{}
 			}
 			r.judgeLaunches(t.Context())
 			var got []string

@@ -44,7 +44,7 @@ func parallelCluster(root, resumeProgram string) (version string, found bool) {
 
 // parallelClusterFences judges our fences over static nodes of ParallelCluster, which takes every reservation with
 // MAINT for its own.
-func (r *run) parallelClusterFences(partitions []capacity.SlurmPartition) {
+func (r *run) parallelClusterFences() {
 	version, found := parallelCluster(r.Root, r.slurmConfig.ResumeProgram)
 	if !found {
 		return
@@ -55,11 +55,11 @@ func (r *run) parallelClusterFences(partitions []capacity.SlurmPartition) {
 	}
 	good := true
 	for _, p := range r.settings.Partitions {
-		at := slices.IndexFunc(partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name })
+		at := slices.IndexFunc(r.partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name })
 		if at < 0 || p.Provider.Guest() {
 			continue
 		}
-		static := slices.DeleteFunc(slices.Clone(partitions[at].Nodes), func(name string) bool { return !parallelClusterStatic.MatchString(name) })
+		static := slices.DeleteFunc(slices.Clone(r.partitions[at].Nodes), func(name string) bool { return !parallelClusterStatic.MatchString(name) })
 		if len(static) == 0 {
 			continue
 		}

@@ -71,8 +71,8 @@ func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
 	return cmp.Or(groups, err)
 }
 
-// nodes notes what the nodes of a group are launched with, from a reference to a launch template into its reservations.
-func (r *run) nodes(p capacity.Provider, group, instanceType, reference string, t capacity.LaunchTemplate, subnetIDs, reservations []string, most int) *Launch {
+// launches notes what the nodes of a group are launched with, from a reference to a launch template into its reservations.
+func (r *run) launches(p capacity.Provider, group, instanceType, reference string, t capacity.LaunchTemplate, subnetIDs, reservations []string, most int) *Launch {
 	t.InstanceType = instanceType
 	l := &Launch{Provider: p, Group: group, Source: t.Name, Template: t, Network: Network{Nodes: most, Subnets: named(subnetIDs)}}
 	l.trial = r.trial(*l, reference, subnetIDs, reservations)
@@ -215,7 +215,7 @@ func (r *run) templates(ctx context.Context) {
 				read[g.LaunchTemplate] = t
 			}
 			if t.ID != "" {
-				r.nodes(p.Provider, g.Name, g.InstanceType, g.LaunchTemplate, t, g.SubnetIDs, r.reservationsOf(p.Name, g.Name), g.MaxNodes)
+				r.launches(p.Provider, g.Name, g.InstanceType, g.LaunchTemplate, t, g.SubnetIDs, r.reservationsOf(p.Name, g.Name), g.MaxNodes)
 			}
 		}
 	}
@@ -242,7 +242,7 @@ func (r *run) templates(ctx context.Context) {
 		t, ok := r.template(ctx, g.TemplateID+":"+g.TemplateVersion, func(t capacity.LaunchTemplate) []lack { return launchedByPCS(t, g) })
 		if ok {
 			t.ImageID, t.InstanceProfile = cmp.Or(g.AMI, t.ImageID), g.InstanceProfile
-			r.nodes(capacity.ProviderPCS, name, strings.Join(g.InstanceTypes, ", "), g.TemplateID+":"+g.TemplateVersion, t, g.SubnetIDs,
+			r.launches(capacity.ProviderPCS, name, strings.Join(g.InstanceTypes, ", "), g.TemplateID+":"+g.TemplateVersion, t, g.SubnetIDs,
 				[]string{g.Tags[capacity.TagReservation]}, g.Max)
 		}
 	}

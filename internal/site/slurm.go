@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -38,16 +40,26 @@ func (r *run) slurm(ctx context.Context) {
 	}
 	r.ok("slurmctld", "cluster %s answers, with Slurm %s", r.slurmConfig.ClusterName, r.slurmConfig.Version)
 	r.rights(ctx)
-	if r.slurmConfig.Version.TimeMinCollapses() {
-		r.warn("time-min", "keep `pcs-capacity sync --watch` running, or use Slurm 25.05.3 or newer",
-			"Slurm %s cuts jobs to their --time-min while a fence is in the future; sync raises the limits that it chose itself, not those that users state", r.slurmConfig.Version)
+	var all sync.WaitGroup
+	var noPartitions, noNodes error
+	all.Go(func() { r.partitions, noPartitions = r.Slurm.Partitions(ctx) })
+	all.Go(func() { r.nodes, noNodes = r.Slurm.Nodes(ctx) })
+	all.Wait()
+	if err := cmp.Or(noPartitions, noNodes); err != nil {
+		r.fail("partition", "run this again", "Slurm does not list its partitions and nodes: %s", err)
+		return
 	}
-	r.softLimits()
-	r.partitions(ctx)
+	for _, judge := range ofSlurm {
+		judge(r)
+	}
 	if r.onEC2() {
 		r.hookPrograms(ctx)
 	}
 }
+
+// ofSlurm judge what Slurm says of itself, each by itself.
+var ofSlurm = []func(*run){(*run).softLimits, (*run).overTime, (*run).staticNodes, (*run).powerSettings, (*run).shortWaits,
+	(*run).astray, (*run).parallelClusterFences, (*run).ourPartitions}
 
 // commandsFix is the remedy where scontrol does not run.
 func commandsFix(err error) string {
@@ -62,6 +74,10 @@ func commandsFix(err error) string {
 
 // softLimits looks for settings that let jobs start through a fence.
 func (r *run) softLimits() {
+	if r.slurmConfig.Version.TimeMinCollapses() {
+		r.warn("time-min", "keep `pcs-capacity sync --watch` running, or use Slurm 25.05.3 or newer",
+			"Slurm %s cuts jobs to their --time-min while a fence is in the future; sync raises the limits that it chose itself, not those that users state", r.slurmConfig.Version)
+	}
 	if r.slurmConfig.CrossesFences() {
 		r.warn("fences", "take time_min_as_soft_limit out of SchedulerParameters, or keep `pcs-capacity sync --watch` running: it lowers limits that cross a fence",
 			"SchedulerParameters has time_min_as_soft_limit: Slurm starts a job with --time-min through a fence, and without sync the job runs into the end of the block")
@@ -69,12 +85,12 @@ func (r *run) softLimits() {
 }
 
 // overTime looks for settings that let jobs run over their limits.
-func (r *run) overTime(partitions []capacity.SlurmPartition) {
+func (r *run) overTime() {
 	var ours []string
 	for _, p := range r.settings.Partitions {
 		ours = append(ours, p.Name)
 	}
-	switch over := capacity.OverTime(partitions, ours, r.slurmConfig.OverTime); {
+	switch over := capacity.OverTime(r.partitions, ours, r.slurmConfig.OverTime); {
 	case over.Unlimited:
 		r.fail("fences", "set it to a number of minutes, or take it out",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
@@ -152,20 +168,9 @@ func (r *run) rights(ctx context.Context) {
 	}
 }
 
-// partitions looks for the managed partitions, and for the locks of allow_accounts.
-func (r *run) partitions(ctx context.Context) {
-	there, err := r.Slurm.Partitions(ctx)
-	if err != nil {
-		r.fail("partition", "run this again", "Slurm does not list its partitions: %s", err)
-		return
-	}
-	if r.onEC2() {
-		r.staticNodes(ctx, there)
-		r.powerSettings(there)
-	}
-	r.overTime(there)
-	r.astray(there)
-	r.parallelClusterFences(there)
+// ourPartitions looks for the managed partitions, and for the locks of allow_accounts.
+func (r *run) ourPartitions() {
+	there := r.partitions
 	unchecked := false
 	for _, p := range capacity.Build(r.settings, capacity.Seen{}).Partitions {
 		at := slices.IndexFunc(there, func(one capacity.SlurmPartition) bool { return one.Name == p.Name })
@@ -197,8 +202,8 @@ func (r *run) partitions(ctx context.Context) {
 }
 
 // astray looks for other partitions that contain nodes of ours, such as one with Nodes=ALL.
-func (r *run) astray(there []capacity.SlurmPartition) {
-	for _, p := range there {
+func (r *run) astray() {
+	for _, p := range r.partitions {
 		astray := r.settings.Astray(p.Name, p.Nodes)
 		if len(astray) == 0 {
 			continue
@@ -221,18 +226,13 @@ func (r *run) astray(there []capacity.SlurmPartition) {
 }
 
 // staticNodes looks for foreign nodes that Slurm powers down with our program, which cannot power them up again.
-func (r *run) staticNodes(ctx context.Context, partitions []capacity.SlurmPartition) {
-	if filepath.Base(r.slurmConfig.SuspendProgram) != "pcs-capacity-suspend" || slurm.SiteProgram(r.slurmConfig.ConfPath, "SuspendProgram") != "" {
+func (r *run) staticNodes() {
+	if !r.onEC2() || filepath.Base(r.slurmConfig.SuspendProgram) != "pcs-capacity-suspend" || slurm.SiteProgram(r.slurmConfig.ConfPath, "SuspendProgram") != "" {
 		return // it calls the site's program for them
 	}
-	nodes, err := r.Slurm.Nodes(ctx)
-	if err != nil {
-		r.warn("static-nodes", "run this again", "Slurm does not list its nodes: %s", err)
-		return
-	}
 	var lost []string
-	for _, n := range nodes {
-		if p, _, _, ours := r.settings.PlaceOf(n.Name); (!ours || p.Provider.Guest()) && !n.Has("CLOUD") && r.slurmConfig.PowersDown(n, partitions) {
+	for _, n := range r.nodes {
+		if p, _, _, ours := r.settings.PlaceOf(n.Name); (!ours || p.Provider.Guest()) && !n.Has("CLOUD") && r.slurmConfig.PowersDown(n, r.partitions) {
 			lost = append(lost, n.Name)
 		}
 	}
@@ -249,14 +249,17 @@ func (r *run) staticNodes(ctx context.Context, partitions []capacity.SlurmPartit
 // itself, not by those of a partition.
 func (r *run) shortWaits() {
 	c, boot := r.slurmConfig, r.settings.Timing.BootAllowance.Duration
-	if waits := 5 * (c.ResumeTimeout + c.SuspendTimeout); c.Version.Release() == "22.05" && waits < boot {
+	if waits := 5 * (c.ResumeTimeout + c.SuspendTimeout); r.onEC2() && c.Version.Release() == "22.05" && waits < boot {
 		r.warn("srun", fmt.Sprintf("raise ResumeTimeout of slurm.conf, for example to %d, which holds for your other nodes as well; jobs of sbatch need nothing", int((boot/5).Seconds())),
 			"srun and salloc of Slurm 22.05 give a job's nodes up after %d s, five times ResumeTimeout and SuspendTimeout of slurm.conf, and nodes may take %s to boot", int(waits.Seconds()), capacity.FormatExact(boot))
 	}
 }
 
 // powerSettings are those of slurm.conf that self-managed Slurm needs.
-func (r *run) powerSettings(partitions []capacity.SlurmPartition) {
+func (r *run) powerSettings() {
+	if !r.onEC2() {
+		return
+	}
 	c := r.slurmConfig
 	const fix = "`pcs-capacity hooks install settings` writes it"
 	var names []string
@@ -264,17 +267,16 @@ func (r *run) powerSettings(partitions []capacity.SlurmPartition) {
 	for _, p := range r.settings.Partitions {
 		names = append(names, p.Name)
 	}
-	for _, p := range partitions {
+	for _, p := range r.partitions {
 		sleeps = sleeps || slices.Contains(names, p.Name) && p.SuspendTime > 0 && p.SuspendTime != slurm.Never
 	}
-	boot, has := r.settings.Timing.BootAllowance.Duration, c.ShortestResumeTimeout(partitions, names)
+	boot, has := r.settings.Timing.BootAllowance.Duration, c.ShortestResumeTimeout(r.partitions, names)
 	if has < boot {
 		r.fail("resume-timeout", fmt.Sprintf("run `pcs-capacity hooks install`, which sets ResumeTimeout=%d for our partitions, or set a smaller boot_allowance", int(max(boot.Seconds(), 900))),
 			"Slurm gives a node up after ResumeTimeout, %s, but it may take %s to boot", has, boot)
 	} else {
 		r.ok("resume-timeout", "%s, at least boot_allowance", has)
 	}
-	r.shortWaits()
 	if !slices.Contains(c.SlurmctldParameters, "idle_on_node_suspend") {
 		r.warn("slurm.conf", fix, "SlurmctldParameters lacks idle_on_node_suspend, so that nodes that failed stay down")
 	}

@@ -44,7 +44,8 @@ func TestOverTime(t *testing.T) {
 		"not in our partition": {capacity.Minutes(5), capacity.NoLimit, "fail: OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"},
 	} {
 		r := run{slurmConfig: &slurm.Config{OverTime: c.of}, settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu"}}}}
-		r.overTime([]capacity.SlurmPartition{{Name: "cpu", OverTime: capacity.Minutes(99)}, {Name: "gpu", OverTime: c.partition}})
+		r.partitions = []capacity.SlurmPartition{{Name: "cpu", OverTime: capacity.Minutes(99)}, {Name: "gpu", OverTime: c.partition}}
+		r.overTime()
 		got := ""
 		for _, f := range r.Findings {
 			got += string(f.Status) + ": " + f.What
@@ -99,7 +100,8 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.astray([]capacity.SlurmPartition{{Name: c.name, Nodes: nodes, Default: c.jobsWithout}})
+		r.partitions = []capacity.SlurmPartition{{Name: c.name, Nodes: nodes, Default: c.jobsWithout}}
+		r.astray()
 		if c.want == "" {
 			if len(r.Findings) > 0 {
 				t.Errorf("%+v: %+v", c, r.Findings)
@@ -150,7 +152,7 @@ func TestShortWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := run{settings: capacity.Settings{Timing: capacity.Timing{BootAllowance: capacity.Duration{Duration: 15 * time.Minute}}},
+		r := run{settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Provider: capacity.ProviderEC2}}, Timing: capacity.Timing{BootAllowance: capacity.Duration{Duration: 15 * time.Minute}}},
 			slurmConfig: &slurm.Config{Version: version, ResumeTimeout: c.resume, SuspendTimeout: c.suspend}}
 		if r.shortWaits(); len(r.Findings) != c.found || c.found > 0 && !strings.Contains(r.Findings[0].What, "450 s") {
 			t.Errorf("%+v: %+v", c, r.Findings)
@@ -229,8 +231,9 @@ func TestParallelClusterFences(t *testing.T) {
 				Sources:     Sources{Root: root},
 				settings:    capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: c.provider}}},
 				slurmConfig: &slurm.Config{ResumeProgram: c.resume},
+				partitions:  []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{c.node}}},
 			}
-			r.parallelClusterFences([]capacity.SlurmPartition{{Name: "gpu", Nodes: []string{c.node}}})
+			r.parallelClusterFences()
 			switch {
 			case c.want == "" && len(r.Findings) == 0:
 			case len(r.Findings) != 1 || r.Findings[0].Status != c.want || !strings.Contains(r.Findings[0].What, c.says):
