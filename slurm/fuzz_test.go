@@ -48,13 +48,10 @@ func FuzzResumeFile(f *testing.F) {
 	f.Add(`{"jobs":[{"job_id":3,"nodes":"cloud[2-4]"}],"all_nodes":"cloud[2-4]"}`)
 	f.Add(`{"jobs":[{"extra":null,"job_id":2829,"features":"gpu","nodes_alloc":"cloud[1-2]","nodes_resume":"cloud[1-2]","partition":"cloud","reservation":null}],"all_nodes_resume":"cloud[1-4]"}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		resume, err := ParseResumeFile([]byte(text))
-		if err != nil {
-			return
-		}
-		for _, j := range resume.Jobs {
-			if _, err := Expand(j.ResumeNodes); err != nil || j.ID <= 0 {
-				t.Errorf("%+v: %v", j, err)
+		jobs, _ := parseResumeFile([]byte(text))
+		for _, j := range jobs {
+			if j.ID <= 0 {
+				t.Errorf("%+v", j)
 			}
 		}
 	})

@@ -61,17 +61,12 @@ func (j *journal) waits() (waits []wait, byHand bool) {
 	if path == "" {
 		return nil, true
 	}
-	file, err := slurm.ReadResumeFile(path)
+	jobs, err := slurm.ReadResumeFile(path)
 	if err != nil {
 		j.Warn("going on with what squeue says", "err", err)
 	}
-	for _, job := range file.Jobs {
-		nodes, err := hostlist.Expand(job.ResumeNodes)
-		if err != nil {
-			j.Warn("going on with what squeue says", "job", job.ID, "err", err)
-			continue
-		}
-		waits = append(waits, wait{job.ID, nodes})
+	for _, job := range jobs {
+		waits = append(waits, wait{job.ID, job.Nodes})
 	}
 	return waits, false
 }
