@@ -132,36 +132,19 @@ func nodesTag(i int) string {
 	return TagNodes + "-" + strconv.Itoa(i+1)
 }
 
-// families are the instance families that EC2 sells as Capacity Blocks, with what AWS documents of them and no API
-// tells everybody. EC2 User Guide, "Capacity Blocks".
-type family struct {
-	name         string
-	ultraServers bool // the family exists in UltraServers only
-}
-
-var families = []family{
-	{name: "p6-b300"},
-	{name: "p6-b200"},
-	{name: "p5en"},
-	{name: "p5e"},
-	{name: "p5"},
-	{name: "p4d"},
-	{name: "p4de"},
-	{name: "trn1"},
-	{name: "trn2"},
-	{name: "trn2u", ultraServers: true},
-	{name: "p6e-gb200", ultraServers: true},
-	{name: "p6e-gb300", ultraServers: true},
-}
+// The instance families that EC2 sells as Capacity Blocks, in instances and in UltraServers only: AWS documents which,
+// and no API tells everybody. EC2 User Guide, "Capacity Blocks".
+var (
+	blockFamilies = []string{"p6-b300", "p6-b200", "p5en", "p5e", "p5", "p4d", "p4de", "trn1", "trn2"}
+	ultraFamilies = []string{"trn2u", "p6e-gb200", "p6e-gb300"}
+)
 
 // OnlyInUltraServers reports whether an instance type exists in UltraServers only. known is false for a family that
 // is new: EC2 has to say what a block of it is.
 func OnlyInUltraServers(instanceType string) (only, known bool) {
 	name, _, _ := strings.Cut(instanceType, ".")
-	if i := slices.IndexFunc(families, func(f family) bool { return f.name == name }); i >= 0 {
-		return families[i].ultraServers, true
-	}
-	return false, false
+	only = slices.Contains(ultraFamilies, name)
+	return only, only || slices.Contains(blockFamilies, name)
 }
 
 // Launch is one RunInstances call for Count instances. If there is less room, EC2 launches as many as fit, at least

@@ -28,7 +28,7 @@ const (
 )
 
 const (
-	// mostBudget is the longest time for a power-up.
+	// mostBudget is the longest time for a power-up. Well below Slurm's ResumeTimeout, it leaves the nodes time to boot.
 	mostBudget = 2 * time.Minute
 	// failuresOfBudget is the share of the budget for handling failures, counted from each launch: a third.
 	failuresOfBudget = 3
@@ -38,11 +38,6 @@ const (
 	// mostAttempts is how many launches may have the same circumstances: see launchToken.
 	mostAttempts = 10
 )
-
-// resumeBudget is the time for a power-up, well below Slurm's ResumeTimeout: the nodes have to boot in the rest.
-func resumeBudget(resumeTimeout time.Duration) time.Duration {
-	return min(resumeTimeout*3/4, mostBudget)
-}
 
 // resume launches nodes, group by group, side by side: all of a group or nothing. Groups for which that fails are taken
 // down, jobs that are refused for good are held. When ctx ends (SIGTERM) no further launch begins, but a running one is

@@ -90,7 +90,7 @@ func (s *site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	}
 	reads.Go(func() {
 		cluster, timeout, unknown = s.ask(ctx)
-		c.budget = resumeBudget(timeout)
+		c.budget = min(timeout*3/4, mostBudget)
 		time.AfterFunc(c.budget*2/3-time.Since(began), stop)
 	})
 	reads.Go(func() { c.shown, c.shownErr = s.NodeStates(ctx, nodes...) })

@@ -200,7 +200,7 @@ func TestDoLooksAgain(t *testing.T) {
 		"a limit of a job without one":             {action: limits, now: but(job, func(j *capacity.Job) { j.TimeLimit, j.End = capacity.Minutes(90), later.Add(70*time.Second) }), want: []string{"limit 90", "limit 88"}},
 		"a limit of a job that waits again":        {action: limits, now: waits, err: errMoot.Error()},
 		"a missing limit":                          {action: fit(), now: waits, want: []string{"edit 1"}},
-		"a missing limit that is refused":          {action: fit(), now: waits, fails: "edit ", want: []string{"edit 1", "comment " + neverWords + ": no"}, err: "no"},
+		"a missing limit that is refused":          {action: fit(), now: waits, fails: "edit ", want: []string{"edit 1"}, err: "no"},
 		"a missing limit of a job that runs":       {action: fit(), now: job, err: errMoot.Error()},
 		"a missing limit of a job with a new wish": {action: fit(), now: but(waits, func(j *capacity.Job) { j.Comment = "another" }), err: errMoot.Error()},
 

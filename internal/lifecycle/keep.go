@@ -35,7 +35,7 @@ func (o *observation) describe(ids []string) []question {
 			}
 		}
 		for _, id := range ids {
-			if r, ok := o.before(id); !answered && ok && !o.known(id) {
+			if r, ok := o.old.Reservation(id); !answered && ok && !o.known(id) {
 				o.seen.Reservations = append(o.seen.Reservations, r)
 			}
 		}
@@ -62,13 +62,6 @@ func (o *observation) reservations(ctx context.Context) {
 	o.keepInspected()
 }
 
-func (o *observation) before(id string) (r capacity.Reservation, ok bool) {
-	if o.old != nil {
-		r, ok = o.old.Reservation(id)
-	}
-	return r, ok
-}
-
 func (o *observation) known(id string) bool {
 	return slices.ContainsFunc(o.seen.Reservations, func(r capacity.Reservation) bool { return r.ID == id })
 }
@@ -78,7 +71,7 @@ func (o *observation) known(id string) bool {
 func (o *observation) keepInspected() {
 	for i := range o.seen.Reservations {
 		r := &o.seen.Reservations[i]
-		before, ok := o.before(r.ID)
+		before, ok := o.old.Reservation(r.ID)
 		r.UltraServer = r.UltraServer || before.UltraServer
 		if ok && r.HealthUnknown {
 			r.Unhealthy = before.Unhealthy
@@ -90,7 +83,7 @@ func (o *observation) keepInspected() {
 func (o *observation) missing(m capacity.Missing) {
 	words, _ := o.EC2.Explain(m.Err)
 	now := o.now()
-	r, ok := o.before(m.ID)
+	r, ok := o.old.Reservation(m.ID)
 	if ok && (m.Unread || !r.LiveAt(now)) { // EC2 forgets what ended long ago
 		o.seen.Reservations = append(o.seen.Reservations, r)
 	}
@@ -103,10 +96,8 @@ func (o *observation) missing(m capacity.Missing) {
 		return
 	}
 	since := now.UTC().Truncate(time.Second)
-	if o.old != nil {
-		if was, told := o.old.Missing[m.ID]; told {
-			since = was
-		}
+	if was, told := o.old.Missing[m.ID]; told {
+		since = was
 	}
 	if r.MissingSince.IsZero() {
 		r.MissingSince = since

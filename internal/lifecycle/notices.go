@@ -110,8 +110,7 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 	// Jobs whose owners were told, in the AdminComment, that they can never start: the site can tell them in another way.
 	most := len(all) + jobsAPass
 	for _, j := range report.Jobs {
-		never := strings.HasPrefix(j.AdminComment, neverStarts) || strings.HasPrefix(j.AdminComment, neverWords)
-		if j.State != "PENDING" || !never {
+		if j.State != "PENDING" || !strings.HasPrefix(j.AdminComment, neverStarts) {
 			continue
 		}
 		if len(all) == most {

@@ -105,7 +105,7 @@ func TestTell(t *testing.T) {
 func TestTellOfJobs(t *testing.T) {
 	dir := state.Dir(t.TempDir())
 	never := capacity.Job{Shown: "7", User: "alice", Partition: "gpu", State: "PENDING", AdminComment: neverStarts + "no block is that long"}
-	unlimited := capacity.Job{Shown: "8_1", User: "bob", Partition: "gpu", State: "PENDING", AdminComment: neverWords + ": it needs 4 days"}
+	unlimited := capacity.Job{Shown: "8_1", User: "bob", Partition: "gpu", State: "PENDING", AdminComment: neverStarts + "it needs 4 days"}
 	others := []capacity.Job{{Shown: "9", State: "PENDING", AdminComment: fewHosts + "3 are usable"}, {Shown: "10", State: "PENDING"}, {Shown: "11", State: "RUNNING", AdminComment: neverStarts + "as it was"}}
 	for i, step := range []struct {
 		jobs   []capacity.Job
@@ -354,7 +354,7 @@ func TestTroubles(t *testing.T) {
 			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: " + tooMany}}},
 		"one that could with a shorter limit": {rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(3000)})},
 			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 can never start: the job needs 2-02:00:00, but jobs on cr-0 in partition gpu must end by 2026-11-21 11:20 UTC. " +
-				"Use --time=23:20:00 or less", Fix: "scontrol update jobid=7 timelimit=23:20:00"}}},
+				"Use --time=23:20:00 or less"}}},
 		"one behind others": {rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), {Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "9"}, Sentence: "job 9 can never start: " + tooMany}},
 			jobs: []capacity.Job{{Partition: "gpu", State: "RUNNING", NumNodes: 5}, gpu(capacity.Job{NumNodes: 4, TimeLimit: capacity.Minutes(60)}),
 				{Partition: "gpu", State: "PENDING", Shown: "9", NumNodes: 5, TimeLimit: capacity.Minutes(60)}},

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ const allAnswers = time.Minute
 // snapshot, if there is one.
 type observation struct {
 	Sources
-	old  *capacity.Snapshot // nil if there is none
+	old  *capacity.Snapshot // empty if there is none
 	seen capacity.Seen
 	// named are the reservations that node groups name, ids all others to describe.
 	named  []string
@@ -49,16 +50,14 @@ func (a Answers) All() bool { return a.Questions > 0 && a.Answered == a.Question
 func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity.Snapshot, Answers, error) {
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
-	o := observation{Sources: s, old: old}
+	o := observation{Sources: s, old: cmp.Or(old, &capacity.Snapshot{})}
 	if s.Offline != nil {
 		o.down = true
 		o.fail(s.Offline.Error())
 	}
-	if old != nil {
-		for _, v := range old.Standings(s.MachineTime().Add(old.ClockOffset.Duration)) {
-			if v.Reservation.ID != "" && v.Slot.Nodes != "" {
-				o.ids = append(o.ids, v.Reservation.ID)
-			}
+	for _, v := range o.old.Standings(s.MachineTime().Add(o.old.ClockOffset.Duration)) {
+		if v.Reservation.ID != "" && v.Slot.Nodes != "" {
+			o.ids = append(o.ids, v.Reservation.ID)
 		}
 	}
 	o.places(ctx)
@@ -74,12 +73,8 @@ func (s Sources) observe(ctx context.Context, old *capacity.Snapshot) (*capacity
 	snap.TakenAt = o.now().UTC().Truncate(time.Second)
 	snap.ClockOffset.Duration = s.EC2.Offset()
 	if len(o.failed) > 0 {
-		snap.TakenAt = time.Time{}
-		if old != nil {
-			snap.TakenAt = old.TakenAt
-			if s.EC2.Offset() == 0 {
-				snap.ClockOffset = old.ClockOffset
-			}
+		if snap.TakenAt = o.old.TakenAt; s.EC2.Offset() == 0 {
+			snap.ClockOffset = o.old.ClockOffset
 		}
 	}
 	return snap, o.answers, errors.Join(o.failed...)
@@ -234,11 +229,9 @@ func (o *observation) places(ctx context.Context) {
 }
 
 func (o *observation) selectedBefore(g capacity.GroupSettings) (ids []string) {
-	if o.old != nil {
-		for _, r := range o.old.Reservations {
-			if g.Select.Matches(r) {
-				ids = append(ids, r.ID)
-			}
+	for _, r := range o.old.Reservations {
+		if g.Select.Matches(r) {
+			ids = append(ids, r.ID)
 		}
 	}
 	return ids
@@ -267,10 +260,8 @@ func (o *observation) subnets(ids []string, missing []capacity.Missing, a answer
 		o.problem("subnet-not-known", capacity.Subject{}, "check its id and the region",
 			"EC2 does not describe subnet %s: %s", m.ID, words)
 	}
-	if o.old != nil {
-		for _, at := range capacity.Places(o.old.Partitions) {
-			o.seen.Subnets = append(o.seen.Subnets, at.Group.Subnets...)
-		}
+	for _, at := range capacity.Places(o.old.Partitions) {
+		o.seen.Subnets = append(o.seen.Subnets, at.Group.Subnets...)
 	}
 }
 

@@ -143,7 +143,7 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 }
 
 // neverStart finds the partition's waiting jobs that would be refused today and therefore never start, unless they
-// also list a partition that is not ours. It adds the change that would help, if one is known.
+// also list a partition that is not ours.
 func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 	var all []capacity.Problem
 	w := waiter{snap, now, map[asks]cannot{}}
@@ -152,16 +152,10 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 		if j.State != "PENDING" || !j.In(p.Name) {
 			continue
 		}
-		why := w.judge(j)
-		if why.never == "" {
-			continue
+		if why := w.judge(j).never; why != "" {
+			all = append(all, capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, "",
+				"job %s can never start: %s", j.Shown, why))
 		}
-		fix := ""
-		if why.limit.Bounded() {
-			fix = fmt.Sprintf("scontrol update jobid=%s timelimit=%s", j.Shown, why.limit)
-		}
-		all = append(all, capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, fix,
-			"job %s can never start: %s", j.Shown, why.never))
 	}
 	return all
 }

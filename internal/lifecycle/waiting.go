@@ -1,9 +1,7 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,9 +36,7 @@ type waiter struct {
 
 // cannot is why a job of ours waits for ever; zero if it does not.
 type cannot struct {
-	// never is why it can never start, limit the one with which it could.
-	never string
-	limit capacity.Limit
+	never string // why it can never start
 	few   string // hosts have failed
 }
 
@@ -67,10 +63,7 @@ func (w *waiter) why(j *capacity.Job) (c cannot) {
 	}
 	v := capacity.Admit(req, w.snap, w.now)
 	if v.Refused && ours == len(req.Partitions) {
-		if c.never = v.Message; v.Code == capacity.TooLong {
-			req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
-			c.limit = capacity.Admit(req, w.snap, w.now).Edits.TimeLimit
-		}
+		c.never = v.Message
 	} else if few, short := capacity.ShortOfHosts(capacity.Prospects(req, w.snap, w.now), w.now); short {
 		if c.few = few.FewHosts(); few.Usable > 0 {
 			c.few += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
@@ -112,17 +105,15 @@ func (w *waiter) note(j capacity.Job) string {
 // fitsAPass is how many jobs one pass gives a limit. Each takes one scontrol, about 7 ms, and the pass has more to do.
 const fitsAPass = 1000
 
-// unfit is a pending job that can never start as it is.
+// unfit is a pending job that can never start without a limit, and the submit filter's edits for it.
 type unfit struct {
-	job capacity.Job
-	// edits are the submit filter's for a job without --time. If they have no limit, why says why not.
+	job   capacity.Job
 	edits capacity.Edits
-	why   string
 }
 
-// unfit is why a waiting job can never start as it is if only a limit of its own is missing: the submit filter never saw
-// it, or accepted it without a snapshot, or it moved to our partition later. defaults are the limits of partitions for
-// jobs that state none.
+// unfit reports whether a waiting job cannot start only because a limit of its own is missing: the submit filter never
+// saw it, or accepted it without a snapshot, or it moved to our partition later. defaults are the limits of partitions
+// for jobs that state none.
 func (w *waiter) unfit(j capacity.Job, defaults map[string]capacity.Limit) (u unfit, is bool) {
 	req := w.snap.Request(j)
 	isDefault := func(partition string) bool { return j.TimeLimit == defaults[partition] }
@@ -136,11 +127,8 @@ func (w *waiter) unfit(j capacity.Job, defaults map[string]capacity.Limit) (u un
 		return u, false
 	}
 	req.TimeLimit = capacity.Limit{}
-	fit := capacity.Admit(req, w.snap, w.now)
-	if u = (unfit{job: j, edits: fit.Edits}); !fit.Edits.TimeLimit.Bounded() {
-		u.why = cmp.Or(fit.Message, strings.Join(fit.Warnings, "; "))
-	}
-	return u, u.why == "" || fit.Refused || fit.Code == capacity.TooLong // TooLong where the settings are not strict
+	u = unfit{j, capacity.Admit(req, w.snap, w.now).Edits}
+	return u, u.edits.TimeLimit.Bounded()
 }
 
 // waiting handles jobs that wait and cannot start as they are: it gives them the limit that they lack, and tells the
@@ -155,26 +143,21 @@ func waiting(seen Seen) []Action {
 	}
 	w := waiter{seen.Snap, seen.Now, map[asks]cannot{}}
 	var fits []unfit
-	var lack, tell []Action
+	var tell []Action
 	for _, j := range seen.left() {
 		if j.State != "PENDING" {
 			continue
 		}
-		switch u, is := w.unfit(j, defaults); {
-		case is && u.why == "":
+		if u, is := w.unfit(j, defaults); is {
 			fits = append(fits, u)
-		case is:
-			if text := fitNote(j.AdminComment, u.why); text != "" {
-				lack = append(lack, tellOwner(j, text, ""))
-			}
-		case len(tell) < tellsAPass:
+		} else if len(tell) < tellsAPass {
 			if text := w.note(j); text != "" {
 				plain := strings.TrimPrefix(text, "pcs-capacity: ")
 				tell = append(tell, tellOwner(j, text, fmt.Sprintf("tell the owner of job %s: %s", j.Shown, plain)))
 			}
 		}
 	}
-	return slices.Concat(fitAll(fits[:min(len(fits), fitsAPass)]), lack[:min(len(lack), fitsAPass)], tell)
+	return append(fitAll(fits[:min(len(fits), fitsAPass)]), tell...)
 }
 
 // asks is what a job's verdict depends on, except for a Begin that is past.
@@ -194,20 +177,6 @@ func asksOf(j *capacity.Job, now time.Time) asks {
 	return a
 }
 
-// neverWords begin the AdminComment of a job for which no limit helps.
-const neverWords = "pcs-capacity: without a time limit this job can never start, and none could be set"
-
-// fitNote is the AdminComment of a job whose limit was set or, with why, was not; "" if the present one may stay.
-func fitNote(says, why string) string {
-	switch {
-	case why != "" && !strings.HasPrefix(says, "pcs-capacity: "): // otherwise it has been told why it waits
-		return neverWords + ": " + why
-	case why == "" && strings.HasPrefix(says, neverWords):
-		return "pcs-capacity: this job had no time limit; one is set now"
-	}
-	return ""
-}
-
 // fitAll sets the limits of jobs. The first action sets all of them, because one call reads them all, and one reads them
 // all back.
 func fitAll(fits []unfit) (actions []Action) {
@@ -220,18 +189,7 @@ func fitAll(fits []unfit) (actions []Action) {
 			if failed == nil {
 				failed = setLimits(ctx, w, fits)
 			}
-			err := failed[job]
-			if errors.Is(err, errMoot) {
-				return err
-			}
-			why := ""
-			if err != nil {
-				why = err.Error()
-			}
-			if note := fitNote(u.job.AdminComment, why); note != "" {
-				err = errors.Join(err, w.Slurm.SetAdminComment(ctx, job, note))
-			}
-			return err
+			return failed[job]
 		}))
 	}
 	return actions
