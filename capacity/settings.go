@@ -39,6 +39,14 @@ func (s Settings) RollsOver(partition string) bool {
 	})
 }
 
+// Group is a node group by its name; zero if the partition has none of it.
+func (p PartitionSettings) Group(name string) (g GroupSettings) {
+	if at := slices.IndexFunc(p.Groups, func(g GroupSettings) bool { return g.Name == name }); at >= 0 {
+		g = p.Groups[at]
+	}
+	return g
+}
+
 // GroupSettings are one [[partition.node_group]].
 type GroupSettings struct {
 	// Name is the base name of the PCS compute node groups NAME-a and NAME-b, or the

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -100,17 +99,6 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	return nil
 }
 
-// groupOf is a node group of the settings; zero if there is none.
-func groupOf(cfg *config.Config, queue, group string) (of capacity.GroupSettings) {
-	p, _ := cfg.Partition(queue)
-	for _, g := range p.Groups {
-		if g.Name == group {
-			return g
-		}
-	}
-	return of
-}
-
 // find fills in what was not named: who launches the nodes, the cluster, the node group.
 func (c *SetupCmd) find(ctx context.Context, cfg *maybeConfig, s setup.Setup) (err error) {
 	queue, known := cfg.Partition(c.Queue)
@@ -148,7 +136,8 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		}
 	}
 	if cfg.Found {
-		r.Config, r.Dynamic = cfg.Config, groupOf(cfg.Config, c.Queue, c.NodeGroup).Dynamic
+		p, _ := cfg.Partition(c.Queue)
+		r.Config, r.Dynamic = cfg.Config, p.Group(c.NodeGroup).Dynamic
 	}
 	if c.Dynamic != nil {
 		r.Dynamic = *c.Dynamic
@@ -195,7 +184,8 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	if err != nil {
 		return err
 	}
-	nodes := max(1, groupOf(cfg, c.Queue, c.NodeGroup).MaxNodes)
+	queue, _ := cfg.Partition(c.Queue)
+	nodes := max(1, queue.Group(c.NodeGroup).MaxNodes)
 	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
 		t.Say("The block opens at %s; jobs that are submitted before wait for it.", t.Time(plan.Reservation.Start))
 	}

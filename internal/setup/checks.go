@@ -39,7 +39,7 @@ func (in *inspection) checkAsked() {
 // reservation, and what the settings select.
 func (in *inspection) checkBound() {
 	for _, p := range in.partitions() {
-		if p.Name != in.request.Queue && groupOf(p, in.request.NodeGroup).Name != "" {
+		if p.Name != in.request.Queue && p.Group(in.request.NodeGroup).Name != "" {
 			in.problem("node-group-name", "choose another --node-group", "node_group %q is already in partition %q of %s",
 				in.request.NodeGroup, p.Name, p.File)
 			return

@@ -150,7 +150,7 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 			}
 			part, found := w.partition()
 			if left := len(w.groups) + len(w.templates) + len(w.fences) + len(w.queues); ask.NodeGroup == "" && (left != 2 || found || len(w.instances) > 0) ||
-				ask.NodeGroup != "" && (left != 6 || !slices.Equal(groupOf(part, "gpu").ReservationIDs, []string{next1}) || w.unsafe() != "") {
+				ask.NodeGroup != "" && (left != 6 || !slices.Equal(part.Group("gpu").ReservationIDs, []string{next1}) || w.unsafe() != "") {
 				t.Errorf("%s, killed after %d: left are %d things, %s", name, most, left, w.unsafe())
 			}
 		}

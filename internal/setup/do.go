@@ -201,15 +201,10 @@ func (t *inspection) forget(ctx context.Context, w World, before, left capacity.
 	}
 	if !reflect.DeepEqual(before, left) {
 		c, err := w.LoadSettings(t.request.Config.Path)
-		_, found := c.Partition(before.Name)
-		switch {
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return err
-		case err != nil || !found: // it has gone already
-		case unchanged(c, before.Name, &before) != nil:
-			return unchanged(c, before.Name, &before)
-		default:
-			err = w.WritePartition(before.File, left)
+		if _, found := c.Partition(before.Name); err == nil && found { // else it has gone already
+			if err = unchanged(c, before.Name, &before); err == nil {
+				err = w.WritePartition(before.File, left)
+			}
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -394,7 +394,7 @@ func (in *inspection) settings() capacity.PartitionSettings {
 }
 
 func (in *inspection) entry() capacity.GroupSettings {
-	return groupOf(in.settings(), in.request.NodeGroup)
+	return in.settings().Group(in.request.NodeGroup)
 }
 
 // partitionFile is the file in conf.d for the partition.

@@ -209,7 +209,7 @@ func (want *wanted) files() []Step {
 	case len(ended) == 0 && satisfied(*old, want):
 		file.Name, file.Verb = old.File, Nothing
 	case old.File != file.Name || !there.ours:
-		snippet, _ := config.NodeGroupText(groupOf(wanted, want.partition.Name)) // what is read can be written
+		snippet, _ := config.NodeGroupText(wanted.Group(want.partition.Name)) // what is read can be written
 		want.problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
 			"partition %q is written in %s, which is not ours to change", want.request.Queue, old.File)
 	default:
@@ -217,12 +217,12 @@ func (want *wanted) files() []Step {
 	}
 	file.add("partition", want.request.Queue)
 	file.add("node_group", want.partition.Name)
-	file.add("capacity_reservation_ids", strings.Join(groupOf(wanted, want.partition.Name).ReservationIDs, ", "))
+	file.add("capacity_reservation_ids", strings.Join(wanted.Group(want.partition.Name).ReservationIDs, ", "))
 	var was capacity.GroupSettings
 	if old != nil {
-		was = groupOf(*old, want.partition.Name)
+		was = old.Group(want.partition.Name)
 	}
-	file.addGroup(was, groupOf(wanted, want.partition.Name))
+	file.addGroup(was, wanted.Group(want.partition.Name))
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 	file.add("ended, removed", strings.Join(ended, ", "))
 	return []Step{main.with(func(_ context.Context, w World) error {
@@ -331,7 +331,7 @@ func union(a, b []string) []string {
 
 // satisfied reports whether the partition needs no change; an administrator's own file is then left alone.
 func satisfied(p capacity.PartitionSettings, want *wanted) bool {
-	g := groupOf(p, want.partition.Name)
+	g := p.Group(want.partition.Name)
 	merged := merge(g, want)
 	if sameSet(g.SubnetIDs, merged.SubnetIDs) {
 		merged.SubnetIDs = g.SubnetIDs
@@ -342,13 +342,4 @@ func satisfied(p capacity.PartitionSettings, want *wanted) bool {
 
 func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
-}
-
-func groupOf(p capacity.PartitionSettings, name string) capacity.GroupSettings {
-	for _, g := range p.Groups {
-		if g.Name == name {
-			return g
-		}
-	}
-	return capacity.GroupSettings{}
 }

@@ -25,7 +25,7 @@ func (p *Plan) Reservations() (ids []string) {
 	}
 	left, _ := p.seen.left()
 	for _, g := range p.seen.settings().Groups {
-		ids = union(ids, without(g.ReservationIDs, groupOf(left, g.Name).ReservationIDs...))
+		ids = union(ids, without(g.ReservationIDs, left.Group(g.Name).ReservationIDs...))
 	}
 	return ids
 }
@@ -117,7 +117,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 func (t *inspection) nameRemains(templates []capacity.LaunchTemplate) {
 	for _, base := range t.goes(templates) {
 		for _, name := range t.slotsOf(base) {
-			slot := site.Slot{Name: name, Base: base, Nodes: slices.Clone(groupOf(t.settings(), base).Nodes)}
+			slot := site.Slot{Name: name, Base: base, Nodes: slices.Clone(t.settings().Group(base).Nodes)}
 			if g, found := t.Group(name); found && g.Name == name {
 				if !t.Ours(g.Tags) {
 					t.warn("compute node group %s does not carry our tag, so it stays", name)
@@ -194,13 +194,13 @@ func baseOf(slot string) string {
 // slotsOf are the slots of a node group, which on PCS may be a slot itself. Of one that has left the settings of
 // provider ec2, they are all that it may have had.
 func (t *inspection) slotsOf(base string) []string {
-	g := groupOf(t.settings(), base)
+	g := t.settings().Group(base)
 	switch {
 	case g.Name != "":
 		return g.SlotNames(t.Provider)
 	case t.Provider == capacity.ProviderPCS:
 		of := baseOf(base)
-		if _, there := t.Group(base); of != "" && (there || groupOf(t.settings(), of).Name != "") {
+		if _, there := t.Group(base); of != "" && (there || t.settings().Group(of).Name != "") {
 			return []string{base}
 		}
 		return capacity.SlotNames(t.Provider, base)
@@ -311,7 +311,7 @@ func planTeardown(read inspection) *Plan {
 	case t.file.err != nil:
 		t.problem(capacity.ConfigFile, "make the file readable", "%s", t.file.err)
 	case !t.file.ours || before.File != t.file.path:
-		if groupOf(before, t.request.NodeGroup).Name != "" {
+		if before.Group(t.request.NodeGroup).Name != "" {
 			what = "node_group " + t.request.NodeGroup
 		} else if t.request.NodeGroup != "" {
 			what = strings.Join(p.Reservations(), ", ")

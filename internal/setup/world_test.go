@@ -240,7 +240,7 @@ func (w *world) DropReservation(_ context.Context, name string) error {
 func (w *world) PlaceFences(context.Context) error {
 	p, _ := w.partition()
 	for _, g := range w.groups {
-		if id := g.Tags[capacity.TagReservation]; slices.Contains(groupOf(p, "gpu").ReservationIDs, id) {
+		if id := g.Tags[capacity.TagReservation]; slices.Contains(p.Group("gpu").ReservationIDs, id) {
 			w.fences[g.Name] = id
 		}
 	}
@@ -395,7 +395,7 @@ func (w *world) setUp(t *testing.T, r Request) {
 // nodes without a launch template, settings whose fence was taken away.
 func (w *world) unsafe() string {
 	p, _ := w.partition()
-	ids := groupOf(p, "gpu").ReservationIDs
+	ids := p.Group("gpu").ReservationIDs
 	for _, q := range w.queues {
 		for _, id := range q.GroupIDs {
 			g, found := w.inventory().Group(id)
