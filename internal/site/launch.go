@@ -92,21 +92,19 @@ type Answers struct {
 	OK string
 }
 
-// Tried judges EC2's answers for a node group. err is the reason why nothing was asked.
-func Tried(group string, tried []ec2.Tried, err error) Answers {
-	var a Answers
+// Tried judges EC2's answers for a node group; one reason is said once. err is the reason why nothing was asked.
+func Tried(group string, tried []ec2.Tried, err error) (a Answers) {
 	var takes []string
-	var refusals []ec2.Tried
-	aside := false
-	refused := map[string][]string{} // subnets, by EC2's words
-	says := func(one ec2.Tried) string { return one.Code + ": " + one.Says }
+	without := ""
 	silent := "EC2 did not say whether it would launch a node of " + group + ": "
 	if err != nil {
 		a.Unasked = silent + ec2.Message(err)
 	}
 	for _, one := range tried {
-		aside = aside || one.Aside
-		switch one.Verdict {
+		if one.Aside {
+			without = ", tried without the reservation, which takes no launch now"
+		}
+		switch says := one.Code + ": " + one.Says; one.Verdict {
 		case ec2.Takes:
 			takes = append(takes, one.SubnetID)
 		case ec2.Denied:
@@ -115,22 +113,14 @@ func Tried(group string, tried []ec2.Tried, err error) Answers {
 		case ec2.Silent:
 			a.Unasked = silent + one.Says
 		case ec2.Refuses:
-			if refused[says(one)] == nil {
-				refusals = append(refusals, one)
+			if !slices.ContainsFunc(a.Refusals, func(p capacity.Problem) bool { return strings.HasSuffix(p.Sentence, says) }) {
+				a.Refusals = append(a.Refusals, capacity.Problemf("launch-refused", capacity.Subject{},
+					cmp.Or(one.Fix, "mend what EC2 names in the launch template or in the flags"),
+					"EC2 would not launch a node of %s into %s: %s", group, one.SubnetID, says))
 			}
-			refused[says(one)] = append(refused[says(one)], one.SubnetID)
 		}
-	}
-	for _, one := range refusals {
-		a.Refusals = append(a.Refusals, capacity.Problemf("launch-refused", capacity.Subject{},
-			cmp.Or(one.Fix, "mend what EC2 names in the launch template or in the flags"),
-			"EC2 would not launch a node of %s into %s: %s", group, strings.Join(refused[says(one)], " or "), says(one)))
 	}
 	if len(takes) > 0 {
-		without := ""
-		if aside {
-			without = ", tried without the reservation, which takes no launch now"
-		}
 		a.OK = fmt.Sprintf("EC2's dry run would launch a node of %s into %s%s; a dry run says nothing about room",
 			group, strings.Join(takes, " or "), without)
 	}

@@ -31,7 +31,7 @@ func TestTried(t *testing.T) {
 			"problem: EC2 would not launch a node of gpu into b: InvalidSubnetID.NotFound: no b; mend subnet_ids\n" +
 				"ok: EC2's dry run would launch a node of gpu into a; a dry run says nothing about room\n"},
 		"both refuse for one reason": {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}}, nil,
-			"problem: EC2 would not launch a node of gpu into a or b: InvalidParameterValue: 'Cost Center' is not a valid tag key; mend what EC2 names in the launch template or in the flags\n"},
+			"problem: EC2 would not launch a node of gpu into a: InvalidParameterValue: 'Cost Center' is not a valid tag key; mend what EC2 names in the launch template or in the flags\n"},
 		"no answer":   {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Silent, Says: "oops"}}, nil, "unasked: EC2 did not say whether it would launch a node of gpu: oops\n"},
 		"no template": {nil, errors.New("no lt"), "unasked: EC2 did not say whether it would launch a node of gpu: no lt\n"},
 		"not allowed": {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Denied, Says: "ec2:RunInstances"}}, nil,
