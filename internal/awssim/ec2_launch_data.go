@@ -158,41 +158,14 @@ func mergeTags(template, call map[string]string) map[string]string {
 	return out
 }
 
-// Key pairs and placement groups: EC2 looks them up when it launches, not when a launch template is made. Codes: EC2
-// API Reference, "Error codes".
-
-// KeyPairScenario is one key pair.
-type KeyPairScenario struct {
-	ID   string `toml:"id"`
-	Name string `toml:"name"`
-}
-
-// PlacementGroupScenario is one placement group.
-type PlacementGroupScenario struct {
-	ID       string `toml:"id"`
-	Name     string `toml:"name"`
-	Strategy string `toml:"strategy"` // default cluster
-}
-
-func keyPairNotFound(name string) error {
-	return apiErrorf("InvalidKeyPair.NotFound", "The key pair '%s' does not exist", name)
-}
-
-func placementGroupUnknown(name string) error {
-	return apiErrorf("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name)
-}
-
-func (r *region) placementGroup(name string) *PlacementGroupScenario {
-	return find(r.placementGroups, func(g *PlacementGroupScenario) bool { return g.Name == name })
-}
-
-// checkNames refuses a launch with a key pair or a placement group that is not there.
+// checkNames refuses a launch with a key pair or a placement group that is not there. EC2 looks them up when it launches,
+// not when a launch template is made. Codes: EC2 API Reference, "Error codes".
 func (r *region) checkNames(o launchOrder) error {
-	if o.KeyName != "" && !slices.ContainsFunc(r.keyPairs, func(k KeyPairScenario) bool { return k.Name == o.KeyName }) {
-		return keyPairNotFound(o.KeyName)
+	if o.KeyName != "" && !slices.Contains(r.keyPairs, o.KeyName) {
+		return apiErrorf("InvalidKeyPair.NotFound", "The key pair '%s' does not exist", o.KeyName)
 	}
-	if p := o.Placement; p != nil && p.GroupName != "" && r.placementGroup(p.GroupName) == nil {
-		return placementGroupUnknown(p.GroupName)
+	if p := o.Placement; p != nil && p.GroupName != "" && !slices.Contains(r.placementGroups, p.GroupName) {
+		return apiErrorf("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", p.GroupName)
 	}
 	return nil
 }

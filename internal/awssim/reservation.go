@@ -122,7 +122,7 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 	if r.types[rs.Type] == nil {
 		return fmt.Errorf("no instance type %q", rs.Type)
 	}
-	if rs.PlacementGroup != "" && rs.Owner == "" && r.placementGroup(rs.PlacementGroup) == nil { // else it is the owner's
+	if rs.PlacementGroup != "" && rs.Owner == "" && !slices.Contains(r.placementGroups, rs.PlacementGroup) { // else it is the owner's
 		return fmt.Errorf("no placement group %q", rs.PlacementGroup)
 	}
 	if _, err := r.reservation(rs.ID); err != nil && strings.Contains(err.Error(), "malformed") {

@@ -76,8 +76,8 @@ type RegionScenario struct {
 	Subnets         []SubnetScenario         `toml:"subnet"`
 	SecurityGroups  []SecurityGroupScenario  `toml:"security_group"`
 	Images          []ImageScenario          `toml:"image"`
-	KeyPairs        []KeyPairScenario        `toml:"key_pair"`
-	PlacementGroups []PlacementGroupScenario `toml:"placement_group"`
+	KeyPairs        []string                 `toml:"key_pairs"`
+	PlacementGroups []string                 `toml:"placement_groups"`
 	Capacity        []CapacityScenario       `toml:"capacity"`
 	Offerings       []OfferingScenario       `toml:"offering"`
 	Reservations    []ReservationScenario    `toml:"reservation"`

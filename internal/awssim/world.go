@@ -18,8 +18,8 @@ type region struct {
 	subnets         []*subnet
 	groups          []SecurityGroupScenario
 	images          []ImageScenario
-	keyPairs        []KeyPairScenario
-	placementGroups []PlacementGroupScenario
+	keyPairs        []string
+	placementGroups []string
 	types           map[string]*instanceType // of the whole account
 	capacity        map[pool]int             // EC2's capacity for launches and ODCRs
 	offerings       []*offeringTemplate
@@ -81,7 +81,7 @@ func (s *Sim) build() error {
 func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*region, error) {
 	r := &region{name: rs.Name, optIn: cmp.Or(rs.OptIn, "opt-in-not-required"), vpcs: rs.VPCs,
 		groups: slices.Clone(rs.SecurityGroups), images: slices.Clone(rs.Images), types: types, keyPairs: rs.KeyPairs,
-		placementGroups: slices.Clone(rs.PlacementGroups),
+		placementGroups: rs.PlacementGroups,
 		capacity:        map[pool]int{}, limits: rs.Limits, metadataTags: rs.MetadataTags,
 		sim: s, hidden: map[string]time.Time{}, oldTags: map[string]oldTags{}, issued: map[string]*offering{},
 		extensions: map[string]*extensionOffering{}, reservations: map[string]*reservation{},
@@ -131,9 +131,6 @@ func (r *region) buildNetwork(rs RegionScenario) error {
 }
 
 func (r *region) buildImages(RegionScenario) error {
-	for i := range r.placementGroups {
-		r.placementGroups[i].Strategy = cmp.Or(r.placementGroups[i].Strategy, "cluster")
-	}
 	for i := range r.images {
 		img := &r.images[i]
 		img.Architecture = cmp.Or(img.Architecture, "x86_64")

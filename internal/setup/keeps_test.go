@@ -85,7 +85,7 @@ func TestLifecycleActions(t *testing.T) {
 func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 	w := newAccount(t, func(s *awssim.Scenario) {
 		s.Regions[0].Clusters[0].NodeGroups[0].Type = "p5.48xlarge"
-		s.Regions[0].KeyPairs = append(s.Regions[0].KeyPairs, awssim.KeyPairScenario{ID: "key-0e200000000000001", Name: "ops"})
+		s.Regions[0].KeyPairs = append(s.Regions[0].KeyPairs, "ops")
 	})
 	managed := func(of string) {
 		w.rewrite = func(operation string, answer []byte) []byte {
