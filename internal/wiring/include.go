@@ -234,13 +234,13 @@ func gpuType(t ec2.InstanceType) string {
 	return strings.ToLower(strings.ReplaceAll(t.GPUName, " ", "_"))
 }
 
-// Gres is the text of GresFile for the nodes that slurm.conf does not have itself, "" if none needs it, and what a person
+// Gres is the text of GresFile for the nodes that gres.conf does not have itself, "" if none needs it, and what a person
 // has to do beside it. It names the files: Slurm takes no AutoDetect for nodes with State=CLOUD, not even
 // one that gres.conf has for all nodes, and slurmctld does not start with it (gres.conf(5)).
 func (in Include) Gres() (text string, notes []string) {
 	for _, g := range groups(in.Settings) {
 		t := in.Types[g.InstanceType]
-		left := slices.DeleteFunc(names(g), func(name string) bool { return in.Site.nodes[name] })
+		left := slices.DeleteFunc(names(g), func(name string) bool { return in.Site.gresNodes[name] })
 		list := slurm.Compress(left)
 		switch {
 		case t.GPUs == 0 || len(left) == 0:

@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Site is what slurm.conf says itself, without our file: slurmctld takes the
+// Site is what slurm.conf and gres.conf say themselves, without our files: slurmctld takes the
 // last line of a key, and does not start with two lines of a node or a partition.
 type Site struct {
 	Conf   string            // the path of slurm.conf
@@ -20,10 +20,11 @@ type Site struct {
 	// nodes have a line; partitions have one, of which the options are kept in lower case.
 	nodes      map[string]bool
 	partitions map[string]string
-	Included   bool // slurm.conf includes our file
+	gresNodes  map[string]bool // they have a line in gres.conf
+	Included   bool            // slurm.conf includes our file
 }
 
-// ReadSite reads slurm.conf at a path, and what it includes. It fails on names of nodes that cannot be told apart.
+// ReadSite reads slurm.conf at a path, the gres.conf beside it if there is one, and what they include. It fails on names of nodes that cannot be told apart.
 func ReadSite(conf string) (Site, error) {
 	if _, err := os.Stat(conf); err != nil {
 		return Site{}, err
@@ -33,13 +34,21 @@ func ReadSite(conf string) (Site, error) {
 		return Site{}, err
 	}
 	s, err := parse(all)
-	s.Conf, s.Included = conf, included
+	if s.Conf, s.Included = conf, included; err != nil {
+		return s, err
+	}
+	gres, _, err := lines(s.beside("gres.conf"), GresFile)
+	for _, line := range gres {
+		if nodes := option(line, "nodename"); nodes != "" && (option(line, "name") == "gpu" || option(line, "autodetect") != "") {
+			err = errors.Join(err, expand(nodes, s.gresNodes))
+		}
+	}
 	return s, err
 }
 
 // parse reads lines of slurm.conf.
 func parse(all []string) (Site, error) {
-	s := Site{values: map[string]string{}, nodes: map[string]bool{}, partitions: map[string]string{}}
+	s := Site{values: map[string]string{}, nodes: map[string]bool{}, partitions: map[string]string{}, gresNodes: map[string]bool{}}
 	for _, line := range all {
 		key, value, _ := strings.Cut(line, "=")
 		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)

@@ -289,7 +289,8 @@ NodeName=n[01-02] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemo
 		in.Templates = map[string]capacity.LaunchTemplate{"": {UserData: []byte("slurmd --conf-server head\n"), Cores: 48, ThreadsPerCore: 1}}
 	}, want: "\nNodeName=gpu-[1-2] CPUs=48 Sockets=1 CoresPerSocket=48 ThreadsPerCore=1 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD\n"},
 	{name: "GPUs of the site", gres: "AutoDetect=nvml\nNodeName=cpu-1 Name=gpu File=/dev/nvidia0\n", wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
-	{name: "a node of ours by hand", conf: "NodeName=gpu-1 CPUs=4 Gres=gpu:h100:8\n", want: "NodeName=gpu-2 CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD\n", wantGres: "NodeName=gpu-2 AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
+	{name: "a node of ours by hand", conf: "NodeName=gpu-1 CPUs=4 Gres=gpu:h100:8\n", want: "NodeName=gpu-2 CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD\n", wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
+	{name: "GPUs of ours by hand", gres: "NodeName=gpu-1 Name=gpu \\\n File=/dev/nvidia[0-7] # ours\n", wantGres: "NodeName=gpu-2 AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
 	{name: "GPUs without files", change: func(in *Include) { group(in).InstanceType = "g4ad.xlarge" }, notes: "write a line for the 1 GPUs of gpu-[1-2] (g4ad.xlarge) into gres.conf"},
 	{name: "no GPUs", change: func(in *Include) { group(in).InstanceType = "c7i.4xlarge" }, want: "\nNodeName=gpu-[1-2] CPUs=16 Sockets=1 CoresPerSocket=8 ThreadsPerCore=2 RealMemory=95 Features=gpu State=CLOUD\n"},
 }
