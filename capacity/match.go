@@ -131,7 +131,7 @@ type Fitting struct {
 
 // Fit judges a need against the reservations of its instance type and sorts them: first those that fit, then by the
 // missing share, the smallest first; then blocks before ODCRs, the earlier start before the later, the smaller
-// reservation before the larger. Admit judges the time, boot time included. If subnets are given, a reservation in
+// reservation before the larger. Time is judged as for a job, boot included. If subnets are given, a reservation in
 // none of their Availability Zones does not fit. idle counts our idle nodes in each reservation, by id: their
 // instances are free for the need, although EC2 counts them as used.
 func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[string]int, timing Timing,
@@ -165,12 +165,10 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	if len(subnets) > 0 && !slices.ContainsFunc(subnets, func(s Subnet) bool { return s.AZID == r.AZID }) {
 		return say(Mismatched, 1, "it is in %s, where the cluster has no subnet", FormatZone(r.AZID, r.AZ))
 	}
-	const name = "this"
-	group := NodeGroup{Name: name, InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true,
-		Slots: []Slot{{Name: name, ReservationIDs: []string{r.ID}}}}
-	snap := &Snapshot{TakenAt: now, Timing: timing, Submit: Submit{Strict: true, StaleAfter: Duration{time.Hour}},
-		Partitions: []Partition{{Name: name, Groups: []NodeGroup{group}}}, Reservations: []Reservation{r}}
-	v := Admit(Request{Partitions: []string{name}, Nodes: need.Count, TimeLimit: LimitOf(need.Duration)}, snap, now)
+	group := NodeGroup{InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true}
+	turn := Turn{Place: Place{&Partition{}, &group, &Slot{}}, Reservation: r, Window: timing.Window(r)}
+	req := Request{Nodes: need.Count, TimeLimit: LimitOf(need.Duration)}
+	v, p := turn.hindrance(req, now), turn.prospect(req, &Snapshot{Timing: timing}, now)
 	healthy := r.UsableSize()
 	free := healthy
 	if r.State == StateActive {
@@ -182,12 +180,11 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	switch end := f.Start.Add(timing.BootAllowance.Duration + need.Duration); {
 	case v.Code == TooManyNodes:
 		return few(r.Size(), "it has %d instances, %d fewer than asked", r.Size())
-	case v.Code == TooLong:
-		w := timing.Window(r)
-		left := max(0, w.Room(now)-timing.BootAllowance.Duration)
-		return late(need.Duration-left, "its jobs must end by %s, which leaves %s", FormatUTC(w.Fence), FormatDuration(left))
 	case v.Refused:
 		return say(v.Code, 1, "it is %s", r.State)
+	case !p.Fits:
+		left := max(0, p.Room)
+		return late(need.Duration-left, "its jobs must end by %s, which leaves %s", FormatUTC(p.Until), FormatDuration(left))
 	case need.Count > healthy:
 		return few(healthy, "%d of its %d instances are healthy, %d fewer than asked", healthy, r.Size())
 	case need.Count > free && idle > 0:

@@ -213,12 +213,6 @@ type Window struct {
 // Unbounded reports whether the window has no end.
 func (w Window) Unbounded() bool { return w.End.IsZero() }
 
-// Room is the time from the earliest start at or after now until the fence; negative if the fence has passed. Only
-// for bounded windows.
-func (w Window) Room(now time.Time) time.Duration {
-	return w.Fence.Sub(later(now, w.Start))
-}
-
 // Window computes the window of r. What Slurm lets jobs run over their limits is taken off here, and so off every limit
 // that is set or allowed: Slurm itself compares limits with the start of the fence. EC2 terminates a block's instances before its EndDate, but lets an ODCR's
 // instances continue on demand after it, so an ODCR has no reclaim lead.

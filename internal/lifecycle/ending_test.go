@@ -215,7 +215,7 @@ func TestDoLooksAgain(t *testing.T) {
 		"a hold that a hook renews meanwhile":      {action: end, now: waits, then: again, want: []string{"uhold"}},
 		"a hold of a job that Slurm has forgotten": {action: end, err: errMoot.Error()},
 		"a hold of a job that has run meanwhile":   {action: end, now: but(waits, func(j *capacity.Job) { j.Restarts = 1 }), err: errMoot.Error()},
-		"nodes, one of which is up by now":         {action: completing(completes)[0], err: errMoot.Error()},
+		"nodes, one of which is up by now":         {action: returned(completes)[0], err: errMoot.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &oneJob{now: c.now, then: c.then, fails: map[string]error{c.fails: no}}

@@ -77,40 +77,35 @@ func endedBlocks(s Seen) (actions []Action) {
 	return actions
 }
 
-// givenUp returns to Slurm the nodes that did not boot within ResumeTimeout and are still DOWN. ResumeFailProgram
-// does so at once, but Slurm calls it only once, and it may have been killed.
-func givenUp(s Seen) (actions []Action) {
-	for slot, nodes := range s.ofSlots(func(n capacity.Node) bool { return n.TimedOut() }) {
-		actions = append(actions, action("return-nodes", aboutNodes(slot, nodes),
-			fmt.Sprintf("give %s back to Slurm: DOWN since ResumeTimeout, and ResumeFailProgram did not", hostlist.Compress(nodes)),
-			func(ctx context.Context, w World) error {
-				return w.Slurm.PowerDownForce(ctx, nodes, "ResumeTimeout reached: given back by sync")
-			}))
-	}
-	return actions
-}
-
-// completing returns to Slurm the nodes that are off while a job still completes there: the job would wait until
-// another job powers them up. Slurm 24.11 has such jobs when a job that ended before a restart of slurmctld is
-// requeued after it.
-func completing(s Seen) (actions []Action) {
+// returned gives nodes back to Slurm: those that did not boot within ResumeTimeout and are still DOWN (ResumeFailProgram
+// does so at once, but Slurm calls it only once, and it may have been killed), and those that are off while a job still
+// completes there, which would wait until another job powers them up. Slurm 24.11 has such jobs when a job that ended
+// before a restart of slurmctld is requeued after it.
+func returned(s Seen) (actions []Action) {
 	jobs := s.completing()
-	for slot, nodes := range s.ofSlots(func(n capacity.Node) bool { return n.PoweredDown() && jobs[n.Name] != "" }) {
-		about := aboutNodes(slot, nodes)
-		about.Job = jobs[nodes[0]]
-		actions = append(actions, action("return-nodes", about,
-			fmt.Sprintf("give %s back to Slurm: powered down with job %s still completing there", about.Node, about.Job),
-			func(ctx context.Context, w World) error {
-				// Nodes are read before jobs, and another job may have powered one up since.
-				now, err := w.Slurm.Nodes(ctx, nodes...)
-				if err != nil {
-					return err
-				}
-				if slices.ContainsFunc(now, func(n capacity.Node) bool { return !n.PoweredDown() }) {
-					return errMoot
-				}
-				return w.Slurm.PowerDownForce(ctx, nodes, "powered down with a job completing: given back by sync")
-			}))
+	for _, kind := range []struct {
+		is          func(n capacity.Node) bool
+		why, reason string
+	}{
+		{capacity.Node.TimedOut, "DOWN since ResumeTimeout, and ResumeFailProgram did not", "ResumeTimeout reached: given back by sync"},
+		{func(n capacity.Node) bool { return n.PoweredDown() && jobs[n.Name] != "" },
+			"powered down with a job still completing there", "powered down with a job completing: given back by sync"},
+	} {
+		for slot, nodes := range s.ofSlots(kind.is) {
+			about := aboutNodes(slot, nodes)
+			actions = append(actions, action("return-nodes", about, fmt.Sprintf("give %s back to Slurm: %s", about.Node, kind.why),
+				func(ctx context.Context, w World) error {
+					// Nodes are read before jobs, and another job may have powered one up since.
+					now, err := w.Slurm.Nodes(ctx, nodes...)
+					if err != nil {
+						return err
+					}
+					if slices.ContainsFunc(now, func(n capacity.Node) bool { return !kind.is(n) }) {
+						return errMoot
+					}
+					return w.Slurm.PowerDownForce(ctx, nodes, kind.reason)
+				}))
+		}
 	}
 	return actions
 }
