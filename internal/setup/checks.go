@@ -203,19 +203,20 @@ func (in *inspection) checkUnused(slot site.Slot, compared pcs.Comparison) {
 
 // checkLaunch finds missing parts of a launch.
 func (in *inspection) checkLaunch() {
-	// Where --like names nothing, all that it would have is missing, too.
-	copies := !slices.ContainsFunc(in.problems, func(m capacity.Problem) bool { return m.Code == capacity.LikeUnknown })
+	if slices.ContainsFunc(in.problems, func(m capacity.Problem) bool { return m.Code == capacity.LikeUnknown }) {
+		return // where --like names nothing, all that it would have is missing, too
+	}
 	like := "--like with a node group that has "
 	if in.OnEC2() {
 		like = "--like with a launch template that has "
 	}
-	if copies && in.ami() == "" && in.request.AMI == "" {
+	if in.ami() == "" && in.request.AMI == "" {
 		in.problem(capacity.BadImage, "give --ami, or "+like+"one", "no image is given for the nodes")
 	}
-	if copies && !in.OnEC2() && in.profile() == "" {
+	if !in.OnEC2() && in.profile() == "" {
 		in.problem(capacity.InstanceProfile, "give "+like+"one", "no instance profile is given for the nodes")
 	}
-	if copies && len(in.source.SecurityGroupIDs) == 0 {
+	if len(in.source.SecurityGroupIDs) == 0 {
 		in.problem("security-groups", "give "+like+"some", "no security group is given for the nodes")
 	}
 }

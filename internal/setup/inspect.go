@@ -48,18 +48,7 @@ type inspection struct {
 	planned capacity.LaunchTemplate
 	launch  site.Launch // what was read of the nodes' launch
 
-	missing [2]*capacity.Problem // problems of the reads of a stage, each at its place
-
 	notes
-}
-
-// tellMissing adds the problems of a stage of reads.
-func (in *inspection) tellMissing() {
-	for i, p := range in.missing {
-		if p != nil {
-			in.problems, in.missing[i] = append(in.problems, *p), nil
-		}
-	}
 }
 
 // notes are problems, warnings and work by hand, found while reading or deciding.
@@ -77,6 +66,7 @@ func (n *notes) warn(message string, args ...any) {
 }
 
 // sideBySide makes the reads of a stage: each writes fields of its own, and reads only what earlier stages have written.
+// One of a stage at most finds problems.
 func (in *inspection) sideBySide(ctx context.Context, stage ...func(ctx context.Context, in *inspection) error) error {
 	reads, ctx := errgroup.WithContext(ctx)
 	for _, one := range stage {
@@ -104,10 +94,9 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 		return nil, err
 	}
 	if err := in.Unknown[r.Reservation]; err != nil {
-		p := capacity.Problemf("reservation-unknown", capacity.Subject{}, ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", r.Reservation, in.Region, ec2.Code(err))
-		in.missing[1] = &p
+		in.problem("reservation-unknown", ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", r.Reservation, in.Region, ec2.Code(err))
 	}
-	if in.tellMissing(); len(in.problems) > 0 {
+	if len(in.problems) > 0 {
 		return in, nil // decide says them, and what is wrong beside them
 	}
 	in.nameSlots()
@@ -115,7 +104,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if err := in.sideBySide(ctx, s.readSlots, s.readLike, s.readType, s.readOthers, s.readVPC); err != nil {
 		return nil, err
 	}
-	if in.tellMissing(); in.like.ID != "" && in.like.TemplateID == "" {
+	if in.like.ID != "" && in.like.TemplateID == "" {
 		in.warn("node group %s has no launch template of its own; image, instance profile and security groups are taken from the group", in.like.Name)
 	}
 	in.seeSlots()
@@ -135,7 +124,10 @@ func (s Setup) readCluster(ctx context.Context, in *inspection) (err error) {
 		in.Cluster.Name = in.request.Mark
 		return nil
 	}
-	in.missing[0], err = in.ReadCluster(ctx, s.PCS, in.request.Cluster)
+	missing, err := in.ReadCluster(ctx, s.PCS, in.request.Cluster)
+	if missing != nil {
+		in.problems = append(in.problems, *missing)
+	}
 	return err
 }
 
@@ -341,8 +333,7 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 	}
 	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)
 	if err == nil && !found {
-		p := capacity.Problemf(capacity.LikeUnknown, capacity.Subject{}, fix, "%s", missing)
-		in.missing[0] = &p
+		in.problem(capacity.LikeUnknown, fix, "%s", missing)
 	}
 	in.source = source
 	return err

@@ -67,7 +67,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 		return t, nil
 	}
 	err := s.readCluster(ctx, t)
-	if t.tellMissing(); err != nil || len(t.problems) > 0 {
+	if err != nil || len(t.problems) > 0 {
 		return t, err
 	}
 	tags := map[string]string{capacity.TagCluster: t.Cluster.Name}
