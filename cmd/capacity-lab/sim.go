@@ -39,8 +39,8 @@ ledger: the purchases that took effect. instances: the instances.`
 // Run is called by kong.
 func (cmd *simCmd) Run() error { return cmd.send(terminal.Stdout) }
 
+// send sends one control request to the simulator that AWS_ENDPOINT_URL names and writes its answer, which is JSON.
 func (cmd *simCmd) send(out io.Writer) error {
-	method, body := http.MethodGet, any(nil)
 	change := map[string]any{}
 	for _, field := range cmd.Fields {
 		name, value, ok := strings.Cut(field, "=")
@@ -52,17 +52,17 @@ func (cmd *simCmd) send(out io.Writer) error {
 			change[name] = json.RawMessage(value)
 		}
 	}
+	body, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	method := http.MethodGet
 	switch {
 	case cmd.Clear:
 		method = http.MethodDelete
 	case len(change) > 0:
-		method, body = http.MethodPost, change
+		method = http.MethodPost
 	}
-	return control(out, method, cmd.Request, body)
-}
-
-// control sends one control request to the simulator that AWS_ENDPOINT_URL names and writes its answer, which is JSON.
-func control(out io.Writer, method, request string, body any) error {
 	endpoint := strings.TrimSuffix(os.Getenv("AWS_ENDPOINT_URL"), "/")
 	if endpoint == "" {
 		return errors.New(`AWS_ENDPOINT_URL is not set: start "capacity-lab aws" and source what it prints`)
@@ -70,15 +70,7 @@ func control(out io.Writer, method, request string, body any) error {
 	if u, err := url.Parse(endpoint); err != nil || !loopback(u.Hostname()) {
 		return fmt.Errorf("AWS_ENDPOINT_URL is %s, which is not a simulator on this machine", endpoint)
 	}
-	var payload io.Reader
-	if body != nil {
-		data, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		payload = bytes.NewReader(data)
-	}
-	req, err := http.NewRequest(method, endpoint+"/_sim/"+request, payload)
+	req, err := http.NewRequest(method, endpoint+"/_sim/"+cmd.Request, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -43,8 +43,7 @@ const pcsTarget = "AWSParallelComputingService."
 // maxRequest bounds the body of a request; the largest real ones carry 16 KB of user data.
 const maxRequest = 1 << 20
 
-// Handler serves EC2, PCS, Resource Groups, public parameters of Systems Manager and, under /_sim/, the control requests and the metadata of
-// instances.
+// Handler serves EC2, PCS and, under /_sim/, the control requests and the metadata of instances.
 func (s *Sim) Handler() http.Handler {
 	mux := http.NewServeMux()
 	s.routeControl(mux)

@@ -1,6 +1,7 @@
 package shapes
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/url"
@@ -9,7 +10,7 @@ import (
 	"strings"
 )
 
-// CheckForm compares a request of EC2's protocol, or of the older one that IAM and STS speak, with the service model:
+// CheckForm compares a request of EC2's protocol, or of STS's, with the service model:
 // every parameter must be known and of the right type, and required ones must be there. It returns them by the names
 // that the model gives the members, as encoding/json would with numbers as [json.Number].
 func CheckForm(service, operation string, form url.Values) (request map[string]any, err error) {
@@ -95,7 +96,7 @@ func (c *checker) formStructure(path, typ string, p *parameter) map[string]any {
 		c.add(Unknown, path, "is the structure %s and has no value", typ)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.members)) {
-		member, ok := structure.find(func(m memberShape) bool { return c.formName(m) == name })
+		member, ok := structure.find(func(m memberShape) bool { return formName(m) == name })
 		if !ok {
 			c.unknownParameters(within(path, name), p.members[name], "unknown member of "+typ)
 			continue
@@ -103,31 +104,19 @@ func (c *checker) formStructure(path, typ string, p *parameter) map[string]any {
 		members[member.name] = c.formValue(within(path, name), member.typ, p.members[name])
 	}
 	for _, member := range structure.members {
-		if name := c.formName(member); member.required && p.members[name] == nil {
+		if name := formName(member); member.required && p.members[name] == nil {
 			c.missing(within(path, name), typ)
 		}
 	}
 	return members
 }
 
-// formList checks Name.1, Name.2, …, or, in the older protocol, Name.member.1, ….
+// formList checks Name.1, Name.2, ….
 func (c *checker) formList(path string, list listShape, p *parameter) (values []any) {
-	older := c.shapes.protocol != ec2Protocol
-	if empty := older && slices.Equal(p.values, []string{""}); p.values != nil && !empty {
+	if p.values != nil {
 		c.add(Unknown, path, "is a list and has no value")
 	}
 	items := p.members
-	if older {
-		items = nil
-		for _, name := range slices.Sorted(maps.Keys(p.members)) {
-			if name == list.wire {
-				items = p.members[name].members
-			} else {
-				c.unknownParameters(within(path, name), p.members[name], "is no "+list.wire+" of the list")
-			}
-		}
-		path = within(path, list.wire)
-	}
 	for i := range len(items) {
 		if name := strconv.Itoa(i + 1); items[name] != nil {
 			values = append(values, c.formValue(within(path, name), list.item, items[name]))
@@ -141,17 +130,7 @@ func (c *checker) formList(path string, list listShape, p *parameter) (values []
 	return values
 }
 
-// ec2Protocol is the name of EC2's own protocol. It numbers lists without a word between,
-// and begins each name with a capital letter.
-const ec2Protocol = "ec2"
-
-// formName is a member's name in a form.
-func (c *checker) formName(m memberShape) string {
-	switch {
-	case m.query != "":
-		return m.query
-	case c.shapes.protocol == ec2Protocol:
-		return strings.ToUpper(m.wire[:1]) + m.wire[1:]
-	}
-	return m.wire
+// formName is a member's name in a form: it begins with a capital letter.
+func formName(m memberShape) string {
+	return cmp.Or(m.query, strings.ToUpper(m.wire[:1])+m.wire[1:])
 }

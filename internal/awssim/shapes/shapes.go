@@ -134,7 +134,6 @@ func (c *checker) unknownOperation() {
 }
 
 type serviceShapes struct {
-	protocol   string
 	operations map[string]*operationShape
 	structures map[string]*structureShape
 	lists      map[string]listShape
@@ -186,7 +185,7 @@ func parseShapes(text string) (map[string]*serviceShapes, error) {
 		}
 		switch name, rest := fields[1], fields[2:]; fields[0] {
 		case "service":
-			service = &serviceShapes{protocol: rest[1], operations: map[string]*operationShape{},
+			service = &serviceShapes{operations: map[string]*operationShape{},
 				structures: map[string]*structureShape{}, lists: map[string]listShape{}, maps: map[string]string{},
 				enums: map[string][]string{}}
 			services[name] = service
