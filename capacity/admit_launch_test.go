@@ -32,6 +32,7 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 	far := as(blockA, "cr-00000000000000004", func(r *Reservation) { r.Total, r.End, r.AZID = 8, time.Time{}, "use2-az9" })
 	inside := as(blockA, "cr-00000000000000005", func(r *Reservation) { r.Total, r.End = 8, noon.Add(24*time.Hour) })
 	expired := as(blockA, "cr-00000000000000006", func(r *Reservation) { r.State, r.Start, r.End = StateExpired, noon.Add(-3*day), noon.Add(-2*day) })
+	late := as(blockA, "cr-00000000000000008", func(r *Reservation) { r.State = StateScheduled })
 	early := as(blockA, "cr-00000000000000007", func(r *Reservation) { r.Start = noon.Add(5 * time.Minute) })
 	place := func(id string) string { return "reservation " + id + " has " }
 	for name, c := range map[string]struct {
@@ -56,6 +57,7 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"},
 		"one that is active before its start": {slot: []Reservation{early}, nodes: 1, code: NotOpen, until: early.Start,
 			says: "reservation " + early.ID + " is active, and has slot gpu from 2026-03-01 12:05 UTC on"},
+		"one that EC2 opens late": {slot: []Reservation{late}, nodes: 1, code: NotOpen, says: "reservation " + late.ID + " is scheduled"},
 		"one that never gets its turn does not count": {slot: []Reservation{blockA, inside}, nodes: 6, code: TooManyNodes,
 			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"},
 		"what comes says more than what has ended": {slot: []Reservation{expired, blockB}, nodes: 1, code: NotOpen, until: blockB.Start,

@@ -348,6 +348,17 @@ func TestBuildFillsTheSlots(t *testing.T) {
 	}
 }
 
+// While PCS does not answer, its node groups hold what they held; a group that it no longer has holds nothing.
+func TestPCSHoldsWhatItHeld(t *testing.T) {
+	settings := Settings{Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderPCS, Groups: []GroupSettings{{Name: "gpu", PurchaseOption: CapacityBlock}}}}}
+	before := Build(settings, Seen{Held: map[string]string{"gpu-b": blockA.ID}, Reservations: []Reservation{blockA}, Now: noon})
+	for name, held := range map[string]map[string]string{blockA.ID: nil, "": {}} {
+		if got := Build(settings, Seen{Held: held, Before: before, Reservations: []Reservation{blockA}, Now: noon}).Partitions[0].Groups[0].Slots[1].Holds; got != name {
+			t.Errorf("holds %q, want %q", got, name)
+		}
+	}
+}
+
 func TestBuildSelectsByTags(t *testing.T) {
 	r := func(id, team string, start time.Duration) Reservation {
 		return Reservation{ID: id, State: StateActive, Tags: map[string]string{"team": team, "use": "train"}, Start: noon.Add(start)}

@@ -137,6 +137,19 @@ func TestAFenceOfAnUnknownReservation(t *testing.T) {
 }
 
 // releasing is an EC2 that cancels ODCRs, or refuses.
+// The next block of PCS's node group is sync's to set up where it rolls over, and an administrator's elsewhere.
+func TestBlocksWithoutANodeGroup(t *testing.T) {
+	for _, rolls := range []bool{true, false} {
+		s := Seen{Now: noon, Cluster: &Cluster{}, Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", RollOver: rolls}}},
+			Snap: oneSlot(capacity.ProviderPCS, []string{"cr-1"}, block("cr-1", "1h", "24h", capacity.StateScheduled))}
+		s.Snap.Partitions[0].Groups[0].PurchaseOption = capacity.CapacityBlock
+		all, lack := rollings(s)
+		if (len(all) == 1) != rolls || (len(lack) == 1) == rolls || !rolls && lack[0].Fix != "run `pcs-capacity setup --reservation cr-1 --queue gpu --node-group gpu`" {
+			t.Errorf("rolls over %t: %+v, %+v", rolls, all, lack)
+		}
+	}
+}
+
 type releasing struct {
 	EC2
 	err error
