@@ -126,8 +126,8 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	if text := strings.Join(append(snap.Of(capacity.Admin), snap.Of(capacity.Note)...), "\n"); !strings.Contains(text, "instance "+off.ID+" (gpu-4) holds a place in "+block+": Slurm has powered the node down") ||
 		!strings.Contains(text, "instance "+unknown.ID+" (gpu-99) on demand: Slurm has no such node") ||
 		!strings.Contains(text, "instance "+older.ID+" (gpu-1) holds a place in "+block+": the node is up as another instance") ||
-		!strings.Contains(text, "instance "+others.ID+" (gpu-4) has the mark lab/0123456789abcdef, this cluster's is "+lab+"; nothing here ends it") ||
-		!strings.Contains(text, "instance "+unmarked.ID+" (gpu-4) has the mark lab, which does not say whose, so nothing here ends it; terminate it, or tag it pcs-capacity:cluster="+lab+" for this cluster") {
+		!strings.Contains(text, "instance "+others.ID+" (gpu-4) is left alone: it has the mark lab/0123456789abcdef, and this cluster's is "+lab) ||
+		!strings.Contains(text, "instance "+unmarked.ID+" (gpu-4) is left alone: it has the mark lab, and this cluster's is "+lab) {
 		t.Errorf("problems:\n%s", text)
 	}
 	if _, ended := pass(); len(ended) != 0 {

@@ -121,7 +121,7 @@ func TestTwins(t *testing.T) {
 	const theirs, mine = "lab/fedcba9876543210", "lab/0123456789abcdef"
 	gone := instance("i-0", "gpu-1", "10.0.0.9", theirs)
 	gone.State = "terminated"
-	const yours = ", and nothing here ends what has it; this cluster's is "
+	const yours = ", and this cluster's is "
 	advice := func(mark string) string {
 		return "; terminate what is not used, or tag it " + capacity.TagCluster + "=" + mark + " for this cluster"
 	}
@@ -130,12 +130,12 @@ func TestTwins(t *testing.T) {
 		err    error
 		want   []string
 	}{
-		"for a node of ours":    {[]capacity.Instance{gone, instance("i-1", "gpu-1", "10.0.0.9", theirs)}, nil, []string{"instance i-1 (gpu-1) has the mark " + theirs + yours + mine + advice(mine)}},
-		"for a hidden node":     {[]capacity.Instance{instance("i-1", "gpu-2", "10.0.0.9", theirs)}, nil, []string{"instance i-1 (gpu-2) has the mark " + theirs + yours + mine + advice(mine)}},
+		"for a node of ours":    {[]capacity.Instance{gone, instance("i-1", "gpu-1", "10.0.0.9", theirs)}, nil, []string{"instance i-1 (gpu-1) is left alone: it has the mark " + theirs + yours + mine + advice(mine)}},
+		"for a hidden node":     {[]capacity.Instance{instance("i-1", "gpu-2", "10.0.0.9", theirs)}, nil, []string{"instance i-1 (gpu-2) is left alone: it has the mark " + theirs + yours + mine + advice(mine)}},
 		"for no node of ours":   {[]capacity.Instance{instance("i-1", "cpu-1", "10.0.0.9", theirs)}, nil, nil},
-		"at an address of ours": {[]capacity.Instance{instance("i-1", "", "10.0.0.1", theirs)}, nil, []string{"instance i-1 (no node) has the mark " + theirs + yours + mine + advice(mine)}},
-		"two":                   {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.8", theirs), instance("i-2", "gpu-2", "10.0.0.9", theirs)}, nil, []string{"instances i-1, i-2 (gpu-[1-2]) have the mark " + theirs + yours + mine + advice(mine)}},
-		"our mark is not known": {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.9", theirs)}, errors.New("run sync on the controller"), []string{"instance i-1 (gpu-1) has the mark " + theirs + yours + "not known: run sync on the controller" + advice("MARK")}},
+		"at an address of ours": {[]capacity.Instance{instance("i-1", "", "10.0.0.1", theirs)}, nil, []string{"instance i-1 (no node) is left alone: it has the mark " + theirs + yours + mine + advice(mine)}},
+		"two":                   {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.8", theirs), instance("i-2", "gpu-2", "10.0.0.9", theirs)}, nil, []string{"instances i-1, i-2 (gpu-[1-2]) are left alone: they have the mark " + theirs + yours + mine + advice(mine)}},
+		"our mark is not known": {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.9", theirs)}, errors.New("run sync on the controller"), []string{"instance i-1 (gpu-1) is left alone: it has the mark " + theirs + yours + "not known: run sync on the controller" + advice("MARK")}},
 	} {
 		mark := mine
 		if c.err != nil {

@@ -252,14 +252,14 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 		for _, i := range all {
 			ids, nodes = append(ids, i.ID), append(nodes, cmp.Or(i.Node(hostlist.Expand), "no node"))
 		}
-		who, has := named(ids, nodes, "has", "have")
+		who, has := named(ids, nodes, "is left alone: it has", "are left alone: they have")
 		ours := "this cluster's is " + s.Cluster.Mark
 		if s.Cluster.MarkErr != nil {
 			ours = fmt.Sprintf("this cluster's is not known: %v", s.Cluster.MarkErr)
 		}
 		problems = append(problems, capacity.Problemf("foreign-mark", capacity.Subject{}, fmt.Sprintf(
 			"terminate what is not used, or tag it %s=%s for this cluster", capacity.TagCluster, cmp.Or(s.Cluster.Mark, "MARK")),
-			"%s %s the mark %s, and nothing here ends what has it; %s", who, has, mark, ours))
+			"%s %s the mark %s, and %s", who, has, mark, ours))
 	}
 	return problems
 }
