@@ -87,12 +87,12 @@ func (j Job) Allocated() bool { return j.State == "RUNNING" || j.State == "SUSPE
 // Active is true for a job that holds nodes or will hold them: it has not ended, or is still completing.
 func (j Job) Active() bool { return j.Pending() || j.Allocated() || j.Completing() }
 
-// endedStates are the base states of jobs that have ended: JOB STATE CODES of squeue(1).
-var endedStates = []string{"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
+// EndedStates are the base states of jobs that have ended: JOB STATE CODES of squeue(1).
+var EndedStates = []string{"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
 	"PREEMPTED", "TIMEOUT"}
 
 // Ended is true for a job that is over and whose nodes are cleaned up.
-func (j Job) Ended() bool { return slices.Contains(endedStates, j.State) && !j.Completing() }
+func (j Job) Ended() bool { return slices.Contains(EndedStates, j.State) && !j.Completing() }
 
 // Requeues reports whether Slurm can requeue the job.
 func (j Job) Requeues() bool { return j.Batch && j.Requeue }

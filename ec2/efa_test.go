@@ -97,7 +97,7 @@ func testInterfacesOfEachFamily(t *testing.T, cardTypes bool) {
 				}
 			}
 			golden := filepath.Join("testdata", "efa", kind+".txt")
-			if os.Getenv("UPDATE_GOLDEN") != "" {
+			if os.Getenv("UPDATE_TRANSCRIPTS") != "" {
 				if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
 					t.Fatal(err)
 				}

@@ -399,8 +399,7 @@ var impliedState = map[string]string{
 	"EXPEDITING": "PENDING",
 }
 
-var baseStates = []string{"PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL",
-	"PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
+var baseStates = append([]string{"PENDING", "RUNNING", "SUSPENDED"}, capacity.EndedStates...)
 
 // unknownState reports whether a state is a word of which nobody knows whether the job has ended. Such a job is taken
 // for one that has not, and shows the word as its flag.
