@@ -127,6 +127,7 @@ func TestRefusedJobs(t *testing.T) {
 	for name, c := range map[string]struct {
 		jobs  []capacity.Job
 		slots int
+		soon  bool // both reservations end
 		want  []string
 	}{
 		"nobody":                          {jobs: []capacity.Job{nlp(1, "gpu-1"), nlp(2, "gpu-1")}},
@@ -144,12 +145,19 @@ func TestRefusedJobs(t *testing.T) {
 		"a het job, by its second":        {jobs: []capacity.Job{component(nlp(1, "gpu-1"), 1), component(stranger(2, "gpu-2"), 1)}, want: []string{"1+2 gpu account-not-allowed"}},
 		"a het job that is not yet whole": {jobs: []capacity.Job{component(stranger(1, "gpu-1"), 1), component(waits(nlp(2)), 1), component(nlp(4, "gpu-3"), 1)}, want: []string{"1+2+4 gpu account-not-allowed"}},
 		"another het job":                 {jobs: []capacity.Job{component(stranger(1, "gpu-1"), 1), component(nlp(5, "gpu-2"), 5)}, want: []string{for1}},
+		"until the next block":            {soon: true, jobs: []capacity.Job{nlp(1, "gpu-1"), stranger(2, "gpu-2")}, want: []string{for2}},
 	} {
 		snap := twoReservations()
 		f := newCall(snap)
 		if c.slots == 2 {
 			snap.Partitions[0].Groups[0].Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
 			f.settings.Partitions[0].Groups[0].Slots = 2
+		}
+		if c.soon {
+			snap.Partitions[0].MinTime.Duration = 2 * time.Hour
+			for i := range snap.Reservations {
+				snap.Reservations[i].End = noon.Add(time.Hour)
+			}
 		}
 		nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-a-1", "gpu-a-2", "gpu-b-1"}
 		var got []string
