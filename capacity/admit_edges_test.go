@@ -62,7 +62,7 @@ func TestAdmitAtTheEdges(t *testing.T) {
 				s.Reservations = s.Reservations[1:]
 				s.Reservations[0].State = StateExpired
 			}},
-			says: []string{"no reservation of partition gpu is open or scheduled (EC2 does not describe " + blockA.ID + ", " + blockB.ID + " is expired); ask an administrator for the next block"}},
+			says: []string{"no reservation of partition gpu is open or scheduled (" + blockA.ID + " is not described by EC2, " + blockB.ID + " is expired); ask an administrator for the next block"}},
 		"none of what it asks for gets its turn": {req: Request{Partitions: gpu, TimeLimit: Minutes(60), Comment: "subnet_id=subnet-bbbbbbbb"}, code: NoReservation, refused: true,
 			change: []func(*Snapshot){func(s *Snapshot) {
 				s.Reservations[0].End = time.Time{}

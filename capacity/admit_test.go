@@ -123,7 +123,7 @@ func TestAdmit(t *testing.T) {
 		{name: "EC2 did not describe it", req: Request{Partitions: gpu}, code: ReservationNotKnown, message: "unchecked",
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations = nil }}},
 		{name: "R8: one that EC2 does not know, the other has ended", req: Request{Partitions: gpu}, code: NoReservation, refused: true,
-			message: "(cr-aaaaaaaaaaaaaaaaa is expired, EC2 does not describe cr-bbbbbbbbbbbbbbbbb); ask",
+			message: "(cr-aaaaaaaaaaaaaaaaa is expired, cr-bbbbbbbbbbbbbbbbb is not described by EC2); ask",
 			change: []func(*Snapshot){func(s *Snapshot) {
 				s.Reservations = s.Reservations[:1]
 				s.Reservations[0].State = StateExpired

@@ -89,7 +89,7 @@ func (c Turn) hindrance(req Request, now time.Time) Verdict {
 	mismatches := c.mismatches()
 	switch {
 	case c.Unknown:
-		return refuse(ReservationNotKnown, "EC2 does not describe %s", r.ID)
+		return refuse(ReservationNotKnown, "%s is not described by EC2", r.ID)
 	case c.onDemand():
 	case c.Never:
 		return refuse(NoReservation, "%s never gets its turn: %s has slot %s", r.ID, c.Behind, c.Slot.Name)

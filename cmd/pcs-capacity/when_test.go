@@ -37,7 +37,7 @@ func TestWhen(t *testing.T) {
 		"MaxTime":           {func(s *capacity.Snapshot) { s.Partitions[0].MaxTime = capacity.Minutes(90) }, capacity.Limit{}, idle(4), 0, "now", "now, for up to 01:30:00", "01:30:00"},
 		"a failed host":     {func(s *capacity.Snapshot) { s.Reservations[0].Unhealthy = 3 }, capacity.Minutes(120), idle(4), 0, "hosts-failed", "when failed hosts are back: the job needs 2 nodes, and 1 of the 4 hosts of cr-0e2000000000000a1 are usable, with 3h10m to spare", "05:09:00"},
 		"EC2 is late":       {func(s *capacity.Snapshot) { s.Reservations[0].State = capacity.StateScheduled }, capacity.Minutes(120), idle(4), 0, "waits-to-open", "as soon as EC2 opens cr-0e2000000000000a1, which it shows as scheduled, with 3h10m to spare", ""},
-		"EC2 did not tell":  {func(s *capacity.Snapshot) { s.Reservations = nil }, capacity.Minutes(120), idle(4), 0, "reservation-not-known", "unknown (reservation-not-known): EC2 does not describe cr-0e2000000000000a1, EC2 does not describe cr-0e2000000000000a2; the job is let through unchecked", ""},
+		"EC2 did not tell":  {func(s *capacity.Snapshot) { s.Reservations = nil }, capacity.Minutes(120), idle(4), 0, "reservation-not-known", "unknown (reservation-not-known): cr-0e2000000000000a1 is not described by EC2, cr-0e2000000000000a2 is not described by EC2; the job is let through unchecked", ""},
 		"without an end": {func(s *capacity.Snapshot) {
 			s.Reservations[0].End = time.Time{}
 			s.Reservations[0].Kind = capacity.ODCR
