@@ -137,7 +137,7 @@ func newEC2(ctx context.Context, g *Globals, c *maybeConfig) (client *ec2.Client
 
 func newPCS(aws *ec2.Client) *pcs.Client { return pcs.From(aws.Shared()) }
 
-// sourcesIfAny are what the control loop reads, for a command that also shows what is known without AWS.
+// sourcesIfAny are the sources of the control loop, for a command that also works without AWS.
 func sourcesIfAny(ctx context.Context, g *Globals, cfg *config.Config) lifecycle.Sources {
 	aws, err := ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile})
 	if err != nil {

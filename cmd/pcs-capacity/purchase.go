@@ -306,7 +306,7 @@ command again. The same length asked for again within a day buys nothing without
 // Run extends.
 func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	if !capacity.IsReservationID(c.Reservation) {
-		return usage("%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` shows those that there are",
+		return usage("%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` lists them",
 			c.Reservation)
 	}
 	fee, err := dollars("--confirm-fee", c.ConfirmFee)
