@@ -146,84 +146,45 @@ func timePart(digits string) (int64, error) {
 	return int64(n), nil
 }
 
-// Walls are the longest limits (MaxWall) that QOS and associations of Slurm's accounting allow jobs. A missing entry
-// means no limit. A job with a longer limit is refused, or waits for ever. Walls also say whose use
-// over time is limited.
+// Walls are what QOS and associations of Slurm's accounting allow jobs. A missing entry means no limit.
 type Walls struct {
-	Unknown      bool              `json:"unknown,omitempty"` // accounting limits jobs, but the limits were never read
-	QOS          []QOSWall         `json:"qos,omitempty"`
-	Associations []Association     `json:"associations,omitempty"`
-	Accounts     map[string]string `json:"accounts,omitempty"` // the default accounts of users
+	Unknown bool            `json:"unknown,omitempty"` // accounting limits jobs, but the limits were never read
+	QOS     map[string]Wall `json:"qos,omitempty"`
+	// Associations, limits of their parents included, are named ACCOUNT, ACCOUNT|USER or ACCOUNT|USER|PARTITION. |USER is
+	// for jobs that name no account.
+	Associations map[string]Wall `json:"associations,omitempty"`
 }
 
-// QOSWall is the limit of one QOS.
-type QOSWall struct {
-	Name          string `json:"name"`
-	MaxWall       Limit  `json:"max_wall"`
-	OverPartition bool   `json:"over_partition,omitempty"` // this QOS counts before the partition's QOS (OverPartQOS)
-	Metered       bool   `json:"metered,omitempty"`        // the QOS limits use over time, in TRES-minutes or by GrpWall
-}
-
-// Association is Slurm's association of an account, or of a user in it, with the limits of its parents included.
-type Association struct {
-	Account string `json:"account"`
-	// User is "" for the account's own association, Partition "" for all partitions.
-	User       string `json:"user,omitempty"`
-	Partition  string `json:"partition,omitempty"`
-	MaxWall    Limit  `json:"max_wall,omitzero"`
-	DefaultQOS string `json:"default_qos,omitempty"` // the QOS of jobs that name none; "" stands for NormalQOS
-	Metered    bool   `json:"metered,omitempty"`     // the association or a parent limits use over time
+// Wall is what one QOS or association allows. A job with a longer limit than MaxWall is refused, or waits for ever.
+type Wall struct {
+	MaxWall       Limit  `json:"max_wall,omitzero"`        // unset for no limit
+	Metered       bool   `json:"metered,omitempty"`        // use over time is limited, in TRES-minutes or by GrpWall
+	OverPartition bool   `json:"over_partition,omitempty"` // a QOS that counts before the partition's QOS (OverPartQOS)
+	DefaultQOS    string `json:"default_qos,omitempty"`    // of an association's jobs that name none; "" for NormalQOS
 }
 
 // NormalQOS is the QOS of jobs without any other.
 const NormalQOS = "normal"
 
-// NewWalls keeps the limits that bind some job. accounts are the users' default accounts.
-func NewWalls(qos []QOSWall, associations []Association, accounts map[string]string) Walls {
-	var w Walls
-	for _, q := range qos {
-		if q.MaxWall.Bounded() || q.Metered {
-			w.QOS = append(w.QOS, q)
+// Trim leaves out what binds no job: a QOS without limits, and an association that repeats a more general one.
+func (w Walls) Trim() {
+	maps.DeleteFunc(w.QOS, func(_ string, q Wall) bool { return !q.MaxWall.Set && !q.Metered })
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(w.Associations))) {
+		parts := strings.Split(name, "|")
+		if w.Associations[name] == w.association(parts[:len(parts)-1]...) {
+			delete(w.Associations, name)
 		}
 	}
-	// Accounts come first, then users: an association that repeats the more general one is left out.
-	sorted := slices.SortedFunc(slices.Values(associations), func(a, b Association) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User), cmp.Compare(a.Partition, b.Partition))
-	})
-	for _, a := range sorted {
-		if a.DefaultQOS == NormalQOS {
-			a.DefaultQOS = ""
-		}
-		if !a.MaxWall.Bounded() {
-			a.MaxWall = Limit{}
-		}
-		general := w.association(a.User, a.Account, a.Partition)
-		if a.MaxWall != general.MaxWall || a.DefaultQOS != general.DefaultQOS || a.Metered != general.Metered {
-			w.Associations = append(w.Associations, a)
-		}
-	}
-	w.Accounts = maps.Clone(accounts)
-	maps.DeleteFunc(w.Accounts, func(user, account string) bool {
-		return !slices.ContainsFunc(w.Associations, func(a Association) bool {
-			return a.Account == account && (a.User == "" || a.User == user)
-		})
-	})
-	return w
 }
 
-// association is the most specific association for a user's jobs in a partition.
-func (w Walls) association(user, account, partition string) Association {
-	best, weight := Association{}, -1
-	for _, a := range w.Associations {
-		if a.Account != account || a.User != "" && a.User != user || a.Partition != "" && a.Partition != partition {
-			continue
-		}
-		special := rank(a.User != "") + rank(a.Partition != "")
-		if special > weight {
-			best, weight = a, special
+// association is the most specific one of an account, a user and a partition.
+func (w Walls) association(parts ...string) Wall {
+	for n := len(parts); n > 0; n-- {
+		if a, there := w.Associations[strings.Join(parts[:n], "|")]; there {
+			return a
 		}
 	}
-	return best
+	return Wall{}
 }
 
 // MaxWall is the longest limit that accounting allows a job in a partition, unset if there is none; metered: accounting
@@ -232,23 +193,12 @@ func (w Walls) association(user, account, partition string) Association {
 // Slurm asks the partition's QOS first, then the job's, then the association. The first of them that has a limit
 // counts (Slurm, "Resource Limits").
 func (w Walls) MaxWall(user, account, qos string, p Partition) (most Limit, metered bool) {
-	if account == "" {
-		account = w.Accounts[user]
-	}
-	a := w.association(user, account, p.Name)
-	first, second := w.qos(p.QOS), w.qos(cmp.Or(qos, a.DefaultQOS, NormalQOS))
+	a := w.association(account, user, p.Name)
+	first, second := w.QOS[p.QOS], w.QOS[cmp.Or(qos, a.DefaultQOS, NormalQOS)]
 	if second.OverPartition {
 		first, second = second, first
 	}
 	return cmp.Or(first.MaxWall, second.MaxWall, a.MaxWall), w.Unknown || first.Metered || second.Metered || a.Metered
-}
-
-// qos finds a QOS by name; an unnamed or unlisted QOS has no limits.
-func (w Walls) qos(name string) QOSWall {
-	if i := slices.IndexFunc(w.QOS, func(q QOSWall) bool { return q.Name == name }); i >= 0 {
-		return w.QOS[i]
-	}
-	return QOSWall{Name: name}
 }
 
 // SlurmPartition is a partition as Slurm shows it; PCS calls it a queue. A [Partition] is one of our settings.

@@ -74,13 +74,12 @@ func FuzzParseLimit(f *testing.F) {
 }
 
 func TestWall(t *testing.T) {
-	w := NewWalls([]QOSWall{{Name: "normal"}, {Name: "short", MaxWall: Minutes(60)}, {Name: "long", MaxWall: Minutes(600)},
-		{Name: "over", MaxWall: Minutes(700), OverPartition: true}, {Name: "part", MaxWall: Minutes(120)}}, []Association{
-		{Account: "root"}, {Account: "nlp", MaxWall: Minutes(300)}, {Account: "nlp", User: "ann", MaxWall: Minutes(300)},
-		{Account: "nlp", User: "bob", MaxWall: Minutes(30)}, {Account: "nlp", User: "bob", Partition: "gpu", MaxWall: Minutes(20)},
-		{Account: "vis", DefaultQOS: "short"}, {Account: "vis", User: "bob", DefaultQOS: "short"}, {Account: "vis", User: "ann", DefaultQOS: "normal"},
-		{Account: "free"}, {Account: "free", User: "bob"},
-	}, map[string]string{"ann": "nlp", "bob": "vis", "cleo": "free"})
+	most := func(minutes int) Wall { return Wall{MaxWall: Minutes(minutes)} }
+	short, nlp := Wall{DefaultQOS: "short"}, most(300)
+	w := Walls{QOS: map[string]Wall{"normal": {}, "short": most(60), "long": most(600), "over": {MaxWall: Minutes(700), OverPartition: true}, "part": most(120)},
+		Associations: map[string]Wall{"root": {}, "nlp": nlp, "nlp|ann": nlp, "|ann": nlp, "nlp|bob": most(30), "nlp|bob|gpu": most(20),
+			"vis": short, "vis|bob": short, "|bob": short, "vis|ann": {}, "free": {}, "free|bob": {}, "|cleo": {}}}
+	w.Trim()
 	gpu, cpu, part := Partition{Name: "gpu"}, Partition{Name: "cpu"}, Partition{Name: "gpu", QOS: "part"}
 	for _, c := range []struct {
 		user, account, qos string
@@ -106,7 +105,7 @@ func TestWall(t *testing.T) {
 			t.Errorf("%+v: got %s", c, got)
 		}
 	}
-	if len(w.Associations) != 5 || len(w.Accounts) != 2 || len(w.QOS) != 4 {
+	if len(w.Associations) != 7 || len(w.QOS) != 4 {
 		t.Errorf("what binds is %+v", w)
 	}
 }
@@ -125,7 +124,7 @@ func TestFitsWithinWall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			snap := twoBlocks(onlyA)
-			snap.Walls = Walls{QOS: []QOSWall{{Name: NormalQOS, MaxWall: Minutes(c.wall)}}}
+			snap.Walls = Walls{QOS: map[string]Wall{NormalQOS: {MaxWall: Minutes(c.wall)}}}
 			c.req.Partitions = []string{"gpu"}
 			v := Admit(c.req, snap, noon)
 			if v.Refused || v.Edits.TimeLimit.Minutes != c.time || v.Edits.TimeMin.Minutes != c.min {
@@ -137,16 +136,17 @@ func TestFitsWithinWall(t *testing.T) {
 
 // Where accounting counts what jobs use, a limit that we choose is the floor, and the user is told.
 func TestFitsTheFloorWhereUseIsLimited(t *testing.T) {
-	metered := []Association{{Account: "nlp", Metered: true}, {Account: "nlp", User: "ann", Metered: true}, {Account: "vis"}}
+	metered := Wall{Metered: true}
+	associations := map[string]Wall{"nlp": metered, "|ann": metered}
 	for name, c := range map[string]struct {
 		walls   Walls
 		account string
 		floor   bool
 	}{
-		"an account":       {NewWalls(nil, metered, map[string]string{"ann": "nlp"}), "nlp", true},
-		"the default one":  {NewWalls(nil, metered, map[string]string{"ann": "nlp"}), "", true},
-		"another":          {NewWalls(nil, metered, nil), "vis", false},
-		"a QOS":            {NewWalls([]QOSWall{{Name: NormalQOS, Metered: true}}, nil, nil), "vis", true},
+		"an account":       {Walls{Associations: associations}, "nlp", true},
+		"the default one":  {Walls{Associations: associations}, "", true},
+		"another":          {Walls{Associations: associations}, "vis", false},
+		"a QOS":            {Walls{QOS: map[string]Wall{NormalQOS: metered}}, "vis", true},
 		"nothing is known": {Walls{Unknown: true}, "vis", true},
 		"nothing":          {Walls{}, "nlp", false},
 	} {

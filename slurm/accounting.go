@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,84 +96,91 @@ func accountedTime(text string) (time.Time, bool) {
 	return time.Unix(n, 0).UTC(), err == nil && n > 0
 }
 
-// Walls reads the longest limits that QOS and associations allow in this cluster. Nothing
-// in them is written by users without rights. It asks slurmdbd, not slurmctld.
-func (c *Client) Walls(ctx context.Context, cluster string) (capacity.Walls, error) {
-	fail := func(err error) (capacity.Walls, error) {
-		return capacity.Walls{}, fmt.Errorf("reading the limits of accounting: %w", err)
-	}
+// Walls reads what QOS and associations allow in this cluster. Nothing in them is written by users without rights. It
+// asks slurmdbd, not slurmctld.
+func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, err error) {
+	defer func() {
+		if err != nil {
+			w, err = capacity.Walls{}, fmt.Errorf("reading the limits of accounting: %w", err)
+		}
+	}()
 	if err := checkName("cluster", cluster); err != nil {
-		return fail(err)
+		return w, err
 	}
-	var qos []capacity.QOSWall
-	err := c.sacctmgr(ctx, []string{"qos"}, []string{"name", "maxwall", "flags", "grpwall", "maxtresmins", "grptresmins",
-		"grptresrunmins", "maxtresrunminspa", "maxtresrunminspu"}, func(f []string) (err error) {
-		q := capacity.QOSWall{Name: f[0], OverPartition: slices.Contains(splitList(f[2]), "OverPartQOS"),
-			Metered: anySet(f[3:])}
-		q.MaxWall, err = capacity.ParseLimit(f[1])
-		qos = append(qos, q)
-		return err
-	})
-	if err != nil {
-		return fail(err)
+	qos, err := c.sacctmgr(ctx, []string{"qos"}, "name", "flags", "maxwall", "grpwall", "grptresmins", "grptresrunmins",
+		"maxtresmins", "maxtresrunminspa", "maxtresrunminspu")
+	users, usersErr := c.sacctmgr(ctx, []string{"user"}, "user", "defaultaccount")
+	rows, rowsErr := c.sacctmgr(ctx, []string{"associations", "cluster=" + cluster}, "account", "user", "partition", "parentname",
+		"defaultqos", "qos", "maxwall", "grpwall", "grptresmins", "grptresrunmins", "maxtresmins")
+	if err := cmp.Or(err, usersErr, rowsErr); err != nil {
+		return w, err
 	}
-	var associations []capacity.Association
+	w.QOS, w.Associations = map[string]capacity.Wall{}, map[string]capacity.Wall{}
+	for _, f := range qos {
+		q, err := wall(f[2], f[3:])
+		if err != nil {
+			return w, err
+		}
+		q.OverPartition = slices.Contains(splitList(f[1]), "OverPartQOS")
+		w.QOS[f[0]] = q
+	}
+	defaults := map[string]string{} // accounts, by user
+	for _, f := range users {
+		defaults[f[0]] = f[1]
+	}
 	parents, grouped := map[string]string{}, map[string]bool{} // of accounts
-	err = c.sacctmgr(ctx, []string{"associations", "cluster=" + cluster}, []string{"account", "user", "partition",
-		"maxwall", "defaultqos", "qos", "parentname", "grpwall", "grptresmins", "grptresrunmins", "maxtresmins"}, func(
-		f []string) (err error) {
-		a := capacity.Association{Account: f[0], User: f[1], Partition: f[2], DefaultQOS: f[4]}
-		if allowed := splitList(f[5]); a.DefaultQOS == "" && len(allowed) == 1 {
+	for _, f := range rows {
+		if account, user := f[0], f[1]; user == "" {
+			parents[account], grouped[account] = f[3], anySet(f[7:10])
+		}
+	}
+	for _, f := range rows {
+		a, err := wall(f[6], f[7:])
+		if err != nil {
+			return w, err
+		}
+		// The limits of a group are those of its parents too, which sacctmgr does not show.
+		for account, n := f[0], 0; account != "" && n <= len(parents); account, n = parents[account], n+1 {
+			a.Metered = a.Metered || grouped[account]
+		}
+		if allowed := splitList(f[5]); len(allowed) == 1 {
 			a.DefaultQOS = allowed[0]
 		}
-		a.MaxWall, err = capacity.ParseLimit(f[3])
-		a.Metered = anySet(f[7:])
-		if a.User == "" {
-			parents[a.Account], grouped[a.Account] = f[6], anySet(f[7:10])
+		if a.DefaultQOS = cmp.Or(f[4], a.DefaultQOS); a.DefaultQOS == capacity.NormalQOS {
+			a.DefaultQOS = ""
 		}
-		associations = append(associations, a)
-		return err
-	})
-	if err != nil {
-		return fail(err)
-	}
-	for i := range associations { // limits of a group are those of its parents too, which sacctmgr does not show
-		a := &associations[i]
-		for account, n := a.Account, 0; account != "" && !a.Metered && n <= len(parents); n++ {
-			a.Metered = grouped[account]
-			account = parents[account]
+		name := strings.TrimRight(strings.Join(f[:3], "|"), "|")
+		w.Associations[name] = a
+		if f[1] != "" && defaults[f[1]] == f[0] {
+			w.Associations[strings.TrimPrefix(name, f[0])] = a
 		}
 	}
-	accounts := map[string]string{}
-	err = c.sacctmgr(ctx, []string{"user"}, []string{"user", "defaultaccount"}, func(f []string) error {
-		accounts[f[0]] = f[1]
-		return nil
-	})
-	if err != nil {
-		return fail(err)
+	w.Trim()
+	return w, nil
+}
+
+func wall(limit string, meters []string) (w capacity.Wall, err error) {
+	if w.MaxWall, err = capacity.ParseLimit(limit); !w.MaxWall.Bounded() {
+		w.MaxWall = capacity.Limit{}
 	}
-	return capacity.NewWalls(qos, associations, accounts), nil
+	w.Metered = anySet(meters)
+	return w, err
 }
 
 func anySet(values []string) bool {
 	return slices.ContainsFunc(values, func(v string) bool { return v != "" })
 }
 
-// sacctmgr shows things of Slurm's accounting and calls row with the fields of each.
-func (c *Client) sacctmgr(ctx context.Context, what, fields []string, row func([]string) error) error {
+// sacctmgr shows things of Slurm's accounting: the fields of each.
+func (c *Client) sacctmgr(ctx context.Context, what []string, fields ...string) (rows [][]string, err error) {
 	args := append([]string{"--noheader", "--parsable2", "show"}, what...)
 	out, err := c.run(ctx, "sacctmgr", append(args, "format="+strings.Join(fields, ","))...)
-	if err != nil {
-		return err
-	}
 	for line := range strings.Lines(string(out)) {
-		values := strings.Split(strings.TrimSuffix(line, "\n"), "|")
-		if len(values) != len(fields) {
-			return fmt.Errorf("sacctmgr show %s answers %s, not the fields %s", what[0], quote(line), strings.Join(fields, ","))
+		row := strings.Split(strings.TrimSuffix(line, "\n"), "|")
+		if len(row) != len(fields) {
+			return nil, fmt.Errorf("sacctmgr show %s answers %s, not the fields %s", what[0], quote(line), strings.Join(fields, ","))
 		}
-		if err := row(values); err != nil {
-			return err
-		}
+		rows = append(rows, row)
 	}
-	return nil
+	return rows, err
 }

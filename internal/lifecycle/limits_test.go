@@ -30,7 +30,7 @@ func TestLimitChanges(t *testing.T) {
 		return j
 	}
 	qos := func(j capacity.Job, name string) capacity.Job { j.QOS = name; return j }
-	snap := &capacity.Snapshot{Walls: capacity.NewWalls([]capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(60)}, {Name: "metered", Metered: true}}, nil, nil)}
+	snap := &capacity.Snapshot{Walls: capacity.Walls{QOS: map[string]capacity.Wall{"short": {MaxWall: capacity.Minutes(60)}, "metered": {Metered: true}}}}
 	fit, upTo := state.Mark{Fit: true}, func(minutes int) state.Mark { return state.Mark{Fit: true, UpTo: minutes} }
 	for name, c := range map[string]struct {
 		job  capacity.Job

@@ -457,7 +457,7 @@ var scenarios = []struct {
 		st.pass(2 * time.Hour)
 	}},
 	{"what accounting lets jobs have bounds a raise, and where it limits use over time there is none", func(st *stage) {
-		st.slurm.Limits = capacity.Walls{QOS: []capacity.QOSWall{{Name: "short", MaxWall: capacity.Minutes(500)}, {Name: "metered", Metered: true}, {Name: "normal"}}}
+		st.slurm.Limits = capacity.Walls{QOS: map[string]capacity.Wall{"short": {MaxWall: capacity.Minutes(500)}, "metered": {Metered: true}}}
 		st.solo().OnEnd = capacity.StopAtEnd
 		st.openBlock()
 		for i, qos := range []string{"short", "metered", "normal"} {
