@@ -111,14 +111,14 @@ type CompletionCmd struct {
 
 // Help is shown below the flags.
 func (CompletionCmd) Help() string {
-	return `For a program that no package installed; the packages bring the scripts. In the shell's
-startup file:
+	return `Only needed if the program was not installed from a package: packages bring the scripts. Put into
+the shell's startup file:
 
   bash  eval "$(pcs-capacity completion bash)"
   zsh   eval "$(pcs-capacity completion zsh)"      after compinit
   fish  pcs-capacity completion fish | source
 
-Ids of reservations and names of partitions and node groups are those that sync saw last.`
+Reservation ids and names of partitions and node groups are those that sync last saw.`
 }
 
 // Run prints it.

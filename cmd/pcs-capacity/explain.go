@@ -28,11 +28,11 @@ type ExplainCmd struct {
 
 // Help is shown below the flags.
 func (ExplainCmd) Help() string {
-	return `The first line is the answer, the last one what to do. It reads what sync last saw of AWS, asks
-Slurm, and needs no AWS credentials. Who may read the hooks' records sees the last launch too.
+	return `The first line is the answer, the last one says what to do. It reads what sync last saw of AWS, asks
+Slurm, and needs no AWS credentials. Users who may read the hooks' records also see the last launch.
 
-Of a code, such as too-long, nodes-out or AWS's InsufficientInstanceCapacity, it prints what the code
-means and what to do. It asks nothing for that.`
+For a code, such as too-long, nodes-out or AWS's InsufficientInstanceCapacity, it prints what the code
+means and what to do, without asking Slurm.`
 }
 
 // jobNames are how squeue shows jobs.

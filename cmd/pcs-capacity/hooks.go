@@ -32,7 +32,7 @@ const settingsHook = "settings"
 
 // forceFlag is for sites whose blocks leave no time between them, and for nodes that go.
 type forceFlag struct {
-	Force bool `help:"Continue even if jobs run on nodes that go, or wait in partitions that go; they end with them. On PCS: change the cluster's settings while a block is open, too. PCS restarts slurmctld; jobs go on."`
+	Force bool `help:"Continue even if jobs run on nodes, or wait in partitions, that are removed; they end with them. On PCS: change the cluster's settings even while a block is open. PCS restarts slurmctld; jobs keep running."`
 }
 
 // script is what the hook's file is to be with these settings.

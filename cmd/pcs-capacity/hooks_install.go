@@ -22,14 +22,14 @@ import (
 
 // HooksInstallCmd writes scripts and settings.
 type HooksInstallCmd struct {
-	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter: on every host where users submit. job_submit: on slurmctld's, where you run that yourself. settings: of slurm.conf, or of the PCS cluster. Default: all that the cluster needs."`
+	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter: on every host where users submit. job_submit: on the host of a slurmctld that you run yourself. settings: those of slurm.conf, or of the PCS cluster. Default: all that the cluster needs."`
 	forceFlag
 	DryRun bool `help:"Show what would be done, and change nothing."`
 }
 
 // Help is shown below the flags.
 func (HooksInstallCmd) Help() string {
-	return `Without a HOOK, for Slurm that you run yourself: job_submit.lua, then the settings of slurm.conf
+	return `Without a HOOK, for self-managed Slurm: job_submit.lua, then the settings of slurm.conf
 in a file that it includes, with nodes and partitions, then a restart of slurmctld. For AWS PCS:
 cli_filter.lua of every Slurm version that is installed here, then the setting of the cluster that
 switches it on. Settings are shown, and asked about, before they are written.
@@ -39,7 +39,7 @@ that of /etc/slurm. Slurm runs the programs of ../libexec/pcs-capacity, else tho
 
 Install cli_filter on every login and compute node before you switch it on: with the setting on
 and the file missing, Slurm refuses every submission on that host.
-A script that pcs-capacity did not write is never replaced: ours goes beside it, and the line
+A script that pcs-capacity did not write is never replaced. Ours is written beside it, and the line
 that loads it is shown. Yours then runs first.`
 }
 
@@ -111,10 +111,10 @@ type HooksRemoveCmd struct {
 
 // Help is shown below the flags.
 func (HooksRemoveCmd) Help() string {
-	return `Settings first, scripts after them: Slurm refuses every submission while a setting is on and its
-script is gone. A script that slurmctld or slurm.conf still names stays, and so does one that a
-script of yours names. Files that pcs-capacity did not write stay. On PCS, run it with cli_filter on all other nodes once
-the setting is off.`
+	return `Settings go first, then scripts, because Slurm refuses every submission while a setting is on and its
+script is gone. A script stays while slurmctld, slurm.conf or a script of yours still names it. Files
+that pcs-capacity did not write stay. On PCS, once the setting is off, run it with cli_filter on all
+other nodes.`
 }
 
 // Run plans, shows, asks and removes.

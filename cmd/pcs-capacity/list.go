@@ -34,11 +34,11 @@ func (ListCmd) Help() string {
 	return `Lists what this account owns and what others share with it. A block that has not opened
 yet shows the size that was bought. SUBNET is a subnet of the configured cluster in that
 zone; in parentheses, one of its VPC that the cluster does not use yet. USED BY is the
-partition and the slot of the settings that have a reservation, and IDLE how many of its
-nodes Slurm has idle.
+partition and slot in the settings that use the reservation. IDLE is how many of its nodes
+are idle in Slurm.
 
-A region that does not answer, an id that EC2 does not know and, where no filter bounds the
-list, a reservation of the settings that EC2 does not know are named; the exit status is 1.`
+Regions that do not answer and ids that EC2 does not know are named, and the exit status is 1.
+Without filters, this includes reservations of the settings that EC2 does not know.`
 }
 
 // listDocument is the JSON form of a list.

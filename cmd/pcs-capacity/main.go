@@ -36,7 +36,7 @@ Find a Capacity Block, buy it, and let users queue jobs for it:
 
 Settings are in /etc/pcs-capacity/config.toml. AWS credentials, region and
 AWS_ENDPOINT_URL come from the environment, as for the AWS CLI.
-"pcs-capacity help COMMAND" says more of a command.`
+"pcs-capacity help COMMAND" explains a command.`
 
 // CLI is the command line.
 type CLI struct {

@@ -49,14 +49,14 @@ type IAMPolicyCmd struct {
 
 // Help is shown below the flags.
 func (IAMPolicyCmd) Help() string {
-	return `Prints an IAM policy, as JSON, and asks AWS nothing:
+	return `Prints an IAM policy as JSON, without calling AWS:
 
-  admin  for who runs pcs-capacity: all commands, purchases included
+  admin  for whoever runs pcs-capacity: all commands, purchases included
   sync   for the node that runs pcs-capacity sync --watch, and for pcs-capacity-resume on PCS
   hooks  for the controller of self-managed Slurm
 
-What changes something is bound to pcs-capacity's tag with the settings' cluster, where AWS lets
-it be. docs/permissions.md says what to take out.`
+Actions that change something require pcs-capacity's tag with the settings' cluster, where AWS
+allows such a condition. docs/permissions.md says what you can remove.`
 }
 
 // Run prints it.

@@ -31,10 +31,10 @@ func (OfferingsCmd) Help() string {
 so EC2 also offers some that are a little shorter or longer.
 The fee is for the whole block and is charged at once. Zones where the configured cluster has
 a subnet come first; a subnet in parentheses is one of its VPC that it does not use yet. Local
-Zones are included where the account has opted in.
+Zones are included if the account has opted in.
 
-Where nothing is for sale, the exit status is 1, and the largest count that is for sale is looked
-for. EC2 allows 10 searches in a region, then one in 7 seconds.`
+If nothing is for sale, the exit status is 1, and the command searches for the largest count that is
+for sale. EC2 allows 10 searches in a region, then one every 7 seconds.`
 }
 
 // Run asks EC2 and shows the answer.

@@ -34,8 +34,7 @@ type PurchaseCmd struct {
 
 // Help is shown below the flags.
 func (PurchaseCmd) Help() string {
-	return `A Capacity Block is paid in advance and cannot be cancelled, moved or refunded. The
-request is sent once and never repeated. When its answer is lost, or this is killed, run
+	return `A Capacity Block is paid in advance and cannot be cancelled, moved or refunded. The request is sent once and never repeated. If its answer is lost, or this is killed, run
 the same command again: it finds out first whether the block was bought, and goes on from
 there. EC2 bills within 5 minutes to 12 hours; until then the block is payment-pending.
 EC2 cannot look up an offering by its id, so the question is asked again: offerings prints
@@ -294,11 +293,11 @@ type ExtendCmd struct {
 
 // Help is shown below the flags.
 func (ExtendCmd) Help() string {
-	return `An extension begins where the block ends, so that its instances run on. It is paid in advance
-and cannot be cancelled. EC2 sells it from 56 days until one hour before the end; a block has
-at most 182 days in all. The end moves when it is paid; when the payment fails, the old end
-stays. The request is sent once: when its answer is lost, or this is killed, run the same
-command again. The same length asked for again within a day buys nothing without --again.
+	return `An extension begins when the block ends, so its instances keep running. It is paid in advance
+and cannot be cancelled. EC2 sells it from 56 days until one hour before the end; a block lasts
+at most 182 days in all. The end moves when it is paid; if the payment fails, the old end
+stays. The request is sent once: if its answer is lost, or this is killed, run the same
+command again. The same length again within a day buys nothing without --again.
 
   pcs-capacity extend cr-0123456789abcdef0 --duration 7d --confirm-fee 31464.00`
 }

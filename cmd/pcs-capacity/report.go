@@ -24,16 +24,15 @@ type ReportCmd struct {
 	Reservations []string          `arg:"" optional:"" predictor:"reservation" name:"reservation" help:"Report only these reservations (cr-…), each from its start. Default: all of the last 30 days."`
 	From         moment            `help:"Begin here, such as 2026-12-01." placeholder:"TIME"`
 	Until        moment            `help:"End here, such as 2026-12-31. Default: now." placeholder:"TIME"`
-	Price        map[string]string `help:"What an instance of a type costs for an hour on demand, to compare with, and what an ODCR costs; or the whole fee of a block that was bought elsewhere, cr-…=USD. Can be given several times." placeholder:"TYPE=USD"`
+	Price        map[string]string `help:"Price of an instance-hour of a type on demand, to compare with and for ODCRs; or the whole fee of a block that was bought elsewhere, cr-…=USD. Can be given several times." placeholder:"TYPE=USD"`
 }
 
 // Help is shown below the flags.
 func (ReportCmd) Help() string {
 	return `Each paid hour of each instance of a reservation is in exactly one class: a job used it, it was
-lost to a requeue, a time limit or a failure, or nothing ran. It reads what sync has seen and
-Slurm's accounting where there is one; it asks nothing of AWS. Times at which sync did not
-run are shown as unknown. Fees are those that purchase and extend have recorded, and those
-of --price.
+lost to a requeue, a time limit or a failure, or nothing ran. The command reads what sync has
+seen, and Slurm's accounting if there is one; it does not call AWS. Times at which sync did not
+run are shown as unknown. Fees are those that purchase and extend recorded, and those of --price.
 
   pcs-capacity report --from 2026-12-01 --price p5.48xlarge=55.04`
 }

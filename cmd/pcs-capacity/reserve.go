@@ -28,11 +28,11 @@ type ReserveCmd struct {
 
 // Help is shown below the flags.
 func (ReserveCmd) Help() string {
-	return `Holds capacity by an On-Demand Capacity Reservation (ODCR), which is paid like instances
-that run, used or not. It takes only launches that name it, and ends by itself. The
-settings say how much may be held at once: [reserve].
+	return `Holds capacity with an On-Demand Capacity Reservation (ODCR), which costs as much as running
+instances, used or not. It accepts only launches that name it, and ends by itself. [reserve] in
+the settings limits how much may be held at once.
 
-With --probe it is given back at once. Exit status 0: there was room; 1: there was none.
+With --probe it is released at once. Exit status 0: there was room; 1: there was none.
 
   pcs-capacity reserve --probe -t p5.48xlarge -n 4 --subnet-ids subnet-0123456789abcdef0
   pcs-capacity reserve -t p5.48xlarge -n 4 --subnet-ids subnet-0123456789abcdef0 --for 2h
@@ -133,12 +133,12 @@ type ReleaseCmd struct {
 // Help is shown below the flags.
 func (ReleaseCmd) Help() string {
 	return `Cancels On-Demand Capacity Reservations that pcs-capacity holds for this cluster, and no
-other. Instances that run there go on, on demand.
+others. Instances that run there go on, on demand.
 
-With --unused it cancels what a hook or command that was killed still holds: those whose job
-has ended or runs, whose probe is over, or whose end has passed. What people hold with reserve
-stays until its end, unless the command was cut off before it could tell the id. sync does the
-same in each pass. Exit status 1: something could not be given back.`
+With --unused it cancels what a killed hook or command still holds: reservations whose job has
+started or ended, whose probe is over, or whose end has passed. What people hold with reserve
+stays until its end, unless the command was killed before it could print the id. sync does the
+same in each pass. Exit status 1: something could not be released.`
 }
 
 // Run gives each back.

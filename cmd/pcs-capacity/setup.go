@@ -20,28 +20,28 @@ import (
 
 // SetupCmd makes a reservation usable in a cluster.
 type SetupCmd struct {
-	Provider    capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, or ec2 for Slurm that you run yourself. Default: as the settings say of the queue, else pcs. With none, for nodes that something else launches, there is nothing to set up."`
+	Provider    capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, or ec2 for self-managed Slurm. Default: that of the queue in the settings, else pcs. With none, another program launches the nodes, and there is nothing to set up."`
 	Reservation string            `required:"" predictor:"reservation" help:"Reservation to make usable, cr-…." placeholder:"CR"`
 	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings, else the only one of the region."`
-	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition; made if it is not there."`
+	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition; created if it does not exist."`
 	NodeGroup   string            `predictor:"node-group" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …. Default: that of the settings, else the name of the queue." placeholder:"NAME"`
 
-	Like          string   `help:"Node group of the cluster to take AMI, instance profile, security groups, volumes and user data from. Default: the only other one, or the only one with a queue. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
+	Like          string   `help:"Node group of the cluster to copy AMI, instance profile, security groups, volumes and user data from. Default: the only other one, or the only one with a queue. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
 	AMI           string   `name:"ami" help:"AMI, instead of that of --like." placeholder:"AMI"`
 	SubnetIDs     []string `name:"subnet-ids" help:"Subnets. Default: those of the node group, else those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings." placeholder:"SUBNET"`
-	EFA           string   `name:"efa" enum:"efa,efa-only,none," default:"" help:"Network interfaces of a type with EFA: efa has an address on each, as PCS documents it; efa-only on the first, as EC2 recommends; none is without EFA. Default: that of the node group, else efa." placeholder:"MODE"`
-	MaxNodes      *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else all of it." placeholder:"N"`
+	EFA           string   `name:"efa" enum:"efa,efa-only,none," default:"" help:"Network interfaces of a type with EFA: efa gives each an address, as PCS documents; efa-only only the first, as EC2 recommends; none uses no EFA. Default: that of the node group, else efa." placeholder:"MODE"`
+	MaxNodes      *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else its full size." placeholder:"N"`
 	AllowAccounts []string `help:"Slurm accounts that may use the queue, if its settings do not name them yet." placeholder:"ACCOUNT"`
-	Dynamic       *bool    `negatable:"" help:"Start nodes for jobs. Default: what the settings say of the node group, else all nodes of a paid block are up from the first minute."`
-	DryRun        bool     `help:"Show the plan, try what can be tried on this host, and change nothing."`
+	Dynamic       *bool    `negatable:"" help:"Start nodes only for jobs. Default: the node group's setting, else all nodes of a paid block are up from the first minute."`
+	DryRun        bool     `help:"Show the plan, check what can be checked, and change nothing."`
 }
 
 // Help is shown below the flags.
 func (SetupCmd) Help() string {
-	return `Shows what it will do and asks before it does it. Where something is in the way, it says
-that alone, and creates nothing. It can be run again at any time: what is
-there already is left as it is. Run it where sync runs, as root: settings,
-state_dir, Slurm and, on PCS, the submit filter of this host are tried first.`
+		return `Shows its plan and asks before it changes anything. If something is in the way, it shows
+only that, and creates nothing. It can be run again at any time: what already exists is
+left as it is. Run it where sync runs, as root: settings, state_dir, Slurm and, on PCS,
+this host's submit filter are checked first.`
 }
 
 // AfterApply runs before the settings are read.

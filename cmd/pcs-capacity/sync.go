@@ -20,13 +20,13 @@ type SyncCmd struct {
 
 // Help is shown below the flags.
 func (SyncCmd) Help() string {
-	return `Reads the reservations and Slurm, writes what the submission filter reads, places a Slurm
+	return `Reads the reservations and Slurm, writes what the submit filter reads, places a Slurm
 reservation (the fence) over the nodes of each block from the moment when jobs must be
-gone, corrects time limits, and ends instances of this cluster that no node
-stands for. Needs rights of a Slurm operator.
+gone, corrects time limits, and terminates instances of this cluster that belong to no node.
+Needs the rights of a Slurm operator.
 
-A fence goes when its block has ended, or with teardown. The fences of other settings are left alone,
-and named.
+A fence is removed when its block has ended, or by teardown. The fences of other settings are left
+alone, and named.
 
 --dry-run reads what a pass reads and shows what the pass would do.`
 }

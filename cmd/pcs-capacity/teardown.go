@@ -15,7 +15,7 @@ import (
 
 // TeardownCmd removes what setup made.
 type TeardownCmd struct {
-	Provider  capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, ec2, or none of ours. Default: what the settings say of the partition, else pcs if they name a cluster."`
+	Provider  capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, ec2, or none. Default: that of the partition in the settings, else pcs if they name a cluster."`
 	Cluster   string            `help:"PCS cluster, by name or id. Default: the settings."`
 	Queue     string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition."`
 	NodeGroup string            `predictor:"node-group" help:"Only this node group: a base name (NAME), or on PCS one of its two (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
@@ -25,13 +25,14 @@ type TeardownCmd struct {
 
 // Help is shown below the flags.
 func (TeardownCmd) Help() string {
-	return `The reverse of setup: drains the nodes, removes the settings and the fences, takes the
-node groups out of the queue and deletes them with their instances, then the queue and the
-launch templates. With provider ec2: the settings, the fences, the instances and the launch
-template; what slurm.conf says of the nodes goes with hooks install. With provider none: the
-settings and the fences; nodes and jobs stay as they are. Shows what it will do and asks before it does it. What does not carry
-pcs-capacity's tag is left alone. The reservation itself stays: a Capacity Block is paid.
-It can be killed and run again at any time.`
+		return `Undoes setup: drains the nodes, removes the settings and the fences, takes the node groups
+out of the queue and deletes them with their instances, then the queue and the launch
+templates. With provider ec2, it removes the settings, the fences, the instances and the
+launch template; hooks install then removes the nodes from slurm.conf. With provider none,
+it removes the settings and the fences; nodes and jobs stay as they are. It shows its plan
+and asks before it changes anything. What does not carry pcs-capacity's tag is left alone.
+The reservation itself stays: a Capacity Block is paid for. It can be killed and run again
+at any time.`
 }
 
 // Run plans, shows, asks and applies.
@@ -110,7 +111,7 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Requ
 	case request.Provider.Guest():
 	case c.Cluster == "" && cfg.Cluster == "":
 		return request, usage(
-			"--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for Slurm that you run yourself",
+			"--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for self-managed Slurm",
 		)
 	}
 	return request, nil

@@ -18,12 +18,12 @@ type TopologyCmd struct{}
 
 // Help is shown below the flags.
 func (TopologyCmd) Help() string {
-	return `For Slurm that you run yourself: where EC2 says that the reservations are in the network, as
-lines for topology.conf of TopologyPlugin=topology/tree, also before any node is launched.
-Nodes that launch into one reservation are behind one switch; EC2 says how near
-reservations are to each other. Nodes of other partitions have to be added by hand.
-EC2 tells of reservations that are active, and of the larger instance types only. What has
-which reservation is as sync saw it last.`
+	return `For self-managed Slurm: prints where the reservations are in EC2's network, as lines
+for topology.conf of TopologyPlugin=topology/tree, even before any node is launched.
+Nodes of one reservation are behind one switch; EC2 says how near reservations are to
+each other. Add the nodes of other partitions by hand. EC2 answers only for active
+reservations, and for the larger instance types. Which nodes have which reservation is what
+sync last saw.`
 }
 
 // Run asks EC2 and prints the lines.

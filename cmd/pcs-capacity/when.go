@@ -37,8 +37,8 @@ type jobSize struct {
 // Help is shown below the flags.
 func (WhenCmd) Help() string {
 	return `Answers as the submit filter does, from what sync last saw. It needs no AWS credentials.
-It speaks about reservations and limits, not about your place in the queue: "now" means
-that enough nodes are idle and no other job waits for nodes.
+It considers reservations and limits, not your place in the queue: "now" means that enough
+nodes are idle and no other job waits for nodes.
 
 Exit status: 0 now; 3 later, or when nodes are free; 1 never as it is, or unknown.
 

@@ -8,7 +8,7 @@ configure) [ -z "$2" ] && first=yes || first= ;;
 *) exit 0 ;;
 esac
 
-# The hooks run as SlurmUser: on Slurm that you run yourself they write logs and records.
+# The hooks run as SlurmUser: on self-managed Slurm they write logs and records.
 for folder in /var/lib/pcs-capacity /var/log/pcs-capacity /var/cache/pcs-capacity; do
 	[ -d "$folder" ] && continue
 	(umask 022 && mkdir -p "$folder")
