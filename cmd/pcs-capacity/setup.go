@@ -38,7 +38,7 @@ type SetupCmd struct {
 
 // Help is shown below the flags.
 func (SetupCmd) Help() string {
-		return `Shows its plan and asks before it changes anything. If something is in the way, it shows
+	return `Shows its plan and asks before it changes anything. If something is in the way, it shows
 only that, and creates nothing. It can be run again at any time: what already exists is
 left as it is. Run it where sync runs, as root: settings, state_dir, Slurm and, on PCS,
 this host's submit filter are checked first.`

@@ -25,7 +25,7 @@ type TeardownCmd struct {
 
 // Help is shown below the flags.
 func (TeardownCmd) Help() string {
-		return `Undoes setup: drains the nodes, removes the settings and the fences, takes the node groups
+	return `Undoes setup: drains the nodes, removes the settings and the fences, takes the node groups
 out of the queue and deletes them with their instances, then the queue and the launch
 templates. With provider ec2, it removes the settings, the fences, the instances and the
 launch template; hooks install then removes the nodes from slurm.conf. With provider none,
