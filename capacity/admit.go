@@ -203,7 +203,7 @@ func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 	stale := snap.Stale(now)
 	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)", FormatDuration(now.Sub(snap.TakenAt)))
 	switch {
-	case v.Refused && (!snap.Submit.Strict || stale && v.Code.ofAWS()):
+	case v.Refused && (!snap.Submit.Strict || stale && v.Code.At("stale")):
 		v = Verdict{Code: v.Code, Warnings: append(v.Warnings, v.Message)}
 	case stale && v.Edits.TimeMin.Set && snap.TimeMinCollapses:
 		v.Warnings = append(v.Warnings,

@@ -175,12 +175,6 @@ func (c Prospect) tooShort(needs string, req Request, start time.Time) Verdict {
 	return refuse(TooLong, "%s, but %s. Use %s=%s or less", needs, where, option, FormatMinutes(minutes))
 }
 
-// ofAWS reports whether a refusal depends on AWS's answers, which may be out of date. A reservation's known end is
-// never out of date: see soften.
-func (c Code) ofAWS() bool {
-	return c == NoMatchingCapacity || c == NoReservation || c == TooManyNodes
-}
-
 // Verdict is the answer to a job. Message tells the user what to do; a refusal always has one.
 type Verdict struct {
 	Refused bool   `json:"refused,omitempty"`

@@ -64,15 +64,9 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 	return found
 }
 
-// Lasting drops the mismatches that time resolves.
+// Lasting drops the mismatches that time resolves: a pass says the others.
 func Lasting(mismatches []Problem) []Problem {
-	return slices.DeleteFunc(slices.Clone(mismatches), func(m Problem) bool {
-		switch m.Code {
-		case WrongZone, WrongType, WrongPurchase, WrongTenancy, WrongPlatform, NoInstances:
-			return false
-		}
-		return true
-	})
+	return slices.DeleteFunc(slices.Clone(mismatches), func(m Problem) bool { return !m.Code.At("pass") })
 }
 
 // StateMismatch says why a reservation's state makes it unusable; nil if it is usable.

@@ -187,7 +187,8 @@ const (
 // Meaning is the page of a code.
 type Meaning struct {
 	Code Code
-	// At is where the code appears: at "submission" of a job, at a "launch", at a "pass" of sync, at "setup", or as a "notice".
+	// At is where the code appears: at "submission" of a job, at a "launch", at a "pass" of sync, at "setup", or as a
+	// "notice"; "stale" is for a refusal by what EC2 said, which may be out of date.
 	At       []string
 	Severity Severity // Severity says who has to act
 	// Slurm is the Slurm error constant with which job_submit.lua refuses a job; "" if the filter never refuses with
@@ -232,6 +233,12 @@ func (c Code) Page() (Meaning, bool) {
 		}
 	}
 	return Meaning{}, false
+}
+
+// At reports whether the code appears at a place: see Meaning.
+func (c Code) At(place string) bool {
+	m, _ := c.Page()
+	return slices.Contains(m.At, place)
 }
 
 // Severity says who has to act on a problem with this code. For an AWS error code, an administrator has.

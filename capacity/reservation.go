@@ -145,10 +145,6 @@ type Reservation struct {
 	Committed      int       `json:"committed,omitempty"`
 	CommittedUntil time.Time `json:"committed_until,omitzero"`
 
-	// MissingSince is when EC2 first left the reservation out of an answer, if the last answer left it out. The other
-	// fields are as of before then.
-	MissingSince time.Time `json:"missing_since,omitzero"`
-
 	// CapacityBlockIDs names the blocks of an UltraServer purchase.
 	CapacityBlockIDs []string          `json:"capacity_block_ids,omitempty"`
 	Tags             map[string]string `json:"tags,omitempty"`

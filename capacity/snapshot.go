@@ -40,7 +40,7 @@ type Snapshot struct {
 	// the reservation ends, unless someone removes them; no job is admitted to them.
 	Former []Partition `json:"former,omitempty"`
 	// Missing are reservations that settings or fences name and EC2 does not describe, by id, each with the time since
-	// when.
+	// when. The facts of one that was live are kept for a while.
 	Missing  map[string]time.Time        `json:"missing,omitempty"`
 	Walls    Walls                       `json:"walls,omitzero"`    // limits of Slurm's accounting
 	Orphans  []Orphan                    `json:"orphans,omitempty"` // instances of ours without a node

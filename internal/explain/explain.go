@@ -124,6 +124,7 @@ var shownBy = map[string]string{
 	"pass":       "sync, status",
 	"setup":      "setup, teardown, check",
 	"notice":     "[notify]",
+	"stale":      "sbatch, as a warning, where sync does not run",
 }
 
 // OfNode says what a node waits for. guards are our active Slurm reservations over it, and expand lists the names in

@@ -354,7 +354,7 @@ func keptFences(s Seen) (problems []capacity.Problem) {
 			problems = append(problems, capacity.Problemf("reservation-unnamed", about, "",
 				"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
 				g.Block, g.Slot, capacity.FormatUTC(block.End), r.Name))
-		} else if since, missing := s.Snap.Missing[g.Block]; missing {
+		} else if since, missing := s.Snap.Missing[g.Block]; missing && !known {
 			problems = append(problems, capacity.Problemf(capacity.ReservationMissing, about, "",
 				"EC2 has not described reservation %s since %s; its fence %s stays until %s",
 				g.Block, capacity.FormatUTC(since), r.Name, capacity.FormatUTC(since.Add(missingFor))))

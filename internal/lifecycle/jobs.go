@@ -104,7 +104,7 @@ func (p *pass) alsoOurs() (names []string) {
 
 func mayChangeJobs(seen Seen) bool {
 	launches := func(p capacity.Partition) bool { return p.Provider.Launches() } // so that a launch can refuse and hold a job
-	return len(fencedNodes(seen)) > 0 || slices.ContainsFunc(seen.Snap.Partitions, launches) ||
+	return slices.ContainsFunc(seen.Snap.Partitions, launches) ||
 		slices.ContainsFunc(seen.Snap.Reservations, func(r capacity.Reservation) bool { return !r.End.IsZero() })
 }
 

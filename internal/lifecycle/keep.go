@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -95,14 +96,11 @@ func (o *observation) missing(m capacity.Missing) {
 	case ok && !r.LiveAt(now):
 		return
 	}
-	since := now.UTC().Truncate(time.Second)
-	if was, told := o.old.Missing[m.ID]; told {
-		since = was
+	if o.absent == nil {
+		o.absent = map[string]time.Time{}
 	}
-	if r.MissingSince.IsZero() {
-		r.MissingSince = since
-	}
-	since = r.MissingSince
+	since := cmp.Or(o.old.Missing[m.ID], now.UTC().Truncate(time.Second))
+	o.absent[m.ID] = since
 	if ok && now.Before(since.Add(missingFor)) {
 		o.seen.Reservations = append(o.seen.Reservations, r)
 		o.problem(capacity.ReservationMissing, capacity.Subject{Reservation: r.ID}, "",
@@ -110,10 +108,6 @@ func (o *observation) missing(m capacity.Missing) {
 			capacity.FormatUTC(since), words, capacity.FormatUTC(since.Add(missingFor)))
 		return
 	}
-	if o.absent == nil {
-		o.absent = map[string]time.Time{}
-	}
-	o.absent[m.ID] = since
 	o.problem(capacity.ReservationNotKnown, capacity.Subject{Reservation: m.ID}, "check its id and the region",
 		"EC2 does not describe reservation %s: %s", m.ID, words)
 }

@@ -18,25 +18,28 @@ type limitChange struct {
 	minutes int
 }
 
-// fenced is a slot whose jobs must end by the fence. Times are in Slurm's clock.
+// fenced is a slot whose jobs must end by the fence, if there is one. Times are in Slurm's clock.
 type fenced struct {
-	slot, reservation string    // that ends
+	slot, reservation string
 	start             time.Time // of the slot's turn; zero if it always had it
-	fence             time.Time // zero if there is none any more
+	fence             time.Time // zero if the reservation has no end
 	maxTime           capacity.Limit
 	onEnd             capacity.OnEnd // of jobs whose comment has none
 }
 
-// fencedNodes names the fenced slot of each node that has one. If Slurm's own time of a fence is the same within
+// fencedNodes names the slot of each node whose slot has a reservation. If Slurm's own time of a fence is the same within
 // sameTime, it is used, so the coarse clock offset does not move limits back and forth.
 func fencedNodes(seen Seen) map[string]fenced {
 	byNode := map[string]fenced{}
 	for _, v := range seen.slots() {
-		if v.Reservation.ID == "" || v.Window.Unbounded() {
+		if v.Reservation.ID == "" {
 			continue
 		}
-		f := fenced{v.Slot.Name, v.Reservation.ID, v.Window.Start.Add(seen.toSlurm()), v.Window.Fence.Add(seen.toSlurm()),
-			v.Partition.MaxTime, v.Partition.OnEnd}
+		f := fenced{slot: v.Slot.Name, reservation: v.Reservation.ID, start: v.Window.Start.Add(seen.toSlurm()),
+			maxTime: v.Partition.MaxTime, onEnd: v.Partition.OnEnd}
+		if !v.Window.Unbounded() {
+			f.fence = v.Window.Fence.Add(seen.toSlurm())
+		}
 		if r, there := seen.Cluster.fence(v.Slot.Name, v.Reservation.ID); there && near(r.Start, f.fence) {
 			f.fence = r.Start
 		}
@@ -110,7 +113,7 @@ func earliestFence(j capacity.Job, byNode map[string]fenced) (fenced, bool) {
 	var first fenced
 	found := false
 	for _, name := range j.Nodes {
-		if f, ok := byNode[name]; ok && (!found || f.fence.Before(first.fence)) {
+		if f := byNode[name]; !f.fence.IsZero() && (!found || f.fence.Before(first.fence)) {
 			first, found = f, true
 		}
 	}
@@ -135,8 +138,8 @@ func (c limitChange) note(by time.Time) string {
 
 func limits(seen Seen) (actions []Action) {
 	cuts := map[string]state.Mark{}
-	jobs := seen.left()
-	for _, c := range append(seen.limitChanges(jobs, fencedNodes(seen)), seen.restored(jobs)...) {
+	jobs, byNode := seen.left(), fencedNodes(seen)
+	for _, c := range append(seen.limitChanges(jobs, byNode), seen.restored(jobs, byNode)...) {
 		by := c.fence.Add(-seen.toSlurm())
 		mark := seen.Marks[c.job.Shown]
 		if !mark.Fit {
@@ -179,27 +182,17 @@ func (c limitChange) set(ctx context.Context, w World) error {
 }
 
 // restored gives jobs back the limit that sync has lowered where their reservation no longer ends.
-func (s Seen) restored(jobs []capacity.Job) (changes []limitChange) {
-	open := map[string]capacity.Standing{}
-	for _, v := range s.slots() {
-		if v.Reservation.ID != "" && v.Window.Unbounded() {
-			for _, name := range s.Cluster.SlotNodes(v.Slot.Name) {
-				open[name] = v
-			}
-		}
-	}
+func (s Seen) restored(jobs []capacity.Job, byNode map[string]fenced) (changes []limitChange) {
+	ends := func(node string) bool { f, known := byNode[node]; return !known || !f.fence.IsZero() }
 	for _, j := range jobs {
-		mark := s.Marks[j.Shown]
-		if mark.From == 0 || !j.Running() ||
-			slices.ContainsFunc(j.Nodes, func(name string) bool { return open[name].Reservation.ID == "" }) {
+		minutes := s.Marks[j.Shown].From
+		if minutes == 0 || !j.Running() || slices.ContainsFunc(j.Nodes, ends) {
 			continue
 		}
-		minutes := mark.From
 		if minutes < 0 {
 			minutes = int(capacity.SlurmInfinite / time.Minute)
 		}
-		v := open[j.Nodes[0]]
-		changes = append(changes, limitChange{fenced{slot: v.Slot.Name, reservation: v.Reservation.ID}, j, minutes})
+		changes = append(changes, limitChange{byNode[j.Nodes[0]], j, minutes})
 	}
 	return changes
 }

@@ -97,13 +97,8 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 			add("set-up", r.about(), "", r.Block.ID, "%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start))
 		}
 	}
-	problems := report.All()
-	for _, p := range snap.Partitions {
-		problems = append(problems, unhealthy(p, snap, now)...)
-	}
-	lasting := []capacity.Code{capacity.RollOverFailed, capacity.HostFailed, neverOpen}
-	for _, p := range problems {
-		if slices.Contains(lasting, p.Code) {
+	for _, p := range report.All() {
+		if p.Code.At("notice") {
 			add(p.Code, p.About, "", p.Sentence, "%s", p.Text())
 		}
 	}
@@ -120,12 +115,10 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 				j.Shown, j.User, strings.TrimPrefix(j.AdminComment, "pcs-capacity: "))
 		}
 	}
-	if report.Jobs != nil {
-		lasting = append(lasting, capacity.NeverStarts)
-	}
 	maps.DeleteFunc(told, func(key string, _ time.Time) bool { // what is over may come again
-		code, _, _ := strings.Cut(key, " ")
-		return slices.Contains(lasting, capacity.Code(code)) && !seen[key]
+		name, _, _ := strings.Cut(key, " ")
+		code := capacity.Code(name)
+		return code.At("pass") && code.At("notice") && !seen[key] && (code != capacity.NeverStarts || report.Jobs != nil)
 	})
 	return all, told
 }

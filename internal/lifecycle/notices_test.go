@@ -40,7 +40,7 @@ func TestTell(t *testing.T) {
 		}
 		snap := oneSlot("ec2", ids, rs...)
 		snap.TakenAt = at(taken)
-		errs := Tell(dir, snap, Report{Cluster: cluster, At: at(now), Problems: neverOpens(Seen{Snap: snap, Now: at(now)})}, func(n Notice) error {
+		errs := Tell(dir, snap, Report{Cluster: cluster, At: at(now), Problems: unusable(Seen{Snap: snap, Now: at(now)})}, func(n Notice) error {
 			if broken {
 				return errors.New("no")
 			}
@@ -286,6 +286,7 @@ func TestAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 	snap, report := observed()
+	report.Add(unusable(Seen{Snap: snap, Now: report.At})...)
 	for range 2 {
 		if errs := after(cfg)(t.Context(), snap, report); len(errs) > 0 {
 			t.Error(errs)
@@ -371,6 +372,7 @@ func TestTroubles(t *testing.T) {
 			group := &snap.Partitions[0].Groups[0]
 			group.PurchaseOption, group.Subnets = capacity.CapacityBlock, []capacity.Subnet{{ID: "subnet-0", AZID: "use2-az1"}}
 			snap.TakenAt, snap.Submit = noon, capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: time.Hour}}
+			snap.Add(unusable(Seen{Snap: snap, Now: noon})...)
 			if diff := cmp.Diff(c.want, Troubles(snap, c.jobs, c.records, noon)); diff != "" {
 				t.Error(diff)
 			}

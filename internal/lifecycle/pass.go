@@ -195,7 +195,7 @@ func (p *pass) look(ctx context.Context) {
 		p.askGuarded(ctx)
 		p.sayAll(keptFences, otherOwners)
 	}
-	p.sayAll(neverOpens)
+	p.sayAll(unusable)
 	if p.seen.Cluster != nil {
 		p.sayAll(outOfService)
 	}

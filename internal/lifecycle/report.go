@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -52,71 +51,53 @@ func (d Done) String() string {
 // recently is how long ago a failed launch is still reported.
 const recently = time.Hour
 
-// Troubles returns what people should know about their partitions: failed hosts, ended reservations, failed launches,
-// and waiting jobs that can never start, which only their owners can change. records are the hooks' records, oldest
-// first.
-func Troubles(snap *capacity.Snapshot, jobs []capacity.Job, records []state.Record, now time.Time) []capacity.Problem {
-	var all []capacity.Problem
+// Troubles returns what people should know about their partitions: what the snapshot has of them, failed launches, and
+// waiting jobs that can never start, which only their owners can change. records are the hooks' records, oldest first.
+func Troubles(snap *capacity.Snapshot, jobs []capacity.Job, records []state.Record, now time.Time) (all []capacity.Problem) {
 	for _, p := range snap.Partitions {
-		all = append(all, unhealthy(p, snap, now)...)
-		all = append(all, ended(p, snap, now)...)
+		for _, said := range snap.Problems {
+			if said.About.Partition == p.Name {
+				all = append(all, said)
+			}
+		}
 		all = append(all, failedLaunches(p, records, now)...)
 		all = append(all, neverStart(p, jobs, snap, now)...)
 	}
 	return all
 }
 
-// reservationsOf returns a partition's reservations, each once, as far as EC2 describes them.
-func reservationsOf(p capacity.Partition, snap *capacity.Snapshot) []capacity.Reservation {
-	return slices.DeleteFunc(slices.Clone(snap.Reservations), func(r capacity.Reservation) bool { return !p.Has(r.ID) })
-}
-
-func unhealthy(p capacity.Partition, snap *capacity.Snapshot, now time.Time) (all []capacity.Problem) {
-	for _, r := range reservationsOf(p, snap) {
-		if r.LiveAt(now) && r.Unhealthy > 0 {
-			all = append(all, capacity.Problemf(capacity.HostFailed, capacity.Subject{Partition: p.Name, Reservation: r.ID},
-				"open a case with AWS Support", "partition %s: %d of %d hosts of %s have failed, %d are usable", p.Name,
-				r.Unhealthy, r.Size(), r.ID, r.UsableSize()))
+// unusable reports a partition's reservations with failed hosts or networks, those that were not paid for or that EC2
+// could not provide, and those that have ended.
+func unusable(s Seen) (all []capacity.Problem) {
+	for _, p := range s.Snap.Partitions {
+		var over, failed []string
+		for _, r := range s.Snap.Reservations {
+			about, named := capacity.Subject{Partition: p.Name, Reservation: r.ID}, fmt.Sprintf("%s (%s)", r.ID, r.State)
+			switch {
+			case !p.Has(r.ID):
+			case r.LiveAt(s.Now):
+				if r.Unhealthy > 0 {
+					all = append(all, capacity.Problemf(capacity.HostFailed, about, "open a case with AWS Support",
+						"partition %s: %d of %d hosts of %s have failed, %d are usable", p.Name, r.Unhealthy, r.Size(), r.ID, r.UsableSize()))
+				}
+				if r.Interconnect {
+					all = append(all, capacity.Problemf(capacity.HostImpaired, about, "open a case with AWS Support",
+						"partition %s: EC2 calls the network between the instances of %s impaired", p.Name, r.ID))
+				}
+			case r.State.Live() || r.State == capacity.StateExpired || r.State == capacity.StateCancelled:
+				over = append(over, named)
+			default:
+				failed = append(failed, named)
+			}
 		}
-		if r.LiveAt(now) && r.Interconnect {
-			all = append(all, capacity.Problemf(capacity.HostImpaired, capacity.Subject{Partition: p.Name, Reservation: r.ID}, "open a case with AWS Support",
-				"partition %s: EC2 calls the network between the instances of %s impaired", p.Name, r.ID))
+		if len(failed) > 0 {
+			all = append(all, capacity.Problemf("never-opens", capacity.Subject{Partition: p.Name}, "",
+				"partition %s: these reservations never open; take them out of the settings: %s", p.Name, strings.Join(failed, ", ")))
 		}
-	}
-	return all
-}
-
-// neverOpen is the code of reservations that never open.
-const neverOpen capacity.Code = "never-opens"
-
-// neverOpens reports reservations that were not paid for, or that EC2 could not provide.
-func neverOpens(s Seen) (problems []capacity.Problem) {
-	for _, part := range s.Snap.Partitions {
-		problems = append(problems, ended(part, s.Snap, s.Now)...)
-	}
-	return slices.DeleteFunc(problems, func(p capacity.Problem) bool { return p.Severity != capacity.Admin })
-}
-
-func ended(p capacity.Partition, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
-	var over, failed []string
-	for _, r := range reservationsOf(p, snap) {
-		switch named := fmt.Sprintf("%s (%s)", r.ID, r.State); {
-		case r.LiveAt(now):
-		case r.State.Live() || r.State == capacity.StateExpired || r.State == capacity.StateCancelled:
-			over = append(over, named)
-		default:
-			failed = append(failed, named)
+		if len(over) > 0 {
+			all = append(all, capacity.Problemf("reservation-ended", capacity.Subject{Partition: p.Name}, "",
+				"partition %s: these reservations have ended; the settings need them no more: %s", p.Name, strings.Join(over, ", ")))
 		}
-	}
-	var all []capacity.Problem
-	if len(failed) > 0 {
-		all = append(all, capacity.Problemf(neverOpen, capacity.Subject{Partition: p.Name}, "",
-			"partition %s: these reservations never open; take them out of the settings: %s", p.Name,
-			strings.Join(failed, ", ")))
-	}
-	if len(over) > 0 {
-		all = append(all, capacity.Problemf("reservation-ended", capacity.Subject{Partition: p.Name}, "",
-			"partition %s: these reservations have ended; the settings need them no more: %s", p.Name, strings.Join(over, ", ")))
 	}
 	return all
 }
@@ -204,7 +185,6 @@ func Metrics(snap *capacity.Snapshot, report Report) []metrics.Gauge {
 		passed    = gauge("last_pass_timestamp_seconds", "When sync made its last pass.")
 		aws       = gauge("last_pass_aws_timestamp_seconds", "When AWS answered all questions of a pass for the last time.")
 		slurm     = gauge("last_pass_slurm_answered", "1 if Slurm answered in the last pass.")
-		failed    = gauge("roll_over_failed", "1 if sync could not go on with a roll over of the partition; only with roll_over.")
 		offset    = gauge("clock_offset_seconds", "AWS's clock minus this machine's.")
 	)
 	problems.Add(float64(len(report.Of(capacity.Admin))))
@@ -219,13 +199,6 @@ func Metrics(snap *capacity.Snapshot, report Report) []metrics.Gauge {
 	aws.Add(unix(snap.TakenAt))
 	slurm.Add(truth(report.Cluster != nil))
 	offset.Add(snap.ClockOffset.Seconds())
-	setbacks := map[string]float64{}
-	for _, r := range report.Rolling {
-		setbacks[r.Partition] = max(setbacks[r.Partition], truth(r.Setback.Problem != ""))
-	}
-	for _, name := range slices.Sorted(maps.Keys(setbacks)) {
-		failed.Add(setbacks[name], "partition", name)
-	}
 	for _, s := range snap.Standings(report.At) {
 		slot := []string{"partition", s.Partition.Name, "slot", s.Slot.Name}
 		if r := s.Reservation; r.ID != "" {
@@ -266,5 +239,5 @@ func Metrics(snap *capacity.Snapshot, report Report) []metrics.Gauge {
 		}
 	}
 	return []metrics.Gauge{start, fence, end, instances, usable, open, nodes, waiting, running, problems, byCode,
-		passed, aws, slurm, failed, offset}
+		passed, aws, slurm, offset}
 }

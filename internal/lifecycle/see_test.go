@@ -228,7 +228,7 @@ var decisions = map[string]func(Seen) any{
 	"rollings":        func(s Seen) any { all, lack := rollings(s); return []any{all, lack} },
 	"published":       func(s Seen) any { return sentences(published(s, "elsewhere")) },
 	"problems": func(s Seen) any {
-		return slices.Concat(setbackProblems(s), orphanProblems(s), keptFences(s), neverOpens(s), outOfService(s))
+		return slices.Concat(setbackProblems(s), orphanProblems(s), keptFences(s), unusable(s), outOfService(s))
 	},
 }
 
