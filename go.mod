@@ -22,6 +22,7 @@ require (
 	github.com/moby/sys/mountinfo v0.7.3
 	github.com/posener/complete v1.2.3
 	github.com/prometheus/common v0.48.0
+	github.com/prometheus/procfs v0.23.0
 	github.com/rogpeppe/go-internal v1.16.0
 	golang.org/x/mod v0.41.0
 	golang.org/x/sync v0.24.0

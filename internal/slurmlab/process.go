@@ -1,16 +1,16 @@
 package slurmlab
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // stopGrace is how long daemons have to end on SIGTERM before SIGKILL. A
@@ -25,70 +25,35 @@ const nodeVariable = "SLURMLAB_NODE"
 // a later process with the same pid: pids can wrap within minutes.
 type process struct {
 	pid   int
-	start string // field 22 of /proc/PID/stat, clock ticks since boot
+	start uint64 // clock ticks since boot
 }
 
-// status is what /proc/PID/stat says.
+// status is what is known of a process without asking for its looks.
 type status struct {
 	process
 	parent int
-	zombie bool
-}
-
-func readStatus(pid int) (status, bool) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return status{}, false
-	}
-	// The second field is the name in parentheses and may hold anything.
-	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-	if len(fields) < 20 {
-		return status{}, false
-	}
-	parent, _ := strconv.Atoi(fields[1])
-	return status{process: process{pid: pid, start: fields[19]},
-		parent: parent, zombie: fields[0] == "Z" || fields[0] == "X"}, true
 }
 
 // allProcesses lists what runs now; zombies have ended and are left out.
-func allProcesses() []status {
-	entries, _ := os.ReadDir("/proc")
-	var out []status
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		if s, ok := readStatus(pid); ok && !s.zombie {
-			out = append(out, s)
+func allProcesses() (all []status) {
+	processes, _ := procfs.AllProcs()
+	for _, p := range processes {
+		if s, err := p.Stat(); err == nil && s.State != "Z" && s.State != "X" {
+			all = append(all, status{process{p.PID, s.Starttime}, s.PPID})
 		}
 	}
-	return out
+	return all
 }
 
-// alive tells whether the process still runs.
-func (p process) alive() bool {
-	s, ok := readStatus(p.pid)
-	return ok && s.process == p && !s.zombie
-}
-
+// signal reaches a process that still runs, and no later one with its pid.
 func (p process) signal(sig syscall.Signal) {
-	if p.pid > 1 && p.pid != os.Getpid() && p.alive() {
+	now, err := procfs.NewProc(p.pid)
+	if err != nil || p.pid <= 1 || p.pid == os.Getpid() {
+		return
+	}
+	if s, err := now.Stat(); err == nil && s.Starttime == p.start {
 		syscall.Kill(p.pid, sig)
 	}
-}
-
-// environment is what the process was started with, as far as we may read it.
-func environment(pid int) []string {
-	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	return strings.Split(string(data), "\x00")
-}
-
-// program is the base name of the process's executable. Debian installs
-// slurmctld as slurmctld-wlm; an upgraded one reads "slurmctld (deleted)".
-func program(pid int) string {
-	exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	return filepath.Base(exe)
 }
 
 func isDaemon(name string) bool {
@@ -111,25 +76,24 @@ func owned(all []status, conf, node string) []process {
 	return out
 }
 
-// looks is what tells whose a process is.
+// looks is what tells whose a process is, as far as we may read it.
 type looks struct {
-	program     string
+	program     string // Debian installs slurmctld as slurmctld-wlm; an upgraded one reads "slurmctld (deleted)"
 	environment []string
 	folder      string
 	files       []string // that it has open; of a slurmstepd without an environment only
 }
 
-func look(pid int) looks {
-	l := looks{program: program(pid), environment: environment(pid)}
-	if !l.nameless() {
+func look(pid int) (l looks) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
 		return l
 	}
-	l.folder, _ = os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
-	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // the pattern is valid
-	for _, link := range links {
-		if path, err := os.Readlink(link); err == nil {
-			l.files = append(l.files, path)
-		}
+	path, _ := p.Executable()
+	l.program = filepath.Base(path)
+	if l.environment, _ = p.Environ(); l.nameless() {
+		l.folder, _ = p.Cwd()
+		l.files, _ = p.FileDescriptorTargets()
 	}
 	return l
 }
@@ -203,7 +167,7 @@ func stopOwned(conf, node string, grace time.Duration) error {
 		}
 		for p := range running {
 			found[p] = true
-			name := program(p.pid)
+			name := look(p.pid).program
 			polite := isDaemon(name) && !strings.HasPrefix(name, "slurmstepd")
 			switch {
 			case !polite || time.Since(begin) > grace:

@@ -35,7 +35,7 @@ func TestBelongs(t *testing.T) {
 
 // Stop ends what a daemon or a ResumeProgram has started, even with another environment.
 func TestDescendants(t *testing.T) {
-	p := func(pid, parent int) status { return status{process: process{pid, "1"}, parent: parent} }
+	p := func(pid, parent int) status { return status{process: process{pid, 1}, parent: parent} }
 	all := []status{p(14, 12), p(12, 11), p(11, 10), p(10, 1), p(20, 1), p(21, 20)}
 	got := map[process]bool{all[3].process: true}
 	withDescendants(all, got)
