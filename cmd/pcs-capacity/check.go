@@ -53,7 +53,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 		}
 		return c.show(t, wrong)
 	}
-	sources := site.Sources{Config: cfg, Slurm: slurm.New(cfg.Cluster), Watch: watchCommand(g, cfg)}
+	sources := site.Sources{Here: site.Here{Config: cfg, Watch: watchCommand(g, cfg)}, Slurm: slurm.New(cfg.Cluster)}
 	if sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile}); sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
 	}
@@ -62,7 +62,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 		return err
 	}
 	sources.Filter, _ = findFilter() // whether it runs is checked
-	return c.show(t, sources.Run(ctx))
+	return c.show(t, sources.Survey(ctx).Judge())
 }
 
 // hooksHere looks at the scripts of this host, and at the settings of self-managed Slurm. Without settings

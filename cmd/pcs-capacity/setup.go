@@ -87,14 +87,15 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	if err != nil {
 		return err
 	}
-	host := site.Host{Sources: site.Sources{Config: cfg.Config, Slurm: slurm.New(cfg.Cluster), Hooks: hooks}}
-	host.Filter, _ = findFilter() // whether it runs is tried
+	sources := site.Sources{Here: site.Here{Config: cfg.Config, Hooks: hooks}, Slurm: slurm.New(cfg.Cluster)}
+	sources.Filter, _ = findFilter() // whether it runs is tried
+	var cluster *pcs.Cluster
 	if c.Provider == capacity.ProviderPCS && plan.Cluster.ID != "" {
-		host.Cluster = &plan.Cluster
+		cluster = &plan.Cluster
 	}
-	host.NewQueue = slices.ContainsFunc(plan.Steps(),
+	newQueue := slices.ContainsFunc(plan.Steps(),
 		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Verb == setup.Create })
-	missing, warnings := host.Missing(ctx)
+	missing, warnings := sources.Missing(ctx, cluster, newQueue)
 	plan.Mismatches, plan.Warnings = append(plan.Mismatches, missing...), append(plan.Warnings, warnings...)
 	return nil
 }

@@ -351,10 +351,11 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 	if in.planned, err = s.EC2.PlannedTemplate(ctx, in.templateSpec("")); err != nil {
 		return err
 	}
-	var not site.Unread
+	not := &in.launch.Unread
 	switch id := in.ami(); {
 	case !in.unattended:
-		in.launch, not = in.seen().Read(ctx, s.EC2)
+		in.launch = in.seen()
+		in.launch.Read(ctx, s.EC2)
 	case strings.HasPrefix(id, "ami-"): // the rest is that of nodes that run
 		in.launch.Image, not.Image = s.EC2.Image(ctx, id)
 	}

@@ -2,7 +2,6 @@ package site
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,229 +11,350 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
+
+// credentials judges whether AWS answers.
+func (s *Survey) credentials(f *Findings) {
+	switch {
+	case s.AWSErr != nil && s.Region == "":
+		f.failWords("region", s.AWSErr.Error(), "set region in the settings, or AWS_REGION")
+	case s.AWSErr != nil:
+		f.failWords("credentials", s.words(s.AWSErr), "run this again")
+	case s.Account != "":
+		f.ok("credentials", "AWS answers in %s as account %s", s.Region, s.Account)
+	default:
+		f.ok("credentials", "AWS answers in %s", s.Region)
+	}
+}
 
 // mostOffset is how far the machine's clock may be from AWS's. Fences and limits are corrected by the difference, but
 // signatures of requests fail at 5 minutes, and munge's credentials at 5 minutes between two nodes.
 const mostOffset = 5 * time.Second
 
-// aws makes the checks that ask AWS.
-func (r *run) aws(ctx context.Context) {
-	if r.EC2 == nil {
-		r.failWords("region", r.EC2Err.Error(), "set region in the settings, or AWS_REGION")
+func (s *Survey) clock(f *Findings) {
+	if s.Offset.Abs() <= mostOffset {
+		f.ok("clock", "this machine's clock is AWS's")
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	if err := r.EC2.TryRead(ctx, "ec2:DescribeCapacityReservations"); err != nil {
-		if words, general := r.EC2.Explain(err); general {
-			r.failWords("credentials", words, "run this again")
-			return
-		}
+	behind := "behind"
+	if s.Offset < 0 {
+		behind = "ahead of"
 	}
-	if account, err := r.EC2.Account(ctx); err == nil {
-		r.account = account
-		r.ok("credentials", "AWS answers in %s as account %s", r.EC2.Region(), account)
-	} else {
-		r.ok("credentials", "AWS answers in %s", r.EC2.Region())
-	}
-	r.offset = r.EC2.Offset()
-	if r.offset.Abs() > mostOffset {
-		r.warn("clock", "let chronyd or systemd-timesyncd keep it; Amazon's time is at 169.254.169.123", "this machine's clock is %s %s AWS's", capacity.FormatDuration(r.offset.Abs()), behind(r.offset))
-	} else {
-		r.ok("clock", "this machine's clock is AWS's")
-	}
-	r.pcsCluster(ctx)
-	r.permissions(ctx)
-	r.reservations(ctx)
-	r.templates(ctx)
-	r.judgeLaunches(ctx)
-	if !r.missing {
-		r.ok("permission", "what sync and the hooks ask is allowed with the credentials of this command, as far as dry runs tell")
+	f.warn("clock", "let chronyd or systemd-timesyncd keep it; Amazon's time is at 169.254.169.123", "this machine's clock is %s %s AWS's",
+		capacity.FormatDuration(s.Offset.Abs()), behind)
+}
+
+// unread reports a failed read. A missing permission that is named already has a finding of its own.
+func (s *Survey) unread(f *Findings, check, what string, err error) {
+	action := ec2.DeniedAction(err)
+	switch {
+	case action == "":
+		f.failWords(check, s.words(err), "run this again")
+	case !slices.ContainsFunc(s.denials(), func(d denial) bool { return d.action == action }):
+		f.warn(check, "allow "+action+", or run this as somebody who has it", "%s is not checked: %s is not allowed for %s", what, action, whoIsDenied(err))
 	}
 }
 
-func behind(offset time.Duration) string {
-	if offset > 0 {
-		return "behind"
-	}
-	return "ahead of"
-}
+// whoIsDenied names the credentials that lack a permission, as AWS does in err. Those of hooks may be others.
+func whoIsDenied(err error) string { return cmp.Or(ec2.DeniedCaller(err), "these credentials") }
 
-// unread reports a failed read. A missing permission has a finding of its own.
-func (r *run) unread(check, what string, err error) {
-	words, _ := r.EC2.Explain(err)
-	if action := ec2.DeniedAction(err); action != "" {
-		if !slices.Contains(r.denied, action) {
-			r.warn(check, "allow "+action+", or run this as somebody who has it", "%s is not checked: %s is not allowed for %s", what, action, whoIsDenied(err))
-		}
+func (s *Survey) cluster(f *Findings) {
+	if !s.onPCS() {
 		return
 	}
-	r.failWords(check, words, "run this again")
-}
-
-func (r *run) pcsCluster(ctx context.Context) {
-	if !r.onPCS() {
-		return
-	}
-	missing, err := r.ReadCluster(ctx, r.PCS, r.Config.Cluster)
-	r.clusterErr = err
-	switch what, fix := r.Cluster.NotActive(); {
-	case missing != nil:
-		r.problem("cluster", Fail, *missing)
-	case r.Cluster.ID == "":
-		r.unread("cluster", "PCS cluster "+r.Config.Cluster, err)
+	switch what, fix := s.Cluster.NotActive(); {
+	case s.NoCluster != nil:
+		f.problem("cluster", Fail, *s.NoCluster)
+	case s.Cluster.ID == "":
+		s.unread(f, "cluster", "PCS cluster "+s.Config.Cluster, s.ClusterErr)
 	case what != "":
-		r.fail("cluster", fix, "PCS %s", what)
+		f.fail("cluster", fix, "PCS %s", what)
 	default:
-		r.ok("cluster", "PCS cluster %s is ACTIVE, with Slurm %s", r.Cluster.Name, r.Cluster.SlurmVersion)
+		f.ok("cluster", "PCS cluster %s is ACTIVE, with Slurm %s", s.Cluster.Name, s.Cluster.SlurmVersion)
 	}
 }
 
-// reservations compares every reservation with every node group that uses it.
-func (r *run) reservations(ctx context.Context) {
-	var seen capacity.Seen
-	var ids, subnetIDs []string
-	for _, p := range r.settings.Partitions {
-		for _, g := range p.Groups {
-			ids, subnetIDs = append(ids, g.ReservationIDs...), append(subnetIDs, g.SubnetIDs...)
-			if g.Select != nil {
-				found, err := r.EC2.ReservationsByTag(ctx, g.Select.Tags)
-				if err != nil {
-					r.unread("reservation", "what node group "+g.Name+" selects", err)
-				}
-				seen.Reservations = append(seen.Reservations, found...)
+// denial is an action that somebody may not call.
+type denial struct{ action, who string }
+
+// denials are those of the questions that EC2 was asked for them, of PCS's reads, and of launches, each once. PCS
+// launches with a role of its own.
+func (s *Survey) denials() (all []denial) {
+	add := func(action, who string) {
+		if action != "" && !slices.ContainsFunc(all, func(d denial) bool { return d.action == action }) {
+			all = append(all, denial{action, who})
+		}
+	}
+	for _, err := range s.asked() {
+		add(ec2.DeniedAction(err), whoIsDenied(err))
+	}
+	for _, l := range s.Launches {
+		for _, one := range l.tried.Is {
+			if one.Verdict == ec2.Denied && l.Provider.Launches() {
+				add(one.Says, whoIsDenied(nil))
 			}
-		}
-	}
-	sort := func(ids []string) []string { slices.Sort(ids); return slices.Compact(ids) }
-	if err := r.ReadReservations(ctx, r.EC2, sort(ids)); err != nil {
-		r.unread("reservation", strings.Join(ids, ", "), err)
-		return
-	}
-	seen.Reservations = slices.AppendSeq(seen.Reservations, maps.Values(r.Known))
-	for _, id := range slices.Sorted(maps.Keys(r.Unknown)) {
-		r.fail("reservation", fmt.Sprintf("check the id, the region (%s) and the account, or take it out of the settings", r.EC2.Region()),
-			"EC2 does not describe reservation %s", id)
-	}
-	subnets, unknown, err := r.EC2.KnownSubnets(ctx, sort(subnetIDs))
-	if err != nil {
-		r.unread("subnet", strings.Join(subnetIDs, ", "), err)
-		return
-	}
-	seen.Subnets = subnets
-	seen.Platforms = r.platforms(ctx)
-	for _, m := range unknown {
-		r.fail("subnet", fmt.Sprintf("check subnet_ids and the region (%s)", r.EC2.Region()), "EC2 does not describe subnet %s", m.ID)
-	}
-	snap := capacity.Build(r.settings, seen)
-	r.snap, r.subnets = *snap, subnets
-	for _, p := range snap.Partitions {
-		for _, g := range p.Groups {
-			r.group(snap, g)
-		}
-	}
-}
-
-// platforms are the platforms of the launch templates' images.
-func (r *run) platforms(ctx context.Context) map[string]capacity.ImagePlatform {
-	all := map[string]capacity.ImagePlatform{}
-	for _, t := range r.settings.LaunchTemplates() {
-		image, err := r.EC2.ImagePlatform(ctx, t)
-		switch all[t] = image; {
-		case err != nil && image.Template != "": // templates reports an unreadable one
-			words, _ := r.EC2.Explain(err)
-			r.failWords("platform", words, "name an AMI of this region in it that this account may use")
-		case err == nil && image.Platform == "":
-			r.warn("platform", "see that the reservations are for the platform of that AMI", "the platform of the AMI of launch template %s is not known, so reservations are not compared with it", t)
 		}
 	}
 	return all
 }
 
+func (s *Survey) asked() (errs []error) {
+	for _, action := range slices.Sorted(maps.Keys(s.Asked)) {
+		errs = append(errs, s.Asked[action].Err)
+	}
+	return append(errs, s.ClusterErr)
+}
+
+// permission names each action that is denied.
+func (s *Survey) permission(f *Findings) {
+	before := len(*f)
+	for _, err := range s.asked() {
+		if err != nil && ec2.DeniedAction(err) == "" {
+			f.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s", s.words(err))
+		}
+	}
+	for _, d := range s.denials() {
+		role := "sync"
+		if s.onEC2() && permissions.Allows("hooks", d.action) {
+			role = "hooks"
+		}
+		f.fail("permission", "allow it; `pcs-capacity iam-policy "+role+"` prints the policy", "%s is not allowed for %s", d.action, d.who)
+	}
+	if len(*f) == before {
+		f.ok("permission", "what sync and the hooks ask is allowed with the credentials of this command, as far as dry runs tell")
+	}
+}
+
+// reservations compares every reservation with every node group that uses it.
+func (s *Survey) reservations(f *Findings) {
+	var ids, subnets []string
+	for _, p := range s.Settings.Partitions {
+		for _, g := range p.Groups {
+			ids, subnets = append(ids, g.ReservationIDs...), append(subnets, g.SubnetIDs...)
+			if err := s.Selected[g.Name].Err; err != nil {
+				s.unread(f, "reservation", "what node group "+g.Name+" selects", err)
+			}
+		}
+	}
+	if s.ReservationsErr != nil {
+		s.unread(f, "reservation", strings.Join(ids, ", "), s.ReservationsErr)
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Unknown)) {
+		f.fail("reservation", fmt.Sprintf("check the id, the region (%s) and the account, or take it out of the settings", s.Region),
+			"EC2 does not describe reservation %s", id)
+	}
+	if s.Subnets.Err != nil {
+		s.unread(f, "subnet", strings.Join(subnets, ", "), s.Subnets.Err)
+		return
+	}
+	for _, t := range s.Settings.LaunchTemplates() {
+		switch image := s.Platforms[t]; {
+		case image.Err != nil && image.Is.Template != "": // templates reports an unreadable one
+			f.failWords("platform", s.words(image.Err), "name an AMI of this region in it that this account may use")
+		case image.Err == nil && image.Is.Platform == "":
+			f.warn("platform", "see that the reservations are for the platform of that AMI", "the platform of the AMI of launch template %s is not known, so reservations are not compared with it", t)
+		}
+	}
+	for _, m := range s.Unfound {
+		f.fail("subnet", fmt.Sprintf("check subnet_ids and the region (%s)", s.Region), "EC2 does not describe subnet %s", m.ID)
+	}
+	snap := s.snapshot()
+	for _, p := range snap.Partitions {
+		for _, g := range p.Groups {
+			s.group(f, snap, g)
+		}
+	}
+}
+
 // group compares the reservations of a node group with it.
-func (r *run) group(snap *capacity.Snapshot, g capacity.NodeGroup) {
-	ids := g.ReservationIDs()
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
+func (s *Survey) group(f *Findings, snap *capacity.Snapshot, g capacity.NodeGroup) {
+	ids := slices.Compact(slices.Sorted(slices.Values(g.ReservationIDs())))
 	if len(ids) == 0 && g.PurchaseOption.Reserved() {
-		r.warn("reservation", "add capacity_reservation_ids to it, or select", "node group %s has no reservation", g.Name)
+		f.warn("reservation", "add capacity_reservation_ids to it, or select", "node group %s has no reservation", g.Name)
 	}
 	for _, id := range ids {
 		res, described := snap.Reservation(id)
 		if !described {
 			continue // reported already
 		}
-		mismatches := capacity.Match(res, g, r.EC2.Now())
+		mismatches := capacity.Match(res, g, s.Now)
 		if len(mismatches) == 0 {
-			r.ok("reservation", "%s goes with node group %s", id, g.Name)
+			f.ok("reservation", "%s goes with node group %s", id, g.Name)
 		}
 		lasting := capacity.Lasting(mismatches)
 		for _, m := range mismatches {
 			switch {
 			case slices.Contains(lasting, m):
-				r.problem("reservation", Fail, m)
+				f.problem("reservation", Fail, m)
 			case !g.PurchaseOption.Reserved(): // there is other capacity
 			case m.Code == capacity.HasEnded:
 				m.Fix = "take it out of the settings"
-				r.problem("reservation", Warn, m)
+				f.problem("reservation", Warn, m)
 			default: // goes away by itself, or only costs the surplus nodes
-				r.problem("reservation", Warn, m)
+				f.problem("reservation", Warn, m)
 			}
 		}
 	}
 }
 
-// permissions asks what these credentials may do: EC2 by dry runs, PCS, which has none, by reads. Each action that is
-// denied is named.
-func (r *run) permissions(ctx context.Context) {
-	for _, action := range ec2.Reads {
-		r.asked(r.EC2.TryRead(ctx, action))
+// templates judges launch templates from which EC2 or PCS would launch no node, or launch one outside its reservation.
+func (s *Survey) templates(f *Findings) {
+	var judged []string
+	for _, p := range s.Settings.Partitions {
+		for _, g := range p.Groups {
+			if p.Provider.Launches() && !slices.Contains(judged, g.LaunchTemplate) {
+				judged = append(judged, g.LaunchTemplate)
+				if t := s.template(f, g.LaunchTemplate, func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g) }); t != nil {
+					s.configless(f, *t)
+				}
+			}
+		}
 	}
-	r.asked(r.clusterErr)
-	if name := r.clusterName(); r.onEC2() && name != "" {
-		// Only an instance of ours decides: the policy covers no others.
-		if ours, err := r.EC2.InstancesByClusterName(ctx, name); err == nil && len(ours) > 0 {
-			r.asked(r.EC2.TryTerminate(ctx, ours[0].ID))
+	if s.Cluster.ID != "" && s.ClusterErr != nil {
+		s.unread(f, "launch-template", "that of the PCS node groups", s.ClusterErr)
+	}
+	for _, g := range s.Groups {
+		switch {
+		case !s.Ours(g.Tags) || g.Status == pcs.Deleting:
+			continue
+		case !slices.Contains(s.slots(), g.Name):
+			f.fail("leftover", "add it to the settings again, or run `pcs-capacity teardown --queue "+g.Tags[capacity.TagPartition]+" --node-group "+g.Name+"`",
+				"compute node group %s carries the tag of pcs-capacity, and the settings do not name it, so sync does not manage it", g.Name)
+			continue
+		}
+		if g.Status != pcs.Active && !g.Status.Changing() {
+			f.fail("node-group", "run `pcs-capacity setup` for it again", "PCS node group %s is %s: %s", g.Name, g.Status, g.Failures)
+		}
+		if g.TemplateID == "" {
+			f.fail("launch-template", "delete it in PCS, and run `pcs-capacity setup`", "PCS node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
+			continue
+		}
+		s.template(f, reference(g), func(t capacity.LaunchTemplate) []lack { return launchedByPCS(t, g) })
+	}
+}
+
+// ourGroups are our PCS node groups with a launch template.
+func (s *Survey) ourGroups() []pcs.NodeGroup {
+	return slices.DeleteFunc(slices.Clone(s.Groups), func(g pcs.NodeGroup) bool {
+		return !s.Ours(g.Tags) || g.Status == pcs.Deleting || !slices.Contains(s.slots(), g.Name) || g.TemplateID == ""
+	})
+}
+
+// reference is the launch template of a PCS node group, ID:VERSION.
+func reference(g pcs.NodeGroup) string { return g.TemplateID + ":" + g.TemplateVersion }
+
+// lack is one thing that is wrong with a launch template, as the end of a sentence, and its fix.
+type lack struct{ what, fix string }
+
+// template reports the faults of a launch template; nil if it was not read.
+func (s *Survey) template(f *Findings, reference string, wrong func(capacity.LaunchTemplate) []lack) *capacity.LaunchTemplate {
+	t := s.Templates[reference]
+	switch {
+	case t.Err != nil:
+		s.unread(f, "launch-template", reference, t.Err)
+		return nil
+	case t.Is == nil:
+		f.fail("launch-template", "name one that exists in the settings, or create it", "EC2 has no launch template %s in %s", reference, s.Region)
+		return nil
+	}
+	lacks := wrong(*t.Is)
+	for _, l := range lacks {
+		f.fail("launch-template", l.fix, "launch template %s (version %s) %s", t.Is.Name, t.Is.Version, l.what)
+	}
+	if len(lacks) == 0 {
+		f.ok("launch-template", "%s (version %s)", t.Is.Name, t.Is.Version)
+	}
+	return t.Is
+}
+
+// configless judges whether slurmctld serves slurm.conf to nodes that ask for it.
+func (s *Survey) configless(f *Findings, t capacity.LaunchTemplate) {
+	if c := s.Slurmctld; c != nil && t.AsksConfServer() && !slices.Contains(c.SlurmctldParameters, "enable_configless") {
+		f.fail("configless", "run `pcs-capacity hooks install` on the controller, which adds it",
+			"nodes of launch template %s get slurm.conf from slurmctld (--conf-server), which refuses without enable_configless in SlurmctldParameters", t.Name)
+	}
+}
+
+// launchedBySlurm returns the faults of a template for a node group with provider ec2. The launch
+// itself sets type, subnet and reservation.
+func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings) []lack {
+	var found []lack
+	if t.ImageID == "" {
+		found = append(found, lack{"has no image", "add one with Slurm and your user data"})
+	}
+	if t.Market != "" && g.PurchaseOption.Buys(capacity.ODCR) {
+		found = append(found, lack{fmt.Sprintf("buys %s, but node group %s is %s", t.Market, g.Name, g.PurchaseOption), "take InstanceMarketOptions out of it"})
+	}
+	if !t.MetadataTags {
+		found = append(found, lack{"has no tags in the instance metadata, from which a node learns its name", "set MetadataOptions.InstanceMetadataTags to enabled"})
+	}
+	return found
+}
+
+// launchedByPCS returns the faults of the template of a compute node group of ours.
+func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
+	id := g.Tags[capacity.TagReservation]
+	var found []lack
+	add := func(what string, args ...any) {
+		found = append(found, lack{fmt.Sprintf(what, args...),
+			fmt.Sprintf("run `pcs-capacity setup --reservation %s` for node group %s again", id, strings.TrimSuffix(strings.TrimSuffix(g.Name, "-a"), "-b"))})
+	}
+	switch {
+	case t.NoTarget:
+		add("has a CapacityReservationSpecification without a CapacityReservationTarget, so that nothing is launched into %s", id)
+	case t.ReservationID != id:
+		add("launches into %q instead of %s", t.ReservationID, id)
+	}
+	if want := g.PurchaseOption.Market(); t.Market != want {
+		add("has MarketType %q; PCS wants %q for %s", t.Market, want, g.PurchaseOption)
+	}
+	if want := g.PurchaseOption.Market() != ""; (want || t.InstanceType != "") && !slices.Contains(g.InstanceTypes, t.InstanceType) {
+		add("has InstanceType %q, the node group %s", t.InstanceType, strings.Join(g.InstanceTypes, ", "))
+	}
+	return found
+}
+
+// launched judges what nodes are launched with. A permission that is missing is named once, for all groups.
+func (s *Survey) launched(f *Findings) {
+	told := map[string]bool{}
+	for _, l := range s.Launches {
+		if err := l.Unread.Network; err != nil && !told[cmp.Or(ec2.DeniedAction(err), l.Group)] {
+			told[cmp.Or(ec2.DeniedAction(err), l.Group)] = true
+			s.unread(f, "network", "whether nodes reach AWS and each other", err)
+		}
+	}
+	for _, l := range s.Launches {
+		if err := l.Unread.Image; err != nil && (l.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
+			s.unread(f, "launch", "what the nodes of "+l.Group+" are launched with", err)
+		}
+		if l.Image.ID != "" {
+			f.ok("image", "nodes of %s boot %s: %s", l.Group, l.Image.ID, l.Image)
+		}
+		problems, answers := Judge(*l), Tried(l.Group, l.tried.Is, l.tried.Err)
+		if !slices.ContainsFunc(problems, Stops) { // EC2 would name that again
+			problems = append(problems, answers.Refusals...)
+		}
+		for _, p := range problems {
+			status := Fail
+			if !Stops(p) {
+				status = Warn
+			}
+			f.problem(string(p.Code), status, p)
+		}
+		for _, text := range []string{answers.OK, answers.Unasked} {
+			if text != "" {
+				f.ok("launch", "%s", text)
+			}
 		}
 	}
 }
 
-// asked notes what an error says of permissions; nil is none.
-func (r *run) asked(err error) {
-	if err == nil {
-		return
-	}
-	r.missing = true
-	action := ec2.DeniedAction(err)
-	if action == "" {
-		words, _ := r.EC2.Explain(err)
-		r.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s", words)
-		return
-	}
-	r.denies(action, err)
-}
-
-// denies reports an action that somebody lacks.
-func (r *run) denies(action string, err error) {
-	if r.missing = true; slices.Contains(r.denied, action) {
-		return
-	}
-	r.denied = append(r.denied, action)
-	role := "sync"
-	if r.onEC2() && permissions.Allows("hooks", action) {
-		role = "hooks"
-	}
-	r.fail("permission", "allow it; `pcs-capacity iam-policy "+role+"` prints the policy", "%s is not allowed for %s", action, whoIsDenied(err))
-}
-
-// whoIsDenied names the credentials that lack a permission, as AWS does in err. Those of hooks may be others.
-func whoIsDenied(err error) string { return cmp.Or(ec2.DeniedCaller(err), "these credentials") }
-
 // slots are the names of all slots on PCS.
-func (r *run) slots() []string {
+func (s *Survey) slots() []string {
 	var names []string
-	for _, p := range r.settings.Partitions {
+	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
 			if p.Provider == capacity.ProviderPCS {
 				names = append(names, g.SlotNames(p.Provider)...)
@@ -245,12 +365,12 @@ func (r *run) slots() []string {
 }
 
 // clusterName is the beginning of this cluster's marks; "" if Slurm does not show it.
-func (r *run) clusterName() string {
+func (s *Survey) clusterName() string {
 	switch {
-	case r.onPCS():
-		return r.Config.Cluster
-	case r.slurmConfig != nil:
-		return r.slurmConfig.ClusterName
+	case s.onPCS():
+		return s.Config.Cluster
+	case s.Slurmctld != nil:
+		return s.Slurmctld.ClusterName
 	}
 	return ""
 }
@@ -258,9 +378,9 @@ func (r *run) clusterName() string {
 const anyMark = "0000000000000000"
 
 // mark is a possible mark of this cluster; "" if Slurm does not show its name.
-func (r *run) mark() string {
-	if name := r.clusterName(); r.onPCS() || name == "" {
+func (s *Survey) mark() string {
+	if name := s.clusterName(); s.onPCS() || name == "" {
 		return name
 	}
-	return capacity.ClusterMark(r.clusterName(), anyMark)
+	return capacity.ClusterMark(s.clusterName(), anyMark)
 }

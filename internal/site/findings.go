@@ -4,16 +4,10 @@
 package site
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Status is the outcome of a check.
@@ -85,69 +79,49 @@ func (f Findings) Failed() bool {
 	return false
 }
 
-// Sources are the things that the checks look at.
-type Sources struct {
-	Config *config.Config
-	// EC2 is nil if there is no client, for EC2Err.
-	EC2    *ec2.Client
-	EC2Err error
-	PCS    *pcs.Client
-	Slurm  *slurm.Client
-	Hooks  []Hook // those of this host
-	Filter string // the path of pcs-capacity-filter; "" if it is not known
-	Root   string // the host's file system; "" stands for /
-	Watch  string // the shell command that keeps `sync --watch` running on this host
+// judgements are about a survey, in the order in which a person would fix what they find. Each is by itself and reads
+// nothing; those of a part that is not known are left out, for which another one says why.
+var judgements = []struct {
+	known func(*Survey) bool
+	judge []func(*Survey, *Findings)
+}{
+	{always, []func(*Survey, *Findings){(*Survey).partitioned, (*Survey).credentials}},
+	{func(s *Survey) bool { return s.AWSErr == nil }, []func(*Survey, *Findings){(*Survey).clock, (*Survey).cluster, (*Survey).permission,
+		(*Survey).reservations, (*Survey).templates, (*Survey).launched}},
+	{always, []func(*Survey, *Findings){(*Survey).commands}},
+	{func(s *Survey) bool { return s.Commands.Err == nil }, []func(*Survey, *Findings){(*Survey).slurmctld, (*Survey).rights, (*Survey).listing}},
+	{(*Survey).lists, []func(*Survey, *Findings){(*Survey).softLimits, (*Survey).overTime, (*Survey).staticNodes, (*Survey).powerSettings, (*Survey).shortWaits,
+		(*Survey).astray, (*Survey).parallelClusterFences, (*Survey).ourPartitions, (*Survey).hookPrograms}},
+	{always, []func(*Survey, *Findings){(*Survey).hooks, (*Survey).state}},
 }
 
-// Run makes all checks, in the order in which a person would fix their findings.
-func (s Sources) Run(ctx context.Context) Findings {
-	r := run{Sources: s, settings: s.Config.Domain()}
-	r.ok("settings", "%s: %s", s.Config.Path, count(len(s.Config.Partitions), "partition"))
+func always(*Survey) bool { return true }
+
+// Judge returns all findings.
+func (s *Survey) Judge() (f Findings) {
+	for _, part := range judgements {
+		if part.known(s) {
+			for _, judge := range part.judge {
+				judge(s, &f)
+			}
+		}
+	}
+	return f
+}
+
+// partitioned judges whether the settings have anything.
+func (s *Survey) partitioned(f *Findings) {
+	f.ok("settings", "%s: %s", s.Config.Path, count(len(s.Config.Partitions), "partition"))
 	if len(s.Config.Partitions) == 0 {
-		r.warn("settings", "run `pcs-capacity setup`, or add a [[partition]]", "the settings have no partition")
+		f.warn("settings", "run `pcs-capacity setup`, or add a [[partition]]", "the settings have no partition")
 	}
-	if !r.onPCS() {
-		r.askSlurm(ctx)
-	}
-	r.aws(ctx)
-	if r.onPCS() {
-		r.askSlurm(ctx)
-	}
-	r.slurm(ctx)
-	r.hooks()
-	r.state()
-	return r.Findings
-}
-
-// run is the state of one run.
-type run struct {
-	Sources
-	Findings
-	// Site is what AWS says; clusterErr is why a part of the PCS cluster is not known.
-	Site
-	clusterErr error
-	settings   capacity.Settings
-	offset     time.Duration // AWS's time minus the machine's; 0 if AWS did not answer
-	account    string        // that of the credentials of this command; "" if it is not known
-	// denied are actions that are not allowed; missing: those, or some of which that is not known.
-	denied   []string
-	missing  bool
-	launched []*Launch // what the nodes of each group are launched with
-	// snap has the reservations of the settings, subnets those that EC2 describes; nil until they are read.
-	snap    capacity.Snapshot
-	subnets []capacity.Subnet
-	// slurmConfig is that of slurmctld; nil if it does not answer, for slurmErr.
-	slurmConfig *slurm.Config
-	slurmErr    error
-	partitions  []capacity.SlurmPartition
-	nodes       []capacity.Node
 }
 
 // onPCS and onEC2 report whether any partition is launched so.
-func (r *run) onPCS() bool { return r.Config.Cluster != "" }
+func (s *Survey) onPCS() bool { return s.Config.Cluster != "" }
 
-func (r *run) onEC2() bool {
-	for _, p := range r.settings.Partitions {
+func (s *Survey) onEC2() bool {
+	for _, p := range s.Settings.Partitions {
 		if p.Provider.Launches() {
 			return true
 		}

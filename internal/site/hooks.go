@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,66 +26,65 @@ type Hook struct {
 }
 
 // hooks compares the files with the plugins and programs in Slurm's settings.
-func (r *run) hooks() {
+func (s *Survey) hooks(f *Findings) {
 	plugins := map[string][]string{}
-	byHand := r.slurmConfig != nil && filepath.Base(r.slurmConfig.ResumeProgram) == "pcs-capacity-resume" // slurm.conf says itself what our file would
-	needed := map[string]bool{"cli_filter": r.onPCS(), "job_submit": r.onEC2()}
-	if c := r.slurmConfig; c != nil {
+	byHand := s.Slurmctld != nil && filepath.Base(s.Slurmctld.ResumeProgram) == "pcs-capacity-resume" // slurm.conf says itself what our file would
+	needed := map[string]bool{"cli_filter": s.onPCS(), "job_submit": s.onEC2()}
+	if c := s.Slurmctld; c != nil {
 		plugins["cli_filter"], plugins["job_submit"] = c.CliFilterPlugins, c.JobSubmitPlugins
 		for _, path := range []string{c.Prolog, c.TaskProlog} {
 			if filepath.Base(path) == "pcs-capacity-prolog" {
-				r.runs("prolog", path)
+				s.runs(f, "prolog", path)
 			}
 		}
 	}
-	if r.Cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" {
+	if s.Cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" {
 		plugins["cli_filter"] = []string{"lua"}
 	}
-	if r.Filter != "" {
-		r.runs("filter", r.Filter)
+	if s.Filter != "" {
+		s.runs(f, "filter", s.Filter)
 	}
-	for _, h := range r.Hooks {
+	for _, h := range s.Hooks {
 		for _, words := range h.Wrong {
-			r.failWords("slurm.conf", words, "")
+			f.failWords("slurm.conf", words, "")
 		}
 		on := slices.Contains(plugins[h.Name], "lua")
 		switch {
 		case h.Name != "settings":
 			if needed[h.Name] || on {
-				r.script(h, on, needed[h.Name])
+				s.script(f, h, on, needed[h.Name])
 			}
 		case h.State == "foreign":
-			r.fail("slurm.conf", "rename it, and run `pcs-capacity hooks install`", "%s was not written by pcs-capacity", h.File)
+			f.fail("slurm.conf", "rename it, and run `pcs-capacity hooks install`", "%s was not written by pcs-capacity", h.File)
 		case h.State == "missing" && needed["job_submit"] && !byHand:
-			r.fail("slurm.conf", "run `pcs-capacity hooks install` on the controller", "slurm.conf does not include %s", h.File)
+			f.fail("slurm.conf", "run `pcs-capacity hooks install` on the controller", "slurm.conf does not include %s", h.File)
 		case h.State == "installed" && h.Wrong == nil:
-			r.ok("slurm.conf", "%s is installed", h.File)
+			f.ok("slurm.conf", "%s is installed", h.File)
 		}
 	}
-	if r.onEC2() && r.slurmConfig != nil {
-		r.powerPrograms()
+	if s.onEC2() && s.Slurmctld != nil {
+		s.powerPrograms(f)
 	}
-	if r.onEC2() {
-		r.hookAccess()
+	if s.onEC2() {
+		s.hookAccess(f)
 	}
 }
 
 // hookAccess checks the last hook's access to AWS. It differs from the access of the user who runs
 // check: Slurm hands no environment on.
-func (r *run) hookAccess() {
-	last, err := state.Dir(r.Config.StateDir).Hook().Read()
-	switch {
+func (s *Survey) hookAccess(f *Findings) {
+	switch last, err := s.LastHook.Is, s.LastHook.Err; {
 	case err != nil:
-		r.failWords("hook-credentials", err.Error(), "delete it; the next power-up writes it anew")
+		f.failWords("hook-credentials", err.Error(), "delete it; the next power-up writes it anew")
 	case last == nil: // none has run
 	case last.Without != "":
-		r.fail("hook-credentials", "give the controller an instance profile, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(r.Config.Path),
+		f.fail("hook-credentials", "give the controller an instance profile, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(s.Config.Path),
 			"the last hook that slurmctld started had no AWS credentials, so that nothing is launched or terminated: %s", last.Without)
-	case last.Account != "" && r.account != "" && last.Account != r.account:
-		r.warn("hook-credentials", "run check with the hooks' credentials, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(r.Config.Path),
-			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what is said here of AWS is not what hooks find", whose(*last), r.account)
+	case last.Account != "" && s.Account != "" && last.Account != s.Account:
+		f.warn("hook-credentials", "run check with the hooks' credentials, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(s.Config.Path),
+			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what is said here of AWS is not what hooks find", whose(*last), s.Account)
 	default:
-		r.ok("hook-credentials", "the last hook that slurmctld started had AWS credentials%s", whose(*last))
+		f.ok("hook-credentials", "the last hook that slurmctld started had AWS credentials%s", whose(*last))
 	}
 }
 
@@ -101,98 +99,82 @@ func whose(a state.HookAccess) (words string) {
 	return words
 }
 
-func (r *run) script(h Hook, on, needed bool) {
+func (s *Survey) script(f *Findings, h Hook, on, needed bool) {
 	fix := "run `pcs-capacity hooks install " + h.Name + "` on this host"
 	switch {
 	case h.State == "missing" && on:
-		r.fail(h.Name, fix, "%s is missing while Slurm is told to run it: every submission is refused", h.File)
+		f.fail(h.Name, fix, "%s is missing while Slurm is told to run it: every submission is refused", h.File)
 	case h.State == "missing":
-		r.fail(h.Name, fix, "%s is missing", h.File)
+		f.fail(h.Name, fix, "%s is missing", h.File)
 	case h.State == "old":
-		r.warn(h.Name, fix, "%s is not what this version writes for these settings", h.File)
+		f.warn(h.Name, fix, "%s is not what this version writes for these settings", h.File)
 	case h.State == "foreign" && needed:
-		r.fail(h.Name, fix+", and add the line that it shows", "%s is the site's own and does not load ours", h.File)
+		f.fail(h.Name, fix+", and add the line that it shows", "%s is the site's own and does not load ours", h.File)
 	case h.State == "foreign":
-		r.ok(h.Name, "%s is the site's own", h.File)
-	case !on && (r.slurmConfig != nil || r.Cluster.ID != ""):
-		r.fail(h.Name, "run `pcs-capacity hooks install settings`", "%s is there, but Slurm is not told to run it", h.File)
+		f.ok(h.Name, "%s is the site's own", h.File)
+	case !on && (s.Slurmctld != nil || s.Cluster.ID != ""):
+		f.fail(h.Name, "run `pcs-capacity hooks install settings`", "%s is there, but Slurm is not told to run it", h.File)
 	default:
-		r.ok(h.Name, "%s is %s", h.File, h.State)
+		f.ok(h.Name, "%s is %s", h.File, h.State)
 	}
 }
 
 // powerPrograms checks the programs that slurmctld runs.
-func (r *run) powerPrograms() {
+func (s *Survey) powerPrograms(f *Findings) {
 	for _, p := range []struct{ key, has, program string }{
-		{"ResumeProgram", r.slurmConfig.ResumeProgram, "pcs-capacity-resume"},
-		{"SuspendProgram", r.slurmConfig.SuspendProgram, "pcs-capacity-suspend"},
-		{"ResumeFailProgram", r.slurmConfig.ResumeFailProgram, "pcs-capacity-suspend"},
+		{"ResumeProgram", s.Slurmctld.ResumeProgram, "pcs-capacity-resume"},
+		{"SuspendProgram", s.Slurmctld.SuspendProgram, "pcs-capacity-suspend"},
+		{"ResumeFailProgram", s.Slurmctld.ResumeFailProgram, "pcs-capacity-suspend"},
 	} {
 		const fix = "run `pcs-capacity hooks install settings` on the controller"
 		switch {
 		case p.has == "":
-			r.fail("power", fix, "Slurm has no %s", p.key)
+			f.fail("power", fix, "Slurm has no %s", p.key)
 		case filepath.Base(p.has) != p.program:
-			r.fail("power", fix, "Slurm's %s is %s, not %s", p.key, p.has, p.program)
+			f.fail("power", fix, "Slurm's %s is %s, not %s", p.key, p.has, p.program)
 		default:
-			r.runs("power", p.has)
+			s.runs(f, "power", p.has)
 		}
 	}
 }
 
 // runs checks that a program exists and that everybody may run it.
-func (r *run) runs(check, path string) {
-	info, err := os.Stat(path)
-	switch {
+func (s *Survey) runs(f *Findings, check, path string) {
+	switch mode, err := s.Programs[path].Is, s.Programs[path].Err; {
 	case err != nil:
-		r.fail(check, "install the package pcs-capacity", "%s", err)
-	case !info.Mode().IsRegular() || info.Mode()&0o111 != 0o111:
-		r.fail(check, "chmod 755 "+path, "%s cannot be run by everybody: its mode is %04o", path, info.Mode().Perm())
+		f.fail(check, "install the package pcs-capacity", "%s", err)
+	case !mode.IsRegular() || mode&0o111 != 0o111:
+		f.fail(check, "chmod 755 "+path, "%s cannot be run by everybody: its mode is %04o", path, mode.Perm())
 	default:
-		r.ok(check, "%s", path)
+		f.ok(check, "%s", path)
 	}
 }
 
-// Host checks the host that setup runs on: a queue must not be left without settings, fence or filter. Its Config may be
-// the defaults.
-type Host struct {
-	Sources
-	Cluster  *pcs.Cluster // the PCS cluster; nil on self-managed Slurm, and where it is not known
-	NewQueue bool         // the queue is new to users
-}
-
-// hostTime is how long slurmctld may take to answer.
-const hostTime = 20 * time.Second
-
-// Missing tries the steps that setup will take on this host, and returns the ones that fail. It
-// changes nothing. For a queue that users already have, a missing filter is only a warning.
-func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings []string) {
-	r := run{Sources: h.Sources}
-	if h.Cluster != nil {
-		r.Cluster = *h.Cluster
-	}
-	const another = "run this as a user who may write there, such as root, "
-	if err := config.TryFolder(filepath.Dir(config.PartitionPath(h.Config.Path, "try"))); err != nil {
-		r.lacks("config-folder", another+"or name other settings with --config", "the settings cannot be written: %s", err)
-	}
-	if err := config.TryFolder(h.Config.StateDir); err != nil {
-		r.lacks("state-dir", another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
+// Missing tries the steps that setup will take on this host, and returns those that fail: a queue must not be left without
+// settings, fence or filter. It changes nothing. The cluster is nil on self-managed Slurm, and where it is not known. For a
+// queue that users already have, a missing filter is only a warning.
+func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bool) (missing []capacity.Problem, warnings []string) {
+	s := &Survey{Here: in.Here, Unwritable: map[capacity.Code]error{
+		"config-folder": config.TryFolder(filepath.Dir(config.PartitionPath(in.Config.Path, "try"))), "state-dir": config.TryFolder(in.Config.StateDir)}}
+	if cluster != nil {
+		s.Cluster = *cluster
 	}
 	ctx, cancel := context.WithTimeout(ctx, hostTime)
 	defer cancel()
-	if r.askSlurm(ctx); r.slurmConfig == nil {
-		r.silent()
-	} else {
-		r.rights(ctx)
+	in.readSlurmctld(ctx, s)
+	in.readRights(ctx, s)
+	in.readPrograms(s)
+	var host, filter Findings
+	for _, judge := range ofHost {
+		judge(s, &host)
 	}
-	filter := len(r.Findings)
-	if h.Cluster != nil {
-		r.submitFilter()
+	if cluster != nil {
+		s.submitFilter(&filter)
 	}
-	for i, f := range r.Findings {
+	for i, f := range slices.Concat(host, filter) {
 		switch {
 		case f.Status != Fail:
-		case i >= filter && !h.NewQueue:
+		case i >= len(host) && !newQueue:
 			warnings = append(warnings, f.What+"; "+f.Fix)
 		default:
 			missing = append(missing, capacity.Problemf(cmp.Or(f.Code, capacity.Code(f.Check)), capacity.Subject{}, f.Fix, "%s", f.What))
@@ -201,63 +183,75 @@ func (h Host) Missing(ctx context.Context) (missing []capacity.Problem, warnings
 	return missing, warnings
 }
 
+// ofHost judge the host that setup runs on.
+var ofHost = []func(*Survey, *Findings){(*Survey).folders, (*Survey).slurmctld, (*Survey).rights}
+
+// hostTime is how long slurmctld may take to answer.
+const hostTime = 20 * time.Second
+
+// folders judges whether setup can write its files.
+func (s *Survey) folders(f *Findings) {
+	const another = "run this as a user who may write there, such as root, "
+	if err := s.Unwritable["config-folder"]; err != nil {
+		f.lacks("config-folder", another+"or name other settings with --config", "the settings cannot be written: %s", err)
+	}
+	if err := s.Unwritable["state-dir"]; err != nil {
+		f.lacks("state-dir", another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
+	}
+}
+
 // submitFilter checks that the filter is on this host, and switched on.
-func (r *run) submitFilter() {
-	r.runs(string(capacity.FilterMissing), r.Filter)
+func (s *Survey) submitFilter(f *Findings) {
+	s.runs(f, string(capacity.FilterMissing), s.Filter)
 	there := false
-	on := r.Cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" || r.slurmConfig != nil && slices.Contains(r.slurmConfig.CliFilterPlugins, "lua")
-	for _, h := range r.Hooks {
+	on := s.Cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" || s.Slurmctld != nil && slices.Contains(s.Slurmctld.CliFilterPlugins, "lua")
+	for _, h := range s.Hooks {
 		if h.Name == string(capacity.ScriptMissing) {
-			r.script(h, on, true)
+			s.script(f, h, on, true)
 			there = true
 		}
 	}
 	if !there {
-		r.lacks(capacity.ScriptMissing, "run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`", "no folder with slurm.conf is here, and so no submit filter")
+		f.lacks(capacity.ScriptMissing, "run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`", "no folder with slurm.conf is here, and so no submit filter")
 	}
 }
 
 // state looks at the files that sync has written, and whether sync runs.
-func (r *run) state() {
-	start := "start it: " + r.Watch
-	dir := state.Dir(r.Config.StateDir)
-	info, err := os.Stat(r.Config.StateDir)
-	switch {
+func (s *Survey) state(f *Findings) {
+	start := "start it: " + s.Watch
+	dir := state.Dir(s.Config.StateDir)
+	switch mode, err := s.StateDir.Is, s.StateDir.Err; {
 	case errors.Is(err, fs.ErrNotExist):
-		r.fail("state-dir", start, "%s is not there yet", dir)
+		f.fail("state-dir", start, "%s is not there yet", dir)
 		return
-	case err != nil || !info.IsDir():
-		r.fail("state-dir", "name a folder as state_dir", "%s is not a folder", dir)
+	case err != nil || !mode.IsDir():
+		f.fail("state-dir", "name a folder as state_dir", "%s is not a folder", dir)
 		return
-	case info.Mode().Perm()&0o005 != 0o005:
-		r.fail("state-dir", fmt.Sprintf("chmod 755 %s", dir), "%s has mode %04o, so that the commands of users cannot read the snapshot", dir, info.Mode().Perm())
+	case mode.Perm()&0o005 != 0o005:
+		f.fail("state-dir", fmt.Sprintf("chmod 755 %s", dir), "%s has mode %04o, so that the commands of users cannot read the snapshot", dir, mode.Perm())
 	}
-	r.outlives(dir.Mount())
-	snap, err := dir.ReadSnapshot()
-	now := time.Now().Add(r.offset)
+	s.outlives(f)
+	snap, err, now := s.Snapshot.Is, s.Snapshot.Err, s.Now
 	fresh := err == nil && !snap.Stale(now)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		r.fail("snapshot", start, "%s is not there: every job is let through unchecked", dir.SnapshotPath())
+		f.fail("snapshot", start, "%s is not there: every job is let through unchecked", dir.SnapshotPath())
 	case err != nil:
-		r.failWords("snapshot", err.Error(), "run `pcs-capacity sync` to write it anew")
+		f.failWords("snapshot", err.Error(), "run `pcs-capacity sync` to write it anew")
 	case !fresh:
-		r.fail("snapshot", "see `journalctl -u 'pcs-capacity-*'`", "sync last saw AWS %s ago, more than %s", capacity.FormatDuration(now.Sub(snap.TakenAt)), capacity.FormatDuration(snap.Submit.StaleAfter.Duration))
+		f.fail("snapshot", "see `journalctl -u 'pcs-capacity-*'`", "sync last saw AWS %s ago, more than %s", capacity.FormatDuration(now.Sub(snap.TakenAt)), capacity.FormatDuration(snap.Submit.StaleAfter.Duration))
 	default:
-		r.ok("snapshot", "sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
+		f.ok("snapshot", "sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
 	}
-	service, runs, err := dir.Watcher()
-	switch {
-	case runs:
-		r.ok("service", "`pcs-capacity sync --watch` runs: %s", service)
+	switch service, err := s.Watcher.Is, s.Watcher.Err; {
+	case service != "":
+		f.ok("service", "`pcs-capacity sync --watch` runs: %s", service)
 	case err != nil:
-		r.warn("service", "run this as root", "whether `pcs-capacity sync --watch` runs here is not known: %s", err)
+		f.warn("service", "run this as root", "whether `pcs-capacity sync --watch` runs here is not known: %s", err)
+	case fresh:
+		f.warn("service", "if no other host runs it, "+start, "`pcs-capacity sync --watch` does not run on this host")
 	default:
-		if fresh {
-			r.warn("service", "if no other host runs it, "+start, "`pcs-capacity sync --watch` does not run on this host")
-		} else {
-			r.fail("service", start, "`pcs-capacity sync --watch` does not run")
-		}
+		f.fail("service", start, "`pcs-capacity sync --watch` does not run")
 	}
 }
 
@@ -265,26 +259,26 @@ const shareIt = "put state_dir on a shared file system, such as EFS or FSx: see 
 
 // outlives judges the file system of state_dir: whether it outlives this host, and whether the backup of slurmctld has it.
 // What else a backup needs cannot be seen from here.
-func (r *run) outlives(m state.Mount) {
+func (s *Survey) outlives(f *Findings) {
 	const kept = "the record of purchases and the samples of report"
-	dir := r.Config.StateDir
+	m, dir := s.Mount, s.Config.StateDir
 	switch {
 	case m.Shared():
-		r.ok("state-dir", "%s is on %s, and outlives this host", dir, m)
+		f.ok("state-dir", "%s is on %s, and outlives this host", dir, m)
 	case m.InMemory():
-		r.warn("state-dir", "name a folder on a disk as state_dir", "%s is on %s: %s end with the next boot", dir, m, kept)
+		f.warn("state-dir", "name a folder on a disk as state_dir", "%s is on %s: %s end with the next boot", dir, m, kept)
 	case !m.Local():
-		r.warn("state-dir", shareIt, "%s is on %s; locking may not work there", dir, m)
-	case r.onPCS():
-		r.warn("state-dir", shareIt, "%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would end with it", dir, m, kept)
+		f.warn("state-dir", shareIt, "%s is on %s; locking may not work there", dir, m)
+	case s.onPCS():
+		f.warn("state-dir", shareIt, "%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would end with it", dir, m, kept)
 	default:
-		r.ok("state-dir", "%s is on %s, and ends with this host", dir, m)
+		f.ok("state-dir", "%s is on %s, and ends with this host", dir, m)
 	}
-	switch c := r.slurmConfig; {
-	case c == nil || len(c.Backups) == 0 || !r.onEC2():
+	switch c := s.Slurmctld; {
+	case c == nil || len(c.Backups) == 0 || !s.onEC2():
 	case m.Shared():
-		r.ok("backup", "%s takes slurmctld over, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, as this host", strings.Join(c.Backups, ", "))
+		f.ok("backup", "%s takes slurmctld over, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, as this host", strings.Join(c.Backups, ", "))
 	default:
-		r.warn("backup", shareIt, "%s is on %s: when %s takes slurmctld over, its hooks know no reservation, and launch nothing", dir, m, strings.Join(c.Backups, ", "))
+		f.warn("backup", shareIt, "%s is on %s: when %s takes slurmctld over, its hooks know no reservation, and launch nothing", dir, m, strings.Join(c.Backups, ", "))
 	}
 }

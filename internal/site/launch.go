@@ -2,9 +2,12 @@ package site
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -20,18 +23,75 @@ type Launch struct {
 	Image    ec2.Image        // the nodes' image; zero if unknown
 	Type     ec2.InstanceType // the instance type; zero if unknown
 	Network  Network
+	Unread   Unread
 
 	trial ec2.Trial // of a node
+	tried Read[[]ec2.Tried]
 }
 
-// judgements are the checks, independent of each other, of what no dry run of a launch tells: nodes that never join,
+// Unread is why parts of a launch are not known; nil for a part that was read.
+type Unread struct {
+	Image   error // of the image and the instance type
+	Network error // of security groups, routes and endpoints
+}
+
+// Read completes a launch from EC2, side by side. What cannot be read stays as it is.
+func (l *Launch) Read(ctx context.Context, aws *ec2.Client) {
+	var all sync.WaitGroup
+	all.Go(func() { l.Unread.Image = l.readImage(ctx, aws) })
+	all.Go(func() { l.Unread.Network = l.readNetwork(ctx, aws) })
+	all.Wait()
+}
+
+// readImage reads the type and the image. Systems Manager names one that does not begin with ami-.
+func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
+	if l.Type.Name == "" {
+		types, failed := aws.InstanceTypes(ctx, []string{l.Template.InstanceType})
+		l.Type, err = types[l.Template.InstanceType], failed
+	}
+	if id := l.Template.ImageID; strings.HasPrefix(id, "ami-") {
+		image, failed := aws.Image(ctx, id)
+		l.Image, err = image, errors.Join(err, failed)
+	}
+	return err
+}
+
+// readNetwork reads the security groups of nodes with EFA and, for nodes of PCS, the way out: of subnets known by their
+// ids only the rest, the route tables, and where those lead nowhere the endpoints.
+func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
+	n := &l.Network
+	n.Region = aws.Region()
+	var groups, err error
+	if l.hasEFA() {
+		n.Groups, groups = aws.SecurityGroups(ctx, l.Template.SecurityGroupIDs)
+	}
+	if l.Provider != capacity.ProviderPCS || len(n.Subnets) == 0 {
+		return groups
+	}
+	if n.Subnets[0].VPC == "" {
+		var ids []string
+		for _, one := range n.Subnets {
+			ids = append(ids, one.ID)
+		}
+		n.Subnets, _, err = aws.DetailedSubnets(ctx, ids)
+	}
+	if err == nil && len(n.Subnets) > 0 {
+		n.Tables, err = aws.RouteTables(ctx, n.Subnets[0].VPC)
+	}
+	if err == nil && slices.ContainsFunc(n.Subnets, func(one ec2.Subnet) bool { return l.closedIn(one) != "" }) {
+		n.Endpoints, err = aws.PCSEndpoints(ctx, n.Subnets[0].VPC)
+	}
+	return cmp.Or(groups, err)
+}
+
+// ofLaunch are the checks, independent of each other, of what no dry run of a launch tells: nodes that never join,
 // or never end. A problem for an administrator prevents working nodes; a note is a warning.
-var judgements = []func(Launch) []capacity.Problem{drivers, protected, wayOut, efaRules}
+var ofLaunch = []func(Launch) []capacity.Problem{drivers, protected, wayOut, efaRules}
 
 // Judge returns all problems.
 func Judge(s Launch) []capacity.Problem {
 	var all []capacity.Problem
-	for _, judge := range judgements {
+	for _, judge := range ofLaunch {
 		all = append(all, judge(s)...)
 	}
 	return all

@@ -2,7 +2,6 @@ package site
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +10,8 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -147,100 +146,143 @@ func TestLaunchedBySlurm(t *testing.T) {
 	}
 }
 
-// What nodes are attached to is read and judged; where all of it is right,
-// nothing is said, and who may not ask is told so once.
-func TestWhatNodesAreAttachedTo(t *testing.T) {
-	const subnet, group = "subnet-0e200000000000a01", "sg-0e2000000000000a1"
+// What nodes are attached to is read, and judged as it is.
+func TestLaunchIsRead(t *testing.T) {
+	const group = "sg-0e2000000000000a1"
 	none := func(s *awssim.Scenario) { s.Regions[0].VPCs[0].Isolated = true }
 	closed := func(s *awssim.Scenario) { s.Regions[0].SecurityGroups[0].Closed = true }
-	denied := func(operation, code string) awssim.Fault {
-		return awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: code, Status: 403, Message: "not authorized to perform"}
-	}
-	cpu := func(s *awssim.Scenario) {
-		s.Regions[0].Images[0].Name, s.Regions[0].Images[0].Description = "al2023", ""
-	}
-	template := capacity.LaunchTemplate{Name: "ml-gpu", ImageID: "ami-0e200000000000a01", SecurityGroupIDs: []string{group}}
-	protected, efa := template, template
-	protected.Protected, efa.NetworkInterfaces = true, []capacity.Interface{{Type: "efa"}}
 	for name, c := range map[string]struct {
-		world    func(*awssim.Scenario)
-		fault    awssim.Fault
-		provider capacity.Provider
-		template capacity.LaunchTemplate
-		want     string // of each finding, with its status
+		world                func(*awssim.Scenario)
+		denied, want, unread string
 	}{
-		"right":                        {nil, awssim.Fault{}, capacity.ProviderPCS, template, ""},
-		"right, on EC2":                {nil, awssim.Fault{}, capacity.ProviderEC2, template, ""},
-		"no way out":                   {none, awssim.Fault{}, capacity.ProviderPCS, template, "fail no-way-out"},
-		"no way out of EC2":            {none, awssim.Fault{}, capacity.ProviderEC2, template, ""},
-		"closed":                       {closed, awssim.Fault{}, capacity.ProviderEC2, efa, "fail security-group-rule"},
-		"a CPU image":                  {cpu, awssim.Fault{}, capacity.ProviderPCS, template, "warn drivers"},
-		"protected":                    {nil, awssim.Fault{}, capacity.ProviderEC2, protected, "fail termination-protection"},
-		"nobody may ask for routes":    {none, denied("DescribeRouteTables", "UnauthorizedOperation"), capacity.ProviderPCS, template, "warn network"},
-		"nobody may ask for endpoints": {none, denied("DescribeVpcEndpoints", "UnauthorizedOperation"), capacity.ProviderPCS, template, "warn network"},
-		"nobody may ask for rules":     {closed, denied("DescribeSecurityGroups", "UnauthorizedOperation"), capacity.ProviderPCS, efa, "warn network"},
+		"right":                        {func(*awssim.Scenario) {}, "", "", ""},
+		"no way out":                   {none, "", "no-way-out", ""},
+		"closed":                       {closed, "", "security-group-rule", ""},
+		"nobody may ask for endpoints": {none, "DescribeVpcEndpoints", "", "ec2:DescribeVpcEndpoints"},
+		"nobody may ask for rules":     {closed, "DescribeSecurityGroups", "", "ec2:DescribeSecurityGroups"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario := awssim.DefaultScenario()
-			if c.world != nil {
-				c.world(scenario)
-			}
+			c.world(scenario)
 			sim, client := simOf(t, scenario)
-			if c.fault.Operation != "" {
-				if _, err := sim.AddFault(c.fault); err != nil {
+			if c.denied != "" {
+				if _, err := sim.AddFault(awssim.Fault{Operation: c.denied, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Message: "not authorized to perform"}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			aws := pcs.From(client.Shared())
-			cluster, err := aws.Cluster(t.Context(), "ml")
-			if err != nil {
-				t.Fatal(err)
+			l := Launch{Provider: capacity.ProviderPCS, Template: capacity.LaunchTemplate{InstanceType: "p5.48xlarge", ImageID: "ami-0e200000000000a01", SecurityGroupIDs: []string{group},
+				NetworkInterfaces: []capacity.Interface{{Type: "efa"}}}, Network: Network{Nodes: 2, Subnets: []ec2.Subnet{{Subnet: capacity.Subnet{ID: "subnet-0e200000000000a01"}}}}}
+			l.Read(t.Context(), client)
+			got := ""
+			for _, p := range Judge(l) {
+				got = string(p.Code)
 			}
-			r := run{Sources: Sources{Config: config.Default(), EC2: client, PCS: aws}, Site: Site{Inventory: pcs.Inventory{Cluster: cluster}}}
-			for _, name := range []string{"gpu-a", "gpu-b"} { // what both lack is named for both, but for permissions
-				r.launches(c.provider, name, "p5.48xlarge", "", c.template, []string{subnet}, nil, 2).trial = ec2.Trial{}
-			}
-			r.judgeLaunches(t.Context())
-			var got []string
-			r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.Status == OK })
-			for _, f := range r.Findings {
-				if f.Fix == "" {
-					t.Errorf("no fix: %s", f.What)
-				}
-				got = append(got, string(f.Status)+" "+f.Check)
-			}
-			slices.Sort(got)
-			if got := strings.Join(slices.Compact(got), "; "); got != c.want || c.fault.Operation != "" && len(r.Findings) != 1 {
-				t.Errorf("%s, want %s: %+v", got, c.want, r.Findings)
+			if got != c.want || ec2.DeniedAction(l.Unread.Network) != c.unread || l.Unread.Image != nil || l.Type.GPUs == 0 || l.Image.Name == "" {
+				t.Errorf("%s, want %s: %+v", got, c.want, l)
 			}
 		})
 	}
 }
 
-// A denial names whose permission is missing, as AWS does.
-func TestDenialsNameTheCaller(t *testing.T) {
-	const action = "ec2:DescribeSubnets"
-	old := awssim.Fault{Operation: "DescribeSubnets", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation."}
-	named := old
-	named.Message = "You are not authorized to perform this operation. User: arn:aws:iam::111122223333:user/ann is not authorized to perform: " + action + " because no identity-based policy allows the action."
-	for who, fault := range map[string]awssim.Fault{"arn:aws:iam::111122223333:user/ann": named, "these credentials": old} {
-		sim, client := simOf(t, awssim.DefaultScenario())
-		if _, err := sim.AddFault(fault); err != nil {
-			t.Fatal(err)
+// lacking is the error of a call that is not allowed.
+func lacking(action, caller string) error { return &awsconfig.Denied{Action: action, Caller: caller} }
+
+// Who may not ask is told so once, for all groups; what both lack is named for both.
+func TestLaunched(t *testing.T) {
+	for name, c := range map[string]struct {
+		launch Launch
+		tried  []ec2.Tried
+		want   string // of each finding, with its status
+	}{
+		"right":                     {Launch{Image: ec2.Image{ID: "ami-1"}}, []ec2.Tried{{SubnetID: "a"}}, "ok image; ok launch; ok image; ok launch"},
+		"protected":                 {Launch{Template: capacity.LaunchTemplate{Protected: true}}, []ec2.Tried{{Verdict: ec2.Refuses}}, "fail termination-protection; fail termination-protection"},
+		"refused":                   {Launch{}, []ec2.Tried{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidKeyPair.NotFound"}}, "fail launch-refused; fail launch-refused"},
+		"nobody may ask for routes": {Launch{Unread: Unread{Network: lacking("ec2:DescribeRouteTables", "")}}, nil, "warn network"},
+		"no answer about routes":    {Launch{Unread: Unread{Network: errors.New("oops")}}, nil, "fail network; fail network"},
+		"an image that is not read": {Launch{Unread: Unread{Image: errors.New("oops")}}, nil, "fail launch; fail launch"},
+	} {
+		s := Survey{}
+		for _, group := range []string{"gpu-a", "gpu-b"} {
+			l := c.launch
+			l.Provider, l.Group, l.tried.Is = capacity.ProviderPCS, group, c.tried
+			s.Launches = append(s.Launches, &l)
 		}
-		cfg := config.Default()
-		r := run{Sources: Sources{Config: cfg, EC2: client}, settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}}
-		r.permissions(t.Context())
-		said := 0
-		for _, f := range r.Findings {
-			if strings.Contains(f.What, action) {
-				if said++; !strings.Contains(f.What, action+" is not allowed for "+who) {
-					t.Errorf("%s, want %s", f.What, who)
-				}
-			}
+		if got := judged(&s, (*Survey).launched); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
-		if said != 1 {
-			t.Errorf("%s: %+v", who, r.Findings)
+	}
+}
+
+// judged are the statuses and checks of what a judgement finds; each but an ok has a fix.
+func judged(s *Survey, judge func(*Survey, *Findings)) string {
+	var f Findings
+	var words []string
+	judge(s, &f)
+	for _, one := range f {
+		if (one.Fix == "") != (one.Status == OK) {
+			return "no fix: " + one.What
+		}
+		words = append(words, string(one.Status)+" "+one.Check)
+	}
+	return strings.Join(words, "; ")
+}
+
+// A denial names whose permission is missing, as AWS does, once. A read for lack of it is no finding of its own.
+func TestPermission(t *testing.T) {
+	const action, ann = "ec2:DescribeSubnets", "arn:aws:iam::111122223333:user/ann"
+	onEC2 := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}
+	for name, c := range map[string]struct {
+		survey Survey
+		want   string
+	}{
+		"all":       {Survey{Asked: map[string]Read[struct{}]{action: {}}}, "ok: what sync and the hooks ask is allowed with the credentials of this command, as far as dry runs tell"},
+		"one":       {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}}, Subnets: Read[[]capacity.Subnet]{Err: lacking(action, "")}}, "fail: " + action + " is not allowed for " + ann},
+		"of nobody": {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, "")}}}, "fail: " + action + " is not allowed for these credentials"},
+		"of PCS":    {Survey{ClusterErr: lacking("pcs:GetCluster", "")}, "fail: pcs:GetCluster is not allowed for these credentials"},
+		"a launch": {Survey{Settings: onEC2, Launches: []*Launch{{Provider: capacity.ProviderEC2, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
+			"fail: ec2:RunInstances is not allowed for these credentials"},
+		"a launch that PCS makes": {Survey{Launches: []*Launch{{Provider: capacity.ProviderPCS, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
+			"ok: what sync and the hooks ask is allowed with the credentials of this command, as far as dry runs tell"},
+		"not known": {Survey{Asked: map[string]Read[struct{}]{action: {Err: errors.New("oops")}}}, "warn: what is allowed is not known: oops"},
+	} {
+		var f Findings
+		c.survey.permission(&f)
+		c.survey.reservations(&f)
+		if len(f) != 1 || string(f[0].Status)+": "+f[0].What != c.want {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// What was not read is never said to be missing, and hides nothing that is known without it.
+func TestReservations(t *testing.T) {
+	g := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{"cr-1", "cr-2"}, SubnetIDs: []string{"subnet-1"}, MaxNodes: 1, LaunchTemplate: "lt-1"}
+	one := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: 1, Platform: "Linux/UNIX", Tenancy: "default", End: time.Date(2026, 11, 30, 11, 30, 0, 0, time.UTC)}
+	for name, c := range map[string]struct {
+		change func(*Survey)
+		want   string
+	}{
+		"one is unknown":      {func(*Survey) {}, "fail reservation; ok reservation"},
+		"none is read":        {func(s *Survey) { s.ReservationsErr, s.Unknown = errors.New("oops"), nil }, "fail reservation"},
+		"no subnet is read":   {func(s *Survey) { s.Subnets = Read[[]capacity.Subnet]{Err: errors.New("oops")} }, "fail reservation; fail subnet"},
+		"a subnet is unknown": {func(s *Survey) { s.Unfound = []capacity.Missing{{ID: "subnet-2"}} }, "fail reservation; fail subnet; ok reservation"},
+		"another zone":        {func(s *Survey) { s.Subnets.Is[0].AZID = "use2-az2" }, "fail reservation; fail reservation"},
+		"ended":               {func(s *Survey) { s.Now = one.End }, "fail reservation; warn reservation"},
+		"no platform":         {func(s *Survey) { s.Platforms["lt-1"] = Read[capacity.ImagePlatform]{} }, "fail reservation; warn platform; ok reservation"},
+		"an image of nowhere": {func(s *Survey) {
+			s.Platforms["lt-1"] = Read[capacity.ImagePlatform]{capacity.ImagePlatform{Template: "lt-1:1"}, errors.New("no")}
+		}, "fail reservation; fail platform; ok reservation"},
+		"selected, and unread": {func(s *Survey) {
+			s.Selected = map[string]Read[[]capacity.Reservation]{"gpu": {Err: errors.New("oops")}}
+		}, "fail reservation; fail reservation; ok reservation"},
+	} {
+		s := Survey{Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{g}}}},
+			Site:      Site{Now: one.End.Add(-48 * time.Hour), Known: map[string]capacity.Reservation{"cr-1": one}, Unknown: map[string]error{"cr-2": errors.New("none")}},
+			Subnets:   Read[[]capacity.Subnet]{Is: []capacity.Subnet{{ID: "subnet-1", AZID: "use2-az1"}}},
+			Platforms: map[string]Read[capacity.ImagePlatform]{"lt-1": {Is: capacity.ImagePlatform{Template: "lt-1:1", Platform: "Linux/UNIX"}}}}
+		c.change(&s)
+		if got := judged(&s, (*Survey).reservations); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }

@@ -1,9 +1,7 @@
 package site
 
 import (
-	"cmp"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,8 +16,8 @@ import (
 // was made.
 const (
 	parallelClusterFolder  = "/opt/parallelcluster/"
-	parallelClusterVersion = "opt/parallelcluster/.bootstrapped"
-	parallelClusterSigns   = "etc/parallelcluster/cfnconfig"
+	parallelClusterVersion = "/opt/parallelcluster/.bootstrapped"
+	parallelClusterSigns   = "/etc/parallelcluster/cfnconfig"
 )
 
 var (
@@ -32,34 +30,38 @@ var (
 // boot: aws-parallelcluster issues 7465 and 7470, mended by aws-parallelcluster-node pull request 728.
 const firstLoop, lastLoop = "v3.8.0", "v3.15.1"
 
-// parallelCluster looks for ParallelCluster on the host, and in what slurmctld runs. version is "" if nothing says it.
-func parallelCluster(root, resumeProgram string) (version string, found bool) {
-	root = cmp.Or(root, "/")
-	if text, err := os.ReadFile(filepath.Join(root, parallelClusterVersion)); err == nil {
-		return threeNumbers.FindString(string(text)), true
+// parallelCluster is what this host says of ParallelCluster.
+type parallelCluster struct {
+	Here    bool
+	Version string // the text that has it; "" for none
+}
+
+func readParallelCluster() parallelCluster {
+	text, err := os.ReadFile(parallelClusterVersion)
+	if err != nil {
+		_, err = os.Stat(parallelClusterSigns)
 	}
-	_, err := os.Stat(filepath.Join(root, parallelClusterSigns))
-	return "", err == nil || strings.HasPrefix(resumeProgram, parallelClusterFolder)
+	return parallelCluster{err == nil, string(text)}
 }
 
 // parallelClusterFences judges our fences over static nodes of ParallelCluster, which takes every reservation with
 // MAINT for its own.
-func (r *run) parallelClusterFences() {
-	version, found := parallelCluster(r.Root, r.slurmConfig.ResumeProgram)
-	if !found {
+func (s *Survey) parallelClusterFences(f *Findings) {
+	if !s.ParallelCluster.Here && !strings.HasPrefix(s.Slurmctld.ResumeProgram, parallelClusterFolder) {
 		return
 	}
+	version := threeNumbers.FindString(s.ParallelCluster.Version)
 	named, old := "ParallelCluster "+version, version != "" && semver.Compare("v"+version, firstLoop) >= 0 && semver.Compare("v"+version, lastLoop) <= 0
 	if version == "" {
 		named = "ParallelCluster"
 	}
 	good := true
-	for _, p := range r.settings.Partitions {
-		at := slices.IndexFunc(r.partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name })
+	for _, p := range s.Settings.Partitions {
+		at := slices.IndexFunc(s.Partitions.Is, func(there capacity.SlurmPartition) bool { return there.Name == p.Name })
 		if at < 0 || p.Provider.Guest() {
 			continue
 		}
-		static := slices.DeleteFunc(slices.Clone(r.partitions[at].Nodes), func(name string) bool { return !parallelClusterStatic.MatchString(name) })
+		static := slices.DeleteFunc(slices.Clone(s.Partitions.Is[at].Nodes), func(name string) bool { return !parallelClusterStatic.MatchString(name) })
 		if len(static) == 0 {
 			continue
 		}
@@ -67,15 +69,15 @@ func (r *run) parallelClusterFences() {
 		switch {
 		case old:
 			good = false
-			r.fail("parallelcluster", fix, "%s ends a static node that boots under a fence of partition %s, and launches it again, for ever: %s",
+			f.fail("parallelcluster", fix, "%s ends a static node that boots under a fence of partition %s, and launches it again, for ever: %s",
 				named, p.Name, slurm.Compress(static))
 		case version == "":
 			good = false
-			r.warn("parallelcluster", fix, "%s of an unknown version launches %s of partition %s; 3.8.0 to 3.15.1 end static nodes that boot under a fence, and launch them again, for ever",
+			f.warn("parallelcluster", fix, "%s of an unknown version launches %s of partition %s; 3.8.0 to 3.15.1 end static nodes that boot under a fence, and launch them again, for ever",
 				named, slurm.Compress(static), p.Name)
 		}
 	}
 	if good {
-		r.ok("parallelcluster", "%s leaves nodes under our fences alone", named)
+		f.ok("parallelcluster", "%s leaves nodes under our fences alone", named)
 	}
 }

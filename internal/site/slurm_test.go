@@ -3,16 +3,13 @@ package site
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -22,10 +19,11 @@ import (
 // Where Slurm takes --time-min as a soft limit, only a sync that runs keeps jobs from crossing a fence.
 func TestSoftLimits(t *testing.T) {
 	for parameters, warned := range map[string]bool{"": false, "bf_continue": false, "bf_continue,time_min_as_soft_limit": true} {
-		r := run{slurmConfig: &slurm.Config{SchedulerParameters: strings.Split(parameters, ",")}}
-		r.softLimits()
-		if got := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == "fences" && f.Status == Warn }); got != warned {
-			t.Errorf("%q: %+v", parameters, r.Findings)
+		var f Findings
+		r := Survey{Slurmctld: &slurm.Config{SchedulerParameters: strings.Split(parameters, ",")}}
+		r.softLimits(&f)
+		if got := slices.ContainsFunc(f, func(f Finding) bool { return f.Check == "fences" && f.Status == Warn }); got != warned {
+			t.Errorf("%q: %+v", parameters, f)
 		}
 	}
 }
@@ -43,11 +41,12 @@ func TestOverTime(t *testing.T) {
 		"no limit ends a job":  {capacity.NoLimit, capacity.Limit{}, "fail: OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"},
 		"not in our partition": {capacity.Minutes(5), capacity.NoLimit, "fail: OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"},
 	} {
-		r := run{slurmConfig: &slurm.Config{OverTime: c.of}, settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu"}}}}
-		r.partitions = []capacity.SlurmPartition{{Name: "cpu", OverTime: capacity.Minutes(99)}, {Name: "gpu", OverTime: c.partition}}
-		r.overTime()
+		var f Findings
+		r := Survey{Slurmctld: &slurm.Config{OverTime: c.of}, Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu"}}}}
+		r.Partitions.Is = []capacity.SlurmPartition{{Name: "cpu", OverTime: capacity.Minutes(99)}, {Name: "gpu", OverTime: c.partition}}
+		r.overTime(&f)
 		got := ""
-		for _, f := range r.Findings {
+		for _, f := range f {
 			got += string(f.Status) + ": " + f.What
 		}
 		if got != c.want {
@@ -95,21 +94,22 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 		{name: "gpu", nodes: "b1,gpu-1", want: Warn, says: "partition gpu holds b1, which", fix: "Nodes=gpu-1 in slurm.conf"},
 		{name: "cpu", nodes: "cpu-1,gpu-1", cluster: "ml", want: Warn, says: "holds gpu-1, which", fix: "take their node groups out of queue cpu"},
 	} {
-		r := run{Sources: Sources{Config: &config.Config{Cluster: c.cluster}}, settings: settings}
+		var f Findings
+		r := Survey{Here: Here{Config: &config.Config{Cluster: c.cluster}}, Settings: settings}
 		nodes, err := slurm.Expand(c.nodes)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.partitions = []capacity.SlurmPartition{{Name: c.name, Nodes: nodes, Default: c.jobsWithout}}
-		r.astray()
+		r.Partitions.Is = []capacity.SlurmPartition{{Name: c.name, Nodes: nodes, Default: c.jobsWithout}}
+		r.astray(&f)
 		if c.want == "" {
-			if len(r.Findings) > 0 {
-				t.Errorf("%+v: %+v", c, r.Findings)
+			if len(f) > 0 {
+				t.Errorf("%+v: %+v", c, f)
 			}
 			continue
 		}
-		if len(r.Findings) != 1 || r.Findings[0].Status != c.want || !strings.Contains(r.Findings[0].What, c.says) || !strings.Contains(r.Findings[0].Fix, c.fix) {
-			t.Errorf("%+v: %+v", c, r.Findings)
+		if len(f) != 1 || f[0].Status != c.want || !strings.Contains(f[0].What, c.says) || !strings.Contains(f[0].Fix, c.fix) {
+			t.Errorf("%+v: %+v", c, f)
 		}
 	}
 }
@@ -129,10 +129,11 @@ func TestVersionsOfCommands(t *testing.T) {
 		{old, nil, Fail},
 		{new, nil, OK},
 	} {
-		r := run{Site: Site{Inventory: pcs.Inventory{Cluster: *cluster}}, slurmConfig: c.running}
-		r.versions(c.commands)
-		if len(r.Findings) != 1 || r.Findings[0].Status != c.want {
-			t.Errorf("%+v: %+v", c, r.Findings)
+		var f Findings
+		r := Survey{Site: Site{Inventory: pcs.Inventory{Cluster: *cluster}}, Slurmctld: c.running, Commands: Read[slurm.Version]{Is: c.commands}}
+		r.versions(&f)
+		if len(f) != 1 || f[0].Status != c.want {
+			t.Errorf("%+v: %+v", c, f)
 		}
 	}
 }
@@ -152,26 +153,12 @@ func TestShortWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := run{settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Provider: capacity.ProviderEC2}}, Timing: capacity.Timing{BootAllowance: capacity.Duration{Duration: 15 * time.Minute}}},
-			slurmConfig: &slurm.Config{Version: version, ResumeTimeout: c.resume, SuspendTimeout: c.suspend}}
-		if r.shortWaits(); len(r.Findings) != c.found || c.found > 0 && !strings.Contains(r.Findings[0].What, "450 s") {
-			t.Errorf("%+v: %+v", c, r.Findings)
+		var f Findings
+		r := Survey{Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Provider: capacity.ProviderEC2}}, Timing: capacity.Timing{BootAllowance: capacity.Duration{Duration: 15 * time.Minute}}},
+			Slurmctld: &slurm.Config{Version: version, ResumeTimeout: c.resume, SuspendTimeout: c.suspend}}
+		if r.shortWaits(&f); len(f) != c.found || c.found > 0 && !strings.Contains(f[0].What, "450 s") {
+			t.Errorf("%+v: %+v", c, f)
 		}
-	}
-}
-
-// templates asks for each template that slurmctld launches from.
-func TestTemplatesAskForConfigless(t *testing.T) {
-	scenario := awssim.DefaultScenario()
-	home := &scenario.Regions[slices.IndexFunc(scenario.Regions, func(r awssim.RegionScenario) bool { return r.Name == "us-east-2" })]
-	at := slices.IndexFunc(home.LaunchTemplates, func(l awssim.LaunchTemplateScenario) bool { return l.Name == "ec2-nodes" })
-	home.LaunchTemplates[at].UserData = "#!/bin/sh\nexec slurmd --conf-server head\n"
-	_, client := simOf(t, scenario)
-	r := run{Sources: Sources{Config: config.Default(), EC2: client}, slurmConfig: &slurm.Config{}, settings: capacity.Settings{Partitions: []capacity.PartitionSettings{
-		{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", LaunchTemplate: "ec2-nodes"}}}}}}
-	r.templates(t.Context())
-	if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == "configless" && f.Status == Fail }) {
-		t.Errorf("%+v", r.Findings)
 	}
 }
 
@@ -188,9 +175,10 @@ func TestConfigless(t *testing.T) {
 		{asks, nil, 0},
 		{capacity.LaunchTemplate{}, &slurm.Config{}, 0},
 	} {
-		r := run{slurmConfig: c.running}
-		if r.configless(c.template); len(r.Findings) != c.found {
-			t.Errorf("%+v: %+v", c, r.Findings)
+		s := Survey{Slurmctld: c.running, Templates: map[string]Read[*capacity.LaunchTemplate]{"gpu": {Is: &c.template}}, Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{
+			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", LaunchTemplate: "gpu"}}}}}}
+		if got := judged(&s, (*Survey).templates); strings.Count(got, "fail configless") != c.found {
+			t.Errorf("%+v: %s", c, got)
 		}
 	}
 }
@@ -217,29 +205,17 @@ func TestParallelClusterFences(t *testing.T) {
 		"only slurmctld says so":    {"", "/opt/parallelcluster/scripts/slurm/slurm_resume", "ec2", static, Warn, "of an unknown version"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := t.TempDir()
-			if c.version != "" {
-				path := filepath.Join(root, parallelClusterVersion)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(c.version), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			r := run{
-				Sources:     Sources{Root: root},
-				settings:    capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: c.provider}}},
-				slurmConfig: &slurm.Config{ResumeProgram: c.resume},
-				partitions:  []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{c.node}}},
-			}
-			r.parallelClusterFences()
+			var f Findings
+			r := Survey{ParallelCluster: parallelCluster{c.version != "", c.version}, Slurmctld: &slurm.Config{ResumeProgram: c.resume},
+				Settings:   capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: c.provider}}},
+				Partitions: Read[[]capacity.SlurmPartition]{Is: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{c.node}}}}}
+			r.parallelClusterFences(&f)
 			switch {
-			case c.want == "" && len(r.Findings) == 0:
-			case len(r.Findings) != 1 || r.Findings[0].Status != c.want || !strings.Contains(r.Findings[0].What, c.says):
-				t.Errorf("%+v", r.Findings)
-			case c.want != OK && !strings.Contains(r.Findings[0].Fix, `provider = "none"`):
-				t.Errorf("the fix is %q", r.Findings[0].Fix)
+			case c.want == "" && len(f) == 0:
+			case len(f) != 1 || f[0].Status != c.want || !strings.Contains(f[0].What, c.says):
+				t.Errorf("%+v", f)
+			case c.want != OK && !strings.Contains(f[0].Fix, `provider = "none"`):
+				t.Errorf("the fix is %q", f[0].Fix)
 			}
 		})
 	}
@@ -262,13 +238,13 @@ func TestLasting(t *testing.T) {
 		"a controller":      {disk, false, OK, "ends with this host"},
 		"no mountinfo here": {state.Mount{}, false, Warn, "an unrecognized file system"},
 	} {
-		r := run{Sources: Sources{Config: &config.Config{StateDir: "/s"}}}
+		var f Findings
+		r := Survey{Here: Here{Config: &config.Config{StateDir: "/s"}}, Mount: c.mount}
 		if c.replaced {
 			r.Config.Cluster = "ml"
 		}
-		found := &r.Findings
-		if r.outlives(c.mount); len(*found) != 1 || (*found)[0].Status != c.status || !strings.Contains((*found)[0].What, c.says) || ((*found)[0].Fix == "") != (c.status == OK) {
-			t.Errorf("%s: %+v", name, *found)
+		if r.outlives(&f); len(f) != 1 || f[0].Status != c.status || !strings.Contains(f[0].What, c.says) || (f[0].Fix == "") != (c.status == OK) {
+			t.Errorf("%s: %+v", name, f)
 		}
 	}
 }
@@ -276,10 +252,11 @@ func TestLasting(t *testing.T) {
 // A backup of slurmctld sees state_dir only on a shared file system.
 func TestBackedUp(t *testing.T) {
 	for fix, m := range map[string]state.Mount{shareIt: {Point: "/", Type: "xfs", Source: "/dev/nvme0n1p1"}, "": {Point: "/efs", Type: "nfs4", Source: "efs:/"}} {
-		r := run{Sources: Sources{Config: &config.Config{StateDir: "/s"}}, slurmConfig: &slurm.Config{Backups: []string{"head2"}},
-			settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Provider: capacity.ProviderEC2}}}}
-		if r.outlives(m); len(r.Findings) != 2 || r.Findings[1].Fix != fix || !strings.Contains(r.Findings[1].What, "head2 takes slurmctld over") {
-			t.Errorf("%s: %+v", m, r.Findings)
+		var f Findings
+		r := Survey{Here: Here{Config: &config.Config{StateDir: "/s"}}, Mount: m, Slurmctld: &slurm.Config{Backups: []string{"head2"}},
+			Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Provider: capacity.ProviderEC2}}}}
+		if r.outlives(&f); len(f) != 2 || f[1].Fix != fix || !strings.Contains(f[1].What, "head2 takes slurmctld over") {
+			t.Errorf("%s: %+v", m, f)
 		}
 	}
 }
@@ -287,7 +264,7 @@ func TestBackedUp(t *testing.T) {
 // What the shell of whoever runs check has of AWS tells nothing about hooks.
 func TestHookAccess(t *testing.T) {
 	cfg := config.Default()
-	cfg.Path, cfg.StateDir = "/etc/pcs-capacity/config.toml", t.TempDir()
+	cfg.Path = "/etc/pcs-capacity/config.toml"
 	for _, c := range []struct {
 		last    *state.HookAccess
 		account string // of whoever runs check
@@ -302,19 +279,15 @@ func TestHookAccess(t *testing.T) {
 		{&state.HookAccess{Account: "111122223333"}, "", OK, "of account 111122223333"},
 		{&state.HookAccess{Account: "444455556666", Source: "EC2RoleProvider"}, "111122223333", Warn, "of account 444455556666 (EC2RoleProvider), and this command those of account 111122223333"},
 	} {
-		if c.last != nil {
-			if err := state.Dir(cfg.StateDir).Hook().Keep(c.last); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r := run{Sources: Sources{Config: cfg}, account: c.account, settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}}
-		r.hooks()
+		var f Findings
+		r := Survey{Here: Here{Config: cfg}, LastHook: Read[*state.HookAccess]{Is: c.last}, Account: c.account, Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}}
+		r.hooks(&f)
 		switch {
-		case c.want == "" && len(r.Findings) == 0:
-		case len(r.Findings) != 1 || r.Findings[0].Status != c.want || !strings.Contains(r.Findings[0].What, c.says):
-			t.Errorf("%+v: %+v", c.last, r.Findings)
-		case c.want == Fail && !strings.Contains(r.Findings[0].Fix, "/etc/pcs-capacity/environment"):
-			t.Errorf("the fix is %s", r.Findings[0].Fix)
+		case c.want == "" && len(f) == 0:
+		case len(f) != 1 || f[0].Status != c.want || !strings.Contains(f[0].What, c.says):
+			t.Errorf("%+v: %+v", c.last, f)
+		case c.want == Fail && !strings.Contains(f[0].Fix, "/etc/pcs-capacity/environment"):
+			t.Errorf("the fix is %s", f[0].Fix)
 		}
 	}
 }

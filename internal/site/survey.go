@@ -1,0 +1,356 @@
+package site
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
+)
+
+// Here is what this host says, before anything is read.
+type Here struct {
+	Config *config.Config
+	Hooks  []Hook // those of this host
+	Filter string // the path of pcs-capacity-filter; "" if it is not known
+	Watch  string // the shell command that keeps `sync --watch` running on this host
+}
+
+// Sources are what a survey is read from.
+type Sources struct {
+	Here
+	EC2    *ec2.Client // nil if there is no client, for EC2Err
+	EC2Err error
+	PCS    *pcs.Client
+	Slurm  *slurm.Client
+}
+
+// Read is what one read returned. What was not read has the error: it is not "none".
+type Read[T any] struct {
+	Is  T
+	Err error
+}
+
+// each reads something for each name, side by side.
+func each[T any](names []string, read func(name string) (T, error)) map[string]Read[T] {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	found := make([]Read[T], len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { found[i].Is, found[i].Err = read(name) })
+	}
+	all.Wait()
+	of := map[string]Read[T]{}
+	for i, name := range names {
+		of[name] = found[i]
+	}
+	return of
+}
+
+// Survey is everything that judgements are about. An error stands beside what could not be read.
+type Survey struct {
+	Here
+	Site     // what AWS says of the cluster; SlurmErr is why slurmctld does not answer
+	Settings capacity.Settings
+
+	AWSErr          error                                   // why no call of AWS succeeds: then nothing else is known of it
+	Offset          time.Duration                           // AWS's time minus the machine's; 0 if AWS did not answer
+	Account         string                                  // that of the credentials of this command; "" if it is not known
+	NoCluster       *capacity.Problem                       // the settings name no PCS cluster that there is
+	ClusterErr      error                                   // why the PCS cluster, or a part of it, is not known
+	Asked           map[string]Read[struct{}]               // what EC2 answers when it is asked for permissions, by action
+	Selected        map[string]Read[[]capacity.Reservation] // by the node group that selects them
+	ReservationsErr error
+	Subnets         Read[[]capacity.Subnet] // those of the settings, but for Unfound
+	Unfound         []capacity.Missing      // the subnets that EC2 does not describe
+	// Platforms and Templates are by how the settings name the launch template; those of PCS node groups by ID:VERSION. A
+	// template that EC2 does not have is nil.
+	Platforms map[string]Read[capacity.ImagePlatform]
+	Templates map[string]Read[*capacity.LaunchTemplate]
+	Launches  []*Launch // of a node of each group
+
+	Commands   Read[slurm.Version] // of the programs that every command takes
+	Slurmctld  *slurm.Config       // its settings; nil if it does not answer
+	Rights     error               // slurmctld's answer to who deletes a reservation that does not exist
+	Partitions Read[[]capacity.SlurmPartition]
+	Nodes      Read[[]capacity.Node]
+	// HookCommands are Slurm's programs in HookFolder, which slurmctld's hooks take; where that is "", the error says why they
+	// find none. Controller: slurmctld's slurm.conf is on this host.
+	Controller   bool
+	HookFolder   string
+	HookCommands Read[slurm.Version]
+	SiteSuspends bool // our SuspendProgram calls one of the site's
+
+	Programs        map[string]Read[fs.FileMode] // those of ours that Slurm runs, by path
+	StateDir        Read[fs.FileMode]
+	ParallelCluster parallelCluster
+	LastHook        Read[*state.HookAccess] // nil if none has run
+	Mount           state.Mount             // that state_dir is on
+	Snapshot        Read[*capacity.Snapshot]
+	Watcher         Read[string]            // the process of `sync --watch`; "" for none
+	Unwritable      map[capacity.Code]error // folders in which setup cannot write, by its codes for them
+
+	explain func(error) (words string, general bool) // ec2.Client.Explain, which asks nobody; nil without a client
+}
+
+// words are those of an error of AWS that stay the same when it repeats.
+func (s *Survey) words(err error) string {
+	if s.explain == nil {
+		return err.Error()
+	}
+	words, _ := s.explain(err)
+	return words
+}
+
+// awsTime is how long AWS may take in all.
+const awsTime = time.Minute
+
+// Survey reads everything, side by side in three stages: what the settings name, what that names, and what nodes are
+// launched with. Nothing is changed.
+func (in Sources) Survey(ctx context.Context) *Survey {
+	s := &Survey{Here: in.Here, Settings: in.Config.Domain(), AWSErr: in.EC2Err}
+	if in.EC2 != nil {
+		s.explain, s.Region = in.EC2.Explain, in.EC2.Region()
+	}
+	aws, cancel := context.WithTimeout(ctx, awsTime)
+	defer cancel()
+	stage := func(here []func(), ofAWS ...func()) {
+		if s.AWSErr == nil {
+			here = append(here, ofAWS...)
+		}
+		sideBySide(here...)
+		if in.EC2 != nil {
+			s.Offset = in.EC2.Offset()
+		}
+		s.Now = time.Now().Add(s.Offset)
+	}
+	var ids, subnets, selecting []string
+	selects := map[string]*capacity.Select{}
+	for _, p := range s.Settings.Partitions {
+		for _, g := range p.Groups {
+			ids, subnets = append(ids, g.ReservationIDs...), append(subnets, g.SubnetIDs...)
+			if g.Select != nil {
+				selecting, selects[g.Name] = append(selecting, g.Name), g.Select
+			}
+		}
+	}
+	templates := s.Settings.LaunchTemplates()
+	version := func(reference string) (*capacity.LaunchTemplate, error) {
+		if t, found, err := in.EC2.TemplateVersion(aws, reference); err != nil || found {
+			return &t, err
+		}
+		return nil, nil
+	}
+	stage([]func(){func() { in.readSlurmctld(ctx, s) }},
+		func() { s.Account, _ = in.EC2.Account(aws) }, // which only helps to compare
+		func() {
+			if s.onPCS() {
+				s.NoCluster, s.ClusterErr = s.ReadCluster(aws, in.PCS, in.Config.Cluster)
+			}
+		},
+		func() {
+			s.Asked = each(ec2.Reads, func(action string) (struct{}, error) { return struct{}{}, in.EC2.TryRead(aws, action) })
+		},
+		func() {
+			s.Selected = each(selecting, func(group string) ([]capacity.Reservation, error) {
+				return in.EC2.ReservationsByTag(aws, selects[group].Tags)
+			})
+		},
+		func() { s.ReservationsErr = s.ReadReservations(aws, in.EC2, ids) },
+		func() { s.Subnets.Is, s.Unfound, s.Subnets.Err = in.EC2.KnownSubnets(aws, subnets) },
+		func() { s.Templates = each(templates, version) },
+		func() {
+			s.Platforms = each(templates, func(t string) (capacity.ImagePlatform, error) { return in.EC2.ImagePlatform(aws, t) })
+		})
+	if err := s.Asked["ec2:DescribeCapacityReservations"].Err; err != nil {
+		if _, general := in.EC2.Explain(err); general {
+			s.AWSErr = err
+		}
+	}
+	var groups []string
+	for _, g := range s.ourGroups() {
+		groups = append(groups, reference(g))
+	}
+	stage([]func(){func() { in.readRights(ctx, s) }, func() { in.readSlurm(ctx, s) }, func() { in.readPrograms(s) }, func() { in.readFiles(s) }},
+		func() { maps.Copy(s.Templates, each(groups, version)) },
+		func() { // only an instance of ours decides: the policy covers no others
+			if name := s.clusterName(); s.onEC2() && name != "" {
+				if ours, err := in.EC2.InstancesByClusterName(aws, name); err == nil && len(ours) > 0 {
+					s.Asked["ec2:TerminateInstances"] = Read[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
+				}
+			}
+		})
+	s.Launches = s.launches()
+	var launches []func()
+	for _, l := range s.Launches {
+		launches = append(launches, func() { l.Read(aws, in.EC2) }, func() { l.tried.Is, l.tried.Err = in.EC2.TryLaunches(aws, l.trial) })
+	}
+	stage(nil, launches...)
+	return s
+}
+
+func sideBySide(reads ...func()) {
+	var all sync.WaitGroup
+	for _, read := range reads {
+		all.Go(read)
+	}
+	all.Wait()
+}
+
+// readSlurmctld asks slurmctld for its settings, and the programs for their version.
+func (in Sources) readSlurmctld(ctx context.Context, s *Survey) {
+	sideBySide(func() { s.Commands.Is, s.Commands.Err = in.Slurm.Version(ctx) }, func() {
+		running, err := in.Slurm.Config(ctx)
+		if s.SlurmErr = err; err == nil {
+			s.Slurmctld = &running
+		}
+	})
+}
+
+// readRights has slurmctld delete a reservation that does not exist, which it tells only to users who may delete one.
+func (in Sources) readRights(ctx context.Context, s *Survey) {
+	if s.Slurmctld != nil {
+		s.Rights = in.Slurm.DeleteReservation(ctx, "pcs-capacity-check")
+	}
+}
+
+// readSlurm asks a slurmctld that answers for the rest.
+func (in Sources) readSlurm(ctx context.Context, s *Survey) {
+	if s.Slurmctld == nil {
+		return
+	}
+	conf := s.Slurmctld.ConfPath
+	s.SiteSuspends = slurm.SiteProgram(conf, "SuspendProgram") != ""
+	sideBySide(func() { s.Partitions.Is, s.Partitions.Err = in.Slurm.Partitions(ctx) }, func() { s.Nodes.Is, s.Nodes.Err = in.Slurm.Nodes(ctx) }, func() {
+		if _, err := os.Stat(conf); err != nil || !s.onEC2() {
+			return
+		}
+		s.Controller = true
+		if s.HookFolder, s.HookCommands.Err = slurm.HookFolder(conf, slurm.Daemon()); s.HookFolder != "" {
+			s.HookCommands.Is, s.HookCommands.Err = (&slurm.Client{Dir: s.HookFolder}).Version(ctx)
+		}
+	})
+}
+
+// readPrograms looks at what Slurm runs of ours.
+func (in Sources) readPrograms(s *Survey) {
+	paths := []string{in.Filter}
+	if c := s.Slurmctld; c != nil {
+		paths = append(paths, c.Prolog, c.TaskProlog, c.ResumeProgram, c.SuspendProgram, c.ResumeFailProgram)
+	}
+	s.Programs = each(paths, mode)
+}
+
+func mode(path string) (fs.FileMode, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Mode(), nil
+}
+
+// readFiles looks at the files that sync and the hooks have written, and whether sync runs.
+func (in Sources) readFiles(s *Survey) {
+	s.StateDir.Is, s.StateDir.Err = mode(in.Config.StateDir)
+	dir := state.Dir(in.Config.StateDir)
+	s.LastHook.Is, s.LastHook.Err = dir.Hook().Read()
+	s.ParallelCluster = readParallelCluster()
+	if !s.StateDir.Is.IsDir() {
+		return
+	}
+	s.Mount = dir.Mount()
+	s.Snapshot.Is, s.Snapshot.Err = dir.ReadSnapshot()
+	holder, runs, err := dir.Watcher()
+	if s.Watcher.Err = err; runs {
+		s.Watcher.Is = holder.String()
+	}
+}
+
+// launches are those of each group into its reservations, as far as its launch template was read.
+func (s *Survey) launches() (all []*Launch) {
+	snap := s.snapshot()
+	add := func(p capacity.Provider, group, instanceType, reference string, t *capacity.LaunchTemplate, subnets, reservations []string, most int) *Launch {
+		l := &Launch{Provider: p, Group: group, Source: t.Name, Template: *t, Network: Network{Nodes: most, Subnets: make([]ec2.Subnet, len(subnets))}}
+		l.Template.InstanceType = instanceType
+		for i, id := range subnets {
+			l.Network.Subnets[i].ID = id
+		}
+		l.trial = s.trial(snap, reference, instanceType, subnets, reservations)
+		all = append(all, l)
+		return l
+	}
+	for _, p := range s.Settings.Partitions {
+		for _, g := range p.Groups {
+			if t := s.Templates[g.LaunchTemplate].Is; t != nil && p.Provider.Launches() {
+				add(p.Provider, g.Name, g.InstanceType, g.LaunchTemplate, t, g.SubnetIDs, reservationsOf(snap, p.Name, g.Name), g.MaxNodes)
+			}
+		}
+	}
+	for _, g := range s.ourGroups() {
+		if t := s.Templates[reference(g)].Is; t != nil {
+			l := add(capacity.ProviderPCS, g.Name, strings.Join(g.InstanceTypes, ", "), reference(g), t, g.SubnetIDs, []string{g.Tags[capacity.TagReservation]}, g.Max)
+			l.Template.ImageID, l.Template.InstanceProfile = cmp.Or(g.AMI, t.ImageID), g.InstanceProfile
+			l.trial.Inline, l.trial.ImageID, l.trial.InstanceProfile = true, l.Template.ImageID, g.InstanceProfile
+		}
+	}
+	return all
+}
+
+// reservationsOf are the reservations of a node group, those that its select finds among them.
+func reservationsOf(snap *capacity.Snapshot, partition, group string) []string {
+	for _, p := range snap.Partitions {
+		for _, g := range p.Groups {
+			if p.Name == partition && g.Name == group {
+				return g.ReservationIDs()
+			}
+		}
+	}
+	return nil
+}
+
+// snapshot has what EC2 says of the settings' reservations and subnets; where it does not say that, it is empty.
+func (s *Survey) snapshot() *capacity.Snapshot {
+	if s.ReservationsErr != nil || s.Subnets.Err != nil {
+		return &capacity.Snapshot{}
+	}
+	seen := capacity.Seen{Reservations: slices.Collect(maps.Values(s.Known)), Subnets: s.Subnets.Is, Platforms: map[string]capacity.ImagePlatform{}}
+	for _, of := range s.Selected {
+		seen.Reservations = append(seen.Reservations, of.Is...)
+	}
+	for template, image := range s.Platforms {
+		seen.Platforms[template] = image.Is
+	}
+	return capacity.Build(s.Settings, seen)
+}
+
+// trial is the launch of a node of a group: into the first of its reservations that takes launches, where its subnets are.
+func (s *Survey) trial(snap *capacity.Snapshot, reference, instanceType string, subnets, reservations []string) ec2.Trial {
+	t := ec2.Trial{Launch: capacity.Launch{LaunchTemplate: reference, InstanceType: instanceType, Kind: capacity.OnDemand,
+		Tags: map[string]string{capacity.TagCluster: cmp.Or(s.mark(), capacity.ClusterMark("check", anyMark))}}}
+	zone := ""
+	for _, id := range reservations {
+		if r, is := snap.Reservation(id); is && r.LiveAt(s.Now) {
+			zone = r.AZID
+			t.Launch.ReservationID, t.Launch.Kind, t.Launch.PlacementGroup = r.ID, r.Kind, r.PlacementGroup
+			break
+		}
+	}
+	for _, id := range subnets {
+		at := slices.IndexFunc(s.Subnets.Is, func(s capacity.Subnet) bool { return s.ID == id })
+		if zone == "" || at < 0 || s.Subnets.Is[at].AZID == zone {
+			t.Subnets = append(t.Subnets, id)
+		}
+	}
+	return t
+}
