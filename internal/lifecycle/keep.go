@@ -19,30 +19,30 @@ import (
 const missingFor = time.Hour
 
 // describe asks about reservations by id. Those that EC2 does not tell of are as they were.
-func (o *observation) describe(ids []string) []question {
+func (p *pass) describe(ids []string) []question {
 	if len(ids) == 0 {
 		return nil
 	}
 	var found []capacity.Reservation
 	var missing []capacity.Missing
 	return []question{{func(ctx context.Context) (err error) {
-		found, missing, err = o.EC2.Reservations(ctx, ids)
+		found, missing, err = p.EC2.Reservations(ctx, ids)
 		return err
 	}, func(a answer) {
-		answered := o.need("describing reservations "+strings.Join(ids, ", "), a)
+		answered := p.need("describing reservations "+strings.Join(ids, ", "), a)
 		for _, r := range found {
-			if !o.known(r.ID) {
-				o.seen.Reservations = append(o.seen.Reservations, r)
+			if !p.known(r.ID) {
+				p.aws.Reservations = append(p.aws.Reservations, r)
 			}
 		}
 		for _, id := range ids {
-			if r, ok := o.old.Reservation(id); !answered && ok && !o.known(id) {
-				o.seen.Reservations = append(o.seen.Reservations, r)
+			if r, ok := p.seen.old().Reservation(id); !answered && ok && !p.known(id) {
+				p.aws.Reservations = append(p.aws.Reservations, r)
 			}
 		}
 		for _, m := range missing {
-			if !o.known(m.ID) {
-				o.missing(m)
+			if !p.known(m.ID) {
+				p.missing(m)
 			}
 		}
 	}}}
@@ -50,29 +50,29 @@ func (o *observation) describe(ids []string) []question {
 
 // reservations describes the reservations that no node group names: those that AWS's other answers name, and those that
 // were live before.
-func (o *observation) reservations(ctx context.Context) {
-	slices.Sort(o.ids)
-	others := slices.DeleteFunc(slices.Compact(o.ids), func(id string) bool { return o.known(id) || slices.Contains(o.named, id) })
-	o.together(ctx, o.describe(others)...)
-	if len(o.named)+len(others) == 0 {
+func (p *pass) reservations(ctx context.Context) {
+	slices.Sort(p.ids)
+	others := slices.DeleteFunc(slices.Compact(p.ids), func(id string) bool { return p.known(id) || slices.Contains(p.named, id) })
+	p.together(ctx, p.describe(others)...)
+	if len(p.named)+len(others) == 0 {
 		return
 	}
-	for _, words := range o.EC2.Untold() {
-		o.problem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", words)
+	for _, words := range p.EC2.Untold() {
+		p.kept("%s; what was known before is kept", words)
 	}
-	o.keepInspected()
+	p.keepInspected()
 }
 
-func (o *observation) known(id string) bool {
-	return slices.ContainsFunc(o.seen.Reservations, func(r capacity.Reservation) bool { return r.ID == id })
+func (p *pass) known(id string) bool {
+	return slices.ContainsFunc(p.aws.Reservations, func(r capacity.Reservation) bool { return r.ID == id })
 }
 
 // keepInspected keeps what EC2 said about a block before it stopped answering questions about blocks. A block never
 // turns into an UltraServer or back.
-func (o *observation) keepInspected() {
-	for i := range o.seen.Reservations {
-		r := &o.seen.Reservations[i]
-		before, ok := o.old.Reservation(r.ID)
+func (p *pass) keepInspected() {
+	for i := range p.aws.Reservations {
+		r := &p.aws.Reservations[i]
+		before, ok := p.seen.old().Reservation(r.ID)
 		r.UltraServer = r.UltraServer || before.UltraServer
 		if ok && r.HealthUnknown {
 			r.Unhealthy = before.Unhealthy
@@ -81,44 +81,38 @@ func (o *observation) keepInspected() {
 }
 
 // missing keeps the facts of a reservation that EC2 does not describe, if it was live recently.
-func (o *observation) missing(m capacity.Missing) {
-	words, _ := o.EC2.Explain(m.Err)
-	now := o.now()
-	r, ok := o.old.Reservation(m.ID)
+func (p *pass) missing(m capacity.Missing) {
+	words, _ := p.EC2.Explain(m.Err)
+	now := p.now()
+	r, ok := p.seen.old().Reservation(m.ID)
 	if ok && (m.Unread || !r.LiveAt(now)) { // EC2 forgets what ended long ago
-		o.seen.Reservations = append(o.seen.Reservations, r)
+		p.aws.Reservations = append(p.aws.Reservations, r)
 	}
 	switch {
 	case m.Unread:
-		o.problem(capacity.AWSUnanswered, capacity.Subject{Reservation: m.ID}, "",
+		p.say(capacity.AWSUnanswered, capacity.Subject{Reservation: m.ID}, "",
 			"EC2's answer about reservation %s cannot be read: %s; what was known of it is kept", m.ID, words)
 		return
 	case ok && !r.LiveAt(now):
 		return
 	}
-	if o.absent == nil {
-		o.absent = map[string]time.Time{}
-	}
-	since := cmp.Or(o.old.Missing[m.ID], now.UTC().Truncate(time.Second))
-	o.absent[m.ID] = since
+	since := cmp.Or(p.seen.old().Missing[m.ID], now.UTC().Truncate(time.Second))
+	p.absent[m.ID] = since
 	if ok && now.Before(since.Add(missingFor)) {
-		o.seen.Reservations = append(o.seen.Reservations, r)
-		o.problem(capacity.ReservationMissing, capacity.Subject{Reservation: r.ID}, "",
+		p.aws.Reservations = append(p.aws.Reservations, r)
+		p.say(capacity.ReservationMissing, capacity.Subject{Reservation: r.ID}, "",
 			"EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s", r.ID,
 			capacity.FormatUTC(since), words, capacity.FormatUTC(since.Add(missingFor)))
 		return
 	}
-	o.problem(capacity.ReservationNotKnown, capacity.Subject{Reservation: m.ID}, "check its id and the region",
+	p.say(capacity.ReservationNotKnown, capacity.Subject{Reservation: m.ID}, "check its id and the region",
 		"EC2 does not describe reservation %s: %s", m.ID, words)
 }
 
 // formerSlots are the slots of the last snapshot whose reservation is live and that the settings do not give them any
 // more, each alone in a partition and with only that reservation. One whose fence somebody has removed is forgotten.
 func formerSlots(s Seen) (all []capacity.Partition) {
-	if s.Old == nil {
-		return nil
-	}
-	for _, v := range s.Old.Standings(s.Now) {
+	for _, v := range s.old().Standings(s.Now) {
 		r, known := s.Snap.Reservation(v.Reservation.ID)
 		now, _ := s.Snap.Place(v.Slot.Name)
 		if !known || !r.LiveAt(s.Now) || v.Slot.Nodes == "" || now.Slot != nil && slices.Contains(now.Slot.ReservationIDs, r.ID) {

@@ -54,11 +54,11 @@ func TestEC2ForgetsWhatHasEnded(t *testing.T) {
 	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "-1h", capacity.StateExpired))
 	w.sources.State = state.Dir(quickDir(t))
 	for id, said := range map[string]bool{"cr-0": false, "cr-1": true} {
-		o := observation{Sources: w.sources, old: old}
-		o.MachineTime = func() time.Time { return noon }
-		o.missing(capacity.Missing{ID: id, Err: errors.New("InvalidCapacityReservationId.NotFound")})
-		if _, known := capacity.Build(capacity.Settings{}, o.seen).Reservation(id); known == said || len(o.said.Of(capacity.Admin)) > 0 != said {
-			t.Errorf("%s: known %t, said %q", id, known, o.said.Of(capacity.Admin))
+		p := passOf(w.sources, Seen{Old: old, Snap: &capacity.Snapshot{}})
+		p.MachineTime = func() time.Time { return noon }
+		p.missing(capacity.Missing{ID: id, Err: errors.New("InvalidCapacityReservationId.NotFound")})
+		if _, known := capacity.Build(capacity.Settings{}, p.aws).Reservation(id); known == said || len(p.seen.Snap.Of(capacity.Admin)) > 0 != said {
+			t.Errorf("%s: known %t, said %q", id, known, p.seen.Snap.Of(capacity.Admin))
 		}
 	}
 }
@@ -68,13 +68,13 @@ func TestAnAnswerThatCannotBeRead(t *testing.T) {
 	w := newStage(t)
 	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "48h", capacity.StateActive))
 	for id, kept := range map[string]bool{"cr-0": true, "cr-1": false} {
-		o := observation{Sources: w.sources, old: old}
-		o.MachineTime = func() time.Time { return noon.Add(2 * missingFor) }
-		o.missing(capacity.Missing{ID: id, Err: errors.New("EndDate"), Unread: true})
-		_, known := capacity.Build(capacity.Settings{}, o.seen).Reservation(id)
+		p := passOf(w.sources, Seen{Old: old, Snap: &capacity.Snapshot{}})
+		p.MachineTime = func() time.Time { return noon.Add(2 * missingFor) }
+		p.missing(capacity.Missing{ID: id, Err: errors.New("EndDate"), Unread: true})
+		_, known := capacity.Build(capacity.Settings{}, p.aws).Reservation(id)
 		if want := "EC2's answer about reservation " + id + " cannot be read: EndDate; what was known of it is kept"; known != kept ||
-			strings.Join(o.said.Of(capacity.Admin), "\n") != want || o.absent != nil || o.failed != nil {
-			t.Errorf("%s: known %t, said %q, absent %v, failed %v", id, known, o.said.Of(capacity.Admin), o.absent, o.failed)
+			strings.Join(p.seen.Snap.Of(capacity.Admin), "\n") != want || len(p.absent) > 0 || p.failed != nil {
+			t.Errorf("%s: known %t, said %q, absent %v, failed %v", id, known, p.seen.Snap.Of(capacity.Admin), p.absent, p.failed)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 	if h.ODCRs, err = s.EC2.Holds(ctx, mark); err != nil {
 		return h, err
 	}
-	h.Now = s.MachineTime().Add(s.EC2.Offset()) // known only after EC2's answer
+	h.Now = s.now() // known only after EC2's answer
 	// After EC2: a job gets its nodes before an ODCR is created for it, so a job that is not booting now waits for none
 	// of these ODCRs.
 	if slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool { _, forJobs := r.HeldFor(); return forJobs }) {

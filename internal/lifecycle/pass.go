@@ -20,6 +20,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,30 +168,28 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 
 // look reads AWS and Slurm, side by side. Each half is read even if the other fails.
 func (p *pass) look(ctx context.Context) {
-	old, err := p.State.ReadSnapshot()
-	p.seen.Old = old
-	var slurmErr error
+	var err, slurmErr error
+	p.seen.Old, err = p.State.ReadSnapshot()
 	var both sync.WaitGroup
 	both.Go(func() { p.seen.Cluster, slurmErr = p.cluster(ctx) })
-	snap, answers, awsErr := p.observe(ctx, old)
+	p.observe(ctx)
 	both.Wait()
-	p.seen.Snap, p.seen.NoAWS, p.answers = snap, awsErr != nil, answers
+	snap := p.seen.Snap
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.problem(capacity.StateFile, err)
 	}
-	p.fail(awsErr)
 	p.seen.Now = p.MachineTime().Add(snap.ClockOffset.Duration)
 	snap.Former = formerSlots(p.seen)
 	if slurmErr != nil {
 		slurmErr = fmt.Errorf("asking Slurm: %w", slurmErr)
 		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are as they were", slurmErr)
-		keepSlurm(p.seen.Snap, old)
+		keepSlurm(snap, p.seen.old())
 		p.fail(slurmErr)
 	} else {
 		p.addSlurm()
-		p.seen.Snap.Add(unlocked(p.seen.Snap, p.seen.Cluster)...)
+		p.sayAll(unlocked)
 	}
-	p.seen.Snap.Add(mismatches(p.seen.Snap, p.seen.Now)...)
+	p.sayAll(mismatches)
 	if p.seen.Cluster != nil {
 		p.askGuarded(ctx)
 		p.sayAll(keptFences, otherOwners)
@@ -210,14 +209,22 @@ func (p *pass) look(ctx context.Context) {
 
 type pass struct {
 	Sources
-	seen    Seen
-	answers Answers
-	done    []Done
-	failed  []error
+	seen   Seen
+	done   []Done
+	failed []error
+
+	aws capacity.Seen // what AWS has answered
+	// named are the reservations that node groups name, ids all others to describe. absent are those that EC2 does not
+	// describe, with the times since when.
+	named, ids []string
+	absent     map[string]time.Time
+	answers    Answers
+	// asked: AWS has been called. down: no call would be answered.
+	asked, down bool
 }
 
 func newPass(s Sources) *pass {
-	return &pass{Sources: s, seen: Seen{Settings: s.Settings, Owner: s.Owner, OwnerIs: s.OwnerIs, Poll: s.Poll, Snap: &capacity.Snapshot{}}}
+	return &pass{Sources: s, absent: map[string]time.Time{}, seen: Seen{Settings: s.Settings, Owner: s.Owner, OwnerIs: s.OwnerIs, Poll: s.Poll, Snap: &capacity.Snapshot{}}}
 }
 
 func (p *pass) report() Report {
@@ -279,6 +286,9 @@ type Seen struct {
 	Instances  []capacity.Instance // this cluster's, as far as EC2 has listed them
 	Now        time.Time           // AWS's time
 }
+
+// old is the last snapshot, empty if there is none.
+func (s Seen) old() *capacity.Snapshot { return cmp.Or(s.Old, &capacity.Snapshot{}) }
 
 // toSlurm turns AWS's time into Slurm's.
 func (s Seen) toSlurm() time.Duration { return -s.Snap.ClockOffset.Duration }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
@@ -44,9 +44,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	if !launches && !launched {
 		return
 	}
-	if p.seen.Old != nil {
-		p.seen.Snap.Orphans = p.seen.Old.Orphans
-	}
+	p.seen.Snap.Orphans = p.seen.old().Orphans
 	if p.seen.NoAWS || p.seen.Cluster == nil {
 		return // that has been said
 	}
@@ -66,7 +64,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	}
 	// Without partitions this is AWS's only answer, and gives its time.
 	p.seen.Snap.ClockOffset.Duration = p.EC2.Offset()
-	p.seen.Now = p.MachineTime().Add(p.seen.Snap.ClockOffset.Duration)
+	p.seen.Now = p.now()
 	var ours, others []capacity.Instance
 	for _, i := range capacity.WithNodes(all, hostlist.Expand) {
 		if mark := i.Tags[capacity.TagCluster]; mark == p.seen.Cluster.Mark {
@@ -139,14 +137,8 @@ func (p *pass) askGuarded(ctx context.Context) {
 	}
 	snap.Reservations = append(snap.Reservations, found...)
 	for _, m := range missing {
-		if since := p.seen.second(); !m.Unread {
-			if old := p.seen.Old; old != nil && !old.Missing[m.ID].IsZero() {
-				since = old.Missing[m.ID]
-			}
-			if snap.Missing == nil {
-				snap.Missing = map[string]time.Time{}
-			}
-			snap.Missing[m.ID] = since
+		if !m.Unread {
+			p.absent[m.ID] = cmp.Or(p.seen.old().Missing[m.ID], p.seen.second())
 		}
 	}
 }
@@ -263,8 +255,7 @@ func (p *pass) sayGone(at capacity.Place) {
 		"Slurm no longer shows nodes %s of partition %s, so that no job gets them: they are FUTURE, as `scontrol update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself",
 		nodes, partition)
 	said.Severity = capacity.Note
-	if p.seen.Old != nil &&
-		slices.ContainsFunc(p.seen.Old.All(), func(before capacity.Problem) bool { return before.Text() == said.Text() }) {
+	if slices.ContainsFunc(p.seen.old().Problems, func(before capacity.Problem) bool { return before.Text() == said.Text() }) {
 		said.Severity = capacity.Admin
 	}
 	p.seen.Snap.Add(said)
@@ -319,9 +310,6 @@ func (p *pass) addSlot(at capacity.Place) {
 
 // keepSlurm copies Slurm's facts from the old snapshot into one for which Slurm did not answer.
 func keepSlurm(snap, old *capacity.Snapshot) {
-	if old == nil {
-		return
-	}
 	snap.DefaultPartition, snap.TimeMinCollapses, snap.Walls, snap.KillWait, snap.NoRequeue = old.DefaultPartition, old.TimeMinCollapses, old.Walls, old.KillWait, old.NoRequeue
 	snap.SlurmCluster = old.SlurmCluster
 	snap.Timing.OverTime = old.Timing.OverTime

@@ -81,9 +81,11 @@ func TestOffsetOutlivesARestart(t *testing.T) {
 	} {
 		old := &capacity.Snapshot{TakenAt: now.Add(-time.Hour), ClockOffset: capacity.Duration{Duration: 7 * time.Minute}}
 		s := Sources{Settings: settings, World: World{EC2: mute{offset: c.known}, MachineTime: func() time.Time { return now }}}
-		snap, _, err := s.observe(t.Context(), old)
-		if err == nil || snap.ClockOffset.Duration != c.want || !snap.TakenAt.Equal(old.TakenAt) {
-			t.Errorf("%s: the offset is %s, want %s; taken at %s, %v", name, snap.ClockOffset.Duration, c.want, snap.TakenAt, err)
+		p := passOf(s, Seen{Old: old, Snap: &capacity.Snapshot{}})
+		p.observe(t.Context())
+		snap := p.seen.Snap
+		if !p.seen.NoAWS || snap.ClockOffset.Duration != c.want || !snap.TakenAt.Equal(old.TakenAt) {
+			t.Errorf("%s: the offset is %s, want %s; taken at %s, %v", name, snap.ClockOffset.Duration, c.want, snap.TakenAt, p.failed)
 		}
 	}
 }
@@ -154,7 +156,7 @@ func (st *stage) dryRun() (planned []string) {
 	st.dieAt = 0
 	dry := st.sources
 	dry.DryRun = true
-	p := passOf(dry, Seen{})
+	p := newPass(dry)
 	p.run(st.Context())
 	st.isPure(p.seen)
 	if got := st.tape.String(); got != tape {

@@ -87,7 +87,7 @@ func (w Watch) Run(ctx context.Context) error {
 		w.alive(status(report, problems))
 
 		wait := sources.Poll
-		now := sources.MachineTime().Add(sources.EC2.Offset())
+		now := sources.now()
 		if snap == nil {
 			dir = "" // the pass had no lock: both are tried again
 		} else if at, ok := NextBoundary(snap, now); ok {
@@ -198,6 +198,9 @@ type Sources struct {
 	// After is what the site runs after a pass; nil for nothing. Its errors are problems.
 	After func(ctx context.Context, snap *capacity.Snapshot, report Report) []error
 }
+
+// now is AWS's time, as far as it is known.
+func (s Sources) now() time.Time { return s.MachineTime().Add(s.EC2.Offset()) }
 
 // RollOver goes on to give a block its compute node group on PCS, or to remove one: see [setup.RollOver]. Both say
 // which steps they began.

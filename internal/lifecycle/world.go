@@ -225,19 +225,18 @@ func (c *Cluster) byName() map[string]capacity.Node {
 
 // those returns the names of the shown nodes for which of is true.
 func (c *Cluster) those(names []string, of func(capacity.Node) bool) (found []string) {
-	nodes := c.byName()
-	for _, name := range names {
-		if n, shown := nodes[name]; shown && of(n) {
-			found = append(found, name)
+	for _, n := range c.shown(names) {
+		if of(n) {
+			found = append(found, n.Name)
 		}
 	}
 	return found
 }
 
 func (c *Cluster) shown(names []string) (shown []capacity.Node) {
-	of := setOf(names)
-	for _, n := range c.Nodes {
-		if of[n.Name] {
+	nodes := c.byName()
+	for _, name := range names {
+		if n, there := nodes[name]; there {
 			shown = append(shown, n)
 		}
 	}
@@ -403,22 +402,13 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 }
 
 // unlocked names the partitions whose allow_accounts Slurm does not enforce.
-func unlocked(snap *capacity.Snapshot, c *Cluster) []capacity.Problem {
-	var problems, last []capacity.Problem
-	for _, p := range snap.Partitions {
-		sp, there := c.partition(p.Name)
-		if !there {
-			continue
-		}
-		for _, m := range capacity.Unlocked(p, sp.AllowAccounts, c.Accounting()) {
-			if m.Code == capacity.AccountsUnchecked { // true of the whole cluster, so reported once
-				last = []capacity.Problem{m}
-			} else {
-				problems = append(problems, m)
-			}
+func unlocked(s Seen) (problems []capacity.Problem) {
+	for _, p := range s.Snap.Partitions {
+		if sp, there := s.Cluster.partition(p.Name); there {
+			problems = append(problems, capacity.Unlocked(p, sp.AllowAccounts, s.Cluster.Accounting())...)
 		}
 	}
-	return append(problems, last...)
+	return problems
 }
 
 // NextBoundary is the next moment at which a reservation of the snapshot opens, warns or requeues its jobs, meets its
