@@ -277,7 +277,8 @@ func dollars(flag, value string) (capacity.Money, error) {
 
 // newBuyer is a buyer with the settings' own limits.
 func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, dryRun bool) *market.Buyer {
-	return &market.Buyer{EC2: aws, Customer: customer{t}, StateDir: state.Dir(cfg.StateDir), Cluster: cfg.Cluster, DryRun: dryRun}
+	in := func(region string) market.World { return aws.In(region) }
+	return &market.Buyer{EC2: aws, In: in, Customer: customer{t}, StateDir: state.Dir(cfg.StateDir), Cluster: cfg.Cluster, DryRun: dryRun}
 }
 
 // ExtendCmd extends a block.

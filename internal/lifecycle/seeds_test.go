@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -59,6 +60,10 @@ type month struct {
 	half          int                     // so many of its last files are not written
 	down          time.Time               // until when AWS answers nothing
 	leaks         int                     // instances that SuspendProgram fails to end
+	buyer         *run                    // the run of `purchase` or `extend` that makes the calls now
+	orders        []*decision             // those that nobody knows to be carried out
+	decided       map[string]int          // how often somebody has decided to buy an offering, or to extend a block
+	lost          time.Time               // when state_dir was lost
 	quiet         bool                    // a pass may change nothing
 	clean         bool                    // the last pass had nothing to do
 }
@@ -103,7 +108,7 @@ func TestSeeds(t *testing.T) {
 
 func newMonth(rt *rapid.T, said map[string]int) *month {
 	w := model.New(monthBegins)
-	m := &month{T: rt, said: said, World: w, slurm: w.Slurm, aws: w.EC2}
+	m := &month{T: rt, said: said, decided: map[string]int{}, World: w, slurm: w.Slurm, aws: w.EC2}
 	m.Skew = rapid.SampledFrom([]time.Duration{0, 3 * time.Minute, -20 * time.Second}).Draw(rt, "skew")
 	m.slurm.Old = rapid.Bool().Draw(rt, "old Slurm")
 	m.slurm.Add("gpu", "gpu-a", 4)
@@ -176,6 +181,9 @@ func (m *month) shows() string {
 
 // before fails a call, kills the pass, and holds each change against what is not ours (R4, R9).
 func (m *month) before(c model.Call) error {
+	if m.buyer != nil {
+		return m.buyer.before(c)
+	}
 	m.hit = m.hit || c.Verb == m.fails || c.Verb == m.loses
 	if c.Verb == m.fails || c.EC2 && m.Now().Before(m.down) {
 		return errFault
@@ -221,9 +229,12 @@ func (m *month) before(c model.Call) error {
 
 // after loses an answer, kills the pass, and looks whether a live block still has a fence.
 func (m *month) after(c model.Call) error {
+	if m.buyer != nil {
+		return m.buyer.after(c)
+	}
 	if c.Change && c.Verb == "delete reservation" && m.seen != nil {
 		for _, s := range m.seen.Standings(m.Now()) {
-			if r, live := m.aws.Reservation(s.Reservation.ID); live && r.LiveAt(m.Now()) && !r.Start.After(m.Now()) && r.ID == m.guarded(c.Text) && !m.fenced("", r.ID) {
+			if r, live := m.aws.Real(s.Reservation.ID); live && r.LiveAt(m.Now()) && !r.Start.After(m.Now()) && r.ID == m.guarded(c.Text) && !m.fenced("", r.ID) {
 				m.bad("%s has lost its fence", r.ID)
 			}
 		}
@@ -281,6 +292,21 @@ func (m *month) pass() (done []Done, err error) {
 
 // alive makes a pass until it is killed.
 func (m *month) alive(of Sources) (done []Done, err error) {
+	m.said["pass"]++
+	err = untilKilled(func() error {
+		snap, report, err := Pass(m.Context(), of)
+		m.clean = err == nil && len(report.Done) == 0 && !m.hit && m.half == 0
+		if snap != nil {
+			m.seen = snap
+		}
+		done = report.Done
+		return err
+	})
+	return done, err
+}
+
+// untilKilled is what a program comes to.
+func untilKilled(program func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			if _, dead := r.(killed); !dead {
@@ -289,14 +315,11 @@ func (m *month) alive(of Sources) (done []Done, err error) {
 			err = errFault
 		}
 	}()
-	m.said["pass"]++
-	snap, report, err := Pass(m.Context(), of)
-	m.clean = err == nil && len(report.Done) == 0 && !m.hit && m.half == 0
-	if snap != nil {
-		m.seen = snap
-	}
-	return report.Done, err
+	return program()
 }
+
+// loseDir has a new state_dir.
+func (m *month) loseDir() { m.sources.State, m.lost = state.Dir(m.dir()), m.Now() }
 
 // settle makes the pass of a step. One that fails is followed by another a few seconds later.
 func (m *month) settle() {
@@ -330,7 +353,7 @@ func (m *month) ran(j *model.Job, how string) {
 	m.say("job %s %s", j.Shown, how)
 	for _, name := range j.Nodes {
 		for _, i := range m.aws.Instances {
-			if r, known := m.aws.Reservation(i.ReservationID); known && i.ID == m.slurm.Node(name).InstanceID && m.Now().After(fence(r).Add(time.Minute)) {
+			if r, known := m.aws.Real(i.ReservationID); known && i.ID == m.slurm.Node(name).InstanceID && m.Now().After(fence(r).Add(time.Minute)) {
 				m.bad("R2: job %s ran on %s past the fence of %s at %s", j.Shown, name, r.ID, model.Clock(fence(r)))
 			}
 		}
@@ -433,18 +456,21 @@ func (m *month) buy(rt *rapid.T) {
 	}
 	team := rapid.SampledFrom([]string{"gpu", "solo"}).Draw(rt, "team")
 	m.ids++
-	r := capacity.Reservation{ID: fmt.Sprintf("cr-%d", m.ids), Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a", Platform: "Linux/UNIX", Tenancy: "default",
-		Total: rapid.IntRange(1, 4).Draw(rt, "instances"), Start: m.Now().Truncate(time.Hour).Add(time.Duration(rapid.IntRange(1, 72).Draw(rt, "in hours")) * time.Hour), Tags: map[string]string{"team": team}}
-	r.End = r.Start.Add(time.Duration(rapid.IntRange(1, 4).Draw(rt, "days")) * 24 * time.Hour)
-	if r.Available = r.Total; rapid.IntRange(0, 9).Draw(rt, "not paid") == 9 {
-		r.State = capacity.StatePaymentFailed
-	}
-	m.say("%s of %s is bought: %d from %s to %s %s", r.ID, team, r.Total, model.Clock(r.Start), model.Clock(r.End), r.State)
-	m.aws.Reserve(r)
-	// What ended days ago nobody names any more.
-	for i, r := range m.aws.All {
-		if r.Tags["team"] != "" && m.Now().Sub(r.End) > 3*24*time.Hour {
-			m.aws.All[i].Tags = nil
+	o := capacity.Offering{ID: fmt.Sprintf("cb-%d", m.ids), Region: m.aws.Region(), InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a", Tenancy: "default",
+		Count: rapid.IntRange(1, 4).Draw(rt, "instances"), Start: m.Now().Truncate(time.Hour).Add(time.Duration(rapid.IntRange(1, 72).Draw(rt, "in hours")) * time.Hour)}
+	o.End = o.Start.Add(time.Duration(rapid.IntRange(1, 4).Draw(rt, "days")) * 24 * time.Hour)
+	m.say("%s for %s is for sale: %d from %s to %s", o.ID, team, o.Count, model.Clock(o.Start), model.Clock(o.End))
+	m.aws.ForSale = append(m.aws.ForSale, o)
+	m.decide(rt, &decision{month: m, id: o.ID, team: team, query: ec2.OfferingQuery{InstanceType: o.InstanceType, Count: o.Count}})
+	m.name()
+	m.settle()
+}
+
+// name has the settings name the blocks of a team; what ended days ago nobody names any more.
+func (m *month) name() {
+	for _, r := range m.aws.All {
+		if m.Now().Sub(r.End) > 3*24*time.Hour {
+			delete(r.Tags, "team")
 		}
 	}
 	m.slurm.Jobs = slices.DeleteFunc(m.slurm.Jobs, func(j *model.Job) bool { return j.Over != "" && m.slurm.Now.Sub(j.End) > time.Hour })
@@ -455,13 +481,12 @@ func (m *month) buy(rt *rapid.T) {
 			g.ReservationIDs = append(g.ReservationIDs, r.ID)
 		}
 	}
-	m.settle()
 }
 
 // bought are the blocks that are open or will be.
 func (m *month) bought() (ids []string) {
 	for _, r := range m.aws.All {
-		if one, _ := m.aws.Reservation(r.ID); r.Kind.Bought() && one.LiveAt(m.Now()) {
+		if one, _ := m.aws.Real(r.ID); r.Kind.Bought() && one.LiveAt(m.Now()) {
 			ids = append(ids, r.ID)
 		}
 	}
@@ -474,17 +499,25 @@ func (m *month) extend(rt *rapid.T) {
 		rt.Skip()
 	}
 	id := ids[rapid.IntRange(0, len(ids)-1).Draw(rt, "block")]
-	if r, _ := m.aws.Reservation(id); !m.Now().Before(r.End.Add(-35 * time.Minute)) {
+	if r, _ := m.aws.Real(id); !m.Now().Before(r.End.Add(-35 * time.Minute)) {
 		rt.Skip()
 	}
 	if rapid.Bool().Draw(rt, "under its fence") { // which has begun then, and is replaced
-		if r, _ := m.aws.Reservation(id); fence(r).After(m.Now()) && r.Start.Before(m.Now()) && m.Now().After(m.down) {
+		if r, _ := m.aws.Real(id); fence(r).After(m.Now()) && r.Start.Before(m.Now()) && m.Now().After(m.down) {
 			m.until(fence(r).Add(time.Second))
 		}
 	}
-	m.say("%s is extended", id)
-	m.aws.Change(id, func(r *capacity.Reservation) { r.End = r.End.Add(24 * time.Hour) })
+	if rapid.Bool().Draw(rt, "in the console") {
+		m.extended("", id)
+	}
+	m.decide(rt, &decision{month: m, id: id, length: time.Duration(1+m.decided[id]%3) * 24 * time.Hour})
 	m.settle()
+}
+
+// extended is an extension that somebody buys in the console.
+func (m *month) extended(when, id string) {
+	m.say("%s is extended in the console%s", id, when)
+	m.aws.Change(id, func(r *capacity.Reservation) { r.End = r.End.Add(24 * time.Hour) })
 }
 
 // hostFails loses a host that has no job.
@@ -590,7 +623,7 @@ func (m *month) meetAnother(rt *rapid.T) {
 	m.meets = func() {
 		m.say("another pass begins, state_dir is lost: %t", lost)
 		if lost {
-			m.sources.State = state.Dir(m.dir())
+			m.loseDir()
 		} else if err := os.Remove(m.sources.State.PrivatePath(string(state.PassLock))); err != nil {
 			m.Fatal(err)
 		}
@@ -626,9 +659,8 @@ func (m *month) meetHook(rt *rapid.T) {
 			m.user(rt)
 		case what == "extension":
 			for _, id := range m.bought() {
-				if r, _ := m.aws.Reservation(id); m.Now().Before(r.End.Add(-35 * time.Minute)) {
-					m.say("%s is extended in the middle of the pass", id)
-					m.aws.Change(id, func(r *capacity.Reservation) { r.End = r.End.Add(24 * time.Hour) })
+				if r, _ := m.aws.Real(id); m.Now().Before(r.End.Add(-35 * time.Minute)) {
+					m.extended(" in the middle of the pass", id)
 					break
 				}
 			}
@@ -653,8 +685,8 @@ func (m *month) hookKilled(rt *rapid.T) {
 		return
 	}
 	m.ids++
-	m.say("cr-%d is held for nothing", m.ids)
-	m.aws.Reserve(capacity.Reservation{ID: fmt.Sprintf("cr-%d", m.ids), Kind: capacity.ODCR, State: capacity.StateActive, Total: 2, Available: 2, InstanceType: "p5.48xlarge", Created: m.Now(),
+	m.say("cr-held-%d is held for nothing", m.ids)
+	m.aws.Reserve(capacity.Reservation{ID: fmt.Sprintf("cr-held-%d", m.ids), Kind: capacity.ODCR, State: capacity.StateActive, Total: 2, Available: 2, InstanceType: "p5.48xlarge", Created: m.Now(),
 		End: m.Now().Add(24 * time.Hour), Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagHold: capacity.HoldJobs([]capacity.JobRun{{ID: 9999}})}})
 }
 
@@ -665,7 +697,7 @@ func (m *month) lose(rt *rapid.T) {
 	}
 	if rapid.Bool().Draw(rt, "state_dir") {
 		m.say("state_dir is lost")
-		m.sources.State = state.Dir(m.dir())
+		m.loseDir()
 		m.settle()
 		return
 	}
@@ -679,6 +711,7 @@ func (m *month) lose(rt *rapid.T) {
 
 // holds is what must be so after each step: see the rules in ARCHITECTURE.md.
 func (m *month) holds(*rapid.T) {
+	m.boughtOnce()
 	for _, j := range m.slurm.Jobs {
 		for _, name := range j.Nodes {
 			n := m.slurm.Node(name)
@@ -686,7 +719,7 @@ func (m *month) holds(*rapid.T) {
 			if j.State != "RUNNING" || j.Partition == "cpu" || i < 0 {
 				continue
 			}
-			if r, _ := m.aws.Reservation(m.aws.Instances[i].ReservationID); m.Now().After(fence(r).Add(time.Minute)) {
+			if r, _ := m.aws.Real(m.aws.Instances[i].ReservationID); m.Now().After(fence(r).Add(time.Minute)) {
 				m.bad("R2: job %s runs past the fence of %s", j.Shown, r.ID)
 			}
 		}
@@ -695,7 +728,7 @@ func (m *month) holds(*rapid.T) {
 		return
 	}
 	for _, s := range m.seen.Standings(m.Now()) {
-		r, known := m.aws.Reservation(s.Reservation.ID)
+		r, known := m.aws.Real(s.Reservation.ID)
 		if !known || !r.LiveAt(m.Now()) || !s.Reservation.End.Equal(r.End) {
 			continue
 		}
@@ -728,12 +761,13 @@ func (m *month) holds(*rapid.T) {
 // ends lets the world become quiet: nothing is left behind, and a job that can run runs.
 func (m *month) ends() {
 	m.aws.Late, m.aws.OpensLate, m.down, m.leaks, m.fails, m.loses, m.dieAt, m.meetsAt = false, 0, time.Time{}, 0, "", "", 0, 0
+	m.lastOrders()
 	for range 4 {
 		m.GoTo(m.Now().Add(6 * time.Minute))
 		m.settle()
 	}
 	for _, r := range m.aws.All { // R4
-		if one, _ := m.aws.Reservation(r.ID); r.Kind == capacity.ODCR && r.ID != "cr-theirs" && one.State.Live() && m.Now().Sub(r.Created) > 2*capacity.LaunchTime {
+		if one, _ := m.aws.Real(r.ID); r.Kind == capacity.ODCR && r.ID != "cr-theirs" && one.State.Live() && m.Now().Sub(r.Created) > 2*capacity.LaunchTime {
 			m.bad("R4: %s is still held", r.ID)
 		}
 	}

@@ -15,13 +15,31 @@ import (
 
 // Buyer buys blocks and extensions, and commits to ODCRs for later, each at most once (R3).
 type Buyer struct {
-	EC2      *ec2.Client // EC2 in the region of the purchase
+	EC2      World                     // EC2 in the region of the purchase
+	In       func(region string) World // EC2 in the region of an earlier one
 	Customer Customer
 	StateDir state.Dir // holds the intents. Programs that share it take turns to buy.
 	Cluster  string    // the value of the purchase's cluster tag; "" for none
 	DryRun   bool      // buys nothing and writes nothing
-	// pause is a sleep for tests, in which AWS's time goes on and the machine's does not.
-	pause func(context.Context, time.Duration) bool
+	// Pause waits, and reports false when ctx has ended; nil waits by the machine's clock.
+	Pause func(ctx context.Context, d time.Duration) bool
+}
+
+// World is what buying and extending need of EC2 in one region.
+type World interface {
+	Region() string
+	Now() time.Time
+	OnWait(tell func(ec2.Wait))
+	Account(ctx context.Context) (string, error)
+	List(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
+	Reservation(ctx context.Context, id string) (capacity.Reservation, error)
+	Extensions(ctx context.Context, reservation string) ([]capacity.Extension, error)
+	Offerings(ctx context.Context, q ec2.OfferingQuery) ([]capacity.Offering, error)
+	ExtensionOfferings(ctx context.Context, reservation string, length time.Duration) ([]capacity.Offering, error)
+	TryPurchase(ctx context.Context, offering, platform string, tags map[string]string) error
+	TryPurchaseExtension(ctx context.Context, offering, reservation string) error
+	Purchase(ctx context.Context, offering, platform string, tags map[string]string) (capacity.Reservation, error)
+	PurchaseExtension(ctx context.Context, offering, reservation string) ([]capacity.Extension, error)
 }
 
 // callTimeout bounds the call that buys. EC2 may then take settleTime to show the purchase: it shows a change everywhere
@@ -33,8 +51,8 @@ func (b *Buyer) intents() Intents { return Intents{b.StateDir} }
 
 // sleep waits; false means that ctx ended.
 func (b *Buyer) sleep(ctx context.Context, d time.Duration) bool {
-	if b.pause != nil {
-		return b.pause(ctx, d)
+	if b.Pause != nil {
+		return b.Pause(ctx, d)
 	}
 	select {
 	case <-ctx.Done():
@@ -61,13 +79,6 @@ func (b *Buyer) open(ctx context.Context) (*deal, error) {
 	b.EC2.OnWait(func(w ec2.Wait) {
 		b.Customer.Say("Waiting %s for EC2's request limits in %s.", capacity.FormatDuration(w.For), w.Region)
 	})
-	if !b.DryRun {
-		unlock, err := b.intents().Lock()
-		if err != nil {
-			return nil, fmt.Errorf("%w; a purchase is recorded in state_dir (%s) before it is sent", err, b.StateDir)
-		}
-		d.close = unlock
-	}
 	ask, cancel := context.WithTimeout(ctx, accountTimeout)
 	defer cancel()
 	account, err := b.EC2.Account(ask)
@@ -75,6 +86,12 @@ func (b *Buyer) open(ctx context.Context) (*deal, error) {
 		slog.Info("the account is not known", "error", err)
 	}
 	d.account = account
+	if b.DryRun {
+		return d, nil
+	}
+	if d.close, err = b.intents().Lock(); err != nil {
+		return nil, fmt.Errorf("%w; a purchase is recorded in state_dir (%s) before it is sent", err, b.StateDir)
+	}
 	return d, nil
 }
 

@@ -11,31 +11,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Another machine learns from tags what was bought. Every tagged block counts: the payment of the first may have
-// failed.
-func TestR3_BoughtOnAnotherMachine(t *testing.T) {
-	const unpaid, paid = "cr-0e2000000000000c3", "cr-0e2000000000000d4"
-	for want, states := range map[string]map[string]string{
-		paid: {unpaid: "payment-failed", paid: "scheduled"},
-		"":   {unpaid: "payment-failed", paid: "payment-failed"},
-	} {
-		var offering capacity.Offering
-		w := newWorld(t, nil)
-		offering = w.offering("USD")
-		w = worldWith(t, states, offering.ID)
-		var told PurchaseResult
-		if err := w.buyer().Purchase(t.Context(), w.order(offering.ID, offering.Fee, &told)); err != nil {
-			t.Fatal(err)
-		}
-		switch bought := w.sim.Ledger(); {
-		case want == "" && (len(bought) != 1 || !told.BoughtNow):
-			t.Errorf("nothing was paid, and %d bought: %+v", len(bought), told)
-		case want != "" && (len(bought) != 0 || told.Reservation.ID != want || told.Intent.Fee != offering.Fee):
-			t.Errorf("%s is paid, and %d bought: %+v", want, len(bought), told)
-		}
-	}
-}
-
 // Which purchases count as the same, and which of several is resumed.
 func TestBoughtBefore(t *testing.T) {
 	w := newWorld(t, nil)
@@ -95,38 +70,5 @@ func TestR3_NotKnownWhatWasBought(t *testing.T) {
 	}
 	if _, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); found || err == nil || !strings.Contains(err.Error(), "look at it before you buy anything") {
 		t.Errorf("an intent that cannot be read: %t, %v", found, err)
-	}
-}
-
-// EC2, not a file, says whether an earlier purchase counts: one whose payment failed does not, a paid one does.
-func TestBoughtAndNotPaid(t *testing.T) {
-	const unpaid, paid, offering = "cr-0e2000000000000c3", "cr-0e2000000000000d4", "cb-0e2000000000000aa"
-	open := func(states map[string]string) (*world, *deal) {
-		w := worldWith(t, states, offering)
-		d := w.deal(w.buyer())
-		return w, d
-	}
-	write := func(d *deal, reservation string, phase Phase) {
-		t.Helper()
-		write(t, d.intents(), Intent{ID: "buy-" + reservation, Kind: BuyBlock, Phase: phase, At: opening, Region: "us-east-2", Offering: capacity.Offering{ID: offering}, Reservation: reservation})
-	}
-	const said = "but its payment failed"
-	w, d := open(map[string]string{unpaid: "payment-failed", paid: "scheduled"})
-	write(d, unpaid, Failed)
-	for _, phase := range []Phase{Done, Failed} {
-		write(d, paid, phase)
-		if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || !found || i.ID != "buy-"+paid || i.Reservation != paid || strings.Contains(w.said(), said) {
-			t.Errorf("%s: %+v, %t, %v; said: %s", phase, i, found, err, w.said())
-		}
-	}
-	w, d = open(map[string]string{unpaid: "payment-failed", paid: "payment-failed"})
-	write(d, paid, Failed)
-	write(d, unpaid, Done)
-	if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || found || !strings.Contains(w.said(), unpaid+", "+said) {
-		t.Errorf("%+v, %t, %v; said: %s", i, found, err, w.said())
-	}
-	write(d, unpaid, Bought) // its run was cut off before it reported this
-	if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || !found || i.Reservation != unpaid {
-		t.Errorf("%+v, %t, %v", i, found, err)
 	}
 }

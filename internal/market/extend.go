@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
 // ExtensionOrder is an extension to buy. Show and Tell must be set, as in PurchaseOrder.
@@ -52,11 +51,13 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	if err := d.settleEarlier(ctx); err != nil {
 		return err
 	}
-	if earlier, found, err := d.cutOffExtension(o.ReservationID); found || err != nil {
-		if err != nil {
-			return err
-		}
-		return d.takeUpExtension(ctx, o, earlier)
+	// The run that bought it may have been killed, so that nobody knows of it: a repeated request means this one.
+	cutOff, found, err := d.earlierExtension(o.ReservationID, func(i Intent) bool { return i.Phase == Bought })
+	if err != nil {
+		return err
+	}
+	if found {
+		return d.takeUpExtension(ctx, o, cutOff)
 	}
 	r, err := d.EC2.Reservation(ctx, o.ReservationID)
 	if err != nil {
@@ -67,7 +68,17 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 		return err
 	}
 	now := d.EC2.Now()
-	if earlier, found := recentExtension(r, history, o.Length, now); found && !o.Again {
+	earlier, found := recentExtension(r, history, o.Length, now)
+	if !found { // EC2 may not show it yet
+		earlier, found, err = d.earlierExtension(r.ID, func(i Intent) bool {
+			e, _ := i.extension(history)
+			return i.Phase == Done && i.Asked.Duration == o.Length && now.Sub(i.At) < recentTime && e.State != capacity.ExtensionFailed
+		})
+	}
+	if err != nil {
+		return err
+	}
+	if found && !o.Again {
 		return d.takeUpExtension(ctx, o, earlier)
 	}
 	if err := d.extendable(r, history, o.Length, now); err != nil {
@@ -83,7 +94,7 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	}
 	intent := d.newIntent(ExtendBlock)
 	intent.Reservation, intent.Offering, intent.Fee = r.ID, offering, offering.Fee
-	intent.Asked, intent.OldEnd, intent.NewEnd = capacity.Duration{Duration: o.Length}, r.End, offering.End
+	intent.Asked, intent.OldEnd, intent.NewEnd = capacity.Duration{Duration: o.Length}, offering.Start, offering.End
 	if b.DryRun {
 		if err := d.EC2.TryPurchaseExtension(ctx, offering.ID, r.ID); err != nil {
 			return notBought(err)
@@ -101,7 +112,7 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 }
 
 // findExtension returns the offering with the length nearest to the requested one; of several, the cheapest.
-func findExtension(ctx context.Context, aws *ec2.Client, r capacity.Reservation,
+func findExtension(ctx context.Context, aws World, r capacity.Reservation,
 	length time.Duration) (capacity.Offering, error) {
 	found, err := aws.ExtensionOfferings(ctx, r.ID, length)
 	if err != nil {
@@ -134,7 +145,7 @@ func (d *deal) takeUpExtension(ctx context.Context, o ExtensionOrder, i Intent) 
 	if d.DryRun {
 		return nil
 	}
-	r, err := d.EC2.In(i.Region).Reservation(ctx, i.Reservation)
+	r, err := d.In(i.Region).Reservation(ctx, i.Reservation)
 	if err != nil {
 		return err
 	}
@@ -162,7 +173,7 @@ func (d *deal) finishExtension(ctx context.Context, o ExtensionOrder, result Ext
 		if err != nil {
 			return err
 		}
-	} else if seen, found, err := extensionOf(ctx, d.EC2.In(i.Region), i); err == nil && found {
+	} else if seen, found, err := extensionOf(ctx, d.In(i.Region), i); err == nil && found {
 		result.Extension = seen
 	}
 	if err := o.Tell(result); err != nil {
@@ -215,12 +226,11 @@ func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, 
 	return nil
 }
 
-// cutOffExtension returns the extension of a block whose run was killed after the purchase. Nobody
-// may know of it, so a repeated request means this one.
-func (d *deal) cutOffExtension(reservation string) (Intent, bool, error) {
+// earlierExtension returns the first intent to extend a block that is as asked.
+func (d *deal) earlierExtension(reservation string, is func(Intent) bool) (Intent, bool, error) {
 	intents, err := d.intents().All()
 	i := slices.IndexFunc(intents, func(i Intent) bool {
-		return i.Kind == ExtendBlock && i.Reservation == reservation && i.Phase == Bought
+		return i.Kind == ExtendBlock && i.Reservation == reservation && is(i)
 	})
 	if err != nil || i < 0 {
 		return Intent{}, false, err

@@ -74,7 +74,7 @@ func TestCutOffExtensionIsTakenUp(t *testing.T) {
 		t.Errorf("%v, %+v", err, bought)
 	}
 	w.says("An earlier run bought an extension of " + dollarBlock)
-	if i, found, err := (&deal{Buyer: b}).cutOffExtension(dollarBlock); found || err != nil {
+	if i, found, err := (&deal{Buyer: b}).earlierExtension(dollarBlock, func(i Intent) bool { return i.Phase == Bought }); found || err != nil {
 		t.Errorf("it is taken up again: %+v, %v", i, err)
 	}
 }

@@ -141,7 +141,7 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 		d.Customer.Say("Offering %s%s was bought at %s, as %s. Nothing is bought now; add --again to buy one more.",
 			i.Offering.ID, i.alias(o.OfferingID), at, i.Reservation)
 	}
-	r, err := d.shown(ctx, i.Reservation)
+	r, err := shown(ctx, d.EC2, i.Reservation)
 	if err != nil {
 		return err
 	}
@@ -153,8 +153,10 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 }
 
 // shown returns the purchased reservation, which has only its id until EC2 shows it.
-func (d *deal) shown(ctx context.Context, id string) (capacity.Reservation, error) {
-	r, err := d.EC2.Reservation(ctx, id)
+func shown(ctx context.Context, aws World, id string) (capacity.Reservation, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	r, err := aws.Reservation(ctx, id)
 	if ec2.Code(err) == reservationNotFound || errors.Is(err, ec2.ErrNotDescribed) {
 		return capacity.Reservation{ID: id}, nil
 	}

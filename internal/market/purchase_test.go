@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
@@ -111,26 +110,6 @@ func TestDryRunBesideAPurchase(t *testing.T) {
 	const wait = "Waiting 7s for EC2's request limits in us-east-2."
 	if err := b.Purchase(w.stoppedAt(wait), order); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v; said: %s", err, w.said())
-	}
-}
-
-// A payment that fails leaves no block: it is an error, and counts as not bought.
-func TestPaymentThatFails(t *testing.T) {
-	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
-	w.sim.FailPayments(true)
-	b := w.buyer()
-	_, order, bought := w.purchase()
-	err := b.Purchase(t.Context(), order)
-	if err == nil || !strings.Contains(err.Error(), "the payment failed") || bought.Intent.ID != "" {
-		t.Fatalf("%v, %+v", err, *bought)
-	}
-	all, err := b.intents().All()
-	if err != nil || len(all) != 1 || all[0].Phase != Failed || all[0].Code != string(capacity.StatePaymentFailed) || !strings.Contains(all[0].Message, "the payment failed") {
-		t.Errorf("%v, %+v", err, all)
-	}
-	w.sim.FailPayments(false)
-	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow {
-		t.Errorf("after a failed payment: %v, %+v", err, *bought)
 	}
 }
 

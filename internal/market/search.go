@@ -454,7 +454,7 @@ func SoldCount(o capacity.Offering) int { return cmp.Or(o.UltraServerCount, o.Co
 
 // findOffering asks EC2 anew, for today's fee. If EC2 no longer has the id, another offering of the
 // same block stands for it: of several, one with the same fee, else the cheapest.
-func findOffering(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery, id string,
+func findOffering(ctx context.Context, aws World, q ec2.OfferingQuery, id string,
 	known capacity.Offering) (capacity.Offering, error) {
 	found, err := aws.Offerings(ctx, q)
 	if err != nil {

@@ -87,7 +87,7 @@ func (d *deal) unknown(i Intent, err error) error {
 func (d *deal) look(ctx context.Context, i *Intent) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	aws := d.EC2.In(i.Region)
+	aws := d.In(i.Region)
 	if i.Kind == ExtendBlock {
 		_, found, err := extensionOf(ctx, aws, *i)
 		return found, err
@@ -109,7 +109,7 @@ const clockSlack = 30 * time.Second
 
 // extensionOf finds the extension of an intent in the block's history: extensions carry
 // no tags. The newest one is it, when the same was bought before and not paid for.
-func extensionOf(ctx context.Context, aws *ec2.Client, i Intent) (capacity.Extension, bool, error) {
+func extensionOf(ctx context.Context, aws World, i Intent) (capacity.Extension, bool, error) {
 	history, err := aws.Extensions(ctx, i.Reservation)
 	e, found := i.extension(history)
 	return e, found, err
@@ -144,8 +144,8 @@ func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capac
 	defer progress.Done()
 	for ; ; wait = min(max(2*wait, firstWait), paymentWait) {
 		switch {
-		case r.State == capacity.StateScheduled || r.State == capacity.StateActive:
-			return r, nil
+		case r.State == capacity.StateScheduled, r.State == capacity.StateActive, r.State == capacity.StateExpired:
+			return r, nil // it is paid; an expired one was asked for again after its end
 		case r.State != "" && !r.State.Live():
 			return r, fmt.Errorf("reservation %s is %s: %w, so there is no block; see AWS Billing, then buy another",
 				r.ID, r.State, errNotPaid)
@@ -155,22 +155,22 @@ func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capac
 				"reservation %s is bought and %s, and its payment is no longer followed; run this again to follow it",
 				r.ID, stateInWords(r.State))
 		}
-		found, missing, err := askReservation(ctx, d.EC2, r.ID)
+		found, err := shown(ctx, d.EC2, r.ID)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			progress.Now(fmt.Sprintf("%s was %s; asking again: %s", r.ID, stateInWords(r.State), firstLine(err)))
-		case len(found) == 1:
-			r = found[0]
+		case err == nil && found.State != "":
+			r = found
 			progress.Now(fmt.Sprintf("%s is %s", r.ID, r.State))
-		case len(missing) == 1:
-			progress.Now(fmt.Sprintf("%s does not show yet: %s", r.ID, firstLine(missing[0].Err)))
+		case err == nil:
+			progress.Now(r.ID + " does not show yet")
 		}
 	}
 }
 
 // followExtension waits until an extension is paid and the block's end has moved.
 func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extension, capacity.Reservation, error) {
-	aws := d.EC2.In(i.Region)
+	aws := d.In(i.Region)
 	progress := d.Customer.Start(fmt.Sprintf("the extension of %s is bought", i.Reservation))
 	defer progress.Done()
 	for wait := firstWait; ; wait = min(2*wait, paymentWait) {
@@ -185,9 +185,9 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 				"extension %s of %s is %s: %w, so the block still ends at %s; see AWS Billing, then run this again",
 				i.Offering.ID, i.Reservation, e.State, errNotPaid, d.Customer.Time(i.OldEnd))
 		case err == nil && e.State == capacity.ExtensionPaid:
-			r, _, err := askReservation(ctx, aws, i.Reservation)
-			if err == nil && len(r) == 1 && !r[0].End.Before(i.NewEnd) {
-				return e, r[0], nil
+			r, err := shown(ctx, aws, i.Reservation)
+			if err == nil && !r.End.Before(i.NewEnd) {
+				return e, r, nil
 			}
 			progress.Now("paid; waiting for EC2 to show the new end")
 		case err == nil:
@@ -204,14 +204,7 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 // askTimeout bounds one question of many: a later one may be answered.
 const askTimeout = time.Minute
 
-func askReservation(ctx context.Context, aws *ec2.Client,
-	id string) ([]capacity.Reservation, []capacity.Missing, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	return aws.Reservations(ctx, []string{id})
-}
-
-func askExtension(ctx context.Context, aws *ec2.Client, i Intent) (capacity.Extension, bool, error) {
+func askExtension(ctx context.Context, aws World, i Intent) (capacity.Extension, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return extensionOf(ctx, aws, i)

@@ -15,57 +15,6 @@ func showLate(s *awssim.Scenario) {
 	s.Lag.Purchases = &lag
 }
 
-// EC2 sells a block or an extension, the answer is lost, and no call shows it for 20 s. It
-// must not be taken for one that was not made: the next run would buy another.
-func TestR3_WhatShowsLateIsNotDeclaredNotBought(t *testing.T) {
-	w := newWorld(t, showLate)
-	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.CutAfter})
-	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlockExtension", Effect: awssim.CutAfter})
-	var block PurchaseResult
-	if err := w.buyer().Purchase(t.Context(), w.order(w.offering("USD").ID, usd(t, "960"), &block)); err != nil {
-		t.Errorf("purchase: %v", err)
-	}
-	var extension ExtensionResult
-	if err := w.buyer().Extend(t.Context(), w.extension(dollarBlock, usd(t, "960"), &extension)); err != nil {
-		t.Errorf("extension: %v", err)
-	}
-	bought := w.sim.Ledger()
-	if len(bought) != 2 || bought[0].ReservationID != block.Reservation.ID || bought[1].ReservationID != extension.Reservation.ID || !block.BoughtNow || !extension.BoughtNow {
-		t.Errorf("bought %+v, told %+v and %+v", bought, block, extension)
-	}
-	if t.Failed() {
-		t.Log(w.said())
-	}
-}
-
-// The same after a kill: the next run finds out.
-func TestR3_TheNextRunWaitsForWhatShowsLate(t *testing.T) {
-	w := newWorld(t, showLate)
-	o := w.offering("USD")
-	cutOff := Intent{ID: "buy-0000000000000001", Kind: BuyBlock, Phase: Sending, At: w.aws.Now(), SettledAt: w.aws.Now().Add(40 * time.Second),
-		Region: "us-east-2", Offering: o, Fee: o.Fee}
-	write(t, Intents{w.dir}, cutOff)
-	tags := map[string]string{capacity.TagPurchase: cutOff.ID, capacity.TagOffering: o.ID, capacity.TagFee: o.Fee.String()}
-	if _, err := w.aws.Purchase(t.Context(), o.ID, "Linux/UNIX", tags); err != nil {
-		t.Fatal(err)
-	}
-	var block PurchaseResult
-	if err := w.buyer().Purchase(t.Context(), w.order(o.ID, o.Fee, &block)); err != nil {
-		t.Error(err)
-	}
-	if bought := w.sim.Ledger(); len(bought) != 1 || block.Reservation.ID != bought[0].ReservationID || block.BoughtNow {
-		t.Errorf("bought %+v, told %+v", bought, block)
-	}
-	for _, want := range []string{"An earlier run was cut off, so the outcome of purchase " + cutOff.ID, "EC2 shows it: it was bought, as " + block.Reservation.ID + "."} {
-		if !strings.Contains(w.said(), want) {
-			t.Errorf("not said: %s", want)
-		}
-	}
-	if t.Failed() {
-		t.Log(w.said())
-	}
-}
-
 // People and programs copy tags: an ODCR with the tag of a purchase was not bought by it.
 func TestR3_OnlyABlockIsAPurchase(t *testing.T) {
 	const id, block, odcr = "buy-0000000000000001", "cr-0e2000000000000d4", "cr-0e2000000000000c3"

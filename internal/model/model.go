@@ -46,7 +46,7 @@ type Call struct {
 func New(now time.Time) *World {
 	w := &World{}
 	w.Slurm = &Slurm{World: w, Now: now, Boot: 5 * time.Minute, RequeueDelay: 2 * time.Minute, KillWait: 30 * time.Second, Fences: map[string]Reservation{}}
-	w.EC2 = &EC2{World: w, before: map[string]change{}}
+	w.EC2 = &EC2{World: w, Extended: map[string][]capacity.Extension{}, before: map[string]change{}}
 	return w
 }
 
@@ -102,6 +102,10 @@ type EC2 struct {
 	OpensLate time.Duration          // how long after its start EC2 opens a block
 	Hidden    []string               // reservations that EC2 leaves out of its answers
 	Late      bool                   // what has changed in the last minutes is shown as it was
+	// ForSale are the blocks that EC2 sells, each as often as somebody buys it, and the extensions that it has offered.
+	ForSale  []capacity.Offering
+	Extended map[string][]capacity.Extension // the extensions that were sold, by reservation
+	NotPaid  bool                            // payments fail
 
 	before map[string]change // by id
 	ids    int
@@ -137,8 +141,8 @@ func (e *EC2) Change(id string, do func(r *capacity.Reservation)) {
 	}
 }
 
-// Reservation is what a reservation is now, whatever EC2 shows.
-func (e *EC2) Reservation(id string) (capacity.Reservation, bool) {
+// Real is what a reservation is now, whatever EC2 shows.
+func (e *EC2) Real(id string) (capacity.Reservation, bool) {
 	if i := slices.IndexFunc(e.All, func(r capacity.Reservation) bool { return r.ID == id }); i >= 0 {
 		return e.stated(e.All[i]), true
 	}
@@ -169,7 +173,7 @@ func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 
 // Open reports whether instances of a reservation may run: EC2 takes those of a block back 30 minutes before its end.
 func (e *EC2) Open(id string) bool {
-	r, there := e.Reservation(id)
+	r, there := e.Real(id)
 	return there && r.State == capacity.StateActive && (r.End.IsZero() || !r.Kind.Bought() || e.Now().Before(r.End.Add(-30*time.Minute)))
 }
 
@@ -185,7 +189,7 @@ func (e *EC2) Of(id string) (n int) {
 
 // Free is how many more instances a reservation has room for.
 func (e *EC2) Free(id string) int {
-	r, _ := e.Reservation(id)
+	r, _ := e.Real(id)
 	if !e.Open(id) {
 		return 0
 	}

@@ -205,12 +205,19 @@ func (s *Slurm) free(j *Job, how string) {
 func (s *Slurm) start(j *Job) {
 	nodes := map[string][]*Node{}
 	room := map[string]int{}
-	first := slices.SortedStableFunc(slices.Values(s.All), func(a, b *Node) int {
-		return cmp.Compare(strings.Count(a.State, "POWERED_DOWN"), strings.Count(b.State, "POWERED_DOWN"))
-	})
-	for _, n := range first {
+	var free, off []*Node
+	for _, n := range s.All {
+		switch {
+		case n.Partition != j.Partition || j.Slot != "" && j.Slot != n.Slot || n.Job != nil || n.down:
+		case n.PoweredDown():
+			off = append(off, n)
+		case n.Up():
+			free = append(free, n)
+		}
+	}
+	for _, n := range append(free, off...) {
 		limit, fits := s.limit(j, n.Name)
-		if n.Partition != j.Partition || j.Slot != "" && j.Slot != n.Slot || n.Job != nil || n.down || !(n.Up() || n.PoweredDown()) || !fits {
+		if !fits {
 			continue
 		}
 		if nodes[n.Slot] = append(nodes[n.Slot], n); room[n.Slot] == 0 || limit < room[n.Slot] {
