@@ -19,7 +19,7 @@ type Guard struct {
 	Kind   GuardKind
 	Slot   string
 	Block  string // the EC2 reservation's id; "" if there is none
-	Owner  string // owner in the settings, see state.Owner
+	Owner  string // owner in the settings, see state.OwnerOf
 	Second bool   // Second marks the second of two names, so the new one can be made before the old one goes
 }
 

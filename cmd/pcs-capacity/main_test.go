@@ -175,7 +175,8 @@ func runTranscripts(t *testing.T, dir string, change func(*awssim.Scenario)) {
 		env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 		env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are permanent: retries would only wait
 		env.Setenv("TZ", "UTC")
-		env.Setenv("OWNER", state.OwnerOf(state.Dir(filepath.Join(env.WorkDir, "state")), filepath.Join(env.WorkDir, "etc", "config.toml")).ID)
+		owner, _ := state.OwnerOf(state.Dir(filepath.Join(env.WorkDir, "state")), filepath.Join(env.WorkDir, "etc", "config.toml"))
+		env.Setenv("OWNER", owner)
 		env.Setenv("GORACE", os.Getenv("GORACE"))
 		return slurmThatIsDown(env)
 	}, Cmds: commands})

@@ -222,10 +222,10 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 			}
 		}
 	}
-	owner := state.OwnerOf(state.Dir(cfg.StateDir), cfg.Path)
+	owner, is := state.OwnerOf(state.Dir(cfg.StateDir), cfg.Path)
 	client := slurm.New(cfg.Cluster)
 	s := Sources{World: World{Slurm: client, EC2: aws, State: state.Dir(cfg.StateDir), MachineTime: time.Now},
-		Settings: cfg.Domain(), Owner: owner.ID, OwnerIs: owner.String(), Poll: cfg.Timing.Poll.Duration,
+		Settings: cfg.Domain(), Owner: owner, OwnerIs: is, Poll: cfg.Timing.Poll.Duration,
 		Local: local, After: after(cfg)}
 	s.Held = func(ctx context.Context, groups []string) (map[string]string, error) {
 		return pcsClient.Slots(ctx, cfg.Cluster, groups)

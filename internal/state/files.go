@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,6 +102,43 @@ func AppendTo(dir, name string) (*os.File, error) {
 	})
 }
 
+// appendLines adds values to a file of JSON lines in one write, on a line of its own even after one that was cut off.
+// Several programs may append at the same time.
+func appendLines[T any](in *folder, name string, values ...T) error {
+	var text bytes.Buffer
+	to := json.NewEncoder(&text)
+	for _, v := range values {
+		if err := to.Encode(v); err != nil {
+			return err
+		}
+	}
+	file, err := in.edit(name, os.O_APPEND|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	line := text.Bytes()
+	if info, err := file.Stat(); err == nil && info.Size() > 0 {
+		end := make([]byte, 1)
+		if _, err := file.ReadAt(end, info.Size()-1); err == nil && end[0] != '\n' {
+			line = append([]byte{'\n'}, line...)
+		}
+	}
+	_, err = file.Write(line)
+	return errors.Join(err, file.Close())
+}
+
+// readLines are the values of a file of JSON lines, oldest first. A line that was cut off is left out.
+func readLines[T any](in *folder, name string) (all []T, err error) {
+	text, err := in.read(name)
+	for line := range bytes.Lines(text) {
+		var v T
+		if bytes.HasSuffix(line, []byte{'\n'}) && json.Unmarshal(line, &v) == nil {
+			all = append(all, v)
+		}
+	}
+	return all, err
+}
+
 // File is a file of JSON with one value, what, which is replaced as a whole.
 type File[T any] struct {
 	dir        Dir
@@ -137,11 +175,11 @@ func (f File[T]) Keep(value T) error {
 }
 
 func (f File[T]) write(value T) error {
-	write := f.dir.WritePrivate
+	write, marshal := f.dir.WritePrivate, json.Marshal
 	if f.public {
-		write = f.dir.WritePublic
+		write, marshal = f.dir.WritePublic, func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "  ") }
 	}
-	text, err := json.Marshal(value)
+	text, err := marshal(value)
 	if err == nil {
 		err = write(f.name, append(text, '\n'))
 	}

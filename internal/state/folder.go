@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,24 +69,15 @@ func (d Dir) OwnerUID() (int, error) {
 	return uid, nil
 }
 
-func linksOf(info fs.FileInfo) int {
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(s.Nlink)
-	}
-	return 1
-}
-
 func (f *folder) close() { _ = f.root.Close() }
 
 // at adds the whole path to an error.
 func (f *folder) at(name string, err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return &fs.PathError{Op: p.Op, Path: filepath.Join(f.path, name), Err: p.Err}
+	if l := (*os.LinkError)(nil); errors.As(err, &l) {
+		err = &fs.PathError{Op: l.Op, Err: l.Err}
 	}
-	var l *os.LinkError
-	if errors.As(err, &l) {
-		return &fs.PathError{Op: l.Op, Path: filepath.Join(f.path, name), Err: l.Err}
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		err = &fs.PathError{Op: p.Op, Path: filepath.Join(f.path, name), Err: p.Err}
 	}
 	return err
 }
@@ -171,43 +161,38 @@ func ask(err error) error {
 	return err
 }
 
-// temporary makes a file in the folder of name, with the folder's owner.
-func (f *folder) temporary(name string, mode fs.FileMode) (file *os.File, called string, err error) {
-	var random [6]byte
-	_, _ = rand.Read(random[:]) // never fails
+// temporary makes a file beside that of name, on disk and not only in the cache, with the folder's owner.
+func (f *folder) temporary(name string, text []byte, mode fs.FileMode) (called string, err error) {
 	dir, base := filepath.Split(name)
-	called = dir + "." + base + hex.EncodeToString(random[:])
-	file, err = f.root.OpenFile(called, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	called = dir + "." + base + rand.Text()
+	file, err := f.root.OpenFile(called, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, "", f.at(name, err)
+		return "", f.at(name, err)
 	}
 	err = file.Chmod(mode) // whatever the umask is
 	if err == nil && os.Geteuid() == 0 && f.uid != 0 {
 		err = file.Chown(f.uid, f.gid)
 	}
-	if err != nil {
-		_ = file.Close()
-		_ = f.root.Remove(called)
-		return nil, "", f.at(name, err)
+	if err == nil {
+		_, err = file.Write(text)
 	}
-	return file, called, nil
-}
-
-// write replaces a file as a whole, on disk and not only in the cache.
-func (f *folder) write(name string, text []byte, mode fs.FileMode) error {
-	file, called, err := f.temporary(name, mode)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
 	if err == nil {
 		err = file.Sync()
 	}
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = f.root.Rename(called, name)
+	if err = errors.Join(err, file.Close()); err != nil {
+		_ = f.root.Remove(called)
+		return "", f.at(name, err)
 	}
+	return called, nil
+}
+
+// write replaces a file as a whole.
+func (f *folder) write(name string, text []byte, mode fs.FileMode) error {
+	called, err := f.temporary(name, text, mode)
 	if err != nil {
+		return err
+	}
+	if err := f.root.Rename(called, name); err != nil {
 		_ = f.root.Remove(called)
 		return f.at(name, err)
 	}
@@ -216,17 +201,12 @@ func (f *folder) write(name string, text []byte, mode fs.FileMode) error {
 
 // writeOnce writes a whole file, unless another program is faster.
 func (f *folder) writeOnce(name string, text []byte, mode fs.FileMode) error {
-	file, called, err := f.temporary(name, mode)
+	called, err := f.temporary(name, text, mode)
 	if err != nil {
 		return err
 	}
 	defer f.root.Remove(called)
-	_, err = file.Write(text)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = f.root.Link(called, name)
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := f.root.Link(called, name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return f.at(name, err)
 	}
 	return nil
@@ -235,45 +215,39 @@ func (f *folder) writeOnce(name string, text []byte, mode fs.FileMode) error {
 // edit opens a file to be written in place, and makes it if it is missing. Two callers at once get the same file.
 func (f *folder) edit(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	for {
-		file, err := f.root.OpenFile(name, flag|syscall.O_NONBLOCK, 0)
-		if err == nil {
-			return f.single(name, file)
-		}
+		file, _, err := f.file(name, flag)
 		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, f.at(name, err)
+			return file, err
 		}
-		made, called, err := f.temporary(name, mode)
-		if err != nil {
+		if err := f.writeOnce(name, nil, mode); err != nil {
 			return nil, err
-		}
-		_ = made.Close()
-		err = f.root.Link(called, name)
-		_ = f.root.Remove(called)
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, f.at(name, err)
 		}
 	}
 }
 
-// single refuses a file that is not regular, and another user's file with a second name: that name
-// may be elsewhere, where the folder's owner may not write.
-func (f *folder) single(name string, file *os.File) (*os.File, error) {
+// file opens a regular file, and does not wait for the other end of a FIFO. It writes none of another user's that has a
+// second name: that may be elsewhere, where the folder's owner may not write. While writeOnce makes a file, it has two.
+func (f *folder) file(name string, flag int) (*os.File, fs.FileInfo, error) {
+	file, err := f.root.OpenFile(name, flag|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, f.at(name, err)
+	}
 	info, err := file.Stat()
 	if err == nil {
-		// While edit makes it, it has two names.
-		if uid, _ := ownerOf(info); !info.Mode().IsRegular() || linksOf(info) > 1 && uid != f.uid {
+		s, ok := info.Sys().(*syscall.Stat_t)
+		if twice := ok && s.Nlink > 1 && int(s.Uid) != f.uid; !info.Mode().IsRegular() || twice && flag != os.O_RDONLY {
 			err = fmt.Errorf("%s is not a regular file with one name; remove it", filepath.Join(f.path, name))
 		}
 	}
 	if err != nil {
 		_ = file.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return file, nil
+	return file, info, nil
 }
 
 func (f *folder) read(name string) ([]byte, error) {
-	file, info, err := f.regular(name)
+	file, info, err := f.file(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -282,23 +256,6 @@ func (f *folder) read(name string) ([]byte, error) {
 	b.Grow(int(info.Size()) + bytes.MinRead) // else a large file is copied again and again
 	_, err = b.ReadFrom(file)
 	return b.Bytes(), err
-}
-
-// regular opens a regular file, and does not wait for the other end of a FIFO.
-func (f *folder) regular(name string) (*os.File, fs.FileInfo, error) {
-	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, f.at(name, err)
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file; remove it", filepath.Join(f.path, name))
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, nil, err
-	}
-	return file, info, nil
 }
 
 func (f *folder) remove(name string) error {

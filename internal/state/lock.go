@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,21 +28,13 @@ const (
 	recordsLock  Lock = "hooks.lock"    // the hooks' records are set aside
 )
 
-// does names the task of the lock's holder, in a sentence.
-func (l Lock) does() string {
-	switch l {
-	case PurchaseLock:
-		return "another purchase or extension runs"
-	case SetupLock:
-		return "another `setup` or `teardown` runs"
-	case WatchLock:
-		return "another `sync --watch` runs"
-	case PassLock:
-		return "another pass runs"
-	case LedgerLock:
-		return "another program changes what is held"
-	}
-	return "another program works there"
+// tasks are what the holders of locks do; of all others that another program works there.
+var tasks = map[Lock]string{
+	PurchaseLock: "another purchase or extension runs",
+	SetupLock:    "another `setup` or `teardown` runs",
+	WatchLock:    "another `sync --watch` runs",
+	PassLock:     "another pass runs",
+	LedgerLock:   "another program changes what is held",
 }
 
 // ErrLocked is the error when another program has the lock.
@@ -70,16 +63,11 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s: %s is locked by %s; wait until it ends, or end it", e.Lock.does(), e.Path, e.Holder)
+	return fmt.Sprintf("%s: %s is locked by %s; wait until it ends, or end it", cmp.Or(tasks[e.Lock], "another program works there"), e.Path, e.Holder)
 }
 
 // Unwrap is ErrLocked, and why the wait ended early.
-func (e *LockedError) Unwrap() []error {
-	if e.ended != nil {
-		return []error{ErrLocked, e.ended}
-	}
-	return []error{ErrLocked}
-}
+func (e *LockedError) Unwrap() []error { return []error{ErrLocked, e.ended} }
 
 // lockPoll is the shortest time between two looks at a lock that another program has.
 const lockPoll = 50 * time.Millisecond
@@ -136,14 +124,12 @@ func (d Dir) Watcher() (holder Holder, runs bool, err error) {
 // sayHolder writes this program into the file of its lock, which works without, on a full disk.
 func sayHolder(f *os.File) {
 	host, _ := os.Hostname()
-	text, _ := json.Marshal(Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)})
 	_ = f.Truncate(0)
-	_, _ = f.WriteAt(text, 0)
+	_ = json.NewEncoder(f).Encode(Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)})
 }
 
-func readHolder(f io.ReaderAt) (h Holder) {
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, 4096))
-	if err != nil || json.Unmarshal(text, &h) != nil {
+func readHolder(f io.Reader) (h Holder) {
+	if json.NewDecoder(f).Decode(&h) != nil {
 		return Holder{}
 	}
 	return h
@@ -151,20 +137,13 @@ func readHolder(f io.ReaderAt) (h Holder) {
 
 // try opens the file of a lock, and locks it unless another program has it locked.
 func (f *folder) try(which Lock) (file *os.File, locked bool, err error) {
-	for {
-		file, err := f.edit(string(which), os.O_RDWR, 0o600)
-		if err != nil {
-			return nil, false, ask(err)
-		}
-		switch err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
-		case err == nil:
-			return file, false, nil
-		case errors.Is(err, syscall.EWOULDBLOCK):
-			return file, true, nil
-		}
-		_ = file.Close()
-		if !errors.Is(err, syscall.EINTR) {
-			return nil, false, f.at(string(which), &os.PathError{Op: "flock", Err: err})
-		}
+	if file, err = f.edit(string(which), os.O_RDWR, 0o600); err != nil {
+		return nil, false, ask(err)
 	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if locked = errors.Is(err, syscall.EWOULDBLOCK); err == nil || locked {
+		return file, locked, nil
+	}
+	_ = file.Close()
+	return nil, false, f.at(string(which), &os.PathError{Op: "flock", Err: err})
 }

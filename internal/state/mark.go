@@ -112,22 +112,13 @@ func EnsureClusterID(stateSave, clusterName string) (string, error) {
 	return ClusterID(stateSave, clusterName)
 }
 
-// Owner is whose a cluster's Slurm reservations are: settings in a file, with a state_dir.
-type Owner struct {
-	// ID has 8 hex digits. The two paths make it up, so that a host that takes the place of another has the same.
-	ID string
-
-	dir      Dir
-	settings string
-}
-
-// OwnerOf is the owner with the settings at a path and this state_dir.
-func OwnerOf(dir Dir, settings string) Owner {
-	o := Owner{dir: dir, settings: settled(settings)}
+// OwnerOf is whose a cluster's Slurm reservations are: the settings' at a path, with this state_dir. id has 8 hex digits.
+// The two paths make it up, so that a host that takes the place of another has the same.
+func OwnerOf(dir Dir, settings string) (id, is string) {
+	settings = settled(settings)
 	folder, _ := filepath.Abs(string(dir)) // it may not be there yet, so that links in its path stay
-	sum := sha256.Sum256([]byte(o.settings + "\n" + folder))
-	o.ID = hex.EncodeToString(sum[:4])
-	return o
+	sum := sha256.Sum256([]byte(settings + "\n" + folder))
+	return hex.EncodeToString(sum[:4]), fmt.Sprintf("settings %s, state_dir %s", settings, dir)
 }
 
 // settled is an absolute path without symbolic links, as far as it is there.
@@ -139,11 +130,6 @@ func settled(path string) string {
 		path = real
 	}
 	return path
-}
-
-// String says who it is.
-func (o Owner) String() string {
-	return fmt.Sprintf("settings %s, state_dir %s", o.settings, o.dir)
 }
 
 // HookAccess tells whether a power hook, started by Slurm, had credentials of AWS.

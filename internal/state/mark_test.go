@@ -91,13 +91,13 @@ func TestOwner(t *testing.T) {
 	if err := os.Symlink(settings, link); err != nil {
 		t.Fatal(err)
 	}
-	one := OwnerOf(dir, settings)
-	if again := OwnerOf(dir, link); again.ID != one.ID || len(one.ID) != 8 {
-		t.Errorf("%s, then %s", one.ID, again.ID)
+	one, _ := OwnerOf(dir, settings)
+	if again, _ := OwnerOf(dir, link); again != one || len(one) != 8 {
+		t.Errorf("%s, then %s", one, again)
 	}
-	for what, o := range map[string]Owner{"other settings": OwnerOf(dir, copied), "another state_dir": OwnerOf(other, settings)} {
-		if o.ID == one.ID {
-			t.Errorf("%s have the same owner %s", what, o.ID)
+	for other, of := range map[Dir]string{dir: copied, other: settings} {
+		if id, _ := OwnerOf(other, of); id == one {
+			t.Errorf("settings %s with state_dir %s have the same owner %s", of, other, id)
 		}
 	}
 }

@@ -1,14 +1,10 @@
 package state
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 )
 
@@ -34,28 +30,13 @@ const recordFile = "hooks.jsonl"
 // maxRecords is the size in bytes at which the file is set aside as hooks.jsonl.1.
 const maxRecords = 8 << 20
 
-// AppendRecords adds records. Several hooks may append at the same time: the records are one
-// write to a file opened for appending.
+// AppendRecords adds records.
 func (d Dir) AppendRecords(records ...Record) error {
-	var lines bytes.Buffer
-	to := json.NewEncoder(&lines)
-	for _, r := range records {
-		if err := to.Encode(r); err != nil {
-			return fmt.Errorf("writing hook records: %w", err)
-		}
-	}
-	in, err := d.private()
+	err := do(d.private, func(in *folder) error {
+		d.rotateRecords(in)
+		return appendLines(in, recordFile, records...)
+	})
 	if err != nil {
-		return fmt.Errorf("writing hook records: %w", err)
-	}
-	defer in.close()
-	d.rotateRecords(in)
-	f, err := in.edit(recordFile, os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("writing hook records: %w", err)
-	}
-	_, err = f.Write(lines.Bytes())
-	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("writing hook records: %w", err)
 	}
 	return nil
@@ -81,25 +62,14 @@ func (d Dir) rotateRecords(in *folder) {
 	}
 }
 
-// Records reads all records, oldest first; none if there is no file. A line that was cut off by a crash is passed over.
-func (d Dir) Records() ([]Record, error) {
-	var all []Record
+// Records reads all records, oldest first; none if there is no file.
+func (d Dir) Records() (all []Record, err error) {
 	for _, name := range []string{recordFile + ".1", recordFile} {
-		text, err := d.ReadPrivate(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+		some, err := within(d.ours, func(in *folder) ([]Record, error) { return readLines[Record](in, name) })
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("reading hook records: %w", err)
 		}
-		lines := bufio.NewScanner(bytes.NewReader(text))
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var r Record
-			if json.Unmarshal(lines.Bytes(), &r) == nil {
-				all = append(all, r)
-			}
-		}
+		all = append(all, some...)
 	}
 	return all, nil
 }

@@ -1,17 +1,13 @@
 package state
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -135,7 +131,7 @@ func (d Dir) appendSample(now Sample, last *Sample, poll time.Duration) error {
 		file = now.At.UTC().Format(sampleName)
 	} else {
 		line = now.since(*last)
-		if line.Paid == nil && line.Runs == nil && line.Holds == last.Holds && now.At.Sub(last.At) < quiet {
+		if len(line.Paid)+len(line.Runs) == 0 && line.Holds == last.Holds && now.At.Sub(last.At) < quiet {
 			return nil
 		}
 	}
@@ -143,7 +139,9 @@ func (d Dir) appendSample(now Sample, last *Sample, poll time.Duration) error {
 	if err != nil {
 		return err
 	}
-	err = in.appendLine(file, line)
+	if err = appendLines(in, file, line); err == nil {
+		err = in.sync(file) // before samples.json says that the line is there
+	}
 	if err == nil {
 		err = in.write(lastSampleFile, append(text, '\n'), 0o600)
 	}
@@ -167,82 +165,44 @@ func (d Dir) appendSample(now Sample, last *Sample, poll time.Duration) error {
 
 // since are the differences of a whole sample.
 func (s Sample) since(last Sample) Sample {
-	line := Sample{At: s.At, Holds: s.Holds}
+	line := Sample{At: s.At, Holds: s.Holds, Paid: map[string]*Paid{}, Runs: map[string]Run{}}
 	for id, p := range s.Paid {
 		if !reflect.DeepEqual(p, last.Paid[id]) {
-			line.paid(id, p)
+			line.Paid[id] = p
 		}
 	}
 	for id := range last.Paid {
 		if s.Paid[id] == nil {
-			line.paid(id, nil)
+			line.Paid[id] = nil
 		}
 	}
 	for id, r := range s.Runs {
 		if last.Runs[id] != r {
-			if line.Runs == nil {
-				line.Runs = map[string]Run{}
-			}
 			line.Runs[id] = r
 		}
 	}
 	return line
 }
 
-func (s *Sample) paid(id string, p *Paid) {
-	if s.Paid == nil {
-		s.Paid = map[string]*Paid{}
-	}
-	s.Paid[id] = p
-}
-
-// appendLine writes a line in one piece, on a line of its own even after one that was cut off.
-func (f *folder) appendLine(name string, line Sample) error {
-	text, err := json.Marshal(line)
-	if err != nil {
-		return err
-	}
-	file, err := f.edit(name, os.O_APPEND|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	if info, err := file.Stat(); err == nil && info.Size() > 0 {
-		end := make([]byte, 1)
-		if _, err := file.ReadAt(end, info.Size()-1); err == nil && end[0] != '\n' {
-			text = append([]byte{'\n'}, text...)
-		}
-	}
-	if _, err = file.Write(append(text, '\n')); err == nil {
-		err = file.Sync() // before samples.json says that it is there
-	}
-	return errors.Join(err, file.Close())
-}
-
 // Samples are the lines from a time on, oldest first, and the lines before them that give the
-// situation at that time. A line that was cut off is skipped.
-func (d Dir) Samples(since time.Time) ([]Sample, error) {
-	var all []Sample
-	in, err := d.ours()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading samples: %w", err)
-	}
-	defer in.close()
-	files, err := in.sampleFiles()
-	if err != nil {
-		return nil, fmt.Errorf("reading samples: %w", err)
-	}
-	for i, file := range files {
-		if i+1 < len(files) && !begins(files[i+1]).After(since) {
-			continue // the line after it has everything that counts
+// situation at that time.
+func (d Dir) Samples(since time.Time) (all []Sample, err error) {
+	err = do(d.ours, func(in *folder) error {
+		files, err := in.sampleFiles()
+		for i, file := range files {
+			if i+1 < len(files) && !begins(files[i+1]).After(since) {
+				continue // the line after it has everything that counts
+			}
+			var lines []Sample
+			if lines, err = readLines[Sample](in, file); err != nil {
+				break
+			}
+			all = append(all, lines...)
 		}
-		lines, err := in.readSamples(file)
-		if err != nil {
-			return nil, fmt.Errorf("reading samples: %w", err)
-		}
-		all = append(all, lines...)
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading samples: %w", err)
 	}
 	// Two files may overlap where clocks are set back.
 	slices.SortStableFunc(all, func(a, b Sample) int { return a.At.Compare(b.At) })
@@ -253,29 +213,6 @@ func (d Dir) Samples(since time.Time) ([]Sample, error) {
 func begins(name string) time.Time {
 	at, _ := time.Parse(sampleName, name)
 	return at
-}
-
-func (f *folder) readSamples(name string) ([]Sample, error) {
-	file, _, err := f.regular(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	var lines []Sample
-	in := bufio.NewReader(file)
-	for {
-		text, err := in.ReadString('\n')
-		var s Sample
-		if strings.HasSuffix(text, "\n") && json.Unmarshal([]byte(text), &s) == nil && !s.At.IsZero() {
-			lines = append(lines, s)
-		}
-		if errors.Is(err, io.EOF) {
-			return lines, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
 }
 
 // Add brings a whole sample up to the next line.

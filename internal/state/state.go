@@ -66,17 +66,14 @@ func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	s.Version = capacity.SnapshotVersion
 	text, err := json.MarshalIndent(s, "", "  ")
+	if err == nil {
+		err = d.WritePublic(snapshotFile, append(text, '\n'))
+	}
+	if err == nil {
+		err = d.WritePublic(planFile, []byte(plan(s)))
+	}
 	if err != nil {
 		return fmt.Errorf("writing snapshot: %w", err)
-	}
-	if err := d.Create(); err != nil {
-		return fmt.Errorf("writing snapshot: %w", err)
-	}
-	if err := d.WritePublic(snapshotFile, append(text, '\n')); err != nil {
-		return fmt.Errorf("writing snapshot: %w", err)
-	}
-	if err := d.WritePublic(planFile, []byte(plan(s))); err != nil {
-		return fmt.Errorf("writing plan: %w", err)
 	}
 	return nil
 }
@@ -106,9 +103,5 @@ func plan(s *capacity.Snapshot) string {
 
 // Remove deletes snapshot and plan; the next pass writes them anew.
 func (d Dir) Remove() error {
-	var errs []error
-	for _, name := range []string{snapshotFile, planFile} {
-		errs = append(errs, d.remove(name))
-	}
-	return errors.Join(errs...)
+	return errors.Join(d.remove(snapshotFile), d.remove(planFile))
 }

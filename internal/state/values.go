@@ -1,9 +1,7 @@
 package state
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -37,40 +35,24 @@ type Facts struct {
 
 const factsFolder = "facts"
 
-func factsFile(slot string) string { return filepath.Join(factsFolder, slot+".json") }
+func (d Dir) facts(slot string) File[Facts] {
+	return File[Facts]{d, filepath.Join(factsFolder, slot+".json"), "facts for jobs", true}
+}
 
 // FactsPath is the file of facts of a slot.
-func (d Dir) FactsPath(slot string) string { return d.path(factsFile(slot)) }
+func (d Dir) FactsPath(slot string) string { return d.path(d.facts(slot).name) }
 
 // WriteFacts writes the changed files of facts of slots, and removes the files of all other slots.
-// Each file is replaced as a whole: a reader sees the old one or the new one.
 func (d Dir) WriteFacts(bySlot map[string]Facts) error {
-	fail := func(err error) error { return fmt.Errorf("writing facts for jobs: %w", err) }
-	var errs []error
-	for slot, facts := range bySlot {
-		text, err := json.MarshalIndent(facts, "", "  ")
-		if err != nil {
-			return fail(err)
-		}
-		text = append(text, '\n')
-		if was, err := d.ReadPublic(factsFile(slot)); err == nil && bytes.Equal(was, text) {
-			continue
-		}
-		if err := d.WritePublic(factsFile(slot), text); err != nil {
-			errs = append(errs, fail(err))
-		}
-	}
 	names, err := list(d.open, factsFolder)
-	if err != nil {
-		errs = append(errs, fail(err))
+	errs := []error{err}
+	for slot, facts := range bySlot {
+		errs = append(errs, d.facts(slot).Keep(facts))
 	}
 	for _, name := range names {
 		slot, ours := strings.CutSuffix(name, ".json")
-		if _, there := bySlot[slot]; !ours || there {
-			continue
-		}
-		if err := d.remove(factsFile(slot)); err != nil {
-			errs = append(errs, fail(err))
+		if _, there := bySlot[slot]; ours && !there {
+			errs = append(errs, d.remove(d.facts(slot).name))
 		}
 	}
 	return errors.Join(errs...)
