@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -231,10 +229,8 @@ func (t *inspection) terminate(ctx context.Context, w World) error {
 		return err
 	}
 	var ids []string
-	for _, slot := range slices.Sorted(maps.Keys(instances)) {
-		for _, i := range instances[slot] {
-			ids = append(ids, i.ID)
-		}
+	for _, i := range instances {
+		ids = append(ids, i.ID)
 	}
 	if len(ids) == 0 {
 		return nil

@@ -311,6 +311,10 @@ func TestPlansInFull(t *testing.T) {
 	}{
 		{name: "teardown"},
 		{name: "teardown of a slot", ask: Request{NodeGroup: "gpu-a"}},
+		{name: "teardown of a slot beside a node group of its name", ask: Request{NodeGroup: "gpu-a"}, world: func(t *testing.T, w *world) {
+			both(t, w)
+			w.groups = append(w.groups, pcs.NodeGroup{ID: "pcs_9", Name: "gpu-a-a", Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagPartition: "gpu"}})
+		}},
 		{name: "teardown with jobs", seen: jobs},
 		{name: "teardown with jobs, by force", ask: Request{Force: true}, seen: jobs},
 		{name: "teardown with jobs that wait", seen: func(in *inspection) { in.Waiting = 2 }},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,7 +77,8 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 		t.request.Config = nil
 	}
 	var templates []capacity.LaunchTemplate
-	reads := []func(context.Context, *inspection) error{func(ctx context.Context, t *inspection) error {
+	var instances []capacity.Instance
+	err = t.sideBySide(ctx, func(ctx context.Context, t *inspection) error {
 		var ours []string
 		for _, g := range t.Groups {
 			if t.Ours(g.Tags) {
@@ -86,23 +86,21 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 			}
 		}
 		return t.ReadRunning(ctx, s.EC2, ours)
-	}}
-	if !guest && !s.Unattended { // sync keeps them
-		reads = append(reads, func(ctx context.Context, _ *inspection) (err error) {
+	}, func(ctx context.Context, t *inspection) (err error) {
+		if !guest && !s.Unattended { // sync keeps them
 			templates, err = s.EC2.LaunchTemplatesByTag(ctx, tags)
-			return err
-		})
-	}
-	if err := t.sideBySide(ctx, reads...); err != nil {
+		}
+		return err
+	}, func(ctx context.Context, t *inspection) (err error) {
+		if t.OnEC2() {
+			instances, err = t.instancesOnEC2(ctx, s.EC2)
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	if t.nameRemains(templates); t.OnEC2() {
-		instances, err := t.instancesOnEC2(ctx, s.EC2)
-		if err != nil {
-			return nil, err
-		}
-		t.addInstances(instances)
-	}
+	t.nameRemains(templates, instances)
 	err = t.ReadSlurm(ctx, s.Slurm, t.request.Queue)
 	if s.Unattended { // sync removes node groups and their places in queues, and nothing else
 		t.request.Config = nil
@@ -113,160 +111,124 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 	return t, err
 }
 
-// nameRemains notes the slots to be removed, with what is there of each. A node group without our tag stays, with a warning.
-func (t *inspection) nameRemains(templates []capacity.LaunchTemplate) {
-	for _, base := range t.goes(templates) {
-		for _, name := range t.slotsOf(base) {
-			slot := site.Slot{Name: name, Base: base, Nodes: slices.Clone(t.settings().Group(base).Nodes)}
-			if g, found := t.Group(name); found && g.Name == name {
-				if !t.Ours(g.Tags) {
-					t.warn("compute node group %s does not carry our tag, so it stays", name)
-				} else {
-					slot.Group, slot.Instances = &g, t.Running[g.ID]
-				}
-			}
-			t.Slots = append(t.Slots, slot)
+// nameRemains notes the slots that go, each with what is there of it. They are those of the settings, of our node groups
+// in the queue, of what carries our tag with the queue's name, and those of the requested name, of which Slurm may have
+// something left. A node group without our tag stays, with a warning.
+func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances []capacity.Instance) {
+	all := func(base string) {
+		for _, name := range []string{base + "-a", base + "-b", base} {
+			t.slot(name)
 		}
-	}
-	for i := range t.Slots {
-		of := t.Slots[i].Name // with provider ec2 it is of the node group, and goes with the last of its slots
-		if t.Provider != capacity.ProviderPCS {
-			if of = t.Slots[i].Base; i+1 < len(t.Slots) && t.Slots[i+1].Base == of {
-				continue
-			}
-		}
-		for _, lt := range templates {
-			if lt.Name == pcs.TemplateName(t.Cluster.Name, of) {
-				t.Slots[i].Template = lt
-			}
-		}
-	}
-}
-
-// goes are the node groups to be removed: those of the settings, of compute node groups and launch templates that carry
-// our tag and the queue's name. On PCS it may be one slot.
-func (t *inspection) goes(templates []capacity.LaunchTemplate) (bases []string) {
-	asked, onPCS := t.request.NodeGroup, t.Provider == capacity.ProviderPCS
-	if onPCS && asked != "" {
-		return []string{asked}
 	}
 	for _, g := range t.settings().Groups {
-		bases = append(bases, g.Name)
-	}
-	made := func(slot string) {
-		if onPCS {
-			slot = baseOf(slot)
-		}
-		if slot != "" {
-			bases = union(bases, []string{slot})
+		for _, name := range g.SlotNames(t.Provider) {
+			t.slot(name).Nodes = g.Nodes
 		}
 	}
 	q, _ := t.Queue(t.request.Queue)
 	for _, g := range t.Groups {
 		if t.Ours(g.Tags) && (slices.Contains(q.GroupIDs, g.ID) || g.Tags[capacity.TagPartition] == t.request.Queue) {
-			made(g.Name)
+			all(baseOf(g.Name))
 		}
 	}
 	for _, lt := range templates {
 		if slot, is := strings.CutPrefix(lt.Name, pcs.TemplateName(t.Cluster.Name, "")); is && lt.Tags[capacity.TagPartition] == t.request.Queue {
-			made(slot)
+			all(baseOf(slot))
 		}
 	}
-	switch {
-	case asked == "":
-		return bases
-	case slices.Contains(t.stay(), asked) && !slices.Contains(bases, asked): // it is another partition's
-		return nil
+	if t.request.NodeGroup != "" {
+		all(t.request.NodeGroup)
 	}
-	return []string{asked} // Slurm may have something left of it
-}
-
-// baseOf is the node group of a slot on PCS; "" of none.
-func baseOf(slot string) string {
-	for _, ending := range []string{"-a", "-b"} {
-		if base, is := strings.CutSuffix(slot, ending); is {
-			return base
+	for _, i := range instances {
+		slot := t.slot(t.slotOf(i))
+		slot.Instances, slot.Nodes = slot.Instances+1, union(slot.Nodes, []string{i.Tags[capacity.TagNode]})
+	}
+	for i := range t.Slots {
+		slot := &t.Slots[i]
+		if g, found := t.Group(slot.Name); found && g.Name == slot.Name && t.Ours(g.Tags) {
+			slot.Group, slot.Instances = &g, t.Running[g.ID]
+		} else if found {
+			t.warn("compute node group %s does not carry our tag, so it stays", slot.Name)
+		}
+		for _, lt := range templates { // with provider ec2 it is of the node group
+			if lt.Name == pcs.TemplateName(t.Cluster.Name, slot.Name) {
+				slot.Template = lt
+			}
 		}
 	}
-	return ""
 }
 
-// slotsOf are the slots of a node group, which on PCS may be a slot itself. Of one that has left the settings of
-// provider ec2, they are all that it may have had.
-func (t *inspection) slotsOf(base string) []string {
-	g := t.settings().Group(base)
-	switch {
-	case g.Name != "":
-		return g.SlotNames(t.Provider)
-	case t.Provider == capacity.ProviderPCS:
-		of := baseOf(base)
-		if _, there := t.Group(base); of != "" && (there || t.settings().Group(of).Name != "") {
-			return []string{base}
-		}
-		return capacity.SlotNames(t.Provider, base)
-	case t.Provider.Guest():
-		return []string{base}
+// slot is a slot that goes; one that nobody looks at if it stays.
+func (t *inspection) slot(name string) *site.Slot {
+	base, goes := t.goes(name)
+	if !goes {
+		return &site.Slot{}
 	}
-	return slices.DeleteFunc([]string{base + "-a", base + "-b", base},
-		func(slot string) bool { return slot != base && slices.Contains(t.stay(), slot) })
+	at := slices.IndexFunc(t.Slots, func(slot site.Slot) bool { return slot.Name == name })
+	if at < 0 {
+		at, t.Slots = len(t.Slots), append(t.Slots, site.Slot{Name: name, Base: base})
+	}
+	return &t.Slots[at]
 }
 
-// stay are the slots that the settings have.
-func (t *inspection) stay() (slots []string) {
+// goes reports whether a slot goes, by its name, and of which node group it is: as the settings say, else as its name
+// does. On PCS a slot may be asked for, and then no other goes.
+func (t *inspection) goes(slot string) (base string, goes bool) {
+	asked, base, queue, known := t.request.NodeGroup, baseOf(slot), t.request.Queue, false
+	onPCS := t.Provider == capacity.ProviderPCS
+	_, one := t.Group(asked)
 	for _, p := range t.partitions() {
 		for _, g := range p.Groups {
-			slots = append(slots, g.SlotNames(p.Provider)...)
+			names := g.SlotNames(p.Provider)
+			if one = one || onPCS && slices.Contains(names, asked); slices.Contains(names, slot) || g.Name == slot {
+				base, queue, known = g.Name, p.Name, true
+			}
 		}
 	}
-	return slots
+	if asked == "" || onPCS && one {
+		return base, asked == "" && queue == t.request.Queue || slot == asked
+	}
+	return base, (base == asked || slot == asked && !known) && (queue == t.request.Queue || onPCS)
 }
 
-// slotOf returns the slot of a node, and whether it goes: with a whole partition those go, too, that nothing names.
-func (t *inspection) slotOf(node string) (slot string, goes bool) {
-	slot, named := capacity.SlotOf(node)
-	if !named {
-		slot = node
+// baseOf is the node group of a slot, by its name.
+func baseOf(slot string) string {
+	if base, is := strings.CutSuffix(slot, "-a"); is {
+		return base
 	}
-	for _, one := range t.Slots {
-		if slices.Contains(one.Nodes, node) {
-			return one.Name, true
+	return strings.TrimSuffix(slot, "-b")
+}
+
+// slotOf is the slot of an instance's node.
+func (t *inspection) slotOf(i capacity.Instance) string {
+	node := i.Tags[capacity.TagNode]
+	for _, g := range t.settings().Groups {
+		if slices.Contains(g.Nodes, node) {
+			return g.Name
 		}
-		goes = goes || one.Name == slot
 	}
-	return slot, goes || t.request.NodeGroup == "" && !slices.Contains(t.stay(), slot)
+	if slot, named := capacity.SlotOf(node); named {
+		return slot
+	}
+	return node
 }
 
-// instancesOnEC2 returns our instances of the slots to be removed, by slot.
+// instancesOnEC2 returns our instances that go.
 func (t *inspection) instancesOnEC2(ctx context.Context, aws interface {
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
-}) (map[string][]capacity.Instance, error) {
+}) ([]capacity.Instance, error) {
 	ours, err := aws.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {t.request.Mark}, capacity.TagPartition: {t.request.Queue}})
 	if err != nil {
 		return nil, fmt.Errorf("looking for instances of partition %s: %w", t.request.Queue, err)
 	}
-	found := map[string][]capacity.Instance{}
-	for _, i := range capacity.WithNodes(ours, slurm.Expand) {
-		if node := i.Tags[capacity.TagNode]; node != "" && !i.Ended() {
-			if slot, goes := t.slotOf(node); goes {
-				found[slot] = append(found[slot], i)
-			}
-		}
-	}
-	return found, nil
-}
-
-// addInstances notes instances with their slots, of which some may be left by nothing else.
-func (t *inspection) addInstances(instances map[string][]capacity.Instance) {
-	for _, name := range slices.Sorted(maps.Keys(instances)) {
-		at := slices.IndexFunc(t.Slots, func(slot site.Slot) bool { return slot.Name == name })
-		if at < 0 {
-			at, t.Slots = len(t.Slots), append(t.Slots, site.Slot{Name: name, Base: name})
-		}
-		t.Slots[at].Instances = len(instances[name])
-		for _, i := range instances[name] {
-			t.Slots[at].Nodes = union(t.Slots[at].Nodes, []string{i.Tags[capacity.TagNode]})
-		}
-	}
+	going := slices.DeleteFunc(capacity.WithNodes(ours, slurm.Expand), func(i capacity.Instance) bool {
+		_, goes := t.goes(t.slotOf(i))
+		return i.Ended() || i.Tags[capacity.TagNode] == "" || !goes
+	})
+	slices.SortFunc(going, func(a, b capacity.Instance) int {
+		return cmp.Compare(a.Tags[capacity.TagNode], b.Tags[capacity.TagNode])
+	})
+	return going, nil
 }
 
 // planTeardown decides what is removed, in which order, and what prevents it. Slurm's part comes
@@ -276,9 +238,6 @@ func planTeardown(read inspection) *Plan {
 	p := &Plan{Cluster: t.Cluster, Queue: t.request.Queue, seen: &read}
 	if t.Cluster.ID != "" {
 		t.checkQueue()
-	}
-	if t.OnEC2() && len(t.Slots) > 0 {
-		t.byHand = append(t.byHand, "take the nodes out of slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
 	}
 	t.checkJobs()
 	step := func(slot string, verb Verb, what, name string, do func(ctx context.Context, w World) error, details ...Detail) {
@@ -371,6 +330,7 @@ func planTeardown(read inspection) *Plan {
 		}
 	}
 	if n := len(p.Actions); n > 0 && t.OnEC2() { // and what has come after the plan was made
+		t.byHand = append(t.byHand, "take the nodes out of slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
 		last := p.Actions[n-1].Do
 		p.Actions[n-1].Do = func(ctx context.Context, w World) error {
 			if err := last(ctx, w); err != nil {

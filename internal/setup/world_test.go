@@ -174,14 +174,14 @@ func (w *world) seeRemains(r Request) inspection {
 	if t.Provider != capacity.ProviderPCS {
 		t.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
 	}
-	t.nameRemains(slices.Collect(maps.Values(w.templates)))
+	var instances []capacity.Instance
 	if t.OnEC2() {
-		instances, _ := t.instancesOnEC2(context.Background(), w)
-		t.addInstances(instances)
+		instances, _ = t.instancesOnEC2(context.Background(), w)
 	}
+	t.nameRemains(slices.Collect(maps.Values(w.templates)), instances)
 	for i := range t.Slots {
 		slot := &t.Slots[i]
-		if slot.Group != nil || len(w.instances) > 0 {
+		if slot.Group != nil || slot.Instances > 0 {
 			slot.Slurm.Nodes = []string{slot.Name + "-1"}
 		}
 		if of := w.fences[slot.Name]; of != "" {
