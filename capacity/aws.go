@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Regular expressions are compiled on first use. The submit filter starts at each submission that Lua does not
@@ -94,15 +96,8 @@ const (
 )
 
 // ClusterMark is the mark of a self-managed cluster: "linux/0123456789abcdef". Another cluster of the account may
-// have the same ClusterName, so the id tells them apart.
+// have the same ClusterName, so the id tells them apart. Slurm uses ClusterName as a directory name: it has no slash.
 func ClusterMark(clusterName, id string) string { return clusterName + "/" + id }
-
-// CutClusterMark splits a ClusterMark. id is "" in the mark of a PCS cluster, and in the self-managed marks of older
-// versions, which were the ClusterName alone.
-func CutClusterMark(mark string) (clusterName, id string) {
-	clusterName, id, _ = strings.Cut(mark, "/") // Slurm uses ClusterName as a directory name: it has no slash
-	return clusterName, id
-}
 
 // MaxTagValue is EC2's limit for the value of a tag, in characters.
 const MaxTagValue = 256
@@ -190,35 +185,24 @@ type Instance struct {
 // Ended reports whether the instance is terminating or terminated.
 func (i Instance) Ended() bool { return i.State == "shutting-down" || i.State == "terminated" }
 
-// Node is the Slurm node that one of our instances was launched for; "" if its tags do not say. In a launch of
-// several nodes, LaunchIndex selects the node. expand lists the names in a hostlist.
-func (i Instance) Node(expand func(hostlist string) ([]string, error)) string {
-	if node := i.Tags[TagNode]; node != "" {
-		return node
-	}
-	nodes, err := expand(LaunchedNodes(i.Tags))
-	if err != nil || i.LaunchIndex >= len(nodes) {
-		return ""
-	}
-	return nodes[i.LaunchIndex]
-}
+// Node is the Slurm node that one of our instances was launched for; "" if its tags do not say.
+func (i Instance) Node() string { return WithNodes([]Instance{i})[0].Tags[TagNode] }
 
-// WithNodes adds the node's tag to each instance whose tags name a node. It expands the hostlist of a launch once,
-// not once for each instance.
-func WithNodes(instances []Instance, expand func(hostlist string) ([]string, error)) []Instance {
+// WithNodes adds the node's tag to each instance whose tags name a node: in a launch of several, LaunchIndex selects it. It
+// expands the hostlist of a launch once, not once for each instance.
+func WithNodes(instances []Instance) []Instance {
 	named, known := slices.Clone(instances), map[string][]string{}
-	once := func(hostlist string) ([]string, error) {
-		names, ok := known[hostlist]
-		if !ok {
-			names, _ = expand(hostlist) // none of a list that cannot be read
-			known[hostlist] = names
-		}
-		return names, nil
-	}
 	for i, in := range named {
-		if node := in.Node(once); node != "" && in.Tags[TagNode] == "" {
+		list := LaunchedNodes(in.Tags)
+		if in.Tags[TagNode] != "" || list == "" {
+			continue
+		}
+		if _, read := known[list]; !read {
+			known[list], _ = hostlist.Expand(list) // none of a list that cannot be read
+		}
+		if nodes := known[list]; in.LaunchIndex < len(nodes) {
 			named[i].Tags = maps.Clone(in.Tags)
-			named[i].Tags[TagNode] = node
+			named[i].Tags[TagNode] = nodes[in.LaunchIndex]
 		}
 	}
 	return named

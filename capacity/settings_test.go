@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -172,27 +171,19 @@ func TestFenceOf(t *testing.T) {
 	}
 }
 
-// The hostlist of a launch is expanded once, and the tags of the instances that were given stay as they are.
+// The tags of the instances that were given stay as they are.
 func TestWithNodes(t *testing.T) {
 	launch := map[string]string{TagNodes: "n[1-2]"}
 	given := []Instance{{Tags: launch}, {Tags: launch, LaunchIndex: 1}, {Tags: launch, LaunchIndex: 2}, {Tags: map[string]string{TagNode: "own"}}, {}, {Tags: map[string]string{TagNodes: "bad["}}}
-	asked := map[string]int{}
-	expand := func(list string) ([]string, error) {
-		asked[list]++
-		if list != "n[1-2]" {
-			return nil, errors.New("no hostlist")
-		}
-		return []string{"n1", "n2"}, nil
-	}
 	var got []string
-	for _, i := range WithNodes(given, expand) {
+	for _, i := range WithNodes(given) {
 		got = append(got, i.Tags[TagNode])
 	}
 	if strings.Join(got, ",") != "n1,n2,,own,," {
 		t.Errorf("nodes %q", got)
 	}
-	if asked["n[1-2]"] != 1 || launch[TagNode] != "" {
-		t.Errorf("asked %v, given %v", asked, launch)
+	if launch[TagNode] != "" {
+		t.Errorf("given %v", launch)
 	}
 }
 

@@ -249,10 +249,8 @@ func (s *Snapshot) FenceOf(partition string, nodes []string, now time.Time) (ear
 		if known && !slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(has, n) }) {
 			continue
 		}
-		for _, t := range s.Standing(at, now).Current {
-			if !t.Window.Unbounded() && (earliest.IsZero() || t.Window.Fence.Before(earliest)) {
-				earliest = t.Window.Fence
-			}
+		if w := s.Standing(at, now).Window; !w.Unbounded() && (earliest.IsZero() || w.Fence.Before(earliest)) {
+			earliest = w.Fence
 		}
 	}
 	return earliest

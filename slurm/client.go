@@ -382,7 +382,7 @@ func nodeArgument(nodes []string) (string, error) {
 			return "", err
 		}
 	}
-	return Compress(nodes), nil
+	return hostlist.Compress(nodes), nil
 }
 
 // quote shows what is wrong in an error: at most the first 200 bytes.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Config is what slurmctld runs with, as far as this project asks.
@@ -241,7 +242,7 @@ var excludeCount = regexp.MustCompile(`:[0-9]+`)
 
 // excludedNodes are those of SuspendExcNodes.
 func (c Config) excludedNodes() []string {
-	names, err := Expand(excludeCount.ReplaceAllString(c.SuspendExcNodes, ""))
+	names, err := hostlist.Expand(excludeCount.ReplaceAllString(c.SuspendExcNodes, ""))
 	if err != nil {
 		return nil
 	}
@@ -269,7 +270,7 @@ func parsePartitions(output []byte) (partitions []capacity.SlurmPartition) {
 			partition.AllowAccounts = splitList(accounts)
 		}
 		u := unread{pairs: pairs}
-		partition.Nodes = readKey(&u, "Nodes", Expand)
+		partition.Nodes = readKey(&u, "Nodes", hostlist.Expand)
 		partition.MaxTime = readKey(&u, "MaxTime", capacity.ParseLimit)
 		partition.DefaultTime = readKey(&u, "DefaultTime", capacity.ParseLimit)
 		partition.DefaultTime = cmp.Or(partition.DefaultTime, partition.MaxTime) // as Slurm does

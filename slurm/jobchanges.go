@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Everything here changes jobs, which are named as squeue shows them ([capacity.Job.Shown]): "12", a task "12_3", the
@@ -288,7 +289,7 @@ func parseJobName(shown string) (jobName, error) {
 	if parts := someTasks().FindStringSubmatch(shown); parts != nil {
 		// Without what follows the "%": that is how many may run at a time, which scontrol does not take here.
 		argument := parts[1] + "_" + parts[2] + "]"
-		rows, err := Expand(argument)
+		rows, err := hostlist.Expand(argument)
 		if err != nil {
 			return jobName{}, fmt.Errorf("job %s: %w", quote(shown), err)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Jobs returns all jobs that have not ended, by their ids, in one call.
@@ -180,7 +181,7 @@ var plainFields = []plainField{
 	{"UserID", intField(func(j *capacity.Job) *int { return &j.UserID })},
 	{"NumNodes", intField(func(j *capacity.Job) *int { return &j.NumNodes })},
 	{"NodeList", func(j *capacity.Job, text string) (err error) {
-		j.Nodes, err = Expand(strings.Clone(text))
+		j.Nodes, err = hostlist.Expand(strings.Clone(text))
 		return err
 	}},
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Nodes returns the named nodes, or without names all nodes of the cluster, also those that sinfo hides. Names that
@@ -92,7 +93,7 @@ func parseNodeStates(output []byte) (nodes []capacity.Node) {
 		if len(parts) != 3 || parts[0] == "" || parts[2] != "" {
 			continue
 		}
-		names, _ := Expand(parts[1])
+		names, _ := hostlist.Expand(parts[1])
 		for _, name := range names {
 			if !seen[name] {
 				seen[name] = true
@@ -137,7 +138,7 @@ func parseNodes(output []byte) (nodes []capacity.Node) {
 // of equal length, in hostlist order. The name of a node's host is the node's own. A node that Slurm does not know
 // gives [ErrNoNode], and the nodes before it may be changed. The addresses stay until the node is powered down.
 func (c *Client) SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error {
-	names := SortHosts(slices.Collect(maps.Keys(addresses)))
+	names := hostlist.Sort(slices.Collect(maps.Keys(addresses)))
 	list, err := nodeArgument(names)
 	if err != nil {
 		return fmt.Errorf("setting node addresses: %w", err)
@@ -164,7 +165,7 @@ func (c *Client) SetAddresses(ctx context.Context, addresses map[string]netip.Ad
 // without an address is looked up by its name, ten times in as many seconds if nobody
 // knows it. Slurm 24.11 answers nobody meanwhile, for each such node.
 func (c *Client) PowerDownForce(ctx context.Context, nodes []string, reason string) error {
-	addresses := slices.Repeat([]string{nowhere}, len(SortHosts(nodes))) // a node that is named twice has one
+	addresses := slices.Repeat([]string{nowhere}, len(hostlist.Sort(nodes))) // a node that is named twice has one
 	return c.onNodes(ctx, nodes, "POWER_DOWN_FORCE", reason, "nodeaddr="+strings.Join(addresses, ","))
 }
 
@@ -226,7 +227,7 @@ func parseReservations(output []byte) (reservations []capacity.SlurmReservation)
 		_, comment, _ := strings.Cut(line, " Comment=")
 		reservation.Comment = strings.TrimSpace(comment)
 		u := unread{pairs: pairs}
-		reservation.Nodes = readKey(&u, "Nodes", Expand)
+		reservation.Nodes = readKey(&u, "Nodes", hostlist.Expand)
 		reservation.Start, reservation.End = readKey(&u, "StartTime", unixTime), readKey(&u, "EndTime", unixTime)
 		reservation.Unread = u.text
 		reservations = append(reservations, reservation)

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -396,7 +397,7 @@ func partitionsAndSettings(t *testing.T, cluster *slurmlab.Cluster, client *slur
 	partitions, err := client.Partitions(ctx)
 	check(t, err)
 	at := slices.IndexFunc(partitions, func(p capacity.SlurmPartition) bool { return p.Name == "gpu" })
-	if at < 0 || slurm.Compress(partitions[at].Nodes) != "gpu-[1-4]" || partitions[at].MaxTime.Minutes != 2880 || partitions[at].DefaultTime.Minutes != 45 ||
+	if at < 0 || hostlist.Compress(partitions[at].Nodes) != "gpu-[1-4]" || partitions[at].MaxTime.Minutes != 2880 || partitions[at].DefaultTime.Minutes != 45 ||
 		!slices.Equal(partitions[at].AllowAccounts, []string{"nlp", "vis"}) || partitions[at].Default || partitions[at].State != "UP" {
 		t.Errorf("%+v", partitions)
 	}
@@ -476,7 +477,7 @@ func activeReservation(t *testing.T, _ *slurmlab.Cluster, client *slurm.Client) 
 	}
 	active.Nodes, active.End = []string{"gpu-2", "gpu-3"}, now.Add(time.Hour)
 	check(t, client.UpdateReservation(ctx, active))
-	if got := only(); slurm.Compress(got.Nodes) != "gpu-[2-3]" || !got.End.Equal(active.End) || !got.Active {
+	if got := only(); hostlist.Compress(got.Nodes) != "gpu-[2-3]" || !got.End.Equal(active.End) || !got.Active {
 		t.Errorf("after the update: %+v, want %+v", got, active)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // ResumeJob is a job for which slurmctld powers nodes up, as SLURM_RESUME_FILE tells ResumeProgram. The file never
@@ -41,7 +43,7 @@ func parseResumeFile(data []byte) (jobs []ResumeJob, err error) {
 		return nil, fmt.Errorf("not the JSON that slurmctld writes: %w", err)
 	}
 	for _, job := range file.Jobs {
-		nodes, bad := Expand(cmp.Or(job.NodesResume, job.Nodes))
+		nodes, bad := hostlist.Expand(cmp.Or(job.NodesResume, job.Nodes))
 		if bad != nil || job.ID <= 0 {
 			err = cmp.Or(err, fmt.Errorf("job %d: %w", job.ID, cmp.Or(bad, fmt.Errorf("its id is not positive"))))
 			continue

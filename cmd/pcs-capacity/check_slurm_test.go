@@ -160,7 +160,7 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	t.Setenv("PATH", w.bin+":"+os.Getenv("PATH"))
 
 	w.sim.OnInstance(func(e awssim.InstanceEvent) {
-		node := capacity.Instance{Tags: e.Instance.Tags, LaunchIndex: e.Instance.AMILaunchIndex}.Node(slurm.Expand)
+		node := capacity.Instance{Tags: e.Instance.Tags, LaunchIndex: e.Instance.AMILaunchIndex}.Node()
 		if e.Kind != awssim.Launched || node != "gpu-1" && node != "od-1" {
 			return
 		}

@@ -123,7 +123,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 			guards = append(guards, r.Guard())
 		}
 	}
-	return explain.OfNode(nodes[i], cfg.Domain(), guards, snap, records, slurm.Expand, now), nil
+	return explain.OfNode(nodes[i], cfg.Domain(), guards, snap, records, now), nil
 }
 
 // ofAWSCode is the page of an error code of AWS: what it means as the answer of each call.

@@ -15,7 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/explain"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // explainWorld is a partition with one slot: a block that is open for another day or so, and one that follows it.
@@ -136,10 +135,10 @@ func TestExplainScreens(t *testing.T) {
 	}
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu"}}}}}
 	ofNode := func(n capacity.Node, snap *capacity.Snapshot, d time.Duration, records ...state.Record) explain.Explanation {
-		return explain.OfNode(n, settings, nil, snap, records, slurm.Expand, now(d))
+		return explain.OfNode(n, settings, nil, snap, records, now(d))
 	}
 	guarded := func(n capacity.Node, kind capacity.GuardKind) explain.Explanation {
-		return explain.OfNode(n, settings, []capacity.Guard{{Kind: kind}}, world(), nil, slurm.Expand, now(0))
+		return explain.OfNode(n, settings, []capacity.Guard{{Kind: kind}}, world(), nil, now(0))
 	}
 	screens := []struct {
 		name string

@@ -64,7 +64,7 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	if len(samples) == 0 {
 		return fmt.Errorf("%s has no samples: `pcs-capacity sync --watch` keeps them from when a reservation opens", dir)
 	}
-	in := report.Input{Samples: samples, From: from, Until: until, IDs: c.Reservations, Expand: slurm.Expand}
+	in := report.Input{Samples: samples, From: from, Until: until, IDs: c.Reservations}
 	doc := reportDocument{TakenAt: now, Warnings: []string{}}
 	in.Accounted, err = report.Accounted(ctx, slurm.New(cfg.Cluster), in.Begins(), until, offset)
 	switch {

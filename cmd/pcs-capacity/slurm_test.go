@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // TestSlurm_R2_R11_Fence: a job that crosses the fence waits, and one that fits runs. A limit that
@@ -26,10 +26,10 @@ func TestSlurm_R2_R11_Fence(t *testing.T) {
 	}
 	r.expect("create-fence gpu", "create-fence long", "create-wait later", "create-fence later")
 	placed := r.reservations()["pcs-capacity-fence-gpu"]
-	if !near(placed.Start, fence) || !placed.Infinite() || slurm.Compress(placed.Nodes) != "gpu-[1-4]" {
+	if !near(placed.Start, fence) || !placed.Infinite() || hostlist.Compress(placed.Nodes) != "gpu-[1-4]" {
 		t.Fatalf("the fence is %+v, should start at %s", placed, fence)
 	}
-	if wait := r.reservations()["pcs-capacity-wait-later"]; !wait.Active || slurm.Compress(wait.Nodes) != "later-1" {
+	if wait := r.reservations()["pcs-capacity-wait-later"]; !wait.Active || hostlist.Compress(wait.Nodes) != "later-1" {
 		t.Fatalf("the wait is %+v", wait)
 	}
 	r.expect() // nothing is left to do

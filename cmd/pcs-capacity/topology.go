@@ -9,8 +9,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // TopologyCmd prints topology.conf.
@@ -72,5 +72,5 @@ func nodesOfSlot(at capacity.Place) string {
 	for i := range at.Group.MaxNodes {
 		names = append(names, fmt.Sprintf("%s-%d", at.Slot.Name, i+1))
 	}
-	return slurm.Compress(names)
+	return hostlist.Compress(names)
 }

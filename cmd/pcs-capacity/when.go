@@ -15,6 +15,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/explain"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -156,7 +157,7 @@ func readQueue(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot,
 		p, _ := snap.Partition(name)
 		for _, g := range p.Groups {
 			for _, slot := range g.Slots {
-				names, err := slurm.Expand(slot.Nodes)
+				names, err := hostlist.Expand(slot.Nodes)
 				if err != nil || len(names) == 0 {
 					continue
 				}

@@ -20,6 +20,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -167,7 +168,7 @@ func (p *power) configure(text string) {
 // machine plays the instances: a slurmd under the name that the launch's tag gives it.
 // A real instance takes so long to boot that Slurm knows its address by then.
 func (p *power) machine(e awssim.InstanceEvent) {
-	nodes, err := slurm.Expand(capacity.LaunchedNodes(e.Instance.Tags))
+	nodes, err := hostlist.Expand(capacity.LaunchedNodes(e.Instance.Tags))
 	if err != nil || e.Instance.AMILaunchIndex >= len(nodes) {
 		return
 	}
@@ -229,7 +230,7 @@ func (p *power) run(name string, args ...string) error {
 func (p *power) instances() map[string]awssim.Instance {
 	found := map[string]awssim.Instance{}
 	for _, i := range p.sim.Instances(region) {
-		nodes, _ := slurm.Expand(capacity.LaunchedNodes(i.Tags))
+		nodes, _ := hostlist.Expand(capacity.LaunchedNodes(i.Tags))
 		if (i.State == "running" || i.State == "pending") && i.AMILaunchIndex < len(nodes) {
 			found[nodes[i.AMILaunchIndex]] = i
 		}

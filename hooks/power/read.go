@@ -13,7 +13,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -175,7 +174,7 @@ func (c *call) see(ours []capacity.Instance) {
 // ourInstances are the instances with the cluster's mark.
 func ourInstances(ctx context.Context, w World, cluster string) ([]capacity.Instance, error) {
 	found, err := w.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {cluster}})
-	return capacity.WithNodes(found, hostlist.Expand), err
+	return capacity.WithNodes(found), err
 }
 
 // freshFacts asks EC2 about the reservations and subnets of the named partitions: a launch is decided on the current

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -127,10 +128,9 @@ var shownBy = map[string]string{
 	"stale":      "sbatch, as a warning, where sync does not run",
 }
 
-// OfNode says what a node waits for. guards are our active Slurm reservations over it, and expand lists the names in
-// a hostlist.
+// OfNode says what a node waits for. guards are our active Slurm reservations over it.
 func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard, snap *capacity.Snapshot,
-	records []state.Record, expand func(string) ([]string, error), now time.Time) Explanation {
+	records []state.Record, now time.Time) Explanation {
 	e := about("node " + n.Name)
 	state := n.Word()
 	e.fact("state", "%s", state)
@@ -151,7 +151,7 @@ func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard
 	e.fact("reason", "%s", n.Reason)
 	failed := false
 	for _, r := range slices.Backward(records) {
-		if names, err := expand(r.Nodes); err == nil && slices.Contains(names, n.Name) {
+		if names, err := hostlist.Expand(r.Nodes); err == nil && slices.Contains(names, n.Name) {
 			e.fact("last "+r.Hook, "%s: %s", capacity.FormatUTC(r.At), strings.TrimSpace(r.Code+": "+r.Message))
 			failed = r.Hook == "resume" && r.Code != string(capacity.OK)
 			break

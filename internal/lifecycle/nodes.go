@@ -155,14 +155,14 @@ const orphanTime = 30 * time.Second
 func orphans(instances []capacity.Instance, cluster *Cluster, before []capacity.Orphan, now time.Time) []capacity.Orphan {
 	addresses := map[string][]string{} // of the instances of each node
 	for _, i := range instances {
-		if node := i.Node(hostlist.Expand); node != "" && !i.Ended() {
+		if node := i.Node(); node != "" && !i.Ended() {
 			addresses[node] = append(addresses[node], i.PrivateIP)
 		}
 	}
 	var found []capacity.Orphan
 	byName := cluster.byName()
 	for _, i := range instances {
-		node := i.Node(hostlist.Expand)
+		node := i.Node()
 		if node == "" || i.Ended() || i.Launched.After(now.Add(-orphanAge)) {
 			continue
 		}
@@ -245,12 +245,12 @@ func orphanProblems(s Seen) (problems []capacity.Problem) {
 func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 	others = slices.DeleteFunc(slices.Clone(others), func(i capacity.Instance) bool {
 		at := func(n capacity.Node) bool { return n.Address == i.PrivateIP }
-		return i.Ended() || !slices.ContainsFunc(s.Cluster.Nodes, at) && !s.Cluster.has(i.Node(hostlist.Expand))
+		return i.Ended() || !slices.ContainsFunc(s.Cluster.Nodes, at) && !s.Cluster.has(i.Node())
 	})
 	for mark, all := range grouped(others, func(i capacity.Instance) string { return i.Tags[capacity.TagCluster] }) {
 		var ids, nodes []string
 		for _, i := range all {
-			ids, nodes = append(ids, i.ID), append(nodes, cmp.Or(i.Node(hostlist.Expand), "no node"))
+			ids, nodes = append(ids, i.ID), append(nodes, cmp.Or(i.Node(), "no node"))
 		}
 		who, has := named(ids, nodes, "is left alone: it has", "are left alone: they have")
 		ours := "this cluster's is " + s.Cluster.Mark

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // firstAnswer is how long the first call of a pass may take. The SDK gives up after three attempts and pauses of up
@@ -253,7 +252,7 @@ func (p *pass) instances(ctx context.Context) {
 	}
 	p.together(ctx, question{func(ctx context.Context) error {
 		found, err := p.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagReservation: ids})
-		p.aws.Instances = capacity.WithNodes(found, hostlist.Expand)
+		p.aws.Instances = capacity.WithNodes(found)
 		return err
 	}, func(a answer) {
 		if a.words != "" {

@@ -66,7 +66,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	p.seen.Snap.ClockOffset.Duration = p.EC2.Offset()
 	p.seen.Now = p.now()
 	var ours, others []capacity.Instance
-	for _, i := range capacity.WithNodes(all, hostlist.Expand) {
+	for _, i := range capacity.WithNodes(all) {
 		if mark := i.Tags[capacity.TagCluster]; mark == p.seen.Cluster.Mark {
 			ours = append(ours, i)
 		} else {
@@ -179,7 +179,7 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 		nodes[n.InstanceID] = n.Name
 	}
 	for _, i := range p.seen.Instances {
-		nodes[i.ID] = i.Node(hostlist.Expand)
+		nodes[i.ID] = i.Node()
 	}
 	for _, id := range slices.Sorted(maps.Keys(said)) {
 		if node := nodes[id]; node != "" {

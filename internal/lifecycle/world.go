@@ -90,8 +90,7 @@ type EC2 interface {
 	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
 	// InstancesByTag are the instances, other than terminated ones, that have for each key one of its values.
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
-	// InstancesByClusterName returns the instances marked by any self-managed cluster with this ClusterName: this one,
-	// others, and those of older versions.
+	// InstancesByClusterName returns the instances marked by any self-managed cluster with this ClusterName.
 	InstancesByClusterName(ctx context.Context, clusterName string) ([]capacity.Instance, error)
 	// KnownSubnets is to subnets what Reservations is to reservations.
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
@@ -160,7 +159,7 @@ func (s Sources) cluster(ctx context.Context) (*Cluster, error) {
 // there, or, where it runs elsewhere, from what that hook wrote down.
 func markOf(dir state.Dir, stateSave, clusterName string) (string, error) {
 	kept, keptErr := dir.Mark()
-	if name, _ := capacity.CutClusterMark(kept); keptErr == nil && name != clusterName {
+	if name, _, _ := strings.Cut(kept, "/"); keptErr == nil && name != clusterName {
 		kept, keptErr = "", fmt.Errorf("the cluster's mark %q in %s is not that of cluster %s", kept, dir, clusterName)
 	}
 	id, err := state.ClusterID(stateSave, clusterName)

@@ -319,7 +319,7 @@ func (e *EC2) InstancesByTag(_ context.Context, tags map[string][]string) ([]cap
 // InstancesByClusterName are those of any cluster of this name.
 func (e *EC2) InstancesByClusterName(_ context.Context, name string) ([]capacity.Instance, error) {
 	return find(e, "find instances", e.running, func(i capacity.Instance) bool {
-		of, _ := capacity.CutClusterMark(i.Tags[capacity.TagCluster])
+		of, _, _ := strings.Cut(i.Tags[capacity.TagCluster], "/")
 		return of == name
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -14,7 +15,6 @@ type account struct {
 	history  *history
 	runs     map[string][]*run // by node
 	from, to time.Time
-	expand   func(hostlist string) ([]string, error)
 
 	fence time.Time // from when on no job may run; zero if there is none
 	parts *shares
@@ -55,7 +55,7 @@ func (a *account) nodes() ([]string, error) {
 	all := map[string]bool{}
 	for _, s := range a.history.stays {
 		for _, list := range s.paid.Nodes {
-			names, err := a.expand(list)
+			names, err := hostlist.Expand(list)
 			if err != nil {
 				return nil, fmt.Errorf("nodes of reservation %s: %w", a.history.id, err)
 			}
@@ -71,7 +71,7 @@ func (a *account) nodes() ([]string, error) {
 func (a *account) stay(s stay, all []string) error {
 	states, listed, down := map[string]string{}, 0, 0
 	for what, list := range s.paid.Nodes {
-		names, err := a.expand(list)
+		names, err := hostlist.Expand(list)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -147,7 +148,7 @@ func (in Input) runs() (map[string][]*run, error) {
 		if !one.from.Before(one.to) {
 			return nil
 		}
-		names, err := in.Expand(r.Nodes)
+		names, err := hostlist.Expand(r.Nodes)
 		if err != nil {
 			return fmt.Errorf("nodes of job %s: %w", r.Job, err)
 		}

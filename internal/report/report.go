@@ -66,8 +66,7 @@ type Input struct {
 	Accounted []state.Run    // the runs of Slurm's accounting, which go before those that sync saw
 	// From and Until bound the report; From may be zero.
 	From, Until time.Time
-	IDs         []string                                // the reservations to report; empty for all
-	Expand      func(hostlist string) ([]string, error) // gives the names of a hostlist
+	IDs         []string // the reservations to report; empty for all
 }
 
 // Report is where the paid time of some reservations went.
@@ -137,7 +136,7 @@ func Make(in Input) (Report, error) {
 	r := Report{From: in.Begins(), Until: in.Until, Total: Sums{}}
 	parts := &shares{{}, {}, {}}
 	for _, h := range in.histories() {
-		a := &account{history: h, runs: runs, from: latest(h.start, in.From), to: h.paidUntil(in.Until), expand: in.Expand}
+		a := &account{history: h, runs: runs, from: latest(h.start, in.From), to: h.paidUntil(in.Until)}
 		one, err := a.divide(parts)
 		if err != nil {
 			return Report{}, err

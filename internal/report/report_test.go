@@ -114,7 +114,7 @@ func TestClasses(t *testing.T) {
 			"COMPLETED")}, until: 8, want: map[Class]int{Idle: 16}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Make(Input{Samples: c.samples, Accounted: c.accounted, Until: at(c.until), Expand: hostlist.Expand})
+			got, err := Make(Input{Samples: c.samples, Accounted: c.accounted, Until: at(c.until)})
 			if err != nil || len(got.Reservations) != 1 {
 				t.Fatal(err, got)
 			}
@@ -213,7 +213,7 @@ func TestAnySamplesAddUp(t *testing.T) {
 				accounted = append(accounted, one)
 			}
 		}
-		got, err := Make(Input{Samples: samples, Accounted: accounted, From: at(float64(r.IntN(100)) - 50), Until: at(float64(r.IntN(700))), Expand: hostlist.Expand})
+		got, err := Make(Input{Samples: samples, Accounted: accounted, From: at(float64(r.IntN(100)) - 50), Until: at(float64(r.IntN(700)))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 const (
@@ -51,13 +51,13 @@ func TestNodesFindTheirNames(t *testing.T) {
 	}
 	names = names[:16]
 	slices.Sort(names)
-	list := slurm.Compress(names)
-	names, err := slurm.Expand(list)
+	list := hostlist.Compress(names)
+	names, err := hostlist.Expand(list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	halves := []string{slurm.Compress(names[:9]), slurm.Compress(names[9:])}
-	names = slices.Concat(must(slurm.Expand(halves[0])), must(slurm.Expand(halves[1])))
+	halves := []string{hostlist.Compress(names[:9]), hostlist.Compress(names[9:])}
+	names = slices.Concat(must(hostlist.Expand(halves[0])), must(hostlist.Expand(halves[1])))
 	launched, err := w.ec2.Launch(t.Context(), capacity.Launch{LaunchTemplate: templateName + ":$Latest", InstanceType: "p5.48xlarge", SubnetID: subnetA, ReservationID: openBlock,
 		Kind: capacity.CapacityBlock, Count: 16, ClientToken: "t", Tags: capacity.NodesTags(halves)})
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Reservations are those of what goes.
@@ -221,7 +220,7 @@ func (t *inspection) instancesOnEC2(ctx context.Context, aws interface {
 	if err != nil {
 		return nil, fmt.Errorf("looking for instances of partition %s: %w", t.request.Queue, err)
 	}
-	going := slices.DeleteFunc(capacity.WithNodes(ours, slurm.Expand), func(i capacity.Instance) bool {
+	going := slices.DeleteFunc(capacity.WithNodes(ours), func(i capacity.Instance) bool {
 		_, goes := t.goes(t.slotOf(i))
 		return i.Ended() || i.Tags[capacity.TagNode] == "" || !goes
 	})

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Where AWS ParallelCluster is, and what says its version: "aws-parallelcluster-cookbook-3.11.1", written when the image
@@ -70,11 +70,11 @@ func (s *Survey) parallelClusterFences(f *Findings) {
 		case old:
 			good = false
 			f.fail("parallelcluster", fix, "%s ends a static node that boots under a fence of partition %s, and launches it again, for ever: %s",
-				named, p.Name, slurm.Compress(static))
+				named, p.Name, hostlist.Compress(static))
 		case version == "":
 			good = false
 			f.warn("parallelcluster", fix, "%s of an unknown version launches %s of partition %s; 3.8.0 to 3.15.1 end static nodes that boot under a fence, and launch them again, for ever",
-				named, slurm.Compress(static), p.Name)
+				named, hostlist.Compress(static), p.Name)
 		}
 	}
 	if good {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -163,7 +164,7 @@ func (s *Survey) ourPartitions(f *Findings) {
 		if len(there[at].Nodes) == 0 {
 			f.warn("partition", "see `sinfo`, and PrivateData=cloud before Slurm 23.02", "partition %s has no nodes", p.Name)
 		} else if good {
-			f.ok("partition", "%s has nodes %s", p.Name, slurm.Compress(there[at].Nodes))
+			f.ok("partition", "%s has nodes %s", p.Name, hostlist.Compress(there[at].Nodes))
 		}
 	}
 }
@@ -181,14 +182,14 @@ func (s *Survey) astray(f *Findings) {
 		case s.onPCS():
 			fix = fmt.Sprintf("take their node groups out of queue %s", p.Name)
 		case len(left) > 0:
-			fix = fmt.Sprintf("write PartitionName=%s Nodes=%s in slurm.conf, with its other settings, and restart slurmctld", p.Name, slurm.Compress(left))
+			fix = fmt.Sprintf("write PartitionName=%s Nodes=%s in slurm.conf, with its other settings, and restart slurmctld", p.Name, hostlist.Compress(left))
 		}
 		what := "partition %s holds %s, which the settings have elsewhere: its jobs run on reserved capacity, and nothing here checks them"
 		if p.Default {
-			f.fail("partition", fix, what+"; it is the default, for jobs without -p", p.Name, slurm.Compress(astray))
+			f.fail("partition", fix, what+"; it is the default, for jobs without -p", p.Name, hostlist.Compress(astray))
 			continue
 		}
-		f.warn("partition", fix, what, p.Name, slurm.Compress(astray))
+		f.warn("partition", fix, what, p.Name, hostlist.Compress(astray))
 	}
 }
 
@@ -207,7 +208,7 @@ func (s *Survey) staticNodes(f *Findings) {
 		f.ok("static-nodes", "no node of yours is powered down by Slurm")
 		return
 	}
-	list := slurm.Compress(lost)
+	list := hostlist.Compress(lost)
 	f.fail("static-nodes", fmt.Sprintf("run `pcs-capacity hooks install`, which sets SuspendTime for our partitions alone; if slurm.conf sets it itself, add SuspendExcNodes=%s there", list),
 		"Slurm powers %s down after SuspendTime, and only nodes of the settings are launched again", list)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -96,7 +97,7 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 	} {
 		var f Findings
 		r := Survey{Here: Here{Config: &config.Config{Cluster: c.cluster}}, Settings: settings}
-		nodes, err := slurm.Expand(c.nodes)
+		nodes, err := hostlist.Expand(c.nodes)
 		if err != nil {
 			t.Fatal(err)
 		}

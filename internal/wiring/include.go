@@ -12,6 +12,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -113,7 +114,7 @@ func (in Include) lists(line func(key, value string)) {
 	var up []string
 	for _, g := range groups {
 		if g.StaysUp() {
-			up = append(up, slurm.Compress(names(g)))
+			up = append(up, hostlist.Compress(names(g)))
 		}
 	}
 	if in.Site.seconds("SuspendTime") > 0 && in.Site.value("SuspendProgram") == "" {
@@ -121,7 +122,7 @@ func (in Include) lists(line func(key, value string)) {
 		ours := names(groups...)
 		theirs := slices.DeleteFunc(slices.Sorted(maps.Keys(in.Site.nodes)), func(name string) bool { return slices.Contains(ours, name) })
 		if len(theirs) > 0 {
-			up = append(up, slurm.Compress(theirs))
+			up = append(up, hostlist.Compress(theirs))
 		}
 	}
 	add("SuspendExcNodes", up...)
@@ -134,7 +135,7 @@ func (in Include) nodes() (text string, notes []string) {
 		for _, feature := range slices.Sorted(maps.Keys(sets)) {
 			left := slices.DeleteFunc(sets[feature], func(name string) bool { return in.Site.nodes[name] })
 			if len(left) > 0 {
-				text += fmt.Sprintf("NodeName=%s%s Features=%s State=CLOUD\n", slurm.Compress(left), hardware(in.Types[g.InstanceType], in.Templates[g.LaunchTemplate]), feature)
+				text += fmt.Sprintf("NodeName=%s%s Features=%s State=CLOUD\n", hostlist.Compress(left), hardware(in.Types[g.InstanceType], in.Templates[g.LaunchTemplate]), feature)
 			}
 		}
 		if t, known := in.Templates[g.LaunchTemplate]; known && !t.AsksConfServer() {
@@ -147,7 +148,7 @@ func (in Include) nodes() (text string, notes []string) {
 		switch missing := in.power(options); {
 		case !p.Provider.Launches():
 		case !theirs:
-			text += fmt.Sprintf("PartitionName=%s Nodes=%s", p.Name, slurm.Compress(names(p.Groups...)))
+			text += fmt.Sprintf("PartitionName=%s Nodes=%s", p.Name, hostlist.Compress(names(p.Groups...)))
 			// Without accounting AllowAccounts keeps every job from starting, or none: sync and check say so.
 			if len(p.AllowAccounts) > 0 && strings.HasSuffix(in.Site.value("AccountingStorageType"), "slurmdbd") {
 				text += " AllowAccounts=" + strings.Join(p.AllowAccounts, ",")
@@ -215,7 +216,7 @@ func names(groups ...capacity.GroupSettings) (all []string) {
 			all = append(all, set...)
 		}
 	}
-	return slurm.SortHosts(all)
+	return hostlist.Sort(all)
 }
 
 // hardware is what slurmd finds on an instance: with less than slurm.conf says Slurm refuses the node (INVALID_REG), and
@@ -241,7 +242,7 @@ func (in Include) Gres() (text string, notes []string) {
 	for _, g := range groups(in.Settings) {
 		t := in.Types[g.InstanceType]
 		left := slices.DeleteFunc(names(g), func(name string) bool { return in.Site.gresNodes[name] })
-		list := slurm.Compress(left)
+		list := hostlist.Compress(left)
 		switch {
 		case t.GPUs == 0 || len(left) == 0:
 		case t.GPUFiles == "":

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -164,7 +165,7 @@ func (p *Plan) ending(ctx context.Context, s Settings, after string) {
 	p.err = err
 	if ids := ended(all, nodes, partitions); err == nil && len(ids) > 0 {
 		p.err = fmt.Errorf("jobs %s have nodes or partitions that go (%s), and end with them: wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
-			strings.Join(ids, ", "), strings.Join(append(partitions, slurm.Compress(nodes)), ", "))
+			strings.Join(ids, ", "), strings.Join(append(partitions, hostlist.Compress(nodes)), ", "))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -109,8 +110,8 @@ func option(line, key string) string {
 }
 
 // expand adds the names of a hostlist, but for that of lines which hold for those after them.
-func expand(hostlist string, names map[string]bool) error {
-	all, err := slurm.Expand(hostlist)
+func expand(list string, names map[string]bool) error {
+	all, err := hostlist.Expand(list)
 	for _, name := range all {
 		if name != "DEFAULT" {
 			names[name] = true
@@ -133,7 +134,7 @@ func (s Site) Unswitched(settings capacity.Settings) (sentences []string, err er
 	}
 	left := slices.DeleteFunc(names(groups(settings)...), func(name string) bool { return known[name] })
 	if len(left) > 0 {
-		list := slurm.Compress(left)
+		list := hostlist.Compress(left)
 		sentences = append(sentences, fmt.Sprintf("topology.conf has no switch for %s, and with topology/tree Slurm refuses each of their jobs; add the line `SwitchName=pcs-capacity Nodes=%s`, or those of `pcs-capacity topology`, and restart slurmctld", list, list))
 	}
 	return sentences, err
