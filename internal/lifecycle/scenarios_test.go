@@ -581,13 +581,13 @@ var scenarios = []struct {
 		st.block("cr-2", "gpu", day, day, 2)
 		nodes := st.slurm.All
 		st.slurm.All = nodes[:2]
-		st.groups = map[string]string{"gpu-a": "cr-1"}
+		st.group("gpu-a", "cr-1")
 		st.rolls = errors.New("ServiceQuotaExceededException")
 		st.passes(0, 2)
 		st.rolls = nil
 		st.passes(6*time.Minute, 2)
 		st.slurm.All = nodes[:4]
-		st.groups["gpu-b"] = "cr-2"
+		st.group("gpu-b", "cr-2")
 		st.pass(time.Hour)
 		part.Groups[0].MaxNodes = 1
 		st.pass(2 * time.Hour)

@@ -14,6 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // stage is a small world that a test writes down itself: AWS and Slurm in memory, each with its
@@ -25,14 +26,13 @@ type stage struct {
 	slurm   *model.Slurm
 	aws     *model.EC2
 	sources Sources
-	said    map[string]bool   // by the pass before
-	lines   int               // changes so far, of the pass
-	dieAt   int               // the pass is killed before this change; 0 for none
-	fails   map[string]error  // by the verb of a call, which has no effect then
-	lost    map[string]error  // the same, which has its effect
-	down    error             // of all calls of AWS
-	rolls   error             // why a compute node group of PCS cannot be set up
-	groups  map[string]string // what compute node groups of PCS were set up for
+	said    map[string]bool  // by the pass before
+	lines   int              // changes so far, of the pass
+	dieAt   int              // the pass is killed before this change; 0 for none
+	fails   map[string]error // by the verb of a call, which has no effect then
+	lost    map[string]error // the same, which has its effect
+	down    error            // of all calls of AWS
+	rolls   error            // why a compute node group of PCS cannot be set up
 }
 
 // killed is the panic of a pass that is killed.
@@ -238,8 +238,13 @@ func (st *stage) boots(j *model.Job) *model.Job {
 }
 
 // held is PCS's answer about compute node groups.
-func (st *stage) held(context.Context, []string) (map[string]string, error) {
-	return st.groups, st.down
+func (st *stage) held(ctx context.Context, names []string) (map[string]string, error) {
+	return st.PCS.Slots(ctx, "", names)
+}
+
+// group is a compute node group that is set up for a block.
+func (st *stage) group(name, block string) {
+	st.PCS.Groups = append(st.PCS.Groups, pcs.NodeGroup{Name: name, Tags: map[string]string{capacity.TagCluster: st.PCS.Cluster.Name, capacity.TagReservation: block}})
 }
 
 // SetUp and Remove are the roll over of PCS.

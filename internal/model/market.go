@@ -66,7 +66,7 @@ func (e *EC2) Extensions(_ context.Context, id string) ([]capacity.Extension, er
 var errNotSold = errors.New("InvalidParameterValue: not for sale")
 
 func (e *EC2) sell(verb, offering string, deliver func(capacity.Offering) error) error {
-	return e.call(Call{Verb: verb, Text: offering, Change: true, EC2: true}, func() error {
+	return e.Do(Call{Verb: verb, Text: offering, Change: true, EC2: true}, func() error {
 		i := slices.IndexFunc(e.ForSale, func(o capacity.Offering) bool { return o.ID == offering })
 		if i < 0 {
 			return errNotSold

@@ -1,4 +1,4 @@
-// Package model is a cluster in memory: slurmctld and EC2, as far as blocks and jobs meet in them, behind the calls that
+// Package model is a cluster in memory: slurmctld, EC2 and PCS, as far as blocks and jobs meet in them, behind the calls that
 // the product makes. It has their refusals and their unkind parts: boot time pushes the end of a job past a reservation,
 // an old Slurm cuts jobs with --time-min to their floor, an active reservation cannot be moved, EC2 shows late what it
 // did, answers get lost. Its clock is set; time passes only then. It is for tests that take milliseconds.
@@ -25,6 +25,7 @@ const Mark = "lab/0123456789abcdef"
 type World struct {
 	Slurm *Slurm
 	EC2   *EC2
+	PCS   *PCS
 	Skew  time.Duration // Slurm's clock minus AWS's
 	// Before is called before each call has its effect: with its error there is none. After is called after it: its
 	// error is the answer, so that the caller does not know. Who is called may panic, which kills the caller, in the
@@ -46,7 +47,8 @@ type Call struct {
 func New(now time.Time) *World {
 	w := &World{}
 	w.Slurm = &Slurm{World: w, Now: now, Boot: 5 * time.Minute, RequeueDelay: 2 * time.Minute, KillWait: 30 * time.Second, Fences: map[string]Reservation{}}
-	w.EC2 = &EC2{World: w, Extended: map[string][]capacity.Extension{}, before: map[string]change{}}
+	w.EC2 = &EC2{World: w, Extended: map[string][]capacity.Extension{}, Templates: map[string]capacity.LaunchTemplate{}, before: map[string]change{}}
+	w.PCS = &PCS{World: w}
 	return w
 }
 
@@ -74,7 +76,8 @@ func (w *World) MarkIn(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "pcs-capacity-id"), []byte(Mark[len("lab/"):]+"\n"), 0o644)
 }
 
-func (w *World) call(c Call, do func() error) error {
+// Do has a call have its effect.
+func (w *World) Do(c Call, do func() error) error {
 	if w.Before != nil {
 		if err := w.Before(c); err != nil {
 			return err
@@ -106,6 +109,8 @@ type EC2 struct {
 	ForSale  []capacity.Offering
 	Extended map[string][]capacity.Extension // the extensions that were sold, by reservation
 	NotPaid  bool                            // payments fail
+	// Templates are the newest versions of the launch templates, by name.
+	Templates map[string]capacity.LaunchTemplate
 
 	before map[string]change // by id
 	ids    int
@@ -253,7 +258,7 @@ func (e *EC2) running() (all []capacity.Instance) {
 }
 
 func (e *EC2) read(verb string, do func()) error {
-	return e.call(Call{Verb: verb, EC2: true}, func() error { do(); return nil })
+	return e.Do(Call{Verb: verb, EC2: true}, func() error { do(); return nil })
 }
 
 // find is what a read of EC2 answers: of all that it shows then, those that are asked for.
@@ -347,7 +352,7 @@ func (e *EC2) Impaired(context.Context) (said map[string]string, err error) {
 
 // Terminate ends instances.
 func (e *EC2) Terminate(_ context.Context, ids []string) error {
-	return e.call(Call{Verb: "terminate", Text: strings.Join(ids, ","), Change: true, EC2: true}, func() error {
+	return e.Do(Call{Verb: "terminate", Text: strings.Join(ids, ","), Change: true, EC2: true}, func() error {
 		e.End(ids...)
 		return nil
 	})
@@ -355,7 +360,7 @@ func (e *EC2) Terminate(_ context.Context, ids []string) error {
 
 // CancelODCR cancels an ODCR.
 func (e *EC2) CancelODCR(_ context.Context, id string) error {
-	return e.call(Call{Verb: "cancel reservation", Text: id, Change: true, EC2: true}, func() error {
+	return e.Do(Call{Verb: "cancel reservation", Text: id, Change: true, EC2: true}, func() error {
 		e.Change(id, func(r *capacity.Reservation) { r.State = capacity.StateCancelled })
 		return nil
 	})

@@ -55,10 +55,9 @@ type Node struct {
 	capacity.Node
 	Partition, Slot string
 	Job             *Job
-	// Dead: its host has failed, so that it does not boot. Booted is when it is up.
-	Dead   bool
-	Booted time.Time
-	down   bool // it is powered down when its job ends
+	Booted          time.Time // when it is up
+	Shows           time.Time // when Slurm begins to show it
+	down            bool      // it is powered down when its job ends
 }
 
 // Job is a job.
@@ -68,15 +67,14 @@ type Job struct {
 	Slot  string
 	Stays bool
 	// Work is what is left to do. How is how it ends then; "" is COMPLETED.
-	Work      time.Duration
-	How       string
-	Over      string // how it ended; "" if it has not
-	Submitted time.Time
+	Work time.Duration
+	How  string
+	Over string // how it ended; "" if it has not
 }
 
 // Add adds nodes SLOT-1, SLOT-2, … to a partition.
 func (s *Slurm) Add(partition, slot string, n int) {
-	if !slices.Contains(s.partitions, partition) {
+	if partition != "" && !slices.Contains(s.partitions, partition) {
 		s.partitions = append(s.partitions, partition)
 	}
 	for i := range n {
@@ -92,7 +90,7 @@ func (s *Slurm) Node(name string) *Node {
 // Submit submits a job.
 func (s *Slurm) Submit(j Job) *Job {
 	s.ids++
-	j.ID, j.Submitted = s.ids, s.Now
+	j.ID = s.ids
 	j.Shown, j.State, j.Eligible = fmt.Sprint(j.ID), "PENDING", s.Now
 	s.Jobs = append(s.Jobs, &j)
 	return &j
@@ -154,7 +152,7 @@ func (s *Slurm) happen() {
 		switch i := n.InstanceID; {
 		case i != "" && !slices.ContainsFunc(s.EC2.Instances, func(one capacity.Instance) bool { return one.ID == i }):
 			s.off(n) // somebody has ended it
-		case n.State == Boots && !n.Booted.After(s.Now) && !n.Dead: // else until somebody powers it down
+		case n.State == Boots && !n.Booted.After(s.Now):
 			n.State = Idle
 			if n.Job != nil {
 				n.State = Busy
@@ -298,7 +296,7 @@ func (s *Slurm) suspend(n *Node) {
 
 // off is a node without an instance. A job on it ends.
 func (s *Slurm) off(n *Node) {
-	n.State, n.InstanceID, n.Address, n.down, n.Dead = Off, "", "", false, false
+	n.State, n.InstanceID, n.Address, n.down = Off, "", "", false
 	if j := n.Job; j != nil {
 		if n.Job = nil; j.Requeue && j.Batch {
 			s.Requeue(j, "NODE_FAIL")
@@ -326,11 +324,11 @@ func (s *Slurm) find(shown string) (*Job, error) {
 }
 
 func (s *Slurm) read(verb string, do func()) error {
-	return s.call(Call{Verb: verb}, func() error { do(); return nil })
+	return s.Do(Call{Verb: verb}, func() error { do(); return nil })
 }
 
 func (s *Slurm) change(verb, text string, do func() error) error {
-	return s.call(Call{Verb: verb, Text: text, Change: true}, do)
+	return s.Do(Call{Verb: verb, Text: text, Change: true}, do)
 }
 
 // onJob changes a job that has not ended, with pending one that waits.
@@ -374,7 +372,7 @@ func (s *Slurm) Config(context.Context) (c slurm.Config, err error) {
 func (s *Slurm) Nodes(_ context.Context, names ...string) (nodes []capacity.Node, err error) {
 	err = s.read("nodes", func() {
 		for _, n := range s.All {
-			if len(names) == 0 || slices.Contains(names, n.Name) {
+			if (len(names) == 0 || slices.Contains(names, n.Name)) && !n.Shows.After(s.Now) {
 				nodes = append(nodes, n.Node)
 			}
 		}
@@ -388,7 +386,7 @@ func (s *Slurm) Partitions(context.Context) (all []capacity.SlurmPartition, err 
 		for _, name := range s.partitions {
 			one := capacity.SlurmPartition{Name: name}
 			for _, n := range s.All {
-				if n.Partition == name {
+				if n.Partition == name && !n.Shows.After(s.Now) {
 					one.Nodes = append(one.Nodes, n.Name)
 				}
 			}
@@ -630,6 +628,11 @@ func (s *Slurm) SetAdminComment(_ context.Context, job, text string) error {
 // Notify tells a job.
 func (s *Slurm) Notify(_ context.Context, job, text string) error {
 	return s.change("notify", fmt.Sprintf("job %s: %s", job, text), func() error { return nil })
+}
+
+// Drain keeps new jobs off nodes.
+func (s *Slurm) Drain(_ context.Context, nodes []string, reason string) error {
+	return s.onNodes("drain", ": "+reason, nodes, func(n *Node) { n.State, n.Reason = n.State+"+DRAIN", reason })
 }
 
 // PowerUp launches nodes that are off.

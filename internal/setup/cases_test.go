@@ -78,8 +78,8 @@ func TestDetailsOfPlans(t *testing.T) {
 	w = newWorld()
 	w.setUp(t, askFor(now1))
 	p = plan(w.see(askFor(now1)))
-	if err := w.carryOut(p.Actions, -1, func(Step) {}); err != nil || !slices.Equal(w.queue("gpu").GroupIDs, []string{w.group("gpu-a").ID}) {
-		t.Errorf("again: %v, the queue has %v", err, w.queue("gpu").GroupIDs)
+	if _, err := w.carryOut(p.Actions, 0, nil); err != nil || !slices.Equal(w.Queue("gpu").GroupIDs, []string{w.Group("gpu-a").ID}) {
+		t.Errorf("again: %v, the queue has %v", err, w.Queue("gpu").GroupIDs)
 	}
 }
 

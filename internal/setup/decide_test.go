@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -35,14 +37,14 @@ func TestStepsCarryTheirData(t *testing.T) {
 	ask := askFor(now1)
 	ask.AllowAccounts, ask.MaxNodes, ask.Dynamic = []string{"nlp"}, 3, true
 	p := plan(w.see(ask))
-	if err := w.carryOut(p.Actions, -1, func(Step) {}); err != nil {
+	if _, err := w.carryOut(p.Actions, 0, nil); err != nil {
 		t.Fatal(err)
 	}
-	g, q, lt := w.group("gpu-a"), w.queue("gpu"), w.templates["pcs-capacity-ml-gpu-a"]
+	g, q, lt := w.Group("gpu-a"), w.Queue("gpu"), w.Templates["pcs-capacity-ml-gpu-a"]
 	part, _ := w.partition()
 	tags := map[string]string{capacity.TagCluster: ourMark, capacity.TagReservation: now1, capacity.TagPartition: "gpu"}
 	want := pcs.NodeGroup{ID: g.ID, ARN: g.ARN, Name: "gpu-a", ClusterID: "pcs_ml", Status: pcs.Active, PurchaseOption: capacity.CapacityBlock, InstanceTypes: []string{"p5.48xlarge"}, SubnetIDs: []string{subnet},
-		AMI: "ami-1", InstanceProfile: "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes", TemplateID: lt.ID, TemplateVersion: "1", Max: 3, Tags: tags, SlurmSettings: g.SlurmSettings}
+		AMI: "ami-1", InstanceProfile: "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes", TemplateID: lt.ID, TemplateVersion: "1", Max: 3, Tags: tags, SlurmSettings: g.SlurmSettings, Modified: g.Modified}
 	if diff := cmp.Diff(want, *g); diff != "" || len(g.SlurmSettings) > 0 {
 		t.Errorf("node group (-want +got):\n%s", diff)
 	}
@@ -58,8 +60,8 @@ func TestStepsCarryTheirData(t *testing.T) {
 			t.Errorf("%s about %+v: %s", step.Code, step.About, step.Text)
 		}
 	}
-	if w.fences["gpu-a"] != now1 {
-		t.Errorf("fences %v", w.fences)
+	if _, fenced := w.Fences[fenceOf("gpu-a", now1)]; !fenced {
+		t.Errorf("fences %v", w.Fences)
 	}
 	text, err := json.Marshal(p)
 	if err != nil || !strings.Contains(string(text), `"steps":[{"what":"file","name":"/etc/pcs-capacity/config.toml","action":"create","details":[{"key":"region","value":"us-east-2"}`) {
@@ -67,8 +69,8 @@ func TestStepsCarryTheirData(t *testing.T) {
 	}
 }
 
-// TestSetupIsKilledAnywhere ends setup after each of its steps, in each of several worlds: never is a node group in the
-// queue without settings and fence, and the same command goes on from there to the same end.
+// TestSetupIsKilledAnywhere ends setup before each of its changes, in each of several worlds: never is a node group in
+// the queue without settings and fence, and the same command goes on from there to the same end.
 func TestSetupIsKilledAnywhere(t *testing.T) {
 	bigger := askFor(now1)
 	bigger.MaxNodes = 2
@@ -78,80 +80,79 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 		ask    Request
 	}{
 		"first block": {ask: askFor(now1)}, "next block": {before: []Request{askFor(now1)}, ask: askFor(next1)},
-		"another size": {before: []Request{askFor(now1)}, ask: bigger}, "could not be created": {before: []Request{askFor(now1)}, fail: true, ask: askFor(now1)},
+		"another size": {before: []Request{askFor(now1)}, ask: bigger}, "could not be created": {fail: true, ask: askFor(now1)},
 		"self-managed": {ask: askForOnEC2(now1)}, "self-managed, next": {before: []Request{askForOnEC2(now1)}, ask: askForOnEC2(next1)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			begin := newWorld()
+		for dieAt, more := 1, true; more; dieAt++ {
+			w := newWorld()
 			for _, r := range c.before {
-				begin.setUp(t, r)
+				w.setUp(t, r)
 			}
 			if c.fail {
-				begin.group("gpu-a").Status = pcs.CreateFailed
-				begin.queue("gpu").GroupIDs = nil // PCS deletes nothing that is in a queue
+				w.Fails = pcs.Failures{{Code: "x", Message: "no"}}
+				if _, err := w.carryOut(plan(w.see(c.ask)).Actions, 0, nil); err == nil {
+					t.Fatal("it was created")
+				}
+				w.Fails = nil
 			}
-			n := len(plan(begin.see(c.ask)).Actions)
-			for most := range n + 1 {
-				w := begin.clone()
-				safe := func(e Step) {
-					t.Helper()
-					if what := w.unsafe(); what != "" {
-						t.Errorf("killed after %d: after %q, %s", most, e.Text, what)
-					}
-				}
-				first := plan(w.see(c.ask))
-				if err := w.carryOut(first.Actions, most, safe); err != nil && err != errKilled { //nolint:errorlint // ours
-					t.Fatal(err)
-				}
-				again := plan(w.see(c.ask))
-				if len(again.Mismatches) > 0 {
-					t.Fatalf("killed after %d: %v", most, again.Mismatches)
-				}
-				if err := w.carryOut(again.Actions, -1, safe); err != nil {
-					t.Errorf("killed after %d: %v", most, err)
-				}
-				if p := plan(w.see(c.ask)); !p.Done() {
-					t.Errorf("killed after %d, there is more to do:\n%s", most, said(p.Actions))
+			safe := func(c model.Call) {
+				if what := w.unsafe(); what != "" {
+					t.Errorf("%s, killed at %d: after %s %s, %s", name, dieAt, c.Verb, c.Text, what)
 				}
 			}
-		})
+			made, err := w.carryOut(plan(w.see(c.ask)).Actions, dieAt, safe)
+			if more = made == dieAt; err != nil {
+				t.Fatal(name, err)
+			}
+			again := plan(w.see(c.ask))
+			if len(again.Mismatches) > 0 {
+				t.Fatalf("%s, killed at %d: %v", name, dieAt, again.Mismatches)
+			}
+			if _, err := w.carryOut(again.Actions, 0, safe); err != nil {
+				t.Errorf("%s, killed at %d: %v", name, dieAt, err)
+			}
+			if p := plan(w.see(c.ask)); !p.Done() {
+				t.Errorf("%s, killed at %d, there is more to do:\n%s", name, dieAt, said(p.Actions))
+			}
+		}
 	}
 }
 
-// TestTeardownIsKilledAnywhere ends teardown after each of its steps: nothing is left in the queue
-// without its fence, and the same command goes on from there until nothing is left.
+// TestTeardownIsKilledAnywhere ends teardown before each of its changes: nothing is left in the queue without its fence,
+// and the same command goes on from there until nothing is left.
 func TestTeardownIsKilledAnywhere(t *testing.T) {
 	ec2Ask := Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}
 	for name, ask := range map[string]Request{"a queue": {Queue: "gpu"}, "a slot": {Queue: "gpu", NodeGroup: "gpu-a"}, "self-managed": ec2Ask} {
-		begin := newWorld()
-		if ask.Provider == capacity.ProviderEC2 {
-			begin.setUp(t, askForOnEC2(now1))
-			begin.instances["i-1"], begin.fences["gpu"] = "gpu", now1
-		} else {
-			begin.setUp(t, askFor(now1))
-			begin.setUp(t, askFor(next1))
-		}
-		n := len(planTeardown(begin.seeRemains(ask)).Actions)
-		for most := range n + 1 {
-			w := begin.clone()
-			drained := func(e Step) {
-				if is := e.What == WhatFile || e.What == WhatFence; is && !w.drained["gpu-a"] && !w.drained["gpu"] {
+		for dieAt, more := 1, true; more; dieAt++ {
+			w := newWorld()
+			if ask.Provider == capacity.ProviderEC2 {
+				w.setUp(t, askForOnEC2(now1))
+				w.launch("gpu")
+				w.fence("gpu", now1)
+			} else {
+				w.setUp(t, askFor(now1))
+				w.setUp(t, askFor(next1))
+			}
+			drained := false
+			safe := func(c model.Call) {
+				if drained = drained || c.Verb == "drain"; !drained && (c.Verb == "write partition" || c.Verb == "delete reservation") {
 					t.Errorf("%s: the fence goes before jobs are kept off", name)
 				}
 			}
-			if err := w.carryOut(planTeardown(w.seeRemains(ask)).Actions, most, drained); err != nil && err != errKilled { //nolint:errorlint // ours
+			made, err := w.carryOut(planTeardown(w.seeRemains(ask)).Actions, dieAt, safe)
+			if more = made == dieAt; err != nil {
 				t.Fatal(name, err)
 			}
-			if err := w.carryOut(planTeardown(w.seeRemains(ask)).Actions, -1, func(Step) {}); err != nil {
-				t.Errorf("%s, killed after %d: %v", name, most, err)
+			if _, err := w.carryOut(planTeardown(w.seeRemains(ask)).Actions, 0, nil); err != nil {
+				t.Errorf("%s, killed at %d: %v", name, dieAt, err)
 			}
 			if p := planTeardown(w.seeRemains(ask)); !p.Done() {
-				t.Errorf("%s, killed after %d, there is more to do:\n%s%v", name, most, said(p.Actions), p.Mismatches)
+				t.Errorf("%s, killed at %d, there is more to do:\n%s%v", name, dieAt, said(p.Actions), p.Mismatches)
 			}
 			part, found := w.partition()
-			if left := len(w.groups) + len(w.templates) + len(w.fences) + len(w.queues); ask.NodeGroup == "" && (left != 2 || found || len(w.instances) > 0) ||
-				ask.NodeGroup != "" && (left != 6 || !slices.Equal(part.Group("gpu").ReservationIDs, []string{next1}) || w.unsafe() != "") {
-				t.Errorf("%s, killed after %d: left are %d things, %s", name, most, left, w.unsafe())
+			if left := len(w.Groups) + len(w.Templates) + len(w.Fences) + len(w.Queues); ask.NodeGroup == "" && (left != 3 || found || len(w.Instances) > 0) ||
+				ask.NodeGroup != "" && (left != 7 || !slices.Equal(part.Group("gpu").ReservationIDs, []string{next1}) || w.unsafe() != "") {
+				t.Errorf("%s, killed at %d: left are %d things, %s", name, dieAt, left, w.unsafe())
 			}
 		}
 	}
@@ -162,9 +163,9 @@ func TestTeardownEndsWhatCameMeanwhile(t *testing.T) {
 	w := newWorld()
 	w.setUp(t, askForOnEC2(now1))
 	p := planTeardown(w.seeRemains(Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}))
-	w.instances["i-1"] = "gpu"
-	if err := w.carryOut(p.Actions, -1, func(Step) {}); err != nil || len(w.instances) > 0 {
-		t.Errorf("left are instances %v, %v", w.instances, err)
+	w.launch("gpu")
+	if _, err := w.carryOut(p.Actions, 0, nil); err != nil || len(w.Instances) > 0 {
+		t.Errorf("left are instances %v, %v", w.Instances, err)
 	}
 }
 
@@ -337,57 +338,25 @@ func TestTeardownOfNothing(t *testing.T) {
 	}
 }
 
-// slow is a world whose nodes show some looks after PCS has them, and whose passes may fail.
-type slow struct {
-	*world
-	hidden        int
-	refused, stop error // of a pass, and of waiting
-}
-
-func (s *slow) Slots(ctx context.Context, queue string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
-	if s.hidden--; s.hidden >= 0 {
-		return map[string]site.SlurmSlot{}, 0, nil
-	}
-	return s.world.Slots(ctx, queue, nodes)
-}
-
-func (s *slow) PlaceFences(ctx context.Context) error {
-	if s.refused != nil {
-		return s.refused
-	}
-	return s.world.PlaceFences(ctx)
-}
-
-func (s *slow) Pause(ctx context.Context, to *pcs.Pace) error {
-	if s.stop != nil {
-		return s.stop
-	}
-	return s.world.Pause(ctx, to)
-}
-
 // TestNoQueueWithoutItsFence: a node group comes into the queue when its fence stands, and not before.
 func TestNoQueueWithoutItsFence(t *testing.T) {
 	for name, c := range map[string]struct {
-		slow slow
-		want string // of the error
+		shows          time.Duration // when Slurm shows the nodes
+		noPass, noWait error
+		want           string // of the error
 	}{
 		"no trouble":            {},
-		"the nodes show late":   {slow: slow{hidden: 4}},
-		"the nodes never show":  {slow: slow{hidden: 1 << 30}, want: "Slurm shows no nodes of compute node group gpu-a after 5m, so no fence can stand on them, and they are not put into queue gpu"},
-		"the pass fails":        {slow: slow{refused: errors.New("Access/permission denied")}, want: "no fence could be placed on the nodes of gpu-a, so they are not put into queue gpu: Access/permission denied"},
-		"a roll over goes on":   {slow: slow{stop: pcs.ErrAtWork}},
-		"a roll over must wait": {slow: slow{hidden: 1, stop: pcs.ErrAtWork}, want: "no fence stands on the nodes of gpu-a yet"},
-		"an interrupt":          {slow: slow{hidden: 1, stop: context.Canceled}, want: "context canceled"},
+		"the nodes show late":   {shows: 4 * time.Minute},
+		"the nodes never show":  {shows: 24 * time.Hour, want: "Slurm shows no nodes of compute node group gpu-a after 5m, so no fence can stand on them, and they are not put into queue gpu"},
+		"the pass fails":        {noPass: errors.New("Access/permission denied"), want: "no fence could be placed on the nodes of gpu-a, so they are not put into queue gpu: Access/permission denied"},
+		"a roll over goes on":   {noWait: pcs.ErrAtWork},
+		"a roll over must wait": {shows: time.Minute, noWait: pcs.ErrAtWork, want: "no fence stands on the nodes of gpu-a yet"},
+		"an interrupt":          {shows: time.Minute, noWait: context.Canceled, want: "context canceled"},
 	} {
 		w := newWorld()
-		c.slow.world = w
-		var err error
-		for _, step := range plan(w.see(askFor(now1))).Actions {
-			if err = step.Do(t.Context(), &c.slow); err != nil {
-				break
-			}
-		}
-		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) || (w.queue("gpu") == nil) != (c.want != "") || w.unsafe() != "" {
+		w.Shows, w.noPass, w.noWait = c.shows, c.noPass, c.noWait
+		_, err := w.carryOut(plan(w.see(askFor(now1))).Actions, 0, nil)
+		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) || (w.Queue("gpu") == nil) != (c.want != "") || w.unsafe() != "" {
 			t.Errorf("%s: %v, %s", name, err, w.unsafe())
 		}
 	}

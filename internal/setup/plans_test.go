@@ -108,7 +108,7 @@ func TestPlansInFull(t *testing.T) {
 	lost := func(t *testing.T, w *world) { first(t, w); w.config = nil }
 	notCreated := func(t *testing.T, w *world) {
 		first(t, w)
-		w.group("gpu-a").Status, w.group("gpu-a").Failures = pcs.CreateFailed, pcs.Failures{{Code: "x", Message: "no"}}
+		w.Group("gpu-a").Status, w.Group("gpu-a").Failures = pcs.CreateFailed, pcs.Failures{{Code: "x", Message: "no"}}
 	}
 	mime := func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }
 	efa := func(in *inspection) { in.instanceType = efaType }
@@ -139,18 +139,18 @@ func TestPlansInFull(t *testing.T) {
 		}},
 		{name: "for accounts", ask: accounts("nlp", "cv")},
 		{name: "for other accounts", world: firstWith(accounts("nlp")), ask: accounts("cv")},
-		{name: "without the accounts of the queue", world: func(t *testing.T, w *world) { firstWith(accounts("nlp"))(t, w); w.queue("gpu").SlurmSettings = nil }},
+		{name: "without the accounts of the queue", world: func(t *testing.T, w *world) { firstWith(accounts("nlp"))(t, w); w.Queue("gpu").SlurmSettings = nil }},
 		{name: "accounts in another order", world: func(t *testing.T, w *world) {
 			firstWith(accounts("nlp", "cv"))(t, w)
-			w.queue("gpu").SlurmSettings[lock] = " CV,nlp"
+			w.Queue("gpu").SlurmSettings[lock] = " CV,nlp"
 		}, ask: accounts("cv", "nlp")},
 		{name: "a queue with a group more", world: func(t *testing.T, w *world) {
 			first(t, w)
-			w.queue("gpu").GroupIDs = append(w.queue("gpu").GroupIDs, "pcs_0")
+			w.Queue("gpu").GroupIDs = append(w.Queue("gpu").GroupIDs, "pcs_0")
 		}},
 		{name: "could not be created", world: notCreated},
 		{name: "an ODCR", seen: func(in *inspection) { in.reservation.Kind, in.reservation.End = capacity.ODCR, time.Time{} }},
-		{name: "a fence that is gone", world: func(t *testing.T, w *world) { first(t, w); clear(w.fences) }},
+		{name: "a fence that is gone", world: func(t *testing.T, w *world) { first(t, w); clear(w.Fences) }},
 		{name: "where nobody waits for Slurm", seen: func(in *inspection) { in.waits = false }},
 		{name: "by sync, which writes no settings", seen: func(in *inspection) { in.unattended = true }},
 		{name: "on EC2", ask: onEC2},
@@ -272,7 +272,7 @@ func TestPlansInFull(t *testing.T) {
 		in := w.see(r)
 		if c.seen != nil {
 			c.seen(&in)
-			in.planned = templateOf(in.templateSpec(""))
+			in.planned = w.planned(&in)
 		}
 		say(c.name, plan(in))
 	}
@@ -280,7 +280,7 @@ func TestPlansInFull(t *testing.T) {
 	away := func(in *inspection) { in.SlurmErr, in.Slots[0].Instances = errNoFence, 1 }
 	theirs := func(in *inspection) { in.file.ours = false }
 	inQueue := func(name string, change func(*pcs.Queue)) func(t *testing.T, w *world) {
-		return func(t *testing.T, w *world) { both(t, w); change(w.queue(name)) }
+		return func(t *testing.T, w *world) { both(t, w); change(w.Queue(name)) }
 	}
 	of := func(provider capacity.Provider) func(*testing.T, *world) { // two partitions, and what may be left of others
 		return func(_ *testing.T, w *world) {
@@ -288,14 +288,15 @@ func TestPlansInFull(t *testing.T) {
 				capacity.PartitionSettings{Name: "other", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2}}})
 			w.config.Partitions[0].Groups[1].Slots = 2
 			if provider == capacity.ProviderNone {
-				w.fences["gpu"], w.config.Partitions[0].Groups = now1, w.config.Partitions[0].Groups[:1]
+				w.fence("gpu", now1)
+				w.config.Partitions[0].Groups = w.config.Partitions[0].Groups[:1]
 				return
 			}
-			for i, slot := range []string{"n", "big-b", "old", "old-a", "other-a", "x", "former"} {
-				w.instances[fmt.Sprintf("i-%d", i)] = slot
+			for _, slot := range []string{"n", "big-b", "old", "old-a", "other-a", "x", "former"} {
+				w.launch(slot)
 			}
 			for _, name := range []string{"gpu", "big", "old"} {
-				w.templates[name] = capacity.LaunchTemplate{ID: "lt-" + name, Name: pcs.TemplateName(ourMark, name), Tags: map[string]string{capacity.TagPartition: "gpu"}}
+				w.Templates[name] = capacity.LaunchTemplate{ID: "lt-" + name, Name: pcs.TemplateName(ourMark, name), Tags: map[string]string{capacity.TagPartition: "gpu"}}
 			}
 		}
 	}
@@ -313,7 +314,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "teardown of a slot", ask: Request{NodeGroup: "gpu-a"}},
 		{name: "teardown of a slot beside a node group of its name", ask: Request{NodeGroup: "gpu-a"}, world: func(t *testing.T, w *world) {
 			both(t, w)
-			w.groups = append(w.groups, pcs.NodeGroup{ID: "pcs_9", Name: "gpu-a-a", Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagPartition: "gpu"}})
+			w.Groups = append(w.Groups, pcs.NodeGroup{ID: "pcs_9", Name: "gpu-a-a", Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagPartition: "gpu"}})
 		}},
 		{name: "teardown with jobs", seen: jobs},
 		{name: "teardown with jobs, by force", ask: Request{Force: true}, seen: jobs},
@@ -331,7 +332,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "teardown without Slurm, by force", ask: Request{Force: true}, seen: away},
 		{name: "teardown by sync without Slurm", seen: func(in *inspection) { in.unattended, in.SlurmErr = true, errNoFence }},
 		{name: "teardown by sync with instances", seen: func(in *inspection) { in.unattended, in.Slots[0].Instances = true, 1 }},
-		{name: "teardown of what is in another queue", world: inQueue("cpu", func(q *pcs.Queue) { q.GroupIDs = append(slices.Clone(q.GroupIDs), "pcs_102") })},
+		{name: "teardown of what is in another queue", world: inQueue("cpu", func(q *pcs.Queue) { q.GroupIDs = append(slices.Clone(q.GroupIDs), "pcs_gpu-a") })},
 		{name: "teardown of what is in a queue of others", world: inQueue("gpu", func(q *pcs.Queue) { q.Tags = foreign })},
 		{name: "teardown of a queue of others", ask: Request{Queue: "cpu"}},
 		{name: "teardown of what was made for another queue", ask: Request{Queue: "other", NodeGroup: "gpu"}},
@@ -339,7 +340,8 @@ func TestPlansInFull(t *testing.T) {
 		{name: "teardown of nothing", world: func(*testing.T, *world) {}},
 		{name: "teardown on EC2", world: func(t *testing.T, w *world) {
 			firstOnEC2(t, w)
-			w.instances["i-1"], w.fences["gpu"] = "gpu", now1
+			w.launch("gpu")
+			w.fence("gpu", now1)
 		}, ask: teardownOnEC2},
 		{name: "teardown on EC2 without instances", world: firstOnEC2, ask: teardownOnEC2},
 		{name: "teardown of node groups on EC2", world: of(capacity.ProviderEC2), ask: selfManaged("")},

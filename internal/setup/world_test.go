@@ -6,31 +6,28 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// world is a model of AWS, Slurm and the settings: what setup and teardown read of it is a value,
-// and their effects change it. It has no clock, no wire and no files.
+// world is a model of AWS, Slurm and the settings: what setup and teardown read of it is a value, and what they do
+// changes it.
 type world struct {
-	config       *config.Config
-	file         partitionFile
-	reservations map[string]capacity.Reservation
-	groups       []pcs.NodeGroup
-	queues       []pcs.Queue
-	templates    map[string]capacity.LaunchTemplate // by name
-	fences       map[string]string                  // by slot, the reservation that it is for
-	drained      map[string]bool
-	instances    map[string]string // of provider ec2: the slot, by id
-	made         int
+	*model.World
+	*model.Slurm
+	*model.EC2
+	*model.PCS
+	config *config.Config
+	file   partitionFile
+	noPass error // of PlaceFences
+	noWait error // of Pause
 }
 
 const (
@@ -53,70 +50,32 @@ func blockOf(id string, start, end int) capacity.Reservation {
 }
 
 func newWorld() *world {
-	w := &world{file: partitionFile{path: config.PartitionPath(etc, "gpu"), ours: true}, templates: map[string]capacity.LaunchTemplate{}, fences: map[string]string{}, drained: map[string]bool{},
-		instances: map[string]string{}, reservations: map[string]capacity.Reservation{now1: blockOf(now1, -2, 5), next1: blockOf(next1, 5, 12)}}
-	w.groups = []pcs.NodeGroup{{ID: "pcs_0", Name: "compute", Status: pcs.Active, PurchaseOption: capacity.OnDemand, InstanceTypes: []string{"c7i.4xlarge"}, SubnetIDs: []string{subnet},
+	m := model.New(today)
+	w := &world{World: m, Slurm: m.Slurm, EC2: m.EC2, PCS: m.PCS, file: partitionFile{path: config.PartitionPath(etc, "gpu"), ours: true}}
+	w.Reserve(blockOf(now1, -2, 5))
+	w.Reserve(blockOf(next1, 5, 12))
+	w.PCS.Cluster = pcs.Cluster{ID: "pcs_ml", Name: ourMark, Status: pcs.Active, Size: "SMALL", SlurmVersion: "25.05", SubnetIDs: []string{subnet}}
+	w.Groups = []pcs.NodeGroup{{ID: "pcs_0", Name: "compute", Status: pcs.Active, PurchaseOption: capacity.OnDemand, InstanceTypes: []string{"c7i.4xlarge"}, SubnetIDs: []string{subnet},
 		AMI: "ami-1", InstanceProfile: "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes", TemplateID: "lt-0", TemplateVersion: "1", Max: 4}}
-	w.queues = []pcs.Queue{{ID: "pcs_q", Name: "cpu", Status: pcs.Active, GroupIDs: []string{"pcs_0"}}}
+	w.Queues = []pcs.Queue{{ID: "pcs_q", Name: "cpu", Status: pcs.Active, GroupIDs: []string{"pcs_0"}}}
+	w.Templates["ml-compute"] = capacity.LaunchTemplate{ID: "lt-0", Name: "ml-compute", Version: "1", ImageID: "ami-1", SecurityGroupIDs: []string{"sg-1"}}
 	return w
-}
-
-// clone is the world as a killed run leaves it to the next one.
-func (w *world) clone() *world {
-	c := *w
-	c.groups, c.queues = slices.Clone(w.groups), slices.Clone(w.queues)
-	c.templates, c.fences, c.drained, c.instances = maps.Clone(w.templates), maps.Clone(w.fences), maps.Clone(w.drained), maps.Clone(w.instances)
-	return &c
-}
-
-func (w *world) id(prefix string) string {
-	w.made++
-	return prefix + strconv.Itoa(w.made+100)
-}
-
-func (w *world) inventory() pcs.Inventory {
-	return pcs.Inventory{Cluster: pcs.Cluster{ID: "pcs_ml", Name: ourMark, Status: pcs.Active, Size: "SMALL", SlurmVersion: "25.05", SubnetIDs: []string{subnet}}, Groups: w.groups, Queues: w.queues}
-}
-
-func (w *world) group(name string) *pcs.NodeGroup {
-	if at := slices.IndexFunc(w.groups, func(g pcs.NodeGroup) bool { return g.Name == name }); at >= 0 {
-		return &w.groups[at]
-	}
-	return nil
-}
-
-func (w *world) queue(name string) *pcs.Queue {
-	if at := slices.IndexFunc(w.queues, func(q pcs.Queue) bool { return q.Name == name }); at >= 0 {
-		return &w.queues[at]
-	}
-	return nil
-}
-
-// digestOf stands for EC2's; the name is no part of it.
-func digestOf(spec capacity.LaunchTemplateSpec) string {
-	spec.Name = ""
-	return fmt.Sprintf("%+v", spec)
-}
-
-// templateOf is a launch template in EC2 as the spec has it.
-func templateOf(spec capacity.LaunchTemplateSpec) capacity.LaunchTemplate {
-	return capacity.LaunchTemplate{Name: spec.Name, Tags: spec.Tags, ImageID: spec.ImageID, InstanceType: spec.InstanceType, InstanceProfile: spec.InstanceProfile,
-		SecurityGroupIDs: []string{"sg-1"}, UserData: spec.UserData, ReservationID: spec.ReservationID, Digest: digestOf(spec)}
-}
-
-// templateByID is a launch template of ours.
-func (w *world) templateByID(id string) capacity.LaunchTemplate {
-	for _, t := range w.templates {
-		if t.ID == id {
-			return t
-		}
-	}
-	return capacity.LaunchTemplate{ID: "lt-0", Name: "ml-compute", Version: "1", ImageID: "ami-1", SecurityGroupIDs: []string{"sg-1"}}
 }
 
 // fenceOf is the name of a slot's fence in Slurm.
 func fenceOf(slot, block string) string {
 	return capacity.Guard{Kind: capacity.GuardFence, Slot: slot, Block: block, Owner: "0a1b2c3d"}.String()
+}
+
+func (w *world) fence(slot, block string) {
+	w.Put(model.Reservation{Name: fenceOf(slot, block), Start: w.Slurm.Now, Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}})
+}
+
+// launch has an instance of ours run for a node of a slot.
+func (w *world) launch(slot string) {
+	w.Add("gpu", slot, 1)
+	w.Instances = append(w.Instances, capacity.Instance{ID: "i-" + slot, State: "running",
+		Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagPartition: "gpu", capacity.TagNode: slot + "-1"}})
 }
 
 func askFor(reservation string) Request {
@@ -131,46 +90,60 @@ func askForOnEC2(reservation string) Request {
 func (w *world) see(r Request) inspection {
 	r.Config = w.config
 	in := Setup{}.begin(r)
-	in.Now, in.Region, in.Inventory, in.reservation, in.waits, in.file = today, "us-east-2", w.inventory(), w.reservations[r.Reservation], true, w.file
+	known := map[string]capacity.Reservation{}
+	for _, one := range w.EC2.All {
+		known[one.ID] = one
+	}
+	in.Now, in.Region, in.Inventory, in.reservation, in.waits, in.file = today, "us-east-2", w.Inventory(), known[r.Reservation], true, w.file
 	in.VPC = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
-	in.chosen, in.Known = in.VPC, w.reservations
+	in.chosen, in.Known = in.VPC, known
 	in.instanceType = ec2.InstanceType{Name: "p5.48xlarge"}
 	in.launch.Image = ec2.Image{Platform: "Linux/UNIX"}
 	in.launch.Network.Groups = map[string][]ec2.Rule{"sg-1": {{All: true, Peer: "sg-1"}, {Out: true, All: true, Peer: "sg-1"}}}
-	in.source = w.templateByID("lt-0")
+	in.source = w.Template("lt-0")
 	if in.OnEC2() {
 		in.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
 	} else {
-		in.like = w.groups[0]
+		in.like = w.Groups[0]
 	}
 	in.nameSlots()
 	for i := range in.Slots {
 		slot := &in.Slots[i]
-		slot.Template = w.templates[pcs.TemplateName(in.Cluster.Name, slot.Name)]
+		slot.Template = w.Templates[pcs.TemplateName(in.Cluster.Name, slot.Name)]
 		if slot.Group != nil {
-			slot.Uses = w.templateByID(slot.Group.TemplateID)
-		}
-		if of := w.fences[slot.Name]; of != "" {
-			slot.Slurm.Reservations = []string{fenceOf(slot.Name, of)}
+			slot.Uses = w.Template(slot.Group.TemplateID)
 		}
 	}
+	w.seeSlurm(in)
 	in.seeSlots()
 	for _, id := range in.listedIDs() {
-		if one := w.reservations[id]; site.Open(one, in.Now) {
+		if one := known[id]; site.Open(one, in.Now) {
 			in.others = append(in.others, one)
 		} else {
 			in.ended = append(in.ended, id)
 		}
 	}
-	in.planned = templateOf(in.templateSpec(""))
+	in.planned = w.planned(in)
 	return *in
+}
+
+func (w *world) planned(in *inspection) capacity.LaunchTemplate {
+	t, _ := w.PlannedTemplate(context.Background(), in.templateSpec(""))
+	return t
+}
+
+func (w *world) seeSlurm(in *inspection) {
+	slots, _, _ := w.Slots(context.Background(), in.request.Queue, in.SlotNodes())
+	for i := range in.Slots {
+		in.Slots[i].Slurm = slots[in.Slots[i].Name]
+	}
 }
 
 // seeRemains is what teardown reads of the world.
 func (w *world) seeRemains(r Request) inspection {
 	r.Config = w.config
 	t := Setup{}.begin(r)
-	t.file, t.Inventory = w.file, w.inventory()
+	t.file, t.Inventory = w.file, w.Inventory()
 	if t.Provider != capacity.ProviderPCS {
 		t.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
 	}
@@ -178,172 +151,65 @@ func (w *world) seeRemains(r Request) inspection {
 	if t.OnEC2() {
 		instances, _ = t.instancesOnEC2(context.Background(), w)
 	}
-	t.nameRemains(slices.Collect(maps.Values(w.templates)), instances)
-	for i := range t.Slots {
-		slot := &t.Slots[i]
-		if slot.Group != nil || slot.Instances > 0 {
-			slot.Slurm.Nodes = []string{slot.Name + "-1"}
-		}
-		if of := w.fences[slot.Name]; of != "" {
-			slot.Slurm.Reservations = []string{fenceOf(slot.Name, of)}
-		}
-	}
+	t.nameRemains(slices.Collect(maps.Values(w.Templates)), instances)
+	w.seeSlurm(t)
 	return *t
 }
 
-// What setup and teardown do to the world: the methods of World.
+// What setup and teardown do to the world, beside the verbs of the model: the methods of World.
+
+func (w *world) settings(verb, path string, do func()) error {
+	return w.Do(model.Call{Verb: verb, Text: path, Change: true}, func() error { do(); return nil })
+}
 
 func (w *world) LoadSettings(string) (*config.Config, error) { return w.config, nil }
 
 func (w *world) WritePlace(path string, place config.Place) error {
-	w.config = config.Default()
-	w.config.Path, w.config.Region, w.config.Cluster = path, place.Region, place.Cluster
-	return nil
+	return w.settings("write settings", path, func() {
+		w.config = config.Default()
+		w.config.Path, w.config.Region, w.config.Cluster = path, place.Region, place.Cluster
+	})
 }
 
 func (w *world) WritePartition(path string, p capacity.PartitionSettings) error {
-	w.setPartition(path, p)
-	return nil
+	return w.settings("write partition", path, func() {
+		c := *w.config
+		c.Partitions = slices.DeleteFunc(slices.Clone(c.Partitions), func(one capacity.PartitionSettings) bool { return one.Name == p.Name })
+		if len(p.Groups) > 0 {
+			p.File = path
+			c.Partitions = append(c.Partitions, p)
+		}
+		w.config = &c
+	})
 }
 
 func (w *world) LockPasses(context.Context, string) (func(), error) { return func() {}, nil }
 
-func (w *world) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
-	slots := map[string]site.SlurmSlot{}
-	for name, listed := range nodes {
-		slot := site.SlurmSlot{Nodes: listed}
-		if w.group(name) != nil || len(w.instances) > 0 {
-			slot.Nodes = union(listed, []string{name + "-1"})
-		}
-		if of := w.fences[name]; of != "" {
-			slot.Reservations = []string{fenceOf(name, of)}
-		}
-		slots[name] = slot
-	}
-	return slots, 0, nil
-}
-
-func (w *world) Drain(_ context.Context, nodes []string, _ string) error {
-	for _, node := range nodes {
-		w.drained[strings.TrimSuffix(node, "-1")] = true
-	}
-	return nil
-}
-
-func (w *world) DropReservation(_ context.Context, name string) error {
-	g, _ := capacity.ParseGuard(name)
-	delete(w.fences, g.Slot)
-	return nil
+func (w *world) Slots(ctx context.Context, partition string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
+	var seen site.SlurmSeen
+	var errs [4]error
+	seen.Nodes, errs[0] = w.Nodes(ctx)
+	seen.Partitions, errs[1] = w.Partitions(ctx)
+	seen.Reservations, errs[2] = w.Slurm.Reservations(ctx)
+	seen.Jobs, _, errs[3] = w.JobsOf(ctx, nil, nil)
+	slots, waiting := seen.Slots(partition, nodes)
+	return slots, waiting, errors.Join(errs[:]...)
 }
 
 // PlaceFences is a pass: it fences the nodes of the settings' reservations.
 func (w *world) PlaceFences(context.Context) error {
 	p, _ := w.partition()
-	for _, g := range w.groups {
-		if id := g.Tags[capacity.TagReservation]; slices.Contains(p.Group("gpu").ReservationIDs, id) {
-			w.fences[g.Name] = id
+	for _, g := range w.Groups {
+		if id := g.Tags[capacity.TagReservation]; w.noPass == nil && slices.Contains(p.Group("gpu").ReservationIDs, id) {
+			w.fence(g.Name, id)
 		}
 	}
-	return nil
+	return w.noPass
 }
 
 func (w *world) Pause(_ context.Context, to *pcs.Pace) error {
-	to.Next(time.Minute)
-	return nil
-}
-
-func (w *world) EnsureLaunchTemplate(_ context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {
-	t := templateOf(spec)
-	t.ID, t.Version = w.templates[t.Name].ID, w.templates[t.Name].Version
-	if t.ID == "" {
-		t.ID = w.id("lt-")
-	}
-	version, _ := strconv.Atoi(t.Version)
-	t.Version = strconv.Itoa(version + 1)
-	w.templates[t.Name] = t
-	return t, nil
-}
-
-func (w *world) DeleteLaunchTemplate(_ context.Context, id, _ string) error {
-	for _, g := range w.groups {
-		if g.TemplateID == id {
-			return fmt.Errorf("%s is made from it", g.Name)
-		}
-	}
-	delete(w.templates, w.templateByID(id).Name)
-	return nil
-}
-
-func (w *world) InstancesByTag(context.Context, map[string][]string) (all []capacity.Instance, _ error) {
-	for id, slot := range w.instances {
-		all = append(all, capacity.Instance{ID: id, Tags: map[string]string{capacity.TagNode: slot + "-1"}})
-	}
-	return all, nil
-}
-
-func (w *world) Terminate(_ context.Context, ids []string) error {
-	for _, id := range ids {
-		delete(w.instances, id)
-	}
-	return nil
-}
-
-func (w *world) EnsureNodeGroup(_ context.Context, want pcs.NodeGroup, _ bool) (pcs.NodeGroup, bool, error) {
-	if w.templateByID(want.TemplateID).ID != want.TemplateID || want.TemplateVersion == "" {
-		return want, false, fmt.Errorf("there is no launch template %q version %q", want.TemplateID, want.TemplateVersion)
-	}
-	w.groups = slices.DeleteFunc(slices.Clone(w.groups), func(g pcs.NodeGroup) bool { return g.Name == want.Name && g.Status == pcs.CreateFailed })
-	g := w.group(want.Name)
-	if g == nil {
-		w.groups = append(w.groups, pcs.NodeGroup{Name: want.Name, ID: w.id("pcs_")})
-		g = w.group(want.Name)
-	}
-	id := g.ID
-	*g = want
-	g.ID, g.ARN, g.Status = id, "arn:"+id, pcs.Active
-	return *g, true, nil
-}
-
-func (w *world) AwaitNodeGroup(_ context.Context, want pcs.NodeGroup) (pcs.NodeGroup, error) {
-	if g := w.group(want.Name); g != nil {
-		return *g, nil
-	}
-	return want, errors.New("there is none")
-}
-
-func (w *world) DeleteNodeGroup(_ context.Context, _ pcs.Cluster, name string) error {
-	g := w.group(name)
-	if g == nil {
-		return nil
-	}
-	for _, q := range w.queues {
-		if slices.Contains(q.GroupIDs, g.ID) {
-			return fmt.Errorf("%s is in queue %s", name, q.Name)
-		}
-	}
-	w.groups = slices.DeleteFunc(w.groups, func(g pcs.NodeGroup) bool { return g.Name == name })
-	return nil
-}
-
-func (w *world) EnsureQueue(_ context.Context, want pcs.Queue) error {
-	q := w.queue(want.Name)
-	if q == nil {
-		one := want
-		one.ID, one.Status, one.GroupIDs = w.id("pcs_q"), pcs.Active, nil
-		w.queues = append(w.queues, one)
-		q = w.queue(one.Name)
-	}
-	q.GroupIDs, q.SlurmSettings = union(q.GroupIDs, want.GroupIDs), want.SlurmSettings
-	return nil
-}
-
-func (w *world) ReleaseQueue(_ context.Context, _ pcs.Cluster, name string, groups []string, deleteEmpty bool) error {
-	q := w.queue(name)
-	q.GroupIDs = slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(groups, id) })
-	if deleteEmpty && len(q.GroupIDs) == 0 {
-		w.queues = slices.DeleteFunc(w.queues, func(q pcs.Queue) bool { return q.Name == name })
-	}
-	return nil
+	w.GoTo(w.World.Now().Add(to.Next(time.Minute)))
+	return w.noWait
 }
 
 func (w *world) partition() (capacity.PartitionSettings, bool) {
@@ -353,31 +219,39 @@ func (w *world) partition() (capacity.PartitionSettings, bool) {
 	return w.config.Partition("gpu")
 }
 
-func (w *world) setPartition(file string, p capacity.PartitionSettings) {
-	c := *w.config
-	c.Partitions = slices.DeleteFunc(slices.Clone(c.Partitions), func(one capacity.PartitionSettings) bool { return one.Name == p.Name })
-	if len(p.Groups) > 0 {
-		p.File = file
-		c.Partitions = append(c.Partitions, p)
-	}
-	w.config = &c
-}
+// killed is the panic of a run that is killed.
+type killed struct{}
 
-// carryOut does what a plan says, up to a number of steps.
-func (w *world) carryOut(steps []Step, most int, after func(Step)) error {
-	for i, step := range steps {
-		if i == most {
-			return errKilled
+// carryOut does what a plan says, unless it is killed before its change of that number; 0 is none. It returns how many
+// changes it has made.
+func (w *world) carryOut(steps []Step, dieAt int, after func(model.Call)) (changes int, err error) {
+	w.Before = func(c model.Call) error {
+		if c.Change {
+			if changes++; changes == dieAt {
+				panic(killed{})
+			}
 		}
+		return nil
+	}
+	w.After = func(c model.Call) error {
+		if c.Change && after != nil {
+			after(c)
+		}
+		return nil
+	}
+	defer func() {
+		w.Before, w.After = nil, nil
+		if r := recover(); r != nil && r != (killed{}) {
+			panic(r)
+		}
+	}()
+	for _, step := range steps {
 		if err := step.Do(context.Background(), w); err != nil {
-			return fmt.Errorf("%s: %w", step.Text, err)
+			return changes, fmt.Errorf("%s: %w", step.Text, err)
 		}
-		after(step)
 	}
-	return nil
+	return changes, nil
 }
-
-var errKilled = errors.New("killed")
 
 // setUp carries out setup to its end.
 func (w *world) setUp(t *testing.T, r Request) {
@@ -386,7 +260,7 @@ func (w *world) setUp(t *testing.T, r Request) {
 	if len(p.Mismatches) > 0 {
 		t.Fatal(p.Mismatches)
 	}
-	if err := w.carryOut(p.Actions, -1, func(Step) {}); err != nil {
+	if _, err := w.carryOut(p.Actions, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -396,23 +270,24 @@ func (w *world) setUp(t *testing.T, r Request) {
 func (w *world) unsafe() string {
 	p, _ := w.partition()
 	ids := p.Group("gpu").ReservationIDs
-	for _, q := range w.queues {
+	for _, q := range w.Queues {
 		for _, id := range q.GroupIDs {
-			g, found := w.inventory().Group(id)
+			g, found := w.Inventory().Group(id)
 			block := g.Tags[capacity.TagReservation]
+			_, fenced := w.Fences[fenceOf(g.Name, block)]
 			switch {
 			case !found:
 				return "queue " + q.Name + " has a node group that is gone"
 			case g.Name == "compute":
-			case w.fences[g.Name] != block:
+			case !fenced:
 				return g.Name + " is in the queue without the fence of " + block
 			case !slices.Contains(ids, block):
 				return g.Name + " is in the queue without settings of " + block
 			}
 		}
 	}
-	for _, g := range w.groups {
-		if w.templateByID(g.TemplateID).ID != g.TemplateID {
+	for _, g := range w.Groups {
+		if w.Template(g.TemplateID).ID == "" {
 			return g.Name + " has no launch template"
 		}
 	}

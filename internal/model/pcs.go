@@ -1,0 +1,265 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// PCS is a cluster of PCS, as setup, teardown and passes see it: a verb is over when PCS has done it. Slurm's nodes and
+// partitions are those of its node groups and queues.
+type PCS struct {
+	*World
+	Cluster pcs.Cluster
+	Groups  []pcs.NodeGroup
+	Queues  []pcs.Queue
+	Fails   pcs.Failures  // node groups cannot be created, for these
+	Shows   time.Duration // how long after a node group Slurm shows its nodes
+}
+
+// Inventory is all of it.
+func (p *PCS) Inventory() pcs.Inventory {
+	return pcs.Inventory{Cluster: p.Cluster, Groups: slices.Clone(p.Groups), Queues: slices.Clone(p.Queues)}
+}
+
+// Group is a node group by its name, nil if there is none.
+func (p *PCS) Group(name string) *pcs.NodeGroup {
+	return named(p.Groups, func(g pcs.NodeGroup) bool { return g.Name == name })
+}
+
+// Queue is a queue by its name, nil if there is none.
+func (p *PCS) Queue(name string) *pcs.Queue {
+	return named(p.Queues, func(q pcs.Queue) bool { return q.Name == name })
+}
+
+func named[T any](all []T, is func(T) bool) *T {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+func (p *PCS) change(verb, text string, do func() error) error {
+	return p.Do(Call{Verb: verb, Text: text, Change: true, EC2: true}, do)
+}
+
+// errInvalid is PCS's answer to what cannot be.
+var errInvalid = errors.New("ValidationException")
+
+// Slots are the node groups of the names, each with the reservation that it was set up for.
+func (p *PCS) Slots(_ context.Context, _ string, names []string) (found map[string]string, err error) {
+	err = p.Do(Call{Verb: "list node groups", EC2: true}, func() error {
+		found = map[string]string{}
+		for _, g := range p.Groups {
+			if !slices.Contains(names, g.Name) {
+				continue
+			}
+			if found[g.Name] = ""; p.Cluster.Ours(g.Tags) {
+				found[g.Name] = g.Tags[capacity.TagReservation]
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// EnsureNodeGroup creates or updates a node group, and makes one anew that could not be created. PCS takes no launch
+// template that EC2 does not have.
+func (p *PCS) EnsureNodeGroup(_ context.Context, want pcs.NodeGroup, mayCreate bool) (g pcs.NodeGroup, changed bool, err error) {
+	err = p.change("ensure node group", want.Name, func() error {
+		now := p.Group(want.Name)
+		failed := now != nil && now.Status == pcs.CreateFailed
+		switch {
+		case p.EC2.Template(want.TemplateID).ID == "" || want.TemplateVersion == "":
+			return fmt.Errorf("%w: there is no launch template %q version %q", errInvalid, want.TemplateID, want.TemplateVersion)
+		case !mayCreate && (now == nil || failed):
+			return fmt.Errorf("%w: there is no node group %s", errInvalid, want.Name)
+		case now != nil && !p.Cluster.Ours(now.Tags):
+			return pcs.ErrNotOurs
+		case failed:
+			if err := p.deleteGroup(want.Name); err != nil {
+				return err
+			}
+			now = nil
+		case now != nil && !now.Compare(want).Changed():
+			g = *now
+			return nil
+		}
+		if now == nil {
+			p.Groups = append(p.Groups, pcs.NodeGroup{ID: "pcs_" + want.Name})
+			now = &p.Groups[len(p.Groups)-1]
+		}
+		id := now.ID
+		*now, changed = want, true
+		now.ID, now.ARN, now.Status, now.Modified = id, "arn:"+id, pcs.Active, p.Now()
+		if p.Fails != nil {
+			now.Status, now.Failures = pcs.CreateFailed, p.Fails
+			return fmt.Errorf("PCS could not create node group %s: %s", now.Name, now.Failures)
+		}
+		p.inSlurm()
+		g = *now
+		return nil
+	})
+	return g, changed, err
+}
+
+// inSlurm gives node groups their nodes in Slurm, and these the partitions of their queues.
+func (p *PCS) inSlurm() {
+	s, queues := p.Slurm, map[string]string{}
+	s.partitions = nil
+	for _, q := range p.Queues {
+		s.partitions = append(s.partitions, q.Name)
+		for _, id := range q.GroupIDs {
+			queues[id] = q.Name
+		}
+	}
+	for _, g := range p.Groups {
+		has := 0
+		for _, n := range s.All {
+			if n.Slot == g.Name {
+				n.Partition = queues[g.ID]
+				has++
+			}
+		}
+		if has != g.Max {
+			s.All = slices.DeleteFunc(s.All, func(n *Node) bool { return n.Slot == g.Name })
+			s.Add(queues[g.ID], g.Name, g.Max)
+			for _, n := range s.All[len(s.All)-g.Max:] {
+				n.Shows = s.Now.Add(p.Shows)
+			}
+		}
+	}
+}
+
+// AwaitNodeGroup reads a node group.
+func (p *PCS) AwaitNodeGroup(_ context.Context, want pcs.NodeGroup) (g pcs.NodeGroup, err error) {
+	err = p.Do(Call{Verb: "await node group", Text: want.Name, EC2: true}, func() error {
+		now := p.Group(want.Name)
+		if now == nil || now.Status == pcs.CreateFailed {
+			return fmt.Errorf("%w: there is no node group %s", errInvalid, want.Name)
+		}
+		g = *now
+		return nil
+	})
+	return g, err
+}
+
+// DeleteNodeGroup deletes a node group of ours with its nodes. PCS deletes none that is in a queue.
+func (p *PCS) DeleteNodeGroup(_ context.Context, _ pcs.Cluster, name string) error {
+	return p.change("delete node group", name, func() error { return p.deleteGroup(name) })
+}
+
+func (p *PCS) deleteGroup(name string) error {
+	g := p.Group(name)
+	switch {
+	case g == nil:
+		return nil
+	case !p.Cluster.Ours(g.Tags):
+		return pcs.ErrNotOurs
+	case slices.ContainsFunc(p.Queues, func(q pcs.Queue) bool { return slices.Contains(q.GroupIDs, g.ID) }):
+		return fmt.Errorf("%w: node group %s is in a queue", errInvalid, name)
+	}
+	p.Slurm.All = slices.DeleteFunc(p.Slurm.All, func(n *Node) bool { return n.Slot == name })
+	p.Groups = slices.DeleteFunc(p.Groups, func(g pcs.NodeGroup) bool { return g.Name == name })
+	return nil
+}
+
+// EnsureQueue creates a queue, or adds node groups and settings to it.
+func (p *PCS) EnsureQueue(_ context.Context, want pcs.Queue) error {
+	return p.change("ensure queue", want.Name, func() error {
+		q := p.Queue(want.Name)
+		switch {
+		case slices.ContainsFunc(want.GroupIDs, func(id string) bool { _, there := p.Inventory().Group(id); return !there }):
+			return fmt.Errorf("%w: queue %s has a node group that is not there", errInvalid, want.Name)
+		case q == nil:
+			p.Queues = append(p.Queues, want)
+			q = &p.Queues[len(p.Queues)-1]
+			q.ID, q.Status, q.GroupIDs = "pcs_q"+want.Name, pcs.Active, nil
+		case !p.Cluster.Ours(q.Tags):
+			return pcs.ErrNotOurs
+		}
+		groups := slices.Concat(q.GroupIDs, want.GroupIDs)
+		slices.Sort(groups)
+		q.GroupIDs, q.SlurmSettings = slices.Compact(groups), want.SlurmSettings
+		p.inSlurm()
+		return nil
+	})
+}
+
+// ReleaseQueue takes node groups out of a queue of ours, and deletes one that is empty then.
+func (p *PCS) ReleaseQueue(_ context.Context, _ pcs.Cluster, name string, groups []string, deleteEmpty bool) error {
+	return p.change("release queue", name, func() error {
+		q := p.Queue(name)
+		switch {
+		case q == nil:
+			return nil
+		case !p.Cluster.Ours(q.Tags):
+			return pcs.ErrNotOurs
+		}
+		q.GroupIDs = slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(groups, id) })
+		if deleteEmpty && len(q.GroupIDs) == 0 {
+			p.Queues = slices.DeleteFunc(p.Queues, func(q pcs.Queue) bool { return q.Name == name })
+		}
+		p.inSlurm()
+		return nil
+	})
+}
+
+// Template is a launch template by its id.
+func (e *EC2) Template(id string) capacity.LaunchTemplate {
+	for _, t := range e.Templates {
+		if t.ID == id {
+			return t
+		}
+	}
+	return capacity.LaunchTemplate{}
+}
+
+// PlannedTemplate is what EnsureLaunchTemplate leaves behind. The name is no part of its digest.
+func (e *EC2) PlannedTemplate(_ context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {
+	t := capacity.LaunchTemplate{Name: spec.Name, Tags: spec.Tags, ImageID: spec.ImageID, InstanceType: spec.InstanceType, InstanceProfile: spec.InstanceProfile,
+		SecurityGroupIDs: []string{"sg-1"}, UserData: spec.UserData, ReservationID: spec.ReservationID}
+	spec.Name = ""
+	t.Digest = fmt.Sprintf("%+v", spec)
+	return t, nil
+}
+
+// EnsureLaunchTemplate makes a launch template, or a version of it.
+func (e *EC2) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (t capacity.LaunchTemplate, err error) {
+	err = e.Do(Call{Verb: "ensure launch template", Text: spec.Name, Change: true, EC2: true}, func() error {
+		now, there := e.Templates[spec.Name]
+		switch t, err = e.PlannedTemplate(ctx, spec); {
+		case there && now.Tags[capacity.TagCluster] != spec.Tags[capacity.TagCluster]:
+			return pcs.ErrNotOurs
+		case there && now.Digest == t.Digest:
+			t = now
+			return nil
+		case !there:
+			e.ids++
+			now.ID = fmt.Sprintf("lt-%d", e.ids)
+		}
+		version, _ := strconv.Atoi(now.Version)
+		t.ID, t.Version = now.ID, strconv.Itoa(version+1)
+		e.Templates[t.Name] = t
+		return nil
+	})
+	return t, err
+}
+
+// DeleteLaunchTemplate deletes a launch template of ours, also one that node groups are made from.
+func (e *EC2) DeleteLaunchTemplate(_ context.Context, id, cluster string) error {
+	return e.Do(Call{Verb: "delete launch template", Text: id, Change: true, EC2: true}, func() error {
+		t := e.Template(id)
+		if t.ID != "" && t.Tags[capacity.TagCluster] != cluster {
+			return pcs.ErrNotOurs
+		}
+		delete(e.Templates, t.Name)
+		return nil
+	})
+}
