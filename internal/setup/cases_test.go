@@ -93,11 +93,13 @@ func TestSubnetsOfLaunches(t *testing.T) {
 		wanted       []string
 		launched, in string
 	}{
-		"without EFA":               {ask: askFor(next1), wanted: []string{subnet, spare.ID}, launched: subnet + " " + spare.ID},
-		"with EFA":                  {ask: askFor(next1), seen: func(in *inspection) { in.request.EFA = capacity.EFA }, wanted: []string{subnet}, launched: subnet, in: subnet},
-		"with EFA, self-managed":    {ask: askForOnEC2(next1), seen: func(in *inspection) { in.request.EFA, in.request.SubnetIDs = capacity.EFA, nil }, wanted: []string{subnet, spare.ID}, launched: subnet + " " + spare.ID},
-		"EFA that is there already": {ask: askFor(now1), seen: func(in *inspection) { in.Slots[0].Uses.NetworkInterfaces = []capacity.Interface{{Type: "efa"}} }, wanted: []string{subnet, spare.ID, distant.ID}, launched: subnet, in: subnet},
-		"EFA that is new":           {ask: askFor(now1), seen: func(in *inspection) { in.request.EFA = capacity.EFA }, wanted: []string{subnet}, launched: subnet, in: subnet},
+		"without EFA":            {ask: askFor(next1), wanted: []string{subnet, spare.ID}, launched: subnet + " " + spare.ID},
+		"with EFA":               {ask: askFor(next1), seen: func(in *inspection) { in.request.EFA = capacity.EFA }, wanted: []string{subnet}, launched: subnet, in: subnet},
+		"with EFA, self-managed": {ask: askForOnEC2(next1), seen: func(in *inspection) { in.request.EFA, in.request.SubnetIDs = capacity.EFA, nil }, wanted: []string{subnet, spare.ID}, launched: subnet + " " + spare.ID},
+		"EFA that is there already": {ask: askFor(now1), seen: func(in *inspection) {
+			in.Slots[0].Uses.NetworkInterfaces, in.Slots[0].Group.SubnetIDs = []capacity.Interface{{Type: "efa"}}, []string{subnet, spare.ID, distant.ID}
+		}, wanted: []string{subnet, spare.ID, distant.ID}, launched: subnet, in: subnet},
+		"EFA that is new": {ask: askFor(now1), seen: func(in *inspection) { in.request.EFA = capacity.EFA }, wanted: []string{subnet}, launched: subnet, in: subnet},
 	} {
 		read := w.see(c.ask)
 		in := &read

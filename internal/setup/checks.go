@@ -360,16 +360,15 @@ func (in *inspection) checkEFA() {
 
 // checkEntry compares a reservation with the entry of the settings that it joins.
 func (in *inspection) checkEntry(want *wanted) {
-	if in.request.Config == nil || !in.OnEC2() {
+	if in.request.Config == nil {
 		return
 	}
-	if _, wanted := partition(in.request.Config, want); len(in.problems) == 0 {
+	if _, wanted := partition(in.request.Config, want); len(in.problems) == 0 && in.OnEC2() {
 		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
 			in.problem("settings", "choose another --node-group, or mend the settings", "%s", err)
 		}
 	}
-	p := in.settings()
-	if p.Name != "" && p.Provider != capacity.ProviderEC2 {
+	if p := in.settings(); p.Name != "" && p.Provider != in.Provider {
 		in.problem(capacity.WrongProvider, "choose another --queue", "partition %q of %s has provider %q", p.Name,
 			p.File, p.Provider)
 	}

@@ -226,19 +226,19 @@ func TestStepsOnFiles(t *testing.T) {
 		t.Errorf("settings of another cluster: %v", err)
 	}
 
-	if err := writePartition(w, path, file, nil, part); err != nil || !slices.Equal(has().Groups[0].ReservationIDs, []string{now1}) {
+	if err := writePartition(w, path, file, nil, part, false); err != nil || !slices.Equal(has().Groups[0].ReservationIDs, []string{now1}) {
 		t.Fatal(err)
 	}
-	if err := writePartition(w, path, file, nil, part); !errors.Is(err, errChanged) {
+	if err := writePartition(w, path, file, nil, part, false); !errors.Is(err, errChanged) {
 		t.Errorf("a partition that has come meanwhile: %v", err)
 	}
 	was, bigger := has(), has()
 	group.MaxNodes = 8
 	bigger.Groups = []capacity.GroupSettings{group}
-	if err := writePartition(w, path, file, &was, bigger); err != nil || has().Groups[0].MaxNodes != 8 {
+	if err := writePartition(w, path, file, &was, bigger, false); err != nil || has().Groups[0].MaxNodes != 8 {
 		t.Errorf("an update: %v", err)
 	}
-	if err := writePartition(w, path, file, &was, bigger); !errors.Is(err, errChanged) {
+	if err := writePartition(w, path, file, &was, bigger, false); !errors.Is(err, errChanged) {
 		t.Errorf("an update of what has changed meanwhile: %v", err)
 	}
 
@@ -251,10 +251,10 @@ func TestStepsOnFiles(t *testing.T) {
 	cfg := settings()
 	cfg.StateDir = dir
 	going := inspection{request: Request{Queue: "gpu", Config: cfg}, Site: site.Site{Slots: []site.Slot{{Name: "gpu-a"}}}}
-	if err := going.forget(t.Context(), w, was, capacity.PartitionSettings{}); !errors.Is(err, errChanged) || len(slurm.told) > 0 || len(has().Groups) != 1 {
+	if err := going.forget(t.Context(), w, was, capacity.PartitionSettings{Name: was.Name}); !errors.Is(err, errChanged) || len(slurm.told) > 0 || len(has().Groups) != 1 {
 		t.Errorf("settings that have changed meanwhile: %v, told %v", err, slurm.told)
 	}
-	fresh, none := has(), capacity.PartitionSettings{}
+	fresh, none := has(), capacity.PartitionSettings{Name: was.Name}
 	unlock, err := state.Dir(dir).Lock(t.Context(), state.PassLock, 0)
 	if err != nil {
 		t.Fatal(err)

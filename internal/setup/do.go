@@ -98,29 +98,24 @@ func (clients) LockPasses(ctx context.Context, stateDir string) (func(), error) 
 // errChanged is the error of a step whose condition no longer holds.
 var errChanged = errors.New("it has changed since the plan was made")
 
-// writePartition writes a partition's file, if the settings say of it what they said before; was is nil for none.
-func writePartition(w World, path, file string, was *capacity.PartitionSettings, p capacity.PartitionSettings) error {
-	now, err := w.LoadSettings(path)
-	if err == nil {
-		err = unchanged(now, p.Name, was)
+// writePartition writes a partition's file, if the settings say of it what they said before; was is nil for none. One
+// that is to lose something may have gone already.
+func writePartition(w World, path, file string, was *capacity.PartitionSettings, p capacity.PartitionSettings, loses bool) error {
+	c, err := w.LoadSettings(path)
+	now, found := c.Partition(p.Name)
+	switch {
+	case loses && !found && (err == nil || errors.Is(err, fs.ErrNotExist)):
+		return nil
+	case err != nil:
+		return err
+	case found != (was != nil), found && !reflect.DeepEqual(now, *was):
+		return fmt.Errorf("partition %q of %s: %w", p.Name, c.Path, errChanged)
 	}
-	if err == nil {
-		err = w.WritePartition(file, p)
-	}
-	if err != nil {
+	if err := w.WritePartition(file, p); err != nil {
 		return err
 	}
 	if _, err := w.LoadSettings(path); err != nil {
 		return fmt.Errorf("what was written cannot be read back: %w", err)
-	}
-	return nil
-}
-
-// unchanged compares a partition of the settings with an earlier reading; was is nil for none.
-func unchanged(c *config.Config, name string, was *capacity.PartitionSettings) error {
-	now, found := c.Partition(name)
-	if found != (was != nil) || found && !reflect.DeepEqual(now, *was) {
-		return fmt.Errorf("partition %q of %s: %w", name, c.Path, errChanged)
 	}
 	return nil
 }
@@ -198,13 +193,7 @@ func (t *inspection) forget(ctx context.Context, w World, before, left capacity.
 		defer unlock()
 	}
 	if !reflect.DeepEqual(before, left) {
-		c, err := w.LoadSettings(t.request.Config.Path)
-		if _, found := c.Partition(before.Name); err == nil && found { // else it has gone already
-			if err = unchanged(c, before.Name, &before); err == nil {
-				err = w.WritePartition(before.File, left)
-			}
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := writePartition(w, t.request.Config.Path, before.File, &before, left, true); err != nil {
 			return err
 		}
 	}

@@ -132,12 +132,7 @@ func (s Setup) readCluster(ctx context.Context, in *inspection) (err error) {
 }
 
 // listedIDs are the reservations that the settings name for the queue.
-func (in *inspection) listedIDs() (ids []string) {
-	for _, g := range in.settings().Groups {
-		ids = append(ids, g.ReservationIDs...)
-	}
-	return ids
-}
+func (in *inspection) listedIDs() []string { return reservationsOf(in.settings()) }
 
 // readReservation reads the reservation, and beside it those that the settings name.
 func (s Setup) readReservation(ctx context.Context, in *inspection) error {

@@ -28,8 +28,12 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 	}
 	return r.alone(ctx, partition, slot, func(s Setup, c *config.Config) (plan *Plan, said []string, err error) {
 		nodes := min(block.Size(), group.MaxNodes)
+		var subnets []string
+		for _, s := range group.Subnets {
+			subnets = append(subnets, s.ID)
+		}
 		plan, err = s.Plan(ctx, Request{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: group.Name, Reservation: block.ID,
-			SubnetIDs: subnetsFor(group, block), MaxNodes: nodes, Dynamic: group.Dynamic, Config: c, ConfigPath: c.Path})
+			SubnetIDs: subnets, MaxNodes: nodes, Dynamic: group.Dynamic, Config: c, ConfigPath: c.Path})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -117,19 +121,4 @@ func (r RollOver) alone(ctx context.Context, partition, slot string, plan func(s
 		err = nil // the next pass goes on
 	}
 	return did, err
-}
-
-// subnetsFor returns a node group's subnets in a block's zone; if there is none, all of them, which
-// makes setup name the mismatch.
-func subnetsFor(group capacity.NodeGroup, block capacity.Reservation) (there []string) {
-	var all []string
-	for _, s := range group.Subnets {
-		if all = append(all, s.ID); s.AZID == block.AZID {
-			there = append(there, s.ID)
-		}
-	}
-	if there == nil {
-		return all
-	}
-	return there
 }

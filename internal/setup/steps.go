@@ -172,33 +172,29 @@ func (in *inspection) fenceStep(slot site.Slot, group Verb) Step {
 
 // files are the steps for the files of the configuration, so that the partition is in it.
 func (want *wanted) files() []Step {
-	c, there, path, region, cluster := want.request.Config, want.file, want.request.ConfigPath, want.Region, want.Cluster
+	c, there, path, place := want.request.Config, want.file, want.request.ConfigPath, want.place()
 	main := Step{What: WhatFile, Name: path, Verb: Nothing}
 	switch {
 	case c == nil:
 		main.Verb = Create
-		main.add("region", want.place().Region)
-		main.add("cluster", want.place().Cluster)
-	case want.OnEC2() && c.Cluster != "":
-		want.problem(capacity.ConfigCluster, "leave out --provider ec2, or name other settings with --config",
-			"%s is for PCS cluster %q, not for Slurm that you run yourself", path, c.Cluster)
-	case !want.OnEC2() && c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == region): // as the packages bring it
+	case !want.OnEC2() && c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == place.Region): // as the packages bring it
 		main.Verb = Update
-		main.add("region", want.place().Region)
-		main.add("cluster", want.place().Cluster)
-	case !want.OnEC2() && c.Cluster != cluster.Name && c.Cluster != cluster.ID:
-		want.problem(capacity.ConfigCluster, fmt.Sprintf("set cluster = %q in %s", cluster.Name, path),
-			"%s is for cluster %q, not for %s", path, c.Cluster, cluster.Name)
-	case c.Region != "" && c.Region != region:
-		want.problem("config-region", fmt.Sprintf("set region = %q in %s", region, path),
-			"%s is for region %s, but the reservation is in %s", path, c.Region, region)
+	case c.Region != "" && c.Region != place.Region, c.Cluster != place.Cluster && (want.OnEC2() || c.Cluster != want.Cluster.ID):
+		of := func(cluster, region string) string {
+			if cluster != "" {
+				cluster = "PCS cluster " + cluster
+			}
+			return cmp.Or(cluster, "Slurm that you run yourself") + " in " + cmp.Or(region, place.Region)
+		}
+		want.problem(capacity.ConfigCluster, "correct cluster and region there, or name other settings with --config", "%s is for %s, not for %s",
+			path, of(c.Cluster, c.Region), of(place.Cluster, place.Region))
+	}
+	if main.Verb != Nothing {
+		main.add("region", place.Region)
+		main.add("cluster", place.Cluster)
 	}
 	file := Step{What: WhatFile, Name: there.path, Verb: Create}
 	old, wanted := partition(c, want)
-	var ended []string
-	if old != nil && old.File == file.Name && there.ours {
-		ended = endedIn(*old, want)
-	}
 	switch {
 	case there.err != nil:
 		want.problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
@@ -206,7 +202,7 @@ func (want *wanted) files() []Step {
 		want.problem(capacity.ConfigFile, "choose another --queue, or move that file away",
 			"%s is there, but is not ours and has no partition %q", file.Name, want.request.Queue)
 	case old == nil:
-	case len(ended) == 0 && satisfied(*old, want):
+	case reflect.DeepEqual(*old, wanted):
 		file.Name, file.Verb = old.File, Nothing
 	case old.File != file.Name || !there.ours:
 		snippet, _ := config.NodeGroupText(wanted.Group(want.partition.Name)) // what is read can be written
@@ -224,17 +220,19 @@ func (want *wanted) files() []Step {
 	}
 	file.addGroup(was, wanted.Group(want.partition.Name))
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
-	file.add("ended, removed", strings.Join(ended, ", "))
+	if old != nil {
+		file.add("ended, removed", strings.Join(without(reservationsOf(*old), reservationsOf(wanted)...), ", "))
+	}
 	return []Step{main.with(func(_ context.Context, w World) error {
 		if main.Verb == Nothing {
 			return nil
 		}
-		return w.WritePlace(path, want.place())
+		return w.WritePlace(path, place)
 	}), file.with(func(_ context.Context, w World) error {
 		if file.Verb == Nothing {
 			return nil
 		}
-		return writePartition(w, path, file.Name, old, wanted)
+		return writePartition(w, path, file.Name, old, wanted, false)
 	})}
 }
 
@@ -256,21 +254,16 @@ func (s *Step) addGroup(was, is capacity.GroupSettings) {
 	}
 }
 
-// endedIn are the partition's reservations that have ended.
-func endedIn(p capacity.PartitionSettings, want *wanted) []string {
-	var ids []string
+// reservationsOf are those that a partition lists.
+func reservationsOf(p capacity.PartitionSettings) (ids []string) {
 	for _, g := range p.Groups {
-		for _, id := range g.ReservationIDs {
-			if slices.Contains(want.ended, id) {
-				ids = append(ids, id)
-			}
-		}
+		ids = append(ids, g.ReservationIDs...)
 	}
 	return ids
 }
 
-// partition returns the present partition, nil for none, and the wanted one: with the reservation,
-// and without ended ones.
+// partition returns the present partition, nil for none, and the wanted one: with the reservation, and in a file of ours
+// without ended ones.
 func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, capacity.PartitionSettings) {
 	p, found := c.Partition(want.request.Queue)
 	if !found {
@@ -284,7 +277,9 @@ func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, cap
 	}
 	merged.Groups = slices.Clone(p.Groups)
 	for i := range merged.Groups {
-		merged.Groups[i].ReservationIDs = without(merged.Groups[i].ReservationIDs, want.ended...)
+		if p.File == want.file.path && want.file.ours {
+			merged.Groups[i].ReservationIDs = without(merged.Groups[i].ReservationIDs, want.ended...)
+		}
 	}
 	i := slices.IndexFunc(merged.Groups, func(g capacity.GroupSettings) bool { return g.Name == want.partition.Name })
 	if i < 0 {
@@ -305,7 +300,10 @@ func merge(g capacity.GroupSettings, want *wanted) capacity.GroupSettings {
 	}
 	g.SubnetIDs = union(g.SubnetIDs, with.SubnetIDs)
 	if alone {
-		g.SubnetIDs, g.MaxNodes = with.SubnetIDs, with.MaxNodes
+		g.MaxNodes = with.MaxNodes
+	}
+	if alone && !sameSet(g.SubnetIDs, with.SubnetIDs) {
+		g.SubnetIDs = with.SubnetIDs
 	}
 	g.MaxNodes = max(g.MaxNodes, with.MaxNodes)
 	g.LaunchTemplate = with.LaunchTemplate
@@ -327,17 +325,6 @@ func union(a, b []string) []string {
 		}
 	}
 	return out
-}
-
-// satisfied reports whether the partition needs no change; an administrator's own file is then left alone.
-func satisfied(p capacity.PartitionSettings, want *wanted) bool {
-	g := p.Group(want.partition.Name)
-	merged := merge(g, want)
-	if sameSet(g.SubnetIDs, merged.SubnetIDs) {
-		merged.SubnetIDs = g.SubnetIDs
-	}
-	return p.Provider == want.Provider && (len(want.allowAccounts()) == 0 || len(p.AllowAccounts) > 0) &&
-		g.Name == want.partition.Name && reflect.DeepEqual(g, merged)
 }
 
 func sameSet(a, b []string) bool {

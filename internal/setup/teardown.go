@@ -60,10 +60,6 @@ func (s Setup) PlanTeardown(ctx context.Context, r Request) (*Plan, error) {
 func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) {
 	t := s.begin(r)
 	onPCS, guest := t.Provider == capacity.ProviderPCS, t.Provider.Guest()
-	if p := t.settings(); !onPCS && p.Name != "" && p.Provider != t.Provider {
-		t.problem(capacity.WrongProvider, "give --provider "+string(p.Provider), "partition %q of %s has provider %q", p.Name, p.File, p.Provider)
-		return t, nil
-	}
 	err := s.readCluster(ctx, t)
 	if err != nil || len(t.problems) > 0 {
 		return t, err
@@ -74,6 +70,10 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 	} else if c := r.Config; c != nil && c.Cluster != t.Cluster.Name && c.Cluster != t.Cluster.ID {
 		t.warn("%s is for cluster %q, not for %s, so it is left alone", c.Path, c.Cluster, t.Cluster.Name)
 		t.request.Config = nil
+	}
+	if p := t.settings(); p.Name != "" && p.Provider != t.Provider {
+		t.problem(capacity.WrongProvider, "give --provider "+string(p.Provider), "partition %q of %s has provider %q", p.Name, p.File, p.Provider)
+		return t, nil
 	}
 	var templates []capacity.LaunchTemplate
 	var instances []capacity.Instance
@@ -130,6 +130,7 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 			all(baseOf(g.Name))
 		}
 	}
+	slices.SortFunc(templates, func(a, b capacity.LaunchTemplate) int { return cmp.Compare(a.Name, b.Name) })
 	for _, lt := range templates {
 		if slot, is := strings.CutPrefix(lt.Name, pcs.TemplateName(t.Cluster.Name, "")); is && lt.Tags[capacity.TagPartition] == t.request.Queue {
 			all(baseOf(slot))
@@ -403,10 +404,6 @@ func (t *inspection) checkQueue() {
 	if found && !t.Ours(q.Tags) && (gone || t.request.NodeGroup == "") {
 		t.problem(capacity.NotOurs, fmt.Sprintf("choose a queue that `pcs-capacity setup` made, or hand it over by tagging %s with %s=%s", q.ARN, capacity.TagCluster, t.Cluster.Name),
 			"queue %s does not carry our tag, so it is not changed", q.Name)
-	}
-	if p := t.settings(); p.Name != "" && p.Provider != capacity.ProviderPCS {
-		t.problem(capacity.WrongProvider, "remove it from the settings by hand",
-			"partition %s of %s is not on PCS; there is nothing to tear down in AWS", p.Name, p.File)
 	}
 }
 

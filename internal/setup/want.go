@@ -159,15 +159,13 @@ func (in *inspection) mostNodes(slot site.Slot) int {
 // wantedSubnets returns the requested or kept subnets; else the candidates in the reservation's
 // zone, since no other takes a launch into it.
 func (in *inspection) wantedSubnets() []string {
-	said := len(in.request.SubnetIDs) > 0
-	stays := !said && len(in.keptSubnets()) > 0
-	switch only := in.interfaceSubnet(); {
-	case only != "" && !said && (!stays || in.efa() != efaOf(in.keptTemplate)):
-		return []string{only}
-	case said || stays:
-		return union(nil, ids(in.chosen))
+	switch {
+	case len(in.request.SubnetIDs) > 0 && !in.unattended: // sync names those of all zones
+		return ids(in.chosen)
+	case len(in.keptSubnets()) > 0 && (in.interfaceSubnet() == "" || in.efa() == efaOf(in.keptTemplate)):
+		return in.keptSubnets()
 	}
-	return union(nil, ids(in.inZone(in.chosen)))
+	return ids(in.launchSubnets())
 }
 
 // inZone are those of some subnets that are in the reservation's zone.

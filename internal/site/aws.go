@@ -363,24 +363,3 @@ func (s *Survey) slots() []string {
 	}
 	return names
 }
-
-// clusterName is the beginning of this cluster's marks; "" if Slurm does not show it.
-func (s *Survey) clusterName() string {
-	switch {
-	case s.onPCS():
-		return s.Config.Cluster
-	case s.Slurmctld != nil:
-		return s.Slurmctld.ClusterName
-	}
-	return ""
-}
-
-const anyMark = "0000000000000000"
-
-// mark is a possible mark of this cluster; "" if Slurm does not show its name.
-func (s *Survey) mark() string {
-	if name := s.clusterName(); s.onPCS() || name == "" {
-		return name
-	}
-	return capacity.ClusterMark(s.clusterName(), anyMark)
-}

@@ -51,11 +51,6 @@ func (f *Findings) problem(check string, status Status, p capacity.Problem) {
 	*f = append(*f, Finding{Check: check, Status: status, Code: p.Code, What: p.Sentence, Fix: p.Fix})
 }
 
-// lacks adds the failure of something that setup needs of this host; its code names the check.
-func (f *Findings) lacks(code capacity.Code, fix, what string, args ...any) {
-	f.problem(string(code), Fail, capacity.Problemf(code, capacity.Subject{}, fix, what, args...))
-}
-
 // failWords is FromWords as the next finding.
 func (f *Findings) failWords(check, words, fix string) {
 	*f = append(*f, FromWords(check, words, fix))

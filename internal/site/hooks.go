@@ -29,7 +29,7 @@ type Hook struct {
 func (s *Survey) hooks(f *Findings) {
 	plugins := map[string][]string{}
 	byHand := s.Slurmctld != nil && filepath.Base(s.Slurmctld.ResumeProgram) == "pcs-capacity-resume" // slurm.conf says itself what our file would
-	needed := map[string]bool{"cli_filter": s.onPCS(), "job_submit": s.onEC2()}
+	needed := map[string]bool{"cli_filter": s.onPCS() || s.Cluster.ID != "", "job_submit": s.onEC2()}
 	if c := s.Slurmctld; c != nil {
 		plugins["cli_filter"], plugins["job_submit"] = c.CliFilterPlugins, c.JobSubmitPlugins
 		for _, path := range []string{c.Prolog, c.TaskProlog} {
@@ -41,8 +41,9 @@ func (s *Survey) hooks(f *Findings) {
 	if s.Cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" {
 		plugins["cli_filter"] = []string{"lua"}
 	}
-	if s.Filter != "" {
-		s.runs(f, "filter", s.Filter)
+	s.runs(f, string(capacity.FilterMissing), s.Filter)
+	if needed["cli_filter"] && !slices.ContainsFunc(s.Hooks, func(h Hook) bool { return h.Name == "cli_filter" }) {
+		f.fail(string(capacity.ScriptMissing), "run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`", "no folder with slurm.conf is here, and so no submit filter")
 	}
 	for _, h := range s.Hooks {
 		for _, words := range h.Wrong {
@@ -151,7 +152,7 @@ func (s *Survey) runs(f *Findings, check, path string) {
 }
 
 // Missing tries the steps that setup will take on this host, and returns those that fail: a queue must not be left without
-// settings, fence or filter. It changes nothing. The cluster is nil on self-managed Slurm, and where it is not known. For a
+// settings, fence or filter. It changes nothing. cluster is nil on self-managed Slurm, and where it is not known. For a
 // queue that users already have, a missing filter is only a warning.
 func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bool) (missing []capacity.Problem, warnings []string) {
 	s := &Survey{Here: in.Here, Unwritable: map[capacity.Code]error{
@@ -164,14 +165,14 @@ func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bo
 	in.readSlurmctld(ctx, s)
 	in.readRights(ctx, s)
 	in.readPrograms(s)
-	var host, filter Findings
-	for _, judge := range ofHost {
-		judge(s, &host)
-	}
+	var host, hooks Findings
+	s.folders(&host)
+	s.slurmctld(&host)
+	s.rights(&host)
 	if cluster != nil {
-		s.submitFilter(&filter)
+		s.hooks(&hooks)
 	}
-	for i, f := range slices.Concat(host, filter) {
+	for i, f := range slices.Concat(host, hooks) {
 		switch {
 		case f.Status != Fail:
 		case i >= len(host) && !newQueue:
@@ -183,9 +184,6 @@ func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bo
 	return missing, warnings
 }
 
-// ofHost judge the host that setup runs on.
-var ofHost = []func(*Survey, *Findings){(*Survey).folders, (*Survey).slurmctld, (*Survey).rights}
-
 // hostTime is how long slurmctld may take to answer.
 const hostTime = 20 * time.Second
 
@@ -193,26 +191,10 @@ const hostTime = 20 * time.Second
 func (s *Survey) folders(f *Findings) {
 	const another = "run this as a user who may write there, such as root, "
 	if err := s.Unwritable["config-folder"]; err != nil {
-		f.lacks("config-folder", another+"or name other settings with --config", "the settings cannot be written: %s", err)
+		f.fail("config-folder", another+"or name other settings with --config", "the settings cannot be written: %s", err)
 	}
 	if err := s.Unwritable["state-dir"]; err != nil {
-		f.lacks("state-dir", another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
-	}
-}
-
-// submitFilter checks that the filter is on this host, and switched on.
-func (s *Survey) submitFilter(f *Findings) {
-	s.runs(f, string(capacity.FilterMissing), s.Filter)
-	there := false
-	on := s.Cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" || s.Slurmctld != nil && slices.Contains(s.Slurmctld.CliFilterPlugins, "lua")
-	for _, h := range s.Hooks {
-		if h.Name == string(capacity.ScriptMissing) {
-			s.script(f, h, on, true)
-			there = true
-		}
-	}
-	if !there {
-		f.lacks(capacity.ScriptMissing, "run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`", "no folder with slurm.conf is here, and so no submit filter")
+		f.fail("state-dir", another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
 	}
 }
 

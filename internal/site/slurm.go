@@ -112,7 +112,7 @@ func (s *Survey) slurmctld(f *Findings) {
 	if s.onPCS() || s.Cluster.ID != "" {
 		fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
 	}
-	f.lacks("slurmctld", fix, "slurmctld does not answer here, so no fence can be placed: %s", s.SlurmErr)
+	f.problem("slurmctld", Fail, capacity.Problemf("slurmctld", capacity.Subject{}, fix, "slurmctld does not answer here, so no fence can be placed: %s", s.SlurmErr))
 }
 
 func (s *Survey) unlisted() error { return cmp.Or(s.Partitions.Err, s.Nodes.Err) }
@@ -130,7 +130,7 @@ func (s *Survey) rights(f *Findings) {
 	case errors.Is(err, slurm.ErrNoReserve):
 		f.ok(string(capacity.SlurmRights), "this user may place reservations")
 	case errors.Is(err, slurm.ErrDenied):
-		f.lacks(capacity.SlurmRights, "run this as root or SlurmUser, or give this user AdminLevel=Operator with sacctmgr", "this user may place no reservations in Slurm, and so no fences")
+		f.fail(string(capacity.SlurmRights), "run this as root or SlurmUser, or give this user AdminLevel=Operator with sacctmgr", "this user may place no reservations in Slurm, and so no fences")
 	case err != nil:
 		f.warn(string(capacity.SlurmRights), "run this again", "whether this user may place reservations is not known: %s", err)
 	}

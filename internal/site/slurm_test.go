@@ -282,7 +282,7 @@ func TestHookAccess(t *testing.T) {
 	} {
 		var f Findings
 		r := Survey{Here: Here{Config: cfg}, LastHook: Read[*state.HookAccess]{Is: c.last}, Account: c.account, Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}}
-		r.hooks(&f)
+		r.hookAccess(&f)
 		switch {
 		case c.want == "" && len(f) == 0:
 		case len(f) != 1 || f[0].Status != c.want || !strings.Contains(f[0].What, c.says):

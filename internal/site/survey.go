@@ -185,8 +185,8 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 	stage([]func(){func() { in.readRights(ctx, s) }, func() { in.readSlurm(ctx, s) }, func() { in.readPrograms(s) }, func() { in.readFiles(s) }},
 		func() { maps.Copy(s.Templates, each(groups, version)) },
 		func() { // only an instance of ours decides: the policy covers no others
-			if name := s.clusterName(); s.onEC2() && name != "" {
-				if ours, err := in.EC2.InstancesByClusterName(aws, name); err == nil && len(ours) > 0 {
+			if s.onEC2() && s.Slurmctld != nil {
+				if ours, err := in.EC2.InstancesByClusterName(aws, s.Slurmctld.ClusterName); err == nil && len(ours) > 0 {
 					s.Asked["ec2:TerminateInstances"] = Read[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
 				}
 			}
@@ -290,10 +290,10 @@ func (s *Survey) launches() (all []*Launch) {
 		all = append(all, l)
 		return l
 	}
-	for _, p := range s.Settings.Partitions {
-		for _, g := range p.Groups {
+	for i, p := range s.Settings.Partitions {
+		for j, g := range p.Groups {
 			if t := s.Templates[g.LaunchTemplate].Is; t != nil && p.Provider.Launches() {
-				add(p.Provider, g.Name, g.InstanceType, g.LaunchTemplate, t, g.SubnetIDs, reservationsOf(snap, p.Name, g.Name), g.MaxNodes)
+				add(p.Provider, g.Name, g.InstanceType, g.LaunchTemplate, t, g.SubnetIDs, snap.Partitions[i].Groups[j].ReservationIDs(), g.MaxNodes)
 			}
 		}
 	}
@@ -307,23 +307,8 @@ func (s *Survey) launches() (all []*Launch) {
 	return all
 }
 
-// reservationsOf are the reservations of a node group, those that its select finds among them.
-func reservationsOf(snap *capacity.Snapshot, partition, group string) []string {
-	for _, p := range snap.Partitions {
-		for _, g := range p.Groups {
-			if p.Name == partition && g.Name == group {
-				return g.ReservationIDs()
-			}
-		}
-	}
-	return nil
-}
-
-// snapshot has what EC2 says of the settings' reservations and subnets; where it does not say that, it is empty.
+// snapshot has what EC2 says of the settings' reservations and subnets.
 func (s *Survey) snapshot() *capacity.Snapshot {
-	if s.ReservationsErr != nil || s.Subnets.Err != nil {
-		return &capacity.Snapshot{}
-	}
 	seen := capacity.Seen{Reservations: slices.Collect(maps.Values(s.Known)), Subnets: s.Subnets.Is, Platforms: map[string]capacity.ImagePlatform{}}
 	for _, of := range s.Selected {
 		seen.Reservations = append(seen.Reservations, of.Is...)
@@ -336,9 +321,14 @@ func (s *Survey) snapshot() *capacity.Snapshot {
 
 // trial is the launch of a node of a group: into the first of its reservations that takes launches, where its subnets are.
 func (s *Survey) trial(snap *capacity.Snapshot, reference, instanceType string, subnets, reservations []string) ec2.Trial {
-	t := ec2.Trial{Launch: capacity.Launch{LaunchTemplate: reference, InstanceType: instanceType, Kind: capacity.OnDemand,
-		Tags: map[string]string{capacity.TagCluster: cmp.Or(s.mark(), capacity.ClusterMark("check", anyMark))}}}
-	zone := ""
+	mark, zone := s.Config.Cluster, ""
+	if mark == "" { // any of this cluster
+		mark = capacity.ClusterMark("check", "0000000000000000")
+		if s.Slurmctld != nil {
+			mark = capacity.ClusterMark(s.Slurmctld.ClusterName, "0000000000000000")
+		}
+	}
+	t := ec2.Trial{Launch: capacity.Launch{LaunchTemplate: reference, InstanceType: instanceType, Kind: capacity.OnDemand, Tags: map[string]string{capacity.TagCluster: mark}}}
 	for _, id := range reservations {
 		if r, is := snap.Reservation(id); is && r.LiveAt(s.Now) {
 			zone = r.AZID
