@@ -50,6 +50,13 @@ type Job struct {
 	Unread       string // what squeue shows and nobody can read; "" if the rest of this is all
 }
 
+// ResumeJob is a job for which slurmctld powers nodes up, as SLURM_RESUME_FILE tells ResumeProgram. The file never
+// carries the job's comment or account: ask squeue for those.
+type ResumeJob struct {
+	ID    int
+	Nodes []string // those to power up
+}
+
 // Pending is true for a job that waits for its start and holds no node. A requeued job is not pending until its last
 // run has been cleaned up.
 func (j Job) Pending() bool { return j.State == "PENDING" }

@@ -119,15 +119,12 @@ type Fitting struct {
 	Code        Code        `json:"code"`
 	Message     string      `json:"message,omitempty"`
 	Start       time.Time   `json:"start,omitzero"` // the earliest time at which the need could begin
-	// lack is the missing share of the need's instances or of its time, whichever Code is about; 1 for any other code.
-	lack float64
 }
 
-// Fit judges a need against the reservations of its instance type and sorts them: first those that fit, then by the
-// missing share, the smallest first; then blocks before ODCRs, the earlier start before the later, the smaller
-// reservation before the larger. Time is judged as for a job, boot included. If subnets are given, a reservation in
-// none of their Availability Zones does not fit. idle counts our idle nodes in each reservation, by id: their
-// instances are free for the need, although EC2 counts them as used.
+// Fit judges a need against the reservations of its instance type and sorts them: first those that fit; then blocks
+// before ODCRs, the earlier start before the later, the smaller reservation before the larger. Time is judged as for a
+// job, boot included. If subnets are given, a reservation in none of their Availability Zones does not fit. idle counts our
+// idle nodes in each reservation, by id: their instances are free for the need, although EC2 counts them as used.
 func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[string]int, timing Timing,
 	now time.Time) []Fitting {
 	var all []Fitting
@@ -137,66 +134,51 @@ func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[strin
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Fitting) int {
-		return cmp.Or(rank(a.Code != OK)-rank(b.Code != OK), cmp.Compare(a.lack, b.lack),
-			rank(!a.Reservation.Kind.Bought())-rank(!b.Reservation.Kind.Bought()), a.Start.Compare(b.Start),
-			a.Reservation.Size()-b.Reservation.Size())
+		return cmp.Or(rank(a.Code != OK)-rank(b.Code != OK), rank(!a.Reservation.Kind.Bought())-rank(!b.Reservation.Kind.Bought()),
+			a.Start.Compare(b.Start), a.Reservation.Size()-b.Reservation.Size())
 	})
 	return all
 }
 
 func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing, now time.Time) Fitting {
 	f := Fitting{Reservation: r, Code: OK, Start: later(now, r.Start)}
-	say := func(code Code, lack float64, message string, args ...any) Fitting {
-		f.Code, f.Message, f.lack = code, fmt.Sprintf(message, args...), lack
+	say := func(code Code, message string, args ...any) Fitting {
+		f.Code, f.Message = code, fmt.Sprintf(message, args...)
 		return f
 	}
-	late := func(by time.Duration, message string, args ...any) Fitting {
-		return say(TooLong, missing(by.Hours(), need.Duration.Hours()), message, args...)
-	}
 	if len(subnets) > 0 && r.AZID == "" {
-		return say(Mismatched, 1, "EC2 does not say yet in which Availability Zone it is")
+		return say(Mismatched, "EC2 does not say yet in which Availability Zone it is")
 	}
 	if len(subnets) > 0 && !slices.ContainsFunc(subnets, func(s Subnet) bool { return s.AZID == r.AZID }) {
-		return say(Mismatched, 1, "it is in %s, where the cluster has no subnet", FormatZone(r.AZID, r.AZ))
+		return say(Mismatched, "it is in %s, where the cluster has no subnet", FormatZone(r.AZID, r.AZ))
 	}
 	group := NodeGroup{InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true}
 	turn := Turn{Place: Place{&Partition{}, &group, &Slot{}}, Reservation: r, Window: timing.Window(r)}
 	req := Request{Nodes: need.Count, TimeLimit: LimitOf(need.Duration)}
 	v, p := turn.hindrance(req, now), turn.prospect(req, &Snapshot{Timing: timing}, now)
 	healthy := r.UsableSize()
-	free := healthy
+	free, with := healthy, ""
+	if idle > 0 {
+		with = ", idle nodes included"
+	}
 	if r.State == StateActive {
 		free = min(free, r.Available+idle)
 	}
-	few := func(has int, message string, args ...any) Fitting {
-		return say(TooManyNodes, missing(float64(need.Count-min(has, free)), float64(need.Count)), message, append(args, need.Count-has)...)
-	}
 	switch end := f.Start.Add(timing.BootAllowance.Duration + need.Duration); {
 	case v.Code == TooManyNodes:
-		return few(r.Size(), "it has %d instances, %d fewer than asked", r.Size())
+		return say(TooManyNodes, "it has %d instances, %d fewer than asked", r.Size(), need.Count-r.Size())
 	case v.Refused:
-		return say(v.Code, 1, "it is %s", r.State)
+		return say(v.Code, "it is %s", r.State)
 	case !p.Fits:
-		left := max(0, p.Room)
-		return late(need.Duration-left, "its jobs must end by %s, which leaves %s", FormatUTC(p.Until), FormatDuration(left))
+		return say(TooLong, "its jobs must end by %s, which leaves %s", FormatUTC(p.Until), FormatDuration(max(0, p.Room)))
 	case need.Count > healthy:
-		return few(healthy, "%d of its %d instances are healthy, %d fewer than asked", healthy, r.Size())
-	case need.Count > free && idle > 0:
-		return few(free, "%d of its %d instances are free, idle nodes included, %d fewer than asked", free, r.Size())
+		return say(TooManyNodes, "%d of its %d instances are healthy, %d fewer than asked", healthy, r.Size(), need.Count-healthy)
 	case need.Count > free:
-		return few(free, "%d of its %d instances are free, %d fewer than asked", free, r.Size())
+		return say(TooManyNodes, "%d of its %d instances are free%s, %d fewer than asked", free, r.Size(), with, need.Count-free)
 	case !need.By.IsZero() && end.After(need.By):
-		return late(end.Sub(need.By), "it could be done by %s at the earliest", FormatUTC(end))
+		return say(TooLong, "it could be done by %s at the earliest", FormatUTC(end))
 	}
 	return f
-}
-
-// missing is the missing share of a whole, between 0 and 1.
-func missing(lacks, whole float64) float64 {
-	if lacks <= 0 || whole <= 0 {
-		return 0
-	}
-	return min(1, lacks/whole)
 }
 
 func rank(b bool) int {

@@ -115,7 +115,7 @@ func TestFit(t *testing.T) {
 		{"a minute more: the next block", Need{Count: 2, Duration: 47*time.Hour + 11*time.Minute}, nil, blockB.ID, OK, ""},
 		{"longer than any block: the ODCR", Need{Count: 2, Duration: 24 * 30 * time.Hour}, nil, odcr.ID, OK, ""},
 		{"more than the open block has", Need{Count: 5, Duration: time.Hour}, nil, blockB.ID, OK, ""},
-		{"more than anything has: the largest", Need{Count: 20, Duration: time.Hour}, nil, blockB.ID, TooManyNodes, "12 fewer"},
+		{"more than anything has: the open block", Need{Count: 20, Duration: time.Hour}, nil, blockA.ID, TooManyNodes, "16 fewer"},
 		{"to be done before the next block", Need{Count: 5, Duration: time.Hour, By: noon.Add(time.Hour)}, nil, blockA.ID, TooManyNodes, "1 fewer"},
 		{"no subnet in the zone", Need{Count: 2, Duration: time.Hour}, []Subnet{{"subnet-0", "use2-az9", "us-east-2c"}}, blockA.ID, Mismatched, "no subnet"},
 		{"a subnet in one zone", Need{Count: 2, Duration: time.Hour}, []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}, blockB.ID, OK, ""},

@@ -6,19 +6,13 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// ResumeJob is a job for which slurmctld powers nodes up, as SLURM_RESUME_FILE tells ResumeProgram. The file never
-// carries the job's comment or account: ask squeue for those.
-type ResumeJob struct {
-	ID    int
-	Nodes []string // those to power up
-}
-
 // ReadResumeFile reads the file that SLURM_RESUME_FILE names, which can be read only while ResumeProgram runs. A job that
 // cannot be read is left out, and the error is about it.
-func ReadResumeFile(path string) ([]ResumeJob, error) {
+func ReadResumeFile(path string) ([]capacity.ResumeJob, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading SLURM_RESUME_FILE: %w", err)
@@ -31,7 +25,7 @@ func ReadResumeFile(path string) ([]ResumeJob, error) {
 }
 
 // parseResumeFile ignores keys that it does not know. 22.05 writes nodes, later versions nodes_resume.
-func parseResumeFile(data []byte) (jobs []ResumeJob, err error) {
+func parseResumeFile(data []byte) (jobs []capacity.ResumeJob, err error) {
 	var file struct {
 		Jobs []struct {
 			ID          int    `json:"job_id"`
@@ -48,7 +42,7 @@ func parseResumeFile(data []byte) (jobs []ResumeJob, err error) {
 			err = cmp.Or(err, fmt.Errorf("job %d: %w", job.ID, cmp.Or(bad, fmt.Errorf("its id is not positive"))))
 			continue
 		}
-		jobs = append(jobs, ResumeJob{job.ID, nodes})
+		jobs = append(jobs, capacity.ResumeJob{ID: job.ID, Nodes: nodes})
 	}
 	return jobs, err
 }

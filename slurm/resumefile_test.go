@@ -13,17 +13,17 @@ import (
 func TestParseResumeFile(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
-		want       []ResumeJob
+		want       []capacity.ResumeJob
 	}{
-		{"22.05", `{"jobs":[{"job_id":3,"nodes":"cloud[2-4]"}],"all_nodes":"cloud[2-4]"}`, []ResumeJob{{3, []string{"cloud2", "cloud3", "cloud4"}}}},
+		{"22.05", `{"jobs":[{"job_id":3,"nodes":"cloud[2-4]"}],"all_nodes":"cloud[2-4]"}`, []capacity.ResumeJob{{ID: 3, Nodes: []string{"cloud2", "cloud3", "cloud4"}}}},
 		{"24.11",
 			`{"jobs":[{"extra":"{\"cap\":\"cb\"}","job_id":2829,"features":"gpu","nodes_alloc":"cloud[1-2]","nodes_resume":"cloud2","oversubscribe":"NO","partition":"cloud","reservation":null}],"all_nodes_resume":"cloud[2-4]"}`,
-			[]ResumeJob{{2829, []string{"cloud2"}}}},
+			[]capacity.ResumeJob{{ID: 2829, Nodes: []string{"cloud2"}}}},
 		{"26.05",
 			`{"jobs":[{"exclusive":"NODE","extra":null,"job_id":2828,"priority":1,"features":"gpu","nodes_alloc":"cloud[1-2]","nodes_resume":"cloud[1-2]","oversubscribe":"NO","partition":"cloud","reservation":"r1"}],"all_nodes_resume":"cloud[1-2]"}`,
-			[]ResumeJob{{2828, []string{"cloud1", "cloud2"}}}},
+			[]capacity.ResumeJob{{ID: 2828, Nodes: []string{"cloud1", "cloud2"}}}},
 		{"nodes without a job", `{"jobs":[],"all_nodes_resume":"cloud1"}`, nil},
-		{"binary in what a user wrote", "{\"jobs\":[{\"extra\":\"\xff\xfe\\u0001\",\"job_id\":1,\"nodes_resume\":\"a1\"}],\"all_nodes_resume\":\"a1\"}", []ResumeJob{{1, []string{"a1"}}}},
+		{"binary in what a user wrote", "{\"jobs\":[{\"extra\":\"\xff\xfe\\u0001\",\"job_id\":1,\"nodes_resume\":\"a1\"}],\"all_nodes_resume\":\"a1\"}", []capacity.ResumeJob{{ID: 1, Nodes: []string{"a1"}}}},
 	} {
 		got, err := parseResumeFile([]byte(test.text))
 		if err != nil {

@@ -158,7 +158,7 @@ func TestExplainScreens(t *testing.T) {
 		{"its account is not allowed", ofJob(job(func(j *capacity.Job) { j.Account = "vision" }), world(), 0), string(capacity.AccountNotAllowed)},
 		{"Slurm knows no account of it", ofJob(job(func(j *capacity.Job) {
 			j.Reason = "Job's account not known, so it can't use this partition (gpu allows nlp)"
-		}), world(), 0), string(capacity.AccountNotAllowed)},
+		}), world(), 0), explain.WaitsByRule},
 		{"it names a reservation that is not the partition's", ofJob(job(func(j *capacity.Job) { j.Comment = "capacity_reservation_id=cr-0e2000000000000ff" }), world(), 0), string(capacity.UnknownReservation)},
 		{"it asks for more nodes than there are", ofJob(job(func(j *capacity.Job) { j.NumNodes = 8 }), world(), 0), string(capacity.TooManyNodes)},
 		{"refused at launch and held", ofJob(job(held, told("pcs-capacity: "+refused)), world(), 0), explain.Held},

@@ -54,17 +54,11 @@ type target struct {
 	azID string
 }
 
-// wait is a job and nodes that are powered up for it.
-type wait struct {
-	job   int
-	nodes []string
-}
-
 // waiting are the nodes that jobs have.
-func waiting(jobs []capacity.Job) (waits []wait) {
+func waiting(jobs []capacity.Job) (waits []capacity.ResumeJob) {
 	for _, j := range jobs {
 		if j.Allocated() {
-			waits = append(waits, wait{j.ID, j.Nodes})
+			waits = append(waits, capacity.ResumeJob{ID: j.ID, Nodes: j.Nodes})
 		}
 	}
 	return waits
@@ -72,7 +66,7 @@ func waiting(jobs []capacity.Job) (waits []wait) {
 
 // launchGroups divides nodes into groups, in the order of their first nodes. nodes are sorted; other nodes of the
 // jobs are ignored.
-func launchGroups(nodes []string, waits []wait, known []capacity.Job) (groups []group) {
+func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.Job) (groups []group) {
 	holds := map[int]capacity.Job{} // of those that have their nodes
 	for _, j := range known {
 		if j.Allocated() {
@@ -85,7 +79,7 @@ func launchGroups(nodes []string, waits []wait, known []capacity.Job) (groups []
 	}
 	for _, w := range waits {
 		var g *group
-		for _, n := range w.nodes {
+		for _, n := range w.Nodes {
 			other := of[n]
 			switch {
 			case other == nil || other == g:
@@ -103,11 +97,11 @@ func launchGroups(nodes []string, waits []wait, known []capacity.Job) (groups []
 		if g == nil {
 			continue
 		}
-		job, has := holds[w.job]
+		job, has := holds[w.ID]
 		switch {
 		case !has:
-			g.lost = append(g.lost, w.job)
-		case !slices.ContainsFunc(g.jobs, func(j capacity.Job) bool { return j.ID == w.job }):
+			g.lost = append(g.lost, w.ID)
+		case !slices.ContainsFunc(g.jobs, func(j capacity.Job) bool { return j.ID == w.ID }):
 			g.jobs = append(g.jobs, job)
 		}
 	}

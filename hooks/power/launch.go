@@ -42,7 +42,7 @@ const (
 // resume launches nodes, group by group, side by side: all of a group or nothing. Groups for which that fails are taken
 // down, jobs that are refused for good are held. When ctx ends (SIGTERM) no further launch begins, but a running one is
 // completed, so its nodes are known to Slurm or taken down.
-func (c *call) resume(ctx context.Context, waits []wait) error {
+func (c *call) resume(ctx context.Context, waits []capacity.ResumeJob) error {
 	defer c.begin(ctx)()
 	nodes, err := c.poweringUp()
 	if len(nodes) == 0 {

@@ -226,23 +226,23 @@ func TestLaunchGroups(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		nodes []string
-		waits []wait
+		waits []capacity.ResumeJob
 		known []capacity.Job
 		want  []want
 	}{
 		"no job: each node for itself": {nodes: []string{"a", "b"}, want: []want{{Nodes: []string{"a"}}, {Nodes: []string{"b"}}}},
-		"a job is one group": {nodes: []string{"a", "b", "c"}, waits: []wait{{1, []string{"a", "c"}}}, known: holds(1),
+		"a job is one group": {nodes: []string{"a", "b", "c"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a", "c"}}}, known: holds(1),
 			want: []want{{Nodes: []string{"a", "c"}, Jobs: []int{1}}, {Nodes: []string{"b"}}}},
 		"a chain of shared nodes": {nodes: []string{"a", "b", "c", "d"}, known: holds(3, 1, 2),
-			waits: []wait{{3, []string{"c", "d"}}, {1, []string{"a", "b"}}, {2, []string{"b", "c"}}},
+			waits: []capacity.ResumeJob{{ID: 3, Nodes: []string{"c", "d"}}, {ID: 1, Nodes: []string{"a", "b"}}, {ID: 2, Nodes: []string{"b", "c"}}},
 			want:  []want{{Nodes: []string{"a", "b", "c", "d"}, Jobs: []int{1, 2, 3}}}},
-		"named in the file and by squeue": {nodes: []string{"a", "b"}, waits: []wait{{1, []string{"a"}}, {1, []string{"a", "b"}}}, known: holds(1),
+		"named in the file and by squeue": {nodes: []string{"a", "b"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}, {ID: 1, Nodes: []string{"a", "b"}}}, known: holds(1),
 			want: []want{{Nodes: []string{"a", "b"}, Jobs: []int{1}}}},
-		"nodes of others": {nodes: []string{"a"}, waits: []wait{{2, []string{"x"}}, {1, []string{"x", "a", "y"}}}, known: holds(1, 2),
+		"nodes of others": {nodes: []string{"a"}, waits: []capacity.ResumeJob{{ID: 2, Nodes: []string{"x"}}, {ID: 1, Nodes: []string{"x", "a", "y"}}}, known: holds(1, 2),
 			want: []want{{Nodes: []string{"a"}, Jobs: []int{1}}}},
-		"a job that ended": {nodes: []string{"a"}, waits: []wait{{1, []string{"a"}}},
+		"a job that ended": {nodes: []string{"a"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}},
 			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}}},
-		"a job that was requeued meanwhile": {nodes: []string{"a"}, waits: []wait{{1, []string{"a"}}}, known: []capacity.Job{{ID: 1}},
+		"a job that was requeued meanwhile": {nodes: []string{"a"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}}, known: []capacity.Job{{ID: 1}},
 			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}}},
 	} {
 		t.Run(name, func(t *testing.T) {

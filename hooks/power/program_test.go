@@ -241,7 +241,7 @@ func TestResumeStories(t *testing.T) {
 				for _, n := range up.nodes {
 					up.shown = append(up.shown, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
 				}
-				waiting := []wait{{1, []string{"gpu-1", "gpu-2"}}}
+				waiting := []capacity.ResumeJob{{ID: 1, Nodes: []string{"gpu-1", "gpu-2"}}}
 				if err := up.resume(w.ctx, waiting); (err != nil) != c.fails {
 					t.Error(err)
 				}

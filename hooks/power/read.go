@@ -55,17 +55,14 @@ type template struct {
 
 // waits are the jobs and nodes of SLURM_RESUME_FILE, which is there only for a while. Without it, as in a run by hand,
 // the jobs are those that squeue shows on the nodes.
-func (j *journal) waits() (waits []wait, byHand bool) {
+func (j *journal) waits() (waits []capacity.ResumeJob, byHand bool) {
 	path := os.Getenv("SLURM_RESUME_FILE")
 	if path == "" {
 		return nil, true
 	}
-	jobs, err := slurm.ReadResumeFile(path)
+	waits, err := slurm.ReadResumeFile(path)
 	if err != nil {
 		j.Warn("going on with what squeue says", "err", err)
-	}
-	for _, job := range jobs {
-		waits = append(waits, wait{job.ID, job.Nodes})
 	}
 	return waits, false
 }

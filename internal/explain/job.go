@@ -199,12 +199,6 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 		e.say(Held, "Administrators: "+release, "is held, and only an administrator can release it.")
 	case j.Held:
 		e.say(Held, "Release it: "+release, "is held, by its owner or by an administrator.")
-	case strings.HasPrefix(j.Reason, "Job's account not known"):
-		// Slurm's words for a job of no association, in a partition with AllowAccounts: part_policy_valid_acct of 22.05.
-		// From 24.11 on such a job is let in, unless associations are enforced, in which case it is never submitted.
-		e.say(string(capacity.AccountNotAllowed), "Administrators: give its user an account (`sacctmgr add user`); a Slurm "+
-			"without accounting knows none: there take allow_accounts out of the settings, and AllowAccounts off the partition.",
-			"can never start as it is: Slurm knows no account of it, and its partition is for certain accounts only.")
 	case verdict.Refused:
 		e.never(verdict)
 	case short:
@@ -322,7 +316,8 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 }
 
 // rules begin Slurm's reasons that free nodes alone do not lift: job_reason_string of 22.05 to 26.05.
-var rules = []string{"Assoc", "Dependency", "Invalid", "JobArrayTaskLimit", "Licenses", "Partition", "QOS"}
+var rules = []string{"Assoc", "Dependency", "Invalid", "Job's account", "JobArrayTaskLimit", "Licenses",
+	"Partition", "QOS"}
 
 // nodesOut are the nodes of a reservation's slot that get no job, and whether too few are left.
 func nodesOut(p capacity.Prospect) (out []string, few bool) {

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,10 +67,9 @@ func (s Seen) paid() map[string]*state.Paid {
 
 // openIn are the reservations of a slot that are open, the current one first.
 func (s Seen) openIn(v capacity.Standing) (open []capacity.Reservation) {
-	for _, id := range append([]string{v.Reservation.ID}, v.Slot.ReservationIDs...) {
-		r, known := s.Snap.Reservation(id)
-		if known && r.State == capacity.StateActive && r.LiveAt(s.Now) && !r.Start.After(s.Now) &&
-			!slices.ContainsFunc(open, func(o capacity.Reservation) bool { return o.ID == id }) {
+	for _, t := range append([]capacity.Turn{v.Turn}, s.Snap.Turns(v.Place)...) {
+		r := t.Reservation
+		if r.State == capacity.StateActive && r.LiveAt(s.Now) && !r.Start.After(s.Now) && (len(open) == 0 || r.ID != open[0].ID) {
 			open = append(open, r)
 		}
 	}
@@ -212,20 +210,12 @@ func published(s Seen, local state.Dir) []Action {
 		if local == "" || local == w.State {
 			return nil
 		}
-		return inFolder("local_dir", local.WriteSnapshot(s.Snap))
+		return local.WriteSnapshot(s.Snap)
 	}), action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
-		return inFolder("state_dir", w.State.WriteSnapshot(s.Snap))
+		return w.State.WriteSnapshot(s.Snap)
 	}), action("keep-facts", capacity.Subject{}, "", func(_ context.Context, w World) error {
-		return inFolder("state_dir", w.State.WriteFacts(all))
+		return w.State.WriteFacts(all)
 	})}
-}
-
-// inFolder names the setting of the folder that an error is about.
-func inFolder(setting string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", setting, err)
-	}
-	return nil
 }
 
 // facts returns what running jobs may read about their reservations. If several share a slot, only EC2 knows which
@@ -233,7 +223,7 @@ func inFolder(setting string, err error) error {
 func facts(s Seen) map[string]state.Facts {
 	all := map[string]state.Facts{}
 	for _, v := range s.slots() {
-		if v.Reservation.ID == "" || len(s.Snap.Standing(v.Place, s.Now).Current) > 1 {
+		if v.Reservation.ID == "" || len(v.Current) > 1 {
 			continue
 		}
 		w := v.Window
