@@ -24,11 +24,15 @@ type Seen struct {
 	Now       time.Time // AWS's time; zero stands for the time of Before
 }
 
-// Build makes the snapshot from the settings and what was seen of AWS. The caller adds Slurm's facts, the region and
-// the times.
+// Build makes the snapshot from the settings and what was seen of AWS. All else stays as it was Before, Slurm's facts
+// above all, until the caller has read it anew.
 func Build(s Settings, seen Seen) *Snapshot {
-	snap := &Snapshot{Cluster: s.Cluster, Submit: s.Submit, Timing: s.Timing,
-		ReserveOff: s.Reserve.MaxInstances == 0, Partitions: []Partition{}, Reservations: []Reservation{}}
+	was := cmp.Or(seen.Before, &Snapshot{})
+	copied := *was
+	snap := &copied
+	snap.Cluster, snap.Submit, snap.Timing, snap.ReserveOff = s.Cluster, s.Submit, s.Timing, s.Reserve.MaxInstances == 0
+	snap.Timing.OverTime = was.Timing.OverTime
+	snap.Partitions, snap.Reservations, snap.Problems, snap.Former, snap.Missing = []Partition{}, []Reservation{}, nil, nil, nil
 	there := map[string]bool{}
 	for _, r := range seen.Reservations {
 		if !there[r.ID] {
@@ -38,8 +42,9 @@ func Build(s Settings, seen Seen) *Snapshot {
 	}
 	where := placementOf(s, seen, snap)
 	for _, p := range s.Partitions {
-		out := Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts,
-			MinTime: p.MinTime, OnEnd: p.OnEnd}
+		out, _ := was.Partition(p.Name)
+		out = Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts,
+			MinTime: p.MinTime, OnEnd: p.OnEnd, MaxTime: out.MaxTime, QOS: out.QOS}
 		for _, g := range p.Groups {
 			group := NodeGroup{Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes,
 				PurchaseOption: g.PurchaseOption, MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []Subnet{}}
@@ -60,6 +65,14 @@ func Build(s Settings, seen Seen) *Snapshot {
 				group.ReuseIDs, ids = ids, nil
 			}
 			group.Slots = fillSlots(p.Provider, g.SlotNames(p.Provider), ids, where, snap)
+			for i := range group.Slots {
+				slot := &group.Slots[i]
+				if at, there := was.Place(slot.Name); there {
+					group.GPUs, group.CPUs = at.Group.GPUs, at.Group.CPUs
+					slot.Nodes, slot.Count, slot.Feature, slot.Out = at.Slot.Nodes, at.Slot.Count, at.Slot.Feature, at.Slot.Out
+					slot.PoweredUp = at.Slot.PoweredUp
+				}
+			}
 			out.Groups = append(out.Groups, group)
 		}
 		snap.Partitions = append(snap.Partitions, out)

@@ -186,17 +186,6 @@ func (s *Snapshot) Reservation(id string) (Reservation, bool) {
 	return s.Reservations[i], true
 }
 
-// PoweredUp is that of a slot; zero if the snapshot is nil or lacks the slot.
-func (s *Snapshot) PoweredUp(slot string) (at time.Time) {
-	if s == nil {
-		return at
-	}
-	if p, found := s.Place(slot); found {
-		at = p.Slot.PoweredUp
-	}
-	return at
-}
-
 // StaleAfter is the age of a snapshot from which the filter refuses only what crosses a known end.
 const StaleAfter = 10 * time.Minute
 

@@ -102,12 +102,6 @@ func (p *pass) alsoOurs() (names []string) {
 	return names
 }
 
-func mayChangeJobs(seen Seen) bool {
-	launches := func(p capacity.Partition) bool { return p.Provider.Launches() } // so that a launch can refuse and hold a job
-	return slices.ContainsFunc(seen.Snap.Partitions, launches) ||
-		slices.ContainsFunc(seen.Snap.Reservations, func(r capacity.Reservation) bool { return !r.End.IsZero() })
-}
-
 // left returns all jobs that this pass has not taken off their nodes.
 func (s Seen) left() []capacity.Job {
 	jobs := s.Jobs

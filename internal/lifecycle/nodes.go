@@ -22,7 +22,7 @@ func openings(s Seen) (actions []Action) {
 		open := v.Reservation.State == capacity.StateActive && !v.Window.Start.After(s.Now) &&
 			v.Window.Fence.After(s.Now.Add(s.Snap.Timing.BootAllowance.Duration))
 		if v.Former || !v.Partition.Provider.Launches() || v.Group.Dynamic || !v.Reservation.Kind.Bought() || !open ||
-			s.Now.Before(s.Old.PoweredUp(v.Slot.Name).Add(powerUpAgain)) {
+			s.Now.Before(v.Slot.PoweredUp.Add(powerUpAgain)) {
 			continue
 		}
 		nodes := s.Cluster.SlotNodes(v.Slot.Name)
@@ -48,7 +48,6 @@ func openings(s Seen) (actions []Action) {
 
 func notePowerUps(s Seen, ups []Action) {
 	for _, at := range capacity.Places(s.Snap.Partitions) {
-		at.Slot.PoweredUp = s.Old.PoweredUp(at.Slot.Name)
 		if slices.ContainsFunc(ups, func(a Action) bool { return a.About.Slot == at.Slot.Name }) {
 			at.Slot.PoweredUp = s.second()
 		}

@@ -78,7 +78,7 @@ func (p *pass) run(ctx context.Context) {
 		p.seen.Snap.Orphans = withoutEnded(p.seen.Snap.Orphans, p.carryOut(ctx, endOrphans(p.seen)))
 		p.releaseHeld(ctx)
 		p.carryOut(ctx, forgetMisplaced(p.seen))
-		p.seeSample(ctx)
+		p.seen.LastSample = p.State.LastSample()
 		p.carryOut(ctx, sample(p.seen))
 		p.rollOver(ctx)
 	}
@@ -89,9 +89,6 @@ func (p *pass) run(ctx context.Context) {
 // changeJobs reads the jobs once and does all that a pass does with jobs: unfinished requeues, endings at the fence,
 // time limits, and messages to owners.
 func (p *pass) changeJobs(ctx context.Context) {
-	if !mayChangeJobs(p.seen) {
-		return
-	}
 	var err error
 	if p.seen.MarksFile, err = p.State.Marks().Read(); err != nil {
 		p.problem(capacity.StateFile, err)
@@ -183,7 +180,6 @@ func (p *pass) look(ctx context.Context) {
 	if slurmErr != nil {
 		slurmErr = fmt.Errorf("asking Slurm: %w", slurmErr)
 		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are as they were", slurmErr)
-		keepSlurm(snap, p.seen.old())
 		p.fail(slurmErr)
 	} else {
 		p.addSlurm()

@@ -42,9 +42,9 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	// A cluster with our mark may have instances of partitions that it no longer has.
 	launched := p.seen.Cluster != nil && p.seen.Cluster.Name != "" && p.seen.Cluster.Mark != ""
 	if !launches && !launched {
+		p.seen.Snap.Orphans = nil
 		return
 	}
-	p.seen.Snap.Orphans = p.seen.old().Orphans
 	if p.seen.NoAWS || p.seen.Cluster == nil {
 		return // that has been said
 	}
@@ -101,15 +101,6 @@ func (p *pass) lookForMisplaced() {
 		}
 		p.say("wrong-instance", capacity.Subject{Slot: slot, Node: f.Node},
 			"find out what launched it, and power the node down", "node %s: %s", f.Node, differs)
-	}
-}
-
-func (p *pass) seeSample(ctx context.Context) {
-	p.seen.LastSample = p.State.LastSample()
-	if s := p.seen; p.seen.Jobs == nil && s.pays(s.paid()) {
-		if err := p.readJobs(ctx); err != nil {
-			p.problem(capacity.SlurmUnanswered, err)
-		}
 	}
 }
 
@@ -201,14 +192,13 @@ func (p *pass) addSlurm() {
 		p.say("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or take it out",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
 	}
-	p.seen.Snap.Walls = p.seen.Cluster.Walls
-	if err := p.seen.Cluster.WallsErr; err != nil {
+	if err := p.seen.Cluster.WallsErr; err == nil {
+		p.seen.Snap.Walls = p.seen.Cluster.Walls
+	} else {
 		p.problem("accounting-unanswered", fmt.Errorf("%w; those of before are kept", err))
-		p.seen.Snap.Walls = capacity.Walls{Unknown: true}
-		if p.seen.Old != nil {
-			p.seen.Snap.Walls = p.seen.Old.Walls
-		}
+		p.seen.Snap.Walls.Unknown = p.seen.Snap.Walls.Unknown || p.seen.Old == nil
 	}
+	p.seen.Snap.DefaultPartition = ""
 	for _, sp := range p.seen.Cluster.Partitions {
 		if sp.Default {
 			p.seen.Snap.DefaultPartition = sp.Name
@@ -231,11 +221,10 @@ func (p *pass) addSlurm() {
 				"add it, or take it out of the settings", "Slurm has no partition %s", part.Name)
 		}
 	}
-	for _, at := range capacity.Places(p.seen.Snap.Former) {
+	for _, at := range capacity.Places(slices.Concat(p.seen.Snap.Former, p.seen.Snap.Partitions)) {
 		p.addSlot(at)
 	}
 	for _, at := range capacity.Places(p.seen.Snap.Partitions) {
-		p.addSlot(at)
 		p.sayGone(at)
 		p.lacks(at)
 	}
@@ -304,28 +293,9 @@ func (p *pass) addSlot(at capacity.Place) {
 	at.Slot.Nodes, at.Slot.Count = hostlist.Compress(nodes), len(nodes)
 	at.Slot.Feature = p.seen.Cluster.feature(at.Slot.Name, nodes)
 	at.Slot.Out = p.seen.Cluster.out(nodes)
-	gpus, cpus := p.seen.Cluster.parts(nodes)
-	at.Group.GPUs, at.Group.CPUs = max(at.Group.GPUs, gpus), max(at.Group.CPUs, cpus)
-}
-
-// keepSlurm copies Slurm's facts from the old snapshot into one for which Slurm did not answer.
-func keepSlurm(snap, old *capacity.Snapshot) {
-	snap.DefaultPartition, snap.TimeMinCollapses, snap.Walls, snap.KillWait, snap.NoRequeue = old.DefaultPartition, old.TimeMinCollapses, old.Walls, old.KillWait, old.NoRequeue
-	snap.SlurmCluster = old.SlurmCluster
-	snap.Timing.OverTime = old.Timing.OverTime
-	for i := range snap.Partitions {
-		if before, ok := old.Partition(snap.Partitions[i].Name); ok {
-			snap.Partitions[i].MaxTime, snap.Partitions[i].QOS = before.MaxTime, before.QOS
-		}
+	var all []string
+	for _, slot := range at.Group.Slots {
+		all = append(all, p.seen.Cluster.SlotNodes(slot.Name)...)
 	}
-	for _, at := range capacity.Places(snap.Partitions) {
-		for _, was := range capacity.Places(old.Partitions) {
-			if was.Group.Name == at.Group.Name {
-				at.Group.GPUs, at.Group.CPUs = was.Group.GPUs, was.Group.CPUs
-			}
-			if slot, before := at.Slot, was.Slot; slot.Name == before.Name {
-				slot.Nodes, slot.Count, slot.Feature, slot.Out = before.Nodes, before.Count, before.Feature, before.Out
-			}
-		}
-	}
+	at.Group.GPUs, at.Group.CPUs = p.seen.Cluster.parts(all)
 }
