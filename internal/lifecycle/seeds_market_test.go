@@ -150,8 +150,13 @@ func (m *month) boughtOnce() {
 // another, and is run again, at once or later. A state_dir that is lost takes the record of it along: what EC2 shows is
 // then all that is left, so nobody runs it again before EC2 shows all that it has sold.
 func (m *month) decide(rt *rapid.T, o *decision) {
-	// Extensions have no names: a day later it is another one.
-	m.orders = slices.DeleteFunc(m.orders, func(o *decision) bool { return o.told || o.length > 0 && m.Now().Sub(o.made) > 20*time.Hour })
+	m.orders = slices.DeleteFunc(m.orders, func(o *decision) bool {
+		late := o.length > 0 && m.Now().Sub(o.made) > 20*time.Hour
+		if late { // extensions have no names: a day later it is another one
+			m.decided[o.id] = o.sold()
+		}
+		return o.told || late
+	})
 	if i := slices.IndexFunc(m.orders, func(one *decision) bool { return one.length == 0 == (o.length == 0) }); i >= 0 {
 		o = m.orders[i]
 	} else {

@@ -459,6 +459,11 @@ func (m *month) buy(rt *rapid.T) {
 	o := capacity.Offering{ID: fmt.Sprintf("cb-%d", m.ids), Region: m.aws.Region(), InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a", Tenancy: "default",
 		Count: rapid.IntRange(1, 4).Draw(rt, "instances"), Start: m.Now().Truncate(time.Hour).Add(time.Duration(rapid.IntRange(1, 72).Draw(rt, "in hours")) * time.Hour)}
 	o.End = o.Start.Add(time.Duration(rapid.IntRange(1, 4).Draw(rt, "days")) * 24 * time.Hour)
+	if slices.ContainsFunc(m.aws.ForSale, func(one capacity.Offering) bool {
+		return one.Count == o.Count && one.Start.Equal(o.Start) && one.End.Equal(o.End)
+	}) {
+		rt.Skip() // it is the same block
+	}
 	m.say("%s for %s is for sale: %d from %s to %s", o.ID, team, o.Count, model.Clock(o.Start), model.Clock(o.End))
 	m.aws.ForSale = append(m.aws.ForSale, o)
 	m.decide(rt, &decision{month: m, id: o.ID, team: team, query: ec2.OfferingQuery{InstanceType: o.InstanceType, Count: o.Count}})

@@ -57,10 +57,7 @@ func (p *PCS) Slots(_ context.Context, _ string, names []string) (found map[stri
 	err = p.Do(Call{Verb: "list node groups", EC2: true}, func() error {
 		found = map[string]string{}
 		for _, g := range p.Groups {
-			if !slices.Contains(names, g.Name) {
-				continue
-			}
-			if found[g.Name] = ""; p.Cluster.Ours(g.Tags) {
+			if slices.Contains(names, g.Name) {
 				found[g.Name] = g.Tags[capacity.TagReservation]
 			}
 		}
