@@ -61,7 +61,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 			return errors.Join(err, failed)
 		}}
 	change.plan = func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
-		if err := c.find(ctx, cfg, change.setup); err != nil {
+		if err := c.find(cfg); err != nil {
 			return nil, err
 		}
 		request, err := c.request(ctx, cfg)
@@ -100,8 +100,8 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	return nil
 }
 
-// find fills in what was not named: who launches the nodes, the cluster, the node group.
-func (c *SetupCmd) find(ctx context.Context, cfg *maybeConfig, s setup.Setup) (err error) {
+// find fills in what was not named: who launches the nodes, the node group.
+func (c *SetupCmd) find(cfg *maybeConfig) (err error) {
 	queue, known := cfg.Partition(c.Queue)
 	if c.Provider == "" {
 		c.Provider = capacity.ProviderPCS
@@ -114,15 +114,7 @@ func (c *SetupCmd) find(ctx context.Context, cfg *maybeConfig, s setup.Setup) (e
 			return usageError{err}
 		}
 	}
-	if c.Provider != capacity.ProviderPCS || c.Cluster != "" || cfg.Cluster != "" {
-		return nil
-	}
-	name, missing, err := s.FindCluster(ctx)
-	if missing != nil {
-		return usage("%s; %s", missing.Sentence, missing.Fix)
-	}
-	c.Cluster = name
-	return err
+	return nil
 }
 
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -88,8 +87,10 @@ func (in *inspection) checkCluster() {
 // checkMatch compares the reservation with the node group that will launch into it.
 func (in *inspection) checkMatch(want *wanted, slot site.Slot) {
 	g := capacity.NodeGroup{Name: slot.Name, InstanceType: in.reservation.InstanceType,
-		PurchaseOption: in.reservation.Kind, MaxNodes: want.partition.MaxNodes, Platform: in.launch.Image.Platform,
-		Subnets: subnets(in.chosen)}
+		PurchaseOption: in.reservation.Kind, MaxNodes: want.partition.MaxNodes, Platform: in.launch.Image.Platform}
+	for _, s := range in.chosen {
+		g.Subnets = append(g.Subnets, s.Subnet)
+	}
 	for _, m := range capacity.Match(in.reservation, g, in.Now) {
 		if m.Code == capacity.WrongSize && in.reservation.Size() == 0 {
 			continue // below
@@ -203,9 +204,6 @@ func (in *inspection) checkUnused(slot site.Slot, compared pcs.Comparison) {
 
 // checkLaunch finds missing parts of a launch.
 func (in *inspection) checkLaunch() {
-	if slices.ContainsFunc(in.problems, func(m capacity.Problem) bool { return m.Code == capacity.LikeUnknown }) {
-		return // where --like names nothing, all that it would have is missing, too
-	}
 	like := "--like with a node group that has "
 	if in.OnEC2() {
 		like = "--like with a launch template that has "
@@ -372,12 +370,4 @@ func (in *inspection) checkEntry(want *wanted) {
 		in.problem(capacity.WrongProvider, "choose another --queue", "partition %q of %s has provider %q", p.Name,
 			p.File, p.Provider)
 	}
-}
-
-func subnets(detailed []ec2.Subnet) []capacity.Subnet {
-	var all []capacity.Subnet
-	for _, s := range detailed {
-		all = append(all, s.Subnet)
-	}
-	return all
 }

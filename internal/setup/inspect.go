@@ -3,7 +3,6 @@ package setup
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,9 +136,6 @@ func (in *inspection) listedIDs() []string { return reservationsOf(in.settings()
 // readReservation reads the reservation, and beside it those that the settings name.
 func (s Setup) readReservation(ctx context.Context, in *inspection) error {
 	id := in.request.Reservation
-	if id == "" {
-		return errors.New("no reservation is named")
-	}
 	if err := in.ReadReservations(ctx, s.EC2, append([]string{id}, in.listedIDs()...)); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -89,8 +88,12 @@ func (in *inspection) chooseSlot() site.Slot {
 	}
 	var held []string
 	for _, slot := range in.Slots {
+		until := "it is cancelled"
+		if !slot.Until.IsZero() {
+			until = capacity.FormatUTC(slot.Until)
+		}
 		if slot.Ours {
-			held = append(held, fmt.Sprintf("%s has %s until %s", slot.Name, slot.ReservationID, until(slot.Until)))
+			held = append(held, fmt.Sprintf("%s has %s until %s", slot.Name, slot.ReservationID, until))
 		}
 	}
 	if len(held) > 0 {
@@ -104,14 +107,6 @@ func (in *inspection) notOurs(what, name, id string) {
 	fix := fmt.Sprintf("choose another name, or hand it over by tagging %s with %s=%s", id, capacity.TagCluster,
 		in.Cluster.Name)
 	in.problem(capacity.NotOurs, fix, "%s %s exists, but does not carry our tag, so it is not changed", what, name)
-}
-
-// until is the end of a reservation in words.
-func until(end time.Time) string {
-	if end.IsZero() {
-		return "it is cancelled"
-	}
-	return capacity.FormatUTC(end)
 }
 
 // seen is the nodes' launch, with what was read of it.

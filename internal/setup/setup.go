@@ -21,7 +21,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -167,19 +166,6 @@ func NodeGroupOf(c *config.Config, queue string) (string, error) {
 		return names[0], nil
 	}
 	return "", fmt.Errorf("queue %s has several node groups; add --node-group with one of %s", queue, strings.Join(names, ", "))
-}
-
-// FindCluster is the only PCS cluster of the region, for where nobody names one; else the problem says which there are.
-func (s Setup) FindCluster(ctx context.Context) (name string, problem *capacity.Problem, err error) {
-	clusters, err := s.PCS.Clusters(ctx)
-	if err != nil && ec2.DeniedAction(err) == "" {
-		return "", nil, err
-	}
-	if len(clusters) == 1 {
-		return clusters[0].Name, nil, nil
-	}
-	missing := site.MissingCluster("", s.PCS.Region(), "", clusters, err)
-	return "", &missing, nil
 }
 
 // SlurmMark returns the mark of the self-managed Slurm cluster of this host. If no hook has made the

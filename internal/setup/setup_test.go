@@ -124,7 +124,6 @@ func TestMismatches(t *testing.T) {
 		codes   string
 		says    string // part of a message or of what to do
 	}{
-		"no cluster":                      {request: func(r *setup.Request) { r.Cluster = "" }, codes: "cluster", says: "name it with --cluster: ml"},
 		"malformed id":                    {request: func(r *setup.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
 		"unknown image":                   {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
 		"unknown subnet":                  {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},

@@ -172,7 +172,10 @@ func (in *inspection) fenceStep(slot site.Slot, group Verb) Step {
 
 // files are the steps for the files of the configuration, so that the partition is in it.
 func (want *wanted) files() []Step {
-	c, there, path, place := want.request.Config, want.file, want.request.ConfigPath, want.place()
+	c, there, path, place := want.request.Config, want.file, want.request.ConfigPath, config.Place{Region: want.Region}
+	if !want.OnEC2() { // self-managed Slurm has no name in the settings
+		place.Cluster = want.Cluster.Name
+	}
 	main := Step{What: WhatFile, Name: path, Verb: Nothing}
 	switch {
 	case c == nil:

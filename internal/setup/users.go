@@ -55,15 +55,6 @@ func (in *inspection) addUsers() {
 	}
 }
 
-func queuesOf(inv pcs.Inventory, groupID string) (names []string) {
-	for _, q := range inv.Queues {
-		if slices.Contains(q.GroupIDs, groupID) {
-			names = append(names, q.Name)
-		}
-	}
-	return names
-}
-
 // checkUsers refuses a plan that needs more instances than others leave: launches of both would fail for ever.
 func (in *inspection) checkUsers(want *wanted) {
 	size := in.reservation.Size()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -74,15 +73,6 @@ func (in *inspection) tags() map[string]string {
 		tags[capacity.TagReservation] = in.reservation.ID
 	}
 	return tags
-}
-
-// place is where the cluster is; self-managed Slurm has no name in the settings.
-func (in *inspection) place() config.Place {
-	p := config.Place{Region: in.Region}
-	if !in.OnEC2() {
-		p.Cluster = in.Cluster.Name
-	}
-	return p
 }
 
 // queueWith is the wanted queue with these node groups; now is the queue as it is.
@@ -255,7 +245,9 @@ func (in *inspection) findLike() {
 	others := slices.DeleteFunc(slices.Clone(in.Groups), func(g pcs.NodeGroup) bool {
 		return slices.Contains(in.slotNames(), g.Name) || g.Status == pcs.Deleting || g.Status == pcs.CreateFailed
 	})
-	queued := slices.DeleteFunc(slices.Clone(others), func(g pcs.NodeGroup) bool { return len(queuesOf(in.Inventory, g.ID)) == 0 })
+	queued := slices.DeleteFunc(slices.Clone(others), func(g pcs.NodeGroup) bool {
+		return !slices.ContainsFunc(in.Queues, func(q pcs.Queue) bool { return slices.Contains(q.GroupIDs, g.ID) })
+	})
 	for _, meant := range [][]pcs.NodeGroup{others, queued} {
 		if len(meant) == 1 {
 			in.like = meant[0]

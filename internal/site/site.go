@@ -56,7 +56,7 @@ func (s *Site) OnEC2() bool { return s.Provider.Launches() }
 // Ours reports whether tags carry our mark for the cluster (R9).
 func (s *Site) Ours(tags map[string]string) bool { return s.Cluster.Ours(tags) }
 
-// ReadCluster reads the PCS cluster by name or id, or says what is wrong with that.
+// ReadCluster reads the PCS cluster by name or id, by default the only one of the region, or says what is wrong with that.
 func (s *Site) ReadCluster(ctx context.Context, aws *pcs.Client, cluster string) (missing *capacity.Problem, err error) {
 	if cluster != "" {
 		if s.Inventory, err = aws.Inventory(ctx, cluster); err == nil || !pcs.NotFound(err) {
@@ -64,8 +64,11 @@ func (s *Site) ReadCluster(ctx context.Context, aws *pcs.Client, cluster string)
 		}
 	}
 	clusters, unread := aws.Clusters(ctx)
-	if unread != nil && ec2.DeniedAction(unread) == "" {
+	switch {
+	case unread != nil && ec2.DeniedAction(unread) == "":
 		return nil, unread
+	case cluster == "" && len(clusters) == 1:
+		return s.ReadCluster(ctx, aws, clusters[0].Name)
 	}
 	no := MissingCluster(cluster, aws.Region(), pcs.Code(err), clusters, unread)
 	return &no, nil
