@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -185,22 +186,20 @@ func drain(ctx context.Context, w World, queue, slot string, nodes []string, for
 // forget removes what goes from the partition's settings, if they say what they said before, and the Slurm
 // reservations that there are now. It keeps passes out: one between the two would place the fence again.
 func (t *inspection) forget(ctx context.Context, w World, before, left capacity.PartitionSettings) error {
-	if c := t.request.Config; c != nil && t.SlurmErr == nil {
-		unlock, err := w.LockPasses(ctx, c.StateDir)
+	if t.SlurmErr == nil {
+		unlock, err := w.LockPasses(ctx, t.request.Config.StateDir)
 		if err != nil {
 			return err
 		}
 		defer unlock()
 	}
-	if !reflect.DeepEqual(before, left) {
-		if err := writePartition(w, t.request.Config.Path, before.File, &before, left, true); err != nil {
-			return err
-		}
+	if err := writePartition(w, t.request.Config.Path, before.File, &before, left, true); err != nil {
+		return err
 	}
 	if t.SlurmErr != nil {
 		return nil
 	}
-	now, _, err := w.Slots(ctx, t.request.Queue, t.SlotNodes())
+	now, _, err := w.Slots(ctx, t.request.Queue, t.slotNodes())
 	for _, slot := range t.Slots {
 		for _, name := range now[slot.Name].Reservations {
 			if err == nil {
@@ -229,7 +228,9 @@ func (t *inspection) terminate(ctx context.Context, w World) error {
 
 // Slurm is slurmctld, as setup and teardown need it.
 type Slurm interface {
-	site.SlotReader
+	// Slots reads nodes, jobs and reservations of slots by name, and the number of jobs that wait in a partition. nodes are
+	// nodes of a slot whose names do not show it.
+	Slots(ctx context.Context, partition string, nodes map[string][]string) (slots map[string]site.SlurmSlot, waiting int, err error)
 	// Drain keeps new jobs off the nodes; running jobs go on.
 	Drain(ctx context.Context, nodes []string, reason string) error
 	// DropReservation succeeds, too, if there is no reservation of this name.
@@ -327,9 +328,10 @@ type Detail struct {
 	Value string `json:"value"`
 }
 
-// with is the step with its deed.
-func (s Step) with(do func(ctx context.Context, w World) error) Step {
-	s.Do, s.Details = do, append([]Detail{}, s.Details...)
+// with is the step with its deed, for a slot or for the whole queue.
+func (s Step) with(in *inspection, slot string, do func(ctx context.Context, w World) error) Step {
+	s.Do, s.About = do, capacity.Subject{Partition: in.request.Queue, Slot: slot, Reservation: in.reservation.ID}
+	s.Details = slices.DeleteFunc(append([]Detail{}, s.Details...), func(d Detail) bool { return d.Value == "" })
 	s.Code = strings.ToLower(strings.ReplaceAll(string(s.Verb)+" "+s.What, " ", "-"))
 	s.Text = string(s.Verb) + " " + s.What + " " + s.Name
 	if s.Verb == Nothing {
@@ -346,9 +348,5 @@ func (s *Step) change(key, now, want string) {
 	s.add(key, want)
 }
 
-// add appends a detail unless its value is empty.
-func (s *Step) add(key, value string) {
-	if value != "" {
-		s.Details = append(s.Details, Detail{key, value})
-	}
-}
+// add appends a detail, which is left out if its value is empty.
+func (s *Step) add(key, value string) { s.Details = append(s.Details, Detail{key, value}) }

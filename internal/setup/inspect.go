@@ -228,7 +228,29 @@ func (s Setup) readFences(ctx context.Context, in *inspection) error {
 	if in.OnEC2() || !in.waits || in.reservation.End.IsZero() || !slices.ContainsFunc(in.Slots, holds) {
 		return nil
 	}
-	return in.ReadSlurm(ctx, s.Slurm, in.request.Queue)
+	return s.readSlurm(ctx, in)
+}
+
+// readSlurm reads what Slurm has of the slots. If it does not answer, SlurmErr says why.
+func (s Setup) readSlurm(ctx context.Context, in *inspection) error {
+	if len(in.Slots) == 0 {
+		return nil
+	}
+	var found map[string]site.SlurmSlot
+	found, in.Waiting, in.SlurmErr = s.Slurm.Slots(ctx, in.request.Queue, in.slotNodes())
+	for i := range in.Slots {
+		in.Slots[i].Slurm = found[in.Slots[i].Name]
+	}
+	return ctx.Err()
+}
+
+// slotNodes are the known nodes of the slots.
+func (in *inspection) slotNodes() map[string][]string {
+	nodes := map[string][]string{}
+	for _, slot := range in.Slots {
+		nodes[slot.Name] = slot.Nodes
+	}
+	return nodes
 }
 
 // readOthers reads the reservations of the slots and of the groups that the settings select, and finds those of the

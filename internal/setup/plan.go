@@ -61,9 +61,6 @@ func plan(read inspection) *Plan {
 		in.checkUnused(slot, compared)
 		in.checkUnknown(want, slot, group, queue)
 	}
-	for i := range p.Actions {
-		p.Actions[i].About = capacity.Subject{Partition: in.request.Queue, Slot: slot.Name, Reservation: in.reservation.ID}
-	}
 	p.Slot, p.Warnings, p.trial = slot.Name, in.warnings, in.trial(want)
 	stop()
 	return p

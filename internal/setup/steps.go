@@ -67,7 +67,7 @@ func (in *inspection) templateStep(want *wanted, slot site.Slot) Step {
 	default:
 		step.add("copied from", fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name))
 	}
-	return step.with(func(ctx context.Context, w World) (err error) {
+	return step.with(in, slot.Name, func(ctx context.Context, w World) (err error) {
 		if step.Verb != Nothing {
 			want.written, err = w.EnsureLaunchTemplate(ctx, want.template)
 		}
@@ -105,7 +105,7 @@ func (w *wanted) groupStep(slot site.Slot, template Step) (Step, pcs.Comparison)
 		step.add("Slurm settings", pcs.SettingsText(g.SlurmSettings, ", "))
 		compared = nil
 	}
-	return step.with(func(ctx context.Context, world World) (err error) {
+	return step.with(w.inspection, slot.Name, func(ctx context.Context, world World) (err error) {
 		if step.Verb == Nothing {
 			w.made, err = world.AwaitNodeGroup(ctx, g)
 			return err
@@ -143,7 +143,7 @@ func (in *inspection) queueStep(want *wanted, slot site.Slot) Step {
 	} else {
 		step.add(lock, to)
 	}
-	return step.with(func(ctx context.Context, w World) error {
+	return step.with(in, slot.Name, func(ctx context.Context, w World) error {
 		if step.Verb == Nothing {
 			return nil
 		}
@@ -165,7 +165,7 @@ func (in *inspection) fenceStep(slot site.Slot, group Verb) Step {
 		timing = in.request.Config.Timing
 	}
 	step.add("fence", capacity.FormatUTC(timing.Domain().Window(in.reservation).Fence))
-	return step.with(func(ctx context.Context, w World) error {
+	return step.with(in, slot.Name, func(ctx context.Context, w World) error {
 		return placeFence(ctx, w, in.request.Queue, slot.Name, in.reservation.ID)
 	})
 }
@@ -226,12 +226,12 @@ func (want *wanted) files() []Step {
 	if old != nil {
 		file.add("ended, removed", strings.Join(without(reservationsOf(*old), reservationsOf(wanted)...), ", "))
 	}
-	return []Step{main.with(func(_ context.Context, w World) error {
+	return []Step{main.with(want.inspection, want.group.Name, func(_ context.Context, w World) error {
 		if main.Verb == Nothing {
 			return nil
 		}
 		return w.WritePlace(path, place)
-	}), file.with(func(_ context.Context, w World) error {
+	}), file.with(want.inspection, want.group.Name, func(_ context.Context, w World) error {
 		if file.Verb == Nothing {
 			return nil
 		}

@@ -100,7 +100,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 		return nil, err
 	}
 	t.nameRemains(templates, instances)
-	err = t.ReadSlurm(ctx, s.Slurm, t.request.Queue)
+	err = s.readSlurm(ctx, t)
 	if s.Unattended { // sync removes node groups and their places in queues, and nothing else
 		t.request.Config = nil
 		for i := range t.Slots {
@@ -241,18 +241,10 @@ func planTeardown(read inspection) *Plan {
 	}
 	t.checkJobs()
 	step := func(slot string, verb Verb, what, name string, do func(ctx context.Context, w World) error, details ...Detail) {
-		s := Step{What: what, Name: name, Verb: verb}
-		s.About = capacity.Subject{Partition: t.request.Queue, Slot: slot}
-		for _, d := range details {
-			s.add(d.Key, d.Value)
-		}
-		p.Actions = append(p.Actions, s.with(do))
+		p.Actions = append(p.Actions, Step{What: what, Name: name, Verb: verb, Details: details}.with(t, slot, do))
 	}
 	instances := func(slot site.Slot) Detail {
-		if slot.Instances == 0 {
-			return Detail{}
-		}
-		return Detail{"instances", strconv.Itoa(slot.Instances)}
+		return Detail{"instances", strings.TrimPrefix(strconv.Itoa(slot.Instances), "0")}
 	}
 
 	for _, slot := range t.Slots {
@@ -270,9 +262,7 @@ func planTeardown(read inspection) *Plan {
 	case t.file.err != nil:
 		t.problem(capacity.ConfigFile, "make the file readable", "%s", t.file.err)
 	case !t.file.ours || before.File != t.file.path:
-		if before.Group(t.request.NodeGroup).Name != "" {
-			what = "node_group " + t.request.NodeGroup
-		} else if t.request.NodeGroup != "" {
+		if len(left.Groups) > 0 {
 			what = strings.Join(p.Reservations(), ", ")
 		}
 		again := ""
@@ -289,7 +279,7 @@ func planTeardown(read inspection) *Plan {
 	}
 	for _, slot := range t.Slots {
 		for _, name := range slot.Slurm.Reservations {
-			step(slot.Name, Delete, WhatFence, name, func(ctx context.Context, w World) error { return t.forget(ctx, w, before, before) })
+			step(slot.Name, Delete, WhatFence, name, func(ctx context.Context, w World) error { return w.DropReservation(ctx, name) })
 		}
 	}
 	for _, slot := range t.Slots { // on PCS the node groups end theirs

@@ -133,7 +133,7 @@ func (w *world) planned(in *inspection) capacity.LaunchTemplate {
 }
 
 func (w *world) seeSlurm(in *inspection) {
-	slots, _, _ := w.Slots(context.Background(), in.request.Queue, in.SlotNodes())
+	slots, _, _ := w.Slots(context.Background(), in.request.Queue, in.slotNodes())
 	for i := range in.Slots {
 		in.Slots[i].Slurm = slots[in.Slots[i].Name]
 	}

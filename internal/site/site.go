@@ -129,28 +129,6 @@ func (s *Site) ReadRunning(ctx context.Context, aws *ec2.Client, groups []string
 	return nil
 }
 
-// ReadSlurm reads what Slurm has of the slots. If it does not answer, SlurmErr says why.
-func (s *Site) ReadSlurm(ctx context.Context, slurm SlotReader, queue string) error {
-	if len(s.Slots) == 0 {
-		return nil
-	}
-	found, waiting, err := slurm.Slots(ctx, queue, s.SlotNodes())
-	s.SlurmErr, s.Waiting = err, waiting
-	for i := range s.Slots {
-		s.Slots[i].Slurm = found[s.Slots[i].Name]
-	}
-	return ctx.Err()
-}
-
-// SlotNodes are the known nodes of the slots.
-func (s *Site) SlotNodes() map[string][]string {
-	nodes := map[string][]string{}
-	for _, slot := range s.Slots {
-		nodes[slot.Name] = slot.Nodes
-	}
-	return nodes
-}
-
 // Absent reports whether EC2 says that an id is of nothing, or cannot be one.
 func Absent(err error) bool {
 	code := ec2.Code(err)
@@ -191,12 +169,6 @@ func (s SlurmSlot) Fenced(reservationID string) bool {
 		g, ours := capacity.ParseGuard(name)
 		return ours && g.Kind == capacity.GuardFence && g.Block == reservationID
 	})
-}
-
-// SlotReader reads nodes, jobs and reservations of slots by name, and the number of jobs that wait in a partition. nodes
-// are nodes of a slot whose names do not show it.
-type SlotReader interface {
-	Slots(ctx context.Context, partition string, nodes map[string][]string) (slots map[string]SlurmSlot, waiting int, err error)
 }
 
 // SlurmSeen is the state of a cluster in Slurm.
