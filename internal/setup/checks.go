@@ -27,7 +27,7 @@ var queueName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,24}$`)
 func (in *inspection) checkAsked() {
 	in.checkNames()
 	if in.Cluster.ID != "" && !in.OnEC2() {
-		in.checkCluster()
+		in.problems = append(in.problems, in.ClusterProblems(in.reservation.Kind)...)
 	}
 	if m := capacity.StateMismatch(in.reservation, in.Now); in.reservation.ID != "" && m != nil {
 		in.problems = append(in.problems, *m)
@@ -69,18 +69,6 @@ func (in *inspection) checkNames() {
 	if !queueName.MatchString(in.request.Queue) {
 		in.problem(capacity.BadName, "choose another --queue",
 			"%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter", in.request.Queue)
-	}
-}
-
-func (in *inspection) checkCluster() {
-	c := in.Cluster
-	if what, fix := c.NotActive(); what != "" {
-		in.problem("cluster-status", fix, "%s", what)
-	}
-	// Versions have two digits on each side of the dot, so text comparison works.
-	if in.reservation.Kind.Bought() && c.SlurmVersion < "24.05" {
-		in.problem("slurm-version", "use a cluster with a newer Slurm",
-			"cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion)
 	}
 }
 
@@ -258,8 +246,7 @@ func (in *inspection) checkAddresses(want *wanted, slot site.Slot) {
 // settings that are not copied. Slurm settings of an existing node group are never changed.
 func (in *inspection) checkUnknown(want *wanted, slot site.Slot, group, queue Step) {
 	if g := slot.Group; slot.Ours && !slot.Failed() && g.TemplateID == "" {
-		in.problem(capacity.UnknownSettings, "choose another --node-group, or delete it in PCS",
-			"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
+		in.problems = append(in.problems, site.NoTemplate(*g))
 		return
 	}
 	switch group.Verb {

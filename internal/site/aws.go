@@ -63,13 +63,19 @@ func (s *Survey) cluster(f *Findings) {
 	if !s.onPCS() {
 		return
 	}
-	switch what, fix := s.Cluster.NotActive(); {
+	var kinds []capacity.Kind
+	for _, g := range s.ourGroups() {
+		kinds = append(kinds, g.PurchaseOption)
+	}
+	switch problems := s.ClusterProblems(kinds...); {
 	case s.NoCluster != nil:
 		f.problem("cluster", Fail, *s.NoCluster)
 	case s.Cluster.ID == "":
 		s.unread(f, "cluster", "PCS cluster "+s.Config.Cluster, s.ClusterErr)
-	case what != "":
-		f.fail("cluster", fix, "PCS %s", what)
+	case len(problems) > 0:
+		for _, p := range problems {
+			f.problem("cluster", Fail, p)
+		}
 	default:
 		f.ok("cluster", "PCS cluster %s is ACTIVE, with Slurm %s", s.Cluster.Name, s.Cluster.SlurmVersion)
 	}
@@ -228,7 +234,7 @@ func (s *Survey) templates(f *Findings) {
 			f.fail("node-group", "run `pcs-capacity setup` for it again", "PCS node group %s is %s: %s", g.Name, g.Status, g.Failures)
 		}
 		if g.TemplateID == "" {
-			f.fail("launch-template", "delete it in PCS, and run `pcs-capacity setup`", "PCS node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
+			f.problem("launch-template", Fail, NoTemplate(g))
 			continue
 		}
 		s.template(f, reference(g), func(t capacity.LaunchTemplate) []lack { return launchedByPCS(t, g) })

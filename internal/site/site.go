@@ -74,6 +74,26 @@ func (s *Site) ReadCluster(ctx context.Context, aws *pcs.Client, cluster string)
 	return &no, nil
 }
 
+// ClusterProblems are those of a PCS cluster that is to launch into reservations of a kind.
+func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all []capacity.Problem) {
+	c := s.Cluster
+	if what, fix := c.NotActive(); what != "" {
+		all = append(all, capacity.Problemf("cluster-status", capacity.Subject{}, fix, "%s", what))
+	}
+	// Versions have two digits on each side of the dot, so text comparison works.
+	if slices.ContainsFunc(kinds, capacity.Kind.Bought) && c.SlurmVersion < "24.05" {
+		all = append(all, capacity.Problemf("slurm-version", capacity.Subject{}, "use a cluster with a newer Slurm",
+			"cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion))
+	}
+	return all
+}
+
+// NoTemplate is the problem of a node group of ours that somebody has changed so.
+func NoTemplate(g pcs.NodeGroup) capacity.Problem {
+	return capacity.Problemf(capacity.UnknownSettings, capacity.Subject{}, "delete it in PCS, and run `pcs-capacity setup` for it again",
+		"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
+}
+
 // MissingCluster says that there is no such cluster, and which there are; unread is why that is not known.
 func MissingCluster(cluster, region, code string, clusters []pcs.Cluster, unread error) capacity.Problem {
 	var names []string
