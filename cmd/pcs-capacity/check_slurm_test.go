@@ -435,7 +435,7 @@ func (w *wired) breakages() []breakage {
 	}
 	nothing := func() func() { return func() {} }
 	snapshot := filepath.Join(w.dir, "state", "snapshot.json")
-	jobSubmit, cliFilter := filepath.Join(w.etc, "job_submit.lua"), filepath.Join(w.etc, "cli_filter.lua")
+	jobSubmit := filepath.Join(w.etc, "job_submit.lua")
 	down := filepath.Join(w.dir, "down.conf")
 	if err := os.WriteFile(down, []byte(downConf), 0o644); err != nil {
 		w.Fatal(err)
@@ -468,22 +468,12 @@ func (w *wired) breakages() []breakage {
 			w.program("scontrol", `[ "$1" != --version ] || { echo slurm 20.11.9; exit; }; exec `+scontrol+` "$@"`)
 			return func() { os.Remove(filepath.Join(w.bin, "scontrol")) }
 		}, "slurm-version", site.Fail, "commands here are 20.11.9", "first into PATH", nil},
-		{"a partition that Slurm lacks", set(`name = "gpu"`, `name = "gup"`), "partition", site.Fail, "no partition gup", "hooks install", nil},
-		{"accounts that Slurm does not keep", set(`provider = "ec2"`, "provider = \"ec2\"\nallow_accounts = [\"nlp\"]"), "accounts", site.Fail, "keeps no accounting", "AccountingStorageEnforce=associations", nil},
 		{"ResumeTimeout is too short", set("[submit]", "[timing]\nboot_allowance = \"20m\"\n[submit]"), "resume-timeout", site.Fail, "ResumeTimeout", "ResumeTimeout=1200", nil},
 		{"the filter cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-filter"), 0o644), "filter", site.Fail, "cannot be run", "chmod 755", nil},
 		{"ResumeProgram cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-resume"), 0o644), "power", site.Fail, "cannot be run", "chmod 755", nil},
-		{"job_submit.lua is missing", file(jobSubmit, gone), "job_submit", site.Fail, "every submission is refused", "hooks install job_submit", nil},
 		{"job_submit.lua is the site's", file(jobSubmit, func(string) string { return "-- the site's\n" }), "job_submit", site.Fail, "does not load ours", "add the line", nil},
-		{"job_submit.lua is old", file(jobSubmit, func(text string) string {
-			return strings.Replace(text, "FILTER_SECONDS, REST", "FILTER_SECOND, REST", 1)
-		}), "job_submit", site.Warn, "not what this version writes", "hooks install job_submit", nil},
-		{"cli_filter.lua is missing", file(cliFilter, gone), "cli_filter", site.Fail, "every submission is refused", "hooks install cli_filter", nil},
 		{"no snapshot", file(snapshot, gone), "snapshot", site.Fail, "is not there", "pcs-capacity --config " + w.settings + " sync --watch", nil},
 		{"a broken snapshot", file(snapshot, func(string) string { return "{" }), "snapshot", site.Fail, "reading snapshot", "sync", nil},
-		{"a stale snapshot", file(snapshot, func(text string) string { return strings.Replace(text, `"taken_at": "20`, `"taken_at": "19`, 1) }), "snapshot", site.Fail, "more than", "journalctl", nil},
-		{"users cannot read state_dir", mode(filepath.Join(w.dir, "state"), 0o700), "state-dir", site.Fail, "0700", "chmod 755", nil},
-		{"state_dir is a file", set(w.dir+"/state", w.dir+"/down.conf"), "state-dir", site.Fail, "not a folder", "state_dir", nil},
 		{"no state_dir", set(w.dir+"/state", w.dir+"/none"), "state-dir", site.Fail, "not there", "sync --watch", nil},
 	}
 }

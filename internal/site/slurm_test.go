@@ -3,8 +3,8 @@ package site
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,60 +17,86 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Where Slurm takes --time-min as a soft limit, only a sync that runs keeps jobs from crossing a fence.
-func TestSoftLimits(t *testing.T) {
-	for parameters, warned := range map[string]bool{"": false, "bf_continue": false, "bf_continue,time_min_as_soft_limit": true} {
+// row is a survey, and what a judgement finds in it: "" for nothing, else the status of one finding, and words of it.
+type row struct {
+	name   string
+	survey Survey
+	want   Status
+	says   string
+	fix    string // words of the fix
+}
+
+// judge judges rows.
+func judge(t *testing.T, judgement func(*Survey, *Findings), rows []row) {
+	t.Helper()
+	for _, r := range rows {
 		var f Findings
-		r := Survey{Slurmctld: &slurm.Config{SchedulerParameters: strings.Split(parameters, ",")}}
-		r.softLimits(&f)
-		if got := slices.ContainsFunc(f, func(f Finding) bool { return f.Check == "fences" && f.Status == Warn }); got != warned {
-			t.Errorf("%q: %+v", parameters, f)
+		if r.survey.Config == nil {
+			r.survey.Config = &config.Config{StateDir: "/s", Path: "/etc/pcs-capacity/config.toml"}
+		}
+		judgement(&r.survey, &f)
+		switch {
+		case r.want == "" && len(f) == 0:
+		case len(f) != 1 || f[0].Status != r.want || !strings.Contains(f[0].What, r.says) || !strings.Contains(f[0].Fix, r.fix) || (f[0].Fix == "") != (r.want == OK):
+			t.Errorf("%s: %+v", r.name, f)
 		}
 	}
+}
+
+// onEC2 are settings of self-managed Slurm.
+var onEC2 = capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}
+
+func partitions(all ...capacity.SlurmPartition) Read[[]capacity.SlurmPartition] {
+	return Read[[]capacity.SlurmPartition]{Is: all}
+}
+
+// Where Slurm takes --time-min as a soft limit, only a sync that runs keeps jobs from crossing a fence.
+func TestSoftLimits(t *testing.T) {
+	with := func(parameters string) Survey {
+		return Survey{Slurmctld: &slurm.Config{Version: slurm.Version{Major: 25, Minor: 11}, SchedulerParameters: strings.Split(parameters, ",")}}
+	}
+	judge(t, (*Survey).softLimits, []row{
+		{"none", with(""), "", "", ""},
+		{"another", with("bf_continue"), "", "", ""},
+		{"soft", with("bf_continue,time_min_as_soft_limit"), Warn, "starts a job with --time-min through a fence", "sync --watch"},
+		{"before 25.05.3", Survey{Slurmctld: &slurm.Config{Version: slurm.Version{Major: 24, Minor: 11}}}, Warn, "cuts jobs to their --time-min", "sync --watch"},
+	})
 }
 
 // What jobs may run over their limits is said: that of a partition of ours, or else that of slurm.conf.
 func TestOverTime(t *testing.T) {
-	for name, c := range map[string]struct {
-		of, partition capacity.Limit
-		want          string
-	}{
-		"none":                 {capacity.Minutes(0), capacity.Limit{}, ""},
-		"of slurm.conf":        {capacity.Minutes(10), capacity.Limit{}, "warn: OverTimeLimit lets jobs run 10 minutes over their limits, so that fences are that much earlier"},
-		"of the partition":     {capacity.Minutes(0), capacity.Minutes(3), "warn: OverTimeLimit lets jobs run 3 minutes over their limits, so that fences are that much earlier"},
-		"none of ours":         {capacity.NoLimit, capacity.Minutes(0), ""},
-		"no limit ends a job":  {capacity.NoLimit, capacity.Limit{}, "fail: OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"},
-		"not in our partition": {capacity.Minutes(5), capacity.NoLimit, "fail: OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"},
-	} {
-		var f Findings
-		r := Survey{Slurmctld: &slurm.Config{OverTime: c.of}, Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu"}}}}
-		r.Partitions.Is = []capacity.SlurmPartition{{Name: "cpu", OverTime: capacity.Minutes(99)}, {Name: "gpu", OverTime: c.partition}}
-		r.overTime(&f)
-		got := ""
-		for _, f := range f {
-			got += string(f.Status) + ": " + f.What
-		}
-		if got != c.want {
-			t.Errorf("%s: %q", name, got)
-		}
+	with := func(of, gpu capacity.Limit) Survey {
+		return Survey{Slurmctld: &slurm.Config{OverTime: of}, Settings: onEC2, Partitions: partitions(capacity.SlurmPartition{Name: "cpu", OverTime: capacity.Minutes(99)}, capacity.SlurmPartition{Name: "gpu", OverTime: gpu})}
 	}
+	const unlimited = "OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"
+	judge(t, (*Survey).overTime, []row{
+		{"none", with(capacity.Minutes(0), capacity.Limit{}), "", "", ""},
+		{"of slurm.conf", with(capacity.Minutes(10), capacity.Limit{}), Warn, "OverTimeLimit lets jobs run 10 minutes over their limits, so that fences are that much earlier", ""},
+		{"of the partition", with(capacity.Minutes(0), capacity.Minutes(3)), Warn, "OverTimeLimit lets jobs run 3 minutes over their limits", ""},
+		{"none of ours", with(capacity.NoLimit, capacity.Minutes(0)), "", "", ""},
+		{"no limit ends a job", with(capacity.NoLimit, capacity.Limit{}), Fail, unlimited, ""},
+		{"not in our partition", with(capacity.Minutes(5), capacity.NoLimit), Fail, unlimited, ""},
+	})
 }
 
-// The fix is for what is wrong: PATH only where there is no scontrol.
-func TestCommandsFix(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want string
-	}{
-		{fmt.Errorf("asking: %w", exec.ErrNotFound), "PATH"},
-		{errors.New("scontrol: error: s_p_parse_file: cannot stat file /etc/slurm/slurm.conf: No such file or directory, retrying in 1sec up to 60sec"), "put slurm.conf there"},
-		{errors.New("fatal: Could not establish a configuration source"), "put slurm.conf there"},
-		{errors.New("error while loading shared libraries: libslurmfull.so"), "mend what it says"},
-	} {
-		if got := commandsFix(c.err); !strings.Contains(got, c.want) {
-			t.Errorf("%v: %s", c.err, got)
-		}
+// The fix is for what is wrong: PATH only where there is no scontrol. What slurmctld says of its version counts before
+// what AWS says of the cluster: the lab's AWS runs whatever Slurm this machine has.
+func TestCommands(t *testing.T) {
+	old, new := slurm.Version{Major: 22, Minor: 5, Micro: 8}, slurm.Version{Major: 25, Minor: 5, Micro: 3}
+	fails := func(err error) Survey { return Survey{Commands: Read[slurm.Version]{Err: err}} }
+	of := func(commands slurm.Version, running *slurm.Config) Survey {
+		return Survey{Site: Site{Inventory: pcs.Inventory{Cluster: pcs.Cluster{SlurmVersion: "25.05"}}}, Slurmctld: running, Commands: Read[slurm.Version]{Is: commands}}
 	}
+	judge(t, (*Survey).commands, []row{
+		{"none", fails(fmt.Errorf("asking: %w", exec.ErrNotFound)), Fail, "", "PATH"},
+		{"no slurm.conf", fails(errors.New("scontrol: error: s_p_parse_file: cannot stat file /etc/slurm/slurm.conf: No such file or directory, retrying in 1sec up to 60sec")), Fail, "", "put slurm.conf there"},
+		{"no source", fails(errors.New("fatal: Could not establish a configuration source")), Fail, "", "put slurm.conf there"},
+		{"no library", fails(errors.New("error while loading shared libraries: libslurmfull.so")), Fail, "", "mend what it says"},
+		{"as slurmctld", of(old, &slurm.Config{Version: old}), OK, "as slurmctld", ""},
+		{"older", of(old, &slurm.Config{Version: new}), Fail, "commands here are 22.05", "first into PATH"},
+		{"older than PCS's", of(old, nil), Fail, "the cluster has 25.05", "install Slurm 25.05"},
+		{"as PCS's", of(new, nil), OK, "as the cluster", ""},
+	})
 }
 
 // A partition of the site with Nodes=ALL takes our nodes in, and its jobs with them.
@@ -79,88 +105,35 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 		{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}}},
 		{Name: "big", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "big", Nodes: []string{"b1", "b2"}}}},
 	}}
-	for _, c := range []struct {
-		name, nodes, cluster string
-		jobsWithout          bool // -p
-		want                 Status
-		says, fix            string
-	}{
-		{name: "gpu", nodes: "gpu-[1-4]"},
-		{name: "gpu", nodes: "cpu-1,gpu-[1-4]", jobsWithout: true},
-		{name: "debug", nodes: "cpu-[1-2]", jobsWithout: true},
-		{name: "debug", nodes: ""},
-		{name: "debug", nodes: "b[1-2],cpu-[1-2],gpu-[1-4]", jobsWithout: true, want: Fail, says: "partition debug holds b[1-2],gpu-[1-4], which", fix: "write PartitionName=debug Nodes=cpu-[1-2] in slurm.conf"},
-		{name: "debug", nodes: "cpu-1,gpu-2", want: Warn, says: "holds gpu-2, which", fix: "Nodes=cpu-1 in slurm.conf"},
-		{name: "debug", nodes: "gpu-[1-4]", want: Warn, says: "holds gpu-[1-4], which", fix: "take PartitionName=debug out of slurm.conf"},
-		{name: "gpu", nodes: "b1,gpu-1", want: Warn, says: "partition gpu holds b1, which", fix: "Nodes=gpu-1 in slurm.conf"},
-		{name: "cpu", nodes: "cpu-1,gpu-1", cluster: "ml", want: Warn, says: "holds gpu-1, which", fix: "take their node groups out of queue cpu"},
-	} {
-		var f Findings
-		r := Survey{Here: Here{Config: &config.Config{Cluster: c.cluster}}, Settings: settings}
-		nodes, err := hostlist.Expand(c.nodes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Partitions.Is = []capacity.SlurmPartition{{Name: c.name, Nodes: nodes, Default: c.jobsWithout}}
-		r.astray(&f)
-		if c.want == "" {
-			if len(f) > 0 {
-				t.Errorf("%+v: %+v", c, f)
-			}
-			continue
-		}
-		if len(f) != 1 || f[0].Status != c.want || !strings.Contains(f[0].What, c.says) || !strings.Contains(f[0].Fix, c.fix) {
-			t.Errorf("%+v: %+v", c, f)
-		}
+	with := func(name, nodes, cluster string, jobsWithout bool) Survey { // -p
+		all, _ := hostlist.Expand(nodes)
+		return Survey{Here: Here{Config: &config.Config{Cluster: cluster}}, Settings: settings, Partitions: partitions(capacity.SlurmPartition{Name: name, Nodes: all, Default: jobsWithout})}
 	}
-}
-
-// What slurmctld says of its version counts before what AWS says of the cluster: the lab's AWS
-// runs whatever Slurm this machine has.
-func TestVersionsOfCommands(t *testing.T) {
-	cluster := &pcs.Cluster{SlurmVersion: "25.05"}
-	old, new := slurm.Version{Major: 22, Minor: 5, Micro: 8}, slurm.Version{Major: 25, Minor: 5, Micro: 3}
-	for _, c := range []struct {
-		commands slurm.Version
-		running  *slurm.Config
-		want     Status
-	}{
-		{old, &slurm.Config{Version: old}, OK},
-		{old, &slurm.Config{Version: new}, Fail},
-		{old, nil, Fail},
-		{new, nil, OK},
-	} {
-		var f Findings
-		r := Survey{Site: Site{Inventory: pcs.Inventory{Cluster: *cluster}}, Slurmctld: c.running, Commands: Read[slurm.Version]{Is: c.commands}}
-		r.versions(&f)
-		if len(f) != 1 || f[0].Status != c.want {
-			t.Errorf("%+v: %+v", c, f)
-		}
-	}
+	judge(t, (*Survey).astray, []row{
+		{"ours", with("gpu", "gpu-[1-4]", "", false), "", "", ""},
+		{"ours with a node of the site", with("gpu", "cpu-1,gpu-[1-4]", "", true), "", "", ""},
+		{"the site's", with("debug", "cpu-[1-2]", "", true), "", "", ""},
+		{"without nodes", with("debug", "", "", false), "", "", ""},
+		{"all", with("debug", "b[1-2],cpu-[1-2],gpu-[1-4]", "", true), Fail, "partition debug holds b[1-2],gpu-[1-4], which", "write PartitionName=debug Nodes=cpu-[1-2] in slurm.conf"},
+		{"one", with("debug", "cpu-1,gpu-2", "", false), Warn, "holds gpu-2, which", "Nodes=cpu-1 in slurm.conf"},
+		{"nothing else", with("debug", "gpu-[1-4]", "", false), Warn, "holds gpu-[1-4], which", "take PartitionName=debug out of slurm.conf"},
+		{"of another of ours", with("gpu", "b1,gpu-1", "", false), Warn, "partition gpu holds b1, which", "Nodes=gpu-1 in slurm.conf"},
+		{"on PCS", with("cpu", "cpu-1,gpu-1", "ml", false), Warn, "holds gpu-1, which", "take their node groups out of queue cpu"},
+	})
 }
 
 // srun of 22.05 gives up by the times of the cluster, which hooks install leaves alone.
 func TestShortWaits(t *testing.T) {
-	for _, c := range []struct {
-		version         string
-		resume, suspend time.Duration
-		found           int
-	}{
-		{"slurm 22.05.8", time.Minute, 30 * time.Second, 1},
-		{"slurm 22.05.8", 3 * time.Minute, 30 * time.Second, 0},
-		{"slurm 24.11.5", time.Minute, 30 * time.Second, 0},
-	} {
-		version, err := slurm.ParseVersion(c.version)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var f Findings
-		r := Survey{Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Provider: capacity.ProviderEC2}}, Timing: capacity.Timing{BootAllowance: capacity.Duration{Duration: 15 * time.Minute}}},
-			Slurmctld: &slurm.Config{Version: version, ResumeTimeout: c.resume, SuspendTimeout: c.suspend}}
-		if r.shortWaits(&f); len(f) != c.found || c.found > 0 && !strings.Contains(f[0].What, "450 s") {
-			t.Errorf("%+v: %+v", c, f)
-		}
+	with := func(minor int, resume time.Duration) Survey {
+		s := Survey{Settings: onEC2, Slurmctld: &slurm.Config{Version: slurm.Version{Major: 22, Minor: minor}, ResumeTimeout: resume, SuspendTimeout: 30 * time.Second}}
+		s.Settings.Timing.BootAllowance.Duration = 15 * time.Minute
+		return s
 	}
+	judge(t, (*Survey).shortWaits, []row{
+		{"too short", with(5, time.Minute), Warn, "450 s", "to 180,"},
+		{"long enough", with(5, 3*time.Minute), "", "", ""},
+		{"another version", with(11, time.Minute), "", "", ""},
+	})
 }
 
 // Nodes that ask slurmctld for slurm.conf get it only if it hands it out.
@@ -186,77 +159,42 @@ func TestConfigless(t *testing.T) {
 
 func TestParallelClusterFences(t *testing.T) {
 	const cookbook, static, dynamic = "aws-parallelcluster-cookbook-", "gpu-st-p5-1", "gpu-dy-p5-1"
-	for name, c := range map[string]struct {
-		version, resume string
-		provider        capacity.Provider
-		node            string
-		want            Status // "" for nothing
-		says            string
-	}{
-		"no ParallelCluster":        {"", "/usr/libexec/pcs-capacity/pcs-capacity-resume", "ec2", static, "", ""},
-		"before Capacity Blocks":    {cookbook + "3.7.2", "", "ec2", static, OK, "ParallelCluster 3.7.2"},
-		"the first":                 {cookbook + "3.8.0\n", "", "ec2", static, Fail, "ParallelCluster 3.8.0 ends a static node that boots under a fence of partition gpu"},
-		"in between":                {cookbook + "3.10.1", "", "ec2", static, Fail, "for ever: gpu-st-p5-1"},
-		"the last":                  {cookbook + "3.15.1", "", "ec2", static, Fail, ""},
-		"mended":                    {cookbook + "3.15.2", "", "ec2", static, OK, ""},
-		"later":                     {cookbook + "3.16.0", "", "ec2", static, OK, ""},
-		"dynamic nodes":             {cookbook + "3.10.1", "", "ec2", dynamic, OK, ""},
-		"a guest":                   {cookbook + "3.10.1", "", "none", static, OK, "ParallelCluster 3.10.1 leaves nodes under our fences alone"},
-		"a version that is not one": {"yes", "", "ec2", static, Warn, "of an unknown version"},
-		"only slurmctld says so":    {"", "/opt/parallelcluster/scripts/slurm/slurm_resume", "ec2", static, Warn, "of an unknown version"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var f Findings
-			r := Survey{ParallelCluster: parallelCluster{c.version != "", c.version}, Slurmctld: &slurm.Config{ResumeProgram: c.resume},
-				Settings:   capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: c.provider}}},
-				Partitions: Read[[]capacity.SlurmPartition]{Is: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{c.node}}}}}
-			r.parallelClusterFences(&f)
-			switch {
-			case c.want == "" && len(f) == 0:
-			case len(f) != 1 || f[0].Status != c.want || !strings.Contains(f[0].What, c.says):
-				t.Errorf("%+v", f)
-			case c.want != OK && !strings.Contains(f[0].Fix, `provider = "none"`):
-				t.Errorf("the fix is %q", f[0].Fix)
-			}
-		})
+	with := func(version, resume string, provider capacity.Provider, node string) Survey {
+		return Survey{ParallelCluster: parallelCluster{version != "", version}, Slurmctld: &slurm.Config{ResumeProgram: resume},
+			Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider}}}, Partitions: partitions(capacity.SlurmPartition{Name: "gpu", Nodes: []string{node}})}
 	}
+	const fix = `provider = "none"`
+	judge(t, (*Survey).parallelClusterFences, []row{
+		{"no ParallelCluster", with("", "/usr/libexec/pcs-capacity/pcs-capacity-resume", "ec2", static), "", "", ""},
+		{"before Capacity Blocks", with(cookbook+"3.7.2", "", "ec2", static), OK, "ParallelCluster 3.7.2", ""},
+		{"the first", with(cookbook+"3.8.0\n", "", "ec2", static), Fail, "ParallelCluster 3.8.0 ends a static node that boots under a fence of partition gpu", fix},
+		{"in between", with(cookbook+"3.10.1", "", "ec2", static), Fail, "for ever: gpu-st-p5-1", fix},
+		{"the last", with(cookbook+"3.15.1", "", "ec2", static), Fail, "", fix},
+		{"mended", with(cookbook+"3.15.2", "", "ec2", static), OK, "", ""},
+		{"later", with(cookbook+"3.16.0", "", "ec2", static), OK, "", ""},
+		{"dynamic nodes", with(cookbook+"3.10.1", "", "ec2", dynamic), OK, "", ""},
+		{"a guest", with(cookbook+"3.10.1", "", "none", static), OK, "ParallelCluster 3.10.1 leaves nodes under our fences alone", ""},
+		{"a version that is not one", with("yes", "", "ec2", static), Warn, "of an unknown version", fix},
+		{"only slurmctld says so", with("", "/opt/parallelcluster/scripts/slurm/slurm_resume", "ec2", static), Warn, "of an unknown version", fix},
+	})
 }
 
-// TestLasting: what check says of the file system of state_dir.
+// What check says of the file system of state_dir. A backup of slurmctld sees it only on a shared one.
 func TestLasting(t *testing.T) {
-	disk := state.Mount{Point: "/", Type: "xfs", Source: "/dev/nvme0n1p1"}
-	for name, c := range map[string]struct {
-		mount    state.Mount
-		replaced bool
-		status   Status
-		says     string
-	}{
-		"EFS":               {state.Mount{Point: "/efs", Type: "nfs4", Source: "fs-0.efs.us-east-2.amazonaws.com:/"}, false, OK, "is on nfs4 of fs-0.efs.us-east-2.amazonaws.com:/, and outlives this host"},
-		"FSx for Lustre":    {state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"}, false, OK, "outlives this host"},
-		"a bucket":          {state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}, false, Warn, "locking may not work there"},
-		"memory":            {state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}, true, Warn, "end with the next boot"},
-		"a login node":      {disk, true, Warn, "xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of purchases and the samples of report would end with it"},
-		"a controller":      {disk, false, OK, "ends with this host"},
-		"no mountinfo here": {state.Mount{}, false, Warn, "an unrecognized file system"},
-	} {
+	disk, efs := state.Mount{Point: "/", Type: "xfs", Source: "/dev/nvme0n1p1"}, state.Mount{Point: "/efs", Type: "nfs4", Source: "fs-0.efs.us-east-2.amazonaws.com:/"}
+	judge(t, (*Survey).outlives, []row{
+		{"EFS", Survey{Mount: efs}, OK, "is on nfs4 of fs-0.efs.us-east-2.amazonaws.com:/, and outlives this host", ""},
+		{"FSx for Lustre", Survey{Mount: state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"}}, OK, "outlives this host", ""},
+		{"a bucket", Survey{Mount: state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}}, Warn, "locking may not work there", shareIt},
+		{"memory", Survey{Mount: state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}}, Warn, "end with the next boot", "on a disk"},
+		{"a login node", Survey{Here: Here{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk}, Warn, "xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of purchases and the samples of report would end with it", shareIt},
+		{"a controller", Survey{Mount: disk}, OK, "ends with this host", ""},
+		{"no mountinfo here", Survey{}, Warn, "an unrecognized file system", shareIt},
+	})
+	for fix, m := range map[string]state.Mount{shareIt: disk, "": efs} {
 		var f Findings
-		r := Survey{Here: Here{Config: &config.Config{StateDir: "/s"}}, Mount: c.mount}
-		if c.replaced {
-			r.Config.Cluster = "ml"
-		}
-		if r.outlives(&f); len(f) != 1 || f[0].Status != c.status || !strings.Contains(f[0].What, c.says) || (f[0].Fix == "") != (c.status == OK) {
-			t.Errorf("%s: %+v", name, f)
-		}
-	}
-}
-
-// A backup of slurmctld sees state_dir only on a shared file system.
-func TestBackedUp(t *testing.T) {
-	for fix, m := range map[string]state.Mount{shareIt: {Point: "/", Type: "xfs", Source: "/dev/nvme0n1p1"}, "": {Point: "/efs", Type: "nfs4", Source: "efs:/"}} {
-		var f Findings
-		r := Survey{Here: Here{Config: &config.Config{StateDir: "/s"}}, Mount: m, Slurmctld: &slurm.Config{Backups: []string{"head2"}},
-			Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Provider: capacity.ProviderEC2}}}}
-		if r.outlives(&f); len(f) != 2 || f[1].Fix != fix || !strings.Contains(f[1].What, "head2 takes slurmctld over") {
+		s := Survey{Here: Here{Config: &config.Config{StateDir: "/s"}}, Mount: m, Slurmctld: &slurm.Config{Backups: []string{"head2"}}, Settings: onEC2}
+		if s.outlives(&f); len(f) != 2 || f[1].Fix != fix || !strings.Contains(f[1].What, "head2 takes slurmctld over") {
 			t.Errorf("%s: %+v", m, f)
 		}
 	}
@@ -264,31 +202,97 @@ func TestBackedUp(t *testing.T) {
 
 // What the shell of whoever runs check has of AWS tells nothing about hooks.
 func TestHookAccess(t *testing.T) {
-	cfg := config.Default()
-	cfg.Path = "/etc/pcs-capacity/config.toml"
-	for _, c := range []struct {
-		last    *state.HookAccess
-		account string // of whoever runs check
-		want    Status
-		says    string
-	}{
-		{nil, "", "", ""},
-		{&state.HookAccess{Without: "there are no AWS credentials"}, "111122223333", Fail, "had no AWS credentials"},
-		{&state.HookAccess{}, "111122223333", OK, "had AWS credentials"},
-		{&state.HookAccess{Source: "EC2RoleProvider"}, "111122223333", OK, "(EC2RoleProvider)"},
-		{&state.HookAccess{Account: "111122223333", Source: "EnvConfigCredentials"}, "111122223333", OK, "of account 111122223333 (EnvConfigCredentials)"},
-		{&state.HookAccess{Account: "111122223333"}, "", OK, "of account 111122223333"},
-		{&state.HookAccess{Account: "444455556666", Source: "EC2RoleProvider"}, "111122223333", Warn, "of account 444455556666 (EC2RoleProvider), and this command those of account 111122223333"},
+	with := func(last *state.HookAccess, account string) Survey {
+		return Survey{LastHook: Read[*state.HookAccess]{Is: last}, Account: account, Settings: onEC2}
+	}
+	judge(t, (*Survey).hookAccess, []row{
+		{"no hook", with(nil, ""), "", "", ""},
+		{"unread", Survey{LastHook: Read[*state.HookAccess]{Err: errors.New("oops")}}, Fail, "oops", "delete it"},
+		{"none", with(&state.HookAccess{Without: "there are no AWS credentials"}, "111122223333"), Fail, "had no AWS credentials", "/etc/pcs-capacity/environment"},
+		{"some", with(&state.HookAccess{}, "111122223333"), OK, "had AWS credentials", ""},
+		{"of a source", with(&state.HookAccess{Source: "EC2RoleProvider"}, "111122223333"), OK, "(EC2RoleProvider)", ""},
+		{"the same", with(&state.HookAccess{Account: "111122223333", Source: "EnvConfigCredentials"}, "111122223333"), OK, "of account 111122223333 (EnvConfigCredentials)", ""},
+		{"ours are not known", with(&state.HookAccess{Account: "111122223333"}, ""), OK, "of account 111122223333", ""},
+		{"others", with(&state.HookAccess{Account: "444455556666", Source: "EC2RoleProvider"}, "111122223333"), Warn, "of account 444455556666 (EC2RoleProvider), and this command those of account 111122223333", "/etc/pcs-capacity/environment"},
+	})
+}
+
+// A script that is missing while Slurm is told to run it stops every submission; the site's own is left alone.
+func TestHooks(t *testing.T) {
+	ok := map[string]Read[fs.FileMode]{"/f": {Is: 0o755}}
+	with := func(state, plugins string) Survey {
+		return Survey{Here: Here{Config: &config.Config{}, Filter: "/f", Hooks: []Hook{{Name: "job_submit", File: "/j", State: state}}}, Programs: ok, Settings: onEC2,
+			Slurmctld: &slurm.Config{JobSubmitPlugins: strings.Split(plugins, ","), ResumeProgram: "/f/pcs-capacity-resume"}}
+	}
+	judge(t, func(s *Survey, f *Findings) { s.script(f, s.Hooks[0], s.Slurmctld.JobSubmitPlugins[0] == "lua", true) }, []row{
+		{"installed", with("installed", "lua"), OK, "/j is installed", ""},
+		{"missing", with("missing", ""), Fail, "/j is missing", "hooks install job_submit"},
+		{"missing, and on", with("missing", "lua"), Fail, "every submission is refused", "hooks install job_submit"},
+		{"the site's", with("foreign", "lua"), Fail, "does not load ours", "add the line"},
+		{"old", with("old", "lua"), Warn, "not what this version writes", "hooks install job_submit"},
+		{"not on", with("installed", ""), Fail, "Slurm is not told to run it", "hooks install settings"},
+	})
+	judge(t, func(s *Survey, f *Findings) { s.runs(f, "filter", s.Filter) }, []row{
+		{"runs", with("", ""), OK, "/f", ""},
+		{"no file", Survey{Programs: map[string]Read[fs.FileMode]{"": {Err: fs.ErrNotExist}}}, Fail, "does not exist", "install the package"},
+		{"not for everybody", Survey{Programs: map[string]Read[fs.FileMode]{"": {Is: 0o744}}}, Fail, "0744", "chmod 755"},
+	})
+}
+
+// The files of sync: what is not there, or old, has users and hooks know nothing.
+func TestState(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	fresh, old := &capacity.Snapshot{TakenAt: now}, &capacity.Snapshot{TakenAt: now.Add(-time.Hour)}
+	fresh.Submit.StaleAfter.Duration, old.Submit.StaleAfter.Duration = time.Minute, time.Minute
+	with := func(snapshot *capacity.Snapshot, err error, mode fs.FileMode, watcher string) Survey {
+		return Survey{Here: Here{Config: &config.Config{StateDir: "/s"}, Watch: "sync --watch"}, Site: Site{Now: now}, StateDir: Read[fs.FileMode]{Is: mode}, Mount: state.Mount{Point: "/efs", Type: "nfs4"},
+			Snapshot: Read[*capacity.Snapshot]{Is: snapshot, Err: err}, Watcher: Read[string]{Is: watcher}}
+	}
+	const dir = fs.ModeDir | 0o755
+	for want, s := range map[string]Survey{
+		"ok state-dir; ok snapshot; ok service":                     with(fresh, nil, dir, "process 1"),
+		"ok state-dir; ok snapshot; warn service":                   with(fresh, nil, dir, ""),
+		"ok state-dir; fail snapshot; fail service":                 with(old, nil, dir, ""),
+		"ok state-dir; fail snapshot; ok service":                   with(nil, fs.ErrNotExist, dir, "process 1"),
+		"fail state-dir; ok state-dir; fail snapshot; fail service": with(nil, errors.New("oops"), fs.ModeDir|0o700, ""),
+		"fail state-dir": with(nil, nil, 0o644, ""),
 	} {
-		var f Findings
-		r := Survey{Here: Here{Config: cfg}, LastHook: Read[*state.HookAccess]{Is: c.last}, Account: c.account, Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}}
-		r.hookAccess(&f)
-		switch {
-		case c.want == "" && len(f) == 0:
-		case len(f) != 1 || f[0].Status != c.want || !strings.Contains(f[0].What, c.says):
-			t.Errorf("%+v: %+v", c.last, f)
-		case c.want == Fail && !strings.Contains(f[0].Fix, "/etc/pcs-capacity/environment"):
-			t.Errorf("the fix is %s", f[0].Fix)
+		if got := judged(&s, (*Survey).state); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// What Slurm has of the managed partitions: that they are there, with nodes, and locked for all but some accounts.
+func TestPartitions(t *testing.T) {
+	with := func(provider capacity.Provider, accounts []string, there ...capacity.SlurmPartition) Survey {
+		return Survey{Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider, AllowAccounts: accounts}}}, Slurmctld: &slurm.Config{}, Partitions: partitions(there...)}
+	}
+	gpu := capacity.SlurmPartition{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2"}}
+	judge(t, (*Survey).ourPartitions, []row{
+		{"there", with("ec2", nil, gpu), OK, "gpu has nodes gpu-[1-2]", ""},
+		{"not there", with("ec2", nil), Fail, "no partition gpu", "hooks install"},
+		{"not there, on PCS", with("pcs", nil), Fail, "no partition gpu", "run `pcs-capacity setup`"},
+		{"not there, a guest", with("none", nil), Fail, "no partition gpu", "write the name that Slurm has"},
+		{"without nodes", with("ec2", nil, capacity.SlurmPartition{Name: "gpu"}), Warn, "has no nodes", "sinfo"},
+		{"no accounting", with("ec2", []string{"nlp"}, gpu), Fail, "keeps no accounting", "AccountingStorageEnforce=associations"},
+	})
+}
+
+// Slurm powers nodes up only with these settings, and waits for one as long as it may boot.
+func TestPowerSettings(t *testing.T) {
+	good := slurm.Config{Version: slurm.Version{Major: 25, Minor: 11}, SlurmctldParameters: []string{"idle_on_node_suspend"}, SuspendTime: time.Minute, ResumeTimeout: 20 * time.Minute}
+	for want, change := range map[string]func(*slurm.Config){
+		"ok resume-timeout":                  func(*slurm.Config) {},
+		"fail resume-timeout":                func(c *slurm.Config) { c.ResumeTimeout = time.Minute },
+		"ok resume-timeout; warn slurm.conf": func(c *slurm.Config) { c.SlurmctldParameters = nil },
+		"ok resume-timeout; fail slurm.conf": func(c *slurm.Config) { c.SuspendTime = 0 },
+	} {
+		c, settings := good, onEC2
+		change(&c)
+		settings.Timing.BootAllowance.Duration = 15 * time.Minute
+		if got := judged(&Survey{Slurmctld: &c, Settings: settings, Partitions: partitions(capacity.SlurmPartition{Name: "gpu"})}, (*Survey).powerSettings); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }
