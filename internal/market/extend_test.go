@@ -100,6 +100,9 @@ func TestExtensionWithoutWaiting(t *testing.T) {
 	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Extension.State != capacity.ExtensionPending || bought.Extension.OfferingID != "" {
 		t.Errorf("it does not show yet: %v, %+v", err, bought)
 	}
+	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.BoughtNow || len(w.sim.Ledger()) != 1 {
+		t.Errorf("R3: the same again, before it shows: %v, %+v", err, bought)
+	}
 }
 
 func TestNothingToExtend(t *testing.T) {

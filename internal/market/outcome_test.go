@@ -181,6 +181,9 @@ func TestPaymentOfWhatDoesNotShow(t *testing.T) {
 	if r, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID}); err != nil || r.State != capacity.StateScheduled || !w.sim.Clock().Now().Equal(asked) {
 		t.Errorf("what shows is waited for: %v, %+v", err, r)
 	}
+	if _, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID, State: capacity.StateExpired}); err != nil {
+		t.Errorf("one that has ended since was paid: %v", err)
+	}
 }
 
 // The payment of an extension is followed until somebody stops it.
