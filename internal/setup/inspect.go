@@ -162,15 +162,20 @@ func (in *inspection) slotNames() []string {
 // nameSlots notes what the inventory says of the slots.
 func (in *inspection) nameSlots() {
 	for _, name := range in.slotNames() {
-		slot := site.Slot{Name: name}
-		if g, found := in.Group(name); found {
-			slot.Group, slot.Ours = &g, in.Ours(g.Tags)
-			if slot.Ours {
-				slot.ReservationID = g.Tags[capacity.TagReservation]
-			}
-		}
-		in.Slots = append(in.Slots, slot)
+		in.Slots = append(in.Slots, in.named(name))
 	}
+}
+
+// named is the slot of a name, with its node group.
+func (in *inspection) named(name string) site.Slot {
+	slot := site.Slot{Name: name}
+	if g, found := in.Group(name); found && g.Name == name {
+		if slot.Group, slot.Ours = &g, in.Ours(g.Tags); slot.Ours {
+			slot.ReservationID = g.Tags[capacity.TagReservation]
+		}
+		slot.Instances = in.Running[g.ID]
+	}
+	return slot
 }
 
 // readSlots reads the launch templates of the slots, what their node groups launch with, and how many instances they have.

@@ -62,10 +62,8 @@ func (in *inspection) templateStep(want *wanted, slot site.Slot) Step {
 	case in.like.ID != "" && in.like.TemplateID == "":
 		step.add("copied from", "node group "+in.like.Name)
 	case in.source.ID == "" || in.OnEC2() && in.source.ID == slot.Template.ID:
-	case in.OnEC2():
-		step.add("copied from", fmt.Sprintf("%s version %s", in.source.Name, in.source.Version))
 	default:
-		step.add("copied from", fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name))
+		step.add("copied from", strings.TrimSuffix(fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name), " ()"))
 	}
 	return step.with(in, slot.Name, func(ctx context.Context, w World) (err error) {
 		if step.Verb != Nothing {

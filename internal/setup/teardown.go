@@ -17,8 +17,8 @@ import (
 // Reservations are those of what goes.
 func (p *Plan) Reservations() (ids []string) {
 	for _, slot := range p.seen.Slots {
-		if slot.Group != nil && slot.Group.Tags[capacity.TagReservation] != "" {
-			ids = union(ids, []string{slot.Group.Tags[capacity.TagReservation]})
+		if slot.ReservationID != "" {
+			ids = union(ids, []string{slot.ReservationID})
 		}
 	}
 	left, _ := p.seen.left()
@@ -145,10 +145,9 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 	}
 	for i := range t.Slots {
 		slot := &t.Slots[i]
-		if g, found := t.Group(slot.Name); found && g.Name == slot.Name && t.Ours(g.Tags) {
-			slot.Group, slot.Instances = &g, t.Running[g.ID]
-		} else if found {
+		if slot.Group != nil && !slot.Ours {
 			t.warn("compute node group %s does not carry our tag, so it stays", slot.Name)
+			slot.Group, slot.Instances = nil, 0
 		}
 		for _, lt := range templates { // with provider ec2 it is of the node group
 			if lt.Name == pcs.TemplateName(t.Cluster.Name, slot.Name) {
@@ -166,7 +165,8 @@ func (t *inspection) slot(name string) *site.Slot {
 	}
 	at := slices.IndexFunc(t.Slots, func(slot site.Slot) bool { return slot.Name == name })
 	if at < 0 {
-		at, t.Slots = len(t.Slots), append(t.Slots, site.Slot{Name: name, Base: base})
+		at, t.Slots = len(t.Slots), append(t.Slots, t.named(name))
+		t.Slots[at].Base = base
 	}
 	return &t.Slots[at]
 }
@@ -311,7 +311,7 @@ func planTeardown(read inspection) *Plan {
 	for _, slot := range t.Slots {
 		if slot.Group != nil {
 			step(slot.Name, Delete, WhatNodeGroup, slot.Name, func(ctx context.Context, w World) error { return w.DeleteNodeGroup(ctx, t.Cluster, slot.Name) },
-				Detail{"reservation", slot.Group.Tags[capacity.TagReservation]}, instances(slot))
+				Detail{"reservation", slot.ReservationID}, instances(slot))
 		}
 	}
 	for _, slot := range t.Slots {
@@ -346,7 +346,7 @@ func (t *inspection) left() (left capacity.PartitionSettings, changes bool) {
 		was := len(g.ReservationIDs)
 		for _, slot := range t.Slots {
 			if slot.Group != nil && slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), slot.Name) {
-				g.ReservationIDs = without(g.ReservationIDs, slot.Group.Tags[capacity.TagReservation])
+				g.ReservationIDs = without(g.ReservationIDs, slot.ReservationID)
 			}
 		}
 		changes = changes || len(g.ReservationIDs) < was

@@ -51,7 +51,7 @@ func (s *Survey) unread(f *Findings, check, what string, err error) {
 	switch {
 	case action == "":
 		f.failWords(check, s.words(err), "run this again")
-	case !slices.ContainsFunc(s.denials(), func(d denial) bool { return d.action == action }):
+	case s.denials()[action] == "":
 		f.warn(check, "allow "+action+", or run this as somebody who has it", "%s is not checked: %s is not allowed for %s", what, action, whoIsDenied(err))
 	}
 }
@@ -81,28 +81,22 @@ func (s *Survey) cluster(f *Findings) {
 	}
 }
 
-// denial is an action that somebody may not call.
-type denial struct{ action, who string }
-
-// denials are those of the questions that EC2 was asked for them, of PCS's reads, and of launches, each once. PCS
-// launches with a role of its own.
-func (s *Survey) denials() (all []denial) {
-	add := func(action, who string) {
-		if action != "" && !slices.ContainsFunc(all, func(d denial) bool { return d.action == action }) {
-			all = append(all, denial{action, who})
-		}
-	}
+// denials say who may not call an action: of the questions that EC2 was asked for them, of PCS's reads, and of launches.
+// PCS launches with a role of its own.
+func (s *Survey) denials() map[string]string {
+	who := map[string]string{}
 	for _, err := range s.asked() {
-		add(ec2.DeniedAction(err), whoIsDenied(err))
+		who[ec2.DeniedAction(err)] = whoIsDenied(err)
 	}
 	for _, l := range s.Launches {
 		for _, one := range l.tried.Is {
 			if one.Verdict == ec2.Denied && l.Provider.Launches() {
-				add(one.Says, whoIsDenied(nil))
+				who[one.Says] = cmp.Or(who[one.Says], whoIsDenied(nil))
 			}
 		}
 	}
-	return all
+	delete(who, "") // of what is allowed
+	return who
 }
 
 func (s *Survey) asked() (errs []error) {
@@ -120,12 +114,13 @@ func (s *Survey) permission(f *Findings) {
 			f.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s", s.words(err))
 		}
 	}
-	for _, d := range s.denials() {
+	who := s.denials()
+	for _, action := range slices.Sorted(maps.Keys(who)) {
 		role := "sync"
-		if s.onEC2() && permissions.Allows("hooks", d.action) {
+		if s.onEC2() && permissions.Allows("hooks", action) {
 			role = "hooks"
 		}
-		f.fail("permission", "allow it; `pcs-capacity iam-policy "+role+"` prints the policy", "%s is not allowed for %s", d.action, d.who)
+		f.fail("permission", "allow it; `pcs-capacity iam-policy "+role+"` prints the policy", "%s is not allowed for %s", action, who[action])
 	}
 	if len(*f) == before {
 		f.ok("permission", "what sync and the hooks ask is allowed with the credentials of this command, as far as dry runs tell")
