@@ -361,3 +361,38 @@ func TestNoQueueWithoutItsFence(t *testing.T) {
 		}
 	}
 }
+
+// TestR9_WhatGoes: the settings say of which partition and node group a slot is; its name only where they do not.
+func TestR9_WhatGoes(t *testing.T) {
+	pcsOnes := []capacity.GroupSettings{{Name: "gpu"}, {Name: "gpu-a"}}
+	ec2Ones := []capacity.GroupSettings{{Name: "gpu", Slots: 2}, {Name: "big-a", Slots: 1}}
+	for _, c := range []struct {
+		provider   capacity.Provider
+		asked      string
+		goes, stay string // slots
+	}{
+		{capacity.ProviderPCS, "", "gpu-a gpu-b gpu-a-a old-b", "other-a"},
+		{capacity.ProviderPCS, "gpu", "gpu-a gpu-b", "gpu-a-a old-b other-a"},
+		{capacity.ProviderPCS, "gpu-a", "gpu-a", "gpu-b gpu-a-a gpu-a-b other-a"},
+		{capacity.ProviderPCS, "old", "old-a old-b", "gpu-a other-a"},
+		{capacity.ProviderEC2, "", "gpu-a gpu-b big-a old old-a", "other-a other"},
+		{capacity.ProviderEC2, "gpu", "gpu-a gpu-b", "big-a old other-a"},
+		{capacity.ProviderEC2, "big", "big big-b", "big-a gpu-a other-a"},
+		{capacity.ProviderEC2, "gpu-a", "", "gpu-a gpu-b big-a"},
+		{capacity.ProviderEC2, "other-a", "", "other-a other-b other"},
+	} {
+		groups := pcsOnes
+		if c.provider == capacity.ProviderEC2 {
+			groups = ec2Ones
+		}
+		in := inspection{Site: site.Site{Provider: c.provider}, request: Request{Queue: "gpu", NodeGroup: c.asked, Config: &config.Config{Partitions: []capacity.PartitionSettings{
+			{Name: "gpu", Provider: c.provider, Groups: groups}, {Name: "other", Provider: c.provider, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2}}}}}}}
+		for slots, want := range map[string]bool{c.goes: true, c.stay: false} {
+			for _, slot := range strings.Fields(slots) {
+				if _, goes := in.goes(slot); goes != want {
+					t.Errorf("%s %q: %s goes is %t", c.provider, c.asked, slot, goes)
+				}
+			}
+		}
+	}
+}

@@ -180,7 +180,7 @@ func (t *inspection) goes(slot string) (base string, goes bool) {
 	for _, p := range t.partitions() {
 		for _, g := range p.Groups {
 			names := g.SlotNames(p.Provider)
-			if one = one || onPCS && slices.Contains(names, asked); slices.Contains(names, slot) || g.Name == slot {
+			if one = one || onPCS && slices.Contains(names, asked); slices.Contains(names, slot) || !onPCS && g.Name == slot {
 				base, queue, known = g.Name, p.Name, true
 			}
 		}

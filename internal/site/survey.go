@@ -135,22 +135,23 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 		}
 		s.Now = time.Now().Add(s.Offset)
 	}
-	var ids, subnets, selecting []string
+	var ids, subnets []string
 	selects := map[string]*capacity.Select{}
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
 			ids, subnets = append(ids, g.ReservationIDs...), append(subnets, g.SubnetIDs...)
 			if g.Select != nil {
-				selecting, selects[g.Name] = append(selecting, g.Name), g.Select
+				selects[g.Name] = g.Select
 			}
 		}
 	}
 	templates := s.Settings.LaunchTemplates()
-	version := func(reference string) (*capacity.LaunchTemplate, error) {
-		if t, found, err := in.EC2.TemplateVersion(aws, reference); err != nil || found {
-			return &t, err
+	version := func(reference string) (t *capacity.LaunchTemplate, err error) {
+		v, found, err := in.EC2.TemplateVersion(aws, reference)
+		if found {
+			t = &v
 		}
-		return nil, nil
+		return t, err
 	}
 	stage([]func(){func() { in.readSlurmctld(ctx, s) }},
 		func() { s.Account, _ = in.EC2.Account(aws) }, // which only helps to compare
@@ -163,7 +164,7 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 			s.Asked = each(ec2.Reads, func(action string) (struct{}, error) { return struct{}{}, in.EC2.TryRead(aws, action) })
 		},
 		func() {
-			s.Selected = each(selecting, func(group string) ([]capacity.Reservation, error) {
+			s.Selected = each(slices.Collect(maps.Keys(selects)), func(group string) ([]capacity.Reservation, error) {
 				return in.EC2.ReservationsByTag(aws, selects[group].Tags)
 			})
 		},
