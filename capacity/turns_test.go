@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // hours is a reservation that is open from one hour after noon to another one; without
@@ -356,6 +358,22 @@ func TestPCSHoldsWhatItHeld(t *testing.T) {
 		if got := Build(settings, Seen{Held: held, Before: before, Reservations: []Reservation{blockA}, Now: noon}).Partitions[0].Groups[0].Slots[1].Holds; got != name {
 			t.Errorf("holds %q, want %q", got, name)
 		}
+	}
+}
+
+// What nobody has read anew is as it was; what settings and AWS say is not.
+func TestBuildKeepsWhatWasNotRead(t *testing.T) {
+	settings := Settings{Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "gpu"}}}}}
+	want := Build(settings, Seen{})
+	want.DefaultPartition, want.Timing.OverTime.Duration, want.Orphans = "cpu", time.Hour, []Orphan{{Instance: "i-1"}}
+	p := &want.Partitions[0]
+	p.MaxTime, p.QOS, p.Groups[0].GPUs, p.Groups[0].CPUs = Minutes(60), "short", 8, 96
+	p.Groups[0].Slots[0] = Slot{Name: "gpu", Feature: "gpu", Nodes: "gpu-[1-2]", Count: 2, Out: []NodesOut{{Nodes: "gpu-1"}}, PoweredUp: noon}
+	before := *want
+	before.Problems, before.Former, before.Missing = Problems{{}}, []Partition{{}}, map[string]time.Time{"cr-1": noon}
+	before.Reservations = []Reservation{blockA}
+	if diff := cmp.Diff(want, Build(settings, Seen{Before: &before, Now: noon})); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -80,6 +80,18 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 	}
 }
 
+// What Slurm says takes the place of what was known. Limits of accounting that were never read are not known.
+func TestKnownFactsOfSlurmAreReplaced(t *testing.T) {
+	p := passOf(Sources{World: World{State: state.Dir(t.TempDir())}}, Seen{Snap: oneSlot("ec2", nil), Cluster: &Cluster{WallsErr: errMute, slots: map[string][]string{"gpu": {"gpu-1"}},
+		Nodes: []capacity.Node{{Name: "gpu-1", GPUs: 4, CPUs: 8}}, Partitions: []capacity.SlurmPartition{{Name: "gpu"}}}})
+	group := &p.seen.Snap.Partitions[0].Groups[0]
+	p.seen.Snap.DefaultPartition, group.GPUs, group.CPUs = "gone", 8, 16
+	p.addSlurm()
+	if snap := p.seen.Snap; snap.DefaultPartition != "" || group.GPUs != 4 || group.CPUs != 8 || !snap.Walls.Unknown {
+		t.Errorf("%+v", snap)
+	}
+}
+
 // Root's files are given to the owner of state_dir; an owner who is neither root nor SlurmUser is reported.
 func TestOwnerOfTheStateFolder(t *testing.T) {
 	if os.Geteuid() != 0 {

@@ -132,7 +132,7 @@ func readLines[T any](in *folder, name string) (all []T, err error) {
 	text, err := in.read(name)
 	for line := range bytes.Lines(text) {
 		var v T
-		if bytes.HasSuffix(line, []byte{'\n'}) && json.Unmarshal(line, &v) == nil {
+		if json.Unmarshal(line, &v) == nil {
 			all = append(all, v)
 		}
 	}
