@@ -120,14 +120,14 @@ func (in *inspection) joins() bool {
 // and on PCS with the other slot. An entry without another reservation is changed to fit.
 func (in *inspection) checkPurchaseOption() {
 	r, g := in.reservation, in.entry()
-	has := slices.ContainsFunc(in.others, func(other capacity.Reservation) bool { return other.ID != r.ID && lists(g, other) })
+	has := slices.ContainsFunc(g.ReservationIDs, func(id string) bool { live, _ := in.Live(id); return live && id != r.ID })
 	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (has || g.Select.Matches(r) || !g.PurchaseOption.Reserved()) {
 		in.problem(capacity.WrongPurchase, fmt.Sprintf("set purchase_option = %q there, or choose another --node-group",
 			r.Kind), "reservation %s is of kind %s, but node_group %q of the settings buys %s", r.ID, r.Kind, g.Name, g.PurchaseOption)
 		return
 	}
 	for _, other := range in.Slots {
-		if other.Ours && other.Live && !other.Holds(r.ID) &&
+		if live, _ := in.Live(other.ReservationID); live && !other.Holds(r.ID) &&
 			other.Group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
 			in.problem(capacity.WrongPurchase, "choose another --node-group", "reservation %s is of kind %s, but %s holds %s of kind %s", r.ID,
 				r.Kind, other.Name, other.ReservationID, other.Group.PurchaseOption)

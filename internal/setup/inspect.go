@@ -35,10 +35,7 @@ type inspection struct {
 	chosen       []ec2.Subnet
 	elsewhere    []string
 	instanceType ec2.InstanceType // the reservation's; zero if EC2 did not describe it
-	// ended are the partition's reservations that have ended, according to EC2, others those that have not.
-	ended  []string
-	others []capacity.Reservation
-	users  []user // the other users of the reservation
+	users        []user           // the other users of the reservation
 	// userData is in the form that PCS wants; nil if there is none. nodeScript describes it for provider ec2.
 	userData   []byte
 	nodeScript string
@@ -130,13 +127,10 @@ func (s Setup) readCluster(ctx context.Context, in *inspection) (err error) {
 	return err
 }
 
-// listedIDs are the reservations that the settings name for the queue.
-func (in *inspection) listedIDs() []string { return reservationsOf(in.settings()) }
-
 // readReservation reads the reservation, and beside it those that the settings name.
 func (s Setup) readReservation(ctx context.Context, in *inspection) error {
 	id := in.request.Reservation
-	if err := in.ReadReservations(ctx, s.EC2, append([]string{id}, in.listedIDs()...)); err != nil {
+	if err := in.ReadReservations(ctx, s.EC2, append([]string{id}, reservationsOf(in.settings())...)); err != nil {
 		return err
 	}
 	in.reservation = in.Known[id]
@@ -220,9 +214,6 @@ func (in *inspection) seeSlots() {
 		if slot.Group != nil {
 			slot.Instances = in.Running[slot.Group.ID]
 		}
-		if r, is := in.Known[slot.ReservationID]; is {
-			slot.Live, slot.Until = site.Open(r, in.Now), r.End
-		}
 	}
 	in.keep()
 }
@@ -258,8 +249,7 @@ func (in *inspection) slotNodes() map[string][]string {
 	return nodes
 }
 
-// readOthers reads the reservations of the slots and of the groups that the settings select, and finds those of the
-// partition that are over. One that EC2 does not describe is not among them: it may only be missing from this answer.
+// readOthers reads the reservations of the slots.
 func (s Setup) readOthers(ctx context.Context, in *inspection) error {
 	var held []string
 	for _, slot := range in.Slots {
@@ -271,13 +261,6 @@ func (s Setup) readOthers(ctx context.Context, in *inspection) error {
 	for _, id := range held {
 		if err := in.Unknown[id]; err != nil && !site.Absent(err) {
 			return fmt.Errorf("describing %s in %s: %w", id, in.Region, err)
-		}
-	}
-	for _, id := range union(nil, in.listedIDs()) {
-		if r, is := in.Known[id]; is && !site.Open(r, in.Now) {
-			in.ended = append(in.ended, id)
-		} else if is {
-			in.others = append(in.others, r)
 		}
 	}
 	return nil

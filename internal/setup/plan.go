@@ -77,7 +77,7 @@ func (in *inspection) chooseSlot() site.Slot {
 	choices := []func(site.Slot) bool{func(s site.Slot) bool { return s.Holds(in.reservation.ID) }, func(
 		s site.Slot) bool {
 		return s.Group == nil
-	}, func(s site.Slot) bool { return s.Ours && !s.Live }}
+	}, func(s site.Slot) bool { live, _ := in.Live(s.ReservationID); return s.Ours && !live }}
 	for _, fits := range choices {
 		if i := slices.IndexFunc(in.Slots, fits); i >= 0 {
 			return in.Slots[i]
@@ -86,8 +86,8 @@ func (in *inspection) chooseSlot() site.Slot {
 	var held []string
 	for _, slot := range in.Slots {
 		until := "it is cancelled"
-		if !slot.Until.IsZero() {
-			until = capacity.FormatUTC(slot.Until)
+		if end := in.Known[slot.ReservationID].End; !end.IsZero() {
+			until = capacity.FormatUTC(end)
 		}
 		if slot.Ours {
 			held = append(held, fmt.Sprintf("%s has %s until %s", slot.Name, slot.ReservationID, until))

@@ -219,7 +219,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "another kind for tags that find nothing else", world: written("gpu", capacity.ProviderPCS, selects), seen: func(in *inspection) { odcr(in); in.reservation.Tags = nlp }},
 		{name: "another kind, alone in its entry", world: written("gpu", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.ReservationIDs = []string{now1} }), seen: odcr},
 		{name: "another kind beside the other slot, settings lost", world: lost, ask: next, seen: odcr},
-		{name: "another kind beside a slot whose block has ended", world: lost, ask: next, seen: func(in *inspection) { odcr(in); in.Slots[0].Live = false }},
+		{name: "another kind beside a slot whose block has ended", world: lost, ask: next, seen: func(in *inspection) { odcr(in); in.Now = in.Known[in.Slots[0].ReservationID].End }},
 		{name: "another kind, and a file of the administrator's", world: first, ask: next, seen: func(in *inspection) { odcr(in); in.file.ours = false }},
 		{name: "another type beside the other slot, settings lost", world: lost, ask: next, seen: func(in *inspection) { in.reservation.InstanceType = "p4d.24xlarge" }},
 		{name: "another type in the settings", world: written("gpu", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.InstanceType = "p4d.24xlarge" })},
@@ -248,7 +248,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "a block that has shrunk, self-managed", world: firstOnEC2, ask: func(r *Request) { onEC2(r); r.MaxNodes = 4 }, seen: func(in *inspection) { in.reservation.Total = 2 }},
 		{name: "a smaller block joins, self-managed", world: firstOnEC2, ask: nextOnEC2, seen: func(in *inspection) { in.reservation.Total = 2 }},
 		{name: "a smaller block beside another", world: first, ask: func(r *Request) { next(r); r.MaxNodes = 4 }, seen: func(in *inspection) { in.reservation.Total = 2 }},
-		{name: "blocks that overlap, self-managed", world: firstOnEC2, ask: nextOnEC2, seen: func(in *inspection) { in.reservation.Start = in.others[0].Start }},
+		{name: "blocks that overlap, self-managed", world: firstOnEC2, ask: nextOnEC2, seen: func(in *inspection) { in.reservation.Start = in.Known[now1].Start }},
 
 		{name: "unknown settings of the group", world: first, ask: nodes(3), seen: func(in *inspection) { in.Slots[0].Group.Unknown = []string{"scalingConfiguration.spare"} }},
 		{name: "unknown settings of what could not be created", world: notCreated, seen: func(in *inspection) { in.Slots[0].Group.Unknown = []string{"spare"} }},

@@ -279,7 +279,7 @@ func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, cap
 	merged.Groups = slices.Clone(p.Groups)
 	for i := range merged.Groups {
 		if p.File == want.file.path && want.file.ours {
-			merged.Groups[i].ReservationIDs = without(merged.Groups[i].ReservationIDs, want.ended...)
+			merged.Groups[i].ReservationIDs = slices.DeleteFunc(slices.Clone(merged.Groups[i].ReservationIDs), func(id string) bool { _, over := want.Live(id); return over })
 		}
 	}
 	i := slices.IndexFunc(merged.Groups, func(g capacity.GroupSettings) bool { return g.Name == want.partition.Name })

@@ -116,13 +116,6 @@ func (w *world) see(r Request) inspection {
 	}
 	w.seeSlurm(in)
 	in.seeSlots()
-	for _, id := range in.listedIDs() {
-		if one := known[id]; site.Open(one, in.Now) {
-			in.others = append(in.others, one)
-		} else {
-			in.ended = append(in.ended, id)
-		}
-	}
 	in.planned = w.planned(in)
 	return *in
 }

@@ -39,10 +39,7 @@ type Slot struct {
 	Group         *pcs.NodeGroup // nil while the slot has no node group
 	ReservationID string         // the value of our tag; "" if there is none
 	Ours          bool           // false for a node group of that name without our tag
-	// Live is set while the slot's reservation is open or may still open; Until is its end.
-	Live      bool
-	Until     time.Time
-	Instances int // counts the node group's instances
+	Instances     int            // counts the node group's instances
 	// Template is the launch template of the slot's name, zero if there is none; Uses is what a node group of ours launches with.
 	Template, Uses capacity.LaunchTemplate
 	// Nodes are those that the settings list, and those of instances; Slurm is what Slurm has of the slot.
@@ -156,9 +153,12 @@ func Absent(err error) bool {
 		(strings.Contains(code, "NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
 }
 
-// Open reports whether a reservation is open or may still open.
-func Open(r capacity.Reservation, now time.Time) bool {
-	return r.State.Live() && (r.End.IsZero() || r.End.After(now))
+// Live reports whether a reservation is open or may still open, over whether it has ended. One that EC2 does not describe
+// is neither: it may only be missing from this answer.
+func (s *Site) Live(id string) (live, over bool) {
+	r, known := s.Known[id]
+	live = known && r.State.Live() && (r.End.IsZero() || r.End.After(s.Now))
+	return live, known && !live
 }
 
 // Holds reports whether the slot was set up for the reservation, or half of it was before a run was cut off: the tag is
