@@ -31,7 +31,10 @@ func (s *Survey) hooks(f *Findings) {
 	byHand := s.Slurmctld != nil && filepath.Base(s.Slurmctld.ResumeProgram) == "pcs-capacity-resume" // slurm.conf says itself what our file would
 	needed := map[string]bool{"cli_filter": s.onPCS() || s.Cluster.ID != "", "job_submit": s.onEC2()}
 	if c := s.Slurmctld; c != nil {
-		plugins["cli_filter"], plugins["job_submit"] = c.CliFilterPlugins, c.JobSubmitPlugins
+		plugins["cli_filter"] = c.CliFilterPlugins
+		if !needed["cli_filter"] { // PCS lets nobody have a job_submit.lua
+			plugins["job_submit"] = c.JobSubmitPlugins
+		}
 		for _, path := range []string{c.Prolog, c.TaskProlog} {
 			if filepath.Base(path) == "pcs-capacity-prolog" {
 				s.runs(f, "prolog", path)

@@ -232,6 +232,12 @@ func TestHooks(t *testing.T) {
 		{"old", with("old", "lua"), Warn, "not what this version writes", "hooks install job_submit"},
 		{"not on", with("installed", ""), Fail, "Slurm is not told to run it", "hooks install settings"},
 	})
+	onPCS := with("missing", "lua")
+	onPCS.Cluster.ID, onPCS.Settings, onPCS.Hooks = "pcs_1", capacity.Settings{}, append(onPCS.Hooks, Hook{Name: "cli_filter", State: "installed"})
+	onPCS.Cluster.SlurmSettings = map[string]string{"CliFilterPlugins": "cli_filter/lua"}
+	if got := judged(&onPCS, (*Survey).hooks); got != "ok filter; ok cli_filter" {
+		t.Errorf("on PCS, whose job_submit.lua is not here: %s", got)
+	}
 	judge(t, func(s *Survey, f *Findings) { s.runs(f, "filter", s.Filter) }, []row{
 		{"runs", with("", ""), OK, "/f", ""},
 		{"no file", Survey{Programs: map[string]Read[fs.FileMode]{"": {Err: fs.ErrNotExist}}}, Fail, "does not exist", "install the package"},

@@ -281,28 +281,23 @@ func (in Sources) readFiles(s *Survey) {
 // launches are those of each group into its reservations, as far as its launch template was read.
 func (s *Survey) launches() (all []*Launch) {
 	snap := s.snapshot()
-	add := func(p capacity.Provider, group, instanceType, reference string, t *capacity.LaunchTemplate, subnets, reservations []string, most int) *Launch {
-		l := &Launch{Provider: p, Group: group, Source: t.Name, Template: *t, Network: Network{Nodes: most, Subnets: make([]ec2.Subnet, len(subnets))}}
-		l.Template.InstanceType = instanceType
-		for i, id := range subnets {
-			l.Network.Subnets[i].ID = id
-		}
-		l.trial = s.trial(snap, reference, instanceType, subnets, reservations)
-		all = append(all, l)
-		return l
-	}
 	for i, p := range s.Settings.Partitions {
 		for j, g := range p.Groups {
 			if t := s.Templates[g.LaunchTemplate].Is; t != nil && p.Provider.Launches() {
-				add(p.Provider, g.Name, g.InstanceType, g.LaunchTemplate, t, g.SubnetIDs, snap.Partitions[i].Groups[j].ReservationIDs(), g.MaxNodes)
+				l := &Launch{Provider: p.Provider, Group: g.Name, Template: *t, Network: Network{Nodes: g.MaxNodes}}
+				l.Template.InstanceType = g.InstanceType
+				s.into(l, g.LaunchTemplate, g.SubnetIDs, snap, snap.Partitions[i].Groups[j].ReservationIDs())
+				all = append(all, l)
 			}
 		}
 	}
 	for _, g := range s.ourGroups() {
 		if t := s.Templates[reference(g)].Is; t != nil {
-			l := add(capacity.ProviderPCS, g.Name, strings.Join(g.InstanceTypes, ", "), reference(g), t, g.SubnetIDs, []string{g.Tags[capacity.TagReservation]}, g.Max)
-			l.Template.ImageID, l.Template.InstanceProfile = cmp.Or(g.AMI, t.ImageID), g.InstanceProfile
+			l := &Launch{Provider: capacity.ProviderPCS, Group: g.Name, Template: *t, Network: Network{Nodes: g.Max}}
+			l.Template.InstanceType, l.Template.ImageID, l.Template.InstanceProfile = strings.Join(g.InstanceTypes, ", "), cmp.Or(g.AMI, t.ImageID), g.InstanceProfile
+			s.into(l, reference(g), g.SubnetIDs, snap, []string{g.Tags[capacity.TagReservation]})
 			l.trial.Inline, l.trial.ImageID, l.trial.InstanceProfile = true, l.Template.ImageID, g.InstanceProfile
+			all = append(all, l)
 		}
 	}
 	return all
@@ -320,28 +315,30 @@ func (s *Survey) snapshot() *capacity.Snapshot {
 	return capacity.Build(s.Settings, seen)
 }
 
-// trial is the launch of a node of a group: into the first of its reservations that takes launches, where its subnets are.
-func (s *Survey) trial(snap *capacity.Snapshot, reference, instanceType string, subnets, reservations []string) ec2.Trial {
+// into completes a launch: into the first of its reservations that takes launches, where its subnets are.
+func (s *Survey) into(l *Launch, reference string, subnets []string, snap *capacity.Snapshot, reservations []string) {
 	mark, zone := s.Config.Cluster, ""
 	if mark == "" { // any of this cluster
-		mark = capacity.ClusterMark("check", "0000000000000000")
+		name := "check"
 		if s.Slurmctld != nil {
-			mark = capacity.ClusterMark(s.Slurmctld.ClusterName, "0000000000000000")
+			name = s.Slurmctld.ClusterName
 		}
+		mark = capacity.ClusterMark(name, "0000000000000000")
 	}
-	t := ec2.Trial{Launch: capacity.Launch{LaunchTemplate: reference, InstanceType: instanceType, Kind: capacity.OnDemand, Tags: map[string]string{capacity.TagCluster: mark}}}
+	try := &l.trial.Launch
+	*try = capacity.Launch{LaunchTemplate: reference, InstanceType: l.Template.InstanceType, Kind: capacity.OnDemand, Tags: map[string]string{capacity.TagCluster: mark}}
 	for _, id := range reservations {
 		if r, is := snap.Reservation(id); is && r.LiveAt(s.Now) {
-			zone = r.AZID
-			t.Launch.ReservationID, t.Launch.Kind, t.Launch.PlacementGroup = r.ID, r.Kind, r.PlacementGroup
+			zone, try.ReservationID, try.Kind, try.PlacementGroup = r.AZID, r.ID, r.Kind, r.PlacementGroup
 			break
 		}
 	}
+	l.Source = l.Template.Name
 	for _, id := range subnets {
+		l.Network.Subnets = append(l.Network.Subnets, ec2.Subnet{Subnet: capacity.Subnet{ID: id}})
 		at := slices.IndexFunc(s.Subnets.Is, func(s capacity.Subnet) bool { return s.ID == id })
 		if zone == "" || at < 0 || s.Subnets.Is[at].AZID == zone {
-			t.Subnets = append(t.Subnets, id)
+			l.trial.Subnets = append(l.trial.Subnets, id)
 		}
 	}
-	return t
 }
