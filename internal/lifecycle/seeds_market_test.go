@@ -172,7 +172,13 @@ func (m *month) decide(rt *rapid.T, o *decision) {
 		b := &run{at: rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 4, 5, 6, 7}).Draw(rt, "at call"),
 			trouble: rapid.SampledFrom([]string{"", "is killed before", "is killed after", "fails", "loses its answer", "is refused", "meets another before", "meets another after"}).Draw(rt, "trouble")}
 		if strings.HasPrefix(b.trouble, "meets") {
-			b.meets = func() { _ = o.run(&run{}) }
+			lost := rapid.Bool().Draw(rt, "state_dir is lost to the other")
+			b.meets = func() {
+				if lost && o.sold() == m.decided[o.id] && !m.aws.Late {
+					m.loseDir()
+				}
+				_ = o.run(&run{})
+			}
 		}
 		m.aws.NotPaid = rapid.IntRange(0, 9).Draw(rt, "not paid") == 9
 		m.say("somebody buys %s, for %s; the program %s at call %d", o.id, o.length, b.trouble, b.at)

@@ -209,13 +209,13 @@ func (p *PCS) ReleaseQueue(_ context.Context, _ pcs.Cluster, name string, groups
 }
 
 // Template is a launch template by its id.
-func (e *EC2) Template(id string) capacity.LaunchTemplate {
+func (e *EC2) Template(id string) (found capacity.LaunchTemplate) {
 	for _, t := range e.Templates {
 		if t.ID == id {
-			return t
+			found = t
 		}
 	}
-	return capacity.LaunchTemplate{}
+	return found
 }
 
 // PlannedTemplate is what EnsureLaunchTemplate leaves behind. The name is no part of its digest.
