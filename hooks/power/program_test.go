@@ -55,7 +55,7 @@ func TestHookKnowsItsMarkWithoutSlurmctld(t *testing.T) {
 	if mark, _, err := s.ask(t.Context()); err == nil {
 		t.Errorf("without an earlier hook: %q", mark)
 	}
-	if err := s.KeepMark("ml/1"); err != nil {
+	if err := s.KeptMark().Keep("ml/1"); err != nil {
 		t.Fatal(err)
 	}
 	if mark, timeout, err := s.ask(t.Context()); err != nil || mark != "ml/1" || timeout != defaultResumeTimeout {

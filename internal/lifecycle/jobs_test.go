@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -178,7 +179,7 @@ func TestMarkOfSync(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stateSave, dir := t.TempDir(), state.Dir(t.TempDir())
 			for file, text := range map[string]string{filepath.Join(stateSave, "clustername"): test.clusterName,
-				filepath.Join(stateSave, "pcs-capacity-id"): test.id, filepath.Join(string(dir), "mark"): test.kept} {
+				filepath.Join(stateSave, "pcs-capacity-id"): test.id, filepath.Join(string(dir), "mark"): strconv.Quote(test.kept)} {
 				if text == "" {
 					continue
 				}

@@ -40,18 +40,13 @@ func openings(s Seen) (actions []Action) {
 		if len(nodes) > 0 {
 			actions = append(actions, action("power-up", aboutNodes(v.Slot.Name, nodes),
 				fmt.Sprintf("power %s up: %s is open since %s", hostlist.Compress(nodes), v.Reservation.ID, capacity.FormatUTC(v.Window.Start)),
-				func(ctx context.Context, w World) error { return w.Slurm.PowerUp(ctx, nodes) }))
+				func(ctx context.Context, w World) error {
+					v.Slot.PoweredUp = s.second()
+					return w.Slurm.PowerUp(ctx, nodes)
+				}))
 		}
 	}
 	return actions
-}
-
-func notePowerUps(s Seen, ups []Action) {
-	for _, at := range capacity.Places(s.Snap.Partitions) {
-		if slices.ContainsFunc(ups, func(a Action) bool { return a.About.Slot == at.Slot.Name }) {
-			at.Slot.PoweredUp = s.second()
-		}
-	}
 }
 
 // endedBlocks powers down our nodes that are still up under their fence, once their jobs have ended. PCS does so
@@ -209,16 +204,14 @@ func endOrphans(s Seen) (actions []Action) {
 			actions = append(actions, action("end-instance",
 				capacity.Subject{Slot: slot, Node: o.Node, Instance: o.Instance, Reservation: o.Reservation},
 				fmt.Sprintf("end instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why),
-				func(ctx context.Context, w World) error { return w.EC2.Terminate(ctx, []string{o.Instance}) }))
+				func(ctx context.Context, w World) error {
+					err := w.EC2.Terminate(ctx, []string{o.Instance})
+					s.Snap.Orphans = slices.DeleteFunc(s.Snap.Orphans, func(other capacity.Orphan) bool { return err == nil && other == o })
+					return err
+				}))
 		}
 	}
 	return actions
-}
-
-func withoutEnded(orphans []capacity.Orphan, ended []Action) []capacity.Orphan {
-	return slices.DeleteFunc(slices.Clone(orphans), func(o capacity.Orphan) bool {
-		return slices.ContainsFunc(ended, func(a Action) bool { return a.About.Instance == o.Instance })
-	})
 }
 
 // orphanProblems reports the orphans, those of one reservation together.

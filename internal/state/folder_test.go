@@ -27,7 +27,7 @@ func deeds() []aDeed {
 		{snapshotFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
 		{planFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
 		{factsFolder + "/gpu.json", func(d Dir) error { return d.WriteFacts(map[string]Facts{"gpu": {}}) }},
-		{markFile, func(d Dir) error { return d.KeepMark("a") }},
+		{markFile, func(d Dir) error { return d.KeptMark().Keep("a") }},
 		{misplacedFolder + "/n.json", func(d Dir) error { return d.KeepMisplaced(Misplaced{Node: "n"}) }},
 		{"private/" + heldFile, func(d Dir) error {
 			_, err := d.Enlist(capacity.Held{Token: "t", Until: now.Add(time.Hour)}, now, func(capacity.Held, []capacity.Held) error { return nil })

@@ -13,32 +13,19 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// markFile has the cluster's mark, one line.
 const markFile = "mark"
 
-// Mark is the value of our mark as a hook last learned it on the controller. The error wraps
-// fs.ErrNotExist if none has.
-func (d Dir) Mark() (string, error) {
-	text, err := d.ReadPublic(markFile)
-	if err != nil {
-		return "", fmt.Errorf("reading the cluster's mark: %w", err)
-	}
-	mark := strings.TrimSpace(string(text))
-	if mark == "" {
-		return "", fmt.Errorf("reading the cluster's mark: %s is empty", d.path(markFile))
-	}
-	return mark, nil
-}
+// KeptMark is the value of our mark as a hook last learned it on the controller, for hooks that find no slurmctld, and
+// for a sync on another machine.
+func (d Dir) KeptMark() File[string] { return File[string]{d, markFile, "the cluster's mark", true} }
 
-// KeepMark writes the mark, if it is new, for hooks that find no slurmctld, and for a sync on another machine.
-func (d Dir) KeepMark(mark string) error {
-	if kept, err := d.Mark(); err == nil && kept == mark {
-		return nil
+// Mark is KeptMark. The error wraps fs.ErrNotExist if no hook has kept one.
+func (d Dir) Mark() (string, error) {
+	mark, err := d.KeptMark().Read()
+	if err == nil && mark == "" {
+		err = fmt.Errorf("reading the cluster's mark in %s: %w", d, fs.ErrNotExist)
 	}
-	if err := d.WritePublic(markFile, []byte(mark+"\n")); err != nil {
-		return fmt.Errorf("keeping the cluster's mark: %w", err)
-	}
-	return nil
+	return mark, err
 }
 
 // LearnMark is the mark of the cluster whose controller this is, by its StateSaveLocation: it makes
@@ -54,7 +41,7 @@ func (d Dir) LearnMark(stateSave, clusterName string) (mark string, notKept, err
 		return known, nil, nil
 	}
 	mark = capacity.ClusterMark(clusterName, id)
-	return mark, d.KeepMark(mark), nil
+	return mark, d.KeptMark().Keep(mark), nil
 }
 
 // Two clusters of self-managed Slurm may have the same ClusterName, which Debian's package and many a tutorial suggest.
