@@ -103,6 +103,17 @@ func TestExtensionWithoutWaiting(t *testing.T) {
 	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.BoughtNow || len(w.sim.Ledger()) != 1 {
 		t.Errorf("R3: the same again, before it shows: %v, %+v", err, bought)
 	}
+	w = newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(time.Hour) })
+	w.sim.FailPayments(true)
+	order = w.extension(dollarBlock, usd(t, "960"), &bought)
+	order.Wait = false
+	if err := w.buyer().Extend(t.Context(), order); err != nil {
+		t.Error(err)
+	}
+	w.sim.Clock().Advance(2 * time.Hour)
+	if err := w.buyer().Extend(t.Context(), order); err != nil || !bought.BoughtNow || len(w.sim.Ledger()) != 2 {
+		t.Errorf("the same again, after its payment failed: %v, %+v", err, bought)
+	}
 }
 
 func TestNothingToExtend(t *testing.T) {
