@@ -3,7 +3,6 @@ package setup
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -313,14 +312,10 @@ func (w *wanted) queueSettings(now map[string]string) map[string]string {
 
 // sameAccounts compares as Slurm does, which does not tell capital letters apart.
 func sameAccounts(list string, accounts []string) bool {
-	lower := func(names []string) []string {
-		set := map[string]bool{}
-		for _, name := range names {
-			set[strings.ToLower(strings.TrimSpace(name))] = true
-		}
-		return slices.Sorted(maps.Keys(set))
+	lower := func(list string) []string {
+		return slices.Compact(slices.Sorted(slices.Values(strings.Split(strings.ReplaceAll(strings.ToLower(list), " ", ""), ","))))
 	}
-	return list != "" && slices.Equal(lower(strings.Split(list, ",")), lower(accounts))
+	return list != "" && slices.Equal(lower(list), lower(strings.Join(accounts, ",")))
 }
 
 // checkSelect refuses a reservation that the node group's settings do not select: its id would

@@ -129,22 +129,16 @@ var errNoFence = errors.New("see what `pcs-capacity sync` says")
 // placeFence waits until Slurm shows the nodes of a slot, has a pass of sync place the fence, and waits until
 // Slurm shows it. An existing fence is placed again, over all nodes.
 func placeFence(ctx context.Context, w World, queue, slot, reservation string) error {
-	look := func() (site.SlurmSlot, error) {
-		slots, _, err := w.Slots(ctx, queue, map[string][]string{slot: nil})
-		return slots[slot], err
-	}
 	var to pcs.Pace
 	var passed error
-	placed := false
-	for {
-		in, err := look()
-		if err == nil && len(in.Nodes) > 0 {
-			placed, passed = true, w.PlaceFences(ctx)
-			if ctx.Err() == nil {
-				in, err = look()
+	for placed := false; ; {
+		slots, _, err := w.Slots(ctx, queue, map[string][]string{slot: nil})
+		if err == nil && len(slots[slot].Nodes) > 0 {
+			if placed, passed = true, w.PlaceFences(ctx); ctx.Err() == nil {
+				slots, _, err = w.Slots(ctx, queue, map[string][]string{slot: nil})
 			}
 		}
-		switch {
+		switch in := slots[slot]; {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil && placed && in.Fenced(reservation):

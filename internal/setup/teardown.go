@@ -22,10 +22,7 @@ func (p *Plan) Reservations() (ids []string) {
 		}
 	}
 	left, _ := p.seen.left()
-	for _, g := range p.seen.settings().Groups {
-		ids = union(ids, without(g.ReservationIDs, left.Group(g.Name).ReservationIDs...))
-	}
-	return ids
+	return union(ids, without(reservationsOf(p.seen.settings()), reservationsOf(left)...))
 }
 
 // There returns our queues in settings and AWS.
@@ -373,21 +370,19 @@ func (t *inspection) groupIDs() (ids []string) {
 
 // checkQueue finds queues that prevent the deletion of a node group.
 func (t *inspection) checkQueue() {
-	for _, q := range t.Queues {
-		for _, slot := range t.Slots {
-			if slot.Group != nil && slices.Contains(q.GroupIDs, slot.Group.ID) && q.Name != t.request.Queue {
-				t.problem(capacity.OtherQueue, fmt.Sprintf("take it out of queue %s first", q.Name),
-					"compute node group %s is in queue %s as well, and goes with none but %s", slot.Name, q.Name, t.request.Queue)
-			}
-		}
-	}
 	q, found := t.Queue(t.request.Queue)
 	for _, slot := range t.Slots {
-		if slot.Group == nil || slices.Contains(q.GroupIDs, slot.Group.ID) {
+		if slot.Group == nil {
 			continue
 		}
-		if of := slot.Group.Tags[capacity.TagPartition]; of != "" && of != t.request.Queue {
+		of := slot.Group.Tags[capacity.TagPartition]
+		other := slices.IndexFunc(t.Queues, func(q pcs.Queue) bool { return q.Name != t.request.Queue && slices.Contains(q.GroupIDs, slot.Group.ID) })
+		switch {
+		case of != "" && of != t.request.Queue && !slices.Contains(q.GroupIDs, slot.Group.ID):
 			t.problem(capacity.OtherQueue, "give --queue "+of, "compute node group %s was made for queue %s", slot.Name, of)
+		case other >= 0:
+			t.problem(capacity.OtherQueue, fmt.Sprintf("take it out of queue %s first", t.Queues[other].Name),
+				"compute node group %s is in queue %s as well, and goes with none but %s", slot.Name, t.Queues[other].Name, t.request.Queue)
 		}
 	}
 	gone := slices.ContainsFunc(q.GroupIDs, func(id string) bool { return slices.Contains(t.groupIDs(), id) })
