@@ -79,25 +79,19 @@ func (in *inspection) checkMatch(want *wanted, slot site.Slot) {
 		g.Subnets = append(g.Subnets, s.Subnet)
 	}
 	for _, m := range capacity.Match(in.reservation, g, in.Now) {
-		if m.Code == capacity.WrongSize && in.reservation.Size() == 0 {
-			continue // below
-		}
-		if m.Code == capacity.WrongZone {
-			if len(in.chosen) == 0 {
-				continue // checkSubnets says why
-			}
-			m.Fix += "; the VPC has none there, so create one"
-			if there := ids(in.inZone(in.VPC)); len(there) > 0 {
-				m.Fix = subnetFlag + strings.Join(there, " or ")
-			}
-		}
-		if m.Code == capacity.WrongSize && in.joins() {
-			in.warn("reservation %s has %d instances, and node group %s has up to %d nodes: sync keeps jobs off the last ones",
-				in.reservation.ID, in.reservation.Size(), g.Name, g.MaxNodes)
+		there := ids(in.inZone(in.VPC))
+		switch size := in.reservation.Size(); {
+		case m.Code == capacity.WrongSize && size == 0, m.Code == capacity.WrongZone && len(in.chosen) == 0:
+			continue // below, and checkSubnets says why
+		case m.Code == capacity.WrongSize && in.joins():
+			in.warn("reservation %s has %d instances, and node group %s has up to %d nodes: sync keeps jobs off the last ones", in.reservation.ID, size, g.Name, g.MaxNodes)
 			continue
-		}
-		if m.Code == capacity.WrongSize {
-			m.Fix = fmt.Sprintf("give --max-nodes %d or less", in.reservation.Size())
+		case m.Code == capacity.WrongSize:
+			m.Fix = fmt.Sprintf("give --max-nodes %d or less", size)
+		case m.Code == capacity.WrongZone && len(there) > 0:
+			m.Fix = subnetFlag + strings.Join(there, " or ")
+		case m.Code == capacity.WrongZone:
+			m.Fix += "; the VPC has none there, so create one"
 		}
 		in.problems = append(in.problems, m)
 	}

@@ -5,6 +5,7 @@ package site
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -66,12 +67,7 @@ func FromWords(check, words, fix string) Finding {
 
 // Failed reports whether a check failed.
 func (f Findings) Failed() bool {
-	for _, one := range f {
-		if one.Status == Fail {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f, func(one Finding) bool { return one.Status == Fail })
 }
 
 // judgements are about a survey, in the order in which a person would fix what they find. Each is by itself and reads
@@ -116,12 +112,7 @@ func (s *Survey) partitioned(f *Findings) {
 func (s *Survey) onPCS() bool { return s.Config.Cluster != "" }
 
 func (s *Survey) onEC2() bool {
-	for _, p := range s.Settings.Partitions {
-		if p.Provider.Launches() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Settings.Partitions, func(p capacity.PartitionSettings) bool { return p.Provider.Launches() })
 }
 
 func count(n int, what string) string {

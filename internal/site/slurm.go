@@ -14,13 +14,21 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// commands judges Slurm's commands.
+// commands judges the programs that every command takes, and compares them with the cluster.
 func (s *Survey) commands(f *Findings) {
-	if err := s.Commands.Err; err != nil {
-		f.fail("slurm", commandsFix(err), "Slurm's commands do not run here: %s", err)
-		return
+	want, of := s.Cluster.SlurmVersion, "the cluster"
+	if s.Slurmctld != nil {
+		want, of = s.Slurmctld.Version.Release(), "slurmctld"
 	}
-	s.versions(f)
+	switch is, err := s.Commands.Is, s.Commands.Err; {
+	case err != nil:
+		f.fail("slurm", commandsFix(err), "Slurm's commands do not run here: %s", err)
+	case want == "":
+	case is.Release() == want:
+		f.ok("slurm-version", "Slurm's commands here are %s, as %s", is, of)
+	default:
+		f.fail("slurm-version", "install Slurm "+want+" here, or put it first into PATH", "Slurm's commands here are %s, the cluster has %s", is, want)
+	}
 }
 
 // lists reports whether slurmctld answers, with its partitions and nodes.
@@ -65,24 +73,6 @@ func (s *Survey) overTime(f *Findings) {
 		f.warn("fences", "take OverTimeLimit out, and jobs use blocks for that much longer",
 			"OverTimeLimit lets jobs run %d minutes over their limits, so that fences are that much earlier", over.Minutes)
 	}
-}
-
-// versions compares the programs that every command takes with the cluster.
-func (s *Survey) versions(f *Findings) {
-	want, of := "", "the cluster"
-	switch {
-	case s.Slurmctld != nil:
-		of, want = "slurmctld", s.Slurmctld.Version.Release()
-	case s.Cluster.SlurmVersion != "":
-		want = s.Cluster.SlurmVersion
-	default:
-		return
-	}
-	if commands := s.Commands.Is; commands.Release() == want {
-		f.ok("slurm-version", "Slurm's commands here are %s, as %s", commands, of)
-		return
-	}
-	f.fail("slurm-version", "install Slurm "+want+" here, or put it first into PATH", "Slurm's commands here are %s, the cluster has %s", s.Commands.Is, want)
 }
 
 // hookPrograms looks for Slurm's programs in the way of slurmctld's hooks.
