@@ -9,8 +9,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -236,16 +237,13 @@ type InSlurm struct{ *slurm.Client }
 
 // Slots reads the slots.
 func (s InSlurm) Slots(ctx context.Context, partition string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
-	// Side by side: each is a process that takes longer to start than slurmctld to answer.
 	var seen site.SlurmSeen
-	var errs [4]error
-	var reads sync.WaitGroup
-	reads.Go(func() { seen.Nodes, errs[0] = s.Nodes(ctx) })
-	reads.Go(func() { seen.Partitions, errs[1] = s.Partitions(ctx) })
-	reads.Go(func() { seen.Reservations, errs[2] = s.Reservations(ctx) })
-	reads.Go(func() { seen.Jobs, errs[3] = s.Jobs(ctx) })
-	reads.Wait()
-	if err := cmp.Or(errs[:]...); err != nil {
+	reads, ctx := errgroup.WithContext(ctx) // each is a process that takes longer to start than slurmctld to answer
+	reads.Go(func() (err error) { seen.Nodes, err = s.Nodes(ctx); return err })
+	reads.Go(func() (err error) { seen.Partitions, err = s.Partitions(ctx); return err })
+	reads.Go(func() (err error) { seen.Reservations, err = s.Reservations(ctx); return err })
+	reads.Go(func() (err error) { seen.Jobs, err = s.Jobs(ctx); return err })
+	if err := reads.Wait(); err != nil {
 		return nil, 0, err
 	}
 	slots, waiting := seen.Slots(partition, nodes)
@@ -332,6 +330,14 @@ func (s Step) with(in *inspection, slot string, do func(ctx context.Context, w W
 		s.Text = "leave " + s.What + " " + s.Name + " as it is"
 	}
 	return s
+}
+
+// changing is with for a step that does nothing where there is nothing to change.
+func (s Step) changing(in *inspection, slot string, do func(ctx context.Context, w World) error) Step {
+	if s.Verb == Nothing {
+		do = func(context.Context, World) error { return nil }
+	}
+	return s.with(in, slot, do)
 }
 
 // change appends a detail, with the present value if it differs.

@@ -65,10 +65,8 @@ func (in *inspection) templateStep(want *wanted, slot site.Slot) Step {
 	default:
 		step.add("copied from", strings.TrimSuffix(fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name), " ()"))
 	}
-	return step.with(in, slot.Name, func(ctx context.Context, w World) (err error) {
-		if step.Verb != Nothing {
-			want.written, err = w.EnsureLaunchTemplate(ctx, want.template)
-		}
+	return step.changing(in, slot.Name, func(ctx context.Context, w World) (err error) {
+		want.written, err = w.EnsureLaunchTemplate(ctx, want.template)
 		return err
 	})
 }
@@ -141,10 +139,7 @@ func (in *inspection) queueStep(want *wanted, slot site.Slot) Step {
 	} else {
 		step.add(lock, to)
 	}
-	return step.with(in, slot.Name, func(ctx context.Context, w World) error {
-		if step.Verb == Nothing {
-			return nil
-		}
+	return step.changing(in, slot.Name, func(ctx context.Context, w World) error {
 		return w.EnsureQueue(ctx, want.queueWith(q, []string{want.made.ID}))
 	})
 }
@@ -224,17 +219,9 @@ func (want *wanted) files() []Step {
 	if old != nil {
 		file.add("ended, removed", strings.Join(without(reservationsOf(*old), reservationsOf(wanted)...), ", "))
 	}
-	return []Step{main.with(want.inspection, want.group.Name, func(_ context.Context, w World) error {
-		if main.Verb == Nothing {
-			return nil
-		}
-		return w.WritePlace(path, place)
-	}), file.with(want.inspection, want.group.Name, func(_ context.Context, w World) error {
-		if file.Verb == Nothing {
-			return nil
-		}
-		return writePartition(w, path, file.Name, old, wanted, false)
-	})}
+	of := want.group.Name
+	return []Step{main.changing(want.inspection, of, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
+		file.changing(want.inspection, of, func(_ context.Context, w World) error { return writePartition(w, path, file.Name, old, wanted, false) })}
 }
 
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.
