@@ -353,20 +353,12 @@ func features[T interface{ feature() string }](cs []T) (all []string) {
 	return all
 }
 
-// list has what of says about each of all, where it says something.
-func list[T any](all []T, of func(T) (text string, is bool)) (texts []string) {
-	for _, one := range all {
-		if text, is := of(one); is {
-			texts = append(texts, text)
-		}
-	}
-	return texts
-}
-
 func offers(cs []Turn) string {
-	return cmp.Or(strings.Join(list(cs, func(c Turn) (string, bool) {
-		return strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)), true
-	}), ", "), "none")
+	var all []string
+	for _, c := range cs {
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)))
+	}
+	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
 func word(key, value string) string {

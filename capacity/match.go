@@ -97,12 +97,14 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 func about(r Reservation) Subject { return Subject{Reservation: r.ID} }
 
 func subnetZones(subnets []Subnet) string {
-	if len(subnets) == 0 {
+	var all []string
+	for _, s := range subnets {
+		all = append(all, fmt.Sprintf("%s in %s", s.ID, FormatZone(s.AZID, s.AZ)))
+	}
+	if all == nil {
 		return "no subnet"
 	}
-	return "only " + strings.Join(list(subnets, func(s Subnet) (string, bool) {
-		return fmt.Sprintf("%s in %s", s.ID, FormatZone(s.AZID, s.AZ)), true
-	}), ", ")
+	return "only " + strings.Join(all, ", ")
 }
 
 // Need is a request for capacity: Count instances of a type for Duration, finished by By unless that is zero.

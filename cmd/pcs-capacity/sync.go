@@ -96,7 +96,7 @@ func (c *NotifyTestCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *conf
 	host, _ := os.Hostname()
 	test := lifecycle.Notice{At: time.Now().UTC().Truncate(time.Second),
 		Problem: capacity.Problemf("test", capacity.Subject{}, "", "a test of [notify] on host %s", host)}
-	if err := lifecycle.Notify(ctx, cfg, test); err != nil {
+	if err := lifecycle.Target(cfg).Deliver(ctx, test); err != nil {
 		return err
 	}
 	t.Say("Delivered.")

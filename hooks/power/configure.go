@@ -74,8 +74,7 @@ func configuration(cluster string, at place, reservation string, snap *capacity.
 	if reservation == "" {
 		return request, errors.New("it was set up for no reservation; run `pcs-capacity setup`")
 	}
-	p, _ := snap.Partition(at.partition.Name)
-	g := p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
+	p, g := at.in(snap)
 	r, known := snap.Reservation(reservation)
 	if !known {
 		return request, refuse(capacity.ReservationNotKnown,

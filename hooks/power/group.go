@@ -180,7 +180,7 @@ func (c *call) divide(g group) (parts []part, err error) {
 // targets returns the slot's reservations to which every job is admitted, those with enough room first, each with the
 // node group's one subnet in its zone. Nodes without a job may use any reservation that has the slot.
 func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, err error) {
-	p, g := c.seen(at)
+	p, g := at.in(c.snap)
 	var common []capacity.Reservation
 	if len(jobs) == 0 {
 		p.AllowAccounts = nil // there is no account to check
@@ -226,14 +226,14 @@ func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, 
 	return all, nil
 }
 
-// seen returns the snapshot's settings of a place.
-func (c *call) seen(at place) (capacity.Partition, capacity.NodeGroup) {
-	p, _ := c.snap.Partition(at.partition.Name)
+// in returns the snapshot's settings of a place.
+func (at place) in(snap *capacity.Snapshot) (capacity.Partition, capacity.NodeGroup) {
+	p, _ := snap.Partition(at.partition.Name)
 	return p, p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
 }
 
 func (c *call) admit(j capacity.Job, at place) ([]capacity.Reservation, capacity.Verdict) {
-	p, _ := c.seen(at)
+	p, _ := at.in(c.snap)
 	request := capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit,
 		Nodes: len(j.Nodes)}
 	return capacity.AdmitLaunch(request, p, at.slot, c.snap, c.now)

@@ -288,8 +288,8 @@ func TestAfter(t *testing.T) {
 	snap, report := observed()
 	report.Add(unusable(Seen{Snap: snap, Now: report.At})...)
 	for range 2 {
-		if errs := after(cfg)(t.Context(), snap, report); len(errs) > 0 {
-			t.Error(errs)
+		if problems := After(t.Context(), From(cfg, nil, nil), snap, report); len(problems) > 0 {
+			t.Error(problems)
 		}
 	}
 	said, err := os.ReadFile(dir + "/said")

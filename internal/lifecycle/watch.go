@@ -164,12 +164,26 @@ func status(report Report, problems []capacity.Problem) string {
 	return text
 }
 
-// After runs what the site wants after a pass, and returns the problems. A pass that had no lock has no snapshot.
+// tellTime bounds each delivery of a notice.
+const tellTime = 10 * time.Second
+
+// metricsFile is for node_exporter's textfile collector, which reads *.prom.
+const metricsFile = "pcs_capacity.prom"
+
+// After delivers the notices of a pass where the settings want them, and writes its metrics. A pass that had no lock has no
+// snapshot.
 func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Report) (problems []capacity.Problem) {
-	if s.After == nil || snap == nil {
+	if snap == nil {
 		return nil
 	}
-	for _, err := range s.After(ctx, snap, report) {
+	var errs []error
+	if s.Notify.Command != "" || s.Notify.Webhook != "" {
+		errs = Tell(s.State, snap, report, func(n Notice) error { return s.Notify.Deliver(ctx, n) })
+	}
+	if err := s.State.WritePublic(metricsFile, metrics.Text(Metrics(snap, report))); err != nil {
+		errs = append(errs, fmt.Errorf("writing metrics: %w", err))
+	}
+	for _, err := range errs {
 		problems = append(problems, capacity.Problemf("delivery-failed", capacity.Subject{}, "", "%v", err))
 	}
 	return problems
@@ -193,10 +207,9 @@ type Sources struct {
 	RollOver RollOver
 	// Owner marks the Slurm reservations of these settings, and OwnerIs describes it for people.
 	Owner, OwnerIs string
-	Offline        error // why AWS cannot be asked at all; nil if it can
-	DryRun         bool  // the pass reports what it would do, and writes nothing
-	// After is what the site runs after a pass; nil for nothing. Its errors are problems.
-	After func(ctx context.Context, snap *capacity.Snapshot, report Report) []error
+	Offline        error         // why AWS cannot be asked at all; nil if it can
+	DryRun         bool          // the pass reports what it would do, and writes nothing
+	Notify         notify.Target // where notices go
 }
 
 // now is AWS's time, as far as it is known.
@@ -226,7 +239,7 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	client := slurm.New(cfg.Cluster)
 	s := Sources{World: World{Slurm: client, EC2: aws, State: state.Dir(cfg.StateDir), MachineTime: time.Now},
 		Settings: cfg.Domain(), Owner: owner, OwnerIs: is, Poll: cfg.Timing.Poll.Duration,
-		Local: local, After: after(cfg)}
+		Local: local, Notify: Target(cfg)}
 	s.Held = func(ctx context.Context, groups []string) (map[string]string, error) {
 		return pcsClient.Slots(ctx, cfg.Cluster, groups)
 	}
@@ -235,6 +248,11 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 			Config: cfg}
 	}
 	return s
+}
+
+// Target is where the settings want notices.
+func Target(cfg *config.Config) notify.Target {
+	return notify.Target{Command: cfg.Notify.Command, Webhook: cfg.Notify.Webhook, Timeout: tellTime}
 }
 
 // WithoutAWS are the sources of a machine that cannot ask AWS at all, for the reason.
@@ -280,29 +298,4 @@ func (f *Follower) Sources(ctx context.Context, renew bool) (Sources, error) {
 		f.region, f.aws, f.pcs = region, aws, pcs.From(aws.Shared())
 	}
 	return From(cfg, f.aws, f.pcs), nil
-}
-
-// tellTime bounds each delivery of a notice.
-const tellTime = 10 * time.Second
-
-// after is what follows a pass: the metrics, and notices where the settings want them.
-func after(cfg *config.Config) func(context.Context, *capacity.Snapshot, Report) []error {
-	return func(ctx context.Context, snap *capacity.Snapshot, report Report) (errs []error) {
-		dir := state.Dir(cfg.StateDir)
-		if cfg.Notify.Command != "" || cfg.Notify.Webhook != "" {
-			errs = Tell(dir, snap, report, func(n Notice) error { return Notify(ctx, cfg, n) })
-		}
-		if err := dir.WritePublic(metricsFile, metrics.Text(Metrics(snap, report))); err != nil {
-			errs = append(errs, fmt.Errorf("writing metrics: %w", err))
-		}
-		return errs
-	}
-}
-
-// metricsFile is for node_exporter's textfile collector, which reads *.prom.
-const metricsFile = "pcs_capacity.prom"
-
-// Notify delivers a notice where the settings want it.
-func Notify(ctx context.Context, cfg *config.Config, n Notice) error {
-	return notify.Target{Command: cfg.Notify.Command, Webhook: cfg.Notify.Webhook, Timeout: tellTime}.Deliver(ctx, n)
 }

@@ -88,12 +88,8 @@ func (f *folder) sampleFiles() ([]string, error) {
 
 // LastSample is the last pass's sample, whole; nil if there was none.
 func (d Dir) LastSample() *Sample {
-	text, err := d.ReadPrivate(lastSampleFile)
-	var last Sample
-	if err != nil || json.Unmarshal(text, &last) != nil {
-		return nil // the next line is a full one then
-	}
-	return &last
+	last, _ := File[*Sample]{d, lastSampleFile, "the last sample", false}.Read() // without it the next line is a full one
+	return last
 }
 
 // AppendSample appends a pass's whole sample as its differences from last, and keeps it for the
