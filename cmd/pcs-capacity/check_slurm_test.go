@@ -455,8 +455,6 @@ func (w *wired) breakages() []breakage {
 		{"launches are not allowed", without("ec2:RunInstances"), "permission", site.Fail, "ec2:RunInstances is not allowed", "iam-policy hooks", nil},
 		{"ends are not allowed", without("ec2:TerminateInstances"), "permission", site.Fail, "ec2:TerminateInstances is not allowed", "iam-policy", nil},
 		{"an unknown reservation", set("cr-0e2000000000000a1", "cr-0e2000000000000ff"), "reservation", site.Fail, "does not describe reservation", "check the id", nil},
-		{"an unknown subnet", set("subnet-0e200000000000a01", "subnet-0e200000000000fff"), "subnet", site.Fail, "does not describe subnet", "subnet_ids", nil},
-		{"a launch template without tags in metadata", set("lt-0e2000000000000a4", "lt-0e2000000000000a2"), "launch-template", site.Fail, "no tags in the instance metadata", "InstanceMetadataTags", nil},
 		{"an image that does not exist", set("lt-0e2000000000000a4", "lt-0e2000000000000a6"), "platform", site.Fail, "InvalidAMIID.NotFound", "name an AMI of this region", nil},
 		{"no such launch template", set("lt-0e2000000000000a4", "lt-0e2000000000000ff"), "launch-template", site.Fail, "no launch template lt-0e2000000000000ff", "create it", nil},
 		{"slurmctld is down", nothing, "slurmctld", site.Fail, "does not answer", "systemctl status slurmctld", []string{"SLURM_CONF=" + down}},
@@ -468,7 +466,6 @@ func (w *wired) breakages() []breakage {
 			w.program("scontrol", `[ "$1" != --version ] || { echo slurm 20.11.9; exit; }; exec `+scontrol+` "$@"`)
 			return func() { os.Remove(filepath.Join(w.bin, "scontrol")) }
 		}, "slurm-version", site.Fail, "commands here are 20.11.9", "first into PATH", nil},
-		{"ResumeTimeout is too short", set("[submit]", "[timing]\nboot_allowance = \"20m\"\n[submit]"), "resume-timeout", site.Fail, "ResumeTimeout", "ResumeTimeout=1200", nil},
 		{"the filter cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-filter"), 0o644), "filter", site.Fail, "cannot be run", "chmod 755", nil},
 		{"ResumeProgram cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-resume"), 0o644), "power", site.Fail, "cannot be run", "chmod 755", nil},
 		{"job_submit.lua is the site's", file(jobSubmit, func(string) string { return "-- the site's\n" }), "job_submit", site.Fail, "does not load ours", "add the line", nil},
