@@ -30,7 +30,6 @@ const (
 	openBlock  = "cr-0e2000000000000a1" // 16 × p5.48xlarge in use2-az1, for 5 days more
 	laterBlock = "cr-0e2000000000000a2" // the same, from then on for a week
 	p4Block    = "cr-0e2000000000000b3" // 8 × p4d.24xlarge in use2-az2
-	pastBlock  = "cr-0e2000000000000b5" // 2 × trn1.32xlarge in use2-az2, which ended two days ago
 	unpaid     = "cr-0e2000000000000c4"
 	gpuODCR    = "cr-0e200000000000a11" // 4 × g6.12xlarge in use2-az1
 	sharedODCR = "cr-0e200000000000a16" // of another account: 2 × p5.48xlarge in use2-az1
