@@ -205,7 +205,11 @@ func (m *month) lastOrders() {
 		}
 		all, intents := market.Intents{StateDir: m.sources.State}.All()
 		if open := slices.ContainsFunc(all, func(i market.Intent) bool {
-			return i.Phase == market.Sending || i.Phase == market.Bought && (i.Offering.ID == o.id || i.Reservation == o.id)
+			is := i.Offering.ID
+			if i.Kind == market.ExtendBlock {
+				is = i.Reservation
+			}
+			return i.Phase == market.Sending || i.Phase == market.Bought && is == o.id
 		}); err != nil || intents != nil || !o.told || o.sold() != m.decided[o.id] || open {
 			m.bad("R3: %s was to be bought %d times, is %d times, told: %t, open: %t: %v", o.id, m.decided[o.id], o.sold(), o.told, open, err)
 		}
