@@ -65,6 +65,30 @@ func TestEndedBlocks(t *testing.T) {
 	}
 }
 
+// powers and ends are worlds in which everything works.
+type (
+	powers struct{ Slurm }
+	ends   struct{ EC2 }
+)
+
+func (powers) PowerUp(context.Context, []string) error { return nil }
+func (ends) Terminate(context.Context, []string) error { return nil }
+
+// Nodes are not powered up again at once, and an instance that has been ended is no orphan.
+func TestDoneIsRemembered(t *testing.T) {
+	s := blockSeen("1h", "2h", capacity.StateActive, capacity.StateActive)
+	s.Snap.Orphans, s.OrphansSeen = []capacity.Orphan{{Instance: "i-1"}, {Instance: "i-2", Since: s.Now}}, true
+	todo := append(openings(s), endOrphans(s)...)
+	for _, a := range todo {
+		if err := a.Do(t.Context(), World{Slurm: powers{}, EC2: ends{}}); err != nil {
+			t.Error(err)
+		}
+	}
+	if again := append(openings(s), endOrphans(s)...); len(todo) != 2 || len(again) != 0 || len(s.Snap.Orphans) != 1 {
+		t.Errorf("did %q, then %q; orphans %v", sentences(todo), sentences(again), s.Snap.Orphans)
+	}
+}
+
 // What a pass makes of reservations that the settings do not want, by their names.
 func TestStepsForWhatNobodyWants(t *testing.T) {
 	there := func(name string) capacity.SlurmReservation {

@@ -26,7 +26,7 @@ func deeds() []aDeed {
 	return []aDeed{
 		{snapshotFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
 		{planFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
-		{factsFolder + "/gpu.json", func(d Dir) error { return d.WriteFacts(map[string]Facts{"gpu": {}}) }},
+		{factsFolder + "/gpu.json", func(d Dir) error { return d.WriteFacts(map[string]Facts{"gpu": {Slot: "gpu"}}) }},
 		{markFile, func(d Dir) error { return d.KeptMark().Keep("a") }},
 		{misplacedFolder + "/n.json", func(d Dir) error { return d.KeepMisplaced(Misplaced{Node: "n"}) }},
 		{"private/" + heldFile, func(d Dir) error {

@@ -2,7 +2,9 @@ package state
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +56,19 @@ func TestMisplaced(t *testing.T) {
 	}
 	if all, err := dir.Misplaced(); len(all) != 1 || err != nil {
 		t.Errorf("%v %v", all, err)
+	}
+}
+
+// Facts of a slot go with it. A mark that no hook has kept is not there.
+func TestFactsGoWithTheirSlot(t *testing.T) {
+	dir := Dir(t.TempDir())
+	if _, err := dir.Mark(); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	err := errors.Join(dir.WriteFacts(map[string]Facts{"a": {Slot: "a"}, "b": {Slot: "b"}}), dir.WriteFacts(map[string]Facts{"a": {ReservationID: "cr-1"}}))
+	names, listErr := list(dir.open, factsFolder)
+	if a, readErr := dir.facts("a").Read(); errors.Join(err, listErr, readErr) != nil || len(names) != 1 || a.ReservationID != "cr-1" {
+		t.Errorf("%q, %+v, %v", names, a, errors.Join(err, listErr, readErr))
 	}
 }
 
