@@ -72,7 +72,7 @@ func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
 	case r.State != StateActive:
 		return refuse(NotOpen, "reservation %s is %s", r.ID, r.State)
 	case !c.Window.Unbounded() && now.Add(boot).Add(need.Duration()).After(c.Window.Fence):
-		return refuse(TooLong, "jobs on %s must end by %s: %s of boot and %s of work no longer fit",
+		return refuse(TooLong, "jobs on %s must end by %s: %s to boot and %s to run no longer fit",
 			r.ID, FormatUTC(c.Window.Fence), FormatExact(boot), need)
 	}
 	return v

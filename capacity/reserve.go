@@ -124,7 +124,7 @@ func (r Reservation) Needless(cluster string, booting map[JobRun]bool, unheard m
 	case r.Tags[TagHold] == HoldProbe && r.Created.Before(now.Add(-probeTime)):
 		return "its probe is over"
 	case r.Tags[TagHold] == HoldByHand && unheard[r.Tags[TagToken]] && r.Created.Before(now.Add(-LaunchTime)):
-		return "the command that ordered it was cut off before it knew"
+		return "the command that ordered it was interrupted before it got the id"
 	case forJobs && len(runs) == 0 && r.Created.Before(now.Add(-LaunchTime)):
 		return "its launch is over"
 	case forJobs && len(runs) > 0 && booting != nil && !slices.ContainsFunc(runs, func(run JobRun) bool { return booting[run] }):

@@ -120,7 +120,7 @@ func nearKeys(comment string) (warnings []string) {
 		}
 		if meant := nearKey(key, value); meant != "" && meant != key {
 			warnings = append(warnings,
-				fmt.Sprintf("%s= in --comment is no key of pcs-capacity and changes nothing; did you mean %s=?", clip(key), meant))
+				fmt.Sprintf("%s= in --comment is not a key of pcs-capacity and changes nothing; did you mean %s=?", clip(key), meant))
 		}
 	}
 	return warnings

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs lintian and rpmlint over the packages in dist/. A finding that is not mended has its
+# Runs lintian and rpmlint over the packages in dist/. A finding that is not fixed has its
 # reason in lintian-overrides or rpmlint.toml.
 set -eu
 cd "${0%/*}/.."

@@ -72,7 +72,7 @@ var Remedies = []awsconfig.Remedy{
 	{Code: "ValidationException", Calls: changing, Means: "PCS does not take the request", Do: "change what the message names"},
 	{Code: "ServiceQuotaExceededException", Calls: changing, Means: "the cluster is full: 10 node groups, 10 queues, and as many nodes as its size allows",
 		Do: "remove a queue that is not used with `pcs-capacity teardown`, or set a lower --max-nodes"},
-	{Code: "ConflictException", Calls: append([]string{"DeleteComputeNodeGroup", "DeleteQueue"}, changing...), Means: "the cluster, node group or queue is being changed all the time; the first 5 minutes are waited for",
+	{Code: "ConflictException", Calls: append([]string{"DeleteComputeNodeGroup", "DeleteQueue"}, changing...), Means: "the cluster, node group or queue keeps changing; the program has waited 5 minutes",
 		Do: "see in PCS who changes it, and run this again"},
 	{Code: "ResourceNotFoundException", Calls: []string{"GetCluster"}, Means: "the account has no such cluster in this region", Do: "check cluster in the settings, and the region"},
 	{Code: "AccessDeniedException", Means: "the caller's policy does not allow the call", Do: awsconfig.Allow},

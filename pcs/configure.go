@@ -33,7 +33,7 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 	case err != nil:
 		return false, err
 	case !found:
-		return false, fmt.Errorf("cluster %s has no compute node group %s; `pcs-capacity setup` makes it", cluster.Name, r.Group)
+		return false, fmt.Errorf("cluster %s has no compute node group %s; `pcs-capacity setup` creates it", cluster.Name, r.Group)
 	case !cluster.Ours(g.Tags):
 		return false, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
 	case g.TemplateID == "":

@@ -98,7 +98,7 @@ func until[T any](ctx context.Context, p Provisioner, what, name string, read fu
 			}
 		}
 	}
-	err = fmt.Errorf("%s %s is still not as it should be; somebody else changes it too", what, name)
+	err = fmt.Errorf("%s %s is still not as it should be; somebody else is changing it too", what, name)
 	if conflict != nil {
 		err = fmt.Errorf("%s %s is still not as it should be: %w", what, name, conflict)
 	}
@@ -139,7 +139,7 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 		case g.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
 			return false, notOurs(WhatNodeGroup, g.Name)
 		case g.Status == CreateFailed && (made || !mayCreate):
-			return false, fmt.Errorf("PCS could not create node group %s: %s; `pcs-capacity setup` makes it anew", g.Name, g.Failures)
+			return false, fmt.Errorf("PCS could not create node group %s: %s; `pcs-capacity setup` creates it again", g.Name, g.Failures)
 		case g.Status == CreateFailed:
 			if err := keeps(WhatNodeGroup, g.Name, g.Unknown); err != nil {
 				return false, err
@@ -288,7 +288,7 @@ func (p Provisioner) wait(ctx context.Context, to *Pace, what, name string, stat
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for %s %s, which is %s: %w; run this again to go on", what, name, status, ctx.Err())
+		return fmt.Errorf("waiting for %s %s, which is %s: %w; run this again to continue", what, name, status, ctx.Err())
 	}
 }
 
@@ -310,7 +310,7 @@ func (i Inventory) NotSettled() (what, fix string) {
 			part += " (" + why.String() + ")"
 		}
 		if parts = append(parts, part); !s.Changing() {
-			fix = "mend or delete what has failed, and run this again"
+			fix = "fix or delete what has failed, and run this again"
 		}
 	}
 	for _, g := range i.Groups {

@@ -40,7 +40,7 @@ func TestPace(t *testing.T) {
 // A suspended cluster does not become ACTIVE by waiting.
 func TestClusterThatIsNotActive(t *testing.T) {
 	for status, want := range map[Status]string{Active: "", Updating: "run this again once it is ACTIVE", "RESUMING": "run this again once it is ACTIVE", Suspending: "move it to a newer Slurm",
-		Suspended: "move it to a newer Slurm", UpdateFailed: "mend what the update failed on", DeleteFailed: "name another cluster"} {
+		Suspended: "move it to a newer Slurm", UpdateFailed: "fix what the update failed on", DeleteFailed: "name another cluster"} {
 		what, fix := Cluster{Name: "ml", Status: status}.NotActive()
 		if !strings.HasPrefix(fix, want) || (fix == "") != (want == "") || want != "" && !strings.HasPrefix(what, "cluster ml is "+string(status)) {
 			t.Errorf("%s: %s; %s", status, what, fix)

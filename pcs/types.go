@@ -83,7 +83,7 @@ func (c Cluster) NotActive() (what, fix string) {
 		return what + fmt.Sprintf(": AWS PCS suspends a cluster whose Slurm, here %s, is past its end of life", c.SlurmVersion),
 			`move it to a newer Slurm ("Updating the scheduler version of a cluster" in the AWS PCS User Guide), or name another cluster`
 	case UpdateFailed:
-		return what, "mend what the update failed on, update the cluster, and run this again once it is ACTIVE"
+		return what, "fix what the update failed on, update the cluster, and run this again once it is ACTIVE"
 	case CreateFailed, Deleting, Deleted, DeleteFailed:
 		return what, "name another cluster"
 	}

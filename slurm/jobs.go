@@ -376,7 +376,7 @@ func readShown(j *capacity.Job, text string) error {
 	base, component, het := strings.Cut(base, "+")
 	id, err := strconv.ParseUint(base, 10, 32)
 	if err != nil || array && het {
-		return fmt.Errorf("%s is not how squeue shows a job", quote(text))
+		return fmt.Errorf("%s is not a job id as squeue shows it", quote(text))
 	}
 	switch {
 	case het:
@@ -386,7 +386,7 @@ func readShown(j *capacity.Job, text string) error {
 		_, err = strconv.ParseUint(task, 10, 31)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is not how squeue shows a job: %w", quote(text), errors.Unwrap(err))
+		return fmt.Errorf("%s is not a job id as squeue shows it: %w", quote(text), errors.Unwrap(err))
 	}
 	j.Shown = strings.Clone(text)
 	return nil

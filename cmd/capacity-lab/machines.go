@@ -119,7 +119,7 @@ func (l *lab) bootNodes() {
 	l.boot(func(ctx context.Context, instance awssim.Instance) (func() error, error) {
 		name := l.pcs.nodeOf(instance)
 		if name == "" {
-			return nil, errors.New("it is no node of the cluster")
+			return nil, errors.New("it is not a node of the cluster")
 		}
 		if err := os.WriteFile(metadataFile(l.Dir, name), []byte(l.sim.MetadataURL(instance.ID)+"\n"), 0o644); err != nil {
 			return nil, err

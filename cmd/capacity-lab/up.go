@@ -27,8 +27,8 @@ type upCmd struct {
 	Scenario string `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in lab scenario."`
 	Bin      string `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
 	Plain    bool   `help:"Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
-	Unkind   bool   `help:"AWS shows late what is made, and its clock is off."`
-	Detach   bool   `help:"Run in the background, and print what the shell is to evaluate; kill $CAPACITY_LAB_PID stops it."`
+	Unkind   bool   `help:"AWS is slow to show new things, and its clock is wrong."`
+	Detach   bool   `help:"Run in the background, and print what the shell should evaluate; kill $CAPACITY_LAB_PID stops it."`
 }
 
 // Run is called by kong.

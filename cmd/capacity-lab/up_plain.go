@@ -250,7 +250,7 @@ func (p *plainSite) stop() error {
 func bootScripts(userData string) ([]string, error) {
 	plain, err := base64.StdEncoding.DecodeString(userData)
 	if err != nil {
-		return nil, fmt.Errorf("the user data is no base64: %w", err)
+		return nil, fmt.Errorf("the user data is not base64: %w", err)
 	}
 	if strings.HasPrefix(string(plain), "#!") {
 		return []string{string(plain)}, nil

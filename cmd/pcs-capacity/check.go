@@ -49,7 +49,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 	if err != nil {
 		var wrong site.Findings
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			wrong = append(wrong, site.FromWords("settings", line, "mend "+path))
+			wrong = append(wrong, site.FromWords("settings", line, "fix "+path))
 		}
 		return c.show(t, wrong)
 	}

@@ -441,7 +441,7 @@ func (w *wired) breakages() []breakage {
 		w.Fatal(err)
 	}
 	return []breakage{
-		{"no rights in Slurm", func() func() { w.uid = 65534; return func() { w.uid = 0 } }, "slurm-rights", site.Fail, "may place no reservations", "run this as root", nil},
+		{"no rights in Slurm", func() func() { w.uid = 65534; return func() { w.uid = 0 } }, "slurm-rights", site.Fail, "may not create reservations", "run this as root", nil},
 		{"settings with an unknown key", set("region =", "regoin ="), "settings", site.Fail, "regoin", "region", nil},
 		{"no such region", set(`"us-east-2"`, `"us-nowhere-1"`), "credentials", site.Fail, "AuthFailure", "", nil},
 		{"another region", set(`"us-east-2"`, `"us-west-2"`), "reservation", site.Fail, "does not describe reservation cr-0e2000000000000a1", "the region (us-west-2)", nil},

@@ -81,7 +81,7 @@ func (c *clusterChange) once(ctx context.Context, cfg *maybeConfig, agreed *setu
 	same := agreed != nil && reflect.DeepEqual(agreed.Steps(), p.Steps()) && reflect.DeepEqual(agreed.Mismatches, p.Mismatches)
 	if !same {
 		if agreed != nil {
-			c.t.Say("Something has changed meanwhile. What is to be done now:")
+			c.t.Say("Something has changed in the meantime. The new plan:")
 		}
 		if err := c.show(p); err != nil || c.dryRun || p.Done() || !c.t.Yes {
 			return p, err
@@ -99,7 +99,7 @@ func (c *clusterChange) once(ctx context.Context, cfg *maybeConfig, agreed *setu
 	err = c.setup.Apply(ctx, p)
 	progress.Done()
 	if err != nil {
-		return p, fmt.Errorf("%w; run the same command again to go on from here", err)
+		return p, fmt.Errorf("%w; run the same command again to continue", err)
 	}
 	return p, nil
 }

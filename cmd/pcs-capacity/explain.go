@@ -110,7 +110,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 	}
 	i := slices.IndexFunc(nodes, func(n capacity.Node) bool { return n.Name == c.What })
 	if i < 0 {
-		return explain.Explanation{}, usage("%q is no job, no node that Slurm shows, no code, and no partition of the settings; they have %s",
+		return explain.Explanation{}, usage("%q is not a job, a node that Slurm shows, a code, or a partition in the settings; they have %s",
 			c.What, partitionNames(cfg))
 	}
 	reservations, err := client.Reservations(ctx)
@@ -128,7 +128,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 
 // ofAWSCode is the page of an error code of AWS: what it means as the answer of each call.
 func ofAWSCode(code string) (explain.Explanation, bool) {
-	e := explain.Explanation{Subject: "code " + code, Code: code, Answer: "AWS's error code " + code + ", by the call that failed.", Advice: "The Reason of a node has the answer of RunInstances."}
+	e := explain.Explanation{Subject: "code " + code, Code: code, Answer: "AWS's error code " + code + ", by the call that failed.", Advice: "A node's Reason has the answer of RunInstances."}
 	for _, r := range slices.Concat(ec2.Remedies, pcs.Remedies, awsconfig.General) {
 		if r.Code != code {
 			continue

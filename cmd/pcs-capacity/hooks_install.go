@@ -269,7 +269,7 @@ func applyPlan(ctx context.Context, t *terminal.Terminal, cfg *config.Config, pl
 		t.Say("Dry run: nothing was changed.")
 	default:
 		if plan.Restarts() {
-			question = "Write this, and restart slurmctld? Jobs go on, but for those of nodes that go."
+			question = "Write this, and restart slurmctld? Jobs keep running, except on nodes that are removed."
 		}
 		if ask {
 			if err := t.Confirm(question); err != nil {
@@ -278,7 +278,7 @@ func applyPlan(ctx context.Context, t *terminal.Terminal, cfg *config.Config, pl
 		}
 		done := map[string]string{"write": "Wrote", "remove": "Removed", "set": "Changed", "restart": "Restarted"}
 		if err := plan.Apply(ctx, func(c wiring.Change) { t.Say("%s %s.", done[c.Do], c.What) }); err != nil {
-			return fmt.Errorf("%w; run this again to go on from here", err)
+			return fmt.Errorf("%w; run this again to continue", err)
 		}
 	}
 	for _, sentence := range plan.ByHand {
@@ -295,7 +295,7 @@ func applyPlan(ctx context.Context, t *terminal.Terminal, cfg *config.Config, pl
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("slurmctld after its restart: %w; see its log, and take the settings back with `pcs-capacity hooks remove` if it does not start", err)
+		return fmt.Errorf("slurmctld after its restart: %w; see its log, and undo the settings with `pcs-capacity hooks remove` if it does not start", err)
 	}
 	return nil
 }

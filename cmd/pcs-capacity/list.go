@@ -240,7 +240,7 @@ func (c *ListCmd) missing(cfg *maybeConfig, home string, regions []string, faile
 		named[m.ID] = true
 		message := ec2.Message(m.Err)
 		if len(failed) > 0 {
-			message += "; it can be in a region that did not answer"
+			message += "; it may be in a region that did not answer"
 		}
 		missing = append(missing, missingReservation{ID: m.ID, Code: ec2.Code(m.Err), Message: message})
 	}

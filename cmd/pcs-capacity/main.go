@@ -75,10 +75,10 @@ type Globals struct {
 	Region   string          `group:"global" help:"AWS region. Default: the settings, then the AWS SDK's own chain."`
 	Profile  string          `group:"global" help:"AWS profile of the shared configuration files."`
 	Output   terminal.Format `group:"global" short:"o" help:"Output format: ${enum}." enum:"table,json,yaml,csv" default:"table"`
-	Wide     bool            `group:"global" help:"Show every column of a table, however wide. A pipe gets them all."`
+	Wide     bool            `group:"global" help:"Show every column of a table, however wide. Piped output always has all."`
 	UTC      bool            `group:"global" name:"utc" help:"Show times in tables in UTC instead of local time."`
 	Yes      bool            `group:"global" short:"y" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."`
-	LogLevel slog.Level      `group:"global" help:"Log to stderr from this level on: debug, info, warn or error." default:"warn"`
+	LogLevel slog.Level      `group:"global" help:"Lowest level to log to stderr: debug, info, warn or error." default:"warn"`
 
 	aws *ec2.Client // the command's client of EC2; nil if it has asked for none
 

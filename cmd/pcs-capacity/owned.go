@@ -140,7 +140,7 @@ func (o owned) say(t *terminal.Terminal, waits bool, all ...capacity.Reservation
 	case uncounted && o.idleErr != nil:
 		t.Say("Idle nodes of the cluster could not be counted: %s", o.idleErr)
 	case uncounted:
-		t.Say("Idle nodes of the cluster could not be counted: which slots its reservations have is not known before `pcs-capacity sync` has run.")
+		t.Say("Idle nodes of the cluster could not be counted: the slots of its reservations are not known until `pcs-capacity sync` has run.")
 	}
 }
 

@@ -204,7 +204,7 @@ func remedy(use market.ZoneUse) string {
 		return fmt.Sprintf("give %s, which is in its VPC, to `pcs-capacity setup --subnet-ids`, or take another offering",
 			use.Neighbours[0])
 	}
-	return "make one before you buy, or take another offering"
+	return "create one before you buy, or take another offering"
 }
 
 func zonesOf(subnets []capacity.Subnet) string {

@@ -56,13 +56,13 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	from, until := c.period(now)
 	samples, err := dir.Samples(from)
 	if errors.Is(err, os.ErrPermission) {
-		return fmt.Errorf("%w; only who may read the samples of sync can make a report", err)
+		return fmt.Errorf("%w; only users who may read sync's samples can make a report", err)
 	}
 	if err != nil {
 		return err
 	}
 	if len(samples) == 0 {
-		return fmt.Errorf("%s has no samples: `pcs-capacity sync --watch` keeps them from when a reservation opens", dir)
+		return fmt.Errorf("%s has no samples: `pcs-capacity sync --watch` records them from when a reservation opens", dir)
 	}
 	in := report.Input{Samples: samples, From: from, Until: until, IDs: c.Reservations}
 	doc := reportDocument{TakenAt: now, Warnings: []string{}}

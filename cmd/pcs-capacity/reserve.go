@@ -59,7 +59,7 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	case c.Count < 1:
 		return usage("--count=%d: use at least 1", c.Count)
 	case c.Probe == (c.For != 0):
-		return usage("give --probe, to give it back at once, or --for TIME, to hold it")
+		return usage("give --probe to release it at once, or --for TIME to hold it")
 	}
 	h, err := newHolder(ctx, cfg, aws)
 	if err != nil {
@@ -90,10 +90,10 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 		t.Say("No zone has room for %d × %s now.", c.Count, c.InstanceType)
 		return errShown
 	case c.Probe:
-		t.Say("%s has room for %d × %s; it was held for %s and given back.", r.AZID, c.Count, c.InstanceType,
+		t.Say("%s has room for %d × %s; it was held for %s and released.", r.AZID, c.Count, c.InstanceType,
 			capacity.FormatExact(answer.Held.Round(time.Second)))
 	default:
-		t.Say("%s holds %d × %s in %s until %s. Give it back when it has done its work:\n  pcs-capacity release %s",
+		t.Say("%s holds %d × %s in %s until %s. Release it when it has done its work:\n  pcs-capacity release %s",
 			r.ID, c.Count, c.InstanceType, r.AZID, t.Time(r.End), r.ID)
 	}
 	return nil
@@ -164,7 +164,7 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 		if err != nil {
 			return err
 		}
-		t.Say("%s is given back: %d × %s in %s, held for %s.", id, r.Total, r.InstanceType, r.AZID,
+		t.Say("%s is released: %d × %s in %s, held for %s.", id, r.Total, r.InstanceType, r.AZID,
 			capacity.FormatExact(aws.Now().Sub(r.Created).Round(time.Second)))
 	}
 	return nil
@@ -179,7 +179,7 @@ type unusedRow struct {
 }
 
 const unusedColumns = "ID: ID; TYPE: InstanceType; AZ ID: AZID; COUNT: Total; FREE: Available drop 2; ENDS: End drop 1; WHY: Why wrap; " +
-	"GIVEN BACK: Released; ERROR: Error wrap"
+	"RELEASED: Released; ERROR: Error wrap"
 
 func (c *ReleaseCmd) unused(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
 	pcsClient *pcs.Client) error {
@@ -208,7 +208,7 @@ func (c *ReleaseCmd) unused(ctx context.Context, t *terminal.Terminal, cfg *conf
 	case failed:
 		return errShown
 	case len(rows) == 0:
-		t.Say("Nothing to give back.")
+		t.Say("Nothing to release.")
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 	switch {
 	case c.Provider.Guest():
 		return r, usage(
-			"with provider none something else launches the nodes, so there is nothing to set up; write [[partition]] name = %q, provider = \"none\" and its node_group into the settings, then run `pcs-capacity check`",
+			"with provider none another program launches the nodes, so there is nothing to set up; write [[partition]] name = %q, provider = \"none\" and its node_group into the settings, then run `pcs-capacity check`",
 			c.Queue)
 	case onEC2 && c.Cluster != "":
 		return r, usage("--cluster names a PCS cluster, and with --provider ec2 there is none; leave one of them out")

@@ -92,7 +92,7 @@ type statusDocument struct {
 func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
 	if c.Partition != "" {
 		if _, found := cfg.Partition(c.Partition); !found {
-			return usage("%q is no partition of the settings; they have %s", c.Partition, partitionNames(cfg))
+			return usage("%q is not a partition in the settings; they have %s", c.Partition, partitionNames(cfg))
 		}
 	}
 	sources := sourcesIfAny(ctx, g, cfg)

@@ -56,7 +56,7 @@ func (l *jobLimit) UnmarshalText(text []byte) (err error) {
 	}
 	d, notLength := capacity.ParseDuration(string(text))
 	if notLength != nil || d <= 0 {
-		return fmt.Errorf("%q is no time limit; write it like 90, 12:00:00, 2-00:00:00 or 12h", text)
+		return fmt.Errorf("%q is not a time limit; write it like 90, 12:00:00, 2-00:00:00 or 12h", text)
 	}
 	l.Limit = capacity.LimitOf(d)
 	return nil
@@ -70,7 +70,7 @@ var nodeCounts = regexp.MustCompile(`^[1-9][0-9]{0,8}[kKmM]?(-[0-9]+[kKmM]?)?$`)
 // UnmarshalText reads a count.
 func (n *nodeCount) UnmarshalText(text []byte) error {
 	if !nodeCounts.Match(text) {
-		return fmt.Errorf("%q is no number of nodes; write it like 4 or 4-8", text)
+		return fmt.Errorf("%q is not a number of nodes; write it like 4 or 4-8", text)
 	}
 	*n = nodeCount(text)
 	return nil

@@ -143,7 +143,7 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 		}
 	})
 	for line := range strings.Lines(p.log()[before:]) {
-		if !strings.Contains(line, `"msg":"the instance is what its reservation is"`) || !strings.Contains(line, `"node":"gpu-1","slot":"gpu","job":"`) {
+		if !strings.Contains(line, `"msg":"the instance matches its reservation"`) || !strings.Contains(line, `"node":"gpu-1","slot":"gpu","job":"`) {
 			t.Errorf("nothing differs, and is logged: %s", line)
 		}
 	}
@@ -172,11 +172,11 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 
 	// R6: whatever is wrong on our side, the job starts. What hangs does so for good.
 	p.metadata("gpu-2", p.sim.MetadataURL(p.instances()["other-1"].ID))
-	trouble := func(name string, env string, cause, mend func()) {
+	trouble := func(name string, env string, cause, fix func()) {
 		t.Run("R6_"+name, func(t *testing.T) {
 			before := len(p.log())
 			cause()
-			defer mend()
+			defer fix()
 			out := p.job(append(on("gpu-2"), show...)...)
 			if out != env {
 				t.Errorf("got\n%s\nwant\n%s", out, env)

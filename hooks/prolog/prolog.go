@@ -102,10 +102,10 @@ func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 	differs := snap.Misplaced(at, m, now)
 	log = log.With("instance", m.InstanceID, "ms", time.Since(began).Milliseconds())
 	if differs == "" {
-		log.Info("the instance is what its reservation is")
+		log.Info("the instance matches its reservation")
 		err = p.State.DropMisplaced(node)
 	} else {
-		log.Warn("the instance is not what its reservation is", "differs", differs)
+		log.Warn("the instance does not match its reservation", "differs", differs)
 		err = p.State.KeepMisplaced(state.Misplaced{Node: node, At: now.UTC().Truncate(time.Second), Metadata: m})
 	}
 	if err != nil {
@@ -210,7 +210,7 @@ func metadata(ctx context.Context) (capacity.Metadata, error) {
 			continue
 		}
 		if err == nil && !q.looks.MatchString(answer) {
-			err = fmt.Errorf("instance metadata: %s is %q, which is none", q.path, answer)
+			err = fmt.Errorf("instance metadata: %s is %q, which is not valid", q.path, answer)
 		}
 		if err != nil {
 			return m, err

@@ -77,7 +77,7 @@ func TestPrologRun(t *testing.T) {
 		logs     string // "": nothing
 		keeps    string // of what was there before, node gpu-1 of instance i-0; "": nothing
 	}{
-		"the same":     {"gpu", 0, answers(right, nil), "the instance is what its reservation is", ""},
+		"the same":     {"gpu", 0, answers(right, nil), "the instance matches its reservation", ""},
 		"differs":      {"gpu", 0, answers(wrong, nil), differs, "i-1"},
 		"no answer":    {"gpu", 0, answers(capacity.Metadata{}, errors.New("refused")), "refused", "i-0"},
 		"old snapshot": {"gpu", 11 * time.Hour, answers(wrong, nil), "", "i-0"},

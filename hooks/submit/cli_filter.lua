@@ -1,4 +1,4 @@
--- Written by `pcs-capacity hooks install`; do not edit, it is written anew.
+-- Written by `pcs-capacity hooks install`; do not edit, it is overwritten.
 -- sbatch, srun and salloc run this, on Lua 5.1 to 5.4, before they submit a job.
 
 -- @ASK@

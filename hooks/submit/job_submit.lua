@@ -1,4 +1,4 @@
--- Written by `pcs-capacity hooks install`; do not edit, it is written anew.
+-- Written by `pcs-capacity hooks install`; do not edit, it is overwritten.
 -- slurmctld runs this, on Lua 5.1 to 5.4, for each job that is submitted or changed. It answers nobody
 -- else meanwhile, so nothing here may wait.
 

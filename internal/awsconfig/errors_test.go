@@ -95,7 +95,7 @@ func TestTroubleIsNamed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(files, "config"), []byte("[default\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := ask(t.Context()); err != nil && strings.HasPrefix(err.Error(), "reading") && !strings.Contains(err.Error(), "mend ~/.aws/config") {
+	if err := ask(t.Context()); err != nil && strings.HasPrefix(err.Error(), "reading") && !strings.Contains(err.Error(), "fix ~/.aws/config") {
 		t.Error(err)
 	}
 }

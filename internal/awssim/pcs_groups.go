@@ -136,7 +136,7 @@ func (s *Sim) deleteNodeGroup(c *call, in *pcsRequest) (any, error) {
 		return nil, err
 	}
 	if queues := cl.queuesOf(g.ID); len(queues) > 0 {
-		return nil, pcsConflict(&g.pcsThing, "compute node group %s is in the queue %s: take it out of the queue first",
+		return nil, pcsConflict(&g.pcsThing, "compute node group %s is in the queue %s: remove it from the queue first",
 			g.Name, strings.Join(queues, ", "))
 	}
 	s.change(&g.pcsThing, statusDeleting, func() {

@@ -164,12 +164,12 @@ func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard
 	case strings.HasPrefix(state, "power") && !down:
 		e.say(Boots, nothing+".", "is booting.")
 	case !n.Up() && !down && (strings.HasPrefix(n.Reason, "Not responding") || strings.HasPrefix(n.Reason, "Node unexpectedly rebooted")):
-		e.say(Broken, "See `journalctl -u pcs-capacity-slurmd` there, or have it launched anew: "+giveBack,
+		e.say(Broken, "See `journalctl -u pcs-capacity-slurmd` there, or have it launched again: "+giveBack,
 			"takes no jobs: its slurmd has died, or its instance has.")
 	case !n.Up() && !down:
-		e.say(Broken, "Repair what the reason names, then run "+giveBack, "takes no jobs: its state is %s.", state)
+		e.say(Broken, "Fix what the reason names, then run "+giveBack, "takes no jobs: its state is %s.", state)
 	case code == NoCapacity:
-		e.say(code, "Give the node group its next reservation in the settings, or take the partition out of them.",
+		e.say(code, "Give the node group its next reservation in the settings, or remove the partition from them.",
 			"takes no jobs: %s.", where)
 	case code != Open:
 		e.say(code, nothing+".", "takes no jobs: %s.", where)
@@ -220,7 +220,7 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 	do := nothing + "."
 	switch {
 	case best == NodesOut:
-		do = "Repair what the reasons name, then give the nodes back; `pcs-capacity status` has the command."
+		do = "Fix what the reasons name, then return the nodes to service; `pcs-capacity status` has the command."
 	case best == NoCapacity:
 		do = "Give it its next reservation: `pcs-capacity offerings` shows what is for sale, `pcs-capacity setup` adds it."
 	case trouble:

@@ -253,7 +253,7 @@ func (e *screen) never(v capacity.Verdict) {
 	case v.Code == capacity.TooLong, v.Code == capacity.NoReservation:
 		do = "Leave it until an administrator has the next block, or cancel it: `scancel {}`."
 	case v.Code == capacity.Mismatched:
-		do = "Leave it until an administrator has mended that (`pcs-capacity check` says how), or cancel it: `scancel {}`."
+		do = "Leave it until an administrator has fixed that (`pcs-capacity check` says how), or cancel it: `scancel {}`."
 	}
 	e.say(string(v.Code), do, "can never start as it is: %s.", sentence(v.Message))
 }
@@ -290,12 +290,12 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 	switch {
 	case !later(p) && slices.ContainsFunc(rules, isRule):
 		e.say(WaitsByRule, "See what Slurm has of it: `scontrol show job {}`.",
-			"fits into %s; Slurm keeps it back: %s.", where, j.Reason)
+			"fits into %s; Slurm holds it back: %s.", where, j.Reason)
 	case !later(p) && few:
-		e.say(NodesOut, "Ask an administrator; `pcs-capacity status` has the command that gives them back.",
+		e.say(NodesOut, "Ask an administrator; `pcs-capacity status` has the command that returns them to service.",
 			"fits into %s, but too few of its nodes get jobs: %s.", where, strings.Join(out, ", "))
 	case !later(p) && j.HetJobID != 0:
-		e.say(WaitsInQueue, fmt.Sprintf("See that there is room for all at once: `squeue -j %d`. What keeps them back is "+
+		e.say(WaitsInQueue, fmt.Sprintf("Make sure that there is room for all at once: `squeue -j %d`. What holds them back is "+
 			"Slurm's reason above.", j.HetJobID),
 			"by itself fits into %s; it starts together with the other components of job %d.", where, j.HetJobID)
 	case !later(p):

@@ -81,13 +81,13 @@ func returned(s Seen) (actions []Action) {
 		is          func(n capacity.Node) bool
 		why, reason string
 	}{
-		{capacity.Node.TimedOut, "DOWN since ResumeTimeout, and ResumeFailProgram did not", "ResumeTimeout reached: given back by sync"},
+		{capacity.Node.TimedOut, "DOWN since ResumeTimeout, and ResumeFailProgram did not", "ResumeTimeout reached: returned to service by sync"},
 		{func(n capacity.Node) bool { return n.PoweredDown() && jobs[n.Name] != "" },
-			"powered down with a job still completing there", "powered down with a job completing: given back by sync"},
+			"powered down with a job still completing there", "powered down with a job completing: returned to service by sync"},
 	} {
 		for slot, nodes := range s.ofSlots(kind.is) {
 			about := aboutNodes(slot, nodes)
-			actions = append(actions, action("return-nodes", about, fmt.Sprintf("give %s back to Slurm: %s", about.Node, kind.why),
+			actions = append(actions, action("return-nodes", about, fmt.Sprintf("return %s to service: %s", about.Node, kind.why),
 				func(ctx context.Context, w World) error {
 					// Nodes are read before jobs, and another job may have powered one up since.
 					now, err := w.Slurm.Nodes(ctx, nodes...)
@@ -203,7 +203,7 @@ func endOrphans(s Seen) (actions []Action) {
 			_, _, slot, _ := s.Settings.PlaceOf(o.Node)
 			actions = append(actions, action("end-instance",
 				capacity.Subject{Slot: slot, Node: o.Node, Instance: o.Instance, Reservation: o.Reservation},
-				fmt.Sprintf("end instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why),
+				fmt.Sprintf("terminate instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why),
 				func(ctx context.Context, w World) error {
 					err := w.EC2.Terminate(ctx, []string{o.Instance})
 					s.Snap.Orphans = slices.DeleteFunc(s.Snap.Orphans, func(other capacity.Orphan) bool { return err == nil && other == o })
@@ -227,7 +227,7 @@ func orphanProblems(s Seen) (problems []capacity.Problem) {
 			holds = "on demand"
 		}
 		problems = append(problems, capacity.Problemf("orphan", capacity.Subject{Reservation: k.reservation}, "",
-			"%s %s%s: %s; sync ends what it sees so twice", who, holds, in(k.reservation), k.why))
+			"%s %s%s: %s; terminated if the next pass sees the same", who, holds, in(k.reservation), k.why))
 	}
 	return problems
 }

@@ -46,7 +46,7 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 	}
 	if lost := now.Sub(snap.TakenAt); lost > capacity.StaleAfter {
 		add(capacity.HeartbeatLost, capacity.Subject{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
-			"AWS was last asked with success %s ago, at %s; fences stand, but no change of a reservation is seen",
+			"AWS last answered %s ago, at %s; fences hold, but changes of reservations are not seen",
 			capacity.FormatDuration(lost), capacity.FormatUTC(snap.TakenAt))
 	}
 	slots := snap.Standings(now)

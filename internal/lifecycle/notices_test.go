@@ -338,10 +338,10 @@ func TestTroubles(t *testing.T) {
 	}{
 		"none":               {rs: []capacity.Reservation{now, elsewhere}},
 		"a host has failed":  {rs: []capacity.Reservation{hurt}, want: []capacity.Problem{{Code: capacity.HostFailed, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu", Reservation: "cr-0"}, Sentence: "partition gpu: 1 of 4 hosts of cr-0 have failed, 3 are usable", Fix: "open a case with AWS Support"}}},
-		"its network is ill": {rs: []capacity.Reservation{impaired}, want: []capacity.Problem{{Code: capacity.HostImpaired, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu", Reservation: "cr-0"}, Sentence: "partition gpu: EC2 calls the network between the instances of cr-0 impaired", Fix: "open a case with AWS Support"}}},
-		"one of two is over": {rs: []capacity.Reservation{now, over}, want: []capacity.Problem{{Code: "reservation-ended", Severity: capacity.Note, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations have ended; the settings need them no more: cr-9 (expired)"}}},
+		"its network is ill": {rs: []capacity.Reservation{impaired}, want: []capacity.Problem{{Code: capacity.HostImpaired, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu", Reservation: "cr-0"}, Sentence: "partition gpu: EC2 reports that the network between the instances of cr-0 is impaired", Fix: "open a case with AWS Support"}}},
+		"one of two is over": {rs: []capacity.Reservation{now, over}, want: []capacity.Problem{{Code: "reservation-ended", Severity: capacity.Note, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations have ended and can be removed from the settings: cr-9 (expired)"}}},
 		"a payment failed": {rs: []capacity.Reservation{now, unpaid}, want: []capacity.Problem{
-			{Code: "never-opens", Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations never open; take them out of the settings: cr-9 (payment-failed)"}}},
+			{Code: "never-opens", Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations will never open; remove them from the settings: cr-9 (payment-failed)"}}},
 		"a launch failed": {rs: []capacity.Reservation{now}, records: []state.Record{failed}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch)}},
 		"one of several, once each": {rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), launchFailed(capacity.Admin, "gpu-3", strings.Replace(launch, "gpu-[1-2]", "gpu-3", 1))},
 			records: []state.Record{failed, with(func(r *state.Record) { r.Nodes = "gpu-3" }), failed}},

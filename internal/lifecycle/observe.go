@@ -228,7 +228,7 @@ func (p *pass) held(names []string, a answer) {
 // subnets takes EC2's answer about the subnets' zones. Unanswered zones stay as they were.
 func (p *pass) subnets(ids []string, missing []capacity.Missing, a answer) {
 	if a.words != "" {
-		p.kept("%s; the zones of %s are as they were", a.words,
+		p.kept("%s; the zones of %s are unchanged", a.words,
 			strings.Join(ids, ", "))
 	}
 	for _, m := range missing {

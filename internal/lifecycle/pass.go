@@ -93,7 +93,7 @@ func (p *pass) changeJobs(ctx context.Context) {
 	}
 	if err := p.readJobs(ctx); err != nil {
 		err = fmt.Errorf("reading Slurm's jobs: %w", err)
-		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; time limits and holds are as they were", err)
+		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; time limits and holds are unchanged", err)
 		p.fail(err)
 		return
 	}
@@ -154,7 +154,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 	for _, r := range p.seen.Rolling {
 		if !r.Ready && !r.Over {
 			p.say("roll-over-due", capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "",
-				"reservation %s has no compute node group in partition %s yet; sync makes it", r.Block.ID, r.Partition)
+				"reservation %s has no compute node group in partition %s yet; sync creates it", r.Block.ID, r.Partition)
 		}
 	}
 	p.sayAll(setbackProblems, orphanProblems)
@@ -177,7 +177,7 @@ func (p *pass) look(ctx context.Context) {
 	snap.Former = formerSlots(p.seen)
 	if slurmErr != nil {
 		slurmErr = fmt.Errorf("asking Slurm: %w", slurmErr)
-		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are as they were", slurmErr)
+		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are unchanged", slurmErr)
 		p.fail(slurmErr)
 	} else {
 		p.addSlurm()

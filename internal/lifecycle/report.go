@@ -82,7 +82,7 @@ func unusable(s Seen) (all []capacity.Problem) {
 				}
 				if r.Interconnect {
 					all = append(all, capacity.Problemf(capacity.HostImpaired, about, "open a case with AWS Support",
-						"partition %s: EC2 calls the network between the instances of %s impaired", p.Name, r.ID))
+						"partition %s: EC2 reports that the network between the instances of %s is impaired", p.Name, r.ID))
 				}
 			case r.State.Live() || r.State == capacity.StateExpired || r.State == capacity.StateCancelled:
 				over = append(over, named)
@@ -92,11 +92,11 @@ func unusable(s Seen) (all []capacity.Problem) {
 		}
 		if len(failed) > 0 {
 			all = append(all, capacity.Problemf("never-opens", capacity.Subject{Partition: p.Name}, "",
-				"partition %s: these reservations never open; take them out of the settings: %s", p.Name, strings.Join(failed, ", ")))
+				"partition %s: these reservations will never open; remove them from the settings: %s", p.Name, strings.Join(failed, ", ")))
 		}
 		if len(over) > 0 {
 			all = append(all, capacity.Problemf("reservation-ended", capacity.Subject{Partition: p.Name}, "",
-				"partition %s: these reservations have ended; the settings need them no more: %s", p.Name, strings.Join(over, ", ")))
+				"partition %s: these reservations have ended and can be removed from the settings: %s", p.Name, strings.Join(over, ", ")))
 		}
 	}
 	return all

@@ -189,13 +189,13 @@ func (p *pass) addSlurm() {
 	}
 	over := capacity.OverTime(p.seen.Cluster.Partitions, p.seen.Cluster.Ours(p.seen.Snap), p.seen.Cluster.OverTime)
 	if p.seen.Snap.Timing.OverTime.Duration = over.Duration(); over.Unlimited {
-		p.say("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or take it out",
+		p.say("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or remove it",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
 	}
 	if err := p.seen.Cluster.WallsErr; err == nil {
 		p.seen.Snap.Walls = p.seen.Cluster.Walls
 	} else {
-		p.problem("accounting-unanswered", fmt.Errorf("%w; those of before are kept", err))
+		p.problem("accounting-unanswered", fmt.Errorf("%w; the previous ones are kept", err))
 		p.seen.Snap.Walls.Unknown = p.seen.Snap.Walls.Unknown || p.seen.Old == nil
 	}
 	p.seen.Snap.DefaultPartition = ""
@@ -218,7 +218,7 @@ func (p *pass) addSlurm() {
 			part.MaxTime, part.QOS = sp.MaxTime, sp.QOS
 		} else {
 			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name},
-				"add it, or take it out of the settings", "Slurm has no partition %s", part.Name)
+				"add it, or remove it from the settings", "Slurm has no partition %s", part.Name)
 		}
 	}
 	for _, at := range capacity.Places(slices.Concat(p.seen.Snap.Former, p.seen.Snap.Partitions)) {

@@ -64,7 +64,7 @@ func (w Watch) Run(ctx context.Context) error {
 		var problems []capacity.Problem
 		if err != nil {
 			problems = append(problems, capacity.Problemf("settings-broken", capacity.Subject{}, "",
-				"%s; the settings of before stay in use", strings.ReplaceAll(err.Error(), "\n", "; ")))
+				"%s; the previous settings stay in use", strings.ReplaceAll(err.Error(), "\n", "; ")))
 		}
 		w.alive("")
 		sources.OursOnly, sources.AlsoOurs = pass%everywhere != 0 && last.Jobs != nil, last.AlsoOurs

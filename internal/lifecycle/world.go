@@ -392,7 +392,7 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 		}
 		for _, o := range v.Slot.Out {
 			problems = append(problems, capacity.Problemf("nodes-out", capacity.Subject{Partition: v.Partition.Name,
-				Slot: v.Slot.Name, Node: o.Nodes, Reservation: v.Reservation.ID}, fmt.Sprintf("when that is mended: `%s`",
+				Slot: v.Slot.Name, Node: o.Nodes, Reservation: v.Reservation.ID}, fmt.Sprintf("when that is fixed: `%s`",
 				capacity.GiveBack(o.Nodes, o.State, v.Partition.Provider)), "%s is open and paid, and no job gets nodes %s",
 				v.Reservation.ID, o))
 		}

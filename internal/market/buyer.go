@@ -174,7 +174,7 @@ func (d *deal) recorded() error {
 		return nil
 	}
 	return fmt.Errorf(
-		"what became of an earlier purchase cannot be recorded, so nothing more is bought: %w; make room or mend state_dir (%s), then run this again",
+		"what became of an earlier purchase cannot be recorded, so nothing more is bought: %w; make room or fix state_dir (%s), then run this again",
 		d.unrecorded, d.StateDir)
 }
 

@@ -138,7 +138,7 @@ func (d *deal) takeUpExtension(ctx context.Context, o ExtensionOrder, i Intent) 
 	what := fmt.Sprintf("an extension of %s by %s, to %s, at %s", i.Reservation,
 		capacity.FormatDuration(i.Asked.Duration), d.Customer.Time(i.NewEnd), d.Customer.Time(i.At))
 	if i.Phase == Bought {
-		d.Customer.Say("An earlier run bought %s, and was cut off. Nothing is bought now.", what)
+		d.Customer.Say("An earlier run bought %s, and was interrupted. Nothing is bought now.", what)
 	} else {
 		d.Customer.Say("Somebody bought %s. Nothing is bought now; add --again to extend it further.", what)
 	}

@@ -115,7 +115,7 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 			return r, errors.Join(err, h.State.Released(h.EC2.Now(), o.ClientToken))
 		}
 		return r, fmt.Errorf(
-			"%w; if EC2 holds it all the same, `pcs-capacity release --unused` after %s, or sync, gives it back", err,
+			"%w; if EC2 holds it all the same, `pcs-capacity release --unused` after %s, or sync, releases it", err,
 			capacity.FormatUTC(h.EC2.Now().Add(capacity.LaunchTime)))
 	}
 	entry.ReservationID = r.ID
@@ -142,7 +142,7 @@ func (h Holder) Release(ctx context.Context, id string) (capacity.Reservation, e
 	i := slices.IndexFunc(all, func(r capacity.Reservation) bool { return r.ID == id })
 	if i < 0 {
 		return capacity.Reservation{},
-			fmt.Errorf("%s is nothing that pcs-capacity holds for cluster %s now; it is left alone", id, h.Cluster)
+			fmt.Errorf("%s is not held by pcs-capacity for cluster %s; it is left alone", id, h.Cluster)
 	}
 	return all[i], h.release(ctx, all[i])
 }

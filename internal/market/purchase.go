@@ -135,7 +135,7 @@ func (o PurchaseOrder) block(region string) capacity.Offering {
 func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) error {
 	at := d.Customer.Time(i.At)
 	if i.Phase == Bought {
-		d.Customer.Say("An earlier run bought offering %s%s at %s, as %s, and was cut off. Nothing is bought now.",
+		d.Customer.Say("An earlier run bought offering %s%s at %s, as %s, and was interrupted. Nothing is bought now.",
 			i.Offering.ID, i.alias(o.OfferingID), at, i.Reservation)
 	} else {
 		d.Customer.Say("Offering %s%s was bought at %s, as %s. Nothing is bought now; add --again to buy one more.",

@@ -83,7 +83,7 @@ func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 	if err := b.Purchase(t.Context(), order); err != nil || bought.BoughtNow || len(w.sim.Ledger()) != 1 || bought.Reservation.State != capacity.StateScheduled {
 		t.Errorf("%v, %+v", err, *bought)
 	}
-	w.says("and was cut off. Nothing is bought now.")
+	w.says("and was interrupted. Nothing is bought now.")
 	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow || len(w.sim.Ledger()) != 2 {
 		t.Errorf("now it is one more: %v, %+v", err, *bought)
 	}

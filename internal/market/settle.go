@@ -32,7 +32,7 @@ func (d *deal) settleEarlier(ctx context.Context) error {
 			d.Customer.Say("The outcome of %s is unknown; a real run finds out first.", i)
 			continue
 		}
-		d.Customer.Say("An earlier run was cut off, so the outcome of %s is unknown.", i)
+		d.Customer.Say("An earlier run was interrupted, so the outcome of %s is unknown.", i)
 		if _, err := d.settle(ctx, i); err != nil {
 			return err
 		}

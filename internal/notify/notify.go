@@ -61,7 +61,7 @@ func (t Target) run(ctx context.Context, text []byte) error {
 	case err == nil || errors.Is(err, exec.ErrWaitDelay):
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("[notify] command %s did not end within %s", t.Command, t.Timeout)
+		return fmt.Errorf("[notify] command %s did not finish within %s", t.Command, t.Timeout)
 	case cmd.Process == nil:
 		return fmt.Errorf("[notify] command %s: %w", t.Command, err)
 	}
@@ -82,7 +82,7 @@ func (t Target) post(ctx context.Context, text []byte) error {
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.Webhook, bytes.NewReader(text))
 	if err != nil {
-		return errors.New("[notify] webhook is no URL")
+		return errors.New("[notify] webhook is not a URL")
 	}
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(request)

@@ -42,7 +42,7 @@ func TestCommand(t *testing.T) {
 func TestCommandsThatFail(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"an exit status": {"echo no such channel; echo more; exit 3\n", "exit status 3: no such channel"},
-		"it hangs":       {"exec sleep 100\n", "did not end within 200ms"},
+		"it hangs":       {"exec sleep 100\n", "did not finish within 200ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			timeout := 20 * time.Second

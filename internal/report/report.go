@@ -45,7 +45,7 @@ var Meanings = map[Class]string{
 	Idle:        "no job ran, and none waited",
 	FenceTail:   "from the fence to the end, when no job may run",
 	Hardware:    "the host had failed, or the node was down or drained",
-	Unknown:     "nobody knows: sync did not run",
+	Unknown:     "unknown: sync did not run",
 }
 
 // Sums are node-seconds by class.

@@ -294,8 +294,8 @@ func TestMissingCluster(t *testing.T) {
 	}{
 		{"", two, nil, "no cluster is given", "name it with --cluster: ml, chem"},
 		{"mp", two, nil, `there is no PCS cluster "mp" in us-east-2 (Gone)`, "use one of ml, chem"},
-		{"", nil, nil, "no cluster is given", "check --region; there is no PCS cluster in us-east-2. For Slurm that you run yourself add --provider ec2"},
-		{"", nil, errNoFence, "no cluster is given", "name one with --cluster; which there are is not known: " + errNoFence.Error()},
+		{"", nil, nil, "no cluster is given", "check --region; there is no PCS cluster in us-east-2. For self-managed Slurm add --provider ec2"},
+		{"", nil, errNoFence, "no cluster is given", "name one with --cluster; the list of clusters is not known: " + errNoFence.Error()},
 	} {
 		if p := site.MissingCluster(c.name, "us-east-2", "Gone", c.clusters, c.unread); p.Sentence != c.sentence || p.Fix != c.fix {
 			t.Errorf("%+v: %s; %s", c, p.Sentence, p.Fix)

@@ -230,7 +230,7 @@ func (in *inspection) checkAddresses(want *wanted, slot site.Slot) {
 		if n := in.addressesPerNode(); n > 1 {
 			fix += fmt.Sprintf("; a node takes %d addresses, and one with --efa efa-only", n)
 		}
-		in.problem("addresses", fix, "subnet %s has free addresses for %d nodes, but there are to be %d",
+		in.problem("addresses", fix, "subnet %s has free addresses for %d nodes, but %d are wanted",
 			strings.Join(there, ", "), max(free, 0), want.partition.MaxNodes)
 	}
 }
@@ -339,7 +339,7 @@ func (in *inspection) checkEntry(want *wanted) {
 	}
 	if _, wanted := partition(in.request.Config, want); len(in.problems) == 0 && in.OnEC2() {
 		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
-			in.problem("settings", "choose another --node-group, or mend the settings", "%s", err)
+			in.problem("settings", "choose another --node-group, or fix the settings", "%s", err)
 		}
 	}
 	if p := in.settings(); p.Name != "" && p.Provider != in.Provider {

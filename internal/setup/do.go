@@ -147,7 +147,7 @@ func placeFence(ctx context.Context, w World, queue, slot, reservation string) e
 		case to.Waited() < fencePatience:
 		case err == nil && len(in.Nodes) == 0:
 			return fmt.Errorf(
-				"Slurm shows no nodes of compute node group %s after %s, so no fence can stand on them, and they are not put into queue %s; see that slurmctld of the cluster runs (`scontrol show nodes`)",
+				"Slurm shows no nodes of compute node group %s after %s, so no fence can stand on them, and they are not put into queue %s; make sure that slurmctld of the cluster runs (`scontrol show nodes`)",
 				slot, capacity.FormatDuration(fencePatience), queue)
 		default:
 			return fmt.Errorf("no fence could be placed on the nodes of %s, so they are not put into queue %s: %w",
@@ -172,7 +172,7 @@ func drain(ctx context.Context, w World, queue, slot string, nodes []string, for
 	now, _, err := w.Slots(ctx, queue, map[string][]string{slot: nodes})
 	if jobs := now[slot].Jobs; err == nil && len(jobs) > 0 {
 		return fmt.Errorf(
-			"%w: %s started on %s meanwhile; run this again when they have ended, or give the nodes back with `scontrol update nodename=%s state=resume`",
+			"%w: %s started on %s meanwhile; run this again when they have ended, or return the nodes to service with `scontrol update nodename=%s state=resume`",
 			ErrJobsRun, strings.Join(jobs, ", "), slot, strings.Join(now[slot].Nodes, ","))
 	}
 	return err

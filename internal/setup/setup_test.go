@@ -224,7 +224,7 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 		"what only EC2 knows": {world: func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].RootGiB = 7 },
 			check: "launch-refused", launch: "InvalidBlockDeviceMapping", says: "EC2 would not launch a node of gpu-a into subnet-0e200000000000a01: InvalidBlockDeviceMapping: Volume of size 7GB is smaller than snapshot"},
 		"no address for each node": {request: func(r *setup.Request) { r.SubnetIDs, r.MaxNodes, r.EFA = []string{tiny}, 12, capacity.NoEFA },
-			check: "addresses", launch: "InsufficientFreeAddressesInSubnet", says: "has free addresses for 11 nodes, but there are to be 12"},
+			check: "addresses", launch: "InsufficientFreeAddressesInSubnet", says: "has free addresses for 11 nodes, but 12 are wanted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAccount(t, func(s *awssim.Scenario) {

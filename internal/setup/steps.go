@@ -180,7 +180,7 @@ func (want *wanted) files() []Step {
 			if cluster != "" {
 				cluster = "PCS cluster " + cluster
 			}
-			return cmp.Or(cluster, "Slurm that you run yourself") + " in " + cmp.Or(region, place.Region)
+			return cmp.Or(cluster, "self-managed Slurm") + " in " + cmp.Or(region, place.Region)
 		}
 		want.problem(capacity.ConfigCluster, "correct cluster and region there, or name other settings with --config", "%s is for %s, not for %s",
 			path, of(c.Cluster, c.Region), of(place.Cluster, place.Region))

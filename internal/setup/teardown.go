@@ -317,7 +317,7 @@ func planTeardown(read inspection) *Plan {
 		}
 	}
 	if n := len(p.Actions); n > 0 && t.OnEC2() { // and what has come after the plan was made
-		t.byHand = append(t.byHand, "take the nodes out of slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
+		t.byHand = append(t.byHand, "remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
 		last := p.Actions[n-1].Do
 		p.Actions[n-1].Do = func(ctx context.Context, w World) error {
 			if err := last(ctx, w); err != nil {
@@ -381,8 +381,8 @@ func (t *inspection) checkQueue() {
 		case of != "" && of != t.request.Queue && !slices.Contains(q.GroupIDs, slot.Group.ID):
 			t.problem(capacity.OtherQueue, "give --queue "+of, "compute node group %s was made for queue %s", slot.Name, of)
 		case other >= 0:
-			t.problem(capacity.OtherQueue, fmt.Sprintf("take it out of queue %s first", t.Queues[other].Name),
-				"compute node group %s is in queue %s as well, and goes with none but %s", slot.Name, t.Queues[other].Name, t.request.Queue)
+			t.problem(capacity.OtherQueue, fmt.Sprintf("remove it from queue %s first", t.Queues[other].Name),
+				"compute node group %s is also in queue %s, and may be in none but %s", slot.Name, t.Queues[other].Name, t.request.Queue)
 		}
 	}
 	gone := slices.ContainsFunc(q.GroupIDs, func(id string) bool { return slices.Contains(t.groupIDs(), id) })

@@ -141,7 +141,7 @@ func (in *inspection) mostNodes(slot site.Slot) int {
 	case n == 0 || left <= 0:
 		return size
 	}
-	in.warn("%d of the %d instances of reservation %s are for others (%s), so the nodes are the %d that are left", n,
+	in.warn("%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that are left", n,
 		size, in.reservation.ID, who, left)
 	return left
 }

@@ -41,7 +41,7 @@ func (s *Survey) clock(f *Findings) {
 	if s.Offset < 0 {
 		behind = "ahead of"
 	}
-	f.warn("clock", "let chronyd or systemd-timesyncd keep it; Amazon's time is at 169.254.169.123", "this machine's clock is %s %s AWS's",
+	f.warn("clock", "let chronyd or systemd-timesyncd set it; Amazon's time is at 169.254.169.123", "this machine's clock is %s %s AWS's",
 		capacity.FormatDuration(s.Offset.Abs()), behind)
 }
 
@@ -52,7 +52,7 @@ func (s *Survey) unread(f *Findings, check, what string, err error) {
 	case action == "":
 		f.failWords(check, s.words(err), "run this again")
 	case s.denials()[action] == "":
-		f.warn(check, "allow "+action+", or run this as somebody who has it", "%s is not checked: %s is not allowed for %s", what, action, whoIsDenied(err))
+		f.warn(check, "allow "+action+", or use credentials that have it", "%s is not checked: %s is not allowed for %s", what, action, whoIsDenied(err))
 	}
 }
 
@@ -123,7 +123,7 @@ func (s *Survey) permission(f *Findings) {
 		f.fail("permission", "allow it; `pcs-capacity iam-policy "+role+"` prints the policy", "%s is not allowed for %s", action, who[action])
 	}
 	if len(*f) == before {
-		f.ok("permission", "what sync and the hooks ask is allowed with the credentials of this command, as far as dry runs tell")
+		f.ok("permission", "these credentials allow what sync and the hooks call, as far as dry runs show")
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *Survey) reservations(f *Findings) {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Unknown)) {
-		f.fail("reservation", fmt.Sprintf("check the id, the region (%s) and the account, or take it out of the settings", s.Region),
+		f.fail("reservation", fmt.Sprintf("check the id, the region (%s) and the account, or remove it from the settings", s.Region),
 			"EC2 does not describe reservation %s", id)
 	}
 	if s.Subnets.Err != nil {
@@ -155,7 +155,7 @@ func (s *Survey) reservations(f *Findings) {
 		case image.Err != nil && image.Is.Template != "": // templates reports an unreadable one
 			f.failWords("platform", s.words(image.Err), "name an AMI of this region in it that this account may use")
 		case image.Err == nil && image.Is.Platform == "":
-			f.warn("platform", "see that the reservations are for the platform of that AMI", "the platform of the AMI of launch template %s is not known, so reservations are not compared with it", t)
+			f.warn("platform", "make sure that the reservations are for that AMI's platform", "the platform of the AMI of launch template %s is not known, so reservations are not compared with it", t)
 		}
 	}
 	for _, m := range s.Unfound {
@@ -191,7 +191,7 @@ func (s *Survey) group(f *Findings, snap *capacity.Snapshot, g capacity.NodeGrou
 				f.problem("reservation", Fail, m)
 			case !g.PurchaseOption.Reserved(): // there is other capacity
 			case m.Code == capacity.HasEnded:
-				m.Fix = "take it out of the settings"
+				m.Fix = "remove it from the settings"
 				f.problem("reservation", Warn, m)
 			default: // goes away by itself, or only costs the surplus nodes
 				f.problem("reservation", Warn, m)
@@ -286,7 +286,7 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings) []lack
 		found = append(found, lack{"has no image", "add one with Slurm and your user data"})
 	}
 	if t.Market != "" && g.PurchaseOption.Buys(capacity.ODCR) {
-		found = append(found, lack{fmt.Sprintf("buys %s, but node group %s is %s", t.Market, g.Name, g.PurchaseOption), "take InstanceMarketOptions out of it"})
+		found = append(found, lack{fmt.Sprintf("buys %s, but node group %s is %s", t.Market, g.Name, g.PurchaseOption), "remove InstanceMarketOptions from it"})
 	}
 	if !t.MetadataTags {
 		found = append(found, lack{"has no tags in the instance metadata, from which a node learns its name", "set MetadataOptions.InstanceMetadataTags to enabled"})

@@ -79,7 +79,7 @@ func (s *Survey) hooks(f *Findings) {
 func (s *Survey) hookAccess(f *Findings) {
 	switch last, err := s.LastHook.Is, s.LastHook.Err; {
 	case err != nil:
-		f.failWords("hook-credentials", err.Error(), "delete it; the next power-up writes it anew")
+		f.failWords("hook-credentials", err.Error(), "delete it; the next power-up writes it again")
 	case last == nil: // none has run
 	case last.Without != "":
 		f.fail("hook-credentials", "give the controller an instance profile, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(s.Config.Path),
@@ -222,7 +222,7 @@ func (s *Survey) state(f *Findings) {
 	case errors.Is(err, fs.ErrNotExist):
 		f.fail("snapshot", start, "%s is not there: every job is let through unchecked", dir.SnapshotPath())
 	case err != nil:
-		f.failWords("snapshot", err.Error(), "run `pcs-capacity sync` to write it anew")
+		f.failWords("snapshot", err.Error(), "run `pcs-capacity sync` to write it again")
 	case !fresh:
 		f.fail("snapshot", "see `journalctl -u 'pcs-capacity-*'`", "sync last saw AWS %s ago, more than %s", capacity.FormatDuration(now.Sub(snap.TakenAt)), capacity.FormatDuration(snap.Submit.StaleAfter.Duration))
 	default:
@@ -251,19 +251,19 @@ func (s *Survey) outlives(f *Findings) {
 	case m.Shared():
 		f.ok("state-dir", "%s is on %s, and outlives this host", dir, m)
 	case m.InMemory():
-		f.warn("state-dir", "name a folder on a disk as state_dir", "%s is on %s: %s end with the next boot", dir, m, kept)
+		f.warn("state-dir", "name a folder on a disk as state_dir", "%s is on %s: %s are lost at the next boot", dir, m, kept)
 	case !m.Local():
 		f.warn("state-dir", shareIt, "%s is on %s; locking may not work there", dir, m)
 	case s.onPCS():
-		f.warn("state-dir", shareIt, "%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would end with it", dir, m, kept)
+		f.warn("state-dir", shareIt, "%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would be lost with it", dir, m, kept)
 	default:
-		f.ok("state-dir", "%s is on %s, and ends with this host", dir, m)
+		f.ok("state-dir", "%s is on %s, and would be lost with this host", dir, m)
 	}
 	switch c := s.Slurmctld; {
 	case c == nil || len(c.Backups) == 0 || !s.onEC2():
 	case m.Shared():
-		f.ok("backup", "%s takes slurmctld over, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, as this host", strings.Join(c.Backups, ", "))
+		f.ok("backup", "%s takes over slurmctld, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, like this host", strings.Join(c.Backups, ", "))
 	default:
-		f.warn("backup", shareIt, "%s is on %s: when %s takes slurmctld over, its hooks know no reservation, and launch nothing", dir, m, strings.Join(c.Backups, ", "))
+		f.warn("backup", shareIt, "%s is on %s: when %s takes over slurmctld, its hooks know no reservation, and launch nothing", dir, m, strings.Join(c.Backups, ", "))
 	}
 }

@@ -139,7 +139,7 @@ func drivers(s Launch) []capacity.Problem {
 		fix += ", such as PCS's own: " + GPUImage
 	}
 	return s.problem("drivers",
-		fmt.Sprintf("%s, or say so by a tag if it has them: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`", fix, s.Network.Region, s.Image.ID, maker),
+		fmt.Sprintf("%s, or, if it has them, say so with a tag: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`", fix, s.Network.Region, s.Image.ID, maker),
 		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer GPUs than configured",
 		s.Image.ID, s.Image.Name, s.Type.GPUs, cmp.Or(s.Type.GPUName, "GPUs"), s.Type.Name)
 }
@@ -175,7 +175,7 @@ func Tried(group string, tried []ec2.Tried, err error) (a Answers) {
 		case ec2.Refuses:
 			if !slices.ContainsFunc(a.Refusals, func(p capacity.Problem) bool { return strings.HasSuffix(p.Sentence, says) }) {
 				a.Refusals = append(a.Refusals, capacity.Problemf("launch-refused", capacity.Subject{},
-					cmp.Or(one.Fix, "mend what EC2 names in the launch template or in the flags"),
+					cmp.Or(one.Fix, "fix what EC2 names in the launch template or in the flags"),
 					"EC2 would not launch a node of %s into %s: %s", group, one.SubnetID, says))
 			}
 		}

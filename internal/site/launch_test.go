@@ -26,11 +26,11 @@ func TestTried(t *testing.T) {
 		"all is well":       {[]ec2.Tried{{SubnetID: "a"}, {SubnetID: "b"}}, nil, "ok: EC2's dry run would launch a node of gpu into a or b; a dry run says nothing about room\n"},
 		"before it opens": {[]ec2.Tried{{SubnetID: "a", Aside: true}}, nil,
 			"ok: EC2's dry run would launch a node of gpu into a, tried without the reservation, which takes no launch now; a dry run says nothing about room\n"},
-		"one subnet refuses": {[]ec2.Tried{{SubnetID: "a"}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidSubnetID.NotFound", Says: "no b", Fix: "mend subnet_ids"}}, nil,
-			"problem: EC2 would not launch a node of gpu into b: InvalidSubnetID.NotFound: no b; mend subnet_ids\n" +
+		"one subnet refuses": {[]ec2.Tried{{SubnetID: "a"}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidSubnetID.NotFound", Says: "no b", Fix: "fix subnet_ids"}}, nil,
+			"problem: EC2 would not launch a node of gpu into b: InvalidSubnetID.NotFound: no b; fix subnet_ids\n" +
 				"ok: EC2's dry run would launch a node of gpu into a; a dry run says nothing about room\n"},
 		"both refuse for one reason": {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}}, nil,
-			"problem: EC2 would not launch a node of gpu into a: InvalidParameterValue: 'Cost Center' is not a valid tag key; mend what EC2 names in the launch template or in the flags\n"},
+			"problem: EC2 would not launch a node of gpu into a: InvalidParameterValue: 'Cost Center' is not a valid tag key; fix what EC2 names in the launch template or in the flags\n"},
 		"no answer":   {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Silent, Says: "oops"}}, nil, "unasked: EC2 did not say whether it would launch a node of gpu: oops\n"},
 		"no template": {nil, errors.New("no lt"), "unasked: EC2 did not say whether it would launch a node of gpu: no lt\n"},
 		"not allowed": {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Denied, Says: "ec2:RunInstances"}}, nil,
@@ -82,7 +82,7 @@ func TestDrivers(t *testing.T) {
 	}
 
 	s := Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Name: "al2023", Says: "al2023 "}, Type: h100, Network: Network{Region: "us-east-2"}}
-	const tag = "or say so by a tag if it has them: `aws ec2 create-tags --region us-east-2 --resources ami-1 --tags Key=drivers,Value="
+	const tag = "or, if it has them, say so with a tag: `aws ec2 create-tags --region us-east-2 --resources ami-1 --tags Key=drivers,Value="
 	for _, c := range []struct {
 		provider capacity.Provider
 		kind     ec2.InstanceType
@@ -235,14 +235,14 @@ func TestPermission(t *testing.T) {
 		survey Survey
 		want   string
 	}{
-		"all":       {Survey{Asked: map[string]Read[struct{}]{action: {}}}, "ok: what sync and the hooks ask is allowed with the credentials of this command, as far as dry runs tell"},
+		"all":       {Survey{Asked: map[string]Read[struct{}]{action: {}}}, "ok: these credentials allow what sync and the hooks call, as far as dry runs show"},
 		"one":       {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}}, Subnets: Read[[]capacity.Subnet]{Err: lacking(action, "")}}, "fail: " + action + " is not allowed for " + ann},
 		"of nobody": {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, "")}}}, "fail: " + action + " is not allowed for these credentials"},
 		"of PCS":    {Survey{ClusterErr: lacking("pcs:GetCluster", "")}, "fail: pcs:GetCluster is not allowed for these credentials"},
 		"a launch": {Survey{Settings: onEC2, Launches: []*Launch{{Provider: capacity.ProviderEC2, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
 			"fail: ec2:RunInstances is not allowed for these credentials"},
 		"a launch that PCS makes": {Survey{Launches: []*Launch{{Provider: capacity.ProviderPCS, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
-			"ok: what sync and the hooks ask is allowed with the credentials of this command, as far as dry runs tell"},
+			"ok: these credentials allow what sync and the hooks call, as far as dry runs show"},
 		"not known": {Survey{Asked: map[string]Read[struct{}]{action: {Err: errors.New("oops")}}}, "warn: what is allowed is not known: oops"},
 	} {
 		var f Findings

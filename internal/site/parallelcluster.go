@@ -27,7 +27,7 @@ var (
 )
 
 // The first and the last version that ends and launches static nodes under foreign reservations with MAINT while they
-// boot: aws-parallelcluster issues 7465 and 7470, mended by aws-parallelcluster-node pull request 728.
+// boot: aws-parallelcluster issues 7465 and 7470, fixed by aws-parallelcluster-node pull request 728.
 const firstLoop, lastLoop = "v3.8.0", "v3.15.1"
 
 // parallelCluster is what this host says of ParallelCluster.
@@ -69,11 +69,11 @@ func (s *Survey) parallelClusterFences(f *Findings) {
 		switch {
 		case old:
 			good = false
-			f.fail("parallelcluster", fix, "%s ends a static node that boots under a fence of partition %s, and launches it again, for ever: %s",
+			f.fail("parallelcluster", fix, "%s keeps terminating and relaunching a static node that boots under a fence of partition %s: %s",
 				named, p.Name, hostlist.Compress(static))
 		case version == "":
 			good = false
-			f.warn("parallelcluster", fix, "%s of an unknown version launches %s of partition %s; 3.8.0 to 3.15.1 end static nodes that boot under a fence, and launch them again, for ever",
+			f.warn("parallelcluster", fix, "%s of an unknown version launches %s of partition %s; 3.8.0 to 3.15.1 keep terminating and relaunching static nodes that boot under a fence",
 				named, hostlist.Compress(static), p.Name)
 		}
 	}

@@ -104,9 +104,9 @@ func MissingCluster(cluster, region, code string, clusters []pcs.Cluster, unread
 	}
 	switch {
 	case unread != nil:
-		missing.Fix = "name one with --cluster; which there are is not known: " + ec2.Message(unread)
+		missing.Fix = "name one with --cluster; the list of clusters is not known: " + ec2.Message(unread)
 	case len(names) == 0:
-		missing.Fix = "check --region; there is no PCS cluster in " + region + ". For Slurm that you run yourself add --provider ec2"
+		missing.Fix = "check --region; there is no PCS cluster in " + region + ". For self-managed Slurm add --provider ec2"
 	}
 	return missing
 }

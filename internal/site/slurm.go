@@ -42,9 +42,9 @@ func commandsFix(err error) string {
 	case errors.Is(err, exec.ErrNotFound):
 		return "install Slurm's commands here, or put their folder into PATH"
 	case strings.Contains(text, "cannot stat file"), strings.Contains(text, "establish a configuration source"):
-		return "put slurm.conf there, or name it with SLURM_CONF; on a configless host see that sackd or slurmd runs"
+		return "put slurm.conf there, or name it with SLURM_CONF; on a configless host make sure that sackd or slurmd runs"
 	}
-	return "run `scontrol --version` here and mend what it says, such as a library that is not found"
+	return "run `scontrol --version` here and fix what it says, such as a library that is not found"
 }
 
 // softLimits looks for settings that let jobs start through a fence.
@@ -54,7 +54,7 @@ func (s *Survey) softLimits(f *Findings) {
 			"Slurm %s cuts jobs to their --time-min while a fence is in the future; sync raises the limits that it chose itself, not those that users state", s.Slurmctld.Version)
 	}
 	if s.Slurmctld.CrossesFences() {
-		f.warn("fences", "take time_min_as_soft_limit out of SchedulerParameters, or keep `pcs-capacity sync --watch` running: it lowers limits that cross a fence",
+		f.warn("fences", "remove time_min_as_soft_limit from SchedulerParameters, or keep `pcs-capacity sync --watch` running: it lowers limits that cross a fence",
 			"SchedulerParameters has time_min_as_soft_limit: Slurm starts a job with --time-min through a fence, and without sync the job runs into the end of the block")
 	}
 }
@@ -67,10 +67,10 @@ func (s *Survey) overTime(f *Findings) {
 	}
 	switch over := capacity.OverTime(s.Partitions.Is, ours, s.Slurmctld.OverTime); {
 	case over.Unlimited:
-		f.fail("fences", "set it to a number of minutes, or take it out",
+		f.fail("fences", "set it to a number of minutes, or remove it",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
 	case over.Minutes > 0:
-		f.warn("fences", "take OverTimeLimit out, and jobs use blocks for that much longer",
+		f.warn("fences", "remove OverTimeLimit, and jobs use blocks for that much longer",
 			"OverTimeLimit lets jobs run %d minutes over their limits, so that fences are that much earlier", over.Minutes)
 	}
 }
@@ -118,11 +118,11 @@ func (s *Survey) listing(f *Findings) {
 func (s *Survey) rights(f *Findings) {
 	switch err := s.Rights; {
 	case errors.Is(err, slurm.ErrNoReserve):
-		f.ok(string(capacity.SlurmRights), "this user may place reservations")
+		f.ok(string(capacity.SlurmRights), "this user may create reservations in Slurm")
 	case errors.Is(err, slurm.ErrDenied):
-		f.fail(string(capacity.SlurmRights), "run this as root or SlurmUser, or give this user AdminLevel=Operator with sacctmgr", "this user may place no reservations in Slurm, and so no fences")
+		f.fail(string(capacity.SlurmRights), "run this as root or SlurmUser, or give this user AdminLevel=Operator with sacctmgr", "this user may not create reservations in Slurm, and so no fences")
 	case err != nil:
-		f.warn(string(capacity.SlurmRights), "run this again", "whether this user may place reservations is not known: %s", err)
+		f.warn(string(capacity.SlurmRights), "run this again", "whether this user may create reservations in Slurm is not known: %s", err)
 	}
 }
 
@@ -133,12 +133,12 @@ func (s *Survey) ourPartitions(f *Findings) {
 	for _, p := range capacity.Build(s.Settings, capacity.Seen{}).Partitions {
 		at := slices.IndexFunc(there, func(one capacity.SlurmPartition) bool { return one.Name == p.Name })
 		if at < 0 {
-			fix := "add it with `pcs-capacity hooks install`, or take it out of the settings"
+			fix := "add it with `pcs-capacity hooks install`, or remove it from the settings"
 			switch {
 			case p.Provider.Configures():
-				fix = "run `pcs-capacity setup` for it, or take it out of the settings"
+				fix = "run `pcs-capacity setup` for it, or remove it from the settings"
 			case p.Provider.Guest():
-				fix = "write the name that Slurm has, or take it out of the settings"
+				fix = "write the name that Slurm has, or remove it from the settings"
 			}
 			f.problem("partition", Fail, capacity.Problemf(capacity.NoPartition, capacity.Subject{Partition: p.Name}, fix, "Slurm has no partition %s", p.Name))
 			continue
@@ -167,10 +167,10 @@ func (s *Survey) astray(f *Findings) {
 			continue
 		}
 		left := slices.DeleteFunc(slices.Clone(p.Nodes), func(node string) bool { return slices.Contains(astray, node) })
-		fix := fmt.Sprintf("take PartitionName=%s out of slurm.conf, and restart slurmctld", p.Name)
+		fix := fmt.Sprintf("remove PartitionName=%s from slurm.conf, and restart slurmctld", p.Name)
 		switch {
 		case s.onPCS():
-			fix = fmt.Sprintf("take their node groups out of queue %s", p.Name)
+			fix = fmt.Sprintf("remove their node groups from queue %s", p.Name)
 		case len(left) > 0:
 			fix = fmt.Sprintf("write PartitionName=%s Nodes=%s in slurm.conf, with its other settings, and restart slurmctld", p.Name, hostlist.Compress(left))
 		}
@@ -195,7 +195,7 @@ func (s *Survey) staticNodes(f *Findings) {
 		}
 	}
 	if len(lost) == 0 {
-		f.ok("static-nodes", "no node of yours is powered down by Slurm")
+		f.ok("static-nodes", "Slurm powers down none of your nodes")
 		return
 	}
 	list := hostlist.Compress(lost)

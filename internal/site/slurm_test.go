@@ -91,7 +91,7 @@ func TestCommands(t *testing.T) {
 		{"none", fails(fmt.Errorf("asking: %w", exec.ErrNotFound)), Fail, "", "PATH"},
 		{"no slurm.conf", fails(errors.New("scontrol: error: s_p_parse_file: cannot stat file /etc/slurm/slurm.conf: No such file or directory, retrying in 1sec up to 60sec")), Fail, "", "put slurm.conf there"},
 		{"no source", fails(errors.New("fatal: Could not establish a configuration source")), Fail, "", "put slurm.conf there"},
-		{"no library", fails(errors.New("error while loading shared libraries: libslurmfull.so")), Fail, "", "mend what it says"},
+		{"no library", fails(errors.New("error while loading shared libraries: libslurmfull.so")), Fail, "", "fix what it says"},
 		{"as slurmctld", of(old, &slurm.Config{Version: old}), OK, "as slurmctld", ""},
 		{"older", of(old, &slurm.Config{Version: new}), Fail, "commands here are 22.05", "first into PATH"},
 		{"older than PCS's", of(old, nil), Fail, "the cluster has 25.05", "install Slurm 25.05"},
@@ -116,9 +116,9 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 		{"without nodes", with("debug", "", "", false), "", "", ""},
 		{"all", with("debug", "b[1-2],cpu-[1-2],gpu-[1-4]", "", true), Fail, "partition debug holds b[1-2],gpu-[1-4], which", "write PartitionName=debug Nodes=cpu-[1-2] in slurm.conf"},
 		{"one", with("debug", "cpu-1,gpu-2", "", false), Warn, "holds gpu-2, which", "Nodes=cpu-1 in slurm.conf"},
-		{"nothing else", with("debug", "gpu-[1-4]", "", false), Warn, "holds gpu-[1-4], which", "take PartitionName=debug out of slurm.conf"},
+		{"nothing else", with("debug", "gpu-[1-4]", "", false), Warn, "holds gpu-[1-4], which", "remove PartitionName=debug from slurm.conf"},
 		{"of another of ours", with("gpu", "b1,gpu-1", "", false), Warn, "partition gpu holds b1, which", "Nodes=gpu-1 in slurm.conf"},
-		{"on PCS", with("cpu", "cpu-1,gpu-1", "ml", false), Warn, "holds gpu-1, which", "take their node groups out of queue cpu"},
+		{"on PCS", with("cpu", "cpu-1,gpu-1", "ml", false), Warn, "holds gpu-1, which", "remove their node groups from queue cpu"},
 	})
 }
 
@@ -167,10 +167,10 @@ func TestParallelClusterFences(t *testing.T) {
 	judge(t, (*Survey).parallelClusterFences, []row{
 		{"no ParallelCluster", with("", "/usr/libexec/pcs-capacity/pcs-capacity-resume", "ec2", static), "", "", ""},
 		{"before Capacity Blocks", with(cookbook+"3.7.2", "", "ec2", static), OK, "ParallelCluster 3.7.2", ""},
-		{"the first", with(cookbook+"3.8.0\n", "", "ec2", static), Fail, "ParallelCluster 3.8.0 ends a static node that boots under a fence of partition gpu", fix},
-		{"in between", with(cookbook+"3.10.1", "", "ec2", static), Fail, "for ever: gpu-st-p5-1", fix},
+		{"the first", with(cookbook+"3.8.0\n", "", "ec2", static), Fail, "ParallelCluster 3.8.0 keeps terminating and relaunching a static node that boots under a fence of partition gpu", fix},
+		{"in between", with(cookbook+"3.10.1", "", "ec2", static), Fail, "of partition gpu: gpu-st-p5-1", fix},
 		{"the last", with(cookbook+"3.15.1", "", "ec2", static), Fail, "", fix},
-		{"mended", with(cookbook+"3.15.2", "", "ec2", static), OK, "", ""},
+		{"fixed", with(cookbook+"3.15.2", "", "ec2", static), OK, "", ""},
 		{"later", with(cookbook+"3.16.0", "", "ec2", static), OK, "", ""},
 		{"dynamic nodes", with(cookbook+"3.10.1", "", "ec2", dynamic), OK, "", ""},
 		{"a guest", with(cookbook+"3.10.1", "", "none", static), OK, "ParallelCluster 3.10.1 leaves nodes under our fences alone", ""},
@@ -186,15 +186,15 @@ func TestLasting(t *testing.T) {
 		{"EFS", Survey{Mount: efs}, OK, "is on nfs4 of fs-0.efs.us-east-2.amazonaws.com:/, and outlives this host", ""},
 		{"FSx for Lustre", Survey{Mount: state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"}}, OK, "outlives this host", ""},
 		{"a bucket", Survey{Mount: state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}}, Warn, "locking may not work there", shareIt},
-		{"memory", Survey{Mount: state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}}, Warn, "end with the next boot", "on a disk"},
-		{"a login node", Survey{Here: Here{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk}, Warn, "xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of purchases and the samples of report would end with it", shareIt},
-		{"a controller", Survey{Mount: disk}, OK, "ends with this host", ""},
+		{"memory", Survey{Mount: state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}}, Warn, "are lost at the next boot", "on a disk"},
+		{"a login node", Survey{Here: Here{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk}, Warn, "xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of purchases and the samples of report would be lost with it", shareIt},
+		{"a controller", Survey{Mount: disk}, OK, "would be lost with this host", ""},
 		{"no mountinfo here", Survey{}, Warn, "an unrecognized file system", shareIt},
 	})
 	for fix, m := range map[string]state.Mount{shareIt: disk, "": efs} {
 		var f Findings
 		s := Survey{Here: Here{Config: &config.Config{StateDir: "/s"}}, Mount: m, Slurmctld: &slurm.Config{Backups: []string{"head2"}}, Settings: onEC2}
-		if s.outlives(&f); len(f) != 2 || f[1].Fix != fix || !strings.Contains(f[1].What, "head2 takes slurmctld over") {
+		if s.outlives(&f); len(f) != 2 || f[1].Fix != fix || !strings.Contains(f[1].What, "head2 takes over slurmctld") {
 			t.Errorf("%s: %+v", m, f)
 		}
 	}

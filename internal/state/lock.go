@@ -49,7 +49,7 @@ type Holder struct {
 
 func (h Holder) String() string {
 	if h.PID == 0 {
-		return "a program that has not said who it is"
+		return "an unknown program"
 	}
 	return fmt.Sprintf("process %d on host %s, since %s", h.PID, h.Host, capacity.FormatUTC(h.Since))
 }

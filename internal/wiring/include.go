@@ -24,7 +24,7 @@ const (
 	GresFile    = "pcs-capacity-gres.conf"
 )
 
-const head = "# " + Mark + "; do not edit, it is written anew.\n"
+const head = "# " + Mark + "; do not edit, it is overwritten.\n"
 
 const (
 	// leastResumeTimeout is what a p5 takes to boot, and half as much again.

@@ -105,7 +105,7 @@ func (p *Plan) Remove(s Script, off func(context.Context) error) error {
 	case !there || marked(site):
 		p.remove(s.Path, off)
 	case s.loads(site):
-		p.byHand("take the line that loads %s out of %s, and run this again", s.beside(), s.Path)
+		p.byHand("remove the line that loads %s from %s, and run this again", s.beside(), s.Path)
 	default:
 		p.remove(s.beside(), off)
 	}
@@ -137,7 +137,7 @@ func (s Site) StillOn(hook string, running *slurm.Config) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%s, and Slurm refuses every submission without the script; take lua out first (`pcs-capacity hooks remove settings` does, if install wrote it), and restart slurmctld", who)
+	return fmt.Errorf("%s, and Slurm refuses every submission without the script; remove lua first (`pcs-capacity hooks remove settings` does, if install wrote it), and restart slurmctld", who)
 }
 
 // ScriptPaths are where Slurm reads the script of a hook on this host, of which the folders of slurm.conf are given.

@@ -84,7 +84,7 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 	p.remove(s.beside(IncludeFile), nil)
 	p.remove(s.beside(GresFile), nil)
 	if p.err == nil && runsLua(s.list("JobSubmitPlugins"), "job_submit/") {
-		p.byHand("slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; take it out, restart slurmctld, and run this again", script.Path)
+		p.byHand("slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; remove it, restart slurmctld, and run this again", script.Path)
 		return nil
 	}
 	if _, there := p.read(script.Path); there && s.Off != nil && !p.Restarts() {
@@ -164,7 +164,7 @@ func (p *Plan) ending(ctx context.Context, s Settings, after string) {
 	all, err := s.Slurm.Jobs(ctx)
 	p.err = err
 	if ids := ended(all, nodes, partitions); err == nil && len(ids) > 0 {
-		p.err = fmt.Errorf("jobs %s have nodes or partitions that go (%s), and end with them: wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
+		p.err = fmt.Errorf("jobs %s use nodes or partitions that are removed (%s), and would end with them: wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
 			strings.Join(ids, ", "), strings.Join(append(partitions, hostlist.Compress(nodes)), ", "))
 	}
 }

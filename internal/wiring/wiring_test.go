@@ -396,9 +396,9 @@ func TestSwitchOnWhereAWaitDoesNotHelp(t *testing.T) {
 		{cluster: "RESUMING", want: "ACTIVE; run this again once it is ACTIVE"},
 		{cluster: pcs.Suspended, want: "ACTIVE; move it to a newer Slurm"},
 		{cluster: pcs.CreateFailed, want: "ACTIVE; name another cluster", not: "run this again"},
-		{group: pcs.UpdateFailed, want: "node group g is UPDATE_FAILED (InternalError: no luck), and PCS changes the settings of a cluster only while everything in it is ACTIVE; mend or delete what has failed, and run this again"},
-		{group: pcs.CreateFailed, queue: pcs.Updating, want: "ACTIVE; mend or delete what has failed"},
-		{queue: pcs.DeleteFailed, want: "ACTIVE; mend or delete what has failed"},
+		{group: pcs.UpdateFailed, want: "node group g is UPDATE_FAILED (InternalError: no luck), and PCS changes the settings of a cluster only while everything in it is ACTIVE; fix or delete what has failed, and run this again"},
+		{group: pcs.CreateFailed, queue: pcs.Updating, want: "ACTIVE; fix or delete what has failed"},
+		{queue: pcs.DeleteFailed, want: "ACTIVE; fix or delete what has failed"},
 	} {
 		cluster := Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: cmp.Or(c.cluster, pcs.Active)},
 			Groups: []pcs.NodeGroup{{Name: "g", Status: cmp.Or(c.group, pcs.Active), Failures: pcs.Failures{{Code: "InternalError", Message: "no luck"}}}},
