@@ -155,7 +155,7 @@ type Walls struct {
 	Associations map[string]Wall `json:"associations,omitempty"`
 }
 
-// Wall is what one QOS or association allows. A job with a longer limit than MaxWall is refused, or waits for ever.
+// Wall is what one QOS or association allows. A job with a longer limit than MaxWall is refused, or waits indefinitely.
 type Wall struct {
 	MaxWall       Limit  `json:"max_wall,omitzero"`        // unset for no limit
 	Metered       bool   `json:"metered,omitempty"`        // use over time is limited, in TRES-minutes or by GrpWall

@@ -145,7 +145,7 @@ func TestWatchLooksElsewhereNowAndThen(t *testing.T) {
 	}
 }
 
-// Slurm's own lock is compared for each partition that Slurm has; that accounts are free is said once.
+// AllowAccounts is compared in each partition that Slurm has. That Slurm does not check accounts is said once.
 func TestUnlocked(t *testing.T) {
 	nlp := []string{"nlp"}
 	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "all"}, {Name: "not-in-slurm", AllowAccounts: nlp}, {Name: "locked", AllowAccounts: nlp}, {Name: "open", AllowAccounts: nlp}}}

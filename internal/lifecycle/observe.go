@@ -132,7 +132,7 @@ func (p *pass) unanswered(words string) {
 	p.kept("%s; what was known before is kept", words)
 }
 
-// kept says what AWS has not answered, and what is done without.
+// kept names a question that AWS did not answer, and what the pass keeps instead.
 func (p *pass) kept(format string, args ...any) {
 	p.say(capacity.AWSUnanswered, capacity.Subject{}, "", format, args...)
 }
