@@ -16,6 +16,7 @@ const (
 	Admin Severity = "admin" // an administrator; only these make a status bad
 	User  Severity = "user"  // the owner of a job
 	Note  Severity = "note"  // nobody, but worth knowing
+	Good  Severity = "ok"    // nobody: what was checked is as it should be
 )
 
 // Problem is something that people should know, and who has to act on it. Two equal problems are the same problem.
@@ -66,7 +67,7 @@ func (ps *Problems) Add(problems ...Problem) {
 }
 
 // order is that of All; an unknown severity needs an administrator.
-func (s Severity) order() int { return slices.Index([]Severity{User, Note}, s) }
+func (s Severity) order() int { return slices.Index([]Severity{User, Note, Good}, s) }
 
 // All returns the problems, administrators' first.
 func (ps Problems) All() Problems {
@@ -92,6 +93,7 @@ type Subject struct {
 	Job         string `json:"job,omitzero"`  // as squeue shows it: 12_3
 	Instance    string `json:"instance,omitzero"`
 	Reservation string `json:"reservation,omitzero"`
+	Check       string `json:"check,omitzero"` // of `pcs-capacity check`: credentials, permission, slurmctld, …
 }
 
 // Action is one change, decided and not yet made. W is the world that it is made in: the calls that a use case needs.

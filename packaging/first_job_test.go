@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
@@ -98,17 +99,17 @@ func (i *installation) checks(env []string) []string {
 	cmd.Env = env
 	out, _ := cmd.Output()
 	var found struct {
-		Findings []struct{ Check, Status, Fix string }
+		Findings []capacity.Problem
 	}
 	if err := json.Unmarshal(out, &found); err != nil {
 		i.Fatalf("check: %v: %s", err, out)
 	}
 	var failed []string
 	for _, f := range found.Findings {
-		if f.Status == "fail" {
-			failed = append(failed, f.Check)
+		if f.Severity == capacity.Admin {
+			failed = append(failed, f.About.Check)
 			if f.Fix == "" {
-				i.Errorf("%s fails without a fix", f.Check)
+				i.Errorf("%s fails without a fix", f.About.Check)
 			}
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
@@ -26,7 +26,13 @@ fails; warnings leave it 0.`
 }
 
 // findingRow is one check.
-type findingRow struct{ site.Finding }
+type findingRow struct {
+	Check  string        `json:"check"`
+	Status string        `json:"status"`
+	Code   capacity.Code `json:"code"`
+	What   string        `json:"what"`
+	Fix    string        `json:"fix"`
+}
 
 // Shown is the finding with its fix.
 func (r findingRow) Shown() string {
@@ -38,8 +44,8 @@ func (r findingRow) Shown() string {
 
 // checkDocument is the JSON form.
 type checkDocument struct {
-	OK       bool          `json:"ok"`
-	Findings site.Findings `json:"findings"`
+	OK       bool              `json:"ok"`
+	Findings capacity.Problems `json:"findings"`
 }
 
 // Run makes all checks and shows them.
@@ -47,11 +53,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 	path := config.Find(g.Config)
 	cfg, err := config.Load(path)
 	if err != nil {
-		var wrong site.Findings
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			wrong = append(wrong, site.FromWords("settings", line, "fix "+path))
-		}
-		return c.show(t, wrong)
+		return c.show(t, site.Broken(path, err))
 	}
 	sources := site.Sources{Here: site.Here{Config: cfg, Watch: watchCommand(g, cfg)}, Slurm: slurm.New(cfg.Cluster)}
 	if sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile}); sources.EC2Err == nil {
@@ -107,13 +109,14 @@ func hooksHere(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 	return hooks, nil
 }
 
-func (c *CheckCmd) show(t *terminal.Terminal, found site.Findings) error {
-	rows := []findingRow{}
-	for _, f := range found {
-		rows = append(rows, findingRow{f})
+func (c *CheckCmd) show(t *terminal.Terminal, found capacity.Problems) error {
+	rows, words := []findingRow{}, map[capacity.Severity]string{capacity.Admin: "fail", capacity.Note: "warn", capacity.Good: "ok"}
+	for _, p := range found {
+		rows = append(rows, findingRow{p.About.Check, words[p.Severity], p.Code, p.Sentence, p.Fix})
 	}
-	err := t.Show(checkDocument{!found.Failed(), found}, rows, "CHECK: Check; STATUS: Status; WHAT, AND WHAT TO DO: Shown wrap")
-	if found.Failed() {
+	failed := len(found.Of(capacity.Admin)) > 0
+	err := t.Show(checkDocument{!failed, found}, rows, "CHECK: Check; STATUS: Status; WHAT, AND WHAT TO DO: Shown wrap")
+	if failed {
 		err = errors.Join(err, errShown)
 	}
 	return err

@@ -17,7 +17,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/installed"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
@@ -256,7 +255,7 @@ func (w *wired) hooks(args ...string) {
 }
 
 // check runs the command.
-func (w *wired) check(more ...string) (status int, found site.Findings) {
+func (w *wired) check(more ...string) (status int, found capacity.Problems) {
 	w.Helper()
 	out, status := w.run(more, "-o", "json", "check")
 	var doc checkDocument
@@ -301,12 +300,12 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 
 	status, found := w.check()
 	for _, f := range found {
-		if f.Status == site.Fail {
+		if f.Severity == capacity.Admin {
 			t.Errorf("all is well, but %+v", f)
 		}
 	}
-	if !slices.ContainsFunc(found, func(f site.Finding) bool {
-		return f.Check == "permission" && f.Status == site.OK && !strings.Contains(f.What, "not checked")
+	if !slices.ContainsFunc(found, func(f capacity.Problem) bool {
+		return f.About.Check == "permission" && f.Severity == capacity.Good && !strings.Contains(f.Sentence, "not checked")
 	}) {
 		t.Errorf("not all permissions are checked: %+v", found)
 	}
@@ -345,17 +344,17 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 			status, found := w.check(f.env...)
 			undo()
 			want := 1
-			if f.status == site.Warn {
+			if f.severity == capacity.Note {
 				want = 0
 			}
-			at := slices.IndexFunc(found, func(one site.Finding) bool {
-				return one.Check == f.check && one.Status == f.status && strings.Contains(one.What, f.what)
+			at := slices.IndexFunc(found, func(one capacity.Problem) bool {
+				return one.About.Check == f.check && one.Severity == f.severity && strings.Contains(one.Sentence, f.what)
 			})
 			switch {
 			case status != want:
 				t.Errorf("status %d, want %d: %+v", status, want, found)
 			case at < 0:
-				t.Errorf("not found: %s %s …%s…: %+v", f.check, f.status, f.what, found)
+				t.Errorf("not found: %s %s …%s…: %+v", f.check, f.severity, f.what, found)
 			case !strings.Contains(found[at].Fix, f.fix):
 				t.Errorf("the fix is %q", found[at].Fix)
 			}
@@ -382,7 +381,7 @@ type breakage struct {
 	name      string
 	breaks    func() (undo func())
 	check     string
-	status    site.Status
+	severity  capacity.Severity
 	what, fix string
 	env       []string
 }
@@ -441,23 +440,23 @@ func (w *wired) breakages() []breakage {
 		w.Fatal(err)
 	}
 	return []breakage{
-		{"no rights in Slurm", func() func() { w.uid = 65534; return func() { w.uid = 0 } }, "slurm-rights", site.Fail, "may not create reservations", "run this as root", nil},
-		{"settings with an unknown key", set("region =", "regoin ="), "settings", site.Fail, "regoin", "region", nil},
-		{"no such region", set(`"us-east-2"`, `"us-nowhere-1"`), "credentials", site.Fail, "AuthFailure", "", nil},
-		{"another region", set(`"us-east-2"`, `"us-west-2"`), "reservation", site.Fail, "does not describe reservation cr-0e2000000000000a1", "the region (us-west-2)", nil},
-		{"no credentials", nothing, "credentials", site.Fail, "no AWS credentials", "instance profile", []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}},
-		{"AWS is not reached", nothing, "credentials", site.Fail, "cannot be reached", "network", []string{"AWS_ENDPOINT_URL=http://127.0.0.1:1"}},
+		{"no rights in Slurm", func() func() { w.uid = 65534; return func() { w.uid = 0 } }, "slurm-rights", capacity.Admin, "may not create reservations", "run this as root", nil},
+		{"settings with an unknown key", set("region =", "regoin ="), "settings", capacity.Admin, "regoin", "region", nil},
+		{"no such region", set(`"us-east-2"`, `"us-nowhere-1"`), "credentials", capacity.Admin, "AuthFailure", "", nil},
+		{"another region", set(`"us-east-2"`, `"us-west-2"`), "reservation", capacity.Admin, "does not describe reservation cr-0e2000000000000a1", "the region (us-west-2)", nil},
+		{"no credentials", nothing, "credentials", capacity.Admin, "no AWS credentials", "instance profile", []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}},
+		{"AWS is not reached", nothing, "credentials", capacity.Admin, "cannot be reached", "network", []string{"AWS_ENDPOINT_URL=http://127.0.0.1:1"}},
 		{"the clock is off", func() func() {
 			w.sim.Clock().Advance(time.Minute)
 			return func() { w.sim.Clock().Advance(-time.Minute) }
-		}, "clock", site.Warn, "behind AWS's", "chronyd", nil},
-		{"a read is not allowed", without("ec2:DescribeInstances"), "permission", site.Fail, "ec2:DescribeInstances is not allowed", "iam-policy", nil},
-		{"launches are not allowed", without("ec2:RunInstances"), "permission", site.Fail, "ec2:RunInstances is not allowed", "iam-policy hooks", nil},
-		{"ends are not allowed", without("ec2:TerminateInstances"), "permission", site.Fail, "ec2:TerminateInstances is not allowed", "iam-policy", nil},
-		{"an unknown reservation", set("cr-0e2000000000000a1", "cr-0e2000000000000ff"), "reservation", site.Fail, "does not describe reservation", "check the id", nil},
-		{"an image that does not exist", set("lt-0e2000000000000a4", "lt-0e2000000000000a6"), "platform", site.Fail, "InvalidAMIID.NotFound", "name an AMI of this region", nil},
-		{"no such launch template", set("lt-0e2000000000000a4", "lt-0e2000000000000ff"), "launch-template", site.Fail, "no launch template lt-0e2000000000000ff", "create it", nil},
-		{"slurmctld is down", nothing, "slurmctld", site.Fail, "does not answer", "systemctl status slurmctld", []string{"SLURM_CONF=" + down}},
+		}, "clock", capacity.Note, "behind AWS's", "chronyd", nil},
+		{"a read is not allowed", without("ec2:DescribeInstances"), "permission", capacity.Admin, "ec2:DescribeInstances is not allowed", "iam-policy", nil},
+		{"launches are not allowed", without("ec2:RunInstances"), "permission", capacity.Admin, "ec2:RunInstances is not allowed", "iam-policy hooks", nil},
+		{"ends are not allowed", without("ec2:TerminateInstances"), "permission", capacity.Admin, "ec2:TerminateInstances is not allowed", "iam-policy", nil},
+		{"an unknown reservation", set("cr-0e2000000000000a1", "cr-0e2000000000000ff"), "reservation", capacity.Admin, "does not describe reservation", "check the id", nil},
+		{"an image that does not exist", set("lt-0e2000000000000a4", "lt-0e2000000000000a6"), "platform", capacity.Admin, "InvalidAMIID.NotFound", "name an AMI of this region", nil},
+		{"no such launch template", set("lt-0e2000000000000a4", "lt-0e2000000000000ff"), "launch-template", capacity.Admin, "no launch template lt-0e2000000000000ff", "create it", nil},
+		{"slurmctld is down", nothing, "slurmctld", capacity.Admin, "does not answer", "systemctl status slurmctld", []string{"SLURM_CONF=" + down}},
 		{"another Slurm first in PATH", func() func() {
 			scontrol, err := exec.LookPath("scontrol")
 			if err != nil {
@@ -465,12 +464,12 @@ func (w *wired) breakages() []breakage {
 			}
 			w.program("scontrol", `[ "$1" != --version ] || { echo slurm 20.11.9; exit; }; exec `+scontrol+` "$@"`)
 			return func() { os.Remove(filepath.Join(w.bin, "scontrol")) }
-		}, "slurm-version", site.Fail, "commands here are 20.11.9", "first into PATH", nil},
-		{"the filter cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-filter"), 0o644), "filter", site.Fail, "cannot be run", "chmod 755", nil},
-		{"ResumeProgram cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-resume"), 0o644), "power", site.Fail, "cannot be run", "chmod 755", nil},
-		{"job_submit.lua is the site's", file(jobSubmit, func(string) string { return "-- the site's\n" }), "job_submit", site.Fail, "does not load ours", "add the line", nil},
-		{"no snapshot", file(snapshot, gone), "snapshot", site.Fail, "is not there", "pcs-capacity --config " + w.settings + " sync --watch", nil},
-		{"a broken snapshot", file(snapshot, func(string) string { return "{" }), "snapshot", site.Fail, "reading snapshot", "sync", nil},
-		{"no state_dir", set(w.dir+"/state", w.dir+"/none"), "state-dir", site.Fail, "not there", "sync --watch", nil},
+		}, "slurm-version", capacity.Admin, "commands here are 20.11.9", "first into PATH", nil},
+		{"the filter cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-filter"), 0o644), "filter", capacity.Admin, "cannot be run", "chmod 755", nil},
+		{"ResumeProgram cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-resume"), 0o644), "power", capacity.Admin, "cannot be run", "chmod 755", nil},
+		{"job_submit.lua is the site's", file(jobSubmit, func(string) string { return "-- the site's\n" }), "job_submit", capacity.Admin, "does not load ours", "add the line", nil},
+		{"no snapshot", file(snapshot, gone), "snapshot", capacity.Admin, "is not there", "pcs-capacity --config " + w.settings + " sync --watch", nil},
+		{"a broken snapshot", file(snapshot, func(string) string { return "{" }), "snapshot", capacity.Admin, "reading snapshot", "sync", nil},
+		{"no state_dir", set(w.dir+"/state", w.dir+"/none"), "state-dir", capacity.Admin, "not there", "sync --watch", nil},
 	}
 }

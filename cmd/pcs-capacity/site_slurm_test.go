@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -117,9 +117,9 @@ func TestLong_R9_SitesOwnNodesStay(t *testing.T) {
 	w.wait("the site's node is idle", func() bool { return w.node("static-1") == "IDLE" })
 }
 
-func hasFailed(found site.Findings, id string) bool {
+func hasFailed(found capacity.Problems, id string) bool {
 	for _, f := range found {
-		if f.Check == id && f.Status != site.OK {
+		if f.About.Check == id && f.Severity != capacity.Good {
 			return true
 		}
 	}

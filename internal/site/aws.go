@@ -15,7 +15,7 @@ import (
 )
 
 // credentials judges whether AWS answers.
-func (s *Survey) credentials(f *Findings) {
+func (s *Survey) credentials(f *findings) {
 	switch {
 	case s.AWSErr != nil && s.Region == "":
 		f.failWords("region", s.AWSErr.Error(), "set region in the settings, or AWS_REGION")
@@ -32,7 +32,7 @@ func (s *Survey) credentials(f *Findings) {
 // signatures of requests fail at 5 minutes, and munge's credentials at 5 minutes between two nodes.
 const mostOffset = 5 * time.Second
 
-func (s *Survey) clock(f *Findings) {
+func (s *Survey) clock(f *findings) {
 	if s.Offset.Abs() <= mostOffset {
 		f.ok("clock", "this machine's clock is AWS's")
 		return
@@ -46,7 +46,7 @@ func (s *Survey) clock(f *Findings) {
 }
 
 // unread reports a failed read. A missing permission that is named already has a finding of its own.
-func (s *Survey) unread(f *Findings, check, what string, err error) {
+func (s *Survey) unread(f *findings, check, what string, err error) {
 	action := ec2.DeniedAction(err)
 	switch {
 	case action == "":
@@ -59,7 +59,7 @@ func (s *Survey) unread(f *Findings, check, what string, err error) {
 // whoIsDenied names the credentials that lack a permission, as AWS does in err. Those of hooks may be others.
 func whoIsDenied(err error) string { return cmp.Or(ec2.DeniedCaller(err), "these credentials") }
 
-func (s *Survey) cluster(f *Findings) {
+func (s *Survey) cluster(f *findings) {
 	if !s.onPCS() {
 		return
 	}
@@ -69,12 +69,12 @@ func (s *Survey) cluster(f *Findings) {
 	}
 	switch problems := s.ClusterProblems(kinds...); {
 	case s.NoCluster != nil:
-		f.problem("cluster", Fail, *s.NoCluster)
+		f.problem("cluster", capacity.Admin, *s.NoCluster)
 	case s.Cluster.ID == "":
 		s.unread(f, "cluster", "PCS cluster "+s.Config.Cluster, s.ClusterErr)
 	case len(problems) > 0:
 		for _, p := range problems {
-			f.problem("cluster", Fail, p)
+			f.problem("cluster", capacity.Admin, p)
 		}
 	default:
 		f.ok("cluster", "PCS cluster %s is ACTIVE, with Slurm %s", s.Cluster.Name, s.Cluster.SlurmVersion)
@@ -107,8 +107,8 @@ func (s *Survey) asked() (errs []error) {
 }
 
 // permission names each action that is denied.
-func (s *Survey) permission(f *Findings) {
-	before := len(*f)
+func (s *Survey) permission(f *findings) {
+	before := len(f.Problems)
 	for _, err := range s.asked() {
 		if err != nil && ec2.DeniedAction(err) == "" {
 			f.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s", s.words(err))
@@ -122,13 +122,13 @@ func (s *Survey) permission(f *Findings) {
 		}
 		f.fail("permission", "allow it; `pcs-capacity iam-policy "+role+"` prints the policy", "%s is not allowed for %s", action, who[action])
 	}
-	if len(*f) == before {
+	if len(f.Problems) == before {
 		f.ok("permission", "these credentials allow what sync and the hooks call, as far as dry runs show")
 	}
 }
 
 // reservations compares every reservation with every node group that uses it.
-func (s *Survey) reservations(f *Findings) {
+func (s *Survey) reservations(f *findings) {
 	var ids, subnets []string
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
@@ -170,7 +170,7 @@ func (s *Survey) reservations(f *Findings) {
 }
 
 // group compares the reservations of a node group with it.
-func (s *Survey) group(f *Findings, snap *capacity.Snapshot, g capacity.NodeGroup) {
+func (s *Survey) group(f *findings, snap *capacity.Snapshot, g capacity.NodeGroup) {
 	ids := slices.Compact(slices.Sorted(slices.Values(g.ReservationIDs())))
 	if len(ids) == 0 && g.PurchaseOption.Reserved() {
 		f.warn("reservation", "add capacity_reservation_ids to it, or select", "node group %s has no reservation", g.Name)
@@ -188,25 +188,23 @@ func (s *Survey) group(f *Findings, snap *capacity.Snapshot, g capacity.NodeGrou
 		for _, m := range mismatches {
 			switch {
 			case slices.Contains(lasting, m):
-				f.problem("reservation", Fail, m)
+				f.problem("reservation", capacity.Admin, m)
 			case !g.PurchaseOption.Reserved(): // there is other capacity
 			case m.Code == capacity.HasEnded:
 				m.Fix = "remove it from the settings"
-				f.problem("reservation", Warn, m)
+				f.problem("reservation", capacity.Note, m)
 			default: // goes away by itself, or only costs the surplus nodes
-				f.problem("reservation", Warn, m)
+				f.problem("reservation", capacity.Note, m)
 			}
 		}
 	}
 }
 
 // templates judges launch templates from which EC2 or PCS would launch no node, or launch one outside its reservation.
-func (s *Survey) templates(f *Findings) {
-	var judged []string
+func (s *Survey) templates(f *findings) {
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
-			if p.Provider.Launches() && !slices.Contains(judged, g.LaunchTemplate) {
-				judged = append(judged, g.LaunchTemplate)
+			if p.Provider.Launches() {
 				if t := s.template(f, g.LaunchTemplate, func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g) }); t != nil {
 					s.configless(f, *t)
 				}
@@ -229,7 +227,7 @@ func (s *Survey) templates(f *Findings) {
 			f.fail("node-group", "run `pcs-capacity setup` for it again", "PCS node group %s is %s: %s", g.Name, g.Status, g.Failures)
 		}
 		if g.TemplateID == "" {
-			f.problem("launch-template", Fail, NoTemplate(g))
+			f.problem("launch-template", capacity.Admin, NoTemplate(g))
 			continue
 		}
 		s.template(f, reference(g), func(t capacity.LaunchTemplate) []lack { return launchedByPCS(t, g) })
@@ -250,7 +248,7 @@ func reference(g pcs.NodeGroup) string { return g.TemplateID + ":" + g.TemplateV
 type lack struct{ what, fix string }
 
 // template reports the faults of a launch template; nil if it was not read.
-func (s *Survey) template(f *Findings, reference string, wrong func(capacity.LaunchTemplate) []lack) *capacity.LaunchTemplate {
+func (s *Survey) template(f *findings, reference string, wrong func(capacity.LaunchTemplate) []lack) *capacity.LaunchTemplate {
 	t := s.Templates[reference]
 	switch {
 	case t.Err != nil:
@@ -271,7 +269,7 @@ func (s *Survey) template(f *Findings, reference string, wrong func(capacity.Lau
 }
 
 // configless judges whether slurmctld serves slurm.conf to nodes that ask for it.
-func (s *Survey) configless(f *Findings, t capacity.LaunchTemplate) {
+func (s *Survey) configless(f *findings, t capacity.LaunchTemplate) {
 	if c := s.Slurmctld; c != nil && t.AsksConfServer() && !slices.Contains(c.SlurmctldParameters, "enable_configless") {
 		f.fail("configless", "run `pcs-capacity hooks install` on the controller, which adds it",
 			"nodes of launch template %s get slurm.conf from slurmctld (--conf-server), which refuses without enable_configless in SlurmctldParameters", t.Name)
@@ -318,11 +316,9 @@ func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 }
 
 // launched judges what nodes are launched with. A permission that is missing is named once, for all groups.
-func (s *Survey) launched(f *Findings) {
-	told := map[string]bool{}
+func (s *Survey) launched(f *findings) {
 	for _, l := range s.Launches {
-		if err := l.Unread.Network; err != nil && !told[cmp.Or(ec2.DeniedAction(err), l.Group)] {
-			told[cmp.Or(ec2.DeniedAction(err), l.Group)] = true
+		if err := l.Unread.Network; err != nil {
 			s.unread(f, "network", "whether nodes reach AWS and each other", err)
 		}
 	}
@@ -338,11 +334,7 @@ func (s *Survey) launched(f *Findings) {
 			problems = append(problems, answers.Refusals...)
 		}
 		for _, p := range problems {
-			status := Fail
-			if !Stops(p) {
-				status = Warn
-			}
-			f.problem(string(p.Code), status, p)
+			f.problem(string(p.Code), p.Severity, p)
 		}
 		for _, text := range []string{answers.OK, answers.Unasked} {
 			if text != "" {

@@ -11,85 +11,65 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Status is the outcome of a check.
-type Status string
+// findings collects what judgements say, each about the check that it is of: an administrator's problem keeps something
+// from working; a note may be intended, or could not be checked.
+type findings struct{ capacity.Problems }
 
-// The outcomes. Fail keeps something from working; Warn may be intended, or could not be checked.
-const (
-	OK   Status = "ok"
-	Warn Status = "warn"
-	Fail Status = "fail"
-)
-
-// Finding is the outcome of one check.
-type Finding struct {
-	Check  string `json:"check"` // stable, for scripts: credentials, permission, reservation, slurmctld, …
-	Status Status `json:"status"`
-	// Code is that of capacity.Codes, where the finding is a problem that others find as well.
-	Code capacity.Code `json:"code,omitzero"`
-	// What is a sentence, Fix its remedy; "" if there is none.
-	What string `json:"what"`
-	Fix  string `json:"fix,omitempty"`
+func (f *findings) problem(check string, severity capacity.Severity, p capacity.Problem) {
+	p.About.Check, p.Severity = check, severity
+	f.Add(p)
 }
 
-// Findings are the outcomes of several checks.
-type Findings []Finding
-
-func (f *Findings) ok(check, what string, args ...any) {
-	*f = append(*f, Finding{Check: check, Status: OK, What: fmt.Sprintf(what, args...)})
+func (f *findings) ok(check, what string, args ...any) {
+	f.problem(check, capacity.Good, capacity.Problemf("", capacity.Subject{}, "", what, args...))
 }
 
-func (f *Findings) warn(check, fix, what string, args ...any) {
-	*f = append(*f, Finding{Check: check, Status: Warn, What: fmt.Sprintf(what, args...), Fix: fix})
+func (f *findings) warn(check, fix, what string, args ...any) {
+	f.problem(check, capacity.Note, capacity.Problemf("", capacity.Subject{}, fix, what, args...))
 }
 
-func (f *Findings) fail(check, fix, what string, args ...any) {
-	*f = append(*f, Finding{Check: check, Status: Fail, What: fmt.Sprintf(what, args...), Fix: fix})
+func (f *findings) fail(check, fix, what string, args ...any) {
+	f.problem(check, capacity.Admin, capacity.Problemf("", capacity.Subject{}, fix, what, args...))
 }
 
-// problem adds a problem, with its code, as the finding of a check.
-func (f *Findings) problem(check string, status Status, p capacity.Problem) {
-	*f = append(*f, Finding{Check: check, Status: status, Code: p.Code, What: p.Sentence, Fix: p.Fix})
-}
-
-// failWords is FromWords as the next finding.
-func (f *Findings) failWords(check, words, fix string) {
-	*f = append(*f, FromWords(check, words, fix))
-}
-
-// FromWords is a failure in words that end with their remedy, "what; fix". fix is the remedy for words without one.
-func FromWords(check, words, fix string) Finding {
+// failWords adds a failure in words that end with their remedy, "what; fix". fix is the remedy for words without one.
+func (f *findings) failWords(check, words, fix string) {
 	if at := strings.LastIndex(words, "; "); at >= 0 {
 		words, fix = words[:at], words[at+2:]
 	}
-	return Finding{Check: check, Status: Fail, What: words, Fix: fix}
+	f.fail(check, fix, "%s", words)
 }
 
-// Failed reports whether a check failed.
-func (f Findings) Failed() bool {
-	return slices.ContainsFunc(f, func(one Finding) bool { return one.Status == Fail })
+// Broken are the problems of settings that cannot be read; err has a line for each.
+func Broken(path string, err error) capacity.Problems {
+	var f findings
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		f.failWords("settings", line, "fix "+path)
+	}
+	return f.Problems
 }
 
 // judgements are about a survey, in the order in which a person would fix what they find. Each is by itself and reads
 // nothing; those of a part that is not known are left out, for which another one says why.
 var judgements = []struct {
 	known func(*Survey) bool
-	judge []func(*Survey, *Findings)
+	judge []func(*Survey, *findings)
 }{
-	{always, []func(*Survey, *Findings){(*Survey).partitioned, (*Survey).credentials}},
-	{func(s *Survey) bool { return s.AWSErr == nil }, []func(*Survey, *Findings){(*Survey).clock, (*Survey).cluster, (*Survey).permission,
+	{always, []func(*Survey, *findings){(*Survey).partitioned, (*Survey).credentials}},
+	{func(s *Survey) bool { return s.AWSErr == nil }, []func(*Survey, *findings){(*Survey).clock, (*Survey).cluster, (*Survey).permission,
 		(*Survey).reservations, (*Survey).templates, (*Survey).launched}},
-	{always, []func(*Survey, *Findings){(*Survey).commands}},
-	{func(s *Survey) bool { return s.Commands.Err == nil }, []func(*Survey, *Findings){(*Survey).slurmctld, (*Survey).rights, (*Survey).listing}},
-	{(*Survey).lists, []func(*Survey, *Findings){(*Survey).softLimits, (*Survey).overTime, (*Survey).staticNodes, (*Survey).powerSettings, (*Survey).shortWaits,
+	{always, []func(*Survey, *findings){(*Survey).commands}},
+	{func(s *Survey) bool { return s.Commands.Err == nil }, []func(*Survey, *findings){(*Survey).slurmctld, (*Survey).rights, (*Survey).listing}},
+	{(*Survey).lists, []func(*Survey, *findings){(*Survey).softLimits, (*Survey).overTime, (*Survey).staticNodes, (*Survey).powerSettings, (*Survey).shortWaits,
 		(*Survey).astray, (*Survey).parallelClusterFences, (*Survey).ourPartitions, (*Survey).hookPrograms}},
-	{always, []func(*Survey, *Findings){(*Survey).hooks, (*Survey).state}},
+	{always, []func(*Survey, *findings){(*Survey).hooks, (*Survey).state}},
 }
 
 func always(*Survey) bool { return true }
 
 // Judge returns all findings.
-func (s *Survey) Judge() (f Findings) {
+func (s *Survey) Judge() capacity.Problems {
+	var f findings
 	for _, part := range judgements {
 		if part.known(s) {
 			for _, judge := range part.judge {
@@ -97,11 +77,11 @@ func (s *Survey) Judge() (f Findings) {
 			}
 		}
 	}
-	return f
+	return f.Problems
 }
 
 // partitioned judges whether the settings have anything.
-func (s *Survey) partitioned(f *Findings) {
+func (s *Survey) partitioned(f *findings) {
 	f.ok("settings", "%s: %s", s.Config.Path, count(len(s.Config.Partitions), "partition"))
 	if len(s.Config.Partitions) == 0 {
 		f.warn("settings", "run `pcs-capacity setup`, or add a [[partition]]", "the settings have no partition")

@@ -26,7 +26,7 @@ type Hook struct {
 }
 
 // hooks compares the files with the plugins and programs in Slurm's settings.
-func (s *Survey) hooks(f *Findings) {
+func (s *Survey) hooks(f *findings) {
 	plugins := map[string][]string{}
 	byHand := s.Slurmctld != nil && filepath.Base(s.Slurmctld.ResumeProgram) == "pcs-capacity-resume" // slurm.conf says itself what our file would
 	needed := map[string]bool{"cli_filter": s.onPCS() || s.Cluster.ID != "", "job_submit": s.onEC2()}
@@ -76,7 +76,7 @@ func (s *Survey) hooks(f *Findings) {
 
 // hookAccess checks the last hook's access to AWS. It differs from the access of the user who runs
 // check: Slurm hands no environment on.
-func (s *Survey) hookAccess(f *Findings) {
+func (s *Survey) hookAccess(f *findings) {
 	switch last, err := s.LastHook.Is, s.LastHook.Err; {
 	case err != nil:
 		f.failWords("hook-credentials", err.Error(), "delete it; the next power-up writes it again")
@@ -103,7 +103,7 @@ func whose(a state.HookAccess) (words string) {
 	return words
 }
 
-func (s *Survey) script(f *Findings, h Hook, on, needed bool) {
+func (s *Survey) script(f *findings, h Hook, on, needed bool) {
 	fix := "run `pcs-capacity hooks install " + h.Name + "` on this host"
 	switch {
 	case h.State == "missing" && on:
@@ -124,7 +124,7 @@ func (s *Survey) script(f *Findings, h Hook, on, needed bool) {
 }
 
 // powerPrograms checks the programs that slurmctld runs.
-func (s *Survey) powerPrograms(f *Findings) {
+func (s *Survey) powerPrograms(f *findings) {
 	for _, p := range []struct{ key, has, program string }{
 		{"ResumeProgram", s.Slurmctld.ResumeProgram, "pcs-capacity-resume"},
 		{"SuspendProgram", s.Slurmctld.SuspendProgram, "pcs-capacity-suspend"},
@@ -143,7 +143,7 @@ func (s *Survey) powerPrograms(f *Findings) {
 }
 
 // runs checks that a program exists and that everybody may run it.
-func (s *Survey) runs(f *Findings, check, path string) {
+func (s *Survey) runs(f *findings, check, path string) {
 	switch mode, err := s.Programs[path].Is, s.Programs[path].Err; {
 	case err != nil:
 		f.fail(check, "install the package pcs-capacity", "%s", err)
@@ -168,20 +168,20 @@ func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bo
 	in.readSlurmctld(ctx, s)
 	in.readRights(ctx, s)
 	in.readPrograms(s)
-	var host, hooks Findings
+	var host, hooks findings
 	s.folders(&host)
 	s.slurmctld(&host)
 	s.rights(&host)
 	if cluster != nil {
 		s.hooks(&hooks)
 	}
-	for i, f := range slices.Concat(host, hooks) {
-		switch {
-		case f.Status != Fail:
-		case i >= len(host) && !newQueue:
-			warnings = append(warnings, f.What+"; "+f.Fix)
+	for i, p := range slices.Concat(host.Problems, hooks.Problems) {
+		switch p.Code = cmp.Or(p.Code, capacity.Code(p.About.Check)); {
+		case p.Severity != capacity.Admin:
+		case i >= len(host.Problems) && !newQueue:
+			warnings = append(warnings, p.Text())
 		default:
-			missing = append(missing, capacity.Problemf(cmp.Or(f.Code, capacity.Code(f.Check)), capacity.Subject{}, f.Fix, "%s", f.What))
+			missing = append(missing, p)
 		}
 	}
 	return missing, warnings
@@ -191,7 +191,7 @@ func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bo
 const hostTime = 20 * time.Second
 
 // folders judges whether setup can write its files.
-func (s *Survey) folders(f *Findings) {
+func (s *Survey) folders(f *findings) {
 	const another = "run this as a user who may write there, such as root, "
 	if err := s.Unwritable["config-folder"]; err != nil {
 		f.fail("config-folder", another+"or name other settings with --config", "the settings cannot be written: %s", err)
@@ -202,7 +202,7 @@ func (s *Survey) folders(f *Findings) {
 }
 
 // state looks at the files that sync has written, and whether sync runs.
-func (s *Survey) state(f *Findings) {
+func (s *Survey) state(f *findings) {
 	start := "start it: " + s.Watch
 	dir := state.Dir(s.Config.StateDir)
 	switch mode, err := s.StateDir.Is, s.StateDir.Err; {
@@ -244,7 +244,7 @@ const shareIt = "put state_dir on a shared file system, such as EFS or FSx: see 
 
 // outlives judges the file system of state_dir: whether it outlives this host, and whether the backup of slurmctld has it.
 // What else a backup needs cannot be seen from here.
-func (s *Survey) outlives(f *Findings) {
+func (s *Survey) outlives(f *findings) {
 	const kept = "the record of purchases and the samples of report"
 	m, dir := s.Mount, s.Config.StateDir
 	switch {

@@ -187,19 +187,19 @@ func TestLaunchIsRead(t *testing.T) {
 // lacking is the error of a call that is not allowed.
 func lacking(action, caller string) error { return &awsconfig.Denied{Action: action, Caller: caller} }
 
-// Who may not ask is told so once, for all groups; what both lack is named for both.
+// What is the same for several groups is said once.
 func TestLaunched(t *testing.T) {
 	for name, c := range map[string]struct {
 		launch Launch
 		tried  []ec2.Tried
-		want   string // of each finding, with its status
+		want   string // of each finding, with its severity
 	}{
 		"right":                     {Launch{Image: ec2.Image{ID: "ami-1"}}, []ec2.Tried{{SubnetID: "a"}}, "ok image; ok launch; ok image; ok launch"},
-		"protected":                 {Launch{Template: capacity.LaunchTemplate{Protected: true}}, []ec2.Tried{{Verdict: ec2.Refuses}}, "fail termination-protection; fail termination-protection"},
-		"refused":                   {Launch{}, []ec2.Tried{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidKeyPair.NotFound"}}, "fail launch-refused; fail launch-refused"},
-		"nobody may ask for routes": {Launch{Unread: Unread{Network: lacking("ec2:DescribeRouteTables", "")}}, nil, "warn network"},
-		"no answer about routes":    {Launch{Unread: Unread{Network: errors.New("oops")}}, nil, "fail network; fail network"},
-		"an image that is not read": {Launch{Unread: Unread{Image: errors.New("oops")}}, nil, "fail launch; fail launch"},
+		"protected":                 {Launch{Template: capacity.LaunchTemplate{Protected: true}}, []ec2.Tried{{Verdict: ec2.Refuses}}, "admin termination-protection"},
+		"refused":                   {Launch{}, []ec2.Tried{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidKeyPair.NotFound"}}, "admin launch-refused; admin launch-refused"},
+		"nobody may ask for routes": {Launch{Unread: Unread{Network: lacking("ec2:DescribeRouteTables", "")}}, nil, "note network"},
+		"no answer about routes":    {Launch{Unread: Unread{Network: errors.New("oops")}}, nil, "admin network"},
+		"an image that is not read": {Launch{Unread: Unread{Image: errors.New("oops")}}, nil, "admin launch"},
 	} {
 		s := Survey{}
 		for _, group := range []string{"gpu-a", "gpu-b"} {
@@ -213,16 +213,16 @@ func TestLaunched(t *testing.T) {
 	}
 }
 
-// judged are the statuses and checks of what a judgement finds; each but an ok has a fix.
-func judged(s *Survey, judge func(*Survey, *Findings)) string {
-	var f Findings
+// judged are the severities and checks of what a judgement finds; each but an ok has a fix.
+func judged(s *Survey, judge func(*Survey, *findings)) string {
+	var f findings
 	var words []string
 	judge(s, &f)
-	for _, one := range f {
-		if (one.Fix == "") != (one.Status == OK) {
-			return "no fix: " + one.What
+	for _, one := range f.Problems {
+		if (one.Fix == "") != (one.Severity == capacity.Good) {
+			return "no fix: " + one.Sentence
 		}
-		words = append(words, string(one.Status)+" "+one.Check)
+		words = append(words, string(one.Severity)+" "+one.About.Check)
 	}
 	return strings.Join(words, "; ")
 }
@@ -236,19 +236,19 @@ func TestPermission(t *testing.T) {
 		want   string
 	}{
 		"all":       {Survey{Asked: map[string]Read[struct{}]{action: {}}}, "ok: these credentials allow what sync and the hooks call, as far as dry runs show"},
-		"one":       {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}}, Subnets: Read[[]capacity.Subnet]{Err: lacking(action, "")}}, "fail: " + action + " is not allowed for " + ann},
-		"of nobody": {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, "")}}}, "fail: " + action + " is not allowed for these credentials"},
-		"of PCS":    {Survey{ClusterErr: lacking("pcs:GetCluster", "")}, "fail: pcs:GetCluster is not allowed for these credentials"},
+		"one":       {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}}, Subnets: Read[[]capacity.Subnet]{Err: lacking(action, "")}}, "admin: " + action + " is not allowed for " + ann},
+		"of nobody": {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, "")}}}, "admin: " + action + " is not allowed for these credentials"},
+		"of PCS":    {Survey{ClusterErr: lacking("pcs:GetCluster", "")}, "admin: pcs:GetCluster is not allowed for these credentials"},
 		"a launch": {Survey{Settings: onEC2, Launches: []*Launch{{Provider: capacity.ProviderEC2, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
-			"fail: ec2:RunInstances is not allowed for these credentials"},
+			"admin: ec2:RunInstances is not allowed for these credentials"},
 		"a launch that PCS makes": {Survey{Launches: []*Launch{{Provider: capacity.ProviderPCS, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
 			"ok: these credentials allow what sync and the hooks call, as far as dry runs show"},
-		"not known": {Survey{Asked: map[string]Read[struct{}]{action: {Err: errors.New("oops")}}}, "warn: what is allowed is not known: oops"},
+		"not known": {Survey{Asked: map[string]Read[struct{}]{action: {Err: errors.New("oops")}}}, "note: what is allowed is not known: oops"},
 	} {
-		var f Findings
+		var f findings
 		c.survey.permission(&f)
 		c.survey.reservations(&f)
-		if len(f) != 1 || string(f[0].Status)+": "+f[0].What != c.want {
+		if len(f.Problems) != 1 || string(f.Problems[0].Severity)+": "+f.Problems[0].Sentence != c.want {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
@@ -262,19 +262,19 @@ func TestReservations(t *testing.T) {
 		change func(*Survey)
 		want   string
 	}{
-		"one is unknown":      {func(*Survey) {}, "fail reservation; ok reservation"},
-		"none is read":        {func(s *Survey) { s.ReservationsErr, s.Unknown = errors.New("oops"), nil }, "fail reservation"},
-		"no subnet is read":   {func(s *Survey) { s.Subnets = Read[[]capacity.Subnet]{Err: errors.New("oops")} }, "fail reservation; fail subnet"},
-		"a subnet is unknown": {func(s *Survey) { s.Unfound = []capacity.Missing{{ID: "subnet-2"}} }, "fail reservation; fail subnet; ok reservation"},
-		"another zone":        {func(s *Survey) { s.Subnets.Is[0].AZID = "use2-az2" }, "fail reservation; fail reservation"},
-		"ended":               {func(s *Survey) { s.Now = one.End }, "fail reservation; warn reservation"},
-		"no platform":         {func(s *Survey) { s.Platforms["lt-1"] = Read[capacity.ImagePlatform]{} }, "fail reservation; warn platform; ok reservation"},
+		"one is unknown":      {func(*Survey) {}, "admin reservation; ok reservation"},
+		"none is read":        {func(s *Survey) { s.ReservationsErr, s.Unknown = errors.New("oops"), nil }, "admin reservation"},
+		"no subnet is read":   {func(s *Survey) { s.Subnets = Read[[]capacity.Subnet]{Err: errors.New("oops")} }, "admin reservation; admin subnet"},
+		"a subnet is unknown": {func(s *Survey) { s.Unfound = []capacity.Missing{{ID: "subnet-2"}} }, "admin reservation; admin subnet; ok reservation"},
+		"another zone":        {func(s *Survey) { s.Subnets.Is[0].AZID = "use2-az2" }, "admin reservation; admin reservation"},
+		"ended":               {func(s *Survey) { s.Now = one.End }, "admin reservation; note reservation"},
+		"no platform":         {func(s *Survey) { s.Platforms["lt-1"] = Read[capacity.ImagePlatform]{} }, "admin reservation; note platform; ok reservation"},
 		"an image of nowhere": {func(s *Survey) {
 			s.Platforms["lt-1"] = Read[capacity.ImagePlatform]{capacity.ImagePlatform{Template: "lt-1:1"}, errors.New("no")}
-		}, "fail reservation; fail platform; ok reservation"},
+		}, "admin reservation; admin platform; ok reservation"},
 		"selected, and unread": {func(s *Survey) {
 			s.Selected = map[string]Read[[]capacity.Reservation]{"gpu": {Err: errors.New("oops")}}
-		}, "fail reservation; fail reservation; ok reservation"},
+		}, "admin reservation; admin reservation; ok reservation"},
 	} {
 		s := Survey{Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{g}}}},
 			Site:      Site{Now: one.End.Add(-48 * time.Hour), Known: map[string]capacity.Reservation{"cr-1": one}, Unknown: map[string]error{"cr-2": errors.New("none")}},

@@ -46,7 +46,7 @@ func readParallelCluster() parallelCluster {
 
 // parallelClusterFences judges our fences over static nodes of ParallelCluster, which takes every reservation with
 // MAINT for its own.
-func (s *Survey) parallelClusterFences(f *Findings) {
+func (s *Survey) parallelClusterFences(f *findings) {
 	if !s.ParallelCluster.Here && !strings.HasPrefix(s.Slurmctld.ResumeProgram, parallelClusterFolder) {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // commands judges the programs that every command takes, and compares them with the cluster.
-func (s *Survey) commands(f *Findings) {
+func (s *Survey) commands(f *findings) {
 	want, of := s.Cluster.SlurmVersion, "the cluster"
 	if s.Slurmctld != nil {
 		want, of = s.Slurmctld.Version.Release(), "slurmctld"
@@ -48,7 +48,7 @@ func commandsFix(err error) string {
 }
 
 // softLimits looks for settings that let jobs start through a fence.
-func (s *Survey) softLimits(f *Findings) {
+func (s *Survey) softLimits(f *findings) {
 	if s.Slurmctld.Version.TimeMinCollapses() {
 		f.warn("time-min", "keep `pcs-capacity sync --watch` running, or use Slurm 25.05.3 or newer",
 			"Slurm %s cuts jobs to their --time-min while a fence is in the future; sync raises the limits that it chose itself, not those that users state", s.Slurmctld.Version)
@@ -60,7 +60,7 @@ func (s *Survey) softLimits(f *Findings) {
 }
 
 // overTime looks for settings that let jobs run over their limits.
-func (s *Survey) overTime(f *Findings) {
+func (s *Survey) overTime(f *findings) {
 	var ours []string
 	for _, p := range s.Settings.Partitions {
 		ours = append(ours, p.Name)
@@ -76,7 +76,7 @@ func (s *Survey) overTime(f *Findings) {
 }
 
 // hookPrograms looks for Slurm's programs in the way of slurmctld's hooks.
-func (s *Survey) hookPrograms(f *Findings) {
+func (s *Survey) hookPrograms(f *findings) {
 	const fix = "run `pcs-capacity hooks install settings` here, with that Slurm's folder first in PATH: it writes the folder down"
 	folder, found, err := s.HookFolder, s.HookCommands.Is, s.HookCommands.Err
 	switch {
@@ -93,7 +93,7 @@ func (s *Survey) hookPrograms(f *Findings) {
 }
 
 // slurmctld judges whether slurmctld answers.
-func (s *Survey) slurmctld(f *Findings) {
+func (s *Survey) slurmctld(f *findings) {
 	if c := s.Slurmctld; c != nil {
 		f.ok("slurmctld", "cluster %s answers, with Slurm %s", c.ClusterName, c.Version)
 		return
@@ -102,20 +102,20 @@ func (s *Survey) slurmctld(f *Findings) {
 	if s.onPCS() || s.Cluster.ID != "" {
 		fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
 	}
-	f.problem("slurmctld", Fail, capacity.Problemf("slurmctld", capacity.Subject{}, fix, "slurmctld does not answer here, so no fence can be placed: %s", s.SlurmErr))
+	f.problem("slurmctld", capacity.Admin, capacity.Problemf("slurmctld", capacity.Subject{}, fix, "slurmctld does not answer here, so no fence can be placed: %s", s.SlurmErr))
 }
 
 func (s *Survey) unlisted() error { return cmp.Or(s.Partitions.Err, s.Nodes.Err) }
 
 // listing judges whether slurmctld tells what it has.
-func (s *Survey) listing(f *Findings) {
+func (s *Survey) listing(f *findings) {
 	if err := s.unlisted(); err != nil {
 		f.fail("partition", "run this again", "Slurm does not list its partitions and nodes: %s", err)
 	}
 }
 
 // rights judges whether this user may place fences.
-func (s *Survey) rights(f *Findings) {
+func (s *Survey) rights(f *findings) {
 	switch err := s.Rights; {
 	case errors.Is(err, slurm.ErrNoReserve):
 		f.ok(string(capacity.SlurmRights), "this user may create reservations in Slurm")
@@ -127,9 +127,8 @@ func (s *Survey) rights(f *Findings) {
 }
 
 // ourPartitions looks for the managed partitions, and for the locks of allow_accounts.
-func (s *Survey) ourPartitions(f *Findings) {
+func (s *Survey) ourPartitions(f *findings) {
 	there := s.Partitions.Is
-	unchecked := false
 	for _, p := range capacity.Build(s.Settings, capacity.Seen{}).Partitions {
 		at := slices.IndexFunc(there, func(one capacity.SlurmPartition) bool { return one.Name == p.Name })
 		if at < 0 {
@@ -140,16 +139,13 @@ func (s *Survey) ourPartitions(f *Findings) {
 			case p.Provider.Guest():
 				fix = "write the name that Slurm has, or remove it from the settings"
 			}
-			f.problem("partition", Fail, capacity.Problemf(capacity.NoPartition, capacity.Subject{Partition: p.Name}, fix, "Slurm has no partition %s", p.Name))
+			f.problem("partition", capacity.Admin, capacity.Problemf(capacity.NoPartition, capacity.Subject{Partition: p.Name}, fix, "Slurm has no partition %s", p.Name))
 			continue
 		}
 		good := true
 		for _, m := range capacity.Unlocked(p, there[at].AllowAccounts, s.Slurmctld.Accounting()) {
-			if good = false; m.Code == capacity.AccountsUnchecked && unchecked {
-				continue // of the cluster, so reported once
-			}
-			unchecked = unchecked || m.Code == capacity.AccountsUnchecked
-			f.problem("accounts", Fail, m)
+			good = false
+			f.problem("accounts", capacity.Admin, m)
 		}
 		if len(there[at].Nodes) == 0 {
 			f.warn("partition", "see `sinfo`, and PrivateData=cloud before Slurm 23.02", "partition %s has no nodes", p.Name)
@@ -160,7 +156,7 @@ func (s *Survey) ourPartitions(f *Findings) {
 }
 
 // astray looks for other partitions that contain nodes of ours, such as one with Nodes=ALL.
-func (s *Survey) astray(f *Findings) {
+func (s *Survey) astray(f *findings) {
 	for _, p := range s.Partitions.Is {
 		astray := s.Settings.Astray(p.Name, p.Nodes)
 		if len(astray) == 0 {
@@ -184,7 +180,7 @@ func (s *Survey) astray(f *Findings) {
 }
 
 // staticNodes looks for foreign nodes that Slurm powers down with our program, which cannot power them up again.
-func (s *Survey) staticNodes(f *Findings) {
+func (s *Survey) staticNodes(f *findings) {
 	if !s.onEC2() || filepath.Base(s.Slurmctld.SuspendProgram) != "pcs-capacity-suspend" || s.SiteSuspends {
 		return // it calls the site's program for them
 	}
@@ -205,7 +201,7 @@ func (s *Survey) staticNodes(f *Findings) {
 
 // shortWaits looks for a srun that gives up before its nodes have booted. That of 22.05 waits by the times of slurm.conf
 // itself, not by those of a partition.
-func (s *Survey) shortWaits(f *Findings) {
+func (s *Survey) shortWaits(f *findings) {
 	c, boot := s.Slurmctld, s.Settings.Timing.BootAllowance.Duration
 	if waits := 5 * (c.ResumeTimeout + c.SuspendTimeout); s.onEC2() && c.Version.Release() == "22.05" && waits < boot {
 		f.warn("srun", fmt.Sprintf("raise ResumeTimeout of slurm.conf, for example to %d, which holds for your other nodes as well; jobs of sbatch need nothing", int((boot/5).Seconds())),
@@ -214,7 +210,7 @@ func (s *Survey) shortWaits(f *Findings) {
 }
 
 // powerSettings are those of slurm.conf that self-managed Slurm needs.
-func (s *Survey) powerSettings(f *Findings) {
+func (s *Survey) powerSettings(f *findings) {
 	if !s.onEC2() {
 		return
 	}

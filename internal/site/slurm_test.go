@@ -17,27 +17,27 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// row is a survey, and what a judgement finds in it: "" for nothing, else the status of one finding, and words of it.
+// row is a survey, and what a judgement finds in it: "" for nothing, else the severity of one problem, and words of it.
 type row struct {
 	name   string
 	survey Survey
-	want   Status
+	want   capacity.Severity
 	says   string
 	fix    string // words of the fix
 }
 
 // judge judges rows.
-func judge(t *testing.T, judgement func(*Survey, *Findings), rows []row) {
+func judge(t *testing.T, judgement func(*Survey, *findings), rows []row) {
 	t.Helper()
 	for _, r := range rows {
-		var f Findings
+		var f findings
 		if r.survey.Config == nil {
 			r.survey.Config = &config.Config{StateDir: "/s", Path: "/etc/pcs-capacity/config.toml"}
 		}
 		judgement(&r.survey, &f)
 		switch {
-		case r.want == "" && len(f) == 0:
-		case len(f) != 1 || f[0].Status != r.want || !strings.Contains(f[0].What, r.says) || !strings.Contains(f[0].Fix, r.fix) || (f[0].Fix == "") != (r.want == OK):
+		case r.want == "" && len(f.Problems) == 0:
+		case len(f.Problems) != 1 || f.Problems[0].Severity != r.want || !strings.Contains(f.Problems[0].Sentence, r.says) || !strings.Contains(f.Problems[0].Fix, r.fix) || (f.Problems[0].Fix == "") != (r.want == capacity.Good):
 			t.Errorf("%s: %+v", r.name, f)
 		}
 	}
@@ -58,8 +58,8 @@ func TestSoftLimits(t *testing.T) {
 	judge(t, (*Survey).softLimits, []row{
 		{"none", with(""), "", "", ""},
 		{"another", with("bf_continue"), "", "", ""},
-		{"soft", with("bf_continue,time_min_as_soft_limit"), Warn, "starts a job with --time-min through a fence", "sync --watch"},
-		{"before 25.05.3", Survey{Slurmctld: &slurm.Config{Version: slurm.Version{Major: 24, Minor: 11}}}, Warn, "cuts jobs to their --time-min", "sync --watch"},
+		{"soft", with("bf_continue,time_min_as_soft_limit"), capacity.Note, "starts a job with --time-min through a fence", "sync --watch"},
+		{"before 25.05.3", Survey{Slurmctld: &slurm.Config{Version: slurm.Version{Major: 24, Minor: 11}}}, capacity.Note, "cuts jobs to their --time-min", "sync --watch"},
 	})
 }
 
@@ -71,11 +71,11 @@ func TestOverTime(t *testing.T) {
 	const unlimited = "OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"
 	judge(t, (*Survey).overTime, []row{
 		{"none", with(capacity.Minutes(0), capacity.Limit{}), "", "", ""},
-		{"of slurm.conf", with(capacity.Minutes(10), capacity.Limit{}), Warn, "OverTimeLimit lets jobs run 10 minutes over their limits, so that fences are that much earlier", ""},
-		{"of the partition", with(capacity.Minutes(0), capacity.Minutes(3)), Warn, "OverTimeLimit lets jobs run 3 minutes over their limits", ""},
+		{"of slurm.conf", with(capacity.Minutes(10), capacity.Limit{}), capacity.Note, "OverTimeLimit lets jobs run 10 minutes over their limits, so that fences are that much earlier", ""},
+		{"of the partition", with(capacity.Minutes(0), capacity.Minutes(3)), capacity.Note, "OverTimeLimit lets jobs run 3 minutes over their limits", ""},
 		{"none of ours", with(capacity.NoLimit, capacity.Minutes(0)), "", "", ""},
-		{"no limit ends a job", with(capacity.NoLimit, capacity.Limit{}), Fail, unlimited, ""},
-		{"not in our partition", with(capacity.Minutes(5), capacity.NoLimit), Fail, unlimited, ""},
+		{"no limit ends a job", with(capacity.NoLimit, capacity.Limit{}), capacity.Admin, unlimited, ""},
+		{"not in our partition", with(capacity.Minutes(5), capacity.NoLimit), capacity.Admin, unlimited, ""},
 	})
 }
 
@@ -88,14 +88,14 @@ func TestCommands(t *testing.T) {
 		return Survey{Site: Site{Inventory: pcs.Inventory{Cluster: pcs.Cluster{SlurmVersion: "25.05"}}}, Slurmctld: running, Commands: Read[slurm.Version]{Is: commands}}
 	}
 	judge(t, (*Survey).commands, []row{
-		{"none", fails(fmt.Errorf("asking: %w", exec.ErrNotFound)), Fail, "", "PATH"},
-		{"no slurm.conf", fails(errors.New("scontrol: error: s_p_parse_file: cannot stat file /etc/slurm/slurm.conf: No such file or directory, retrying in 1sec up to 60sec")), Fail, "", "put slurm.conf there"},
-		{"no source", fails(errors.New("fatal: Could not establish a configuration source")), Fail, "", "put slurm.conf there"},
-		{"no library", fails(errors.New("error while loading shared libraries: libslurmfull.so")), Fail, "", "fix what it says"},
-		{"as slurmctld", of(old, &slurm.Config{Version: old}), OK, "as slurmctld", ""},
-		{"older", of(old, &slurm.Config{Version: new}), Fail, "commands here are 22.05", "first into PATH"},
-		{"older than PCS's", of(old, nil), Fail, "the cluster has 25.05", "install Slurm 25.05"},
-		{"as PCS's", of(new, nil), OK, "as the cluster", ""},
+		{"none", fails(fmt.Errorf("asking: %w", exec.ErrNotFound)), capacity.Admin, "", "PATH"},
+		{"no slurm.conf", fails(errors.New("scontrol: error: s_p_parse_file: cannot stat file /etc/slurm/slurm.conf: No such file or directory, retrying in 1sec up to 60sec")), capacity.Admin, "", "put slurm.conf there"},
+		{"no source", fails(errors.New("fatal: Could not establish a configuration source")), capacity.Admin, "", "put slurm.conf there"},
+		{"no library", fails(errors.New("error while loading shared libraries: libslurmfull.so")), capacity.Admin, "", "fix what it says"},
+		{"as slurmctld", of(old, &slurm.Config{Version: old}), capacity.Good, "as slurmctld", ""},
+		{"older", of(old, &slurm.Config{Version: new}), capacity.Admin, "commands here are 22.05", "first into PATH"},
+		{"older than PCS's", of(old, nil), capacity.Admin, "the cluster has 25.05", "install Slurm 25.05"},
+		{"as PCS's", of(new, nil), capacity.Good, "as the cluster", ""},
 	})
 }
 
@@ -114,11 +114,11 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 		{"ours with a node of the site", with("gpu", "cpu-1,gpu-[1-4]", "", true), "", "", ""},
 		{"the site's", with("debug", "cpu-[1-2]", "", true), "", "", ""},
 		{"without nodes", with("debug", "", "", false), "", "", ""},
-		{"all", with("debug", "b[1-2],cpu-[1-2],gpu-[1-4]", "", true), Fail, "partition debug holds b[1-2],gpu-[1-4], which", "write PartitionName=debug Nodes=cpu-[1-2] in slurm.conf"},
-		{"one", with("debug", "cpu-1,gpu-2", "", false), Warn, "holds gpu-2, which", "Nodes=cpu-1 in slurm.conf"},
-		{"nothing else", with("debug", "gpu-[1-4]", "", false), Warn, "holds gpu-[1-4], which", "remove PartitionName=debug from slurm.conf"},
-		{"of another of ours", with("gpu", "b1,gpu-1", "", false), Warn, "partition gpu holds b1, which", "Nodes=gpu-1 in slurm.conf"},
-		{"on PCS", with("cpu", "cpu-1,gpu-1", "ml", false), Warn, "holds gpu-1, which", "remove their node groups from queue cpu"},
+		{"all", with("debug", "b[1-2],cpu-[1-2],gpu-[1-4]", "", true), capacity.Admin, "partition debug holds b[1-2],gpu-[1-4], which", "write PartitionName=debug Nodes=cpu-[1-2] in slurm.conf"},
+		{"one", with("debug", "cpu-1,gpu-2", "", false), capacity.Note, "holds gpu-2, which", "Nodes=cpu-1 in slurm.conf"},
+		{"nothing else", with("debug", "gpu-[1-4]", "", false), capacity.Note, "holds gpu-[1-4], which", "remove PartitionName=debug from slurm.conf"},
+		{"of another of ours", with("gpu", "b1,gpu-1", "", false), capacity.Note, "partition gpu holds b1, which", "Nodes=gpu-1 in slurm.conf"},
+		{"on PCS", with("cpu", "cpu-1,gpu-1", "ml", false), capacity.Note, "holds gpu-1, which", "remove their node groups from queue cpu"},
 	})
 }
 
@@ -130,7 +130,7 @@ func TestShortWaits(t *testing.T) {
 		return s
 	}
 	judge(t, (*Survey).shortWaits, []row{
-		{"too short", with(5, time.Minute), Warn, "450 s", "to 180,"},
+		{"too short", with(5, time.Minute), capacity.Note, "450 s", "to 180,"},
 		{"long enough", with(5, 3*time.Minute), "", "", ""},
 		{"another version", with(11, time.Minute), "", "", ""},
 	})
@@ -151,7 +151,7 @@ func TestConfigless(t *testing.T) {
 	} {
 		s := Survey{Slurmctld: c.running, Templates: map[string]Read[*capacity.LaunchTemplate]{"gpu": {Is: &c.template}}, Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{
 			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", LaunchTemplate: "gpu"}}}}}}
-		if got := judged(&s, (*Survey).templates); strings.Count(got, "fail configless") != c.found {
+		if got := judged(&s, (*Survey).templates); strings.Count(got, "admin configless") != c.found {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -166,16 +166,16 @@ func TestParallelClusterFences(t *testing.T) {
 	const fix = `provider = "none"`
 	judge(t, (*Survey).parallelClusterFences, []row{
 		{"no ParallelCluster", with("", "/usr/libexec/pcs-capacity/pcs-capacity-resume", "ec2", static), "", "", ""},
-		{"before Capacity Blocks", with(cookbook+"3.7.2", "", "ec2", static), OK, "ParallelCluster 3.7.2", ""},
-		{"the first", with(cookbook+"3.8.0\n", "", "ec2", static), Fail, "ParallelCluster 3.8.0 keeps terminating and relaunching a static node that boots under a fence of partition gpu", fix},
-		{"in between", with(cookbook+"3.10.1", "", "ec2", static), Fail, "of partition gpu: gpu-st-p5-1", fix},
-		{"the last", with(cookbook+"3.15.1", "", "ec2", static), Fail, "", fix},
-		{"fixed", with(cookbook+"3.15.2", "", "ec2", static), OK, "", ""},
-		{"later", with(cookbook+"3.16.0", "", "ec2", static), OK, "", ""},
-		{"dynamic nodes", with(cookbook+"3.10.1", "", "ec2", dynamic), OK, "", ""},
-		{"a guest", with(cookbook+"3.10.1", "", "none", static), OK, "ParallelCluster 3.10.1 leaves nodes under our fences alone", ""},
-		{"a version that is not one", with("yes", "", "ec2", static), Warn, "of an unknown version", fix},
-		{"only slurmctld says so", with("", "/opt/parallelcluster/scripts/slurm/slurm_resume", "ec2", static), Warn, "of an unknown version", fix},
+		{"before Capacity Blocks", with(cookbook+"3.7.2", "", "ec2", static), capacity.Good, "ParallelCluster 3.7.2", ""},
+		{"the first", with(cookbook+"3.8.0\n", "", "ec2", static), capacity.Admin, "ParallelCluster 3.8.0 keeps terminating and relaunching a static node that boots under a fence of partition gpu", fix},
+		{"in between", with(cookbook+"3.10.1", "", "ec2", static), capacity.Admin, "of partition gpu: gpu-st-p5-1", fix},
+		{"the last", with(cookbook+"3.15.1", "", "ec2", static), capacity.Admin, "", fix},
+		{"fixed", with(cookbook+"3.15.2", "", "ec2", static), capacity.Good, "", ""},
+		{"later", with(cookbook+"3.16.0", "", "ec2", static), capacity.Good, "", ""},
+		{"dynamic nodes", with(cookbook+"3.10.1", "", "ec2", dynamic), capacity.Good, "", ""},
+		{"a guest", with(cookbook+"3.10.1", "", "none", static), capacity.Good, "ParallelCluster 3.10.1 leaves nodes under our fences alone", ""},
+		{"a version that is not one", with("yes", "", "ec2", static), capacity.Note, "of an unknown version", fix},
+		{"only slurmctld says so", with("", "/opt/parallelcluster/scripts/slurm/slurm_resume", "ec2", static), capacity.Note, "of an unknown version", fix},
 	})
 }
 
@@ -183,18 +183,18 @@ func TestParallelClusterFences(t *testing.T) {
 func TestLasting(t *testing.T) {
 	disk, efs := state.Mount{Point: "/", Type: "xfs", Source: "/dev/nvme0n1p1"}, state.Mount{Point: "/efs", Type: "nfs4", Source: "fs-0.efs.us-east-2.amazonaws.com:/"}
 	judge(t, (*Survey).outlives, []row{
-		{"EFS", Survey{Mount: efs}, OK, "is on nfs4 of fs-0.efs.us-east-2.amazonaws.com:/, and outlives this host", ""},
-		{"FSx for Lustre", Survey{Mount: state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"}}, OK, "outlives this host", ""},
-		{"a bucket", Survey{Mount: state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}}, Warn, "locking may not work there", shareIt},
-		{"memory", Survey{Mount: state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}}, Warn, "are lost at the next boot", "on a disk"},
-		{"a login node", Survey{Here: Here{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk}, Warn, "xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of purchases and the samples of report would be lost with it", shareIt},
-		{"a controller", Survey{Mount: disk}, OK, "would be lost with this host", ""},
-		{"no mountinfo here", Survey{}, Warn, "an unrecognized file system", shareIt},
+		{"EFS", Survey{Mount: efs}, capacity.Good, "is on nfs4 of fs-0.efs.us-east-2.amazonaws.com:/, and outlives this host", ""},
+		{"FSx for Lustre", Survey{Mount: state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"}}, capacity.Good, "outlives this host", ""},
+		{"a bucket", Survey{Mount: state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}}, capacity.Note, "locking may not work there", shareIt},
+		{"memory", Survey{Mount: state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}}, capacity.Note, "are lost at the next boot", "on a disk"},
+		{"a login node", Survey{Here: Here{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk}, capacity.Note, "xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of purchases and the samples of report would be lost with it", shareIt},
+		{"a controller", Survey{Mount: disk}, capacity.Good, "would be lost with this host", ""},
+		{"no mountinfo here", Survey{}, capacity.Note, "an unrecognized file system", shareIt},
 	})
 	for fix, m := range map[string]state.Mount{shareIt: disk, "": efs} {
-		var f Findings
+		var f findings
 		s := Survey{Here: Here{Config: &config.Config{StateDir: "/s"}}, Mount: m, Slurmctld: &slurm.Config{Backups: []string{"head2"}}, Settings: onEC2}
-		if s.outlives(&f); len(f) != 2 || f[1].Fix != fix || !strings.Contains(f[1].What, "head2 takes over slurmctld") {
+		if s.outlives(&f); len(f.Problems) != 2 || f.Problems[1].Fix != fix || !strings.Contains(f.Problems[1].Sentence, "head2 takes over slurmctld") {
 			t.Errorf("%s: %+v", m, f)
 		}
 	}
@@ -207,13 +207,13 @@ func TestHookAccess(t *testing.T) {
 	}
 	judge(t, (*Survey).hookAccess, []row{
 		{"no hook", with(nil, ""), "", "", ""},
-		{"unread", Survey{LastHook: Read[*state.HookAccess]{Err: errors.New("oops")}}, Fail, "oops", "delete it"},
-		{"none", with(&state.HookAccess{Without: "there are no AWS credentials"}, "111122223333"), Fail, "had no AWS credentials", "/etc/pcs-capacity/environment"},
-		{"some", with(&state.HookAccess{}, "111122223333"), OK, "had AWS credentials", ""},
-		{"of a source", with(&state.HookAccess{Source: "EC2RoleProvider"}, "111122223333"), OK, "(EC2RoleProvider)", ""},
-		{"the same", with(&state.HookAccess{Account: "111122223333", Source: "EnvConfigCredentials"}, "111122223333"), OK, "of account 111122223333 (EnvConfigCredentials)", ""},
-		{"ours are not known", with(&state.HookAccess{Account: "111122223333"}, ""), OK, "of account 111122223333", ""},
-		{"others", with(&state.HookAccess{Account: "444455556666", Source: "EC2RoleProvider"}, "111122223333"), Warn, "of account 444455556666 (EC2RoleProvider), and this command those of account 111122223333", "/etc/pcs-capacity/environment"},
+		{"unread", Survey{LastHook: Read[*state.HookAccess]{Err: errors.New("oops")}}, capacity.Admin, "oops", "delete it"},
+		{"none", with(&state.HookAccess{Without: "there are no AWS credentials"}, "111122223333"), capacity.Admin, "had no AWS credentials", "/etc/pcs-capacity/environment"},
+		{"some", with(&state.HookAccess{}, "111122223333"), capacity.Good, "had AWS credentials", ""},
+		{"of a source", with(&state.HookAccess{Source: "EC2RoleProvider"}, "111122223333"), capacity.Good, "(EC2RoleProvider)", ""},
+		{"the same", with(&state.HookAccess{Account: "111122223333", Source: "EnvConfigCredentials"}, "111122223333"), capacity.Good, "of account 111122223333 (EnvConfigCredentials)", ""},
+		{"ours are not known", with(&state.HookAccess{Account: "111122223333"}, ""), capacity.Good, "of account 111122223333", ""},
+		{"others", with(&state.HookAccess{Account: "444455556666", Source: "EC2RoleProvider"}, "111122223333"), capacity.Note, "of account 444455556666 (EC2RoleProvider), and this command those of account 111122223333", "/etc/pcs-capacity/environment"},
 	})
 }
 
@@ -224,13 +224,13 @@ func TestHooks(t *testing.T) {
 		return Survey{Here: Here{Config: &config.Config{}, Filter: "/f", Hooks: []Hook{{Name: "job_submit", File: "/j", State: state}}}, Programs: ok, Settings: onEC2,
 			Slurmctld: &slurm.Config{JobSubmitPlugins: strings.Split(plugins, ","), ResumeProgram: "/f/pcs-capacity-resume"}}
 	}
-	judge(t, func(s *Survey, f *Findings) { s.script(f, s.Hooks[0], s.Slurmctld.JobSubmitPlugins[0] == "lua", true) }, []row{
-		{"installed", with("installed", "lua"), OK, "/j is installed", ""},
-		{"missing", with("missing", ""), Fail, "/j is missing", "hooks install job_submit"},
-		{"missing, and on", with("missing", "lua"), Fail, "every submission is refused", "hooks install job_submit"},
-		{"the site's", with("foreign", "lua"), Fail, "does not load ours", "add the line"},
-		{"old", with("old", "lua"), Warn, "not what this version writes", "hooks install job_submit"},
-		{"not on", with("installed", ""), Fail, "Slurm is not told to run it", "hooks install settings"},
+	judge(t, func(s *Survey, f *findings) { s.script(f, s.Hooks[0], s.Slurmctld.JobSubmitPlugins[0] == "lua", true) }, []row{
+		{"installed", with("installed", "lua"), capacity.Good, "/j is installed", ""},
+		{"missing", with("missing", ""), capacity.Admin, "/j is missing", "hooks install job_submit"},
+		{"missing, and on", with("missing", "lua"), capacity.Admin, "every submission is refused", "hooks install job_submit"},
+		{"the site's", with("foreign", "lua"), capacity.Admin, "does not load ours", "add the line"},
+		{"old", with("old", "lua"), capacity.Note, "not what this version writes", "hooks install job_submit"},
+		{"not on", with("installed", ""), capacity.Admin, "Slurm is not told to run it", "hooks install settings"},
 	})
 	onPCS := with("missing", "lua")
 	onPCS.Cluster.ID, onPCS.Settings, onPCS.Hooks = "pcs_1", capacity.Settings{}, append(onPCS.Hooks, Hook{Name: "cli_filter", State: "installed"})
@@ -238,10 +238,10 @@ func TestHooks(t *testing.T) {
 	if got := judged(&onPCS, (*Survey).hooks); got != "ok filter; ok cli_filter" {
 		t.Errorf("on PCS, whose job_submit.lua is not here: %s", got)
 	}
-	judge(t, func(s *Survey, f *Findings) { s.runs(f, "filter", s.Filter) }, []row{
-		{"runs", with("", ""), OK, "/f", ""},
-		{"no file", Survey{Programs: map[string]Read[fs.FileMode]{"": {Err: fs.ErrNotExist}}}, Fail, "does not exist", "install the package"},
-		{"not for everybody", Survey{Programs: map[string]Read[fs.FileMode]{"": {Is: 0o744}}}, Fail, "0744", "chmod 755"},
+	judge(t, func(s *Survey, f *findings) { s.runs(f, "filter", s.Filter) }, []row{
+		{"runs", with("", ""), capacity.Good, "/f", ""},
+		{"no file", Survey{Programs: map[string]Read[fs.FileMode]{"": {Err: fs.ErrNotExist}}}, capacity.Admin, "does not exist", "install the package"},
+		{"not for everybody", Survey{Programs: map[string]Read[fs.FileMode]{"": {Is: 0o744}}}, capacity.Admin, "0744", "chmod 755"},
 	})
 }
 
@@ -256,12 +256,12 @@ func TestState(t *testing.T) {
 	}
 	const dir = fs.ModeDir | 0o755
 	for want, s := range map[string]Survey{
-		"ok state-dir; ok snapshot; ok service":                     with(fresh, nil, dir, "process 1"),
-		"ok state-dir; ok snapshot; warn service":                   with(fresh, nil, dir, ""),
-		"ok state-dir; fail snapshot; fail service":                 with(old, nil, dir, ""),
-		"ok state-dir; fail snapshot; ok service":                   with(nil, fs.ErrNotExist, dir, "process 1"),
-		"fail state-dir; ok state-dir; fail snapshot; fail service": with(nil, errors.New("oops"), fs.ModeDir|0o700, ""),
-		"fail state-dir": with(nil, nil, 0o644, ""),
+		"ok state-dir; ok snapshot; ok service":                        with(fresh, nil, dir, "process 1"),
+		"ok state-dir; ok snapshot; note service":                      with(fresh, nil, dir, ""),
+		"ok state-dir; admin snapshot; admin service":                  with(old, nil, dir, ""),
+		"ok state-dir; admin snapshot; ok service":                     with(nil, fs.ErrNotExist, dir, "process 1"),
+		"admin state-dir; ok state-dir; admin snapshot; admin service": with(nil, errors.New("oops"), fs.ModeDir|0o700, ""),
+		"admin state-dir": with(nil, nil, 0o644, ""),
 	} {
 		if got := judged(&s, (*Survey).state); got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -276,12 +276,12 @@ func TestPartitions(t *testing.T) {
 	}
 	gpu := capacity.SlurmPartition{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2"}}
 	judge(t, (*Survey).ourPartitions, []row{
-		{"there", with("ec2", nil, gpu), OK, "gpu has nodes gpu-[1-2]", ""},
-		{"not there", with("ec2", nil), Fail, "no partition gpu", "hooks install"},
-		{"not there, on PCS", with("pcs", nil), Fail, "no partition gpu", "run `pcs-capacity setup`"},
-		{"not there, a guest", with("none", nil), Fail, "no partition gpu", "write the name that Slurm has"},
-		{"without nodes", with("ec2", nil, capacity.SlurmPartition{Name: "gpu"}), Warn, "has no nodes", "sinfo"},
-		{"no accounting", with("ec2", []string{"nlp"}, gpu), Fail, "keeps no accounting", "AccountingStorageEnforce=associations"},
+		{"there", with("ec2", nil, gpu), capacity.Good, "gpu has nodes gpu-[1-2]", ""},
+		{"not there", with("ec2", nil), capacity.Admin, "no partition gpu", "hooks install"},
+		{"not there, on PCS", with("pcs", nil), capacity.Admin, "no partition gpu", "run `pcs-capacity setup`"},
+		{"not there, a guest", with("none", nil), capacity.Admin, "no partition gpu", "write the name that Slurm has"},
+		{"without nodes", with("ec2", nil, capacity.SlurmPartition{Name: "gpu"}), capacity.Note, "has no nodes", "sinfo"},
+		{"no accounting", with("ec2", []string{"nlp"}, gpu), capacity.Admin, "keeps no accounting", "AccountingStorageEnforce=associations"},
 	})
 }
 
@@ -289,10 +289,10 @@ func TestPartitions(t *testing.T) {
 func TestPowerSettings(t *testing.T) {
 	good := slurm.Config{Version: slurm.Version{Major: 25, Minor: 11}, SlurmctldParameters: []string{"idle_on_node_suspend"}, SuspendTime: time.Minute, ResumeTimeout: 20 * time.Minute}
 	for want, change := range map[string]func(*slurm.Config){
-		"ok resume-timeout":                  func(*slurm.Config) {},
-		"fail resume-timeout":                func(c *slurm.Config) { c.ResumeTimeout = time.Minute },
-		"ok resume-timeout; warn slurm.conf": func(c *slurm.Config) { c.SlurmctldParameters = nil },
-		"ok resume-timeout; fail slurm.conf": func(c *slurm.Config) { c.SuspendTime = 0 },
+		"ok resume-timeout":                   func(*slurm.Config) {},
+		"admin resume-timeout":                func(c *slurm.Config) { c.ResumeTimeout = time.Minute },
+		"ok resume-timeout; note slurm.conf":  func(c *slurm.Config) { c.SlurmctldParameters = nil },
+		"ok resume-timeout; admin slurm.conf": func(c *slurm.Config) { c.SuspendTime = 0 },
 	} {
 		c, settings := good, onEC2
 		change(&c)
