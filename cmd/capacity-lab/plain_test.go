@@ -86,13 +86,16 @@ func (p *plain) consoles() string {
 // until waits until a command prints what is wanted.
 func (p *plain) until(line, want string) string {
 	p.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, 2*time.Minute)
+	defer cancel()
 	var out string
-	if slurmlab.Until(p.ctx, func() bool {
+	if slurmlab.Until(ctx, func() bool {
 		said, err := p.on(line)
 		out = said
 		return err == nil && strings.Contains(out, want)
 	}) != nil {
-		p.Fatalf("%s says %s, not %s\n%s", line, out, want, p.consoles())
+		log, _ := p.on("tail -n 20 /var/log/slurm/slurmctld.log")
+		p.Fatalf("%s says %s, not %s\n%s\n%s", line, out, want, log, p.consoles())
 	}
 	return out
 }

@@ -94,7 +94,7 @@ func (m *Machine) start(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	log, err := os.Create(m.Log())
+	log, err := os.OpenFile(m.Log(), os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o644) // units write there, too
 	if err != nil {
 		return err
 	}
