@@ -245,7 +245,6 @@ type LaunchTemplate struct {
 
 	// PublicAddress: its interface asks for a public address, or for none; nil where the subnet decides.
 	PublicAddress *bool `json:"public_address,omitempty"`
-	Protected     bool  `json:"protected,omitempty"` // its instances cannot be terminated
 
 	ReservationID string `json:"reservation_id,omitempty"` // the reservation that launches go to; "" if none
 	Market        string `json:"market,omitempty"`         // EC2's MarketType: capacity-block, spot, …; "" for On-Demand

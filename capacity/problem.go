@@ -173,7 +173,6 @@ const (
 	BadImage           Code = "image"
 	InstanceProfile    Code = "instance-profile"
 	RuleMissing        Code = "security-group-rule"
-	Protected          Code = "termination-protection"
 	WrongProvider      Code = "provider"
 	ConfigFile         Code = "config-file"
 	ConfigCluster      Code = "config-cluster"

@@ -361,7 +361,6 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 	if len(d.NetworkInterfaces) == 1 {
 		out.PublicAddress = d.NetworkInterfaces[0].AssociatePublicIpAddress
 	}
-	out.Protected = aws.ToBool(d.DisableApiTermination)
 	if p := d.IamInstanceProfile; p != nil {
 		out.InstanceProfile = aws.ToString(p.Arn) + aws.ToString(p.Name) // EC2 allows one of them
 	}

@@ -78,7 +78,7 @@ func (c *clusterChange) once(ctx context.Context, cfg *maybeConfig, agreed *setu
 	if p, err = c.plan(ctx, cfg); err != nil {
 		return nil, err
 	}
-	same := agreed != nil && reflect.DeepEqual(agreed.Steps(), p.Steps()) && reflect.DeepEqual(agreed.Mismatches, p.Mismatches)
+	same := agreed != nil && reflect.DeepEqual(agreed.Steps(), p.Steps()) && reflect.DeepEqual(agreed.Mismatches(), p.Mismatches())
 	if !same {
 		if agreed != nil {
 			c.t.Say("Something has changed in the meantime. The new plan:")
@@ -114,8 +114,9 @@ type stepRow struct {
 
 // show shows a plan as the result of the command: what is in the way, each with its fix, or the steps.
 func (c *clusterChange) show(p *setup.Plan) error {
-	if len(p.Mismatches) > 0 { // it cannot be carried out
-		p.Actions, p.Warnings = []setup.Step{}, []string{}
+	wrong := p.Mismatches()
+	if len(wrong) > 0 { // it cannot be carried out
+		p.Actions, p.Problems = []setup.Step{}, wrong
 	}
 	rows := []stepRow{}
 	for _, s := range p.Actions {
@@ -137,13 +138,13 @@ func (c *clusterChange) show(p *setup.Plan) error {
 			return err
 		}
 	}
-	for _, w := range p.Warnings {
+	for _, w := range p.Of(capacity.Note) {
 		c.t.Say("warning: %s", w)
 	}
-	for _, m := range p.Mismatches {
+	for _, m := range wrong {
 		c.t.Say("pcs-capacity: %s\n  fix: %s", m.Sentence, m.Fix)
 	}
-	switch n := len(p.Mismatches); {
+	switch n := len(wrong); {
 	case n == 1:
 		c.t.Say("1 problem found; %s.", c.outcome)
 		return errShown
@@ -151,8 +152,8 @@ func (c *clusterChange) show(p *setup.Plan) error {
 		c.t.Say("%d problems found; %s.", n, c.outcome)
 		return errShown
 	case c.dryRun:
-		if p.DryRun != "" {
-			c.t.Say("%s.", p.DryRun)
+		for _, answer := range p.Of(capacity.Good) {
+			c.t.Say("%s.", answer)
 		}
 		c.t.Say("Dry run: nothing was changed.")
 	case p.Done():

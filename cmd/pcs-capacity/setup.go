@@ -69,7 +69,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 			return nil, err
 		}
 		plan, err := change.setup.Plan(ctx, request)
-		if err == nil && len(plan.Mismatches) == 0 {
+		if err == nil && len(plan.Mismatches()) == 0 {
 			err = c.tryHost(ctx, cfg, plan)
 		}
 		return plan, err
@@ -95,8 +95,7 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	}
 	newQueue := slices.ContainsFunc(plan.Steps(),
 		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Verb == setup.Create })
-	missing, warnings := sources.Missing(ctx, cluster, newQueue)
-	plan.Mismatches, plan.Warnings = append(plan.Mismatches, missing...), append(plan.Warnings, warnings...)
+	plan.Add(sources.Missing(ctx, cluster, newQueue)...)
 	return nil
 }
 

@@ -88,11 +88,11 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 		}
 		return plan
 	}
-	if p := tear(false); len(p.Mismatches) != 1 || p.Mismatches[0].Code != "jobs-run" || !strings.Contains(p.Mismatches[0].Sentence, job.Shown) {
-		t.Errorf("with a job: %v", p.Mismatches)
+	if p := tear(false); len(p.Mismatches()) != 1 || p.Mismatches()[0].Code != "jobs-run" || !strings.Contains(p.Mismatches()[0].Sentence, job.Shown) {
+		t.Errorf("with a job: %v", p.Mismatches())
 	}
 	r.cancel(job.Shown)
-	r.until("the job is gone", func() bool { return len(tear(false).Mismatches) == 0 })
+	r.until("the job is gone", func() bool { return len(tear(false).Mismatches()) == 0 })
 	if err := s.Apply(r.ctx, tear(false)); err != nil {
 		t.Fatal(err)
 	}

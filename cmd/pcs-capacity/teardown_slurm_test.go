@@ -127,8 +127,8 @@ func TestLong_Teardown(t *testing.T) {
 	}
 	s := setup.Setup{PCS: newPCS(r.aws), EC2: r.aws, Slurm: setup.InSlurm{Client: &slurm.Client{}}, Poll: time.Millisecond}
 	plan, err := s.PlanTeardown(r.ctx, setup.Request{Queue: "gpu", Config: cfg})
-	if err != nil || len(plan.Mismatches) > 0 {
-		t.Fatal(err, plan.Mismatches)
+	if err != nil || len(plan.Mismatches()) > 0 {
+		t.Fatal(err, plan.Mismatches())
 	}
 	job = r.submit("-t", "30", "-w", "gpu-a-1")
 	r.running(job)
@@ -142,8 +142,8 @@ func TestLong_Teardown(t *testing.T) {
 	// A job that waits is no obstacle, but it is said.
 	r.submit("-t", "30", "--begin=now+1hour")
 	plan, err = s.PlanTeardown(r.ctx, setup.Request{Queue: "gpu", Force: true, Config: cfg})
-	if err != nil || len(plan.Warnings) != 2 || plan.Warnings[0] != "job "+job+" is running on these nodes; jobs end with their nodes" || !strings.Contains(plan.Warnings[1], "1 job waits in it") {
-		t.Errorf("by force: %v, %q", err, plan.Warnings)
+	if err != nil || len(plan.Of(capacity.Note)) != 2 || plan.Of(capacity.Note)[0] != "job "+job+" is running on these nodes; jobs end with their nodes" || !strings.Contains(plan.Of(capacity.Note)[1], "1 job waits in it") {
+		t.Errorf("by force: %v, %q", err, plan.Of(capacity.Note))
 	}
 	if err := s.Apply(r.ctx, plan); err != nil { // not the command, whose pass of sync might hide a fence that is left
 		t.Error(err)

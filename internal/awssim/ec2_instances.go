@@ -199,9 +199,6 @@ func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, err
 		if c.region.instances[id] == nil || !c.region.shows(id) {
 			return nil, instanceNotFound(id)
 		}
-		if err := c.region.instances[id].protected(); err != nil {
-			return nil, err
-		}
 	}
 	var changes []object
 	for _, id := range in.InstanceIds {
@@ -215,14 +212,6 @@ func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, err
 		changes = append(changes, object{"InstanceId": id, "CurrentState": stateObject(after), "PreviousState": stateObject(before)})
 	}
 	return object{"TerminatingInstances": changes}, nil
-}
-
-// protected refuses to end an instance with termination protection. EC2 itself, which takes back a block, does not ask.
-func (i *instance) protected() error {
-	if on := i.data.DisableApiTermination; on == nil || !*on || i.State == stateShuttingDown || i.State == stateTerminated {
-		return nil
-	}
-	return apiErrorf("OperationNotPermitted", "The instance '%s' may not be terminated. Modify its 'disableApiTermination' instance attribute and try again.", i.ID)
 }
 
 func instanceNotFound(id string) error {

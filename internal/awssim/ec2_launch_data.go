@@ -17,7 +17,6 @@ type launchData struct {
 	InstanceType                     string
 	KeyName                          string
 	UserData                         string
-	DisableApiTermination            *bool
 	IamInstanceProfile               *instanceProfile
 	Placement                        *placement
 	InstanceMarketOptions            *marketOptions

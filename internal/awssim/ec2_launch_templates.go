@@ -55,9 +55,6 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	if lt.UserData != "" {
 		data.UserData = base64.StdEncoding.EncodeToString([]byte(lt.UserData))
 	}
-	if lt.Protected {
-		data.DisableApiTermination = &lt.Protected
-	}
 	if lt.RootGiB > 0 {
 		data.BlockDeviceMappings = append(data.BlockDeviceMappings, blockDevice{DeviceName: rootDevice, Ebs: &ebsDevice{VolumeSize: &lt.RootGiB}})
 	}

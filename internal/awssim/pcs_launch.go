@@ -42,9 +42,6 @@ func (s *Sim) TerminateNode(cluster, group, node string) (err error) {
 			return
 		}
 		if id, ok := g.nodes[node]; ok {
-			if err = cl.region.instances[id].protected(); err != nil {
-				return
-			}
 			s.terminate(cl.region, cl.region.instances[id], userShutdown)
 		}
 	})

@@ -193,7 +193,6 @@ type LaunchTemplateScenario struct {
 	InstanceProfile string            `toml:"instance_profile"` // ARN
 	UserData        string            `toml:"user_data"`        // plain text
 	Tags            map[string]string `toml:"tags"`
-	Protected       bool              `toml:"protected"`     // instances cannot be terminated (DisableApiTermination)
 	RootGiB         int               `toml:"root_gib"`      // size of the root volume; 0: not in the template
 	MetadataTags    bool              `toml:"metadata_tags"` // instances find their tags in their metadata
 	InstanceTags    map[string]string `toml:"instance_tags"` // TagSpecifications of instances

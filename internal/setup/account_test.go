@@ -286,7 +286,7 @@ func (w *account) buyNextWeek() string {
 
 func codes(p *setup.Plan) []string {
 	var all []string
-	for _, m := range p.Mismatches {
+	for _, m := range p.Mismatches() {
 		all = append(all, string(m.Code))
 	}
 	return slices.Sorted(slices.Values(all))

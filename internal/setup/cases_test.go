@@ -103,7 +103,7 @@ func TestSubnetsOfLaunches(t *testing.T) {
 	} {
 		read := w.see(c.ask)
 		in := &read
-		in.instanceType = efaType
+		in.launch.Type = efaType
 		in.chosen = append(slices.Clone(in.chosen), spare, distant)
 		if in.request.EFA = capacity.NoEFA; c.seen != nil {
 			in.request.EFA = ""
@@ -119,11 +119,10 @@ func TestSubnetsOfLaunches(t *testing.T) {
 		}
 	}
 	in := w.see(askFor(next1))
-	in.VPC = append(slices.Clone(in.VPC), spare)
-	if n := in.seen().Network; len(n.Subnets) != 1 {
+	if n := in.launch.Network; len(n.Subnets) != 1 {
 		t.Errorf("attached to %+v", n)
 	}
-	in.instanceType = ec2.InstanceType{EFAInterfaces: 1, Cards: make([]ec2.NetworkCard, 1)}
+	in.launch.Type = ec2.InstanceType{EFAInterfaces: 1, Cards: make([]ec2.NetworkCard, 1)}
 	for mode, want := range map[capacity.EFAMode]string{capacity.EFA: "1 × efa", capacity.EFAOnly: "1 × efa-only, no public address", capacity.NoEFA: "without EFA", "": ""} {
 		if got := in.efaWord(mode); got != want {
 			t.Errorf("%q of one card: %q", mode, got)
@@ -198,8 +197,8 @@ func TestUserDataOnEC2(t *testing.T) {
 		in.source.UserData, in.request.ConfServer = []byte(c.site), c.server
 		in.chooseUserData()
 		first := string(in.userData)
-		if got := strings.Count(first, "until slurmd"); got != c.want || strings.Contains(first, "old") || (codesOf(in.problems) == "user-data") != (c.want == 0) {
-			t.Errorf("%s: %v\n%s", name, in.problems, first)
+		if got := strings.Count(first, "until slurmd"); got != c.want || strings.Contains(first, "old") || (codesOf(in.Problems) == "user-data") != (c.want == 0) {
+			t.Errorf("%s: %v\n%s", name, in.Problems, first)
 		}
 		in.source.UserData, in.request.ConfServer = in.userData, ""
 		if in.keptTemplate.UserData = in.userData; c.want > 0 {
@@ -248,7 +247,7 @@ func TestLikeIsFound(t *testing.T) {
 				t.Errorf("like %q", in.like.Name)
 			}
 			fix := ""
-			for _, p := range in.problems {
+			for _, p := range in.Problems {
 				fix += p.Fix
 			}
 			if fix != c.fix {
@@ -366,8 +365,8 @@ func TestUsersOfTheReservation(t *testing.T) {
 				t.Errorf("used by %q, %d of its own", who, in.Slots[0].Instances)
 			}
 			in.checkUsers(&wanted{partition: capacity.GroupSettings{MaxNodes: 4}})
-			if got := codesOf(in.problems); got != "" && (got != "reservation-in-use" || !strings.HasPrefix(in.problems[0].Fix, c.fix)) || (got == "") != (c.who == "") {
-				t.Errorf("%v", in.problems)
+			if got := codesOf(in.Problems); got != "" && (got != "reservation-in-use" || !strings.HasPrefix(in.Problems[0].Fix, c.fix)) || (got == "") != (c.who == "") {
+				t.Errorf("%v", in.Problems)
 			}
 		})
 	}

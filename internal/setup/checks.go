@@ -26,10 +26,10 @@ var queueName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,24}$`)
 func (in *inspection) checkAsked() {
 	in.checkNames()
 	if in.Cluster.ID != "" && !in.OnEC2() {
-		in.problems = append(in.problems, in.ClusterProblems(in.reservation.Kind)...)
+		in.Add(in.ClusterProblems(in.reservation.Kind)...)
 	}
 	if m := capacity.StateMismatch(in.reservation, in.Now); in.reservation.ID != "" && m != nil {
-		in.problems = append(in.problems, *m)
+		in.Add(*m)
 	}
 }
 
@@ -93,7 +93,7 @@ func (in *inspection) checkMatch(want *wanted, slot site.Slot) {
 		case m.Code == capacity.WrongZone:
 			m.Fix += "; the VPC has none there, so create one"
 		}
-		in.problems = append(in.problems, m)
+		in.Add(m)
 	}
 	if r := in.reservation; r.Size() == 0 && r.State != capacity.StateActive {
 		in.problem(capacity.WrongSize, "run this again once EC2 shows its size",
@@ -189,10 +189,10 @@ func (in *inspection) checkLaunch() {
 	if in.OnEC2() {
 		like = "--like with a launch template that has "
 	}
-	if in.ami() == "" && in.request.AMI == "" {
+	if in.launch.Template.ImageID == "" {
 		in.problem(capacity.BadImage, "give --ami, or "+like+"one", "no image is given for the nodes")
 	}
-	if !in.OnEC2() && in.profile() == "" {
+	if !in.OnEC2() && in.like.InstanceProfile == "" {
 		in.problem(capacity.InstanceProfile, "give "+like+"one", "no instance profile is given for the nodes")
 	}
 	if len(in.source.SecurityGroupIDs) == 0 {
@@ -239,7 +239,7 @@ func (in *inspection) checkAddresses(want *wanted, slot site.Slot) {
 // settings that are not copied. Slurm settings of an existing node group are never changed.
 func (in *inspection) checkUnknown(want *wanted, slot site.Slot, group, queue Step) {
 	if g := slot.Group; slot.Ours && !slot.Failed() && g.TemplateID == "" {
-		in.problems = append(in.problems, site.NoTemplate(*g))
+		in.Add(site.NoTemplate(*g))
 		return
 	}
 	switch group.Verb {
@@ -323,7 +323,7 @@ func (in *inspection) checkSelect() {
 
 // checkEFA warns where nodes come up without EFA, although people may expect it.
 func (in *inspection) checkEFA() {
-	t := in.instanceType
+	t := in.launch.Type
 	switch {
 	case in.request.EFA == capacity.EFAOnly && t.EFAInterfaces == 0 && t.Name != "":
 		in.problem("efa", "leave out --efa", "%s has no EFA, so there is none to set up with --efa %s", t.Name, in.request.EFA)
@@ -337,7 +337,7 @@ func (in *inspection) checkEntry(want *wanted) {
 	if in.request.Config == nil {
 		return
 	}
-	if _, wanted := partition(in.request.Config, want); len(in.problems) == 0 && in.OnEC2() {
+	if _, wanted := partition(in.request.Config, want); !in.stops() && in.OnEC2() {
 		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
 			in.problem("settings", "choose another --node-group, or fix the settings", "%s", err)
 		}

@@ -105,8 +105,8 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 				t.Fatal(name, err)
 			}
 			again := plan(w.see(c.ask))
-			if len(again.Mismatches) > 0 {
-				t.Fatalf("%s, killed at %d: %v", name, dieAt, again.Mismatches)
+			if len(again.Mismatches()) > 0 {
+				t.Fatalf("%s, killed at %d: %v", name, dieAt, again.Mismatches())
 			}
 			if _, err := w.carryOut(again.Actions, 0, safe); err != nil {
 				t.Errorf("%s, killed at %d: %v", name, dieAt, err)
@@ -147,7 +147,7 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 				t.Errorf("%s, killed at %d: %v", name, dieAt, err)
 			}
 			if p := planTeardown(w.seeRemains(ask)); !p.Done() {
-				t.Errorf("%s, killed at %d, there is more to do:\n%s%v", name, dieAt, said(p.Actions), p.Mismatches)
+				t.Errorf("%s, killed at %d, there is more to do:\n%s%v", name, dieAt, said(p.Actions), p.Mismatches())
 			}
 			part, found := w.partition()
 			if left := len(w.Groups) + len(w.Templates) + len(w.Fences) + len(w.Queues); ask.NodeGroup == "" && (left != 3 || found || len(w.Instances) > 0) ||
@@ -322,17 +322,17 @@ func TestTeardownOfNothing(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	text, err := json.Marshal(p)
-	if err != nil || !strings.Contains(string(text), `"steps":[],"mismatches":[],"warnings":[],"by_hand":[]`) || p.Cluster.SubnetIDs == nil {
+	if err != nil || !strings.Contains(string(text), `"steps":[],"problems":[],"by_hand":[]`) || p.Cluster.SubnetIDs == nil {
 		t.Errorf("%s, %v", text, err)
 	}
-	if (&Plan{Actions: []Step{{}}, Mismatches: []capacity.Problem{{}}}).Done() {
+	if (&Plan{Actions: []Step{{}}, Problems: capacity.Problems{{Severity: capacity.Admin}}}).Done() {
 		t.Error("it is done with a step and a problem")
 	}
 	w := newWorld()
 	w.withSettings(capacity.PartitionSettings{Name: "gpu", Provider: capacity.ProviderPCS})
 	for _, provider := range []capacity.Provider{capacity.ProviderNone, capacity.ProviderEC2} {
 		p, err := Setup{}.PlanTeardown(t.Context(), Request{Provider: provider, Queue: "gpu", Config: w.config})
-		if err != nil || codesOf(p.Mismatches) != "provider" || len(p.Actions) > 0 {
+		if err != nil || codesOf(p.Mismatches()) != "provider" || len(p.Actions) > 0 {
 			t.Errorf("--provider %s for a partition of another one: %v, %+v", provider, err, p)
 		}
 	}

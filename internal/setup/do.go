@@ -25,8 +25,8 @@ import (
 // Apply carries out a plan of setup or teardown. It can be killed at any point, then planned and applied again: names are unique in
 // EC2 and PCS, so a later run finds everything by name. A plan with mismatches is refused (*Refusal).
 func (s Setup) Apply(ctx context.Context, p *Plan) error {
-	if len(p.Mismatches) > 0 {
-		return &Refusal{Mismatches: p.Mismatches}
+	if wrong := p.Mismatches(); len(wrong) > 0 {
+		return &Refusal{wrong}
 	}
 	tell := s.Progress
 	if tell == nil {

@@ -153,7 +153,7 @@ func TestR9_SetupOnEC2LeavesForeignTemplates(t *testing.T) {
 	r := w.requestOnEC2(openBlock)
 	r.EFA = capacity.NoEFA
 	if p := w.plan(r); !slices.Equal(codes(p), []string{"not-ours"}) {
-		t.Errorf("%v", p.Mismatches)
+		t.Errorf("%v", p.Mismatches())
 	}
 	w.tear(w.teardownOnEC2())
 	if _, found := w.named(templateName); !found || len(w.written()) > 0 {
@@ -208,15 +208,15 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 		w.setup.Slurm, r.NodeGroup, r.Force = slurm, group, force
 		return r
 	}
-	if p := w.planTeardown(request("", false)); len(p.Mismatches) != 1 || p.Mismatches[0].Code != "jobs-run" {
-		t.Errorf("with a job: %v", p.Mismatches)
+	if p := w.planTeardown(request("", false)); len(p.Mismatches()) != 1 || p.Mismatches()[0].Code != "jobs-run" {
+		t.Errorf("with a job: %v", p.Mismatches())
 	}
 	// A node group alone, by force; one of its instances comes after the plan.
 	p := w.planTeardown(request("gpu", true))
 	want := []string{"drain Slurm nodes gpu", "terminate instances gpu", "delete file gpu.toml", "delete launch template " + filepath.Base(templateName)}
 	slices.Sort(want)
-	if got := slices.Sorted(slices.Values(stepsOf(p))); !slices.Equal(got, want) || len(p.Warnings) != 1 || p.Warnings[0] != "job 12 is running on these nodes; jobs end with their nodes" {
-		t.Errorf("steps %q, warnings %q", got, p.Warnings)
+	if got := slices.Sorted(slices.Values(stepsOf(p))); !slices.Equal(got, want) || len(p.Of(capacity.Note)) != 1 || p.Of(capacity.Note)[0] != "job 12 is running on these nodes; jobs end with their nodes" {
+		t.Errorf("steps %q, warnings %q", got, p.Of(capacity.Note))
 	}
 	names[w.launch(mark, "gpu", "gpu-4")] = "gpu-4"
 	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "TerminateInstances", Count: 1, Code: "UnauthorizedOperation"})

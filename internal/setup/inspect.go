@@ -32,34 +32,30 @@ type inspection struct {
 	kept         site.Slot
 	keptTemplate capacity.LaunchTemplate
 	// chosen are the requested subnets, or the candidates; elsewhere are requested ids that no subnet of the VPC has.
-	chosen       []ec2.Subnet
-	elsewhere    []string
-	instanceType ec2.InstanceType // the reservation's; zero if EC2 did not describe it
-	users        []user           // the other users of the reservation
+	chosen    []ec2.Subnet
+	elsewhere []string
+	users     []user // the other users of the reservation
 	// userData is in the form that PCS wants; nil if there is none. nodeScript describes it for provider ec2.
 	userData   []byte
 	nodeScript string
 	actions    pcs.LifecycleActions // the nodes' lifecycle actions; nil for none
-	// planned is the wanted launch template, without an id; zero if there is none to plan.
-	planned capacity.LaunchTemplate
-	launch  site.Launch // what was read of the nodes' launch
+	// launch is that of the nodes: its Template is the wanted one, without an id; zero if there is none to plan.
+	launch site.Launch
 
-	notes
+	capacity.Problems          // what was found while reading or deciding; a note stops nothing
+	byHand            []string // work left to a person
 }
 
-// notes are problems, warnings and work by hand, found while reading or deciding.
-type notes struct {
-	problems         []capacity.Problem
-	warnings, byHand []string
+func (in *inspection) problem(code capacity.Code, fix, message string, args ...any) {
+	in.Add(capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
 }
 
-func (n *notes) problem(code capacity.Code, fix, message string, args ...any) {
-	n.problems = append(n.problems, capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
+func (in *inspection) warn(message string, args ...any) {
+	in.Add(capacity.Problem{Severity: capacity.Note, Sentence: fmt.Sprintf(message, args...)})
 }
 
-func (n *notes) warn(message string, args ...any) {
-	n.warnings = append(n.warnings, fmt.Sprintf(message, args...))
-}
+// stops reports whether something prevents the plan.
+func (in *inspection) stops() bool { return len(in.Of(capacity.Admin)) > 0 }
 
 // sideBySide makes the reads of a stage: each writes fields of its own, and reads only what earlier stages have written.
 // One of a stage at most finds problems.
@@ -92,7 +88,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if err := in.Unknown[r.Reservation]; err != nil {
 		in.problem("reservation-unknown", ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", r.Reservation, in.Region, ec2.Code(err))
 	}
-	if len(in.problems) > 0 {
+	if in.stops() {
 		return in, nil // decide says them, and what is wrong beside them
 	}
 	in.nameSlots()
@@ -108,7 +104,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	in.actions = in.lifecycleActions()
 	in.addUsers()
 	in.chooseSubnets()
-	if err := s.readFences(ctx, in); err != nil || len(in.problems) > 0 {
+	if err := s.readFences(ctx, in); err != nil || in.stops() {
 		return in, err
 	}
 	return in, s.readLaunch(ctx, in)
@@ -122,7 +118,7 @@ func (s Setup) readCluster(ctx context.Context, in *inspection) (err error) {
 	}
 	missing, err := in.ReadCluster(ctx, s.PCS, in.request.Cluster)
 	if missing != nil {
-		in.problems = append(in.problems, *missing)
+		in.Add(*missing)
 	}
 	return err
 }
@@ -343,33 +339,39 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 // readType reads the instance type of the reservation.
 func (s Setup) readType(ctx context.Context, in *inspection) error {
 	types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
-	in.instanceType = types[in.reservation.InstanceType]
+	in.launch.Type = types[in.reservation.InstanceType]
 	return err
 }
 
 // readLaunch reads what nodes will be launched with.
 func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
-	if in.planned, err = s.EC2.PlannedTemplate(ctx, in.templateSpec("")); err != nil {
+	l := &in.launch
+	if l.Template, err = s.EC2.PlannedTemplate(ctx, in.templateSpec("")); err != nil {
 		return err
 	}
-	not := &in.launch.Unread
-	switch id := in.ami(); {
+	switch id := l.Template.ImageID; {
 	case !in.unattended:
-		in.launch = in.seen()
-		in.launch.Read(ctx, s.EC2)
+		in.attach()
+		l.Read(ctx, s.EC2)
 	case strings.HasPrefix(id, "ami-"): // the rest is that of nodes that run
-		in.launch.Image, not.Image = s.EC2.Image(ctx, id)
+		l.Image, l.ImageErr = s.EC2.Image(ctx, id)
 	}
-	if site.Absent(not.Image) {
-		in.problem(capacity.BadImage, "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", in.ami(),
-			in.Region, ec2.Code(not.Image))
-		not.Image = nil
+	if site.Absent(l.ImageErr) {
+		in.problem(capacity.BadImage, "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", l.Template.ImageID, in.Region, ec2.Code(l.ImageErr))
+		l.ImageErr = nil
 	}
-	if action := ec2.DeniedAction(not.Network); action != "" {
+	if action := ec2.DeniedAction(l.NetworkErr); action != "" {
 		in.warn("whether nodes reach AWS was not checked: %s is not allowed", action)
-		not.Network = nil
+		l.NetworkErr = nil
 	}
-	return cmp.Or(ctx.Err(), not.Image, not.Network)
+	return cmp.Or(ctx.Err(), l.ImageErr, l.NetworkErr)
+}
+
+// attach notes what the nodes of the launch are attached to.
+func (in *inspection) attach() {
+	l := &in.launch
+	l.Provider, l.Group = in.Provider, in.request.NodeGroup
+	l.Network.Region, l.Network.Nodes, l.Network.Subnets = in.Region, cmp.Or(in.request.MaxNodes, in.reservation.Size()), in.launchSubnets()
 }
 
 // partitions are those of the settings, settings is that of the queue, entry its node group; zero if the settings do

@@ -46,8 +46,8 @@ func TestLifecycleActions(t *testing.T) {
 	change("compute", actions("home", "fs-1"))
 	w.written()
 	p := w.run(w.request(openBlock))
-	if says := said(p); says != "create: nodeBootstrapped: home" || len(p.Warnings) > 0 {
-		t.Errorf("the plan says %q, %v", says, p.Warnings)
+	if says := said(p); says != "create: nodeBootstrapped: home" || len(p.Of(capacity.Note)) > 0 {
+		t.Errorf("the plan says %q, %v", says, p.Of(capacity.Note))
 	}
 	has("with --like", "gpu-a", actions("home", "fs-1"))
 	if wrote := w.written(); slices.Contains(wrote, "UpdateComputeNodeGroup") {
@@ -61,7 +61,7 @@ func TestLifecycleActions(t *testing.T) {
 	has("as the other slot", "gpu-b", actions("home", "fs-2"))
 	change("gpu-a", actions("home", "fs-3"))
 	if p := w.plan(next); said(p) != "update: nodeBootstrapped: home → nodeBootstrapped: home (changed)" {
-		t.Errorf("the plan says %q, %v", said(p), p.Mismatches)
+		t.Errorf("the plan says %q, %v", said(p), p.Mismatches())
 	}
 	w.run(next)
 	has("after a change of the other slot", "gpu-b", actions("home", "fs-3"))
@@ -75,8 +75,8 @@ func TestLifecycleActions(t *testing.T) {
 	own := w.request(openBlock)
 	own.Like = ""
 	change("gpu-b", actions("runtime", "fs-3"))
-	if p := w.plan(own); !slices.Equal(codes(p), []string{"in-use"}) || !strings.HasSuffix(p.Mismatches[0].Sentence, ": lifecycle actions") {
-		t.Errorf("under jobs: %v", p.Mismatches)
+	if p := w.plan(own); !slices.Equal(codes(p), []string{"in-use"}) || !strings.HasSuffix(p.Mismatches()[0].Sentence, ": lifecycle actions") {
+		t.Errorf("under jobs: %v", p.Mismatches())
 	}
 }
 
@@ -100,8 +100,8 @@ func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 	r := w.request(openBlock)
 	r.MaxNodes = 0
 	p := w.plan(r)
-	if len(p.Mismatches) > 0 || !slices.Equal(p.Warnings, []string{"node group compute has no launch template of its own; image, instance profile and security groups are taken from the group"}) {
-		t.Errorf("%v, %v", p.Warnings, p.Mismatches)
+	if len(p.Mismatches()) > 0 || !slices.Equal(p.Of(capacity.Note), []string{"node group compute has no launch template of its own; image, instance profile and security groups are taken from the group"}) {
+		t.Errorf("%v, %v", p.Of(capacity.Note), p.Mismatches())
 	}
 	w.run(r)
 	g := w.group("gpu-a")
@@ -109,13 +109,13 @@ func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 		t.Errorf("%d nodes, %+v", g.Max, has)
 	}
 	if p := w.plan(r); !p.Done() {
-		t.Errorf("again: %s, %v", actions(p), p.Mismatches)
+		t.Errorf("again: %s, %v", actions(p), p.Mismatches())
 	}
 
 	managed("gpu-a") // a slot that somebody has handed over
 	r.Like, r.MaxNodes = "", 4
-	if p := w.plan(r); codes(p)[0] != "unknown-settings" || !strings.Contains(p.Mismatches[0].Sentence, "node group gpu-a has no launch template of its own") {
-		t.Errorf("%v", p.Mismatches)
+	if p := w.plan(r); codes(p)[0] != "unknown-settings" || !strings.Contains(p.Mismatches()[0].Sentence, "node group gpu-a has no launch template of its own") {
+		t.Errorf("%v", p.Mismatches())
 	}
 }
 
@@ -167,8 +167,8 @@ func TestSetupKeeps(t *testing.T) {
 				for _, bare.Like = range likes {
 					bare.SubnetIDs = nil
 					p := w.plan(bare)
-					if !p.Done() || len(p.Mismatches)+len(p.Warnings) > 0 && !strings.Contains(name, "--efa none") && !slices.Contains(first.SubnetIDs, subnetB) {
-						t.Errorf("--like %q: %s %v %v\n%+v", bare.Like, actions(p), p.Mismatches, p.Warnings, p.Steps())
+					if !p.Done() || len(p.Mismatches())+len(p.Of(capacity.Note)) > 0 && !strings.Contains(name, "--efa none") && !slices.Contains(first.SubnetIDs, subnetB) {
+						t.Errorf("--like %q: %s %v %v\n%+v", bare.Like, actions(p), p.Mismatches(), p.Of(capacity.Note), p.Steps())
 					}
 				}
 			})

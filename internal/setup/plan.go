@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,7 +16,7 @@ import (
 func plan(read inspection) *Plan {
 	in := &read
 	p := &Plan{Cluster: in.Cluster, Reservation: in.reservation}
-	stop := func() bool { p.Mismatches = in.problems; return len(in.problems) > 0 }
+	stop := func() bool { p.Problems = in.Problems; return in.stops() }
 
 	if in.checkAsked(); stop() {
 		return p
@@ -35,7 +34,9 @@ func plan(read inspection) *Plan {
 		return p
 	}
 	in.checkLaunch()
-	in.judge()
+	if !in.unattended { // else nodes with these parts run
+		in.Add(in.launch.Judge()...)
+	}
 	in.checkEFA()
 	in.checkAddresses(want, slot)
 	in.checkUsers(want)
@@ -61,7 +62,7 @@ func plan(read inspection) *Plan {
 		in.checkUnused(slot, compared)
 		in.checkUnknown(want, slot, group, queue)
 	}
-	p.Slot, p.Warnings, p.trial = slot.Name, in.warnings, in.trial(want)
+	p.Slot, p.trial = slot.Name, in.trial(want)
 	stop()
 	return p
 }
@@ -74,11 +75,11 @@ func (in *inspection) chooseSlot() site.Slot {
 			in.notOurs("compute node group", slot.Name, slot.Group.ARN)
 		}
 	}
-	choices := []func(site.Slot) bool{func(s site.Slot) bool { return s.Holds(in.reservation.ID) }, func(
-		s site.Slot) bool {
-		return s.Group == nil
-	}, func(s site.Slot) bool { live, _ := in.Live(s.ReservationID); return s.Ours && !live }}
-	for _, fits := range choices {
+	for _, fits := range []func(site.Slot) bool{
+		func(s site.Slot) bool { return s.Holds(in.reservation.ID) },
+		func(s site.Slot) bool { return s.Group == nil },
+		func(s site.Slot) bool { live, _ := in.Live(s.ReservationID); return s.Ours && !live },
+	} {
 		if i := slices.IndexFunc(in.Slots, fits); i >= 0 {
 			return in.Slots[i]
 		}
@@ -106,41 +107,10 @@ func (in *inspection) notOurs(what, name, id string) {
 	in.problem(capacity.NotOurs, fix, "%s %s exists, but does not carry our tag, so it is not changed", what, name)
 }
 
-// seen is the nodes' launch, with what was read of it.
-func (in *inspection) seen() site.Launch {
-	l := in.launch
-	l.Provider, l.Group = in.Provider, in.request.NodeGroup
-	l.Template, l.Type = in.planned, in.instanceType
-	l.Template.ImageID = in.ami()
-	l.Source = cmp.Or(in.source.Name, in.copied(), l.Template.Name)
-	n := &l.Network
-	n.Region, n.Nodes = in.Region, cmp.Or(in.request.MaxNodes, in.reservation.Size())
-	n.Subnets = in.launchSubnets()
-	return l
-}
-
-// judge adds problems and warnings about the parts of a launch.
-func (in *inspection) judge() {
-	if in.unattended { // they are those of nodes that run
-		return
-	}
-	if in.source.Protected {
-		in.warn("launch template %s protects instances from termination, which is not copied: nodes could never be ended",
-			in.source.Name)
-	}
-	for _, p := range site.Judge(in.seen()) {
-		if site.Stops(p) {
-			in.problems = append(in.problems, p)
-		} else {
-			in.warnings = append(in.warnings, p.Text())
-		}
-	}
-}
-
 // trial is the launch of one node into each subnet in question.
 func (in *inspection) trial(want *wanted) ec2.Trial {
 	r := in.reservation
-	t := ec2.Trial{Spec: &want.template, ImageID: in.ami(), InstanceProfile: in.profile(), Subnets: ids(in.launchSubnets()),
+	t := ec2.Trial{Spec: &want.template, ImageID: in.launch.Template.ImageID, InstanceProfile: in.like.InstanceProfile, Subnets: ids(in.launchSubnets()),
 		Launch: capacity.Launch{InstanceType: r.InstanceType, ReservationID: r.ID, Kind: r.Kind, PlacementGroup: r.PlacementGroup}}
 	if in.OnEC2() {
 		t.Launch.Tags = in.tags()
@@ -150,14 +120,8 @@ func (in *inspection) trial(want *wanted) ec2.Trial {
 
 // try asks EC2 about the launch, unless a known problem prevents it: EC2 would only name that again.
 func (s Setup) try(ctx context.Context, p *Plan) {
-	if s.Unattended || len(p.Mismatches) > 0 || len(p.trial.Subnets) == 0 {
-		return
+	if !s.Unattended && len(p.Mismatches()) == 0 && len(p.trial.Subnets) > 0 {
+		tried, err := s.EC2.TryLaunches(ctx, p.trial)
+		p.Add(site.Tried(p.Slot, tried, err)...)
 	}
-	tried, err := s.EC2.TryLaunches(ctx, p.trial)
-	answers := site.Tried(p.Slot, tried, err)
-	p.Mismatches = append(p.Mismatches, answers.Refusals...)
-	if answers.Unasked != "" {
-		p.Warnings = append(p.Warnings, answers.Unasked)
-	}
-	p.DryRun = answers.OK
 }

@@ -68,15 +68,15 @@ func TestPlansInFull(t *testing.T) {
 			if shown[full] {
 				full = strings.TrimSuffix(step, "\n") + ", as above\n"
 			}
-			if len(p.Mismatches) == 0 {
+			if len(p.Mismatches()) == 0 {
 				shown[full] = true
 				out.WriteString(full)
 			}
 		}
-		for _, p := range p.Mismatches {
+		for _, p := range p.Mismatches() {
 			fmt.Fprintf(&out, "! %s %s: %s (%s)\n", p.Code, p.About.Partition, p.Sentence, p.Fix)
 		}
-		for _, w := range slices.Concat(p.Warnings, p.ByHand) {
+		for _, w := range slices.Concat(p.Of(capacity.Note), p.ByHand) {
 			fmt.Fprintf(&out, "* %s\n", w)
 		}
 		if p.Done() {
@@ -111,7 +111,7 @@ func TestPlansInFull(t *testing.T) {
 		w.Group("gpu-a").Status, w.Group("gpu-a").Failures = pcs.CreateFailed, pcs.Failures{{Code: "x", Message: "no"}}
 	}
 	mime := func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }
-	efa := func(in *inspection) { in.instanceType = efaType }
+	efa := func(in *inspection) { in.launch.Type = efaType }
 	for _, c := range []struct {
 		name  string
 		world func(t *testing.T, w *world)
@@ -190,7 +190,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "just enough addresses", seen: free(4)},
 		{name: "too few addresses for EFA", seen: func(in *inspection) {
 			free(7)(in)
-			in.instanceType, in.chosen = efaType, append(in.chosen, spare)
+			in.launch.Type, in.chosen = efaType, append(in.chosen, spare)
 		}},
 		{name: "addresses in another zone", ask: func(r *Request) { r.SubnetIDs = []string{subnet, distant.ID} }, seen: func(in *inspection) {
 			free(3)(in)
@@ -260,7 +260,6 @@ func TestPlansInFull(t *testing.T) {
 			in.like.SlurmSettings = map[string]string{"Features": "site", "RealMemory": "1000"}
 		}},
 		{name: "Gres copied", seen: func(in *inspection) { in.like.SlurmSettings = map[string]string{"Gres": "gpu:8"} }},
-		{name: "protection copied", seen: func(in *inspection) { in.source.Protected = true }},
 	} {
 		w, r := newWorld(), askFor(now1)
 		if c.world != nil {
@@ -272,7 +271,7 @@ func TestPlansInFull(t *testing.T) {
 		in := w.see(r)
 		if c.seen != nil {
 			c.seen(&in)
-			in.planned = w.planned(&in)
+			in.launch.Template = w.planned(&in)
 		}
 		say(c.name, plan(in))
 	}

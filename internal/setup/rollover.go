@@ -38,7 +38,7 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 			return nil, nil, err
 		}
 		var words []string
-		for _, p := range plan.Mismatches {
+		for _, p := range plan.Mismatches() {
 			words = append(words, p.Sentence)
 		}
 		if len(words) > 0 {
@@ -56,7 +56,7 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 				said = append(said, fmt.Sprintf("warning: %d of the %d instances of %s stay unused: max_nodes of node group %s is %d",
 					size-nodes, size, block.ID, group.Name, nodes))
 			}
-			for _, w := range plan.Warnings {
+			for _, w := range plan.Of(capacity.Note) {
 				said = append(said, "warning: "+w)
 			}
 		}
@@ -68,10 +68,10 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []string, err error) {
 	return r.alone(ctx, partition, slot, func(s Setup, c *config.Config) (*Plan, []string, error) {
 		plan, err := s.PlanTeardown(ctx, Request{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: c})
-		if err != nil || len(plan.Mismatches) == 0 {
+		if err != nil || len(plan.Mismatches()) == 0 {
 			return plan, nil, err
 		}
-		left := slices.DeleteFunc(plan.Mismatches, func(p capacity.Problem) bool {
+		left := slices.DeleteFunc(plan.Mismatches(), func(p capacity.Problem) bool {
 			return p.Code == capacity.JobsRun || p.Code == capacity.NodesHaveInstances
 		})
 		if len(left) > 0 {

@@ -90,11 +90,9 @@ type Plan struct {
 	Slot        string               `json:"slot,omitempty"` // the node group for the reservation
 	Reservation capacity.Reservation `json:"reservation,omitzero"`
 	Actions     []Step               `json:"steps"`
-	// DryRun is EC2's answer to a dry run of a launch that it would take; "" if there was none.
-	DryRun     string             `json:"dry_run,omitempty"`
-	trial      ec2.Trial          // the launch of a node, for the dry run
-	Mismatches []capacity.Problem `json:"mismatches"` // all obstacles. With any, nothing is applied.
-	Warnings   []string           `json:"warnings"`   // stop nothing
+	trial       ec2.Trial            // the launch of a node, for the dry run
+	// Problems are all obstacles, notes, which stop nothing, and EC2's answer to a dry run that it would take.
+	capacity.Problems `json:"problems"`
 	// ByHand lists work left for the administrator, a sentence each.
 	ByHand []string `json:"by_hand,omitzero"`
 
@@ -110,13 +108,18 @@ func (p *Plan) Steps() []Step {
 	return lines
 }
 
+// Mismatches are the obstacles. With any, nothing is applied.
+func (p *Plan) Mismatches() capacity.Problems {
+	return slices.DeleteFunc(slices.Clone(p.Problems), func(m capacity.Problem) bool { return m.Severity != capacity.Admin })
+}
+
 // Done reports whether no step is left.
 func (p *Plan) Done() bool {
-	return len(p.Mismatches) == 0 && !slices.ContainsFunc(p.Actions, func(s Step) bool { return s.Verb != Nothing })
+	return len(p.Mismatches()) == 0 && !slices.ContainsFunc(p.Actions, func(s Step) bool { return s.Verb != Nothing })
 }
 
 // Plan reads AWS, Slurm and settings, and returns the steps. It changes nothing. An error is a
-// failed read; obstacles are in Plan.Mismatches.
+// failed read; obstacles are among Plan.Problems.
 func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 	in, err := s.inspect(ctx, r)
 	if err != nil {
@@ -129,23 +132,19 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 
 // listed is the plan with empty lists in place of nil ones: null would mean "unknown" in JSON.
 func (p *Plan) listed() *Plan {
-	for _, list := range []*[]string{&p.Cluster.SubnetIDs, &p.Cluster.SecurityGroupIDs, &p.Warnings} {
+	for _, list := range []*[]string{&p.Cluster.SubnetIDs, &p.Cluster.SecurityGroupIDs} {
 		*list = append([]string{}, *list...)
 	}
 	p.Actions = append([]Step{}, p.Actions...)
-	p.Mismatches, p.Cluster.Failures = append([]capacity.Problem{}, p.Mismatches...), append(pcs.Failures{}, p.Cluster.Failures...)
+	p.Problems, p.Cluster.Failures = append(capacity.Problems{}, p.Problems...), append(pcs.Failures{}, p.Cluster.Failures...)
 	return p
 }
 
 // Refusal is the error of Apply for a plan with mismatches.
-type Refusal struct{ Mismatches []capacity.Problem }
+type Refusal struct{ Mismatches capacity.Problems }
 
 func (r *Refusal) Error() string {
-	var parts []string
-	for _, m := range r.Mismatches {
-		parts = append(parts, m.Text())
-	}
-	return strings.Join(parts, "\n")
+	return strings.Join(r.Mismatches.Of(capacity.Admin), "\n")
 }
 
 // NodeGroupOf is the node group of a queue where nobody names one: the one that the settings have,

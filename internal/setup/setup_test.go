@@ -63,13 +63,13 @@ func TestPlanWritesNothing(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(w.configPath())); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a plan writes files: %v", err)
 	}
-	if len(p.Mismatches) > 0 || p.Done() || !strings.HasPrefix(p.DryRun, "EC2's dry run would launch a node of gpu-a") {
+	if len(p.Mismatches()) > 0 || p.Done() || !strings.HasPrefix(strings.Join(p.Of(capacity.Good), ""), "EC2's dry run would launch a node of gpu-a") {
 		t.Errorf("plan %+v", p)
 	}
 	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "RunInstances", Count: 1, Code: "UnauthorizedOperation"})
 	p = w.plan(w.request(openBlock))
-	if !strings.Contains(strings.Join(p.Warnings, "\n"), "whether EC2 would launch a node of gpu-a was not asked") || p.DryRun != "" {
-		t.Errorf("without the right to ask: %q, %v", p.DryRun, p.Warnings)
+	if !strings.Contains(strings.Join(p.Of(capacity.Note), "\n"), "whether EC2 would launch a node of gpu-a was not asked") || strings.Join(p.Of(capacity.Good), "") != "" {
+		t.Errorf("without the right to ask: %q, %v", strings.Join(p.Of(capacity.Good), ""), p.Of(capacity.Note))
 	}
 }
 
@@ -136,9 +136,9 @@ func TestMismatches(t *testing.T) {
 			}
 			p := w.plan(r)
 			if got := strings.Join(codes(p), " "); got != test.codes {
-				t.Errorf("codes %q, want %q: %v", got, test.codes, p.Mismatches)
+				t.Errorf("codes %q, want %q: %v", got, test.codes, p.Mismatches())
 			}
-			if text := fmt.Sprint(p.Mismatches); !strings.Contains(text, test.says) {
+			if text := fmt.Sprint(p.Mismatches()); !strings.Contains(text, test.says) {
 				t.Errorf("%q is not in %s", test.says, text)
 			}
 			var refusal *setup.Refusal
@@ -156,12 +156,12 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 	r := w.request(sharedODCR)
 	r.MaxNodes, r.SubnetIDs = 2, []string{"subnet-0e200000000000c03"} // in us-east-2c of this account
 	p := w.plan(r)
-	if !slices.Equal(codes(p), []string{"az"}) || !strings.Contains(p.Mismatches[0].Sentence, "use2-az1") || !strings.Contains(p.Mismatches[0].Fix, "--subnet-ids "+subnetA) {
-		t.Errorf("mismatches %v", p.Mismatches)
+	if !slices.Equal(codes(p), []string{"az"}) || !strings.Contains(p.Mismatches()[0].Sentence, "use2-az1") || !strings.Contains(p.Mismatches()[0].Fix, "--subnet-ids "+subnetA) {
+		t.Errorf("mismatches %v", p.Mismatches())
 	}
 	r.SubnetIDs = nil
-	if p := w.plan(r); len(p.Mismatches) > 0 || !slices.Equal(w.run(r).Mismatches, nil) {
-		t.Errorf("with subnets by id: %v", p.Mismatches)
+	if p := w.plan(r); len(p.Mismatches()) > 0 || !slices.Equal(w.run(r).Mismatches(), nil) {
+		t.Errorf("with subnets by id: %v", p.Mismatches())
 	}
 	if g := w.group("gpu-a"); !slices.Equal(g.SubnetIDs, []string{subnetA}) {
 		t.Errorf("subnets %v", g.SubnetIDs)
@@ -174,9 +174,9 @@ func TestSettingsOfTheAdministrator(t *testing.T) {
 	mine := head + "[[partition.node_group]]\nname = \"mine\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\nmax_nodes = 1\n"
 	w.write(mine)
 	p := w.plan(w.request(openBlock))
-	_, snippet, _ := strings.Cut(fmt.Sprint(p.Mismatches[0].Fix), "run this again:\n")
+	_, snippet, _ := strings.Cut(fmt.Sprint(p.Mismatches()[0].Fix), "run this again:\n")
 	if !slices.Equal(codes(p), []string{"partition-file"}) || !strings.HasPrefix(snippet, "[[partition.node_group]]\nname = \"gpu\"\n") {
-		t.Fatalf("own partition: %v", p.Mismatches)
+		t.Fatalf("own partition: %v", p.Mismatches())
 	}
 	if w.setup.Apply(t.Context(), p) == nil || len(w.written()) > 0 {
 		t.Error("it was applied")
@@ -238,10 +238,10 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 				test.request(&r)
 			}
 			p := w.plan(r)
-			if got := strings.Join(codes(p), " "); got != test.check || len(p.Mismatches) != 1 || !strings.Contains(p.Mismatches[0].Text(), test.says) {
-				t.Errorf("%s: %v", got, p.Mismatches)
+			if got := strings.Join(codes(p), " "); got != test.check || len(p.Mismatches()) != 1 || !strings.Contains(p.Mismatches()[0].Text(), test.says) {
+				t.Errorf("%s: %v", got, p.Mismatches())
 			}
-			p.Mismatches = nil
+			p.Problems = nil
 			if err := w.setup.Apply(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
@@ -264,8 +264,8 @@ func TestNetworkThatNobodyMayAsk(t *testing.T) {
 	} {
 		w := newAccount(t, nil)
 		w.fault(awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
-		if p := w.plan(w.request(openBlock)); len(p.Mismatches) > 0 || len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], want) {
-			t.Errorf("%s: %v, %v", operation, p.Mismatches, p.Warnings)
+		if p := w.plan(w.request(openBlock)); len(p.Mismatches()) > 0 || len(p.Of(capacity.Note)) != 1 || !strings.HasPrefix(p.Of(capacity.Note)[0], want) {
+			t.Errorf("%s: %v, %v", operation, p.Mismatches(), p.Of(capacity.Note))
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (in *inspection) templateStep(want *wanted, slot site.Slot) Step {
 	case slot.Template.ID == "":
 	case !in.Ours(slot.Template.Tags):
 		in.notOurs("launch template", slot.Template.Name, slot.Template.ID)
-	case slot.Template.Digest == in.planned.Digest:
+	case slot.Template.Digest == in.launch.Template.Digest:
 		step.Verb = Nothing
 	default:
 		step.Verb = Update

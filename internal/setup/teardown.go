@@ -43,7 +43,7 @@ func (p *Plan) There() (names []string) {
 var ErrJobsRun = errors.New("jobs run there")
 
 // PlanTeardown reads the remains of a queue, or of a node group in it, and returns the steps that remove them. It
-// changes nothing. An error is a failed read; obstacles are in Plan.Mismatches.
+// changes nothing. An error is a failed read; obstacles are among Plan.Problems.
 func (s Setup) PlanTeardown(ctx context.Context, r Request) (*Plan, error) {
 	t, err := s.findRemains(ctx, r)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 	t := s.begin(r)
 	onPCS, guest := t.Provider == capacity.ProviderPCS, t.Provider.Guest()
 	err := s.readCluster(ctx, t)
-	if err != nil || len(t.problems) > 0 {
+	if err != nil || t.stops() {
 		return t, err
 	}
 	tags := map[string]string{capacity.TagCluster: t.Cluster.Name}
@@ -326,7 +326,7 @@ func planTeardown(read inspection) *Plan {
 			return t.terminate(ctx, w)
 		}
 	}
-	p.Mismatches, p.Warnings, p.ByHand = t.problems, t.warnings, append([]string{}, t.byHand...)
+	p.Problems, p.ByHand = t.Problems, append([]string{}, t.byHand...)
 	return p
 }
 

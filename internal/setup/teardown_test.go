@@ -177,8 +177,8 @@ func TestR9_TeardownLeavesWhatIsNotOurs(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := w.tear(w.teardown(""))
-		if len(p.Warnings) != 1 || p.Warnings[0] != "compute node group gpu-a does not carry our tag, so it stays" {
-			t.Errorf("warnings %q", p.Warnings)
+		if len(p.Of(capacity.Note)) != 1 || p.Of(capacity.Note)[0] != "compute node group gpu-a does not carry our tag, so it stays" {
+			t.Errorf("warnings %q", p.Of(capacity.Note))
 		}
 		w.group("gpu-a")
 		if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 1 {
@@ -200,8 +200,8 @@ func TestTeardownBesideOtherSettings(t *testing.T) {
 	p := w.tear(w.teardown(""))
 	want := append(slices.Clone(beside), "file gpu.toml")
 	slices.Sort(want)
-	if diff := cmp.Diff(want, w.left()); diff != "" || !slices.Contains(p.Warnings, w.configPath()+` is for cluster "linux", not for ml, so it is left alone`) {
-		t.Errorf("warnings %q, left (-want +got):\n%s", p.Warnings, diff)
+	if diff := cmp.Diff(want, w.left()); diff != "" || !slices.Contains(p.Of(capacity.Note), w.configPath()+` is for cluster "linux", not for ml, so it is left alone`) {
+		t.Errorf("warnings %q, left (-want +got):\n%s", p.Of(capacity.Note), diff)
 	}
 }
 

@@ -44,7 +44,7 @@ func (in *inspection) want(slot site.Slot) *wanted {
 	}
 	return &wanted{inspection: in, template: in.templateSpec(slot.Name), group: pcs.NodeGroup{Name: slot.Name,
 		PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets, ClusterID: in.Cluster.ID,
-		AMI: in.ami(), InstanceProfile: in.profile(), Min: least, Max: most, Tags: in.tags(), SlurmSettings: settings,
+		AMI: in.launch.Template.ImageID, InstanceProfile: in.like.InstanceProfile, Min: least, Max: most, Tags: in.tags(), SlurmSettings: settings,
 		IdleSeconds: in.like.IdleSeconds, Actions: in.actions}, partition: capacity.GroupSettings{Name: in.request.NodeGroup,
 		InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind, ReservationIDs: []string{r.ID},
 		MaxNodes: most, Dynamic: in.request.Dynamic, LaunchTemplate: launchTemplate}}
@@ -55,9 +55,9 @@ func (in *inspection) want(slot site.Slot) *wanted {
 func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
 	r := in.reservation
 	spec := capacity.LaunchTemplateSpec{Name: pcs.TemplateName(in.Cluster.Name, slot), From: in.source.ID, FromVersion: in.source.Version,
-		ImageID: in.ami(), UserData: in.userData, InstanceType: r.InstanceType, EFA: in.efa(), Tags: in.tags()}
+		ImageID: cmp.Or(in.request.AMI, in.like.AMI, in.source.ImageID), UserData: in.userData, InstanceType: r.InstanceType, EFA: in.efa(), Tags: in.tags()}
 	if in.OnEC2() {
-		spec.InstanceProfile, spec.MetadataTags, spec.Kind = in.profile(), true, capacity.OnDemand
+		spec.InstanceProfile, spec.MetadataTags, spec.Kind = in.source.InstanceProfile, true, capacity.OnDemand
 		return spec
 	}
 	if in.source.ID == "" { // else they are copied
@@ -118,7 +118,7 @@ func (in *inspection) keptSubnets() []string {
 // stays until a newer one is written.
 func (in *inspection) keptEntryTemplate(slot site.Slot) string {
 	name, has := pcs.TemplateName(in.request.Mark, slot.Name), in.entry().LaunchTemplate
-	if was, _, _ := strings.Cut(has, ":"); was == name && slot.Template.Digest == in.planned.Digest {
+	if was, _, _ := strings.Cut(has, ":"); was == name && slot.Template.Digest == in.launch.Template.Digest {
 		return has
 	}
 	return name + ":$Latest"
@@ -195,26 +195,6 @@ func (in *inspection) interfaceSubnet() string {
 	return there[0].ID
 }
 
-// ami returns the image of the nodes: the requested one, else the copied node group's, else its launch template's.
-func (in *inspection) ami() string {
-	return cmp.Or(in.request.AMI, in.like.AMI, in.source.ImageID)
-}
-
-func (in *inspection) profile() string {
-	if in.OnEC2() {
-		return in.source.InstanceProfile
-	}
-	return in.like.InstanceProfile
-}
-
-// copied names the source of copied settings.
-func (in *inspection) copied() string {
-	if in.OnEC2() {
-		return in.source.Name
-	}
-	return in.like.Name
-}
-
 // chooseLike finds the node group to copy from: the requested one, else the slot that has the
 // reservation already, else the other slot, else the one that the cluster suggests.
 func (in *inspection) chooseLike() {
@@ -286,7 +266,7 @@ func (in *inspection) lifecycleActions() pcs.LifecycleActions {
 // efa selects the network interfaces of the launch template; "" for a type without EFA, whose interfaces are copied.
 func (in *inspection) efa() capacity.EFAMode {
 	switch {
-	case in.instanceType.EFAInterfaces == 0:
+	case in.launch.Type.EFAInterfaces == 0:
 		return ""
 	case in.request.EFA != "":
 		return in.request.EFA
@@ -314,7 +294,7 @@ func efaOf(t capacity.LaunchTemplate) capacity.EFAMode {
 
 // efaWord describes the interfaces of a mode in the plan.
 func (in *inspection) efaWord(mode capacity.EFAMode) string {
-	t := in.instanceType
+	t := in.launch.Type
 	switch {
 	case t.EFAInterfaces == 0:
 	case mode == capacity.EFA && len(t.Cards) == 1: // the subnet says whether it gets a public address
@@ -330,7 +310,7 @@ func (in *inspection) efaWord(mode capacity.EFAMode) string {
 // addressesPerNode returns how many addresses of its subnet a node takes: one for each interface that is not EFA only.
 func (in *inspection) addressesPerNode() int {
 	if in.efa() == capacity.EFA {
-		return len(in.instanceType.Cards)
+		return len(in.launch.Type.Cards)
 	}
 	return 1
 }
@@ -365,7 +345,7 @@ func (in *inspection) chooseUserData() {
 		in.userData, err = pcs.UserData(in.source.UserData)
 	}
 	if err != nil {
-		in.problem("user-data", "correct it in its launch template, or give another --like", "the user data of %s cannot be used: %s", in.copied(), err)
+		in.problem("user-data", "correct it in its launch template, or give another --like", "the user data of %s cannot be used: %s", cmp.Or(in.like.Name, in.source.Name), err)
 	}
 }
 
@@ -389,5 +369,5 @@ func (in *inspection) nodeUserData() (data []byte, what string, err error) {
 		return script, what, nil
 	}
 	data, err = pcs.Archive(site, script)
-	return data, "after that of " + in.copied() + ", " + what, err
+	return data, "after that of " + cmp.Or(in.like.Name, in.source.Name) + ", " + what, err
 }

@@ -97,7 +97,7 @@ func (w *world) see(r Request) inspection {
 	in.Now, in.Region, in.Inventory, in.reservation, in.waits, in.file = today, "us-east-2", w.Inventory(), known[r.Reservation], true, w.file
 	in.VPC = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
 	in.chosen, in.Known = in.VPC, known
-	in.instanceType = ec2.InstanceType{Name: "p5.48xlarge"}
+	in.launch.Type = ec2.InstanceType{Name: "p5.48xlarge"}
 	in.launch.Image = ec2.Image{Platform: "Linux/UNIX"}
 	in.launch.Network.Groups = map[string][]ec2.Rule{"sg-1": {{All: true, Peer: "sg-1"}, {Out: true, All: true, Peer: "sg-1"}}}
 	in.source = w.Template("lt-0")
@@ -116,7 +116,8 @@ func (w *world) see(r Request) inspection {
 	}
 	w.seeSlurm(in)
 	in.seeSlots()
-	in.planned = w.planned(in)
+	in.launch.Template = w.planned(in)
+	in.attach()
 	return *in
 }
 
@@ -250,8 +251,8 @@ func (w *world) carryOut(steps []Step, dieAt int, after func(model.Call)) (chang
 func (w *world) setUp(t *testing.T, r Request) {
 	t.Helper()
 	p := plan(w.see(r))
-	if len(p.Mismatches) > 0 {
-		t.Fatal(p.Mismatches)
+	if len(p.Mismatches()) > 0 {
+		t.Fatal(p.Mismatches())
 	}
 	if _, err := w.carryOut(p.Actions, 0, nil); err != nil {
 		t.Fatal(err)

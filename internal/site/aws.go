@@ -318,28 +318,29 @@ func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 // launched judges what nodes are launched with. A permission that is missing is named once, for all groups.
 func (s *Survey) launched(f *findings) {
 	for _, l := range s.Launches {
-		if err := l.Unread.Network; err != nil {
+		if err := l.NetworkErr; err != nil {
 			s.unread(f, "network", "whether nodes reach AWS and each other", err)
 		}
 	}
 	for _, l := range s.Launches {
-		if err := l.Unread.Image; err != nil && (l.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
+		if err := l.ImageErr; err != nil && (l.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
 			s.unread(f, "launch", "what the nodes of "+l.Group+" are launched with", err)
 		}
 		if l.Image.ID != "" {
 			f.ok("image", "nodes of %s boot %s: %s", l.Group, l.Image.ID, l.Image)
 		}
-		problems, answers := Judge(*l), Tried(l.Group, l.tried.Is, l.tried.Err)
-		if !slices.ContainsFunc(problems, Stops) { // EC2 would name that again
-			problems = append(problems, answers.Refusals...)
+		problems := l.Judge()
+		stops := len(problems.Of(capacity.Admin)) > 0
+		for _, p := range Tried(l.Group, l.tried.Is, l.tried.Err) {
+			if p.Severity == capacity.Note { // permission says it
+				p.Severity = capacity.Good
+			}
+			if p.Severity == capacity.Good || !stops { // else EC2 names that again
+				problems.Add(p)
+			}
 		}
 		for _, p := range problems {
-			f.problem(string(p.Code), p.Severity, p)
-		}
-		for _, text := range []string{answers.OK, answers.Unasked} {
-			if text != "" {
-				f.ok("launch", "%s", text)
-			}
+			f.problem(cmp.Or(string(p.Code), "launch"), p.Severity, p)
 		}
 	}
 }

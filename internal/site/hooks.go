@@ -157,7 +157,7 @@ func (s *Survey) runs(f *findings, check, path string) {
 // Missing tries the steps that setup will take on this host, and returns those that fail: a queue must not be left without
 // settings, fence or filter. It changes nothing. cluster is nil on self-managed Slurm, and where it is not known. For a
 // queue that users already have, a missing filter is only a warning.
-func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bool) (missing []capacity.Problem, warnings []string) {
+func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bool) (missing capacity.Problems) {
 	s := &Survey{Here: in.Here, Unwritable: map[capacity.Code]error{
 		"config-folder": config.TryFolder(filepath.Dir(config.PartitionPath(in.Config.Path, "try"))), "state-dir": config.TryFolder(in.Config.StateDir)}}
 	if cluster != nil {
@@ -176,15 +176,14 @@ func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bo
 		s.hooks(&hooks)
 	}
 	for i, p := range slices.Concat(host.Problems, hooks.Problems) {
-		switch p.Code = cmp.Or(p.Code, capacity.Code(p.About.Check)); {
-		case p.Severity != capacity.Admin:
-		case i >= len(host.Problems) && !newQueue:
-			warnings = append(warnings, p.Text())
-		default:
-			missing = append(missing, p)
+		if p.Severity == capacity.Admin {
+			if p.Code = cmp.Or(p.Code, capacity.Code(p.About.Check)); i >= len(host.Problems) && !newQueue {
+				p.Severity = capacity.Note
+			}
+			missing.Add(p)
 		}
 	}
-	return missing, warnings
+	return missing
 }
 
 // hostTime is how long slurmctld may take to answer.

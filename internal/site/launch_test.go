@@ -27,25 +27,19 @@ func TestTried(t *testing.T) {
 		"before it opens": {[]ec2.Tried{{SubnetID: "a", Aside: true}}, nil,
 			"ok: EC2's dry run would launch a node of gpu into a, tried without the reservation, which takes no launch now; a dry run says nothing about room\n"},
 		"one subnet refuses": {[]ec2.Tried{{SubnetID: "a"}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidSubnetID.NotFound", Says: "no b", Fix: "fix subnet_ids"}}, nil,
-			"problem: EC2 would not launch a node of gpu into b: InvalidSubnetID.NotFound: no b; fix subnet_ids\n" +
+			"admin: EC2 would not launch a node of gpu into b: InvalidSubnetID.NotFound: no b; fix subnet_ids\n" +
 				"ok: EC2's dry run would launch a node of gpu into a; a dry run says nothing about room\n"},
 		"both refuse for one reason": {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}}, nil,
-			"problem: EC2 would not launch a node of gpu into a: InvalidParameterValue: 'Cost Center' is not a valid tag key; fix what EC2 names in the launch template or in the flags\n"},
-		"no answer":   {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Silent, Says: "oops"}}, nil, "unasked: EC2 did not say whether it would launch a node of gpu: oops\n"},
-		"no template": {nil, errors.New("no lt"), "unasked: EC2 did not say whether it would launch a node of gpu: no lt\n"},
+			"admin: EC2 would not launch a node of gpu into a: InvalidParameterValue: 'Cost Center' is not a valid tag key; fix what EC2 names in the launch template or in the flags\n"},
+		"no answer":   {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Silent, Says: "oops"}}, nil, "note: EC2 did not say whether it would launch a node of gpu: oops\n"},
+		"no template": {nil, errors.New("no lt"), "note: EC2 did not say whether it would launch a node of gpu: no lt\n"},
 		"not allowed": {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Denied, Says: "ec2:RunInstances"}}, nil,
-			"unasked: whether EC2 would launch a node of gpu was not asked: ec2:RunInstances is not allowed here; its key pair, placement group, tags and architecture are unchecked\n"},
+			"note: whether EC2 would launch a node of gpu was not asked: ec2:RunInstances is not allowed here; its key pair, placement group, tags and architecture are unchecked\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, got := Tried("gpu", c.tried, c.err), ""
-			for _, p := range a.Refusals {
-				got += p.String() + "\n"
-			}
-			if a.OK != "" {
-				got += "ok: " + a.OK + "\n"
-			}
-			if a.Unasked != "" {
-				got += "unasked: " + a.Unasked + "\n"
+			got := ""
+			for _, p := range Tried("gpu", c.tried, c.err) {
+				got += string(p.Severity) + ": " + p.Text() + "\n"
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
@@ -76,7 +70,7 @@ func TestDrivers(t *testing.T) {
 		"al2023":     {ec2.InstanceType{Name: "g4ad.xlarge", GPUs: 1, GPUName: "Radeon Pro V520"}, true}, // no word is known for these
 	} {
 		s := Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Says: says}, Type: c.kind}
-		if got := drivers(s); (len(got) == 0) != c.fine || len(got) > 0 && Stops(got[0]) {
+		if got := s.drivers(); (len(got) == 0) != c.fine || len(got) > 0 && got[0].Severity != capacity.Note {
 			t.Errorf("%s on %s: %v", says, c.kind.Name, got)
 		}
 	}
@@ -93,7 +87,7 @@ func TestDrivers(t *testing.T) {
 		{capacity.ProviderPCS, trainium, "the 16 Trainium2 of trn2.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami, " + tag + "neuron`"},
 	} {
 		s.Provider, s.Type = c.provider, c.kind
-		if diff := cmp.Diff("nothing says that image ami-1 (al2023) has drivers for "+c.want, drivers(s)[0].Text()); diff != "" {
+		if diff := cmp.Diff("nothing says that image ami-1 (al2023) has drivers for "+c.want, s.drivers()[0].Text()); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -174,10 +168,10 @@ func TestLaunchIsRead(t *testing.T) {
 				NetworkInterfaces: []capacity.Interface{{Type: "efa"}}}, Network: Network{Nodes: 2, Subnets: []ec2.Subnet{{Subnet: capacity.Subnet{ID: "subnet-0e200000000000a01"}}}}}
 			l.Read(t.Context(), client)
 			got := ""
-			for _, p := range Judge(l) {
+			for _, p := range l.Judge() {
 				got = string(p.Code)
 			}
-			if got != c.want || ec2.DeniedAction(l.Unread.Network) != c.unread || l.Unread.Image != nil || l.Type.GPUs == 0 || l.Image.Name == "" {
+			if got != c.want || ec2.DeniedAction(l.NetworkErr) != c.unread || l.ImageErr != nil || l.Type.GPUs == 0 || l.Image.Name == "" {
 				t.Errorf("%s, want %s: %+v", got, c.want, l)
 			}
 		})
@@ -195,11 +189,10 @@ func TestLaunched(t *testing.T) {
 		want   string // of each finding, with its severity
 	}{
 		"right":                     {Launch{Image: ec2.Image{ID: "ami-1"}}, []ec2.Tried{{SubnetID: "a"}}, "ok image; ok launch; ok image; ok launch"},
-		"protected":                 {Launch{Template: capacity.LaunchTemplate{Protected: true}}, []ec2.Tried{{Verdict: ec2.Refuses}}, "admin termination-protection"},
 		"refused":                   {Launch{}, []ec2.Tried{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidKeyPair.NotFound"}}, "admin launch-refused; admin launch-refused"},
-		"nobody may ask for routes": {Launch{Unread: Unread{Network: lacking("ec2:DescribeRouteTables", "")}}, nil, "note network"},
-		"no answer about routes":    {Launch{Unread: Unread{Network: errors.New("oops")}}, nil, "admin network"},
-		"an image that is not read": {Launch{Unread: Unread{Image: errors.New("oops")}}, nil, "admin launch"},
+		"nobody may ask for routes": {Launch{NetworkErr: lacking("ec2:DescribeRouteTables", "")}, nil, "note network"},
+		"no answer about routes":    {Launch{NetworkErr: errors.New("oops")}, nil, "admin network"},
+		"an image that is not read": {Launch{ImageErr: errors.New("oops")}, nil, "admin launch"},
 	} {
 		s := Survey{}
 		for _, group := range []string{"gpu-a", "gpu-b"} {

@@ -37,9 +37,9 @@ func (n Network) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
 
 // closedIn is why nodes in a subnet do not reach the internet; "" if they do. A NAT or transit gateway, a firewall or
 // another VPC is assumed to lead on, and so is an IPv6 route.
-func (s Launch) closedIn(subnet ec2.Subnet) string {
+func (l Launch) closedIn(subnet ec2.Subnet) string {
 	var route ec2.Route
-	for _, r := range s.Network.tableOf(subnet).Routes {
+	for _, r := range l.Network.tableOf(subnet).Routes {
 		if r.To == everywhere || r.To == "::/0" && !r.Gone && route.To == "" {
 			route = r
 		}
@@ -47,7 +47,7 @@ func (s Launch) closedIn(subnet ec2.Subnet) string {
 	// EC2 gives a public address to an instance with one network interface only, and refuses a launch with several that
 	// asks for one.
 	public := subnet.Public
-	if asks := s.Template.PublicAddress; asks != nil {
+	if asks := l.Template.PublicAddress; asks != nil {
 		public = *asks
 	}
 	switch {
@@ -55,7 +55,7 @@ func (s Launch) closedIn(subnet ec2.Subnet) string {
 		return "no route leads out of the VPC"
 	case route.Gone:
 		return "its route leads to " + route.Via + ", which is gone"
-	case strings.HasPrefix(route.Via, "igw-") && route.To == everywhere && (!public || len(s.Template.NetworkInterfaces) > 1):
+	case strings.HasPrefix(route.Via, "igw-") && route.To == everywhere && (!public || len(l.Template.NetworkInterfaces) > 1):
 		return "its route leads to " + route.Via + ", and nodes get no public address"
 	}
 	return ""
@@ -63,23 +63,23 @@ func (s Launch) closedIn(subnet ec2.Subnet) string {
 
 // wayOut finds subnets from which nodes never reach AWS PCS, so that they never register. Nodes of self-managed Slurm
 // need no AWS.
-func wayOut(s Launch) (all []capacity.Problem) {
-	n := s.Network
-	if s.Provider != capacity.ProviderPCS || n.Tables == nil || n.Endpoints == nil {
+func (l Launch) wayOut() (all capacity.Problems) {
+	n := l.Network
+	if l.Provider != capacity.ProviderPCS || n.Tables == nil || n.Endpoints == nil {
 		return nil
 	}
 	for _, subnet := range n.Subnets {
-		why := s.closedIn(subnet)
+		why := l.closedIn(subnet)
 		if why == "" || slices.ContainsFunc(n.Endpoints, func(e ec2.Endpoint) bool { return e.Serves }) {
 			continue
 		}
 		reason, fix := why+", and the VPC has no endpoint for it", fmt.Sprintf("run `aws ec2 create-vpc-endpoint --region %s --vpc-id %s --service-name com.amazonaws.%[1]s.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids %[3]s --security-group-ids %[4]s`",
-			n.Region, subnet.VPC, subnet.ID, strings.Join(s.Template.SecurityGroupIDs, " "))
+			n.Region, subnet.VPC, subnet.ID, strings.Join(l.Template.SecurityGroupIDs, " "))
 		if len(n.Endpoints) > 0 {
 			id := n.Endpoints[0].ID
 			reason, fix = why+", and endpoint "+id+" does not serve them", "have "+id+" available, with private DNS"
 		}
-		all = append(all, capacity.Problemf("no-way-out", capacity.Subject{}, "use a subnet with a route to a NAT gateway, or "+fix,
+		all.Add(capacity.Problemf("no-way-out", capacity.Subject{}, "use a subnet with a route to a NAT gateway, or "+fix,
 			"nodes in subnet %s never reach AWS PCS, so they never register: %s", subnet.ID, reason))
 	}
 	return all
@@ -87,9 +87,9 @@ func wayOut(s Launch) (all []capacity.Problem) {
 
 // efaRules finds security groups that keep nodes from each other by EFA. It is not IP: no port and no address matches
 // it, and the groups need rules for all traffic from themselves and to themselves.
-func efaRules(s Launch) (found []capacity.Problem) {
-	own := s.Template.SecurityGroupIDs
-	if len(own) == 0 || !s.hasEFA() {
+func (l Launch) efaRules() (found capacity.Problems) {
+	own := l.Template.SecurityGroupIDs
+	if len(own) == 0 || !l.hasEFA() {
 		return nil
 	}
 	for _, side := range []struct {
@@ -97,13 +97,13 @@ func efaRules(s Launch) (found []capacity.Problem) {
 		verb, words string
 	}{{true, "egress", "to"}, {false, "ingress", "from"}} {
 		if !slices.ContainsFunc(own, func(id string) bool {
-			rules, known := s.Network.Groups[id]
+			rules, known := l.Network.Groups[id]
 			return !known || slices.ContainsFunc(rules, func(r ec2.Rule) bool {
 				return r.Out == side.out && r.All && slices.Contains(own, r.Peer)
 			})
 		}) {
-			found = append(found, capacity.Problemf(capacity.RuleMissing, capacity.Subject{},
-				fmt.Sprintf("run `aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=%[3]s}]'`", side.verb, s.Network.Region, own[0]),
+			found.Add(capacity.Problemf(capacity.RuleMissing, capacity.Subject{},
+				fmt.Sprintf("run `aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=%[3]s}]'`", side.verb, l.Network.Region, own[0]),
 				"security group %s has no rule by which nodes connect to each other by EFA: all traffic %s itself", strings.Join(own, ", "), side.words))
 		}
 	}
@@ -111,6 +111,6 @@ func efaRules(s Launch) (found []capacity.Problem) {
 }
 
 // hasEFA reports whether nodes connect to each other by EFA.
-func (s Launch) hasEFA() bool {
-	return s.Network.Nodes != 1 && slices.ContainsFunc(s.Template.NetworkInterfaces, func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") })
+func (l Launch) hasEFA() bool {
+	return l.Network.Nodes != 1 && slices.ContainsFunc(l.Template.NetworkInterfaces, func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") })
 }

@@ -14,7 +14,7 @@ func attached() Launch {
 	subnet := ec2.Subnet{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}, VPC: "vpc-1"}
 	efa := capacity.Interface{Type: "efa"}
 	return Launch{Provider: capacity.ProviderPCS,
-		Group: "gpu-a", Source: "ml-compute", Template: capacity.LaunchTemplate{SecurityGroupIDs: []string{"sg-1"},
+		Group: "gpu-a", Template: capacity.LaunchTemplate{SecurityGroupIDs: []string{"sg-1"},
 			NetworkInterfaces: []capacity.Interface{efa, efa}}, Network: Network{Region: "us-east-2", Nodes: 4,
 			Subnets: []ec2.Subnet{subnet}, Tables: []ec2.RouteTable{main(ec2.Route{To: "0.0.0.0/0", Via: "nat-1"})},
 			Groups: map[string][]ec2.Rule{}}}
@@ -70,7 +70,7 @@ func TestWayOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := attached()
 			c.change(&s)
-			found := wayOut(s)
+			found := s.wayOut()
 			if (len(found) == 0) != (c.says == "") || len(found) > 1 || len(found) == 1 && !strings.Contains(found[0].Text(), c.says) {
 				t.Errorf("%v, want %q", found, c.says)
 			}
@@ -103,7 +103,7 @@ func TestEFARules(t *testing.T) {
 			if c.change != nil {
 				c.change(&s)
 			}
-			found := efaRules(s)
+			found := s.efaRules()
 			if len(found) != len(c.want) {
 				t.Fatalf("%v, want %q", found, c.want)
 			}

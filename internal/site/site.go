@@ -72,14 +72,14 @@ func (s *Site) ReadCluster(ctx context.Context, aws *pcs.Client, cluster string)
 }
 
 // ClusterProblems are those of a PCS cluster that is to launch into reservations of a kind.
-func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all []capacity.Problem) {
+func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all capacity.Problems) {
 	c := s.Cluster
 	if what, fix := c.NotActive(); what != "" {
-		all = append(all, capacity.Problemf("cluster-status", capacity.Subject{}, fix, "%s", what))
+		all.Add(capacity.Problemf("cluster-status", capacity.Subject{}, fix, "%s", what))
 	}
 	// Versions have two digits on each side of the dot, so text comparison works.
 	if slices.ContainsFunc(kinds, capacity.Kind.Bought) && c.SlurmVersion < "24.05" {
-		all = append(all, capacity.Problemf("slurm-version", capacity.Subject{}, "use a cluster with a newer Slurm",
+		all.Add(capacity.Problemf("slurm-version", capacity.Subject{}, "use a cluster with a newer Slurm",
 			"cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion))
 	}
 	return all

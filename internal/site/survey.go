@@ -333,7 +333,6 @@ func (s *Survey) into(l *Launch, reference string, subnets []string, snap *capac
 			break
 		}
 	}
-	l.Source = l.Template.Name
 	for _, id := range subnets {
 		l.Network.Subnets = append(l.Network.Subnets, ec2.Subnet{Subnet: capacity.Subnet{ID: id}})
 		at := slices.IndexFunc(s.Subnets.Is, func(s capacity.Subnet) bool { return s.ID == id })
