@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"mime"
 	"net/mail"
+	"slices"
 	"strings"
 )
 
 // boundary separates the parts of user data. It is fixed: the same user data makes the same launch template.
 const boundary = "==pcs-capacity=="
 
+type userDataType struct{ begins, mimeType string }
+
 // userDataTypes maps the beginnings of user data to MIME types, as cloud-init does (cloud-init
 // documentation, "User data formats").
-var userDataTypes = []struct{ begins, mimeType string }{
+var userDataTypes = []userDataType{
 	{"#!", "text/x-shellscript"},
 	{"#cloud-config", "text/cloud-config"},
 	{"#cloud-boothook", "text/cloud-boothook"},
@@ -54,21 +57,11 @@ func archivePart(plain []byte) ([]byte, error) {
 		}
 		return fmt.Appendf(nil, "--%s\n%s\n", boundary, plain), nil // its header becomes the part's
 	}
-	kind := mimeType(plain)
-	if kind == "" {
+	at := slices.IndexFunc(userDataTypes, func(t userDataType) bool { return bytes.HasPrefix(plain, []byte(t.begins)) })
+	if at < 0 {
 		return nil, fmt.Errorf("it is neither a MIME multi-part archive nor a script (#!) nor #cloud-config, so that nodes would ignore it")
 	}
-	return fmt.Appendf(nil, "--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s\n", boundary, kind, plain), nil
-}
-
-// mimeType is the MIME type of user data, by its beginning; "" for user data that cloud-init would ignore.
-func mimeType(plain []byte) string {
-	for _, t := range userDataTypes {
-		if bytes.HasPrefix(plain, []byte(t.begins)) {
-			return t.mimeType
-		}
-	}
-	return ""
+	return fmt.Appendf(nil, "--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s\n", boundary, userDataTypes[at].mimeType, plain), nil
 }
 
 func isMultipart(data []byte) bool {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
 	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
 
@@ -64,7 +63,7 @@ const conflictTime = 5 * time.Minute
 // until reads a thing, when PCS has finished with it, and changes it, until step reports that it is done; changed tells
 // step, and the caller, that a change was sent. PCS takes no change while it is changing the thing or its cluster:
 // until waits for that. A thing that is not there is not found.
-func until[T any](ctx context.Context, p Provisioner, what, name string, read func() (T, Status, bool, error),
+func until[T interface{ status() Status }](ctx context.Context, p Provisioner, what, cluster, name string, read func(ctx context.Context, cluster, name string) (T, bool, error),
 	step func(one T, found, changed bool) (done bool, err error)) (one T, changed bool, err error) {
 	var conflict error
 	var to, busy Pace
@@ -73,10 +72,9 @@ func until[T any](ctx context.Context, p Provisioner, what, name string, read fu
 		most = patience * p.Poll
 	}
 	for changes := 0; changes < rounds && busy.waited < most; {
-		var status Status
 		var found, done bool
-		if one, status, found, err = read(); err == nil && found && status.Changing() {
-			if err = p.wait(ctx, &to, what, name, status); err != nil {
+		if one, found, err = read(ctx, cluster, name); err == nil && found && one.status().Changing() {
+			if err = p.wait(ctx, &to, what, name, one.status()); err != nil {
 				return one, changed, err
 			}
 			continue
@@ -105,21 +103,6 @@ func until[T any](ctx context.Context, p Provisioner, what, name string, read fu
 	return one, changed, err
 }
 
-func (p Provisioner) untilGroup(ctx context.Context, cluster, name string, step func(g NodeGroup, found, changed bool) (bool, error)) (NodeGroup, bool, error) {
-	return until(ctx, p, WhatNodeGroup, name, func() (NodeGroup, Status, bool, error) {
-		g, found, err := p.PCS.NodeGroup(ctx, cluster, name)
-		return g, g.Status, found, err
-	}, step)
-}
-
-func (p Provisioner) untilQueue(ctx context.Context, cluster, name string, step func(q Queue, found, changed bool) (bool, error)) error {
-	_, _, err := until(ctx, p, WhatQueue, name, func() (Queue, Status, bool, error) {
-		q, found, err := p.PCS.Queue(ctx, cluster, name)
-		return q, q.Status, found, err
-	}, step)
-	return err
-}
-
 func notOurs(what, name string) error { return fmt.Errorf("%s %s: %w", what, name, ErrNotOurs) }
 
 // EnsureNodeGroup creates or updates the node group of the wanted name, and waits until PCS is done. It makes a group
@@ -128,7 +111,7 @@ func notOurs(what, name string) error { return fmt.Errorf("%s %s: %w", what, nam
 // whose instances the change would replace is left alone (ErrInUse).
 func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (NodeGroup, bool, error) {
 	made := false
-	return p.untilGroup(ctx, want.ClusterID, want.Name, func(g NodeGroup, found, changed bool) (done bool, err error) {
+	return until(ctx, p, WhatNodeGroup, want.ClusterID, want.Name, p.PCS.NodeGroup, func(g NodeGroup, found, changed bool) (done bool, err error) {
 		compared := g.Compare(want)
 		switch {
 		case !found && !mayCreate:
@@ -174,31 +157,32 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 // EnsureQueue creates the queue of the wanted name, or adds the wanted node groups and Slurm
 // settings to it, and waits until PCS is done.
 func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
-	return p.untilQueue(ctx, want.ClusterID, want.Name, func(q Queue, found, changed bool) (done bool, err error) {
-		groups := slices.Clone(q.GroupIDs)
-		for _, id := range want.GroupIDs {
-			if !slices.Contains(groups, id) {
-				groups = append(groups, id)
-			}
-		}
+	_, _, err := until(ctx, p, WhatQueue, want.ClusterID, want.Name, p.PCS.Queue, func(q Queue, found, changed bool) (done bool, err error) {
+		more := slices.DeleteFunc(slices.Clone(want.GroupIDs), func(id string) bool { return slices.Contains(q.GroupIDs, id) })
 		settings := q.withSettings(want.SlurmSettings)
 		switch {
 		case !found:
-			return false, p.createQueue(ctx, want)
+			in := &pcs.CreateQueueInput{ClusterIdentifier: &want.ClusterID, QueueName: &want.Name,
+				ComputeNodeGroupConfigurations: groupConfigurations(want.GroupIDs), Tags: want.Tags}
+			if len(want.SlurmSettings) > 0 {
+				in.SlurmConfiguration = &types.QueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(want.SlurmSettings)}
+			}
+			return false, send(ctx, p, "create", WhatQueue, want.Name, p.PCS.api.CreateQueue, in)
 		case q.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
 			return false, notOurs(WhatQueue, q.Name)
 		case q.Status == CreateFailed || q.Status == UpdateFailed && changed:
 			return false, fmt.Errorf("queue %s is %s: %s", q.Name, q.Status, q.Failures)
-		case len(groups) == len(q.GroupIDs) && settings == nil && q.Status == Active:
+		case len(more) == 0 && settings == nil && q.Status == Active:
 			return true, nil
 		}
-		return false, p.updateQueue(ctx, q, groups, settings)
+		return false, p.updateQueue(ctx, q, slices.Concat(q.GroupIDs, more), settings)
 	})
+	return err
 }
 
 // AwaitNodeGroup waits until PCS has finished with the node group of the wanted name. It changes nothing.
 func (p Provisioner) AwaitNodeGroup(ctx context.Context, want NodeGroup) (NodeGroup, error) {
-	g, _, err := p.untilGroup(ctx, want.ClusterID, want.Name, func(g NodeGroup, found, _ bool) (bool, error) {
+	g, _, err := until(ctx, p, WhatNodeGroup, want.ClusterID, want.Name, p.PCS.NodeGroup, func(g NodeGroup, found, _ bool) (bool, error) {
 		switch {
 		case !found:
 			return false, fmt.Errorf("the cluster has no compute node group %s any more", want.Name)
@@ -215,7 +199,7 @@ func (p Provisioner) AwaitNodeGroup(ctx context.Context, want NodeGroup) (NodeGr
 // ReleaseQueue removes node groups, by id, from a queue of ours, and waits until PCS is done. With
 // deleteEmpty, it deletes a queue that would have none left. A missing queue is no error.
 func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name string, groups []string, deleteEmpty bool) error {
-	return p.untilQueue(ctx, cluster.ID, name, func(q Queue, found, changed bool) (done bool, err error) {
+	_, _, err := until(ctx, p, WhatQueue, cluster.ID, name, p.PCS.Queue, func(q Queue, found, changed bool) (done bool, err error) {
 		rest := slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(groups, id) })
 		switch {
 		case !found:
@@ -225,7 +209,8 @@ func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name str
 		case changed && (q.Status == UpdateFailed || q.Status == DeleteFailed):
 			return false, fmt.Errorf("queue %s is %s: %s", name, q.Status, q.Failures)
 		case deleteEmpty && len(rest) == 0:
-			return false, p.deleteQueue(ctx, q)
+			return false, send(ctx, p, "delete", WhatQueue, name, p.PCS.api.DeleteQueue,
+				&pcs.DeleteQueueInput{ClusterIdentifier: &q.ClusterID, QueueIdentifier: &q.ID})
 		case len(rest) == len(q.GroupIDs):
 			return true, nil
 		}
@@ -234,12 +219,13 @@ func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name str
 		}
 		return false, err
 	})
+	return err
 }
 
 // DeleteNodeGroup deletes a node group of ours that is in no queue, with its instances, and waits
 // until it is gone. A missing group is no error.
 func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name string) error {
-	_, _, err := p.untilGroup(ctx, cluster.ID, name, func(g NodeGroup, found, changed bool) (done bool, err error) {
+	_, _, err := until(ctx, p, WhatNodeGroup, cluster.ID, name, p.PCS.NodeGroup, func(g NodeGroup, found, changed bool) (done bool, err error) {
 		switch {
 		case !found:
 			return true, nil
@@ -329,9 +315,9 @@ func (i Inventory) NotSettled() (what, fix string) {
 // "". PCS only takes the whole list, so ChangeClusterSettings reads it first and keeps all others.
 // It returns when the cluster is ACTIVE again.
 func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, change map[string]string) error {
-	_, _, err := until(ctx, p, WhatCluster, cluster, func() (Cluster, Status, bool, error) {
-		c, err := p.PCS.Cluster(ctx, cluster)
-		return c, c.Status, true, err
+	_, _, err := until(ctx, p, WhatCluster, "", cluster, func(ctx context.Context, _, name string) (Cluster, bool, error) {
+		c, err := p.PCS.Cluster(ctx, name)
+		return c, true, err
 	}, func(c Cluster, _, changed bool) (done bool, err error) {
 		merged := ChangedSettings(c.SlurmSettings, change)
 		switch {
@@ -340,7 +326,7 @@ func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, 
 		case changed && c.Status != Active:
 			return false, fmt.Errorf("PCS cluster %s is %s: %s", c.Name, c.Status, c.Failures)
 		}
-		return false, send(ctx, p, "update", WhatCluster, c.Name, p.PCS.api.UpdateCluster, &pcs.UpdateClusterInput{ClusterIdentifier: aws.String(c.ID),
+		return false, send(ctx, p, "update", WhatCluster, c.Name, p.PCS.api.UpdateCluster, &pcs.UpdateClusterInput{ClusterIdentifier: &c.ID,
 			SlurmConfiguration: &types.UpdateClusterSlurmConfigurationRequest{SlurmCustomSettings: settingsList(merged)}})
 	})
 	return err

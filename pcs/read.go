@@ -3,10 +3,8 @@ package pcs
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -30,7 +28,7 @@ func (c *Client) Clusters(ctx context.Context) ([]Cluster, error) {
 
 // Cluster reads a cluster by name or id. An unknown cluster is an error with Code ResourceNotFoundException.
 func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) {
-	out, err := c.api.GetCluster(ctx, &pcs.GetClusterInput{ClusterIdentifier: aws.String(nameOrID)})
+	out, err := c.api.GetCluster(ctx, &pcs.GetClusterInput{ClusterIdentifier: &nameOrID})
 	if err == nil && out.Cluster == nil {
 		err = ErrNotDescribed
 	}
@@ -38,8 +36,10 @@ func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) 
 		return Cluster{}, fmt.Errorf("reading PCS cluster %s in %s: %w", nameOrID, c.region, err)
 	}
 	a := out.Cluster
-	cluster := Cluster{ID: str(a.Id), Name: str(a.Name), ARN: str(a.Arn), Status: Status(a.Status), Size: string(a.Size),
-		Failures: failures(a.ErrorInfo)}
+	cluster := Cluster{ID: str(a.Id), Name: str(a.Name), ARN: str(a.Arn), Status: Status(a.Status), Size: string(a.Size)}
+	for _, info := range a.ErrorInfo {
+		cluster.Failures = append(cluster.Failures, Failure{Code: str(info.Code), Message: str(info.Message)})
+	}
 	if a.Scheduler != nil {
 		cluster.SlurmVersion = str(a.Scheduler.Version)
 	}
@@ -100,20 +100,10 @@ type thing struct {
 }
 
 func (c *Client) listGroups(ctx context.Context, cluster string) ([]thing, error) {
-	pages := pcs.NewListComputeNodeGroupsPaginator(c.api, &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String(cluster)})
+	pages := pcs.NewListComputeNodeGroupsPaginator(c.api, &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: &cluster})
 	return awsconfig.All(ctx, "listing the compute node groups of "+cluster, pages, func(page *pcs.ListComputeNodeGroupsOutput) (all []thing) {
 		for _, g := range page.ComputeNodeGroups {
 			all = append(all, thing{str(g.Id), str(g.Name), str(g.Arn), Status(g.Status)})
-		}
-		return all
-	})
-}
-
-func (c *Client) listQueues(ctx context.Context, cluster string) ([]thing, error) {
-	pages := pcs.NewListQueuesPaginator(c.api, &pcs.ListQueuesInput{ClusterIdentifier: aws.String(cluster)})
-	return awsconfig.All(ctx, "listing the queues of "+cluster, pages, func(page *pcs.ListQueuesOutput) (all []thing) {
-		for _, q := range page.Queues {
-			all = append(all, thing{str(q.Id), str(q.Name), str(q.Arn), Status(q.Status)})
 		}
 		return all
 	})
@@ -130,7 +120,13 @@ func (c *Client) NodeGroups(ctx context.Context, cluster string) ([]NodeGroup, e
 
 // Queues reads all queues of a cluster, by its name or id.
 func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
-	listed, err := c.listQueues(ctx, cluster)
+	pages := pcs.NewListQueuesPaginator(c.api, &pcs.ListQueuesInput{ClusterIdentifier: &cluster})
+	listed, err := awsconfig.All(ctx, "listing the queues of "+cluster, pages, func(page *pcs.ListQueuesOutput) (all []thing) {
+		for _, q := range page.Queues {
+			all = append(all, thing{str(q.Id), str(q.Name), str(q.Arn), Status(q.Status)})
+		}
+		return all
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +135,7 @@ func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
 
 // tags reads the tags of a thing of a kind. A thing that is gone has none.
 func (c *Client) tags(ctx context.Context, what, name, arn string) (tags map[string]string, found bool, err error) {
-	out, err := c.api.ListTagsForResource(ctx, &pcs.ListTagsForResourceInput{ResourceArn: aws.String(arn)})
+	out, err := c.api.ListTagsForResource(ctx, &pcs.ListTagsForResourceInput{ResourceArn: &arn})
 	switch {
 	case NotFound(err):
 		return nil, false, nil
@@ -150,95 +146,55 @@ func (c *Client) tags(ctx context.Context, what, name, arn string) (tags map[str
 }
 
 // NodeGroup reads a compute node group by name or id. found is false when there is none.
-func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (g NodeGroup, found bool, err error) {
-	var answer []byte
-	out, err := c.api.GetComputeNodeGroup(ctx, &pcs.GetComputeNodeGroupInput{ClusterIdentifier: aws.String(cluster), ComputeNodeGroupIdentifier: aws.String(nameOrID)},
-		keepAnswer(&answer))
-	if err == nil && out.ComputeNodeGroup == nil {
-		err = ErrNotDescribed
+func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeGroup, bool, error) {
+	var said struct {
+		NodeGroup
+		InstanceConfigs                            []types.InstanceConfig
+		CustomLaunchTemplate                       types.CustomLaunchTemplate
+		ScalingConfiguration                       types.ScalingConfiguration
+		SlurmConfiguration                         types.ComputeNodeGroupSlurmConfiguration
+		CreatedAt, LaunchTemplateMode, SpotOptions any // of no use here
 	}
-	switch {
-	case NotFound(err) || err == nil && Status(out.ComputeNodeGroup.Status) == Deleted:
-		return g, false, nil
-	case err != nil:
-		return g, false, fmt.Errorf("reading compute node group %s: %w", nameOrID, err)
+	unknown, found, err := describe(ctx, WhatNodeGroup, nameOrID, c.api.GetComputeNodeGroup,
+		&pcs.GetComputeNodeGroupInput{ClusterIdentifier: &cluster, ComputeNodeGroupIdentifier: &nameOrID}, "computeNodeGroup", &said)
+	g := said.NodeGroup
+	if !found || g.Status == Deleted {
+		return NodeGroup{}, false, err
 	}
-	g = nodeGroup(out.ComputeNodeGroup)
-	said := membersOf(answer, "computeNodeGroup")
-	if actions, _ := json.Marshal(said[lifecycleMember]); !slices.Contains([]string{"null", "{}"}, string(actions)) { // it was JSON
-		g.Actions = actions
+	g.PurchaseOption, g.Unknown = capacity.KindOfPCS(string(g.PurchaseOption)), unknown
+	for _, config := range said.InstanceConfigs {
+		g.InstanceTypes = append(g.InstanceTypes, str(config.InstanceType))
 	}
-	if g.TemplateID == "" { // they stand on the group instead
-		ids, _ := said["securityGroupIds"].([]any)
-		for _, id := range ids {
-			g.SecurityGroupIDs = append(g.SecurityGroupIDs, fmt.Sprint(id))
-		}
-		g.KeyName, _ = said["sshKeyName"].(string)
-		delete(said, "launchTemplateMode")
+	g.TemplateID, g.TemplateVersion = str(said.CustomLaunchTemplate.Id), str(said.CustomLaunchTemplate.Version)
+	g.Min, g.Max = int(said.ScalingConfiguration.MinInstanceCount), int(said.ScalingConfiguration.MaxInstanceCount)
+	g.SlurmSettings = settingsMap(said.SlurmConfiguration.SlurmCustomSettings)
+	if idle := said.SlurmConfiguration.ScaleDownIdleTimeInSeconds; idle != nil {
+		g.IdleSeconds = aws.Int(int(*idle))
 	}
-	for _, known := range []string{lifecycleMember, "securityGroupIds", "sshKeyName"} { // the SDK has no fields for them
-		delete(said, known)
-	}
-	g.Unknown = unknownIn(reflect.TypeFor[types.ComputeNodeGroup](), said, "")
 	g.Tags, found, err = c.tags(ctx, WhatNodeGroup, g.Name, g.ARN)
 	return g, found, err
 }
 
-func nodeGroup(a *types.ComputeNodeGroup) NodeGroup {
-	g := NodeGroup{ID: str(a.Id), Name: str(a.Name),
-		ARN: str(a.Arn), ClusterID: str(a.ClusterId), Status: Status(a.Status), Modified: aws.ToTime(a.ModifiedAt),
-		PurchaseOption: capacity.KindOfPCS(string(a.PurchaseOption)), SubnetIDs: a.SubnetIds,
-		AMI: str(a.AmiId), InstanceProfile: str(a.IamInstanceProfileArn), Failures: failures(a.ErrorInfo)}
-	for _, config := range a.InstanceConfigs {
-		g.InstanceTypes = append(g.InstanceTypes, str(config.InstanceType))
-	}
-	if t := a.CustomLaunchTemplate; t != nil {
-		g.TemplateID, g.TemplateVersion = str(t.Id), str(t.Version)
-	}
-	if s := a.ScalingConfiguration; s != nil {
-		g.Min, g.Max = int(s.MinInstanceCount), int(s.MaxInstanceCount)
-	}
-	if s := a.SlurmConfiguration; s != nil {
-		g.SlurmSettings = settingsMap(s.SlurmCustomSettings)
-		if s.ScaleDownIdleTimeInSeconds != nil {
-			g.IdleSeconds = aws.Int(int(*s.ScaleDownIdleTimeInSeconds))
-		}
-	}
-	return g
-}
-
 // Queue reads a queue by name or id. found is false when there is none.
-func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (q Queue, found bool, err error) {
-	var answer []byte
-	out, err := c.api.GetQueue(ctx, &pcs.GetQueueInput{ClusterIdentifier: aws.String(cluster), QueueIdentifier: aws.String(nameOrID)}, keepAnswer(&answer))
-	if err == nil && out.Queue == nil {
-		err = ErrNotDescribed
+func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bool, error) {
+	var said struct {
+		Queue
+		ComputeNodeGroupConfigurations []types.ComputeNodeGroupConfiguration
+		SlurmConfiguration             types.QueueSlurmConfiguration
+		CreatedAt, ModifiedAt          any // of no use here
 	}
-	switch {
-	case NotFound(err) || err == nil && Status(out.Queue.Status) == Deleted:
-		return q, false, nil
-	case err != nil:
-		return q, false, fmt.Errorf("reading queue %s: %w", nameOrID, err)
+	unknown, found, err := describe(ctx, WhatQueue, nameOrID, c.api.GetQueue,
+		&pcs.GetQueueInput{ClusterIdentifier: &cluster, QueueIdentifier: &nameOrID}, "queue", &said)
+	q := said.Queue
+	if !found || q.Status == Deleted {
+		return Queue{}, false, err
 	}
-	a := out.Queue
-	q = Queue{ID: str(a.Id), Name: str(a.Name), ClusterID: str(a.ClusterId), ARN: str(a.Arn), Status: Status(a.Status),
-		Failures: failures(a.ErrorInfo), Unknown: unknownIn(reflect.TypeFor[types.Queue](), membersOf(answer, "queue"), "")}
-	for _, config := range a.ComputeNodeGroupConfigurations {
+	for _, config := range said.ComputeNodeGroupConfigurations {
 		q.GroupIDs = append(q.GroupIDs, str(config.ComputeNodeGroupId))
 	}
-	if s := a.SlurmConfiguration; s != nil {
-		q.SlurmSettings = settingsMap(s.SlurmCustomSettings)
-	}
+	q.SlurmSettings, q.Unknown = settingsMap(said.SlurmConfiguration.SlurmCustomSettings), unknown
 	q.Tags, found, err = c.tags(ctx, WhatQueue, q.Name, q.ARN)
 	return q, found, err
-}
-
-func failures(infos []types.ErrorInfo) Failures {
-	var all Failures
-	for _, info := range infos {
-		all = append(all, Failure{Code: str(info.Code), Message: str(info.Message)})
-	}
-	return all
 }
 
 // TemplateName is the name of the launch template of a slot.

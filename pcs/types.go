@@ -1,14 +1,17 @@
 package pcs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/pcs"
 	"github.com/aws/aws-sdk-go-v2/service/pcs/types"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -33,6 +36,10 @@ const (
 
 // Changing reports whether PCS is changing the thing and will stop by itself.
 func (s Status) Changing() bool { return s == Creating || s == Updating || s == Deleting }
+
+func (c Cluster) status() Status   { return c.Status }
+func (g NodeGroup) status() Status { return g.Status }
+func (q Queue) status() Status     { return q.Status }
 
 // Failure is one ErrorInfo of PCS, verbatim.
 type Failure struct {
@@ -90,55 +97,38 @@ func (c Cluster) NotActive() (what, fix string) {
 	return what, "run this again once it is ACTIVE"
 }
 
-// NodeGroup is a PCS compute node group.
+// NodeGroup is a PCS compute node group. Members with a name of their own on the wire have it in their tag.
 type NodeGroup struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	ARN       string    `json:"arn"`
-	ClusterID string    `json:"cluster_id"`
-	Status    Status    `json:"status"`
-	Modified  time.Time `json:"modified"`
-
-	PurchaseOption  capacity.Kind `json:"purchase_option"` // a Kind where we have one, else PCS's word ("SPOT")
-	InstanceTypes   []string      `json:"instance_types"`
-	SubnetIDs       []string      `json:"subnet_ids"`
-	AMI             string        `json:"ami,omitempty"` // "" when the launch template has it
-	InstanceProfile string        `json:"instance_profile"`
+	ID, Name, ARN, ClusterID string
+	Status                   Status
+	Modified                 time.Time     `json:"modifiedAt"`
+	PurchaseOption           capacity.Kind // a Kind where we have one, else PCS's word ("SPOT")
+	InstanceTypes, SubnetIDs []string
+	AMI                      string `json:"amiId"` // "" when the launch template has it
+	InstanceProfile          string `json:"iamInstanceProfileArn"`
 	// TemplateID and TemplateVersion pin the launch template; both are "" for a group that has none of its
-	// own (launchTemplateMode MANAGED).
-	TemplateID      string `json:"template_id"`
-	TemplateVersion string `json:"template_version"`
-	// SecurityGroupIDs and KeyName are those of a group without a launch template of its own.
-	SecurityGroupIDs []string `json:"security_group_ids,omitempty"`
-	KeyName          string   `json:"key_name,omitempty"`
-	Min              int      `json:"min"`
-	Max              int      `json:"max"`
-
-	SlurmSettings map[string]string `json:"slurm_settings,omitempty"` // custom settings, such as Features and Weight
-	// IdleSeconds is how long a node may be idle before it is ended; nil for the cluster's value.
-	IdleSeconds *int             `json:"idle_seconds,omitempty"`
-	Actions     LifecycleActions `json:"lifecycle_actions,omitempty"` // what nodes run when they boot
-	// Unknown names settings of the group that this program does not know.
-	Unknown []string `json:"unknown,omitempty"`
-
-	Failures Failures          `json:"failures,omitempty"`
-	Tags     map[string]string `json:"tags,omitempty"`
+	// own (launchTemplateMode MANAGED). SecurityGroupIDs and KeyName are those of such a group.
+	TemplateID, TemplateVersion string
+	SecurityGroupIDs            []string
+	KeyName                     string `json:"sshKeyName"`
+	Min, Max                    int
+	SlurmSettings               map[string]string // custom settings, such as Features and Weight
+	IdleSeconds                 *int              // how long a node may be idle before it is ended; nil for the cluster's value
+	Actions                     LifecycleActions  `json:"nodeLifecycleActions"` // what nodes run when they boot
+	Unknown                     []string          // the settings that this program does not know
+	Failures                    Failures          `json:"errorInfo"`
+	Tags                        map[string]string
 }
 
 // Queue is a PCS queue, which is a Slurm partition.
 type Queue struct {
-	ID        string   `json:"id"`
-	Name      string   `json:"name"`
-	ClusterID string   `json:"cluster_id"`
-	ARN       string   `json:"arn"`
-	Status    Status   `json:"status"`
-	GroupIDs  []string `json:"group_ids"`
-	// SlurmSettings are custom settings, such as AllowAccounts and DefaultTime.
-	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
-	// Unknown names settings of the queue that this program does not know.
-	Unknown  []string          `json:"unknown,omitempty"`
-	Failures Failures          `json:"failures,omitempty"`
-	Tags     map[string]string `json:"tags,omitempty"`
+	ID, Name, ARN, ClusterID string
+	Status                   Status
+	GroupIDs                 []string
+	SlurmSettings            map[string]string // custom settings, such as AllowAccounts and DefaultTime
+	Unknown                  []string          // the settings that this program does not know
+	Failures                 Failures          `json:"errorInfo"`
+	Tags                     map[string]string
 }
 
 // Inventory is a cluster with everything in it.
@@ -174,6 +164,9 @@ type Setting struct {
 	Name      string
 	Now, Want string
 	Mild      bool // the change replaces no instance and removes no node
+	// set puts the wanted one in an update, which has only what differs: PCS keeps all else, and replaces instances only
+	// for members that concern them. It is nil for what is no member of an update.
+	set func(*pcs.UpdateComputeNodeGroupInput)
 }
 
 // Changed reports whether the setting changes.
@@ -197,23 +190,29 @@ const newestVersion = "the newest"
 // Compare compares a node group with the wanted one. A wanted group without TemplateVersion gets a
 // version that does not exist yet.
 func (g NodeGroup) Compare(want NodeGroup) Comparison {
-	c := Comparison{{"purchase option", g.PurchaseOption.PCSPurchaseOption(), want.PurchaseOption.PCSPurchaseOption(),
-		false}, {"nodes", g.Scaling(), want.Scaling(), want.Max >= g.Max && want.Min >= g.Min},
-		{"subnets", sorted(g.SubnetIDs), sorted(want.SubnetIDs), containsAll(want.SubnetIDs, g.SubnetIDs)},
-		{"image", g.AMI, want.AMI, false}, {"instance profile", g.InstanceProfile, want.InstanceProfile, false},
-		{"reservation", g.Tags[capacity.TagReservation], want.Tags[capacity.TagReservation], false}}
-	if actions := g.Actions.compared(want.Actions); actions.Now+actions.Want != "" {
-		c = append(c, actions)
+	type update = pcs.UpdateComputeNodeGroupInput
+	option, scale := want.PurchaseOption.PCSPurchaseOption(), func(in *update) { in.ScalingConfiguration = scaling(want) }
+	c := Comparison{
+		{"purchase option", g.PurchaseOption.PCSPurchaseOption(), option, false, func(in *update) { in.PurchaseOption = types.PurchaseOption(option) }},
+		{"nodes", g.Scaling(), want.Scaling(), want.Max >= g.Max && want.Min >= g.Min, scale},
+		{"subnets", sorted(g.SubnetIDs), sorted(want.SubnetIDs), containsAll(want.SubnetIDs, g.SubnetIDs), func(in *update) { in.SubnetIds = want.SubnetIDs }},
+		{"image", g.AMI, want.AMI, false, func(in *update) { in.AmiId = &want.AMI }},
+		{"instance profile", g.InstanceProfile, want.InstanceProfile, false, func(in *update) { in.IamInstanceProfileArn = &want.InstanceProfile }},
+		{"reservation", g.Tags[capacity.TagReservation], want.Tags[capacity.TagReservation], false, nil}}
+	if now, wanted := g.Actions.String(), want.Actions.String(); now+wanted != "" && len(want.Actions) == 0 {
+		c = append(c, Setting{"lifecycle actions", now, now, false, nil}) // those that are there stay
+	} else if now+wanted != "" {
+		if now == wanted && !reflect.DeepEqual(g.Actions, want.Actions) {
+			wanted += " (changed)"
+		}
+		c = append(c, Setting{"lifecycle actions", now, wanted, false, func(*update) {}}) // the SDK has no member for them
 	}
 	if g.TemplateID != want.TemplateID || g.TemplateVersion != want.TemplateVersion {
-		version := want.TemplateVersion
-		if version == "" {
-			version = newestVersion
-		}
-		c = append(c, Setting{"launch template", "version " + g.TemplateVersion, version, false})
+		c = append(c, Setting{"launch template", "version " + g.TemplateVersion, cmp.Or(want.TemplateVersion, newestVersion), false,
+			func(in *update) { in.CustomLaunchTemplate = template(want) }})
 	}
 	if g.Status == UpdateFailed {
-		c = append(c, Setting{"status", fmt.Sprintf("%s (%s)", g.Status, g.Failures), string(Active), true})
+		c = append(c, Setting{"status", fmt.Sprintf("%s (%s)", g.Status, g.Failures), string(Active), true, scale})
 	}
 	return c
 }
@@ -267,12 +266,11 @@ func SettingsText(settings map[string]string, between string) string {
 	return strings.Join(parts, between)
 }
 
-func settingsMap(list []types.SlurmCustomSetting) map[string]string {
-	if len(list) == 0 {
-		return nil
-	}
-	all := map[string]string{}
+func settingsMap(list []types.SlurmCustomSetting) (all map[string]string) {
 	for _, s := range list {
+		if all == nil {
+			all = map[string]string{}
+		}
 		all[str(s.ParameterName)] = str(s.ParameterValue)
 	}
 	return all

@@ -2,6 +2,7 @@ package pcs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,15 +36,32 @@ func keepAnswer(to *[]byte) func(*pcs.Options) {
 	}
 }
 
-// membersOf are those of a structure in an answer of PCS; none where it is no structure.
-func membersOf(answer []byte, structure string) map[string]any {
-	var said map[string]map[string]any
-	_ = json.Unmarshal(answer, &said) // the SDK has read it
-	return said[structure]
+// describe reads a thing of a kind by a call: the structure of that name in the answer into one, as encoding/json does.
+// unknown names what is set there and has no field in one. found is false when there is no such thing.
+func describe[In, Out any](ctx context.Context, what, name string, call func(context.Context, *In, ...func(*pcs.Options)) (*Out, error), in *In,
+	structure string, one any) (unknown []string, found bool, err error) {
+	var answer []byte
+	var said map[string]json.RawMessage
+	var members map[string]any
+	if _, err = call(ctx, in, keepAnswer(&answer)); err == nil {
+		err = json.Unmarshal(answer, &said)
+	}
+	if err == nil && len(said[structure]) > 0 {
+		err = cmp.Or(json.Unmarshal(said[structure], one), json.Unmarshal(said[structure], &members))
+	}
+	switch {
+	case NotFound(err):
+		return nil, false, nil
+	case err == nil && members == nil:
+		err = ErrNotDescribed
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("reading %s %s: %w", what, name, err)
+	}
+	return unknownIn(reflect.TypeOf(one), members, ""), true, nil
 }
 
-// unknownIn names what is set in a JSON value and has no field in an SDK type. Its fields have the names on the wire but
-// for the first letter. Lists of structures are searched as well; a time is a number.
+// unknownIn names what is set in a JSON value and has no field in a type. Lists of structures are searched as well.
 func unknownIn(t reflect.Type, value any, path string) (names []string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -54,12 +72,14 @@ func unknownIn(t reflect.Type, value any, path string) (names []string) {
 			names = append(names, unknownIn(t, item, path)...)
 		}
 	case map[string]any:
+		if t.Kind() != reflect.Struct {
+			return nil
+		}
+		fields := reflect.VisibleFields(t)
 		for name, one := range v {
-			if t.Kind() != reflect.Struct || name == "" {
-				continue
-			}
-			if field, found := t.FieldByName(strings.ToUpper(name[:1]) + name[1:]); found {
-				names = append(names, unknownIn(field.Type, one, path+name+".")...)
+			at := slices.IndexFunc(fields, func(f reflect.StructField) bool { return strings.EqualFold(cmp.Or(f.Tag.Get("json"), f.Name), name) })
+			if at >= 0 {
+				names = append(names, unknownIn(fields[at].Type, one, path+name+".")...)
 			} else if text := fmt.Sprint(one); text != "<nil>" && text != "map[]" && text != "[]" {
 				names = append(names, path+name)
 			}
@@ -106,29 +126,18 @@ func keeps(what, name string, lost []string) error {
 	return fmt.Errorf("%s %s is not updated: %w: %s; change it in PCS", what, name, ErrUnknown, strings.Join(lost, ", "))
 }
 
-// LifecycleActions are the nodeLifecycleActions of a node group, as PCS said them: scripts that
-// mount file systems and install software when a node boots. The SDK has no field for them, so they
-// go over the wire as they came. nil stands for none.
-type LifecycleActions json.RawMessage
-
-// lifecycleMember is their name on the wire.
-const lifecycleMember = "nodeLifecycleActions"
-
-// Equal compares what both say, in any order of members.
-func (a LifecycleActions) Equal(b LifecycleActions) bool {
-	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return bytes.Equal(a, b)
-	}
-	return reflect.DeepEqual(x, y)
-}
+// LifecycleActions are the nodeLifecycleActions of a node group, as PCS said them: scripts that mount file systems and
+// install software when a node boots. The SDK has no field for them, so they go over the wire as they came. Without
+// any, those of a group stay as they are.
+type LifecycleActions map[string]any
 
 // String names the scripts with their stages: "nodeBootstrapped: mount, nodeReady: runtime".
 func (a LifecycleActions) String() string {
 	var said struct {
 		Stages map[string][]struct{ Name string }
 	}
-	_ = json.Unmarshal(a, &said) // of another form there are none
+	text, _ := json.Marshal(a)      // it was JSON
+	_ = json.Unmarshal(text, &said) // of another form there are none
 	var scripts []string
 	for _, stage := range slices.Sorted(maps.Keys(said.Stages)) {
 		for _, script := range said.Stages[stage] {
@@ -138,25 +147,13 @@ func (a LifecycleActions) String() string {
 	return strings.Join(scripts, ", ")
 }
 
-// compared is the setting of a comparison. No actions wanted leaves those that are there.
-func (a LifecycleActions) compared(want LifecycleActions) Setting {
-	s := Setting{Name: "lifecycle actions", Now: a.String(), Want: want.String()}
-	switch {
-	case want == nil:
-		s.Want = s.Now
-	case !a.Equal(want) && s.Now == s.Want:
-		s.Want += " (changed)"
-	}
-	return s
-}
-
 // sendActions adds lifecycle actions to a request; none leaves it as it is.
 func sendActions(actions LifecycleActions) func(*pcs.Options) {
 	add := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (out middleware.SerializeOutput, m middleware.Metadata, err error) {
 		request := in.Request.(*smithyhttp.Request) // as the SDK's own serializer has made it
-		var members map[string]json.RawMessage
+		var members map[string]any
 		if err = json.NewDecoder(request.GetStream()).Decode(&members); err == nil {
-			members[lifecycleMember] = json.RawMessage(actions)
+			members["nodeLifecycleActions"] = actions
 			body, _ := json.Marshal(members) // what has been decoded can be encoded
 			in.Request, err = request.SetStream(bytes.NewReader(body))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,12 +17,10 @@ import (
 // createGroup leaves the client token to the SDK. The unique name already prevents a second group,
 // and a token made from the request would return the failed group after its deletion.
 func (p Provisioner) createGroup(ctx context.Context, g NodeGroup) error {
-	in := &pcs.CreateComputeNodeGroupInput{ClusterIdentifier: aws.String(g.ClusterID), ComputeNodeGroupName: aws.String(
-		g.Name), CustomLaunchTemplate: &types.CustomLaunchTemplate{Id: aws.String(g.TemplateID),
-		Version: aws.String(g.TemplateVersion)}, IamInstanceProfileArn: aws.String(g.InstanceProfile),
-		AmiId: aws.String(g.AMI), InstanceConfigs: []types.InstanceConfig{
-			{InstanceType: aws.String(g.InstanceTypes[0])}}, PurchaseOption: types.PurchaseOption(
-			g.PurchaseOption.PCSPurchaseOption()), ScalingConfiguration: scaling(g), SubnetIds: g.SubnetIDs, Tags: g.Tags}
+	in := &pcs.CreateComputeNodeGroupInput{ClusterIdentifier: &g.ClusterID, ComputeNodeGroupName: &g.Name, CustomLaunchTemplate: template(g),
+		IamInstanceProfileArn: &g.InstanceProfile, AmiId: &g.AMI, InstanceConfigs: []types.InstanceConfig{{InstanceType: &g.InstanceTypes[0]}},
+		PurchaseOption:       types.PurchaseOption(g.PurchaseOption.PCSPurchaseOption()),
+		ScalingConfiguration: scaling(g), SubnetIds: g.SubnetIDs, Tags: g.Tags}
 	if len(g.SlurmSettings) > 0 || g.IdleSeconds != nil {
 		in.SlurmConfiguration = &types.ComputeNodeGroupSlurmConfigurationRequest{SlurmCustomSettings: settingsList(g.SlurmSettings)}
 		if g.IdleSeconds != nil {
@@ -41,6 +40,10 @@ func send[In, Out any](ctx context.Context, p Provisioner, verb, what, name stri
 	return fmt.Errorf("%sing %s %s: %w", strings.TrimSuffix(verb, "e"), what, name, err)
 }
 
+func template(g NodeGroup) *types.CustomLaunchTemplate {
+	return &types.CustomLaunchTemplate{Id: &g.TemplateID, Version: &g.TemplateVersion}
+}
+
 func scaling(g NodeGroup) *types.ScalingConfigurationRequest {
 	return &types.ScalingConfigurationRequest{MinInstanceCount: int32(g.Min), MaxInstanceCount: int32(g.Max)}
 }
@@ -53,41 +56,22 @@ func (p Provisioner) updateGroup(ctx context.Context, want, now NodeGroup) error
 			return err
 		}
 	}
-	in, changed := updateGroupInput(want, now)
-	var actions LifecycleActions
-	if want.Actions != nil && !want.Actions.Equal(now.Actions) {
-		actions = want.Actions
+	in, sends := &pcs.UpdateComputeNodeGroupInput{ClusterIdentifier: &now.ClusterID, ComputeNodeGroupIdentifier: &now.ID}, false
+	for _, s := range now.Compare(want) {
+		if s.Changed() && s.set != nil {
+			s.set(in)
+			sends = true
+		}
 	}
-	if !changed && actions == nil {
+	if !sends {
 		p.tell(WhatNodeGroup, now.Name, "update")
 		return nil
 	}
+	actions := want.Actions
+	if reflect.DeepEqual(actions, now.Actions) {
+		actions = nil
+	}
 	return send(ctx, p, "update", WhatNodeGroup, now.Name, p.PCS.api.UpdateComputeNodeGroup, in, sendActions(actions))
-}
-
-// updateGroupInput has only the members that differ: PCS keeps the others, and replaces instances
-// only for members that concern them. After a failed update the scaling is sent again.
-func updateGroupInput(want, now NodeGroup) (in *pcs.UpdateComputeNodeGroupInput, changed bool) {
-	in = &pcs.UpdateComputeNodeGroupInput{ClusterIdentifier: aws.String(now.ClusterID), ComputeNodeGroupIdentifier: aws.String(now.ID)}
-	if now.TemplateID != want.TemplateID || now.TemplateVersion != want.TemplateVersion {
-		in.CustomLaunchTemplate = &types.CustomLaunchTemplate{Id: aws.String(want.TemplateID), Version: aws.String(want.TemplateVersion)}
-	}
-	if now.AMI != want.AMI {
-		in.AmiId = aws.String(want.AMI)
-	}
-	if now.InstanceProfile != want.InstanceProfile {
-		in.IamInstanceProfileArn = aws.String(want.InstanceProfile)
-	}
-	if option := want.PurchaseOption.PCSPurchaseOption(); now.PurchaseOption.PCSPurchaseOption() != option {
-		in.PurchaseOption = types.PurchaseOption(option)
-	}
-	if sorted(now.SubnetIDs) != sorted(want.SubnetIDs) {
-		in.SubnetIds = want.SubnetIDs
-	}
-	if now.Min != want.Min || now.Max != want.Max || now.Status == UpdateFailed {
-		in.ScalingConfiguration = scaling(want)
-	}
-	return in, in.CustomLaunchTemplate != nil || in.AmiId != nil || in.IamInstanceProfileArn != nil || in.PurchaseOption != "" || in.SubnetIds != nil || in.ScalingConfiguration != nil
 }
 
 // Tag writes tags on a node group or queue; its other tags stay.
@@ -98,22 +82,13 @@ func (c *Client) Tag(ctx context.Context, arn string, tags map[string]string) er
 	return nil
 }
 
-func (p Provisioner) createQueue(ctx context.Context, q Queue) error {
-	in := &pcs.CreateQueueInput{ClusterIdentifier: aws.String(q.ClusterID), QueueName: aws.String(q.Name),
-		ComputeNodeGroupConfigurations: groupConfigurations(q.GroupIDs), Tags: q.Tags}
-	if len(q.SlurmSettings) > 0 {
-		in.SlurmConfiguration = &types.QueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(q.SlurmSettings)}
-	}
-	return send(ctx, p, "create", WhatQueue, q.Name, p.PCS.api.CreateQueue, in)
-}
-
 // updateQueue replaces the whole list of node groups, as PCS demands, and the whole list of Slurm
 // settings; nil settings stay as they are.
 func (p Provisioner) updateQueue(ctx context.Context, q Queue, groups []string, settings map[string]string) error {
 	if err := keeps(WhatQueue, q.Name, q.Lost(settings)); err != nil {
 		return err
 	}
-	in := &pcs.UpdateQueueInput{ClusterIdentifier: aws.String(q.ClusterID), QueueIdentifier: aws.String(q.ID), ComputeNodeGroupConfigurations: groupConfigurations(groups)}
+	in := &pcs.UpdateQueueInput{ClusterIdentifier: &q.ClusterID, QueueIdentifier: &q.ID, ComputeNodeGroupConfigurations: groupConfigurations(groups)}
 	if settings != nil {
 		in.SlurmConfiguration = &types.UpdateQueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(settings)}
 	}
@@ -130,10 +105,5 @@ func groupConfigurations(ids []string) []types.ComputeNodeGroupConfiguration {
 
 func (p Provisioner) deleteGroup(ctx context.Context, g NodeGroup) error {
 	return send(ctx, p, "delete", WhatNodeGroup, g.Name, p.PCS.api.DeleteComputeNodeGroup,
-		&pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: aws.String(g.ClusterID), ComputeNodeGroupIdentifier: aws.String(g.ID)})
-}
-
-func (p Provisioner) deleteQueue(ctx context.Context, q Queue) error {
-	return send(ctx, p, "delete", WhatQueue, q.Name, p.PCS.api.DeleteQueue,
-		&pcs.DeleteQueueInput{ClusterIdentifier: aws.String(q.ClusterID), QueueIdentifier: aws.String(q.ID)})
+		&pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: &g.ClusterID, ComputeNodeGroupIdentifier: &g.ID})
 }

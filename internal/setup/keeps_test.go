@@ -2,7 +2,10 @@ package setup_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,7 +32,11 @@ func TestLifecycleActions(t *testing.T) {
 	}
 	has := func(when, group, actions string) {
 		t.Helper()
-		if g := w.group(group); !g.Actions.Equal(pcs.LifecycleActions(actions)) {
+		var want pcs.LifecycleActions
+		if err := json.Unmarshal([]byte(actions), &want); err != nil {
+			t.Fatal(err)
+		}
+		if g := w.group(group); !maps.EqualFunc(g.Actions, want, reflect.DeepEqual) {
 			t.Errorf("%s, %s has %s", when, group, g.Actions)
 		}
 	}
