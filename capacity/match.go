@@ -109,19 +109,24 @@ func subnetZones(subnets []Subnet) string {
 
 // Need is a request for capacity: Count instances of a type for Duration, finished by By unless that is zero.
 type Need struct {
-	InstanceType string        `json:"instance_type"`
-	Count        int           `json:"count"`
-	Duration     time.Duration `json:"-"`
-	By           time.Time     `json:"by,omitzero"`
+	InstanceType string
+	Count        int
+	Duration     time.Duration
+	By           time.Time
 }
 
 // Fitting is one reservation judged for a need. If Code is not OK, Message says what is missing.
 type Fitting struct {
-	Reservation Reservation `json:"reservation"`
-	Code        Code        `json:"code"`
-	Message     string      `json:"message,omitempty"`
-	Start       time.Time   `json:"start,omitzero"` // the earliest time at which the need could begin
+	Reservation
+	Count   int       `json:"count"`          // the size, also before a block opens
+	Idle    *int      `json:"nodes_idle"`     // its idle nodes, which are free; nil if unknown
+	Start   time.Time `json:"start,omitzero"` // the earliest time at which the need could begin
+	Code    Code      `json:"code"`
+	Message string    `json:"message,omitempty"`
 }
+
+// Fits reports whether the need fits.
+func (f Fitting) Fits() bool { return f.Code == OK }
 
 // Fit judges a need against the reservations of its instance type and sorts them: first those that fit; then blocks
 // before ODCRs, the earlier start before the later, the smaller reservation before the larger. Time is judged as for a
@@ -132,18 +137,23 @@ func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[strin
 	var all []Fitting
 	for _, r := range reservations {
 		if r.InstanceType == need.InstanceType {
-			all = append(all, fitOne(need, r, subnets, idle[r.ID], timing, now))
+			f := fitOne(need, r, subnets, idle[r.ID], timing, now)
+			if n, known := idle[r.ID]; known {
+				f.Idle = &n
+			}
+			all = append(all, f)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Fitting) int {
-		return cmp.Or(rank(a.Code != OK)-rank(b.Code != OK), rank(!a.Reservation.Kind.Bought())-rank(!b.Reservation.Kind.Bought()),
-			a.Start.Compare(b.Start), a.Reservation.Size()-b.Reservation.Size())
+		return cmp.Or(rank(!a.Fits())-rank(!b.Fits()), rank(!a.Kind.Bought())-rank(!b.Kind.Bought()),
+			a.Start.Compare(b.Start), a.Count-b.Count)
 	})
 	return all
 }
 
 func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing, now time.Time) Fitting {
-	f := Fitting{Reservation: r, Code: OK, Start: later(now, r.Start)}
+	f := Fitting{Reservation: r, Count: r.Size(), Start: later(now, r.Start), Code: OK}
+	f.AZ = "" // of a shared reservation it is the owner's name, which can be another zone here (R10)
 	say := func(code Code, message string, args ...any) Fitting {
 		f.Code, f.Message = code, fmt.Sprintf(message, args...)
 		return f

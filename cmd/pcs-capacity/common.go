@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -51,6 +53,41 @@ func (s *span) UnmarshalText(text []byte) error {
 	}
 	*s = span(d)
 	return nil
+}
+
+// count is a number on the command line, of 1 or more.
+type count int
+
+// UnmarshalText reads a count.
+func (c *count) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < 1 {
+		return fmt.Errorf("%q is not a number of 1 or more", text)
+	}
+	*c = count(n)
+	return nil
+}
+
+// typeName is an instance type on the command line. The name of a family, such as p5, is none: EC2 sells nothing of
+// that name.
+type typeName string
+
+// UnmarshalText reads a name.
+func (n *typeName) UnmarshalText(text []byte) error {
+	*n = typeName(text)
+	if !strings.Contains(string(text), ".") && !strings.HasPrefix(string(text), "u-") {
+		return fmt.Errorf("EC2 has no type %s; give the size too, as in p5.48xlarge", text)
+	}
+	return nil
+}
+
+// usd is an amount on the command line, also as JSON shows it, with USD.
+type usd struct{ capacity.Money }
+
+// UnmarshalText reads an amount.
+func (m *usd) UnmarshalText(text []byte) (err error) {
+	m.Money, err = capacity.ParseMoney(strings.TrimSuffix(string(text), " "+capacity.USD), capacity.USD)
+	return err
 }
 
 // moment is a time on the command line, as capacity.ParseTime reads it, in the machine's

@@ -23,10 +23,10 @@ type ListCmd struct {
 	ODCR          bool     `name:"odcr" help:"Only On-Demand Capacity Reservations."`
 	InstanceTypes []string `help:"Only these instance types." placeholder:"TYPE"`
 	asking
-	GPUOnly       bool `name:"gpu-only" help:"Only types that have GPUs or Neuron devices."`
-	AvailableOnly bool `help:"Only reservations with a free instance now."`
-	ActiveOnly    bool `help:"Only reservations that are open now."`
-	MinCapacity   int  `help:"Only reservations of at least N instances, free or not; with --available-only N free ones." placeholder:"N"`
+	GPUOnly       bool  `name:"gpu-only" help:"Only types that have GPUs or Neuron devices."`
+	AvailableOnly bool  `help:"Only reservations with a free instance now."`
+	ActiveOnly    bool  `help:"Only reservations that are open now."`
+	MinCapacity   count `help:"Only reservations of at least N instances, free or not; with --available-only N free ones." placeholder:"N"`
 }
 
 // Help is shown below the flags.
@@ -43,12 +43,8 @@ Without filters, this includes reservations of the settings that EC2 does not kn
 
 // listDocument is the JSON form of a list.
 type listDocument struct {
-	TakenAt time.Time `json:"taken_at"` // AWS's time
-	Regions []string  `json:"regions"`
-	Summary struct {
-		Blocks summary `json:"blocks"`
-		ODCRs  summary `json:"odcrs"`
-	} `json:"summary"`
+	TakenAt time.Time            `json:"taken_at"` // AWS's time
+	Regions []string             `json:"regions"`
 	Missing []missingReservation `json:"missing"`
 	// FailedRegions did not answer: what they have is not in the list.
 	FailedRegions []market.RegionFailure `json:"failed_regions"`
@@ -63,9 +59,6 @@ type regionList struct {
 
 // Run asks all regions and shows the answers.
 func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
-	if c.MinCapacity < 0 {
-		return usage("--min-capacity=%d: use at least 0", c.MinCapacity)
-	}
 	// A large list is garbage for a second. Collecting it less often saves a sixth of the time, for some 30 MB.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	progress := t.Slow("asking for regions")
@@ -87,17 +80,11 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	}
 	home := aws.In(cfg.Region).Region()
 	own := ownedOf(cfg, aws, inRegion(home, all.found), slurm())
-	doc := listDocument{TakenAt: aws.Now().UTC().Truncate(time.Second), Regions: regions, FailedRegions: emptyIfNil(failed),
+	doc := listDocument{TakenAt: aws.Now().UTC().Truncate(time.Second), Regions: regions, FailedRegions: failed,
 		Missing: c.missing(cfg, home, regions, failed, all), Reservations: []listRow{}}
 	kept := c.kept(all.found)
 	for _, r := range kept {
-		row := newListRow(r, account(), subnets().In(r.AZID), own)
-		doc.Reservations = append(doc.Reservations, row)
-		if r.Kind.Bought() {
-			doc.Summary.Blocks.add(r)
-		} else {
-			doc.Summary.ODCRs.add(r)
-		}
+		doc.Reservations = append(doc.Reservations, newListRow(r, account(), subnets().In(r.AZID), own))
 	}
 	progress.Done()
 	if err := subnets().Err; err != nil {
@@ -169,14 +156,6 @@ func warnOfRegions(t *terminal.Terminal, failed []market.RegionFailure) {
 	}
 }
 
-// emptyIfNil makes a list that JSON shows as [] instead of null.
-func emptyIfNil[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
 // wants reports whether a kind is asked for; without a choice every kind is.
 func (c *ListCmd) wants(k capacity.Kind) bool {
 	return c.Blocks == c.ODCR || c.Blocks == k.Bought()
@@ -202,7 +181,7 @@ func (c *ListCmd) keeps(r capacity.Reservation) bool {
 	if c.AvailableOnly {
 		size = r.Available
 	}
-	return c.wants(r.Kind) && size >= c.MinCapacity && (!c.AvailableOnly || size > 0) &&
+	return c.wants(r.Kind) && size >= int(c.MinCapacity) && (!c.AvailableOnly || size > 0) &&
 		(!c.ActiveOnly || r.State == capacity.StateActive) &&
 		(len(c.IDs) == 0 || len(c.InstanceTypes) == 0 || slices.Contains(c.InstanceTypes, r.InstanceType))
 }
@@ -316,37 +295,28 @@ func (r listRow) Marks() string {
 	return strings.Join(all, ", ")
 }
 
-// summary stands above a table.
-type summary struct {
-	Count     int `json:"count"`
-	Live      int `json:"live"` // open or may still open
-	Total     int `json:"total"`
-	Available int `json:"available"`
-}
-
-func (s *summary) add(r capacity.Reservation) {
-	s.Count++
-	if r.State.Live() {
-		s.Live++
+// summary stands above a table of blocks or of ODCRs. With a region missing, none is only what the others have.
+func summary(rows []listRow, k capacity.Kind, missing bool) string {
+	live, free, total := 0, 0, 0
+	for _, r := range rows {
+		if r.State.Live() {
+			live++
+		}
+		free, total = free+r.Available, total+r.Size()
 	}
-	s.Total, s.Available = s.Total+r.Size(), s.Available+r.Available
-}
-
-// of says it of blocks or ODCRs. With a region missing, none is only what the others have.
-func (s summary) of(k capacity.Kind, missing bool) string {
 	text := "On-Demand Capacity Reservations: "
 	if k.Bought() {
 		text = "Capacity Blocks: "
 	}
 	switch {
-	case s.Count == 0:
+	case len(rows) == 0:
 		text += "none"
 	case k.Bought():
-		text += fmt.Sprintf("%d, %d of them open or to come", s.Count, s.Live)
+		text += fmt.Sprintf("%d, %d of them open or to come", len(rows), live)
 	default:
-		text += fmt.Sprintf("%d; %d of %d instances free", s.Count, s.Available, s.Total)
-		if s.Total > 0 {
-			text += fmt.Sprintf(" (%d%%)", 100*s.Available/s.Total)
+		text += fmt.Sprintf("%d; %d of %d instances free", len(rows), free, total)
+		if total > 0 {
+			text += fmt.Sprintf(" (%d%%)", 100*free/total)
 		}
 	}
 	if missing {
@@ -360,24 +330,16 @@ func (c *ListCmd) show(t *terminal.Terminal, d listDocument) error {
 	if t.Format != terminal.Table {
 		return t.Show(d, d.Reservations, "")
 	}
-	after := false
-	for _, k := range []capacity.Kind{capacity.CapacityBlock, capacity.ODCR} {
+	for i, k := range []capacity.Kind{capacity.CapacityBlock, capacity.ODCR} {
 		if !c.wants(k) {
 			continue
 		}
-		if after {
+		if i > 0 && c.wants(capacity.CapacityBlock) {
 			fmt.Fprintln(t.Out)
 		}
-		after = true
-		s := d.Summary.ODCRs
-		if k.Bought() {
-			s = d.Summary.Blocks
-		}
-		t.Tell("%s", s.of(k, len(d.FailedRegions) > 0))
-		if s.Count == 0 {
-			continue
-		}
-		rows := slices.DeleteFunc(slices.Clone(d.Reservations), func(r listRow) bool { return r.Kind.Bought() != k.Bought() })
+		rows := slices.Clone(d.Reservations)
+		rows = slices.DeleteFunc(rows, func(r listRow) bool { return r.Kind.Bought() != k.Bought() })
+		t.Tell("%s", summary(rows, k, len(d.FailedRegions) > 0))
 		if err := t.Rows(rows, listColumns); err != nil {
 			return err
 		}

@@ -18,18 +18,23 @@ import (
 type PurchaseCmd struct {
 	Offering string `arg:"" help:"Id of the offering, cb-…, as offerings shows it."`
 
-	feeFlag      `embed:""`
-	Platform     string `help:"Platform of the image that will run. Default: Linux/UNIX."`
-	InstanceType string `short:"t" help:"Same as for offerings."`
-	Count        int    `short:"n" help:"Same as for offerings."`
-	Duration     span   `short:"d" help:"Same as for offerings."`
-	StartAfter   moment `help:"Earliest start." placeholder:"TIME"`
-	EndBy        moment `help:"Latest end." placeholder:"TIME"`
-	Zone         string `help:"AZ id of the block. The block there from --start-after to --end-by is bought even if its id has changed." placeholder:"AZ-ID"`
-	Again        bool   `help:"Buy another one even if the same offering was bought before."`
-	AnyZone      bool   `help:"Buy even if the cluster has no subnet in the block's zone, or if that is unknown."`
-	DryRun       bool   `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
-	Wait         bool   `help:"Follow the payment until the block is scheduled." default:"true" negatable:""`
+	buying       `embed:""`
+	Platform     string   `help:"Platform of the image that will run. Default: Linux/UNIX."`
+	InstanceType typeName `short:"t" help:"Same as for offerings." placeholder:"TYPE"`
+	Count        count    `short:"n" help:"Same as for offerings." placeholder:"N"`
+	Duration     span     `short:"d" help:"Same as for offerings."`
+	StartAfter   moment   `help:"Earliest start." placeholder:"TIME"`
+	EndBy        moment   `help:"Latest end." placeholder:"TIME"`
+	Zone         string   `help:"AZ id of the block. The block there from --start-after to --end-by is bought even if its id has changed." placeholder:"AZ-ID"`
+	AnyZone      bool     `help:"Buy even if the cluster has no subnet in the block's zone, or if that is unknown."`
+}
+
+// buying are the flags of the commands that buy.
+type buying struct {
+	ConfirmFee usd  `help:"The fee in USD that you accept. Refused when EC2 now asks for another." placeholder:"USD"`
+	Again      bool `help:"Buy once more what was bought before."`
+	DryRun     bool `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
+	Wait       bool `help:"Follow the payment to its end." default:"true" negatable:""`
 }
 
 // Help is shown below the flags.
@@ -51,7 +56,7 @@ func (c *PurchaseCmd) check() error {
 			c.Offering, c.Offering)
 	case !capacity.IsOfferingID(c.Offering):
 		return usage("%q is not the id of an offering (cb-…); `pcs-capacity offerings` lists what is for sale", c.Offering)
-	case c.InstanceType == "" || c.Count < 1 || c.Duration == 0:
+	case c.InstanceType == "" || c.Count == 0 || c.Duration == 0:
 		return usage("offering %s: EC2 cannot look it up by its id, so add --instance-type, --count and --duration; `pcs-capacity offerings` prints the whole command", c.Offering)
 	}
 	return nil
@@ -62,23 +67,22 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	if err := c.check(); err != nil {
 		return err
 	}
-	fee, err := dollars("--confirm-fee", c.ConfirmFee)
-	if err != nil {
-		return err
-	}
-	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
-	show := purchaseView{t, cfg, c.AnyZone, c.DryRun, subnets}
-	query := ec2.OfferingQuery{InstanceType: c.InstanceType, Count: c.Count, Duration: time.Duration(c.Duration),
+	view := purchaseView{c, t, cfg, inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })}
+	query := ec2.OfferingQuery{InstanceType: string(c.InstanceType), Count: int(c.Count), Duration: time.Duration(c.Duration),
 		StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time}
-	return newBuyer(t, cfg, aws, c.DryRun).Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, Query: query, Zone: c.Zone, Platform: c.Platform,
-		Fee: fee, Again: c.Again, Wait: c.Wait, Show: show.preview, Tell: show.result})
+	return newBuyer(t, cfg, aws, c.DryRun).Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, Query: query,
+		Zone: c.Zone, Platform: c.Platform, Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait,
+		Show: view.preview, Tell: view.result})
 }
 
-// purchaseRow is the result of a purchase.
-type purchaseRow struct {
+// boughtRow is the result of a purchase or an extension.
+type boughtRow struct {
 	OfferingID string `json:"offering_id"`
 	capacity.Reservation
 	Count       int             `json:"count"`
+	Payment     string          `json:"payment,omitempty"` // EC2's state of the payment of an extension
+	OldEnd      time.Time       `json:"old_end,omitzero"`
+	NewEnd      time.Time       `json:"new_end,omitzero"` // Reservation has it once the extension is paid
 	Fence       time.Time       `json:"fence"`
 	Reclaim     time.Time       `json:"reclaim"`
 	Fee         *capacity.Money `json:"fee"` // not known of a block that was bought elsewhere
@@ -86,28 +90,35 @@ type purchaseRow struct {
 	BoughtNow   bool            `json:"bought_now"` // false for what an earlier run or another machine bought
 }
 
-const purchaseColumns = "RESERVATION: ID; STATE: State; TYPE: InstanceType; COUNT: Count drop 2; AZ: AZ drop 1; AZ ID: AZID; START: Start; " +
-	"FENCE: Fence drop 3; END: End; FEE: Fee"
+const (
+	purchaseColumns = "RESERVATION: ID; STATE: State; TYPE: InstanceType; COUNT: Count drop 2; AZ: AZ drop 1; AZ ID: AZID; " +
+		"START: Start; FENCE: Fence drop 3; END: End; FEE: Fee"
+	extensionColumns = "RESERVATION: ID; STATUS: Payment; OLD END: OldEnd drop 1; NEW END: NewEnd; NEW FENCE: Fence; FEE: Fee"
+)
 
 // dryRunState stands where EC2's state of the reservation would be.
 const dryRunState = "dry-run"
 
-// newPurchaseRow takes from the intent what EC2 does not show yet.
-func newPurchaseRow(cfg *maybeConfig, p market.PurchaseResult) purchaseRow {
-	i, r := p.Intent, p.Reservation
+// newBoughtRow takes from the intent what EC2 does not show yet.
+func newBoughtRow(cfg *maybeConfig, i market.Intent, r capacity.Reservation, now, dryRun bool) boughtRow {
 	if r.InstanceType == "" {
+		state := r.State
 		r = i.Offering.Reservation(r.ID)
-		r.State = p.Reservation.State
+		r.State = state
 	}
 	if r.AZID == "" { // EC2 may leave it out until the block is allocated
 		r.AZ, r.AZID = i.Offering.AZ, i.Offering.AZID
 	}
-	if p.DryRun {
+	if dryRun {
 		r.State = dryRunState
 	}
+	row := boughtRow{OfferingID: i.Offering.ID, Reservation: r, Count: max(r.Size(), i.Offering.Count), OldEnd: i.OldEnd,
+		NewEnd: i.NewEnd, PurchasedAt: i.At, BoughtNow: now}
+	if !i.NewEnd.IsZero() {
+		r.End = i.NewEnd
+	}
 	w := cfg.Timing.Domain().Window(r)
-	row := purchaseRow{OfferingID: i.Offering.ID, Reservation: r, Count: max(r.Size(), i.Offering.Count), Fence: w.Fence, Reclaim: w.Reclaim,
-		PurchasedAt: i.At, BoughtNow: p.BoughtNow}
+	row.Fence, row.Reclaim = w.Fence, w.Reclaim
 	if i.Fee.Currency() != "" {
 		row.Fee = &i.Fee
 	}
@@ -116,11 +127,10 @@ func newPurchaseRow(cfg *maybeConfig, p market.PurchaseResult) purchaseRow {
 
 // purchaseView shows a purchase at the terminal.
 type purchaseView struct {
-	t   *terminal.Terminal
-	cfg *maybeConfig
-	// anyZone buys also where the cluster has no subnet; dryRun buys nothing.
-	anyZone, dryRun bool
-	subnets         func() market.Subnets
+	*PurchaseCmd
+	t       *terminal.Terminal
+	cfg     *maybeConfig
+	subnets func() market.Subnets
 }
 
 // preview says what would be bought, when it can be used, and by whom. The error is for what the cluster could not use.
@@ -162,38 +172,33 @@ func inAccount(id string) string {
 	return ", account " + id
 }
 
-// zone says whether the cluster can run nodes in the zone of an offering (R10). Where it cannot,
-// or that is not known, it is an error without --any-zone.
+// zone says whether the cluster can run nodes in the zone of an offering (R10). If it cannot, or that is not known, it
+// is an error without --any-zone.
 func (v purchaseView) zone(o capacity.Offering) error {
 	where := capacity.FormatZone(o.AZID, o.AZ)
 	subnets := v.subnets()
 	use := subnets.In(o.AZID)
-	buys := !v.anyZone && !v.dryRun
+	wrong := usage("the cluster has no subnet in %s, where this block would be; it has %s. Only a subnet in the block's "+
+		"own zone can run its nodes: %s", where, zonesOf(subnets.Own), remedy(use))
 	switch {
-	case subnets.Err != nil && buys:
-		return fmt.Errorf(
-			"offering %s: whether the cluster can use %s is not known: %w; nothing was bought. Run this again, or add --any-zone to buy all the same",
-			o.ID, where, subnets.Err)
 	case subnets.Err != nil:
-		v.t.Say("WARNING: whether the cluster can use %s is not known: %s", where, subnets.Err)
+		wrong = fmt.Errorf("whether the cluster can use %s is not known: %w", where, subnets.Err)
 	case len(subnets.Own) == 0:
 		v.t.Say("  cluster  not compared: the settings name no cluster and no subnet")
+		return nil
 	case len(use.Subnets) > 0:
 		usedBy := ""
 		if p, g, found := market.GroupFor(v.cfg.Config, o.InstanceType, use.Subnets); found {
 			usedBy = fmt.Sprintf(", used by node group %s of partition %s", g.Name, p.Name)
 		}
 		v.t.Say("  cluster  has %s in this zone%s", strings.Join(use.Subnets, ", "), usedBy)
-	case buys:
-		return usage(
-			"offering %s: the cluster has no subnet in %s, where this block would be; it has %s; nothing was bought. Only a subnet in the block's own zone can run its nodes: %s; or add --any-zone to buy all the same",
-			o.ID, where, zonesOf(subnets.Own), remedy(use))
-	default:
-		v.t.Say("WARNING: THE CLUSTER HAS NO SUBNET IN %s, where this block would be; it has %s.", where,
-			zonesOf(subnets.Own))
-		v.t.Say("WARNING: Only a subnet in the block's own zone can run its nodes: %s.", remedy(use))
+		return nil
 	}
-	if v.dryRun && !v.anyZone && (subnets.Err != nil || len(subnets.Own) > 0 && len(use.Subnets) == 0) {
+	if !v.AnyZone && !v.DryRun {
+		return fmt.Errorf("offering %s: %w; nothing was bought. Add --any-zone to buy all the same", o.ID, wrong)
+	}
+	v.t.Say("WARNING: %s.", wrong)
+	if !v.AnyZone {
 		v.t.Say("WARNING: The purchase takes --any-zone.")
 	}
 	return nil
@@ -220,7 +225,7 @@ func zonesOf(subnets []capacity.Subnet) string {
 // result shows what was bought and says what comes next.
 func (v purchaseView) result(p market.PurchaseResult) error {
 	if !p.DryRun || v.t.Format != terminal.Table {
-		if err := v.t.Rows([]purchaseRow{newPurchaseRow(v.cfg, p)}, purchaseColumns); err != nil {
+		if err := v.t.Rows([]boughtRow{newBoughtRow(v.cfg, p.Intent, p.Reservation, p.BoughtNow, p.DryRun)}, purchaseColumns); err != nil {
 			return err
 		}
 	}
@@ -231,7 +236,8 @@ func (v purchaseView) result(p market.PurchaseResult) error {
 	switch {
 	case p.DryRun:
 		r.ID = "cr-…"
-		v.t.Say("Dry run: EC2 would take this purchase; nothing was bought. After the purchase, go on with:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r))
+		v.t.Say("Dry run: EC2 would take this purchase; nothing was bought. After the purchase, go on with:\n%s",
+			market.NextStep(v.cfg.Config, v.subnets(), r))
 	case r.State != capacity.StateExpired:
 		v.t.Say("Next:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r))
 	}
@@ -258,23 +264,6 @@ func (c customer) ConfirmFee(o capacity.Offering) error {
 	return c.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", fee), fee)
 }
 
-// feeFlag is how a script accepts a fee.
-type feeFlag struct {
-	ConfirmFee string `help:"The fee in USD that you accept. Refused when EC2 now asks for another." placeholder:"USD"`
-}
-
-// dollars reads the value of a flag, also as JSON shows it, with USD; the zero value if it is not given.
-func dollars(flag, value string) (capacity.Money, error) {
-	if value == "" {
-		return capacity.Money{}, nil
-	}
-	m, err := capacity.ParseMoney(strings.TrimSuffix(value, " "+capacity.USD), capacity.USD)
-	if err != nil {
-		return m, usage("%s: %w", flag, err)
-	}
-	return m, nil
-}
-
 // newBuyer is a buyer with the settings' own limits.
 func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, dryRun bool) *market.Buyer {
 	in := func(region string) market.World { return aws.In(region) }
@@ -285,11 +274,7 @@ func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, dryRun bo
 type ExtendCmd struct {
 	Reservation string `arg:"" predictor:"reservation" help:"Block to extend, cr-…."`
 	Duration    span   `required:"" short:"d" help:"By how much, such as 7d. EC2 sells 1 to 14 days, then whole weeks; it is rounded up."`
-
-	feeFlag `embed:""`
-	Again   bool `help:"Extend by the same length again, even if that was bought less than a day ago."`
-	DryRun  bool `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
-	Wait    bool `help:"Follow the payment until the end has moved." default:"true" negatable:""`
+	buying      `embed:""`
 }
 
 // Help is shown below the flags.
@@ -309,46 +294,13 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 		return usage("%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` lists them",
 			c.Reservation)
 	}
-	fee, err := dollars("--confirm-fee", c.ConfirmFee)
-	if err != nil {
-		return err
-	}
 	length, err := roundedLength(t, time.Duration(c.Duration))
 	if err != nil {
 		return err
 	}
-	show := extensionView{t, cfg}
+	view := extensionView{t, cfg}
 	return newBuyer(t, cfg, aws, c.DryRun).Extend(ctx, market.ExtensionOrder{ReservationID: c.Reservation, Length: length,
-		Fee: fee, Again: c.Again, Wait: c.Wait, Show: show.preview, Tell: show.result})
-}
-
-// extensionRow is the result of an extension.
-type extensionRow struct {
-	ID          string         `json:"id"`
-	OfferingID  string         `json:"offering_id"`
-	Status      string         `json:"status"` // EC2's of the payment
-	OldEnd      time.Time      `json:"old_end"`
-	NewEnd      time.Time      `json:"new_end"`
-	End         time.Time      `json:"end"` // what EC2 shows now: the new one once the extension is paid
-	NewFence    time.Time      `json:"new_fence"`
-	NewReclaim  time.Time      `json:"new_reclaim"`
-	Fee         capacity.Money `json:"fee"`
-	PurchasedAt time.Time      `json:"purchased_at,omitzero"`
-	BoughtNow   bool           `json:"bought_now"` // false for what an earlier run bought
-}
-
-const extensionColumns = "RESERVATION: ID; STATUS: Status; OLD END: OldEnd drop 1; NEW END: NewEnd; NEW FENCE: NewFence; FEE: Fee"
-
-func newExtensionRow(cfg *maybeConfig, x market.ExtensionResult) extensionRow {
-	i, extended := x.Intent, x.Reservation
-	extended.End = i.NewEnd
-	w := cfg.Timing.Domain().Window(extended)
-	row := extensionRow{i.Reservation, i.Offering.ID, x.Extension.State, i.OldEnd, i.NewEnd, x.Reservation.End, w.Fence, w.Reclaim, i.Fee,
-		x.Extension.Purchased, x.BoughtNow}
-	if x.DryRun {
-		row.Status = dryRunState
-	}
-	return row
+		Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait, Show: view.preview, Tell: view.result})
 }
 
 // extensionView shows an extension at the terminal.
@@ -382,9 +334,10 @@ func (v extensionView) preview(p market.ExtensionPreview) {
 
 // result shows what was bought and says what comes next.
 func (v extensionView) result(x market.ExtensionResult) error {
-	row := newExtensionRow(v.cfg, x)
+	row := newBoughtRow(v.cfg, x.Intent, x.Reservation, x.BoughtNow, x.DryRun)
+	row.Payment = x.Extension.State
 	if !x.DryRun || v.t.Format != terminal.Table {
-		if err := v.t.Rows([]extensionRow{row}, extensionColumns); err != nil {
+		if err := v.t.Rows([]boughtRow{row}, extensionColumns); err != nil {
 			return err
 		}
 	}
@@ -393,10 +346,10 @@ func (v extensionView) result(x market.ExtensionResult) error {
 		v.t.Say("Dry run: EC2 would take this extension; nothing was bought.")
 	case x.Extension.State == capacity.ExtensionPaid:
 		v.t.Say("The end has moved. `pcs-capacity sync` moves the fence to %s; a sync --watch that runs does it by itself.",
-			v.t.Time(row.NewFence))
+			v.t.Time(row.Fence))
 	default:
 		v.t.Say("The end moves when the extension is paid; `pcs-capacity sync` then moves the fence to %s.",
-			v.t.Time(row.NewFence))
+			v.t.Time(row.Fence))
 	}
 	return nil
 }

@@ -88,14 +88,14 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	}
 	for i := range made.Reservations {
 		r := &made.Reservations[i]
-		r.Cost = r.Costs(cmp.Or(prices[r.ID], fees[r.ID]), prices[r.Paid.InstanceType])
+		r.Cost = r.Costs(cmp.Or(prices[r.ID].Money, fees[r.ID]), prices[r.Paid.InstanceType].Money)
 	}
 	doc.Report = made
 	return c.show(t, doc)
 }
 
-// check reads what is written as text.
-func (c *ReportCmd) check() (prices map[string]capacity.Money, err error) {
+// check finds mistakes in the arguments, and reads the prices.
+func (c *ReportCmd) check() (map[string]usd, error) {
 	for _, id := range c.Reservations {
 		if !capacity.IsReservationID(id) {
 			return nil, usage("%q is not the id of a reservation (cr-…)", id)
@@ -104,11 +104,13 @@ func (c *ReportCmd) check() (prices map[string]capacity.Money, err error) {
 	if !c.From.IsZero() && !c.Until.IsZero() && !c.From.Before(c.Until.Time) {
 		return nil, usage("--until=%s is not after --from=%s", c.Until.Format(time.RFC3339), c.From.Format(time.RFC3339))
 	}
-	prices = map[string]capacity.Money{}
+	prices := map[string]usd{}
 	for name, amount := range c.Price {
-		if prices[name], err = dollars("--price "+name, amount); err != nil {
-			return nil, err
+		var price usd
+		if err := price.UnmarshalText([]byte(amount)); err != nil {
+			return nil, usage("--price %s: %w", name, err)
 		}
+		prices[name] = price
 	}
 	return prices, nil
 }
@@ -198,7 +200,7 @@ func (d reportDocument) rows() []reportRow {
 		}
 	}
 	for _, r := range d.Reservations {
-		add(reportRow{What: "reservation", Reservation: r.ID, From: latestOf(d.From, r.Start), To: d.Until}, r.Sums)
+		add(reportRow{What: "reservation", Reservation: r.ID, From: r.From, To: d.Until}, r.Sums)
 	}
 	for i, shares := range [][]report.Share{d.Accounts, d.Users, d.Jobs} {
 		for _, s := range shares {
@@ -208,18 +210,19 @@ func (d reportDocument) rows() []reportRow {
 	return rows
 }
 
-// The lines of the tables.
-type (
-	classLine struct {
-		Class                   report.Class
-		Hours, Percent, Meaning string
-	}
-	reservationLine struct {
-		ID, Partition, Nodes               string
-		From                               time.Time
-		Hours, Useful, Fee, Used, OnDemand string
-	}
-	shareLine struct{ Account, User, Job, Hours, Lost, Why string }
+// classLine is what became of one class, or of all.
+type classLine struct {
+	Class                   report.Class
+	Hours, Percent, Meaning string
+}
+
+const (
+	classColumns       = "CLASS: Class; NODE-HOURS: Hours right; PART: Percent right; WHAT IT IS: Meaning wrap"
+	reservationColumns = "RESERVATION: ID; PARTITION: Paid.Partition drop 2; NODES: Nodes; FROM: From drop 1; " +
+		"NODE-HOURS: Sums.Hours right; USEFUL: Sums.UsefulPart right; COST: Cost.InReport right drop 3; " +
+		"PER USED HOUR: Cost.Used right; ON DEMAND: Cost.Demanded right drop 4"
+	shareColumns = "ACCOUNT: Account; USER: User; LARGEST JOBS: Which; NODE-HOURS: Sums.Hours right; " +
+		"OF THEM LOST: Sums.Lost right; LOST TO: Sums.LostTo"
 )
 
 // largestJobs is how many jobs a person is shown.
@@ -227,75 +230,22 @@ const largestJobs = 10
 
 // tables shows all of it to a person.
 func (d reportDocument) tables(t *terminal.Terminal) error {
-	t.Tell("%s to %s: %s node-hours were paid, %s of them useful.\n", t.Time(d.From), t.Time(d.Until), hoursText(d.Total.Total()), usefulText(d.Total))
+	t.Tell("%s to %s: %s node-hours were paid, %s of them useful.\n", t.Time(d.From), t.Time(d.Until), d.Total.Hours(),
+		cmp.Or(d.Total.UsefulPart(), "none"))
 	var classes []classLine
 	for _, c := range report.Classes {
 		if n := d.Total[c]; n > 0 || c == report.Useful {
-			classes = append(classes, classLine{c, hoursText(n), partText(n, d.Total.Total()), report.Meanings[c]})
+			classes = append(classes, classLine{c, report.Hours(n), report.Part(n, d.Total.Total()), report.Meanings[c]})
 		}
 	}
-	classes = append(classes, classLine{"paid", hoursText(d.Total.Total()), "", ""})
-	var reservations []reservationLine
-	for _, r := range d.Reservations {
-		reservations = append(reservations,
-			reservationLine{r.ID, r.Paid.Partition, fmt.Sprintf("%d x %s", r.Paid.Size, r.Paid.InstanceType),
-				latestOf(d.From, r.Start), hoursText(r.Sums.Total()), usefulText(r.Sums),
-				moneyText(r.Cost.InReport, ""), priceText(r.Cost, r.Cost.PerUsed), priceText(r.Cost, r.Cost.OnDemand)})
-	}
-	var shares []shareLine
-	for _, s := range slices.Concat(d.Users, d.Jobs[:min(largestJobs, len(d.Jobs))]) {
-		all, why := s.Sums.Total(), []string{}
-		for _, c := range []report.Class{report.LostRequeue, report.LostTimeout, report.LostFailure} {
-			if s.Sums[c] > 0 {
-				why = append(why, strings.TrimPrefix(string(c), "lost-"))
-			}
-		}
-		shares = append(shares, shareLine{cmp.Or(s.Account, "-"), cmp.Or(s.User, "-"), cmp.Or(s.Job, "all"), hoursText(all),
-			hoursText(all - s.Sums[report.Useful]), strings.Join(why, " ")})
-	}
-	if err := t.Rows(classes, "CLASS: Class; NODE-HOURS: Hours right; PART: Percent right; WHAT IT IS: Meaning wrap"); err != nil {
+	classes = append(classes, classLine{Class: "paid", Hours: d.Total.Hours()})
+	if err := t.Rows(classes, classColumns); err != nil {
 		return err
 	}
-	if len(reservations) > 0 {
-		fmt.Fprintln(t.Out)
-		if err := t.Rows(reservations, "RESERVATION: ID; PARTITION: Partition drop 2; NODES: Nodes; FROM: From drop 1; NODE-HOURS: Hours right; "+
-			"USEFUL: Useful right; COST: Fee right drop 3; PER USED HOUR: Used right; ON DEMAND: OnDemand right drop 4"); err != nil {
-			return err
-		}
+	fmt.Fprintln(t.Out)
+	if err := t.Rows(d.Reservations, reservationColumns); err != nil {
+		return err
 	}
-	if len(shares) > 0 {
-		fmt.Fprintln(t.Out)
-		return t.Rows(shares, "ACCOUNT: Account; USER: User; LARGEST JOBS: Job; NODE-HOURS: Hours right; OF THEM LOST: Lost right; LOST TO: Why")
-	}
-	return nil
-}
-
-// hoursText are hours, to the nearest hundredth.
-func hoursText(seconds int64) string {
-	n := (seconds + 18) / 36
-	return fmt.Sprintf("%d.%02d", n/100, n%100)
-}
-
-func usefulText(sums report.Sums) string { return partText(sums[report.Useful], sums.Total()) }
-
-func partText(part, whole int64) string {
-	if whole == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
-}
-
-func moneyText(m capacity.Money, per string) string {
-	if m == (capacity.Money{}) {
-		return "-"
-	}
-	return m.Grouped() + per
-}
-
-// priceText is a price with what it is of: "6.12 USD/GPU".
-func priceText(c report.Cost, price capacity.Money) string {
-	if c.PerNode {
-		return moneyText(price, "/node")
-	}
-	return moneyText(price, "/GPU")
+	fmt.Fprintln(t.Out)
+	return t.Rows(slices.Concat(d.Users, d.Jobs[:min(largestJobs, len(d.Jobs))]), shareColumns)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,8 +19,8 @@ import (
 
 // ReserveCmd holds capacity, or asks whether it could be held.
 type ReserveCmd struct {
-	InstanceType string   `required:"" short:"t" help:"Instance type, such as p5.48xlarge."`
-	Count        int      `required:"" short:"n" help:"Number of instances, all in one zone."`
+	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge." placeholder:"TYPE"`
+	Count        count    `required:"" short:"n" help:"Number of instances, all in one zone." placeholder:"N"`
 	SubnetIDs    []string `required:"" name:"subnet-ids" help:"Subnets whose zones are tried, in this order."`
 	Probe        bool     `help:"Release it at once; only show which zone has room."`
 	For          span     `help:"Hold it for at most this long, such as 30m or 2h." placeholder:"2h"`
@@ -39,26 +40,11 @@ With --probe it is released at once. Exit status 0: there was room; 1: there was
   pcs-capacity release cr-0123456789abcdef0`
 }
 
-// heldRow is a zone that was tried.
-type heldRow struct {
-	SubnetID      string    `json:"subnet_id"`
-	AZID          string    `json:"az_id"`
-	Room          bool      `json:"room"`
-	ReservationID string    `json:"capacity_reservation_id,omitempty"`
-	End           time.Time `json:"end,omitzero"`           // when EC2 ends it at the earliest
-	HeldSeconds   float64   `json:"held_seconds,omitempty"` // of a probe
-	Code          string    `json:"code,omitempty"`
-	Message       string    `json:"message,omitempty"`
-}
-
 const heldColumns = "SUBNET: SubnetID; AZ ID: AZID; ROOM: Room; RESERVATION: ReservationID; ENDS: End; CODE: Code; WHY NOT: Message wrap"
 
 // Run says what it may cost, asks, and holds.
 func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) error {
-	switch {
-	case c.Count < 1:
-		return usage("--count=%d: use at least 1", c.Count)
-	case c.Probe == (c.For != 0):
+	if c.Probe == (c.For != 0) {
 		return usage("give --probe to release it at once, or --for TIME to hold it")
 	}
 	h, err := newHolder(ctx, cfg, aws)
@@ -74,14 +60,9 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 			return err
 		}
 	}
-	answer, err := h.Hold(ctx, market.HoldRequest{InstanceType: c.InstanceType, Platform: c.Platform, Count: c.Count,
-		Subnets: c.SubnetIDs, For: time.Duration(c.For), Probe: c.Probe})
-	if len(answer.Tries) > 0 {
-		if err := t.Rows(c.rows(answer), heldColumns); err != nil {
-			return err
-		}
-	}
-	if err != nil {
+	answer, err := h.Hold(ctx, market.HoldRequest{InstanceType: string(c.InstanceType), Platform: c.Platform,
+		Count: int(c.Count), Subnets: c.SubnetIDs, For: time.Duration(c.For), Probe: c.Probe})
+	if err := errors.Join(err, t.Rows(answer.Tries, heldColumns)); err != nil {
 		return err
 	}
 	r := answer.Reservation
@@ -106,22 +87,6 @@ func (c *ReserveCmd) costs() string {
 		return "A probe is paid for the seconds that it takes: " + what + "."
 	}
 	return fmt.Sprintf("What is held is paid, used or not: %s, for up to %s.", what, capacity.FormatExact(time.Duration(c.For)))
-}
-
-func (c *ReserveCmd) rows(a market.HoldAnswer) []heldRow {
-	var rows []heldRow
-	for _, try := range a.Tries {
-		row := heldRow{SubnetID: try.Subnet.ID, AZID: try.Subnet.AZID, Room: try.Err == nil}
-		if try.Err != nil {
-			row.Code, row.Message = ec2.Code(try.Err), ec2.Message(try.Err)
-		} else if c.Probe {
-			row.HeldSeconds = a.Held.Seconds()
-		} else {
-			row.ReservationID, row.End = a.Reservation.ID, a.Reservation.End
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }
 
 // ReleaseCmd gives back what is held.
@@ -170,47 +135,25 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	return nil
 }
 
-// unusedRow is a reservation that serves nothing.
-type unusedRow struct {
-	capacity.Reservation
-	Why      string `json:"why"`
-	Released bool   `json:"released"` // it is given back
-	Error    string `json:"error,omitempty"`
-}
-
 const unusedColumns = "ID: ID; TYPE: InstanceType; AZ ID: AZID; COUNT: Total; FREE: Available drop 2; ENDS: End drop 1; WHY: Why wrap; " +
 	"RELEASED: Released; ERROR: Error wrap"
 
 func (c *ReleaseCmd) unused(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
 	pcsClient *pcs.Client) error {
 	found, err := lifecycle.Clean(ctx, lifecycle.From(cfg, aws, pcsClient))
-	rows, failed := []unusedRow{}, false
-	for _, n := range found {
-		row := unusedRow{Reservation: n.Reservation, Why: n.Why, Released: n.Err == nil}
-		if n.Err != nil {
-			row.Error, failed = ec2.Message(n.Err), true
-		}
-		rows = append(rows, row)
-	}
-	if len(rows) > 0 || t.Format != terminal.Table {
-		if err := t.Rows(rows, unusedColumns); err != nil {
-			return err
-		}
-	}
-	for _, n := range found {
-		if n.Err != nil {
-			t.Say("%s", n)
-		}
-	}
-	switch {
-	case err != nil:
+	if err := errors.Join(err, t.Rows(found, unusedColumns)); err != nil {
 		return err
-	case failed:
-		return errShown
-	case len(rows) == 0:
+	}
+	for _, n := range found {
+		if !n.Released {
+			t.Say("%s", n)
+			err = errShown
+		}
+	}
+	if len(found) == 0 {
 		t.Say("Nothing to release.")
 	}
-	return nil
+	return err
 }
 
 // newHolder is for the cluster that the settings are for.

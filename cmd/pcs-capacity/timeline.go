@@ -16,7 +16,7 @@ import (
 
 // TimelineCmd draws when capacity can be used.
 type TimelineCmd struct {
-	Weeks *int   `help:"Draw this many weeks from now, or from --from. Default: until the last end, at least 2." placeholder:"N"`
+	Weeks count  `help:"Draw this many weeks from now, or from --from. Default: until the last end, at least 2." placeholder:"N"`
 	From  moment `help:"Begin here, such as 2026-12-01 or tomorrow. Default: the first start, at most a week ago." placeholder:"TIME"`
 	SVG   string `name:"svg" help:"Also write the picture to this file." placeholder:"FILE" type:"path"`
 }
@@ -30,9 +30,6 @@ instances back from the reclaim on. COLUMNS sets the width.`
 
 // Run asks EC2 and draws.
 func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
-	if c.Weeks != nil && *c.Weeks < 1 {
-		return usage("--weeks=%d: use at least 1", *c.Weeks)
-	}
 	all, absent, err := inTimeline(ctx, cfg.Config, aws)
 	if err != nil {
 		return err
@@ -51,8 +48,8 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		problems = append(problems, fmt.Sprintf("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, m.Err))
 	}
 	chart := timeline.Chart{Region: aws.Region(), Now: now, From: c.From.Time, Zone: t.Zone()}
-	if c.Weeks != nil {
-		chart.To = latestOf(c.From.Time, now).AddDate(0, 0, 7**c.Weeks)
+	if c.Weeks > 0 {
+		chart.To = latestOf(c.From.Time, now).AddDate(0, 0, 7*int(c.Weeks))
 	}
 	begin := c.From.Time
 	if begin.IsZero() {

@@ -35,7 +35,10 @@ func Clean(ctx context.Context, s Sources) ([]Needless, error) {
 	}
 	found := append([]Needless{}, held.needless()...)
 	for i, n := range found {
-		found[i].Err = n.release(ctx, s.World, held)
+		err := n.release(ctx, s.World, held)
+		if found[i].Released = err == nil; err != nil {
+			found[i].Error, _ = s.EC2.Explain(err)
+		}
 	}
 	if names := held.over(); len(names) > 0 && held.Err == nil {
 		held.Err = s.State.Released(held.Now, names...)
@@ -109,8 +112,9 @@ func (h Held) over() (names []string) {
 // Needless is an ODCR of ours that no longer serves a purpose.
 type Needless struct {
 	capacity.Reservation
-	Why string // Why says why
-	Err error  // why the cancellation failed
+	Why      string `json:"why"`
+	Released bool   `json:"released"`
+	Error    string `json:"error,omitempty"` // why the cancellation failed
 }
 
 // needless are the ODCRs that no longer serve a purpose (R4).
@@ -132,8 +136,8 @@ func (h Held) releases() (actions []Action) {
 	for _, n := range h.needless() {
 		actions = append(actions, action("release", capacity.Subject{Reservation: n.ID}, "give back "+n.String(),
 			func(ctx context.Context, w World) error {
-				if n.Err = n.release(ctx, w, h); n.Err != nil {
-					return fmt.Errorf("%w; %s", n.Err, n.paid())
+				if err := n.release(ctx, w, h); err != nil {
+					return fmt.Errorf("%w; %s", err, n.paid())
 				}
 				return nil
 			}))
@@ -156,7 +160,7 @@ func (n Needless) release(ctx context.Context, w World, h Held) error {
 // String says for people what became of the ODCR.
 func (n Needless) String() string {
 	text := fmt.Sprintf("%s, %d × %s in %s: %s", n.ID, n.Total, n.InstanceType, n.AZID, n.Why)
-	if n.Err != nil {
+	if n.Error != "" {
 		text += "; " + n.paid()
 	}
 	return text

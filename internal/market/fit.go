@@ -25,15 +25,15 @@ type FitQuestion struct {
 
 // FitAnswer is the capacity found.
 type FitAnswer struct {
-	Fits       bool               // the first candidate has room
-	Candidates []capacity.Fitting // the reservations of the type that are open or to come, best first
-	Subnets    Subnets
-	Offers     []Offer // Offers would fill the need; only where no candidate does
+	Fits       bool               `json:"fits"`           // the first candidate has room
+	Candidates []capacity.Fitting `json:"candidates"`     // the reservations of the type that are open or to come, best first
+	Offers     []Offer            `json:"offerings"`      // would fill the need; only where no candidate does
+	Failed     []RegionFailure    `json:"failed_regions"` // the regions that did not answer
+	Subnets    Subnets            `json:"-"`
 	// Sale is everything for sale, read only if no candidate fits. SaleErr is set if it could not be read.
-	Sale    *Found
-	SaleErr error
-	Length  time.Duration   // the length of the blocks searched for
-	Failed  []RegionFailure // the regions that did not answer
+	Sale    *Found        `json:"-"`
+	SaleErr error         `json:"-"`
+	Length  time.Duration `json:"-"` // the length of the blocks searched for
 }
 
 // Ask asks the regions. It is an error when none answers.
@@ -42,7 +42,7 @@ func (q FitQuestion) Ask(ctx context.Context) (FitAnswer, error) {
 	if err != nil {
 		return FitAnswer{}, err
 	}
-	a := FitAnswer{Subnets: q.Subnets(), Failed: failed}
+	a := FitAnswer{Candidates: []capacity.Fitting{}, Offers: []Offer{}, Failed: failed, Subnets: q.Subnets()}
 	now := q.EC2.Now().UTC().Truncate(time.Second)
 	all := slices.Concat(reservations...)
 	for _, f := range capacity.Fit(q.Need, all, a.Subnets.Own, q.Idle(all), q.Timing, now) {

@@ -36,10 +36,15 @@ type HoldRequest struct {
 	Probe                  bool          // releases it at once: it only shows where there is room
 }
 
-// HoldTry is a tried subnet; Err is the reason why nothing could be held there.
+// HoldTry is a tried subnet; without room, Code and Message are EC2's reason.
 type HoldTry struct {
-	Subnet capacity.Subnet
-	Err    error
+	SubnetID      string    `json:"subnet_id"`
+	AZID          string    `json:"az_id"`
+	Room          bool      `json:"room"`
+	ReservationID string    `json:"capacity_reservation_id,omitempty"` // the ODCR that is held there
+	End           time.Time `json:"end,omitzero"`                      // when EC2 ends it at the earliest
+	Code          string    `json:"code,omitempty"`
+	Message       string    `json:"message,omitempty"`
 }
 
 // HoldAnswer is the outcome. Reservation is the zero value if there was no room anywhere.
@@ -85,16 +90,21 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 		if err != nil && !errors.Is(err, capacity.ErrNoRoom) {
 			return answer, err
 		}
-		answer.Tries = append(answer.Tries, HoldTry{subnet, err})
-		if err != nil {
-			continue
-		}
-		answer.Reservation = r
-		if req.Probe {
+		try := HoldTry{SubnetID: subnet.ID, AZID: subnet.AZID, Room: err == nil}
+		switch {
+		case err != nil:
+			try.Code, try.Message = ec2.Code(err), ec2.Message(err)
+		case req.Probe:
 			err = h.release(ctx, r, order.ClientToken)
 			answer.Held = time.Since(began)
+		default:
+			try.ReservationID, try.End = r.ID, r.End
 		}
-		return answer, err
+		answer.Tries = append(answer.Tries, try)
+		if try.Room {
+			answer.Reservation = r
+			return answer, err
+		}
 	}
 	return answer, nil
 }

@@ -46,7 +46,7 @@ func TestR4_HoldTriesEachZoneOnce(t *testing.T) {
 	if err != nil || len(answer.Tries) != 2 || w.creations() != 2 {
 		t.Fatalf("%v, %+v", err, answer)
 	}
-	if first, second := answer.Tries[0], answer.Tries[1]; first.Subnet.ID != subnetA1 || !errors.Is(first.Err, capacity.ErrNoRoom) || second.Subnet.ID != subnetB || second.Err != nil {
+	if first, second := answer.Tries[0], answer.Tries[1]; first.SubnetID != subnetA1 || first.Room || first.Code != "Unsupported" || second.SubnetID != subnetB || !second.Room {
 		t.Errorf("%+v", answer.Tries)
 	}
 	r := answer.Reservation

@@ -30,13 +30,50 @@ type Search struct {
 // Offer is a block for sale.
 type Offer struct {
 	capacity.Offering
-	GPUs int // GPUs of one instance, or Neuron devices; 0 when the type has none or EC2 did not say
+	Seconds    int            `json:"duration_seconds"`
+	PerHour    capacity.Money `json:"fee_per_instance_hour"`
+	PerGPUHour capacity.Money `json:"fee_per_gpu_hour,omitzero"`
+	GPUs       int            `json:"gpus_per_instance,omitempty"` // or Neuron devices; 0 when the type has none or EC2 did not say
+	ZoneUse
+	longer time.Duration // than the search asked for
+}
+
+func (s Search) offer(o capacity.Offering, gpus int) Offer {
+	return Offer{Offering: o, Seconds: int(o.Duration().Seconds()), PerHour: o.Fee.PerHour(o.Count, o.Duration()),
+		PerGPUHour: o.Fee.PerHour(o.Count*gpus, o.Duration()), GPUs: gpus, longer: o.Duration() - s.Query.Duration}
+}
+
+// Lasts is its length.
+func (o Offer) Lasts() string { return capacity.FormatDuration(o.Duration()) }
+
+// GPUHour is the price of an hour of a GPU; "" if it has none.
+func (o Offer) GPUHour() string {
+	if o.GPUs == 0 {
+		return ""
+	}
+	return o.PerGPUHour.Amount()
+}
+
+// Marks are the UltraServers and the difference to the requested length.
+func (o Offer) Marks() string {
+	var marks []string
+	if o.UltraServerType != "" {
+		marks = append(marks, fmt.Sprintf("%d x %s", o.UltraServerCount, o.UltraServerType))
+	}
+	switch {
+	case o.longer < 0:
+		marks = append(marks, capacity.FormatDuration(-o.longer)+" shorter")
+	case o.longer > 0:
+		marks = append(marks, capacity.FormatDuration(o.longer)+" longer")
+	}
+	return strings.Join(marks, ", ")
 }
 
 // Found is the result of a search.
 type Found struct {
-	Offers []Offer         // within the price
-	Failed []RegionFailure // the regions that did not answer
+	Offers  []Offer         `json:"offerings"`      // within the price
+	Largest *Offer          `json:"largest"`        // the largest block for sale, by FindLargest
+	Failed  []RegionFailure `json:"failed_regions"` // the regions that did not answer
 
 	search  Search
 	answers []regionAnswer
@@ -52,7 +89,7 @@ type regionAnswer struct {
 
 // Run asks the regions. It is an error when none answers; the result then has only Failed.
 func (s Search) Run(ctx context.Context) (*Found, error) {
-	f := &Found{search: s}
+	f := &Found{Offers: []Offer{}, search: s}
 	s.EC2.OnWait(f.tellWait)
 	var err error
 	if f.answers, f.Failed, err = AskRegions(ctx, s.Progress, s.EC2, s.Regions, f.ask); err != nil {
@@ -60,7 +97,7 @@ func (s Search) Run(ctx context.Context) (*Found, error) {
 	}
 	for _, a := range f.answers {
 		for _, o := range s.affordable(a.found) {
-			f.Offers = append(f.Offers, Offer{o, a.types[o.InstanceType].GPUs})
+			f.Offers = append(f.Offers, s.offer(o, a.types[o.InstanceType].GPUs))
 		}
 	}
 	return f, nil
@@ -144,9 +181,9 @@ func (s Search) affordable(found []capacity.Offering) []capacity.Offering {
 // Query returns the question.
 func (f *Found) Query() ec2.OfferingQuery { return f.search.Query }
 
-// Largest is the largest count that is for sale where the requested one is not, in the region that has most; nil if
-// there is none. A binary search keeps the calls few: a smaller block is for sale wherever a larger one is.
-func (f *Found) Largest(ctx context.Context) (*capacity.Offering, error) {
+// FindLargest finds the largest count that is for sale where the requested one is not, in the region that has most.
+// A binary search keeps the calls few: a smaller block is for sale wherever a larger one is.
+func (f *Found) FindLargest(ctx context.Context) error {
 	var regions []string
 	for _, a := range f.answers {
 		if a.region != "" && a.unsold == "" {
@@ -154,16 +191,16 @@ func (f *Found) Largest(ctx context.Context) (*capacity.Offering, error) {
 		}
 	}
 	if len(regions) == 0 {
-		return nil, nil
+		return nil
 	}
 	found, _, err := AskRegions(ctx, f.search.Progress, f.search.EC2, regions, f.largestIn)
-	var most *capacity.Offering
 	for _, o := range found {
-		if o != nil && (most == nil || SoldCount(*o) > SoldCount(*most)) {
-			most = o
+		if o != nil && (f.Largest == nil || SoldCount(*o) > SoldCount(f.Largest.Offering)) {
+			largest := f.search.offer(*o, 0)
+			f.Largest = &largest
 		}
 	}
-	return most, err
+	return err
 }
 
 // largestIn is the earliest offering of the largest count in the client's region.
@@ -234,13 +271,16 @@ const (
 	ByPrice = "price"
 )
 
-// SortOffers puts zones that the cluster can use first, then by the earliest start or the
-// lowest price of an instance-hour.
+// SortOffers adds the cluster's subnets to the offers, and puts zones that it can use first, then the earliest start or
+// the lowest price of an instance-hour.
 func SortOffers(offers []Offer, by string, subnets Subnets) {
+	for i := range offers {
+		offers[i].ZoneUse = subnets.In(offers[i].AZID)
+	}
 	slices.SortStableFunc(offers, func(a, b Offer) int {
-		rank := subnets.In(a.AZID).Rank() - subnets.In(b.AZID).Rank()
+		rank := a.Rank() - b.Rank()
 		start := a.Start.Compare(b.Start)
-		price := compareFees(a.Fee.PerHour(a.Count, a.Duration()), b.Fee.PerHour(b.Count, b.Duration()))
+		price := compareFees(a.PerHour, b.PerHour)
 		if by == ByPrice {
 			return cmp.Or(rank, price, start)
 		}
@@ -308,7 +348,7 @@ func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, 
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, nil, ctx.Err()
 	}
-	var failed []RegionFailure
+	failed := []RegionFailure{}
 	for i, err := range errs {
 		if err != nil {
 			failed = append(failed, newRegionFailure(regions[i], err))
@@ -316,7 +356,7 @@ func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, 
 	}
 	switch len(failed) {
 	case 0:
-		return answers, nil, nil
+		return answers, failed, nil
 	case 1:
 		if len(regions) == 1 {
 			return nil, failed, errs[0]

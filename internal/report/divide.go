@@ -30,7 +30,7 @@ func (a *account) divide(parts *shares) (Reservation, error) {
 	if end := h.end(); !a.fence.IsZero() && end.Before(a.fence) {
 		a.fence = time.Time{}
 	}
-	one := Reservation{ID: h.id, Paid: *h.last(), Start: h.start, End: h.end(), Sums: a.sums}
+	one := Reservation{ID: h.id, Paid: *h.last(), Start: h.start, End: h.end(), From: a.from, Sums: a.sums}
 	all, err := a.nodes()
 	if err != nil {
 		return one, err

@@ -5,11 +5,12 @@ package report
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -60,6 +61,39 @@ func (s Sums) Total() int64 {
 	return total
 }
 
+// Hours are the node-hours of all classes.
+func (s Sums) Hours() string { return Hours(s.Total()) }
+
+// UsefulPart is the useful part of all.
+func (s Sums) UsefulPart() string { return Part(s[Useful], s.Total()) }
+
+// Lost are the node-hours that were not useful.
+func (s Sums) Lost() string { return Hours(s.Total() - s[Useful]) }
+
+// LostTo says how jobs lost theirs.
+func (s Sums) LostTo() (why []string) {
+	for _, c := range []Class{LostRequeue, LostTimeout, LostFailure} {
+		if s[c] > 0 {
+			why = append(why, strings.TrimPrefix(string(c), "lost-"))
+		}
+	}
+	return why
+}
+
+// Hours are hours to the nearest hundredth.
+func Hours(seconds int64) string {
+	n := (seconds + 18) / 36
+	return fmt.Sprintf("%d.%02d", n/100, n%100)
+}
+
+// Part is a part of a whole, in percent; "" of nothing.
+func Part(part, whole int64) string {
+	if whole == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
+}
+
 // Input is the data of a report. All times are AWS's.
 type Input struct {
 	Samples   []state.Sample // those of sync, oldest first
@@ -88,10 +122,14 @@ type Reservation struct {
 	// Start and End are those of what is paid for, also outside of the report; End is zero for one without an end.
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end,omitzero"`
+	From  time.Time `json:"from"` // Start, or the begin of the report if that is later
 	Sums  Sums      `json:"node_seconds"`
 	Cost  Cost      `json:"cost"` // what [Reservation.Costs] made of the fee
 	Whole int64     `json:"-"`    // the node-seconds from Start to End, or to Until where it has no end
 }
+
+// Nodes are the number and the type of its instances.
+func (r Reservation) Nodes() string { return fmt.Sprintf("%d x %s", r.Paid.Size, r.Paid.InstanceType) }
 
 // Share is the share of an account, a user or a job in the nodes.
 type Share struct {
@@ -100,6 +138,9 @@ type Share struct {
 	Job     string `json:"job,omitempty"`
 	Sums    Sums   `json:"node_seconds"`
 }
+
+// Which is the job; "all" for an account or a user.
+func (s Share) Which() string { return cmp.Or(s.Job, "all") }
 
 // Gap is a time of which nobody knows all.
 type Gap struct {
@@ -224,6 +265,20 @@ type Cost struct {
 	PerPaid  capacity.Money `json:"per_paid_hour,omitzero"`
 	OnDemand capacity.Money `json:"on_demand,omitzero"`
 	PerNode  bool           `json:"per_node"` // the prices are those of a node
+}
+
+// Used is PerUsed with its unit, and Demanded is OnDemand: "6.12 USD/GPU"; "" if unknown.
+func (c Cost) Used() string     { return c.each(c.PerUsed) }
+func (c Cost) Demanded() string { return c.each(c.OnDemand) }
+
+func (c Cost) each(price capacity.Money) string {
+	switch {
+	case price == capacity.Money{}:
+		return ""
+	case c.PerNode:
+		return price.Grouped() + "/node"
+	}
+	return price.Grouped() + "/GPU"
 }
 
 // Costs divides the fee of a reservation by what was used of it. fee is zero if it is not

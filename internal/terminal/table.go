@@ -30,7 +30,7 @@ func (t *Terminal) Rows(rows any, columns string) error { return t.Show(rows, ro
 //
 //	ID: ID; COUNT: Count drop 2; GPU-HOUR: PerGPU.Amount right; WHY NOT: Message wrap
 //
-// Columns with drop make room in a narrow terminal, 1 first. Cells with wrap may be broken into lines. Numbers and
+// A table without rows is not shown. Columns with drop make room in a narrow terminal, 1 first. Cells with wrap may be broken into lines. Numbers and
 // money are aligned to the right, and so is what has right. A nil pointer is a value that is not known.
 func (t *Terminal) Show(doc, rows any, columns string) error {
 	switch t.Format {
@@ -41,6 +41,9 @@ func (t *Terminal) Show(doc, rows any, columns string) error {
 		return t.document(doc)
 	case CSV:
 		return t.csv(reflect.ValueOf(rows))
+	}
+	if reflect.ValueOf(rows).Len() == 0 {
+		return nil
 	}
 	return t.table(reflect.ValueOf(rows), columns)
 }
