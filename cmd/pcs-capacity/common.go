@@ -1,12 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -100,24 +98,8 @@ func (m *moment) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// What the linker sets in packages; elsewhere the build information says what it knows.
-var version, commit, date = "", "", ""
-
-// versionLine has the version, the commit and the commit's date, in UTC.
-func versionLine() string {
-	revision, at := commit, date
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				revision = cmp.Or(revision, s.Value)
-			case "vcs.time":
-				at = cmp.Or(at, s.Value)
-			}
-		}
-	}
-	return fmt.Sprintf("pcs-capacity %s (commit %s, %s)", cmp.Or(version, "devel"), cmp.Or(revision, "unknown"), cmp.Or(at, "unknown"))
-}
+// What the linker sets in packages.
+var version, commit, date = "devel", "unknown", "unknown"
 
 // tellSystemd tells systemd, where it started the program as a service, that the program is
 // alive; and that it is ready, from the first pass on.

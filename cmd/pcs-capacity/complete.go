@@ -23,42 +23,35 @@ func completeLine(parser *kong.Kong) bool {
 	if !asked {
 		return false
 	}
-	seen := func(of func(*capacity.Snapshot) []string) complete.Predictor {
-		return complete.PredictFunc(func(complete.Args) []string { return lastSeen(settingsOf(strings.Fields(line)), of) })
+	var reservations, partitions, groups, codes []string
+	if cfg, err := config.Load(config.Find(settingsOf(strings.Fields(line)))); err == nil {
+		if snap, err := state.Dir(cfg.StateDir).ReadSnapshot(); err == nil {
+			for _, r := range snap.Reservations {
+				reservations = append(reservations, r.ID)
+			}
+			for _, p := range snap.Partitions {
+				partitions = append(partitions, p.Name)
+				for _, g := range p.Groups {
+					groups = append(groups, g.Name)
+				}
+			}
+		}
+	}
+	for _, m := range capacity.Codes {
+		codes = append(codes, string(m.Code))
 	}
 	command, err := kongcompletion.Command(parser,
-		kongcompletion.WithPredictor("reservation", seen(func(s *capacity.Snapshot) (ids []string) {
-			for _, r := range s.Reservations {
-				ids = append(ids, r.ID)
-			}
-			return ids
-		})), kongcompletion.WithPredictor("partition", seen(seenPartitions)), kongcompletion.WithPredictor("explained",
-			complete.PredictOr(seen(seenPartitions), complete.PredictFunc(func(complete.Args) (codes []string) {
-				for _, m := range capacity.Codes {
-					codes = append(codes, string(m.Code))
-				}
-				return codes
-			}))), kongcompletion.WithPredictor("node-group", seen(func(s *capacity.Snapshot) (names []string) {
-			for _, p := range s.Partitions {
-				for _, g := range p.Groups {
-					names = append(names, g.Name)
-				}
-			}
-			return names
-		})), kongcompletion.WithPredictor("file", complete.PredictFiles("*")))
+		kongcompletion.WithPredictor("reservation", complete.PredictSet(reservations...)),
+		kongcompletion.WithPredictor("partition", complete.PredictSet(partitions...)),
+		kongcompletion.WithPredictor("node-group", complete.PredictSet(groups...)),
+		kongcompletion.WithPredictor("explained", complete.PredictSet(append(codes, partitions...)...)),
+		kongcompletion.WithPredictor("file", complete.PredictFiles("*")))
 	if err != nil {
 		panic(err) // a mistake in the tags
 	}
 	global, _ := command.Args.(*kongcompletion.PositionalPredictor)
 	passGlobal(command.Sub, global)
 	return complete.New(parser.Model.Name, command).Complete()
-}
-
-func seenPartitions(s *capacity.Snapshot) (names []string) {
-	for _, p := range s.Partitions {
-		names = append(names, p.Name)
-	}
-	return names
 }
 
 // passGlobal tells commands of the global flags, so that they count arguments right: the
@@ -71,19 +64,6 @@ func passGlobal(commands complete.Commands, global *kongcompletion.PositionalPre
 		}
 		passGlobal(c.Sub, global)
 	}
-}
-
-// lastSeen takes something of the last snapshot; nothing if there is none.
-func lastSeen(settings string, of func(*capacity.Snapshot) []string) []string {
-	cfg, err := config.Load(config.Find(settings))
-	if err != nil {
-		return nil
-	}
-	snap, err := state.Dir(cfg.StateDir).ReadSnapshot()
-	if err != nil {
-		return nil
-	}
-	return of(snap)
 }
 
 // settingsOf is what a line has for --config.

@@ -69,80 +69,71 @@ func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, maybe *maybe
 }
 
 func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot, records []state.Record,
-	now time.Time) (explain.Explanation, error) {
+	now time.Time) (none explain.Explanation, err error) {
 	client := slurm.New(cfg.Cluster)
 	if p, ours := snap.Partition(c.What); ours {
 		jobs, _, err := client.JobsOf(ctx, []string{p.Name}, nil)
 		if err != nil {
-			return explain.Explanation{}, err
-		}
-		waiting := 0
-		for _, j := range jobs {
-			if j.State == "PENDING" && j.In(p.Name) {
-				waiting++
-			}
+			return none, err
 		}
 		alone := *snap
 		alone.Partitions = []capacity.Partition{p}
-		return explain.OfPartition(p, waiting, lifecycle.Troubles(&alone, jobs, records, now), snap, now), nil
+		troubles := lifecycle.Troubles(&alone, jobs, records, now)
+		waits := func(j capacity.Job) bool { return j.Pending() && j.In(p.Name) }
+		jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { return !waits(j) })
+		return explain.OfPartition(p, len(jobs), troubles, snap, now), nil
 	}
 	if jobNames.MatchString(c.What) {
 		jobs, err := client.Jobs(ctx)
 		if err != nil {
-			return explain.Explanation{}, err
+			return none, err
+		}
+		jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { return !j.Is(c.What) })
+		if len(jobs) == 0 {
+			return none, fmt.Errorf("job %[1]s is not in the queue, or is not shown to you; `sacct -j %[1]s` shows jobs that are over",
+				c.What)
 		}
 		// Of an array, a task that waits says more than one that runs.
-		var found *capacity.Job
-		for i, j := range jobs {
-			if j.Is(c.What) &&
-				(found == nil || j.Shown == c.What || found.Shown != c.What && found.State != "PENDING" && j.State == "PENDING") {
-				found = &jobs[i]
-			}
-		}
-		if found == nil {
-			return explain.Explanation{}, fmt.Errorf("job %[1]s is not in the queue, or is not shown to you; `sacct -j %[1]s` shows jobs that are over", c.What)
-		}
-		return explain.OfJob(*found, snap, records, now), nil
+		rank := func(j capacity.Job) int { return slices.Index([]bool{j.Shown == c.What, j.Pending(), true}, true) }
+		first := slices.MinFunc(jobs, func(a, b capacity.Job) int { return rank(a) - rank(b) })
+		return explain.OfJob(first, snap, records, now), nil
 	}
 	nodes, err := client.Nodes(ctx)
 	if err != nil {
-		return explain.Explanation{}, err
+		return none, err
 	}
 	i := slices.IndexFunc(nodes, func(n capacity.Node) bool { return n.Name == c.What })
 	if i < 0 {
-		return explain.Explanation{}, usage("%q is not a job, a node that Slurm shows, a code, or a partition in the settings; they have %s",
+		return none, usage("%q is not a job, a node that Slurm shows, a code, or a partition in the settings; they have %s",
 			c.What, partitionNames(cfg))
 	}
 	reservations, err := client.Reservations(ctx)
 	if err != nil {
-		return explain.Explanation{}, err
+		return none, err
 	}
-	var guards []capacity.Guard
-	for _, r := range reservations {
-		if r.Ours() && r.Active && slices.Contains(r.Nodes, c.What) {
-			guards = append(guards, r.Guard())
-		}
-	}
-	return explain.OfNode(nodes[i], cfg.Domain(), guards, snap, records, now), nil
+	surplus := slices.ContainsFunc(reservations, func(r capacity.SlurmReservation) bool {
+		return r.Ours() && r.Active && r.Guard().Kind == capacity.GuardSurplus && slices.Contains(r.Nodes, c.What)
+	})
+	return explain.OfNode(nodes[i], cfg.Domain(), surplus, snap, records, now), nil
 }
 
 // ofAWSCode is the page of an error code of AWS: what it means as the answer of each call.
 func ofAWSCode(code string) (explain.Explanation, bool) {
-	e := explain.Explanation{Subject: "code " + code, Code: code, Answer: "AWS's error code " + code + ", by the call that failed.", Advice: "A node's Reason has the answer of RunInstances."}
+	e := explain.Explanation{Subject: "code " + code, Code: code, Answer: "AWS's error code " + code + ", by the call that failed.",
+		Advice: "A node's Reason has the answer of RunInstances."}
 	for _, r := range slices.Concat(ec2.Remedies, pcs.Remedies, awsconfig.General) {
 		if r.Code != code {
 			continue
 		}
-		calls := r.Calls
-		if len(calls) == 0 {
-			calls = []string{"any call"}
+		means := r.Means + "; " + r.Do
+		if r.Says != "" {
+			means = fmt.Sprintf("with “%s”: %s", r.Says, means)
 		}
-		for _, call := range calls {
-			says := ""
-			if r.Says != "" {
-				says = fmt.Sprintf("with “%s”: ", r.Says)
-			}
-			e.Facts = append(e.Facts, explain.Fact{Name: call, Value: says + r.Means + "; " + r.Do})
+		for _, call := range r.Calls {
+			e.Facts = append(e.Facts, explain.Fact{Name: call, Value: means})
+		}
+		if len(r.Calls) == 0 {
+			e.Facts = append(e.Facts, explain.Fact{Name: "any call", Value: means})
 		}
 	}
 	return e, len(e.Facts) > 0

@@ -135,10 +135,10 @@ func TestExplainScreens(t *testing.T) {
 	}
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu"}}}}}
 	ofNode := func(n capacity.Node, snap *capacity.Snapshot, d time.Duration, records ...state.Record) explain.Explanation {
-		return explain.OfNode(n, settings, nil, snap, records, now(d))
+		return explain.OfNode(n, settings, false, snap, records, now(d))
 	}
 	guarded := func(n capacity.Node, kind capacity.GuardKind) explain.Explanation {
-		return explain.OfNode(n, settings, []capacity.Guard{{Kind: kind}}, world(), nil, now(0))
+		return explain.OfNode(n, settings, kind == capacity.GuardSurplus, world(), nil, now(0))
 	}
 	screens := []struct {
 		name string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
@@ -227,11 +228,16 @@ func (c *ListCmd) missing(cfg *maybeConfig, home string, regions []string, faile
 		slices.ContainsFunc(failed, func(f market.RegionFailure) bool { return f.Region == home }) {
 		return missing
 	}
+	return append(missing, unknownIn(cfg.Config, home, all.found)...)
+}
+
+// unknownIn are the ids of the settings that are not among all reservations of a region.
+func unknownIn(cfg *config.Config, region string, all []capacity.Reservation) (missing []missingReservation) {
 	for _, p := range cfg.Partitions {
-		for _, group := range p.Groups {
-			for _, id := range group.ReservationIDs {
-				if !named[id] {
-					missing = append(missing, missingReservation{ID: id, Partition: p.Name, Message: "EC2 does not know it in " + home})
+		for _, g := range p.Groups {
+			for _, id := range g.ReservationIDs {
+				if !slices.ContainsFunc(all, func(r capacity.Reservation) bool { return r.ID == id }) {
+					missing = append(missing, missingReservation{ID: id, Partition: p.Name, Message: "EC2 does not know it in " + region})
 				}
 			}
 		}

@@ -97,7 +97,7 @@ type versionFlag bool
 
 // BeforeReset is called by kong before anything is missed on the command line.
 func (versionFlag) BeforeReset(app *kong.Kong) error {
-	if _, err := fmt.Fprintln(app.Stdout, versionLine()); err != nil {
+	if _, err := fmt.Fprintf(app.Stdout, "pcs-capacity %s (commit %s, %s)\n", version, commit, date); err != nil {
 		return err
 	}
 	app.Exit(0)

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
@@ -89,12 +89,16 @@ func (o owned) of(id string) owner { return o.byID[id] }
 // ownedOf finds the slots of reservations of one region as sync does: it goes on from where the last
 // snapshot has them, and takes from it what is not among those that were found.
 func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, slurm idleNodes) owned {
-	settings, before, now := cfg.Domain(), lastSnapshot(cfg.Config), aws.In(cfg.Region).Now()
-	if before != nil {
+	settings, now := cfg.Domain(), aws.In(cfg.Region).Now()
+	before, err := state.Dir(cfg.StateDir).ReadSnapshot()
+	if err == nil {
 		found = append(slices.Clone(found), before.Reservations...)
 	}
 	snap := capacity.Build(settings, capacity.Seen{Reservations: found, Before: before, Now: now})
 	o := owned{byID: map[string]owner{}, idleErr: slurm.err, snap: snap}
+	if o.idleErr == nil { // of those that are not counted all the same
+		o.idleErr = errors.New("the slots of its reservations are not known until `pcs-capacity sync` has run")
+	}
 	idleBySlot := map[string]int{}
 	for _, node := range slurm.names {
 		if _, _, slot, ok := settings.PlaceOf(node); ok {
@@ -104,7 +108,7 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 	idle := snap.IdleIn(idleBySlot)
 	for _, t := range snap.AllTurns() {
 		one := owner{Partition: t.Partition.Name}
-		if len(t.Group.Slots) == 1 || before != nil { // else only sync has seen which of them it has
+		if len(t.Group.Slots) == 1 || err == nil { // else only sync has seen which of them it has
 			one.Slot = t.Slot.Name
 			if n := idle[t.Reservation.ID]; slurm.err == nil {
 				one.NodesIdle = &n
@@ -136,20 +140,7 @@ func (o owned) say(t *terminal.Terminal, waits bool, all ...capacity.Reservation
 		}
 		uncounted = uncounted || ours && r.Used() > 0 && own.NodesIdle == nil
 	}
-	switch {
-	case uncounted && o.idleErr != nil:
+	if uncounted {
 		t.Say("Idle nodes of the cluster could not be counted: %s", o.idleErr)
-	case uncounted:
-		t.Say("Idle nodes of the cluster could not be counted: the slots of its reservations are not known until `pcs-capacity sync` has run.")
 	}
-}
-
-// lastSnapshot is what sync saw last; nil if it cannot be read. It tells which reservation
-// has a slot that several could have.
-func lastSnapshot(cfg *config.Config) *capacity.Snapshot {
-	snap, err := state.Dir(cfg.StateDir).ReadSnapshot()
-	if err != nil {
-		return nil
-	}
-	return snap
 }

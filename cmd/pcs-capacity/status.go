@@ -153,30 +153,23 @@ func (d *statusDocument) outcome(err error) error {
 // sayAge says how old what is shown is.
 func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answers lifecycle.Answers, slurmAnswered bool,
 	now time.Time) {
-	var says []string
+	ago := func(at time.Time) string { return capacity.FormatDuration(max(0, now.Sub(at))) + " ago" }
+	aws, slurm, sync := "live", "live", "never"
 	switch {
-	case answers.All() && slurmAnswered:
-		says = append(says, "Live data from AWS and Slurm")
-	case answers.All():
-		says = append(says, "Live data from AWS")
 	case answers.Questions == 0:
-		says = append(says, "No reservation to ask AWS about")
-	case snap.TakenAt.IsZero():
-		says = append(says, "AWS has not answered here yet: the reservations are those of the settings")
-	default:
-		says = append(says, fmt.Sprintf("AWS as of %s, %s ago", t.Time(snap.TakenAt), capacity.FormatDuration(max(0, now.Sub(snap.TakenAt)))))
-	}
-	switch {
-	case !slurmAnswered:
-		says = append(says, "Slurm did not answer")
+		aws = "no reservation to ask about"
+	case !answers.All() && snap.TakenAt.IsZero():
+		aws = "no answer yet, so the reservations are those of the settings"
 	case !answers.All():
-		says = append(says, "Live data from Slurm")
+		aws = fmt.Sprintf("as of %s, %s", t.Time(snap.TakenAt), ago(snap.TakenAt))
 	}
-	sync := "No sync yet"
+	if !slurmAnswered {
+		slurm = "no answer"
+	}
 	if written != nil && !written.TakenAt.IsZero() {
-		sync = fmt.Sprintf("Last sync %s ago", capacity.FormatDuration(max(0, now.Sub(written.TakenAt))))
+		sync = ago(written.TakenAt)
 	}
-	t.Say("%s.", strings.Join(append(says, sync), ". "))
+	t.Say("AWS: %s. Slurm: %s. Last sync: %s.", aws, slurm, sync)
 }
 
 func partitionNames(cfg *config.Config) string {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/timeline"
 )
@@ -30,7 +29,7 @@ instances back from the reclaim on. COLUMNS sets the width.`
 
 // Run asks EC2 and draws.
 func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
-	all, absent, err := inTimeline(ctx, cfg.Config, aws)
+	all, err := aws.AllReservations(ctx)
 	if err != nil {
 		return err
 	}
@@ -44,12 +43,12 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	for _, w := range snap.Waiting(now) {
 		problems = append(problems, w.WaitProblem().Text())
 	}
-	for _, m := range absent {
-		problems = append(problems, fmt.Sprintf("EC2 does not describe reservation %s: %s; check its id and the region", m.ID, m.Err))
+	for _, m := range unknownIn(cfg.Config, aws.Region(), all) {
+		problems = append(problems, m.String())
 	}
 	chart := timeline.Chart{Region: aws.Region(), Now: now, From: c.From.Time, Zone: t.Zone()}
 	if c.Weeks > 0 {
-		chart.To = latestOf(c.From.Time, now).AddDate(0, 0, 7*int(c.Weeks))
+		chart.To = slices.MaxFunc([]time.Time{c.From.Time, now}, time.Time.Compare).AddDate(0, 0, 7*int(c.Weeks))
 	}
 	begin := c.From.Time
 	if begin.IsZero() {
@@ -83,43 +82,13 @@ func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems 
 		return t.Show(timelineDocument{chart, problems}, timelineRows(chart.Lanes), "")
 	}
 	if !slices.ContainsFunc(chart.Lanes, func(l capacity.Lane) bool { return len(l.Blocks) > 0 }) {
-		t.Say(
-			"There is nothing to draw: the settings name no reservation that is open or still to come, and EC2 has no Capacity Block in %s.\n"+
-				"Find one with `pcs-capacity offerings`, or look into another region with --region.",
-			chart.Region,
-		)
+		t.Say("There is nothing to draw: the settings name no reservation that is open or still to come, and EC2 has no "+
+			"Capacity Block in %s.\nFind one with `pcs-capacity offerings`, or look into another region with --region.", chart.Region)
 		return nil
 	}
 	width := max(terminal.Width(t.Out, os.Getenv), timeline.LeastWidth)
 	_, err := fmt.Fprint(t.Out, terminal.Wrap(chart.Text(width), width))
 	return err
-}
-
-// inTimeline asks for all reservations of the region. An id of the settings that is not there is asked for once more,
-// for EC2's reason.
-func inTimeline(ctx context.Context, cfg *config.Config, aws *ec2.Client) (all []capacity.Reservation, absent []capacity.Missing, err error) {
-	if all, err = aws.AllReservations(ctx); err != nil {
-		return nil, nil, err
-	}
-	var ids []string
-	for _, p := range cfg.Partitions {
-		for _, g := range p.Groups {
-			for _, id := range g.ReservationIDs {
-				if !slices.ContainsFunc(all, func(r capacity.Reservation) bool { return r.ID == id }) {
-					ids = append(ids, id)
-				}
-			}
-		}
-	}
-	found, absent, err := aws.Reservations(ctx, ids)
-	return append(all, found...), absent, err
-}
-
-func latestOf(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // timelineDocument is the JSON form. Problems are reservations of the settings that EC2 would not describe.

@@ -155,18 +155,16 @@ func readQueue(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot,
 			}
 		}
 		p, _ := snap.Partition(name)
-		for _, g := range p.Groups {
-			for _, slot := range g.Slots {
-				names, err := hostlist.Expand(slot.Nodes)
-				if err != nil || len(names) == 0 {
-					continue
-				}
-				nodes, err := client.NodeStates(ctx, names...)
-				if err != nil {
-					return nil
-				}
-				queue.Idle[slot.Name] = len(slices.DeleteFunc(nodes, func(n capacity.Node) bool { return !n.Idle() }))
+		for _, at := range capacity.Places([]capacity.Partition{p}) {
+			names, err := hostlist.Expand(at.Slot.Nodes)
+			if err != nil || len(names) == 0 {
+				continue
 			}
+			nodes, err := client.NodeStates(ctx, names...)
+			if err != nil {
+				return nil
+			}
+			queue.Idle[at.Slot.Name] = len(slices.DeleteFunc(nodes, func(n capacity.Node) bool { return !n.Idle() }))
 		}
 	}
 	return queue

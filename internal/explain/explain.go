@@ -128,8 +128,8 @@ var shownBy = map[string]string{
 	"stale":      "sbatch, as a warning, where sync does not run",
 }
 
-// OfNode says what a node waits for. guards are our active Slurm reservations over it.
-func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard, snap *capacity.Snapshot,
+// OfNode says what a node waits for. surplus: a guard of ours over nodes beyond the instances has it.
+func OfNode(n capacity.Node, settings capacity.Settings, surplus bool, snap *capacity.Snapshot,
 	records []state.Record, now time.Time) Explanation {
 	e := about("node " + n.Name)
 	state := n.Word()
@@ -173,7 +173,7 @@ func OfNode(n capacity.Node, settings capacity.Settings, guards []capacity.Guard
 			"takes no jobs: %s.", where)
 	case code != Open:
 		e.say(code, nothing+".", "takes no jobs: %s.", where)
-	case slices.ContainsFunc(guards, func(g capacity.Guard) bool { return g.Kind == capacity.GuardSurplus }):
+	case surplus:
 		e.say(Surplus, nothing+".", "takes no jobs: its slot has more nodes than instances, or than `max_nodes`.")
 	case down && failed:
 		e.say(LaunchFailed, nothing+" yet. If it fails again and again, see `pcs-capacity status`.",
