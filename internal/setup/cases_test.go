@@ -176,7 +176,7 @@ func TestWhatIsKept(t *testing.T) {
 	entry := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.ODCR, SubnetIDs: []string{"a"}, ReservationIDs: []string{"cr-1"}, MaxNodes: 4}
 	with := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.CapacityBlock, SubnetIDs: []string{"b"}, ReservationIDs: []string{"cr-2"}, MaxNodes: 2, InstanceType: "p5.48xlarge"}
 	want := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.CapacityBlock, SubnetIDs: []string{"a", "b"}, ReservationIDs: []string{"cr-1", "cr-2"}, MaxNodes: 4, InstanceType: "p5.48xlarge"}
-	if diff := cmp.Diff(want, merge(entry, &wanted{inspection: &inspection{}, partition: with})); diff != "" {
+	if diff := cmp.Diff(want, (&inspection{wantedEntry: with}).merge(entry)); diff != "" {
 		t.Errorf("an entry with one more reservation (-want +got):\n%s", diff)
 	}
 }
@@ -282,26 +282,6 @@ func TestNodeGroupOfAQueue(t *testing.T) {
 	}
 }
 
-func TestMissingCluster(t *testing.T) {
-	two := []pcs.Cluster{{Name: "ml"}, {Name: "chem"}}
-	for _, c := range []struct {
-		name     string
-		clusters []pcs.Cluster
-		unread   error
-		sentence string
-		fix      string
-	}{
-		{"", two, nil, "no cluster is given", "name it with --cluster: ml, chem"},
-		{"mp", two, nil, `there is no PCS cluster "mp" in us-east-2 (Gone)`, "use one of ml, chem"},
-		{"", nil, nil, "no cluster is given", "check --region; there is no PCS cluster in us-east-2. For self-managed Slurm add --provider ec2"},
-		{"", nil, errNoFence, "no cluster is given", "name one with --cluster; the list of clusters is not known: " + errNoFence.Error()},
-	} {
-		if p := site.MissingCluster(c.name, "us-east-2", "Gone", c.clusters, c.unread); p.Sentence != c.sentence || p.Fix != c.fix {
-			t.Errorf("%+v: %s; %s", c, p.Sentence, p.Fix)
-		}
-	}
-}
-
 // TestUsersOfTheReservation counts who else has instances of a reservation, or is set up for them, each once.
 func TestUsersOfTheReservation(t *testing.T) {
 	instances := func(n int, tags ...string) func(*inspection) {
@@ -364,7 +344,8 @@ func TestUsersOfTheReservation(t *testing.T) {
 			if _, who := in.taken(); who != c.who || in.Slots[0].Instances != c.own {
 				t.Errorf("used by %q, %d of its own", who, in.Slots[0].Instances)
 			}
-			in.checkUsers(&wanted{partition: capacity.GroupSettings{MaxNodes: 4}})
+			in.wantedEntry.MaxNodes = 4
+			in.checkUsers()
 			if got := codesOf(in.Problems); got != "" && (got != "reservation-in-use" || !strings.HasPrefix(in.Problems[0].Fix, c.fix)) || (got == "") != (c.who == "") {
 				t.Errorf("%v", in.Problems)
 			}

@@ -33,8 +33,7 @@ func (in *inspection) checkAsked() {
 	}
 }
 
-// checkBound compares the reservation with what its node group is bound to: one instance type, one kind of
-// reservation, and what the settings select.
+// checkBound compares the reservation with what the settings have of its node group.
 func (in *inspection) checkBound() {
 	for _, p := range in.partitions() {
 		if p.Name != in.request.Queue && p.Group(in.request.NodeGroup).Name != "" {
@@ -43,13 +42,11 @@ func (in *inspection) checkBound() {
 			return
 		}
 	}
-	if r, has := in.reservation, in.boundType(); has != r.InstanceType {
-		in.problem(capacity.WrongType, "choose another --node-group, or another reservation",
-			"reservation %s is for %s, but node group %s launches %s", r.ID, r.InstanceType, in.request.NodeGroup, has)
-		return
+	// The id would replace the `select`, and with it all selected reservations.
+	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation) {
+		in.problem("select", "tag it as `select` there says, or choose another --node-group",
+			"node_group %q of the settings selects its reservations, and %s is none of them", g.Name, in.reservation.ID)
 	}
-	in.checkPurchaseOption()
-	in.checkSelect()
 }
 
 func (in *inspection) checkNames() {
@@ -72,9 +69,9 @@ func (in *inspection) checkNames() {
 }
 
 // checkMatch compares the reservation with the node group that will launch into it.
-func (in *inspection) checkMatch(want *wanted, slot site.Slot) {
-	g := capacity.NodeGroup{Name: slot.Name, InstanceType: in.reservation.InstanceType,
-		PurchaseOption: in.reservation.Kind, MaxNodes: want.partition.MaxNodes, Platform: in.launch.Image.Platform}
+func (in *inspection) checkMatch() {
+	instanceType, kind := in.bound()
+	g := capacity.NodeGroup{Name: in.slot.Name, InstanceType: instanceType, PurchaseOption: kind, MaxNodes: in.wantedEntry.MaxNodes, Platform: in.launch.Image.Platform}
 	for _, s := range in.chosen {
 		g.Subnets = append(g.Subnets, s.Subnet)
 	}
@@ -83,6 +80,8 @@ func (in *inspection) checkMatch(want *wanted, slot site.Slot) {
 		switch size := in.reservation.Size(); {
 		case m.Code == capacity.WrongSize && size == 0, m.Code == capacity.WrongZone && len(in.chosen) == 0:
 			continue // below, and checkSubnets says why
+		case m.Code == capacity.WrongType || m.Code == capacity.WrongPurchase:
+			m.Fix = "choose another --node-group, or another reservation"
 		case m.Code == capacity.WrongSize && in.joins():
 			in.warn("reservation %s has %d instances, and node group %s has up to %d nodes: sync keeps jobs off the last ones", in.reservation.ID, size, g.Name, g.MaxNodes)
 			continue
@@ -109,67 +108,73 @@ func (in *inspection) joins() bool {
 		slices.ContainsFunc(g.ReservationIDs, func(id string) bool { return id != in.reservation.ID })
 }
 
-// checkPurchaseOption compares the kind of the reservation with purchase_option in the settings,
-// and on PCS with the other slot. An entry without another reservation is changed to fit.
-func (in *inspection) checkPurchaseOption() {
+// bound are the type and the kind that the node group keeps: those of a slot beside it, which PCS never changes, else
+// those of its entry in the settings. The kind of an entry without another reservation is changed to fit.
+func (in *inspection) bound() (instanceType string, kind capacity.Kind) {
 	r, g := in.reservation, in.entry()
+	instanceType, kind = cmp.Or(g.InstanceType, r.InstanceType), r.Kind
 	has := slices.ContainsFunc(g.ReservationIDs, func(id string) bool { live, _ := in.Live(id); return live && id != r.ID })
-	if g.Name != "" && !g.PurchaseOption.Buys(r.Kind) && (has || g.Select.Matches(r) || !g.PurchaseOption.Reserved()) {
-		in.problem(capacity.WrongPurchase, fmt.Sprintf("set purchase_option = %q there, or choose another --node-group",
-			r.Kind), "reservation %s is of kind %s, but node_group %q of the settings buys %s", r.ID, r.Kind, g.Name, g.PurchaseOption)
-		return
+	if g.Name != "" && (has || g.Select.Matches(r) || !g.PurchaseOption.Reserved()) {
+		kind = g.PurchaseOption
 	}
 	for _, other := range in.Slots {
-		if live, _ := in.Live(other.ReservationID); live && !other.Holds(r.ID) &&
-			other.Group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
-			in.problem(capacity.WrongPurchase, "choose another --node-group", "reservation %s is of kind %s, but %s holds %s of kind %s", r.ID,
-				r.Kind, other.Name, other.ReservationID, other.Group.PurchaseOption)
+		if other.Ours && len(other.Group.InstanceTypes) > 0 && other.Group.InstanceTypes[0] != r.InstanceType {
+			instanceType = other.Group.InstanceTypes[0]
+		}
+		if live, _ := in.Live(other.ReservationID); live && !other.Holds(r.ID) && other.Group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
+			kind = other.Group.PurchaseOption
 		}
 	}
+	return instanceType, kind
 }
 
-// boundType returns the type that the node group is bound to: PCS never changes the type of a
-// group, and an entry of the settings has one type.
-func (in *inspection) boundType() string {
-	for _, slot := range in.Slots {
-		if slot.Ours && len(slot.Group.InstanceTypes) > 0 && slot.Group.InstanceTypes[0] != in.reservation.InstanceType {
-			return slot.Group.InstanceTypes[0]
-		}
-	}
-	return cmp.Or(in.entry().InstanceType, in.reservation.InstanceType)
-}
-
-func (in *inspection) checkQuotas(want *wanted, slot site.Slot) {
+func (in *inspection) checkQuotas() {
 	if in.OnEC2() {
 		return
 	}
-	groups, nodes := len(in.Groups), want.group.Max
+	groups, nodes := len(in.Groups), in.group.Max
 	for _, g := range in.Groups {
-		if g.Name != want.group.Name {
+		if g.Name != in.group.Name {
 			nodes += g.Max
 		}
 	}
-	if slot.Group == nil && groups+1 > maxGroups {
+	if in.slot.Group == nil && groups+1 > maxGroups {
 		in.problem("quota-node-groups", "delete one whose block has ended",
 			"cluster %s has %d compute node groups, and PCS allows no more than %d: %s", in.Cluster.Name, groups,
 			maxGroups, groupNames(in.Groups))
 	}
-	if _, found := in.Queue(want.request.Queue); !found && len(in.Queues)+1 > maxQueues {
+	if _, found := in.Queue(in.request.Queue); !found && len(in.Queues)+1 > maxQueues {
 		in.problem("quota-queues", "use one of them, or delete one",
 			"cluster %s has %d queues, and PCS allows no more than %d", in.Cluster.Name, len(in.Queues), maxQueues)
 	}
 	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {
 		in.problem("cluster-size",
 			fmt.Sprintf("give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster",
-				max(0, want.group.Max-(nodes-limit))),
+				max(0, in.group.Max-(nodes-limit))),
 			"cluster %s is %s and may have %d nodes; with %d in %s the maxima of its node groups add up to %d",
-			in.Cluster.Name, in.Cluster.Size, limit, want.group.Max, want.group.Name, nodes)
+			in.Cluster.Name, in.Cluster.Size, limit, in.group.Max, in.group.Name, nodes)
 	}
 }
 
+// checkUsers refuses a plan that needs more instances than others leave: launches of both would fail for ever.
+func (in *inspection) checkUsers() {
+	size := in.reservation.Size()
+	taken, who := in.taken()
+	left := size - taken
+	if taken == 0 || in.wantedEntry.MaxNodes <= left {
+		return
+	}
+	fix := "choose another reservation, or free it there first"
+	if left > 0 {
+		fix = fmt.Sprintf("give --max-nodes %d or less", left)
+	}
+	in.problem("reservation-in-use", fix, "%d of the %d instances of reservation %s are used already: %s",
+		min(taken, size), size, in.reservation.ID, who)
+}
+
 // checkUnused refuses a change that would replace running nodes.
-func (in *inspection) checkUnused(slot site.Slot, compared pcs.Comparison) {
-	if !slot.Ours || slot.Instances == 0 || !compared.Disruptive() {
+func (in *inspection) checkUnused(compared pcs.Comparison) {
+	if !in.slot.Ours || in.slot.Instances == 0 || !compared.Disruptive() {
 		return
 	}
 	var changed []string
@@ -179,8 +184,8 @@ func (in *inspection) checkUnused(slot site.Slot, compared pcs.Comparison) {
 		}
 	}
 	in.problem("in-use", fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down",
-		slot.Name), "node group %s has %d instances, which this change would replace under their jobs: %s", slot.Name,
-		slot.Instances, strings.Join(changed, ", "))
+		in.slot.Name), "node group %s has %d instances, which this change would replace under their jobs: %s", in.slot.Name,
+		in.slot.Instances, strings.Join(changed, ", "))
 }
 
 // checkLaunch finds missing parts of a launch.
@@ -220,38 +225,38 @@ func (in *inspection) checkSubnets() {
 }
 
 // checkAddresses compares free addresses with the nodes that do not run yet.
-func (in *inspection) checkAddresses(want *wanted, slot site.Slot) {
-	free, there := slot.Instances, []string{}
+func (in *inspection) checkAddresses() {
+	free, there := in.slot.Instances, []string{}
 	for _, s := range in.launchSubnets() {
 		free, there = free+s.Free/in.addressesPerNode(), append(there, s.ID)
 	}
-	if len(there) > 0 && free < want.partition.MaxNodes {
+	if len(there) > 0 && free < in.wantedEntry.MaxNodes {
 		fix := "use a larger subnet, free some addresses, or give a smaller --max-nodes"
 		if n := in.addressesPerNode(); n > 1 {
 			fix += fmt.Sprintf("; a node takes %d addresses, and one with --efa efa-only", n)
 		}
 		in.problem("addresses", fix, "subnet %s has free addresses for %d nodes, but %d are wanted",
-			strings.Join(there, ", "), max(free, 0), want.partition.MaxNodes)
+			strings.Join(there, ", "), max(free, 0), in.wantedEntry.MaxNodes)
 	}
 }
 
 // checkUnknown refuses changes that would lose settings unknown to this program, and warns about
 // settings that are not copied. Slurm settings of an existing node group are never changed.
-func (in *inspection) checkUnknown(want *wanted, slot site.Slot, group, queue Step) {
-	if g := slot.Group; slot.Ours && !slot.Failed() && g.TemplateID == "" {
+func (in *inspection) checkUnknown(group, queue Step) {
+	if g := in.slot.Group; in.slot.Ours && !in.slot.Failed() && g.TemplateID == "" {
 		in.Add(site.NoTemplate(*g))
 		return
 	}
 	switch group.Verb {
 	case Update:
-		in.mayLose("node group", slot.Name, slot.Group.Lost())
+		in.mayLose("node group", in.slot.Name, in.slot.Group.Lost())
 	case Replace:
-		in.mayLose("node group", slot.Name, slot.Group.Unknown)
+		in.mayLose("node group", in.slot.Name, in.slot.Group.Unknown)
 	}
 	if q, found := in.Queue(queue.Name); found && queue.Verb == Update {
-		in.mayLose("queue", q.Name, q.Lost(want.queueSettings(q.SlurmSettings)))
+		in.mayLose("queue", q.Name, q.Lost(in.queueSettings(q.SlurmSettings)))
 	}
-	if slot.Group != nil && !slot.Failed() || in.like.ID == "" {
+	if in.slot.Group != nil && !in.slot.Failed() || in.like.ID == "" {
 		return
 	}
 	_, dropped := in.like.SettingsFor(in.reservation.InstanceType)
@@ -293,8 +298,8 @@ func (in *inspection) checkAccounts() {
 
 // queueSettings returns the wanted Slurm settings of the queue. now are those that it
 // has; the same accounts in another order are left as they are.
-func (w *wanted) queueSettings(now map[string]string) map[string]string {
-	accounts := w.allowAccounts()
+func (in *inspection) queueSettings(now map[string]string) map[string]string {
+	accounts := in.allowAccounts()
 	switch {
 	case len(accounts) == 0:
 		return nil
@@ -312,15 +317,6 @@ func sameAccounts(list string, accounts []string) bool {
 	return list != "" && slices.Equal(lower(list), lower(strings.Join(accounts, ",")))
 }
 
-// checkSelect refuses a reservation that the node group's settings do not select: its id would
-// replace the `select`, and with it all selected reservations.
-func (in *inspection) checkSelect() {
-	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation) {
-		in.problem("select", "tag it as `select` there says, or choose another --node-group",
-			"node_group %q of the settings selects its reservations, and %s is none of them", g.Name, in.reservation.ID)
-	}
-}
-
 // checkEFA warns where nodes come up without EFA, although people may expect it.
 func (in *inspection) checkEFA() {
 	t := in.launch.Type
@@ -333,11 +329,11 @@ func (in *inspection) checkEFA() {
 }
 
 // checkEntry compares a reservation with the entry of the settings that it joins.
-func (in *inspection) checkEntry(want *wanted) {
+func (in *inspection) checkEntry() {
 	if in.request.Config == nil {
 		return
 	}
-	if _, wanted := partition(in.request.Config, want); !in.stops() && in.OnEC2() {
+	if _, wanted := in.partition(); !in.stops() && in.OnEC2() {
 		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
 			in.problem("settings", "choose another --node-group, or fix the settings", "%s", err)
 		}

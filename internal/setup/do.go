@@ -28,26 +28,14 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	if wrong := p.Mismatches(); len(wrong) > 0 {
 		return &Refusal{wrong}
 	}
-	tell := s.Progress
-	if tell == nil {
-		tell = func(string, string, string) {}
-	}
 	w := clients{Provisioner: pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, NoWait: s.Unattended, Progress: s.Progress}, Client: s.EC2, Slurm: s.Slurm, fence: s.Fence}
 	for _, step := range p.Actions {
-		inPCS := step.What == WhatNodeGroup || step.What == WhatQueue // Provisioner tells what it does
-		fence := step.What == WhatFence && step.Verb != Delete
-		switch {
-		case step.Verb == Nothing || inPCS:
-		case fence:
-			tell(step.What, step.Name, "wait")
-		default:
-			tell(step.What, step.Name, string(step.Verb))
+		// Provisioner tells what it does.
+		if tells := step.What == WhatNodeGroup || step.What == WhatQueue; s.Progress != nil && step.Verb != Nothing && !tells {
+			s.Progress(step.What, step.Name, string(step.Verb))
 		}
 		if err := step.Do(ctx, w); err != nil {
 			return err
-		}
-		if inPCS || fence { // it took time
-			tell(step.What, step.Name, "done")
 		}
 	}
 	return nil

@@ -42,6 +42,15 @@ type inspection struct {
 	// launch is that of the nodes: its Template is the wanted one, without an id; zero if there is none to plan.
 	launch site.Launch
 
+	// slot takes the reservation; template, group and wantedEntry are what is wanted of it; written and made are what steps
+	// have made so far.
+	slot        site.Slot
+	template    capacity.LaunchTemplateSpec
+	group       pcs.NodeGroup // without ID, status and template
+	wantedEntry capacity.GroupSettings
+	written     capacity.LaunchTemplate
+	made        pcs.NodeGroup
+
 	capacity.Problems          // what was found while reading or deciding; a note stops nothing
 	byHand            []string // work left to a person
 }
@@ -346,7 +355,7 @@ func (s Setup) readType(ctx context.Context, in *inspection) error {
 // readLaunch reads what nodes will be launched with.
 func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 	l := &in.launch
-	if l.Template, err = s.EC2.PlannedTemplate(ctx, in.templateSpec("")); err != nil {
+	if l.Template, err = s.EC2.PlannedTemplate(ctx, in.templateSpec()); err != nil {
 		return err
 	}
 	switch id := l.Template.ImageID; {

@@ -24,12 +24,11 @@ func plan(read inspection) *Plan {
 	if in.checkBound(); stop() {
 		return p
 	}
-	slot := in.chooseSlot()
-	if stop() {
+	if in.chooseSlot(); stop() {
 		return p
 	}
-	want := in.want(slot)
-	in.checkMatch(want, slot)
+	in.want()
+	in.checkMatch()
 	if in.checkSubnets(); stop() {
 		return p
 	}
@@ -38,38 +37,38 @@ func plan(read inspection) *Plan {
 		in.Add(in.launch.Judge()...)
 	}
 	in.checkEFA()
-	in.checkAddresses(want, slot)
-	in.checkUsers(want)
-	in.checkQuotas(want, slot)
+	in.checkAddresses()
+	in.checkUsers()
+	in.checkQuotas()
 	in.checkAccounts()
-	in.checkEntry(want)
+	in.checkEntry()
 
 	var files []Step
 	if !in.unattended {
-		files = want.files()
+		files = in.files()
 	}
-	template := in.templateStep(want, slot)
+	template := in.templateStep()
 	if in.OnEC2() { // the settings name the template, and slurm.conf has no node before them
 		p.Actions = append([]Step{template}, files...)
 	} else { // wherever it stops, there is no queue without settings, which the filter and sync go by, and without a fence
-		group, compared := want.groupStep(slot, template)
+		group, compared := in.groupStep(template)
 		p.Actions = append(files, template, group)
 		if in.waits && !in.reservation.End.IsZero() {
-			p.Actions = append(p.Actions, in.fenceStep(slot, group.Verb))
+			p.Actions = append(p.Actions, in.fenceStep(group.Verb))
 		}
-		queue := in.queueStep(want, slot)
+		queue := in.queueStep()
 		p.Actions = append(p.Actions, queue)
-		in.checkUnused(slot, compared)
-		in.checkUnknown(want, slot, group, queue)
+		in.checkUnused(compared)
+		in.checkUnknown(group, queue)
 	}
-	p.Slot, p.trial = slot.Name, in.trial(want)
+	p.Slot, p.trial = in.slot.Name, in.trial()
 	stop()
 	return p
 }
 
 // chooseSlot takes the slot that has the reservation already, else one without a node group, else
 // one with an ended reservation.
-func (in *inspection) chooseSlot() site.Slot {
+func (in *inspection) chooseSlot() {
 	for _, slot := range in.Slots {
 		if slot.Group != nil && !slot.Ours {
 			in.notOurs("compute node group", slot.Name, slot.Group.ARN)
@@ -81,7 +80,8 @@ func (in *inspection) chooseSlot() site.Slot {
 		func(s site.Slot) bool { live, _ := in.Live(s.ReservationID); return s.Ours && !live },
 	} {
 		if i := slices.IndexFunc(in.Slots, fits); i >= 0 {
-			return in.Slots[i]
+			in.slot = in.Slots[i]
+			return
 		}
 	}
 	var held []string
@@ -98,7 +98,6 @@ func (in *inspection) chooseSlot() site.Slot {
 		in.problem("slots-taken", "run this again after one of them has ended, or choose another --node-group",
 			"both slots of node group %s are taken: %s", in.request.NodeGroup, strings.Join(held, ", "))
 	}
-	return in.Slots[0]
 }
 
 func (in *inspection) notOurs(what, name, id string) {
@@ -108,9 +107,9 @@ func (in *inspection) notOurs(what, name, id string) {
 }
 
 // trial is the launch of one node into each subnet in question.
-func (in *inspection) trial(want *wanted) ec2.Trial {
+func (in *inspection) trial() ec2.Trial {
 	r := in.reservation
-	t := ec2.Trial{Spec: &want.template, ImageID: in.launch.Template.ImageID, InstanceProfile: in.like.InstanceProfile, Subnets: ids(in.launchSubnets()),
+	t := ec2.Trial{Spec: &in.template, ImageID: in.launch.Template.ImageID, InstanceProfile: in.like.InstanceProfile, Subnets: ids(in.launchSubnets()),
 		Launch: capacity.Launch{InstanceType: r.InstanceType, ReservationID: r.ID, Kind: r.Kind, PlacementGroup: r.PlacementGroup}}
 	if in.OnEC2() {
 		t.Launch.Tags = in.tags()

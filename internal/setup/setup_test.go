@@ -29,8 +29,8 @@ func TestSetupWaits(t *testing.T) {
 		}
 	}
 	w.run(w.request(openBlock))
-	want := []string{"file create", "file create", "launch template create", "compute node group create", "compute node group wait", "compute node group done",
-		"queue create", "queue wait", "queue done"}
+	want := []string{"file create", "file create", "launch template create", "compute node group create", "compute node group wait",
+		"queue create", "queue wait"}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}

@@ -12,34 +12,33 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// templateStep leaves what it has written in want.
-func (in *inspection) templateStep(want *wanted, slot site.Slot) Step {
-	step := Step{What: WhatTemplate, Name: want.template.Name, Verb: Create}
+// templateStep leaves what it has written in the inspection, for groupStep.
+func (in *inspection) templateStep() Step {
+	step := Step{What: WhatTemplate, Name: in.template.Name, Verb: Create}
 	switch {
-	case slot.Template.ID == "":
-	case !in.Ours(slot.Template.Tags):
-		in.notOurs("launch template", slot.Template.Name, slot.Template.ID)
-	case slot.Template.Digest == in.launch.Template.Digest:
+	case in.slot.Template.ID == "":
+	case !in.Ours(in.slot.Template.Tags):
+		in.notOurs("launch template", in.slot.Template.Name, in.slot.Template.ID)
+	case in.slot.Template.Digest == in.launch.Template.Digest:
 		step.Verb = Nothing
 	default:
 		step.Verb = Update
 	}
-	now := slot.Template
+	now := in.slot.Template
 	if step.Verb != Update {
 		now = capacity.LaunchTemplate{}
 	}
-	step.change("reservation", now.ReservationID, want.template.ReservationID)
-	step.add("market type", want.template.Kind.Market())
-	step.change("instance type", now.InstanceType, want.template.InstanceType)
-	step.change("image", now.ImageID, want.template.ImageID)
+	step.change("reservation", now.ReservationID, in.template.ReservationID)
+	step.add("market type", in.template.Kind.Market())
+	step.change("instance type", now.InstanceType, in.template.InstanceType)
+	step.change("image", now.ImageID, in.template.ImageID)
 	if in.launch.Image.Name != "" {
 		step.add("image name", in.launch.Image.String())
 	}
-	step.add("placement group", want.template.PlacementGroup)
+	step.add("placement group", in.template.PlacementGroup)
 	efaNow := ""
 	if now.ID != "" {
 		efaNow = in.efaWord(efaOf(now))
@@ -49,7 +48,7 @@ func (in *inspection) templateStep(want *wanted, slot site.Slot) Step {
 	script := ""
 	switch {
 	case in.OnEC2():
-		step.change("instance profile", now.InstanceProfile, want.template.InstanceProfile)
+		step.change("instance profile", now.InstanceProfile, in.template.InstanceProfile)
 		script = in.nodeScript
 	case len(in.userData) > 0:
 		script = "of " + in.like.Name
@@ -61,30 +60,30 @@ func (in *inspection) templateStep(want *wanted, slot site.Slot) Step {
 	switch {
 	case in.like.ID != "" && in.like.TemplateID == "":
 		step.add("copied from", "node group "+in.like.Name)
-	case in.source.ID == "" || in.OnEC2() && in.source.ID == slot.Template.ID:
+	case in.source.ID == "" || in.OnEC2() && in.source.ID == in.slot.Template.ID:
 	default:
 		step.add("copied from", strings.TrimSuffix(fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name), " ()"))
 	}
-	return step.changing(in, slot.Name, func(ctx context.Context, w World) (err error) {
-		want.written, err = w.EnsureLaunchTemplate(ctx, want.template)
+	return step.changing(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
+		in.written, err = w.EnsureLaunchTemplate(ctx, in.template)
 		return err
 	})
 }
 
 // groupStep returns the node group's step, and compares an existing node group with the wanted one. It leaves the node
-// group that there is then in want. The version of its launch template is unknown until that one's step is carried out.
-func (w *wanted) groupStep(slot site.Slot, template Step) (Step, pcs.Comparison) {
-	g, now := w.group, pcs.NodeGroup{}
+// group that there is then in the inspection. The version of its launch template is unknown until that one's step is carried out.
+func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
+	g, now := in.group, pcs.NodeGroup{}
 	if template.Verb == Nothing {
-		g.TemplateID, g.TemplateVersion = slot.Template.ID, slot.Template.Version
+		g.TemplateID, g.TemplateVersion = in.slot.Template.ID, in.slot.Template.Version
 	}
 	step := Step{What: WhatNodeGroup, Name: g.Name, Verb: Create}
 	switch {
-	case slot.Failed():
+	case in.slot.Failed():
 		step.Verb = Replace
-		step.add("could not be created", slot.Group.Failures.String())
-	case slot.Group != nil:
-		step.Verb, now = Nothing, *slot.Group
+		step.add("could not be created", in.slot.Group.Failures.String())
+	case in.slot.Group != nil:
+		step.Verb, now = Nothing, *in.slot.Group
 	}
 	isNew := step.Verb != Nothing
 	compared := now.Compare(g)
@@ -101,56 +100,56 @@ func (w *wanted) groupStep(slot site.Slot, template Step) (Step, pcs.Comparison)
 		step.add("Slurm settings", pcs.SettingsText(g.SlurmSettings, ", "))
 		compared = nil
 	}
-	return step.with(w.inspection, slot.Name, func(ctx context.Context, world World) (err error) {
+	return step.with(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
 		if step.Verb == Nothing {
-			w.made, err = world.AwaitNodeGroup(ctx, g)
+			in.made, err = w.AwaitNodeGroup(ctx, g)
 			return err
 		}
 		if g.TemplateVersion == "" {
-			g.TemplateID, g.TemplateVersion = w.written.ID, w.written.Version
+			g.TemplateID, g.TemplateVersion = in.written.ID, in.written.Version
 		}
-		w.made, _, err = world.EnsureNodeGroup(ctx, g, true)
+		in.made, _, err = w.EnsureNodeGroup(ctx, g, true)
 		return err
 	}), compared
 }
 
-func (in *inspection) queueStep(want *wanted, slot site.Slot) Step {
-	step := Step{What: WhatQueue, Name: want.request.Queue, Verb: Create}
-	q, found := in.Queue(want.request.Queue)
+func (in *inspection) queueStep() Step {
+	step := Step{What: WhatQueue, Name: in.request.Queue, Verb: Create}
+	q, found := in.Queue(in.request.Queue)
 	names := []string{}
 	if found {
 		if !in.Ours(q.Tags) {
 			in.notOurs("queue", q.Name, q.ARN)
 		}
 		step.Verb = Update
-		if slot.Group != nil && !slot.Failed() && slices.Contains(q.GroupIDs, slot.Group.ID) {
+		if in.slot.Group != nil && !in.slot.Failed() && slices.Contains(q.GroupIDs, in.slot.Group.ID) {
 			step.Verb = Nothing
 		}
 		for _, id := range q.GroupIDs {
-			if g, ok := in.Group(id); ok && g.Name != slot.Name {
+			if g, ok := in.Group(id); ok && g.Name != in.slot.Name {
 				names = append(names, g.Name)
 			}
 		}
 	}
-	step.add("node groups", strings.Join(append(names, slot.Name), ", "))
-	if to, now := want.queueSettings(q.SlurmSettings)[lock], q.SlurmSettings[lock]; to != "" && now != to && found {
+	step.add("node groups", strings.Join(append(names, in.slot.Name), ", "))
+	if to, now := in.queueSettings(q.SlurmSettings)[lock], q.SlurmSettings[lock]; to != "" && now != to && found {
 		step.Verb = Update
 		step.add(lock, cmp.Or(now, "none")+" → "+to)
 	} else {
 		step.add(lock, to)
 	}
-	return step.changing(in, slot.Name, func(ctx context.Context, w World) error {
-		return w.EnsureQueue(ctx, want.queueWith(q, []string{want.made.ID}))
+	return step.changing(in, in.slot.Name, func(ctx context.Context, w World) error {
+		return w.EnsureQueue(ctx, in.queueWith(q, []string{in.made.ID}))
 	})
 }
 
 // fenceStep returns the step of the slot's fence. An existing fence is extended over the nodes of a changed node group.
-func (in *inspection) fenceStep(slot site.Slot, group Verb) Step {
-	step := Step{What: WhatFence, Name: slot.Name, Verb: Create}
+func (in *inspection) fenceStep(group Verb) Step {
+	step := Step{What: WhatFence, Name: in.slot.Name, Verb: Create}
 	switch {
-	case slot.Slurm.Fenced(in.reservation.ID) && group == Nothing:
+	case in.slot.Slurm.Fenced(in.reservation.ID) && group == Nothing:
 		step.Verb = Nothing
-	case slot.Slurm.Fenced(in.reservation.ID):
+	case in.slot.Slurm.Fenced(in.reservation.ID):
 		step.Verb = Update
 	}
 	timing := config.Default().Timing
@@ -158,31 +157,31 @@ func (in *inspection) fenceStep(slot site.Slot, group Verb) Step {
 		timing = in.request.Config.Timing
 	}
 	step.add("fence", capacity.FormatUTC(timing.Domain().Window(in.reservation).Fence))
-	return step.with(in, slot.Name, func(ctx context.Context, w World) error {
-		return placeFence(ctx, w, in.request.Queue, slot.Name, in.reservation.ID)
+	return step.with(in, in.slot.Name, func(ctx context.Context, w World) error {
+		return placeFence(ctx, w, in.request.Queue, in.slot.Name, in.reservation.ID)
 	})
 }
 
 // files are the steps for the files of the configuration, so that the partition is in it.
-func (want *wanted) files() []Step {
-	c, there, path, place := want.request.Config, want.file, want.request.ConfigPath, config.Place{Region: want.Region}
-	if !want.OnEC2() { // self-managed Slurm has no name in the settings
-		place.Cluster = want.Cluster.Name
+func (in *inspection) files() []Step {
+	c, there, path, place := in.request.Config, in.file, in.request.ConfigPath, config.Place{Region: in.Region}
+	if !in.OnEC2() { // self-managed Slurm has no name in the settings
+		place.Cluster = in.Cluster.Name
 	}
 	main := Step{What: WhatFile, Name: path, Verb: Nothing}
 	switch {
 	case c == nil:
 		main.Verb = Create
-	case !want.OnEC2() && c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == place.Region): // as the packages bring it
+	case !in.OnEC2() && c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == place.Region): // as the packages bring it
 		main.Verb = Update
-	case c.Region != "" && c.Region != place.Region, c.Cluster != place.Cluster && (want.OnEC2() || c.Cluster != want.Cluster.ID):
+	case c.Region != "" && c.Region != place.Region, c.Cluster != place.Cluster && (in.OnEC2() || c.Cluster != in.Cluster.ID):
 		of := func(cluster, region string) string {
 			if cluster != "" {
 				cluster = "PCS cluster " + cluster
 			}
 			return cmp.Or(cluster, "self-managed Slurm") + " in " + cmp.Or(region, place.Region)
 		}
-		want.problem(capacity.ConfigCluster, "correct cluster and region there, or name other settings with --config", "%s is for %s, not for %s",
+		in.problem(capacity.ConfigCluster, "correct cluster and region there, or name other settings with --config", "%s is for %s, not for %s",
 			path, of(c.Cluster, c.Region), of(place.Cluster, place.Region))
 	}
 	if main.Verb != Nothing {
@@ -190,38 +189,38 @@ func (want *wanted) files() []Step {
 		main.add("cluster", place.Cluster)
 	}
 	file := Step{What: WhatFile, Name: there.path, Verb: Create}
-	old, wanted := partition(c, want)
+	old, wanted := in.partition()
 	switch {
 	case there.err != nil:
-		want.problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
+		in.problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
 	case old == nil && !there.ours:
-		want.problem(capacity.ConfigFile, "choose another --queue, or move that file away",
-			"%s is there, but is not ours and has no partition %q", file.Name, want.request.Queue)
+		in.problem(capacity.ConfigFile, "choose another --queue, or move that file away",
+			"%s is there, but is not ours and has no partition %q", file.Name, in.request.Queue)
 	case old == nil:
 	case reflect.DeepEqual(*old, wanted):
 		file.Name, file.Verb = old.File, Nothing
 	case old.File != file.Name || !there.ours:
-		snippet, _ := config.NodeGroupText(wanted.Group(want.partition.Name)) // what is read can be written
-		want.problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
-			"partition %q is written in %s, which is not ours to change", want.request.Queue, old.File)
+		snippet, _ := config.NodeGroupText(wanted.Group(in.wantedEntry.Name)) // what is read can be written
+		in.problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
+			"partition %q is written in %s, which is not ours to change", in.request.Queue, old.File)
 	default:
 		file.Verb = Update
 	}
-	file.add("partition", want.request.Queue)
-	file.add("node_group", want.partition.Name)
-	file.add("capacity_reservation_ids", strings.Join(wanted.Group(want.partition.Name).ReservationIDs, ", "))
+	file.add("partition", in.request.Queue)
+	file.add("node_group", in.wantedEntry.Name)
+	file.add("capacity_reservation_ids", strings.Join(wanted.Group(in.wantedEntry.Name).ReservationIDs, ", "))
 	var was capacity.GroupSettings
 	if old != nil {
-		was = old.Group(want.partition.Name)
+		was = old.Group(in.wantedEntry.Name)
 	}
-	file.addGroup(was, wanted.Group(want.partition.Name))
+	file.addGroup(was, wanted.Group(in.wantedEntry.Name))
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 	if old != nil {
 		file.add("ended, removed", strings.Join(without(reservationsOf(*old), reservationsOf(wanted)...), ", "))
 	}
-	of := want.group.Name
-	return []Step{main.changing(want.inspection, of, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
-		file.changing(want.inspection, of, func(_ context.Context, w World) error { return writePartition(w, path, file.Name, old, wanted, false) })}
+	of := in.group.Name
+	return []Step{main.changing(in, of, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
+		file.changing(in, of, func(_ context.Context, w World) error { return writePartition(w, path, file.Name, old, wanted, false) })}
 }
 
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.
@@ -252,51 +251,46 @@ func reservationsOf(p capacity.PartitionSettings) (ids []string) {
 
 // partition returns the present partition, nil for none, and the wanted one: with the reservation, and in a file of ours
 // without ended ones.
-func partition(c *config.Config, want *wanted) (*capacity.PartitionSettings, capacity.PartitionSettings) {
-	p, found := c.Partition(want.request.Queue)
-	if !found {
-		created := config.NewPartition(want.request.Queue, want.Provider, want.partition)
-		created.AllowAccounts = want.allowAccounts()
-		return nil, created
+func (in *inspection) partition() (old *capacity.PartitionSettings, wanted capacity.PartitionSettings) {
+	p := in.settings()
+	if p.Name == "" {
+		wanted = config.NewPartition(in.request.Queue, in.Provider, in.wantedEntry)
+		wanted.AllowAccounts = in.allowAccounts()
+		return nil, wanted
 	}
-	merged := p
-	if len(merged.AllowAccounts) == 0 {
-		merged.AllowAccounts = want.allowAccounts()
-	}
-	merged.Groups = slices.Clone(p.Groups)
-	for i := range merged.Groups {
-		if p.File == want.file.path && want.file.ours {
-			merged.Groups[i].ReservationIDs = slices.DeleteFunc(slices.Clone(merged.Groups[i].ReservationIDs), func(id string) bool { _, over := want.Live(id); return over })
+	wanted = p
+	wanted.AllowAccounts = in.allowAccounts()
+	wanted.Groups = slices.Clone(p.Groups)
+	for i := range wanted.Groups {
+		if g := &wanted.Groups[i]; p.File == in.file.path && in.file.ours {
+			g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs), func(id string) bool { _, over := in.Live(id); return over })
 		}
 	}
-	i := slices.IndexFunc(merged.Groups, func(g capacity.GroupSettings) bool { return g.Name == want.partition.Name })
-	if i < 0 {
-		merged.Groups = append(merged.Groups, want.partition)
+	if i := slices.IndexFunc(wanted.Groups, func(g capacity.GroupSettings) bool { return g.Name == in.wantedEntry.Name }); i >= 0 {
+		wanted.Groups[i] = in.merge(wanted.Groups[i])
 	} else {
-		merged.Groups[i] = merge(merged.Groups[i], want)
+		wanted.Groups = append(wanted.Groups, in.wantedEntry)
 	}
-	return &p, merged
+	return &p, wanted
 }
 
 // merge adds a reservation to a node group. An entry stands for both slots, so it has the subnets of
 // both and the larger of their sizes. A selected reservation is not listed.
-func merge(g capacity.GroupSettings, want *wanted) capacity.GroupSettings {
-	with, alone := want.partition, false
-	if !g.Select.Matches(want.reservation) {
+func (in *inspection) merge(g capacity.GroupSettings) capacity.GroupSettings {
+	with, alone := in.wantedEntry, false
+	if !g.Select.Matches(in.reservation) {
 		alone = len(g.ReservationIDs) == 0 || slices.Equal(g.ReservationIDs, with.ReservationIDs)
 		g.ReservationIDs, g.Select = union(g.ReservationIDs, with.ReservationIDs), nil
 	}
-	g.SubnetIDs = union(g.SubnetIDs, with.SubnetIDs)
-	if alone {
+	switch {
+	case !alone:
+		g.SubnetIDs, g.MaxNodes = union(g.SubnetIDs, with.SubnetIDs), max(g.MaxNodes, with.MaxNodes)
+	case sameSet(g.SubnetIDs, with.SubnetIDs): // in the order that they have
 		g.MaxNodes = with.MaxNodes
+	default:
+		g.SubnetIDs, g.MaxNodes = with.SubnetIDs, with.MaxNodes
 	}
-	if alone && !sameSet(g.SubnetIDs, with.SubnetIDs) {
-		g.SubnetIDs = with.SubnetIDs
-	}
-	g.MaxNodes = max(g.MaxNodes, with.MaxNodes)
-	g.LaunchTemplate = with.LaunchTemplate
-	g.InstanceType, g.Dynamic = with.InstanceType, with.Dynamic
-	g.PurchaseOption = with.PurchaseOption
+	g.LaunchTemplate, g.InstanceType, g.Dynamic, g.PurchaseOption = with.LaunchTemplate, with.InstanceType, with.Dynamic, with.PurchaseOption
 	return g
 }
 

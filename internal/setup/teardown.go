@@ -113,12 +113,12 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances []capacity.Instance) {
 	all := func(base string) {
 		for _, name := range []string{base + "-a", base + "-b", base} {
-			t.slot(name)
+			t.leaves(name)
 		}
 	}
 	for _, g := range t.settings().Groups {
 		for _, name := range g.SlotNames(t.Provider) {
-			t.slot(name).Nodes = g.Nodes
+			t.leaves(name).Nodes = g.Nodes
 		}
 	}
 	q, _ := t.Queue(t.request.Queue)
@@ -137,7 +137,7 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 		all(t.request.NodeGroup)
 	}
 	for _, i := range instances {
-		slot := t.slot(t.slotOf(i))
+		slot := t.leaves(t.slotOf(i))
 		slot.Instances, slot.Nodes = slot.Instances+1, union(slot.Nodes, []string{i.Tags[capacity.TagNode]})
 	}
 	for i := range t.Slots {
@@ -154,8 +154,8 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 	}
 }
 
-// slot is a slot that goes; one that nobody looks at if it stays.
-func (t *inspection) slot(name string) *site.Slot {
+// leaves is a slot that goes; one that nobody looks at if it stays.
+func (t *inspection) leaves(name string) *site.Slot {
 	base, goes := t.goes(name)
 	if !goes {
 		return &site.Slot{}
@@ -240,10 +240,6 @@ func planTeardown(read inspection) *Plan {
 	step := func(slot string, verb Verb, what, name string, do func(ctx context.Context, w World) error, details ...Detail) {
 		p.Actions = append(p.Actions, Step{What: what, Name: name, Verb: verb, Details: details}.with(t, slot, do))
 	}
-	instances := func(slot site.Slot) Detail {
-		return Detail{"instances", strings.TrimPrefix(strconv.Itoa(slot.Instances), "0")}
-	}
-
 	for _, slot := range t.Slots {
 		if nodes := slot.Slurm.Nodes; len(nodes) > 0 && !t.Provider.Guest() {
 			step(slot.Name, Drain, WhatNodes, slot.Name, func(ctx context.Context, w World) error {
@@ -279,11 +275,6 @@ func planTeardown(read inspection) *Plan {
 			step(slot.Name, Delete, WhatFence, name, func(ctx context.Context, w World) error { return w.DropReservation(ctx, name) })
 		}
 	}
-	for _, slot := range t.Slots { // on PCS the node groups end theirs
-		if t.OnEC2() && slot.Instances > 0 {
-			step(slot.Name, Terminate, WhatInstances, slot.Name, t.terminate, instances(slot))
-		}
-	}
 	if q, found := t.Queue(t.request.Queue); found && t.Ours(q.Tags) {
 		stays, verb := without(q.GroupIDs, t.groupIDs()...), Update
 		var names []string
@@ -308,7 +299,7 @@ func planTeardown(read inspection) *Plan {
 	for _, slot := range t.Slots {
 		if slot.Group != nil {
 			step(slot.Name, Delete, WhatNodeGroup, slot.Name, func(ctx context.Context, w World) error { return w.DeleteNodeGroup(ctx, t.Cluster, slot.Name) },
-				Detail{"reservation", slot.ReservationID}, instances(slot))
+				Detail{"reservation", slot.ReservationID}, Detail{"instances", strings.TrimPrefix(strconv.Itoa(slot.Instances), "0")})
 		}
 	}
 	for _, slot := range t.Slots {
@@ -316,15 +307,13 @@ func planTeardown(read inspection) *Plan {
 			step(slot.Name, Delete, WhatTemplate, lt.Name, func(ctx context.Context, w World) error { return w.DeleteLaunchTemplate(ctx, lt.ID, t.Cluster.Name) })
 		}
 	}
-	if n := len(p.Actions); n > 0 && t.OnEC2() { // and what has come after the plan was made
+	n := 0
+	for _, slot := range t.Slots {
+		n += slot.Instances
+	}
+	if t.OnEC2() && n+len(p.Actions) > 0 { // last, with those that come after the plan is made; on PCS the node groups end theirs
+		step("", Terminate, WhatInstances, t.request.Queue, t.terminate, Detail{"instances", cmp.Or(strings.TrimPrefix(strconv.Itoa(n), "0"), "those launched meanwhile")})
 		t.byHand = append(t.byHand, "remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
-		last := p.Actions[n-1].Do
-		p.Actions[n-1].Do = func(ctx context.Context, w World) error {
-			if err := last(ctx, w); err != nil {
-				return err
-			}
-			return t.terminate(ctx, w)
-		}
 	}
 	p.Problems, p.ByHand = t.Problems, append([]string{}, t.byHand...)
 	return p

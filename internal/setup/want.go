@@ -11,50 +11,35 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // What setup wants: what the request says, else what an earlier run left, else what is copied.
 
-// wanted is the result of a plan, beside what was read for it.
-type wanted struct {
-	*inspection
-	template  capacity.LaunchTemplateSpec
-	group     pcs.NodeGroup // without ID, status and template
-	partition capacity.GroupSettings
-	// written and made are what the steps have made so far.
-	written capacity.LaunchTemplate
-	made    pcs.NodeGroup
-}
-
-// want returns the result of the plan.
-func (in *inspection) want(slot site.Slot) *wanted {
-	r := in.reservation
-	most := in.mostNodes(slot)
-	least := most
-	if in.request.Dynamic {
-		least = 0
+// want notes what is wanted in the slot.
+func (in *inspection) want() {
+	r, most, least := in.reservation, in.mostNodes(), 0
+	if !in.request.Dynamic {
+		least = most
 	}
 	subnets := in.wantedSubnets()
 	settings, _ := in.like.SettingsFor(r.InstanceType)
-	launchTemplate := ""
+	in.template = in.templateSpec()
+	in.group = pcs.NodeGroup{Name: in.slot.Name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets, ClusterID: in.Cluster.ID,
+		AMI: in.template.ImageID, InstanceProfile: in.like.InstanceProfile, Min: least, Max: most, Tags: in.tags(), SlurmSettings: settings,
+		IdleSeconds: in.like.IdleSeconds, Actions: in.actions}
+	in.wantedEntry = capacity.GroupSettings{Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
+		ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic}
 	if in.OnEC2() {
-		launchTemplate = in.keptEntryTemplate(slot)
+		in.wantedEntry.LaunchTemplate = in.keptEntryTemplate()
 	}
-	return &wanted{inspection: in, template: in.templateSpec(slot.Name), group: pcs.NodeGroup{Name: slot.Name,
-		PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets, ClusterID: in.Cluster.ID,
-		AMI: in.launch.Template.ImageID, InstanceProfile: in.like.InstanceProfile, Min: least, Max: most, Tags: in.tags(), SlurmSettings: settings,
-		IdleSeconds: in.like.IdleSeconds, Actions: in.actions}, partition: capacity.GroupSettings{Name: in.request.NodeGroup,
-		InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind, ReservationIDs: []string{r.ID},
-		MaxNodes: most, Dynamic: in.request.Dynamic, LaunchTemplate: launchTemplate}}
 }
 
 // templateSpec is the launch template of a slot. That of provider ec2 is for all of a node
 // group: each launch says reservation, subnet and placement itself.
-func (in *inspection) templateSpec(slot string) capacity.LaunchTemplateSpec {
+func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 	r := in.reservation
-	spec := capacity.LaunchTemplateSpec{Name: pcs.TemplateName(in.Cluster.Name, slot), From: in.source.ID, FromVersion: in.source.Version,
+	spec := capacity.LaunchTemplateSpec{Name: pcs.TemplateName(in.Cluster.Name, in.slot.Name), From: in.source.ID, FromVersion: in.source.Version,
 		ImageID: cmp.Or(in.request.AMI, in.like.AMI, in.source.ImageID), UserData: in.userData, InstanceType: r.InstanceType, EFA: in.efa(), Tags: in.tags()}
 	if in.OnEC2() {
 		spec.InstanceProfile, spec.MetadataTags, spec.Kind = in.source.InstanceProfile, true, capacity.OnDemand
@@ -76,9 +61,9 @@ func (in *inspection) tags() map[string]string {
 }
 
 // queueWith is the wanted queue with these node groups; now is the queue as it is.
-func (w *wanted) queueWith(now pcs.Queue, groups []string) pcs.Queue {
-	return pcs.Queue{Name: w.request.Queue, ClusterID: w.Cluster.ID, GroupIDs: groups,
-		SlurmSettings: w.queueSettings(now.SlurmSettings), Tags: map[string]string{capacity.TagCluster: w.Cluster.Name}}
+func (in *inspection) queueWith(now pcs.Queue, groups []string) pcs.Queue {
+	return pcs.Queue{Name: in.request.Queue, ClusterID: in.Cluster.ID, GroupIDs: groups,
+		SlurmSettings: in.queueSettings(now.SlurmSettings), Tags: map[string]string{capacity.TagCluster: in.Cluster.Name}}
 }
 
 // listed reports whether the settings have the reservation for the node group.
@@ -116,9 +101,9 @@ func (in *inspection) keptSubnets() []string {
 
 // keptEntryTemplate returns the launch template for the settings: the site's choice of a version
 // stays until a newer one is written.
-func (in *inspection) keptEntryTemplate(slot site.Slot) string {
-	name, has := pcs.TemplateName(in.request.Mark, slot.Name), in.entry().LaunchTemplate
-	if was, _, _ := strings.Cut(has, ":"); was == name && slot.Template.Digest == in.launch.Template.Digest {
+func (in *inspection) keptEntryTemplate() string {
+	name, has := pcs.TemplateName(in.request.Mark, in.slot.Name), in.entry().LaunchTemplate
+	if was, _, _ := strings.Cut(has, ":"); was == name && in.slot.Template.Digest == in.launch.Template.Digest {
 		return has
 	}
 	return name + ":$Latest"
@@ -127,15 +112,15 @@ func (in *inspection) keptEntryTemplate(slot site.Slot) string {
 // mostNodes returns the number of nodes: the requested one, else the present one, else all that
 // others leave of the reservation. The present number is not lowered for others, which would end
 // nodes under their jobs; checkUsers says if it is too large.
-func (in *inspection) mostNodes(slot site.Slot) int {
+func (in *inspection) mostNodes() int {
 	size := in.reservation.Size()
 	n, who := in.taken()
 	left := size - n
 	switch {
 	case in.request.MaxNodes > 0:
 		return in.request.MaxNodes
-	case slot.LaunchesInto(in.reservation.ID) && slot.Group != nil && slot.Group.Max > 0:
-		return min(slot.Group.Max, size)
+	case in.slot.LaunchesInto(in.reservation.ID) && in.slot.Group != nil && in.slot.Group.Max > 0:
+		return min(in.slot.Group.Max, size)
 	case in.listed() && in.entry().MaxNodes > 0:
 		return min(in.entry().MaxNodes, size)
 	case n == 0 || left <= 0:
@@ -144,6 +129,62 @@ func (in *inspection) mostNodes(slot site.Slot) int {
 	in.warn("%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that are left", n,
 		size, in.reservation.ID, who, left)
 	return left
+}
+
+// user is another user of the reservation, that is set up for at most so many of its instances.
+type user struct {
+	who  string
+	most int
+}
+
+// addUsers notes all other users of the reservation, each once: other entries of the settings, our other compute node
+// groups, and whoever has instances in it.
+func (in *inspection) addUsers() {
+	r, counted := in.reservation, capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
+	add := func(who string, most int, names ...string) {
+		in.users, counted = append(in.users, user{who, most}), append(counted, names...)
+	}
+	for _, p := range in.partitions() {
+		for _, g := range p.Groups {
+			if lists(g, r) && g.Name != in.request.NodeGroup {
+				add(fmt.Sprintf("partition %q of %s", p.Name, p.File), min(g.MaxNodes, r.Size()), append(g.SlotNames(p.Provider), p.Name)...)
+			}
+		}
+	}
+	for _, g := range in.Groups {
+		if !slices.Contains(counted, g.Name) && in.Ours(g.Tags) && g.Tags[capacity.TagReservation] == r.ID {
+			add("compute node group "+g.Name, g.Max, g.Name)
+		}
+	}
+	others := 0
+	for _, i := range in.Inside {
+		of := ""
+		if g, found := in.Group(i.Tags[pcs.TagNodeGroupID]); found {
+			of = g.Name
+		} else if i.Tags[capacity.TagCluster] == in.Cluster.Name {
+			of = i.Tags[capacity.TagPartition]
+		}
+		switch {
+		case slices.Contains(counted, of):
+		case in.OnEC2() && of == in.request.Queue:
+			in.Slots[0].Instances++
+		default:
+			others++
+		}
+	}
+	if others > 0 {
+		add("other instances", others)
+	}
+}
+
+// taken counts the reservation's instances that others use or are set up to use, and names them.
+func (in *inspection) taken() (n int, who string) {
+	var parts []string
+	for _, u := range in.users {
+		n += u.most
+		parts = append(parts, fmt.Sprintf("%d by %s", u.most, u.who))
+	}
+	return n, strings.Join(parts, ", ")
 }
 
 // wantedSubnets returns the requested or kept subnets; else the candidates in the reservation's

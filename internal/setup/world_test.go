@@ -122,7 +122,7 @@ func (w *world) see(r Request) inspection {
 }
 
 func (w *world) planned(in *inspection) capacity.LaunchTemplate {
-	t, _ := w.PlannedTemplate(context.Background(), in.templateSpec(""))
+	t, _ := w.PlannedTemplate(context.Background(), in.templateSpec())
 	return t
 }
 

@@ -49,34 +49,26 @@ func Broken(path string, err error) capacity.Problems {
 	return f.Problems
 }
 
-// judgements are about a survey, in the order in which a person would fix what they find. Each is by itself and reads
+// Judge returns all findings, in the order in which a person would fix them. Each judgement is by itself and reads
 // nothing; those of a part that is not known are left out, for which another one says why.
-var judgements = []struct {
-	known func(*Survey) bool
-	judge []func(*Survey, *findings)
-}{
-	{always, []func(*Survey, *findings){(*Survey).partitioned, (*Survey).credentials}},
-	{func(s *Survey) bool { return s.AWSErr == nil }, []func(*Survey, *findings){(*Survey).clock, (*Survey).cluster, (*Survey).permission,
-		(*Survey).reservations, (*Survey).templates, (*Survey).launched}},
-	{always, []func(*Survey, *findings){(*Survey).commands}},
-	{func(s *Survey) bool { return s.Commands.Err == nil }, []func(*Survey, *findings){(*Survey).slurmctld, (*Survey).rights, (*Survey).listing}},
-	{(*Survey).lists, []func(*Survey, *findings){(*Survey).softLimits, (*Survey).overTime, (*Survey).staticNodes, (*Survey).powerSettings, (*Survey).shortWaits,
-		(*Survey).astray, (*Survey).parallelClusterFences, (*Survey).ourPartitions, (*Survey).hookPrograms}},
-	{always, []func(*Survey, *findings){(*Survey).hooks, (*Survey).state}},
-}
-
-func always(*Survey) bool { return true }
-
-// Judge returns all findings.
 func (s *Survey) Judge() capacity.Problems {
 	var f findings
-	for _, part := range judgements {
-		if part.known(s) {
-			for _, judge := range part.judge {
-				judge(s, &f)
-			}
+	judge := func(all ...func(*findings)) {
+		for _, one := range all {
+			one(&f)
 		}
 	}
+	judge(s.partitioned, s.credentials)
+	if s.AWSErr == nil {
+		judge(s.clock, s.cluster, s.permission, s.reservations, s.templates, s.launched)
+	}
+	if judge(s.commands); s.Commands.Err == nil {
+		judge(s.slurmctld, s.rights, s.listing)
+	}
+	if s.Commands.Err == nil && s.Slurmctld != nil && s.unlisted() == nil {
+		judge(s.softLimits, s.overTime, s.staticNodes, s.powerSettings, s.shortWaits, s.astray, s.parallelClusterFences, s.ourPartitions, s.hookPrograms)
+	}
+	judge(s.hooks, s.state)
 	return f.Problems
 }
 

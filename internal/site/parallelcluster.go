@@ -51,33 +51,24 @@ func (s *Survey) parallelClusterFences(f *findings) {
 		return
 	}
 	version := threeNumbers.FindString(s.ParallelCluster.Version)
-	named, old := "ParallelCluster "+version, version != "" && semver.Compare("v"+version, firstLoop) >= 0 && semver.Compare("v"+version, lastLoop) <= 0
-	if version == "" {
-		named = "ParallelCluster"
-	}
-	good := true
+	before, named, old := len(f.Problems), strings.TrimSpace("ParallelCluster "+version), semver.Compare("v"+version, firstLoop) >= 0 && semver.Compare("v"+version, lastLoop) <= 0
 	for _, p := range s.Settings.Partitions {
 		at := slices.IndexFunc(s.Partitions.Is, func(there capacity.SlurmPartition) bool { return there.Name == p.Name })
 		if at < 0 || p.Provider.Guest() {
 			continue
 		}
 		static := slices.DeleteFunc(slices.Clone(s.Partitions.Is[at].Nodes), func(name string) bool { return !parallelClusterStatic.MatchString(name) })
-		if len(static) == 0 {
-			continue
-		}
 		const fix = "set provider = \"none\" for the partition, whose fences are without MAINT then, or update ParallelCluster to a version after 3.15.1"
-		switch {
+		switch list := hostlist.Compress(static); {
+		case len(static) == 0:
 		case old:
-			good = false
-			f.fail("parallelcluster", fix, "%s keeps terminating and relaunching a static node that boots under a fence of partition %s: %s",
-				named, p.Name, hostlist.Compress(static))
+			f.fail("parallelcluster", fix, "%s keeps terminating and relaunching a static node that boots under a fence of partition %s: %s", named, p.Name, list)
 		case version == "":
-			good = false
 			f.warn("parallelcluster", fix, "%s of an unknown version launches %s of partition %s; 3.8.0 to 3.15.1 keep terminating and relaunching static nodes that boot under a fence",
-				named, hostlist.Compress(static), p.Name)
+				named, list, p.Name)
 		}
 	}
-	if good {
+	if len(f.Problems) == before {
 		f.ok("parallelcluster", "%s leaves nodes under our fences alone", named)
 	}
 }

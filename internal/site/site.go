@@ -53,21 +53,30 @@ func (s *Site) OnEC2() bool { return s.Provider.Launches() }
 // Ours reports whether tags carry our mark for the cluster (R9).
 func (s *Site) Ours(tags map[string]string) bool { return s.Cluster.Ours(tags) }
 
-// ReadCluster reads the PCS cluster by name or id, by default the only one of the region, or says what is wrong with that.
+// ReadCluster reads the PCS cluster by name or id, by default the only one of the region, or says which there are.
 func (s *Site) ReadCluster(ctx context.Context, aws *pcs.Client, cluster string) (missing *capacity.Problem, err error) {
+	what, fix := "no cluster is given", "name it with --cluster: "
 	if cluster != "" {
 		if s.Inventory, err = aws.Inventory(ctx, cluster); err == nil || !pcs.NotFound(err) {
 			return nil, err
 		}
+		what, fix = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, aws.Region(), pcs.Code(err)), "use one of "
 	}
-	clusters, unread := aws.Clusters(ctx)
-	switch {
-	case unread != nil && ec2.DeniedAction(unread) == "":
-		return nil, unread
-	case cluster == "" && len(clusters) == 1:
-		return s.ReadCluster(ctx, aws, clusters[0].Name)
+	clusters, err := aws.Clusters(ctx)
+	if err != nil {
+		return nil, err
 	}
-	no := MissingCluster(cluster, aws.Region(), pcs.Code(err), clusters, unread)
+	var names []string
+	for _, c := range clusters {
+		names = append(names, c.Name)
+	}
+	switch fix += strings.Join(names, ", "); {
+	case cluster == "" && len(names) == 1:
+		return s.ReadCluster(ctx, aws, names[0])
+	case len(names) == 0:
+		fix = "check --region; there is no PCS cluster in " + aws.Region() + ". For self-managed Slurm add --provider ec2"
+	}
+	no := capacity.Problemf("cluster", capacity.Subject{}, fix, "%s", what)
 	return &no, nil
 }
 
@@ -89,26 +98,6 @@ func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all capacity.Problems) {
 func NoTemplate(g pcs.NodeGroup) capacity.Problem {
 	return capacity.Problemf(capacity.UnknownSettings, capacity.Subject{}, "delete it in PCS, and run `pcs-capacity setup` for it again",
 		"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
-}
-
-// MissingCluster says that there is no such cluster, and which there are; unread is why that is not known.
-func MissingCluster(cluster, region, code string, clusters []pcs.Cluster, unread error) capacity.Problem {
-	var names []string
-	for _, c := range clusters {
-		names = append(names, c.Name)
-	}
-	missing := capacity.Problemf("cluster", capacity.Subject{}, "name it with --cluster: "+strings.Join(names, ", "), "no cluster is given")
-	if cluster != "" {
-		missing.Sentence = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, region, code)
-		missing.Fix = "use one of " + strings.Join(names, ", ")
-	}
-	switch {
-	case unread != nil:
-		missing.Fix = "name one with --cluster; the list of clusters is not known: " + ec2.Message(unread)
-	case len(names) == 0:
-		missing.Fix = "check --region; there is no PCS cluster in " + region + ". For self-managed Slurm add --provider ec2"
-	}
-	return missing
 }
 
 // ReadReservations reads those reservations that were not read yet, and the time.

@@ -31,11 +31,6 @@ func (s *Survey) commands(f *findings) {
 	}
 }
 
-// lists reports whether slurmctld answers, with its partitions and nodes.
-func (s *Survey) lists() bool {
-	return s.Commands.Err == nil && s.Slurmctld != nil && s.unlisted() == nil
-}
-
 // commandsFix is the remedy where scontrol does not run.
 func commandsFix(err error) string {
 	switch text := err.Error(); {
