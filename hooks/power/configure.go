@@ -20,7 +20,7 @@ const configureBudget = 15 * time.Minute
 
 // configureSlots makes the compute node groups of slots match their reservations. PCS itself launches the nodes;
 // nothing is taken down here.
-func (s *site) configureSlots(ctx context.Context, slots map[string]place, last *capacity.Snapshot) error {
+func (s *Site) configureSlots(ctx context.Context, slots map[string]place, last *capacity.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, configureBudget)
 	defer cancel()
 	partitions := map[string]bool{}
@@ -28,7 +28,7 @@ func (s *site) configureSlots(ctx context.Context, slots map[string]place, last 
 		partitions[at.partition.Name] = true
 	}
 	names := slices.Sorted(maps.Keys(slots))
-	held, err := s.Provisioner.PCS.Slots(ctx, s.cfg.Cluster, names)
+	held, err := s.Slots(ctx, s.Cluster, names)
 	if err != nil {
 		return err
 	}
@@ -37,11 +37,11 @@ func (s *site) configureSlots(ctx context.Context, slots map[string]place, last 
 		return err
 	}
 	seen.Held = held
-	snap := capacity.Build(s.settings, seen)
+	snap := capacity.Build(s.Settings, seen)
 	snap.TakenAt = s.Now()
 	var errs []error
 	for _, slot := range names {
-		errs = append(errs, configure(ctx, s, s.journal, s.cfg.Cluster, slots[slot], held[slot], snap))
+		errs = append(errs, configure(ctx, s, s.journal, s.Cluster, slots[slot], held[slot], snap))
 	}
 	return errors.Join(errs...)
 }

@@ -24,6 +24,7 @@ import (
 // fake is the World in memory. Each verb takes a second, is written down as a line, and does what it says, unless the
 // word for the line is another.
 type fake struct {
+	World
 	ahead   time.Duration            // AWS's clock
 	word    func(line string) string // what comes of a verb: see do
 	ctx     context.Context
@@ -124,7 +125,7 @@ func (w *fake) BriefJobs(context.Context) (jobs []capacity.Job, err error) {
 	return jobs, w.do(func(string) { jobs = slices.Clone(w.jobs) }, "ask-jobs")
 }
 
-func (w *fake) Nodes(context.Context, ...string) (nodes []capacity.Node, err error) {
+func (w *fake) NodeStates(context.Context, ...string) (nodes []capacity.Node, err error) {
 	return nodes, w.do(func(string) { nodes = w.nodes }, "ask-nodes")
 }
 

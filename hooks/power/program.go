@@ -46,7 +46,7 @@ const slurmTimeout = 8 * time.Second
 type program struct {
 	name, setting, calledAs string
 	what, advice            string // for the log, and where it fails
-	do                      func(ctx context.Context, s *site) error
+	do                      func(ctx context.Context, s *Site) error
 }
 
 // Resume is the whole of pcs-capacity-resume; it returns the exit status.
@@ -54,13 +54,13 @@ func Resume(args []string) int {
 	// The process is short-lived, and 1,000 nodes take a few MB: less time for garbage collection, and no more memory
 	// than a call of squeue.
 	debug.SetGCPercent(400)
-	return program{"resume", "ResumeProgram", "ResumeProgram", "power up", "", powerUp}.run(args)
+	return program{"resume", "ResumeProgram", "ResumeProgram", "power up", "", PowerUp}.run(args)
 }
 
 // Suspend is the whole of pcs-capacity-suspend; it returns the exit status.
 func Suspend(args []string) int {
 	return program{"suspend", "SuspendProgram", "SuspendProgram and ResumeFailProgram", "power down",
-		"; sync, or the next launch of these nodes, terminates what is left", powerDown}.run(args)
+		"; sync, or the next launch of these nodes, terminates what is left", PowerDown}.run(args)
 }
 
 func (p program) run(args []string) int {
@@ -104,18 +104,20 @@ names, and syslog.
 	}
 	log.Info(p.what, "nodes", nodes, "resume_file", os.Getenv("SLURM_RESUME_FILE"))
 	j := &journal{Logger: log, what: p.what, list: nodes, began: began}
-	s, made := newSite(ctx, cfg, j)
+	aws, made := ec2.New(ctx, ec2.Options{Region: cfg.Region, Called: j.aws})
 	if made == nil {
-		made = p.do(ctx, s)
-		s.keepAccess(ctx)
+		made = p.do(ctx, newSite(cfg, aws, j))
+		j.keepAccess(ctx, state.Dir(cfg.StateDir), aws)
 	}
 	return j.end(theirs.wait(errors.Join(err, made)), p.advice)
 }
 
 // World is what the power hooks act on: Slurm, EC2, PCS and the files in state_dir. Each verb is one call.
 type World interface {
+	Config(ctx context.Context) (slurm.Config, error)
+	Partitions(ctx context.Context) ([]capacity.SlurmPartition, error)
 	BriefJobs(ctx context.Context) ([]capacity.Job, error)
-	Nodes(ctx context.Context, names ...string) ([]capacity.Node, error)
+	NodeStates(ctx context.Context, names ...string) ([]capacity.Node, error)
 	SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
 	Begin(ctx context.Context, job string, at time.Time) error
@@ -129,6 +131,10 @@ type World interface {
 	Terminate(ctx context.Context, ids []string) error
 	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	CancelODCR(ctx context.Context, id string) error
+	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
+	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
+	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
+	PinTemplate(ctx context.Context, reference string) (string, error)
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
 	ConsoleSays(ctx context.Context, id string) (string, error)
 	InstanceStates(ctx context.Context, ids []string) (map[string]string, error)
@@ -139,6 +145,7 @@ type World interface {
 	Now() time.Time
 	Offset() time.Duration
 
+	Slots(ctx context.Context, cluster string, names []string) (reservations map[string]string, err error)
 	Configure(ctx context.Context, r pcs.ConfigureRequest) (changed bool, err error)
 
 	Enlist(h capacity.Held, now time.Time,
@@ -161,44 +168,58 @@ type adapters struct {
 	pcs.Provisioner
 }
 
-// site is the cluster and the account that a hook works in.
-type site struct {
-	adapters
+// Reservations are EC2's: Slurm has others.
+func (a adapters) Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error) {
+	return a.ec2Client.Reservations(ctx, ids)
+}
+
+// Slots are compute node groups, each with the reservation that it was set up for.
+func (a adapters) Slots(ctx context.Context, cluster string, names []string) (map[string]string, error) {
+	return a.Provisioner.PCS.Slots(ctx, cluster, names)
+}
+
+// Site is the cluster and the account that a hook works in.
+type Site struct {
+	World
 	*journal
-	cfg      *config.Config
-	settings capacity.Settings
-	noState  error // why there is no state folder: records are lost, and nothing else
+	State    state.Dir
+	Settings capacity.Settings
+	Cluster  string // the PCS cluster; "" for self-managed Slurm
 }
 
-// newSite asks nobody but, for the region, the settings and the metadata of the instance.
-func newSite(ctx context.Context, cfg *config.Config, j *journal) (*site, error) {
-	aws, err := ec2.New(ctx, ec2.Options{Region: cfg.Region, Called: j.aws})
-	if err != nil {
-		return nil, err
-	}
-	s := &site{journal: j, cfg: cfg, settings: cfg.Domain(),
-		adapters: adapters{slurmClient: slurm.New(cfg.Cluster), ec2Client: aws, Dir: state.Dir(cfg.StateDir)}}
-	s.slurmClient.Timeout = slurmTimeout
-	if slices.ContainsFunc(cfg.Partitions,
-		func(p capacity.PartitionSettings) bool { return p.Provider == capacity.ProviderPCS }) {
-		s.Provisioner = pcs.Provisioner{PCS: pcs.From(aws.Shared()), EC2: aws}
-	}
-	if s.noState = s.Create(); s.noState != nil {
-		j.Warn("there is no state folder; records are lost", "err", s.noState)
-	}
-	return s, nil
+// NewSite is for one call by slurmctld, with a hostlist. It asks nobody.
+func NewSite(w World, dir state.Dir, settings capacity.Settings, cluster, nodes string, log *slog.Logger) *Site {
+	return &Site{World: w, State: dir, Settings: settings, Cluster: cluster,
+		journal: &journal{Logger: log, list: nodes, began: time.Now()}}
 }
 
-// powerUp is what pcs-capacity-resume does. With provider ec2 it launches the nodes. With provider pcs, where PCS
+func newSite(cfg *config.Config, aws *ec2.Client, j *journal) *Site {
+	a := adapters{slurmClient: slurm.New(cfg.Cluster), ec2Client: aws, Dir: state.Dir(cfg.StateDir)}
+	a.slurmClient.Timeout = slurmTimeout
+	for _, p := range cfg.Partitions {
+		if p.Provider == capacity.ProviderPCS {
+			a.Provisioner = pcs.Provisioner{PCS: pcs.From(aws.Shared()), EC2: aws}
+		}
+		if slices.ContainsFunc(p.Groups, func(g capacity.GroupSettings) bool { return g.PurchaseOption.Bought() }) {
+			aws.ExpectBlocks()
+		}
+	}
+	if err := a.Create(); err != nil {
+		j.Warn("there is no state folder; records are lost", "err", err)
+	}
+	return &Site{World: a, journal: j, State: a.Dir, Settings: cfg.Domain(), Cluster: cfg.Cluster}
+}
+
+// PowerUp is what pcs-capacity-resume does. With provider ec2 it launches the nodes. With provider pcs, where PCS
 // launches them, it makes their compute node groups match the reservations.
 //
 // Every node that Slurm powers up is launched, or goes through POWER_DOWN_FORCE, after which Slurm requeues its job.
 // A node that is up is left alone. The error is for nodes that could not be handled: Slurm leaves them to
 // ResumeTimeout, or does not wait for them. Running again with the same nodes is harmless: launches carry a
 // ClientToken, and the instances of an earlier run are adopted.
-func powerUp(ctx context.Context, s *site) error {
+func PowerUp(ctx context.Context, s *Site) error {
 	waits, byHand := s.waits() // first: the file is there only for a while
-	last, err := s.ReadSnapshot()
+	last, err := s.State.ReadSnapshot()
 	if err != nil {
 		s.Info("going on without the last snapshot", "err", err)
 	}
@@ -212,7 +233,7 @@ func powerUp(ctx context.Context, s *site) error {
 	var nodes, foreign []string
 	slots := map[string]place{}
 	for _, n := range names {
-		at, ours := placeOf(s.settings, n)
+		at, ours := placeOf(s.Settings, n)
 		switch {
 		case !ours:
 			foreign = append(foreign, n)
@@ -241,41 +262,38 @@ func powerUp(ctx context.Context, s *site) error {
 		})
 	}
 	both.Wait()
-	for _, words := range s.Untold() {
-		s.Warn("EC2 does not say all", "untold", words)
-	}
 	return errors.Join(configured, launched)
 }
 
 // keepAccess writes down, for `check`, whether this hook had credentials of AWS, and whose. They have been looked for
 // by now; no more than the metadata of the instance is asked.
-func (s *site) keepAccess(ctx context.Context) {
-	if s.noState != nil {
-		return
+func (j *journal) keepAccess(ctx context.Context, dir state.Dir, aws *ec2.Client) {
+	for _, words := range aws.Untold() {
+		j.Warn("EC2 does not say all", "untold", words)
 	}
 	var a state.HookAccess
 	var err error
-	if a.Account, a.Source, err = s.Shared().Whose(context.WithoutCancel(ctx)); err != nil {
+	if a.Account, a.Source, err = aws.Shared().Whose(context.WithoutCancel(ctx)); err != nil {
 		a.Without = err.Error()
 	}
-	if err := s.Hook().Keep(&a); err != nil {
-		s.Warn("check cannot tell what this hook had of AWS", "err", err)
+	if err := dir.Hook().Keep(&a); err != nil {
+		j.Warn("check cannot tell what this hook had of AWS", "err", err)
 	}
 }
 
 // known is the mark as the settings have it, or as an earlier hook learned it; "" if neither.
-func (s *site) known() string {
-	if s.cfg.Cluster != "" {
-		return s.cfg.Cluster
+func (s *Site) known() string {
+	if s.Cluster != "" {
+		return s.Cluster
 	}
-	mark, _ := s.Mark()
+	mark, _ := s.State.Mark()
 	return mark
 }
 
 // ask asks slurmctld for the value of our mark, the PCS cluster or else a ClusterMark, and for the shortest
 // ResumeTimeout of our partitions. It keeps the mark for a hook that finds no slurmctld; with a mark that is known
 // without it, it is no error if nobody answers, and the timeout is Slurm's default.
-func (s *site) ask(ctx context.Context) (mark string, resumeTimeout time.Duration, err error) {
+func (s *Site) ask(ctx context.Context) (mark string, resumeTimeout time.Duration, err error) {
 	controller, err := s.Config(ctx)
 	if err != nil {
 		if mark := s.known(); mark != "" {
@@ -284,19 +302,19 @@ func (s *site) ask(ctx context.Context) (mark string, resumeTimeout time.Duratio
 		return "", 0, fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
 	}
 	resumeTimeout = cmp.Or(controller.ResumeTimeout, defaultResumeTimeout)
-	if s.cfg.Cluster != "" {
-		return s.cfg.Cluster, resumeTimeout, nil
+	if s.Cluster != "" {
+		return s.Cluster, resumeTimeout, nil
 	}
 	if there, err := s.Partitions(ctx); err == nil {
 		var ours []string
-		for _, p := range s.cfg.Partitions {
+		for _, p := range s.Settings.Partitions {
 			ours = append(ours, p.Name)
 		}
 		resumeTimeout = cmp.Or(controller.ShortestResumeTimeout(there, ours), defaultResumeTimeout)
 	} else {
 		s.Warn("asking Slurm for its partitions; taking the ResumeTimeout of slurm.conf", "err", err)
 	}
-	mark, notKept, err := s.LearnMark(controller.StateSaveLocation, controller.ClusterName)
+	mark, notKept, err := s.State.LearnMark(controller.StateSaveLocation, controller.ClusterName)
 	if notKept != nil {
 		s.Warn("keeping the cluster's mark for when slurmctld does not answer", "err", notKept)
 	}

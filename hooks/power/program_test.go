@@ -19,25 +19,18 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-func newTestSite(t *testing.T, cfg *config.Config) *site {
-	t.Helper()
-	s, err := newSite(t.Context(), cfg, logless())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // Whose credentials a hook has is written down, if they say it.
 func TestHookKeepsItsAccount(t *testing.T) {
 	for key, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ACCOUNT_ID": "444455556666"} {
 		t.Setenv(key, value)
 	}
-	cfg := config.Default()
-	cfg.Region, cfg.StateDir = "us-east-2", t.TempDir()
-	s := newTestSite(t, cfg)
-	s.keepAccess(t.Context())
-	if last, err := s.Hook().Read(); err != nil || *last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
+	dir := state.Dir(t.TempDir())
+	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logless().keepAccess(t.Context(), dir, aws)
+	if last, err := dir.Hook().Read(); err != nil || *last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
 		t.Errorf("%+v, %v", last, err)
 	}
 }
@@ -50,12 +43,16 @@ func TestHookKnowsItsMarkWithoutSlurmctld(t *testing.T) {
 	}
 	t.Setenv("PATH", dir)
 	cfg := config.Default()
-	cfg.Region, cfg.StateDir = "us-east-2", t.TempDir()
-	s := newTestSite(t, cfg)
+	cfg.StateDir = t.TempDir()
+	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(cfg, aws, logless())
 	if mark, _, err := s.ask(t.Context()); err == nil {
 		t.Errorf("without an earlier hook: %q", mark)
 	}
-	if err := s.KeptMark().Keep("ml/1"); err != nil {
+	if err := s.State.KeptMark().Keep("ml/1"); err != nil {
 		t.Fatal(err)
 	}
 	if mark, timeout, err := s.ask(t.Context()); err != nil || mark != "ml/1" || timeout != defaultResumeTimeout {
@@ -285,24 +282,24 @@ func TestSelectIsLiteral(t *testing.T) {
 		s := reading(aws, group)
 		fresh := s.fresh(t)
 		ids := func(s *capacity.Snapshot) []string { return s.Partitions[0].Groups[0].Slots[0].ReservationIDs }
-		if got, same := ids(fresh), ids(capacity.Build(s.settings, capacity.Seen{Reservations: all})); !slices.Equal(got, want) || !slices.Equal(got, same) {
+		if got, same := ids(fresh), ids(capacity.Build(s.Settings, capacity.Seen{Reservations: all})); !slices.Equal(got, want) || !slices.Equal(got, same) {
 			t.Errorf("team=%s: the hook finds %v, Build among all reservations %v, want %v", team, got, same, want)
 		}
 	}
 }
 
-func reading(aws *ec2.Client, group capacity.GroupSettings) *site {
-	return &site{adapters: adapters{ec2Client: aws}, journal: &journal{Logger: slog.New(slog.DiscardHandler)}, settings: capacity.Settings{
+func reading(aws *ec2.Client, group capacity.GroupSettings) *Site {
+	return &Site{World: adapters{ec2Client: aws}, journal: logless(), Settings: capacity.Settings{
 		Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}
 }
 
-func (s *site) fresh(t *testing.T) *capacity.Snapshot {
+func (s *Site) fresh(t *testing.T) *capacity.Snapshot {
 	t.Helper()
 	seen, err := s.freshFacts(t.Context(), map[string]bool{"gpu": true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return capacity.Build(s.settings, seen)
+	return capacity.Build(s.Settings, seen)
 }
 
 // simulatedEC2 has three blocks, which differ in their tags.
@@ -343,7 +340,7 @@ func TestFactsWithoutEC2(t *testing.T) {
 	cancel()
 	group := capacity.GroupSettings{Name: "gpu", MaxNodes: 8, SubnetIDs: []string{"subnet-0e200000000000a01"}, ReservationIDs: []string{"cr-0e2000000000000a1"}}
 	s := reading(simulatedEC2(t), group)
-	c := &call{settings: s.settings, cluster: "ml", nodes: []string{"gpu-1"}, jobs: single(1).jobs, shown: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}}}
+	c := &call{settings: s.Settings, cluster: "ml", nodes: []string{"gpu-1"}, jobs: single(1).jobs, shown: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}}}
 	if c.factsErr = c.readFacts(ctx, s, nil); c.factsErr == nil {
 		t.Fatal("EC2 answers")
 	}

@@ -69,8 +69,8 @@ func (j *journal) waits() (waits []capacity.ResumeJob, byHand bool) {
 
 // read reads what a power-up needs, all side by side: it waits only for the slowest answer. The error is for a cluster
 // that is unknown: then nothing can be launched.
-func (s *site) read(ctx context.Context, nodes []string, last *capacity.Snapshot, byHand bool) (*call, error) {
-	c := &call{World: s, journal: s.journal, settings: s.settings, nodes: nodes, taken: map[string]int{}}
+func (s *Site) read(ctx context.Context, nodes []string, last *capacity.Snapshot, byHand bool) (*call, error) {
+	c := &call{World: s.World, journal: s.journal, settings: s.Settings, nodes: nodes, taken: map[string]int{}}
 	began := time.Now()
 	c.cluster = s.known()
 	ctx, stop := context.WithTimeout(ctx, mostBudget*2/3)
@@ -107,7 +107,7 @@ func (s *site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 }
 
 // readFacts reads what launches are decided on, side by side. last is the last snapshot; nil if there is none.
-func (c *call) readFacts(ctx context.Context, s *site, last *capacity.Snapshot) error {
+func (c *call) readFacts(ctx context.Context, s *Site, last *capacity.Snapshot) error {
 	partitions := map[string]bool{}
 	c.templates = map[string]template{}
 	for _, n := range c.nodes {
@@ -176,19 +176,16 @@ func ourInstances(ctx context.Context, w World, cluster string) ([]capacity.Inst
 
 // freshFacts asks EC2 about the reservations and subnets of the named partitions: a launch is decided on the current
 // state, never on the snapshot file.
-func (s *site) freshFacts(ctx context.Context, names map[string]bool, last *capacity.Snapshot) (capacity.Seen, error) {
+func (s *Site) freshFacts(ctx context.Context, names map[string]bool, last *capacity.Snapshot) (capacity.Seen, error) {
 	var subnets, ids []string
 	var selects []capacity.GroupSettings
-	for _, p := range s.settings.Partitions {
+	for _, p := range s.Settings.Partitions {
 		if !names[p.Name] {
 			continue
 		}
 		for _, g := range p.Groups {
 			subnets = append(subnets, g.SubnetIDs...)
 			ids = append(ids, g.ReservationIDs...)
-			if g.PurchaseOption.Bought() {
-				s.ExpectBlocks()
-			}
 			if g.Select != nil {
 				selects = append(selects, g)
 			}
@@ -216,7 +213,7 @@ func (s *site) freshFacts(ctx context.Context, names map[string]bool, last *capa
 		return err
 	})
 	reads.Go(func() error {
-		some, unknown, err := s.ec2Client.Reservations(ctx, ids)
+		some, unknown, err := s.Reservations(ctx, ids)
 		if err != nil {
 			return err
 		}

@@ -28,11 +28,11 @@ const (
 	unseenTime = 5 * time.Minute
 )
 
-// powerDown is what pcs-capacity-suspend does, as SuspendProgram and as ResumeFailProgram. It terminates the instances
+// PowerDown is what pcs-capacity-suspend does, as SuspendProgram and as ResumeFailProgram. It terminates the instances
 // of the nodes, and takes nodes that did not boot out of DOWN, even if a termination failed: the place in the block is
 // paid for, and the next launch of a node terminates the leftovers. It touches only instances with our cluster's mark.
 // Only nodes that did not boot, and an unknown mark, need slurmctld.
-func powerDown(ctx context.Context, s *site) error {
+func PowerDown(ctx context.Context, s *Site) error {
 	ctx, cancel := context.WithTimeout(ctx, suspendBudget)
 	defer cancel()
 	nodes, err := hostlist.Expand(s.list)
@@ -160,7 +160,7 @@ func recordedFor(nodes []string, records []state.Record, called time.Time) map[s
 func giveBack(ctx context.Context, w World, j *journal, nodes []string) {
 	var all []capacity.Node
 	err := j.insist(ctx, "ask Slurm which nodes did not boot", func() (err error) {
-		all, err = w.Nodes(ctx, nodes...)
+		all, err = w.NodeStates(ctx, nodes...)
 		return err
 	})
 	lost := without(nodes, func(name string) bool {

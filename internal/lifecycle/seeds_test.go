@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -37,6 +39,7 @@ func init() {
 type month struct {
 	*rapid.T
 	*model.World
+	test    *testing.T
 	slurm   *model.Slurm
 	aws     *model.EC2
 	sources Sources
@@ -59,13 +62,15 @@ type month struct {
 	turn          bool                    // the other has its turn
 	half          int                     // so many of its last files are not written
 	down          time.Time               // until when AWS answers nothing
-	leaks         int                     // instances that SuspendProgram fails to end
-	buyer         *run                    // the run of `purchase` or `extend` that makes the calls now
-	orders        []*decision             // those that nobody knows to be carried out
-	decided       map[string]int          // how often somebody has decided to buy an offering, or to extend a block
-	lost          time.Time               // when state_dir was lost
-	quiet         bool                    // a pass may change nothing
-	clean         bool                    // the last pass had nothing to do
+	hook          *hook                   // the one that makes the calls now
+	trouble       string                  // of one of those that come, at a change of it
+	troubleAt     int
+	buyer         *run           // the run of `purchase` or `extend` that makes the calls now
+	orders        []*decision    // those that nobody knows to be carried out
+	decided       map[string]int // how often somebody has decided to buy an offering, or to extend a block
+	lost          time.Time      // when state_dir was lost
+	quiet         bool           // a pass may change nothing
+	clean         bool           // the last pass had nothing to do
 }
 
 var monthBegins = time.Date(2027, 1, 1, 8, 0, 0, 0, time.UTC)
@@ -85,7 +90,7 @@ func TestSeeds(t *testing.T) {
 		}
 	}()
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newMonth(rt, said)
+		m := newMonth(rt, t, said)
 		events := map[string]func(*rapid.T){
 			"nothing happens": func(*rapid.T) {}, "a user does something": m.user, "a block is bought": m.buy,
 			"a block is extended": m.extend, "a host fails": m.hostFails, "AWS misbehaves": m.misbehave, "a call fails": m.fault,
@@ -106,21 +111,23 @@ func TestSeeds(t *testing.T) {
 	})
 }
 
-func newMonth(rt *rapid.T, said map[string]int) *month {
+func newMonth(rt *rapid.T, t *testing.T, said map[string]int) *month {
 	w := model.New(monthBegins)
-	m := &month{T: rt, said: said, decided: map[string]int{}, World: w, slurm: w.Slurm, aws: w.EC2}
+	m := &month{T: rt, test: t, said: said, decided: map[string]int{}, World: w, slurm: w.Slurm, aws: w.EC2}
 	m.Skew = rapid.SampledFrom([]time.Duration{0, 3 * time.Minute, -20 * time.Second}).Draw(rt, "skew")
 	m.slurm.Old = rapid.Bool().Draw(rt, "old Slurm")
 	m.slurm.Add("gpu", "gpu-a", 4)
 	m.slurm.Add("gpu", "gpu-b", 4)
 	m.slurm.Add("solo", "solo", 4)
+	m.slurm.Add("demand", "demand", 4)
 	m.slurm.Add("cpu", "cpu", 2) // nobody's
 	m.slurm.Node("cpu-1").State, m.slurm.Node("cpu-2").State = model.Idle, model.Idle
 	m.slurm.Put(model.Reservation{Name: "friday", Nodes: []string{"gpu-a-1"}, Start: monthBegins.AddDate(0, 2, 0), Users: []string{"alice"}})
 	m.aws.Reserve(capacity.Reservation{ID: "cr-theirs", Kind: capacity.ODCR, State: capacity.StateActive, Total: 2, Available: 2, InstanceType: "p5.48xlarge",
 		Tags: map[string]string{capacity.TagCluster: "lab/fedcba9876543210", capacity.TagHold: capacity.HoldProbe}})
-	m.slurm.Resume, m.slurm.Suspend = m.resume, func(*model.Node) bool { m.leaks--; return m.leaks < 0 }
-	m.slurm.Ran = m.ran
+
+	m.slurm.Resume, m.slurm.Suspend, m.slurm.ResumeTimeout, m.slurm.Ran = m.resume, m.suspend, 10*time.Minute, m.ran
+	m.aws.OnDemand = 10
 	m.Before, m.After = m.before, m.after
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	part := func(name string, slots int, onEnd capacity.OnEnd) capacity.PartitionSettings {
@@ -131,9 +138,11 @@ func newMonth(rt *rapid.T, said map[string]int) *month {
 	m.sources = Sources{
 		Settings: capacity.Settings{Submit: capacity.Submit{Strict: true, StaleAfter: d(10 * time.Minute)}, Reserve: capacity.Reserve{MaxInstances: 64},
 			Timing:     capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute)},
-			Partitions: []capacity.PartitionSettings{part("gpu", 2, capacity.RequeueAtEnd), part("solo", 1, capacity.StopAtEnd)}},
+			Partitions: []capacity.PartitionSettings{part("gpu", 2, capacity.RequeueAtEnd), part("solo", 1, capacity.StopAtEnd), part("demand", 1, capacity.RequeueAtEnd)}},
 		Owner: me, OwnerIs: "settings", Poll: time.Minute,
 		World: World{Slurm: m.slurm, EC2: m.aws, State: state.Dir(m.dir()), MachineTime: func() time.Time { return m.slurm.Now }}}
+	m.sources.Settings.Partitions[2].Groups[0].PurchaseOption, m.sources.Settings.Partitions[2].Groups[0].Reserve = capacity.OnDemand, capacity.ReservePerJob
+	m.sources.Settings.Partitions[2].Groups[0].SubnetIDs = []string{"subnet-a", "subnet-b"}
 	m.sources.Settings.Partitions[0].Groups[0].Select = &capacity.Select{Tags: map[string]string{"team": "gpu"}}
 	m.sources.Settings.Partitions[1].Groups[0].Dynamic = true
 	m.sources.Settings.Partitions[1].Groups[0].ReservationIDs = []string{"cr-bad"} // R8: which EC2 never describes
@@ -159,7 +168,12 @@ func (m *month) say(format string, args ...any) {
 }
 
 func (m *month) bad(format string, args ...any) {
-	m.Fatalf("%s %s\n%s", model.Clock(m.Now()), fmt.Sprintf(format, args...), m.shows())
+	violates := fmt.Sprintf("%s %s\n%s", model.Clock(m.Now()), fmt.Sprintf(format, args...), m.shows())
+	if m.hook != nil { // in a goroutine of its own
+		m.hook.violates, m.hook.dead = violates, true
+		runtime.Goexit()
+	}
+	m.Fatalf("%s", violates)
 }
 
 // shows is the state of things.
@@ -185,6 +199,9 @@ func (m *month) before(c model.Call) error {
 		return m.buyer.before(c)
 	}
 	m.hit = m.hit || c.Verb == m.fails || c.Verb == m.loses
+	if m.hook != nil && (c.Verb == m.fails || c.Verb == m.loses) {
+		m.hook.disturbed = true
+	}
 	if c.Verb == m.fails || c.EC2 && m.Now().Before(m.down) {
 		return errFault
 	}
@@ -193,16 +210,19 @@ func (m *month) before(c model.Call) error {
 	}
 	what, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.Text, "of "), "job "), " ")
 	switch _, ours := capacity.ParseGuard(what); {
-	case m.quiet:
+	case m.quiet && m.hook == nil:
 		m.bad("the second pass: %s %s", c.Verb, c.Text)
 	case strings.HasSuffix(c.Verb, " reservation") && !c.EC2 && !ours, c.Verb == "cancel reservation" && what == "cr-theirs",
 		strings.HasPrefix(c.Verb, "power") && strings.Contains(c.Text, "cpu-"):
 		m.bad("R9: %s %s (%s)", c.Verb, c.Text, rest)
 	}
 	for _, j := range m.slurm.Jobs {
-		if j.Shown == strings.TrimSuffix(what, ":") && j.Partition == "cpu" && !strings.Contains(c.Verb, "reservation") && !strings.HasPrefix(c.Verb, "power") {
+		if !c.EC2 && j.Shown == strings.TrimSuffix(what, ":") && j.Partition == "cpu" && !strings.Contains(c.Verb, "reservation") && !strings.HasPrefix(c.Verb, "power") {
 			m.bad("R9: %s %s", c.Verb, c.Text)
 		}
+	}
+	if m.hook != nil {
+		return m.hook.before(m, c)
 	}
 	if m.turn {
 		if m.say("  the other: %s %s", c.Verb, c.Text); !m.wait() {
@@ -239,7 +259,11 @@ func (m *month) after(c model.Call) error {
 			}
 		}
 	}
-	if c.Change && m.change == m.dieAt && m.dieAfter && !m.turn {
+	if m.hook != nil {
+		if err := m.hook.after(m, c); err != nil {
+			return err
+		}
+	} else if c.Change && m.change == m.dieAt && m.dieAfter && !m.turn {
 		m.say("killed")
 		panic(killed{})
 	}
@@ -294,7 +318,7 @@ func (m *month) pass() (done []Done, err error) {
 func (m *month) alive(of Sources) (done []Done, err error) {
 	m.said["pass"]++
 	err = untilKilled(func() error {
-		snap, report, err := Pass(m.Context(), of)
+		snap, report, err := Pass(context.Background(), of)
 		m.clean = err == nil && len(report.Done) == 0 && !m.hit && m.half == 0
 		if snap != nil {
 			m.seen = snap
@@ -329,22 +353,6 @@ func (m *month) settle() {
 	}
 }
 
-// resume is what ResumeProgram launches the nodes of a slot into: the first of the slot's reservations, by their turns,
-// that is open.
-func (m *month) resume(slot string) string {
-	if m.seen == nil {
-		return ""
-	}
-	if s, known := m.seen.Place(slot); known {
-		for _, t := range m.seen.Turns(s) {
-			if m.aws.Open(t.Reservation.ID) {
-				return t.Reservation.ID
-			}
-		}
-	}
-	return ""
-}
-
 // fence is when jobs on a block must have ended, by AWS's clock.
 func fence(r capacity.Reservation) time.Time { return r.End.Add(-40 * time.Minute) }
 
@@ -353,7 +361,7 @@ func (m *month) ran(j *model.Job, how string) {
 	m.say("job %s %s", j.Shown, how)
 	for _, name := range j.Nodes {
 		for _, i := range m.aws.Instances {
-			if r, known := m.aws.Real(i.ReservationID); known && i.ID == m.slurm.Node(name).InstanceID && m.Now().After(fence(r).Add(time.Minute)) {
+			if r, known := m.aws.Real(i.ReservationID); known && r.Kind.Bought() && i.ID == m.slurm.Node(name).InstanceID && m.Now().After(fence(r).Add(time.Minute)) {
 				m.bad("R2: job %s ran on %s past the fence of %s at %s", j.Shown, name, r.ID, model.Clock(fence(r)))
 			}
 		}
@@ -388,9 +396,9 @@ func (m *month) until(next time.Time) {
 
 func (m *month) submit(rt *rapid.T) {
 	for range rapid.IntRange(0, 4).Draw(rt, "jobs") {
-		j := model.Job{Job: capacity.Job{Partition: rapid.SampledFrom([]string{"gpu", "solo", "gpu", "solo", "cpu"}).Draw(rt, "partition"), User: "alice", Account: "nlp", Batch: true,
+		j := model.Job{Job: capacity.Job{Partition: rapid.SampledFrom([]string{"gpu", "solo", "gpu", "solo", "demand", "cpu"}).Draw(rt, "partition"), User: "alice", Account: "nlp", Batch: true,
 			Requeue: rapid.IntRange(0, 4).Draw(rt, "no requeue") < 4, NumNodes: rapid.IntRange(1, 2).Draw(rt, "nodes"), TimeLimit: capacity.NoLimit,
-			Comment: rapid.SampledFrom([]string{"", "", "on_end=requeue", "on_end=hold", "on_end=stop"}).Draw(rt, "comment")},
+			Comment: rapid.SampledFrom([]string{"", "", "on_end=requeue", "on_end=hold", "on_end=stop", "on_end=never"}).Draw(rt, "comment")},
 			Work: time.Duration(rapid.SampledFrom([]int{20, 600, 9000}).Draw(rt, "work")) * time.Minute}
 		if j.Partition == "cpu" {
 			j.NumNodes, j.Comment = 1, ""
@@ -528,7 +536,7 @@ func (m *month) extended(when, id string) {
 // hostFails loses a host that has no job.
 func (m *month) hostFails(rt *rapid.T) {
 	for _, i := range m.aws.Instances {
-		if node := i.Tags[capacity.TagNode]; m.slurm.Node(node).Job == nil && m.slurm.Node(node).InstanceID == i.ID {
+		if node := nodeOf(i); m.slurm.Node(node).Job == nil && m.slurm.Node(node).InstanceID == i.ID {
 			m.say("the host of %s fails", node)
 			m.aws.End(i.ID)
 			m.aws.Change(i.ReservationID, func(r *capacity.Reservation) { r.Unhealthy++ })
@@ -564,7 +572,9 @@ func (m *month) misbehave(rt *rapid.T) {
 
 func (m *month) fault(rt *rapid.T) {
 	verbs := []string{"config", "nodes", "reservations", "jobs", "job", "describe reservations", "find reservations", "find instances", "create reservation", "update reservation",
-		"delete reservation", "set time limit", "edit", "requeue", "requeue and hold", "release", "begin", "admin comment", "power up", "power down", "terminate", "cancel reservation"}
+		"delete reservation", "set time limit", "edit", "requeue", "requeue and hold", "release", "begin", "admin comment", "power up", "power down", "power down by force",
+		"terminate", "cancel reservation", "launch", "create ODCR", "set addresses", "describe subnets", "describe a launch template", "describe instances", "record", "enlist", "unlist",
+		"user hold", "notify", "cancel"}
 	verb := rapid.SampledFrom(verbs).Draw(rt, "verb")
 	if rapid.Bool().Draw(rt, "after its effect") {
 		m.loses = verb
@@ -652,8 +662,8 @@ func (m *month) goesOn(changes int) {
 // meetHook has something happen in the middle of a pass.
 func (m *month) meetHook(rt *rapid.T) {
 	m.meetsAt = rapid.IntRange(1, 3).Draw(rt, "change")
-	what := rapid.SampledFrom([]string{"time", "user", "hook", "extension"}).Draw(rt, "what")
-	dies, later := rapid.Bool().Draw(rt, "the hook is killed"), time.Duration(rapid.IntRange(1, 120).Draw(rt, "seconds"))*time.Second
+	what := rapid.SampledFrom([]string{"time", "user", "extension"}).Draw(rt, "what")
+	later := time.Duration(rapid.IntRange(1, 120).Draw(rt, "seconds")) * time.Second
 	m.meets = func() {
 		live := m.live()
 		switch {
@@ -670,29 +680,7 @@ func (m *month) meetHook(rt *rapid.T) {
 				}
 			}
 		}
-		for _, j := range live {
-			if what == "hook" && j.State == "RUNNING" && j.Requeue && j.Partition != "cpu" {
-				m.say("a hook holds job %s, and is killed: %t", j.Shown, dies)
-				if j.AdminComment = capacity.HoldNote(m.slurm.Now.Add(later), "refused"); !dies {
-					m.slurm.Requeue(j, "REQUEUED")
-					j.Stays, j.Held, j.Reason = true, true, "JobHeldAdmin"
-				}
-				return
-			}
-		}
 	}
-}
-
-// hookKilled leaves behind what a hook could not clean up: an instance, or an ODCR (R4).
-func (m *month) hookKilled(rt *rapid.T) {
-	if rapid.Bool().Draw(rt, "SuspendProgram") {
-		m.leaks = 1
-		return
-	}
-	m.ids++
-	m.say("cr-held-%d is held for nothing", m.ids)
-	m.aws.Reserve(capacity.Reservation{ID: fmt.Sprintf("cr-held-%d", m.ids), Kind: capacity.ODCR, State: capacity.StateActive, Total: 2, Available: 2, InstanceType: "p5.48xlarge", Created: m.Now(),
-		End: m.Now().Add(24 * time.Hour), Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagHold: capacity.HoldJobs([]capacity.JobRun{{ID: 9999}})}})
 }
 
 // lose loses state_dir, or the settings for some hours.
@@ -724,7 +712,7 @@ func (m *month) holds(*rapid.T) {
 			if j.State != "RUNNING" || j.Partition == "cpu" || i < 0 {
 				continue
 			}
-			if r, _ := m.aws.Real(m.aws.Instances[i].ReservationID); m.Now().After(fence(r).Add(time.Minute)) {
+			if r, _ := m.aws.Real(m.aws.Instances[i].ReservationID); r.Kind.Bought() && m.Now().After(fence(r).Add(time.Minute)) {
 				m.bad("R2: job %s runs past the fence of %s", j.Shown, r.ID)
 			}
 		}
@@ -765,7 +753,7 @@ func (m *month) holds(*rapid.T) {
 
 // ends lets the world become quiet: nothing is left behind, and a job that can run runs.
 func (m *month) ends() {
-	m.aws.Late, m.aws.OpensLate, m.down, m.leaks, m.fails, m.loses, m.dieAt, m.meetsAt = false, 0, time.Time{}, 0, "", "", 0, 0
+	m.aws.Late, m.aws.OpensLate, m.down, m.fails, m.loses, m.dieAt, m.meetsAt = false, 0, time.Time{}, "", "", 0, 0
 	m.lastOrders()
 	for range 4 {
 		m.GoTo(m.Now().Add(6 * time.Minute))
@@ -777,7 +765,7 @@ func (m *month) ends() {
 		}
 	}
 	for _, i := range m.aws.Instances { // R5
-		if n := m.slurm.Node(i.Tags[capacity.TagNode]); n.InstanceID != i.ID && m.Now().Sub(i.Launched) > time.Hour {
+		if n := m.slurm.Node(nodeOf(i)); n.InstanceID != i.ID && m.Now().Sub(i.Launched) > time.Hour {
 			m.bad("R5: instance %s is of no node", i.ID)
 		}
 	}

@@ -61,7 +61,7 @@ func newStage(t *testing.T) *stage {
 	st.slurm.Add("gpu", "gpu-a", 2)
 	st.slurm.Add("gpu", "gpu-b", 2)
 	st.slurm.Add("solo", "solo", 4)
-	st.slurm.Boot, st.slurm.Resume = 0, st.blockOf
+	st.slurm.Boot, st.slurm.Resume = 0, st.resume
 	st.Before, st.After = st.call, func(c model.Call) error { return st.lost[c.Verb] }
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	part := func(name string, slots int, onEnd capacity.OnEnd) capacity.PartitionSettings {
@@ -126,6 +126,7 @@ func (st *stage) pass(at time.Duration) Report {
 	if !killed {
 		st.isAsPlanned(planned, report)
 	}
+	st.GoTo(st.Now()) // Slurm calls its programs
 	return report
 }
 
@@ -183,14 +184,15 @@ func (st *stage) block(id, team string, from, length time.Duration, size int) {
 		Total: size, Available: size, Platform: "Linux/UNIX", Tenancy: "default", Start: opens.Add(from), End: opens.Add(from + length), Tags: map[string]string{"team": team}})
 }
 
-// blockOf is the open block of a slot.
-func (st *stage) blockOf(slot string) string {
+// resume launches nodes into the open block of their slot.
+func (st *stage) resume(nodes []string) {
 	for _, r := range st.aws.All {
-		if strings.HasPrefix(slot, r.Tags["team"]) && st.aws.Open(r.ID) {
-			return r.ID
+		if strings.HasPrefix(st.slurm.Node(nodes[0]).Slot, r.Tags["team"]) && st.aws.Open(r.ID) {
+			st.slurm.LaunchInto(r.ID, nodes)
+			return
 		}
 	}
-	return ""
+	st.slurm.LaunchInto("", nodes)
 }
 
 // job has a job of user alice run on nodes, for as long as Slurm thinks it may, or wait if it has none. Before a comment,
@@ -232,7 +234,7 @@ func (st *stage) boots(j *model.Job) *model.Job {
 	j.StateFlag = "CONFIGURING"
 	for _, name := range j.Nodes {
 		n := st.slurm.Node(name)
-		n.State, n.Booted = model.Boots, n.Booted.AddDate(9999, 0, 0) // until the scenario says so
+		n.State, n.Booted = model.Boots, time.Time{} // until the scenario says so
 	}
 	return j
 }

@@ -47,7 +47,8 @@ type Call struct {
 func New(now time.Time) *World {
 	w := &World{}
 	w.Slurm = &Slurm{World: w, Now: now, Boot: 5 * time.Minute, RequeueDelay: 2 * time.Minute, KillWait: 30 * time.Second, Fences: map[string]Reservation{}}
-	w.EC2 = &EC2{World: w, Extended: map[string][]capacity.Extension{}, Templates: map[string]capacity.LaunchTemplate{}, before: map[string]change{}}
+	w.EC2 = &EC2{World: w, Extended: map[string][]capacity.Extension{}, Templates: map[string]capacity.LaunchTemplate{}, before: map[string]change{},
+		tokens: map[string]*order{}}
 	w.PCS = &PCS{World: w}
 	return w
 }
@@ -60,6 +61,7 @@ func (w *World) GoTo(to time.Time) {
 	s := w.Slurm
 	for to = to.Add(w.Skew); ; {
 		s.happen()
+		s.runPrograms()
 		if !s.Now.Before(to) {
 			return
 		}
@@ -111,8 +113,11 @@ type EC2 struct {
 	NotPaid  bool                            // payments fail
 	// Templates are the newest versions of the launch templates, by name.
 	Templates map[string]capacity.LaunchTemplate
+	OnDemand  int    // the instances that there is room for outside of the blocks, also in ODCRs of ours
+	Console   string // the last line on the console of each instance
 
 	before map[string]change // by id
+	tokens map[string]*order // by ClientToken
 	ids    int
 }
 
@@ -157,7 +162,7 @@ func (e *EC2) Real(id string) (capacity.Reservation, bool) {
 func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 	switch {
 	case r.State != "":
-	case !r.Start.IsZero() && e.Now().Before(r.Start.Add(e.OpensLate)):
+	case r.Kind.Bought() && e.Now().Before(r.Start.Add(e.OpensLate)):
 		r.State = capacity.StateScheduled
 	case r.End.IsZero() || e.Now().Before(r.End):
 		r.State = capacity.StateActive
@@ -199,19 +204,6 @@ func (e *EC2) Free(id string) int {
 		return 0
 	}
 	return r.Total - r.Unhealthy - e.Of(id)
-}
-
-// Launch launches an instance for a node into a reservation.
-func (e *EC2) Launch(id, node string) (capacity.Instance, error) {
-	if e.Free(id) <= 0 {
-		return capacity.Instance{}, errors.New("ReservationCapacityExceeded")
-	}
-	e.ids++
-	i := capacity.Instance{ID: fmt.Sprintf("i-%d", e.ids), PrivateIP: fmt.Sprintf("10.0.%d.%d", e.ids/250, 1+e.ids%250), State: "running", ReservationID: id,
-		Launched: e.Now(), Tags: map[string]string{capacity.TagCluster: Mark, capacity.TagNode: node, capacity.TagReservation: id}}
-	e.before[i.ID] = change{at: e.Now()}
-	e.Instances = append(e.Instances, i)
-	return i, nil
 }
 
 // End terminates instances, whoever asks for it.
@@ -329,11 +321,12 @@ func (e *EC2) InstancesByClusterName(_ context.Context, name string) ([]capacity
 	})
 }
 
-// KnownSubnets are all in the one zone.
+// KnownSubnets are in the zone that the end of their name says: subnet-a in use2-az1, subnet-b in use2-az2.
 func (e *EC2) KnownSubnets(_ context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error) {
 	err = e.read("describe subnets", func() {
 		for _, id := range ids {
-			found = append(found, capacity.Subnet{ID: id, AZID: "use2-az1", AZ: "us-east-2a"})
+			zone := id[len(id)-1:]
+			found = append(found, capacity.Subnet{ID: id, AZID: fmt.Sprintf("use2-az%d", zone[0]-'a'+1), AZ: "us-east-2" + zone})
 		}
 	})
 	return found, nil, err
@@ -348,20 +341,4 @@ func (e *EC2) ImagePlatform(context.Context, string) (capacity.ImagePlatform, er
 func (e *EC2) Impaired(context.Context) (said map[string]string, err error) {
 	err = e.read("describe hosts", func() { said = e.Hosts })
 	return said, err
-}
-
-// Terminate ends instances.
-func (e *EC2) Terminate(_ context.Context, ids []string) error {
-	return e.Do(Call{Verb: "terminate", Text: strings.Join(ids, ","), Change: true, EC2: true}, func() error {
-		e.End(ids...)
-		return nil
-	})
-}
-
-// CancelODCR cancels an ODCR.
-func (e *EC2) CancelODCR(_ context.Context, id string) error {
-	return e.Do(Call{Verb: "cancel reservation", Text: id, Change: true, EC2: true}, func() error {
-		e.Change(id, func(r *capacity.Reservation) { r.State = capacity.StateCancelled })
-		return nil
-	})
 }

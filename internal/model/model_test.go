@@ -277,16 +277,17 @@ func TestModelIsEC2(t *testing.T) {
 			delete(ids, node)
 		default:
 			steps = append(steps, "launch "+node)
-			launched, refused := real.Launch(t.Context(), capacity.Launch{ClientToken: node, LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "p5.48xlarge", SubnetID: "subnet-0e200000000000a01",
-				ReservationID: block, Kind: capacity.CapacityBlock, Count: 1, Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNode: node}})
-			mine, err := w.EC2.Launch(block, node)
+			order := capacity.Launch{ClientToken: node, LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "p5.48xlarge", SubnetID: "subnet-0e200000000000a01",
+				ReservationID: block, Kind: capacity.CapacityBlock, Count: 1, Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNode: node}}
+			launched, refused := real.Launch(t.Context(), order)
+			mine, err := w.EC2.Launch(t.Context(), order)
 			switch {
 			case (refused == nil) != (err == nil):
 				t.Fatalf("%v\nEC2 says %v, the model %v", steps, refused, err)
 			case err != nil:
 				return // the block is over
 			}
-			ids[node] = [2]string{launched[0].ID, mine.ID}
+			ids[node] = [2]string{launched[0].ID, mine[0].ID}
 		}
 		now = now.Add(5 * time.Minute)
 		clock.Set(now)

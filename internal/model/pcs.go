@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -64,6 +65,20 @@ func (p *PCS) Slots(_ context.Context, _ string, names []string) (found map[stri
 		return nil
 	})
 	return found, err
+}
+
+// Configure sets a node group up for a reservation.
+func (p *PCS) Configure(_ context.Context, r pcs.ConfigureRequest) (changed bool, err error) {
+	err = p.change("configure", fmt.Sprintf("%s %s %s", r.Group, r.Reservation.ID, strings.Join(r.SubnetIDs, ",")), func() error {
+		g := p.Group(r.Group)
+		if g == nil {
+			return fmt.Errorf("%w: there is no node group %s", errInvalid, r.Group)
+		}
+		changed = g.Tags[capacity.TagReservation] != r.Reservation.ID || !slices.Equal(g.SubnetIDs, r.SubnetIDs)
+		g.Tags, g.SubnetIDs = map[string]string{capacity.TagReservation: r.Reservation.ID}, r.SubnetIDs
+		return nil
+	})
+	return changed, err
 }
 
 // EnsureNodeGroup creates or updates a node group, and makes one anew that could not be created. PCS takes no launch

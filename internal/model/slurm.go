@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -29,13 +30,15 @@ type Slurm struct {
 	All    []*Node
 	Jobs   []*Job
 	Fences map[string]Reservation // Slurm's reservations by name, whoever made them
-	// Resume stands for ResumeProgram: the EC2 reservation that it launches nodes of a slot into, "" for none. Nil launches
-	// them into none. Suspend stands for SuspendProgram: it reports whether it ended the instance; nil ends it.
-	Resume  func(slot string) string
-	Suspend func(n *Node) bool
-	Ran     func(j *Job, how string) // told of each run of a job that ends
+	// Resume is ResumeProgram; without it nodes boot, and no instance is launched. Suspend is SuspendProgram and
+	// ResumeFailProgram; without it the instance ends. Slurm calls them when time goes on.
+	Resume, Suspend func(nodes []string)
+	ResumeTimeout   time.Duration            // after which Slurm gives up a node without an address; 0 is never
+	Ran             func(j *Job, how string) // told of each run of a job that ends
 
 	partitions []string
+	resumes    [][]string // the nodes of the calls of Resume that come next
+	suspends   []string   // those of the call of Suspend
 	ids        int
 }
 
@@ -44,10 +47,11 @@ type Reservation = capacity.SlurmReservation
 
 // The states of nodes.
 const (
-	Idle  = "IDLE+CLOUD"
-	Busy  = "ALLOCATED+CLOUD"
-	Off   = "IDLE+CLOUD+POWERED_DOWN"
-	Boots = "ALLOCATED+CLOUD+POWERING_UP"
+	Idle    = "IDLE+CLOUD"
+	Busy    = "ALLOCATED+CLOUD"
+	Off     = "IDLE+CLOUD+POWERED_DOWN"
+	Boots   = "ALLOCATED+CLOUD+POWERING_UP"
+	GivenUp = "DOWN+CLOUD+POWERED_DOWN"
 )
 
 // Node is a node. Its address and instance are those of its instance.
@@ -55,7 +59,7 @@ type Node struct {
 	capacity.Node
 	Partition, Slot string
 	Job             *Job
-	Booted          time.Time // when it is up
+	Asked, Booted   time.Time // when ResumeProgram was called, and when it is up; zero if that is not known yet
 	Shows           time.Time // when Slurm begins to show it
 	down            bool      // it is powered down when its job ends
 }
@@ -127,6 +131,7 @@ func (s *Slurm) next(to time.Time) time.Time {
 	}
 	for _, n := range s.All {
 		consider(n.Booted)
+		consider(n.Asked.Add(s.ResumeTimeout))
 	}
 	for _, j := range s.Jobs {
 		if j.Over == "" {
@@ -144,15 +149,19 @@ func (s *Slurm) next(to time.Time) time.Time {
 func (s *Slurm) happen() {
 	maps.DeleteFunc(s.Fences, func(_ string, r Reservation) bool { return !r.End.After(s.Now) })
 	for _, i := range slices.Clone(s.EC2.Instances) {
-		if i.ReservationID != "" && !s.EC2.Open(i.ReservationID) {
+		if r, _ := s.EC2.Real(i.ReservationID); r.Kind.Bought() && !s.EC2.Open(r.ID) {
 			s.EC2.End(i.ID) // EC2 takes it back
 		}
 	}
 	for _, n := range s.All {
 		switch i := n.InstanceID; {
 		case i != "" && !slices.ContainsFunc(s.EC2.Instances, func(one capacity.Instance) bool { return one.ID == i }):
-			s.off(n) // somebody has ended it
-		case n.State == Boots && !n.Booted.After(s.Now):
+			s.off(n, "NODE_FAIL") // somebody has ended it
+		case n.State == Boots && n.Booted.IsZero() && s.ResumeTimeout > 0 && !s.Now.Before(n.Asked.Add(s.ResumeTimeout)):
+			s.off(n, "RESUME_TIMEOUT")
+			n.State, n.Reason = GivenUp, "ResumeTimeout reached"
+			s.suspends = append(s.suspends, n.Name)
+		case n.State == Boots && !n.Booted.IsZero() && !n.Booted.After(s.Now):
 			n.State = Idle
 			if n.Job != nil {
 				n.State = Busy
@@ -206,7 +215,7 @@ func (s *Slurm) start(j *Job) {
 	var free, off []*Node
 	for _, n := range s.All {
 		switch {
-		case n.Partition != j.Partition || j.Slot != "" && j.Slot != n.Slot || n.Job != nil || n.down:
+		case n.Partition != j.Partition || j.Slot != "" && j.Slot != n.Slot || n.Job != nil || n.down || n.GivenUp():
 		case n.PoweredDown():
 			off = append(off, n)
 		case n.Up():
@@ -224,28 +233,19 @@ func (s *Slurm) start(j *Job) {
 		if len(nodes[n.Slot]) < j.NumNodes {
 			continue
 		}
-		block, boots := s.resumes(n.Slot), 0
-		for _, n := range nodes[n.Slot] {
-			if n.PoweredDown() {
-				boots++
-			}
-		}
-		if s.Resume != nil && boots > s.EC2.Free(block) {
-			j.Eligible = s.Now.Add(15 * time.Minute) // EC2 refuses, and the job goes back into the queue
-			return
-		}
 		j.State, j.Nodes, j.Start = "RUNNING", nil, s.Now
 		if j.TimeLimit.Bounded() {
 			j.TimeLimit = capacity.Minutes(room[n.Slot])
 		}
 		j.ends()
+		var boot []*Node
 		for _, n := range nodes[n.Slot] {
 			n.Job, j.Nodes = j, append(j.Nodes, n.Name)
 			if n.State = strings.Replace(n.State, Idle, Busy, 1); n.PoweredDown() {
-				s.powerUp(n, block)
-				j.StateFlag = "CONFIGURING"
+				boot, j.StateFlag = append(boot, n), "CONFIGURING"
 			}
 		}
+		s.powerUp(boot)
 		return
 	}
 }
@@ -272,36 +272,80 @@ func (s *Slurm) limit(j *Job, node string) (minutes int, fits bool) {
 	return want, want >= least && want > 0
 }
 
-// resumes is the reservation that nodes of a slot are launched into now.
-func (s *Slurm) resumes(slot string) string {
-	if s.Resume == nil {
-		return ""
+// runPrograms has Slurm call its programs, one after the other. A node that goes up is down by then.
+func (s *Slurm) runPrograms() {
+	for len(s.resumes) > 0 || len(s.suspends) > 0 {
+		if nodes := s.suspends; len(nodes) > 0 {
+			s.suspends = nil
+			s.Suspend(nodes)
+			continue
+		}
+		nodes := s.resumes[0]
+		s.resumes = s.resumes[1:]
+		s.Resume(nodes)
 	}
-	return s.Resume(slot)
 }
 
-func (s *Slurm) powerUp(n *Node, block string) {
-	n.State, n.Booted, n.Reason = Boots, s.Now.Add(s.Boot), ""
-	if i, err := s.EC2.Launch(block, n.Name); err == nil {
-		n.InstanceID, n.Address = i.ID, i.PrivateIP
+func (s *Slurm) powerUp(nodes []*Node) {
+	var names []string
+	for _, n := range nodes {
+		n.State, n.Asked, n.Booted, n.Reason = Boots, s.Now, time.Time{}, ""
+		if names = append(names, n.Name); s.Resume == nil {
+			n.Booted = s.Now.Add(s.Boot)
+		}
+	}
+	if s.Resume != nil && len(names) > 0 {
+		s.resumes = append(s.resumes, names)
 	}
 }
 
 func (s *Slurm) suspend(n *Node) {
-	if s.Suspend == nil || s.Suspend(n) {
+	if s.Suspend == nil {
 		s.EC2.End(n.InstanceID)
+	} else {
+		s.suspends = append(s.suspends, n.Name)
 	}
-	s.off(n)
+	s.off(n, "POWER_DOWN")
 }
 
 // off is a node without an instance. A job on it ends.
-func (s *Slurm) off(n *Node) {
+func (s *Slurm) off(n *Node, how string) {
 	n.State, n.InstanceID, n.Address, n.down = Off, "", "", false
 	if j := n.Job; j != nil {
 		if n.Job = nil; j.Requeue && j.Batch {
-			s.Requeue(j, "NODE_FAIL")
+			s.Requeue(j, how)
 		} else {
-			s.End(j, "NODE_FAIL")
+			s.End(j, how)
+		}
+	}
+}
+
+// at gives a node an address, from which it boots.
+func (s *Slurm) at(n *Node, address string) {
+	if n.Address = address; n.State == Boots && n.Booted.IsZero() {
+		n.Booted = s.Now.Add(s.Boot)
+	}
+	for _, i := range s.EC2.Instances {
+		if i.PrivateIP == address {
+			n.InstanceID = i.ID
+		}
+	}
+}
+
+// LaunchInto is a ResumeProgram that always does what it has to: it launches nodes into a reservation, or takes them
+// down where there is no room for all.
+func (s *Slurm) LaunchInto(reservation string, nodes []string) {
+	launched, err := s.EC2.launch(capacity.Launch{ClientToken: fmt.Sprint(nodes, s.Now), ReservationID: reservation, Count: len(nodes), Tags: map[string]string{
+		capacity.TagCluster: Mark, capacity.TagNodes: hostlist.Compress(nodes), capacity.TagReservation: reservation}})
+	for i, name := range nodes {
+		n := s.Node(name)
+		if err == nil {
+			s.at(n, launched[i].PrivateIP)
+			continue
+		}
+		j := n.Job
+		if s.off(n, "POWER_DOWN"); j != nil {
+			j.Eligible = s.Now.Add(15 * time.Minute)
 		}
 	}
 }
@@ -357,7 +401,8 @@ func (s *Slurm) onNodes(verb, text string, nodes []string, do func(n *Node)) err
 // Config is slurmctld's.
 func (s *Slurm) Config(context.Context) (c slurm.Config, err error) {
 	err = s.read("config", func() {
-		c = slurm.Config{Version: slurm.Version{Major: 25, Minor: 11}, ClusterName: "lab", StateSaveLocation: s.StateSave, KillWait: s.KillWait}
+		c = slurm.Config{Version: slurm.Version{Major: 25, Minor: 11}, ClusterName: "lab", StateSaveLocation: s.StateSave, KillWait: s.KillWait,
+			ResumeTimeout: s.ResumeTimeout}
 		if s.Old {
 			c.Version.Major = 24
 		}
@@ -378,6 +423,20 @@ func (s *Slurm) Nodes(_ context.Context, names ...string) (nodes []capacity.Node
 		}
 	})
 	return nodes, err
+}
+
+// NodeStates are names and states.
+func (s *Slurm) NodeStates(ctx context.Context, names ...string) (nodes []capacity.Node, err error) {
+	all, err := s.Nodes(ctx, names...)
+	for _, n := range all {
+		nodes = append(nodes, capacity.Node{Name: n.Name, State: n.State})
+	}
+	return nodes, err
+}
+
+// SetAddresses tells where nodes are.
+func (s *Slurm) SetAddresses(_ context.Context, addresses map[string]netip.Addr) error {
+	return s.onNodes("set addresses", "", slices.Sorted(maps.Keys(addresses)), func(n *Node) { s.at(n, addresses[n.Name].String()) })
 }
 
 // Partitions are those that have nodes.
@@ -433,6 +492,12 @@ func (s *Slurm) JobsOf(_ context.Context, partitions []string, wanted func(capac
 		live = merged(live)
 	})
 	return live, ended, err
+}
+
+// BriefJobs are those that have not ended.
+func (s *Slurm) BriefJobs(ctx context.Context) ([]capacity.Job, error) {
+	live, _, err := s.JobsOf(ctx, nil, nil)
+	return live, err
 }
 
 // merged shows tasks of an array that wait as squeue does: as one job, with what is true of the first.
@@ -577,26 +642,66 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 	if hold {
 		verb = "requeue and hold"
 	}
-	err = s.change(verb, "job "+before.Shown, func() error {
-		j, err := s.find(before.Shown)
-		if err == nil && j.State == "PENDING" {
-			after = j.Job // it is where it is to be
-			return nil
-		}
-		if err != nil || !j.Requeue || !j.Batch || j.State != "RUNNING" && j.State != "SUSPENDED" {
-			return errors.New("not running")
-		}
-		s.Requeue(j, "REQUEUED")
-		if hold {
-			j.Stays, j.Held, j.Reason, j.Start = true, true, "JobHeldAdmin", time.Time{}
-		}
-		if s.RequeueDelay == 0 && !j.Stays {
-			s.start(j)
-		}
-		after = j.Job
-		return nil
+	err = s.change(verb, "job "+before.Shown, func() (err error) {
+		after, err = s.requeue(before.Shown, hold)
+		return err
 	})
 	return after, err
+}
+
+func (s *Slurm) requeue(shown string, hold bool) (after capacity.Job, err error) {
+	j, err := s.find(shown)
+	if err == nil && j.State == "PENDING" {
+		return j.Job, nil // it is where it is to be
+	}
+	if err != nil || !j.Requeue || !j.Batch || j.State != "RUNNING" && j.State != "SUSPENDED" {
+		return after, errors.New("not running")
+	}
+	s.Requeue(j, "REQUEUED")
+	if hold {
+		j.Stays, j.Held, j.Reason, j.Start = true, true, "JobHeldAdmin", time.Time{}
+	}
+	if s.RequeueDelay == 0 && !j.Stays {
+		s.start(j)
+	}
+	return j.Job, nil
+}
+
+// RequeueHold takes jobs off their nodes, and holds them.
+func (s *Slurm) RequeueHold(_ context.Context, jobs ...string) error {
+	return s.onJobs("requeue and hold", jobs, "", func(job string) error { _, err := s.requeue(job, true); return err })
+}
+
+// Cancel ends jobs.
+func (s *Slurm) Cancel(_ context.Context, jobs ...string) error {
+	return s.onJobs("cancel", jobs, "", func(job string) error {
+		j, err := s.find(job)
+		if err == nil {
+			s.End(j, "CANCELLED")
+		}
+		return err
+	})
+}
+
+// SetAdminComments writes a note on jobs.
+func (s *Slurm) SetAdminComments(_ context.Context, text string, jobs ...string) error {
+	return s.onJobs("admin comment", jobs, ": "+text, func(job string) error {
+		j, err := s.find(job)
+		if err == nil {
+			j.AdminComment = text
+		}
+		return err
+	})
+}
+
+func (s *Slurm) onJobs(verb string, jobs []string, text string, do func(job string) error) error {
+	slices.Sort(jobs)
+	return s.change(verb, "of job "+strings.Join(jobs, ",")+text, func() (err error) {
+		for _, job := range jobs {
+			err = errors.Join(err, do(job))
+		}
+		return err
+	})
 }
 
 // ResumeJob lets a suspended job go on.
@@ -638,8 +743,8 @@ func (s *Slurm) Drain(_ context.Context, nodes []string, reason string) error {
 // PowerUp launches nodes that are off.
 func (s *Slurm) PowerUp(_ context.Context, nodes []string) error {
 	return s.onNodes("power up", "", nodes, func(n *Node) {
-		if block := s.resumes(n.Slot); n.PoweredDown() && (s.Resume == nil || s.EC2.Free(block) > 0) {
-			s.powerUp(n, block)
+		if n.PoweredDown() {
+			s.powerUp([]*Node{n})
 		}
 	})
 }
