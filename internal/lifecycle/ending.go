@@ -62,7 +62,7 @@ func endings(seen Seen) (actions []Action) {
 		}
 		ending[j.Shown] = mark
 	}
-	return append(keepChanged(seen, ending), actions...)
+	return append(keepMarks(seen, ending), actions...)
 }
 
 // requeued are the jobs that were taken off their nodes, or are no longer on them.

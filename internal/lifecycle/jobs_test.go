@@ -204,7 +204,7 @@ func TestMarksWithoutAState(t *testing.T) {
 	p := passOf(Sources{World: World{State: state.Dir(dir + "/state")}}, Seen{Snap: oneSlot("ec2", nil)})
 	p.seen.Jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", TimeMin: capacity.Minutes(2)}}
 	p.seen.Marks = trusted(p.seen)
-	p.carryOut(t.Context(), keepMarks(p.seen))
+	p.carryOut(t.Context(), keepMarks(p.seen, nil))
 	if !p.seen.Marks["1"].Fit || len(p.seen.Snap.Of(capacity.Admin)) != 1 {
 		t.Errorf("%+v, problems %q", p.seen.Marks, p.seen.Snap.Of(capacity.Admin))
 	}

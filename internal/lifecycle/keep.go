@@ -25,11 +25,10 @@ func (p *pass) describe(ids []string) []question {
 	}
 	var found []capacity.Reservation
 	var missing []capacity.Missing
-	return []question{{func(ctx context.Context) (err error) {
+	return []question{{"describing reservations " + strings.Join(ids, ", "), func(ctx context.Context) (err error) {
 		found, missing, err = p.EC2.Reservations(ctx, ids)
 		return err
-	}, func(a answer) {
-		answered := p.need("describing reservations "+strings.Join(ids, ", "), a)
+	}, func(answered bool) {
 		for _, r := range found {
 			if !p.known(r.ID) {
 				p.aws.Reservations = append(p.aws.Reservations, r)
@@ -58,7 +57,7 @@ func (p *pass) reservations(ctx context.Context) {
 		return
 	}
 	for _, words := range p.EC2.Untold() {
-		p.kept("%s; what was known before is kept", words)
+		p.kept(words)
 	}
 	p.keepInspected()
 }

@@ -165,7 +165,7 @@ func limits(seen Seen) (actions []Action) {
 		actions = append(actions, onJob(code, c.slot, c.job, text,
 			func(was, now capacity.Job) bool { return inRun(was, now) && now.TimeLimit == was.TimeLimit }, c.set))
 	}
-	return append(keepChanged(seen, cuts), actions...)
+	return append(keepMarks(seen, cuts), actions...)
 }
 
 // set sets the limit. Of a job that had none Slurm counts it from when the old one was taken off, which it does not show:
@@ -268,15 +268,10 @@ func trusted(seen Seen) map[string]state.Mark {
 	return marks
 }
 
-func keepMarks(seen Seen) []Action {
-	return []Action{action("keep-marks", capacity.Subject{}, "",
-		func(_ context.Context, w World) error { return w.State.Marks().Keep(seen.Marks) })}
-}
-
-// keepChanged changes marks and saves them, above all before what they are about: the pass after a killed one knows what
-// is left to do.
-func keepChanged(seen Seen, changed map[string]state.Mark) []Action {
-	if len(changed) == 0 {
+// keepMarks saves the marks, with those that have changed, above all before what they are about: the pass after a killed
+// one knows what is left to do. If changed is empty and not nil, there is nothing to save.
+func keepMarks(seen Seen, changed map[string]state.Mark) []Action {
+	if changed != nil && len(changed) == 0 {
 		return nil
 	}
 	return []Action{action("keep-marks", capacity.Subject{}, "", func(_ context.Context, w World) error {

@@ -19,7 +19,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/metrics"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -209,7 +208,7 @@ func observed() (*capacity.Snapshot, Report) {
 
 // TestMetrics: the values are those of the pass, by Prometheus's own parser.
 func TestMetrics(t *testing.T) {
-	text := string(metrics.Text(Metrics(observed())))
+	text := string(Metrics(observed()).Text())
 	for _, line := range []string{
 		`pcs_capacity_reservation_fence_timestamp_seconds{partition="gpu",slot="gpu",reservation="cr-1"} 1795260000`,
 		`pcs_capacity_reservation_instances{partition="gpu",slot="gpu",reservation="cr-1"} 4`,
@@ -237,7 +236,7 @@ func TestMetrics(t *testing.T) {
 	}
 	snap, report := observed()
 	report.Cluster, report.Jobs = nil, nil
-	if text := string(metrics.Text(Metrics(snap, report))); strings.Contains(text, "pcs_capacity_nodes") || !strings.Contains(text, "pcs_capacity_last_pass_slurm_answered 0") {
+	if text := string(Metrics(snap, report).Text()); strings.Contains(text, "pcs_capacity_nodes") || !strings.Contains(text, "pcs_capacity_last_pass_slurm_answered 0") {
 		t.Errorf("without Slurm:\n%s", text)
 	}
 }
@@ -256,10 +255,10 @@ func TestDashboardShowsWhatIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var written []string
-	for _, g := range Metrics(observed()) {
-		written = append(written, g.Name)
-		if !bytes.Contains(page, []byte("`"+strings.TrimPrefix(g.Name, "pcs_capacity_")+"`")) {
-			t.Errorf("docs/operations.md does not explain %s", g.Name)
+	for name := range Metrics(observed()) {
+		written = append(written, name)
+		if !bytes.Contains(page, []byte("`"+strings.TrimPrefix(name, "pcs_capacity_")+"`")) {
+			t.Errorf("docs/operations.md does not explain %s", name)
 		}
 	}
 	shown := regexp.MustCompile(`pcs_capacity_\w+`).FindAllString(string(dashboard), -1)

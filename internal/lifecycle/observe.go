@@ -57,28 +57,16 @@ func (p *pass) observe(ctx context.Context) {
 	p.seen.Snap = snap
 }
 
-// need notes why a call failed whose answer the pass needs to know as much as before.
-func (p *pass) need(doing string, a answer) (answered bool) {
-	if a.words != "" {
-		p.unanswered(fmt.Sprintf("%s: %s", doing, a.words))
-	}
-	return a.answered
-}
-
-// answer is the result of a call. words say why it failed; "" if that has been reported.
-type answer struct {
-	words    string
-	answered bool
-}
-
 // sideBySide is the number of concurrent calls: EC2 refills its buckets for Describe calls by 10 a second and more
 // (EC2 API Reference, "Request throttling").
 const sideBySide = 8
 
-// question is a call to AWS, and what takes its answer.
+// question is a call to AWS, and what takes its answer. doing names a call whose answer the pass needs to know as much as
+// before; it is "" for one without which the pass keeps what was known.
 type question struct {
-	ask  func(ctx context.Context) error
-	take func(answer)
+	doing string
+	ask   func(ctx context.Context) error
+	take  func(answered bool)
 }
 
 // together makes calls to AWS side by side, and takes the answers in order. An error that every call would meet is
@@ -106,22 +94,22 @@ func (p *pass) together(ctx context.Context, questions ...question) {
 		_ = group.Wait() // the errors are in errs
 	}
 	for i, q := range questions {
-		var a answer
-		switch err := errs[i]; {
-		case silent:
-		case err == nil:
-			a.answered = true
+		answered := !silent && errs[i] == nil
+		if answered {
 			p.answers.Answered++
-		default:
-			words, general := p.EC2.Explain(err)
-			if !general {
-				a.words = words
-			} else if !p.down {
+		} else if !silent {
+			switch words, general := p.EC2.Explain(errs[i]); {
+			case general && p.down:
+			case general:
 				p.down = true
 				p.unanswered(words)
+			case q.doing != "":
+				p.unanswered(q.doing + ": " + words)
+			default:
+				p.kept(words)
 			}
 		}
-		q.take(a)
+		q.take(answered)
 	}
 }
 
@@ -129,12 +117,12 @@ func (p *pass) together(ctx context.Context, questions ...question) {
 func (p *pass) unanswered(words string) {
 	p.seen.NoAWS = true
 	p.fail(errors.New(words))
-	p.kept("%s; what was known before is kept", words)
+	p.kept(words)
 }
 
-// kept names a question that AWS did not answer, and what the pass keeps instead.
-func (p *pass) kept(format string, args ...any) {
-	p.say(capacity.AWSUnanswered, capacity.Subject{}, "", format, args...)
+// kept names a question that AWS did not answer.
+func (p *pass) kept(words string) {
+	p.say(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", words)
 }
 
 // places reads what depends on no other answer: the subnets' zones, the reservations that node groups name or select
@@ -155,82 +143,66 @@ func (p *pass) places(ctx context.Context) {
 		}
 	}
 	slices.Sort(subnets)
-	subnets = slices.Compact(subnets)
-
 	slices.Sort(p.named)
-	p.named = slices.Compact(p.named)
+	subnets, p.named = slices.Compact(subnets), slices.Compact(p.named)
 	var questions []question
 	for _, g := range selects {
 		var found []capacity.Reservation
-		questions = append(questions, question{func(ctx context.Context) (err error) {
+		doing := fmt.Sprintf("finding the reservations of node group %s by tag", g.Name)
+		questions = append(questions, question{doing, func(ctx context.Context) (err error) {
 			found, err = p.EC2.ReservationsByTag(ctx, g.Select.Tags)
 			return err
-		}, func(a answer) {
+		}, func(answered bool) {
 			p.aws.Reservations = append(p.aws.Reservations, found...)
-			if !p.need(fmt.Sprintf("finding the reservations of node group %s by tag", g.Name), a) {
-				p.ids = append(p.ids, p.selectedBefore(g)...)
+			for _, r := range p.seen.old().Reservations {
+				if !answered && g.Select.Matches(r) {
+					p.ids = append(p.ids, r.ID)
+				}
 			}
 		}})
 	}
 	p.aws.Platforms = map[string]capacity.ImagePlatform{}
 	for _, t := range p.Settings.LaunchTemplates() {
 		var image capacity.ImagePlatform
-		questions = append(questions, question{func(ctx context.Context) (err error) {
+		questions = append(questions, question{"", func(ctx context.Context) (err error) {
 			image, err = p.EC2.ImagePlatform(ctx, t)
 			return err
-		}, func(a answer) {
+		}, func(bool) {
 			if image.Platform == "" { // a version never changes, so earlier answers stay true
 				image.Platform = p.seen.old().PlatformOf(image.Template)
 			}
-			if p.aws.Platforms[t] = image; a.words != "" {
-				p.kept("%s; what was known before is kept", a.words)
-			}
+			p.aws.Platforms[t] = image
 		}})
 	}
 	if len(subnets) > 0 {
 		var missing []capacity.Missing
-		questions = append(questions, question{func(ctx context.Context) (err error) {
+		questions = append(questions, question{"", func(ctx context.Context) (err error) {
 			p.aws.Subnets, missing, err = p.EC2.KnownSubnets(ctx, subnets)
 			return err
-		}, func(a answer) { p.subnets(subnets, missing, a) }})
+		}, func(bool) { p.subnets(missing) }})
 	}
 	if len(groups) > 0 {
-		questions = append(questions, question{func(ctx context.Context) (err error) {
+		doing := "reading the compute node groups " + strings.Join(groups, ", ")
+		questions = append(questions, question{doing, func(ctx context.Context) (err error) {
 			p.aws.Held, err = p.Held(ctx, groups)
 			return err
-		}, func(a answer) { p.held(groups, a) }})
+		}, func(answered bool) {
+			if !answered { // about some perhaps; they hold what they held before
+				p.aws.Held = nil
+			}
+			for _, id := range p.aws.Held {
+				if id != "" {
+					p.ids = append(p.ids, id)
+				}
+			}
+		}})
 	}
 	// Last: the tags may find some already.
 	p.together(ctx, append(questions, p.describe(p.named)...)...)
 }
 
-func (p *pass) selectedBefore(g capacity.GroupSettings) (ids []string) {
-	for _, r := range p.seen.old().Reservations {
-		if g.Select.Matches(r) {
-			ids = append(ids, r.ID)
-		}
-	}
-	return ids
-}
-
-// held takes PCS's answer about its compute node groups. Without it they hold what they held before.
-func (p *pass) held(names []string, a answer) {
-	if !p.need("reading the compute node groups "+strings.Join(names, ", "), a) { // about some perhaps
-		p.aws.Held = nil
-	}
-	for _, id := range p.aws.Held {
-		if id != "" {
-			p.ids = append(p.ids, id)
-		}
-	}
-}
-
 // subnets takes EC2's answer about the subnets' zones. Unanswered zones stay as they were.
-func (p *pass) subnets(ids []string, missing []capacity.Missing, a answer) {
-	if a.words != "" {
-		p.kept("%s; the zones of %s are unchanged", a.words,
-			strings.Join(ids, ", "))
-	}
+func (p *pass) subnets(missing []capacity.Missing) {
 	for _, m := range missing {
 		words, _ := p.EC2.Explain(m.Err)
 		p.say("subnet-not-known", capacity.Subject{}, "check its id and the region",
@@ -250,16 +222,11 @@ func (p *pass) instances(ctx context.Context) {
 	if len(ids) == 0 {
 		return
 	}
-	p.together(ctx, question{func(ctx context.Context) error {
+	p.together(ctx, question{"", func(ctx context.Context) error {
 		found, err := p.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagReservation: ids})
 		p.aws.Instances = capacity.WithNodes(found)
 		return err
-	}, func(a answer) {
-		if a.words != "" {
-			p.say("slots-not-known", capacity.Subject{}, "",
-				"asking EC2 which slots the reservations have: %s; they may be taken for others than before", a.words)
-		}
-	}})
+	}, func(bool) {}})
 }
 
 // mismatches says why launches into a slot's current reservation would fail.

@@ -100,7 +100,7 @@ func (p *pass) changeJobs(ctx context.Context) {
 	p.seen.Marks = trusted(p.seen)
 	p.carryOut(ctx, unfinished(p.seen))
 	p.seen.Off = requeued(p.carryOut(ctx, endings(p.seen)))
-	p.carryOut(ctx, keepMarks(p.seen))
+	p.carryOut(ctx, keepMarks(p.seen, nil))
 	p.carryOut(ctx, limits(p.seen))
 	p.carryOut(ctx, waiting(p.seen))
 	p.carryOut(ctx, endedHolds(p.seen))

@@ -167,50 +167,39 @@ func nodeClass(n capacity.Node) string {
 
 // Metrics are what a pass saw, for monitoring. Labels have one value for each partition, slot
 // and reservation that has a slot; times are Unix's, in seconds of AWS's clock.
-func Metrics(snap *capacity.Snapshot, report Report) []metrics.Gauge {
-	gauge := func(name, help string) metrics.Gauge { return metrics.Gauge{Name: "pcs_capacity_" + name, Help: help} }
+func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
+	all := metrics.Gauges{}
+	add := func(name, help string, value float64, labels ...string) {
+		all.Add("pcs_capacity_"+name, help, value, labels...)
+	}
 	unix := func(t time.Time) float64 { return float64(t.Unix()) }
-	var (
-		start     = gauge("reservation_start_timestamp_seconds", "When the reservation that has the slot opens or opened.")
-		fence     = gauge("reservation_fence_timestamp_seconds", "When the reservation that has the slot must be free of jobs.")
-		end       = gauge("reservation_end_timestamp_seconds", "When the reservation that has the slot ends.")
-		instances = gauge("reservation_instances", "Instances of the reservation that has the slot.")
-		usable    = gauge("reservation_usable_instances", "Those whose hosts have not failed.")
-		open      = gauge("reservation_open", "1 if the reservation that has the slot is active.")
-		nodes     = gauge("nodes", "Nodes of the slot by what they do: busy, idle, booting, off, unusable.")
-		waiting   = gauge("jobs_waiting", "Jobs of the partition that wait.")
-		running   = gauge("jobs_running", "Jobs of the partition that run.")
-		problems  = gauge("problems", "Problems that need an administrator, as the last pass of sync found them.")
-		byCode    = gauge("problems_by_code", "Problems and notes of the last pass of sync, by code and who has to act: admin, user, note.")
-		passed    = gauge("last_pass_timestamp_seconds", "When sync made its last pass.")
-		aws       = gauge("last_pass_aws_timestamp_seconds", "When AWS answered all questions of a pass for the last time.")
-		slurm     = gauge("last_pass_slurm_answered", "1 if Slurm answered in the last pass.")
-		offset    = gauge("clock_offset_seconds", "AWS's clock minus this machine's.")
-	)
-	problems.Add(float64(len(report.Of(capacity.Admin))))
+	add("problems", "Problems that need an administrator, as the last pass of sync found them.", float64(len(report.Of(capacity.Admin))))
 	type kind struct {
 		code     capacity.Code
 		severity capacity.Severity
 	}
-	for k, all := range grouped(report.All(), func(p capacity.Problem) kind { return kind{p.Code, p.Severity} }) {
-		byCode.Add(float64(len(all)), "code", string(k.code), "severity", string(k.severity))
+	for k, same := range grouped(report.All(), func(p capacity.Problem) kind { return kind{p.Code, p.Severity} }) {
+		add("problems_by_code", "Problems and notes of the last pass of sync, by code and who has to act: admin, user, note.",
+			float64(len(same)), "code", string(k.code), "severity", string(k.severity))
 	}
-	passed.Add(unix(report.At))
-	aws.Add(unix(snap.TakenAt))
-	slurm.Add(truth(report.Cluster != nil))
-	offset.Add(snap.ClockOffset.Seconds())
+	add("last_pass_timestamp_seconds", "When sync made its last pass.", unix(report.At))
+	add("last_pass_aws_timestamp_seconds", "When AWS answered all questions of a pass for the last time.", unix(snap.TakenAt))
+	add("last_pass_slurm_answered", "1 if Slurm answered in the last pass.", truth(report.Cluster != nil))
+	add("clock_offset_seconds", "AWS's clock minus this machine's.", snap.ClockOffset.Seconds())
 	for _, s := range snap.Standings(report.At) {
 		slot := []string{"partition", s.Partition.Name, "slot", s.Slot.Name}
 		if r := s.Reservation; r.ID != "" {
-			labels := append(slices.Clone(slot), "reservation", r.ID)
-			start.Add(unix(s.Window.Start), labels...)
-			if !s.Window.Unbounded() {
-				fence.Add(unix(s.Window.Fence), labels...)
-				end.Add(unix(s.Window.End), labels...)
+			add := func(name, help string, value float64) {
+				add("reservation_"+name, help, value, append(slices.Clone(slot), "reservation", r.ID)...)
 			}
-			instances.Add(float64(r.Size()), labels...)
-			usable.Add(float64(r.UsableSize()), labels...)
-			open.Add(truth(r.State == capacity.StateActive), labels...)
+			add("start_timestamp_seconds", "When the reservation that has the slot opens or opened.", unix(s.Window.Start))
+			if !s.Window.Unbounded() {
+				add("fence_timestamp_seconds", "When the reservation that has the slot must be free of jobs.", unix(s.Window.Fence))
+				add("end_timestamp_seconds", "When the reservation that has the slot ends.", unix(s.Window.End))
+			}
+			add("instances", "Instances of the reservation that has the slot.", float64(r.Size()))
+			add("usable_instances", "Those whose hosts have not failed.", float64(r.UsableSize()))
+			add("open", "1 if the reservation that has the slot is active.", truth(r.State == capacity.StateActive))
 		}
 		if report.Cluster == nil {
 			continue
@@ -223,21 +212,22 @@ func Metrics(snap *capacity.Snapshot, report Report) []metrics.Gauge {
 		}
 		count["off"] += len(names) - len(shown) // Slurm 22.05 hides them
 		for _, class := range nodeStates {
-			nodes.Add(float64(count[class]), append(slices.Clone(slot), "state", class)...)
+			add("nodes", "Nodes of the slot by what they do: busy, idle, booting, off, unusable.", float64(count[class]),
+				append(slices.Clone(slot), "state", class)...)
 		}
 	}
-	if report.Jobs != nil {
-		for _, p := range snap.Partitions {
-			count := map[string]int{}
-			for i := range report.Jobs {
-				if j := &report.Jobs[i]; j.In(p.Name) {
-					count[j.State]++
-				}
+	if report.Jobs == nil {
+		return all
+	}
+	for _, p := range snap.Partitions {
+		count := map[string]int{}
+		for i := range report.Jobs {
+			if j := &report.Jobs[i]; j.In(p.Name) {
+				count[j.State]++
 			}
-			waiting.Add(float64(count["PENDING"]), "partition", p.Name)
-			running.Add(float64(count["RUNNING"]), "partition", p.Name)
 		}
+		add("jobs_waiting", "Jobs of the partition that wait.", float64(count["PENDING"]), "partition", p.Name)
+		add("jobs_running", "Jobs of the partition that run.", float64(count["RUNNING"]), "partition", p.Name)
 	}
-	return []metrics.Gauge{start, fence, end, instances, usable, open, nodes, waiting, running, problems, byCode,
-		passed, aws, slurm, offset}
+	return all
 }

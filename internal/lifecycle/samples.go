@@ -232,8 +232,6 @@ func facts(s Seen) map[string]state.Facts {
 		if !w.Unbounded() {
 			f.Requeue = capacity.RequeueAt(w.Fence, s.Snap.KillWait.Duration).UTC()
 			f.Fence, f.Reclaim, f.End = w.Fence.UTC(), w.Reclaim.UTC(), w.End.UTC()
-			f.RequeueUnix = f.Requeue.Unix()
-			f.FenceUnix, f.ReclaimUnix, f.EndUnix = w.Fence.Unix(), w.Reclaim.Unix(), w.End.Unix()
 		}
 		all[v.Slot.Name] = f
 	}

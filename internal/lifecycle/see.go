@@ -256,13 +256,7 @@ func (c *Cluster) gone(names []string) []string {
 		return nil
 	}
 	shown := c.byName()
-	var gone []string
-	for _, name := range names {
-		if _, there := shown[name]; !there {
-			gone = append(gone, name)
-		}
-	}
-	return gone
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, there := shown[name]; return there })
 }
 
 // lacks says what slurm.conf lacks for a slot that PCS does not write.

@@ -217,7 +217,7 @@ var decisions = map[string]func(Seen) any{
 	"fences":          func(s Seen) any { a, p := fences(s); return []any{sentences(a), p} },
 	"unfinished":      func(s Seen) any { return sentences(unfinished(s)) },
 	"endings":         func(s Seen) any { return sentences(endings(s)) },
-	"keepMarks":       func(s Seen) any { return sentences(keepMarks(s)) },
+	"keepMarks":       func(s Seen) any { return sentences(keepMarks(s, nil)) },
 	"limits":          func(s Seen) any { return sentences(limits(s)) },
 	"waiting":         func(s Seen) any { return sentences(waiting(s)) },
 	"endedHolds":      func(s Seen) any { return sentences(endedHolds(s)) },

@@ -12,7 +12,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/metrics"
 	"github.com/pcs-capacity/pcs-capacity/internal/notify"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -180,7 +179,7 @@ func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Repor
 	if s.Notify.Command != "" || s.Notify.Webhook != "" {
 		errs = Tell(s.State, snap, report, func(n Notice) error { return s.Notify.Deliver(ctx, n) })
 	}
-	if err := s.State.WritePublic(metricsFile, metrics.Text(Metrics(snap, report))); err != nil {
+	if err := s.State.WritePublic(metricsFile, Metrics(snap, report).Text()); err != nil {
 		errs = append(errs, fmt.Errorf("writing metrics: %w", err))
 	}
 	for _, err := range errs {

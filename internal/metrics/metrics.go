@@ -4,18 +4,20 @@ package metrics
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Gauge is a metric with all of its values.
+// Gauges are metrics by name: lower case with underscores.
+type Gauges map[string]*Gauge
+
+// Gauge is a metric with all of its values. Help is one line.
 type Gauge struct {
-	// Name in lower case with underscores; Help is one line.
-	Name, Help string
-	Samples    []Sample
+	Help    string
+	Samples []Sample
 }
 
 // Sample is a value, which is told from others by its labels.
@@ -24,22 +26,23 @@ type Sample struct {
 	Value  float64
 }
 
-// Add adds a value with labels: names and values in turn.
-func (g *Gauge) Add(value float64, labels ...string) {
-	g.Samples = append(g.Samples, Sample{labels, value})
+// Add adds a value to a gauge, with labels: names and values in turn.
+func (all Gauges) Add(name, help string, value float64, labels ...string) {
+	if all[name] == nil {
+		all[name] = &Gauge{Help: help}
+	}
+	all[name].Samples = append(all[name].Samples, Sample{labels, value})
 }
 
 var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// Text is the gauges in the order of their names; those without values are left out.
-func Text(gauges []Gauge) []byte {
-	gauges = slices.DeleteFunc(slices.Clone(gauges), func(g Gauge) bool { return len(g.Samples) == 0 })
-	slices.SortFunc(gauges, func(a, b Gauge) int { return cmp.Compare(a.Name, b.Name) })
+// Text is the gauges in the order of their names.
+func (all Gauges) Text() []byte {
 	var b bytes.Buffer
-	for _, g := range gauges {
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %[1]s gauge\n", g.Name, g.Help)
-		for _, s := range g.Samples {
-			b.WriteString(g.Name)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %[1]s gauge\n", name, all[name].Help)
+		for _, s := range all[name].Samples {
+			b.WriteString(name)
 			for i := 0; i+1 < len(s.Labels); i += 2 {
 				open := ","
 				if i == 0 {

@@ -9,12 +9,11 @@ import (
 
 // What Prometheus reads is what was written, whatever is in a label.
 func TestPrometheusReadsIt(t *testing.T) {
-	full := Gauge{Name: "pcs_capacity_nodes", Help: "Nodes."}
-	full.Add(3, "slot", "gpu-a", "state", "busy")
-	full.Add(0.5, "slot", "a \"quoted\\ one\nin two lines", "state", "idle")
-	plain := Gauge{Name: "pcs_capacity_last_pass_timestamp_seconds", Help: "When."}
-	plain.Add(1795000000)
-	text := Text([]Gauge{full, {Name: "pcs_capacity_none", Help: "Without a value."}, plain})
+	all := Gauges{}
+	all.Add("pcs_capacity_nodes", "Nodes.", 3, "slot", "gpu-a", "state", "busy")
+	all.Add("pcs_capacity_nodes", "Nodes.", 0.5, "slot", "a \"quoted\\ one\nin two lines", "state", "idle")
+	all.Add("pcs_capacity_last_pass_timestamp_seconds", "When.", 1795000000)
+	text := all.Text()
 	var parser expfmt.TextParser
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {

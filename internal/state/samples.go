@@ -95,14 +95,12 @@ func (d Dir) LastSample() *Sample {
 // AppendSample appends a pass's whole sample as its differences from last, and keeps it for the
 // next pass. Runs that it no longer has are forgotten. PassLock keeps two passes apart; the line
 // after one that a crash has cut off makes up for it. poll is the time between two passes.
-func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) error {
-	if err := d.appendSample(now, last, poll); err != nil {
-		return fmt.Errorf("keeping samples for the report: %w", err)
-	}
-	return nil
-}
-
-func (d Dir) appendSample(now Sample, last *Sample, poll time.Duration) error {
+func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("keeping samples for the report: %w", err)
+		}
+	}()
 	// The pass itself may take a while, if AWS does not answer.
 	now.Holds.Duration = quiet + 2*poll + 2*time.Minute
 	in, err := d.private()

@@ -21,16 +21,11 @@ type Facts struct {
 	Partition     string `json:"partition"`
 	Slot          string `json:"slot"`
 	// Requeue is when jobs are requeued that on_end requeues, Fence when jobs must be gone, Reclaim
-	// when EC2 takes the first instance, End when it has all; all are absent where the reservation has no end. The numbers are the same in
-	// Unix seconds, for shell scripts.
-	Requeue     time.Time `json:"requeue,omitzero"`
-	Fence       time.Time `json:"fence,omitzero"`
-	Reclaim     time.Time `json:"reclaim,omitzero"`
-	End         time.Time `json:"end,omitzero"`
-	RequeueUnix int64     `json:"requeue_unix,omitempty"`
-	FenceUnix   int64     `json:"fence_unix,omitempty"`
-	ReclaimUnix int64     `json:"reclaim_unix,omitempty"`
-	EndUnix     int64     `json:"end_unix,omitempty"`
+	// when EC2 takes the first instance, End when it has all; all are absent where the reservation has no end.
+	Requeue time.Time `json:"requeue,omitzero"`
+	Fence   time.Time `json:"fence,omitzero"`
+	Reclaim time.Time `json:"reclaim,omitzero"`
+	End     time.Time `json:"end,omitzero"`
 }
 
 const factsFolder = "facts"
