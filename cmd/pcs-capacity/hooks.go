@@ -15,7 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -211,13 +210,7 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 		}
 		text = s.Text
 	case cfg.Cluster != "":
-		var plan wiring.Plan
-		if err := plan.SwitchOn(wiring.Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Status: pcs.Active}}}); err != nil {
-			return err
-		}
-		for line := range strings.Lines(plan.Changes[0].Diff) {
-			text += strings.TrimPrefix(line, "+")
-		}
+		text = wiring.Plugin + "\n"
 	default:
 		in, err := include(ctx, g, cfg)
 		if err != nil {

@@ -89,7 +89,7 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 			return err
 		}
 		before := len(plan.Changes)
-		if err := plan.SwitchOn(cluster); err != nil || len(plan.Changes) == before || c.Force {
+		if err := plan.Switch(cluster, true); err != nil || len(plan.Changes) == before || c.Force {
 			return err
 		}
 		return noBlockOpen(ctx, cfg, aws)
@@ -125,19 +125,27 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	}
 	var plan wiring.Plan
 	all := c.Hook == "" || c.Hook == settingsHook
-	removal := scriptRemoval{cfg: cfg, dirs: dirs}
-	job := wiring.Script{Hook: wiring.JobSubmit, Path: filepath.Join(dirs[0], wiring.JobSubmit+".lua")}
+	askedAWS := false // what the settings of the PCS cluster are
+	ours := func(hook, path string) wiring.Script {
+		return wiring.Script{Hook: hook, Path: path, Runs: func(ctx context.Context, waits bool) error {
+			runs := func() error { return slurmRuns(ctx, cfg, dirs, hook, askedAWS) }
+			if waits { // for the moments that a restart of slurmctld takes
+				return until(ctx, runs)
+			}
+			return runs()
+		}}
+	}
+	job := ours(wiring.JobSubmit, filepath.Join(dirs[0], wiring.JobSubmit+".lua"))
 	switch {
 	case all && cfg.Cluster != "":
 		cluster, aws, err := readCluster(ctx, g, cfg)
 		if err != nil {
 			return err
 		}
-		if err := plan.SwitchOff(cluster); err != nil {
+		if err := plan.Switch(cluster, false); err != nil {
 			return err
 		}
-		removal.askedAWS, removal.switches = true, cluster.On()
-		if len(plan.Changes) > 0 && !c.Force {
+		if askedAWS = true; len(plan.Changes) > 0 && !c.Force {
 			if err := noBlockOpen(ctx, cfg, aws); err != nil {
 				return err
 			}
@@ -147,75 +155,46 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		if err != nil {
 			return err
 		}
-		settings := slurmSettings(ctx, cfg, site, false, c.Force)
-		settings.Off = removal.off(job)
-		if err := plan.RemoveSettings(ctx, settings, job); err != nil {
+		if err := plan.RemoveSettings(ctx, slurmSettings(ctx, cfg, site, false, c.Force), job); err != nil {
 			return err
 		}
 	}
 	if c.Hook == wiring.CLIFilter || c.Hook == "" && cfg.Cluster != "" {
 		for _, path := range scriptPaths(ctx, cfg, wiring.CLIFilter, dirs) {
-			if err := removal.plan(ctx, &plan, wiring.Script{Hook: wiring.CLIFilter, Path: path}); err != nil {
+			if err := plan.Remove(ctx, ours(wiring.CLIFilter, path)); err != nil {
 				return err
 			}
 		}
 	}
 	if c.Hook == wiring.JobSubmit {
-		if err := removal.plan(ctx, &plan, job); err != nil {
+		if err := plan.Remove(ctx, job); err != nil {
 			return err
 		}
 	}
 	return applyPlan(ctx, t, cfg, plan, false, true, "Remove this?", c.DryRun)
 }
 
-// scriptRemoval takes scripts away, each only once nothing has Slurm run it.
-type scriptRemoval struct {
-	cfg  *config.Config
-	dirs []string // the folders of slurm.conf
-	// askedAWS: the settings of the PCS cluster are known; switches: the plan switches
-	// cli_filter off there, before the script goes.
-	askedAWS, switches bool
-}
-
-// plan plans the end of a script, unless Slurm runs it and goes on to.
-func (r scriptRemoval) plan(ctx context.Context, plan *wiring.Plan, s wiring.Script) error {
-	if !r.switches {
-		if err := r.refusal(ctx, s); err != nil {
-			return err
-		}
-	}
-	return plan.Remove(s, r.off(s))
-}
-
-// off waits, for the moments that a restart of slurmctld takes, until nothing runs the script.
-func (r scriptRemoval) off(s wiring.Script) func(context.Context) error {
-	return func(ctx context.Context) error {
-		return until(ctx, func() error { return r.refusal(ctx, s) })
-	}
-}
-
-// refusal is why the script cannot go now: slurmctld runs it, or slurm.conf says so. A slurmctld
-// that is down starts with what slurm.conf says, and on PCS with what AWS has said.
-func (r scriptRemoval) refusal(ctx context.Context, s wiring.Script) error {
+// slurmRuns is why the script of a hook cannot go now: slurmctld runs it, or slurm.conf says so. A slurmctld that is down
+// starts with what slurm.conf says, and on PCS with what AWS has said.
+func slurmRuns(ctx context.Context, cfg *config.Config, dirs []string, hook string, askedAWS bool) error {
 	var running *slurm.Config
-	now, unknown := slurm.New(r.cfg.Cluster).Config(ctx)
+	now, unknown := slurm.New(cfg.Cluster).Config(ctx)
 	if unknown == nil {
 		running = &now
 	}
-	read := r.askedAWS
-	for _, dir := range r.dirs {
+	read := askedAWS
+	for _, dir := range dirs {
 		site, err := wiring.ReadSite(filepath.Join(dir, "slurm.conf"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := site.StillOn(s.Hook, running); err != nil {
+		if err := site.StillOn(hook, running); err != nil {
 			return err
 		}
 		read = read || err == nil && errors.Is(unknown, slurm.ErrUnreachable)
 	}
 	if unknown != nil && !read {
-		return fmt.Errorf("whether Slurm runs %s is not known, and without it Slurm would refuse every submission: %w",
-			filepath.Base(s.Path), unknown)
+		return fmt.Errorf("whether Slurm runs %s.lua is not known, and without it Slurm would refuse every submission: %w", hook, unknown)
 	}
 	return nil
 }

@@ -82,9 +82,6 @@ func (in *inspection) checkMatch() {
 			continue // below, and checkSubnets says why
 		case m.Code == capacity.WrongType || m.Code == capacity.WrongPurchase:
 			m.Fix = "choose another --node-group, or another reservation"
-		case m.Code == capacity.WrongSize && in.joins():
-			in.warn("reservation %s has %d instances, and node group %s has up to %d nodes: sync keeps jobs off the last ones", in.reservation.ID, size, g.Name, g.MaxNodes)
-			continue
 		case m.Code == capacity.WrongSize:
 			m.Fix = fmt.Sprintf("give --max-nodes %d or less", size)
 		case m.Code == capacity.WrongZone && len(there) > 0:
@@ -98,14 +95,6 @@ func (in *inspection) checkMatch() {
 		in.problem(capacity.WrongSize, "run this again once EC2 shows its size",
 			"EC2 does not say yet how many instances reservation %s has", r.ID)
 	}
-}
-
-// joins reports whether the reservation joins others of a node group that already has the
-// requested number of nodes. All nodes stay, and sync keeps jobs off nodes without an instance.
-func (in *inspection) joins() bool {
-	g := in.entry()
-	return in.OnEC2() && g.MaxNodes >= in.request.MaxNodes &&
-		slices.ContainsFunc(g.ReservationIDs, func(id string) bool { return id != in.reservation.ID })
 }
 
 // bound are the type and the kind that the node group keeps: those of a slot beside it, which PCS never changes, else

@@ -158,8 +158,7 @@ func (s *Survey) runs(f *findings, check, path string) {
 // settings, fence or filter. It changes nothing. cluster is nil on self-managed Slurm, and where it is not known. For a
 // queue that users already have, a missing filter is only a warning.
 func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bool) (missing capacity.Problems) {
-	s := &Survey{Here: in.Here, Unwritable: map[capacity.Code]error{
-		"config-folder": config.TryFolder(filepath.Dir(config.PartitionPath(in.Config.Path, "try"))), "state-dir": config.TryFolder(in.Config.StateDir)}}
+	s := &Survey{Here: in.Here}
 	if cluster != nil {
 		s.Cluster = *cluster
 	}
@@ -169,7 +168,13 @@ func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bo
 	in.readRights(ctx, s)
 	in.readPrograms(s)
 	var host, hooks findings
-	s.folders(&host)
+	const another = "run this as a user who may write there, such as root, "
+	if err := config.TryFolder(filepath.Dir(config.PartitionPath(in.Config.Path, "try"))); err != nil {
+		host.Add(capacity.Problemf("config-folder", capacity.Subject{}, another+"or name other settings with --config", "the settings cannot be written: %s", err))
+	}
+	if err := config.TryFolder(in.Config.StateDir); err != nil {
+		host.Add(capacity.Problemf("state-dir", capacity.Subject{}, another+"or name another folder as state_dir", "state_dir cannot be written: %s", err))
+	}
 	s.slurmctld(&host)
 	s.rights(&host)
 	if cluster != nil {
@@ -188,17 +193,6 @@ func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bo
 
 // hostTime is how long slurmctld may take to answer.
 const hostTime = 20 * time.Second
-
-// folders judges whether setup can write its files.
-func (s *Survey) folders(f *findings) {
-	const another = "run this as a user who may write there, such as root, "
-	if err := s.Unwritable["config-folder"]; err != nil {
-		f.fail("config-folder", another+"or name other settings with --config", "the settings cannot be written: %s", err)
-	}
-	if err := s.Unwritable["state-dir"]; err != nil {
-		f.fail("state-dir", another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
-	}
-}
 
 // state looks at the files that sync has written, and whether sync runs.
 func (s *Survey) state(f *findings) {

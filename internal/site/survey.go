@@ -98,8 +98,7 @@ type Survey struct {
 	LastHook        Read[*state.HookAccess] // nil if none has run
 	Mount           state.Mount             // that state_dir is on
 	Snapshot        Read[*capacity.Snapshot]
-	Watcher         Read[string]            // the process of `sync --watch`; "" for none
-	Unwritable      map[capacity.Code]error // folders in which setup cannot write, by its codes for them
+	Watcher         Read[string] // the process of `sync --watch`; "" for none
 
 	explain func(error) (words string, general bool) // ec2.Client.Explain, which asks nobody; nil without a client
 }

@@ -24,6 +24,8 @@ type Script struct {
 	Hook string
 	Path string // where Slurm reads it
 	Text string // our script
+	// Runs refuses while Slurm runs it, or, if it may wait, once that does not end by itself; nil asks nobody.
+	Runs func(ctx context.Context, waits bool) error
 }
 
 // beside is where ours is if the site has one of its own at Path.
@@ -96,19 +98,21 @@ func (p *Plan) Install(s Script) error {
 	return p.err
 }
 
-// Remove plans the end of the script. It stays while a site's own one names it: some would not run
-// without it, and Slurm would refuse every submission. off is asked right before the file goes, and
-// its error keeps the file; nil asks nobody.
-func (p *Plan) Remove(s Script, off func(context.Context) error) error {
-	site, there := p.read(s.Path)
-	switch {
-	case !there || marked(site):
-		p.remove(s.Path, off)
-	case s.loads(site):
-		p.byHand("remove the line that loads %s from %s, and run this again", s.beside(), s.Path)
-	default:
-		p.remove(s.beside(), off)
+// Remove plans the end of the script. It stays while a site's own one names it: some would not run without it, and Slurm
+// would refuse every submission. So it would while it runs the script, which is asked right before the file goes, and at
+// once where nothing before it in the plan may end that.
+func (p *Plan) Remove(ctx context.Context, s Script) error {
+	path := s.Path
+	if site, there := p.read(path); there && !marked(site) {
+		if path = s.beside(); s.loads(site) {
+			p.byHand("remove the line that loads %s from %s, and run this again", path, s.Path)
+			return p.err
+		}
 	}
+	if ours, _ := p.read(path); marked(ours) && len(p.Changes) == 0 && s.Runs != nil {
+		p.err = s.Runs(ctx, false)
+	}
+	p.remove(path, s.Runs)
 	return p.err
 }
 

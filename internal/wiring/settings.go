@@ -19,12 +19,10 @@ type Settings struct {
 	Site
 	// Pending: slurmctld runs with other settings than slurm.conf has, as after a run of ours
 	// that was killed before the restart.
-	Pending  bool
-	Restarts bool          // the slurmctld that reads slurm.conf is the one of this host
-	Slurm    *slurm.Client // asked for the jobs of nodes that go; nil where it does not answer
-	Force    bool          // takes nodes away from jobs
-	// Off refuses while slurmctld still runs the script, right before it goes; nil asks nobody.
-	Off       func(context.Context) error
+	Pending   bool
+	Restarts  bool                                            // the slurmctld that reads slurm.conf is the one of this host
+	Slurm     *slurm.Client                                   // asked for the jobs of nodes that go; nil where it does not answer
+	Force     bool                                            // takes nodes away from jobs
 	Systemctl func(ctx context.Context, args ...string) error // runs systemctl; nil for the machine's
 }
 
@@ -87,10 +85,7 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 		p.byHand("slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; remove it, restart slurmctld, and run this again", script.Path)
 		return nil
 	}
-	if _, there := p.read(script.Path); there && s.Off != nil && !p.Restarts() {
-		p.err = s.Off(ctx)
-	}
-	return p.Remove(script, s.Off)
+	return p.Remove(ctx, script)
 }
 
 // includes plans a file with the line that reads ours as its last one, or without it.
@@ -140,18 +135,14 @@ func (s Site) gone(before, after string) (nodes, partitions []string, err error)
 		return nil, nil, err
 	}
 	is, err := parse(strings.Split(after, "\n"))
-	for _, name := range slices.Sorted(maps.Keys(was.nodes)) {
-		if !s.nodes[name] && !is.nodes[name] {
-			nodes = append(nodes, name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(was.partitions)) {
-		_, theirs := s.partitions[name]
-		if _, ours := is.partitions[name]; !theirs && !ours {
-			partitions = append(partitions, name)
-		}
-	}
-	return nodes, partitions, err
+	return lost(was.nodes, is.nodes, s.nodes), lost(was.partitions, is.partitions, s.partitions), err
+}
+
+// lost are the names that are in none of the other maps.
+func lost[V any](was map[string]V, others ...map[string]V) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(was)), func(name string) bool {
+		return slices.ContainsFunc(others, func(is map[string]V) bool { _, there := is[name]; return there })
+	})
 }
 
 // ending refuses while jobs have nodes and partitions that go, or wait for no other partition, unless that is forced.

@@ -110,16 +110,15 @@ func (p *Plan) edit(path, before, text string) {
 	}
 }
 
-// remove plans the end of a file of ours. off is asked right before the file goes, and its error
-// keeps the file; nil asks nobody.
-func (p *Plan) remove(path string, off func(context.Context) error) {
+// remove plans the end of a file of ours, unless what runs it keeps it then.
+func (p *Plan) remove(path string, runs func(ctx context.Context, waits bool) error) {
 	before, there := p.read(path)
 	if !there || !marked(before) {
 		return
 	}
 	p.Changes = append(p.Changes, Change{"remove", path, "", func(ctx context.Context) error {
-		if off != nil {
-			if err := off(ctx); err != nil {
+		if runs != nil {
+			if err := runs(ctx, true); err != nil {
 				return err
 			}
 		}
@@ -183,27 +182,22 @@ type Cluster struct {
 	Change func(ctx context.Context, change map[string]string) error
 }
 
-// pluginKey and pluginValue switch cli_filter.lua on: AWS PCS User Guide, "Slurm CLI filter plugins".
-const pluginKey, pluginValue = "CliFilterPlugins", "cli_filter/lua"
+// Plugin is the setting of a cluster that switches cli_filter.lua on: AWS PCS User Guide, "Slurm CLI filter plugins".
+const Plugin, pluginKey, pluginValue = pluginKey + "=" + pluginValue, "CliFilterPlugins", "cli_filter/lua"
 
 // On reports whether the cluster runs cli_filter.lua.
 func (c Cluster) On() bool {
 	return runsLua(strings.Split(c.Cluster.SlurmSettings[pluginKey], ","), "cli_filter/")
 }
 
-// SwitchOn plans the setting of the cluster that runs cli_filter.lua.
-func (p *Plan) SwitchOn(c Cluster) error { return p.set(c, map[string]string{pluginKey: pluginValue}) }
-
-// SwitchOff plans the end of the setting.
-func (p *Plan) SwitchOff(c Cluster) error {
+// Switch plans the setting that runs cli_filter.lua, or its end.
+func (p *Plan) Switch(c Cluster, on bool) error {
 	change := map[string]string{}
-	if c.On() {
+	if on {
+		change[pluginKey] = pluginValue
+	} else if c.On() {
 		change[pluginKey] = ""
 	}
-	return p.set(c, change)
-}
-
-func (p *Plan) set(c Cluster, change map[string]string) error {
 	before, after := pcs.SettingsText(c.Cluster.SlurmSettings, "\n"), pcs.SettingsText(pcs.ChangedSettings(c.Cluster.SlurmSettings, change), "\n")
 	if before == after && c.Cluster.Status == pcs.Active {
 		return nil

@@ -61,7 +61,7 @@ func (s *site) conf() Site {
 
 // settings are those with a systemctl that restarts this slurmctld.
 func (s *site) settings(installed bool) Settings {
-	return Settings{Site: s.conf(), Pending: s.running != installed, Restarts: true, Off: s.off, Systemctl: func(_ context.Context, args ...string) error {
+	return Settings{Site: s.conf(), Pending: s.running != installed, Restarts: true, Systemctl: func(_ context.Context, args ...string) error {
 		if args[0] == "restart" {
 			s.running = s.conf().Included
 		}
@@ -69,8 +69,8 @@ func (s *site) settings(installed bool) Settings {
 	}}
 }
 
-// off is what slurmctld says about the script.
-func (s *site) off(context.Context) error {
+// runs is what slurmctld says about the script.
+func (s *site) runs(context.Context, bool) error {
 	running := &slurm.Config{}
 	if s.running {
 		running.JobSubmitPlugins = []string{"lua"}
@@ -93,7 +93,7 @@ func (s *site) sound() error {
 }
 
 func (s *site) script() Script {
-	return Script{JobSubmit, filepath.Join(s.dir, "job_submit.lua"), "-- " + Mark + "\n"}
+	return Script{JobSubmit, filepath.Join(s.dir, "job_submit.lua"), "-- " + Mark + "\n", s.runs}
 }
 
 func (s *site) install() (p Plan) {
@@ -200,7 +200,7 @@ func TestR9_SitesOwnScripts(t *testing.T) {
 	} {
 		s.write("job_submit.lua", text)
 		var p Plan
-		err := p.Remove(s.script(), nil)
+		err := p.Remove(t.Context(), s.script())
 		if state, _ := s.script().State(); err != nil || stays != (len(p.Changes) == 0 && len(p.ByHand) == 1) || stays != (state == Loaded) {
 			t.Errorf("%s: %s, %v, %+v", text, state, err, p)
 		}
@@ -376,11 +376,11 @@ func TestR9_LaterEditsAreMerged(t *testing.T) {
 func TestSwitchOn(t *testing.T) {
 	cluster := Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: pcs.Active, SlurmSettings: map[string]string{"MinJobAge": "60"}}}}
 	var p Plan
-	if err := p.SwitchOn(cluster); err != nil || p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n" {
+	if err := p.Switch(cluster, true); err != nil || p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n" {
 		t.Errorf("%v, %+v", err, p)
 	}
 	cluster.Groups = []pcs.NodeGroup{{Name: "gpu-a", Status: pcs.Updating}}
-	if err := new(Plan).SwitchOn(cluster); err == nil || !strings.Contains(err.Error(), "node group gpu-a is UPDATING") {
+	if err := new(Plan).Switch(cluster, true); err == nil || !strings.Contains(err.Error(), "node group gpu-a is UPDATING") {
 		t.Errorf("%v", err)
 	}
 }
@@ -403,7 +403,7 @@ func TestSwitchOnWhereAWaitDoesNotHelp(t *testing.T) {
 		cluster := Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: cmp.Or(c.cluster, pcs.Active)},
 			Groups: []pcs.NodeGroup{{Name: "g", Status: cmp.Or(c.group, pcs.Active), Failures: pcs.Failures{{Code: "InternalError", Message: "no luck"}}}},
 			Queues: []pcs.Queue{{Name: "q", Status: cmp.Or(c.queue, pcs.Active)}}}}
-		err := new(Plan).SwitchOn(cluster)
+		err := new(Plan).Switch(cluster, true)
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.not != "" && strings.Contains(err.Error(), c.not) {
 			t.Errorf("%+v: %v", c, err)
 		}
