@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -29,9 +28,6 @@ func (l *lab) writeEnv() error {
 	// Either would send calls elsewhere.
 	b.WriteString("unset AWS_PROFILE AWS_SESSION_TOKEN AWS_IGNORE_CONFIGURED_ENDPOINT_URLS\n")
 	b.WriteString(exports(l.environment()))
-	if prefix := os.Getenv(slurmlab.PrefixVariable); prefix != "" {
-		fmt.Fprintf(&b, "export PATH=%s:\"$PATH\"\n", shellQuote(filepath.Join(prefix, "bin")))
-	}
 	fmt.Fprintf(&b, "export PATH=%s:%s:\"$PATH\"\n", shellQuote(l.path("bin")), shellQuote(l.Bin))
 	return os.WriteFile(l.envFile(), []byte(b.String()), 0o644)
 }

@@ -128,11 +128,11 @@ func hasFailed(found capacity.Problems, id string) bool {
 
 func (w *wired) node(name string) string {
 	w.Helper()
-	state, err := w.cluster.NodeState(w.Context(), name)
+	node, err := w.cluster.Node(w.Context(), name)
 	if err != nil {
 		w.Fatal(err)
 	}
-	return state
+	return node["State"]
 }
 
 func (w *wired) wait(what string, done func() bool) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"time"
 )
@@ -25,25 +24,18 @@ func (c *Cluster) startAccounting(ctx context.Context) error {
 		return err
 	}
 	// libmariadb takes the path of the socket from the environment alone; slurmdbd.conf has no setting for it.
-	d, err := c.startDaemon("slurmdbd", "slurmdbd", []string{"MYSQL_UNIX_PORT=" + c.databaseSocket()}, "-D")
-	if err != nil {
-		return err
-	}
-	return c.await(ctx, d, func() bool {
+	_, err := c.startDaemon(ctx, "slurmdbd", []string{"MYSQL_UNIX_PORT=" + c.databaseSocket()}, func() bool {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		_, err := c.Command(ctx, "sacctmgr", "--immediate", "add", "cluster", clusterName)
 		return err == nil
-	})
+	}, "-D")
+	return err
 }
 
 // startDatabase makes an empty database and starts MariaDB on it: what an earlier cluster in this folder accounted for
 // is forgotten with its jobs. It listens on its socket only, and lets in who owns the processes of the cluster.
 func (c *Cluster) startDatabase(ctx context.Context) error {
-	me, err := user.Current()
-	if err != nil {
-		return err
-	}
 	if err := os.RemoveAll(c.databaseFolder()); err != nil {
 		return err
 	}
@@ -63,59 +55,32 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, install, append(settings, "--skip-test-db", "--skip-name-resolve",
-		"--auth-root-authentication-method=socket", "--auth-root-socket-user="+me.Username)...)
+		"--auth-root-authentication-method=socket", "--auth-root-socket-user="+c.user)...)
 	cmd.Env = c.Env()
 	cmd.Dir = c.databaseFolder()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("making the database: %w: %s", err, out)
 	}
-	d, err := c.startDaemon("mariadbd", "mariadbd", nil, append(settings, "--skip-networking",
-		"--socket="+c.databaseSocket(), "--pid-file="+filepath.Join(c.dir, "run", "mariadbd.pid"), "--log-error="+c.Log("mariadbd"))...)
-	if err != nil {
-		return err
-	}
-	return c.await(ctx, d, func() bool {
+	_, err = c.startDaemon(ctx, "mariadbd", nil, func() bool {
 		_, err := os.Stat(c.databaseSocket())
 		return err == nil
-	})
+	}, append(settings, "--skip-networking", "--socket="+c.databaseSocket(),
+		"--pid-file="+filepath.Join(c.dir, "run", "mariadbd.pid"), "--log-error="+c.Log("mariadbd"))...)
+	return err
 }
 
 // slurmdbdConf is the text of slurmdbd.conf.
-func (c *Cluster) slurmdbdConf() (string, error) {
-	me, err := user.Current()
-	if err != nil {
-		return "", err
-	}
-	text := "# Written by slurmlab; changed at the next start or reload.\n"
-	for _, s := range []setting{
-		{"AuthType", "auth/munge"},
-		{"AuthInfo", "socket=" + c.mungeSocket()},
-		{"DbdHost", "localhost"},
-		{"DbdPort", fmt.Sprint(c.ports.first + accountingPort)},
-		{"SlurmUser", me.Username},
-		{"LogFile", c.Log("slurmdbd")},
-		{"PidFile", filepath.Join(c.dir, "run", "slurmdbd.pid")},
-		{"StorageType", "accounting_storage/mysql"},
-		{"StorageUser", me.Username},
-		{"StorageLoc", "slurm_acct_db"},
-	} {
-		text += s.key + "=" + s.value + "\n"
-	}
-	return text, nil
-}
-
-// accountingSettings are those of slurm.conf, none without accounting.
-func (c *Cluster) accountingSettings() []setting {
-	if !c.cfg.Accounting {
-		return nil
-	}
-	return []setting{
-		{"AccountingStorageType", "accounting_storage/slurmdbd"},
-		{"AccountingStorageHost", "localhost"},
-		{"AccountingStoragePort", fmt.Sprint(c.ports.first + accountingPort)},
-		// Without it a user may write any account.
-		{"AccountingStorageEnforce", "associations"},
-		// What asks slurmdbd takes the socket of munged from here, not from AuthInfo.
-		{"AccountingStoragePass", c.mungeSocket()},
-	}
+func (c *Cluster) slurmdbdConf() string {
+	return fmt.Sprintf(`# Written by slurmlab; changed at the next start or reload.
+AuthType=auth/munge
+AuthInfo=socket=%[1]s
+DbdHost=localhost
+DbdPort=%[2]d
+SlurmUser=%[3]s
+LogFile=%[4]s
+PidFile=%[5]s
+StorageType=accounting_storage/mysql
+StorageUser=%[3]s
+StorageLoc=slurm_acct_db
+`, c.mungeSocket(), c.firstPort+accountingPort, c.user, c.Log("slurmdbd"), filepath.Join(c.dir, "run", "slurmdbd.pid"))
 }

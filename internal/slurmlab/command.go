@@ -46,19 +46,13 @@ func (c *Cluster) Submit(ctx context.Context, shell string, args ...string) (str
 // NodeList. A job is forgotten MinJobAge (300 s) after its end.
 func (c *Cluster) Job(ctx context.Context, id string) (map[string]string, error) {
 	out, err := c.Command(ctx, "scontrol", "-o", "show", "job", id)
-	if err != nil {
-		return nil, err
-	}
-	return fields(out), nil
+	return fields(out), err
 }
 
-// Node returns the fields of "scontrol show node".
+// Node returns the fields of "scontrol show node". sinfo can show a stale State for minutes on 22.05; this does not.
 func (c *Cluster) Node(ctx context.Context, name string) (map[string]string, error) {
 	out, err := c.Command(ctx, "scontrol", "-o", "show", "node", name)
-	if err != nil {
-		return nil, err
-	}
-	return fields(out), nil
+	return fields(out), err
 }
 
 // fields splits a line of scontrol -o. A value that holds spaces (a Reason, a
@@ -73,13 +67,6 @@ func fields(line string) map[string]string {
 		}
 	}
 	return out
-}
-
-// NodeState is a node's State, such as "IDLE+CLOUD+POWERED_DOWN". sinfo can
-// show a stale one for minutes on 22.05; this does not.
-func (c *Cluster) NodeState(ctx context.Context, name string) (string, error) {
-	node, err := c.Node(ctx, name)
-	return node["State"], err
 }
 
 // NodeStates is the State of every node.
@@ -119,11 +106,11 @@ func (c *Cluster) WaitJob(ctx context.Context, id string, states ...string) (map
 func (c *Cluster) WaitNode(ctx context.Context, name string, condition func(state string) bool) (string, error) {
 	var last string
 	err := Until(ctx, func() bool {
-		state, err := c.NodeState(ctx, name)
+		node, err := c.Node(ctx, name)
 		if err == nil {
-			last = state
+			last = node["State"]
 		}
-		return err == nil && condition(state)
+		return err == nil && condition(last)
 	})
 	if err != nil {
 		return last, fmt.Errorf("node %s is %s: %w", name, last, err)

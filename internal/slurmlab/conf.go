@@ -1,23 +1,25 @@
 package slurmlab
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"maps"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/google/renameio/v2"
 )
 
 // writeConfig writes every file that the daemons read.
 func (c *Cluster) writeConfig(cfg Config) error {
 	for _, name := range cfg.nodes() {
 		if _, has := c.nodePort[name]; !has {
-			c.nodePort[name] = c.ports.first + firstNodePort + len(c.nodePort)
+			c.nodePort[name] = c.firstPort + firstNodePort + len(c.nodePort)
 		}
 	}
 	if len(c.nodePort) > blockSize-firstNodePort {
@@ -34,14 +36,7 @@ func (c *Cluster) writeConfig(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if cfg.GresConf != "" {
-		gres = cfg.GresConf
-	}
-	text, err := c.slurmConf()
-	if err != nil {
-		return err
-	}
-	files := map[string]string{"slurm.conf": text, "gres.conf": gres, "cli_filter.lua": cfg.CLIFilterLua, "job_submit.lua": cfg.JobSubmitLua}
+	files := map[string]string{"slurm.conf": c.slurmConf(), "gres.conf": cmp.Or(cfg.GresConf, gres), "cli_filter.lua": cfg.CLIFilterLua, "job_submit.lua": cfg.JobSubmitLua}
 	if c.version >= 2400 { // 22.05 does not know the setting
 		files["cgroup.conf"] = "CgroupPlugin=disabled\n"
 	}
@@ -54,27 +49,15 @@ func (c *Cluster) writeConfig(cfg Config) error {
 		}
 	}
 	if cfg.Accounting {
-		text, err := c.slurmdbdConf()
-		if err != nil {
-			return err
-		}
 		// slurmdbd refuses one that others can read.
-		return writeFile(filepath.Join(c.dir, "etc", "slurmdbd.conf"), text, 0o600)
+		return writeFile(filepath.Join(c.dir, "etc", "slurmdbd.conf"), c.slurmdbdConf(), 0o600)
 	}
 	return nil
 }
 
-// writeFile replaces a file in one step: a command that starts at this moment
-// reads the old or the new one, never half of it.
+// writeFile replaces a file in one step: a command that starts at this moment reads the old or the new one.
 func writeFile(path, content string, mode os.FileMode) error {
-	part := path + ".part"
-	if err := os.WriteFile(part, []byte(content), mode); err != nil {
-		return err
-	}
-	if err := os.Chmod(part, mode); err != nil { // whatever the umask is
-		return err
-	}
-	return os.Rename(part, path)
+	return renameio.WriteFile(path, []byte(content), mode, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(path)))
 }
 
 // writeKey makes the cluster's secret at its first start.
@@ -118,11 +101,7 @@ func (c *Cluster) writeGPUs() (string, error) {
 }
 
 // slurmConf is the text of slurm.conf.
-func (c *Cluster) slurmConf() (string, error) {
-	settings, err := c.settings()
-	if err != nil {
-		return "", err
-	}
+func (c *Cluster) slurmConf() string {
 	cfg := c.cfg
 	overridden := map[string]bool{}
 	for _, line := range cfg.Extra {
@@ -131,7 +110,7 @@ func (c *Cluster) slurmConf() (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("# Written by slurmlab; changed at the next start or reload.\n")
-	for _, s := range settings {
+	for _, s := range c.settings() {
 		if s.value != "" && !overridden[strings.ToLower(s.key)] {
 			fmt.Fprintf(&b, "%s=%s\n", s.key, s.value)
 		}
@@ -150,18 +129,14 @@ func (c *Cluster) slurmConf() (string, error) {
 	for _, partition := range cfg.partitions() {
 		fmt.Fprintln(&b, partition)
 	}
-	return b.String() + strings.Join(last, ""), nil
+	return b.String() + strings.Join(last, "")
 }
 
 type setting struct{ key, value string }
 
 // settings are those of the whole cluster. Sources: slurm.conf(5), and the comments here for what measurements added.
-func (c *Cluster) settings() ([]setting, error) {
+func (c *Cluster) settings() []setting {
 	cfg := c.cfg
-	me, err := user.Current()
-	if err != nil {
-		return nil, err
-	}
 	in := func(parts ...string) string { return filepath.Join(append([]string{c.dir}, parts...)...) }
 
 	var privateData string
@@ -185,15 +160,25 @@ func (c *Cluster) settings() ([]setting, error) {
 	if resume == "" {
 		resume, suspend = in("bin", "resume"), in("bin", "suspend")
 	}
-	return append(c.accountingSettings(), []setting{
+	var accounting []setting
+	if cfg.Accounting {
+		accounting = []setting{
+			{"AccountingStorageType", "accounting_storage/slurmdbd"},
+			{"AccountingStorageHost", "localhost"},
+			{"AccountingStoragePort", fmt.Sprint(c.firstPort + accountingPort)},
+			// Without it a user may write any account.
+			{"AccountingStorageEnforce", "associations"},
+			// What asks slurmdbd takes the socket of munged from here, not from AuthInfo.
+			{"AccountingStoragePass", c.mungeSocket()},
+		}
+	}
+	return append(accounting, []setting{
 		{"ClusterName", clusterName},
 		{"SlurmctldHost", "localhost"},
-		{"SlurmctldPort", fmt.Sprint(c.ports.first + controllerPort)},
-		{"SlurmdPort", fmt.Sprint(c.ports.first + defaultPort)},
-		{"SlurmUser", me.Username},
-		{"SlurmdUser", me.Username},
-		{"AuthType", "auth/munge"},
-		{"CredType", "cred/munge"},
+		{"SlurmctldPort", fmt.Sprint(c.firstPort + controllerPort)},
+		{"SlurmdPort", fmt.Sprint(c.firstPort + ownerPort)},
+		{"SlurmUser", c.user},
+		{"SlurmdUser", c.user},
 		// A requeued job waits one second longer than cred_expire; 5 is the minimum.
 		{"AuthInfo", "socket=" + c.mungeSocket() + ",cred_expire=5"},
 		{"StateSaveLocation", in("state")},
@@ -210,9 +195,7 @@ func (c *Cluster) settings() ([]setting, error) {
 		{"SelectType", "select/cons_tres"},
 		{"SelectTypeParameters", "CR_CPU_Memory"},
 		{"DefMemPerCPU", "1"}, // else one job takes all memory of a node
-		{"SchedulerType", "sched/backfill"},
 		{"SchedulerParameters", schedulerParameters(c.version)},
-		{"MpiDefault", "none"},
 		{"ReturnToService", "2"},
 		{"GresTypes", "gpu"},
 		{"SlurmdParameters", "config_overrides"}, // nodes may claim more CPUs than there are
@@ -233,7 +216,7 @@ func (c *Cluster) settings() ([]setting, error) {
 		{"SlurmctldParameters", "idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0"},
 		{"SlurmctldTimeout", "30"},
 		{"SlurmdTimeout", "30"},
-	}...), nil
+	}...)
 }
 
 const clusterName = "lab"

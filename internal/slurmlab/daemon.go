@@ -36,9 +36,10 @@ func findProgram(name string) (string, error) {
 	return "", fmt.Errorf("%s is not installed", name)
 }
 
-// startDaemon starts a program in the foreground mode of its own. What it
-// prints goes to log/NAME.out; Slurm's daemons log to log/NAME.log beside it.
-func (c *Cluster) startDaemon(name, program string, env []string, args ...string) (*daemon, error) {
+// startDaemon starts a program in the foreground mode of its own, and waits until ready. What it
+// prints goes to log/NAME.out; Slurm's daemons log to log/NAME.log beside it. A slurmd is named after its node, too.
+func (c *Cluster) startDaemon(ctx context.Context, name string, env []string, ready func() bool, args ...string) (*daemon, error) {
+	program, _, _ := strings.Cut(name, "-")
 	path, err := findProgram(program)
 	if err != nil {
 		return nil, err
@@ -57,9 +58,8 @@ func (c *Cluster) startDaemon(name, program string, env []string, args ...string
 	cmd.Dir = filepath.Join(c.dir, "log")
 	cmd.Stdout, cmd.Stderr = out, out
 	// slurmstepd writes its title over the start of its environment, so the
-	// variables by which stopAll knows a process come last.
-	cmd.Env = append([]string{"RUNTIME_DIRECTORY=" + runtime}, env...)
-	cmd.Env = append(cmd.Env, c.Env()...)
+	// variables by which stopOwned knows a process come last.
+	cmd.Env = slices.Concat([]string{"RUNTIME_DIRECTORY=" + runtime}, env, c.Env(), []string{nodeVariable + "=" + strings.TrimPrefix(name, "slurmd-")})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
@@ -69,7 +69,7 @@ func (c *Cluster) startDaemon(name, program string, env []string, args ...string
 		cmd.Wait()
 		close(d.done)
 	}()
-	return d, nil
+	return d, c.await(ctx, d, ready)
 }
 
 func (d *daemon) signal(sig syscall.Signal) { d.cmd.Process.Signal(sig) }
@@ -93,7 +93,7 @@ func (c *Cluster) await(ctx context.Context, d *daemon, ready func() bool) error
 		return ended || ready()
 	})
 	if state, ended := d.ended(); ended {
-		return c.withLog(d.name, fmt.Errorf("%s ended: %s", d.name, state))
+		err = errors.New(state)
 	}
 	if err != nil {
 		return c.withLog(d.name, fmt.Errorf("%s is not ready: %w", d.name, err))
@@ -118,32 +118,24 @@ func (c *Cluster) withLog(name string, err error) error {
 
 func (c *Cluster) startMunged(ctx context.Context) error {
 	socket := c.mungeSocket()
-	d, err := c.startDaemon("munged", "munged", nil, "--foreground", "--force",
-		"--key-file="+filepath.Join(c.dir, "etc", "munge.key"), "--socket="+socket, "--pid-file="+filepath.Join(c.dir,
-			"run", "munged.pid"), "--log-file="+c.Log("munged"), "--seed-file="+filepath.Join(c.dir, "run", "munged.seed"))
-	if err != nil {
-		return err
-	}
-	return c.await(ctx, d, func() bool {
+	_, err := c.startDaemon(ctx, "munged", nil, func() bool {
 		_, err := os.Stat(socket)
 		return err == nil
-	})
+	}, "--foreground", "--force", "--key-file="+filepath.Join(c.dir, "etc", "munge.key"), "--socket="+socket,
+		"--pid-file="+filepath.Join(c.dir, "run", "munged.pid"), "--log-file="+c.Log("munged"), "--seed-file="+filepath.Join(c.dir, "run", "munged.seed"))
+	return err
 }
 
 func (c *Cluster) mungeSocket() string { return filepath.Join(c.dir, "run", "munge.socket") }
 
-func (c *Cluster) startController(ctx context.Context) error {
-	d, err := c.startDaemon("slurmctld", "slurmctld", nil, "-D", "-f", c.conf)
-	if err != nil {
-		return err
-	}
-	c.ctld = d
-	return c.await(ctx, d, func() bool {
+func (c *Cluster) startController(ctx context.Context) (err error) {
+	c.ctld, err = c.startDaemon(ctx, "slurmctld", nil, func() bool {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		out, _ := c.Command(ctx, "scontrol", "ping")
 		return strings.Contains(out, " is UP")
-	})
+	}, "-D", "-f", c.conf)
+	return err
 }
 
 // stopController ends slurmctld so that it saves its state. On 22.05 that takes 10 s while a ResumeProgram is running.
@@ -169,25 +161,13 @@ func (c *Cluster) stopController() error {
 // not an error. The node is not registered yet when StartNode returns, which takes up to a second: start several nodes
 // side by side.
 func (c *Cluster) StartNode(ctx context.Context, name, addr string) error {
-	if err := nextSecond(ctx); err != nil {
-		return fmt.Errorf("starting node %s: %w", name, err)
-	}
+	// slurmd -b claims to have booted one second ago, and slurmctld ignores a node whose boot is older than the power-up
+	// that it asked for, counted in whole seconds ("Still waiting for boot of node"): one that registers within the same
+	// second stays POWERING_UP until ResumeTimeout.
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.startNode(ctx, name, addr)
-}
-
-// nextSecond waits for the clock's next full second. slurmd -b claims to have booted one second ago, and slurmctld
-// ignores a node whose boot is older than the power-up that it asked for, counted in whole seconds ("Still waiting for
-// boot of node"): one that registers within the same second stays POWERING_UP until ResumeTimeout.
-func nextSecond(ctx context.Context) error {
-	now := time.Now()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(now.Truncate(time.Second).Add(time.Second).Sub(now)):
-		return nil
-	}
 }
 
 func (c *Cluster) startNode(ctx context.Context, name, addr string) error {
@@ -206,12 +186,11 @@ func (c *Cluster) startNode(ctx context.Context, name, addr string) error {
 		}
 	}
 	// -b: the machine has just booted, whatever /proc/uptime says.
-	d, err := c.startDaemon("slurmd-"+name, "slurmd", []string{nodeVariable + "=" + name}, "-D", "-N", name, "-b", "-f", c.conf)
-	if err != nil {
-		return err
+	d, err := c.startDaemon(ctx, "slurmd-"+name, nil, func() bool { return true }, "-D", "-N", name, "-b", "-f", c.conf)
+	if d != nil {
+		c.nodes[name] = d
 	}
-	c.nodes[name] = d
-	return nil
+	return err
 }
 
 // StopNode ends the slurmd of a node and its jobs at once, as the end of a machine would. Slurm is not told. Stopping a
@@ -224,8 +203,7 @@ func (c *Cluster) StopNode(name string) error {
 
 func (c *Cluster) stopNode(name string) error {
 	delete(c.nodes, name)
-	// A slurmd whose registration was refused can hang on SIGTERM.
-	if err := stopOwned(c.conf, name, time.Second); err != nil {
+	if err := stopOwned(c.conf, name); err != nil {
 		return fmt.Errorf("stopping node %s: %w", name, err)
 	}
 	return nil
@@ -255,8 +233,8 @@ func (c *Cluster) startStatic(ctx context.Context) error {
 	}
 	for _, name := range started {
 		err := c.await(ctx, c.nodes[name], func() bool {
-			state, err := c.NodeState(ctx, name)
-			return err == nil && strings.HasPrefix(state, "IDLE") && !strings.Contains(state, "NOT_RESPONDING")
+			node, err := c.Node(ctx, name)
+			return err == nil && strings.HasPrefix(node["State"], "IDLE") && !strings.Contains(node["State"], "NOT_RESPONDING")
 		})
 		if err != nil {
 			return err
@@ -273,45 +251,32 @@ const (
 	blockSize  = 500
 
 	controllerPort = 0  // offsets in a block
-	defaultPort    = 1  // SlurmdPort: never bound, every node has its own
+	ownerPort      = 1  // whoever listens there has the block; also SlurmdPort, which no slurmd binds: every node has its own
 	accountingPort = 2  // slurmdbd's
 	firstNodePort  = 10 // the nodes' own
 )
 
-// portBlock is a range of ports that one cluster on this machine owns.
-type portBlock struct {
-	first int
-	lock  net.Listener
-}
-
-// takePorts takes a block that no other cluster owns and whose ports nobody listens on. An abstract unix socket is the
-// lock: it is no file, and the kernel frees it with the process.
-func takePorts() (*portBlock, error) {
-	for i := range portBlocks {
-		lock, err := net.Listen("unix", fmt.Sprintf("@slurmlab-ports-%d", firstPort+i*blockSize))
-		if err != nil {
+// takePorts takes a block that no other cluster owns and whose ports nobody listens on, such as a slurmd that a killed
+// program left behind. The block is free again when the owner is closed, or ends.
+func takePorts() (first int, owner net.Listener, err error) {
+	listen := func(port int) (net.Listener, error) { return net.Listen("tcp", fmt.Sprintf(":%d", port)) }
+	for first = firstPort; first < firstPort+portBlocks*blockSize; first += blockSize {
+		if owner, err = listen(first + ownerPort); err != nil {
 			continue
 		}
-		block := &portBlock{first: firstPort + i*blockSize, lock: lock}
-		if block.free() {
-			return block, nil
+		for port := first; port < first+blockSize && err == nil; port++ {
+			var l net.Listener
+			if port == first+ownerPort {
+				continue
+			}
+			if l, err = listen(port); err == nil {
+				l.Close()
+			}
 		}
-		block.release()
-	}
-	return nil, errors.New("no free block of ports for a Slurm cluster: are clusters left over on this machine?")
-}
-
-// free tells whether nothing listens in the block, such as a slurmd that a killed program left behind. Ports of
-// programs outside this package are found as well, but only at this moment.
-func (b *portBlock) free() bool {
-	for port := b.first; port < b.first+blockSize; port++ {
-		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
-		if err != nil {
-			return false
+		if err == nil {
+			return first, owner, nil
 		}
-		l.Close()
+		owner.Close()
 	}
-	return true
+	return 0, nil, errors.New("no free block of ports for a Slurm cluster: are clusters left over on this machine?")
 }
-
-func (b *portBlock) release() { b.lock.Close() }

@@ -2,13 +2,12 @@ package slurmlab
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,7 +38,7 @@ exec </dev/null >>%[1]s/log/prologctld.log 2>&1
 [ -e %[1]s/run/stopping ] && exit 0 # do not hold up the end of slurmctld
 up=%[1]s/run/prolog/$SLURM_JOB_ID.$$
 mkfifo "$up" || exit 0
-echo "prolog $up $SLURM_JOB_NODELIST" 1<>%[1]s/run/power.fifo
+echo "prolog $SLURM_JOB_NODELIST $up" 1<>%[1]s/run/power.fifo
 timeout %[2]d cat "$up"
 rm "$up"
 sleep 0.3
@@ -64,10 +63,7 @@ func (c *Cluster) writeScripts() error {
 // servePower answers what the scripts write, until Stop closes the FIFO.
 func (c *Cluster) servePower(context.Context) error {
 	path := filepath.Join(c.dir, "run", "power.fifo")
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
+	if err := cmp.Or(os.RemoveAll(path), syscall.Mkfifo(path, 0o600)); err != nil {
 		return fmt.Errorf("making %s: %w", path, err)
 	}
 	fifo, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -75,89 +71,46 @@ func (c *Cluster) servePower(context.Context) error {
 		return err
 	}
 	c.fifo = fifo
-	prologs := make(chan prolog)
-	c.power.Go(func() { c.endPrologs(prologs) })
 	c.power.Go(func() {
-		defer close(prologs)
-		lines := bufio.NewScanner(fifo)
-		for lines.Scan() {
-			verb, hostlist, ok := strings.Cut(lines.Text(), " ")
-			if !ok {
-				continue
-			}
-			if verb == "prolog" {
-				fifo, nodes, _ := strings.Cut(hostlist, " ")
-				prologs <- prolog{fifo, nodes}
-				continue
-			}
-			c.power.Go(func() { c.answerPower(verb, hostlist) })
+		for lines := bufio.NewScanner(fifo); lines.Scan(); {
+			verb, about, _ := strings.Cut(lines.Text(), " ")
+			c.power.Go(func() { c.answerPower(verb, about) })
 		}
 	})
 	return nil
 }
 
-// prolog is a PrologSlurmctld that waits for the nodes of its job. It ends when somebody opens fifo for writing.
-type prolog struct{ fifo, hostlist string }
-
-// endPrologs ends each prolog when the nodes of its job are up or lost. One scontrol asks for the nodes of all.
-func (c *Cluster) endPrologs(prologs <-chan prolog) {
-	pause := 250 * time.Millisecond
-	var waiting []prolog
-	for {
-		var look <-chan time.Time
-		if len(waiting) > 0 {
-			look = time.After(pause)
-		}
-		select {
-		case p, ok := <-prologs:
-			if !ok {
-				return
+// endProlog ends a PrologSlurmctld, by opening its FIFO for writing, when the nodes of its job are up or lost, or
+// slurmctld stops. All that wait share one look.
+func (c *Cluster) endProlog(fifo string, nodes []string) {
+	for c.ctx.Err() == nil {
+		seen, err, _ := c.looks.Do("", func() (any, error) {
+			time.Sleep(250 * time.Millisecond)
+			ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
+			defer cancel()
+			if _, err := os.Stat(c.stoppingFile()); err == nil {
+				return map[string]string{}, nil
 			}
-			waiting = append(waiting, p)
-		case <-look:
-			began := time.Now()
-			waiting = c.release(waiting)
-			pause = min(max(8*time.Since(began), 250*time.Millisecond), time.Second) // see Until
-		}
-	}
-}
-
-// release ends the prologs whose nodes are up or lost, all while slurmctld stops, and returns the others.
-func (c *Cluster) release(waiting []prolog) []prolog {
-	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
-	defer cancel()
-	var lists []string
-	for _, p := range waiting {
-		lists = append(lists, p.hostlist)
-	}
-	seen, _ := c.Command(ctx, "scontrol", "-o", "show", "node", strings.Join(lists, ",")) // it also fails for one unknown node
-	silent := !strings.Contains(seen, "NodeName=")
-	_, err := os.Stat(c.stoppingFile())
-	stopping := err == nil
-	return slices.DeleteFunc(waiting, func(p prolog) bool {
-		if !stopping && (silent || booting(seen, p.hostlist)) {
-			return false
+			return c.NodeStates(ctx)
+		})
+		if err != nil || booting(seen.(map[string]string), nodes) {
+			continue
 		}
 		// Without O_NONBLOCK this would wait for a prolog that was killed. ENXIO: it does not read yet.
-		f, err := os.OpenFile(p.fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		f, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if err == nil {
 			f.Close()
 		}
-		return !errors.Is(err, syscall.ENXIO)
-	})
+		if !errors.Is(err, syscall.ENXIO) {
+			return
+		}
+	}
 }
 
 // booting tells whether a job may still get all its nodes, and waits for one.
-// seen is the output of "scontrol -o show node".
-func booting(seen, nodes string) bool {
-	names, _ := hostlist.Expand(nodes) // slurmctld wrote it
-	waits := false
-	for line := range strings.Lines(seen) {
-		node := fields(line)
-		if !slices.Contains(names, node["NodeName"]) {
-			continue
-		}
-		state := node["State"]
+func booting(states map[string]string, nodes []string) (waits bool) {
+	for _, node := range nodes {
+		state := states[node]
 		if strings.HasPrefix(state, "DOWN") || strings.Contains(state, "POWERING_DOWN") {
 			return false // the job has lost it, and cannot start again before its prolog ends
 		}
@@ -166,7 +119,8 @@ func booting(seen, nodes string) bool {
 	return waits
 }
 
-func (c *Cluster) answerPower(verb, list string) {
+func (c *Cluster) answerPower(verb, about string) {
+	list, fifo, _ := strings.Cut(about, " ")
 	nodes, err := hostlist.Expand(list)
 	if err != nil {
 		c.logPower(err)
@@ -176,6 +130,8 @@ func (c *Cluster) answerPower(verb, list string) {
 	resume, suspend := c.cfg.Resume, c.cfg.Suspend
 	c.mu.Unlock()
 	switch {
+	case verb == "prolog":
+		c.endProlog(fifo, nodes)
 	case verb == "resume" && resume != nil:
 		resume(c.ctx, nodes)
 	case verb == "suspend" && suspend != nil:

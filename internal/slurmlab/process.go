@@ -13,12 +13,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// stopGrace is how long daemons have to end on SIGTERM before SIGKILL. A
-// slurmctld 22.05 that waits for a ResumeProgram would take 10 s.
-const stopGrace = 3 * time.Second
-
-// nodeVariable names the node in the environment of its daemon and, because
-// slurmd hands its environment on, of its slurmstepds.
+// nodeVariable names a daemon, or the node of a slurmd, in its environment and, because slurmd hands its environment
+// on, in that of its slurmstepds.
 const nodeVariable = "SLURMLAB_NODE"
 
 // process is one process of this machine. The start time tells it apart from
@@ -45,35 +41,15 @@ func allProcesses() (all []status) {
 	return all
 }
 
-// signal reaches a process that still runs, and no later one with its pid.
-func (p process) signal(sig syscall.Signal) {
+// kill ends a process that still runs, and no later one with its pid.
+func (p process) kill() {
 	now, err := procfs.NewProc(p.pid)
 	if err != nil || p.pid <= 1 || p.pid == os.Getpid() {
 		return
 	}
 	if s, err := now.Stat(); err == nil && s.Starttime == p.start {
-		syscall.Kill(p.pid, sig)
+		syscall.Kill(p.pid, syscall.SIGKILL)
 	}
-}
-
-func isDaemon(name string) bool {
-	for _, daemon := range []string{"slurmctld", "slurmd", "slurmstepd", "munged", "mariadbd"} {
-		if strings.HasPrefix(name, daemon) {
-			return true
-		}
-	}
-	return false
-}
-
-// owned finds the processes of the cluster whose configuration is conf, or only those of one of its nodes.
-func owned(all []status, conf, node string) []process {
-	var out []process
-	for _, s := range all {
-		if look(s.pid).belongs(conf, node) {
-			out = append(out, s.process)
-		}
-	}
-	return out
 }
 
 // looks is what tells whose a process is, as far as we may read it.
@@ -112,19 +88,14 @@ func (l looks) belongs(conf, node string) bool {
 		logs := filepath.Join(filepath.Dir(filepath.Dir(conf)), "log")
 		return l.folder == logs && (node == "" || slices.Contains(l.files, filepath.Join(logs, "slurmd-"+node+".log")))
 	}
-	var configured, onNode bool
-	var itsNode string
+	var nodes []string
 	for _, variable := range l.environment {
-		key, value, _ := strings.Cut(variable, "=")
-		switch key {
-		case "SLURM_CONF":
-			configured = value == conf
-		case "SLURMD_NODENAME", nodeVariable: // set by slurmd for the processes of a job, and by the lab
-			onNode = true
-			itsNode = value
+		// The first is set by slurmd for the processes of a job.
+		if key, value, _ := strings.Cut(variable, "="); key == "SLURMD_NODENAME" || key == nodeVariable {
+			nodes = append(nodes, value)
 		}
 	}
-	return configured && (onNode || isDaemon(l.program)) && (node == "" || node == itsNode)
+	return slices.Contains(l.environment, "SLURM_CONF="+conf) && len(nodes) > 0 && (node == "" || slices.Contains(nodes, node))
 }
 
 // withDescendants adds the children of the given processes, and theirs.
@@ -144,42 +115,27 @@ func withDescendants(all []status, roots map[process]bool) {
 	}
 }
 
-// stopOwned ends the processes of a cluster, or of one of its nodes, and everything below them: daemons with SIGTERM, and
-// what is left after grace with SIGKILL.
-func stopOwned(conf, node string, grace time.Duration) error {
-	begin := time.Now()
+// stopOwned ends the processes of a cluster, or of one of its nodes, and everything below them, as the end of their
+// machine would: nothing of theirs is read again.
+func stopOwned(conf, node string) error {
 	found := map[process]bool{}
-	told := map[process]bool{}
-	for {
-		all := allProcesses()
-		for _, p := range owned(all, conf, node) {
-			found[p] = true
-		}
-		running := map[process]bool{}
+	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		all, running := allProcesses(), map[process]bool{}
 		for _, s := range all {
-			if found[s.process] {
+			if found[s.process] || look(s.pid).belongs(conf, node) {
 				running[s.process] = true
 			}
 		}
 		withDescendants(all, running)
-		if len(running) == 0 {
+		switch {
+		case len(running) == 0:
 			return nil
+		case time.Since(begin) > hang:
+			return fmt.Errorf("processes of %s do not end on SIGKILL: %v", conf, slices.Collect(maps.Keys(running)))
 		}
 		for p := range running {
 			found[p] = true
-			name := look(p.pid).program
-			polite := isDaemon(name) && !strings.HasPrefix(name, "slurmstepd")
-			switch {
-			case !polite || time.Since(begin) > grace:
-				p.signal(syscall.SIGKILL)
-			case !told[p]:
-				p.signal(syscall.SIGTERM)
-				told[p] = true
-			}
+			p.kill()
 		}
-		if time.Since(begin) > grace+hang {
-			return fmt.Errorf("processes of %s do not end on SIGKILL: %v", conf, slices.Collect(maps.Keys(running)))
-		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }

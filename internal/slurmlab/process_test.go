@@ -14,8 +14,8 @@ func TestBelongs(t *testing.T) {
 		node   string
 		wanted bool
 	}{
-		"slurmctld":                     {looks{program: "slurmctld", environment: env("SLURM_CONF=" + conf)}, "", true},
-		"another lab's":                 {looks{program: "slurmctld", environment: env("SLURM_CONF=/other/etc/slurm.conf")}, "", false},
+		"slurmctld":                     {looks{program: "slurmctld", environment: env(nodeVariable+"=slurmctld", "SLURM_CONF="+conf)}, "", true},
+		"another lab's":                 {looks{program: "slurmctld", environment: env(nodeVariable+"=slurmctld", "SLURM_CONF=/other/etc/slurm.conf")}, "", false},
 		"a user's shell":                {looks{program: "bash", environment: env("SLURM_CONF=" + conf)}, "", false},
 		"a job":                         {looks{program: "sleep", environment: env("SLURM_CONF="+conf, "SLURMD_NODENAME=gpu-1")}, "gpu-1", true},
 		"a job on another node":         {looks{program: "sleep", environment: env("SLURM_CONF="+conf, "SLURMD_NODENAME=gpu-2")}, "gpu-1", false},

@@ -25,30 +25,38 @@
 package slurmlab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // Cluster is a running Slurm cluster. Its methods may be called from several goroutines at once.
 type Cluster struct {
-	dir     string
-	conf    string
-	version int // major version of Slurm, 22 for 22.05
-	ports   *portBlock
-	lock    *os.File
-	fifo    *os.File
+	dir       string
+	conf      string
+	version   int    // of Slurm, 2205 for 22.05
+	user      string // who runs the daemons
+	lock      *os.File
+	firstPort int
+	ports     net.Listener // keeps the block of ports from there on
+	fifo      *os.File
 
 	ctx    context.Context // ends with Stop: work that power calls started
 	cancel context.CancelFunc
 	power  sync.WaitGroup
+	looks  singleflight.Group // of prologs at nodes
 
 	mu       sync.Mutex // guards what follows, and one change of the daemons at a time
 	cfg      Config
@@ -72,7 +80,11 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: cfg.Dir, conf: filepath.Join(cfg.Dir, "etc", "slurm.conf"), version: version,
+	me, err := user.Current()
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{user: me.Username, dir: cfg.Dir, conf: filepath.Join(cfg.Dir, "etc", "slurm.conf"), version: version,
 		nodePort: map[string]int{}, nodes: map[string]*daemon{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if err := c.start(ctx, cfg); err != nil {
@@ -88,7 +100,7 @@ func (c *Cluster) start(ctx context.Context, cfg Config) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var err error
-	if c.ports, err = takePorts(); err != nil {
+	if c.firstPort, c.ports, err = takePorts(); err != nil {
 		return err
 	}
 	if err := c.writeConfig(cfg); err != nil {
@@ -119,55 +131,42 @@ func (c *Cluster) makeFolders() error {
 		return fmt.Errorf("a cluster is running in %s already", c.dir)
 	}
 	c.lock = lock
-	if err := stopOwned(c.conf, "", stopGrace); err != nil {
+	if err := stopOwned(c.conf, ""); err != nil {
 		return fmt.Errorf("cleaning up after an earlier cluster in %s: %w", c.dir, err)
 	}
 	// Nodes of the earlier cluster are gone, so are its jobs.
 	for _, name := range []string{"state", "spool", "run/prolog"} {
 		path := filepath.Join(c.dir, name)
-		if err := os.RemoveAll(path); err != nil {
-			return err
-		}
-		if err := os.Mkdir(path, 0o755); err != nil {
+		if err := cmp.Or(os.RemoveAll(path), os.Mkdir(path, 0o755)); err != nil {
 			return err
 		}
 	}
 	os.Remove(c.stoppingFile())
-	// Any user may write the output of jobs, as in /tmp.
-	if err := os.Chmod(filepath.Join(c.dir, "jobs"), 0o777|os.ModeSticky); err != nil {
-		return err
-	}
-	return os.Chmod(c.dir, 0o755) // munged and other users must be able to enter
+	// Any user may write the output of jobs, as in /tmp. munged and other users must be able to enter.
+	return cmp.Or(os.Chmod(filepath.Join(c.dir, "jobs"), 0o777|os.ModeSticky), os.Chmod(c.dir, 0o755))
 }
 
-// Stop ends every process of the cluster, jobs included, first with SIGTERM and after three seconds with SIGKILL. The
-// files stay. It is safe to call twice.
+// Stop ends every process of the cluster, jobs included, at once. The files stay. It is safe to call twice.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stopped {
+	again := c.stopped
+	c.stopped = true // no node is started any more
+	c.mu.Unlock()
+	if again {
 		return nil
 	}
-	c.stopped = true
 	c.cancel()
 	var err error
 	if c.lock != nil { // else the folder is not ours
-		os.WriteFile(c.stoppingFile(), nil, 0o644)
-		err = stopOwned(c.conf, "", stopGrace)
+		err = stopOwned(c.conf, "")
+		defer c.lock.Close()
 	}
 	if c.fifo != nil {
 		c.fifo.Close()
 	}
-	c.mu.Unlock()
-	c.power.Wait() // what is under way may stop a node
-	c.mu.Lock()
-	if c.lock != nil {
-		// A power call that was under way may have started one more node.
-		err = errors.Join(err, stopOwned(c.conf, "", stopGrace))
-		c.lock.Close()
-	}
+	c.power.Wait()
 	if c.ports != nil {
-		c.ports.release()
+		c.ports.Close()
 	}
 	return err
 }
@@ -226,31 +225,6 @@ func (c *Cluster) Log(name string) string {
 // Env is the environment in which Slurm's commands talk to this cluster.
 func (c *Cluster) Env() []string {
 	return []string{"PATH=" + searchPath(), "HOME=" + c.dir, "SLURM_CONF=" + c.conf}
-}
-
-// PrefixVariable names the folder of another Slurm than the distribution's, as /opt/slurm-25.11: its bin and sbin come
-// first.
-const PrefixVariable = "SLURM_PREFIX"
-
-func init() {
-	prefix := os.Getenv(PrefixVariable)
-	// Programs that a test starts find it in PATH, perhaps behind what the test has put first.
-	if known := slices.Contains(filepath.SplitList(os.Getenv("PATH")), filepath.Join(prefix, "bin")); prefix != "" && !known {
-		if err := UsePrefix(prefix); err != nil { // another Slurm in its place would prove nothing
-			fmt.Fprintln(os.Stderr, PrefixVariable+":", err)
-			os.Exit(2)
-		}
-	}
-}
-
-// UsePrefix puts the programs of a Slurm before all others, for this process and what it starts.
-func UsePrefix(prefix string) error {
-	for _, program := range []string{"sbin/slurmctld", "sbin/slurmd", "bin/scontrol"} {
-		if info, err := os.Stat(filepath.Join(prefix, program)); err != nil || info.IsDir() {
-			return fmt.Errorf("%s has no Slurm: there is no %s", prefix, program)
-		}
-	}
-	return os.Setenv("PATH", filepath.Join(prefix, "bin")+":"+filepath.Join(prefix, "sbin")+":"+os.Getenv("PATH"))
 }
 
 // searchPath is PATH with the folders of daemons, which a login shell of an ordinary user lacks.
