@@ -41,13 +41,9 @@ func (cmd *demoCmd) Run() error {
 		out.OutWidth = widest
 	}
 	out.Tell("AWS is simulated and costs nothing; Slurm is real. … stands for lines that are left out.")
-	t := &teller{Terminal: out, ctx: ctx, all: cmd.All, work: filepath.Join(dir, "work"), bin: cmd.Bin}
-	if t.bin == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		t.bin = filepath.Dir(self)
+	t := &teller{Terminal: out, ctx: ctx, all: cmd.All, work: filepath.Join(dir, "work")}
+	if t.bin, err = programs(cmd.Bin); err != nil {
+		return err
 	}
 	args := []string{"up", "--bare", "--dir", filepath.Join(dir, "lab"), "--bin", t.bin}
 	if cmd.Unkind {
@@ -276,14 +272,12 @@ func (t *teller) show(w wants, problem string) {
 		worth := regexp.MustCompile(w.shows)
 		begin := "  "
 		for line := range strings.SplitSeq(text, "\n") {
-			if !whole && !worth.MatchString(line) {
-				if line != "" {
-					begin = "… "
-				}
-				continue
+			if whole || worth.MatchString(line) {
+				t.Tell("%s%s", begin, line)
+				begin = "  "
+			} else if line != "" {
+				begin = "… "
 			}
-			t.Tell("%s%s", begin, line)
-			begin = "  "
 		}
 	}
 	if problem != "" {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,100 +11,46 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-// machines gives simulated instances a life: each boots, and ends when the instance does.
-type machines struct {
-	bootDelay time.Duration
-	log       *slog.Logger
-	// boot starts what an instance is on this machine; ctx ends with the instance.
-	boot func(ctx context.Context, instance awssim.Instance) (stop func() error, err error)
-
-	ctx    context.Context
-	cancel context.CancelFunc
-	boots  sync.WaitGroup
-
-	mu   sync.Mutex
-	live map[string]*booted // by instance id
-}
-
-// booted is an instance that boots or has booted; stop is nil before.
-type booted struct {
-	cancel context.CancelFunc
-	stop   func() error
-}
+// booter starts what an instance is on this machine; ctx ends with the instance, and with the lab.
+type booter func(ctx context.Context, instance awssim.Instance) (stop func() error, err error)
 
 // boot boots the instances of the lab from now on.
-func (l *lab) boot(boot func(ctx context.Context, instance awssim.Instance) (stop func() error, err error)) {
-	m := &machines{bootDelay: time.Duration(l.scenario.BootDelay), log: l.log, boot: boot, live: map[string]*booted{}}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
-	l.machines = m
-	l.sim.OnInstance(m.observe)
-}
-
-// observe gets every event of an instance, in order.
-func (m *machines) observe(ev awssim.InstanceEvent) {
-	m.log.Info("instance "+string(ev.Kind), "id", ev.Instance.ID, "type", ev.Instance.Type,
-		"reservation", ev.Instance.ReservationID, "reason", ev.Reason)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	id := ev.Instance.ID
-	switch {
-	case ev.Kind != awssim.Launched:
-		if b := m.live[id]; b != nil {
-			delete(m.live, id)
-			b.end(m.log, id)
+func (l *lab) boot(boot booter) {
+	var running context.Context
+	running, l.halt = context.WithCancel(context.Background())
+	ends := map[string]context.CancelFunc{}          // by instance id
+	l.sim.OnInstance(func(ev awssim.InstanceEvent) { // one call at a time
+		id := ev.Instance.ID
+		l.log.Info("instance "+string(ev.Kind), "id", id, "type", ev.Instance.Type, "reservation", ev.Instance.ReservationID, "reason", ev.Reason)
+		if end := ends[id]; end != nil && ev.Kind != awssim.Launched {
+			end()
+			delete(ends, id)
+		} else if ev.Kind == awssim.Launched && running.Err() == nil {
+			ctx, cancel := context.WithCancel(running)
+			ends[id] = cancel
+			l.instances.Go(func() { l.live(ctx, ev.Instance, boot) })
 		}
-	case m.ctx.Err() == nil: // else the lab is about to end
-		ctx, cancel := context.WithCancel(m.ctx)
-		b := &booted{cancel: cancel}
-		m.live[id] = b
-		m.boots.Go(func() { m.start(ctx, b, ev.Instance) })
-	}
+	})
 }
 
-func (m *machines) start(ctx context.Context, b *booted, instance awssim.Instance) {
+// live boots an instance, and ends it when ctx does.
+func (l *lab) live(ctx context.Context, instance awssim.Instance, boot booter) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(m.bootDelay):
+	case <-time.After(time.Duration(l.scenario.BootDelay)):
 	}
-	stop, err := m.boot(ctx, instance)
+	stop, err := boot(ctx, instance)
 	if err != nil {
-		m.log.Error("the instance does not boot", "id", instance.ID, "error", err)
+		l.log.Error("the instance does not boot", "id", instance.ID, "error", err)
 		return
 	}
-	m.log.Info("the instance runs", "id", instance.ID, "address", instance.PrivateIP)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if b.stop = stop; ctx.Err() != nil { // terminated meanwhile
-		b.end(m.log, instance.ID)
+	l.log.Info("the instance runs", "id", instance.ID, "address", instance.PrivateIP)
+	<-ctx.Done()
+	if err := stop(); err != nil {
+		l.log.Error("the instance does not end", "id", instance.ID, "error", err)
 	}
-}
-
-func (b *booted) end(log *slog.Logger, id string) {
-	b.cancel()
-	if b.stop == nil {
-		return
-	}
-	if err := b.stop(); err != nil {
-		log.Error("the instance does not end", "id", id, "error", err)
-	}
-	log.Info("the instance has ended", "id", id)
-	b.stop = nil
-}
-
-// stopBoots ends boots under way.
-func (m *machines) stopBoots() {
-	m.cancel()
-	m.boots.Wait()
-}
-
-// stop ends what has booted.
-func (m *machines) stop() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for id, b := range m.live {
-		b.end(m.log, id)
-	}
+	l.log.Info("the instance has ended", "id", instance.ID)
 }
 
 // metadataFile is where a node's Prolog reads at which URL the metadata of its instance are.
@@ -125,14 +70,21 @@ func (l *lab) bootNodes() {
 			return nil, err
 		}
 		mu.Lock()
+		former := owner[name]
 		owner[name] = instance.ID
 		mu.Unlock()
+		if former != "" { // it may end later than this one boots
+			if err := l.cluster.StopNode(name); err != nil {
+				return nil, err
+			}
+		}
 		return func() error {
 			mu.Lock()
 			defer mu.Unlock()
 			if owner[name] != instance.ID {
 				return nil
 			}
+			delete(owner, name)
 			return l.cluster.StopNode(name)
 		}, l.cluster.StartNode(ctx, name, "")
 	})

@@ -21,7 +21,7 @@ type pcsPlayer struct {
 	sim    *awssim.Sim
 	slurm  *slurmlab.Cluster
 	region string
-	name   string // of the PCS cluster
+	name   string // of the PCS cluster; "" for the first
 	static string // the node group whose nodes need no instance
 	base   slurmlab.Config
 	log    *slog.Logger
@@ -31,7 +31,7 @@ type pcsPlayer struct {
 	done   sync.WaitGroup
 
 	reloading sync.RWMutex // held for writing while slurmctld is away
-	layout    layout
+	config    slurmlab.Config
 
 	// Of the goroutine of follow alone.
 	held     map[string]string    // the nodes under a reservation, by node group
@@ -56,7 +56,7 @@ func (p *pcsPlayer) follow() {
 	tick := time.NewTicker(playerPoll / 10)
 	defer tick.Stop()
 	for n := 0; ; n++ {
-		if cluster, ok := p.cluster(); n%10 == 0 || ok && !reflect.DeepEqual(layoutOf(cluster, p.static), p.layout) {
+		if cluster, ok := p.cluster(); n%10 == 0 || ok && !reflect.DeepEqual(p.configOf(cluster), p.config) {
 			if err := p.pass(); err != nil && p.ctx.Err() == nil {
 				p.log.Error("playing PCS", "error", err)
 			}
@@ -77,7 +77,7 @@ func (p *pcsPlayer) pass() error {
 	if err := p.dropHolds(cluster); err != nil {
 		return err
 	}
-	if err := p.reload(layoutOf(cluster, p.static)); err != nil {
+	if err := p.reload(p.configOf(cluster)); err != nil {
 		return err
 	}
 	states, err := p.slurm.NodeStates(p.ctx)
@@ -109,7 +109,7 @@ func (p *pcsPlayer) pass() error {
 
 func (p *pcsPlayer) cluster() (awssim.PCSCluster, bool) {
 	for _, cluster := range p.sim.PCSClusters() {
-		if cluster.Region == p.region && cluster.Name == p.name {
+		if cluster.Region == p.region && (p.name == "" || cluster.Name == p.name) {
 			return cluster, true
 		}
 	}
@@ -117,17 +117,17 @@ func (p *pcsPlayer) cluster() (awssim.PCSCluster, bool) {
 }
 
 // reload rewrites slurm.conf when the cluster means another one.
-func (p *pcsPlayer) reload(y layout) error {
-	if reflect.DeepEqual(y, p.layout) {
+func (p *pcsPlayer) reload(config slurmlab.Config) error {
+	if reflect.DeepEqual(config, p.config) {
 		return nil
 	}
 	p.reloading.Lock()
 	defer p.reloading.Unlock()
 	p.log.Info("node groups or queues have changed: restarting slurmctld")
-	if err := p.slurm.Reload(p.ctx, y.apply(p.base)); err != nil {
+	if err := p.slurm.Reload(p.ctx, p.powered(config)); err != nil {
 		return err
 	}
-	p.layout = y
+	p.config = config
 	return nil
 }
 
@@ -202,11 +202,7 @@ func (p *pcsPlayer) resume(ctx context.Context, nodes []string) {
 	p.reloading.RLock()
 	defer p.reloading.RUnlock()
 	for _, node := range nodes {
-		instance, backed := p.backing(node)
-		var err error
-		if !backed {
-			instance, err = p.sim.LaunchForNodeGroup(p.name, groupOf(node), node)
-		}
+		instance, err := p.sim.LaunchForNodeGroup(p.name, groupOf(node), node)
 		settings := []string{"nodeaddr=" + instance.PrivateIP, "nodehostname=" + instance.PrivateIP}
 		if err != nil {
 			p.log.Warn("launch failed", "node", node, "error", err)
@@ -216,16 +212,6 @@ func (p *pcsPlayer) resume(ctx context.Context, nodes []string) {
 			p.log.Error("node", "name", node, "error", err)
 		}
 	}
-}
-
-// backing is the instance behind a node.
-func (p *pcsPlayer) backing(node string) (awssim.Instance, bool) {
-	for _, instance := range p.sim.Instances(p.region) {
-		if p.nodeOf(instance) == node {
-			return instance, true
-		}
-	}
-	return awssim.Instance{}, false
 }
 
 // suspend is Slurm's SuspendProgram.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -55,7 +57,7 @@ func (cmd *upCmd) run(ctx context.Context, out io.Writer) (err error) {
 		}
 		return err
 	}
-	fmt.Fprintf(out, "ready: . %s; log: %s\n", l.envFile(), l.logFile())
+	fmt.Fprintf(out, "ready: . %s; log: %s\n", l.envFile(), l.logTo.Name())
 	<-ctx.Done()
 	return nil
 }
@@ -65,14 +67,15 @@ type lab struct {
 	upCmd
 	scenario *awssim.Scenario
 
-	log      *slog.Logger
-	logTo    *os.File
-	sim      *awssim.Sim
-	cluster  *slurmlab.Cluster
-	machines *machines
-	pcs      *pcsPlayer // nil with --plain
-	plain    *plainSite // with --plain only
-	sync     *exec.Cmd  // nil where it does not run
+	log       *slog.Logger
+	logTo     *os.File
+	sim       *awssim.Sim
+	cluster   *slurmlab.Cluster
+	halt      context.CancelFunc // ends the instances, which are goroutines
+	instances sync.WaitGroup
+	pcs       *pcsPlayer // nil with --plain
+	plain     *plainSite // with --plain only
+	sync      *exec.Cmd  // nil where it does not run
 }
 
 func (cmd *upCmd) newLab() (*lab, error) {
@@ -100,15 +103,8 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	bin := cmd.Bin
-	if bin == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		bin = filepath.Dir(self)
-	}
-	if bin, err = filepath.Abs(bin); err != nil {
+	bin, err := programs(cmd.Bin)
+	if err != nil {
 		return nil, err
 	}
 	if err := ownFolder(dir); err != nil {
@@ -132,6 +128,15 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	l := &lab{upCmd: *cmd, scenario: scenario, log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo}
 	l.Dir, l.Bin = dir, bin
 	return l, nil
+}
+
+// programs is the folder of the product's programs: that of this one, unless another is given.
+func programs(given string) (string, error) {
+	if given != "" {
+		return filepath.Abs(given)
+	}
+	self, err := os.Executable()
+	return filepath.Dir(self), err
 }
 
 // ownFolder makes a folder, and refuses one that is another user's: who runs the lab evaluates a file of it.
@@ -201,8 +206,8 @@ func (l *lab) stop() error {
 		_ = l.sync.Process.Signal(syscall.SIGTERM)
 		_ = l.sync.Wait() // sync.log has what it said
 	}
-	if l.machines != nil {
-		l.machines.stopBoots()
+	if l.halt != nil {
+		l.halt()
 	}
 	if l.pcs != nil {
 		l.pcs.stop()
@@ -210,9 +215,7 @@ func (l *lab) stop() error {
 	if l.cluster != nil {
 		errs = append(errs, l.cluster.Stop())
 	}
-	if l.machines != nil {
-		l.machines.stop()
-	}
+	l.instances.Wait()
 	if l.plain != nil {
 		errs = append(errs, l.plain.stop())
 	}
@@ -227,12 +230,8 @@ func (l *lab) path(parts ...string) string {
 }
 
 func (l *lab) envFile() string { return l.path("env") }
-func (l *lab) logFile() string { return l.path("log", "capacity-lab.log") }
 func (l *lab) region() string {
-	if l.scenario.Home != "" {
-		return l.scenario.Home
-	}
-	return l.scenario.Regions[0].Name
+	return cmp.Or(l.scenario.Home, l.scenario.Regions[0].Name)
 }
 
 // openBlock is the id of the block of `up`.

@@ -14,11 +14,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
-// startPCS starts a Slurm that follows the simulated PCS cluster.
+// startPCS starts a Slurm that follows the simulated PCS cluster: the first of the home region.
 func (l *lab) startPCS(ctx context.Context) error {
-	cluster, err := l.pcsCluster()
-	if err != nil {
-		return err
+	p := &pcsPlayer{sim: l.sim, region: l.region(), log: l.log}
+	cluster, ok := p.cluster()
+	if !ok {
+		return errors.New("the scenario's region " + p.region + " has no PCS cluster")
 	}
 	if err := l.writeProductConfig(cluster.Name); err != nil {
 		return err
@@ -27,14 +28,13 @@ func (l *lab) startPCS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &pcsPlayer{sim: l.sim, region: cluster.Region, name: cluster.Name, static: staticGroup(cluster), log: l.log}
+	p.name, p.static = cluster.Name, staticGroup(cluster)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.base = slurmlab.Config{Dir: l.Dir, CLIFilterLua: l.cliFilter(),
-		ResumeTimeout: 60 * time.Second, Resume: p.resume, Suspend: p.suspend, Extra: prologs}
+	p.base = slurmlab.Config{Dir: l.Dir, CLIFilterLua: l.cliFilter(), ResumeTimeout: 60 * time.Second, Extra: prologs}
 	l.pcs = p
-	p.layout = layoutOf(cluster, p.static)
+	p.config = p.configOf(cluster)
 	p.reloading.Lock()
-	l.cluster, err = slurmlab.Start(ctx, p.layout.apply(p.base))
+	l.cluster, err = slurmlab.Start(ctx, p.powered(p.config))
 	p.slurm = l.cluster
 	p.reloading.Unlock()
 	if err != nil {
@@ -45,39 +45,10 @@ func (l *lab) startPCS(ctx context.Context) error {
 	return nil
 }
 
-// pcsCluster is the cluster that the lab plays: the first of the home region.
-func (l *lab) pcsCluster() (awssim.PCSCluster, error) {
-	for _, cluster := range l.sim.PCSClusters() {
-		if cluster.Region == l.region() {
-			return cluster, nil
-		}
-	}
-	return awssim.PCSCluster{}, errors.New("the scenario's region " + l.region() + " has no PCS cluster")
-}
-
-// layout is the slurm.conf of a PCS cluster.
-type layout struct {
-	static      slurmlab.NodeGroup
-	groups      []slurmlab.NodeGroup
-	partitions  map[string]string
-	extra       []string
-	suspendTime time.Duration
-}
-
-func (y layout) apply(config slurmlab.Config) slurmlab.Config {
-	config.Static, config.CloudGroups, config.Partitions = y.static, y.groups, y.partitions
-	config.SuspendTime = y.suspendTime
-	config.Extra = slices.DeleteFunc(slices.Clone(config.Extra), func(line string) bool { // the cluster's own settings come first
-		return slices.ContainsFunc(y.extra, func(own string) bool { return key(own) == key(line) })
-	})
-	config.Extra = append(config.Extra, y.extra...)
+// powered is a configuration whose nodes the player powers up and down. Functions cannot be compared.
+func (p *pcsPlayer) powered(config slurmlab.Config) slurmlab.Config {
+	config.Resume, config.Suspend = p.resume, p.suspend
 	return config
-}
-
-// key is the setting that a line of slurm.conf is about.
-func key(line string) string {
-	name, _, _ := strings.Cut(line, "=")
-	return strings.ToLower(name)
 }
 
 // staticGroup names the node group that becomes the static nodes, which need no instance, so that jobs which nothing of
@@ -91,13 +62,14 @@ func staticGroup(cluster awssim.PCSCluster) string {
 	return ""
 }
 
-// layoutOf turns node groups and queues into nodes and partitions.
-func layoutOf(cluster awssim.PCSCluster, static string) layout {
-	y := layout{suspendTime: cluster.IdleTime, partitions: map[string]string{}}
+// configOf turns node groups, queues and settings into nodes, partitions and lines of slurm.conf.
+func (p *pcsPlayer) configOf(cluster awssim.PCSCluster) slurmlab.Config {
+	c := p.base
+	c.SuspendTime, c.Partitions = cluster.IdleTime, map[string]string{}
 	queues := map[string][]string{} // by node group
 	for _, queue := range cluster.Queues {
 		if inSlurm(queue.Status) || queue.Status == "CREATING" { // jobs can be submitted as soon as it is ACTIVE
-			y.partitions[queue.Name] = options(queue.Settings)
+			c.Partitions[queue.Name] = options(queue.Settings)
 			for _, name := range queue.NodeGroups {
 				queues[name] = append(queues[name], queue.Name)
 			}
@@ -109,18 +81,21 @@ func layoutOf(cluster awssim.PCSCluster, static string) layout {
 		}
 		nodes := nodesOf(group)
 		nodes.Partition = strings.Join(queues[group.Name], ",")
-		if group.Name == static {
-			y.static = nodes
+		if group.Name == p.static {
+			c.Static = nodes
 		} else {
-			y.groups = append(y.groups, nodes)
+			c.CloudGroups = append(c.CloudGroups, nodes)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(cluster.Settings)) {
-		if key != "CliFilterPlugins" { // the lab sets it with the script
-			y.extra = append(y.extra, key+"="+cluster.Settings[key])
-		}
+	settings := map[string]string{}
+	for _, line := range c.Extra { // the cluster's own come first
+		key, value, _ := strings.Cut(line, "=")
+		settings[key] = value
 	}
-	return y
+	maps.Copy(settings, cluster.Settings)
+	delete(settings, "CliFilterPlugins") // the lab sets it with the script
+	c.Extra = lines(settings)
+	return c
 }
 
 // inSlurm tells whether PCS shows Slurm a node group or queue in this status.
@@ -149,12 +124,13 @@ func nodesOf(group awssim.PCSNodeGroup) slurmlab.NodeGroup {
 	return nodes
 }
 
-func options(settings map[string]string) string {
-	var words []string
+func options(settings map[string]string) string { return strings.Join(lines(settings), " ") }
+
+func lines(settings map[string]string) (all []string) {
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		words = append(words, key+"="+settings[key])
+		all = append(all, key+"="+settings[key])
 	}
-	return strings.Join(words, " ")
+	return all
 }
 
 // groupOf is the node group of a node: names are GROUP-N.

@@ -92,24 +92,22 @@ func (p *plainSite) home() map[string]string {
 // image is the image of all machines, with more files.
 func image(more map[string]string) map[string]string {
 	files := map[string]string{
-		"/etc/hosts":           headAddress + " head\n" + staticAddress + " cpu-1\n",
-		"/etc/munge/munge.key": strings.Repeat("a key that all machines of the lab have. ", 4),
+		"/etc/hosts":                headAddress + " head\n" + staticAddress + " cpu-1\n",
+		"/etc/munge/munge.key":      strings.Repeat("a key that all machines of the lab have. ", 4),
+		"/etc/image.sh":             plainFile("image.sh"),
+		"/usr/sbin/reboot":          plainFile("reboot"),
+		"/usr/bin/systemctl":        plainFile("systemctl"), // plays systemd
+		"/run/systemd/system/.keep": "",
 	}
 	maps.Copy(files, more)
 	return files
 }
 
-// systemd adds what plays it.
-func systemd(files map[string]string) map[string]string {
-	files["/usr/bin/systemctl"], files["/run/systemd/system/.keep"] = plainFile("systemctl"), ""
-	return files
-}
-
 func (p *plainSite) startHead(ctx context.Context) error {
-	files := systemd(image(map[string]string{
+	files := image(map[string]string{
 		"/etc/slurm/slurm.conf":         plainFile("slurm.conf"),
 		"/etc/pcs-capacity/environment": "# Stands for the role of a real controller's instance.\n" + strings.Join(p.environment(), "\n") + "\n",
-	}))
+	})
 	binds := p.home()
 	before := p.program(binds, files)
 	var err error
@@ -125,13 +123,11 @@ func (p *plainSite) program(binds, files map[string]string) (setUp string) {
 	if _, err := os.Stat(program); err != nil {
 		return ""
 	}
-	if p.lab.Bin == "/usr/bin" { // machines see it there
-		return plainFile("installed.sh")
+	if p.lab.Bin != "/usr/bin" { // else machines see it there
+		binds["/usr/bin/pcs-capacity"] = program
+		binds["/usr/libexec/pcs-capacity"] = filepath.Dir(p.lab.program("pcs-capacity-filter"))
+		files["/etc/systemd/system/pcs-capacity-sync.service"] = "[Service]\nExecStart=/usr/bin/pcs-capacity sync --watch\nEnvironmentFile=-/etc/pcs-capacity/environment\n"
 	}
-	const packaged = "/usr/libexec/pcs-capacity"
-	binds["/usr/bin/pcs-capacity"] = program
-	binds[packaged] = filepath.Dir(p.lab.program("pcs-capacity-filter"))
-	files["/etc/systemd/system/pcs-capacity-sync.service"] = "[Service]\nExecStart=/usr/bin/pcs-capacity sync --watch\nEnvironmentFile=-/etc/pcs-capacity/environment\n"
 	return plainFile("installed.sh")
 }
 
@@ -201,8 +197,7 @@ func (p *plainSite) boot(ctx context.Context, i awssim.Instance) (stop func() er
 	if err != nil {
 		return nil, err
 	}
-	files := systemd(image(map[string]string{"/usr/sbin/reboot": plainFile("reboot"), "/etc/image.sh": plainFile("image.sh")}))
-	init := plainFile("image.sh") + plainFile("gpus.sh")
+	files, init := image(nil), plainFile("image.sh")+plainFile("gpus.sh")
 	for n, script := range scripts {
 		name := fmt.Sprintf("/var/lib/cloud/instance/scripts/part-%03d", n+1)
 		files[name] = script

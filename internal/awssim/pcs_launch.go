@@ -19,9 +19,9 @@ const (
 )
 
 // LaunchForNodeGroup launches the instance behind one Slurm node, such as gpu-3, as PCS does it: from the launch
-// template of the node group, into the reservation that this targets, in a subnet of the reservation's zone. Cluster
-// and group are names or ids. An error from EC2 is an *APIError; PCS shows its code as the node's reason: "Failed to
-// launch backing instance (Error Code: ReservationCapacityExceeded)".
+// template of the node group, into the reservation that this targets, in a subnet of the reservation's zone. It returns
+// the one that is behind the node already. Cluster and group are names or ids. An error from EC2 is an *APIError; PCS
+// shows its code as the node's reason: "Failed to launch backing instance (Error Code: ReservationCapacityExceeded)".
 func (s *Sim) LaunchForNodeGroup(cluster, group, node string) (launched Instance, err error) {
 	s.do(func() {
 		var cl *pcsCluster
@@ -60,8 +60,12 @@ func (s *Sim) findNodeGroup(cluster, group string) (*pcsCluster, *pcsGroup, erro
 }
 
 func (s *Sim) launchNode(cl *pcsCluster, g *pcsGroup, node string) (Instance, error) {
-	if err := g.checkNode(node); err != nil {
-		return Instance{}, err
+	number, ok := strings.CutPrefix(node, g.Name+"-")
+	if n, err := strconv.Atoi(number); !ok || err != nil || n < 1 || n > g.Scaling.Max {
+		return Instance{}, fmt.Errorf("launching %s: the nodes of the group are %s-1 to %s-%d", node, g.Name, g.Name, g.Scaling.Max)
+	}
+	if id, ok := g.nodes[node]; ok {
+		return cl.region.instances[id].view(), nil
 	}
 	if g.Status != statusActive && g.Status != statusUpdating {
 		return Instance{}, fmt.Errorf("launching %s: the node group is in status %s", node, g.Status)
@@ -99,18 +103,6 @@ func (s *Sim) launchInto(cl *pcsCluster, g *pcsGroup, sn *subnet, instanceType s
 		order.NetworkInterfaces[i].SubnetId, order.subnet = sn.id, ""
 	}
 	return s.run(cl.region, order)
-}
-
-// checkNode wants one of the names that PCS gives to the group's nodes, without an instance behind it.
-func (g *pcsGroup) checkNode(node string) error {
-	number, ok := strings.CutPrefix(node, g.Name+"-")
-	if n, err := strconv.Atoi(number); !ok || err != nil || n < 1 || n > g.Scaling.Max {
-		return fmt.Errorf("launching %s: the nodes of the group are %s-1 to %s-%d", node, g.Name, g.Name, g.Scaling.Max)
-	}
-	if id, ok := g.nodes[node]; ok {
-		return fmt.Errorf("launching %s: instance %s is behind it already", node, id)
-	}
-	return nil
 }
 
 // forgetInstance takes a terminated instance away from its node.

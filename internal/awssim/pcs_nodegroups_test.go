@@ -186,7 +186,10 @@ func TestLaunchForNodeGroup(t *testing.T) {
 		launched.Type != "p5.48xlarge" || launched.Tags[tagGroupID] != *g.Id || launched.Tags[tagClusterID] == "" {
 		t.Errorf("launched %+v", launched)
 	}
-	for _, node := range []string{"gpu-a-1", "gpu-a-5", "gpu-a-0", "gpu-b-1", "gpu-a-x"} {
+	if again, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); err != nil || again.ID != launched.ID {
+		t.Errorf("again: %s, %v", again.ID, err)
+	}
+	for _, node := range []string{"gpu-a-5", "gpu-a-0", "gpu-b-1", "gpu-a-x"} {
 		if _, err := w.sim.LaunchForNodeGroup("hpc", *g.Id, node); err == nil {
 			t.Errorf("%s was launched", node)
 		}
