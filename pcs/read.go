@@ -78,7 +78,7 @@ func sideBySide(reads ...func() error) error {
 
 // readEach reads things side by side, in the order in which they were listed. Those that are gone
 // meanwhile are left out, and after an error those that could not be read.
-func readEach[T any](listed []thing, read func(thing) (T, bool, error)) (all []T, err error) {
+func readEach[T any](listed []T, read func(T) (T, bool, error)) (all []T, err error) {
 	things, reads := make([][]T, len(listed)), make([]func() error, len(listed))
 	for i, one := range listed {
 		reads[i] = func() error {
@@ -93,17 +93,12 @@ func readEach[T any](listed []thing, read func(thing) (T, bool, error)) (all []T
 	return slices.Concat(things...), err
 }
 
-// thing is what PCS says of a node group or a queue in a list.
-type thing struct {
-	id, name, arn string
-	status        Status
-}
-
-func (c *Client) listGroups(ctx context.Context, cluster string) ([]thing, error) {
+// listGroups lists node groups, each with its id, name, ARN and status only.
+func (c *Client) listGroups(ctx context.Context, cluster string) ([]NodeGroup, error) {
 	pages := pcs.NewListComputeNodeGroupsPaginator(c.api, &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: &cluster})
-	return awsconfig.All(ctx, "listing the compute node groups of "+cluster, pages, func(page *pcs.ListComputeNodeGroupsOutput) (all []thing) {
+	return awsconfig.All(ctx, "listing the compute node groups of "+cluster, pages, func(page *pcs.ListComputeNodeGroupsOutput) (all []NodeGroup) {
 		for _, g := range page.ComputeNodeGroups {
-			all = append(all, thing{str(g.Id), str(g.Name), str(g.Arn), Status(g.Status)})
+			all = append(all, NodeGroup{ID: str(g.Id), Name: str(g.Name), ARN: str(g.Arn), Status: Status(g.Status)})
 		}
 		return all
 	})
@@ -115,22 +110,22 @@ func (c *Client) NodeGroups(ctx context.Context, cluster string) ([]NodeGroup, e
 	if err != nil {
 		return nil, err
 	}
-	return readEach(listed, func(one thing) (NodeGroup, bool, error) { return c.NodeGroup(ctx, cluster, one.id) })
+	return readEach(listed, func(g NodeGroup) (NodeGroup, bool, error) { return c.NodeGroup(ctx, cluster, g.ID) })
 }
 
 // Queues reads all queues of a cluster, by its name or id.
 func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
 	pages := pcs.NewListQueuesPaginator(c.api, &pcs.ListQueuesInput{ClusterIdentifier: &cluster})
-	listed, err := awsconfig.All(ctx, "listing the queues of "+cluster, pages, func(page *pcs.ListQueuesOutput) (all []thing) {
+	listed, err := awsconfig.All(ctx, "listing the queues of "+cluster, pages, func(page *pcs.ListQueuesOutput) (all []Queue) {
 		for _, q := range page.Queues {
-			all = append(all, thing{str(q.Id), str(q.Name), str(q.Arn), Status(q.Status)})
+			all = append(all, Queue{ID: str(q.Id)})
 		}
 		return all
 	})
 	if err != nil {
 		return nil, err
 	}
-	return readEach(listed, func(one thing) (Queue, bool, error) { return c.Queue(ctx, cluster, one.id) })
+	return readEach(listed, func(q Queue) (Queue, bool, error) { return c.Queue(ctx, cluster, q.ID) })
 }
 
 // tags reads the tags of a thing of a kind. A thing that is gone has none.
@@ -214,23 +209,22 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map
 		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
 	}
 	var owner Cluster // our mark has its name; cluster may be its id
-	var listed []thing
+	var listed []NodeGroup
 	err := sideBySide(func() (err error) { owner, err = c.Cluster(ctx, cluster); return err },
 		func() (err error) { listed, err = c.listGroups(ctx, cluster); return err })
 	if err != nil {
 		return nil, err
 	}
-	listed = slices.DeleteFunc(listed, func(g thing) bool { return g.status == Deleted || !slices.Contains(names, g.name) })
-	found, err := readEach(listed, func(g thing) (slot [2]string, found bool, err error) {
-		tags, found, err := c.tags(ctx, WhatNodeGroup, g.name, g.arn)
-		if slot[0] = g.name; owner.Ours(tags) {
-			slot[1] = tags[capacity.TagReservation]
-		}
-		return slot, found, err
+	listed = slices.DeleteFunc(listed, func(g NodeGroup) bool { return g.Status == Deleted || !slices.Contains(names, g.Name) })
+	tagged, err := readEach(listed, func(g NodeGroup) (_ NodeGroup, found bool, err error) {
+		g.Tags, found, err = c.tags(ctx, WhatNodeGroup, g.Name, g.ARN)
+		return g, found, err
 	})
 	slots := map[string]string{}
-	for _, s := range found {
-		slots[s[0]] = s[1]
+	for _, g := range tagged {
+		if slots[g.Name] = ""; owner.Ours(g.Tags) {
+			slots[g.Name] = g.Tags[capacity.TagReservation]
+		}
 	}
 	return slots, err
 }

@@ -84,11 +84,6 @@ func (l *lab) startPlain(ctx context.Context) error {
 // hidden is what this machine may have of Slurm and of the product that is not the site's.
 var hidden = []string{"/etc/slurm", "/etc/pcs-capacity", "/var/lib/pcs-capacity", "/var/cache/pcs-capacity", "/var/log/pcs-capacity", "/var/lib/slurm", "/var/log/slurm"}
 
-// home is a folder that all machines share.
-func (p *plainSite) home() map[string]string {
-	return map[string]string{"/home": p.lab.path("home")}
-}
-
 // image is the image of all machines, with more files.
 func image(more map[string]string) map[string]string {
 	files := map[string]string{
@@ -108,7 +103,7 @@ func (p *plainSite) startHead(ctx context.Context) error {
 		"/etc/slurm/slurm.conf":         plainFile("slurm.conf"),
 		"/etc/pcs-capacity/environment": "# Stands for the role of a real controller's instance.\n" + strings.Join(p.environment(), "\n") + "\n",
 	})
-	binds := p.home()
+	binds := map[string]string{"/home": p.lab.path("home")} // all machines share it
 	before := p.program(binds, files)
 	var err error
 	p.head, err = machine.Start(ctx, machine.Config{Name: "head", Address: headAddress + prefixLength, Folder: p.lab.path("machines", "head"), Files: files, Binds: binds,
@@ -204,7 +199,7 @@ func (p *plainSite) boot(ctx context.Context, i awssim.Instance) (stop func() er
 		init += name + "\n"
 	}
 	m, err := machine.Start(ctx, machine.Config{Name: "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-"), Address: i.PrivateIP + prefixLength, Switch: p.head,
-		Folder: p.lab.path("machines", i.ID), Hidden: hidden, Files: files, Binds: p.home(), Init: init})
+		Folder: p.lab.path("machines", i.ID), Hidden: hidden, Files: files, Binds: map[string]string{"/home": p.lab.path("home")}, Init: init})
 	if err != nil {
 		return nil, err
 	}
