@@ -1,10 +1,10 @@
 package power
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"net/netip"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,296 +13,234 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	diff "github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// fake is the World in memory. Each verb takes a second, is written down as a line, and does what it says, unless the
-// word for the line is another.
+// fake is the model of the world, in which each call takes a second, is written down as a line, and does what it says,
+// unless the word for the line is another.
 type fake struct {
-	World
-	ahead   time.Duration            // AWS's clock
-	word    func(line string) string // what comes of a verb: see do
-	ctx     context.Context
-	stop    func() // ends the time in which something may begin
-	console string // what instances say on it
-	kill    int    // the verb at which the hook is killed; 0: it is not
+	model.Host
+	world *model.World
+	word  func(line string) string // what comes of a call: see answers and the calls below
+	ctx   context.Context
+	stop  func() // ends the time in which something may begin
+	kill  int    // the call at which the hook is killed; 0: it is not
 
-	mu        sync.Mutex
-	verbs     int
-	lines     []string
-	tokens    map[string]string
-	ledger    map[string]capacity.Held // by token
-	odcrs     map[string]string        // live ones, with their tokens
-	ordered   map[string]time.Time     // the end that EC2 binds a token to
-	instances map[string]*capacity.Instance
-	addresses map[string]string // node to address
-	down      map[string]bool
-	records   []state.Record
-	jobs      []capacity.Job
-	nodes     []capacity.Node
-	launches  []capacity.Launch
-	orders    []capacity.HoldOrder
-	said      map[string]string // AdminComments, and reasons of nodes
+	mu       sync.Mutex
+	calls    int
+	lines    []string
+	came     map[string]string // the word for a call that goes on, by its token or verb
+	letters  map[string]string // A, B, … of tokens, and of the ODCRs that they made
+	launches []capacity.Launch
+	orders   []capacity.HoldOrder
 }
 
-func newFake() *fake {
-	return &fake{ctx: context.Background(), word: func(string) string { return "" }, stop: func() {}, tokens: map[string]string{}, ledger: map[string]capacity.Held{}, odcrs: map[string]string{},
-		ordered: map[string]time.Time{}, instances: map[string]*capacity.Instance{}, addresses: map[string]string{}, down: map[string]bool{}, said: map[string]string{}}
+// newFake has reservations one and two, and nodes that boot.
+func newFake(t *testing.T) *fake {
+	m := model.New(time.Now())
+	w := &fake{Host: model.Host{Slurm: m.Slurm, EC2: m.EC2, PCS: m.PCS, Dir: state.Dir(model.Dir(t))}, world: m, word: func(string) string { return "" },
+		ctx: context.Background(), stop: func() {}, came: map[string]string{}, letters: map[string]string{}}
+	m.Slurm.Add("gpu", "gpu", 8)
+	m.Slurm.RequeueDelay = 0
+	for _, n := range m.Slurm.All {
+		n.State = model.Boots
+	}
+	for _, r := range twoReservations().Reservations {
+		r.Total, r.Available = 8, 8
+		m.EC2.Reserve(r)
+	}
+	m.EC2.OnDemand, m.EC2.IDs = 100, 100
+	m.Before, m.After = w.before, func(c model.Call) error {
+		if w.is(w.key(c)) == "lost" {
+			return answers["lost"]
+		}
+		return nil
+	}
+	return w
 }
-
-// answer is an error of EC2.
-type answer struct {
-	code, message string
-	outcome       error
-}
-
-func (a *answer) Error() string        { return a.code + ": " + a.message }
-func (a *answer) ErrorCode() string    { return a.code }
-func (a *answer) ErrorMessage() string { return a.message }
-func (a *answer) Unwrap() error        { return a.outcome }
 
 var answers = map[string]error{
-	"no room":    &answer{"InsufficientInstanceCapacity", "We have none.", capacity.ErrNoRoom},
+	"no room":    &model.Refusal{Code: "InsufficientInstanceCapacity", Message: "We have none.", Outcome: capacity.ErrNoRoom},
 	"no query":   fmt.Errorf("a query failed: %w", capacity.ErrNoRoom),
-	"token used": &answer{"IdempotentParameterMismatch", "It is used.", capacity.ErrTokenUsed},
-	"refused":    &answer{"UnauthorizedOperation", "You may not.", capacity.ErrRefused},
+	"token used": &model.Refusal{Code: "IdempotentParameterMismatch", Message: "It is used.", Outcome: capacity.ErrTokenUsed},
+	"refused":    &model.Refusal{Code: "UnauthorizedOperation", Message: "You may not.", Outcome: capacity.ErrRefused},
 	"unknown":    fmt.Errorf("connection reset by peer"),
 	"lost":       fmt.Errorf("connection reset by peer"), // after the effect
 }
 
-// do is one verb: a line, what comes of it, and its effect. After "then no time" nothing may begin.
-func (w *fake) do(effect func(word string), form string, args ...any) error {
+var (
+	tokens = regexp.MustCompile(`\b[0-9a-f]{64}\b|token of \w+`)
+	orders = regexp.MustCompile(`cr-odcr-\d+`)
+	clocks = regexp.MustCompile(`2000-01-\d\d \d\d:\d\d:\d\d`)
+	fluff  = strings.NewReplacer("of job ", "", "job ", "", "of ", "", " into ", " ", " in ", " ", ", token ", " ", "token ", "", "not before ", "", "subnet-0000000000000000", "")
+)
+
+// line is a call in short, with letters for tokens and the time since noon.
+func (w *fake) line(c model.Call) string {
+	text, _, _ := strings.Cut(c.Text, ": ")
+	text = tokens.ReplaceAllStringFunc(text, func(token string) string {
+		if w.letters[token] == "" {
+			w.letters[token] = string(rune('A' + len(w.letters)))
+		}
+		return w.letters[token]
+	})
+	text = orders.ReplaceAllStringFunc(text, func(id string) string { return "cr-" + w.ordered(id) })
+	text = clocks.ReplaceAllStringFunc(text, func(at string) string {
+		t, _ := time.Parse(time.DateTime, at)
+		return t.Sub(noon).String()
+	})
+	return strings.TrimSpace(c.Verb + " " + fluff.Replace(text))
+}
+
+// ordered is the letter of the token that made an ODCR.
+func (w *fake) ordered(id string) string {
+	r, _ := w.Real(id)
+	return w.letters[r.Tags[capacity.TagToken]]
+}
+
+// is the word for a call that goes on.
+func (w *fake) is(key string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.came[key]
+}
+
+// change changes the world outside of any call.
+func (w *fake) change(do func()) {
+	_ = w.world.Do(model.Call{}, func() error { do(); return nil })
+}
+
+func (w *fake) key(c model.Call) string { return cmp.Or(tokens.FindString(c.Text), c.Verb) }
+
+// before is called before each call. After "then no time" nothing may begin.
+func (w *fake) before(c model.Call) error {
+	if c.Verb == "" || c.Verb == "read a console" {
+		return nil
+	}
 	time.Sleep(time.Second)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.verbs++; w.kill > 0 && w.verbs >= w.kill {
+	if w.calls++; w.kill > 0 && w.calls >= w.kill {
 		runtime.Goexit() // in each goroutine that goes on
 	}
-	line := strings.TrimSpace(fmt.Sprintf(form, args...))
+	w.Slurm.Now = time.Now()
+	line := w.line(c)
 	word := w.word(line)
+	w.came[w.key(c)] = word
 	if word != "" {
 		line += " → " + word
 	}
-	w.lines = append(w.lines, line)
-	if word == "then no time" {
+	if w.lines = append(w.lines, line); word == "then no time" {
 		w.stop()
 	}
-	err := answers[word]
-	if effect != nil && (err == nil || word == "lost") {
-		effect(word)
+	if word == "lost" {
+		return nil
 	}
-	return err
+	return answers[word]
 }
 
-// list are names, sorted.
-func list(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
-
-// token is A, B, … in the order in which tokens appear.
-func (w *fake) token(token string) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.tokens[token] == "" {
-		w.tokens[token] = string(rune('A' + len(w.tokens)))
+// Launch launches one node, what has ended already, or what has no address.
+func (w *fake) Launch(ctx context.Context, l capacity.Launch) (launched []capacity.Instance, err error) {
+	w.change(func() { w.launches = append(w.launches, l) })
+	launched, err = w.Host.Launch(ctx, l)
+	has := len(launched)
+	switch word := w.is(l.ClientToken); {
+	case word == "one":
+		has = min(has, 1)
+	case word == "some":
+		has = min(has, l.Least)
+	case word == "ended":
+		has = 0
+	case word == "no address" && has > 0:
+		launched[0].PrivateIP = ""
 	}
-	return w.tokens[token]
-}
-
-func (w *fake) Now() time.Time             { return time.Now().Add(w.ahead) }
-func (w *fake) Offset() time.Duration      { return w.ahead }
-func (w *fake) Remember(string, time.Time) {}
-func (w *fake) Records() ([]state.Record, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.records), nil
-}
-
-func (w *fake) BriefJobs(context.Context) (jobs []capacity.Job, err error) {
-	return jobs, w.do(func(string) { jobs = slices.Clone(w.jobs) }, "ask-jobs")
-}
-
-func (w *fake) NodeStates(context.Context, ...string) (nodes []capacity.Node, err error) {
-	return nodes, w.do(func(string) { nodes = w.nodes }, "ask-nodes")
-}
-
-func (w *fake) SetAddresses(_ context.Context, addresses map[string]netip.Addr) error {
-	return w.do(func(string) {
-		for n, ip := range addresses {
-			w.addresses[n] = ip.String()
-		}
-	}, "address %s", hostlist.Compress(slices.Collect(maps.Keys(addresses))))
-}
-
-func (w *fake) PowerDownForce(_ context.Context, nodes []string, reason string) error {
-	return w.do(func(string) {
-		for _, n := range nodes { // Slurm calls SuspendProgram
-			w.down[n], w.said[n] = true, reason
-			for _, i := range w.instances {
-				if i.Tags[capacity.TagNode] == n {
-					i.State = "terminated"
-				}
-			}
-		}
-	}, "down %s", hostlist.Compress(nodes))
-}
-
-func (w *fake) Begin(_ context.Context, job string, at time.Time) error {
-	return w.do(nil, "begin %s %s", job, at.Sub(noon))
-}
-
-func (w *fake) SetAdminComments(_ context.Context, text string, jobs ...string) error {
-	return w.do(func(string) {
-		for _, j := range jobs {
-			w.said[j] = text
-		}
-	}, "comment %s", list(jobs))
-}
-
-func (w *fake) Notify(_ context.Context, job, _ string) error { return w.do(nil, "notify %s", job) }
-func (w *fake) RequeueHold(_ context.Context, jobs ...string) error {
-	return w.do(nil, "requeue %s", list(jobs))
-}
-func (w *fake) Cancel(_ context.Context, jobs ...string) error {
-	return w.do(nil, "cancel %s", list(jobs))
-}
-func (w *fake) UserHold(_ context.Context, jobs ...string) error {
-	return w.do(nil, "user-hold %s", list(jobs))
-}
-
-func (w *fake) Launch(_ context.Context, l capacity.Launch) (launched []capacity.Instance, err error) {
-	nodes, _ := hostlist.Expand(capacity.LaunchedNodes(l.Tags))
-	where := l.ReservationID
-	if where == "" {
-		where = string(l.Kind)
+	for i := has; i < len(launched); i++ {
+		w.change(func() { w.EC2.End(launched[i].ID) })
+		launched[i].State = "terminated"
 	}
-	return launched, w.do(func(word string) {
-		w.launches = append(w.launches, l)
-		for i, n := range nodes {
-			if word == "one" && i > 0 || word == "some" && i >= l.Least {
-				break
-			}
-			id := fmt.Sprintf("i-%s-%s", n, w.tokens[l.ClientToken])
-			if w.instances[id] == nil {
-				tags := maps.Clone(l.Tags)
-				tags[capacity.TagNode] = n
-				w.instances[id] = &capacity.Instance{ID: id, PrivateIP: fmt.Sprintf("10.0.0.%d", len(w.instances)), State: "running", Launched: w.Now().Truncate(time.Second),
-					Type: l.InstanceType, SubnetID: l.SubnetID, ReservationID: l.ReservationID, LaunchIndex: i, Tags: tags}
-			}
-			in := *w.instances[id]
-			if word == "ended" {
-				in.State, w.instances[id].State = "terminated", "terminated"
-			}
-			if word == "no address" {
-				in.PrivateIP = ""
-			}
-			launched = append(launched, in)
-		}
-	}, "launch %s %s %s %s", hostlist.Compress(nodes), where, l.SubnetID[len(l.SubnetID)-1:], w.token(l.ClientToken))
+	if w.is(l.ClientToken) != "ended" {
+		launched = launched[:has]
+	}
+	return launched, err
 }
 
-func (w *fake) Terminate(_ context.Context, ids []string) error {
-	return w.do(func(string) {
-		for _, id := range ids {
-			if i := w.instances[id]; i != nil {
-				i.State = "terminated"
-			}
-		}
-	}, "terminate %s", list(ids))
-}
-
-func (w *fake) CreateODCR(_ context.Context, o capacity.HoldOrder) (r capacity.Reservation, err error) {
-	name := w.token(o.ClientToken)
-	err = w.do(func(word string) {
-		w.orders = append(w.orders, o)
-		id := "cr-" + name
-		r = capacity.Reservation{ID: id, State: capacity.StateActive, InstanceType: o.InstanceType, AZID: o.AZID, End: o.End}
-		end, used := w.ordered[o.ClientToken]
-		switch {
-		case word == "dead" || used && w.odcrs[id] == "":
-			r.State = capacity.StateCancelled
-		case used && !end.Equal(o.End):
-			err = answers["token used"]
-		default:
-			w.odcrs[id], w.ordered[o.ClientToken] = o.ClientToken, o.End
-		}
-	}, "odcr %d %s %s %s", o.Count, strings.TrimSuffix(o.InstanceType, ".48xlarge"), o.AZID, name)
+// CreateODCR answers with what has been cancelled.
+func (w *fake) CreateODCR(ctx context.Context, o capacity.HoldOrder) (r capacity.Reservation, err error) {
+	w.change(func() { w.orders = append(w.orders, o) })
+	r, err = w.Host.CreateODCR(ctx, o)
+	if w.is(o.ClientToken) == "dead" {
+		r.State = capacity.StateCancelled
+		w.change(func() { w.Change(r.ID, func(r *capacity.Reservation) { r.State = capacity.StateCancelled }) })
+	}
 	return r, err
 }
 
-func (w *fake) CancelODCR(_ context.Context, id string) error {
-	return w.do(func(string) { delete(w.odcrs, id) }, "cancel-odcr %s", id)
+// InstanceStates shows none, or some that boot still.
+func (w *fake) InstanceStates(ctx context.Context, ids []string) (map[string]string, error) {
+	states, err := w.Host.InstanceStates(ctx, ids)
+	for id := range states {
+		switch w.is("describe instances") {
+		case "not shown":
+			delete(states, id)
+		case "pending":
+			states[id] = "pending"
+		}
+	}
+	return states, err
 }
 
-func (w *fake) InstancesByTag(_ context.Context, tags map[string][]string) (all []capacity.Instance, err error) {
-	others := func(i capacity.Instance) bool {
-		for key, values := range tags {
-			if !slices.Contains(values, i.Tags[key]) {
-				return true
+// PowerDownForce has SuspendProgram end the instances.
+func (w *fake) PowerDownForce(ctx context.Context, nodes []string, reason string) error {
+	err := w.Host.PowerDownForce(ctx, nodes, reason)
+	w.change(func() {
+		for _, i := range capacity.WithNodes(w.Instances) {
+			if node := i.Tags[capacity.TagNode]; slices.Contains(nodes, node) && w.Node(node).PoweredDown() {
+				w.EC2.End(i.ID)
 			}
 		}
-		return len(tags) == 0
-	}
-	return all, w.do(func(string) { all = slices.DeleteFunc(w.all(), others) }, "ask-instances")
+	})
+	return err
 }
 
-func (w *fake) all() (all []capacity.Instance) {
-	for _, id := range slices.Sorted(maps.Keys(w.instances)) {
-		all = append(all, *w.instances[id])
+// queue gives Slurm jobs; those that have nodes run on them.
+func (w *fake) queue(jobs ...capacity.Job) {
+	for _, j := range jobs {
+		one := &model.Job{Job: j}
+		w.Jobs = append(w.Jobs, one)
+		for _, n := range j.Nodes {
+			w.Node(n).Job = one
+		}
+	}
+}
+
+// said is the AdminComment of a job, or the reason of a node.
+func (w *fake) said(name string) string {
+	for _, j := range w.Jobs {
+		if j.Shown == name {
+			return j.AdminComment
+		}
+	}
+	return w.Node(name).Reason
+}
+
+// remember has records from before.
+func (w *fake) remember(t *testing.T, records ...state.Record) {
+	if err := w.Dir.AppendRecords(records...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kept are the records.
+func (w *fake) kept(t *testing.T) []state.Record {
+	all, err := w.Records()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
-}
-
-func (w *fake) InstanceStates(_ context.Context, ids []string) (map[string]string, error) {
-	states := map[string]string{}
-	return states, w.do(func(word string) {
-		for _, id := range ids {
-			if i := w.instances[id]; word == "not shown" || i == nil {
-				continue
-			} else if states[id] = i.State; word == "pending" {
-				states[id] = word
-			}
-		}
-	}, "ask-states %s", list(ids))
-}
-
-func (w *fake) ImagePlatform(context.Context, string) (capacity.ImagePlatform, error) {
-	return capacity.ImagePlatform{Platform: capacity.LinuxUNIX}, w.do(nil, "ask-image")
-}
-
-func (w *fake) Configure(_ context.Context, r pcs.ConfigureRequest) (changed bool, err error) {
-	return changed, w.do(func(word string) { changed = word == "changed" }, "configure %s %s %s", r.Group, r.Reservation.ID, list(r.SubnetIDs))
-}
-
-func (w *fake) Enlist(h capacity.Held, _ time.Time, allowed func(more capacity.Held, others []capacity.Held) error) (capacity.Held, error) {
-	var refused error
-	err := w.do(func(string) {
-		if before, there := w.ledger[h.Token]; there {
-			h.Until = before.Until
-		} else if refused = allowed(h, slices.Collect(maps.Values(w.ledger))); refused != nil {
-			return
-		}
-		w.ledger[h.Token] = h
-	}, "enlist %d %s %s", h.Count, w.token(h.Token), h.ReservationID)
-	if err == nil {
-		err = refused
-	}
-	return h, err
-}
-
-func (w *fake) Released(_ time.Time, names ...string) error {
-	return w.do(func(string) { delete(w.ledger, names[0]) }, "unlist %s", w.token(names[0]))
-}
-
-func (w *fake) AppendRecords(records ...state.Record) error {
-	line := "record"
-	for _, r := range records {
-		line += fmt.Sprintf(" %s %s %s;", r.Hook, r.Code, r.Nodes)
-	}
-	return w.do(func(string) { w.records = append(w.records, records...) }, "%s", line)
 }
 
 // begun is the call after it has begun in the World, unless that has stopped.
@@ -312,13 +250,13 @@ func begun(w *fake, c *call) *call {
 	return c
 }
 
-// within is time that does not end with a whole second, as verbs do.
+// within is time that does not end with a whole second, as calls do.
 func within(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), d-500*time.Millisecond)
 }
 
-// story compares what is done in a World with a script: a line for each verb, and after " → " what comes of it, if it
-// is not simply done. Lines of verbs that are done side by side are sorted.
+// story compares what is done in a World with a script: a line for each call, and after " → " what comes of it, if it
+// is not simply done. Lines of calls that are made side by side are sorted.
 func story(t *testing.T, script string, do func(t *testing.T, w *fake)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -331,7 +269,7 @@ func story(t *testing.T, script string, do func(t *testing.T, w *fake)) {
 				want = append(want, line)
 			}
 		}
-		w := newFake()
+		w := newFake(t)
 		w.ctx, w.stop = context.WithCancel(t.Context())
 		w.word = func(line string) (word string) {
 			if len(words[line]) > 0 {
@@ -341,14 +279,12 @@ func story(t *testing.T, script string, do func(t *testing.T, w *fake)) {
 		}
 		do(t, w)
 		for i := 1; i < len(w.lines); i++ {
-			if was := w.lines[i-1]; strings.HasPrefix(was, "cancel-odcr") && strings.HasPrefix(w.lines[i], "cancel-odcr") && was > w.lines[i] {
+			if was := w.lines[i-1]; strings.HasPrefix(was, "cancel reservation") && strings.HasPrefix(w.lines[i], "cancel reservation") && was > w.lines[i] {
 				w.lines[i-1], w.lines[i] = w.lines[i], was
 			}
 		}
-		if diff := cmp.Diff(want, w.lines); diff != "" {
+		if diff := diff.Diff(want, w.lines); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
 }
-
-func (w *fake) ConsoleSays(context.Context, string) (string, error) { return w.console, nil }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 )
 
 func pair() group {
@@ -21,6 +22,9 @@ func single(n int) group {
 // launches launches groups that are one.
 func launches(t *testing.T, w *fake, c *call, groups ...group) *call {
 	t.Helper()
+	for _, g := range groups {
+		w.queue(g.jobs...)
+	}
 	ready, unplaced := begun(w, c).plan(groups)
 	if len(ready) != 1 || len(unplaced) != 0 {
 		t.Fatalf("%d groups, unplaced %+v", len(ready), unplaced)
@@ -34,23 +38,23 @@ func failing(code string) string {
 	if code == "" {
 		return done
 	}
-	return "\nrecord resume " + code + " gpu-[1-2];\nnotify 1\ndown gpu-[1-2]\ncomment 1"
+	return "\nrecord resume " + code + " gpu-[1-2]\nnotify 1\npower down by force gpu-[1-2]\nadmin comment 1"
 }
 
 // has gives the World, and the facts, an instance from before the call.
-func (w *fake) has(c *call, id, node string, after time.Duration, reservation string) {
-	i := &capacity.Instance{ID: id, PrivateIP: "10.0.1.1", State: "running", Launched: noon.Add(after), ReservationID: reservation,
-		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagNode: node, capacity.TagReservation: reservation}}
-	w.instances[id] = i
+func (w *fake) has(c *call, id, node string, after time.Duration, reservation string) *capacity.Instance {
+	w.Instances = append(w.Instances, capacity.Instance{ID: id, PrivateIP: "10.0.1.1", State: "running", Launched: noon.Add(after), ReservationID: reservation,
+		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagNode: node, capacity.TagReservation: reservation}})
 	if c != nil {
-		c.see(w.all())
+		c.see(capacity.WithNodes(w.Instances))
 	}
+	return &w.Instances[len(w.Instances)-1]
 }
 
 // done is the end of a launch of the pair.
 const done = `
-	address gpu-[1-2]
-	record resume ok gpu-[1-2];`
+	set addresses gpu-[1-2]
+	record resume ok gpu-[1-2]`
 
 // What a launch into reservations does.
 func TestLaunchStories(t *testing.T) {
@@ -82,9 +86,9 @@ func TestLaunchStories(t *testing.T) {
 			launch gpu-[1-2] ` + two + ` 2 A → no address`, "failed"},
 		"Slurm takes the addresses late": {nil, `
 			launch gpu-[1-2] ` + two + ` 2 A
-			address gpu-[1-2] → unknown`, ""},
+			set addresses gpu-[1-2] → unknown`, ""},
 		"Slurm does not take the addresses": {nil, `
-			launch gpu-[1-2] ` + two + ` 2 A` + strings.Repeat("\naddress gpu-[1-2] → unknown", 15), "failed"},
+			launch gpu-[1-2] ` + two + ` 2 A` + strings.Repeat("\nset addresses gpu-[1-2] → unknown", 15), "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script+failing(c.want), func(t *testing.T, w *fake) {
@@ -93,8 +97,8 @@ func TestLaunchStories(t *testing.T) {
 					c.change(w, f)
 				}
 				launches(t, w, f, pair())
-				for _, r := range w.records {
-					if r.Code == "ok" && (len(r.Instances) != 2 || !strings.HasPrefix(r.Instances[1], "i-gpu-2-") || r.Reservation == "") || r.Partition != "gpu" || r.Jobs[0] != "1" {
+				for _, r := range w.kept(t) {
+					if r.Code == "ok" && (len(r.Instances) != 2 || r.Instances[1] != fmt.Sprintf("i-%d", w.IDs) || r.Reservation == "") || r.Partition != "gpu" || r.Jobs[0] != "1" {
 						t.Errorf("%+v", r)
 					}
 				}
@@ -118,7 +122,7 @@ func TestLaunchAttempts(t *testing.T) {
 		code, _, _ := strings.Cut(want, " ")
 		story(t, script+failing(code), func(t *testing.T, w *fake) {
 			launches(t, w, newCall(twoReservations()), pair())
-			if r := w.records[0]; r.Code+" "+r.Message != want {
+			if r := w.kept(t)[0]; r.Code+" "+r.Message != want {
 				t.Errorf("%+v, want %s", r, want)
 			}
 		})
@@ -132,12 +136,12 @@ func TestLaunchOfSharedCalls(t *testing.T) {
 		launch gpu-[1-2] `+two+` 2 A → one
 		launch gpu-2 `+two+` 2 B → no room
 		launch gpu-2 `+one+` 1 C → refused
-		address gpu-1
-		record resume ok gpu-1;
-		record resume UnauthorizedOperation gpu-2;
+		set addresses gpu-1
+		record resume ok gpu-1
+		record resume UnauthorizedOperation gpu-2
 		notify 2
-		down gpu-2
-		comment 2`, func(t *testing.T, w *fake) {
+		power down by force gpu-2
+		admin comment 2`, func(t *testing.T, w *fake) {
 		launches(t, w, newCall(twoReservations()), single(1), single(2))
 		if l := w.launches[0]; l.Count != 2 || l.Least != 1 {
 			t.Errorf("%d of %d", l.Least, l.Count)
@@ -157,8 +161,8 @@ func TestAdopt(t *testing.T) {
 	for script, want := range map[string]string{`
 		terminate i-2,i-2b,i-3,i-4
 		launch gpu-[2-4,6] ` + one + ` 1 A
-		address gpu-[1-6]
-		record resume ok gpu-[1-6];`: "i-1 i-gpu-2-A i-gpu-3-A i-gpu-4-A i-5 i-gpu-6-A",
+		set addresses gpu-[1-6]
+		record resume ok gpu-[1-6]`: "i-1 i-101 i-102 i-103 i-5 i-104",
 		"terminate i-2,i-2b,i-3,i-4 → unknown" + strings.ReplaceAll(failing("failed"), "[1-2]", "[1-6]"): "i-1 i-5"} {
 		story(t, script, func(t *testing.T, w *fake) {
 			snap := twoReservations()
@@ -173,7 +177,7 @@ func TestAdopt(t *testing.T) {
 			w.has(c, "i-5", "gpu-5", -clockSlack, one)
 			nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5", "gpu-6"}
 			launches(t, w, c, group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
-			if got := strings.Join(w.records[0].Instances, " "); got != want {
+			if got := strings.Join(w.kept(t)[0].Instances, " "); got != want {
 				t.Errorf("%q, want %s", got, want)
 			}
 		})
@@ -182,10 +186,9 @@ func TestAdopt(t *testing.T) {
 
 // An instance of another cluster is neither adopted nor terminated, whatever its node is called.
 func TestInstancesOfAnotherClusterAreNotOurs(t *testing.T) {
-	w := newFake()
+	w := newFake(t)
 	w.has(nil, "i-1", "gpu-1", 0, one)
-	w.has(nil, "i-2", "gpu-1", 0, one)
-	w.instances["i-2"].Tags[capacity.TagCluster] = "other"
+	w.has(nil, "i-2", "gpu-1", 0, one).Tags[capacity.TagCluster] = "other"
 	if found, err := ourInstances(t.Context(), w, "ml"); err != nil || len(found) != 1 || found[0].ID != "i-1" {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -203,16 +206,16 @@ func holdingCall() *call {
 // launched into, and is given back if nothing runs there.
 func TestHoldStories(t *testing.T) {
 	const order = `
-			ask-image
+			describe an image
 			enlist 2 A
-			odcr 2 p5 az1 A`
+			create ODCR 2 p5.48xlarge az1 A`
 	const held = order + `
 			enlist 2 A cr-A
 			launch gpu-[1-2] cr-A 1 B`
 	const cancelled = `
-			cancel-odcr cr-A
+			cancel reservation cr-A
 			unlist A
-			record hold ok ;`
+			record hold ok`
 	none := func(f *call) { f.settings.Reserve.MaxInstances = 1 }
 	for name, c := range map[string]struct {
 		script string
@@ -221,50 +224,50 @@ func TestHoldStories(t *testing.T) {
 		change func(*call)
 	}{
 		"it is done":                       {held, "", 1, nil},
-		"nobody knows what the image runs": {"ask-image → unknown", "failed", 0, nil},
+		"nobody knows what the image runs": {"describe an image → unknown", "failed", 0, nil},
 		"the first zone has no room": {order + ` → no room
 			unlist A
-			ask-image
+			describe an image
 			enlist 2 B
-			odcr 2 p5 az2 B
+			create ODCR 2 p5.48xlarge az2 B
 			enlist 2 B cr-B
 			launch gpu-[1-2] cr-B 2 C`, "", 1, nil},
 		"no zone has room": {order + ` → no room
 			unlist A
-			ask-image
+			describe an image
 			enlist 2 B
-			odcr 2 p5 az2 B → no room
+			create ODCR 2 p5.48xlarge az2 B → no room
 			unlist B`, "InsufficientInstanceCapacity", 0, nil},
 		"no more may be held": {`
-			ask-image
+			describe an image
 			enlist 2 A
-			ask-image
+			describe an image
 			enlist 2 B`, "reserve-limit", 0, none},
 		"there is no ledger": {`
-			ask-image
+			describe an image
 			enlist 2 A → unknown`, "failed", 0, nil},
 		"EC2 refuses the hold":            {order + " → refused\nunlist A", "UnauthorizedOperation", 0, nil},
 		"nobody knows whether it is held": {order + " → unknown", "failed", 0, nil},
 		"there is no time to hold": {`
-			ask-image → then no time`, "interrupted", 0, nil},
+			describe an image → then no time`, "interrupted", 0, nil},
 		"EC2 answers with what was given back": {order + ` → dead
 			unlist A
 			enlist 2 B
-			odcr 2 p5 az1 B → token used
+			create ODCR 2 p5.48xlarge az1 B → token used
 			enlist 2 C
-			odcr 2 p5 az1 C
+			create ODCR 2 p5.48xlarge az1 C
 			enlist 2 C cr-C
 			launch gpu-[1-2] cr-C 1 D`, "", 1, nil},
 		"the launch finds no room all the same": {held + ` → no room` + cancelled + `
-			ask-image
+			describe an image
 			enlist 2 C
-			odcr 2 p5 az2 C
+			create ODCR 2 p5.48xlarge az2 C
 			enlist 2 C cr-C
 			launch gpu-[1-2] cr-C 2 D`, "", 1, nil},
 		"the launch is refused": {held + " → refused" + cancelled, "UnauthorizedOperation", 0, nil},
 		"it cannot be given back": {held + ` → refused
-			cancel-odcr cr-A → refused
-			record hold UnauthorizedOperation ;`, "UnauthorizedOperation", 0, nil},
+			cancel reservation cr-A → refused
+			record hold UnauthorizedOperation`, "UnauthorizedOperation", 0, nil},
 		"the token of the launch is used": {held + ` → token used
 			launch gpu-[1-2] cr-A 1 C`, "", 1, nil},
 	} {
@@ -301,12 +304,12 @@ func TestHoldStories(t *testing.T) {
 // A hold and its repetition are one order: EC2 binds a token to the end, which the ledger knows.
 func TestHoldIsRepeated(t *testing.T) {
 	script := `
-		ask-image
+		describe an image
 		enlist 2 A
-		odcr 2 p5 az1 A → lost` + failing("failed") + `
-		ask-image
+		create ODCR 2 p5.48xlarge az1 A → lost` + failing("failed") + `
+		describe an image
 		enlist 2 A
-		odcr 2 p5 az1 A
+		create ODCR 2 p5.48xlarge az1 A
 		enlist 2 A cr-A
 		launch gpu-[1-2] cr-A 1 B` + done
 	story(t, script, func(t *testing.T, w *fake) {
@@ -328,23 +331,23 @@ func TestLetGoStories(t *testing.T) {
 		return odcr{Reservation: capacity.Reservation{ID: id, Total: 1, InstanceType: wanted, AZID: "az1"}, token: "token of " + id, since: noon, launched: noon.Add(time.Second), instances: []string{"i-" + id}}
 	}
 	const both = `
-			cancel-odcr a
-			cancel-odcr b
+			cancel reservation a
+			cancel reservation b
 			unlist A
-			record hold ok ;
+			record hold ok
 			unlist B
-			record hold ok ;`
+			record hold ok`
 	for name, script := range map[string]string{
-		"they run": "ask-states i-a,i-b" + both,
+		"they run": "describe instances i-a,i-b" + both,
 		"later": `
-			ask-states i-a,i-b → not shown
-			ask-states i-a,i-b → unknown
-			ask-states i-a,i-b → pending
-			ask-states i-a,i-b → b ends
-			ask-states i-b` + both,
-		"one cannot be given back": strings.Replace(`ask-states i-a,i-b`+both, "cancel-odcr b\n			unlist A\n			record hold ok ;\n			unlist B\n			record hold ok ;",
-			"cancel-odcr b → unknown\n			unlist A\n			record hold ok ;\n			record hold failed ;", 1),
-		"there is no time": "ask-states i-a,i-b → then no time" + both,
+			describe instances i-a,i-b → not shown
+			describe instances i-a,i-b → unknown
+			describe instances i-a,i-b → pending
+			describe instances i-a,i-b → b ends
+			describe instances i-b` + both,
+		"one cannot be given back": strings.Replace(`describe instances i-a,i-b`+both, "cancel reservation b\n			unlist A\n			record hold ok\n			unlist B\n			record hold ok",
+			"cancel reservation b → unknown\n			unlist A\n			record hold ok\n			record hold failed", 1),
+		"there is no time": "describe instances i-a,i-b → then no time" + both,
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, script, func(t *testing.T, w *fake) {
@@ -354,12 +357,10 @@ func TestLetGoStories(t *testing.T) {
 				w.word = func(line string) string {
 					word := words(line)
 					switch {
-					case word == "b ends":
-						w.instances["i-b"].State = "pending"
-					case line == "ask-states i-b":
-						w.instances["i-b"].State = "shutting-down"
-					case word == "then no time":
-						w.instances["i-b"].State = "pending"
+					case word == "b ends", word == "then no time":
+						w.Instances[1].State = "pending"
+					case line == "describe instances i-b":
+						w.Instances[1].State = "shutting-down"
 					}
 					return word
 				}
@@ -376,7 +377,7 @@ func TestRecordsOfHeldCapacity(t *testing.T) {
 	h := odcr{Reservation: capacity.Reservation{ID: one, InstanceType: wanted, AZID: "az1", Total: 2, End: noon.Add(time.Hour)}, token: "t", partition: "gpu", jobs: []string{"1"}, since: noon.Add(-time.Hour)}
 	launched := h
 	launched.launched = noon.Add(-30 * time.Minute)
-	refused := &answer{"x", "no", nil}
+	refused := &model.Refusal{Code: "x", Message: "no"}
 	const base = "held 2 × p5.48xlarge in az1 for 1h0m0s, idle for "
 	const left = "; it could not be cancelled: no; EC2 ends it at 2000-01-01 01:00 UTC, or up to an hour later; until then places that are free are paid"
 	for name, c := range map[string]struct {

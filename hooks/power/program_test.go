@@ -200,33 +200,33 @@ func TestResumeStories(t *testing.T) {
 	}{
 		"it is done": {nil, "launch gpu-[1-2] " + two + " 2 A" + done, false},
 		"a refused job is held, and its nodes go down": {func(c *call) { c.nodes, c.jobs = []string{"gpu-3"}, []capacity.Job{stranger} }, `
-			record resume account-not-allowed gpu-3;
-			comment 3
-			requeue 3
-			user-hold 3
-			record resume account-not-allowed gpu-3;
-			down gpu-3`, false},
+			record resume account-not-allowed gpu-3
+			admin comment 3
+			requeue and hold 3
+			user hold 3
+			record resume account-not-allowed gpu-3
+			power down by force gpu-3`, false},
 		"Slurm does not tell its jobs": {func(c *call) { c.jobs, c.jobsErr = nil, answers["unknown"] }, `
-			record resume failed gpu-[1-2];
-			down gpu-[1-2]`, false},
+			record resume failed gpu-[1-2]
+			power down by force gpu-[1-2]`, false},
 		"EC2 does not answer": {func(c *call) { c.factsErr = answers["refused"] }, `
-			record resume UnauthorizedOperation gpu-[1-2];
+			record resume UnauthorizedOperation gpu-[1-2]
 			notify 1
-			down gpu-[1-2]
-			comment 1`, false},
+			power down by force gpu-[1-2]
+			admin comment 1`, false},
 		"the template is not known": {func(c *call) { c.templates = map[string]template{"": {err: answers["refused"]}} }, `
-			record resume UnauthorizedOperation gpu-[1-2];
+			record resume UnauthorizedOperation gpu-[1-2]
 			notify 1
-			down gpu-[1-2]
-			comment 1`, false},
+			power down by force gpu-[1-2]
+			admin comment 1`, false},
 		"the job is gone": {func(c *call) { c.jobs = nil }, `
-			record resume job-gone gpu-[1-2];
-			down gpu-[1-2]`, false},
+			record resume job-gone gpu-[1-2]
+			power down by force gpu-[1-2]`, false},
 		"Slurm keeps the nodes": {nil, "launch gpu-[1-2] " + two + ` 2 A → refused
-			record resume UnauthorizedOperation gpu-[1-2];
+			record resume UnauthorizedOperation gpu-[1-2]
 			notify 1
-			down gpu-[1-2] → unknown
-			comment 1`, true},
+			power down by force gpu-[1-2] → unknown
+			admin comment 1`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
@@ -235,6 +235,7 @@ func TestResumeStories(t *testing.T) {
 				if c.change != nil {
 					c.change(up)
 				}
+				w.queue(up.jobs...)
 				for _, n := range up.nodes {
 					up.shown = append(up.shown, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
 				}
@@ -345,12 +346,12 @@ func TestFactsWithoutEC2(t *testing.T) {
 		t.Fatal("EC2 answers")
 	}
 	story(t, `
-		record resume failed gpu-1;
+		record resume failed gpu-1
 		notify 1
-		down gpu-1
-		comment 1`, func(t *testing.T, w *fake) {
-		if err := begun(w, c).resume(w.ctx, nil); err != nil || w.records[0].Partition != "gpu" {
-			t.Errorf("%v, %+v", err, w.records)
+		power down by force gpu-1
+		admin comment 1`, func(t *testing.T, w *fake) {
+		if err := begun(w, c).resume(w.ctx, nil); err != nil || w.kept(t)[0].Partition != "gpu" {
+			t.Errorf("%v, %+v", err, w.kept(t))
 		}
 	})
 }

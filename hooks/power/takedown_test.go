@@ -28,53 +28,55 @@ func TestTakeDownStories(t *testing.T) {
 	once := []state.Record{{At: noon.Add(-time.Minute), Hook: "resume", Code: "InsufficientInstanceCapacity", Jobs: []string{"1", "2"}, Restarts: []int{1, 1}}}
 	full := answers["no room"]
 	later := &refusal{Verdict: capacity.Verdict{Code: capacity.NotOpen, Message: "It opens later.", NotBefore: noon.Add(10 * time.Minute)}}
-	both := []capacity.Job{batch(nlp(1, "gpu-1")), nlp(2, "gpu-1")} // of sbatch and of srun
-	slow := queued(1)
-	slow.Eligible = noon.Add(2 * time.Minute)
+	both := []capacity.Job{batch(nlp(1, "gpu-1")), nlp(2, "gpu-2")} // of sbatch and of srun
 	const down = `
-			record resume InsufficientInstanceCapacity gpu-[1-2];
+			record resume InsufficientInstanceCapacity gpu-[1-2]
 			notify 2
-			down gpu-[1-2]`
+			power down by force gpu-[1-2]`
 	for name, c := range map[string]struct {
 		why     error
 		jobs    []capacity.Job
 		records []state.Record
-		queue   capacity.Job
+		delay   time.Duration // of Slurm, for what it requeues
 		script  string
 	}{
-		"the second time": {full, both, once, queued(1), down + `
-			ask-jobs
+		"the second time": {full, both, once, 0, down + `
+			jobs
 			begin 1 33s
-			comment 2
-			comment 1`},
-		"the first time": {full, both, nil, queued(1), down + `
-			ask-jobs
-			begin 1 3s
-			comment 1,2`},
-		"Slurm starts it later anyway": {full, both, nil, slow, down + `
-			ask-jobs
-			comment 1,2`},
-		"of no use before": {later, both, nil, queued(1), strings.Replace(down, "InsufficientInstanceCapacity", "not-open", 1) + `
-			ask-jobs
+			admin comment 2
+			admin comment 1`},
+		"the first time": {full, both, nil, 0, down + `
+			jobs
+			admin comment 1,2`},
+		"Slurm starts it later anyway": {full, both, once, 2 * time.Minute, down + `
+			jobs
+			admin comment 2
+			admin comment 1`},
+		"of no use before": {later, both, nil, 0, strings.Replace(down, "InsufficientInstanceCapacity", "not-open", 1) + `
+			jobs
 			begin 1 10m0s
-			comment 2
-			comment 1`},
-		"Slurm keeps the nodes": {full, both, nil, queued(1), down + ` → unknown
-			comment 1,2`},
-		"Slurm does not tell its jobs": {full, both, nil, queued(1), down + `
-			ask-jobs → unknown
-			comment 1,2`},
-		"nobody waits": {full, nil, nil, queued(1), strings.Replace(down, "notify 2", "", 1)},
+			admin comment 2
+			admin comment 1`},
+		"Slurm keeps the nodes": {full, both, nil, 0, down + ` → unknown
+			admin comment 1,2`},
+		"Slurm does not tell its jobs": {full, both, nil, 0, down + `
+			jobs → unknown
+			admin comment 1,2`},
+		"nobody waits": {full, nil, nil, 0, strings.Replace(down, "notify 2", "", 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
-				w.records, w.jobs = c.records, []capacity.Job{c.queue, nlp(5, "gpu-7")}
+				w.remember(t, c.records...)
+				w.RequeueDelay = c.delay
+				w.queue(append(c.jobs, nlp(5, "gpu-7"))...)
 				err := begun(w, newCall(nil)).takeDown(failed{group{nodes: []string{"gpu-1", "gpu-2"}, jobs: c.jobs}, c.why,
 					map[string]launched{"gpu-2": {instance: capacity.Instance{ID: "i-2"}, reservation: one}}})
 				if (err != nil) != (name == "Slurm keeps the nodes") {
 					t.Errorf("taken down: %v", err)
 				}
-				if r := w.records[len(w.records)-1]; r.Reservation != one || strings.Join(r.Instances, " ") != "i-2" || r.Partition != "gpu" || len(r.Restarts) != len(c.jobs) {
+				if all := w.kept(t); len(all) == 0 {
+					t.Error("nothing is recorded")
+				} else if r := all[len(all)-1]; r.Reservation != one || strings.Join(r.Instances, " ") != "i-2" || r.Partition != "gpu" || len(r.Restarts) != len(c.jobs) {
 					t.Errorf("%+v", r)
 				}
 			})
@@ -85,25 +87,26 @@ func TestTakeDownStories(t *testing.T) {
 // What the owner reads: EC2's code and words, and when Slurm tries again (R12).
 func TestR12_WordsOfAFailure(t *testing.T) {
 	story(t, `
-		record resume UnauthorizedOperation gpu-[1-2];
-		down gpu-[1-2]
-		ask-jobs
+		record resume UnauthorizedOperation gpu-[1-2]
+		power down by force gpu-[1-2]
+		jobs
 		begin 1 32s
-		comment 1`, func(t *testing.T, w *fake) {
-		w.records, w.jobs = []state.Record{{At: noon, Hook: "resume", Code: "failed", Jobs: []string{"1"}, Restarts: []int{1}}}, []capacity.Job{queued(1)}
+		admin comment 1`, func(t *testing.T, w *fake) {
+		w.remember(t, state.Record{At: noon, Hook: "resume", Code: "failed", Jobs: []string{"1"}, Restarts: []int{1}})
 		g := pair()
 		g.jobs[0] = batch(g.jobs[0])
+		w.queue(g.jobs...)
 		if err := begun(w, newCall(nil)).takeDown(failed{group: g, why: answers["refused"]}); err != nil {
 			t.Error(err)
 		}
-		if r := w.records[1]; r.Message != "You may not" || r.EC2Code != "UnauthorizedOperation" {
+		if r := w.kept(t)[1]; r.Message != "You may not" || r.EC2Code != "UnauthorizedOperation" {
 			t.Errorf("%+v", r)
 		}
-		if got := w.said["gpu-1"]; got != "UnauthorizedOperation: You may not" {
+		if got := w.said("gpu-1"); got != "UnauthorizedOperation: You may not" {
 			t.Error(got)
 		}
 		want := "pcs-capacity: nodes gpu-[1-2] were not launched: UnauthorizedOperation: You may not; tried 2 times, Slurm tries again at 2000-01-01 00:00 UTC"
-		if got := w.said["1"]; got != want {
+		if got := w.said("1"); got != want {
 			t.Error(got)
 		}
 	})
@@ -194,33 +197,34 @@ func TestHoldJobStories(t *testing.T) {
 	fixed := func(j capacity.Job) capacity.Job { j.Requeue = false; return j }
 	first, srun := batch(nlp(1, "gpu-1", "gpu-2")), nlp(1, "gpu-1", "gpu-2")
 	const told = `
-			record resume bad-comment gpu-[1-2];
-			comment 1`
+			record resume bad-comment gpu-[1-2]
+			admin comment 1`
 	for name, c := range map[string]struct {
 		jobs   []capacity.Job
 		script string
 	}{
-		"of sbatch":       {[]capacity.Job{first}, told + "\nrequeue 1\nuser-hold 1"},
+		"of sbatch":       {[]capacity.Job{first}, told + "\nrequeue and hold 1\nuser hold 1"},
 		"of --no-requeue": {[]capacity.Job{fixed(first)}, told + "\ncancel 1"},
-		"of srun":         {[]capacity.Job{srun}, strings.Replace(told, "comment 1", "notify 1\ncomment 1", 1) + "\ncancel 1"},
-		"Slurm keeps it":  {[]capacity.Job{first}, told + "\nrequeue 1 → unknown"},
+		"of srun":         {[]capacity.Job{srun}, strings.Replace(told, "admin comment 1", "notify 1\nadmin comment 1", 1) + "\ncancel 1"},
+		"Slurm keeps it":  {[]capacity.Job{first}, told + "\nrequeue and hold 1 → unknown"},
 		"a het job, by its kind": {[]capacity.Job{component(first), component(nlp(3, "gpu-2"))}, `
-			record resume bad-comment gpu-[1-2];
+			record resume bad-comment gpu-[1-2]
 			notify 3
-			comment 1,3
-			requeue 1
-			user-hold 1`},
+			admin comment 1,3
+			requeue and hold 1
+			user hold 1`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
+				w.queue(c.jobs...)
 				begun(w, newCall(nil)).holdJobs([]refusedJob{{"1", c.jobs, "gpu", refuse(capacity.BadComment, "what is that?")}})
-				until, says, held := capacity.ReadHoldNote(w.said["1"])
+				until, says, held := capacity.ReadHoldNote(w.said("1"))
 				if held && (until.Before(noon) || !strings.HasSuffix(says, "; change it before you release it")) {
 					t.Errorf("until %s: %s", until, says)
 				} else if !held {
-					says = w.said["1"]
+					says = w.said("1")
 				}
-				if !strings.HasPrefix(says, "pcs-capacity: partition gpu refuses this job: bad-comment: what is that?") || held != strings.Contains(c.script, "requeue 1") {
+				if !strings.HasPrefix(says, "pcs-capacity: partition gpu refuses this job: bad-comment: what is that?") || held != strings.Contains(c.script, "requeue and hold 1") {
 					t.Error(says)
 				}
 			})

@@ -3,7 +3,6 @@ package power
 import (
 	"context"
 	"hash/fnv"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -26,8 +26,8 @@ func chance(seed uint64) func(line string) string {
 		times[line]++
 		n := rand.New(rand.NewPCG(seed+times[line], hash.Sum64())).IntN(12)
 		word := []string{"no room", "token used", "refused", "unknown", "lost", "some", "", "", "", "", "", ""}[n]
-		switch verb, _, _ := strings.Cut(line, " "); {
-		case n < 3 && verb != "launch" && verb != "odcr":
+		switch {
+		case n < 3 && !strings.HasPrefix(line, "launch ") && !strings.HasPrefix(line, "create ODCR "):
 			return "refused"
 		case n < 3 && times[line] > 1: // what a token has made is there
 			return ""
@@ -40,27 +40,31 @@ func chance(seed uint64) func(line string) string {
 // it was killed.
 func (w *fake) run(c *call) bool {
 	c.World, c.journal, c.now, c.budget = w, logless(), w.Now(), 118*time.Second
-	c.see(w.all())
+	c.see(capacity.WithNodes(w.Instances))
 	c.nodes, c.jobs = []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}, []capacity.Job{nlp(1, "gpu-1", "gpu-2"), batch(nlp(3, "gpu-3")), batch(nlp(4, "gpu-4"))}
 	for _, n := range c.nodes {
 		c.shown = append(c.shown, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
 	}
-	w.jobs = c.jobs
+	w.Jobs = nil
+	w.queue(c.jobs...)
+	for _, n := range w.Slurm.All {
+		n.State = model.Boots
+	}
 	var hook sync.WaitGroup
 	hook.Go(func() { _ = c.resume(context.Background(), nil) })
 	hook.Wait()
-	return w.kill == 0 || w.verbs < w.kill
+	return w.kill == 0 || w.calls < w.kill
 }
 
 // Whatever is answered, and wherever the hook is killed and run again: what may be paid as an ODCR is in the ledger;
 // each instance of a node that is not taken down is known to Slurm and recorded, ended, or found by its tags; and a
 // node is not taken down without a record that says why.
 func TestR5_Walks(t *testing.T) {
-	const walks = 600
+	const walks = 200
 	killed, launches, holds := 0, 0, 0
 	for seed := range uint64(walks) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newFake()
+			w := newFake(t)
 			w.word = chance(seed)
 			f := func() *call {
 				if seed%2 == 0 {
@@ -79,7 +83,7 @@ func TestR5_Walks(t *testing.T) {
 				w.run(f())
 			}
 			w.check(t, false)
-			launches, holds = launches+len(w.instances), holds+len(w.ordered)
+			launches, holds = launches+len(w.launches), holds+len(w.orders)
 			if t.Failed() {
 				t.Fatalf("walk %d:\n%s", seed, strings.Join(w.lines, "\n"))
 			}
@@ -90,53 +94,61 @@ func TestR5_Walks(t *testing.T) {
 	}
 }
 
-// failed reports whether a verb about a node, or about anything, came to one of the words, or to anything at all.
+// failed reports whether a call about a node, or about anything, came to one of the words, or to anything at all.
 func (w *fake) failed(verb, node string, words ...string) bool {
 	return slices.ContainsFunc(w.lines, func(line string) bool {
 		line, word, _ := strings.Cut(line, " → ")
-		of := strings.Fields(line)
-		if of[0] != verb || word == "" || len(words) > 0 && !slices.Contains(words, word) {
+		of, is := strings.CutPrefix(line, verb+" ")
+		if !is || word == "" || len(words) > 0 && !slices.Contains(words, word) {
 			return false
 		}
-		nodes, _ := hostlist.Expand(of[1])
+		of, _, _ = strings.Cut(of, " ")
+		nodes, _ := hostlist.Expand(of)
 		return node == "" || slices.Contains(nodes, node)
 	})
 }
 
 func (w *fake) check(t *testing.T, killed bool) {
 	t.Helper()
-	for id, token := range w.odcrs {
-		if _, listed := w.ledger[token]; !listed && !w.failed("unlist", "") {
-			t.Errorf("%s is paid, and the ledger does not have it", id)
+	ledger, err := w.Held(w.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range w.EC2.All {
+		if one, _ := w.Real(r.ID); r.Tags[capacity.TagHold] == "" || !one.State.Live() {
+			continue
 		}
-		if !killed && !w.failed("cancel-odcr", "") && !w.failed("odcr", "", "lost") && !slices.Contains(w.lines, "killed, and run again") {
-			t.Errorf("%s stays", id)
+		if listed := slices.ContainsFunc(ledger, func(h capacity.Held) bool { return h.Token == r.Tags[capacity.TagToken] }); !listed && !w.failed("unlist", "") {
+			t.Errorf("%s is paid, and the ledger does not have it", r.ID)
+		}
+		if !killed && !w.failed("cancel reservation", "") && !w.failed("create ODCR", "", "lost") && !slices.Contains(w.lines, "killed, and run again") {
+			t.Errorf("%s stays", r.ID)
 		}
 	}
+	records := w.kept(t)
 	recorded := func(node string, is func(state.Record) bool) bool {
-		return slices.ContainsFunc(w.records, func(r state.Record) bool {
+		return slices.ContainsFunc(records, func(r state.Record) bool {
 			nodes, _ := hostlist.Expand(r.Nodes)
 			return r.Hook == "resume" && slices.Contains(nodes, node) && is(r)
 		})
 	}
 	unrecorded := w.failed("record", "")
-	for node := range w.down {
-		if !unrecorded && !recorded(node, func(r state.Record) bool { return r.Code != string(capacity.OK) && w.said[node] != "" }) {
-			t.Errorf("%s is down, and nobody knows why", node)
+	for _, n := range w.Slurm.All {
+		if n.PoweredDown() && !unrecorded && !recorded(n.Name, func(r state.Record) bool { return r.Code != string(capacity.OK) && n.Reason != "" }) {
+			t.Errorf("%s is down, and nobody knows why", n.Name)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(w.instances)) {
-		i := w.instances[id]
-		node := i.Tags[capacity.TagNode]
-		if i.Ended() || killed || w.failed("launch", node, "lost") || w.failed("down", node) {
+	for _, i := range capacity.WithNodes(w.Instances) {
+		n := w.Node(i.Tags[capacity.TagNode])
+		if killed || w.failed("launch", n.Name, "lost") || w.failed("power down by force", n.Name) {
 			continue // what an answer was lost of ends with its node, or as an orphan of sync
 		}
-		known := w.addresses[node] == i.PrivateIP && !w.down[node]
-		if !known && !w.down[node] {
-			t.Errorf("%s of %s runs, and nobody has it", id, node)
+		known := n.Address == i.PrivateIP && !n.PoweredDown()
+		if !known && !n.PoweredDown() {
+			t.Errorf("%s of %s runs, and nobody has it", i.ID, n.Name)
 		}
-		if known && !unrecorded && !recorded(node, func(r state.Record) bool { return slices.Contains(r.Instances, id) }) {
-			t.Errorf("%s of %s is not recorded", id, node)
+		if known && !unrecorded && !recorded(n.Name, func(r state.Record) bool { return slices.Contains(r.Instances, i.ID) }) {
+			t.Errorf("%s of %s is not recorded", i.ID, n.Name)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestFormerSlots(t *testing.T) {
 func TestEC2ForgetsWhatHasEnded(t *testing.T) {
 	w := newStage(t)
 	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "-1h", capacity.StateExpired))
-	w.sources.State = state.Dir(quickDir(t))
+	w.sources.State = state.Dir(model.Dir(t))
 	for id, said := range map[string]bool{"cr-0": false, "cr-1": true} {
 		p := passOf(w.sources, Seen{Old: old, Snap: &capacity.Snapshot{}})
 		p.MachineTime = func() time.Time { return noon }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -137,7 +138,7 @@ func TestAFenceOfAnUnknownReservation(t *testing.T) {
 	st := newStage(t)
 	st.openBlock()
 	st.sources.Settings.Partitions = nil
-	st.sources.State = state.Dir(quickDir(t))
+	st.sources.State = state.Dir(model.Dir(t))
 	after := func(what string, hidden bool, err error, wait time.Duration, stays bool) {
 		t.Helper()
 		st.aws.Hidden, st.fails["describe reservations"] = nil, err

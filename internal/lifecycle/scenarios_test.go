@@ -245,7 +245,7 @@ var scenarios = []struct {
 	}},
 	{"no settings name an open block, and state_dir is empty", func(st *stage) {
 		st.openBlock()
-		st.sources.Settings.Partitions, st.sources.State = nil, state.Dir(quickDir(st.T))
+		st.sources.Settings.Partitions, st.sources.State = nil, state.Dir(model.Dir(st.T))
 		st.pass(2 * time.Hour)
 		st.pass(day + time.Minute)
 	}},

@@ -140,27 +140,20 @@ func newMonth(rt *rapid.T, t *testing.T, said map[string]int) *month {
 			Timing:     capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute)},
 			Partitions: []capacity.PartitionSettings{part("gpu", 2, capacity.RequeueAtEnd), part("solo", 1, capacity.StopAtEnd), part("demand", 1, capacity.RequeueAtEnd)}},
 		Owner: me, OwnerIs: "settings", Poll: time.Minute,
-		World: World{Slurm: m.slurm, EC2: m.aws, State: state.Dir(m.dir()), MachineTime: func() time.Time { return m.slurm.Now }}}
+		World: World{Slurm: m.slurm, EC2: m.aws, State: state.Dir(model.Dir(m)), MachineTime: func() time.Time { return m.slurm.Now }}}
 	m.sources.Settings.Partitions[2].Groups[0].PurchaseOption, m.sources.Settings.Partitions[2].Groups[0].Reserve = capacity.OnDemand, capacity.ReservePerJob
 	m.sources.Settings.Partitions[2].Groups[0].SubnetIDs = []string{"subnet-a", "subnet-b"}
 	m.sources.Settings.Partitions[0].Groups[0].Select = &capacity.Select{Tags: map[string]string{"team": "gpu"}}
 	m.sources.Settings.Partitions[1].Groups[0].Dynamic = true
 	m.sources.Settings.Partitions[1].Groups[0].ReservationIDs = []string{"cr-bad"} // R8: which EC2 never describes
-	if err := m.MarkIn(m.dir()); err != nil {
+	if err := m.MarkIn(model.Dir(m)); err != nil {
 		rt.Fatal(err)
 	}
 	m.pass()
 	return m
 }
 
-func (m *month) dir() string {
-	dir, err := os.MkdirTemp("/dev/shm", "month")
-	if err != nil {
-		m.Fatal(err)
-	}
-	m.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
+func (m *month) TempDir() string { return m.test.TempDir() }
 
 func (m *month) say(format string, args ...any) {
 	m.said[format]++
@@ -343,7 +336,7 @@ func untilKilled(program func() error) (err error) {
 }
 
 // loseDir has a new state_dir.
-func (m *month) loseDir() { m.sources.State, m.lost = state.Dir(m.dir()), m.Now() }
+func (m *month) loseDir() { m.sources.State, m.lost = state.Dir(model.Dir(m)), m.Now() }
 
 // settle makes the pass of a step. One that fails is followed by another a few seconds later.
 func (m *month) settle() {

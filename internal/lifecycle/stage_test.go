@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,19 +40,6 @@ type killed struct{}
 // opens is when the block of most scenarios opens, on a Friday.
 var opens = time.Date(2027, 1, 1, 11, 30, 0, 0, time.UTC)
 
-// quickDir is a temporary folder in memory where there is one: each pass makes sure that its files are on the disk.
-func quickDir(t interface {
-	TempDir() string
-	Cleanup(func())
-}) string {
-	dir, err := os.MkdirTemp("/dev/shm", "lifecycle")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 // newStage has partition solo with four nodes and partition gpu with two slots of two.
 func newStage(t *testing.T) *stage {
 	w := model.New(opens.Add(-time.Hour))
@@ -73,8 +59,8 @@ func newStage(t *testing.T) *stage {
 		StaleAfter: d(10 * time.Minute)}, Timing: capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute),
 		ReclaimLead: d(30 * time.Minute)}, Partitions: []capacity.PartitionSettings{part("solo", 1, capacity.RequeueAtEnd)}},
 		Owner: me, OwnerIs: "settings /etc/pcs-capacity", Poll: time.Minute, World: World{Slurm: st.slurm, EC2: st.aws,
-			State: state.Dir(quickDir(t)), MachineTime: func() time.Time { return st.slurm.Now }}}
-	if err := st.MarkIn(quickDir(t)); err != nil {
+			State: state.Dir(model.Dir(t)), MachineTime: func() time.Time { return st.slurm.Now }}}
+	if err := st.MarkIn(model.Dir(t)); err != nil {
 		t.Fatal(err)
 	}
 	return st

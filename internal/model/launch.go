@@ -97,8 +97,8 @@ func (e *EC2) launch(l capacity.Launch) (launched []capacity.Instance, err error
 		return nil, errNoRoom
 	}
 	for index := range min(room, l.Count) {
-		e.ids++
-		i := capacity.Instance{ID: fmt.Sprintf("i-%d", e.ids), PrivateIP: fmt.Sprintf("10.0.%d.%d", e.ids/250, 1+e.ids%250), State: "running", Type: l.InstanceType,
+		e.IDs++
+		i := capacity.Instance{ID: fmt.Sprintf("i-%d", e.IDs), PrivateIP: fmt.Sprintf("10.0.%d.%d", e.IDs/250, 1+e.IDs%250), State: "running", Type: l.InstanceType,
 			SubnetID: l.SubnetID, ReservationID: l.ReservationID, LaunchIndex: index, Launched: e.Now().Truncate(time.Second), Tags: maps.Clone(l.Tags)}
 		e.before[i.ID] = change{at: e.Now()}
 		e.Instances, launched, o.ids = append(e.Instances, i), append(launched, i), append(o.ids, i.ID)
@@ -117,10 +117,11 @@ func (e *EC2) CreateODCR(_ context.Context, o capacity.HoldOrder) (r capacity.Re
 		case made.ids == nil && e.free() < o.Count:
 			return errNoRoom
 		case made.ids == nil:
-			e.ids++
-			made.ids = []string{fmt.Sprintf("cr-odcr-%d", e.ids)}
+			e.IDs++
+			made.ids = []string{fmt.Sprintf("cr-odcr-%d", e.IDs)}
 			e.Reserve(capacity.Reservation{ID: made.ids[0], Kind: capacity.ODCR, InstanceType: o.InstanceType, AZID: o.AZID, Platform: o.Platform, Total: o.Count, Available: o.Count,
 				Start: e.Now(), End: o.End, Created: e.Now(), Tags: maps.Clone(o.Tags)})
+			e.All[len(e.All)-1].Tags[capacity.TagToken] = o.ClientToken
 		}
 		r, _ = e.Real(made.ids[0])
 		return nil

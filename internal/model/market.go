@@ -89,8 +89,8 @@ func (e *EC2) TryPurchaseExtension(context.Context, string, string) error {
 func (e *EC2) Purchase(_ context.Context, offering, platform string, tags map[string]string) (capacity.Reservation, error) {
 	var r capacity.Reservation
 	err := e.sell("purchase", offering, func(o capacity.Offering) error {
-		e.ids++
-		r = o.Reservation(fmt.Sprintf("cr-%d", e.ids))
+		e.IDs++
+		r = o.Reservation(fmt.Sprintf("cr-%d", e.IDs))
 		r.State, r.Platform, r.Tenancy, r.Tags, r.Created = "", platform, o.Tenancy, maps.Clone(tags), e.Now()
 		if e.NotPaid {
 			r.State = capacity.StatePaymentFailed

@@ -35,6 +35,19 @@ type World struct {
 	mu sync.Mutex
 }
 
+// Dir is a temporary folder in memory, where there is one: state_dir is made sure of on the disk at each change.
+func Dir(t interface {
+	TempDir() string
+	Cleanup(func())
+}) string {
+	dir, err := os.MkdirTemp("/dev/shm", "model")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // Call is a call that the product makes.
 type Call struct {
 	Verb   string // "set time limit"
@@ -118,7 +131,7 @@ type EC2 struct {
 
 	before map[string]change // by id
 	tokens map[string]*order // by ClientToken
-	ids    int
+	IDs    int               // how many ids have been given
 }
 
 // change is how something was before its last change; nil if it was not there.

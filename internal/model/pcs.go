@@ -253,8 +253,8 @@ func (e *EC2) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemp
 			t = now
 			return nil
 		case !there:
-			e.ids++
-			now.ID = fmt.Sprintf("lt-%d", e.ids)
+			e.IDs++
+			now.ID = fmt.Sprintf("lt-%d", e.IDs)
 		}
 		version, _ := strconv.Atoi(now.Version)
 		t.ID, t.Version = now.ID, strconv.Itoa(version+1)
