@@ -115,16 +115,6 @@ func (m Money) Plus(other Money) Money {
 	return Money{m.micros + other.micros, m.currency}
 }
 
-// Times is the amount n times.
-func (m Money) Times(n int) Money { return Money{m.micros * int64(n), m.currency} }
-
-// For is the cost over d at the hourly price m, to the nearest millionth.
-func (m Money) For(d time.Duration) Money {
-	total := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(int64(d)))
-	total.Add(total, big.NewInt(int64(time.Hour/2))).Div(total, big.NewInt(int64(time.Hour)))
-	return Money{total.Int64(), m.currency}
-}
-
 // Part is the cost of n of total things that m pays for, to the nearest cent; zero if total is zero.
 func (m Money) Part(n, total int64) Money { return m.share(n, big.NewInt(total)) }
 

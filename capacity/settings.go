@@ -92,9 +92,6 @@ func (n NodeNames) MarshalText() ([]byte, error) { return []byte(hostlist.Compre
 // nodes of other kinds are launched for jobs.
 func (g GroupSettings) StaysUp() bool { return g.PurchaseOption.Bought() && !g.Dynamic }
 
-// Types are all instance types that the node group may launch, in the order to try.
-func (g GroupSettings) Types() []string { return append([]string{g.InstanceType}, g.OtherTypes...) }
-
 // Select chooses reservations: those that carry every tag.
 //
 // A tag's value is literal: * and ? mean themselves, although they are wildcards in EC2's filters. So the query to

@@ -129,9 +129,9 @@ func nearKeys(comment string) (warnings []string) {
 // nearKey is our key that a word probably meant; "" if none.
 func nearKey(key, value string) string {
 	switch {
-	case reservationID().MatchString(value):
+	case IsReservationID(value):
 		return "capacity_reservation_id"
-	case subnetID().MatchString(value):
+	case IsSubnetID(value):
 		return "subnet_id"
 	}
 	for _, k := range wishKeys {

@@ -55,10 +55,6 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	if managed {
 		limit = e.limit()
 		e.fact("limit", "%s", limit)
-		begin := capacity.FormatUTC(j.Eligible)
-		if why, requeued := requeuedFor(j); waits && requeued && strings.HasSuffix(why, " by "+begin) {
-			e.fact("begin time", "%s, set by sync: the fence", begin)
-		}
 	}
 	e.fact("constraint", "%s", req.Constraint)
 	switch {
@@ -111,22 +107,16 @@ func (e *screen) fence() (of capacity.Partition, fence time.Time) {
 	return of, fence
 }
 
-// limit says what sync did, or may yet do, to a job's time limit; "" if nothing.
+// limit says that the end of a job is that of its fence, set by sync; "" if it is not.
 func (e *screen) limit() string {
-	j, fitted := e.j, e.snap.Fitted(e.j)
-	if j.State == "PENDING" && fitted {
-		return "fitted to what a block leaves, and by sync to the fence once the job runs"
-	}
+	j := e.j
 	_, fence := e.fence()
-	left := fence.Sub(j.End)
-	switch at := capacity.FormatUTC(fence); {
-	case j.State != "RUNNING" || j.Configuring() || !j.TimeLimit.Bounded() || j.End.IsZero() || fence.IsZero():
-	case left.Abs() <= atFence && fitted:
-		return "fitted by sync to the fence, " + at
-	case left.Abs() <= atFence:
-		return "ends at the fence, " + at + ": sync lowers one that crosses it"
-	case left > 0 && fitted:
-		return "sync may raise it to the fence, " + at
+	atItsFence := j.Running() && j.TimeLimit.Bounded() && fence.Sub(j.End).Abs() <= atFence
+	switch {
+	case j.Pending() && e.snap.Fitted(j), j.Running() && e.snap.Fitted(j) && !fence.IsZero():
+		return "sync fits it to the fence while the job runs"
+	case atItsFence && !j.End.IsZero():
+		return "ends at the fence: sync lowers one that crosses it"
 	}
 	return ""
 }
@@ -169,7 +159,7 @@ func (e *screen) runs(limitIsOurs bool) {
 	default:
 		e.Advice += " Save what you need before its limit: `sbatch --signal=B:USR1@600` sends a signal."
 	}
-	e.fact("at the fence", "%s", end)
+	e.fact("at the fence", "%s: %s", capacity.FormatUTC(fence), end)
 }
 
 // waits explains a job that waits in a partition of ours: first what prevents any start, then what the job waits for.
