@@ -157,11 +157,6 @@ type Missing struct {
 	Unread bool // EC2 has described it, in an answer that cannot be read
 }
 
-// FutureODCR reports whether the reservation is an ODCR that opens in the future.
-func (r Reservation) FutureODCR() bool {
-	return r.Kind == ODCR && r.State.Expected() && r.Start.After(r.Created)
-}
-
 // Size is the number of instances that the reservation has, or will have once it opens: the larger of
 // TotalInstanceCount and the bought or committed number.
 func (r Reservation) Size() int {

@@ -64,7 +64,12 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	progress := t.Slow("asking for regions")
 	defer progress.Done()
-	account := inBackground(func() string { return accountOrUnknown(ctx, aws) })
+	account := inBackground(func() (id string) { // "" if nobody knows
+		ctx, cancel := context.WithTimeout(ctx, accountWait)
+		defer cancel()
+		id, _ = aws.Account(ctx)
+		return id
+	})
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
 	regions, err := c.chosen(ctx, aws)
@@ -118,14 +123,6 @@ func inBackground[T any](get func() T) func() T {
 // accountWait bounds the question of whose account this is: where AWS STS cannot be
 // reached, as in a subnet without a way to it, the list does not wait for it.
 const accountWait = 5 * time.Second
-
-// accountOrUnknown is the caller's account; "" if nobody knows.
-func accountOrUnknown(ctx context.Context, aws *ec2.Client) string {
-	ctx, cancel := context.WithTimeout(ctx, accountWait)
-	defer cancel()
-	id, _ := aws.Account(ctx)
-	return id
-}
 
 // ask asks one region.
 func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (list regionList, err error) {
@@ -288,9 +285,6 @@ func (r listRow) Marks() string {
 	var all []string
 	if r.UltraServer {
 		all = append(all, "UltraServer")
-	}
-	if r.FutureODCR() {
-		all = append(all, "opens "+capacity.FormatUTC(r.Start))
 	}
 	if !r.CommittedUntil.IsZero() {
 		all = append(all, "committed until "+capacity.FormatUTC(r.CommittedUntil))

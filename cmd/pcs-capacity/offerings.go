@@ -157,13 +157,7 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	var own owned
 	idle := func(found []capacity.Reservation) map[string]int {
 		own = ownedOf(cfg, aws, inRegion(aws.In(cfg.Region).Region(), found), slurm())
-		counted := map[string]int{}
-		for id, one := range own.byID {
-			if one.NodesIdle != nil {
-				counted[id] = *one.NodesIdle
-			}
-		}
-		return counted
+		return own.idle
 	}
 	answer, err := market.FitQuestion{EC2: aws, Need: need, Regions: regions, Subnets: subnets, Idle: idle,
 		Timing: cfg.Timing.Domain(), Progress: progress}.Ask(ctx)

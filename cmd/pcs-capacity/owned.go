@@ -80,6 +80,7 @@ func (o owner) UsedBy() string {
 // owned is what the partitions of the settings have.
 type owned struct {
 	byID    map[string]owner
+	idle    map[string]int // the idle nodes that could be counted, by reservation
 	snap    *capacity.Snapshot
 	idleErr error // why Slurm did not say which nodes are idle
 }
@@ -95,7 +96,7 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 		found = append(slices.Clone(found), before.Reservations...)
 	}
 	snap := capacity.Build(settings, capacity.Seen{Reservations: found, Before: before, Now: now})
-	o := owned{byID: map[string]owner{}, idleErr: slurm.err, snap: snap}
+	o := owned{byID: map[string]owner{}, idle: map[string]int{}, idleErr: slurm.err, snap: snap}
 	if o.idleErr == nil { // of those that are not counted all the same
 		o.idleErr = errors.New("the slots of its reservations are not known until `pcs-capacity sync` has run")
 	}
@@ -111,7 +112,7 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 		if len(t.Group.Slots) == 1 || err == nil { // else only sync has seen which of them it has
 			one.Slot = t.Slot.Name
 			if n := idle[t.Reservation.ID]; slurm.err == nil {
-				one.NodesIdle = &n
+				one.NodesIdle, o.idle[t.Reservation.ID] = &n, n
 			}
 		}
 		o.byID[t.Reservation.ID] = one

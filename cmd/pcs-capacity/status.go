@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,20 +29,20 @@ for the owners of jobs, and notes leave it 0.`
 
 // statusRow is one slot of a partition.
 type statusRow struct {
-	Partition   string    `json:"partition"`
-	Slot        string    `json:"slot"`
-	Reservation string    `json:"reservation"`
-	State       string    `json:"state"`
-	Start       time.Time `json:"start,omitzero"`
-	Fence       time.Time `json:"fence,omitzero"`
-	End         time.Time `json:"end,omitzero"`
-	NodeStates  counts    `json:"node_states,omitempty"`
-	NodesUp     *int      `json:"nodes_up,omitempty"` // The numbers are nil when Slurm did not answer
-	NodesTotal  *int      `json:"nodes_total,omitempty"`
-	Running     *int      `json:"jobs_running,omitempty"`
-	Pending     *int      `json:"jobs_pending_in_partition,omitempty"`
-	Next        string    `json:"next,omitempty"`
-	NextAt      time.Time `json:"next_at,omitzero"`
+	Partition   string         `json:"partition"`
+	Slot        string         `json:"slot"`
+	Reservation string         `json:"reservation"`
+	State       string         `json:"state"`
+	Start       time.Time      `json:"start,omitzero"`
+	Fence       time.Time      `json:"fence,omitzero"`
+	End         time.Time      `json:"end,omitzero"`
+	NodeStates  map[string]int `json:"node_states,omitempty"`
+	NodesUp     *int           `json:"nodes_up,omitempty"` // The numbers are nil when Slurm did not answer
+	NodesTotal  *int           `json:"nodes_total,omitempty"`
+	Running     *int           `json:"jobs_running,omitempty"`
+	Pending     *int           `json:"jobs_pending_in_partition,omitempty"`
+	Next        string         `json:"next,omitempty"`
+	NextAt      time.Time      `json:"next_at,omitzero"`
 	now         time.Time
 }
 
@@ -64,17 +63,6 @@ func (r statusRow) Event() string {
 		return ""
 	}
 	return fmt.Sprintf("%s in %s", r.Next, capacity.FormatUntil(r.NextAt.Sub(r.now)))
-}
-
-// counts is how many nodes are in which state.
-type counts map[string]int
-
-func (c counts) String() string {
-	var parts []string
-	for _, state := range slices.Sorted(maps.Keys(c)) {
-		parts = append(parts, fmt.Sprintf("%d %s", c[state], state))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // statusDocument is the JSON form.
@@ -189,7 +177,7 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 		w = s.Last
 	}
 	row := statusRow{Partition: s.Partition.Name, Slot: s.Slot.Name, Reservation: s.Reservation.ID, State: string(s.Reservation.State),
-		Start: w.Start, Fence: w.Fence, End: w.End, NodeStates: counts{}, Next: next.What, NextAt: next.At, now: now}
+		Start: w.Start, Fence: w.Fence, End: w.End, NodeStates: map[string]int{}, Next: next.What, NextAt: next.At, now: now}
 	if row.Reservation == "" {
 		row.State = slotWithout(s)
 		ids := s.Slot.ReservationIDs

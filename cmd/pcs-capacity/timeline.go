@@ -37,7 +37,7 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	snap, problems := own.snap, []string{}
 	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
 		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
-		return !used && (!r.Kind.Bought() && !r.FutureODCR() || !r.State.Live()) ||
+		return !used && (!r.Kind.Bought() || !r.State.Live()) ||
 			!slices.ContainsFunc(all, func(seen capacity.Reservation) bool { return seen.ID == r.ID })
 	})
 	for _, w := range snap.Waiting(now) {

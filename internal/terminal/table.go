@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -91,18 +90,20 @@ func machine(value any) string {
 		return v.UTC().Format(time.RFC3339)
 	case []string:
 		return strings.Join(v, " ")
-	case map[string]string:
-		var pairs []string
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			pairs = append(pairs, key+"="+v[key])
-		}
-		return strings.Join(pairs, " ")
 	case encoding.TextMarshaler:
 		text, err := v.MarshalText()
 		if err != nil {
 			return err.Error()
 		}
 		return string(text)
+	}
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Map {
+		var pairs []string
+		for key, of := range v.Seq2() {
+			pairs = append(pairs, fmt.Sprintf("%v=%v", key, of))
+		}
+		slices.Sort(pairs)
+		return strings.Join(pairs, " ")
 	}
 	return fmt.Sprint(value)
 }
