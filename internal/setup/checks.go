@@ -243,7 +243,7 @@ func (in *inspection) checkUnknown(group, queue Step) {
 		in.mayLose("node group", in.slot.Name, in.slot.Group.Unknown)
 	}
 	if q, found := in.Queue(queue.Name); found && queue.Verb == Update {
-		in.mayLose("queue", q.Name, q.Lost(in.queueSettings(q.SlurmSettings)))
+		in.mayLose("queue", q.Name, q.Lost(in.queueSettings()))
 	}
 	if in.slot.Group != nil && !in.slot.Failed() || in.like.ID == "" {
 		return
@@ -285,25 +285,13 @@ func (in *inspection) checkAccounts() {
 	}
 }
 
-// queueSettings returns the wanted Slurm settings of the queue. now are those that it
-// has; the same accounts in another order are left as they are.
-func (in *inspection) queueSettings(now map[string]string) map[string]string {
+// queueSettings returns the wanted Slurm settings of the queue.
+func (in *inspection) queueSettings() map[string]string {
 	accounts := in.allowAccounts()
-	switch {
-	case len(accounts) == 0:
+	if len(accounts) == 0 {
 		return nil
-	case sameAccounts(now[lock], accounts):
-		return map[string]string{lock: now[lock]}
 	}
 	return map[string]string{lock: strings.Join(accounts, ",")}
-}
-
-// sameAccounts compares as Slurm does, which does not tell capital letters apart.
-func sameAccounts(list string, accounts []string) bool {
-	lower := func(list string) []string {
-		return slices.Compact(slices.Sorted(slices.Values(strings.Split(strings.ReplaceAll(strings.ToLower(list), " ", ""), ","))))
-	}
-	return list != "" && slices.Equal(lower(list), lower(strings.Join(accounts, ",")))
 }
 
 // checkEFA warns where nodes come up without EFA, although people may expect it.

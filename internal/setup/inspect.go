@@ -38,7 +38,6 @@ type inspection struct {
 	// userData is in the form that PCS wants; nil if there is none. nodeScript describes it for provider ec2.
 	userData   []byte
 	nodeScript string
-	actions    pcs.LifecycleActions // the nodes' lifecycle actions; nil for none
 	// launch is that of the nodes: its Template is the wanted one, without an id; zero if there is none to plan.
 	launch site.Launch
 
@@ -110,7 +109,6 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	}
 	in.seeSlots()
 	in.chooseUserData()
-	in.actions = in.lifecycleActions()
 	in.addUsers()
 	in.chooseSubnets()
 	if err := s.readFences(ctx, in); err != nil || in.stops() {

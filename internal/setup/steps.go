@@ -132,14 +132,15 @@ func (in *inspection) queueStep() Step {
 		}
 	}
 	step.add("node groups", strings.Join(append(names, in.slot.Name), ", "))
-	if to, now := in.queueSettings(q.SlurmSettings)[lock], q.SlurmSettings[lock]; to != "" && now != to && found {
+	if to, now := in.queueSettings()[lock], q.SlurmSettings[lock]; to != "" && now != to && found {
 		step.Verb = Update
 		step.add(lock, cmp.Or(now, "none")+" → "+to)
 	} else {
 		step.add(lock, to)
 	}
 	return step.changing(in, in.slot.Name, func(ctx context.Context, w World) error {
-		return w.EnsureQueue(ctx, in.queueWith(q, []string{in.made.ID}))
+		return w.EnsureQueue(ctx, pcs.Queue{Name: step.Name, ClusterID: in.Cluster.ID, GroupIDs: []string{in.made.ID},
+			SlurmSettings: in.queueSettings(), Tags: map[string]string{capacity.TagCluster: in.Cluster.Name}})
 	})
 }
 

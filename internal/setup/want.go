@@ -11,6 +11,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -27,7 +28,7 @@ func (in *inspection) want() {
 	in.template = in.templateSpec()
 	in.group = pcs.NodeGroup{Name: in.slot.Name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets, ClusterID: in.Cluster.ID,
 		AMI: in.template.ImageID, InstanceProfile: in.like.InstanceProfile, Min: least, Max: most, Tags: in.tags(), SlurmSettings: settings,
-		IdleSeconds: in.like.IdleSeconds, Actions: in.actions}
+		IdleSeconds: in.like.IdleSeconds, Actions: in.like.Actions}
 	in.wantedEntry = capacity.GroupSettings{Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
 		ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic}
 	if in.OnEC2() {
@@ -58,12 +59,6 @@ func (in *inspection) tags() map[string]string {
 		tags[capacity.TagReservation] = in.reservation.ID
 	}
 	return tags
-}
-
-// queueWith is the wanted queue with these node groups; now is the queue as it is.
-func (in *inspection) queueWith(now pcs.Queue, groups []string) pcs.Queue {
-	return pcs.Queue{Name: in.request.Queue, ClusterID: in.Cluster.ID, GroupIDs: groups,
-		SlurmSettings: in.queueSettings(now.SlurmSettings), Tags: map[string]string{capacity.TagCluster: in.Cluster.Name}}
 }
 
 // listed reports whether the settings have the reservation for the node group.
@@ -236,17 +231,20 @@ func (in *inspection) interfaceSubnet() string {
 	return there[0].ID
 }
 
-// chooseLike finds the node group to copy from: the requested one, else the slot that has the
-// reservation already, else the other slot, else the one that the cluster suggests.
+// chooseLike finds the node group to copy from: the requested one, else the slot that has the reservation already, else
+// the slot changed last, else the one that the cluster suggests.
 func (in *inspection) chooseLike() {
 	name := in.request.Like
 	switch {
 	case in.OnEC2():
 	case name == "":
 		for _, slot := range in.Slots {
-			if slot.Ours && (in.like.ID == "" || slot.Holds(in.request.Reservation)) {
+			if slot.Ours && (in.like.ID == "" || slot.Group.Modified.After(in.like.Modified)) {
 				in.like = *slot.Group
 			}
+		}
+		if i := slices.IndexFunc(in.Slots, func(s site.Slot) bool { return s.Holds(in.request.Reservation) }); i >= 0 {
+			in.like = *in.Slots[i].Group
 		}
 		if in.like.ID == "" && !in.unattended {
 			in.findLike()
@@ -288,20 +286,6 @@ func groupNames(groups []pcs.NodeGroup) string {
 		names = append(names, g.Name)
 	}
 	return strings.Join(names, ", ")
-}
-
-// lifecycleActions returns the lifecycle actions of the nodes: of the node group named by --like,
-// else of the slot changed last. Thus a change of one slot reaches the other.
-func (in *inspection) lifecycleActions() pcs.LifecycleActions {
-	from := in.like
-	if in.request.Like == "" {
-		for _, slot := range in.Slots {
-			if slot.Ours && !slot.Failed() && slot.Group.Modified.After(from.Modified) {
-				from = *slot.Group
-			}
-		}
-	}
-	return from.Actions
 }
 
 // efa selects the network interfaces of the launch template; "" for a type without EFA, whose interfaces are copied.

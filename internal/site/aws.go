@@ -186,14 +186,12 @@ func (s *Survey) group(f *findings, snap *capacity.Snapshot, g capacity.NodeGrou
 		}
 		lasting := capacity.Lasting(mismatches)
 		for _, m := range mismatches {
-			switch {
-			case slices.Contains(lasting, m):
-				f.problem("reservation", capacity.Admin, m)
-			case !g.PurchaseOption.Reserved(): // there is other capacity
-			case m.Code == capacity.HasEnded:
+			if m.Code == capacity.HasEnded {
 				m.Fix = "remove it from the settings"
-				f.problem("reservation", capacity.Note, m)
-			default: // goes away by itself, or only costs the surplus nodes
+			}
+			if slices.Contains(lasting, m) {
+				f.problem("reservation", capacity.Admin, m)
+			} else if g.PurchaseOption.Reserved() { // goes away by itself, or only costs the surplus nodes; else there is other capacity
 				f.problem("reservation", capacity.Note, m)
 			}
 		}
