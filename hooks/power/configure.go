@@ -41,20 +41,19 @@ func (s *Site) configureSlots(ctx context.Context, slots map[string]place, last 
 	snap.TakenAt = s.Now()
 	var errs []error
 	for _, slot := range names {
-		errs = append(errs, configure(ctx, s, s.journal, s.Cluster, slots[slot], held[slot], snap))
+		errs = append(errs, s.configure(ctx, slots[slot], held[slot], snap))
 	}
 	return errors.Join(errs...)
 }
 
 // configure makes a compute node group match the reservation that it was set up for, "" for none, and records it.
-func configure(ctx context.Context, w World, j *journal, cluster string, at place, reservation string,
-	snap *capacity.Snapshot) error {
-	record := state.Record{At: w.Now(), Hook: "resume", Partition: at.partition.Name, Reservation: reservation,
+func (s *Site) configure(ctx context.Context, at place, reservation string, snap *capacity.Snapshot) error {
+	record := state.Record{At: s.Now(), Hook: "resume", Partition: at.partition.Name, Reservation: reservation,
 		Code: string(capacity.OK), Message: "compute node group " + at.slot + " is as it should be"}
-	request, err := configuration(cluster, at, reservation, snap, w.Now())
+	request, err := configuration(s.Cluster, at, reservation, snap, s.Now())
 	if err == nil {
 		var changed bool
-		if changed, err = w.Configure(ctx, request); changed {
+		if changed, err = s.Configure(ctx, request); changed {
 			record.Message = "configured compute node group " + at.slot
 		}
 	}
@@ -63,7 +62,7 @@ func configure(ctx context.Context, w World, j *journal, cluster string, at plac
 		p, code := problem(err)
 		record.Code, record.EC2Code, record.Message = string(p.Code), code, hook.OneLine(p.Text())
 	}
-	j.record(w, record)
+	s.record(record)
 	return err
 }
 

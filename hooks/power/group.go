@@ -154,7 +154,7 @@ func (c *call) divide(g group) (parts []part, err error) {
 		return nil, refuse("job-gone", "job %d ended before its nodes were launched", g.lost[0])
 	}
 	for _, n := range g.nodes {
-		at, _ := placeOf(c.settings, n)
+		at, _ := placeOf(c.Settings, n)
 		i := slices.IndexFunc(parts, func(p part) bool { return p.place.slot == at.slot })
 		if i < 0 {
 			template := c.templates[at.group.LaunchTemplate]
@@ -270,7 +270,7 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, wishes []capacity.W
 // EC2 launches nothing under their tokens.
 func (c *call) launchToken(jobs []capacity.Job, nodes []string, attempt int, what ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%q %q %q %d", c.cluster, hostlist.Compress(nodes), what, attempt)
+	fmt.Fprintf(&b, "%q %q %q %d", c.mark, hostlist.Compress(nodes), what, attempt)
 	for _, j := range jobs {
 		fmt.Fprintf(&b, " %d/%d", j.ID, j.Restarts)
 	}
@@ -293,7 +293,7 @@ func (c *call) tags(jobs []capacity.Job, partition string, nodes []string, reser
 		return append(split(nodes[:half]), split(nodes[half:])...)
 	}
 	tags := capacity.NodesTags(split(nodes))
-	tags[capacity.TagCluster], tags[capacity.TagPartition] = c.cluster, partition
+	tags[capacity.TagCluster], tags[capacity.TagPartition] = c.mark, partition
 	// One call gives all its instances the same tags. Of several nodes, the launch index picks one, and the console
 	// shows it next to the name.
 	tags[capacity.TagName] = hook.Clip(hostlist.Compress(nodes), capacity.MaxTagValue)

@@ -155,7 +155,7 @@ func (c *call) launch(g group) error {
 		}
 	}
 	if len(done) > 0 {
-		l.record(l.World, l.records(done)...)
+		l.record(l.records(done)...)
 	}
 	if why == nil {
 		return nil
@@ -336,7 +336,7 @@ func (l *launching) records(nodes []string) (all []state.Record) {
 		of[key] = append(of[key], n)
 	}
 	for _, nodes := range of {
-		at, _ := placeOf(l.settings, nodes[0])
+		at, _ := placeOf(l.Settings, nodes[0])
 		r := state.Record{At: l.Now(), Hook: "resume", Partition: at.partition.Name, Nodes: hostlist.Compress(nodes),
 			Jobs: shown(l.on(nodes)), Reservation: l.got[nodes[0]].reservation, Code: string(capacity.OK), Message: "launched"}
 		for _, n := range nodes {

@@ -189,7 +189,7 @@ func TestInstancesOfAnotherClusterAreNotOurs(t *testing.T) {
 	w := newFake(t)
 	w.has(nil, "i-1", "gpu-1", 0, one)
 	w.has(nil, "i-2", "gpu-1", 0, one).Tags[capacity.TagCluster] = "other"
-	if found, err := ourInstances(t.Context(), w, "ml"); err != nil || len(found) != 1 || found[0].ID != "i-1" {
+	if found, err := w.site().instances(t.Context(), "ml"); err != nil || len(found) != 1 || found[0].ID != "i-1" {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
@@ -198,7 +198,7 @@ func TestInstancesOfAnotherClusterAreNotOurs(t *testing.T) {
 func holdingCall() *call {
 	f := newCall(onDemand())
 	f.snap.Partitions[0].Groups[0].Reserve = capacity.ReservePerJob
-	f.settings.Reserve = capacity.Reserve{MaxInstances: 8}
+	f.Settings.Reserve = capacity.Reserve{MaxInstances: 8}
 	return f
 }
 
@@ -216,7 +216,7 @@ func TestHoldStories(t *testing.T) {
 			cancel reservation cr-A
 			unlist A
 			record hold ok`
-	none := func(f *call) { f.settings.Reserve.MaxInstances = 1 }
+	none := func(f *call) { f.Settings.Reserve.MaxInstances = 1 }
 	for name, c := range map[string]struct {
 		script string
 		want   string

@@ -56,7 +56,7 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 			return odcr{}, errNoTime
 		}
 		entry, err := l.Enlist(capacity.Held{Token: order.ClientToken, InstanceType: t.instanceType, Count: len(nodes),
-			Since: l.Now(), Until: order.End}, l.Now(), l.settings.Reserve.Allows)
+			Since: l.Now(), Until: order.End}, l.Now(), l.Settings.Reserve.Allows)
 		if errors.Is(err, capacity.ErrReserveLimit) { // another place may take less
 			return odcr{}, &refusal{capacity.Verdict{Code: "reserve-limit", Message: err.Error()}, capacity.ErrNoRoom}
 		}
@@ -67,7 +67,7 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 		r, err := l.CreateODCR(l.finish, order)
 		if err == nil && r.State.Live() {
 			entry.ReservationID = r.ID
-			_, err := l.Enlist(entry, l.Now(), l.settings.Reserve.Allows)
+			_, err := l.Enlist(entry, l.Now(), l.Settings.Reserve.Allows)
 			_ = l.did(err, "create an ODCR", "reservation", r.ID, "zone", t.azID, "type", t.instanceType, "count",
 				len(nodes), "end", order.End)
 			r.Total = len(nodes) // EC2 may report it later
@@ -118,7 +118,7 @@ func (c *call) cancelODCRs(list ...odcr) {
 		if errs[i] == nil {
 			c.unlist(o.token)
 		}
-		c.record(c.World, o.record(c.Now(), errs[i]))
+		c.record(o.record(c.Now(), errs[i]))
 	}
 }
 

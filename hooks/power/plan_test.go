@@ -43,7 +43,7 @@ func twoReservations() *capacity.Snapshot {
 // newCall is a power-up of nodes gpu-1 to gpu-8 of the slot.
 func newCall(snap *capacity.Snapshot) *call {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 8}}}}}
-	return &call{settings: settings, cluster: "ml", snap: snap, now: noon, since: noon.Add(-clockSlack), taken: map[string]int{}, live: map[string][]capacity.Instance{},
+	return &call{Site: &Site{Settings: settings}, mark: "ml", snap: snap, now: noon, since: noon.Add(-clockSlack), taken: map[string]int{}, live: map[string][]capacity.Instance{},
 		templates: map[string]template{"": {version: "lt-1:1"}}}
 }
 
@@ -101,7 +101,7 @@ func TestPartsOfTwoSlots(t *testing.T) {
 	g := &snap.Partitions[0].Groups[0]
 	g.Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
 	u := newCall(snap)
-	u.settings.Partitions[0].Groups[0].Slots = 2
+	u.Settings.Partitions[0].Groups[0].Slots = 2
 	nodes := []string{"gpu-a-1", "gpu-a-2", "gpu-b-1"}
 	parts, err := u.divide(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
 	if err != nil || len(parts) != 2 || len(parts[0].nodes) != 2 || parts[0].targets[0].reservationID != one || len(parts[1].nodes) != 1 || parts[1].targets[0].reservationID != two {
@@ -109,7 +109,7 @@ func TestPartsOfTwoSlots(t *testing.T) {
 	}
 	snap.Reservations[1].State = capacity.StateCancelled
 	u = newCall(snap)
-	u.settings.Partitions[0].Groups[0].Slots = 2
+	u.Settings.Partitions[0].Groups[0].Slots = 2
 	if parts, err := u.divide(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}); err == nil || len(u.taken) != 0 {
 		t.Errorf("without one of them: %+v, taken %v", parts, u.taken)
 	}
@@ -122,7 +122,7 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 	snap.Partitions[0].MinTime = capacity.Duration{Duration: 2 * time.Hour}
 	snap.Partitions[0].Groups[0].Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
 	u := newCall(snap)
-	u.settings.Partitions[0].Groups[0].Slots = 2
+	u.Settings.Partitions[0].Groups[0].Slots = 2
 	alike := nlp(1, "gpu-b-1")
 	job := func(change func(*capacity.Job)) capacity.Job {
 		j := alike
@@ -149,7 +149,7 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 
 func (u *call) place(t *testing.T, node string) place {
 	t.Helper()
-	at, ok := placeOf(u.settings, node)
+	at, ok := placeOf(u.Settings, node)
 	if !ok {
 		t.Fatalf("%s is not ours", node)
 	}
@@ -269,7 +269,7 @@ func TestLaunchToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return (&call{cluster: cluster, now: noon.Add(after)}).launchToken(jobs, names, attempt, strings.Fields(what)...)
+		return (&call{mark: cluster, now: noon.Add(after)}).launchToken(jobs, names, attempt, strings.Fields(what)...)
 	}
 	const what = "cr-1 subnet-1 p5.48xlarge lt-1:1"
 	base, none := token("lab", 0, job, "gpu-[1-2]", 0, what), token("lab", 0, nil, "gpu-[1-2]", 0, what)

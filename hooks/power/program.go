@@ -410,16 +410,16 @@ func (j *journal) aws(a ec2.Call) {
 }
 
 // record writes records.
-func (j *journal) record(w World, records ...state.Record) {
+func (s *Site) record(records ...state.Record) {
 	for _, r := range records {
-		j.Info(r.Message, "nodes", r.Nodes, "jobs", r.Jobs, "reservation", r.Reservation, "code", r.Code, "aws_code", r.EC2Code,
+		s.Info(r.Message, "nodes", r.Nodes, "jobs", r.Jobs, "reservation", r.Reservation, "code", r.Code, "aws_code", r.EC2Code,
 			"instances", r.Instances)
 	}
-	j.mu.Lock()
-	j.kept = append(j.kept, records...)
-	j.mu.Unlock()
-	if err := w.AppendRecords(records...); err != nil {
-		j.Warn("records are lost", "err", err)
+	s.mu.Lock()
+	s.kept = append(s.kept, records...)
+	s.mu.Unlock()
+	if err := s.AppendRecords(records...); err != nil {
+		s.Warn("records are lost", "err", err)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestLastLineOfACall(t *testing.T) {
 			return a
 		}}))}
 		j.aws(ec2.Call{RequestID: "r-1", Code: "Throttling"})
-		j.record(&adapters{Dir: state.Dir(t.TempDir())}, []state.Record{{Jobs: []string{"8"}, Reservation: "cr-1", Code: "ok", Instances: []string{"i-2", "i-1"}}, {Jobs: []string{"7", "8"}, Code: "no-room", EC2Code: "ReservationCapacityExceeded"}}...)
+		(&Site{World: adapters{Dir: state.Dir(t.TempDir())}, journal: j}).record([]state.Record{{Jobs: []string{"8"}, Reservation: "cr-1", Code: "ok", Instances: []string{"i-2", "i-1"}}, {Jobs: []string{"7", "8"}, Code: "no-room", EC2Code: "ReservationCapacityExceeded"}}...)
 		status := j.end(failure, "; look")
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if last := lines[len(lines)-1]; last != want || (status == 0) != (failure == nil) {
@@ -177,7 +177,7 @@ func TestPoweringUp(t *testing.T) {
 		"one is going down":   {[]string{"IDLE+CLOUD+POWERING_DOWN", "ALLOCATED+CLOUD+POWERING_UP", "IDLE+CLOUD"}, nil, "gpu-2", "nodes gpu-1 are not"},
 		"Slurm does not tell": {nil, errNoTime, "", "without which nothing is launched"},
 	} {
-		call := &call{journal: logless(), nodes: []string{"gpu-1", "gpu-2", "gpu-3"}, shownErr: c.err}
+		call := &call{Site: &Site{journal: logless()}, nodes: []string{"gpu-1", "gpu-2", "gpu-3"}, shownErr: c.err}
 		for i, state := range c.states {
 			call.shown = append(call.shown, capacity.Node{Name: call.nodes[i], State: state})
 		}
@@ -341,8 +341,8 @@ func TestFactsWithoutEC2(t *testing.T) {
 	cancel()
 	group := capacity.GroupSettings{Name: "gpu", MaxNodes: 8, SubnetIDs: []string{"subnet-0e200000000000a01"}, ReservationIDs: []string{"cr-0e2000000000000a1"}}
 	s := reading(simulatedEC2(t), group)
-	c := &call{settings: s.Settings, cluster: "ml", nodes: []string{"gpu-1"}, jobs: single(1).jobs, shown: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}}}
-	if c.factsErr = c.readFacts(ctx, s, nil); c.factsErr == nil {
+	c := &call{Site: s, mark: "ml", nodes: []string{"gpu-1"}, jobs: single(1).jobs, shown: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}}}
+	if c.factsErr = c.readFacts(ctx, nil); c.factsErr == nil {
 		t.Fatal("EC2 answers")
 	}
 	story(t, `

@@ -22,13 +22,11 @@ const headStart = 4 * time.Millisecond
 
 // call is one power-up of nodes that we launch, with what was read for it.
 type call struct {
-	World
-	*journal
-	settings capacity.Settings
-	cluster  string // the value of our mark
-	nodes    []string
-	shown    []capacity.Node // those that Slurm shows
-	jobs     []capacity.Job
+	*Site
+	mark  string // the value of our mark
+	nodes []string
+	shown []capacity.Node // those that Slurm shows
+	jobs  []capacity.Job
 	// factsErr is why EC2's part is not known, the rest of the fields but one.
 	factsErr, shownErr, jobsErr error
 
@@ -70,22 +68,22 @@ func (j *journal) waits() (waits []capacity.ResumeJob, byHand bool) {
 // read reads what a power-up needs, all side by side: it waits only for the slowest answer. The error is for a cluster
 // that is unknown: then nothing can be launched.
 func (s *Site) read(ctx context.Context, nodes []string, last *capacity.Snapshot, byHand bool) (*call, error) {
-	c := &call{World: s.World, journal: s.journal, settings: s.Settings, nodes: nodes, taken: map[string]int{}}
+	c := &call{Site: s, nodes: nodes, taken: map[string]int{}}
 	began := time.Now()
-	c.cluster = s.known()
+	c.mark = s.known()
 	ctx, stop := context.WithTimeout(ctx, mostBudget*2/3)
 	defer stop()
-	var cluster string
+	var mark string
 	var timeout time.Duration
 	var unknown error
 	var reads sync.WaitGroup
 	reads.Go(func() { c.jobs, c.jobsErr = s.BriefJobs(ctx) }) // of many jobs it takes longest
-	if c.cluster != "" {
-		reads.Go(func() { c.factsErr = c.readFacts(ctx, s, last) })
+	if c.mark != "" {
+		reads.Go(func() { c.factsErr = c.readFacts(ctx, last) })
 		time.Sleep(headStart)
 	}
 	reads.Go(func() {
-		cluster, timeout, unknown = s.ask(ctx)
+		mark, timeout, unknown = s.ask(ctx)
 		c.budget = min(timeout*3/4, mostBudget)
 		time.AfterFunc(c.budget*2/3-time.Since(began), stop)
 	})
@@ -94,9 +92,9 @@ func (s *Site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	if unknown != nil {
 		return nil, unknown
 	}
-	if cluster != c.cluster { // the facts are about another cluster's instances
-		c.cluster = cluster
-		c.factsErr = c.readFacts(ctx, s, last)
+	if mark != c.mark { // the facts are about another cluster's instances
+		c.mark = mark
+		c.factsErr = c.readFacts(ctx, last)
 	}
 	since := s.began // the power-up cannot have begun before
 	if byHand {      // Slurm may have waited for the nodes as long
@@ -107,28 +105,28 @@ func (s *Site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 }
 
 // readFacts reads what launches are decided on, side by side. last is the last snapshot; nil if there is none.
-func (c *call) readFacts(ctx context.Context, s *Site, last *capacity.Snapshot) error {
+func (c *call) readFacts(ctx context.Context, last *capacity.Snapshot) error {
 	partitions := map[string]bool{}
 	c.templates = map[string]template{}
 	for _, n := range c.nodes {
-		at, _ := placeOf(c.settings, n)
+		at, _ := placeOf(c.Settings, n)
 		partitions[at.partition.Name], c.templates[at.group.LaunchTemplate] = true, template{}
 	}
 	var ours []capacity.Instance
 	var seen capacity.Seen
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
-		ours, err = ourInstances(readCtx, s, c.cluster)
+		ours, err = c.instances(readCtx, c.mark)
 		return err
 	})
 	reads.Go(func() (err error) {
-		seen, err = s.freshFacts(readCtx, partitions, last)
+		seen, err = c.freshFacts(readCtx, partitions, last)
 		return err
 	})
 	var mu sync.Mutex
 	for _, name := range slices.Collect(maps.Keys(c.templates)) {
 		reads.Go(func() error {
-			version, err := s.PinTemplate(readCtx, name)
+			version, err := c.PinTemplate(readCtx, name)
 			mu.Lock()
 			defer mu.Unlock()
 			c.templates[name] = template{version, err}
@@ -138,9 +136,9 @@ func (c *call) readFacts(ctx context.Context, s *Site, last *capacity.Snapshot) 
 	if err := reads.Wait(); err != nil {
 		return err
 	}
-	c.now = s.Now()
+	c.now = c.Now()
 	seen.Before, seen.Instances, seen.Now, seen.Platforms = last, ours, c.now, c.platforms(last)
-	c.snap = capacity.Build(c.settings, seen)
+	c.snap = capacity.Build(c.Settings, seen)
 	c.snap.TakenAt = c.now
 	c.see(ours)
 	return nil
@@ -168,9 +166,9 @@ func (c *call) see(ours []capacity.Instance) {
 	}
 }
 
-// ourInstances are the instances with the cluster's mark.
-func ourInstances(ctx context.Context, w World, cluster string) ([]capacity.Instance, error) {
-	found, err := w.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {cluster}})
+// instances are those with a mark.
+func (s *Site) instances(ctx context.Context, mark string) ([]capacity.Instance, error) {
+	found, err := s.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {mark}})
 	return capacity.WithNodes(found), err
 }
 

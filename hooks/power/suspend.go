@@ -49,8 +49,8 @@ func PowerDown(ctx context.Context, s *Site) error {
 		}
 	}
 	var both sync.WaitGroup
-	both.Go(func() { giveBack(ctx, s, s.journal, nodes) })
-	err = terminate(ctx, s, s.journal, mark, nodes)
+	both.Go(func() { s.giveBack(ctx, nodes) })
+	err = s.terminate(ctx, mark, nodes)
 	both.Wait()
 	return err
 }
@@ -75,22 +75,22 @@ func (j *journal) insist(ctx context.Context, what string, try func() error) err
 // A slow call must not hit a newer launch of the same nodes. Slurm powers a node up again no earlier than
 // SuspendTimeout (30 s by default) after it called SuspendProgram, and only if it considers the node powered down. So
 // an instance launched after this call belongs to a newer launch and is left alone.
-func terminate(ctx context.Context, w World, j *journal, cluster string, nodes []string) error {
-	records, err := w.Records()
+func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error {
+	records, err := s.Records()
 	if err != nil {
-		j.Warn("instances are found by their tags alone", "err", err)
+		s.Warn("instances are found by their tags alone", "err", err)
 	}
 	var ours []capacity.Instance
-	err = j.insist(ctx, "list our instances", func() (err error) { ours, err = ourInstances(ctx, w, cluster); return err })
-	called := j.began.Add(w.Offset())
+	err = s.insist(ctx, "list our instances", func() (err error) { ours, err = s.instances(ctx, mark); return err })
+	called := s.began.Add(s.Offset())
 	var ids []string
 	if err == nil {
-		ids = j.toTerminate(w, ours, records, cluster, nodes, called)
+		ids = s.toTerminate(ours, records, mark, nodes, called)
 		if len(ids) == 0 {
-			j.Info("no instance to terminate")
+			s.Info("no instance to terminate")
 			return nil
 		}
-		err = j.insist(ctx, "terminate instances", func() error { return w.Terminate(ctx, ids) })
+		err = s.insist(ctx, "terminate instances", func() error { return s.Terminate(ctx, ids) })
 	}
 	record := state.Record{At: called, Hook: "suspend", Nodes: hostlist.Compress(nodes), Instances: ids,
 		Code: string(capacity.OK), Message: "terminated"}
@@ -98,26 +98,26 @@ func terminate(ctx context.Context, w World, j *journal, cluster string, nodes [
 		p, code := problem(err)
 		record.Code, record.EC2Code, record.Message = string(capacity.FailedOtherwise), code, p.Text()
 	}
-	j.record(w, record)
+	s.record(record)
 	return err
 }
 
 // toTerminate chooses the instances of nodes that a power-down terminates.
-func (j *journal) toTerminate(w World, ours []capacity.Instance, records []state.Record, cluster string,
-	nodes []string, called time.Time) (ids []string) {
+func (s *Site) toTerminate(ours []capacity.Instance, records []state.Record, mark string, nodes []string,
+	called time.Time) (ids []string) {
 	recorded := recordedFor(nodes, records, called)
 	for _, i := range ours {
 		delete(recorded, i.ID)
 		switch {
-		case i.Tags[capacity.TagCluster] != cluster || i.Ended() || !slices.Contains(nodes, i.Tags[capacity.TagNode]):
+		case i.Tags[capacity.TagCluster] != mark || i.Ended() || !slices.Contains(nodes, i.Tags[capacity.TagNode]):
 		case i.Launched.After(called.Add(clockSlack)):
-			j.Warn("left alone: launched after this call", "instance", i.ID)
+			s.Warn("left alone: launched after this call", "instance", i.ID)
 		default:
 			ids = append(ids, i.ID)
 		}
 	}
 	for id, at := range recorded {
-		w.Remember(id, at)
+		s.Remember(id, at)
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
@@ -157,10 +157,10 @@ func recordedFor(nodes []string, records []state.Record, called time.Time) map[s
 // giveBack powers down the nodes that Slurm has given up, after which Slurm uses them again (idle_on_node_suspend) and
 // calls SuspendProgram for them, which finds them powering down and not given up. It also delays the jobs that waited
 // for the nodes and that Slurm has requeued: a broken image is still broken the next time.
-func giveBack(ctx context.Context, w World, j *journal, nodes []string) {
+func (s *Site) giveBack(ctx context.Context, nodes []string) {
 	var all []capacity.Node
-	err := j.insist(ctx, "ask Slurm which nodes did not boot", func() (err error) {
-		all, err = w.NodeStates(ctx, nodes...)
+	err := s.insist(ctx, "ask Slurm which nodes did not boot", func() (err error) {
+		all, err = s.NodeStates(ctx, nodes...)
 		return err
 	})
 	lost := without(nodes, func(name string) bool {
@@ -169,16 +169,16 @@ func giveBack(ctx context.Context, w World, j *journal, nodes []string) {
 	if err != nil || len(lost) == 0 {
 		return
 	}
-	err = j.insist(ctx, "power nodes down", func() error {
-		return w.PowerDownForce(ctx, lost, "ResumeTimeout reached: the instance did not register in time")
+	err = s.insist(ctx, "power nodes down", func() error {
+		return s.PowerDownForce(ctx, lost, "ResumeTimeout reached: the instance did not register in time")
 	})
 	if err != nil {
 		return
 	}
-	records, unknown := w.Records()
-	jobs, unasked := w.BriefJobs(ctx)
+	records, unknown := s.Records()
+	jobs, unasked := s.BriefJobs(ctx)
 	if err := errors.Join(unknown, unasked); err != nil {
-		j.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)
+		s.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)
 		return
 	}
 	last := lastLaunches(lost, records)
@@ -189,15 +189,15 @@ func giveBack(ctx context.Context, w World, j *journal, nodes []string) {
 	if len(jobs) == 0 {
 		return
 	}
-	now := j.began.Add(w.Offset())
+	now := s.began.Add(s.Offset())
 	record := state.Record{At: now, Hook: "resume", Nodes: hostlist.Compress(lost), Jobs: shown(jobs),
 		Code:    string(capacity.NotBooted),
 		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken"}
 	if id := last[lost[0]].instance; id != "" {
 		const late = "the instance did not register with Slurm within ResumeTimeout; its console says"
 		record.Message = fmt.Sprintf(late+" why: `aws ec2 get-console-output --latest --output text --instance-id %s`", id)
-		if says, err := w.ConsoleSays(ctx, id); err != nil {
-			j.Warn("the console is not known", "err", err)
+		if says, err := s.ConsoleSays(ctx, id); err != nil {
+			s.Warn("the console is not known", "err", err)
 		} else if says != "" {
 			record.Message = fmt.Sprintf(late+": %s", says)
 		}
@@ -205,15 +205,15 @@ func giveBack(ctx context.Context, w World, j *journal, nodes []string) {
 	for _, job := range jobs { // requeued by now
 		record.Restarts = append(record.Restarts, job.Restarts-1)
 	}
-	j.record(w, record)
+	s.record(record)
 	failures, begin, words := failuresOf(append(records, record), now), map[string]time.Time{}, map[string]string{}
 	for _, job := range jobs {
-		at, tried := again(failures[job.Shown], j.began, time.Time{})
+		at, tried := again(failures[job.Shown], s.began, time.Time{})
 		begin[job.Shown] = at
 		words[job.Shown] = fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message, tried)
 	}
-	j.delay(ctx, w, jobs, begin)
-	j.comment(ctx, w, words)
+	s.delay(ctx, jobs, begin)
+	s.comment(ctx, words)
 }
 
 // lastLaunch is the record of the last launch of a node that came to something, and its instance.

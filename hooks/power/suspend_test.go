@@ -75,7 +75,7 @@ func TestTerminateStories(t *testing.T) {
 				}
 				ctx, cancel := within(t, suspendBudget)
 				defer cancel()
-				if failure := terminate(ctx, w, logless(), "ml", []string{"gpu-1", "gpu-2"}); (failure != nil) != c.fails {
+				if failure := w.site().terminate(ctx, "ml", []string{"gpu-1", "gpu-2"}); (failure != nil) != c.fails {
 					t.Error(failure)
 				}
 			})
@@ -117,7 +117,7 @@ func TestGiveBackStories(t *testing.T) {
 				}
 				ctx, cancel := within(t, suspendBudget)
 				defer cancel()
-				giveBack(ctx, w, logless(), []string{"gpu-1", "gpu-2"})
+				w.site().giveBack(ctx, []string{"gpu-1", "gpu-2"})
 				if w.Console != "" {
 					if got, want := w.said("1"), "did not boot: the instance did not register with Slurm within ResumeTimeout; its console says: "+w.Console; !strings.Contains(got, want) {
 						t.Errorf("%s; want %s", got, want)
@@ -149,7 +149,7 @@ func TestConfigureStories(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
 				w.Groups = []pcs.NodeGroup{{Name: "gpu", Tags: map[string]string{capacity.TagReservation: c.was}, SubnetIDs: []string{subnet2, subnetToo}}}
 				snap := twoReservations()
-				failure := configure(t.Context(), w, logless(), "ml", newCall(snap).place(t, "gpu-1"), c.reservation, snap)
+				failure := w.site().configure(t.Context(), newCall(snap).place(t, "gpu-1"), c.reservation, snap)
 				if (failure == nil) != (c.code == "") || w.kept(t)[0].Code != cmp.Or(c.code, "ok") {
 					t.Error(failure)
 				}
@@ -174,7 +174,7 @@ func TestTwoClocks(t *testing.T) {
 			{At: noon.Add(-time.Minute), Hook: "resume", Code: "ok", Nodes: "gpu-1", Instances: []string{"i-long ago"}}}...)
 		w.has(nil, "i-1", "gpu-1", ahead-time.Minute, "")
 		w.has(nil, "i-newer", "gpu-1", ahead+time.Minute, "")
-		if failure := terminate(t.Context(), w, logless(), "ml", []string{"gpu-1"}); failure != nil || !w.kept(t)[2].At.Equal(aws) {
+		if failure := w.site().terminate(t.Context(), "ml", []string{"gpu-1"}); failure != nil || !w.kept(t)[2].At.Equal(aws) {
 			t.Errorf("%v, %+v", failure, w.kept(t))
 		}
 	})

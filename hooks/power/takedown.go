@@ -159,7 +159,7 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 			}
 		}
 	}
-	at, _ := placeOf(c.settings, nodes[0])
+	at, _ := placeOf(c.Settings, nodes[0])
 	record.Partition, record.Nodes, record.Jobs = at.partition.Name, hostlist.Compress(nodes), shown(jobs)
 	for _, j := range jobs {
 		record.Restarts = append(record.Restarts, j.Restarts)
@@ -169,9 +169,9 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 		c.Warn("how often the jobs failed before is not known", "err", err)
 	}
 	failures := failuresOf(append(records, record), record.At)
-	c.record(c.World, record)
+	c.record(record)
 	word := hook.OneLine(fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, p.Code, p.Text()))
-	c.notify(ctx, c.World, word, jobs...) // jobs lose their terminals with their nodes
+	c.notify(ctx, word, jobs...) // jobs lose their terminals with their nodes
 	down := c.did(c.PowerDownForce(ctx, nodes, reason(p)), "power nodes down", "nodes", record.Nodes, "reason", reason(p))
 	var notBefore time.Time
 	if ours := (*refusal)(nil); errors.As(why, &ours) {
@@ -191,9 +191,9 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 		if err != nil {
 			c.Warn("jobs start as early as Slurm lets them", "err", err)
 		}
-		c.delay(ctx, c.World, queue, begin)
+		c.delay(ctx, queue, begin)
 	}
-	c.comment(ctx, c.World, words)
+	c.comment(ctx, words)
 	if down != nil {
 		return fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, down)
 	}
@@ -204,38 +204,38 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 const notifyTime = 3 * time.Second
 
 // notify tells the jobs that sbatch did not submit: they have a terminal. A message whose reader has gone is lost.
-func (j *journal) notify(ctx context.Context, w World, text string, jobs ...capacity.Job) {
+func (s *Site) notify(ctx context.Context, text string, jobs ...capacity.Job) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
 	for _, job := range jobs {
 		if job.Batch {
 			continue
 		}
-		if err := w.Notify(ctx, job.Shown, text); err != nil {
-			j.Debug("telling the job", "job", job.Shown, "err", err)
+		if err := s.Notify(ctx, job.Shown, text); err != nil {
+			s.Debug("telling the job", "job", job.Shown, "err", err)
 		}
 	}
 }
 
 // delay sets the begin times, by shown names, of jobs that Slurm has requeued; jobs are the current ones. It leaves
 // alone a job that Slurm starts later anyway: Slurm's own delay lets the credentials of the last run expire.
-func (j *journal) delay(ctx context.Context, w World, jobs []capacity.Job, begin map[string]time.Time) {
+func (s *Site) delay(ctx context.Context, jobs []capacity.Job, begin map[string]time.Time) {
 	for _, job := range jobs {
 		if at := begin[job.Shown]; job.Pending() && job.Eligible.Before(at) {
-			_ = j.did(w.Begin(ctx, job.Shown, at), "let the job begin later", "job", job.Shown, "at", at)
+			_ = s.did(s.Begin(ctx, job.Shown, at), "let the job begin later", "job", job.Shown, "at", at)
 		}
 	}
 }
 
 // comment writes the AdminComments of jobs, one call for each text.
-func (j *journal) comment(ctx context.Context, w World, words map[string]string) {
+func (s *Site) comment(ctx context.Context, words map[string]string) {
 	of := map[string][]string{}
 	for _, job := range slices.Sorted(maps.Keys(words)) {
 		text := hook.Clip(hook.OneLine(words[job]), capacity.MaxComment)
 		of[text] = append(of[text], job)
 	}
 	for _, text := range slices.Sorted(maps.Keys(of)) {
-		_ = j.did(w.SetAdminComments(ctx, text, of[text]...), "write the AdminComment", "jobs", of[text], "text", text)
+		_ = s.did(s.SetAdminComments(ctx, text, of[text]...), "write the AdminComment", "jobs", of[text], "text", text)
 	}
 }
 
@@ -268,7 +268,7 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 		}
 		asked := ""
 		for _, n := range j.Nodes {
-			at, ours := placeOf(c.settings, n)
+			at, ours := placeOf(c.Settings, n)
 			if !ours || at.slot == asked || !slices.Contains(nodes, n) {
 				continue
 			}
@@ -335,10 +335,10 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 	for _, j := range r.jobs {
 		nodes, words[j.Shown] = append(nodes, j.Nodes...), note
 	}
-	c.record(c.World, state.Record{At: c.Now(), Hook: "resume", Partition: r.partition, Nodes: hostlist.Compress(nodes),
+	c.record(state.Record{At: c.Now(), Hook: "resume", Partition: r.partition, Nodes: hostlist.Compress(nodes),
 		Jobs: shown(r.jobs), Code: string(p.Code), Message: hook.OneLine(p.Text())})
-	c.notify(ctx, c.World, "pcs-capacity: "+text, r.jobs...)
-	c.comment(ctx, c.World, words)
+	c.notify(ctx, "pcs-capacity: "+text, r.jobs...)
+	c.comment(ctx, words)
 	if !requeues {
 		_ = c.did(c.Cancel(ctx, r.name), "cancel", "job", r.name)
 		return

@@ -154,7 +154,7 @@ func TestRefusedJobs(t *testing.T) {
 		f := newCall(snap)
 		if c.slots == 2 {
 			snap.Partitions[0].Groups[0].Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
-			f.settings.Partitions[0].Groups[0].Slots = 2
+			f.Settings.Partitions[0].Groups[0].Slots = 2
 		}
 		if c.soon {
 			snap.Partitions[0].MinTime.Duration = 2 * time.Hour

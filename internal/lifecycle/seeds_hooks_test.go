@@ -56,7 +56,7 @@ func (m *month) resume(nodes []string) {
 	}
 	m.runHook("resume", nodes, power.PowerUp)
 	for _, j := range m.live() {
-		if j.Restarts > 2 && j.Pending() {
+		if j.Restarts > 1 && j.Pending() {
 			m.say("the owner of job %s gives up", j.Shown)
 			m.slurm.End(j, "CANCELLED")
 		}
