@@ -68,7 +68,6 @@ func (in *inspection) checkNames() {
 	}
 }
 
-// checkMatch compares the reservation with the node group that will launch into it.
 func (in *inspection) checkMatch() {
 	instanceType, kind := in.bound()
 	g := capacity.NodeGroup{Name: in.slot.Name, InstanceType: instanceType, PurchaseOption: kind, MaxNodes: in.wantedEntry.MaxNodes, Platform: in.launch.Image.Platform}
@@ -177,7 +176,6 @@ func (in *inspection) checkUnused(compared pcs.Comparison) {
 		in.slot.Instances, strings.Join(changed, ", "))
 }
 
-// checkLaunch finds missing parts of a launch.
 func (in *inspection) checkLaunch() {
 	like := "--like with a node group that has "
 	if in.OnEC2() {
@@ -196,7 +194,6 @@ func (in *inspection) checkLaunch() {
 
 const subnetFlag = "give --subnet-ids "
 
-// checkSubnets finds requested subnets that cannot be used.
 func (in *inspection) checkSubnets() {
 	fix := "name subnets of the cluster's VPC with --subnet-ids"
 	if in.OnEC2() {
@@ -285,7 +282,6 @@ func (in *inspection) checkAccounts() {
 	}
 }
 
-// queueSettings returns the wanted Slurm settings of the queue.
 func (in *inspection) queueSettings() map[string]string {
 	accounts := in.allowAccounts()
 	if len(accounts) == 0 {

@@ -85,7 +85,6 @@ func (clients) LockPasses(ctx context.Context, stateDir string) (func(), error) 
 	return state.Dir(stateDir).Lock(ctx, state.PassLock, lockWait)
 }
 
-// errChanged is the error of a step whose condition no longer holds.
 var errChanged = errors.New("it has changed since the plan was made")
 
 // writePartition writes a partition's file, if the settings say of it what they said before; was is nil for none. One
@@ -149,7 +148,6 @@ func placeFence(ctx context.Context, w World, queue, slot, reservation string) e
 	}
 }
 
-// drainReason is the nodes' Reason in Slurm.
 const drainReason = "pcs-capacity teardown"
 
 // drain keeps new jobs off the nodes of a slot. Unless forced, no job may have started since the plan was made.

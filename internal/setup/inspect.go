@@ -62,7 +62,6 @@ func (in *inspection) warn(message string, args ...any) {
 	in.Add(capacity.Problem{Severity: capacity.Note, Sentence: fmt.Sprintf(message, args...)})
 }
 
-// stops reports whether something prevents the plan.
 func (in *inspection) stops() bool { return len(in.Of(capacity.Admin)) > 0 }
 
 // sideBySide makes the reads of a stage: each writes fields of its own, and reads only what earlier stages have written.
@@ -163,7 +162,6 @@ func (in *inspection) nameSlots() {
 	}
 }
 
-// named is the slot of a name, with its node group.
 func (in *inspection) named(name string) site.Slot {
 	slot := site.Slot{Name: name}
 	if g, found := in.Group(name); found && g.Name == name {
@@ -243,7 +241,6 @@ func (s Setup) readSlurm(ctx context.Context, in *inspection) error {
 	return ctx.Err()
 }
 
-// slotNodes are the known nodes of the slots.
 func (in *inspection) slotNodes() map[string][]string {
 	nodes := map[string][]string{}
 	for _, slot := range in.Slots {
@@ -252,7 +249,6 @@ func (in *inspection) slotNodes() map[string][]string {
 	return nodes
 }
 
-// readOthers reads the reservations of the slots.
 func (s Setup) readOthers(ctx context.Context, in *inspection) error {
 	var held []string
 	for _, slot := range in.Slots {
@@ -343,7 +339,6 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 	return err
 }
 
-// readType reads the instance type of the reservation.
 func (s Setup) readType(ctx context.Context, in *inspection) error {
 	types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
 	in.launch.Type = types[in.reservation.InstanceType]

@@ -242,7 +242,6 @@ func (s *Step) addGroup(was, is capacity.GroupSettings) {
 	}
 }
 
-// reservationsOf are those that a partition lists.
 func reservationsOf(p capacity.PartitionSettings) (ids []string) {
 	for _, g := range p.Groups {
 		ids = append(ids, g.ReservationIDs...)
@@ -295,7 +294,6 @@ func (in *inspection) merge(g capacity.GroupSettings) capacity.GroupSettings {
 	return g
 }
 
-// without is a list without some of its members.
 func without(list []string, some ...string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(one string) bool { return slices.Contains(some, one) })
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // credentials judges whether AWS answers.
@@ -203,9 +204,7 @@ func (s *Survey) templates(f *findings) {
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
 			if p.Provider.Launches() {
-				if t := s.template(f, g.LaunchTemplate, func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g) }); t != nil {
-					s.configless(f, *t)
-				}
+				s.template(f, g.LaunchTemplate, func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g, s.Slurmctld) })
 			}
 		}
 	}
@@ -245,16 +244,16 @@ func reference(g pcs.NodeGroup) string { return g.TemplateID + ":" + g.TemplateV
 // lack is one thing that is wrong with a launch template, as the end of a sentence, and its fix.
 type lack struct{ what, fix string }
 
-// template reports the faults of a launch template; nil if it was not read.
-func (s *Survey) template(f *findings, reference string, wrong func(capacity.LaunchTemplate) []lack) *capacity.LaunchTemplate {
+// template reports the faults of a launch template.
+func (s *Survey) template(f *findings, reference string, wrong func(capacity.LaunchTemplate) []lack) {
 	t := s.Templates[reference]
 	switch {
 	case t.Err != nil:
 		s.unread(f, "launch-template", reference, t.Err)
-		return nil
+		return
 	case t.Is == nil:
 		f.fail("launch-template", "name one that exists in the settings, or create it", "EC2 has no launch template %s in %s", reference, s.Region)
-		return nil
+		return
 	}
 	lacks := wrong(*t.Is)
 	for _, l := range lacks {
@@ -263,21 +262,11 @@ func (s *Survey) template(f *findings, reference string, wrong func(capacity.Lau
 	if len(lacks) == 0 {
 		f.ok("launch-template", "%s (version %s)", t.Is.Name, t.Is.Version)
 	}
-	return t.Is
 }
 
-// configless judges whether slurmctld serves slurm.conf to nodes that ask for it.
-func (s *Survey) configless(f *findings, t capacity.LaunchTemplate) {
-	if c := s.Slurmctld; c != nil && t.AsksConfServer() && !slices.Contains(c.SlurmctldParameters, "enable_configless") {
-		f.fail("configless", "run `pcs-capacity hooks install` on the controller, which adds it",
-			"nodes of launch template %s get slurm.conf from slurmctld (--conf-server), which refuses without enable_configless in SlurmctldParameters", t.Name)
-	}
-}
-
-// launchedBySlurm returns the faults of a template for a node group with provider ec2. The launch
-// itself sets type, subnet and reservation.
-func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings) []lack {
-	var found []lack
+// launchedBySlurm returns the faults of a template for a node group with provider ec2. The launch itself sets type,
+// subnet and reservation. c is nil where slurmctld does not answer.
+func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings, c *slurm.Config) (found []lack) {
 	if t.ImageID == "" {
 		found = append(found, lack{"has no image", "add one with Slurm and your user data"})
 	}
@@ -286,6 +275,10 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings) []lack
 	}
 	if !t.MetadataTags {
 		found = append(found, lack{"has no tags in the instance metadata, from which a node learns its name", "set MetadataOptions.InstanceMetadataTags to enabled"})
+	}
+	if c != nil && t.AsksConfServer() && !slices.Contains(c.SlurmctldParameters, "enable_configless") {
+		found = append(found, lack{"has nodes get slurm.conf from slurmctld (--conf-server), which refuses without enable_configless in SlurmctldParameters",
+			"run `pcs-capacity hooks install` on the controller, which adds it"})
 	}
 	return found
 }

@@ -132,10 +132,10 @@ func TestLaunchedByPCS(t *testing.T) {
 
 func TestLaunchedBySlurm(t *testing.T) {
 	group := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.ODCR}
-	if found := launchedBySlurm(capacity.LaunchTemplate{ImageID: "ami-1", MetadataTags: true}, group); found != nil {
+	if found := launchedBySlurm(capacity.LaunchTemplate{ImageID: "ami-1", MetadataTags: true}, group, nil); found != nil {
 		t.Errorf("%v", found)
 	}
-	if found := launchedBySlurm(capacity.LaunchTemplate{Market: "spot"}, group); len(found) != 3 {
+	if found := launchedBySlurm(capacity.LaunchTemplate{Market: "spot"}, group, nil); len(found) != 3 {
 		t.Errorf("%v", found)
 	}
 }

@@ -142,16 +142,14 @@ func TestConfigless(t *testing.T) {
 	for _, c := range []struct {
 		template capacity.LaunchTemplate
 		running  *slurm.Config
-		found    int
+		found    bool
 	}{
-		{asks, &slurm.Config{}, 1},
-		{asks, &slurm.Config{SlurmctldParameters: []string{"idle_on_node_suspend", "enable_configless"}}, 0},
-		{asks, nil, 0},
-		{capacity.LaunchTemplate{}, &slurm.Config{}, 0},
+		{asks, &slurm.Config{}, true},
+		{asks, &slurm.Config{SlurmctldParameters: []string{"idle_on_node_suspend", "enable_configless"}}, false},
+		{asks, nil, false},
+		{capacity.LaunchTemplate{}, &slurm.Config{}, false},
 	} {
-		s := Survey{Slurmctld: c.running, Templates: map[string]Read[*capacity.LaunchTemplate]{"gpu": {Is: &c.template}}, Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{
-			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", LaunchTemplate: "gpu"}}}}}}
-		if got := judged(&s, (*Survey).templates); strings.Count(got, "admin configless") != c.found {
+		if got := fmt.Sprint(launchedBySlurm(c.template, capacity.GroupSettings{}, c.running)); strings.Contains(got, "enable_configless") != c.found {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
