@@ -39,7 +39,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 			"EC2 does not say yet in which Availability Zone reservation %s is, so no subnet can be checked", r.ID)
 	case !slices.ContainsFunc(g.Subnets, func(s Subnet) bool { return s.AZID == r.AZID }):
 		add(WrongZone, fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
-			"reservation %s is in %s, but node group %s has %s", r.ID, FormatZone(r.AZID, r.AZ), g.Name, subnetZones(g.Subnets))
+			"reservation %s is in %s, but node group %s has %s", r.ID, FormatZone(r.AZID, r.AZ), g.Name, SubnetZones(g.Subnets))
 	}
 	if r.State == StateActive && r.Size() == 0 {
 		add(NoInstances, "see it in EC2, or use another reservation", "reservation %s is open and has no instances", r.ID)
@@ -96,7 +96,8 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 
 func about(r Reservation) Subject { return Subject{Reservation: r.ID} }
 
-func subnetZones(subnets []Subnet) string {
+// SubnetZones names subnets with their zones: "only subnet-1 in us-east-2a (use2-az1)".
+func SubnetZones(subnets []Subnet) string {
 	var all []string
 	for _, s := range subnets {
 		all = append(all, fmt.Sprintf("%s in %s", s.ID, FormatZone(s.AZID, s.AZ)))

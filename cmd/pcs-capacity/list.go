@@ -193,13 +193,10 @@ type missingReservation struct {
 }
 
 func (m missingReservation) String() string {
-	switch {
-	case m.Partition != "":
+	if m.Partition != "" {
 		return fmt.Sprintf("%s, which the settings name for partition %s: %s", m.ID, m.Partition, m.Message)
-	case m.Code != "":
-		return fmt.Sprintf("%s: %s: %s", m.ID, m.Code, m.Message)
 	}
-	return fmt.Sprintf("%s: %s", m.ID, m.Message)
+	return fmt.Sprintf("%s: %s: %s", m.ID, m.Code, m.Message)
 }
 
 // missing are the ids of the command line that no region knows: they are never hidden, and never hide the others (R8).

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,7 +137,7 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	// Between two passes one of the nodes comes up as its instance.
 	up("gpu-2", soonUp)
 	// A pass that finds no snapshot begins anew.
-	if err := state.Dir(r.cfg.StateDir).Remove(); err != nil {
+	if err := os.Remove(state.Dir(r.cfg.StateDir).SnapshotPath()); err != nil {
 		t.Fatal(err)
 	}
 	clock.Advance(time.Minute)

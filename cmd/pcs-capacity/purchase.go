@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,9 +95,6 @@ const (
 	extensionColumns = "RESERVATION: ID; STATUS: Payment; OLD END: OldEnd drop 1; NEW END: NewEnd; NEW FENCE: Fence; FEE: Fee"
 )
 
-// dryRunState stands where EC2's state of the reservation would be.
-const dryRunState = "dry-run"
-
 // newBoughtRow takes from the intent what EC2 does not show yet.
 func newBoughtRow(cfg *maybeConfig, i market.Intent, r capacity.Reservation, now, dryRun bool) boughtRow {
 	if r.InstanceType == "" {
@@ -110,7 +106,7 @@ func newBoughtRow(cfg *maybeConfig, i market.Intent, r capacity.Reservation, now
 		r.AZ, r.AZID = i.Offering.AZ, i.Offering.AZID
 	}
 	if dryRun {
-		r.State = dryRunState
+		r.State = "dry-run"
 	}
 	row := boughtRow{OfferingID: i.Offering.ID, Reservation: r, Count: max(r.Size(), i.Offering.Count), OldEnd: i.OldEnd,
 		NewEnd: i.NewEnd, PurchasedAt: i.At, BoughtNow: now}
@@ -179,7 +175,7 @@ func (v purchaseView) zone(o capacity.Offering) error {
 	subnets := v.subnets()
 	use := subnets.In(o.AZID)
 	wrong := usage("the cluster has no subnet in %s, where this block would be; it has %s. Only a subnet in the block's "+
-		"own zone can run its nodes: %s", where, zonesOf(subnets.Own), remedy(use))
+		"own zone can run its nodes: %s", where, capacity.SubnetZones(subnets.Own), remedy(use))
 	switch {
 	case subnets.Err != nil:
 		wrong = fmt.Errorf("whether the cluster can use %s is not known: %w", where, subnets.Err)
@@ -210,16 +206,6 @@ func remedy(use market.ZoneUse) string {
 			use.Neighbours[0])
 	}
 	return "create one before you buy, or take another offering"
-}
-
-func zonesOf(subnets []capacity.Subnet) string {
-	var parts []string
-	for _, s := range subnets {
-		if part := fmt.Sprintf("%s in %s", s.ID, capacity.FormatZone(s.AZID, s.AZ)); !slices.Contains(parts, part) {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, ", ")
 }
 
 // result shows what was bought and says what comes next.

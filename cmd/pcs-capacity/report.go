@@ -220,7 +220,7 @@ const (
 	classColumns       = "CLASS: Class; NODE-HOURS: Hours right; PART: Percent right; WHAT IT IS: Meaning wrap"
 	reservationColumns = "RESERVATION: ID; PARTITION: Paid.Partition drop 2; NODES: Nodes; FROM: From drop 1; " +
 		"NODE-HOURS: Sums.Hours right; USEFUL: Sums.UsefulPart right; COST: Cost.InReport right drop 3; " +
-		"PER USED HOUR: Cost.Used right; ON DEMAND: Cost.Demanded right drop 4"
+		"PER USED HOUR: Cost.PerUsed right; ON DEMAND: Cost.OnDemand right drop 4; PER: Cost.Unit"
 	shareColumns = "ACCOUNT: Account; USER: User; LARGEST JOBS: Which; NODE-HOURS: Sums.Hours right; " +
 		"OF THEM LOST: Sums.Lost right; LOST TO: Sums.LostTo"
 )

@@ -65,13 +65,10 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	} else if err := t.Show(report, report.Done, ""); err != nil {
 		return err
 	}
-	if err != nil {
-		if t.Format == terminal.Table { // the problems have said it all
-			return errShown
-		}
-		return err
+	if err != nil && t.Format == terminal.Table { // the problems have said it all
+		return errShown
 	}
-	return nil
+	return err
 }
 
 // NotifyCmd is about what people are told.

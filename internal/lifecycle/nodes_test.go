@@ -180,6 +180,7 @@ type releasing struct {
 	err error
 }
 
+func (r releasing) Explain(err error) (string, bool)         { return err.Error(), false }
 func (r releasing) CancelODCR(context.Context, string) error { return r.err }
 
 // An ODCR that no job needs is cancelled, and leaves the ledger when it is gone.
@@ -205,7 +206,7 @@ func TestHeldForNothing(t *testing.T) {
 		refuses error
 		want    []string // what the ledger has then
 	}{{errors.New("no such id"), []string{"t-p", "t-new"}}, {nil, []string{"t-new"}}} {
-		actions := h.releases()
+		actions := h.releases(h.needless())
 		if len(actions) != 2 || actions[0].About.Reservation != "cr-p" {
 			t.Fatalf("%+v", sentences(actions))
 		}

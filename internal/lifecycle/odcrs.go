@@ -33,15 +33,11 @@ func Clean(ctx context.Context, s Sources) ([]Needless, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := append([]Needless{}, held.needless()...)
-	for i, n := range found {
-		err := n.release(ctx, s.World, held)
-		if found[i].Released = err == nil; err != nil {
-			found[i].Error, _ = s.EC2.Explain(err)
+	found := held.needless()
+	for _, a := range held.releases(found) {
+		if err := a.Do(ctx, s.World); err != nil && a.About.Reservation == "" {
+			held.Err = err
 		}
-	}
-	if names := held.over(); len(names) > 0 && held.Err == nil {
-		held.Err = s.State.Released(held.Now, names...)
 	}
 	return found, held.Err
 }
@@ -53,7 +49,7 @@ func (p *pass) releaseHeld(ctx context.Context) {
 	}
 	held, err := p.seeHeld(ctx, p.seen.Cluster.Mark)
 	if err == nil {
-		p.carryOut(ctx, held.releases())
+		p.carryOut(ctx, held.releases(held.needless()))
 		err = held.Err
 	}
 	if err != nil {
@@ -118,7 +114,8 @@ type Needless struct {
 }
 
 // needless are the ODCRs that no longer serve a purpose (R4).
-func (h Held) needless() (all []Needless) {
+func (h Held) needless() []Needless {
+	all := []Needless{}
 	unheard := map[string]bool{}
 	for _, e := range h.Ledger {
 		unheard[e.Token] = e.ReservationID == ""
@@ -132,14 +129,20 @@ func (h Held) needless() (all []Needless) {
 }
 
 // releases cancels the ODCRs that no longer serve a purpose, and takes out of the ledger what is gone.
-func (h Held) releases() (actions []Action) {
-	for _, n := range h.needless() {
+func (h Held) releases(all []Needless) (actions []Action) {
+	for i := range all {
+		n := &all[i]
 		actions = append(actions, action("release", capacity.Subject{Reservation: n.ID}, "give back "+n.String(),
 			func(ctx context.Context, w World) error {
-				if err := n.release(ctx, w, h); err != nil {
-					return fmt.Errorf("%w; %s", err, n.paid())
+				err := w.EC2.CancelODCR(ctx, n.ID)
+				if err == nil && h.Err == nil {
+					err = w.State.Released(h.Now, n.ID, n.Tags[capacity.TagToken])
 				}
-				return nil
+				if n.Released = err == nil; err != nil {
+					n.Error, _ = w.EC2.Explain(err)
+					err = fmt.Errorf("%w; %s", err, n.paid())
+				}
+				return err
 			}))
 	}
 	if names := h.over(); len(names) > 0 && h.Err == nil {
@@ -147,14 +150,6 @@ func (h Held) releases() (actions []Action) {
 			func(_ context.Context, w World) error { return w.State.Released(h.Now, names...) }))
 	}
 	return actions
-}
-
-// release cancels the ODCR, and takes it out of the ledger.
-func (n Needless) release(ctx context.Context, w World, h Held) error {
-	if err := w.EC2.CancelODCR(ctx, n.ID); err != nil || h.Err != nil {
-		return err
-	}
-	return w.State.Released(h.Now, n.ID, n.Tags[capacity.TagToken])
 }
 
 // String says for people what became of the ODCR.

@@ -22,11 +22,11 @@ func sample(s Seen) []Action {
 		func(_ context.Context, w World) error { return w.State.AppendSample(*now, s.LastSample, s.Poll) })}
 }
 
-// sample is nil where there is nothing to record.
+// sample is nil if no reservation is paid for, or was until now, and without jobs: the report shows this time as unknown.
 func (s Seen) sample() *state.Sample {
 	now := state.Sample{At: s.second(), Paid: s.paid()}
-	if s.Jobs == nil || !s.pays(now.Paid) {
-		return nil // without jobs the report shows this time as unknown
+	if s.Jobs == nil || len(now.Paid) == 0 && (s.LastSample == nil || len(s.LastSample.Paid) == 0) {
+		return nil
 	}
 	waited := s.waited()
 	for _, paid := range now.Paid {
@@ -34,11 +34,6 @@ func (s Seen) sample() *state.Sample {
 	}
 	now.Runs = s.runs(now.At)
 	return &now
-}
-
-// pays reports whether some reservation is paid for, or was until now.
-func (s Seen) pays(paid map[string]*state.Paid) bool {
-	return len(paid) > 0 || s.LastSample != nil && len(s.LastSample.Paid) > 0
 }
 
 // paid returns the open reservations of all slots with the state of their nodes.

@@ -267,18 +267,12 @@ type Cost struct {
 	PerNode  bool           `json:"per_node"` // the prices are those of a node
 }
 
-// Used is PerUsed with its unit, and Demanded is OnDemand: "6.12 USD/GPU"; "" if unknown.
-func (c Cost) Used() string     { return c.each(c.PerUsed) }
-func (c Cost) Demanded() string { return c.each(c.OnDemand) }
-
-func (c Cost) each(price capacity.Money) string {
-	switch {
-	case price == capacity.Money{}:
-		return ""
-	case c.PerNode:
-		return price.Grouped() + "/node"
+// Unit is what the prices are of.
+func (c Cost) Unit() string {
+	if c.PerNode {
+		return "node"
 	}
-	return price.Grouped() + "/GPU"
+	return "GPU"
 }
 
 // Costs divides the fee of a reservation by what was used of it. fee is zero if it is not

@@ -6,7 +6,6 @@ package state
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -99,9 +98,4 @@ func plan(s *capacity.Snapshot) string {
 		fmt.Fprintf(&b, "partition %s\n", p.Name)
 	}
 	return b.String()
-}
-
-// Remove deletes snapshot and plan; the next pass writes them anew.
-func (d Dir) Remove() error {
-	return errors.Join(d.remove(snapshotFile), d.remove(planFile))
 }

@@ -99,9 +99,6 @@ func (d Dir) Misplaced() ([]Misplaced, error) {
 		if err == nil && m.Node == "" {
 			continue // it has been forgotten
 		}
-		if err == nil && m.Node != node {
-			err = fmt.Errorf("%s is about node %q; remove it", d.path(d.misplaced(node).name), m.Node)
-		}
 		if err != nil {
 			errs = append(errs, err)
 			continue

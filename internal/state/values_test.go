@@ -40,15 +40,12 @@ func TestMisplaced(t *testing.T) {
 	if err := syscall.Mkfifo(dir.path(dir.misplaced("gpu-1").name), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(dir.path(dir.misplaced("gpu-3").name), []byte(`{"node": "gpu-2"}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	all, err = dir.Misplaced()
-	if len(all) != 2 || err == nil || !strings.Contains(err.Error(), "gpu-1.json is not a regular file") || !strings.Contains(err.Error(), `gpu-3.json is about node "gpu-2"`) {
+	if len(all) != 2 || err == nil || !strings.Contains(err.Error(), "gpu-1.json is not a regular file") {
 		t.Errorf("%v %v", all, err)
 	}
 	for range 2 {
-		for _, node := range []string{"gpu-1", "gpu-2", "gpu-3"} {
+		for _, node := range []string{"gpu-1", "gpu-2"} {
 			if err := dir.DropMisplaced(node); err != nil {
 				t.Error(err)
 			}
