@@ -119,8 +119,8 @@ func TestSubnetsOfLaunches(t *testing.T) {
 		}
 	}
 	in := w.see(askFor(next1))
-	if n := in.launch.Network; len(n.Subnets) != 1 {
-		t.Errorf("attached to %+v", n)
+	if n := in.launch; len(n.Subnets) != 1 {
+		t.Errorf("attached to %+v", n.Subnets)
 	}
 	in.launch.Type = ec2.InstanceType{EFAInterfaces: 1, Cards: make([]ec2.NetworkCard, 1)}
 	for mode, want := range map[capacity.EFAMode]string{capacity.EFA: "1 × efa", capacity.EFAOnly: "1 × efa-only, no public address", capacity.NoEFA: "without EFA", "": ""} {
@@ -341,8 +341,8 @@ func TestUsersOfTheReservation(t *testing.T) {
 			in := newWorld().see(c.ask)
 			c.seen(&in)
 			in.addUsers()
-			if _, who := in.taken(); who != c.who || in.Slots[0].Instances != c.own {
-				t.Errorf("used by %q, %d of its own", who, in.Slots[0].Instances)
+			if in.takers != c.who || in.Slots[0].Instances != c.own {
+				t.Errorf("used by %q, %d of its own", in.takers, in.Slots[0].Instances)
 			}
 			in.wantedEntry.MaxNodes = 4
 			in.checkUsers()

@@ -147,9 +147,8 @@ func (in *inspection) checkQuotas() {
 // checkUsers refuses a plan that needs more instances than others leave: launches of both would fail for ever.
 func (in *inspection) checkUsers() {
 	size := in.reservation.Size()
-	taken, who := in.taken()
-	left := size - taken
-	if taken == 0 || in.wantedEntry.MaxNodes <= left {
+	left := size - in.taken
+	if in.taken == 0 || in.wantedEntry.MaxNodes <= left {
 		return
 	}
 	fix := "choose another reservation, or free it there first"
@@ -157,7 +156,7 @@ func (in *inspection) checkUsers() {
 		fix = fmt.Sprintf("give --max-nodes %d or less", left)
 	}
 	in.problem("reservation-in-use", fix, "%d of the %d instances of reservation %s are used already: %s",
-		min(taken, size), size, in.reservation.ID, who)
+		min(in.taken, size), size, in.reservation.ID, in.takers)
 }
 
 // checkUnused refuses a change that would replace running nodes.

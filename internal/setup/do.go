@@ -174,11 +174,8 @@ func (t *inspection) forget(ctx context.Context, w World, before, left capacity.
 		}
 		defer unlock()
 	}
-	if err := writePartition(w, t.request.Config.Path, before.File, &before, left, true); err != nil {
+	if err := writePartition(w, t.request.Config.Path, before.File, &before, left, true); err != nil || t.SlurmErr != nil {
 		return err
-	}
-	if t.SlurmErr != nil {
-		return nil
 	}
 	now, _, err := w.Slots(ctx, t.request.Queue, t.slotNodes())
 	for _, slot := range t.Slots {

@@ -34,7 +34,8 @@ type inspection struct {
 	// chosen are the requested subnets, or the candidates; elsewhere are requested ids that no subnet of the VPC has.
 	chosen    []ec2.Subnet
 	elsewhere []string
-	users     []user // the other users of the reservation
+	taken     int    // how many of the reservation's instances others use, or are set up to use
+	takers    string // names those
 	// userData is in the form that PCS wants; nil if there is none. nodeScript describes it for provider ec2.
 	userData   []byte
 	nodeScript string
@@ -373,7 +374,7 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 func (in *inspection) attach() {
 	l := &in.launch
 	l.Provider, l.Group = in.Provider, in.request.NodeGroup
-	l.Network.Region, l.Network.Nodes, l.Network.Subnets = in.Region, cmp.Or(in.request.MaxNodes, in.reservation.Size()), in.launchSubnets()
+	l.Region, l.Nodes, l.Subnets = in.Region, cmp.Or(in.request.MaxNodes, in.reservation.Size()), in.launchSubnets()
 }
 
 // partitions are those of the settings, settings is that of the queue, entry its node group; zero if the settings do

@@ -100,7 +100,7 @@ func TestPlansInFull(t *testing.T) {
 	groups := func(n int, size string) func(*inspection) {
 		return func(in *inspection) { in.Groups, in.Cluster.Size = slices.Repeat(in.Groups, n), size }
 	}
-	others := func(u ...user) func(*inspection) { return func(in *inspection) { in.users = u } }
+	others := func(most int, who string) func(*inspection) { return func(in *inspection) { in.take(most, who) } }
 	unknownOfQueue := func(in *inspection) {
 		in.Queues = slices.Clone(in.Queues)
 		in.Queues[1].Unknown = []string{"computeNodeGroupConfigurations.weight"}
@@ -183,7 +183,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "no instances", seen: func(in *inspection) { in.reservation.Total = 0 }},
 		{name: "ended", seen: func(in *inspection) {
 			in.Now = in.reservation.End.Add(time.Second)
-			in.users = []user{{who: "compute node group big-a", most: 4}}
+			in.take(4, "compute node group big-a")
 		}},
 		{name: "that has ended", seen: func(in *inspection) { in.reservation.State = capacity.StateExpired }},
 		{name: "too few addresses", seen: free(3)},
@@ -229,10 +229,10 @@ func TestPlansInFull(t *testing.T) {
 		}},
 		{name: "a node group that says no type", world: first, seen: func(in *inspection) { in.Slots[0].Group.InstanceTypes = nil }},
 		{name: "none that is selected", world: written("gpu", capacity.ProviderPCS, selects)},
-		{name: "used by others", ask: nodes(3), seen: others(user{who: "x", most: 2})},
-		{name: "used up by others", seen: others(user{who: "x", most: 4})},
-		{name: "some left by others", ask: nodes(2), seen: others(user{who: "x", most: 2})},
-		{name: "beside others", seen: others(user{who: "queue x", most: 2}, user{who: "instances", most: 1})},
+		{name: "used by others", ask: nodes(3), seen: others(2, "x")},
+		{name: "used up by others", seen: others(4, "x")},
+		{name: "some left by others", ask: nodes(2), seen: others(2, "x")},
+		{name: "beside others", seen: func(in *inspection) { in.take(2, "queue x"); in.take(1, "instances") }},
 		{name: "settings that are new", world: written("other", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.Name = "other" })},
 		{name: "settings of another cluster", world: first, seen: settings(func(c *config.Config) { c.Cluster = "other" })},
 		{name: "settings as the package has them", seen: func(in *inspection) { in.request.Config = config.Default() }},

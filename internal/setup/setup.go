@@ -150,9 +150,6 @@ func (r *Refusal) Error() string {
 // NodeGroupOf is the node group of a queue where nobody names one: the one that the settings have,
 // else one of the queue's name. c may be nil.
 func NodeGroupOf(c *config.Config, queue string) (string, error) {
-	if c == nil {
-		return queue, nil
-	}
 	var names []string
 	p, _ := c.Partition(queue)
 	for _, g := range p.Groups {
@@ -174,16 +171,14 @@ func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, er
 	if mark, err := dir.Mark(); err == nil {
 		return mark, nil
 	}
-	if create {
-		if err := dir.Create(); err != nil {
-			return "", err
-		}
-	}
 	running, err := slurm.New("").Config(ctx)
 	if err != nil {
 		return "", fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
 	}
 	if create {
+		if err := dir.Create(); err != nil {
+			return "", err
+		}
 		mark, notKept, err := dir.LearnMark(running.StateSaveLocation, running.ClusterName)
 		if notKept != nil {
 			slog.Warn("the mark is asked for again", "err", notKept)

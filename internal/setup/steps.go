@@ -176,14 +176,9 @@ func (in *inspection) files() []Step {
 	case !in.OnEC2() && c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == place.Region): // as the packages bring it
 		main.Verb = Update
 	case c.Region != "" && c.Region != place.Region, c.Cluster != place.Cluster && (in.OnEC2() || c.Cluster != in.Cluster.ID):
-		of := func(cluster, region string) string {
-			if cluster != "" {
-				cluster = "PCS cluster " + cluster
-			}
-			return cmp.Or(cluster, "self-managed Slurm") + " in " + cmp.Or(region, place.Region)
-		}
-		in.problem(capacity.ConfigCluster, "correct cluster and region there, or name other settings with --config", "%s is for %s, not for %s",
-			path, of(c.Cluster, c.Region), of(place.Cluster, place.Region))
+		const own = "self-managed Slurm"
+		in.problem(capacity.ConfigCluster, "correct cluster and region there, or name other settings with --config", "%s is for %s in %s, not for %s in %s",
+			path, cmp.Or(c.Cluster, own), cmp.Or(c.Region, place.Region), cmp.Or(place.Cluster, own), place.Region)
 	}
 	if main.Verb != Nothing {
 		main.add("region", place.Region)

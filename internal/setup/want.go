@@ -109,8 +109,7 @@ func (in *inspection) keptEntryTemplate() string {
 // nodes under their jobs; checkUsers says if it is too large.
 func (in *inspection) mostNodes() int {
 	size := in.reservation.Size()
-	n, who := in.taken()
-	left := size - n
+	left := size - in.taken
 	switch {
 	case in.request.MaxNodes > 0:
 		return in.request.MaxNodes
@@ -118,18 +117,12 @@ func (in *inspection) mostNodes() int {
 		return min(in.slot.Group.Max, size)
 	case in.listed() && in.entry().MaxNodes > 0:
 		return min(in.entry().MaxNodes, size)
-	case n == 0 || left <= 0:
+	case in.taken == 0 || left <= 0:
 		return size
 	}
-	in.warn("%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that are left", n,
-		size, in.reservation.ID, who, left)
+	in.warn("%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that are left", in.taken,
+		size, in.reservation.ID, in.takers, left)
 	return left
-}
-
-// user is another user of the reservation, that is set up for at most so many of its instances.
-type user struct {
-	who  string
-	most int
 }
 
 // addUsers notes all other users of the reservation, each once: other entries of the settings, our other compute node
@@ -137,7 +130,8 @@ type user struct {
 func (in *inspection) addUsers() {
 	r, counted := in.reservation, capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
 	add := func(who string, most int, names ...string) {
-		in.users, counted = append(in.users, user{who, most}), append(counted, names...)
+		in.take(most, who)
+		counted = append(counted, names...)
 	}
 	for _, p := range in.partitions() {
 		for _, g := range p.Groups {
@@ -172,14 +166,10 @@ func (in *inspection) addUsers() {
 	}
 }
 
-// taken counts the reservation's instances that others use or are set up to use, and names them.
-func (in *inspection) taken() (n int, who string) {
-	var parts []string
-	for _, u := range in.users {
-		n += u.most
-		parts = append(parts, fmt.Sprintf("%d by %s", u.most, u.who))
-	}
-	return n, strings.Join(parts, ", ")
+// take notes one that is set up for at most so many of the reservation's instances.
+func (in *inspection) take(most int, who string) {
+	in.taken += most
+	in.takers = strings.TrimPrefix(fmt.Sprintf("%s, %d by %s", in.takers, most, who), ", ")
 }
 
 // wantedSubnets returns the requested or kept subnets; else the candidates in the reservation's

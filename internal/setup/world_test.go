@@ -99,7 +99,7 @@ func (w *world) see(r Request) inspection {
 	in.chosen, in.Known = in.VPC, known
 	in.launch.Type = ec2.InstanceType{Name: "p5.48xlarge"}
 	in.launch.Image = ec2.Image{Platform: "Linux/UNIX"}
-	in.launch.Network.Groups = map[string][]ec2.Rule{"sg-1": {{All: true, Peer: "sg-1"}, {Out: true, All: true, Peer: "sg-1"}}}
+	in.launch.Rules = map[string][]ec2.Rule{"sg-1": {{All: true, Peer: "sg-1"}, {Out: true, All: true, Peer: "sg-1"}}}
 	in.source = w.Template("lt-0")
 	if in.OnEC2() {
 		in.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}

@@ -20,7 +20,13 @@ type Launch struct {
 	Template capacity.LaunchTemplate
 	Image    ec2.Image        // the nodes' image; zero if unknown
 	Type     ec2.InstanceType // the instance type; zero if unknown
-	Network  Network
+	// Its network; parts that are nil were not read, and are not judged.
+	Region    string
+	Nodes     int                   // the largest number of nodes; 0 if unknown
+	Subnets   []ec2.Subnet          // the subnets of launches, all in one VPC
+	Tables    []ec2.RouteTable      // the route tables of the VPC
+	Endpoints []ec2.Endpoint        // the VPC's endpoints for PCS, read only if no route leads out of a subnet
+	Rules     map[string][]ec2.Rule // those of the security groups of nodes with EFA, by id
 	// ImageErr is why image or type are not known, NetworkErr why security groups, routes or endpoints are not.
 	ImageErr, NetworkErr error
 
@@ -49,27 +55,26 @@ func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
 // readNetwork reads the security groups of nodes with EFA and, for nodes of PCS, the way out: of subnets known by their
 // ids only the rest, the route tables, and where those lead nowhere the endpoints.
 func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
-	n := &l.Network
-	n.Region = aws.Region()
+	l.Region = aws.Region()
 	var groups, err error
 	if l.hasEFA() {
-		n.Groups, groups = aws.SecurityGroups(ctx, l.Template.SecurityGroupIDs)
+		l.Rules, groups = aws.SecurityGroups(ctx, l.Template.SecurityGroupIDs)
 	}
-	if l.Provider != capacity.ProviderPCS || len(n.Subnets) == 0 {
+	if l.Provider != capacity.ProviderPCS || len(l.Subnets) == 0 {
 		return groups
 	}
-	if n.Subnets[0].VPC == "" {
+	if l.Subnets[0].VPC == "" {
 		var ids []string
-		for _, one := range n.Subnets {
+		for _, one := range l.Subnets {
 			ids = append(ids, one.ID)
 		}
-		n.Subnets, _, err = aws.DetailedSubnets(ctx, ids)
+		l.Subnets, _, err = aws.DetailedSubnets(ctx, ids)
 	}
-	if err == nil && len(n.Subnets) > 0 {
-		n.Tables, err = aws.RouteTables(ctx, n.Subnets[0].VPC)
+	if err == nil && len(l.Subnets) > 0 {
+		l.Tables, err = aws.RouteTables(ctx, l.Subnets[0].VPC)
 	}
-	if err == nil && slices.ContainsFunc(n.Subnets, func(one ec2.Subnet) bool { return l.closedIn(one) != "" }) {
-		n.Endpoints, err = aws.PCSEndpoints(ctx, n.Subnets[0].VPC)
+	if err == nil && slices.ContainsFunc(l.Subnets, func(one ec2.Subnet) bool { return l.closedIn(one) != "" }) {
+		l.Endpoints, err = aws.PCSEndpoints(ctx, l.Subnets[0].VPC)
 	}
 	return cmp.Or(groups, err)
 }
@@ -87,25 +92,19 @@ const GPUImage = "`aws ssm get-parameter --name /aws/service/pcs/ami/dlami-base-
 // Images for other devices are not judged.
 var driverWords = map[string][]string{"/dev/nvidia": {"nvidia", "cuda", "gpu", "dlami"}, "/dev/neuron": {"neuron"}}
 
-// saysDrivers reports whether an image claims drivers for the type's devices; true for devices without known words.
-func saysDrivers(image ec2.Image, t ec2.InstanceType) bool {
-	words, known := driverWords[t.GPUFiles]
-	return !known || slices.ContainsFunc(words, func(word string) bool { return strings.Contains(image.Says, word) })
-}
-
 // drivers finds an image without GPU drivers. PCS and `hooks install` configure the type's GPUs in
 // Slurm, which drains nodes that show fewer.
 func (l Launch) drivers() (found capacity.Problems) {
-	if l.Image.ID == "" || l.Type.GPUs == 0 || saysDrivers(l.Image, l.Type) {
+	words := driverWords[l.Type.GPUFiles]
+	if l.Image.ID == "" || len(words) == 0 || slices.ContainsFunc(words, func(word string) bool { return strings.Contains(l.Image.Says, word) }) {
 		return nil
 	}
-	maker := driverWords[l.Type.GPUFiles][0]
-	fix := "give another image with --ami"
+	maker, fix := words[0], "give another image with --ami"
 	if l.Provider == capacity.ProviderPCS && maker == "nvidia" {
 		fix += ", such as PCS's own: " + GPUImage
 	}
 	found.Add(capacity.Problemf("drivers", capacity.Subject{},
-		fmt.Sprintf("%s, or, if it has them, say so with a tag: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`", fix, l.Network.Region, l.Image.ID, maker),
+		fmt.Sprintf("%s, or, if it has them, say so with a tag: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`", fix, l.Region, l.Image.ID, maker),
 		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer GPUs than configured",
 		l.Image.ID, l.Image.Name, l.Type.GPUs, cmp.Or(l.Type.GPUName, "GPUs"), l.Type.Name))
 	return found

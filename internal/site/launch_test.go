@@ -75,7 +75,7 @@ func TestDrivers(t *testing.T) {
 		}
 	}
 
-	s := Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Name: "al2023", Says: "al2023 "}, Type: h100, Network: Network{Region: "us-east-2"}}
+	s := Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Name: "al2023", Says: "al2023 "}, Type: h100, Region: "us-east-2"}
 	const tag = "or, if it has them, say so with a tag: `aws ec2 create-tags --region us-east-2 --resources ami-1 --tags Key=drivers,Value="
 	for _, c := range []struct {
 		provider capacity.Provider
@@ -165,7 +165,7 @@ func TestLaunchIsRead(t *testing.T) {
 				}
 			}
 			l := Launch{Provider: capacity.ProviderPCS, Template: capacity.LaunchTemplate{InstanceType: "p5.48xlarge", ImageID: "ami-0e200000000000a01", SecurityGroupIDs: []string{group},
-				NetworkInterfaces: []capacity.Interface{{Type: "efa"}}}, Network: Network{Nodes: 2, Subnets: []ec2.Subnet{{Subnet: capacity.Subnet{ID: "subnet-0e200000000000a01"}}}}}
+				NetworkInterfaces: []capacity.Interface{{Type: "efa"}}}, Nodes: 2, Subnets: []ec2.Subnet{{Subnet: capacity.Subnet{ID: "subnet-0e200000000000a01"}}}}
 			l.Read(t.Context(), client)
 			got := ""
 			for _, p := range l.Judge() {

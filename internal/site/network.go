@@ -9,22 +9,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// Network is the network of the nodes. Unread parts are nil, and are not judged.
-type Network struct {
-	Region    string
-	Nodes     int                   // the largest number of nodes; 0 if unknown
-	Subnets   []ec2.Subnet          // the subnets of launches, all in one VPC
-	Tables    []ec2.RouteTable      // the route tables of the VPC
-	Endpoints []ec2.Endpoint        // the VPC's endpoints for PCS, read only if no route leads out of a subnet
-	Groups    map[string][]ec2.Rule // those of nodes with EFA, by id
-}
-
 // everywhere is the destination of a default route.
 const everywhere = "0.0.0.0/0"
 
 // tableOf returns the route table of a subnet: its own, else the main one of its VPC.
-func (n Network) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
-	for _, t := range n.Tables {
+func (l Launch) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
+	for _, t := range l.Tables {
 		switch {
 		case slices.Contains(t.Subnets, s.ID):
 			return t
@@ -39,7 +29,7 @@ func (n Network) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
 // another VPC is assumed to lead on, and so is an IPv6 route.
 func (l Launch) closedIn(subnet ec2.Subnet) string {
 	var route ec2.Route
-	for _, r := range l.Network.tableOf(subnet).Routes {
+	for _, r := range l.tableOf(subnet).Routes {
 		if r.To == everywhere || r.To == "::/0" && !r.Gone && route.To == "" {
 			route = r
 		}
@@ -64,19 +54,18 @@ func (l Launch) closedIn(subnet ec2.Subnet) string {
 // wayOut finds subnets from which nodes never reach AWS PCS, so that they never register. Nodes of self-managed Slurm
 // need no AWS.
 func (l Launch) wayOut() (all capacity.Problems) {
-	n := l.Network
-	if l.Provider != capacity.ProviderPCS || n.Tables == nil || n.Endpoints == nil {
+	if l.Provider != capacity.ProviderPCS || l.Tables == nil || l.Endpoints == nil {
 		return nil
 	}
-	for _, subnet := range n.Subnets {
+	for _, subnet := range l.Subnets {
 		why := l.closedIn(subnet)
-		if why == "" || slices.ContainsFunc(n.Endpoints, func(e ec2.Endpoint) bool { return e.Serves }) {
+		if why == "" || slices.ContainsFunc(l.Endpoints, func(e ec2.Endpoint) bool { return e.Serves }) {
 			continue
 		}
 		reason, fix := why+", and the VPC has no endpoint for it", fmt.Sprintf("run `aws ec2 create-vpc-endpoint --region %s --vpc-id %s --service-name com.amazonaws.%[1]s.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids %[3]s --security-group-ids %[4]s`",
-			n.Region, subnet.VPC, subnet.ID, strings.Join(l.Template.SecurityGroupIDs, " "))
-		if len(n.Endpoints) > 0 {
-			id := n.Endpoints[0].ID
+			l.Region, subnet.VPC, subnet.ID, strings.Join(l.Template.SecurityGroupIDs, " "))
+		if len(l.Endpoints) > 0 {
+			id := l.Endpoints[0].ID
 			reason, fix = why+", and endpoint "+id+" does not serve them", "have "+id+" available, with private DNS"
 		}
 		all.Add(capacity.Problemf("no-way-out", capacity.Subject{}, "use a subnet with a route to a NAT gateway, or "+fix,
@@ -97,13 +86,13 @@ func (l Launch) efaRules() (found capacity.Problems) {
 		verb, words string
 	}{{true, "egress", "to"}, {false, "ingress", "from"}} {
 		if !slices.ContainsFunc(own, func(id string) bool {
-			rules, known := l.Network.Groups[id]
+			rules, known := l.Rules[id]
 			return !known || slices.ContainsFunc(rules, func(r ec2.Rule) bool {
 				return r.Out == side.out && r.All && slices.Contains(own, r.Peer)
 			})
 		}) {
 			found.Add(capacity.Problemf(capacity.RuleMissing, capacity.Subject{},
-				fmt.Sprintf("run `aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=%[3]s}]'`", side.verb, l.Network.Region, own[0]),
+				fmt.Sprintf("run `aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=%[3]s}]'`", side.verb, l.Region, own[0]),
 				"security group %s has no rule by which nodes connect to each other by EFA: all traffic %s itself", strings.Join(own, ", "), side.words))
 		}
 	}
@@ -112,5 +101,5 @@ func (l Launch) efaRules() (found capacity.Problems) {
 
 // hasEFA reports whether nodes connect to each other by EFA.
 func (l Launch) hasEFA() bool {
-	return l.Network.Nodes != 1 && slices.ContainsFunc(l.Template.NetworkInterfaces, func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") })
+	return l.Nodes != 1 && slices.ContainsFunc(l.Template.NetworkInterfaces, func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") })
 }

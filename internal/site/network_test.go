@@ -15,9 +15,9 @@ func attached() Launch {
 	efa := capacity.Interface{Type: "efa"}
 	return Launch{Provider: capacity.ProviderPCS,
 		Group: "gpu-a", Template: capacity.LaunchTemplate{SecurityGroupIDs: []string{"sg-1"},
-			NetworkInterfaces: []capacity.Interface{efa, efa}}, Network: Network{Region: "us-east-2", Nodes: 4,
-			Subnets: []ec2.Subnet{subnet}, Tables: []ec2.RouteTable{main(ec2.Route{To: "0.0.0.0/0", Via: "nat-1"})},
-			Groups: map[string][]ec2.Rule{}}}
+			NetworkInterfaces: []capacity.Interface{efa, efa}}, Region: "us-east-2", Nodes: 4,
+		Subnets: []ec2.Subnet{subnet}, Tables: []ec2.RouteTable{main(ec2.Route{To: "0.0.0.0/0", Via: "nat-1"})},
+		Rules: map[string][]ec2.Rule{}}
 }
 
 func main(routes ...ec2.Route) ec2.RouteTable {
@@ -29,17 +29,17 @@ func TestWayOut(t *testing.T) {
 	forPCS := ec2.Endpoint{ID: "vpce-1", Serves: true}
 	isolated := func(endpoints ...ec2.Endpoint) func(*Launch) {
 		return func(s *Launch) {
-			s.Network.Tables, s.Network.Endpoints = []ec2.RouteTable{main()}, append([]ec2.Endpoint{}, endpoints...)
+			s.Tables, s.Endpoints = []ec2.RouteTable{main()}, append([]ec2.Endpoint{}, endpoints...)
 		}
 	}
 	by := func(route ec2.Route) func(*Launch) {
-		return func(s *Launch) { isolated()(s); s.Network.Tables = []ec2.RouteTable{main(route)} }
+		return func(s *Launch) { isolated()(s); s.Tables = []ec2.RouteTable{main(route)} }
 	}
 	// public is a subnet with a route to an internet gateway, its default, and what the template asks for with n interfaces.
 	public := func(n int, subnet bool, asks *bool) func(*Launch) {
 		return func(s *Launch) {
 			by(ec2.Route{To: "0.0.0.0/0", Via: "igw-1"})(s)
-			s.Template.NetworkInterfaces, s.Network.Subnets[0].Public, s.Template.PublicAddress = make([]capacity.Interface, n), subnet, asks
+			s.Template.NetworkInterfaces, s.Subnets[0].Public, s.Template.PublicAddress = make([]capacity.Interface, n), subnet, asks
 		}
 	}
 	const noAddress = "its route leads to igw-1, and nodes get no public address"
@@ -49,8 +49,8 @@ func TestWayOut(t *testing.T) {
 	}{
 		"NAT":                                    {func(*Launch) {}, ""},
 		"a transit gateway":                      {by(ec2.Route{To: "0.0.0.0/0", Via: "tgw-1"}), ""},
-		"not read":                               {func(s *Launch) { s.Network.Tables = nil }, ""},
-		"endpoints not read":                     {func(s *Launch) { isolated()(s); s.Network.Endpoints = nil }, ""},
+		"not read":                               {func(s *Launch) { s.Tables = nil }, ""},
+		"endpoints not read":                     {func(s *Launch) { isolated()(s); s.Endpoints = nil }, ""},
 		"NAT that is gone":                       {by(ec2.Route{To: "0.0.0.0/0", Via: "nat-1", Gone: true}), "its route leads to nat-1, which is gone"},
 		"public, several interfaces":             {public(2, true, nil), noAddress},
 		"public, one interface":                  {public(1, false, nil), noAddress},
@@ -63,7 +63,7 @@ func TestWayOut(t *testing.T) {
 		"an endpoint that is not ready":          {isolated(ec2.Endpoint{ID: "vpce-1"}), "and endpoint vpce-1 does not serve them; use a subnet with a route to a NAT gateway, or have vpce-1 available, with private DNS"},
 		"self-managed Slurm needs no AWS":        {func(s *Launch) { isolated()(s); s.Provider = capacity.ProviderEC2 }, ""},
 		"a table of its own": {func(s *Launch) {
-			s.Network.Tables = []ec2.RouteTable{main(), {ID: "rtb-2", VPC: "vpc-1", Subnets: []string{"subnet-1"}, Routes: []ec2.Route{{To: "0.0.0.0/0", Via: "nat-1"}}}}
+			s.Tables = []ec2.RouteTable{main(), {ID: "rtb-2", VPC: "vpc-1", Subnets: []string{"subnet-1"}, Routes: []ec2.Route{{To: "0.0.0.0/0", Via: "nat-1"}}}}
 		}, ""},
 		"no route": {isolated(), "nodes in subnet subnet-1 never reach AWS PCS, so they never register: no route leads out of the VPC, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids subnet-1 --security-group-ids sg-1`"},
 	} {
@@ -87,19 +87,19 @@ func TestEFARules(t *testing.T) {
 		want   []string // in the commands, each in its own
 	}{
 		"as documented":          {[]ec2.Rule{in, out}, nil, nil},
-		"nothing read":           {nil, func(s *Launch) { s.Network.Groups = nil }, nil},
+		"nothing read":           {nil, func(s *Launch) { s.Rules = nil }, nil},
 		"groups of names":        {nil, func(s *Launch) { s.Template.SecurityGroupIDs = nil }, nil},
-		"one of several groups":  {[]ec2.Rule{in, out}, func(s *Launch) { s.Template.SecurityGroupIDs, s.Network.Groups["sg-3"] = []string{"sg-3", "sg-1"}, nil }, nil},
+		"one of several groups":  {[]ec2.Rule{in, out}, func(s *Launch) { s.Template.SecurityGroupIDs, s.Rules["sg-3"] = []string{"sg-3", "sg-1"}, nil }, nil},
 		"nothing in":             {[]ec2.Rule{byAddress, out}, nil, []string{fmt.Sprintf(run, "ingress")}},
 		"nothing out":            {[]ec2.Rule{in}, nil, []string{"security group sg-1 has no rule by which nodes connect to each other by EFA: all traffic to itself; " + fmt.Sprintf(run, "egress")}},
 		"nothing":                {nil, nil, []string{fmt.Sprintf(run, "egress"), fmt.Sprintf(run, "ingress")}},
-		"one node":               {nil, func(s *Launch) { s.Network.Nodes = 1 }, nil},
+		"one node":               {nil, func(s *Launch) { s.Nodes = 1 }, nil},
 		"no EFA":                 {nil, func(s *Launch) { s.Template.NetworkInterfaces = nil }, nil},
 		"self-managed Slurm too": {[]ec2.Rule{in}, func(s *Launch) { s.Provider = capacity.ProviderEC2 }, []string{"egress"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attached()
-			s.Network.Groups["sg-1"] = c.rules
+			s.Rules["sg-1"] = c.rules
 			if c.change != nil {
 				c.change(&s)
 			}

@@ -283,7 +283,7 @@ func (s *Survey) launches() (all []*Launch) {
 	for i, p := range s.Settings.Partitions {
 		for j, g := range p.Groups {
 			if t := s.Templates[g.LaunchTemplate].Is; t != nil && p.Provider.Launches() {
-				l := &Launch{Provider: p.Provider, Group: g.Name, Template: *t, Network: Network{Nodes: g.MaxNodes}}
+				l := &Launch{Provider: p.Provider, Group: g.Name, Template: *t, Nodes: g.MaxNodes}
 				l.Template.InstanceType = g.InstanceType
 				s.into(l, g.LaunchTemplate, g.SubnetIDs, snap, snap.Partitions[i].Groups[j].ReservationIDs())
 				all = append(all, l)
@@ -292,7 +292,7 @@ func (s *Survey) launches() (all []*Launch) {
 	}
 	for _, g := range s.ourGroups() {
 		if t := s.Templates[reference(g)].Is; t != nil {
-			l := &Launch{Provider: capacity.ProviderPCS, Group: g.Name, Template: *t, Network: Network{Nodes: g.Max}}
+			l := &Launch{Provider: capacity.ProviderPCS, Group: g.Name, Template: *t, Nodes: g.Max}
 			l.Template.InstanceType, l.Template.ImageID, l.Template.InstanceProfile = strings.Join(g.InstanceTypes, ", "), cmp.Or(g.AMI, t.ImageID), g.InstanceProfile
 			s.into(l, reference(g), g.SubnetIDs, snap, []string{g.Tags[capacity.TagReservation]})
 			l.trial.Inline, l.trial.ImageID, l.trial.InstanceProfile = true, l.Template.ImageID, g.InstanceProfile
@@ -333,7 +333,7 @@ func (s *Survey) into(l *Launch, reference string, subnets []string, snap *capac
 		}
 	}
 	for _, id := range subnets {
-		l.Network.Subnets = append(l.Network.Subnets, ec2.Subnet{Subnet: capacity.Subnet{ID: id}})
+		l.Subnets = append(l.Subnets, ec2.Subnet{Subnet: capacity.Subnet{ID: id}})
 		at := slices.IndexFunc(s.Subnets.Is, func(s capacity.Subnet) bool { return s.ID == id })
 		if zone == "" || at < 0 || s.Subnets.Is[at].AZID == zone {
 			l.trial.Subnets = append(l.trial.Subnets, id)

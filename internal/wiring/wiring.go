@@ -87,14 +87,11 @@ func read(path string) (text string, there bool, err error) {
 	return string(b), err == nil, err
 }
 
-// ErrForeign is returned for a file of the site where ours has to be.
-var ErrForeign = errors.New("it was not written by pcs-capacity and is left as it is")
-
 // write plans a file of ours.
 func (p *Plan) write(path, text string) {
 	before, there := p.read(path)
 	if there && before != text && !marked(before) {
-		p.err = fmt.Errorf("%s: %w", path, ErrForeign)
+		p.err = fmt.Errorf("%s: it was not written by pcs-capacity and is left as it is", path)
 	}
 	p.edit(path, before, text)
 }
