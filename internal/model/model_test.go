@@ -76,9 +76,9 @@ func (p *program) run(steps int) {
 		p.cancel(j)
 	}
 	for _, r := range slices.Sorted(maps.Keys(p.model.Fences)) {
-		p.both("drop "+r, func(v lifecycle.Slurm) error { return v.DropReservation(p.ctx, r) })
+		p.both("drop "+r, func(v slurmVerbs) error { return v.DropReservation(p.ctx, r) })
 	}
-	p.both("power all down", func(v lifecycle.Slurm) error { return v.PowerDown(p.ctx, []string{"gpu-1", "gpu-2", "gpu-3"}, "over") })
+	p.both("power all down", func(v slurmVerbs) error { return v.PowerDown(p.ctx, []string{"gpu-1", "gpu-2", "gpu-3"}, "over") })
 	p.same()
 }
 
@@ -86,8 +86,16 @@ func (p *program) live() []*model.Job {
 	return slices.DeleteFunc(slices.Clone(p.model.Jobs), func(j *model.Job) bool { return j.Over != "" })
 }
 
+// slurmVerbs are those of passes and of hooks.
+type slurmVerbs interface {
+	lifecycle.Slurm
+	Cancel(ctx context.Context, jobs ...string) error
+	RequeueHold(ctx context.Context, jobs ...string) error
+	SetAdminComments(ctx context.Context, text string, jobs ...string) error
+}
+
 // both calls a verb of both: they take or refuse it alike.
-func (p *program) both(text string, call func(lifecycle.Slurm) error) {
+func (p *program) both(text string, call func(slurmVerbs) error) {
 	p.Helper()
 	p.goOn()
 	p.steps = append(p.steps, text)
@@ -141,11 +149,7 @@ func (p *program) shows(v lifecycle.Slurm) (all []string) {
 func one[T any](p *program, of ...T) T { return of[p.IntN(len(of))] }
 
 func (p *program) cancel(j *model.Job) {
-	p.steps = append(p.steps, "cancel "+j.Shown)
-	if err := p.real.Cancel(p.ctx, j.Shown); err != nil {
-		p.Fatal(err)
-	}
-	p.model.End(j, "CANCELLED")
+	p.both("cancel "+j.Shown, func(v slurmVerbs) error { return v.Cancel(p.ctx, j.Shown) })
 }
 
 func (p *program) submit() {
@@ -184,38 +188,45 @@ func (p *program) step() {
 		r.End = now.Add(10 * time.Hour)
 	}
 	minutes, hold := one(p, 15, 45, 1200), one(p, true, false)
-	switch what := p.IntN(14); what {
+	switch what := p.IntN(16); what {
 	case 0:
 		p.cancel(j)
 	case 1, 2:
-		p.both(fmt.Sprintf("create %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)), func(v lifecycle.Slurm) error { return v.CreateReservation(ctx, r) })
+		p.both(fmt.Sprintf("create %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)), func(v slurmVerbs) error { return v.CreateReservation(ctx, r) })
 	case 3:
 		r.Active = !p.model.Fences[name].Start.After(now) && p.model.Fences[name].Name != ""
-		p.both(fmt.Sprintf("update %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)), func(v lifecycle.Slurm) error { return v.UpdateReservation(ctx, r) })
+		p.both(fmt.Sprintf("update %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)), func(v slurmVerbs) error { return v.UpdateReservation(ctx, r) })
 	case 4:
-		p.both("drop "+name, func(v lifecycle.Slurm) error { return v.DropReservation(ctx, name) })
+		p.both("drop "+name, func(v slurmVerbs) error { return v.DropReservation(ctx, name) })
 	case 5:
-		p.both("power up "+node[0], func(v lifecycle.Slurm) error { return v.PowerUp(ctx, node) })
+		p.both("power up "+node[0], func(v slurmVerbs) error { return v.PowerUp(ctx, node) })
 	case 6:
-		p.both("power down "+node[0], func(v lifecycle.Slurm) error { return v.PowerDown(ctx, node, "enough") })
+		p.both("power down "+node[0], func(v slurmVerbs) error { return v.PowerDown(ctx, node, "enough") })
 	case 7:
 		if p.model.Node(node[0]).Job != nil { // else it completes until slurmctld takes its slurmd for lost
 			return
 		}
-		p.both("power down by force "+node[0], func(v lifecycle.Slurm) error { return v.PowerDownForce(ctx, node, "broken") })
+		p.both("power down by force "+node[0], func(v slurmVerbs) error { return v.PowerDownForce(ctx, node, "broken") })
 	case 8:
-		p.both(fmt.Sprintf("limit of %s: %d", job, minutes), func(v lifecycle.Slurm) error { return v.SetTimeLimit(ctx, job, minutes) })
+		p.both(fmt.Sprintf("limit of %s: %d", job, minutes), func(v slurmVerbs) error { return v.SetTimeLimit(ctx, job, minutes) })
 	case 9:
 		e := map[string]capacity.Edits{job: {TimeLimit: capacity.Minutes(minutes), TimeMin: capacity.Minutes(10)}}
-		p.both(fmt.Sprintf("edit %s: %d", job, minutes), func(v lifecycle.Slurm) error { return v.Edit(ctx, e)[job] })
+		p.both(fmt.Sprintf("edit %s: %d", job, minutes), func(v slurmVerbs) error { return v.Edit(ctx, e)[job] })
 	case 10:
-		p.both(fmt.Sprintf("requeue %s, held %t", job, hold), func(v lifecycle.Slurm) error { _, err := v.RequeueJob(ctx, j.Job, hold); return err })
+		p.both(fmt.Sprintf("requeue %s, held %t", job, hold), func(v slurmVerbs) error { _, err := v.RequeueJob(ctx, j.Job, hold); return err })
 	case 11:
-		p.both("user hold "+job, func(v lifecycle.Slurm) error { return v.UserHold(ctx, job) })
+		p.both("user hold "+job, func(v slurmVerbs) error { return v.UserHold(ctx, job) })
 	case 12:
-		p.both("release "+job, func(v lifecycle.Slurm) error { return v.Release(ctx, job) })
+		p.both("release "+job, func(v slurmVerbs) error { return v.Release(ctx, job) })
 	case 13:
-		p.both("admin comment "+job, func(v lifecycle.Slurm) error { return v.SetAdminComment(ctx, job, "told "+name) })
+		p.both("admin comment "+job, func(v slurmVerbs) error { return v.SetAdminComment(ctx, job, "told "+name) })
+	case 14:
+		p.both("admin comments "+job, func(v slurmVerbs) error { return v.SetAdminComments(ctx, "all told "+name, job) })
+	case 15:
+		if j.Pending() { // which Slurm holds, says that it did not, and nobody asks for
+			return
+		}
+		p.both("requeue and hold "+job, func(v slurmVerbs) error { return v.RequeueHold(ctx, job) })
 	}
 }
 
@@ -249,7 +260,11 @@ func TestModelIsEC2(t *testing.T) {
 		}
 		for _, i := range instances {
 			if !i.Ended() {
-				all = append(all, fmt.Sprintf("%s in %s", i.Tags[capacity.TagNode], i.ReservationID))
+				in := "an ODCR"
+				if i.ReservationID == block || i.ReservationID == "" {
+					in = i.ReservationID
+				}
+				all = append(all, fmt.Sprintf("%s %d in %s", i.Tags[capacity.TagNode], i.LaunchIndex, in))
 			}
 		}
 		slices.Sort(all)
@@ -261,39 +276,110 @@ func TestModelIsEC2(t *testing.T) {
 	}
 	found[0].State = "" // by its times
 	w.EC2.Reserve(found[0])
-	random, ids, steps := rand.New(rand.NewPCG(1, 1)), map[string][2]string{}, []string{}
-	for n := range 60 {
-		node := fmt.Sprintf("gpu-%d", n)
-		switch nodes := slices.Sorted(maps.Keys(ids)); {
-		case random.IntN(5) == 0:
+	w.EC2.OnDemand = 2 // as in the default scenario
+	random, ids, steps := rand.New(rand.NewPCG(1, 1)), map[string]map[ec2Verbs]string{}, []string{}
+	// both calls a verb of both, which come to the same, and files the ids that they answer with.
+	both := func(text string, call func(e ec2Verbs) (ids []string, err error)) {
+		t.Helper()
+		steps = append(steps, text)
+		theirs, refused := call(real)
+		mine, err := call(w.EC2)
+		if kind(refused) != kind(err) || len(theirs) != len(mine) {
+			t.Fatalf("%s\nEC2 says %v, %v, the model %v, %v", strings.Join(steps, "\n"), theirs, refused, mine, err)
+		}
+		for i := range mine {
+			ids[mine[i]] = map[ec2Verbs]string{real: theirs[i], w.EC2: mine[i]}
+		}
+	}
+	var launches []capacity.Launch
+	var orders []capacity.HoldOrder
+	into := []string{block}
+	for n := range 120 {
+		ours := w.EC2.Instances
+		switch what := random.IntN(11); {
+		case what == 0:
 			steps = append(steps, "hours pass")
-			now = now.Add(time.Duration(1+random.IntN(20)) * time.Hour)
-		case random.IntN(3) == 0 && len(nodes) > 0:
-			node = nodes[random.IntN(len(nodes))]
-			steps = append(steps, "terminate "+node)
-			if err := errors.Join(real.Terminate(t.Context(), []string{ids[node][0]}), w.EC2.Terminate(t.Context(), []string{ids[node][1]})); err != nil {
-				t.Fatal(err)
+			now = now.Add(time.Duration(1+random.IntN(5)) * time.Hour)
+		case what == 1 && len(ours) > 0:
+			id := ours[random.IntN(len(ours))].ID
+			both("terminate "+id, func(e ec2Verbs) ([]string, error) { return nil, e.Terminate(t.Context(), []string{ids[id][e]}) })
+		case what == 2 && len(launches) > 0:
+			again := launches[random.IntN(len(launches))]
+			if random.IntN(2) == 0 {
+				again.Count++
 			}
-			delete(ids, node)
+			both(fmt.Sprintf("launch %d again, token %s", again.Count, again.ClientToken), launch(t, again, ids))
+		case what == 3:
+			o := capacity.HoldOrder{ClientToken: fmt.Sprint("odcr-", n), InstanceType: "p5.48xlarge", AZID: "use2-az1", Platform: "Linux/UNIX", Count: 1 + random.IntN(3), End: now.Add(6 * time.Hour),
+				Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagHold: capacity.HoldProbe}}
+			if len(orders) > 0 && random.IntN(3) == 0 {
+				if o = orders[random.IntN(len(orders))]; random.IntN(2) == 0 {
+					o.End = o.End.Add(time.Minute)
+				}
+			}
+			both(fmt.Sprintf("create ODCR of %d, token %s", o.Count, o.ClientToken), func(e ec2Verbs) ([]string, error) {
+				r, err := e.CreateODCR(t.Context(), o)
+				if err != nil {
+					return nil, err
+				}
+				if e == w.EC2 && !slices.Contains(into, r.ID) {
+					into, orders = append(into, r.ID), append(orders, o)
+				}
+				return []string{r.ID}, nil
+			})
+		case what == 4 && len(into) > 1:
+			id := into[len(into)-1]
+			both("cancel "+id, func(e ec2Verbs) ([]string, error) { return nil, e.CancelODCR(t.Context(), ids[id][e]) })
 		default:
-			steps = append(steps, "launch "+node)
-			order := capacity.Launch{ClientToken: node, LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "p5.48xlarge", SubnetID: "subnet-0e200000000000a01",
-				ReservationID: block, Kind: capacity.CapacityBlock, Count: 1, Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNode: node}}
-			launched, refused := real.Launch(t.Context(), order)
-			mine, err := w.EC2.Launch(t.Context(), order)
-			switch {
-			case (refused == nil) != (err == nil):
-				t.Fatalf("%v\nEC2 says %v, the model %v", steps, refused, err)
-			case err != nil:
-				return // the block is over
+			id := []string{block, into[len(into)-1]}[random.IntN(2)]
+			l := capacity.Launch{ClientToken: fmt.Sprint("launch-", n), LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "p5.48xlarge", SubnetID: "subnet-0e200000000000a01",
+				ReservationID: id, Kind: capacity.ODCR, Count: 1 + random.IntN(4), Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNode: fmt.Sprintf("gpu-%d", n)}}
+			if id == block {
+				l.Kind = capacity.CapacityBlock
 			}
-			ids[node] = [2]string{launched[0].ID, mine[0].ID}
+			if l.Least = l.Count; random.IntN(2) == 0 {
+				l.Least = 1
+			}
+			launches = append(launches, l)
+			both(fmt.Sprintf("launch %d, at least %d, into %s, token %s", l.Count, l.Least, id, l.ClientToken), launch(t, l, ids))
 		}
 		now = now.Add(5 * time.Minute)
 		clock.Set(now)
 		w.GoTo(now)
 		if diff := cmp.Diff(shows(real), shows(w.EC2)); diff != "" {
-			t.Fatalf("%v\n(-EC2 +model)\n%s", steps, diff)
+			t.Fatalf("%s\n(-EC2 +model)\n%s", strings.Join(steps, "\n"), diff)
 		}
 	}
+}
+
+// ec2Verbs are those of hooks.
+type ec2Verbs interface {
+	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
+	Terminate(ctx context.Context, ids []string) error
+	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
+	CancelODCR(ctx context.Context, id string) error
+}
+
+func launch(t *testing.T, l capacity.Launch, ids map[string]map[ec2Verbs]string) func(e ec2Verbs) ([]string, error) {
+	return func(e ec2Verbs) (launched []string, err error) {
+		order := l
+		if of, made := ids[l.ReservationID]; made {
+			order.ReservationID = of[e]
+		}
+		all, err := e.Launch(t.Context(), order)
+		for _, i := range all {
+			launched = append(launched, i.ID)
+		}
+		return launched, err
+	}
+}
+
+// kind is what a caller makes of an error.
+func kind(err error) string {
+	for name, is := range map[string]error{"no room": capacity.ErrNoRoom, "token used": capacity.ErrTokenUsed, "refused": capacity.ErrRefused} {
+		if errors.Is(err, is) {
+			return name
+		}
+	}
+	return fmt.Sprint(err)
 }
