@@ -117,6 +117,8 @@ type World interface {
 	Config(ctx context.Context) (slurm.Config, error)
 	Partitions(ctx context.Context) ([]capacity.SlurmPartition, error)
 	BriefJobs(ctx context.Context) ([]capacity.Job, error)
+	// Nodes shows nodes that did not boot, which NodeStates does not tell; that one is quick.
+	Nodes(ctx context.Context, names ...string) ([]capacity.Node, error)
 	NodeStates(ctx context.Context, names ...string) ([]capacity.Node, error)
 	SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error

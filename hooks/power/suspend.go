@@ -160,7 +160,7 @@ func recordedFor(nodes []string, records []state.Record, called time.Time) map[s
 func (s *Site) giveBack(ctx context.Context, nodes []string) {
 	var all []capacity.Node
 	err := s.insist(ctx, "ask Slurm which nodes did not boot", func() (err error) {
-		all, err = s.NodeStates(ctx, nodes...)
+		all, err = s.Nodes(ctx, nodes...)
 		return err
 	})
 	lost := without(nodes, func(name string) bool {
