@@ -112,8 +112,6 @@ func instanceType(a types.InstanceTypeInfo) InstanceType {
 			t.Cards = append(t.Cards, about)
 		}
 	}
-	if a.ProcessorInfo != nil {
-	}
 	for _, class := range a.SupportedUsageClasses {
 		t.UsageClasses = append(t.UsageClasses, string(class))
 	}

@@ -1,13 +1,10 @@
 package awssim
 
 import (
-	"cmp"
 	"encoding/base64"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
-	"strings"
 )
 
 // launchData are the parameters of a launch that the simulator reads: of a launch template, and of RunInstances beyond
@@ -133,8 +130,6 @@ func (d launchData) preference() string {
 func (d launchData) check() error {
 	target, preference := d.target(), d.preference()
 	switch {
-	case target.CapacityReservationId != "" && target.CapacityReservationResourceGroupArn != "":
-		return apiErrorf("InvalidParameterCombination", "You can specify either a Capacity Reservation ID or a resource group ARN, but not both")
 	case target != (reservationTarget{}) && preference != "" && preference != "capacity-reservations-only":
 		return apiErrorf("InvalidParameterCombination",
 			"CapacityReservationTarget and CapacityReservationPreference can be specified together only if the preference is capacity-reservations-only")
@@ -175,28 +170,6 @@ func (s *Sim) placementGroupARN(region, name string) string {
 	return s.arn("ec2", region, "placement-group/"+name)
 }
 
-// burstable are the types that have CPU credits: t2, t3, t3a, t4g.
-var burstable = regexp.MustCompile(`^t[0-9]`)
-
-// checkOptions refuses options of another instance type. EC2 finds it when it launches, not when a launch template is
-// made.
-func (t *instanceType) checkOptions(o launchOrder) error {
-	if o.CreditSpecification != nil && !burstable.MatchString(t.Name) {
-		return apiErrorf("InstanceCreditSpecification.NotSupported", "The instance type %s does not support specifying CreditSpecification.", t.Name)
-	}
-	cpu := o.CpuOptions
-	if cpu == nil {
-		return nil
-	}
-	if n := number(cpu.CoreCount); n < 0 || n > t.VCPUs/t.ThreadsPerCore {
-		return apiErrorf("InvalidParameterValue", "The core count %d is not supported for the instance type %s.", n, t.Name)
-	}
-	if n := number(cpu.ThreadsPerCore); n < 0 || n > t.ThreadsPerCore {
-		return apiErrorf("InvalidParameterValue", "The threads per core %d is not supported for the instance type %s.", n, t.Name)
-	}
-	return nil
-}
-
 // checkVolumes refuses a root volume that the image does not fit into.
 func (i ImageScenario) checkVolumes(devices []blockDevice) error {
 	least := i.rootVolume().Ebs
@@ -229,31 +202,4 @@ func reservationPlatform(details string) string {
 		return name
 	}
 	return details
-}
-
-// InstanceProfileScenario is one instance profile of the account.
-type InstanceProfileScenario struct {
-	Name string `toml:"name"`
-	Role string `toml:"role"` // "": it has none yet
-}
-
-// checkProfile refuses a launch with an instance profile that is not there, or has no role. An account whose scenario
-// lists none has every one. The messages are EC2's.
-func (s *Sim) checkProfile(p *instanceProfile) error {
-	all := s.scenario.InstanceProfiles
-	if p == nil || len(all) == 0 {
-		return nil
-	}
-	field, name := "name", p.Name
-	if p.Arn != "" {
-		field, name = "arn", p.Arn[strings.LastIndex(p.Arn, "/")+1:]
-	}
-	i := slices.IndexFunc(all, func(one InstanceProfileScenario) bool { return one.Name == name })
-	switch {
-	case i < 0:
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %[2]s", cmp.Or(p.Arn, p.Name), field)
-	case all[i].Role == "":
-		return apiErrorf("InvalidParameterValue", "IAM Instance Profile \"%s\" has no associated IAM Roles", s.iamARN("instance-profile/"+name))
-	}
-	return nil
 }

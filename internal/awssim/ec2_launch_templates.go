@@ -200,7 +200,6 @@ type createLaunchTemplateVersionInput struct {
 	LaunchTemplateId   string
 	LaunchTemplateName string
 	LaunchTemplateData templateData
-	SourceVersion      string
 	VersionDescription string
 	ClientToken        string
 }
@@ -211,19 +210,10 @@ func (s *Sim) createLaunchTemplateVersion(c *call, in *createLaunchTemplateVersi
 		if err != nil {
 			return nil, err
 		}
-		data := in.LaunchTemplateData
-		if in.SourceVersion != "" {
-			source, err := t.version(in.SourceVersion)
-			if err != nil {
-				return nil, err
-			}
-			data = maps.Clone(source.data)
-			maps.Copy(data, in.LaunchTemplateData)
-		}
-		if err := data.read().check(); err != nil {
+		if err := in.LaunchTemplateData.read().check(); err != nil {
 			return nil, err
 		}
-		v := t.add(s.now, in.VersionDescription, data)
+		v := t.add(s.now, in.VersionDescription, in.LaunchTemplateData)
 		c.region.hide(t.versionKey(v.number), s.lag.Templates)
 		return func() (any, error) {
 			return object{"LaunchTemplateVersion": s.wireVersion(t, v)}, nil

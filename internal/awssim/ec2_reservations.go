@@ -122,9 +122,6 @@ func (s *Sim) cancelCapacityReservation(c *call, in *cancelCapacityReservationIn
 	if err != nil {
 		return nil, err
 	}
-	if !res.committed.IsZero() && res.state != "assessing" && s.now.Before(res.committed) {
-		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is committed until %s", res.ID, wireTime(res.committed))
-	}
 	s.finish(c.region, res, "cancelled")
 	return object{"Return": true}, nil
 }

@@ -43,9 +43,6 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 			"The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI.",
 			at.kind.Architecture, at.image.Architecture)
 	}
-	if err := at.kind.checkOptions(o); err != nil {
-		return site{}, err
-	}
 	if err := at.image.checkVolumes(o.BlockDeviceMappings); err != nil {
 		return site{}, err
 	}
@@ -56,9 +53,6 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 		at.tenancy, at.placementGroup = cmp.Or(o.Placement.Tenancy, at.tenancy), o.Placement.GroupName
 	}
 	err := r.checkNames(o)
-	if err == nil {
-		err = r.sim.checkProfile(o.IamInstanceProfile)
-	}
 	if err != nil {
 		return site{}, err
 	}

@@ -2,7 +2,6 @@ package awssim
 
 import (
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -59,16 +58,14 @@ func (t *pcsThing) thing() *pcsThing { return t }
 
 // pcsRequest is a request of PCS, but for the members of what it creates or updates. The identifiers are resolved.
 type pcsRequest struct {
-	ClusterID  string            `json:"clusterIdentifier"`
-	GroupID    string            `json:"computeNodeGroupIdentifier"`
-	QueueID    string            `json:"queueIdentifier"`
-	GroupName  string            `json:"computeNodeGroupName"`
-	QueueName  string            `json:"queueName"`
-	ARN        string            `json:"resourceArn"`
-	Tags       map[string]string `json:"tags"`
-	Token      string            `json:"clientToken"`
-	MaxResults *int              `json:"maxResults"`
-	NextToken  string            `json:"nextToken"`
+	ClusterID string            `json:"clusterIdentifier"`
+	GroupID   string            `json:"computeNodeGroupIdentifier"`
+	QueueID   string            `json:"queueIdentifier"`
+	GroupName string            `json:"computeNodeGroupName"`
+	QueueName string            `json:"queueName"`
+	ARN       string            `json:"resourceArn"`
+	Tags      map[string]string `json:"tags"`
+	Token     string            `json:"clientToken"`
 
 	cluster *pcsCluster
 	group   *pcsGroup
@@ -80,18 +77,18 @@ func (s *Sim) pcsOperations() map[string]operation {
 	operations := map[string]operation{}
 	for name, handle := range map[string]func(*call, *pcsRequest) (any, error){
 		"GetCluster":    func(_ *call, in *pcsRequest) (any, error) { return object{"cluster": in.cluster}, nil },
-		"ListClusters":  func(c *call, in *pcsRequest) (any, error) { return pcsPage(in, "clusters", c.region.pcs.clusters) },
+		"ListClusters":  func(c *call, _ *pcsRequest) (any, error) { return pcsList("clusters", c.region.pcs.clusters) },
 		"UpdateCluster": s.updateCluster,
 
 		"CreateComputeNodeGroup": s.createNodeGroup,
 		"GetComputeNodeGroup":    func(_ *call, in *pcsRequest) (any, error) { return object{"computeNodeGroup": in.group}, nil },
-		"ListComputeNodeGroups":  func(_ *call, in *pcsRequest) (any, error) { return pcsPage(in, "computeNodeGroups", in.cluster.groups) },
+		"ListComputeNodeGroups":  func(_ *call, in *pcsRequest) (any, error) { return pcsList("computeNodeGroups", in.cluster.groups) },
 		"UpdateComputeNodeGroup": s.updateNodeGroup,
 		"DeleteComputeNodeGroup": s.deleteNodeGroup,
 
 		"CreateQueue": s.createQueue,
 		"GetQueue":    func(_ *call, in *pcsRequest) (any, error) { return object{"queue": in.queue}, nil },
-		"ListQueues":  func(_ *call, in *pcsRequest) (any, error) { return pcsPage(in, "queues", in.cluster.queues) },
+		"ListQueues":  func(_ *call, in *pcsRequest) (any, error) { return pcsList("queues", in.cluster.queues) },
 		"UpdateQueue": s.updateQueue,
 		"DeleteQueue": s.deleteQueue,
 
@@ -111,9 +108,6 @@ func pcsOperation(handle func(*call, *pcsRequest) (any, error)) operation {
 		var members map[string]any
 		if err := cmp.Or(json.Unmarshal(c.Body, &in), json.Unmarshal(c.Body, &members)); err != nil {
 			return nil, fmt.Errorf("decoding %s: %w", c.Operation, err)
-		}
-		if n := len(in.Token); in.Token != "" && (n < 8 || n > 100) { // bounds of SBClientToken in the service model
-			return nil, pcsInvalid("clientToken", "a client token has 8 to 100 characters, not %d", n)
 		}
 		delete(members, "clientToken")
 		rest, err := json.Marshal(members)
@@ -194,36 +188,14 @@ func (t *pcsThing) must(be ...string) error {
 	return pcsConflict(t, "%s %s is in status %s, not ACTIVE", t.kind, t.ID, t.Status)
 }
 
-// pcsPageToken marks the content of a token before it is encoded.
-const pcsPageToken = "after "
-
-// pcsPage is one page of summaries in the order of names. PCS takes 1 to 100 results a page. The token holds the last
-// name shown, so that what is created or deleted between two pages changes nothing else.
-func pcsPage[T pcsHolder](in *pcsRequest, list string, things []T) (any, error) {
+// pcsList is the only page of a list, in the order of names: a page has up to 100, and a cluster 10 of each.
+func pcsList[T pcsHolder](list string, things []T) (any, error) {
 	all := []pcsThing{} // an empty list, not null
 	for _, one := range things {
 		all = append(all, *one.thing())
 	}
-	size := 100
-	if in.MaxResults != nil {
-		if size = *in.MaxResults; size < 1 || size > 100 {
-			return nil, pcsInvalid("maxResults", "%d is not between 1 and 100", size)
-		}
-	}
 	slices.SortFunc(all, func(a, b pcsThing) int { return strings.Compare(a.Name, b.Name) })
-	if in.NextToken != "" {
-		text, err := base64.RawURLEncoding.DecodeString(in.NextToken)
-		last, ok := strings.CutPrefix(string(text), pcsPageToken)
-		if err != nil || !ok {
-			return nil, pcsInvalid("nextToken", "this is not a token that PCS gave")
-		}
-		all = slices.DeleteFunc(all, func(t pcsThing) bool { return t.Name <= last })
-	}
-	out := object{list: all[:min(size, len(all))]}
-	if len(all) > size {
-		out["nextToken"] = base64.RawURLEncoding.EncodeToString([]byte(pcsPageToken + all[size-1].Name))
-	}
-	return out, nil
+	return object{list: all}, nil
 }
 
 func checkPCSTags(v *pcsValidation, tags map[string]string) {

@@ -23,7 +23,6 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 		v.add("iamInstanceProfileArn", "%q is not the ARN of an instance profile", g.InstanceProfile)
 	}
 	checkSettings(&v, g.SlurmConfiguration, groupParameters, cl)
-	checkGres(&v, g.SlurmConfiguration)
 	if _, ok := g.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok && slurmVersion(cl.Scheduler.Version) < 2511 {
 		v.add("slurmConfiguration.scaleDownIdleTimeInSeconds", "needs Slurm 25.11, the cluster has %s", cl.Scheduler.Version)
 	}
@@ -253,28 +252,6 @@ func checkSettings(v *pcsValidation, s pcsSettings, known []string, cluster *pcs
 	if age, ok := custom["MinJobAge"]; ok {
 		if n, err := strconv.Atoi(age); err != nil || n < 5 {
 			v.add(field, "MinJobAge must be 5 or more, not %q", age)
-		}
-	}
-}
-
-// checkGres refuses a Gres that no record of gres.conf stands behind: AWS PCS User Guide,
-// "Configuring custom GRES settings", "Constraints between gres.conf and the Gres setting". That is so for
-// GPUs too, which PCS derives from the instance type where Gres is not set at all.
-func checkGres(v *pcsValidation, s pcsSettings) {
-	declared := map[string]bool{}
-	records, _ := s["gresCustomSettings"].([]any)
-	for _, item := range records {
-		record, _ := item.(map[string]any)
-		if name, ok := record["Name"].(string); ok {
-			declared[name] = true
-		}
-		if detects, ok := record["AutoDetect"].(string); ok && detects != "off" {
-			declared["gpu"] = true
-		}
-	}
-	for _, entry := range strings.Split(s.custom()["Gres"], ",") {
-		if name, _, _ := strings.Cut(entry, ":"); name != "" && !declared[name] {
-			v.add("slurmConfiguration.slurmCustomSettings", "Gres names %q, which no record of gresCustomSettings declares", name)
 		}
 	}
 }

@@ -63,22 +63,14 @@ func (s *Sim) updateCluster(c *call, in *pcsRequest) (any, error) {
 		return nil, err
 	}
 	var change struct {
-		Scheduler          pcsScheduler `json:"scheduler"`
-		SlurmConfiguration pcsSettings  `json:"slurmConfiguration"`
+		SlurmConfiguration pcsSettings `json:"slurmConfiguration"`
 	}
 	if err := json.Unmarshal(c.Body, &change); err != nil {
 		return nil, err
 	}
 	var v pcsValidation
-	version := change.Scheduler.Version
-	if version != "" && slurmVersion(version) <= slurmVersion(cl.Scheduler.Version) {
-		v.add("scheduler.version", "%q is not newer than %s", version, cl.Scheduler.Version)
-	}
 	if checkSettings(&v, change.SlurmConfiguration, clusterParameters, cl); v.err() != nil {
 		return nil, v.err()
-	}
-	if version != "" {
-		cl.Scheduler.Version = version
 	}
 	cl.SlurmConfiguration = cl.SlurmConfiguration.merge(change.SlurmConfiguration)
 	s.change(&cl.pcsThing, statusUpdating, func() {})

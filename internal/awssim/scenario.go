@@ -44,8 +44,7 @@ type Scenario struct {
 	Lag           Lag                    `toml:"lag"`
 	InstanceTypes []InstanceTypeScenario `toml:"instance_type"`
 
-	InstanceProfiles []InstanceProfileScenario `toml:"instance_profile"` // default: every one that is asked for
-	Regions          []RegionScenario          `toml:"region"`
+	Regions []RegionScenario `toml:"region"`
 }
 
 // InstanceTypeScenario is one instance type, the same in every region that has capacity of it.
