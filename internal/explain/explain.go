@@ -42,7 +42,7 @@ const (
 	WaitsToBegin = "waits-to-begin"   // --begin
 	WaitsToOpen  = "waits-to-open"    // no block is open yet
 	BehindFence  = "behind-the-fence" // too little is left of the open block, and it waits for the next
-	NextBlock    = "next-block"       // the block has ended, and it waits for the next
+	NextBlock    = "next-block"       // it was requeued at the fence, and waits for the next block
 	Constrained  = "constrained"      // its constraint keeps it from the reservation that would take it
 	WaitsForHost = "hosts-failed"     // fewer hosts are usable than it asks for
 	WaitsInQueue = "waits-in-queue"   // there is a block for it; Slurm decides when its turn is

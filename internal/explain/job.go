@@ -275,7 +275,6 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 	where := cmp.Or(p.Reservation.ID, "partition "+p.Partition.Name) + ", which is open"
 	out, few := nodesOut(p)
 	here := slices.DeleteFunc(slices.Clone(e.prospects), later)
-	over := lastOver(p, e.snap, e.now)
 	isRule := func(word string) bool { return strings.HasPrefix(j.Reason, word) }
 	switch {
 	case !later(p) && slices.ContainsFunc(rules, isRule):
@@ -298,8 +297,6 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 			do = nothing + "; or shorten it, to run now: `scontrol update jobid={} timelimit=" + capacity.FormatMinutes(minutes) + "`."
 		}
 		e.say(BehindFence, do, "is too long for what is left of %s; it waits for %s.", h.Reservation.ID, e.opens(p))
-	case over != "":
-		e.say(NextBlock, slurmStarts, "waits for the next block, %s: %s is over.", e.opens(p), over)
 	default:
 		e.say(WaitsToOpen, slurmStarts, "waits for %s.", e.opens(p))
 	}
@@ -316,18 +313,6 @@ func nodesOut(p capacity.Prospect) (out []string, few bool) {
 		out, left = append(out, o.String()), left-o.Count
 	}
 	return out, p.Reservation.ID != "" && len(out) > 0 && left < p.Needs
-}
-
-// lastOver is the reservation before a prospect that jobs can no longer use; "" if there is none.
-func lastOver(p capacity.Prospect, snap *capacity.Snapshot, now time.Time) string {
-	id, fence := "", time.Time{}
-	for _, r := range snap.Reservations {
-		w := snap.Timing.Window(r)
-		if p.Partition.Has(r.ID) && !w.Unbounded() && !w.Fence.After(now) && w.Start.Before(now) && w.Fence.After(fence) {
-			id, fence = r.ID, w.Fence
-		}
-	}
-	return id
 }
 
 // lastFailure is the last power-up for a job, if it failed.

@@ -94,24 +94,24 @@ func (g guardChange) carryOut(ctx context.Context, w World) error {
 // text is for people; toAWS turns its times into AWS's.
 func (g guardChange) text(toAWS time.Duration) string {
 	nodes, r := hostlist.Compress(g.r.Nodes), g.r.ByClock(toAWS)
+	what := map[capacity.GuardKind]string{capacity.GuardFence: "the fence ", capacity.GuardWait: "the wait "}[r.Guard().Kind] + r.Name
+	var does, undone string
+	switch r.Guard().Kind {
+	case capacity.GuardWait:
+		does, undone = fmt.Sprintf("no job starts on %s before %s", nodes, capacity.FormatUTC(r.End)), "nothing holds jobs back from "+nodes+" any more"
+	case capacity.GuardSurplus:
+		does, undone = "no job starts on "+nodes+", as there are no instances for more nodes, or max_nodes allows no more", "jobs get "+nodes+" again"
+	case capacity.GuardFence:
+		does, undone = fmt.Sprintf("no job runs on %s after %s", nodes, capacity.FormatUTC(r.Start)), "no reservation needs it"
+		if !r.Infinite() {
+			does += fmt.Sprintf(" until %s, when the next block opens", capacity.FormatUTC(r.End))
+		}
+	}
 	verb := map[string]string{"create": "place", "update": "move", "replace": "move", "delete": "remove"}[g.do]
-	switch kind, removed := r.Guard().Kind, g.do == "delete"; {
-	case kind == "wait" && removed:
-		return fmt.Sprintf("remove the wait %s: nothing holds jobs back from %s any more", r.Name, nodes)
-	case kind == "wait":
-		return fmt.Sprintf("%s the wait %s: no job starts on %s before %s", verb, r.Name, nodes, capacity.FormatUTC(r.End))
-	case kind == "surplus" && removed:
-		return fmt.Sprintf("remove %s: jobs get %s again", r.Name, nodes)
-	case kind == "surplus":
-		return fmt.Sprintf("%s %s: no job starts on %s, as there are no instances for more nodes, or max_nodes allows no more", verb, r.Name, nodes)
-	case removed:
-		return fmt.Sprintf("remove the fence %s: no reservation needs it", r.Name)
+	if g.do == "delete" {
+		does = undone
 	}
-	text := fmt.Sprintf("%s the fence %s: no job runs on %s after %s", verb, r.Name, nodes, capacity.FormatUTC(r.Start))
-	if !r.Infinite() {
-		text += fmt.Sprintf(" until %s, when the next block opens", capacity.FormatUTC(r.End))
-	}
-	return text
+	return fmt.Sprintf("%s %s: %s", verb, what, does)
 }
 
 func aboutNodes(slot string, nodes []string) capacity.Subject {

@@ -236,8 +236,8 @@ func orphanProblems(s Seen) (problems []capacity.Problem) {
 // them: they may belong to another cluster of the same name.
 func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 	others = slices.DeleteFunc(slices.Clone(others), func(i capacity.Instance) bool {
-		at := func(n capacity.Node) bool { return n.Address == i.PrivateIP }
-		return i.Ended() || !slices.ContainsFunc(s.Cluster.Nodes, at) && !s.Cluster.has(i.Node())
+		is := func(n capacity.Node) bool { return n.Address == i.PrivateIP || n.Name == i.Node() }
+		return i.Ended() || !slices.ContainsFunc(s.Cluster.Nodes, is) && !s.Cluster.inPartition("", []string{i.Node()})
 	})
 	for mark, all := range grouped(others, func(i capacity.Instance) string { return i.Tags[capacity.TagCluster] }) {
 		var ids, nodes []string

@@ -250,12 +250,6 @@ func (c *Cluster) partition(name string) (sp capacity.SlurmPartition, there bool
 	return sp, false
 }
 
-// has reports whether Slurm has a node of this name, shown or hidden.
-func (c *Cluster) has(node string) bool {
-	_, shown := c.byName()[node]
-	return shown || c.inPartition("", []string{node})
-}
-
 // inPartition reports whether any of the nodes is in a partition; of any name if that is "".
 func (c *Cluster) inPartition(name string, nodes []string) bool {
 	of := setOf(nodes)
