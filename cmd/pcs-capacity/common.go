@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,12 +143,7 @@ func readConfigIfAny(g *Globals) (*maybeConfig, error) {
 }
 
 // region is where AWS is asked; "" leaves it to the SDK.
-func (g *Globals) region(c *config.Config) string {
-	if g.Region != "" {
-		return g.Region
-	}
-	return c.Region
-}
+func (g *Globals) region(c *config.Config) string { return cmp.Or(g.Region, c.Region) }
 
 func newEC2(ctx context.Context, g *Globals, c *maybeConfig) (client *ec2.Client, err error) {
 	g.aws, err = ec2.New(ctx, ec2.Options{Region: g.region(c.Config), Profile: g.Profile})

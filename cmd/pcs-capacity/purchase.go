@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -140,7 +141,8 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 	if p.OrderedAs != "" {
 		t.Say("EC2 has %s under another id now, %s: zone, start, end and count are the same.", p.OrderedAs, o.ID)
 	}
-	t.Say("%s: %s in %s, region %s%s", o.ID, what, capacity.FormatZone(o.AZID, o.AZ), o.Region, inAccount(p.Account))
+	t.Say("%s: %s in %s, region %s, account %s", o.ID, what, capacity.FormatZone(o.AZID, o.AZ), o.Region,
+		cmp.Or(p.Account, "unknown"))
 	t.Say("  start    %s, in %s", t.Time(w.Start), capacity.FormatDuration(max(0, w.Start.Sub(p.Now))))
 	t.Say("  fence    %s: no job runs longer", t.Time(w.Fence))
 	t.Say("  reclaim  %s: EC2 begins to terminate the instances", t.Time(w.Reclaim))
@@ -159,13 +161,6 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 func feeInWords(o capacity.Offering) string {
 	return fmt.Sprintf("%s for all of it, charged at once; %s an instance-hour", o.Fee,
 		o.Fee.PerHour(o.Count, o.Duration()).Amount())
-}
-
-func inAccount(id string) string {
-	if id == "" {
-		return ""
-	}
-	return ", account " + id
 }
 
 // zone says whether the cluster can run nodes in the zone of an offering (R10). If it cannot, or that is not known, it
@@ -301,8 +296,8 @@ func (v extensionView) preview(p market.ExtensionPreview) {
 	extended := r
 	extended.End = o.End
 	before, after := v.cfg.Timing.Domain().Window(r), v.cfg.Timing.Domain().Window(extended)
-	t.Say("%s: %d x %s in %s, region %s%s, %s", r.ID, r.Size(), r.InstanceType, capacity.FormatZone(r.AZID, r.AZ),
-		r.Region, inAccount(p.Account), r.State)
+	t.Say("%s: %d x %s in %s, region %s, account %s, %s", r.ID, r.Size(), r.InstanceType, capacity.FormatZone(r.AZID, r.AZ),
+		r.Region, cmp.Or(p.Account, "unknown"), r.State)
 	for _, e := range p.History {
 		t.Say("  before   extended to %s at %s, for %s: %s", t.Time(e.To), t.Time(e.Purchased), e.Fee, e.State)
 	}

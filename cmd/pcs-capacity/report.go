@@ -96,11 +96,6 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 
 // check finds mistakes in the arguments, and reads the prices.
 func (c *ReportCmd) check() (map[string]usd, error) {
-	for _, id := range c.Reservations {
-		if !capacity.IsReservationID(id) {
-			return nil, usage("%q is not the id of a reservation (cr-…)", id)
-		}
-	}
 	if !c.From.IsZero() && !c.Until.IsZero() && !c.From.Before(c.Until.Time) {
 		return nil, usage("--until=%s is not after --from=%s", c.Until.Format(time.RFC3339), c.From.Format(time.RFC3339))
 	}

@@ -54,8 +54,11 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	if h.Limits.MaxInstances == 0 {
 		return usage("%w", market.ErrHoldingOff)
 	}
-	t.Say("%s", c.costs())
-	if !c.Probe {
+	costs := fmt.Sprintf("%d × %s cost what they cost on demand", c.Count, c.InstanceType)
+	if c.Probe {
+		t.Say("A probe is paid for the seconds that it takes: %s.", costs)
+	} else {
+		t.Say("What is held is paid, used or not: %s, for up to %s.", costs, capacity.FormatExact(time.Duration(c.For)))
 		if err := t.Confirm("Hold it?"); err != nil {
 			return err
 		}
@@ -78,15 +81,6 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 			r.ID, c.Count, c.InstanceType, r.AZID, t.Time(r.End), r.ID)
 	}
 	return nil
-}
-
-// costs says before what holding costs.
-func (c *ReserveCmd) costs() string {
-	what := fmt.Sprintf("%d × %s cost what they cost on demand", c.Count, c.InstanceType)
-	if c.Probe {
-		return "A probe is paid for the seconds that it takes: " + what + "."
-	}
-	return fmt.Sprintf("What is held is paid, used or not: %s, for up to %s.", what, capacity.FormatExact(time.Duration(c.For)))
 }
 
 // ReleaseCmd gives back what is held.
@@ -114,11 +108,6 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	}
 	if c.Unused {
 		return c.unused(ctx, t, cfg, aws, pcsClient)
-	}
-	for _, id := range c.Reservations {
-		if !capacity.IsReservationID(id) {
-			return usage("%q is not the id of a reservation (cr-…)", id)
-		}
 	}
 	h, err := newHolder(ctx, cfg, aws)
 	if err != nil {

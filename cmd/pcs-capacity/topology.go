@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -65,12 +65,5 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 
 // nodesOfSlot is the hostlist of a slot, also before Slurm has its nodes.
 func nodesOfSlot(at capacity.Place) string {
-	if at.Slot.Nodes != "" {
-		return at.Slot.Nodes
-	}
-	var names []string
-	for i := range at.Group.MaxNodes {
-		names = append(names, fmt.Sprintf("%s-%d", at.Slot.Name, i+1))
-	}
-	return hostlist.Compress(names)
+	return cmp.Or(at.Slot.Nodes, fmt.Sprintf("%s-[1-%d]", at.Slot.Name, at.Group.MaxNodes))
 }
