@@ -108,7 +108,6 @@ func TestSubnetsOfLaunches(t *testing.T) {
 		if in.request.EFA = capacity.NoEFA; c.seen != nil {
 			in.request.EFA = ""
 			c.seen(in)
-			in.keep()
 		}
 		var launched []string
 		for _, s := range in.launchSubnets() {
@@ -145,8 +144,7 @@ func TestWhatIsKept(t *testing.T) {
 		"lt-3": {{}, into("lt-3", next1, true)},
 	} {
 		in := inspection{Site: site.Site{Slots: slots}, reservation: capacity.Reservation{ID: now1}}
-		in.keep()
-		if got := in.keptTemplate.ID; got != want {
+		if got := in.keptTemplate().ID; got != want {
 			t.Errorf("kept is %q, want %q", got, want)
 		}
 	}
@@ -201,7 +199,7 @@ func TestUserDataOnEC2(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, in.Problems, first)
 		}
 		in.source.UserData, in.request.ConfServer = in.userData, ""
-		if in.keptTemplate.UserData = in.userData; c.want > 0 {
+		if in.Slots[0].Uses = (capacity.LaunchTemplate{ID: "lt", UserData: in.userData}); c.want > 0 {
 			in.chooseUserData()
 		}
 		if string(in.userData) != first {

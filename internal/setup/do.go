@@ -198,9 +198,6 @@ func (t *inspection) terminate(ctx context.Context, w World) error {
 	for _, i := range instances {
 		ids = append(ids, i.ID)
 	}
-	if len(ids) == 0 {
-		return nil
-	}
 	return w.Terminate(ctx, ids)
 }
 
@@ -309,9 +306,6 @@ func (s Step) with(in *inspection, slot string, do func(ctx context.Context, w W
 	s.Details = slices.DeleteFunc(append([]Detail{}, s.Details...), func(d Detail) bool { return d.Value == "" })
 	s.Code = strings.ToLower(strings.ReplaceAll(string(s.Verb)+" "+s.What, " ", "-"))
 	s.Text = string(s.Verb) + " " + s.What + " " + s.Name
-	if s.Verb == Nothing {
-		s.Text = "leave " + s.What + " " + s.Name + " as it is"
-	}
 	return s
 }
 

@@ -28,9 +28,6 @@ type inspection struct {
 	reservation capacity.Reservation
 	like        pcs.NodeGroup
 	source      capacity.LaunchTemplate // the launch template of like, zero without one
-	// kept is the slot that has the reservation, keptTemplate what its nodes, or those of another slot, launch with.
-	kept         site.Slot
-	keptTemplate capacity.LaunchTemplate
 	// chosen are the requested subnets, or the candidates; elsewhere are requested ids that no subnet of the VPC has.
 	chosen    []ec2.Subnet
 	elsewhere []string
@@ -217,7 +214,6 @@ func (in *inspection) seeSlots() {
 			slot.Instances = in.Running[slot.Group.ID]
 		}
 	}
-	in.keep()
 }
 
 // readFences looks for the fences of the slots. Where Slurm does not answer, none is known.

@@ -69,26 +69,25 @@ func lists(g capacity.GroupSettings, r capacity.Reservation) bool {
 	return slices.Contains(g.ReservationIDs, r.ID) || g.Select.Matches(r)
 }
 
-// keep notes the slot that launches into the reservation already, zero if none does, and the launch template of that
-// slot, else of another; zero if no slot has a node group.
-func (in *inspection) keep() {
+// keptTemplate is what nodes of the slot that launches into the reservation already launch with, else those of another
+// slot; zero if no slot has a node group.
+func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
 	for _, slot := range in.Slots {
-		into := slot.LaunchesInto(in.reservation.ID)
-		if into && in.kept.Name == "" {
-			in.kept = slot
-		}
-		if slot.Uses.ID != "" && (in.keptTemplate.ID == "" || into) {
-			in.keptTemplate = slot.Uses
+		if slot.Uses.ID != "" && (t.ID == "" || slot.LaunchesInto(in.reservation.ID)) {
+			t = slot.Uses
 		}
 	}
+	return t
 }
 
 // keptSubnets returns the present subnets of the nodes in the reservation.
 func (in *inspection) keptSubnets() []string {
-	switch {
-	case in.kept.Group != nil:
-		return in.kept.Group.SubnetIDs
-	case in.OnEC2() && in.listed():
+	for _, slot := range in.Slots {
+		if slot.Group != nil && slot.LaunchesInto(in.reservation.ID) {
+			return slot.Group.SubnetIDs
+		}
+	}
+	if in.OnEC2() && in.listed() {
 		return in.entry().SubnetIDs
 	}
 	return nil
@@ -178,7 +177,7 @@ func (in *inspection) wantedSubnets() []string {
 	switch {
 	case len(in.request.SubnetIDs) > 0 && !in.unattended: // sync names those of all zones
 		return ids(in.chosen)
-	case len(in.keptSubnets()) > 0 && (in.interfaceSubnet() == "" || in.efa() == efaOf(in.keptTemplate)):
+	case len(in.keptSubnets()) > 0 && (in.interfaceSubnet() == "" || in.efa() == efaOf(in.keptTemplate())):
 		return in.keptSubnets()
 	}
 	return ids(in.launchSubnets())
@@ -285,8 +284,8 @@ func (in *inspection) efa() capacity.EFAMode {
 		return ""
 	case in.request.EFA != "":
 		return in.request.EFA
-	case in.keptTemplate.ID != "":
-		return efaOf(in.keptTemplate)
+	case in.keptTemplate().ID != "":
+		return efaOf(in.keptTemplate())
 	case in.unattended:
 		return efaOf(in.source)
 	}
@@ -367,7 +366,7 @@ func (in *inspection) chooseUserData() {
 // nodeUserData is the copied user data with the start of slurmd, and what the plan says of it.
 func (in *inspection) nodeUserData() (data []byte, what string, err error) {
 	server, site := in.request.ConfServer, in.source.UserData
-	if found := confServerOption.FindSubmatch(in.keptTemplate.UserData); found != nil {
+	if found := confServerOption.FindSubmatch(in.keptTemplate().UserData); found != nil {
 		server = string(found[1])
 	}
 	begin, _, _ := strings.Cut(nodeScript, nodeScriptMark)

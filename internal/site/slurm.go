@@ -76,10 +76,8 @@ func (s *Survey) hookPrograms(f *findings) {
 	folder, found, err := s.HookFolder, s.HookCommands.Is, s.HookCommands.Err
 	switch {
 	case !s.Controller: // slurmctld runs on another host
-	case folder == "":
-		f.fail("slurm-hooks", fix, "slurmctld starts its programs without a PATH, and they would not find Slurm's commands: %s", err)
 	case err != nil:
-		f.fail("slurm-hooks", fix, "what slurmctld starts takes Slurm's commands from %s, and they do not run: %s", folder, err)
+		f.fail("slurm-hooks", fix, "what slurmctld starts has no PATH, and would find no commands of Slurm that run: %s", err)
 	case found.Release() != s.Slurmctld.Version.Release():
 		f.fail("slurm-hooks", fix, "what slurmctld starts takes Slurm's commands from %s, which are %s; slurmctld is %s", folder, found, s.Slurmctld.Version)
 	default:
