@@ -126,14 +126,14 @@ func combine(verdicts []Verdict, total int, named bool) Verdict {
 	if len(accepted) == 0 && (named || len(verdicts) == total) {
 		v := verdicts[0]
 		for _, other := range verdicts[1:] {
-			v.Message += "; " + other.Message
+			v.Sentence += "; " + other.Sentence
 		}
 		if len(verdicts) < total {
-			v.Message += "; without capacity_reservation_id the job may run in its other partitions"
+			v.Sentence += "; without capacity_reservation_id the job may run in its other partitions"
 		}
 		return v
 	}
-	merged := Verdict{Code: OK}
+	merged := Verdict{Problem: Problem{Code: OK}}
 	for _, v := range accepted {
 		merged.Warnings = append(merged.Warnings, v.Warnings...)
 	}
@@ -204,7 +204,7 @@ func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)", FormatDuration(now.Sub(snap.TakenAt)))
 	switch {
 	case v.Refused && (!snap.Submit.Strict || stale && v.Code.At("stale")):
-		v = Verdict{Code: v.Code, Warnings: append(v.Warnings, v.Message)}
+		v = Verdict{Problem: Problem{Code: v.Code}, Warnings: append(v.Warnings, v.Sentence)}
 	case stale && v.Edits.TimeMin.Set && snap.TimeMinCollapses:
 		v.Warnings = append(v.Warnings,
 			fmt.Sprintf("%s: the job may start with only %s and is raised once sync runs", age, v.Edits.TimeMin))
@@ -219,7 +219,7 @@ func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 // admitUnmanaged judges a job without a managed partition: it is refused only if it names a reservation of another
 // partition.
 func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
-	v := Verdict{Code: NotManaged}
+	v := Verdict{Problem: Problem{Code: NotManaged}}
 	if wish.ReservationID == "" {
 		return v
 	}
@@ -267,7 +267,7 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verd
 			word(" capacity=", string(wish.Capacity)), word(" capacity_reservation_id=", wish.ReservationID),
 			word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all))
 	}
-	return wanted, Verdict{Code: OK}
+	return wanted, Verdict{Problem: Problem{Code: OK}}
 }
 
 func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict {
@@ -278,14 +278,14 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	all, v := prospects(wanted, req, snap, now)
 	switch {
 	case v.Code == ReservationNotKnown:
-		return Verdict{Code: v.Code, Warnings: []string{v.Message + "; the job is let through unchecked"}}
+		return Verdict{Problem: Problem{Code: v.Code}, Warnings: []string{v.Sentence + "; the job is let through unchecked"}}
 	case v.Code == NoReservation:
 		what, do := "no reservation of partition "+p.Name+" is open or scheduled", "ask an administrator for the next block"
 		if wish.ReservationID != "" {
 			what, do = "the reservation that the job names can no longer be used", "name another, or none"
 		}
-		if v.Message != "" {
-			what += " (" + v.Message + ")"
+		if v.Sentence != "" {
+			what += " (" + v.Sentence + ")"
 		}
 		return refuse(v.Code, "%s; %s", what, do)
 	case v.Refused:

@@ -97,7 +97,7 @@ func TestAdmitAtTheEdges(t *testing.T) {
 			got := Admit(c.req, twoBlocks(c.change...), noon)
 			said := got.Warnings
 			if got.Refused {
-				said = append([]string{got.Message}, said...)
+				said = append([]string{got.Sentence}, said...)
 			}
 			if got.Code != c.code || got.Refused != c.refused || got.Edits != c.edits {
 				t.Errorf("code %s, refused %v, edits %+v; want %s, %v, %+v", got.Code, got.Refused, got.Edits, c.code, c.refused, c.edits)
@@ -158,7 +158,7 @@ func TestAdmitBeginAndDeadline(t *testing.T) {
 				c.change = append(c.change, onlyA)
 			}
 			v := Admit(c.req, twoBlocks(c.change...), noon)
-			said := v.Message + strings.Join(v.Warnings, "\n")
+			said := v.Sentence + strings.Join(v.Warnings, "\n")
 			if v.Code != c.code || v.Refused != c.refused || !strings.Contains(said, c.message) {
 				t.Errorf("got %s, refused %v, saying %q; want %s, %v, %q", v.Code, v.Refused, said, c.code, c.refused, c.message)
 			}
@@ -201,7 +201,7 @@ func TestAdmitSize(t *testing.T) {
 			}
 			c.req.Partitions, c.req.TimeLimit = []string{"gpu"}, Minutes(60)
 			v := Admit(c.req, snap, noon)
-			if v.Refused != c.refused || v.Refused && v.Code != TooManyNodes || !strings.Contains(v.Message, c.message) {
+			if v.Refused != c.refused || v.Refused && v.Code != TooManyNodes || !strings.Contains(v.Sentence, c.message) {
 				t.Errorf("got %+v, want refused %v: %s", v, c.refused, c.message)
 			}
 		})

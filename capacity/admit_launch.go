@@ -41,12 +41,12 @@ func AdmitLaunch(req Request, p Partition, slot string, snap *Snapshot, now time
 		}
 	}
 	if len(admitted) > 0 {
-		return admitted, Verdict{Code: OK}
+		return admitted, Verdict{Problem: Problem{Code: OK}}
 	}
 	for _, c := range all {
 		if from := c.Window.Start; v.Code == NoPlace && c.Slot.Name == slot && from.After(now) {
 			v.NotBefore = from
-			v.Message += fmt.Sprintf("; %s, which is large enough, has slot %s from %s on", c.Reservation.ID, slot, FormatUTC(from))
+			v.Sentence += fmt.Sprintf("; %s, which is large enough, has slot %s from %s on", c.Reservation.ID, slot, FormatUTC(from))
 			break
 		}
 	}

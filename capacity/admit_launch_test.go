@@ -79,7 +79,10 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 			p := snap.Partitions[0]
 			p.Groups[0].Slots = []Slot{{Name: "gpu", ReservationIDs: ids(c.slot)}, {Name: "other", ReservationIDs: ids(c.other)}}
 			got, v := AdmitLaunch(Request{Nodes: c.nodes}, p, p.Groups[0].Slots[0].Name, snap, noon.Add(c.at))
-			want := Verdict{Code: c.code, Refused: c.code != OK, Message: c.says, NotBefore: c.until}
+			want := Verdict{Problem: Problem{Code: c.code, Sentence: c.says}, Refused: c.code != OK, NotBefore: c.until}
+			if want.Refused {
+				want.Severity = c.code.Severity()
+			}
 			if diff := cmp.Diff(want, v); diff != "" {
 				t.Error(diff)
 			}

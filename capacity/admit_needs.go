@@ -92,7 +92,7 @@ func (s *Snapshot) Fitted(j Job) bool {
 
 // admitTime accepts a job whose time is left, and tells the user when only a block that opens later has enough.
 func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdict {
-	v, start := Verdict{Code: OK}, later(now, req.Begin)
+	v, start := Verdict{Problem: Problem{Code: OK}}, later(now, req.Begin)
 	if slices.ContainsFunc(all, func(p Prospect) bool { return p.Until.IsZero() }) {
 		return v
 	}
@@ -139,7 +139,7 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 		return c.tooShort(needs, req, start)
 	}
 	timeMin.Minutes = min(timeMin.Minutes, minutes)
-	v := Verdict{Code: OK, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: timeMin}}
+	v := Verdict{Problem: Problem{Code: OK}, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: timeMin}}
 	if timeMin.Minutes < minutes && metered {
 		v.Edits.TimeLimit = timeMin
 		v.Warnings = append(v.Warnings, fmt.Sprintf(
@@ -175,11 +175,10 @@ func (c Prospect) tooShort(needs string, req Request, start time.Time) Verdict {
 	return refuse(TooLong, "%s, but %s. Use %s=%s or less", needs, where, option, FormatMinutes(minutes))
 }
 
-// Verdict is the answer to a job. Message tells the user what to do; a refusal always has one.
+// Verdict is the answer to a job: a problem with edits. Of a refusal the sentence tells the user what to do.
 type Verdict struct {
-	Refused bool   `json:"refused,omitempty"`
-	Code    Code   `json:"code"`
-	Message string `json:"message,omitempty"`
+	Problem
+	Refused bool `json:"refused,omitempty"`
 	// NotBefore is the earliest time at which to try a refused job again; zero if unknown.
 	NotBefore time.Time `json:"not_before,omitzero"`
 	Warnings  []string  `json:"warnings,omitempty"`
@@ -194,5 +193,5 @@ type Edits struct {
 }
 
 func refuse(code Code, format string, args ...any) Verdict {
-	return Verdict{Refused: true, Code: code, Message: fmt.Sprintf(format, args...)}
+	return Verdict{Problem: Problemf(code, Subject{}, "", format, args...), Refused: true}
 }

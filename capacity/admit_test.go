@@ -180,7 +180,7 @@ func TestAdmit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Admit(c.req, twoBlocks(c.change...), noon)
-			said := got.Message + "\n" + strings.Join(got.Warnings, "\n")
+			said := got.Sentence + "\n" + strings.Join(got.Warnings, "\n")
 			if got.Code != c.code || got.Refused != c.refused || !strings.Contains(said, c.message) {
 				t.Errorf("got code %s, refused %v, saying %q; want %s, %v, %q", got.Code, got.Refused, said, c.code, c.refused, c.message)
 			}

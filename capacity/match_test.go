@@ -206,7 +206,7 @@ func TestPlatformOfTheImage(t *testing.T) {
 			_, v, submitted, _ = decide(linux, "capacity_reservation_id="+other)
 			for _, v := range []Verdict{v, submitted} {
 				for _, says := range []string{other, rhel, "the image of node group gpu is for " + LinuxUNIX, "use an image for " + rhel} {
-					if !v.Refused || v.Code != Mismatched || !strings.Contains(v.Message, says) {
+					if !v.Refused || v.Code != Mismatched || !strings.Contains(v.Sentence, says) {
 						t.Errorf("%s, %s: %+v does not say %q", name, option, v, says)
 					}
 				}

@@ -68,7 +68,7 @@ func prospects(turns []Turn, req Request, snap *Snapshot, now time.Time) (all []
 		if !v.Refused {
 			all = append(all, c.prospect(req, snap, now))
 		} else if at < 2 {
-			over = append(over, v.Message)
+			over = append(over, v.Sentence)
 		}
 		if d := at - slices.Index(closer, why.Code); i == 0 || d > 0 || d == 0 && c.size() > size {
 			why, size = v, c.size()
@@ -78,7 +78,7 @@ func prospects(turns []Turn, req Request, snap *Snapshot, now time.Time) (all []
 		why = refuse(why.Code, "%s", strings.Join(over, ", "))
 	}
 	if len(all) > 0 {
-		why = Verdict{Code: OK}
+		why = Verdict{Problem: Problem{Code: OK}}
 	}
 	return all, why
 }
@@ -103,7 +103,7 @@ func (c Turn) hindrance(req Request, now time.Time) Verdict {
 	if n, fits := req.leastNodes(c.Group); !fits || n > c.size() {
 		return c.tooSmall(req)
 	}
-	return Verdict{Code: OK}
+	return Verdict{Problem: Problem{Code: OK}}
 }
 
 // mismatches returns why EC2 would never accept a launch into the turn.

@@ -58,7 +58,7 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 		entry, err := l.Enlist(capacity.Held{Token: order.ClientToken, InstanceType: t.instanceType, Count: len(nodes),
 			Since: l.Now(), Until: order.End}, l.Now(), l.Settings.Reserve.Allows)
 		if errors.Is(err, capacity.ErrReserveLimit) { // another place may take less
-			return odcr{}, &refusal{capacity.Verdict{Code: "reserve-limit", Message: err.Error()}, capacity.ErrNoRoom}
+			return odcr{}, &refusal{refuse("reserve-limit", "%v", err).Verdict, capacity.ErrNoRoom}
 		}
 		if err != nil { // without the ledger nobody knows how much is held
 			return odcr{}, err

@@ -185,7 +185,7 @@ func TestTwoClocks(t *testing.T) {
 		begin 1 10m0s
 		admin comment 1`, func(t *testing.T, w *fake) {
 		w.world.Skew = -ahead
-		notOpen := &refusal{Verdict: capacity.Verdict{Code: capacity.NotOpen, Message: "It opens later.", NotBefore: aws.Add(10 * time.Minute)}}
+		notOpen := &refusal{Verdict: capacity.Verdict{Problem: capacity.Problem{Code: capacity.NotOpen, Sentence: "It opens later."}, NotBefore: aws.Add(10 * time.Minute)}}
 		g := pair()
 		g.jobs[0] = batch(g.jobs[0])
 		w.queue(g.jobs...)

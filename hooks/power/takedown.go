@@ -23,11 +23,11 @@ type refusal struct {
 	same error
 }
 
-func (r *refusal) Error() string { return string(r.Code) + ": " + r.Message }
+func (r *refusal) Error() string { return string(r.Code) + ": " + r.Sentence }
 func (r *refusal) Unwrap() error { return r.same }
 
-func refuse(code capacity.Code, format string, args ...any) error {
-	return &refusal{Verdict: capacity.Verdict{Code: code, Message: fmt.Sprintf(format, args...)}}
+func refuse(code capacity.Code, format string, args ...any) *refusal {
+	return &refusal{Verdict: capacity.Verdict{Problem: capacity.Problemf(code, capacity.Subject{}, "", format, args...)}}
 }
 
 // errNoTime is why something is not begun.
@@ -43,7 +43,7 @@ func problem(err error) (p capacity.Problem, ec2Code string) {
 	}
 	switch {
 	case errors.As(err, &ours):
-		p.Code, p.Sentence = ours.Code, ours.Message
+		p = ours.Problem
 	case errors.As(err, &answer):
 		ec2Code = answer.ErrorCode()
 		p.Code, p.Sentence, p.Fix = capacity.Code(ec2Code), answer.ErrorMessage(), ec2.Advice(err)

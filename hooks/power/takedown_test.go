@@ -27,7 +27,7 @@ func batch(j capacity.Job) capacity.Job {
 func TestTakeDownStories(t *testing.T) {
 	once := []state.Record{{At: noon.Add(-time.Minute), Hook: "resume", Code: "InsufficientInstanceCapacity", Jobs: []string{"1", "2"}, Restarts: []int{1, 1}}}
 	full := answers["no room"]
-	later := &refusal{Verdict: capacity.Verdict{Code: capacity.NotOpen, Message: "It opens later.", NotBefore: noon.Add(10 * time.Minute)}}
+	later := &refusal{Verdict: capacity.Verdict{Problem: capacity.Problem{Code: capacity.NotOpen, Sentence: "It opens later."}, NotBefore: noon.Add(10 * time.Minute)}}
 	both := []capacity.Job{batch(nlp(1, "gpu-1")), nlp(2, "gpu-2")} // of sbatch and of srun
 	const down = `
 			record resume InsufficientInstanceCapacity gpu-[1-2]

@@ -55,7 +55,7 @@ func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
 		says = capacity.Verdict{
 			Warnings: []string{fmt.Sprintf("%s; the job is let through unchecked; tell an administrator", err)}}
 	case says.Refused:
-		log.Info("the job is refused", "code", says.Code, "says", says.Message, took)
+		log.Info("the job is refused", "code", says.Code, "says", says.Sentence, took)
 	default:
 		log.Info("the job is let through", took)
 	}
@@ -102,7 +102,7 @@ func answerText(v capacity.Verdict) string {
 		fmt.Fprintf(&b, "warn %x\n", says(warning))
 	}
 	if v.Refused {
-		fmt.Fprintf(&b, "code %s\nrefuse %x\n", v.Code, says(v.Message))
+		fmt.Fprintf(&b, "code %s\nrefuse %x\n", v.Code, says(v.Sentence))
 	}
 	set := func(field, value string) { fmt.Fprintf(&b, "set %s %x\n", field, value) }
 	if v.Edits.TimeLimit.Bounded() {

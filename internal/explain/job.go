@@ -245,7 +245,7 @@ func (e *screen) never(v capacity.Verdict) {
 	case v.Code == capacity.Mismatched:
 		do = "Leave it until an administrator has fixed that (`pcs-capacity check` says how), or cancel it: `scancel {}`."
 	}
-	e.say(string(v.Code), do, "can never start as it is: %s.", sentence(v.Message))
+	e.say(string(v.Code), do, "can never start as it is: %s.", sentence(v.Sentence))
 }
 
 // forCapacity explains a job that is admitted and waits. fits are the prospects that take it.

@@ -50,7 +50,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	}
 	fits := slices.DeleteFunc(capacity.Prospects(req, snap, now), func(p capacity.Prospect) bool { return !p.Fits })
 	if v.Refused || len(fits) == 0 {
-		s.Message = v.Message
+		s.Message = v.Sentence
 		switch {
 		case v.Refused:
 		case v.Code == capacity.OK || v.Code == capacity.NotManaged:

@@ -234,7 +234,7 @@ func nextRun(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) (r
 	case j.AdminHeld():
 		return rest, why + "an administrator holds it"
 	case next.Refused:
-		return rest, why + "it cannot start again as it is: " + next.Message
+		return rest, why + "it cannot start again as it is: " + next.Sentence
 	case hold && mark.Ends >= mostEnds:
 		return rest, why + fmt.Sprintf("it was requeued %d times so, and is held now: release it if it goes on from where it was",
 			mark.Ends)

@@ -63,7 +63,7 @@ func (w *waiter) why(j *capacity.Job) (c cannot) {
 	}
 	v := capacity.Admit(req, w.snap, w.now)
 	if v.Refused && ours == len(req.Partitions) {
-		c.never = v.Message
+		c.never = v.Sentence
 	} else if few, short := capacity.ShortOfHosts(capacity.Prospects(req, w.snap, w.now), w.now); short {
 		if c.few = few.FewHosts(); few.Usable > 0 {
 			c.few += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
