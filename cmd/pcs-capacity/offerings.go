@@ -119,7 +119,7 @@ func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, er
 }
 
 const offeringColumns = "ID: ID; TYPE: InstanceType drop 6; COUNT: Count; AZ ID: AZID; AZ: AZ drop 3; START: Start; END: End; " +
-	"LASTS: Lasts drop 4; FEE: Fee; INSTANCE-HOUR: PerHour.Amount right drop 2; GPU-HOUR: GPUHour right drop 5; " +
+	"LASTS: Lasts drop 4; FEE: Fee; INSTANCE-HOUR: PerHour drop 2; GPU-HOUR: PerGPUHour drop 5; " +
 	"SUBNET: SubnetWord; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 7"
 
 // FitCmd tells whether there is capacity for something.

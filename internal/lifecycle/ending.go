@@ -35,7 +35,11 @@ func endings(seen Seen) (actions []Action) {
 		}
 		mark := seen.Marks[j.Shown]
 		if j.State == "SUSPENDED" && !seen.SlurmNow().Before(seen.requeueAt(f)) {
-			actions = append(actions, resume(j, f.slot, f.fence.Add(-seen.toSlurm())))
+			by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
+			actions = append(actions, onJob("resume-job", f.slot, j,
+				fmt.Sprintf("resume job %s on slot %s, which is suspended, so that it ends by %s", j.Shown, f.slot, by),
+				func(was, now capacity.Job) bool { return now.State == "SUSPENDED" && inRun(was, now) },
+				func(ctx context.Context, w World) error { return w.Slurm.ResumeJob(ctx, j.Shown) }))
 			continue
 		}
 		if !j.Requeues() {
@@ -72,13 +76,6 @@ func requeued(done []Action) map[string]bool {
 		off[a.About.Job] = off[a.About.Job] || a.Code == "requeue-job" || a.Code == "hold-job"
 	}
 	return off
-}
-
-// resume lets a suspended job go on in front of its fence, so that it can end like others.
-func resume(j capacity.Job, slot string, by time.Time) Action {
-	still := func(was, now capacity.Job) bool { return now.State == "SUSPENDED" && inRun(was, now) }
-	return onJob("resume-job", slot, j, fmt.Sprintf("resume job %s on slot %s, which is suspended, so that it ends by %s", j.Shown, slot, capacity.FormatUTC(by)),
-		still, func(ctx context.Context, w World) error { return w.Slurm.ResumeJob(ctx, j.Shown) })
 }
 
 // remaining is what remains to be done after a requeue at a fence.

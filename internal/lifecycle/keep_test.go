@@ -335,7 +335,7 @@ func TestSampleOfRuns(t *testing.T) {
 		"on none of our nodes":      {runs{}, []capacity.Job{job("7", "RUNNING", 0, "-30s", "cpu-1"), job("8", "RUNNING", 0, "-30s", "gpu-1")}, nil, runs{"8.0": run("8", "-30s")}},
 		"goes on":                   {runs{"7.0": run("7", "-1h")}, []capacity.Job{job("7", "RUNNING", 0, "-1h", "gpu-1")}, nil, runs{"7.0": run("7", "-1h")}},
 		"the offset changed":        {runs{"7.0": run("7", "-1h")}, []capacity.Job{job("7", "RUNNING", 0, "-1h3s", "gpu-1")}, nil, runs{"7.0": run("7", "-1h")}},
-		"its start was wrong":       {runs{"7.0": run("7", "-1h")}, []capacity.Job{job("7", "RUNNING", 0, "-1h4s", "gpu-1")}, nil, runs{"7.0": run("7", "-1h4s")}},
+		"its start was wrong":       {runs{"7.0": run("7", "-1h")}, []capacity.Job{job("7", "RUNNING", 0, "-1h6s", "gpu-1")}, nil, runs{"7.0": run("7", "-1h6s")}},
 		"cleans up":                 {runs{"7.0": run("7", "-1h")}, []capacity.Job{job("7", "COMPLETING", 0, "-1h", "gpu-1")}, nil, runs{"7.0": run("7", "-1h")}},
 		"cleans up after its end":   {runs{"7.0": over(run("7", "-1h"), "-2m", "FAILED")}, []capacity.Job{job("7", "COMPLETING", 0, "-1h", "gpu-1")}, nil, runs{}},
 		"ended":                     {runs{"7.0": run("7", "-1h")}, nil, []capacity.Job{ended(job("7", "FAILED", 0, "-1h", "gpu-1"), "-20s")}, runs{"7.0": over(run("7", "-1h"), "-20s", "FAILED")}},

@@ -71,7 +71,11 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 			continue
 		}
 		if r.State == capacity.StateActive {
-			add("opened", about, "", r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, about.Slot, until(w))
+			until := ""
+			if !w.Unbounded() {
+				until = ", free of jobs by " + capacity.FormatUTC(w.Fence)
+			}
+			add("opened", about, "", r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, about.Slot, until)
 		}
 		left := w.Fence.Sub(now)
 		if w.Unbounded() || left <= 0 {
@@ -131,13 +135,6 @@ func succeeded(v capacity.Standing, all []capacity.Standing) bool {
 	return slices.ContainsFunc(all, func(o capacity.Standing) bool {
 		return o.Group.Name == v.Group.Name && (o.Window.End.After(v.Window.End) || o.Next.Window.End.After(v.Window.End))
 	})
-}
-
-func until(w capacity.Window) string {
-	if w.Unbounded() {
-		return ""
-	}
-	return ", free of jobs by " + capacity.FormatUTC(w.Fence)
 }
 
 func idleNodes(v capacity.Standing, cluster *Cluster) (n int) {

@@ -227,11 +227,7 @@ func (p *pass) report() Report {
 		AlsoOurs: p.alsoOurs(), Rolling: p.seen.Rolling}
 }
 
-func (p *pass) fail(err error) {
-	if err != nil {
-		p.failed = append(p.failed, err)
-	}
-}
+func (p *pass) fail(err error) { p.failed = append(p.failed, err) }
 
 func (p *pass) sayAll(problems ...func(Seen) []capacity.Problem) {
 	for _, of := range problems {

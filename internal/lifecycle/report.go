@@ -141,13 +141,6 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 	return all
 }
 
-func truth(is bool) float64 {
-	if is {
-		return 1
-	}
-	return 0
-}
-
 // nodeStates are the values of the label state, so that there are as many for every cluster.
 var nodeStates = []string{"busy", "idle", "booting", "off", "unusable"}
 
@@ -172,6 +165,7 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 	add := func(name, help string, value float64, labels ...string) {
 		all.Add("pcs_capacity_"+name, help, value, labels...)
 	}
+	truth := map[bool]float64{true: 1}
 	unix := func(t time.Time) float64 { return float64(t.Unix()) }
 	add("problems", "Problems that need an administrator, as the last pass of sync found them.", float64(len(report.Of(capacity.Admin))))
 	type kind struct {
@@ -184,7 +178,7 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 	}
 	add("last_pass_timestamp_seconds", "When sync made its last pass.", unix(report.At))
 	add("last_pass_aws_timestamp_seconds", "When AWS answered all questions of a pass for the last time.", unix(snap.TakenAt))
-	add("last_pass_slurm_answered", "1 if Slurm answered in the last pass.", truth(report.Cluster != nil))
+	add("last_pass_slurm_answered", "1 if Slurm answered in the last pass.", truth[report.Cluster != nil])
 	add("clock_offset_seconds", "AWS's clock minus this machine's.", snap.ClockOffset.Seconds())
 	for _, s := range snap.Standings(report.At) {
 		slot := []string{"partition", s.Partition.Name, "slot", s.Slot.Name}
@@ -199,7 +193,7 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 			}
 			add("instances", "Instances of the reservation that has the slot.", float64(r.Size()))
 			add("usable_instances", "Those whose hosts have not failed.", float64(r.UsableSize()))
-			add("open", "1 if the reservation that has the slot is active.", truth(r.State == capacity.StateActive))
+			add("open", "1 if the reservation that has the slot is active.", truth[r.State == capacity.StateActive])
 		}
 		if report.Cluster == nil {
 			continue

@@ -150,7 +150,7 @@ func (s Seen) runs(now time.Time) map[string]state.Run {
 		switch {
 		case j.State == "RUNNING" || j.State == "SUSPENDED":
 			runs[id] = s.run(j)
-			if same := was.Start.Sub(runs[id].Start).Abs() <= clockSlack; known && same {
+			if known && near(was.Start, runs[id].Start) {
 				runs[id] = was // the offset is known to the second only
 			}
 		case known && was.End.IsZero() && j.State == "COMPLETING":
@@ -193,9 +193,6 @@ func (s Seen) run(j capacity.Job) state.Run {
 	return state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition,
 		Nodes: hostlist.Compress(j.Nodes), Start: s.atAWS(j.Start)}
 }
-
-// clockSlack is the tolerated difference after a time was converted by a clock offset that is known to the second.
-const clockSlack = 3 * time.Second
 
 // published writes the snapshot and the plan for their readers, and the facts for running jobs. slurmctld's own copy
 // comes first, because state_dir may be on a file server that hangs.

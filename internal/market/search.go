@@ -46,14 +46,6 @@ func (s Search) offer(o capacity.Offering, gpus int) Offer {
 // Lasts is its length.
 func (o Offer) Lasts() string { return capacity.FormatDuration(o.Duration()) }
 
-// GPUHour is the price of an hour of a GPU; "" if it has none.
-func (o Offer) GPUHour() string {
-	if o.GPUs == 0 {
-		return ""
-	}
-	return o.PerGPUHour.Amount()
-}
-
 // Marks are the UltraServers and the difference to the requested length.
 func (o Offer) Marks() string {
 	var marks []string

@@ -77,12 +77,7 @@ func (d Dir) KeepMisplaced(m Misplaced) error {
 }
 
 // DropMisplaced forgets the finding about a node, if there is one.
-func (d Dir) DropMisplaced(node string) error {
-	if err := d.remove(d.misplaced(node).name); err != nil {
-		return fmt.Errorf("forgetting what a Prolog found: %w", err)
-	}
-	return nil
-}
+func (d Dir) DropMisplaced(node string) error { return d.remove(d.misplaced(node).name) }
 
 // Misplaced reads the Prologs' findings, in the order of the names of nodes. The error joins the
 // files that cannot be read.
