@@ -177,11 +177,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 // slurmRuns is why the script of a hook cannot go now: slurmctld runs it, or slurm.conf says so. A slurmctld that is down
 // starts with what slurm.conf says, and on PCS with what AWS has said.
 func slurmRuns(ctx context.Context, cfg *config.Config, dirs []string, hook string, askedAWS bool) error {
-	var running *slurm.Config
-	now, unknown := slurm.New(cfg.Cluster).Config(ctx)
-	if unknown == nil {
-		running = &now
-	}
+	running, unknown := slurm.New(cfg.Cluster).Config(ctx)
 	read := askedAWS
 	for _, dir := range dirs {
 		site, err := wiring.ReadSite(filepath.Join(dir, "slurm.conf"))

@@ -191,7 +191,7 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 				}
 			}
 		})
-	s.Launches = s.launches()
+	s.launches()
 	var launches []func()
 	for _, l := range s.Launches {
 		launches = append(launches, func() { l.Read(aws, in.EC2) }, func() { l.tried.Is, l.tried.Err = in.EC2.TryLaunches(aws, l.trial) })
@@ -277,29 +277,21 @@ func (in Sources) readFiles(s *Survey) {
 	}
 }
 
-// launches are those of each group into its reservations, as far as its launch template was read.
-func (s *Survey) launches() (all []*Launch) {
+// launches notes those of each group into its reservations, as far as its launch template was read.
+func (s *Survey) launches() {
 	snap := s.snapshot()
 	for i, p := range s.Settings.Partitions {
 		for j, g := range p.Groups {
-			if t := s.Templates[g.LaunchTemplate].Is; t != nil && p.Provider.Launches() {
-				l := &Launch{Provider: p.Provider, Group: g.Name, Template: *t, Nodes: g.MaxNodes}
-				l.Template.InstanceType = g.InstanceType
-				s.into(l, g.LaunchTemplate, g.SubnetIDs, snap, snap.Partitions[i].Groups[j].ReservationIDs())
-				all = append(all, l)
+			if p.Provider.Launches() {
+				s.launch(Launch{Provider: p.Provider, Group: g.Name, Nodes: g.MaxNodes}, g.LaunchTemplate, g.InstanceType, g.SubnetIDs, snap, snap.Partitions[i].Groups[j].ReservationIDs())
 			}
 		}
 	}
 	for _, g := range s.ourGroups() {
-		if t := s.Templates[reference(g)].Is; t != nil {
-			l := &Launch{Provider: capacity.ProviderPCS, Group: g.Name, Template: *t, Nodes: g.Max}
-			l.Template.InstanceType, l.Template.ImageID, l.Template.InstanceProfile = strings.Join(g.InstanceTypes, ", "), cmp.Or(g.AMI, t.ImageID), g.InstanceProfile
-			s.into(l, reference(g), g.SubnetIDs, snap, []string{g.Tags[capacity.TagReservation]})
-			l.trial.Inline, l.trial.ImageID, l.trial.InstanceProfile = true, l.Template.ImageID, g.InstanceProfile
-			all = append(all, l)
-		}
+		l := s.launch(Launch{Provider: capacity.ProviderPCS, Group: g.Name, Nodes: g.Max}, reference(g), strings.Join(g.InstanceTypes, ", "), g.SubnetIDs, snap, []string{g.Tags[capacity.TagReservation]})
+		l.Template.ImageID, l.Template.InstanceProfile = cmp.Or(g.AMI, l.Template.ImageID), g.InstanceProfile
+		l.trial.Inline, l.trial.ImageID, l.trial.InstanceProfile = true, l.Template.ImageID, g.InstanceProfile
 	}
-	return all
 }
 
 // snapshot has what EC2 says of the settings' reservations and subnets.
@@ -314,8 +306,13 @@ func (s *Survey) snapshot() *capacity.Snapshot {
 	return capacity.Build(s.Settings, seen)
 }
 
-// into completes a launch: into the first of its reservations that takes launches, where its subnets are.
-func (s *Survey) into(l *Launch, reference string, subnets []string, snap *capacity.Snapshot, reservations []string) {
+// launch notes a launch into the first of its reservations that takes launches, where its subnets are.
+func (s *Survey) launch(of Launch, reference, instanceType string, subnets []string, snap *capacity.Snapshot, reservations []string) *Launch {
+	l := &of
+	if t := s.Templates[reference].Is; t != nil {
+		l.Template, s.Launches = *t, append(s.Launches, l)
+	}
+	l.Template.InstanceType = instanceType
 	mark, zone := s.Config.Cluster, ""
 	if mark == "" { // any of this cluster
 		name := "check"
@@ -339,4 +336,5 @@ func (s *Survey) into(l *Launch, reference string, subnets []string, snap *capac
 			l.trial.Subnets = append(l.trial.Subnets, id)
 		}
 	}
+	return l
 }

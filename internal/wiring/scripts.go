@@ -116,28 +116,25 @@ func (p *Plan) Remove(ctx context.Context, s Script) error {
 	return p.err
 }
 
-// pluginKeys are the settings that have Slurm run a script, and what stands before the name of a plugin there.
-var pluginKeys = map[string]struct{ key, kind string }{
-	CLIFilter: {"CliFilterPlugins", "cli_filter/"},
-	JobSubmit: {"JobSubmitPlugins", "job_submit/"},
+// pluginKeys are the settings that have Slurm run a script.
+var pluginKeys = map[string]string{CLIFilter: "CliFilterPlugins", JobSubmit: "JobSubmitPlugins"}
+
+// runsLua reports whether lua is among plugins, each of which may have its kind before it: cli_filter/lua.
+func runsLua(plugins []string) bool {
+	return slices.ContainsFunc(plugins, func(name string) bool { return filepath.Base(strings.TrimSpace(name)) == "lua" })
 }
 
-// runsLua reports whether lua is among plugins, each of which may have its kind before it.
-func runsLua(plugins []string, kind string) bool {
-	return slices.ContainsFunc(plugins, func(name string) bool { return strings.TrimPrefix(strings.TrimSpace(name), kind) == "lua" })
-}
-
-// StillOn is the refusal to remove the script of a hook that Slurm runs: slurmctld does, of which
-// running is what it says (nil if it does not answer), or slurm.conf does.
-func (s Site) StillOn(hook string, running *slurm.Config) error {
-	p, who := pluginKeys[hook], ""
+// StillOn is the refusal to remove the script of a hook that Slurm runs: slurmctld does, of which running is what it
+// says (zero if it does not answer), or slurm.conf does.
+func (s Site) StillOn(hook string, running slurm.Config) error {
+	key, who := pluginKeys[hook], ""
 	switch {
-	case running != nil && hook == CLIFilter && slices.Contains(running.CliFilterPlugins, "lua"), running != nil && hook == JobSubmit && slices.Contains(running.JobSubmitPlugins, "lua"):
-		who = fmt.Sprintf("slurmctld has %s=lua", p.key)
-	case runsLua(s.list(p.key), p.kind):
-		who = fmt.Sprintf("%s has %s=lua", s.Conf, p.key)
+	case runsLua(map[string][]string{CLIFilter: running.CliFilterPlugins, JobSubmit: running.JobSubmitPlugins}[hook]):
+		who = fmt.Sprintf("slurmctld has %s=lua", key)
+	case runsLua(s.list(key)):
+		who = fmt.Sprintf("%s has %s=lua", s.Conf, key)
 	case hook == JobSubmit && s.Included:
-		who = fmt.Sprintf("%s includes %s, with %s=lua", s.Conf, IncludeFile, p.key)
+		who = fmt.Sprintf("%s includes %s, with %s=lua", s.Conf, IncludeFile, key)
 	default:
 		return nil
 	}

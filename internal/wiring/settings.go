@@ -81,7 +81,7 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 	}
 	p.remove(s.beside(IncludeFile), nil)
 	p.remove(s.beside(GresFile), nil)
-	if p.err == nil && runsLua(s.list("JobSubmitPlugins"), "job_submit/") {
+	if p.err == nil && runsLua(s.list("JobSubmitPlugins")) {
 		p.byHand("slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; remove it, restart slurmctld, and run this again", script.Path)
 		return nil
 	}

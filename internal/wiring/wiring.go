@@ -184,7 +184,7 @@ const Plugin, pluginKey, pluginValue = pluginKey + "=" + pluginValue, "CliFilter
 
 // On reports whether the cluster runs cli_filter.lua.
 func (c Cluster) On() bool {
-	return runsLua(strings.Split(c.Cluster.SlurmSettings[pluginKey], ","), "cli_filter/")
+	return runsLua(strings.Split(c.Cluster.SlurmSettings[pluginKey], ","))
 }
 
 // Switch plans the setting that runs cli_filter.lua, or its end.

@@ -71,7 +71,7 @@ func (s *site) settings(installed bool) Settings {
 
 // runs is what slurmctld says about the script.
 func (s *site) runs(context.Context, bool) error {
-	running := &slurm.Config{}
+	running := slurm.Config{}
 	if s.running {
 		running.JobSubmitPlugins = []string{"lua"}
 	}
@@ -440,17 +440,17 @@ func TestPCSFolders(t *testing.T) {
 func TestStillOn(t *testing.T) {
 	for _, c := range []struct {
 		hook, conf string
-		running    *slurm.Config
+		running    slurm.Config
 		want       string
 	}{
-		{CLIFilter, "", nil, ""},
-		{CLIFilter, "", &slurm.Config{JobSubmitPlugins: []string{"lua"}}, ""},
-		{CLIFilter, "", &slurm.Config{CliFilterPlugins: []string{"user_defaults", "lua"}}, "slurmctld has CliFilterPlugins=lua"},
-		{CLIFilter, "CliFilterPlugins=user_defaults,cli_filter/lua\n", &slurm.Config{}, "slurm.conf has CliFilterPlugins=lua"},
-		{CLIFilter, "CliFilterPlugins=user_defaults\n", nil, ""},
-		{JobSubmit, "", &slurm.Config{JobSubmitPlugins: []string{"lua"}}, "slurmctld has JobSubmitPlugins=lua"},
-		{JobSubmit, "JobSubmitPlugins=job_submit/lua\n", nil, "slurm.conf has JobSubmitPlugins=lua"},
-		{JobSubmit, "Include " + IncludeFile + "\n", nil, "slurm.conf includes pcs-capacity.conf, with JobSubmitPlugins=lua"},
+		{CLIFilter, "", slurm.Config{}, ""},
+		{CLIFilter, "", slurm.Config{JobSubmitPlugins: []string{"lua"}}, ""},
+		{CLIFilter, "", slurm.Config{CliFilterPlugins: []string{"user_defaults", "lua"}}, "slurmctld has CliFilterPlugins=lua"},
+		{CLIFilter, "CliFilterPlugins=user_defaults,cli_filter/lua\n", slurm.Config{}, "slurm.conf has CliFilterPlugins=lua"},
+		{CLIFilter, "CliFilterPlugins=user_defaults\n", slurm.Config{}, ""},
+		{JobSubmit, "", slurm.Config{JobSubmitPlugins: []string{"lua"}}, "slurmctld has JobSubmitPlugins=lua"},
+		{JobSubmit, "JobSubmitPlugins=job_submit/lua\n", slurm.Config{}, "slurm.conf has JobSubmitPlugins=lua"},
+		{JobSubmit, "Include " + IncludeFile + "\n", slurm.Config{}, "slurm.conf includes pcs-capacity.conf, with JobSubmitPlugins=lua"},
 	} {
 		s := newSite(t)
 		s.write("slurm.conf", siteConf+c.conf)
