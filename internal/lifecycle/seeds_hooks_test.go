@@ -115,7 +115,7 @@ func (m *month) hasRun(h *hook, program string, nodes []string) {
 		return
 	}
 	for _, j := range m.live() {
-		if h.holds == "of job "+j.Shown && j.Reason != "JobHeldUser" {
+		if h.holds == "job "+j.Shown && j.Reason != "JobHeldUser" {
 			m.bad("job %s is held, and its owner cannot release it", j.Shown)
 		}
 	}
@@ -126,7 +126,7 @@ func (m *month) hasRun(h *hook, program string, nodes []string) {
 				of = append(of, i.ID)
 			}
 		}
-		if n := m.slurm.Node(name); program == "resume" && n.State == model.Boots && len(of) != 1 || len(of) > 0 && !slices.Equal(of, []string{n.InstanceID}) {
+		if n := m.slurm.Node(name); program == "resume" && n.PoweringUp() && len(of) != 1 || len(of) > 0 && !slices.Equal(of, []string{n.InstanceID}) {
 			m.bad("R5: node %s is %s, its instance is %q, and there are %q", name, n.State, n.InstanceID, of)
 		}
 	}

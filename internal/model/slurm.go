@@ -157,11 +157,11 @@ func (s *Slurm) happen() {
 		switch i := n.InstanceID; {
 		case i != "" && !slices.ContainsFunc(s.EC2.Instances, func(one capacity.Instance) bool { return one.ID == i }):
 			s.off(n, "NODE_FAIL") // somebody has ended it
-		case n.State == Boots && n.Booted.IsZero() && s.ResumeTimeout > 0 && !s.Now.Before(n.Asked.Add(s.ResumeTimeout)):
+		case n.PoweringUp() && n.Booted.IsZero() && s.ResumeTimeout > 0 && !s.Now.Before(n.Asked.Add(s.ResumeTimeout)):
 			s.off(n, "RESUME_TIMEOUT")
 			n.State, n.Reason = GivenUp, "ResumeTimeout reached"
 			s.suspends = append(s.suspends, n.Name)
-		case n.State == Boots && !n.Booted.IsZero() && !n.Booted.After(s.Now):
+		case n.PoweringUp() && !n.Booted.IsZero() && !n.Booted.After(s.Now):
 			n.State = Idle
 			if n.Job != nil {
 				n.State = Busy
@@ -322,7 +322,7 @@ func (s *Slurm) off(n *Node, how string) {
 
 // at gives a node an address, from which it boots.
 func (s *Slurm) at(n *Node, address string) {
-	if n.Address = address; n.State == Boots && n.Booted.IsZero() {
+	if n.Address = address; n.PoweringUp() && n.Booted.IsZero() {
 		n.Booted = s.Now.Add(s.Boot)
 	}
 	for _, i := range s.EC2.Instances {
@@ -375,15 +375,17 @@ func (s *Slurm) change(verb, text string, do func() error) error {
 	return s.Do(Call{Verb: verb, Text: text, Change: true}, do)
 }
 
-// onJob changes a job that has not ended, with pending one that waits.
-func (s *Slurm) onJob(verb, job, text string, pending bool, do func(j *Job)) error {
-	return s.change(verb, text, func() error {
-		j, err := s.find(job)
-		if err == nil && pending && j.State != "PENDING" {
-			err = errors.New("job is no longer pending execution")
-		}
-		if err == nil {
-			do(j)
+// onJobs changes jobs that have not ended, with pending such as wait.
+func (s *Slurm) onJobs(verb, text string, pending bool, do func(j *Job), jobs ...string) error {
+	return s.change(verb, text, func() (err error) {
+		for _, job := range jobs {
+			j, one := s.find(job)
+			if one == nil && pending && j.State != "PENDING" {
+				one = errors.New("job is no longer pending execution")
+			}
+			if err = errors.Join(err, one); one == nil {
+				do(j)
+			}
 		}
 		return err
 	})
@@ -609,12 +611,12 @@ func (s *Slurm) DropReservation(_ context.Context, name string) error {
 
 // SetTimeLimit sets the limit of a job.
 func (s *Slurm) SetTimeLimit(_ context.Context, job string, minutes int) error {
-	return s.onJob("set time limit", job, fmt.Sprintf("of job %s to %s", job, capacity.FormatMinutes(minutes)), false, func(j *Job) {
+	return s.onJobs("set time limit", fmt.Sprintf("of job %s to %s", job, capacity.FormatMinutes(minutes)), false, func(j *Job) {
 		j.TimeLimit = capacity.Minutes(minutes)
 		if j.State == "RUNNING" {
 			j.ends()
 		}
-	})
+	}, job)
 }
 
 // Edit changes waiting jobs.
@@ -622,13 +624,13 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 	failed := map[string]error{}
 	for _, job := range slices.Sorted(maps.Keys(edits)) {
 		e := edits[job]
-		err := s.onJob("edit", job, fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin), false, func(j *Job) {
+		err := s.onJobs("edit", fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin), false, func(j *Job) {
 			if j.TimeLimit = e.TimeLimit; j.State == "RUNNING" {
 				j.ends()
 			} else {
 				j.TimeMin = e.TimeMin
 			}
-		})
+		}, job)
 		if err != nil {
 			failed[job] = err
 		}
@@ -642,92 +644,70 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 	if hold {
 		verb = "requeue and hold"
 	}
-	err = s.change(verb, "job "+before.Shown, func() (err error) {
-		after, err = s.requeue(before.Shown, hold)
-		return err
+	err = s.change(verb, "job "+before.Shown, func() error {
+		j, err := s.find(before.Shown)
+		if err == nil && j.State == "PENDING" {
+			after = j.Job // it is where it is to be
+			return nil
+		}
+		if err != nil || !j.Requeue || !j.Batch || j.State != "RUNNING" && j.State != "SUSPENDED" {
+			return errors.New("not running")
+		}
+		s.Requeue(j, "REQUEUED")
+		if hold {
+			j.Stays, j.Held, j.Reason, j.Start = true, true, "JobHeldAdmin", time.Time{}
+		}
+		if s.RequeueDelay == 0 && !j.Stays {
+			s.start(j)
+		}
+		after = j.Job
+		return nil
 	})
 	return after, err
 }
 
-func (s *Slurm) requeue(shown string, hold bool) (after capacity.Job, err error) {
-	j, err := s.find(shown)
-	if err == nil && j.State == "PENDING" {
-		return j.Job, nil // it is where it is to be
-	}
-	if err != nil || !j.Requeue || !j.Batch || j.State != "RUNNING" && j.State != "SUSPENDED" {
-		return after, errors.New("not running")
-	}
-	s.Requeue(j, "REQUEUED")
-	if hold {
-		j.Stays, j.Held, j.Reason, j.Start = true, true, "JobHeldAdmin", time.Time{}
-	}
-	if s.RequeueDelay == 0 && !j.Stays {
-		s.start(j)
-	}
-	return j.Job, nil
-}
-
 // RequeueHold takes jobs off their nodes, and holds them.
-func (s *Slurm) RequeueHold(_ context.Context, jobs ...string) error {
-	return s.onJobs("requeue and hold", jobs, "", func(job string) error { _, err := s.requeue(job, true); return err })
-}
-
-// Cancel ends jobs.
-func (s *Slurm) Cancel(_ context.Context, jobs ...string) error {
-	return s.onJobs("cancel", jobs, "", func(job string) error {
-		j, err := s.find(job)
-		if err == nil {
-			s.End(j, "CANCELLED")
-		}
-		return err
-	})
-}
-
-// SetAdminComments writes a note on jobs.
-func (s *Slurm) SetAdminComments(_ context.Context, text string, jobs ...string) error {
-	return s.onJobs("admin comment", jobs, ": "+text, func(job string) error {
-		j, err := s.find(job)
-		if err == nil {
-			j.AdminComment = text
-		}
-		return err
-	})
-}
-
-func (s *Slurm) onJobs(verb string, jobs []string, text string, do func(job string) error) error {
-	slices.Sort(jobs)
-	return s.change(verb, "of job "+strings.Join(jobs, ",")+text, func() (err error) {
-		for _, job := range jobs {
-			err = errors.Join(err, do(job))
-		}
-		return err
-	})
+func (s *Slurm) RequeueHold(ctx context.Context, jobs ...string) (err error) {
+	for _, job := range jobs {
+		_, one := s.RequeueJob(ctx, capacity.Job{Shown: job}, true)
+		err = errors.Join(err, one)
+	}
+	return err
 }
 
 // ResumeJob lets a suspended job go on.
 func (s *Slurm) ResumeJob(_ context.Context, job string) error {
-	return s.onJob("resume", job, "job "+job, false, func(j *Job) { j.State, j.Held = "RUNNING", false })
+	return s.onJobs("resume", "job "+job, false, func(j *Job) { j.State, j.Held = "RUNNING", false }, job)
 }
 
 // Begin lets a job start no earlier.
 func (s *Slurm) Begin(_ context.Context, job string, at time.Time) error {
-	return s.onJob("begin", job, fmt.Sprintf("of job %s not before %s", job, Clock(at)), true, func(j *Job) { j.Eligible = at })
+	return s.onJobs("begin", fmt.Sprintf("of job %s not before %s", job, Clock(at)), true, func(j *Job) { j.Eligible = at }, job)
 }
 
-// UserHold gives a hold to the owner of the job.
+// UserHold gives a hold to the owners of jobs.
 func (s *Slurm) UserHold(_ context.Context, jobs ...string) error {
-	job := strings.Join(jobs, ",")
-	return s.onJob("user hold", job, "of job "+job, true, func(j *Job) { j.Stays, j.Held, j.Reason = true, true, "JobHeldUser" })
+	return s.onJobs("user hold", "of job "+strings.Join(jobs, ","), true, func(j *Job) { j.Stays, j.Held, j.Reason = true, true, "JobHeldUser" }, jobs...)
+}
+
+// Cancel ends jobs.
+func (s *Slurm) Cancel(_ context.Context, jobs ...string) error {
+	return s.onJobs("cancel", "of job "+strings.Join(jobs, ","), false, func(j *Job) { s.End(j, "CANCELLED") }, jobs...)
 }
 
 // Release ends a hold.
 func (s *Slurm) Release(_ context.Context, job string) error {
-	return s.onJob("release", job, "job "+job, false, func(j *Job) { j.Stays, j.Held, j.Reason = false, false, "" })
+	return s.onJobs("release", "job "+job, false, func(j *Job) { j.Stays, j.Held, j.Reason = false, false, "" }, job)
+}
+
+// SetAdminComments writes a note on jobs.
+func (s *Slurm) SetAdminComments(_ context.Context, text string, jobs ...string) error {
+	return s.onJobs("admin comment", "of job "+strings.Join(jobs, ",")+": "+text, false, func(j *Job) { j.AdminComment = text }, jobs...)
 }
 
 // SetAdminComment writes a note.
-func (s *Slurm) SetAdminComment(_ context.Context, job, text string) error {
-	return s.onJob("admin comment", job, fmt.Sprintf("of job %s: %s", job, text), false, func(j *Job) { j.AdminComment = text })
+func (s *Slurm) SetAdminComment(ctx context.Context, job, text string) error {
+	return s.SetAdminComments(ctx, text, job)
 }
 
 // Notify tells a job.
