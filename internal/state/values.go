@@ -91,14 +91,9 @@ func (d Dir) Misplaced() ([]Misplaced, error) {
 			continue // of a Prolog that was killed while it wrote
 		}
 		m, err := d.misplaced(node).Read()
-		if err == nil && m.Node == "" {
-			continue // it has been forgotten
+		if errs = append(errs, err); err == nil && m.Node != "" { // else it has been forgotten
+			all = append(all, m)
 		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		all = append(all, m)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return all, fmt.Errorf("reading what Prologs found: %w", err)
