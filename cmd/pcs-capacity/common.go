@@ -30,11 +30,6 @@ func (a asking) chosen(ctx context.Context, aws *ec2.Client) ([]string, error) {
 	return market.ChooseRegions(ctx, aws, a.Regions)
 }
 
-// length is how long capacity is wanted.
-type length struct {
-	Duration span `required:"" short:"d" help:"How long, such as 7d or 36h."`
-}
-
 // span is a length of time on the command line, as capacity.ParseDuration reads it: 7d,
 // 36h, 1-12:00:00. It is longer than nothing.
 type span time.Duration

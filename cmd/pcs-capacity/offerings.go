@@ -16,11 +16,11 @@ import (
 type OfferingsCmd struct {
 	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge, or UltraServer type, such as u-p6e-gb200x72." placeholder:"TYPE"`
 	Count        count    `required:"" short:"n" help:"Number of instances, or of UltraServers." placeholder:"N"`
-	length
-	StartAfter moment `help:"Earliest start, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
-	EndBy      moment `help:"Latest end, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
-	MaxPrice   usd    `help:"Highest price for the whole block, in USD." placeholder:"USD"`
-	Sort       string `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
+	Duration     span     `required:"" short:"d" help:"How long, such as 7d or 36h."`
+	StartAfter   moment   `help:"Earliest start, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	EndBy        moment   `help:"Latest end, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	MaxPrice     usd      `help:"Highest price for the whole block, in USD." placeholder:"USD"`
+	Sort         string   `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
 	asking
 }
 
@@ -126,8 +126,8 @@ const offeringColumns = "ID: ID; TYPE: InstanceType drop 6; COUNT: Count; AZ ID:
 type FitCmd struct {
 	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge." placeholder:"TYPE"`
 	Count        count    `required:"" short:"n" help:"Number of instances." placeholder:"N"`
-	length
-	By moment `help:"When it must be done, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	Duration     span     `required:"" short:"d" help:"How long, such as 7d or 36h."`
+	By           moment   `help:"When it must be done, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
 	asking
 }
 
@@ -187,7 +187,9 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 		return err
 	}
 	if len(a.Offers) > 0 && t.Format == terminal.Table {
-		fmt.Fprintln(t.Out)
+		if len(a.Candidates) > 0 {
+			fmt.Fprintln(t.Out)
+		}
 		if err := t.Rows(a.Offers, offeringColumns); err != nil {
 			return err
 		}

@@ -51,9 +51,6 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	if err != nil {
 		return err
 	}
-	if h.Limits.MaxInstances == 0 {
-		return usage("%w", market.ErrHoldingOff)
-	}
 	costs := fmt.Sprintf("%d × %s cost what they cost on demand", c.Count, c.InstanceType)
 	if c.Probe {
 		t.Say("A probe is paid for the seconds that it takes: %s.", costs)
@@ -65,7 +62,10 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	}
 	answer, err := h.Hold(ctx, market.HoldRequest{InstanceType: string(c.InstanceType), Platform: c.Platform,
 		Count: int(c.Count), Subnets: c.SubnetIDs, For: time.Duration(c.For), Probe: c.Probe})
-	if err := errors.Join(err, t.Rows(answer.Tries, heldColumns)); err != nil {
+	if err == nil || len(answer.Tries) > 0 { // a question that failed is no empty list (R8)
+		err = errors.Join(err, t.Rows(answer.Tries, heldColumns))
+	}
+	if err != nil {
 		return err
 	}
 	r := answer.Reservation
@@ -130,7 +130,10 @@ const unusedColumns = "ID: ID; TYPE: InstanceType; AZ ID: AZID; COUNT: Total; FR
 func (c *ReleaseCmd) unused(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
 	pcsClient *pcs.Client) error {
 	found, err := lifecycle.Clean(ctx, lifecycle.From(cfg, aws, pcsClient))
-	if err := errors.Join(err, t.Rows(found, unusedColumns)); err != nil {
+	if err == nil || len(found) > 0 {
+		err = errors.Join(err, t.Rows(found, unusedColumns))
+	}
+	if err != nil {
 		return err
 	}
 	for _, n := range found {
