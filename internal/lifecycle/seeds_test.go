@@ -122,7 +122,7 @@ func newMonth(rt *rapid.T, t *testing.T, said map[string]int) *month {
 	m.slurm.Add("demand", "demand", 4)
 	m.slurm.Add("cpu", "cpu", 2) // nobody's
 	m.slurm.Node("cpu-1").State, m.slurm.Node("cpu-2").State = model.Idle, model.Idle
-	m.slurm.Put(model.Reservation{Name: "friday", Nodes: []string{"gpu-a-1"}, Start: monthBegins.AddDate(0, 2, 0), Users: []string{"alice"}})
+	m.slurm.Put(model.Reservation{Name: "friday", Nodes: []string{"gpu-a-1"}, Start: monthBegins.AddDate(1, 0, 0), Users: []string{"alice"}})
 	m.aws.Reserve(capacity.Reservation{ID: "cr-theirs", Kind: capacity.ODCR, State: capacity.StateActive, Total: 2, Available: 2, InstanceType: "p5.48xlarge",
 		Tags: map[string]string{capacity.TagCluster: "lab/fedcba9876543210", capacity.TagHold: capacity.HoldProbe}})
 
