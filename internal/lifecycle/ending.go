@@ -49,10 +49,7 @@ func endings(seen Seen) (actions []Action) {
 		// Slurm requeues all components of a het job together.
 		whole, _, _ := strings.Cut(j.Shown, "+")
 		onEnd := f.atEnd(j, mark)
-		if f.endsItself(j, mark) {
-			continue
-		}
-		if onEnd == capacity.StopAtEnd || seen.SlurmNow().Before(seen.requeueAt(f)) || requeued[whole] {
+		if f.endsItself(j, mark) || onEnd == capacity.StopAtEnd || seen.SlurmNow().Before(seen.requeueAt(f)) || requeued[whole] {
 			continue
 		}
 		requeued[whole] = true

@@ -19,14 +19,7 @@ import (
 // matter only for what was done to them before they were moved there, and for what they ask of us.
 func (p *pass) readJobs(ctx context.Context) error {
 	ours := p.seen.Cluster.Ours(p.seen.Snap)
-	in := func(j capacity.Job) bool {
-		for name := range strings.SplitSeq(j.Partition, ",") {
-			if slices.Contains(ours, name) {
-				return true
-			}
-		}
-		return false
-	}
+	in := func(j capacity.Job) bool { return slices.ContainsFunc(ours, j.In) }
 	jobs, ended := []capacity.Job{}, []capacity.Job{}
 	var err error
 	if asked := append(slices.Clone(ours), p.AlsoOurs...); !p.OursOnly {

@@ -51,7 +51,11 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 	}
 	slots := snap.Standings(now)
 	for _, v := range slots {
-		idling, idle := "idling "+v.Slot.Name, idleNodes(v, cluster)
+		idling, idle := "idling "+v.Slot.Name, 0
+		if cluster != nil {
+			isIdle := func(n capacity.Node) bool { return nodeClass(n) == "idle" }
+			idle = len(cluster.those(cluster.SlotNodes(v.Slot.Name), isIdle))
+		}
 		switch {
 		case cluster == nil:
 		case idle == 0 || v.Reservation.State != capacity.StateActive:
@@ -135,18 +139,6 @@ func succeeded(v capacity.Standing, all []capacity.Standing) bool {
 	return slices.ContainsFunc(all, func(o capacity.Standing) bool {
 		return o.Group.Name == v.Group.Name && (o.Window.End.After(v.Window.End) || o.Next.Window.End.After(v.Window.End))
 	})
-}
-
-func idleNodes(v capacity.Standing, cluster *Cluster) (n int) {
-	if cluster == nil {
-		return 0
-	}
-	for _, node := range cluster.shown(cluster.SlotNodes(v.Slot.Name)) {
-		if node.Up() && node.Base() == "IDLE" {
-			n++
-		}
-	}
-	return n
 }
 
 // keepNotices is how long the record of a delivery is kept.

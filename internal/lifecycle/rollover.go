@@ -101,9 +101,8 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 		return all // the last slot stays: its fence explains why jobs wait, and the next slot replaces it
 	}
 	for _, slot := range g.Slots {
-		up := func(n capacity.Node) bool { return n.Up() }
 		if r, known := s.Snap.Reservation(slot.Holds); known && !r.LiveAt(s.Now) &&
-			!slices.ContainsFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot.Name)), up) {
+			len(s.Cluster.those(s.Cluster.SlotNodes(slot.Name), capacity.Node.Up)) == 0 {
 			all = append(all, Rolling{Partition: part.Name, Slot: slot.Name, Block: r, Over: true})
 		}
 	}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -202,20 +203,18 @@ func setLimits(ctx context.Context, w World, fits []unfit) map[string]error {
 	for _, j := range live {
 		now[j.Shown] = j
 	}
-	edits, moot := map[string]capacity.Edits{}, map[string]error{}
+	edits, failed := map[string]capacity.Edits{}, map[string]error{}
 	for _, u := range fits {
 		if job := u.job.Shown; unchanged(u.job, now[job]) {
 			edits[job] = u.edits
-		} else if moot[job] = errMoot; err != nil {
-			moot[job] = err
+		} else {
+			failed[job] = cmp.Or(err, errMoot)
 		}
 	}
-	failed := map[string]error{}
 	if len(edits) > 0 {
-		failed = w.Slurm.Edit(ctx, edits)
+		maps.Copy(failed, w.Slurm.Edit(ctx, edits))
 	}
-	maps.Copy(moot, failed)
-	return moot
+	return failed
 }
 
 // relabels is how long after a requeue Slurm may turn any hold into an administrator's: when the job's last run has
@@ -258,12 +257,8 @@ func endHold(j capacity.Job, admin, over bool, rest string) Action {
 			if err := w.Slurm.UserHold(ctx, j.Shown); err != nil {
 				return err
 			}
-			now, err := w.Slurm.Job(ctx, j.Shown)
-			switch changed := now.AdminComment != j.AdminComment; {
-			case err != nil:
+			if now, err := w.Slurm.Job(ctx, j.Shown); err != nil || now.AdminComment != j.AdminComment {
 				return err
-			case changed:
-				return nil
 			}
 		}
 		if !over {
