@@ -103,13 +103,15 @@ names, and syslog.
 		return 0
 	}
 	log.Info(p.what, "nodes", nodes, "resume_file", os.Getenv("SLURM_RESUME_FILE"))
-	j := &journal{Logger: log, what: p.what, list: nodes, began: began}
-	aws, made := ec2.New(ctx, ec2.Options{Region: cfg.Region, Called: j.aws})
+	s := NewSite(nil, state.Dir(cfg.StateDir), cfg.Domain(), cfg.Cluster, nodes, log)
+	s.what, s.began = p.what, began
+	aws, made := ec2.New(ctx, ec2.Options{Region: cfg.Region, Called: s.aws})
 	if made == nil {
-		made = p.do(ctx, newSite(cfg, aws, j))
-		j.keepAccess(ctx, state.Dir(cfg.StateDir), aws)
+		s.connect(aws)
+		made = p.do(ctx, s)
+		s.keepAccess(ctx, aws)
 	}
-	return j.end(theirs.wait(errors.Join(err, made)), p.advice)
+	return s.end(theirs.wait(errors.Join(err, made)), p.advice)
 }
 
 // World is what the power hooks act on: Slurm, EC2, PCS and the files in state_dir. Each verb is one call.
@@ -189,16 +191,17 @@ type Site struct {
 	Cluster  string // the PCS cluster; "" for self-managed Slurm
 }
 
-// NewSite is for one call by slurmctld, with a hostlist. It asks nobody.
+// NewSite is for one call by slurmctld, with a hostlist.
 func NewSite(w World, dir state.Dir, settings capacity.Settings, cluster, nodes string, log *slog.Logger) *Site {
 	return &Site{World: w, State: dir, Settings: settings, Cluster: cluster,
 		journal: &journal{Logger: log, list: nodes, began: time.Now()}}
 }
 
-func newSite(cfg *config.Config, aws *ec2.Client, j *journal) *Site {
-	a := adapters{slurmClient: slurm.New(cfg.Cluster), ec2Client: aws, Dir: state.Dir(cfg.StateDir)}
+// connect makes the adapters the World. It asks nobody.
+func (s *Site) connect(aws *ec2.Client) {
+	a := adapters{slurmClient: slurm.New(s.Cluster), ec2Client: aws, Dir: s.State}
 	a.slurmClient.Timeout = slurmTimeout
-	for _, p := range cfg.Partitions {
+	for _, p := range s.Settings.Partitions {
 		if p.Provider == capacity.ProviderPCS {
 			a.Provisioner = pcs.Provisioner{PCS: pcs.From(aws.Shared()), EC2: aws}
 		}
@@ -207,9 +210,9 @@ func newSite(cfg *config.Config, aws *ec2.Client, j *journal) *Site {
 		}
 	}
 	if err := a.Create(); err != nil {
-		j.Warn("there is no state folder; records are lost", "err", err)
+		s.Warn("there is no state folder; records are lost", "err", err)
 	}
-	return &Site{World: a, journal: j, State: a.Dir, Settings: cfg.Domain(), Cluster: cfg.Cluster}
+	s.World = a
 }
 
 // PowerUp is what pcs-capacity-resume does. With provider ec2 it launches the nodes. With provider pcs, where PCS
@@ -269,17 +272,17 @@ func PowerUp(ctx context.Context, s *Site) error {
 
 // keepAccess writes down, for `check`, whether this hook had credentials of AWS, and whose. They have been looked for
 // by now; no more than the metadata of the instance is asked.
-func (j *journal) keepAccess(ctx context.Context, dir state.Dir, aws *ec2.Client) {
+func (s *Site) keepAccess(ctx context.Context, aws *ec2.Client) {
 	for _, words := range aws.Untold() {
-		j.Warn("EC2 does not say all", "untold", words)
+		s.Warn("EC2 does not say all", "untold", words)
 	}
 	var a state.HookAccess
 	var err error
 	if a.Account, a.Source, err = aws.Shared().Whose(context.WithoutCancel(ctx)); err != nil {
 		a.Without = err.Error()
 	}
-	if err := dir.Hook().Keep(&a); err != nil {
-		j.Warn("check cannot tell what this hook had of AWS", "err", err)
+	if err := s.State.Hook().Keep(&a); err != nil {
+		s.Warn("check cannot tell what this hook had of AWS", "err", err)
 	}
 }
 

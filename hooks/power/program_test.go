@@ -14,7 +14,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -24,13 +23,13 @@ func TestHookKeepsItsAccount(t *testing.T) {
 	for key, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ACCOUNT_ID": "444455556666"} {
 		t.Setenv(key, value)
 	}
-	dir := state.Dir(t.TempDir())
+	s := NewSite(nil, state.Dir(t.TempDir()), capacity.Settings{}, "", "", slog.New(slog.DiscardHandler))
 	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	logless().keepAccess(t.Context(), dir, aws)
-	if last, err := dir.Hook().Read(); err != nil || *last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
+	s.keepAccess(t.Context(), aws)
+	if last, err := s.State.Hook().Read(); err != nil || *last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
 		t.Errorf("%+v, %v", last, err)
 	}
 }
@@ -42,13 +41,12 @@ func TestHookKnowsItsMarkWithoutSlurmctld(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
-	cfg := config.Default()
-	cfg.StateDir = t.TempDir()
 	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSite(cfg, aws, logless())
+	s := NewSite(nil, state.Dir(t.TempDir()), capacity.Settings{}, "", "", slog.New(slog.DiscardHandler))
+	s.connect(aws)
 	if mark, _, err := s.ask(t.Context()); err == nil {
 		t.Errorf("without an earlier hook: %q", mark)
 	}

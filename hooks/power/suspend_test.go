@@ -14,7 +14,7 @@ import (
 )
 
 func logless() *journal {
-	return &journal{Logger: slog.New(slog.DiscardHandler), began: time.Now()}
+	return NewSite(nil, "", capacity.Settings{}, "", "", slog.New(slog.DiscardHandler)).journal
 }
 
 // Which instances a power-down ends: those of its nodes, by their tags and by our records, and none
