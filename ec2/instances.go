@@ -60,19 +60,6 @@ func (c *Client) InstancesByClusterName(ctx context.Context, clusterName string)
 	return c.instances(ctx, filter("tag:"+capacity.TagCluster, name, capacity.ClusterMark(name, "*")))
 }
 
-// InstancesByID describes instances. Terminated and unknown ones are left out.
-func (c *Client) InstancesByID(ctx context.Context, ids []string) ([]capacity.Instance, error) {
-	var all []capacity.Instance
-	for some := range slices.Chunk(unique(ids), maxFilterValues) {
-		found, err := c.instances(ctx, filter("instance-id", some...))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}
-
 // InstancesInReservation describes the instances that take a place of a capacity reservation, no
 // matter who launched them; terminated ones are left out.
 func (c *Client) InstancesInReservation(ctx context.Context, id string) ([]capacity.Instance, error) {

@@ -333,12 +333,14 @@ func (c *Client) Holds(ctx context.Context, cluster string) ([]capacity.Reservat
 // InstanceStates are EC2's states of the instances, by id, without terminated ones and ones that EC2 does not show.
 func (c *Client) InstanceStates(ctx context.Context, ids []string) (map[string]string, error) {
 	states := map[string]string{}
-	found, err := c.InstancesByID(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	for _, i := range found {
-		states[i.ID] = i.State
+	for some := range slices.Chunk(unique(ids), maxFilterValues) {
+		found, err := c.instances(ctx, filter("instance-id", some...))
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range found {
+			states[i.ID] = i.State
+		}
 	}
 	return states, nil
 }

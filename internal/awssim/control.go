@@ -197,8 +197,9 @@ func (f *Fault) matches(c *call) bool {
 
 // hitBefore waits out the latency and tells whether the call goes on to its effect.
 func (s *Sim) hitBefore(f *Fault, r *http.Request) bool {
-	if f.Latency > 0 {
-		waitReal(r, time.Duration(f.Latency))
+	select { // or until the client is gone
+	case <-time.After(time.Duration(f.Latency)):
+	case <-r.Context().Done():
 	}
 	if f.Effect == Silent {
 		select {

@@ -267,13 +267,6 @@ func (v *pcsValidation) err() error {
 		Detail: map[string]any{"reason": "fieldValidationFailed", "fieldList": v.fields}}
 }
 
-// invalid is a ValidationException for one field.
-func pcsInvalid(field, format string, args ...any) error {
-	var v pcsValidation
-	v.add(field, format, args...)
-	return v.err()
-}
-
 // pcsConflict is about something that is there; nil for nothing.
 func pcsConflict(about *pcsThing, format string, args ...any) error {
 	return pcsAbout("ConflictException", about, format, args...)

@@ -213,17 +213,12 @@ func (s *Sim) addQueue(cl *pcsCluster, q *pcsQueue) {
 // checkMembers refuses groups that do not exist and those that join a queue without being ACTIVE. Members stay,
 // whatever their status.
 func (cl *pcsCluster) checkMembers(groups []pcsMember, before *pcsQueue) error {
-	seen := map[string]bool{}
 	for _, member := range groups {
-		if member.ID == "" || seen[member.ID] {
-			return pcsInvalid("computeNodeGroupConfigurations", "the id %q is empty or appears twice", member.ID)
+		g, err := pcsFind(cl.groups, kindGroup, member.ID)
+		if err != nil {
+			return err
 		}
-		seen[member.ID] = true
-		i := slices.IndexFunc(cl.groups, func(g *pcsGroup) bool { return g.ID == member.ID })
-		if i < 0 {
-			return pcsNotFound(kindGroup, member.ID)
-		}
-		if err := cl.groups[i].must(statusActive); err != nil && !before.has(member.ID) {
+		if err := g.must(statusActive); err != nil && !before.has(member.ID) {
 			return err
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/time/rate"
 
@@ -203,14 +202,6 @@ func errorBody(c *call, e *APIError) []byte {
 		panic(err) // Detail holds plain values only
 	}
 	return body
-}
-
-// waitReal sleeps for a fault's latency, or until the client is gone.
-func waitReal(r *http.Request, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-r.Context().Done():
-	}
 }
 
 // APIError is an error as AWS answers it.
