@@ -83,7 +83,7 @@ var errFault = errors.New("503 Service Unavailable")
 // any two changes, and of settings that change.
 func TestSeeds(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // memory is not what is short here
-	t.Setenv("SLURM_RESUME_FILE", "") // it is set for each power-up
+	t.Setenv("SLURM_RESUME_FILE", "")                 // it is set for each power-up
 	said := map[string]int{}
 	defer func() {
 		for _, what := range slices.Sorted(maps.Keys(said)) {
