@@ -85,7 +85,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 	}
 	sources := sourcesIfAny(ctx, g, cfg)
 	written, _ := sources.State.ReadSnapshot() // what is wrong with it, Look says
-	snap, cluster, answers, err := lifecycle.Look(ctx, sources)
+	snap, cluster, aws, err := lifecycle.Look(ctx, sources)
 	var jobs []capacity.Job
 	if cluster != nil {
 		var jobsErr error
@@ -122,7 +122,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 		for _, p := range doc.Problems {
 			t.Say("%s", p)
 		}
-		sayAge(t, snap, written, answers, cluster != nil, now)
+		sayAge(t, snap, written, aws, cluster != nil, now)
 	}
 	if len(cfg.Partitions) == 0 {
 		t.Say("The settings have no partition; `pcs-capacity setup` adds one.")
@@ -139,16 +139,16 @@ func (d *statusDocument) outcome(err error) error {
 }
 
 // sayAge says how old what is shown is.
-func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answers lifecycle.Answers, slurmAnswered bool,
+func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answered *bool, slurmAnswered bool,
 	now time.Time) {
 	ago := func(at time.Time) string { return capacity.FormatDuration(max(0, now.Sub(at))) + " ago" }
 	aws, slurm, sync := "live", "live", "never"
 	switch {
-	case answers.Questions == 0:
+	case answered == nil:
 		aws = "no reservation to ask about"
-	case !answers.All() && snap.TakenAt.IsZero():
+	case !*answered && snap.TakenAt.IsZero():
 		aws = "no answer yet, so the reservations are those of the settings"
-	case !answers.All():
+	case !*answered:
 		aws = fmt.Sprintf("as of %s, %s", t.Time(snap.TakenAt), ago(snap.TakenAt))
 	}
 	if !slurmAnswered {

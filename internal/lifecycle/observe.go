@@ -20,12 +20,6 @@ const firstAnswer = 8 * time.Second
 // allAnswers is how long all calls together may take.
 const allAnswers = time.Minute
 
-// Answers counts the calls to AWS and the answered ones.
-type Answers struct{ Questions, Answered int }
-
-// All: AWS was called and answered every call.
-func (a Answers) All() bool { return a.Questions > 0 && a.Answered == a.Questions }
-
 // observe reads AWS. After a failed read the snapshot holds older facts and keeps the older time, so it goes stale.
 func (p *pass) observe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
@@ -72,7 +66,6 @@ type question struct {
 // together makes calls to AWS side by side, and takes the answers in order. An error that every call would meet is
 // reported once and stops further calls.
 func (p *pass) together(ctx context.Context, questions ...question) {
-	p.answers.Questions += len(questions)
 	errs := make([]error, len(questions))
 	silent := p.down
 	if !silent {
@@ -95,9 +88,7 @@ func (p *pass) together(ctx context.Context, questions ...question) {
 	}
 	for i, q := range questions {
 		answered := !silent && errs[i] == nil
-		if answered {
-			p.answers.Answered++
-		} else if !silent {
+		if !silent && !answered {
 			switch words, general := p.EC2.Explain(errs[i]); {
 			case general && p.down:
 			case general:

@@ -146,9 +146,9 @@ func (p *pass) did(a Action, text string, err error) {
 	p.done = append(p.done, d)
 }
 
-// Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not answer. The error joins the
-// failed reads, as with Pass.
-func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Cluster, answers Answers, err error) {
+// Look reads what a pass reads and changes nothing. cluster is nil if Slurm did not answer; aws is nil if there was
+// nothing to ask AWS, and else whether it answered all that counts. The error joins the failed reads, as with Pass.
+func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Cluster, aws *bool, err error) {
 	p := newPass(s)
 	p.look(ctx)
 	for _, r := range p.seen.Rolling {
@@ -158,7 +158,10 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 		}
 	}
 	p.sayAll(setbackProblems, orphanProblems)
-	return p.seen.Snap, p.seen.Cluster, p.answers, errors.Join(p.failed...)
+	if all := !p.seen.NoAWS; p.asked || !all {
+		aws = &all
+	}
+	return p.seen.Snap, p.seen.Cluster, aws, errors.Join(p.failed...)
 }
 
 // look reads AWS and Slurm, side by side. Each half is read even if the other fails.
@@ -212,7 +215,6 @@ type pass struct {
 	// describe, with the times since when.
 	named, ids []string
 	absent     map[string]time.Time
-	answers    Answers
 	// asked: AWS has been called. down: no call would be answered.
 	asked, down bool
 }
