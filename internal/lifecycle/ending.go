@@ -49,7 +49,8 @@ func endings(seen Seen) (actions []Action) {
 		// Slurm requeues all components of a het job together.
 		whole, _, _ := strings.Cut(j.Shown, "+")
 		onEnd := f.atEnd(j, mark)
-		if f.endsItself(j, mark) || onEnd == capacity.StopAtEnd || seen.SlurmNow().Before(seen.requeueAt(f)) || requeued[whole] {
+		early := seen.SlurmNow().Before(seen.requeueAt(f))
+		if early || f.endsItself(j, mark) || onEnd == capacity.StopAtEnd || requeued[whole] {
 			continue
 		}
 		requeued[whole] = true

@@ -94,15 +94,17 @@ func (g guardChange) carryOut(ctx context.Context, w World) error {
 // text is for people; toAWS turns its times into AWS's.
 func (g guardChange) text(toAWS time.Duration) string {
 	nodes, r := hostlist.Compress(g.r.Nodes), g.r.ByClock(toAWS)
-	what := map[capacity.GuardKind]string{capacity.GuardFence: "the fence ", capacity.GuardWait: "the wait "}[r.Guard().Kind] + r.Name
-	var does, undone string
+	what, does, undone := r.Name, "", ""
 	switch r.Guard().Kind {
 	case capacity.GuardWait:
-		does, undone = fmt.Sprintf("no job starts on %s before %s", nodes, capacity.FormatUTC(r.End)), "nothing holds jobs back from "+nodes+" any more"
+		what, undone = "the wait "+r.Name, "nothing holds jobs back from "+nodes+" any more"
+		does = fmt.Sprintf("no job starts on %s before %s", nodes, capacity.FormatUTC(r.End))
 	case capacity.GuardSurplus:
-		does, undone = "no job starts on "+nodes+", as there are no instances for more nodes, or max_nodes allows no more", "jobs get "+nodes+" again"
+		undone = "jobs get " + nodes + " again"
+		does = "no job starts on " + nodes + ", as there are no instances for more nodes, or max_nodes allows no more"
 	case capacity.GuardFence:
-		does, undone = fmt.Sprintf("no job runs on %s after %s", nodes, capacity.FormatUTC(r.Start)), "no reservation needs it"
+		what, undone = "the fence "+r.Name, "no reservation needs it"
+		does = fmt.Sprintf("no job runs on %s after %s", nodes, capacity.FormatUTC(r.Start))
 		if !r.Infinite() {
 			does += fmt.Sprintf(" until %s, when the next block opens", capacity.FormatUTC(r.End))
 		}

@@ -268,8 +268,8 @@ func trusted(seen Seen) map[string]state.Mark {
 	return marks
 }
 
-// keepMarks saves the marks, with those that have changed, above all before what they are about: the pass after a killed
-// one knows what is left to do. If changed is empty and not nil, there is nothing to save.
+// keepMarks saves the marks, with those that have changed, above all before what they are about: the pass after a
+// killed one knows what is left to do. If changed is empty and not nil, there is nothing to save.
 func keepMarks(seen Seen, changed map[string]state.Mark) []Action {
 	if changed != nil && len(changed) == 0 {
 		return nil

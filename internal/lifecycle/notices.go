@@ -79,7 +79,8 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 			if !w.Unbounded() {
 				until = ", free of jobs by " + capacity.FormatUTC(w.Fence)
 			}
-			add("opened", about, "", r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, about.Slot, until)
+			add("opened", about, "", r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, about.Slot,
+				until)
 		}
 		left := w.Fence.Sub(now)
 		if w.Unbounded() || left <= 0 {

@@ -55,8 +55,8 @@ func (p *pass) observe(ctx context.Context) {
 // (EC2 API Reference, "Request throttling").
 const sideBySide = 8
 
-// question is a call to AWS, and what takes its answer. doing names a call whose answer the pass needs to know as much as
-// before; it is "" for one without which the pass keeps what was known.
+// question is a call to AWS, and what takes its answer. doing names a call whose answer the pass needs to know as much
+// as before; it is "" for one without which the pass keeps what was known.
 type question struct {
 	doing string
 	ask   func(ctx context.Context) error

@@ -167,7 +167,8 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 	}
 	truth := map[bool]float64{true: 1}
 	unix := func(t time.Time) float64 { return float64(t.Unix()) }
-	add("problems", "Problems that need an administrator, as the last pass of sync found them.", float64(len(report.Of(capacity.Admin))))
+	add("problems", "Problems that need an administrator, as the last pass of sync found them.",
+		float64(len(report.Of(capacity.Admin))))
 	type kind struct {
 		code     capacity.Code
 		severity capacity.Severity
@@ -177,7 +178,7 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 			float64(len(same)), "code", string(k.code), "severity", string(k.severity))
 	}
 	add("last_pass_timestamp_seconds", "When sync made its last pass.", unix(report.At))
-	add("last_pass_aws_timestamp_seconds", "When AWS answered all questions of a pass for the last time.", unix(snap.TakenAt))
+	add("last_pass_aws_timestamp_seconds", "When AWS last answered all questions of a pass.", unix(snap.TakenAt))
 	add("last_pass_slurm_answered", "1 if Slurm answered in the last pass.", truth[report.Cluster != nil])
 	add("clock_offset_seconds", "AWS's clock minus this machine's.", snap.ClockOffset.Seconds())
 	for _, s := range snap.Standings(report.At) {

@@ -22,7 +22,8 @@ func sample(s Seen) []Action {
 		func(_ context.Context, w World) error { return w.State.AppendSample(*now, s.LastSample, s.Poll) })}
 }
 
-// sample is nil if no reservation is paid for, or was until now, and without jobs: the report shows this time as unknown.
+// sample is nil if no reservation is paid for, or was until now, and without jobs: the report shows such a time as
+// unknown.
 func (s Seen) sample() *state.Sample {
 	now := state.Sample{At: s.second(), Paid: s.paid()}
 	if s.Jobs == nil || len(now.Paid) == 0 && (s.LastSample == nil || len(s.LastSample.Paid) == 0) {

@@ -225,7 +225,10 @@ func (c *Cluster) byName() map[string]capacity.Node {
 // those returns the names of the shown nodes for which of is true.
 func (c *Cluster) those(names []string, of func(capacity.Node) bool) []string {
 	nodes := c.byName()
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { n, there := nodes[name]; return !there || !of(n) })
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		n, there := nodes[name]
+		return !there || !of(n)
+	})
 }
 
 func (c *Cluster) shown(names []string) (shown []capacity.Node) {

@@ -26,7 +26,7 @@ type FitQuestion struct {
 // FitAnswer is the capacity found.
 type FitAnswer struct {
 	Fits       bool               `json:"fits"`           // the first candidate has room
-	Candidates []capacity.Fitting `json:"candidates"`     // the reservations of the type that are open or to come, best first
+	Candidates []capacity.Fitting `json:"candidates"`     // reservations of the type that are open or to come, best first
 	Offers     []Offer            `json:"offerings"`      // would fill the need; only where no candidate does
 	Failed     []RegionFailure    `json:"failed_regions"` // the regions that did not answer
 	Subnets    Subnets            `json:"-"`

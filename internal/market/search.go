@@ -33,7 +33,7 @@ type Offer struct {
 	Seconds    int            `json:"duration_seconds"`
 	PerHour    capacity.Money `json:"fee_per_instance_hour"`
 	PerGPUHour capacity.Money `json:"fee_per_gpu_hour,omitzero"`
-	GPUs       int            `json:"gpus_per_instance,omitempty"` // or Neuron devices; 0 when the type has none or EC2 did not say
+	GPUs       int            `json:"gpus_per_instance,omitempty"` // or Neuron devices; 0 for none or unknown
 	ZoneUse
 	longer time.Duration // than the search asked for
 }
