@@ -206,14 +206,8 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 		record.Restarts = append(record.Restarts, job.Restarts-1)
 	}
 	s.record(record)
-	failures, begin, words := failuresOf(append(records, record), now), map[string]time.Time{}, map[string]string{}
-	for _, job := range jobs {
-		at, tried := again(failures[job.Shown], s.began, time.Time{})
-		begin[job.Shown] = at
-		words[job.Shown] = fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s%s", record.Nodes, record.Message, tried)
-	}
-	s.delay(ctx, jobs, begin)
-	s.comment(ctx, words)
+	word := fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s", record.Nodes, record.Message)
+	s.putOff(ctx, jobs, jobs, failuresOf(append(records, record), now), word, s.began, time.Time{})
 }
 
 // lastLaunch is the record of the last launch of a node that came to something, and its instance.

@@ -178,22 +178,13 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 		notBefore = ours.NotBefore.Add(-c.Offset())
 	}
 	now := c.Now().Add(-c.Offset())
-	begin, words := map[string]time.Time{}, map[string]string{}
-	for _, j := range jobs {
-		words[j.Shown] = word
-		if j.Batch && down == nil {
-			at, tried := again(failures[j.Shown], now, notBefore)
-			begin[j.Shown], words[j.Shown] = at, word+tried
-		}
-	}
-	if len(begin) > 0 {
-		queue, err := c.BriefJobs(ctx)
-		if err != nil {
+	var queue []capacity.Job
+	if down == nil && slices.ContainsFunc(jobs, func(j capacity.Job) bool { return j.Batch }) {
+		if queue, err = c.BriefJobs(ctx); err != nil {
 			c.Warn("jobs start as early as Slurm lets them", "err", err)
 		}
-		c.delay(ctx, queue, begin)
 	}
-	c.comment(ctx, words)
+	c.putOff(ctx, jobs, queue, failures, word, now, notBefore)
 	if down != nil {
 		return fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, down)
 	}
@@ -217,26 +208,30 @@ func (s *Site) notify(ctx context.Context, text string, jobs ...capacity.Job) {
 	}
 }
 
-// delay sets the begin times, by shown names, of jobs that Slurm has requeued; jobs are the current ones. It leaves
-// alone a job that Slurm starts later anyway: Slurm's own delay lets the credentials of the last run expire.
-func (s *Site) delay(ctx context.Context, jobs []capacity.Job, begin map[string]time.Time) {
-	for _, job := range jobs {
-		if at := begin[job.Shown]; job.Pending() && job.Eligible.Before(at) {
-			_ = s.did(s.Begin(ctx, job.Shown, at), "let the job begin later", "job", job.Shown, "at", at)
+// putOff has jobs that Slurm has requeued, as queue shows them, begin later after each failure, and tells the owners of
+// all jobs why. It leaves alone a job that Slurm starts later anyway: Slurm's own delay lets the credentials of the last
+// run expire. now and notBefore are in the controller's clock.
+func (s *Site) putOff(ctx context.Context, jobs, queue []capacity.Job, failures map[string]int, word string, now, notBefore time.Time) {
+	of := map[string][]string{}
+	for _, j := range jobs {
+		text := word
+		if i := slices.IndexFunc(queue, func(q capacity.Job) bool { return q.Shown == j.Shown }); i >= 0 && j.Batch {
+			at, tried := again(failures[j.Shown], now, notBefore)
+			if text += tried; queue[i].Pending() && queue[i].Eligible.Before(at) {
+				_ = s.did(s.Begin(ctx, j.Shown, at), "let the job begin later", "job", j.Shown, "at", at)
+			}
 		}
+		of[text] = append(of[text], j.Shown)
+	}
+	for _, text := range slices.Sorted(maps.Keys(of)) {
+		s.comment(ctx, text, of[text]...)
 	}
 }
 
-// comment writes the AdminComments of jobs, one call for each text.
-func (s *Site) comment(ctx context.Context, words map[string]string) {
-	of := map[string][]string{}
-	for _, job := range slices.Sorted(maps.Keys(words)) {
-		text := hook.Clip(hook.OneLine(words[job]), capacity.MaxComment)
-		of[text] = append(of[text], job)
-	}
-	for _, text := range slices.Sorted(maps.Keys(of)) {
-		_ = s.did(s.SetAdminComments(ctx, text, of[text]...), "write the AdminComment", "jobs", of[text], "text", text)
-	}
+// comment writes the AdminComment of jobs.
+func (s *Site) comment(ctx context.Context, text string, jobs ...string) {
+	text = hook.Clip(hook.OneLine(text), capacity.MaxComment)
+	_ = s.did(s.SetAdminComments(ctx, text, jobs...), "write the AdminComment", "jobs", jobs, "text", text)
 }
 
 // refusedJob is a job with nodes that it may never have: only its owner can lift the refusal.
@@ -331,14 +326,13 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 		note = capacity.HoldNote(c.Now().Add(-c.Offset()), text+"; change it before you release it")
 	}
 	var nodes []string
-	words := map[string]string{}
 	for _, j := range r.jobs {
-		nodes, words[j.Shown] = append(nodes, j.Nodes...), note
+		nodes = append(nodes, j.Nodes...)
 	}
 	c.record(state.Record{At: c.Now(), Hook: "resume", Partition: r.partition, Nodes: hostlist.Compress(nodes),
 		Jobs: shown(r.jobs), Code: string(p.Code), Message: hook.OneLine(p.Text())})
 	c.notify(ctx, "pcs-capacity: "+text, r.jobs...)
-	c.comment(ctx, words)
+	c.comment(ctx, note, shown(r.jobs)...)
 	if !requeues {
 		_ = c.did(c.Cancel(ctx, r.name), "cancel", "job", r.name)
 		return
