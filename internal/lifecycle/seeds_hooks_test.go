@@ -165,9 +165,10 @@ func (h *hook) before(m *month, c model.Call) error {
 	case "killed after":
 		h.dies = true
 	case "meets a pass":
-		m.hook = nil
+		another := m.meetsAt
+		m.hook, m.meetsAt = nil, 0 // this one meets nobody else
 		_, _ = m.alive(m.sources)
-		m.hook = h
+		m.hook, m.meetsAt = h, another
 	case "meets a user":
 		for _, j := range m.live() {
 			if len(j.Nodes) > 0 && strings.Contains(c.Text, j.Nodes[0]) {
