@@ -39,11 +39,12 @@ type buying struct {
 
 // Help is shown below the flags.
 func (PurchaseCmd) Help() string {
-	return `A Capacity Block is paid in advance and cannot be cancelled, moved or refunded. The request is sent once and never repeated. If its answer is lost, or this is killed, run
-the same command again: it finds out first whether the block was bought, and goes on from
-there. EC2 bills within 5 minutes to 12 hours; until then the block is payment-pending.
-EC2 cannot look up an offering by its id, so the question is asked again: offerings prints
-the whole command.
+	return `A Capacity Block is paid in advance and cannot be cancelled, moved or refunded. The request
+is sent once and never repeated. If its answer is lost, or this is killed, run the same
+command again: it finds out first whether the block was bought, and goes on from there. EC2
+bills within 5 minutes to 12 hours; until then the block is payment-pending. EC2 cannot look
+up an offering by its id, so the question is asked again: offerings prints the whole
+command.
 
   pcs-capacity purchase cb-0123456789abcdef0 -t p5.48xlarge -n 4 -d 7d --confirm-fee 31464.00`
 }
@@ -97,7 +98,8 @@ const (
 )
 
 // newBoughtRow takes from the intent what EC2 does not show yet.
-func newBoughtRow(cfg *maybeConfig, i market.Intent, r capacity.Reservation, now, dryRun bool) boughtRow {
+func newBoughtRow(cfg *maybeConfig, b market.Result) boughtRow {
+	i, r := b.Intent, b.Reservation
 	if r.InstanceType == "" {
 		state := r.State
 		r = i.Offering.Reservation(r.ID)
@@ -106,11 +108,11 @@ func newBoughtRow(cfg *maybeConfig, i market.Intent, r capacity.Reservation, now
 	if r.AZID == "" { // EC2 may leave it out until the block is allocated
 		r.AZ, r.AZID = i.Offering.AZ, i.Offering.AZID
 	}
-	if dryRun {
+	if b.DryRun {
 		r.State = "dry-run"
 	}
 	row := boughtRow{OfferingID: i.Offering.ID, Reservation: r, Count: max(r.Size(), i.Offering.Count), OldEnd: i.OldEnd,
-		NewEnd: i.NewEnd, PurchasedAt: i.At, BoughtNow: now}
+		NewEnd: i.NewEnd, PurchasedAt: i.At, BoughtNow: b.BoughtNow, Payment: b.Extension.State}
 	if !i.NewEnd.IsZero() {
 		r.End = i.NewEnd
 	}
@@ -204,9 +206,9 @@ func remedy(use market.ZoneUse) string {
 }
 
 // result shows what was bought and says what comes next.
-func (v purchaseView) result(p market.PurchaseResult) error {
+func (v purchaseView) result(p market.Result) error {
 	if !p.DryRun || v.t.Format != terminal.Table {
-		if err := v.t.Rows([]boughtRow{newBoughtRow(v.cfg, p.Intent, p.Reservation, p.BoughtNow, p.DryRun)}, purchaseColumns); err != nil {
+		if err := v.t.Rows([]boughtRow{newBoughtRow(v.cfg, p)}, purchaseColumns); err != nil {
 			return err
 		}
 	}
@@ -314,9 +316,8 @@ func (v extensionView) preview(p market.ExtensionPreview) {
 }
 
 // result shows what was bought and says what comes next.
-func (v extensionView) result(x market.ExtensionResult) error {
-	row := newBoughtRow(v.cfg, x.Intent, x.Reservation, x.BoughtNow, x.DryRun)
-	row.Payment = x.Extension.State
+func (v extensionView) result(x market.Result) error {
+	row := newBoughtRow(v.cfg, x)
 	if !x.DryRun || v.t.Format != terminal.Table {
 		if err := v.t.Rows([]boughtRow{row}, extensionColumns); err != nil {
 			return err

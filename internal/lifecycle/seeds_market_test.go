@@ -107,10 +107,10 @@ func (o *decision) run(b *run) error {
 	err := untilKilled(func() error {
 		if o.length > 0 {
 			return buyer.Extend(m.Context(), market.ExtensionOrder{ReservationID: o.id, Length: o.length, Wait: o.wait, Show: func(market.ExtensionPreview) {},
-				Tell: func(market.ExtensionResult) error { return tell() }})
+				Tell: func(market.Result) error { return tell() }})
 		}
 		return buyer.Purchase(m.Context(), market.PurchaseOrder{OfferingID: o.id, Query: o.query, Wait: o.wait, Show: func(market.PurchasePreview) error { return nil },
-			Tell: func(r market.PurchaseResult) error {
+			Tell: func(r market.Result) error {
 				m.aws.Change(r.Reservation.ID, func(one *capacity.Reservation) { one.Tags["team"] = o.team })
 				return tell()
 			}})

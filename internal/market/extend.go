@@ -20,7 +20,7 @@ type ExtensionOrder struct {
 	Again bool           // extends by the same length once more, even shortly after the last time
 	Wait  bool           // follows the payment until the end has moved
 	Show  func(ExtensionPreview)
-	Tell  func(ExtensionResult) error
+	Tell  func(Result) error
 }
 
 // ExtensionPreview is the extension before it is bought.
@@ -29,15 +29,6 @@ type ExtensionPreview struct {
 	History     []capacity.Extension // the block's extensions
 	Offering    capacity.Offering
 	Account     string // Account that buys; "" if unknown
-}
-
-// ExtensionResult is the extension bought.
-type ExtensionResult struct {
-	Intent      Intent
-	Extension   capacity.Extension
-	Reservation capacity.Reservation
-	BoughtNow   bool // false if an earlier run or somebody else bought it
-	DryRun      bool // EC2 would take the extension, and nothing was bought
 }
 
 // Extend finds the extension, makes sure of the fee, and buys. It takes up an earlier purchase
@@ -99,7 +90,7 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 		if err := d.EC2.TryPurchaseExtension(ctx, offering.ID, r.ID); err != nil {
 			return notBought(err)
 		}
-		return o.Tell(ExtensionResult{Intent: intent, Reservation: r, DryRun: true})
+		return o.Tell(Result{Intent: intent, Reservation: r, DryRun: true})
 	}
 	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
 		_, err := d.EC2.PurchaseExtension(ctx, offering.ID, r.ID)
@@ -108,7 +99,7 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	if err != nil {
 		return err
 	}
-	return d.finishExtension(ctx, o, ExtensionResult{Intent: intent, Reservation: r, BoughtNow: true})
+	return d.finishExtension(ctx, o, Result{Intent: intent, Reservation: r, BoughtNow: true})
 }
 
 // findExtension returns the offering with the length nearest to the requested one; of several, the cheapest.
@@ -149,7 +140,7 @@ func (d *deal) takeUpExtension(ctx context.Context, o ExtensionOrder, i Intent) 
 	if err != nil {
 		return err
 	}
-	if err := d.finishExtension(ctx, o, ExtensionResult{Intent: i, Reservation: r}); err != nil {
+	if err := d.finishExtension(ctx, o, Result{Intent: i, Reservation: r}); err != nil {
 		return err
 	}
 	if o.Length != i.Asked.Duration {
@@ -160,7 +151,7 @@ func (d *deal) takeUpExtension(ctx context.Context, o ExtensionOrder, i Intent) 
 }
 
 // finishExtension follows the payment, and records the end of the extension.
-func (d *deal) finishExtension(ctx context.Context, o ExtensionOrder, result ExtensionResult) error {
+func (d *deal) finishExtension(ctx context.Context, o ExtensionOrder, result Result) error {
 	d.close() // a payment takes up to 12 hours, in which others may buy
 	i := result.Intent
 	result.Extension = capacity.Extension{State: capacity.ExtensionPending, Purchased: i.At}

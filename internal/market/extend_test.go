@@ -15,7 +15,7 @@ func TestExtension(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
 	var preview ExtensionPreview
-	var bought ExtensionResult
+	var bought Result
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Show = func(p ExtensionPreview) { preview = p }
 
@@ -40,7 +40,7 @@ func TestExtension(t *testing.T) {
 	}
 
 	// A repeat counts as the same order unless Again is set; a dry run does not report it.
-	bought = ExtensionResult{}
+	bought = Result{}
 	if err := try.Extend(t.Context(), order); err != nil || bought.Reservation.ID != "" {
 		t.Errorf("a dry run of the same: %v, %+v", err, bought)
 	}
@@ -61,9 +61,9 @@ func TestExtension(t *testing.T) {
 func TestCutOffExtensionIsTakenUp(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
-	var bought ExtensionResult
+	var bought Result
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
-	order.Tell = func(ExtensionResult) error { return errDeclined } // nobody hears of it
+	order.Tell = func(Result) error { return errDeclined } // nobody hears of it
 	if err := b.Extend(t.Context(), order); err == nil {
 		t.Fatal("it was not cut off")
 	}
@@ -82,7 +82,7 @@ func TestCutOffExtensionIsTakenUp(t *testing.T) {
 // Without Wait, the present state of the payment is reported.
 func TestExtensionWithoutWaiting(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(time.Hour) })
-	var bought ExtensionResult
+	var bought Result
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Wait = false
 	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Extension.State != capacity.ExtensionPending || bought.Extension.OfferingID == "" || !w.sim.Clock().Now().Equal(opening) {
@@ -136,7 +136,7 @@ func TestNothingToExtend(t *testing.T) {
 			c.fault.Effect, c.fault.Code, c.fault.Status = awssim.FailBefore, "UnauthorizedOperation", 403
 			w.fault(c.fault)
 		}
-		var bought ExtensionResult
+		var bought Result
 		order := w.extension(c.id, usd(t, "960"), &bought)
 		if c.code == "" {
 			order.Length = 15 * day // EC2 sells 14 and 21
@@ -256,7 +256,7 @@ func TestExtensionIsFollowedToItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := w.buyer()
-		var bought ExtensionResult
+		var bought Result
 		err = b.Extend(t.Context(), w.extension(dollarBlock, usd(t, "960"), &bought))
 		all, intentsErr := b.intents().All()
 		if intentsErr != nil || len(all) != 1 {

@@ -85,14 +85,14 @@ var sellers = map[IntentKind]struct {
 	buy  func(w *world, asked func()) (reservation string, now bool, err error)
 }{
 	BuyBlock: {"PurchaseCapacityBlock", func(w *world, asked func()) (string, bool, error) {
-		var block PurchaseResult
+		var block Result
 		o := w.order(w.offering("USD").ID, usd(w.T, "960"), &block)
 		o.Show = func(PurchasePreview) error { asked(); return nil }
 		err := w.buyer().Purchase(w.Context(), o)
 		return block.Reservation.ID, block.BoughtNow, err
 	}},
 	ExtendBlock: {"PurchaseCapacityBlockExtension", func(w *world, asked func()) (string, bool, error) {
-		var extension ExtensionResult
+		var extension Result
 		o := w.extension(dollarBlock, usd(w.T, "960"), &extension)
 		o.Show = func(ExtensionPreview) { asked() }
 		err := w.buyer().Extend(w.Context(), o)

@@ -22,9 +22,9 @@ func TestR3_RefusedPurchase(t *testing.T) {
 		b := w.buyer()
 		shown := w.offering("USD")
 		w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: effect, Code: "UnauthorizedOperation", Status: 403})
-		var block PurchaseResult
+		var block Result
 		order := w.order(shown.ID, shown.Fee, &block)
-		order.Tell = func(r PurchaseResult) error {
+		order.Tell = func(r Result) error {
 			block = r
 			if told, err := b.intents().All(); err != nil || len(told) != 1 || told[0].Phase != Bought || r.Intent.Phase != Bought {
 				t.Errorf("told of %+v; on disk %+v, %v", r.Intent, told, err)
@@ -190,7 +190,7 @@ func TestPaymentOfWhatDoesNotShow(t *testing.T) {
 func TestExtensionIsFollowed(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 	w.patience = 5 * time.Minute
-	var bought ExtensionResult
+	var bought Result
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
 	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockExtensionHistory", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1, Count: 1})
 	err := w.buyer().Extend(t.Context(), order)
@@ -216,7 +216,7 @@ func TestTakeUpAsksEC2(t *testing.T) {
 		t.Error(err)
 	}
 	w.sim.ClearFaults()
-	*block = PurchaseResult{}
+	*block = Result{}
 	try := *b
 	try.DryRun = true
 	if err := try.Purchase(t.Context(), order); err != nil || block.Reservation.ID == "" || block.DryRun || block.BoughtNow {
@@ -332,7 +332,7 @@ func TestExtensionWaitsForTheNewEnd(t *testing.T) {
 	for _, code := range []string{"UnauthorizedOperation", reservationNotFound} {
 		w := newWorld(t, showLate)
 		w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: code, Status: 400, Skip: 1, Count: 1})
-		var bought ExtensionResult
+		var bought Result
 		if err := w.buyer().Extend(t.Context(), w.extension(dollarBlock, usd(t, "960"), &bought)); err != nil || bought.Reservation.ID != dollarBlock {
 			t.Errorf("%s: %v, %+v", code, err, bought)
 		}

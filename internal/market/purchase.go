@@ -24,7 +24,7 @@ type PurchaseOrder struct {
 	// Show is called before the fee is confirmed, and nothing is bought after an error of it; Tell is called with the
 	// outcome. Until Tell has returned nil, the purchase counts as unreported, and the next run takes it up.
 	Show func(PurchasePreview) error
-	Tell func(PurchaseResult) error
+	Tell func(Result) error
 }
 
 // PurchasePreview is the block before it is bought.
@@ -35,10 +35,11 @@ type PurchasePreview struct {
 	Now       time.Time // AWS's time
 }
 
-// PurchaseResult is the block bought.
-type PurchaseResult struct {
+// Result is what was bought: a block or an extension of one.
+type Result struct {
 	Intent      Intent
-	Reservation capacity.Reservation // Reservation has only an id until EC2 shows it
+	Reservation capacity.Reservation // the block; it has only an id until EC2 shows it
+	Extension   capacity.Extension   // zero for a block
 	BoughtNow   bool                 // false if an earlier run or another machine bought it
 	DryRun      bool                 // EC2 would take the purchase, and nothing was bought
 }
@@ -91,7 +92,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 		if err := d.EC2.TryPurchase(ctx, offering.ID, intent.Platform, d.tags(intent)); err != nil {
 			return notBought(err)
 		}
-		return o.Tell(PurchaseResult{Intent: intent, DryRun: true})
+		return o.Tell(Result{Intent: intent, DryRun: true})
 	}
 	var r capacity.Reservation
 	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
@@ -102,7 +103,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 		return err
 	}
 	r.ID = intent.Reservation
-	return d.finishPurchase(ctx, o, PurchaseResult{Intent: intent, Reservation: r, BoughtNow: true})
+	return d.finishPurchase(ctx, o, Result{Intent: intent, Reservation: r, BoughtNow: true})
 }
 
 // tags let any machine find the block again, and see its fee.
@@ -145,7 +146,7 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 	if err != nil {
 		return err
 	}
-	result := PurchaseResult{Intent: i, Reservation: r}
+	result := Result{Intent: i, Reservation: r}
 	if d.DryRun || i.Phase == Done && r.State != capacity.StatePaymentPending {
 		return o.Tell(result)
 	}
@@ -166,7 +167,7 @@ func shown(ctx context.Context, aws World, id string) (capacity.Reservation, err
 const reservationNotFound = "InvalidCapacityReservationId.NotFound"
 
 // finishPurchase follows the payment, and records the end of the purchase.
-func (d *deal) finishPurchase(ctx context.Context, o PurchaseOrder, result PurchaseResult) error {
+func (d *deal) finishPurchase(ctx context.Context, o PurchaseOrder, result Result) error {
 	d.close() // a payment takes up to 12 hours, in which others may buy
 	if o.Wait {
 		var err error

@@ -66,7 +66,7 @@ func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
 	shown, order, bought := w.purchase()
-	order.Tell = func(PurchaseResult) error { return errDeclined } // nobody hears of it
+	order.Tell = func(Result) error { return errDeclined } // nobody hears of it
 	if err := b.Purchase(t.Context(), order); err == nil {
 		t.Fatal("it was not cut off")
 	}
@@ -134,7 +134,7 @@ func TestABlockUnderAnotherID(t *testing.T) {
 		if c.typed {
 			terms = capacity.Money{}
 		}
-		var bought PurchaseResult
+		var bought Result
 		order := w.order(shown.ID, terms, &bought)
 		if c.named {
 			order.Zone, order.Query.StartAfter, order.Query.EndBy = shown.AZID, shown.Start, shown.End
@@ -161,7 +161,7 @@ func TestR3_OnePurchaseUnderTwoIDs(t *testing.T) {
 	was.ID = "cb-0e2000000000000ff"
 	i := Intent{ID: "buy-1", Kind: BuyBlock, Phase: Done, At: w.aws.Now(), Region: "us-east-2", Offering: was, Reservation: dollarBlock}
 	write(t, b.intents(), i)
-	var told PurchaseResult
+	var told Result
 	if err := b.Purchase(t.Context(), w.order(shown.ID, shown.Fee, &told)); err != nil || told.BoughtNow || told.Intent.ID != i.ID || len(w.sim.Ledger()) != 0 {
 		t.Errorf("%v, %+v", err, told)
 	}

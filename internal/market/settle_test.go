@@ -50,7 +50,7 @@ func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
 			t.Errorf("while it waits: %v, %+v", err, all)
 		}
 	}
-	var block PurchaseResult
+	var block Result
 	err := b.Purchase(t.Context(), w.order(o.ID, o.Fee, &block))
 	if waited := w.sim.Clock().Now().Sub(began); err == nil || !strings.Contains(err.Error(), "was not bought") || waited < settleTime || waited > settleTime+settleWait || last.ID == "" {
 		t.Errorf("after %s: %v", waited, err)

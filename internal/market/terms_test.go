@@ -25,12 +25,12 @@ func TestNothingIsBoughtForAnotherFee(t *testing.T) {
 		"another currency":       {yuan, yuanBlock, usd(t, "480"), "its fee is 480.00 CNY, not the 480.00 USD of --confirm-fee"},
 		"nobody has accepted it": {dollars, dollarBlock, capacity.Money{}, "declined"},
 	} {
-		var block PurchaseResult
+		var block Result
 		err := w.buyer().Purchase(t.Context(), w.order(c.offering.ID, c.fee, &block))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: purchase: %v, want %q", name, err, c.says)
 		}
-		var extension ExtensionResult
+		var extension Result
 		err = w.buyer().Extend(t.Context(), w.extension(c.block, c.fee, &extension))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: extension: %v, want %q", name, err, c.says)

@@ -182,22 +182,22 @@ func (w *world) offering(currency string) capacity.Offering {
 }
 
 // order is an order of 4 instances for a day. What was bought goes to bought.
-func (w *world) order(offeringID string, fee capacity.Money, bought *PurchaseResult) PurchaseOrder {
+func (w *world) order(offeringID string, fee capacity.Money, bought *Result) PurchaseOrder {
 	return PurchaseOrder{OfferingID: offeringID, Query: fourForADay, Fee: fee, Wait: true,
-		Show: func(PurchasePreview) error { return nil }, Tell: func(r PurchaseResult) error { *bought = r; return nil }}
+		Show: func(PurchasePreview) error { return nil }, Tell: func(r Result) error { *bought = r; return nil }}
 }
 
 // purchase is the order of what is for sale in dollars, at its fee, and what was bought by it.
-func (w *world) purchase() (capacity.Offering, PurchaseOrder, *PurchaseResult) {
+func (w *world) purchase() (capacity.Offering, PurchaseOrder, *Result) {
 	w.Helper()
-	shown, bought := w.offering("USD"), new(PurchaseResult)
+	shown, bought := w.offering("USD"), new(Result)
 	return shown, w.order(shown.ID, shown.Fee, bought), bought
 }
 
 // extension is an order of one more day. What was bought goes to bought.
-func (w *world) extension(reservationID string, fee capacity.Money, bought *ExtensionResult) ExtensionOrder {
+func (w *world) extension(reservationID string, fee capacity.Money, bought *Result) ExtensionOrder {
 	return ExtensionOrder{ReservationID: reservationID, Length: day, Fee: fee, Wait: true,
-		Show: func(ExtensionPreview) {}, Tell: func(r ExtensionResult) error { *bought = r; return nil }}
+		Show: func(ExtensionPreview) {}, Tell: func(r Result) error { *bought = r; return nil }}
 }
 
 func (w *world) fault(f awssim.Fault) {
