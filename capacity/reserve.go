@@ -73,6 +73,19 @@ const (
 	holdJobs   = "jobs "
 )
 
+// Run is one time that a job held nodes. A requeued job has one for each start.
+type Run struct {
+	Job       string `json:"job"` // as squeue shows it: 12_3, 12+1
+	User      string `json:"user,omitempty"`
+	Account   string `json:"account,omitempty"`
+	Partition string `json:"partition,omitempty"`
+	Nodes     string `json:"nodes"` // a hostlist
+	// Start and End are AWS's time, or, as Slurm tells them, Slurm's. End is zero as long as it runs.
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end,omitzero"`
+	State string    `json:"state,omitempty"` // Slurm's final state; "" as long as it runs, and if nobody saw its end
+}
+
 // JobRun is one run of a job: each requeue starts another.
 type JobRun struct{ ID, Restarts int }
 

@@ -15,16 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Run is one time that a job held nodes, from Slurm's accounting. A requeued job has one for each start.
-type Run struct {
-	Job                      string // as squeue shows it: 12_3, 12+1
-	User, Account, Partition string
-	Nodes                    string // a hostlist
-	Start                    time.Time
-	End                      time.Time // zero as long as it runs
-	State                    string    // one word of Slurm's: COMPLETED, TIMEOUT, REQUEUED, …
-}
-
 // ErrNoAccounting says that this cluster has no accounting that can be read.
 var ErrNoAccounting = errors.New("slurm has no accounting database")
 
@@ -39,7 +29,7 @@ const accountingTimeout = 2 * time.Minute
 
 // Runs are those that overlap a time, of all users, in the order in which Slurm has them. It
 // asks slurmdbd, not slurmctld; without one the error is [ErrNoAccounting].
-func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]Run, error) {
+func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]capacity.Run, error) {
 	config, err := c.Config(ctx)
 	if err == nil && !config.Accounts {
 		err = ErrNoAccounting
@@ -60,15 +50,15 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]Run, error)
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
 	}
 	return slices.DeleteFunc(runs,
-		func(r Run) bool { return !r.Start.Before(until) || !r.End.IsZero() && !r.End.After(from) }), nil
+		func(r capacity.Run) bool { return !r.Start.Before(until) || !r.End.IsZero() && !r.End.After(from) }), nil
 }
 
 // parseRuns reads records whose fields each end with mark. Those of jobs that had no node are left out.
-func parseRuns(text, mark string) ([]Run, error) {
-	var runs []Run
+func parseRuns(text, mark string) ([]capacity.Run, error) {
+	var runs []capacity.Run
 	fields := strings.Split(text, mark)
 	for ; len(fields) > len(runFields); fields = fields[len(runFields):] {
-		r := Run{Job: strings.TrimPrefix(fields[0], "\n"), User: fields[1], Partition: fields[2],
+		r := capacity.Run{Job: strings.TrimPrefix(fields[0], "\n"), User: fields[1], Partition: fields[2],
 			Nodes: fields[6], Account: fields[7]}
 		r.State, _, _ = strings.Cut(fields[5], " ") // CANCELLED by 1001
 		started, ok := accountedTime(fields[3])

@@ -275,7 +275,7 @@ func TestSampleOfReservations(t *testing.T) {
 	s := sampledSeen("u", open)
 	s.Now, s.Snap.Partitions[0].Groups[0].GPUs = noon.Add(700*time.Millisecond), 8
 	s.Snap.Reservations[0].InstanceType, s.Snap.Reservations[0].Unhealthy = "p5.48xlarge", 1
-	want := state.Sample{At: noon, Runs: map[string]state.Run{}, Paid: map[string]*state.Paid{"cr-0": {Partition: "gpu", Slot: "gpu", Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge",
+	want := state.Sample{At: noon, Runs: map[string]capacity.Run{}, Paid: map[string]*state.Paid{"cr-0": {Partition: "gpu", Slot: "gpu", Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge",
 		GPUs: 8, Size: 6, Unhealthy: 1, Start: at("-1h"), Fence: at("23h20m"), End: at("24h"), Nodes: map[string]string{"up": "gpu-1"}}}}
 	if diff := cmp.Diff(want, *s.sample()); diff != "" {
 		t.Error(diff)
@@ -319,11 +319,11 @@ func TestSampleOfRuns(t *testing.T) {
 		return capacity.Job{Shown: shown, State: jobState, Restarts: restarts, User: "alice", Account: "nlp", Partition: "gpu", Nodes: nodes, Start: at(start)}
 	}
 	ended := func(j capacity.Job, end string) capacity.Job { j.End = at(end); return j }
-	run := func(shown, start string) state.Run {
-		return state.Run{Job: shown, User: "alice", Account: "nlp", Partition: "gpu", Nodes: "gpu-1", Start: at(start)}
+	run := func(shown, start string) capacity.Run {
+		return capacity.Run{Job: shown, User: "alice", Account: "nlp", Partition: "gpu", Nodes: "gpu-1", Start: at(start)}
 	}
-	over := func(r state.Run, end, how string) state.Run { r.End, r.State = at(end), how; return r }
-	type runs = map[string]state.Run
+	over := func(r capacity.Run, end, how string) capacity.Run { r.End, r.State = at(end), how; return r }
+	type runs = map[string]capacity.Run
 	for name, c := range map[string]struct {
 		before      runs // nil: this is the first sample
 		jobs, ended []capacity.Job

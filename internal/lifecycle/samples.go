@@ -125,7 +125,7 @@ func (s Seen) waited() map[string]bool {
 
 // runs returns the runs of jobs that hold nodes, and of those that ended since the last sample, with how they ended.
 // It includes runs that began and ended in between.
-func (s Seen) runs(now time.Time) map[string]state.Run {
+func (s Seen) runs(now time.Time) map[string]capacity.Run {
 	last := s.LastSample
 	ours := map[string]bool{}
 	for _, v := range s.slots() {
@@ -133,11 +133,11 @@ func (s Seen) runs(now time.Time) map[string]state.Run {
 			ours[name] = true
 		}
 	}
-	before := map[string]state.Run{}
+	before := map[string]capacity.Run{}
 	if last != nil {
 		before = last.Runs
 	}
-	runs := map[string]state.Run{}
+	runs := map[string]capacity.Run{}
 	restarts := map[string]int{}
 	for _, j := range s.Jobs {
 		if j.Restarts > 0 {
@@ -190,8 +190,8 @@ func (s Seen) runs(now time.Time) map[string]state.Run {
 
 func runID(j capacity.Job) string { return j.Shown + "." + strconv.Itoa(j.Restarts) }
 
-func (s Seen) run(j capacity.Job) state.Run {
-	return state.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition,
+func (s Seen) run(j capacity.Job) capacity.Run {
+	return capacity.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition,
 		Nodes: hostlist.Compress(j.Nodes), Start: s.atAWS(j.Start)}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -123,7 +124,7 @@ func (h *history) within(from, to time.Time) (whole []stay) {
 
 // run is one time that a job held nodes.
 type run struct {
-	state.Run
+	capacity.Run
 	class Class
 	// from and to are its time; to is far away for one that still runs.
 	from, to time.Time
@@ -135,12 +136,12 @@ var forever = time.Unix(1<<40, 0)
 
 // runs are all that are known, by node and in the order of their starts.
 func (in Input) runs() (map[string][]*run, error) {
-	accounted := map[string][]state.Run{}
+	accounted := map[string][]capacity.Run{}
 	for _, r := range in.Accounted {
 		accounted[r.Job] = append(accounted[r.Job], r)
 	}
 	byNode := map[string][]*run{}
-	add := func(r state.Run, vague bool) error {
+	add := func(r capacity.Run, vague bool) error {
 		one := &run{Run: r, class: kindOf(r.State), from: r.Start, to: r.End, vague: vague}
 		if r.End.IsZero() {
 			one.to = forever
@@ -158,7 +159,7 @@ func (in Input) runs() (map[string][]*run, error) {
 		return nil
 	}
 	for _, r := range in.sampled() {
-		if slices.ContainsFunc(accounted[r.Job], func(a state.Run) bool { return overlap(a, r) }) {
+		if slices.ContainsFunc(accounted[r.Job], func(a capacity.Run) bool { return overlap(a, r) }) {
 			continue
 		}
 		// Of one that was only missed nobody knows when it ended.
@@ -178,9 +179,9 @@ func (in Input) runs() (map[string][]*run, error) {
 }
 
 // sampled are the runs that sync saw. One that still ran in the last sample counts as long as that holds.
-func (in Input) sampled() map[string]state.Run {
-	all := map[string]state.Run{}
-	closed := func(at time.Time, still map[string]state.Run) {
+func (in Input) sampled() map[string]capacity.Run {
+	all := map[string]capacity.Run{}
+	closed := func(at time.Time, still map[string]capacity.Run) {
 		for id, r := range all {
 			if _, there := still[id]; r.End.IsZero() && !there {
 				r.End = at
@@ -203,8 +204,8 @@ func (in Input) sampled() map[string]state.Run {
 	return all
 }
 
-func overlap(a, b state.Run) bool {
-	ends := func(r state.Run) time.Time {
+func overlap(a, b capacity.Run) bool {
+	ends := func(r capacity.Run) time.Time {
 		if r.End.IsZero() {
 			return forever
 		}

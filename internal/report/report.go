@@ -97,7 +97,7 @@ func Part(part, whole int64) string {
 // Input is the data of a report. All times are AWS's.
 type Input struct {
 	Samples   []state.Sample // those of sync, oldest first
-	Accounted []state.Run    // the runs of Slurm's accounting, which go before those that sync saw
+	Accounted []capacity.Run // the runs of Slurm's accounting, which go before those that sync saw
 	// From and Until bound the report; From may be zero.
 	From, Until time.Time
 	IDs         []string // the reservations to report; empty for all
@@ -210,27 +210,24 @@ func earliest(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b
 
 // Accounted returns what Slurm's accounting has of a time, which is AWS's, as the samples of sync are.
 // offset is AWS's time minus Slurm's. Without a database the error is [slurm.ErrNoAccounting].
-func Accounted(ctx context.Context, s *slurm.Client, from, until time.Time, offset time.Duration) ([]state.Run, error) {
+func Accounted(ctx context.Context, s *slurm.Client, from, until time.Time, offset time.Duration) ([]capacity.Run, error) {
 	runs, err := s.Runs(ctx, from.Add(-offset), until.Add(-offset))
 	if err != nil {
 		return nil, err
 	}
-	all := make([]state.Run, 0, len(runs))
-	for _, r := range runs {
-		one := state.Run{Job: r.Job, User: r.User, Account: r.Account, Partition: r.Partition, Nodes: r.Nodes,
-			Start: r.Start.Add(offset).Truncate(time.Second), State: r.State}
-		if !r.End.IsZero() {
-			one.End = r.End.Add(offset).Truncate(time.Second)
+	for i := range runs {
+		r := &runs[i]
+		if r.Start = r.Start.Add(offset).Truncate(time.Second); !r.End.IsZero() {
+			r.End = r.End.Add(offset).Truncate(time.Second)
 		}
-		all = append(all, one)
 	}
-	return all, nil
+	return runs, nil
 }
 
 // shares are those of accounts, of their users, and of their jobs.
 type shares [3]map[[3]string]Sums
 
-func (all *shares) add(r state.Run, c Class, n int64) {
+func (all *shares) add(r capacity.Run, c Class, n int64) {
 	for i, parts := range all {
 		key := [3]string{r.Account, r.User, r.Job}
 		clear(key[i+1:])

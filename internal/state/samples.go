@@ -22,7 +22,7 @@ type Sample struct {
 	// Paid are the open reservations of the partitions, by id; nil for one that is gone.
 	Paid map[string]*Paid `json:"paid,omitempty"`
 	// Runs are the jobs that have had nodes since the sample before, by job and count of restarts: 12_3.0.
-	Runs map[string]Run `json:"runs,omitempty"`
+	Runs map[string]capacity.Run `json:"runs,omitempty"`
 }
 
 // Paid is a reservation that is open.
@@ -52,19 +52,6 @@ const (
 	NodeDrain = "drain"
 	NodeDown  = "down"
 )
-
-// Run is one time that a job held nodes.
-type Run struct {
-	Job       string `json:"job"`
-	User      string `json:"user,omitempty"`
-	Account   string `json:"account,omitempty"`
-	Partition string `json:"partition,omitempty"`
-	Nodes     string `json:"nodes"` // a hostlist
-	// Start and End are AWS's time. End is zero as long as it runs.
-	Start time.Time `json:"start"`
-	End   time.Time `json:"end,omitzero"`
-	State string    `json:"state,omitempty"` // Slurm's final state; "" as long as it runs, and if nobody saw its end
-}
 
 // A file of samples is followed by the next when it has maxSamples bytes, and the newest
 // keptSamples of them are kept: 256 MB. 64 nodes with 100 jobs a day write about 27 MB a year.
@@ -159,7 +146,7 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 
 // since are the differences of a whole sample.
 func (s Sample) since(last Sample) Sample {
-	line := Sample{At: s.At, Holds: s.Holds, Paid: map[string]*Paid{}, Runs: map[string]Run{}}
+	line := Sample{At: s.At, Holds: s.Holds, Paid: map[string]*Paid{}, Runs: map[string]capacity.Run{}}
 	for id, p := range s.Paid {
 		if !reflect.DeepEqual(p, last.Paid[id]) {
 			line.Paid[id] = p
@@ -212,7 +199,7 @@ func begins(name string) time.Time {
 // Add brings a whole sample up to the next line.
 func (s *Sample) Add(line Sample) {
 	if line.Full || s.Paid == nil {
-		s.Paid, s.Runs = map[string]*Paid{}, map[string]Run{}
+		s.Paid, s.Runs = map[string]*Paid{}, map[string]capacity.Run{}
 	}
 	s.At, s.Full = line.At, line.Full
 	if line.Holds.Duration > 0 {
