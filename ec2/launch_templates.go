@@ -308,14 +308,15 @@ func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]strin
 
 // newestVersions lists templates with their newest versions, which are read side by side.
 func (c *Client) newestVersions(ctx context.Context, filters ...types.Filter) (there []capacity.LaunchTemplate, err error) {
-	listed, err := c.listTemplates(ctx, filters...)
+	templates, err := listed(ctx, c, "describing launch templates", c.api.DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{Filters: filters},
+		func(page *ec2.DescribeLaunchTemplatesOutput) []types.LaunchTemplate { return page.LaunchTemplates })
 	if err != nil {
 		return nil, err
 	}
-	all := make([]capacity.LaunchTemplate, len(listed))
+	all := make([]capacity.LaunchTemplate, len(templates))
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.SetLimit(templatesAtOnce)
-	for i, t := range listed {
+	for i, t := range templates {
 		reads.Go(func() error {
 			v, err := c.version(readCtx, fmt.Sprintf("%s:%d", aws.ToString(t.LaunchTemplateId), aws.ToInt64(t.LatestVersionNumber)), 0)
 			if err == nil {
@@ -339,11 +340,6 @@ func (c *Client) newestVersions(ctx context.Context, filters ...types.Filter) (t
 // templatesAtOnce keeps well below what EC2 takes of one call: 100 at once, then 20 a second (EC2
 // Developer Guide, "Request throttling").
 const templatesAtOnce = 10
-
-func (c *Client) listTemplates(ctx context.Context, filters ...types.Filter) ([]types.LaunchTemplate, error) {
-	return listed(ctx, c, "describing launch templates", c.api.DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{Filters: filters},
-		func(page *ec2.DescribeLaunchTemplatesOutput) []types.LaunchTemplate { return page.LaunchTemplates })
-}
 
 func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {
 	d := v.LaunchTemplateData

@@ -70,10 +70,8 @@ type Job struct {
 	// Slot is where it may run; "" is anywhere. Stays: Slurm does not start it.
 	Slot  string
 	Stays bool
-	// Work is what is left to do. How is how it ends then; "" is COMPLETED.
-	Work time.Duration
-	How  string
-	Over string // how it ended; "" if it has not
+	Work  time.Duration // what is left to do
+	Over  string        // how it ended; "" if it has not
 }
 
 // Add adds nodes SLOT-1, SLOT-2, … to a partition.
@@ -180,7 +178,7 @@ func (s *Slurm) happen() {
 		switch {
 		case j.Configuring():
 		case !j.Start.Add(j.Work).After(s.Now):
-			s.End(j, cmp.Or(j.How, "COMPLETED"))
+			s.End(j, "COMPLETED")
 		case j.TimeLimit.Bounded() && !j.End.After(s.Now):
 			s.End(j, "TIMEOUT")
 		}
