@@ -118,8 +118,8 @@ func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, er
 	return length, nil
 }
 
-const offeringColumns = "ID: ID; TYPE: InstanceType drop 6; COUNT: Count; AZ ID: AZID; AZ: AZ drop 3; START: Start; END: End; " +
-	"LASTS: Lasts drop 4; FEE: Fee; INSTANCE-HOUR: PerHour drop 2; GPU-HOUR: PerGPUHour drop 5; " +
+const offeringColumns = "ID: ID; TYPE: InstanceType drop 3; COUNT: Count; AZ ID: AZID; AZ: AZ drop 4; START: Start; END: End; " +
+	"LASTS: Lasts drop 6; FEE: Fee; INSTANCE-HOUR: PerHour drop 2; GPU-HOUR: PerGPUHour drop 5; " +
 	"SUBNET: SubnetWord; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 7"
 
 // FitCmd tells whether there is capacity for something.
