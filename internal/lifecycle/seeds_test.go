@@ -753,7 +753,7 @@ func (m *month) ends() {
 		m.GoTo(m.Now().Add(6 * time.Minute))
 		m.settle()
 	}
-	m.GoTo(m.Now()) // Slurm calls its programs
+	m.GoTo(m.Now())               // Slurm calls its programs
 	for _, r := range m.aws.All { // R4
 		if one, _ := m.aws.Real(r.ID); r.Kind == capacity.ODCR && r.ID != "cr-theirs" && one.State.Live() && m.Now().Sub(r.Created) > 2*capacity.LaunchTime {
 			m.bad("R4: %s is still held", r.ID)
