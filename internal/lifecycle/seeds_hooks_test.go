@@ -126,6 +126,9 @@ func (m *month) hasRun(h *hook, program string, nodes []string) {
 				of = append(of, i.ID)
 			}
 		}
+		if m.slurm.Node(name).GivenUp() {
+			m.bad("R5: node %s is given up, and %s leaves it so", name, program)
+		}
 		if n := m.slurm.Node(name); program == "resume" && n.PoweringUp() && len(of) != 1 || len(of) > 0 && !slices.Equal(of, []string{n.InstanceID}) {
 			m.bad("R5: node %s is %s, its instance is %q, and there are %q", name, n.State, n.InstanceID, of)
 		}
