@@ -188,7 +188,7 @@ func (v purchaseView) zone(o capacity.Offering) error {
 		return nil
 	}
 	if !v.AnyZone && !v.DryRun {
-		return fmt.Errorf("offering %s: %w; nothing was bought. Add --any-zone to buy all the same", o.ID, wrong)
+		return fmt.Errorf("offering %s: %w; nothing was bought. Add --any-zone to buy it anyway", o.ID, wrong)
 	}
 	v.t.Say("WARNING: %s.", wrong)
 	if !v.AnyZone {

@@ -125,7 +125,7 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 			return r, errors.Join(err, h.State.Released(h.EC2.Now(), o.ClientToken))
 		}
 		return r, fmt.Errorf(
-			"%w; if EC2 holds it all the same, `pcs-capacity release --unused` after %s, or sync, releases it", err,
+			"%w; if EC2 holds it anyway, `pcs-capacity release --unused` after %s, or sync, releases it", err,
 			capacity.FormatUTC(h.EC2.Now().Add(capacity.LaunchTime)))
 	}
 	entry.ReservationID = r.ID
