@@ -58,7 +58,7 @@ func TestOnDemandLaunchStaysOutOfOpenReservations(t *testing.T) {
 	if _, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetC, Kind: capacity.OnDemand, Count: 2}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.Reservation(t.Context(), openODCR)
+	r, err := Reservation(t.Context(), c, openODCR)
 	if err != nil || r.Used() != 0 {
 		t.Errorf("%d of the open ODCR are used, %v", r.Used(), err)
 	}

@@ -62,7 +62,7 @@ func TestPurchase(t *testing.T) {
 	if r.Kind != capacity.CapacityBlock || r.State != capacity.StatePaymentPending || !r.Start.Equal(o.Start) || !r.End.Equal(o.End) || r.Size() != 4 {
 		t.Errorf("bought %+v", r)
 	}
-	again, err := c.ReservationsByTag(t.Context(), map[string]string{capacity.TagPurchase: "intent-1"})
+	again, err := c.FindReservations(t.Context(), ReservationQuery{Tags: map[string]string{capacity.TagPurchase: "intent-1"}})
 	if err != nil || len(again) != 1 || again[0].ID != r.ID {
 		t.Errorf("by its tag: %v, %v", again, err)
 	}
@@ -128,7 +128,7 @@ func TestExtension(t *testing.T) {
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
 	}
-	before, err := c.Reservation(t.Context(), openBlock)
+	before, err := Reservation(t.Context(), c, openBlock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestExtension(t *testing.T) {
 		t.Fatal(err)
 	}
 	sim.Clock().Advance(time.Hour)
-	after, err := c.Reservation(t.Context(), openBlock)
+	after, err := Reservation(t.Context(), c, openBlock)
 	if err != nil || !after.End.Equal(before.End.Add(day)) {
 		t.Errorf("the block ends at %s, %v", after.End, err)
 	}

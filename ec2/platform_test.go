@@ -39,7 +39,7 @@ func TestImageOfAPlatformWithTwoNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.Reservation(t.Context(), "cr-0e200000000000a17")
+	r, err := Reservation(t.Context(), c, "cr-0e200000000000a17")
 	if err != nil || made.Platform != r.Platform {
 		t.Errorf("the image is for %q, the reservation for %q, %v", made.Platform, r.Platform, err)
 	}
@@ -113,7 +113,7 @@ func TestLaunchIntoAReservationWithAPlacementGroup(t *testing.T) {
 	home := &scenario.Regions[0]
 	home.Reservations = append(home.Reservations, awssim.ReservationScenario{ID: "cr-0e200000000000a17", Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 2, PlacementGroup: "ml-cluster"})
 	_, c, _ := simOf(t, scenario)
-	r, err := c.Reservation(t.Context(), "cr-0e200000000000a17")
+	r, err := Reservation(t.Context(), c, "cr-0e200000000000a17")
 	if err != nil {
 		t.Fatal(err)
 	}

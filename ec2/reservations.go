@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,37 +52,21 @@ func (c *Client) Reservations(ctx context.Context, ids []string) (found []capaci
 
 // Reservation describes one reservation. For an id that EC2 does not know, the error
 // carries EC2's Code, or is ErrNotDescribed.
-func (c *Client) Reservation(ctx context.Context, id string) (capacity.Reservation, error) {
-	found, missing, err := c.Reservations(ctx, []string{id})
+func Reservation(ctx context.Context, aws interface {
+	Region() string
+	Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error)
+}, id string) (capacity.Reservation, error) {
+	found, missing, err := aws.Reservations(ctx, []string{id})
 	if err != nil {
 		return capacity.Reservation{}, err
 	}
 	if len(missing) > 0 {
-		return capacity.Reservation{}, fmt.Errorf("describing %s in %s: %w", id, c.region, missing[0].Err)
+		return capacity.Reservation{}, fmt.Errorf("describing %s in %s: %w", id, aws.Region(), missing[0].Err)
 	}
 	if len(found) == 0 {
-		return capacity.Reservation{}, fmt.Errorf("describing a reservation in %s: the id is empty", c.region)
+		return capacity.Reservation{}, fmt.Errorf("describing a reservation in %s: the id is empty", aws.Region())
 	}
 	return found[0], nil
-}
-
-// ReservationsByTag describes all reservations of the region that carry every one of
-// the tags; at least one tag must be given.
-func (c *Client) ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error) {
-	if len(tags) == 0 {
-		return nil, errors.New("describing capacity reservations by tag: no tag is given, which would choose every reservation")
-	}
-	return c.listAndInspect(ctx, ReservationQuery{Tags: tags})
-}
-
-// AllReservations describes every reservation of the region that this account owns or
-// that others share with it, in any state.
-func (c *Client) AllReservations(ctx context.Context) ([]capacity.Reservation, error) {
-	return c.listAndInspect(ctx, ReservationQuery{})
-}
-
-func (c *Client) listAndInspect(ctx context.Context, q ReservationQuery) ([]capacity.Reservation, error) {
-	return c.inspected(ctx, func() ([]capacity.Reservation, error) { return c.List(ctx, q) })
 }
 
 func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
@@ -123,28 +106,46 @@ func kind(a types.CapacityReservation) capacity.Kind {
 	return capacity.ODCR
 }
 
-// ReservationQuery bounds a list of reservations; its zero value bounds nothing.
+// ReservationQuery selects among the reservations that this account owns or that others share with it; its zero value
+// selects all.
 type ReservationQuery struct {
 	InstanceTypes []string          // alternatives
 	Tags          map[string]string // Tags must all be there, with these values exactly, as [capacity.Select] has it
-	ActiveOnly    bool              // leaves out reservations that are not open
+	TagKey        string            // a tag that must be there, with any value
+	States        []capacity.State  // alternatives
+	Plain         bool              // one call alone: how many hosts of blocks have failed is not asked
+}
+
+// HoldsOf selects the ODCRs that we made for a cluster, by its mark, and that may still cost money.
+func HoldsOf(cluster string) ReservationQuery {
+	return ReservationQuery{Tags: map[string]string{capacity.TagCluster: cluster}, TagKey: capacity.TagHold, Plain: true,
+		States: []capacity.State{capacity.StateActive, capacity.StatePending, capacity.StateScheduled, capacity.StateAssessing, capacity.StateDelayed}}
 }
 
 // pageSize is the most that EC2's Describe operations put on a page.
 const pageSize = 1000
 
-// List describes the reservations of the region that this account owns or that others share with
-// it. It only reads the pages; for the failed hosts of blocks, call InspectBlocks.
-func (c *Client) List(ctx context.Context, q ReservationQuery) ([]capacity.Reservation, error) {
-	in := &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize)}
+// FindReservations describes the selected reservations of the region.
+func (c *Client) FindReservations(ctx context.Context, q ReservationQuery) ([]capacity.Reservation, error) {
+	in := &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize), Filters: tagFilters(q.Tags)}
+	if q.TagKey != "" {
+		in.Filters = append(in.Filters, filter("tag-key", q.TagKey))
+	}
 	if len(q.InstanceTypes) > 0 {
 		in.Filters = append(in.Filters, filter("instance-type", q.InstanceTypes...))
 	}
-	if q.ActiveOnly {
-		in.Filters = append(in.Filters, filter("state", string(capacity.StateActive)))
+	if len(q.States) > 0 {
+		state := filter("state")
+		for _, s := range q.States {
+			state.Values = append(state.Values, string(s))
+		}
+		in.Filters = append(in.Filters, state)
 	}
-	in.Filters = append(in.Filters, tagFilters(q.Tags)...)
-	return c.describeReservations(ctx, in)
+	list := func() ([]capacity.Reservation, error) { return c.describeReservations(ctx, in) }
+	if q.Plain {
+		return list()
+	}
+	return c.inspected(ctx, list)
 }
 
 // describeReservations translates page by page, since EC2's own form takes several times the room.
@@ -186,14 +187,9 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 	return func() blocks { asked.Wait(); return b }
 }
 
-// InspectBlocks marks the live blocks among rs, all of this region, that are UltraServers, and
-// counts their failed hosts. It asks only when rs has a live block. Without permission for these
-// two calls, or in a region without them, the answers are missing: see Untold.
-func (c *Client) InspectBlocks(ctx context.Context, rs []capacity.Reservation) error {
-	return c.inspectBlocks(rs, func() blocks { return c.askBlocks(ctx)() })
-}
-
-// inspected returns the reservations that list finds, with EC2's facts about the blocks among them.
+// inspected returns the reservations that list finds. The live blocks among them are marked if they are UltraServers,
+// and their failed hosts are counted. It asks only when there is one. Without permission for these two calls, or in a
+// region without them, the answers are missing: see Untold.
 func (c *Client) inspected(ctx context.Context, list func() ([]capacity.Reservation, error)) ([]capacity.Reservation, error) {
 	answer := func() blocks { return c.askBlocks(ctx)() }
 	if c.blocksExpected.Load() {
@@ -321,13 +317,6 @@ func (c *Client) CancelODCR(ctx context.Context, id string) error {
 		return fmt.Errorf("cancelling %s in %s: %w", id, c.region, err)
 	}
 	return nil
-}
-
-// Holds lists the ODCRs that we made for a cluster, by its mark, and that may still cost money.
-func (c *Client) Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error) {
-	return c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(pageSize), Filters: []types.Filter{
-		tagFilter(capacity.TagCluster, cluster), filter("tag-key", capacity.TagHold),
-		filter("state", string(capacity.StateActive), string(capacity.StatePending), string(capacity.StateScheduled), string(capacity.StateAssessing), string(capacity.StateDelayed))}})
 }
 
 // InstanceStates are EC2's states of the instances, by id, without terminated ones and ones that EC2 does not show.

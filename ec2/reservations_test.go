@@ -52,7 +52,7 @@ func TestReservationsAreTranslated(t *testing.T) {
 // The owner of a shared reservation may know its zone by another name; the zone ID decides.
 func TestR10_SharedReservationHasTheZoneID(t *testing.T) {
 	_, c := newSim(t)
-	r, err := c.Reservation(t.Context(), sharedODCR)
+	r, err := Reservation(t.Context(), c, sharedODCR)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,10 +102,10 @@ func TestR8_FailedQueryIsNotNone(t *testing.T) {
 	if _, _, err := c.Reservations(t.Context(), []string{openBlock}); Code(err) != "UnauthorizedOperation" {
 		t.Errorf("by id: %v", err)
 	}
-	if _, err := c.ReservationsByTag(t.Context(), map[string]string{"team": "nlp"}); Code(err) != "UnauthorizedOperation" {
+	if _, err := c.FindReservations(t.Context(), ReservationQuery{Tags: map[string]string{"team": "nlp"}}); Code(err) != "UnauthorizedOperation" {
 		t.Errorf("by tag: %v", err)
 	}
-	_, err := c.Reservation(t.Context(), "")
+	_, err := Reservation(t.Context(), c, "")
 	if err == nil {
 		t.Error("an empty id is described")
 	}
@@ -118,18 +118,15 @@ func TestNoIDsAskNothing(t *testing.T) {
 	if len(found)+len(missing) > 0 || err != nil || calls(sim, "DescribeCapacityReservations") > 0 {
 		t.Errorf("found %v, missing %v, %v, %d calls", found, missing, err, calls(sim, "DescribeCapacityReservations"))
 	}
-	if _, err := c.ReservationsByTag(t.Context(), nil); err == nil {
-		t.Error("no tag chooses every reservation")
-	}
 }
 
-func TestReservationsByTagAndAll(t *testing.T) {
+func TestFindReservations(t *testing.T) {
 	_, c := newSim(t)
-	nlp, err := c.ReservationsByTag(t.Context(), map[string]string{"team": "nlp"})
+	nlp, err := c.FindReservations(t.Context(), ReservationQuery{Tags: map[string]string{"team": "nlp"}})
 	if err != nil || len(nlp) != 2 {
 		t.Errorf("by tag: %v, %v", nlp, err)
 	}
-	all, err := c.AllReservations(t.Context())
+	all, err := c.FindReservations(t.Context(), ReservationQuery{})
 	if err != nil || len(all) != 12 {
 		t.Errorf("all: %d, %v", len(all), err)
 	}
@@ -145,7 +142,7 @@ func TestUnhealthyHostsOfAnOpenBlock(t *testing.T) {
 	if err := sim.FailHost(homeRegion, launched[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.Reservation(t.Context(), openBlock)
+	r, err := Reservation(t.Context(), c, openBlock)
 	if err != nil || r.Unhealthy != 1 || r.UsableSize() != 15 {
 		t.Errorf("unhealthy %d, usable %d, %v", r.Unhealthy, r.UsableSize(), err)
 	}
@@ -314,7 +311,7 @@ func TestUltraServersAreKnownByAnySign(t *testing.T) {
 			if c.denied {
 				fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityBlocks", Code: "UnauthorizedOperation"})
 			}
-			if r, err := client.Reservation(t.Context(), ultraBlock); err != nil || r.InstanceType != c.ofType || r.UltraServer != c.want {
+			if r, err := Reservation(t.Context(), client, ultraBlock); err != nil || r.InstanceType != c.ofType || r.UltraServer != c.want {
 				t.Errorf("%s: UltraServer %t, %v; want %t", r.InstanceType, r.UltraServer, err, c.want)
 			}
 		})
@@ -343,7 +340,7 @@ func TestEveryReservationOfEveryPageIsRead(t *testing.T) {
 		home.Reservations = append(home.Reservations, awssim.ReservationScenario{ID: id, Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 1, Tags: map[string]string{"many": "yes"}})
 	}
 	sim, c, _ := simOf(t, scenario)
-	listed, err := c.List(t.Context(), ReservationQuery{Tags: map[string]string{"many": "yes"}})
+	listed, err := c.FindReservations(t.Context(), ReservationQuery{Tags: map[string]string{"many": "yes"}, Plain: true})
 	if err != nil || !slices.Equal(ids(listed), want) {
 		t.Errorf("listed %d of %d, %v", len(listed), many, err)
 	}
@@ -402,11 +399,11 @@ func TestR4_Hold(t *testing.T) {
 	if r.MatchCriteria != "targeted" || !r.End.Equal(noon.Add(5*time.Minute)) || r.Tags[capacity.TagCluster] != "ml" || r.AZID != "use2-az1" || r.Total != 1 {
 		t.Errorf("%+v", r)
 	}
-	held, err := c.Holds(t.Context(), "ml")
+	held, err := c.FindReservations(t.Context(), HoldsOf("ml"))
 	if err != nil || len(held) != 1 || held[0].ID != r.ID { // one, though it was asked for twice
 		t.Fatalf("held %+v, %v", held, err)
 	}
-	if others, err := c.Holds(t.Context(), "m"); err != nil || len(others) != 0 {
+	if others, err := c.FindReservations(t.Context(), HoldsOf("m")); err != nil || len(others) != 0 {
 		t.Errorf("of another cluster: %+v, %v", others, err)
 	}
 	other := holdOrder("t")
@@ -423,7 +420,7 @@ func TestR4_Hold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if held, err := c.Holds(t.Context(), "ml"); err != nil || len(held) != 0 {
+	if held, err := c.FindReservations(t.Context(), HoldsOf("ml")); err != nil || len(held) != 0 {
 		t.Errorf("held %+v, %v", held, err)
 	}
 }

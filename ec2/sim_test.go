@@ -126,7 +126,7 @@ func TestRegionComesFromTheOptionThenFromTheEnvironment(t *testing.T) {
 	if west != c.In(otherRegion) || west.In(homeRegion) != c || c.In("") != c {
 		t.Error("the clients of a region are not one")
 	}
-	rs, err := west.AllReservations(t.Context())
+	rs, err := west.FindReservations(t.Context(), ReservationQuery{})
 	if err != nil || len(rs) != 1 || rs[0].Region != otherRegion {
 		t.Errorf("reservations of %s: %v, %v", otherRegion, rs, err)
 	}
@@ -190,7 +190,7 @@ func TestR3_ClosedBodiesAreNotBrokenConnections(t *testing.T) {
 
 // reads are the calls without an effect.
 func reads(ctx context.Context, c *Client) {
-	_, _ = c.AllReservations(ctx)
+	_, _ = c.FindReservations(ctx, ReservationQuery{})
 	_, _, _ = c.Reservations(ctx, []string{openBlock})
 	_, _ = c.Offerings(ctx, OfferingQuery{InstanceType: "p5.48xlarge", Count: 1, Duration: 24 * time.Hour})
 	_, _ = c.ExtensionOfferings(ctx, openBlock, 24*time.Hour)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -16,7 +17,7 @@ import (
 
 func (a *account) request(id string) pcs.ConfigureRequest {
 	a.Helper()
-	r, err := a.ec2.Reservation(a.Context(), id)
+	r, err := ec2.Reservation(a.Context(), a.ec2, id)
 	if err != nil {
 		a.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -21,7 +22,7 @@ func TestLong_R2_R11_LimitsFollowTheEnd(t *testing.T) {
 	r := newRehearsalIn(t, strings.Replace(rehearsalWorld, `a1", kind = "capacity-block"`, `a1", kind = "odcr"`, 1),
 		strings.Replace(rehearsalConfig, "name = \"gpu\"\ndynamic = true\ninstance_type", "name = \"gpu\"\npurchase_option = \"odcr\"\ninstance_type", 1),
 		func(c *slurmlab.Config) { c.Extra = append(c.Extra, "OverTimeLimit=30") })
-	odcr, err := r.aws.Reservation(r.ctx, id)
+	odcr, err := ec2.Reservation(r.ctx, r.aws, id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -210,7 +210,7 @@ func readCluster(ctx context.Context, g *Globals, cfg *config.Config) (of wiring
 
 // noBlockOpen refuses to touch the cluster while a block is open: paid hours are not for changes of slurmctld.
 func noBlockOpen(ctx context.Context, cfg *config.Config, aws *ec2.Client) error {
-	all, err := aws.AllReservations(ctx)
+	all, err := aws.FindReservations(ctx, ec2.ReservationQuery{})
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,11 @@ func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (list regionList, er
 	if len(c.IDs) > 0 {
 		list.found, list.missing, err = aws.Reservations(ctx, c.IDs)
 	} else {
-		list.found, err = aws.List(ctx, ec2.ReservationQuery{InstanceTypes: c.InstanceTypes, ActiveOnly: c.ActiveOnly})
+		query := ec2.ReservationQuery{InstanceTypes: c.InstanceTypes, Plain: true}
+		if c.ActiveOnly {
+			query.States = []capacity.State{capacity.StateActive}
+		}
+		list.found, err = aws.FindReservations(ctx, query)
 	}
 	if err != nil || !c.GPUOnly {
 		return list, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
@@ -74,7 +75,7 @@ func TestLong_NextBlockOnPCS(t *testing.T) {
 			c.CloudGroups = append(c.CloudGroups, group)
 		}
 	})
-	block, err := r.aws.Reservation(r.ctx, second)
+	block, err := ec2.Reservation(r.ctx, r.aws, second)
 	if err != nil {
 		t.Fatal(err)
 	}

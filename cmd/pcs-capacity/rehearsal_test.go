@@ -291,7 +291,7 @@ func (r *rehearsal) scontrol(args ...string) {
 // fence is when EC2 takes the block back, less the two margins of the settings.
 func (r *rehearsal) fence(id string) time.Time {
 	r.Helper()
-	block, err := r.aws.Reservation(r.ctx, id)
+	block, err := ec2.Reservation(r.ctx, r.aws, id)
 	if err != nil {
 		r.Fatal(err)
 	}

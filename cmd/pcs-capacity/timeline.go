@@ -29,7 +29,7 @@ instances back from the reclaim on. COLUMNS sets the width.`
 
 // Run asks EC2 and draws.
 func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
-	all, err := aws.AllReservations(ctx)
+	all, err := aws.FindReservations(ctx, ec2.ReservationQuery{})
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ type World interface {
 	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	CancelODCR(ctx context.Context, id string) error
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
-	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
+	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
 	PinTemplate(ctx context.Context, reference string) (string, error)
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)

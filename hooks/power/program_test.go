@@ -270,7 +270,7 @@ reservation = [
 // reservations, wildcards or not.
 func TestSelectIsLiteral(t *testing.T) {
 	aws := simulatedEC2(t)
-	all, err := aws.AllReservations(t.Context())
+	all, err := aws.FindReservations(t.Context(), ec2.ReservationQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -195,7 +196,7 @@ func (s *Site) freshFacts(ctx context.Context, names map[string]bool, last *capa
 	reads, ctx := errgroup.WithContext(ctx)
 	for i, g := range selects {
 		reads.Go(func() (err error) {
-			if selected[i], err = s.ReservationsByTag(ctx, g.Select.Tags); err != nil {
+			if selected[i], err = s.FindReservations(ctx, ec2.ReservationQuery{Tags: g.Select.Tags}); err != nil {
 				return fmt.Errorf("finding the reservations of node group %s: %w", g.Name, err)
 			}
 			return nil

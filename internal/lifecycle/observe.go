@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
 // firstAnswer is how long the first call of a pass may take. The SDK gives up after three attempts and pauses of up
@@ -141,7 +142,7 @@ func (p *pass) places(ctx context.Context) {
 		var found []capacity.Reservation
 		doing := fmt.Sprintf("finding the reservations of node group %s by tag", g.Name)
 		questions = append(questions, question{doing, func(ctx context.Context) (err error) {
-			found, err = p.EC2.ReservationsByTag(ctx, g.Select.Tags)
+			found, err = p.EC2.FindReservations(ctx, ec2.ReservationQuery{Tags: g.Select.Tags})
 			return err
 		}, func(answered bool) {
 			p.aws.Reservations = append(p.aws.Reservations, found...)

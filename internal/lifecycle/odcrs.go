@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
 // This file cancels the ODCRs that hooks and commands created and could not cancel, because they were killed or EC2
@@ -73,7 +74,7 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 	h.Mark = mark
 	// Before EC2: an order placed from now on is in no ledger that we have read.
 	h.Ledger, h.Err = s.State.Held(time.Time{})
-	if h.ODCRs, err = s.EC2.Holds(ctx, mark); err != nil {
+	if h.ODCRs, err = s.EC2.FindReservations(ctx, ec2.HoldsOf(mark)); err != nil {
 		return h, err
 	}
 	h.Now = s.now() // known only after EC2's answer

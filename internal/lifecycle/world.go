@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -87,7 +88,7 @@ type EC2 interface {
 	// Reservations describes reservations by id. An id that EC2 does not describe is in missing, with the reason; err is
 	// for a query that failed as a whole.
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
-	ReservationsByTag(ctx context.Context, tags map[string]string) ([]capacity.Reservation, error)
+	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
 	// InstancesByTag are the instances, other than terminated ones, that have for each key one of its values.
 	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
 	// InstancesByClusterName returns the instances marked by any self-managed cluster with this ClusterName.
@@ -99,8 +100,6 @@ type EC2 interface {
 	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
 	// Impaired are running instances whose host is impaired, or that EC2 is about to stop: its words, by instance.
 	Impaired(ctx context.Context) (map[string]string, error)
-	// Holds are our ODCRs for a cluster, by its mark.
-	Holds(ctx context.Context, cluster string) ([]capacity.Reservation, error)
 
 	// Terminate ends instances, CancelODCR an ODCR.
 	Terminate(ctx context.Context, instances []string) error

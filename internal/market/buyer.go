@@ -31,8 +31,8 @@ type World interface {
 	Now() time.Time
 	OnWait(tell func(ec2.Wait))
 	Account(ctx context.Context) (string, error)
-	List(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
-	Reservation(ctx context.Context, id string) (capacity.Reservation, error)
+	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
+	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
 	Extensions(ctx context.Context, reservation string) ([]capacity.Extension, error)
 	Offerings(ctx context.Context, q ec2.OfferingQuery) ([]capacity.Offering, error)
 	ExtensionOfferings(ctx context.Context, reservation string, length time.Duration) ([]capacity.Offering, error)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
 // ExtensionOrder is an extension to buy. Show and Tell must be set, as in PurchaseOrder.
@@ -50,7 +51,7 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	if found {
 		return d.takeUpExtension(ctx, o, cutOff)
 	}
-	r, err := d.EC2.Reservation(ctx, o.ReservationID)
+	r, err := ec2.Reservation(ctx, d.EC2, o.ReservationID)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (d *deal) takeUpExtension(ctx context.Context, o ExtensionOrder, i Intent) 
 	if d.DryRun {
 		return nil
 	}
-	r, err := d.In(i.Region).Reservation(ctx, i.Reservation)
+	r, err := ec2.Reservation(ctx, d.In(i.Region), i.Reservation)
 	if err != nil {
 		return err
 	}

@@ -251,7 +251,7 @@ func TestExtensionIsFollowedToItsEnd(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 		w.sim.FailPayments(fails)
-		before, err := w.aws.Reservation(t.Context(), dollarBlock)
+		before, err := ec2.Reservation(t.Context(), w.aws, dollarBlock)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,11 +59,7 @@ func (q FitQuestion) Ask(ctx context.Context) (FitAnswer, error) {
 
 // reservations asks one region for the reservations of the type, with their failed hosts.
 func (q FitQuestion) reservations(ctx context.Context, aws *ec2.Client) ([]capacity.Reservation, error) {
-	found, err := aws.List(ctx, ec2.ReservationQuery{InstanceTypes: []string{q.Need.InstanceType}})
-	if err != nil {
-		return nil, err
-	}
-	return found, aws.InspectBlocks(ctx, found)
+	return aws.FindReservations(ctx, ec2.ReservationQuery{InstanceTypes: []string{q.Need.InstanceType}})
 }
 
 // searchSale looks for blocks that fit the need once they are bought.

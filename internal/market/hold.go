@@ -145,7 +145,7 @@ func (h Holder) release(ctx context.Context, r capacity.Reservation, names ...st
 
 // Release gives back ODCRs that we hold for the cluster, by id. Others are left alone.
 func (h Holder) Release(ctx context.Context, id string) (capacity.Reservation, error) {
-	all, err := h.EC2.Holds(ctx, h.Cluster)
+	all, err := h.EC2.FindReservations(ctx, ec2.HoldsOf(h.Cluster))
 	if err != nil {
 		return capacity.Reservation{}, err
 	}

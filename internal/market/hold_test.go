@@ -119,7 +119,7 @@ func TestProbe(t *testing.T) {
 	if left := answer.Reservation.End.Sub(opening); left < time.Minute || left > 3*time.Minute {
 		t.Errorf("it ends by itself after %s", left)
 	}
-	if held, err := w.aws.Holds(t.Context(), "ml"); err != nil || len(held) != 0 {
+	if held, err := w.aws.FindReservations(t.Context(), ec2.HoldsOf("ml")); err != nil || len(held) != 0 {
 		t.Errorf("still held: %+v, %v", held, err)
 	}
 	w.fault(awssim.Fault{Operation: "CancelCapacityReservation", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})

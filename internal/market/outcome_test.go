@@ -232,7 +232,7 @@ func TestR3_SlowAnswerIsOfWhenItWasAsked(t *testing.T) {
 	if _, err := d.intents().Lock(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.aws.Reservation(t.Context(), dollarBlock); err != nil { // tells the time
+	if _, err := ec2.Reservation(t.Context(), w.aws, dollarBlock); err != nil { // tells the time
 		t.Fatal(err)
 	}
 	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.Delay, Latency: awssim.Duration(1500 * time.Millisecond), Count: 1})

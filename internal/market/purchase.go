@@ -157,7 +157,7 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 func shown(ctx context.Context, aws World, id string) (capacity.Reservation, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	r, err := aws.Reservation(ctx, id)
+	r, err := ec2.Reservation(ctx, aws, id)
 	if ec2.Code(err) == reservationNotFound || errors.Is(err, ec2.ErrNotDescribed) {
 		return capacity.Reservation{ID: id}, nil
 	}

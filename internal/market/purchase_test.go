@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
@@ -40,7 +41,7 @@ func TestPurchase(t *testing.T) {
 		t.Errorf("%+v; %+v", preview, bought)
 	}
 	first := bought.Reservation.ID
-	if r, err := w.aws.Reservation(t.Context(), first); err != nil || r.Tags[capacity.TagPurchase] != bought.Intent.ID || r.Tags[capacity.TagOffering] != shown.ID || r.Tags[capacity.TagCluster] != "" {
+	if r, err := ec2.Reservation(t.Context(), w.aws, first); err != nil || r.Tags[capacity.TagPurchase] != bought.Intent.ID || r.Tags[capacity.TagOffering] != shown.ID || r.Tags[capacity.TagCluster] != "" {
 		t.Errorf("%v, tags %v", err, r.Tags)
 	}
 
@@ -56,7 +57,7 @@ func TestPurchase(t *testing.T) {
 	if err := c.Purchase(t.Context(), again); err != nil || !bought.BoughtNow || bought.Reservation.ID == first || len(w.sim.Ledger()) != 2 || bought.Intent.Platform != again.Platform {
 		t.Fatalf("%v, %+v", err, *bought)
 	}
-	if r, err := w.aws.Reservation(t.Context(), bought.Reservation.ID); err != nil || r.Tags[capacity.TagCluster] != "ml" {
+	if r, err := ec2.Reservation(t.Context(), w.aws, bought.Reservation.ID); err != nil || r.Tags[capacity.TagCluster] != "ml" {
 		t.Errorf("%v, tags %v", err, r.Tags)
 	}
 }

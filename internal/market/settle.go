@@ -92,8 +92,8 @@ func (d *deal) look(ctx context.Context, i *Intent) (found bool, err error) {
 		_, found, err := extensionOf(ctx, aws, *i)
 		return found, err
 	}
-	// A list, not InspectBlocks: the fewer calls, the less can fail.
-	tagged, err := aws.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagPurchase: i.ID}})
+	// Plain: the fewer calls, the less can fail.
+	tagged, err := aws.FindReservations(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagPurchase: i.ID}, Plain: true})
 	// Tags are copied by people and programs: only a reservation of the kind can have been bought.
 	at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.Kind == capacity.CapacityBlock })
 	if at < 0 {
@@ -223,7 +223,7 @@ func stateInWords(s capacity.State) string {
 // known, perhaps under another id, counts too. If there is none, everything learned must be on disk.
 func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering string,
 	known capacity.Offering) (Intent, bool, error) {
-	tagged, err := d.EC2.List(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}})
+	tagged, err := d.EC2.FindReservations(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}, Plain: true})
 	if err != nil {
 		return Intent{}, false, fmt.Errorf("looking whether %s was bought before: %w",
 			Intent{Kind: kind, Offering: capacity.Offering{ID: offering}}.what(), err)

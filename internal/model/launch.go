@@ -16,10 +16,10 @@ import (
 // Refusal is an error of EC2.
 type Refusal struct {
 	Code, Message string
-	Outcome       error // capacity.ErrNoRoom, ErrTokenUsed or ErrRefused
+	Outcome       error // capacity.ErrNoRoom, ErrTokenUsed or ErrRefused, or ec2.ErrNotDescribed
 }
 
-func (r *Refusal) Error() string        { return r.Code + ": " + r.Message }
+func (r *Refusal) Error() string        { return strings.TrimSuffix(r.Code+": "+r.Message, ": ") }
 func (r *Refusal) ErrorCode() string    { return r.Code }
 func (r *Refusal) ErrorMessage() string { return r.Message }
 func (r *Refusal) Unwrap() error        { return r.Outcome }

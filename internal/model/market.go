@@ -20,23 +20,6 @@ func (e *EC2) Account(context.Context) (string, error) {
 	return "111122223333", e.read("account", func() {})
 }
 
-// List are the reservations with the tags.
-func (e *EC2) List(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error) {
-	return e.ReservationsByTag(ctx, q.Tags)
-}
-
-// Reservation describes one.
-func (e *EC2) Reservation(ctx context.Context, id string) (capacity.Reservation, error) {
-	found, _, err := e.Reservations(ctx, []string{id})
-	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("%s: %w", id, ec2.ErrNotDescribed)
-	}
-	if err != nil {
-		return capacity.Reservation{}, err
-	}
-	return found[0], nil
-}
-
 // Offerings are the blocks for sale.
 func (e *EC2) Offerings(_ context.Context, q ec2.OfferingQuery) ([]capacity.Offering, error) {
 	return find(e, "find offerings", func() []capacity.Offering { return slices.Clone(e.ForSale) }, func(o capacity.Offering) bool {

@@ -6,7 +6,6 @@ package model
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
 // Mark is the mark of the modeled cluster.
@@ -145,7 +145,7 @@ type change struct {
 const consistent = 5 * time.Minute
 
 // errNotFound is EC2's answer about an id that it does not know.
-var errNotFound = errors.New("InvalidCapacityReservationId.NotFound")
+var errNotFound = &Refusal{Code: "InvalidCapacityReservationId.NotFound", Outcome: ec2.ErrNotDescribed}
 
 // Reserve makes a reservation, which EC2 may show late.
 func (e *EC2) Reserve(r capacity.Reservation) {
@@ -302,15 +302,10 @@ func (e *EC2) Reservations(_ context.Context, ids []string) (found []capacity.Re
 	return found, missing, nil
 }
 
-// ReservationsByTag are those with all of the tags.
-func (e *EC2) ReservationsByTag(_ context.Context, tags map[string]string) ([]capacity.Reservation, error) {
-	return find(e, "find reservations", e.known, (&capacity.Select{Tags: tags}).Matches)
-}
-
-// Holds are our ODCRs.
-func (e *EC2) Holds(_ context.Context, cluster string) ([]capacity.Reservation, error) {
-	return find(e, "find what is held", e.known, func(r capacity.Reservation) bool {
-		return r.Tags[capacity.TagHold] != "" && r.Tags[capacity.TagCluster] == cluster && r.State.Live()
+// FindReservations are those with all of the tags, in one of the states.
+func (e *EC2) FindReservations(_ context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error) {
+	return find(e, "find reservations", e.known, func(r capacity.Reservation) bool {
+		return (&capacity.Select{Tags: q.Tags}).Matches(r) && (q.TagKey == "" || r.Tags[q.TagKey] != "") && (q.States == nil || slices.Contains(q.States, r.State))
 	})
 }
 

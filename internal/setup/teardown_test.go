@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
@@ -246,7 +247,7 @@ func (w *account) edit(file, old, with string) {
 
 func (r *rolling) next(anew bool) ([]string, error) {
 	r.Helper()
-	block, err := r.ec2.Reservation(r.Context(), laterBlock)
+	block, err := ec2.Reservation(r.Context(), r.ec2, laterBlock)
 	if err != nil {
 		r.Fatal(err)
 	}

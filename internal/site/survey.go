@@ -164,7 +164,7 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 		},
 		func() {
 			s.Selected = each(slices.Collect(maps.Keys(selects)), func(group string) ([]capacity.Reservation, error) {
-				return in.EC2.ReservationsByTag(aws, selects[group].Tags)
+				return in.EC2.FindReservations(aws, ec2.ReservationQuery{Tags: selects[group].Tags})
 			})
 		},
 		func() { s.ReservationsErr = s.ReadReservations(aws, in.EC2, ids) },
