@@ -181,6 +181,15 @@ func (i Instance) Ended() bool { return i.State == "shutting-down" || i.State ==
 // Node is the Slurm node that one of our instances was launched for; "" if its tags do not say.
 func (i Instance) Node() string { return WithNodes([]Instance{i})[0].Tags[TagNode] }
 
+// InstanceQuery selects among the instances that have not been terminated: those that are all that it says. It has to say
+// something.
+type InstanceQuery struct {
+	IDs         []string
+	Tags        map[string][]string // for each key one of the values, at most 200; none selects nothing
+	ClusterName string              // those that any self-managed cluster of this name has marked
+	Reservation string              // those that take a place of it, no matter who launched them
+}
+
 // WithNodes adds the node's tag to each instance whose tags name a node: in a launch of several, LaunchIndex selects it. It
 // expands the hostlist of a launch once, not once for each instance.
 func WithNodes(instances []Instance) []Instance {

@@ -37,33 +37,37 @@ func networkInterface(card, device *int32, kind *string) capacity.Interface {
 // maxFilterValues is how many values EC2 takes in one filter.
 const maxFilterValues = 200
 
-// InstancesByTag describes the instances that have one of the values for each key, at most 200 each, in
-// any state but terminated. At least one tag must be given.
-func (c *Client) InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error) {
-	if len(tags) == 0 {
-		return nil, errors.New("describing instances by tag: no tag is given, which would choose every instance")
-	}
+// FindInstances describes the selected instances.
+func (c *Client) FindInstances(ctx context.Context, q capacity.InstanceQuery) (found []capacity.Instance, err error) {
 	var filters []types.Filter
-	for key, values := range tags {
+	for key, values := range q.Tags {
 		if len(values) == 0 {
 			return nil, nil
 		}
 		filters = append(filters, tagFilter(key, values...))
 	}
-	return c.instances(ctx, filters...)
-}
-
-// InstancesByClusterName describes the instances of every self-managed cluster with a ClusterName,
-// and instances that older versions marked with the name alone; terminated ones are left out.
-func (c *Client) InstancesByClusterName(ctx context.Context, clusterName string) ([]capacity.Instance, error) {
-	name := filterEscapes.Replace(clusterName)
-	return c.instances(ctx, filter("tag:"+capacity.TagCluster, name, capacity.ClusterMark(name, "*")))
-}
-
-// InstancesInReservation describes the instances that take a place of a capacity reservation, no
-// matter who launched them; terminated ones are left out.
-func (c *Client) InstancesInReservation(ctx context.Context, id string) ([]capacity.Instance, error) {
-	return c.instances(ctx, filter("capacity-reservation-id", id))
+	if q.ClusterName != "" { // older versions marked with the name alone
+		name := filterEscapes.Replace(q.ClusterName)
+		filters = append(filters, filter("tag:"+capacity.TagCluster, name, capacity.ClusterMark(name, "*")))
+	}
+	if q.Reservation != "" {
+		filters = append(filters, filter("capacity-reservation-id", q.Reservation))
+	}
+	ids := unique(q.IDs)
+	switch {
+	case len(ids) == 0 && len(filters) == 0:
+		return nil, errors.New("describing instances: nothing selects any, which would select all")
+	case len(ids) == 0:
+		return c.instances(ctx, filters...)
+	}
+	for some := range slices.Chunk(ids, maxFilterValues) {
+		more, err := c.instances(ctx, append(slices.Clone(filters), filter("instance-id", some...))...)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	return found, nil
 }
 
 func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capacity.Instance, error) {

@@ -28,12 +28,12 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 			t.Errorf("instance %+v", i)
 		}
 	}
-	found, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNodes: {"gpu-[1-3]", "gpu-4"}, capacity.TagCluster: {"ml"}})
+	found, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagNodes: {"gpu-[1-3]", "gpu-4"}, capacity.TagCluster: {"ml"}}})
 	if err != nil || len(found) != 3 {
 		t.Fatalf("by tag %v, %v", found, err)
 	}
 	found = found[:2]
-	if none, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagNode: nil}); len(none) > 0 || err != nil {
+	if none, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagNode: nil}}); len(none) > 0 || err != nil {
 		t.Errorf("no value finds %v, %v", none, err)
 	}
 	c.shared.settle = time.Millisecond
@@ -42,7 +42,7 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 		t.Fatal(err)
 	}
 	sim.Clock().Advance(day)
-	left, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}})
+	left, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {"ml"}}})
 	if err != nil || len(left) != 1 {
 		t.Errorf("left %v, %v", left, err)
 	}
@@ -72,7 +72,7 @@ func TestLaunchTakesNoPart(t *testing.T) {
 	if Code(err) != "ReservationCapacityExceeded" {
 		t.Errorf("error %v", err)
 	}
-	left, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}})
+	left, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {"ml"}}})
 	if len(left) > 0 || err != nil {
 		t.Errorf("left %v, %v", left, err)
 	}
@@ -171,7 +171,7 @@ func TestInstancesOfEveryLaunchAndPageAreFound(t *testing.T) {
 			want = append(want, i.ID)
 		}
 	}
-	found, err := c.InstancesByTag(t.Context(), map[string][]string{capacity.TagCluster: {"ml"}})
+	found, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {"ml"}}})
 	var ids []string
 	for _, i := range found {
 		ids = append(ids, i.ID)

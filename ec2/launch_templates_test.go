@@ -221,7 +221,7 @@ func TestPlacementGroupOfAReservation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := c.InstancesInReservation(t.Context(), "cr-0e200000000000a14")
+	found, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Reservation: "cr-0e200000000000a14"})
 	if err != nil || len(found) != 2 || found[0].ID != made[0].ID {
 		t.Errorf("instances in the reservation %+v, %v", found, err)
 	}

@@ -318,18 +318,3 @@ func (c *Client) CancelODCR(ctx context.Context, id string) error {
 	}
 	return nil
 }
-
-// InstanceStates are EC2's states of the instances, by id, without terminated ones and ones that EC2 does not show.
-func (c *Client) InstanceStates(ctx context.Context, ids []string) (map[string]string, error) {
-	states := map[string]string{}
-	for some := range slices.Chunk(unique(ids), maxFilterValues) {
-		found, err := c.instances(ctx, filter("instance-id", some...))
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range found {
-			states[i.ID] = i.State
-		}
-	}
-	return states, nil
-}

@@ -195,7 +195,7 @@ func reads(ctx context.Context, c *Client) {
 	_, _ = c.Offerings(ctx, OfferingQuery{InstanceType: "p5.48xlarge", Count: 1, Duration: 24 * time.Hour})
 	_, _ = c.ExtensionOfferings(ctx, openBlock, 24*time.Hour)
 	_, _ = c.Extensions(ctx, openBlock)
-	_, _ = c.InstancesByTag(ctx, map[string][]string{"team": {"nlp"}})
+	_, _ = c.FindInstances(ctx, capacity.InstanceQuery{Tags: map[string][]string{"team": {"nlp"}}})
 	_, _ = c.VPCSubnets(ctx, []string{"subnet-0e200000000000a01"})
 	_, _ = c.InstanceTypes(ctx, []string{"p5.48xlarge"})
 	_, _, _ = c.LaunchTemplate(ctx, "lt-0aaaaaaaaaaaaaaa1", "1")

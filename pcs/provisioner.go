@@ -23,8 +23,7 @@ type EC2 interface {
 	// PlannedTemplate is the version that EnsureLaunchTemplate would leave behind.
 	PlannedTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error)
 	EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error)
-	// InstancesByTag lists instances that are not terminated.
-	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
 }
 
 // Provisioner brings node groups and queues to their wanted state, and waits until PCS is done. It
@@ -144,7 +143,7 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 	if !disruptive {
 		return nil
 	}
-	left, err := p.EC2.InstancesByTag(ctx, map[string][]string{TagNodeGroupID: {g.ID}})
+	left, err := p.EC2.FindInstances(ctx, capacity.InstanceQuery{Tags: map[string][]string{TagNodeGroupID: {g.ID}}})
 	switch {
 	case err != nil:
 		return fmt.Errorf("looking for instances of node group %s: %w", g.Name, err)

@@ -73,7 +73,7 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	nobodys := launch("", "", "gpu-4")
 
 	running := func() []string {
-		all, err := r.aws.InstancesByTag(r.ctx, map[string][]string{"Name": {"x"}})
+		all, err := r.aws.FindInstances(r.ctx, capacity.InstanceQuery{Tags: map[string][]string{"Name": {"x"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

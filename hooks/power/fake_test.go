@@ -179,18 +179,18 @@ func (w *fake) CreateODCR(ctx context.Context, o capacity.HoldOrder) (r capacity
 	return r, err
 }
 
-// InstanceStates shows none, or some that boot still.
-func (w *fake) InstanceStates(ctx context.Context, ids []string) (map[string]string, error) {
-	states, err := w.Host.InstanceStates(ctx, ids)
-	for id := range states {
-		switch w.is("describe instances") {
-		case "not shown":
-			delete(states, id)
-		case "pending":
-			states[id] = "pending"
+// FindInstances shows none, or some that boot still.
+func (w *fake) FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error) {
+	found, err := w.Host.FindInstances(ctx, q)
+	switch w.is("find instances") {
+	case "not shown":
+		found = nil
+	case "pending":
+		for i := range found {
+			found[i].State = "pending"
 		}
 	}
-	return states, err
+	return found, err
 }
 
 // PowerDownForce has SuspendProgram end the instances.

@@ -338,16 +338,16 @@ func TestLetGoStories(t *testing.T) {
 			unlist B
 			record hold ok`
 	for name, script := range map[string]string{
-		"they run": "describe instances i-a,i-b" + both,
+		"they run": "find instances i-a,i-b" + both,
 		"later": `
-			describe instances i-a,i-b → not shown
-			describe instances i-a,i-b → unknown
-			describe instances i-a,i-b → pending
-			describe instances i-a,i-b → b ends
-			describe instances i-b` + both,
-		"one cannot be given back": strings.Replace(`describe instances i-a,i-b`+both, "cancel reservation b\n			unlist A\n			record hold ok\n			unlist B\n			record hold ok",
+			find instances i-a,i-b → not shown
+			find instances i-a,i-b → unknown
+			find instances i-a,i-b → pending
+			find instances i-a,i-b → b ends
+			find instances i-b` + both,
+		"one cannot be given back": strings.Replace(`find instances i-a,i-b`+both, "cancel reservation b\n			unlist A\n			record hold ok\n			unlist B\n			record hold ok",
 			"cancel reservation b → unknown\n			unlist A\n			record hold ok\n			record hold failed", 1),
-		"there is no time": "describe instances i-a,i-b → then no time" + both,
+		"there is no time": "find instances i-a,i-b → then no time" + both,
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, script, func(t *testing.T, w *fake) {
@@ -359,7 +359,7 @@ func TestLetGoStories(t *testing.T) {
 					switch {
 					case word == "b ends", word == "then no time":
 						w.Instances[1].State = "pending"
-					case line == "describe instances i-b":
+					case line == "find instances i-b":
 						w.Instances[1].State = "shutting-down"
 					}
 					return word

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,9 +93,9 @@ func (c *call) letGo() {
 		boots = append(boots, o.instances...)
 	}
 	for len(boots) > 0 && c.work.Err() == nil {
-		states, _ := c.InstanceStates(c.work, boots)
+		shown, _ := c.FindInstances(c.work, capacity.InstanceQuery{IDs: boots})
 		boots = without(boots, func(id string) bool {
-			return states[id] == "running" || capacity.Instance{State: states[id]}.Ended()
+			return slices.ContainsFunc(shown, func(i capacity.Instance) bool { return i.ID == id && (i.State == "running" || i.Ended()) })
 		})
 		if len(boots) > 0 {
 			sleep(c.work, time.Second)

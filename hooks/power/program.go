@@ -139,9 +139,8 @@ type World interface {
 	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
 	PinTemplate(ctx context.Context, reference string) (string, error)
-	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
 	ConsoleSays(ctx context.Context, id string) (string, error)
-	InstanceStates(ctx context.Context, ids []string) (map[string]string, error)
 	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
 	// Remember tells the launch time of an instance that only our records name: EC2 may deny that it exists.
 	Remember(id string, launched time.Time)

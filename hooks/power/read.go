@@ -169,7 +169,7 @@ func (c *call) see(ours []capacity.Instance) {
 
 // instances are those with a mark.
 func (s *Site) instances(ctx context.Context, mark string) ([]capacity.Instance, error) {
-	found, err := s.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {mark}})
+	found, err := s.FindInstances(ctx, capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {mark}}})
 	return capacity.WithNodes(found), err
 }
 

@@ -51,7 +51,10 @@ func TestNoCredentialsIsOneVerdict(t *testing.T) {
 				func(ctx context.Context) error { _, err := group.Clusters(ctx); return err },
 				func(ctx context.Context) error { _, err := c.Account(ctx); return err },
 				func(ctx context.Context) error { _, err := c.FindReservations(ctx, ec2.ReservationQuery{}); return err },
-				func(ctx context.Context) error { _, err := c.In("us-west-2").FindReservations(ctx, ec2.ReservationQuery{}); return err },
+				func(ctx context.Context) error {
+					_, err := c.In("us-west-2").FindReservations(ctx, ec2.ReservationQuery{})
+					return err
+				},
 			} {
 				err := ask(t.Context())
 				var none *awsconfig.NoCredentials

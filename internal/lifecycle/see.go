@@ -50,13 +50,11 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
-	var all []capacity.Instance
-	var err error
-	if p.seen.Cluster.Name == "" {
-		all, err = p.EC2.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {p.seen.Cluster.Mark}})
-	} else {
-		all, err = p.EC2.InstancesByClusterName(ctx, p.seen.Cluster.Name)
+	of := capacity.InstanceQuery{ClusterName: p.seen.Cluster.Name}
+	if of.ClusterName == "" {
+		of.Tags = map[string][]string{capacity.TagCluster: {p.seen.Cluster.Mark}}
 	}
+	all, err := p.EC2.FindInstances(ctx, of)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
 		p.say("instances-not-known", capacity.Subject{}, "", "looking for instances that belong to no node: %s", words)

@@ -567,7 +567,7 @@ func (m *month) misbehave(rt *rapid.T) {
 func (m *month) fault(rt *rapid.T) {
 	verbs := []string{"config", "nodes", "reservations", "jobs", "job", "describe reservations", "find reservations", "find instances", "create reservation", "update reservation",
 		"delete reservation", "set time limit", "edit", "requeue", "requeue and hold", "release", "begin", "admin comment", "power up", "power down", "power down by force",
-		"terminate", "cancel reservation", "launch", "create ODCR", "set addresses", "describe subnets", "describe a launch template", "describe instances", "record", "enlist", "unlist",
+		"terminate", "cancel reservation", "launch", "create ODCR", "set addresses", "describe subnets", "describe a launch template", "record", "enlist", "unlist",
 		"user hold", "notify", "cancel"}
 	verb := rapid.SampledFrom(verbs).Draw(rt, "verb")
 	if rapid.Bool().Draw(rt, "after its effect") {

@@ -89,10 +89,7 @@ type EC2 interface {
 	// for a query that failed as a whole.
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
-	// InstancesByTag are the instances, other than terminated ones, that have for each key one of its values.
-	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
-	// InstancesByClusterName returns the instances marked by any self-managed cluster with this ClusterName.
-	InstancesByClusterName(ctx context.Context, clusterName string) ([]capacity.Instance, error)
+	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
 	// KnownSubnets is to subnets what Reservations is to reservations.
 	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
 	// ImagePlatform is the platform of a launch template's image; unknown without the permission to ask, which Untold

@@ -153,19 +153,6 @@ func (e *EC2) Terminate(_ context.Context, ids []string) error {
 	})
 }
 
-// InstanceStates are the states of those that EC2 shows.
-func (e *EC2) InstanceStates(_ context.Context, ids []string) (map[string]string, error) {
-	states := map[string]string{}
-	return states, e.Do(Call{Verb: "describe instances", Text: strings.Join(ids, ","), EC2: true}, func() error {
-		for _, i := range e.running() {
-			if slices.Contains(ids, i.ID) {
-				states[i.ID] = i.State
-			}
-		}
-		return nil
-	})
-}
-
 // PinTemplate is the version of a launch template that is launched now.
 func (e *EC2) PinTemplate(_ context.Context, name string) (string, error) {
 	return name + ":1", e.read("describe a launch template", func() {})

@@ -309,24 +309,21 @@ func (e *EC2) FindReservations(_ context.Context, q ec2.ReservationQuery) ([]cap
 	})
 }
 
-// InstancesByTag are those that have for each key one of its values.
-func (e *EC2) InstancesByTag(_ context.Context, tags map[string][]string) ([]capacity.Instance, error) {
-	return find(e, "find instances", e.running, func(i capacity.Instance) bool {
-		for key, values := range tags {
-			if !slices.Contains(values, i.Tags[key]) {
-				return false
+// FindInstances are those that EC2 shows.
+func (e *EC2) FindInstances(_ context.Context, q capacity.InstanceQuery) (found []capacity.Instance, err error) {
+	err = e.Do(Call{Verb: "find instances", Text: strings.Join(q.IDs, ","), EC2: true}, func() error {
+		found = slices.DeleteFunc(e.running(), func(i capacity.Instance) bool {
+			cluster, _, _ := strings.Cut(i.Tags[capacity.TagCluster], "/")
+			for key, values := range q.Tags {
+				if !slices.Contains(values, i.Tags[key]) {
+					return true
+				}
 			}
-		}
-		return true
+			return q.IDs != nil && !slices.Contains(q.IDs, i.ID) || q.ClusterName != "" && cluster != q.ClusterName
+		})
+		return nil
 	})
-}
-
-// InstancesByClusterName are those of any cluster of this name.
-func (e *EC2) InstancesByClusterName(_ context.Context, name string) ([]capacity.Instance, error) {
-	return find(e, "find instances", e.running, func(i capacity.Instance) bool {
-		of, _, _ := strings.Cut(i.Tags[capacity.TagCluster], "/")
-		return of == name
-	})
+	return found, err
 }
 
 // KnownSubnets are in the zone that the end of their name says: subnet-a in use2-az1, subnet-b in use2-az2.

@@ -251,7 +251,7 @@ func TestModelIsEC2(t *testing.T) {
 	w := model.New(now)
 	shows := func(e lifecycle.EC2) (all []string) {
 		found, _, err := e.Reservations(t.Context(), []string{block})
-		instances, noInstances := e.InstancesByTag(t.Context(), map[string][]string{capacity.TagCluster: {model.Mark}})
+		instances, noInstances := e.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {model.Mark}}})
 		if err := errors.Join(err, noInstances); err != nil {
 			t.Fatal(err)
 		}

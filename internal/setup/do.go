@@ -240,7 +240,7 @@ type World interface {
 	// EC2.
 	EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error)
 	DeleteLaunchTemplate(ctx context.Context, idOrName, cluster string) error
-	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
 	Terminate(ctx context.Context, ids []string) error
 
 	// PCS. Each waits until PCS is done.

@@ -141,7 +141,7 @@ func (s Setup) readReservation(ctx context.Context, in *inspection) error {
 }
 
 func (s Setup) readInside(ctx context.Context, in *inspection) (err error) {
-	in.Inside, err = s.EC2.InstancesInReservation(ctx, in.request.Reservation)
+	in.Inside, err = s.EC2.FindInstances(ctx, capacity.InstanceQuery{Reservation: in.request.Reservation})
 	return err
 }
 

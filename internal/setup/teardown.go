@@ -212,9 +212,9 @@ func (t *inspection) slotOf(i capacity.Instance) string {
 
 // instancesOnEC2 returns our instances that go.
 func (t *inspection) instancesOnEC2(ctx context.Context, aws interface {
-	InstancesByTag(ctx context.Context, tags map[string][]string) ([]capacity.Instance, error)
+	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
 }) ([]capacity.Instance, error) {
-	ours, err := aws.InstancesByTag(ctx, map[string][]string{capacity.TagCluster: {t.request.Mark}, capacity.TagPartition: {t.request.Queue}})
+	ours, err := aws.FindInstances(ctx, capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {t.request.Mark}, capacity.TagPartition: {t.request.Queue}}})
 	if err != nil {
 		return nil, fmt.Errorf("looking for instances of partition %s: %w", t.request.Queue, err)
 	}

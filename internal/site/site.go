@@ -122,7 +122,7 @@ func (s *Site) ReadReservations(ctx context.Context, aws *ec2.Client, ids []stri
 // ReadRunning counts the instances of node groups by the tag that PCS writes on them.
 func (s *Site) ReadRunning(ctx context.Context, aws *ec2.Client, groups []string) error {
 	s.Running = map[string]int{}
-	found, err := aws.InstancesByTag(ctx, map[string][]string{pcs.TagNodeGroupID: groups})
+	found, err := aws.FindInstances(ctx, capacity.InstanceQuery{Tags: map[string][]string{pcs.TagNodeGroupID: groups}})
 	if err != nil {
 		return fmt.Errorf("looking for instances of node groups %s: %w", strings.Join(groups, ", "), err)
 	}

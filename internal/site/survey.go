@@ -186,7 +186,7 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 		func() { maps.Copy(s.Templates, each(groups, version)) },
 		func() { // only an instance of ours decides: the policy covers no others
 			if s.onEC2() && s.Slurmctld != nil {
-				if ours, err := in.EC2.InstancesByClusterName(aws, s.Slurmctld.ClusterName); err == nil && len(ours) > 0 {
+				if ours, err := in.EC2.FindInstances(aws, capacity.InstanceQuery{ClusterName: s.Slurmctld.ClusterName}); err == nil && len(ours) > 0 {
 					s.Asked["ec2:TerminateInstances"] = Read[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
 				}
 			}
