@@ -112,7 +112,7 @@ func TestPurchaseThatWaitsIsNotSent(t *testing.T) {
 	c.scarce.purchases.AllowN(time.Now(), scarceBurst)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.OnWait(func(Wait) { cancel() })
-	_, err := c.Purchase(ctx, "cb-0", "Linux/UNIX", nil)
+	_, err := c.Purchase(ctx, Buy, "cb-0", "Linux/UNIX", nil)
 	if !Refused(err) || !errors.Is(err, ErrNotSent) || attempts("PurchaseCapacityBlock") != 0 {
 		t.Errorf("error %v, %d attempts", err, attempts("PurchaseCapacityBlock"))
 	}

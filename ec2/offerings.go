@@ -222,17 +222,37 @@ func once(o *ec2.Options) {
 	o.RetryMaxAttempts = 1
 }
 
+// Sale is how far a purchase goes: whatever is not Buy is a dry run.
+type Sale string
+
+// The sales.
+const (
+	Try Sale = "try" // EC2 says whether it would sell; nil means that the caller has the permission for it
+	Buy Sale = "buy"
+)
+
+func (s Sale) dryRun() *bool {
+	if s == Buy {
+		return nil
+	}
+	return aws.Bool(true)
+}
+
 // Purchase buys a block; the tags are written on its reservation. It makes exactly one attempt. After an error for
 // which Refused is false nobody knows whether the block was bought: look for it by its tags before anything else.
-func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags map[string]string) (capacity.Reservation, error) {
+func (c *Client) Purchase(ctx context.Context, s Sale, offeringID, platform string, tags map[string]string) (capacity.Reservation, error) {
 	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
 		return capacity.Reservation{}, fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
 	}
-	out, err := c.api.PurchaseCapacityBlock(ctx, purchaseInput(offeringID, platform, tags, nil), once)
-	if err != nil {
+	out, err := c.api.PurchaseCapacityBlock(ctx, &ec2.PurchaseCapacityBlockInput{DryRun: s.dryRun(), CapacityBlockOfferingId: aws.String(offeringID),
+		InstancePlatform:  types.CapacityReservationInstancePlatform(platform),
+		TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation)}, once)
+	switch {
+	case s != Buy:
+		return capacity.Reservation{}, tried(err, fmt.Sprintf("trying to purchase offering %s in %s", offeringID, c.region))
+	case err != nil:
 		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: %w", offeringID, c.region, err)
-	}
-	if out.CapacityReservation == nil {
+	case out.CapacityReservation == nil:
 		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: EC2's answer names no reservation", offeringID, c.region)
 	}
 	r := c.reservation(*out.CapacityReservation)
@@ -242,22 +262,6 @@ func (c *Client) Purchase(ctx context.Context, offeringID, platform string, tags
 		}
 	}
 	return r, nil
-}
-
-func purchaseInput(offeringID, platform string, tags map[string]string, dry *bool) *ec2.PurchaseCapacityBlockInput {
-	return &ec2.PurchaseCapacityBlockInput{DryRun: dry, CapacityBlockOfferingId: aws.String(offeringID),
-		InstancePlatform:  types.CapacityReservationInstancePlatform(platform),
-		TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation)}
-}
-
-// TryPurchase asks EC2 whether it would take the purchase, and buys nothing: nil means
-// that the caller has the permission for it.
-func (c *Client) TryPurchase(ctx context.Context, offeringID, platform string, tags map[string]string) error {
-	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
-		return fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
-	}
-	_, err := c.api.PurchaseCapacityBlock(ctx, purchaseInput(offeringID, platform, tags, aws.Bool(true)), once)
-	return tried(err, fmt.Sprintf("trying to purchase offering %s in %s", offeringID, c.region))
 }
 
 // ExtensionOfferings lists the offers to extend a block by about d, rounded up to a length that EC2 sells. Start and
@@ -292,28 +296,19 @@ func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d
 
 // PurchaseExtension buys an extension of a block, in exactly one attempt: see
 // Purchase. Extensions carry no tags; after an unknown outcome look into Extensions.
-func (c *Client) PurchaseExtension(ctx context.Context, offeringID, reservationID string) ([]capacity.Extension, error) {
+func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, reservationID string) ([]capacity.Extension, error) {
 	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
 		return nil, fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
 	}
-	out, err := c.api.PurchaseCapacityBlockExtension(ctx, extensionInput(offeringID, reservationID, nil), once)
-	if err != nil {
+	out, err := c.api.PurchaseCapacityBlockExtension(ctx, &ec2.PurchaseCapacityBlockExtensionInput{DryRun: s.dryRun(),
+		CapacityBlockExtensionOfferingId: aws.String(offeringID), CapacityReservationId: aws.String(reservationID)}, once)
+	switch {
+	case s != Buy:
+		return nil, tried(err, fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region))
+	case err != nil:
 		return nil, fmt.Errorf("purchasing extension %s of %s in %s: %w", offeringID, reservationID, c.region, err)
 	}
 	return extensions(out.CapacityBlockExtensions)
-}
-
-func extensionInput(offeringID, reservationID string, dry *bool) *ec2.PurchaseCapacityBlockExtensionInput {
-	return &ec2.PurchaseCapacityBlockExtensionInput{CapacityBlockExtensionOfferingId: aws.String(offeringID), CapacityReservationId: aws.String(reservationID), DryRun: dry}
-}
-
-// TryPurchaseExtension is to PurchaseExtension what TryPurchase is to Purchase.
-func (c *Client) TryPurchaseExtension(ctx context.Context, offeringID, reservationID string) error {
-	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
-		return fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
-	}
-	_, err := c.api.PurchaseCapacityBlockExtension(ctx, extensionInput(offeringID, reservationID, aws.Bool(true)), once)
-	return tried(err, fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region))
 }
 
 // Extensions lists the extensions bought for a block, paid or not.

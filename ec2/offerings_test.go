@@ -55,7 +55,7 @@ func TestPurchase(t *testing.T) {
 	sim, c := newSim(t)
 	o := buyable(t, c)
 	tags := map[string]string{capacity.TagPurchase: "intent-1", capacity.TagCluster: "ml"}
-	r, err := c.Purchase(t.Context(), o.ID, "Linux/UNIX", tags)
+	r, err := c.Purchase(t.Context(), Buy, o.ID, "Linux/UNIX", tags)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestPurchaseOfUltraServers(t *testing.T) {
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
 	}
-	if r, err := c.Purchase(t.Context(), found[0].ID, "Linux/UNIX", nil); err != nil || !r.UltraServer {
+	if r, err := c.Purchase(t.Context(), Buy, found[0].ID, "Linux/UNIX", nil); err != nil || !r.UltraServer {
 		t.Errorf("bought %+v, %v", r, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestR3_PurchaseIsSentOnce(t *testing.T) {
 			o := buyable(t, c)
 			test.fault.Operation = "PurchaseCapacityBlock"
 			fault(t, sim, test.fault)
-			_, err := c.Purchase(t.Context(), o.ID, "Linux/UNIX", nil)
+			_, err := c.Purchase(t.Context(), Buy, o.ID, "Linux/UNIX", nil)
 			if err == nil || Refused(err) != test.refused {
 				t.Errorf("error %v, refused %v", err, Refused(err))
 			}
@@ -135,7 +135,7 @@ func TestExtension(t *testing.T) {
 	if o := found[0]; !o.Start.Equal(before.End) || !o.End.Equal(before.End.Add(day)) || o.AZID != "use2-az1" {
 		t.Errorf("extension %+v of a block that ends at %s", o, before.End)
 	}
-	if _, err := c.PurchaseExtension(t.Context(), found[0].ID, openBlock); err != nil {
+	if _, err := c.PurchaseExtension(t.Context(), Buy, found[0].ID, openBlock); err != nil {
 		t.Fatal(err)
 	}
 	sim.Clock().Advance(time.Hour)
@@ -156,7 +156,7 @@ func TestR3_ExtensionIsSentOnce(t *testing.T) {
 		t.Fatalf("found %v, %v", found, err)
 	}
 	fault(t, sim, awssim.Fault{Effect: awssim.CutAfter, Operation: "PurchaseCapacityBlockExtension"})
-	if _, err := c.PurchaseExtension(t.Context(), found[0].ID, openBlock); err == nil || Refused(err) {
+	if _, err := c.PurchaseExtension(t.Context(), Buy, found[0].ID, openBlock); err == nil || Refused(err) {
 		t.Errorf("error %v", err)
 	}
 	if n := attempts("PurchaseCapacityBlockExtension"); n != 1 || len(sim.Ledger()) != 1 {
@@ -173,7 +173,9 @@ func TestTryPurchase(t *testing.T) {
 		t.Fatalf("found %v, %v", extensions, err)
 	}
 	try := func() (purchase, extension error) {
-		return c.TryPurchase(t.Context(), o.ID, "Linux/UNIX", map[string]string{"a": "b"}), c.TryPurchaseExtension(t.Context(), extensions[0].ID, openBlock)
+		_, purchase = c.Purchase(t.Context(), Try, o.ID, "Linux/UNIX", map[string]string{"a": "b"})
+		_, extension = c.PurchaseExtension(t.Context(), "", extensions[0].ID, openBlock) // nor does who forgets to say
+		return purchase, extension
 	}
 	if purchase, extension := try(); purchase != nil || extension != nil {
 		t.Errorf("allowed: %v, %v", purchase, extension)
@@ -199,7 +201,7 @@ func TestPurchaseWithoutAConnectionIsRefused(t *testing.T) {
 	address := nobody.Addr().String()
 	_ = nobody.Close()
 	c.api = newAPI(ec2.NewFromConfig(c.shared.Config, func(o *ec2.Options) { o.BaseEndpoint = aws.String("http://" + address) }))
-	if _, err := c.Purchase(t.Context(), "cb-0", "Linux/UNIX", nil); err == nil || !Refused(err) {
+	if _, err := c.Purchase(t.Context(), Buy, "cb-0", "Linux/UNIX", nil); err == nil || !Refused(err) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -36,10 +36,8 @@ type World interface {
 	Extensions(ctx context.Context, reservation string) ([]capacity.Extension, error)
 	Offerings(ctx context.Context, q ec2.OfferingQuery) ([]capacity.Offering, error)
 	ExtensionOfferings(ctx context.Context, reservation string, length time.Duration) ([]capacity.Offering, error)
-	TryPurchase(ctx context.Context, offering, platform string, tags map[string]string) error
-	TryPurchaseExtension(ctx context.Context, offering, reservation string) error
-	Purchase(ctx context.Context, offering, platform string, tags map[string]string) (capacity.Reservation, error)
-	PurchaseExtension(ctx context.Context, offering, reservation string) ([]capacity.Extension, error)
+	Purchase(ctx context.Context, s ec2.Sale, offering, platform string, tags map[string]string) (capacity.Reservation, error)
+	PurchaseExtension(ctx context.Context, s ec2.Sale, offering, reservation string) ([]capacity.Extension, error)
 }
 
 // callTimeout bounds the call that buys. EC2 may then take settleTime to show the purchase: it shows a change everywhere

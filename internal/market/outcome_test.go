@@ -163,7 +163,7 @@ func TestPaymentOfWhatDoesNotShow(t *testing.T) {
 	w.patience = 10 * time.Second
 	d := &deal{Buyer: w.buyer()}
 	shown := w.offering("USD")
-	bought, err := w.aws.Purchase(t.Context(), shown.ID, capacity.LinuxUNIX, nil)
+	bought, err := w.aws.Purchase(t.Context(), ec2.Buy, shown.ID, capacity.LinuxUNIX, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

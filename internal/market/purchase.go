@@ -89,14 +89,14 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 		intent.Platform = capacity.LinuxUNIX
 	}
 	if b.DryRun {
-		if err := d.EC2.TryPurchase(ctx, offering.ID, intent.Platform, d.tags(intent)); err != nil {
+		if _, err := d.EC2.Purchase(ctx, ec2.Try, offering.ID, intent.Platform, d.tags(intent)); err != nil {
 			return notBought(err)
 		}
 		return o.Tell(Result{Intent: intent, DryRun: true})
 	}
 	var r capacity.Reservation
 	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
-		r, err = d.EC2.Purchase(ctx, offering.ID, intent.Platform, d.tags(intent))
+		r, err = d.EC2.Purchase(ctx, ec2.Buy, offering.ID, intent.Platform, d.tags(intent))
 		return r.ID, err
 	})
 	if err != nil {

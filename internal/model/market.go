@@ -48,7 +48,10 @@ func (e *EC2) Extensions(_ context.Context, id string) ([]capacity.Extension, er
 // errNotSold is EC2's answer to who wants what is not for sale.
 var errNotSold = errors.New("InvalidParameterValue: not for sale")
 
-func (e *EC2) sell(verb, offering string, deliver func(capacity.Offering) error) error {
+func (e *EC2) sell(verb string, s ec2.Sale, offering string, deliver func(capacity.Offering) error) error {
+	if s != ec2.Buy {
+		return e.read("try to "+verb, func() {})
+	}
 	return e.Do(Call{Verb: verb, Text: offering, Change: true, EC2: true}, func() error {
 		i := slices.IndexFunc(e.ForSale, func(o capacity.Offering) bool { return o.ID == offering })
 		if i < 0 {
@@ -58,20 +61,10 @@ func (e *EC2) sell(verb, offering string, deliver func(capacity.Offering) error)
 	})
 }
 
-// TryPurchase says that EC2 would sell.
-func (e *EC2) TryPurchase(context.Context, string, string, map[string]string) error {
-	return e.read("try to purchase", func() {})
-}
-
-// TryPurchaseExtension says that EC2 would sell.
-func (e *EC2) TryPurchaseExtension(context.Context, string, string) error {
-	return e.read("try to purchase an extension", func() {})
-}
-
 // Purchase sells a block, which EC2 may show late.
-func (e *EC2) Purchase(_ context.Context, offering, platform string, tags map[string]string) (capacity.Reservation, error) {
+func (e *EC2) Purchase(_ context.Context, s ec2.Sale, offering, platform string, tags map[string]string) (capacity.Reservation, error) {
 	var r capacity.Reservation
-	err := e.sell("purchase", offering, func(o capacity.Offering) error {
+	err := e.sell("purchase", s, offering, func(o capacity.Offering) error {
 		e.IDs++
 		r = o.Reservation(fmt.Sprintf("cr-%d", e.IDs))
 		r.State, r.Platform, r.Tenancy, r.Tags, r.Created = "", platform, o.Tenancy, maps.Clone(tags), e.Now()
@@ -89,9 +82,9 @@ func (e *EC2) Purchase(_ context.Context, offering, platform string, tags map[st
 }
 
 // PurchaseExtension sells an extension of a block that still ends where it begins.
-func (e *EC2) PurchaseExtension(_ context.Context, offering, id string) ([]capacity.Extension, error) {
+func (e *EC2) PurchaseExtension(_ context.Context, s ec2.Sale, offering, id string) ([]capacity.Extension, error) {
 	x := capacity.Extension{OfferingID: offering, State: capacity.ExtensionPaid}
-	err := e.sell("purchase extension", offering, func(o capacity.Offering) error {
+	err := e.sell("purchase extension", s, offering, func(o capacity.Offering) error {
 		if r, there := e.Real(id); !there || !r.End.Equal(o.Start) || !r.State.Live() {
 			return errNotSold
 		}

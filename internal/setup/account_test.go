@@ -276,7 +276,7 @@ func (w *account) buyNextWeek() string {
 	if i < 0 {
 		w.Fatalf("no block for sale: %v", offers)
 	}
-	bought, err := buyer.Purchase(w.Context(), offers[i].ID, "Linux/UNIX", nil)
+	bought, err := buyer.Purchase(w.Context(), ec2.Buy, offers[i].ID, "Linux/UNIX", nil)
 	if err != nil {
 		w.Fatal(err)
 	}
