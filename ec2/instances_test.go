@@ -126,16 +126,13 @@ func TestCatalog(t *testing.T) {
 	if _, err := c.Image(t.Context(), "ami-0ffffffffffffffff"); Code(err) != "InvalidAMIID.NotFound" {
 		t.Errorf("unknown image: %v", err)
 	}
-	vpc, err := c.VPCSubnets(t.Context(), []string{subnetB})
+	vpc, err := c.VPCSubnets(t.Context(), "vpc-0e2000000000000a1")
 	if err != nil || len(vpc) != 3 || vpc[0].ID != subnetA || vpc[0].VPC != "vpc-0e2000000000000a1" || vpc[0].Free != 4091 {
 		t.Errorf("subnets of the VPC %+v, %v", vpc, err)
 	}
-	ordered, err := c.Subnets(t.Context(), []string{subnetB, subnetA})
-	if err != nil || len(ordered) != 2 || ordered[0].ID != subnetB {
-		t.Errorf("subnets %v, %v", ordered, err)
-	}
-	if _, err := c.Subnets(t.Context(), []string{"subnet-0ffffffffffffffff"}); Code(err) != "InvalidSubnetID.NotFound" {
-		t.Errorf("unknown subnet: %v", err)
+	ordered, missing, err := c.Subnets(t.Context(), []string{subnetB, "subnet-0ffffffffffffffff", subnetA})
+	if err != nil || len(ordered) != 2 || ordered[0].ID != subnetB || len(missing) != 1 || Code(missing[0].Err) != "InvalidSubnetID.NotFound" {
+		t.Errorf("subnets %v, missing %v, %v", ordered, missing, err)
 	}
 	for range 2 {
 		if _, err := c.Zones(t.Context()); err != nil {

@@ -92,21 +92,6 @@ func rules(permissions []types.IpPermission, out bool) (all []Rule) {
 	return all
 }
 
-// Subnets describes subnets, in the order of ids. One that does not exist is an error
-// with EC2's code InvalidSubnetID.NotFound.
-func (c *Client) Subnets(ctx context.Context, ids []string) ([]capacity.Subnet, error) {
-	answers, err := c.subnetsOf(ctx, ids)
-	slices.SortFunc(answers, func(a, b Subnet) int { return slices.Index(ids, a.ID) - slices.Index(ids, b.ID) })
-	return plain(answers), err
-}
-
-// KnownSubnets describes subnets by id. Bad ids are returned in missing and never hide the others
-// (R8); err means that EC2 could not be asked.
-func (c *Client) KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error) {
-	all, missing, err := c.DetailedSubnets(ctx, ids)
-	return plain(all), missing, err
-}
-
 // Subnet is a subnet with the facts that a launch depends on.
 type Subnet struct {
 	capacity.Subnet
@@ -115,39 +100,28 @@ type Subnet struct {
 	Public bool // an instance with one network interface gets a public address, where its launch does not say
 }
 
-func plain(detailed []Subnet) (all []capacity.Subnet) {
+// Plain leaves out those facts.
+func Plain(detailed []Subnet) (all []capacity.Subnet) {
 	for _, s := range detailed {
 		all = append(all, s.Subnet)
 	}
 	return all
 }
 
-// VPCSubnets describes all subnets of the VPCs that the given subnets are in, the given ones too, sorted by id.
-func (c *Client) VPCSubnets(ctx context.Context, ids []string) ([]Subnet, error) {
-	given, err := c.subnetsOf(ctx, ids)
-	if err != nil || len(given) == 0 {
-		return nil, err
-	}
-	var vpcs []string
-	for _, s := range given {
-		vpcs = append(vpcs, s.VPC)
-	}
-	all, err := c.describeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("vpc-id", unique(vpcs)...)}})
-	slices.SortFunc(all, func(a, b Subnet) int { return strings.Compare(a.ID, b.ID) })
-	return all, err
-}
-
-// DetailedSubnets is KnownSubnets with the facts that a launch depends on.
-func (c *Client) DetailedSubnets(ctx context.Context, ids []string) (found []Subnet, missing []capacity.Missing, err error) {
+// Subnets describes subnets by id, in the order of ids. Bad ids are returned in missing and never hide the others (R8);
+// err means that EC2 could not be asked.
+func (c *Client) Subnets(ctx context.Context, ids []string) (found []Subnet, missing []capacity.Missing, err error) {
+	ids = unique(ids)
 	bad, err := withoutBad(ids, "InvalidSubnetI", func(ids []string) error {
-		some, err := c.subnetsOf(ctx, ids)
+		some, err := c.describeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: ids})
 		found = append(found, some...)
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, id := range unique(ids) {
+	slices.SortFunc(found, func(a, b Subnet) int { return slices.Index(ids, a.ID) - slices.Index(ids, b.ID) })
+	for _, id := range ids {
 		if bad[id] != nil {
 			missing = append(missing, capacity.Missing{ID: id, Err: bad[id]})
 		}
@@ -155,11 +129,11 @@ func (c *Client) DetailedSubnets(ctx context.Context, ids []string) (found []Sub
 	return found, missing, nil
 }
 
-func (c *Client) subnetsOf(ctx context.Context, ids []string) ([]Subnet, error) {
-	if len(unique(ids)) == 0 {
-		return nil, nil
-	}
-	return c.describeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: unique(ids)})
+// VPCSubnets describes all subnets of VPCs, sorted by id.
+func (c *Client) VPCSubnets(ctx context.Context, vpcs ...string) ([]Subnet, error) {
+	all, err := c.describeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("vpc-id", unique(vpcs)...)}})
+	slices.SortFunc(all, func(a, b Subnet) int { return strings.Compare(a.ID, b.ID) })
+	return all, err
 }
 
 func (c *Client) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInput) ([]Subnet, error) {

@@ -56,7 +56,7 @@ func TestR10_SharedReservationHasTheZoneID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	subnets, err := c.Subnets(t.Context(), []string{subnetA})
+	subnets, _, err := c.Subnets(t.Context(), []string{subnetA})
 	if err != nil {
 		t.Fatal(err)
 	}

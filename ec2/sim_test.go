@@ -196,7 +196,7 @@ func reads(ctx context.Context, c *Client) {
 	_, _ = c.ExtensionOfferings(ctx, openBlock, 24*time.Hour)
 	_, _ = c.Extensions(ctx, openBlock)
 	_, _ = c.FindInstances(ctx, capacity.InstanceQuery{Tags: map[string][]string{"team": {"nlp"}}})
-	_, _ = c.VPCSubnets(ctx, []string{"subnet-0e200000000000a01"})
+	_, _, _ = c.Subnets(ctx, []string{"subnet-0e200000000000a01"})
 	_, _ = c.InstanceTypes(ctx, []string{"p5.48xlarge"})
 	_, _, _ = c.LaunchTemplate(ctx, "lt-0aaaaaaaaaaaaaaa1", "1")
 	_, _ = c.SecurityGroups(ctx, []string{"sg-01ab0000000000001"})

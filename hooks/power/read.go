@@ -203,12 +203,12 @@ func (s *Site) freshFacts(ctx context.Context, names map[string]bool, last *capa
 		})
 	}
 	reads.Go(func() error {
-		known, missing, err := s.KnownSubnets(ctx, subnets)
+		known, missing, err := s.Subnets(ctx, subnets)
 		for _, m := range missing {
 			s.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it", "subnet", m.ID,
 				"err", m.Err)
 		}
-		seen.Subnets = known
+		seen.Subnets = ec2.Plain(known)
 		return err
 	})
 	reads.Go(func() error {

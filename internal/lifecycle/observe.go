@@ -168,8 +168,9 @@ func (p *pass) places(ctx context.Context) {
 	}
 	if len(subnets) > 0 {
 		var missing []capacity.Missing
-		questions = append(questions, question{"", func(ctx context.Context) (err error) {
-			p.aws.Subnets, missing, err = p.EC2.KnownSubnets(ctx, subnets)
+		questions = append(questions, question{"", func(ctx context.Context) error {
+			found, bad, err := p.EC2.Subnets(ctx, subnets)
+			p.aws.Subnets, missing = ec2.Plain(found), bad
 			return err
 		}, func(bool) { p.subnets(missing) }})
 	}

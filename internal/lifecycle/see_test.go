@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -65,7 +66,7 @@ func (m mute) Region() string                   { return "us-east-2" }
 func (m mute) Offset() time.Duration            { return m.offset }
 func (m mute) Explain(err error) (string, bool) { return err.Error(), true }
 func (m mute) Untold() []string                 { return nil }
-func (m mute) KnownSubnets(context.Context, []string) ([]capacity.Subnet, []capacity.Missing, error) {
+func (m mute) Subnets(context.Context, []string) ([]ec2.Subnet, []capacity.Missing, error) {
 	return nil, nil, errMute
 }
 

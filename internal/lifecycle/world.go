@@ -90,8 +90,8 @@ type EC2 interface {
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
 	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
-	// KnownSubnets is to subnets what Reservations is to reservations.
-	KnownSubnets(ctx context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error)
+	// Subnets is to subnets what Reservations is to reservations.
+	Subnets(ctx context.Context, ids []string) (found []ec2.Subnet, missing []capacity.Missing, err error)
 	// ImagePlatform is the platform of a launch template's image; unknown without the permission to ask, which Untold
 	// then reports.
 	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)

@@ -73,7 +73,7 @@ func TestReadSubnets(t *testing.T) {
 	if s := ReadSubnets(t.Context(), w.aws, []string{"subnet-0ffffffffffffffff"}, true); ec2.Code(s.Err) != "InvalidSubnetID.NotFound" {
 		t.Errorf("one that there is not: %+v", s)
 	}
-	w.fault(awssim.Fault{Operation: "DescribeSubnets", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 2})
+	w.fault(awssim.Fault{Operation: "DescribeSubnets", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1})
 	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, true); s.Err == nil || s.In("use2-az1").Subnets != nil {
 		t.Errorf("the others are not known: %+v", s)
 	}

@@ -64,7 +64,10 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 	if h.Limits.MaxInstances == 0 {
 		return answer, ErrHoldingOff
 	}
-	subnets, err := h.EC2.Subnets(ctx, req.Subnets)
+	subnets, missing, err := h.EC2.Subnets(ctx, req.Subnets)
+	if err == nil && len(missing) > 0 {
+		err = missing[0].Err
+	}
 	if err != nil {
 		return answer, err
 	}

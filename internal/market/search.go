@@ -390,20 +390,25 @@ type Subnets struct {
 // ReadSubnets describes the subnets of a cluster in the client's region and, on request, the other
 // subnets of their VPCs. An error is in the answer.
 func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours bool) Subnets {
-	var s Subnets
-	if s.Own, s.Err = aws.Subnets(ctx, ids); s.Err != nil {
+	own, missing, err := aws.Subnets(ctx, ids)
+	if err == nil && len(missing) > 0 {
+		err = missing[0].Err
+	}
+	s := Subnets{Own: ec2.Plain(own), Err: err}
+	if err != nil {
 		return s
 	}
 	s.byZone, s.nearByZone = map[string][]string{}, map[string][]string{}
 	isOwn := map[string]bool{}
-	for _, n := range s.Own {
-		isOwn[n.ID] = true
+	var vpcs []string
+	for _, n := range own {
+		isOwn[n.ID], vpcs = true, append(vpcs, n.VPC)
 		s.byZone[n.AZID] = append(s.byZone[n.AZID], n.ID)
 	}
-	if !neighbours {
+	if !neighbours || len(vpcs) == 0 {
 		return s
 	}
-	near, err := aws.VPCSubnets(ctx, ids)
+	near, err := aws.VPCSubnets(ctx, vpcs...)
 	s.Err = err
 	for _, n := range near {
 		if !isOwn[n.ID] {

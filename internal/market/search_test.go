@@ -247,7 +247,7 @@ func TestRegionFailure(t *testing.T) {
 	}
 	w := newWorld(t, nil)
 	w.fault(awssim.Fault{Operation: "DescribeSubnets", Effect: awssim.FailBefore, Code: "AuthFailure", Message: "who are you", Status: 401})
-	_, err := w.aws.Subnets(t.Context(), []string{subnetA1})
+	_, _, err := w.aws.Subnets(t.Context(), []string{subnetA1})
 	if f := newRegionFailure("us-east-2", err); f.Code != "AuthFailure" || !strings.Contains(f.Message, "who are you") || strings.Contains(f.Message, "describ") {
 		t.Errorf("%+v of %v", f, err)
 	}

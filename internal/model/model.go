@@ -326,12 +326,12 @@ func (e *EC2) FindInstances(_ context.Context, q capacity.InstanceQuery) (found 
 	return found, err
 }
 
-// KnownSubnets are in the zone that the end of their name says: subnet-a in use2-az1, subnet-b in use2-az2.
-func (e *EC2) KnownSubnets(_ context.Context, ids []string) (found []capacity.Subnet, missing []capacity.Missing, err error) {
+// Subnets are in the zone that the end of their name says: subnet-a in use2-az1, subnet-b in use2-az2.
+func (e *EC2) Subnets(_ context.Context, ids []string) (found []ec2.Subnet, missing []capacity.Missing, err error) {
 	err = e.read("describe subnets", func() {
 		for _, id := range ids {
 			zone := id[len(id)-1:]
-			found = append(found, capacity.Subnet{ID: id, AZID: fmt.Sprintf("use2-az%d", zone[0]-'a'+1), AZ: "us-east-2" + zone})
+			found = append(found, ec2.Subnet{Subnet: capacity.Subnet{ID: id, AZID: fmt.Sprintf("use2-az%d", zone[0]-'a'+1), AZ: "us-east-2" + zone}})
 		}
 	})
 	return found, nil, err

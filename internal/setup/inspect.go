@@ -263,18 +263,16 @@ func (s Setup) readOthers(ctx context.Context, in *inspection) error {
 }
 
 // readVPC reads the subnets of the nodes' VPC: with provider ec2 that of the first subnet that there is.
-func (s Setup) readVPC(ctx context.Context, in *inspection) (err error) {
-	home := in.Cluster.SubnetIDs
+func (s Setup) readVPC(ctx context.Context, in *inspection) error {
+	ids := in.Cluster.SubnetIDs
 	if in.OnEC2() {
-		known, _, err := s.EC2.KnownSubnets(ctx, in.subnetsOnEC2())
-		if err != nil {
-			return err
-		}
-		if home = nil; len(known) > 0 {
-			home = []string{known[0].ID}
-		}
+		ids = in.subnetsOnEC2()
 	}
-	in.VPC, err = s.EC2.VPCSubnets(ctx, home)
+	home, _, err := s.EC2.Subnets(ctx, ids)
+	if err != nil || len(home) == 0 {
+		return err
+	}
+	in.VPC, err = s.EC2.VPCSubnets(ctx, home[0].VPC)
 	return err
 }
 

@@ -68,7 +68,7 @@ func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
 		for _, one := range l.Subnets {
 			ids = append(ids, one.ID)
 		}
-		l.Subnets, _, err = aws.DetailedSubnets(ctx, ids)
+		l.Subnets, _, err = aws.Subnets(ctx, ids)
 	}
 	if err == nil && len(l.Subnets) > 0 {
 		l.Tables, err = aws.RouteTables(ctx, l.Subnets[0].VPC)

@@ -168,7 +168,10 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 			})
 		},
 		func() { s.ReservationsErr = s.ReadReservations(aws, in.EC2, ids) },
-		func() { s.Subnets.Is, s.Unfound, s.Subnets.Err = in.EC2.KnownSubnets(aws, subnets) },
+		func() {
+			found, unfound, err := in.EC2.Subnets(aws, subnets)
+			s.Subnets, s.Unfound = Read[[]capacity.Subnet]{ec2.Plain(found), err}, unfound
+		},
 		func() { s.Templates = each(templates, version) },
 		func() {
 			s.Platforms = each(templates, func(t string) (capacity.ImagePlatform, error) { return in.EC2.ImagePlatform(aws, t) })
