@@ -144,8 +144,7 @@ type World interface {
 	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
 	// Remember tells the launch time of an instance that only our records name: EC2 may deny that it exists.
 	Remember(id string, launched time.Time)
-	// Now is AWS's time; Offset is AWS's time minus the machine's.
-	Now() time.Time
+	// Offset is AWS's time minus the machine's.
 	Offset() time.Duration
 
 	Slots(ctx context.Context, cluster string, names []string) (reservations map[string]string, err error)
@@ -195,6 +194,9 @@ func NewSite(w World, dir state.Dir, settings capacity.Settings, cluster, nodes 
 	return &Site{World: w, State: dir, Settings: settings, Cluster: cluster,
 		journal: &journal{Logger: log, list: nodes, began: time.Now()}}
 }
+
+// Now is AWS's time.
+func (s *Site) Now() time.Time { return time.Now().Add(s.Offset()) }
 
 // connect makes the adapters the World. It asks nobody.
 func (s *Site) connect(aws *ec2.Client) {

@@ -39,7 +39,7 @@ func chance(seed uint64) func(line string) string {
 // run is a power-up of gpu-1 to gpu-4 for a job of two nodes, and two of one, with what is in the World by now; false if
 // it was killed.
 func (w *fake) run(c *call) bool {
-	c.World, c.journal, c.now, c.budget = w, logless(), w.Now(), 118*time.Second
+	c.World, c.journal, c.now, c.budget = w, logless(), time.Now(), 118*time.Second
 	c.see(capacity.WithNodes(w.Instances))
 	c.nodes, c.jobs = []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}, []capacity.Job{nlp(1, "gpu-1", "gpu-2"), batch(nlp(3, "gpu-3")), batch(nlp(4, "gpu-4"))}
 	for _, n := range c.nodes {
@@ -110,7 +110,7 @@ func (w *fake) failed(verb, node string, words ...string) bool {
 
 func (w *fake) check(t *testing.T, killed bool) {
 	t.Helper()
-	ledger, err := w.Held(w.Now())
+	ledger, err := w.Held(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,9 +174,6 @@ type Host struct {
 	state.Dir
 }
 
-// Now is the time by AWS's clock, as the machine knows it.
-func (h Host) Now() time.Time { return time.Now().Add(h.Offset()) }
-
 // Reservations are EC2's.
 func (h Host) Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error) {
 	return h.EC2.Reservations(ctx, ids)
