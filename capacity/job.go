@@ -24,17 +24,14 @@ type Job struct {
 	Partition    string // a comma-separated list while the job is pending
 	Account      string
 	QOS          string
-	UserID       int
 	User         string // as the machine that runs squeue knows it
-	Name         string
 	Comment      string
 	AdminComment string // written by administrators and programs such as ours, for the job's owner
 	State        string // base state: PENDING, RUNNING, COMPLETED, …; unknown ones verbatim
 	StateFlag    string // the one flag that squeue shows: CONFIGURING, COMPLETING, REQUEUED, …
 	Reason       string // why it is pending: Slurm's code or, if there is one, its sentence; they differ by version
 	TimeLimit    Limit
-	TimeMin      Limit // --time-min
-	Submit       time.Time
+	TimeMin      Limit     // --time-min
 	Eligible     time.Time // the earliest start, such as --begin
 	Start        time.Time // of a pending job: Slurm's estimate, zero if it has none
 	End          time.Time // Start + TimeLimit until the job has ended; not final while it is Configuring
@@ -136,7 +133,7 @@ func (s *Snapshot) Request(j Job) Request {
 
 // ByClock is the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.
 func (j Job) ByClock(offset time.Duration) Job {
-	for _, t := range []*time.Time{&j.Submit, &j.Eligible, &j.Start, &j.End, &j.Deadline} {
+	for _, t := range []*time.Time{&j.Eligible, &j.Start, &j.End, &j.Deadline} {
 		if !t.IsZero() {
 			*t = t.Add(offset)
 		}

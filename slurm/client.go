@@ -31,7 +31,7 @@ const DefaultTimeout = 15 * time.Second
 type Client struct {
 	// Conf is the path of slurm.conf. Empty: the environment's SLURM_CONF, and without that Slurm's own default.
 	Conf    string
-	Dir     string        // the folder of scontrol, squeue and sinfo. Empty: as [Place] decides.
+	Dir     string        // the folder of scontrol and squeue. Empty: as [Place] decides.
 	PCS     bool          // the cluster is one of AWS PCS, whose programs are those of the cluster's release
 	Timeout time.Duration // bounds each call. Zero: [DefaultTimeout].
 
@@ -47,7 +47,6 @@ var (
 	ErrUnreachable = errors.New("slurmctld does not answer")
 	ErrNoJob       = errors.New("no such job")
 	ErrNoNode      = errors.New("no such node, or not as many values as nodes")
-	ErrJobPending  = errors.New("the job is pending")
 	ErrNotBatch    = errors.New("only batch jobs can do this")
 	ErrRefused     = errors.New("the job does not allow this: --no-requeue, or not running")
 	ErrNoReserve   = errors.New("no such Slurm reservation")
@@ -72,7 +71,6 @@ var causes = []struct {
 	{"cannot stat file", ErrUnreachable},
 	{"Invalid job id specified", ErrNoJob},
 	{"Resource temporarily unavailable", errAgain}, // 24.11, 26.05; see again
-	{"Job is pending execution", ErrJobPending},
 	{"Only batch jobs are accepted or processed", ErrNotBatch},
 	{"Requested operation is presently disabled", ErrRefused},
 	{"Invalid node name specified", ErrNoNode},

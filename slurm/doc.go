@@ -1,4 +1,4 @@
-// Package slurm is the adapter to a running Slurm: it runs scontrol, squeue and sinfo, and turns what they print into
+// Package slurm is the adapter to a running Slurm: it runs scontrol, squeue and others, and turns what they print into
 // plain Go values. No text of theirs leaves this package.
 //
 // It follows three rules, each learned from a failure:

@@ -79,17 +79,11 @@ func has(j capacity.Job, e capacity.Edits) bool {
 		(e.Constraint == "" || j.Constraint == e.Constraint)
 }
 
-// SetAdminComments is [Client.SetAdminComment] for several jobs, and reads nothing back.
-func (c *Client) SetAdminComments(ctx context.Context, text string, jobs ...string) error {
-	_, err := c.onJobs(ctx, jobs, "setting the AdminComment", "update", "jobid", "admincomment="+Clean(text, MaxComment))
-	return err
-}
-
-// SetAdminComment replaces the job's AdminComment, which its user can see but
+// SetAdminComment replaces the AdminComment of jobs, which their users can see but
 // not change. The text becomes one printable line of at most [MaxComment] bytes.
-func (c *Client) SetAdminComment(ctx context.Context, job, text string) error {
+func (c *Client) SetAdminComment(ctx context.Context, text string, jobs ...string) error {
 	text = Clean(text, MaxComment)
-	return c.change(ctx, []string{job}, "setting the AdminComment", func(j capacity.Job) bool { return j.AdminComment == text },
+	return c.change(ctx, jobs, "setting the AdminComment", func(j capacity.Job) bool { return j.AdminComment == text },
 		"update", "jobid", "admincomment="+text)
 }
 
@@ -106,30 +100,17 @@ func (c *Client) Notify(ctx context.Context, job, text string) error {
 	return err
 }
 
-// Requeue stops jobs and puts them back in the queue: CONT and TERM, then KILL after KillWait. A job submitted with
-// --no-requeue gives [ErrRefused], one of salloc or srun [ErrNotBatch], a pending one [ErrJobPending]. Of a het job all
-// components are requeued, whichever is named.
-func (c *Client) Requeue(ctx context.Context, jobs ...string) error {
-	_, err := c.onJobs(ctx, wholeHetJobs(jobs), "requeueing", "requeue", "")
-	return err
-}
-
-// RequeueHold requeues jobs so that they do not start again by themselves. A job that has
-// its nodes and whose program does not run yet is back in the queue when this returns.
-func (c *Client) RequeueHold(ctx context.Context, jobs ...string) error {
-	_, err := c.onJobs(ctx, wholeHetJobs(jobs), "requeueing held", "requeuehold", "")
-	return err
-}
-
-// RequeueJob puts a job that has its nodes back into the queue, with hold so that it waits there
-// until it is released, and reads it back: an exit status says little. before is the job as it was
-// seen. after is what became of it, without an id if Slurm has forgotten it.
+// RequeueJob stops a job that has its nodes and puts it back in the queue: CONT and TERM, then KILL after KillWait. With
+// hold it waits there until it is released. A job submitted with --no-requeue gives [ErrRefused], one of salloc or srun
+// [ErrNotBatch]; one that is pending already is as it should be. Of a het job all components are requeued, whichever is
+// named. An exit status says little, so it is read back: before is the job as it was seen, after is what became of it,
+// without an id if Slurm has forgotten it.
 func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error) {
+	verb := "requeue"
 	if hold {
-		err = c.RequeueHold(ctx, before.Shown)
-	} else {
-		err = c.Requeue(ctx, before.Shown)
+		verb = "requeuehold"
 	}
+	_, err = c.onJobs(ctx, []string{wholeHetJob(before.Shown)}, "requeueing", verb, "")
 	after, read := c.Job(ctx, before.Shown)
 	switch {
 	case read != nil:
@@ -170,14 +151,6 @@ func wholeHetJob(job string) string {
 	return whole
 }
 
-func wholeHetJobs(jobs []string) []string {
-	whole := make([]string, len(jobs))
-	for i, job := range jobs {
-		whole[i] = wholeHetJob(job)
-	}
-	return whole
-}
-
 // UserHold keeps pending jobs from starting until their owner, or an administrator, releases them. A requeued job has a
 // begin time for some seconds or minutes, and when that has passed Slurm takes the hold for an administrator's (seen on
 // 24.11); so the begin time is taken away first.
@@ -195,7 +168,7 @@ func (c *Client) Begin(ctx context.Context, job string, at time.Time) error {
 		"update", "jobid", fmt.Sprintf("starttime=uts%d", at.Unix()))
 }
 
-// Release undoes [Client.UserHold] and [Client.RequeueHold].
+// Release undoes a hold.
 func (c *Client) Release(ctx context.Context, job string) error {
 	return c.change(ctx, []string{job}, "releasing", func(j capacity.Job) bool { return !j.Held }, "release", "")
 }
@@ -214,7 +187,7 @@ func (c *Client) change(ctx context.Context, jobs []string, what string, took fu
 		}
 	}
 	without := ""
-	err = c.eachJob(ctx, eachFields, func(j capacity.Job) error {
+	err = c.eachJob(ctx, allFields, func(j capacity.Job) error {
 		if whole, _, _ := strings.Cut(j.Shown, "+"); (rows[j.Shown] || rows[whole]) && !took(j) {
 			without = j.Shown
 		}

@@ -71,11 +71,13 @@ func changesOfOneJob(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 		}
 	}
 	for _, name := range []string{task(2), component(0), component(1), pending} {
-		check(t, client.SetAdminComment(ctx, name, "of "+name))
+		check(t, client.SetAdminComment(ctx, "of "+name, name))
 	}
 	check(t, client.Notify(ctx, component(1), "x"))
-	check(t, client.RequeueHold(ctx, task(2)))
-	check(t, client.Requeue(ctx, component(1))) // Slurm requeues both together
+	_, err = client.RequeueJob(ctx, all()[task(2)], true)
+	check(t, err)
+	_, err = client.RequeueJob(ctx, all()[component(1)], false) // Slurm requeues both together
+	check(t, err)
 	poll(t, "requeued jobs", func() (map[string]capacity.Job, bool) {
 		jobs := all()
 		a, b, c := jobs[task(2)], jobs[component(0)], jobs[component(1)]
@@ -95,7 +97,7 @@ func changesOfOneJob(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	if !jobs[task(2)].Held || !jobs[component(0)].Held || jobs[component(1)].Held {
 		t.Errorf("%+v", jobs)
 	}
-	check(t, client.SetAdminComments(ctx, "of both", task(2), pending))
+	check(t, client.SetAdminComment(ctx, "of both", task(2), pending))
 	check(t, client.Cancel(ctx, task(1), component(1)))
 	poll(t, "cancelled jobs", func() (map[string]capacity.Job, bool) {
 		jobs = all()
@@ -118,7 +120,7 @@ func changesWithoutEffect(t *testing.T, cluster *slurmlab.Cluster, client *slurm
 	if err := client.Edit(deadline(t), map[string]capacity.Edits{held: {TimeLimit: capacity.Minutes(5)}})[held]; !errors.Is(err, slurm.ErrNoEffect) {
 		t.Errorf("edits: error %v, want one that says that they have no effect", err)
 	}
-	for _, err := range []error{client.SetTimeLimit(deadline(t), job, 5), client.SetAdminComment(deadline(t), job, "ours")} {
+	for _, err := range []error{client.SetTimeLimit(deadline(t), job, 5), client.SetAdminComment(deadline(t), "ours", job)} {
 		if !errors.Is(err, slurm.ErrNoEffect) || !strings.Contains(err.Error(), "job "+job) {
 			t.Errorf("error %v, want one that says that it has no effect", err)
 		}

@@ -35,26 +35,19 @@ func (c *Client) jobs(ctx context.Context, fields jobFields) ([]capacity.Job, er
 	return jobs, nil
 }
 
-// EachJob takes the jobs of the partitions, or of all if none is given, that have not ended, and those that have ended
-// within MinJobAge (slurm.conf(5): 5 minutes unless set), in one call, by their ids; tasks of an array come one after
-// the other. A job that waits for one of several partitions is among those of each. A requeued job is among those that
-// have ended only when its last run has. After an error, which may be that of take, what was taken is not all. Name,
-// Submit and UserID are not asked for.
-func (c *Client) EachJob(ctx context.Context, partitions []string, take func(capacity.Job) error) error {
-	more := []string{"--states=all"}
-	if len(partitions) > 0 {
-		more = append(more, "--partition="+strings.Join(partitions, ","))
-	}
-	return c.eachJob(ctx, eachFields, take, more...)
-}
-
-// JobsOf returns, of the jobs that [Client.EachJob] takes, those that wanted keeps (nil: all): the live
-// ones, and those that have ended.
+// JobsOf returns the jobs of the partitions, or of all if none is given, that wanted keeps (nil: all): the live ones,
+// and those that have ended within MinJobAge (slurm.conf(5): 5 minutes unless set). They come in one call, by their
+// ids, tasks of an array one after the other. A job that waits for one of several partitions is among those of each. A
+// requeued job is among those that have ended only when its last run has.
 func (c *Client) JobsOf(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live,
 	ended []capacity.Job, err error) {
 	live, ended = make([]capacity.Job, 0, 16), []capacity.Job{}
 	var full [][]capacity.Job // live ones: append alone would copy many jobs five times
-	err = c.EachJob(ctx, partitions, func(job capacity.Job) error {
+	more := []string{"--states=all"}
+	if len(partitions) > 0 {
+		more = append(more, "--partition="+strings.Join(partitions, ","))
+	}
+	err = c.eachJob(ctx, allFields, func(job capacity.Job) error {
 		switch {
 		case wanted != nil && !wanted(job):
 		case job.Ended():
@@ -67,7 +60,7 @@ func (c *Client) JobsOf(ctx context.Context, partitions []string, wanted func(ca
 			live = append(live, job)
 		}
 		return nil
-	})
+	}, more...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,7 +72,7 @@ func (c *Client) JobsOf(ctx context.Context, partitions []string, wanted func(ca
 func (c *Client) Tasks(ctx context.Context, names []string) ([]capacity.Job, error) {
 	var tasks []capacity.Job
 	for some := range slices.Chunk(names, 1000) {
-		err := c.eachJob(ctx, eachFields, func(j capacity.Job) error { tasks = append(tasks, j); return nil }, "--array",
+		err := c.eachJob(ctx, allFields, func(j capacity.Job) error { tasks = append(tasks, j); return nil }, "--array",
 			"--states=all", "--jobs="+strings.Join(some, ","))
 		if err != nil && !errors.Is(err, ErrNoJob) {
 			return nil, err
@@ -88,7 +81,7 @@ func (c *Client) Tasks(ctx context.Context, names []string) ([]capacity.Job, err
 	return tasks, nil
 }
 
-// Job reads one job, as [Client.EachJob] does. It has no id if Slurm has forgotten it, or shows it by
+// Job reads one job. It has no id if Slurm has forgotten it, or shows it by
 // another name by now: 12_[2-4], after 12_1 has started, is no longer 12_[1-4].
 func (c *Client) Job(ctx context.Context, shown string) (job capacity.Job, err error) {
 	name, err := parseJobName(shown)
@@ -99,7 +92,7 @@ func (c *Client) Job(ctx context.Context, shown string) (job capacity.Job, err e
 	if strings.Contains(shown, "_") && len(name.rows) == 1 && name.rows[0] == shown {
 		more = []string{"--array", "--states=all", "--jobs=" + shown}
 	}
-	err = c.eachJob(ctx, eachFields, func(j capacity.Job) error {
+	err = c.eachJob(ctx, allFields, func(j capacity.Job) error {
 		if j.Shown == shown {
 			job = j
 		}
@@ -161,7 +154,6 @@ var plainFields = []plainField{
 		}
 		return nil
 	}},
-	{"SubmitTime", timeField(func(j *capacity.Job) *time.Time { return &j.Submit })},
 	{"EligibleTime", timeField(func(j *capacity.Job) *time.Time { return &j.Eligible })},
 	{"StartTime", timeField(func(j *capacity.Job) *time.Time { return &j.Start })},
 	{"EndTime", func(j *capacity.Job, text string) error {
@@ -178,7 +170,6 @@ var plainFields = []plainField{
 	{"PriorityLong", func(j *capacity.Job, text string) error { j.Held = text == "0"; return nil }},
 	{"Requeue", func(j *capacity.Job, text string) error { j.Requeue = text != "0"; return nil }},
 	{"BatchFlag", func(j *capacity.Job, text string) error { j.Batch = text != "0"; return nil }},
-	{"UserID", intField(func(j *capacity.Job) *int { return &j.UserID })},
 	{"NumNodes", intField(func(j *capacity.Job) *int { return &j.NumNodes })},
 	{"NodeList", func(j *capacity.Job, text string) (err error) {
 		j.Nodes, err = hostlist.Expand(strings.Clone(text))
@@ -203,7 +194,6 @@ var markedFields = []markedField{
 	{"Reason", func(j *capacity.Job) *string { return &j.Reason }},
 	{"Feature", func(j *capacity.Job) *string { return &j.Constraint }},
 	{"Reservation", func(j *capacity.Job) *string { return &j.Reservation }},
-	{"Name", func(j *capacity.Job) *string { return &j.Name }},
 	{"Comment", func(j *capacity.Job) *string { return &j.Comment }},
 	{"admin_comment", func(j *capacity.Job) *string { return &j.AdminComment }},
 }
@@ -216,13 +206,9 @@ type jobFields struct {
 
 var allFields = jobFields{plainFields, markedFields}
 
-// eachFields are those that EachJob has, briefFields those of BriefJobs: each costs squeue about
-// a fiftieth of its time.
-var (
-	eachFields  = allFields.without("SubmitTime", "UserID", "Name")
-	briefFields = eachFields.without("MinTime", "StartTime", "EndTime", "Deadline", "PriorityLong", "NumNodes",
-		"QOS", "UserName", "Reason", "Feature", "Reservation")
-)
+// briefFields are those of BriefJobs: each costs squeue about a fiftieth of its time.
+var briefFields = allFields.without("MinTime", "StartTime", "EndTime", "Deadline", "PriorityLong", "NumNodes", "QOS",
+	"UserName", "Reason", "Feature", "Reservation")
 
 func (f jobFields) without(names ...string) jobFields {
 	return jobFields{slices.DeleteFunc(slices.Clone(f.plain), func(p plainField) bool {

@@ -50,60 +50,6 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]capacity.Node, e
 // noNodes is what scontrol says where there are none.
 const noNodes = "No nodes in the system"
 
-// NodeStates returns the named nodes with nothing but Name and State, and leaves out what Nodes leaves out. It is for
-// who cannot wait for Nodes: of a thousand nodes in one state sinfo prints one line, and scontrol 600 KB. Only those
-// that sinfo does not have, being in no partition, or in a line that cannot be read, are asked of scontrol.
-func (c *Client) NodeStates(ctx context.Context, names ...string) ([]capacity.Node, error) {
-	list, err := nodeArgument(names)
-	if err != nil {
-		return nil, fmt.Errorf("asking for the states of nodes: %w", err)
-	}
-	out, err := c.run(ctx, "sinfo", "--all", "--noheader", "--nodes="+list, "--Format="+nodeStatesFormat)
-	if errors.Is(err, ErrNoNode) { // it is the only one
-		out, err = nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("asking for the states of nodes: %w", err)
-	}
-	nodes := parseNodeStates(out)
-	found := map[string]bool{}
-	for _, n := range nodes {
-		found[n.Name] = true
-	}
-	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return found[name] })
-	if len(others) == 0 {
-		return nodes, nil
-	}
-	more, err := c.Nodes(ctx, others...)
-	for _, n := range more {
-		nodes = append(nodes, capacity.Node{Name: n.Name, State: n.State})
-	}
-	return nodes, err
-}
-
-// nodeStatesFormat has what no user can write. A colon without a width means the whole text.
-const nodeStatesFormat = "StateComplete:|,NodeList:|"
-
-// parseNodeStates reads lines such as "idle+cloud+powering_up|gpu-[1-4]|", and leaves out others.
-// A node in two partitions is there once.
-func parseNodeStates(output []byte) (nodes []capacity.Node) {
-	seen := map[string]bool{}
-	for line := range strings.Lines(string(output)) {
-		parts := strings.Split(strings.TrimSuffix(line, "\n"), "|")
-		if len(parts) != 3 || parts[0] == "" || parts[2] != "" {
-			continue
-		}
-		names, _ := hostlist.Expand(parts[1])
-		for _, name := range names {
-			if !seen[name] {
-				seen[name] = true
-				nodes = append(nodes, capacity.Node{Name: name, State: strings.ToUpper(parts[0])})
-			}
-		}
-	}
-	return nodes
-}
-
 // nodeReason cuts the reason out of the end of a node's line. Slurm puts "[user@time]" after its first line.
 var nodeReason = sync.OnceValue(
 	func() *regexp.Regexp { return regexp.MustCompile(` Reason=(.*?) \[[^\[\]@]+@[^\[\]]+\]`) },
@@ -287,22 +233,14 @@ func (c *Client) UpdateReservation(ctx context.Context, r capacity.SlurmReservat
 	return nil
 }
 
-// DeleteReservation deletes a Slurm reservation. An unknown one gives
-// [ErrNoReserve]. Pending jobs may start on its nodes within a second.
+// DeleteReservation deletes a Slurm reservation, if it is there. Pending jobs may start on its nodes within a second.
 func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 	if err := checkName("Slurm reservation", name); err != nil {
 		return err
 	}
-	if _, err := c.run(ctx, "scontrol", "delete", "reservationname="+name); err != nil {
+	_, err := c.run(ctx, "scontrol", "delete", "reservationname="+name)
+	if err != nil && !errors.Is(err, ErrNoReserve) {
 		return fmt.Errorf("deleting Slurm reservation %s: %w", name, err)
-	}
-	return nil
-}
-
-// DropReservation deletes a Slurm reservation, if it is there.
-func (c *Client) DropReservation(ctx context.Context, name string) error {
-	if err := c.DeleteReservation(ctx, name); !errors.Is(err, ErrNoReserve) {
-		return err
 	}
 	return nil
 }

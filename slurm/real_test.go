@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
@@ -155,37 +153,8 @@ func waitNode(t *testing.T, client *slurm.Client, name string, condition func(ca
 		if at < 0 {
 			t.Fatalf("no node %s in %+v", name, nodes)
 		}
-		wantSameFlags(t, client)
 		return nodes[at], condition(nodes[at])
 	})
-}
-
-// wantSameFlags: NodeStates has the flags of gpu-1 to gpu-4, and of no other node, that Nodes has, at once.
-func wantSameFlags(t *testing.T, client *slurm.Client) {
-	t.Helper()
-	names := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}
-	for {
-		before, err := client.Nodes(deadline(t), names...)
-		check(t, err)
-		states, err := client.NodeStates(deadline(t), append(names, "nosuch")...)
-		check(t, err)
-		after, err := client.Nodes(deadline(t), names...)
-		check(t, err)
-		if !cmp.Equal(before, after) { // they are changing
-			continue
-		}
-		flags := func(nodes []capacity.Node) map[string]string {
-			all := map[string]string{}
-			for _, n := range nodes {
-				_, all[n.Name], _ = strings.Cut(n.State, "+")
-			}
-			return all
-		}
-		if diff := cmp.Diff(flags(after), flags(states)); diff != "" {
-			t.Errorf("(-Nodes +NodeStates)\n%s", diff)
-		}
-		return
-	}
 }
 
 func poll[T any](t *testing.T, what string, get func() (T, bool)) T {
@@ -233,7 +202,7 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	hostile, array, boot := strconv.Itoa(hostileID), fmt.Sprintf("%d_[1-4%%2]", arrayID), strconv.Itoa(bootID)
 
 	job := waitJob(t, client, hostileID, capacity.Job.Running)
-	if !strings.HasPrefix(job.Comment, "capacity=any\nJobId=999 JobState=RUNNING\n") || job.Partition != "static" || job.UserID != os.Getuid() ||
+	if !strings.HasPrefix(job.Comment, "capacity=any\nJobId=999 JobState=RUNNING\n") || job.Partition != "static" ||
 		job.TimeLimit != capacity.Minutes(10) || !slices.Equal(job.Nodes, []string{"static-1"}) || !job.Batch || !job.Requeue || job.Start.IsZero() {
 		t.Errorf("%+v", job)
 	}
@@ -250,7 +219,7 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	}
 
 	check(t, client.SetTimeLimit(ctx, hostile, 25))
-	check(t, client.SetAdminComment(ctx, hostile, "InsufficientInstanceCapacity: a=b\n"+strings.Repeat("é", 2000)))
+	check(t, client.SetAdminComment(ctx, "InsufficientInstanceCapacity: a=b\n"+strings.Repeat("é", 2000), hostile))
 	job = waitJob(t, client, hostileID, any1)
 	if job.TimeLimit.Minutes != 25 || !strings.HasPrefix(job.AdminComment, "InsufficientInstanceCapacity: a=b éé") || len(job.AdminComment) > slurm.MaxComment {
 		t.Errorf("limit %v, admin comment %q", job.TimeLimit, job.AdminComment)
@@ -266,7 +235,11 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	check(t, client.Notify(ctx, hostile, "--the block ends\nat 18:00"))
 	waitOutput("--the block ends at 18:00")
 
-	check(t, client.Requeue(ctx, hostile))
+	requeue := func(job string, hold bool) error {
+		_, err := client.RequeueJob(ctx, capacity.Job{Shown: job}, hold)
+		return err
+	}
+	check(t, requeue(hostile, false))
 	job = waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Pending() && j.Restarts == 1 })
 	if job.TimeLimit.Minutes != 25 || len(job.Nodes) > 0 {
 		t.Errorf("requeued: %+v", job)
@@ -279,15 +252,15 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	check(t, client.Release(ctx, waits))
 	waitJob(t, client, waitsID, func(j capacity.Job) bool { return !j.Held })
 	waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Running() })
-	check(t, client.RequeueHold(ctx, hostile))
+	check(t, requeue(hostile, true))
 	waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Pending() && j.Held })
 
 	waitJob(t, client, bootID, capacity.Job.Running)
-	wantError(t, client.Requeue(ctx, boot), slurm.ErrRefused)
-	wantError(t, client.Requeue(ctx, array), slurm.ErrJobPending)
+	wantError(t, requeue(boot, false), slurm.ErrRefused)
+	check(t, requeue(array, false)) // it waits
 	wantError(t, client.Notify(ctx, array, "x"), slurm.ErrRefused)
-	for _, err := range []error{client.Requeue(ctx, "99999"), client.UserHold(ctx, "99999"), client.Notify(ctx, "99999",
-		"x"), client.SetTimeLimit(ctx, "99999", 5), client.SetAdminComment(ctx, "99999", "x")} {
+	for _, err := range []error{requeue("99999", false), client.UserHold(ctx, "99999"), client.Notify(ctx, "99999",
+		"x"), client.SetTimeLimit(ctx, "99999", 5), client.SetAdminComment(ctx, "x", "99999")} {
 		wantError(t, err, slurm.ErrNoJob)
 	}
 	for _, err := range []error{client.SetTimeLimit(ctx, hostile, 0), client.SetTimeLimit(ctx, "0", 5), client.SetTimeLimit(ctx, "7 admincomment=x", 5), client.Notify(ctx, hostile, "\n")} {
@@ -318,7 +291,8 @@ func requeueOfInteractiveJob(t *testing.T, cluster *slurmlab.Cluster, client *sl
 	if job.Batch {
 		t.Errorf("a salloc job is a batch job: %+v", job)
 	}
-	wantError(t, client.Requeue(deadline(t), job.Shown), slurm.ErrNotBatch)
+	_, err = client.RequeueJob(deadline(t), job, false)
+	wantError(t, err, slurm.ErrNotBatch)
 }
 
 func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
@@ -326,12 +300,6 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 	node := waitNode(t, client, "gpu-1", capacity.Node.PoweredDown)
 	if node.Base() != "IDLE" || !node.Has("CLOUD") || !slices.Equal(node.Partitions, []string{"gpu"}) || !slices.Equal(node.Features, []string{"gpu", "h100"}) || node.CPUs != 4 {
 		t.Errorf("%+v", node)
-	}
-
-	for _, name := range []string{"gpu-1", "nosuch"} {
-		if nodes, err := client.NodeStates(ctx, name); err != nil || (len(nodes) == 1 && nodes[0].Has("CLOUD")) != (name == "gpu-1") {
-			t.Errorf("%s alone: %v, %v", name, nodes, err)
-		}
 	}
 
 	address := netip.MustParseAddr
@@ -435,13 +403,14 @@ func jobsOfPartitions(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 		{[]string{"there-is-none"}, nil},
 	} {
 		var got, want []int
-		if err := client.EachJob(ctx, test.partitions, func(j capacity.Job) error {
-			if j.ID == cancelled || slices.Contains(slices.Collect(maps.Values(ids)), j.ID) { // others are of other tests
-				got = append(got, j.ID)
-			}
-			return nil
-		}); err != nil {
+		live, ended, err := client.JobsOf(ctx, test.partitions, func(j capacity.Job) bool { // others are of other tests
+			return j.ID == cancelled || slices.Contains(slices.Collect(maps.Values(ids)), j.ID)
+		})
+		if err != nil {
 			t.Fatal(test.partitions, err)
+		}
+		for _, j := range slices.Concat(live, ended) {
+			got = append(got, j.ID)
 		}
 		for _, name := range test.want {
 			if name == "cancelled" {

@@ -160,7 +160,7 @@ func readQueue(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot,
 			if err != nil || len(names) == 0 {
 				continue
 			}
-			nodes, err := client.NodeStates(ctx, names...)
+			nodes, err := client.Nodes(ctx, names...)
 			if err != nil {
 				return nil
 			}

@@ -243,11 +243,11 @@ func (w *fake) kept(t *testing.T) []state.Record {
 	return all
 }
 
-func (w *fake) site() *Site { return &Site{World: w, journal: logless(), Cluster: "ml"} }
+func (w *fake) site() *Site { return &Site{World: w, State: w.Dir, journal: logless(), Cluster: "ml"} }
 
 // begun is the call after it has begun in the World, unless that has stopped.
 func begun(w *fake, c *call) *call {
-	c.World, c.journal, c.budget = w, logless(), 118*time.Second // no deadline is a whole second
+	c.World, c.State, c.journal, c.budget = w, w.Dir, logless(), 118*time.Second // no deadline is a whole second
 	c.begin(w.ctx)
 	return c
 }

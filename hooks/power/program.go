@@ -38,7 +38,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// slurmTimeout bounds one call of scontrol, squeue or sinfo. It is shorter than the 10 s that a call to a dead
+// slurmTimeout bounds one call of scontrol or squeue. It is shorter than the 10 s that a call to a dead
 // slurmctld takes, so that a hook can still do its rest.
 const slurmTimeout = 8 * time.Second
 
@@ -119,15 +119,13 @@ type World interface {
 	Config(ctx context.Context) (slurm.Config, error)
 	Partitions(ctx context.Context) ([]capacity.SlurmPartition, error)
 	BriefJobs(ctx context.Context) ([]capacity.Job, error)
-	// Nodes shows nodes that did not boot, which NodeStates does not tell; that one is quick.
 	Nodes(ctx context.Context, names ...string) ([]capacity.Node, error)
-	NodeStates(ctx context.Context, names ...string) ([]capacity.Node, error)
 	SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
 	Begin(ctx context.Context, job string, at time.Time) error
-	SetAdminComments(ctx context.Context, text string, jobs ...string) error
+	SetAdminComment(ctx context.Context, text string, jobs ...string) error
 	Notify(ctx context.Context, job, text string) error
-	RequeueHold(ctx context.Context, jobs ...string) error
+	RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error)
 	Cancel(ctx context.Context, jobs ...string) error
 	UserHold(ctx context.Context, jobs ...string) error
 
@@ -153,7 +151,6 @@ type World interface {
 	Enlist(h capacity.Held, now time.Time,
 		allowed func(more capacity.Held, others []capacity.Held) error) (capacity.Held, error)
 	Released(now time.Time, names ...string) error
-	Records() ([]state.Record, error)
 	AppendRecords(records ...state.Record) error
 }
 

@@ -88,7 +88,7 @@ func (s *Site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 		c.budget = min(timeout*3/4, mostBudget)
 		time.AfterFunc(c.budget*2/3-time.Since(began), stop)
 	})
-	reads.Go(func() { c.shown, c.shownErr = s.NodeStates(ctx, nodes...) })
+	reads.Go(func() { c.shown, c.shownErr = s.Nodes(ctx, nodes...) })
 	reads.Wait()
 	if unknown != nil {
 		return nil, unknown

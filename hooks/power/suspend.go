@@ -76,7 +76,7 @@ func (j *journal) insist(ctx context.Context, what string, try func() error) err
 // SuspendTimeout (30 s by default) after it called SuspendProgram, and only if it considers the node powered down. So
 // an instance launched after this call belongs to a newer launch and is left alone.
 func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error {
-	records, err := s.Records()
+	records, err := s.State.Records()
 	if err != nil {
 		s.Warn("instances are found by their tags alone", "err", err)
 	}
@@ -175,7 +175,7 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 	if err != nil {
 		return
 	}
-	records, unknown := s.Records()
+	records, unknown := s.State.Records()
 	jobs, unasked := s.BriefJobs(ctx)
 	if err := errors.Join(unknown, unasked); err != nil {
 		s.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)

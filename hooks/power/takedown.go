@@ -164,7 +164,7 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 	for _, j := range jobs {
 		record.Restarts = append(record.Restarts, j.Restarts)
 	}
-	records, err := c.Records()
+	records, err := c.State.Records()
 	if err != nil {
 		c.Warn("how often the jobs failed before is not known", "err", err)
 	}
@@ -231,7 +231,7 @@ func (s *Site) putOff(ctx context.Context, jobs, queue []capacity.Job, failures 
 // comment writes the AdminComment of jobs.
 func (s *Site) comment(ctx context.Context, text string, jobs ...string) {
 	text = hook.Clip(hook.OneLine(text), capacity.MaxComment)
-	_ = s.did(s.SetAdminComments(ctx, text, jobs...), "write the AdminComment", "jobs", jobs, "text", text)
+	_ = s.did(s.SetAdminComment(ctx, text, jobs...), "write the AdminComment", "jobs", jobs, "text", text)
 }
 
 // refusedJob is a job with nodes that it may never have: only its owner can lift the refusal.
@@ -337,7 +337,7 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 		_ = c.did(c.Cancel(ctx, r.name), "cancel", "job", r.name)
 		return
 	}
-	err := c.RequeueHold(ctx, r.name)
+	_, err := c.RequeueJob(ctx, r.jobs[0], true)
 	if err == nil {
 		err = c.UserHold(ctx, r.name)
 	}

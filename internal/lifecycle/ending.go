@@ -124,7 +124,7 @@ func requeue(seen Seen, j capacity.Job, f fenced, rest remaining, hold bool, not
 		if hold {
 			comment = capacity.HoldNote(w.MachineTime(), note)
 		}
-		told := w.Slurm.SetAdminComment(ctx, j.Shown, comment)
+		told := w.Slurm.SetAdminComment(ctx, comment, j.Shown)
 		after, err := w.Slurm.RequeueJob(ctx, j, hold || rest.held)
 		// A refused requeue may have happened anyway; then a later pass finishes it.
 		mark.Ending, mark.Release = rest.held || err != nil, rest.held

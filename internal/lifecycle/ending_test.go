@@ -136,7 +136,7 @@ func (o *oneJob) RequeueJob(context.Context, capacity.Job, bool) (capacity.Job, 
 }
 func (o *oneJob) Begin(context.Context, string, time.Time) error { return o.ask("begin") }
 func (o *oneJob) Release(context.Context, string) error          { return o.ask("release") }
-func (o *oneJob) SetAdminComment(_ context.Context, _, text string) error {
+func (o *oneJob) SetAdminComment(_ context.Context, text string, _ ...string) error {
 	return o.ask("comment ", text)
 }
 func (o *oneJob) Notify(context.Context, string, string) error           { return nil }

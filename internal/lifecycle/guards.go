@@ -76,19 +76,19 @@ func (g guardChange) carryOut(ctx context.Context, w World) error {
 	case "update":
 		return w.Slurm.UpdateReservation(ctx, r)
 	case "delete":
-		return w.Slurm.DropReservation(ctx, r.Name)
+		return w.Slurm.DeleteReservation(ctx, r.Name)
 	}
 	// A stop between the two calls would leave neither guard until the next pass.
 	ctx = context.WithoutCancel(ctx)
 	if g.occupied {
-		if err := w.Slurm.DropReservation(ctx, r.Name); err != nil {
+		if err := w.Slurm.DeleteReservation(ctx, r.Name); err != nil {
 			return err
 		}
 	}
 	if err := w.Slurm.CreateReservation(ctx, r); err != nil {
 		return err
 	}
-	return w.Slurm.DropReservation(ctx, g.old)
+	return w.Slurm.DeleteReservation(ctx, g.old)
 }
 
 // text is for people; toAWS turns its times into AWS's.

@@ -157,6 +157,6 @@ func onJob(code, slot string, was capacity.Job, text string, still func(was, now
 // tellOwner writes into a job's AdminComment. Without a text it accompanies an action that is reported itself.
 func tellOwner(j capacity.Job, comment, text string) Action {
 	return onJob("tell-owner", "", j, text, unchanged, func(ctx context.Context, w World) error {
-		return w.Slurm.SetAdminComment(ctx, j.Shown, comment)
+		return w.Slurm.SetAdminComment(ctx, comment, j.Shown)
 	})
 }

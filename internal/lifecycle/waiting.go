@@ -264,6 +264,6 @@ func endHold(j capacity.Job, admin, over bool, rest string) Action {
 		if !over {
 			return nil
 		}
-		return w.Slurm.SetAdminComment(ctx, j.Shown, rest)
+		return w.Slurm.SetAdminComment(ctx, rest, j.Shown)
 	})
 }

@@ -58,7 +58,7 @@ type Slurm interface {
 
 	CreateReservation(ctx context.Context, r capacity.SlurmReservation) error
 	UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error
-	DropReservation(ctx context.Context, name string) error
+	DeleteReservation(ctx context.Context, name string) error
 	PowerUp(ctx context.Context, nodes []string) error
 	PowerDown(ctx context.Context, nodes []string, reason string) error
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
@@ -70,7 +70,7 @@ type Slurm interface {
 	Begin(ctx context.Context, job string, at time.Time) error
 	UserHold(ctx context.Context, jobs ...string) error
 	Release(ctx context.Context, job string) error
-	SetAdminComment(ctx context.Context, job, text string) error
+	SetAdminComment(ctx context.Context, text string, jobs ...string) error
 	Notify(ctx context.Context, job, text string) error
 }
 

@@ -76,7 +76,7 @@ func (p *program) run(steps int) {
 		p.cancel(j)
 	}
 	for _, r := range slices.Sorted(maps.Keys(p.model.Fences)) {
-		p.both("drop "+r, func(v slurmVerbs) error { return v.DropReservation(p.ctx, r) })
+		p.both("drop "+r, func(v slurmVerbs) error { return v.DeleteReservation(p.ctx, r) })
 	}
 	p.both("power all down", func(v slurmVerbs) error { return v.PowerDown(p.ctx, []string{"gpu-1", "gpu-2", "gpu-3"}, "over") })
 	p.same()
@@ -90,8 +90,6 @@ func (p *program) live() []*model.Job {
 type slurmVerbs interface {
 	lifecycle.Slurm
 	Cancel(ctx context.Context, jobs ...string) error
-	RequeueHold(ctx context.Context, jobs ...string) error
-	SetAdminComments(ctx context.Context, text string, jobs ...string) error
 }
 
 // both calls a verb of both: they take or refuse it alike.
@@ -188,7 +186,7 @@ func (p *program) step() {
 		r.End = now.Add(10 * time.Hour)
 	}
 	minutes, hold := one(p, 15, 45, 1200), one(p, true, false)
-	switch what := p.IntN(16); what {
+	switch what := p.IntN(14); what {
 	case 0:
 		p.cancel(j)
 	case 1, 2:
@@ -197,7 +195,7 @@ func (p *program) step() {
 		r.Active = !p.model.Fences[name].Start.After(now) && p.model.Fences[name].Name != ""
 		p.both(fmt.Sprintf("update %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)), func(v slurmVerbs) error { return v.UpdateReservation(ctx, r) })
 	case 4:
-		p.both("drop "+name, func(v slurmVerbs) error { return v.DropReservation(ctx, name) })
+		p.both("drop "+name, func(v slurmVerbs) error { return v.DeleteReservation(ctx, name) })
 	case 5:
 		p.both("power up "+node[0], func(v slurmVerbs) error { return v.PowerUp(ctx, node) })
 	case 6:
@@ -219,14 +217,7 @@ func (p *program) step() {
 	case 12:
 		p.both("release "+job, func(v slurmVerbs) error { return v.Release(ctx, job) })
 	case 13:
-		p.both("admin comment "+job, func(v slurmVerbs) error { return v.SetAdminComment(ctx, job, "told "+name) })
-	case 14:
-		p.both("admin comments "+job, func(v slurmVerbs) error { return v.SetAdminComments(ctx, "all told "+name, job) })
-	case 15:
-		if j.Pending() { // which Slurm holds, says that it did not, and nobody asks for
-			return
-		}
-		p.both("requeue and hold "+job, func(v slurmVerbs) error { return v.RequeueHold(ctx, job) })
+		p.both("admin comment "+job, func(v slurmVerbs) error { return v.SetAdminComment(ctx, "told "+name, job) })
 	}
 }
 

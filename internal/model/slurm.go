@@ -425,15 +425,6 @@ func (s *Slurm) Nodes(_ context.Context, names ...string) (nodes []capacity.Node
 	return nodes, err
 }
 
-// NodeStates are names and states.
-func (s *Slurm) NodeStates(ctx context.Context, names ...string) (nodes []capacity.Node, err error) {
-	all, err := s.Nodes(ctx, names...)
-	for _, n := range all {
-		nodes = append(nodes, capacity.Node{Name: n.Name, State: n.State})
-	}
-	return nodes, err
-}
-
 // SetAddresses tells where nodes are.
 func (s *Slurm) SetAddresses(_ context.Context, addresses map[string]netip.Addr) error {
 	return s.onNodes("set addresses", "", slices.Sorted(maps.Keys(addresses)), func(n *Node) { s.at(n, addresses[n.Name].String()) })
@@ -599,8 +590,8 @@ func (s *Slurm) UpdateReservation(_ context.Context, r Reservation) error {
 	})
 }
 
-// DropReservation deletes a reservation, if it is there.
-func (s *Slurm) DropReservation(_ context.Context, name string) error {
+// DeleteReservation deletes a reservation, if it is there.
+func (s *Slurm) DeleteReservation(_ context.Context, name string) error {
 	return s.change("delete reservation", name, func() error {
 		delete(s.Fences, name)
 		return nil
@@ -664,15 +655,6 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 	return after, err
 }
 
-// RequeueHold takes jobs off their nodes, and holds them.
-func (s *Slurm) RequeueHold(ctx context.Context, jobs ...string) (err error) {
-	for _, job := range jobs {
-		_, one := s.RequeueJob(ctx, capacity.Job{Shown: job}, true)
-		err = errors.Join(err, one)
-	}
-	return err
-}
-
 // ResumeJob lets a suspended job go on.
 func (s *Slurm) ResumeJob(_ context.Context, job string) error {
 	return s.onJobs("resume", "job "+job, false, func(j *Job) { j.State, j.Held = "RUNNING", false }, job)
@@ -698,14 +680,9 @@ func (s *Slurm) Release(_ context.Context, job string) error {
 	return s.onJobs("release", "job "+job, false, func(j *Job) { j.Stays, j.Held, j.Reason = false, false, "" }, job)
 }
 
-// SetAdminComments writes a note on jobs.
-func (s *Slurm) SetAdminComments(_ context.Context, text string, jobs ...string) error {
+// SetAdminComment writes a note on jobs.
+func (s *Slurm) SetAdminComment(_ context.Context, text string, jobs ...string) error {
 	return s.onJobs("admin comment", "of job "+strings.Join(jobs, ",")+": "+text, false, func(j *Job) { j.AdminComment = text }, jobs...)
-}
-
-// SetAdminComment writes a note.
-func (s *Slurm) SetAdminComment(ctx context.Context, job, text string) error {
-	return s.SetAdminComments(ctx, text, job)
 }
 
 // Notify tells a job.

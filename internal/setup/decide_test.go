@@ -188,7 +188,7 @@ func (s *slotsNow) Drain(_ context.Context, nodes []string, reason string) error
 	return nil
 }
 
-func (s *slotsNow) DropReservation(_ context.Context, name string) error {
+func (s *slotsNow) DeleteReservation(_ context.Context, name string) error {
 	s.told = append(s.told, "delete "+name)
 	return nil
 }

@@ -181,7 +181,7 @@ func (t *inspection) forget(ctx context.Context, w World, before, left capacity.
 	for _, slot := range t.Slots {
 		for _, name := range now[slot.Name].Reservations {
 			if err == nil {
-				err = w.DropReservation(ctx, name)
+				err = w.DeleteReservation(ctx, name)
 			}
 		}
 	}
@@ -208,8 +208,8 @@ type Slurm interface {
 	Slots(ctx context.Context, partition string, nodes map[string][]string) (slots map[string]site.SlurmSlot, waiting int, err error)
 	// Drain keeps new jobs off the nodes; running jobs go on.
 	Drain(ctx context.Context, nodes []string, reason string) error
-	// DropReservation succeeds, too, if there is no reservation of this name.
-	DropReservation(ctx context.Context, name string) error
+	// DeleteReservation succeeds, too, if there is no reservation of this name.
+	DeleteReservation(ctx context.Context, name string) error
 }
 
 // InSlurm is the Slurm of a cluster.

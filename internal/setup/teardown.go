@@ -272,7 +272,7 @@ func planTeardown(read inspection) *Plan {
 	}
 	for _, slot := range t.Slots {
 		for _, name := range slot.Slurm.Reservations {
-			step(slot.Name, Delete, WhatFence, name, func(ctx context.Context, w World) error { return w.DropReservation(ctx, name) })
+			step(slot.Name, Delete, WhatFence, name, func(ctx context.Context, w World) error { return w.DeleteReservation(ctx, name) })
 		}
 	}
 	if q, found := t.Queue(t.request.Queue); found && t.Ours(q.Tags) {

@@ -31,8 +31,8 @@ var errAway = errors.New("no scontrol here")
 func (slurmAway) Slots(context.Context, string, map[string][]string) (map[string]site.SlurmSlot, int, error) {
 	return nil, 0, errAway
 }
-func (slurmAway) Drain(context.Context, []string, string) error { return errAway }
-func (slurmAway) DropReservation(context.Context, string) error { return errAway }
+func (slurmAway) Drain(context.Context, []string, string) error   { return errAway }
+func (slurmAway) DeleteReservation(context.Context, string) error { return errAway }
 
 // slurmOf is a Slurm whose slots have nodes and jobs.
 type slurmOf struct {
