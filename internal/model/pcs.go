@@ -39,32 +39,20 @@ func (p *PCS) Queue(name string) *pcs.Queue {
 	return named(p.Queues, func(q pcs.Queue) bool { return q.Name == name })
 }
 
-func named[T any](all []T, is func(T) bool) *T {
-	if i := slices.IndexFunc(all, is); i >= 0 {
-		return &all[i]
-	}
-	return nil
-}
-
-func (p *PCS) change(verb, text string, do func() error) error {
-	return p.Do(Call{Verb: verb, Text: text, Change: true, EC2: true}, do)
-}
-
 // errInvalid is PCS's answer to what cannot be.
 var errInvalid = errors.New("ValidationException")
 
 // Slots are the node groups of the names, each with the reservation that it was set up for.
-func (p *PCS) Slots(_ context.Context, _ string, names []string) (found map[string]string, err error) {
-	err = p.Do(Call{Verb: "list node groups", EC2: true}, func() error {
-		found = map[string]string{}
+func (p *PCS) Slots(_ context.Context, _ string, names []string) (map[string]string, error) {
+	return read(p.EC2, "list node groups", "", func() map[string]string {
+		found := map[string]string{}
 		for _, g := range p.Groups {
 			if slices.Contains(names, g.Name) {
 				found[g.Name] = g.Tags[capacity.TagReservation]
 			}
 		}
-		return nil
+		return found
 	})
-	return found, err
 }
 
 // Configure sets a node group up for a reservation.
@@ -86,26 +74,23 @@ func (p *PCS) Configure(_ context.Context, r pcs.ConfigureRequest) (changed bool
 func (p *PCS) EnsureNodeGroup(_ context.Context, want pcs.NodeGroup, mayCreate bool) (g pcs.NodeGroup, changed bool, err error) {
 	err = p.change("ensure node group", want.Name, func() error {
 		now := p.Group(want.Name)
-		failed := now != nil && now.Status == pcs.CreateFailed
+		anew := now == nil || now.Status == pcs.CreateFailed
 		switch {
 		case p.EC2.Template(want.TemplateID).ID == "" || want.TemplateVersion == "":
 			return fmt.Errorf("%w: there is no launch template %q version %q", errInvalid, want.TemplateID, want.TemplateVersion)
-		case !mayCreate && (now == nil || failed):
+		case anew && !mayCreate:
 			return fmt.Errorf("%w: there is no node group %s", errInvalid, want.Name)
 		case now != nil && !p.Cluster.Ours(now.Tags):
 			return pcs.ErrNotOurs
-		case failed:
+		case anew:
 			if err := p.deleteGroup(want.Name); err != nil {
 				return err
 			}
-			now = nil
-		case now != nil && !now.Compare(want).Changed():
-			g = *now
-			return nil
-		}
-		if now == nil {
 			p.Groups = append(p.Groups, pcs.NodeGroup{ID: "pcs_" + want.Name})
 			now = &p.Groups[len(p.Groups)-1]
+		case !now.Compare(want).Changed():
+			g = *now
+			return nil
 		}
 		id := now.ID
 		*now, changed = want, true
@@ -150,16 +135,14 @@ func (p *PCS) inSlurm() {
 }
 
 // AwaitNodeGroup reads a node group.
-func (p *PCS) AwaitNodeGroup(_ context.Context, want pcs.NodeGroup) (g pcs.NodeGroup, err error) {
-	err = p.Do(Call{Verb: "await node group", Text: want.Name, EC2: true}, func() error {
+func (p *PCS) AwaitNodeGroup(_ context.Context, want pcs.NodeGroup) (pcs.NodeGroup, error) {
+	return answer(p.World, Call{Verb: "await node group", Text: want.Name, EC2: true}, func() (g pcs.NodeGroup, err error) {
 		now := p.Group(want.Name)
 		if now == nil || now.Status == pcs.CreateFailed {
-			return fmt.Errorf("%w: there is no node group %s", errInvalid, want.Name)
+			return g, fmt.Errorf("%w: there is no node group %s", errInvalid, want.Name)
 		}
-		g = *now
-		return nil
+		return *now, nil
 	})
-	return g, err
 }
 
 // DeleteNodeGroup deletes a node group of ours with its nodes. PCS deletes none that is in a queue.
@@ -233,40 +216,38 @@ func (e *EC2) Template(id string) (found capacity.LaunchTemplate) {
 	return found
 }
 
-// PlannedTemplate is what EnsureLaunchTemplate leaves behind. The name is no part of its digest.
-func (e *EC2) PlannedTemplate(_ context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {
+// Planned is what EnsureLaunchTemplate leaves behind. The name is no part of its digest.
+func (e *EC2) Planned(spec capacity.LaunchTemplateSpec) capacity.LaunchTemplate {
 	t := capacity.LaunchTemplate{Name: spec.Name, Tags: spec.Tags, ImageID: spec.ImageID, InstanceType: spec.InstanceType, InstanceProfile: spec.InstanceProfile,
 		SecurityGroupIDs: []string{"sg-1"}, UserData: spec.UserData, ReservationID: spec.ReservationID}
 	spec.Name = ""
 	t.Digest = fmt.Sprintf("%+v", spec)
-	return t, nil
+	return t
 }
 
 // EnsureLaunchTemplate makes a launch template, or a version of it.
-func (e *EC2) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (t capacity.LaunchTemplate, err error) {
-	err = e.Do(Call{Verb: "ensure launch template", Text: spec.Name, Change: true, EC2: true}, func() error {
+func (e *EC2) EnsureLaunchTemplate(_ context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {
+	return answer(e.World, Call{Verb: "ensure launch template", Text: spec.Name, Change: true, EC2: true}, func() (capacity.LaunchTemplate, error) {
+		t := e.Planned(spec)
 		now, there := e.Templates[spec.Name]
-		switch t, err = e.PlannedTemplate(ctx, spec); {
+		switch {
 		case there && now.Tags[capacity.TagCluster] != spec.Tags[capacity.TagCluster]:
-			return pcs.ErrNotOurs
+			return now, pcs.ErrNotOurs
 		case there && now.Digest == t.Digest:
-			t = now
-			return nil
+			return now, nil
 		case !there:
-			e.IDs++
-			now.ID = fmt.Sprintf("lt-%d", e.IDs)
+			now.ID = e.newID("lt-")
 		}
 		version, _ := strconv.Atoi(now.Version)
 		t.ID, t.Version = now.ID, strconv.Itoa(version+1)
 		e.Templates[t.Name] = t
-		return nil
+		return t, nil
 	})
-	return t, err
 }
 
 // DeleteLaunchTemplate deletes a launch template of ours, also one that node groups are made from.
 func (e *EC2) DeleteLaunchTemplate(_ context.Context, id, cluster string) error {
-	return e.Do(Call{Verb: "delete launch template", Text: id, Change: true, EC2: true}, func() error {
+	return e.change("delete launch template", id, func() error {
 		t := e.Template(id)
 		if t.ID != "" && t.Tags[capacity.TagCluster] != cluster {
 			return pcs.ErrNotOurs

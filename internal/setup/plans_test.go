@@ -271,7 +271,7 @@ func TestPlansInFull(t *testing.T) {
 		in := w.see(r)
 		if c.seen != nil {
 			c.seen(&in)
-			in.launch.Template = w.planned(&in)
+			in.launch.Template = w.Planned(in.templateSpec())
 		}
 		say(c.name, plan(in))
 	}

@@ -116,14 +116,9 @@ func (w *world) see(r Request) inspection {
 	}
 	w.seeSlurm(in)
 	in.seeSlots()
-	in.launch.Template = w.planned(in)
+	in.launch.Template = w.Planned(in.templateSpec())
 	in.attach()
 	return *in
-}
-
-func (w *world) planned(in *inspection) capacity.LaunchTemplate {
-	t, _ := w.PlannedTemplate(context.Background(), in.templateSpec())
-	return t
 }
 
 func (w *world) seeSlurm(in *inspection) {
