@@ -20,7 +20,10 @@ type Money struct {
 	currency string
 }
 
-const decimals = 6
+const (
+	decimals = 6
+	micros   = 1_000_000
+)
 
 // ParseMoney reads a decimal number such as "12345.67", without sign or exponent, in a currency such as USD ("" if
 // unknown). It never rounds: more than six decimals, or more than 9,223,372,036,854, is an error.
@@ -33,11 +36,11 @@ func ParseMoney(amount, currency string) (Money, error) {
 	if len(fraction) > decimals {
 		return Money{}, fmt.Errorf("%q has more than %d decimals", amount, decimals)
 	}
-	micros, err := strconv.ParseInt(units+fraction+strings.Repeat("0", decimals-len(fraction)), 10, 64)
+	value, err := strconv.ParseInt(units+fraction+strings.Repeat("0", decimals-len(fraction)), 10, 64)
 	if err != nil {
 		return Money{}, fmt.Errorf("%q is too large an amount", amount)
 	}
-	return Money{micros, currency}, nil
+	return Money{value, currency}, nil
 }
 
 // Compare is -1, 0 or 1 as m is less than, equal to or more than other. Amounts in different or unknown currencies
@@ -57,13 +60,8 @@ func (m Money) Currency() string { return m.currency }
 
 // Amount writes the number with two decimals, or with as many as needed to lose nothing.
 func (m Money) Amount() string {
-	digits := fmt.Sprintf("%0*d", decimals+1, m.micros)
-	point := len(digits) - decimals
-	fraction := strings.TrimRight(digits[point:], "0")
-	if len(fraction) < 2 {
-		fraction = digits[point : point+2]
-	}
-	return digits[:point] + "." + fraction
+	whole, fraction, _ := strings.Cut(big.NewRat(m.micros, micros).FloatString(decimals), ".")
+	return whole + "." + fraction[:2] + strings.TrimRight(fraction[2:], "0")
 }
 
 // Grouped is the amount with thousands separated and its currency, for tables: "21,143.81 USD".
@@ -95,16 +93,12 @@ func (m Money) share(n int64, whole *big.Int) Money {
 	if n < 0 || whole.Sign() < 1 {
 		return Money{}
 	}
-	const cent = 10_000 // micros
-	whole = new(big.Int).Mul(whole, big.NewInt(cent))
-	cents := new(big.Int).Mul(big.NewInt(m.micros), big.NewInt(n))
-	// Adding half a cent makes the division round to the nearest cent.
-	cents.Add(cents, new(big.Int).Rsh(whole, 1)).Div(cents, whole)
-	micros := cents.Mul(cents, big.NewInt(cent))
-	if !micros.IsInt64() {
+	part := new(big.Rat).Mul(big.NewRat(m.micros, micros), new(big.Rat).SetFrac(big.NewInt(n), whole))
+	rounded, err := ParseMoney(part.FloatString(2), m.currency)
+	if err != nil { // too large an amount
 		return Money{}
 	}
-	return Money{micros.Int64(), m.currency}
+	return rounded
 }
 
 // Plus is the sum. Adding the zero value changes nothing.

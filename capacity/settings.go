@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -268,17 +269,13 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 	var found []Problem
 	want := strings.Join(p.AllowAccounts, ",")
 	if !slices.Equal(accounts(p.AllowAccounts), accounts(allow)) {
-		shown := "ALL"
-		if len(allow) > 0 {
-			shown = strings.Join(allow, ",")
-		}
 		where := "to its line in slurm.conf"
 		if p.Provider == ProviderPCS {
 			where = "to the Slurm settings of the PCS queue"
 		}
 		found = append(found,
 			Problemf(AllowAccounts, Subject{Partition: p.Name}, fmt.Sprintf("add AllowAccounts=%s %s", want, where),
-				"partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s", p.Name, want, shown))
+				"partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s", p.Name, want, cmp.Or(strings.Join(allow, ","), "ALL")))
 	}
 	if accounting == AccountsWritten {
 		found = append(found, Problemf(AccountsUnchecked, Subject{}, "set AccountingStorageEnforce=associations",
@@ -288,10 +285,6 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 }
 
 // accounts sorts and lowercases names: Slurm ignores case in account names.
-func accounts(names []string) (all []string) {
-	for _, n := range names {
-		all = append(all, strings.ToLower(n))
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
+func accounts(names []string) []string {
+	return slices.Compact(slices.Sorted(strings.SplitSeq(strings.ToLower(strings.Join(names, ",")), ",")))
 }

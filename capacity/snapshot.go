@@ -169,21 +169,19 @@ func (s *Snapshot) PlatformOf(template string) string {
 }
 
 // Partition finds a managed partition by name.
-func (s *Snapshot) Partition(name string) (Partition, bool) {
-	i := slices.IndexFunc(s.Partitions, func(p Partition) bool { return p.Name == name })
-	if i < 0 {
-		return Partition{}, false
+func (s *Snapshot) Partition(name string) (p Partition, ok bool) {
+	if i := slices.IndexFunc(s.Partitions, func(p Partition) bool { return p.Name == name }); i >= 0 {
+		return s.Partitions[i], true
 	}
-	return s.Partitions[i], true
+	return p, false
 }
 
 // Reservation finds a reservation by id.
-func (s *Snapshot) Reservation(id string) (Reservation, bool) {
-	i := slices.IndexFunc(s.Reservations, func(r Reservation) bool { return r.ID == id })
-	if i < 0 {
-		return Reservation{}, false
+func (s *Snapshot) Reservation(id string) (r Reservation, ok bool) {
+	if i := slices.IndexFunc(s.Reservations, func(r Reservation) bool { return r.ID == id }); i >= 0 {
+		return s.Reservations[i], true
 	}
-	return s.Reservations[i], true
+	return r, false
 }
 
 // StaleAfter is the age of a snapshot from which the filter refuses only what crosses a known end.

@@ -3,6 +3,8 @@ package capacity
 import (
 	"fmt"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // Wish is our part of a job's --comment. A user can change it after submission, so it only selects among the
@@ -49,11 +51,10 @@ func parseWish(comment string) (Wish, []string) {
 	seen := map[string]bool{}
 	for _, word := range wishWords(comment) {
 		key, value, ok := strings.Cut(word, "=")
-		i := wishKey(key)
-		if !ok || i < 0 {
+		k, ours := wishKeys[key]
+		if !ok || !ours {
 			continue
 		}
-		k := wishKeys[i]
 		if k.valid(value) {
 			k.set(&w, value)
 		}
@@ -68,32 +69,23 @@ func parseWish(comment string) (Wish, []string) {
 	return w, problems
 }
 
-func wishKey(name string) int {
-	for i := range wishKeys {
-		if wishKeys[i].name == name {
-			return i
-		}
-	}
-	return -1
-}
-
 func wishWords(comment string) []string {
 	return strings.FieldsFunc(comment, func(r rune) bool { return strings.ContainsRune(", \t\n\r", r) })
 }
 
 // wishKeys are the keys of a comment that are ours: how to write each, and what it sets.
-var wishKeys = []struct {
-	name, write string
-	valid       func(value string) bool
-	set         func(w *Wish, value string)
+var wishKeys = map[string]struct {
+	write string
+	valid func(value string) bool
+	set   func(w *Wish, value string)
 }{
-	{"capacity_reservation_id", "it like capacity_reservation_id=cr-0123456789abcdef0", IsReservationID,
+	"capacity_reservation_id": {"it like capacity_reservation_id=cr-0123456789abcdef0", IsReservationID,
 		func(w *Wish, value string) { w.ReservationID = value }},
-	{"instance_type", "it like instance_type=p5.48xlarge", IsInstanceType, func(w *Wish, value string) { w.InstanceType = value }},
-	{"subnet_id", "it like subnet_id=subnet-0123456789abcdef0", IsSubnetID, func(w *Wish, value string) { w.SubnetID = value }},
-	{"on_end", "on_end=stop, on_end=requeue or on_end=hold", func(value string) bool { return OnEnd(value).Known() },
+	"instance_type": {"it like instance_type=p5.48xlarge", IsInstanceType, func(w *Wish, value string) { w.InstanceType = value }},
+	"subnet_id":     {"it like subnet_id=subnet-0123456789abcdef0", IsSubnetID, func(w *Wish, value string) { w.SubnetID = value }},
+	"on_end": {"on_end=stop, on_end=requeue or on_end=hold", func(value string) bool { return OnEnd(value).Known() },
 		func(w *Wish, value string) { w.OnEnd = OnEnd(value) }},
-	{"capacity", "capacity=reserve, capacity=reuse or capacity=any", func(value string) bool { return CapacityWish(value).Known() },
+	"capacity": {"capacity=reserve, capacity=reuse or capacity=any", func(value string) bool { return CapacityWish(value).Known() },
 		func(w *Wish, value string) { w.Capacity = CapacityWish(value) }},
 }
 
@@ -111,7 +103,8 @@ func clip(s string) string {
 func nearKeys(comment string) (warnings []string) {
 	for _, word := range wishWords(comment) {
 		key, value, ok := strings.Cut(word, "=")
-		if known := strings.ToLower(word); !ok && strings.Contains(word, "_") && wishKey(known) >= 0 {
+		known := strings.ToLower(word)
+		if _, ours := wishKeys[known]; ours && strings.Contains(word, "_") {
 			warnings = append(warnings, fmt.Sprintf(
 				"%s in --comment has no value and changes nothing; write %s=… as one word, without spaces", word, known))
 		}
@@ -134,33 +127,12 @@ func nearKey(key, value string) string {
 	case IsSubnetID(value):
 		return "subnet_id"
 	}
-	for _, k := range wishKeys {
+	for name := range wishKeys {
 		// A fifth of the letters may be wrong or missing: that covers capacity_reservation, and keeps "capability" apart
 		// from "capacity", and "subnet" from "subnet_id".
-		if EditDistance(strings.ToLower(key), k.name) <= len(k.name)/5 {
-			return k.name
+		if levenshtein.ComputeDistance(strings.ToLower(key), name) <= len(name)/5 {
+			return name
 		}
 	}
 	return ""
-}
-
-// EditDistance counts the letters (bytes) to change, add or remove to turn a into b.
-func EditDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+	"github.com/agnivade/levenshtein"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -260,7 +261,7 @@ func lineOf(text string, key toml.Key) int {
 func nearest(word string, known []string) string {
 	best, bestDistance := "", len(word)/3+2
 	for _, k := range known {
-		if d := capacity.EditDistance(word, k); d < bestDistance {
+		if d := levenshtein.ComputeDistance(word, k); d < bestDistance {
 			best, bestDistance = k, d
 		}
 	}
