@@ -168,7 +168,7 @@ const (
 	BadName            Code = "name"
 	NotOurs            Code = "not-ours"
 	OtherQueue         Code = "other-queue"
-	UnknownSettings    Code = "unknown-settings"
+	NoLaunchTemplate   Code = "no-launch-template"
 	LikeUnknown        Code = "like"
 	BadImage           Code = "image"
 	InstanceProfile    Code = "instance-profile"

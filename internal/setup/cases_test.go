@@ -113,7 +113,8 @@ func TestSubnetsOfLaunches(t *testing.T) {
 		for _, s := range in.launchSubnets() {
 			launched = append(launched, s.ID)
 		}
-		if got := in.wantedSubnets(); !slices.Equal(got, c.wanted) || strings.Join(launched, " ") != c.launched || in.interfaceSubnet() != c.in {
+		in.want()
+		if got := in.group.SubnetIDs; !slices.Equal(got, c.wanted) || strings.Join(launched, " ") != c.launched || in.interfaceSubnet() != c.in {
 			t.Errorf("%s: wants %v, launches into %v, interfaces in %q", name, got, launched, in.interfaceSubnet())
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// maxGroups and maxQueues are quotas of a cluster that cannot be raised: AWS PCS User Guide, "Quotas".
-const maxGroups, maxQueues = 10, 10
+// ofEach is how many node groups a cluster may have, and how many queues, which cannot be raised: AWS PCS User Guide, "Quotas".
+const ofEach = 10
 
 // sizeLimits are the largest sums of all node groups' maxima, by the cluster's size: AWS PCS API
 // Reference, CreateCluster, size.
@@ -120,20 +120,16 @@ func (in *inspection) checkQuotas() {
 	if in.OnEC2() {
 		return
 	}
-	groups, nodes := len(in.Groups), in.group.Max
+	nodes := in.group.Max
 	for _, g := range in.Groups {
 		if g.Name != in.group.Name {
 			nodes += g.Max
 		}
 	}
-	if in.slot.Group == nil && groups+1 > maxGroups {
-		in.problem("quota-node-groups", "delete one whose block has ended",
-			"cluster %s has %d compute node groups, and PCS allows no more than %d: %s", in.Cluster.Name, groups,
-			maxGroups, groupNames(in.Groups))
-	}
-	if _, found := in.Queue(in.request.Queue); !found && len(in.Queues)+1 > maxQueues {
-		in.problem("quota-queues", "use one of them, or delete one",
-			"cluster %s has %d queues, and PCS allows no more than %d", in.Cluster.Name, len(in.Queues), maxQueues)
+	_, found := in.Queue(in.request.Queue)
+	if in.slot.Group == nil && len(in.Groups) >= ofEach || !found && len(in.Queues) >= ofEach {
+		in.problem("quota", "delete one that is not used", "cluster %s has all that PCS allows, %d of each (compute node groups: %d, queues: %d)",
+			in.Cluster.Name, ofEach, len(in.Groups), len(in.Queues))
 	}
 	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {
 		in.problem("cluster-size",
@@ -197,7 +193,7 @@ func (in *inspection) checkSubnets() {
 	fix := "name subnets of the cluster's VPC with --subnet-ids"
 	if in.OnEC2() {
 		fix = fmt.Sprintf("name subnets of one VPC in %s with --subnet-ids", in.reservation.AZID)
-		if len(in.subnetsOnEC2()) == 0 {
+		if len(in.chosen)+len(in.elsewhere) == 0 {
 			in.problem("subnets", fix, "no subnet is given for the nodes")
 		}
 	}
@@ -225,23 +221,13 @@ func (in *inspection) checkAddresses() {
 	}
 }
 
-// checkUnknown refuses changes that would lose settings unknown to this program, and warns about
-// settings that are not copied. Slurm settings of an existing node group are never changed.
-func (in *inspection) checkUnknown(group, queue Step) {
-	if g := in.slot.Group; in.slot.Ours && !in.slot.Failed() && g.TemplateID == "" {
-		in.Add(site.NoTemplate(*g))
-		return
-	}
-	switch group.Verb {
-	case Update:
-		in.mayLose("node group", in.slot.Name, in.slot.Group.Lost())
-	case Replace:
-		in.mayLose("node group", in.slot.Name, in.slot.Group.Unknown)
-	}
-	if q, found := in.Queue(queue.Name); found && queue.Verb == Update {
-		in.mayLose("queue", q.Name, q.Lost(in.queueSettings()))
-	}
-	if in.slot.Group != nil && !in.slot.Failed() || in.like.ID == "" {
+// checkCopied warns about settings that are not copied. Slurm settings of an existing node group are never changed, and
+// package pcs changes nothing that would lose settings unknown to it.
+func (in *inspection) checkCopied() {
+	if g := in.slot.Group; g != nil && !in.slot.Failed() {
+		if g.TemplateID == "" {
+			in.Add(site.NoTemplate(*g))
+		}
 		return
 	}
 	_, dropped := in.like.SettingsFor(in.reservation.InstanceType)
@@ -250,14 +236,6 @@ func (in *inspection) checkUnknown(group, queue Step) {
 	}
 	if dropped = append(dropped, in.like.Unknown...); len(dropped) > 0 {
 		in.warn("settings of node group %s are not copied: %s", in.like.Name, strings.Join(dropped, ", "))
-	}
-}
-
-func (in *inspection) mayLose(what, name string, lost []string) {
-	if len(lost) > 0 {
-		in.problem(capacity.UnknownSettings, "change it in PCS",
-			"%s %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s",
-			what, name, strings.Join(lost, ", "))
 	}
 }
 

@@ -114,7 +114,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	return in, s.readLaunch(ctx, in)
 }
 
-// readCluster reads the PCS cluster with its node groups and queues. Self-managed Slurm has none.
+// readCluster reads the PCS cluster with its node groups and queues, and counts the instances of ours. Self-managed Slurm has none.
 func (s Setup) readCluster(ctx context.Context, in *inspection) (err error) {
 	if in.Provider != capacity.ProviderPCS {
 		in.Cluster.Name = in.request.Mark
@@ -124,20 +124,44 @@ func (s Setup) readCluster(ctx context.Context, in *inspection) (err error) {
 	if missing != nil {
 		in.Add(*missing)
 	}
+	if err != nil {
+		return err
+	}
+	var ours []string
+	for _, g := range in.Groups {
+		if in.Ours(g.Tags) {
+			ours = append(ours, g.ID)
+		}
+	}
+	return in.ReadRunning(ctx, s.EC2, ours)
+}
+
+// readReservations reads reservations. One that EC2 has not is absent, and of any other it has to tell.
+func (s Setup) readReservations(ctx context.Context, in *inspection, ids ...string) error {
+	if err := in.ReadReservations(ctx, s.EC2, ids); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := in.Unknown[id]; err != nil && !site.Absent(err) {
+			return fmt.Errorf("describing %s in %s: %w", id, in.Region, err)
+		}
+	}
+	return nil
+}
+
+func (s Setup) readReservation(ctx context.Context, in *inspection) error {
+	err := s.readReservations(ctx, in, in.request.Reservation)
+	in.reservation = in.Known[in.request.Reservation]
 	return err
 }
 
-// readReservation reads the reservation, and beside it those that the settings name.
-func (s Setup) readReservation(ctx context.Context, in *inspection) error {
-	id := in.request.Reservation
-	if err := in.ReadReservations(ctx, s.EC2, append([]string{id}, reservationsOf(in.settings())...)); err != nil {
-		return err
+// readOthers reads the reservations of the slots and of the settings.
+func (s Setup) readOthers(ctx context.Context, in *inspection) error {
+	ids := reservationsOf(in.settings())
+	for _, slot := range in.Slots {
+		ids = append(ids, slot.ReservationID)
 	}
-	in.reservation = in.Known[id]
-	if err := in.Unknown[id]; in.reservation.ID == "" && !site.Absent(err) {
-		return fmt.Errorf("describing %s in %s: %w", id, in.Region, err)
-	}
-	return nil
+	return s.readReservations(ctx, in, ids...)
 }
 
 func (s Setup) readInside(ctx context.Context, in *inspection) (err error) {
@@ -171,16 +195,13 @@ func (in *inspection) named(name string) site.Slot {
 	return slot
 }
 
-// readSlots reads the launch templates of the slots, what their node groups launch with, and how many instances they have.
+// readSlots reads the launch templates of the slots, and what their node groups launch with.
 func (s Setup) readSlots(ctx context.Context, in *inspection) error {
-	var ids, names []string
+	var names []string
 	reads, ctx := errgroup.WithContext(ctx)
 	for i := range in.Slots {
 		slot := &in.Slots[i]
 		names = append(names, pcs.TemplateName(in.Cluster.Name, slot.Name))
-		if slot.Group != nil {
-			ids = append(ids, slot.Group.ID)
-		}
 		if slot.Ours {
 			reads.Go(func() (err error) {
 				slot.Uses, _, err = s.EC2.TemplateVersion(ctx, slot.Group.TemplateID+":"+slot.Group.TemplateVersion)
@@ -188,7 +209,6 @@ func (s Setup) readSlots(ctx context.Context, in *inspection) error {
 			})
 		}
 	}
-	reads.Go(func() error { return in.ReadRunning(ctx, s.EC2, ids) })
 	reads.Go(func() error {
 		templates, err := s.EC2.LaunchTemplates(ctx, names)
 		for i, name := range names {
@@ -209,9 +229,6 @@ func (in *inspection) seeSlots() {
 		}
 		if in.OnEC2() && in.request.Like == "" { // one that is not ours is refused
 			in.source = slot.Template
-		}
-		if slot.Group != nil {
-			slot.Instances = in.Running[slot.Group.ID]
 		}
 	}
 }
@@ -246,27 +263,11 @@ func (in *inspection) slotNodes() map[string][]string {
 	return nodes
 }
 
-func (s Setup) readOthers(ctx context.Context, in *inspection) error {
-	var held []string
-	for _, slot := range in.Slots {
-		held = append(held, slot.ReservationID)
-	}
-	if err := in.ReadReservations(ctx, s.EC2, held); err != nil {
-		return err
-	}
-	for _, id := range held {
-		if err := in.Unknown[id]; err != nil && !site.Absent(err) {
-			return fmt.Errorf("describing %s in %s: %w", id, in.Region, err)
-		}
-	}
-	return nil
-}
-
 // readVPC reads the subnets of the nodes' VPC: with provider ec2 that of the first subnet that there is.
 func (s Setup) readVPC(ctx context.Context, in *inspection) error {
 	ids := in.Cluster.SubnetIDs
 	if in.OnEC2() {
-		ids = in.subnetsOnEC2()
+		ids, _ = in.subnets()
 	}
 	home, _, err := s.EC2.Subnets(ctx, ids)
 	if err != nil || len(home) == 0 {
@@ -276,33 +277,33 @@ func (s Setup) readVPC(ctx context.Context, in *inspection) error {
 	return err
 }
 
-// subnetsOnEC2 returns the requested subnets, else the node group's in the settings, else those of
-// the partition's other node groups.
-func (in *inspection) subnetsOnEC2() (ids []string) {
-	if len(in.request.SubnetIDs) > 0 {
-		return in.request.SubnetIDs
-	}
-	if own := in.entry(); own.Name != "" {
-		return own.SubnetIDs
+// subnets are the requested ones, else the present ones of the nodes in the reservation, and then nodes get all of them;
+// else those of the node group in the settings, those of its partition, or on PCS those of like and of the cluster, of
+// which they get those in the reservation's zone: no other takes a launch into it.
+func (in *inspection) subnets() (ids []string, all bool) {
+	asked, own := in.request.SubnetIDs, in.entry()
+	at := slices.IndexFunc(in.Slots, func(s site.Slot) bool { return s.Group != nil && s.LaunchesInto(in.reservation.ID) })
+	switch {
+	case len(asked) > 0 && (in.OnEC2() || !in.unattended):
+		return asked, true
+	case at >= 0:
+		return in.Slots[at].Group.SubnetIDs, in.interfaceSubnet() == "" || in.efa() == efaOf(in.keptTemplate())
+	case len(asked) > 0: // sync names those of all zones
+		return asked, false
+	case !in.OnEC2():
+		return slices.Concat(in.like.SubnetIDs, in.Cluster.SubnetIDs), false
+	case own.Name != "":
+		return own.SubnetIDs, in.listed()
 	}
 	for _, g := range in.settings().Groups {
 		ids = union(ids, g.SubnetIDs)
 	}
-	return ids
+	return ids, false
 }
 
 // chooseSubnets finds the candidates among the VPC's subnets.
 func (in *inspection) chooseSubnets() {
-	ids := in.request.SubnetIDs
-	switch {
-	case in.OnEC2():
-		ids = in.subnetsOnEC2()
-	case len(ids) > 0:
-	case len(in.keptSubnets()) > 0:
-		ids = in.keptSubnets()
-	default:
-		ids = slices.Concat(in.like.SubnetIDs, in.Cluster.SubnetIDs)
-	}
+	ids, _ := in.subnets()
 	for _, id := range union(nil, ids) {
 		if i := slices.IndexFunc(in.VPC, func(s ec2.Subnet) bool { return s.ID == id }); i >= 0 {
 			in.chosen = append(in.chosen, in.VPC[i])

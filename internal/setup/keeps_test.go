@@ -125,7 +125,7 @@ func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 
 	managed("gpu-a") // a slot that somebody has handed over
 	r.Like, r.MaxNodes = "", 4
-	if p := w.plan(r); codes(p)[0] != "unknown-settings" || !strings.Contains(p.Mismatches()[0].Sentence, "node group gpu-a has no launch template of its own") {
+	if p := w.plan(r); codes(p)[0] != "no-launch-template" || !strings.Contains(p.Mismatches()[0].Sentence, "node group gpu-a has no launch template of its own") {
 		t.Errorf("%v", p.Mismatches())
 	}
 }

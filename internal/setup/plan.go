@@ -56,10 +56,9 @@ func plan(read inspection) *Plan {
 		if in.waits && !in.reservation.End.IsZero() {
 			p.Actions = append(p.Actions, in.fenceStep(group.Verb))
 		}
-		queue := in.queueStep()
-		p.Actions = append(p.Actions, queue)
+		p.Actions = append(p.Actions, in.queueStep())
 		in.checkUnused(compared)
-		in.checkUnknown(group, queue)
+		in.checkCopied()
 	}
 	p.Slot, p.trial = in.slot.Name, in.trial()
 	stop()

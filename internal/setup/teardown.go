@@ -74,25 +74,12 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 	}
 	var templates []capacity.LaunchTemplate
 	var instances []capacity.Instance
-	err = t.sideBySide(ctx, func(ctx context.Context, t *inspection) error {
-		var ours []string
-		for _, g := range t.Groups {
-			if t.Ours(g.Tags) {
-				ours = append(ours, g.ID)
-			}
-		}
-		return t.ReadRunning(ctx, s.EC2, ours)
-	}, func(ctx context.Context, t *inspection) (err error) {
-		if !guest && !s.Unattended { // sync keeps them
-			templates, err = s.EC2.LaunchTemplatesByTag(ctx, tags)
-		}
-		return err
-	}, func(ctx context.Context, t *inspection) (err error) {
-		if t.OnEC2() {
-			instances, err = t.instancesOnEC2(ctx, s.EC2)
-		}
-		return err
-	})
+	if !guest && !s.Unattended { // sync keeps them
+		templates, err = s.EC2.LaunchTemplatesByTag(ctx, tags)
+	}
+	if err == nil && t.OnEC2() {
+		instances, err = t.instancesOnEC2(ctx, s.EC2)
+	}
 	if err != nil {
 		return nil, err
 	}

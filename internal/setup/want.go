@@ -23,7 +23,10 @@ func (in *inspection) want() {
 	if !in.request.Dynamic {
 		least = most
 	}
-	subnets := in.wantedSubnets()
+	subnets := ids(in.launchSubnets())
+	if _, all := in.subnets(); all {
+		subnets = ids(in.chosen)
+	}
 	settings, _ := in.like.SettingsFor(r.InstanceType)
 	in.template = in.templateSpec()
 	in.group = pcs.NodeGroup{Name: in.slot.Name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets, ClusterID: in.Cluster.ID,
@@ -78,19 +81,6 @@ func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
 		}
 	}
 	return t
-}
-
-// keptSubnets returns the present subnets of the nodes in the reservation.
-func (in *inspection) keptSubnets() []string {
-	for _, slot := range in.Slots {
-		if slot.Group != nil && slot.LaunchesInto(in.reservation.ID) {
-			return slot.Group.SubnetIDs
-		}
-	}
-	if in.OnEC2() && in.listed() {
-		return in.entry().SubnetIDs
-	}
-	return nil
 }
 
 // keptEntryTemplate returns the launch template for the settings: the site's choice of a version
@@ -169,18 +159,6 @@ func (in *inspection) addUsers() {
 func (in *inspection) take(most int, who string) {
 	in.taken += most
 	in.takers = strings.TrimPrefix(fmt.Sprintf("%s, %d by %s", in.takers, most, who), ", ")
-}
-
-// wantedSubnets returns the requested or kept subnets; else the candidates in the reservation's
-// zone, since no other takes a launch into it.
-func (in *inspection) wantedSubnets() []string {
-	switch {
-	case len(in.request.SubnetIDs) > 0 && !in.unattended: // sync names those of all zones
-		return ids(in.chosen)
-	case len(in.keptSubnets()) > 0 && (in.interfaceSubnet() == "" || in.efa() == efaOf(in.keptTemplate())):
-		return in.keptSubnets()
-	}
-	return ids(in.launchSubnets())
 }
 
 // inZone are those of some subnets that are in the reservation's zone.

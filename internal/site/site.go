@@ -96,7 +96,7 @@ func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all capacity.Problems) {
 
 // NoTemplate is the problem of a node group of ours that somebody has changed so.
 func NoTemplate(g pcs.NodeGroup) capacity.Problem {
-	return capacity.Problemf(capacity.UnknownSettings, capacity.Subject{}, "delete it in PCS, and run `pcs-capacity setup` for it again",
+	return capacity.Problemf(capacity.NoLaunchTemplate, capacity.Subject{}, "delete it in PCS, and run `pcs-capacity setup` for it again",
 		"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
 }
 
