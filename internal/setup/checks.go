@@ -35,7 +35,7 @@ func (in *inspection) checkAsked() {
 
 // checkBound compares the reservation with what the settings have of its node group.
 func (in *inspection) checkBound() {
-	for _, p := range in.partitions() {
+	for _, p := range in.request.Config.Partitions {
 		if p.Name != in.request.Queue && p.Group(in.request.NodeGroup).Name != "" {
 			in.problem("node-group-name", "choose another --node-group", "node_group %q is already in partition %q of %s",
 				in.request.NodeGroup, p.Name, p.File)
@@ -280,9 +280,6 @@ func (in *inspection) checkEFA() {
 
 // checkEntry compares a reservation with the entry of the settings that it joins.
 func (in *inspection) checkEntry() {
-	if in.request.Config == nil {
-		return
-	}
 	if _, wanted := in.partition(); !in.stops() && in.OnEC2() {
 		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
 			in.problem("settings", "choose another --node-group, or fix the settings", "%s", err)

@@ -76,9 +76,10 @@ func (in *inspection) sideBySide(ctx context.Context, stage ...func(ctx context.
 func (s Setup) begin(r Request) *inspection {
 	in := &inspection{request: r, unattended: s.Unattended, waits: s.Slurm != nil, file: readFile(r)}
 	in.Provider = cmp.Or(r.Provider, capacity.ProviderPCS)
-	if r.Config != nil && r.Cluster == "" {
-		in.request.Cluster = r.Config.Cluster
+	if r.Config == nil {
+		in.request.Config = config.Default()
 	}
+	in.request.Cluster = cmp.Or(r.Cluster, in.request.Config.Cluster)
 	return in
 }
 
@@ -372,15 +373,7 @@ func (in *inspection) attach() {
 	l.Region, l.Nodes, l.Subnets = in.Region, cmp.Or(in.request.MaxNodes, in.reservation.Size()), in.launchSubnets()
 }
 
-// partitions are those of the settings, settings is that of the queue, entry its node group; zero if the settings do
-// not have it.
-func (in *inspection) partitions() []capacity.PartitionSettings {
-	if in.request.Config == nil {
-		return nil
-	}
-	return in.request.Config.Partitions
-}
-
+// settings are those of the queue, entry those of its node group; zero if there are none.
 func (in *inspection) settings() capacity.PartitionSettings {
 	p, _ := in.request.Config.Partition(in.request.Queue)
 	return p

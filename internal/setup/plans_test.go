@@ -231,7 +231,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "beside others", seen: func(in *inspection) { in.take(2, "queue x"); in.take(1, "instances") }},
 		{name: "settings that are new", world: written("other", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.Name = "other" })},
 		{name: "settings of another cluster", world: first, seen: settings(func(c *config.Config) { c.Cluster = "other" })},
-		{name: "settings as the package has them", seen: func(in *inspection) { in.request.Config = config.Default() }},
+		{name: "settings as the package has them", seen: func(in *inspection) { in.request.Config = config.Default(); in.request.Config.Path = etc }},
 		{name: "settings of PCS", world: first, ask: onEC2},
 		{name: "settings of another region", world: first, seen: settings(func(c *config.Config) { c.Region = "us-west-2" })},
 		{name: "another region, self-managed", world: firstOnEC2, ask: onEC2, seen: settings(func(c *config.Config) { c.Region = "us-west-2" })},
@@ -378,7 +378,7 @@ func TestQueuesOfOurs(t *testing.T) {
 	cfg := config.Default()
 	cfg.Partitions = []capacity.PartitionSettings{{Name: "gpu"}, {Name: "cpu"}}
 	queues := pcs.Inventory{Cluster: pcs.Cluster{Name: ourMark}, Queues: []pcs.Queue{{Name: "old", Tags: map[string]string{capacity.TagCluster: ourMark}}, {Name: "theirs"}}}
-	for want, c := range map[string]*config.Config{"cpu gpu old": cfg, "old": nil} {
+	for want, c := range map[string]*config.Config{"cpu gpu old": cfg, "old": config.Default()} {
 		p := Plan{seen: &inspection{request: Request{Config: c}, Site: site.Site{Inventory: queues}}}
 		if got := strings.Join(p.There(), " "); got != want {
 			t.Errorf("there are %s, want %s", got, want)

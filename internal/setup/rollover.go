@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
@@ -34,16 +33,11 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 		}
 		plan, err = s.Plan(ctx, Request{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: group.Name, Reservation: block.ID,
 			SubnetIDs: subnets, MaxNodes: nodes, Dynamic: group.Dynamic, Config: c, ConfigPath: c.Path})
+		if err == nil && len(plan.Mismatches()) > 0 {
+			err = fmt.Errorf("%w; see `pcs-capacity setup --reservation %s --queue %s --node-group %s`", &Refusal{plan.Mismatches()}, block.ID, partition, group.Name)
+		}
 		if err != nil {
 			return nil, nil, err
-		}
-		var words []string
-		for _, p := range plan.Mismatches() {
-			words = append(words, p.Sentence)
-		}
-		if len(words) > 0 {
-			return nil, nil, fmt.Errorf("%s; `pcs-capacity setup --reservation %s --queue %s --node-group %s` shows what to do",
-				strings.Join(words, "; "), block.ID, partition, group.Name)
 		}
 		for _, step := range plan.Actions {
 			if step.Verb == Replace && !anew {
@@ -71,13 +65,13 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 		if err != nil || len(plan.Mismatches()) == 0 {
 			return plan, nil, err
 		}
-		left := slices.DeleteFunc(plan.Mismatches(), func(p capacity.Problem) bool {
+		plan.Problems = slices.DeleteFunc(plan.Mismatches(), func(p capacity.Problem) bool {
 			return p.Code == capacity.JobsRun || p.Code == capacity.NodesHaveInstances
 		})
-		if len(left) > 0 {
-			return nil, nil, &Refusal{left}
+		if len(plan.Problems) == 0 { // it waits
+			return nil, nil, nil
 		}
-		return nil, nil, nil
+		return plan, nil, nil
 	})
 }
 

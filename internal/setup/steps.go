@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -153,11 +152,7 @@ func (in *inspection) fenceStep(group Verb) Step {
 	case in.slot.Slurm.Fenced(in.reservation.ID):
 		step.Verb = Update
 	}
-	timing := config.Default().Timing
-	if in.request.Config != nil {
-		timing = in.request.Config.Timing
-	}
-	step.add("fence", capacity.FormatUTC(timing.Domain().Window(in.reservation).Fence))
+	step.add("fence", capacity.FormatUTC(in.request.Config.Timing.Domain().Window(in.reservation).Fence))
 	return step.with(in, in.slot.Name, func(ctx context.Context, w World) error {
 		return placeFence(ctx, w, in.request.Queue, in.slot.Name, in.reservation.ID)
 	})
@@ -171,7 +166,7 @@ func (in *inspection) files() []Step {
 	}
 	main := Step{What: WhatFile, Name: path, Verb: Nothing}
 	switch {
-	case c == nil:
+	case c.Path == "": // there is none
 		main.Verb = Create
 	case !in.OnEC2() && c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == place.Region): // as the packages bring it
 		main.Verb = Update
@@ -225,16 +220,15 @@ func (s *Step) addGroup(was, is capacity.GroupSettings) {
 	if was.Name == "" {
 		return
 	}
-	for _, one := range []struct{ key, was, is string }{
-		{"purchase_option", string(was.PurchaseOption), string(is.PurchaseOption)},
-		{"subnet_ids", strings.Join(was.SubnetIDs, ", "), strings.Join(is.SubnetIDs, ", ")},
-		{"max_nodes", strconv.Itoa(was.MaxNodes), strconv.Itoa(is.MaxNodes)},
-		{"dynamic", strconv.FormatBool(was.Dynamic), strconv.FormatBool(is.Dynamic)},
-	} {
-		if one.was != one.is {
-			s.change(one.key, one.was, one.is)
+	changed := func(key string, was, is any) {
+		if !reflect.DeepEqual(was, is) {
+			s.change(key, fmt.Sprint(was), fmt.Sprint(is))
 		}
 	}
+	changed("purchase_option", was.PurchaseOption, is.PurchaseOption)
+	changed("subnet_ids", strings.Join(was.SubnetIDs, ", "), strings.Join(is.SubnetIDs, ", "))
+	changed("max_nodes", was.MaxNodes, is.MaxNodes)
+	changed("dynamic", was.Dynamic, is.Dynamic)
 }
 
 func reservationsOf(p capacity.PartitionSettings) (ids []string) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -27,7 +28,7 @@ func (p *Plan) Reservations() (ids []string) {
 
 // There returns our queues in settings and AWS.
 func (p *Plan) There() (names []string) {
-	for _, part := range p.seen.partitions() {
+	for _, part := range p.seen.request.Config.Partitions {
 		names = append(names, part.Name)
 	}
 	for _, q := range p.seen.Queues {
@@ -64,9 +65,9 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 	tags := map[string]string{capacity.TagCluster: t.Cluster.Name}
 	if !onPCS {
 		tags[capacity.TagPartition] = t.request.Queue
-	} else if c := r.Config; c != nil && c.Cluster != t.Cluster.Name && c.Cluster != t.Cluster.ID {
+	} else if c := t.request.Config; c.Path != "" && c.Cluster != t.Cluster.Name && c.Cluster != t.Cluster.ID {
 		t.warn("%s is for cluster %q, not for %s, so it is left alone", c.Path, c.Cluster, t.Cluster.Name)
-		t.request.Config = nil
+		t.request.Config = config.Default()
 	}
 	if p := t.settings(); p.Name != "" && p.Provider != t.Provider {
 		t.problem(capacity.WrongProvider, "give --provider "+string(p.Provider), "partition %q of %s has provider %q", p.Name, p.File, p.Provider)
@@ -86,7 +87,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 	t.nameRemains(templates, instances)
 	err = s.readSlurm(ctx, t)
 	if s.Unattended { // sync removes node groups and their places in queues, and nothing else
-		t.request.Config = nil
+		t.request.Config = config.Default()
 		for i := range t.Slots {
 			t.Slots[i].Slurm.Reservations = nil
 		}
@@ -161,7 +162,7 @@ func (t *inspection) goes(slot string) (base string, goes bool) {
 	asked, base, queue, known := t.request.NodeGroup, baseOf(slot), t.request.Queue, false
 	onPCS := t.Provider == capacity.ProviderPCS
 	_, one := t.Group(asked)
-	for _, p := range t.partitions() {
+	for _, p := range t.request.Config.Partitions {
 		for _, g := range p.Groups {
 			names := g.SlotNames(p.Provider)
 			if one = one || onPCS && slices.Contains(names, asked); slices.Contains(names, slot) || !onPCS && g.Name == slot {

@@ -285,7 +285,7 @@ func TestRollOver(t *testing.T) {
 	subnets := r.of.Subnets
 	r.of.Subnets = subnets[1:]
 	did, err := r.next(false)
-	fails("no subnet in the zone", did, err, "but node group gpu-b has only "+subnetB+" in us-east-2b (use2-az2); `pcs-capacity setup --reservation "+laterBlock+" --queue gpu --node-group gpu` shows what to do")
+	fails("no subnet in the zone", did, err, "but node group gpu-b has only "+subnetB+" in us-east-2b (use2-az2); give --subnet-ids "+subnetA+"; see `pcs-capacity setup --reservation "+laterBlock+" --queue gpu --node-group gpu`")
 	r.of.Subnets = subnets
 	r.fault(awssim.Denies("pcs:CreateComputeNodeGroup"))
 	did, err = r.next(false)

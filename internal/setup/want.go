@@ -122,7 +122,7 @@ func (in *inspection) addUsers() {
 		in.take(most, who)
 		counted = append(counted, names...)
 	}
-	for _, p := range in.partitions() {
+	for _, p := range in.request.Config.Partitions {
 		for _, g := range p.Groups {
 			if lists(g, r) && g.Name != in.request.NodeGroup {
 				add(fmt.Sprintf("partition %q of %s", p.Name, p.File), min(g.MaxNodes, r.Size()), append(g.SlotNames(p.Provider), p.Name)...)
