@@ -84,15 +84,7 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 
 func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.Config, plan *wiring.Plan) error {
 	if cfg.Cluster != "" {
-		cluster, aws, err := readCluster(ctx, g, cfg)
-		if err != nil {
-			return err
-		}
-		before := len(plan.Changes)
-		if err := plan.Switch(cluster, true); err != nil || len(plan.Changes) == before || c.Force {
-			return err
-		}
-		return noBlockOpen(ctx, cfg, aws)
+		return switchHook(ctx, g, cfg, plan, true, c.Force)
 	}
 	in, err := include(ctx, g, cfg)
 	if err != nil {
@@ -138,18 +130,10 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	job := ours(wiring.JobSubmit, filepath.Join(dirs[0], wiring.JobSubmit+".lua"))
 	switch {
 	case all && cfg.Cluster != "":
-		cluster, aws, err := readCluster(ctx, g, cfg)
-		if err != nil {
+		if err := switchHook(ctx, g, cfg, &plan, false, c.Force); err != nil {
 			return err
 		}
-		if err := plan.Switch(cluster, false); err != nil {
-			return err
-		}
-		if askedAWS = true; len(plan.Changes) > 0 && !c.Force {
-			if err := noBlockOpen(ctx, cfg, aws); err != nil {
-				return err
-			}
-		}
+		askedAWS = true
 	case all:
 		site, err := readSite()
 		if err != nil {
@@ -195,17 +179,25 @@ func slurmRuns(ctx context.Context, cfg *config.Config, dirs []string, hook stri
 	return nil
 }
 
-// readCluster reads a PCS cluster with its node groups and queues.
-func readCluster(ctx context.Context, g *Globals, cfg *config.Config) (of wiring.Cluster, aws *ec2.Client, err error) {
-	if aws, err = newEC2(ctx, g, &maybeConfig{cfg, true}); err != nil {
-		return of, nil, err
+// switchHook plans the setting of the PCS cluster that runs cli_filter.lua, or its end.
+func switchHook(ctx context.Context, g *Globals, cfg *config.Config, plan *wiring.Plan, on, force bool) error {
+	aws, err := newEC2(ctx, g, &maybeConfig{cfg, true})
+	if err != nil {
+		return err
 	}
 	p := pcs.Provisioner{PCS: newPCS(aws), EC2: aws}
-	of.Inventory, err = p.PCS.Inventory(ctx, cfg.Cluster)
-	of.Change = func(ctx context.Context, change map[string]string) error {
-		return p.ChangeClusterSettings(ctx, of.Cluster.ID, change)
+	cluster, err := p.PCS.Inventory(ctx, cfg.Cluster)
+	if err != nil {
+		return err
 	}
-	return of, aws, err
+	before := len(plan.Changes)
+	err = plan.Switch(cluster, on, func(ctx context.Context, change map[string]string) error {
+		return p.ChangeClusterSettings(ctx, cluster.Cluster.ID, change)
+	})
+	if err != nil || len(plan.Changes) == before || force {
+		return err
+	}
+	return noBlockOpen(ctx, cfg, aws)
 }
 
 // noBlockOpen refuses to touch the cluster while a block is open: paid hours are not for changes of slurmctld.

@@ -127,43 +127,40 @@ func (p *Plan) restart(ctx context.Context, s Settings) {
 	p.Changes = append(p.Changes, Change{Do: "restart", What: service, do: func(ctx context.Context) error { return systemctl(ctx, "restart", service) }})
 }
 
-// gone lists the nodes and partitions that our file had before and that neither it nor the site has after:
-// slurmctld loses them at its restart, and with them their jobs.
-func (s Site) gone(before, after string) (nodes, partitions []string, err error) {
+// gone are the nodes and partitions that our file had before and that neither it nor the site has after: slurmctld loses
+// them at its restart, and with them their jobs.
+func (s Site) gone(before, after string) ([]string, error) {
 	was, err := parse(strings.Split(before, "\n"))
-	if err != nil {
-		return nil, nil, err
-	}
-	is, err := parse(strings.Split(after, "\n"))
-	return lost(was.nodes, is.nodes, s.nodes), lost(was.partitions, is.partitions, s.partitions), err
+	is, failed := parse(strings.Split(after, "\n"))
+	stay := append(is.names(), s.names()...)
+	return slices.DeleteFunc(was.names(), func(name string) bool { return slices.Contains(stay, name) }), cmp.Or(err, failed)
 }
 
-// lost are the names that are in none of the other maps.
-func lost[V any](was map[string]V, others ...map[string]V) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(was)), func(name string) bool {
-		return slices.ContainsFunc(others, func(is map[string]V) bool { _, there := is[name]; return there })
-	})
+// names are those of the nodes and partitions.
+func (s Site) names() []string {
+	return slices.AppendSeq(slices.Collect(maps.Keys(s.nodes)), maps.Keys(s.partitions))
 }
 
-// ending refuses while jobs have nodes and partitions that go, or wait for no other partition, unless that is forced.
+// ending refuses while jobs end with what goes, unless that is forced.
 func (p *Plan) ending(ctx context.Context, s Settings, after string) {
 	before, _ := p.read(s.beside(IncludeFile))
-	nodes, partitions, err := s.gone(before, after)
-	if p.err = cmp.Or(p.err, err); p.err != nil || len(nodes)+len(partitions) == 0 || s.Slurm == nil || s.Force {
+	gone, err := s.gone(before, after)
+	if p.err = cmp.Or(p.err, err); p.err != nil || len(gone) == 0 || s.Slurm == nil || s.Force {
 		return
 	}
 	all, err := s.Slurm.Jobs(ctx)
 	p.err = err
-	if ids := ended(all, nodes, partitions); err == nil && len(ids) > 0 {
+	if ids := ended(all, gone); err == nil && len(ids) > 0 {
 		p.err = fmt.Errorf("jobs %s use nodes or partitions that are removed (%s), and would end with them: wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
-			strings.Join(ids, ", "), strings.Join(append(partitions, hostlist.Compress(nodes)), ", "))
+			strings.Join(ids, ", "), hostlist.Compress(gone))
 	}
 }
 
-func ended(all []capacity.Job, nodes, partitions []string) (ids []string) {
+// ended are the jobs that have nodes which are gone, or no partition any more.
+func ended(all []capacity.Job, gone []string) (ids []string) {
+	is := func(name string) bool { return slices.Contains(gone, name) }
 	for _, j := range all {
-		left := slices.DeleteFunc(j.Partitions(), func(name string) bool { return slices.Contains(partitions, name) })
-		if j.Active() && (len(left) == 0 || slices.ContainsFunc(j.Nodes, func(name string) bool { return slices.Contains(nodes, name) })) {
+		if j.Active() && (len(slices.DeleteFunc(j.Partitions(), is)) == 0 || slices.ContainsFunc(j.Nodes, is)) {
 			ids = append(ids, j.Shown)
 		}
 	}

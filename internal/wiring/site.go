@@ -151,10 +151,8 @@ func (s Site) value(key string) string {
 	return value
 }
 
-func (s Site) list(key string) []string { return words(s.value(key)) }
-
-func words(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+func (s Site) list(key string) []string {
+	return strings.FieldsFunc(s.value(key), func(r rune) bool { return r == ',' })
 }
 
 // ourKeys calls do with each setting in a text of ours.

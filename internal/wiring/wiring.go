@@ -173,26 +173,15 @@ func diff(before, after string) (text string) {
 	return text
 }
 
-// Cluster is a PCS cluster, whose settings PCS keeps.
-type Cluster struct {
-	pcs.Inventory
-	Change func(ctx context.Context, change map[string]string) error
-}
-
 // Plugin is the setting of a cluster that switches cli_filter.lua on: AWS PCS User Guide, "Slurm CLI filter plugins".
 const Plugin, pluginKey, pluginValue = pluginKey + "=" + pluginValue, "CliFilterPlugins", "cli_filter/lua"
 
-// On reports whether the cluster runs cli_filter.lua.
-func (c Cluster) On() bool {
-	return runsLua(strings.Split(c.Cluster.SlurmSettings[pluginKey], ","))
-}
-
-// Switch plans the setting that runs cli_filter.lua, or its end.
-func (p *Plan) Switch(c Cluster, on bool) error {
+// Switch plans the setting of a PCS cluster that runs cli_filter.lua, or its end; do changes it.
+func (p *Plan) Switch(c pcs.Inventory, on bool, do func(ctx context.Context, change map[string]string) error) error {
 	change := map[string]string{}
 	if on {
 		change[pluginKey] = pluginValue
-	} else if c.On() {
+	} else if runsLua(strings.Split(c.Cluster.SlurmSettings[pluginKey], ",")) {
 		change[pluginKey] = ""
 	}
 	before, after := pcs.SettingsText(c.Cluster.SlurmSettings, "\n"), pcs.SettingsText(pcs.ChangedSettings(c.Cluster.SlurmSettings, change), "\n")
@@ -202,6 +191,6 @@ func (p *Plan) Switch(c Cluster, on bool) error {
 	if why, fix := c.NotSettled(); why != "" {
 		return fmt.Errorf("%s, and PCS changes the settings of a cluster only while everything in it is ACTIVE; %s", why, fix)
 	}
-	p.Changes = append(p.Changes, Change{"set", "PCS cluster " + c.Cluster.Name, diff(before, after), func(ctx context.Context) error { return c.Change(ctx, change) }})
+	p.Changes = append(p.Changes, Change{"set", "PCS cluster " + c.Cluster.Name, diff(before, after), func(ctx context.Context) error { return do(ctx, change) }})
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -374,13 +375,13 @@ func TestR9_LaterEditsAreMerged(t *testing.T) {
 
 // PCS changes a cluster only while everything in it is ACTIVE.
 func TestSwitchOn(t *testing.T) {
-	cluster := Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: pcs.Active, SlurmSettings: map[string]string{"MinJobAge": "60"}}}}
+	cluster := pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: pcs.Active, SlurmSettings: map[string]string{"MinJobAge": "60"}}}
 	var p Plan
-	if err := p.Switch(cluster, true); err != nil || p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n" {
+	if err := p.Switch(cluster, true, nil); err != nil || p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n" {
 		t.Errorf("%v, %+v", err, p)
 	}
 	cluster.Groups = []pcs.NodeGroup{{Name: "gpu-a", Status: pcs.Updating}}
-	if err := new(Plan).Switch(cluster, true); err == nil || !strings.Contains(err.Error(), "node group gpu-a is UPDATING") {
+	if err := new(Plan).Switch(cluster, true, nil); err == nil || !strings.Contains(err.Error(), "node group gpu-a is UPDATING") {
 		t.Errorf("%v", err)
 	}
 }
@@ -400,10 +401,10 @@ func TestSwitchOnWhereAWaitDoesNotHelp(t *testing.T) {
 		{group: pcs.CreateFailed, queue: pcs.Updating, want: "ACTIVE; fix or delete what has failed"},
 		{queue: pcs.DeleteFailed, want: "ACTIVE; fix or delete what has failed"},
 	} {
-		cluster := Cluster{Inventory: pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: cmp.Or(c.cluster, pcs.Active)},
+		cluster := pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: cmp.Or(c.cluster, pcs.Active)},
 			Groups: []pcs.NodeGroup{{Name: "g", Status: cmp.Or(c.group, pcs.Active), Failures: pcs.Failures{{Code: "InternalError", Message: "no luck"}}}},
-			Queues: []pcs.Queue{{Name: "q", Status: cmp.Or(c.queue, pcs.Active)}}}}
-		err := new(Plan).Switch(cluster, true)
+			Queues: []pcs.Queue{{Name: "q", Status: cmp.Or(c.queue, pcs.Active)}}}
+		err := new(Plan).Switch(cluster, true, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.not != "" && strings.Contains(err.Error(), c.not) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -514,13 +515,13 @@ func TestGone(t *testing.T) {
 		jobs = append(jobs, capacity.Job{ID: i + 1, Shown: fmt.Sprint(i + 1), State: f[0], Partition: f[1], Nodes: f[2:], NumNodes: 1})
 	}
 	for after, want := range map[string]string{
-		before: "[] [] []",
-		"NodeName=gpu-[1-3] CPUs=4\nNodeName=big-[1-2] CPUs=4\nPartitionName=gpu Nodes=gpu-[1-3]\nPartitionName=big Nodes=big-[1-2]\n": "[gpu-4] [] [2]",
-		"NodeName=gpu-[1-4] CPUs=8\nPartitionName=gpu Nodes=gpu-[1-4]\n":                                                               "[big-1 big-2] [big] [5]",
-		"": "[big-1 big-2 gpu-3 gpu-4] [big gpu] [1 2 3 5]",
+		before: " []",
+		"NodeName=gpu-[1-3] CPUs=4\nNodeName=big-[1-2] CPUs=4\nPartitionName=gpu Nodes=gpu-[1-3]\nPartitionName=big Nodes=big-[1-2]\n": "gpu-4 [2]",
+		"NodeName=gpu-[1-4] CPUs=8\nPartitionName=gpu Nodes=gpu-[1-4]\n":                                                               "big,big-[1-2] [5]",
+		"": "big,big-[1-2],gpu,gpu-[3-4] [1 2 3 5]",
 	} {
-		nodes, partitions, err := site.gone(before, after)
-		if got := fmt.Sprint(nodes, partitions, ended(jobs, nodes, partitions)); err != nil || got != strings.ReplaceAll(want, "  ", " ") {
+		gone, err := site.gone(before, after)
+		if got := fmt.Sprint(hostlist.Compress(gone), " ", ended(jobs, gone)); err != nil || got != want {
 			t.Errorf("after %q: %s, want %s (%v)", after, got, want, err)
 		}
 	}
