@@ -167,22 +167,23 @@ func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bo
 	in.readSlurmctld(ctx, s)
 	in.readRights(ctx, s)
 	in.readPrograms(s)
-	var host, hooks findings
+	var f findings
 	const another = "run this as a user who may write there, such as root, "
 	if err := config.TryFolder(filepath.Dir(config.PartitionPath(in.Config.Path, "try"))); err != nil {
-		host.Add(capacity.Problemf("config-folder", capacity.Subject{}, another+"or name other settings with --config", "the settings cannot be written: %s", err))
+		f.fail("config-folder", another+"or name other settings with --config", "the settings cannot be written: %s", err)
 	}
 	if err := config.TryFolder(in.Config.StateDir); err != nil {
-		host.Add(capacity.Problemf("state-dir", capacity.Subject{}, another+"or name another folder as state_dir", "state_dir cannot be written: %s", err))
+		f.fail("state-dir", another+"or name another folder as state_dir", "state_dir cannot be written: %s", err)
 	}
-	s.slurmctld(&host)
-	s.rights(&host)
+	s.slurmctld(&f)
+	s.rights(&f)
+	host := len(f.Problems)
 	if cluster != nil {
-		s.hooks(&hooks)
+		s.hooks(&f)
 	}
-	for i, p := range slices.Concat(host.Problems, hooks.Problems) {
+	for i, p := range f.Problems {
 		if p.Severity == capacity.Admin {
-			if p.Code = cmp.Or(p.Code, capacity.Code(p.About.Check)); i >= len(host.Problems) && !newQueue {
+			if p.Code = cmp.Or(p.Code, capacity.Code(p.About.Check)); i >= host && !newQueue {
 				p.Severity = capacity.Note
 			}
 			missing.Add(p)

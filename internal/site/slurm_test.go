@@ -122,20 +122,6 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 	})
 }
 
-// srun of 22.05 gives up by the times of the cluster, which hooks install leaves alone.
-func TestShortWaits(t *testing.T) {
-	with := func(minor int, resume time.Duration) Survey {
-		s := Survey{Settings: onEC2, Slurmctld: &slurm.Config{Version: slurm.Version{Major: 22, Minor: minor}, ResumeTimeout: resume, SuspendTimeout: 30 * time.Second}}
-		s.Settings.Timing.BootAllowance.Duration = 15 * time.Minute
-		return s
-	}
-	judge(t, (*Survey).shortWaits, []row{
-		{"too short", with(5, time.Minute), capacity.Note, "450 s", "to 180,"},
-		{"long enough", with(5, 3*time.Minute), "", "", ""},
-		{"another version", with(11, time.Minute), "", "", ""},
-	})
-}
-
 // Nodes that ask slurmctld for slurm.conf get it only if it hands it out.
 func TestConfigless(t *testing.T) {
 	asks := capacity.LaunchTemplate{Name: "gpu", UserData: []byte("exec slurmd --conf-server head\n")}
@@ -158,21 +144,20 @@ func TestConfigless(t *testing.T) {
 func TestParallelClusterFences(t *testing.T) {
 	const cookbook, static, dynamic = "aws-parallelcluster-cookbook-", "gpu-st-p5-1", "gpu-dy-p5-1"
 	with := func(version, resume string, provider capacity.Provider, node string) Survey {
-		return Survey{ParallelCluster: parallelCluster{version != "", version}, Slurmctld: &slurm.Config{ResumeProgram: resume},
+		return Survey{ParallelCluster: version, Slurmctld: &slurm.Config{ResumeProgram: resume},
 			Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider}}}, Partitions: partitions(capacity.SlurmPartition{Name: "gpu", Nodes: []string{node}})}
 	}
 	const fix = `provider = "none"`
 	judge(t, (*Survey).parallelClusterFences, []row{
 		{"no ParallelCluster", with("", "/usr/libexec/pcs-capacity/pcs-capacity-resume", "ec2", static), "", "", ""},
 		{"before Capacity Blocks", with(cookbook+"3.7.2", "", "ec2", static), capacity.Good, "ParallelCluster 3.7.2", ""},
-		{"the first", with(cookbook+"3.8.0\n", "", "ec2", static), capacity.Admin, "ParallelCluster 3.8.0 keeps terminating and relaunching a static node that boots under a fence of partition gpu", fix},
-		{"in between", with(cookbook+"3.10.1", "", "ec2", static), capacity.Admin, "of partition gpu: gpu-st-p5-1", fix},
+		{"the first", with(cookbook+"3.8.0\n", "", "ec2", static), capacity.Admin, "ParallelCluster 3.8.0 keeps terminating and relaunching static nodes that boot under a fence: gpu-st-p5-1", fix},
+		{"in between", with(cookbook+"3.10.1", "", "ec2", static), capacity.Admin, "", fix},
 		{"the last", with(cookbook+"3.15.1", "", "ec2", static), capacity.Admin, "", fix},
 		{"fixed", with(cookbook+"3.15.2", "", "ec2", static), capacity.Good, "", ""},
 		{"later", with(cookbook+"3.16.0", "", "ec2", static), capacity.Good, "", ""},
 		{"dynamic nodes", with(cookbook+"3.10.1", "", "ec2", dynamic), capacity.Good, "", ""},
 		{"a guest", with(cookbook+"3.10.1", "", "none", static), capacity.Good, "ParallelCluster 3.10.1 leaves nodes under our fences alone", ""},
-		{"a version that is not one", with("yes", "", "ec2", static), capacity.Note, "of an unknown version", fix},
 		{"only slurmctld says so", with("", "/opt/parallelcluster/scripts/slurm/slurm_resume", "ec2", static), capacity.Note, "of an unknown version", fix},
 	})
 }

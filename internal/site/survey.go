@@ -94,7 +94,7 @@ type Survey struct {
 
 	Programs        map[string]Read[fs.FileMode] // those of ours that Slurm runs, by path
 	StateDir        Read[fs.FileMode]
-	ParallelCluster parallelCluster
+	ParallelCluster string                  // the text with its version; "" for none
 	LastHook        Read[*state.HookAccess] // nil if none has run
 	Mount           state.Mount             // that state_dir is on
 	Snapshot        Read[*capacity.Snapshot]
@@ -268,7 +268,8 @@ func (in Sources) readFiles(s *Survey) {
 	s.StateDir.Is, s.StateDir.Err = mode(in.Config.StateDir)
 	dir := state.Dir(in.Config.StateDir)
 	s.LastHook.Is, s.LastHook.Err = dir.Hook().Read()
-	s.ParallelCluster = readParallelCluster()
+	text, _ := os.ReadFile(parallelClusterVersion)
+	s.ParallelCluster = string(text)
 	if !s.StateDir.Is.IsDir() {
 		return
 	}
