@@ -14,9 +14,6 @@ import (
 // slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
 var slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
-// SlurmName reports whether a name can be that of a partition, or the prefix of nodes.
-func SlurmName(name string) bool { return slurmName.MatchString(name) }
-
 // wrongs are errors of settings, each with its file and place.
 type wrongs []error
 
@@ -114,7 +111,7 @@ func validatePartition(p capacity.PartitionSettings, fail func(message string, a
 func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail func(message string, args ...any)) {
 	switch {
 	case provider.Configures():
-		if problem := PCSBaseName(g.Name); problem != "" {
+		if problem := pcsBaseName(g.Name); problem != "" {
 			fail("%s", problem)
 		}
 	case !slurmName.MatchString(g.Name):
@@ -172,9 +169,9 @@ func validateSlots(g capacity.GroupSettings, provider capacity.Provider, fail fu
 	}
 }
 
-// PCSBaseName says what is wrong with the base name of a pair of PCS compute node groups; "" if nothing. PCS takes 3 to
+// pcsBaseName says what is wrong with the base name of a pair of PCS compute node groups; "" if nothing. PCS takes 3 to
 // 25 letters, digits and hyphens, starting with a letter and not with pcs_; the slots add "-a" and "-b".
-func PCSBaseName(name string) string {
+func pcsBaseName(name string) string {
 	most := 25 - len(capacity.SlotNames(capacity.ProviderPCS, "")[0])
 	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`).MatchString(name) {
 		return fmt.Sprintf("%q cannot name a PCS compute node group; start with a letter and use letters, digits and hyphens only", name)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -22,9 +21,12 @@ var sizeLimits = map[string]int{"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
 
 var queueName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,24}$`)
 
-// checkAsked finds what is wrong with what is asked for: names, the cluster, and the reservation's state.
+// checkAsked finds what is wrong with what is asked for: the queue's name, the cluster, and the reservation's state.
 func (in *inspection) checkAsked() {
-	in.checkNames()
+	if !in.OnEC2() && !queueName.MatchString(in.request.Queue) {
+		in.problem(capacity.BadName, "choose another --queue",
+			"%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter", in.request.Queue)
+	}
 	if in.Cluster.ID != "" && !in.OnEC2() {
 		in.Add(in.ClusterProblems(in.reservation.Kind)...)
 	}
@@ -46,25 +48,6 @@ func (in *inspection) checkBound() {
 	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation) {
 		in.problem("select", "tag it as `select` there says, or choose another --node-group",
 			"node_group %q of the settings selects its reservations, and %s is none of them", g.Name, in.reservation.ID)
-	}
-}
-
-func (in *inspection) checkNames() {
-	if in.OnEC2() {
-		for _, n := range []struct{ flag, name string }{{"--queue", in.request.Queue}, {"--node-group", in.request.NodeGroup}} {
-			if !config.SlurmName(n.name) {
-				in.problem(capacity.BadName, "choose another "+n.flag,
-					"%q cannot be a name in Slurm: it starts with a letter and has letters, digits, '-', '_' and '.' only", n.name)
-			}
-		}
-		return
-	}
-	if problem := config.PCSBaseName(in.request.NodeGroup); problem != "" {
-		in.problem(capacity.BadName, "choose another --node-group", "%s", problem)
-	}
-	if !queueName.MatchString(in.request.Queue) {
-		in.problem(capacity.BadName, "choose another --queue",
-			"%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter", in.request.Queue)
 	}
 }
 
@@ -280,9 +263,9 @@ func (in *inspection) checkEFA() {
 
 // checkEntry compares a reservation with the entry of the settings that it joins.
 func (in *inspection) checkEntry() {
-	if _, wanted := in.partition(); !in.stops() && in.OnEC2() {
+	if _, wanted := in.partition(); !in.stops() && !in.unattended {
 		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
-			in.problem("settings", "choose another --node-group, or fix the settings", "%s", err)
+			in.problem("settings", "choose another --queue or --node-group, or fix the settings", "%s", err)
 		}
 	}
 	if p := in.settings(); p.Name != "" && p.Provider != in.Provider {

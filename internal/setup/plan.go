@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,12 +113,4 @@ func (in *inspection) trial() ec2.Trial {
 		t.Launch.Tags = in.tags()
 	}
 	return t
-}
-
-// try asks EC2 about the launch, unless a known problem prevents it: EC2 would only name that again.
-func (s Setup) try(ctx context.Context, p *Plan) {
-	if !s.Unattended && len(p.Mismatches()) == 0 && len(p.trial.Subnets) > 0 {
-		tried, err := s.EC2.TryLaunches(ctx, p.trial)
-		p.Add(site.Tried(p.Slot, tried, err)...)
-	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -126,7 +127,10 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 		return nil, err
 	}
 	p := plan(*in)
-	s.try(ctx, p)
+	if !s.Unattended && len(p.Mismatches()) == 0 && len(p.trial.Subnets) > 0 { // else EC2 would only name a known problem again
+		tried, err := s.EC2.TryLaunches(ctx, p.trial)
+		p.Add(site.Tried(p.Slot, tried, err)...)
+	}
 	return p.listed(), ctx.Err()
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -99,14 +98,12 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 // in the queue, of what carries our tag with the queue's name, and those of the requested name, of which Slurm may have
 // something left. A node group without our tag stays, with a warning.
 func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances []capacity.Instance) {
-	all := func(base string) {
-		for _, name := range []string{base + "-a", base + "-b", base} {
-			t.leaves(name)
-		}
-	}
+	var names []string
+	nodes, running, written := map[string][]string{}, map[string]int{}, map[string]capacity.LaunchTemplate{}
+	all := func(base string) { names = append(names, base+"-a", base+"-b", base) }
 	for _, g := range t.settings().Groups {
 		for _, name := range g.SlotNames(t.Provider) {
-			t.leaves(name).Nodes = g.Nodes
+			names, nodes[name] = append(names, name), g.Nodes
 		}
 	}
 	q, _ := t.Queue(t.request.Queue)
@@ -117,6 +114,7 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 	}
 	slices.SortFunc(templates, func(a, b capacity.LaunchTemplate) int { return cmp.Compare(a.Name, b.Name) })
 	for _, lt := range templates {
+		written[lt.Name] = lt
 		if slot, is := strings.CutPrefix(lt.Name, pcs.TemplateName(t.Cluster.Name, "")); is && lt.Tags[capacity.TagPartition] == t.request.Queue {
 			all(baseOf(slot))
 		}
@@ -125,35 +123,23 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 		all(t.request.NodeGroup)
 	}
 	for _, i := range instances {
-		slot := t.leaves(t.slotOf(i))
-		slot.Instances, slot.Nodes = slot.Instances+1, union(slot.Nodes, []string{i.Tags[capacity.TagNode]})
+		of := t.slotOf(i)
+		names, running[of], nodes[of] = append(names, of), running[of]+1, union(nodes[of], []string{i.Tags[capacity.TagNode]})
 	}
-	for i := range t.Slots {
-		slot := &t.Slots[i]
+	for _, name := range union(nil, names) {
+		base, goes := t.goes(name)
+		if !goes {
+			continue
+		}
+		slot := t.named(name)
 		if slot.Group != nil && !slot.Ours {
 			t.warn("compute node group %s does not carry our tag, so it stays", slot.Name)
 			slot.Group, slot.Instances = nil, 0
 		}
-		for _, lt := range templates { // with provider ec2 it is of the node group
-			if lt.Name == pcs.TemplateName(t.Cluster.Name, slot.Name) {
-				slot.Template = lt
-			}
-		}
+		slot.Base, slot.Nodes, slot.Template = base, nodes[name], written[pcs.TemplateName(t.Cluster.Name, name)] // with provider ec2 it is of the node group
+		slot.Instances += running[name]
+		t.Slots = append(t.Slots, slot)
 	}
-}
-
-// leaves is a slot that goes; one that nobody looks at if it stays.
-func (t *inspection) leaves(name string) *site.Slot {
-	base, goes := t.goes(name)
-	if !goes {
-		return &site.Slot{}
-	}
-	at := slices.IndexFunc(t.Slots, func(slot site.Slot) bool { return slot.Name == name })
-	if at < 0 {
-		at, t.Slots = len(t.Slots), append(t.Slots, t.named(name))
-		t.Slots[at].Base = base
-	}
-	return &t.Slots[at]
 }
 
 // goes reports whether a slot goes, by its name, and of which node group it is: as the settings say, else as its name
@@ -295,11 +281,7 @@ func planTeardown(read inspection) *Plan {
 			step(slot.Name, Delete, WhatTemplate, lt.Name, func(ctx context.Context, w World) error { return w.DeleteLaunchTemplate(ctx, lt.ID, t.Cluster.Name) })
 		}
 	}
-	n := 0
-	for _, slot := range t.Slots {
-		n += slot.Instances
-	}
-	if t.OnEC2() && n+len(p.Actions) > 0 { // last, with those that come after the plan is made; on PCS the node groups end theirs
+	if n := t.instances(); t.OnEC2() && n+len(p.Actions) > 0 { // last, with those that come after the plan is made; on PCS the node groups end theirs
 		step("", Terminate, WhatInstances, t.request.Queue, t.terminate, Detail{"instances", cmp.Or(strings.TrimPrefix(strconv.Itoa(n), "0"), "those launched meanwhile")})
 		t.byHand = append(t.byHand, "remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
 	}
@@ -372,11 +354,10 @@ func (t *inspection) checkQueue() {
 // checkJobs refuses to remove nodes with jobs, unless forced.
 func (t *inspection) checkJobs() {
 	var jobs, bases []string
-	instances := 0
 	for _, slot := range t.Slots {
-		jobs, bases, instances = union(jobs, slot.Slurm.Jobs), union(bases, []string{slot.Base}), instances+slot.Instances
+		jobs, bases = union(jobs, slot.Slurm.Jobs), union(bases, []string{slot.Base})
 	}
-	gone := "jobs end with their nodes"
+	instances, running := t.instances(), "jobs run on these nodes: "+strings.Join(jobs, ", ")
 	switch {
 	case t.unattended && t.SlurmErr != nil:
 		t.problem(capacity.SlurmSilent, "run this where Slurm answers", "Slurm does not answer: %s", t.SlurmErr)
@@ -388,9 +369,9 @@ func (t *inspection) checkJobs() {
 			instances)
 	case t.Provider.Guest(): // the nodes stay, and their jobs
 	case len(jobs) > 0 && !t.request.Force:
-		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: "+gone, "%s running on these nodes", named(jobs))
+		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: they end with their nodes", "%s", running)
 	case len(jobs) > 0:
-		t.warn("%s running on these nodes; %s", named(jobs), gone)
+		t.warn("%s; they end with their nodes", running)
 	}
 	which := ""
 	if t.Provider != capacity.ProviderPCS {
@@ -403,18 +384,14 @@ func (t *inspection) checkJobs() {
 		}
 	}
 	if t.deletesQueue() && t.Waiting > 0 {
-		wait := "1 job waits"
-		if t.Waiting > 1 {
-			wait = fmt.Sprintf("%d jobs wait", t.Waiting)
-		}
-		t.warn("partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME", t.request.Queue, wait)
+		t.warn("partition %s goes; move the jobs that wait in it first (%d): scontrol update jobid=ID partition=NAME", t.request.Queue, t.Waiting)
 	}
 }
 
-// named is the subject of a sentence about jobs, with its verb.
-func named(jobs []string) string {
-	if len(jobs) == 1 {
-		return "job " + jobs[0] + " is"
+// instances counts those of all slots.
+func (t *inspection) instances() (n int) {
+	for _, slot := range t.Slots {
+		n += slot.Instances
 	}
-	return "jobs " + strings.Join(jobs, ", ") + " are"
+	return n
 }
