@@ -109,13 +109,8 @@ func validatePartition(p capacity.PartitionSettings, fail func(message string, a
 }
 
 func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail func(message string, args ...any)) {
-	switch {
-	case provider.Configures():
-		if problem := pcsBaseName(g.Name); problem != "" {
-			fail("%s", problem)
-		}
-	case !slurmName.MatchString(g.Name):
-		fail("a node name prefix starts with a letter and has letters, digits, '-', '_' and '.' only")
+	if problem := GroupName(provider, g.Name); problem != "" {
+		fail("%s", problem)
 	}
 	if g.InstanceType == "" {
 		fail("instance_type is missing")
@@ -169,9 +164,15 @@ func validateSlots(g capacity.GroupSettings, provider capacity.Provider, fail fu
 	}
 }
 
-// pcsBaseName says what is wrong with the base name of a pair of PCS compute node groups; "" if nothing. PCS takes 3 to
-// 25 letters, digits and hyphens, starting with a letter and not with pcs_; the slots add "-a" and "-b".
-func pcsBaseName(name string) string {
+// GroupName says what is wrong with the name of a node group; "" if nothing. It begins the names of nodes; PCS takes 3 to
+// 25 letters, digits and hyphens, starting with a letter and not with pcs_, and the slots add "-a" and "-b".
+func GroupName(provider capacity.Provider, name string) string {
+	if !provider.Configures() {
+		if !slurmName.MatchString(name) {
+			return fmt.Sprintf("%q cannot begin the names of nodes; start with a letter and use letters, digits, '-', '_' and '.' only", name)
+		}
+		return ""
+	}
 	most := 25 - len(capacity.SlotNames(capacity.ProviderPCS, "")[0])
 	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`).MatchString(name) {
 		return fmt.Sprintf("%q cannot name a PCS compute node group; start with a letter and use letters, digits and hyphens only", name)

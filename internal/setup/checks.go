@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -21,8 +22,11 @@ var sizeLimits = map[string]int{"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
 
 var queueName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,24}$`)
 
-// checkAsked finds what is wrong with what is asked for: the queue's name, the cluster, and the reservation's state.
+// checkAsked finds what is wrong with what is asked for: names, the cluster, and the reservation's state.
 func (in *inspection) checkAsked() {
+	if problem := config.GroupName(in.Provider, in.request.NodeGroup); problem != "" {
+		in.problem(capacity.BadName, "choose another --node-group", "%s", problem)
+	}
 	if !in.OnEC2() && !queueName.MatchString(in.request.Queue) {
 		in.problem(capacity.BadName, "choose another --queue",
 			"%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter", in.request.Queue)
