@@ -1,134 +1,164 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
+	"sync"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/model"
 )
 
-// fakeScontrol answers as slurmctld would that has some nodes and runs no job, and keeps the
-// reservations that are made. A file "down" beside it is a slurmctld that does not answer, a
-// file "denied" one that lets nobody place reservations.
-const fakeScontrol = `#!/bin/sh
-dir=${0%/*}
-verb= name= nodes= start= end= flags= users= comment= duration=
-for word in "$@"; do
-  case $word in
-  --version) echo 'slurm 25.11.0'; exit;;
-  reservationname=*) name=${word#*=};;
-  nodes=*) nodes=${word#*=};;
-  starttime=uts*) start=${word#*=uts};;
-  endtime=uts*) end=${word#*=uts};;
-  flags=*) flags=${word#*=};;
-  users=*) users=${word#*=};;
-  comment=*) comment=${word#*=};;
-  duration=*) duration=${word#*=};;
-  nodename=* | state=* | reason=*) ;;
-  -*) ;;
-  *) verb="$verb $word";;
-  esac
-done
-if [ -e "$dir/down" ]; then
-  echo 'slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)' >&2
-  exit 1
-fi
-case $verb in
-' show config') echo "ClusterName = ml
-SLURM_VERSION = 25.11.0
-StateSaveLocation = $dir
-KillWait = 30 sec
-ResumeTimeout = 1800 sec
-CliFilterPlugins = cli_filter/lua
-SlurmctldHost[0] = head
-SlurmctldParameters = enable_configless
-SlurmctldPort = 6817
-PrivateData = cloud";;
-' show node'*) [ ! -e "$dir/nodes" ] || cat "$dir/nodes";;
-' show partition'*) [ ! -e "$dir/partitions" ] || cat "$dir/partitions";;
-' show reservation'*) cat "$dir"/reservation-* 2>/dev/null || echo 'No reservations in the system';;
-' create reservation' | ' update' | ' delete')
-  if [ -e "$dir/denied" ]; then
-    echo 'Error: Access/permission denied' >&2
-    exit 1
-  fi
-  if [ "$verb" = ' delete' ]; then
-    rm "$dir/reservation-$name" 2>/dev/null || { echo 'Error: Requested reservation is invalid' >&2; exit 1; }
-  elif [ "$name" ]; then
-    if [ "$verb" = ' update' ]; then # what is not said stays
-      read -r old <"$dir/reservation-$name" || { echo 'Error: Requested reservation is invalid' >&2; exit 1; }
-      was=${old##* Comment=}
-      for word in ${old% Comment=*}; do
-        case $word in
-        StartTime=*) start=${start:-${word#*=}};;
-        EndTime=*) [ "$duration" ] || end=${end:-${word#*=}};;
-        Nodes=*) nodes=${nodes:-${word#*=}};;
-        Flags=*) flags=${flags:-${word#*=}};;
-        Users=*) users=${users:-${word#*=}};;
-        esac
-      done
-      comment=${comment:-$was}
-    fi
-    echo "ReservationName=$name StartTime=$start EndTime=${end:-$((start + 31536000))} Nodes=$nodes Flags=$flags Users=$users State=INACTIVE Comment=$comment" >"$dir/reservation-$name"
-  fi;;
-*) echo "fake scontrol: $*" >&2; exit 1;;
-esac
+// slurmProgram is each of Slurm's programs: it sends its words, and gets its exit status and what it prints.
+const slurmProgram = `#!/bin/bash
+[ "$1" = --version ] && exec echo slurm 25.11.0
+exec 3<>/dev/tcp/127.0.0.1/%d
+printf '%%s\n' "${0##*/}" "$@" '' >&3
+read -r status <&3
+[ "$status" = 0 ] && exec cat <&3
+cat <&3 >&2
+exit 1
 `
 
-// fakeSlurm writes Slurm's commands into a folder, which is to come first in PATH. They know
-// nodes, as a hostlist each, all in the partition gpu.
-func fakeSlurm(dir string, nodes ...string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	var lines strings.Builder
-	for _, list := range nodes {
-		names, err := hostlist.Expand(list)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			slot := name[:strings.LastIndexByte(name, '-')]
-			fmt.Fprintf(&lines, "NodeName=%s CPUTot=192 RealMemory=1 AvailableFeatures=%s NodeAddr=%[1]s NodeHostName=%[1]s State=IDLE+CLOUD+POWERED_DOWN Partitions=gpu\n", name, slot)
-		}
-	}
-	partition := "PartitionName=gpu AllowGroups=ALL AllowAccounts=ALL Default=NO QoS=N/A DefaultTime=NONE MaxTime=UNLIMITED State=UP Nodes=" + strings.Join(nodes, ",") + "\n"
-	for name, text := range map[string]string{"scontrol": fakeScontrol, "squeue": "#!/bin/sh\n", "sinfo": "#!/bin/sh\n", "scancel": "#!/bin/sh\n", "sacctmgr": "#!/bin/sh\n", "nodes": lines.String(), "partitions": partition} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			return err
-		}
-	}
-	return nil
+// fakeSlurm is the model's slurmctld behind Slurm's programs, which are in its StateSave. It has no jobs.
+type fakeSlurm struct {
+	sync.Mutex // a test changes it while programs ask
+	*model.Slurm
 }
 
-// fakeSlurmFor is fakeSlurm for a test, with its PATH.
-func fakeSlurmFor(t *testing.T, dir string, nodes ...string) (path string) {
-	t.Helper()
-	if err := fakeSlurm(dir, nodes...); err != nil {
+func newFakeSlurm(t interface{ Fatal(...any) }, cleanup func(func()), dir string, clock func() time.Time) *fakeSlurm {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		t.Fatal(err)
 	}
-	return "PATH=" + dir + string(filepath.ListSeparator) + os.Getenv("PATH")
+	cleanup(func() { l.Close() })
+	f := &fakeSlurm{Slurm: model.New(clock()).Slurm}
+	f.StateSave, err = dir, os.MkdirAll(dir, 0o755)
+	for _, name := range []string{"scontrol", "squeue"} {
+		text := fmt.Appendf(nil, slurmProgram, l.Addr().(*net.TCPAddr).Port)
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), text, 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			f.serve(conn, clock())
+		}
+	}()
+	return f
 }
 
-// slurmCommand starts and stops a Slurm of a transcript: slurm up NODES…, slurm down.
-func slurmCommand(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) == 0 {
-		ts.Fatalf("usage: slurm up NODES… | slurm down")
+// serve answers a program.
+func (f *fakeSlurm) serve(conn net.Conn, now time.Time) {
+	defer conn.Close()
+	verb, said := "", map[string]string{}
+	for in := bufio.NewScanner(conn); in.Scan() && in.Text() != ""; {
+		switch key, value, is := strings.Cut(in.Text(), "="); {
+		case is:
+			said[key] = value
+		case verb == "scontrol show node ":
+			said["nodename"] = key
+		case !strings.HasPrefix(key, "-"):
+			verb += key + " "
+		}
 	}
-	dir := ts.MkAbs("fake-slurm")
+	f.Lock()
+	defer f.Unlock()
+	f.GoTo(now)
+	if text, err := f.answer(verb+said["state"], said); err != nil {
+		fmt.Fprintf(conn, "1\n%v\n", err)
+	} else {
+		fmt.Fprintf(conn, "0\n%s", text)
+	}
+}
+
+func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, err error) {
+	ctx := context.Background()
+	if _, err := f.Config(ctx); err != nil {
+		return "", err // it is down
+	}
+	nodes, _ := hostlist.Expand(said["nodes"] + said["nodename"])
+	switch verb {
+	case "squeue ": // there are no jobs
+	case "scontrol show config ":
+		text = "ClusterName = ml\nSLURM_VERSION = 25.11.0\nStateSaveLocation = " + f.StateSave + "\nKillWait = 30 sec\nResumeTimeout = 1800 sec\n" +
+			"CliFilterPlugins = cli_filter/lua\nSlurmctldHost[0] = head\nSlurmctldParameters = enable_configless\nPrivateData = cloud\n"
+	case "scontrol show node ":
+		all, _ := f.Nodes(ctx, nodes...)
+		for _, n := range all {
+			text += fmt.Sprintf("NodeName=%s CPUTot=192 RealMemory=1 AvailableFeatures=%s Gres=gpu:%d NodeAddr=%[1]s NodeHostName=%[1]s "+
+				"State=%[4]s Partitions=gpu Reason=%[5]s [root@now]\n", n.Name, strings.Join(n.Features, ","), n.GPUs, n.State, n.Reason)
+		}
+	case "scontrol show partition ":
+		all, _ := f.Partitions(ctx)
+		for _, p := range all {
+			text += fmt.Sprintf("PartitionName=%s AllowAccounts=ALL QoS=N/A MaxTime=UNLIMITED State=UP Nodes=%s\n", p.Name, hostlist.Compress(p.Nodes))
+		}
+	case "scontrol show reservation ":
+		all, _ := f.Reservations(ctx)
+		for _, r := range all {
+			state := map[bool]string{true: "ACTIVE", false: "INACTIVE"}[r.Active]
+			text += fmt.Sprintf("ReservationName=%s StartTime=%d EndTime=%d Nodes=%s Flags=%s Users=%s State=%s Comment=%s\n", r.Name, r.Start.Unix(), r.End.Unix(),
+				hostlist.Compress(r.Nodes), strings.Join(r.Flags, ","), strings.Join(r.Users, ","), state, r.Comment)
+		}
+	case "scontrol create reservation ":
+		r := model.Reservation{Name: said["reservationname"], Nodes: nodes, Users: strings.Split(said["users"], ","), Flags: strings.Split(said["flags"], ","), Comment: said["comment"]}
+		var start, end int64
+		fmt.Sscanf(said["starttime"]+said["endtime"], "uts%duts%d", &start, &end)
+		if r.Start = time.Unix(start, 0); end > 0 {
+			r.End = time.Unix(end, 0)
+		}
+		err = f.CreateReservation(ctx, r)
+	case "scontrol delete ":
+		err = f.DeleteReservation(ctx, said["reservationname"])
+	case "scontrol update DRAIN":
+		err = f.Drain(ctx, nodes, said["reason"])
+	case "scontrol update POWER_UP":
+		err = f.PowerUp(ctx, nodes)
+	default:
+		err = fmt.Errorf("the fake has no %s%v", verb, said)
+	}
+	return text, err
+}
+
+// slurmCommand changes the Slurm of a transcript:
+//
+//	slurm up NODES…  it runs, and has these nodes
+//	slurm down       it does not answer
+//	slurm denied     this user may change nothing
+func slurmCommand(ts *testscript.TestScript, neg bool, args []string) {
+	f := ts.Value("slurm").(*fakeSlurm)
+	f.Lock()
+	defer f.Unlock()
 	switch args[0] {
 	case "up":
-		ts.Check(fakeSlurm(dir, args[1:]...))
-		if path := ts.Getenv("PATH"); !strings.HasPrefix(path, dir) {
-			ts.Setenv("PATH", dir+string(filepath.ListSeparator)+path)
+		f.All, f.Before = nil, nil
+		for _, list := range args[1:] {
+			names, err := hostlist.Expand(list)
+			ts.Check(err)
+			f.Add("gpu", names[0][:strings.LastIndexByte(names[0], '-')], len(names))
 		}
-	case "down":
-		ts.Setenv("PATH", strings.TrimPrefix(ts.Getenv("PATH"), dir+string(filepath.ListSeparator)))
+		ts.Setenv("PATH", f.StateSave+":"+ts.Getenv("PATH"))
+	case "down", "denied":
+		f.Before = func(c model.Call) error {
+			switch {
+			case args[0] == "down":
+				return errors.New("slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)")
+			case c.Change:
+				return errors.New("Error: Access/permission denied")
+			}
+			return nil
+		}
 	default:
 		ts.Fatalf("slurm %s: what?", args[0])
 	}

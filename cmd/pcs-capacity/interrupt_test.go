@@ -82,6 +82,7 @@ func (s *session) sends() bool {
 type session struct {
 	*testing.T
 	sim   *awssim.Sim
+	slurm *fakeSlurm
 	state state.Dir
 	pty   *os.File // the side of the person
 	cmd   *exec.Cmd
@@ -119,8 +120,10 @@ func newSession(t *testing.T, args ...string) *session {
 	if err := os.WriteFile(settings, fmt.Appendf(nil, "cluster = \"ml\"\nstate_dir = %q\n", s.state), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	s.slurm = newFakeSlurm(t, t.Cleanup, filepath.Join(dir, "slurm"), s.sim.Clock().Now)
+	s.slurm.Add("gpu", "gpu-a", 4)
 	s.cmd = exec.Command("pcs-capacity", append([]string{"--config", settings}, args...)...) // installed by testscript
-	s.cmd.Env = append(append(os.Environ(), s.sim.Env()...), "AWS_EC2_METADATA_DISABLED=true", "TZ=UTC", fakeSlurmFor(t, filepath.Join(dir, "slurm"), "gpu-a-[1-4]"),
+	s.cmd.Env = append(append(os.Environ(), s.sim.Env()...), "AWS_EC2_METADATA_DISABLED=true", "TZ=UTC", "PATH="+s.slurm.StateSave+":"+os.Getenv("PATH"),
 		"SLURM_CONF="+filepath.Join(dir, "slurm.conf"))
 	if args[0] == "setup" { // it assumes the programs that Slurm runs at each submission
 		hooks := exec.Command("pcs-capacity", "--config", settings, "hooks", "install", "cli_filter")

@@ -170,6 +170,7 @@ func runTranscripts(t *testing.T, dir string, change func(*awssim.Scenario)) {
 			return err
 		}
 		env.Values["sim"] = sim
+		env.Values["slurm"] = newFakeSlurm(env.T(), env.Defer, filepath.Join(env.WorkDir, "fake-slurm"), sim.Clock().Now)
 		env.Values["counted"] = map[awssim.CallKey]int{}
 		env.Vars = append(env.Vars, sim.Env()...)
 		env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -428,12 +429,7 @@ func TestFitsATerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, c.args...)
 			s.exitStatus()
-			fences, _ := filepath.Glob(filepath.Join(filepath.Dir(string(s.state)), "slurm", "reservation-*"))
-			for _, fence := range fences { // so that it is said again
-				if err := os.Remove(fence); err != nil {
-					t.Fatal(err)
-				}
-			}
+			clear(s.slurm.Fences) // so that it is said again
 			pipe := exec.Command(s.cmd.Path, s.cmd.Args[1:]...)
 			pipe.Env = s.cmd.Env
 			text, _ := pipe.CombinedOutput() // some fail, as they should

@@ -63,13 +63,10 @@ func TestOutputThatNobodyReads(t *testing.T) {
 // samples for a report, and a Slurm without jobs.
 func programForOutput(t *testing.T) func(stdout *os.File, args ...string) (status int, said string) {
 	t.Helper()
-	simulatedAWS(t)
+	sim := simulatedAWS(t)
 	settings := withoutSlurm(t)
 	dir := filepath.Dir(settings)
-	slurm := filepath.Join(dir, "squeue")
-	if err := os.WriteFile(slurm, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	newFakeSlurm(t, t.Cleanup, dir, sim.Clock().Now)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	run := func(stdout *os.File, args ...string) (status int, said string) {
 		var stderr strings.Builder
