@@ -110,7 +110,7 @@ func (s *Survey) listing(f *findings) {
 // rights judges whether this user may place fences.
 func (s *Survey) rights(f *findings) {
 	switch err := s.Rights; {
-	case errors.Is(err, slurm.ErrNoReserve):
+	case err == nil && s.Slurmctld != nil:
 		f.ok(string(capacity.SlurmRights), "this user may create reservations in Slurm")
 	case errors.Is(err, slurm.ErrDenied):
 		f.fail(string(capacity.SlurmRights), "run this as root or SlurmUser, or give this user AdminLevel=Operator with sacctmgr", "this user may not create reservations in Slurm, and so no fences")
