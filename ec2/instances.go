@@ -184,15 +184,21 @@ func (c *Client) ReservationTopology(ctx context.Context, ids []string) (map[str
 	return found, nil
 }
 
+// accountTime bounds the question of whose account this is: some networks, as a subnet without a way out, cannot reach
+// the endpoint of AWS STS.
+const accountTime = 5 * time.Second
+
 // Account is the id, twelve digits, of the account that the credentials belong to. Many credentials carry it; for
 // others it takes one call of AWS STS, which needs no permission, only a way to its endpoint.
 func (c *Client) Account(ctx context.Context) (string, error) {
-	credentials, err := c.shared.Config.Credentials.Retrieve(ctx)
+	ctx, cancel := context.WithTimeout(ctx, accountTime)
+	defer cancel()
+	account, _, err := c.Shared().Whose(ctx)
 	if err != nil {
 		return "", fmt.Errorf("reading the AWS credentials: %w", err)
 	}
-	if credentials.AccountID != "" {
-		return credentials.AccountID, nil
+	if account != "" {
+		return account, nil
 	}
 	out, err := sts.NewFromConfig(c.shared.Config).GetCallerIdentity(ctx, nil)
 	if err != nil {

@@ -65,8 +65,6 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	progress := t.Slow("asking for regions")
 	defer progress.Done()
 	account := inBackground(func() (id string) { // "" if nobody knows
-		ctx, cancel := context.WithTimeout(ctx, accountWait)
-		defer cancel()
 		id, _ = aws.Account(ctx)
 		return id
 	})
@@ -119,10 +117,6 @@ func inBackground[T any](get func() T) func() T {
 	go get()
 	return get
 }
-
-// accountWait bounds the question of whose account this is: where AWS STS cannot be
-// reached, as in a subnet without a way to it, the list does not wait for it.
-const accountWait = 5 * time.Second
 
 // ask asks one region.
 func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (list regionList, err error) {

@@ -68,18 +68,13 @@ type deal struct {
 	unrecorded error  // the reason why an intent's file is out of date
 }
 
-// accountTimeout bounds the call of AWS STS, whose endpoint some networks cannot reach.
-const accountTimeout = 5 * time.Second
-
 // open begins a deal.
 func (b *Buyer) open(ctx context.Context) (*deal, error) {
 	d := &deal{Buyer: b, close: func() {}}
 	b.EC2.OnWait(func(w ec2.Wait) {
 		b.Customer.Say("Waiting %s for EC2's request limits in %s.", capacity.FormatDuration(w.For), w.Region)
 	})
-	ask, cancel := context.WithTimeout(ctx, accountTimeout)
-	defer cancel()
-	account, err := b.EC2.Account(ask)
+	account, err := b.EC2.Account(ctx)
 	if err != nil {
 		slog.Info("the account is not known", "error", err)
 	}
