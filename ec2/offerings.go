@@ -296,35 +296,31 @@ func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d
 
 // PurchaseExtension buys an extension of a block, in exactly one attempt: see
 // Purchase. Extensions carry no tags; after an unknown outcome look into Extensions.
-func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, reservationID string) ([]capacity.Extension, error) {
+func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, reservationID string) error {
 	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
-		return nil, fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
+		return fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
 	}
-	out, err := c.api.PurchaseCapacityBlockExtension(ctx, &ec2.PurchaseCapacityBlockExtensionInput{DryRun: s.dryRun(),
+	_, err := c.api.PurchaseCapacityBlockExtension(ctx, &ec2.PurchaseCapacityBlockExtensionInput{DryRun: s.dryRun(),
 		CapacityBlockExtensionOfferingId: aws.String(offeringID), CapacityReservationId: aws.String(reservationID)}, once)
 	switch {
 	case s != Buy:
-		return nil, tried(err, fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region))
+		return tried(err, fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region))
 	case err != nil:
-		return nil, fmt.Errorf("purchasing extension %s of %s in %s: %w", offeringID, reservationID, c.region, err)
+		return fmt.Errorf("purchasing extension %s of %s in %s: %w", offeringID, reservationID, c.region, err)
 	}
-	return extensions(out.CapacityBlockExtensions)
+	return nil
 }
 
 // Extensions lists the extensions bought for a block, paid or not.
 func (c *Client) Extensions(ctx context.Context, reservationID string) ([]capacity.Extension, error) {
 	in := &ec2.DescribeCapacityBlockExtensionHistoryInput{CapacityReservationIds: []string{reservationID}}
-	all, err := listed(ctx, c, "describing the extensions of "+reservationID, c.api.DescribeCapacityBlockExtensionHistory, in,
+	answers, err := listed(ctx, c, "describing the extensions of "+reservationID, c.api.DescribeCapacityBlockExtensionHistory, in,
 		func(page *ec2.DescribeCapacityBlockExtensionHistoryOutput) []types.CapacityBlockExtension {
 			return page.CapacityBlockExtensions
 		})
 	if err != nil {
 		return nil, err
 	}
-	return extensions(all)
-}
-
-func extensions(answers []types.CapacityBlockExtension) ([]capacity.Extension, error) {
 	var all []capacity.Extension
 	for _, a := range answers {
 		id := aws.ToString(a.CapacityBlockExtensionOfferingId)

@@ -135,7 +135,7 @@ func TestExtension(t *testing.T) {
 	if o := found[0]; !o.Start.Equal(before.End) || !o.End.Equal(before.End.Add(day)) || o.AZID != "use2-az1" {
 		t.Errorf("extension %+v of a block that ends at %s", o, before.End)
 	}
-	if _, err := c.PurchaseExtension(t.Context(), Buy, found[0].ID, openBlock); err != nil {
+	if err := c.PurchaseExtension(t.Context(), Buy, found[0].ID, openBlock); err != nil {
 		t.Fatal(err)
 	}
 	sim.Clock().Advance(time.Hour)
@@ -156,7 +156,7 @@ func TestR3_ExtensionIsSentOnce(t *testing.T) {
 		t.Fatalf("found %v, %v", found, err)
 	}
 	fault(t, sim, awssim.Fault{Effect: awssim.CutAfter, Operation: "PurchaseCapacityBlockExtension"})
-	if _, err := c.PurchaseExtension(t.Context(), Buy, found[0].ID, openBlock); err == nil || Refused(err) {
+	if err := c.PurchaseExtension(t.Context(), Buy, found[0].ID, openBlock); err == nil || Refused(err) {
 		t.Errorf("error %v", err)
 	}
 	if n := attempts("PurchaseCapacityBlockExtension"); n != 1 || len(sim.Ledger()) != 1 {
@@ -174,7 +174,7 @@ func TestTryPurchase(t *testing.T) {
 	}
 	try := func() (purchase, extension error) {
 		_, purchase = c.Purchase(t.Context(), Try, o.ID, "Linux/UNIX", map[string]string{"a": "b"})
-		_, extension = c.PurchaseExtension(t.Context(), "", extensions[0].ID, openBlock) // nor does who forgets to say
+		extension = c.PurchaseExtension(t.Context(), "", extensions[0].ID, openBlock) // nor does who forgets to say
 		return purchase, extension
 	}
 	if purchase, extension := try(); purchase != nil || extension != nil {

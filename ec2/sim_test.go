@@ -215,7 +215,7 @@ func changes(ctx context.Context, c *Client) {
 	_, _ = c.Launch(ctx, capacity.Launch{ClientToken: "x", LaunchTemplate: "lt-0aaaaaaaaaaaaaaa1:1", InstanceType: "p5.48xlarge", ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 1, Tags: tags})
 	_, _ = c.CreateODCR(ctx, capacity.HoldOrder{Tags: tags})
 	_, _ = c.Purchase(ctx, Buy, "cb-0123456789abcdef0", "Linux/UNIX", tags)
-	_, _ = c.PurchaseExtension(ctx, Buy, "cb-0123456789abcdef0", openBlock)
+	_ = c.PurchaseExtension(ctx, Buy, "cb-0123456789abcdef0", openBlock)
 	_ = c.Terminate(ctx, []string{"i-01234567890abcdef"})
 	_ = c.CancelODCR(ctx, openBlock)
 	_ = c.DeleteLaunchTemplate(ctx, "x", "ml")

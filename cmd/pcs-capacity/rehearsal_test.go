@@ -321,7 +321,7 @@ func extend(r *rehearsal, id string) {
 	if err != nil || len(offers) == 0 {
 		r.Fatalf("extension offerings: %v, %v", offers, err)
 	}
-	if _, err := r.aws.PurchaseExtension(r.ctx, ec2.Buy, offers[0].ID, id); err != nil {
+	if err := r.aws.PurchaseExtension(r.ctx, ec2.Buy, offers[0].ID, id); err != nil {
 		r.Fatal(err)
 	}
 }

@@ -37,7 +37,7 @@ type World interface {
 	Offerings(ctx context.Context, q ec2.OfferingQuery) ([]capacity.Offering, error)
 	ExtensionOfferings(ctx context.Context, reservation string, length time.Duration) ([]capacity.Offering, error)
 	Purchase(ctx context.Context, s ec2.Sale, offering, platform string, tags map[string]string) (capacity.Reservation, error)
-	PurchaseExtension(ctx context.Context, s ec2.Sale, offering, reservation string) ([]capacity.Extension, error)
+	PurchaseExtension(ctx context.Context, s ec2.Sale, offering, reservation string) error
 }
 
 // callTimeout bounds the call that buys. EC2 may then take settleTime to show the purchase: it shows a change everywhere

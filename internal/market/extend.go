@@ -88,14 +88,13 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	intent.Reservation, intent.Offering, intent.Fee = r.ID, offering, offering.Fee
 	intent.Asked, intent.OldEnd, intent.NewEnd = capacity.Duration{Duration: o.Length}, offering.Start, offering.End
 	if b.DryRun {
-		if _, err := d.EC2.PurchaseExtension(ctx, ec2.Try, offering.ID, r.ID); err != nil {
+		if err := d.EC2.PurchaseExtension(ctx, ec2.Try, offering.ID, r.ID); err != nil {
 			return notBought(err)
 		}
 		return o.Tell(Result{Intent: intent, Reservation: r, DryRun: true})
 	}
 	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
-		_, err := d.EC2.PurchaseExtension(ctx, ec2.Buy, offering.ID, r.ID)
-		return r.ID, err
+		return r.ID, d.EC2.PurchaseExtension(ctx, ec2.Buy, offering.ID, r.ID)
 	})
 	if err != nil {
 		return err

@@ -42,37 +42,41 @@ func (e *EC2) Extensions(_ context.Context, id string) ([]capacity.Extension, er
 // errNotSold is EC2's answer to who wants what is not for sale.
 var errNotSold = errors.New("InvalidParameterValue: not for sale")
 
-func sell[T any](e *EC2, verb string, s ec2.Sale, offering string, deliver func(capacity.Offering) (T, error)) (sold T, err error) {
+func (e *EC2) sell(verb string, s ec2.Sale, offering string, deliver func(capacity.Offering) error) error {
 	if s != ec2.Buy {
-		return read(e, "try to "+verb, "", func() T { return sold })
+		return e.Do(Call{Verb: "try to " + verb, EC2: true}, func() error { return nil })
 	}
-	return answer(e.World, Call{Verb: verb, Text: offering, Change: true, EC2: true}, func() (T, error) {
-		o := named(e.ForSale, func(o capacity.Offering) bool { return o.ID == offering })
-		if o == nil {
-			return sold, errNotSold
+	return e.change(verb, offering, func() error {
+		if o := named(e.ForSale, func(o capacity.Offering) bool { return o.ID == offering }); o != nil {
+			return deliver(*o)
 		}
-		return deliver(*o)
+		return errNotSold
 	})
 }
 
 // Purchase sells a block, which EC2 may show late.
-func (e *EC2) Purchase(_ context.Context, s ec2.Sale, offering, platform string, tags map[string]string) (capacity.Reservation, error) {
-	return sell(e, "purchase", s, offering, func(o capacity.Offering) (capacity.Reservation, error) {
-		r := o.Reservation(e.newID("cr-"))
+func (e *EC2) Purchase(_ context.Context, s ec2.Sale, offering, platform string, tags map[string]string) (r capacity.Reservation, err error) {
+	err = e.sell("purchase", s, offering, func(o capacity.Offering) error {
+		r = o.Reservation(e.newID("cr-"))
 		r.State, r.Platform, r.Tenancy, r.Tags, r.Created = "", platform, o.Tenancy, maps.Clone(tags), e.Now()
 		if e.NotPaid {
 			r.State = capacity.StatePaymentFailed
 		}
 		e.Reserve(r)
-		return e.stated(r), nil
+		r = e.stated(r)
+		return nil
 	})
+	if err != nil {
+		return capacity.Reservation{}, err
+	}
+	return r, nil
 }
 
 // PurchaseExtension sells an extension of a block that still ends where it begins.
-func (e *EC2) PurchaseExtension(_ context.Context, s ec2.Sale, offering, id string) ([]capacity.Extension, error) {
-	return sell(e, "purchase extension", s, offering, func(o capacity.Offering) ([]capacity.Extension, error) {
+func (e *EC2) PurchaseExtension(_ context.Context, s ec2.Sale, offering, id string) error {
+	return e.sell("purchase extension", s, offering, func(o capacity.Offering) error {
 		if r, _ := e.Real(id); !r.End.Equal(o.Start) || !r.State.Live() {
-			return nil, errNotSold
+			return errNotSold
 		}
 		x := capacity.Extension{OfferingID: offering, State: capacity.ExtensionPaid, From: o.Start, To: o.End, Purchased: e.Now()}
 		if e.NotPaid {
@@ -81,6 +85,6 @@ func (e *EC2) PurchaseExtension(_ context.Context, s ec2.Sale, offering, id stri
 			e.Change(id, func(r *capacity.Reservation) { r.End = o.End })
 		}
 		e.Extended[id] = append(e.Extended[id], x)
-		return []capacity.Extension{x}, nil
+		return nil
 	})
 }
