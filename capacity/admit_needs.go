@@ -120,7 +120,7 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 // --time-min, so Slurm itself fits the limit to the fence when it starts the job. Where nodes have to boot,
 // fitTime subtracts the boot time, because Slurm counts a limit from the end of the boot.
 //
-// The limit never exceeds accounting's: Slurm would hold the job for ever for a limit that the user never asked for.
+// The limit never exceeds accounting's: Slurm would hold the job forever for a limit that the user never asked for.
 // Where accounting limits use over time, the room left depends on the job's nodes and start time. There the job gets
 // that least, and sync raises it once the job runs.
 func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {

@@ -73,7 +73,7 @@ func (j Job) Settled() bool {
 func (j Job) AdminHeld() bool { return j.Held && j.Reason != "JobHeldUser" }
 
 // HoldUntold is true for a job that was requeued held while Slurm does not say whose hold it is: up to 24.11 until
-// the last run is cleaned up, on 22.05 possibly for ever. Meanwhile only slurmctld knows whose hold it is.
+// the last run is cleaned up, on 22.05 possibly forever. Meanwhile only slurmctld knows whose hold it is.
 func (j Job) HoldUntold() bool {
 	return j.Held && strings.ReplaceAll(j.Reason, "_", " ") == "job requeued in held state"
 }

@@ -101,7 +101,7 @@ type Subject struct {
 type Action[W any] struct {
 	Code  string // stable, for scripts: "create-fence"
 	About Subject
-	// Text says for people what is to be done: "place the fence …". It is "" where only our own files change.
+	// Text tells people what will be done: "place the fence …". It is "" where only our own files change.
 	Text string
 	// Do makes the change by one or a few calls. It checks again what may have changed since the decision.
 	Do func(ctx context.Context, w W) error

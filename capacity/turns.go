@@ -79,7 +79,7 @@ func (s *Snapshot) turns(at Place, ids []string, takesTime func(Reservation) boo
 			a.Window.Start.Compare(b.Window.Start))
 	})
 	var last Turn // of the turns with an end
-	endless := "" // a reservation that has the slot for ever
+	endless := "" // a reservation that keeps the slot forever
 	for i := range turns {
 		t := &turns[i]
 		if t.Unknown || !takesTime(t.Reservation) {

@@ -30,7 +30,7 @@ func (p Provisioner) createGroup(ctx context.Context, g NodeGroup) error {
 	return send(ctx, p, "create", WhatNodeGroup, g.Name, p.PCS.api.CreateComputeNodeGroup, in, sendActions(g.Actions))
 }
 
-// send tells of a change, and sends it. What is to be deleted may be gone.
+// send tells of a change, and sends it. What it deletes may be gone already.
 func send[In, Out any](ctx context.Context, p Provisioner, verb, what, name string, call func(context.Context, *In, ...func(*pcs.Options)) (*Out, error), in *In, options ...func(*pcs.Options)) error {
 	p.tell(what, name, verb)
 	_, err := call(ctx, in, options...)

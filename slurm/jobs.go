@@ -20,7 +20,7 @@ import (
 // Jobs returns all jobs that have not ended, by their ids, in one call.
 func (c *Client) Jobs(ctx context.Context) ([]capacity.Job, error) { return c.jobs(ctx, allFields) }
 
-// BriefJobs is Jobs for who cannot wait for all of it, in three quarters of the time: of
+// BriefJobs is Jobs for a caller in a hurry, in three quarters of the time: of
 // each job there are ID, Shown and HetJobID, Account, Partition, Comment, AdminComment,
 // State and StateFlag, TimeLimit, Eligible, Restarts, Requeue, Batch and Nodes, and no more.
 func (c *Client) BriefJobs(ctx context.Context) ([]capacity.Job, error) {

@@ -34,7 +34,7 @@ type forceFlag struct {
 	Force bool `help:"Continue even if jobs run on nodes, or wait in partitions, that are removed; they end with them. On PCS: change the cluster's settings even while a block is open. PCS restarts slurmctld; jobs keep running."`
 }
 
-// script is what the hook's file is to be with these settings.
+// script is the text of the hook's file with these settings.
 func script(cfg *config.Config, hook, path string) (wiring.Script, error) {
 	filter, err := findFilter()
 	if err != nil {

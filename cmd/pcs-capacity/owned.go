@@ -97,7 +97,7 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 	}
 	snap := capacity.Build(settings, capacity.Seen{Reservations: found, Before: before, Now: now})
 	o := owned{byID: map[string]owner{}, idle: map[string]int{}, idleErr: slurm.err, snap: snap}
-	if o.idleErr == nil { // of those that are not counted all the same
+	if o.idleErr == nil { // for the reservations that are not counted below
 		o.idleErr = errors.New("the slots of its reservations are not known until `pcs-capacity sync` has run")
 	}
 	idleBySlot := map[string]int{}

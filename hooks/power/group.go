@@ -67,7 +67,7 @@ func waiting(jobs []capacity.Job) (waits []capacity.ResumeJob) {
 // launchGroups divides nodes into groups, in the order of their first nodes. nodes are sorted; other nodes of the
 // jobs are ignored.
 func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.Job) (groups []group) {
-	holds := map[int]capacity.Job{} // of those that have their nodes
+	holds := map[int]capacity.Job{} // those that have their nodes
 	for _, j := range known {
 		if j.Allocated() {
 			holds[j.ID] = j

@@ -269,7 +269,7 @@ func PowerUp(ctx context.Context, s *Site) error {
 }
 
 // keepAccess writes down, for `check`, whether this hook had credentials of AWS, and whose. They have been looked for
-// by now; no more than the metadata of the instance is asked.
+// by now; this asks nobody but the metadata of the instance.
 func (s *Site) keepAccess(ctx context.Context, aws *ec2.Client) {
 	for _, words := range aws.Untold() {
 		s.Warn("EC2 does not say all", "untold", words)

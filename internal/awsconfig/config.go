@@ -149,7 +149,7 @@ func (s *Shared) profileAccount(ctx context.Context) string {
 	return profile.AccountID
 }
 
-// NoCredentials says that there are no credentials, and why.
+// NoCredentials is why no credentials were found.
 type NoCredentials struct {
 	err      error
 	metadata bool // nothing names credentials, and the machine's instance metadata has none

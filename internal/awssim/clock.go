@@ -199,7 +199,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 // Lag is EC2's eventual consistency: for how long calls that follow a change do not see it yet, in simulated time.
-// What is not visible is in no list, and a call that names it answers that there is no such thing (EC2 Developer
+// What is not visible is in no list, and a call that names it is told that it does not exist (EC2 Developer
 // Guide, "Eventual consistency"). POST /_sim/lag takes it; fields left out stay.
 type Lag struct {
 	Instances    *Duration `json:"instances,omitempty" toml:"instances"`       // new instances

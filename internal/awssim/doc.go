@@ -6,7 +6,7 @@
 //
 // The world comes from a [Scenario]; its time from a [Clock], which can be set, moved and sped up, and which the Date
 // header of every answer shows. What time changes (a block opens, EC2 reclaims it) happens by the clock, with or
-// without requests. Instances are not real: who wants to run something for them listens with [Sim.OnInstance].
+// without requests. Instances are not real: to run something for them, listen with [Sim.OnInstance].
 //
 // Under /_sim/ the same server takes control requests: clock, faults, lag, ledger, instances.
 //

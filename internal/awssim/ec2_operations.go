@@ -17,7 +17,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
 )
 
-// ec2Version is the only version of EC2's API that there is.
+// ec2Version is the only version of EC2's API.
 const ec2Version = "2016-11-15"
 
 // ec2Operations names every EC2 operation of the simulator.

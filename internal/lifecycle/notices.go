@@ -27,7 +27,7 @@ const (
 	successor = 14 * 24 * time.Hour
 )
 
-// due returns the notices after a pass, those that were told left out, and what is to be recorded before their delivery.
+// due returns the notices after a pass that were not sent before, and what to record before they are delivered.
 // before are the keys that earlier passes recorded, with the times since when.
 func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (all []Notice, told map[string]time.Time) {
 	cluster, now := report.Cluster, report.At

@@ -141,7 +141,7 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 	return all
 }
 
-// nodeStates are the values of the label state, so that there are as many for every cluster.
+// nodeStates are the values of the label state, so every cluster has the same ones.
 var nodeStates = []string{"busy", "idle", "booting", "off", "unusable"}
 
 func nodeClass(n capacity.Node) string {

@@ -17,12 +17,12 @@ const (
 	rollOverTime = 30 * time.Second
 )
 
-// Rolling is a node group that is to be set up for a block, has been set up, or is to be removed.
+// Rolling is a node group that a pass sets up for a block, has set up, or removes.
 type Rolling struct {
 	Partition string
 	Slot      string // Slot has the block; "" before it has one
 	Block     capacity.Reservation
-	// Ready: the nodes are in the partition. Over: the block has ended, and its slot is to be removed.
+	// Ready: the nodes are in the partition. Over: the block has ended, so its slot is removed.
 	Ready, Over bool
 	Setback     state.Setback // why it does not go on; zero if it does
 

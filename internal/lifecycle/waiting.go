@@ -35,7 +35,7 @@ type waiter struct {
 	known map[asks]cannot
 }
 
-// cannot is why a job of ours waits for ever; zero if it does not.
+// cannot is why a job of ours waits forever; zero if it does not.
 type cannot struct {
 	never string // why it can never start
 	few   string // hosts have failed

@@ -563,7 +563,7 @@ func (s *Slurm) Put(r Reservation) {
 	s.Fences[r.Name] = r
 }
 
-// CreateReservation refuses a name that there is, a start in the past, and a flag of its own.
+// CreateReservation refuses a name in use, a start in the past, and a flag of its own.
 func (s *Slurm) CreateReservation(_ context.Context, r Reservation) error {
 	return s.change("create reservation", span(r), func() error {
 		if _, there := s.Fences[r.Name]; there || r.Start.Before(s.Now.Add(-time.Second)) || slices.Contains(r.Flags, specNodes) {
@@ -636,7 +636,7 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 	err = s.change(verb, "job "+before.Shown, func() error {
 		j, err := s.find(before.Shown)
 		if err == nil && j.State == "PENDING" {
-			after = j.Job // it is where it is to be
+			after = j.Job // it waits already
 			return nil
 		}
 		if err != nil || !j.Requeue || !j.Batch || j.State != "RUNNING" && j.State != "SUSPENDED" {

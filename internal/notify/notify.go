@@ -23,7 +23,7 @@ type Target struct {
 	Timeout time.Duration // bounds each of the two
 }
 
-// Deliver delivers a message to both, once: who wants it again calls again.
+// Deliver delivers a message to both, once; call it again to try again.
 func (t Target) Deliver(ctx context.Context, message any) error {
 	text, err := json.Marshal(message)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 )
 
-// mostAnswers bounds a conversation: a page may name a next page for ever.
+// mostAnswers bounds a conversation: each page may name a next page.
 const mostAnswers = 100
 
 // answerer answers every request alike, mostAnswers times.
