@@ -2,8 +2,10 @@ package capacity
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -19,7 +21,22 @@ func FormatZone(id, name string) string {
 }
 
 // FormatUTC writes a time to the minute.
-func FormatUTC(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+func FormatUTC(t time.Time) string { return t.UTC().Format(utcTime) }
+
+const utcTime = "2006-01-02 15:04 UTC"
+
+var timeInText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`) })
+
+// ReplaceTimes replaces the times that FormatUTC has written into a text.
+func ReplaceTimes(text string, with func(written string, t time.Time) string) string {
+	return timeInText().ReplaceAllStringFunc(text, func(written string) string {
+		t, err := time.Parse(utcTime, written)
+		if err != nil {
+			return written
+		}
+		return with(written, t)
+	})
+}
 
 const day = 24 * time.Hour
 

@@ -72,3 +72,14 @@ local function ask(job, run)
   end
   return known and answer or error(FILTER .. " gave no answer that this script knows", 0)
 end
+
+-- A site's own script that loads this one may have defined a function: it runs first, and what it refuses is
+-- refused. An error of ours is said, and the job is accepted.
+local function guarded(site, ours, say, ...)
+  local result = site and site(...)
+  if type(result) == "number" and result ~= slurm.SUCCESS then return result end
+  local ok, said = pcall(ours, ...)
+  if ok then return said end
+  pcall(say, UNCHECKED, tostring(said))
+  return slurm.SUCCESS
+end

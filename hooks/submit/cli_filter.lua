@@ -51,18 +51,12 @@ local function check(options, offset)
   return slurm.SUCCESS
 end
 
--- Slurm refuses every submission if one of the three functions is missing. A site's own script that
--- loads this one may have defined them: its pre_submit runs first, and what it refuses is refused.
+-- Slurm refuses every submission if one of the three functions is missing.
 local function success() return slurm.SUCCESS end
 slurm_cli_setup_defaults = slurm_cli_setup_defaults or success
 slurm_cli_post_submit = slurm_cli_post_submit or success
-local site_pre_submit = slurm_cli_pre_submit or success
+local site_pre_submit = slurm_cli_pre_submit
 
 function slurm_cli_pre_submit(options, offset)
-  local result = site_pre_submit(options, offset)
-  if type(result) == "number" and result ~= slurm.SUCCESS then return result end
-  local ok, said = pcall(check, options, offset)
-  if ok then return said end
-  pcall(say, options, UNCHECKED, tostring(said))
-  return slurm.SUCCESS
+  return guarded(site_pre_submit, check, function(...) say(options, ...) end, options, offset)
 end

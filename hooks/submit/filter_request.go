@@ -11,11 +11,10 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hook"
 )
 
-// The callers, as the shims name them in the field "from": cli_filter, job_submit, or job_modify for a change of a
+// The callers, as the shims name them in the field "from": job_submit, or one of these, job_modify for a change of a
 // queued job.
 const (
 	fromCLIFilter = "cli_filter"
-	fromJobSubmit = "job_submit"
 	fromJobModify = "job_modify"
 )
 
@@ -38,14 +37,13 @@ func decodeFields(args []string) (map[string]string, error) {
 
 // Request turns the fields of a shim into a job. Times are in the machine's clock.
 func Request(fields map[string]string) (capacity.Request, error) {
-	gpus := gpus
-	if fields["from"] != fromCLIFilter { // slurmctld has lists of TRES
+	gpus, cli := gpus, fields["from"] == fromCLIFilter
+	if !cli { // slurmctld has lists of TRES
 		gpus = capacity.GPUs
 	}
 	partitions := strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' })
-	cli := fields["from"] == fromCLIFilter
 	req := capacity.Request{Partitions: partitions, Account: fields["account"],
-		AccountKnown: fields["from"] == fromJobSubmit || fields["from"] == fromJobModify, User: fields["user"],
+		AccountKnown: !cli, User: fields["user"],
 		QOS: fields["qos"], Comment: fields["comment"], Was: fields["was"], Started: fields["started"] != "",
 		Begin: moment(fields["begin"]), Deadline: moment(fields["deadline"]), Constraint: fields["constraint"],
 		Nodes:   count(fields["nodes"]),

@@ -117,24 +117,13 @@ local function check_change(change, record, _, uid)
   }))
 end
 
--- An error that leaves the functions below accepts the job up to Slurm 25.11 and refuses it in 26.05. A
--- site's own script that loads this one may have defined them: its functions run first, and what they
--- refuse is refused.
+-- An error that leaves the functions below accepts the job up to Slurm 25.11 and refuses it in 26.05.
 local site_submit, site_modify = slurm_job_submit, slurm_job_modify
 
-local function guarded(site, ours, ...)
-  local result = site and site(...)
-  if type(result) == "number" and result ~= slurm.SUCCESS then return result end
-  local ok, status = pcall(ours, ...)
-  if ok then return status end
-  pcall(slurm.log_info, UNCHECKED, tostring(status))
-  return slurm.SUCCESS
-end
-
 function slurm_job_submit(job, partitions, uid)
-  return guarded(site_submit, check, job, partitions, uid)
+  return guarded(site_submit, check, slurm.log_info, job, partitions, uid)
 end
 
 function slurm_job_modify(change, record, partitions, uid)
-  return guarded(site_modify, check_change, change, record, partitions, uid)
+  return guarded(site_modify, check_change, slurm.log_info, change, record, partitions, uid)
 end

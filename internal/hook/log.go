@@ -14,34 +14,31 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// The syslog facilities of RFC 5424 that hooks use.
+// The syslog priorities that hooks use: a facility of RFC 5424, and "informational"; the text carries the level as well.
 const (
-	facilityUser   = 1
-	facilityDaemon = 3
+	userInfo   = 1<<3 | 6
+	daemonInfo = 3<<3 | 6
 )
-
-// severityInfo is RFC 5424's "informational"; the text carries the level as well.
-const severityInfo = 6
 
 // syslogSocket is where the machine's syslog listens. A variable for tests.
 var syslogSocket = "/dev/log"
 
 // FilterLog is the log of the filter, which runs as the user: syslog only.
 func FilterLog() *slog.Logger {
-	return slog.New(slog.NewJSONHandler(&syslog{facility: facilityUser, name: "pcs-capacity-filter"}, utc))
+	return slog.New(slog.NewJSONHandler(&syslog{userInfo, "pcs-capacity-filter"}, utc))
 }
 
 // Log is the log of a hook that Slurm starts, one JSON object a line: dir/NAME.log and syslog. Slurm discards the
 // output of its programs, so a hook that cannot open its file logs to syslog only, and goes on. Times are UTC.
 func Log(dir, name string) *slog.Logger {
-	out := &tee{writers: []io.Writer{&syslog{facility: facilityDaemon, name: "pcs-capacity-" + name}}}
+	var out io.Writer = &syslog{daemonInfo, "pcs-capacity-" + name}
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {
 		var file *os.File
 		// Appended in single writes, so lines of hooks that run at once do not mix.
 		file, err = state.AppendTo(dir, name+".log")
 		if err == nil {
-			out.writers = append(out.writers, file)
+			out = io.MultiWriter(out, file) // the first never fails, and none comes after the second
 		}
 	}
 	log := slog.New(slog.NewJSONHandler(out, utc)).With("pid", os.Getpid())
@@ -51,30 +48,18 @@ func Log(dir, name string) *slog.Logger {
 	return log
 }
 
-var utc = &slog.HandlerOptions{ReplaceAttr: utcTime}
-
-func utcTime(_ []string, a slog.Attr) slog.Attr {
+var utc = &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindTime {
 		a.Value = slog.TimeValue(a.Value.Time().UTC())
 	}
 	return a
-}
-
-// tee writes to all writers; a writer that fails does not stop the others.
-type tee struct{ writers []io.Writer }
-
-func (t *tee) Write(p []byte) (int, error) {
-	for _, w := range t.writers {
-		_, _ = w.Write(p)
-	}
-	return len(p), nil
-}
+}}
 
 // syslog sends each Write as one message to the machine's syslog. The standard library's log/syslog links package net,
 // which would let the filter open network connections and doubles its start time; this can only reach a Unix socket.
 // The socket is opened at the first message. Nothing blocks: if syslog is not there or is full, the message is lost.
 type syslog struct {
-	facility int
+	priority int
 	name     string
 }
 
@@ -85,7 +70,7 @@ func (s *syslog) Write(p []byte) (int, error) {
 	}
 	defer syscall.Close(fd)
 	stamp := time.Now().Format(time.Stamp) // RFC 3164, which every local syslog reads
-	message := fmt.Sprintf("<%d>%s %s[%d]: %s", s.facility*8+severityInfo, stamp, s.name, os.Getpid(), p)
+	message := fmt.Sprintf("<%d>%s %s[%d]: %s", s.priority, stamp, s.name, os.Getpid(), p)
 	_ = syscall.Sendto(fd, []byte(message), 0, &syscall.SockaddrUnix{Name: syslogSocket})
 	return len(p), nil
 }

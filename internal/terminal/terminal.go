@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +18,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Format is how results are written.
@@ -175,18 +176,9 @@ func (t *Terminal) Page(first string, facts [][2]string, last string) {
 	fmt.Fprintln(t.Out, t.block(t.Zoned(last), 0))
 }
 
-// utcTime is how sentences name a time.
-var utcTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`)
-
 // Zoned has the times of a text in the zone that tables show.
 func (t *Terminal) Zoned(text string) string {
-	return utcTime.ReplaceAllStringFunc(text, func(written string) string {
-		at, err := time.Parse("2006-01-02 15:04 UTC", written)
-		if err != nil {
-			return written
-		}
-		return t.Time(at)
-	})
+	return capacity.ReplaceTimes(text, func(_ string, at time.Time) string { return t.Time(at) })
 }
 
 // block breaks a text that begins at a column: all of its lines begin there.
