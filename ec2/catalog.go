@@ -35,15 +35,13 @@ func (c *Client) InstanceTypes(ctx context.Context, names []string) (map[string]
 		return nil, nil
 	}
 	known, unread := map[string]InstanceType{}, []string{}
-	c.mu.Lock()
 	for _, name := range unique(names) {
-		if t, ok := c.knownTypes[name]; ok {
+		if t, ok := c.types.known(name); ok {
 			known[name] = t
 		} else {
 			unread = append(unread, name)
 		}
 	}
-	c.mu.Unlock()
 	if len(unread) == 0 {
 		return known, nil
 	}
@@ -69,11 +67,10 @@ func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[str
 	}
 	found := map[string]InstanceType{}
 	for _, a := range types {
-		found[string(a.InstanceType)] = instanceType(a)
+		t := instanceType(a)
+		found[t.Name] = t
+		c.types.keep(t.Name, t)
 	}
-	c.mu.Lock()
-	maps.Copy(c.knownTypes, found)
-	c.mu.Unlock()
 	return found, nil
 }
 

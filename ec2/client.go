@@ -34,15 +34,28 @@ type Client struct {
 	scarce         scarce
 	blocksExpected atomic.Bool // see ExpectBlocks
 
-	mu         sync.Mutex
-	zoneIDs    map[string]string       // maps the names of this account's Availability Zones to their ids
-	versions   map[string]templateRead // those of launch templates read so far, by reference
-	pinning    sync.Mutex
-	knownTypes map[string]InstanceType // the instance types read so far, which do not change
-	platforms  map[string]string       // the platforms of AMIs, by id
+	zones     sync.Mutex
+	zoneIDs   map[string]string   // maps the names of this account's Availability Zones to their ids
+	versions  cache[templateRead] // those of launch templates, by reference
+	pinning   sync.Mutex
+	types     cache[InstanceType] // the instance types, which do not change
+	platforms cache[string]       // those of AMIs, by id
 	// launched holds the launch times, by AWS's clock, of instances that this client launched or that Remember named.
-	launched map[string]time.Time
+	launched cache[time.Time]
 }
+
+// cache keeps what was read, by name.
+type cache[T any] struct{ all sync.Map }
+
+func (c *cache[T]) known(name string) (T, bool) {
+	known, ok := c.all.Load(name)
+	if !ok {
+		return *new(T), false
+	}
+	return known.(T), true
+}
+
+func (c *cache[T]) keep(name string, what T) { c.all.Store(name, what) }
 
 // shared is the state that the clients of all regions share.
 type shared struct {
@@ -96,10 +109,7 @@ func (s *shared) in(region string) *Client {
 		o.Region = region
 		o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies))
 	})),
-		scarce: newScarce(s.refill),
-
-		versions: map[string]templateRead{}, knownTypes: map[string]InstanceType{}, platforms: map[string]string{}, launched: map[string]time.Time{},
-	}
+		scarce: newScarce(s.refill)}
 	s.regions[region] = c
 	return c
 }

@@ -143,18 +143,12 @@ func (c *Client) ImagePlatform(ctx context.Context, template string) (capacity.I
 
 // platform is the platform of an AMI, which never changes.
 func (c *Client) platform(ctx context.Context, image string) (string, error) {
-	c.mu.Lock()
-	known, ok := c.platforms[image]
-	c.mu.Unlock()
-	if ok {
+	if known, ok := c.platforms.known(image); ok {
 		return known, nil
 	}
 	described, err := c.Image(ctx, image)
-	if err != nil {
-		return "", err
+	if err == nil {
+		c.platforms.keep(image, described.Platform)
 	}
-	c.mu.Lock()
-	c.platforms[image] = described.Platform
-	c.mu.Unlock()
-	return described.Platform, nil
+	return described.Platform, err
 }

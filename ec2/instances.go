@@ -115,17 +115,11 @@ func (c *Client) Terminate(ctx context.Context, ids []string) error {
 const youngTime = 5 * time.Minute
 
 // Remember tells the client the launch time of an instance that another program launched.
-func (c *Client) Remember(id string, launched time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.launched[id] = launched
-}
+func (c *Client) Remember(id string, launched time.Time) { c.launched.keep(id, launched) }
 
 // launchedLately reports whether an instance is known to be launched within youngTime.
 func (c *Client) launchedLately(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at, ok := c.launched[id]
+	at, ok := c.launched.known(id)
 	return ok && c.Now().Sub(at) < youngTime
 }
 

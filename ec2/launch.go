@@ -29,12 +29,10 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 	if err != nil {
 		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, withOutcome(err))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var launched []capacity.Instance
 	for _, a := range out.Instances {
 		launched = append(launched, instance(a))
-		c.launched[aws.ToString(a.InstanceId)] = c.Now() // EC2 may not show it yet
+		c.Remember(aws.ToString(a.InstanceId), c.Now()) // EC2 may not show it yet
 	}
 	return launched, nil
 }

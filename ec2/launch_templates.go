@@ -106,9 +106,7 @@ type templateRead struct {
 // version reads the version that a reference means. EC2 is asked once for a number, which never changes; what
 // anything else means is kept for a time.
 func (c *Client) version(ctx context.Context, reference string, keep time.Duration) (types.LaunchTemplateVersion, error) {
-	c.mu.Lock()
-	known, ok := c.versions[reference]
-	c.mu.Unlock()
+	known, ok := c.versions.known(reference)
 	if ok && (pinned(known.LaunchTemplateVersion) == reference || time.Since(known.at) < keep) {
 		return known.LaunchTemplateVersion, nil
 	}
@@ -116,10 +114,9 @@ func (c *Client) version(ctx context.Context, reference string, keep time.Durati
 	if err != nil {
 		return v, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known = templateRead{v, time.Now()}
-	c.versions[reference], c.versions[pinned(v)] = known, known
+	for _, name := range []string{reference, pinned(v)} {
+		c.versions.keep(name, templateRead{v, time.Now()})
+	}
 	return v, nil
 }
 

@@ -149,8 +149,8 @@ func (c *Client) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInp
 // Zones maps this account's names of the region's Availability Zones and Local Zones
 // to their ids. The answer is kept: the names of an account do not change.
 func (c *Client) Zones(ctx context.Context) (map[string]string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.zones.Lock()
+	defer c.zones.Unlock()
 	if c.zoneIDs != nil {
 		return c.zoneIDs, nil
 	}
