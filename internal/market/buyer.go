@@ -135,7 +135,7 @@ func (d *deal) send(ctx context.Context, i Intent,
 	if i, settleErr := d.settle(ctx, i); settleErr != nil || i.Phase == Bought {
 		return i, settleErr
 	}
-	return i, fmt.Errorf("%w; %s was not bought, run this again to buy it", err, i.what())
+	return i, fmt.Errorf("%w; offering %s was not bought, run this again to buy it", err, i.Offering.ID)
 }
 
 // refused records a refusal by EC2, after one look that confirms it.

@@ -50,7 +50,7 @@ func TestBoughtBefore(t *testing.T) {
 		for _, i := range c.intents {
 			write(t, b.intents(), i)
 		}
-		if got, found, err := d.boughtBefore(t.Context(), BuyBlock, id, known); err != nil || found != (c.want != "") || got.ID != c.want {
+		if got, found, err := d.boughtBefore(t.Context(), id, known); err != nil || found != (c.want != "") || got.ID != c.want {
 			t.Errorf("%s: %+v, %t, %v", name, got, found, err)
 		}
 	}
@@ -62,13 +62,13 @@ func TestR3_NotKnownWhatWasBought(t *testing.T) {
 	w := newWorld(t, nil)
 	d := w.deal(w.buyer())
 	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Count: 1})
-	if _, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); found || ec2.Code(err) != "UnauthorizedOperation" || !strings.HasPrefix(err.Error(), "looking whether offering "+offering+" was bought before: ") {
+	if _, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); found || ec2.Code(err) != "UnauthorizedOperation" || !strings.HasPrefix(err.Error(), "looking whether offering "+offering+" was bought before: ") {
 		t.Errorf("EC2 does not tell: %t, %v", found, err)
 	}
 	if err := w.dir.WritePrivate(d.intents().name("buy-1"), []byte("{")); err != nil {
 		t.Fatal(err)
 	}
-	if _, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); found || err == nil || !strings.Contains(err.Error(), "look at it before you buy anything") {
+	if _, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); found || err == nil || !strings.Contains(err.Error(), "look at it before you buy anything") {
 		t.Errorf("an intent that cannot be read: %t, %v", found, err)
 	}
 }

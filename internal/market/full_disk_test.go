@@ -179,7 +179,7 @@ func TestR3_EC2CountsBeforeTheFile(t *testing.T) {
 			w := worldWith(t, map[string]string{block: state}, offering)
 			d := &deal{Buyer: w.buyer()}
 			write(t, d.intents(), Intent{ID: "buy-" + block, Kind: BuyBlock, Phase: phase, At: opening, Region: "us-east-2", Offering: capacity.Offering{ID: offering}})
-			if i, found, err := d.boughtBefore(t.Context(), BuyBlock, offering, capacity.Offering{}); err != nil || found != want || want && (i.Reservation != block || i.Phase != Bought || i.ID != "buy-"+block) {
+			if i, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); err != nil || found != want || want && (i.Reservation != block || i.Phase != Bought || i.ID != "buy-"+block) {
 				t.Errorf("%s, EC2 has it %s: %+v, %t, %v", phase, state, i, found, err)
 			}
 		}

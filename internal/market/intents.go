@@ -145,12 +145,7 @@ func (i Intent) String() string {
 	if i.Kind == ExtendBlock {
 		return fmt.Sprintf("extension %s of %s by offering %s", i.ID, i.Reservation, i.Offering.ID)
 	}
-	return fmt.Sprintf("%s %s of %s", i.Kind, i.ID, i.what())
-}
-
-// what names the thing bought.
-func (i Intent) what() string {
-	return "offering " + i.Offering.ID
+	return fmt.Sprintf("%s %s of offering %s", i.Kind, i.ID, i.Offering.ID)
 }
 
 // ordered is the id of the offering under which the purchase was ordered.

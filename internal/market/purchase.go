@@ -56,7 +56,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 		return err
 	}
 	offering, findErr := findOffering(ctx, d.EC2, o.Query, o.OfferingID, o.block(d.EC2.Region()))
-	earlier, bought, err := d.boughtBefore(ctx, BuyBlock, o.OfferingID, offering)
+	earlier, bought, err := d.boughtBefore(ctx, o.OfferingID, offering)
 	switch {
 	case err != nil:
 		return err

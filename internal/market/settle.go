@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -107,9 +106,14 @@ func (d *deal) look(ctx context.Context, i *Intent) (found bool, err error) {
 // decision, which comes from a Date header of whole seconds.
 const clockSlack = 30 * time.Second
 
+// askTimeout bounds one question of many: a later one may be answered.
+const askTimeout = time.Minute
+
 // extensionOf finds the extension of an intent in the block's history: extensions carry
 // no tags. The newest one is it, when the same was bought before and not paid for.
 func extensionOf(ctx context.Context, aws World, i Intent) (capacity.Extension, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	history, err := aws.Extensions(ctx, i.Reservation)
 	e, found := i.extension(history)
 	return e, found, err
@@ -174,7 +178,7 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 	progress := d.Customer.Start(fmt.Sprintf("the extension of %s is bought", i.Reservation))
 	defer progress.Done()
 	for wait := firstWait; ; wait = min(2*wait, paymentWait) {
-		e, found, err := askExtension(ctx, aws, i)
+		e, found, err := extensionOf(ctx, aws, i)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			progress.Now("asking again: " + firstLine(err))
@@ -201,15 +205,6 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 	}
 }
 
-// askTimeout bounds one question of many: a later one may be answered.
-const askTimeout = time.Minute
-
-func askExtension(ctx context.Context, aws World, i Intent) (capacity.Extension, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	return extensionOf(ctx, aws, i)
-}
-
 func stateInWords(s capacity.State) string {
 	if s == "" {
 		return "not shown by EC2 yet"
@@ -217,16 +212,14 @@ func stateInWords(s capacity.State) string {
 	return string(s)
 }
 
-// boughtBefore finds the newest purchase of a kind and an offering that neither its payment nor EC2 has undone: among
-// the intents, and among the tags of EC2's reservations, which show purchases of other machines. EC2's answer takes
-// precedence over an intent. A purchase in phase Bought goes first: its run was cut off. An intent of the same block as
-// known, perhaps under another id, counts too. If there is none, everything learned must be on disk.
-func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering string,
-	known capacity.Offering) (Intent, bool, error) {
+// boughtBefore finds the newest purchase of an offering that neither its payment nor EC2 has undone: among the intents,
+// and among the tags of EC2's reservations, which show purchases of other machines. EC2's answer takes precedence over
+// an intent. A purchase in phase Bought goes first: its run was cut off. An intent of the same block as known, perhaps
+// under another id, counts too. If there is none, everything learned must be on disk.
+func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity.Offering) (Intent, bool, error) {
 	tagged, err := d.EC2.FindReservations(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}, Plain: true})
 	if err != nil {
-		return Intent{}, false, fmt.Errorf("looking whether %s was bought before: %w",
-			Intent{Kind: kind, Offering: capacity.Offering{ID: offering}}.what(), err)
+		return Intent{}, false, fmt.Errorf("looking whether offering %s was bought before: %w", offering, err)
 	}
 	intents, err := d.intents().All()
 	if err != nil {
@@ -236,7 +229,7 @@ func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering strin
 	recorded := map[string]bool{}
 	for _, i := range intents {
 		same := i.Offering.ID == offering || i.ordered() == offering || sameBlock(i.Offering, known)
-		if i.Kind != kind || !same || i.Region != d.EC2.Region() || !d.ours(i) {
+		if i.Kind != BuyBlock || !same || i.Region != d.EC2.Region() || !d.ours(i) {
 			continue
 		}
 		recorded[i.ID] = true
@@ -250,8 +243,7 @@ func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering strin
 			if tagged[at].State != capacity.StatePaymentFailed {
 				why = "it is " + string(tagged[at].State)
 			}
-			d.Customer.Say("%s was bought at %s, as %s, but %s.", capitalized(i.what()), d.Customer.Time(i.At),
-				i.Reservation, why)
+			d.Customer.Say("Offering %s was bought at %s, as %s, but %s.", i.Offering.ID, d.Customer.Time(i.At), i.Reservation, why)
 		}
 		if i.Phase == Bought || i.Phase == Done && !gone {
 			bought = append(bought, i)
@@ -259,7 +251,7 @@ func (d *deal) boughtBefore(ctx context.Context, kind IntentKind, offering strin
 	}
 	for _, r := range tagged {
 		if !recorded[r.Tags[capacity.TagPurchase]] && !undone(r) {
-			bought = append(bought, purchaseOfTags(kind, r))
+			bought = append(bought, purchaseOfTags(r))
 		}
 	}
 	if len(bought) == 0 {
@@ -283,8 +275,6 @@ func (i Intent) shownBy(tagged []capacity.Reservation) (capacity.Reservation, bo
 	return tagged[at], true
 }
 
-func capitalized(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
-
 // undone reports whether a purchase never came to be, or was given back.
 func undone(r capacity.Reservation) bool {
 	switch r.State {
@@ -296,8 +286,8 @@ func undone(r capacity.Reservation) bool {
 
 // purchaseOfTags reads a purchase of another machine from the tags of a reservation. It has no id, since it is not ours
 // to record; and the offering has neither times, which an extension may have moved, nor a number of UltraServers.
-func purchaseOfTags(kind IntentKind, r capacity.Reservation) Intent {
-	i := Intent{Kind: kind, Phase: Done, At: r.Created, Region: r.Region, Reservation: r.ID, Platform: r.Platform}
+func purchaseOfTags(r capacity.Reservation) Intent {
+	i := Intent{Kind: BuyBlock, Phase: Done, At: r.Created, Region: r.Region, Reservation: r.ID, Platform: r.Platform}
 	i.Offering = capacity.Offering{ID: r.Tags[capacity.TagOffering], Region: r.Region}
 	if !r.UltraServer {
 		i.Offering.InstanceType, i.Offering.Count = r.InstanceType, r.Size()
