@@ -14,21 +14,20 @@ import (
 type account struct {
 	history  *history
 	runs     map[string][]*run // by node
+	parts    *shares
 	from, to time.Time
 
-	fence time.Time // from when on no job may run; zero if there is none
-	parts *shares
+	fence time.Time // from when on no job may run
 	sums  Sums
 	gaps  []Gap
 }
 
 // divide puts every paid second of every instance in one class.
-func (a *account) divide(parts *shares) (Reservation, error) {
+func (a *account) divide() (Reservation, error) {
 	h := a.history
-	a.parts, a.sums = parts, Sums{}
-	a.fence = h.last().Fence
-	if end := h.end(); !a.fence.IsZero() && end.Before(a.fence) {
-		a.fence = time.Time{}
+	a.sums = Sums{}
+	if a.fence = h.last().Fence; a.fence.IsZero() || h.end().Before(a.fence) {
+		a.fence = forever
 	}
 	one := Reservation{ID: h.id, Paid: *h.last(), Start: h.start, End: h.end(), From: a.from, Sums: a.sums}
 	all, err := a.nodes()
@@ -36,9 +35,7 @@ func (a *account) divide(parts *shares) (Reservation, error) {
 		return one, err
 	}
 	for _, s := range h.within(a.from, a.to) {
-		if err := a.stay(s, all); err != nil {
-			return one, err
-		}
+		a.stay(s, all)
 	}
 	whole := one.End
 	if whole.IsZero() {
@@ -68,13 +65,10 @@ func (a *account) nodes() ([]string, error) {
 }
 
 // stay divides a time in which nothing was seen to change.
-func (a *account) stay(s stay, all []string) error {
+func (a *account) stay(s stay, all []string) {
 	states, listed, down := map[string]string{}, 0, 0
 	for what, list := range s.paid.Nodes {
-		names, err := hostlist.Expand(list)
-		if err != nil {
-			return err
-		}
+		names, _ := hostlist.Expand(list) // as they are in all
 		for _, name := range names {
 			states[name] = what
 		}
@@ -111,24 +105,21 @@ func (a *account) stay(s stay, all []string) error {
 			}
 		}
 	}
-	return nil
 }
 
 // most is how many of some pieces are at the same time within another one.
-func most(all []piece, p piece) int {
-	count := func(at time.Time) (n int) {
+func most(all []piece, p piece) (n int) {
+	for _, at := range append(slices.Clone(all), p) {
+		if at.from.Before(p.from) || !at.from.Before(p.to) {
+			continue
+		}
+		here := 0
 		for _, o := range all {
-			if !o.from.After(at) && o.to.After(at) {
-				n++
+			if !o.from.After(at.from) && o.to.After(at.from) {
+				here++
 			}
 		}
-		return n
-	}
-	n := 0
-	for _, o := range append(slices.Clone(all), p) {
-		if !o.from.Before(p.from) && o.from.Before(p.to) {
-			n = max(n, count(o.from))
-		}
+		n = max(n, here)
 	}
 	return n
 }
@@ -216,34 +207,28 @@ func (a *account) give(p piece) {
 // put puts a time of some nodes without a job into a class: that of the fence where it is
 // behind that, and unknown where sync did not run.
 func (a *account) put(s stay, from, to time.Time, nodes int, c Class) {
-	if nodes == 0 || !from.Before(to) {
+	if nodes == 0 {
 		return
 	}
-	if !a.fence.IsZero() && to.After(a.fence) {
+	if to.After(a.fence) {
 		begin := latest(from, a.fence)
-		a.sum(begin, to, nodes, FenceTail)
+		a.sums[FenceTail] += int64(nodes) * seconds(begin, to)
 		to = begin
-		if !from.Before(to) {
-			return
-		}
 	}
+	if !from.Before(to) {
+		return
+	}
+	n := int64(nodes) * seconds(from, to)
 	if !s.known {
 		c = Unknown
-		a.gap(s, from, to, nodes)
+		a.gap(s, n)
 	}
-	a.sum(from, to, nodes, c)
-}
-
-func (a *account) sum(from, to time.Time, nodes int, c Class) {
-	a.sums[c] += int64(nodes) * seconds(from, to)
+	a.sums[c] += n
 }
 
 // gap notes a time of which nobody knows all.
-func (a *account) gap(s stay, from, to time.Time, nodes int) {
-	begin, end := s.from, s.to
-	if !a.fence.IsZero() {
-		end = earliest(end, a.fence)
-	}
+func (a *account) gap(s stay, nodeSeconds int64) {
+	begin, end := s.from, earliest(s.to, a.fence)
 	if n := len(a.gaps); n > 0 && !a.gaps[n-1].To.Before(begin) {
 		a.gaps[n-1].To = latest(a.gaps[n-1].To, end)
 	} else {
@@ -253,7 +238,7 @@ func (a *account) gap(s stay, from, to time.Time, nodes int) {
 		}
 		a.gaps = append(a.gaps, Gap{Reservation: a.history.id, From: begin, To: end, Reason: reason})
 	}
-	a.gaps[len(a.gaps)-1].NodeSeconds += int64(nodes) * seconds(from, to)
+	a.gaps[len(a.gaps)-1].NodeSeconds += nodeSeconds
 }
 
 func seconds(from, to time.Time) int64 { return to.Unix() - from.Unix() }

@@ -142,10 +142,7 @@ func (in Input) runs() (map[string][]*run, error) {
 	}
 	byNode := map[string][]*run{}
 	add := func(r capacity.Run, vague bool) error {
-		one := &run{Run: r, class: kindOf(r.State), from: r.Start, to: r.End, vague: vague}
-		if r.End.IsZero() {
-			one.to = forever
-		}
+		one := &run{Run: r, class: kindOf(r.State), from: r.Start, to: endOf(r), vague: vague}
 		if !one.from.Before(one.to) {
 			return nil
 		}
@@ -204,12 +201,9 @@ func (in Input) sampled() map[string]capacity.Run {
 	return all
 }
 
+// endOf is forever for a run that still goes on.
+func endOf(r capacity.Run) time.Time { return cmp.Or(r.End, forever) }
+
 func overlap(a, b capacity.Run) bool {
-	ends := func(r capacity.Run) time.Time {
-		if r.End.IsZero() {
-			return forever
-		}
-		return r.End
-	}
-	return a.Start.Before(ends(b)) && b.Start.Before(ends(a))
+	return a.Start.Before(endOf(b)) && b.Start.Before(endOf(a))
 }

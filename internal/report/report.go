@@ -177,8 +177,8 @@ func Make(in Input) (Report, error) {
 	r := Report{From: in.Begins(), Until: in.Until, Total: Sums{}}
 	parts := &shares{{}, {}, {}}
 	for _, h := range in.histories() {
-		a := &account{history: h, runs: runs, from: latest(h.start, in.From), to: h.paidUntil(in.Until)}
-		one, err := a.divide(parts)
+		a := &account{history: h, runs: runs, parts: parts, from: latest(h.start, in.From), to: h.paidUntil(in.Until)}
+		one, err := a.divide()
 		if err != nil {
 			return Report{}, err
 		}
