@@ -175,6 +175,14 @@ type Instance struct {
 	Tags           map[string]string
 }
 
+// InstanceIDs are the ids of instances.
+func InstanceIDs(instances []Instance) (ids []string) {
+	for _, i := range instances {
+		ids = append(ids, i.ID)
+	}
+	return ids
+}
+
 // Ended reports whether the instance is terminating or terminated.
 func (i Instance) Ended() bool { return i.State == "shutting-down" || i.State == "terminated" }
 

@@ -40,8 +40,6 @@ type Client struct {
 	pinning   sync.Mutex
 	types     cache[InstanceType] // the instance types, which do not change
 	platforms cache[string]       // those of AMIs, by id
-	// launched holds the launch times, by AWS's clock, of instances that this client launched or that Remember named.
-	launched cache[time.Time]
 }
 
 // cache keeps what was read, by name.

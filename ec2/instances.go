@@ -85,10 +85,15 @@ func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capa
 
 // Terminate terminates instances. An instance that is gone is no error. EC2 may also deny that a
 // new instance exists: Terminate does not believe that at once, and never within youngTime of a
-// launch that this client made or that Remember named.
-func (c *Client) Terminate(ctx context.Context, ids []string) error {
+// launch.
+func (c *Client) Terminate(ctx context.Context, instances []capacity.Instance) error {
+	launched := map[string]time.Time{}
+	for _, i := range instances {
+		launched[i.ID] = i.Launched
+	}
+	young := func(id string) bool { return c.Now().Sub(launched[id]) < youngTime }
 	// EC2 takes 1000 instances in one call.
-	for some := range slices.Chunk(unique(ids), pageSize) {
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(launched)), pageSize) {
 		left := some
 		err := c.againWhile(ctx, noInstance, func() error {
 			bad, err := withoutBad(left, goneInstanceID, func(ids []string) error {
@@ -101,7 +106,7 @@ func (c *Client) Terminate(ctx context.Context, ids []string) error {
 			left = slices.Sorted(maps.Keys(bad))
 			return bad[left[0]]
 		})
-		if noInstance(err) && !slices.ContainsFunc(left, c.launchedLately) {
+		if noInstance(err) && !slices.ContainsFunc(left, young) {
 			continue
 		}
 		if err != nil {
@@ -113,15 +118,6 @@ func (c *Client) Terminate(ctx context.Context, ids []string) error {
 
 // youngTime is how long an instance of which EC2 knows nothing may still show.
 const youngTime = 5 * time.Minute
-
-// Remember tells the client the launch time of an instance that another program launched.
-func (c *Client) Remember(id string, launched time.Time) { c.launched.keep(id, launched) }
-
-// launchedLately reports whether an instance is known to be launched within youngTime.
-func (c *Client) launchedLately(id string) bool {
-	at, ok := c.launched.known(id)
-	return ok && c.Now().Sub(at) < youngTime
-}
 
 // Impaired are the running instances of this region whose host is impaired, or that EC2 is about to stop, restart or
 // retire: what EC2 says, by instance. Without permission it is nothing: see Untold.

@@ -37,8 +37,8 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 		t.Errorf("no value finds %v, %v", none, err)
 	}
 	c.shared.settle = time.Millisecond
-	ids := []string{found[0].ID, "i-0ffffffffffffffff", found[1].ID}
-	if err := c.Terminate(t.Context(), ids); err != nil {
+	ends := []capacity.Instance{found[0], {ID: "i-0ffffffffffffffff"}, found[1]}
+	if err := c.Terminate(t.Context(), ends); err != nil {
 		t.Fatal(err)
 	}
 	sim.Clock().Advance(day)
@@ -46,7 +46,7 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("left %v, %v", left, err)
 	}
-	if err := c.Terminate(t.Context(), ids); err != nil {
+	if err := c.Terminate(t.Context(), ends); err != nil {
 		t.Errorf("terminating what is gone: %v", err)
 	}
 }

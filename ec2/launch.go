@@ -32,7 +32,6 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 	var launched []capacity.Instance
 	for _, a := range out.Instances {
 		launched = append(launched, instance(a))
-		c.Remember(aws.ToString(a.InstanceId), c.Now()) // EC2 may not show it yet
 	}
 	return launched, nil
 }

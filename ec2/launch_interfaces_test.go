@@ -125,7 +125,7 @@ func TestNewInstanceIsTerminated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Terminate(t.Context(), []string{i.ID, second[0].ID}); err != nil {
+	if err := c.Terminate(t.Context(), []capacity.Instance{i, second[0]}); err != nil {
 		t.Fatal(err)
 	}
 	for _, i := range sim.Instances(homeRegion) {
@@ -140,10 +140,10 @@ func TestNewInstanceThatNeverShowsIsNotGone(t *testing.T) {
 	c.shared.settle = 20 * time.Millisecond
 	sim.Clock().SetStep(0)
 	i := launchOne(t, c)
-	if err := c.Terminate(t.Context(), []string{i.ID}); Code(err) != "InvalidInstanceID.NotFound" {
+	if err := c.Terminate(t.Context(), []capacity.Instance{i}); Code(err) != "InvalidInstanceID.NotFound" {
 		t.Errorf("terminating what does not show: %v", err)
 	}
-	if err := c.Terminate(t.Context(), []string{"i-0ffffffffffffffff"}); err != nil {
+	if err := c.Terminate(t.Context(), []capacity.Instance{{ID: "i-0ffffffffffffffff"}}); err != nil {
 		t.Errorf("one that nobody has launched is gone: %v", err)
 	}
 }

@@ -216,7 +216,7 @@ func changes(ctx context.Context, c *Client) {
 	_, _ = c.CreateODCR(ctx, capacity.HoldOrder{Tags: tags})
 	_, _ = c.Purchase(ctx, Buy, "cb-0123456789abcdef0", "Linux/UNIX", tags)
 	_ = c.PurchaseExtension(ctx, Buy, "cb-0123456789abcdef0", openBlock)
-	_ = c.Terminate(ctx, []string{"i-01234567890abcdef"})
+	_ = c.Terminate(ctx, []capacity.Instance{{ID: "i-01234567890abcdef"}})
 	_ = c.CancelODCR(ctx, openBlock)
 	_ = c.DeleteLaunchTemplate(ctx, "x", "ml")
 }

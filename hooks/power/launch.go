@@ -220,7 +220,8 @@ func (l *launching) launchInto(p part, t target, nodes []string) (missing []stri
 // power-up is useless and would keep the new one out of the block. Of two instances nobody knows which one Slurm waits
 // for, so both are terminated.
 func (l *launching) adopt(p part) (missing []string, err error) {
-	var adopted, stale []string
+	var adopted []string
+	var stale []capacity.Instance
 	for _, n := range p.nodes {
 		live := l.live[n]
 		if len(live) == 1 && !live[0].Launched.Before(l.since) {
@@ -234,15 +235,13 @@ func (l *launching) adopt(p part) (missing []string, err error) {
 			}
 		}
 		missing = append(missing, n)
-		for _, i := range live {
-			stale = append(stale, i.ID)
-		}
+		stale = append(stale, live...)
 	}
 	if len(adopted) > 0 {
 		l.Info("adopted what an earlier run launched", "nodes", hostlist.Compress(adopted))
 	}
 	if len(stale) > 0 {
-		err = l.did(l.Terminate(l.finish, stale), "terminate instances of an older launch", "instances", stale)
+		err = l.did(l.Terminate(l.finish, stale), "terminate instances of an older launch", "instances", capacity.InstanceIDs(stale))
 	}
 	return missing, err
 }

@@ -130,7 +130,8 @@ type World interface {
 	UserHold(ctx context.Context, jobs ...string) error
 
 	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
-	Terminate(ctx context.Context, ids []string) error
+	// Terminate needs the launch times of instances that EC2 may not show yet.
+	Terminate(ctx context.Context, instances []capacity.Instance) error
 	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	CancelODCR(ctx context.Context, id string) error
 	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
@@ -140,8 +141,6 @@ type World interface {
 	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
 	ConsoleSays(ctx context.Context, id string) (string, error)
 	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
-	// Remember tells the launch time of an instance that only our records name: EC2 may deny that it exists.
-	Remember(id string, launched time.Time)
 	// Offset is AWS's time minus the machine's.
 	Offset() time.Duration
 

@@ -1,6 +1,7 @@
 package power
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,16 +84,16 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 	var ours []capacity.Instance
 	err = s.insist(ctx, "list our instances", func() (err error) { ours, err = s.instances(ctx, mark); return err })
 	called := s.began.Add(s.Offset())
-	var ids []string
+	var ends []capacity.Instance
 	if err == nil {
-		ids = s.toTerminate(ours, records, mark, nodes, called)
-		if len(ids) == 0 {
+		ends = s.toTerminate(ours, records, mark, nodes, called)
+		if len(ends) == 0 {
 			s.Info("no instance to terminate")
 			return nil
 		}
-		err = s.insist(ctx, "terminate instances", func() error { return s.Terminate(ctx, ids) })
+		err = s.insist(ctx, "terminate instances", func() error { return s.Terminate(ctx, ends) })
 	}
-	record := state.Record{At: called, Hook: "suspend", Nodes: hostlist.Compress(nodes), Instances: ids,
+	record := state.Record{At: called, Hook: "suspend", Nodes: hostlist.Compress(nodes), Instances: capacity.InstanceIDs(ends),
 		Code: string(capacity.OK), Message: "terminated"}
 	if err != nil {
 		p, code := problem(err)
@@ -104,7 +105,7 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 
 // toTerminate chooses the instances of nodes that a power-down terminates.
 func (s *Site) toTerminate(ours []capacity.Instance, records []state.Record, mark string, nodes []string,
-	called time.Time) (ids []string) {
+	called time.Time) (ends []capacity.Instance) {
 	recorded := recordedFor(nodes, records, called)
 	for _, i := range ours {
 		delete(recorded, i.ID)
@@ -113,15 +114,14 @@ func (s *Site) toTerminate(ours []capacity.Instance, records []state.Record, mar
 		case i.Launched.After(called.Add(clockSlack)):
 			s.Warn("left alone: launched after this call", "instance", i.ID)
 		default:
-			ids = append(ids, i.ID)
+			ends = append(ends, i)
 		}
 	}
 	for id, at := range recorded {
-		s.Remember(id, at)
-		ids = append(ids, id)
+		ends = append(ends, capacity.Instance{ID: id, Launched: at})
 	}
-	slices.Sort(ids)
-	return ids
+	slices.SortFunc(ends, func(a, b capacity.Instance) int { return cmp.Compare(a.ID, b.ID) })
+	return ends
 }
 
 // recordedFor returns the instances that our records name for nodes, launched within unseenTime before the call and

@@ -205,7 +205,7 @@ func endOrphans(s Seen) (actions []Action) {
 				capacity.Subject{Slot: slot, Node: o.Node, Instance: o.Instance, Reservation: o.Reservation},
 				fmt.Sprintf("terminate instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why),
 				func(ctx context.Context, w World) error {
-					err := w.EC2.Terminate(ctx, []string{o.Instance})
+					err := w.EC2.Terminate(ctx, []capacity.Instance{{ID: o.Instance}})
 					s.Snap.Orphans = slices.DeleteFunc(s.Snap.Orphans, func(other capacity.Orphan) bool { return err == nil && other == o })
 					return err
 				}))

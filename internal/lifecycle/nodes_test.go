@@ -72,8 +72,8 @@ type (
 	ends   struct{ EC2 }
 )
 
-func (powers) PowerUp(context.Context, []string) error { return nil }
-func (ends) Terminate(context.Context, []string) error { return nil }
+func (powers) PowerUp(context.Context, []string) error            { return nil }
+func (ends) Terminate(context.Context, []capacity.Instance) error { return nil }
 
 // Nodes are not powered up again at once, and an instance that has been ended is no orphan.
 func TestDoneIsRemembered(t *testing.T) {

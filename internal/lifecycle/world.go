@@ -99,7 +99,7 @@ type EC2 interface {
 	Impaired(ctx context.Context) (map[string]string, error)
 
 	// Terminate ends instances, CancelODCR an ODCR.
-	Terminate(ctx context.Context, instances []string) error
+	Terminate(ctx context.Context, instances []capacity.Instance) error
 	CancelODCR(ctx context.Context, id string) error
 }
 

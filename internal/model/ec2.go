@@ -280,7 +280,8 @@ func (e *EC2) CancelODCR(_ context.Context, id string) error {
 }
 
 // Terminate ends instances.
-func (e *EC2) Terminate(_ context.Context, ids []string) error {
+func (e *EC2) Terminate(_ context.Context, instances []capacity.Instance) error {
+	ids := capacity.InstanceIDs(instances)
 	return e.change("terminate", strings.Join(ids, ","), func() error { e.End(ids...); return nil })
 }
 
@@ -381,6 +382,3 @@ func (e *EC2) Untold() []string { return nil }
 
 // OnWait has nothing to tell: EC2 has no request limits here.
 func (e *EC2) OnWait(func(ec2.Wait)) {}
-
-// Remember is of no use here: EC2 terminates what it does not show.
-func (e *EC2) Remember(string, time.Time) {}

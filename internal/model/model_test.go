@@ -293,7 +293,9 @@ func TestModelIsEC2(t *testing.T) {
 			now = now.Add(time.Duration(1+random.IntN(5)) * time.Hour)
 		case what == 1 && len(ours) > 0:
 			id := ours[random.IntN(len(ours))].ID
-			both("terminate "+id, func(e ec2Verbs) ([]string, error) { return nil, e.Terminate(t.Context(), []string{ids[id][e]}) })
+			both("terminate "+id, func(e ec2Verbs) ([]string, error) {
+				return nil, e.Terminate(t.Context(), []capacity.Instance{{ID: ids[id][e]}})
+			})
 		case what == 2 && len(launches) > 0:
 			again := launches[random.IntN(len(launches))]
 			if random.IntN(2) == 0 {
@@ -346,7 +348,7 @@ func TestModelIsEC2(t *testing.T) {
 // ec2Verbs are those of hooks.
 type ec2Verbs interface {
 	Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error)
-	Terminate(ctx context.Context, ids []string) error
+	Terminate(ctx context.Context, instances []capacity.Instance) error
 	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	CancelODCR(ctx context.Context, id string) error
 }

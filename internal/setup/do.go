@@ -188,11 +188,7 @@ func (t *inspection) terminate(ctx context.Context, w World) error {
 	if err != nil {
 		return err
 	}
-	var ids []string
-	for _, i := range instances {
-		ids = append(ids, i.ID)
-	}
-	return w.Terminate(ctx, ids)
+	return w.Terminate(ctx, instances)
 }
 
 // Slurm is slurmctld, as setup and teardown need it.
@@ -235,7 +231,7 @@ type World interface {
 	EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error)
 	DeleteLaunchTemplate(ctx context.Context, idOrName, cluster string) error
 	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
-	Terminate(ctx context.Context, ids []string) error
+	Terminate(ctx context.Context, instances []capacity.Instance) error
 
 	// PCS. Each waits until PCS is done.
 	EnsureNodeGroup(ctx context.Context, want pcs.NodeGroup, mayCreate bool) (g pcs.NodeGroup, changed bool, err error)
