@@ -132,8 +132,7 @@ var shownBy = map[string]string{
 func OfNode(n capacity.Node, settings capacity.Settings, surplus bool, snap *capacity.Snapshot,
 	records []state.Record, now time.Time) Explanation {
 	e := about("node " + n.Name)
-	state := n.Word()
-	e.fact("state", "%s", state)
+	e.fact("state", "%s", n.Word())
 	part, _, named, _ := settings.PlaceOf(n.Name)
 	place, ours := snap.Place(named)
 	if !ours {
@@ -157,17 +156,17 @@ func OfNode(n capacity.Node, settings capacity.Settings, surplus bool, snap *cap
 			break
 		}
 	}
-	down := slices.Contains([]string{"powered-down", "powering-down", "power-down"}, state)
+	down := n.PoweredDown() || n.PoweringDown()
 	code, where := slotWords(standing, now)
 	giveBack := "`" + capacity.GiveBack(n.Name, n.Out(), part.Provider) + "`."
 	switch {
-	case strings.HasPrefix(state, "power") && !down:
+	case n.Boots():
 		e.say(Boots, nothing+".", "is booting.")
 	case !n.Up() && !down && (strings.HasPrefix(n.Reason, "Not responding") || strings.HasPrefix(n.Reason, "Node unexpectedly rebooted")):
 		e.say(Broken, "See `journalctl -u pcs-capacity-slurmd` there, or have it launched again: "+giveBack,
 			"takes no jobs: its slurmd has died, or its instance has.")
 	case !n.Up() && !down:
-		e.say(Broken, "Fix what the reason names, then run "+giveBack, "takes no jobs: its state is %s.", state)
+		e.say(Broken, "Fix what the reason names, then run "+giveBack, "takes no jobs: its state is %s.", n.Word())
 	case code == NoCapacity:
 		e.say(code, "Give the node group its next reservation in the settings, or remove the partition from them.",
 			"takes no jobs: %s.", where)

@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -51,20 +52,17 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 		limit += ", at least " + req.TimeMin.String()
 	}
 	e.fact("time limit", "%s", limit)
-	managed := slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return ours })
-	if managed {
-		limit = e.limit()
-		e.fact("limit", "%s", limit)
-	}
+	limit = e.limit()
+	e.fact("limit", "%s", limit)
 	e.fact("constraint", "%s", req.Constraint)
 	switch {
 	case j.State == "RUNNING" && j.Configuring():
 		e.say(Boots, nothing+".", "has its nodes, %s, and waits until they have booted.", j.Hostlist())
 	case j.State == "RUNNING" || j.State == "SUSPENDED":
-		e.runs(managed && limit != "")
+		e.runs(limit != "")
 	case !waits:
 		e.say(Ended, "See `sacct -j {}` for how it went.", "is over: %s.", j.State)
-	case !managed:
+	case !slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return ours }):
 		e.say(Unmanaged, "Ask Slurm: `scontrol show job {}`.", "waits in a partition that pcs-capacity does not manage.")
 	default:
 		e.waits(records, ourHold)
@@ -82,53 +80,35 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 		}
 	}
 	e.fact("told", "%s", e.told)
-	switch {
-	case !waits:
-	case j.Start.Sub(now) > aYear:
-		e.fact("squeue says", "%s; start %s: that is how it shows a fence without an end", j.Reason,
-			j.Start.UTC().Format(time.DateOnly))
-	case j.Start.After(now):
-		e.fact("squeue says", "%s; start %s", j.Reason, capacity.FormatUTC(j.Start))
-	default:
-		e.fact("squeue says", "%s", j.Reason)
+	if says := j.Reason; waits {
+		if j.Start.Sub(now) > aYear {
+			says += "; start " + j.Start.UTC().Format(time.DateOnly) + ": that is how it shows a fence without an end"
+		} else if j.Start.After(now) {
+			says += "; start " + capacity.FormatUTC(j.Start)
+		}
+		e.fact("squeue says", "%s", says)
 	}
 	e.age(snap, now)
 	return e.Explanation
 }
 
-// fence is the earliest fence of a job that has nodes; zero if there is none.
-func (e *screen) fence() (of capacity.Partition, fence time.Time) {
-	for _, name := range e.j.Partitions() {
-		if t := e.snap.FenceOf(name, e.j.Nodes, e.now); !t.IsZero() && (fence.IsZero() || t.Before(fence)) {
-			of, _ = e.snap.Partition(name)
-			fence = t
-		}
-	}
-	return of, fence
-}
+// fence is that of a job that has nodes; zero if there is none. The first of several partitions is theirs: sbatch(1).
+func (e *screen) fence() time.Time { return e.snap.FenceOf(e.req.Partitions[0], e.j.Nodes, e.now) }
 
 // limit says that the end of a job is that of its fence, set by sync; "" if it is not.
 func (e *screen) limit() string {
-	j := e.j
-	_, fence := e.fence()
-	atItsFence := j.Running() && j.TimeLimit.Bounded() && fence.Sub(j.End).Abs() <= atFence
+	j, fence := e.j, e.fence()
 	switch {
 	case j.Pending() && e.snap.Fitted(j), j.Running() && e.snap.Fitted(j) && !fence.IsZero():
 		return "sync fits it to the fence while the job runs"
-	case atItsFence && !j.End.IsZero():
+	case j.Running() && j.TimeLimit.Bounded() && !j.End.IsZero() && fence.Sub(j.End).Abs() <= atFence:
 		return "ends at the fence: sync lowers one that crosses it"
 	}
 	return ""
 }
 
-// requeuedFor reads what sync wrote into a job's AdminComment when it took the job off its nodes: the reason after
-// "requeued at TIME: ", without the rest.
-func requeuedFor(j capacity.Job) (why string, requeued bool) {
-	rest, ours := strings.CutPrefix(j.AdminComment, ourWord+"requeued at ")
-	_, why, found := strings.Cut(rest, " UTC: ")
-	why, _, _ = strings.Cut(why, "; ")
-	return why, ours && found
-}
+// requeuedFor finds the reason in what sync wrote into a job's AdminComment when it took the job off its nodes.
+var requeuedFor = regexp.MustCompile(`(?s)^` + ourWord + `requeued at .*? UTC: (.+?)(?:; |$)`)
 
 func (e *screen) runs(limitIsOurs bool) {
 	j, until := e.j, ""
@@ -136,10 +116,11 @@ func (e *screen) runs(limitIsOurs bool) {
 		until = " until " + at(j.End, e.now) + " at the latest"
 	}
 	e.say(Runs, nothing+".", "runs on %s%s.", j.Hostlist(), until)
-	p, fence := e.fence()
+	fence := e.fence()
 	if fence.IsZero() {
 		return
 	}
+	p, _ := e.snap.Partition(e.req.Partitions[0])
 	wish, _ := j.Wish()
 	onEnd := cmp.Or(wish.OnEnd, p.OnEnd)
 	if j.State == "SUSPENDED" {
@@ -170,13 +151,8 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	ours := strings.HasPrefix(j.AdminComment, ourWord)
 	_, notLaunched, wasNot := strings.Cut(j.AdminComment, " were not launched: ")
 	few, short := capacity.ShortOfHosts(e.prospects, e.now)
-	why, requeued := requeuedFor(j)
-	var fits []capacity.Prospect
-	for _, p := range e.prospects {
-		if p.Fits {
-			fits = append(fits, p)
-		}
-	}
+	requeued := requeuedFor.FindStringSubmatch(j.AdminComment)
+	fits := slices.DeleteFunc(slices.Clone(e.prospects), func(p capacity.Prospect) bool { return !p.Fits })
 	if j.Held && ourHold { // which no hold on it shows
 		e.fact("keep held", "administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`",
 			j.Shown, j.Shown)
@@ -184,7 +160,7 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	const release = "`scontrol release {}`."
 	switch {
 	case j.Held && (ourHold || ours):
-		e.say(Held, "To let it go on: "+release, "is held: %s.", sentence(e.told))
+		e.say(Held, "To let it go on: "+release, "is held: %s.", strings.TrimSuffix(e.told, "."))
 	case j.Held && j.Reason == "JobHeldAdmin":
 		e.say(Held, "Administrators: "+release, "is held, and only an administrator can release it.")
 	case j.Held:
@@ -207,10 +183,10 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 		}
 		e.say(LaunchFailed, nothing+" yet. If it fails again and again, show an administrator this screen.",
 			"waits because its nodes could not be launched (%s); it is tried again %s.", code, again)
-	case j.Eligible.After(e.now) && requeued && len(fits) > 0 && fits[0].Window.Start.After(j.Eligible):
-		e.say(NextBlock, slurmStarts, "was requeued: %s. It waits for the next block, %s.", why, e.opens(fits[0]))
-	case j.Eligible.After(e.now) && requeued:
-		e.say(WaitsToBegin, slurmStarts, "was requeued: %s. It may start again at %s.", why, at(j.Eligible, e.now))
+	case j.Eligible.After(e.now) && requeued != nil && len(fits) > 0 && fits[0].Window.Start.After(j.Eligible):
+		e.say(NextBlock, slurmStarts, "was requeued: %s. It waits for the next block, %s.", requeued[1], e.opens(fits[0]))
+	case j.Eligible.After(e.now) && requeued != nil:
+		e.say(WaitsToBegin, slurmStarts, "was requeued: %s. It may start again at %s.", requeued[1], at(j.Eligible, e.now))
 	case j.Eligible.After(e.now):
 		why := "--begin"
 		if j.Restarts > 0 {
@@ -220,8 +196,8 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 			at(j.Eligible, e.now), why)
 	default:
 		e.forCapacity(fits, verdict)
-		if requeued && strings.HasPrefix(why, "EC2 ") {
-			e.Answer = fmt.Sprintf("Job %s was requeued: %s. %s", j.Shown, why, e.Answer)
+		if requeued != nil && strings.HasPrefix(requeued[1], "EC2 ") {
+			e.Answer = fmt.Sprintf("Job %s was requeued: %s. %s", j.Shown, requeued[1], e.Answer)
 		}
 	}
 }
@@ -245,7 +221,7 @@ func (e *screen) never(v capacity.Verdict) {
 	case v.Code == capacity.Mismatched:
 		do = "Leave it until an administrator has fixed that (`pcs-capacity check` says how), or cancel it: `scancel {}`."
 	}
-	e.say(string(v.Code), do, "can never start as it is: %s.", sentence(v.Sentence))
+	e.say(string(v.Code), do, "can never start as it is: %s.", v.Sentence)
 }
 
 // forCapacity explains a job that is admitted and waits. fits are the prospects that take it.
@@ -273,14 +249,17 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 	}
 	p := fits[0]
 	where := cmp.Or(p.Reservation.ID, "partition "+p.Partition.Name) + ", which is open"
-	out, few := nodesOut(p)
+	left := p.Usable
+	var out []string
+	for _, o := range p.Slot.Out {
+		out, left = append(out, o.String()), left-o.Count
+	}
 	here := slices.DeleteFunc(slices.Clone(e.prospects), later)
-	isRule := func(word string) bool { return strings.HasPrefix(j.Reason, word) }
 	switch {
-	case !later(p) && slices.ContainsFunc(rules, isRule):
+	case !later(p) && rules.MatchString(j.Reason):
 		e.say(WaitsByRule, "See what Slurm has of it: `scontrol show job {}`.",
 			"fits into %s; Slurm holds it back: %s.", where, j.Reason)
-	case !later(p) && few:
+	case !later(p) && p.Reservation.ID != "" && len(out) > 0 && left < p.Needs:
 		e.say(NodesOut, "Ask an administrator; `pcs-capacity status` has the command that returns them to service.",
 			"fits into %s, but too few of its nodes get jobs: %s.", where, strings.Join(out, ", "))
 	case !later(p) && j.HetJobID != 0:
@@ -303,17 +282,7 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 }
 
 // rules begin Slurm's reasons that free nodes alone do not lift: job_reason_string of 22.05 to 26.05.
-var rules = []string{"Assoc", "Dependency", "Invalid", "Job's account", "JobArrayTaskLimit", "Licenses",
-	"Partition", "QOS"}
-
-// nodesOut are the nodes of a reservation's slot that get no job, and whether too few are left.
-func nodesOut(p capacity.Prospect) (out []string, few bool) {
-	left := p.Usable
-	for _, o := range p.Slot.Out {
-		out, left = append(out, o.String()), left-o.Count
-	}
-	return out, p.Reservation.ID != "" && len(out) > 0 && left < p.Needs
-}
+var rules = regexp.MustCompile(`^(Assoc|Dependency|Invalid|Job's account|JobArrayTaskLimit|Licenses|Partition|QOS)`)
 
 // lastFailure is the last power-up for a job, if it failed.
 func lastFailure(shown string, records []state.Record) (state.Record, bool) {
@@ -324,5 +293,3 @@ func lastFailure(shown string, records []state.Record) (state.Record, bool) {
 	}
 	return state.Record{}, false
 }
-
-func sentence(s string) string { return strings.TrimSuffix(strings.TrimSpace(s), ".") }
