@@ -10,7 +10,6 @@ import (
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
@@ -81,10 +80,7 @@ func (c *Call) describe(err error) {
 	if errors.As(err, &answer) {
 		c.Status, c.RequestID = answer.HTTPStatusCode(), answer.ServiceRequestID()
 	}
-	var refused smithy.APIError
-	if errors.As(err, &refused) {
-		c.Code = refused.ErrorCode()
-	} else {
+	if c.Code = Code(err); c.Code == "" {
 		c.Failure = err.Error()
 	}
 }

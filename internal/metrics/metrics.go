@@ -42,16 +42,12 @@ func (all Gauges) Text() []byte {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %[1]s gauge\n", name, all[name].Help)
 		for _, s := range all[name].Samples {
-			b.WriteString(name)
-			for i := 0; i+1 < len(s.Labels); i += 2 {
-				open := ","
-				if i == 0 {
-					open = "{"
-				}
-				fmt.Fprintf(&b, `%s%s="%s"`, open, s.Labels[i], escaped.Replace(s.Labels[i+1]))
+			var labels []string
+			for label := range slices.Chunk(s.Labels, 2) {
+				labels = append(labels, fmt.Sprintf(`%s="%s"`, label[0], escaped.Replace(label[1])))
 			}
-			if len(s.Labels) > 1 {
-				b.WriteByte('}')
+			if b.WriteString(name); len(labels) > 0 {
+				b.WriteString("{" + strings.Join(labels, ",") + "}")
 			}
 			b.WriteString(" " + strconv.FormatFloat(s.Value, 'f', -1, 64) + "\n")
 		}

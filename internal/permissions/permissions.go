@@ -3,6 +3,7 @@
 package permissions
 
 import (
+	"cmp"
 	"embed"
 	"strings"
 
@@ -22,10 +23,7 @@ func Policy(role string, in capacity.AWSPartition, cluster string) string {
 	if err != nil {
 		panic(err) // a test reads them all
 	}
-	if cluster == "" {
-		cluster = "*"
-	}
-	return strings.NewReplacer("arn:aws:", "arn:"+in.Name+":", "ec2.amazonaws.com", "ec2."+in.Domain, "CLUSTER", cluster).Replace(string(text))
+	return strings.NewReplacer("arn:aws:", "arn:"+in.Name+":", "ec2.amazonaws.com", "ec2."+in.Domain, "CLUSTER", cmp.Or(cluster, "*")).Replace(string(text))
 }
 
 // Allows reports whether the policy of a role has an action, such as ec2:RunInstances.
