@@ -70,7 +70,7 @@ func TestReadSubnets(t *testing.T) {
 	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, false); s.Err != nil || len(s.In("use2-az1").Neighbours) != 0 || s.In("use2-az2").Rank() != 2 {
 		t.Errorf("nobody asked for the others: %+v", s)
 	}
-	if s := ReadSubnets(t.Context(), w.aws, []string{"subnet-0ffffffffffffffff"}, true); ec2.Code(s.Err) != "InvalidSubnetID.NotFound" {
+	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1, "subnet-0ffffffffffffffff"}, true); ec2.Code(s.Err) != "InvalidSubnetID.NotFound" || s.Own != nil {
 		t.Errorf("one that there is not: %+v", s)
 	}
 	w.fault(awssim.Fault{Operation: "DescribeSubnets", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1})

@@ -394,11 +394,10 @@ func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours 
 	if err == nil && len(missing) > 0 {
 		err = missing[0].Err
 	}
-	s := Subnets{Own: ec2.Plain(own), Err: err}
 	if err != nil {
-		return s
+		return Subnets{Err: err}
 	}
-	s.byZone, s.nearByZone = map[string][]string{}, map[string][]string{}
+	s := Subnets{Own: ec2.Plain(own), byZone: map[string][]string{}, nearByZone: map[string][]string{}}
 	isOwn := map[string]bool{}
 	var vpcs []string
 	for _, n := range own {
