@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -41,15 +40,13 @@ func newFakeSlurm(t interface{ Fatal(...any) }, cleanup func(func()), dir string
 		t.Fatal(err)
 	}
 	cleanup(func() { l.Close() })
-	f := &fakeSlurm{Slurm: model.New(clock()).Slurm}
-	f.StateSave, err = dir, os.MkdirAll(dir, 0o755)
-	for _, name := range []string{"scontrol", "squeue"} {
-		text := fmt.Appendf(nil, slurmProgram, l.Addr().(*net.TCPAddr).Port)
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), text, 0o755))
-	}
+	text := fmt.Appendf(nil, slurmProgram, l.Addr().(*net.TCPAddr).Port)
+	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(dir+"/scontrol", text, 0o755), os.WriteFile(dir+"/squeue", text, 0o755))
 	if err != nil {
 		t.Fatal(err)
 	}
+	f := &fakeSlurm{Slurm: model.New(clock()).Slurm}
+	f.StateSave = dir
 	go func() {
 		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
 			f.serve(conn, clock())
