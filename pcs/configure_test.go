@@ -184,7 +184,6 @@ func TestR9_OthersAreLeftAlone(t *testing.T) {
 	bigger.Max, queue.GroupIDs = 6, []string{a.group("compute").ID}
 	for what, do := range map[string]func() error{
 		"update a group": func() error { _, _, err := p.EnsureNodeGroup(ctx, bigger, true); return err },
-		"await a group":  func() error { _, err := p.AwaitNodeGroup(ctx, g); return err },
 		"delete a group": func() error { return p.DeleteNodeGroup(ctx, cluster, "gpu-a") },
 		"update a queue": func() error { return p.EnsureQueue(ctx, queue) },
 		"release it":     func() error { return p.ReleaseQueue(ctx, cluster, "gpu", []string{g.ID}, true) },

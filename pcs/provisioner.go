@@ -179,22 +179,6 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 	return err
 }
 
-// AwaitNodeGroup waits until PCS has finished with the node group of the wanted name. It changes nothing.
-func (p Provisioner) AwaitNodeGroup(ctx context.Context, want NodeGroup) (NodeGroup, error) {
-	g, _, err := until(ctx, p, WhatNodeGroup, want.ClusterID, want.Name, p.PCS.NodeGroup, func(g NodeGroup, found, _ bool) (bool, error) {
-		switch {
-		case !found:
-			return false, fmt.Errorf("the cluster has no compute node group %s any more", want.Name)
-		case g.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
-			return false, notOurs(WhatNodeGroup, g.Name)
-		case g.Status == CreateFailed || g.Status == UpdateFailed:
-			return false, fmt.Errorf("compute node group %s is %s: %s", g.Name, g.Status, g.Failures)
-		}
-		return true, nil
-	})
-	return g, err
-}
-
 // ReleaseQueue removes node groups, by id, from a queue of ours, and waits until PCS is done. With
 // deleteEmpty, it deletes a queue that would have none left. A missing queue is no error.
 func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name string, groups []string, deleteEmpty bool) error {

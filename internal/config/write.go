@@ -37,8 +37,8 @@ func Ours(file string) (bool, error) {
 }
 
 // NewPartition is a partition with one node group, and the defaults for everything that is left out.
-func NewPartition(name string, provider capacity.Provider, g capacity.GroupSettings) capacity.PartitionSettings {
-	p := capacity.PartitionSettings{Name: name, Provider: provider, Groups: []capacity.GroupSettings{g}}
+func NewPartition(name string, provider capacity.Provider, groups ...capacity.GroupSettings) capacity.PartitionSettings {
+	p := capacity.PartitionSettings{Name: name, Provider: provider, Groups: groups}
 	applyDefaults(&p)
 	return p
 }

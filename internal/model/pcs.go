@@ -134,17 +134,6 @@ func (p *PCS) inSlurm() {
 	}
 }
 
-// AwaitNodeGroup reads a node group.
-func (p *PCS) AwaitNodeGroup(_ context.Context, want pcs.NodeGroup) (pcs.NodeGroup, error) {
-	return answer(p.World, Call{Verb: "await node group", Text: want.Name, EC2: true}, func() (g pcs.NodeGroup, err error) {
-		now := p.Group(want.Name)
-		if now == nil || now.Status == pcs.CreateFailed {
-			return g, fmt.Errorf("%w: there is no node group %s", errInvalid, want.Name)
-		}
-		return *now, nil
-	})
-}
-
 // DeleteNodeGroup deletes a node group of ours with its nodes. PCS deletes none that is in a queue.
 func (p *PCS) DeleteNodeGroup(_ context.Context, _ pcs.Cluster, name string) error {
 	return p.change("delete node group", name, func() error { return p.deleteGroup(name) })

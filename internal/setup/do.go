@@ -23,10 +23,10 @@ import (
 )
 
 // Apply carries out a plan of setup or teardown. It can be killed at any point, then planned and applied again: names are unique in
-// EC2 and PCS, so a later run finds everything by name. A plan with mismatches is refused (*Refusal).
+// EC2 and PCS, so a later run finds everything by name. A plan with mismatches is refused.
 func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	if wrong := p.Mismatches(); len(wrong) > 0 {
-		return &Refusal{wrong}
+		return refused(wrong)
 	}
 	w := clients{Provisioner: pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, NoWait: s.Unattended, Progress: s.Progress}, Client: s.EC2, Slurm: s.Slurm, fence: s.Fence}
 	for _, step := range p.Actions {
@@ -235,7 +235,6 @@ type World interface {
 
 	// PCS. Each waits until PCS is done.
 	EnsureNodeGroup(ctx context.Context, want pcs.NodeGroup, mayCreate bool) (g pcs.NodeGroup, changed bool, err error)
-	AwaitNodeGroup(ctx context.Context, want pcs.NodeGroup) (pcs.NodeGroup, error)
 	DeleteNodeGroup(ctx context.Context, cluster pcs.Cluster, name string) error
 	EnsureQueue(ctx context.Context, want pcs.Queue) error
 	ReleaseQueue(ctx context.Context, cluster pcs.Cluster, name string, groups []string, deleteEmpty bool) error

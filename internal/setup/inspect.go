@@ -99,7 +99,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	}
 	in.nameSlots()
 	in.chooseLike()
-	if err := in.sideBySide(ctx, s.readSlots, s.readLike, s.readType, s.readOthers, s.readVPC); err != nil {
+	if err := in.sideBySide(ctx, s.readSlots, s.readLike, s.readType, s.readOthers, s.readVPC, s.readSlurm); err != nil {
 		return nil, err
 	}
 	if in.like.ID != "" && in.like.TemplateID == "" {
@@ -109,8 +109,8 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	in.chooseUserData()
 	in.addUsers()
 	in.chooseSubnets()
-	if err := s.readFences(ctx, in); err != nil || in.stops() {
-		return in, err
+	if in.stops() {
+		return in, nil
 	}
 	return in, s.readLaunch(ctx, in)
 }
@@ -234,18 +234,9 @@ func (in *inspection) seeSlots() {
 	}
 }
 
-// readFences looks for the fences of the slots. Where Slurm does not answer, none is known.
-func (s Setup) readFences(ctx context.Context, in *inspection) error {
-	holds := func(slot site.Slot) bool { return slot.Holds(in.reservation.ID) }
-	if in.OnEC2() || !in.waits || in.reservation.End.IsZero() || !slices.ContainsFunc(in.Slots, holds) {
-		return nil
-	}
-	return s.readSlurm(ctx, in)
-}
-
 // readSlurm reads what Slurm has of the slots. If it does not answer, SlurmErr says why.
 func (s Setup) readSlurm(ctx context.Context, in *inspection) error {
-	if len(in.Slots) == 0 {
+	if len(in.Slots) == 0 || s.Slurm == nil {
 		return nil
 	}
 	var found map[string]site.SlurmSlot

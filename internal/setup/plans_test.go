@@ -372,16 +372,3 @@ func TestPlansInFull(t *testing.T) {
 		t.Errorf("%s is not what is planned; UPDATE_TRANSCRIPTS=1 writes it (-want +got):\n%s", path, diff)
 	}
 }
-
-// TestQueuesOfOurs: those of the settings, and those in PCS that carry our tag.
-func TestQueuesOfOurs(t *testing.T) {
-	cfg := config.Default()
-	cfg.Partitions = []capacity.PartitionSettings{{Name: "gpu"}, {Name: "cpu"}}
-	queues := pcs.Inventory{Cluster: pcs.Cluster{Name: ourMark}, Queues: []pcs.Queue{{Name: "old", Tags: map[string]string{capacity.TagCluster: ourMark}}, {Name: "theirs"}}}
-	for want, c := range map[string]*config.Config{"cpu gpu old": cfg, "old": config.Default()} {
-		p := Plan{seen: &inspection{request: Request{Config: c}, Site: site.Site{Inventory: queues}}}
-		if got := strings.Join(p.There(), " "); got != want {
-			t.Errorf("there are %s, want %s", got, want)
-		}
-	}
-}

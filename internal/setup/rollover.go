@@ -34,7 +34,7 @@ func (r RollOver) SetUp(ctx context.Context, partition string, group capacity.No
 		plan, err = s.Plan(ctx, Request{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: group.Name, Reservation: block.ID,
 			SubnetIDs: subnets, MaxNodes: nodes, Dynamic: group.Dynamic, Config: c, ConfigPath: c.Path})
 		if err == nil && len(plan.Mismatches()) > 0 {
-			err = fmt.Errorf("%w; see `pcs-capacity setup --reservation %s --queue %s --node-group %s`", &Refusal{plan.Mismatches()}, block.ID, partition, group.Name)
+			err = fmt.Errorf("%w; see `pcs-capacity setup --reservation %s --queue %s --node-group %s`", refused(plan.Mismatches()), block.ID, partition, group.Name)
 		}
 		if err != nil {
 			return nil, nil, err

@@ -144,11 +144,8 @@ func (p *Plan) listed() *Plan {
 	return p
 }
 
-// Refusal is the error of Apply for a plan with mismatches.
-type Refusal struct{ Mismatches capacity.Problems }
-
-func (r *Refusal) Error() string {
-	return strings.Join(r.Mismatches.Of(capacity.Admin), "\n")
+func refused(mismatches capacity.Problems) error {
+	return errors.New(strings.Join(mismatches.Of(capacity.Admin), "\n"))
 }
 
 // NodeGroupOf is the node group of a queue where nobody names one: the one that the settings have,

@@ -100,14 +100,10 @@ func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
 		compared = nil
 	}
 	return step.with(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
-		if step.Verb == Nothing {
-			in.made, err = w.AwaitNodeGroup(ctx, g)
-			return err
-		}
 		if g.TemplateVersion == "" {
 			g.TemplateID, g.TemplateVersion = in.written.ID, in.written.Version
 		}
-		in.made, _, err = w.EnsureNodeGroup(ctx, g, true)
+		in.made, _, err = w.EnsureNodeGroup(ctx, g, step.Verb != Nothing)
 		return err
 	}), compared
 }
@@ -242,14 +238,12 @@ func reservationsOf(p capacity.PartitionSettings) (ids []string) {
 // without ended ones.
 func (in *inspection) partition() (old *capacity.PartitionSettings, wanted capacity.PartitionSettings) {
 	p := in.settings()
-	if p.Name == "" {
-		wanted = config.NewPartition(in.request.Queue, in.Provider, in.wantedEntry)
-		wanted.AllowAccounts = in.allowAccounts()
-		return nil, wanted
+	if wanted = p; p.Name == "" {
+		wanted = config.NewPartition(in.request.Queue, in.Provider)
+	} else {
+		old = &p
 	}
-	wanted = p
-	wanted.AllowAccounts = in.allowAccounts()
-	wanted.Groups = slices.Clone(p.Groups)
+	wanted.AllowAccounts, wanted.Groups = in.allowAccounts(), slices.Clone(p.Groups)
 	for i := range wanted.Groups {
 		if g := &wanted.Groups[i]; p.File == in.file.path && in.file.ours {
 			g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs), func(id string) bool { _, over := in.Live(id); return over })
@@ -260,7 +254,7 @@ func (in *inspection) partition() (old *capacity.PartitionSettings, wanted capac
 	} else {
 		wanted.Groups = append(wanted.Groups, in.wantedEntry)
 	}
-	return &p, wanted
+	return old, wanted
 }
 
 // merge adds a reservation to a node group. An entry stands for both slots, so it has the subnets of

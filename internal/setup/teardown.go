@@ -25,20 +25,6 @@ func (p *Plan) Reservations() (ids []string) {
 	return union(ids, without(reservationsOf(p.seen.settings()), reservationsOf(left)...))
 }
 
-// There returns our queues in settings and AWS.
-func (p *Plan) There() (names []string) {
-	for _, part := range p.seen.request.Config.Partitions {
-		names = append(names, part.Name)
-	}
-	for _, q := range p.seen.Queues {
-		if p.seen.Ours(q.Tags) {
-			names = union(names, []string{q.Name})
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // ErrJobsRun is returned if jobs run on nodes to be removed.
 var ErrJobsRun = errors.New("jobs run there")
 
@@ -334,14 +320,11 @@ func (t *inspection) checkQueue() {
 		if slot.Group == nil {
 			continue
 		}
-		of := slot.Group.Tags[capacity.TagPartition]
-		other := slices.IndexFunc(t.Queues, func(q pcs.Queue) bool { return q.Name != t.request.Queue && slices.Contains(q.GroupIDs, slot.Group.ID) })
-		switch {
-		case of != "" && of != t.request.Queue && !slices.Contains(q.GroupIDs, slot.Group.ID):
-			t.problem(capacity.OtherQueue, "give --queue "+of, "compute node group %s was made for queue %s", slot.Name, of)
-		case other >= 0:
-			t.problem(capacity.OtherQueue, fmt.Sprintf("remove it from queue %s first", t.Queues[other].Name),
-				"compute node group %s is also in queue %s, and may be in none but %s", slot.Name, t.Queues[other].Name, t.request.Queue)
+		for _, other := range t.Queues {
+			if other.Name != t.request.Queue && slices.Contains(other.GroupIDs, slot.Group.ID) {
+				t.problem(capacity.OtherQueue, fmt.Sprintf("give --queue %s, or remove it from that queue first", other.Name),
+					"compute node group %s is in queue %s, and may be in none but %s", slot.Name, other.Name, t.request.Queue)
+			}
 		}
 	}
 	gone := slices.ContainsFunc(q.GroupIDs, func(id string) bool { return slices.Contains(t.groupIDs(), id) })

@@ -283,27 +283,17 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings, c *slu
 	return found
 }
 
-// launchedByPCS returns the faults of the template of a compute node group of ours.
+// launchedByPCS returns the fault of the template of a compute node group of ours. PCS has compared the rest when it made the group.
 func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 	id := g.Tags[capacity.TagReservation]
-	var found []lack
-	add := func(what string, args ...any) {
-		found = append(found, lack{fmt.Sprintf(what, args...),
-			fmt.Sprintf("run `pcs-capacity setup --reservation %s` for node group %s again", id, strings.TrimSuffix(strings.TrimSuffix(g.Name, "-a"), "-b"))})
-	}
+	what := fmt.Sprintf("launches into %q instead of %s", t.ReservationID, id)
 	switch {
 	case t.NoTarget:
-		add("has a CapacityReservationSpecification without a CapacityReservationTarget, so that nothing is launched into %s", id)
-	case t.ReservationID != id:
-		add("launches into %q instead of %s", t.ReservationID, id)
+		what = "has a CapacityReservationSpecification without a CapacityReservationTarget, so that nothing is launched into " + id
+	case t.ReservationID == id:
+		return nil
 	}
-	if want := g.PurchaseOption.Market(); t.Market != want {
-		add("has MarketType %q; PCS wants %q for %s", t.Market, want, g.PurchaseOption)
-	}
-	if want := g.PurchaseOption.Market() != ""; (want || t.InstanceType != "") && !slices.Contains(g.InstanceTypes, t.InstanceType) {
-		add("has InstanceType %q, the node group %s", t.InstanceType, strings.Join(g.InstanceTypes, ", "))
-	}
-	return found
+	return []lack{{what, fmt.Sprintf("run `pcs-capacity setup --reservation %s` for node group %s again", id, strings.TrimSuffix(strings.TrimSuffix(g.Name, "-a"), "-b"))}}
 }
 
 // launched judges what nodes are launched with. A permission that is missing is named once, for all groups.

@@ -4,7 +4,6 @@
 package site
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -74,7 +73,7 @@ func (s *Survey) Judge() capacity.Problems {
 
 // partitioned judges whether the settings have anything.
 func (s *Survey) partitioned(f *findings) {
-	f.ok("settings", "%s: %s", s.Config.Path, count(len(s.Config.Partitions), "partition"))
+	f.ok("settings", "%s, partitions: %d", s.Config.Path, len(s.Config.Partitions))
 	if len(s.Config.Partitions) == 0 {
 		f.warn("settings", "run `pcs-capacity setup`, or add a [[partition]]", "the settings have no partition")
 	}
@@ -85,11 +84,4 @@ func (s *Survey) onPCS() bool { return s.Config.Cluster != "" }
 
 func (s *Survey) onEC2() bool {
 	return slices.ContainsFunc(s.Settings.Partitions, func(p capacity.PartitionSettings) bool { return p.Provider.Launches() })
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -105,13 +105,9 @@ func TestLaunchedByPCS(t *testing.T) {
 		"good":                        {func(*capacity.LaunchTemplate, *pcs.NodeGroup) {}, ""},
 		"the id beside its structure": {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.ReservationID, t.NoTarget = "", true }, "has a"},
 		"another block":               {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.ReservationID = "cr-1" }, "launches into"},
-		"no market type":              {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.Market = "" }, "has MarketType"},
-		"no type":                     {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.InstanceType = "" }, "has InstanceType"},
-		"all at once":                 {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { *t = capacity.LaunchTemplate{} }, "launches into; has MarketType; has InstanceType"},
 		"an ODCR": {func(t *capacity.LaunchTemplate, g *pcs.NodeGroup) {
 			t.Market, t.InstanceType, g.PurchaseOption = "", "", capacity.ODCR
 		}, ""},
-		"an ODCR, bought as a block": {func(_ *capacity.LaunchTemplate, g *pcs.NodeGroup) { g.PurchaseOption = capacity.ODCR }, "has MarketType"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template, g := good, group
