@@ -449,7 +449,7 @@ func (w *wired) breakages() []breakage {
 		{"the clock is off", func() func() {
 			w.sim.Clock().Advance(time.Minute)
 			return func() { w.sim.Clock().Advance(-time.Minute) }
-		}, "clock", capacity.Note, "behind AWS's", "chronyd", nil},
+		}, "clock", capacity.Note, "differs from AWS's", "chronyd", nil},
 		{"a read is not allowed", without("ec2:DescribeInstances"), "permission", capacity.Admin, "ec2:DescribeInstances is not allowed", "iam-policy", nil},
 		{"launches are not allowed", without("ec2:RunInstances"), "permission", capacity.Admin, "ec2:RunInstances is not allowed", "iam-policy hooks", nil},
 		{"ends are not allowed", without("ec2:TerminateInstances"), "permission", capacity.Admin, "ec2:TerminateInstances is not allowed", "iam-policy", nil},

@@ -89,13 +89,9 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	}
 	sources := site.Sources{Here: site.Here{Config: cfg.Config, Hooks: hooks}, Slurm: slurm.New(cfg.Cluster)}
 	sources.Filter, _ = findFilter() // whether it runs is tried
-	var cluster *pcs.Cluster
-	if c.Provider == capacity.ProviderPCS && plan.Cluster.ID != "" {
-		cluster = &plan.Cluster
-	}
 	newQueue := slices.ContainsFunc(plan.Steps(),
 		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Verb == setup.Create })
-	plan.Add(sources.Missing(ctx, cluster, newQueue)...)
+	plan.Add(sources.Missing(ctx, plan.Cluster, newQueue)...)
 	return nil
 }
 

@@ -238,7 +238,7 @@ func TestLikeIsFound(t *testing.T) {
 			if r.Like = ""; c.ask != nil {
 				c.ask(&r)
 			}
-			in := inspection{request: r, reservation: blockOf(now1, 0, 5)}
+			in := inspection{request: r, reservation: blockOf(now1, 0, 5), Site: site.Site{Provider: capacity.ProviderPCS}}
 			in.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: ourMark}, Groups: c.groups, Queues: []pcs.Queue{{Name: "cpu", GroupIDs: []string{"pcs_cpu"}}}}
 			in.nameSlots()
 			in.chooseLike()
@@ -254,7 +254,7 @@ func TestLikeIsFound(t *testing.T) {
 			}
 		})
 	}
-	in := inspection{request: askFor(now1), unattended: true, Site: site.Site{Inventory: pcs.Inventory{Groups: []pcs.NodeGroup{cpu}}}}
+	in := inspection{request: askFor(now1), unattended: true, Site: site.Site{Provider: capacity.ProviderPCS, Inventory: pcs.Inventory{Groups: []pcs.NodeGroup{cpu}}}}
 	in.request.Like = ""
 	in.nameSlots()
 	if in.chooseLike(); in.like.Name != "" {

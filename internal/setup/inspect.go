@@ -170,17 +170,9 @@ func (s Setup) readInside(ctx context.Context, in *inspection) (err error) {
 	return err
 }
 
-// slotNames are those of the node group. One of provider ec2 stands for its slots.
-func (in *inspection) slotNames() []string {
-	if in.OnEC2() {
-		return []string{in.request.NodeGroup}
-	}
-	return capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
-}
-
-// nameSlots notes what the inventory says of the slots.
+// nameSlots notes what the inventory says of the slots. A node group of provider ec2 stands for its slots.
 func (in *inspection) nameSlots() {
-	for _, name := range in.slotNames() {
+	for _, name := range capacity.SlotNames(in.Provider, in.request.NodeGroup) {
 		in.Slots = append(in.Slots, in.named(name))
 	}
 }
@@ -339,12 +331,9 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 	if l.Template, err = s.EC2.PlannedTemplate(ctx, in.templateSpec()); err != nil {
 		return err
 	}
-	switch id := l.Template.ImageID; {
-	case !in.unattended:
+	if !in.unattended { // else it is that of nodes that run
 		in.attach()
 		l.Read(ctx, s.EC2)
-	case strings.HasPrefix(id, "ami-"): // the rest is that of nodes that run
-		l.Image, l.ImageErr = s.EC2.Image(ctx, id)
 	}
 	if site.Absent(l.ImageErr) {
 		in.problem(capacity.BadImage, "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", l.Template.ImageID, in.Region, ec2.Code(l.ImageErr))

@@ -229,18 +229,18 @@ func (in *inspection) chooseLike() {
 // findLike finds the node group to copy from where nothing names one: the only other one, or the only one with a queue.
 func (in *inspection) findLike() {
 	others := slices.DeleteFunc(slices.Clone(in.Groups), func(g pcs.NodeGroup) bool {
-		return slices.Contains(in.slotNames(), g.Name) || g.Status == pcs.Deleting || g.Status == pcs.CreateFailed
+		own := slices.ContainsFunc(in.Slots, func(s site.Slot) bool { return s.Name == g.Name })
+		return own || g.Status == pcs.Deleting || g.Status == pcs.CreateFailed
 	})
 	queued := slices.DeleteFunc(slices.Clone(others), func(g pcs.NodeGroup) bool {
 		return !slices.ContainsFunc(in.Queues, func(q pcs.Queue) bool { return slices.Contains(q.GroupIDs, g.ID) })
 	})
-	for _, meant := range [][]pcs.NodeGroup{others, queued} {
-		if len(meant) == 1 {
-			in.like = meant[0]
-			return
-		}
-	}
-	if len(others) > 0 {
+	switch {
+	case len(others) == 1:
+		in.like = others[0]
+	case len(queued) == 1:
+		in.like = queued[0]
+	case len(others) > 0:
 		in.problem(capacity.LikeUnknown, "give --like with one of "+groupNames(others),
 			"cluster %s has %d node groups to copy image, instance profile and security groups from, and none is named",
 			in.Cluster.Name, len(others))

@@ -38,12 +38,8 @@ func (s *Survey) clock(f *findings) {
 		f.ok("clock", "this machine's clock is AWS's")
 		return
 	}
-	behind := "behind"
-	if s.Offset < 0 {
-		behind = "ahead of"
-	}
-	f.warn("clock", "let chronyd or systemd-timesyncd set it; Amazon's time is at 169.254.169.123", "this machine's clock is %s %s AWS's",
-		capacity.FormatDuration(s.Offset.Abs()), behind)
+	f.warn("clock", "let chronyd or systemd-timesyncd set it; Amazon's time is at 169.254.169.123", "this machine's clock differs from AWS's by %s",
+		capacity.FormatDuration(s.Offset.Abs()))
 }
 
 // unread reports a failed read. A missing permission that is named already has a finding of its own.
@@ -270,9 +266,6 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings, c *slu
 	if t.ImageID == "" {
 		found = append(found, lack{"has no image", "add one with Slurm and your user data"})
 	}
-	if t.Market != "" && g.PurchaseOption.Buys(capacity.ODCR) {
-		found = append(found, lack{fmt.Sprintf("buys %s, but node group %s is %s", t.Market, g.Name, g.PurchaseOption), "remove InstanceMarketOptions from it"})
-	}
 	if !t.MetadataTags {
 		found = append(found, lack{"has no tags in the instance metadata, from which a node learns its name", "set MetadataOptions.InstanceMetadataTags to enabled"})
 	}
@@ -302,8 +295,6 @@ func (s *Survey) launched(f *findings) {
 		if err := l.NetworkErr; err != nil {
 			s.unread(f, "network", "whether nodes reach AWS and each other", err)
 		}
-	}
-	for _, l := range s.Launches {
 		if err := l.ImageErr; err != nil && (l.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
 			s.unread(f, "launch", "what the nodes of "+l.Group+" are launched with", err)
 		}

@@ -155,13 +155,11 @@ func (s *Survey) runs(f *findings, check, path string) {
 }
 
 // Missing tries the steps that setup will take on this host, and returns those that fail: a queue must not be left without
-// settings, fence or filter. It changes nothing. cluster is nil on self-managed Slurm, and where it is not known. For a
+// settings, fence or filter. It changes nothing. cluster is zero on self-managed Slurm. For a
 // queue that users already have, a missing filter is only a warning.
-func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bool) (missing capacity.Problems) {
+func (in Sources) Missing(ctx context.Context, cluster pcs.Cluster, newQueue bool) (missing capacity.Problems) {
 	s := &Survey{Here: in.Here}
-	if cluster != nil {
-		s.Cluster = *cluster
-	}
+	s.Cluster = cluster
 	ctx, cancel := context.WithTimeout(ctx, hostTime)
 	defer cancel()
 	in.readSlurmctld(ctx, s)
@@ -178,7 +176,7 @@ func (in Sources) Missing(ctx context.Context, cluster *pcs.Cluster, newQueue bo
 	s.slurmctld(&f)
 	s.rights(&f)
 	host := len(f.Problems)
-	if cluster != nil {
+	if cluster.ID != "" {
 		s.hooks(&f)
 	}
 	for i, p := range f.Problems {
@@ -253,11 +251,7 @@ func (s *Survey) outlives(f *findings) {
 	default:
 		f.ok("state-dir", "%s is on %s, and would be lost with this host", dir, m)
 	}
-	switch c := s.Slurmctld; {
-	case c == nil || len(c.Backups) == 0 || !s.onEC2():
-	case m.Shared():
-		f.ok("backup", "%s takes over slurmctld, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, like this host", strings.Join(c.Backups, ", "))
-	default:
+	if c := s.Slurmctld; c != nil && len(c.Backups) > 0 && s.onEC2() && !m.Shared() {
 		f.warn("backup", shareIt, "%s is on %s: when %s takes over slurmctld, its hooks know no reservation, and launch nothing", dir, m, strings.Join(c.Backups, ", "))
 	}
 }

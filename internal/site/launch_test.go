@@ -131,7 +131,7 @@ func TestLaunchedBySlurm(t *testing.T) {
 	if found := launchedBySlurm(capacity.LaunchTemplate{ImageID: "ami-1", MetadataTags: true}, group, nil); found != nil {
 		t.Errorf("%v", found)
 	}
-	if found := launchedBySlurm(capacity.LaunchTemplate{Market: "spot"}, group, nil); len(found) != 3 {
+	if found := launchedBySlurm(capacity.LaunchTemplate{Market: "spot"}, group, nil); len(found) != 2 {
 		t.Errorf("%v", found)
 	}
 }

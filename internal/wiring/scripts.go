@@ -84,7 +84,7 @@ func (s Script) loads(site string) bool {
 // it is left to a person, who knows where the site's script ends.
 func (p *Plan) Install(s Script) error {
 	site, there := p.read(s.Path)
-	path, before := s.Path, len(p.Changes)
+	path := s.Path
 	if there && !marked(site) {
 		path = s.beside()
 		if !s.loads(site) {
@@ -92,9 +92,6 @@ func (p *Plan) Install(s Script) error {
 		}
 	}
 	p.write(path, s.Text)
-	if len(p.Changes) > before {
-		p.Changes[before].Diff = "" // nobody reads that of a program
-	}
 	return p.err
 }
 
@@ -116,9 +113,6 @@ func (p *Plan) Remove(ctx context.Context, s Script) error {
 	return p.err
 }
 
-// pluginKeys are the settings that have Slurm run a script.
-var pluginKeys = map[string]string{CLIFilter: "CliFilterPlugins", JobSubmit: "JobSubmitPlugins"}
-
 // runsLua reports whether lua is among plugins, each of which may have its kind before it: cli_filter/lua.
 func runsLua(plugins []string) bool {
 	return slices.ContainsFunc(plugins, func(name string) bool { return filepath.Base(strings.TrimSpace(name)) == "lua" })
@@ -127,9 +121,12 @@ func runsLua(plugins []string) bool {
 // StillOn is the refusal to remove the script of a hook that Slurm runs: slurmctld does, of which running is what it
 // says (zero if it does not answer), or slurm.conf does.
 func (s Site) StillOn(hook string, running slurm.Config) error {
-	key, who := pluginKeys[hook], ""
+	key, plugins, who := "CliFilterPlugins", running.CliFilterPlugins, ""
+	if hook == JobSubmit {
+		key, plugins = "JobSubmitPlugins", running.JobSubmitPlugins
+	}
 	switch {
-	case runsLua(map[string][]string{CLIFilter: running.CliFilterPlugins, JobSubmit: running.JobSubmitPlugins}[hook]):
+	case runsLua(plugins):
 		who = fmt.Sprintf("slurmctld has %s=lua", key)
 	case runsLua(s.list(key)):
 		who = fmt.Sprintf("%s has %s=lua", s.Conf, key)

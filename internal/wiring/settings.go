@@ -104,7 +104,7 @@ func (p *Plan) includes(path, file string, wanted bool) {
 		}
 		text += "Include " + file + "\n"
 	}
-	p.edit(path, before, text)
+	p.edit(path, before, text, nil)
 }
 
 // restart plans the restart of slurmctld, where systemd runs it.

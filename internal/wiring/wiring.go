@@ -93,34 +93,35 @@ func (p *Plan) write(path, text string) {
 	if there && before != text && !marked(before) {
 		p.err = fmt.Errorf("%s: it was not written by pcs-capacity and is left as it is", path)
 	}
-	p.edit(path, before, text)
+	p.edit(path, before, text, nil)
 }
 
-// edit plans a change of a file, which goes if nothing is left in it.
-func (p *Plan) edit(path, before, text string) {
-	do := "write"
-	if text == "" {
-		do = "remove"
-	}
-	if before != text && p.err == nil {
-		p.Changes = append(p.Changes, Change{do, path, diff(before, text), func(context.Context) error { return replace(path, before, text) }})
-	}
-}
-
-// remove plans the end of a file of ours, unless what runs it keeps it then.
+// remove plans the end of a file of ours.
 func (p *Plan) remove(path string, runs func(ctx context.Context, waits bool) error) {
-	before, there := p.read(path)
-	if !there || !marked(before) {
+	if before, _ := p.read(path); marked(before) {
+		p.edit(path, before, "", runs)
+	}
+}
+
+// edit plans a change of a file, which goes if nothing is left in it, unless what runs it keeps it then.
+func (p *Plan) edit(path, before, text string, runs func(ctx context.Context, waits bool) error) {
+	if before == text || p.err != nil {
 		return
 	}
-	p.Changes = append(p.Changes, Change{"remove", path, "", func(ctx context.Context) error {
+	change := Change{Do: "write", What: path, do: func(ctx context.Context) error {
 		if runs != nil {
 			if err := runs(ctx, true); err != nil {
 				return err
 			}
 		}
-		return replace(path, before, "")
-	}})
+		return replace(path, before, text)
+	}}
+	if text == "" {
+		change.Do = "remove"
+	} else if filepath.Ext(path) != ".lua" { // nobody reads that of a program
+		change.Diff = diff(before, text)
+	}
+	p.Changes = append(p.Changes, change)
 }
 
 // replace writes a file whole or not at all, with the mode and the owner that it had; a link stays one. A file without
