@@ -245,20 +245,29 @@ func (p *Pace) Next(every time.Duration) time.Duration {
 // Waited is the sum of what Next has returned.
 func (p *Pace) Waited() time.Duration { return p.waited }
 
-// wait sleeps until the next look.
+// Pause sleeps until the next look; with NoWait there is none.
+func (p Provisioner) Pause(ctx context.Context, to *Pace) error {
+	if p.NoWait {
+		return ErrAtWork
+	}
+	select {
+	case <-time.After(to.Next(p.Poll)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// wait is Pause for a thing that PCS changes.
 func (p Provisioner) wait(ctx context.Context, to *Pace, what, name string, status Status) error {
 	if p.NoWait {
 		return fmt.Errorf("%s %s is %s: %w", what, name, status, ErrAtWork)
 	}
 	p.tell(what, name, "wait")
-	timer := time.NewTimer(to.Next(p.Poll))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for %s %s, which is %s: %w; run this again to continue", what, name, status, ctx.Err())
+	if err := p.Pause(ctx, to); err != nil {
+		return fmt.Errorf("waiting for %s %s, which is %s: %w; run this again to continue", what, name, status, err)
 	}
+	return nil
 }
 
 // NotSettled returns the reason why PCS cannot update the cluster now, and its fix: PCS takes an

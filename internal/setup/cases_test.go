@@ -56,10 +56,9 @@ func TestDetailsOfPlans(t *testing.T) {
 	w := newWorld()
 	in := w.see(askFor(now1))
 	in.reservation.PlacementGroup = "pg"
-	in.Slots[0].Template = capacity.LaunchTemplate{ID: "lt-9", ReservationID: "cr-9"}
 	p := plan(in)
-	if got := value(p, WhatTemplate, "placement group") + " " + value(p, WhatTemplate, "reservation"); got != "pg "+now1 {
-		t.Errorf("a launch template of others: %s", got)
+	if got := value(p, WhatTemplate, "placement group"); got != "pg" {
+		t.Errorf("the placement group is %q", got)
 	}
 	if p.trial.Launch.Tags != nil || !slices.Equal(p.trial.Subnets, []string{subnet}) || p.trial.Launch.PlacementGroup != "pg" {
 		t.Errorf("the trial launch is %+v", p.trial)

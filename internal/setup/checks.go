@@ -159,18 +159,14 @@ func (in *inspection) checkUnused(compared pcs.Comparison) {
 }
 
 func (in *inspection) checkLaunch() {
-	like := "--like with a node group that has "
-	if in.OnEC2() {
-		like = "--like with a launch template that has "
-	}
 	if in.launch.Template.ImageID == "" {
-		in.problem(capacity.BadImage, "give --ami, or "+like+"one", "no image is given for the nodes")
+		in.problem(capacity.BadImage, "give --ami, or another --like that has one", "no image is given for the nodes")
 	}
 	if !in.OnEC2() && in.like.InstanceProfile == "" {
-		in.problem(capacity.InstanceProfile, "give "+like+"one", "no instance profile is given for the nodes")
+		in.problem(capacity.InstanceProfile, "give another --like that has one", "no instance profile is given for the nodes")
 	}
 	if len(in.source.SecurityGroupIDs) == 0 {
-		in.problem("security-groups", "give "+like+"some", "no security group is given for the nodes")
+		in.problem("security-groups", "give another --like that has some", "no security group is given for the nodes")
 	}
 }
 

@@ -49,24 +49,7 @@ type clients struct {
 	fence func(context.Context) error
 }
 
-func (w clients) PlaceFences(ctx context.Context) error {
-	if w.fence == nil { // passes are made anyway
-		return nil
-	}
-	return w.fence(ctx)
-}
-
-func (w clients) Pause(ctx context.Context, to *pcs.Pace) error {
-	if w.NoWait {
-		return pcs.ErrAtWork
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(to.Next(w.Poll)):
-		return nil
-	}
-}
+func (w clients) PlaceFences(ctx context.Context) error { return w.fence(ctx) }
 
 func (clients) LoadSettings(path string) (*config.Config, error) { return config.Load(path) }
 

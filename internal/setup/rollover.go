@@ -100,7 +100,7 @@ func (r RollOver) alone(ctx context.Context, partition, slot string, plan func(s
 		return nil, nil
 	}
 	s := r.Setup
-	s.Unattended = true
+	s.Unattended, s.Fence = true, func(context.Context) error { return nil } // passes are made anyway
 	s.Progress = func(what, name, status string) {
 		if slices.Contains([]Verb{Create, Update, Delete}, Verb(status)) {
 			did = append(did, fmt.Sprintf("%s %s %s", status, what, name))

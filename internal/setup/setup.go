@@ -32,7 +32,7 @@ type Setup struct {
 	PCS   *pcs.Client
 	EC2   *ec2.Client
 	Slurm Slurm // asked by teardown, and by setup on PCS: without it no fence is waited for
-	// Fence places the fences that the settings call for, as a pass of sync does; nil where passes are made anyway.
+	// Fence places the fences that the settings call for, as a pass of sync does. A roll over needs none: passes are made anyway.
 	Fence func(ctx context.Context) error
 	Poll  time.Duration // the time between two polls of PCS; 0 for a growing one
 	// Unattended is for passes of sync, which never wait for PCS (pcs.ErrAtWork). Settings, Slurm

@@ -16,19 +16,15 @@ import (
 
 // templateStep leaves what it has written in the inspection, for groupStep.
 func (in *inspection) templateStep() Step {
-	step := Step{What: WhatTemplate, Name: in.template.Name, Verb: Create}
+	step, now := Step{What: WhatTemplate, Name: in.template.Name, Verb: Create}, in.slot.Template
 	switch {
-	case in.slot.Template.ID == "":
-	case !in.Ours(in.slot.Template.Tags):
-		in.notOurs("launch template", in.slot.Template.Name, in.slot.Template.ID)
-	case in.slot.Template.Digest == in.launch.Template.Digest:
+	case now.ID == "":
+	case !in.Ours(now.Tags):
+		in.notOurs("launch template", now.Name, now.ID)
+	case now.Digest == in.launch.Template.Digest:
 		step.Verb = Nothing
 	default:
 		step.Verb = Update
-	}
-	now := in.slot.Template
-	if step.Verb != Update {
-		now = capacity.LaunchTemplate{}
 	}
 	step.change("reservation", now.ReservationID, in.template.ReservationID)
 	step.add("market type", in.template.Kind.Market())
@@ -38,11 +34,7 @@ func (in *inspection) templateStep() Step {
 		step.add("image name", in.launch.Image.String())
 	}
 	step.add("placement group", in.template.PlacementGroup)
-	efaNow := ""
-	if now.ID != "" {
-		efaNow = in.efaWord(efaOf(now))
-	}
-	step.change("network interfaces", efaNow, in.efaWord(in.efa()))
+	step.change("network interfaces", in.efaWord(efaOf(now)), in.efaWord(in.efa()))
 	step.change("security groups", strings.Join(now.SecurityGroupIDs, ", "), strings.Join(in.source.SecurityGroupIDs, ", "))
 	script := ""
 	switch {
@@ -59,8 +51,7 @@ func (in *inspection) templateStep() Step {
 	switch {
 	case in.like.ID != "" && in.like.TemplateID == "":
 		step.add("copied from", "node group "+in.like.Name)
-	case in.source.ID == "" || in.OnEC2() && in.source.ID == in.slot.Template.ID:
-	default:
+	case in.source.ID != "" && (!in.OnEC2() || in.source.ID != now.ID):
 		step.add("copied from", strings.TrimSuffix(fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name), " ()"))
 	}
 	return step.changing(in, in.slot.Name, func(ctx context.Context, w World) (err error) {

@@ -270,12 +270,14 @@ func (in *inspection) efa() capacity.EFAMode {
 	return capacity.EFA // as AWS PCS documents it
 }
 
-// efaOf returns the mode of an existing launch template.
+// efaOf returns the mode of a launch template; "" if there is none.
 func efaOf(t capacity.LaunchTemplate) capacity.EFAMode {
 	has := func(mode capacity.EFAMode) bool {
 		return slices.ContainsFunc(t.NetworkInterfaces, func(i capacity.Interface) bool { return i.Type == string(mode) })
 	}
 	switch {
+	case t.ID == "":
+		return ""
 	case has(capacity.EFA): // on each interface, so none is EFA only
 		return capacity.EFA
 	case has(capacity.EFAOnly):

@@ -126,17 +126,15 @@ func (s *Survey) permission(f *findings) {
 
 // reservations compares every reservation with every node group that uses it.
 func (s *Survey) reservations(f *findings) {
-	var ids, subnets []string
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
-			ids, subnets = append(ids, g.ReservationIDs...), append(subnets, g.SubnetIDs...)
 			if err := s.Selected[g.Name].Err; err != nil {
 				s.unread(f, "reservation", "what node group "+g.Name+" selects", err)
 			}
 		}
 	}
 	if s.ReservationsErr != nil {
-		s.unread(f, "reservation", strings.Join(ids, ", "), s.ReservationsErr)
+		s.unread(f, "reservation", "capacity_reservation_ids", s.ReservationsErr)
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Unknown)) {
@@ -144,7 +142,7 @@ func (s *Survey) reservations(f *findings) {
 			"EC2 does not describe reservation %s", id)
 	}
 	if s.Subnets.Err != nil {
-		s.unread(f, "subnet", strings.Join(subnets, ", "), s.Subnets.Err)
+		s.unread(f, "subnet", "subnet_ids", s.Subnets.Err)
 		return
 	}
 	for _, t := range s.Settings.LaunchTemplates() {
@@ -247,11 +245,11 @@ func (s *Survey) template(f *findings, reference string, wrong func(capacity.Lau
 	case t.Err != nil:
 		s.unread(f, "launch-template", reference, t.Err)
 		return
-	case t.Is == nil:
+	case t.Is.ID == "":
 		f.fail("launch-template", "name one that exists in the settings, or create it", "EC2 has no launch template %s in %s", reference, s.Region)
 		return
 	}
-	lacks := wrong(*t.Is)
+	lacks := wrong(t.Is)
 	for _, l := range lacks {
 		f.fail("launch-template", l.fix, "launch template %s (version %s) %s", t.Is.Name, t.Is.Version, l.what)
 	}

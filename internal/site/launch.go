@@ -52,8 +52,8 @@ func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
 	return err
 }
 
-// readNetwork reads the security groups of nodes with EFA and, for nodes of PCS, the way out: of subnets known by their
-// ids only the rest, the route tables, and where those lead nowhere the endpoints.
+// readNetwork reads the security groups of nodes with EFA and, for nodes of PCS, the way out: the route tables, and where
+// those lead nowhere the endpoints.
 func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
 	l.Region = aws.Region()
 	var groups, err error
@@ -63,16 +63,7 @@ func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
 	if l.Provider != capacity.ProviderPCS || len(l.Subnets) == 0 {
 		return groups
 	}
-	if l.Subnets[0].VPC == "" {
-		var ids []string
-		for _, one := range l.Subnets {
-			ids = append(ids, one.ID)
-		}
-		l.Subnets, _, err = aws.Subnets(ctx, ids)
-	}
-	if err == nil && len(l.Subnets) > 0 {
-		l.Tables, err = aws.RouteTables(ctx, l.Subnets[0].VPC)
-	}
+	l.Tables, err = aws.RouteTables(ctx, l.Subnets[0].VPC)
 	if err == nil && slices.ContainsFunc(l.Subnets, func(one ec2.Subnet) bool { return l.closedIn(one) != "" }) {
 		l.Endpoints, err = aws.PCSEndpoints(ctx, l.Subnets[0].VPC)
 	}

@@ -155,13 +155,17 @@ func TestLaunchIsRead(t *testing.T) {
 			scenario := awssim.DefaultScenario()
 			c.world(scenario)
 			sim, client := simOf(t, scenario)
+			subnets, _, err := client.Subnets(t.Context(), []string{"subnet-0e200000000000a01"})
+			if err != nil {
+				t.Fatal(err)
+			}
 			if c.denied != "" {
 				if _, err := sim.AddFault(awssim.Fault{Operation: c.denied, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Message: "not authorized to perform"}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			l := Launch{Provider: capacity.ProviderPCS, Template: capacity.LaunchTemplate{InstanceType: "p5.48xlarge", ImageID: "ami-0e200000000000a01", SecurityGroupIDs: []string{group},
-				NetworkInterfaces: []capacity.Interface{{Type: "efa"}}}, Nodes: 2, Subnets: []ec2.Subnet{{Subnet: capacity.Subnet{ID: "subnet-0e200000000000a01"}}}}
+				NetworkInterfaces: []capacity.Interface{{Type: "efa"}}}, Nodes: 2, Subnets: subnets}
 			l.Read(t.Context(), client)
 			got := ""
 			for _, p := range l.Judge() {
@@ -225,7 +229,7 @@ func TestPermission(t *testing.T) {
 		want   string
 	}{
 		"all":       {Survey{Asked: map[string]Read[struct{}]{action: {}}}, "ok: these credentials allow what sync and the hooks call, as far as dry runs show"},
-		"one":       {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}}, Subnets: Read[[]capacity.Subnet]{Err: lacking(action, "")}}, "admin: " + action + " is not allowed for " + ann},
+		"one":       {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}}, Subnets: Read[[]ec2.Subnet]{Err: lacking(action, "")}}, "admin: " + action + " is not allowed for " + ann},
 		"of nobody": {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, "")}}}, "admin: " + action + " is not allowed for these credentials"},
 		"of PCS":    {Survey{ClusterErr: lacking("pcs:GetCluster", "")}, "admin: pcs:GetCluster is not allowed for these credentials"},
 		"a launch": {Survey{Settings: onEC2, Launches: []*Launch{{Provider: capacity.ProviderEC2, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
@@ -253,7 +257,7 @@ func TestReservations(t *testing.T) {
 	}{
 		"one is unknown":      {func(*Survey) {}, "admin reservation; ok reservation"},
 		"none is read":        {func(s *Survey) { s.ReservationsErr, s.Unknown = errors.New("oops"), nil }, "admin reservation"},
-		"no subnet is read":   {func(s *Survey) { s.Subnets = Read[[]capacity.Subnet]{Err: errors.New("oops")} }, "admin reservation; admin subnet"},
+		"no subnet is read":   {func(s *Survey) { s.Subnets = Read[[]ec2.Subnet]{Err: errors.New("oops")} }, "admin reservation; admin subnet"},
 		"a subnet is unknown": {func(s *Survey) { s.Unfound = []capacity.Missing{{ID: "subnet-2"}} }, "admin reservation; admin subnet; ok reservation"},
 		"another zone":        {func(s *Survey) { s.Subnets.Is[0].AZID = "use2-az2" }, "admin reservation; admin reservation"},
 		"ended":               {func(s *Survey) { s.Now = one.End }, "admin reservation; note reservation"},
@@ -267,7 +271,7 @@ func TestReservations(t *testing.T) {
 	} {
 		s := Survey{Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{g}}}},
 			Site:      Site{Now: one.End.Add(-48 * time.Hour), Known: map[string]capacity.Reservation{"cr-1": one}, Unknown: map[string]error{"cr-2": errors.New("none")}},
-			Subnets:   Read[[]capacity.Subnet]{Is: []capacity.Subnet{{ID: "subnet-1", AZID: "use2-az1"}}},
+			Subnets:   Read[[]ec2.Subnet]{Is: []ec2.Subnet{{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}}}},
 			Platforms: map[string]Read[capacity.ImagePlatform]{"lt-1": {Is: capacity.ImagePlatform{Template: "lt-1:1", Platform: "Linux/UNIX"}}}}
 		c.change(&s)
 		if got := judged(&s, (*Survey).reservations); got != c.want {

@@ -72,12 +72,12 @@ type Survey struct {
 	Asked           map[string]Read[struct{}]               // what EC2 answers when it is asked for permissions, by action
 	Selected        map[string]Read[[]capacity.Reservation] // by the node group that selects them
 	ReservationsErr error
-	Subnets         Read[[]capacity.Subnet] // those of the settings, but for Unfound
-	Unfound         []capacity.Missing      // the subnets that EC2 does not describe
+	Subnets         Read[[]ec2.Subnet] // those of the settings and of our PCS node groups, but for Unfound
+	Unfound         []capacity.Missing // the subnets that EC2 does not describe
 	// Platforms and Templates are by how the settings name the launch template; those of PCS node groups by ID:VERSION. A
-	// template that EC2 does not have is nil.
+	// template that EC2 does not have is zero.
 	Platforms map[string]Read[capacity.ImagePlatform]
-	Templates map[string]Read[*capacity.LaunchTemplate]
+	Templates map[string]Read[capacity.LaunchTemplate]
 	Launches  []*Launch // of a node of each group
 
 	Commands   Read[slurm.Version] // of the programs that every command takes
@@ -145,11 +145,8 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 		}
 	}
 	templates := s.Settings.LaunchTemplates()
-	version := func(reference string) (t *capacity.LaunchTemplate, err error) {
-		v, found, err := in.EC2.TemplateVersion(aws, reference)
-		if found {
-			t = &v
-		}
+	version := func(reference string) (capacity.LaunchTemplate, error) {
+		t, _, err := in.EC2.TemplateVersion(aws, reference)
 		return t, err
 	}
 	stage([]func(){func() { in.readSlurmctld(ctx, s) }},
@@ -168,10 +165,6 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 			})
 		},
 		func() { s.ReservationsErr = s.ReadReservations(aws, in.EC2, ids) },
-		func() {
-			found, unfound, err := in.EC2.Subnets(aws, subnets)
-			s.Subnets, s.Unfound = Read[[]capacity.Subnet]{ec2.Plain(found), err}, unfound
-		},
 		func() { s.Templates = each(templates, version) },
 		func() {
 			s.Platforms = each(templates, func(t string) (capacity.ImagePlatform, error) { return in.EC2.ImagePlatform(aws, t) })
@@ -183,10 +176,11 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 	}
 	var groups []string
 	for _, g := range s.ourGroups() {
-		groups = append(groups, reference(g))
+		groups, subnets = append(groups, reference(g)), append(subnets, g.SubnetIDs...)
 	}
 	stage([]func(){func() { in.readRights(ctx, s) }, func() { in.readSlurm(ctx, s) }, func() { in.readPrograms(s) }, func() { in.readFiles(s) }},
 		func() { maps.Copy(s.Templates, each(groups, version)) },
+		func() { s.Subnets.Is, s.Unfound, s.Subnets.Err = in.EC2.Subnets(aws, subnets) },
 		func() { // only an instance of ours decides: the policy covers no others
 			if s.onEC2() && s.Slurmctld != nil {
 				if ours, err := in.EC2.FindInstances(aws, capacity.InstanceQuery{ClusterName: s.Slurmctld.ClusterName}); err == nil && len(ours) > 0 {
@@ -300,7 +294,7 @@ func (s *Survey) launches() {
 
 // snapshot has what EC2 says of the settings' reservations and subnets.
 func (s *Survey) snapshot() *capacity.Snapshot {
-	seen := capacity.Seen{Reservations: slices.Collect(maps.Values(s.Known)), Subnets: s.Subnets.Is, Platforms: map[string]capacity.ImagePlatform{}}
+	seen := capacity.Seen{Reservations: slices.Collect(maps.Values(s.Known)), Subnets: ec2.Plain(s.Subnets.Is), Platforms: map[string]capacity.ImagePlatform{}}
 	for _, of := range s.Selected {
 		seen.Reservations = append(seen.Reservations, of.Is...)
 	}
@@ -313,8 +307,8 @@ func (s *Survey) snapshot() *capacity.Snapshot {
 // launch notes a launch into the first of its reservations that takes launches, where its subnets are.
 func (s *Survey) launch(of Launch, reference, instanceType string, subnets []string, snap *capacity.Snapshot, reservations []string) *Launch {
 	l := &of
-	if t := s.Templates[reference].Is; t != nil {
-		l.Template, s.Launches = *t, append(s.Launches, l)
+	if t := s.Templates[reference].Is; t.ID != "" {
+		l.Template, s.Launches = t, append(s.Launches, l)
 	}
 	l.Template.InstanceType = instanceType
 	mark, zone := s.Config.Cluster, ""
@@ -334,8 +328,10 @@ func (s *Survey) launch(of Launch, reference, instanceType string, subnets []str
 		}
 	}
 	for _, id := range subnets {
-		l.Subnets = append(l.Subnets, ec2.Subnet{Subnet: capacity.Subnet{ID: id}})
-		at := slices.IndexFunc(s.Subnets.Is, func(s capacity.Subnet) bool { return s.ID == id })
+		at := slices.IndexFunc(s.Subnets.Is, func(s ec2.Subnet) bool { return s.ID == id })
+		if at >= 0 {
+			l.Subnets = append(l.Subnets, s.Subnets.Is[at])
+		}
 		if zone == "" || at < 0 || s.Subnets.Is[at].AZID == zone {
 			l.trial.Subnets = append(l.trial.Subnets, id)
 		}
