@@ -23,9 +23,6 @@ func (e *EC2) Offerings(_ context.Context, q ec2.OfferingQuery) ([]capacity.Offe
 func (e *EC2) ExtensionOfferings(_ context.Context, id string, length time.Duration) ([]capacity.Offering, error) {
 	return read(e, "find extensions", "", func() []capacity.Offering {
 		r, _ := e.Real(id)
-		if !r.State.Live() {
-			return nil
-		}
 		o := capacity.Offering{ID: fmt.Sprintf("cbe-%s-%s-%s", id, Clock(r.End), length), Start: r.End, End: r.End.Add(length)}
 		e.ForSale = append(e.ForSale, o)
 		return []capacity.Offering{o}
@@ -44,7 +41,7 @@ var errNotSold = errors.New("InvalidParameterValue: not for sale")
 
 func (e *EC2) sell(verb string, s ec2.Sale, offering string, deliver func(capacity.Offering) error) error {
 	if s != ec2.Buy {
-		return e.Do(Call{Verb: "try to " + verb, EC2: true}, func() error { return nil })
+		return nil
 	}
 	return e.change(verb, offering, func() error {
 		if o := named(e.ForSale, func(o capacity.Offering) bool { return o.ID == offering }); o != nil {
