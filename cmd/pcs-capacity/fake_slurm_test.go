@@ -55,6 +55,17 @@ func newFakeSlurm(t interface{ Fatal(...any) }, cleanup func(func()), dir string
 	return f
 }
 
+// up has nodes, as hostlists such as gpu-a-[1-4], and nothing fails.
+func (f *fakeSlurm) up(lists ...string) {
+	f.Lock()
+	defer f.Unlock()
+	f.All, f.Before = nil, nil
+	for _, list := range lists {
+		names, _ := hostlist.Expand(list)
+		f.Add("gpu", names[0][:strings.LastIndexByte(names[0], '-')], len(names))
+	}
+}
+
 // serve answers a program.
 func (f *fakeSlurm) serve(conn net.Conn, now time.Time) {
 	defer conn.Close()
@@ -135,18 +146,13 @@ func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, er
 //	slurm denied     this user may change nothing
 func slurmCommand(ts *testscript.TestScript, neg bool, args []string) {
 	f := ts.Value("slurm").(*fakeSlurm)
-	f.Lock()
-	defer f.Unlock()
 	switch args[0] {
 	case "up":
-		f.All, f.Before = nil, nil
-		for _, list := range args[1:] {
-			names, err := hostlist.Expand(list)
-			ts.Check(err)
-			f.Add("gpu", names[0][:strings.LastIndexByte(names[0], '-')], len(names))
-		}
+		f.up(args[1:]...)
 		ts.Setenv("PATH", f.StateSave+":"+ts.Getenv("PATH"))
 	case "down", "denied":
+		f.Lock()
+		defer f.Unlock()
 		f.Before = func(c model.Call) error {
 			switch {
 			case args[0] == "down":

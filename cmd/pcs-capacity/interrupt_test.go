@@ -121,7 +121,7 @@ func newSession(t *testing.T, args ...string) *session {
 		t.Fatal(err)
 	}
 	s.slurm = newFakeSlurm(t, t.Cleanup, filepath.Join(dir, "slurm"), s.sim.Clock().Now)
-	s.slurm.Add("gpu", "gpu-a", 4)
+	s.slurm.up("gpu-a-[1-4]")
 	s.cmd = exec.Command("pcs-capacity", append([]string{"--config", settings}, args...)...) // installed by testscript
 	s.cmd.Env = append(append(os.Environ(), s.sim.Env()...), "AWS_EC2_METADATA_DISABLED=true", "TZ=UTC", "PATH="+s.slurm.StateSave+":"+os.Getenv("PATH"),
 		"SLURM_CONF="+filepath.Join(dir, "slurm.conf"))

@@ -429,7 +429,9 @@ func TestFitsATerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, c.args...)
 			s.exitStatus()
+			s.slurm.Lock()
 			clear(s.slurm.Fences) // so that it is said again
+			s.slurm.Unlock()
 			pipe := exec.Command(s.cmd.Path, s.cmd.Args[1:]...)
 			pipe.Env = s.cmd.Env
 			text, _ := pipe.CombinedOutput() // some fail, as they should

@@ -59,10 +59,12 @@ func TestSetupKeepsDynamic(t *testing.T) {
 // same, for fit, list and timeline; those that are down, or have a job, are not.
 func TestIdleNodes(t *testing.T) {
 	slurm := newFakeSlurm(t, t.Cleanup, t.TempDir(), time.Now)
-	slurm.Add("gpu", "gpu", 6)
+	slurm.up("gpu-[1-6]")
+	slurm.Lock()
 	for i, state := range []string{"IDLE+CLOUD", "MIXED+CLOUD", "ALLOCATED+CLOUD", "IDLE+CLOUD+POWERED_DOWN", "IDLE+CLOUD+POWERING_UP", "IDLE+CLOUD"} {
 		slurm.All[i].State = state
 	}
+	slurm.Unlock()
 	t.Setenv("PATH", slurm.StateSave)
 	cfg := &maybeConfig{&config.Config{Partitions: []capacity.PartitionSettings{{Name: "gpu"}}}, true}
 	if idle := readIdle(t.Context(), cfg); idle.err != nil || !slices.Equal(idle.names, []string{"gpu-1", "gpu-6"}) {

@@ -168,10 +168,12 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 func (p *pass) look(ctx context.Context) {
 	var err, slurmErr error
 	p.seen.Old, err = p.State.ReadSnapshot()
+	var cluster *Cluster
 	var both sync.WaitGroup
-	both.Go(func() { p.seen.Cluster, slurmErr = p.cluster(ctx) })
+	both.Go(func() { cluster, slurmErr = p.cluster(ctx) })
 	p.observe(ctx)
 	both.Wait()
+	p.seen.Cluster = cluster
 	snap := p.seen.Snap
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.problem(capacity.StateFile, err)
