@@ -80,6 +80,10 @@ func TestWindow(t *testing.T) {
 			t.Errorf("%s: reclaim %s before the end, fence %s before that", c.name, got, w.Reclaim.Sub(w.Fence))
 		}
 	}
+	timing.OverTime.Duration = 5 * time.Minute // Slurm ends jobs so much later than their limits
+	if w := timing.Window(blockA); w.Reclaim.Sub(w.Fence) != 15*time.Minute {
+		t.Errorf("with OverTimeLimit: fence %s before the reclaim", w.Reclaim.Sub(w.Fence))
+	}
 	if w := timing.Window(Reservation{Kind: ODCR}); !w.Unbounded() || !w.Fence.IsZero() {
 		t.Errorf("an ODCR without end has window %+v", w)
 	}

@@ -76,7 +76,7 @@ func (p Provisioner) wantedBy(ctx context.Context, r ConfigureRequest, cluster C
 		return want, err
 	}
 	want.TemplateVersion = "" // not made yet
-	if err := errors.Join(keeps(WhatNodeGroup, g.Name, g.lost()), p.checkUnused(ctx, g, true)); err != nil {
+	if err := errors.Join(keeps(WhatNodeGroup, g.Name, g.Lost()), p.checkUnused(ctx, g, true)); err != nil {
 		return NodeGroup{}, err
 	}
 	template, err := p.EC2.EnsureLaunchTemplate(ctx, spec)

@@ -132,7 +132,7 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 		case !compared.Changed():
 			return true, nil
 		}
-		if err := errors.Join(keeps(WhatNodeGroup, g.Name, g.lost()), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
+		if err := errors.Join(keeps(WhatNodeGroup, g.Name, g.Lost()), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
 			return false, err
 		}
 		return false, p.updateGroup(ctx, want, g)

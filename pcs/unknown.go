@@ -89,15 +89,15 @@ func unknownIn(t reflect.Type, value any, path string) (names []string) {
 	return slices.Compact(names)
 }
 
-// lost are the unknown settings that an update of the group could lose: PCS replaces each member that it gets, and
+// Lost are the unknown settings that an update of the group could lose: PCS replaces each member that it gets, and
 // keeps all others.
-func (g NodeGroup) lost() []string {
+func (g NodeGroup) Lost() []string {
 	return within(g.Unknown, "customLaunchTemplate", "scalingConfiguration")
 }
 
-// lost are the unknown settings that an update of the queue, with the wanted Slurm settings, could lose; each update
+// Lost are the unknown settings that an update of the queue, with the wanted Slurm settings, could lose; each update
 // sends the list of its node groups.
-func (q Queue) lost(want map[string]string) []string {
+func (q Queue) Lost(want map[string]string) []string {
 	members := []string{"computeNodeGroupConfigurations"}
 	if q.withSettings(want) != nil {
 		members = append(members, "slurmConfiguration")

@@ -85,7 +85,7 @@ func (c *Client) Tag(ctx context.Context, arn string, tags map[string]string) er
 // updateQueue replaces the whole list of node groups, as PCS demands, and the whole list of Slurm
 // settings; nil settings stay as they are.
 func (p Provisioner) updateQueue(ctx context.Context, q Queue, groups []string, settings map[string]string) error {
-	if err := keeps(WhatQueue, q.Name, q.lost(settings)); err != nil {
+	if err := keeps(WhatQueue, q.Name, q.Lost(settings)); err != nil {
 		return err
 	}
 	in := &pcs.UpdateQueueInput{ClusterIdentifier: &q.ClusterID, QueueIdentifier: &q.ID, ComputeNodeGroupConfigurations: groupConfigurations(groups)}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -53,6 +54,9 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 	if err != nil {
 		return err
+	}
+	if there := plan.There(); plan.Done() && len(there) > 0 {
+		t.Say("Queues of pcs-capacity: %s.", strings.Join(there, ", "))
 	}
 	for _, work := range plan.ByHand {
 		t.Say("Left to do: %s", work)

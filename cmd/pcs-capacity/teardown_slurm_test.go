@@ -142,7 +142,7 @@ func TestLong_Teardown(t *testing.T) {
 	// A job that waits is no obstacle, but it is said.
 	r.submit("-t", "30", "--begin=now+1hour")
 	plan, err = s.PlanTeardown(r.ctx, setup.Request{Queue: "gpu", Force: true, Config: cfg})
-	if err != nil || len(plan.Of(capacity.Note)) != 2 || plan.Of(capacity.Note)[0] != "jobs run on these nodes: "+job+"; they end with their nodes" || !strings.Contains(plan.Of(capacity.Note)[1], "the jobs that wait in it first (1)") {
+	if err != nil || len(plan.Of(capacity.Note)) != 2 || plan.Of(capacity.Note)[0] != "job "+job+" is running on these nodes; jobs end with their nodes" || !strings.Contains(plan.Of(capacity.Note)[1], "1 job waits in it") {
 		t.Errorf("by force: %v, %q", err, plan.Of(capacity.Note))
 	}
 	if err := s.Apply(r.ctx, plan); err != nil { // not the command, whose pass of sync might hide a fence that is left

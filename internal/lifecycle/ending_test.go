@@ -166,6 +166,8 @@ func TestDoLooksAgain(t *testing.T) {
 		s.Jobs, s.Marks = []capacity.Job{j}, map[string]state.Mark{"7": {Ending: true, Release: true, EndedAt: later.Unix()}}
 		return unfinished(s)[0]
 	}
+	long := capacity.Job{Shown: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("5h"), TimeLimit: capacity.Minutes(300)}
+	lower := limits(atFence("1h", capacity.StopAtEnd, long))
 	limit := limitChange{fenced{fence: later}, job, 90}
 	limits := onJob("lower-limit", "gpu", job, "lower it", inRun, limit.set)
 	fit := func() Action {
@@ -199,6 +201,8 @@ func TestDoLooksAgain(t *testing.T) {
 		"the rest, and a hook has held it since":   {action: finish(waits), now: but(waits, func(j *capacity.Job) { j.AdminComment = again }), err: errMoot.Error()},
 		"a limit of a job without one":             {action: limits, now: but(job, func(j *capacity.Job) { j.TimeLimit, j.End = capacity.Minutes(90), later.Add(70*time.Second) }), want: []string{"limit 90", "limit 88"}},
 		"a limit of a job that waits again":        {action: limits, now: waits, err: errMoot.Error()},
+		"a limit that crosses the fence":           {action: lower[len(lower)-1], now: long, want: []string{"limit 180"}},
+		"a limit that somebody has set meanwhile":  {action: lower[len(lower)-1], now: but(long, func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(240) }), err: errMoot.Error()},
 		"a missing limit":                          {action: fit(), now: waits, want: []string{"edit 1"}},
 		"a missing limit that is refused":          {action: fit(), now: waits, fails: "edit ", want: []string{"edit 1"}, err: "no"},
 		"a missing limit of a job that runs":       {action: fit(), now: job, err: errMoot.Error()},

@@ -115,8 +115,8 @@ func (in *inspection) checkQuotas() {
 	}
 	_, found := in.Queue(in.request.Queue)
 	if in.slot.Group == nil && len(in.Groups) >= ofEach || !found && len(in.Queues) >= ofEach {
-		in.problem("quota", "delete one that is not used", "cluster %s has all that PCS allows, %d of each (compute node groups: %d, queues: %d)",
-			in.Cluster.Name, ofEach, len(in.Groups), len(in.Queues))
+		in.problem("quota", "delete one that is not used", "PCS allows a cluster %d compute node groups and as many queues; %s has %d and %d",
+			ofEach, in.Cluster.Name, len(in.Groups), len(in.Queues))
 	}
 	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {
 		in.problem("cluster-size",
@@ -204,9 +204,24 @@ func (in *inspection) checkAddresses() {
 	}
 }
 
-// checkCopied warns about settings that are not copied. Slurm settings of an existing node group are never changed, and
-// package pcs changes nothing that would lose settings unknown to it.
-func (in *inspection) checkCopied() {
+// checkUnknown refuses changes that would lose settings unknown to this program, and warns about settings that are not
+// copied. Slurm settings of an existing node group are never changed.
+func (in *inspection) checkUnknown(group, queue Step) {
+	mayLose := func(what, name string, lost []string) {
+		if len(lost) > 0 {
+			in.problem("unknown-settings", "change it in PCS", "%s %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s",
+				what, name, strings.Join(lost, ", "))
+		}
+	}
+	switch g := in.slot.Group; group.Verb {
+	case Update:
+		mayLose("node group", g.Name, g.Lost())
+	case Replace:
+		mayLose("node group", g.Name, g.Unknown)
+	}
+	if q, found := in.Queue(queue.Name); found && queue.Verb == Update {
+		mayLose("queue", q.Name, q.Lost(in.queueSettings()))
+	}
 	if g := in.slot.Group; g != nil && !in.slot.Failed() {
 		if g.TemplateID == "" {
 			in.Add(site.NoTemplate(*g))

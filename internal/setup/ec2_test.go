@@ -215,7 +215,7 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 	p := w.planTeardown(request("gpu", true))
 	want := []string{"drain Slurm nodes gpu", "terminate instances gpu", "delete file gpu.toml", "delete launch template " + filepath.Base(templateName)}
 	slices.Sort(want)
-	if got := slices.Sorted(slices.Values(stepsOf(p))); !slices.Equal(got, want) || len(p.Of(capacity.Note)) != 1 || p.Of(capacity.Note)[0] != "jobs run on these nodes: 12; they end with their nodes" {
+	if got := slices.Sorted(slices.Values(stepsOf(p))); !slices.Equal(got, want) || len(p.Of(capacity.Note)) != 1 || p.Of(capacity.Note)[0] != "job 12 is running on these nodes; jobs end with their nodes" {
 		t.Errorf("steps %q, warnings %q", got, p.Of(capacity.Note))
 	}
 	names[w.launch(mark, "gpu", "gpu-4")] = "gpu-4"

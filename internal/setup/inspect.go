@@ -159,8 +159,8 @@ func (s Setup) readReservation(ctx context.Context, in *inspection) error {
 // readOthers reads the reservations of the slots and of the settings.
 func (s Setup) readOthers(ctx context.Context, in *inspection) error {
 	ids := reservationsOf(in.settings())
-	for _, slot := range in.Slots {
-		ids = append(ids, slot.ReservationID)
+	for i := range in.Slots { // beside who writes other fields
+		ids = append(ids, in.Slots[i].ReservationID)
 	}
 	return s.readReservations(ctx, in, ids...)
 }

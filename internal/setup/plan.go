@@ -55,9 +55,10 @@ func plan(read inspection) *Plan {
 		if in.waits && !in.reservation.End.IsZero() {
 			p.Actions = append(p.Actions, in.fenceStep(group.Verb))
 		}
-		p.Actions = append(p.Actions, in.queueStep())
+		queue := in.queueStep()
+		p.Actions = append(p.Actions, queue)
 		in.checkUnused(compared)
-		in.checkCopied()
+		in.checkUnknown(group, queue)
 	}
 	p.Slot, p.trial = in.slot.Name, in.trial()
 	stop()

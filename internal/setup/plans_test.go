@@ -101,6 +101,10 @@ func TestPlansInFull(t *testing.T) {
 		return func(in *inspection) { in.Groups, in.Cluster.Size = slices.Repeat(in.Groups, n), size }
 	}
 	others := func(most int, who string) func(*inspection) { return func(in *inspection) { in.take(most, who) } }
+	unknownOfQueue := func(in *inspection) {
+		in.Queues = slices.Clone(in.Queues)
+		in.Queues[1].Unknown = []string{"computeNodeGroupConfigurations.weight"}
+	}
 	lost := func(t *testing.T, w *world) { first(t, w); w.config = nil }
 	notCreated := func(t *testing.T, w *world) {
 		first(t, w)
@@ -246,6 +250,10 @@ func TestPlansInFull(t *testing.T) {
 		{name: "a smaller block beside another", world: first, ask: func(r *Request) { next(r); r.MaxNodes = 4 }, seen: func(in *inspection) { in.reservation.Total = 2 }},
 		{name: "blocks that overlap, self-managed", world: firstOnEC2, ask: nextOnEC2, seen: func(in *inspection) { in.reservation.Start = in.Known[now1].Start }},
 
+		{name: "unknown settings of the group", world: first, ask: nodes(3), seen: func(in *inspection) { in.Slots[0].Group.Unknown = []string{"scalingConfiguration.spare"} }},
+		{name: "unknown settings of what could not be created", world: notCreated, seen: func(in *inspection) { in.Slots[0].Group.Unknown = []string{"spare"} }},
+		{name: "unknown settings of the queue", world: first, ask: next, seen: unknownOfQueue},
+		{name: "unknown settings of a queue that stays", world: first, seen: unknownOfQueue},
 		{name: "unknown settings of what is copied", seen: func(in *inspection) { in.like.Unknown = []string{"spare"} }},
 		{name: "unknown settings of what nothing is copied from", world: first, seen: func(in *inspection) { in.like.Unknown = []string{"spare"} }},
 		{name: "settings of the hardware copied", seen: func(in *inspection) {

@@ -25,6 +25,20 @@ func (p *Plan) Reservations() (ids []string) {
 	return union(ids, without(reservationsOf(p.seen.settings()), reservationsOf(left)...))
 }
 
+// There returns our queues in settings and AWS.
+func (p *Plan) There() (names []string) {
+	for _, part := range p.seen.request.Config.Partitions {
+		names = append(names, part.Name)
+	}
+	for _, q := range p.seen.Queues {
+		if p.seen.Ours(q.Tags) {
+			names = union(names, []string{q.Name})
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // ErrJobsRun is returned if jobs run on nodes to be removed.
 var ErrJobsRun = errors.New("jobs run there")
 
@@ -320,10 +334,14 @@ func (t *inspection) checkQueue() {
 		if slot.Group == nil {
 			continue
 		}
+		if of := slot.Group.Tags[capacity.TagPartition]; of != "" && of != t.request.Queue && !slices.Contains(q.GroupIDs, slot.Group.ID) {
+			t.problem(capacity.OtherQueue, "give --queue "+of, "compute node group %s was made for queue %s", slot.Name, of)
+			continue
+		}
 		for _, other := range t.Queues {
 			if other.Name != t.request.Queue && slices.Contains(other.GroupIDs, slot.Group.ID) {
-				t.problem(capacity.OtherQueue, fmt.Sprintf("give --queue %s, or remove it from that queue first", other.Name),
-					"compute node group %s is in queue %s, and may be in none but %s", slot.Name, other.Name, t.request.Queue)
+				t.problem(capacity.OtherQueue, fmt.Sprintf("remove it from queue %s first", other.Name),
+					"compute node group %s is also in queue %s, and may be in none but %s", slot.Name, other.Name, t.request.Queue)
 			}
 		}
 	}
@@ -340,7 +358,8 @@ func (t *inspection) checkJobs() {
 	for _, slot := range t.Slots {
 		jobs, bases = union(jobs, slot.Slurm.Jobs), union(bases, []string{slot.Base})
 	}
-	instances, running := t.instances(), "jobs run on these nodes: "+strings.Join(jobs, ", ")
+	const gone = "jobs end with their nodes"
+	instances := t.instances()
 	switch {
 	case t.unattended && t.SlurmErr != nil:
 		t.problem(capacity.SlurmSilent, "run this where Slurm answers", "Slurm does not answer: %s", t.SlurmErr)
@@ -352,9 +371,9 @@ func (t *inspection) checkJobs() {
 			instances)
 	case t.Provider.Guest(): // the nodes stay, and their jobs
 	case len(jobs) > 0 && !t.request.Force:
-		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: they end with their nodes", "%s", running)
+		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: "+gone, "%s running on these nodes", named(jobs))
 	case len(jobs) > 0:
-		t.warn("%s; they end with their nodes", running)
+		t.warn("%s running on these nodes; %s", named(jobs), gone)
 	}
 	which := ""
 	if t.Provider != capacity.ProviderPCS {
@@ -367,8 +386,20 @@ func (t *inspection) checkJobs() {
 		}
 	}
 	if t.deletesQueue() && t.Waiting > 0 {
-		t.warn("partition %s goes; move the jobs that wait in it first (%d): scontrol update jobid=ID partition=NAME", t.request.Queue, t.Waiting)
+		wait := "1 job waits"
+		if t.Waiting > 1 {
+			wait = fmt.Sprintf("%d jobs wait", t.Waiting)
+		}
+		t.warn("partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME", t.request.Queue, wait)
 	}
+}
+
+// named is the subject of a sentence about jobs, with its verb.
+func named(jobs []string) string {
+	if len(jobs) == 1 {
+		return "job " + jobs[0] + " is"
+	}
+	return "jobs " + strings.Join(jobs, ", ") + " are"
 }
 
 // instances counts those of all slots.

@@ -251,7 +251,11 @@ func (s *Survey) outlives(f *findings) {
 	default:
 		f.ok("state-dir", "%s is on %s, and would be lost with this host", dir, m)
 	}
-	if c := s.Slurmctld; c != nil && len(c.Backups) > 0 && s.onEC2() && !m.Shared() {
+	switch c := s.Slurmctld; {
+	case c == nil || len(c.Backups) == 0 || !s.onEC2():
+	case m.Shared():
+		f.ok("backup", "%s takes over slurmctld, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, like this host", strings.Join(c.Backups, ", "))
+	default:
 		f.warn("backup", shareIt, "%s is on %s: when %s takes over slurmctld, its hooks know no reservation, and launch nothing", dir, m, strings.Join(c.Backups, ", "))
 	}
 }

@@ -13,7 +13,7 @@ import (
 const everywhere = "0.0.0.0/0"
 
 // tableOf returns the route table of a subnet: its own, else the main one of its VPC.
-func (l Launch) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
+func (l *Launch) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
 	for _, t := range l.Tables {
 		switch {
 		case slices.Contains(t.Subnets, s.ID):
@@ -27,7 +27,7 @@ func (l Launch) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
 
 // closedIn is why nodes in a subnet do not reach the internet; "" if they do. A NAT or transit gateway, a firewall or
 // another VPC is assumed to lead on, and so is an IPv6 route.
-func (l Launch) closedIn(subnet ec2.Subnet) string {
+func (l *Launch) closedIn(subnet ec2.Subnet) string {
 	var route ec2.Route
 	for _, r := range l.tableOf(subnet).Routes {
 		if r.To == everywhere || r.To == "::/0" && !r.Gone && route.To == "" {
@@ -100,6 +100,6 @@ func (l Launch) efaRules() (found capacity.Problems) {
 }
 
 // hasEFA reports whether nodes connect to each other by EFA.
-func (l Launch) hasEFA() bool {
+func (l *Launch) hasEFA() bool {
 	return l.Nodes != 1 && slices.ContainsFunc(l.Template.NetworkInterfaces, func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") })
 }

@@ -48,6 +48,6 @@ func (s *Survey) parallelClusterFences(f *findings) {
 	case len(static) > 0 && semver.Compare("v"+version, firstLoop) >= 0 && semver.Compare("v"+version, lastLoop) <= 0:
 		f.fail("parallelcluster", fix, "ParallelCluster %s keeps terminating and relaunching static nodes that boot under a fence: %s", version, list)
 	default:
-		f.ok("parallelcluster", "ParallelCluster %s leaves nodes under our fences alone", version)
+		f.ok("parallelcluster", "%s leaves nodes under our fences alone", strings.TrimSpace("ParallelCluster "+version))
 	}
 }

@@ -192,6 +192,16 @@ func (s *Survey) staticNodes(f *findings) {
 		"Slurm powers %s down after SuspendTime, and only nodes of the settings are launched again", list)
 }
 
+// shortWaits looks for a srun that gives up before its nodes have booted. That of 22.05 waits by the times of slurm.conf
+// itself, not by those of a partition.
+func (s *Survey) shortWaits(f *findings) {
+	c, boot := s.Slurmctld, s.Settings.Timing.BootAllowance.Duration
+	if waits := 5 * (c.ResumeTimeout + c.SuspendTimeout); s.onEC2() && c.Version.Release() == "22.05" && waits < boot {
+		f.warn("srun", fmt.Sprintf("raise ResumeTimeout of slurm.conf, for example to %d, which holds for your other nodes as well; jobs of sbatch need nothing", int((boot/5).Seconds())),
+			"srun and salloc of Slurm 22.05 give a job's nodes up after %d s, five times ResumeTimeout and SuspendTimeout of slurm.conf, and nodes may take %s to boot", int(waits.Seconds()), capacity.FormatExact(boot))
+	}
+}
+
 // powerSettings are those of slurm.conf that self-managed Slurm needs.
 func (s *Survey) powerSettings(f *findings) {
 	if !s.onEC2() {

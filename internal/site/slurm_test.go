@@ -122,6 +122,20 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 	})
 }
 
+// srun of 22.05 gives up by the times of the cluster, which hooks install leaves alone.
+func TestShortWaits(t *testing.T) {
+	with := func(minor int, resume time.Duration) Survey {
+		s := Survey{Settings: onEC2, Slurmctld: &slurm.Config{Version: slurm.Version{Major: 22, Minor: minor}, ResumeTimeout: resume, SuspendTimeout: 30 * time.Second}}
+		s.Settings.Timing.BootAllowance.Duration = 15 * time.Minute
+		return s
+	}
+	judge(t, (*Survey).shortWaits, []row{
+		{"too short", with(5, time.Minute), capacity.Note, "450 s", "to 180,"},
+		{"long enough", with(5, 3*time.Minute), "", "", ""},
+		{"another version", with(11, time.Minute), "", "", ""},
+	})
+}
+
 // Nodes that ask slurmctld for slurm.conf get it only if it hands it out.
 func TestConfigless(t *testing.T) {
 	asks := capacity.LaunchTemplate{Name: "gpu", UserData: []byte("exec slurmd --conf-server head\n")}
@@ -174,11 +188,10 @@ func TestLasting(t *testing.T) {
 		{"a controller", Survey{Mount: disk}, capacity.Good, "would be lost with this host", ""},
 		{"no mountinfo here", Survey{}, capacity.Note, "an unrecognized file system", shareIt},
 	})
-	for m, want := range map[state.Mount]bool{disk: true, efs: false} {
+	for fix, m := range map[string]state.Mount{shareIt: disk, "": efs} {
 		var f findings
 		s := Survey{Here: Here{Config: &config.Config{StateDir: "/s"}}, Mount: m, Slurmctld: &slurm.Config{Backups: []string{"head2"}}, Settings: onEC2}
-		s.outlives(&f)
-		if last := f.Problems[len(f.Problems)-1]; strings.Contains(last.Sentence, "head2 takes over slurmctld") != want {
+		if s.outlives(&f); len(f.Problems) != 2 || f.Problems[1].Fix != fix || !strings.Contains(f.Problems[1].Sentence, "head2 takes over slurmctld") {
 			t.Errorf("%s: %+v", m, f)
 		}
 	}
