@@ -55,7 +55,7 @@ func newFake(t *testing.T) *fake {
 	}
 	m.EC2.OnDemand, m.EC2.IDs = 100, 100
 	m.Before, m.After = w.before, func(c model.Call) error {
-		if w.is(w.key(c)) == "lost" {
+		if c.Verb != "" && w.is(w.key(c)) == "lost" {
 			return answers["lost"]
 		}
 		return nil
@@ -98,7 +98,8 @@ func (w *fake) line(c model.Call) string {
 
 // ordered is the letter of the token that made an ODCR.
 func (w *fake) ordered(id string) string {
-	r, _ := w.Real(id)
+	var r capacity.Reservation
+	w.change(func() { r, _ = w.Real(id) })
 	return w.letters[r.Tags[capacity.TagToken]]
 }
 
@@ -127,7 +128,7 @@ func (w *fake) before(c model.Call) error {
 	if w.calls++; w.kill > 0 && w.calls >= w.kill {
 		runtime.Goexit() // in each goroutine that goes on
 	}
-	w.Slurm.Now = time.Now()
+	w.change(func() { w.Slurm.Now = time.Now() })
 	line := w.line(c)
 	word := w.word(line)
 	w.came[w.key(c)] = word
