@@ -241,8 +241,8 @@ func (s Setup) readSlurm(ctx context.Context, in *inspection) error {
 
 func (in *inspection) slotNodes() map[string][]string {
 	nodes := map[string][]string{}
-	for _, slot := range in.Slots {
-		nodes[slot.Name] = slot.Nodes
+	for i := range in.Slots {
+		nodes[in.Slots[i].Name] = in.Slots[i].Nodes
 	}
 	return nodes
 }
@@ -266,7 +266,12 @@ func (s Setup) readVPC(ctx context.Context, in *inspection) error {
 // which they get those in the reservation's zone: no other takes a launch into it.
 func (in *inspection) subnets() (ids []string, all bool) {
 	asked, own := in.request.SubnetIDs, in.entry()
-	at := slices.IndexFunc(in.Slots, func(s site.Slot) bool { return s.Group != nil && s.LaunchesInto(in.reservation.ID) })
+	at := -1
+	for i := range in.Slots { // beside who writes other fields
+		if at < 0 && in.Slots[i].Group != nil && in.Slots[i].LaunchesInto(in.reservation.ID) {
+			at = i
+		}
+	}
 	switch {
 	case len(asked) > 0 && (in.OnEC2() || !in.unattended):
 		return asked, true
