@@ -111,7 +111,7 @@ func TestLong_Teardown(t *testing.T) {
 	job := r.submit("-t", "30", "-w", "gpu-a-1")
 	r.running(job)
 	out, err := r.run(&TeardownCmd{Queue: "gpu"})
-	if !errors.Is(err, errShown) || !strings.Contains(out, "pcs-capacity: jobs run on these nodes: "+job+"\n") || node("gpu-a-1").Has("DRAIN") {
+	if !errors.Is(err, errShown) || !strings.Contains(out, "pcs-capacity: job "+job+" is running on these nodes\n") || node("gpu-a-1").Has("DRAIN") {
 		t.Errorf("with job %s: %v\n%s", job, err, out)
 	}
 	r.cancel(job)
