@@ -69,14 +69,20 @@ func (j Job) Settled() bool {
 	return j.Pending() && j.Reason != "Cleaning" && (!j.Held || j.Start.IsZero())
 }
 
-// AdminHeld is true for a held job that, by Slurm's reason, its owner cannot release.
-func (j Job) AdminHeld() bool { return j.Held && j.Reason != "JobHeldUser" }
+// AdminHeld is true for a job that an administrator holds, as far as Slurm's reason shows: neither its owner nor Slurm.
+func (j Job) AdminHeld() bool {
+	_, slurms := j.SlurmHold()
+	return j.Held && j.Reason != "JobHeldUser" && !slurms
+}
 
 // HoldUntold is true for a job that was requeued held while Slurm does not say whose hold it is: up to 24.11 until
 // the last run is cleaned up, on 22.05 possibly forever. Meanwhile only slurmctld knows whose hold it is.
 func (j Job) HoldUntold() bool {
-	return j.Held && strings.ReplaceAll(j.Reason, "_", " ") == "job requeued in held state"
+	return j.Held && j.plainReason() == "job requeued in held state"
 }
+
+// plainReason is the reason without the underscores that some versions write for spaces.
+func (j Job) plainReason() string { return strings.ReplaceAll(j.Reason, "_", " ") }
 
 // Configuring is true for a job that has its nodes while some of them still boot.
 func (j Job) Configuring() bool { return j.StateFlag == "CONFIGURING" }
@@ -91,9 +97,12 @@ func (j Job) Allocated() bool { return j.State == "RUNNING" || j.State == "SUSPE
 // Active is true for a job that holds nodes or will hold them: it has not ended, or is still completing.
 func (j Job) Active() bool { return j.Pending() || j.Allocated() || j.Completing() }
 
-// EndedStates are the base states of jobs that have ended: JOB STATE CODES of squeue(1).
+// Revoked is the state of a job that another cluster of the federation runs: it does not wait here.
+const Revoked = "REVOKED"
+
+// EndedStates are the base states of jobs that have ended here: JOB STATE CODES of squeue(1).
 var EndedStates = []string{"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
-	"PREEMPTED", "TIMEOUT"}
+	"PREEMPTED", Revoked, "TIMEOUT"}
 
 // Ended is true for a job that is over and whose nodes are cleaned up.
 func (j Job) Ended() bool { return slices.Contains(EndedStates, j.State) && !j.Completing() }

@@ -209,6 +209,9 @@ func TestParseJobsOddities(t *testing.T) {
 	if job := one("State", "REQUEUE_HOLD"); job.State != "PENDING" || !job.Active() {
 		t.Errorf("requeued held: %+v", job)
 	}
+	if job := one("State", "REVOKED"); job.Pending() || job.Active() || !job.Ended() {
+		t.Errorf("a job that another cluster of the federation runs: %+v", job)
+	}
 	if job := one("State", "BRAND_NEW"); job.StateFlag != "BRAND_NEW" || !job.Pending() {
 		t.Errorf("unknown state: %+v", job)
 	}

@@ -57,7 +57,10 @@ func TestExplainScreens(t *testing.T) {
 	}
 	requeues := func(j *capacity.Job) { j.Comment = "on_end=requeue" }
 	told := func(text string) func(j *capacity.Job) { return func(j *capacity.Job) { j.AdminComment = text } }
-	held := func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldUser" }
+	slurmHeld := func(reason string) func(j *capacity.Job) {
+		return func(j *capacity.Job) { j.Held, j.Reason = true, reason }
+	}
+	held := slurmHeld("JobHeldUser")
 	runs := func(j *capacity.Job) {
 		j.State, j.Reason, j.Nodes, j.Start, j.End = "RUNNING", "None", []string{"gpu-1", "gpu-2"}, now(-time.Hour), now(time.Hour)
 	}
@@ -164,6 +167,12 @@ func TestExplainScreens(t *testing.T) {
 		{"refused at launch and held", ofJob(job(held, told("pcs-capacity: "+refused)), world(), 0), explain.Held},
 		{"held by somebody else", ofJob(job(held), world(), 0), explain.Held},
 		{"held by an administrator", ofJob(job(held, func(j *capacity.Job) { j.Reason = "JobHeldAdmin" }), world(), 0), explain.Held},
+		{"Slurm held it after a failed launch", ofJob(job(slurmHeld("launch_failed_requeued_held"), told(notLaunched)), world(), 0), explain.Held},
+		{"Slurm held it after many", ofJob(job(slurmHeld("JobHoldMaxRequeue")), world(), 0), explain.Held},
+		{"Slurm held it with its reservation", ofJob(job(slurmHeld("Reservation_maint_was_deleted")), world(), 0), explain.Held},
+		{"Slurm held it for a reason of its own", ofJob(job(slurmHeld("something new")), world(), 0), explain.Held},
+		{"it depends on a job that failed", ofJob(job(func(j *capacity.Job) { j.Reason = "DependencyNeverSatisfied" }), world(), 0), explain.NeverByRule},
+		{"another cluster of the federation runs it", ofJob(job(func(j *capacity.Job) { j.State = capacity.Revoked }), world(), 0), explain.Ended},
 		{"held at the end of a block", ofJob(job(held, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: jobs on cr-0e2000000000000a1 must end by 2026-11-20 17:20 UTC; release it to go on")), at(blockEnd), blockEnd), explain.Held},
 		{"its launch failed", ofJob(job(told(notLaunched), func(j *capacity.Job) { j.Reason, j.Eligible = "BeginTime", now(40*time.Second) }), world(), 0, failed), explain.LaunchFailed},
 		{"its launch failed, and the records are not for everyone", ofJob(job(told(notLaunched)), world(), 0), explain.LaunchFailed},

@@ -48,6 +48,7 @@ const (
 	WaitsInQueue = "waits-in-queue"   // there is a block for it; Slurm decides when its turn is
 	NodesOut     = "nodes-out"        // too few nodes are left of those that are drained, down or failed
 	WaitsByRule  = "waits-by-rule"    // there is a block for it; a dependency or a limit of Slurm's keeps it back
+	NeverByRule  = "never-by-rule"    // it depends on a job that did not end as it demands
 	NotKnown     = "reservation-not-known"
 	Open         = "open"
 	Fenced       = "fenced"

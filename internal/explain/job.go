@@ -60,6 +60,8 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 		e.say(Boots, nothing+".", "has its nodes, %s, and waits until they have booted.", j.Hostlist())
 	case j.State == "RUNNING" || j.State == "SUSPENDED":
 		e.runs(limit != "")
+	case j.State == capacity.Revoked:
+		e.say(Ended, "See `squeue --federation -j {}` for where it is.", "is not in this cluster's queue: another cluster of the federation runs it.")
 	case !waits:
 		e.say(Ended, "See `sacct -j {}` for how it went.", "is over: %s.", j.State)
 	case !slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return ours }):
@@ -158,13 +160,21 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 			j.Shown, j.Shown)
 	}
 	const release = "`scontrol release {}`."
+	hold, slurms := j.SlurmHold()
 	switch {
+	case slurms:
+		e.say(Held, hold.Do, "is held by Slurm: %s.", hold.Why)
 	case j.Held && (ourHold || ours):
 		e.say(Held, "To let it go on: "+release, "is held: %s.", strings.TrimSuffix(e.told, "."))
 	case j.Held && j.Reason == "JobHeldAdmin":
 		e.say(Held, "Administrators: "+release, "is held, and only an administrator can release it.")
+	case j.Held && j.Reason != "JobHeldUser" && !j.HoldUntold():
+		e.say(Held, "See what Slurm has of it, `scontrol show job {}`; then "+release, "is held; Slurm says why: %s.", j.Reason)
 	case j.Held:
 		e.say(Held, "Release it: "+release, "is held, by its owner or by an administrator.")
+	case j.Reason == "DependencyNeverSatisfied":
+		e.say(NeverByRule, "Cancel it: `scancel {}`; or let it run without that job: `scontrol update jobid={} dependency=`.",
+			"never starts: a job that it depends on did not end as --dependency demands, or is not known.")
 	case verdict.Refused:
 		e.never(verdict)
 	case short:

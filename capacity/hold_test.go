@@ -1,0 +1,36 @@
+package capacity
+
+import "testing"
+
+// Whose hold it is, by Slurm's reason: Slurm's sentence in newer versions, its code in older ones.
+func TestWhoseHold(t *testing.T) {
+	for reason, c := range map[string]struct{ slurms, admins bool }{
+		"JobHeldUser":                                  {},
+		"JobHeldAdmin":                                 {admins: true},
+		"job requeued in held state":                   {admins: true}, // until Slurm says whose
+		"job_requeued_in_held_state":                   {admins: true},
+		"launch failed requeued held":                  {slurms: true},
+		"launch_failed_requeued_held":                  {slurms: true},
+		"launch failure limit exceeded requeued held":  {slurms: true},
+		"JobHoldMaxRequeue":                            {slurms: true},
+		"user_env_retrieval_failed_requeued_held":      {slurms: true},
+		"job_requeued_in_special_exit_state":           {slurms: true},
+		"ReservationDeleted":                           {slurms: true},
+		"Reservation_maint_was_deleted":                {slurms: true},
+		"Reservation maint is invalid":                 {slurms: true},
+		"BadConstraints":                               {slurms: true},
+		"Reserved for maintenance by an administrator": {admins: true},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			j := Job{Held: true, Reason: reason}
+			hold, slurms := j.SlurmHold()
+			if slurms != c.slurms || j.AdminHeld() != c.admins || slurms && (hold.Why == "" || hold.Do == "") {
+				t.Errorf("Slurm's hold: %t (%+v), an administrator's: %t", slurms, hold, j.AdminHeld())
+			}
+			j.Held = false
+			if _, slurms := j.SlurmHold(); slurms || j.AdminHeld() {
+				t.Error("a job that is not held has a hold")
+			}
+		})
+	}
+}
