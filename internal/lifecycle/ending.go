@@ -157,7 +157,7 @@ func unfinished(seen Seen) (actions []Action) {
 		}
 		actions = append(actions, onJob("finish-requeue", "", j, "", unchanged, func(ctx context.Context, w World) error {
 			held, err := rest.finish(ctx, w, j)
-			mark.Ending, mark.Release = held, held
+			mark.Ending, mark.Release, mark.Set = held, held, rest.limit
 			if rest.fence.IsZero() && j.AdminHeld() {
 				mark.Ends = 0
 			}

@@ -142,7 +142,10 @@ func limits(seen Seen) (actions []Action) {
 	for _, c := range append(seen.limitChanges(jobs, byNode), seen.restored(jobs, byNode)...) {
 		by := c.fence.Add(-seen.toSlurm())
 		mark := seen.Marks[c.job.Shown]
-		if !mark.Fit {
+		if mark.Fit {
+			mark.Set = c.minutes
+			cuts[c.job.Shown] = mark
+		} else {
 			if mark.CutTo(c.minutes, c.job.TimeLimit); c.fence.IsZero() {
 				mark.Cut, mark.From = 0, 0
 			}
@@ -201,6 +204,9 @@ func (s Seen) restored(jobs []capacity.Job, byNode map[string]fenced) (changes [
 // before the job's start (R7): each pass records it, and for a job that has started the last record from before counts;
 // so does the limit that a job with --time-min stated, which Slurm forgets when it shortens the job.
 //
+// A limit that is neither the one that the last pass saw nor the one that it set is somebody else's: it counts as one that
+// the job stated. Only at a start Slurm itself shortens limits, before 25.05.3 to --time-min.
+//
 // A job that is submitted and starts between two passes is first seen running, and its comment is trusted as it is, so
 // for the length of one pass a user can still write on_end=. That gains nothing over writing it at submission. Where
 // job_submit.lua is installed, it refuses such a change.
@@ -214,11 +220,26 @@ func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[strin
 			Ends: before[j.Shown].Ends, EndedAt: before[j.Shown].EndedAt, Ending: before[j.Shown].Ending}
 		switch j.State {
 		case "PENDING":
-			if was := before[j.Shown]; was.Ending {
+			was, known := before[markKey(j.Shown)]
+			if !known {
+				was = before[tasksKey(j.Shown)] // a task that somebody has changed waits apart from the others
+			}
+
+			switch {
+			case was.Ending:
 				said.Release, said.Cut, said.From, said.Fit, said.UpTo = was.Release, was.Cut, was.From, was.Fit, was.UpTo
-			} else if !said.Fit && j.TimeMin.Bounded() && j.TimeLimit.Bounded() && j.TimeMin.Minutes < j.TimeLimit.Minutes {
+			case said.Fit && was.SetByOthers(j.TimeLimit, j.Restarts, false):
+				said.UpTo = j.TimeLimit.Minutes
+			case said.Fit:
+				said.UpTo = was.UpTo
+			case j.TimeMin.Bounded() && j.TimeLimit.Bounded() && j.TimeMin.Minutes < j.TimeLimit.Minutes:
 				said.Fit, said.UpTo = true, j.TimeLimit.Minutes
 			}
+
+			if said.Fit {
+				said.Saw = j.TimeLimit.Minutes
+			}
+
 			marks[markKey(j.Shown)] = said
 		case "RUNNING", "SUSPENDED":
 			seen, ok := before[j.Shown]
@@ -230,7 +251,15 @@ func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[strin
 				if seen.Cuts(j.TimeLimit) { // else somebody has set another
 					said.Cut, said.From = seen.Cut, seen.From
 				}
+				if seen.SetByOthers(j.TimeLimit, j.Restarts, true) {
+					said.UpTo = j.TimeLimit.Minutes
+				}
 			}
+
+			if said.Fit {
+				said.Saw, said.Started = j.TimeLimit.Minutes, true
+			}
+
 			marks[j.Shown] = said
 		}
 	}

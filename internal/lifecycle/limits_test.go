@@ -109,6 +109,52 @@ func TestR2AfterOnePass(t *testing.T) {
 	}
 }
 
+// A limit of a fitted job that somebody has set is theirs, and stays. What Slurm does at a start, and what sync has set, is
+// not; nor is what a pass was about to set when it was killed.
+func TestLimitsOfOthersStay(t *testing.T) {
+	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", MinTime: capacity.Duration{Duration: 30 * time.Minute}}}}
+	pending, running := state.Mark{Fit: true, Saw: 600}, state.Mark{Fit: true, Saw: 31, Set: 500, Started: true}
+	with := func(m state.Mark, change func(*state.Mark)) state.Mark { change(&m); return m }
+	for name, c := range map[string]struct {
+		before   state.Mark
+		state    string
+		limit    capacity.Limit
+		restarts int
+		want     int // UpTo
+	}{
+		"it waits, as before":                           {before: pending, state: "PENDING", limit: capacity.Minutes(600)},
+		"lowered while it waits":                        {before: pending, state: "PENDING", limit: capacity.Minutes(60), want: 60},
+		"raised while it waits":                         {before: pending, state: "PENDING", limit: capacity.Minutes(700), want: 700},
+		"sync has set it while it waits":                {before: with(pending, func(m *state.Mark) { m.Set = 900 }), state: "PENDING", limit: capacity.Minutes(900)},
+		"lowered, and it waits on":                      {before: state.Mark{Fit: true, Saw: 60, UpTo: 60}, state: "PENDING", limit: capacity.Minutes(60), want: 60},
+		"Slurm starts it with its floor":                {before: pending, state: "RUNNING", limit: capacity.Minutes(31)},
+		"Slurm starts it with what is left":             {before: pending, state: "RUNNING", limit: capacity.Minutes(400)},
+		"the pass that was to raise it was killed":      {before: running, state: "RUNNING", limit: capacity.Minutes(31)},
+		"sync has raised it":                            {before: running, state: "RUNNING", limit: capacity.Minutes(500)},
+		"lowered while it runs":                         {before: running, state: "RUNNING", limit: capacity.Minutes(60), want: 60},
+		"lowered before, and it runs on":                {before: with(running, func(m *state.Mark) { m.Saw, m.Set, m.UpTo = 60, 0, 60 }), state: "RUNNING", limit: capacity.Minutes(60), want: 60},
+		"an administrator raised it":                    {before: running, state: "RUNNING", limit: capacity.Minutes(550), want: 550},
+		"an administrator took it off":                  {before: running, state: "RUNNING", limit: capacity.NoLimit},
+		"requeued by Slurm, which keeps the limit":      {before: running, state: "PENDING", limit: capacity.Minutes(500), restarts: 1},
+		"lowered, then requeued":                        {before: with(running, func(m *state.Mark) { m.Saw, m.Set, m.UpTo = 60, 0, 60 }), state: "PENDING", limit: capacity.Minutes(60), restarts: 1, want: 60},
+		"a mark of an older version, which saw nothing": {before: state.Mark{Fit: true}, state: "RUNNING", limit: capacity.Minutes(60)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := capacity.Job{Shown: "7", State: c.state, Partition: "gpu", TimeMin: capacity.Minutes(31), TimeLimit: c.limit, Restarts: c.restarts}
+			got := trustedMarks(snap, []capacity.Job{j}, map[string]state.Mark{"7": c.before})["7"]
+			if got.UpTo != c.want || !got.Fit || got.Saw != c.limit.Minutes || got.Set != 0 || got.Started != (c.state == "RUNNING") {
+				t.Errorf("%+v, want it up to %d minutes", got, c.want)
+			}
+		})
+	}
+
+	// A task that somebody has changed waits apart from the others of its array.
+	task := capacity.Job{Shown: "12_3", State: "PENDING", Partition: "gpu", TimeMin: capacity.Minutes(31), TimeLimit: capacity.Minutes(60)}
+	if got := trustedMarks(snap, []capacity.Job{task}, map[string]state.Mark{"12_": pending})["12_3"]; got.UpTo != 60 {
+		t.Errorf("a task that was lowered: %+v", got)
+	}
+}
+
 // What the owners of waiting jobs are told, and when it is taken back.
 func TestWaitingNote(t *testing.T) {
 	block := block("cr-0aaaaaaaaaaaaaaa1", "-1h", "24h", capacity.StateActive)
@@ -206,6 +252,8 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 	}
 	hold := state.Mark{OnEnd: capacity.HoldAtEnd}
 	fitted, upTo := state.Mark{Fit: true, OnEnd: capacity.HoldAtEnd}, state.Mark{Fit: true, UpTo: 90, OnEnd: capacity.HoldAtEnd}
+	// saw is a mark with the limit that the pass sees, of a job that runs where it has started.
+	saw := func(m state.Mark, limit int, started bool) state.Mark { m.Saw, m.Started = limit, started; return m }
 	again := func(m state.Mark) state.Mark { m.Restarts = 1; return m }
 	before := map[string]state.Mark{"3": {}, "4": upTo, "5": upTo, "12_": {}, "13_2": again(upTo), "13_": fitted,
 		"15": {Told: 15, Ends: 2, EndedAt: 9}, "16": {Told: 15, Ends: 2, EndedAt: 9}}
@@ -218,8 +266,9 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 		job("13_2", "RUNNING", 31, 90, 0), // what is known of it is of another start
 		job("14_[1-4]", "PENDING", 31, 90, 0), job("7", "COMPLETED", 31, 90, 0),
 		job("15", "RUNNING", 30, 90, 0), job("16", "PENDING", 30, 90, 1)} // what a pass remembers itself, warnings of a run with it
-	want := map[string]state.Mark{"1": upTo, "2": fitted, "8": hold, "3": {}, "4": upTo, "5": again(fitted), "6": fitted, "9": hold, "12_3": {},
-		"13_2": fitted, "14_": fitted, "15": before["15"], "16": {Restarts: 1, Fit: true, UpTo: 90, OnEnd: capacity.HoldAtEnd, Ends: 2, EndedAt: 9}}
+	want := map[string]state.Mark{"1": saw(upTo, 90, false), "2": saw(fitted, 90, false), "8": hold, "3": {}, "4": saw(upTo, 30, true), "5": saw(again(fitted), 90, true),
+		"6": saw(fitted, 90, true), "9": hold, "12_3": {}, "13_2": saw(fitted, 90, true), "14_": saw(fitted, 90, false), "15": before["15"],
+		"16": saw(state.Mark{Restarts: 1, Fit: true, UpTo: 90, OnEnd: capacity.HoldAtEnd, Ends: 2, EndedAt: 9}, 90, false)}
 	if diff := cmp.Diff(want, trustedMarks(snap, jobs, before)); diff != "" {
 		t.Error(diff)
 	}

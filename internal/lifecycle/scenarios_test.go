@@ -456,6 +456,23 @@ var scenarios = []struct {
 		st.aws.All[0].End = opens.Add(2 * day)
 		st.pass(2 * time.Hour)
 	}},
+	{"a limit that the owner of a fitted job lowers stays", func(st *stage) {
+		st.slurm.Old = true
+		st.solo().OnEnd = capacity.StopAtEnd
+		st.openBlock()
+		j := st.job(31, "fitted", "solo-1")
+		j.TimeMin = capacity.Minutes(31)
+		st.dieAt = 1
+		st.note("the pass that is to raise job 1 is killed")
+		st.pass(time.Hour + time.Minute)
+		st.pass(time.Hour + 2*time.Minute)
+		st.note("its owner lowers it to 2 hours")
+		j.TimeLimit, j.End = capacity.Minutes(120), j.Start.Add(2*time.Hour)
+		st.passes(time.Hour+3*time.Minute, 2)
+		st.note("an extension")
+		st.aws.All[0].End = opens.Add(2 * day)
+		st.pass(2 * time.Hour)
+	}},
 	{"what accounting lets jobs have bounds a raise, and where it limits use over time there is none", func(st *stage) {
 		st.slurm.Limits = capacity.Walls{QOS: map[string]capacity.Wall{"short": {MaxWall: capacity.Minutes(500)}, "metered": {Metered: true}}}
 		st.solo().OnEnd = capacity.StopAtEnd

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // This file tells the owners of waiting jobs, in AdminComments, what squeue does not show: that a job can never start
@@ -158,7 +159,18 @@ func waiting(seen Seen) []Action {
 			}
 		}
 	}
-	return append(fitAll(fits[:min(len(fits), fitsAPass)]), tell...)
+	fits = fits[:min(len(fits), fitsAPass)]
+	marks := map[string]state.Mark{}
+	for _, u := range fits {
+		key := markKey(u.job.Shown)
+		mark := seen.Marks[key]
+		if mark.Fit {
+			mark.Set = u.edits.TimeLimit.Minutes
+			marks[key] = mark
+		}
+	}
+
+	return slices.Concat(keepMarks(seen, marks), fitAll(fits), tell)
 }
 
 // asks is what a job's verdict depends on, except for a Begin that is past.

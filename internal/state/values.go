@@ -189,9 +189,14 @@ const marksFile = "marks.json"
 type Mark struct {
 	Restarts int `json:"restarts,omitempty"` // counts the runs before: each start has a mark of its own
 	// Fit: the limit is ours to fit to the fence, up to UpTo minutes if that is not 0.
-	Fit   bool           `json:"fit,omitempty"`
-	UpTo  int            `json:"up_to,omitempty"`
-	OnEnd capacity.OnEnd `json:"on_end,omitempty"` // the job's request for the fence; "" leaves it to its partition
+	Fit  bool `json:"fit,omitempty"`
+	UpTo int  `json:"up_to,omitempty"`
+	// Saw is the limit in minutes that the pass saw, Set the one that it gave the job then; 0 for none. Any other is
+	// somebody else's. Started: it is that of the run; at a start, Slurm itself may shorten a limit.
+	Saw     int            `json:"saw,omitempty"`
+	Set     int            `json:"set,omitempty"`
+	Started bool           `json:"started,omitempty"`
+	OnEnd   capacity.OnEnd `json:"on_end,omitempty"` // the job's request for the fence; "" leaves it to its partition
 	// Told is how many minutes before the fence the job got its last message about it; 0 for none yet.
 	Told int `json:"told,omitempty"`
 	// Ends counts the fences at which the job has been requeued since its owner released it,
@@ -229,6 +234,12 @@ func (m *Mark) CutTo(minutes int, had capacity.Limit) {
 	if m.Cut = minutes; minutes == m.From {
 		m.Cut, m.From = 0, 0
 	}
+}
+
+// SetByOthers reports whether somebody else has set this limit since the pass saw the job in the same state.
+func (m Mark) SetByOthers(limit capacity.Limit, restarts int, started bool) bool {
+	known := m.Fit && m.Saw != 0 && m.Restarts == restarts && m.Started == started
+	return known && limit.Minutes != m.Saw && limit.Minutes != m.Set
 }
 
 // Stated is the limit that a job's owner stated, if it has this one now; none where the limit is ours to set.
