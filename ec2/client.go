@@ -105,7 +105,7 @@ func (s *shared) in(region string) *Client {
 	c := &Client{shared: s, region: region, api: newAPI(ec2.NewFromConfig(s.Config, noRetryAfter(noCapacity...), func(
 		o *ec2.Options) {
 		o.Region = region
-		o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies))
+		o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies), awsconfig.NameNotNow(noCapacity...))
 	})),
 		scarce: newScarce(s.refill)}
 	s.regions[region] = c

@@ -22,6 +22,10 @@ import (
 // ErrNotSent is an error of a purchase that EC2 has not seen.
 var ErrNotSent = errors.New("not sent")
 
+// ErrNotNow matches the error of a call that EC2 has not decided: it throttles, has failed, or gives no answer. The same
+// call may succeed a moment later.
+var ErrNotNow = awsconfig.ErrNotNow
+
 // ErrNotDescribed stands for an id that EC2 silently left out of its answer.
 var ErrNotDescribed = errors.New("EC2 left it out of its answer")
 

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -180,5 +181,42 @@ func TestInstancesOfEveryLaunchAndPageAreFound(t *testing.T) {
 	}
 	if n := calls(sim, "DescribeInstances"); n != 2 {
 		t.Errorf("%d calls for 2 pages", n)
+	}
+}
+
+// EC2 has not decided what it throttles, fails at or cuts; it has decided what it refuses, whatever the status is.
+func TestNotNow(t *testing.T) {
+	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
+	for name, test := range map[string]struct {
+		fault  awssim.Fault
+		notNow bool
+	}{
+		"throttled":       {awssim.Fault{Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503}, true},
+		"failed":          {awssim.Fault{Effect: awssim.FailBefore}, true},
+		"failed after it": {awssim.Fault{Effect: awssim.FailAfter}, true},
+		"cut":             {awssim.Fault{Effect: awssim.CutBefore}, true},
+		"cut after it":    {awssim.Fault{Effect: awssim.CutAfter}, true},
+		"no capacity":     {awssim.Fault{Effect: awssim.FailBefore, Code: "InsufficientInstanceCapacity", Status: 500}, false},
+		"not allowed":     {awssim.Fault{Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403}, false},
+	} {
+		sim, c := newSim(t)
+		fault(t, sim, test.fault)
+
+		_, launch := c.Launch(t.Context(), capacity.Launch{
+			ClientToken:    "t",
+			LaunchTemplate: nodes,
+			InstanceType:   "p5.48xlarge",
+			SubnetID:       subnetA,
+			ReservationID:  openBlock,
+			Kind:           capacity.CapacityBlock,
+			Count:          1,
+		})
+		_, _, read := c.Reservations(t.Context(), []string{openBlock})
+
+		for _, err := range []error{launch, read} {
+			if err == nil || errors.Is(err, ErrNotNow) != test.notNow {
+				t.Errorf("%s: not now %t: %v", name, !test.notNow, err)
+			}
+		}
 	}
 }

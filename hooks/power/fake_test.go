@@ -3,6 +3,7 @@ package power
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"runtime"
@@ -16,6 +17,7 @@ import (
 	diff "github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -68,8 +70,9 @@ var answers = map[string]error{
 	"no query":   fmt.Errorf("a query failed: %w", capacity.ErrNoRoom),
 	"token used": &model.Refusal{Code: "IdempotentParameterMismatch", Message: "It is used.", Outcome: capacity.ErrTokenUsed},
 	"refused":    &model.Refusal{Code: "UnauthorizedOperation", Message: "You may not.", Outcome: capacity.ErrRefused},
-	"unknown":    fmt.Errorf("connection reset by peer"),
-	"lost":       fmt.Errorf("connection reset by peer"), // after the effect
+	"throttled":  &model.Refusal{Code: "RequestLimitExceeded", Message: "Slow down.", Outcome: errors.Join(capacity.ErrRefused, ec2.ErrNotNow)},
+	"unknown":    fmt.Errorf("connection reset by peer%.0w", ec2.ErrNotNow),
+	"lost":       fmt.Errorf("connection reset by peer%.0w", ec2.ErrNotNow), // after the effect
 }
 
 var (

@@ -241,7 +241,9 @@ func (l *launching) adopt(p part) (missing []string, err error) {
 		l.Info("adopted what an earlier run launched", "nodes", hostlist.Compress(adopted))
 	}
 	if len(stale) > 0 {
-		err = l.did(l.Terminate(l.finish, stale), "terminate instances of an older launch", "instances", capacity.InstanceIDs(stale))
+		const what = "terminate instances of an older launch"
+		err = l.persist(l.work, what, func() error { return l.Terminate(l.finish, stale) })
+		err = l.did(err, what, "instances", capacity.InstanceIDs(stale))
 	}
 	return missing, err
 }
@@ -269,11 +271,18 @@ func (l *launching) runInstances(p part, t target, reservation string, nodes []s
 	}
 	for attempt := range mostAttempts {
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, reservation, t.subnetID, t.instanceType, p.template)
-		if l.launches.Wait(l.work) != nil {
-			return nodes, errNoTime
-		}
+
+		// A repeated order has the same token: EC2 answers with what an unanswered one has launched.
 		var instances []capacity.Instance
-		instances, err = l.Launch(l.finish, order)
+		err = l.persist(l.work, "launch", func() error {
+			if l.launches.Wait(l.work) != nil {
+				return errNoTime
+			}
+
+			instances, err = l.Launch(l.finish, order)
+			return err
+		})
+
 		switch {
 		case errors.Is(err, capacity.ErrTokenUsed):
 		case err != nil:

@@ -78,8 +78,18 @@ func TestLaunchStories(t *testing.T) {
 			launch gpu-[1-2] ` + two + ` 2 A → token used
 			launch gpu-[1-2] ` + two + ` 2 B → ended
 			launch gpu-[1-2] ` + two + ` 2 C`, ""},
-		"EC2 refuses":       {nil, "launch gpu-[1-2] " + two + " 2 A → refused", "UnauthorizedOperation"},
-		"nobody knows":      {nil, "launch gpu-[1-2] " + two + " 2 A → unknown", "failed"},
+		"EC2 refuses": {nil, "launch gpu-[1-2] " + two + " 2 A → refused", "UnauthorizedOperation"},
+		"EC2 throttles, then does not answer, then answers": {nil, `
+			launch gpu-[1-2] ` + two + ` 2 A → throttled
+			launch gpu-[1-2] ` + two + ` 2 A → throttled
+			launch gpu-[1-2] ` + two + ` 2 A → lost
+			launch gpu-[1-2] ` + two + ` 2 A`, ""},
+		"EC2 throttles for the whole time": {
+			nil,
+			strings.Repeat("launch gpu-[1-2] "+two+" 2 A → throttled\n", 8),
+			"RequestLimitExceeded",
+		},
+		"nobody knows":      {nil, strings.Repeat("launch gpu-[1-2] "+two+" 2 A → unknown\n", 8), "failed"},
 		"there is no time":  {func(w *fake, _ *call) { w.stop() }, "", "interrupted"},
 		"too few instances": {nil, "launch gpu-[1-2] " + two + " 2 A → one", "failed"},
 		"an instance without an address": {nil, `
@@ -163,7 +173,7 @@ func TestAdopt(t *testing.T) {
 		launch gpu-[2-4,6] ` + one + ` 1 A
 		set addresses gpu-[1-6]
 		record resume ok gpu-[1-6]`: "i-1 i-101 i-102 i-103 i-5 i-104",
-		"terminate i-2,i-2b,i-3,i-4 → unknown" + strings.ReplaceAll(failing("failed"), "[1-2]", "[1-6]"): "i-1 i-5"} {
+		"terminate i-2,i-2b,i-3,i-4 → unknown\nterminate i-2,i-2b,i-3,i-4 → refused" + strings.ReplaceAll(failing("UnauthorizedOperation"), "[1-2]", "[1-6]"): "i-1 i-5"} {
 		story(t, script, func(t *testing.T, w *fake) {
 			snap := twoReservations()
 			snap.Reservations[0].Available, snap.Reservations[0].Total = 8, 8
@@ -223,8 +233,8 @@ func TestHoldStories(t *testing.T) {
 		holds  int
 		change func(*call)
 	}{
-		"it is done":                       {held, "", 1, nil},
-		"nobody knows what the image runs": {"describe an image → unknown", "failed", 0, nil},
+		"it is done":                          {held, "", 1, nil},
+		"nobody may know what the image runs": {"describe an image → unknown\ndescribe an image → refused", "UnauthorizedOperation", 0, nil},
 		"the first zone has no room": {order + ` → no room
 			unlist A
 			describe an image
@@ -247,7 +257,7 @@ func TestHoldStories(t *testing.T) {
 			describe an image
 			enlist 2 A → unknown`, "failed", 0, nil},
 		"EC2 refuses the hold":            {order + " → refused\nunlist A", "UnauthorizedOperation", 0, nil},
-		"nobody knows whether it is held": {order + " → unknown", "failed", 0, nil},
+		"nobody knows whether it is held": {order + strings.Repeat(" → unknown\ncreate ODCR 2 p5.48xlarge az1 A", 7) + " → unknown", "failed", 0, nil},
 		"there is no time to hold": {`
 			describe an image → then no time`, "interrupted", 0, nil},
 		"EC2 answers with what was given back": {order + ` → dead
@@ -306,7 +316,7 @@ func TestHoldIsRepeated(t *testing.T) {
 	script := `
 		describe an image
 		enlist 2 A
-		create ODCR 2 p5.48xlarge az1 A → lost` + failing("failed") + `
+		create ODCR 2 p5.48xlarge az1 A → lost` + strings.Repeat("\n\t\tcreate ODCR 2 p5.48xlarge az1 A → unknown", 7) + failing("failed") + `
 		describe an image
 		enlist 2 A
 		create ODCR 2 p5.48xlarge az1 A
@@ -318,7 +328,7 @@ func TestHoldIsRepeated(t *testing.T) {
 			f.now = noon.Add(now)
 			launches(t, w, f, pair())
 		}
-		if len(w.orders) != 2 || !w.orders[1].End.Equal(noon.Add(capacity.HoldTime)) {
+		if len(w.orders) != 9 || !w.orders[8].End.Equal(noon.Add(capacity.HoldTime)) {
 			t.Errorf("%+v", w.orders)
 		}
 	})
@@ -346,7 +356,7 @@ func TestLetGoStories(t *testing.T) {
 			find instances i-a,i-b → b ends
 			find instances i-b` + both,
 		"one cannot be given back": strings.Replace(`find instances i-a,i-b`+both, "cancel reservation b\n			unlist A\n			record hold ok\n			unlist B\n			record hold ok",
-			"cancel reservation b → unknown\n			unlist A\n			record hold ok\n			record hold failed", 1),
+			"cancel reservation b → refused\n			unlist A\n			record hold ok\n			record hold UnauthorizedOperation", 1),
 		"there is no time": "find instances i-a,i-b → then no time" + both,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,12 @@ type odcr struct {
 // createODCR creates an ODCR for nodes, in the target's zone. It is in the ledger before it is ordered, and until it
 // is certain that it does not exist.
 func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
-	image, err := l.ImagePlatform(l.finish, p.template) // an ODCR for another platform would be paid for in vain
+	// An ODCR for another platform would be paid for in vain.
+	var image capacity.ImagePlatform
+	err := l.persist(l.work, "describe the image", func() (err error) {
+		image, err = l.ImagePlatform(l.finish, p.template)
+		return err
+	})
 	if err != nil {
 		return odcr{}, err
 	}
@@ -65,7 +70,12 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 			return odcr{}, err
 		}
 		order.End = entry.Until // that of an earlier run: EC2 binds a token to it
-		r, err := l.CreateODCR(l.finish, order)
+
+		var r capacity.Reservation
+		err = l.persist(l.work, "create an ODCR", func() (err error) {
+			r, err = l.CreateODCR(l.finish, order)
+			return err
+		})
 		if err == nil && r.State.Live() {
 			entry.ReservationID = r.ID
 			_, err := l.Enlist(entry, l.Now(), l.Settings.Reserve.Allows)
@@ -112,7 +122,9 @@ func (c *call) cancelODCRs(list ...odcr) {
 	errs := make([]error, len(list))
 	var all sync.WaitGroup
 	for i, o := range list {
-		all.Go(func() { errs[i] = c.CancelODCR(ctx, o.ID) })
+		all.Go(func() {
+			errs[i] = c.persist(ctx, "cancel an ODCR", func() error { return c.CancelODCR(ctx, o.ID) })
+		})
 	}
 	all.Wait()
 	for i, o := range list {

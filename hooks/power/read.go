@@ -2,6 +2,7 @@ package power
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -105,8 +106,13 @@ func (s *Site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	return c, nil
 }
 
-// readFacts reads what launches are decided on, side by side. last is the last snapshot; nil if there is none.
+// readFacts reads what launches are decided on. last is the last snapshot; nil if there is none.
 func (c *call) readFacts(ctx context.Context, last *capacity.Snapshot) error {
+	return c.persist(ctx, "ask EC2 what launches are decided on", func() error { return c.tryFacts(ctx, last) })
+}
+
+// tryFacts asks EC2 once, side by side.
+func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 	partitions := map[string]bool{}
 	c.templates = map[string]template{}
 	for _, n := range c.nodes {
@@ -128,6 +134,10 @@ func (c *call) readFacts(ctx context.Context, last *capacity.Snapshot) error {
 	for _, name := range slices.Collect(maps.Keys(c.templates)) {
 		reads.Go(func() error {
 			version, err := c.PinTemplate(readCtx, name)
+			if errors.Is(err, ec2.ErrNotNow) {
+				return err
+			}
+
 			mu.Lock()
 			defer mu.Unlock()
 			c.templates[name] = template{version, err}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -68,6 +69,28 @@ func (j *journal) insist(ctx context.Context, what string, try func() error) err
 			return err
 		}
 	}
+}
+
+// persist tries a call of AWS again until AWS decides it or ctx ends. It returns AWS's last answer, which says more than
+// that there was no time left.
+func (j *journal) persist(ctx context.Context, what string, try func() error) error {
+	var err, undecided error
+
+	_ = j.insist(ctx, what, func() error {
+		err = try()
+		if errors.Is(err, ec2.ErrNotNow) {
+			undecided = err
+			return err
+		}
+
+		return nil
+	})
+
+	if errors.Is(err, context.DeadlineExceeded) && undecided != nil {
+		return undecided
+	}
+
+	return err
 }
 
 // terminate terminates the instances of nodes and records it. It finds them by their tags and in our records, because

@@ -31,7 +31,15 @@ func refuse(code capacity.Code, format string, args ...any) *refusal {
 }
 
 // errNoTime is why something is not begun.
-var errNoTime = refuse("interrupted", "there was no time left to launch")
+var errNoTime = &refusal{
+	Verdict: refuse("interrupted", "there was no time left to launch").Verdict,
+	same:    context.DeadlineExceeded,
+}
+
+// isUndecided reports whether nobody has refused a launch: AWS does not answer, or not in time.
+func isUndecided(why error) bool {
+	return errors.Is(why, ec2.ErrNotNow) || errors.Is(why, context.DeadlineExceeded) || errors.Is(why, context.Canceled)
+}
 
 // problem is what an error says to people: with AWS's code and message as they are and what to do about it, or with a
 // code of ours. ec2Code is AWS's alone.
@@ -69,7 +77,8 @@ func reason(p capacity.Problem) string {
 // A job that could not be launched waits longer after each failure. Slurm would try again within seconds or minutes, for
 // ever, which keeps other jobs from the nodes and uses up EC2's request limits. It waits firstPause after its second
 // failure in a row, twice as long after each further one, up to longestWait. After the first failure Slurm's own delay
-// is enough, because most failures do not recur. A failure counts for failureMemory.
+// is enough, because most failures do not recur. A failure counts for failureMemory. A launch that AWS has not decided
+// counts for nothing: the next one may succeed as soon as AWS answers.
 const (
 	firstPause    = 30 * time.Second
 	longestWait   = 15 * time.Minute
@@ -161,8 +170,10 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 	}
 	at, _ := placeOf(c.Settings, nodes[0])
 	record.Partition, record.Nodes, record.Jobs = at.partition.Name, hostlist.Compress(nodes), shown(jobs)
-	for _, j := range jobs {
-		record.Restarts = append(record.Restarts, j.Restarts)
+	if !isUndecided(why) {
+		for _, j := range jobs {
+			record.Restarts = append(record.Restarts, j.Restarts)
+		}
 	}
 	records, err := c.State.Records()
 	if err != nil {

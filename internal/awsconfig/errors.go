@@ -11,7 +11,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
@@ -178,6 +180,33 @@ var nameTrouble = changeErrors("NameTrouble", func(ctx context.Context, err erro
 	}
 	return err
 })
+
+// ErrNotNow matches the error of a call that AWS has not decided: it throttles, has failed, or gives no answer. The
+// same call may succeed a moment later.
+var ErrNotNow = errors.New("AWS has not decided the call")
+
+// notNow is an error of AWS, in its own words, that is an ErrNotNow.
+type notNow struct{ error }
+
+func (n *notNow) Unwrap() error        { return n.error }
+func (n *notNow) Is(target error) bool { return target == ErrNotNow }
+
+// undecided is what the SDK itself would repeat.
+var undecided = retry.IsErrorRetryables(retry.DefaultRetryables)
+
+// NameNotNow has calls return an ErrNotNow where AWS has decided nothing. The answers with a final code are decisions,
+// whatever status they come with.
+func NameNotNow(final ...string) func(*middleware.Stack) error {
+	return changeErrors("NameNotNow", func(_ context.Context, err error) error {
+		var silent *NoAnswer
+		isUndecided := errors.As(err, &silent) || undecided.IsErrorRetryable(err) == aws.TrueTernary
+		if !isUndecided || slices.Contains(final, Code(err)) {
+			return err
+		}
+
+		return &notNow{err}
+	})
+}
 
 // unread is why the configuration of AWS cannot be read.
 func unread(err error) error {

@@ -15,7 +15,7 @@ type Record struct {
 	Partition string    `json:"partition,omitempty"`
 	Nodes     string    `json:"nodes,omitempty"` // a Slurm hostlist
 	Jobs      []string  `json:"jobs,omitempty"`
-	// Restarts of each of Jobs before the run that the record is about; empty if it is about none.
+	// Restarts of each of Jobs before the run that failed; empty if no run did, or if AWS did not decide its launch.
 	Restarts    []int  `json:"restarts,omitempty"`
 	Reservation string `json:"reservation,omitempty"`
 	// Code is our reason code; EC2Code is EC2's error code, verbatim.
