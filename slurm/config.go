@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,6 +23,8 @@ type Config struct {
 	Version           Version  // slurmctld's
 	ConfPath          string   // slurm.conf, as slurmctld knows it
 	Backups           []string // the hosts that take slurmctld over
+	PluginDirs        []string // PluginDir, on slurmctld's host
+	LogFile           string   // slurmctld's; "" where it logs to syslog alone
 	StateSaveLocation string   // slurmctld's folder, which the controllers of a cluster share
 	KillWait          time.Duration
 	SlurmUID          int            // the number of SlurmUser
@@ -78,6 +82,23 @@ func (c Config) CrossesFences() bool {
 	return slices.Contains(c.SchedulerParameters, "time_min_as_soft_limit")
 }
 
+// LacksPlugin reports whether none of PluginDir's folders that are on this host has a file, and which these are. Without
+// any of them it reports false: another host's plugins are not known here.
+func (c Config) LacksPlugin(file string) (folders []string, missing bool) {
+	for _, folder := range c.PluginDirs {
+		if _, err := os.Stat(folder); err != nil {
+			continue
+		}
+		folders = append(folders, folder)
+
+		if _, err := os.Stat(filepath.Join(folder, file)); err == nil {
+			return nil, false
+		}
+	}
+
+	return folders, len(folders) > 0
+}
+
 // Config asks slurmctld for its configuration.
 func (c *Client) Config(ctx context.Context) (Config, error) {
 	out, err := c.run(ctx, "scontrol", "show", "config")
@@ -120,6 +141,8 @@ func parseConfig(output []byte) (Config, error) {
 		return Config{}, err
 	}
 	config := Config{ClusterName: values["ClusterName"], Version: version, ConfPath: values["SLURM_CONF"],
+		PluginDirs:        filepath.SplitList(values["PluginDir"]),
+		LogFile:           values["SlurmctldLogFile"],
 		StateSaveLocation: values["StateSaveLocation"], SuspendExcNodes: values["SuspendExcNodes"],
 		SuspendExcParts: splitList(values["SuspendExcParts"]), ResumeProgram: values["ResumeProgram"],
 		SuspendProgram: values["SuspendProgram"], ResumeFailProgram: values["ResumeFailProgram"], JobSubmitPlugins: plugins(

@@ -414,6 +414,7 @@ func TestParseConfig(t *testing.T) {
 		want.SuspendProgram, want.ResumeFailProgram = "/lab/bin/suspend", "/lab/bin/resumefail"
 		want.SlurmctldParameters = []string{"idle_on_node_suspend", "cloud_dns", "power_save_interval=1", "power_save_min_interval=0"}
 		want.StateSaveLocation = "/lab/state"
+		want.PluginDirs, want.LogFile = []string{"/usr/lib/x86_64-linux-gnu/slurm-wlm"}, "/lab/log/slurmctld.log"
 		want.KillWait, want.SuspendTime, want.OverTime = 30*time.Second, 20*time.Second, capacity.Minutes(0)
 		want.ResumeTimeout, want.SuspendTimeout = 8*time.Second, 3*time.Second
 		want.SuspendExcNodes, want.ConfServer = "static1", "localhost:"+map[string]string{"22.05": "23817", "24.11": "24817", "26.05": "25817"}[version]

@@ -193,12 +193,14 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		defer cancel()
 		return w.cluster.Reload(ctx, cfg)
 	}
-	asked := filepath.Join(w.dir, "restart")
-	w.program("systemctl", `[ "$1" = restart ] || exit 0; touch `+asked+"; while [ -e "+asked+" ]; do sleep 0.1; done")
+	asked, down := filepath.Join(w.dir, "restart"), filepath.Join(w.dir, "down")
+	w.program("systemctl", `[ "$1" = restart ] || exec test ! -e `+down+"; touch "+asked+"; while [ -e "+asked+" ]; do sleep 0.1; done")
 	go func() {
 		for slurmlab.Until(t.Context(), func() bool { _, err := os.Stat(asked); return err == nil }) == nil {
+			os.Remove(down)
 			if err := w.restartSlurm(); err != nil {
-				t.Errorf("restarting slurmctld: %v", err)
+				t.Logf("restarting slurmctld: %v", err)
+				w.write(down, err.Error())
 			}
 			os.Remove(asked)
 		}
@@ -228,6 +230,13 @@ func (w *wired) sync() {
 	w.Helper()
 	if _, status := w.run(nil, "sync"); status != 0 {
 		w.Fatalf("sync: %s", w.said)
+	}
+}
+
+func (w *wired) write(path, text string) {
+	w.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		w.Error(err)
 	}
 }
 

@@ -61,6 +61,13 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 	if c.Hook != settingsHook {
 		paths = scriptPaths(ctx, cfg, hook, dirs)
 	}
+	if cfg.Cluster != "" || hook == wiring.CLIFilter {
+		if running, err := slurm.New(cfg.Cluster).Config(ctx); err == nil {
+			if err := wiring.FindPlugin(running, wiring.CLIFilter); err != nil {
+				return err
+			}
+		}
+	}
 	for _, path := range paths {
 		s, err := script(cfg, hook, path)
 		if err == nil {
@@ -245,7 +252,7 @@ func applyPlan(ctx context.Context, t *terminal.Terminal, cfg *config.Config, pl
 		}
 		done := map[string]string{"write": "Wrote", "remove": "Removed", "set": "Changed", "restart": "Restarted"}
 		if err := plan.Apply(ctx, func(c wiring.Change) { t.Say("%s %s.", done[c.Do], c.What) }); err != nil {
-			return fmt.Errorf("%w; run this again to continue", err)
+			return err
 		}
 	}
 	for _, sentence := range plan.ByHand {
@@ -262,7 +269,7 @@ func applyPlan(ctx context.Context, t *terminal.Terminal, cfg *config.Config, pl
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("slurmctld after its restart: %w; see its log, and undo the settings with `pcs-capacity hooks remove` if it does not start", err)
+		return fmt.Errorf("slurmctld after its restart: %w; see its log", err)
 	}
 	return nil
 }
@@ -292,6 +299,7 @@ func slurmSettings(ctx context.Context, cfg *config.Config, site wiring.Site, in
 	running, ours, err := runsOurs(ctx, cfg)
 	if err == nil {
 		s.Slurm = slurm.New(cfg.Cluster)
+		s.Running = running
 		s.Restarts = sameFile(running.ConfPath, site.Conf)
 		s.Pending = s.Restarts && ours != installed
 		if !installed { // whatever partitions it has, a script that it runs has to stay

@@ -48,6 +48,13 @@ func (s *Survey) hooks(f *findings) {
 	if needed["cli_filter"] && !slices.ContainsFunc(s.Hooks, func(h Hook) bool { return h.Name == "cli_filter" }) {
 		f.fail(string(capacity.ScriptMissing), "run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`", "no folder with slurm.conf is here, and so no submit filter")
 	}
+	needsPlugin := map[string]bool{"cli_filter": needed["cli_filter"], "job_submit": needed["job_submit"] && s.Controller}
+	for hook, folders := range s.NoPlugin {
+		if needsPlugin[hook] {
+			f.fail(hook, "install the Slurm package that has it, or build Slurm with Lua's headers installed",
+				"Slurm has no %s_lua.so in %s, without which it does not run %[1]s.lua", hook, strings.Join(folders, " or "))
+		}
+	}
 	for _, h := range s.Hooks {
 		for _, words := range h.Wrong {
 			f.failWords("slurm.conf", words, "")

@@ -235,6 +235,20 @@ func TestHooks(t *testing.T) {
 	if got := judged(&onPCS, (*Survey).hooks); got != "ok filter; ok cli_filter" {
 		t.Errorf("on PCS, whose job_submit.lua is not here: %s", got)
 	}
+	lacks := with("installed", "lua")
+	lacks.Settings, lacks.Controller = onEC2, true
+	lacks.NoPlugin = map[string][]string{"job_submit": {"/usr/lib/slurm"}, "cli_filter": {"/usr/lib/slurm"}}
+	if got := judged(&lacks, (*Survey).hooks); !strings.HasPrefix(got, "ok filter; admin job_submit; ok job_submit") {
+		t.Errorf("on the controller, without its Lua plugin: %s", got)
+	}
+	lacks.Controller = false
+	if got := judged(&lacks, (*Survey).hooks); !strings.HasPrefix(got, "ok filter; ok job_submit") {
+		t.Errorf("where only users are: %s", got)
+	}
+	onPCS.NoPlugin = lacks.NoPlugin
+	if got := judged(&onPCS, (*Survey).hooks); got != "ok filter; admin cli_filter; ok cli_filter" {
+		t.Errorf("on PCS, without the Lua plugin: %s", got)
+	}
 	judge(t, func(s *Survey, f *findings) { s.runs(f, "filter", s.Filter) }, []row{
 		{"runs", with("", ""), capacity.Good, "/f", ""},
 		{"no file", Survey{Programs: map[string]Read[fs.FileMode]{"": {Err: fs.ErrNotExist}}}, capacity.Admin, "does not exist", "install the package"},

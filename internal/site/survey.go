@@ -93,6 +93,7 @@ type Survey struct {
 	SiteSuspends bool // our SuspendProgram calls one of the site's
 
 	Programs        map[string]Read[fs.FileMode] // those of ours that Slurm runs, by path
+	NoPlugin        map[string][]string          // the folders in which Slurm has no Lua plugin on this host, by hook
 	StateDir        Read[fs.FileMode]
 	ParallelCluster string                  // the text with its version; "" for none
 	LastHook        Read[*state.HookAccess] // nil if none has run
@@ -247,6 +248,22 @@ func (in Sources) readPrograms(s *Survey) {
 		paths = append(paths, c.Prolog, c.TaskProlog, c.ResumeProgram, c.SuspendProgram, c.ResumeFailProgram)
 	}
 	s.Programs = each(paths, mode)
+
+	s.NoPlugin = map[string][]string{}
+	for _, hook := range []string{"cli_filter", "job_submit"} {
+		if folders, missing := s.running().LacksPlugin(hook + "_lua.so"); missing {
+			s.NoPlugin[hook] = folders
+		}
+	}
+}
+
+// running returns what slurmctld runs with, nothing where it does not answer.
+func (s *Survey) running() slurm.Config {
+	if s.Slurmctld == nil {
+		return slurm.Config{}
+	}
+
+	return *s.Slurmctld
 }
 
 func mode(path string) (fs.FileMode, error) {

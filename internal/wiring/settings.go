@@ -21,7 +21,8 @@ type Settings struct {
 	// that was killed before the restart.
 	Pending   bool
 	Restarts  bool                                            // the slurmctld that reads slurm.conf is the one of this host
-	Slurm     *slurm.Client                                   // asked for the jobs of nodes that go; nil where it does not answer
+	Slurm     Slurmctld                                       // nil where it does not answer
+	Running   slurm.Config                                    // what it runs with; zero where it does not answer
 	Force     bool                                            // takes nodes away from jobs
 	Systemctl func(ctx context.Context, args ...string) error // runs systemctl; nil for the machine's
 }
@@ -45,6 +46,10 @@ func (s Site) State() (state State, wrong []string, err error) {
 // the end, since the last value counts, then the restart: nodes are added, for which `scontrol
 // reconfigure` does not do, and kills slurmctld 22.05. gres is "" for none.
 func (p *Plan) InstallSettings(ctx context.Context, s Settings, text, gres string) error {
+	if p.err == nil && s.Restarts {
+		p.err = FindPlugin(s.Running, JobSubmit)
+	}
+
 	before := len(p.Changes)
 	p.ending(ctx, s, text)
 	if gres != "" {
@@ -109,22 +114,25 @@ func (p *Plan) includes(path, file string, wanted bool) {
 
 // restart plans the restart of slurmctld, where systemd runs it.
 func (p *Plan) restart(ctx context.Context, s Settings) {
-	systemctl := s.Systemctl
-	if systemctl == nil {
-		systemctl = func(ctx context.Context, args ...string) error {
-			out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput()
-			if err != nil {
-				return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
-			}
-			return nil
-		}
-	}
-	const service = "slurmctld"
-	if !s.Restarts || systemctl(ctx, "is-active", "--quiet", service) != nil {
+	if !s.Restarts || s.systemctl(ctx, "is-active", "--quiet", service) != nil {
 		p.byHand("restart slurmctld: it reads nodes when it starts (`scontrol reconfigure` kills slurmctld 22.05)")
 		return
 	}
-	p.Changes = append(p.Changes, Change{Do: "restart", What: service, do: func(ctx context.Context) error { return systemctl(ctx, "restart", service) }})
+	p.Changes = append(p.Changes, Change{Do: "restart", What: service, do: s.start})
+}
+
+// systemctl runs systemctl.
+func (s Settings) systemctl(ctx context.Context, args ...string) error {
+	if s.Systemctl != nil {
+		return s.Systemctl(ctx, args...)
+	}
+
+	out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+
+	return nil
 }
 
 // gone are the nodes and partitions that our file had before and that neither it nor the site has after: slurmctld loses

@@ -71,32 +71,50 @@ func parse(all []string) (Site, error) {
 // lines are those of a file of Slurm's configuration, a blank between two words, with those of the files that it
 // includes, but for ours. A missing one is Slurm's to report.
 func lines(conf, ours string) (all []string, included bool, err error) {
+	err = walk(conf, ours, func(_, line string) {
+		if words := strings.Fields(line); !strings.EqualFold(words[0], "include") {
+			all = append(all, line)
+		} else if len(words) > 1 && filepath.Base(words[1]) == ours {
+			included = true
+		}
+	})
+	return all, included, err
+}
+
+// continued stands where a line goes on in the next one of its file.
+const continued = "\x00"
+
+// walk visits those lines, with FILE:NUMBER of each, and also the lines that include files.
+func walk(conf, ours string, visit func(place, line string)) error {
 	var add func(path string, depth int) error
 	add = func(path string, depth int) error {
 		text, _, err := read(path)
-		for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
-			line, _, _ = strings.Cut(line, "#")
+		number := 1
+		for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", continued)) {
+			place := fmt.Sprintf("%s:%d", path, number)
+			number += 1 + strings.Count(line, continued)
+
+			line, _, _ = strings.Cut(strings.ReplaceAll(line, continued, " "), "#")
 			words := strings.Fields(line)
-			switch {
-			case len(words) == 0:
-			case len(words) == 1 || !strings.EqualFold(words[0], "include"):
-				all = append(all, strings.Join(words, " "))
-			case filepath.Base(words[1]) == ours:
-				included = true
-			case depth < 8:
-				name := words[1]
-				if !filepath.IsAbs(name) {
-					name = filepath.Join(filepath.Dir(conf), name)
-				}
-				if err := add(name, depth+1); err != nil {
-					return err
-				}
+			if len(words) == 0 {
+				continue
+			}
+			visit(place, strings.Join(words, " "))
+
+			if len(words) == 1 || !strings.EqualFold(words[0], "include") || filepath.Base(words[1]) == ours || depth == 8 {
+				continue
+			}
+			name := words[1]
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(filepath.Dir(conf), name)
+			}
+			if err := add(name, depth+1); err != nil {
+				return err
 			}
 		}
 		return err
 	}
-	err = add(conf, 0)
-	return all, included, err
+	return add(conf, 0)
 }
 
 // option is the value of a key in a line, "" if it is not there.

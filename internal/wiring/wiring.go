@@ -30,7 +30,8 @@ type Change struct {
 	What string // a path, a PCS cluster or a service
 	Diff string // Diff has a line for each that comes (+) and goes (-)
 
-	do func(context.Context) error
+	do   func(context.Context) error
+	undo func() error // puts a file back; nil for what is no file
 }
 
 // Plan has the steps, in this order.
@@ -41,14 +42,22 @@ type Plan struct {
 	err error // the first error of planning; what follows it plans nothing
 }
 
-// Apply makes the changes. The first that fails ends it; all before it stay.
+// Apply makes the changes. The first that fails ends it, and all before it stay. Only where slurmctld does not start
+// with them, the former files go back, and it is started again.
 func (p Plan) Apply(ctx context.Context, done func(Change)) error {
-	for _, c := range p.Changes {
+	for i, c := range p.Changes {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := c.do(ctx); err != nil {
-			return fmt.Errorf("%s %s: %w", c.Do, c.What, err)
+
+		err := c.do(ctx)
+		var down *notStarted
+		if errors.As(err, &down) {
+			return down.restore(context.WithoutCancel(ctx), p.Changes[:i])
+		}
+
+		if err != nil {
+			return fmt.Errorf("%s %s: %w; run this again to continue", c.Do, c.What, err)
 		}
 		done(c)
 	}
@@ -115,7 +124,7 @@ func (p *Plan) edit(path, before, text string, runs func(ctx context.Context, wa
 			}
 		}
 		return replace(path, before, text)
-	}}
+	}, undo: func() error { return replace(path, text, before) }}
 	if text == "" {
 		change.Do = "remove"
 	} else if filepath.Ext(path) != ".lua" { // nobody reads that of a program
@@ -192,6 +201,11 @@ func (p *Plan) Switch(c pcs.Inventory, on bool, do func(ctx context.Context, cha
 	if why, fix := c.NotSettled(); why != "" {
 		return fmt.Errorf("%s, and PCS changes the settings of a cluster only while everything in it is ACTIVE; %s", why, fix)
 	}
-	p.Changes = append(p.Changes, Change{"set", "PCS cluster " + c.Cluster.Name, diff(before, after), func(ctx context.Context) error { return do(ctx, change) }})
+	p.Changes = append(p.Changes, Change{
+		Do:   "set",
+		What: "PCS cluster " + c.Cluster.Name,
+		Diff: diff(before, after),
+		do:   func(ctx context.Context) error { return do(ctx, change) },
+	})
 	return nil
 }
