@@ -230,7 +230,7 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 	}
 	s.record(record)
 	word := fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s", record.Nodes, record.Message)
-	s.putOff(ctx, jobs, jobs, failuresOf(append(records, record), now), word, s.began, time.Time{})
+	s.putOff(ctx, jobs, jobs, retry{now: s.began, failures: failuresOf(append(records, record), now)}, word)
 }
 
 // lastLaunch is the record of the last launch of a node that came to something, and its instance.

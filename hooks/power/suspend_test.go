@@ -104,8 +104,8 @@ func TestGiveBackStories(t *testing.T) {
 		"Slurm answers late":  {lost, nil, "nodes → unknown\nnodes\npower down by force gpu-1 → unknown\npower down by force gpu-1\njobs"},
 		"nobody had them":     {lost, nil, "nodes\npower down by force gpu-1\njobs"},
 		"Slurm has forgotten": {lost, []state.Record{launch}, "nodes\npower down by force gpu-1\njobs → unknown"},
-		"the first time":      {lost, []state.Record{launch}, told + "\nadmin comment 1"},
-		"the second time":     {lost, []state.Record{launch, again}, told + "\nbegin 1 30s\nadmin comment 1"},
+		"the first time":      {lost, []state.Record{launch}, told + "\nbegin 1 14s\nadmin comment 1"},
+		"the second time":     {lost, []state.Record{launch, again}, told + "\nbegin 1 44s\nadmin comment 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
@@ -182,7 +182,7 @@ func TestTwoClocks(t *testing.T) {
 		record resume not-open gpu-[1-2]
 		power down by force gpu-[1-2]
 		jobs
-		begin 1 10m0s
+		begin 1 10m14s
 		admin comment 1`, func(t *testing.T, w *fake) {
 		w.world.Skew = -ahead
 		notOpen := &refusal{Verdict: capacity.Verdict{Problem: capacity.Problem{Code: capacity.NotOpen, Sentence: "It opens later."}, NotBefore: aws.Add(10 * time.Minute)}}

@@ -74,24 +74,9 @@ func reason(p capacity.Problem) string {
 	return hook.OneLine(hook.Clip(string(p.Code)+": "+p.Sentence, maxReason-len(fix)) + fix)
 }
 
-// A job that could not be launched waits longer after each failure. Slurm would try again within seconds or minutes, for
-// ever, which keeps other jobs from the nodes and uses up EC2's request limits. It waits firstPause after its second
-// failure in a row, twice as long after each further one, up to longestWait. After the first failure Slurm's own delay
-// is enough, because most failures do not recur. A failure counts for failureMemory. A launch that AWS has not decided
-// counts for nothing: the next one may succeed as soon as AWS answers.
-const (
-	firstPause    = 30 * time.Second
-	longestWait   = 15 * time.Minute
-	failureMemory = 2 * time.Hour
-)
-
-// pause is how long a job waits after so many failures.
-func pause(failures int) time.Duration {
-	if failures < 2 {
-		return 0
-	}
-	return min(firstPause<<min(failures-2, 10), longestWait)
-}
+// failureMemory is how long a failure counts for the pause of its job: see capacity.RetryAt. A launch that AWS has not
+// decided never counts: the next one may succeed as soon as AWS answers.
+const failureMemory = 2 * time.Hour
 
 // failuresOf counts the runs of jobs, by their shown names, that failed since a while before now, in AWS's time. Several
 // power-ups may record one run, each for some of its nodes.
@@ -113,21 +98,6 @@ func failuresOf(records []state.Record, now time.Time) map[string]int {
 		}
 	}
 	return failures
-}
-
-// again returns when a job with this many failures may start again, in the controller's clock, and the words for its
-// owner; notBefore is the time before which a retry is useless.
-func again(failures int, now, notBefore time.Time) (at time.Time, words string) {
-	if at = now.Add(pause(failures)); notBefore.After(at) {
-		at = notBefore
-	}
-	switch {
-	case !at.After(now):
-		return at, ""
-	case failures < 2:
-		return at, "; Slurm tries again at " + capacity.FormatUTC(at)
-	}
-	return at, fmt.Sprintf("; tried %d times, Slurm tries again at %s", failures, capacity.FormatUTC(at))
 }
 
 // failed is a group that is not launched, and why. got is what was launched for it.
@@ -179,23 +149,25 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 	if err != nil {
 		c.Warn("how often the jobs failed before is not known", "err", err)
 	}
-	failures := failuresOf(append(records, record), record.At)
+	retry := retry{now: c.Now().Add(-c.Offset()), undecided: isUndecided(why)}
+	if ours := (*refusal)(nil); errors.As(why, &ours) {
+		retry.notBefore = ours.NotBefore.Add(-c.Offset())
+	}
+	if !retry.undecided {
+		retry.failures = failuresOf(append(records, record), record.At)
+	}
+
 	c.record(record)
 	word := hook.OneLine(fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, p.Code, p.Text()))
 	c.notify(ctx, word, jobs...) // jobs lose their terminals with their nodes
 	down := c.did(c.PowerDownForce(ctx, nodes, reason(p)), "power nodes down", "nodes", record.Nodes, "reason", reason(p))
-	var notBefore time.Time
-	if ours := (*refusal)(nil); errors.As(why, &ours) {
-		notBefore = ours.NotBefore.Add(-c.Offset())
-	}
-	now := c.Now().Add(-c.Offset())
 	var queue []capacity.Job
 	if down == nil && slices.ContainsFunc(jobs, func(j capacity.Job) bool { return j.Batch }) {
 		if queue, err = c.BriefJobs(ctx); err != nil {
 			c.Warn("jobs start as early as Slurm lets them", "err", err)
 		}
 	}
-	c.putOff(ctx, jobs, queue, failures, word, now, notBefore)
+	c.putOff(ctx, jobs, queue, retry, word)
 	if down != nil {
 		return fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, down)
 	}
@@ -219,19 +191,36 @@ func (s *Site) notify(ctx context.Context, text string, jobs ...capacity.Job) {
 	}
 }
 
+// retry is what decides when jobs that were not launched may start again. Its times are in the controller's clock.
+type retry struct {
+	now       time.Time
+	notBefore time.Time      // an earlier start would be refused; zero if unknown
+	failures  map[string]int // by shown name
+	undecided bool           // AWS has not refused them
+}
+
 // putOff has jobs that Slurm has requeued, as queue shows them, begin later after each failure, and tells the owners of
-// all jobs why. It leaves alone a job that Slurm starts later anyway: Slurm's own delay lets the credentials of the last
-// run expire. now and notBefore are in the controller's clock.
-func (s *Site) putOff(ctx context.Context, jobs, queue []capacity.Job, failures map[string]int, word string, now, notBefore time.Time) {
+// all jobs why.
+func (s *Site) putOff(ctx context.Context, jobs, queue []capacity.Job, r retry, word string) {
 	of := map[string][]string{}
 	for _, j := range jobs {
 		text := word
-		if i := slices.IndexFunc(queue, func(q capacity.Job) bool { return q.Shown == j.Shown }); i >= 0 && j.Batch {
-			at, tried := again(failures[j.Shown], now, notBefore)
-			if text += tried; queue[i].Pending() && queue[i].Eligible.Before(at) {
+		i := slices.IndexFunc(queue, func(q capacity.Job) bool { return q.Shown == j.Shown })
+
+		if i >= 0 && j.Batch {
+			from := queue[i]
+			if from.Eligible.Before(r.notBefore) {
+				from.Eligible = r.notBefore
+			}
+
+			at := capacity.RetryAt(from, r.failures[j.Shown], r.now)
+			text += capacity.RetryNote(r.failures[j.Shown], at, r.undecided)
+
+			if from.Pending() {
 				_ = s.did(s.Begin(ctx, j.Shown, at), "let the job begin later", "job", j.Shown, "at", at)
 			}
 		}
+
 		of[text] = append(of[text], j.Shown)
 	}
 	for _, text := range slices.Sorted(maps.Keys(of)) {

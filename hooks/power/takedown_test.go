@@ -42,25 +42,32 @@ func TestTakeDownStories(t *testing.T) {
 	}{
 		"the second time": {full, both, once, 0, down + `
 			jobs
-			begin 1 33s
+			begin 1 44s
 			admin comment 2
 			admin comment 1`},
 		"the first time": {full, both, nil, 0, down + `
 			jobs
-			admin comment 1,2`},
+			begin 1 17s
+			admin comment 2
+			admin comment 1`},
 		"AWS has not decided": {answers["throttled"], both, once, 0, strings.Replace(down, "InsufficientInstanceCapacity", "RequestLimitExceeded", 1) + `
 			jobs
-			admin comment 1,2`},
+			begin 1 17s
+			admin comment 2
+			admin comment 1`},
 		"there was no time": {errNoTime, both, once, 0, strings.Replace(down, "InsufficientInstanceCapacity", "interrupted", 1) + `
 			jobs
-			admin comment 1,2`},
-		"Slurm starts it later anyway": {full, both, once, 2 * time.Minute, down + `
+			begin 1 17s
+			admin comment 2
+			admin comment 1`},
+		"Slurm starts it later anyway, all jobs at once": {full, both, once, 2 * time.Minute, down + `
 			jobs
+			begin 1 2m17s
 			admin comment 2
 			admin comment 1`},
 		"of no use before": {later, both, nil, 0, strings.Replace(down, "InsufficientInstanceCapacity", "not-open", 1) + `
 			jobs
-			begin 1 10m0s
+			begin 1 10m14s
 			admin comment 2
 			admin comment 1`},
 		"Slurm keeps the nodes": {full, both, nil, 0, down + ` → unknown
@@ -80,6 +87,9 @@ func TestTakeDownStories(t *testing.T) {
 				if (err != nil) != (name == "Slurm keeps the nodes") {
 					t.Errorf("taken down: %v", err)
 				}
+				if len(c.jobs) > 0 && strings.HasSuffix(w.said("1"), " UTC, or once AWS answers") != isUndecided(c.why) {
+					t.Errorf("the owner reads %q", w.said("1"))
+				}
 				if all := w.kept(t); len(all) == 0 {
 					t.Error("nothing is recorded")
 				} else if r := all[len(all)-1]; r.Reservation != one || strings.Join(r.Instances, " ") != "i-2" || r.Partition != "gpu" || !isUndecided(c.why) && len(r.Restarts) != len(c.jobs) || isUndecided(c.why) && r.Restarts != nil {
@@ -96,7 +106,7 @@ func TestR12_WordsOfAFailure(t *testing.T) {
 		record resume UnauthorizedOperation gpu-[1-2]
 		power down by force gpu-[1-2]
 		jobs
-		begin 1 32s
+		begin 1 44s
 		admin comment 1`, func(t *testing.T, w *fake) {
 		w.remember(t, state.Record{At: noon, Hook: "resume", Code: "failed", Jobs: []string{"1"}, Restarts: []int{1}})
 		g := pair()
@@ -111,7 +121,7 @@ func TestR12_WordsOfAFailure(t *testing.T) {
 		if got := w.said("gpu-1"); got != "UnauthorizedOperation: You may not" {
 			t.Error(got)
 		}
-		want := "pcs-capacity: nodes gpu-[1-2] were not launched: UnauthorizedOperation: You may not; tried 2 times, Slurm tries again at 2000-01-01 00:00 UTC"
+		want := "pcs-capacity: nodes gpu-[1-2] were not launched: UnauthorizedOperation: You may not; tried 2 times; Slurm tries again at 2000-01-01 00:00 UTC"
 		if got := w.said("1"); got != want {
 			t.Error(got)
 		}

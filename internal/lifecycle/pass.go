@@ -103,6 +103,7 @@ func (p *pass) changeJobs(ctx context.Context) {
 	p.carryOut(ctx, keepMarks(p.seen, nil))
 	p.carryOut(ctx, limits(p.seen))
 	p.carryOut(ctx, waiting(p.seen))
+	p.carryOut(ctx, retries(p.seen))
 	p.carryOut(ctx, endedHolds(p.seen))
 }
 

@@ -1,0 +1,38 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// retries follows up the notes of ResumeProgram on jobs whose launch failed. A job that was put off only because AWS did
+// not answer need not wait any longer once it does; a time that somebody else has set since stays. A job that runs is
+// not tried again.
+func retries(s Seen) (actions []Action) {
+	for _, j := range s.left() {
+		note, noted := j.ReadRetry()
+		soon := capacity.RetryAt(capacity.Job{Shown: j.Shown, NumNodes: j.NumNodes}, 0, s.SlurmNow())
+		isOurTime := capacity.FormatUTC(j.Eligible) == note.At
+
+		switch {
+		case !noted:
+		case j.Running():
+			actions = append(actions, tellOwner(j, note.Rest, ""))
+		case s.OrphansSeen && note.Undecided && j.Pending() && isOurTime && soon.Before(j.Eligible):
+			actions = append(actions, bringForward(j, soon))
+		}
+	}
+
+	return actions
+}
+
+func bringForward(j capacity.Job, at time.Time) Action {
+	text := fmt.Sprintf("let job %s start now instead of at %s: AWS answers again", j.Shown, capacity.FormatUTC(j.Eligible))
+
+	return onJob("retry-job", "", j, text, unchanged, func(ctx context.Context, w World) error {
+		return w.Slurm.Begin(ctx, j.Shown, at)
+	})
+}
