@@ -98,12 +98,19 @@ func Find(given string) string {
 		return given
 	}
 	if conf := os.Getenv("SLURM_CONF"); conf != "" {
-		path := filepath.Join(filepath.Dir(conf), "pcs-capacity", "config.toml")
-		if _, err := os.Stat(path); err == nil {
+		if path, there := besideSlurm(conf); there {
 			return path
 		}
 	}
 	return SystemPath
+}
+
+// besideSlurm is where the settings are beside a slurm.conf, and whether they are there.
+func besideSlurm(conf string) (path string, there bool) {
+	path = filepath.Join(filepath.Dir(conf), "pcs-capacity", "config.toml")
+	_, err := os.Stat(path)
+
+	return path, err == nil
 }
 
 // Partition finds a partition by name. Where c is nil there is none.

@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,6 +109,35 @@ func TestOwnerOfTheStateFolder(t *testing.T) {
 		p.addSlurm()
 		if said := strings.Join(p.seen.Snap.Of(capacity.Admin), "\n"); strings.Contains(said, "belongs to user 1002, neither root nor SlurmUser") != (uid == 1002) || uid != 1002 && said != "" {
 			t.Errorf("of user %d: %q", uid, said)
+		}
+	}
+}
+
+// A pass says what keeps slurmctld's hooks from their settings.
+func TestSettingsThatHooksCannotRead(t *testing.T) {
+	etc := t.TempDir()
+	conf := filepath.Join(etc, "slurm.conf")
+	settings := filepath.Join(etc, "pcs-capacity", "config.toml")
+	err := errors.Join(os.Mkdir(filepath.Dir(settings), 0o700), os.WriteFile(settings, nil, 0o600), os.WriteFile(conf, nil, 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, provider := range []capacity.Provider{capacity.ProviderEC2, capacity.ProviderPCS} {
+		of := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider}}}
+		p := passOf(Sources{World: World{State: state.Dir(t.TempDir())}, Settings: of},
+			Seen{Snap: oneSlot(provider, nil), Cluster: &Cluster{Config: slurm.Config{ConfPath: conf, SlurmUID: os.Geteuid()}}})
+		if os.Geteuid() == 0 {
+			p.seen.Cluster.SlurmUID = 65534
+		} else if err := os.Chmod(settings, 0); err != nil {
+			t.Fatal(err)
+		}
+
+		p.addSlurm()
+
+		said := fmt.Sprint(p.seen.Snap.Problems)
+		if strings.Contains(said, "launch nothing: SlurmUser cannot read "+settings) != (provider == capacity.ProviderEC2) {
+			t.Errorf("%s: %s", provider, said)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
@@ -178,12 +179,26 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 	}
 }
 
+// unreadable returns why slurmctld's hooks cannot read their settings.
+func (p *pass) unreadable() []error {
+	launches := func(of capacity.PartitionSettings) bool { return of.Provider.Launches() }
+	if !slices.ContainsFunc(p.Settings.Partitions, launches) {
+		return nil
+	}
+
+	return config.UnreadableByHooks(p.seen.Cluster.ConfPath, p.seen.Cluster.SlurmUID)
+}
+
 func (p *pass) addSlurm() {
 	p.seen.Snap.TimeMinCollapses, p.seen.Snap.NoRequeue = p.seen.Cluster.Version.TimeMinCollapses(), p.seen.Cluster.NoRequeue
 	p.seen.Snap.SlurmCluster = p.seen.Cluster.ClusterName
 	p.seen.Snap.KillWait.Duration = p.seen.Cluster.KillWait
 	if uid, err := p.State.OwnerUID(); err == nil && os.Geteuid() == 0 && uid != 0 && uid != p.seen.Cluster.SlurmUID {
 		p.problem(capacity.StateFile, fmt.Errorf("%s belongs to user %d, neither root nor SlurmUser, who can change what root writes there: chown -R it back", p.State, uid))
+	}
+	for _, err := range p.unreadable() {
+		what, fix, _ := strings.Cut(err.Error(), "; ")
+		p.say("settings-unreadable", capacity.Subject{}, fix, "the hooks that slurmctld starts launch nothing: %s", what)
 	}
 	over := capacity.OverTime(p.seen.Cluster.Partitions, p.seen.Cluster.Ours(p.seen.Snap), p.seen.Cluster.OverTime)
 	if p.seen.Snap.Timing.OverTime.Duration = over.Duration(); over.Unlimited {

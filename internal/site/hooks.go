@@ -76,6 +76,9 @@ func (s *Survey) hooks(f *findings) {
 	if s.onEC2() && s.Slurmctld != nil {
 		s.powerPrograms(f)
 	}
+	for _, err := range s.Unreadable {
+		f.failWords("hook-settings", err.Error(), "")
+	}
 	if s.onEC2() {
 		s.hookAccess(f)
 	}

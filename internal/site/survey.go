@@ -90,7 +90,8 @@ type Survey struct {
 	Controller   bool
 	HookFolder   string
 	HookCommands Read[slurm.Version]
-	SiteSuspends bool // our SuspendProgram calls one of the site's
+	SiteSuspends bool    // our SuspendProgram calls one of the site's
+	Unreadable   []error // why slurmctld's hooks cannot read their settings, each with its remedy
 
 	Programs        map[string]Read[fs.FileMode] // those of ours that Slurm runs, by path
 	NoPlugin        map[string][]string          // the folders in which Slurm has no Lua plugin on this host, by hook
@@ -235,6 +236,7 @@ func (in Sources) readSlurm(ctx context.Context, s *Survey) {
 			return
 		}
 		s.Controller = true
+		s.Unreadable = config.UnreadableByHooks(conf, s.Slurmctld.SlurmUID)
 		if s.HookFolder, s.HookCommands.Err = slurm.HookFolder(conf, slurm.Daemon()); s.HookFolder != "" {
 			s.HookCommands.Is, s.HookCommands.Err = (&slurm.Client{Dir: s.HookFolder}).Version(ctx)
 		}
