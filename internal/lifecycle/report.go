@@ -2,11 +2,13 @@ package lifecycle
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/metrics"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
@@ -102,17 +104,32 @@ func unusable(s Seen) (all []capacity.Problem) {
 	return all
 }
 
-// failedLaunches reports the last launch of each set of nodes, if it failed.
+// failedLaunches reports the nodes whose last launch failed, those of one launch together.
 func failedLaunches(p capacity.Partition, records []state.Record, now time.Time) []capacity.Problem {
-	recent := slices.DeleteFunc(slices.Clone(records), func(r state.Record) bool {
-		return r.Hook != "resume" || r.Partition != p.Name || now.Sub(r.At) > recently
-	})
-	var all []capacity.Problem
-	for nodes, of := range grouped(recent, func(r state.Record) string { return r.Nodes }) {
-		r := of[len(of)-1]
-		if r.Code == string(capacity.OK) {
+	last := map[string]int{} // the record by node
+	for i, r := range records {
+		names, err := hostlist.Expand(r.Nodes)
+		if r.Hook != "resume" || err != nil {
 			continue
 		}
+
+		for _, name := range names {
+			last[name] = i
+		}
+	}
+
+	failures := map[int][]string{} // nodes by record
+	for name, i := range last {
+		r := records[i]
+		if r.Code != string(capacity.OK) && r.Partition == p.Name && now.Sub(r.At) <= recently {
+			failures[i] = append(failures[i], name)
+		}
+	}
+
+	var all []capacity.Problem
+	for _, i := range slices.Sorted(maps.Keys(failures)) {
+		r := records[i]
+		nodes := hostlist.Compress(failures[i])
 		failed := capacity.Problemf("launch-failed", capacity.Subject{Partition: p.Name, Node: nodes}, "",
 			"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code, r.Message)
 		if capacity.Code(r.Code).Severity() == capacity.User {
