@@ -176,7 +176,7 @@ func runTranscripts(t *testing.T, dir string, change func(*awssim.Scenario)) {
 		env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 		env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are permanent: retries would only wait
 		env.Setenv("TZ", "UTC")
-		owner, _ := state.OwnerOf(state.Dir(filepath.Join(env.WorkDir, "state")), filepath.Join(env.WorkDir, "etc", "config.toml"))
+		owner, _ := state.OwnerOf(filepath.Join(env.WorkDir, "etc", "config.toml"))
 		env.Setenv("OWNER", owner)
 		env.Setenv("GORACE", os.Getenv("GORACE"))
 		return slurmThatIsDown(env)

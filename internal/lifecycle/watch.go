@@ -234,7 +234,7 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 			}
 		}
 	}
-	owner, is := state.OwnerOf(state.Dir(cfg.StateDir), cfg.Path)
+	owner, is := state.OwnerOf(cfg.Path)
 	client := slurm.New(cfg.Cluster)
 	s := Sources{World: World{Slurm: client, EC2: aws, State: state.Dir(cfg.StateDir), MachineTime: time.Now},
 		Settings: cfg.Domain(), Owner: owner, OwnerIs: is, Poll: cfg.Timing.Poll.Duration,

@@ -99,13 +99,12 @@ func EnsureClusterID(stateSave, clusterName string) (string, error) {
 	return ClusterID(stateSave, clusterName)
 }
 
-// OwnerOf is whose a cluster's Slurm reservations are: the settings' at a path, with this state_dir. id has 8 hex digits.
-// The two paths make it up, so that a host that takes the place of another has the same.
-func OwnerOf(dir Dir, settings string) (id, is string) {
+// OwnerOf names whose a cluster's Slurm reservations are: those of the settings at a path, whatever their state_dir. id
+// has 8 hex digits. A host that takes the place of another has the same settings at the same path, and so the same id.
+func OwnerOf(settings string) (id, is string) {
 	settings = settled(settings)
-	folder, _ := filepath.Abs(string(dir)) // it may not be there yet, so that links in its path stay
-	sum := sha256.Sum256([]byte(settings + "\n" + folder))
-	return hex.EncodeToString(sum[:4]), fmt.Sprintf("settings %s, state_dir %s", settings, dir)
+	sum := sha256.Sum256([]byte(settings))
+	return hex.EncodeToString(sum[:4]), "settings " + settings
 }
 
 // settled is an absolute path without symbolic links, as far as it is there.
