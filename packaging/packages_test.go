@@ -127,12 +127,12 @@ func (i *installation) isInstalled(first string) {
 		i.Errorf("--version: %s", out)
 	}
 	// As it comes, config.toml changes nothing.
-	empty := filepath.Join(i.TempDir(), "empty.toml")
-	if err := os.WriteFile(empty, nil, 0o644); err != nil {
+	none := filepath.Join(i.TempDir(), "none.toml")
+	if err := os.WriteFile(none, []byte("# no settings\n"), 0o644); err != nil {
 		i.Fatal(err)
 	}
 	var shown [2]string
-	for n, path := range []string{i.at("etc/pcs-capacity/config.toml"), empty} {
+	for n, path := range []string{i.at("etc/pcs-capacity/config.toml"), none} {
 		out, err := i.command("usr/bin/pcs-capacity", "--config", path, "config").CombinedOutput()
 		if err != nil {
 			i.Errorf("config: %s", out)
@@ -140,7 +140,7 @@ func (i *installation) isInstalled(first string) {
 		_, shown[n], _ = strings.Cut(string(out), "\n") // after the path
 	}
 	if shown[0] != shown[1] {
-		i.Errorf("config.toml has other settings than an empty file:\n%s", shown[0])
+		i.Errorf("config.toml has other settings than a file without any:\n%s", shown[0])
 	}
 
 	i.listsItsModules()

@@ -39,6 +39,8 @@ type Config struct {
 	Partitions []capacity.PartitionSettings `toml:"partition"`
 
 	Path string `toml:"-"` // the file that the settings were read from
+	// Set are the first words of the keys that the file at Path sets: "region", "timing".
+	Set []string `toml:"-"`
 }
 
 // Submit is how strict the submission path is.
@@ -142,7 +144,11 @@ func (t Timing) Domain() capacity.Timing {
 func Load(path string) (*Config, error) {
 	c := Default()
 	c.Path = path
-	errs := decode(path, c)
+
+	keys, errs := decode(path, c)
+	for _, key := range keys {
+		c.Set = append(c.Set, key[0])
+	}
 	if len(errs) == 1 && errors.Is(errs[0], fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading settings: %w; `pcs-capacity setup` writes the file, --config names another", errs[0])
 	}
@@ -158,7 +164,8 @@ func Load(path string) (*Config, error) {
 		var fragment struct {
 			Partitions []capacity.PartitionSettings `toml:"partition"`
 		}
-		errs = append(errs, decode(file, &fragment)...)
+		_, bad := decode(file, &fragment)
+		errs = append(errs, bad...)
 		for _, p := range fragment.Partitions {
 			p.File = file
 			c.Partitions = append(c.Partitions, p)
@@ -173,32 +180,35 @@ func Load(path string) (*Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// decode reads one file into the value, strictly.
-func decode(path string, into any) []error {
+// decode reads one file into the value, strictly. keys are those that the file sets.
+func decode(path string, into any) (keys []toml.Key, errs []error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return []error{err}
+		return nil, []error{err}
+	}
+	// An editor, cp or a full disk leaves an empty file for a moment. Who wants no settings at all names /dev/null.
+	if strings.TrimSpace(string(text)) == "" && path != os.DevNull {
+		return nil, []error{fmt.Errorf("%s is empty: restore it, or remove it", path)}
 	}
 	return decodeText(path, string(text), into)
 }
 
 // decodeText decodes the text of the file at path.
-func decodeText(path, text string, into any) []error {
+func decodeText(path, text string, into any) (keys []toml.Key, errs []error) {
 	meta, err := toml.Decode(text, into)
 	if err != nil {
 		var parse toml.ParseError
 		if errors.As(err, &parse) {
 			// At the end of the file the library may give the number of the line before or after, even if there is none.
 			line := min(max(parse.Position.Line, 1), strings.Count(text, "\n")+1)
-			return []error{fmt.Errorf("%s:%d: %s", path, line, parse.Message)}
+			return nil, []error{fmt.Errorf("%s:%d: %s", path, line, parse.Message)}
 		}
-		return []error{fmt.Errorf("%s: %w", path, err)}
+		return nil, []error{fmt.Errorf("%s: %w", path, err)}
 	}
-	var errs []error
 	for _, key := range meta.Undecoded() {
 		errs = append(errs, unknownKey(path, text, key, into))
 	}
-	return errs
+	return meta.Keys(), errs
 }
 
 // unknownKey says where a key stands that is not known, and which known key of the same table is nearest.

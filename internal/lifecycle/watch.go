@@ -40,17 +40,17 @@ func (w Watch) Run(ctx context.Context) error {
 	}
 	var said []capacity.Problem
 	var last Report
-	var dir state.Dir
+	locked := false
 	unlock := func() {}
 	defer func() { unlock() }()
 	for pass := 0; ; pass++ {
-		if sources.State != dir {
+		if !locked {
 			unlock()
 			var waited bool
 			if unlock, waited = w.lock(ctx, sources.State); ctx.Err() != nil {
 				return nil
 			}
-			dir, last = sources.State, Report{}
+			locked, last = true, Report{}
 			if waited { // the settings and the credentials may have changed meanwhile
 				var next Sources
 				if next, err = w.Sources(ctx, true); err == nil {
@@ -88,7 +88,7 @@ func (w Watch) Run(ctx context.Context) error {
 		wait := sources.Poll
 		now := sources.now()
 		if snap == nil {
-			dir = "" // the pass had no lock: both are tried again
+			locked = false // the pass had no lock: both are tried again
 		} else if at, ok := NextBoundary(snap, now); ok {
 			// One second later, so EC2 has moved on as well.
 			wait = min(wait, at.Sub(now)+time.Second)
@@ -278,17 +278,25 @@ type Follower struct {
 	// Region and Profile are those of the command line; "" leaves them to the settings and to the AWS SDK's own chain.
 	Region, Profile string
 
-	region string // that of the clients, as it was asked for
+	was    *config.Config // the settings of the last pass
+	region string         // that of the clients, as it was asked for
 	aws    *ec2.Client
 	pcs    *pcs.Client
 }
 
-// Sources reads the settings. It makes new clients of AWS when the region has changed, or on renew.
+// Sources reads the settings. It makes new clients of AWS when the region has changed, or on renew. The error is for
+// settings that are broken, or that a running program does not take over: see [config.Config.Follow].
 func (f *Follower) Sources(ctx context.Context, renew bool) (Sources, error) {
 	cfg, err := config.Load(f.Path)
 	if err != nil {
 		return Sources{}, err
 	}
+	if f.was != nil {
+		if err := cfg.Follow(f.was); err != nil {
+			return Sources{}, err
+		}
+	}
+	f.was = cfg
 	if region := cmp.Or(f.Region, cfg.Region); renew || f.aws == nil || region != f.region {
 		aws, err := ec2.New(ctx, ec2.Options{Region: region, Profile: f.Profile})
 		if err != nil {
