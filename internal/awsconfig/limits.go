@@ -7,12 +7,13 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // How long AWS may take to answer. The largest pages of Describe calls take a few seconds, launches and changes of PCS
@@ -116,9 +117,16 @@ func hostOf(in middleware.DeserializeInput) string {
 }
 
 // clock knows how far the machine's clock is off AWS's.
-type clock struct{ off atomic.Int64 }
+type clock struct {
+	mu    sync.Mutex
+	known capacity.Clock
+}
 
-func (c *clock) offset() time.Duration { return time.Duration(c.off.Load()) }
+func (c *clock) offset() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known.Offset()
+}
 
 // middleware looks at every HTTP answer, those of failed and retried attempts too.
 func (c *clock) middleware(stack *middleware.Stack) error {
@@ -147,5 +155,7 @@ func (c *clock) learn(header http.Header, sent, received time.Time) {
 	if date.After(received) || date.Add(time.Second).Before(sent) {
 		off = date.Sub(received)
 	}
-	c.off.Store(int64(off))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.Learn(off)
 }

@@ -32,6 +32,10 @@ type EC2 struct {
 	Console   string // the last line on the console of each instance
 	IDs       int    // how many ids have been given
 
+	// Dates are how far ahead of AWS's clock the next answers are dated.
+	Dates []time.Duration
+
+	clock  capacity.Clock
 	before map[string]change // by id
 	tokens map[string]*order // by ClientToken
 }
@@ -371,8 +375,24 @@ func (e *EC2) Account(context.Context) (string, error) {
 // Region is where it is.
 func (e *EC2) Region() string { return "us-east-2" }
 
+// date has the asker learn AWS's time from an answer.
+func (e *EC2) date() {
+	wrong := time.Duration(0)
+	if len(e.Dates) > 0 {
+		wrong, e.Dates = e.Dates[0], e.Dates[1:]
+	}
+	e.clock.Learn(wrong - e.Skew)
+}
+
 // Offset is AWS's time minus that of the machine, whose clock is Slurm's.
-func (e *EC2) Offset() time.Duration { return -e.Skew }
+func (e *EC2) Offset() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.clock == (capacity.Clock{}) { // nobody has asked it anything
+		return -e.Skew
+	}
+	return e.clock.Offset()
+}
 
 // Explain has no other words for an error.
 func (e *EC2) Explain(err error) (words string, general bool) { return err.Error(), false }

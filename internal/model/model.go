@@ -101,6 +101,9 @@ func (w *World) Do(c Call, do func() error) error {
 	err := func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		if c.EC2 {
+			w.EC2.date()
+		}
 		return do()
 	}()
 	if w.After != nil {
