@@ -32,7 +32,7 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 				"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s", v.Slot.Name, all, all-len(closed), about.Node))
 		}
 		for _, r := range s.wanted(v, nodes) {
-			want = append(want, r.ByClock(s.toSlurm()))
+			want = append(want, s.settled(r.ByClock(s.toSlurm())))
 		}
 	}
 	todo, left := s.steps(want, s.Cluster.Reservations, keep, s.mayGo)

@@ -31,7 +31,7 @@ func (p *pass) describe(ids []string) []question {
 	}, func(answered bool) {
 		for _, r := range found {
 			if !p.known(r.ID) {
-				p.aws.Reservations = append(p.aws.Reservations, r)
+				p.told(r)
 			}
 		}
 		for _, id := range ids {
@@ -60,6 +60,14 @@ func (p *pass) reservations(ctx context.Context) {
 		p.kept(words)
 	}
 	p.keepInspected()
+}
+
+// told adds reservations that EC2 has described in this pass.
+func (p *pass) told(found ...capacity.Reservation) {
+	p.aws.Reservations = append(p.aws.Reservations, found...)
+	for _, r := range found {
+		p.seen.Told[r.ID] = true
+	}
 }
 
 func (p *pass) known(id string) bool {

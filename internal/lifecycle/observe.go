@@ -145,7 +145,7 @@ func (p *pass) places(ctx context.Context) {
 			found, err = p.EC2.FindReservations(ctx, ec2.ReservationQuery{Tags: g.Select.Tags})
 			return err
 		}, func(answered bool) {
-			p.aws.Reservations = append(p.aws.Reservations, found...)
+			p.told(found...)
 			for _, r := range p.seen.old().Reservations {
 				if !answered && g.Select.Matches(r) {
 					p.ids = append(p.ids, r.ID)

@@ -223,7 +223,8 @@ type pass struct {
 }
 
 func newPass(s Sources) *pass {
-	return &pass{Sources: s, absent: map[string]time.Time{}, seen: Seen{Settings: s.Settings, Owner: s.Owner, OwnerIs: s.OwnerIs, Poll: s.Poll, Snap: &capacity.Snapshot{}}}
+	return &pass{Sources: s, absent: map[string]time.Time{}, seen: Seen{Settings: s.Settings, Owner: s.Owner, OwnerIs: s.OwnerIs, Poll: s.Poll, Snap: &capacity.Snapshot{},
+		Told: map[string]bool{}}}
 }
 
 func (p *pass) report() Report {
@@ -261,6 +262,8 @@ type Seen struct {
 	// Cluster is nil if Slurm did not answer; NoAWS: some question to AWS was not answered.
 	Cluster *Cluster
 	NoAWS   bool
+	// Told are the reservations that EC2 has described in this pass.
+	Told map[string]bool
 	// Jobs are those of our partitions and nodes; nil if not read. Elsewhere are jobs of other partitions with a word
 	// of ours, Ended those that ended in the last minutes.
 	Jobs, Elsewhere, Ended []capacity.Job
@@ -295,5 +298,3 @@ func (s Seen) second() time.Time { return s.Now.UTC().Truncate(time.Second) }
 
 // atAWS converts a time of Slurm's to AWS's clock.
 func (s Seen) atAWS(t time.Time) time.Time { return t.Add(-s.toSlurm()).UTC().Truncate(time.Second) }
-
-func (s Seen) slots() []capacity.Standing { return s.Snap.Standings(s.Now) }

@@ -75,6 +75,28 @@ func (st *stage) openBlock() {
 	st.note("since an hour cr-1 is open on solo-[1-4], until 02 11:30")
 }
 
+// earlier has the snapshot of a backup, in which all reservations end earlier.
+func (st *stage) earlier(by time.Duration) {
+	if err := backdate(st.sources.State, by); err != nil {
+		st.Fatal(err)
+	}
+	st.note("the snapshot says that all reservations end %s earlier", by)
+}
+
+func backdate(dir state.Dir, by time.Duration) error {
+	snap, err := dir.ReadSnapshot()
+	if err != nil {
+		return err
+	}
+	for i := range snap.Reservations {
+		r := &snap.Reservations[i]
+		if !r.End.IsZero() {
+			r.End = r.End.Add(-by)
+		}
+	}
+	return dir.WriteSnapshot(snap)
+}
+
 // requeues is a stage on which a pass after another requeues job 1 at its fence.
 func (st *stage) requeues(comment string, change func(*model.Job)) *model.Job {
 	st.openBlock()
@@ -236,6 +258,38 @@ var scenarios = []struct {
 		}
 		block.End, block.Kind, st.solo().Groups[0].PurchaseOption = time.Time{}, capacity.ODCR, capacity.ODCR
 		st.passes(4*time.Hour, 2)
+	}},
+	{"other margins count when two passes have read them", func(st *stage) {
+		st.openBlock()
+		st.job(22*60, "", "solo-1")
+		margin := &st.sources.Settings.Timing.DrainMargin
+		was := *margin
+		margin.Duration = 3 * time.Hour
+		st.pass(2 * time.Hour)
+		*margin = was
+		st.passes(2*time.Hour+time.Minute, 2)
+		margin.Duration = 3 * time.Hour
+		st.passes(3*time.Hour, 2)
+	}},
+	{"state_dir is from a backup with an earlier end, and AWS is down", func(st *stage) {
+		st.openBlock()
+		st.job(22*60, "", "solo-1")
+		st.earlier(12 * time.Hour)
+		st.down = errors.New("503 Service Unavailable")
+		st.passes(2*time.Hour, 2)
+		st.note("what EC2 last said ends in the middle of that, and AWS is still down")
+		st.passes(13*time.Hour, 2)
+		st.down = nil
+		st.passes(14*time.Hour, 2)
+	}},
+	{"one answer of AWS has a Date that is a day ahead", func(st *stage) {
+		st.openBlock()
+		st.job(22*60, "", "solo-1")
+		st.pass(2 * time.Hour)
+		for answers := range 5 {
+			st.aws.Dates = append(make([]time.Duration, answers), day)
+			st.pass(3 * time.Hour)
+		}
 	}},
 	{"an open block is added before a future one", func(st *stage) {
 		st.block("cr-1", "solo", 2*day, day, 4)

@@ -94,7 +94,7 @@ func TestSeeds(t *testing.T) {
 		m := newMonth(rt, t, said)
 		events := map[string]func(*rapid.T){
 			"nothing happens": func(*rapid.T) {}, "a user does something": m.user, "a block is bought": m.buy,
-			"a block is extended": m.extend, "a host fails": m.hostFails, "AWS misbehaves": m.misbehave, "a call fails": m.fault,
+			"a block is extended": m.extend, "a host fails": m.hostFails, "AWS misbehaves": m.misbehave, "a pass is misled": m.mislead, "a call fails": m.fault,
 			"a pass is killed": m.kill, "a hook is killed": m.hookKilled, "something is lost": m.lose, "files are half written": m.halfWritten,
 			"a pass meets another": m.meetAnother, "a pass meets a hook": m.meetHook,
 		}
@@ -693,6 +693,57 @@ func (m *month) lose(rt *rapid.T) {
 	m.sources.Settings.Partitions = nil
 	m.settle()
 	m.sources.Settings.Partitions = parts
+	m.settle()
+}
+
+// mislead has a pass read what is not so: settings with other margins, as an empty file has them; a state_dir from a
+// backup while AWS is silent; one answer with a wrong Date. It moves no fence to an earlier time, and cuts no job.
+func (m *month) mislead(rt *rapid.T) {
+	m.settle()
+	if !m.clean || m.Now().Before(m.down) {
+		rt.Skip()
+	}
+	fences := maps.Clone(m.slurm.Fences)
+	ends := map[*model.Job]time.Time{}
+	for _, j := range m.live() {
+		if j.State == "RUNNING" {
+			ends[j] = j.End
+		}
+	}
+
+	undo := func() {}
+	what := rapid.SampledFrom([]string{"settings", "state_dir", "a date"}).Draw(rt, "what")
+	m.say("a pass is misled by %s", what)
+	switch what {
+	case "settings":
+		timing := m.sources.Settings.Timing
+		m.sources.Settings.Timing.DrainMargin.Duration = 12 * time.Hour
+		undo = func() { m.sources.Settings.Timing = timing }
+	case "state_dir":
+		if err := backdate(m.sources.State, 12*time.Hour); err != nil {
+			rt.Fatal(err)
+		}
+		m.down = m.Now().Add(time.Second)
+		undo = func() { m.down = m.Now() }
+	case "a date":
+		m.aws.Dates = make([]time.Duration, rapid.IntRange(1, 6).Draw(rt, "answers"))
+		m.aws.Dates[len(m.aws.Dates)-1] = 12 * time.Hour
+	}
+	_, _ = m.pass()
+	undo()
+
+	for _, was := range fences {
+		for _, is := range m.slurm.Fences {
+			if is.Guard().Place() == was.Guard().Place() && is.Start.Before(was.Start.Add(-sameTime)) {
+				m.bad("%s moved to %s", was.Name, model.Clock(is.Start))
+			}
+		}
+	}
+	for j, end := range ends {
+		if j.State != "RUNNING" || j.End.Before(end) {
+			m.bad("job %s was to run until %s", j.Shown, model.Clock(end))
+		}
+	}
 	m.settle()
 }
 

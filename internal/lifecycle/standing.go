@@ -1,0 +1,86 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+)
+
+// This file keeps jobs from being cut by a mistake: a job that a fence ends is lost, and a fence that stands where it
+// was a minute longer costs nothing.
+
+// slots are the states of all slots, with the fences that this pass goes by.
+func (s Seen) slots() []capacity.Standing {
+	all := s.Snap.Standings(s.Now)
+	if s.Cluster == nil {
+		return all
+	}
+
+	for i := range all {
+		v := &all[i]
+		v.Window.Fence = s.fence(v.Slot.Name, v.Reservation.ID, v.Window.Fence)
+		v.Next.Window.Fence = s.fence(v.Slot.Name, v.Next.Reservation.ID, v.Next.Window.Fence)
+		v.Last.Fence = s.fence(v.Slot.Name, v.LastID, v.Last.Fence)
+	}
+	return all
+}
+
+// fence is the time of a fence by which this pass goes; computed is what settings and EC2 say, zero for none. What EC2
+// has not said in this pass moves no fence. One moves to an earlier time only when the last pass has read that too, and
+// then to the later of what the two have read.
+func (s Seen) fence(slot, block string, computed time.Time) time.Time {
+	have, stands := s.stands(capacity.Guard{Kind: capacity.GuardFence, Slot: slot, Block: block, Owner: s.Owner})
+	if !stands || computed.IsZero() {
+		return computed
+	}
+
+	standing := s.atAWS(have.Start)
+	if !s.Told[block] {
+		return standing
+	}
+	if near(computed, standing) || computed.After(standing) {
+		return computed
+	}
+
+	before, known := s.fenceBefore(block)
+	if !known || before.After(standing) {
+		return standing
+	}
+	if before.After(computed) {
+		return before
+	}
+	return computed
+}
+
+// fenceBefore is where the last pass would have put the fence of a block.
+func (s Seen) fenceBefore(block string) (fence time.Time, known bool) {
+	r, known := s.old().Reservation(block)
+	if !known {
+		return fence, false
+	}
+	fence = s.Old.Timing.Window(r).Fence
+	return fence, !fence.IsZero()
+}
+
+// stands is the Slurm reservation of ours for a place; of several, the one that begins first.
+func (s Seen) stands(of capacity.Guard) (first capacity.SlurmReservation, stands bool) {
+	for _, r := range s.Cluster.Reservations {
+		g := r.Guard()
+		ours := r.Ours() && g.Owner == of.Owner && g.Place() == of.Place()
+		if ours && (!stands || r.Start.Before(first.Start)) {
+			first, stands = r, true
+		}
+	}
+	return first, stands
+}
+
+// settled is a wanted Slurm reservation with the times that it goes by; w is in Slurm's clock. Where EC2 has not
+// described its reservation in this pass, the times that stand stay.
+func (s Seen) settled(w capacity.SlurmReservation) capacity.SlurmReservation {
+	have, stands := s.stands(w.Guard())
+	over := !have.End.IsZero() && !have.End.After(s.SlurmNow())
+	if stands && !over && !s.Told[w.Guard().Block] {
+		w.Start, w.End = have.Start, have.End
+	}
+	return w
+}
