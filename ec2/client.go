@@ -1,7 +1,7 @@
 // Package ec2 talks to Amazon EC2: capacity reservations and blocks, offerings, launch templates
 // and launches. Its API uses the types of package capacity; no type of the AWS SDK leaves it.
 //
-// Reads are retried by the SDK's standard retryer. A purchase is sent once (R3).
+// Calls are retried by the SDK's standard retryer, except for launches and purchases (R3), which are sent once.
 package ec2
 
 import (

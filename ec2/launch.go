@@ -14,7 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Launch starts instances with one RunInstances call. The network interfaces of a template, if it
+// Launch starts instances with one RunInstances call, which is sent once: the caller keeps the account's limit. The network interfaces of a template, if it
 // has any, are sent along, each in the subnet. The error has the outcome: see Outcome.
 func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error) {
 	in, err := c.launchInput(ctx, l)
@@ -23,7 +23,7 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 	}
 	var out *ec2.RunInstancesOutput
 	err = c.againWhile(ctx, func(err error) bool { return l.Fresh && notYet(err) }, func() (err error) {
-		out, err = c.api.RunInstances(ctx, in)
+		out, err = c.api.RunInstances(ctx, in, once)
 		return err
 	})
 	if err != nil {

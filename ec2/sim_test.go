@@ -149,17 +149,41 @@ func TestOffsetIsLearntFromFailedCallsToo(t *testing.T) {
 	}
 }
 
-// Insufficient capacity comes with status 500, but an immediate retry is useless.
+// Insufficient capacity comes with status 500, but an immediate retry is useless. A launch is the caller's to repeat.
 func TestNoCapacityIsNotRetriedButAServerErrorIs(t *testing.T) {
 	for code, want := range map[string]int{"InsufficientInstanceCapacity": 1, "InternalError": 3} {
 		sim, c, attempts := countedSim(t)
-		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "RunInstances", Code: code, Status: 500})
-		_, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Count: 1, Kind: "on-demand"})
-		if Code(err) != code {
-			t.Errorf("error %v, want %s", err, code)
+		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Code: code, Status: 500, Operation: "CreateCapacityReservation"})
+		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Code: code, Status: 500, Operation: "RunInstances"})
+
+		_, hold := c.CreateODCR(t.Context(), capacity.HoldOrder{
+			ClientToken:  "t",
+			InstanceType: "c7i.4xlarge",
+			AZID:         "use2-az1",
+			Platform:     capacity.LinuxUNIX,
+			Count:        1,
+			End:          noon.Add(time.Hour),
+			Tags:         map[string]string{capacity.TagCluster: "ml", capacity.TagHold: "jobs 1/0"},
+		})
+		_, launch := c.Launch(t.Context(), capacity.Launch{
+			ClientToken:    "t",
+			LaunchTemplate: nodes,
+			InstanceType:   "c7i.4xlarge",
+			SubnetID:       subnetA,
+			Kind:           capacity.OnDemand,
+			Count:          1,
+		})
+
+		if Code(hold) != code || Code(launch) != code {
+			t.Errorf("errors %v and %v, want %s", hold, launch, code)
 		}
-		if n := attempts("RunInstances"); n != want {
+
+		if n := attempts("CreateCapacityReservation"); n != want {
 			t.Errorf("%s: %d attempts, want %d", code, n, want)
+		}
+
+		if n := attempts("RunInstances"); n != 1 {
+			t.Errorf("%s: a launch is sent %d times", code, n)
 		}
 	}
 }

@@ -10,15 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// EC2 takes 5 RunInstances calls at once and then 2 a second (EC2 API Reference, "Request throttling"). It rejects
-// calls beyond that, which costs more time than waiting; one is left for other launches in the account. It takes 50
+// EC2 takes 5 RunInstances calls of an account at once and then 2 a second (EC2 API Reference, "Request throttling"). It
+// rejects calls beyond that, which costs more time than waiting; one is left for other launches in the account. It takes 50
 // CreateCapacityReservation calls at once and then 5 a second, its default for mutating calls.
 const (
 	launchBurst     = 4
@@ -86,7 +84,8 @@ func (c *call) begin(ctx context.Context) (stop func()) {
 	var stopWork, stopFinish context.CancelFunc
 	c.work, stopWork = context.WithDeadline(ctx, c.began.Add(c.budget*2/3))
 	c.finish, stopFinish = context.WithDeadline(c.last, c.began.Add(c.budget))
-	c.launches, c.holds = rate.NewLimiter(launchesASecond, launchBurst), rate.NewLimiter(holdsASecond, holdBurst)
+	c.launches = c.State.Requests(state.LaunchTurns, launchBurst, time.Second/launchesASecond)
+	c.holds = c.State.Requests(state.HoldTurns, holdBurst, time.Second/holdsASecond)
 	return func() { stopWork(); stopFinish() }
 }
 
@@ -122,6 +121,27 @@ func (c *call) poweringUp() ([]string, error) {
 		"`scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
 	c.Error("not launched", "err", err)
 	return launch, err
+}
+
+// waitForTurn waits until the account's limit of requests allows one more, or fails if there is no time for that.
+func (c *call) waitForTurn(requests *state.Requests) error {
+	ends, _ := c.work.Deadline()
+	now := time.Now()
+
+	wait, ok, err := requests.Turn(now, ends.Sub(now))
+	if err != nil {
+		c.Warn("calls of AWS by other hooks are not counted, and the account's limit may be exceeded", "err", err)
+	}
+
+	if ok {
+		sleep(c.work, wait)
+	}
+
+	if !ok || c.work.Err() != nil {
+		return errNoTime
+	}
+
+	return nil
 }
 
 // launching is a group while it is launched.
@@ -275,8 +295,9 @@ func (l *launching) runInstances(p part, t target, reservation string, nodes []s
 		// A repeated order has the same token: EC2 answers with what an unanswered one has launched.
 		var instances []capacity.Instance
 		err = l.persist(l.work, "launch", func() error {
-			if l.launches.Wait(l.work) != nil {
-				return errNoTime
+			err = l.waitForTurn(l.launches)
+			if err != nil {
+				return err
 			}
 
 			instances, err = l.Launch(l.finish, order)

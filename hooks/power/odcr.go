@@ -58,9 +58,11 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 		Tags: tags, End: l.now.Add(capacity.HoldTime).Truncate(time.Second)} // EC2 takes whole seconds
 	for attempt := range mostAttempts {
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, image.Platform)
-		if l.holds.Wait(l.work) != nil {
-			return odcr{}, errNoTime
+		err = l.waitForTurn(l.holds)
+		if err != nil {
+			return odcr{}, err
 		}
+
 		entry, err := l.Enlist(capacity.Held{Token: order.ClientToken, InstanceType: t.instanceType, Count: len(nodes),
 			Since: l.Now(), Until: order.End}, l.Now(), l.Settings.Reserve.Allows)
 		if errors.Is(err, capacity.ErrReserveLimit) { // another place may take less

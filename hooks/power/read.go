@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/time/rate"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -44,7 +44,7 @@ type call struct {
 	// work ends when no further launch may begin, finish when no launch may continue. last never ends: what must happen
 	// even then has a time limit of its own.
 	work, finish, last context.Context
-	launches, holds    *rate.Limiter
+	launches, holds    *state.Requests
 }
 
 // template is a launch template's version, or why it is unknown.

@@ -26,6 +26,8 @@ const (
 	PassLock     Lock = "sync.lock"     // a pass of the control loop
 	LedgerLock   Lock = "held.lock"     // the ledger of holds changes
 	recordsLock  Lock = "hooks.lock"    // the hooks' records are set aside
+	LaunchTurns  Lock = "launches.turn" // a launch takes its turn
+	HoldTurns    Lock = "holds.turn"    // an ODCR takes its turn
 )
 
 // tasks are what the holders of locks do; of all others that another program works there.
@@ -119,6 +121,33 @@ func (d Dir) Watcher() (holder Holder, runs bool, err error) {
 	}
 	unlock()
 	return Holder{}, false, nil
+}
+
+// turnTries and turnPause bound the wait for other programs that take turns, which takes each a part of a millisecond.
+const (
+	turnTries = 50
+	turnPause = 20 * time.Millisecond
+)
+
+// open opens the file of the limit, which is locked until it is closed.
+func (r *Requests) open() (*os.File, error) {
+	in, err := r.dir.private()
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+
+	for range turnTries {
+		file, locked, err := in.try(r.file)
+		if err != nil || !locked {
+			return file, err
+		}
+
+		_ = file.Close()
+		time.Sleep(turnPause)
+	}
+
+	return nil, &LockedError{Lock: r.file, Path: filepath.Join(in.path, string(r.file))}
 }
 
 // sayHolder writes this program into the file of its lock, which works without, on a full disk.
