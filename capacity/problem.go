@@ -143,6 +143,7 @@ const (
 	ReservationMissing Code = "reservation-missing"
 	RollOverFailed     Code = "roll-over-failed"
 	NoPartition        Code = "no-partition"
+	SettingsUnreadable Code = "settings-unreadable"
 	NoNodes            Code = "no-nodes"
 	AllowAccounts      Code = "allow-accounts"
 	AccountsUnchecked  Code = "accounts-unchecked"

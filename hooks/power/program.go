@@ -78,13 +78,8 @@ names, and syslog.
 	path := config.Find("")
 	unset := config.LoadEnvironment(config.EnvironmentPath(path))
 	cfg, err := config.Load(path)
-	if err != nil { // without settings nobody knows whose the nodes are
-		log := hook.Log(config.Default().Log.Dir, p.name)
-		log.Error("nothing is done without settings", "err", err)
-		_, err := theirs.start(log, capacity.Settings{}, args[0])
-		if err = theirs.wait(err); err != nil {
-			log.Error("nodes of the site's own", "err", err)
-		}
+	if err != nil {
+		p.withoutSettings(err, theirs, args[0])
 		return 1
 	}
 	log := hook.Log(cfg.Log.Dir, p.name)
@@ -112,6 +107,55 @@ names, and syslog.
 		s.keepAccess(ctx, aws)
 	}
 	return s.end(theirs.wait(errors.Join(err, made)), p.advice)
+}
+
+// withoutSettings does what is left to do when the settings cannot be read. Whose the nodes are is not known then: the
+// site's program gets all of them, if there is one. Otherwise nobody launches them, and Slurm is told so: it gives their
+// jobs other nodes at once, instead of after ResumeTimeout, and check finds the reason on the nodes.
+func (p program) withoutSettings(unread error, theirs *chained, list string) {
+	log := hook.Log(config.Default().Log.Dir, p.name)
+	log.Error("nothing is done without settings", "err", unread)
+
+	_, err := theirs.start(log, capacity.Settings{}, list)
+	if err = theirs.wait(err); err != nil {
+		log.Error("nodes of the site's own", "err", err)
+	}
+
+	if theirs.program != "" || p.setting != "ResumeProgram" {
+		return
+	}
+
+	client := slurm.New("")
+	client.Timeout = slurmTimeout
+	why := capacity.Problemf(capacity.SettingsUnreadable, capacity.Subject{}, "", "%v", unread)
+	if err := giveUp(context.Background(), client, list, reason(why)); err != nil {
+		log.Error("the nodes stay as they are until ResumeTimeout", "nodes", list, "err", err)
+	}
+}
+
+// giveUp powers down those nodes of a hostlist that are booting.
+func giveUp(ctx context.Context, client *slurm.Client, list, reason string) error {
+	names, err := hostlist.Expand(list)
+	if err != nil {
+		return err
+	}
+
+	nodes, err := client.Nodes(ctx, names...)
+	if err != nil {
+		return err
+	}
+
+	var booting []string
+	for _, node := range nodes {
+		if node.Boots() {
+			booting = append(booting, node.Name)
+		}
+	}
+	if len(booting) == 0 {
+		return nil
+	}
+
+	return client.PowerDownForce(ctx, booting, reason)
 }
 
 // World is what the power hooks act on: Slurm, EC2, PCS and the files in state_dir. Each verb is one call.

@@ -198,7 +198,7 @@ func (p *pass) addSlurm() {
 	}
 	for _, err := range p.unreadable() {
 		what, fix, _ := strings.Cut(err.Error(), "; ")
-		p.say("settings-unreadable", capacity.Subject{}, fix, "the hooks that slurmctld starts launch nothing: %s", what)
+		p.say(capacity.SettingsUnreadable, capacity.Subject{}, fix, "the hooks that slurmctld starts launch nothing: %s", what)
 	}
 	over := capacity.OverTime(p.seen.Cluster.Partitions, p.seen.Cluster.Ours(p.seen.Snap), p.seen.Cluster.OverTime)
 	if p.seen.Snap.Timing.OverTime.Duration = over.Duration(); over.Unlimited {

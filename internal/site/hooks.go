@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -76,11 +78,28 @@ func (s *Survey) hooks(f *findings) {
 	if s.onEC2() && s.Slurmctld != nil {
 		s.powerPrograms(f)
 	}
+	s.hookSettings(f)
+	if s.onEC2() {
+		s.hookAccess(f)
+	}
+}
+
+// hookSettings judges whether slurmctld's hooks can read their settings, by trying, and by what the last ones left on
+// the nodes that they could not launch.
+func (s *Survey) hookSettings(f *findings) {
 	for _, err := range s.Unreadable {
 		f.failWords("hook-settings", err.Error(), "")
 	}
-	if s.onEC2() {
-		s.hookAccess(f)
+
+	marked := map[string][]string{}
+	for _, node := range s.Nodes.Is {
+		if why, is := strings.CutPrefix(node.Reason, string(capacity.SettingsUnreadable)+": "); is {
+			marked[why] = append(marked[why], node.Name)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(marked)) {
+		f.warn("hook-settings", "if nothing else here fails, the next launch clears it", "when slurmctld last powered %s up, its hook could not read the settings: %s",
+			hostlist.Compress(marked[why]), why)
 	}
 }
 

@@ -256,6 +256,24 @@ func TestHooks(t *testing.T) {
 	})
 }
 
+// What slurmctld's hooks cannot read, and could not when they last ran.
+func TestHookSettings(t *testing.T) {
+	judge(t, (*Survey).hookSettings, []row{
+		{"all is read", Survey{Nodes: Read[[]capacity.Node]{Is: []capacity.Node{{Name: "gpu-1", Reason: "ICE: no room"}}}}, "", "", ""},
+		{"not now", Survey{Unreadable: []error{errors.New("SlurmUser cannot read /c; chmod 644 /c")}}, capacity.Admin, "SlurmUser cannot read /c", "chmod 644 /c"},
+		{
+			name: "not at the last launch",
+			survey: Survey{Nodes: Read[[]capacity.Node]{Is: []capacity.Node{
+				{Name: "gpu-1", Reason: "settings-unreadable: open /c: permission denied"},
+				{Name: "gpu-2", Reason: "settings-unreadable: open /c: permission denied"},
+			}}},
+			want: capacity.Note,
+			says: "when slurmctld last powered gpu-[1-2] up, its hook could not read the settings: open /c: permission denied",
+			fix:  "the next launch clears it",
+		},
+	})
+}
+
 // The files of sync: what is not there, or old, has users and hooks know nothing.
 func TestState(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
