@@ -145,12 +145,19 @@ const orphanAge = 5 * time.Minute
 // orphanTime is how long a pass must have seen an orphan before another pass ends it.
 const orphanTime = 30 * time.Second
 
-// orphans returns this cluster's instances without a node; before are those of the last pass.
-func orphans(instances []capacity.Instance, cluster *Cluster, before []capacity.Orphan, now time.Time) []capacity.Orphan {
-	addresses := map[string][]string{} // of the instances of each node
+// orphans returns this cluster's instances without a node; before are those of the last pass. launched returns the
+// instance that the last launch of a node has recorded.
+func orphans(
+	instances []capacity.Instance,
+	cluster *Cluster,
+	before []capacity.Orphan,
+	launched func(node string) string,
+	now time.Time,
+) []capacity.Orphan {
+	living := map[string][]capacity.Instance{} // by node
 	for _, i := range instances {
 		if node := i.Node(); node != "" && !i.Ended() {
-			addresses[node] = append(addresses[node], i.PrivateIP)
+			living[node] = append(living[node], i)
 		}
 	}
 	var found []capacity.Orphan
@@ -160,7 +167,7 @@ func orphans(instances []capacity.Instance, cluster *Cluster, before []capacity.
 		if node == "" || i.Ended() || i.Launched.After(now.Add(-orphanAge)) {
 			continue
 		}
-		if why := cluster.without(byName, node, i.PrivateIP, addresses[node]); why != "" {
+		if why := cluster.without(byName, node, i, living[node], launched); why != "" {
 			o := capacity.Orphan{Instance: i.ID, Node: node, Reservation: i.ReservationID, Why: why, Since: now.UTC().Truncate(time.Second)}
 			for _, b := range before {
 				if b.Instance == o.Instance && b.Node == o.Node {
@@ -174,16 +181,24 @@ func orphans(instances []capacity.Instance, cluster *Cluster, before []capacity.
 	return found
 }
 
-// without says why an instance at an address does not belong to its node; "" if it does, or may. addresses are those
-// of all instances for the node.
-func (c *Cluster) without(byName map[string]capacity.Node, node, address string, addresses []string) string {
+// without says why an instance does not belong to its node; "" if it does, or may. living are all instances for the
+// node.
+func (c *Cluster) without(
+	byName map[string]capacity.Node,
+	node string,
+	i capacity.Instance,
+	living []capacity.Instance,
+	launched func(node string) string,
+) string {
 	n, there := byName[node]
 	switch {
 	case there && n.PoweredDown():
 		return "Slurm has powered the node down"
+	case there && len(living) == 1:
+		return ""
 	case there:
-		at := n.Address
-		if at != address && slices.Contains(addresses, at) {
+		own := nodesOwn(n, living, launched)
+		if own != "" && own != i.ID {
 			return "the node is up as another instance"
 		}
 		return ""
@@ -192,6 +207,28 @@ func (c *Cluster) without(byName map[string]capacity.Node, node, address string,
 		return "Slurm has powered the node down"
 	}
 	return "Slurm has no such node"
+}
+
+// nodesOwn returns which of its living instances a node is; "" if that is not known. Newer Slurm, 24.11 for one, takes the
+// address from the connection by which slurmd registers, which may be that of another network card: then the node is the
+// instance of its last launch.
+func nodesOwn(n capacity.Node, living []capacity.Instance, launched func(node string) string) string {
+	for _, i := range living {
+		if i.PrivateIP == n.Address {
+			return i.ID
+		}
+	}
+
+	if !n.Up() {
+		return ""
+	}
+
+	last := launched(n.Name)
+	if slices.ContainsFunc(living, func(i capacity.Instance) bool { return i.ID == last }) {
+		return last
+	}
+
+	return ""
 }
 
 func endOrphans(s Seen) (actions []Action) {

@@ -30,7 +30,7 @@ func retries(s Seen) (actions []Action) {
 }
 
 func bringForward(j capacity.Job, at time.Time) Action {
-	text := fmt.Sprintf("let job %s start now instead of at %s: AWS answers again", j.Shown, capacity.FormatUTC(j.Eligible))
+	text := fmt.Sprintf("let job %s start at once: AWS answers again", j.Shown)
 
 	return onJob("retry-job", "", j, text, unchanged, func(ctx context.Context, w World) error {
 		return w.Slurm.Begin(ctx, j.Shown, at)

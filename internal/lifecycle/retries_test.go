@@ -15,7 +15,7 @@ func TestRetries(t *testing.T) {
 	later := at("1h").Add(10 * time.Minute)
 	undecided := "pcs-capacity: nodes gpu-1 were not launched: RequestLimitExceeded: no" + capacity.RetryNote(0, later, true)
 	refused := "pcs-capacity: nodes gpu-1 were not launched: InsufficientInstanceCapacity: no" + capacity.RetryNote(3, later, false)
-	forward := []string{"retry-job: let job 7 start now instead of at 2026-11-20 13:10 UTC: AWS answers again"}
+	forward := []string{"retry-job: let job 7 start at once: AWS answers again"}
 
 	for name, c := range map[string]struct {
 		state, flag, note string

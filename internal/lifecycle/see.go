@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
@@ -74,8 +75,32 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	}
 	p.seen.Instances = ours
 	p.seen.Snap.Add(p.seen.twins(others)...)
-	p.seen.Snap.Orphans = orphans(ours, p.seen.Cluster, p.seen.Snap.Orphans, p.seen.Now)
+	recorded := sync.OnceValue(p.launched) // few passes need to know
+	p.seen.Snap.Orphans = orphans(ours, p.seen.Cluster, p.seen.Snap.Orphans,
+		func(node string) string { return recorded()[node] }, p.seen.Now)
 	p.seen.OrphansSeen = true
+}
+
+// launched returns the instances of the last launches that hooks have recorded, by node.
+func (p *pass) launched() map[string]string {
+	records, err := p.State.Records()
+	if err != nil {
+		p.problem(capacity.StateFile, err)
+	}
+
+	last := map[string]string{}
+	for _, r := range records {
+		names, err := hostlist.Expand(r.Nodes)
+		if r.Hook != "resume" || r.Code != string(capacity.OK) || err != nil || len(names) != len(r.Instances) {
+			continue
+		}
+
+		for i, name := range names {
+			last[name] = r.Instances[i]
+		}
+	}
+
+	return last
 }
 
 // lookForMisplaced judges the Prologs' findings by what AWS and Slurm say now.
