@@ -42,7 +42,7 @@ var forms = []form{
 }
 
 // files are those of both forms; the manual pages of commands and docs/ come on top.
-var files = []string{"etc/logrotate.d/pcs-capacity", "etc/pcs-capacity/config.toml", "usr/bin/pcs-capacity",
+var files = []string{"etc/logrotate.d/pcs-capacity", "etc/pcs-capacity/config.toml", "etc/pcs-capacity/environment", "usr/bin/pcs-capacity",
 	"usr/libexec/pcs-capacity/pcs-capacity-filter", "usr/libexec/pcs-capacity/pcs-capacity-prolog",
 	"usr/libexec/pcs-capacity/pcs-capacity-resume", "usr/libexec/pcs-capacity/pcs-capacity-suspend",
 	"usr/lib/systemd/system/pcs-capacity-sync.service", "usr/lib/tmpfiles.d/pcs-capacity.conf",
@@ -272,12 +272,19 @@ func (i *installation) hasFiles(name string) {
 			if entry.IsDir() || strings.HasPrefix(path, "usr/bin/") || strings.HasPrefix(path, "usr/libexec/") {
 				mode = 0o755
 			}
+			secret := path == "etc/pcs-capacity/environment" // it may have keys
+			if secret {
+				mode = 0o640
+			}
 			if info.Mode().Perm() != mode {
 				i.Errorf("%s has mode %s, want %s", path, info.Mode().Perm(), mode)
 			}
 			uid, gid := os.Getuid(), os.Getgid()
 			if i.slurmUser != 0 && (strings.HasPrefix(path, "var/lib/") || strings.HasPrefix(path, "var/log/")) {
 				uid, gid = i.slurmUser, i.slurmUser
+			}
+			if secret && i.slurmUser != 0 {
+				gid = i.slurmUser
 			}
 			if owner := info.Sys().(*syscall.Stat_t); int(owner.Uid) != uid || int(owner.Gid) != gid {
 				i.Errorf("%s belongs to %d:%d, want %d:%d", path, owner.Uid, owner.Gid, uid, gid)

@@ -14,14 +14,24 @@ import (
 // ConfigCmd shows the settings in effect.
 type ConfigCmd struct{}
 
+// Help is shown below the flags.
+func (ConfigCmd) Help() string {
+	return `Checks all files of the settings, and prints them as TOML with every default. What may be a
+secret is not shown.`
+}
+
 // Run checks the settings, all files of them, and shows them with every default.
 func (c *ConfigCmd) Run(g *Globals, t *terminal.Terminal) error {
 	cfg, err := readConfig(g)
 	if err != nil {
 		return err
 	}
+	if t.Format == terminal.CSV {
+		return usage("settings have no rows; leave -o out for TOML, or use -o json or -o yaml")
+	}
+
 	var text bytes.Buffer
-	if err := toml.NewEncoder(&text).Encode(cfg); err != nil {
+	if err := toml.NewEncoder(&text).Encode(cfg.Shown()); err != nil {
 		return fmt.Errorf("showing the settings: %w", err)
 	}
 	if t.Format == terminal.JSON || t.Format == terminal.YAML {

@@ -63,7 +63,7 @@ type Log struct {
 
 // Notify is whom sync tells what people want to know.
 type Notify struct {
-	// Command is the path of a program that gets JSON, Webhook a URL; "" for none.
+	// Command is the path of a program that gets JSON, Webhook a URL, or file:///PATH of a file that has it; "" for none.
 	Command string `toml:"command"`
 	Webhook string `toml:"webhook"`
 }

@@ -24,6 +24,19 @@ func (w *wrongs) at(file, where string) func(message string, args ...any) {
 	}
 }
 
+// isWebhook reports whether a text is a URL that can be posted to, or that of a file which has one.
+func isWebhook(text string) bool {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return false
+	case u.Scheme == "file":
+		return u.Host == "" && filepath.IsAbs(u.Path)
+	default:
+		return u.Host != "" && (u.Scheme == "https" || u.Scheme == "http")
+	}
+}
+
 // validate checks all settings and returns every error.
 func (c *Config) validate() []error {
 	var all wrongs
@@ -46,8 +59,8 @@ func (c *Config) validate() []error {
 	if path := c.Notify.Command; path != "" && !filepath.IsAbs(path) {
 		all.at(c.Path, "notify.command")("%q is not an absolute path", path)
 	}
-	if u, err := url.Parse(c.Notify.Webhook); c.Notify.Webhook != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
-		all.at(c.Path, "notify.webhook")("is not a URL; it begins with https://")
+	if c.Notify.Webhook != "" && !isWebhook(c.Notify.Webhook) {
+		all.at(c.Path, "notify.webhook")("is not a URL; it begins with https://, or with file:/// for a file that has it")
 	}
 	settings := c.Domain()
 	seen, groups, slots := map[string]string{}, map[string]string{}, map[string]string{}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -19,7 +20,9 @@ type Target struct {
 	// Command is the path of a program, which is run without a shell and without arguments and
 	// reads the message from its standard input. Exit status 0 says that it has been delivered.
 	Command string
-	Webhook string        // a URL that the message is posted to; an answer of 2xx says the same
+	// Webhook is a URL that the message is posted to, or file:///PATH of a file that has it. An answer of 2xx says the
+	// same.
+	Webhook string
 	Timeout time.Duration // bounds each of the two
 }
 
@@ -80,7 +83,16 @@ func (t Target) post(ctx context.Context, text []byte) error {
 	if t.Webhook == "" {
 		return nil
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.Webhook, bytes.NewReader(text))
+	address := t.Webhook
+	if path, is := strings.CutPrefix(t.Webhook, "file://"); is {
+		secret, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("[notify] webhook: %w", err)
+		}
+		address = strings.TrimSpace(string(secret))
+	}
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(text))
 	if err != nil {
 		return errors.New("[notify] webhook is not a URL")
 	}

@@ -75,6 +75,13 @@ func TestWebhook(t *testing.T) {
 	if text := body.Load().(string); !strings.Contains(text, `"kind":"opened"`) {
 		t.Errorf("it got %s", text)
 	}
+	file := filepath.Join(t.TempDir(), "webhook")
+	if err := os.WriteFile(file, []byte(server.URL+"/ok/secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Target{Webhook: "file://" + file, Timeout: 20 * time.Second}).Deliver(t.Context(), message); err != nil || calls.Load() != 2 {
+		t.Errorf("%v after %d calls", err, calls.Load())
+	}
 	err := (Target{Webhook: server.URL + "/never/secret", Timeout: 20 * time.Second}).Deliver(t.Context(), message)
 	if err == nil || !strings.Contains(err.Error(), "503") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v", err)

@@ -57,7 +57,7 @@ func (s *Survey) Judge() capacity.Problems {
 			one(&f)
 		}
 	}
-	judge(s.partitioned, s.credentials)
+	judge(s.partitioned, s.secrets, s.credentials)
 	if s.AWSErr == nil {
 		judge(s.clock, s.cluster, s.permission, s.reservations, s.templates, s.launched)
 	}
@@ -76,6 +76,14 @@ func (s *Survey) partitioned(f *findings) {
 	f.ok("settings", "%s, partitions: %d", s.Config.Path, len(s.Config.Partitions))
 	if len(s.Config.Partitions) == 0 {
 		f.warn("settings", "run `pcs-capacity setup`, or add a [[partition]]", "the settings have no partition")
+	}
+}
+
+// secrets judges whether others than root and SlurmUser can read one.
+func (s *Survey) secrets(f *findings) {
+	for _, err := range s.Exposed {
+		what, fix, _ := strings.Cut(err.Error(), "; ")
+		f.warn("secrets", fix, "%s", what)
 	}
 }
 

@@ -92,6 +92,7 @@ type Survey struct {
 	HookCommands Read[slurm.Version]
 	SiteSuspends bool    // our SuspendProgram calls one of the site's
 	Unreadable   []error // why slurmctld's hooks cannot read their settings, each with its remedy
+	Exposed      []error // the secrets that others can read, each with its remedy
 
 	Programs        map[string]Read[fs.FileMode] // those of ours that Slurm runs, by path
 	NoPlugin        map[string][]string          // the folders in which Slurm has no Lua plugin on this host, by hook
@@ -281,6 +282,7 @@ func (in Sources) readFiles(s *Survey) {
 	s.StateDir.Is, s.StateDir.Err = mode(in.Config.StateDir)
 	dir := state.Dir(in.Config.StateDir)
 	s.LastHook.Is, s.LastHook.Err = dir.Hook().Read()
+	s.Exposed = in.Config.Exposed(s.running().SlurmUID)
 	text, _ := os.ReadFile(parallelClusterVersion)
 	s.ParallelCluster = string(text)
 	if !s.StateDir.Is.IsDir() {

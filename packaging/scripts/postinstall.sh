@@ -18,6 +18,9 @@ for folder in /var/lib/pcs-capacity /var/log/pcs-capacity /var/cache/pcs-capacit
 	esac
 done
 
+# They read this as SlurmUser; it may hold secrets.
+if id slurm >/dev/null 2>&1; then chown ":$(id -g slurm)" /etc/pcs-capacity/environment; fi
+
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload || true
 	[ -n "$first" ] || systemctl try-restart pcs-capacity-sync.service || true
