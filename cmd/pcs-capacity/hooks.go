@@ -200,7 +200,12 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 	var text string
 	switch {
 	case c.Hook == "user-data":
-		text = setup.NodeScript("")
+		// Of a slurmctld that does not answer nobody knows where nodes find it.
+		running, err := slurm.New(cfg.Cluster).Config(ctx)
+		if err != nil {
+			t.Say("warning: %s; add --conf-server HOST to the line with -N, unless nodes have a slurm.conf of their own", err)
+		}
+		text = setup.NodeScript(running.ConfServer)
 	case c.Hook == "install":
 		text = setup.InstallScript
 	case c.Hook != settingsHook:

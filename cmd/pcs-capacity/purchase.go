@@ -33,7 +33,7 @@ type PurchaseCmd struct {
 type buying struct {
 	ConfirmFee usd  `help:"The fee in USD that you accept. Refused when EC2 now asks for another." placeholder:"USD"`
 	Again      bool `help:"Buy once more what was bought before."`
-	DryRun     bool `help:"Show what would be bought, ask EC2 whether the permissions are there, and buy nothing."`
+	DryRun     bool `help:"Show what would be bought, ask EC2 whether these credentials may buy it, and buy nothing. EC2 says nothing of stock or payment then."`
 	Wait       bool `help:"Follow the payment to its end." default:"true" negatable:""`
 }
 
@@ -219,7 +219,7 @@ func (v purchaseView) result(p market.Result) error {
 	switch {
 	case p.DryRun:
 		r.ID = "cr-…"
-		v.t.Say("Dry run: EC2 would take this purchase; nothing was bought. After the purchase, go on with:\n%s",
+		v.t.Say("Dry run: these credentials may buy it; EC2 was asked nothing else, and nothing was bought. After the purchase, go on with:\n%s",
 			market.NextStep(v.cfg.Config, v.subnets(), r))
 	case r.State != capacity.StateExpired:
 		v.t.Say("Next:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r))
@@ -325,7 +325,7 @@ func (v extensionView) result(x market.Result) error {
 	}
 	switch {
 	case x.DryRun:
-		v.t.Say("Dry run: EC2 would take this extension; nothing was bought.")
+		v.t.Say("Dry run: these credentials may buy it; EC2 was asked nothing else, and nothing was bought.")
 	case x.Extension.State == capacity.ExtensionPaid:
 		v.t.Say("The end has moved. `pcs-capacity sync` moves the fence to %s; a sync --watch that runs does it by itself.",
 			v.t.Time(row.Fence))

@@ -61,7 +61,9 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 			d.record(i)
 			return i, nil
 		case err == nil && wouldShow:
-			progress.Say("EC2 does not show it %s after the call: it was not bought.", capacity.FormatDuration(asked.Sub(i.At)))
+			// That EC2 shows a purchase by then is not documented: docs/assumptions.md.
+			progress.Say("EC2 does not show it %s after the call: it was not bought. Before you buy another, look for it with `pcs-capacity list --blocks`, and in the account's bill.",
+				capacity.FormatDuration(asked.Sub(i.At)))
 			i.Phase = Failed
 			d.record(i)
 			return i, nil

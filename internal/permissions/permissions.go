@@ -23,7 +23,14 @@ func Policy(role string, in capacity.AWSPartition, cluster string) string {
 	if err != nil {
 		panic(err) // a test reads them all
 	}
-	return strings.NewReplacer("arn:aws:", "arn:"+in.Name+":", "ec2.amazonaws.com", "ec2."+in.Domain, "CLUSTER", cmp.Or(cluster, "*")).Replace(string(text))
+	service := `"ec2.amazonaws.com"`
+	passedTo := service
+	if own := `"ec2.` + in.Domain + `"`; own != service {
+		// In China calls pass roles to the one or the other.
+		passedTo += ", " + own
+	}
+
+	return strings.NewReplacer("arn:aws:", "arn:"+in.Name+":", service, passedTo, "CLUSTER", cmp.Or(cluster, "*")).Replace(string(text))
 }
 
 // Allows reports whether the policy of a role has an action, such as ec2:RunInstances.
