@@ -28,6 +28,8 @@ type Request struct {
 	Overcommit bool // tasks may share CPUs
 	Counted    bool // Nodes is Slurm's own count, not what the owner wrote
 	Constraint string
+	// Reservation names the Slurm reservations that the job may use, as --reservation does.
+	Reservation string
 	// OneNode: the job runs on one node, whatever else it asks for. Component: it is one of a heterogeneous job, and not
 	// the first.
 	OneNode, Component bool
@@ -101,7 +103,7 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	}
 	v = soften(v, snap, now)
 	v.Warnings = append(v.Warnings, nearKeys(req.Comment)...)
-	for _, text := range []string{endsAnyway(req, wish, snap), lateSignal(req, wish, snap)} {
+	for _, text := range []string{endsAnyway(req, wish, snap), lateSignal(req, wish, snap), pastFence(req, snap)} {
 		if text != "" && !v.Refused {
 			v.Warnings = append(v.Warnings, text)
 		}

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Guard is the purpose and the owner of one of our Slurm reservations. The name of the Slurm reservation carries
@@ -114,6 +117,61 @@ func (r SlurmReservation) Guard() Guard {
 func (r SlurmReservation) Fences(slot, block string) bool {
 	g := r.Guard()
 	return r.Ours() && g.Kind == GuardFence && g.Slot == slot && g.Block == block
+}
+
+// heedless reports whether Slurm starts the reservation's jobs through a fence over some of its nodes. A job in a MAINT
+// reservation heeds no other, one in an OVERLAP reservation none without MAINT (job_test_resv of reservation.c; seen on
+// 22.05). Slurm ends a job with its reservation, except with FLEX.
+func (r SlurmReservation) heedless(fence SlurmReservation) bool {
+	ignores := r.Maintenance() || slices.Contains(r.Flags, "OVERLAP") && !fence.Maintenance()
+	lasts := r.End.IsZero() || r.End.After(fence.Start) || slices.Contains(r.Flags, "FLEX")
+	shares := func(node string) bool { return slices.Contains(fence.Nodes, node) }
+
+	return ignores && lasts && slices.ContainsFunc(r.Nodes, shares)
+}
+
+// PastFences returns the site's Slurm reservations whose jobs Slurm starts through a fence of ours: by name, the first of
+// these fences. One for root alone, such as PCS's own, takes no jobs of users.
+func PastFences(all []SlurmReservation) map[string]SlurmReservation {
+	past := map[string]SlurmReservation{}
+	for _, r := range all {
+		if r.Ours() || slices.Equal(r.Users, []string{"root"}) {
+			continue
+		}
+
+		for _, fence := range all {
+			if !fence.Ours() || fence.Guard().Kind != GuardFence || !r.heedless(fence) {
+				continue
+			}
+
+			first, found := past[r.Name]
+			if !found || fence.Start.Before(first.Start) {
+				past[r.Name] = fence
+			}
+		}
+	}
+
+	return past
+}
+
+// PastFence is the problem of a site's reservation whose jobs Slurm starts through a fence.
+func PastFence(reservation string, fence SlurmReservation) Problem {
+	return Problemf("past-fence", Subject{Slot: fence.Guard().Slot},
+		"let it end by then, or make it without MAINT, OVERLAP and FLEX: jobs that end before the fence start in it as well",
+		"Slurm starts jobs with --reservation=%s through the fence over %s at %s; sync lowers their limits once they run",
+		reservation, hostlist.Compress(fence.Nodes), FormatUTC(fence.Start))
+}
+
+// pastFence is the sentence for a job in such a reservation; "" for others.
+func pastFence(req Request, snap *Snapshot) string {
+	for name := range strings.SplitSeq(req.Reservation, ",") {
+		if fence, is := snap.PastFences[name]; is {
+			return fmt.Sprintf("Slurm starts jobs with --reservation=%s even if they do not end before the fence; the job's limit is "+
+				"then lowered to end by %s: state a --time that ends before", name, FormatUTC(fence))
+		}
+	}
+
+	return ""
 }
 
 // ByClock is the reservation with its times in a clock that is offset ahead.

@@ -137,7 +137,8 @@ func (s *Snapshot) Request(j Job) Request {
 	j = j.ByClock(s.ClockOffset.Duration)
 	return Request{Partitions: j.Partitions(), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS,
 		Comment: j.Comment, TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Begin: j.Eligible, Deadline: j.Deadline,
-		Nodes: j.NumNodes, Counted: true, Constraint: j.Constraint}
+		Nodes: j.NumNodes, Counted: true, Constraint: j.Constraint,
+		Reservation: j.Reservation}
 }
 
 // ByClock is the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.

@@ -41,10 +41,13 @@ type Snapshot struct {
 	Former []Partition `json:"former,omitempty"`
 	// Missing are reservations that settings or fences name and EC2 does not describe, by id, each with the time since
 	// when. The facts of one that was live are kept for a while.
-	Missing  map[string]time.Time        `json:"missing,omitempty"`
-	Walls    Walls                       `json:"walls,omitzero"`    // limits of Slurm's accounting
-	Orphans  []Orphan                    `json:"orphans,omitempty"` // instances of ours without a node
-	Problems `json:"problems,omitempty"` // what the pass could not read or do, and what people should know
+	Missing map[string]time.Time `json:"missing,omitempty"`
+	Walls   Walls                `json:"walls,omitzero"` // limits of Slurm's accounting
+	// PastFences are the site's Slurm reservations whose jobs Slurm starts through a fence of ours, by name, each with the
+	// time of the fence.
+	PastFences map[string]time.Time        `json:"past_fences,omitempty"`
+	Orphans    []Orphan                    `json:"orphans,omitempty"` // instances of ours without a node
+	Problems   `json:"problems,omitempty"` // what the pass could not read or do, and what people should know
 }
 
 // Submit says how strict the submission path is.

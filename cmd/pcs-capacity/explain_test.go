@@ -86,6 +86,8 @@ func TestExplainScreens(t *testing.T) {
 	inTwo.Reservations[1].Start = now(0)
 	inTwo.Reservations[1].State = capacity.StateActive
 	inTwo.Partitions[0].Groups[0].Slots = []capacity.Slot{{Name: "gpu", Feature: "gpu", ReservationIDs: []string{"cr-0e2000000000000a1"}}, {Name: "more", Feature: "more", ReservationIDs: []string{"cr-0e2000000000000a2"}}}
+	heedless := world()
+	heedless.PastFences = map[string]time.Time{"course": now(5*time.Hour + 20*time.Minute)}
 	small := world()
 	small.Reservations[0].Total = 1
 	dead := world()
@@ -171,6 +173,7 @@ func TestExplainScreens(t *testing.T) {
 		{"Slurm held it after many", ofJob(job(slurmHeld("JobHoldMaxRequeue")), world(), 0), explain.Held},
 		{"Slurm held it with its reservation", ofJob(job(slurmHeld("Reservation_maint_was_deleted")), world(), 0), explain.Held},
 		{"Slurm held it for a reason of its own", ofJob(job(slurmHeld("something new")), world(), 0), explain.Held},
+		{"in a reservation that heeds no fence", ofJob(job(runs, func(j *capacity.Job) { j.Reservation = "course" }), heedless, 0), explain.Runs},
 		{"it depends on a job that failed", ofJob(job(func(j *capacity.Job) { j.Reason = "DependencyNeverSatisfied" }), world(), 0), explain.NeverByRule},
 		{"another cluster of the federation runs it", ofJob(job(func(j *capacity.Job) { j.State = capacity.Revoked }), world(), 0), explain.Ended},
 		{"held at the end of a block", ofJob(job(held, told("pcs-capacity: requeued at 2026-11-20 17:18 UTC: jobs on cr-0e2000000000000a1 must end by 2026-11-20 17:20 UTC; release it to go on")), at(blockEnd), blockEnd), explain.Held},

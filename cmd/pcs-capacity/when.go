@@ -30,9 +30,10 @@ type WhenCmd struct {
 
 // jobSize is what else decides where a job fits.
 type jobSize struct {
-	Partition string    `short:"p" predictor:"partition" help:"Partitions, as for sbatch. Default: Slurm's default partition." placeholder:"NAMES"`
-	Nodes     nodeCount `short:"N" help:"Minimum number of nodes." default:"1" placeholder:"1"`
-	Account   string    `short:"A" help:"Account of the job. Without one, accounts are not checked." placeholder:"NAME"`
+	Partition   string    `short:"p" predictor:"partition" help:"Partitions, as for sbatch. Default: Slurm's default partition." placeholder:"NAMES"`
+	Nodes       nodeCount `short:"N" help:"Minimum number of nodes." default:"1" placeholder:"1"`
+	Reservation string    `help:"Slurm reservations of the job, as for sbatch." placeholder:"NAMES"`
+	Account     string    `short:"A" help:"Account of the job. Without one, accounts are not checked." placeholder:"NAME"`
 }
 
 // Help is shown below the flags.
@@ -111,6 +112,7 @@ func (s jobSize) judge(limit capacity.Limit, snap *capacity.Snapshot,
 	}
 	req, err := submit.Request(map[string]string{
 		"from": "cli_filter", "user": os.Getenv("USER"), "partition": partition, "account": s.Account, "nodes": string(s.Nodes),
+		"reservation": s.Reservation,
 	})
 	req.TimeLimit = limit
 	if err != nil {

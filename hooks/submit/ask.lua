@@ -12,7 +12,7 @@ local UNCHECKED = "pcs-capacity: %s; the job is let through unchecked; tell an a
 local FIELDS = {
   "from", "partition", "account", "comment", "was", "started", "user", "qos", "time", "time-min", "begin", "deadline", "nodes",
   "ntasks", "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task", "cpus-per-task",
-  "overcommit", "constraint", "component", "requeue", "signal",
+  "overcommit", "constraint", "reservation", "component", "requeue", "signal",
 }
 
 -- The keys of a comment that name capacity.

@@ -45,7 +45,7 @@ func Request(fields map[string]string) (capacity.Request, error) {
 	req := capacity.Request{Partitions: partitions, Account: fields["account"],
 		AccountKnown: !cli, User: fields["user"],
 		QOS: fields["qos"], Comment: fields["comment"], Was: fields["was"], Started: fields["started"] != "",
-		Begin: moment(fields["begin"]), Deadline: moment(fields["deadline"]), Constraint: fields["constraint"],
+		Begin: moment(fields["begin"]), Deadline: moment(fields["deadline"]), Constraint: fields["constraint"], Reservation: fields["reservation"],
 		Nodes:   count(fields["nodes"]),
 		OneNode: fields["nodes"] == "1-1" || fields["nodes"] == "1" && cli, Component: count(fields["component"]) > 0,
 		Tasks: count(fields["ntasks"]), TasksPerNode: count(fields["ntasks-per-node"]),

@@ -94,7 +94,7 @@ local function check(job)
     nodes = job.max_nodes == 1 and "1-1" or job.min_nodes, ntasks = job.num_tasks,
     ["ntasks-per-node"] = job.ntasks_per_node, ["cpus-per-task"] = job.cpus_per_task, overcommit = overcommits(job),
     gpus = job.tres_per_job, ["gpus-per-node"] = job.tres_per_node, ["gpus-per-task"] = job.tres_per_task,
-    constraint = job.features, requeue = job.requeue,
+    constraint = job.features, reservation = job.reservation, requeue = job.requeue,
   })
   local status = tell(answer)
   if status ~= slurm.SUCCESS or not answer then return status end

@@ -81,6 +81,12 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 			}
 		}
 	}
+	for name := range strings.SplitSeq(j.Reservation, ",") {
+		if fence, past := snap.PastFences[name]; past && j.Active() {
+			e.fact("past the fence", "Slurm starts it in reservation %s even if it does not end before the fence; sync then lowers its "+
+				"limit to end by %s", name, capacity.FormatUTC(fence))
+		}
+	}
 	e.fact("told", "%s", e.told)
 	if says := j.Reason; waits {
 		if j.Start.Sub(now) > aYear {

@@ -344,6 +344,13 @@ var scenarios = []struct {
 		st.sources.Owner, st.sources.OwnerIs = other, "settings /home/bob"
 		st.passes(2*time.Hour, 2)
 	}},
+	{"a site's reservation that heeds no fence is named, and its job is cut to the fence", func(st *stage) {
+		st.openBlock()
+		st.slurm.Fences["course"] = model.Reservation{Name: "course", Nodes: []string{"solo-1"}, Start: opens, End: opens.AddDate(1, 0, 0),
+			Flags: []string{"MAINT"}, Users: []string{"alice"}}
+		st.job(30*60, "", "solo-1")
+		st.pass(2 * time.Hour)
+	}},
 	{"requeue at the fence, with the limit of the next block", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 		st.requeues("fitted on_end=requeue", nil)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
@@ -249,6 +250,17 @@ func (p *pass) addSlurm() {
 		if r.Unread != "" {
 			p.say(capacity.SlurmUnread, capacity.Subject{}, "", "Slurm reservation %s cannot be read: %s", r.Name, r.Unread)
 		}
+	}
+	p.seen.Snap.PastFences = map[string]time.Time{}
+	past := capacity.PastFences(p.seen.Cluster.Reservations)
+	for _, name := range slices.Sorted(maps.Keys(past)) {
+		fence := past[name].ByClock(p.seen.Snap.ClockOffset.Duration)
+		p.seen.Snap.PastFences[name] = fence.Start
+		problem := capacity.PastFence(name, fence)
+		if at, ours := p.seen.Snap.Place(problem.About.Slot); ours {
+			problem.About.Partition = at.Partition.Name
+		}
+		p.seen.Snap.Add(problem)
 	}
 	for i := range p.seen.Snap.Partitions {
 		part := &p.seen.Snap.Partitions[i]

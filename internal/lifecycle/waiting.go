@@ -175,14 +175,14 @@ func waiting(seen Seen) []Action {
 
 // asks is what a job's verdict depends on, except for a Begin that is past.
 type asks struct {
-	partition, account, user, qos, comment, constraint string
-	limit, timeMin                                     capacity.Limit
-	begin, deadline                                    time.Time
-	nodes                                              int
+	partition, account, user, qos, comment, constraint, reservation string
+	limit, timeMin                                                  capacity.Limit
+	begin, deadline                                                 time.Time
+	nodes                                                           int
 }
 
 func asksOf(j *capacity.Job, now time.Time) asks {
-	a := asks{j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.TimeLimit, j.TimeMin,
+	a := asks{j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.Reservation, j.TimeLimit, j.TimeMin,
 		j.Eligible, j.Deadline, j.NumNodes}
 	if a.begin.Before(now.Add(-time.Hour)) { // more than any clock error: no verdict depends on it
 		a.begin = time.Time{}

@@ -65,7 +65,7 @@ func (s *Survey) Judge() capacity.Problems {
 		judge(s.slurmctld, s.rights, s.listing)
 	}
 	if s.Commands.Err == nil && s.Slurmctld != nil && s.unlisted() == nil {
-		judge(s.softLimits, s.overTime, s.staticNodes, s.powerSettings, s.shortWaits, s.astray, s.parallelClusterFences, s.ourPartitions, s.hookPrograms)
+		judge(s.softLimits, s.pastFences, s.overTime, s.staticNodes, s.powerSettings, s.shortWaits, s.astray, s.parallelClusterFences, s.ourPartitions, s.hookPrograms)
 	}
 	judge(s.hooks, s.state)
 	return f.Problems

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,14 @@ func (s *Survey) softLimits(f *findings) {
 	}
 }
 
+// pastFences looks for reservations of the site whose jobs heed no fence.
+func (s *Survey) pastFences(f *findings) {
+	past := capacity.PastFences(s.Guards.Is)
+	for _, name := range slices.Sorted(maps.Keys(past)) {
+		f.problem("fences", capacity.Note, capacity.PastFence(name, past[name].ByClock(s.Offset)))
+	}
+}
+
 // overTime looks for settings that let jobs run over their limits.
 func (s *Survey) overTime(f *findings) {
 	var ours []string
@@ -98,12 +107,12 @@ func (s *Survey) slurmctld(f *findings) {
 	f.problem("slurmctld", capacity.Admin, capacity.Problemf("slurmctld", capacity.Subject{}, fix, "slurmctld does not answer here, so no fence can be placed: %s", s.SlurmErr))
 }
 
-func (s *Survey) unlisted() error { return cmp.Or(s.Partitions.Err, s.Nodes.Err) }
+func (s *Survey) unlisted() error { return cmp.Or(s.Partitions.Err, s.Nodes.Err, s.Guards.Err) }
 
 // listing judges whether slurmctld tells what it has.
 func (s *Survey) listing(f *findings) {
 	if err := s.unlisted(); err != nil {
-		f.fail("partition", "run this again", "Slurm does not list its partitions and nodes: %s", err)
+		f.fail("partition", "run this again", "Slurm does not list its partitions, nodes and reservations: %s", err)
 	}
 }
 

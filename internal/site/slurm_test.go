@@ -63,6 +63,25 @@ func TestSoftLimits(t *testing.T) {
 	})
 }
 
+// A site's reservation whose jobs heed no fence is named.
+func TestPastFencesAreNamed(t *testing.T) {
+	with := func(flags ...string) Survey {
+		fence := capacity.SlurmReservation{
+			Name:  "pcs-capacity-fence-gpu.cr-0123.0123abcd",
+			Nodes: []string{"gpu-1"},
+			Start: time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC),
+			Flags: capacity.ProviderEC2.GuardFlags(),
+			Users: []string{"root"},
+		}
+		site := capacity.SlurmReservation{Name: "course", Nodes: []string{"gpu-1"}, Flags: flags, Users: []string{"alice"}}
+		return Survey{Guards: Read[[]capacity.SlurmReservation]{Is: []capacity.SlurmReservation{fence, site}}}
+	}
+	judge(t, (*Survey).pastFences, []row{
+		{"without flags", with(), "", "", ""},
+		{"with MAINT", with("MAINT"), capacity.Note, "--reservation=course through the fence over gpu-1 at 2027-01-01 12:00 UTC", "without MAINT"},
+	})
+}
+
 // What jobs may run over their limits is said: that of a partition of ours, or else that of slurm.conf.
 func TestOverTime(t *testing.T) {
 	with := func(of, gpu capacity.Limit) Survey {

@@ -85,6 +85,7 @@ type Survey struct {
 	Rights     error               // slurmctld's answer to who deletes a reservation that does not exist
 	Partitions Read[[]capacity.SlurmPartition]
 	Nodes      Read[[]capacity.Node]
+	Guards     Read[[]capacity.SlurmReservation] // all reservations of Slurm
 	// HookCommands are Slurm's programs in HookFolder, which slurmctld's hooks take; where that is "", the error says why they
 	// find none. Controller: slurmctld's slurm.conf is on this host.
 	Controller   bool
@@ -232,7 +233,7 @@ func (in Sources) readSlurm(ctx context.Context, s *Survey) {
 	}
 	conf := s.Slurmctld.ConfPath
 	s.SiteSuspends = slurm.SiteProgram(conf, "SuspendProgram") != ""
-	sideBySide(func() { s.Partitions.Is, s.Partitions.Err = in.Slurm.Partitions(ctx) }, func() { s.Nodes.Is, s.Nodes.Err = in.Slurm.Nodes(ctx) }, func() {
+	sideBySide(func() { s.Partitions.Is, s.Partitions.Err = in.Slurm.Partitions(ctx) }, func() { s.Nodes.Is, s.Nodes.Err = in.Slurm.Nodes(ctx) }, func() { s.Guards.Is, s.Guards.Err = in.Slurm.Reservations(ctx) }, func() {
 		if _, err := os.Stat(conf); err != nil || !s.onEC2() {
 			return
 		}
