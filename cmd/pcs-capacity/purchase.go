@@ -35,6 +35,7 @@ type buying struct {
 	Again      bool `help:"Buy once more what was bought before."`
 	DryRun     bool `help:"Show what would be bought, ask EC2 whether these credentials may buy it, and buy nothing. EC2 says nothing of stock or payment then."`
 	Wait       bool `help:"Follow the payment to its end." default:"true" negatable:""`
+	OnlyBuyer  bool `help:"Nobody else has bought in the last minutes: do not wait until EC2 shows what others bought, where state_dir is new." env:"PCS_CAPACITY_ONLY_BUYER"`
 }
 
 // Help is shown below the flags.
@@ -71,7 +72,7 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	view := purchaseView{c, t, cfg, inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })}
 	query := ec2.OfferingQuery{InstanceType: string(c.InstanceType), Count: int(c.Count), Duration: time.Duration(c.Duration),
 		StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time}
-	return newBuyer(t, cfg, aws, c.DryRun).Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, Query: query,
+	return newBuyer(t, cfg, aws, c.buying).Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, Query: query,
 		Zone: c.Zone, Platform: c.Platform, Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait,
 		Show: view.preview, Tell: view.result})
 }
@@ -248,9 +249,24 @@ func (c customer) ConfirmFee(o capacity.Offering) error {
 }
 
 // newBuyer is a buyer with the settings' own limits.
-func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, dryRun bool) *market.Buyer {
-	in := func(region string) market.World { return aws.In(region) }
-	return &market.Buyer{EC2: aws, In: in, Customer: customer{t}, StateDir: state.Dir(cfg.StateDir), Cluster: cfg.Cluster, DryRun: dryRun}
+func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, flags buying) *market.Buyer {
+	dir := state.Dir(cfg.StateDir)
+	buyer := &market.Buyer{
+		EC2:      aws,
+		In:       func(region string) market.World { return aws.In(region) },
+		Customer: customer{t},
+		StateDir: dir,
+		Cluster:  cfg.Cluster,
+		DryRun:   flags.DryRun,
+	}
+
+	switch {
+	case flags.OnlyBuyer:
+		buyer.Recorded = market.Lag
+	case !flags.DryRun:
+		buyer.Recorded, _ = dir.Age() // if it cannot be made, nothing is bought
+	}
+	return buyer
 }
 
 // ExtendCmd extends a block.
@@ -282,7 +298,7 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 		return err
 	}
 	view := extensionView{t, cfg}
-	return newBuyer(t, cfg, aws, c.DryRun).Extend(ctx, market.ExtensionOrder{ReservationID: c.Reservation, Length: length,
+	return newBuyer(t, cfg, aws, c.buying).Extend(ctx, market.ExtensionOrder{ReservationID: c.Reservation, Length: length,
 		Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait, Show: view.preview, Tell: view.result})
 }
 

@@ -106,7 +106,8 @@ func (s *Sim) Env() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	env := []string{"AWS_REGION=" + s.homeRegion(), "AWS_DEFAULT_REGION=" + s.homeRegion(),
-		"AWS_ACCESS_KEY_ID=AKIASIMULATED", "AWS_SECRET_ACCESS_KEY=simulated"}
+		"AWS_ACCESS_KEY_ID=AKIASIMULATED", "AWS_SECRET_ACCESS_KEY=simulated",
+		"PCS_CAPACITY_ONLY_BUYER=true"} // in an account of one's own
 	if s.listener != nil {
 		env = append([]string{"AWS_ENDPOINT_URL=http://" + s.listener.Addr().String()}, env...)
 	}

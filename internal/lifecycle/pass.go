@@ -50,6 +50,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 			return nil, Report{At: s.MachineTime(), Done: []Done{}, Problems: failed, Failed: true}, err
 		}
 		defer unlock()
+		_, _ = p.State.Age() // which begins with the first pass; without it a purchase only waits
 	}
 	p.run(ctx)
 	return p.seen.Snap, p.report(), errors.Join(p.failed...)

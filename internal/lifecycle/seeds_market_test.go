@@ -103,7 +103,7 @@ func (o *decision) run(b *run) error {
 		o.told = o.sold() == m.decided[o.id] // else its payment has failed, or an earlier one is told
 		return b.after(model.Call{Verb: "tell", Text: o.id})
 	}
-	buyer := &market.Buyer{EC2: m.aws, In: func(string) market.World { return m.aws }, Customer: customer{m}, StateDir: m.sources.State, Pause: b.pause}
+	buyer := &market.Buyer{EC2: m.aws, In: func(string) market.World { return m.aws }, Customer: customer{m}, StateDir: m.sources.State, Recorded: m.Now().Sub(m.lost), Pause: b.pause}
 	err := untilKilled(func() error {
 		if o.length > 0 {
 			return buyer.Extend(m.Context(), market.ExtensionOrder{ReservationID: o.id, Length: o.length, Wait: o.wait, Show: func(market.ExtensionPreview) {},
@@ -148,7 +148,7 @@ func (m *month) boughtOnce() {
 
 // decide carries out an order that somebody has made before, or else a new one. Its program is killed, fails or meets
 // another, and is run again, at once or later. A state_dir that is lost takes the record of it along: what EC2 shows is
-// then all that is left, so nobody runs it again before EC2 shows all that it has sold.
+// then all that is left.
 func (m *month) decide(rt *rapid.T, o *decision) {
 	m.orders = slices.DeleteFunc(m.orders, func(o *decision) bool {
 		late := o.length > 0 && m.Now().Sub(o.made) > 20*time.Hour
@@ -166,9 +166,6 @@ func (m *month) decide(rt *rapid.T, o *decision) {
 	defer func(late bool) { m.aws.Late, m.aws.NotPaid = late, false }(m.aws.Late)
 	m.aws.Late = m.aws.Late || rapid.Bool().Draw(rt, "EC2 shows it late")
 	for tries := 3; tries > 0 && !o.told; tries-- {
-		if m.aws.Late && m.Now().Sub(m.lost) < 6*time.Minute {
-			m.until(m.lost.Add(6 * time.Minute))
-		}
 		b := &run{at: rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 4, 5, 6, 7}).Draw(rt, "at call"),
 			trouble: rapid.SampledFrom([]string{"", "is killed before", "is killed after", "fails", "loses its answer", "is refused", "meets another before", "meets another after"}).Draw(rt, "trouble")}
 		if strings.HasPrefix(b.trouble, "meets") {

@@ -21,6 +21,9 @@ type Buyer struct {
 	StateDir state.Dir // holds the intents. Programs that share it take turns to buy.
 	Cluster  string    // the value of the purchase's cluster tag; "" for none
 	DryRun   bool      // buys nothing and writes nothing
+	// Recorded is how long StateDir has had a record of all that was bought. What was bought earlier, perhaps by another
+	// machine, EC2 shows after Lag: an order waits for the rest of it.
+	Recorded time.Duration
 	// Pause waits, and reports false when ctx has ended; nil waits by the machine's clock.
 	Pause func(ctx context.Context, d time.Duration) bool
 }
@@ -44,6 +47,9 @@ type World interface {
 // within minutes, and for what depends on it AWS says to ask again for up to five (EC2 Developer Guide, "Eventual
 // consistency"). What it does not show by then was not bought.
 const callTimeout, settleTime = time.Minute, 5 * time.Minute
+
+// Lag is how long after a purchase has begun EC2 may not show it.
+const Lag = callTimeout + settleTime
 
 func (b *Buyer) intents() Intents { return Intents{b.StateDir} }
 
@@ -86,6 +92,24 @@ func (b *Buyer) open(ctx context.Context) (*deal, error) {
 		return nil, fmt.Errorf("%w; a purchase is recorded in state_dir (%s) before it is sent", err, b.StateDir)
 	}
 	return d, nil
+}
+
+// waitForOthers waits until EC2 shows all that may have been bought without a record in this state_dir. Whoever has waited
+// looks again at what was bought and what is for sale.
+func (d *deal) waitForOthers(ctx context.Context) (waited bool, err error) {
+	left := (Lag - d.Recorded).Round(time.Second)
+	if left <= 0 || d.DryRun {
+		return false, nil
+	}
+	progress := d.Customer.Start(fmt.Sprintf("this state_dir (%s) has no record of the last minutes, and EC2 shows a purchase up to %s late: "+
+		"waiting %s, so that nothing is bought twice; if nobody can have bought meanwhile, --only-buyer does not wait",
+		d.StateDir, capacity.FormatDuration(Lag), capacity.FormatDuration(left)))
+	defer progress.Done()
+	if !d.sleep(ctx, left) {
+		return false, fmt.Errorf("interrupted: %w; nothing was bought", context.Cause(ctx))
+	}
+	d.Recorded = Lag
+	return true, nil
 }
 
 // ours reports whether an intent belongs to the account of the credentials.

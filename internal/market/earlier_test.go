@@ -1,6 +1,7 @@
 package market
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -71,4 +72,23 @@ func TestR3_NotKnownWhatWasBought(t *testing.T) {
 	if _, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); found || err == nil || !strings.Contains(err.Error(), "look at it before you buy anything") {
 		t.Errorf("an intent that cannot be read: %t, %v", found, err)
 	}
+}
+
+// A purchase from another state_dir, within the time in which EC2 does not show the first, waits and takes that one up.
+func TestR3_BoughtWithoutARecord(t *testing.T) {
+	w := newWorld(t, showLate)
+	_, order, block := w.purchase()
+	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.CutAfter, Count: 1})
+	first := w.buyer()
+	first.Pause = func(context.Context, time.Duration) bool { return false } // it is killed
+	if err := first.Purchase(t.Context(), order); err == nil || len(w.sim.Ledger()) != 1 {
+		t.Fatalf("%v; bought: %+v", err, w.sim.Ledger())
+	}
+
+	second := w.buyer()
+	second.StateDir, second.Recorded = state.Dir(t.TempDir()), time.Minute
+	if err := second.Purchase(t.Context(), order); err != nil || block.BoughtNow || len(w.sim.Ledger()) != 1 {
+		t.Errorf("%v, %+v; bought: %+v", err, block, w.sim.Ledger())
+	}
+	w.says("waiting 5m, so that nothing is bought twice", "Nothing is bought now")
 }

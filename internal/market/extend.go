@@ -40,6 +40,10 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 		return err
 	}
 	defer d.close()
+	return d.extend(ctx, o)
+}
+
+func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 	if err := d.settleEarlier(ctx); err != nil {
 		return err
 	}
@@ -80,14 +84,21 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 	if err != nil {
 		return err
 	}
+	waited, err := d.waitForOthers(ctx)
+	if err != nil {
+		return err
+	}
+	if waited {
+		return d.extend(ctx, o)
+	}
 	o.Show(ExtensionPreview{r, history, offering, d.account})
-	if err := accept(b.Customer, o.Fee, offering, b.DryRun); err != nil {
+	if err := accept(d.Customer, o.Fee, offering, d.DryRun); err != nil {
 		return err
 	}
 	intent := d.newIntent(ExtendBlock)
 	intent.Reservation, intent.Offering, intent.Fee = r.ID, offering, offering.Fee
 	intent.Asked, intent.OldEnd, intent.NewEnd = capacity.Duration{Duration: o.Length}, offering.Start, offering.End
-	if b.DryRun {
+	if d.DryRun {
 		if err := d.EC2.PurchaseExtension(ctx, ec2.Try, offering.ID, r.ID); err != nil {
 			return notBought(err)
 		}

@@ -52,6 +52,10 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 		return err
 	}
 	defer d.close()
+	return d.purchase(ctx, o)
+}
+
+func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 	if err := d.settleEarlier(ctx); err != nil {
 		return err
 	}
@@ -65,6 +69,13 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	case findErr != nil:
 		return findErr
 	}
+	waited, err := d.waitForOthers(ctx)
+	if err != nil {
+		return err
+	}
+	if waited {
+		return d.purchase(ctx, o)
+	}
 	intent := d.newIntent(BuyBlock)
 	if offering.ID != o.OfferingID {
 		intent.OrderedAs = o.OfferingID
@@ -73,10 +84,10 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	if err := o.Show(preview); err != nil {
 		return err
 	}
-	if err := accept(b.Customer, o.Fee, offering, b.DryRun); err != nil {
+	if err := accept(d.Customer, o.Fee, offering, d.DryRun); err != nil {
 		return err
 	}
-	if typed := o.Fee == (capacity.Money{}) && !b.DryRun; typed {
+	if typed := o.Fee == (capacity.Money{}) && !d.DryRun; typed {
 		if offering, err = d.afterTyping(ctx, o.Query, offering); err != nil {
 			return err
 		}
@@ -88,7 +99,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 	if intent.Platform == "" {
 		intent.Platform = capacity.LinuxUNIX
 	}
-	if b.DryRun {
+	if d.DryRun {
 		if _, err := d.EC2.Purchase(ctx, ec2.Try, offering.ID, intent.Platform, d.tags(intent)); err != nil {
 			return notBought(err)
 		}

@@ -153,7 +153,7 @@ func (w *world) says(all ...string) {
 
 // buyer gives up soon: 2 s for the call, and 40 s until EC2 shows what was bought.
 func (w *world) buyer() *Buyer {
-	return &Buyer{EC2: w.aws, In: func(region string) World { return w.aws.In(region) }, Customer: &w.customer, StateDir: w.dir, Pause: w.pause}
+	return &Buyer{EC2: w.aws, In: func(region string) World { return w.aws.In(region) }, Customer: &w.customer, StateDir: w.dir, Recorded: Lag, Pause: w.pause}
 }
 
 // pause is a moment for the machine. It ends what waits for too long.

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -37,6 +39,31 @@ func (d Dir) Create() error {
 	}
 	return os.Chmod(string(d), 0o755)
 }
+
+// Age is how long the folder has kept a record of what is done with it. A copy, or a backup that was put back, is as old
+// as the copying: what was done meanwhile is not in it. The time is that of the last change of a file's inode, which no
+// program that copies can set back.
+func (d Dir) Age() (time.Duration, error) {
+	in, err := d.private()
+	if err != nil {
+		return 0, err
+	}
+	defer in.close()
+	file, err := in.edit(ageFile, os.O_RDONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+
+	var info syscall.Stat_t
+	if err := syscall.Fstat(int(file.Fd()), &info); err != nil {
+		return 0, in.at(ageFile, err)
+	}
+	return time.Since(time.Unix(info.Ctim.Unix())), nil
+}
+
+// ageFile is empty, and never changes.
+const ageFile = "since"
 
 // SnapshotPath is where the snapshot is.
 func (d Dir) SnapshotPath() string { return d.path(snapshotFile) }

@@ -126,3 +126,21 @@ func TestLedger(t *testing.T) {
 		t.Errorf("after its end: %v, %v", held, err)
 	}
 }
+
+// A folder whose files have older times, as a backup has that was put back, is as old as the putting back.
+func TestAgeOfABackup(t *testing.T) {
+	dir := Dir(t.TempDir())
+	first, err := dir.Age()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-24 * time.Hour)
+	if err := os.Chtimes(dir.PrivatePath(ageFile), old, old); err != nil {
+		t.Fatal(err)
+	}
+
+	second, err := dir.Age()
+	if err != nil || first < 0 || second < 0 || second > time.Hour {
+		t.Errorf("the ages are %s and %s, %v", first, second, err)
+	}
+}
