@@ -14,7 +14,7 @@ import (
 //
 // Partition and account must come from slurmctld; the comment only selects. req.Nodes counts all nodes of the job. A
 // limit that fitted at submission is not held against the job: AdmitLaunch refuses for time only when not even the
-// smaller of the job's limit and the partition's floor fits. sync lowers the limit after boot.
+// smallest of the job's limit, its --time-min and the partition's floor fits. sync lowers the limit after boot.
 func AdmitLaunch(req Request, p Partition, slot string, snap *Snapshot, now time.Time) (admitted []Reservation, v Verdict) {
 	req.AccountKnown = true
 	wish, wrong := req.Wish()
@@ -56,10 +56,11 @@ func AdmitLaunch(req Request, p Partition, slot string, snap *Snapshot, now time
 // admitLaunch decides about one turn.
 func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
 	r, v := c.Reservation, c.hindrance(req, now)
-	boot, need := snap.Timing.BootAllowance.Duration, LimitOf(c.Partition.MinTime.Duration)
-	if req.TimeLimit.Bounded() && req.TimeLimit.Minutes < need.Minutes {
-		need = req.TimeLimit
+	need := LimitOf(c.Partition.MinTime.Duration)
+	if least := req.least(); least.Bounded() && least.Minutes < need.Minutes {
+		need = least
 	}
+	room := c.prospect(Request{}, snap, now).Room
 	switch from := c.Window.Start; {
 	case v.Code == TooManyNodes:
 		return refuse(NoPlace, "reservation %s has %d places, and the job needs %d", r.ID, c.size(), req.Nodes)
@@ -71,9 +72,9 @@ func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
 		return v
 	case r.State != StateActive:
 		return refuse(NotOpen, "reservation %s is %s", r.ID, r.State)
-	case !c.Window.Unbounded() && now.Add(boot).Add(need.Duration()).After(c.Window.Fence):
+	case !c.Window.Unbounded() && need.Duration() > room:
 		return refuse(TooLong, "jobs on %s must end by %s: %s to boot and %s to run no longer fit",
-			r.ID, FormatUTC(c.Window.Fence), FormatExact(boot), need)
+			r.ID, FormatUTC(c.Window.Fence), FormatExact(snap.Timing.BootAllowance.Duration), need)
 	}
 	return v
 }

@@ -271,6 +271,19 @@ func TestAdmitLaunch(t *testing.T) {
 		{name: "boot and floor just fit", at: noon.Add(47*time.Hour + 20*time.Minute - 40*time.Minute), want: blockA.ID, code: OK},
 		{name: "boot and floor no longer fit", at: noon.Add(47*time.Hour + 20*time.Minute - 39*time.Minute), code: TooLong},
 		{name: "a shorter limit still fits", req: Request{TimeLimit: Minutes(5)}, at: noon.Add(47*time.Hour + 20*time.Minute - 15*time.Minute), want: blockA.ID, code: OK},
+		{
+			name: "a shorter --time-min still fits, whatever limit Slurm has given",
+			req:  Request{TimeLimit: Minutes(13), TimeMin: Minutes(2)},
+			at:   noon.Add(47*time.Hour + 20*time.Minute - 13*time.Minute),
+			want: blockA.ID,
+			code: OK,
+		},
+		{
+			name: "it no longer fits",
+			req:  Request{TimeLimit: Minutes(13), TimeMin: Minutes(4)},
+			at:   noon.Add(47*time.Hour + 20*time.Minute - 13*time.Minute),
+			code: TooLong,
+		},
 		{name: "wrong zone", change: func(s *Snapshot) { s.Reservations[0].AZID = "use2-az9" }, code: Mismatched},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -170,8 +170,8 @@ func recordOf(fields jobFields, mark string, replaced map[string]string) string 
 
 // BriefJobs fills its fields as Jobs does, and no others.
 func TestParseSomeFields(t *testing.T) {
-	of := map[string]string{"JobID": "9", "JobArrayID": "7_2", "State": "CONFIGURING", "TimeLimit": "1-00:00:00", "EligibleTime": "1795302300",
-		"RestartCnt": "3", "NodeList": "gpu-[1-2]", "NumNodes": "2", "Partition": "gpu", "Account": "nlp", "Comment": "a\nb|", "admin_comment": "c", "QOS": "q"}
+	of := map[string]string{"JobID": "9", "JobArrayID": "7_2", "State": "CONFIGURING", "TimeLimit": "1-00:00:00", "MinTime": "2:00",
+		"EligibleTime": "1795302300", "RestartCnt": "3", "NodeList": "gpu-[1-2]", "NumNodes": "2", "Partition": "gpu", "Account": "nlp", "Comment": "a\nb|", "admin_comment": "c", "QOS": "q"}
 	whole, err := parseJobs(t, []byte(record(recordedMark, of)), recordedMark)
 	brief, briefErr := parseJobFields(t, briefFields, []byte(recordOf(briefFields, recordedMark, of)), recordedMark)
 	if err != nil || briefErr != nil || len(whole) != 1 || len(brief) != 1 {
@@ -182,7 +182,7 @@ func TestParseSomeFields(t *testing.T) {
 	if diff := cmp.Diff(want, brief[0]); diff != "" {
 		t.Errorf("BriefJobs (-want +got):\n%s", diff)
 	}
-	if n := len(briefFields.plain) + len(briefFields.marked); n != 13 || briefFields.plain[8].name != "NodeList" {
+	if n := len(briefFields.plain) + len(briefFields.marked); n != 14 || briefFields.plain[9].name != "NodeList" {
 		t.Errorf("%d fields: %+v", n, briefFields)
 	}
 }

@@ -197,6 +197,16 @@ func (w *fake) FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]c
 	return found, err
 }
 
+// BriefJobs leaves out what Slurm's does.
+func (w *fake) BriefJobs(ctx context.Context) ([]capacity.Job, error) {
+	jobs, err := w.Host.BriefJobs(ctx)
+	for i := range jobs {
+		jobs[i].NumNodes = 0
+	}
+
+	return jobs, err
+}
+
 // PowerDownForce has SuspendProgram end the instances.
 func (w *fake) PowerDownForce(ctx context.Context, nodes []string, reason string) error {
 	err := w.Host.PowerDownForce(ctx, nodes, reason)

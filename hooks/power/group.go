@@ -235,7 +235,7 @@ func (at place) in(snap *capacity.Snapshot) (capacity.Partition, capacity.NodeGr
 func (c *call) admit(j capacity.Job, at place) ([]capacity.Reservation, capacity.Verdict) {
 	p, _ := at.in(c.snap)
 	request := capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit,
-		Nodes: len(j.Nodes)}
+		TimeMin: j.TimeMin, Nodes: len(j.Nodes)}
 	return capacity.AdmitLaunch(request, p, at.slot, c.snap, c.now)
 }
 

@@ -225,8 +225,13 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 			record.Message = fmt.Sprintf(late+": %s", says)
 		}
 	}
-	for _, job := range jobs { // requeued by now
+	for i, job := range jobs { // requeued by now
 		record.Restarts = append(record.Restarts, job.Restarts-1)
+		for node, l := range last {
+			if slices.Contains(l.Jobs, job.Shown) {
+				jobs[i].Nodes = append(jobs[i].Nodes, node)
+			}
+		}
 	}
 	s.record(record)
 	word := fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s", record.Nodes, record.Message)

@@ -182,7 +182,7 @@ func TestTwoClocks(t *testing.T) {
 		record resume not-open gpu-[1-2]
 		power down by force gpu-[1-2]
 		jobs
-		begin 1 10m14s
+		begin 1 10m8s
 		admin comment 1`, func(t *testing.T, w *fake) {
 		w.world.Skew = -ahead
 		notOpen := &refusal{Verdict: capacity.Verdict{Problem: capacity.Problem{Code: capacity.NotOpen, Sentence: "It opens later."}, NotBefore: aws.Add(10 * time.Minute)}}

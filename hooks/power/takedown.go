@@ -209,6 +209,7 @@ func (s *Site) putOff(ctx context.Context, jobs, queue []capacity.Job, r retry, 
 
 		if i >= 0 && j.Batch {
 			from := queue[i]
+			from.NumNodes = max(len(j.Nodes), 1) // the queue does not say it
 			if from.Eligible.Before(r.notBefore) {
 				from.Eligible = r.notBefore
 			}

@@ -106,7 +106,7 @@ func TestR12_WordsOfAFailure(t *testing.T) {
 		record resume UnauthorizedOperation gpu-[1-2]
 		power down by force gpu-[1-2]
 		jobs
-		begin 1 44s
+		begin 1 38s
 		admin comment 1`, func(t *testing.T, w *fake) {
 		w.remember(t, state.Record{At: noon, Hook: "resume", Code: "failed", Jobs: []string{"1"}, Restarts: []int{1}})
 		g := pair()

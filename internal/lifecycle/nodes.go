@@ -19,8 +19,10 @@ const powerUpAgain = 15 * time.Minute
 // choice). PCS itself keeps static nodes up.
 func openings(s Seen) (actions []Action) {
 	for _, v := range s.slots() {
+		// Later ResumeProgram would refuse them: no job that states no time fits any more.
+		least := s.Snap.Timing.BootAllowance.Duration + v.Partition.MinTime.Duration
 		open := v.Reservation.State == capacity.StateActive && !v.Window.Start.After(s.Now) &&
-			v.Window.Fence.After(s.Now.Add(s.Snap.Timing.BootAllowance.Duration))
+			v.Window.Fence.After(s.Now.Add(least))
 		if v.Former || !v.Partition.Provider.Launches() || v.Group.Dynamic || !v.Reservation.Kind.Bought() || !open ||
 			s.Now.Before(v.Slot.PoweredUp.Add(powerUpAgain)) {
 			continue
