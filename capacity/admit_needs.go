@@ -101,7 +101,7 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 		return best.fitTime(req, snap.Walls, start)
 	}
 	if !best.Fits {
-		return best.tooShort("the job needs "+req.least().String(), req, start)
+		return best.tooShort("the job needs "+req.least().String(), best.GoesOn(req, snap), req, start)
 	}
 	open := func(p Prospect) bool { return !p.Window.Start.After(start) }
 	if !open(best) && slices.ContainsFunc(all, open) &&
@@ -114,6 +114,16 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 			when, best.Reservation.ID, FormatUTC(best.Window.Start)))
 	}
 	return v
+}
+
+// GoesOn reports whether the job is requeued at the fence, and goes on in another block, if its limit may be shortened.
+func (c Prospect) GoesOn(req Request, snap *Snapshot) bool {
+	wish, _ := req.Wish()
+	onEnd := cmp.Or(wish.OnEnd, c.Partition.OnEnd)
+	wish.OnEnd = onEnd
+
+	return c.Until.Equal(c.Window.Fence) && (onEnd == RequeueAtEnd || onEnd == HoldAtEnd) &&
+		endsAnyway(req, wish, snap) == ""
 }
 
 // fitTime sets the limit of a job that stated none. The limit is the job's longest window, with [Partition.FitMark] as
@@ -136,7 +146,7 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 		floor, timeMin, needs = req.TimeMin, req.TimeMin, "the job needs "+req.TimeMin.String()
 	}
 	if floor.Minutes > minutes {
-		return c.tooShort(needs, req, start)
+		return c.tooShort(needs, false, req, start)
 	}
 	timeMin.Minutes = min(timeMin.Minutes, minutes)
 	v := Verdict{Problem: Problem{Code: OK}, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: timeMin}}
@@ -149,8 +159,9 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 	return v
 }
 
-// tooShort refuses a job with a sentence of the time that it needs, and the time available.
-func (c Prospect) tooShort(needs string, req Request, start time.Time) Verdict {
+// tooShort refuses a job with a sentence of the time that it needs, and the time available; goesOn: it need not end by
+// the fence.
+func (c Prospect) tooShort(needs string, goesOn bool, req Request, start time.Time) Verdict {
 	where, wait := "its --deadline is "+FormatUTC(c.Until), "use a later --deadline"
 	switch {
 	case c.Until.Equal(c.Window.Fence):
@@ -171,6 +182,9 @@ func (c Prospect) tooShort(needs string, req Request, start time.Time) Verdict {
 	option := "--time"
 	if least := req.least(); least.Set && least == req.TimeMin {
 		option = "--time-min"
+	} else if goesOn {
+		return refuse(TooLong, "%s, but %s. With --time-min=%s or less it runs to the fence and goes on in the next block",
+			needs, where, FormatMinutes(minutes))
 	}
 	return refuse(TooLong, "%s, but %s. Use %s=%s or less", needs, where, option, FormatMinutes(minutes))
 }

@@ -159,6 +159,7 @@ func TestExplainScreens(t *testing.T) {
 		{"it has nothing to do with slots", ofJob(job(func(j *capacity.Job) { j.Constraint = "gpu&fast" }), world(), 0), explain.WaitsInQueue},
 		{"behind the fence, the next block takes it", ofJob(job(maint, limit(400)), world(), 0), explain.BehindFence},
 		{"it never fits", ofJob(job(maint, limit(9000)), world(), 0), string(capacity.TooLong)},
+		{"it never fits, and goes on from a checkpoint", ofJob(job(maint, limit(9000), requeues), world(), 0), string(capacity.TooLong)},
 		{"it has no limit, and nobody set one", ofJob(job(maint, func(j *capacity.Job) { j.TimeLimit = capacity.NoLimit }), world(), 0), string(capacity.TooLong)},
 		{"its account is not allowed", ofJob(job(func(j *capacity.Job) { j.Account = "vision" }), world(), 0), string(capacity.AccountNotAllowed)},
 		{"Slurm knows no account of it", ofJob(job(func(j *capacity.Job) {

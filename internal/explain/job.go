@@ -227,7 +227,10 @@ func (e *screen) never(v capacity.Verdict) {
 	do := "Cancel it, `scancel {}`, and submit it as the first line says."
 	req := e.req
 	req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
+	goesOn := e.j.Requeues() && slices.ContainsFunc(e.prospects, func(p capacity.Prospect) bool { return p.GoesOn(e.req, e.snap) })
 	switch fits := capacity.Admit(req, e.snap, e.now).Edits.TimeLimit; {
+	case v.Code == capacity.TooLong && fits.Bounded() && goesOn:
+		do = fmt.Sprintf("Let it go on in the next block: `scontrol update jobid={} timemin=%s`.", fits)
 	case v.Code == capacity.TooLong && fits.Bounded():
 		do = fmt.Sprintf("Shorten it: `scontrol update jobid={} timelimit=%s`.", fits)
 	case v.Code == capacity.AccountNotAllowed:
