@@ -261,8 +261,10 @@ type LaunchTemplate struct {
 	// NoTarget: the template specifies something about reservations but no target. So it is when an id was written next
 	// to CapacityReservationTarget instead of in it.
 	NoTarget bool `json:"no_target,omitempty"`
-	// MetadataTags: an instance sees its tags in its metadata.
-	MetadataTags bool `json:"metadata_tags,omitempty"`
+	// MetadataTags: an instance sees its tags in its metadata. TokensRequired: it reads them with a token only (IMDSv2).
+	MetadataTags   bool   `json:"metadata_tags,omitempty"`
+	TokensRequired bool   `json:"tokens_required,omitempty"`
+	PlacementGroup string `json:"placement_group,omitempty"` // the name or the id of the placement group of launches
 	// Digest identifies the LaunchTemplateSpec that we wrote the version from; "" if somebody else wrote it.
 	Digest string `json:"digest,omitempty"`
 }
@@ -310,7 +312,7 @@ type LaunchTemplateSpec struct {
 	// ReservationID and Kind are the target of launches; Kind OnDemand has no target.
 	ReservationID  string
 	Kind           Kind
-	PlacementGroup string // the reservation's placement group; "" if it has none
+	PlacementGroup string // the name or the id of the placement group of launches; "" drops the copy's
 
 	Tags map[string]string
 }

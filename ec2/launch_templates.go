@@ -363,11 +363,15 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 			out.ReservationID = aws.ToString(s.CapacityReservationTarget.CapacityReservationId)
 		}
 	}
+	if p := d.Placement; p != nil {
+		out.PlacementGroup = cmp.Or(aws.ToString(p.GroupName), aws.ToString(p.GroupId))
+	}
 	if m := d.InstanceMarketOptions; m != nil {
 		out.Market = string(m.MarketType)
 	}
 	if m := d.MetadataOptions; m != nil {
 		out.MetadataTags = m.InstanceMetadataTags == types.LaunchTemplateInstanceMetadataTagsStateEnabled
+		out.TokensRequired = m.HttpTokens == types.LaunchTemplateHttpTokensStateRequired
 	}
 	if found := digestInDescription.FindStringSubmatch(aws.ToString(v.VersionDescription)); found != nil {
 		out.Digest = found[1]

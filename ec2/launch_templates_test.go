@@ -217,6 +217,11 @@ func TestPlacementGroupOfAReservation(t *testing.T) {
 	if err != nil || data.Placement == nil || *data.Placement.GroupName != "ml-cluster" {
 		t.Errorf("placement %+v, %v", data.Placement, err)
 	}
+	spec.PlacementGroup = "pg-0123456789abcdef0"
+	byID, err := c.templateData(t.Context(), spec)
+	if err != nil || aws.ToString(byID.Placement.GroupId) != spec.PlacementGroup || byID.Placement.GroupName != nil {
+		t.Errorf("placement %+v, %v", byID.Placement, err)
+	}
 	made, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, ReservationID: "cr-0e200000000000a14", Kind: capacity.ODCR, Count: 2})
 	if err != nil {
 		t.Fatal(err)

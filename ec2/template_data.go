@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -69,11 +70,8 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	data.DisableApiTermination = nil
 	data.IamInstanceProfile, data.Operator = profile(spec.InstanceProfile), nil
 	overlayMetadata(data, spec)
-	// A block has its own placement and one Availability Zone; the template of another group could only be wrong there.
-	data.Placement = nil
-	if spec.PlacementGroup != "" {
-		data.Placement = &types.LaunchTemplatePlacementRequest{GroupName: aws.String(spec.PlacementGroup)}
-	}
+	// A reservation has its own placement and one Availability Zone; those of the copy could only be wrong there.
+	data.Placement = placement(spec.PlacementGroup)
 	data.CapacityReservationSpecification, data.InstanceMarketOptions = nil, nil
 	if !spec.Kind.Reserved() || spec.ReservationID == "" {
 		return
@@ -82,6 +80,21 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	if market := types.MarketType(spec.Kind.Market()); market != "" {
 		data.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: market}
 	}
+}
+
+// groupID matches the id of a placement group.
+var groupID = regexp.MustCompile(`^pg-[0-9a-f]{8,}$`)
+
+// placement names a placement group as EC2 wants it; nil for none.
+func placement(group string) *types.LaunchTemplatePlacementRequest {
+	switch {
+	case group == "":
+		return nil
+	case groupID.MatchString(group):
+		return &types.LaunchTemplatePlacementRequest{GroupId: aws.String(group)}
+	}
+
+	return &types.LaunchTemplatePlacementRequest{GroupName: aws.String(group)}
 }
 
 // profile names an instance profile as EC2 wants it; nil for none.

@@ -1,6 +1,7 @@
 package pcs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,17 +64,33 @@ func (p Provisioner) wantedBy(ctx context.Context, r ConfigureRequest, cluster C
 	if r.Dynamic {
 		want.Min = 0
 	}
-	spec := capacity.LaunchTemplateSpec{Name: TemplateName(cluster.Name, g.Name), From: g.TemplateID,
-		FromVersion: g.TemplateVersion, ImageID: g.AMI, InstanceType: r.Reservation.InstanceType, SubnetID: r.SubnetID,
-		ReservationID: r.Reservation.ID, Kind: r.Reservation.Kind, PlacementGroup: r.Reservation.PlacementGroup,
-		Tags: want.Tags}
+	now, _, err := p.EC2.LaunchTemplate(ctx, g.TemplateID, g.TemplateVersion)
+	if err != nil {
+		return want, err
+	}
+
+	spec := capacity.LaunchTemplateSpec{
+		Name:           TemplateName(cluster.Name, g.Name),
+		From:           g.TemplateID,
+		FromVersion:    g.TemplateVersion,
+		ImageID:        g.AMI,
+		InstanceType:   r.Reservation.InstanceType,
+		SubnetID:       r.SubnetID,
+		ReservationID:  r.Reservation.ID,
+		Kind:           r.Reservation.Kind,
+		PlacementGroup: r.Reservation.PlacementGroup,
+		Tags:           want.Tags,
+	}
+	if !r.Reservation.Kind.Bought() {
+		spec.PlacementGroup = cmp.Or(spec.PlacementGroup, now.PlacementGroup) // as setup has copied it
+	}
+
 	planned, err := p.EC2.PlannedTemplate(ctx, spec)
 	if err != nil {
 		return NodeGroup{}, err
 	}
-	now, _, err := p.EC2.LaunchTemplate(ctx, g.TemplateID, g.TemplateVersion)
-	if err != nil || now.Digest == planned.Digest {
-		return want, err
+	if now.Digest == planned.Digest {
+		return want, nil
 	}
 	want.TemplateVersion = "" // not made yet
 	if err := errors.Join(keeps(WhatNodeGroup, g.Name, g.Lost()), p.checkUnused(ctx, g, true)); err != nil {

@@ -69,6 +69,9 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 			return nil, err
 		}
 		plan, err := change.setup.Plan(ctx, request)
+		if err == nil && setup.IsNewMark(request.Mark) {
+			plan.Add(capacity.Problem{Severity: capacity.Note, Sentence: fmt.Sprintf("%s in names stands for the cluster's id, which is made when this is carried out", request.Mark)})
+		}
 		if err == nil && len(plan.Mismatches()) == 0 {
 			err = c.tryHost(ctx, cfg, plan)
 		}

@@ -54,12 +54,27 @@ func TestDetailsOfPlans(t *testing.T) {
 		return ""
 	}
 	w := newWorld()
-	in := w.see(askFor(now1))
-	in.reservation.PlacementGroup = "pg"
-	p := plan(in)
-	if got := value(p, WhatTemplate, "placement group"); got != "pg" {
-		t.Errorf("the placement group is %q", got)
+	see := func(kind capacity.Kind, own, copied string) inspection {
+		in := w.see(askFor(now1))
+		in.reservation.Kind, in.reservation.PlacementGroup, in.source.PlacementGroup = kind, own, copied
+		return in
 	}
+	for _, c := range []struct {
+		kind             capacity.Kind
+		own, copied      string
+		group, notCopied string
+	}{
+		{capacity.ODCR, "pg", "", "pg", ""},
+		{capacity.ODCR, "", "copied", "copied", ""},
+		{capacity.ODCR, "pg", "copied", "pg", "placement group copied: the reservation has a placement of its own"},
+		{capacity.CapacityBlock, "", "copied", "", "placement group copied: the reservation has a placement of its own"},
+	} {
+		p := plan(see(c.kind, c.own, c.copied))
+		if group, not := value(p, WhatTemplate, "placement group"), value(p, WhatTemplate, "not copied"); group != c.group || not != c.notCopied {
+			t.Errorf("%+v: placement group %q; not copied: %q", c, group, not)
+		}
+	}
+	p := plan(see(capacity.ODCR, "pg", ""))
 	if p.trial.Launch.Tags != nil || !slices.Equal(p.trial.Subnets, []string{subnet}) || p.trial.Launch.PlacementGroup != "pg" {
 		t.Errorf("the trial launch is %+v", p.trial)
 	}

@@ -188,10 +188,16 @@ func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, er
 	}
 	id, err := state.ClusterID(running.StateSaveLocation, running.ClusterName)
 	if errors.Is(err, fs.ErrNotExist) {
-		id, err = "new", nil
+		id, err = newID, nil
 	}
 	return capacity.ClusterMark(running.ClusterName, id), err
 }
+
+// newID stands for the id of a cluster that has none yet.
+const newID = "new"
+
+// IsNewMark reports whether a mark is of a cluster without an id.
+func IsNewMark(mark string) bool { return strings.HasSuffix(mark, "/"+newID) }
 
 // InstallScript installs the package on a node, from the path or URL in its first argument, or in place of URL.
 //

@@ -33,7 +33,15 @@ func (in *inspection) templateStep() Step {
 	if in.launch.Image.Name != "" {
 		step.add("image name", in.launch.Image.String())
 	}
-	step.add("placement group", in.template.PlacementGroup)
+	step.change("placement group", now.PlacementGroup, in.template.PlacementGroup)
+	if source := in.source; source.ID != "" && source.ID != now.ID {
+		if source.PlacementGroup != "" && source.PlacementGroup != in.template.PlacementGroup {
+			step.add("not copied", "placement group "+source.PlacementGroup+": the reservation has a placement of its own")
+		}
+		if !source.TokensRequired {
+			step.add("instance metadata", "IMDSv2 only, unlike "+source.Name)
+		}
+	}
 	step.change("network interfaces", in.efaWord(efaOf(now)), in.efaWord(in.efa()))
 	step.change("security groups", strings.Join(now.SecurityGroupIDs, ", "), strings.Join(in.source.SecurityGroupIDs, ", "))
 	script := ""

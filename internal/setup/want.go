@@ -44,7 +44,8 @@ func (in *inspection) want() {
 func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 	r := in.reservation
 	spec := capacity.LaunchTemplateSpec{Name: pcs.TemplateName(in.Cluster.Name, in.slot.Name), From: in.source.ID, FromVersion: in.source.Version,
-		ImageID: cmp.Or(in.request.AMI, in.like.AMI, in.source.ImageID), UserData: in.userData, InstanceType: r.InstanceType, EFA: in.efa(), Tags: in.tags()}
+		ImageID: cmp.Or(in.request.AMI, in.like.AMI, in.source.ImageID), UserData: in.userData, InstanceType: r.InstanceType, EFA: in.efa(),
+		PlacementGroup: in.placementGroup(), Tags: in.tags()}
 	if in.OnEC2() {
 		spec.InstanceProfile, spec.MetadataTags, spec.Kind = in.source.InstanceProfile, true, capacity.OnDemand
 		return spec
@@ -52,8 +53,17 @@ func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 	if in.source.ID == "" { // else they are copied
 		spec.SecurityGroupIDs, spec.KeyName = in.source.SecurityGroupIDs, in.source.KeyName
 	}
-	spec.SubnetID, spec.ReservationID, spec.Kind, spec.PlacementGroup = in.interfaceSubnet(), r.ID, r.Kind, r.PlacementGroup
+	spec.SubnetID, spec.ReservationID, spec.Kind = in.interfaceSubnet(), r.ID, r.Kind
 	return spec
+}
+
+// placementGroup is that of the reservation, else that of the copied template. A block has a placement of its own.
+func (in *inspection) placementGroup() string {
+	if in.reservation.Kind.Bought() {
+		return ""
+	}
+
+	return cmp.Or(in.reservation.PlacementGroup, in.source.PlacementGroup)
 }
 
 func (in *inspection) tags() map[string]string {

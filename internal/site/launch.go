@@ -72,7 +72,25 @@ func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
 
 // Judge returns what no dry run of a launch tells: what keeps nodes from joining. A note prevents nothing.
 func (l Launch) Judge() capacity.Problems {
-	return slices.Concat(l.drivers(), l.wayOut(), l.efaRules())
+	return slices.Concat(l.drivers(), l.role(), l.wayOut(), l.efaRules())
+}
+
+// role finds an instance profile that PCS may refuse for its role. The name of the role stands in IAM alone; a profile
+// that the console made has the same.
+func (l Launch) role() (found capacity.Problems) {
+	profile := l.Template.InstanceProfile
+	if l.Provider != capacity.ProviderPCS || profile == "" || strings.Contains(profile, "/AWSPCS") || strings.Contains(profile, "/aws-pcs/") {
+		return nil
+	}
+
+	name := profile[strings.LastIndex(profile, "/")+1:]
+	found.Add(capacity.Problem{
+		Severity: capacity.Note,
+		Sentence: fmt.Sprintf("PCS takes an instance profile only if the name of its role begins with AWSPCS, or its path has /aws-pcs/, and %s does not show that", profile),
+		Fix:      fmt.Sprintf("look with `aws iam get-instance-profile --instance-profile-name %s --query InstanceProfile.Roles[].Arn`; policy sync passes only such roles", name),
+	})
+
+	return found
 }
 
 // GPUImage prints the id of the newest image with GPU drivers that PCS publishes: AWS PCS User Guide, "Using PCS-ready

@@ -93,6 +93,19 @@ func TestDrivers(t *testing.T) {
 	}
 }
 
+// PCS takes only some roles, by names that the profile may not show.
+func TestRoleOfNodes(t *testing.T) {
+	const path = "arn:aws:iam::111122223333:instance-profile/"
+	for profile, warns := range map[string]bool{"": false, path + "AWSPCS-nodes": false, path + "site/AWSPCS-nodes": false, path + "aws-pcs/nodes": false, path + "nodes": true} {
+		for _, provider := range []capacity.Provider{capacity.ProviderPCS, capacity.ProviderEC2} {
+			l := Launch{Provider: provider, Template: capacity.LaunchTemplate{InstanceProfile: profile}}
+			if got := l.role(); (len(got) > 0) != (warns && provider == capacity.ProviderPCS) {
+				t.Errorf("%s, %s: %v", provider, profile, got)
+			}
+		}
+	}
+}
+
 // The shapes of launch templates with which PCS launches nothing, or not into the block.
 func TestLaunchedByPCS(t *testing.T) {
 	const id = "cr-0e2000000000000a1"
