@@ -44,7 +44,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 	for _, p := range s.Partitions {
 		out, _ := was.Partition(p.Name)
 		out = Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts,
-			MinTime: p.MinTime, OnEnd: p.OnEnd, MaxTime: out.MaxTime, QOS: out.QOS}
+			MinTime: p.MinTime, OnEnd: p.OnEnd, MaxTime: out.MaxTime, QOS: out.QOS, ResumeTimeout: out.ResumeTimeout}
 		for _, g := range p.Groups {
 			group := NodeGroup{Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes,
 				PurchaseOption: g.PurchaseOption, MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []Subnet{}}

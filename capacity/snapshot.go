@@ -65,8 +65,10 @@ type Partition struct {
 	OnEnd         OnEnd    `json:"on_end,omitempty"` // OnEnd applies to jobs whose comment has no on_end
 	MaxTime       Limit    `json:"max_time"`         // Slurm's MaxTime of the partition; unset if unknown
 	// QOS is the partition's QOS, whose limits apply to all its jobs; "" if it has none.
-	QOS    string      `json:"qos,omitempty"`
-	Groups []NodeGroup `json:"node_groups"`
+	QOS string `json:"qos,omitempty"`
+	// ResumeTimeout is how long Slurm waits for a node to boot; 0 if unknown.
+	ResumeTimeout Duration    `json:"resume_timeout,omitzero"`
+	Groups        []NodeGroup `json:"node_groups"`
 }
 
 // NodeGroup is one [[partition.node_group]] of the configuration with what was found for it in AWS and Slurm.

@@ -27,7 +27,7 @@ func explainWorld(t *testing.T) *capacity.Snapshot {
 	}
 	return &capacity.Snapshot{TakenAt: simStart.Add(-time.Minute), Region: "us-east-2", Submit: capacity.Submit{Strict: true, StaleAfter: d(10 * time.Minute)},
 		Timing: capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute)},
-		Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, AllowAccounts: []string{"nlp"}, MinTime: d(30 * time.Minute), OnEnd: capacity.StopAtEnd,
+		Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, AllowAccounts: []string{"nlp"}, MinTime: d(30 * time.Minute), OnEnd: capacity.StopAtEnd, ResumeTimeout: d(20 * time.Minute),
 			Groups: []capacity.NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
 				Subnets: []capacity.Subnet{{ID: "subnet-0e200000000000a01", AZID: "use2-az1", AZ: "us-east-2a"}},
 				Slots:   []capacity.Slot{{Name: "gpu", Nodes: "gpu-[1-4]", ReservationIDs: []string{"cr-0e2000000000000a1", "cr-0e2000000000000a2"}}}}}}},
@@ -64,6 +64,7 @@ func TestExplainScreens(t *testing.T) {
 	runs := func(j *capacity.Job) {
 		j.State, j.Reason, j.Nodes, j.Start, j.End = "RUNNING", "None", []string{"gpu-1", "gpu-2"}, now(-time.Hour), now(time.Hour)
 	}
+	boots := func(j *capacity.Job) { j.StateFlag, j.Start = "CONFIGURING", now(-3*time.Minute) }
 	refused := "partition gpu refuses this job: account-not-allowed: account \"vision\" may not use the reservations of partition gpu; allowed: nlp; change it before you release it"
 	notLaunched := "pcs-capacity: nodes gpu-[1-2] were not launched: InsufficientInstanceCapacity: There is no Spot capacity available that matches your request; attempt 3, again in 1m"
 	failed := state.Record{At: now(-20 * time.Second), Hook: "resume", Partition: "gpu", Nodes: "gpu-[1-2]", Jobs: []string{"7"}, Code: "InsufficientInstanceCapacity",
@@ -113,6 +114,7 @@ func TestExplainScreens(t *testing.T) {
 	onDemand := func() *capacity.Snapshot {
 		snap := world()
 		snap.Reservations, snap.Partitions[0].OnEnd = nil, capacity.RequeueAtEnd
+		snap.Partitions[0].ResumeTimeout = capacity.Duration{}
 		g := &snap.Partitions[0].Groups[0]
 		g.PurchaseOption, g.Slots[0].ReservationIDs = capacity.OnDemand, nil
 		return snap
@@ -198,7 +200,8 @@ func TestExplainScreens(t *testing.T) {
 		{"EC2 did not describe the reservation", ofJob(job(), unseen, 0), string(capacity.ReservationNotKnown)},
 		{"hosts have failed", ofJob(job(), dead, 0), explain.WaitsForHost},
 		{"a partition that is not ours", ofJob(job(func(j *capacity.Job) { j.Partition = "cpu" }), world(), 0), explain.Unmanaged},
-		{"its nodes boot", ofJob(job(runs, func(j *capacity.Job) { j.StateFlag = "CONFIGURING" }), world(), 0), explain.Boots},
+		{"its nodes boot", ofJob(job(runs, boots), world(), 0), explain.Boots},
+		{"its nodes boot, and nobody knows for how long", ofJob(job(runs, boots), onDemand(), 0), explain.Boots},
 		{"it runs", ofJob(job(runs), world(), 0), explain.Runs},
 		{"it runs, and is requeued at the end", ofJob(job(runs, requeues, ends(blockEnd-40*time.Minute)), world(), 0), explain.Runs},
 		{"it runs, and its owner's limit ends it before that", ofJob(job(runs, requeues), world(), 0), explain.Runs},

@@ -57,7 +57,7 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	e.fact("constraint", "%s", req.Constraint)
 	switch {
 	case j.State == "RUNNING" && j.Configuring():
-		e.say(Boots, nothing+".", "has its nodes, %s, and waits until they have booted.", j.Hostlist())
+		e.boots()
 	case j.State == "RUNNING" || j.State == "SUSPENDED":
 		e.runs(limit != "")
 	case j.State == capacity.Revoked:
@@ -113,6 +113,24 @@ func (e *screen) limit() string {
 		return "ends at the fence: sync lowers one that crosses it"
 	}
 	return ""
+}
+
+// boots says how long a job waits for its nodes at most. Some may boot for longer than the job has them.
+func (e *screen) boots() {
+	j := e.j
+	e.say(Boots, nothing+".", "has had its nodes, %s, since %s, and waits until they have booted.", j.Hostlist(), at(j.Start, e.now))
+
+	p, _ := e.snap.Partition(e.req.Partitions[0])
+	if p.ResumeTimeout.Duration <= 0 || p.ResumeTimeout.Duration > aYear {
+		return
+	}
+
+	then := "ends it"
+	if j.Requeues() {
+		then = "requeues it"
+	}
+	gaveUp := j.Start.Add(p.ResumeTimeout.Duration)
+	e.fact("at the latest", "%s: Slurm gives up nodes that have not booted by then (ResumeTimeout), and %s", at(gaveUp, e.now), then)
 }
 
 // requeuedFor finds the reason in what sync wrote into a job's AdminComment when it took the job off its nodes.

@@ -89,7 +89,11 @@ func TestKnownFactsOfSlurmAreReplaced(t *testing.T) {
 		Nodes: []capacity.Node{{Name: "gpu-1", GPUs: 4, CPUs: 8}}, Partitions: []capacity.SlurmPartition{{Name: "gpu"}}}})
 	group := &p.seen.Snap.Partitions[0].Groups[0]
 	p.seen.Snap.DefaultPartition, group.GPUs, group.CPUs = "gone", 8, 16
+	p.seen.Cluster.ResumeTimeout = 20 * time.Minute
 	p.addSlurm()
+	if timeout := p.seen.Snap.Partitions[0].ResumeTimeout.Duration; timeout != 20*time.Minute {
+		t.Errorf("ResumeTimeout is %s", timeout)
+	}
 	if snap := p.seen.Snap; snap.DefaultPartition != "" || group.GPUs != 4 || group.CPUs != 8 || !snap.Walls.Unknown {
 		t.Errorf("%+v", snap)
 	}

@@ -266,6 +266,7 @@ func (p *pass) addSlurm() {
 		part := &p.seen.Snap.Partitions[i]
 		if sp, there := p.seen.Cluster.partition(part.Name); there {
 			part.MaxTime, part.QOS = sp.MaxTime, sp.QOS
+			part.ResumeTimeout.Duration = cmp.Or(sp.ResumeTimeout, p.seen.Cluster.ResumeTimeout)
 		} else {
 			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name},
 				"add it, or remove it from the settings", "Slurm has no partition %s", part.Name)
