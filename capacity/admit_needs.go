@@ -199,6 +199,22 @@ type Verdict struct {
 	Edits     Edits     `json:"edits,omitzero"`
 }
 
+// What a refusal says of a job that waits.
+const (
+	CanNeverStart = "can never start as it is"
+	CannotStart   = "cannot start as things are"
+)
+
+// Outlook says whether a refused job can still start. It can never only where its owner asked for what is not given,
+// whatever the minute: another block, an extension, a mended clock or settings that are whole again lift all else.
+func (v Verdict) Outlook() string {
+	if v.Code.Never() {
+		return CanNeverStart
+	}
+
+	return CannotStart
+}
+
 // Edits are changes to a job before it is submitted; a zero field changes nothing.
 type Edits struct {
 	TimeLimit  Limit  `json:"time_limit,omitzero"`

@@ -2,6 +2,25 @@ package capacity
 
 import "testing"
 
+// A job that depends on one that failed, or that another cluster of the federation runs, does not wait.
+func TestWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		job   Job
+		waits bool
+	}{
+		"pending":                {Job{State: "PENDING", Reason: "Resources"}, true},
+		"held":                   {Job{State: "PENDING", Reason: "JobHeldUser", Held: true}, true},
+		"its dependency may end": {Job{State: "PENDING", Reason: "Dependency"}, true},
+		"its dependency failed":  {Job{State: "PENDING", Reason: DependencyNeverSatisfied}, false},
+		"another cluster's":      {Job{State: Revoked}, false},
+		"running":                {Job{State: "RUNNING"}, false},
+	} {
+		if c.job.Waits() != c.waits {
+			t.Errorf("%s: waits is %t", name, c.job.Waits())
+		}
+	}
+}
+
 // Whose hold it is, by Slurm's reason: Slurm's sentence in newer versions, its code in older ones.
 func TestWhoseHold(t *testing.T) {
 	for reason, c := range map[string]struct{ slurms, admins bool }{

@@ -58,6 +58,13 @@ type ResumeJob struct {
 // run has been cleaned up.
 func (j Job) Pending() bool { return j.State == "PENDING" }
 
+// DependencyNeverSatisfied is Slurm's reason for a job that stays pending until its owner changes or cancels it: one that
+// it depends on did not end as --dependency demands.
+const DependencyNeverSatisfied = "DependencyNeverSatisfied"
+
+// Waits is true for a pending job that Slurm may start some time as it is, or after a release.
+func (j Job) Waits() bool { return j.Pending() && j.Reason != DependencyNeverSatisfied }
+
 // Completing is true for a job whose run is over while its nodes still clean up. State is COMPLETING too: squeue does
 // not show how the job ended.
 func (j Job) Completing() bool { return j.StateFlag == "COMPLETING" }

@@ -190,7 +190,8 @@ const (
 type Meaning struct {
 	Code Code
 	// At is where the code appears: at "submission" of a job, at a "launch", at a "pass" of sync, at "setup", or as a
-	// "notice"; "stale" is for a refusal by what EC2 said, which may be out of date.
+	// "notice"; "stale" is for a refusal by what EC2 said, which may be out of date; "never" for one that no block, fence or time
+	// lifts: see Verdict.Outlook.
 	At       []string
 	Severity Severity // Severity says who has to act
 	// Slurm is the Slurm error constant with which job_submit.lua refuses a job; "" if the filter never refuses with
@@ -242,6 +243,9 @@ func (c Code) At(place string) bool {
 	m, _ := c.Page()
 	return slices.Contains(m.At, place)
 }
+
+// Never reports whether a job that is refused with this code can never start as it is: see Verdict.Outlook.
+func (c Code) Never() bool { return c.At("never") }
 
 // Severity says who has to act on a problem with this code. For an AWS error code, an administrator has.
 func (c Code) Severity() Severity {

@@ -21,6 +21,32 @@ func TestProblems(t *testing.T) {
 }
 
 // Each code stands once in the table, with a line that says what it means.
+// "Never" is said of what no minute that is left could allow, and of nothing else that refuses a job: blocks, fences,
+// clocks and settings change.
+func TestOutlook(t *testing.T) {
+	never := map[Code]bool{
+		BadComment:         true,
+		AccountNotAllowed:  true,
+		WrongPartition:     true,
+		UnknownReservation: false,
+		NoMatchingCapacity: false,
+		NoReservation:      false,
+		TooManyNodes:       false,
+		TooLong:            false,
+		Mismatched:         false,
+	}
+	for _, m := range Codes {
+		if m.Slurm == "" {
+			continue
+		}
+		want, listed := never[m.Code]
+		outlook := refuse(m.Code, "").Outlook()
+		if !listed || want != (outlook == CanNeverStart) || !want && outlook != CannotStart {
+			t.Errorf("%s (listed: %t): %s", m.Code, listed, outlook)
+		}
+	}
+}
+
 func TestCodes(t *testing.T) {
 	seen := map[Code]bool{}
 	for _, m := range Codes {

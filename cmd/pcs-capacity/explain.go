@@ -79,7 +79,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		alone := *snap
 		alone.Partitions = []capacity.Partition{p}
 		troubles := lifecycle.Troubles(&alone, jobs, records, now)
-		waits := func(j capacity.Job) bool { return j.Pending() && j.In(p.Name) }
+		waits := func(j capacity.Job) bool { return j.Waits() && j.In(p.Name) }
 		jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { return !waits(j) })
 		return explain.OfPartition(p, len(jobs), troubles, snap, now), nil
 	}
@@ -94,7 +94,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 				c.What)
 		}
 		// Of an array, a task that waits says more than one that runs.
-		rank := func(j capacity.Job) int { return slices.Index([]bool{j.Shown == c.What, j.Pending(), true}, true) }
+		rank := func(j capacity.Job) int { return slices.Index([]bool{j.Shown == c.What, j.Waits(), true}, true) }
 		first := slices.MinFunc(jobs, func(a, b capacity.Job) int { return rank(a) - rank(b) })
 		return explain.OfJob(first, snap, records, now), nil
 	}

@@ -54,7 +54,7 @@ type CLI struct {
 	Hooks     HooksCmd      `cmd:"" group:"use" help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`
 	Status    StatusCmd     `cmd:"" group:"run" help:"Show each partition: reservation, window, nodes, jobs, next event."`
 	Explain   ExplainCmd    `cmd:"" group:"run" help:"Say why a job, a node or a partition does not start, or what a code means, and what to do."`
-	When      WhenCmd       `cmd:"" group:"run" help:"Say when a job could start: now, in the next block, or never as it is."`
+	When      WhenCmd       `cmd:"" group:"run" help:"Say when a job could start: now, in the next block, or not at all."`
 	Left      LeftCmd       `cmd:"" group:"run" help:"Print the longest time limit that fits now, for sbatch --time."`
 	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd      `cmd:"" group:"run" help:"Check everything, and say how to fix what is wrong."`

@@ -206,7 +206,7 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 		switch j := &jobs[i]; {
 		case j.State == "RUNNING" && slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }):
 			running++
-		case j.State == "PENDING" && j.In(s.Partition.Name):
+		case j.Waits() && j.In(s.Partition.Name):
 			pending++
 		}
 	}

@@ -42,7 +42,7 @@ func (WhenCmd) Help() string {
 It considers reservations and limits, not your place in the queue: "now" means that enough
 nodes are idle and no other job waits for nodes.
 
-Exit status: 0 now; 3 later, or when nodes are free; 1 never as it is, or unknown.
+Exit status: 0 now; 3 later, or when nodes are free; 1 not as things are, never, or unknown.
 
   pcs-capacity when -p gpu -N4 -t 12h && sbatch -p gpu -N4 -t 12:00:00 train.sh`
 }
@@ -178,7 +178,11 @@ func whenText(t *terminal.Terminal, s explain.Start, now time.Time) string {
 	case s.Code == explain.Unmanaged || s.Code == explain.NotKnown:
 		return fmt.Sprintf("unknown (%s): %s", s.Code, s.Message)
 	case s.Start.IsZero():
-		return fmt.Sprintf("never as it is (%s): %s", s.Code, t.Zoned(s.Message))
+		outlook := "not as things are"
+		if capacity.Code(s.Code).Never() {
+			outlook = "never as it is"
+		}
+		return fmt.Sprintf("%s (%s): %s", outlook, s.Code, t.Zoned(s.Message))
 	}
 	var text string
 	switch s.Code {

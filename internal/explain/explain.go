@@ -17,7 +17,7 @@ import (
 // Explanation is one screen.
 type Explanation struct {
 	Subject string `json:"subject"` // names the explained thing: "job 7", "node gpu-1", "partition gpu"
-	// Code is stable, for scripts: one of the codes below, or that of the verdict that keeps a job from ever starting.
+	// Code is stable, for scripts: one of the codes below, or that of the verdict that keeps a job from starting.
 	Code string `json:"code"`
 	// Answer is a sentence for people. Advice says what to do.
 	Answer string `json:"answer"`
@@ -127,6 +127,7 @@ var shownBy = map[string]string{
 	"setup":      "setup, teardown, check",
 	"notice":     "[notify]",
 	"stale":      "sbatch, as a warning, where sync does not run",
+	"never":      "explain, when, as a reason for which a job can never start",
 }
 
 // OfNode says what a node waits for. surplus: a guard of ours over nodes beyond the instances has it.

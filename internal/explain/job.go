@@ -196,7 +196,7 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 		e.say(Held, "See what Slurm has of it, `scontrol show job {}`; then "+release, "is held; Slurm says why: %s.", j.Reason)
 	case j.Held:
 		e.say(Held, "Release it: "+release, "is held, by its owner or by an administrator.")
-	case j.Reason == "DependencyNeverSatisfied":
+	case !j.Waits():
 		e.say(NeverByRule, "Cancel it: `scancel {}`; or let it run without that job: `scontrol update jobid={} dependency=`.",
 			"never starts: a job that it depends on did not end as --dependency demands, or is not known.")
 	case verdict.Refused:
@@ -258,7 +258,7 @@ func (e *screen) never(v capacity.Verdict) {
 	case v.Code == capacity.Mismatched:
 		do = "Leave it until an administrator has fixed that (`pcs-capacity check` says how), or cancel it: `scancel {}`."
 	}
-	e.say(string(v.Code), do, "can never start as it is: %s.", v.Sentence)
+	e.say(string(v.Code), do, "%s: %s.", v.Outlook(), v.Sentence)
 }
 
 // forCapacity explains a job that is admitted and waits. fits are the prospects that take it.

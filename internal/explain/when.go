@@ -20,13 +20,13 @@ const (
 // Start says when a job could start. Reservations and limits decide it; nobody knows the job's place in the queue.
 type Start struct {
 	// Code is Now, OnDemand, WaitsInQueue, WaitsForHost, WaitsToOpen, NextBlock, or the code of the verdict that keeps the
-	// job from ever starting.
+	// job from starting.
 	Code string `json:"code"`
 	// Message says what the job waits for, or what to change; "" for Now and NextBlock.
 	Message     string `json:"message,omitempty"`
 	Partition   string `json:"partition,omitempty"`
 	Reservation string `json:"reservation,omitempty"`
-	// Start is when the reservation opens, or now; zero if the job can never start.
+	// Start is when the reservation opens, or now; zero if the job is refused.
 	Start     time.Time `json:"start,omitzero"`
 	Fence     time.Time `json:"fence,omitzero"`       // when jobs must have ended; zero if the reservation has no end
 	TimeLimit string    `json:"time_limit,omitempty"` // the limit that the job gets, as --time takes it

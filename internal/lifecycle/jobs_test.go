@@ -297,7 +297,7 @@ func TestUnfits(t *testing.T) {
 				j.Partition = "gpu"
 			}
 			defaults := map[string]capacity.Limit{"gpu": capacity.Minutes(5 * 1440), "cpu": capacity.NoLimit}
-			got, is := (&waiter{s, now, map[asks]cannot{}}).unfit(j, defaults)
+			got, is := (&waiter{s, now, nil, map[asks]cannot{}}).unfit(j, defaults)
 			if is != (test.edits != capacity.Edits{}) || is && got.edits != test.edits {
 				t.Errorf("got %+v, want %+v", got, test.edits)
 			}

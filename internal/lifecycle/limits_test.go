@@ -182,24 +182,62 @@ func TestWaitingNote(t *testing.T) {
 		"other numbers now":               {job(4, says(strings.Replace(short, "3 of", "2 of", 1))), short},
 		"the hosts are back":              {job(3, says(short)), again},
 		"that is told already":            {job(3, says(again)), ""},
-		"never":                           {job(5, nil), neverStarts + "the job needs 5 nodes"},
+		"never":                           {job(5, nil), cannotStart + "the job needs 5 nodes"},
 		"never, told in other words":      {job(5, says(neverStarts+"something else")), ""},
-		"never any more":                  {job(5, says(short)), neverStarts},
+		"never any more":                  {job(5, says(short)), cannotStart},
 		"never, but elsewhere":            {job(5, func(j *capacity.Job) { j.Partition = "gpu,cpu" }), ""},
 		"a launch failed before":          {job(4, says("pcs-capacity: nodes gpu-1 were not launched: X: y")), short},
 		"somebody else's words":           {job(4, says("ask bob")), ""},
 		"another reason of ours":          {job(4, says("pcs-capacity: requeued at noon")), ""},
 		"held":                            {job(4, func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldAdmin" }), ""},
 		"it runs":                         {job(4, func(j *capacity.Job) { j.State = "RUNNING" }), ""},
-		"too long for what is left":       {job(4, func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(9999) }), neverStarts + "the job needs"},
+		"too long for what is left":       {job(4, func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(9999) }), cannotStart + "the job needs"},
+		"what no minute can allow":        {job(4, func(j *capacity.Job) { j.Comment = "on_end=never" }), neverStarts + "on_end="},
+		"its dependency failed":           {job(5, func(j *capacity.Job) { j.Reason = capacity.DependencyNeverSatisfied }), ""},
+		"another cluster runs it":         {job(5, func(j *capacity.Job) { j.State = capacity.Revoked }), ""},
 		"of a partition that is not ours": {job(4, func(j *capacity.Job) { j.Partition = "cpu" }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := (&waiter{snap, noon, map[asks]cannot{}}).note(c.job)
+			got := (&waiter{snap, noon, nil, map[asks]cannot{}}).note(c.job)
 			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// An owner is told of a refusal when the pass before has judged the same: one that read no settings, another clock or
+// another fence is no reason.
+func TestRefusalsTakeTwoPasses(t *testing.T) {
+	now := block("cr-0aaaaaaaaaaaaaaa1", "-1h", "24h", capacity.StateActive)
+	now.Total = 4
+	longer := now
+	longer.End = longer.End.Add(24 * time.Hour)
+	world := func(r capacity.Reservation) *capacity.Snapshot {
+		snap := oneSlot("ec2", []string{r.ID}, r)
+		snap.Partitions[0].Groups[0].PurchaseOption = capacity.CapacityBlock
+		snap.Submit.Strict, snap.TakenAt = true, noon
+		return snap
+	}
+	lenient := world(now)
+	lenient.Submit.Strict = false
+	early := world(now)
+	early.TakenAt = noon.Add(-10 * time.Hour)
+	job := capacity.Job{Shown: "7", Partition: "gpu", State: "PENDING", NumNodes: 1, TimeLimit: capacity.Minutes(24 * 60)}
+	for name, c := range map[string]struct {
+		before *capacity.Snapshot
+		told   bool
+	}{
+		"the pass before saw the same":         {world(now), true},
+		"it saw a later fence":                 {world(longer), false},
+		"it had another clock":                 {early, false},
+		"it refused nothing":                   {lenient, false},
+		"it had no partitions in its settings": {&capacity.Snapshot{}, false},
+	} {
+		w := waiter{world(now), noon, c.before, map[asks]cannot{}}
+		if got := w.note(job); (got != "") != c.told {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

@@ -114,7 +114,7 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 	// Jobs whose owners were told, in the AdminComment, that they can never start: the site can tell them in another way.
 	most := len(all) + jobsAPass
 	for _, j := range report.Jobs {
-		if j.State != "PENDING" || !strings.HasPrefix(j.AdminComment, neverStarts) {
+		if j.State != "PENDING" || !saysRefused(j.AdminComment) {
 			continue
 		}
 		if len(all) == most {

@@ -144,15 +144,15 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 // also list a partition that is not ours.
 func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 	var all []capacity.Problem
-	w := waiter{snap, now, map[asks]cannot{}}
+	w := waiter{snap, now, nil, map[asks]cannot{}}
 	for i := range jobs { // by index: copying each job costs more than the check
 		j := &jobs[i]
-		if j.State != "PENDING" || !j.In(p.Name) {
+		if !j.Waits() || !j.In(p.Name) {
 			continue
 		}
-		if why := w.judge(j).never; why != "" {
+		if why := w.judge(j).refused; why != "" {
 			all = append(all, capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, "",
-				"job %s can never start: %s", j.Shown, why))
+				"job %s %s", j.Shown, why))
 		}
 	}
 	return all
@@ -232,14 +232,18 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 		return all
 	}
 	for _, p := range snap.Partitions {
-		count := map[string]int{}
+		waiting, running := 0, 0
 		for i := range report.Jobs {
-			if j := &report.Jobs[i]; j.In(p.Name) {
-				count[j.State]++
+			switch j := &report.Jobs[i]; {
+			case !j.In(p.Name):
+			case j.Waits():
+				waiting++
+			case j.State == "RUNNING":
+				running++
 			}
 		}
-		add("jobs_waiting", "Jobs of the partition that wait.", float64(count["PENDING"]), "partition", p.Name)
-		add("jobs_running", "Jobs of the partition that run.", float64(count["RUNNING"]), "partition", p.Name)
+		add("jobs_waiting", "Jobs of the partition that wait.", float64(waiting), "partition", p.Name)
+		add("jobs_running", "Jobs of the partition that run.", float64(running), "partition", p.Name)
 	}
 	return all
 }

@@ -114,7 +114,7 @@ func sampled(n capacity.Node) string {
 func (s Seen) waited() map[string]bool {
 	now, waited := s.SlurmNow(), map[string]bool{}
 	for _, j := range s.Jobs {
-		if j.State == "PENDING" && !j.Held && !j.Eligible.After(now) {
+		if j.Waits() && !j.Held && !j.Eligible.After(now) {
 			for name := range strings.SplitSeq(j.Partition, ",") {
 				waited[name] = true
 			}

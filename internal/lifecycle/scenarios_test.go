@@ -683,6 +683,7 @@ func TestSoManyJobsAPass(t *testing.T) {
 	seen := Seen{Snap: oneSlot("ec2", []string{"cr-1"}, block("cr-1", "-1h", "24h", capacity.StateActive)), Cluster: &Cluster{}, Now: noon}
 	seen.Snap.Submit.Strict, seen.Snap.TakenAt, seen.Snap.Submit.StaleAfter.Duration = true, noon, time.Hour
 	seen.Snap.Reservations[0].Total, seen.Snap.Partitions[0].Groups[0].PurchaseOption = 4, capacity.CapacityBlock
+	seen.Old = seen.Snap
 	add := func(n int, j capacity.Job) {
 		for i := range n {
 			j.Shown, j.Partition, j.State = fmt.Sprint(i), "gpu", "PENDING"

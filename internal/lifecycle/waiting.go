@@ -14,11 +14,12 @@ import (
 )
 
 // This file tells the owners of waiting jobs, in AdminComments, what squeue does not show: that a job can never start
-// as it is, or that hosts of its block have failed.
+// as it is, or cannot as things are, or that hosts of its block have failed.
 
 // The beginnings of these AdminComments, by which they are recognized and removed.
 const (
-	neverStarts = "pcs-capacity: this job can never start as it is: "
+	neverStarts = "pcs-capacity: this job " + capacity.CanNeverStart + ": "
+	cannotStart = "pcs-capacity: this job " + capacity.CannotStart + ": "
 	fewHosts    = "pcs-capacity: this job waits for failed hosts: "
 	again       = "pcs-capacity: what kept this job from starting is over"
 )
@@ -29,17 +30,23 @@ const notLaunched = " were not launched: "
 // tellsAPass is how many owners one pass tells: each takes one scontrol, about 7 ms.
 const tellsAPass = 200
 
+// saysRefused reports whether an AdminComment tells a job's owner that it cannot start.
+func saysRefused(comment string) bool {
+	return strings.HasPrefix(comment, neverStarts) || strings.HasPrefix(comment, cannotStart)
+}
+
 // waiter judges waiting jobs, equal ones once, as the tasks of an array are.
 type waiter struct {
-	snap  *capacity.Snapshot
-	now   time.Time
-	known map[asks]cannot
+	snap   *capacity.Snapshot
+	now    time.Time
+	before *capacity.Snapshot // of the last pass, if a refusal has to be its as well; else nil
+	known  map[asks]cannot
 }
 
 // cannot is why a job of ours waits forever; zero if it does not.
 type cannot struct {
-	never string // why it can never start
-	few   string // hosts have failed
+	refused string // that it can never start, or not as things are, and why
+	few     string // hosts have failed
 }
 
 func (w *waiter) judge(j *capacity.Job) cannot {
@@ -65,7 +72,10 @@ func (w *waiter) why(j *capacity.Job) (c cannot) {
 	}
 	v := capacity.Admit(req, w.snap, w.now)
 	if v.Refused && ours == len(req.Partitions) {
-		c.never = v.Sentence
+		// A clock, settings or a fence that one pass alone has read is no reason to tell anybody.
+		if w.before == nil || capacity.Admit(w.before.Request(*j), w.before, w.before.TakenAt).Refused {
+			c.refused = v.Outlook() + ": " + v.Sentence
+		}
 	} else if few, short := capacity.ShortOfHosts(capacity.Prospects(req, w.snap, w.now), w.now); short {
 		if c.few = few.FewHosts(); few.Usable > 0 {
 			c.few += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
@@ -77,17 +87,17 @@ func (w *waiter) why(j *capacity.Job) (c cannot) {
 // note is the AdminComment that a waiting job needs; "" if the present one may stay.
 func (w *waiter) note(j capacity.Job) string {
 	says := j.AdminComment
-	told := strings.HasPrefix(says, neverStarts) || strings.HasPrefix(says, fewHosts)
-	if j.State != "PENDING" || j.AdminHeld() ||
+	told := saysRefused(says) || strings.HasPrefix(says, fewHosts)
+	if !j.Waits() || j.AdminHeld() ||
 		says != "" && !told && !strings.HasPrefix(says, again) && !strings.Contains(says, notLaunched) {
 		return "" // it waits for another reason, which its owner knows
 	}
 	want, c := "", w.judge(&j)
 	switch {
-	case c.never != "" && strings.HasPrefix(says, neverStarts):
+	case c.refused != "" && saysRefused(says):
 		return "" // told once, even if the numbers change
-	case c.never != "":
-		want = neverStarts + c.never
+	case c.refused != "":
+		want = "pcs-capacity: this job " + c.refused
 	case strings.HasSuffix(c.few, " jobid="):
 		want = fewHosts + c.few + j.Shown
 	case c.few != "":
@@ -143,11 +153,11 @@ func waiting(seen Seen) []Action {
 	for _, part := range seen.Cluster.Partitions {
 		defaults[part.Name] = part.DefaultTime
 	}
-	w := waiter{seen.Snap, seen.Now, map[asks]cannot{}}
+	w := waiter{seen.Snap, seen.Now, seen.old(), map[asks]cannot{}}
 	var fits []unfit
 	var tell []Action
 	for _, j := range seen.left() {
-		if j.State != "PENDING" {
+		if !j.Waits() {
 			continue
 		}
 		if u, is := w.unfit(j, defaults); is {
