@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -216,12 +217,39 @@ func unknownKey(path, text string, key toml.Key, into any) error {
 	known := keysAt(reflect.TypeOf(into), key[:len(key)-1])
 	last := key[len(key)-1]
 	hint := ""
-	if near := nearest(last, known); near != "" {
+	if table := tableOf(reflect.TypeOf(into), last); table != "" {
+		hint = "; it belongs " + table
+	} else if near := nearest(last, known); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	} else if len(known) > 0 {
 		hint = "; known here: " + strings.Join(known, ", ")
 	}
 	return fmt.Errorf("%s:%d: unknown key %q%s", path, lineOf(text, key), key.String(), hint)
+}
+
+// tableOf says in which table a key is known; "" for none.
+func tableOf(t reflect.Type, key string) string {
+	top := keysAt(t, nil)
+	if slices.Contains(top, key) {
+		return "at the top, before the first [table]"
+	}
+
+	group := toml.Key{"partition", "node_group"}
+	if slices.Contains(keysAt(t, group), key) && !slices.Contains(keysAt(t, group[:1]), key) {
+		return "under [[" + group.String() + "]]"
+	}
+
+	for _, name := range top {
+		if !slices.Contains(keysAt(t, toml.Key{name}), key) {
+			continue
+		}
+		if name == group[0] {
+			return "under [[" + name + "]]"
+		}
+		return "under [" + name + "]"
+	}
+
+	return ""
 }
 
 // keysAt lists the toml keys of the table that a path leads to.
