@@ -42,7 +42,7 @@ func TestCtrlCEndsAQuestion(t *testing.T) {
 			if status := s.exitStatus(); status != 1 {
 				t.Errorf("exit status %d, want 1\n%s", status, s.text())
 			}
-			s.waitFor("pcs-capacity: not confirmed, nothing was bought or changed")
+			s.waitFor("pcs-capacity: not confirmed; nothing was done")
 			if bought := s.sim.Ledger(); len(bought) > 0 {
 				t.Errorf("bought %+v", bought)
 			}

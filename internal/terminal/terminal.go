@@ -75,7 +75,7 @@ func (t *Terminal) Tell(format string, args ...any) {
 }
 
 // ErrDeclined is returned when a person did not confirm.
-var ErrDeclined = errors.New("not confirmed, nothing was bought or changed")
+var ErrDeclined = errors.New("not confirmed; nothing was done")
 
 // Confirm asks a yes-or-no question; nil means yes. Without a terminal it is refused unless Yes is set.
 func (t *Terminal) Confirm(question string) error {

@@ -115,8 +115,8 @@ func TestConfirm(t *testing.T) {
 		says string
 	}{
 		"typed":        {terminal.Terminal{CanAsk: true, In: strings.NewReader("yes\n")}, true, ""},
-		"declined":     {terminal.Terminal{CanAsk: true, In: strings.NewReader("y\n")}, false, "nothing was bought or changed"},
-		"end of input": {terminal.Terminal{CanAsk: true, In: strings.NewReader("")}, false, "nothing was bought or changed"},
+		"declined":     {terminal.Terminal{CanAsk: true, In: strings.NewReader("y\n")}, false, "nothing was done"},
+		"end of input": {terminal.Terminal{CanAsk: true, In: strings.NewReader("")}, false, "nothing was done"},
 		"--yes":        {terminal.Terminal{Yes: true}, true, ""},
 		"no terminal":  {terminal.Terminal{In: strings.NewReader("yes\n")}, false, "add --yes"},
 	} {
