@@ -99,7 +99,7 @@ func hooksHere(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 		if err != nil {
 			return nil, err
 		}
-		unswitched, err := own.Unswitched(cfg.Domain())
+		unswitched, err := own.Switches(cfg.Domain())
 		if err != nil {
 			return nil, err
 		}

@@ -138,7 +138,7 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 	}
 	text, notes := of.Text()
 	gres, more := of.Gres()
-	unswitched, err := in.site.Unswitched(cfg.Domain())
+	unswitched, err := in.site.Switches(cfg.Domain())
 	return included{in.site, text, gres, slices.Concat(notes, more, unread, unswitched)}, err
 }
 

@@ -149,6 +149,11 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		if err := plan.RemoveSettings(ctx, slurmSettings(ctx, cfg, site, false, c.Force), job); err != nil {
 			return err
 		}
+		stale, err := site.Switches(capacity.Settings{})
+		if err != nil {
+			return err
+		}
+		plan.ByHand = append(plan.ByHand, stale...)
 	}
 	if c.Hook == wiring.CLIFilter || c.Hook == "" && cfg.Cluster != "" {
 		for _, path := range scriptPaths(ctx, cfg, wiring.CLIFilter, dirs) {

@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -55,16 +57,32 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	if err != nil {
 		return err
 	}
-	if there := plan.There(); plan.Done() && len(there) > 0 {
-		t.Say("Queues of pcs-capacity: %s.", strings.Join(there, ", "))
+	if there := plan.There(); plan.Done() && len(there) > 0 && !slices.Contains(there, c.Queue) {
+		return fmt.Errorf("queues of pcs-capacity are %s; check the name, unless %s has been torn down before", strings.Join(there, ", "), c.Queue)
 	}
 	for _, work := range plan.ByHand {
 		t.Say("Left to do: %s", work)
+	}
+	if after, err := readConfigIfAny(g); err == nil && change.applied {
+		for _, work := range staleSwitches(after) {
+			t.Say("Left to do: %s", work)
+		}
 	}
 	if change.applied {
 		sayPaid(ctx, t, aws, plan.Reservations())
 	}
 	return nil
+}
+
+// staleSwitches says which nodes topology.conf has that are gone; nothing on another host than slurmctld's.
+func staleSwitches(cfg *maybeConfig) []string {
+	site, err := readSite()
+	if err != nil || cfg.Cluster != "" {
+		return nil
+	}
+	stale, _ := site.Switches(cfg.Domain()) // hooks install says what cannot be read
+
+	return stale
 }
 
 // sayPaid says which reservations stay, and are paid.

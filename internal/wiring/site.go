@@ -3,6 +3,7 @@ package wiring
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,8 +139,8 @@ func expand(list string, names map[string]bool) error {
 	return err
 }
 
-// Unswitched says which nodes of ours topology.conf leaves out.
-func (s Site) Unswitched(settings capacity.Settings) (sentences []string, err error) {
+// Switches says which nodes of ours topology.conf leaves out, and which it has that are nodes no more.
+func (s Site) Switches(settings capacity.Settings) (sentences []string, err error) {
 	if !strings.EqualFold(s.value("TopologyPlugin"), "topology/tree") {
 		return nil, nil
 	}
@@ -150,10 +151,16 @@ func (s Site) Unswitched(settings capacity.Settings) (sentences []string, err er
 			err = errors.Join(err, expand(nodes, known))
 		}
 	}
-	left := slices.DeleteFunc(names(groups(settings)...), func(name string) bool { return known[name] })
+	ours := names(groups(settings)...)
+	left := slices.DeleteFunc(slices.Clone(ours), func(name string) bool { return known[name] })
 	if len(left) > 0 {
 		list := hostlist.Compress(left)
 		sentences = append(sentences, fmt.Sprintf("topology.conf has no switch for %s, and with topology/tree Slurm refuses each of their jobs; add the line `SwitchName=pcs-capacity Nodes=%s`, or those of `pcs-capacity topology`, and restart slurmctld", list, list))
+	}
+	stale := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return s.nodes[name] || slices.Contains(ours, name) })
+	if len(stale) > 0 {
+		sentences = append(sentences, fmt.Sprintf("topology.conf still has switches for %s, which neither slurm.conf nor the settings have; take these nodes out of it, and restart slurmctld",
+			hostlist.Compress(stale)))
 	}
 	return sentences, err
 }

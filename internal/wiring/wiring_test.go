@@ -577,21 +577,25 @@ func TestR9_SitesGresConf(t *testing.T) {
 	}
 }
 
-// With topology/tree, nodes that no switch has get no job.
-func TestUnswitched(t *testing.T) {
+// With topology/tree, nodes that no switch has get no job, and switches may outlive their nodes.
+func TestSwitches(t *testing.T) {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}}}}}
 	for _, c := range []struct{ plugin, topology, want string }{
-		{"topology/tree", "SwitchName=s0 Nodes=cpu-[1-2],gpu-1\n", "gpu-[2-4]"},
+		{"topology/tree", "SwitchName=s0 Nodes=cpu-1,gpu-1\n", "gpu-[2-4]"},
 		{"topology/tree", "", "gpu-[1-4]"},
 		{"topology/tree", "SwitchName=s0 Nodes=gpu-[1-2]\nInclude more.conf\nSwitchName=root Switches=s0,s1\n", ""},
 		{"topology/none", "", ""},
+		{"topology/tree", "SwitchName=s0 Nodes=cpu-1,gpu-[1-4]\nSwitchName=s1 Nodes=big-[1-2],old-1\n", "topology.conf still has switches for big-[1-2],old-1, which neither"},
 	} {
 		s := newSite(t)
 		s.write("slurm.conf", siteConf+"TopologyPlugin="+c.plugin+"\n")
 		s.write("topology.conf", c.topology)
 		s.write("more.conf", "SwitchName=s1 Nodes=gpu-[3-4]\n")
-		said, err := s.conf().Unswitched(settings)
-		if got := strings.Join(said, ""); err != nil || (got == "") != (c.want == "") || !strings.Contains(got, "Nodes="+c.want+"`") && c.want != "" {
+		said, err := s.conf().Switches(settings)
+		if !strings.Contains(c.want, " ") && c.want != "" {
+			c.want = "Nodes=" + c.want + "`"
+		}
+		if got := strings.Join(said, ""); err != nil || (got == "") != (c.want == "") || !strings.Contains(got, c.want) || len(said) > 1 {
 			t.Errorf("%+v: %s, %v", c, got, err)
 		}
 	}
