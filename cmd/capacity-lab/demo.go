@@ -72,7 +72,7 @@ func (cmd *demoCmd) Run() error {
 		return end(nil)
 	}
 	out.Tell("Picture: %s", t.picture())
-	out.Tell("Go on in the same lab:\n  . %s; pcs-capacity status\n  kill %d   # stops it", t.env, lab.process.Pid)
+	out.Tell("The lab still runs. To stop it:\n  kill %d\nTo go on in it:\n  . %s; pcs-capacity status", lab.process.Pid, t.env)
 	return nil
 }
 
