@@ -115,7 +115,8 @@ dist/share: build # what is the same on every architecture
 	for page in dist/man/*.md; do dist/tools/go-md2man -in $$page -out $${page%.md} && gzip -9n $${page%.md} || exit; done
 	sh packaging/configuration.sh settings >dist/config.toml
 	sh packaging/sbom.sh "$(VERSION)" >dist/sbom.cdx.json
-	sh packaging/licences.sh | gzip -9n >dist/third-party-licences.gz
+	sh packaging/licences.sh >dist/third-party-licences
+	gzip -9n dist/third-party-licences
 	printf -- '- {semver: "%s-1", date: %s, packager: "%s", deb: {urgency: medium, distributions: [stable]}, changes: [{note: "Built from commit %s."}]}\n' \
 		"$(VERSION)" "$(DATE)" "pcs-capacity maintainers <pcs-capacity@users.noreply.github.com>" "$(COMMIT)" >dist/changelog.yaml
 

@@ -4,7 +4,11 @@
 set -eu
 one() { # NAME FOLDER
 	found=
-	for file in "$2"/LICENSE* "$2"/LICENCE* "$2"/COPYING* "$2"/NOTICE*; do
+	for file in "$2"/*; do
+		case $(basename "$file" | tr '[:upper:]' '[:lower:]') in
+		license* | licence* | copying* | notice*) ;;
+		*) continue ;;
+		esac
 		[ -f "$file" ] || continue
 		found=yes
 		printf '\n==== %s: %s ====\n\n' "$1" "${file##*/}"

@@ -293,7 +293,7 @@ func (i *installation) hasFiles(name string) {
 			case entry.IsDir():
 			case strings.HasPrefix(path, "usr/share/man/man1/pcs-capacity"):
 				pages++
-			case strings.HasPrefix(path, "usr/share/doc/pcs-capacity/") && filepath.Ext(path) == ".md":
+			case strings.HasPrefix(path, "usr/share/doc/pcs-capacity/") && slices.Contains([]string{".md", ".svg", ".json"}, filepath.Ext(path)) && !strings.Contains(path, "sbom"):
 				docs++
 			default:
 				got = append(got, path)

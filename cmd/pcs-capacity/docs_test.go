@@ -211,6 +211,10 @@ func TestLinksInDocs(t *testing.T) {
 			if found[1] != "" {
 				to = filepath.Join(filepath.Dir(path), found[1])
 			}
+			// The packages have docs/ and nothing beside it.
+			if inDocs := filepath.Base(filepath.Dir(path)) == "docs"; inDocs && filepath.Dir(to) != filepath.Dir(path) {
+				t.Errorf("%s: a link leads out of docs/ to %s", filepath.Base(path), to)
+			}
 			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s: %v", filepath.Base(path), err)
 				continue
