@@ -33,16 +33,24 @@ type Request struct {
 	// OneNode: the job runs on one node, whatever else it asks for. Component: it is one of a heterogeneous job, and not
 	// the first.
 	OneNode, Component bool
+	Together           int    // how many nodes of its partitions the components before it need
 	Was                string // the comment before a change
 	Started            bool   // the job already runs
 }
 
-// in are the partitions that the job may run in.
-func (r Request) in(snap *Snapshot) []string {
+// in are the partitions that the job may run in, each once.
+func (r Request) in(snap *Snapshot) (names []string) {
 	if len(r.Partitions) == 0 && snap.DefaultPartition != "" {
 		return []string{snap.DefaultPartition}
 	}
-	return r.Partitions
+
+	for _, name := range r.Partitions {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+
+	return names
 }
 
 // Admit decides whether a job may be submitted and which edits it gets. A job whose partitions are all unmanaged is
@@ -297,6 +305,11 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 		return v
 	}
 	v.Edits.Constraint = constraint(req, all, candidates(p, snap))
+	for _, text := range []string{v.together(req, all), severalBlocks(req, all, candidates(p, snap))} {
+		if text != "" {
+			v.Warnings = append(v.Warnings, text)
+		}
+	}
 	if few, short := ShortOfHosts(all, now); short {
 		v.Warnings = append(v.Warnings,
 			fmt.Sprintf("%s; it waits until the others are back: use --nodes=%d to run now", few.FewHosts(), few.Usable))
@@ -343,6 +356,50 @@ func constraint(req Request, usable []Prospect, all []Turn) string {
 		return may[0]
 	}
 	return "[" + strings.Join(may, "|") + "]"
+}
+
+// severalBlocks is the sentence for a job whose own constraint lets Slurm give it nodes of several blocks; "" for others.
+// Slurm takes alternatives in brackets for all nodes together, and other ones for each node by itself.
+func severalBlocks(req Request, usable []Prospect, all []Turn) string {
+	slots := features(all)
+	if req.OneNode || len(slots) < 2 || slices.Contains(slots, "") || !strings.ContainsAny(req.Constraint, "[]()|*") {
+		return ""
+	}
+
+	named := strings.FieldsFunc(req.Constraint, func(r rune) bool { return strings.ContainsRune("[]()|&*", r) })
+	isSlot := func(name string) bool { return slices.Contains(slots, name) }
+	byItself, rest, _ := strings.Cut(req.Constraint, "[")
+	_, after, _ := strings.Cut(rest, "]")
+	if slices.ContainsFunc(named, isSlot) && !strings.Contains(byItself+after, "|") {
+		return ""
+	}
+
+	return fmt.Sprintf("with this --constraint Slurm may give the job nodes of several blocks; to keep it in one, name them in brackets: --constraint='[%s]'",
+		strings.Join(features(usable), "|"))
+}
+
+// together notes how many nodes the job needs. The sentence is for a component of a heterogeneous job that needs, with
+// those before it, more nodes than the partition has; "" for others.
+func (v *Verdict) together(req Request, all []Prospect) string {
+	most := map[string]int{} // nodes by slot
+	v.Needs = all[0].Needs
+	for _, p := range all {
+		most[p.Slot.Name] = max(most[p.Slot.Name], p.size())
+		v.Needs = min(v.Needs, p.Needs)
+	}
+
+	has := 0
+	for _, n := range most {
+		has += n
+	}
+
+	v.Needs = max(1, v.Needs)
+	if need := req.Together + v.Needs; req.Together > 0 && need > has {
+		return fmt.Sprintf("the components of this job need %d nodes of partition %s together, and its blocks have %d: it waits for ever, unless components share nodes",
+			need, all[0].Partition.Name, has)
+	}
+
+	return ""
 }
 
 // features returns the distinct slot features of the candidates, in order.

@@ -197,6 +197,7 @@ type Verdict struct {
 	NotBefore time.Time `json:"not_before,omitzero"`
 	Warnings  []string  `json:"warnings,omitempty"`
 	Edits     Edits     `json:"edits,omitzero"`
+	Needs     int       `json:"-"` // how many nodes an accepted job needs at least; 0 if nobody knows
 }
 
 // What a refusal says of a job that waits.

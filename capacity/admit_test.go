@@ -114,7 +114,7 @@ func TestAdmit(t *testing.T) {
 		{name: "id given twice", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=" + blockA.ID + ",capacity_reservation_id=" + blockB.ID},
 			code: BadComment, refused: true, message: "given twice"},
 		{name: "subnet of one zone", req: Request{Partitions: gpu, TimeLimit: Minutes(60), Comment: "subnet_id=subnet-bbbbbbbb"}, code: OK, edits: Edits{Constraint: "gpu-b"}},
-		{name: "instance type that is not there", req: Request{Partitions: gpu, Comment: "instance_type=p4d.24xlarge"}, code: NoMatchingCapacity, refused: true, message: "p5.48xlarge"},
+		{name: "instance type that is not there", req: Request{Partitions: gpu, Comment: "instance_type=p4d.24xlarge"}, code: NoMatchingCapacity, refused: true, message: "it has cr-aaaaaaaaaaaaaaaaa p5.48xlarge"},
 		{name: "account", req: Request{Partitions: gpu, Account: "bio"}, code: AccountNotAllowed, refused: true, message: "allowed: nlp",
 			change: []func(*Snapshot){func(s *Snapshot) { s.Partitions[0].AllowAccounts = []string{"nlp"} }}},
 		{name: "more nodes than any block", req: Request{Partitions: gpu, Nodes: 9, TimeLimit: Minutes(60)}, code: TooManyNodes, refused: true, message: "--nodes=8"},
@@ -124,7 +124,18 @@ func TestAdmit(t *testing.T) {
 		{name: "nodes that only one block has", req: Request{Partitions: gpu, Nodes: 6, TimeLimit: Minutes(60)}, code: OK, edits: Edits{Constraint: "gpu-b"}},
 		{name: "the user's constraint is kept beside ours", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), Constraint: "x&y"}, code: OK, edits: Edits{Constraint: "x&y&[gpu-a|gpu-b]"}},
 		{name: "the user names a slot", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), Constraint: "x&gpu-b"}, code: OK},
-		{name: "the user has brackets", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), Constraint: "[x|y]"}, code: OK},
+		{name: "the user has brackets", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), Constraint: "[x|y]"}, code: OK, message: "may give the job nodes of several blocks"},
+		{name: "the user has both blocks, one for all nodes", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), Constraint: "x&[gpu-a|gpu-b]"}, code: OK},
+		{name: "the user has both blocks, one for each node", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), Constraint: "gpu-a|gpu-b"}, code: OK, message: "--constraint='[gpu-a|gpu-b]'"},
+		{name: "the same on one node", req: Request{Partitions: gpu, Nodes: 1, OneNode: true, TimeLimit: Minutes(60), Constraint: "gpu-a|gpu-b"}, code: OK},
+		{name: "a partition named twice", req: Request{Partitions: []string{"gpu", "gpu"}, Nodes: 9, TimeLimit: Minutes(60)}, code: TooManyNodes, refused: true, message: "use --nodes=8"},
+		{name: "components that fit together", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60), Component: true, Together: 8, Constraint: "gpu-a"}, code: OK},
+		{name: "components that do not", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60), Component: true, Together: 9, Constraint: "gpu-a"}, code: OK,
+			message: "the components of this job need 13 nodes of partition gpu together, and its blocks have 12"},
+		{name: "prose", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60), Constraint: "gpu-a", Comment: "capacity=full run"}, code: OK, message: "capacity=full in --comment changes nothing"},
+		{name: "prose, the other way round", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60), Constraint: "gpu-a", Comment: "test capacity=full"}, code: OK, message: "capacity=full in --comment changes nothing"},
+		{name: "no prose", req: Request{Partitions: gpu, Comment: "capacity=full"}, code: BadComment, refused: true, message: "write capacity=reserve"},
+		{name: "no prose beside a key", req: Request{Partitions: gpu, Comment: "capacity=full on_end=stop"}, code: BadComment, refused: true, message: "write capacity=reserve"},
 		{name: "the second of two components", req: Request{Partitions: gpu, TimeLimit: Minutes(60), Component: true}, code: OK, message: "may get nodes of different blocks", edits: Edits{Constraint: "[gpu-a|gpu-b]"}},
 		{name: "failed hosts are told", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60)}, code: OK, message: "3 of the 4 hosts of",
 			change: []func(*Snapshot){onlyA, func(s *Snapshot) { s.Reservations[0].Unhealthy = 1 }}},
@@ -197,6 +208,9 @@ func TestAdmit(t *testing.T) {
 			said := got.Sentence + "\n" + strings.Join(got.Warnings, "\n")
 			if got.Code != c.code || got.Refused != c.refused || !strings.Contains(said, c.message) {
 				t.Errorf("got code %s, refused %v, saying %q; want %s, %v, %q", got.Code, got.Refused, said, c.code, c.refused, c.message)
+			}
+			if c.message != "" && strings.Count(said, c.message) > 1 {
+				t.Errorf("says twice: %q", said)
 			}
 			if got.Edits != c.edits {
 				t.Errorf("edits %+v, want %+v", got.Edits, c.edits)

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
@@ -49,10 +50,11 @@ func parseWish(comment string) (Wish, []string) {
 	var w Wish
 	var problems []string
 	seen := map[string]bool{}
-	for _, word := range wishWords(comment) {
+	words := wishWords(comment)
+	for i, word := range words {
 		key, value, ok := strings.Cut(word, "=")
 		k, ours := wishKeys[key]
-		if !ok || !ours {
+		if !ok || !ours || isProse(words, i) {
 			continue
 		}
 		if k.valid(value) {
@@ -67,6 +69,20 @@ func parseWish(comment string) (Wish, []string) {
 		seen[key] = true
 	}
 	return w, problems
+}
+
+// isProse reports whether a word is part of a sentence, as in "capacity=full run": its key is a common word, its value
+// none of ours, and a plain word stands beside it.
+func isProse(words []string, i int) bool {
+	key, value, hasValue := strings.Cut(words[i], "=")
+	k, ours := wishKeys[key]
+	if !ours || !hasValue || strings.Contains(key, "_") || k.valid(value) {
+		return false
+	}
+
+	beside := slices.Concat(words[max(0, i-1):i], words[i+1:min(i+2, len(words))])
+
+	return slices.ContainsFunc(beside, func(word string) bool { return !strings.Contains(word, "=") })
 }
 
 func wishWords(comment string) []string {
@@ -101,7 +117,12 @@ func clip(s string) string {
 // Capacity_Reservation_Id=…, capacity_reservation=…, id=cr-…, or a key without a value ("on_end requeue"; not
 // "capacity", a common word). Such a word has no effect, and its author should know.
 func nearKeys(comment string) (warnings []string) {
-	for _, word := range wishWords(comment) {
+	words := wishWords(comment)
+	for i, word := range words {
+		if isProse(words, i) {
+			name, _, _ := strings.Cut(word, "=")
+			warnings = append(warnings, fmt.Sprintf("%s in --comment changes nothing; to ask for capacity, write %s", clip(word), wishKeys[name].write))
+		}
 		key, value, ok := strings.Cut(word, "=")
 		known := strings.ToLower(word)
 		if _, ours := wishKeys[known]; ours && strings.Contains(word, "_") {

@@ -12,7 +12,7 @@ local UNCHECKED = "pcs-capacity: %s; the job is let through unchecked; tell an a
 local FIELDS = {
   "from", "partition", "account", "comment", "was", "started", "user", "qos", "time", "time-min", "begin", "deadline", "nodes",
   "ntasks", "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task", "cpus-per-task",
-  "overcommit", "constraint", "reservation", "component", "requeue", "signal",
+  "overcommit", "constraint", "reservation", "component", "together", "requeue", "signal",
 }
 
 -- The keys of a comment that name capacity.
@@ -62,6 +62,8 @@ local function ask(job, run)
       answer.set[field] = unhex(value)
     elseif word == "warn" and field == "" then
       answer.warnings[#answer.warnings + 1] = unhex(value)
+    elseif word == "needs" and field == "" then
+      answer.needs = tonumber(unhex(value))
     elseif word == "refuse" and field == "" then
       answer.refusal = unhex(value)
     elseif line:find("^code ") then

@@ -14,7 +14,7 @@ end
 -- A job for other clusters only is not ours.
 local function goes_elsewhere(options, plan)
   local clusters, here = (options.clusters or ""):lower(), plan:match("\ncluster (%S+)\n")
-  return clusters ~= "" and here and not ("," .. clusters .. ","):find("," .. here:lower() .. ",", 1, true)
+  return clusters ~= "" and clusters ~= "all" and here and not ("," .. clusters .. ","):find("," .. here:lower() .. ",", 1, true)
 end
 
 -- A plan that hangs, because its file server does, hangs this command alone.
@@ -31,11 +31,17 @@ local function say(options, ...)
   if options.parsable ~= "set" then slurm.log_info(...) end
 end
 
+-- How many nodes the components of a heterogeneous job need so far, by partition.
+local together = {}
+
 local function check(options, offset)
   if is_step(options) then return slurm.SUCCESS end
+  if (offset or 0) == 0 then together = {} end
   local plan = read_plan()
   if goes_elsewhere(options, plan) or not concerns_us(options, plan) then return slurm.SUCCESS end
   local job = { from = "cli_filter", user = os.getenv("USER"), component = offset }
+  local partition = options.partition or ""
+  job.together = together[partition] or 0
   setmetatable(job, { __index = function(_, name)
     local value = options[name]
     if name == "ntasks" and value == "1" and not slurm.json_cli_options(options):find('"ntasks"', 1, true) then return nil end
@@ -47,6 +53,7 @@ local function check(options, offset)
     slurm.log_error("pcs-capacity: %s", answer.refusal)
     return slurm.ERROR
   end
+  together[partition] = job.together + (answer.needs or 0)
   for name, value in pairs(answer.set) do options[name] = value end
   return slurm.SUCCESS
 end

@@ -32,10 +32,58 @@ func TestMoment(t *testing.T) {
 	local := time.Date(2026, 11, 20, 12, 30, 0, 0, time.Local)
 	for text, want := range map[string]time.Time{
 		"": {}, "Unknown": {}, "0": {}, "-5": {}, "1": time.Unix(1, 0), "1795177800": time.Unix(1795177800, 0),
-		"4294967293": time.Unix(4294967293, 0), "4294967294": {}, "2026-11-20T12:30:00": local, "20 Nov 12:30": {},
+		"4294967293": time.Unix(4294967293, 0), "4294967294": {}, "2026-11-20T12:30:00": local, "20 Nov 2026": time.Date(2026, 11, 20, 0, 0, 0, 0, time.Local), "20.11. 12:30": {}, "soon": {},
 	} {
 		if got := moment(text); !got.Equal(want) || got.IsZero() != want.IsZero() {
 			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
+}
+
+// The forms are those that sbatch of 22.05 showed.
+func TestRelativeMoments(t *testing.T) {
+	now := time.Date(2026, 11, 29, 6, 39, 16, 0, time.Local) // a Sunday
+	at := func(year int, month time.Month, day, hour, minute, second int) time.Time {
+		return time.Date(year, month, day, hour, minute, second, 0, time.Local)
+	}
+	for text, want := range map[string]time.Time{
+		"07:39:16":      at(2026, 11, 29, 7, 39, 16),
+		"Tomorr 06:39":  at(2026, 11, 30, 6, 39, 0),
+		"Wed 06:39":     at(2026, 12, 2, 6, 39, 0),
+		"29 Dec 06:39":  at(2026, 12, 29, 6, 39, 0),
+		"25 Sep 2027":   at(2027, 9, 25, 0, 0, 0),
+		"Unknown":       {},
+		"29/12/2026":    {},
+		"Xyz 06:39":     {},
+		"Wed 6 o'clock": {},
+	} {
+		if got := relative(text, now); !got.Equal(want) {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
+	for text, said := range map[string]bool{"": false, "0": false, "Unknown": false, "2026-11-20T12:30:00": false, "Tomorr 06:39": false, "29/12/26": true} {
+		if (unreadable(text) != "") != said {
+			t.Errorf("%q: %s", text, unreadable(text))
+		}
+	}
+}
+
+// Slurm takes the last number of each resource (seen on 22.05: gpu:16,gpu:4 ran on nodes of 8, gpu:4,gpu:16 did not).
+func TestLastOfEach(t *testing.T) {
+	for option, want := range map[string]string{
+		"":                               "",
+		"8":                              "8",
+		"4,8":                            "8",
+		"gpu":                            "gpu",
+		"gres:gpu:8,gres:gpu:8":          "gres:gpu:8",
+		"gres:gpu:16,gres:gpu:4":         "gres:gpu:4",
+		"gres/gpu:h100=4,gres/gpu:a10=2": "gres/gpu:h100=4,gres/gpu:a10=2",
+		"gpu:h100,gpu:h200":              "gpu:h100,gpu:h200",
+		"gpu:h100,shard:4,gpu:h100:2":    "gpu:h100:2,shard:4",
+		"cpu=24,gres/gpu=3,cpu=2":        "cpu=2,gres/gpu=3",
+	} {
+		if got := lastOfEach(option); got != want {
+			t.Errorf("%q is %q, want %q", option, got, want)
 		}
 	}
 }
@@ -55,6 +103,8 @@ func TestRequest(t *testing.T) {
 		"GPUs as slurmctld has them":               {map[string]string{"from": "job_submit", "gpus": "gres:gpu:8", "gpus-per-task": "cpu=24,gres/gpu=3"}, capacity.Request{AccountKnown: true, GPUs: 8, GPUsPerTask: 3}},
 		"CPUs are no GPUs":                         {map[string]string{"from": "job_submit", "gpus": "cpu:8,license/gpu=2", "gpus-per-task": "cpu=24"}, capacity.Request{AccountKnown: true}},
 		"GPUs a node, as --gres":                   {map[string]string{"from": fromCLIFilter, "gres": "gpu:4"}, capacity.Request{GPUsPerNode: 4}},
+		"GPUs named twice":                         {map[string]string{"from": fromCLIFilter, "gres": "gres:gpu:4,gres:gpu:8", "gpus": "4,8"}, capacity.Request{GPUsPerNode: 8, GPUs: 8}},
+		"a later component":                        {map[string]string{"from": fromCLIFilter, "component": "1", "together": "4"}, capacity.Request{Component: true, Together: 4}},
 		"--requeue":                                {map[string]string{"from": fromCLIFilter, "requeue": "requeue"}, capacity.Request{}},
 		"slurm.conf says whether to requeue":       {map[string]string{"from": fromCLIFilter, "requeue": "unset"}, capacity.Request{Requeue: capacity.RequeueUnsaid}},
 		"so, in slurmctld":                         {map[string]string{"from": "job_submit", "requeue": "65534"}, capacity.Request{AccountKnown: true, Requeue: capacity.RequeueUnsaid}},

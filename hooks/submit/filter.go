@@ -40,7 +40,8 @@ func Main(args []string) int {
 // Answer judges a job that is being submitted. args are the fields from a Lua shim, each as key=hex; machineNow is
 // this machine's clock, which the snapshot's offset corrects to AWS's.
 //
-// The answer is for the shim: lines "set FIELD HEX", "warn HEX", "code CODE" and "refuse HEX", then "end". Limits are
+// The answer is for the shim: lines "set FIELD HEX", "warn HEX", "code CODE", "refuse HEX" and "needs HEX", the number
+// of nodes for cli_filter.lua to add up those of a heterogeneous job, then "end". Limits are
 // whole minutes; a time in a sentence is this machine's local one, as in squeue, followed by UTC. An error on our
 // side is logged and reported, and the job is accepted as it is.
 func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
@@ -76,7 +77,15 @@ func judge(args []string, machineNow time.Time) (capacity.Verdict, error) {
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
-	return Verdict(req, fields["from"], snap, machineNow), nil
+	v := Verdict(req, fields["from"], snap, machineNow)
+	if text := unreadable(fields["begin"]); text != "" && !v.Refused && v.Code != capacity.NotManaged {
+		v.Warnings = append(v.Warnings, text)
+	}
+	if fields["together"] == "" { // a script of an older version does not know this line
+		v.Needs = 0
+	}
+
+	return v, nil
 }
 
 // Verdict decides about a job with times in the machine's clock; from is the calling shim.
@@ -111,6 +120,9 @@ func answerText(v capacity.Verdict) string {
 	}
 	if v.Edits.Constraint != "" {
 		set("constraint", v.Edits.Constraint)
+	}
+	if v.Needs > 0 {
+		fmt.Fprintf(&b, "needs %x\n", strconv.Itoa(v.Needs))
 	}
 	b.WriteString("end\n")
 	return b.String()

@@ -3,6 +3,7 @@ package submit
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,8 +39,9 @@ func decodeFields(args []string) (map[string]string, error) {
 // Request turns the fields of a shim into a job. Times are in the machine's clock.
 func Request(fields map[string]string) (capacity.Request, error) {
 	gpus, cli := gpus, fields["from"] == fromCLIFilter
+	gres := func(option string) int { return capacity.GPUs(lastOfEach(option)) }
 	if !cli { // slurmctld has lists of TRES
-		gpus = capacity.GPUs
+		gpus = gres
 	}
 	partitions := strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' })
 	req := capacity.Request{Partitions: partitions, Account: fields["account"],
@@ -48,10 +50,11 @@ func Request(fields map[string]string) (capacity.Request, error) {
 		Begin: moment(fields["begin"]), Deadline: moment(fields["deadline"]), Constraint: fields["constraint"], Reservation: fields["reservation"],
 		Nodes:   count(fields["nodes"]),
 		OneNode: fields["nodes"] == "1-1" || fields["nodes"] == "1" && cli, Component: count(fields["component"]) > 0,
-		Tasks: count(fields["ntasks"]), TasksPerNode: count(fields["ntasks-per-node"]),
+		Together: count(fields["together"]),
+		Tasks:    count(fields["ntasks"]), TasksPerNode: count(fields["ntasks-per-node"]),
 		CPUsPerTask: count(fields["cpus-per-task"]), Overcommit: fields["overcommit"] == "set", GPUs: gpus(fields["gpus"]),
-		GPUsPerNode: max(gpus(fields["gpus-per-node"]), capacity.GPUs(fields["gres"])),
-		GPUsPerTask: max(gpus(fields["gpus-per-task"]), capacity.GPUs(fields["tres-per-task"]))}
+		GPUsPerNode: max(gpus(fields["gpus-per-node"]), gres(fields["gres"])),
+		GPUsPerTask: max(gpus(fields["gpus-per-task"]), gres(fields["tres-per-task"]))}
 	if text := fields["signal"]; text != "" && text != "0@0" {
 		req.Signal = time.Minute // which sbatch does not show
 		if _, seconds, given := strings.Cut(text, "@"); given {
@@ -77,24 +80,86 @@ func Request(fields map[string]string) (capacity.Request, error) {
 	return req, err
 }
 
-// moment reads a time: seconds since 1970 from slurmctld, local time without a zone from sbatch. It is zero if none
-// is given ("Unknown", 0), and if SLURM_TIME_FORMAT changes sbatch's form: then the job is judged as if it began at
-// once, and Slurm itself delays it.
+// moment reads a time: seconds since 1970 from slurmctld, local time without a zone from sbatch, in the standard form or,
+// with SLURM_TIME_FORMAT, in the relative one. It is zero if none is given ("Unknown", 0), and in any other form: see
+// unreadable.
 func moment(text string) time.Time {
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil && seconds > 0 && seconds < noVal {
 		return time.Unix(seconds, 0)
 	}
 	t, err := time.ParseInLocation("2006-01-02T15:04:05", text, time.Local)
 	if err != nil {
-		return time.Time{}
+		return relative(text, time.Now())
 	}
 	return t
+}
+
+// relative reads a time to come in the form of SLURM_TIME_FORMAT=relative; zero if it is in another (parse_time.c, and
+// seen on 22.05).
+func relative(text string, now time.Time) time.Time {
+	on := func(day time.Time, layout, clock string) time.Time {
+		t, _ := time.ParseInLocation("2006-01-02 "+layout, day.Format("2006-01-02 ")+clock, time.Local)
+		return t
+	}
+
+	day, clock, hasDay := strings.Cut(text, " ")
+	if !hasDay {
+		return on(now, "15:04:05", text)
+	}
+
+	for ahead := 1; ahead <= 7; ahead++ {
+		then := now.AddDate(0, 0, ahead)
+		if day == then.Format("Mon") || day == "Tomorr" {
+			return on(then, "15:04", clock)
+		}
+	}
+
+	thisYear, err := time.ParseInLocation("2006 2 Jan 15:04", now.Format("2006 ")+text, time.Local)
+	if err == nil {
+		return thisYear
+	}
+
+	later, _ := time.ParseInLocation("2 Jan 2006", text, time.Local)
+
+	return later
+}
+
+// unreadable is the sentence for a --begin that sbatch shows in a form of the user's own; "" for others. The job is
+// judged as if it began at once, and Slurm itself delays it.
+func unreadable(begin string) string {
+	if begin == "" || begin == "0" || begin == "Unknown" || !moment(begin).IsZero() {
+		return ""
+	}
+
+	return fmt.Sprintf("--begin is checked as if it were now, because SLURM_TIME_FORMAT shows it as %q", begin)
+}
+
+// lastOfEach drops all but the last number of each resource: "gpu:4,gpu:8" is "gpu:8" to Slurm (seen on 22.05).
+func lastOfEach(option string) string {
+	var keys, last []string
+	for item := range strings.SplitSeq(option, ",") {
+		key := item
+		at := strings.LastIndexAny(item, ":=")
+		if _, err := strconv.ParseUint(item[at+1:], 10, 64); err == nil {
+			key = item[:at+1]
+		}
+
+		if i := slices.Index(keys, strings.TrimRight(key, ":=")); i >= 0 {
+			last[i] = item
+			continue
+		}
+
+		keys = append(keys, strings.TrimRight(key, ":="))
+		last = append(last, item)
+	}
+
+	return strings.Join(last, ",")
 }
 
 // gpus counts the GPUs of an option such as --gpus: "8", "h100:8", "h100:4,a100:4". What cannot be read is no count.
 func gpus(option string) int {
 	total := 0
-	for item := range strings.SplitSeq(option, ",") {
+	for item := range strings.SplitSeq(lastOfEach(option), ",") {
 		_, number, typed := strings.Cut(item, ":")
 		if !typed {
 			number = item

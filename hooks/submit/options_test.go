@@ -221,6 +221,38 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// The components of a heterogeneous job are added up from the first one on, those of each partition by themselves; a job
+// for all clusters is for this one, too.
+func TestAcrossComponents(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	dir := state.Dir(t.TempDir())
+	if err := dir.WriteSnapshot(optionsSnapshot(now)); err != nil {
+		t.Fatal(err)
+	}
+	run := startDriver(t, dir, now)
+	for i, c := range []struct {
+		offset, partition, nodes, clusters string
+		want                               string
+	}{
+		{"0", "gpu", "2", "", "ok"},
+		{"1", "gpu", "2", "", "ok"},
+		{"2", "other", "2", "", "ok"},
+		{"3", "gpu", "1", "", "warns"}, // there are 4
+		{"0", "gpu", "1", "", "ok"},    // another job
+		{"1", "gpu", "3", "", "ok"},
+		{"0", "gpu", "5", "all", "too-many-nodes"},
+		{"0", "gpu", "5", "elsewhere", "ok"},
+	} {
+		fields := map[string]string{"offset": "#" + c.offset, "partition": "=" + c.partition, "nodes": "=" + c.nodes, "time": "=60"}
+		if c.clusters != "" {
+			fields["clusters"] = "=" + c.clusters
+		}
+		if got := run(Shown{By: "cli_filter", Fields: fields}); got != c.want {
+			t.Errorf("%d: %+v: %s", i, c, got)
+		}
+	}
+}
+
 // startDriver starts the scripts; the function that it returns gives them a job, and returns their decision in the words
 // of testdata/options.txt.
 func startDriver(t *testing.T, dir state.Dir, now time.Time) func(Shown) string {
