@@ -38,8 +38,8 @@ func (cmd *upCmd) Run() error {
 	if cmd.Detach {
 		return cmd.detach(terminal.Stdout)
 	}
-	// SIGHUP: the terminal is gone.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// SIGHUP: the terminal is gone. SIGPIPE: so is the reader of the output; unasked, it would end this program alone.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
 	return cmd.run(ctx, terminal.Stdout)
 }
@@ -78,6 +78,11 @@ type lab struct {
 	sync      *exec.Cmd  // nil where it does not run
 }
 
+// leastBoot is how much later than its launch a machine must boot. slurmctld takes a node for booted if now minus its
+// uptime is not before the request to power it up. It counts in whole seconds and so does the kernel, which rounds the
+// uptime up, and unshare, which begins it with up to one: the boot looks up to three seconds older than it is.
+const leastBoot = 3 * time.Second
+
 func (cmd *upCmd) newLab() (*lab, error) {
 	scenario := awssim.LabScenario()
 	if cmd.Plain {
@@ -88,6 +93,9 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		if scenario, err = awssim.LoadScenario(cmd.Scenario); err != nil {
 			return nil, err
 		}
+	}
+	if cmd.Plain {
+		scenario.BootDelay = max(scenario.BootDelay, awssim.Duration(leastBoot))
 	}
 	if !cmd.Bare && !cmd.Plain && cmd.Scenario == "" {
 		addBlock(scenario)
@@ -110,10 +118,8 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	if err := ownFolder(dir); err != nil {
 		return nil, err
 	}
-	for _, sub := range []string{"log", "etc/pcs-capacity/conf.d", "hooks", "state-pcs-capacity"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-			return nil, err
-		}
+	if err := os.MkdirAll(filepath.Join(dir, "log"), 0o755); err != nil {
+		return nil, err
 	}
 	logTo, err := os.OpenFile(filepath.Join(dir, "log", "capacity-lab.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -125,9 +131,28 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		logTo.Close()
 		return nil, fmt.Errorf("a lab is running in %s already; stop it, or choose another --dir", dir)
 	}
+	if err := beginAnew(dir); err != nil {
+		logTo.Close()
+		return nil, err
+	}
 	l := &lab{upCmd: *cmd, scenario: scenario, log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo}
 	l.Dir, l.Bin = dir, bin
 	return l, nil
+}
+
+// beginAnew forgets the settings and the state of an earlier lab in the folder. Its logs and its homes stay.
+func beginAnew(dir string) error {
+	for _, sub := range []string{"etc", "hooks", "state-pcs-capacity", "local-pcs-capacity", "machines"} {
+		if err := os.RemoveAll(filepath.Join(dir, sub)); err != nil {
+			return err
+		}
+	}
+	for _, sub := range []string{"etc/pcs-capacity/conf.d", "hooks", "state-pcs-capacity"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // programs is the folder of the product's programs: that of this one, unless another is given.

@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -274,5 +276,50 @@ func TestFolderOfAnotherUser(t *testing.T) {
 	}
 	if err := ownFolder(filepath.Join(t.TempDir(), "new")); err != nil {
 		t.Error(err)
+	}
+}
+
+// A lab does not begin with the settings of an earlier one in its folder. What users have made stays.
+func TestFolderOfAnEarlierLab(t *testing.T) {
+	dir := t.TempDir()
+	queue, output := filepath.Join(dir, "etc/pcs-capacity/conf.d/gpu.toml"), filepath.Join(dir, "home/job.out")
+	for _, path := range []string{queue, output} {
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err := errors.Join(err, os.WriteFile(path, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	l, err := (&upCmd{Dir: dir, Bare: true}).newLab()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.logTo.Close()
+
+	_, gone := os.Stat(queue)
+	_, stays := os.Stat(output)
+	if !errors.Is(gone, fs.ErrNotExist) || stays != nil {
+		t.Errorf("the queue of the earlier lab: %v; the output of its job: %v", gone, stays)
+	}
+}
+
+// The lab's systemctl refuses what systemd's refuses.
+func TestPlayedSystemctl(t *testing.T) {
+	for line, want := range map[string]int{
+		"daemon-reload":         0,
+		"is-active no-such":     3,
+		"frobnicate slurmctld":  1,
+		"start":                 1,
+		"start no-such":         5,
+		"stop no-such":          5,
+		"enable --now no-such":  5,
+		"disable --now no-such": 5,
+		"":                      1,
+	} {
+		cmd := exec.Command("sh", append([]string{"plain/systemctl"}, strings.Fields(line)...)...)
+		out, _ := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Errorf("systemctl %s exits %d, not %d: %s", line, got, want, out)
+		}
 	}
 }
