@@ -65,7 +65,7 @@ func TestTryLaunches(t *testing.T) {
 		"not a block":                  {Trial{Launch: into("good", openBlock, capacity.ODCR)}, "InvalidParameterValue; InvalidParameterValue"},
 		"a volume that is too small":   {Trial{Launch: into("small", openBlock, capacity.CapacityBlock)}, "InvalidBlockDeviceMapping; InvalidBlockDeviceMapping"},
 		"too small and not open":       {Trial{Launch: into("small", laterBlock, capacity.CapacityBlock)}, "InvalidBlockDeviceMapping; InvalidBlockDeviceMapping"},
-		"inline, as PCS launches":      {Trial{Inline: true, ImageID: image, InstanceProfile: "nodes", Launch: into("no-image", openBlock, capacity.CapacityBlock)}, "ok; ok aside"},
+		"inline, as PCS launches":      {Trial{Inline: true, ImageID: image, InstanceProfile: "AWSPCS-nodes", Launch: into("no-image", openBlock, capacity.CapacityBlock)}, "ok; ok aside"},
 		"inline, without an image":     {Trial{Inline: true, Launch: into("no-image", openBlock, capacity.CapacityBlock)}, "MissingParameter; MissingParameter"},
 		"before there is a template":   {Trial{Spec: spec("good", capacity.EFA), Launch: into("", openBlock, capacity.CapacityBlock)}, "ok; ok aside"},
 		"one that would be refused":    {Trial{Spec: spec("small", capacity.EFA), Launch: into("", openBlock, capacity.CapacityBlock)}, "InvalidBlockDeviceMapping; InvalidBlockDeviceMapping"},

@@ -60,6 +60,12 @@ func TestLaunchRefusals(t *testing.T) {
 		"unknown key pair": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.KeyName = aws.String("nobody")
 		}), "InvalidKeyPair.NotFound"},
+		"unknown instance profile": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: aws.String("nobodys")}
+		}), "InvalidParameterValue"},
+		"unknown ARN of a profile": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Arn: aws.String(profile + "2")}
+		}), "InvalidParameterValue"},
 		"unknown placement group":      {run(1, "c7i.4xlarge", defSubnetA, inGroup("nowhere")), "InvalidPlacementGroup.Unknown"},
 		"no subnet and no default VPC": {run(1, "c7i.4xlarge", "", func(in *runInput) { in.SubnetId = nil }), "VPCIdNotSpecified"},
 		"subnet given twice": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
@@ -234,5 +240,92 @@ func TestDryRunOfALaunch(t *testing.T) {
 	}
 	if n := len(w.instances()); n != 4 {
 		t.Errorf("%d instances", n)
+	}
+}
+
+// A launch takes what a template's interface may have, and shows it; a profile is named or given by its ARN.
+func TestLaunchWithInterfaceAndProfile(t *testing.T) {
+	w := newEC2World(t)
+
+	for _, p := range []types.IamInstanceProfileSpecification{{Name: aws.String("AWSPCS-nodes")}, {Arn: aws.String(profile)}} {
+		out := do(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.SubnetId = nil
+			in.IamInstanceProfile = &p
+			in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{
+				DeviceIndex:         aws.Int32(0),
+				SubnetId:            aws.String(defSubnetA),
+				DeleteOnTermination: aws.Bool(false),
+			}}
+		}))
+
+		if n := out.Instances[0].NetworkInterfaces[0]; *n.Attachment.DeleteOnTermination {
+			t.Errorf("%+v", n.Attachment)
+		}
+	}
+}
+
+// Instances and reservations are tagged as templates are; of what is not there EC2 says what it is.
+func TestCreateTags(t *testing.T) {
+	w := newEC2World(t)
+	launched := do(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA)).Instances[0]
+	tag := func(id string) *ec2.CreateTagsInput {
+		return &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("nlp")}}}
+	}
+
+	for _, id := range []string{*launched.InstanceId, gpuODCR, defTemplate} {
+		do(t, w.ec2.CreateTags, tag(id))
+	}
+
+	if tags := w.instances()[0].Tags; len(tags) != 1 || *tags[0].Value != "nlp" {
+		t.Errorf("tags of the instance: %+v", tags)
+	}
+
+	for id, code := range map[string]string{
+		"i-0123456789abcdef0":   "InvalidInstanceID.NotFound",
+		"cr-0123456789abcdef0":  "InvalidCapacityReservationId.NotFound",
+		"lt-0123456789abcdef0":  "InvalidLaunchTemplateId.NotFound",
+		"vol-0123456789abcdef0": "InvalidID",
+	} {
+		fails(t, w.ec2.CreateTags, tag(id), code)
+	}
+}
+
+// Without Versions EC2 describes all of a template, the newest first.
+func TestAllVersionsOfATemplate(t *testing.T) {
+	w := newEC2World(t)
+	do(t, w.ec2.CreateLaunchTemplateVersion, &ec2.CreateLaunchTemplateVersionInput{
+		LaunchTemplateId:   aws.String(defTemplate),
+		LaunchTemplateData: &types.RequestLaunchTemplateData{InstanceType: "c7i.4xlarge"},
+	})
+
+	all := do(t, w.ec2.DescribeLaunchTemplateVersions, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: aws.String(defTemplate)})
+	if v := all.LaunchTemplateVersions; len(v) != 2 || *v[0].VersionNumber != 2 || *v[1].VersionNumber != 1 {
+		t.Errorf("%d versions: %+v", len(v), v)
+	}
+}
+
+// EC2 takes five launches at once, and then two a second.
+func TestLaunchesAreThrottled(t *testing.T) {
+	w := newEC2World(t)
+	w.sim.scenario.Throttle = true
+	once := func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
+
+	launches := func() (taken int) {
+		for range 8 {
+			if _, err := w.ec2.RunInstances(t.Context(), run(1, "c7i.4xlarge", defSubnetA), once); err == nil {
+				taken++
+			} else if code(err) != "RequestLimitExceeded" {
+				t.Fatal(err)
+			}
+		}
+		return taken
+	}
+
+	if n := launches(); n != 5 {
+		t.Errorf("%d at once", n)
+	}
+	w.sim.Clock().Advance(time.Second)
+	if n := launches(); n != 2 {
+		t.Errorf("%d after a second", n)
 	}
 }

@@ -3,6 +3,7 @@ package awssim
 import (
 	"encoding/base64"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 )
@@ -85,6 +86,7 @@ type ebsDevice struct {
 
 type networkInterface struct {
 	AssociatePublicIpAddress *bool
+	DeleteOnTermination      *bool
 	DeviceIndex              *int
 	Groups                   []string
 	InterfaceType            string
@@ -160,10 +162,36 @@ func (r *region) checkNames(o launchOrder) error {
 	if o.KeyName != "" && !slices.Contains(r.keyPairs, o.KeyName) {
 		return apiErrorf("InvalidKeyPair.NotFound", "The key pair '%s' does not exist", o.KeyName)
 	}
+	if p := o.IamInstanceProfile; p != nil && p.Name != "" && !r.sim.hasProfile(p.Name) {
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", p.Name)
+	}
+	if p := o.IamInstanceProfile; p != nil && p.Arn != "" && !r.sim.hasProfile(p.Arn) {
+		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.arn is invalid. Invalid IAM Instance Profile ARN", p.Arn)
+	}
 	if p := o.Placement; p != nil && p.GroupName != "" && !slices.Contains(r.placementGroups, p.GroupName) {
 		return apiErrorf("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", p.GroupName)
 	}
 	return nil
+}
+
+// hasProfile reports whether the account has an instance profile of the name or ARN: those that the scenario lists or
+// uses.
+func (s *Sim) hasProfile(nameOrARN string) bool {
+	known := slices.Clone(s.scenario.InstanceProfiles)
+	for _, r := range s.scenario.Regions {
+		for _, lt := range r.LaunchTemplates {
+			known = append(known, lt.InstanceProfile)
+		}
+		for _, cl := range r.Clusters {
+			for _, g := range cl.NodeGroups {
+				known = append(known, g.InstanceProfile)
+			}
+		}
+	}
+
+	return slices.ContainsFunc(known, func(arn string) bool {
+		return arn == nameOrARN || arn != "" && path.Base(arn) == nameOrARN
+	})
 }
 
 func (s *Sim) placementGroupARN(region, name string) string {

@@ -233,6 +233,11 @@ func (s *Sim) describeLaunchTemplateVersions(c *call, in *describeLaunchTemplate
 	if err != nil {
 		return nil, err
 	}
+	if len(in.Versions) == 0 {
+		for _, n := range slices.Backward(t.shownVersions()) {
+			in.Versions = append(in.Versions, strconv.FormatInt(n, 10))
+		}
+	}
 	var all []object
 	for _, want := range in.Versions {
 		found, err := t.version(want)

@@ -57,6 +57,7 @@ type createCapacityReservationInput struct {
 	InstanceType          string
 	InstancePlatform      string
 	InstanceCount         int
+	AvailabilityZone      string
 	AvailabilityZoneId    string
 	Tenancy               string
 	EndDate               time.Time
@@ -68,11 +69,10 @@ type createCapacityReservationInput struct {
 
 func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationInput) (any, error) {
 	return s.idempotent(c, in.ClientToken, func() (func() (any, error), error) {
-		i := slices.IndexFunc(c.region.zones, func(z *zone) bool { return z.id == in.AvailabilityZoneId })
-		if i < 0 {
-			return nil, apiErrorf("InvalidParameterValue", "Invalid availability zone: [%s]", in.AvailabilityZoneId)
+		z, err := c.region.namedZone(in.AvailabilityZone, in.AvailabilityZoneId)
+		if err != nil {
+			return nil, err
 		}
-		z := c.region.zones[i]
 		if err := s.checkODCR(c.region, z, in); err != nil {
 			return nil, err
 		}
@@ -92,6 +92,20 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 		s.followEnd(c.region, res)
 		return func() (any, error) { return object{"CapacityReservation": s.wireReservation(c.region, res)}, nil }, nil
 	})
+}
+
+// namedZone is the zone of a name or an id. What EC2 answers to both is not known.
+func (r *region) namedZone(name, id string) (*zone, error) {
+	if (name == "") == (id == "") {
+		return nil, apiErrorf("InvalidParameterCombination", "Specify either AvailabilityZone or AvailabilityZoneId")
+	}
+
+	i := slices.IndexFunc(r.zones, func(z *zone) bool { return z.id == id || z.name == name })
+	if i < 0 {
+		return nil, apiErrorf("InvalidParameterValue", "Invalid availability zone: [%s]", name+id)
+	}
+
+	return r.zones[i], nil
 }
 
 func (s *Sim) checkODCR(r *region, z *zone, in *createCapacityReservationInput) error {

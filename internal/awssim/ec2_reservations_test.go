@@ -66,3 +66,23 @@ func TestODCRTakesCapacity(t *testing.T) {
 	fails(t, w.ec2.CancelCapacityReservation, &ec2.CancelCapacityReservationInput{CapacityReservationId: id}, "InvalidCapacityReservationState")
 	fails(t, w.ec2.CancelCapacityReservation, &ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(openBlock)}, "UnsupportedOperation")
 }
+
+// A zone is given by its name or by its id, and not by both.
+func TestZoneOfAnODCR(t *testing.T) {
+	w := newEC2World(t)
+	byName := func(name string) func(*ec2.CreateCapacityReservationInput) {
+		return func(in *ec2.CreateCapacityReservationInput) {
+			in.AvailabilityZone, in.AvailabilityZoneId = aws.String(name), nil
+		}
+	}
+
+	made := do(t, w.ec2.CreateCapacityReservation, odcrOf(1, byName("us-east-2a"))).CapacityReservation
+	if *made.AvailabilityZoneId != "use2-az1" || *made.AvailabilityZone != "us-east-2a" {
+		t.Errorf("%+v", made)
+	}
+
+	fails(t, w.ec2.CreateCapacityReservation, odcrOf(1, byName("us-east-2z")), "InvalidParameterValue")
+	fails(t, w.ec2.CreateCapacityReservation, odcrOf(1, func(in *ec2.CreateCapacityReservationInput) {
+		in.AvailabilityZone = aws.String("us-east-2a")
+	}), "InvalidParameterCombination")
+}

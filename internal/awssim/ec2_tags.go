@@ -69,22 +69,49 @@ type createTagsInput struct {
 	Tags      []tag
 }
 
-// createTags tags launch templates: the product tags all else as it makes it.
+// createTags tags launch templates, instances and reservations: the product tags all else as it makes it.
 func (s *Sim) createTags(c *call, in *createTagsInput) (any, error) {
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
 	}
 	for _, id := range in.Resources {
-		t, err := c.region.template(id, "")
+		tags, err := c.region.tagsOf(id)
 		if err != nil {
 			return nil, err
 		}
-		c.region.keepTags(id, t.tags)
+
+		c.region.keepTags(id, tags)
 		for _, one := range in.Tags {
-			t.tags[one.Key] = one.Value
+			tags[one.Key] = one.Value
 		}
 	}
 	return nil, nil
+}
+
+// tagsOf returns the tags of a resource, to change them.
+func (r *region) tagsOf(id string) (map[string]string, error) {
+	if i := r.instances[id]; i != nil {
+		return i.Tags, nil
+	}
+	if res := r.reservations[id]; res != nil {
+		return res.tags, nil
+	}
+	if strings.HasPrefix(id, "i-") {
+		return nil, instanceNotFound(id)
+	}
+	if strings.HasPrefix(id, "cr-") {
+		return nil, reservationNotFound(id)
+	}
+	if !strings.HasPrefix(id, "lt-") {
+		return nil, apiErrorf("InvalidID", "The ID '%s' is not valid, or the simulator does not tag it", id)
+	}
+
+	t, err := r.template(id, "")
+	if err != nil {
+		return nil, err
+	}
+
+	return t.tags, nil
 }
 
 func wireTags(tags map[string]string) []tag {

@@ -122,6 +122,7 @@ type launchInterface struct {
 	kind         string // interface, efa, efa-only
 	card, device int
 	groups       []string
+	stays        bool // when its instance ends
 }
 
 // wire is the k-th interface of an instance as EC2 shows it.
@@ -129,7 +130,7 @@ func (n launchInterface) wire(r *region, instanceID string, k int) object {
 	return object{"NetworkInterfaceId": fmt.Sprintf("eni%s%02x", instanceID[1:len(instanceID)-2], k),
 		"SubnetId": n.subnet.id, "VpcId": n.subnet.vpc, "PrivateIpAddress": n.address, "InterfaceType": n.kind,
 		"Groups": r.groupObjects(n.groups), "Attachment": object{"DeviceIndex": n.device, "NetworkCardIndex": n.card,
-			"Status": "attached", "DeleteOnTermination": true}}
+			"Status": "attached", "DeleteOnTermination": !n.stays}}
 }
 
 // primaryInterface is the one at device index 0 of the first network card.
@@ -164,6 +165,7 @@ func (r *region) checkInterfaces(o launchOrder, at site) ([]launchInterface, err
 			return nil, err
 		}
 		one := launchInterface{subnet: sn, kind: cmp.Or(n.InterfaceType, "interface"), card: number(n.NetworkCardIndex), device: number(n.DeviceIndex), groups: n.Groups}
+		one.stays = n.DeleteOnTermination != nil && !*n.DeleteOnTermination
 		switch one.kind {
 		case "interface":
 		case "efa", "efa-only":

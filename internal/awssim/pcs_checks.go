@@ -21,6 +21,8 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 	checkScaling(&v, g.Scaling)
 	if !profileARN.MatchString(g.InstanceProfile) {
 		v.add("iamInstanceProfileArn", "%q is not the ARN of an instance profile", g.InstanceProfile)
+	} else if !cl.region.sim.hasProfile(g.InstanceProfile) {
+		v.add("iamInstanceProfileArn", "the instance profile %q does not exist", g.InstanceProfile)
 	}
 	checkSettings(&v, g.SlurmConfiguration, groupParameters, cl)
 	if _, ok := g.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok && slurmVersion(cl.Scheduler.Version) < 2511 {

@@ -47,6 +47,7 @@ func TestNodeGroupValidation(t *testing.T) {
 		{"name with an underscore", func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("gpu_a") }, "computeNodeGroupName", "hyphens"},
 		{"name with a digit first", func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("4gpu") }, "computeNodeGroupName", "starts with a letter"},
 		{"no profile", func(in *pcs.CreateComputeNodeGroupInput) { in.IamInstanceProfileArn = aws.String("AWSPCS-nodes") }, "iamInstanceProfileArn", "not the ARN"},
+		{"unknown profile", func(in *pcs.CreateComputeNodeGroupInput) { in.IamInstanceProfileArn = aws.String(profile + "2") }, "iamInstanceProfileArn", "does not exist"},
 		{"mix of static and dynamic", func(in *pcs.CreateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(1, 4) }, "scalingConfiguration", "mix"},
 		{"more than the maximum", func(in *pcs.CreateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(4, 2) }, "scalingConfiguration", "more than maxInstanceCount"},
 		{"unknown template", func(in *pcs.CreateComputeNodeGroupInput) {

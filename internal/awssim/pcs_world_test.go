@@ -27,6 +27,7 @@ const pcsDelay = time.Minute
 
 const pcsScenario = `
 account = "111122223333"
+instance_profiles = ["arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes"]
 pcs_delay = "1m"
 boot_delay = "0s"
 reclaim_lead = "30m"

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	"golang.org/x/time/rate"
@@ -270,18 +269,28 @@ func pcsShapeError(c *call, shape *shapes.Error) error {
 	return v.err()
 }
 
-// scarce are the four calls around offerings, of which EC2 takes 10 at once for each account and region, and then one in
-// 6.7 seconds (EC2 Developer Guide, ec2-api-throttling).
-var scarce = []string{"DescribeCapacityBlockOfferings", "PurchaseCapacityBlock", "DescribeCapacityBlockExtensionOfferings", "PurchaseCapacityBlockExtension"}
+// scarce are how many calls EC2 takes at once for each account and region, and how many a second then (EC2 Developer
+// Guide, ec2-api-throttling).
+var scarce = map[string]struct {
+	burst  int
+	second rate.Limit
+}{
+	"RunInstances":                            {5, 2},
+	"DescribeCapacityBlockOfferings":          {10, 0.15},
+	"PurchaseCapacityBlock":                   {10, 0.15},
+	"DescribeCapacityBlockExtensionOfferings": {10, 0.15},
+	"PurchaseCapacityBlockExtension":          {10, 0.15},
+}
 
 // throttle takes a token from the bucket of a scarce call. Called with mu held.
 func (s *Sim) throttle(c *call) error {
-	if !s.scenario.Throttle || !slices.Contains(scarce, c.Operation) {
+	limit, limited := scarce[c.Operation]
+	if !s.scenario.Throttle || !limited {
 		return nil
 	}
 	key := CallKey{c.Service, c.Operation, c.Region}
 	if s.buckets[key] == nil {
-		s.buckets[key] = rate.NewLimiter(0.15, 10)
+		s.buckets[key] = rate.NewLimiter(limit.second, limit.burst)
 	}
 	if s.buckets[key].AllowN(s.now, 1) {
 		return nil
