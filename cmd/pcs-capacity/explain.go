@@ -61,7 +61,9 @@ func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, maybe *maybe
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // which are not for everyone
 		return err
 	}
+	progress := t.Slow("asking Slurm")
 	e, err := c.explain(ctx, cfg, snap, records, now)
+	progress.Done()
 	if err != nil {
 		return err
 	}

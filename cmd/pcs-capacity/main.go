@@ -186,7 +186,7 @@ func exitStatus(t *terminal.Terminal, err error) int {
 		return 3
 	}
 	if !errors.Is(err, errShown) {
-		for line := range strings.SplitSeq(err.Error(), "\n") {
+		for _, line := range errorLines(err) {
 			t.Say("pcs-capacity: %s", line)
 		}
 	}
@@ -194,6 +194,23 @@ func exitStatus(t *terminal.Terminal, err error) int {
 		return 2
 	}
 	return 1
+}
+
+// errorLines are an error's lines, each once. Of a command that a signal has stopped they end with that, in a word; what
+// else is said of a call that was cut short stays.
+func errorLines(err error) (lines []string) {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		line = strings.TrimSuffix(strings.TrimSuffix(line, context.Canceled.Error()), ": ")
+		if line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+
+	if errors.Is(err, context.Canceled) {
+		lines = append(lines, "interrupted")
+	}
+
+	return lines
 }
 
 func newTerminal(ctx context.Context, g *Globals) *terminal.Terminal {

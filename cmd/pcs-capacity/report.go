@@ -66,7 +66,9 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	}
 	in := report.Input{Samples: samples, From: from, Until: until, IDs: c.Reservations}
 	doc := reportDocument{TakenAt: now, Warnings: []string{}}
+	progress := t.Slow("asking Slurm's accounting")
 	in.Accounted, err = report.Accounted(ctx, slurm.New(cfg.Cluster), in.Begins(), until, offset)
+	progress.Done()
 	switch {
 	case err == nil:
 		doc.Accounting = true
@@ -214,8 +216,8 @@ type classLine struct {
 const (
 	classColumns       = "CLASS: Class; NODE-HOURS: Hours right; PART: Percent right; WHAT IT IS: Meaning wrap"
 	reservationColumns = "RESERVATION: ID; PARTITION: Paid.Partition drop 2; NODES: Nodes; FROM: From drop 1; " +
-		"NODE-HOURS: Sums.Hours right; USEFUL: Sums.UsefulPart right; COST: Cost.InReport right drop 3; " +
-		"PER USED HOUR: Cost.PerUsed right; ON DEMAND: Cost.OnDemand right drop 4; PER: Cost.Unit"
+		"NODE-HOURS: Sums.Hours right; USEFUL: Sums.UsefulPart right; COST: Cost.InReport right; " +
+		"PER USED HOUR: Cost.PerUsed right; ON DEMAND: Cost.OnDemand right drop 3; PER: Cost.Unit"
 	shareColumns = "ACCOUNT: Account; USER: User; LARGEST JOBS: Which; NODE-HOURS: Sums.Hours right; " +
 		"OF THEM LOST: Sums.Lost right; LOST TO: Sums.LostTo"
 )

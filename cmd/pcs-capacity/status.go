@@ -23,7 +23,7 @@ type StatusCmd struct {
 // Help is shown below the flags.
 func (StatusCmd) Help() string {
 	return `Asks AWS and Slurm, and changes nothing. What cannot be asked is shown as it was when sync
-last saw it. The exit status is 1 if there are problems that need an administrator; user problems,
+last saw it; with a sync that runs, users need no AWS credentials. The exit status is 1 if there are problems that need an administrator; user problems,
 for the owners of jobs, and notes leave it 0.`
 }
 
@@ -44,10 +44,11 @@ type statusRow struct {
 	Next        string         `json:"next,omitempty"`
 	NextAt      time.Time      `json:"next_at,omitzero"`
 	now         time.Time
+	another     bool // a row of the same partition stands above
 }
 
 const statusColumns = "PARTITION: Partition; SLOT: Slot; RESERVATION: Reservation; STATE: State; OPENS: Start drop 3; FENCE: Fence drop 6; " +
-	"ENDS: End drop 2; NODES UP: Up; NODE STATES: NodeStates drop 1; RUNNING: Running drop 5; PENDING: Pending drop 4; NEXT: Event"
+	"ENDS: End drop 2; NODES UP: Up; NODE STATES: NodeStates drop 1; RUNNING: Running drop 5; PENDING: Waiting drop 4; NEXT: Event"
 
 // Up says how many of the nodes are.
 func (r statusRow) Up() string {
@@ -55,6 +56,15 @@ func (r statusRow) Up() string {
 		return ""
 	}
 	return fmt.Sprintf("%d/%d", *r.NodesUp, *r.NodesTotal)
+}
+
+// Waiting is how many jobs wait in the partition, in the first of its rows only: they are not of a slot.
+func (r statusRow) Waiting() *int {
+	if r.another {
+		return nil
+	}
+
+	return r.Pending
 }
 
 // Event is the next one, and in what time.
@@ -83,9 +93,22 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 			return usage("%q is not a partition in the settings; they have %s", c.Partition, partitionNames(cfg))
 		}
 	}
+	progress := t.Slow("asking AWS and Slurm")
+	defer progress.Done()
 	sources := sourcesIfAny(ctx, g, cfg)
 	written, _ := sources.State.ReadSnapshot() // what is wrong with it, Look says
 	snap, cluster, aws, err := lifecycle.Look(ctx, sources)
+	now := sources.MachineTime().Add(snap.ClockOffset.Duration)
+	fresh := written != nil && !written.TakenAt.IsZero() && !written.Stale(now)
+	if fresh && cluster != nil && aws != nil && !*aws {
+		// Sync has asked AWS just now: a user without credentials needs nothing more.
+		err = nil
+		for i := range snap.Problems {
+			if snap.Problems[i].Code == capacity.AWSUnanswered {
+				snap.Problems[i].Severity = capacity.Note
+			}
+		}
+	}
 	var jobs []capacity.Job
 	if cluster != nil {
 		var jobsErr error
@@ -94,7 +117,6 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 			err = jobsErr
 		}
 	}
-	now := sources.MachineTime().Add(snap.ClockOffset.Duration)
 	records, recordsErr := sources.State.Records()
 	if recordsErr != nil && !errors.Is(recordsErr, fs.ErrPermission) { // which are not for everyone
 		snap.Add(capacity.Problemf(capacity.StateFile, capacity.Subject{}, "", "%v", recordsErr))
@@ -112,9 +134,13 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 		}
 	}
 	for _, s := range snap.Standings(now) {
-		doc.Partitions = append(doc.Partitions, newStatusRow(s, cluster, jobs, now))
+		row := newStatusRow(s, cluster, jobs, now)
+		n := len(doc.Partitions)
+		row.another = n > 0 && doc.Partitions[n-1].Partition == row.Partition
+		doc.Partitions = append(doc.Partitions, row)
 	}
 	doc.Problems = doc.All()
+	progress.Done()
 	if err := t.Show(doc, doc.Partitions, statusColumns); err != nil {
 		return err
 	}

@@ -29,11 +29,11 @@ instances back from the reclaim on. COLUMNS sets the width.`
 
 // Run asks EC2 and draws.
 func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
-	all, err := aws.FindReservations(ctx, ec2.ReservationQuery{})
+	all, now, err := c.reservations(ctx, t, cfg, aws)
 	if err != nil {
 		return err
 	}
-	own, now := ownedOf(cfg, aws, all, idleNodes{}), aws.Now().UTC().Truncate(time.Second)
+	own := ownedOf(cfg, aws, all, idleNodes{})
 	snap, problems := own.snap, []string{}
 	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
 		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
@@ -68,6 +68,31 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		t.Say("problem: %s", p)
 	}
 	return nil
+}
+
+// reservations asks EC2. A user who may not, or whom AWS does not answer, gets what a sync that runs has just seen.
+func (c *TimelineCmd) reservations(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig,
+	aws *ec2.Client) (all []capacity.Reservation, now time.Time, err error) {
+	progress := t.Slow("asking EC2")
+	all, err = aws.FindReservations(ctx, ec2.ReservationQuery{})
+	progress.Done()
+	if err == nil || ctx.Err() != nil {
+		return all, aws.Now().UTC().Truncate(time.Second), err
+	}
+
+	snap, seen, noSnap := lastPass(cfg.Config)
+	if aws.Offset() != 0 { // its refusal had the time
+		seen = aws.Now()
+	}
+	if noSnap != nil || snap.Stale(seen) || snap.Region != aws.Region() {
+		return nil, now, err
+	}
+
+	words, _ := aws.Explain(err)
+	t.Say("AWS did not answer here (%s): this is what sync saw %s ago, the reservations of the settings.", words,
+		capacity.FormatDuration(max(0, seen.Sub(snap.TakenAt))))
+
+	return snap.Reservations, seen.UTC().Truncate(time.Second), nil
 }
 
 // show writes the picture in every form that was asked for.

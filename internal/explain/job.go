@@ -304,7 +304,7 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 			"Slurm's reason above.", j.HetJobID),
 			"by itself fits into %s; it starts together with the other components of job %d.", where, j.HetJobID)
 	case !later(p):
-		e.say(WaitsInQueue, nothing+". `squeue -p "+p.Partition.Name+"` shows what is before it.",
+		e.say(WaitsInQueue, nothing+". `squeue -p "+p.Partition.Name+" -t PD --sort=-p` shows the queue, the next job first.",
 			"fits into %s; it waits for free nodes, or for its turn in the queue.", where)
 	case len(here) > 0:
 		h := slices.MaxFunc(here, func(a, b capacity.Prospect) int { return cmp.Compare(a.Room, b.Room) })

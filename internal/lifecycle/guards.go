@@ -306,6 +306,30 @@ func difference(want, have capacity.SlurmReservation, now time.Time) string {
 	return "update"
 }
 
+// fencesDue tells of fences that Slurm does not have as status shows them, such as after a change of the settings.
+func fencesDue(s Seen) (due []capacity.Problem) {
+	for _, v := range s.Snap.Standings(s.Now) {
+		if v.Reservation.ID == "" || v.Window.Unbounded() || v.Former || len(s.Cluster.SlotNodes(v.Slot.Name)) == 0 {
+			continue
+		}
+
+		about := capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name, Reservation: v.Reservation.ID}
+		want := capacity.FormatUTC(v.Window.Fence)
+		there, found := s.Cluster.fence(v.Slot.Name, v.Reservation.ID)
+		has := s.atAWS(there.Start).Round(time.Minute) // the clocks differ by seconds
+		switch {
+		case !found:
+			due = append(due, capacity.Problemf("fence-due", about, "", "Slurm has no fence for %s on slot %s yet; sync places it at %s",
+				v.Reservation.ID, v.Slot.Name, want))
+		case !near(has, v.Window.Fence):
+			due = append(due, capacity.Problemf("fence-due", about, "", "Slurm still has the fence for %s on slot %s at %s; sync moves it to %s",
+				v.Reservation.ID, v.Slot.Name, capacity.FormatUTC(has), want))
+		}
+	}
+
+	return due
+}
+
 func near(a, b time.Time) bool { return a.Sub(b).Abs() <= sameTime }
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }

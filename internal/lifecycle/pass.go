@@ -159,6 +159,9 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 				"reservation %s has no compute node group in partition %s yet; sync creates it", r.Block.ID, r.Partition)
 		}
 	}
+	if p.seen.Cluster != nil && !p.seen.NoAWS {
+		p.sayAll(fencesDue)
+	}
 	p.sayAll(setbackProblems, orphanProblems)
 	if all := !p.seen.NoAWS; p.asked || !all {
 		aws = &all

@@ -122,10 +122,10 @@ func TestNextStep(t *testing.T) {
 
 func TestSubnetID(t *testing.T) {
 	for want, use := range map[string]ZoneUse{
-		"subnet-1, …": {[]string{"subnet-1", "subnet-2"}, []string{}},
-		"subnet-1":    {[]string{"subnet-1"}, []string{"subnet-3"}},
-		"(subnet-3)":  {[]string{}, []string{"subnet-3"}},
-		"":            {[]string{}, []string{}},
+		"subnet-1, …": {Subnets: []string{"subnet-1", "subnet-2"}, Neighbours: []string{}},
+		"subnet-1":    {Subnets: []string{"subnet-1"}, Neighbours: []string{"subnet-3"}},
+		"(subnet-3)":  {Subnets: []string{}, Neighbours: []string{"subnet-3"}},
+		"":            {Subnets: []string{}, Neighbours: []string{}},
 		"?":           {},
 	} {
 		if got := use.SubnetID(); got != want {

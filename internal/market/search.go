@@ -421,11 +421,14 @@ func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours 
 type ZoneUse struct {
 	Subnets    []string `json:"subnets"`
 	Neighbours []string `json:"neighbour_subnets"` // those of the cluster's VPC that it does not use yet, and setup --subnet-ids takes
+	NoCluster  bool     `json:"-"`                 // the settings name no subnet to compare with
 }
 
-// SubnetWord says in a table whether the cluster can run nodes in the zone.
+// SubnetWord says in a table whether the cluster can run nodes in the zone; nothing where the settings name no subnet.
 func (u ZoneUse) SubnetWord() string {
 	switch {
+	case u.NoCluster:
+		return ""
 	case u.Subnets == nil:
 		return "?"
 	case len(u.Subnets) > 0:
@@ -461,7 +464,11 @@ func (s Subnets) In(azID string) ZoneUse {
 	if s.Err != nil || azID == "" {
 		return ZoneUse{}
 	}
-	return ZoneUse{append([]string{}, s.byZone[azID]...), append([]string{}, s.nearByZone[azID]...)}
+	return ZoneUse{
+		Subnets:    append([]string{}, s.byZone[azID]...),
+		Neighbours: append([]string{}, s.nearByZone[azID]...),
+		NoCluster:  len(s.Own) == 0,
+	}
 }
 
 // Rank sorts zones: with a subnet, with a neighbour, without.
