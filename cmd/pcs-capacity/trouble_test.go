@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 )
@@ -122,6 +123,50 @@ func TestWatchFollowsTheRegion(t *testing.T) {
 		if err != nil || sources.EC2.Region() != region {
 			t.Errorf("%s: %v", region, err)
 		}
+	}
+}
+
+// TestWatchKeepsTheLastGoodSettings: an empty file, as an editor leaves it for a moment, is said and is no order.
+func TestWatchKeepsTheLastGoodSettings(t *testing.T) {
+	simulatedAWS(t)
+	path := withoutSlurm(t)
+	settings := lifecycle.Follower{Path: path}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+
+	var said []string
+	var used []lifecycle.Sources
+	watch := lifecycle.Watch{
+		Say: func(line string) { said = append(said, line) },
+		Sources: func(ctx context.Context, renew bool) (lifecycle.Sources, error) {
+			if len(used) == 1 {
+				if err := os.WriteFile(path, nil, 0o644); err != nil {
+					t.Error(err)
+				}
+			}
+			s, err := settings.Sources(ctx, renew)
+			s.Poll = time.Millisecond
+			used = append(used, s)
+			if len(used) == 3 {
+				stop()
+			}
+			return s, err
+		},
+	}
+	if err := watch.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	snap, err := used[0].State.ReadSnapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "config.toml is empty: restore it, or remove it; the previous settings stay in use"
+	if all := strings.Join(said, "\n"); !strings.Contains(all, want) || len(snap.Partitions) == 0 {
+		t.Errorf("%d partitions in the snapshot; said:\n%s", len(snap.Partitions), all)
+	}
+	if told := strings.Join(snap.Of(capacity.Admin), "\n"); !strings.Contains(told, want) {
+		t.Errorf("status says:\n%s", told)
 	}
 }
 

@@ -172,6 +172,10 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 // look reads AWS and Slurm, side by side. Each half is read even if the other fails.
 func (p *pass) look(ctx context.Context) {
 	var err, slurmErr error
+	if p.Broken != nil {
+		p.say("settings-broken", capacity.Subject{}, "", "%s; the previous settings stay in use",
+			strings.ReplaceAll(p.Broken.Error(), "\n", "; "))
+	}
 	p.seen.Old, err = p.State.ReadSnapshot()
 	var cluster *Cluster
 	var both sync.WaitGroup

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -60,11 +59,7 @@ func (w Watch) Run(ctx context.Context) error {
 				continue
 			}
 		}
-		var problems []capacity.Problem
-		if err != nil {
-			problems = append(problems, capacity.Problemf("settings-broken", capacity.Subject{}, "",
-				"%s; the previous settings stay in use", strings.ReplaceAll(err.Error(), "\n", "; ")))
-		}
+		sources.Broken = err
 		w.alive("")
 		sources.OursOnly, sources.AlsoOurs = pass%everywhere != 0 && last.Jobs != nil, last.AlsoOurs
 		snap, report, _ := Pass(ctx, sources)
@@ -73,7 +68,7 @@ func (w Watch) Run(ctx context.Context) error {
 			return nil
 		}
 		report.Add(After(ctx, sources, snap, report)...)
-		problems = append(problems, w.done(report)...)
+		problems := w.done(report)
 		for _, p := range problems {
 			if !slices.Contains(said, p) {
 				w.Say(p.String())
@@ -207,6 +202,7 @@ type Sources struct {
 	// Owner marks the Slurm reservations of these settings, and OwnerIs describes it for people.
 	Owner, OwnerIs string
 	Offline        error         // why AWS cannot be asked at all; nil if it can
+	Broken         error         // why the settings are not those of the files; nil if they are
 	DryRun         bool          // the pass reports what it would do, and writes nothing
 	Notify         notify.Target // where notices go
 }
