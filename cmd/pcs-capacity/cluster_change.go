@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -120,21 +119,21 @@ func (c *clusterChange) show(p *setup.Plan) error {
 	}
 	rows := []stepRow{}
 	for _, s := range p.Actions {
-		name, between := s.Name, "; "
 		var details []string
-		if c.t.Format == terminal.Table {
-			if between = "\n"; s.What == setup.WhatFile { // a whole path leaves no room for the details
-				name, details = filepath.Base(name), []string{"folder: " + filepath.Dir(name)}
-			}
-		}
 		for _, d := range s.Details {
 			details = append(details, d.Key+": "+d.Value)
 		}
-		rows = append(rows, stepRow{s.Verb, s.What, name, strings.Join(details, between)})
+
+		row := stepRow{s.Verb, s.What, s.Name, strings.Join(details, "; ")}
+		if c.t.Format == terminal.Table {
+			// Beside a long name there is no room for the details.
+			row.Name = strings.Join(append([]string{s.Name}, details...), "\n  ")
+		}
+		rows = append(rows, row)
 	}
 	// With nothing planned there is nothing to show but what is in the way.
 	if len(rows) > 0 || c.t.Format != terminal.Table {
-		if err := c.t.Show(p, rows, "DO: Action; WHAT: What; NAME: Name wrap; DETAILS: Details wrap"); err != nil {
+		if err := c.t.Show(p, rows, "DO: Action; WHAT: What; NAME, AND DETAILS: Name wrap"); err != nil {
 			return err
 		}
 	}

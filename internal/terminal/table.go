@@ -284,14 +284,14 @@ func (t *Terminal) table(rows reflect.Value, spec string) error {
 }
 
 // wrapLines breaks a cell at blanks, and each of its lines for itself: where it has several,
-// what is broken off is indented.
+// what is broken off is indented by two more than its line.
 func wrapLines(cell string, width int) string {
 	lines := strings.Split(cell, "\n")
-	indent := 2
-	if len(lines) == 1 {
-		indent = 0
-	}
 	for i, line := range lines {
+		indent := 0
+		if len(lines) > 1 {
+			indent = 2 + len(line) - len(strings.TrimLeft(line, " "))
+		}
 		if text.StringWidthWithoutEscSequences(line) > width {
 			lines[i] = fill(cellWords(line, width-indent), "", indent, indent, width)
 		}
