@@ -69,7 +69,7 @@ func RetryNote(refusals int, at time.Time, undecided bool) string {
 
 // Retry is what a RetryNote in a job's AdminComment says.
 type Retry struct {
-	At        string // as FormatUTC writes it
+	At        time.Time // to the minute
 	Undecided bool
 	Rest      string // the AdminComment without it
 }
@@ -82,7 +82,10 @@ func (j Job) ReadRetry() (r Retry, is bool) {
 	}
 
 	r.Rest = j.AdminComment[:i]
-	r.At, r.Undecided = strings.CutSuffix(j.AdminComment[i+len(retryText):], orSooner)
+	at, undecided := strings.CutSuffix(j.AdminComment[i+len(retryText):], orSooner)
+	r.Undecided = undecided
+	when, err := time.Parse(utcTime, at)
+	r.At = when
 
-	return r, true
+	return r, err == nil
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
+// slurmsDelay is more than the two minutes by which Slurm itself may put off a job that it requeues after the note.
+const slurmsDelay = 4 * time.Minute
+
 // retries follows up the notes of ResumeProgram on jobs whose launch failed. A job that was put off only because AWS did
 // not answer need not wait any longer once it does; a time that somebody else has set since stays. A job that runs is
 // not tried again.
@@ -15,13 +18,13 @@ func retries(s Seen) (actions []Action) {
 	for _, j := range s.left() {
 		note, noted := j.ReadRetry()
 		soon := capacity.RetryAt(capacity.Job{Shown: j.Shown, NumNodes: j.NumNodes}, 0, s.SlurmNow())
-		isOurTime := capacity.FormatUTC(j.Eligible) == note.At
+		isTheirTime := j.Eligible.Sub(note.At) > slurmsDelay
 
 		switch {
 		case !noted:
 		case j.Running():
 			actions = append(actions, tellOwner(j, note.Rest, ""))
-		case s.OrphansSeen && note.Undecided && j.Pending() && isOurTime && soon.Before(j.Eligible):
+		case s.OrphansSeen && note.Undecided && j.Pending() && !isTheirTime && soon.Before(j.Eligible):
 			actions = append(actions, bringForward(j, soon))
 		}
 	}

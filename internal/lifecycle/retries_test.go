@@ -27,6 +27,7 @@ func TestRetries(t *testing.T) {
 		"AWS does not answer":         {state: "PENDING", note: undecided, begins: later, silent: true},
 		"EC2 refused it":              {state: "PENDING", note: refused, begins: later},
 		"somebody has put it off":     {state: "PENDING", note: undecided, begins: later.Add(time.Hour)},
+		"Slurm has put it off":        {state: "PENDING", note: undecided, begins: later.Add(2 * time.Minute), want: forward},
 		"it has been brought forward": {state: "PENDING", note: undecided, begins: at("1h").Add(5 * time.Second)},
 		"another note":                {state: "PENDING", note: "theirs" + capacity.RetryNote(0, later, true), begins: later},
 		"it boots":                    {state: "RUNNING", flag: "CONFIGURING", note: undecided},
