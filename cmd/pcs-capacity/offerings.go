@@ -19,6 +19,7 @@ type OfferingsCmd struct {
 	Duration     span     `required:"" short:"d" help:"How long, such as 7d or 36h."`
 	StartAfter   moment   `help:"Earliest start, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
 	EndBy        moment   `help:"Latest end, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	Zone         string   `help:"Only blocks in this zone, such as use2-az1." placeholder:"AZ-ID"`
 	MaxPrice     usd      `help:"Highest price for the whole block, in USD." placeholder:"USD"`
 	Sort         string   `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
 	asking
@@ -52,7 +53,8 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	}
 	query := ec2.OfferingQuery{InstanceType: string(c.InstanceType), Count: int(c.Count), Duration: length,
 		StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time}
-	found, err := market.Search{EC2: aws, Regions: regions, MaxPrice: c.MaxPrice.Money, Progress: progress, Query: query}.Run(ctx)
+	found, err := market.Search{EC2: aws, Regions: regions, Zone: c.Zone, MaxPrice: c.MaxPrice.Money,
+		Progress: progress, Query: query}.Run(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,7 +84,16 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 				o.Region, t.Time(o.Start))
 		}
 	} else if t.Format == terminal.Table {
-		t.Say("To buy the first:\n%s", purchaseCommand(found.Offers[0], length, aws.Region()))
+		best, short := market.Best(found.Offers)
+		what := "the first"
+		switch {
+		case short:
+			t.Say("None of those in the best zones lasts %s.", capacity.FormatDuration(length))
+			what += ", which lasts " + best.Lasts()
+		case best.ID != found.Offers[0].ID:
+			what += " that lasts " + capacity.FormatDuration(length)
+		}
+		t.Say("To buy %s:\n%s", what, purchaseCommand(best, length, aws.Region()))
 	}
 	warnOfRegions(t, found.Failed)
 	if none || len(found.Failed) > 0 {
@@ -118,9 +129,9 @@ func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, er
 	return length, nil
 }
 
-const offeringColumns = "ID: ID; TYPE: InstanceType drop 3; COUNT: Count; AZ ID: AZID; AZ: AZ drop 4; START: Start; END: End; " +
-	"LASTS: Lasts drop 6; FEE: Fee; INSTANCE-HOUR: PerHour drop 2; GPU-HOUR: PerGPUHour drop 5; " +
-	"SUBNET: SubnetWord; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 7"
+const offeringColumns = "ID: ID; TYPE: InstanceType drop 3; COUNT: Count drop 7; AZ ID: AZID; AZ: AZ drop 4; START: Start; " +
+	"END: End drop 8; LASTS: Lasts; FEE: Fee; INSTANCE-HOUR: PerHour drop 2; GPU-HOUR: PerGPUHour drop 5; " +
+	"SUBNET: SubnetWord; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 6"
 
 // FitCmd tells whether there is capacity for something.
 type FitCmd struct {

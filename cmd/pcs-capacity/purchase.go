@@ -150,6 +150,10 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 	t.Say("  fence    %s: no job runs longer", t.Time(w.Fence))
 	t.Say("  reclaim  %s: EC2 begins to terminate the instances", t.Time(w.Reclaim))
 	t.Say("  end      %s, after %s", t.Time(w.End), capacity.FormatDuration(o.Duration()))
+	if asked := time.Duration(v.Duration); o.Duration() < asked {
+		t.Say("WARNING: It lasts %s, %s less than --duration %s.", capacity.FormatDuration(o.Duration()),
+			capacity.FormatDuration(asked-o.Duration()), capacity.FormatDuration(asked))
+	}
 	t.Say("  fee      %s", feeInWords(o))
 	if err := v.zone(o); err != nil {
 		return err

@@ -23,6 +23,7 @@ type Search struct {
 	EC2      *ec2.Client
 	Query    ec2.OfferingQuery // Query has a length that EC2 sells
 	Regions  []string
+	Zone     string         // the AZ id of the only zone to look in; "" for all
 	MaxPrice capacity.Money // the highest price of the whole block; zero for no limit
 	Progress Progress
 }
@@ -54,11 +55,23 @@ func (o Offer) Marks() string {
 	}
 	switch {
 	case o.longer < 0:
-		marks = append(marks, capacity.FormatDuration(-o.longer)+" shorter")
+		marks = append(marks, capacity.FormatDuration(-o.longer)+" less than asked")
 	case o.longer > 0:
-		marks = append(marks, capacity.FormatDuration(o.longer)+" longer")
+		marks = append(marks, capacity.FormatDuration(o.longer)+" more than asked")
 	}
 	return strings.Join(marks, ", ")
+}
+
+// Best returns the first of sorted offers that lasts as long as asked, in a zone as good as that of the first of all; if
+// there is none, the first, which is short.
+func Best(offers []Offer) (best Offer, short bool) {
+	for _, o := range offers {
+		if o.longer >= 0 && o.Rank() == offers[0].Rank() {
+			return o, false
+		}
+	}
+
+	return offers[0], true
 }
 
 // Found is the result of a search.
@@ -109,7 +122,7 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 		}
 	}
 	var err error
-	answer.found, err = aws.Offerings(ctx, q)
+	answer.found, err = f.search.offerings(ctx, aws, q)
 	switch {
 	case ec2.NotSold(err):
 		answer.unsold = ec2.Code(err) + ": " + ec2.Message(err)
@@ -154,6 +167,14 @@ func unsold(ctx context.Context, aws *ec2.Client, instanceType string, types map
 		return why + ", nor any other type as a Capacity Block."
 	}
 	return why + ". Sold there: " + strings.Join(slices.Sorted(maps.Keys(sold)), ", ") + "."
+}
+
+// offerings asks one region for what is for sale in the zone.
+func (s Search) offerings(ctx context.Context, aws *ec2.Client, q ec2.OfferingQuery) ([]capacity.Offering, error) {
+	found, err := aws.Offerings(ctx, q)
+	elsewhere := func(o capacity.Offering) bool { return s.Zone != "" && o.AZID != s.Zone }
+
+	return slices.DeleteFunc(found, elsewhere), err
 }
 
 // affordable returns the offerings at or under the highest price, in its currency.
@@ -201,7 +222,7 @@ func (f *Found) largestIn(ctx context.Context, aws *ec2.Client) (*capacity.Offer
 	q := f.search.Query
 	for low, high := 0, q.Count-1; low < high; {
 		q.Count = (low + high + 1) / 2
-		found, err := aws.Offerings(ctx, q)
+		found, err := f.search.offerings(ctx, aws, q)
 		if err != nil {
 			return largest, err
 		}
@@ -236,8 +257,11 @@ func (f *Found) WhyNone(at func(time.Time) string) []string {
 		return append(why, f.search.tooDear(dear))
 	}
 	window := ""
+	if f.search.Zone != "" {
+		window = ", zone " + f.search.Zone + ","
+	}
 	if !q.StartAfter.IsZero() {
-		window = " from " + at(q.StartAfter)
+		window += " from " + at(q.StartAfter)
 	}
 	if !q.EndBy.IsZero() {
 		window += " until " + at(q.EndBy)

@@ -159,8 +159,8 @@ func (p *Plan) ending(ctx context.Context, s Settings, after string) {
 	all, err := s.Slurm.Jobs(ctx)
 	p.err = err
 	if ids := ended(all, gone); err == nil && len(ids) > 0 {
-		p.err = fmt.Errorf("jobs %s use nodes or partitions that are removed (%s), and would end with them: wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
-			strings.Join(ids, ", "), hostlist.Compress(gone))
+		p.err = fmt.Errorf("removing %s would end jobs there: %s; wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
+			hostlist.Compress(gone), strings.Join(ids, ", "))
 	}
 }
 
