@@ -243,13 +243,6 @@ type refusedJob struct {
 	why       error
 }
 
-// forGood reports whether a job with this code stays refused until its owner changes it. A limit that is too long now may
-// fit into the next block.
-func forGood(code capacity.Code) bool {
-	page, _ := code.Page()
-	return page.Severity == capacity.User && code != capacity.TooLong
-}
-
 // refusedJobs returns the jobs on the nodes that are refused for good, each judged alone. If one component of a het job
 // is refused, all are: Slurm starts them together or not at all.
 func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
@@ -269,7 +262,7 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 				continue
 			}
 			asked = at.slot
-			if _, v := c.admit(j, at); v.Refused && forGood(v.Code) {
+			if _, v := c.admit(j, at); v.Refused && v.Code.Never() {
 				r.partition, r.why = at.partition.Name, &refusal{Verdict: v}
 				refused = append(refused, r)
 				break

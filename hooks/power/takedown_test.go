@@ -143,6 +143,8 @@ func TestRefusedJobs(t *testing.T) {
 	component := func(j capacity.Job, of int) capacity.Job { j.HetJobID = of; return j }
 	waits := func(j capacity.Job) capacity.Job { j.State = "PENDING"; return j }
 	const for1, for2 = "1 gpu account-not-allowed", "2 gpu account-not-allowed"
+	unknown := nlp(1, "gpu-1")
+	unknown.Comment = "capacity_reservation_id=cr-0ffffffffffffffff"
 	for name, c := range map[string]struct {
 		jobs  []capacity.Job
 		slots int
@@ -164,6 +166,7 @@ func TestRefusedJobs(t *testing.T) {
 		"a het job, by its second":        {jobs: []capacity.Job{component(nlp(1, "gpu-1"), 1), component(stranger(2, "gpu-2"), 1)}, want: []string{"1+2 gpu account-not-allowed"}},
 		"a het job that is not yet whole": {jobs: []capacity.Job{component(stranger(1, "gpu-1"), 1), component(waits(nlp(2)), 1), component(nlp(4, "gpu-3"), 1)}, want: []string{"1+2+4 gpu account-not-allowed"}},
 		"another het job":                 {jobs: []capacity.Job{component(stranger(1, "gpu-1"), 1), component(nlp(5, "gpu-2"), 5)}, want: []string{for1}},
+		"until settings have the id":      {jobs: []capacity.Job{unknown, stranger(2, "gpu-2")}, want: []string{for2}},
 		"until the next block":            {soon: true, jobs: []capacity.Job{nlp(1, "gpu-1"), stranger(2, "gpu-2")}, want: []string{for2}},
 	} {
 		snap := twoReservations()
