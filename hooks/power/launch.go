@@ -70,7 +70,8 @@ func (c *call) resume(ctx context.Context, waits []capacity.ResumeJob) error {
 		errs[0] = c.takeDown(append(shared, unplaced...)...)
 	})
 	for i, g := range groups {
-		all.Go(func() { errs[i+1] = c.launch(g) })
+		turn := c.takeTurn(c.requestsOf(g)) // in order: a small group must not take the room of a large one
+		all.Go(func() { errs[i+1] = c.launch(g, turn) })
 	}
 	all.Wait()
 	c.letGo() // last: it waits for the instances
@@ -123,8 +124,17 @@ func (c *call) poweringUp() ([]string, error) {
 	return launch, err
 }
 
-// waitForTurn waits until the account's limit of requests allows one more, or fails if there is no time for that.
-func (c *call) waitForTurn(requests *state.Requests) error {
+// requestsOf returns the limit of the first call that launches a group.
+func (c *call) requestsOf(g group) *state.Requests {
+	if g.parts[0].targets[0].hold {
+		return c.holds
+	}
+
+	return c.launches
+}
+
+// takeTurn returns when the account's limit of requests allows one more; zero if there is no time for that.
+func (c *call) takeTurn(requests *state.Requests) time.Time {
 	ends, _ := c.work.Deadline()
 	now := time.Now()
 
@@ -133,22 +143,39 @@ func (c *call) waitForTurn(requests *state.Requests) error {
 		c.Warn("calls of AWS by other hooks are not counted, and the account's limit may be exceeded", "err", err)
 	}
 
-	if ok {
-		sleep(c.work, wait)
+	if !ok {
+		return time.Time{}
 	}
 
-	if !ok || c.work.Err() != nil {
-		return errNoTime
-	}
-
-	return nil
+	return now.Add(wait)
 }
 
 // launching is a group while it is launched.
 type launching struct {
 	*call
 	group
-	got map[string]launched // by node
+	got  map[string]launched // by node
+	turn time.Time           // of its first call; zero after that
+}
+
+// waitForTurn waits until the account's limit of requests allows one more, or fails if there is no time for that.
+func (l *launching) waitForTurn(requests *state.Requests) error {
+	turn := l.turn
+	if turn.IsZero() {
+		turn = l.takeTurn(requests)
+	}
+	l.turn = time.Time{}
+
+	if turn.IsZero() {
+		return errNoTime
+	}
+
+	sleep(l.work, time.Until(turn))
+	if l.work.Err() != nil {
+		return errNoTime
+	}
+
+	return nil
 }
 
 // launched is the instance of a node, and the reservation that it was launched into. The address is not valid if the
@@ -161,9 +188,9 @@ type launched struct {
 
 // launch launches a group, part by part, each in its targets in order, and tells Slurm where the nodes are. What fails
 // is taken down: the whole group, or those of its nodes that are launched each by itself. That terminates what was
-// launched for it. The error is for nodes that Slurm has still.
-func (c *call) launch(g group) error {
-	l := &launching{c, g, map[string]launched{}}
+// launched for it. turn is that of the first call; zero if it has none. The error is for nodes that Slurm has still.
+func (c *call) launch(g group, turn time.Time) error {
+	l := &launching{c, g, map[string]launched{}, turn}
 	why := l.launchParts()
 	done := without(g.nodes, func(n string) bool { return !l.got[n].address.IsValid() })
 	if why != nil && !g.each {

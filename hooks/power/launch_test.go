@@ -29,7 +29,7 @@ func launches(t *testing.T, w *fake, c *call, groups ...group) *call {
 	if len(ready) != 1 || len(unplaced) != 0 {
 		t.Fatalf("%d groups, unplaced %+v", len(ready), unplaced)
 	}
-	_ = c.launch(ready[0])
+	_ = c.launch(ready[0], time.Time{})
 	return c
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -244,6 +246,40 @@ func TestResumeStories(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The launches of a power-up that must wait for their turns go in the order of their sizes.
+func TestLargeGroupsTakeTheirTurnFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFake(t)
+		snap := twoReservations()
+		snap.Reservations[0].Available, snap.Reservations[0].Total = 8, 8
+		snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = []string{one}
+		c := begun(w, newCall(snap))
+		c.jobs = []capacity.Job{nlp(1, "gpu-1"), nlp(2, "gpu-2", "gpu-3", "gpu-4"), nlp(3, "gpu-5", "gpu-6", "gpu-7", "gpu-8")}
+		w.queue(c.jobs...)
+		for _, n := range w.Slurm.All {
+			c.nodes = append(c.nodes, n.Name)
+			c.shown = append(c.shown, capacity.Node{Name: n.Name, State: "ALLOCATED+CLOUD+POWERING_UP"})
+		}
+
+		slow := w.Dir.Requests(state.LaunchTurns, 1, 10*time.Second) // others have used up the burst
+		if _, _, err := slow.Turn(time.Now(), 0); err != nil {
+			t.Fatal(err)
+		}
+
+		if err := c.resume(w.ctx, nil); err != nil {
+			t.Error(err)
+		}
+
+		var order []int
+		for _, l := range w.launches {
+			order = append(order, l.Count)
+		}
+		if !slices.Equal(order, []int{4, 3, 1}) {
+			t.Errorf("launches of %v nodes", order)
+		}
+	})
 }
 
 const taggedReservations = `

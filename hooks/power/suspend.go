@@ -86,7 +86,7 @@ func (j *journal) persist(ctx context.Context, what string, try func() error) er
 		return nil
 	})
 
-	if errors.Is(err, context.DeadlineExceeded) && undecided != nil {
+	if isUndecided(err) && undecided != nil {
 		return undecided
 	}
 
