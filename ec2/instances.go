@@ -34,7 +34,7 @@ func networkInterface(card, device *int32, kind *string) capacity.Interface {
 	return capacity.Interface{Card: int(aws.ToInt32(card)), Device: int(aws.ToInt32(device)), Type: cmp.Or(aws.ToString(kind), "interface")}
 }
 
-// maxFilterValues is how many values EC2 takes in one filter.
+// maxFilterValues bounds the values of one filter.
 const maxFilterValues = 200
 
 // FindInstances describes the selected instances.
@@ -116,7 +116,7 @@ func (c *Client) Terminate(ctx context.Context, instances []capacity.Instance) e
 	return nil
 }
 
-// youngTime is how long an instance of which EC2 knows nothing may still show.
+// youngTime bounds how late EC2 shows a new instance.
 const youngTime = 5 * time.Minute
 
 // Impaired are the running instances of this region whose host is impaired, or that EC2 is about to stop, restart or
@@ -148,7 +148,7 @@ func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 	return said, nil
 }
 
-// maxReservationTopologies is how many ids EC2 takes in one call.
+// maxReservationTopologies bounds the ids of one call.
 const maxReservationTopologies = 10
 
 // ReservationTopology locates reservations in the network: the ids of network nodes, from the top down. EC2 leaves out

@@ -82,7 +82,7 @@ func target(kind capacity.Kind, reservationID string) *types.CapacityReservation
 // New things may not show at once in later calls: EC2 Developer Guide, "Eventual consistency". So
 // nothing relies on a read right after a create, and "not found" is not believed at once.
 //
-// settleTime is how long "not found" is not believed; nearly everything shows within seconds.
+// settleTime must pass before "not found" is believed; nearly everything shows within seconds.
 const settleTime = 15 * time.Second
 
 // againWhile repeats a call, with growing pauses, while its error means "not found", for settleTime
@@ -102,7 +102,7 @@ func (c *Client) againWhile(ctx context.Context, absent func(error) bool, call f
 	}
 }
 
-// pinTime is how long the meaning of $Default or $Latest is kept: all launches of one power-up share it.
+// pinTime bounds how long the version of $Default or $Latest is remembered: all launches of one power-up share it.
 const pinTime = time.Minute
 
 // PinTemplate is the version, as ID:NUMBER, that ID[:VERSION] or NAME[:VERSION] means now; without a version it is the

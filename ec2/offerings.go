@@ -132,7 +132,7 @@ const (
 	scarceRefill = 20 * time.Second / 3 // 0.15 a second
 )
 
-// mostThrottled is how often a search is throttled before it gives up: somebody else then uses up the account's calls.
+// mostThrottled bounds how often a search is throttled before it gives up: somebody else uses up the account's calls.
 const mostThrottled = 10
 
 // scarce holds the calls of one region to what EC2 allows.
@@ -180,7 +180,7 @@ func (c *Client) sleep(ctx context.Context, w Wait) error {
 	}
 }
 
-// mostEmpty is how many empty pages in a row a search reads. Each costs 6.7 s, and EC2 was seen to send 72.
+// mostEmpty bounds the empty pages in a row that a search reads. Each costs 6.7 s, and EC2 was seen to send 72.
 const mostEmpty = 5
 
 // searched reads the pages of a search, a scarce call that changes nothing: what is searched, and what is on a page. It
@@ -222,7 +222,7 @@ func once(o *ec2.Options) {
 	o.RetryMaxAttempts = 1
 }
 
-// Sale is how far a purchase goes: whatever is not Buy is a dry run.
+// Sale chooses between a purchase and its dry run: whatever is not Buy buys nothing.
 type Sale string
 
 // The sales.

@@ -170,7 +170,7 @@ func digest(data *types.RequestLaunchTemplateData) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// properties are what a structure of the SDK says, by the names of its fields: without nulls,
+// properties returns the fields of a structure of the SDK by their names: without nulls,
 // empty strings and what holds nothing else. false and 0 stay: they say something.
 func properties(structure any) (map[string]any, error) {
 	text, err := json.Marshal(structure)

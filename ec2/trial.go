@@ -42,7 +42,7 @@ type Tried struct {
 	Aside bool
 }
 
-// Verdict is what EC2's answer to a dry run means.
+// Verdict classifies EC2's answer to a dry run.
 type Verdict int
 
 // The verdicts.

@@ -52,7 +52,7 @@ func (p Provisioner) tell(what, name, status string) {
 	}
 }
 
-// rounds is how often a change of a thing is tried; patience is how long it is waited for while PCS
+// rounds bounds how often a change of a thing is tried; patience bounds the wait for it while PCS
 // is changing the thing or its cluster, in looks of a fixed time.
 const rounds, patience = 5, 60
 

@@ -60,7 +60,8 @@ func (c *Client) Inventory(ctx context.Context, cluster string) (inv Inventory, 
 	return inv, err
 }
 
-// atOnce is how many things of one kind are read side by side. PCS publishes no rates; a cluster has up to 10 of each.
+// atOnce bounds the calls side by side that read things of one kind. PCS publishes no rates; a cluster has up to 10
+// of each.
 const atOnce = 10
 
 // sideBySide makes reads at once, and returns the first error in their order, not in time:

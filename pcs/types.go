@@ -47,7 +47,7 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
-// Failures are why PCS could not create or update something.
+// Failures explain why PCS could not create or update something.
 type Failures []Failure
 
 func (fs Failures) String() string {

@@ -18,16 +18,16 @@ import (
 // ErrNoAccounting says that this cluster has no accounting that can be read.
 var ErrNoAccounting = errors.New("slurm has no accounting database")
 
-// runFields are what Runs asks for. None is a text that a user writes, but for the account,
+// runFields are the columns of sacct that Runs reads. None is a text that a user writes, but for the account,
 // which is free text where Slurm does not check it.
 var runFields = []string{"jobid", "user", "partition", "start", "end", "state", "nodelist", "account"}
 
 var accountedJob = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+([_+][0-9]+)?$`) })
 
-// accountingTimeout is how long sacct may take: months of a busy cluster are many rows.
+// accountingTimeout bounds a call of sacct: months of a busy cluster are many rows.
 const accountingTimeout = 2 * time.Minute
 
-// Runs are those that overlap a time, of all users, in the order in which Slurm has them. It
+// Runs lists the runs of all users that overlap a time, in the order in which Slurm has them. It
 // asks slurmdbd, not slurmctld; without one the error is [ErrNoAccounting].
 func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]capacity.Run, error) {
 	config, err := c.Config(ctx)

@@ -168,7 +168,7 @@ func cause(said string, err error) error {
 	return err
 }
 
-// keptVariables are those that a command may need to find its libraries, its key or its controller. Nothing else is
+// keptVariables name what a command may need to find its libraries, its key or its controller. Nothing else is
 // passed on: SQUEUE_STATES, SLURM_CLUSTERS and their like would change what we read.
 var keptVariables = []string{"HOME", "USER", "LD_LIBRARY_PATH", "SLURM_CONF", "SLURM_JWT"}
 

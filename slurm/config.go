@@ -17,7 +17,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Config is what slurmctld runs with, as far as this project asks.
+// Config has the settings of the running slurmctld that this project needs.
 type Config struct {
 	ClusterName       string
 	Version           Version  // slurmctld's
@@ -232,7 +232,7 @@ func plugins(list, kind string) []string {
 // Never is a time that does not come.
 const Never = time.Duration(math.MaxInt64)
 
-// ShortestResumeTimeout is how long a node of the named partitions may take to boot at least.
+// ShortestResumeTimeout returns the least ResumeTimeout of the named partitions.
 func (c Config) ShortestResumeTimeout(partitions []capacity.SlurmPartition, names []string) time.Duration {
 	shortest := Never
 	for _, p := range partitions {
@@ -260,10 +260,10 @@ func (c Config) PowersDown(n capacity.Node, partitions []capacity.SlurmPartition
 		!slices.ContainsFunc(c.SuspendExcParts, func(name string) bool { return slices.Contains(n.Partitions, name) })
 }
 
-// excludeCount is how many of the nodes before it stay up: slurm.conf(5), SuspendExcNodes.
+// excludeCount matches the number of nodes that stay up, of those before it: slurm.conf(5), SuspendExcNodes.
 var excludeCount = regexp.MustCompile(`:[0-9]+`)
 
-// excludedNodes are those of SuspendExcNodes.
+// excludedNodes lists the nodes of SuspendExcNodes.
 func (c Config) excludedNodes() []string {
 	names, err := hostlist.Expand(excludeCount.ReplaceAllString(c.SuspendExcNodes, ""))
 	if err != nil {

@@ -145,7 +145,7 @@ func (c *Client) Cancel(ctx context.Context, jobs ...string) error {
 	return nil
 }
 
-// wholeHetJob is what requeue takes: it does not know a component ("Invalid job id").
+// wholeHetJob returns the id that requeue takes: it does not know a component ("Invalid job id").
 func wholeHetJob(job string) string {
 	whole, _, _ := strings.Cut(job, "+")
 	return whole
@@ -232,7 +232,7 @@ func (c *Client) onJobs(ctx context.Context, jobs []string, what, verb, key stri
 	return names, nil
 }
 
-// again is how many times more a change is asked for. slurmctld 24.11.5 and 26.05.5 refuse a change of the
+// again limits how often a refused change is repeated. slurmctld 24.11.5 and 26.05.5 refuse a change of the
 // partition of a pending job at random, two times out of three, with an error that something
 // else of its thread has left behind; it has changed nothing then.
 const again = 30

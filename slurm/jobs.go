@@ -206,7 +206,7 @@ type jobFields struct {
 
 var allFields = jobFields{plainFields, markedFields}
 
-// briefFields are those of BriefJobs: each costs squeue about a fiftieth of its time.
+// briefFields are the columns of BriefJobs: each costs squeue about a fiftieth of its time.
 var briefFields = allFields.without("StartTime", "EndTime", "Deadline", "PriorityLong", "NumNodes", "QOS",
 	"UserName", "Reason", "Feature", "Reservation")
 
@@ -273,7 +273,7 @@ func (r *jobReader) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// end is what was wrong, if squeue has printed all; err is what is known of its run.
+// end reports what was wrong once squeue has printed all. err comes from running it.
 func (r *jobReader) end(err error) error {
 	switch {
 	case r.err != nil:

@@ -47,7 +47,7 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]capacity.Node, e
 	return nodes, nil
 }
 
-// noNodes is what scontrol says where there are none.
+// noNodes is the answer of scontrol on a cluster without nodes.
 const noNodes = "No nodes in the system"
 
 // nodeReason cuts the reason out of the end of a node's line. Slurm puts "[user@time]" after its first line.

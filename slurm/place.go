@@ -18,10 +18,10 @@ import (
 // its profile puts the oldest first into PATH, which may not understand the settings of a newer one.
 var pcsPrograms = "/opt/aws/pcs/scheduler"
 
-// IncludeFile is what `hooks install` writes beside slurm.conf for slurm.conf to include.
+// IncludeFile names the file that `hooks install` writes beside slurm.conf, which includes it.
 const IncludeFile = "pcs-capacity.conf"
 
-// Place is what is known about where Slurm's programs are. Folders decides.
+// Place collects the hints about where Slurm's programs are. Folders puts them in order.
 type Place struct {
 	Release string   // the folder of the PCS cluster's release; "" if it is not on PCS, or not known
 	Path    []string // the entries of PATH. slurmctld starts its programs without one.
@@ -30,10 +30,10 @@ type Place struct {
 	PCS     []string // the folders of AWS PCS
 }
 
-// usualFolders are where Slurm's programs are on most hosts.
+// usualFolders have Slurm's programs on most hosts.
 var usualFolders = []string{"/usr/bin", "/usr/local/bin", "/opt/slurm/bin"}
 
-// Folders are where to look for Slurm's programs, in this order: those of the PCS cluster's release; PATH; those of the
+// Folders lists where to look for Slurm's programs, in this order: the PCS cluster's release; PATH; the folder of the
 // slurmctld whose program this is; what was written down; the usual ones; the newest of PCS.
 func (p Place) Folders() (all []string) {
 	add := func(folders ...string) {
@@ -74,7 +74,7 @@ func Note(folder string) string { return noteWord + folder + "\n" }
 // Noted is the folder that IncludeFile beside the slurm.conf names; "" if none.
 func Noted(conf string) string { return included(conf, noteWord) }
 
-// included is what follows a word at the beginning of a line of IncludeFile beside the slurm.conf; "" if nothing does.
+// included returns the rest of the line of IncludeFile that begins with word; "" if no line does.
 func included(conf, word string) string {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(conf), IncludeFile))
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *Client) place(ctx context.Context) Place {
 	return p
 }
 
-// pcsFolders are those of all releases that AWS PCS has installed.
+// pcsFolders lists the folders of all releases that AWS PCS has installed.
 func pcsFolders() []string {
 	found, _ := filepath.Glob(filepath.Join(pcsPrograms, "slurm-*", "bin", "scontrol")) // the pattern is valid
 	for i, path := range found {
@@ -115,7 +115,7 @@ func pcsFolders() []string {
 	return found
 }
 
-// PCSFolder is where AWS PCS has installed the programs of a release such as "25.11"; "" if it has not.
+// PCSFolder returns the folder in which AWS PCS has installed a release such as "25.11"; "" if it has not.
 func PCSFolder(release string) string {
 	dir := filepath.Join(pcsPrograms, "slurm-"+release, "bin")
 	if _, err := os.Stat(filepath.Join(dir, "scontrol")); err != nil {
@@ -157,13 +157,13 @@ func (c *Client) releaseFolder(ctx context.Context, folders []string) string {
 	return ""
 }
 
-// Folder is where this client finds Slurm's programs.
+// Folder returns the folder from which this client runs Slurm's programs.
 func (c *Client) Folder(ctx context.Context) (string, error) {
 	path, err := c.find(ctx, "scontrol")
 	return filepath.Dir(path), err
 }
 
-// HookFolder is where a program finds scontrol that slurmctld starts, without a PATH. conf is
+// HookFolder returns the folder in which a program that slurmctld starts, without a PATH, finds scontrol. conf is
 // slurmctld's slurm.conf, daemon its executable ("" if it is not known).
 func HookFolder(conf, daemon string) (string, error) {
 	path, err := findIn(Place{Parent: daemon, Noted: Noted(conf), PCS: pcsFolders()}.Folders(), "scontrol")

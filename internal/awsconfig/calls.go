@@ -27,7 +27,7 @@ type Call struct {
 	Failure                    string // why there was no answer; "" if there was one
 }
 
-// Attrs are what a log shows of the call; durations in milliseconds.
+// Attrs returns what a log shows of the call; durations in milliseconds.
 func (c Call) Attrs() []slog.Attr {
 	all := []slog.Attr{slog.String("service", c.Service), slog.String("operation", c.Operation), slog.String("region", c.Region),
 		slog.Int64("ms", c.Took.Milliseconds()), slog.Int("attempts", c.Attempts)}
@@ -42,7 +42,7 @@ func (c Call) Attrs() []slog.Attr {
 	return all
 }
 
-// tellDebug is where calls are told of unless Options say otherwise.
+// tellDebug logs a call, unless Options say otherwise.
 func tellDebug(c Call) {
 	slog.LogAttrs(context.Background(), slog.LevelDebug, "AWS call", c.Attrs()...)
 }
@@ -120,7 +120,7 @@ type paginator[P, O any] interface {
 	NextPage(ctx context.Context, options ...func(*O)) (*P, error)
 }
 
-// All is what is on all pages of a listing; doing begins the words of an error.
+// All reads all pages of a listing; doing begins the words of an error.
 func All[P, O, T any](ctx context.Context, doing string, pages paginator[P, O], on func(*P) []T) (all []T, err error) {
 	for n := 0; pages.HasMorePages(); n++ {
 		var page *P

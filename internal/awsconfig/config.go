@@ -20,7 +20,7 @@ import (
 // Options choose the account and region. The AWS SDK's own environment variables and
 // files work too, AWS_ENDPOINT_URL among them.
 type Options struct {
-	// Region is where to work; "" takes it from the SDK's chain, then from the metadata of the instance that this runs on.
+	// Region names the AWS region; "" takes it from the SDK's chain, then from the metadata of this instance.
 	Region  string
 	Profile string // a profile of the shared AWS configuration; "" for the default
 	// Called is told of every call when it has ended, by several goroutines at once; nil logs
@@ -28,7 +28,7 @@ type Options struct {
 	Called func(Call)
 }
 
-// Shared is what the clients of one program have in common. It is safe for use by several goroutines.
+// Shared holds the state that the clients of one program share. It is safe for use by several goroutines.
 type Shared struct {
 	Config aws.Config // Config has the region, and everything that this package adds
 
@@ -37,7 +37,7 @@ type Shared struct {
 	limits   *limits
 }
 
-// metadataTime is how long the metadata of the instance may take to answer, which takes milliseconds where there is
+// metadataTime bounds the wait for the metadata of the instance, which answers in milliseconds where there is
 // any. Elsewhere the SDK would try for 3 s, and for each attempt of each call again.
 const metadataTime = 1500 * time.Millisecond
 
@@ -77,11 +77,11 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 // Date header, whether the call went well or failed; 0 before the first answer.
 func (s *Shared) Offset() time.Duration { return s.clock.offset() }
 
-// keepVerdict is how long credentials that could not be had are not looked for again. It
+// keepVerdict must pass before credentials that could not be had are looked for again. It
 // covers a pass of sync, and every command.
 const keepVerdict = 30 * time.Second
 
-// credentials are those of the AWS SDK's chain. That there are none is found out once.
+// credentials takes those of the AWS SDK's chain. That there are none is found out once.
 type credentials struct {
 	chain    aws.CredentialsProvider
 	metadata bool // the chain has come to its end, which is to ask the metadata of the instance
@@ -95,7 +95,7 @@ func newCredentials(chain aws.CredentialsProvider) *credentials {
 	return &credentials{chain: chain, metadata: aws.IsCredentialsProvider(chain, (*ec2rolecreds.Provider)(nil))}
 }
 
-// Retrieve is that of the chain. Its errors have no type of their own, and may hold the
+// Retrieve asks the chain. Its errors have no type of their own, and may hold the
 // answers of other services: they are *NoCredentials here.
 func (c *credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	c.mu.Lock() // who asks meanwhile waits for the same answer
@@ -149,7 +149,7 @@ func (s *Shared) profileAccount(ctx context.Context) string {
 	return profile.AccountID
 }
 
-// NoCredentials is why no credentials were found.
+// NoCredentials explains why no credentials were found.
 type NoCredentials struct {
 	err      error
 	metadata bool // nothing names credentials, and the machine's instance metadata has none

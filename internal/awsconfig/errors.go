@@ -22,7 +22,7 @@ import (
 
 // Denied is a call that AWS refused because its caller may not do it. It wraps AWS's error.
 type Denied struct {
-	// Action is what a policy has to allow, such as ec2:DescribeSubnets. One call can need
+	// Action names the action that a policy has to allow, such as ec2:DescribeSubnets. One call can need
 	// several: RunInstances needs iam:PassRole where it gives instances a role.
 	Action string
 	orMore bool // AWS did not say which, and the operation needs more than its own
@@ -97,7 +97,7 @@ func (d *Denied) words(code string) string {
 
 func (d *Denied) Unwrap() error { return d.err }
 
-// Allow is what to do about a Denied.
+// Allow says what to do about a Denied.
 const Allow = "`pcs-capacity iam-policy` prints what to allow"
 
 // nameDenied has calls return a Denied where AWS denies them: after all attempts, and before Advise adds what to do.
@@ -141,7 +141,7 @@ func Unanswered(err error, region, endpoint string) *Unreachable {
 	return nil
 }
 
-// place is where a call went, as far as that is known.
+// place names the region or the endpoint of a call, as far as it is known.
 func place(err error, region, endpoint string) string {
 	var call *url.Error
 	if errors.As(err, &call) {
@@ -153,7 +153,7 @@ func place(err error, region, endpoint string) string {
 	return "in " + region
 }
 
-// cause is why a connection failed. The error itself names the port of this machine, which is another one each time.
+// cause says why a connection failed. The error itself names the port of this machine, which differs each time.
 func cause(err error) string {
 	var number syscall.Errno
 	var timeout net.Error
@@ -191,7 +191,7 @@ type notNow struct{ error }
 func (n *notNow) Unwrap() error        { return n.error }
 func (n *notNow) Is(target error) bool { return target == ErrNotNow }
 
-// undecided is what the SDK itself would repeat.
+// undecided recognizes the errors after which the SDK itself would repeat a call.
 var undecided = retry.IsErrorRetryables(retry.DefaultRetryables)
 
 // NameNotNow has calls return an ErrNotNow where AWS has decided nothing. The answers with a final code are decisions,
@@ -208,7 +208,7 @@ func NameNotNow(final ...string) func(*middleware.Stack) error {
 	})
 }
 
-// unread is why the configuration of AWS cannot be read.
+// unread says why the configuration of AWS cannot be read.
 func unread(err error) error {
 	var missing config.SharedConfigProfileNotExistError
 	if errors.As(err, &missing) {
@@ -217,7 +217,7 @@ func unread(err error) error {
 	return fmt.Errorf("reading the AWS configuration: %w; fix ~/.aws/config and ~/.aws/credentials, or what AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name", err)
 }
 
-// Remedy is what an error code of AWS means here, and what to do about it.
+// Remedy explains an error code of AWS, and what to do about it.
 type Remedy struct {
 	Code  string   // AWS's, verbatim
 	Calls []string // the operations that answer the code in this meaning; none: every one
@@ -236,7 +236,7 @@ var General = slices.Concat(Remedies(nil, "the AWS credentials have expired",
 	"MissingAuthenticationToken"), Remedies(nil, "the account has not enabled the region",
 	"check the region, or enable it in the AWS console", "OptInRequired"))
 
-// Remedies are those of codes that mean the same to some calls; nil stands for every call.
+// Remedies makes the same Remedy for each of codes, in answers to calls; nil stands for every call.
 func Remedies(calls []string, means, do string, codes ...string) []Remedy {
 	var all []Remedy
 	for _, code := range codes {
@@ -280,7 +280,7 @@ func Code(err error) string {
 	return ""
 }
 
-// Advice is what to do about an error of AWS; "" where AWS's message says it all.
+// Advice says what to do about an error of AWS; "" where AWS's message says it all.
 func Advice(err error) string {
 	var advised *Advised
 	if errors.As(err, &advised) {

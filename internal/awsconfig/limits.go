@@ -21,7 +21,7 @@ import (
 const (
 	readTime   = 15 * time.Second
 	changeTime = time.Minute
-	// silentTime is how long a host that has not answered in time is not asked again, so that
+	// silentTime must pass before a host that has not answered in time is asked again, so that
 	// a command, or a pass of sync, waits for it once and not once for each of its questions.
 	silentTime = 30 * time.Second
 )

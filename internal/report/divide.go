@@ -107,7 +107,7 @@ func (a *account) stay(s stay, all []string) {
 	}
 }
 
-// most is how many of some pieces are at the same time within another one.
+// most counts the pieces of all that share a moment within p; of all moments, the most.
 func most(all []piece, p piece) (n int) {
 	for _, at := range append(slices.Clone(all), p) {
 		if at.from.Before(p.from) || !at.from.Before(p.to) {

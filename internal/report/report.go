@@ -103,7 +103,7 @@ type Input struct {
 	IDs         []string // the reservations to report; empty for all
 }
 
-// Report is where the paid time of some reservations went.
+// Report says where the paid time of some reservations went.
 type Report struct {
 	From         time.Time     `json:"from"`
 	Until        time.Time     `json:"until"`
@@ -160,7 +160,7 @@ func (in Input) Begins() time.Time {
 	return begin
 }
 
-// histories are those of the reservations that the report is about.
+// histories returns one of each reservation that the report is about.
 func (in Input) histories() []*history {
 	return slices.DeleteFunc(replay(in.Samples, in.Until), func(h *history) bool {
 		return len(in.IDs) > 0 && !slices.Contains(in.IDs, h.id) || !latest(h.start, in.From).Before(h.paidUntil(in.Until))
@@ -224,7 +224,7 @@ func Accounted(ctx context.Context, s *slurm.Client, from, until time.Time, offs
 	return runs, nil
 }
 
-// shares are those of accounts, of their users, and of their jobs.
+// shares sums up accounts, their users, and their jobs.
 type shares [3]map[[3]string]Sums
 
 func (all *shares) add(r capacity.Run, c Class, n int64) {
@@ -253,10 +253,10 @@ func sorted(parts map[[3]string]Sums) []Share {
 
 // Cost is the cost of the used time of a reservation. Unknown amounts are the zero Money.
 type Cost struct {
-	// Fee is what was paid for all of it, from start to end; InReport for the part that the report is about.
+	// Fee paid for all of it, from start to end; InReport for the part that the report is about.
 	Fee      capacity.Money `json:"fee,omitzero"`
 	InReport capacity.Money `json:"fee_in_report,omitzero"`
-	// PerUsed is what a useful hour of one GPU cost, and OnDemand what it costs on demand; of
+	// PerUsed is the price of a useful hour of one GPU, OnDemand that of an hour on demand; of
 	// one node, where nobody knows how many GPUs it has. PerPaid counts every paid hour.
 	PerUsed  capacity.Money `json:"per_used_hour,omitzero"`
 	PerPaid  capacity.Money `json:"per_paid_hour,omitzero"`
@@ -264,7 +264,7 @@ type Cost struct {
 	PerNode  bool           `json:"per_node"` // the prices are those of a node
 }
 
-// Unit is what the prices are of.
+// Unit names the unit of the prices.
 func (c Cost) Unit() string {
 	if c.PerNode {
 		return "node"

@@ -59,7 +59,7 @@ func ownerOf(info fs.FileInfo) (uid, gid int) {
 	return os.Getuid(), os.Getgid()
 }
 
-// OwnerUID is whose the state_dir is: root gives the files that it makes there to this user.
+// OwnerUID returns the user id of the state_dir's owner: root gives the files that it makes there to this user.
 func (d Dir) OwnerUID() (int, error) {
 	info, err := os.Stat(string(d))
 	if err != nil {

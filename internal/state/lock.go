@@ -30,7 +30,7 @@ const (
 	HoldTurns    Lock = "holds.turn"    // an ODCR takes its turn
 )
 
-// tasks are what the holders of locks do; of all others that another program works there.
+// tasks say what the holder of a lock does; of other locks one says that another program works there.
 var tasks = map[Lock]string{
 	PurchaseLock: "another purchase or extension runs",
 	SetupLock:    "another `setup` or `teardown` runs",

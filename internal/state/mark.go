@@ -30,7 +30,7 @@ func (d Dir) Mark() (string, error) {
 
 // LearnMark is the mark of the cluster whose controller this is, by its StateSaveLocation: it makes
 // the cluster's id if there is none, and writes the mark down. On another machine it is the mark that is written down.
-// notKept is why the mark could not be written down.
+// notKept says why the mark could not be written down.
 func (d Dir) LearnMark(stateSave, clusterName string) (mark string, notKept, err error) {
 	id, err := EnsureClusterID(stateSave, clusterName)
 	if err != nil {

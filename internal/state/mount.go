@@ -9,7 +9,7 @@ import (
 
 // Mount is the file system that a folder is on.
 type Mount struct {
-	// Point is where it is mounted; "" if that is not known. Type and Source are the kernel's words:
+	// Point is its mount point; "" if that is not known. Type and Source are the kernel's words:
 	// nfs4, fs-0123.efs.us-east-2.amazonaws.com:/.
 	Point, Type, Source string
 }

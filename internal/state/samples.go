@@ -58,7 +58,7 @@ const (
 const (
 	maxSamples  = 16 << 20
 	keptSamples = 16
-	// quiet is how long nothing is written while nothing changes.
+	// quiet bounds the time between two samples while nothing changes.
 	quiet = 5 * time.Minute
 )
 

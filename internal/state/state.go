@@ -40,7 +40,7 @@ func (d Dir) Create() error {
 	return os.Chmod(string(d), 0o755)
 }
 
-// Age is how long the folder has kept a record of what is done with it. A copy, or a backup that was put back, is as old
+// Age returns since how long the folder has a record of what is done with it. A copy, or a restored backup, is as old
 // as the copying: what was done meanwhile is not in it. The time is that of the last change of a file's inode, which no
 // program that copies can set back.
 func (d Dir) Age() (time.Duration, error) {
@@ -65,10 +65,10 @@ func (d Dir) Age() (time.Duration, error) {
 // ageFile is empty, and never changes.
 const ageFile = "since"
 
-// SnapshotPath is where the snapshot is.
+// SnapshotPath returns the path of the snapshot.
 func (d Dir) SnapshotPath() string { return d.path(snapshotFile) }
 
-// PlanPath is where the plan is.
+// PlanPath returns the path of the plan.
 func (d Dir) PlanPath() string { return d.path(planFile) }
 
 // ReadSnapshot reads the snapshot. A missing one is an error that wraps fs.ErrNotExist: nothing is known then, and jobs
@@ -104,7 +104,7 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	return nil
 }
 
-// plan is what the Lua scripts read at every submission, a word and its values a line:
+// plan returns the text that the Lua scripts read at every submission, a word and its values a line:
 //
 //	version 1
 //	cluster NAME

@@ -20,7 +20,7 @@ type Facts struct {
 	InstanceType  string `json:"instance_type"`
 	Partition     string `json:"partition"`
 	Slot          string `json:"slot"`
-	// Requeue is when jobs are requeued that on_end requeues, Fence when jobs must be gone, Reclaim
+	// At Requeue jobs are requeued that on_end requeues, at Fence jobs must be gone, Reclaim is
 	// when EC2 takes the first instance, End when it has all; all are absent where the reservation has no end.
 	Requeue time.Time `json:"requeue,omitzero"`
 	Fence   time.Time `json:"fence,omitzero"`
@@ -101,14 +101,14 @@ func (d Dir) Misplaced() ([]Misplaced, error) {
 	return all, nil
 }
 
-// Notices is what people have been told, with the times when.
+// Notices keeps what people have been told, with the times when.
 func (d Dir) Notices() File[map[string]time.Time] {
 	return File[map[string]time.Time]{d, "notices.json", "what people were told", false}
 }
 
-// Setback is why sync could not go on with the roll over of a node group. Times are AWS's.
+// Setback explains why sync could not go on with the roll over of a node group. Times are AWS's.
 type Setback struct {
-	// Since is when it was met first, Tried when sync tried last.
+	// Since is the time of the first failure, Tried that of the last.
 	Since   time.Time `json:"since"`
 	Tried   time.Time `json:"tried"`
 	Problem string    `json:"problem"` // a sentence
@@ -163,7 +163,7 @@ func (d Dir) Released(now time.Time, names ...string) error {
 	})
 }
 
-// ledgerWait is how long a program waits for others that change the ledger: a part of a hook's time.
+// ledgerWait bounds the wait for others that change the ledger: a part of a hook's time.
 var ledgerWait = 10 * time.Second
 
 // changeHeld lets one program at a time change the ledger; that takes it milliseconds.
@@ -197,7 +197,7 @@ type Mark struct {
 	Set     int            `json:"set,omitempty"`
 	Started bool           `json:"started,omitempty"`
 	OnEnd   capacity.OnEnd `json:"on_end,omitempty"` // the job's request for the fence; "" leaves it to its partition
-	// Told is how many minutes before the fence the job got its last message about it; 0 for none yet.
+	// Told counts the minutes before the fence at which the job got its last message about it; 0 for none yet.
 	Told int `json:"told,omitempty"`
 	// Ends counts the fences at which the job has been requeued since its owner released it,
 	// EndedAt is the last of them, in Unix seconds of Slurm's clock.
@@ -259,7 +259,7 @@ func (m Mark) Cuts(limit capacity.Limit) bool {
 	return m.From != 0 && limit.Bounded() && (limit.Minutes == m.Cut || m.From < 0 && limit.Minutes < m.Cut)
 }
 
-// Marks are those that the last pass knew, by job.
+// Marks keeps the marks that the last pass knew, by job.
 func (d Dir) Marks() File[map[string]Mark] {
 	return File[map[string]Mark]{d, marksFile, "the marks of jobs", false}
 }

@@ -20,7 +20,7 @@ type Progress struct {
 	ended  sync.WaitGroup
 }
 
-// slow is how long something may take without a word.
+// slow bounds how long something takes without a word.
 const slow = time.Second
 
 // Start begins to tell about something; end it with Done. Off a terminal each new step is a line.
@@ -87,7 +87,7 @@ func (p *Progress) draw(after time.Duration) {
 	}
 }
 
-// oneLine is what goes on, and for how long, in a line that the next one can take the place
+// oneLine says what goes on, and for how long, in a line that the next one can take the place
 // of: less than width columns, 0 for no bound.
 func oneLine(what, passed string, width int) string {
 	if room := width - 1 - len(passed); width > 0 && utf8.RuneCountInString(what) > room {

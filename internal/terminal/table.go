@@ -139,7 +139,7 @@ type column struct {
 	out         bool
 }
 
-// columns are those of Show, with the cells of rows.
+// columns returns the columns that Show draws, with the cells of rows.
 func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 	var times []time.Time
 	values := map[*column][]any{}
@@ -299,7 +299,7 @@ func wrapLines(cell string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// joints are where a word may be broken that is too wide, as a path or an ARN can be, the best first.
+// joints break a word that is too wide, as a path or an ARN can be, the best first.
 var joints = []string{"/", ":", "=", ",", "-", "_"}
 
 // cellWords are the words of a line. One that is too wide is in pieces: up to each joint, or

@@ -22,7 +22,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Format is how results are written.
+// Format names a way in which results are written.
 type Format string
 
 // The formats.
@@ -38,7 +38,7 @@ type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Format   Format
-	// Width is how many columns of text a table or a page may have; 0 for no bound, as in a
+	// Width bounds the columns of text of a table or a page; 0 for no bound, as in a
 	// pipe. Wide has tables show every column nevertheless.
 	Width int
 	Wide  bool
@@ -137,10 +137,10 @@ func (t *Terminal) Zone() *time.Location {
 	return time.Local
 }
 
-// widthOffTerminal is that of a pipe or a file, where nothing else says.
+// widthOffTerminal bounds the lines of a pipe or a file, where nothing else says.
 const widthOffTerminal = 80
 
-// Width is how many columns a stream has: COLUMNS goes before the terminal's own width.
+// Width returns the number of columns of a stream: COLUMNS goes before the terminal's own width.
 func Width(out io.Writer, getenv func(string) string) int {
 	if width, err := strconv.Atoi(getenv("COLUMNS")); err == nil && width > 0 {
 		return width
@@ -153,7 +153,7 @@ func Width(out io.Writer, getenv func(string) string) int {
 	return widthOffTerminal
 }
 
-// widthOf is how wide a line that a person reads there may be; 0, no bound, off a terminal.
+// widthOf bounds the lines that a person reads there; 0, no bound, off a terminal.
 func widthOf(stream *os.File) int {
 	if !term.IsTerminal(int(stream.Fd())) {
 		return 0
@@ -191,7 +191,7 @@ func oneLineOf(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }), " ")
 }
 
-// Stdout is that of this process. It keeps the first error of a write, since most who write
+// Stdout writes to that of this process. It keeps the first error of a write, since most who write
 // there do not look, and a script has to learn that its file is not whole: see Lost.
 //
 // A pipe whose reader is gone ends the process by SIGPIPE, as with any other write of Go to
@@ -222,7 +222,7 @@ func (s *stdout) Write(p []byte) (int, error) {
 // Fd is for those who ask whether it is a terminal.
 func (s *stdout) Fd() uintptr { return s.file.Fd() }
 
-// Lost is why not everything was written to stdout; nil if it was.
+// Lost returns the error that kept output from stdout; nil if all was written.
 func (t *Terminal) Lost() error {
 	s, ok := t.Out.(*stdout)
 	if !ok {

@@ -65,7 +65,7 @@ func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " "
 // value is the text after a name in an indented line.
 var value = regexp.MustCompile(`^ +[^ ]+  +`)
 
-// hang is where the second line of a broken one begins: below the value of a name, or two
+// hang returns the column at which the second line of a broken one begins: below the value of a name, or two
 // blanks further than the first one.
 func hang(line string, width int) int {
 	if column := len(value.FindString(line)); column > 0 && column < width/2 {

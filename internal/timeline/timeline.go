@@ -16,7 +16,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Chart is what is drawn: the time from From to To, with times in Zone.
+// Chart draws the time from From to To, with times in Zone.
 type Chart struct {
 	Region string          `json:"region"`
 	Now    time.Time       `json:"now"`
@@ -26,7 +26,7 @@ type Chart struct {
 	Zone   *time.Location  `json:"-"`
 }
 
-// Phase is what is true of a block, or of a partition, for some time.
+// Phase classifies the state of a block, or of a partition, for some time.
 type Phase int
 
 // The phases, in the order of the legend.
@@ -42,7 +42,7 @@ const (
 	phases // how many there are
 )
 
-// looks are how the phases are shown: in the legend, in text, on a light and on a dark page with a contrast of 3 (WCAG 2).
+// looks show the phases: in the legend, in text, on a light and on a dark page with a contrast of 3 (WCAG 2).
 var looks = [phases]struct{ meaning, glyph, light, dark string }{
 	Blank: {"", " ", "", ""}, Waiting: {"not open yet", "·", "#57606a", "#9da7b3"},
 	Open:   {"open for jobs", "█", "#1a7f37", "#3fb950"},
@@ -94,7 +94,7 @@ func earliest(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b
 // The least range of a chart, and how far after now it goes.
 const leastRange, leastAhead = 7 * 24 * time.Hour, 14 * 24 * time.Hour
 
-// MostBehind is how far before now a chart begins that is told nothing else.
+// MostBehind bounds how far before now a chart begins unless it is told otherwise.
 const MostBehind = 7 * 24 * time.Hour
 
 // Fit sets From and To so that all blocks are in the chart: from the day of the first start, at most a week ago, until
@@ -119,7 +119,7 @@ func (c *Chart) Fit() {
 	}
 }
 
-// days are those between two ticks.
+// days are the distances of two ticks that are read easily.
 var days = []int{1, 2, 3, 4, 7, 14, 28, 42, 91}
 
 // ticks marks the axis at local midnights, at most most of them and at least 1.
@@ -143,13 +143,13 @@ func (c Chart) ticks(most int) (all []time.Time) {
 	return all
 }
 
-// stretch is where a span is drawn: columns (or pixels) from from to to, to not included.
+// stretch places a span in columns (or pixels): from is its first, to the one after its last.
 type stretch struct {
 	Phase
 	from, to int
 }
 
-// column is where a time is drawn in a chart of some width; outside of it the result is below 0, or width and more.
+// column places a time in a chart of some width; outside of it the result is below 0, or width and more.
 func (c Chart) column(t time.Time, width int) int {
 	at := float64(t.Sub(c.From)) / float64(c.To.Sub(c.From)) * float64(width)
 	return int(min(max(at+0.5, -1), float64(width)+1)) // far away times do not fit an int of every machine
