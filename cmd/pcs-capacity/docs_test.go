@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
 )
 
 // docPages are all of docs/, and the pages beside it, such as the README.
@@ -197,6 +199,47 @@ func TestBlocksInDocsFitATerminal(t *testing.T) {
 			}
 			before = line
 		}
+	}
+}
+
+// TestCallsOfAssumptions: each call of assumptions.md that is written out has the options that AWS's service model
+// requires, so that a reader who types it learns more than that one is missing.
+func TestCallsOfAssumptions(t *testing.T) {
+	call := regexp.MustCompile("`aws (ec2|pcs) ([a-z-]+)([^`]*)`(, (?:again|as above))?")
+	word := regexp.MustCompile(`[A-Z]?[a-z]+`)
+	// The CLI gives these itself.
+	given := []string{"client-token", "min-count", "max-count"}
+
+	calls := 0
+	for _, found := range call.FindAllStringSubmatch(readDoc(t, "../../docs/assumptions.md"), -1) {
+		service, command, options, refers := found[1], found[2], found[3], found[4] == ", as above"
+		operation := ""
+		for part := range strings.SplitSeq(command, "-") {
+			operation += strings.ToUpper(part[:1]) + part[1:]
+		}
+		if refers {
+			continue
+		}
+		calls++
+
+		var wrong *shapes.Error
+		err := shapes.CheckJSON(service, operation, []byte("{}"))
+		if err != nil && !errors.As(err, &wrong) {
+			t.Errorf("%s: %v", command, err)
+			continue
+		}
+		if wrong == nil {
+			continue
+		}
+		for _, violation := range wrong.Violations {
+			option := strings.ToLower(strings.Join(word.FindAllString(violation.Path, -1), "-"))
+			if violation.Kind == shapes.Missing && !slices.Contains(given, option) && !strings.Contains(options, " --"+option) {
+				t.Errorf("%s lacks --%s", command, option)
+			}
+		}
+	}
+	if calls < 15 {
+		t.Errorf("%d calls are found", calls)
 	}
 }
 
