@@ -135,10 +135,10 @@ func (t *teller) play() {
 // picture is the file of the timeline.
 func (t *teller) picture() string { return filepath.Join(t.work, "timeline.svg") }
 
-// patience is how long waitFor tries, and most that one command may take.
+// patience bounds the tries of waitFor, and each command.
 const patience = 60 * time.Second
 
-// widest is how many columns the demo takes, and those of its commands where nothing bounds them.
+// widest bounds the columns of the demo, and of its commands where nothing else does.
 const widest = 100
 
 // teller runs commands and notices what is not as told. It shows those that are worth a reader's time, or all of them.

@@ -53,7 +53,7 @@ func (l *lab) live(ctx context.Context, instance awssim.Instance, boot booter) {
 	l.log.Info("the instance has ended", "id", instance.ID)
 }
 
-// metadataFile is where a node's Prolog reads at which URL the metadata of its instance are.
+// metadataFile names the file in which a node's Prolog reads the URL of its instance's metadata.
 // node may be a shell's expression.
 func metadataFile(dir, node string) string { return filepath.Join(dir, "run", "metadata-"+node) }
 

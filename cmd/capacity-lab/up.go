@@ -78,7 +78,7 @@ type lab struct {
 	sync      *exec.Cmd  // nil where it does not run
 }
 
-// leastBoot is how much later than its launch a machine must boot. slurmctld takes a node for booted if now minus its
+// leastBoot must pass between the launch of a machine and its boot. slurmctld takes a node for booted if now minus its
 // uptime is not before the request to power it up. It counts in whole seconds and so does the kernel, which rounds the
 // uptime up, and unshare, which begins it with up to one: the boot looks up to three seconds older than it is.
 const leastBoot = 3 * time.Second
@@ -274,7 +274,7 @@ func addBlock(s *awssim.Scenario) {
 	s.Regions[at].Reservations = append(s.Regions[at].Reservations, r)
 }
 
-// readyTime is how long a lab may take to start, on a machine that is busy.
+// readyTime bounds the start of a lab, on a machine that is busy.
 const readyTime = 2 * time.Minute
 
 // detach starts the lab in the background, and prints what the shell is to evaluate when it is ready.

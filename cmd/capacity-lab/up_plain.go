@@ -42,7 +42,7 @@ const (
 	staticAddress = "10.0.0.11"
 	awsAddress    = "10.0.0.2"
 	prefixLength  = "/16"
-	// metadataAddress is where every instance finds its metadata.
+	// metadataAddress answers every instance with its metadata.
 	metadataAddress = "169.254.169.254"
 )
 
@@ -81,7 +81,7 @@ func (l *lab) startPlain(ctx context.Context) error {
 	return p.writeEntrance()
 }
 
-// hidden is what this machine may have of Slurm and of the product that is not the site's.
+// hidden lists what this machine may have of Slurm and of the product that is not the site's.
 var hidden = []string{"/etc/slurm", "/etc/pcs-capacity", "/var/lib/pcs-capacity", "/var/cache/pcs-capacity", "/var/log/pcs-capacity", "/var/lib/slurm", "/var/log/slurm"}
 
 // image is the image of all machines, with more files.
@@ -252,7 +252,7 @@ func bootScripts(userData string) ([]string, error) {
 	return partScripts(message.Header.Get("Content-Type"), message.Body)
 }
 
-// partScripts are those of a part of an archive, and of the parts in it.
+// partScripts returns the scripts of a part of an archive, and of the parts in it.
 func partScripts(contentType string, body io.Reader) ([]string, error) {
 	kind, parameters, err := mime.ParseMediaType(contentType)
 	if err != nil {

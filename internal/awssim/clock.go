@@ -105,7 +105,7 @@ func (c *Clock) Changed() <-chan struct{} {
 	return c.changed
 }
 
-// Until is how long the machine has to wait until the clock shows t; ok is false when the clock stands still before t.
+// Until returns the machine's wait until the clock shows t; ok is false when the clock stands still before t.
 func (c *Clock) Until(t time.Time) (wait time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

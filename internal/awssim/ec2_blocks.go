@@ -102,7 +102,7 @@ func (o *offering) wire() object {
 	return w
 }
 
-// blockPlatforms are those that blocks come with (EC2 User Guide, ec2-capacity-blocks).
+// blockPlatforms lists the platforms of blocks (EC2 User Guide, ec2-capacity-blocks).
 var blockPlatforms = []string{"Linux/UNIX", "Red Hat Enterprise Linux", "RHEL with HA", "SUSE Linux", "Ubuntu Pro"}
 
 type purchaseCapacityBlockInput struct {

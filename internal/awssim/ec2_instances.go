@@ -22,7 +22,7 @@ const (
 // stateCodes are EC2's numbers of instance states (EC2 API Reference, InstanceState).
 var stateCodes = map[string]int{statePending: 0, stateRunning: 16, stateShuttingDown: 32, stateTerminated: 48}
 
-// keepTerminated is how long a terminated instance stays visible.
+// keepTerminated bounds how long a terminated instance stays visible.
 const keepTerminated = time.Hour
 
 // instance is one instance with the simulator's own facts about it.
@@ -73,7 +73,7 @@ type runInstancesInput struct {
 	ClientToken       string
 }
 
-// order is what the request asks for, with its launch template.
+// order returns what the request asks for, with its launch template.
 func (in *runInstancesInput) order(r *region) (launchOrder, error) {
 	tags, err := specifiedTags(in.TagSpecifications, "instance", launchTaggable...)
 	if err != nil {

@@ -30,7 +30,7 @@ type templateVersion struct {
 // templateData is the content of a version, which is given back as it came.
 type templateData object
 
-// templateView is what the simulator reads of it.
+// templateView has the fields that the simulator reads.
 type templateView struct {
 	launchData
 	TagSpecifications []tagSpecification

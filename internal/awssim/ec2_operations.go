@@ -139,7 +139,7 @@ type filter struct {
 	Values []string
 }
 
-// listing is what Describe calls take.
+// listing has the parameters that all Describe calls take.
 type listing struct {
 	Filters    []filter
 	MaxResults *int
@@ -245,7 +245,7 @@ func filterOf(name, filters string) (func(object) []string, error) {
 	return nil, apiErrorf("InvalidParameterValue", "The filter '%s' is invalid", name)
 }
 
-// valuesAt are those of a member, of each item where a list is on the way.
+// valuesAt returns the values of a member, of each item where a list is on the way.
 func valuesAt(v any, path []string) []string {
 	switch v := v.(type) {
 	case object:

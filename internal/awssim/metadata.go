@@ -15,7 +15,7 @@ import (
 // metadata"). An instance has it at an address of its own; here it is below MetadataURL, because all instances are one
 // machine. Faults hit it as service "imds", with the last part of the path as the operation.
 
-// tokenTTL is how long a session is to last, in seconds; at most maxTokenTTL.
+// tokenTTL asks for the length of a session in seconds; at most maxTokenTTL.
 const (
 	tokenTTL    = "X-aws-ec2-metadata-token-ttl-seconds"
 	maxTokenTTL = 21600

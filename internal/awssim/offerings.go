@@ -13,9 +13,9 @@ const (
 	day = 24 * time.Hour
 	// blockEnd is the time of day at which every block ends (EC2 User Guide, capacity-blocks-how).
 	blockEnd = 11*time.Hour + 30*time.Minute
-	// leadTime is how soon a block can start (same page).
+	// leadTime must pass before a block can start (same page).
 	leadTime = 30 * time.Minute
-	// maxOfferings is how many blocks EC2 shows for one question (same page).
+	// maxOfferings bounds the blocks that EC2 shows for one question (same page).
 	maxOfferings = 6
 	// maxBlock is the largest number of instances in one block (same page).
 	maxBlock = 64
@@ -113,7 +113,7 @@ func (t *offeringTemplate) offersFor(now time.Time, count, servers int, asked ti
 	return out
 }
 
-// left is how many instances are not sold for a time.
+// left counts the instances that are not sold for a time.
 func (t *offeringTemplate) left(start, end time.Time) int {
 	if t.Stock == 0 {
 		return t.MaxCount * max(t.PerServer, 1)

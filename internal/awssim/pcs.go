@@ -23,7 +23,7 @@ type pcsAnswer struct {
 	body   []byte
 }
 
-// pcsThing is what clusters, node groups and queues have in common: what List operations show. Like them it is kept as
+// pcsThing has the fields of clusters, node groups and queues that List operations show. Like them it is kept as
 // it is on the wire: their exported members have the service model's names.
 type pcsThing struct {
 	Name       string    `json:"name"`

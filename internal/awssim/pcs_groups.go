@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// clusterQuota is how many node groups, and how many queues, a cluster can have: AWS PCS User Guide, "Service quotas".
+// clusterQuota bounds the node groups, and the queues, of a cluster: AWS PCS User Guide, "Service quotas".
 // Neither can be raised.
 const clusterQuota = 10
 

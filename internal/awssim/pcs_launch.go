@@ -124,7 +124,7 @@ func (s *Sim) forgetInstance(ev InstanceEvent) {
 
 // Things that PCS reads and makes in EC2.
 
-// templateOf is what PCS reads of a node group's launch template, and the number of its version.
+// templateOf returns what PCS reads of a node group's launch template, and the number of its version.
 func (r *region) templateOf(g *pcsGroup) (data launchData, version string, err error) {
 	t, err := r.template(g.LaunchTemplate.ID, "")
 	if err != nil {

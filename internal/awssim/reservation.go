@@ -219,7 +219,7 @@ func (s *Sim) followEnd(r *region, res *reservation) {
 	s.at(end, unless(func() { s.finish(r, res, "expired") }))
 }
 
-// reclaimLead is how long before the end of a block EC2 begins to terminate its instances
+// reclaimLead returns the time before the end of a block at which EC2 begins to terminate its instances
 // (EC2 User Guide, capacity-blocks-monitor).
 func (s *Sim) reclaimLead(res *reservation) time.Duration {
 	if res.ultraServer != "" {

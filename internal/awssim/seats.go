@@ -133,7 +133,7 @@ func (r *region) used(res *reservation) int {
 	return n
 }
 
-// available is how many instances can be launched into a reservation: no place is on a dead host.
+// available counts the instances that can be launched into a reservation: no place is on a dead host.
 func (r *region) available(res *reservation) int {
 	onDeadHosts := 0
 	for _, i := range r.instances {

@@ -269,7 +269,7 @@ func pcsShapeError(c *call, shape *shapes.Error) error {
 	return v.err()
 }
 
-// scarce are how many calls EC2 takes at once for each account and region, and how many a second then (EC2 Developer
+// scarce bounds the calls that EC2 takes at once for each account and region, and those a second then (EC2 Developer
 // Guide, ec2-api-throttling).
 var scarce = map[string]struct {
 	burst  int

@@ -76,7 +76,7 @@ func requeued(done []Action) map[string]bool {
 	return off
 }
 
-// remaining is what remains to be done after a requeue at a fence.
+// remaining lists the changes that must follow a requeue at a fence.
 type remaining struct {
 	limit int       // the next block's whole window in minutes; 0 keeps the limit
 	fence time.Time // the fence before which the job must not start again; zero if it could not
@@ -174,7 +174,7 @@ func (f fenced) endsItself(j capacity.Job, mark state.Mark) bool {
 	return !mark.Fit && mark.From == 0 && j.TimeLimit.Bounded() && !j.End.IsZero() && !j.End.After(f.fence)
 }
 
-// atEnd is what happens to a job that loses its nodes: the on_end of its comment from before the start, or its
+// atEnd decides what happens to a job that loses its nodes: the on_end of its comment from before the start, or its
 // partition's. It never turns an administrator's hold into one that the owner can release.
 func (f fenced) atEnd(j capacity.Job, mark state.Mark) capacity.OnEnd {
 	switch onEnd := cmp.Or(mark.OnEnd, f.onEnd); {
@@ -212,7 +212,7 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []Action {
 	})}
 }
 
-// nextRun is what remains to be done after a requeue, and what the job's owner is told: if we fit the job's limit, it gets
+// nextRun plans what follows a requeue, and what the job's owner is told: if we fit the job's limit, it gets
 // that of the next block.
 func nextRun(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) (rest remaining, note string) {
 	fence := f.fence.Add(-seen.toSlurm())

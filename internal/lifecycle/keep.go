@@ -13,7 +13,7 @@ import (
 // This file keeps facts across a bad answer of EC2 or a change of settings: jobs run behind a fence, and a pass that
 // knows less than the one before must not open it.
 
-// missingFor is how long a live reservation keeps its facts while EC2 leaves it out of its answers. EC2 shows a
+// missingFor bounds how long a live reservation keeps its facts while EC2 leaves it out of its answers. EC2 shows a
 // missing reservation again within minutes ("Eventual consistency" in the EC2 Developer Guide names five); the
 // shortest block lasts a day.
 const missingFor = time.Hour

@@ -132,7 +132,7 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 	return all, told
 }
 
-// jobsAPass is how many jobs one pass reports: each delivery may take some seconds.
+// jobsAPass bounds the jobs that one pass reports: each delivery may take some seconds.
 const jobsAPass = 20
 
 // succeeded reports whether another slot of a node group has a block that ends later.
@@ -142,7 +142,7 @@ func succeeded(v capacity.Standing, all []capacity.Standing) bool {
 	})
 }
 
-// keepNotices is how long the record of a delivery is kept.
+// keepNotices bounds the age of the records of deliveries.
 const keepNotices = 400 * 24 * time.Hour
 
 // Tell delivers the notices after a pass, each once. A failed delivery is the last of a pass: the next one goes on

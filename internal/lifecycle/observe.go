@@ -14,11 +14,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// firstAnswer is how long the first call of a pass may take. The SDK gives up after three attempts and pauses of up
+// firstAnswer bounds the first call of a pass. The SDK gives up after three attempts and pauses of up
 // to 2 and 4 s: a longer call means a dead endpoint, or no credentials.
 const firstAnswer = 8 * time.Second
 
-// allAnswers is how long all calls together may take.
+// allAnswers bounds all calls together.
 const allAnswers = time.Minute
 
 // observe reads AWS. After a failed read the snapshot holds older facts and keeps the older time, so it goes stale.

@@ -59,7 +59,7 @@ func (p *pass) releaseHeld(ctx context.Context) {
 	}
 }
 
-// Held is what was read about this cluster's ODCRs.
+// Held has the facts about this cluster's ODCRs.
 type Held struct {
 	Mark    string
 	Ledger  []capacity.Held // what hooks and commands have recorded, as far as it was readable

@@ -56,7 +56,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 	return p.seen.Snap, p.report(), errors.Join(p.failed...)
 }
 
-// lockWait is how long a pass waits for another program's pass.
+// lockWait bounds the wait for another program's pass.
 const lockWait = time.Minute
 
 // run is a pass: its reads, and the decisions in their order.
@@ -259,7 +259,7 @@ func (p *pass) say(code capacity.Code, about capacity.Subject, fix, format strin
 	p.seen.Snap.Add(capacity.Problemf(code, about, fix, format, args...))
 }
 
-// Seen is what a pass saw and has done so far: plain data, which no decision changes. A field that could not be read
+// Seen holds what a pass saw and has done so far: plain data, which no decision changes. A field that could not be read
 // is nil, and the failure is noted as a problem.
 type Seen struct {
 	Settings capacity.Settings

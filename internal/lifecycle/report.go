@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Report is what a pass did.
+// Report says what a pass did, and what it found wrong.
 type Report struct {
 	At     time.Time `json:"at"`               // AWS's time of the pass
 	DryRun bool      `json:"dry_run,omitzero"` // the pass changed nothing
@@ -50,7 +50,7 @@ func (d Done) String() string {
 	return d.Message
 }
 
-// recently is how long ago a failed launch is still reported.
+// recently bounds the age of the failed launches that are reported.
 const recently = time.Hour
 
 // Troubles returns what people should know about their partitions: what the snapshot has of them, failed launches, and
@@ -175,7 +175,7 @@ func nodeClass(n capacity.Node) string {
 	return "busy"
 }
 
-// Metrics are what a pass saw, for monitoring. Labels have one value for each partition, slot
+// Metrics returns what a pass saw, for monitoring. Labels have one value for each partition, slot
 // and reservation that has a slot; times are Unix's, in seconds of AWS's clock.
 func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 	all := metrics.Gauges{}

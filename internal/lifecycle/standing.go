@@ -52,7 +52,7 @@ func (s Seen) fence(slot, block string, computed time.Time) time.Time {
 	return computed
 }
 
-// fenceBefore is where the last pass would have put the fence of a block.
+// fenceBefore returns the fence of a block by what the last pass read.
 func (s Seen) fenceBefore(block string) (fence time.Time, known bool) {
 	r, known := s.old().Reservation(block)
 	if !known {

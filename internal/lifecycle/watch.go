@@ -141,7 +141,7 @@ func (w Watch) done(report Report) (problems []capacity.Problem) {
 
 func wrong(p capacity.Problem) bool { return p.Severity != capacity.Note }
 
-// aliveEvery is how often Watch calls Alive while it waits.
+// aliveEvery is the time between two calls of Alive while Watch waits.
 const aliveEvery = time.Minute
 
 func (w Watch) alive(passed string) {
@@ -183,7 +183,7 @@ func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Repor
 	return problems
 }
 
-// Sources are what a pass reads and changes.
+// Sources has all that a pass reads and changes.
 type Sources struct {
 	World
 	Settings capacity.Settings
@@ -245,7 +245,7 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	return s
 }
 
-// Target is where the settings want notices.
+// Target returns the receiver of notices that the settings name.
 func Target(cfg *config.Config) notify.Target {
 	return notify.Target{Command: cfg.Notify.Command, Webhook: cfg.Notify.Webhook, Timeout: tellTime}
 }

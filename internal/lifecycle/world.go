@@ -19,7 +19,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// World is where a pass reads and acts. The adapters are one, the model of the tests (internal/model) is the other.
+// World is read and changed by a pass. The adapters are one, the model of the tests (internal/model) is the other.
 type World struct {
 	Slurm Slurm
 	EC2   EC2
@@ -40,7 +40,7 @@ func action(code string, about capacity.Subject, text string, do func(ctx contex
 // on which it depends has failed. It is not reported; the next pass reads anew.
 var errMoot = errors.New("what this is about has changed")
 
-// Slurm is what a pass calls in Slurm, in slurmctld's clock. Jobs are named as Slurm shows them.
+// Slurm has the calls of a pass to Slurm, in slurmctld's clock. Jobs are named as Slurm shows them.
 type Slurm interface {
 	Config(ctx context.Context) (slurm.Config, error)
 	Nodes(ctx context.Context, names ...string) ([]capacity.Node, error)
@@ -74,7 +74,7 @@ type Slurm interface {
 	Notify(ctx context.Context, job, text string) error
 }
 
-// EC2 is what a pass calls in EC2.
+// EC2 has the calls of a pass to EC2.
 type EC2 interface {
 	Region() string
 	// Offset is AWS's time minus the machine's.
@@ -103,7 +103,7 @@ type EC2 interface {
 	CancelODCR(ctx context.Context, id string) error
 }
 
-// Cluster is what slurmctld says about itself.
+// Cluster holds slurmctld's answers: its settings, partitions, nodes and reservations.
 type Cluster struct {
 	slurm.Config // Config is zero but for what passes need
 	// Mark is the value of our mark on what belongs to this cluster; "" if unknown, because of MarkErr.
@@ -120,7 +120,7 @@ type Cluster struct {
 	slots map[string][]string // their nodes: see assign
 }
 
-// wallsTimeout is how long slurmdbd may take to answer: a pass does without.
+// wallsTimeout bounds the wait for slurmdbd: a pass does without.
 const wallsTimeout = 5 * time.Second
 
 func (s Sources) cluster(ctx context.Context) (*Cluster, error) {

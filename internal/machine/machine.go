@@ -31,7 +31,7 @@ type Machine struct {
 	ended        chan struct{}
 }
 
-// Config is how a machine starts.
+// Config describes a machine to start.
 type Config struct {
 	Name    string            // its hostname
 	Address string            // that of its network interface, such as 10.0.0.2/16
@@ -63,7 +63,7 @@ func Possible() error {
 	return nil
 }
 
-// readyTime is how long a machine may take until its init runs.
+// readyTime bounds the wait until the init of a machine runs.
 const readyTime = 30 * time.Second
 
 // Start returns when the machine is on its network and its init has begun.

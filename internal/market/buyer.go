@@ -21,14 +21,14 @@ type Buyer struct {
 	StateDir state.Dir // holds the intents. Programs that share it take turns to buy.
 	Cluster  string    // the value of the purchase's cluster tag; "" for none
 	DryRun   bool      // buys nothing and writes nothing
-	// Recorded is how long StateDir has had a record of all that was bought. What was bought earlier, perhaps by another
+	// Recorded is the age of StateDir's record of all that was bought. What was bought earlier, perhaps by another
 	// machine, EC2 shows after Lag: an order waits for the rest of it.
 	Recorded time.Duration
 	// Pause waits, and reports false when ctx has ended; nil waits by the machine's clock.
 	Pause func(ctx context.Context, d time.Duration) bool
 }
 
-// World is what buying and extending need of EC2 in one region.
+// World has the calls of EC2 in one region that buying and extending need.
 type World interface {
 	Region() string
 	Now() time.Time
@@ -48,7 +48,7 @@ type World interface {
 // consistency"). What it does not show by then was not bought.
 const callTimeout, settleTime = time.Minute, 5 * time.Minute
 
-// Lag is how long after a purchase has begun EC2 may not show it.
+// Lag bounds how long after its begin EC2 does not show a purchase.
 const Lag = callTimeout + settleTime
 
 func (b *Buyer) intents() Intents { return Intents{b.StateDir} }

@@ -192,7 +192,7 @@ const (
 	longestBlock      = 182 * 24 * time.Hour
 )
 
-// recentTime is how long after an extension the same length counts as the same request: an extension has no name by
+// recentTime must pass after an extension before the same length counts as another request: an extension has no name by
 // which the next run of a killed script could ask for it again. The shortest one is a day long.
 const recentTime = 24 * time.Hour
 

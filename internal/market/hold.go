@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// probeTime is when EC2 ends a probe that was not released: as early as SOCA's.
+// probeTime bounds the life of a probe that was not released: EC2 ends it as early as SOCA's.
 const probeTime = 2 * time.Minute
 
 // releaseTime is for giving back, also after an interrupt.

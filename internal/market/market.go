@@ -36,7 +36,7 @@ type Progress interface {
 	Done()
 }
 
-// Customer is who buys.
+// Customer confirms the fee, and is told what happens.
 type Customer interface {
 	Teller
 	// ConfirmFee asks whether the fee of an offering is accepted; nil means yes.

@@ -35,7 +35,7 @@ type PurchasePreview struct {
 	Now       time.Time // AWS's time
 }
 
-// Result is what was bought: a block or an extension of one.
+// Result describes a purchase: a block or an extension of one.
 type Result struct {
 	Intent      Intent
 	Reservation capacity.Reservation // the block; it has only an id until EC2 shows it

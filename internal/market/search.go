@@ -341,7 +341,7 @@ func ChooseRegions(ctx context.Context, aws *ec2.Client, given []string) ([]stri
 	return slices.Compact(given), nil
 }
 
-// atOnce is how many regions are asked at the same time. More answers would fill memory while the machine decodes them.
+// atOnce bounds the regions asked at the same time. More answers would fill memory while the machine decodes them.
 const atOnce = 8
 
 // AskRegions asks regions at the same time and returns their answers, in the order of the regions.

@@ -32,7 +32,7 @@ type EC2 struct {
 	Console   string // the last line on the console of each instance
 	IDs       int    // how many ids have been given
 
-	// Dates are how far ahead of AWS's clock the next answers are dated.
+	// Dates move the dates of the next answers ahead of AWS's clock, one each.
 	Dates []time.Duration
 
 	clock  capacity.Clock
@@ -40,16 +40,16 @@ type EC2 struct {
 	tokens map[string]*order // by ClientToken
 }
 
-// change is what there was before the last change, a reservation or an instance; nil if it was not there.
+// change keeps the reservation or instance of before its last change; nil if it was not there.
 type change struct {
 	at  time.Time
 	was any
 }
 
-// consistent is how long EC2 may show what was: the EC2 Developer Guide names five minutes.
+// consistent bounds how long EC2 shows what was: the EC2 Developer Guide names five minutes.
 const consistent = 5 * time.Minute
 
-// shown is what EC2 shows of all.
+// shown returns what EC2 shows of all.
 func shown[T any](e *EC2, all []T, id func(T) string) (found []T) {
 	late := map[string]bool{}
 	for id, c := range e.before {
@@ -107,7 +107,7 @@ func (e *EC2) reservation(id string) *capacity.Reservation {
 	return named(e.All, func(r capacity.Reservation) bool { return r.ID == id })
 }
 
-// Real is what a reservation is now, whatever EC2 shows.
+// Real returns a reservation as it is, whatever EC2 shows.
 func (e *EC2) Real(id string) (capacity.Reservation, bool) {
 	if r := e.reservation(id); r != nil {
 		return e.stated(*r), true
@@ -153,7 +153,7 @@ func (e *EC2) of(id string) (n int) {
 	return n
 }
 
-// room is how many more instances a reservation has room for; "" is outside of all.
+// room counts the instances for which a reservation has room; "" is outside of all.
 func (e *EC2) room(id string) int {
 	switch r, _ := e.Real(id); {
 	case id == "":
@@ -194,7 +194,7 @@ var (
 	errNotFound  = &Refusal{Code: "InvalidCapacityReservationId.NotFound", Outcome: ec2.ErrNotDescribed}
 )
 
-// order is what a ClientToken was used for, and what came of it: EC2 binds a token to the request of its first use.
+// order keeps the request of a ClientToken, and what came of it: EC2 binds a token to the request of its first use.
 type order struct {
 	request string
 	ids     []string
@@ -294,7 +294,7 @@ func read[T any](e *EC2, verb, text string, what func() T) (T, error) {
 	return answer(e.World, Call{Verb: verb, Text: text, EC2: true}, func() (T, error) { return what(), nil })
 }
 
-// find is what a read answers: of all that EC2 shows then, those that are asked for.
+// find answers a read: of all that EC2 shows then, with those that are asked for.
 func find[T any](e *EC2, verb, text string, all func() []T, is func(T) bool) ([]T, error) {
 	return read(e, verb, text, func() []T { return slices.DeleteFunc(all(), func(one T) bool { return !is(one) }) })
 }
@@ -315,14 +315,14 @@ func (e *EC2) Reservations(_ context.Context, ids []string) (found []capacity.Re
 	return found, missing, nil
 }
 
-// FindReservations are those with all of the tags, in one of the states.
+// FindReservations lists those with all of the tags, in one of the states.
 func (e *EC2) FindReservations(_ context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error) {
 	return find(e, "find reservations", "", e.reservations, func(r capacity.Reservation) bool {
 		return (&capacity.Select{Tags: q.Tags}).Matches(r) && (q.TagKey == "" || r.Tags[q.TagKey] != "") && (q.States == nil || slices.Contains(q.States, r.State))
 	})
 }
 
-// FindInstances are those that EC2 shows.
+// FindInstances lists those that EC2 shows.
 func (e *EC2) FindInstances(_ context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error) {
 	return find(e, "find instances", strings.Join(q.IDs, ","), e.instances, func(i capacity.Instance) bool {
 		for key, values := range q.Tags {
@@ -362,17 +362,17 @@ func (e *EC2) ImagePlatform(context.Context, string) (capacity.ImagePlatform, er
 	return read(e, "describe an image", "", func() (unknown capacity.ImagePlatform) { return unknown })
 }
 
-// ConsoleSays is what Console is.
+// ConsoleSays returns Console.
 func (e *EC2) ConsoleSays(context.Context, string) (string, error) {
 	return read(e, "read a console", "", func() string { return e.Console })
 }
 
-// Account is that of the credentials.
+// Account returns the id of the account, always the same.
 func (e *EC2) Account(context.Context) (string, error) {
 	return read(e, "account", "", func() string { return "111122223333" })
 }
 
-// Region is where it is.
+// Region returns the name of its region, always the same.
 func (e *EC2) Region() string { return "us-east-2" }
 
 // date has the asker learn AWS's time from an answer.

@@ -29,7 +29,7 @@ func (e *EC2) ExtensionOfferings(_ context.Context, id string, length time.Durat
 	})
 }
 
-// Extensions are those of a block.
+// Extensions lists the extensions of a block.
 func (e *EC2) Extensions(_ context.Context, id string) ([]capacity.Extension, error) {
 	return find(e, "describe extensions", "", func() []capacity.Extension { return slices.Clone(e.Extended[id]) }, func(x capacity.Extension) bool {
 		return !e.Late || e.Now().Sub(x.Purchased) >= consistent

@@ -14,7 +14,7 @@ import (
 )
 
 // PCS is a cluster of PCS, as setup, teardown and passes see it: a verb is over when PCS has done it. Slurm's nodes and
-// partitions are those of its node groups and queues.
+// partitions come from its node groups and queues.
 type PCS struct {
 	*World
 	Cluster pcs.Cluster
@@ -205,7 +205,7 @@ func (e *EC2) Template(id string) (found capacity.LaunchTemplate) {
 	return found
 }
 
-// Planned is what EnsureLaunchTemplate leaves behind. The name is no part of its digest.
+// Planned returns the template that EnsureLaunchTemplate leaves behind. The name is no part of its digest.
 func (e *EC2) Planned(spec capacity.LaunchTemplateSpec) capacity.LaunchTemplate {
 	t := capacity.LaunchTemplate{Name: spec.Name, Tags: spec.Tags, ImageID: spec.ImageID, InstanceType: spec.InstanceType, InstanceProfile: spec.InstanceProfile,
 		SecurityGroupIDs: []string{"sg-1"}, UserData: spec.UserData, ReservationID: spec.ReservationID}

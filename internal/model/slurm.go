@@ -21,7 +21,7 @@ type Slurm struct {
 	*World
 	Now time.Time
 	Old bool // Old cuts jobs with --time-min to their floor, as Slurm before 25.05.3
-	// Boot is how long a node boots. RequeueDelay is how long after a requeue a job may start again; 0 is at once, as with
+	// Boot is a node's boot time. RequeueDelay must pass after a requeue before a job starts again; 0 is at once, as with
 	// --requeue=expedite.
 	Boot, RequeueDelay, KillWait time.Duration
 	StateSave                    string         // slurmctld's folder
@@ -67,7 +67,7 @@ type Node struct {
 // Job is a job.
 type Job struct {
 	capacity.Job
-	// Slot is where it may run; "" is anywhere. Stays: Slurm does not start it.
+	// Slot names the slot in which it may run; "" is anywhere. Stays: Slurm does not start it.
 	Slot  string
 	Stays bool
 	Work  time.Duration // what is left to do
@@ -111,7 +111,7 @@ func (s *Slurm) End(j *Job, how string) {
 	j.State, j.Over, j.End = how, how, s.Now
 }
 
-// next is when something is due again, at the latest to.
+// next returns the time at which something is due again, at the latest to.
 func (s *Slurm) next(to time.Time) time.Time {
 	next := to
 	consider := func(t time.Time) {
@@ -413,7 +413,7 @@ func (s *Slurm) Config(context.Context) (c slurm.Config, err error) {
 	return c, err
 }
 
-// Nodes are those of the names, or all.
+// Nodes lists the named nodes, or all.
 func (s *Slurm) Nodes(_ context.Context, names ...string) (nodes []capacity.Node, err error) {
 	err = s.read("nodes", func() {
 		for _, n := range s.All {
@@ -430,7 +430,7 @@ func (s *Slurm) SetAddresses(_ context.Context, addresses map[string]netip.Addr)
 	return s.onNodes("set addresses", "", slices.Sorted(maps.Keys(addresses)), func(n *Node) { s.at(n, addresses[n.Name].String()) })
 }
 
-// Partitions are those that have nodes.
+// Partitions lists those that have nodes.
 func (s *Slurm) Partitions(context.Context) (all []capacity.SlurmPartition, err error) {
 	err = s.read("partitions", func() {
 		for _, name := range s.partitions {
@@ -485,7 +485,7 @@ func (s *Slurm) JobsOf(_ context.Context, partitions []string, wanted func(capac
 	return live, ended, err
 }
 
-// BriefJobs are those that have not ended.
+// BriefJobs lists the jobs that have not ended.
 func (s *Slurm) BriefJobs(ctx context.Context) ([]capacity.Job, error) {
 	live, _, err := s.JobsOf(ctx, nil, nil)
 	return live, err

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Target is where messages go: to the command, to the webhook, or to both.
+// Target receives messages: the command, the webhook, or both.
 type Target struct {
 	// Command is the path of a program, which is run without a shell and without arguments and
 	// reads the message from its standard input. Exit status 0 says that it has been delivered.
@@ -41,7 +41,7 @@ func (t Target) Deliver(ctx context.Context, message any) error {
 	return errors.Join(errs...)
 }
 
-// keptOutput is how much of what a command prints is kept; longestDrain is how long what it has
+// keptOutput bounds the bytes kept of what a command prints; longestDrain bounds how long what it has
 // left behind may keep its output open.
 const keptOutput, longestDrain = 4096, time.Second
 

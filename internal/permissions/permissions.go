@@ -13,7 +13,7 @@ import (
 //go:embed policies/*.json
 var policies embed.FS
 
-// Roles are those who have a policy: who runs pcs-capacity, the service, and the controller of self-managed Slurm.
+// Roles have a policy each: who runs pcs-capacity, the service, and the controller of self-managed Slurm.
 var Roles = []string{"admin", "sync", "hooks"}
 
 // Policy is the policy of a role as JSON, for a partition of AWS, and for what carries the mark of a cluster: "" for

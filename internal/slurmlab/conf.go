@@ -134,7 +134,7 @@ func (c *Cluster) slurmConf() string {
 
 type setting struct{ key, value string }
 
-// settings are those of the whole cluster. Sources: slurm.conf(5), and the comments here for what measurements added.
+// settings returns those of the whole cluster. Sources: slurm.conf(5); for what measurements added, the comments here.
 func (c *Cluster) settings() []setting {
 	cfg := c.cfg
 	in := func(parts ...string) string { return filepath.Join(append([]string{c.dir}, parts...)...) }

@@ -80,7 +80,7 @@ func (g NodeGroup) Hostlist() string {
 	return fmt.Sprintf("%s[1-%d]", g.Prefix, g.Count)
 }
 
-// sunPathMax is what a unix socket's path may be long, with its final zero: unix(7).
+// sunPathMax bounds the path of a unix socket, with its final zero: unix(7).
 const sunPathMax = 108
 
 func (cfg Config) withDefaults() (Config, error) {

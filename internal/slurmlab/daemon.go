@@ -22,7 +22,7 @@ type daemon struct {
 	done chan struct{} // closed when the process has ended
 }
 
-// hang is how long a daemon may take to start or to end, on the busiest machine.
+// hang bounds the start and the end of a daemon, on the busiest machine.
 const hang = 2 * time.Minute
 
 // findProgram looks in PATH and where daemons are installed.

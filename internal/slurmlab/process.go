@@ -24,7 +24,7 @@ type process struct {
 	start uint64 // clock ticks since boot
 }
 
-// status is what is known of a process without asking for its looks.
+// status has the facts of a process that its looks do not add.
 type status struct {
 	process
 	parent int
@@ -52,7 +52,7 @@ func (p process) kill() {
 	}
 }
 
-// looks is what tells whose a process is, as far as we may read it.
+// looks tell whose a process is, as far as we may read them.
 type looks struct {
 	program     string // Debian installs slurmctld as slurmctld-wlm; an upgraded one reads "slurmctld (deleted)"
 	environment []string

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// EC2Time is how EC2 writes times.
+// EC2Time is EC2's format of times.
 const EC2Time = "2006-01-02T15:04:05.000Z"
 
 // EncodeEC2 writes the answer of an operation of EC2. A structure is a map or a struct by the names that the service

@@ -32,7 +32,7 @@ type Violation struct {
 	Problem string
 }
 
-// Kind is what is wrong in one place.
+// Kind classifies a difference between a request and its shape.
 type Kind int
 
 const (
