@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// NoJob is the request of nodes without a job, which any job may get that states how little it needs.
+var NoJob = Request{TimeLimit: Minutes(1)}
+
 // AdmitLaunch decides whether nodes of a slot may be launched for a job now, and into which reservations. Each
 // returned reservation has the slot, is active, is large enough for the whole job, and is open to the job's partition
 // and account. They come in the order of the settings: one, or several if they have no end (see LaunchOrder). The

@@ -185,7 +185,7 @@ func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, 
 	if len(jobs) == 0 {
 		p.AllowAccounts = nil // there is no account to check
 		var v capacity.Verdict
-		if common, v = capacity.AdmitLaunch(capacity.Request{}, p, at.slot, c.snap, c.now); v.Refused {
+		if common, v = capacity.AdmitLaunch(capacity.NoJob, p, at.slot, c.snap, c.now); v.Refused {
 			return nil, &refusal{Verdict: v}
 		}
 	}

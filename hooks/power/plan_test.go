@@ -292,6 +292,39 @@ func TestLaunchToken(t *testing.T) {
 	}
 }
 
+// Eight and a half minutes before a fence, with a min_time of 30: a job that states less may run, and so may nodes that
+// one may get.
+func TestTargetsBeforeAFence(t *testing.T) {
+	snap := twoReservations()
+	snap.Partitions[0].Provider = capacity.ProviderEC2
+	snap.Timing.BootAllowance.Duration = time.Minute
+	snap.Partitions[0].MinTime.Duration = 30 * time.Minute
+	for i := range snap.Reservations {
+		snap.Reservations[i].End = noon.Add(8*time.Minute + 30*time.Second)
+	}
+	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
+
+	for name, c := range map[string]struct {
+		limit, least capacity.Limit
+		fits         bool
+	}{
+		"two minutes":                       {limit: capacity.Minutes(2), fits: true},
+		"at least two, and Slurm gave more": {limit: capacity.Minutes(8), least: capacity.Minutes(2), fits: true},
+		"eight minutes":                     {limit: capacity.Minutes(8)},
+		"an hour":                           {limit: capacity.Minutes(60)},
+	} {
+		j := nlp(1, "gpu-1")
+		j.TimeLimit, j.TimeMin = c.limit, c.least
+		if _, err := (&call{snap: snap, now: noon}).targets([]capacity.Job{j}, at, 1); (err == nil) != c.fits {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	if _, err := (&call{snap: snap, now: noon}).targets(nil, at, 1); err != nil {
+		t.Errorf("no job: %v", err)
+	}
+}
+
 func TestChooseTargets(t *testing.T) {
 	snap := twoReservations()
 	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}

@@ -19,10 +19,9 @@ const powerUpAgain = 15 * time.Minute
 // choice). PCS itself keeps static nodes up.
 func openings(s Seen) (actions []Action) {
 	for _, v := range s.slots() {
-		// Later ResumeProgram would refuse them: no job that states no time fits any more.
-		least := s.Snap.Timing.BootAllowance.Duration + v.Partition.MinTime.Duration
+		least := s.Snap.Timing.BootAllowance.Duration + capacity.NoJob.TimeLimit.Duration() // later they are refused
 		open := v.Reservation.State == capacity.StateActive && !v.Window.Start.After(s.Now) &&
-			v.Window.Fence.After(s.Now.Add(least))
+			!s.Now.Add(least).After(v.Window.Fence)
 		if v.Former || !v.Partition.Provider.Launches() || v.Group.Dynamic || !v.Reservation.Kind.Bought() || !open ||
 			s.Now.Before(v.Slot.PoweredUp.Add(powerUpAgain)) {
 			continue
