@@ -92,6 +92,23 @@ func afterWord(text, word string) string {
 	return ""
 }
 
+// WrittenNodes are the nodes that IncludeFile beside the slurm.conf defines.
+func WrittenNodes(conf string) (names []string) {
+	text, _ := os.ReadFile(filepath.Join(filepath.Dir(conf), IncludeFile))
+	for line := range strings.Lines(string(text)) {
+		list, is := strings.CutPrefix(line, "NodeName=")
+		if !is {
+			continue
+		}
+
+		list, _, _ = strings.Cut(list, " ")
+		some, _ := hostlist.Expand(list) // hooks install wrote it
+		names = append(names, some...)
+	}
+
+	return names
+}
+
 // DefaultConf is slurm.conf where SLURM_CONF names none.
 const DefaultConf = "/etc/slurm/slurm.conf"
 

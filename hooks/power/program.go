@@ -109,27 +109,31 @@ names, and syslog.
 	return s.end(theirs.wait(errors.Join(err, made)), p.advice)
 }
 
-// withoutSettings does what is left to do when the settings cannot be read. Whose the nodes are is not known then: the
-// site's program gets all of them, if there is one. Otherwise nobody launches them, and Slurm is told so: it gives their
-// jobs other nodes at once, instead of after ResumeTimeout, and check finds the reason on the nodes.
+// withoutSettings does what is left to do when the settings cannot be read. Nobody launches our nodes then, and Slurm is
+// told so: it gives their jobs other nodes at once, instead of after ResumeTimeout, and check finds the reason on the
+// nodes. Beside a program of the site's, only those are known to be ours that hooks install wrote.
 func (p program) withoutSettings(unread error, theirs *chained, list string) {
 	log := hook.Log(config.Default().Log.Dir, p.name)
-	log.Error("nothing is done without settings", "err", unread)
+	log.Error("nothing is launched or terminated without settings", "err", unread)
 
-	_, err := theirs.start(log, capacity.Settings{}, list)
+	known := capacity.Settings{}
+	if written := slurm.WrittenNodes(os.Getenv("SLURM_CONF")); len(written) > 0 {
+		group := capacity.GroupSettings{Nodes: written}
+		known.Partitions = []capacity.PartitionSettings{{Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}
+	}
+	ours, err := theirs.start(log, known, list)
+
+	if ours != "" && p.setting == "ResumeProgram" {
+		client := slurm.New("")
+		client.Timeout = slurmTimeout
+		why := capacity.Problemf(capacity.SettingsUnreadable, capacity.Subject{}, "", "%v", unread)
+		if err := giveUp(context.Background(), client, ours, reason(why)); err != nil {
+			log.Error("the nodes stay as they are until ResumeTimeout", "nodes", ours, "err", err)
+		}
+	}
+
 	if err = theirs.wait(err); err != nil {
 		log.Error("nodes of the site's own", "err", err)
-	}
-
-	if theirs.program != "" || p.setting != "ResumeProgram" {
-		return
-	}
-
-	client := slurm.New("")
-	client.Timeout = slurmTimeout
-	why := capacity.Problemf(capacity.SettingsUnreadable, capacity.Subject{}, "", "%v", unread)
-	if err := giveUp(context.Background(), client, list, reason(why)); err != nil {
-		log.Error("the nodes stay as they are until ResumeTimeout", "nodes", list, "err", err)
 	}
 }
 

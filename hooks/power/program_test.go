@@ -163,6 +163,32 @@ func TestProgramsReadTheirEnvironment(t *testing.T) {
 	}
 }
 
+// Without settings the site's program gets its own nodes, and not those that hooks install wrote.
+func TestSitesProgramWithoutSettings(t *testing.T) {
+	for setting, program := range map[string]func([]string) int{"ResumeProgram": Resume, "SuspendProgram": Suspend} {
+		dir := t.TempDir()
+		said, theirs := filepath.Join(dir, "said"), filepath.Join(dir, "theirs")
+		t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
+		if err := os.Mkdir(filepath.Join(dir, "pcs-capacity"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for path, text := range map[string]string{
+			theirs:                                "#!/bin/sh\necho \"$1\" >" + said + "\n",
+			filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteLine(setting, theirs) + "NodeName=gpu-[1-2] CPUs=4 State=CLOUD\n",
+			filepath.Join(dir, "pcs-capacity", "config.toml"): "[\n",
+		} {
+			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		status := program([]string{"aws-[1-2],gpu-1"})
+		if text, err := os.ReadFile(said); status != 1 || err != nil || string(text) != "aws-[1-2]\n" {
+			t.Errorf("%s: status %d, the site's got %q, %v", setting, status, text, err)
+		}
+	}
+}
+
 // Only nodes that Slurm waits for are launched; nodes that are up are left alone, and the error names the others.
 func TestPoweringUp(t *testing.T) {
 	for name, c := range map[string]struct {
