@@ -64,7 +64,10 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 		return err
 	}
 	sources.Filter, _ = findFilter() // whether it runs is checked
-	return c.show(t, sources.Survey(ctx).Judge())
+	progress := t.Slow("asking AWS and Slurm")
+	survey := sources.Survey(ctx)
+	progress.Done()
+	return c.show(t, survey.Judge())
 }
 
 // hooksHere looks at the scripts of this host, and at the settings of self-managed Slurm. Without settings

@@ -50,6 +50,22 @@ func TestCtrlCEndsAQuestion(t *testing.T) {
 	}
 }
 
+// A command that waits for a silent AWS says at a terminal what it waits for, and since when.
+func TestSignsOfLife(t *testing.T) {
+	for command, says := range map[string]string{
+		"list":                                "asking 1 regions (",
+		"check":                               "asking AWS and Slurm (",
+		"timeline":                            "asking EC2 (",
+		"offerings -t p5.48xlarge -n 4 -d 1d": "asking 1 regions (",
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			s := newSessionWith(t, awssim.Fault{Effect: awssim.Silent}, strings.Fields(command)...)
+			s.waitFor(says)
+		})
+	}
+}
+
 // While a purchase waits for AWS's answer, it takes more than one Ctrl-C to end the program.
 func TestSecondCtrlCAlwaysEnds(t *testing.T) {
 	s := newSession(t, "purchase", "cb-0d05ecddf72412d79", "-t", "p5.48xlarge", "-n", "4", "-d", "7d", "--confirm-fee", "21143.81")
@@ -100,6 +116,13 @@ const mostWait = 2 * time.Minute
 
 func newSession(t *testing.T, args ...string) *session {
 	t.Helper()
+	buys := awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.Delay, Latency: awssim.Duration(time.Hour)}
+
+	return newSessionWith(t, buys, args...)
+}
+
+func newSessionWith(t *testing.T, fault awssim.Fault, args ...string) *session {
+	t.Helper()
 	scenario, err := awssim.LoadScenario(simWorld)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +136,7 @@ func newSession(t *testing.T, args ...string) *session {
 	if _, err := s.sim.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.sim.AddFault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.Delay, Latency: awssim.Duration(time.Hour)}); err != nil {
+	if _, err := s.sim.AddFault(fault); err != nil {
 		t.Fatal(err)
 	}
 	settings := filepath.Join(dir, "config.toml")

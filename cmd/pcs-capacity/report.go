@@ -215,7 +215,7 @@ type classLine struct {
 
 const (
 	classColumns       = "CLASS: Class; NODE-HOURS: Hours right; PART: Percent right; WHAT IT IS: Meaning wrap"
-	reservationColumns = "RESERVATION: ID; PARTITION: Paid.Partition drop 2; NODES: Nodes; FROM: From drop 1; " +
+	reservationColumns = "RESERVATION: ID; PARTITION: Paid.Partition drop 2; NODES: Nodes drop 4; FROM: From drop 1; " +
 		"NODE-HOURS: Sums.Hours right; USEFUL: Sums.UsefulPart right; COST: Cost.InReport right; " +
 		"PER USED HOUR: Cost.PerUsed right; ON DEMAND: Cost.OnDemand right drop 3; PER: Cost.Unit"
 	shareColumns = "ACCOUNT: Account; USER: User; LARGEST JOBS: Which; NODE-HOURS: Sums.Hours right; " +

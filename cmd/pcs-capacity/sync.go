@@ -45,7 +45,9 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 		return err
 	}
 	sources.DryRun = c.DryRun
+	progress := t.Slow("asking AWS and Slurm")
 	snap, report, err := lifecycle.Pass(ctx, sources)
+	progress.Done()
 	if !c.DryRun {
 		report.Add(lifecycle.After(ctx, sources, snap, report)...)
 	}

@@ -40,7 +40,9 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	if len(slots) == 0 {
 		return errors.New("no partition has provider ec2, and PCS has no setting for topology.conf")
 	}
+	progress := t.Slow("asking EC2")
 	found, err := aws.ReservationTopology(ctx, ids)
+	progress.Done()
 	if err != nil {
 		return err
 	}

@@ -84,6 +84,24 @@ func TestWhen(t *testing.T) {
 	}
 }
 
+// A job that names a Slurm reservation whose jobs heed no fence hears of it.
+func TestWhenNamesAReservation(t *testing.T) {
+	snap := explainWorld(t)
+	snap.TakenAt = simStart
+	snap.PastFences = map[string]time.Time{"course": simStart.Add(5 * time.Hour)}
+	for name, warned := range map[string]bool{"": false, "other": false, "course": true} {
+		job := jobSize{Partition: "gpu", Nodes: "1", Account: "nlp", Reservation: name}
+		req, verdict, err := job.judge(capacity.Minutes(60), snap, simStart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := explain.When(req, verdict, snap, nil, simStart)
+		if (len(start.Warnings) > 0) != warned {
+			t.Errorf("--reservation=%s: %q", name, start.Warnings)
+		}
+	}
+}
+
 func TestLimitAndNodes(t *testing.T) {
 	for text, want := range map[string]capacity.Limit{
 		"90": capacity.Minutes(90), "90:30": capacity.Minutes(91), "12:00:00": capacity.Minutes(720), "2-0": capacity.Minutes(2880), "UNLIMITED": capacity.NoLimit,
