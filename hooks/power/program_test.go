@@ -169,11 +169,13 @@ func TestSitesProgramWithoutSettings(t *testing.T) {
 		dir := t.TempDir()
 		said, theirs := filepath.Join(dir, "said"), filepath.Join(dir, "theirs")
 		t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
+		t.Setenv("PATH", dir)
 		if err := os.Mkdir(filepath.Join(dir, "pcs-capacity"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		for path, text := range map[string]string{
 			theirs:                                "#!/bin/sh\necho \"$1\" >" + said + "\n",
+			filepath.Join(dir, "scontrol"):        "#!/bin/sh\nexit 1\n", // slurmctld is down
 			filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteLine(setting, theirs) + "NodeName=gpu-[1-2] CPUs=4 State=CLOUD\n",
 			filepath.Join(dir, "pcs-capacity", "config.toml"): "[\n",
 		} {
