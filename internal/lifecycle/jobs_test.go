@@ -304,3 +304,27 @@ func TestUnfits(t *testing.T) {
 		})
 	}
 }
+
+// A refusal that this pass alone has read changes no note, whatever it says: the job's owner was told, or was not.
+func TestNotesWaitForTheSecondPass(t *testing.T) {
+	refuses := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "24h", capacity.StateExpired))
+	refuses.TakenAt, refuses.Submit.Strict = noon, true
+	refuses.Submit.StaleAfter.Duration = time.Hour
+	j := capacity.Job{Shown: "7", State: "PENDING", Partition: "gpu", NumNodes: 1, TimeLimit: capacity.Minutes(60)}
+
+	for name, c := range map[string]struct {
+		before *capacity.Snapshot
+		note   string
+		begins string // the new note; "" if the present one stays
+	}{
+		"refused twice":            {before: refuses, begins: cannotStart},
+		"refused now":              {before: &capacity.Snapshot{}},
+		"refused now, and told so": {before: &capacity.Snapshot{}, note: cannotStart + "x"},
+	} {
+		j.AdminComment = c.note
+		got := (&waiter{refuses, noon, c.before, map[asks]cannot{}}).note(j)
+		if !strings.HasPrefix(got, c.begins) || c.begins == "" && got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

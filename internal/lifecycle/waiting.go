@@ -47,6 +47,7 @@ type waiter struct {
 type cannot struct {
 	refused string // that it can never start, or not as things are, and why
 	few     string // hosts have failed
+	unsure  bool   // this pass alone refuses it
 }
 
 func (w *waiter) judge(j *capacity.Job) cannot {
@@ -75,6 +76,8 @@ func (w *waiter) why(j *capacity.Job) (c cannot) {
 		// A clock, settings or a fence that one pass alone has read is no reason to tell anybody.
 		if w.before == nil || capacity.Admit(w.before.Request(*j), w.before, w.before.TakenAt).Refused {
 			c.refused = v.Outlook() + ": " + v.Sentence
+		} else {
+			c.unsure = true
 		}
 	} else if few, short := capacity.ShortOfHosts(capacity.Prospects(req, w.snap, w.now), w.now); short {
 		if c.few = few.FewHosts(); few.Usable > 0 {
@@ -96,6 +99,8 @@ func (w *waiter) note(j capacity.Job) string {
 	switch {
 	case c.refused != "" && saysRefused(says):
 		return "" // told once, even if the numbers change
+	case c.unsure:
+		return "" // the next pass knows
 	case c.refused != "":
 		want = "pcs-capacity: this job " + c.refused
 	case strings.HasSuffix(c.few, " jobid="):
