@@ -97,6 +97,7 @@ func TestRequest(t *testing.T) {
 			"ntasks-per-node": "4", "gpus": "16", "gpus-per-node": "h100:8", "gpus-per-task": "2", "constraint": "a", "time": "60", "time-min": "30", "was": "cpu", "started": "1"},
 			capacity.Request{Partitions: []string{"gpu", "big"}, Account: "nlp", Comment: "x", Begin: time.Unix(100, 0), Deadline: time.Unix(200, 0), Nodes: 2, Tasks: 8, TasksPerNode: 4,
 				GPUs: 16, GPUsPerNode: 8, GPUsPerTask: 2, Constraint: "a", TimeLimit: capacity.Minutes(60), TimeMin: capacity.Minutes(30), Was: "cpu", Started: true}},
+		"a Slurm reservation":                      {map[string]string{"from": "job_submit", "reservation": "course"}, capacity.Request{AccountKnown: true, Reservation: "course"}},
 		"in slurmctld the account is known":        {map[string]string{"from": "job_submit"}, capacity.Request{AccountKnown: true}},
 		"and in a change":                          {map[string]string{"from": fromJobModify}, capacity.Request{AccountKnown: true}},
 		"GPUs of two kinds":                        {map[string]string{"from": fromCLIFilter, "gpus": "h100:4,a100:2"}, capacity.Request{GPUs: 6}},
