@@ -50,7 +50,7 @@ func (c *clusterChange) run(ctx context.Context, cfg *maybeConfig) (p *setup.Pla
 	}
 }
 
-// changeWait is how long a command waits for another one, which waits for PCS.
+// changeWait bounds a command's wait for another one, which waits for PCS.
 const changeWait = 15 * time.Minute
 
 // once plans, and carries out what was agreed to; with --yes that is any plan.

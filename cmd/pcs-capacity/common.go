@@ -137,7 +137,7 @@ func readConfigIfAny(g *Globals) (*maybeConfig, error) {
 	return &maybeConfig{c, true}, nil
 }
 
-// region is where AWS is asked; "" leaves it to the SDK.
+// region names the region in which AWS is asked; "" leaves it to the SDK.
 func (g *Globals) region(c *config.Config) string { return cmp.Or(g.Region, c.Region) }
 
 func newEC2(ctx context.Context, g *Globals, c *maybeConfig) (client *ec2.Client, err error) {

@@ -17,7 +17,7 @@ import (
 )
 
 // completeLine answers a shell that wants a command line completed; then it is true. The line is in COMP_LINE. Ids and
-// names are those that sync saw last, so that neither AWS nor Slurm is asked.
+// names come from what sync saw last, so that neither AWS nor Slurm is asked.
 func completeLine(parser *kong.Kong) bool {
 	line, asked := os.LookupEnv("COMP_LINE")
 	if !asked {
@@ -66,7 +66,7 @@ func passGlobal(commands complete.Commands, global *kongcompletion.PositionalPre
 	}
 }
 
-// settingsOf is what a line has for --config.
+// settingsOf returns the value of --config in a line.
 func settingsOf(line []string) string {
 	for n, word := range line {
 		if path, ok := strings.CutPrefix(word, "--config="); ok {

@@ -51,7 +51,7 @@ func script(cfg *config.Config, hook, path string) (wiring.Script, error) {
 	return wiring.Script{Hook: hook, Path: path, Text: text(state.Dir(from).PlanPath(), from, filter)}, nil
 }
 
-// scriptPaths are where Slurm reads the hook's script on this host.
+// scriptPaths lists where Slurm reads the hook's script on this host.
 func scriptPaths(ctx context.Context, cfg *config.Config, hook string, dirs []string) []string {
 	var running *slurm.Config
 	client := slurm.New(cfg.Cluster)
@@ -63,7 +63,7 @@ func scriptPaths(ctx context.Context, cfg *config.Config, hook string, dirs []st
 	return wiring.ScriptPaths(hook, running, dirs)
 }
 
-// filterPlaces are where the program can be that the scripts call, the likeliest first.
+// filterPlaces lists where the program can be that the scripts call, the likeliest first.
 func filterPlaces() []string {
 	self, err := os.Executable()
 	if err != nil {
@@ -142,7 +142,7 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 	return included{in.site, text, gres, slices.Concat(notes, more, unread, unswitched)}, err
 }
 
-// readSite is what slurm.conf says.
+// readSite reads slurm.conf.
 func readSite() (wiring.Site, error) {
 	dirs, err := folders()
 	if err != nil {

@@ -170,8 +170,8 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	return applyPlan(ctx, t, cfg, plan, false, true, "Remove this?", c.DryRun)
 }
 
-// slurmRuns is why the script of a hook cannot go now: slurmctld runs it, or slurm.conf says so. A slurmctld that is down
-// starts with what slurm.conf says, and on PCS with what AWS has said.
+// slurmRuns says why the script of a hook cannot go now: slurmctld runs it, or slurm.conf says so. A slurmctld that is
+// down starts with what slurm.conf says, and on PCS with what AWS has said.
 func slurmRuns(ctx context.Context, cfg *config.Config, dirs []string, hook string, askedAWS bool) error {
 	running, unknown := slurm.New(cfg.Cluster).Config(ctx)
 	read := askedAWS
@@ -279,7 +279,7 @@ func applyPlan(ctx context.Context, t *terminal.Terminal, cfg *config.Config, pl
 	return nil
 }
 
-// restartTime is how long slurmctld may take to answer after its restart.
+// restartTime bounds the wait for slurmctld after its restart.
 const restartTime = 30 * time.Second
 
 // until tries for the time of a restart of slurmctld until it succeeds.
@@ -297,7 +297,7 @@ func until(ctx context.Context, try func() error) error {
 	}
 }
 
-// slurmSettings are those of slurm.conf, beside what slurmctld runs with: it may not have been
+// slurmSettings returns those of slurm.conf, beside what slurmctld runs with: it may not have been
 // restarted since they were written, when a run of ours was cut off.
 func slurmSettings(ctx context.Context, cfg *config.Config, site wiring.Site, installed, force bool) wiring.Settings {
 	s := wiring.Settings{Site: site, Force: force}
@@ -314,7 +314,7 @@ func slurmSettings(ctx context.Context, cfg *config.Config, site wiring.Site, in
 	return s
 }
 
-// runsOurs is what slurmctld runs with, and whether that is our settings.
+// runsOurs returns what slurmctld runs with, and whether that is our settings.
 func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ours bool, err error) {
 	client := slurm.New(cfg.Cluster)
 	running, err = client.Config(ctx)

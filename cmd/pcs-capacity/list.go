@@ -52,7 +52,7 @@ type listDocument struct {
 	Reservations  []listRow              `json:"reservations"`
 }
 
-// regionList is what one region has.
+// regionList holds the reservations of one region.
 type regionList struct {
 	found   []capacity.Reservation
 	missing []capacity.Missing
@@ -240,7 +240,7 @@ func unknownIn(cfg *config.Config, region string, all []capacity.Reservation) (m
 // listRow is one reservation.
 type listRow struct {
 	capacity.Reservation
-	// Count is what was bought, also before a block opens; nil where EC2 does not say any more, as of an expired block.
+	// Count is the number bought, also before a block opens; nil where EC2 does not say any more, as of an expired block.
 	Count *int `json:"count"`
 	Used  int  `json:"used"`
 	owner
@@ -267,7 +267,7 @@ func newListRow(r capacity.Reservation, account string, use market.ZoneUse, own 
 	return row
 }
 
-// Lasts is how long it lasts.
+// Lasts returns the length from start to end.
 func (r listRow) Lasts() string {
 	if r.Start.IsZero() || r.End.IsZero() {
 		return ""
@@ -275,7 +275,7 @@ func (r listRow) Lasts() string {
 	return capacity.FormatDuration(r.End.Sub(r.Start))
 }
 
-// Marks are what a table says beside the columns.
+// Marks returns what a table says beside the columns.
 func (r listRow) Marks() string {
 	var all []string
 	if r.UltraServer {

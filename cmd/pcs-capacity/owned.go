@@ -59,7 +59,7 @@ func readIdle(ctx context.Context, cfg *maybeConfig) idleNodes {
 	return idle
 }
 
-// owner is what of the settings has a reservation, as far as it is known.
+// owner names what of the settings has a reservation, as far as it is known.
 type owner struct {
 	Partition string `json:"partition"`
 	Slot      string `json:"slot"`
@@ -77,7 +77,7 @@ func (o owner) UsedBy() string {
 	return o.Partition + "/" + o.Slot
 }
 
-// owned is what the partitions of the settings have.
+// owned maps the reservations of the settings to their owners.
 type owned struct {
 	byID    map[string]owner
 	idle    map[string]int // the idle nodes that could be counted, by reservation
@@ -125,7 +125,7 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 	return o
 }
 
-// inRegion are those of some reservations that are in a region.
+// inRegion returns the reservations that are in a region.
 func inRegion(region string, all []capacity.Reservation) []capacity.Reservation {
 	return slices.DeleteFunc(slices.Clone(all), func(r capacity.Reservation) bool { return r.Region != region })
 }

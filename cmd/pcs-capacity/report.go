@@ -37,7 +37,7 @@ run are shown as unknown. Fees are those that purchase and extend recorded, and 
   pcs-capacity report --from 2026-12-01 --price p5.48xlarge=55.04`
 }
 
-// lookBack is how far a report goes back that is told nothing else.
+// lookBack bounds how far a report goes back unless it is told otherwise.
 const lookBack = 30 * 24 * time.Hour
 
 // Run reads and shows.
@@ -207,7 +207,7 @@ func (d reportDocument) rows() []reportRow {
 	return rows
 }
 
-// classLine is what became of one class, or of all.
+// classLine sums up the hours of one class, or of all.
 type classLine struct {
 	Class                   report.Class
 	Hours, Percent, Meaning string
@@ -222,7 +222,7 @@ const (
 		"OF THEM LOST: Sums.Lost right; LOST TO: Sums.LostTo"
 )
 
-// largestJobs is how many jobs a person is shown.
+// largestJobs bounds the jobs that a person is shown.
 const largestJobs = 10
 
 // tables shows all of it to a person.

@@ -198,7 +198,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	return nil
 }
 
-// whatUsersCan is what users can do with a reservation that has been set up.
+// whatUsersCan says what users can do with a reservation that has been set up.
 func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, nodes int, now time.Time) string {
 	if w := timing.Window(r); !w.Unbounded() && !w.Fence.After(now) {
 		return fmt.Sprintf("No job starts in %s any more: jobs had to be gone by %s. Users of %s wait for its next reservation.", r.ID, capacity.FormatUTC(w.Fence), queue)

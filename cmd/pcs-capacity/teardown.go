@@ -102,7 +102,7 @@ func sayPaid(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, ids []s
 	}
 }
 
-// request is what is asked for, from the settings.
+// request completes what is asked for from the settings.
 func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
 	request := setup.Request{Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force}
 	if cfg.Found {

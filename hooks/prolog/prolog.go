@@ -172,7 +172,7 @@ func taskProlog() string {
 	return JobEnvironment(dir, snap, slot, now)
 }
 
-// metadataEndpoint is where every instance finds its metadata. The variable is that of the AWS SDKs.
+// metadataEndpoint answers every instance with its metadata. The variable is that of the AWS SDKs.
 const (
 	metadataEndpoint = "http://169.254.169.254"
 	metadataVariable = "AWS_EC2_METADATA_SERVICE_ENDPOINT"

@@ -170,7 +170,7 @@ func gpus(option string) int {
 	return total
 }
 
-// noVal is what slurmctld has in the place of a number that was not given.
+// noVal stands in slurmctld for a number that was not given.
 const noVal = 0xfffffffe
 
 // count reads the least number of nodes or tasks: "4", "4-8", "1k" (1024). It is 0 if

@@ -20,7 +20,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// SystemPath is where the settings are when nothing else says so.
+// SystemPath is the path of the settings when nothing else says so.
 const SystemPath = "/etc/pcs-capacity/config.toml"
 
 // Config is all settings.
@@ -28,7 +28,7 @@ type Config struct {
 	Region   string `toml:"region"`  // an AWS region; "" leaves it to the AWS SDK's own chain
 	Cluster  string `toml:"cluster"` // the PCS cluster's name or id; "" for self-managed Slurm
 	StateDir string `toml:"state_dir"`
-	// LocalDir is where sync keeps what slurmctld reads, on a disk of the controller's
+	// LocalDir names the folder of what sync writes for slurmctld, on a disk of the controller's
 	// own. Used with self-managed Slurm only.
 	LocalDir string `toml:"local_dir"`
 
@@ -44,12 +44,12 @@ type Config struct {
 	Set []string `toml:"-"`
 }
 
-// Submit is how strict the submission path is.
+// Submit sets how strict the submission path is.
 type Submit struct {
 	Strict bool `toml:"strict"`
 }
 
-// Timing is what happens when around the ends of a reservation.
+// Timing sets what happens when around the ends of a reservation.
 type Timing struct {
 	Poll          capacity.Duration `toml:"poll"`
 	DrainMargin   capacity.Duration `toml:"drain_margin"`
@@ -57,7 +57,7 @@ type Timing struct {
 	ReclaimLead   capacity.Duration `toml:"reclaim_lead"`
 }
 
-// Log is where hooks log to, besides syslog.
+// Log names the folder to which hooks log, besides syslog.
 type Log struct {
 	Dir string `toml:"dir"`
 }
@@ -94,8 +94,8 @@ func applyDefaults(p *capacity.PartitionSettings) {
 	}
 }
 
-// Find is where the settings are: the file given, if any; else pcs-capacity/config.toml beside the file that SLURM_CONF
-// names, if it is there (Slurm gives hooks no arguments of ours); else SystemPath.
+// Find returns the path of the settings: the file given, if any; else pcs-capacity/config.toml beside the file that
+// SLURM_CONF names, if it is there (Slurm gives hooks no arguments of ours); else SystemPath.
 func Find(given string) string {
 	if given != "" {
 		return given
@@ -108,7 +108,7 @@ func Find(given string) string {
 	return SystemPath
 }
 
-// besideSlurm is where the settings are beside a slurm.conf, and whether they are there.
+// besideSlurm returns the path of the settings beside a slurm.conf, and whether they are there.
 func besideSlurm(conf string) (path string, there bool) {
 	path = filepath.Join(filepath.Dir(conf), "pcs-capacity", "config.toml")
 	_, err := os.Stat(path)

@@ -11,7 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// slurmName is what can be a partition or a node prefix in slurm.conf without quoting.
+// slurmName matches the partitions and node prefixes that slurm.conf takes without quotes.
 var slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
 // wrongs are errors of settings, each with its file and place.

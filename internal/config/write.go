@@ -123,7 +123,7 @@ func makeFolder(path string) error {
 	return os.Chmod(path, 0o755)
 }
 
-// With is what would be wrong with the settings if they had the partition, instead of the
+// With returns what would be wrong with the settings if they had the partition, instead of the
 // one of that name. c may be nil.
 func (c *Config) With(p capacity.PartitionSettings) []error {
 	with := Default()
@@ -139,7 +139,7 @@ func (c *Config) With(p capacity.PartitionSettings) []error {
 	return with.validate()
 }
 
-// Place is where the cluster is. Cluster is "" for self-managed Slurm.
+// Place locates the cluster. Cluster is "" for self-managed Slurm.
 type Place struct{ Region, Cluster string }
 
 // WritePlace writes where the cluster is into a config.toml, below the comment that it begins with, and changes nothing
@@ -179,7 +179,7 @@ func WritePlace(path string, place Place) error {
 	return writeFile(real, head+lines+rest)
 }
 
-// tried is how much is written on trial: files of settings and state are a few KB.
+// tried bounds the bytes written on trial: files of settings and state are a few KB.
 const tried = 16 << 10
 
 // TryFolder reports whether files can be written into a folder, which is made when they are:

@@ -20,7 +20,7 @@ const (
 	daemonInfo = 3<<3 | 6
 )
 
-// syslogSocket is where the machine's syslog listens. A variable for tests.
+// syslogSocket is the socket of the machine's syslog. A variable for tests.
 var syslogSocket = "/dev/log"
 
 // FilterLog is the log of the filter, which runs as the user: syslog only.

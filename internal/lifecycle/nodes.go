@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// powerUpAgain is how long after a power-up sync tries again the nodes that are off still, or once more.
+// powerUpAgain must pass after a power-up before sync tries the nodes that are off, still or again.
 const powerUpAgain = 15 * time.Minute
 
 // openings powers up the nodes of open blocks, which are paid, unless the node group is dynamic (only blocks have that
@@ -143,7 +143,7 @@ func (s Seen) ofSlots(of func(capacity.Node) bool) iter.Seq2[string, []string] {
 // heard of yet.
 const orphanAge = 5 * time.Minute
 
-// orphanTime is how long a pass must have seen an orphan before another pass ends it.
+// orphanTime must pass between the pass that sees an orphan first and the one that ends it.
 const orphanTime = 30 * time.Second
 
 // orphans returns this cluster's instances without a node; before are those of the last pass. launched returns the

@@ -272,8 +272,8 @@ type Seen struct {
 	NoAWS   bool
 	// Told are the reservations that EC2 has described in this pass.
 	Told map[string]bool
-	// Jobs are those of our partitions and nodes; nil if not read. Elsewhere are jobs of other partitions with a word
-	// of ours, Ended those that ended in the last minutes.
+	// Jobs run or wait in our partitions and on our nodes; nil if not read. Elsewhere are jobs of other partitions with
+	// a word of ours, Ended those that ended in the last minutes.
 	Jobs, Elsewhere, Ended []capacity.Job
 	// Unread are jobs of our partitions and nodes of which not all can be read: they stay as they are.
 	Unread []capacity.Job

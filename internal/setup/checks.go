@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// ofEach is how many node groups a cluster may have, and how many queues, which cannot be raised: AWS PCS User Guide, "Quotas".
+// ofEach bounds the node groups, and the queues, of a cluster; it cannot be raised: AWS PCS User Guide, "Quotas".
 const ofEach = 10
 
 // sizeLimits are the largest sums of all node groups' maxima, by the cluster's size: AWS PCS API

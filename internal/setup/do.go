@@ -61,7 +61,7 @@ func (clients) WritePartition(path string, p capacity.PartitionSettings) error {
 	return config.WritePartition(path, p)
 }
 
-// lockWait is how long teardown waits for a running pass of sync.
+// lockWait bounds teardown's wait for a running pass of sync.
 const lockWait = time.Minute
 
 func (clients) LockPasses(ctx context.Context, stateDir string) (func(), error) {
@@ -86,7 +86,7 @@ func writePartition(w World, path, file string, was *capacity.PartitionSettings,
 	return w.WritePartition(file, p)
 }
 
-// fencePatience is how long the nodes of a new node group may take to appear in Slurm.
+// fencePatience bounds the wait for the nodes of a new node group in Slurm.
 const fencePatience = 5 * time.Minute
 
 var errNoFence = errors.New("see what `pcs-capacity sync` says")
@@ -203,7 +203,7 @@ func (s InSlurm) Slots(ctx context.Context, partition string, nodes map[string][
 	return slots, waiting, nil
 }
 
-// World is what setup and teardown change, and look at again before they do.
+// World is read and changed by setup and teardown, which look again before they change.
 type World interface {
 	Slurm
 	PlaceFences(ctx context.Context) error
@@ -230,7 +230,7 @@ type World interface {
 	LockPasses(ctx context.Context, stateDir string) (unlock func(), err error)
 }
 
-// Verb is what a step does.
+// Verb names what a step does.
 type Verb string
 
 // The verbs.

@@ -36,7 +36,7 @@ type inspection struct {
 	// userData is in the form that PCS wants; nil if there is none. nodeScript describes it for provider ec2.
 	userData   []byte
 	nodeScript string
-	// launch is that of the nodes: its Template is the wanted one, without an id; zero if there is none to plan.
+	// launch describes that of the nodes: its Template is the wanted one, without an id; zero if there is none to plan.
 	launch site.Launch
 
 	// slot takes the reservation; template, group and wantedEntry are what is wanted of it; written and made are what steps
@@ -358,7 +358,7 @@ func (in *inspection) attach() {
 	l.Region, l.Nodes, l.Subnets = in.Region, cmp.Or(in.request.MaxNodes, in.reservation.Size()), in.launchSubnets()
 }
 
-// settings are those of the queue, entry those of its node group; zero if there are none.
+// settings returns those of the queue, entry those of its node group; zero if there are none.
 func (in *inspection) settings() capacity.PartitionSettings {
 	p, _ := in.request.Config.Partition(in.request.Queue)
 	return p

@@ -55,7 +55,7 @@ type Request struct {
 	NodeGroup   string
 	Reservation string
 
-	// Like is what to take AMI, instance profile, security groups and user data from: the name or id of a node group,
+	// Like names the model for AMI, instance profile, security groups and user data: the name or id of a node group,
 	// with provider ec2 a launch template, as ID[:VERSION] or NAME[:VERSION].
 	Like string
 	AMI  string // "" for that of Like
@@ -78,7 +78,7 @@ type Request struct {
 
 	Force bool // Force has teardown go on while jobs run, which end with their nodes
 
-	// ConfigPath is where config.toml is or will be. Config is what it says, nil when there is no such file yet.
+	// ConfigPath is the path of config.toml, present or future. Config has its settings, nil when there is no file yet.
 	ConfigPath string
 	Config     *config.Config
 }

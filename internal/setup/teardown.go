@@ -14,7 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// Reservations are those of what goes.
+// Reservations lists the reservations of what the plan removes.
 func (p *Plan) Reservations() (ids []string) {
 	for _, slot := range p.seen.Slots {
 		if slot.ReservationID != "" {

@@ -57,7 +57,7 @@ func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 	return spec
 }
 
-// placementGroup is that of the reservation, else that of the copied template. A block has a placement of its own.
+// placementGroup chooses that of the reservation, else that of the copied template. A block has a placement of its own.
 func (in *inspection) placementGroup() string {
 	if in.reservation.Kind.Bought() {
 		return ""
@@ -82,7 +82,7 @@ func lists(g capacity.GroupSettings, r capacity.Reservation) bool {
 	return slices.Contains(g.ReservationIDs, r.ID) || g.Select.Matches(r)
 }
 
-// keptTemplate is what nodes of the slot that launches into the reservation already launch with, else those of another
+// keptTemplate returns the template of the slot that launches into the reservation already, else that of another
 // slot; zero if no slot has a node group.
 func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
 	for _, slot := range in.Slots {
@@ -171,7 +171,7 @@ func (in *inspection) take(most int, who string) {
 	in.takers = strings.TrimPrefix(fmt.Sprintf("%s, %d by %s", in.takers, most, who), ", ")
 }
 
-// inZone are those of some subnets that are in the reservation's zone.
+// inZone returns the subnets that are in the reservation's zone.
 func (in *inspection) inZone(subnets []ec2.Subnet) (there []ec2.Subnet) {
 	for _, s := range subnets {
 		if s.AZID == in.reservation.AZID {

@@ -29,7 +29,7 @@ func (s *Survey) credentials(f *findings) {
 	}
 }
 
-// mostOffset is how far the machine's clock may be from AWS's. Fences and limits are corrected by the difference, but
+// mostOffset bounds the difference of the machine's clock from AWS's. Fences and limits are corrected by it, but
 // signatures of requests fail at 5 minutes, and munge's credentials at 5 minutes between two nodes.
 const mostOffset = 5 * time.Second
 

@@ -219,7 +219,7 @@ func (in Sources) Missing(ctx context.Context, cluster pcs.Cluster, newQueue boo
 	return missing
 }
 
-// hostTime is how long slurmctld may take to answer.
+// hostTime bounds the wait for slurmctld.
 const hostTime = 20 * time.Second
 
 // state looks at the files that sync has written, and whether sync runs.

@@ -27,7 +27,7 @@ type Launch struct {
 	Tables    []ec2.RouteTable      // the route tables of the VPC
 	Endpoints []ec2.Endpoint        // the VPC's endpoints for PCS, read only if no route leads out of a subnet
 	Rules     map[string][]ec2.Rule // those of the security groups of nodes with EFA, by id
-	// ImageErr is why image or type are not known, NetworkErr why security groups, routes or endpoints are not.
+	// ImageErr says why image or type are not known, NetworkErr why security groups, routes or endpoints are not.
 	ImageErr, NetworkErr error
 
 	trial ec2.Trial // of a node

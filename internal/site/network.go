@@ -25,7 +25,7 @@ func (l *Launch) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
 	return main
 }
 
-// closedIn is why nodes in a subnet do not reach the internet; "" if they do. A NAT or transit gateway, a firewall or
+// closedIn says why nodes in a subnet do not reach the internet; "" if they do. A NAT or transit gateway, a firewall or
 // another VPC is assumed to lead on, and so is an IPv6 route.
 func (l *Launch) closedIn(subnet ec2.Subnet) string {
 	var route ec2.Route

@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// Site is what was read of a cluster. What was not found is zero; what could not be read has its error.
+// Site holds what was read of a cluster. What was not found is zero; what could not be read has its error.
 type Site struct {
 	Provider capacity.Provider // launches the nodes in question; "" stands for PCS
 	Region   string
@@ -34,7 +34,7 @@ type Site struct {
 
 // Slot is a slot with everything of ours that is there: setup asks whether it is free, teardown removes it.
 type Slot struct {
-	// Name is that of the node group and of its nodes' Slurm feature, Base that of the node group in the settings.
+	// Name names the node group and its nodes' Slurm feature, Base the node group in the settings.
 	Name, Base    string
 	Group         *pcs.NodeGroup // nil while the slot has no node group
 	ReservationID string         // the value of our tag; "" if there is none
@@ -42,7 +42,7 @@ type Slot struct {
 	Instances     int            // counts the node group's instances
 	// Template is the launch template of the slot's name, zero if there is none; Uses is what a node group of ours launches with.
 	Template, Uses capacity.LaunchTemplate
-	// Nodes are those that the settings list, and those of instances; Slurm is what Slurm has of the slot.
+	// Nodes come from the settings and from instances; Slurm holds what Slurm has of the slot.
 	Nodes []string
 	Slurm SlurmSlot
 }
@@ -80,7 +80,7 @@ func (s *Site) ReadCluster(ctx context.Context, aws *pcs.Client, cluster string)
 	return &no, nil
 }
 
-// ClusterProblems are those of a PCS cluster that is to launch into reservations of a kind.
+// ClusterProblems finds what keeps a PCS cluster from launching into reservations of a kind.
 func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all capacity.Problems) {
 	c := s.Cluster
 	if what, fix := c.NotActive(); what != "" {

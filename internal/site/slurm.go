@@ -211,7 +211,7 @@ func (s *Survey) shortWaits(f *findings) {
 	}
 }
 
-// powerSettings are those of slurm.conf that self-managed Slurm needs.
+// powerSettings checks the lines of slurm.conf that self-managed Slurm needs.
 func (s *Survey) powerSettings(f *findings) {
 	if !s.onEC2() {
 		return

@@ -19,7 +19,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Here is what this host says, before anything is read.
+// Here describes this host, before anything is read.
 type Here struct {
 	Config *config.Config
 	Hooks  []Hook // those of this host
@@ -27,7 +27,7 @@ type Here struct {
 	Watch  string // the shell command that keeps `sync --watch` running on this host
 }
 
-// Sources are what a survey is read from.
+// Sources has all that a survey reads from.
 type Sources struct {
 	Here
 	EC2    *ec2.Client // nil if there is no client, for EC2Err
@@ -36,7 +36,7 @@ type Sources struct {
 	Slurm  *slurm.Client
 }
 
-// Read is what one read returned. What was not read has the error: it is not "none".
+// Read holds the answer of one read. What was not read has the error: it is not "none".
 type Read[T any] struct {
 	Is  T
 	Err error
@@ -107,7 +107,7 @@ type Survey struct {
 	explain func(error) (words string, general bool) // ec2.Client.Explain, which asks nobody; nil without a client
 }
 
-// words are those of an error of AWS that stay the same when it repeats.
+// words returns the words of an error of AWS that stay the same when it repeats.
 func (s *Survey) words(err error) string {
 	if s.explain == nil {
 		return err.Error()
@@ -116,7 +116,7 @@ func (s *Survey) words(err error) string {
 	return words
 }
 
-// awsTime is how long AWS may take in all.
+// awsTime bounds all calls of AWS together.
 const awsTime = time.Minute
 
 // Survey reads everything, side by side in three stages: what the settings name, what that names, and what nodes are

@@ -27,7 +27,7 @@ const (
 const head = "# " + Mark + "; do not edit, it is overwritten.\n"
 
 const (
-	// leastResumeTimeout is what a p5 takes to boot, and half as much again.
+	// leastResumeTimeout gives a p5 its time to boot, and half as much again.
 	leastResumeTimeout = 900 * time.Second
 	// suspendTimeout is more than SuspendProgram tries to end an instance.
 	suspendTimeout = 120 * time.Second
@@ -219,7 +219,7 @@ func names(groups ...capacity.GroupSettings) (all []string) {
 	return hostlist.Sort(all)
 }
 
-// hardware is what slurmd finds on an instance: with less than slurm.conf says Slurm refuses the node (INVALID_REG), and
+// hardware tells what slurmd finds on an instance: with less than slurm.conf says Slurm refuses it (INVALID_REG), and
 // with CPUs alone it binds tasks to single threads of a core. EC2 does not tell sockets; Slurm compares the product.
 func hardware(t ec2.InstanceType, l capacity.LaunchTemplate) string {
 	cores, threads := cmp.Or(l.Cores, t.Cores), cmp.Or(l.ThreadsPerCore, t.ThreadsPerCore)

@@ -19,7 +19,7 @@ import (
 // service is slurmctld's unit of systemd.
 const service = "slurmctld"
 
-// startTime is how long slurmctld may take to answer after a restart: before it does, it resolves the names of its
+// startTime bounds the wait for slurmctld after a restart: before it answers, it resolves the names of its
 // nodes, for up to 10 s each, and reads its state.
 const startTime = 2 * time.Minute
 

@@ -28,12 +28,12 @@ type Script struct {
 	Runs func(ctx context.Context, waits bool) error
 }
 
-// beside is where ours is if the site has one of its own at Path.
+// beside returns the path of our script if the site has one of its own at Path.
 func (s Script) beside() string {
 	return filepath.Join(filepath.Dir(s.Path), "pcs-capacity-"+s.Hook+".lua")
 }
 
-// State is what there is at the place of a script or of settings.
+// State classifies what there is at the place of a script or of settings.
 type State string
 
 // The states. Loaded: the site's own script loads ours. Old: it is not what this program
@@ -138,7 +138,7 @@ func (s Site) StillOn(hook string, running slurm.Config) error {
 	return fmt.Errorf("%s, and Slurm refuses every submission without the script; remove lua first (`pcs-capacity hooks remove settings` does, if install wrote it), and restart slurmctld", who)
 }
 
-// ScriptPaths are where Slurm reads the script of a hook on this host, of which the folders of slurm.conf are given.
+// ScriptPaths lists where Slurm reads the script of a hook on this host; dirs are its folders of slurm.conf.
 // running is what slurmctld says, nil if it does not answer; then slurm.conf counts.
 func ScriptPaths(hook string, running *slurm.Config, dirs []string) (paths []string) {
 	for _, dir := range dirs {
@@ -162,7 +162,7 @@ func ScriptPaths(hook string, running *slurm.Config, dirs []string) (paths []str
 // the one without a version, which newer agents of PCS link: AWS PCS User Guide, "Slurm CLI filter plugins".
 const pcsRoot = "/etc/aws/pcs/scheduler"
 
-// Folders are where Slurm looks for its scripts on this host: that of SLURM_CONF; else those of all
+// Folders lists where Slurm looks for its scripts on this host: that of SLURM_CONF; else those of all
 // versions of AWS PCS that are installed, since each reads its own; else /etc/slurm.
 func Folders() []string {
 	if conf := os.Getenv("SLURM_CONF"); conf != "" {
@@ -175,7 +175,7 @@ func Folders() []string {
 	return dirs
 }
 
-// pcsFolders are those below a root, each once, whatever links there are.
+// pcsFolders lists those below a root, each once, whatever links there are.
 func pcsFolders(root string) []string {
 	versions, _ := filepath.Glob(filepath.Join(root, "slurm-*")) // the pattern is valid
 	var dirs, seen []string

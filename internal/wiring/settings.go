@@ -144,7 +144,7 @@ func (s Site) gone(before, after string) ([]string, error) {
 	return slices.DeleteFunc(was.names(), func(name string) bool { return slices.Contains(stay, name) }), cmp.Or(err, failed)
 }
 
-// names are those of the nodes and partitions.
+// names lists those of the nodes and partitions.
 func (s Site) names() []string {
 	return slices.AppendSeq(slices.Collect(maps.Keys(s.nodes)), maps.Keys(s.partitions))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Site is what slurm.conf and gres.conf say themselves, without our files: slurmctld takes the
+// Site holds what slurm.conf and gres.conf say themselves, without our files: slurmctld takes the
 // last line of a key, and does not start with two lines of a node or a partition.
 type Site struct {
 	Conf   string            // the path of slurm.conf
@@ -69,7 +69,7 @@ func parse(all []string) (Site, error) {
 	return s, nil
 }
 
-// lines are those of a file of Slurm's configuration, a blank between two words, with those of the files that it
+// lines reads those of a file of Slurm's configuration, a blank between two words, with those of the files that it
 // includes, but for ours. A missing one is Slurm's to report.
 func lines(conf, ours string) (all []string, included bool, err error) {
 	err = walk(conf, ours, func(_, line string) {
@@ -167,7 +167,7 @@ func (s Site) Switches(settings capacity.Settings) (sentences []string, err erro
 
 func (s Site) beside(name string) string { return filepath.Join(filepath.Dir(s.Conf), name) }
 
-// value is that of a key; "" if there is none, or if it is a program of ours by hand.
+// value returns the value of a key; "" if there is none, or if it is a program of ours by hand.
 func (s Site) value(key string) string {
 	value := s.values[strings.ToLower(key)]
 	if strings.HasPrefix(filepath.Base(value), "pcs-capacity-") {
