@@ -133,6 +133,32 @@ func TestUnknownReservationLeavesTheSlotAlone(t *testing.T) { // R8
 	}
 }
 
+// A fence is only told to move when the two times differ as they are told, in minutes.
+func TestFencesDue(t *testing.T) {
+	const still = "Slurm still has the fence for cr-0 on slot gpu at "
+	snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "2h0m31s", capacity.StateActive)) // fence: 13:20:31
+	for has, want := range map[string]string{
+		"1h20m31s": "",
+		"1h20m33s": "",
+		"1h19m32s": "",
+		"1h21m30s": "",
+		"1h19m31s": still + "2026-11-20 13:20 UTC; sync moves it to 2026-11-20 13:21 UTC",
+		"1h21m31s": still + "2026-11-20 13:22 UTC; sync moves it to 2026-11-20 13:21 UTC",
+		"1h50m":    still + "2026-11-20 13:50 UTC; sync moves it to 2026-11-20 13:21 UTC",
+	} {
+		cluster := &Cluster{
+			slots: map[string][]string{"gpu": {"gpu-1"}},
+			Reservations: []capacity.SlurmReservation{
+				reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, at(has), time.Time{}),
+			},
+		}
+		due := texts(fencesDue(Seen{Owner: me, Snap: snap, Cluster: cluster, Now: noon}))
+		if got := strings.Join(due, "; "); got != want {
+			t.Errorf("%s: %q, want %q", has, got, want)
+		}
+	}
+}
+
 func TestSteps(t *testing.T) {
 	nodes := []string{"gpu-1", "gpu-2"}
 	year := 365 * 24 * time.Hour

@@ -314,21 +314,22 @@ func fencesDue(s Seen) (due []capacity.Problem) {
 		}
 
 		about := capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name, Reservation: v.Reservation.ID}
-		want := capacity.FormatUTC(v.Window.Fence)
 		there, found := s.Cluster.fence(v.Slot.Name, v.Reservation.ID)
-		has := s.atAWS(there.Start).Round(time.Minute) // the clocks differ by seconds
+		has, want := s.atAWS(there.Start), v.Window.Fence
 		switch {
 		case !found:
 			due = append(due, capacity.Problemf("fence-due", about, "", "Slurm has no fence for %s on slot %s yet; sync places it at %s",
-				v.Reservation.ID, v.Slot.Name, want))
-		case !near(has, v.Window.Fence):
+				v.Reservation.ID, v.Slot.Name, capacity.FormatUTC(want)))
+		case has.Sub(want).Abs() >= time.Minute: // times are told in minutes, and the clocks differ by seconds
 			due = append(due, capacity.Problemf("fence-due", about, "", "Slurm still has the fence for %s on slot %s at %s; sync moves it to %s",
-				v.Reservation.ID, v.Slot.Name, capacity.FormatUTC(has), want))
+				v.Reservation.ID, v.Slot.Name, formatMinute(has), formatMinute(want)))
 		}
 	}
 
 	return due
 }
+
+func formatMinute(t time.Time) string { return capacity.FormatUTC(t.Round(time.Minute)) }
 
 func near(a, b time.Time) bool { return a.Sub(b).Abs() <= sameTime }
 
