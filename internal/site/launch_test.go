@@ -228,6 +228,9 @@ func judged(s *Survey, judge func(*Survey, *findings)) string {
 		if (one.Fix == "") != (one.Severity == capacity.Good) {
 			return "no fix: " + one.Sentence
 		}
+		if strings.Contains(one.Sentence+one.Fix, "m0s") {
+			return "a length of time as Go writes it: " + one.Sentence
+		}
 		words = append(words, string(one.Severity)+" "+one.About.Check)
 	}
 	return strings.Join(words, "; ")

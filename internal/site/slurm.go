@@ -229,9 +229,10 @@ func (s *Survey) powerSettings(f *findings) {
 	boot, has := s.Settings.Timing.BootAllowance.Duration, c.ShortestResumeTimeout(s.Partitions.Is, names)
 	if has < boot {
 		f.fail("resume-timeout", fmt.Sprintf("run `pcs-capacity hooks install`, which sets ResumeTimeout=%d for our partitions, or set a smaller boot_allowance", int(max(boot.Seconds(), 900))),
-			"Slurm gives a node up after ResumeTimeout, %s, but it may take %s to boot", has, boot)
+			"Slurm gives a node up after ResumeTimeout, %s, but it may take %s to boot",
+			capacity.FormatExact(has), capacity.FormatExact(boot))
 	} else {
-		f.ok("resume-timeout", "%s, at least boot_allowance", has)
+		f.ok("resume-timeout", "%s, at least boot_allowance", capacity.FormatExact(has))
 	}
 	if !slices.Contains(c.SlurmctldParameters, "idle_on_node_suspend") {
 		f.warn("slurm.conf", fix, "SlurmctldParameters lacks idle_on_node_suspend, so that nodes that failed stay down")
