@@ -26,6 +26,6 @@ if [ -d /run/systemd/system ]; then
 	[ -n "$first" ] || systemctl try-restart pcs-capacity-sync.service || true
 fi
 if [ -n "$first" ]; then
-	echo "pcs-capacity: write your settings into /etc/pcs-capacity/config.toml. Then, on one host with"
-	echo "Slurm's administrator rights: systemctl enable --now pcs-capacity-sync"
+	echo "pcs-capacity: nothing runs yet. The quick starts on AWS PCS and on self-managed Slurm continue"
+	echo "from here: /usr/share/doc/pcs-capacity/quick-start-pcs.md and quick-start-slurm.md"
 fi
